@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run shows: progress while it trains, then loss.csv, loss.svg and summary.json, whole or not at all.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#if __has_include(<unistd.h>)
+#include <unistd.h>  // isatty
+#endif
+
+#include "options.hpp"  // usage_error
+
+namespace train_text {
+
+struct loss_point {
+  std::size_t step;
+  double bits_per_byte;
+};
+
+struct summary {
+  std::size_t steps = 0;
+  double held_out_bits_per_byte = 0;
+  double unigram_bits_per_byte = 0;
+  double bigram_bits_per_byte = 0;
+  double trigram_bits_per_byte = 0;
+  double tokens_per_second = 0;
+  std::uint64_t comm_bytes_per_step = 0;
+  std::uint64_t peak_bytes = 0;
+};
+
+/// A number as every locale should read it.
+inline std::string fixed(double value, int digits) {
+  std::array<char, 400> text;  // the longest finite double has 309 digits before the point
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, digits).ptr;
+  return {text.data(), end};
+}
+
+// Progress ----------------------------------------------------------------------------------------------------------
+
+inline bool stdout_is_terminal() {
+#if __has_include(<unistd.h>)
+  return isatty(STDOUT_FILENO) != 0;
+#else
+  return false;
+#endif
+}
+
+/// One bar redrawn in place on a terminal, at most ten times a second; elsewhere a plain line per twentieth of the run.
+class progress {
+ public:
+  using clock = std::function<double()>;  // seconds
+
+  progress(std::size_t steps, std::size_t tokens_per_step, std::ostream& out = std::cout,
+           bool terminal = stdout_is_terminal(), clock now = steady_seconds)
+      : steps_(steps), tokens_per_step_(tokens_per_step), out_(out), terminal_(terminal), now_(std::move(now)) {
+    began_ = now_();
+  }
+  progress(const progress&) = delete;
+  progress& operator=(const progress&) = delete;
+  ~progress() { end_line(); }
+
+  /// `done` steps are finished; the loss is that of the last one.
+  void update(std::size_t done, double bits_per_byte) {
+    done_ = done;
+    const double at = now_();
+    elapsed_ = at - began_;
+    const bool last = done >= steps_;
+    if (terminal_) {
+      if (!last && drawn_ && at - drawn_at_ < 0.1) return;
+      const std::string figures = line(bits_per_byte);
+      out_ << '\r' << bar(figures.size()) << figures << "\033[K" << std::flush;  // clears what a longer line left
+      drawn_ = true;
+      drawn_at_ = at;
+      if (last) end_line();
+    } else if (last || done == 1 || done * 20 / steps_ != (done - 1) * 20 / steps_) {
+      out_ << line(bits_per_byte) << std::endl;
+    }
+  }
+
+  /// Over all steps so far.
+  double tokens_per_second() const {
+    return elapsed_ > 0 ? static_cast<double>(done_) * static_cast<double>(tokens_per_step_) / elapsed_ : 0;
+  }
+
+ private:
+  static double steady_seconds() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+
+  void end_line() {
+    if (std::exchange(drawn_, false)) out_ << '\n' << std::flush;
+  }
+
+  /// As wide as leaves the whole line within 79 columns: a wrapped line would not be redrawn in place.
+  std::string bar(std::size_t beside) const {
+    const std::size_t width = std::min<std::size_t>(24, 76 - std::min<std::size_t>(beside, 72));
+    const std::size_t full = std::min(width, width * done_ / std::max<std::size_t>(steps_, 1));
+    return '[' + std::string(full, '#') + std::string(width - full, '.') + "] ";
+  }
+
+  std::string line(double bits_per_byte) const {
+    const double left =
+        done_ == 0 || done_ >= steps_ ? 0 : elapsed_ / static_cast<double>(done_) * static_cast<double>(steps_ - done_);
+    return std::to_string(done_) + '/' + std::to_string(steps_) + "  loss " + fixed(bits_per_byte, 3) + " bits/byte  " +
+           rate() + " tokens/s  ETA " + duration(left);
+  }
+
+  std::string rate() const {
+    const double r = tokens_per_second();
+    return r < 1e4 ? fixed(r, 0) : r < 1e7 ? fixed(r / 1e3, 1) + "k" : fixed(r / 1e6, 1) + "M";
+  }
+
+  static std::string duration(double seconds) {
+    const auto whole = static_cast<std::uint64_t>(std::clamp(seconds + 0.5, 0.0, 3.6e8));  // a first step may mislead
+    const auto two = [](std::uint64_t n) { return (n < 10 ? "0" : "") + std::to_string(n); };
+    const std::string tail = two(whole % 60);
+    return whole < 3600 ? std::to_string(whole / 60) + ':' + tail
+                        : std::to_string(whole / 3600) + ':' + two(whole / 60 % 60) + ':' + tail;
+  }
+
+  std::size_t steps_, tokens_per_step_, done_ = 0;
+  std::ostream& out_;
+  bool terminal_, drawn_ = false;
+  clock now_;
+  double began_ = 0, elapsed_ = 0, drawn_at_ = 0;
+};
+
+// The three files ---------------------------------------------------------------------------------------------------
+
+inline std::string loss_csv(std::span<const loss_point> curve) {
+  std::string text = "step,bits_per_byte\n";
+  for (const auto& point : curve) text += std::to_string(point.step) + ',' + fixed(point.bits_per_byte, 6) + '\n';
+  return text;
+}
+
+inline std::string summary_json(const summary& s) {
+  std::string text = "{\n";
+  const auto member = [&](std::string_view key, const std::string& value) {
+    text += (text.size() > 2 ? ",\n" : "") + ("  \"" + std::string(key) + "\": ") + value;
+  };
+  member("steps", std::to_string(s.steps));
+  member("held_out_bits_per_byte", fixed(s.held_out_bits_per_byte, 6));
+  member("unigram_bits_per_byte", fixed(s.unigram_bits_per_byte, 6));
+  member("bigram_bits_per_byte", fixed(s.bigram_bits_per_byte, 6));
+  member("trigram_bits_per_byte", fixed(s.trigram_bits_per_byte, 6));
+  member("tokens_per_second", fixed(s.tokens_per_second, 1));
+  member("comm_bytes_per_step", std::to_string(s.comm_bytes_per_step));
+  member("peak_bytes", std::to_string(s.peak_bytes));
+  return text + "\n}\n";
+}
+
+namespace detail {
+
+/// The curve as at most `most` points, each the mean of its stretch: a long run stays a small file.
+inline std::vector<std::pair<double, double>> thinned(std::span<const loss_point> curve, std::size_t most) {
+  std::vector<std::pair<double, double>> points;
+  const std::size_t stretch = std::max<std::size_t>(1, (curve.size() + most - 1) / most);
+  for (std::size_t begin = 0; begin < curve.size(); begin += stretch) {
+    const auto part = curve.subspan(begin, std::min(stretch, curve.size() - begin));
+    double step = 0, bits = 0;
+    for (const auto& p : part) step += static_cast<double>(p.step), bits += p.bits_per_byte;
+    points.emplace_back(step / static_cast<double>(part.size()), bits / static_cast<double>(part.size()));
+  }
+  return points;
+}
+
+inline std::vector<std::pair<double, double>> smoothed(std::span<const std::pair<double, double>> points) {
+  const std::size_t reach = points.size() / 50;
+  std::vector<std::pair<double, double>> result;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const std::size_t side = std::min({reach, i, points.size() - 1 - i});  // narrower at the ends, so they are kept
+    double bits = 0;
+    for (std::size_t j = i - side; j <= i + side; ++j) bits += points[j].second;
+    result.emplace_back(points[i].first, bits / static_cast<double>(2 * side + 1));
+  }
+  return result;
+}
+
+/// The tick distance, 1, 2 or 5 times a power of ten, that cuts `range` into at most `most` parts.
+inline double tick_distance(double range, double most) {
+  const double power = std::pow(10.0, std::floor(std::log10(range / most)));
+  for (const double factor : {1.0, 2.0, 5.0})
+    if (range <= most * factor * power) return factor * power;
+  return 10 * power;
+}
+
+}  // namespace detail
+
+/// Training loss over steps, with the n-grams and the held-out loss as labelled dashed lines.
+inline std::string loss_svg(std::span<const loss_point> curve, const summary& s) {
+  constexpr double width = 800, height = 450, left = 60, right = 620, top = 48, bottom = 396;
+
+  struct level {
+    std::string_view name, color;
+    double bits, label_y;
+  };
+  std::array levels{level{"unigram", "#8c959f", s.unigram_bits_per_byte, 0},
+                    level{"bigram", "#6e7781", s.bigram_bits_per_byte, 0},
+                    level{"trigram", "#424a53", s.trigram_bits_per_byte, 0},
+                    level{"held out", "#cf222e", s.held_out_bits_per_byte, 0}};
+  std::sort(levels.begin(), levels.end(), [](const level& a, const level& b) { return a.bits > b.bits; });
+
+  const auto points = detail::thinned(curve, 600);
+  double most_bits = levels.front().bits, most_steps_shown = static_cast<double>(std::max<std::size_t>(s.steps, 1));
+  for (const auto& [step, bits] : points) {
+    most_bits = std::max(most_bits, bits);
+    most_steps_shown = std::max(most_steps_shown, step);
+  }
+  // Uniform guessing costs 8 bits; what lies far above says only that training began badly, and is cut off.
+  const double y_end = std::clamp(std::ceil(most_bits + 0.01), 1.0, 12.0);
+  const auto x_of = [&](double step) { return left + (right - left) * step / most_steps_shown; };
+  const auto y_of = [&](double bits) { return bottom - (bottom - top) * std::clamp(bits / y_end, 0.0, 1.0); };
+
+  std::string svg;
+  const auto line = [&](double x1, double y1, double x2, double y2, std::string_view style) {
+    svg += "<line x1=\"" + fixed(x1, 1) + "\" y1=\"" + fixed(y1, 1) + "\" x2=\"" + fixed(x2, 1) + "\" y2=\"" +
+           fixed(y2, 1) + "\" " + std::string(style) + "/>\n";
+  };
+  const auto text = [&](double x, double y, std::string_view style, std::string_view words) {
+    svg += "<text x=\"" + fixed(x, 1) + "\" y=\"" + fixed(y, 1) + "\" " + std::string(style) + '>' +
+           std::string(words) + "</text>\n";
+  };
+  const auto path = [&](std::span<const std::pair<double, double>> through, std::string_view style) {
+    svg += "<polyline fill=\"none\" stroke=\"#0969da\" stroke-linejoin=\"round\" " + std::string(style) + " points=\"";
+    for (const auto& [step, bits] : through) svg += fixed(x_of(step), 1) + ',' + fixed(y_of(bits), 1) + ' ';
+    svg += "\"/>\n";
+  };
+
+  svg += "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + fixed(width, 0) + ' ' + fixed(height, 0) +
+         "\" width=\"" + fixed(width, 0) + "\" height=\"" + fixed(height, 0) +
+         "\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#1f2328\">\n"
+         "<title>Training loss in bits per byte</title>\n"
+         "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
+  text(left, 28, "font-size=\"16\" font-weight=\"bold\" fill=\"#0969da\"", "Training loss");
+
+  const double y_tick = detail::tick_distance(y_end, 9);
+  for (int i = 0; i * y_tick <= y_end + 1e-9; ++i) {
+    const double y = y_of(i * y_tick);
+    line(left, y, right, y, "stroke=\"#eaeef2\"");
+    text(left - 8, y + 4, "text-anchor=\"end\"", fixed(i * y_tick, y_tick < 1 ? 1 : 0));
+  }
+  const double x_tick = std::max(1.0, detail::tick_distance(most_steps_shown, 8));
+  for (int i = 0; i * x_tick <= most_steps_shown + 1e-9; ++i) {
+    const double x = x_of(i * x_tick);
+    line(x, bottom, x, bottom + 5, "stroke=\"#1f2328\"");
+    text(x, bottom + 20, "text-anchor=\"middle\"", fixed(i * x_tick, 0));
+  }
+  line(left, top, left, bottom, "stroke=\"#1f2328\"");
+  line(left, bottom, right, bottom, "stroke=\"#1f2328\"");
+  text((left + right) / 2, bottom + 42, "text-anchor=\"middle\"", "step");
+  text(18, (top + bottom) / 2,
+       "text-anchor=\"middle\" transform=\"rotate(-90 18 " + fixed((top + bottom) / 2, 1) + ")\"", "bits per byte");
+
+  // Labels keep a line's height between them: first pushed down in order, then up again from the axis.
+  constexpr double spacing = 17;
+  for (std::size_t i = 0; i < levels.size(); ++i)
+    levels[i].label_y = std::max(y_of(levels[i].bits), i == 0 ? top : levels[i - 1].label_y + spacing);
+  for (std::size_t i = levels.size(); i-- > 0;)
+    levels[i].label_y = std::min(levels[i].label_y, i + 1 == levels.size() ? bottom : levels[i + 1].label_y - spacing);
+  for (const level& l : levels) {
+    const std::string stroke = "stroke=\"" + std::string(l.color) + "\"";
+    line(left, y_of(l.bits), right, y_of(l.bits), stroke + " stroke-width=\"1.5\" stroke-dasharray=\"6 4\"");
+    line(right + 2, y_of(l.bits), right + 12, l.label_y, stroke);
+    text(right + 16, l.label_y + 4, "fill=\"" + std::string(l.color) + "\"",
+         std::string(l.name) + ' ' + fixed(l.bits, 3));
+  }
+  path(points, "stroke-width=\"1\" stroke-opacity=\"0.3\"");
+  path(detail::smoothed(points), "stroke-width=\"2\"");
+  return svg + "</svg>\n";
+}
+
+// The folder --------------------------------------------------------------------------------------------------------
+
+/// Created where it is missing and tried for writing before training begins; throws usage_error. If nothing is written
+/// to it, the folders it had to create go again with it.
+class output_folder {
+ public:
+  explicit output_folder(std::filesystem::path folder) : folder_(std::move(folder)) {
+    namespace fs = std::filesystem;
+    std::error_code error;
+    try {
+      if (fs::exists(folder_, error) && !fs::is_directory(folder_, error)) refuse("it is not a folder");
+      for (fs::path missing = fs::absolute(folder_, error).lexically_normal();
+           !missing.empty() && !fs::exists(missing, error); missing = missing.parent_path())
+        created_.push_back(missing);
+      error.clear();
+      fs::create_directories(folder_, error);
+      if (error) refuse(error.message());
+      for (const auto name : names)
+        if (fs::is_directory(folder_ / name, error)) refuse("its '" + std::string(name) + "' is a folder");
+      const fs::path probe = folder_ / ".train_text.tmp";
+      write_whole(probe, "\n");
+      fs::remove(probe, error);
+    } catch (...) {
+      undo();
+      throw;
+    }
+  }
+  output_folder(const output_folder&) = delete;
+  output_folder& operator=(const output_folder&) = delete;
+  ~output_folder() { undo(); }
+
+  const std::filesystem::path& path() const { return folder_; }
+
+  /// Writes the three files beside their names and renames them when all are whole. Throws std::runtime_error, having
+  /// written nothing, where a figure is not finite (training diverged) or the disk refuses.
+  void write(std::span<const loss_point> curve, const summary& s) {
+    namespace fs = std::filesystem;
+    for (const auto& point : curve)
+      require_finite(point.bits_per_byte, "the loss at step " + std::to_string(point.step));
+    require_finite(s.held_out_bits_per_byte, "the held-out loss");
+    require_finite(s.unigram_bits_per_byte, "the unigram cross-entropy");
+    require_finite(s.bigram_bits_per_byte, "the bigram cross-entropy");
+    require_finite(s.trigram_bits_per_byte, "the trigram cross-entropy");
+    require_finite(s.tokens_per_second, "the number of tokens per second");
+
+    const std::array contents{loss_csv(curve), loss_svg(curve, s), summary_json(s)};
+    const auto temporary = [&](std::size_t i) { return folder_ / ('.' + std::string(names[i]) + ".tmp"); };
+    try {
+      for (std::size_t i = 0; i < names.size(); ++i) write_whole(temporary(i), contents[i]);
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        std::error_code error;
+        fs::rename(temporary(i), folder_ / names[i], error);
+        if (error) refuse(error.message());
+      }
+    } catch (const std::exception& e) {
+      std::error_code gone;
+      for (std::size_t i = 0; i < names.size(); ++i) fs::remove(temporary(i), gone);
+      throw std::runtime_error(e.what());
+    }
+    created_.clear();
+  }
+
+ private:
+  // The summary is renamed last: where it stands, the run is complete.
+  static constexpr std::array<std::string_view, 3> names{"loss.csv", "loss.svg", "summary.json"};
+
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw usage_error("cannot write to the output folder '" + folder_.string() + "': " + why + ".");
+  }
+
+  static void require_finite(double value, const std::string& what) {
+    if (!std::isfinite(value)) throw std::runtime_error(what + " is not a finite number, so no report was written.");
+  }
+
+  void write_whole(const std::filesystem::path& path, std::string_view content) const {
+    std::FILE* const file = std::fopen(path.c_str(), "wb");
+    if (!file) refuse(std::generic_category().message(errno));
+    const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
+    const int why = errno;
+    const bool closed = std::fclose(file) == 0;  // a full disk may show only here
+    if (!written || !closed) refuse(std::generic_category().message(written ? errno : why));
+  }
+
+  void undo() noexcept {
+    std::error_code kept;  // removes empty folders only, deepest first
+    for (const auto& folder : created_) std::filesystem::remove(folder, kept);
+    created_.clear();
+  }
+
+  std::filesystem::path folder_;
+  std::vector<std::filesystem::path> created_;
+};
+
+}  // namespace train_text

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// grad: the joint graph of a scalar's forward and the cotangents of its parameters, built in stages.
+#pragma once
+
+#include <shardwise/autodiff/pullback.hpp>
+#include <shardwise/graph/stage.hpp>
+
+namespace shardwise::autodiff {
+
+// Forward nodes keep their ids; backward nodes follow. `cotangent[i]` is the gradient node of forward node i, or -1.
+template <class Graph, int Forward>
+struct grad_state {
+  Graph g{};
+  int cotangent[Forward]{};
+  unsigned char needs[Forward]{};
+  int dual_spec[Graph::spec_capacity]{};
+  int cursor = 0;  // next forward node to pull, downward
+};
+
+// Output 0 of the forward graph is differentiated; its cotangent is 1.
+struct grad {
+  template <class Source>
+  static constexpr int stages(int nodes) {
+    return (Source::value.size() + nodes - 1) / nodes;
+  }
+
+  template <class Source>
+  static constexpr auto start() {
+    constexpr int n = Source::value.size(), s = Source::value.spec_count;
+    using graph_type = graph<4 * n + 16, 3 * s + 16, (Source::value.scope_count > 0 ? Source::value.scope_count : 1)>;
+    grad_state<graph_type, n> st;
+    st.g = resized<graph_type>(Source::value);
+    for (int i = 0; i < n; ++i) st.cotangent[i] = -1;
+    for (auto& d : st.dual_spec) d = -1;
+    for (int i = 0; i < n; ++i) {
+      const node& x = st.g.nodes[i];
+      bool needs = x.op == op_code::param;
+      for (int k = 0; k < x.inputs; ++k) needs = needs || (st.needs[x.in[k]] && differentiable(x.op, k));
+      st.needs[i] = needs;
+    }
+    const int loss = st.g.outputs[0];
+    auto t = open(st);
+    node one;
+    one.op = op_code::fill;
+    one.f = 1;
+    one.spec = t.dual_id(st.g.nodes[loss].spec);
+    st.cotangent[loss] = t.b.append(one);
+    st.g.finish(t.b);
+    st.cursor = n - 1;
+    return st;
+  }
+
+  template <class State>
+  static constexpr void advance(State& st, int nodes) {
+    auto t = open(st);
+    for (int k = 0; k < nodes && st.cursor >= 0; ++k, --st.cursor)
+      if (st.needs[st.cursor] && st.cotangent[st.cursor] >= 0) pull(t, st.cursor);
+    st.g.finish(t.b);
+  }
+
+ private:
+  template <class State>
+  static constexpr tape open(State& st) {
+    tape t;
+    t.b = st.g.edit();
+    t.cotangent = st.cotangent;
+    t.needs = st.needs;
+    t.dual_spec = st.dual_spec;
+    t.dual_capacity = decltype(st.g)::spec_capacity;
+    return t;
+  }
+};
+
+}  // namespace shardwise::autodiff

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pullbacks: from the cotangent of a node to the cotangents of its operands, one node for each. Reverse mode, as values.
+#pragma once
+
+#include <shardwise/graph/graph.hpp>
+#include <shardwise/propagation/infer.hpp>
+
+namespace shardwise::autodiff {
+
+// Operands that gradients flow into, by position; indices, statistics and log-normalisers take none (the pullback of
+// the operation that uses a statistic differentiates through it).
+constexpr bool differentiable(op_code op, int operand) {
+  switch (op) {
+    case op_code::norm_apply: return operand == 0 || operand >= 2;
+    case op_code::norm_stats:
+    case op_code::lse: return false;
+    case op_code::embedding:
+    case op_code::nll: return operand == 0;
+    default: return true;
+  }
+}
+
+// Reverse sweep in the making: `b` appends to the joint graph, `cotangent[i]` is the node of i's cotangent so far.
+struct tape {
+  builder b;
+  int* cotangent = nullptr;
+  const unsigned char* needs = nullptr;
+  int* dual_spec = nullptr;  // spec id -> id of its contiguous dual, -1 unknown
+  int dual_capacity = 0;
+
+  constexpr const spec& spec_at(int id) const { return b.specs[b.nodes[id].spec]; }
+
+  // Law: the cotangent of a tensor has its extents and the dual of its placements.
+  constexpr int dual_id(int spec_id) {
+    if (spec_id < dual_capacity && dual_spec[spec_id] >= 0) return dual_spec[spec_id];
+    const int id = b.intern(contiguous(dual(b.specs[spec_id])));
+    if (spec_id < dual_capacity) dual_spec[spec_id] = id;
+    return id;
+  }
+
+  constexpr int emit(op_code op, const op_attr& a, double f, int spec_id, int scope, int i0, int i1 = -1, int i2 = -1,
+                     int i3 = -1) {
+    node n;
+    n.op = op;
+    n.a = a;
+    n.f = f;
+    n.spec = spec_id;
+    n.scope = scope;
+    n.in[0] = i0;
+    n.in[1] = i1;
+    n.in[2] = i2;
+    n.in[3] = i3;
+    for (int i : n.in) n.inputs += i >= 0 ? 1 : 0;
+    return b.append(n);
+  }
+
+  // Contributions are added in the order in which the reverse sweep meets them.
+  constexpr void give(int operand, int node_id, int scope) {
+    if (cotangent[operand] < 0) cotangent[operand] = node_id;
+    else
+      cotangent[operand] = emit(op_code::add, op_attr{}, 0, dual_id(b.nodes[operand].spec), scope, cotangent[operand], node_id);
+  }
+};
+
+// Which dims of the result `out` an operand `x` was broadcast along: summed away, or kept with extent 1.
+constexpr op_attr unbroadcast(const spec& x, const spec& out) {
+  op_attr a{};
+  for (int d = 0; d < out.rank; ++d) {
+    const int own = d - (out.rank - x.rank);
+    if (own < 0) a.v[0] |= std::int64_t{1} << d;
+    else if (x.extent[own] == 1 && out.extent[d] != 1) {
+      a.v[0] |= std::int64_t{1} << d;
+      a.v[1] |= std::int64_t{1} << d;
+    }
+  }
+  return a;
+}
+
+constexpr int contiguous_node(tape& t, int id, int scope) {
+  const spec& s = t.spec_at(id);
+  if (is_contiguous(s)) return id;
+  const int c = t.b.intern(contiguous(s));
+  return t.emit(op_code::contiguous, op_attr{}, 0, c, scope, id);
+}
+
+constexpr void pull(tape& t, int id) {
+  const node n = t.b.nodes[id];
+  const int dy = t.cotangent[id];
+  const int sc = n.scope;
+  auto wants = [&](int k) { return n.in[k] >= 0 && t.needs[n.in[k]] && differentiable(n.op, k); };
+  auto cospec = [&](int k) { return t.dual_id(t.b.nodes[n.in[k]].spec); };
+  switch (n.op) {
+    case op_code::einsum:
+      if (wants(0))
+        t.give(n.in[0], t.emit(op_code::einsum, {{n.a.v[2], n.a.v[1], n.a.v[0], 0, 0, 0}}, n.f, cospec(0), sc, dy, n.in[1]), sc);
+      if (wants(1))
+        t.give(n.in[1], t.emit(op_code::einsum, {{n.a.v[2], n.a.v[0], n.a.v[1], 0, 0, 0}}, n.f, cospec(1), sc, dy, n.in[0]), sc);
+      break;
+    case op_code::add:
+    case op_code::sub:
+      for (int k = 0; k < 2; ++k) {
+        if (!wants(k)) continue;
+        int g = dy;
+        const op_attr u = unbroadcast(t.spec_at(n.in[k]), t.spec_at(id));
+        if (u.v[0] != 0) g = t.emit(op_code::sum, u, 0, cospec(k), sc, g);
+        if (n.op == op_code::sub && k == 1) g = t.emit(op_code::scale, {}, -1, cospec(k), sc, g);
+        t.give(n.in[k], g, sc);
+      }
+      break;
+    case op_code::mul:
+      for (int k = 0; k < 2; ++k) {
+        if (!wants(k)) continue;
+        const op_attr u = unbroadcast(t.spec_at(n.in[k]), t.spec_at(id));
+        int product_spec = cospec(k);
+        if (u.v[0] != 0) {
+          const spec in[2] = {t.spec_at(dy), t.spec_at(n.in[1 - k])};
+          const outcome o = infer(op_code::mul, op_attr{}, in, 2);
+          if (o.error && !t.b.error) t.b.error = o.error;
+          product_spec = t.b.intern(o.out);
+        }
+        int g = t.emit(op_code::mul, {}, 0, product_spec, sc, dy, n.in[1 - k]);
+        if (u.v[0] != 0) g = t.emit(op_code::sum, u, 0, cospec(k), sc, g);
+        t.give(n.in[k], g, sc);
+      }
+      break;
+    case op_code::scale:
+    case op_code::dropout: t.give(n.in[0], t.emit(n.op, n.a, n.f, cospec(0), sc, dy), sc); break;
+    case op_code::relu: t.give(n.in[0], t.emit(op_code::relu_bwd, {}, 0, cospec(0), sc, dy, n.in[0]), sc); break;
+    case op_code::tanh: t.give(n.in[0], t.emit(op_code::tanh_bwd, {}, 0, cospec(0), sc, dy, id), sc); break;
+    case op_code::gelu_tanh: t.give(n.in[0], t.emit(op_code::gelu_tanh_bwd, {}, 0, cospec(0), sc, dy, n.in[0]), sc); break;
+    case op_code::gelu_erf: t.give(n.in[0], t.emit(op_code::gelu_erf_bwd, {}, 0, cospec(0), sc, dy, n.in[0]), sc); break;
+    case op_code::sum: t.give(n.in[0], t.emit(op_code::expand, n.a, 0, cospec(0), sc, dy), sc); break;
+    case op_code::softmax: t.give(n.in[0], t.emit(op_code::softmax_bwd, n.a, 0, cospec(0), sc, dy, id), sc); break;
+    case op_code::norm_apply:
+      if (wants(0)) t.give(n.in[0], t.emit(op_code::norm_dx, n.a, n.f, cospec(0), sc, dy, n.in[0], n.in[1], n.in[2]), sc);
+      if (wants(2)) t.give(n.in[2], t.emit(op_code::norm_dw, n.a, n.f, cospec(2), sc, dy, n.in[0], n.in[1]), sc);
+      if (n.inputs > 3 && wants(3))
+        t.give(n.in[3], t.emit(op_code::sum, unbroadcast(t.spec_at(n.in[3]), t.spec_at(id)), 0, cospec(3), sc, dy), sc);
+      break;
+    case op_code::embedding:
+      if (wants(0))
+        t.give(n.in[0], t.emit(op_code::embedding_dw, {{t.spec_at(n.in[0]).extent[0], 0, 0, 0, 0, 0}}, 0, cospec(0), sc, dy, n.in[1]), sc);
+      break;
+    case op_code::nll:
+      t.give(n.in[0], t.emit(op_code::nll_dx, {}, 0, cospec(0), sc, dy, n.in[0], n.in[1], n.in[2]), sc);
+      break;
+    case op_code::permute: {
+      op_attr inverse{};
+      for (int d = 0; d < t.spec_at(id).rank; ++d) inverse.v[0] |= std::int64_t{d} << (4 * rules::packed_dim(n.a.v[0], d));
+      const int s = t.b.intern(rules::permute_spec(inverse, t.spec_at(dy)).out);
+      t.give(n.in[0], t.emit(op_code::permute, inverse, 0, s, sc, dy), sc);
+      break;
+    }
+    case op_code::reshape: {
+      const spec& x = t.spec_at(n.in[0]);
+      op_attr a{};
+      for (int d = 0; d < x.rank; ++d) a.v[d] = x.extent[d];
+      a.v[5] = x.rank;
+      const int source = contiguous_node(t, dy, sc);
+      t.give(n.in[0], t.emit(op_code::reshape, a, 0, cospec(0), sc, source), sc);
+      break;
+    }
+    case op_code::slice: {
+      const int d = static_cast<int>(n.a.v[0]);
+      t.give(n.in[0], t.emit(op_code::pad, {{d, n.a.v[1], t.spec_at(n.in[0]).extent[d], 0, 0, 0}}, 0, cospec(0), sc, dy), sc);
+      break;
+    }
+    case op_code::contiguous: t.give(n.in[0], dy, sc); break;
+    case op_code::redistribute: {
+      const int axis = static_cast<int>(n.a.v[0]);
+      const placement to = dual(t.spec_at(n.in[0]).place[axis]);
+      const op_attr a{{axis, pack(to), 0, 0, 0, 0}};
+      const spec& c = t.spec_at(dy);
+      int source = dy;
+      if (transition_of(c.place[axis], to, c.axis_size[axis]) != transition::none) source = contiguous_node(t, dy, sc);
+      spec out = t.spec_at(source);
+      out.place[axis] = to;
+      if (t.spec_at(source).place[axis] == to) t.give(n.in[0], source, sc);
+      else t.give(n.in[0], t.emit(op_code::redistribute, a, 0, t.b.intern(out), sc, source), sc);
+      break;
+    }
+    default: break;
+  }
+}
+
+}  // namespace shardwise::autodiff

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations that users write; each serves eager tensors and tracing alike. Names and conventions as in PyTorch.
+#pragma once
+
+#include <shardwise/graph/tensor.hpp>
+
+namespace shardwise {
+
+namespace detail {
+
+inline constexpr op_attr no_attr{};
+
+constexpr op_attr attr(std::int64_t a, std::int64_t b = 0, std::int64_t c = 0) { return {{a, b, c, 0, 0, 0}}; }
+
+// Labels 1.. for the dims of lhs (batch..., m, k) and rhs (batch..., k, n) or (k, n); out (batch..., m, n).
+constexpr op_attr matmul_labels(int ra, int rb) {
+  op_attr r{};
+  const int k = ra, n = ra + 1;
+  for (int d = 0; d < ra; ++d) r.v[0] |= static_cast<std::int64_t>(d + 1) << (4 * d);
+  for (int d = 0; d + 2 < rb; ++d) r.v[1] |= static_cast<std::int64_t>(d + 1) << (4 * d);
+  r.v[1] |= static_cast<std::int64_t>(k) << (4 * (rb - 2));
+  r.v[1] |= static_cast<std::int64_t>(n) << (4 * (rb - 1));
+  for (int d = 0; d + 1 < ra; ++d) r.v[2] |= static_cast<std::int64_t>(d + 1) << (4 * d);
+  r.v[2] |= static_cast<std::int64_t>(n) << (4 * (ra - 1));
+  return r;
+}
+
+// x (..., k) with w (n, k): out (..., n)
+constexpr op_attr linear_labels(int rx) {
+  op_attr r{};
+  for (int d = 0; d < rx; ++d) r.v[0] |= static_cast<std::int64_t>(d + 1) << (4 * d);
+  r.v[1] = (rx + 1) | static_cast<std::int64_t>(rx) << 4;
+  for (int d = 0; d + 1 < rx; ++d) r.v[2] |= static_cast<std::int64_t>(d + 1) << (4 * d);
+  r.v[2] |= static_cast<std::int64_t>(rx + 1) << (4 * (rx - 1));
+  return r;
+}
+
+constexpr std::int64_t mask_of(std::initializer_list<int> dims, int rank) {
+  std::int64_t m = 0;
+  for (int d : dims) m |= std::int64_t{1} << (d < 0 ? d + rank : d);
+  return m;
+}
+
+constexpr std::int64_t pack_dims(std::initializer_list<int> dims) {
+  std::int64_t m = 0;
+  int i = 0;
+  for (int d : dims) m |= static_cast<std::int64_t>(d & 15) << (4 * i++);
+  return m;
+}
+
+template <problem P, class... Facts>
+constexpr bool refuse() {
+  return raise<P, Facts...>::ok;
+}
+
+constexpr problem matmul_ranks(int ra, int rb) {
+  if (ra < 2 || rb < 2) return problem::contraction_rank;
+  return rb != 2 && rb != ra ? problem::contraction_batch : problem::none;
+}
+
+}  // namespace detail
+
+// --- pointwise ------------------------------------------------------------------------------------------------------
+
+template <tensor A, tensor B>
+constexpr auto add(const A& a, const B& b) {
+  return detail::apply<op_code::add, detail::no_attr>(0, a, b);
+}
+template <tensor A, tensor B>
+constexpr auto sub(const A& a, const B& b) {
+  return detail::apply<op_code::sub, detail::no_attr>(0, a, b);
+}
+template <tensor A, tensor B>
+constexpr auto mul(const A& a, const B& b) {
+  return detail::apply<op_code::mul, detail::no_attr>(0, a, b);
+}
+template <tensor A>
+constexpr auto scale(const A& a, double factor) {
+  return detail::apply<op_code::scale, detail::no_attr>(factor, a);
+}
+template <tensor A, tensor B>
+constexpr auto operator+(const A& a, const B& b) {
+  return add(a, b);
+}
+template <tensor A, tensor B>
+constexpr auto operator-(const A& a, const B& b) {
+  return sub(a, b);
+}
+template <tensor A, tensor B>
+constexpr auto operator*(const A& a, const B& b) {
+  return mul(a, b);
+}
+template <tensor A>
+constexpr auto operator*(const A& a, double factor) {
+  return scale(a, factor);
+}
+
+template <tensor A>
+constexpr auto relu(const A& a) {
+  return detail::apply<op_code::relu, detail::no_attr>(0, a);
+}
+template <tensor A>
+constexpr auto tanh(const A& a) {
+  return detail::apply<op_code::tanh, detail::no_attr>(0, a);
+}
+
+enum class gelu_form { erf, tanh };
+
+// 0.5 x (1 + erf(x / sqrt 2)), or its tanh approximation.
+template <gelu_form Form = gelu_form::erf, tensor A>
+constexpr auto gelu(const A& a) {
+  return detail::apply<Form == gelu_form::erf ? op_code::gelu_erf : op_code::gelu_tanh, detail::no_attr>(0, a);
+}
+
+// Zeroes each element with probability p and scales the others by 1 / (1 - p). Which elements depends on the run's
+// seed, the step, the place in the program and the element's global index alone: not on mesh or placement.
+template <tensor A>
+constexpr auto dropout(const A& a, double p) {
+  return detail::apply<op_code::dropout, detail::no_attr>(p, a);
+}
+
+// --- contractions ---------------------------------------------------------------------------------------------------
+
+// a (batch..., m, k), b (batch..., k, n) or (k, n).
+template <tensor A, tensor B>
+constexpr auto matmul(const A& a, const B& b) {
+  constexpr problem wrong = detail::matmul_ranks(A::sp.rank, B::sp.rank);
+  static_assert(detail::refuse<wrong, operand_t<A::sp>, operand_t<B::sp>>());
+  if constexpr (wrong == problem::none)
+    return detail::apply<op_code::einsum, detail::matmul_labels(A::sp.rank, B::sp.rank)>(1, a, b);
+  else
+    return a;
+}
+
+// x (..., in), w (out, in): x times w transposed.
+template <tensor X, tensor W>
+constexpr auto linear_product(const X& x, const W& w) {
+  constexpr problem wrong = X::sp.rank < 1 || W::sp.rank != 2 ? problem::contraction_rank : problem::none;
+  static_assert(detail::refuse<wrong, operand_t<X::sp>, operand_t<W::sp>>());
+  if constexpr (wrong == problem::none)
+    return detail::apply<op_code::einsum, detail::linear_labels(X::sp.rank)>(1, x, w);
+  else
+    return x;
+}
+
+// --- reductions -----------------------------------------------------------------------------------------------------
+
+// Over the dims given (negative ones count from the end), or over all.
+template <int... Dims, tensor A>
+constexpr auto sum(const A& a) {
+  constexpr std::int64_t mask =
+      sizeof...(Dims) == 0 ? (std::int64_t{1} << A::sp.rank) - 1 : detail::mask_of({Dims...}, A::sp.rank);
+  return detail::apply<op_code::sum, detail::attr(mask)>(0, a);
+}
+template <int... Dims, tensor A>
+constexpr auto mean(const A& a) {
+  constexpr std::int64_t mask =
+      sizeof...(Dims) == 0 ? (std::int64_t{1} << A::sp.rank) - 1 : detail::mask_of({Dims...}, A::sp.rank);
+  return detail::apply<op_code::sum, detail::attr(mask, 0, 1)>(0, a);
+}
+
+// Over the last dim.
+template <tensor A>
+constexpr auto softmax(const A& a) {
+  return detail::apply<op_code::softmax, detail::attr(0)>(0, a);
+}
+// Over the last dim (keys), where a key may not come after its query (the dim before).
+template <tensor A>
+constexpr auto causal_softmax(const A& a) {
+  return detail::apply<op_code::softmax, detail::attr(1)>(0, a);
+}
+
+template <tensor X, tensor W, tensor B>
+constexpr auto layer_norm(const X& x, const W& w, const B& b, double eps = 1e-5) {
+  auto stats = detail::apply<op_code::norm_stats, detail::attr(0)>(eps, x);
+  return detail::apply<op_code::norm_apply, detail::attr(0, 1)>(eps, x, stats, w, b);
+}
+template <tensor X, tensor W>
+constexpr auto rms_norm(const X& x, const W& w, double eps = 1e-5) {
+  auto stats = detail::apply<op_code::norm_stats, detail::attr(1)>(eps, x);
+  return detail::apply<op_code::norm_apply, detail::attr(1, 0)>(eps, x, stats, w);
+}
+
+// --- indices --------------------------------------------------------------------------------------------------------
+
+// table (rows, features), index (...): out (..., features). An index outside the table is an error at run time.
+template <tensor W, tensor I>
+constexpr auto embedding(const W& table, const I& index) {
+  return detail::apply<op_code::embedding, detail::no_attr>(0, table, index);
+}
+
+// Per-row losses: logits (..., classes), target (...) of class ids.
+template <tensor X, tensor T>
+constexpr auto cross_entropy_rows(const X& logits, const T& target) {
+  auto norm = detail::apply<op_code::lse, detail::no_attr>(0, logits);
+  return detail::apply<op_code::nll, detail::no_attr>(0, logits, norm, target);
+}
+// Their mean over all rows of all ranks.
+template <tensor X, tensor T>
+constexpr auto cross_entropy(const X& logits, const T& target) {
+  return mean(cross_entropy_rows(logits, target));
+}
+
+// --- views ----------------------------------------------------------------------------------------------------------
+
+template <int... Dims, tensor A>
+constexpr auto permute(const A& a) {
+  static_assert(detail::refuse<sizeof...(Dims) != A::sp.rank ? problem::permute_not_a_permutation : problem::none,
+                               operand_t<A::sp>>());
+  return detail::apply<op_code::permute, detail::attr(detail::pack_dims({Dims...}))>(0, a);
+}
+
+template <tensor A>
+constexpr auto contiguous(const A& a) {
+  if constexpr (is_contiguous(A::sp)) return a;
+  else return detail::apply<op_code::contiguous, detail::no_attr>(0, a);
+}
+
+// A view where the storage allows it, else of a contiguous copy.
+template <std::int64_t... Extents, tensor A>
+constexpr auto reshape(const A& a) {
+  static_assert(detail::refuse<(sizeof...(Extents) > max_rank) ? problem::rank_too_large : problem::none, operand_t<A::sp>>());
+  constexpr auto attr = [] {
+    op_attr r{};
+    const std::int64_t e[] = {Extents..., 0};
+    for (std::size_t i = 0; i < sizeof...(Extents) && i < max_rank; ++i) r.v[i] = e[i];
+    r.v[5] = static_cast<std::int64_t>(sizeof...(Extents));
+    return r;
+  }();
+  return detail::apply<op_code::reshape, attr>(0, contiguous(a));
+}
+
+template <int Dim, std::int64_t Start, std::int64_t Length, tensor A>
+constexpr auto slice(const A& a) {
+  return detail::apply<op_code::slice, detail::attr(Dim < 0 ? Dim + A::sp.rank : Dim, Start, Length)>(0, a);
+}
+
+// --- placement ------------------------------------------------------------------------------------------------------
+
+namespace detail {
+template <class P>
+constexpr placement normal_placement(int rank) {
+  placement p = placement_of<P>::value;
+  if (p.is_shard() && p.dim < 0) p.dim = static_cast<std::int16_t>(p.dim + rank);
+  return p;
+}
+}  // namespace detail
+
+// The only operation that communicates. Its gradient is redistributed from the dual of the target to the dual of the
+// source: replicate -> reduced is free forward and an all-reduce backward; partial -> replicate the other way round.
+template <class Axis, class To, tensor A>
+constexpr auto redistribute(const A& a) {
+  using mesh_type = typename A::mesh_type;
+  constexpr int axis = mesh_type::template index_of<Axis>;
+  constexpr placement to = detail::normal_placement<To>(A::sp.rank);
+  constexpr problem wrong =
+      axis < 0 ? problem::axis_not_in_mesh
+      : detail::placement_of<To>::even && to.dim < A::sp.rank && A::sp.extent[to.dim] % Axis::size != 0
+          ? problem::uneven_shard
+          : problem::none;
+  static_assert(detail::refuse<wrong, on<Axis, To>, mesh_type, operand_t<A::sp>>());
+  if constexpr (wrong != problem::none || A::sp.place[axis < 0 ? 0 : axis] == to) {
+    return a;
+  } else {
+    constexpr op_attr attr = detail::attr(axis, pack(to));
+    constexpr bool free = transition_of(A::sp.place[axis], to, A::sp.axis_size[axis]) == transition::none;
+    if constexpr (free) return detail::apply<op_code::redistribute, attr>(0, a);
+    else return detail::apply<op_code::redistribute, attr>(0, contiguous(a));
+  }
+}
+
+// The gradient of a parameter that is reduced on Axis arrives partial there; this sums it over the axis, once.
+template <class Axis, tensor G>
+constexpr auto reduce_gradient(const G& g) {
+  constexpr int axis = G::mesh_type::template index_of<Axis>;
+  constexpr problem wrong = axis < 0                                       ? problem::axis_not_in_mesh
+                            : !G::sp.place[axis < 0 ? 0 : axis].is_partial() ? problem::gradient_reduced_twice
+                                                                           : problem::none;
+  static_assert(detail::refuse<wrong, Axis, operand_t<G::sp>>());
+  if constexpr (wrong == problem::none) return redistribute<Axis, replicate>(g);
+  else return g;
+}
+
+// --- attention ------------------------------------------------------------------------------------------------------
+
+// Where the heads' dim stands in queries, keys, values and result: (batch, heads, time, size) as in PyTorch, or
+// (batch, time, heads, size), which is how a projection leaves them and needs no copy.
+enum class head_layout { bhtd, bthd };
+
+// softmax(q k^T / sqrt(size)) v, optionally causal.
+template <bool Causal = true, head_layout Layout = head_layout::bhtd, tensor Q, tensor K, tensor V>
+constexpr auto scaled_dot_product_attention(const Q& q, const K& k, const V& v) {
+  static_assert(detail::refuse<(Q::sp.rank != 4 || K::sp.rank != 4 || V::sp.rank != 4) ? problem::contraction_rank : problem::none,
+                               operand_t<Q::sp>, operand_t<K::sp>, operand_t<V::sp>>());
+  // labels: 1 batch, 2 heads, 3 query time, 4 key time, 5 size
+  constexpr bool bh = Layout == head_layout::bhtd;
+  constexpr std::int64_t lq = bh ? 0x5321 : 0x5231, lk = bh ? 0x5421 : 0x5241, ls = 0x4321;
+  constexpr double size = static_cast<double>(Q::sp.extent[3]);
+  double root = size > 0 ? size : 1;
+  for (int i = 0; i < 60; ++i) root = 0.5 * (root + size / root);  // sqrt, at compile time too
+  auto scores = detail::apply<op_code::einsum, op_attr{{lq, lk, ls, 0, 0, 0}}>(1 / root, q, k);
+  auto weights = detail::apply<op_code::softmax, detail::attr(Causal ? 1 : 0)>(0, scores);
+  return detail::apply<op_code::einsum, op_attr{{ls, lk, lq, 0, 0, 0}}>(1, weights, v);
+}
+
+}  // namespace shardwise

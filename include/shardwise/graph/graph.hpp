@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph is a value: nodes in program order with their operands before them, and the table of the specs they have.
+#pragma once
+
+#include <cstdint>
+
+#include <shardwise/propagation/op.hpp>
+#include <shardwise/vocabulary/spec.hpp>
+
+namespace shardwise {
+
+// One operation, one result. `spec` indexes the graph's spec table, `scope` its module tree (-1: no module).
+struct node {
+  op_code op = op_code::input;
+  std::int32_t inputs = 0;
+  std::int32_t in[max_inputs] = {-1, -1, -1, -1, -1};
+  std::int32_t spec = -1;
+  std::int32_t scope = -1;
+  double f = 0;  // the operation's real parameter: factor, epsilon, probability
+  op_attr a{};
+};
+
+// A module instance: its name under its parent; list elements have an index and no name.
+struct scope {
+  const char* name = nullptr;
+  std::int32_t index = -1;
+  std::int32_t parent = -1;
+};
+
+inline constexpr int max_outputs = 8;
+
+constexpr std::uint64_t hash_of(const spec& s) {
+  std::uint64_t h = 0x9e3779b97f4a7c15ULL;
+  auto mix = [&h](std::uint64_t v) {
+    h ^= v + 0x9e3779b97f4a7c15ULL + (h << 6) + (h >> 2);
+    h *= 0xff51afd7ed558ccdULL;
+  };
+  for (int d = 0; d < s.rank; ++d) {
+    mix(static_cast<std::uint64_t>(s.extent[d]));
+    mix(static_cast<std::uint64_t>(s.stride[d]));
+  }
+  for (int a = 0; a < s.axes; ++a) {
+    const placement& p = s.place[a];
+    mix(static_cast<std::uint64_t>(p.kind) | static_cast<std::uint64_t>(p.op) << 8 |
+        static_cast<std::uint64_t>(static_cast<std::uint16_t>(p.dim)) << 16 | static_cast<std::uint64_t>(p.block) << 32);
+    mix(static_cast<std::uint64_t>(s.axis_size[a]));
+  }
+  mix(static_cast<std::uint64_t>(s.offset));
+  mix(static_cast<std::uint64_t>(s.rank) | static_cast<std::uint64_t>(s.type) << 8 | static_cast<std::uint64_t>(s.dyn) << 16 |
+      static_cast<std::uint64_t>(s.device) << 48);
+  return h;
+}
+
+// Nodes and specs in the making, without owning them: the same code appends to constants and to run-time graphs.
+// Past the capacity it counts without storing, so that a first guess can be corrected.
+struct builder {
+  node* nodes = nullptr;
+  spec* specs = nullptr;
+  std::uint64_t* hashes = nullptr;
+  scope* scopes = nullptr;
+  int node_capacity = 0, spec_capacity = 0, scope_capacity = 0;
+  int node_count = 0, spec_count = 0, scope_count = 0;
+  int current_scope = -1;
+  int sites = 0;  // random sites so far
+  finding error{};
+
+  constexpr bool overflowed() const {
+    return node_count > node_capacity || spec_count > spec_capacity || scope_count > scope_capacity;
+  }
+
+  // Equal specs have equal ids. The hash is compared first: a full comparison costs about 40 evaluation steps.
+  constexpr int intern(const spec& s, std::uint64_t h) {
+    const int n = spec_count < spec_capacity ? spec_count : spec_capacity;
+    const std::uint64_t* table = hashes;
+    for (int i = 0; i < n; ++i)
+      if (table[i] == h && specs[i] == s) return i;
+    if (spec_count < spec_capacity) {
+      specs[spec_count] = s;
+      hashes[spec_count] = h;
+    }
+    return spec_count++;
+  }
+  constexpr int intern(const spec& s) { return intern(s, hash_of(s)); }
+
+  constexpr int append(const node& n) {
+    if (node_count < node_capacity) nodes[node_count] = n;
+    return node_count++;
+  }
+
+  constexpr int enter(const char* name, int index) {
+    if (scope_count < scope_capacity) scopes[scope_count] = {name, index, current_scope};
+    return scope_count++;
+  }
+};
+
+template <int Nodes, int Specs, int Scopes = 1>
+struct graph {
+  static constexpr int node_capacity = Nodes, spec_capacity = Specs, scope_capacity = Scopes;
+
+  node nodes[Nodes]{};
+  spec specs[Specs]{};
+  std::uint64_t hashes[Specs]{};
+  scope scopes[Scopes]{};
+  int node_count = 0;
+  int spec_count = 0;
+  int scope_count = 0;
+  int sites = 0;
+  int outputs[max_outputs] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  int output_count = 0;
+  finding error{};
+
+  constexpr int size() const { return node_count; }
+  constexpr const spec& spec_of(int id) const { return specs[nodes[id].spec]; }
+
+  // A builder that goes on where this graph ends; `finish` brings the counts back.
+  constexpr builder edit() {
+    builder b;
+    b.nodes = nodes;
+    b.specs = specs;
+    b.hashes = hashes;
+    b.scopes = scopes;
+    b.node_capacity = Nodes;
+    b.spec_capacity = Specs;
+    b.scope_capacity = Scopes;
+    b.node_count = node_count;
+    b.spec_count = spec_count;
+    b.scope_count = scope_count;
+    b.sites = sites;
+    b.error = error;
+    return b;
+  }
+  constexpr void finish(const builder& b) {
+    node_count = b.node_count;
+    spec_count = b.spec_count;
+    scope_count = b.scope_count;
+    sites = b.sites;
+    error = b.error;
+  }
+};
+
+// The same graph in other capacities; they must suffice.
+template <class To, class From>
+constexpr To resized(const From& g) {
+  To r;
+  for (int i = 0; i < g.node_count; ++i) r.nodes[i] = g.nodes[i];
+  for (int i = 0; i < g.spec_count; ++i) {
+    r.specs[i] = g.specs[i];
+    r.hashes[i] = g.hashes[i];
+  }
+  for (int i = 0; i < g.scope_count; ++i) r.scopes[i] = g.scopes[i];
+  r.node_count = g.node_count;
+  r.spec_count = g.spec_count;
+  r.scope_count = g.scope_count;
+  r.sites = g.sites;
+  r.output_count = g.output_count;
+  for (int i = 0; i < g.output_count; ++i) r.outputs[i] = g.outputs[i];
+  r.error = g.error;
+  return r;
+}
+
+// Operations whose result is their first operand's storage seen differently.
+constexpr bool is_view(const node& n, const spec& in, const spec& out) {
+  switch (n.op) {
+    case op_code::permute:
+    case op_code::reshape:
+    case op_code::slice: return true;
+    case op_code::redistribute: {
+      const int a = static_cast<int>(n.a.v[0]);
+      const placement p = in.place[a], q = out.place[a];
+      return in.axis_size[a] == 1 || p == q || (p.is_whole() && q.is_whole());
+    }
+    default: return false;
+  }
+}
+
+// Operations that write into an operand's storage and have no result of their own.
+constexpr bool is_update(op_code op) { return op == op_code::sgd || op == op_code::adam; }
+
+}  // namespace shardwise

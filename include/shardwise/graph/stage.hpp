@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes run in stages of bounded size, one constant each, so that compilers' default limits hold at any depth.
+#pragma once
+
+namespace shardwise {
+
+// Nodes handled by one constant. clang allows a million evaluation steps per constant; the result of a staged pass does
+// not depend on this number.
+inline constexpr int stage_nodes = 1000;
+
+// A staged pass has start(input) -> state, stages(input, nodes), and advance(state, nodes) which does a bounded part of
+// the work and returns at once when nothing is left.
+namespace detail {
+template <class Pass, class Source, int Nodes, int K>
+struct stage {
+  static constexpr auto value = [] {
+    auto s = stage<Pass, Source, Nodes, K - 1>::value;
+    Pass::advance(s, Nodes);
+    return s;
+  }();
+};
+template <class Pass, class Source, int Nodes>
+struct stage<Pass, Source, Nodes, 0> {
+  static constexpr auto value = Pass::template start<Source>();
+};
+}  // namespace detail
+
+// Source has a static constexpr `value`; the result too.
+template <class Pass, class Source, int Nodes = stage_nodes>
+struct staged {
+  static constexpr const auto& value = detail::stage<Pass, Source, Nodes, Pass::template stages<Source>(Nodes)>::value;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// sym: a tensor whose type is its spec and whose value is the id of the node that produced it; applying records.
+#pragma once
+
+#include <shardwise/graph/graph.hpp>
+#include <shardwise/graph/tensor.hpp>
+
+namespace shardwise {
+
+template <spec S, class Mesh>
+struct sym {
+  static constexpr spec sp = S;
+  static constexpr std::uint64_t hash = hash_of(S);
+  using mesh_type = Mesh;
+
+  builder* b = nullptr;
+  int id = -1;
+
+  template <op_code Op, op_attr A, spec Out, class... X>
+  static constexpr sym<Out, Mesh> record(double f, const sym& first, const X&... more) {
+    builder& b = *first.b;
+    node n;
+    n.op = Op;
+    n.a = A;
+    n.f = f;
+    n.inputs = 1 + static_cast<int>(sizeof...(X));
+    n.in[0] = first.id;
+    int k = 1;
+    ((n.in[k++] = more.id), ...);
+    n.spec = b.intern(sym<Out, Mesh>::sp, sym<Out, Mesh>::hash);
+    n.scope = b.current_scope;
+    if constexpr (Op == op_code::redistribute) {
+      if (Out == S) return {first.b, first.id};
+      // one tensor redistributed twice in the same way is communicated once, forward and (summed first) backward
+      for (int i = first.id + 1; i < b.node_count && i < b.node_capacity; ++i)
+        if (b.nodes[i].op == Op && b.nodes[i].in[0] == first.id && b.nodes[i].spec == n.spec) return {first.b, i};
+    }
+    if constexpr (Op == op_code::dropout) n.a.v[0] = b.sites++;
+    return {first.b, b.append(n)};
+  }
+};
+
+}  // namespace shardwise

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a tensor is to the operations: a type with a spec and a mesh that knows how to apply an operation to itself.
+#pragma once
+
+#include <concepts>
+
+#include <shardwise/propagation/infer.hpp>
+
+namespace shardwise {
+
+// Modelled by sym (records), dtensor (computes at once) and whatever else wants to run a model's forward.
+template <class T>
+concept tensor = requires {
+  { T::sp } -> std::convertible_to<const spec&>;
+  typename T::mesh_type;
+};
+
+namespace detail {
+
+template <bool Same, class... Mesh>
+struct one_mesh {
+  static constexpr bool ok = raise<Same ? problem::none : problem::meshes_differ, Mesh...>::ok;
+};
+
+// The single door of all operations: mesh check, rule, then the tensor kind's own way of applying it.
+template <op_code Op, op_attr A, tensor X, tensor... More>
+constexpr auto apply(double f, const X& x, const More&... more) {
+  using mesh_type = typename X::mesh_type;
+  constexpr bool same = (std::is_same_v<mesh_type, typename More::mesh_type> && ...);
+  static_assert(one_mesh<same, mesh_type, typename More::mesh_type...>::ok);
+  if constexpr (same) {
+    using rule = checked_rule<mesh_type, Op, A, X::sp, More::sp...>;
+    return X::template record<Op, A, rule::out>(f, x, more...);
+  } else {
+    return x;
+  }
+}
+
+}  // namespace detail
+
+}  // namespace shardwise

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// bind: a model under a plan on a mesh, with the plan checked: every path names a module, every style fits it.
+#pragma once
+
+#include <shardwise/graph/sym.hpp>
+#include <shardwise/module/module.hpp>
+
+namespace shardwise {
+
+namespace detail {
+
+template <class Mesh, dtype Type>
+struct trace_context {
+  using mesh_type = Mesh;
+  static constexpr dtype type = Type;
+  template <spec S>
+  using tensor = sym<S, Mesh>;
+};
+
+// --- what a plan hits, once for each distinct (state, module type) -----------------------------------------------------
+
+struct hits {
+  unsigned matched = 0;      // entries that name some module
+  unsigned wrong_style = 0;  // entries whose style does not fit a module they name
+};
+
+template <class Plan, auto State, class M>
+struct plan_hits;
+
+template <class Plan, auto State, class M, int... I>
+constexpr void add_member_hits(hits& h, std::integer_sequence<int, I...>) {
+  using traits = plan_traits<Plan>;
+  (
+      [&] {
+        using child_type = member_type<M, I>;
+        if constexpr (reflected<child_type> || module_list<child_type>) {
+          constexpr auto s = traits::advance(State, std::string_view(member_name<M, I>()));
+          h.matched |= plan_hits<Plan, s, child_type>::value.matched;
+          h.wrong_style |= plan_hits<Plan, s, child_type>::value.wrong_style;
+        }
+      }(),
+      ...);
+}
+
+template <class Plan>
+inline constexpr auto dead_state = [] {
+  typename plan_traits<Plan>::state s{};
+  for (auto& k : s.at) k = -1;
+  return s;
+}();
+
+// The first list element after i that stands elsewhere in the plan than i does.
+template <class Plan>
+constexpr int next_state(const typename plan_traits<Plan>::state& list, int i, int size) {
+  using traits = plan_traits<Plan>;
+  const auto here = traits::advance(list, index_name(i).view());
+  for (++i; i < size; ++i)
+    if (!(traits::advance(list, index_name(i).view()) == here)) return i;
+  return size;
+}
+
+template <class Plan, auto State, class List, int I>
+constexpr void add_element_hits(hits& h) {
+  if constexpr (I < List::size) {
+    using traits = plan_traits<Plan>;
+    constexpr auto s = traits::advance(State, index_name(I).view());
+    h.matched |= plan_hits<Plan, s, typename List::element_unbound>::value.matched;
+    h.wrong_style |= plan_hits<Plan, s, typename List::element_unbound>::value.wrong_style;
+    // elements with the state just handled add nothing: go on to the first that differs
+    add_element_hits<Plan, State, List, next_state<Plan>(State, I, List::size)>(h);
+  }
+}
+
+template <class M, class... S>
+constexpr bool styles_accept(style_list<S...>) {
+  return (S::accepts(M::kind) && ...);
+}
+
+template <class M, class Plan, class... E>
+constexpr unsigned refused_entries(unsigned matched, plan<E...>) {
+  unsigned wrong = 0;
+  int e = 0;
+  ((wrong |= ((matched >> e) & 1U) && !styles_accept<M>(typename entry_traits<E>::styles{}) ? 1U << e : 0U, ++e), ...);
+  return wrong;
+}
+
+template <class Plan, auto State, class M>
+struct plan_hits {
+  static constexpr hits value = [] {
+    hits h;
+    constexpr unsigned own = plan_traits<Plan>::matched(State);
+    h.matched = own;
+    if constexpr (module_list<M>) {
+      h.wrong_style = own;  // a list is no module: styles go to its elements
+      add_element_hits<Plan, State, M, 0>(h);
+    } else {
+      h.wrong_style = refused_entries<M, Plan>(own, Plan{});
+      add_member_hits<Plan, State, M>(h, std::make_integer_sequence<int, member_count<M>>{});
+    }
+    return h;
+  }();
+};
+// below a dead path nothing can match
+template <class Plan, auto State, class M>
+  requires(State == dead_state<Plan>)
+struct plan_hits<Plan, State, M> {
+  static constexpr hits value{};
+};
+
+// --- nearest names, instantiated only for an error --------------------------------------------------------------------
+
+struct path_buffer {
+  char text[96]{};
+  int size = 0;
+  constexpr void push(std::string_view s) {
+    if (size > 0 && size < 95) text[size++] = '.';
+    for (char c : s)
+      if (size < 95) text[size++] = c;
+  }
+  constexpr std::string_view view() const { return {text, static_cast<std::size_t>(size)}; }
+};
+
+struct best_paths {
+  path_buffer path[3]{};
+  int distance[3] = {1000, 1000, 1000};
+  constexpr void offer(const path_buffer& p, std::string_view wanted) {
+    path_buffer x = p;
+    int d = edit_distance(wanted, p.view());
+    for (int i = 0; i < 3; ++i)
+      if (d < distance[i]) {
+        const path_buffer other = path[i];
+        const int e = distance[i];
+        path[i] = x;
+        distance[i] = d;
+        x = other;
+        d = e;
+      }
+  }
+};
+
+template <class M>
+constexpr void offer_paths(best_paths& best, const path_buffer& at, std::string_view wanted);
+template <class M, int... I>
+constexpr void offer_members(best_paths& best, const path_buffer& at, std::string_view wanted, std::integer_sequence<int, I...>) {
+  (
+      [&] {
+        using child_type = member_type<M, I>;
+        if constexpr (reflected<child_type> || module_list<child_type>) {
+          path_buffer p = at;
+          p.push(member_name<M, I>());
+          offer_paths<child_type>(best, p, wanted);
+        }
+      }(),
+      ...);
+}
+template <class M>
+constexpr void offer_paths(best_paths& best, const path_buffer& at, std::string_view wanted) {
+  if constexpr (module_list<M>) {
+    path_buffer p = at;
+    p.push("*");
+    offer_paths<typename M::element_unbound>(best, p, wanted);
+  } else {
+    if (at.size > 0) best.offer(at, wanted);
+    offer_members<M>(best, at, wanted, std::make_integer_sequence<int, member_count<M>>{});
+  }
+}
+
+template <class M, class Entry>
+struct nearest_names {
+  static constexpr best_paths found = [] {
+    best_paths b;
+    offer_paths<M>(b, path_buffer{}, entry_traits<Entry>::path);
+    return b;
+  }();
+  static constexpr auto a = exact_string<found.path[0].size>(found.path[0].view());
+  static constexpr auto b = exact_string<found.path[1].size>(found.path[1].view());
+  static constexpr auto c = exact_string<found.path[2].size>(found.path[2].view());
+  using type = nearest<a, b, c>;
+};
+
+template <bool Matched, class M, class Entry>
+struct check_matched {
+  static constexpr bool ok = true;
+};
+template <class M, class Entry>
+struct check_matched<false, M, Entry> {
+  static constexpr bool ok = raise<problem::plan_path_unmatched, plan_entry<Entry>, typename nearest_names<M, Entry>::type>::ok;
+};
+
+template <class Mesh, class S>
+constexpr bool style_axis_known = Mesh::template has<typename S::axis>;
+template <class Mesh, class... S>
+constexpr bool style_axes_known(style_list<S...>) {
+  return (style_axis_known<Mesh, S> && ...);
+}
+template <class Mesh, class E>
+constexpr bool entry_axes_known() {
+  if constexpr (entry_traits<E>::is_entry) return style_axes_known<Mesh>(typename entry_traits<E>::styles{});
+  else return style_axis_known<Mesh, E>;
+}
+
+template <class M, class Plan, class Mesh>
+struct plan_check;
+template <class M, class... E, class Mesh>
+struct plan_check<M, plan<E...>, Mesh> {
+  using traits = plan_traits<plan<E...>>;
+  static_assert((raise<entry_axes_known<Mesh, E>() ? problem::none : problem::plan_axis_not_in_mesh, plan_entry<E>, Mesh>::ok && ...));
+  static constexpr hits found = plan_hits<plan<E...>, traits::root(), M>::value;
+
+  template <std::size_t... K>
+  static constexpr bool check(std::index_sequence<K...>) {
+    return ((check_matched<!entry_traits<E>::is_entry || ((found.matched >> K) & 1U) != 0, M, E>::ok &&
+             raise<((found.wrong_style >> K) & 1U) != 0 ? problem::plan_style_wrong_module : problem::none, plan_entry<E>>::ok) &&
+            ...);
+  }
+  static constexpr bool ok = check(std::index_sequence_for<E...>{});
+};
+
+template <template <class> class Model, class Plan, class Ctx>
+struct bind_with {
+  using unbound_model = Model<unbound>;
+  static constexpr bool checked = plan_check<unbound_model, Plan, typename Ctx::mesh_type>::ok;
+  static_assert(checked);
+  using binding_type = binding<Ctx, Plan, plan_traits<Plan>::root(), unbound_model>;
+  using type = Model<binding_type>;
+};
+
+}  // namespace detail
+
+// The model as tracing sees it: every parameter a sym whose type carries its placements.
+template <template <class> class Model, class Plan, class Mesh, class T = float>
+using bind = typename detail::bind_with<Model, Plan, detail::trace_context<Mesh, dtype_v<T>>>::type;
+
+}  // namespace shardwise

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// binding: how a plan reaches a module. A module is a class template over its binding; children derive theirs by index.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include <boost/hana/accessors.hpp>
+#include <boost/hana/at.hpp>
+#include <boost/hana/concept/struct.hpp>
+#include <boost/hana/define_struct.hpp>
+#include <boost/hana/first.hpp>
+#include <boost/hana/length.hpp>
+#include <boost/hana/second.hpp>
+#include <boost/hana/string.hpp>
+#include <boost/hana/tuple.hpp>
+
+#include <shardwise/module/style.hpp>
+
+namespace shardwise {
+
+// The binding of a model that is only described: its parameters declare shapes and initial values.
+struct unbound {};
+
+// Ctx: what parameters become (sym, dtensor) and on which mesh; State: where the plan's paths stand; M: the unbound
+// module type, whose reflection names the children. Equal members under equal states share one binding.
+template <class Ctx, class Plan, auto State, class M>
+struct binding {
+  using context = Ctx;
+  using plan_type = Plan;
+  using unbound_module = M;
+  static constexpr auto state = State;
+};
+
+namespace detail {
+
+namespace hana = boost::hana;
+
+template <class M>
+inline constexpr int member_count = static_cast<int>(decltype(hana::length(hana::accessors<M>()))::value);
+
+template <class M, int I>
+using accessor_pair = std::remove_cvref_t<decltype(hana::at_c<I>(hana::accessors<M>()))>;
+
+template <class M, int I>
+using member_type = std::remove_cvref_t<decltype(hana::second(std::declval<accessor_pair<M, I>>())(std::declval<const M&>()))>;
+
+// Name of member I, with static lifetime.
+template <class M, int I>
+constexpr const char* member_name() {
+  using key = std::remove_cvref_t<decltype(hana::first(std::declval<accessor_pair<M, I>>()))>;
+  return key::c_str();
+}
+
+template <int I, class M>
+constexpr decltype(auto) member(M& m) {
+  using plain = std::remove_const_t<M>;
+  return hana::second(hana::at_c<I>(hana::accessors<plain>()))(m);
+}
+
+template <class T>
+concept reflected = requires { typename T::shardwise_module; };
+
+// The parameter of the module bound by Parent that stands at member I.
+template <class Parent, int I>
+struct parameter_binding {
+  using parent = Parent;
+  static constexpr int index = I;
+};
+
+template <class T>
+struct is_parameter_decl : std::false_type {};
+
+template <class Bound, int I>
+struct child_of;
+template <int I>
+struct child_of<unbound, I> {
+  using type = unbound;
+};
+
+template <class Bound, int I, class Member>
+struct bind_member {
+  static constexpr auto state = plan_traits<typename Bound::plan_type>::advance(
+      Bound::state, std::string_view(member_name<typename Bound::unbound_module, I>()));
+  using type = binding<typename Bound::context, typename Bound::plan_type, state, Member>;
+};
+template <class Bound, int I, class Member>
+  requires is_parameter_decl<Member>::value
+struct bind_member<Bound, I, Member> {
+  using type = parameter_binding<Bound, I>;
+};
+
+template <class Ctx, class Plan, auto State, class M, int I>
+struct child_of<binding<Ctx, Plan, State, M>, I> {
+  using type = typename bind_member<binding<Ctx, Plan, State, M>, I, member_type<M, I>>::type;
+};
+
+// --- styles that apply to a bound module, in plan order ---------------------------------------------------------------
+
+template <class F, class... S>
+constexpr void visit_styles(style_list<S...>, F&& f) {
+  (f.template operator()<S>(), ...);
+}
+
+// Calls f.operator()<Style>() for the whole-model styles, then for those whose entries match this module.
+template <class Bound, class F, class... E>
+constexpr void for_each_style(plan<E...>, F&& f) {
+  constexpr unsigned hit = plan_traits<plan<E...>>::matched(Bound::state);
+  int e = 0;
+  auto whole = [&]<class Entry>() {
+    if constexpr (!entry_traits<Entry>::is_entry) f.template operator()<Entry>();
+  };
+  auto named = [&]<class Entry>() {
+    if constexpr (entry_traits<Entry>::is_entry)
+      if ((hit >> e) & 1U) visit_styles(typename entry_traits<Entry>::styles{}, f);
+    ++e;
+  };
+  (whole.template operator()<E>(), ...);
+  (named.template operator()<E>(), ...);
+}
+
+// The chain of transformations that the matching entries' styles make of a value.
+enum class hook { enter, after_product, leave };
+
+template <hook H, class Style, class X>
+constexpr auto apply_style(const X& x) {
+  if constexpr (H == hook::enter) return Style::enter(x);
+  else if constexpr (H == hook::after_product) return Style::after_product(x);
+  else return Style::leave(x);
+}
+template <hook H, class X>
+constexpr auto apply_styles(style_list<>, const X& x) {
+  return x;
+}
+template <hook H, class S, class... R, class X>
+constexpr auto apply_styles(style_list<S, R...>, const X& x) {
+  return apply_styles<H>(style_list<R...>{}, apply_style<H, S>(x));
+}
+template <hook H, unsigned Hit, int E, class X>
+constexpr auto apply_entries(plan<>, const X& x) {
+  return x;
+}
+template <hook H, unsigned Hit, int E, class Entry, class... R, class X>
+constexpr auto apply_entries(plan<Entry, R...>, const X& x) {
+  if constexpr ((Hit >> E) & 1U)
+    return apply_entries<H, Hit, E + 1>(plan<R...>{}, apply_styles<H>(typename entry_traits<Entry>::styles{}, x));
+  else
+    return apply_entries<H, Hit, E + 1>(plan<R...>{}, x);
+}
+
+template <class T>
+struct is_plan : std::false_type {};
+template <class... E>
+struct is_plan<plan<E...>> : std::true_type {};
+
+template <hook H, class Bound, class X>
+constexpr auto run_hook(const X& x) {
+  if constexpr (requires { typename Bound::plan_type; }) {
+    constexpr unsigned hit = plan_traits<typename Bound::plan_type>::matched(Bound::state);
+    if constexpr (hit == 0) return x;
+    else return apply_entries<H, hit, 0>(typename Bound::plan_type{}, x);
+  } else {
+    return x;
+  }
+}
+
+}  // namespace detail
+
+// The binding of member I (in declaration order) of the module bound by Bound.
+template <class Bound, int I>
+using child = typename detail::child_of<Bound, I>::type;
+
+}  // namespace shardwise

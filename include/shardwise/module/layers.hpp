@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers with parameters: linear, embedding, layer_norm, rms_norm; shapes and initial values as in torch.nn.
+#pragma once
+
+#include <shardwise/module/module.hpp>
+
+namespace shardwise {
+
+// x (..., In) -> (..., Out): x weight^T + bias, weight (Out, In). Both uniform in +-1 / sqrt(In).
+template <int In, int Out, class Bound = unbound, bool Bias = true, class Init = init::uniform_fan<In>>
+struct linear : module<linear<In, Out, Bound, Bias, Init>, Bound> {
+  static constexpr module_kind kind = module_kind::linear;
+  using weight_type = parameter<shape<Out, In>, Init, child<Bound, 0>>;
+  using bias_type = parameter<shape<Out>, std::conditional_t<std::is_same_v<Init, init::uniform_fan<In>>, Init, init::zeros>, child<Bound, 1>>;
+  BOOST_HANA_DEFINE_STRUCT(linear, (weight_type, weight), (bias_type, bias));
+
+  template <class X>
+  constexpr auto forward(const X& x) const {
+    static_assert(raise<X::sp.extent[X::sp.rank - 1] == In ? problem::none : problem::module_input, operand_t<X::sp>,
+                        linear<In, Out>>::ok);
+    return detail::run_hook<detail::hook::after_product, Bound>(linear_product(x, weight)) + bias;
+  }
+};
+
+template <int In, int Out, class Bound, class Init>
+struct linear<In, Out, Bound, false, Init> : module<linear<In, Out, Bound, false, Init>, Bound> {
+  static constexpr module_kind kind = module_kind::linear;
+  using weight_type = parameter<shape<Out, In>, Init, child<Bound, 0>>;
+  BOOST_HANA_DEFINE_STRUCT(linear, (weight_type, weight));
+
+  template <class X>
+  constexpr auto forward(const X& x) const {
+    static_assert(raise<X::sp.extent[X::sp.rank - 1] == In ? problem::none : problem::module_input, operand_t<X::sp>,
+                        linear<In, Out>>::ok);
+    return detail::run_hook<detail::hook::after_product, Bound>(linear_product(x, weight));
+  }
+};
+
+// index (...) -> (..., Features): rows of weight (Rows, Features).
+template <int Rows, int Features, class Bound = unbound, class Init = init::normal<1, 1>>
+struct embedding_table : module<embedding_table<Rows, Features, Bound, Init>, Bound> {
+  static constexpr module_kind kind = module_kind::embedding;
+  using weight_type = parameter<shape<Rows, Features>, Init, child<Bound, 0>>;
+  BOOST_HANA_DEFINE_STRUCT(embedding_table, (weight_type, weight));
+
+  template <class X>
+  constexpr auto forward(const X& index) const {
+    return embedding(weight, index);
+  }
+};
+
+// Over the last dim: (x - mean) / sqrt(variance + 1e-5) * weight + bias.
+template <int Features, class Bound = unbound>
+struct layer_norm_module : module<layer_norm_module<Features, Bound>, Bound> {
+  static constexpr module_kind kind = module_kind::norm;
+  using weight_type = parameter<shape<Features>, init::ones, child<Bound, 0>>;
+  using bias_type = parameter<shape<Features>, init::zeros, child<Bound, 1>>;
+  BOOST_HANA_DEFINE_STRUCT(layer_norm_module, (weight_type, weight), (bias_type, bias));
+
+  template <class X>
+  constexpr auto forward(const X& x) const {
+    return layer_norm(x, weight, bias);
+  }
+};
+
+// Over the last dim: x / sqrt(mean square + 1e-5) * weight.
+template <int Features, class Bound = unbound>
+struct rms_norm_module : module<rms_norm_module<Features, Bound>, Bound> {
+  static constexpr module_kind kind = module_kind::norm;
+  using weight_type = parameter<shape<Features>, init::ones, child<Bound, 0>>;
+  BOOST_HANA_DEFINE_STRUCT(rms_norm_module, (weight_type, weight));
+
+  template <class X>
+  constexpr auto forward(const X& x) const {
+    return rms_norm(x, weight);
+  }
+};
+
+}  // namespace shardwise

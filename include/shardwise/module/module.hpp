@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// module: the base of all modules: a call runs the plan's styles around `forward` and marks what it records with a name.
+#pragma once
+
+#include <array>
+#include <tuple>
+
+#include <shardwise/module/parameter.hpp>
+
+namespace shardwise {
+
+namespace detail {
+
+// While alive, nodes recorded through the tensor's builder belong to module `s`.
+struct scope_mark {
+  int* current = nullptr;
+  int before = -1;
+  template <class X>
+  constexpr scope_mark(const X& x, int s) {
+    if constexpr (requires { x.b->current_scope; }) {
+      current = &x.b->current_scope;
+      before = *current;
+      *current = s;
+    }
+  }
+  constexpr ~scope_mark() {
+    if (current) *current = before;
+  }
+  scope_mark(const scope_mark&) = delete;
+  scope_mark& operator=(const scope_mark&) = delete;
+};
+
+}  // namespace detail
+
+// struct mlp : sw::module<mlp<Bound>, Bound> { BOOST_HANA_DEFINE_STRUCT(mlp, ...); constexpr auto forward(...) const; };
+template <class Derived, class Bound>
+struct module {
+  using bound = Bound;
+  using shardwise_module = void;
+  static constexpr module_kind kind = module_kind::other;
+
+  int scope = -1;
+
+  template <class X, class... More>
+  constexpr auto operator()(const X& x, const More&... more) const {
+    detail::scope_mark mark(x, scope);
+    const auto in = detail::run_hook<detail::hook::enter, Bound>(x);
+    return detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...));
+  }
+};
+
+namespace detail {
+
+template <class Bound, template <class> class Block, int N>
+struct repeat_states {
+  using traits = plan_traits<typename Bound::plan_type>;
+  static constexpr auto at(int i) { return traits::advance(Bound::state, index_name(i).view()); }
+  static constexpr bool equal = [] {
+    const auto first = at(0);
+    for (int i = 1; i < N; ++i)
+      if (!(at(i) == first)) return false;
+    return true;
+  }();
+};
+
+template <class Bound, template <class> class Block, int I>
+struct repeat_element {
+  static constexpr auto state = plan_traits<typename Bound::plan_type>::advance(Bound::state, index_name(I).view());
+  using type = Block<binding<typename Bound::context, typename Bound::plan_type, state, Block<unbound>>>;
+};
+
+template <class Bound, template <class> class Block, class Index>
+struct repeat_tuple;
+template <class Bound, template <class> class Block, std::size_t... I>
+struct repeat_tuple<Bound, Block, std::index_sequence<I...>> {
+  using type = std::tuple<typename repeat_element<Bound, Block, static_cast<int>(I)>::type...>;
+};
+
+// Elements of the list: an array where the plan treats them all alike, else a tuple.
+template <class Bound, template <class> class Block, int N, bool Equal>
+struct repeat_storage {
+  using type = std::array<typename repeat_element<Bound, Block, 0>::type, N>;
+};
+template <class Bound, template <class> class Block, int N>
+struct repeat_storage<Bound, Block, N, false> {
+  using type = typename repeat_tuple<Bound, Block, std::make_index_sequence<N>>::type;
+};
+
+}  // namespace detail
+
+// N modules of one kind, called one after the other; in paths they are named 0 .. N-1.
+template <int N, template <class> class Block, class Bound = unbound>
+struct repeat {
+  using bound = Bound;
+  using shardwise_list = void;
+  static constexpr int size = N;
+  static constexpr bool uniform = detail::repeat_states<Bound, Block, N>::equal;
+  using element_unbound = Block<unbound>;
+
+  typename detail::repeat_storage<Bound, Block, N, uniform>::type items{};
+
+  template <class X>
+  constexpr auto operator()(const X& x) const {
+    if constexpr (uniform && std::is_same_v<decltype(items[0](x)), X>) {
+      X h = x;
+      for (const auto& block : items) h = block(h);
+      return h;
+    } else {
+      return from<0>(x);
+    }
+  }
+
+ private:
+  template <int I, class X>
+  constexpr auto from(const X& x) const {
+    if constexpr (I == N) {
+      return x;
+    } else {
+      const auto y = std::get<I>(items)(x);
+      // past the first block types usually settle: then a loop does the rest
+      if constexpr (uniform && I + 1 < N && std::is_same_v<decltype(items[0](y)), std::remove_const_t<decltype(y)>>) {
+        auto h = y;
+        for (int i = I + 1; i < N; ++i) h = items[static_cast<std::size_t>(i)](h);
+        return h;
+      } else {
+        return from<I + 1>(y);
+      }
+    }
+  }
+};
+
+template <int N, template <class> class Block>
+struct repeat<N, Block, unbound> {
+  using bound = unbound;
+  using shardwise_list = void;
+  static constexpr int size = N;
+  using element_unbound = Block<unbound>;
+};
+
+namespace detail {
+
+template <class T>
+concept module_list = requires { typename T::shardwise_list; };
+
+// Walks a bound module beside its unbound type, in declaration order: module(m, name, index) -> scope id when entered,
+// leaf(tensor, decl, name) for every parameter. Names are literals; list elements have an index and a null name.
+template <class M, class T, class Visitor>
+constexpr void visit_module(T& m, const char* name, int index, Visitor& v);
+
+template <class M, class T, class Visitor, int... I>
+constexpr void visit_members(T& m, Visitor& v, std::integer_sequence<int, I...>) {
+  (
+      [&] {
+        using declared = member_type<M, I>;
+        constexpr const char* name = member_name<M, I>();
+        if constexpr (is_parameter_decl<declared>::value) v.template leaf<declared>(member<I>(m), name);
+        else if constexpr (reflected<declared> || module_list<declared>) visit_module<declared>(member<I>(m), name, -1, v);
+      }(),
+      ...);
+}
+
+template <class M, class T, class Visitor, std::size_t... I>
+constexpr void visit_tuple(T& items, Visitor& v, std::index_sequence<I...>) {
+  (visit_module<typename M::element_unbound>(std::get<I>(items), nullptr, static_cast<int>(I), v), ...);
+}
+
+template <class M, class T, class Visitor>
+constexpr void visit_module(T& m, const char* name, int index, Visitor& v) {
+  const int outer = v.enter(name, index);
+  if constexpr (module_list<M>) {
+    if constexpr (T::uniform) {
+      int i = 0;
+      for (auto& item : m.items) visit_module<typename M::element_unbound>(item, nullptr, i++, v);
+    } else {
+      visit_tuple<M>(m.items, v, std::make_index_sequence<M::size>{});
+    }
+  } else {
+    m.scope = v.current();
+    visit_members<M>(m, v, std::make_integer_sequence<int, member_count<M>>{});
+  }
+  v.exit(outer);
+}
+
+// Number of parameters of an unbound module type.
+template <class M>
+constexpr int parameter_count();
+template <class M, int... I>
+constexpr int count_members(std::integer_sequence<int, I...>) {
+  return (0 + ... + parameter_count<member_type<M, I>>());
+}
+template <class M>
+constexpr int parameter_count() {
+  if constexpr (is_parameter_decl<M>::value) return 1;
+  else if constexpr (module_list<M>) return M::size * parameter_count<typename M::element_unbound>();
+  else if constexpr (reflected<M>) return count_members<M>(std::make_integer_sequence<int, member_count<M>>{});
+  else return 0;
+}
+
+template <class M>
+constexpr int module_count();
+template <class M, int... I>
+constexpr int count_modules(std::integer_sequence<int, I...>) {
+  return (1 + ... + module_count<member_type<M, I>>());
+}
+template <class M>
+constexpr int module_count() {
+  if constexpr (module_list<M>) return 1 + M::size * module_count<typename M::element_unbound>();
+  else if constexpr (reflected<M>) return count_modules<M>(std::make_integer_sequence<int, member_count<M>>{});
+  else return 0;
+}
+
+}  // namespace detail
+
+}  // namespace shardwise

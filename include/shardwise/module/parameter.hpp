@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// parameter: a leaf of a module: unbound it declares shape and initial values, bound it is the context's tensor.
+#pragma once
+
+#include <cstdint>
+
+#include <shardwise/module/binding.hpp>
+
+namespace shardwise {
+
+// Initial values, drawn from (seed, parameter, global element index): the same for every mesh and plan.
+enum class init_kind : std::uint8_t { zeros, ones, normal, uniform };
+
+namespace init {
+struct zeros {
+  static constexpr init_kind kind = init_kind::zeros;
+  static constexpr double scale = 0;
+};
+struct ones {
+  static constexpr init_kind kind = init_kind::ones;
+  static constexpr double scale = 1;
+};
+// Mean 0, standard deviation Num / Den.
+template <int Num, int Den>
+struct normal {
+  static constexpr init_kind kind = init_kind::normal;
+  static constexpr double scale = static_cast<double>(Num) / Den;
+};
+// Uniform in +-1 / sqrt(FanIn), as torch.nn.Linear.
+template <int FanIn>
+struct uniform_fan {
+  static constexpr init_kind kind = init_kind::uniform;
+  static constexpr double scale = [] {
+    double x = 1, a = FanIn;
+    for (int i = 0; i < 60; ++i) x = 0.5 * (x + a / x);
+    return 1 / x;
+  }();
+};
+}  // namespace init
+
+template <class Shape, class Init>
+struct parameter_decl {
+  using shape_type = Shape;
+  using init_type = Init;
+};
+
+// A member that a configuration leaves out (a linear without bias).
+struct absent {};
+
+namespace detail {
+
+template <class S, class I>
+struct is_parameter_decl<parameter_decl<S, I>> : std::true_type {};
+
+// Placements of a parameter: replicate, overridden by whole-model styles (reduced), then by the module's styles.
+template <class PB, class Shape>
+constexpr spec parameter_spec() {
+  using bound = typename PB::parent;
+  using mesh_type = typename bound::context::mesh_type;
+  spec s = mesh_spec<mesh_type>(bound::context::type);
+  set_extents<Shape>(s);
+  constexpr const char* name = member_name<typename bound::unbound_module, PB::index>();
+  for_each_style<bound>(typename bound::plan_type{}, [&]<class Style>() {
+    constexpr int a = mesh_type::template index_of<typename Style::axis>;
+    if constexpr (a >= 0) {
+      if constexpr (Style::whole_model) {
+        s.place[a] = reduced_value();
+      } else {
+        const maybe_placement p = Style::parameter(bound::unbound_module::kind, name, s.rank);
+        if (p.given) s.place[a] = p.value;
+      }
+    }
+  });
+  normalise(s);
+  return s;
+}
+
+template <class Shape, class Init, class PB>
+struct parameter_of {
+  static constexpr spec built = parameter_spec<PB, Shape>();
+  static constexpr finding error = check_placements(built);
+  static_assert(raise<error.what, Shape, typename PB::parent::unbound_module>::ok);
+  using type = typename PB::parent::context::template tensor<built>;
+};
+template <class Shape, class Init>
+struct parameter_of<Shape, Init, unbound> {
+  using type = parameter_decl<Shape, Init>;
+};
+
+}  // namespace detail
+
+template <class Shape, class Init, class PB>
+using parameter = typename detail::parameter_of<Shape, Init, PB>::type;
+
+}  // namespace shardwise

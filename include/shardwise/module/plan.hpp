@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// plan: which style applies to which module, by path; matching moves along the path once for each distinct state.
+#pragma once
+
+#include <string_view>
+
+#include <shardwise/support/diagnose.hpp>
+#include <shardwise/support/fixed_string.hpp>
+#include <shardwise/vocabulary/spec.hpp>
+
+namespace shardwise {
+
+// One entry: a dotted path whose segments are names, list indices, or shell patterns ('*', '?'); "" is the model itself.
+// Of several styles for one mesh axis the last entry that matches wins.
+template <fixed_string Path, class... Styles>
+struct at {
+  static constexpr auto path = Path;
+};
+
+// Entries, and styles for the whole model (data_parallel<dp>).
+template <class... Entries>
+struct plan {
+  static constexpr int entries = static_cast<int>(sizeof...(Entries));
+  static_assert(raise<(entries > 32) ? problem::plan_too_large : problem::none, plan>::ok);
+};
+
+template <class... Styles>
+struct style_list {};
+
+namespace detail {
+
+constexpr int segment_count(std::string_view path) {
+  if (path.empty()) return 0;
+  int n = 1;
+  for (char c : path) n += c == '.' ? 1 : 0;
+  return n;
+}
+
+constexpr std::string_view segment(std::string_view path, int k) {
+  std::size_t begin = 0;
+  for (; k > 0; --k) begin = path.find('.', begin) + 1;
+  const std::size_t end = path.find('.', begin);
+  return path.substr(begin, end == std::string_view::npos ? end : end - begin);
+}
+
+// Shell-style match of one segment.
+constexpr bool glob(std::string_view pattern, std::string_view name) {
+  std::size_t p = 0, n = 0, star = std::string_view::npos, resume = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p;
+      ++n;
+    } else if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+// Entry by entry: how many segments the path so far has matched, or -1. Modules with equal states get equal types.
+template <int N>
+struct plan_state {
+  signed char at[N > 0 ? N : 1];
+  constexpr bool operator==(const plan_state&) const = default;
+};
+
+template <class Entry>
+struct entry_traits {  // a style for the whole model
+  static constexpr bool is_entry = false;
+  static constexpr std::string_view path = "";
+  using styles = style_list<>;
+};
+template <auto Path, class... Styles>
+struct entry_traits<at<Path, Styles...>> {
+  static constexpr bool is_entry = true;
+  static constexpr std::string_view path = at<Path, Styles...>::path.view();
+  using styles = style_list<Styles...>;
+};
+
+template <class Plan>
+struct plan_traits;
+template <class... E>
+struct plan_traits<plan<E...>> {
+  static constexpr int n = static_cast<int>(sizeof...(E));
+  using state = plan_state<n>;
+  static constexpr std::string_view path[n > 0 ? n : 1] = {entry_traits<E>::path...};
+  static constexpr bool is_entry[n > 0 ? n : 1] = {entry_traits<E>::is_entry...};
+  static constexpr int segments[n > 0 ? n : 1] = {segment_count(entry_traits<E>::path)...};
+
+  static constexpr state root() {
+    state s{};
+    for (int e = 0; e < n; ++e) s.at[e] = is_entry[e] ? 0 : -1;
+    return s;
+  }
+  static constexpr state advance(const state& from, std::string_view name) {
+    state s{};
+    for (int e = 0; e < n; ++e) {
+      const int k = from.at[e];
+      s.at[e] = k >= 0 && k < segments[e] && glob(segment(path[e], k), name) ? static_cast<signed char>(k + 1) : -1;
+    }
+    return s;
+  }
+  // Entries that name the module with this state.
+  static constexpr unsigned matched(const state& s) {
+    unsigned m = 0;
+    for (int e = 0; e < n; ++e)
+      if (s.at[e] >= 0 && s.at[e] == segments[e]) m |= 1U << e;
+    return m;
+  }
+};
+
+// Name of list element i, without <string>.
+struct index_name {
+  char text[12]{};
+  int size = 0;
+  constexpr explicit index_name(int i) {
+    char reversed[12]{};
+    int n = 0;
+    do {
+      reversed[n++] = static_cast<char>('0' + i % 10);
+      i /= 10;
+    } while (i > 0);
+    for (int k = 0; k < n; ++k) text[k] = reversed[n - 1 - k];
+    size = n;
+  }
+  constexpr std::string_view view() const { return {text, static_cast<std::size_t>(size)}; }
+};
+
+// Levenshtein distance, for "did you mean".
+constexpr int edit_distance(std::string_view a, std::string_view b) {
+  int row[65]{};
+  if (b.size() > 64 || a.size() > 64) return 1000;
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    int diagonal = row[0];
+    row[0] = static_cast<int>(i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const int up = row[j];
+      int best = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      if (up + 1 < best) best = up + 1;
+      if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+      diagonal = up;
+      row[j] = best;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace detail
+
+// What the error prints of an unmatched entry: its path, and the nearest paths that the model has.
+template <class Entry>
+struct plan_entry;
+template <fixed_string... Names>
+struct nearest;
+
+}  // namespace shardwise

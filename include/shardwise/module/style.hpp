@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Styles: how a module's parameters are placed on a mesh axis and how its input and output are redistributed there.
+#pragma once
+
+#include <string_view>
+
+#include <shardwise/graph/functions.hpp>
+#include <shardwise/module/plan.hpp>
+
+namespace shardwise {
+
+// What a module is to a style; modules declare it as a nested `kind`.
+enum class module_kind : std::uint8_t { other, linear, embedding, norm };
+
+// Options of the tensor-parallel styles.
+template <class Placement>
+struct input {};
+template <class Placement>
+struct output {};
+
+namespace detail {
+
+template <template <class> class Option, class Default, class... Given>
+struct option {
+  using type = Default;
+};
+template <template <class> class Option, class Default, class P, class... Rest>
+struct option<Option, Default, Option<P>, Rest...> {
+  using type = P;
+};
+template <template <class> class Option, class Default, class Other, class... Rest>
+struct option<Option, Default, Other, Rest...> : option<Option, Default, Rest...> {};
+
+struct maybe_placement {
+  bool given = false;
+  placement value{};
+};
+
+struct style_base {
+  static constexpr bool whole_model = false;
+  template <class X>
+  static constexpr auto enter(const X& x) {
+    return x;
+  }
+  template <class X>
+  static constexpr auto after_product(const X& x) {  // before a linear's bias is added
+    return x;
+  }
+  template <class X>
+  static constexpr auto leave(const X& x) {
+    return x;
+  }
+  static constexpr maybe_placement parameter(module_kind, std::string_view, int) { return {}; }
+};
+
+}  // namespace detail
+
+// Linear: weight (out, in) and bias split by output features; embedding: by features. The input must be whole on the
+// axis (or is gathered, with input<shard<d>>) and becomes reduced, so its gradient is summed over the axis; the output
+// stays sharded along its last dim. Block > 1 splits by whole groups of features (heads).
+template <class Axis, int Block = 1, class... Options>
+struct colwise : detail::style_base {
+  using axis = Axis;
+  using from = typename detail::option<input, replicate, Options...>::type;
+  using to = typename detail::option<output, void, Options...>::type;
+  static constexpr bool accepts(module_kind k) { return k == module_kind::linear || k == module_kind::embedding; }
+
+  static constexpr detail::maybe_placement parameter(module_kind k, std::string_view name, int) {
+    if (k == module_kind::embedding) return {true, shard_value(1, Block)};
+    return {name == "weight" || name == "bias", shard_value(0, Block)};
+  }
+  template <class X>
+  static constexpr auto enter(const X& x) {
+    if constexpr (!is_floating(X::sp.type)) {
+      return x;  // an embedding's indices
+    } else {
+      constexpr int a = X::mesh_type::template index_of<Axis>;
+      constexpr placement p = X::sp.place[a];
+      constexpr placement declared = detail::normal_placement<from>(X::sp.rank);
+      constexpr problem wrong = declared.is_shard() ? (p == declared ? problem::none : problem::style_declared_input)
+                                : p.is_whole()      ? problem::none
+                                                    : problem::colwise_input;
+      static_assert(raise<wrong, colwise, operand_t<X::sp>>::ok);
+      if constexpr (wrong == problem::none) return redistribute<Axis, reduced>(x);
+      else return x;
+    }
+  }
+  template <class X>
+  static constexpr auto leave(const X& x) {
+    if constexpr (std::is_void_v<to>) return x;
+    else return redistribute<Axis, to>(x);
+  }
+};
+
+// Linear: weight (out, in) split by input features, so the product is partial; it is summed (output replicate, the
+// default) or scattered (output<shard<d>>) before the bias is added. The bias is replicate in the first case; in the
+// second it meets a sharded tensor and is reduced: its gradient is summed over the axis.
+template <class Axis, int Block = 1, class... Options>
+struct rowwise : detail::style_base {
+  using axis = Axis;
+  using to = typename detail::option<output, replicate, Options...>::type;
+  static constexpr bool accepts(module_kind k) { return k == module_kind::linear; }
+
+  static constexpr detail::maybe_placement parameter(module_kind, std::string_view name, int) {
+    if (name == "weight") return {true, shard_value(1, Block)};
+    constexpr placement p = detail::placement_of<to>::value;
+    return {true, p.is_shard() ? reduced_value() : p};
+  }
+  template <class X>
+  static constexpr auto enter(const X& x) {
+    constexpr int a = X::mesh_type::template index_of<Axis>;
+    constexpr bool ready = X::sp.place[a].is_shard(X::sp.rank - 1);
+    // a whole input is cut without communication, as PyTorch's input_layouts=Replicate()
+    constexpr bool whole = X::sp.place[a].is_whole();
+    static_assert(raise<ready || whole ? problem::none : problem::rowwise_input, rowwise, operand_t<X::sp>>::ok);
+    if constexpr (whole) return redistribute<Axis, shard<X::sp.rank - 1, Block>>(x);
+    else return x;
+  }
+  template <class X>
+  static constexpr auto after_product(const X& x) {
+    return redistribute<Axis, to>(x);
+  }
+};
+
+// Norms (and any module) between tensor-parallel regions: the input is sharded along SequenceDim, parameters are
+// reduced, so that their gradients are summed over the axis: the reduction that is forgotten by hand.
+template <class Axis, int SequenceDim = 1>
+struct sequence_parallel : detail::style_base {
+  using axis = Axis;
+  static constexpr bool accepts(module_kind k) { return k == module_kind::norm; }
+  static constexpr detail::maybe_placement parameter(module_kind, std::string_view, int) { return {true, reduced_value()}; }
+  template <class X>
+  static constexpr auto enter(const X& x) {
+    constexpr int a = X::mesh_type::template index_of<Axis>;
+    static_assert(raise<X::sp.place[a].is_shard(SequenceDim) ? problem::none : problem::sequence_parallel_input,
+                        sequence_parallel, operand_t<X::sp>>::ok);
+    return x;
+  }
+};
+
+// Redistributes the first argument of a module's call to To on Axis; with From, checks what arrives.
+template <class Axis, class To, class From = void>
+struct prepare_input : detail::style_base {
+  using axis = Axis;
+  static constexpr bool accepts(module_kind) { return true; }
+  template <class X>
+  static constexpr auto enter(const X& x) {
+    if constexpr (!std::is_void_v<From>) {
+      constexpr int a = X::mesh_type::template index_of<Axis>;
+      constexpr bool as_declared = X::sp.place[a] == detail::normal_placement<From>(X::sp.rank);
+      static_assert(raise<as_declared ? problem::none : problem::style_declared_input, prepare_input, operand_t<X::sp>>::ok);
+    }
+    return redistribute<Axis, To>(x);
+  }
+};
+
+// Redistributes a module's result to To on Axis.
+template <class Axis, class To>
+struct prepare_output : detail::style_base {
+  using axis = Axis;
+  static constexpr bool accepts(module_kind) { return true; }
+  template <class X>
+  static constexpr auto leave(const X& x) {
+    return redistribute<Axis, To>(x);
+  }
+};
+
+// A style of the whole plan: the batch is sharded on Axis, so every parameter is reduced there and its gradient is
+// summed over the axis once before the optimizer may use it.
+template <class Axis>
+struct data_parallel : detail::style_base {
+  using axis = Axis;
+  static constexpr bool whole_model = true;
+  static constexpr bool accepts(module_kind) { return true; }
+};
+
+}  // namespace shardwise

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contraction rule: one table for matmul, batched matmul, linear and every adjoint of theirs, over labelled dims.
+#pragma once
+
+#include <shardwise/propagation/rule.hpp>
+
+namespace shardwise::rules {
+
+constexpr int label(std::int64_t packed, int dim) { return static_cast<int>((packed >> (4 * dim)) & 15); }
+
+constexpr int find_label(std::int64_t packed, int rank, int l) {
+  for (int d = 0; d < rank; ++d)
+    if (label(packed, d) == l) return d;
+  return -1;
+}
+
+constexpr int label_count(std::int64_t packed) {
+  int n = 0;
+  while (label(packed, n) != 0) ++n;
+  return n;
+}
+
+constexpr outcome einsum_shape(const op_attr& a, const spec* in) {
+  outcome r{{}, scalar_like(in[0])};
+  const int rank = label_count(a.v[2]);
+  r.out.rank = static_cast<std::uint8_t>(rank);
+  for (int d = 0; d < rank; ++d) {
+    const int l = label(a.v[2], d);
+    const int da = find_label(a.v[0], in[0].rank, l), db = find_label(a.v[1], in[1].rank, l);
+    const spec& src = da >= 0 ? in[0] : in[1];
+    const int ds = da >= 0 ? da : db;
+    r.out.extent[d] = src.extent[ds];
+    if (is_dyn(src, ds)) {
+      r.out.dyn |= 1U << d;
+      r.out.dyn_bound = src.dyn_bound;
+    }
+  }
+  for (int d = 0; d < in[0].rank; ++d) {
+    const int l = label(a.v[0], d), db = find_label(a.v[1], in[1].rank, l);
+    if (db >= 0 && in[0].extent[d] != in[1].extent[db])
+      return fail(find_label(a.v[2], rank, l) >= 0 ? problem::contraction_batch : problem::contraction_extents, r.out, 0,
+                  d, in[0].extent[d], in[1].extent[db]);
+  }
+  make_contiguous(r.out);
+  return r;
+}
+
+// Closed under differentiation: if (a, b) -> c is a row, then (dual c, b) -> dual a and (dual c, a) -> dual b are.
+constexpr rule_rows einsum_rows(const op_attr& a, const spec* in) {
+  using namespace rows;
+  rule_rows t;
+  t.push_back(all(R, R));
+  t.push_back(all(U, U));
+  const int rank = label_count(a.v[2]);
+  for (int d = 0; d < in[0].rank; ++d) {
+    const int l = label(a.v[0], d);
+    const int db = find_label(a.v[1], in[1].rank, l), dc = find_label(a.v[2], rank, l);
+    if (db >= 0) t.push_back({{S(d), S(db)}, dc >= 0 ? S(dc) : P});  // a batch dim, or a contracted one
+    else t.push_back({{S(d), U}, S(dc)});
+  }
+  for (int d = 0; d < in[1].rank; ++d) {
+    const int l = label(a.v[1], d);
+    if (find_label(a.v[0], in[0].rank, l) < 0) t.push_back({{U, S(d)}, S(find_label(a.v[2], rank, l))});
+  }
+  t.push_back({{P, U}, P});
+  t.push_back({{U, P}, P});
+  return t;
+}
+
+constexpr problem einsum_problem(const op_attr& a, const spec* in, int axis, bool split_differs) {
+  if (split_differs) return problem::contraction_split;
+  const int rank = label_count(a.v[2]);
+  for (int k = 0; k < 2; ++k) {
+    const placement p = in[k].place[axis], q = in[1 - k].place[axis];
+    if (!p.is_shard()) continue;
+    const int l = label(a.v[k], p.dim);
+    const bool shared = find_label(a.v[1 - k], in[1 - k].rank, l) >= 0;
+    if (shared && find_label(a.v[2], rank, l) < 0) return problem::contraction_one_sided;
+    if (!shared && q.is_replicate()) return problem::contraction_needs_reduced;
+  }
+  return problem::contraction_placements;
+}
+
+}  // namespace shardwise::rules

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise rules: broadcasting from the right; operands sharded alike; partial only where the operation is linear.
+#pragma once
+
+#include <shardwise/propagation/rule.hpp>
+
+namespace shardwise::rules {
+
+// The dim of `s` that lines up with dim `d` of a result of rank `rank`, or -1 where s is broadcast there.
+constexpr int aligned_dim(const spec& s, int rank, int d, std::int64_t extent) {
+  const int own = d - (rank - s.rank);
+  return own < 0 || (s.extent[own] == 1 && extent != 1) ? -1 : own;
+}
+
+constexpr outcome broadcast_shape(const spec* in, int n) {
+  outcome r{{}, scalar_like(in[0])};
+  int rank = 0;
+  for (int k = 0; k < n; ++k) rank = in[k].rank > rank ? in[k].rank : rank;
+  r.out.rank = static_cast<std::uint8_t>(rank);
+  for (int d = 0; d < rank; ++d) {
+    std::int64_t e = 1;
+    for (int k = 0; k < n; ++k) {
+      const int own = d - (rank - in[k].rank);
+      if (own < 0) continue;
+      const std::int64_t x = in[k].extent[own];
+      if (x != 1 && e != 1 && x != e) return fail(problem::broadcast_extents, in[0], k, own, x, e);
+      if (x != 1) {
+        e = x;
+        if (is_dyn(in[k], own)) {
+          r.out.dyn |= 1U << d;
+          r.out.dyn_bound = in[k].dyn_bound;
+        }
+      }
+    }
+    r.out.extent[d] = e;
+  }
+  make_contiguous(r.out);
+  return r;
+}
+
+// How many of the leading operands an operation is linear in, jointly (add: all; mul: each alone).
+enum class linearity { none, first, joint, each };
+
+constexpr rule_rows pointwise_rows(const spec* in, int n, const spec& out, linearity lin) {
+  rule_rows t;
+  t.push_back(rows::all(rows::R, rows::R));
+  t.push_back(rows::all(rows::U, rows::U));
+  for (int d = 0; d < out.rank; ++d) {
+    rule_row r{};
+    for (int k = 0; k < n; ++k) {
+      const int own = aligned_dim(in[k], out.rank, d, out.extent[d]);
+      r.in[k] = own < 0 ? (is_floating(in[k].type) ? rows::U : rows::R) : rows::S(own);
+    }
+    r.out = rows::S(d);
+    t.push_back(r);
+  }
+  if (lin == linearity::joint) t.push_back(rows::all(rows::P, rows::P));
+  if (lin == linearity::first || lin == linearity::each)
+    for (int k = 0; k < (lin == linearity::each ? n : 1); ++k) {
+      rule_row r = rows::all(rows::U, rows::P);
+      r.in[k] = rows::P;
+      t.push_back(r);
+    }
+  return t;
+}
+
+// Which sentence fits best when no row does.
+constexpr problem pointwise_problem(const spec* in, int n, const spec& out, int axis, linearity lin) {
+  bool any_partial = false, all_partial = true;
+  for (int k = 0; k < n; ++k) {
+    any_partial = any_partial || in[k].place[axis].is_partial();
+    all_partial = all_partial && in[k].place[axis].is_partial();
+  }
+  if (any_partial) {
+    if (lin == linearity::joint && !all_partial) return problem::partial_add;
+    return problem::partial_nonlinear;
+  }
+  for (int d = 0; d < out.rank; ++d) {
+    bool shards = false, broadcast_replicate = false, other = false;
+    for (int k = 0; k < n; ++k) {
+      const int own = aligned_dim(in[k], out.rank, d, out.extent[d]);
+      const placement p = as_row_entry(in[k], axis);
+      if (own >= 0 && p.is_shard(own)) shards = true;
+      else if (own < 0 && p.is_replicate()) broadcast_replicate = true;
+      else if (!(own < 0 && p.is_reduced())) other = true;
+    }
+    if (shards && broadcast_replicate && !other) return problem::pointwise_needs_reduced;
+  }
+  return problem::pointwise_placements;
+}
+
+}  // namespace shardwise::rules

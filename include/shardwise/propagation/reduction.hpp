@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of sums and of the row operations: softmax, norms, log-sum-exp, cross entropy, embedding, and their adjoints.
+#pragma once
+
+#include <shardwise/propagation/rule.hpp>
+
+namespace shardwise::rules {
+
+constexpr bool in_mask(std::int64_t mask, int d) { return (mask >> d) & 1; }
+
+// The dim of sum's result that dim `d` of its operand becomes, or -1 if it is summed away.
+constexpr int sum_dim(const op_attr& a, int d) {
+  if (in_mask(a.v[0], d) && !in_mask(a.v[1], d)) return -1;
+  int k = 0;
+  for (int i = 0; i < d; ++i) k += in_mask(a.v[0], i) && !in_mask(a.v[1], i) ? 0 : 1;
+  return k;
+}
+
+constexpr void copy_dim(spec& out, int to, const spec& from, int d) {
+  out.extent[to] = from.extent[d];
+  if (is_dyn(from, d)) {
+    out.dyn |= 1U << to;
+    out.dyn_bound = from.dyn_bound;
+  }
+}
+
+constexpr outcome sum_shape(const op_attr& a, const spec& x) {
+  if ((a.v[0] >> x.rank) != 0) return fail(problem::dim_out_of_range, x, 0, -1, a.v[0], x.rank);
+  outcome r{{}, scalar_like(x)};
+  int k = 0;
+  for (int d = 0; d < x.rank; ++d) {
+    if (!in_mask(a.v[0], d)) copy_dim(r.out, k++, x, d);
+    else if (in_mask(a.v[1], d)) r.out.extent[k++] = 1;
+  }
+  r.out.rank = static_cast<std::uint8_t>(k);
+  make_contiguous(r.out);
+  return r;
+}
+
+constexpr rule_rows sum_rows(const op_attr& a, const spec& x) {
+  rule_rows t;
+  t.push_back(rows::all(rows::R, rows::R));
+  t.push_back(rows::all(rows::U, rows::U));
+  for (int d = 0; d < x.rank; ++d)
+    t.push_back(rows::all(rows::S(d), in_mask(a.v[0], d) ? rows::P : rows::S(sum_dim(a, d))));
+  t.push_back(rows::all(rows::P, rows::P));
+  return t;
+}
+
+// Rows of an operation that works along the last dim: every other dim may be sharded, in all row operands alike.
+// `weights` trailing operands belong to the last dim and must be reduced where rows are sharded.
+constexpr rule_rows row_rows(int rank, int operands, int weights, bool linear_in_first) {
+  rule_rows t;
+  t.push_back(rows::all(rows::R, rows::R));
+  t.push_back(rows::all(rows::U, rows::U));
+  for (int d = 0; d + 1 < rank; ++d) {
+    rule_row r = rows::all(rows::S(d), rows::S(d));
+    for (int k = operands - weights; k < operands; ++k) r.in[k] = rows::U;
+    t.push_back(r);
+  }
+  if (linear_in_first) {
+    rule_row r = rows::all(rows::U, rows::P);
+    r.in[0] = rows::P;
+    t.push_back(r);
+  }
+  return t;
+}
+
+// Index operands read replicate for reduced.
+constexpr void indices_replicate(rule_rows& t, const spec* in, int n) {
+  for (int r = 0; r < t.count; ++r)
+    for (int k = 0; k < n; ++k)
+      if (!is_floating(in[k].type) && t.item[r].in[k].is_reduced()) t.item[r].in[k] = rows::R;
+}
+
+constexpr rule_rows norm_dw_rows(int rank) {
+  rule_rows t;
+  t.push_back(rows::all(rows::R, rows::R));
+  for (int d = 0; d + 1 < rank; ++d) t.push_back(rows::all(rows::S(d), rows::P));
+  rule_row r = rows::all(rows::U, rows::P);
+  r.in[0] = rows::P;
+  t.push_back(r);
+  return t;
+}
+
+constexpr rule_rows embedding_rows(const spec& index) {
+  using namespace rows;
+  rule_rows t;
+  t.push_back({{R, R}, R});
+  t.push_back({{U, R}, U});
+  for (int d = 0; d < index.rank; ++d) t.push_back({{U, S(d)}, S(d)});
+  t.push_back({{S(1), R}, S(index.rank)});
+  return t;
+}
+
+constexpr rule_rows embedding_dw_rows(const spec& index) {
+  using namespace rows;
+  rule_rows t;
+  t.push_back({{R, R}, R});
+  t.push_back({{P, R}, P});
+  for (int d = 0; d < index.rank; ++d) t.push_back({{S(d), S(d)}, P});
+  t.push_back({{S(index.rank), R}, S(1)});
+  return t;
+}
+
+}  // namespace shardwise::rules

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transitions of one mesh axis from one placement to another: which collective, and the bytes that each rank sends.
+#pragma once
+
+#include <shardwise/propagation/rule.hpp>
+
+namespace shardwise {
+
+enum class transition : std::uint8_t {
+  none,            // the same values under another name, or an axis of one rank
+  all_reduce,      // partial -> replicate, reduced
+  reduce_scatter,  // partial -> shard
+  all_gather,      // shard -> replicate, reduced
+  all_to_all,      // shard -> shard of another dim
+  take_chunk,      // replicate, reduced -> shard: local
+  to_partial,      // replicate, reduced -> partial: coordinate 0 keeps the value, the others hold zeros; exact, local
+  place_chunk,     // shard -> partial: the own chunk in zeros; local
+};
+
+constexpr transition transition_of(placement from, placement to, int ranks) {
+  if (ranks == 1) return transition::none;
+  if (from == to) return transition::none;
+  if (from.is_whole()) return to.is_whole() ? transition::none : to.is_shard() ? transition::take_chunk : transition::to_partial;
+  if (from.is_partial()) return to.is_shard() ? transition::reduce_scatter : to.is_whole() ? transition::all_reduce : transition::none;
+  if (to.is_whole()) return transition::all_gather;
+  return to.is_partial() ? transition::place_chunk : transition::all_to_all;
+}
+
+constexpr bool communicates(transition t) {
+  return t == transition::all_reduce || t == transition::reduce_scatter || t == transition::all_gather ||
+         t == transition::all_to_all;
+}
+
+constexpr std::int64_t pack(placement p) {
+  return static_cast<std::int64_t>(p.kind) | static_cast<std::int64_t>(p.op) << 4 | static_cast<std::int64_t>(p.dim) << 8 |
+         static_cast<std::int64_t>(p.block) << 16;
+}
+constexpr placement unpack_placement(std::int64_t v) {
+  return {static_cast<placement_kind>(v & 15), static_cast<reduction>((v >> 4) & 15),
+          static_cast<std::int16_t>((v >> 8) & 255), static_cast<std::int32_t>(v >> 16)};
+}
+
+namespace rules {
+
+// redistribute on one axis: v0 axis, v1 packed target. Axes that shard one dim must be undone from the last to the first.
+constexpr outcome redistribute_spec(const op_attr& a, const spec& x) {
+  const int axis = static_cast<int>(a.v[0]);
+  const placement to = unpack_placement(a.v[1]);
+  const placement from = x.place[axis];
+  outcome r{{}, contiguous(x)};
+  if (from == to) return {{}, x};
+  for (const placement& p : {from, to}) {
+    if (p.is_partial() && p.op != reduction::sum) return fail(problem::redistribute_partial_op, x, 0, -1, 0, 0, axis);
+    if (!p.is_shard()) continue;
+    for (int later = axis + 1; later < x.axes; ++later)
+      if (x.place[later].is_shard(p.dim) && x.axis_size[axis] > 1)
+        return fail(problem::redistribute_nested, x, 0, p.dim, 0, 0, later);
+  }
+  r.out.place[axis] = to;
+  if (finding f = check_placements(r.out)) {
+    f.axis = axis;
+    r.out.place[axis] = from;
+    return {f, r.out};
+  }
+  normalise(r.out);
+  // a change of name alone keeps the storage as it is
+  if (transition_of(from, r.out.place[axis], x.axis_size[axis]) == transition::none) {
+    for (int d = 0; d < x.rank; ++d) r.out.stride[d] = x.stride[d];
+    r.out.offset = x.offset;
+  }
+  return r;
+}
+
+}  // namespace rules
+
+// Payload in bytes that the rank at coordinate `c` writes into other ranks' memory for a redistribution of `from` to
+// `to` on `axis`. Algorithms: direct exchange; all-reduce is reduce-scatter then all-gather over equal flat chunks
+// (ceil), so an even all-reduce of B bytes over N ranks sends 2 (N-1)/N B, an all-gather (N-1) times the own shard.
+constexpr std::int64_t bytes_sent(const spec& from, const spec& to, int axis, const int* c, std::int64_t n = 0) {
+  const int ranks = from.axis_size[axis];
+  const transition t = transition_of(from.place[axis], to.place[axis], ranks);
+  const std::int64_t bytes = static_cast<std::int64_t>(size_of(from.type));
+  switch (t) {
+    case transition::all_reduce: {
+      const std::int64_t total = local_numel(from, c, n);
+      const std::int64_t own = split({0, total}, 1, ranks, c[axis]).size;
+      return (total - own + own * (ranks - 1)) * bytes;
+    }
+    case transition::all_gather: return local_numel(from, c, n) * (ranks - 1) * bytes;
+    case transition::reduce_scatter: return (local_numel(from, c, n) - local_numel(to, c, n)) * bytes;
+    case transition::all_to_all: {
+      // own rows times the other ranks' columns
+      const int keep = to.place[axis].dim;
+      const std::int64_t mine = local_interval(to, keep, c, n).size;
+      const std::int64_t all = local_interval(from, keep, c, n).size;
+      return all == 0 ? 0 : local_numel(from, c, n) / all * (all - mine) * bytes;
+    }
+    default: return 0;
+  }
+}
+
+}  // namespace shardwise

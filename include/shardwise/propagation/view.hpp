@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Views: how permute, reshape and slice carry extents, strides and split boundaries.
+#pragma once
+
+#include <shardwise/propagation/rule.hpp>
+
+namespace shardwise::rules {
+
+constexpr int packed_dim(std::int64_t packed, int d) { return static_cast<int>((packed >> (4 * d)) & 15); }
+
+constexpr outcome permute_spec(const op_attr& a, const spec& x) {
+  outcome r{{}, x};
+  unsigned seen = 0;
+  for (int d = 0; d < x.rank; ++d) {
+    const int from = packed_dim(a.v[0], d);
+    if (from >= x.rank || ((seen >> from) & 1U)) return fail(problem::permute_not_a_permutation, x, 0, from);
+    seen |= 1U << from;
+  }
+  r.out.dyn = 0;
+  for (int d = 0; d < x.rank; ++d) {
+    const int from = packed_dim(a.v[0], d);
+    r.out.extent[d] = x.extent[from];
+    r.out.stride[d] = x.stride[from];
+    if (is_dyn(x, from)) r.out.dyn |= 1U << d;
+    for (int m = 0; m < x.axes; ++m)
+      if (x.place[m].is_shard(from)) r.out.place[m].dim = static_cast<std::int16_t>(d);
+  }
+  return r;
+}
+
+constexpr outcome slice_spec(const op_attr& a, const spec& x) {
+  const int d = static_cast<int>(a.v[0]);
+  if (d < 0 || d >= x.rank) return fail(problem::dim_out_of_range, x, 0, d, d, x.rank);
+  if (a.v[1] < 0 || a.v[2] < 0 || a.v[1] + a.v[2] > x.extent[d] || is_dyn(x, d))
+    return fail(problem::slice_out_of_range, x, 0, d, a.v[1] + a.v[2], x.extent[d]);
+  for (int m = 0; m < x.axes; ++m)
+    if (x.place[m].is_shard(d)) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);
+  outcome r{{}, x};
+  r.out.extent[d] = a.v[2];
+  r.out.offset += a.v[1] * x.stride[d];
+  return r;
+}
+
+constexpr outcome pad_spec(const op_attr& a, const spec& x) {
+  const int d = static_cast<int>(a.v[0]);
+  outcome r{{}, x};
+  r.out.extent[d] = a.v[2];
+  make_contiguous(r.out);
+  for (int m = 0; m < x.axes; ++m)
+    if (x.place[m].is_shard(d)) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);
+  return r;
+}
+
+// Two shapes cut into the smallest groups of neighbouring dims with equal products.
+struct reshape_group {
+  int from_begin, from_end, to_begin, to_end;
+};
+
+constexpr reshape_group group_of(const spec& from, const spec& to, int dim) {
+  int i = 0, j = 0;
+  reshape_group g{0, from.rank, 0, to.rank};
+  while (i < from.rank || j < to.rank) {
+    const int i0 = i, j0 = j;
+    std::int64_t a = i < from.rank ? from.extent[i++] : 1, b = j < to.rank ? to.extent[j++] : 1;
+    while (a != b) {
+      if (a < b && i < from.rank) a *= from.extent[i++];
+      else if (b < a && j < to.rank) b *= to.extent[j++];
+      else break;
+    }
+    if (dim >= i0 && dim < i) {
+      g = {i0, i, j0, j};
+      return g;
+    }
+  }
+  return g;
+}
+
+// Zero extents make products meaningless; such reshapes must keep the dim.
+constexpr bool reshape_shard(const spec& from, spec& to, int axis) {
+  const placement p = from.place[axis];
+  const int d = p.dim;
+  const reshape_group g = group_of(from, to, d);
+  for (int i = g.from_begin; i < d; ++i)
+    if (from.extent[i] != 1) return false;
+  int j = g.to_begin;
+  while (j + 1 < g.to_end && to.extent[j] == 1 && from.extent[d] != 1) ++j;
+  if (j >= g.to_end) return false;
+  std::int64_t inner_from = 1, inner_to = 1;
+  for (int i = d + 1; i < g.from_end; ++i) inner_from *= from.extent[i];
+  for (int i = j + 1; i < g.to_end; ++i) inner_to *= to.extent[i];
+  to.place[axis] = shard_value(j, 1);
+  if (inner_from == inner_to) {
+    to.place[axis].block = p.block;
+    return true;
+  }
+  int sharers = 0;
+  std::int64_t parts = 1;
+  for (int a = 0; a < from.axes; ++a)
+    if (from.place[a].is_shard(d)) {
+      ++sharers;
+      parts *= from.axis_size[a];
+    }
+  if (sharers > 1)
+    return !is_dyn(from, d) && p.block == 1 && from.extent[d] % parts == 0 && to.extent[j] % parts == 0;
+  const std::int64_t scaled = p.block * inner_from;
+  if (is_dyn(from, d)) {
+    if (scaled % inner_to != 0) return false;
+    to.place[axis].block = static_cast<std::int32_t>(scaled / inner_to);
+    return true;
+  }
+  const int n = from.axis_size[axis];
+  const std::int64_t cut = chunk_size(from.extent[d], p.block, n) * inner_from;
+  if (cut % inner_to != 0) return cut >= from.extent[d] * inner_from && n == 1;
+  const std::int64_t chunk = cut / inner_to;
+  const std::int64_t e = to.extent[j];
+  if (chunk_size(e, 1, n) == chunk) return true;
+  if (scaled % inner_to == 0 && chunk_size(e, scaled / inner_to, n) == chunk && e % (scaled / inner_to) == 0) {
+    to.place[axis].block = static_cast<std::int32_t>(scaled / inner_to);
+    return true;
+  }
+  if (e % chunk == 0) {
+    to.place[axis].block = static_cast<std::int32_t>(chunk);
+    return true;
+  }
+  return false;
+}
+
+// Law: the elements of every rank are the same before and after, in the same order.
+constexpr outcome reshape_spec(const op_attr& a, const spec& x) {
+  outcome r{{}, x};
+  const int rank = static_cast<int>(a.v[5]);
+  r.out.rank = static_cast<std::uint8_t>(rank);
+  r.out.dyn = 0;
+  for (int d = 0; d < max_rank; ++d) {
+    const std::int64_t e = d < rank ? a.v[d] : 0;
+    r.out.extent[d] = e < 0 ? -e : e;
+    r.out.stride[d] = 0;
+    if (e < 0) r.out.dyn |= 1U << d;
+  }
+  if (numel(r.out) != numel(x)) return fail(problem::reshape_count, x, 0, -1, numel(r.out), numel(x));
+  for (int d = 0; d < x.rank; ++d)
+    if (is_dyn(x, d)) {
+      const reshape_group g = group_of(x, r.out, d);
+      int j = g.to_begin, dyn_dims = 0;
+      while (j + 1 < g.to_end && r.out.extent[j] == 1) ++j;
+      for (int i = g.from_begin; i < g.from_end; ++i) dyn_dims += is_dyn(x, i) ? 1 : 0;
+      for (int i = g.from_begin; i < d; ++i)
+        if (x.extent[i] != 1) return fail(problem::reshape_dyn, x, 0, d);
+      if (dyn_dims > 1) return fail(problem::dyn_product, x, 0, d);
+      if (j >= g.to_end || r.out.extent[j] % x.dyn_bound != 0) return fail(problem::reshape_dyn, x, 0, d);
+      r.out.dyn |= 1U << j;
+    }
+  make_contiguous(r.out);
+  for (int m = 0; m < x.axes; ++m)
+    if (x.place[m].is_shard() && !reshape_shard(x, r.out, m))
+      return fail(problem::reshape_crosses_shard, x, 0, x.place[m].dim, 0, 0, m);
+  normalise(r.out);
+  return r;
+}
+
+}  // namespace shardwise::rules

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// call: one operation lowered for one rank: pointers, local extents and strides, and where the local block lies globally.
+#pragma once
+
+#include <cstdint>
+
+#include <shardwise/propagation/op.hpp>
+#include <shardwise/propagation/transition.hpp>
+
+namespace shardwise::runtime {
+
+// The local block of a tensor. `origin` and `global` place it in the logical tensor; strides are in elements.
+struct layout {
+  std::int32_t rank = 0;
+  std::int64_t ext[max_rank]{};
+  std::int64_t str[max_rank]{};
+  std::int64_t origin[max_rank]{};
+  std::int64_t global[max_rank]{};
+
+  constexpr std::int64_t numel() const {
+    std::int64_t n = 1;
+    for (int i = 0; i < rank; ++i) n *= ext[i];
+    return n;
+  }
+  constexpr void make_dense() {
+    std::int64_t s = 1;
+    for (int i = rank - 1; i >= 0; --i) {
+      str[i] = s;
+      s *= ext[i];
+    }
+  }
+};
+
+// What changes from step to step, and the optimizer's constants.
+struct step_env {
+  std::uint64_t seed = 0;
+  std::int64_t step = 0;  // 1 for the first
+  double lr = 0;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, momentum = 0;
+  double weight_decay = 0;
+  double max_norm = 0;
+};
+
+inline constexpr int result = max_inputs;  // index of the result among a call's operands
+
+struct call {
+  op_attr a{};
+  double f = 0;
+  std::int32_t inputs = 0;
+  std::int32_t node = -1;
+  // redistribute
+  std::int32_t axis = -1, ranks = 1, coordinate = 0;
+  transition kind = transition::none;
+  placement from{}, to{};
+  layout l[max_inputs + 1];
+  void* p[max_inputs + 1]{};
+  void* workspace = nullptr;
+};
+
+// The block of `s` at mesh coordinate `c`, densely stored.
+constexpr layout local_layout(const spec& s, const int* c, std::int64_t n = 0) {
+  layout l;
+  l.rank = s.rank;
+  for (int d = 0; d < s.rank; ++d) {
+    const interval v = local_interval(s, d, c, n);
+    l.ext[d] = v.size;
+    l.origin[d] = v.begin;
+    l.global[d] = extent_at(s, d, n ? n : s.dyn_bound);
+  }
+  l.make_dense();
+  return l;
+}
+
+// A view's block, from its operand's block; `offset` grows by the elements skipped.
+constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, const spec& out, const int* c, std::int64_t n,
+                             std::int64_t& offset) {
+  layout l = x;
+  if (op == op_code::permute) {
+    for (int d = 0; d < x.rank; ++d) {
+      const int from = static_cast<int>((a.v[0] >> (4 * d)) & 15);
+      l.ext[d] = x.ext[from];
+      l.str[d] = x.str[from];
+      l.origin[d] = x.origin[from];
+      l.global[d] = x.global[from];
+    }
+  } else if (op == op_code::reshape) {
+    l = local_layout(out, c, n);
+  } else if (op == op_code::slice) {
+    const int d = static_cast<int>(a.v[0]);
+    offset += a.v[1] * x.str[d];
+    l.ext[d] = l.global[d] = a.v[2];
+  }
+  return l;
+}
+
+}  // namespace shardwise::runtime

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scalar functions of the host kernels, per element type; float has a branch-free exp that compilers vectorise.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace shardwise::host {
+
+// A trait, so that the rule proofs can run the same kernels over integers modulo a prime.
+template <class T>
+struct math {
+  using accumulator = T;
+  static constexpr bool ordered = true;
+  static T exp(T x) { return std::exp(x); }
+  static T log(T x) { return std::log(x); }
+  static T tanh(T x) { return std::tanh(x); }
+  static T erf(T x) { return std::erf(x); }
+  static T sqrt(T x) { return std::sqrt(x); }
+  static constexpr T from(double x) { return static_cast<T>(x); }
+  static constexpr T from_count(std::int64_t n) { return static_cast<T>(n); }
+  static constexpr T max(T a, T b) { return a > b ? a : b; }
+  static constexpr bool positive(T x) { return x > T(0); }
+};
+
+// 2^n * p(r) with n = round(x / ln 2): within 2 units in the last place over the float range; below -87 it is 0.
+inline float exp_float(float x) {
+  const float bounded = x < -87.0F ? -87.0F : x > 88.0F ? 88.0F : x;
+  const float scaled = bounded * 1.44269504F;
+  const float shifted = scaled + 12582912.0F;  // 1.5 * 2^23: rounds to the nearest integer
+  const float n = shifted - 12582912.0F;
+  const float r = (bounded - n * 0.693359375F) + n * 2.12194440e-4F;
+  float p = 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  p = p * r * r + r + 1.0F;
+  const std::int32_t bits = (std::bit_cast<std::int32_t>(shifted) - 0x4B400000 + 127) << 23;
+  const float y = p * std::bit_cast<float>(bits);
+  return x < -87.0F ? 0.0F : x > 88.0F ? HUGE_VALF : x != x ? x : y;
+}
+
+template <>
+struct math<float> {
+  using accumulator = double;
+  static constexpr bool ordered = true;
+  static float exp(float x) { return exp_float(x); }
+  static float log(float x) { return std::log(x); }
+  // 1 - 2 / (e^2x + 1); near zero, where that cancels, x - x^3/3 + 2 x^5/15
+  static float tanh(float x) {
+    const float e = exp_float(2.0F * (x < -20.0F ? -20.0F : x > 20.0F ? 20.0F : x));
+    const float big = 1.0F - 2.0F / (e + 1.0F), q = x * x;
+    const float small = x * (1.0F + q * (-0.333333333F + q * 0.133333333F));
+    return q < 0.0025F ? small : big;
+  }
+  static float erf(float x) { return std::erf(x); }
+  static float sqrt(float x) { return std::sqrt(x); }
+  static constexpr float from(double x) { return static_cast<float>(x); }
+  static constexpr float from_count(std::int64_t n) { return static_cast<float>(n); }
+  static constexpr float max(float a, float b) { return a > b ? a : b; }
+  static constexpr bool positive(float x) { return x > 0.0F; }
+};
+
+}  // namespace shardwise::host

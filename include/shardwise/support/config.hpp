@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only file that asks which compiler and language level is at work.
+#pragma once
+
+#if defined(__cplusplus) && __cplusplus < 202002L && !(defined(_MSVC_LANG) && _MSVC_LANG >= 202002L)
+#error "shardwise needs C++20: compile with -std=c++20 (CMake: target_compile_features(... cxx_std_20))"
+#endif
+
+#define SHARDWISE_VERSION_MAJOR 0
+#define SHARDWISE_VERSION_MINOR 1
+#define SHARDWISE_VERSION_PATCH 0
+
+// nvcc's front end does not know these pragmas; g++ and clang use them.
+#if defined(__CUDACC__)
+#define SHARDWISE_IVDEP
+#elif defined(__clang__)
+#define SHARDWISE_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define SHARDWISE_IVDEP _Pragma("GCC ivdep")
+#else
+#define SHARDWISE_IVDEP
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// finding: what is wrong with a program, as a value; every problem has its sentence in diagnose.hpp.
+#pragma once
+
+#include <cstdint>
+
+#include <shardwise/support/problems.def.hpp>
+
+namespace shardwise {
+
+enum class problem : std::uint16_t {
+  none = 0,
+#define SHARDWISE_X(name, text) name,
+  SHARDWISE_PROBLEMS(SHARDWISE_X)
+#undef SHARDWISE_X
+};
+
+// `operand`, `dim` and `axis` say where; a negative value means "does not apply". `have` and `want` are the numbers
+// that the sentence speaks of (extents, counts), 0 where it speaks of none.
+struct finding {
+  problem what = problem::none;
+  int operand = -1;
+  int dim = -1;
+  int axis = -1;
+  long long have = 0;
+  long long want = 0;
+
+  constexpr explicit operator bool() const { return what != problem::none; }
+  constexpr bool operator==(const finding&) const = default;
+};
+
+}  // namespace shardwise

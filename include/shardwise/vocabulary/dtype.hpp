@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element types as values and their C++ types.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace shardwise {
+
+enum class dtype : std::uint8_t { f32 = 0, f64 = 1, i32 = 2 };
+
+constexpr std::size_t size_of(dtype t) { return t == dtype::f64 ? 8 : 4; }
+constexpr bool is_floating(dtype t) { return t != dtype::i32; }
+
+namespace detail {
+template <class T>
+struct dtype_of;
+template <>
+struct dtype_of<float> {
+  static constexpr dtype value = dtype::f32;
+};
+template <>
+struct dtype_of<double> {
+  static constexpr dtype value = dtype::f64;
+};
+template <>
+struct dtype_of<std::int32_t> {
+  static constexpr dtype value = dtype::i32;
+};
+template <dtype D>
+struct element;
+template <>
+struct element<dtype::f32> {
+  using type = float;
+};
+template <>
+struct element<dtype::f64> {
+  using type = double;
+};
+template <>
+struct element<dtype::i32> {
+  using type = std::int32_t;
+};
+}  // namespace detail
+
+template <class T>
+inline constexpr dtype dtype_v = detail::dtype_of<T>::value;
+template <dtype D>
+using element_t = typename detail::element<D>::type;
+
+}  // namespace shardwise

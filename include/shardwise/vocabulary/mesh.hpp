@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// mesh<Axes...>: an ordered list of axis types, last axis fastest; ranks, coordinates and the groups along an axis.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+#include <shardwise/support/diagnose.hpp>
+
+namespace shardwise {
+
+inline constexpr int max_axes = 4;
+
+// What a mesh's ranks compute on; a leading tag in mesh<...>, host by default: mesh<on_cuda, dp, tp>.
+enum class device_kind : std::uint8_t { host = 0, cuda = 1 };
+struct on_host {};
+struct on_cuda {};
+
+namespace detail {
+
+template <class A, class... As>
+inline constexpr int count_of = (0 + ... + (std::is_same_v<A, As> ? 1 : 0));
+
+template <class A, class... As>
+constexpr int index_of_axis() {
+  int at = -1, i = 0;
+  ((std::is_same_v<A, As> && at < 0 ? void(at = i) : void(), ++i), ...);
+  return at;
+}
+
+template <device_kind Device, class... Axes>
+struct mesh_base {
+  static constexpr int axes = static_cast<int>(sizeof...(Axes));
+  static constexpr problem wrong = axes < 1 || axes > max_axes             ? problem::mesh_too_many_axes
+                                   : ((count_of<Axes, Axes...> > 1) || ...) ? problem::mesh_axis_used_twice
+                                   : ((Axes::size < 1) || ...)              ? problem::mesh_bad_axis
+                                                                            : problem::none;
+  static_assert(raise<wrong, Axes...>::ok);
+
+  static constexpr device_kind device = Device;
+  static constexpr int size = (1 * ... * Axes::size);
+  static constexpr std::array<int, sizeof...(Axes)> sizes{Axes::size...};
+
+  template <class A>
+  static constexpr int index_of = index_of_axis<A, Axes...>();
+  template <class A>
+  static constexpr bool has = index_of<A> >= 0;
+
+  // Row-major: rank = ((c0 * size1 + c1) * size2 + c2) ...
+  static constexpr std::array<int, max_axes> coordinate(int rank) {
+    std::array<int, max_axes> c{};
+    for (int a = axes - 1; a >= 0; --a) {
+      c[a] = rank % sizes[a];
+      rank /= sizes[a];
+    }
+    return c;
+  }
+  static constexpr int rank_of(const std::array<int, max_axes>& c) {
+    int r = 0;
+    for (int a = 0; a < axes; ++a) r = r * sizes[a] + c[a];
+    return r;
+  }
+  // The k-th member of the group along axis `a` that `rank` belongs to.
+  static constexpr int group_member(int rank, int a, int k) {
+    auto c = coordinate(rank);
+    c[a] = k;
+    return rank_of(c);
+  }
+};
+
+}  // namespace detail
+
+template <class... Axes>
+struct mesh : detail::mesh_base<device_kind::host, Axes...> {};
+template <class... Axes>
+struct mesh<on_host, Axes...> : detail::mesh_base<device_kind::host, Axes...> {};
+template <class... Axes>
+struct mesh<on_cuda, Axes...> : detail::mesh_base<device_kind::cuda, Axes...> {};
+
+}  // namespace shardwise

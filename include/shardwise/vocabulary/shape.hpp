@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// shape: static extents; dyn<Bound> marks the extent that is known only at run time, up to a declared bound.
+#pragma once
+
+#include <cstdint>
+
+namespace shardwise {
+
+inline constexpr int max_rank = 5;
+
+// A run-time extent of at most Bound, written inside shape<...>. Sizes that are products of it (batch * sequence)
+// scale with it; one program serves every value from 0 to Bound.
+template <std::int64_t Bound>
+inline constexpr std::int64_t dyn = -Bound;
+
+template <std::int64_t... Extents>
+struct shape {
+  static constexpr int rank = static_cast<int>(sizeof...(Extents));
+  static constexpr std::int64_t extent[sizeof...(Extents) ? sizeof...(Extents) : 1] = {Extents...};
+};
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace shardwise

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// spec: everything that is known of a distributed tensor while compiling: extents, strides, type, placements, mesh sizes.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include <shardwise/support/diagnose.hpp>
+#include <shardwise/vocabulary/dtype.hpp>
+#include <shardwise/vocabulary/mesh.hpp>
+#include <shardwise/vocabulary/placement.hpp>
+#include <shardwise/vocabulary/shape.hpp>
+
+namespace shardwise {
+
+// Extents and strides are those of the logical (global) tensor, in elements. A dim whose bit is set in `dyn` has a
+// run-time extent: `extent` is then its bound and the run-time value is extent * n / dyn_bound for the program's one
+// run-time size n. Unused array elements hold 0 (extents, strides), replicate (placements) and 1 (axis sizes), so that
+// equal tensors have equal specs.
+struct spec {
+  std::int64_t extent[max_rank];
+  std::int64_t stride[max_rank];
+  std::int64_t offset;
+  std::int64_t dyn_bound;
+  placement place[max_axes];
+  std::int32_t axis_size[max_axes];
+  std::uint8_t rank;
+  std::uint8_t axes;
+  dtype type;
+  device_kind device;
+  std::uint32_t dyn;
+
+  constexpr bool operator==(const spec&) const = default;
+};
+
+// clang 14 to 19 read template arguments with padding bits wrongly at run time.
+static_assert(std::has_unique_object_representations_v<spec>);
+
+constexpr std::int64_t numel(const spec& s) {
+  std::int64_t n = 1;
+  for (int i = 0; i < s.rank; ++i) n *= s.extent[i];
+  return n;
+}
+
+constexpr bool is_dyn(const spec& s, int dim) { return (s.dyn >> dim) & 1U; }
+
+constexpr void make_contiguous(spec& s) {
+  std::int64_t step = 1;
+  for (int i = s.rank - 1; i >= 0; --i) {
+    s.stride[i] = step;
+    step *= s.extent[i];
+  }
+  s.offset = 0;
+}
+
+constexpr bool is_contiguous(const spec& s) {
+  std::int64_t step = 1;
+  for (int i = s.rank - 1; i >= 0; --i) {
+    if (s.stride[i] != step) return false;
+    step *= s.extent[i];
+  }
+  return s.offset == 0;
+}
+
+constexpr spec empty_spec(dtype t, int axes, const std::int32_t* sizes, device_kind device) {
+  spec s{};
+  s.type = t;
+  s.axes = static_cast<std::uint8_t>(axes);
+  s.device = device;
+  for (int a = 0; a < max_axes; ++a) s.axis_size[a] = a < axes ? sizes[a] : 1;
+  return s;
+}
+
+// Same mesh, type and device; no extents, replicate everywhere.
+constexpr spec scalar_like(const spec& like) {
+  spec s = like;
+  for (int i = 0; i < max_rank; ++i) s.extent[i] = s.stride[i] = 0;
+  for (auto& p : s.place) p = placement{};
+  s.rank = 0;
+  s.offset = 0;
+  s.dyn = 0;
+  s.dyn_bound = 0;
+  return s;
+}
+
+// The chunk that rank 0 of the axis would hold: the identity of a split is its boundaries, not the way it was written.
+constexpr std::int64_t chunk_size(std::int64_t extent, std::int64_t block, std::int64_t parts) {
+  return ceil_div(ceil_div(extent, block), parts) * block;
+}
+
+// One spelling for equal splits: a block that moves no boundary is 1.
+constexpr void normalise(spec& s) {
+  for (int a = 0; a < s.axes; ++a) {
+    placement& p = s.place[a];
+    if (!p.is_shard() || p.block == 1 || is_dyn(s, p.dim)) continue;
+    bool alone = true;
+    for (int b = 0; b < s.axes; ++b) alone = alone && (b == a || !s.place[b].is_shard(p.dim));
+    const std::int64_t n = s.extent[p.dim];
+    if (alone && chunk_size(n, p.block, s.axis_size[a]) == chunk_size(n, 1, s.axis_size[a])) p.block = 1;
+  }
+}
+
+// Law: dual(dual(s)) == s, since dual acts on placements alone.
+constexpr spec dual(spec s) {
+  for (int a = 0; a < s.axes; ++a) s.place[a] = dual(s.place[a]);
+  return s;
+}
+
+constexpr spec contiguous(spec s) {
+  make_contiguous(s);
+  return s;
+}
+
+constexpr finding check_placements(const spec& s) {
+  for (int a = 0; a < s.axes; ++a) {
+    const placement& p = s.place[a];
+    if (!p.is_shard()) continue;
+    if (p.dim < 0 || p.dim >= s.rank) return {problem::shard_dim_out_of_range, 0, p.dim, a, p.dim, s.rank};
+    if (p.block < 1 || s.extent[p.dim] % p.block != 0)
+      return {problem::shard_block_does_not_divide, 0, p.dim, a, p.block, s.extent[p.dim]};
+  }
+  return {};
+}
+
+// --- local view -----------------------------------------------------------------------------------------------------
+
+struct interval {
+  std::int64_t begin = 0;
+  std::int64_t size = 0;
+};
+
+// The run-time extent of a dim for the run-time size n (ignored where nothing is dyn).
+constexpr std::int64_t extent_at(const spec& s, int dim, std::int64_t n) {
+  return is_dyn(s, dim) ? s.extent[dim] / s.dyn_bound * n : s.extent[dim];
+}
+
+constexpr interval split(interval whole, std::int64_t block, int parts, int part) {
+  const std::int64_t chunk = chunk_size(whole.size, block, parts);
+  const std::int64_t lo = chunk * part < whole.size ? chunk * part : whole.size;
+  const std::int64_t hi = lo + chunk < whole.size ? lo + chunk : whole.size;
+  return {whole.begin + lo, hi - lo};
+}
+
+// The part of `dim` at mesh coordinate `c`; several axes that shard one dim split it in axis order, each what the
+// previous one left. An empty trailing part begins at the extent.
+constexpr interval local_interval(const spec& s, int dim, const int* c, std::int64_t n = 0) {
+  interval v{0, extent_at(s, dim, n ? n : s.dyn_bound)};
+  for (int a = 0; a < s.axes; ++a)
+    if (s.place[a].is_shard(dim)) v = split(v, s.place[a].block, s.axis_size[a], c[a]);
+  return v;
+}
+
+constexpr std::int64_t local_numel(const spec& s, const int* c, std::int64_t n = 0) {
+  std::int64_t k = 1;
+  for (int d = 0; d < s.rank; ++d) k *= local_interval(s, d, c, n).size;
+  return k;
+}
+
+// --- types to specs -------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+template <class Mesh>
+constexpr spec mesh_spec(dtype t) {
+  std::int32_t sizes[max_axes] = {1, 1, 1, 1};
+  for (int a = 0; a < Mesh::axes; ++a) sizes[a] = Mesh::sizes[static_cast<unsigned>(a)];
+  return empty_spec(t, Mesh::axes, sizes, Mesh::device);
+}
+
+template <class Shape>
+constexpr void set_extents(spec& s) {
+  s.rank = static_cast<std::uint8_t>(Shape::rank);
+  for (int i = 0; i < Shape::rank && i < max_rank; ++i) {
+    const std::int64_t e = Shape::extent[i];
+    s.extent[i] = e < 0 ? -e : e;
+    if (e < 0) {
+      s.dyn |= 1U << i;
+      s.dyn_bound = -e;
+    }
+  }
+  make_contiguous(s);
+}
+
+template <class P>
+struct is_on : std::false_type {};
+template <class A, class P>
+struct is_on<on<A, P>> : std::true_type {};
+
+struct spec_outcome {
+  finding error;
+  spec out;
+};
+
+template <class Mesh, class P>
+constexpr void place_on(spec_outcome& r, unsigned& seen) {
+  constexpr int a = Mesh::template index_of<typename P::axis>;
+  if constexpr (a < 0) {
+    if (!r.error) r.error = {problem::axis_not_in_mesh};
+  } else {
+    if ((seen >> a) & 1U) r.error = r.error ? r.error : finding{problem::placement_axis_twice, 0, -1, a};
+    seen |= 1U << a;
+    using pl = placement_of<typename P::placement>;
+    r.out.place[a] = pl::value;
+    if (pl::even && pl::value.dim < r.out.rank && r.out.extent[pl::value.dim] % r.out.axis_size[a] != 0 && !r.error)
+      r.error = {problem::uneven_shard, 0, pl::value.dim, a, r.out.extent[pl::value.dim], r.out.axis_size[a]};
+  }
+}
+
+template <class Mesh, class P>
+constexpr void place_at(spec_outcome& r, int a) {
+  using pl = placement_of<P>;
+  if (a >= Mesh::axes) return;
+  r.out.place[a] = pl::value;
+  if (pl::even && pl::value.dim < r.out.rank && r.out.extent[pl::value.dim] % r.out.axis_size[a] != 0 && !r.error)
+    r.error = {problem::uneven_shard, 0, pl::value.dim, a, r.out.extent[pl::value.dim], r.out.axis_size[a]};
+}
+
+// Placements by name (on<axis, placement>, others replicate) or by position (one for each axis).
+template <class T, class Shape, class Mesh, class... P>
+constexpr spec_outcome build_spec() {
+  spec_outcome r{{}, mesh_spec<Mesh>(dtype_v<T>)};
+  if (Shape::rank > max_rank) {
+    r.error = {problem::rank_too_large, 0, -1, -1, Shape::rank, max_rank};
+    return r;
+  }
+  set_extents<Shape>(r.out);
+  if constexpr ((is_on<P>::value && ...)) {
+    unsigned seen = 0;
+    (place_on<Mesh, P>(r, seen), ...);
+  } else {
+    if (sizeof...(P) != Mesh::axes)
+      r.error = {problem::placement_count, 0, -1, -1, static_cast<long long>(sizeof...(P)), Mesh::axes};
+    int a = 0;
+    (place_at<Mesh, P>(r, a++), ...);
+  }
+  if (!r.error) r.error = check_placements(r.out);
+  if (r.error)
+    for (auto& p : r.out.place) p = placement{};
+  normalise(r.out);
+  return r;
+}
+
+}  // namespace detail
+
+// spec_of<float, shape<4, 8>, mesh<dp, tp>, on<dp, shard<0>>>::value; a wrong placement does not compile.
+template <class T, class Shape, class Mesh, class... Placements>
+struct spec_of {
+  static constexpr detail::spec_outcome built = detail::build_spec<T, Shape, Mesh, Placements...>();
+  static_assert(raise<built.error.what, Shape, Mesh, Placements...>::ok);
+  static constexpr spec value = built.out;
+};
+
+// --- specs back to types, for messages ------------------------------------------------------------------------------
+
+// What an error prints of an operand: its global shape and one placement for each mesh axis, in mesh order.
+template <class Shape, class... Placements>
+struct operand;
+
+namespace detail {
+template <spec S, class Rank>
+struct shape_type;
+template <spec S, std::size_t... I>
+struct shape_type<S, std::index_sequence<I...>> {
+  static constexpr spec s = S;
+  using type = shape<(is_dyn(s, static_cast<int>(I)) ? -s.extent[I] : s.extent[I])...>;
+};
+template <spec S, class Axes>
+struct operand_type;
+template <spec S, std::size_t... A>
+struct operand_type<S, std::index_sequence<A...>> {
+  static constexpr spec s = S;
+  using type =
+      operand<typename shape_type<S, std::make_index_sequence<s.rank>>::type,
+              typename placement_type<s.place[A].kind, s.place[A].op, s.place[A].dim, s.place[A].block>::type...>;
+};
+}  // namespace detail
+
+// A class between alias and machinery: g++ 12 crashes on the alias alone in dependent code.
+template <spec S>
+struct operand_of {
+  static constexpr int axes = S.axes;
+  using type = typename detail::operand_type<S, std::make_index_sequence<axes>>::type;
+};
+template <spec S>
+using operand_t = typename operand_of<S>::type;
+
+}  // namespace shardwise

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+# Registers one compile-fail test per file of test/fail, and the harness's own tests.
+
+file(GLOB fail_sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/fail fail/*.cpp)
+set(fail_run ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/fail/run.py --include ${SHARDWISE_INCLUDE_DIR}
+             --include ${CMAKE_CURRENT_SOURCE_DIR}/support)
+foreach(directory IN LISTS Boost_INCLUDE_DIRS)
+  if(NOT directory IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+    list(APPEND fail_run --system-include ${directory})
+  endif()
+endforeach()
+
+list(LENGTH SHARDWISE_FAIL_COMPILERS compiler_count)
+foreach(compiler IN LISTS SHARDWISE_FAIL_COMPILERS)
+  set(suffix "")
+  if(compiler_count GREATER 1)
+    cmake_path(GET compiler FILENAME compiler_name)
+    set(suffix " [${compiler_name}]")
+  endif()
+  foreach(source IN LISTS fail_sources)
+    cmake_path(GET source STEM name)
+    add_test(NAME "fail: ${name}${suffix}"
+             COMMAND ${fail_run} --compiler ${compiler} ${CMAKE_CURRENT_SOURCE_DIR}/fail/${source})
+    set_tests_properties("fail: ${name}${suffix}" PROPERTIES LABELS fail TIMEOUT 300)
+  endforeach()
+  add_test(NAME "fail: the harness finds its own mistakes${suffix}"
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/fail/run.py --compiler ${compiler} --selftest)
+  set_tests_properties("fail: the harness finds its own mistakes${suffix}" PROPERTIES LABELS fail TIMEOUT 300)
+endforeach()

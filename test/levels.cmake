@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+# Registers the layer check and its own test.
+
+add_test(NAME levels COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/levels.py ${SHARDWISE_INCLUDE_DIR})
+add_test(NAME "levels: a fabricated upward include is found"
+         COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/levels.py --selftest)
+set_tests_properties(levels "levels: a fabricated upward include is found" PROPERTIES LABELS levels)

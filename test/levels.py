@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the #include lines of include/shardwise and fails on an edge that points upward or out of bounds."""
+
+import argparse
+import pathlib
+import re
+import sys
+import tempfile
+
+# A header may include its own layer and those below; the umbrella headers (directly under shardwise/) may include all.
+LAYERS = ["support", "vocabulary", "propagation", "graph", "autodiff", "pass", "module", "runtime", "io"]
+FORBIDDEN_EDGES = {("runtime", "module"): "runtime knows programs, not modules; move what both need below"}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+BACKEND = re.compile(
+    r"^(cuda|cublas|cudnn|curand|nvrtc|nvtx|nccl|mpi\.h|mpi/|cub/|thrust/|cooperative_groups|cblas|mkl|openblas|dnnl|"
+    r"oneapi/|nv/|device_launch_parameters|vector_types)")
+# (pattern, layers it is forbidden in, why)
+BELOW_RUNTIME = LAYERS[: LAYERS.index("runtime")]
+RULES = [
+    (BACKEND, BELOW_RUNTIME, "backend headers belong to runtime/ and io/"),
+    (re.compile(r"^(iostream|format|print|regex)$"), BELOW_RUNTIME, "too heavy below runtime/"),
+    (re.compile(r"^(iostream|functional|regex)$"), LAYERS, "too heavy for any header; use <ostream>, <cstdio> or a plain function object"),
+    (re.compile(r"^boost/hana\.hpp$"), LAYERS + [""], "include the narrow boost/hana/*.hpp headers that are used"),
+]
+
+
+def layer_of(path):
+    """The layer of a path relative to the include directory: 'shardwise/graph/op.hpp' -> 'graph', umbrella -> ''."""
+    parts = pathlib.PurePosixPath(path).parts
+    return parts[1] if len(parts) > 2 else ""
+
+
+def includes(path):
+    """Yields (line, quoted, target) of each #include line outside comments."""
+    text = path.read_text(encoding="utf-8")
+    text = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+    for match in INCLUDE.finditer(text):
+        yield text.count("\n", 0, match.start()) + 1, match.group(1) == '"', match.group(2).strip()
+
+
+def check(root):
+    """Returns (problems, layer edges) of the headers under root/shardwise."""
+    problems, edges = [], {}
+    for path in sorted(p for p in (root / "shardwise").rglob("*") if p.suffix in (".hpp", ".cuh", ".h", ".inc")):
+        name = path.relative_to(root).as_posix()
+        layer = layer_of(name)
+        if layer and layer not in LAYERS:
+            problems.append(f"{name}: '{layer}' is no layer; the layers are {', '.join(LAYERS)}")
+            continue
+        for line, quoted, target in includes(path):
+            where = f"{name}:{line}"
+            if quoted:
+                target = (path.parent / target).resolve()
+                target = target.relative_to(root).as_posix() if target.is_relative_to(root) else target.as_posix()
+            if target.startswith("shardwise/"):
+                if not (root / target).is_file():
+                    problems.append(f"{where}: {target} does not exist")
+                below = layer_of(target)
+                if not layer:
+                    continue
+                edges.setdefault((layer, below), []).append(where)
+                if not below:
+                    problems.append(f"{where}: the umbrella {target} is for users; include the headers that are used")
+                elif below not in LAYERS:
+                    problems.append(f"{where}: {target} is in no layer")
+                elif (layer, below) in FORBIDDEN_EDGES:
+                    problems.append(f"{where}: {layer} -> {below}: {FORBIDDEN_EDGES[layer, below]}")
+                elif LAYERS.index(below) > LAYERS.index(layer):
+                    problems.append(f"{where}: {layer} -> {below} points upward ({target})")
+            else:
+                for pattern, layers, why in RULES:
+                    if layer in layers and pattern.search(target):
+                        problems.append(f"{where}: <{target}> in layer '{layer or 'umbrella'}': {why}")
+                        break
+    return problems, edges
+
+
+def mermaid(edges):
+    """The layer graph as Mermaid text, an edge labelled with its number of include lines."""
+    lines = ["graph BT"]
+    lines += [f"  {layer}" for layer in LAYERS if any(layer in edge for edge in edges)]
+    order = {layer: i for i, layer in enumerate(LAYERS)}
+    for (above, below), uses in sorted(edges.items(), key=lambda e: (order.get(e[0][0], 99), order.get(e[0][1], 99))):
+        if above != below and below:
+            lines.append(f"  {above} -->|{len(uses)}| {below}")
+    return "\n".join(lines) + "\n"
+
+
+# (file, content, text that must be among the problems; None: must be clean)
+SELFTEST = [
+    ("vocabulary/mesh.hpp", "#include <shardwise/graph/op.hpp>\n", "vocabulary -> graph points upward"),
+    ("runtime/executor.hpp", "#include <shardwise/module/plan.hpp>\n", "runtime -> module"),
+    ("io/file.hpp", "#include <shardwise/module/plan.hpp>\n#include <shardwise/runtime/run.hpp>\n", None),
+    ("support/a.hpp", "#include \"../graph/op.hpp\"\n", "support -> graph points upward"),
+    ("graph/b.hpp", "  # include <cuda_runtime.h>\n", "<cuda_runtime.h> in layer 'graph'"),
+    ("pass/c.hpp", "#include <mpi.h>\n", "<mpi.h> in layer 'pass'"),
+    ("runtime/mpi.hpp", "#include <mpi.h>\n", None),
+    ("runtime/d.hpp", "#include <functional>\n", "<functional> in layer 'runtime'"),
+    ("module/e.hpp", "#include <format>\n", "<format> in layer 'module'"),
+    ("module/f.hpp", "#include <boost/hana.hpp>\n", "boost/hana.hpp"),
+    ("module/g.hpp", "#include <boost/hana/for_each.hpp>\n#include <shardwise/shardwise.hpp>\n", "umbrella"),
+    ("graph/h.hpp", "#include <shardwise/support/gone.hpp>\n", "does not exist"),
+    ("graph/i.hpp", "// #include <iostream>\n/* #include <regex>\n*/ #include <shardwise/graph/op.hpp>\n", None),
+    ("extras/j.hpp", "", "'extras' is no layer"),
+]
+
+
+def selftest():
+    """Every fabricated tree must be judged as SELFTEST says."""
+    wrong = 0
+    for name, content, expected in SELFTEST:
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder).resolve()
+            for base in ("graph/op.hpp", "module/plan.hpp", "runtime/run.hpp", "shardwise.hpp"):
+                (root / "shardwise" / base).parent.mkdir(parents=True, exist_ok=True)
+                (root / "shardwise" / base).write_text("#pragma once\n")
+            file = root / "shardwise" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
+            problems, _ = check(root)
+            good = any(expected in p for p in problems) if expected else not problems
+            if not good or len(problems) > 1:
+                wrong += 1
+                print(f"selftest: {name}: wanted {expected or 'no problem'!r}, got {problems}")
+    print(f"levels selftest: {len(SELFTEST)} trees, {wrong} judged wrongly")
+    return 1 if wrong else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("include", nargs="?", default=pathlib.Path(__file__).parent.parent / "include")
+    parser.add_argument("--mermaid", metavar="FILE", help="write the layer graph to FILE ('-' for stdout)")
+    parser.add_argument("--selftest", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.selftest:
+        return selftest()
+    problems, edges = check(pathlib.Path(arguments.include).resolve())
+    if arguments.mermaid == "-":
+        sys.stdout.write(mermaid(edges))
+    elif arguments.mermaid:
+        pathlib.Path(arguments.mermaid).write_text(mermaid(edges))
+    for problem in problems:
+        print(problem)
+    if not arguments.mermaid:
+        print(f"levels: {sum(map(len, edges.values()))} includes inside the library, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

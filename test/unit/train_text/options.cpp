@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// train_text's command line: both spellings of a value, and one sentence per mistake.
+#include "../../../examples/train_text/options.hpp"
+
+#include <doctest/doctest.h>
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace {
+
+using train_text::usage_error;
+
+train_text::options parse(std::initializer_list<const char*> words) {
+  std::vector<const char*> argv{"train_text"};
+  argv.insert(argv.end(), words);
+  return train_text::parse_options(static_cast<int>(argv.size()), argv.data());
+}
+
+TEST_CASE("train_text options: both spellings of a value") {
+  for (const auto& o : {parse({"--text", "a b", "--steps", "7", "--seed", "18446744073709551615", "--out", "x",
+                               "--backend", "threads", "--plan-only"}),
+                        parse({"--text=a b", "--steps=7", "--seed=18446744073709551615", "--out=x", "--backend=threads",
+                               "--plan-only"})}) {
+    CHECK(o.text == "a b");
+    CHECK(o.steps == 7);
+    CHECK(o.seed == 18446744073709551615u);
+    CHECK(o.out == "x");
+    CHECK(o.backend == "threads");
+    CHECK(o.plan_only);
+    CHECK_FALSE(o.help);
+  }
+  CHECK(parse({"--text=--odd=name"}).text == "--odd=name");
+  CHECK(parse({"--steps", "3", "--steps", "4"}).steps == 4);
+}
+
+TEST_CASE("train_text options: what is not given keeps its default") {
+  const auto o = parse({});
+  CHECK_FALSE(o.text);
+  CHECK(o.steps == train_text::options{}.steps);
+  CHECK_FALSE(o.plan_only);
+  const char* argv[] = {"train_text", "--help"};
+  train_text::options defaults;
+  defaults.steps = 12;
+  CHECK(train_text::parse_options(2, argv, defaults).steps == 12);
+  CHECK(train_text::parse_options(2, argv, defaults).help);
+}
+
+TEST_CASE("train_text options: an unknown flag is named, with the nearest and all accepted ones") {
+  CHECK_THROWS_WITH_AS(parse({"--step", "3"}),
+                       "unknown flag '--step', did you mean '--steps'? Accepted are --text, --steps, --seed, --out, "
+                       "--backend, --plan-only, --help.",
+                       usage_error);
+  CHECK_THROWS_WITH_AS(
+      parse({"--mesh=2x2"}),
+      "unknown flag '--mesh'; accepted are --text, --steps, --seed, --out, --backend, --plan-only, --help.",
+      usage_error);
+  CHECK_THROWS_WITH_AS(parse({"--"}), doctest::Contains("unknown flag '--'"), usage_error);
+  CHECK_THROWS_WITH_AS(parse({"-h"}), doctest::Contains("unknown flag '-h'"), usage_error);
+}
+
+TEST_CASE("train_text options: a bad number is quoted with the range") {
+  for (const char* bad : {"0", "-1", "+3", "3x", "x", " 3", "1e3", "2.5", "1000000001", "99999999999999999999999"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_WITH_AS(parse({"--steps", bad}),
+                         ("--steps takes a whole number from 1 to 1000000000, not '" + std::string(bad) + "'.").c_str(),
+                         usage_error);
+  }
+  CHECK(parse({"--seed=0"}).seed == 0);
+  CHECK_THROWS_WITH_AS(parse({"--seed", "-1"}), "--seed takes a whole number from 0 to 18446744073709551615, not '-1'.",
+                       usage_error);
+  CHECK_THROWS_AS(parse({"--seed=18446744073709551616"}), usage_error);
+}
+
+TEST_CASE("train_text options: missing, unwanted and unexpected values") {
+  CHECK_THROWS_WITH_AS(parse({"--text"}), "--text needs a value: --text FILE_OR_DIR.", usage_error);
+  CHECK_THROWS_WITH_AS(parse({"--text="}), "--text needs a value: --text FILE_OR_DIR.", usage_error);
+  CHECK_THROWS_WITH_AS(parse({"--text", "--steps", "5"}), "--text needs a value: --text FILE_OR_DIR.", usage_error);
+  CHECK_THROWS_WITH_AS(parse({"--out", ""}), "--out needs a value: --out DIR.", usage_error);
+  CHECK_THROWS_WITH_AS(parse({"--plan-only=yes"}), "--plan-only takes no value.", usage_error);
+  CHECK_THROWS_WITH_AS(parse({"book.txt"}), "unexpected argument 'book.txt': a text is given as --text FILE_OR_DIR.",
+                       usage_error);
+  CHECK_THROWS_WITH_AS(parse({"--backend", "cuda"}), "--backend accepts threads, not 'cuda'.", usage_error);
+}
+
+TEST_CASE("train_text options: the help page names every flag") {
+  const std::string page = train_text::usage();
+  for (const auto& f : train_text::detail::flags) CHECK(page.find(f.name) != std::string::npos);
+}
+
+}  // namespace
