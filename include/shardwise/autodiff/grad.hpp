@@ -50,7 +50,7 @@ struct grad {
     return st;
   }
 
-  template <class State>
+  template <class Source, class State>
   static constexpr void advance(State& st, int nodes) {
     auto t = open(st);
     for (int k = 0; k < nodes && st.cursor >= 0; ++k, --st.cursor)

@@ -8,14 +8,14 @@ namespace shardwise {
 // not depend on this number.
 inline constexpr int stage_nodes = 1000;
 
-// A staged pass has start(input) -> state, stages(input, nodes), and advance(state, nodes) which does a bounded part of
-// the work and returns at once when nothing is left.
+// A staged pass has start<Source>() -> state, stages<Source>(nodes), and advance<Source>(state, nodes) which does a bounded
+// part of the work and returns at once when nothing is left.
 namespace detail {
 template <class Pass, class Source, int Nodes, int K>
 struct stage {
   static constexpr auto value = [] {
     auto s = stage<Pass, Source, Nodes, K - 1>::value;
-    Pass::advance(s, Nodes);
+    Pass::template advance<Source>(s, Nodes);
     return s;
   }();
 };

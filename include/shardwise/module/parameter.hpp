@@ -5,11 +5,9 @@
 #include <cstdint>
 
 #include <shardwise/module/binding.hpp>
+#include <shardwise/vocabulary/init.hpp>
 
 namespace shardwise {
-
-// Initial values, drawn from (seed, parameter, global element index): the same for every mesh and plan.
-enum class init_kind : std::uint8_t { zeros, ones, normal, uniform };
 
 namespace init {
 struct zeros {

@@ -416,10 +416,12 @@ void multiply(const tile_set<T>& set, long m, long n, long k, T alpha, matrix_vi
   const long lanes = set.vector_bytes / long{sizeof(T)}, width = 2 * lanes, depth = depth_of<T>(k);
   T* const b_space = workspace;
   T* const a_space = workspace + packed_b<T>(n, k);
-  // The tiles read A through strides at full speed, except where twelve rows a multiple of a page apart share the eight
-  // ways of a cache set: there a copy pays once enough tiles of columns reuse it. (It costs 2% where a set has twelve
-  // ways.) B in place pays while few rows reuse it.
-  const bool copy_a = a.col == 1 && n > 2 * width && a.row != 0 && a.row * long{sizeof(T)} % 4096 == 0;
+  // The tiles read A through strides at full speed, except where a multiple of a page lies between its rows or columns:
+  // those share few cache sets, and a copy pays once enough tiles of columns reuse it. (30% with tiles of six rows;
+  // with twelve it may cost 2% where a set has twelve ways.) B in place pays while few rows reuse it.
+  const auto pages_apart = [](long stride) { return stride != 0 && stride * long{sizeof(T)} % 4096 == 0; };
+  const bool copy_rows = n > 2 * width && a.col == 1 && pages_apart(a.row);
+  const bool copy_cols = n > 2 * width && a.row == 1 && pages_apart(a.col);
   const bool direct_b = b.col == 1 && m <= 128;
   for (long j0 = 0; j0 < n; j0 += max_width<T>) {
     const long nb = smaller(n - j0, max_width<T>);
@@ -437,9 +439,10 @@ void multiply(const tile_set<T>& set, long m, long n, long k, T alpha, matrix_vi
       for (long i0 = 0; i0 < m; i0 += max_height) {
         const long mb = smaller(m - i0, max_height);
         const T* const a_block = a.data + i0 * a.row + k0 * a.col;
-        if (copy_a) pack(set, a_block, a.row, a.col, mb, kb, a_space, kb + row_gap);
-        const T* const a_from = copy_a ? a_space : a_block;
-        const long a_row = copy_a ? kb + row_gap : a.row;
+        if (copy_rows) pack(set, a_block, a.row, 1, mb, kb, a_space, kb + row_gap);
+        if (copy_cols) pack(set, a_block, a.col, 1, kb, mb, a_space, mb);
+        const T* const a_from = copy_rows || copy_cols ? a_space : a_block;
+        const long a_row = copy_rows ? kb + row_gap : a.row, a_col = copy_cols ? mb : a.col;
         for (long j = 0; j < nb; j += width) {
           const long left = nb - j;
           const bool whole = left >= width;
@@ -451,9 +454,9 @@ void multiply(const tile_set<T>& set, long m, long n, long k, T alpha, matrix_vi
             const T* const a_tile = a_from + i * a_row;
             T* const c_tile = c.data + (i0 + i) * c.row + (j0 + j) * c.col;
             if (c.col == 1 && (whole || left == lanes)) {
-              kernel(kb, a_tile, a_row, a.col, b_tile, b_row, alpha, factor, keep, c_tile, c.row);
+              kernel(kb, a_tile, a_row, a_col, b_tile, b_row, alpha, factor, keep, c_tile, c.row);
             } else {
-              tile_by_copy<T>(kernel, height.rows, smaller(left, width), kb, a_tile, a_row, a.col, b_tile, b_row, alpha,
+              tile_by_copy<T>(kernel, height.rows, smaller(left, width), kb, a_tile, a_row, a_col, b_tile, b_row, alpha,
                               factor, keep, {c_tile, c.row, c.col});
             }
             i += height.rows;

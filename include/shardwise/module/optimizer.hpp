@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizers as graph updates: each parameter's gradient is reduced where it is still partial, clipped, and applied.
+#pragma once
+
+#include <shardwise/autodiff/grad.hpp>
+
+namespace shardwise {
+
+// Hyperparameters (learning rate, betas, ...) are values of the run: see step_env. The types decide states and graph.
+
+template <bool Momentum = false>
+struct sgd {
+  static constexpr op_code op = op_code::sgd;
+  static constexpr int states = Momentum ? 1 : 0;
+  static constexpr int flavour = Momentum ? 1 : 0;
+  static constexpr bool clips = false;
+  static constexpr bool matrices_only = false;
+};
+
+// torch.optim.Adam: bias-corrected moments; weight decay, if any, is added to the gradient.
+template <class = void>
+struct adam {
+  static constexpr op_code op = op_code::adam;
+  static constexpr int states = 2;
+  static constexpr int flavour = 0;
+  static constexpr bool clips = false;
+  static constexpr bool matrices_only = false;
+};
+
+// torch.optim.AdamW: decoupled weight decay, here on parameters of rank 2 and more if MatricesOnly.
+template <bool MatricesOnly = false>
+struct adamw {
+  static constexpr op_code op = op_code::adam;
+  static constexpr int states = 2;
+  static constexpr int flavour = 1;
+  static constexpr bool clips = false;
+  static constexpr bool matrices_only = MatricesOnly;
+};
+
+// Scales all gradients by min(1, max_norm / (global 2-norm + 1e-6)) before Optimizer sees them.
+template <class Optimizer>
+struct clip_norm : Optimizer {
+  static constexpr bool clips = true;
+};
+
+// What an optimizer asks of a parameter and its gradient: same extents, gradient summed, same shards.
+constexpr finding check_update(const spec& p, const spec& g) {
+  if (p.rank != g.rank || p.type != g.type) return {problem::gradient_shape, 1};
+  for (int d = 0; d < p.rank; ++d)
+    if (p.extent[d] != g.extent[d]) return {problem::gradient_shape, 1, d, -1, g.extent[d], p.extent[d]};
+  for (int a = 0; a < p.axes; ++a) {
+    if (g.place[a].is_partial()) return {problem::gradient_unreduced, 1, -1, a};
+    if (p.place[a].is_shard() ? !(g.place[a] == p.place[a]) : !g.place[a].is_whole())
+      return {problem::gradient_placement, 1, -1, a};
+  }
+  return {};
+}
+
+// The typed form of the same check, for steps written by hand on eager or symbolic tensors.
+template <class Parameter, class Gradient>
+struct checked_update {
+  static constexpr finding found = check_update(Parameter::sp, Gradient::sp);
+  static_assert(raise<found.what, typename Parameter::mesh_type, operand_t<Parameter::sp>, operand_t<Gradient::sp>>::ok);
+  static constexpr bool ok = !found;
+};
+
+namespace detail {
+
+// States are replicate where the parameter is whole: nothing is differentiated through them.
+constexpr spec state_spec(spec s) {
+  for (int a = 0; a < s.axes; ++a)
+    if (s.place[a].is_reduced()) s.place[a] = replicate_value();
+  return contiguous(s);
+}
+
+template <class Graph, int Forward, int Params>
+struct update_state {
+  Graph g{};
+  int cotangent[Forward]{};
+  int gradient[Params > 0 ? Params : 1]{};  // reduced gradient of each parameter, -1 if it has none
+  int param_node[Params > 0 ? Params : 1]{};
+  int scalar_sum[8] = {-1, -1, -1, -1, -1, -1, -1, -1};  // partial sums of squares, one for each way of placing them
+  int factor = -1;
+  int states = 0;
+  int phase = 0;  // 0 reduce gradients, 1 clip, 2 update
+  int cursor = 0;
+};
+
+}  // namespace detail
+
+// Joint graph (autodiff::grad) to train step: output 0 becomes the loss summed over the mesh.
+template <class Optimizer, int Params>
+struct apply_optimizer {
+  template <class Source>
+  static constexpr int stages(int nodes) {
+    return 2 * ((Params * 8 + nodes - 1) / nodes) + 1;
+  }
+
+  template <class Source>
+  static constexpr auto start() {
+    constexpr int n = Source::value.g.size(), s = Source::value.g.spec_count;
+    constexpr int extra = Params * (max_axes + 4 + Optimizer::states) + 64;
+    constexpr int forward = static_cast<int>(sizeof(Source::value.cotangent) / sizeof(int));
+    using graph_type = graph<n + extra, 3 * s + 32, decltype(Source::value.g)::scope_capacity>;
+    detail::update_state<graph_type, forward, Params> st;
+    st.g = resized<graph_type>(Source::value.g);
+    for (int i = 0; i < forward; ++i) st.cotangent[i] = Source::value.cotangent[i];
+    for (int i = 0; i < forward; ++i)
+      if (st.g.nodes[i].op == op_code::param) st.param_node[st.g.nodes[i].a.v[0]] = i;
+    builder b = st.g.edit();
+    st.g.outputs[0] = whole(b, st.g.outputs[0], -1);
+    st.g.finish(b);
+    return st;
+  }
+
+  template <class Source, class State>
+  static constexpr void advance(State& st, int nodes) {
+    builder b = st.g.edit();
+    const int chunk = nodes / 8 > 0 ? nodes / 8 : 1;
+    if (st.phase == 0) {
+      for (int k = 0; k < chunk && st.cursor < Params; ++k, ++st.cursor) {
+        const int p = st.param_node[st.cursor];
+        const int g = st.cotangent[p];
+        st.gradient[st.cursor] = g < 0 ? -1 : whole(b, g, b.nodes[g].scope);
+        if (Optimizer::clips && g >= 0) add_square(st, b, st.gradient[st.cursor]);
+      }
+      if (st.cursor == Params) st.phase = 1;
+    } else if (st.phase == 1 || st.phase == 2) {
+      if (st.phase == 1) {
+        if (Optimizer::clips) clip(st, b);
+        st.phase = 2;
+        st.cursor = 0;
+      }
+      for (int k = 0; k < chunk && st.cursor < Params; ++k, ++st.cursor) update(st, b, st.cursor);
+    }
+    st.g.finish(b);
+  }
+
+ private:
+  static constexpr int emit(builder& b, op_code op, const op_attr& a, double f, const spec& s, int scope, int i0, int i1 = -1) {
+    node n;
+    n.op = op;
+    n.a = a;
+    n.f = f;
+    n.scope = scope;
+    n.spec = b.intern(s);
+    n.in[0] = i0;
+    n.in[1] = i1;
+    n.inputs = i0 < 0 ? 0 : i1 < 0 ? 1 : 2;
+    return b.append(n);
+  }
+
+  // The value of `id` with every partial axis summed.
+  static constexpr int whole(builder& b, int id, int scope) {
+    for (int a = 0; a < b.specs[b.nodes[id].spec].axes; ++a) {
+      spec s = b.specs[b.nodes[id].spec];
+      if (!s.place[a].is_partial()) continue;
+      if (!is_contiguous(s)) {
+        s = contiguous(s);
+        id = emit(b, op_code::contiguous, {}, 0, s, scope, id);
+      }
+      s.place[a] = replicate_value();
+      id = emit(b, op_code::redistribute, {{a, pack(replicate_value()), 0, 0, 0, 0}}, 0, s, scope, id);
+    }
+    return id;
+  }
+
+  template <class State>
+  static constexpr void add_square(State& st, builder& b, int g) {
+    const spec in = b.specs[b.nodes[g].spec];
+    const op_attr all{{(std::int64_t{1} << in.rank) - 1, 0, 0, 0, 0, 0}};
+    const outcome o = infer(op_code::sumsq, all, &in, 1);
+    if (o.error && !b.error) b.error = o.error;
+    const int square = emit(b, op_code::sumsq, all, 0, o.out, b.nodes[g].scope, g);
+    for (int& sum : st.scalar_sum) {
+      if (sum < 0) {
+        sum = square;
+        return;
+      }
+      if (b.specs[b.nodes[sum].spec] == o.out) {
+        sum = emit(b, op_code::add, {}, 0, o.out, -1, sum, square);
+        return;
+      }
+    }
+  }
+
+  template <class State>
+  static constexpr void clip(State& st, builder& b) {
+    int total = -1;
+    for (int sum : st.scalar_sum) {
+      if (sum < 0) continue;
+      sum = whole(b, sum, -1);
+      spec s = b.specs[b.nodes[sum].spec];
+      for (int a = 0; a < s.axes; ++a)
+        if (s.place[a].is_reduced()) {
+          s.place[a] = replicate_value();
+          sum = emit(b, op_code::redistribute, {{a, pack(replicate_value()), 0, 0, 0, 0}}, 0, s, -1, sum);
+        }
+      total = total < 0 ? sum : emit(b, op_code::add, {}, 0, s, -1, total, sum);
+    }
+    if (total >= 0) st.factor = emit(b, op_code::clip_factor, {}, 0, b.specs[b.nodes[total].spec], -1, total);
+  }
+
+  template <class State>
+  static constexpr void update(State& st, builder& b, int index) {
+    const int p = st.param_node[index], g = st.gradient[index];
+    if (g < 0) return;
+    const spec sp = b.specs[b.nodes[p].spec];
+    if (const finding f = check_update(sp, b.specs[b.nodes[g].spec]); f && !b.error) b.error = f;
+    node n;
+    n.op = Optimizer::op;
+    n.spec = b.nodes[p].spec;
+    n.scope = b.nodes[p].scope;
+    n.f = !Optimizer::matrices_only || sp.rank >= 2 ? 1 : 0;  // whether weight decay applies
+    n.a.v[0] = st.factor >= 0 ? 1 : 0;
+    n.a.v[1] = Optimizer::flavour;
+    n.in[n.inputs++] = p;
+    n.in[n.inputs++] = g;
+    for (int k = 0; k < Optimizer::states; ++k)
+      n.in[n.inputs++] = emit(b, op_code::state, {{st.states++, index, k, 0, 0, 0}}, 0, detail::state_spec(sp), n.scope, -1);
+    if (st.factor >= 0) n.in[n.inputs++] = st.factor;
+    b.append(n);
+  }
+};
+
+}  // namespace shardwise

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// train_step, forward_step: a model, a task, a plan and a mesh as one program type with its costs as constants.
+#pragma once
+
+#include <shardwise/module/optimizer.hpp>
+#include <shardwise/module/trace.hpp>
+#include <shardwise/pass/communication.hpp>
+#include <shardwise/pass/memory.hpp>
+#include <shardwise/pass/pipeline.hpp>
+
+namespace shardwise {
+
+struct host_backend;
+
+namespace detail {
+
+// The joint graph with its loss made whole, for programs without an optimizer.
+template <class Source>
+struct whole_output {
+  static constexpr auto value = [] {
+    constexpr int n = Source::value.node_count, s = Source::value.spec_count;
+    using graph_type = graph<n + max_axes + 1, s + max_axes + 1, decltype(Source::value)::scope_capacity>;
+    auto g = resized<graph_type>(Source::value);
+    builder b = g.edit();
+    int id = g.outputs[0];
+    for (int a = 0; a < b.specs[b.nodes[id].spec].axes; ++a) {
+      spec o = b.specs[b.nodes[id].spec];
+      if (!o.place[a].is_partial()) continue;
+      o.place[a] = replicate_value();
+      node r;
+      r.op = op_code::redistribute;
+      r.inputs = 1;
+      r.in[0] = id;
+      r.a.v[0] = a;
+      r.a.v[1] = pack(replicate_value());
+      r.spec = b.intern(o);
+      id = b.append(r);
+    }
+    g.finish(b);
+    g.outputs[0] = id;
+    return g;
+  }();
+};
+
+template <class Source>
+struct graph_of {
+  static constexpr const auto& value = Source::value.g;
+};
+
+constexpr problem loss_problem(const spec& s) {
+  if (s.rank != 0) return problem::loss_not_scalar;
+  for (int a = 0; a < s.axes; ++a)
+    if (s.place[a].is_shard() || (s.place[a].is_partial() && s.place[a].op != reduction::sum)) return problem::loss_not_summable;
+  return problem::none;
+}
+
+template <class Trace>
+struct checked_loss {
+  static constexpr spec loss = Trace::value.specs[Trace::value.nodes[Trace::value.outputs[0]].spec];
+  static_assert(raise<loss_problem(loss), operand_t<loss>>::ok);
+  using type = Trace;
+};
+
+// What every program publishes: the final graph and its costs. Derived gives `graph_source` (a type with the graph).
+template <class Mesh, class Backend, class Trace, class GraphSource>
+struct program_base {
+  using mesh_type = Mesh;
+  using backend = Backend;
+  using trace_type = Trace;
+
+  static constexpr const auto& program = GraphSource::value;
+  static constexpr const auto& parameters = Trace::params;
+  static constexpr int parameter_total = Trace::parameters;
+  static_assert(raise<GraphSource::value.error.what, Mesh>::ok);
+
+  using memory = passes::planned_memory<Backend, GraphSource>;
+
+  // Bytes of the arena that one rank needs, everything a step touches included; the highest byte is peak_bytes - 1.
+  static constexpr std::int64_t peak_bytes = memory::value.peak;
+
+  static constexpr passes::traffic traffic = passes::traffic_of(GraphSource::value);
+
+  // Payload bytes that rank R sends in one step on Axis; by default those of the busiest rank.
+  template <class Axis, int R = -1>
+  static constexpr std::int64_t comm_bytes = [] {
+    constexpr int axis = Mesh::template index_of<Axis>;
+    static_assert(raise<axis < 0 ? problem::axis_not_in_mesh : problem::none, Axis, Mesh>::ok);
+    return passes::busiest_bytes<Mesh>(GraphSource::value, traffic, axis, R);
+  }();
+  // The same over all axes together.
+  static constexpr std::int64_t total_comm_bytes(int rank = -1) {
+    return passes::busiest_bytes<Mesh>(GraphSource::value, traffic, -1, rank);
+  }
+  // Bytes a transport without uneven collectives would add as padding; this library's own exchange adds none.
+  static constexpr std::int64_t padding_bytes = 0;
+};
+
+template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T>
+struct step_graph {
+  using trace_type = typename checked_loss<traced<Model, Task, Plan, Mesh, T>>::type;
+  using joint = staged<autodiff::grad, trace_type>;
+  using updated = staged<apply_optimizer<Optimizer, trace_type::parameters>, joint>;
+  using source = passes::eliminate_dead<typename run_pipeline<graph_of<updated>, Pipeline>::type>;
+};
+
+template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline, class T>
+struct forward_graph {
+  using trace_type = traced<Model, Task, Plan, Mesh, T>;
+  using source = passes::eliminate_dead<typename run_pipeline<whole_output<trace_type>, Pipeline>::type>;
+};
+
+}  // namespace detail
+
+// One training step: forward, backward, gradient reduction, clipping, optimizer. Loss: the task's, summed over the mesh.
+template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer = adam<>,
+          class Pipeline = pipeline<>, class T = float, class Backend = host_backend>
+struct train_step
+    : detail::program_base<Mesh, Backend, typename detail::step_graph<Model, Task, Plan, Mesh, Optimizer, Pipeline, T>::trace_type,
+                           typename detail::step_graph<Model, Task, Plan, Mesh, Optimizer, Pipeline, T>::source> {
+  using element = T;
+  using optimizer = Optimizer;
+};
+
+// The task's result alone (losses, logits), made whole where it is partial.
+template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline = pipeline<>, class T = float,
+          class Backend = host_backend>
+struct forward_step
+    : detail::program_base<Mesh, Backend, typename detail::forward_graph<Model, Task, Plan, Mesh, Pipeline, T>::trace_type,
+                           typename detail::forward_graph<Model, Task, Plan, Mesh, Pipeline, T>::source> {
+  using element = T;
+};
+
+}  // namespace shardwise

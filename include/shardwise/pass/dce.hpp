@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dead-code elimination: keeps what outputs, updates and their operands need, in the same order.
+#pragma once
+
+#include <shardwise/graph/graph.hpp>
+
+namespace shardwise::passes {
+
+// Parameters, states and inputs stay: they belong to the caller whether or not a step reads them.
+constexpr bool is_leaf(op_code op) { return op == op_code::param || op == op_code::state || op == op_code::input; }
+
+template <class Graph>
+constexpr int mark_live(const Graph& g, unsigned char* live) {
+  for (int i = 0; i < g.output_count; ++i) live[g.outputs[i]] = 1;
+  int count = 0;
+  for (int i = g.node_count - 1; i >= 0; --i) {
+    const node& n = g.nodes[i];
+    if (is_update(n.op) || is_leaf(n.op)) live[i] = 1;
+    if (!live[i]) continue;
+    ++count;
+    for (int k = 0; k < n.inputs; ++k) live[n.in[k]] = 1;
+  }
+  return count;
+}
+
+// Source::value is the graph; the result is exactly as large as what lives.
+template <class Source>
+struct eliminate_dead {
+ private:
+  static constexpr int total = Source::value.node_count;
+  static constexpr int kept = [] {
+    unsigned char live[total > 0 ? total : 1]{};
+    return mark_live(Source::value, live);
+  }();
+  static constexpr int specs = Source::value.spec_count;
+
+ public:
+  static constexpr auto value = [] {
+    const auto& g = Source::value;
+    constexpr int scopes = Source::value.scope_count > 0 ? Source::value.scope_count : 1;
+    graph<kept, specs, scopes> r;
+    unsigned char live[total > 0 ? total : 1]{};
+    mark_live(g, live);
+    int to[total > 0 ? total : 1]{};
+    for (int i = 0; i < total; ++i) {
+      if (!live[i]) continue;
+      node n = g.nodes[i];
+      for (int k = 0; k < n.inputs; ++k) n.in[k] = to[n.in[k]];
+      to[i] = r.node_count;
+      r.nodes[r.node_count++] = n;
+    }
+    for (int i = 0; i < specs; ++i) {
+      r.specs[i] = g.specs[i];
+      r.hashes[i] = g.hashes[i];
+    }
+    r.spec_count = specs;
+    for (int i = 0; i < g.scope_count; ++i) r.scopes[i] = g.scopes[i];
+    r.scope_count = g.scope_count;
+    r.sites = g.sites;
+    for (int i = 0; i < g.output_count; ++i) r.outputs[i] = to[g.outputs[i]];
+    r.output_count = g.output_count;
+    r.error = g.error;
+    return r;
+  }();
+};
+
+}  // namespace shardwise::passes

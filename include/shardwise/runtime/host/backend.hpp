@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// host_backend: which scratch host kernels need, and the table of kernels that a program instantiates.
+#pragma once
+
+#include <shardwise/graph/graph.hpp>
+#include <shardwise/runtime/host/einsum.hpp>
+
+namespace shardwise {
+
+struct host_backend {
+  // Largest scratch of any node on the ranks at coordinate 0: packed matrix panels, inboxes of reductions.
+  template <class Source>
+  static constexpr std::int64_t workspace_bytes() {
+    constexpr const auto& g = Source::value;
+    constexpr int specs = Source::value.spec_count;
+    std::int64_t ext[specs][max_rank]{};
+    constexpr int origin[max_axes]{};
+    for (int s = 0; s < specs; ++s)
+      for (int d = 0; d < g.specs[s].rank; ++d) ext[s][d] = local_interval(g.specs[s], d, origin).size;
+    std::int64_t most = 0;
+    // equal applications need equal scratch; layers repeat, so look back a little before computing
+    for (int i = 0; i < g.node_count; ++i) {
+      const node& n = g.nodes[i];
+      if (n.op != op_code::einsum && n.op != op_code::redistribute) continue;
+      const std::int64_t need = workspace_of(n, g.specs[g.nodes[n.in[0]].spec],
+                                             g.specs[g.nodes[n.in[n.inputs - 1]].spec], g.specs[n.spec],
+                                             ext[g.nodes[n.in[0]].spec], ext[g.nodes[n.in[n.inputs - 1]].spec]);
+      if (need > most) most = need;
+    }
+    return most;
+  }
+
+  static constexpr std::int64_t workspace_of(const node& n, const spec& x, const spec& y, const spec& out,
+                                             const std::int64_t* ex, const std::int64_t* ey) {
+    if (n.op == op_code::einsum)
+      return static_cast<std::int64_t>(x.type == dtype::f64 ? host::einsum_workspace<double>(n.a, x, y, ex, ey)
+                                                            : host::einsum_workspace<float>(n.a, x, y, ex, ey));
+    const int axis = static_cast<int>(n.a.v[0]);
+    const int ranks = x.axis_size[axis];
+    std::int64_t total = static_cast<std::int64_t>(size_of(x.type));
+    for (int d = 0; d < x.rank; ++d) total *= ex[d];
+    switch (transition_of(x.place[axis], out.place[axis], ranks)) {
+      case transition::all_reduce: return ranks * ceil_div(total / static_cast<std::int64_t>(size_of(x.type)), ranks) *
+                                          static_cast<std::int64_t>(size_of(x.type));
+      case transition::reduce_scatter: {
+        const int d = out.place[axis].dim;
+        return ex[d] == 0 ? 0 : total / ex[d] * chunk_size(ex[d], out.place[axis].block, ranks) * ranks;
+      }
+      default: return 0;
+    }
+  }
+};
+
+namespace runtime {
+
+// A kernel is one function per (operation, element type): sizes, strides and placements are run-time arguments.
+struct signature {
+  op_code op = op_code::input;
+  dtype type = dtype::f32;
+  constexpr bool operator==(const signature&) const = default;
+};
+
+inline constexpr int max_signatures = 64;
+
+// The distinct signatures of a program, a small object that template arguments are read from, and each node's entry.
+template <int Nodes>
+struct kernel_list {
+  signature item[max_signatures]{};
+  int count = 0;
+  signed char of[Nodes]{};  // -1: no kernel (leaves, views)
+};
+
+template <class Source>
+struct kernels_of {
+  static constexpr auto list = [] {
+    constexpr const auto& g = Source::value;
+    kernel_list<Source::value.node_count> k;
+    signed char seen[static_cast<int>(op_code::count)][3];
+    for (auto& row : seen)
+      for (auto& v : row) v = -1;
+    for (int i = 0; i < g.node_count; ++i) {
+      const node& n = g.nodes[i];
+      k.of[i] = -1;
+      if (!runs_kernel(n.op) || (n.inputs > 0 && is_view(n, g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec]))) continue;
+      const dtype t = g.specs[n.spec].type;
+      signed char& at = seen[static_cast<int>(n.op)][static_cast<int>(t)];
+      if (at < 0) {
+        at = static_cast<signed char>(k.count);
+        k.item[k.count++] = {n.op, t};
+      }
+      k.of[i] = at;
+    }
+    return k;
+  }();
+  struct small {
+    signature item[max_signatures]{};
+    int count = 0;
+  };
+  static constexpr small signatures = [] {
+    small s;
+    for (int i = 0; i < list.count; ++i) s.item[i] = list.item[i];
+    s.count = list.count;
+    return s;
+  }();
+};
+
+}  // namespace runtime
+
+}  // namespace shardwise

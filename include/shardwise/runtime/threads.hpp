@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as threads of one process: launch, groups along mesh axes, and a barrier that a failed rank opens for all.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <shardwise/vocabulary/mesh.hpp>
+
+namespace shardwise {
+
+// What the ranks that did not fail see when another one did.
+struct rank_failed : std::runtime_error {
+  rank_failed() : std::runtime_error("shardwise: another rank failed; this one was released from a collective") {}
+};
+
+namespace threads {
+
+// Waits spin briefly and then sleep: four ranks on two cores would otherwise burn each other's time.
+class barrier {
+ public:
+  void reset(int parties, const std::atomic<bool>* failed) {
+    parties_ = parties;
+    failed_ = failed;
+  }
+  void wait() {
+    const unsigned phase = phase_.load(std::memory_order_acquire);
+    if (failed_->load(std::memory_order_acquire)) throw rank_failed();
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == parties_) {
+      arrived_.store(0, std::memory_order_relaxed);
+      phase_.fetch_add(1, std::memory_order_acq_rel);
+      phase_.notify_all();
+    } else {
+      for (int spin = 0; spin < 200; ++spin)
+        if (phase_.load(std::memory_order_acquire) != phase) break;
+      while (phase_.load(std::memory_order_acquire) == phase) phase_.wait(phase, std::memory_order_acquire);
+    }
+    if (failed_->load(std::memory_order_acquire)) throw rank_failed();
+  }
+  void open() {
+    phase_.fetch_add(1, std::memory_order_acq_rel);
+    phase_.notify_all();
+  }
+
+ private:
+  std::atomic<unsigned> phase_{0};
+  std::atomic<int> arrived_{0};
+  int parties_ = 1;
+  const std::atomic<bool>* failed_ = nullptr;
+};
+
+// What a member of a group shows the others during a collective.
+struct exhibit {
+  const void* source = nullptr;
+  void* target = nullptr;
+  void* inbox = nullptr;
+  const void* info = nullptr;
+};
+
+struct group {
+  barrier gate;
+  std::vector<exhibit> member;
+};
+
+template <class Mesh>
+struct world {
+  std::atomic<bool> failed{false};
+  std::exception_ptr first_error;
+  std::mutex error_mutex;
+  group all;
+  // groups[a][g]: the g-th fibre along axis a
+  std::array<std::unique_ptr<group[]>, max_axes> groups;
+
+  world() {
+    make(all, Mesh::size);
+    for (int a = 0; a < Mesh::axes; ++a) {
+      const int n = Mesh::sizes[static_cast<unsigned>(a)], count = Mesh::size / n;
+      groups[static_cast<unsigned>(a)] = std::make_unique<group[]>(static_cast<unsigned>(count));
+      for (int g = 0; g < count; ++g) make(groups[static_cast<unsigned>(a)][static_cast<unsigned>(g)], n);
+    }
+  }
+  // Fibre of `rank` along axis a: its coordinates without that axis, row-major.
+  static int fibre(int rank, int a) {
+    const auto c = Mesh::coordinate(rank);
+    int f = 0;
+    for (int i = 0; i < Mesh::axes; ++i)
+      if (i != a) f = f * Mesh::sizes[static_cast<unsigned>(i)] + c[static_cast<unsigned>(i)];
+    return f;
+  }
+  void fail(std::exception_ptr e) {
+    {
+      const std::lock_guard lock(error_mutex);
+      if (!first_error) first_error = e;
+    }
+    failed.store(true, std::memory_order_release);
+    all.gate.open();
+    for (int a = 0; a < Mesh::axes; ++a)
+      for (int g = 0; g < Mesh::size / Mesh::sizes[static_cast<unsigned>(a)]; ++g)
+        groups[static_cast<unsigned>(a)][static_cast<unsigned>(g)].gate.open();
+  }
+
+ private:
+  void make(group& g, int n) {
+    g.member.resize(static_cast<unsigned>(n));
+    g.gate.reset(n, &failed);
+  }
+};
+
+}  // namespace threads
+
+// One rank of a run: who it is, its groups, and the bytes it has written into other ranks' memory.
+template <class Mesh>
+class thread_rank {
+ public:
+  using mesh_type = Mesh;
+
+  thread_rank(threads::world<Mesh>& w, int index) : world_(&w), index_(index), coordinate_(Mesh::coordinate(index)) {
+    for (int a = 0; a < Mesh::axes; ++a)
+      group_[static_cast<unsigned>(a)] =
+          &w.groups[static_cast<unsigned>(a)][static_cast<unsigned>(threads::world<Mesh>::fibre(index, a))];
+  }
+
+  int index() const { return index_; }
+  static constexpr int size() { return Mesh::size; }
+  const std::array<int, max_axes>& coordinate() const { return coordinate_; }
+  int coordinate(int axis) const { return coordinate_[static_cast<unsigned>(axis)]; }
+  threads::group& group(int axis) { return *group_[static_cast<unsigned>(axis)]; }
+  // All ranks meet.
+  void barrier() { world_->all.gate.wait(); }
+
+  // Counted where the bytes are copied, independently of every prediction.
+  std::int64_t bytes_written(int axis) const { return written_[static_cast<unsigned>(axis)]; }
+  void count_written(int axis, std::int64_t bytes) { written_[static_cast<unsigned>(axis)] += bytes; }
+  void reset_counts() { written_ = {}; }
+
+  // Every rank must show the same value: programs, seeds, sizes that have to agree.
+  void agree(std::uint64_t value, const char* what) {
+    auto& g = world_->all;
+    g.member[static_cast<unsigned>(index_)].info = &value;
+    g.gate.wait();
+    const std::uint64_t first = *static_cast<const std::uint64_t*>(g.member[0].info);
+    g.gate.wait();
+    if (first != value)
+      throw std::logic_error("shardwise: rank " + std::to_string(index_) + " and rank 0 disagree on " + what +
+                             "; all ranks must run one program on equal arguments");
+  }
+
+ private:
+  threads::world<Mesh>* world_;
+  int index_;
+  std::array<int, max_axes> coordinate_;
+  std::array<threads::group*, max_axes> group_{};
+  std::array<std::int64_t, max_axes> written_{};
+};
+
+// Runs f(rank) once for each rank of the mesh, each in a thread of its own, and returns when all are done. If a rank
+// throws, the others are released from their collectives and the first exception is rethrown here.
+template <class Mesh, class F>
+void launch(F&& f) {
+  threads::world<Mesh> w;
+  auto body = [&](int r) {
+    try {
+      thread_rank<Mesh> rank(w, r);
+      f(rank);
+    } catch (const rank_failed&) {
+      // the rank that caused it has reported
+    } catch (...) {
+      w.fail(std::current_exception());
+    }
+  };
+  std::vector<std::thread> pool;
+  pool.reserve(Mesh::size);
+  for (int r = 1; r < Mesh::size; ++r) pool.emplace_back(body, r);
+  body(0);
+  for (auto& t : pool) t.join();
+  if (w.first_error) std::rethrow_exception(w.first_error);
+}
+
+template <class Mesh, class F>
+int launch(int, char**, F&& f) {
+  launch<Mesh>(static_cast<F&&>(f));
+  return 0;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives of the threads backend: direct exchange through shared memory, reductions in rank order, so that a run is
+// bitwise reproducible. Every byte that lands in another rank's memory is counted where it is copied.
+#pragma once
+
+#include <cstring>
+
+#include <shardwise/runtime/host/kernels.hpp>
+#include <shardwise/runtime/threads.hpp>
+
+namespace shardwise::threads {
+
+using runtime::call;
+using runtime::layout;
+using runtime::result;
+
+namespace detail {
+
+template <class T>
+constexpr T combine(reduction op, T a, T b) {
+  switch (op) {
+    case reduction::product: return a * b;
+    case reduction::max: return a > b ? a : b;
+    case reduction::min: return a < b ? a : b;
+    default: return a + b;
+  }
+}
+
+// The only routine that writes into a peer's memory.
+template <class T, class Rank>
+void send_block(Rank& rank, const call& c, int to, const T* x, const layout& lx, const std::int64_t* x_begin, T* o,
+                const layout& lo, const std::int64_t* o_begin, const std::int64_t* ext) {
+  host::copy_block<T>(x, lx, x_begin, o, lo, o_begin, ext);
+  if (to == c.coordinate) return;
+  std::int64_t n = static_cast<std::int64_t>(sizeof(T));
+  for (int d = 0; d < lx.rank; ++d) n *= ext[d];
+  rank.count_written(c.axis, n);
+}
+
+inline layout flat(std::int64_t n) {
+  layout l;
+  l.rank = 1;
+  l.ext[0] = l.global[0] = n;
+  l.str[0] = 1;
+  return l;
+}
+
+// The layout of a dense block with dim d cut to `n`.
+inline layout with_extent(layout l, int d, std::int64_t n) {
+  l.ext[d] = n;
+  l.make_dense();
+  return l;
+}
+
+}  // namespace detail
+
+// Reduce-scatter over equal flat chunks into the owners' inboxes, sum in rank order, all-gather. Three meetings.
+template <class T, class Rank>
+void all_reduce(const call& c, Rank& rank) {
+  auto& g = rank.group(c.axis);
+  const int n = c.ranks, me = c.coordinate;
+  const std::int64_t total = c.l[0].numel();
+  const T* const mine = static_cast<const T*>(c.p[0]);
+  g.member[static_cast<unsigned>(me)] = {mine, c.p[result], c.workspace, nullptr};
+  const interval own = split({0, total}, 1, n, me);
+  const std::int64_t zero[max_rank]{};
+  g.gate.wait();
+  for (int step = 0; step < n; ++step) {
+    const int to = (me + step) % n;
+    const interval part = split({0, total}, 1, n, to);
+    if (part.size == 0) continue;
+    const layout l = detail::flat(part.size);
+    detail::send_block<T>(rank, c, to, mine + part.begin, l, zero,
+                          static_cast<T*>(g.member[static_cast<unsigned>(to)].inbox) + me * part.size, l, zero, l.ext);
+  }
+  g.gate.wait();
+  T* const inbox = static_cast<T*>(c.workspace);
+  const reduction op = c.from.op;
+  for (int r = 1; r < n; ++r) {
+    const T* const other = inbox + r * own.size;
+    if (op == reduction::sum) {
+      SHARDWISE_IVDEP
+      for (std::int64_t i = 0; i < own.size; ++i) inbox[i] = inbox[i] + other[i];
+    } else {
+      for (std::int64_t i = 0; i < own.size; ++i) inbox[i] = detail::combine(op, inbox[i], other[i]);
+    }
+  }
+  if (op == reduction::avg)
+    for (std::int64_t i = 0; i < own.size; ++i) inbox[i] = static_cast<T>(inbox[i] / static_cast<T>(n));
+  if (own.size > 0) {
+    const layout l = detail::flat(own.size);
+    for (int step = 0; step < n; ++step) {
+      const int to = (me + step) % n;
+      detail::send_block<T>(rank, c, to, inbox, l, zero, static_cast<T*>(g.member[static_cast<unsigned>(to)].target) + own.begin, l,
+                            zero, l.ext);
+    }
+  }
+  g.gate.wait();
+}
+
+// Each rank writes its block into every rank's result.
+template <class T, class Rank>
+void all_gather(const call& c, Rank& rank) {
+  auto& g = rank.group(c.axis);
+  const int n = c.ranks, me = c.coordinate, d = c.from.dim;
+  g.member[static_cast<unsigned>(me)] = {c.p[0], c.p[result], nullptr, nullptr};
+  g.gate.wait();
+  const std::int64_t zero[max_rank]{};
+  std::int64_t begin[max_rank]{};
+  begin[d] = c.l[0].origin[d] - c.l[result].origin[d];
+  if (c.l[0].numel() > 0)
+    for (int step = 0; step < n; ++step) {
+      const int to = (me + step) % n;
+      detail::send_block<T>(rank, c, to, static_cast<const T*>(c.p[0]), c.l[0], zero,
+                            static_cast<T*>(g.member[static_cast<unsigned>(to)].target), c.l[result], begin, c.l[0].ext);
+    }
+  g.gate.wait();
+}
+
+// Each rank writes the part that every other rank owns into that rank's inbox; owners sum in rank order.
+template <class T, class Rank>
+void reduce_scatter(const call& c, Rank& rank) {
+  auto& g = rank.group(c.axis);
+  const int n = c.ranks, me = c.coordinate, d = c.to.dim;
+  const layout& x = c.l[0];
+  g.member[static_cast<unsigned>(me)] = {c.p[0], nullptr, c.workspace, nullptr};
+  g.gate.wait();
+  const std::int64_t zero[max_rank]{};
+  for (int step = 0; step < n; ++step) {
+    const int to = (me + step) % n;
+    const interval part = split({0, x.ext[d]}, c.to.block, n, to);
+    const layout theirs = detail::with_extent(x, d, part.size);
+    if (theirs.numel() == 0) continue;
+    std::int64_t begin[max_rank]{};
+    begin[d] = part.begin;
+    detail::send_block<T>(rank, c, to, static_cast<const T*>(c.p[0]), x, begin,
+                          static_cast<T*>(g.member[static_cast<unsigned>(to)].inbox) + me * theirs.numel(), theirs, zero, theirs.ext);
+  }
+  g.gate.wait();
+  const std::int64_t own = c.l[result].numel();
+  const T* const inbox = static_cast<const T*>(c.workspace);
+  T* const out = static_cast<T*>(c.p[result]);
+  for (std::int64_t i = 0; i < own; ++i) out[i] = inbox[i];
+  const reduction op = c.from.op;
+  for (int r = 1; r < n; ++r)
+    for (std::int64_t i = 0; i < own; ++i) out[i] = detail::combine(op, out[i], inbox[r * own + i]);
+  if (op == reduction::avg)
+    for (std::int64_t i = 0; i < own; ++i) out[i] = static_cast<T>(out[i] / static_cast<T>(n));
+}
+
+// From shards of one dim to shards of another: each rank writes the crossing of its rows and the others' columns.
+template <class T, class Rank>
+void all_to_all(const call& c, Rank& rank) {
+  auto& g = rank.group(c.axis);
+  const int n = c.ranks, me = c.coordinate, from = c.from.dim, to_dim = c.to.dim;
+  const layout& x = c.l[0];
+  g.member[static_cast<unsigned>(me)] = {c.p[0], c.p[result], nullptr, nullptr};
+  g.gate.wait();
+  for (int step = 0; step < n; ++step) {
+    const int to = (me + step) % n;
+    const interval part = split({0, x.ext[to_dim]}, c.to.block, n, to);
+    const layout theirs = detail::with_extent(c.l[result], to_dim, part.size);
+    std::int64_t ext[max_rank]{}, x_begin[max_rank]{}, o_begin[max_rank]{};
+    for (int d = 0; d < x.rank; ++d) ext[d] = x.ext[d];
+    ext[to_dim] = part.size;
+    x_begin[to_dim] = part.begin;
+    o_begin[from] = x.origin[from] - c.l[result].origin[from];
+    bool empty = false;
+    for (int d = 0; d < x.rank; ++d) empty = empty || ext[d] == 0;
+    if (empty) continue;
+    detail::send_block<T>(rank, c, to, static_cast<const T*>(c.p[0]), x, x_begin,
+                          static_cast<T*>(g.member[static_cast<unsigned>(to)].target), theirs, o_begin, ext);
+  }
+  g.gate.wait();
+}
+
+template <class T, class Rank>
+void communicate(const call& c, Rank& rank) {
+  switch (c.kind) {
+    case transition::all_reduce: all_reduce<T>(c, rank); break;
+    case transition::all_gather: all_gather<T>(c, rank); break;
+    case transition::reduce_scatter: reduce_scatter<T>(c, rank); break;
+    case transition::all_to_all: all_to_all<T>(c, rank); break;
+    default: break;
+  }
+}
+
+}  // namespace shardwise::threads

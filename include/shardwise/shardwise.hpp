@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that runs on the host: types, rules, modules, steps, and the threads backend.
+#pragma once
+
+#include <shardwise/module/layers.hpp>
+#include <shardwise/module/train_step.hpp>
+#include <shardwise/runtime/executor.hpp>
+#include <shardwise/vocabulary/axis.hpp>
