@@ -10,7 +10,7 @@
 
 namespace shardwise {
 
-// One entry: a dotted path whose segments are names, list indices, or shell patterns ('*', '?'); "" is the model itself.
+// One entry: a dotted path whose segments are names, list indices, or shell patterns ('*', '?', '[set]'); "" is the model itself.
 // Of several styles for one mesh axis the last entry that matches wins.
 template <fixed_string Path, class... Styles>
 struct at {
@@ -43,12 +43,26 @@ constexpr std::string_view segment(std::string_view path, int k) {
   return path.substr(begin, end == std::string_view::npos ? end : end - begin);
 }
 
-// Shell-style match of one segment.
+// Length of the pattern element at p ('?', a character, or a set "[abc]") if it matches `c`, else 0.
+constexpr std::size_t match_one(std::string_view pattern, std::size_t p, char c) {
+  if (pattern[p] == '[') {
+    const std::size_t close = pattern.find(']', p);
+    if (close != std::string_view::npos) {
+      for (std::size_t i = p + 1; i < close; ++i)
+        if (pattern[i] == c) return close - p + 1;
+      return 0;
+    }
+  }
+  return pattern[p] == '?' || (pattern[p] != '*' && pattern[p] == c) ? 1 : 0;
+}
+
+// Shell-style match of one segment: '*', '?', '[set]'.
 constexpr bool glob(std::string_view pattern, std::string_view name) {
   std::size_t p = 0, n = 0, star = std::string_view::npos, resume = 0;
   while (n < name.size()) {
-    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
-      ++p;
+    const std::size_t step = p < pattern.size() ? match_one(pattern, p, name[n]) : 0;
+    if (step > 0) {
+      p += step;
       ++n;
     } else if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
