@@ -2,7 +2,9 @@
 // Everything that runs on the host: types, rules, modules, steps, and the threads backend.
 #pragma once
 
+#include <shardwise/module/eager.hpp>
 #include <shardwise/module/layers.hpp>
 #include <shardwise/module/train_step.hpp>
+#include <shardwise/runtime/dtensor.hpp>
 #include <shardwise/runtime/executor.hpp>
 #include <shardwise/vocabulary/axis.hpp>

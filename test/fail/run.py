@@ -160,11 +160,11 @@ def selftest(options):
     return wrong
 
 
-TABLE = re.compile(r'^\s*X\((\w+),\s*((?:"(?:[^"\\\\]|\\\\.)*"\s*)+)\)', re.MULTILINE)
+TABLE = re.compile(r'^\s*SHARDWISE_X\((\w+),\s*((?:"(?:[^"\\\\]|\\\\.)*"\s*)+)\)', re.MULTILINE)
 
 
 def coverage(table):
-    """Lists the problems of a table of X(name, "sentence") lines that no file of test/fail expects in any part."""
+    """Lists the problems of a table of SHARDWISE_X(name, "sentence") entries that no file of test/fail expects in any part."""
     entries = [(name, "".join(re.findall(r'"((?:[^"\\\\]|\\\\.)*)"', text))) for name, text in TABLE.findall(table.read_text())]
     wanted = [plain(line).replace(" ", "") for file in FOLDER.glob("*.cpp") for _, line in EXPECT.findall(file.read_text())]
     missing = [name for name, text in entries if not any(w and w in plain(text).replace(" ", "") for w in wanted)]

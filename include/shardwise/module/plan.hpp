@@ -10,10 +10,14 @@
 
 namespace shardwise {
 
+template <class... Styles>
+struct style_list {};
+
 // One entry: a dotted path whose segments are names, list indices, or shell patterns ('*', '?', '[set]'); "" is the model itself.
 // Of several styles for one mesh axis the last entry that matches wins.
 template <fixed_string Path, class... Styles>
 struct at {
+  using shardwise_entry = style_list<Styles...>;
   static constexpr auto path = Path;
 };
 
@@ -23,9 +27,6 @@ struct plan {
   static constexpr int entries = static_cast<int>(sizeof...(Entries));
   static_assert(raise<(entries > 32) ? problem::plan_too_large : problem::none, plan>::ok);
 };
-
-template <class... Styles>
-struct style_list {};
 
 namespace detail {
 
@@ -91,11 +92,12 @@ struct entry_traits {  // a style for the whole model
   static constexpr std::string_view path = "";
   using styles = style_list<>;
 };
-template <auto Path, class... Styles>
-struct entry_traits<at<Path, Styles...>> {
+template <class Entry>  // nvcc cannot deduce a string argument: the entry is asked instead
+  requires requires { typename Entry::shardwise_entry; }
+struct entry_traits<Entry> {
   static constexpr bool is_entry = true;
-  static constexpr std::string_view path = at<Path, Styles...>::path.view();
-  using styles = style_list<Styles...>;
+  static constexpr std::string_view path = Entry::path.view();
+  using styles = typename Entry::shardwise_entry;
 };
 
 template <class Plan>

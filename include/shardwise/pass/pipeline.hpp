@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include <shardwise/graph/verify.hpp>
 #include <shardwise/pass/dce.hpp>
 #include <shardwise/support/diagnose.hpp>
 
@@ -35,7 +36,11 @@ struct run_pipeline<Source, pipeline<P, Rest...>> {
                       : (std::is_same_v<P, Rest> || ...) ? problem::pass_twice
                                                          : problem::none,
                       P>::ok);
-  using type = typename run_pipeline<typename P::template run<Source>, pipeline<Rest...>>::type;
+  using result = typename P::template run<Source>;
+  // between passes: the one that broke an invariant is named
+  static constexpr finding found = verify(result::value);
+  static_assert(raise<found.what, P>::ok);
+  using type = typename run_pipeline<result, pipeline<Rest...>>::type;
 };
 
 }  // namespace detail

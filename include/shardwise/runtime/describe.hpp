@@ -6,32 +6,17 @@
 #include <string>
 #include <vector>
 
+#include <shardwise/graph/render.hpp>
 #include <shardwise/pass/communication.hpp>
 #include <shardwise/runtime/executor.hpp>
 
 namespace shardwise {
-
-inline std::string to_string(const placement& p) {
-  switch (p.kind) {
-    case placement_kind::replicate: return "replicate";
-    case placement_kind::reduced: return "reduced";
-    case placement_kind::partial: return "partial";
-    default:
-      return "shard<" + std::to_string(p.dim) + (p.block == 1 ? "" : ", " + std::to_string(p.block)) + ">";
-  }
-}
 
 namespace detail {
 
 inline std::string padded(std::string s, std::size_t width, bool right = false) {
   if (s.size() < width) s.insert(right ? 0 : s.size(), width - s.size(), ' ');
   return s;
-}
-
-inline std::string extents(const std::int64_t* e, int rank) {
-  std::string s = "(";
-  for (int d = 0; d < rank; ++d) s += (d ? ", " : "") + std::to_string(e[d]);
-  return s + ")";
 }
 
 inline std::vector<std::string> axis_names(std::vector<std::string> names, int axes) {
@@ -62,14 +47,14 @@ std::string describe_plan(const std::vector<std::string>& axes) {
   std::int64_t elements = 0, local = 0;
   for (int i = 0; i < ex::parameter_count(); ++i) {
     const spec& s = g.spec_of(Step::parameters.item[i].node);
-    std::int64_t block[max_rank]{};
-    std::int64_t own = 1;
-    for (int d = 0; d < s.rank; ++d) own *= block[d] = local_interval(s, d, origin).size;
+    spec block = s;
+    for (int d = 0; d < s.rank; ++d) block.extent[d] = local_interval(s, d, origin).size;
+    const std::int64_t own = numel(block);
     elements += numel(s);
     local += own;
-    out += detail::padded(ex::parameter_name(i), wide + 2) + detail::padded(detail::extents(s.extent, s.rank), 14);
+    out += detail::padded(ex::parameter_name(i), wide + 2) + detail::padded(extents_text(s), 14);
     for (int a = 0; a < mesh_type::axes; ++a) out += detail::padded(to_string(s.place[a]), 16);
-    out += detail::extents(block, s.rank) + "\n";
+    out += extents_text(block) + "\n";
   }
   out += "parameters: " + std::to_string(elements) + ", on rank 0: " + std::to_string(local) + "\n";
   for (int a = 0; a < mesh_type::axes; ++a)

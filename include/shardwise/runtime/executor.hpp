@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <new>
@@ -13,45 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include <shardwise/runtime/host/backend.hpp>
-#include <shardwise/runtime/threads_collectives.hpp>
-#include <shardwise/vocabulary/init.hpp>
+#include <shardwise/runtime/lowering.hpp>
 
 namespace shardwise {
 
 namespace runtime {
-
-template <class Rank>
-using kernel_function = void (*)(const call&, const step_env&, Rank&);
-
-template <op_code Op, class T, class Rank>
-void run_kernel(const call& c, const step_env& env, Rank& rank) {
-  if constexpr (Op == op_code::redistribute) {
-    if (communicates(c.kind)) {
-      threads::communicate<T>(c, rank);
-      return;
-    }
-  }
-  host::operands<T> q;
-  for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<T*>(c.p[k]);
-  constexpr int index = Op == op_code::embedding || Op == op_code::embedding_dw ? 1
-                        : Op == op_code::nll                                    ? 2
-                        : Op == op_code::nll_dx                                 ? 3
-                                                                                : -1;
-  if constexpr (index >= 0) q.index = static_cast<const std::int32_t*>(c.p[index]);
-  host::kernel<Op>::template run<T>(c, q, env);
-}
-
-// Integers are only moved; arithmetic kernels exist for floating-point elements.
-template <signature S, class Rank>
-constexpr kernel_function<Rank> kernel_entry() {
-  constexpr op_code op = S.op;
-  using T = element_t<S.type>;
-  if constexpr (std::is_floating_point_v<T> || op == op_code::contiguous || op == op_code::redistribute)
-    return &run_kernel<op, T, Rank>;
-  else
-    return nullptr;
-}
 
 struct instruction {
   int kernel;
@@ -96,16 +61,7 @@ std::string module_path(const Graph& g, int scope) {
   return path;
 }
 
-// FNV-1a: a parameter's random stream is named by its path, so it does not move when others are added.
-inline std::uint32_t stream_of(const std::string& path) {
-  std::uint32_t h = 2166136261U;
-  for (char ch : path) h = (h ^ static_cast<unsigned char>(ch)) * 16777619U;
-  return h;
-}
-
 }  // namespace runtime
-
-using runtime::step_env;
 
 enum class executor_checks { none, poison };
 
@@ -166,7 +122,7 @@ class executor {
     const int id = find(op_code::input, index);
     check_size("set_input", id, std::size(global));
     check_type<E>("set_input", id);
-    load_block(std::data(global), static_cast<E*>(pointer(id)), layouts_[static_cast<unsigned>(id)]);
+    runtime::load_block(std::data(global), static_cast<E*>(pointer(id)), layouts_[static_cast<unsigned>(id)]);
   }
   // This rank's block itself, to be filled in place.
   template <class E>
@@ -201,7 +157,7 @@ class executor {
   void set_parameter(int index, const Range& global) {
     const int id = find(op_code::param, index);
     check_size("set_parameter", id, std::size(global));
-    load_block(std::data(global), static_cast<element*>(pointer(id)), layouts_[static_cast<unsigned>(id)]);
+    runtime::load_block(std::data(global), static_cast<element*>(pointer(id)), layouts_[static_cast<unsigned>(id)]);
   }
   // Writes this rank's block into a whole tensor shared by all ranks. Collective: returns when all blocks are there.
   template <class Range>
@@ -211,7 +167,7 @@ class executor {
     bool first = true;  // of equal copies the one at coordinate 0 writes
     const spec& s = program().spec_of(id);
     for (int a = 0; a < s.axes; ++a) first = first && (s.place[a].is_shard() || rank_->coordinate(a) == 0);
-    if (first) store_block(static_cast<const element*>(pointer(id)), std::data(global), layouts_[static_cast<unsigned>(id)]);
+    if (first) runtime::store_block(static_cast<const element*>(pointer(id)), std::data(global), layouts_[static_cast<unsigned>(id)]);
     rank_->barrier();
   }
 
@@ -224,14 +180,7 @@ class executor {
   void initialise(std::uint64_t seed) {
     for (int i = 0; i < parameter_count(); ++i) {
       const auto& info = Step::parameters.item[i];
-      const runtime::layout& l = parameter_layout(i);
-      const std::span<element> values = parameter(i);
-      const std::uint32_t stream = runtime::stream_of(parameter_name(i));
-      std::int64_t at[max_rank]{};
-      for (element& v : values) {
-        v = static_cast<element>(initial_value(info.kind, info.scale, seed, stream, host::detail::global_index(l, at)));
-        for (int d = l.rank - 1; d >= 0 && ++at[d] == l.ext[d]; --d) at[d] = 0;
-      }
+      runtime::initialise_block(parameter(i), parameter_layout(i), info.kind, info.scale, seed, parameter_name(i));
     }
     reset_states();
   }
@@ -260,18 +209,6 @@ class executor {
   }
   static constexpr auto table = make_table(std::make_index_sequence<static_cast<std::size_t>(kernels::signatures.count)>{});
 
-  static double initial_value(init_kind kind, double scale, std::uint64_t seed, std::uint32_t stream, std::int64_t index) {
-    const philox_words w = philox(seed, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), stream, 0xFFFFFFFFU);
-    constexpr double unit = 1.0 / 4294967296.0;
-    switch (kind) {
-      case init_kind::ones: return 1;
-      case init_kind::uniform: return scale * (2 * w.w[0] * unit - 1);
-      case init_kind::normal:  // Box-Muller; the shift keeps the logarithm finite
-        return scale * std::sqrt(-2 * std::log((w.w[0] + 0.5) * unit)) * std::cos(6.283185307179586 * w.w[1] * unit);
-      default: return 0;
-    }
-  }
-
   static int find(op_code op, int index) {
     for (int i = 0; i < program().node_count; ++i)
       if (program().nodes[i].op == op && program().nodes[i].a.v[0] == index) return i;
@@ -288,25 +225,6 @@ class executor {
     if (program().spec_of(id).type != dtype_v<E>)
       throw std::invalid_argument(std::string("shardwise: ") + call_name + ": the element type differs from the tensor's; pass " +
                                   (program().spec_of(id).type == dtype::i32 ? "std::int32_t" : "the program's floating-point type"));
-  }
-
-  template <class From, class To>
-  static void load_block(const From* global, To* local, const runtime::layout& l) {
-    std::int64_t at[max_rank]{};
-    const std::int64_t n = l.numel();
-    for (std::int64_t i = 0; i < n; ++i) {
-      local[i] = static_cast<To>(global[host::detail::global_index(l, at)]);
-      for (int d = l.rank - 1; d >= 0 && ++at[d] == l.ext[d]; --d) at[d] = 0;
-    }
-  }
-  template <class From, class To>
-  static void store_block(const From* local, To* global, const runtime::layout& l) {
-    std::int64_t at[max_rank]{};
-    const std::int64_t n = l.numel();
-    for (std::int64_t i = 0; i < n; ++i) {
-      global[host::detail::global_index(l, at)] = static_cast<To>(local[i]);
-      for (int d = l.rank - 1; d >= 0 && ++at[d] == l.ext[d]; --d) at[d] = 0;
-    }
   }
 
   void start() {
@@ -353,15 +271,8 @@ class executor {
       k.l[runtime::result] = layouts_[at];
       k.p[runtime::result] = pointer(i);
       k.workspace = plan.workspace > 0 ? arena_.data() : nullptr;
-      if (n.op == op_code::redistribute) {
-        const spec& in = g.specs[g.nodes[n.in[0]].spec];
-        k.axis = static_cast<std::int32_t>(n.a.v[0]);
-        k.ranks = in.axis_size[k.axis];
-        k.coordinate = c[k.axis];
-        k.from = in.place[k.axis];
-        k.to = out.place[k.axis];
-        k.kind = transition_of(k.from, k.to, k.ranks);
-      }
+      if (n.op == op_code::redistribute)
+        runtime::lower_redistribute(k, static_cast<int>(n.a.v[0]), g.specs[g.nodes[n.in[0]].spec], out, c);
       calls_.push_back(ins);
       if (checks_ == executor_checks::poison) note_deaths(i);
       dies_begin_.push_back(dies_.size());

@@ -4,15 +4,12 @@
 
 #include <cstdint>
 
-#include <shardwise/support/problems.def.hpp>
-
 namespace shardwise {
 
 enum class problem : std::uint16_t {
   none = 0,
 #define SHARDWISE_X(name, text) name,
-  SHARDWISE_PROBLEMS(SHARDWISE_X)
-#undef SHARDWISE_X
+#include <shardwise/support/problems.def.hpp>
 };
 
 // `operand`, `dim` and `axis` say where; a negative value means "does not apply". `have` and `want` are the numbers

@@ -1,82 +1,206 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of problems: one name and one sentence each (what was given; what is required; the smallest fix).
-#pragma once
+// Included wherever SHARDWISE_X(name, text) is defined, once for each use: nvcc quotes the whole line of a macro.
 
-// clang-format off
-#define SHARDWISE_PROBLEMS(X)                                                                                          \
-  /* meshes, placements, specs */                                                                                      \
-  X(mesh_axis_used_twice, "mesh: a mesh axis is listed twice; every axis of a mesh is a type of its own: declare a second struct derived from axis<N>") \
-  X(mesh_too_many_axes, "mesh: more than 4 axes are given; a mesh has 1 to 4 axes: merge two of them into one axis") \
-  X(mesh_bad_axis, "mesh: a mesh axis must have at least one rank; derive it from axis<N> with N >= 1") \
-  X(axis_not_in_mesh, "placement: the mesh axis named here is not an axis of the tensor's mesh; name one of the axes in mesh<...>, or add the axis to the mesh") \
-  X(placement_axis_twice, "placement: a mesh axis is given two placements; keep one on<axis, placement> for each axis") \
-  X(placement_count, "placement: the number of placements differs from the number of mesh axes; give one placement for each axis, or name them with on<axis, placement>") \
-  X(shard_dim_out_of_range, "placement: shard<d> names a dim that the tensor does not have; d must be at least 0 and less than the tensor's rank (for the last dim of a rank-k tensor write shard<k-1>)") \
-  X(shard_block_does_not_divide, "placement: shard<d, block> needs a block that divides the extent of dim d; choose a block (for example the size of a head) that divides it") \
-  X(uneven_shard, "placement: even<shard<d>> needs an extent that the mesh axis divides; pad the tensor's dim, choose another axis size, or drop even<...> to allow uneven shards") \
-  X(rank_too_large, "tensor: the rank exceeds 5; merge dims with reshape first") \
-  X(meshes_differ, "operands live on different meshes; bind both to one mesh<...> type") \
-  X(types_differ, "operands have different element types; convert one of them so that both agree") \
-  X(needs_floating_point, "this operation needs floating-point elements; convert the operand to float or double") \
-  X(needs_integers, "this operation needs int32 indices; give it a tensor of std::int32_t") \
-  X(dyn_product, "a dim with run-time extent (dyn) would be multiplied by another one; keep at most one dyn dim in a reshaped group") \
-  /* pointwise */                                                                                                      \
-  X(broadcast_extents, "pointwise: the operands' extents do not broadcast: aligned from the right, extents must be equal or 1; reshape or expand one operand") \
-  X(pointwise_placements, "pointwise: the operands are placed differently on a mesh axis; redistribute one operand so that both are sharded along the same dim (same split boundaries), or both have the same placement") \
-  X(pointwise_needs_reduced, "pointwise: one operand is sharded on a mesh axis and the other, which is broadcast along that dim, is replicate there, so its gradient would silently miss a sum; write redistribute<axis, reduced>(operand), or make the parameter reduced in the plan") \
-  X(partial_nonlinear, "a partial (not yet summed) value enters an operation that is not linear in it, so the result would be wrong; sum it first: redistribute<axis, replicate>(operand) or redistribute<axis, shard<d>>(operand)") \
-  X(partial_add, "add: one operand is partial on a mesh axis and the other is not, so it would be added once per rank; reduce the partial operand first, or make the other partial with redistribute<axis, partial<>>(operand)") \
-  /* contraction */                                                                                                    \
-  X(contraction_extents, "matmul: the contracted dims have different extents; the inner extents of lhs and rhs must be equal: transpose or reshape an operand") \
-  X(contraction_batch, "matmul: the batch dims of lhs and rhs differ; both need the same leading extents, or rhs must have rank 2") \
-  X(contraction_rank, "matmul: an operand has too few dims; both operands of matmul need rank 2 or more, linear needs a weight of rank 2") \
-  X(contraction_one_sided, "matmul: one operand is sharded on its contracting dim and the other is not; redistribute the other operand to shard of its contracting dim on that axis (or the sharded one to replicate)") \
-  X(contraction_needs_reduced, "matmul: one operand is sharded on a free dim and the other is replicate on that axis, so its gradient would silently miss a sum; write redistribute<axis, reduced>(operand), or make the parameter reduced in the plan") \
-  X(contraction_split, "matmul: both operands are sharded on one dim with different split boundaries; shard both with the same block") \
-  X(contraction_placements, "matmul: no rule admits these placements on a mesh axis; admitted are: both replicate, both reduced, the same batch dim or the contracting dim sharded on both sides, one free dim sharded with the other operand reduced, or one operand partial with the other reduced") \
-  /* reductions, softmax, norms */                                                                                     \
-  X(dim_out_of_range, "the dim is out of range; it must be at least 0 and less than the tensor's rank") \
-  X(softmax_dim_sharded, "softmax: the dim that softmax normalises over is sharded; gather it first: redistribute<axis, replicate>(operand), or shard another dim") \
-  X(causal_rank, "softmax: the causal form needs at least two dims (queries, keys), the last two") \
-  X(norm_dim_sharded, "norm: the normalised (last) dim is sharded; gather it first: redistribute<axis, replicate>(operand), or shard another dim") \
-  X(norm_weight_shape, "norm: weight and bias must have rank 1 and the extent of the last dim of the input") \
-  X(norm_weight_placement, "norm: the input is sharded on a mesh axis while weight or bias is not reduced there, so their gradient would silently miss a sum; make them reduced in the plan (sequence_parallel or data_parallel on that axis)") \
-  X(loss_class_dim_sharded, "cross entropy: the class dim of the logits is sharded; gather it first: redistribute<axis, replicate>(logits)") \
-  X(loss_target_shape, "cross entropy: the targets must have the logits' shape without the last (class) dim") \
-  X(loss_target_placement, "cross entropy: logits and targets are placed differently on a mesh axis; shard both along the same dim or neither") \
-  X(embedding_rank, "embedding: the table must have rank 2 (rows, features)") \
-  X(embedding_placements, "embedding: no rule admits these placements; admitted are: table reduced with indices sharded, table shard<1> with indices not sharded, or both not sharded") \
-  /* views */                                                                                                          \
-  X(reshape_count, "reshape: the number of elements differs; the product of the new extents must equal the product of the old ones") \
-  X(reshape_crosses_shard, "reshape: a sharded dim is merged or split so that the new dims would cut across shard boundaries; shard by whole groups (for example shard<d, head_size>, colwise<axis, head_size>) or redistribute before the reshape") \
-  X(reshape_dyn, "reshape: a dim with run-time extent (dyn) must stay a dim of its own; keep it apart") \
-  X(permute_not_a_permutation, "permute: the dims given are not a permutation of 0..rank-1; list every dim once") \
-  X(slice_out_of_range, "slice: the range leaves the dim's extent; start and length must fit into it") \
-  X(slice_dim_sharded, "slice: the sliced dim is sharded; redistribute it to replicate first, or slice another dim") \
-  /* redistribution */                                                                                                 \
-  X(redistribute_nested, "redistribute: a later mesh axis shards the same dim, so only the innermost (last listed) axis can change first; redistribute that axis before this one") \
-  X(redistribute_partial_op, "redistribute: only partial<sum> and partial<avg> can be made from, or turned into, another placement here; partial of another reduction has no adjoint: reduce it with its own operation first") \
-  X(gradient_reduced_twice, "reduce_gradient: the gradient is not partial on this mesh axis, so reducing it again would count it once per rank; remove the second reduction") \
-  X(gradient_unreduced, "optimizer: the gradient is still partial on a mesh axis, so every rank would take a different step; reduce it first: reduce_gradient<axis>(gradient)") \
-  X(gradient_placement, "optimizer: parameter and gradient are sharded differently; redistribute the gradient to the parameter's placement") \
-  X(gradient_shape, "optimizer: parameter and gradient have different extents or element types; pass the gradient of this very parameter") \
-  /* modules and plans */                                                                                              \
-  X(plan_path_unmatched, "plan: this path names no module of the model; see plan_entry<...> for the path and nearest<...> for the names that come closest") \
-  X(plan_style_wrong_module, "plan: this style does not apply to the module that the path names; colwise and rowwise apply to linear and embedding, sequence_parallel to layer_norm and rms_norm, prepare_input and prepare_output to modules derived from shardwise::module") \
-  X(plan_axis_not_in_mesh, "plan: a style names a mesh axis that the mesh does not have; name one of the axes in mesh<...>") \
-  X(plan_style_twice, "plan: two styles of one entry shard the parameters of a module along the same mesh axis; keep one of them") \
-  X(plan_too_large, "plan: more than 32 entries; merge entries with '*' in their paths") \
-  X(colwise_input, "colwise: the input must be replicate or reduced on the style's axis; gather it with the option input<shard<d>>, or with prepare_input, or redistribute before the call") \
-  X(rowwise_input, "rowwise: the input must be sharded along its last dim on the style's axis, with the boundaries of the weight; precede it by a colwise module or write redistribute<axis, shard<last>>(input)") \
-  X(embedding_style, "rowwise: a row-wise sharded embedding needs a masked partial placement, which this version does not have; use colwise, or no style") \
-  X(sequence_parallel_input, "sequence_parallel: the input must be sharded along the sequence dim on the style's axis; redistribute it there first") \
-  X(style_declared_input, "style: the input is not placed as the style's input<...> option declares; declare the placement that arrives, or redistribute before the call") \
-  X(module_input, "module: the input's last dim differs from the module's number of input features; change the module's size or reshape the input") \
-  X(loss_not_scalar, "train_step: the loss must be a scalar (rank 0); reduce it with mean or sum over all dims") \
-  X(loss_not_summable, "train_step: the loss is sharded or partial with an operation other than sum; return mean(...) or sum(...) of the per-element losses") \
-  /* passes */                                                                                                         \
-  X(pass_not_a_pass, "pipeline: this type is not a pass; a pass has a static constexpr run(graph)") \
-  X(pass_twice, "pipeline: a pass is listed twice and cannot be applied twice; remove one") \
-  X(graph_cycle, "graph: a node reads a node that comes later; a pass broke the order") \
-  X(graph_unplaced, "graph: a node's placement is not admitted by its operation's rule; a pass broke the placement")
-// clang-format on
+#ifndef SHARDWISE_X
+#define SHARDWISE_X(name, text)
+#endif
+
+// --- meshes, placements, specs ---------------------------------------------------------------------------------------
+
+SHARDWISE_X(mesh_axis_used_twice,
+            "mesh: a mesh axis is listed twice; every axis of a mesh is a type of its own: declare a second struct "
+            "derived from axis<N>")
+SHARDWISE_X(mesh_axis_count,
+            "mesh: no axis or more than 4 axes are given; a mesh has 1 to 4 axes: merge two of them into one axis, or "
+            "name one axis of size 1 for a single rank")
+SHARDWISE_X(mesh_bad_axis, "mesh: a mesh axis must have at least one rank; derive it from axis<N> with N >= 1")
+SHARDWISE_X(axis_not_in_mesh,
+            "placement: the mesh axis named here is not an axis of the tensor's mesh; name one of the axes in "
+            "mesh<...>, or add the axis to the mesh")
+SHARDWISE_X(placement_axis_twice,
+            "placement: a mesh axis is given two placements; keep one on<axis, placement> for each axis")
+SHARDWISE_X(placement_count,
+            "placement: the number of placements differs from the number of mesh axes; give one placement for each "
+            "axis, or name them with on<axis, placement>")
+SHARDWISE_X(shard_dim_out_of_range,
+            "placement: shard<d> names a dim that the tensor does not have; d must be at least 0 and less than the "
+            "tensor's rank (for the last dim of a rank-k tensor write shard<k-1>)")
+SHARDWISE_X(shard_block_does_not_divide,
+            "placement: shard<d, block> needs a block that divides the extent of dim d; choose a block (for example "
+            "the size of a head) that divides it")
+SHARDWISE_X(uneven_shard,
+            "placement: even<shard<d>> needs an extent that the mesh axis divides; pad the tensor's dim, choose "
+            "another axis size, or drop even<...> to allow uneven shards")
+SHARDWISE_X(rank_too_large, "tensor: the rank exceeds 5; merge dims with reshape first")
+SHARDWISE_X(meshes_differ, "operands live on different meshes; bind both to one mesh<...> type")
+SHARDWISE_X(types_differ, "operands have different element types; convert one of them so that both agree")
+SHARDWISE_X(needs_floating_point,
+            "this operation needs floating-point elements; convert the operand to float or double")
+SHARDWISE_X(needs_integers, "this operation needs int32 indices; give it a tensor of std::int32_t")
+SHARDWISE_X(dyn_product,
+            "a dim with run-time extent (dyn) would be multiplied by another one; keep at most one dyn dim in a "
+            "reshaped group")
+
+// --- pointwise -------------------------------------------------------------------------------------------------------
+
+SHARDWISE_X(broadcast_extents,
+            "pointwise: the operands' extents do not broadcast: aligned from the right, extents must be equal or 1; "
+            "reshape or expand one operand")
+SHARDWISE_X(pointwise_placements,
+            "pointwise: the operands are placed differently on a mesh axis; redistribute one operand so that both are "
+            "sharded along the same dim (same split boundaries), or both have the same placement (a factor of a "
+            "partial operand must be reduced)")
+SHARDWISE_X(pointwise_needs_reduced,
+            "pointwise: one operand is sharded on a mesh axis and the other, which is broadcast along that dim, is "
+            "replicate there, so its gradient would silently miss a sum; write redistribute<axis, reduced>(operand), "
+            "or make the parameter reduced in the plan")
+SHARDWISE_X(partial_nonlinear,
+            "a partial (not yet summed) value enters an operation that is not linear in it, so the result would be "
+            "wrong; sum it first: redistribute<axis, replicate>(operand) or redistribute<axis, shard<d>>(operand)")
+SHARDWISE_X(partial_add,
+            "add: one operand is partial on a mesh axis and the other is not, so it would be added once per rank; "
+            "reduce the partial operand first, or make the other partial with redistribute<axis, partial<>>(operand)")
+
+// --- contraction -----------------------------------------------------------------------------------------------------
+
+SHARDWISE_X(contraction_extents,
+            "matmul: the contracted dims have different extents; the inner extents of lhs and rhs must be equal: "
+            "transpose or reshape an operand")
+SHARDWISE_X(contraction_batch,
+            "matmul: the batch dims of lhs and rhs differ; both need the same leading extents, or rhs must have rank 2")
+SHARDWISE_X(contraction_rank,
+            "matmul: an operand has the wrong number of dims; both operands of matmul need rank 2 or more, linear "
+            "needs a weight of rank 2, attention needs rank 4: reshape the operand")
+SHARDWISE_X(contraction_one_sided,
+            "matmul: one operand is sharded on its contracting dim and the other is not; redistribute the other "
+            "operand to shard of its contracting dim on that axis (or the sharded one to replicate)")
+SHARDWISE_X(contraction_needs_reduced,
+            "matmul: one operand is sharded on a free dim and the other is replicate on that axis, so its gradient "
+            "would silently miss a sum; write redistribute<axis, reduced>(operand), or make the parameter reduced in "
+            "the plan")
+SHARDWISE_X(contraction_split,
+            "matmul: both operands are sharded on one dim with different split boundaries; shard both with the same "
+            "block")
+SHARDWISE_X(contraction_placements,
+            "matmul: no rule admits these placements on a mesh axis; admitted are: both replicate, both reduced, the "
+            "same batch dim or the contracting dim sharded on both sides, one free dim sharded with the other operand "
+            "reduced, or one operand partial with the other reduced")
+
+// --- reductions, softmax, norms --------------------------------------------------------------------------------------
+
+SHARDWISE_X(dim_out_of_range,
+            "the dim is out of range; it must be less than the tensor's rank, negative dims count from the end")
+SHARDWISE_X(softmax_dim_sharded,
+            "softmax: the dim that softmax normalises over is sharded; gather it first: redistribute<axis, "
+            "replicate>(operand), or shard another dim")
+SHARDWISE_X(causal_rank, "softmax: the causal form needs at least two dims (queries, keys), the last two")
+SHARDWISE_X(norm_dim_sharded,
+            "norm: the normalised (last) dim is sharded; gather it first: redistribute<axis, replicate>(operand), or "
+            "shard another dim")
+SHARDWISE_X(norm_weight_shape,
+            "norm: weight and bias must have rank 1 and the extent of the last dim of the input; change the norm's "
+            "number of features")
+SHARDWISE_X(norm_weight_placement,
+            "norm: the input is sharded on a mesh axis while weight or bias is not reduced there, so their gradient "
+            "would silently miss a sum; make them reduced in the plan (sequence_parallel or data_parallel on that axis)")
+SHARDWISE_X(loss_class_dim_sharded,
+            "cross entropy: the class dim of the logits is sharded; gather it first: redistribute<axis, "
+            "replicate>(logits)")
+SHARDWISE_X(loss_target_shape,
+            "cross entropy: the targets must have the logits' shape without the last (class) dim; reshape logits or "
+            "targets")
+SHARDWISE_X(loss_target_placement,
+            "cross entropy: logits and targets are placed differently on a mesh axis; shard both along the same dim "
+            "or neither")
+SHARDWISE_X(embedding_rank, "embedding: the table must have rank 2 (rows, features); reshape it")
+SHARDWISE_X(embedding_placements,
+            "embedding: no rule admits these placements; admitted are: table reduced with indices sharded, table "
+            "shard<1> with indices not sharded, or both not sharded")
+
+// --- views -----------------------------------------------------------------------------------------------------------
+
+SHARDWISE_X(reshape_count,
+            "reshape: the number of elements differs; the product of the new extents must equal the product of the "
+            "old ones")
+SHARDWISE_X(reshape_crosses_shard,
+            "reshape: a sharded dim is merged or split so that the new dims would cut across shard boundaries; shard "
+            "by whole groups (for example shard<d, head_size>, colwise<axis, head_size>) or redistribute before the "
+            "reshape")
+SHARDWISE_X(reshape_dyn, "reshape: a dim with run-time extent (dyn) must stay a dim of its own; keep it apart")
+SHARDWISE_X(permute_not_a_permutation,
+            "permute: the dims given are not a permutation of 0..rank-1; list every dim once")
+SHARDWISE_X(slice_out_of_range, "slice: the range leaves the dim's extent; start and length must fit into it")
+SHARDWISE_X(slice_dim_sharded,
+            "slice: the sliced dim is sharded; redistribute it to replicate first, or slice another dim")
+
+// --- redistribution and gradients ------------------------------------------------------------------------------------
+
+SHARDWISE_X(redistribute_nested,
+            "redistribute: a later mesh axis shards the same dim, so only the innermost (last listed) axis can change "
+            "first; redistribute that axis before this one")
+SHARDWISE_X(redistribute_partial_op,
+            "redistribute: a placement is partial with a reduction other than sum, which has no adjoint here; reduce "
+            "it where it arises and keep only partial<sum>")
+SHARDWISE_X(gradient_reduced_twice,
+            "reduce_gradient: the gradient is not partial on this mesh axis, so reducing it again would count it once "
+            "per rank; remove the second reduction")
+SHARDWISE_X(gradient_unreduced,
+            "optimizer: the gradient is still partial on a mesh axis, so every rank would take a different step; "
+            "reduce it first: reduce_gradient<axis>(gradient)")
+SHARDWISE_X(gradient_placement,
+            "optimizer: parameter and gradient are sharded differently; redistribute the gradient to the parameter's "
+            "placement")
+SHARDWISE_X(gradient_shape,
+            "optimizer: parameter and gradient have different extents or element types; pass the gradient of this "
+            "very parameter")
+
+// --- modules and plans -----------------------------------------------------------------------------------------------
+
+SHARDWISE_X(plan_path_unmatched,
+            "plan: this path names no module of the model; see plan_entry<...> for the path and nearest<...> for the "
+            "names that come closest")
+SHARDWISE_X(plan_style_wrong_module,
+            "plan: this style does not apply to the module that the path names; colwise applies to linear and "
+            "embedding, rowwise to linear, sequence_parallel to layer_norm and rms_norm; a list takes none: name its "
+            "elements, for example with '.*'")
+SHARDWISE_X(plan_axis_not_in_mesh,
+            "plan: a style names a mesh axis that the mesh does not have; name one of the axes in mesh<...>")
+SHARDWISE_X(plan_style_twice,
+            "plan: two styles of one entry place the parameters of a module on the same mesh axis; keep one of them")
+SHARDWISE_X(plan_too_large, "plan: more than 32 entries; merge entries with '*' in their paths")
+SHARDWISE_X(colwise_input,
+            "colwise: the input must be replicate or reduced on the style's axis; gather it with the option "
+            "input<shard<d>>, or with prepare_input, or redistribute before the call")
+SHARDWISE_X(rowwise_input,
+            "rowwise: the input must be sharded along its last dim on the style's axis, or whole there; precede it by "
+            "a colwise module or write redistribute<axis, shard<last>>(input)")
+SHARDWISE_X(sequence_parallel_input,
+            "sequence_parallel: the input must be sharded along the sequence dim on the style's axis; redistribute it "
+            "there first")
+SHARDWISE_X(style_declared_input,
+            "style: the input is not placed as the style's input<...> option declares; declare the placement that "
+            "arrives, or redistribute before the call")
+SHARDWISE_X(module_input,
+            "module: the input's last dim differs from the module's number of input features; change the module's "
+            "size or reshape the input")
+SHARDWISE_X(loss_not_scalar,
+            "train_step: the loss must be a scalar (rank 0); reduce it with mean or sum over all dims")
+SHARDWISE_X(loss_not_summable,
+            "train_step: the loss is partial with a reduction other than sum, so it is not the sum of the ranks' "
+            "losses; return mean(...) or sum(...) of the per-element losses")
+
+// --- passes ----------------------------------------------------------------------------------------------------------
+
+SHARDWISE_X(pass_not_a_pass,
+            "pipeline: this type is not a pass; a pass declares 'using shardwise_pass = void;' and a member template "
+            "run<Source> whose value is the new graph")
+SHARDWISE_X(pass_twice, "pipeline: a pass is listed twice; remove one")
+SHARDWISE_X(graph_cycle,
+            "graph: a node reads a node that does not come before it; a pass broke the order: emit operands before "
+            "their users")
+SHARDWISE_X(graph_unplaced,
+            "graph: a node's extents or placement are not what its operation's rule gives for its operands; a pass "
+            "broke the graph: take a new node's spec from infer")
+
+#undef SHARDWISE_X

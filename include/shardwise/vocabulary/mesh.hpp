@@ -32,7 +32,7 @@ constexpr int index_of_axis() {
 template <device_kind Device, class... Axes>
 struct mesh_base {
   static constexpr int axes = static_cast<int>(sizeof...(Axes));
-  static constexpr problem wrong = axes < 1 || axes > max_axes             ? problem::mesh_too_many_axes
+  static constexpr problem wrong = axes < 1 || axes > max_axes             ? problem::mesh_axis_count
                                    : ((count_of<Axes, Axes...> > 1) || ...) ? problem::mesh_axis_used_twice
                                    : ((Axes::size < 1) || ...)              ? problem::mesh_bad_axis
                                                                             : problem::none;

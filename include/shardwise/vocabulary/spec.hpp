@@ -17,19 +17,19 @@ namespace shardwise {
 // Extents and strides are those of the logical (global) tensor, in elements. A dim whose bit is set in `dyn` has a
 // run-time extent: `extent` is then its bound and the run-time value is extent * n / dyn_bound for the program's one
 // run-time size n. Unused array elements hold 0 (extents, strides), replicate (placements) and 1 (axis sizes), so that
-// equal tensors have equal specs.
+// equal tensors have equal specs. Every member has an initialiser: nvcc leaves those without one unset in arrays `x[n]{}`.
 struct spec {
-  std::int64_t extent[max_rank];
-  std::int64_t stride[max_rank];
-  std::int64_t offset;
-  std::int64_t dyn_bound;
-  placement place[max_axes];
-  std::int32_t axis_size[max_axes];
-  std::uint8_t rank;
-  std::uint8_t axes;
-  dtype type;
-  device_kind device;
-  std::uint32_t dyn;
+  std::int64_t extent[max_rank]{};
+  std::int64_t stride[max_rank]{};
+  std::int64_t offset{};
+  std::int64_t dyn_bound{};
+  placement place[max_axes]{};
+  std::int32_t axis_size[max_axes]{};
+  std::uint8_t rank{};
+  std::uint8_t axes{};
+  dtype type{};
+  device_kind device{};
+  std::uint32_t dyn{};
 
   constexpr bool operator==(const spec&) const = default;
 };

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <type_traits>
 
+#include <shardwise/runtime/host/isa.hpp>
+
 // The law. An element's bits depend on its row of A, its column of B, its old value, alpha, beta, k and the
 // instruction set: every tile adds its products in order of k and every block of k begins where k alone says. Hence
 // equal calls give equal bits, a row does not depend on m, a column does not depend on n, and strides do not matter:
@@ -21,29 +23,6 @@ struct matrix_view {
     return {data, row, col};
   }
 };
-
-enum class isa { generic, avx2, avx512 };
-
-inline bool supports(isa level) {
-#if defined(__x86_64__)
-  switch (level) {
-    case isa::generic:
-      return true;
-    case isa::avx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    case isa::avx512:
-      return __builtin_cpu_supports("avx512f");
-  }
-  return false;
-#else
-  return level == isa::generic;
-#endif
-}
-
-inline isa best_isa() {
-  static const isa best = supports(isa::avx512) ? isa::avx512 : supports(isa::avx2) ? isa::avx2 : isa::generic;
-  return best;
-}
 
 namespace gemm_detail {
 

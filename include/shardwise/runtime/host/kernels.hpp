@@ -8,6 +8,7 @@
 #include <string>
 
 #include <shardwise/runtime/call.hpp>
+#include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/runtime/host/loops.hpp>
 #include <shardwise/runtime/host/math.hpp>
 #include <shardwise/support/config.hpp>
@@ -41,8 +42,7 @@ constexpr void map1(const call& c, const operands<T>& q, F f) {
     T* const oo = o + off[0];
     const T* const xx = x + off[1];
     if (s[0] == 1 && s[1] == 1) {
-      SHARDWISE_IVDEP
-      for (std::int64_t i = 0; i < n; ++i) oo[i] = f(xx[i]);
+      independent_loop<T>(n, [=](std::int64_t i) { oo[i] = f(xx[i]); });
     } else {
       for (std::int64_t i = 0; i < n; ++i) oo[i * s[0]] = f(xx[i * s[1]]);
     }
@@ -61,8 +61,7 @@ constexpr void map2(const call& c, const operands<T>& q, F f) {
     const T* const xx = x + off[1];
     const T* const yy = y + off[2];
     if (s[0] == 1 && s[1] == 1 && s[2] == 1) {
-      SHARDWISE_IVDEP
-      for (std::int64_t i = 0; i < n; ++i) oo[i] = f(xx[i], yy[i]);
+      independent_loop<T>(n, [=](std::int64_t i) { oo[i] = f(xx[i], yy[i]); });
     } else {
       for (std::int64_t i = 0; i < n; ++i) oo[i * s[0]] = f(xx[i * s[1]], yy[i * s[2]]);
     }
@@ -294,8 +293,7 @@ struct kernel<op_code::softmax> {
           for (std::int64_t i = 1; i < n; ++i) top = m::max(top, in[i * sx]);
         }
       if (sx == 1) {
-        SHARDWISE_IVDEP
-        for (std::int64_t i = 0; i < n; ++i) out[i] = m::exp(in[i] - top);
+        independent_loop<T>(n, [=](std::int64_t i) { out[i] = m::exp(in[i] - top); });
       } else {
         for (std::int64_t i = 0; i < n; ++i) out[i] = m::exp(in[i * sx] - top);
       }
@@ -498,7 +496,11 @@ struct kernel<op_code::nll_dx> {
       const T* const x = q.p[1] + at[0];
       const T g = q.p[0][at[1]], norm = q.p[2][at[2]];
       T* const o = q.p[result] + at[4];
-      for (std::int64_t i = 0; i < n; ++i) o[i] = g * m::exp(x[i * s] - norm);
+      if (s == 1) {
+        independent_loop<T>(n, [=](std::int64_t i) { o[i] = g * m::exp(x[i] - norm); });
+      } else {
+        for (std::int64_t i = 0; i < n; ++i) o[i] = g * m::exp(x[i * s] - norm);
+      }
       const std::int64_t id = q.index[at[3]];
       o[id] = o[id] - g;
     });
@@ -671,13 +673,13 @@ struct kernel<op_code::adam> {
     const T* const gr = q.p[1];
     T* const m = q.p[2];
     T* const v = q.p[3];
-    SHARDWISE_IVDEP
-    for (std::int64_t i = 0; i < n; ++i) {
-      const T g = gr[i] * factor + (decoupled ? T(0) : decay * p[i]);
+    const T coupled = decoupled ? T(0) : decay;
+    independent_loop<T>(n, [=](std::int64_t i) {
+      const T g = gr[i] * factor + coupled * p[i];
       m[i] = b1 * m[i] + rest1 * g;
       v[i] = b2 * v[i] + rest2 * g * g;
       p[i] = p[i] * shrink - size * m[i] / (std::sqrt(v[i]) * root + eps);
-    }
+    });
   }
 };
 

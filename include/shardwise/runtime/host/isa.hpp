@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instruction sets that host kernels choose from at run time, and loops compiled for the widest one.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include <shardwise/support/config.hpp>
+
+namespace shardwise::host {
+
+enum class isa { generic, avx2, avx512 };
+
+inline bool supports(isa level) {
+#if defined(__x86_64__)
+  switch (level) {
+    case isa::generic:
+      return true;
+    case isa::avx2:
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case isa::avx512:
+      return __builtin_cpu_supports("avx512f");
+  }
+  return false;
+#else
+  return level == isa::generic;
+#endif
+}
+
+inline isa best_isa() {
+  static const isa best = supports(isa::avx512) ? isa::avx512 : supports(isa::avx2) ? isa::avx2 : isa::generic;
+  return best;
+}
+
+namespace isa_detail {
+
+// flatten: the body and what it calls are inlined, hence compiled, for the wider instruction set. g++ vectorises such
+// loops only at -O3, so they ask for it themselves.
+#if defined(__GNUC__) && !defined(__clang__)
+#define SHARDWISE_VECTORISE optimize("O3"),
+#else
+#define SHARDWISE_VECTORISE
+#endif
+#if defined(__x86_64__) && !defined(__CUDACC__)
+template <class F>
+__attribute__((SHARDWISE_VECTORISE target("avx512f,avx512dq,avx512vl,avx2,fma"), flatten)) void loop_avx512(std::int64_t n, F f) {
+  SHARDWISE_IVDEP
+  for (std::int64_t i = 0; i < n; ++i) f(i);
+}
+template <class F>
+__attribute__((SHARDWISE_VECTORISE target("avx2,fma"), flatten)) void loop_avx2(std::int64_t n, F f) {
+  SHARDWISE_IVDEP
+  for (std::int64_t i = 0; i < n; ++i) f(i);
+}
+#endif
+
+#undef SHARDWISE_VECTORISE
+
+}  // namespace isa_detail
+
+// f(i) for i in [0, n), iterations independent; T is the element type, whose arithmetic decides whether width helps.
+template <class T, class F>
+constexpr void independent_loop(std::int64_t n, F f) {
+#if defined(__x86_64__) && !defined(__CUDACC__)
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!std::is_constant_evaluated() && n >= 16) {
+      switch (best_isa()) {
+        case isa::avx512: isa_detail::loop_avx512(n, f); return;
+        case isa::avx2: isa_detail::loop_avx2(n, f); return;
+        default: break;
+      }
+    }
+  }
+#endif
+  SHARDWISE_IVDEP
+  for (std::int64_t i = 0; i < n; ++i) f(i);
+}
+
+}  // namespace shardwise::host

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank that fails releases the others, and errors name what went wrong, where, and on which rank.
+#include <doctest/doctest.h>
+
+#include <gpt.hpp>
+#include <stdexcept>
+#include <string>
+
+namespace {
+
+using namespace test::gpt;
+
+using program = step<float, 2, 2>;
+using mesh = program::mesh_type;
+
+// The message of the exception that launch rethrows.
+template <class Mesh>
+std::string message_of(const auto& body) {
+  try {
+    sw::launch<Mesh>(body);
+  } catch (const sw::rank_failed& e) {
+    return std::string("released: ") + e.what();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "no exception";
+}
+
+template <class Rank>
+using executor_of = sw::executor<program, std::remove_reference_t<Rank>>;
+
+TEST_CASE("a rank that throws before a step releases the others") {
+  for (int round = 0; round < 200; ++round) {
+    const int bad = round % mesh::size;
+    const std::string what = message_of<mesh>([&](auto& rank) {
+      executor_of<decltype(rank)> ex(rank);
+      ex.initialise(1);
+      feed(ex, 1);
+      if (rank.index() == bad) throw std::runtime_error("rank " + std::to_string(bad) + " gave up");
+      ex.run(environment(1));
+    });
+    CHECK(what == "rank " + std::to_string(bad) + " gave up");
+  }
+}
+
+TEST_CASE("a rank that throws in the middle of a step releases the others") {
+  for (int round = 0; round < 200; ++round) {
+    const int bad = round % mesh::size;
+    const std::string what = message_of<mesh>([&](auto& rank) {
+      executor_of<decltype(rank)> ex(rank);
+      ex.initialise(1);
+      for (int s = 1; s <= 3; ++s) {
+        feed(ex, s);
+        // the targets are read in the middle of the step, between the collectives of forward and backward
+        if (rank.index() == bad && s == 1 + round % 3) ex.template input<std::int32_t>(1)[3] = 1000;
+        ex.run(environment(s));
+      }
+    });
+    CHECK(what.find("index 1000 is outside 0..255") != std::string::npos);
+    CHECK(what.find("rank " + std::to_string(bad)) != std::string::npos);
+  }
+}
+
+TEST_CASE("a rank that throws while others wait in a barrier releases them") {
+  for (int round = 0; round < 500; ++round) {
+    int released = 0;
+    const std::string what = message_of<mesh>([&](auto& rank) {
+      if (rank.index() == round % mesh::size) throw std::logic_error("not here");
+      try {
+        for (;;) rank.barrier();
+      } catch (const sw::rank_failed&) {
+        static std::mutex gate;
+        const std::lock_guard lock(gate);
+        ++released;
+        throw;
+      }
+    });
+    CHECK(what == "not here");
+    CHECK(released == mesh::size - 1);
+  }
+}
+
+TEST_CASE("of several ranks that throw the first one's exception is rethrown") {
+  const std::string what = message_of<mesh>([&](auto& rank) { throw std::runtime_error("rank " + std::to_string(rank.index())); });
+  CHECK(what.starts_with("rank "));
+}
+
+TEST_CASE("a launch after a failed one works") {
+  const auto before = train<program>(2);
+  CHECK(message_of<mesh>([&](auto& rank) {
+          if (rank.index() == 1) throw std::runtime_error("once");
+          rank.barrier();
+        }) == "once");
+  CHECK(train<program>(2).losses == before.losses);
+}
+
+TEST_CASE("an out-of-range token names operation, module and rank") {
+  for (const std::int32_t token : {-1, 256, 70000}) {
+    const std::string what = message_of<mesh>([&](auto& rank) {
+      executor_of<decltype(rank)> ex(rank);
+      ex.initialise(1);
+      feed(ex, 1);
+      if (rank.index() == 2) ex.template input<std::int32_t>(0)[5] = token;
+      ex.run(environment(1));
+    });
+    CHECK(what == "shardwise: embedding: index " + std::to_string(token) +
+                      " is outside 0..255; map the data to that range or enlarge the table (in embedding, module tok_embeddings, "
+                      "rank 2)");
+  }
+}
+
+TEST_CASE("an out-of-range target names operation and rank") {
+  const std::string what = message_of<mesh>([&](auto& rank) {
+    executor_of<decltype(rank)> ex(rank);
+    ex.initialise(1);
+    feed(ex, 1);
+    if (rank.index() == 3) ex.template input<std::int32_t>(1)[0] = -5;
+    ex.run(environment(1));
+  });
+  CHECK(what.find("cross_entropy target: index -5 is outside 0..255") != std::string::npos);
+  CHECK(what.find("(in nll, module <task>, rank 3)") != std::string::npos);
+}
+
+// What one call on a single rank's executor throws.
+std::string refusal(const auto& call) {
+  using one = step<float, 1, 1>;
+  return message_of<one::mesh_type>([&](auto& rank) {
+    sw::executor<one, std::remove_reference_t<decltype(rank)>> ex(rank);
+    call(ex);
+  });
+}
+
+TEST_CASE("an input of a wrong size is refused with both sizes") {
+  CHECK(refusal([](auto& ex) { ex.set_input(0, std::vector<std::int32_t>(63)); }) ==
+        "shardwise: set_input: 63 elements are given; the whole tensor has 64");
+  CHECK(refusal([](auto& ex) { ex.set_parameter(0, std::vector<float>(3)); }) ==
+        "shardwise: set_parameter: 3 elements are given; the whole tensor has 16384");
+  CHECK(refusal([](auto& ex) {
+          std::vector<float> whole(1);
+          ex.gather_parameter(0, whole);
+        }) == "shardwise: gather_parameter: 1 elements are given; the whole tensor has 16384");
+}
+
+TEST_CASE("an input of a wrong type is refused with the type to pass") {
+  const std::string want =
+      "shardwise: set_input: the element type differs from the tensor's; pass std::int32_t";
+  CHECK(refusal([](auto& ex) { ex.set_input(0, std::vector<float>(64)); }) == want);
+  CHECK(refusal([](auto& ex) { ex.set_input(0, std::vector<std::int64_t>(64)); }) == want);
+  CHECK(refusal([](auto& ex) { (void)ex.template input<float>(1); }) ==
+        "shardwise: input: the element type differs from the tensor's; pass std::int32_t");
+}
+
+TEST_CASE("inputs, parameters and arenas that do not exist are refused") {
+  CHECK(refusal([](auto& ex) { ex.set_input(3, std::vector<std::int32_t>(64)); }) == "shardwise: the program has no input number 3");
+  CHECK(refusal([](auto& ex) { (void)ex.parameter_index("layers.7.norm.weight"); }) ==
+        "shardwise: the model has no parameter named 'layers.7.norm.weight'");
+  using one = step<float, 1, 1>;
+  alignas(64) static std::byte memory[128];
+  const std::string want = ", aligned to 64";
+  CHECK(message_of<one::mesh_type>([&](auto& rank) {
+          sw::executor<one, std::remove_reference_t<decltype(rank)>> ex(rank, std::span<std::byte>(memory));
+        }) == "shardwise: the arena given has 128 bytes; the program needs " + std::to_string(one::peak_bytes) + want);
+}
+
+TEST_CASE("ranks that disagree on what they run are stopped") {
+  const std::string what = message_of<mesh>([](auto& rank) { rank.agree(rank.index() == 3 ? 8 : 7, "the seed"); });
+  CHECK(what.find("shardwise: rank 3 and rank 0 disagree on the seed") == 0);
+}
+
+}  // namespace

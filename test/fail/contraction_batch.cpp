@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A batched product whose batch extents differ.
+// expect: matmul: the batch dims of lhs and rhs differ
+// expect: where<shardwise::op::einsum, (shardwise::mesh<.*?>|mesh), shardwise::operand<shardwise::shape<2L?, 4L?, 8L?>, shardwise::replicate ?>, shardwise::operand<shardwise::shape<3L?, 8L?, 6L?>, shardwise::replicate ?> ?>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+using a = typed<float, sw::shape<2, 4, 8>, mesh>;
+#ifdef SHARDWISE_FAIL
+using b = typed<float, sw::shape<3, 8, 6>, mesh>;
+#else
+using b = typed<float, sw::shape<2, 8, 6>, mesh>;
+#endif
+using c = decltype(sw::matmul(a{}, b{}));

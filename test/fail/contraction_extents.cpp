@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A product whose inner extents differ.
+// expect: matmul: the contracted dims have different extents
+// expect: where<shardwise::op::einsum, (shardwise::mesh<.*?>|mesh), shardwise::operand<shardwise::shape<4L?, 8L?>, shardwise::replicate ?>, shardwise::operand<shardwise::shape<4L?, 8L?>, shardwise::replicate ?> ?>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+using a = typed<float, sw::shape<4, 8>, mesh>;
+#ifdef SHARDWISE_FAIL
+using b = typed<float, sw::shape<4, 8>, mesh>;
+#else
+using b = typed<float, sw::shape<8, 4>, mesh>;
+#endif
+using c = decltype(sw::matmul(a{}, b{}));

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// A permutation that forgets a dim.
+// expect: permute: the dims given are not a permutation of 0..rank-1
+// expect: shardwise::operand<shardwise::shape<2L?, 4L?, 8L?>, shardwise::replicate ?>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+using x = typed<float, sw::shape<2, 4, 8>, mesh>;
+#ifdef SHARDWISE_FAIL
+using y = decltype(sw::permute<0, 2>(x{}));
+#else
+using y = decltype(sw::permute<0, 2, 1>(x{}));
+#endif

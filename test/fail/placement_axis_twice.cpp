@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two placements for one mesh axis.
+// expect: placement: a mesh axis is given two placements
+// expect: shardwise::on<tp, shardwise::shard<0(, 1)?> ?>, shardwise::on<tp, shardwise::shard<1(, 1)?> ?>
+
+#include "typed.hpp"
+
+struct dp : sw::axis<2> {};
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<dp, tp>;
+#ifdef SHARDWISE_FAIL
+using x = typed<float, sw::shape<4, 8>, mesh, sw::on<tp, sw::shard<0>>, sw::on<tp, sw::shard<1>>>;
+#else
+using x = typed<float, sw::shape<4, 8>, mesh, sw::on<dp, sw::shard<0>>, sw::on<tp, sw::shard<1>>>;
+#endif
+constexpr int rank = x::sp.rank;

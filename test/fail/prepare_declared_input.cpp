@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// An input is prepared from shards of the batch, and a replicate one arrives.
+// expect: style: the input is not placed as the style's input<...> option declares
+// expect: shardwise::operand<shardwise::shape<4L?, 8L?>, shardwise::replicate ?>
+
+#include <shardwise/module/bind.hpp>
+#include <shardwise/module/layers.hpp>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+template <class Bound = sw::unbound>
+struct model : sw::module<model<Bound>, Bound> {
+  BOOST_HANA_DEFINE_STRUCT(model, (sw::linear<8, 6, sw::child<Bound, 0>>, net));
+  constexpr auto forward(const auto& x) const { return net(x); }
+};
+using plan = sw::plan<sw::at<"net", sw::prepare_input<tp, sw::replicate, sw::shard<0>>>>;
+#ifdef SHARDWISE_FAIL
+using x = typed<float, sw::shape<4, 8>, mesh>;
+#else
+using x = typed<float, sw::shape<4, 8>, mesh, sw::on<tp, sw::shard<0>>>;
+#endif
+using bound = sw::bind<model, plan, mesh>;
+using y = decltype(bound{}(x{}));

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Features are split by heads of a size that does not divide them.
+// expect: placement: shard<d, block> needs a block that divides the extent of dim d
+// expect: shardwise::shape<4L?, 64L?>, (shardwise::mesh<.*?>|mesh), shardwise::on<tp, shardwise::shard<1, 24> ?>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+#ifdef SHARDWISE_FAIL
+using x = typed<float, sw::shape<4, 64>, mesh, sw::on<tp, sw::shard<1, 24>>>;
+#else
+using x = typed<float, sw::shape<4, 64>, mesh, sw::on<tp, sw::shard<1, 16>>>;
+#endif
+constexpr int rank = x::sp.rank;

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// A matrix is sharded along its third dim.
+// expect: placement: shard<d> names a dim that the tensor does not have
+// expect: shardwise::shape<4L?, 8L?>, (shardwise::mesh<.*?>|mesh), shardwise::on<tp, shardwise::shard<2(, 1)?> ?>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+#ifdef SHARDWISE_FAIL
+using x = typed<float, sw::shape<4, 8>, mesh, sw::on<tp, sw::shard<2>>>;
+#else
+using x = typed<float, sw::shape<4, 8>, mesh, sw::on<tp, sw::shard<1>>>;
+#endif
+constexpr int rank = x::sp.rank;

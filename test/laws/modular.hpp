@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// modp: integers modulo a prime, where sums, products and quotients are exact, and its kernel arithmetic for proofs.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include <shardwise/runtime/host/math.hpp>
+
+namespace shardwise::laws {
+
+inline constexpr std::uint64_t modulus = 2147483629;  // 2^31 - 19: products fit 64 bits
+
+// splitmix64's finaliser, reduced: a function without algebra, so that nothing cancels by accident.
+constexpr std::uint32_t scramble(std::uint64_t x, std::uint64_t salt) {
+  std::uint64_t h = (x + salt * 0x632be59bd9b4e019ULL) * 0x9e3779b97f4a7c15ULL;
+  h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  h = (h ^ (h >> 27)) * 0x94d049bb133111ebULL;
+  return static_cast<std::uint32_t>((h >> 31) % modulus);
+}
+
+// Not initialised by default: a kernel that leaves an element of its result unwritten is no constant expression.
+struct modp {
+  std::uint32_t v;
+
+  modp() = default;
+  constexpr explicit modp(std::int64_t n)
+      : v(static_cast<std::uint32_t>(n >= 0 ? static_cast<std::uint64_t>(n) % modulus
+                                            : modulus - 1 - static_cast<std::uint64_t>(-1 - n) % modulus)) {}
+
+  constexpr bool operator==(const modp&) const = default;
+  friend constexpr modp operator+(modp a, modp b) { return raw(std::uint64_t{a.v} + b.v); }
+  friend constexpr modp operator-(modp a, modp b) { return raw(std::uint64_t{a.v} + modulus - b.v); }
+  friend constexpr modp operator*(modp a, modp b) { return raw(std::uint64_t{a.v} * b.v); }
+  friend constexpr modp operator/(modp a, modp b) { return a * inverse(b); }
+
+  static constexpr modp raw(std::uint64_t n) {
+    modp r(0);
+    r.v = static_cast<std::uint32_t>(n % modulus);
+    return r;
+  }
+
+  // Extended Euclid. Law: a * inverse(a) == 1 for a != 0; a quotient by 0 is 0 everywhere.
+  static constexpr modp inverse(modp a) {
+    std::int64_t r0 = static_cast<std::int64_t>(modulus), r1 = a.v, t0 = 0, t1 = 1;
+    while (r1 > 1) {
+      const std::int64_t q = r0 / r1, r = r0 - q * r1, t = t0 - q * t1;
+      r0 = r1;
+      r1 = r;
+      t0 = t1;
+      t1 = t;
+    }
+    return r1 == 0 ? modp(0) : modp(t1);
+  }
+};
+
+static_assert(modp(7) / modp(7) == modp(1) && modp(1) / modp(2) * modp(2) == modp(1) && modp(-1) + modp(1) == modp(0));
+
+constexpr modp arbitrary(modp x, std::uint64_t salt) { return modp::raw(scramble(x.v, salt)); }
+
+}  // namespace shardwise::laws
+
+namespace shardwise::host {
+
+// Every transcendental is an arbitrary fixed function; only what holds for all functions can be proved with it.
+template <>
+struct math<laws::modp> {
+  using T = laws::modp;
+  using accumulator = T;
+  static constexpr bool ordered = false;
+  static constexpr T exp(T x) { return laws::arbitrary(x, 1); }
+  static constexpr T log(T x) { return laws::arbitrary(x, 2); }
+  static constexpr T tanh(T x) { return laws::arbitrary(x, 3); }
+  static constexpr T erf(T x) { return laws::arbitrary(x, 4); }
+  static constexpr T sqrt(T x) { return laws::arbitrary(x, 5); }
+  static constexpr bool positive(T x) { return (laws::scramble(x.v, 6) & 1U) != 0; }
+  // Exact where kernels rely on it; any other real is an arbitrary element.
+  static constexpr T from(double x) {
+    if (x == 0) return T(0);
+    if (x == 1) return T(1);
+    if (x == -1) return T(-1);
+    return T::raw(laws::scramble(std::bit_cast<std::uint64_t>(x), 7));
+  }
+  static constexpr T from_count(std::int64_t n) { return T(n); }
+};
+
+}  // namespace shardwise::host
