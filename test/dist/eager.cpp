@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -212,7 +213,6 @@ struct bench {
 
   void run() {
     pointwise<R, R>();
-    pointwise<U, U>();
     pointwise<S<0>, S<1>>();
     pointwise<S<2>, S<0>>();
     pointwise<S<1>, S<1>>();
@@ -246,6 +246,240 @@ void run_all(book& results) {
   });
 }
 
+// --- models -----------------------------------------------------------------------------------------------------------
+
+template <class Bound>
+using square = sw::linear<16, 16, Bound>;
+
+// Four equal layers, each under a style of its own.
+template <class Bound = sw::unbound>
+struct four : sw::module<four<Bound>, Bound> {
+  BOOST_HANA_DEFINE_STRUCT(four, (square<sw::child<Bound, 0>>, up), (square<sw::child<Bound, 1>>, down),
+                           (square<sw::child<Bound, 2>>, wide), (square<sw::child<Bound, 3>>, last));
+  constexpr auto forward(const auto& x) const { return last(sw::tanh(wide(sw::relu(down(sw::relu(up(x))))))); }
+};
+template <class B>
+using four_model = four<B>;
+template <class Mesh, class r, class c>
+using four_plan = sw::plan<sw::data_parallel<r>, sw::at<"up", sw::colwise<c>>, sw::at<"down", sw::rowwise<c>>,
+                           sw::at<"wide", sw::colwise<c, 1, sw::output<R>>>>;
+
+// A list of four, of which the plan names one.
+template <class Bound = sw::unbound>
+struct stack : sw::module<stack<Bound>, Bound> {
+  using layers_type = sw::repeat<4, square, sw::child<Bound, 0>>;
+  BOOST_HANA_DEFINE_STRUCT(stack, (layers_type, layers));
+  constexpr auto forward(const auto& x) const { return layers(x); }
+};
+template <class B>
+using stack_model = stack<B>;
+template <class Mesh, class r, class c>
+using stack_plan = sw::plan<sw::data_parallel<r>, sw::at<"layers.3", sw::colwise<c, 1, sw::output<R>>>>;
+
+template <class r>
+struct fit {
+  using both = sw::input_tensor<double, sw::shape<12, 16>, sw::on<r, S<0>>>;
+  using inputs = sw::inputs<both, both>;
+  constexpr auto operator()(const auto& model, const auto& x, const auto& t) const {
+    const auto apart = model(x) - t;
+    return sw::mean(apart * apart);
+  }
+};
+
+// Trains with a compiled step; after each one the eager model with the step's parameters must say the same.
+template <int M, int N, template <class> class Model, template <class, class, class> class Plan>
+std::vector<double> train() {
+  using mesh = grid<M, N>;
+  using plan = Plan<mesh, rows<M>, cols<N>>;
+  using task = fit<rows<M>>;
+  using step = sw::train_step<Model, task, plan, mesh, sw::adam<>, sw::pipeline<>, double>;
+  std::vector<double> losses;
+  sw::launch<mesh>([&](auto& rank) {
+    sw::executor<step, std::remove_reference_t<decltype(rank)>> program(rank);
+    program.initialise(5);
+    sw::eager on(rank);
+    sw::bind_eager<Model, plan, mesh, double> model{};
+    sw::initialise(model, on, 5);
+    const auto x = some<double>(12 * 16, 1), t = some<double>(12 * 16, 2);
+    program.set_input(0, x);
+    program.set_input(1, t);
+    using input = sw::dtensor_of<double, sw::shape<12, 16>, mesh, sw::on<rows<M>, S<0>>>;
+    const auto ex = input::distribute(on, x), et = input::distribute(on, t);
+    sw::step_env env;
+    env.lr = 0.01;
+    for (int s = 1; s <= 6; ++s) {
+      const double eager_loss = task{}(model, ex, et).item();
+      env.step = s;
+      program.run(env);
+      CHECK(program.loss() == eager_loss);
+      if (rank.index() == 0) losses.push_back(eager_loss);
+      sw::load_parameters(model, on, program);
+    }
+    // and back: a program that starts from the eager model's parameters goes on from there
+    sw::executor<step, std::remove_reference_t<decltype(rank)>> other(rank);
+    other.initialise(6);
+    sw::store_parameters(model, other);
+    int parameters = 0;
+    sw::for_each_parameter(model, [&](const std::string& path, auto& p) {
+      const int i = other.parameter_index(path);
+      CHECK(i == parameters++);
+      const auto mine = p.to_local().data;
+      const auto theirs = other.parameter(i);
+      CHECK(std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end()));
+    });
+    CHECK(parameters == 8);
+  });
+  return losses;
+}
+
+template <template <class> class Model, template <class, class, class> class Plan>
+void check_training() {
+  const auto single = train<1, 1, Model, Plan>();
+  CHECK(single.size() == 6);
+  CHECK(single.back() < 0.8 * single.front());
+  for (const auto& many : {train<1, 3, Model, Plan>(), train<2, 2, Model, Plan>()})
+    for (std::size_t i = 0; i < single.size(); ++i) CHECK(many.at(i) == doctest::Approx(single[i]).epsilon(1e-12));
+}
+
+// Something of everything: embedding, norms, attention over sharded heads, dropout, cross entropy.
+template <class Bound = sw::unbound>
+struct attention : sw::module<attention<Bound>, Bound> {
+  BOOST_HANA_DEFINE_STRUCT(attention, (sw::linear<24, 24, sw::child<Bound, 0>>, query), (sw::linear<24, 24, sw::child<Bound, 1>>, key),
+                           (sw::linear<24, 24, sw::child<Bound, 2>>, value), (sw::linear<24, 24, sw::child<Bound, 3>>, merge));
+  constexpr auto forward(const auto& x) const {
+    const auto heads = [](const auto& t) { return sw::permute<0, 2, 1, 3>(sw::reshape<6, 5, 4, 6>(t)); };
+    const auto y = sw::scaled_dot_product_attention(heads(query(x)), heads(key(x)), heads(value(x)));
+    return merge(sw::reshape<6, 5, 24>(sw::permute<0, 2, 1, 3>(y)));
+  }
+};
+template <class B>
+using attention_block = attention<B>;
+template <class Bound = sw::unbound>
+struct reader : sw::module<reader<Bound>, Bound> {
+  using blocks_type = sw::repeat<2, attention_block, sw::child<Bound, 1>>;
+  BOOST_HANA_DEFINE_STRUCT(reader, (sw::embedding_table<13, 24, sw::child<Bound, 0>>, table), (blocks_type, blocks),
+                           (sw::layer_norm_module<24, sw::child<Bound, 2>>, norm), (sw::linear<24, 13, sw::child<Bound, 3>>, head));
+  constexpr auto forward(const auto& ids) const {
+    return head(norm(sw::dropout(blocks(sw::dropout(table(ids), 0.2)), 0.1)));
+  }
+};
+template <class B>
+using reader_model = reader<B>;
+template <class r, class c>
+using reader_plan =
+    sw::plan<sw::data_parallel<r>, sw::at<"blocks.*.query", sw::colwise<c, 6>>, sw::at<"blocks.*.key", sw::colwise<c, 6>>,
+             sw::at<"blocks.*.value", sw::colwise<c, 6>>, sw::at<"blocks.*.merge", sw::rowwise<c, 6>>>;
+template <class r>
+struct read_task {
+  using ids = sw::input_tensor<std::int32_t, sw::shape<6, 5>, sw::on<r, S<0>>>;
+  using inputs = sw::inputs<ids>;
+  constexpr auto operator()(const auto& model, const auto& in) const { return model(in); }
+};
+
+// The logits of a traced forward_step and of the eager model are the same bits.
+template <int M, int N>
+void check_forward(book& results) {
+  using mesh = grid<M, N>;
+  using plan = reader_plan<rows<M>, cols<N>>;
+  using task = read_task<rows<M>>;
+  using step = sw::forward_step<reader_model, task, plan, mesh, sw::pipeline<>, double>;
+  sw::launch<mesh>([&](auto& rank) {
+    sw::executor<step, std::remove_reference_t<decltype(rank)>> program(rank);
+    program.initialise(9);
+    const auto ids = some<std::int32_t>(30, 4, 13);
+    program.set_input(0, ids);
+    sw::step_env env;
+    env.seed = 21;
+    env.step = 3;
+    program.run(env);
+    sw::eager on(rank);
+    on.start_step(21, 3);
+    sw::bind_eager<reader_model, plan, mesh, double> model{};
+    sw::initialise(model, on, 9);
+    const auto in = sw::dtensor_of<std::int32_t, sw::shape<6, 5>, mesh, sw::on<rows<M>, S<0>>>::distribute(on, ids);
+    const auto logits = task{}(model, in);
+    const auto mine = logits.to_local().data;
+    const auto theirs = program.output();
+    CHECK(mine.size() == theirs.size());
+    CHECK(std::memcmp(mine.data(), theirs.data(), mine.size_bytes()) == 0);
+    results.compare("logits", logits.full_tensor().to_local().data, M * N == 1);
+  });
+}
+
+// --- a training step written by hand ------------------------------------------------------------------------------------
+
+template <class Bound = sw::unbound>
+struct one : sw::module<one<Bound>, Bound> {
+  BOOST_HANA_DEFINE_STRUCT(one, (sw::linear<6, 7, sw::child<Bound, 0>>, net));
+  constexpr auto forward(const auto& x) const { return net(x); }
+};
+template <class B>
+using one_model = one<B>;
+
+// One linear layer, its output features split over `c`, the batch over `r`.
+template <int M, int N>
+std::vector<double> by_hand() {
+  using mesh = grid<M, N>;
+  using r = rows<M>;
+  using c = cols<N>;
+  using plan = sw::plan<sw::data_parallel<r>, sw::at<"net", sw::colwise<c>>>;
+  std::vector<double> losses;
+  sw::launch<mesh>([&](auto& rank) {
+    sw::eager on(rank);
+    sw::bind_eager<one_model, plan, mesh, double> model{};
+    sw::initialise(model, on, 5);
+    auto& weight = model.net.weight;
+    auto& bias = model.net.bias;
+    const auto x = sw::dtensor_of<double, sw::shape<9, 6>, mesh, sw::on<r, S<0>>, sw::on<c, U>>::distribute(on, some<double>(54, 1));
+    const auto t = sw::dtensor_of<double, sw::shape<9, 7>, mesh, sw::on<r, S<0>>, sw::on<c, S<1>>>::distribute(on, some<double>(63, 2));
+    for (int s = 0; s < 5; ++s) {
+      const auto apart = model(x) - t;
+      const double loss = sw::mean(apart * apart).item();
+      if (rank.index() == 0) losses.push_back(loss);
+      const auto dy = apart * (2.0 / 63);
+      const auto weight_gradient = sw::reduce_gradient<r>(sw::linear_product(sw::permute<1, 0>(dy), sw::permute<1, 0>(x)));
+      const auto bias_gradient = sw::reduce_gradient<r>(sw::sum<0>(dy));
+      static_assert(sw::checked_update<std::remove_cvref_t<decltype(weight)>, std::remove_cvref_t<decltype(weight_gradient)>>::ok);
+      static_assert(sw::checked_update<std::remove_cvref_t<decltype(bias)>, std::remove_cvref_t<decltype(bias_gradient)>>::ok);
+      weight = weight - sw::redistribute<r, U>(weight_gradient) * 0.3;
+      bias = bias - sw::redistribute<r, U>(bias_gradient) * 0.3;
+    }
+  });
+  return losses;
+}
+
+template <class r, class c>
+struct one_task {
+  using inputs = sw::inputs<sw::input_tensor<double, sw::shape<9, 6>, sw::on<r, S<0>>, sw::on<c, U>>,
+                            sw::input_tensor<double, sw::shape<9, 7>, sw::on<r, S<0>>, sw::on<c, S<1>>>>;
+  constexpr auto operator()(const auto& model, const auto& x, const auto& t) const {
+    const auto apart = model(x) - t;
+    return sw::mean(apart * apart);
+  }
+};
+
+template <int M, int N>
+std::vector<double> by_program() {
+  using mesh = grid<M, N>;
+  using plan = sw::plan<sw::data_parallel<rows<M>>, sw::at<"net", sw::colwise<cols<N>>>>;
+  using step = sw::train_step<one_model, one_task<rows<M>, cols<N>>, plan, mesh, sw::sgd<>, sw::pipeline<>, double>;
+  std::vector<double> losses;
+  sw::launch<mesh>([&](auto& rank) {
+    sw::executor<step, std::remove_reference_t<decltype(rank)>> program(rank);
+    program.initialise(5);
+    program.set_input(0, some<double>(54, 1));
+    program.set_input(1, some<double>(63, 2));
+    sw::step_env env;
+    env.lr = 0.3;
+    for (int s = 1; s <= 5; ++s) {
+      env.step = s;
+      program.run(env);
+      if (rank.index() == 0) losses.push_back(program.loss());
+    }
+  });
+  return losses;
+}
+
 }  // namespace
 
 TEST_CASE("eager: every function equals its single-rank result on 1, 2, 3, 4 and 8 ranks") {
@@ -259,4 +493,30 @@ TEST_CASE("eager: every function equals its single-rank result on 1, 2, 3, 4 and
   run_all<2, 4>(results);
   // each rank of each run compared everything
   CHECK(results.compared() - single == (2 + 3 + 4 + 8) * (single + static_cast<int>(results.names())));
+}
+
+TEST_CASE("eager: four layers under four styles train as on one rank and run eagerly with the same bits") {
+  check_training<four_model, four_plan>();
+}
+
+TEST_CASE("eager: a plan for layers.3 alone trains as on one rank and runs eagerly with the same bits") {
+  check_training<stack_model, stack_plan>();
+}
+
+TEST_CASE("eager: the forward of a traced program and of the eager model are the same bits") {
+  book results;
+  check_forward<1, 1>(results);
+  check_forward<1, 3>(results);
+  check_forward<2, 4>(results);
+  CHECK(results.compared() == 11);
+}
+
+TEST_CASE("eager: a training step written by hand equals the compiled one") {
+  const auto single = by_hand<1, 1>(), many = by_hand<2, 3>(), program = by_program<2, 3>();
+  CHECK(single.size() == 5);
+  CHECK(single.back() < 0.8 * single.front());
+  for (std::size_t i = 0; i < single.size(); ++i) {
+    CHECK(many.at(i) == doctest::Approx(single[i]).epsilon(1e-13));
+    CHECK(many.at(i) == doctest::Approx(program.at(i)).epsilon(1e-13));
+  }
 }

@@ -2,12 +2,15 @@
 // A rank that fails releases the others, and errors name what went wrong, where, and on which rank.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <gpt.hpp>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 
 namespace {
 
+namespace sw = shardwise;
 using namespace test::gpt;
 
 using program = step<float, 2, 2>;
@@ -30,7 +33,7 @@ template <class Rank>
 using executor_of = sw::executor<program, std::remove_reference_t<Rank>>;
 
 TEST_CASE("a rank that throws before a step releases the others") {
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 80; ++round) {
     const int bad = round % mesh::size;
     const std::string what = message_of<mesh>([&](auto& rank) {
       executor_of<decltype(rank)> ex(rank);
@@ -44,7 +47,7 @@ TEST_CASE("a rank that throws before a step releases the others") {
 }
 
 TEST_CASE("a rank that throws in the middle of a step releases the others") {
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 80; ++round) {
     const int bad = round % mesh::size;
     const std::string what = message_of<mesh>([&](auto& rank) {
       executor_of<decltype(rank)> ex(rank);
@@ -61,8 +64,36 @@ TEST_CASE("a rank that throws in the middle of a step releases the others") {
   }
 }
 
+// Ranks 0 and 1 share a group that the failure does not touch: they are released at whatever collective they stand in,
+// and must not leave it while the other one still writes into their memory.
+TEST_CASE("a rank that throws at any moment releases the others, whose memory nobody uses any more") {
+  for (int round = 0; round < 100; ++round) {
+    const std::string what = message_of<mesh>([&](auto& rank) {
+      if (rank.index() == 3) {
+        std::atomic<int> spin{0};
+        while (spin.fetch_add(1) < 10000 * (round % 50)) {
+        }
+        throw std::runtime_error("any moment");
+      }
+      sw::runtime::call c;
+      const std::size_t n = rank.index() < 2 ? 200000 : 1;
+      std::vector<float> x(n, 1), y(n), inbox(n + 2);
+      c.axis = 1;
+      c.ranks = 2;
+      c.coordinate = rank.coordinate(1);
+      c.from = sw::partial_value();
+      c.l[0] = c.l[sw::runtime::result] = sw::threads::detail::flat(static_cast<std::int64_t>(n));
+      c.p[0] = x.data();
+      c.p[sw::runtime::result] = y.data();
+      c.workspace = inbox.data();
+      for (;;) sw::threads::all_reduce<float>(c, rank);
+    });
+    CHECK(what == "any moment");
+  }
+}
+
 TEST_CASE("a rank that throws while others wait in a barrier releases them") {
-  for (int round = 0; round < 500; ++round) {
+  for (int round = 0; round < 300; ++round) {
     int released = 0;
     const std::string what = message_of<mesh>([&](auto& rank) {
       if (rank.index() == round % mesh::size) throw std::logic_error("not here");
@@ -145,7 +176,7 @@ TEST_CASE("an input of a wrong type is refused with the type to pass") {
   const std::string want =
       "shardwise: set_input: the element type differs from the tensor's; pass std::int32_t";
   CHECK(refusal([](auto& ex) { ex.set_input(0, std::vector<float>(64)); }) == want);
-  CHECK(refusal([](auto& ex) { ex.set_input(0, std::vector<std::int64_t>(64)); }) == want);
+  CHECK(refusal([](auto& ex) { ex.set_input(1, std::vector<double>(64)); }) == want);
   CHECK(refusal([](auto& ex) { (void)ex.template input<float>(1); }) ==
         "shardwise: input: the element type differs from the tensor's; pass std::int32_t");
 }
@@ -155,9 +186,9 @@ TEST_CASE("inputs, parameters and arenas that do not exist are refused") {
   CHECK(refusal([](auto& ex) { (void)ex.parameter_index("layers.7.norm.weight"); }) ==
         "shardwise: the model has no parameter named 'layers.7.norm.weight'");
   using one = step<float, 1, 1>;
-  alignas(64) static std::byte memory[128];
   const std::string want = ", aligned to 64";
   CHECK(message_of<one::mesh_type>([&](auto& rank) {
+          alignas(64) std::byte memory[128];
           sw::executor<one, std::remove_reference_t<decltype(rank)>> ex(rank, std::span<std::byte>(memory));
         }) == "shardwise: the arena given has 128 bytes; the program needs " + std::to_string(one::peak_bytes) + want);
 }

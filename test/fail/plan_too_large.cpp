@@ -10,8 +10,12 @@ namespace sw = shardwise;
 struct tp : sw::axis<2> {};
 using e = sw::at<"net?", sw::colwise<tp>>;
 #ifdef SHARDWISE_FAIL
-using plan = sw::plan<e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e>;
+constexpr std::size_t count = 33;
 #else
-using plan = sw::plan<e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e, e>;
+constexpr std::size_t count = 32;
 #endif
-constexpr int entries = plan::entries;
+template <std::size_t... I>
+constexpr int entries_of(std::index_sequence<I...>) {
+  return sw::plan<std::enable_if_t<(I >= 0), e>...>::entries;
+}
+constexpr int entries = entries_of(std::make_index_sequence<count>{});

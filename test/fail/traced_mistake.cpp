@@ -12,7 +12,8 @@ using mesh = sw::mesh<dp>;
 using plan = sw::plan<sw::data_parallel<dp>>;
 template <class Bound = sw::unbound>
 struct model : sw::module<model<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(model, (sw::linear<8, 6, sw::child<Bound, 0>>, net1), (sw::linear<6, 8, sw::child<Bound, 1>>, net2));
+  BOOST_HANA_DEFINE_STRUCT(model, (sw::linear<8, 6, sw::child<Bound, 0>>, net1),
+                           (sw::linear<6, 8, sw::child<Bound, 1>>, net2));
   constexpr auto forward(const auto& x) const {
 #ifdef SHARDWISE_FAIL
     return net2(sw::softmax(net1(sw::permute<1, 0>(x))));

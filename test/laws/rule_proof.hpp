@@ -6,7 +6,7 @@
 #include <initializer_list>
 
 #include <laws/modular.hpp>
-#include <shardwise/autodiff/pullback.hpp>
+#include <shardwise/autodiff/grad.hpp>
 #include <shardwise/runtime/host/einsum.hpp>
 
 namespace shardwise::laws {
@@ -311,12 +311,13 @@ template <class Graph>
 constexpr void execute(const Graph& g, int i, const ranks_of& mesh, cell* cells, memory& m) {
   const node& n = g.nodes[i];
   const spec& out = g.specs[n.spec];
-  const spec& in = g.specs[g.nodes[n.in[0]].spec];
+  const int from = n.inputs > 0 ? n.in[0] : i;
+  const spec& in = g.specs[g.nodes[from].spec];
+  const cell* const first = cells + from * max_ranks;
   for (int r = 0; r < mesh.count(); ++r) {
     int c[max_axes]{};
     mesh.coordinate(r, c);
     cell& to = cells[i * max_ranks + r];
-    const cell* const first = cells + n.in[0] * max_ranks;
     if (is_view(n, in, out)) {
       to = first[r];
       to.l = runtime::view_layout(n.op, n.a, first[r].l, out, c, 0, to.offset);
@@ -365,7 +366,7 @@ constexpr spec leaf_spec(const leaf& l, const ranks_of& mesh) {
 
 // Placements of the leaves, one for each axis.
 struct placing {
-  placement at[max_leaves][max_axes]{};
+  placement at[max_leaves][2]{};
   placement out{};  // what the rule's row promises on a mesh of one axis
   bool promises = false;
 };
@@ -619,6 +620,48 @@ constexpr failure prove(const program& p, const placing& at, const ranks_of& mes
   return run_program<false>(p, at, mesh, one_device);
 }
 
+// --- the seed: the cotangent of a loss is 1 ------------------------------------------------------------------------------
+
+// loss = 3 x for a scalar x placed as P.
+template <class P, int Ranks>
+struct scalar_loss {
+  static constexpr ranks_of mesh{1, {Ranks, 1, 1, 1}};
+  static constexpr auto value = [] {
+    graph<4, 4> g;
+    builder b = g.edit();
+    spec s = leaf_spec(tensor_of({}), mesh);
+    s.place[0] = placement_v<P>;
+    node n;
+    n.op = op_code::param;
+    n.spec = b.intern(s);
+    n.in[0] = b.append(n);
+    n.op = op_code::scale;
+    n.inputs = 1;
+    n.f = 3;
+    g.outputs[g.output_count++] = b.append(n);
+    g.finish(b);
+    return g;
+  }();
+};
+
+// autodiff::grad seeds every placement of the loss so that its cotangents are those of one device.
+template <class P, int Ranks>
+constexpr failure prove_seed() {
+  using source = scalar_loss<P, Ranks>;
+  constexpr const auto& joint = staged<autodiff::grad, source>::value;
+  if (joint.g.error) return failure::pullback_error;
+  memory m;
+  cell cells[max_nodes * max_ranks];
+  const modp x[1] = {modp(11)}, dx[1] = {host::math<modp>::from(3)};
+  for (int i = 0; i < joint.g.node_count; ++i) {
+    if (i > 0) execute(joint.g, i, source::mesh, cells, m);
+    for (int r = 0; i == 0 && r < Ranks; ++r) distribute(x, joint.g.spec_of(0), &r, 9, cells[r], m);
+  }
+  const int c = joint.cotangent[0];
+  if (!(joint.g.spec_of(c).place[0] == dual(placement_v<P>))) return failure::cotangent_placement;
+  return compare(cells + c * max_ranks, joint.g.spec_of(c), source::mesh, dx, failure::adjoint_value);
+}
+
 // --- which placements -----------------------------------------------------------------------------------------------
 
 using placings = static_vector<placing, 40>;
@@ -644,6 +687,11 @@ constexpr bool place(const program& p, const placing& at, const ranks_of& mesh, 
     s[p.leaf_count + j] = o.out;
   }
   return true;
+}
+
+constexpr bool admits(const program& p, const placing& at, const ranks_of& mesh) {
+  spec s[max_leaves + 4]{};
+  return place(p, at, mesh, s);
 }
 
 // All that the last step's rule admits on one axis: its rows with and without a block, or, where the rule is a function
@@ -704,6 +752,7 @@ constexpr placings placings_of(const program& p, int ranks) {
           q = reduced_value();
           differs = true;
         }
+        for (int i = 0; i < k; ++i) valid = valid && (last.in[i] != last.in[k] || at.at[last.in[k]][0] == q);
         at.at[last.in[k]][0] = q;
       }
       if (differs && valid) all.push_back(at);

@@ -40,11 +40,7 @@ struct grad {
     }
     const int loss = st.g.outputs[0];
     auto t = open(st);
-    node one;
-    one.op = op_code::fill;
-    one.f = 1;
-    one.spec = t.dual_id(st.g.nodes[loss].spec);
-    st.cotangent[loss] = t.b.append(one);
+    st.cotangent[loss] = seed(t, contiguous(dual(st.g.spec_of(loss))));
     st.g.finish(t.b);
     st.cursor = n - 1;
     return st;
@@ -59,6 +55,24 @@ struct grad {
   }
 
  private:
+  // The cotangent 1: on every rank, or, where it is partial, on coordinate 0 alone, so that its sum is 1.
+  static constexpr int seed(tape& t, const spec& cotangent) {
+    spec s = cotangent;
+    for (int a = 0; a < s.axes; ++a)
+      if (s.place[a].is_partial()) s.place[a] = replicate_value();
+    node one;
+    one.op = op_code::fill;
+    one.f = 1;
+    one.spec = t.b.intern(s);
+    int id = t.b.append(one);
+    for (int a = 0; a < s.axes; ++a) {
+      if (s.place[a] == cotangent.place[a]) continue;
+      s.place[a] = cotangent.place[a];
+      id = t.emit(op_code::redistribute, {{a, pack(s.place[a]), 0, 0, 0, 0}}, 0, t.b.intern(s), -1, id);
+    }
+    return id;
+  }
+
   template <class State>
   static constexpr tape open(State& st) {
     tape t;

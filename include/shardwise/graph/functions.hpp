@@ -37,7 +37,10 @@ constexpr op_attr linear_labels(int rx) {
 
 constexpr std::int64_t mask_of(std::initializer_list<int> dims, int rank) {
   std::int64_t m = 0;
-  for (int d : dims) m |= std::int64_t{1} << (d < 0 ? d + rank : d);
+  for (int d : dims) {
+    const int own = d < 0 ? d + rank : d;
+    m |= std::int64_t{1} << (own < 0 || own >= rank ? rank : own);  // a bit that no dim has: the rule refuses it
+  }
   return m;
 }
 
@@ -124,23 +127,24 @@ constexpr auto dropout(const A& a, double p) {
 // a (batch..., m, k), b (batch..., k, n) or (k, n).
 template <tensor A, tensor B>
 constexpr auto matmul(const A& a, const B& b) {
-  constexpr problem wrong = detail::matmul_ranks(A::sp.rank, B::sp.rank);
+  constexpr problem wrong = detail::resolved<A, B> ? detail::matmul_ranks(A::sp.rank, B::sp.rank) : problem::none;
   static_assert(detail::refuse<wrong, operand_t<A::sp>, operand_t<B::sp>>());
   if constexpr (wrong == problem::none)
     return detail::apply<op_code::einsum, detail::matmul_labels(A::sp.rank, B::sp.rank)>(1, a, b);
   else
-    return a;
+    return detail::unresolved<typename A::mesh_type>{};
 }
 
 // x (..., in), w (out, in): x times w transposed.
 template <tensor X, tensor W>
 constexpr auto linear_product(const X& x, const W& w) {
-  constexpr problem wrong = X::sp.rank < 1 || W::sp.rank != 2 ? problem::contraction_rank : problem::none;
+  constexpr problem wrong =
+      detail::resolved<X, W> && (X::sp.rank < 1 || W::sp.rank != 2) ? problem::contraction_rank : problem::none;
   static_assert(detail::refuse<wrong, operand_t<X::sp>, operand_t<W::sp>>());
   if constexpr (wrong == problem::none)
     return detail::apply<op_code::einsum, detail::linear_labels(X::sp.rank)>(1, x, w);
   else
-    return x;
+    return detail::unresolved<typename X::mesh_type>{};
 }
 
 // --- reductions -----------------------------------------------------------------------------------------------------
@@ -205,14 +209,15 @@ constexpr auto cross_entropy(const X& logits, const T& target) {
 
 template <int... Dims, tensor A>
 constexpr auto permute(const A& a) {
-  static_assert(detail::refuse<sizeof...(Dims) != A::sp.rank ? problem::permute_not_a_permutation : problem::none,
-                               operand_t<A::sp>>());
-  return detail::apply<op_code::permute, detail::attr(detail::pack_dims({Dims...}))>(0, a);
+  constexpr bool wrong = detail::resolved<A> && sizeof...(Dims) != A::sp.rank;
+  static_assert(detail::refuse<wrong ? problem::permute_not_a_permutation : problem::none, operand_t<A::sp>>());
+  if constexpr (wrong) return detail::unresolved<typename A::mesh_type>{};
+  else return detail::apply<op_code::permute, detail::attr(detail::pack_dims({Dims...}))>(0, a);
 }
 
 template <tensor A>
 constexpr auto contiguous(const A& a) {
-  if constexpr (is_contiguous(A::sp)) return a;
+  if constexpr (is_contiguous(A::sp) || !detail::resolved<A>) return a;
   else return detail::apply<op_code::contiguous, detail::no_attr>(0, a);
 }
 
@@ -227,7 +232,8 @@ constexpr auto reshape(const A& a) {
     r.v[5] = static_cast<std::int64_t>(sizeof...(Extents));
     return r;
   }();
-  return detail::apply<op_code::reshape, attr>(0, contiguous(a));
+  if constexpr (sizeof...(Extents) > max_rank) return detail::unresolved<typename A::mesh_type>{};
+  else return detail::apply<op_code::reshape, attr>(0, contiguous(a));
 }
 
 template <int Dim, std::int64_t Start, std::int64_t Length, tensor A>
@@ -255,7 +261,7 @@ constexpr auto redistribute(const A& a) {
   constexpr placement to = detail::normal_placement<To>(A::sp.rank);
   constexpr problem wrong =
       axis < 0 ? problem::axis_not_in_mesh
-      : detail::placement_of<To>::even && to.dim < A::sp.rank && A::sp.extent[to.dim] % Axis::size != 0
+      : detail::placement_of<To>::even && to.dim >= 0 && to.dim < A::sp.rank && detail::resolved<A> && A::sp.extent[to.dim] % Axis::size != 0
           ? problem::uneven_shard
           : problem::none;
   static_assert(detail::refuse<wrong, on<Axis, To>, mesh_type, operand_t<A::sp>>());
@@ -273,9 +279,10 @@ constexpr auto redistribute(const A& a) {
 template <class Axis, tensor G>
 constexpr auto reduce_gradient(const G& g) {
   constexpr int axis = G::mesh_type::template index_of<Axis>;
-  constexpr problem wrong = axis < 0                                       ? problem::axis_not_in_mesh
-                            : !G::sp.place[axis < 0 ? 0 : axis].is_partial() ? problem::gradient_reduced_twice
-                                                                           : problem::none;
+  constexpr problem wrong = axis < 0               ? problem::axis_not_in_mesh
+                            : !detail::resolved<G> || G::sp.place[axis < 0 ? 0 : axis].is_partial()
+                                ? problem::none
+                                : problem::gradient_reduced_twice;
   static_assert(detail::refuse<wrong, Axis, operand_t<G::sp>>());
   if constexpr (wrong == problem::none) return redistribute<Axis, replicate>(g);
   else return g;
@@ -290,17 +297,22 @@ enum class head_layout { bhtd, bthd };
 // softmax(q k^T / sqrt(size)) v, optionally causal.
 template <bool Causal = true, head_layout Layout = head_layout::bhtd, tensor Q, tensor K, tensor V>
 constexpr auto scaled_dot_product_attention(const Q& q, const K& k, const V& v) {
-  static_assert(detail::refuse<(Q::sp.rank != 4 || K::sp.rank != 4 || V::sp.rank != 4) ? problem::contraction_rank : problem::none,
-                               operand_t<Q::sp>, operand_t<K::sp>, operand_t<V::sp>>());
+  constexpr bool wrong = detail::resolved<Q, K, V> && (Q::sp.rank != 4 || K::sp.rank != 4 || V::sp.rank != 4);
+  static_assert(detail::refuse<wrong ? problem::contraction_rank : problem::none, operand_t<Q::sp>, operand_t<K::sp>,
+                               operand_t<V::sp>>());
   // labels: 1 batch, 2 heads, 3 query time, 4 key time, 5 size
   constexpr bool bh = Layout == head_layout::bhtd;
   constexpr std::int64_t lq = bh ? 0x5321 : 0x5231, lk = bh ? 0x5421 : 0x5241, ls = 0x4321;
   constexpr double size = static_cast<double>(Q::sp.extent[3]);
   double root = size > 0 ? size : 1;
   for (int i = 0; i < 60; ++i) root = 0.5 * (root + size / root);  // sqrt, at compile time too
-  auto scores = detail::apply<op_code::einsum, op_attr{{lq, lk, ls, 0, 0, 0}}>(1 / root, q, k);
-  auto weights = detail::apply<op_code::softmax, detail::attr(Causal ? 1 : 0)>(0, scores);
-  return detail::apply<op_code::einsum, op_attr{{ls, lk, lq, 0, 0, 0}}>(1, weights, v);
+  if constexpr (wrong) {
+    return detail::unresolved<typename Q::mesh_type>{};
+  } else {
+    auto scores = detail::apply<op_code::einsum, op_attr{{lq, lk, ls, 0, 0, 0}}>(1 / root, q, k);
+    auto weights = detail::apply<op_code::softmax, detail::attr(Causal ? 1 : 0)>(0, scores);
+    return detail::apply<op_code::einsum, op_attr{{ls, lk, lq, 0, 0, 0}}>(1, weights, v);
+  }
 }
 
 }  // namespace shardwise

@@ -17,6 +17,22 @@ concept tensor = requires {
 
 namespace detail {
 
+// What an operation that does not compile yields: everything accepts it and says nothing more, so that one mistake is
+// one error. No real spec has 0 axes.
+template <class Mesh>
+struct unresolved {
+  static constexpr spec sp = [] {
+    spec s{};
+    s.rank = max_rank;
+    for (int d = 0; d < max_rank; ++d) s.extent[d] = s.stride[d] = 1;
+    return s;
+  }();
+  using mesh_type = Mesh;
+};
+
+template <class... T>
+inline constexpr bool resolved = ((T::sp.axes != 0) && ...);
+
 template <bool Same, class... Mesh>
 struct one_mesh {
   static constexpr bool ok = raise<Same ? problem::none : problem::meshes_differ, Mesh...>::ok;
@@ -28,11 +44,12 @@ constexpr auto apply(double f, const X& x, const More&... more) {
   using mesh_type = typename X::mesh_type;
   constexpr bool same = (std::is_same_v<mesh_type, typename More::mesh_type> && ...);
   static_assert(one_mesh<same, mesh_type, typename More::mesh_type...>::ok);
-  if constexpr (same) {
-    using rule = checked_rule<mesh_type, Op, A, X::sp, More::sp...>;
-    return X::template record<Op, A, rule::out>(f, x, more...);
+  if constexpr (!same || !resolved<X, More...>) {
+    return unresolved<mesh_type>{};
   } else {
-    return x;
+    using rule = checked_rule<mesh_type, Op, A, X::sp, More::sp...>;
+    if constexpr (rule::result::what != problem::none) return unresolved<mesh_type>{};
+    else return X::template record<Op, A, rule::out>(f, x, more...);
   }
 }
 

@@ -199,6 +199,16 @@ constexpr bool entry_axes_known() {
   else return style_axis_known<Mesh, E>;
 }
 
+// Whether two styles of one entry place parameters on the same axis.
+template <class S>
+constexpr bool places_parameters = S::parameter(module_kind::linear, "weight", 2).given;
+template <class Axis, class... S>
+constexpr int placers_on = (0 + ... + (places_parameters<S> && std::is_same_v<typename S::axis, Axis> ? 1 : 0));
+template <class... S>
+constexpr bool styles_collide(style_list<S...>) {
+  return ((placers_on<typename S::axis, S...> > 1) || ...);
+}
+
 template <class M, class Plan, class Mesh>
 struct plan_check;
 template <class M, class... E, class Mesh>
@@ -210,7 +220,10 @@ struct plan_check<M, plan<E...>, Mesh> {
   template <std::size_t... K>
   static constexpr bool check(std::index_sequence<K...>) {
     return ((check_matched<!entry_traits<E>::is_entry || ((found.matched >> K) & 1U) != 0, M, E>::ok &&
-             raise<((found.wrong_style >> K) & 1U) != 0 ? problem::plan_style_wrong_module : problem::none, plan_entry<E>>::ok) &&
+             raise<((found.wrong_style >> K) & 1U) != 0                      ? problem::plan_style_wrong_module
+                   : styles_collide(typename entry_traits<E>::styles{}) ? problem::plan_style_twice
+                                                                        : problem::none,
+                   plan_entry<E>>::ok) &&
             ...);
   }
   static constexpr bool ok = check(std::index_sequence_for<E...>{});

@@ -107,10 +107,10 @@ template <class Bound, class F, class... E>
 constexpr void for_each_style(plan<E...>, F&& f) {
   constexpr unsigned hit = plan_traits<plan<E...>>::matched(Bound::state);
   int e = 0;
-  auto whole = [&]<class Entry>() {
+  [[maybe_unused]] auto whole = [&]<class Entry>() {
     if constexpr (!entry_traits<Entry>::is_entry) f.template operator()<Entry>();
   };
-  auto named = [&]<class Entry>() {
+  [[maybe_unused]] auto named = [&]<class Entry>() {
     if constexpr (entry_traits<Entry>::is_entry)
       if ((hit >> e) & 1U) visit_styles(typename entry_traits<Entry>::styles{}, f);
     ++e;
@@ -124,7 +124,9 @@ enum class hook { enter, after_product, leave };
 
 template <hook H, class Style, class X>
 constexpr auto apply_style(const X& x) {
-  if constexpr (H == hook::enter) return Style::enter(x);
+  // a style without its axis is an error of the plan already
+  if constexpr (!X::mesh_type::template has<typename Style::axis> || !resolved<X>) return x;
+  else if constexpr (H == hook::enter) return Style::enter(x);
   else if constexpr (H == hook::after_product) return Style::after_product(x);
   else return Style::leave(x);
 }

@@ -16,9 +16,10 @@ struct linear : module<linear<In, Out, Bound, Bias, Init>, Bound> {
 
   template <class X>
   constexpr auto forward(const X& x) const {
-    static_assert(raise<X::sp.extent[X::sp.rank - 1] == In ? problem::none : problem::module_input, operand_t<X::sp>,
-                        linear<In, Out>>::ok);
-    return detail::run_hook<detail::hook::after_product, Bound>(linear_product(x, weight)) + bias;
+    constexpr bool fits = X::sp.rank > 0 && X::sp.extent[X::sp.rank > 0 ? X::sp.rank - 1 : 0] == In;
+    static_assert(raise<fits ? problem::none : problem::module_input, operand_t<X::sp>, linear<In, Out>>::ok);
+    if constexpr (!fits) return detail::unresolved<typename X::mesh_type>{};
+    else return detail::run_hook<detail::hook::after_product, Bound>(linear_product(x, weight)) + bias;
   }
 };
 
@@ -30,9 +31,10 @@ struct linear<In, Out, Bound, false, Init> : module<linear<In, Out, Bound, false
 
   template <class X>
   constexpr auto forward(const X& x) const {
-    static_assert(raise<X::sp.extent[X::sp.rank - 1] == In ? problem::none : problem::module_input, operand_t<X::sp>,
-                        linear<In, Out>>::ok);
-    return detail::run_hook<detail::hook::after_product, Bound>(linear_product(x, weight));
+    constexpr bool fits = X::sp.rank > 0 && X::sp.extent[X::sp.rank > 0 ? X::sp.rank - 1 : 0] == In;
+    static_assert(raise<fits ? problem::none : problem::module_input, operand_t<X::sp>, linear<In, Out>>::ok);
+    if constexpr (!fits) return detail::unresolved<typename X::mesh_type>{};
+    else return detail::run_hook<detail::hook::after_product, Bound>(linear_product(x, weight));
   }
 };
 

@@ -44,8 +44,14 @@ struct module {
   template <class X, class... More>
   constexpr auto operator()(const X& x, const More&... more) const {
     detail::scope_mark mark(x, scope);
-    const auto in = detail::run_hook<detail::hook::enter, Bound>(x);
-    return detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...));
+    return call(detail::run_hook<detail::hook::enter, Bound>(x), more...);
+  }
+
+ private:
+  template <class X, class... More>
+  constexpr auto call(const X& in, const More&... more) const {
+    if constexpr (!detail::resolved<X>) return in;
+    else return detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...));
   }
 };
 
@@ -101,7 +107,7 @@ struct repeat {
 
   template <class X>
   constexpr auto operator()(const X& x) const {
-    if constexpr (uniform && std::is_same_v<decltype(items[0](x)), X>) {
+    if constexpr (keeps_type<X>()) {
       X h = x;
       for (const auto& block : items) h = block(h);
       return h;
@@ -111,6 +117,13 @@ struct repeat {
   }
 
  private:
+  // Whether all elements map X to X. A tuple has no items[0], and && alone would still look at it.
+  template <class X>
+  static constexpr bool keeps_type() {
+    if constexpr (uniform) return std::is_same_v<decltype(std::declval<const repeat&>().items[0](std::declval<const X&>())), X>;
+    else return false;
+  }
+
   template <int I, class X>
   constexpr auto from(const X& x) const {
     if constexpr (I == N) {
@@ -118,7 +131,7 @@ struct repeat {
     } else {
       const auto y = std::get<I>(items)(x);
       // past the first block types usually settle: then a loop does the rest
-      if constexpr (uniform && I + 1 < N && std::is_same_v<decltype(items[0](y)), std::remove_const_t<decltype(y)>>) {
+      if constexpr (I + 1 < N && keeps_type<std::remove_const_t<decltype(y)>>()) {
         auto h = y;
         for (int i = I + 1; i < N; ++i) h = items[static_cast<std::size_t>(i)](h);
         return h;

@@ -121,7 +121,8 @@ struct apply_optimizer {
       for (int k = 0; k < chunk && st.cursor < Params; ++k, ++st.cursor) {
         const int p = st.param_node[st.cursor];
         const int g = st.cotangent[p];
-        st.gradient[st.cursor] = g < 0 ? -1 : whole(b, g, b.nodes[g].scope);
+        // update kernels walk parameter and gradient as flat arrays
+        st.gradient[st.cursor] = g < 0 ? -1 : dense(b, whole(b, g, b.nodes[g].scope));
         if (Optimizer::clips && g >= 0) add_square(st, b, st.gradient[st.cursor]);
       }
       if (st.cursor == Params) st.phase = 1;
@@ -150,15 +151,18 @@ struct apply_optimizer {
     return b.append(n);
   }
 
+  static constexpr int dense(builder& b, int id) {
+    const spec s = b.specs[b.nodes[id].spec];
+    return is_contiguous(s) ? id : emit(b, op_code::contiguous, {}, 0, contiguous(s), b.nodes[id].scope, id);
+  }
+
   // The value of `id` with every partial axis summed.
   static constexpr int whole(builder& b, int id, int scope) {
     for (int a = 0; a < b.specs[b.nodes[id].spec].axes; ++a) {
       spec s = b.specs[b.nodes[id].spec];
       if (!s.place[a].is_partial()) continue;
-      if (!is_contiguous(s)) {
-        s = contiguous(s);
-        id = emit(b, op_code::contiguous, {}, 0, s, scope, id);
-      }
+      id = dense(b, id);
+      s = contiguous(s);
       s.place[a] = replicate_value();
       id = emit(b, op_code::redistribute, {{a, pack(replicate_value()), 0, 0, 0, 0}}, 0, s, scope, id);
     }

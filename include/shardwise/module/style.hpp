@@ -81,8 +81,7 @@ struct colwise : detail::style_base {
                                 : p.is_whole()      ? problem::none
                                                     : problem::colwise_input;
       static_assert(raise<wrong, colwise, operand_t<X::sp>>::ok);
-      if constexpr (wrong == problem::none) return redistribute<Axis, reduced>(x);
-      else return x;
+      return redistribute<Axis, reduced>(x);
     }
   }
   template <class X>
@@ -113,7 +112,7 @@ struct rowwise : detail::style_base {
     // a whole input is cut without communication, as PyTorch's input_layouts=Replicate()
     constexpr bool whole = X::sp.place[a].is_whole();
     static_assert(raise<ready || whole ? problem::none : problem::rowwise_input, rowwise, operand_t<X::sp>>::ok);
-    if constexpr (whole) return redistribute<Axis, shard<X::sp.rank - 1, Block>>(x);
+    if constexpr (!ready) return redistribute<Axis, shard<X::sp.rank - 1, Block>>(x);
     else return x;
   }
   template <class X>
@@ -132,9 +131,10 @@ struct sequence_parallel : detail::style_base {
   template <class X>
   static constexpr auto enter(const X& x) {
     constexpr int a = X::mesh_type::template index_of<Axis>;
-    static_assert(raise<X::sp.place[a].is_shard(SequenceDim) ? problem::none : problem::sequence_parallel_input,
-                        sequence_parallel, operand_t<X::sp>>::ok);
-    return x;
+    constexpr bool ready = X::sp.place[a].is_shard(SequenceDim);
+    static_assert(raise<ready ? problem::none : problem::sequence_parallel_input, sequence_parallel, operand_t<X::sp>>::ok);
+    if constexpr (ready) return x;
+    else return detail::unresolved<typename X::mesh_type>{};
   }
 };
 

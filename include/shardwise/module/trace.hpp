@@ -123,7 +123,14 @@ struct traced {
   static constexpr int run(builder& b, const model_type& model, inputs<In...>, std::index_sequence<I...>) {
     std::tuple<decltype(detail::record_input<Mesh, In>(b, 0))...> in{detail::record_input<Mesh, In>(b, static_cast<int>(I))...};
     const auto loss = std::apply([&](const auto&... x) { return Task{}(model, x...); }, in);
-    return loss.id;
+    if constexpr (detail::resolved<std::remove_const_t<decltype(loss)>>) {
+      return loss.id;
+    } else {  // the forward does not compile: a constant stands for its loss
+      node n;
+      n.op = op_code::fill;
+      n.spec = b.intern(detail::mesh_spec<Mesh>(dtype_v<T>));
+      return b.append(n);
+    }
   }
 
   // One evaluation into a guessed capacity, a second one only if the guess was short.

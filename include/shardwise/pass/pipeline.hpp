@@ -24,6 +24,15 @@ struct value_source {
 template <class P>
 concept graph_pass = requires { typename P::shardwise_pass; };
 
+template <class Source, class P>
+struct run_pass {
+  using type = Source;
+};
+template <class Source, graph_pass P>
+struct run_pass<Source, P> {
+  using type = typename P::template run<Source>;
+};
+
 template <class Source, class Pipeline>
 struct run_pipeline;
 template <class Source>
@@ -36,11 +45,11 @@ struct run_pipeline<Source, pipeline<P, Rest...>> {
                       : (std::is_same_v<P, Rest> || ...) ? problem::pass_twice
                                                          : problem::none,
                       P>::ok);
-  using result = typename P::template run<Source>;
+  using result = typename run_pass<Source, P>::type;
   // between passes: the one that broke an invariant is named
   static constexpr finding found = verify(result::value);
   static_assert(raise<found.what, P>::ok);
-  using type = typename run_pipeline<result, pipeline<Rest...>>::type;
+  using type = typename run_pipeline<std::conditional_t<found.what == problem::none, result, Source>, pipeline<Rest...>>::type;
 };
 
 }  // namespace detail

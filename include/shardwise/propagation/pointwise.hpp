@@ -66,13 +66,11 @@ constexpr rule_rows pointwise_rows(const spec* in, int n, const spec& out, linea
 
 // Which sentence fits best when no row does.
 constexpr problem pointwise_problem(const spec* in, int n, const spec& out, int axis, linearity lin) {
-  bool any_partial = false, all_partial = true;
-  for (int k = 0; k < n; ++k) {
-    any_partial = any_partial || in[k].place[axis].is_partial();
-    all_partial = all_partial && in[k].place[axis].is_partial();
-  }
-  if (any_partial) {
-    if (lin == linearity::joint && !all_partial) return problem::partial_add;
+  int partials = 0;
+  for (int k = 0; k < n; ++k) partials += in[k].place[axis].is_partial() ? 1 : 0;
+  if (partials > 0) {
+    if (lin == linearity::joint && partials < n) return problem::partial_add;
+    if (lin == linearity::each && partials == 1) return problem::pointwise_placements;  // the factor is not reduced
     return problem::partial_nonlinear;
   }
   for (int d = 0; d < out.rank; ++d) {

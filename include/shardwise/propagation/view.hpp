@@ -85,6 +85,8 @@ constexpr bool reshape_shard(const spec& from, spec& to, int axis) {
   int j = g.to_begin;
   while (j + 1 < g.to_end && to.extent[j] == 1 && from.extent[d] != 1) ++j;
   if (j >= g.to_end) return false;
+  // a dim of extent 1 stays one: the adjoint could not tell which dim the shard came from
+  if (from.extent[d] == 1 && to.extent[j] != 1) return false;
   std::int64_t inner_from = 1, inner_to = 1;
   for (int i = d + 1; i < g.from_end; ++i) inner_from *= from.extent[i];
   for (int i = j + 1; i < g.to_end; ++i) inner_to *= to.extent[i];

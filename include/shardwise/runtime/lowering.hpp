@@ -18,14 +18,9 @@ namespace runtime {
 template <class Rank>
 using kernel_function = void (*)(const call&, const step_env&, Rank&);
 
-template <op_code Op, class T, class Rank>
-void run_kernel(const call& c, const step_env& env, Rank& rank) {
-  if constexpr (Op == op_code::redistribute) {
-    if (communicates(c.kind)) {
-      threads::communicate<T>(c, rank);
-      return;
-    }
-  }
+// Knows no rank, and is not inlined where one is: meshes share the machine code of all kernels.
+template <op_code Op, class T>
+__attribute__((noinline)) void compute(const call& c, const step_env& env) {
   host::operands<T> q;
   for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<T*>(c.p[k]);
   constexpr int index = Op == op_code::embedding || Op == op_code::embedding_dw ? 1
@@ -34,6 +29,17 @@ void run_kernel(const call& c, const step_env& env, Rank& rank) {
                                                                                 : -1;
   if constexpr (index >= 0) q.index = static_cast<const std::int32_t*>(c.p[index]);
   host::kernel<Op>::template run<T>(c, q, env);
+}
+
+template <op_code Op, class T, class Rank>
+void run_kernel(const call& c, const step_env& env, Rank& rank) {
+  if constexpr (Op == op_code::redistribute) {
+    if (communicates(c.kind)) {
+      threads::communicate<T>(c, rank);
+      return;
+    }
+  }
+  compute<Op, T>(c, env);
 }
 
 // Integers are only moved; arithmetic kernels exist for floating-point elements.

@@ -27,34 +27,44 @@ namespace threads {
 // Waits spin briefly and then sleep: four ranks on two cores would otherwise burn each other's time.
 class barrier {
  public:
-  void reset(int parties, const std::atomic<bool>* failed) {
-    parties_ = parties;
-    failed_ = failed;
-  }
-  void wait() {
-    const unsigned phase = phase_.load(std::memory_order_acquire);
-    if (failed_->load(std::memory_order_acquire)) throw rank_failed();
-    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == parties_) {
-      arrived_.store(0, std::memory_order_relaxed);
-      phase_.fetch_add(1, std::memory_order_acq_rel);
-      phase_.notify_all();
-    } else {
-      for (int spin = 0; spin < 200; ++spin)
-        if (phase_.load(std::memory_order_acquire) != phase) break;
-      while (phase_.load(std::memory_order_acquire) == phase) phase_.wait(phase, std::memory_order_acquire);
-    }
-    if (failed_->load(std::memory_order_acquire)) throw rank_failed();
-  }
+  void reset(int parties) { parties_ = static_cast<unsigned>(parties); }
+  // All parties meet and return; or a rank has failed before the last one came, and all of them throw.
+  void wait() { meet<true>(); }
+  // A later meeting of parties that have met in a collective: it takes place even if a rank fails meanwhile, so that no
+  // party leaves, and frees its memory, while another one still writes into it. Nothing between the two may throw.
+  void finish() { meet<false>(); }
   void open() {
-    phase_.fetch_add(1, std::memory_order_acq_rel);
-    phase_.notify_all();
+    state_.fetch_or(broken, std::memory_order_acq_rel);
+    state_.notify_all();
   }
 
  private:
-  std::atomic<unsigned> phase_{0};
-  std::atomic<int> arrived_{0};
-  int parties_ = 1;
-  const std::atomic<bool>* failed_ = nullptr;
+  // one word, so that the last arrival and a failure have an order: [broken 1][round 15][arrived 16]
+  static constexpr unsigned broken = 1U << 31, arrived = 0xFFFFU, one_round = arrived + 1;
+
+  template <bool MayFail>
+  void meet() {
+    unsigned s = state_.load(std::memory_order_acquire);
+    for (;;) {
+      if (MayFail && (s & broken)) throw rank_failed();
+      const bool last = (s & arrived) + 1 == parties_;
+      const unsigned next = last ? (s & broken) | (((s & ~arrived) + one_round) & ~broken) : s + 1;
+      if (!state_.compare_exchange_weak(s, next, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+      if (!last) break;
+      state_.notify_all();
+      return;
+    }
+    const unsigned mine = s & ~(broken | arrived);
+    for (int spin = 0;; ++spin) {
+      const unsigned now = state_.load(std::memory_order_acquire);
+      if ((now & ~(broken | arrived)) != mine) return;
+      if (MayFail && (now & broken)) throw rank_failed();
+      if (spin >= 200) state_.wait(now, std::memory_order_acquire);
+    }
+  }
+
+  std::atomic<unsigned> state_{0};
+  unsigned parties_ = 1;
 };
 
 // What a member of a group shows the others during a collective.
@@ -72,7 +82,6 @@ struct group {
 
 template <class Mesh>
 struct world {
-  std::atomic<bool> failed{false};
   std::exception_ptr first_error;
   std::mutex error_mutex;
   group all;
@@ -100,7 +109,6 @@ struct world {
       const std::lock_guard lock(error_mutex);
       if (!first_error) first_error = e;
     }
-    failed.store(true, std::memory_order_release);
     all.gate.open();
     for (int a = 0; a < Mesh::axes; ++a)
       for (int g = 0; g < Mesh::size / Mesh::sizes[static_cast<unsigned>(a)]; ++g)
@@ -110,7 +118,7 @@ struct world {
  private:
   void make(group& g, int n) {
     g.member.resize(static_cast<unsigned>(n));
-    g.gate.reset(n, &failed);
+    g.gate.reset(n);
   }
 };
 
@@ -147,7 +155,7 @@ class thread_rank {
     g.member[static_cast<unsigned>(index_)].info = &value;
     g.gate.wait();
     const std::uint64_t first = *static_cast<const std::uint64_t*>(g.member[0].info);
-    g.gate.wait();
+    g.gate.finish();
     if (first != value)
       throw std::logic_error("shardwise: rank " + std::to_string(index_) + " and rank 0 disagree on " + what +
                              "; all ranks must run one program on equal arguments");

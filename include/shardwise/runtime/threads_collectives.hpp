@@ -73,7 +73,7 @@ void all_reduce(const call& c, Rank& rank) {
     detail::send_block<T>(rank, c, to, mine + part.begin, l, zero,
                           static_cast<T*>(g.member[static_cast<unsigned>(to)].inbox) + me * part.size, l, zero, l.ext);
   }
-  g.gate.wait();
+  g.gate.finish();
   T* const inbox = static_cast<T*>(c.workspace);
   const reduction op = c.from.op;
   for (int r = 1; r < n; ++r) {
@@ -95,7 +95,7 @@ void all_reduce(const call& c, Rank& rank) {
                             zero, l.ext);
     }
   }
-  g.gate.wait();
+  g.gate.finish();
 }
 
 // Each rank writes its block into every rank's result.
@@ -114,7 +114,7 @@ void all_gather(const call& c, Rank& rank) {
       detail::send_block<T>(rank, c, to, static_cast<const T*>(c.p[0]), c.l[0], zero,
                             static_cast<T*>(g.member[static_cast<unsigned>(to)].target), c.l[result], begin, c.l[0].ext);
     }
-  g.gate.wait();
+  g.gate.finish();
 }
 
 // Each rank writes the part that every other rank owns into that rank's inbox; owners sum in rank order.
@@ -136,7 +136,7 @@ void reduce_scatter(const call& c, Rank& rank) {
     detail::send_block<T>(rank, c, to, static_cast<const T*>(c.p[0]), x, begin,
                           static_cast<T*>(g.member[static_cast<unsigned>(to)].inbox) + me * theirs.numel(), theirs, zero, theirs.ext);
   }
-  g.gate.wait();
+  g.gate.finish();
   const std::int64_t own = c.l[result].numel();
   const T* const inbox = static_cast<const T*>(c.workspace);
   T* const out = static_cast<T*>(c.p[result]);
@@ -171,7 +171,7 @@ void all_to_all(const call& c, Rank& rank) {
     detail::send_block<T>(rank, c, to, static_cast<const T*>(c.p[0]), x, x_begin,
                           static_cast<T*>(g.member[static_cast<unsigned>(to)].target), theirs, o_begin, ext);
   }
-  g.gate.wait();
+  g.gate.finish();
 }
 
 template <class T, class Rank>

@@ -23,8 +23,11 @@ inline constexpr bool admitted = false;
 #define SHARDWISE_X(name, text)                                 \
   template <class... Facts>                                     \
   struct raise<problem::name, Facts...> {                       \
-    static_assert(admitted<Facts...>, "shardwise: " text ".");  \
-    static constexpr bool ok = true;                            \
+    static constexpr bool say() {                                 \
+      static_assert(admitted<Facts...>, "shardwise: " text ".");  \
+      return true;                                                \
+    }                                                             \
+    static constexpr bool ok = say();                             \
   };
 #include <shardwise/support/problems.def.hpp>
 

@@ -202,7 +202,7 @@ constexpr void place_on(spec_outcome& r, unsigned& seen) {
     seen |= 1U << a;
     using pl = placement_of<typename P::placement>;
     r.out.place[a] = pl::value;
-    if (pl::even && pl::value.dim < r.out.rank && r.out.extent[pl::value.dim] % r.out.axis_size[a] != 0 && !r.error)
+    if (pl::even && pl::value.dim >= 0 && pl::value.dim < r.out.rank && r.out.extent[pl::value.dim] % r.out.axis_size[a] != 0 && !r.error)
       r.error = {problem::uneven_shard, 0, pl::value.dim, a, r.out.extent[pl::value.dim], r.out.axis_size[a]};
   }
 }
@@ -212,7 +212,7 @@ constexpr void place_at(spec_outcome& r, int a) {
   using pl = placement_of<P>;
   if (a >= Mesh::axes) return;
   r.out.place[a] = pl::value;
-  if (pl::even && pl::value.dim < r.out.rank && r.out.extent[pl::value.dim] % r.out.axis_size[a] != 0 && !r.error)
+  if (pl::even && pl::value.dim >= 0 && pl::value.dim < r.out.rank && r.out.extent[pl::value.dim] % r.out.axis_size[a] != 0 && !r.error)
     r.error = {problem::uneven_shard, 0, pl::value.dim, a, r.out.extent[pl::value.dim], r.out.axis_size[a]};
 }
 

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Laws of placements: duality is an involution, types and values say the same, equal placements have one value.
+
+#include <shardwise/vocabulary/placement.hpp>
+
+#include <type_traits>
+
+namespace sw = shardwise;
+using sw::dual;
+using sw::reduction;
+
+namespace {
+
+// dual of dual is the placement itself, for types and for values
+template <class P>
+constexpr bool is_involution = std::is_same_v<sw::dual_t<sw::dual_t<P>>, P> && dual(dual(sw::placement_v<P>)) == sw::placement_v<P>;
+static_assert(is_involution<sw::replicate>);
+static_assert(is_involution<sw::reduced>);
+static_assert(is_involution<sw::shard<0>>);
+static_assert(is_involution<sw::shard<4>>);
+static_assert(is_involution<sw::shard<1, 16>>);
+static_assert(is_involution<sw::partial<>>);
+
+// the dual of a type has the dual value
+template <class P>
+constexpr bool agrees = sw::placement_v<sw::dual_t<P>> == dual(sw::placement_v<P>);
+static_assert(agrees<sw::replicate> && agrees<sw::reduced> && agrees<sw::shard<2, 3>>);
+static_assert(agrees<sw::partial<>> && agrees<sw::partial<reduction::avg>>);
+static_assert(agrees<sw::partial<reduction::product>> && agrees<sw::partial<reduction::max>> && agrees<sw::partial<reduction::min>>);
+
+static_assert(std::is_same_v<sw::dual_t<sw::replicate>, sw::replicate>);
+static_assert(std::is_same_v<sw::dual_t<sw::reduced>, sw::partial<>>);
+static_assert(std::is_same_v<sw::dual_t<sw::partial<>>, sw::reduced>);
+static_assert(std::is_same_v<sw::dual_t<sw::shard<1, 16>>, sw::shard<1, 16>>);
+
+// from type to value and back
+template <class P>
+constexpr bool round_trip = [] {
+  constexpr sw::placement p = sw::placement_v<P>;
+  return std::is_same_v<typename sw::detail::placement_type<p.kind, p.op, p.dim, p.block>::type, P>;
+}();
+static_assert(round_trip<sw::replicate> && round_trip<sw::reduced> && round_trip<sw::shard<3>> && round_trip<sw::shard<0, 8>>);
+static_assert(round_trip<sw::partial<>> && round_trip<sw::partial<reduction::avg>> && round_trip<sw::partial<reduction::max>>);
+
+// even<...> is a demand on the extent, not another placement
+static_assert(sw::placement_v<sw::even<sw::shard<1>>> == sw::shard_value(1));
+
+// exactly one predicate holds of each kind, and whole means replicate or reduced
+constexpr bool classified(sw::placement p) {
+  return int{p.is_shard()} + int{p.is_partial()} + int{p.is_replicate()} + int{p.is_reduced()} == 1 &&
+         p.is_whole() == (p.is_replicate() || p.is_reduced());
+}
+static_assert(classified(sw::replicate_value()) && classified(sw::reduced_value()) && classified(sw::shard_value(2)) &&
+              classified(sw::partial_value(reduction::min)));
+static_assert(sw::shard_value(2).is_shard(2) && !sw::shard_value(2).is_shard(1));
+
+static_assert(sw::shard_value(0) != sw::shard_value(1) && sw::shard_value(0) != sw::shard_value(0, 2));
+static_assert(sw::partial_value() != sw::partial_value(reduction::max) && sw::replicate_value() != sw::reduced_value());
+static_assert(sw::placement{} == sw::replicate_value());
+static_assert(std::has_unique_object_representations_v<sw::placement>);
+
+}  // namespace

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Laws of specs: shards tile a dim in rank order, equal splits have one spelling, duality leaves all but placements alone.
+
+#include <shardwise/vocabulary/axis.hpp>
+#include <shardwise/vocabulary/spec.hpp>
+
+namespace sw = shardwise;
+using sw::interval;
+
+namespace {
+
+static_assert(std::has_unique_object_representations_v<sw::spec>);
+
+template <int Size, int Name = 0>
+struct ax : sw::axis<Size> {};
+
+// --- the chunk rule ---------------------------------------------------------------------------------------------------
+
+struct piece {
+  std::int64_t size, offset;
+};
+template <std::size_t N>
+constexpr bool chunks(std::int64_t n, const piece (&expected)[N]) {
+  for (std::size_t r = 0; r < N; ++r) {
+    const interval v = sw::split({0, n}, 1, static_cast<int>(N), static_cast<int>(r));
+    if (v.size != expected[r].size || v.begin != expected[r].offset) return false;
+  }
+  return true;
+}
+static_assert(chunks(8, {{2, 0}, {2, 2}, {2, 4}, {2, 6}}));
+static_assert(chunks(5, {{2, 0}, {2, 2}, {1, 4}, {0, 5}}));
+static_assert(chunks(6, {{2, 0}, {2, 2}, {2, 4}, {0, 6}}));
+static_assert(chunks(7, {{2, 0}, {2, 2}, {2, 4}, {1, 6}}));
+static_assert(chunks(9, {{3, 0}, {3, 3}, {3, 6}, {0, 9}}));
+static_assert(chunks(10, {{3, 0}, {3, 3}, {3, 6}, {1, 9}}));
+static_assert(chunks(1, {{1, 0}, {0, 1}, {0, 1}, {0, 1}}));
+static_assert(chunks(4, {{2, 0}, {2, 2}, {0, 4}}));
+static_assert(chunks(3, {{1, 0}, {1, 1}, {1, 2}, {0, 3}, {0, 3}, {0, 3}, {0, 3}, {0, 3}}));
+static_assert(chunks(257, {{129, 0}, {128, 129}}));
+static_assert(chunks(0, {{0, 0}, {0, 0}}));
+
+// Parts tile the whole in order, each a whole number of blocks; empty parts stand at the end and begin at the extent.
+constexpr bool tiles(std::int64_t n, std::int64_t block, int parts) {
+  std::int64_t at = 0;
+  for (int p = 0; p < parts; ++p) {
+    const interval v = sw::split({0, n}, block, parts, p);
+    if (v.begin != at || v.size < 0 || v.size % block != 0) return false;
+    if (v.size > sw::chunk_size(n, block, parts)) return false;
+    at += v.size;
+  }
+  return at == n;
+}
+constexpr bool all_tile() {
+  for (std::int64_t block = 1; block <= 4; ++block)
+    for (std::int64_t n = 0; n <= 6; ++n)
+      for (int parts = 1; parts <= 5; ++parts)
+        if (!tiles(n * block, block, parts)) return false;
+  return true;
+}
+static_assert(all_tile());
+
+// --- several axes on one dim ------------------------------------------------------------------------------------------
+
+using square = sw::mesh<ax<2>, ax<2, 1>>;
+constexpr sw::spec nested = sw::spec_of<float, sw::shape<5>, square, sw::shard<0>, sw::shard<0>>::value;
+constexpr bool nested_is(int rank, std::int64_t size, std::int64_t offset) {
+  const interval v = sw::local_interval(nested, 0, square::coordinate(rank).data());
+  return v.size == size && v.begin == offset;
+}
+// 5 over (2, 2): 3 and 2, then 2, 1 and 1, 1: each axis splits what the one before it left
+static_assert(nested_is(0, 2, 0) && nested_is(1, 1, 2) && nested_is(2, 1, 3) && nested_is(3, 1, 4));
+
+// The ranks' parts cover every element as often as the tensor is replicated.
+template <class Mesh>
+constexpr bool covered(const sw::spec& s, std::int64_t copies) {
+  std::int64_t total = 0;
+  for (int r = 0; r < Mesh::size; ++r) total += sw::local_numel(s, Mesh::coordinate(r).data());
+  return total == copies * sw::numel(s);
+}
+using awkward = sw::mesh<ax<3>, ax<1>, ax<4>>;
+template <class... P>
+constexpr sw::spec seven_by_ten = sw::spec_of<float, sw::shape<7, 10>, awkward, P...>::value;
+static_assert(covered<awkward>(seven_by_ten<sw::shard<0>, sw::replicate, sw::shard<1>>, 1));
+static_assert(covered<awkward>(seven_by_ten<sw::shard<1>, sw::shard<1>, sw::shard<1>>, 1));
+static_assert(covered<awkward>(seven_by_ten<sw::shard<1>, sw::shard<0>, sw::reduced>, 4));
+static_assert(covered<awkward>(seven_by_ten<sw::partial<>, sw::replicate, sw::shard<0>>, 3));
+static_assert(covered<awkward>(seven_by_ten<sw::replicate, sw::replicate, sw::replicate>, 12));
+static_assert(covered<square>(nested, 1));
+
+// --- one spelling -----------------------------------------------------------------------------------------------------
+
+template <std::int64_t N, int Ranks, class P>
+constexpr sw::spec vector = sw::spec_of<float, sw::shape<N>, sw::mesh<ax<Ranks>>, P>::value;
+static_assert(vector<12, 2, sw::shard<0, 3>> == vector<12, 2, sw::shard<0>>);    // 6 and 6 either way
+static_assert(vector<64, 4, sw::shard<0, 16>> == vector<64, 4, sw::shard<0>>);   // whole heads without saying so
+static_assert(!(vector<64, 3, sw::shard<0, 16>> == vector<64, 3, sw::shard<0>>));  // 32, 32, 0 against 22, 22, 20
+static_assert(vector<64, 3, sw::shard<0, 16>>.place[0].block == 16);
+static_assert(vector<8, 2, sw::even<sw::shard<0>>> == vector<8, 2, sw::shard<0>>);
+
+// by name, in any order, or by position; axes left out are replicate
+using two = sw::mesh<ax<2>, ax<3>>;
+static_assert(sw::spec_of<float, sw::shape<6, 6>, two, sw::on<ax<3>, sw::shard<1>>, sw::on<ax<2>, sw::shard<0>>>::value ==
+              sw::spec_of<float, sw::shape<6, 6>, two, sw::shard<0>, sw::shard<1>>::value);
+static_assert(sw::spec_of<float, sw::shape<6, 6>, two, sw::on<ax<3>, sw::shard<1>>>::value ==
+              sw::spec_of<float, sw::shape<6, 6>, two, sw::replicate, sw::shard<1>>::value);
+
+// Normalising again changes nothing, and moves no boundary.
+constexpr bool normalise_is_sound() {
+  for (int n = 1; n <= 24; ++n)
+    for (int block = 1; block <= n; ++block) {
+      if (n % block != 0) continue;
+      sw::spec s = vector<24, 3, sw::replicate>;
+      s.extent[0] = n;
+      s.place[0] = sw::shard_value(0, block);
+      sw::spec t = s;
+      sw::normalise(t);
+      sw::spec u = t;
+      sw::normalise(u);
+      if (!(t == u)) return false;
+      for (int c = 0; c < 3; ++c)
+        if (sw::local_interval(s, 0, &c).begin != sw::local_interval(t, 0, &c).begin) return false;
+    }
+  return true;
+}
+static_assert(normalise_is_sound());
+
+// --- duality, layout, messages ------------------------------------------------------------------------------------------
+
+constexpr sw::spec mixed = seven_by_ten<sw::partial<>, sw::reduced, sw::shard<1>>;
+static_assert(sw::dual(sw::dual(mixed)) == mixed);
+static_assert(sw::dual(mixed) == seven_by_ten<sw::reduced, sw::partial<>, sw::shard<1>>);
+
+static_assert(sw::is_contiguous(mixed) && sw::contiguous(mixed) == mixed && mixed.stride[0] == 10 && mixed.stride[1] == 1);
+static_assert(sw::numel(mixed) == 70 && sw::numel(sw::scalar_like(mixed)) == 1 && sw::scalar_like(mixed).rank == 0);
+
+static_assert(std::is_same_v<sw::operand_t<mixed>,
+                             sw::operand<sw::shape<7, 10>, sw::partial<>, sw::reduced, sw::shard<1>>>);
+
+static_assert(!sw::check_placements(mixed));
+static_assert([] {
+  sw::spec s = mixed;
+  s.place[0] = sw::shard_value(2);
+  return sw::check_placements(s).what == sw::problem::shard_dim_out_of_range;
+}());
+static_assert([] {
+  sw::spec s = mixed;
+  s.place[0] = sw::shard_value(1, 3);
+  return sw::check_placements(s).what == sw::problem::shard_block_does_not_divide;
+}());
+
+// --- run-time extents ---------------------------------------------------------------------------------------------------
+
+constexpr sw::spec batch = sw::spec_of<float, sw::shape<sw::dyn<8>, 4>, sw::mesh<ax<2>>, sw::shard<0>>::value;
+static_assert(sw::is_dyn(batch, 0) && !sw::is_dyn(batch, 1) && batch.extent[0] == 8 && batch.dyn_bound == 8);
+constexpr bool batch_is(std::int64_t n, std::int64_t first, std::int64_t second) {
+  const int a = 0, b = 1;
+  return sw::local_numel(batch, &a, n) == 4 * first && sw::local_numel(batch, &b, n) == 4 * second;
+}
+static_assert(batch_is(8, 4, 4) && batch_is(5, 3, 2) && batch_is(1, 1, 0));
+
+}  // namespace

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every pullback against central differences of the same program's loss: the calculus, where the rule proofs show
+// that shards agree.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include <shardwise/shardwise.hpp>
+
+namespace {
+
+namespace sw = shardwise;
+
+struct one : sw::axis<1> {};
+using mesh = sw::mesh<one>;
+
+constexpr std::int64_t rows = 3, columns = 4;
+
+// Two parameters of rank 2 and one of rank 1, for F to combine.
+template <class F>
+struct holder {
+  template <class Bound = sw::unbound>
+  struct model : sw::module<model<Bound>, Bound> {
+    using a_type = sw::parameter<sw::shape<rows, columns>, sw::init::normal<1, 1>, sw::child<Bound, 0>>;
+    using b_type = sw::parameter<sw::shape<rows, columns>, sw::init::normal<1, 1>, sw::child<Bound, 1>>;
+    using c_type = sw::parameter<sw::shape<columns>, sw::init::normal<1, 1>, sw::child<Bound, 2>>;
+    BOOST_HANA_DEFINE_STRUCT(model, (a_type, a), (b_type, b), (c_type, c));
+    constexpr auto forward(const auto& weight) const { return sw::sum(F{}(a, b, c) * weight); }
+  };
+};
+
+// The result of F has extents Extents; it is weighted by fixed numbers so that no gradient vanishes by symmetry.
+template <class F, class Extents>
+struct task {
+  using inputs = sw::inputs<sw::input_tensor<double, Extents>, sw::input_tensor<std::int32_t, sw::shape<rows>>>;
+  constexpr auto operator()(const auto& model, const auto& weight, const auto&) const { return model(weight); }
+};
+
+template <class F, class Extents>
+void check_gradients() {
+  using step = sw::train_step<holder<F>::template model, task<F, Extents>, sw::plan<>, mesh, sw::sgd<>, sw::pipeline<>, double>;
+  sw::launch<mesh>([](auto& rank) {
+    using executor = sw::executor<step, sw::thread_rank<mesh>>;
+    std::size_t outputs = 1;
+    for (int d = 0; d < Extents::rank; ++d) outputs *= static_cast<std::size_t>(Extents::extent[d]);
+    std::vector<double> weight(outputs);
+    for (std::size_t i = 0; i < outputs; ++i) weight[i] = std::sin(1.7 * static_cast<double>(i) + 0.3);
+    sw::step_env env;
+    env.step = 1;
+
+    executor run(rank);
+    auto prepare = [&] {
+      run.initialise(5);
+      run.set_input(0, weight);
+    };
+    // with lr = 1 plain SGD subtracts the gradient itself
+    env.lr = 1;
+    prepare();
+    std::vector<std::vector<double>> before, gradient;
+    for (int p = 0; p < run.parameter_count(); ++p) before.emplace_back(run.parameter(p).begin(), run.parameter(p).end());
+    run.run(env);
+    for (int p = 0; p < run.parameter_count(); ++p) {
+      std::vector<double> g;
+      for (std::size_t i = 0; i < before[static_cast<std::size_t>(p)].size(); ++i)
+        g.push_back(before[static_cast<std::size_t>(p)][i] - run.parameter(p)[i]);
+      gradient.push_back(g);
+    }
+    env.lr = 0;
+    double largest = 0;
+    for (const auto& g : gradient)
+      for (double x : g) largest = std::max(largest, std::abs(x));
+    CHECK(largest > 1e-3);
+    for (int p = 0; p < run.parameter_count(); ++p)
+      for (std::size_t i = 0; i < gradient[static_cast<std::size_t>(p)].size(); ++i) {
+        constexpr double h = 1e-5;
+        double side[2];
+        for (int s = 0; s < 2; ++s) {
+          prepare();
+          run.parameter(p)[i] += s ? h : -h;
+          run.run(env);
+          side[s] = run.loss();
+        }
+        CHECK(gradient[static_cast<std::size_t>(p)][i] == doctest::Approx((side[1] - side[0]) / (2 * h)).epsilon(1e-6).scale(largest));
+      }
+  });
+}
+
+using full = sw::shape<rows, columns>;
+using square = sw::shape<rows, rows>;
+using turned = sw::shape<columns, rows>;
+using by_row = sw::shape<rows>;
+using by_column = sw::shape<columns>;
+using part = sw::shape<rows, 2>;
+
+}  // namespace
+
+#define SHARDWISE_CASE(name, extents, expression)                                             \
+  namespace {                                                                                 \
+  struct name {                                                                               \
+    constexpr auto operator()([[maybe_unused]] const auto& a, [[maybe_unused]] const auto& b, \
+                              [[maybe_unused]] const auto& c) const {                         \
+      return expression;                                                                      \
+    }                                                                                         \
+  };                                                                                          \
+  }                                                                                           \
+  TEST_CASE("gradient: " #name) { check_gradients<name, extents>(); }
+
+SHARDWISE_CASE(add_and_sub_broadcast, full, (a + c) - (c - b))
+SHARDWISE_CASE(mul_broadcast, full, a* c* b)
+SHARDWISE_CASE(scaled, full, sw::scale(a, -2.5) * b)
+SHARDWISE_CASE(relu_of, full, sw::relu(a) * b)
+SHARDWISE_CASE(tanh_of, full, sw::tanh(a * b))
+SHARDWISE_CASE(gelu_erf_of, full, sw::gelu(a + b))
+SHARDWISE_CASE(gelu_tanh_of, full, (sw::gelu<sw::gelu_form::tanh>(a + b)))
+SHARDWISE_CASE(matrix_product, square, (sw::matmul(a, sw::permute<1, 0>(b))))
+SHARDWISE_CASE(linear_of, square, sw::linear_product(a, b))
+SHARDWISE_CASE(row_sums, by_row, (sw::sum<1>(a * b)))
+SHARDWISE_CASE(column_means, by_column, (sw::mean<0>(a * a)))
+SHARDWISE_CASE(softmax_of, full, sw::softmax(a) * b)
+SHARDWISE_CASE(causal_softmax_of, full, sw::causal_softmax(a) * b)
+SHARDWISE_CASE(layer_norm_of, full, sw::layer_norm(a * b, c, c))
+SHARDWISE_CASE(rms_norm_of, full, sw::rms_norm(a * b, c))
+SHARDWISE_CASE(permuted, turned, (sw::permute<1, 0>(a * b)))
+SHARDWISE_CASE(reshaped, turned, (sw::reshape<columns, rows>(sw::permute<1, 0>(a)) * sw::reshape<columns, rows>(b)))
+SHARDWISE_CASE(sliced, part, (sw::slice<1, 1, 2>(a) * sw::slice<-1, 2, 2>(b)))
+SHARDWISE_CASE(dropped, full, sw::dropout(a * b, 0.3))
+SHARDWISE_CASE(one_value_used_often, full, a + a * a + sw::tanh(a) * a)

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts the proofs of each operation's rule, names those without one, and runs the law where constants would be too many.
+#include <laws/rule_cases.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace shardwise;
+using namespace shardwise::laws;
+
+constexpr int ops = static_cast<int>(op_code::count);
+
+std::string text_of(const program& p, const placing& at, const ranks_of& mesh) {
+  std::string s = name_of(p.last().op);
+  for (int k = 0; k < p.leaf_count; ++k) {
+    s += k ? ", (" : " (";
+    for (int d = 0; d < p.leaves[k].rank; ++d) s += (d ? "," : "") + std::to_string(p.leaves[k].extent[d]);
+    s += ")";
+    for (int a = 0; a < mesh.axes; ++a) {
+      const placement& q = at.at[k][a];
+      s += q.is_replicate() ? " R" : q.is_reduced() ? " U" : q.is_partial() ? " P" : " S" + std::to_string(q.dim);
+      if (q.is_shard() && q.block > 1) s += "/" + std::to_string(q.block);
+    }
+  }
+  return s + " on " + std::to_string(mesh.size[0]) + "x" + std::to_string(mesh.size[1]) + " ranks";
+}
+
+int run_all(const program& p, int ranks, const reference& one_device) {
+  const placings all = placings_of(p, ranks);
+  REQUIRE(!all.overflowed());
+  const ranks_of mesh{1, {ranks, 1, 1, 1}};
+  for (const placing& at : all) {
+    INFO(text_of(p, at, mesh));
+    CHECK(static_cast<int>(prove(p, at, mesh, one_device)) == static_cast<int>(failure::none));
+  }
+  return all.count;
+}
+
+}  // namespace
+
+TEST_CASE("every operation's rule is proved, or its reason is listed") {
+  int rows[ops]{}, adjoints[ops]{}, total = 0;
+  for (const program& p : cases) {
+    const reference one_device = solve(p);
+    REQUIRE(static_cast<int>(one_device.wrong) == static_cast<int>(failure::none));
+    for (int ranks : {2, 3}) {
+      const int n = run_all(p, ranks, one_device);
+      CHECK_MESSAGE(n > 0, name_of(p.last().op));
+      rows[static_cast<int>(p.last().op)] += n;
+      total += n;
+      for (int o = 0; o < ops; ++o) adjoints[o] += one_device.used[o] ? n : 0;
+    }
+  }
+  for (int ranks : {2, 3}) {
+    CHECK(static_cast<int>(ranks == 2 ? prove_seed<replicate, 2>() : prove_seed<replicate, 3>()) == 0);
+    CHECK(static_cast<int>(ranks == 2 ? prove_seed<reduced, 2>() : prove_seed<reduced, 3>()) == 0);
+    CHECK(static_cast<int>(ranks == 2 ? prove_seed<partial<>, 2>() : prove_seed<partial<>, 3>()) == 0);
+    rows[static_cast<int>(op_code::fill)] += 3;
+  }
+PROVE_UPDATES
+
+  std::printf("proved placements, as the last operation of a program and inside an adjoint:\n");
+  for (int o = 0; o < ops; ++o) {
+    const op_code op = static_cast<op_code>(o);
+    const char* reason = nullptr;
+    for (const exemption& e : unproved)
+      if (e.op == op) reason = e.reason;
+    if (reason) std::printf("  %-14s without proof: %s\n", name_of(op), reason);
+    else std::printf("  %-14s %4d %4d\n", name_of(op), rows[o], adjoints[o]);
+    CHECK_MESSAGE((rows[o] + adjoints[o] > 0) == (reason == nullptr), name_of(op));
+    if (op != op_code::expand && !reason) CHECK_MESSAGE(rows[o] > 0, name_of(op));  // expand is placed by the sum it is the adjoint of
+  }
+  std::printf("  total          %4d\n", total);
+}
+
+TEST_CASE("rules of two mesh axes combine freely") {
+  int proved = 0;
+  for (const program& p : cases) {
+    const reference one_device = solve(p);
+    for (int ranks : {2, 3}) {
+      const ranks_of mesh{2, {2, ranks, 1, 1}};
+      const placings first = placings_of(p, 2), second = placings_of(p, ranks);
+      for (const placing& a : first)
+        for (const placing& b : second) {
+          const placing at = both_axes(a, b);
+          if (!admits(p, at, mesh)) continue;
+          INFO(text_of(p, at, mesh));
+          CHECK(static_cast<int>(prove(p, at, mesh, one_device)) == static_cast<int>(failure::none));
+          ++proved;
+        }
+    }
+  }
+  CHECK(proved > 5000);
+}
+
+TEST_CASE("reshape keeps every rank's elements, for all small shapes, blocks and placements that it admits") {
+  std::vector<leaf> shapes[25];
+  for (int a = 1; a <= 24; ++a) {
+    shapes[a].push_back(tensor_of({a}));
+    for (int b = 1; a * b <= 24; ++b) {
+      shapes[a * b].push_back(tensor_of({a, b}));
+      for (int c = 1; a * b * c <= 24; ++c) shapes[a * b * c].push_back(tensor_of({a, b, c}));
+    }
+  }
+  int proved = 0;
+  for (int n : {5, 6, 8, 12, 15, 24})
+    for (const leaf& from : shapes[n])
+      for (const leaf& to : shapes[n]) {
+        op_attr a{};
+        for (int d = 0; d < to.rank; ++d) a.v[a.v[5]++] = to.extent[d];
+        const program p = apply(op_code::reshape, {from}, a);
+        const reference one_device = solve(p);
+        for (std::int32_t block : {2, 3, 4})
+          for (int ranks : {2, 3, 4}) proved += run_all(p.blocks(block), ranks, one_device);
+      }
+  CHECK(proved > 10000);
+}
