@@ -146,7 +146,7 @@ TEST_CASE("all pairs of placements on four ranks, one of which holds nothing") {
   check_pairs<ring<4>, sw::shape<5, 3>>(single{}, single_communicating);
 }
 TEST_CASE("shards of whole blocks on three ranks") {
-  check_pairs<ring<3>, sw::shape<8, 12>>(placements<sw::replicate, sw::shard<0, 2>, sw::shard<1, 3>, sw::shard<1>, sw::partial<>>{}, 15);
+  check_pairs<ring<3>, sw::shape<8, 12>>(placements<sw::replicate, sw::shard<0, 2>, sw::shard<1, 3>, sw::shard<1>, sw::partial<>>{}, 18);
 }
 
 // --- two axes -------------------------------------------------------------------------------------------------------
@@ -189,6 +189,11 @@ struct scatter_both {
   }
 };
 
+struct resplit_inner {
+  using inputs = sw::inputs<sw::input_tensor<double, sw::shape<24, 2>, sw::on<row, sw::shard<0>>, sw::on<col, sw::shard<0, 3>>>>;
+  constexpr auto operator()(const auto&, const auto& x) const { return sw::redistribute<col, sw::shard<0>>(sw::redistribute<col, sw::shard<0, 6>>(x)); }
+};
+
 template <class Task>
 void check_grid() {
   const outcome o = run_case<grid, Task, row, col>();
@@ -204,6 +209,7 @@ TEST_CASE("transitions on a 2 by 3 mesh") {
   check_grid<cross>();
   check_grid<reduce_and_exchange>();
   check_grid<scatter_both>();
+  check_grid<resplit_inner>();
 }
 
 // --- whole training steps -------------------------------------------------------------------------------------------

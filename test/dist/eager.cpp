@@ -306,7 +306,7 @@ std::vector<double> train() {
     using input = sw::dtensor_of<double, sw::shape<12, 16>, mesh, sw::on<rows<M>, S<0>>>;
     const auto ex = input::distribute(on, x), et = input::distribute(on, t);
     sw::step_env env;
-    env.lr = 0.01;
+    env.lr = 0.02;
     for (int s = 1; s <= 6; ++s) {
       const double eager_loss = task{}(model, ex, et).item();
       env.step = s;

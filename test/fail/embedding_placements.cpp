@@ -7,10 +7,10 @@
 
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;
-using index = typed<std::int32_t, sw::shape<4>, mesh>;
+using ids = typed<std::int32_t, sw::shape<4>, mesh>;
 #ifdef SHARDWISE_FAIL
 using table = typed<float, sw::shape<100, 8>, mesh, sw::on<tp, sw::shard<0>>>;
 #else
 using table = typed<float, sw::shape<100, 8>, mesh, sw::on<tp, sw::shard<1>>>;
 #endif
-using y = decltype(sw::embedding(table{}, index{}));
+using y = decltype(sw::embedding(table{}, ids{}));

@@ -9,8 +9,8 @@ struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;
 using table = typed<float, sw::shape<100, 8>, mesh>;
 #ifdef SHARDWISE_FAIL
-using index = typed<float, sw::shape<4>, mesh>;
+using ids = typed<float, sw::shape<4>, mesh>;
 #else
-using index = typed<std::int32_t, sw::shape<4>, mesh>;
+using ids = typed<std::int32_t, sw::shape<4>, mesh>;
 #endif
-using y = decltype(sw::embedding(table{}, index{}));
+using y = decltype(sw::embedding(table{}, ids{}));

@@ -10,7 +10,7 @@ struct tp : sw::axis<2> {};
 using mesh = sw::mesh<dp, tp>;
 using x = typed<float, sw::shape<8>, mesh, sw::on<dp, sw::shard<0>>, sw::on<tp, sw::shard<0>>>;
 #ifdef SHARDWISE_FAIL
-using y = decltype(sw::redistribute<dp, sw::replicate>(x{}));
+constexpr int y = decltype(sw::redistribute<dp, sw::replicate>(x{}))::sp.rank;
 #else
-using y = decltype(sw::redistribute<dp, sw::replicate>(sw::redistribute<tp, sw::replicate>(x{})));
+constexpr int y = decltype(sw::redistribute<dp, sw::replicate>(sw::redistribute<tp, sw::replicate>(x{})))::sp.rank;
 #endif

@@ -9,7 +9,7 @@ struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;
 using x = typed<float, sw::shape<4, 8>, mesh>;
 #ifdef SHARDWISE_FAIL
-using y = decltype(sw::redistribute<tp, sw::shard<2>>(x{}));
+constexpr int y = decltype(sw::redistribute<tp, sw::shard<2>>(x{}))::sp.rank;
 #else
-using y = decltype(sw::redistribute<tp, sw::shard<-1>>(x{}));
+constexpr int y = decltype(sw::redistribute<tp, sw::shard<-1>>(x{}))::sp.rank;
 #endif

@@ -10,7 +10,7 @@ struct tp : sw::axis<4> {};
 using mesh = sw::mesh<tp>;
 using x = typed<float, sw::shape<10, 8>, mesh>;
 #ifdef SHARDWISE_FAIL
-using y = decltype(sw::redistribute<tp, sw::even<sw::shard<0>>>(x{}));
+constexpr int y = decltype(sw::redistribute<tp, sw::even<sw::shard<0>>>(x{}))::sp.rank;
 #else
-using y = decltype(sw::redistribute<tp, sw::even<sw::shard<1>>>(x{}));
+constexpr int y = decltype(sw::redistribute<tp, sw::even<sw::shard<1>>>(x{}))::sp.rank;
 #endif

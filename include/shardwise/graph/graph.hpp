@@ -63,6 +63,7 @@ struct builder {
   int current_scope = -1;
   int sites = 0;  // random sites so far
   finding error{};
+  std::int16_t recent[64]{};  // by hash: the spec interned last, plus one
 
   constexpr bool overflowed() const {
     return node_count > node_capacity || spec_count > spec_capacity || scope_count > scope_capacity;
@@ -70,15 +71,19 @@ struct builder {
 
   // Equal specs have equal ids. The hash is compared first: a full comparison costs about 40 evaluation steps.
   constexpr int intern(const spec& s, std::uint64_t h) {
+    std::int16_t& hint = recent[h & 63U];
+    if (hint > 0 && hashes[hint - 1] == h && specs[hint - 1] == s) return hint - 1;
     const int n = spec_count < spec_capacity ? spec_count : spec_capacity;
     const std::uint64_t* table = hashes;
-    for (int i = 0; i < n; ++i)
-      if (table[i] == h && specs[i] == s) return i;
-    if (spec_count < spec_capacity) {
-      specs[spec_count] = s;
-      hashes[spec_count] = h;
+    int i = 0;
+    while (i < n && !(table[i] == h && specs[i] == s)) ++i;
+    if (i == n) {
+      if (spec_count++ >= spec_capacity) return spec_count - 1;
+      specs[i] = s;
+      hashes[i] = h;
     }
-    return spec_count++;
+    if (i < 32767) hint = static_cast<std::int16_t>(i + 1);
+    return i;
   }
   constexpr int intern(const spec& s) { return intern(s, hash_of(s)); }
 

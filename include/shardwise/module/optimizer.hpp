@@ -73,9 +73,20 @@ constexpr spec state_spec(spec s) {
   return contiguous(s);
 }
 
+// What follows from a spec alone, worked out once: layers repeat, so few specs serve all parameters.
+struct update_memo {
+  int dense_spec = -1;
+  int partial_axis = -2;  // the first; -1: none, -2: not known yet
+  int summed_spec = -1;   // dense, with that axis summed
+  int square_spec = -1;
+  int state_spec = -1;
+  int checked_with = -1;  // gradient spec that check_update has passed for this parameter spec
+};
+
 template <class Graph, int Forward, int Params>
 struct update_state {
   Graph g{};
+  update_memo memo[Graph::spec_capacity]{};
   int cotangent[Forward]{};
   int gradient[Params > 0 ? Params : 1]{};  // reduced gradient of each parameter, -1 if it has none
   int param_node[Params > 0 ? Params : 1]{};
@@ -93,13 +104,13 @@ template <class Optimizer, int Params>
 struct apply_optimizer {
   template <class Source>
   static constexpr int stages(int nodes) {
-    return 2 * ((Params * 8 + nodes - 1) / nodes) + 1;
+    return (2 * Params + chunk(nodes)) / chunk(nodes);
   }
 
   template <class Source>
   static constexpr auto start() {
     constexpr int n = Source::value.g.size(), s = Source::value.g.spec_count;
-    constexpr int extra = Params * (max_axes + 4 + Optimizer::states) + 64;
+    constexpr int extra = added_nodes<Source>() + 64;
     constexpr int forward = static_cast<int>(sizeof(Source::value.cotangent) / sizeof(int));
     using graph_type = graph<n + extra, 3 * s + 32, decltype(Source::value.g)::scope_capacity>;
     detail::update_state<graph_type, forward, Params> st;
@@ -108,7 +119,7 @@ struct apply_optimizer {
     for (int i = 0; i < forward; ++i)
       if (st.g.nodes[i].op == op_code::param) st.param_node[st.g.nodes[i].a.v[0]] = i;
     builder b = st.g.edit();
-    st.g.outputs[0] = whole(b, st.g.outputs[0], -1);
+    st.g.outputs[0] = whole(st, b, st.g.outputs[0], -1);
     st.g.finish(b);
     return st;
   }
@@ -116,73 +127,111 @@ struct apply_optimizer {
   template <class Source, class State>
   static constexpr void advance(State& st, int nodes) {
     builder b = st.g.edit();
-    const int chunk = nodes / 8 > 0 ? nodes / 8 : 1;
+    int left = chunk(nodes);
     if (st.phase == 0) {
-      for (int k = 0; k < chunk && st.cursor < Params; ++k, ++st.cursor) {
+      for (; left > 0 && st.cursor < Params; --left, ++st.cursor) {
         const int p = st.param_node[st.cursor];
         const int g = st.cotangent[p];
         // update kernels walk parameter and gradient as flat arrays
-        st.gradient[st.cursor] = g < 0 ? -1 : dense(b, whole(b, g, b.nodes[g].scope));
+        st.gradient[st.cursor] = g < 0 ? -1 : dense(st, b, whole(st, b, g, b.nodes[g].scope));
         if (Optimizer::clips && g >= 0) add_square(st, b, st.gradient[st.cursor]);
       }
       if (st.cursor == Params) st.phase = 1;
-    } else if (st.phase == 1 || st.phase == 2) {
-      if (st.phase == 1) {
-        if (Optimizer::clips) clip(st, b);
-        st.phase = 2;
-        st.cursor = 0;
-      }
-      for (int k = 0; k < chunk && st.cursor < Params; ++k, ++st.cursor) update(st, b, st.cursor);
     }
+    if (st.phase == 1 && left > 0) {
+      if (Optimizer::clips) clip(st, b);
+      st.phase = 2;
+      st.cursor = 0;
+    }
+    if (st.phase == 2)
+      for (; left > 0 && st.cursor < Params; --left, ++st.cursor) update(st, b, st.cursor);
     st.g.finish(b);
   }
 
  private:
+  // Parameters handled by a stage, in either phase: each makes up to four nodes there.
+  static constexpr int chunk(int nodes) { return nodes / 4 > 0 ? nodes / 4 : 1; }
+
+  // At most: what makes gradients whole and dense, their squares and sums, states and updates.
+  template <class Source>
+  static constexpr int added_nodes() {
+    const auto& g = Source::value.g;
+    const node* const nodes = g.nodes;
+    int total = Params * (4 + Optimizer::states);
+    for (int i = 0; i < static_cast<int>(sizeof(Source::value.cotangent) / sizeof(int)); ++i) {
+      const int c = Source::value.cotangent[i];
+      if (nodes[i].op != op_code::param || c < 0) continue;
+      const spec& s = g.specs[nodes[c].spec];
+      ++total;
+      for (int a = 0; a < s.axes; ++a) total += s.place[a].is_partial() ? 1 : 0;
+    }
+    return total;
+  }
+
   static constexpr int emit(builder& b, op_code op, const op_attr& a, double f, const spec& s, int scope, int i0, int i1 = -1) {
+    return emit(b, op, a, f, b.intern(s), scope, i0, i1);
+  }
+  static constexpr int emit(builder& b, op_code op, const op_attr& a, double f, int spec_id, int scope, int i0, int i1 = -1) {
     node n;
     n.op = op;
     n.a = a;
     n.f = f;
     n.scope = scope;
-    n.spec = b.intern(s);
+    n.spec = spec_id;
     n.in[0] = i0;
     n.in[1] = i1;
     n.inputs = i0 < 0 ? 0 : i1 < 0 ? 1 : 2;
     return b.append(n);
   }
 
-  static constexpr int dense(builder& b, int id) {
-    const spec s = b.specs[b.nodes[id].spec];
-    return is_contiguous(s) ? id : emit(b, op_code::contiguous, {}, 0, contiguous(s), b.nodes[id].scope, id);
+  template <class State>
+  static constexpr int dense(State& st, builder& b, int id) {
+    const int from = b.nodes[id].spec;
+    int& to = st.memo[from].dense_spec;
+    if (to < 0) to = is_contiguous(b.specs[from]) ? from : b.intern(contiguous(b.specs[from]));
+    return to == from ? id : emit(b, op_code::contiguous, {}, 0, to, b.nodes[id].scope, id);
   }
 
   // The value of `id` with every partial axis summed.
-  static constexpr int whole(builder& b, int id, int scope) {
-    for (int a = 0; a < b.specs[b.nodes[id].spec].axes; ++a) {
-      spec s = b.specs[b.nodes[id].spec];
-      if (!s.place[a].is_partial()) continue;
-      id = dense(b, id);
-      s = contiguous(s);
-      s.place[a] = replicate_value();
-      id = emit(b, op_code::redistribute, {{a, pack(replicate_value()), 0, 0, 0, 0}}, 0, s, scope, id);
+  template <class State>
+  static constexpr int whole(State& st, builder& b, int id, int scope) {
+    for (;;) {
+      detail::update_memo& m = st.memo[b.nodes[id].spec];
+      if (m.partial_axis == -2) {
+        const spec& s = b.specs[b.nodes[id].spec];
+        int a = 0;
+        while (a < s.axes && !s.place[a].is_partial()) ++a;
+        m.partial_axis = a < s.axes ? a : -1;
+      }
+      if (m.partial_axis < 0) return id;
+      id = dense(st, b, id);
+      if (m.summed_spec < 0) {
+        spec s = b.specs[b.nodes[id].spec];
+        s.place[m.partial_axis] = replicate_value();
+        m.summed_spec = b.intern(s);
+      }
+      id = emit(b, op_code::redistribute, {{m.partial_axis, pack(replicate_value()), 0, 0, 0, 0}}, 0, m.summed_spec, scope, id);
     }
-    return id;
   }
 
   template <class State>
   static constexpr void add_square(State& st, builder& b, int g) {
-    const spec in = b.specs[b.nodes[g].spec];
-    const op_attr all{{(std::int64_t{1} << in.rank) - 1, 0, 0, 0, 0, 0}};
-    const outcome o = infer(op_code::sumsq, all, &in, 1);
-    if (o.error && !b.error) b.error = o.error;
-    const int square = emit(b, op_code::sumsq, all, 0, o.out, b.nodes[g].scope, g);
+    const int in = b.nodes[g].spec;
+    const op_attr all{{(std::int64_t{1} << b.specs[in].rank) - 1, 0, 0, 0, 0, 0}};
+    int& out = st.memo[in].square_spec;
+    if (out < 0) {
+      const outcome o = infer(op_code::sumsq, all, b.specs + in, 1);
+      if (o.error && !b.error) b.error = o.error;
+      out = b.intern(o.out);
+    }
+    const int square = emit(b, op_code::sumsq, all, 0, out, b.nodes[g].scope, g);
     for (int& sum : st.scalar_sum) {
       if (sum < 0) {
         sum = square;
         return;
       }
-      if (b.specs[b.nodes[sum].spec] == o.out) {
-        sum = emit(b, op_code::add, {}, 0, o.out, -1, sum, square);
+      if (b.nodes[sum].spec == out) {
+        sum = emit(b, op_code::add, {}, 0, out, -1, sum, square);
         return;
       }
     }
@@ -193,7 +242,7 @@ struct apply_optimizer {
     int total = -1;
     for (int sum : st.scalar_sum) {
       if (sum < 0) continue;
-      sum = whole(b, sum, -1);
+      sum = whole(st, b, sum, -1);
       spec s = b.specs[b.nodes[sum].spec];
       for (int a = 0; a < s.axes; ++a)
         if (s.place[a].is_reduced()) {
@@ -209,11 +258,17 @@ struct apply_optimizer {
   static constexpr void update(State& st, builder& b, int index) {
     const int p = st.param_node[index], g = st.gradient[index];
     if (g < 0) return;
-    const spec sp = b.specs[b.nodes[p].spec];
-    if (const finding f = check_update(sp, b.specs[b.nodes[g].spec]); f && !b.error) b.error = f;
+    const int own = b.nodes[p].spec, given = b.nodes[g].spec;
+    const spec& sp = b.specs[own];
+    detail::update_memo& m = st.memo[own];
+    if (m.checked_with != given) {
+      if (const finding f = check_update(sp, b.specs[given]); f && !b.error) b.error = f;
+      m.checked_with = given;
+    }
+    if (Optimizer::states > 0 && m.state_spec < 0) m.state_spec = b.intern(detail::state_spec(sp));
     node n;
     n.op = Optimizer::op;
-    n.spec = b.nodes[p].spec;
+    n.spec = own;
     n.scope = b.nodes[p].scope;
     n.f = !Optimizer::matrices_only || sp.rank >= 2 ? 1 : 0;  // whether weight decay applies
     n.a.v[0] = st.factor >= 0 ? 1 : 0;
@@ -221,7 +276,7 @@ struct apply_optimizer {
     n.in[n.inputs++] = p;
     n.in[n.inputs++] = g;
     for (int k = 0; k < Optimizer::states; ++k)
-      n.in[n.inputs++] = emit(b, op_code::state, {{st.states++, index, k, 0, 0, 0}}, 0, detail::state_spec(sp), n.scope, -1);
+      n.in[n.inputs++] = emit(b, op_code::state, {{st.states++, index, k, 0, 0, 0}}, 0, m.state_spec, n.scope, -1);
     if (st.factor >= 0) n.in[n.inputs++] = st.factor;
     b.append(n);
   }

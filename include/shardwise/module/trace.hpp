@@ -135,16 +135,17 @@ struct traced {
 
   // One evaluation into a guessed capacity, a second one only if the guess was short.
   static constexpr int guess = 6 * parameters + 96;
-  static constexpr auto first = record<guess, 96>();
-  static constexpr auto complete_trace() {
-    if constexpr (first.complete) return first;
-    else return record<first.nodes, first.specs>();
+  template <int N, int S>
+  static constexpr auto recorded = record<N, S>();
+  static constexpr const auto& complete_trace() {
+    if constexpr (recorded<guess, 96>.complete) return recorded<guess, 96>;
+    else return recorded<recorded<guess, 96>.nodes, recorded<guess, 96>.specs>;
   }
-  static constexpr auto all = complete_trace();
+  static constexpr const auto& all = complete_trace();
 
  public:
   static constexpr auto value = resized<graph<all.nodes, all.specs, modules>>(all.g);
-  static constexpr auto params = all.params;
+  static constexpr const auto& params = all.params;
 };
 
 }  // namespace shardwise

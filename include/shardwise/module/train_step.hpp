@@ -61,6 +61,18 @@ struct checked_loss {
   using type = Trace;
 };
 
+// The one bound of the graph's dyn dims, 0 if it has none, -1 if they disagree.
+template <class Graph>
+constexpr std::int64_t common_bound(const Graph& g) {
+  std::int64_t bound = 0;
+  for (int i = 0; i < g.spec_count; ++i) {
+    if (g.specs[i].dyn == 0) continue;
+    if (bound != 0 && bound != g.specs[i].dyn_bound) return -1;
+    bound = g.specs[i].dyn_bound;
+  }
+  return bound;
+}
+
 // What every program publishes: the final graph and its costs. Derived gives `graph_source` (a type with the graph).
 template <class Mesh, class Backend, class Trace, class GraphSource>
 struct program_base {
@@ -72,6 +84,10 @@ struct program_base {
   static constexpr const auto& parameters = Trace::params;
   static constexpr int parameter_total = Trace::parameters;
   static_assert(raise<GraphSource::value.error.what, Mesh>::ok);
+
+  // Bound of the program's run-time size, 0 if every extent is static.
+  static constexpr std::int64_t dyn_bound = common_bound(GraphSource::value);
+  static_assert(raise<dyn_bound < 0 ? problem::dyn_bounds_differ : problem::none, Mesh>::ok);
 
   using memory = passes::planned_memory<Backend, GraphSource>;
 

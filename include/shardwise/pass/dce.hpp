@@ -28,9 +28,14 @@ template <class Source>
 struct eliminate_dead {
  private:
   static constexpr int total = Source::value.node_count;
-  static constexpr int kept = [] {
+  struct mask {
     unsigned char live[total > 0 ? total : 1]{};
-    return mark_live(Source::value, live);
+    int kept = 0;
+  };
+  static constexpr mask marked = [] {
+    mask m;
+    m.kept = mark_live(Source::value, m.live);
+    return m;
   }();
   static constexpr int specs = Source::value.spec_count;
 
@@ -38,17 +43,19 @@ struct eliminate_dead {
   static constexpr auto value = [] {
     const auto& g = Source::value;
     constexpr int scopes = Source::value.scope_count > 0 ? Source::value.scope_count : 1;
-    graph<kept, specs, scopes> r;
-    unsigned char live[total > 0 ? total : 1]{};
-    mark_live(g, live);
+    graph<marked.kept, specs, scopes> r;
+    const unsigned char* const live = marked.live;
+    const node* const from = g.nodes;
     int to[total > 0 ? total : 1]{};
+    int count = 0;
     for (int i = 0; i < total; ++i) {
       if (!live[i]) continue;
-      node n = g.nodes[i];
+      node& n = r.nodes[count];
+      n = from[i];
       for (int k = 0; k < n.inputs; ++k) n.in[k] = to[n.in[k]];
-      to[i] = r.node_count;
-      r.nodes[r.node_count++] = n;
+      to[i] = count++;
     }
+    r.node_count = count;
     for (int i = 0; i < specs; ++i) {
       r.specs[i] = g.specs[i];
       r.hashes[i] = g.hashes[i];

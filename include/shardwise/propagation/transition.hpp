@@ -11,7 +11,7 @@ enum class transition : std::uint8_t {
   all_reduce,      // partial -> replicate, reduced
   reduce_scatter,  // partial -> shard
   all_gather,      // shard -> replicate, reduced
-  all_to_all,      // shard -> shard of another dim
+  all_to_all,      // shard -> shard of another dim, or of the same dim with other boundaries
   take_chunk,      // replicate, reduced -> shard: local
   to_partial,      // replicate, reduced -> partial: coordinate 0 keeps the value, the others hold zeros; exact, local
   place_chunk,     // shard -> partial: the own chunk in zeros; local
@@ -89,8 +89,15 @@ constexpr std::int64_t bytes_sent(const spec& from, const spec& to, int axis, co
     case transition::all_gather: return local_numel(from, c, n) * (ranks - 1) * bytes;
     case transition::reduce_scatter: return (local_numel(from, c, n) - local_numel(to, c, n)) * bytes;
     case transition::all_to_all: {
-      // own rows times the other ranks' columns
       const int keep = to.place[axis].dim;
+      if (keep == from.place[axis].dim) {  // other boundaries of one dim: what is not kept
+        const interval a = local_interval(from, keep, c, n), b = local_interval(to, keep, c, n);
+        const std::int64_t lo = a.begin > b.begin ? a.begin : b.begin;
+        const std::int64_t hi = a.begin + a.size < b.begin + b.size ? a.begin + a.size : b.begin + b.size;
+        const std::int64_t kept = lo < hi ? hi - lo : 0;
+        return a.size == 0 ? 0 : local_numel(from, c, n) / a.size * (a.size - kept) * bytes;
+      }
+      // own rows times the other ranks' columns
       const std::int64_t mine = local_interval(to, keep, c, n).size;
       const std::int64_t all = local_interval(from, keep, c, n).size;
       return all == 0 ? 0 : local_numel(from, c, n) / all * (all - mine) * bytes;

@@ -105,6 +105,17 @@ class executor {
     }
   }
 
+  // The run-time size of the program's dyn dim, from 1 to its bound (the size after construction). Nothing is compiled or
+  // allocated anew: the calls' extents, strides and views are settled again in the arena planned for the bound.
+  void resize(std::int64_t n) {
+    if (n < 1 || n > bound)
+      throw std::invalid_argument("shardwise: resize: " + std::to_string(n) + " is given; " +
+                                  (bound == 0 ? std::string("the program has no dyn dim")
+                                              : "the size must be from 1 to the declared bound " + std::to_string(bound)));
+    rank_->agree(static_cast<std::uint64_t>(n), "the run-time size");
+    lower(n);
+  }
+
   // Output 0 of the program as this rank holds it: the loss of a train_step.
   element loss() const { return output()[0]; }
   std::span<const element> output() const {
@@ -214,8 +225,10 @@ class executor {
       if (program().nodes[i].op == op && program().nodes[i].a.v[0] == index) return i;
     throw std::out_of_range(std::string("shardwise: the program has no ") + name_of(op) + " number " + std::to_string(index));
   }
-  static void check_size(const char* call_name, int id, std::size_t given) {
-    const std::int64_t want = numel(program().spec_of(id));
+  void check_size(const char* call_name, int id, std::size_t given) const {
+    std::int64_t want = 1;
+    const runtime::layout& l = layouts_[static_cast<unsigned>(id)];
+    for (int d = 0; d < l.rank; ++d) want *= l.global[d];
     if (static_cast<std::int64_t>(given) != want)
       throw std::invalid_argument(std::string("shardwise: ") + call_name + ": " + std::to_string(given) +
                                   " elements are given; the whole tensor has " + std::to_string(want));
@@ -227,13 +240,15 @@ class executor {
                                   (program().spec_of(id).type == dtype::i32 ? "std::int32_t" : "the program's floating-point type"));
   }
 
+  static constexpr std::int64_t bound = Step::dyn_bound;
+
   void start() {
     rank_->agree(Step::traffic.order_hash, "the ordered list of collectives");
-    lower();
+    lower(0);
   }
 
   // Specs become local extents, strides and pointers: everything that depends on the rank is settled here, once.
-  void lower() {
+  void lower(std::int64_t n_dyn) {
     const auto& g = program();
     const auto& plan = Step::memory::value;
     const auto coordinate = rank_->coordinate();
@@ -241,7 +256,10 @@ class executor {
     const std::size_t nodes = static_cast<std::size_t>(g.node_count);
     layouts_.resize(nodes);
     view_bytes_.assign(nodes, 0);
-    dies_begin_.push_back(0);
+    calls_.clear();
+    dies_.clear();
+    dies_begin_.assign(1, 0);
+    dead_.assign(nodes, false);
     for (int i = 0; i < g.node_count; ++i) {
       const node& n = g.nodes[i];
       const spec& out = g.specs[n.spec];
@@ -250,11 +268,11 @@ class executor {
       if (view) {
         const std::size_t from = static_cast<std::size_t>(n.in[0]);
         std::int64_t skipped = 0;
-        layouts_[at] = runtime::view_layout(n.op, n.a, layouts_[from], out, c, 0, skipped);
+        layouts_[at] = runtime::view_layout(n.op, n.a, layouts_[from], out, c, n_dyn, skipped);
         view_bytes_[at] = view_bytes_[from] + skipped * static_cast<std::int64_t>(size_of(out.type));
         continue;
       }
-      layouts_[at] = runtime::local_layout(out, c);
+      layouts_[at] = runtime::local_layout(out, c, n_dyn);
       const int kernel = kernels::list.of[i];
       if (kernel < 0) continue;  // a leaf
       runtime::instruction ins;
@@ -297,7 +315,7 @@ class executor {
   std::vector<runtime::instruction> calls_;
   std::vector<std::pair<std::int64_t, std::int64_t>> dies_;
   std::vector<std::size_t> dies_begin_;
-  std::vector<bool> dead_ = std::vector<bool>(static_cast<std::size_t>(Step::program.node_count));
+  std::vector<bool> dead_;
 };
 
 }  // namespace shardwise

@@ -174,13 +174,40 @@ void all_to_all(const call& c, Rank& rank) {
   g.gate.finish();
 }
 
+// From shards of one dim to shards of it with other boundaries: each rank writes what its block shares with the others'.
+template <class T, class Rank>
+void resplit(const call& c, Rank& rank) {
+  auto& g = rank.group(c.axis);
+  const int n = c.ranks, me = c.coordinate, d = c.to.dim;
+  const layout& x = c.l[0];
+  g.member[static_cast<unsigned>(me)] = {c.p[0], c.p[result], nullptr, &c.l[result]};
+  g.gate.wait();
+  for (int step = 0; step < n && x.numel() > 0; ++step) {
+    const int to = (me + step) % n;
+    const layout& theirs = *static_cast<const layout*>(g.member[static_cast<unsigned>(to)].info);
+    const std::int64_t end = x.origin[d] + x.ext[d], their_end = theirs.origin[d] + theirs.ext[d];
+    const std::int64_t lo = x.origin[d] > theirs.origin[d] ? x.origin[d] : theirs.origin[d];
+    const std::int64_t hi = end < their_end ? end : their_end;
+    if (lo >= hi) continue;
+    std::int64_t ext[max_rank]{}, x_begin[max_rank]{}, o_begin[max_rank]{};
+    for (int k = 0; k < x.rank; ++k) ext[k] = x.ext[k];
+    ext[d] = hi - lo;
+    x_begin[d] = lo - x.origin[d];
+    o_begin[d] = lo - theirs.origin[d];
+    detail::send_block<T>(rank, c, to, static_cast<const T*>(c.p[0]), x, x_begin,
+                          static_cast<T*>(g.member[static_cast<unsigned>(to)].target), theirs, o_begin, ext);
+  }
+  g.gate.finish();
+}
+
 template <class T, class Rank>
 void communicate(const call& c, Rank& rank) {
+  const stay inside(rank.group(c.axis));
   switch (c.kind) {
     case transition::all_reduce: all_reduce<T>(c, rank); break;
     case transition::all_gather: all_gather<T>(c, rank); break;
     case transition::reduce_scatter: reduce_scatter<T>(c, rank); break;
-    case transition::all_to_all: all_to_all<T>(c, rank); break;
+    case transition::all_to_all: c.from.dim == c.to.dim ? resplit<T>(c, rank) : all_to_all<T>(c, rank); break;
     default: break;
   }
 }

@@ -20,9 +20,10 @@ struct raise {
 template <class... Facts>
 inline constexpr bool admitted = false;
 
-#define SHARDWISE_X(name, text)                                 \
-  template <class... Facts>                                     \
-  struct raise<problem::name, Facts...> {                       \
+// In a function of its own: clang takes a class whose own assertion failed for incomplete, and says so again.
+#define SHARDWISE_X(name, text)                                   \
+  template <class... Facts>                                       \
+  struct raise<problem::name, Facts...> {                         \
     static constexpr bool say() {                                 \
       static_assert(admitted<Facts...>, "shardwise: " text ".");  \
       return true;                                                \

@@ -190,6 +190,10 @@ SHARDWISE_X(loss_not_summable,
             "train_step: the loss is partial with a reduction other than sum, so it is not the sum of the ranks' "
             "losses; return mean(...) or sum(...) of the per-element losses")
 
+SHARDWISE_X(dyn_bounds_differ,
+            "step: the program has dyn dims of different bounds; a program has one run-time size: declare one dyn<bound> "
+            "and give dims that scale with it as multiples (reshape keeps them in step)")
+
 // --- passes ----------------------------------------------------------------------------------------------------------
 
 SHARDWISE_X(pass_not_a_pass,

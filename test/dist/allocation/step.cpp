@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step allocates nothing: this executable replaces the allocator and counts while ranks run steps.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <gpt.hpp>
+#include <new>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SHARDWISE_TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define SHARDWISE_TEST_SANITIZED 1
+#endif
+#endif
+
+#if defined(__GLIBC__) && !defined(SHARDWISE_TEST_SANITIZED)
+
+namespace {
+thread_local bool counting = false;
+std::atomic<long> allocations{0};
+
+void note() {
+  if (counting) allocations.fetch_add(1, std::memory_order_relaxed);
+}
+}  // namespace
+
+// operator new ends in these as well.
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+
+void* malloc(std::size_t n) {
+  note();
+  return __libc_malloc(n);
+}
+void* calloc(std::size_t n, std::size_t m) {
+  note();
+  return __libc_calloc(n, m);
+}
+void* realloc(void* p, std::size_t n) {
+  note();
+  return __libc_realloc(p, n);
+}
+void* memalign(std::size_t alignment, std::size_t n) {
+  note();
+  return __libc_memalign(alignment, n);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t n) {
+  note();
+  return __libc_memalign(alignment, n);
+}
+int posix_memalign(void** out, std::size_t alignment, std::size_t n) {
+  note();
+  *out = __libc_memalign(alignment, n);
+  return *out ? 0 : ENOMEM;
+}
+}
+
+namespace {
+
+namespace sw = shardwise;
+using namespace test::gpt;
+
+template <class Step>
+long allocations_of_steps() {
+  using mesh = typename Step::mesh_type;
+  const long before = allocations.load();
+  sw::launch<mesh>([&](auto& rank) {
+    sw::executor<Step, std::remove_reference_t<decltype(rank)>> ex(rank);
+    ex.initialise(7);
+    for (int s = 1; s <= 3; ++s) {
+      const data d = batch_of(s);
+      const sw::step_env env = environment(s);
+      counting = true;  // from the very first step
+      ex.set_input(0, d.tokens);
+      ex.set_input(1, d.targets);
+      ex.set_input(2, d.positions);
+      ex.run(env);
+      counting = false;
+    }
+  });
+  return allocations.load() - before;
+}
+
+TEST_CASE("the counter sees an allocation") {
+  const long before = allocations.load();
+  counting = true;
+  ::operator delete(::operator new(10));
+  ::operator delete(::operator new(100, std::align_val_t{64}), std::align_val_t{64});
+  std::free(std::malloc(10));
+  counting = false;
+  CHECK(allocations.load() == before + 3);
+}
+
+TEST_CASE("a training step allocates nothing") {
+  CHECK(allocations_of_steps<step<float, 1, 1>>() == 0);
+  CHECK(allocations_of_steps<step<float, 2, 2>>() == 0);
+  CHECK(allocations_of_steps<step<double, 3, 1>>() == 0);
+  CHECK(allocations_of_steps<step<double, 2, 3, sequence_parallel, dropout_sizes>>() == 0);
+}
+
+}  // namespace
+
+#else
+
+TEST_CASE("a training step allocates nothing" * doctest::skip()) {}
+
+#endif

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// One compiled program serves every batch size up to its bound, on every mesh: the same losses as a program of that size.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+#include <shardwise/shardwise.hpp>
+
+namespace {
+
+namespace sw = shardwise;
+
+struct one : sw::axis<1> {};
+struct dp : sw::axis<2> {};
+struct tp : sw::axis<2> {};
+struct three : sw::axis<3> {};
+
+template <class Bound = sw::unbound>
+struct classifier : sw::module<classifier<Bound>, Bound> {
+  using norm_type = sw::layer_norm_module<8, sw::child<Bound, 1>>;
+  BOOST_HANA_DEFINE_STRUCT(classifier, (sw::linear<6, 8, sw::child<Bound, 0>>, first), (norm_type, norm),
+                           (sw::linear<8, 5, sw::child<Bound, 2>>, second));
+  // (batch, 3, 6) -> (batch * 3, 5), so that a dyn dim goes through a reshape
+  constexpr auto forward(const auto& x) const {
+    using X = std::remove_cvref_t<decltype(x)>;
+    constexpr std::int64_t rows = X::sp.extent[0] * 3;
+    return second(sw::relu(sw::reshape<sw::is_dyn(X::sp, 0) ? -rows : rows, 8>(norm(first(x)))));
+  }
+};
+
+template <std::int64_t Batch, class Axis>
+struct task {
+  using inputs = sw::inputs<sw::input_tensor<double, sw::shape<Batch, 3, 6>, sw::on<Axis, sw::shard<0>>>,
+                            sw::input_tensor<std::int32_t, sw::shape<Batch, 3>, sw::on<Axis, sw::shard<0>>>>;
+  constexpr auto operator()(const auto& model, const auto& x, const auto& y) const {
+    return sw::cross_entropy(model(x), sw::reshape<Batch * 3>(y));
+  }
+};
+
+template <class Mesh, class Axis, class Plan, std::int64_t Batch>
+using step_of = sw::train_step<classifier, task<Batch, Axis>, Plan, Mesh, sw::adam<>, sw::pipeline<>, double>;
+
+// Losses of five steps with the batches of sizes[s % n]; Batch < 0 is dyn with that bound.
+template <class Step, class Mesh>
+std::vector<double> losses(const std::vector<int>& sizes, bool dynamic) {
+  std::vector<double> out;
+  sw::launch<Mesh>([&](auto& rank) {
+    sw::executor<Step, sw::thread_rank<Mesh>> run(rank, sw::executor_checks::poison);
+    run.initialise(3);
+    sw::step_env env;
+    env.lr = 0.01;
+    for (int s = 1; s <= 5; ++s) {
+      const int n = sizes[static_cast<std::size_t>(s) % sizes.size()];
+      if (dynamic) run.resize(n);
+      std::vector<double> x(static_cast<std::size_t>(n) * 18);
+      std::vector<std::int32_t> y(static_cast<std::size_t>(n) * 3);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(0.9 * static_cast<double>(i) + s);
+      for (std::size_t i = 0; i < y.size(); ++i) y[i] = static_cast<std::int32_t>((i * 7 + static_cast<std::size_t>(s)) % 5);
+      run.set_input(0, x);
+      run.set_input(1, y);
+      env.step = s;
+      run.run(env);
+      if (rank.index() == 0) out.push_back(run.loss());
+    }
+  });
+  return out;
+}
+
+void equal(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == doctest::Approx(b[i]).epsilon(tolerance));
+}
+
+using single = sw::mesh<one>;
+using two_by_two = sw::mesh<dp, tp>;
+using uneven = sw::mesh<three>;
+using plan_1 = sw::plan<sw::data_parallel<one>>;
+using plan_4 = sw::plan<sw::data_parallel<dp>>;
+using plan_3 = sw::plan<sw::data_parallel<three>>;
+
+}  // namespace
+
+TEST_CASE("dyn: a program for up to 7 equals the program of each size") {
+  for (int n : {2, 4, 7}) {
+    const auto dynamic = losses<step_of<single, one, plan_1, sw::dyn<7>>, single>({n}, true);
+    const auto fixed = n == 2   ? losses<step_of<single, one, plan_1, 2>, single>({n}, false)
+                       : n == 4 ? losses<step_of<single, one, plan_1, 4>, single>({n}, false)
+                                : losses<step_of<single, one, plan_1, 7>, single>({n}, false);
+    equal(dynamic, fixed, 1e-14);
+  }
+}
+
+TEST_CASE("dyn: changing sizes from step to step, uneven and empty shards, equal the single rank") {
+  const std::vector<int> sizes = {5, 2, 7, 1};
+  const auto reference = losses<step_of<single, one, plan_1, sw::dyn<7>>, single>(sizes, true);
+  equal(losses<step_of<two_by_two, dp, plan_4, sw::dyn<7>>, two_by_two>(sizes, true), reference, 1e-12);
+  equal(losses<step_of<uneven, three, plan_3, sw::dyn<7>>, uneven>(sizes, true), reference, 1e-12);
+}
+
+TEST_CASE("dyn: a size outside the bound is refused with the bound") {
+  using step = step_of<single, one, plan_1, sw::dyn<7>>;
+  sw::launch<single>([](auto& rank) {
+    sw::executor<step, sw::thread_rank<single>> run(rank);
+    CHECK_THROWS_WITH_AS(run.resize(8), doctest::Contains("declared bound 7"), std::invalid_argument);
+    CHECK_THROWS_AS(run.resize(0), std::invalid_argument);
+  });
+}
