@@ -186,8 +186,6 @@ inline constexpr exemption unproved[] = {
     {op_code::input, "a leaf: holds what it is given"},
     {op_code::param, "a leaf: holds what it is given"},
     {op_code::state, "a leaf: holds what it is given"},
-    {op_code::sgd, "no placement rule: acts element by element on blocks that check_update requires to be equal"},
-    {op_code::adam, "no placement rule: acts element by element on blocks that check_update requires to be equal"},
 };
 
 }  // namespace shardwise::laws

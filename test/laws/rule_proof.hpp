@@ -6,7 +6,7 @@
 #include <initializer_list>
 
 #include <laws/modular.hpp>
-#include <shardwise/autodiff/grad.hpp>
+#include <shardwise/module/optimizer.hpp>
 #include <shardwise/runtime/host/einsum.hpp>
 
 namespace shardwise::laws {
@@ -149,6 +149,8 @@ struct cell {
 // Allocations of exactly the local size, so that a kernel that leaves its block is no constant expression.
 class memory {
  public:
+  static constexpr int capacity = 32 * max_ranks;
+
   memory() = default;
   memory(const memory&) = delete;
   constexpr ~memory() {
@@ -161,7 +163,7 @@ class memory {
   }
 
  private:
-  modp* value_[max_nodes * max_ranks]{};
+  modp* value_[capacity]{};
   std::int32_t* index_[max_leaves * max_ranks]{};
   int values_ = 0, indices_ = 0;
 };
@@ -284,12 +286,9 @@ constexpr void communicate(const cell* x, const spec& from, const spec& to, int 
   });
 }
 
-// Kernels that constants can run.
-constexpr bool provable(op_code op) { return runs_kernel(op) && op != op_code::sgd && op != op_code::adam; }
-
 template <op_code Op>
 constexpr void run_kernel(const runtime::call& k, const host::operands<modp>& q, const runtime::step_env& env) {
-  if constexpr (provable(Op)) host::kernel<Op>::template run<modp>(k, q, env);
+  if constexpr (runs_kernel(Op)) host::kernel<Op>::template run<modp>(k, q, env);
 }
 
 constexpr void dispatch(op_code op, const runtime::call& k, const host::operands<modp>& q) {
@@ -297,6 +296,9 @@ constexpr void dispatch(op_code op, const runtime::call& k, const host::operands
   env.seed = 2;
   env.step = 3;
   env.max_norm = 5;
+  env.lr = 0.1;
+  env.momentum = 0.75;
+  env.weight_decay = 0.01;
   switch (op) {
 #define SHARDWISE_X(name, kernel) \
   case op_code::name: run_kernel<op_code::name>(k, q, env); break;
@@ -339,8 +341,12 @@ constexpr void execute(const Graph& g, int i, const ranks_of& mesh, cell* cells,
         continue;
       }
     }
-    to.l = runtime::local_layout(out, c);
-    to.p = m.values(to.l.numel());
+    if (is_update(n.op)) {
+      to = first[r];
+    } else {
+      to.l = runtime::local_layout(out, c);
+      to.p = m.values(to.l.numel());
+    }
     host::operands<modp> q;
     for (int j = 0; j < n.inputs; ++j) {
       const cell& x = cells[n.in[j] * max_ranks + r];
@@ -677,6 +683,110 @@ constexpr failure prove_seed() {
   const int c = joint.cotangent[0];
   if (!(joint.g.spec_of(c).place[0] == dual(placement_v<P>))) return failure::cotangent_placement;
   return compare(cells + c * max_ranks, joint.g.spec_of(c), source::mesh, dx, failure::adjoint_value);
+}
+
+// --- updates: a whole train step of one parameter -------------------------------------------------------------------------
+
+// loss = sum(x * transpose(w)), so that the gradient of w arrives as a strided view, and sums over x's first dim.
+template <class W, class X, int Ranks>
+struct transposed_loss {
+  static constexpr ranks_of mesh{1, {Ranks, 1, 1, 1}};
+  static constexpr auto value = [] {
+    graph<8, 8> g;
+    builder b = g.edit();
+    auto leaf_node = [&](op_code op, const leaf& l, placement p) {
+      spec s = leaf_spec(l, mesh);
+      s.place[0] = p;
+      node n;
+      n.op = op;
+      n.spec = b.intern(s);
+      return b.append(n);
+    };
+    auto apply_node = [&](op_code op, const op_attr& a, int i0, int i1 = -1) {
+      node n;
+      n.op = op;
+      n.a = a;
+      n.in[0] = i0;
+      n.in[1] = i1;
+      n.inputs = i1 < 0 ? 1 : 2;
+      spec in[2]{};
+      for (int k = 0; k < n.inputs; ++k) in[k] = b.specs[b.nodes[n.in[k]].spec];
+      const outcome o = infer(op, a, in, n.inputs);
+      if (o.error) b.error = o.error;
+      n.spec = b.intern(o.out);
+      return b.append(n);
+    };
+    const int w = leaf_node(op_code::param, tensor_of({2, 3}), placement_v<W>);
+    const int x = leaf_node(op_code::input, tensor_of({4, 3, 2}), placement_v<X>);
+    const int product = apply_node(op_code::mul, {}, x, apply_node(op_code::permute, {{0x01, 0, 0, 0, 0, 0}}, w));
+    g.outputs[g.output_count++] = apply_node(op_code::sum, {{7, 0, 0, 0, 0, 0}}, product);
+    g.finish(b);
+    return g;
+  }();
+};
+
+// The parameter and its states after one step.
+struct updated {
+  modp value[3][6]{};
+  int count = 0;
+};
+
+template <bool Fill, class Graph, class Updated>
+constexpr failure run_update(const Graph& g, const ranks_of& mesh, Updated& ref) {
+  if (g.error) return failure::not_admitted;
+  if (g.node_count * mesh.count() > memory::capacity) return failure::too_large;
+  memory m;
+  cell cells[32 * max_ranks];
+  modp whole[3 + 1][24]{};
+  for (int k = 0; k < 4; ++k)
+    for (int e = 0; e < 24; ++e) whole[k][e] = modp::raw(scramble(static_cast<unsigned>(e), 70 + static_cast<unsigned>(k)));
+  int update = -1;
+  for (int i = 0; i < g.node_count; ++i) {
+    const node& n = g.nodes[i];
+    if (is_update(n.op)) update = i;
+    if (runs_kernel(n.op) || n.inputs > 0) {
+      execute(g, i, mesh, cells, m);
+      continue;
+    }
+    const modp* const values = whole[n.op == op_code::input ? 0 : n.op == op_code::param ? 1 : 2 + n.a.v[2]];
+    for (int r = 0; r < mesh.count(); ++r) {
+      int c[max_axes]{};
+      mesh.coordinate(r, c);
+      distribute(values, g.spec_of(i), c, 90, cells[i * max_ranks + r], m);
+    }
+  }
+  if (update < 0) return failure::cotangent_missing;
+  const node& n = g.nodes[update];
+  int k = 0;
+  for (int j = 0; j < n.inputs; ++j) {
+    const node& operand = g.nodes[n.in[j]];
+    if (operand.op != op_code::param && operand.op != op_code::state) continue;
+    const cell* const x = cells + n.in[j] * max_ranks;
+    if constexpr (Fill) {
+      each_element(x->l, [&](const std::int64_t* e, std::int64_t i) { ref.value[k][i] = x->p[offset_of(*x, e)]; });
+    } else {
+      if (const failure f = compare(x, g.spec_of(n.in[j]), mesh, ref.value[k], failure::value); f != failure::none) return f;
+    }
+    ++k;
+  }
+  if constexpr (Fill) ref.count = k;
+  return k == ref.count ? failure::none : failure::cotangent_missing;
+}
+
+template <class Optimizer, class W, class X, int Ranks>
+constexpr const auto& update_graph() {
+  using joint = staged<autodiff::grad, transposed_loss<W, X, Ranks>>;
+  return staged<apply_optimizer<Optimizer, 1>, joint>::value.g;
+}
+
+// Gradient reduction, clipping and the optimizer's kernel leave every rank's block as one device has it.
+template <class Optimizer, class W, class X, int Ranks>
+constexpr failure prove_update() {
+  updated one_device;
+  if (const failure f = run_update<true>(update_graph<Optimizer, replicate, replicate, 1>(), ranks_of{}, one_device);
+      f != failure::none)
+    return f;
+  return run_update<false>(update_graph<Optimizer, W, X, Ranks>(), ranks_of{1, {Ranks, 1, 1, 1}}, one_device);
 }
 
 // --- which placements -----------------------------------------------------------------------------------------------

@@ -108,6 +108,10 @@ MUTANTS = [
     ("kernel: dropout draws by local index", KERNELS, "g = g * l.global[d] + l.origin[d] + at[d];", "g = g * l.ext[d] + at[d];"),
     ("kernel: every rank places its part of a new partial", KERNELS, "} else if (c.coordinate == 0) {",
      "} else if (c.coordinate >= 0) {"),
+    ("optimizer: a strided gradient is read as if it were dense", "module/optimizer.hpp",
+     "return is_contiguous(s) ? id : emit(", "return s.rank >= 0 ? id : emit("),
+    ("optimizer: a partial gradient is not summed", "module/optimizer.hpp",
+     "if (!s.place[a].is_partial()) continue;", "if (!s.place[a].is_shard(99)) continue;"),
     ("layout: a local block thinks it starts at the origin", "runtime/call.hpp", "l.origin[d] = v.begin;", "l.origin[d] = 0;"),
 ]
 

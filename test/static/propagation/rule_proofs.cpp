@@ -81,4 +81,16 @@ struct seed {
 };
 static_assert(seed<replicate, 2>::count + seed<reduced, 2>::count + seed<partial<>, 3>::count + seed<reduced, 3>::count == 4);
 
+// Whole train steps of one parameter, its gradient partial, sharded or whole, and strided.
+template <class Optimizer, class W, class X, int Ranks>
+struct update {
+  using op = typename shardwise::detail::op_tag<Optimizer::op>::type;
+  static constexpr failure found = prove_update<Optimizer, W, X, Ranks>();
+  static constexpr int count = proof<op, Ranks, 0, 0, found>::count;
+};
+template <class Optimizer>
+inline constexpr int updates = update<Optimizer, reduced, shard<0>, 2>::count + update<Optimizer, reduced, reduced, 3>::count +
+                               update<Optimizer, shard<0>, shard<2>, 3>::count + update<Optimizer, shard<1>, shard<1>, 2>::count;
+static_assert(updates<sgd<true>> + updates<adam<>> + updates<clip_norm<adamw<true>>> == 12);
+
 }  // namespace shardwise::laws

@@ -637,9 +637,10 @@ struct kernel<op_code::dropout> {
 template <>
 struct kernel<op_code::sgd> {
   template <class T>
-  static void run(const call& c, const operands<T>& q, const step_env& env) {
+  static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
     const bool clipped = c.a.v[0] != 0, momentum = c.a.v[1] != 0;
-    const T lr = static_cast<T>(env.lr), mu = static_cast<T>(env.momentum), decay = static_cast<T>(env.weight_decay * c.f);
+    using real = math<T>;
+    const T lr = real::from(env.lr), mu = real::from(env.momentum), decay = real::from(env.weight_decay * c.f);
     const T factor = clipped ? *q.p[c.inputs - 1] : T(1);
     const std::int64_t n = c.l[0].numel();
     T* const p = q.p[0];
@@ -648,7 +649,7 @@ struct kernel<op_code::sgd> {
     for (std::int64_t i = 0; i < n; ++i) {
       T d = g[i] * factor + decay * p[i];
       if (momentum) d = b[i] = mu * b[i] + d;
-      p[i] -= lr * d;
+      p[i] = p[i] - lr * d;
     }
   }
 };
@@ -658,15 +659,16 @@ struct kernel<op_code::sgd> {
 template <>
 struct kernel<op_code::adam> {
   template <class T>
-  static void run(const call& c, const operands<T>& q, const step_env& env) {
+  static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
     const bool clipped = c.a.v[0] != 0, decoupled = c.a.v[1] != 0;
+    using real = math<T>;
     const double t = static_cast<double>(env.step);
-    const T b1 = static_cast<T>(env.beta1), b2 = static_cast<T>(env.beta2), eps = static_cast<T>(env.eps);
-    const T rest1 = static_cast<T>(1 - env.beta1), rest2 = static_cast<T>(1 - env.beta2);
-    const T size = static_cast<T>(env.lr / (1 - std::pow(env.beta1, t)));
-    const T root = static_cast<T>(1 / std::sqrt(1 - std::pow(env.beta2, t)));
+    const T b1 = real::from(env.beta1), b2 = real::from(env.beta2), eps = real::from(env.eps);
+    const T rest1 = real::from(1 - env.beta1), rest2 = real::from(1 - env.beta2);
+    const T size = real::from(env.lr / (1 - real::power(env.beta1, t)));
+    const T root = real::inverse_root(1 - real::power(env.beta2, t));
     const double wd = env.weight_decay * c.f;
-    const T decay = static_cast<T>(wd), shrink = decoupled ? static_cast<T>(1 - env.lr * wd) : T(1);
+    const T decay = real::from(wd), shrink = decoupled ? real::from(1 - env.lr * wd) : T(1);
     const T factor = clipped ? *q.p[c.inputs - 1] : T(1);
     const std::int64_t n = c.l[0].numel();
     T* const p = q.p[0];
@@ -678,7 +680,7 @@ struct kernel<op_code::adam> {
       const T g = gr[i] * factor + coupled * p[i];
       m[i] = b1 * m[i] + rest1 * g;
       v[i] = b2 * v[i] + rest2 * g * g;
-      p[i] = p[i] * shrink - size * m[i] / (std::sqrt(v[i]) * root + eps);
+      p[i] = p[i] * shrink - size * m[i] / (real::sqrt(v[i]) * root + eps);
     });
   }
 };

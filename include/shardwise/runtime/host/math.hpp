@@ -18,6 +18,8 @@ struct math {
   static T tanh(T x) { return std::tanh(x); }
   static T erf(T x) { return std::erf(x); }
   static T sqrt(T x) { return std::sqrt(x); }
+  static double power(double x, double n) { return std::pow(x, n); }
+  static T inverse_root(double x) { return static_cast<T>(1 / std::sqrt(x)); }
   static constexpr T from(double x) { return static_cast<T>(x); }
   static constexpr T from_count(std::int64_t n) { return static_cast<T>(n); }
   static constexpr T max(T a, T b) { return a > b ? a : b; }
@@ -58,6 +60,8 @@ struct math<float> {
   }
   static float erf(float x) { return std::erf(x); }
   static float sqrt(float x) { return std::sqrt(x); }
+  static double power(double x, double n) { return std::pow(x, n); }
+  static float inverse_root(double x) { return static_cast<float>(1 / std::sqrt(x)); }
   static constexpr float from(double x) { return static_cast<float>(x); }
   static constexpr float from_count(std::int64_t n) { return static_cast<float>(n); }
   static constexpr float max(float a, float b) { return a > b ? a : b; }

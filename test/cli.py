@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Runs the example program with bad input: one clear sentence, exit code 2, and nothing written.
+
+import os
+import subprocess
+import sys
+import tempfile
+
+
+def main():
+    program = os.path.abspath(sys.argv[1])
+    failures = []
+    with tempfile.TemporaryDirectory() as scratch:
+        out = os.path.join(scratch, "out")
+        empty = os.path.join(scratch, "empty.txt")
+        open(empty, "w").close()
+        short = os.path.join(scratch, "short.txt")
+        with open(short, "w") as f:
+            f.write("too short for one batch\n" * 20)
+        occupied = os.path.join(scratch, "occupied")
+        with open(occupied, "w") as f:
+            f.write("a file where a folder should be\n")
+        cases = [
+            ("unknown flag", ["--frobnicate", "3"], "--frobnicate"),
+            ("bad number", ["--steps", "many"], "--steps"),
+            ("negative number", ["--steps", "-4"], "--steps"),
+            ("missing text", ["--text", os.path.join(scratch, "no-such-file")], "no-such-file"),
+            ("empty text", ["--text", empty], "empty.txt"),
+            ("short text", ["--text", short], "bytes"),
+            ("unknown backend", ["--backend", "abacus"], "abacus"),
+            ("output folder is a file", ["--out", occupied, "--steps", "1"], "occupied"),
+            ("output folder below a file", ["--out", os.path.join(occupied, "deeper"), "--steps", "1"], "occupied"),
+        ]
+        for name, arguments, expected in cases:
+            if "--out" not in arguments:
+                arguments = arguments + ["--out", out]
+            run = subprocess.run([program] + arguments, capture_output=True, text=True, timeout=120, cwd=scratch)
+            lines = [line for line in run.stderr.splitlines() if line.strip()]
+            if run.returncode != 2:
+                failures.append(f"{name}: exit code {run.returncode}, expected 2; stderr: {run.stderr!r}")
+            elif len(lines) != 1 or expected not in lines[0]:
+                failures.append(f"{name}: expected one sentence with {expected!r}, got {run.stderr!r}")
+            elif os.path.exists(out):
+                failures.append(f"{name}: the output folder was created")
+        with open(occupied) as f:
+            if f.read() != "a file where a folder should be\n":
+                failures.append("an existing file was changed")
+
+        plan = subprocess.run([program, "--plan-only", "--out", out], capture_output=True, text=True, timeout=60)
+        for word in ("layers.3.attn.wq.weight", "shard<0>", "peak memory per rank", "bytes sent per step"):
+            if plan.returncode != 0 or word not in plan.stdout:
+                failures.append(f"--plan-only does not print {word!r}")
+
+        run = subprocess.run([program, "--steps", "2", "--out", out], capture_output=True, text=True, timeout=300)
+        if run.returncode != 0:
+            failures.append(f"two steps: exit code {run.returncode}: {run.stderr}")
+        else:
+            found = sorted(os.listdir(out))
+            if found != ["loss.csv", "loss.svg", "summary.json"]:
+                failures.append(f"two steps wrote {found}")
+            import json
+
+            with open(os.path.join(out, "summary.json")) as f:
+                keys = list(json.load(f))
+            wanted = ["steps", "held_out_bits_per_byte", "unigram_bits_per_byte", "bigram_bits_per_byte",
+                      "trigram_bits_per_byte", "tokens_per_second", "comm_bytes_per_step", "peak_bytes"]
+            if keys != wanted:
+                failures.append(f"summary.json has the keys {keys}")
+            if "\r" in run.stdout:
+                failures.append("a progress bar was drawn though the output is no terminal")
+    for failure in failures:
+        print("FAILED", failure)
+    print(f"{len(cases) + 2 - len(failures)} passed, {len(failures)} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
