@@ -39,7 +39,7 @@ static_assert(step::peak_bytes <= 20'000);        // memory of a rank, all of it
 
 int main() {
   sw::launch<mesh>([](auto& rank) {
-    sw::executor<step, sw::thread_rank<mesh>> run(rank);
+    sw::executor<step> run(rank);
     run.initialise(/*seed*/ 1);
     std::vector<float> x(32 * 10), y(32 * 10);
     for (std::size_t i = 0; i < x.size(); ++i) {

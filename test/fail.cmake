@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Registers one compile-fail test per file of test/fail, and the harness's own tests.
+# Registers one compile-fail test per file of test/fail, the harness's own tests, and that every problem has a file.
 
 file(GLOB fail_sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/fail fail/*.cpp)
 set(fail_run ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/fail/run.py --include ${SHARDWISE_INCLUDE_DIR}
@@ -27,3 +27,8 @@ foreach(compiler IN LISTS SHARDWISE_FAIL_COMPILERS)
            COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/fail/run.py --compiler ${compiler} --selftest)
   set_tests_properties("fail: the harness finds its own mistakes${suffix}" PROPERTIES LABELS fail TIMEOUT 300)
 endforeach()
+
+add_test(NAME "fail: every problem has a wrong program"
+         COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/fail/run.py
+                 --coverage ${SHARDWISE_INCLUDE_DIR}/shardwise/support/problems.def.hpp)
+set_tests_properties("fail: every problem has a wrong program" PROPERTIES LABELS fail TIMEOUT 60)

@@ -86,7 +86,7 @@ std::string printable(const std::string& text) {
 // Continues `text` by `count` bytes at temperature 0.8, on one rank.
 std::string sample(const std::vector<std::vector<float>>& parameters, std::string text, std::size_t count, std::uint64_t seed) {
   sw::launch<sw::mesh<one>>([&](auto& rank) {
-    sw::executor<sampler, sw::thread_rank<sw::mesh<one>>> run(rank);
+    sw::executor<sampler> run(rank);
     for (int i = 0; i < run.parameter_count(); ++i) run.set_parameter(i, parameters[static_cast<std::size_t>(i)]);
     sw::step_env env;
     for (std::size_t k = 0; k < count; ++k) {
@@ -128,9 +128,8 @@ int train(const tt::options& o) {
   double held_out = 0, speed = 0;
 
   sw::launch<mesh>([&](auto& rank) {
-    using rank_type = std::remove_reference_t<decltype(rank)>;
     const bool speaks = rank.index() == 0;
-    sw::executor<step, rank_type> run(rank);
+    sw::executor<step> run(rank);
     run.initialise(o.seed);
     batch b;
     sw::step_env env;
@@ -153,7 +152,7 @@ int train(const tt::options& o) {
     }
     if (speaks) speed = bar.tokens_per_second();
 
-    sw::executor<score, rank_type> judge(rank);
+    sw::executor<score> judge(rank);
     for (int i = 0; i < run.parameter_count(); ++i) {
       const auto from = run.parameter(i);
       std::copy(from.begin(), from.end(), judge.parameter(i).begin());

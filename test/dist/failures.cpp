@@ -112,7 +112,8 @@ TEST_CASE("a rank that throws while others wait in a barrier releases them") {
 }
 
 TEST_CASE("of several ranks that throw the first one's exception is rethrown") {
-  const std::string what = message_of<mesh>([&](auto& rank) { throw std::runtime_error("rank " + std::to_string(rank.index())); });
+  const std::string what =
+      message_of<mesh>([&](auto& rank) { throw std::runtime_error("rank " + std::to_string(rank.index())); });
   CHECK(what.starts_with("rank "));
 }
 
@@ -134,9 +135,11 @@ TEST_CASE("an out-of-range token names operation, module and rank") {
       if (rank.index() == 2) ex.template input<std::int32_t>(0)[5] = token;
       ex.run(environment(1));
     });
-    CHECK(what == "shardwise: embedding: index " + std::to_string(token) +
-                      " is outside 0..255; map the data to that range or enlarge the table (in embedding, module tok_embeddings, "
-                      "rank 2)");
+    CHECK(
+        what ==
+        "shardwise: embedding: index " + std::to_string(token) +
+            " is outside 0..255; map the data to that range or enlarge the table (in embedding, module tok_embeddings, "
+            "rank 2)");
   }
 }
 
@@ -173,8 +176,7 @@ TEST_CASE("an input of a wrong size is refused with both sizes") {
 }
 
 TEST_CASE("an input of a wrong type is refused with the type to pass") {
-  const std::string want =
-      "shardwise: set_input: the element type differs from the tensor's; pass std::int32_t";
+  const std::string want = "shardwise: set_input: the element type differs from the tensor's; pass std::int32_t";
   CHECK(refusal([](auto& ex) { ex.set_input(0, std::vector<float>(64)); }) == want);
   CHECK(refusal([](auto& ex) { ex.set_input(1, std::vector<double>(64)); }) == want);
   CHECK(refusal([](auto& ex) { (void)ex.template input<float>(1); }) ==
@@ -182,7 +184,8 @@ TEST_CASE("an input of a wrong type is refused with the type to pass") {
 }
 
 TEST_CASE("inputs, parameters and arenas that do not exist are refused") {
-  CHECK(refusal([](auto& ex) { ex.set_input(3, std::vector<std::int32_t>(64)); }) == "shardwise: the program has no input number 3");
+  CHECK(refusal([](auto& ex) { ex.set_input(3, std::vector<std::int32_t>(64)); }) ==
+        "shardwise: the program has no input number 3");
   CHECK(refusal([](auto& ex) { (void)ex.parameter_index("layers.7.norm.weight"); }) ==
         "shardwise: the model has no parameter named 'layers.7.norm.weight'");
   using one = step<float, 1, 1>;

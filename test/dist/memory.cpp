@@ -17,18 +17,20 @@ using namespace test::gpt;
 class block {
  public:
   block(std::int64_t bytes, unsigned char value)
-      : size_(static_cast<std::size_t>(bytes) + 2 * slack), data_(static_cast<std::byte*>(::operator new(size_, std::align_val_t{64}))) {
+      : size_(static_cast<std::size_t>(bytes) + 2 * slack),
+        data_(static_cast<std::byte*>(::operator new (size_, std::align_val_t{64}))) {
     std::memset(data_, value, size_);
   }
   block(const block&) = delete;
   block& operator=(const block&) = delete;
-  ~block() { ::operator delete(data_, std::align_val_t{64}); }
+  ~block() { ::operator delete (data_, std::align_val_t{64}); }
 
   std::span<std::byte> arena() const { return {data_ + slack, size_ - slack}; }
   // Offset in the arena of the highest byte that is no longer `value`; less than 0 for one before the arena.
   std::int64_t highest_touched(unsigned char value) const {
     for (std::size_t i = size_; i > 0; --i)
-      if (data_[i - 1] != static_cast<std::byte>(value)) return static_cast<std::int64_t>(i - 1) - static_cast<std::int64_t>(slack);
+      if (data_[i - 1] != static_cast<std::byte>(value))
+        return static_cast<std::int64_t>(i - 1) - static_cast<std::int64_t>(slack);
     return -static_cast<std::int64_t>(slack);
   }
   bool intact_before(unsigned char value) const {
@@ -77,8 +79,12 @@ TEST_CASE("the highest byte a step touches is peak_bytes - 1, one rank") {
   check_peak<step<double, 1, 1>>();
 }
 TEST_CASE("the highest byte a step touches is peak_bytes - 1, 2 x 2 ranks") { check_peak<step<float, 2, 2>>(); }
-TEST_CASE("the highest byte a step touches is peak_bytes - 1, three data-parallel ranks") { check_peak<step<double, 3, 1>>(); }
-TEST_CASE("the highest byte a step touches is peak_bytes - 1, three tensor-parallel ranks") { check_peak<step<float, 1, 3>>(); }
+TEST_CASE("the highest byte a step touches is peak_bytes - 1, three data-parallel ranks") {
+  check_peak<step<double, 3, 1>>();
+}
+TEST_CASE("the highest byte a step touches is peak_bytes - 1, three tensor-parallel ranks") {
+  check_peak<step<float, 1, 3>>();
+}
 TEST_CASE("the highest byte a sequence-parallel step touches is peak_bytes - 1") {
   check_peak<step<double, 2, 3, sequence_parallel, dropout_sizes>>();
 }
@@ -126,7 +132,8 @@ void check_overlaps() {
       l = std::max(l, i);
     }
   }
-  for (int i = 0; i < g.output_count; ++i) last[static_cast<std::size_t>(home[static_cast<std::size_t>(g.outputs[i])])] = n;
+  for (int i = 0; i < g.output_count; ++i)
+    last[static_cast<std::size_t>(home[static_cast<std::size_t>(g.outputs[i])])] = n;
 
   int buffers = 0, overlaps = 0, too_small = 0, outside = 0, unaligned = 0;
   std::int64_t top = 0;
@@ -135,7 +142,8 @@ void check_overlaps() {
     std::int64_t bytes = 0;
     for (int r = 0; r < mesh::size; ++r) {
       const auto c = mesh::coordinate(r);
-      bytes = std::max(bytes, sw::local_numel(g.spec_of(i), c.data()) * static_cast<std::int64_t>(sw::size_of(g.spec_of(i).type)));
+      bytes = std::max(
+          bytes, sw::local_numel(g.spec_of(i), c.data()) * static_cast<std::int64_t>(sw::size_of(g.spec_of(i).type)));
     }
     ++buffers;
     too_small += plan.bytes[i] < bytes ? 1 : 0;
@@ -146,7 +154,8 @@ void check_overlaps() {
       if (home[static_cast<std::size_t>(j)] != j) continue;
       const bool together = first[static_cast<std::size_t>(i)] <= last[static_cast<std::size_t>(j)] &&
                             first[static_cast<std::size_t>(j)] <= last[static_cast<std::size_t>(i)];
-      const bool crossing = plan.offset[i] < plan.offset[j] + plan.bytes[j] && plan.offset[j] < plan.offset[i] + plan.bytes[i];
+      const bool crossing =
+          plan.offset[i] < plan.offset[j] + plan.bytes[j] && plan.offset[j] < plan.offset[i] + plan.bytes[i];
       overlaps += together && crossing ? 1 : 0;
     }
   }

@@ -29,7 +29,8 @@ void check() {
       file, 1, 3, 0.1, false, [](const std::string& name) { return name; },
       [&](auto& ex, int k) { ex.set_input(0, whole_batch<double>(file, 1, 0, static_cast<std::size_t>(k), 3)); });
   const golden_errors e = compare(run, file, 1, 1, 1e-9, 0);
-  MESSAGE("losses " << e.loss << ", step's loss " << e.program_loss << ", gradients " << e.gradient << ", parameters " << e.final);
+  MESSAGE("losses " << e.loss << ", step's loss " << e.program_loss << ", gradients " << e.gradient << ", parameters "
+                    << e.final);
   CHECK(run.replicas_equal);
   CHECK(e.tensors == 8);
   CHECK(e.loss <= 1e-10);
@@ -43,7 +44,9 @@ using split_plan = sw::plan<sw::at<"*.net1", sw::colwise<Axis>>, sw::at<"*.net2"
 
 TEST_CASE("two perceptrons, reference on one rank") { check<tp<1>, sw::plan<>>(); }
 TEST_CASE("two perceptrons, reference on two tensor-parallel ranks") { check<tp<2>, split_plan<tp<2>>>(); }
-TEST_CASE("two perceptrons, reference on three tensor-parallel ranks, which do not divide 16") { check<tp<3>, split_plan<tp<3>>>(); }
+TEST_CASE("two perceptrons, reference on three tensor-parallel ranks, which do not divide 16") {
+  check<tp<3>, split_plan<tp<3>>>();
+}
 TEST_CASE("two perceptrons, reference on four tensor-parallel ranks") { check<tp<4>, split_plan<tp<4>>>(); }
 
 }  // namespace

@@ -41,8 +41,9 @@ golden_errors errors() {
 // The reference casts its logits to float32 and takes the cross entropy there: its losses are float32 numbers, and its
 // gradients carry their rounding. Hence 2e-7 where a float64 reference would allow 1e-10.
 void check(const golden_errors& e) {
-  MESSAGE("losses " << e.loss << ", step's loss " << e.program_loss << ", gradients " << e.gradient << ", parameters " << e.final
-                    << " (" << e.beyond << " elements past 1e-9, at most " << e.final_excess << " of the bound)");
+  MESSAGE("losses " << e.loss << ", step's loss " << e.program_loss << ", gradients " << e.gradient << ", parameters "
+                    << e.final << " (" << e.beyond << " elements past 1e-9, at most " << e.final_excess
+                    << " of the bound)");
   CHECK(e.tensors == 28);
   CHECK(e.loss <= 2e-7);
   CHECK(e.program_loss <= 2e-7);
@@ -61,10 +62,11 @@ TEST_CASE("transformer reference on one rank with the whole batch") {
 
 TEST_CASE("transformer reference on two data-parallel times two tensor-parallel ranks") {
   using axis = tp<2>;
-  using plan = sw::plan<sw::data_parallel<dp<2>>, sw::at<"layers.*.attention.wq", sw::colwise<axis, 4>>,
-                        sw::at<"layers.*.attention.wk", sw::colwise<axis, 4>>, sw::at<"layers.*.attention.wv", sw::colwise<axis, 4>>,
-                        sw::at<"layers.*.attention.wo", sw::rowwise<axis, 4>>, sw::at<"layers.*.feed_forward.w1", sw::colwise<axis>>,
-                        sw::at<"layers.*.feed_forward.w2", sw::rowwise<axis>>>;
+  using plan = sw::plan<
+      sw::data_parallel<dp<2>>, sw::at<"layers.*.attention.wq", sw::colwise<axis, 4>>,
+      sw::at<"layers.*.attention.wk", sw::colwise<axis, 4>>, sw::at<"layers.*.attention.wv", sw::colwise<axis, 4>>,
+      sw::at<"layers.*.attention.wo", sw::rowwise<axis, 4>>, sw::at<"layers.*.feed_forward.w1", sw::colwise<axis>>,
+      sw::at<"layers.*.feed_forward.w2", sw::rowwise<axis>>>;
   check(errors<sw::mesh<dp<2>, axis>, plan, dp<2>>());
 }
 

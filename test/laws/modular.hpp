@@ -19,44 +19,35 @@ constexpr std::uint32_t scramble(std::uint64_t x, std::uint64_t salt) {
   return static_cast<std::uint32_t>((h >> 31) % modulus);
 }
 
-// Not initialised by default: a kernel that leaves an element of its result unwritten is no constant expression.
-struct modp {
-  std::uint32_t v;
+// Numbers from 0 to modulus - 1. An enumeration: nvcc cannot evaluate closures that hold a class. Storage made by new has
+// no value, so a kernel that leaves an element of its result unwritten is no constant expression.
+enum class modp : std::uint32_t {};
 
-  modp() = default;
-  constexpr explicit modp(std::int64_t n)
-      : v(static_cast<std::uint32_t>(n >= 0 ? static_cast<std::uint64_t>(n) % modulus
-                                            : modulus - 1 - static_cast<std::uint64_t>(-1 - n) % modulus)) {}
+constexpr modp reduced_to(std::uint64_t n) { return modp{static_cast<std::uint32_t>(n % modulus)}; }
+constexpr std::uint64_t number(modp a) { return static_cast<std::uint64_t>(a); }
 
-  constexpr bool operator==(const modp&) const = default;
-  friend constexpr modp operator+(modp a, modp b) { return raw(std::uint64_t{a.v} + b.v); }
-  friend constexpr modp operator-(modp a, modp b) { return raw(std::uint64_t{a.v} + modulus - b.v); }
-  friend constexpr modp operator*(modp a, modp b) { return raw(std::uint64_t{a.v} * b.v); }
-  friend constexpr modp operator/(modp a, modp b) { return a * inverse(b); }
+constexpr modp operator+(modp a, modp b) { return reduced_to(number(a) + number(b)); }
+constexpr modp operator-(modp a, modp b) { return reduced_to(number(a) + modulus - number(b)); }
+constexpr modp operator*(modp a, modp b) { return reduced_to(number(a) * number(b)); }
 
-  static constexpr modp raw(std::uint64_t n) {
-    modp r(0);
-    r.v = static_cast<std::uint32_t>(n % modulus);
-    return r;
+// Extended Euclid. Law: a * inverse(a) == 1 for a != 0; a quotient by 0 is 0 everywhere.
+constexpr modp inverse(modp a) {
+  std::int64_t r0 = static_cast<std::int64_t>(modulus), r1 = static_cast<std::int64_t>(a), t0 = 0, t1 = 1;
+  while (r1 > 1) {
+    const std::int64_t q = r0 / r1, r = r0 - q * r1, t = t0 - q * t1;
+    r0 = r1;
+    r1 = r;
+    t0 = t1;
+    t1 = t;
   }
+  if (r1 == 0) return modp(0);
+  return reduced_to(static_cast<std::uint64_t>(t1 < 0 ? t1 + static_cast<std::int64_t>(modulus) : t1));
+}
+constexpr modp operator/(modp a, modp b) { return a * inverse(b); }
 
-  // Extended Euclid. Law: a * inverse(a) == 1 for a != 0; a quotient by 0 is 0 everywhere.
-  static constexpr modp inverse(modp a) {
-    std::int64_t r0 = static_cast<std::int64_t>(modulus), r1 = a.v, t0 = 0, t1 = 1;
-    while (r1 > 1) {
-      const std::int64_t q = r0 / r1, r = r0 - q * r1, t = t0 - q * t1;
-      r0 = r1;
-      r1 = r;
-      t0 = t1;
-      t1 = t;
-    }
-    return r1 == 0 ? modp(0) : modp(t1);
-  }
-};
+static_assert(modp(7) / modp(7) == modp(1) && modp(1) / modp(2) * modp(2) == modp(1) && modp(0) - modp(1) + modp(1) == modp(0));
 
-static_assert(modp(7) / modp(7) == modp(1) && modp(1) / modp(2) * modp(2) == modp(1) && modp(-1) + modp(1) == modp(0));
-
-constexpr modp arbitrary(modp x, std::uint64_t salt) { return modp::raw(scramble(x.v, salt)); }
+constexpr modp arbitrary(modp x, std::uint64_t salt) { return reduced_to(scramble(number(x), salt)); }
 
 }  // namespace shardwise::laws
 
@@ -75,15 +66,15 @@ struct math<laws::modp> {
   static constexpr T sqrt(T x) { return laws::arbitrary(x, 5); }
   static constexpr double power(double x, double n) { return 0.5 * x + 0.125 * n; }
   static constexpr T inverse_root(double x) { return from(x + 2); }
-  static constexpr bool positive(T x) { return (laws::scramble(x.v, 6) & 1U) != 0; }
+  static constexpr bool positive(T x) { return (laws::scramble(laws::number(x), 6) & 1U) != 0; }
   // Exact where kernels rely on it; any other real is an arbitrary element.
   static constexpr T from(double x) {
     if (x == 0) return T(0);
     if (x == 1) return T(1);
-    if (x == -1) return T(-1);
-    return T::raw(laws::scramble(std::bit_cast<std::uint64_t>(x), 7));
+    if (x == -1) return T(0) - T(1);
+    return laws::reduced_to(laws::scramble(std::bit_cast<std::uint64_t>(x), 7));
   }
-  static constexpr T from_count(std::int64_t n) { return T(n); }
+  static constexpr T from_count(std::int64_t n) { return laws::reduced_to(static_cast<std::uint64_t>(n)); }
 };
 
 }  // namespace shardwise::host

@@ -205,7 +205,7 @@ constexpr void distribute(const modp* whole, const spec& s, const int* c, std::u
   const int part = part_of(s, c), parts = part_count(s);
   std::int64_t i = 0;
   each_element(x.l, [&](const std::int64_t*, std::int64_t g) {
-    auto random = [&](int k) { return modp::raw(scramble(static_cast<std::uint64_t>(g) * 8 + static_cast<unsigned>(k), salt)); };
+    auto random = [&](int k) { return reduced_to(scramble(static_cast<std::uint64_t>(g) * 8 + static_cast<unsigned>(k), salt)); };
     modp v = whole[g];
     if (part > 0) v = random(part);
     else
@@ -238,7 +238,7 @@ constexpr failure compare(const cell* x, const spec& s, const ranks_of& mesh, co
     if (part_of(s, c) != 0) continue;
     bool equal = true;
     each_element(l, [&](const std::int64_t* at, std::int64_t g) {
-      modp sum(0);
+      modp sum{};
       for (int k = 0; k < parts; ++k) {
         int member[max_axes]{}, left = k;
         for (int a = s.axes - 1; a >= 0; --a) {
@@ -268,7 +268,7 @@ constexpr void communicate(const cell* x, const spec& from, const spec& to, int 
   out.p = m.values(out.l.numel());
   std::int64_t i = 0;
   each_element(out.l, [&](const std::int64_t* at, std::int64_t) {
-    modp v(0);
+    modp v{};
     for (int k = 0; k < from.axis_size[axis]; ++k) {
       int member[max_axes]{};
       for (int a = 0; a < max_axes; ++a) member[a] = c[a];
@@ -422,7 +422,7 @@ constexpr bool linear_alone(op_code op, int k) {
 }
 
 constexpr modp inner(const modp* x, const modp* y, std::int64_t n) {
-  modp s(0);
+  modp s{};
   for (std::int64_t i = 0; i < n; ++i) s = s + x[i] * y[i];
   return s;
 }
@@ -442,7 +442,7 @@ constexpr failure check_transposes(const program& p, const reference& ref, std::
     for (int k = 1; k < p.steps[j].inputs; ++k) alone = alone && p.steps[j].in[k] != p.steps[j].in[0];
   }
   if (joint) {
-    modp backward(0);
+    modp backward{};
     for (int k = 0; k < p.leaf_count; ++k) backward = backward + inner(ref.cotangent[k], ref.leaves[k], size(k));
     return backward == forward ? failure::none : failure::not_the_adjoint;
   }
@@ -581,10 +581,10 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
       const std::int64_t n = numel(g.spec_of(i));
       for (std::int64_t e = 0; e < n; ++e) {
         const std::uint32_t random = scramble(static_cast<std::uint64_t>(e), salt);
-        if (i == dy) ref.dy[e] = modp::raw(random);
+        if (i == dy) ref.dy[e] = reduced_to(random);
         else if (p.leaves[i].below > 0)
           ref.indices[i][e] = static_cast<std::int32_t>(random % static_cast<std::uint32_t>(p.leaves[i].below));
-        else ref.leaves[i][e] = modp::raw(random);
+        else ref.leaves[i][e] = reduced_to(random);
       }
     }
     for (int r = 0; r < mesh.count(); ++r) {
@@ -739,7 +739,7 @@ constexpr failure run_update(const Graph& g, const ranks_of& mesh, Updated& ref)
   cell cells[32 * max_ranks];
   modp whole[3 + 1][24]{};
   for (int k = 0; k < 4; ++k)
-    for (int e = 0; e < 24; ++e) whole[k][e] = modp::raw(scramble(static_cast<unsigned>(e), 70 + static_cast<unsigned>(k)));
+    for (int e = 0; e < 24; ++e) whole[k][e] = reduced_to(scramble(static_cast<unsigned>(e), 70 + static_cast<unsigned>(k)));
   int update = -1;
   for (int i = 0; i < g.node_count; ++i) {
     const node& n = g.nodes[i];

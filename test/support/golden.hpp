@@ -19,7 +19,9 @@ namespace test {
 
 namespace sw = shardwise;
 
-inline std::string data_file(const std::string& name) { return std::string(SHARDWISE_TEST_DATA "/") + name + ".safetensors"; }
+inline std::string data_file(const std::string& name) {
+  return std::string(SHARDWISE_TEST_DATA "/") + name + ".safetensors";
+}
 
 // One iteration's slices of in.rank<r>.<k>, rank after rank: the whole batch.
 template <class T>
@@ -31,8 +33,10 @@ std::vector<T> whole_batch(const safetensors& file, int world, int k, std::size_
       const std::size_t n = all.size() / iterations;
       for (std::size_t i = 0; i < n; ++i) batch.push_back(static_cast<T>(all[iteration * n + i]));
     };
-    if constexpr (std::is_integral_v<T>) add(file.integers(name));
-    else add(file.values(name));
+    if constexpr (std::is_integral_v<T>)
+      add(file.integers(name));
+    else
+      add(file.values(name));
   }
   return batch;
 }
@@ -48,16 +52,16 @@ void scatter_block(const T* local, const sw::runtime::layout& l, std::vector<dou
 }
 
 struct golden_run {
-  std::vector<double> program_loss;        // as the step reports it
+  std::vector<double> program_loss;         // as the step reports it
   std::vector<std::vector<double>> losses;  // [iteration][reference rank]
   std::map<std::string, std::vector<double>> gradient, final;
   bool replicas_equal = true;  // every copy of a gradient is bitwise the same
 };
 
-// Step updates (with states: the first one's value after a step with beta1 = momentum = 0 is the gradient itself, to the
-// last bit); Rows has the per-row losses of the same model as its output, rows along dim 0. `golden_name` renames the
-// library's parameters; `feed(executor, iteration)` sets inputs; `batch_mean` says that a rank's loss is the mean of its
-// rows, not their sum.
+// Step updates (with states: the first one's value after a step with beta1 = momentum = 0 is the gradient itself, to
+// the last bit); Rows has the per-row losses of the same model as its output, rows along dim 0. `golden_name` renames
+// the library's parameters; `feed(executor, iteration)` sets inputs; `batch_mean` says that a rank's loss is the mean
+// of its rows, not their sum.
 template <class Step, class Rows>
 golden_run run_golden(const safetensors& file, int world, int iterations, double lr, bool batch_mean,
                       const std::function<std::string(const std::string&)>& golden_name, const auto& feed) {
@@ -70,7 +74,8 @@ golden_run run_golden(const safetensors& file, int world, int iterations, double
     using rank_type = std::remove_reference_t<decltype(rank)>;
     sw::executor<Step, rank_type> ex(rank);
     sw::executor<Rows, rank_type> forward(rank);
-    for (int i = 0; i < ex.parameter_count(); ++i) ex.set_parameter(i, file.values("init." + golden_name(ex.parameter_name(i))));
+    for (int i = 0; i < ex.parameter_count(); ++i)
+      ex.set_parameter(i, file.values("init." + golden_name(ex.parameter_name(i))));
     ex.reset_states();
 
     sw::step_env probe;
@@ -144,8 +149,8 @@ struct golden_errors {
   std::size_t tensors = 0;
 };
 
-// `program_loss` combines the reference ranks' losses as the task does. `amplification` bounds the change of a parameter
-// over the run per unit of gradient error (Adam: iterations * lr / eps; 0 where nothing amplifies).
+// `program_loss` combines the reference ranks' losses as the task does. `amplification` bounds the change of a
+// parameter over the run per unit of gradient error (Adam: iterations * lr / eps; 0 where nothing amplifies).
 inline golden_errors compare(const golden_run& run, const safetensors& file, int world, double loss_factor,
                              double final_tolerance, double amplification) {
   golden_errors e;

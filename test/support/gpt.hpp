@@ -47,18 +47,22 @@ template <class Dp, class Tp>
 struct sequence_parallel {
   using rows = sw::input<sw::shard<1>>;
   using scattered = sw::output<sw::shard<1>>;
-  using type = sw::plan<
-      sw::data_parallel<Dp>, sw::at<"tok_embeddings", sw::prepare_output<Tp, sw::shard<1>>>,
-      sw::at<"pos_embeddings", sw::prepare_output<Tp, sw::shard<0>>>, sw::at<"layers.*.*_norm", sw::sequence_parallel<Tp>>,
-      sw::at<"layers.*.attention.wq", sw::colwise<Tp, head, rows>>, sw::at<"layers.*.attention.wk", sw::colwise<Tp, head, rows>>,
-      sw::at<"layers.*.attention.wv", sw::colwise<Tp, head, rows>>, sw::at<"layers.*.attention.wo", sw::rowwise<Tp, head, scattered>>,
-      sw::at<"layers.*.feed_forward.w1", sw::colwise<Tp, 1, rows>>, sw::at<"layers.*.feed_forward.w2", sw::rowwise<Tp, 1, scattered>>,
-      sw::at<"norm", sw::sequence_parallel<Tp>, sw::prepare_output<Tp, sw::replicate>>>;
+  using type = sw::plan<sw::data_parallel<Dp>, sw::at<"tok_embeddings", sw::prepare_output<Tp, sw::shard<1>>>,
+                        sw::at<"pos_embeddings", sw::prepare_output<Tp, sw::shard<0>>>,
+                        sw::at<"layers.*.*_norm", sw::sequence_parallel<Tp>>,
+                        sw::at<"layers.*.attention.wq", sw::colwise<Tp, head, rows>>,
+                        sw::at<"layers.*.attention.wk", sw::colwise<Tp, head, rows>>,
+                        sw::at<"layers.*.attention.wv", sw::colwise<Tp, head, rows>>,
+                        sw::at<"layers.*.attention.wo", sw::rowwise<Tp, head, scattered>>,
+                        sw::at<"layers.*.feed_forward.w1", sw::colwise<Tp, 1, rows>>,
+                        sw::at<"layers.*.feed_forward.w2", sw::rowwise<Tp, 1, scattered>>,
+                        sw::at<"norm", sw::sequence_parallel<Tp>, sw::prepare_output<Tp, sw::replicate>>>;
 };
 
 template <class T, int D, int N, template <class, class> class Plan = tensor_parallel, class Sizes = sizes>
-using step = sw::train_step<transformer<Sizes>::template model, language_task<Sizes, batch, dp<D>>, typename Plan<dp<D>, tp<N>>::type,
-                            sw::mesh<dp<D>, tp<N>>, sw::clip_norm<sw::adamw<true>>, sw::pipeline<>, T>;
+using step = sw::train_step<transformer<Sizes>::template model, language_task<Sizes, batch, dp<D>>,
+                            typename Plan<dp<D>, tp<N>>::type, sw::mesh<dp<D>, tp<N>>, sw::clip_norm<sw::adamw<true>>,
+                            sw::pipeline<>, T>;
 
 struct data {
   std::array<std::int32_t, batch * sizes::time> tokens{}, targets{};

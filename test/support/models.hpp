@@ -19,7 +19,8 @@ struct mlp_module : sw::module<mlp_module<Bound>, Bound> {
 
 template <class Bound = sw::unbound>
 struct simple_model : sw::module<simple_model<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(simple_model, (mlp_module<sw::child<Bound, 0>>, mlp_0), (mlp_module<sw::child<Bound, 1>>, mlp_1));
+  BOOST_HANA_DEFINE_STRUCT(simple_model, (mlp_module<sw::child<Bound, 0>>, mlp_0),
+                           (mlp_module<sw::child<Bound, 1>>, mlp_1));
   constexpr auto forward(const auto& x) const { return mlp_1(mlp_0(x)); }
 };
 
@@ -56,8 +57,10 @@ struct transformer_sizes {
 namespace detail {
 template <class Sizes, class X>
 constexpr auto drop(const X& x) {
-  if constexpr (Sizes::dropout > 0) return sw::dropout(x, Sizes::dropout);
-  else return x;
+  if constexpr (Sizes::dropout > 0)
+    return sw::dropout(x, Sizes::dropout);
+  else
+    return x;
 }
 }  // namespace detail
 
@@ -123,8 +126,8 @@ struct transformer {
     using positions_type = sw::embedding_table<Sizes::time, width, sw::child<Bound, 1>, sw::init::normal<1, 5>>;
     using layers_type = sw::repeat<Sizes::layers, block, sw::child<Bound, 2>>;
     using norm_type = sw::layer_norm_module<width, sw::child<Bound, 3>>;
-    BOOST_HANA_DEFINE_STRUCT(model, (tokens_type, tok_embeddings), (positions_type, pos_embeddings), (layers_type, layers),
-                             (norm_type, norm));
+    BOOST_HANA_DEFINE_STRUCT(model, (tokens_type, tok_embeddings), (positions_type, pos_embeddings),
+                             (layers_type, layers), (norm_type, norm));
     constexpr auto forward(const auto& tokens, const auto& positions) const {
       const auto h = detail::drop<Sizes>(tok_embeddings(tokens) + pos_embeddings(positions));
       return sw::linear_product(norm(layers(h)), tok_embeddings.weight);
@@ -136,9 +139,10 @@ struct transformer {
 
 // Inputs of a language model: tokens, targets, positions; the batch is split along Dp.
 template <class Sizes, int Batch, class Dp>
-using language_inputs = sw::inputs<sw::input_tensor<std::int32_t, sw::shape<Batch, Sizes::time>, sw::on<Dp, sw::shard<0>>>,
-                                   sw::input_tensor<std::int32_t, sw::shape<Batch, Sizes::time>, sw::on<Dp, sw::shard<0>>>,
-                                   sw::input_tensor<std::int32_t, sw::shape<Sizes::time>, sw::on<Dp, sw::replicate>>>;
+using language_inputs =
+    sw::inputs<sw::input_tensor<std::int32_t, sw::shape<Batch, Sizes::time>, sw::on<Dp, sw::shard<0>>>,
+               sw::input_tensor<std::int32_t, sw::shape<Batch, Sizes::time>, sw::on<Dp, sw::shard<0>>>,
+               sw::input_tensor<std::int32_t, sw::shape<Sizes::time>, sw::on<Dp, sw::replicate>>>;
 
 template <class Sizes, int Batch, class Dp>
 struct language_task {
@@ -162,8 +166,10 @@ template <class T, int Batch, int Width, class Placement, int Divisor = 1>
 struct sum_task {
   using inputs = sw::inputs<sw::input_tensor<T, sw::shape<Batch, Width>, Placement>>;
   constexpr auto operator()(const auto& m, const auto& x) const {
-    if constexpr (Divisor == 1) return sw::sum(m(x));
-    else return sw::scale(sw::sum(m(x)), 1.0 / Divisor);
+    if constexpr (Divisor == 1)
+      return sw::sum(m(x));
+    else
+      return sw::scale(sw::sum(m(x)), 1.0 / Divisor);
   }
 };
 

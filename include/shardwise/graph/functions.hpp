@@ -259,19 +259,18 @@ constexpr auto redistribute(const A& a) {
   using mesh_type = typename A::mesh_type;
   constexpr int axis = mesh_type::template index_of<Axis>;
   constexpr placement to = detail::normal_placement<To>(A::sp.rank);
-  constexpr problem wrong =
-      axis < 0 ? problem::axis_not_in_mesh
-      : detail::placement_of<To>::even && to.dim >= 0 && to.dim < A::sp.rank && detail::resolved<A> && A::sp.extent[to.dim] % Axis::size != 0
-          ? problem::uneven_shard
-          : problem::none;
+  constexpr bool even = detail::placement_of<To>::even && detail::resolved<A> && to.dim >= 0 && to.dim < A::sp.rank;
+  constexpr problem wrong = axis < 0 ? problem::axis_not_in_mesh
+                            : even && A::sp.extent[even ? to.dim : 0] % Axis::size != 0 ? problem::uneven_shard
+                                                                                        : problem::none;
   static_assert(detail::refuse<wrong, on<Axis, To>, mesh_type, operand_t<A::sp>>());
   if constexpr (wrong != problem::none || A::sp.place[axis < 0 ? 0 : axis] == to) {
     return a;
   } else {
-    constexpr op_attr attr = detail::attr(axis, pack(to));
+    // nvcc crashes on the attributes as a local constant
     constexpr bool free = transition_of(A::sp.place[axis], to, A::sp.axis_size[axis]) == transition::none;
-    if constexpr (free) return detail::apply<op_code::redistribute, attr>(0, a);
-    else return detail::apply<op_code::redistribute, attr>(0, contiguous(a));
+    if constexpr (free) return detail::apply<op_code::redistribute, detail::attr(axis, pack(to))>(0, a);
+    else return detail::apply<op_code::redistribute, detail::attr(axis, pack(to))>(0, contiguous(a));
   }
 }
 

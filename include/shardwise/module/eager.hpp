@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models run eagerly: bind_eager gives every parameter an eager tensor's type; initial values, and exchange with programs.
+// Models run eagerly: bind_eager gives every parameter an eager tensor's type; initial values, and exchange with
+// programs.
 #pragma once
 
 #include <stdexcept>
@@ -54,9 +55,10 @@ template <class Tensor, class Executor>
 int same_parameter(const Executor& program, const std::string& path) {
   const int i = Executor::parameter_index(path);
   if (!(program.parameter_spec(i) == Tensor::sp))
-    throw std::invalid_argument("shardwise: parameter '" + path +
-                                "' has other extents, placements or elements in the program than in the eager model; bind both with "
-                                "one plan, mesh and element type, or carry it over whole: gather_parameter, distribute");
+    throw std::invalid_argument(
+        "shardwise: parameter '" + path +
+        "' has other extents, placements or elements in the program than in the eager model; bind both with "
+        "one plan, mesh and element type, or carry it over whole: gather_parameter, distribute");
   return i;
 }
 

@@ -115,6 +115,8 @@ struct apply_optimizer {
     using graph_type = graph<n + extra, 3 * s + 32, decltype(Source::value.g)::scope_capacity>;
     detail::update_state<graph_type, forward, Params> st;
     st.g = resized<graph_type>(Source::value.g);
+    // g++ 12 reads elements of a copied constant that were never assigned as zeros, not as their default initialisers
+    for (detail::update_memo& m : st.memo) m = detail::update_memo{};
     for (int i = 0; i < forward; ++i) st.cotangent[i] = Source::value.cotangent[i];
     for (int i = 0; i < forward; ++i)
       if (st.g.nodes[i].op == op_code::param) st.param_node[st.g.nodes[i].a.v[0]] = i;

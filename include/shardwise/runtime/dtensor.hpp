@@ -31,8 +31,8 @@ struct local_block {
   }
 };
 
-// A value: operations make new tensors; views (permute, reshape, slice, redistributions that move nothing) share storage.
-// A default-made tensor has no value until one is assigned.
+// A value: operations make new tensors; views (permute, reshape, slice, redistributions that move nothing) share
+// storage. A default-made tensor has no value until one is assigned. Dims with run-time extents (dyn) have their bound.
 template <spec S, class Mesh, class Rank = thread_rank<Mesh>>
 class dtensor {
  public:
@@ -43,12 +43,14 @@ class dtensor {
 
   dtensor() = default;
 
-  // --- from values: all ranks call these alike --------------------------------------------------------------------------
+  // --- from values: all ranks call these alike
+  // --------------------------------------------------------------------------
 
   // This rank's block, row-major.
   template <std::ranges::contiguous_range Range>
   static dtensor from_local(const eager<Rank>& on, const Range& values) {
-    static_assert(safe_from<Range>, "shardwise: from_local: floating-point values for a tensor of integers; convert them first.");
+    static_assert(safe_from<Range>,
+                  "shardwise: from_local: floating-point values for a tensor of integers; convert them first.");
     dtensor t(on);
     check_count("from_local", t, std::ranges::size(values), t.value_.layout.numel(), "this rank's block",
                 "pass the rank's own block, or the whole tensor to distribute");
@@ -57,15 +59,19 @@ class dtensor {
   }
 
   // This rank's part of a whole (global, row-major) tensor. Law: full_tensor() is what was given. Where the tensor is
-  // partial, coordinate 0 of the axis keeps the value and the others hold the neutral element (avg, max, min: the value).
+  // partial, coordinate 0 of the axis keeps the value and the others hold the neutral element (avg, max, min: the
+  // value).
   template <std::ranges::contiguous_range Range>
   static dtensor distribute(const eager<Rank>& on, const Range& global) {
-    static_assert(safe_from<Range>, "shardwise: distribute: floating-point values for a tensor of integers; convert them first.");
+    static_assert(safe_from<Range>,
+                  "shardwise: distribute: floating-point values for a tensor of integers; convert them first.");
     dtensor t(on);
     check_count("distribute", t, std::ranges::size(global), numel(sp), "the whole tensor",
                 "pass all its elements in row-major order, or the rank's own block to from_local");
-    if (const neutral n = neutral_here(on.rank()); n.needed) t.fill(n.value);
-    else runtime::load_block(std::ranges::data(global), t.data(), t.value_.layout);
+    if (const neutral n = neutral_here(on.rank()); n.needed)
+      t.fill(n.value);
+    else
+      runtime::load_block(std::ranges::data(global), t.data(), t.value_.layout);
     return t;
   }
 
@@ -79,13 +85,15 @@ class dtensor {
   static dtensor ones(const eager<Rank>& on) { return full(on, element(1)); }
 
   // A parameter's initial values: those that executor::initialise gives the parameter of this path.
-  static dtensor initial(const eager<Rank>& on, init_kind kind, double scale, std::uint64_t seed, std::string_view path) {
+  static dtensor initial(const eager<Rank>& on, init_kind kind, double scale, std::uint64_t seed,
+                         std::string_view path) {
     dtensor t(on);
     runtime::initialise_block(std::span<element>(t.data(), t.size()), t.value_.layout, kind, scale, seed, path);
     return t;
   }
 
-  // --- to values --------------------------------------------------------------------------------------------------------
+  // --- to values
+  // --------------------------------------------------------------------------------------------------------
 
   bool has_value() const { return static_cast<bool>(value_.storage); }
 
@@ -103,11 +111,13 @@ class dtensor {
 
   // The value of a tensor of one element, summed where it is partial. Collective as full_tensor.
   element item() const {
-    static_assert(numel(sp) == 1, "shardwise: item: the tensor has more than one element; use full_tensor or to_local.");
+    static_assert(numel(sp) == 1,
+                  "shardwise: item: the tensor has more than one element; use full_tensor or to_local.");
     return full_tensor().to_local().data[0];
   }
 
-  // --- the operations' way in: see graph/tensor.hpp -----------------------------------------------------------------------
+  // --- the operations' way in: see graph/tensor.hpp
+  // -----------------------------------------------------------------------
 
   template <op_code Op, op_attr A, spec Out, class... X>
   static dtensor<Out, Mesh, Rank> record(double f, const dtensor& first, const X&... more) {
@@ -141,10 +151,10 @@ class dtensor {
   static void check_count(const char* name, const dtensor& t, std::size_t given, std::int64_t wanted, const char* what,
                           const char* fix) {
     if (static_cast<std::int64_t>(given) == wanted) return;
-    throw std::invalid_argument(std::string("shardwise: ") + name + ": " + std::to_string(given) + " elements are given; " + what +
-                                " has " + std::to_string(wanted) + " (block of rank " +
-                                std::to_string(t.value_.core->rank->index()) + ": " + runtime::extents_of(t.value_.layout) + "); " +
-                                fix);
+    throw std::invalid_argument(std::string("shardwise: ") + name + ": " + std::to_string(given) +
+                                " elements are given; " + what + " has " + std::to_string(wanted) + " (block of rank " +
+                                std::to_string(t.value_.core->rank->index()) + ": " +
+                                runtime::extents_of(t.value_.layout) + "); " + fix);
   }
 
   // What a rank holds of a partial tensor when it does not hold the value.
@@ -163,8 +173,10 @@ class dtensor {
 
   template <op_code Op, dtype Type>
   static constexpr runtime::kernel_function<Rank> kernel() {
-    if constexpr (runs_kernel(Op)) return runtime::kernel_entry<runtime::signature{Op, Type}, Rank>();
-    else return nullptr;  // always a view
+    if constexpr (runs_kernel(Op))
+      return runtime::kernel_entry<runtime::signature{Op, Type}, Rank>();
+    else
+      return nullptr;  // always a view
   }
 
   template <op_code Op, op_attr A, class Result, class... More>

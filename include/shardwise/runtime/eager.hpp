@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// eager: one rank's run of operations that compute at once; tensors without their types, and how one is applied to them.
+// eager: one rank's run of operations that compute at once; tensors without their types, and how one is applied to
+// them.
 #pragma once
 
 #include <span>
@@ -58,17 +59,20 @@ struct eager_value {
   eager_core<Rank>& live() const {
     if (!storage)
       throw std::logic_error(
-          "shardwise: a tensor without a value is used; give it one with from_local, distribute, full or an operation's "
+          "shardwise: a tensor without a value is used; give it one with from_local, distribute, full or an "
+          "operation's "
           "result, and a model's parameters with initialise or load_parameters");
     if (!core->rank)
       throw std::logic_error(
-          "shardwise: a tensor is used after its eager run has ended; keep the eager object alive while its tensors work");
+          "shardwise: a tensor is used after its eager run has ended; keep the eager object alive while its tensors "
+          "work");
     return *core;
   }
 };
 
 template <class Rank>
-eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f, std::span<const eager_value<Rank>* const> in) {
+eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f,
+                                std::span<const eager_value<Rank>* const> in) {
   eager_core<Rank>& core = in[0]->live();
   const int* const coordinate = core.rank->coordinate().data();
   if (x.view) {
@@ -100,13 +104,14 @@ eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f, std::s
     c.workspace = scratch.data();
   }
   try {
-    if (core.checks == eager_checks::agree && communicates(c.kind)) core.rank->agree(x.signature, "the collective to run next");
+    if (core.checks == eager_checks::agree && communicates(c.kind))
+      core.rank->agree(x.signature, "the collective to run next");
     x.kernel(c, core.env, *core.rank);
   } catch (const rank_failed&) {
     throw;
   } catch (const std::exception& e) {
-    throw std::runtime_error(std::string(e.what()) + " (in " + name_of(x.op) + ", eager, rank " + std::to_string(core.rank->index()) +
-                             ")");
+    throw std::runtime_error(std::string(e.what()) + " (in " + name_of(x.op) + ", eager, rank " +
+                             std::to_string(core.rank->index()) + ")");
   }
   return out;
 }

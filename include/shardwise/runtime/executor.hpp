@@ -65,8 +65,8 @@ std::string module_path(const Graph& g, int scope) {
 
 enum class executor_checks { none, poison };
 
-// Step is a train_step or forward_step; Rank a thread_rank of its mesh. All memory is taken in the constructor.
-template <class Step, class Rank>
+// Step is a train_step or forward_step; Rank a rank of its mesh, by default a thread of this process. All memory is taken in the constructor.
+template <class Step, class Rank = thread_rank<typename Step::mesh_type>>
 class executor {
  public:
   using mesh_type = typename Step::mesh_type;

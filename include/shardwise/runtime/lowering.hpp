@@ -91,21 +91,27 @@ constexpr std::uint32_t stream_of(std::string_view path) {
   return h;
 }
 
-inline double initial_value(init_kind kind, double scale, std::uint64_t seed, std::uint32_t stream, std::int64_t index) {
-  const philox_words w = philox(seed, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), stream, 0xFFFFFFFFU);
+inline double initial_value(init_kind kind, double scale, std::uint64_t seed, std::uint32_t stream,
+                            std::int64_t index) {
+  const philox_words w =
+      philox(seed, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), stream, 0xFFFFFFFFU);
   constexpr double unit = 1.0 / 4294967296.0;
   switch (kind) {
-    case init_kind::ones: return 1;
-    case init_kind::uniform: return scale * (2 * w.w[0] * unit - 1);
+    case init_kind::ones:
+      return 1;
+    case init_kind::uniform:
+      return scale * (2 * w.w[0] * unit - 1);
     case init_kind::normal:  // Box-Muller; the shift keeps the logarithm finite
       return scale * std::sqrt(-2 * std::log((w.w[0] + 0.5) * unit)) * std::cos(6.283185307179586 * w.w[1] * unit);
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
 // Values of a parameter's block from (seed, path, global element index) alone: equal on every mesh and placement.
 template <class T>
-void initialise_block(std::span<T> values, const layout& l, init_kind kind, double scale, std::uint64_t seed, std::string_view path) {
+void initialise_block(std::span<T> values, const layout& l, init_kind kind, double scale, std::uint64_t seed,
+                      std::string_view path) {
   const std::uint32_t stream = stream_of(path);
   each_element(l, [&](std::int64_t i, std::int64_t g) {
     values[static_cast<std::size_t>(i)] = static_cast<T>(initial_value(kind, scale, seed, stream, g));

@@ -56,7 +56,7 @@ class block_pool {
     for (head* h : free_)
       while (h) {
         head* const next = h->next;
-        ::operator delete(h, std::align_val_t{alignment});
+        ::operator delete (h, std::align_val_t{alignment});
         h = next;
       }
   }
@@ -119,7 +119,7 @@ inline block block_pool::take(std::int64_t bytes) {
     free_[c] = h->next;
   } else {
     const std::size_t size = sizeof(head) + static_cast<std::size_t>(size_classes::bytes_of(c));
-    h = ::new (::operator new(size, std::align_val_t{alignment})) head{this, nullptr, 0, c};
+    h = ::new (::operator new (size, std::align_val_t{alignment})) head{this, nullptr, 0, c};
     ++allocations_;
     bytes_ += size_classes::bytes_of(c);
   }

@@ -78,25 +78,6 @@ struct exhibit {
 struct group {
   barrier gate;
   std::vector<exhibit> member;
-  std::atomic<int> inside{0};  // members within a collective
-};
-
-// Around a collective. A member that a failure elsewhere throws out waits until no other one can still touch its memory,
-// which it is about to free: every member inside leaves at its next gate.
-class stay {
- public:
-  explicit stay(group& g) : group_(g), exceptions_(std::uncaught_exceptions()) { group_.inside.fetch_add(1, std::memory_order_acq_rel); }
-  stay(const stay&) = delete;
-  stay& operator=(const stay&) = delete;
-  ~stay() {
-    group_.inside.fetch_sub(1, std::memory_order_acq_rel);
-    if (std::uncaught_exceptions() > exceptions_)
-      while (group_.inside.load(std::memory_order_acquire) > 0) std::this_thread::yield();
-  }
-
- private:
-  group& group_;
-  int exceptions_;
 };
 
 template <class Mesh>
@@ -171,7 +152,6 @@ class thread_rank {
   // Every rank must show the same value: programs, seeds, sizes that have to agree.
   void agree(std::uint64_t value, const char* what) {
     auto& g = world_->all;
-    const threads::stay inside(g);
     g.member[static_cast<unsigned>(index_)].info = &value;
     g.gate.wait();
     const std::uint64_t first = *static_cast<const std::uint64_t*>(g.member[0].info);

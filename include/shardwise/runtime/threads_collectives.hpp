@@ -202,7 +202,6 @@ void resplit(const call& c, Rank& rank) {
 
 template <class T, class Rank>
 void communicate(const call& c, Rank& rank) {
-  const stay inside(rank.group(c.axis));
   switch (c.kind) {
     case transition::all_reduce: all_reduce<T>(c, rank); break;
     case transition::all_gather: all_gather<T>(c, rank); break;

@@ -56,11 +56,12 @@ constexpr placement shard_value(int dim, std::int32_t block = 1) {
 }
 constexpr placement partial_value(reduction op = reduction::sum) { return {placement_kind::partial, op, 0, 1}; }
 
-// Law: dual(dual(p)) == p for every placement that has an adjoint (all but partial of product, max, min).
+// Law: dual(dual(p)) == p for every placement but partial<avg>, whose dual is reduced up to the factor of the mean.
+// Partial of product, max and min have no adjoint and stay what they are.
 constexpr placement dual(placement p) {
   switch (p.kind) {
     case placement_kind::reduced: return partial_value();
-    case placement_kind::partial: return reduced_value();
+    case placement_kind::partial: return p.op == reduction::sum || p.op == reduction::avg ? reduced_value() : p;
     default: return p;
   }
 }

@@ -9,7 +9,8 @@ namespace shardwise::laws {
 // Compilers print the operation, the number of ranks, the case, the placement's number and what failed.
 template <class Op, int Ranks, int Case, int Placing, failure Found>
 struct proof {
-  static_assert(Found == failure::none, "a sharding rule admits a placement under which ranks do not compute what one device does");
+  static_assert(Found == failure::none,
+                "a sharding rule admits a placement under which ranks do not compute what one device does");
   static constexpr int count = 1;
 };
 
@@ -64,7 +65,7 @@ struct on_two_axes {
 template <int Case>
 constexpr int prove_case() {
   int n = one_device<Case>::count + on_one_axis<Case, 2>::count + on_one_axis<Case, 3>::count;
-  if constexpr (Case % 6 == 1) n += on_two_axes<Case, Case % 4 == 1 ? 2 : 3>::count;
+  if constexpr (Case % 6 == 1) n += on_two_axes < Case, Case % 4 == 1 ? 2 : 3 > ::count;
   return n;
 }
 template <int... Case>
@@ -79,7 +80,9 @@ struct seed {
   static constexpr failure found = prove_seed<P, Ranks>();
   static constexpr int count = proof<op::fill, Ranks, 0, 0, found>::count;
 };
-static_assert(seed<replicate, 2>::count + seed<reduced, 2>::count + seed<partial<>, 3>::count + seed<reduced, 3>::count == 4);
+static_assert(seed<replicate, 2>::count + seed<reduced, 2>::count + seed<partial<>, 3>::count +
+                  seed<reduced, 3>::count ==
+              4);
 
 // Whole train steps of one parameter, its gradient partial, sharded or whole, and strided.
 template <class Optimizer, class W, class X, int Ranks>
@@ -89,8 +92,9 @@ struct update {
   static constexpr int count = proof<op, Ranks, 0, 0, found>::count;
 };
 template <class Optimizer>
-inline constexpr int updates = update<Optimizer, reduced, shard<0>, 2>::count + update<Optimizer, reduced, reduced, 3>::count +
-                               update<Optimizer, shard<0>, shard<2>, 3>::count + update<Optimizer, shard<1>, shard<1>, 2>::count;
+inline constexpr int updates =
+    update<Optimizer, reduced, shard<0>, 2>::count + update<Optimizer, reduced, reduced, 3>::count +
+    update<Optimizer, shard<0>, shard<2>, 3>::count + update<Optimizer, shard<1>, shard<1>, 2>::count;
 static_assert(updates<sgd<true>> + updates<adam<>> + updates<clip_norm<adamw<true>>> == 12);
 
 }  // namespace shardwise::laws

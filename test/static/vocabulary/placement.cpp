@@ -13,7 +13,8 @@ namespace {
 
 // dual of dual is the placement itself, for types and for values
 template <class P>
-constexpr bool is_involution = std::is_same_v<sw::dual_t<sw::dual_t<P>>, P> && dual(dual(sw::placement_v<P>)) == sw::placement_v<P>;
+constexpr bool is_involution =
+    std::is_same_v<sw::dual_t<sw::dual_t<P>>, P>&& dual(dual(sw::placement_v<P>)) == sw::placement_v<P>;
 static_assert(is_involution<sw::replicate>);
 static_assert(is_involution<sw::reduced>);
 static_assert(is_involution<sw::shard<0>>);
@@ -26,7 +27,8 @@ template <class P>
 constexpr bool agrees = sw::placement_v<sw::dual_t<P>> == dual(sw::placement_v<P>);
 static_assert(agrees<sw::replicate> && agrees<sw::reduced> && agrees<sw::shard<2, 3>>);
 static_assert(agrees<sw::partial<>> && agrees<sw::partial<reduction::avg>>);
-static_assert(agrees<sw::partial<reduction::product>> && agrees<sw::partial<reduction::max>> && agrees<sw::partial<reduction::min>>);
+static_assert(agrees<sw::partial<reduction::product>> && agrees<sw::partial<reduction::max>> &&
+              agrees<sw::partial<reduction::min>>);
 
 static_assert(std::is_same_v<sw::dual_t<sw::replicate>, sw::replicate>);
 static_assert(std::is_same_v<sw::dual_t<sw::reduced>, sw::partial<>>);
@@ -39,8 +41,10 @@ constexpr bool round_trip = [] {
   constexpr sw::placement p = sw::placement_v<P>;
   return std::is_same_v<typename sw::detail::placement_type<p.kind, p.op, p.dim, p.block>::type, P>;
 }();
-static_assert(round_trip<sw::replicate> && round_trip<sw::reduced> && round_trip<sw::shard<3>> && round_trip<sw::shard<0, 8>>);
-static_assert(round_trip<sw::partial<>> && round_trip<sw::partial<reduction::avg>> && round_trip<sw::partial<reduction::max>>);
+static_assert(round_trip<sw::replicate> && round_trip<sw::reduced> && round_trip<sw::shard<3>> &&
+              round_trip<sw::shard<0, 8>>);
+static_assert(round_trip<sw::partial<>> && round_trip<sw::partial<reduction::avg>> &&
+              round_trip<sw::partial<reduction::max>>);
 
 // even<...> is a demand on the extent, not another placement
 static_assert(sw::placement_v<sw::even<sw::shard<1>>> == sw::shard_value(1));

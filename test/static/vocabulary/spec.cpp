@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Laws of specs: shards tile a dim in rank order, equal splits have one spelling, duality leaves all but placements alone.
+// Laws of specs: shards tile a dim in rank order, equal splits have one spelling, duality changes placements alone.
 
 #include <shardwise/vocabulary/axis.hpp>
 #include <shardwise/vocabulary/spec.hpp>
@@ -14,7 +14,7 @@ static_assert(std::has_unique_object_representations_v<sw::spec>);
 template <int Size, int Name = 0>
 struct ax : sw::axis<Size> {};
 
-// --- the chunk rule ---------------------------------------------------------------------------------------------------
+// --- the chunk rule --------------------------------------------------------------------------------------------------
 
 struct piece {
   std::int64_t size, offset;
@@ -59,7 +59,7 @@ constexpr bool all_tile() {
 }
 static_assert(all_tile());
 
-// --- several axes on one dim ------------------------------------------------------------------------------------------
+// --- several axes on one dim -----------------------------------------------------------------------------------------
 
 using square = sw::mesh<ax<2>, ax<2, 1>>;
 constexpr sw::spec nested = sw::spec_of<float, sw::shape<5>, square, sw::shard<0>, sw::shard<0>>::value;
@@ -87,20 +87,21 @@ static_assert(covered<awkward>(seven_by_ten<sw::partial<>, sw::replicate, sw::sh
 static_assert(covered<awkward>(seven_by_ten<sw::replicate, sw::replicate, sw::replicate>, 12));
 static_assert(covered<square>(nested, 1));
 
-// --- one spelling -----------------------------------------------------------------------------------------------------
+// --- one spelling ----------------------------------------------------------------------------------------------------
 
 template <std::int64_t N, int Ranks, class P>
 constexpr sw::spec vector = sw::spec_of<float, sw::shape<N>, sw::mesh<ax<Ranks>>, P>::value;
-static_assert(vector<12, 2, sw::shard<0, 3>> == vector<12, 2, sw::shard<0>>);    // 6 and 6 either way
-static_assert(vector<64, 4, sw::shard<0, 16>> == vector<64, 4, sw::shard<0>>);   // whole heads without saying so
+static_assert(vector<12, 2, sw::shard<0, 3>> == vector<12, 2, sw::shard<0>>);      // 6 and 6 either way
+static_assert(vector<64, 4, sw::shard<0, 16>> == vector<64, 4, sw::shard<0>>);     // whole heads without saying so
 static_assert(!(vector<64, 3, sw::shard<0, 16>> == vector<64, 3, sw::shard<0>>));  // 32, 32, 0 against 22, 22, 20
 static_assert(vector<64, 3, sw::shard<0, 16>>.place[0].block == 16);
 static_assert(vector<8, 2, sw::even<sw::shard<0>>> == vector<8, 2, sw::shard<0>>);
 
 // by name, in any order, or by position; axes left out are replicate
 using two = sw::mesh<ax<2>, ax<3>>;
-static_assert(sw::spec_of<float, sw::shape<6, 6>, two, sw::on<ax<3>, sw::shard<1>>, sw::on<ax<2>, sw::shard<0>>>::value ==
-              sw::spec_of<float, sw::shape<6, 6>, two, sw::shard<0>, sw::shard<1>>::value);
+static_assert(
+    sw::spec_of<float, sw::shape<6, 6>, two, sw::on<ax<3>, sw::shard<1>>, sw::on<ax<2>, sw::shard<0>>>::value ==
+    sw::spec_of<float, sw::shape<6, 6>, two, sw::shard<0>, sw::shard<1>>::value);
 static_assert(sw::spec_of<float, sw::shape<6, 6>, two, sw::on<ax<3>, sw::shard<1>>>::value ==
               sw::spec_of<float, sw::shape<6, 6>, two, sw::replicate, sw::shard<1>>::value);
 
@@ -124,17 +125,18 @@ constexpr bool normalise_is_sound() {
 }
 static_assert(normalise_is_sound());
 
-// --- duality, layout, messages ------------------------------------------------------------------------------------------
+// --- duality, layout, messages ---------------------------------------------------------------------------------------
 
 constexpr sw::spec mixed = seven_by_ten<sw::partial<>, sw::reduced, sw::shard<1>>;
 static_assert(sw::dual(sw::dual(mixed)) == mixed);
 static_assert(sw::dual(mixed) == seven_by_ten<sw::reduced, sw::partial<>, sw::shard<1>>);
 
-static_assert(sw::is_contiguous(mixed) && sw::contiguous(mixed) == mixed && mixed.stride[0] == 10 && mixed.stride[1] == 1);
+static_assert(sw::is_contiguous(mixed) && sw::contiguous(mixed) == mixed && mixed.stride[0] == 10 &&
+              mixed.stride[1] == 1);
 static_assert(sw::numel(mixed) == 70 && sw::numel(sw::scalar_like(mixed)) == 1 && sw::scalar_like(mixed).rank == 0);
 
-static_assert(std::is_same_v<sw::operand_t<mixed>,
-                             sw::operand<sw::shape<7, 10>, sw::partial<>, sw::reduced, sw::shard<1>>>);
+static_assert(
+    std::is_same_v<sw::operand_t<mixed>, sw::operand<sw::shape<7, 10>, sw::partial<>, sw::reduced, sw::shard<1>>>);
 
 static_assert(!sw::check_placements(mixed));
 static_assert([] {
@@ -148,7 +150,7 @@ static_assert([] {
   return sw::check_placements(s).what == sw::problem::shard_block_does_not_divide;
 }());
 
-// --- run-time extents ---------------------------------------------------------------------------------------------------
+// --- run-time extents ------------------------------------------------------------------------------------------------
 
 constexpr sw::spec batch = sw::spec_of<float, sw::shape<sw::dyn<8>, 4>, sw::mesh<ax<2>>, sw::shard<0>>::value;
 static_assert(sw::is_dyn(batch, 0) && !sw::is_dyn(batch, 1) && batch.extent[0] == 8 && batch.dyn_bound == 8);

@@ -12,9 +12,6 @@ using namespace test::gpt;
 template <int Layers>
 using deep = step<float, 2, 2, tensor_parallel, deep_sizes<Layers>>;
 
-template <class Step>
-using kernels = sw::runtime::kernels_of<Step>;
-
 // What executor::kernel_count returns, without instantiating the kernels of every depth here.
 template <class Step>
 struct program_of {
@@ -31,7 +28,7 @@ TEST_CASE("a gpt of 12 layers instantiates the kernels of one with 2, and of one
   CHECK(sw::executor<deep<2>, rank>::kernel_count() == kernel_count<deep<2>>);
   CHECK(kernel_count<deep<12>> == kernel_count<deep<2>>);
   CHECK(kernel_count<deep<2>> == kernel_count<deep<1>>);
-  CHECK(deep<12>::program.node_count > 5 * deep<2>::program.node_count - 200);
+  CHECK(deep<12>::program.node_count > 5 * deep<2>::program.node_count);
 }
 
 }  // namespace

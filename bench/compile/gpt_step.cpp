@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What sweep.py compiles: the example's GPT of LAYERS blocks as a train step on a 2 x 2 mesh, with its executor.
+#include "../../examples/train_text/model.hpp"
+
+#ifndef LAYERS
+#define LAYERS 12
+#endif
+
+using namespace train_text;
+
+struct dp : sw::axis<2> {};
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<dp, tp>;
+using sizes = config<16, 128, 128, 4, LAYERS>;
+using step = sw::train_step<gpt_of<sizes>::gpt, next_byte<sizes, dp>, megatron_plan<sizes, dp, tp>, mesh,
+                            sw::clip_norm<sw::adamw<true>>>;
+using kernels = sw::runtime::kernels_of<sw::detail::value_source<step>>;
+
+#ifdef REPORT
+// Compiled for its errors: the first ones print the counts.
+template <int Nodes, int Specs, int Kernels, int Calls>
+struct counts;
+constexpr int calls = [] {
+  int n = 0;
+  for (signed char k : kernels::list.of) n += k >= 0 ? 1 : 0;
+  return n;
+}();
+counts<step::program.node_count, step::program.spec_count, kernels::signatures.count, calls> shown;
+#else
+void run(sw::thread_rank<mesh>& rank) {
+  sw::executor<step, sw::thread_rank<mesh>> executor(rank);
+  sw::step_env env;
+  env.step = 1;
+  executor.run(env);
+}
+#endif
