@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan names a module that the model does not have.
 // expect: plan: this path names no module of the model
-
+// expect(g++): "nett1"}, shardwise::colwise<tp.*nearest<shardwise::fixed_string<5>{"net1"}, shardwise::fixed_string<5>{"net2"}
+// expect(clang): "nett1"}, shardwise::colwise<tp.*nearest<shardwise::fixed_string<5>{"net1"}, shardwise::fixed_string<5>{"net2"}
+// expect(nvcc): 'n', 'e', 't', 't', '1', .*nearest<shardwise::fixed_string<5UL>{{'n', 'e', 't', '1', '.000'}}
 #include <shardwise/module/bind.hpp>
 #include <shardwise/module/layers.hpp>
 

@@ -19,8 +19,8 @@ constexpr std::uint32_t scramble(std::uint64_t x, std::uint64_t salt) {
   return static_cast<std::uint32_t>((h >> 31) % modulus);
 }
 
-// Numbers from 0 to modulus - 1. An enumeration: nvcc cannot evaluate closures that hold a class. Storage made by new has
-// no value, so a kernel that leaves an element of its result unwritten is no constant expression.
+// Numbers from 0 to modulus - 1. An enumeration: nvcc cannot evaluate closures that hold a class. Storage made by new
+// has no value, so a kernel that leaves an element of its result unwritten is no constant expression.
 enum class modp : std::uint32_t {};
 
 constexpr modp reduced_to(std::uint64_t n) { return modp{static_cast<std::uint32_t>(n % modulus)}; }
@@ -45,7 +45,8 @@ constexpr modp inverse(modp a) {
 }
 constexpr modp operator/(modp a, modp b) { return a * inverse(b); }
 
-static_assert(modp(7) / modp(7) == modp(1) && modp(1) / modp(2) * modp(2) == modp(1) && modp(0) - modp(1) + modp(1) == modp(0));
+static_assert(modp(7) / modp(7) == modp(1) && modp(1) / modp(2) * modp(2) == modp(1) &&
+              modp(0) - modp(1) + modp(1) == modp(0));
 
 constexpr modp arbitrary(modp x, std::uint64_t salt) { return reduced_to(scramble(number(x), salt)); }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs that every sharding rule is proved on: uneven extents, extents of one, blocks, and fewer rows than ranks.
+// The programs that every sharding rule is proved on: uneven extents, extents of one, blocks, and fewer rows than
+// ranks.
 #pragma once
 
 #include <string_view>
@@ -47,8 +48,13 @@ constexpr op_attr target(placement p, int axis = 0) { return attr(axis, pack(p))
 // Statistics or normalisers are computed by the operation that always stands before.
 constexpr program norm(leaf x, int features, bool rms) {
   const leaf w = tensor_of({features});
-  if (rms) return on_leaves({x, w}).then(op_code::norm_stats, {0}, attr(1), 1e-5).then(op_code::norm_apply, {0, 2, 1}, attr(1), 1e-5);
-  return on_leaves({x, w, w}).then(op_code::norm_stats, {0}, attr(0), 1e-5).then(op_code::norm_apply, {0, 3, 1, 2}, attr(0, 1), 1e-5);
+  if (rms)
+    return on_leaves({x, w})
+        .then(op_code::norm_stats, {0}, attr(1), 1e-5)
+        .then(op_code::norm_apply, {0, 2, 1}, attr(1), 1e-5);
+  return on_leaves({x, w, w})
+      .then(op_code::norm_stats, {0}, attr(0), 1e-5)
+      .then(op_code::norm_apply, {0, 3, 1, 2}, attr(0, 1), 1e-5);
 }
 constexpr program loss(leaf logits, leaf target) {
   return on_leaves({logits, target}).then(op_code::lse, {0}).then(op_code::nll, {0, 2, 1});
@@ -157,11 +163,15 @@ inline constexpr program cases[] = {
     apply(op_code::reshape, {tensor_of({4, 3})}, to_shape({1, 4, 1, 3, 1})),
     apply(op_code::reshape, {tensor_of({1, 5})}, to_shape({5})),
     apply(op_code::reshape, {tensor_of({12, 3})}, to_shape({4, 9})).blocks(3),
-    on_leaves({tensor_of({3, 4, 2})}).then(op_code::permute, {0}, dims({1, 0, 2})).then(op_code::contiguous, {1})
+    on_leaves({tensor_of({3, 4, 2})})
+        .then(op_code::permute, {0}, dims({1, 0, 2}))
+        .then(op_code::contiguous, {1})
         .then(op_code::reshape, {2}, to_shape({4, 6})),
     apply(op_code::slice, {tensor_of({5, 4})}, attr(1, 1, 2)),
     apply(op_code::slice, {tensor_of({5, 4})}, attr(0, 2, 3)).blocks(2),
-    on_leaves({tensor_of({5, 4})}).then(op_code::permute, {0}, dims({1, 0})).then(op_code::slice, {1}, attr(0, 1, 2))
+    on_leaves({tensor_of({5, 4})})
+        .then(op_code::permute, {0}, dims({1, 0}))
+        .then(op_code::slice, {1}, attr(0, 1, 2))
         .then(op_code::contiguous, {2}),
     apply(op_code::pad, {tensor_of({5, 2})}, attr(1, 1, 4)),
     apply(op_code::pad, {tensor_of({3, 4})}, attr(0, 2, 5)).blocks(2),

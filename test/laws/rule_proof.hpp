@@ -113,7 +113,7 @@ enum class failure {
   row_and_infer_differ,  // infer's result placement is not the row's
   pullback_error,        // a rule used inside the pullback refuses
   cotangent_missing,
-  cotangent_placement,  // not the dual of the operand's
+  cotangent_placement,   // not the dual of the operand's
   adjoint_not_admitted,  // a backward node's operands do not give the placement or extents that it claims
   block_layout,          // a local block is not where its spec says
   split,                 // blocks do not cover the tensor exactly once
@@ -157,7 +157,9 @@ class memory {
     for (int i = 0; i < values_; ++i) delete[] value_[i];
     for (int i = 0; i < indices_; ++i) delete[] index_[i];
   }
-  constexpr modp* values(std::int64_t n) { return value_[values_++] = new modp[static_cast<unsigned long>(n > 0 ? n : 1)]; }
+  constexpr modp* values(std::int64_t n) {
+    return value_[values_++] = new modp[static_cast<unsigned long>(n > 0 ? n : 1)];
+  }
   constexpr std::int32_t* indices(std::int64_t n) {
     return index_[indices_++] = new std::int32_t[static_cast<unsigned long>(n > 0 ? n : 1)];
   }
@@ -185,7 +187,8 @@ constexpr std::int64_t offset_of(const cell& x, const std::int64_t* at) {
   return o;
 }
 
-// Number of this rank among those whose partial values make up a sum: 0 for the first, and for all where none is partial.
+// Number of this rank among those whose partial values make up a sum: 0 for the first, and for all where none is
+// partial.
 constexpr int part_of(const spec& s, const int* c) {
   int k = 0;
   for (int a = 0; a < s.axes; ++a)
@@ -205,9 +208,12 @@ constexpr void distribute(const modp* whole, const spec& s, const int* c, std::u
   const int part = part_of(s, c), parts = part_count(s);
   std::int64_t i = 0;
   each_element(x.l, [&](const std::int64_t*, std::int64_t g) {
-    auto random = [&](int k) { return reduced_to(scramble(static_cast<std::uint64_t>(g) * 8 + static_cast<unsigned>(k), salt)); };
+    auto random = [&](int k) {
+      return reduced_to(scramble(static_cast<std::uint64_t>(g) * 8 + static_cast<unsigned>(k), salt));
+    };
     modp v = whole[g];
-    if (part > 0) v = random(part);
+    if (part > 0)
+      v = random(part);
     else
       for (int k = 1; k < parts; ++k) v = v - random(k);
     x.p[i++] = v;
@@ -262,8 +268,8 @@ constexpr failure compare(const cell* x, const spec& s, const ranks_of& mesh, co
 }
 
 // What a collective along `axis` leaves on the rank at coordinate c: element by element, from whoever holds it.
-constexpr void communicate(const cell* x, const spec& from, const spec& to, int axis, const ranks_of& mesh, const int* c,
-                           cell& out, memory& m) {
+constexpr void communicate(const cell* x, const spec& from, const spec& to, int axis, const ranks_of& mesh,
+                           const int* c, cell& out, memory& m) {
   out.l = runtime::local_layout(to, c);
   out.p = m.values(out.l.numel());
   std::int64_t i = 0;
@@ -300,11 +306,14 @@ constexpr void dispatch(op_code op, const runtime::call& k, const host::operands
   env.momentum = 0.75;
   env.weight_decay = 0.01;
   switch (op) {
-#define SHARDWISE_X(name, kernel) \
-  case op_code::name: run_kernel<op_code::name>(k, q, env); break;
+#define SHARDWISE_X(name, kernel)         \
+  case op_code::name:                     \
+    run_kernel<op_code::name>(k, q, env); \
+    break;
     SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_X
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -351,8 +360,10 @@ constexpr void execute(const Graph& g, int i, const ranks_of& mesh, cell* cells,
     for (int j = 0; j < n.inputs; ++j) {
       const cell& x = cells[n.in[j] * max_ranks + r];
       k.l[j] = x.l;
-      if (x.index) q.index = x.index + x.offset;
-      else q.p[j] = x.p + x.offset;
+      if (x.index)
+        q.index = x.index + x.offset;
+      else
+        q.p[j] = x.p + x.offset;
     }
     k.l[runtime::result] = to.l;
     q.p[runtime::result] = to.p;
@@ -398,8 +409,10 @@ constexpr bool has_pullback(op_code op) {
     case op_code::slice:
     case op_code::contiguous:
     case op_code::dropout:
-    case op_code::redistribute: return true;
-    default: return false;
+    case op_code::redistribute:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -415,9 +428,12 @@ constexpr bool linear_alone(op_code op, int k) {
     case op_code::slice:
     case op_code::contiguous:
     case op_code::dropout:
-    case op_code::redistribute: return true;
-    case op_code::embedding: return k == 0;
-    default: return false;
+    case op_code::redistribute:
+      return true;
+    case op_code::embedding:
+      return k == 0;
+    default:
+      return false;
   }
 }
 
@@ -447,7 +463,8 @@ constexpr failure check_transposes(const program& p, const reference& ref, std::
     return backward == forward ? failure::none : failure::not_the_adjoint;
   }
   for (int k = 0; alone && k < p.leaf_count; ++k)
-    if (ref.has_cotangent[k] && !(inner(ref.cotangent[k], ref.leaves[k], size(k)) == forward)) return failure::not_the_adjoint;
+    if (ref.has_cotangent[k] && !(inner(ref.cotangent[k], ref.leaves[k], size(k)) == forward))
+      return failure::not_the_adjoint;
   return failure::none;
 }
 
@@ -455,7 +472,8 @@ constexpr failure check_transposes(const program& p, const reference& ref, std::
 constexpr bool same_blocks(const spec& x, const spec& y, const ranks_of& mesh) {
   bool exact = true;
   for (int a = 0; a < mesh.axes; ++a) {
-    if (x.place[a].kind != y.place[a].kind || x.place[a].dim != y.place[a].dim || x.place[a].op != y.place[a].op) return false;
+    if (x.place[a].kind != y.place[a].kind || x.place[a].dim != y.place[a].dim || x.place[a].op != y.place[a].op)
+      return false;
     exact = exact && x.place[a].block == y.place[a].block;
   }
   for (int r = 0; !exact && r < mesh.count(); ++r) {
@@ -581,18 +599,22 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
       const std::int64_t n = numel(g.spec_of(i));
       for (std::int64_t e = 0; e < n; ++e) {
         const std::uint32_t random = scramble(static_cast<std::uint64_t>(e), salt);
-        if (i == dy) ref.dy[e] = reduced_to(random);
+        if (i == dy)
+          ref.dy[e] = reduced_to(random);
         else if (p.leaves[i].below > 0)
           ref.indices[i][e] = static_cast<std::int32_t>(random % static_cast<std::uint32_t>(p.leaves[i].below));
-        else ref.leaves[i][e] = reduced_to(random);
+        else
+          ref.leaves[i][e] = reduced_to(random);
       }
     }
     for (int r = 0; r < mesh.count(); ++r) {
       int c[max_axes]{};
       mesh.coordinate(r, c);
       cell& x = cells[i * max_ranks + r];
-      if (i != dy && p.leaves[i].below > 0) distribute(ref.indices[i], g.spec_of(i), c, x, m);
-      else distribute(i == dy ? ref.dy : ref.leaves[i], g.spec_of(i), c, salt + 50, x, m);
+      if (i != dy && p.leaves[i].below > 0)
+        distribute(ref.indices[i], g.spec_of(i), c, x, m);
+      else
+        distribute(i == dy ? ref.dy : ref.leaves[i], g.spec_of(i), c, salt + 50, x, m);
     }
   }
 
@@ -607,7 +629,8 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
       if (cotangent[k] >= 0) keep(cells[cotangent[k] * max_ranks], ref.cotangent[k]);
     }
   } else {
-    if (const failure f = compare(cells + out * max_ranks, g.spec_of(out), mesh, ref.out, failure::value); f != failure::none)
+    if (const failure f = compare(cells + out * max_ranks, g.spec_of(out), mesh, ref.out, failure::value);
+        f != failure::none)
       return f;
   }
   if (dy < 0) return failure::none;
@@ -615,7 +638,8 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     bool wanted = false;
     for (int j = 0; j < p.step_count; ++j)
       for (int i = 0; i < p.steps[j].inputs; ++i)
-        wanted = wanted || (p.steps[j].in[i] == k && needs[k] && needs[p.leaf_count + j] && autodiff::differentiable(p.steps[j].op, i));
+        wanted = wanted || (p.steps[j].in[i] == k && needs[k] && needs[p.leaf_count + j] &&
+                            autodiff::differentiable(p.steps[j].op, i));
     if (wanted != (cotangent[k] >= 0)) return failure::cotangent_missing;
     if (!wanted) continue;
     spec s = g.spec_of(cotangent[k]), expected = dual(g.spec_of(k));
@@ -624,7 +648,8 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     for (int a = 0; a < mesh.axes; ++a)
       if (!(s.place[a] == expected.place[a])) return failure::cotangent_placement;
     if constexpr (!Fill)
-      if (const failure f = compare(cells + cotangent[k] * max_ranks, s, mesh, ref.cotangent[k], failure::adjoint_value);
+      if (const failure f =
+              compare(cells + cotangent[k] * max_ranks, s, mesh, ref.cotangent[k], failure::adjoint_value);
           f != failure::none)
         return f;
   }
@@ -643,7 +668,8 @@ constexpr failure prove(const program& p, const placing& at, const ranks_of& mes
   return run_program<false>(p, at, mesh, one_device);
 }
 
-// --- the seed: the cotangent of a loss is 1 ------------------------------------------------------------------------------
+// --- the seed: the cotangent of a loss is 1
+// ------------------------------------------------------------------------------
 
 // loss = 3 x for a scalar x placed as P.
 template <class P, int Ranks>
@@ -685,7 +711,8 @@ constexpr failure prove_seed() {
   return compare(cells + c * max_ranks, joint.g.spec_of(c), source::mesh, dx, failure::adjoint_value);
 }
 
-// --- updates: a whole train step of one parameter -------------------------------------------------------------------------
+// --- updates: a whole train step of one parameter
+// -------------------------------------------------------------------------
 
 // loss = sum(x * transpose(w)), so that the gradient of w arrives as a strided view, and sums over x's first dim.
 template <class W, class X, int Ranks>
@@ -739,7 +766,8 @@ constexpr failure run_update(const Graph& g, const ranks_of& mesh, Updated& ref)
   cell cells[32 * max_ranks];
   modp whole[3 + 1][24]{};
   for (int k = 0; k < 4; ++k)
-    for (int e = 0; e < 24; ++e) whole[k][e] = reduced_to(scramble(static_cast<unsigned>(e), 70 + static_cast<unsigned>(k)));
+    for (int e = 0; e < 24; ++e)
+      whole[k][e] = reduced_to(scramble(static_cast<unsigned>(e), 70 + static_cast<unsigned>(k)));
   int update = -1;
   for (int i = 0; i < g.node_count; ++i) {
     const node& n = g.nodes[i];
@@ -765,7 +793,8 @@ constexpr failure run_update(const Graph& g, const ranks_of& mesh, Updated& ref)
     if constexpr (Fill) {
       each_element(x->l, [&](const std::int64_t* e, std::int64_t i) { ref.value[k][i] = x->p[offset_of(*x, e)]; });
     } else {
-      if (const failure f = compare(x, g.spec_of(n.in[j]), mesh, ref.value[k], failure::value); f != failure::none) return f;
+      if (const failure f = compare(x, g.spec_of(n.in[j]), mesh, ref.value[k], failure::value); f != failure::none)
+        return f;
     }
     ++k;
   }

@@ -19,7 +19,7 @@ import time
 TEST = pathlib.Path(__file__).resolve().parent.parent
 PROOFS = TEST / "static" / "propagation" / "rule_proofs.cpp"
 MEMORY = 14_000_000 * 1024  # bytes of address space
-EVIDENCE = ("a sharding rule admits a placement", "constant expression", "not a constant", "non-constant")
+EVIDENCE = ("a sharding rule admits a placement", "constant expression", "outside the bounds of array")
 
 PROPAGATION = "propagation/"
 KERNELS = "runtime/host/kernels.hpp"
@@ -79,8 +79,9 @@ MUTANTS = [
      "if (x.place[m].is_shard(-1)) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);\n  outcome r{{}, x};\n  r.out.extent[d] = a.v[2];\n  r.out.offset"),
     ("transition: partial to reduced costs nothing", PROPAGATION + "transition.hpp",
      "to.is_whole() ? transition::all_reduce : transition::none", "to.is_replicate() ? transition::all_reduce : transition::none"),
-    ("transition: every rank keeps the value of a new partial", PROPAGATION + "transition.hpp",
-     "to.is_shard() ? transition::take_chunk : transition::to_partial", "to.is_shard() ? transition::take_chunk : transition::none"),
+    ("transition: a shard becomes partial where it lies", PROPAGATION + "transition.hpp",
+     "to.is_partial() ? transition::place_chunk : transition::all_to_all",
+     "to.is_partial() ? transition::to_partial : transition::all_to_all"),
     ("split: chunks overlap by one", "vocabulary/spec.hpp",
      "const std::int64_t hi = lo + chunk < whole.size ? lo + chunk : whole.size;",
      "const std::int64_t hi = lo + chunk < whole.size ? lo + chunk + 1 : whole.size;"),
@@ -134,7 +135,7 @@ def main():
     parser.add_argument("--compiler", default="g++")
     parser.add_argument("--system-include", action="append", default=[])
     parser.add_argument("--sample", default="0/1", help="I/N: every N-th mutant, from the I-th (0 <= I < N)")
-    parser.add_argument("--only", type=int, help="one mutant by number")
+    parser.add_argument("--only", type=int, action="append", help="one mutant by number; repeatable")
     parser.add_argument("--list", action="store_true", help="print the mutants")
     parser.add_argument("--timeout", type=int, default=600, help="seconds for one compilation")
     options = parser.parse_args()
@@ -144,7 +145,7 @@ def main():
             print(f"{number:3} {name}")
         return
     first, every = (int(part) for part in options.sample.split("/"))
-    chosen = [options.only] if options.only is not None else list(range(len(MUTANTS)))[first % every::every]
+    chosen = options.only if options.only else list(range(len(MUTANTS)))[first % every::every]
     if not chosen:
         sys.exit("no mutant chosen")
 

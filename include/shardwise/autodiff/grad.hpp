@@ -21,16 +21,18 @@ struct grad_state {
 struct grad {
   template <class Source>
   static constexpr int stages(int nodes) {
-    return (Source::value.size() + nodes - 1) / nodes;
+    return (graph_type_of<Source>::node_capacity + nodes - 1) / nodes;
   }
 
   template <class Source>
   static constexpr auto start() {
-    constexpr int n = Source::value.size(), s = Source::value.spec_count;
-    using graph_type = graph<4 * n + 16, 3 * s + 16, (Source::value.scope_count > 0 ? Source::value.scope_count : 1)>;
-    grad_state<graph_type, n> st;
+    using source_type = graph_type_of<Source>;
+    constexpr int capacity = source_type::node_capacity;
+    using graph_type = graph<4 * capacity + 16, 3 * source_type::spec_capacity + 16, source_type::scope_capacity>;
+    grad_state<graph_type, capacity> st;
     st.g = resized<graph_type>(Source::value);
-    for (int i = 0; i < n; ++i) st.cotangent[i] = -1;
+    const int n = st.g.node_count;
+    for (auto& c : st.cotangent) c = -1;
     for (auto& d : st.dual_spec) d = -1;
     for (int i = 0; i < n; ++i) {
       const node& x = st.g.nodes[i];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include <shardwise/propagation/op.hpp>
 #include <shardwise/vocabulary/spec.hpp>
@@ -153,6 +154,10 @@ struct graph {
     error = b.error;
   }
 };
+
+// A source's graph type. Its capacities cost nothing to read; every constant read from a large value costs nvcc a copy.
+template <class Source>
+using graph_type_of = std::remove_cvref_t<decltype(Source::value)>;
 
 // The same graph in other capacities; they must suffice.
 template <class To, class From>

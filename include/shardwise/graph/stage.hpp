@@ -6,7 +6,7 @@ namespace shardwise {
 
 // Nodes handled by one constant. clang allows a million evaluation steps per constant; the result of a staged pass does
 // not depend on this number.
-inline constexpr int stage_nodes = 1000;
+inline constexpr int stage_nodes = 2000;
 
 // A staged pass has start<Source>() -> state, stages<Source>(nodes), and advance<Source>(state, nodes) which does a bounded
 // part of the work and returns at once when nothing is left.

@@ -52,10 +52,11 @@ constexpr const char* member_name() {
   return key::c_str();
 }
 
+// Accessors hold nothing: one made here spares evaluating the tuple of all of them for every member.
 template <int I, class M>
 constexpr decltype(auto) member(M& m) {
-  using plain = std::remove_const_t<M>;
-  return hana::second(hana::at_c<I>(hana::accessors<plain>()))(m);
+  using pair = accessor_pair<std::remove_const_t<M>, I>;
+  return std::remove_cvref_t<decltype(hana::second(std::declval<pair>()))>{}(m);
 }
 
 template <class T>

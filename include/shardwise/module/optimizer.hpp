@@ -109,10 +109,9 @@ struct apply_optimizer {
 
   template <class Source>
   static constexpr auto start() {
-    constexpr int n = Source::value.g.size(), s = Source::value.g.spec_count;
-    constexpr int extra = added_nodes<Source>() + 64;
+    constexpr sizes size = sizes_after<Source>();
     constexpr int forward = static_cast<int>(sizeof(Source::value.cotangent) / sizeof(int));
-    using graph_type = graph<n + extra, 3 * s + 32, decltype(Source::value.g)::scope_capacity>;
+    using graph_type = graph<size.nodes, size.specs, decltype(Source::value.g)::scope_capacity>;
     detail::update_state<graph_type, forward, Params> st;
     st.g = resized<graph_type>(Source::value.g);
     // g++ 12 reads elements of a copied constant that were never assigned as zeros, not as their default initialisers
@@ -151,15 +150,18 @@ struct apply_optimizer {
   }
 
  private:
-  // Parameters handled by a stage, in either phase: each makes up to four nodes there.
-  static constexpr int chunk(int nodes) { return nodes / 4 > 0 ? nodes / 4 : 1; }
+  // Parameters handled by a stage, in either phase: each makes two to four nodes there, mostly from the memo.
+  static constexpr int chunk(int nodes) { return nodes / 2 > 0 ? nodes / 2 : 1; }
 
-  // At most: what makes gradients whole and dense, their squares and sums, states and updates.
+  struct sizes {
+    int nodes, specs;
+  };
+  // At most, beside what is there: what makes gradients whole and dense, their squares and sums, states and updates.
   template <class Source>
-  static constexpr int added_nodes() {
+  static constexpr sizes sizes_after() {
     const auto& g = Source::value.g;
     const node* const nodes = g.nodes;
-    int total = Params * (4 + Optimizer::states);
+    int total = g.node_count + 64 + Params * (4 + Optimizer::states);
     for (int i = 0; i < static_cast<int>(sizeof(Source::value.cotangent) / sizeof(int)); ++i) {
       const int c = Source::value.cotangent[i];
       if (nodes[i].op != op_code::param || c < 0) continue;
@@ -167,7 +169,7 @@ struct apply_optimizer {
       ++total;
       for (int a = 0; a < s.axes; ++a) total += s.place[a].is_partial() ? 1 : 0;
     }
-    return total;
+    return {total, 3 * g.spec_count + 32};
   }
 
   static constexpr int emit(builder& b, op_code op, const op_attr& a, double f, const spec& s, int scope, int i0, int i1 = -1) {

@@ -27,28 +27,29 @@ constexpr int mark_live(const Graph& g, unsigned char* live) {
 template <class Source>
 struct eliminate_dead {
  private:
-  static constexpr int total = Source::value.node_count;
+  static constexpr int total = graph_type_of<Source>::node_capacity;
   struct mask {
     unsigned char live[total > 0 ? total : 1]{};
-    int kept = 0;
+    int kept = 0, specs = 0;
   };
   static constexpr mask marked = [] {
     mask m;
     m.kept = mark_live(Source::value, m.live);
+    m.specs = Source::value.spec_count;
     return m;
   }();
-  static constexpr int specs = Source::value.spec_count;
+  static constexpr int specs = marked.specs;
 
  public:
   static constexpr auto value = [] {
     const auto& g = Source::value;
-    constexpr int scopes = Source::value.scope_count > 0 ? Source::value.scope_count : 1;
-    graph<marked.kept, specs, scopes> r;
+    graph<marked.kept, specs, graph_type_of<Source>::scope_capacity> r;
     const unsigned char* const live = marked.live;
     const node* const from = g.nodes;
     int to[total > 0 ? total : 1]{};
     int count = 0;
-    for (int i = 0; i < total; ++i) {
+    const int size = g.node_count;
+    for (int i = 0; i < size; ++i) {
       if (!live[i]) continue;
       node& n = r.nodes[count];
       n = from[i];

@@ -32,10 +32,9 @@ struct hole {
   std::int64_t begin, end;
 };
 
-template <int Nodes, int Specs>
+template <int Nodes>
 struct memory_state {
   memory_plan<Nodes> plan{};
-  std::int64_t spec_bytes[Specs]{};
   hole holes[max_holes]{};
   int hole_count = 0;
   std::int64_t top = 0;  // everything above is free
@@ -105,34 +104,39 @@ constexpr void give_back(State& st, std::int64_t at, std::int64_t bytes) {
 template <class Backend>
 struct plan_memory {
   template <class Source>
+  static constexpr std::int64_t workspace = align_up(Backend::template workspace_bytes<Source>());
+
+  template <class Source>
   static constexpr int stages(int nodes) {
-    return (Source::value.node_count + nodes - 1) / nodes;
+    return (graph_type_of<Source>::node_capacity + 2 * nodes - 1) / (2 * nodes);
   }
 
   template <class Source>
   static constexpr auto start() {
-    constexpr int n = Source::value.node_count, s = Source::value.spec_count;
     const auto& g = Source::value;
-    detail::memory_state<n, s> st;
+    const int n = g.node_count, s = g.spec_count;
+    detail::memory_state<graph_type_of<Source>::node_capacity> st;
     constexpr int origin[max_axes]{};
-    for (int i = 0; i < s; ++i) st.spec_bytes[i] = local_numel(g.specs[i], origin) * static_cast<std::int64_t>(size_of(g.specs[i].type));
+    std::int64_t spec_bytes[graph_type_of<Source>::spec_capacity]{};
+    for (int i = 0; i < s; ++i) spec_bytes[i] = local_numel(g.specs[i], origin) * static_cast<std::int64_t>(size_of(g.specs[i].type));
     auto& p = st.plan;
+    const node* const nodes = g.nodes;
+    std::int32_t* const owner = p.owner;
+    std::int32_t* const last_use = p.last_use;
     for (int i = 0; i < n; ++i) {
-      const node& x = g.nodes[i];
-      p.owner[i] = i;
-      p.last_use[i] = i;
-      if (is_update(x.op) || (x.inputs > 0 && is_view(x, g.specs[g.nodes[x.in[0]].spec], g.specs[x.spec])))
-        p.owner[i] = p.owner[x.in[0]];
-      else
-        p.bytes[i] = st.spec_bytes[x.spec];
-      for (int k = 0; k < x.inputs; ++k) p.last_use[p.owner[x.in[k]]] = i;
-      p.last_use[p.owner[i]] = i;
+      const node& x = nodes[i];
+      int own = i;
+      if (is_update(x.op) || (x.inputs > 0 && is_view(x, g.specs[nodes[x.in[0]].spec], g.specs[x.spec]))) own = owner[x.in[0]];
+      else p.bytes[i] = spec_bytes[x.spec];
+      for (int k = 0; k < x.inputs; ++k) last_use[owner[x.in[k]]] = i;
+      owner[i] = own;
+      last_use[i] = last_use[own] = i;
     }
     for (int i = 0; i < g.output_count; ++i) p.last_use[p.owner[g.outputs[i]]] = n;
-    p.workspace = align_up(Backend::template workspace_bytes<Source>());
+    p.workspace = workspace<Source>;
     st.top = p.workspace;
     for (int i = 0; i < n; ++i) {
-      const op_code op = g.nodes[i].op;
+      const op_code op = nodes[i].op;
       if (op != op_code::param && op != op_code::state && op != op_code::input) continue;
       p.last_use[i] = n;
       p.offset[i] = st.top;
@@ -146,25 +150,34 @@ struct plan_memory {
   // One node: its storage is taken, then that of operands it was the last to read is given back.
   template <class Source, class State>
   static constexpr void advance(State& st, int nodes) {
-    const auto& g = Source::value;
+    const int count = Source::value.node_count;
+    const node* const all = Source::value.nodes;
     auto& p = st.plan;
-    for (int k = 0; k < nodes && st.cursor < g.node_count; ++k, ++st.cursor) {
-      const int i = st.cursor;
-      const node& x = g.nodes[i];
+    const std::int32_t* const owner = p.owner;
+    const std::int32_t* const last_use = p.last_use;
+    const std::int64_t* const bytes = p.bytes;
+    std::int64_t* const offset = p.offset;
+    const int end = st.cursor + 2 * nodes < count ? st.cursor + 2 * nodes : count;  // these nodes cost little
+    for (int i = st.cursor; i < end; ++i) {
+      const node& x = all[i];
+      const int own = owner[i];
       const bool leaf = x.op == op_code::param || x.op == op_code::state || x.op == op_code::input;
-      if (p.owner[i] != i) p.offset[i] = p.offset[p.owner[i]];
-      else if (!leaf) {
-        p.offset[i] = detail::take(st, p.bytes[i]);
-        if (p.bytes[i] > 0 && p.offset[i] + p.bytes[i] > p.peak) p.peak = p.offset[i] + p.bytes[i];
+      if (leaf) continue;
+      if (own != i) offset[i] = offset[own];
+      else {
+        offset[i] = detail::take(st, bytes[i]);
+        if (bytes[i] > 0 && offset[i] + bytes[i] > p.peak) p.peak = offset[i] + bytes[i];
       }
       for (int j = 0; j < x.inputs; ++j) {
-        const int o = p.owner[x.in[j]];
+        const int o = owner[x.in[j]];
+        if (last_use[o] != i || o == own) continue;
         bool again = false;  // an operand given twice dies once
-        for (int e = 0; e < j; ++e) again = again || p.owner[x.in[e]] == o;
-        if (!again && p.last_use[o] == i && o != p.owner[i]) detail::give_back(st, p.offset[o], p.bytes[o]);
+        for (int e = 0; e < j; ++e) again = again || owner[x.in[e]] == o;
+        if (!again) detail::give_back(st, offset[o], bytes[o]);
       }
-      if (p.owner[i] == i && p.last_use[i] == i && !leaf) detail::give_back(st, p.offset[i], p.bytes[i]);
+      if (own == i && last_use[i] == i) detail::give_back(st, offset[i], bytes[i]);
     }
+    if (st.cursor < end) st.cursor = end;
   }
 };
 

@@ -27,7 +27,7 @@ fixed_string(const char (&)[N]) -> fixed_string<N>;
 template <std::size_t N>
 constexpr fixed_string<N + 1> exact_string(std::string_view s) {
   fixed_string<N + 1> r;
-  for (std::size_t i = 0; i < N; ++i) r.text[i] = s[i];
+  for (std::size_t i = 0; i != N; ++i) r.text[i] = s[i];
   return r;
 }
 

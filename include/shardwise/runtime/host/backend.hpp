@@ -12,19 +12,26 @@ struct host_backend {
   template <class Source>
   static constexpr std::int64_t workspace_bytes() {
     constexpr const auto& g = Source::value;
-    constexpr int specs = Source::value.spec_count;
-    std::int64_t ext[specs][max_rank]{};
+    const int specs = g.spec_count;
+    std::int64_t ext[graph_type_of<Source>::spec_capacity][max_rank]{};
     constexpr int origin[max_axes]{};
     for (int s = 0; s < specs; ++s)
       for (int d = 0; d < g.specs[s].rank; ++d) ext[s][d] = local_interval(g.specs[s], d, origin).size;
     std::int64_t most = 0;
-    // equal applications need equal scratch; layers repeat, so look back a little before computing
-    for (int i = 0; i < g.node_count; ++i) {
-      const node& n = g.nodes[i];
+    // equal applications need equal scratch, and layers repeat: the last node computed for each key is remembered
+    const node* const nodes = g.nodes;
+    const node* known[128]{};
+    const int count = g.node_count;
+    for (int i = 0; i < count; ++i) {
+      const node& n = nodes[i];
       if (n.op != op_code::einsum && n.op != op_code::redistribute) continue;
-      const std::int64_t need = workspace_of(n, g.specs[g.nodes[n.in[0]].spec],
-                                             g.specs[g.nodes[n.in[n.inputs - 1]].spec], g.specs[n.spec],
-                                             ext[g.nodes[n.in[0]].spec], ext[g.nodes[n.in[n.inputs - 1]].spec]);
+      const int x = nodes[n.in[0]].spec, y = nodes[n.in[n.inputs - 1]].spec;
+      const node*& before = known[static_cast<unsigned>(x * 31 + y * 7 + n.spec + static_cast<int>(n.a.v[0])) & 127U];
+      if (before && before->op == n.op && before->spec == n.spec && before->a.v[0] == n.a.v[0] && before->a.v[1] == n.a.v[1] &&
+          before->a.v[2] == n.a.v[2] && nodes[before->in[0]].spec == x && nodes[before->in[before->inputs - 1]].spec == y)
+        continue;
+      before = &n;
+      const std::int64_t need = workspace_of(n, g.specs[x], g.specs[y], g.specs[n.spec], ext[x], ext[y]);
       if (need > most) most = need;
     }
     return most;
@@ -74,7 +81,7 @@ template <class Source>
 struct kernels_of {
   static constexpr auto list = [] {
     constexpr const auto& g = Source::value;
-    kernel_list<Source::value.node_count> k;
+    kernel_list<graph_type_of<Source>::node_capacity> k;
     signed char seen[static_cast<int>(op_code::count)][3];
     for (auto& row : seen)
       for (auto& v : row) v = -1;

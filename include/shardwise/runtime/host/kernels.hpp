@@ -42,7 +42,8 @@ constexpr void map1(const call& c, const operands<T>& q, F f) {
     T* const oo = o + off[0];
     const T* const xx = x + off[1];
     if (s[0] == 1 && s[1] == 1) {
-      independent_loop<T>(n, [=](std::int64_t i) { oo[i] = f(xx[i]); });
+      // f = f: in constants, nvcc 13 gives a closure inside a plain copy capture wrong values
+      independent_loop<T>(n, [=, f = f](std::int64_t i) { oo[i] = f(xx[i]); });
     } else {
       for (std::int64_t i = 0; i < n; ++i) oo[i * s[0]] = f(xx[i * s[1]]);
     }
@@ -61,7 +62,7 @@ constexpr void map2(const call& c, const operands<T>& q, F f) {
     const T* const xx = x + off[1];
     const T* const yy = y + off[2];
     if (s[0] == 1 && s[1] == 1 && s[2] == 1) {
-      independent_loop<T>(n, [=](std::int64_t i) { oo[i] = f(xx[i], yy[i]); });
+      independent_loop<T>(n, [=, f = f](std::int64_t i) { oo[i] = f(xx[i], yy[i]); });
     } else {
       for (std::int64_t i = 0; i < n; ++i) oo[i * s[0]] = f(xx[i * s[1]], yy[i * s[2]]);
     }

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes table.md beside this script: what compiling the example's GPT train step costs, by depth and by compiler.
+
+Each row is one compiler process tree on default flags (no -O): CPU seconds (user + system of all its processes), wall
+seconds, and the largest resident memory of any one process. nvcc compiles the same file as CUDA source, host code only.
+"""
+import argparse
+import datetime
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+here = pathlib.Path(__file__).resolve().parent
+root = here.parent.parent
+include = root / "include"
+source = here / "gpt_step.cpp"
+
+# Seconds of CPU for 12 and 48 layers, and memory, that the library aims at.
+targets = {"g++": (3, 10), "clang++": (3, 10), "nvcc": (6, 10)}
+target_mb = 1024
+
+
+def command(compiler, file, output, *defines):
+    c = [compiler, "-std=c++20", f"-I{include}", *defines]
+    if "nvcc" in compiler:
+        c += ["-x", "cu"]
+    elif file.suffix == ".hpp":
+        c += ["-x", "c++"]
+    return c + ["-c", str(file), "-o", str(output)]
+
+
+def measure(cmd, repeat=1):
+    """The run with the least CPU: (CPU seconds, wall seconds, MB), or None and the first error line."""
+    best = None
+    for _ in range(repeat):
+        begin = time.monotonic()
+        # a file, not a pipe: a process waiting for its reader would be charged the wait
+        with tempfile.TemporaryFile() as log:
+            p = subprocess.Popen(cmd, stdout=log, stderr=subprocess.STDOUT)
+            _, status, usage = os.wait4(p.pid, 0)
+            p.returncode = os.waitstatus_to_exitcode(status)
+            wall = time.monotonic() - begin
+            if p.returncode != 0:
+                log.seek(0)
+                lines = log.read().decode(errors="replace").splitlines()
+                return None, next((l for l in lines if "error" in l), lines[0] if lines else "no output")
+        row = (usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
+        best = row if best is None or row[0] < best[0] else best
+    return best, ""
+
+
+def counts(compiler, layers):
+    """(nodes, specs, kernels, calls) of the program, read from the error that names them."""
+    out = subprocess.run([compiler, "-std=c++20", f"-I{include}", f"-DLAYERS={layers}", "-DREPORT", "-fsyntax-only", str(source)],
+                         capture_output=True, text=True).stderr
+    found = re.search(r"counts<(\d+), (\d+), (\d+), (\d+)>", out)
+    return tuple(map(int, found.groups())) if found else None
+
+
+def version(compiler):
+    out = subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout
+    lines = [l.strip() for l in out.splitlines() if l.strip()]
+    return next((l for l in lines if "release" in l), lines[0] if lines else "?")
+
+
+def machine():
+    model = "unknown processor"
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if os.path.exists("/proc/cpuinfo") else []:
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    return f"{model}, {os.cpu_count()} cores"
+
+
+def family(compiler):
+    name = os.path.basename(compiler)
+    return next((f for f in ("clang++", "g++", "nvcc") if name.startswith(f)), name)
+
+
+def verdict(compiler, layers, row):
+    t = targets.get(family(compiler))
+    limit = {12: t[0], 48: t[1]}.get(layers) if t else None
+    if limit is None:
+        return ""
+    return f"within {limit} s" if row[0] <= limit and row[2] <= target_mb else f"over {limit} s or {target_mb} MB"
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--compilers", default="g++,clang++-16,nvcc", help="comma-separated; those not installed are left out")
+    p.add_argument("--layers", default="2,12,48", help="comma-separated depths")
+    p.add_argument("--repeat", type=int, default=2, help="runs per row; the one with the least CPU counts")
+    p.add_argument("--quick", action="store_true", help="one run per row, no table of headers")
+    p.add_argument("--output", type=pathlib.Path, default=here / "table.md")
+    a = p.parse_args()
+    repeat = 1 if a.quick else a.repeat
+    compilers = [c for c in a.compilers.split(",") if shutil.which(c)]
+    if not compilers:
+        sys.exit("sweep.py: none of the compilers given is installed")
+    host = next((c for c in compilers if "nvcc" not in c), "g++")
+    layers = [int(n) for n in a.layers.split(",")]
+
+    text = ["# Compile time of the GPT train step", "",
+            f"`bench/compile/sweep.py` wrote this on {datetime.date.today()}: {machine()}; load "
+            f"{os.getloadavg()[0]:.1f} at the start. Trace, passes and executor of `gpt_step.cpp`, one file, default flags.",
+            f"Least CPU of {repeat} run{'s' if repeat > 1 else ''}; CPU is user + system of all processes.", ""]
+    text += [f"- {c}: {version(c)}" for c in compilers]
+    text += ["", "| compiler | layers | CPU s | wall s | peak MB | target |", "|---|---|---|---|---|---|"]
+    with tempfile.TemporaryDirectory() as scratch:
+        out = pathlib.Path(scratch) / "out.o"
+        failed = False
+        for c in compilers:
+            for n in layers:
+                row, error = measure(command(c, source, out, f"-DLAYERS={n}"), repeat)
+                failed = failed or row is None
+                text.append(f"| {c} | {n} | {row[0]:.2f} | {row[1]:.2f} | {row[2]:.0f} | {verdict(c, n, row)} |" if row
+                            else f"| {c} | {n} | fails: {error[:120]} | | | |")
+                print(text[-1], flush=True)
+
+        text += ["", "What those programs are:", "", "| layers | nodes | specs | kernels | kernel calls |", "|---|---|---|---|---|"]
+        for n in layers:
+            k = counts(host, n)
+            text.append(f"| {n} | " + (" | ".join(map(str, k)) if k else "? | ? | ? | ?") + " |")
+            print(text[-1], flush=True)
+
+        if not a.quick:
+            text += ["", f"Including one header alone ({host}):", "", "| header | CPU s | peak MB |", "|---|---|---|"]
+            empty = pathlib.Path(scratch) / "empty.cpp"
+            for h in [None, *sorted(include.rglob("*.hpp"))]:
+                if h and h.name.endswith(".def.hpp"):
+                    continue
+                name = h.relative_to(include).as_posix() if h else "(nothing)"
+                empty.write_text(f"#include <{name}>\n" if h else "")
+                row, error = measure(command(host, empty, out))
+                text.append(f"| {name} | {row[0]:.2f} | {row[2]:.0f} |" if row else f"| {name} | fails: {error[:120]} | |")
+    a.output.write_text("\n".join(text) + "\n")
+    print(f"wrote {a.output}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
