@@ -14,10 +14,13 @@ using mesh = sw::mesh<dp, tp>;
 using sizes = config<16, 128, 128, 4, LAYERS>;
 using step = sw::train_step<gpt_of<sizes>::gpt, next_byte<sizes, dp>, megatron_plan<sizes, dp, tp>, mesh,
                             sw::clip_norm<sw::adamw<true>>>;
-using kernels = sw::runtime::kernels_of<sw::detail::value_source<step>>;
 
 #ifdef REPORT
-// Compiled for its errors: the first ones print the counts.
+struct graph {
+  static constexpr const auto& value = step::program;
+};
+using kernels = sw::runtime::kernels_of<graph>;
+// Compiled for its error, which prints the counts.
 template <int Nodes, int Specs, int Kernels, int Calls>
 struct counts;
 constexpr int calls = [] {

@@ -49,7 +49,8 @@ def measure(cmd, repeat=1):
             if p.returncode != 0:
                 log.seek(0)
                 lines = log.read().decode(errors="replace").splitlines()
-                return None, next((l for l in lines if "error" in l), lines[0] if lines else "no output")
+                line = next((l for l in lines if "error" in l), lines[0] if lines else "no output")
+                return None, line.replace(f"{root}/", "").replace("|", " ")
         row = (usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
         best = row if best is None or row[0] < best[0] else best
     return best, ""

@@ -22,7 +22,7 @@ MEMORY = 14_000_000 * 1024  # bytes of address space
 EVIDENCE = ("a sharding rule admits a placement", "constant expression", "outside the bounds of array")
 
 PROPAGATION = "propagation/"
-KERNELS = "runtime/host/kernels.hpp"
+KERNELS = "runtime/host/kernels/"
 PULLBACK = "autodiff/pullback.hpp"
 
 # (name, header below include/shardwise, text, replacement)
@@ -102,12 +102,12 @@ MUTANTS = [
      "{{d, 0, t.spec_at(n.in[0]).extent[d], 0, 0, 0}}"),
     ("pullback: a reduced loss is seeded on every rank", "autodiff/grad.hpp",
      "if (s.place[a].is_partial()) s.place[a] = replicate_value();", "(void)a;"),
-    ("kernel: the mean divides by the local count", KERNELS, "if ((a.v[0] >> d) & 1) n *= x.global[d];",
+    ("kernel: the mean divides by the local count", KERNELS + "sum.hpp", "if ((a.v[0] >> d) & 1) n *= x.global[d];",
      "if ((a.v[0] >> d) & 1) n *= x.ext[d];"),
-    ("kernel: causal softmax counts queries from the block", KERNELS, "first = causal ? x.origin[last - 1] : 0;",
+    ("kernel: causal softmax counts queries from the block", KERNELS + "rows.hpp", "first = causal ? x.origin[last - 1] : 0;",
      "first = 0;"),
-    ("kernel: dropout draws by local index", KERNELS, "g = g * l.global[d] + l.origin[d] + at[d];", "g = g * l.ext[d] + at[d];"),
-    ("kernel: every rank places its part of a new partial", KERNELS, "} else if (c.coordinate == 0) {",
+    ("kernel: dropout draws by local index", KERNELS + "kernel.hpp", "g = g * l.global[d] + l.origin[d] + at[d];", "g = g * l.ext[d] + at[d];"),
+    ("kernel: every rank places its part of a new partial", KERNELS + "block.hpp", "} else if (c.coordinate == 0) {",
      "} else if (c.coordinate >= 0) {"),
     ("optimizer: a strided gradient is read as if it were dense", "module/optimizer.hpp",
      "return to == from ? id : emit(", "return to >= 0 ? id : emit("),

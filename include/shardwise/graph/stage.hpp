@@ -23,12 +23,25 @@ template <class Pass, class Source, int Nodes>
 struct stage<Pass, Source, Nodes, 0> {
   static constexpr auto value = Pass::template start<Source>();
 };
+// What one stage can do needs no copy of the state it starts from.
+template <class Pass, class Source, int Nodes>
+struct single_stage {
+  static constexpr auto value = [] {
+    auto s = Pass::template start<Source>();
+    Pass::template advance<Source>(s, Nodes);
+    return s;
+  }();
+};
+template <class Pass, class Source, int Nodes, int Stages>
+struct stages : stage<Pass, Source, Nodes, Stages> {};
+template <class Pass, class Source, int Nodes>
+struct stages<Pass, Source, Nodes, 1> : single_stage<Pass, Source, Nodes> {};
 }  // namespace detail
 
 // Source has a static constexpr `value`; the result too.
 template <class Pass, class Source, int Nodes = stage_nodes>
 struct staged {
-  static constexpr const auto& value = detail::stage<Pass, Source, Nodes, Pass::template stages<Source>(Nodes)>::value;
+  static constexpr const auto& value = detail::stages<Pass, Source, Nodes, Pass::template stages<Source>(Nodes)>::value;
 };
 
 }  // namespace shardwise

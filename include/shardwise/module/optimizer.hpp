@@ -104,7 +104,7 @@ template <class Optimizer, int Params>
 struct apply_optimizer {
   template <class Source>
   static constexpr int stages(int nodes) {
-    return (2 * Params + chunk(nodes)) / chunk(nodes);
+    return Params > 0 ? (2 * Params + chunk(nodes) - 1) / chunk(nodes) : 1;
   }
 
   template <class Source>

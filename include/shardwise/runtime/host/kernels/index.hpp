@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows chosen by index: embedding and its adjoint.
+#pragma once
+
+#include <shardwise/support/config.hpp>
+#include <shardwise/runtime/host/kernels/kernel.hpp>
+
+namespace shardwise::host {
+
+template <>
+struct kernel<op_code::embedding> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const layout& w = c.l[0];
+    const layout* const both[2] = {&c.l[1], &c.l[result]};
+    const std::int64_t n = w.ext[1], rows = w.ext[0];
+    each_row<2>(both, c.l[1].rank, [&](const std::int64_t* at) {
+      const std::int64_t id = q.index[at[0]];
+      if (id < 0 || id >= rows) detail::refuse_index("embedding", id, rows);
+      const T* const from = q.p[0] + id * w.str[0];
+      T* const to = q.p[result] + at[1];
+      for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * w.str[1]];
+    });
+  }
+};
+
+template <>
+struct kernel<op_code::embedding_dw> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const layout& dy = c.l[0];
+    const layout& o = c.l[result];
+    const std::int64_t total = o.numel(), n = o.ext[1], s = dy.str[dy.rank - 1];
+    for (std::int64_t i = 0; i < total; ++i) q.p[result][i] = T(0);
+    const layout* const both[2] = {&c.l[1], &dy};
+    each_row<2>(both, c.l[1].rank, [&](const std::int64_t* at) {
+      T* const to = q.p[result] + std::int64_t{q.index[at[0]]} * o.str[0];
+      const T* const from = q.p[0] + at[1];
+      SHARDWISE_IVDEP
+      for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] + from[i * s];
+    });
+  }
+};
+
+}  // namespace shardwise::host

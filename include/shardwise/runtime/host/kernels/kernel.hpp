@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every host kernel is given: the lowered call, typed pointers, the step; one struct per operation follows.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include <shardwise/runtime/call.hpp>
+#include <shardwise/runtime/host/loops.hpp>
+#include <shardwise/runtime/host/math.hpp>
+
+namespace shardwise::host {
+
+using runtime::call;
+using runtime::result;
+using runtime::step_env;
+
+// Typed pointers of a call; integer operands are read through `index`.
+template <class T>
+struct operands {
+  T* p[max_inputs + 1]{};
+  const std::int32_t* index = nullptr;
+};
+
+template <op_code Op>
+struct kernel;
+
+namespace detail {
+
+// Global row-major index of the element at local position `at` of a block.
+constexpr std::int64_t global_index(const layout& l, const std::int64_t* at) {
+  std::int64_t g = 0;
+  for (int d = 0; d < l.rank; ++d) g = g * l.global[d] + l.origin[d] + at[d];
+  return g;
+}
+
+inline void refuse_index(const char* what, std::int64_t id, std::int64_t limit) {
+  throw std::out_of_range(std::string("shardwise: ") + what + ": index " + std::to_string(id) + " is outside 0.." +
+                          std::to_string(limit - 1) + "; map the data to that range or enlarge the table");
+}
+}  // namespace detail
+
+}  // namespace shardwise::host
