@@ -45,6 +45,7 @@ shardwise_test_sources(nvcc_unit GLOB_RECURSE unit)
 shardwise_test_sources(nvcc_dist GLOB_RECURSE dist)
 set(nvcc_unit ${nvcc_unit} ${nvcc_dist})
 list(FILTER nvcc_unit INCLUDE REGEX "${SHARDWISE_NVCC_SELECT}")
+list(FILTER nvcc_unit EXCLUDE REGEX "^dist/allocation/") # it replaces malloc, which CUDA's headers declare in their own way
 shardwise_wrap_for_nvcc(wrapped ${nvcc_unit})
 shardwise_add_doctest(test_nvcc nvcc ${wrapped})
 

@@ -30,7 +30,8 @@ struct grad {
     constexpr int capacity = source_type::node_capacity;
     using graph_type = graph<4 * capacity + 16, 3 * source_type::spec_capacity + 16, source_type::scope_capacity>;
     grad_state<graph_type, capacity> st;
-    st.g = resized<graph_type>(Source::value);
+    const auto source = Source::value;
+    st.g = resized<graph_type>(source);
     const int n = st.g.node_count;
     for (auto& c : st.cotangent) c = -1;
     for (auto& d : st.dual_spec) d = -1;

@@ -65,7 +65,6 @@ struct builder {
   int sites = 0;  // random sites so far
   finding error{};
   std::int16_t recent[64]{};  // by hash: the spec interned last, plus one
-  const spec* source[64]{};   // the constant it came from, where it was one
 
   constexpr bool overflowed() const {
     return node_count > node_capacity || spec_count > spec_capacity || scope_count > scope_capacity;
@@ -84,20 +83,10 @@ struct builder {
       specs[i] = s;
       hashes[i] = h;
     }
-    if (i < 32767) {
-      hint = static_cast<std::int16_t>(i + 1);
-      source[h & 63U] = nullptr;
-    }
+    if (i < 32767) hint = static_cast<std::int16_t>(i + 1);
     return i;
   }
   constexpr int intern(const spec& s) { return intern(s, hash_of(s)); }
-  // The same for a constant: its address tells it apart without a comparison.
-  constexpr int intern_constant(const spec* s, std::uint64_t h) {
-    if (source[h & 63U] == s) return recent[h & 63U] - 1;
-    const int id = intern(*s, h);
-    source[h & 63U] = recent[h & 63U] == id + 1 ? s : nullptr;
-    return id;
-  }
 
   constexpr int append(const node& n) {
     if (node_count < node_capacity) nodes[node_count] = n;
@@ -155,7 +144,8 @@ struct graph {
   }
 };
 
-// A source's graph type. Its capacities cost nothing to read; every constant read from a large value costs nvcc a copy.
+// A source's graph type. Its capacities cost nothing to read. Every element that a constant reads from another, large
+// constant costs nvcc kilobytes, so passes read from a local copy: at 48 layers that is a tenth of the memory.
 template <class Source>
 using graph_type_of = std::remove_cvref_t<decltype(Source::value)>;
 

@@ -27,7 +27,7 @@ struct sym {
     n.in[0] = first.id;
     int k = 1;
     ((n.in[k++] = more.id), ...);
-    n.spec = b.intern_constant(&sym<Out, Mesh>::sp, sym<Out, Mesh>::hash);
+    n.spec = b.intern(sym<Out, Mesh>::sp, sym<Out, Mesh>::hash);
     n.scope = b.current_scope;
     if constexpr (Op == op_code::redistribute) {
       if (Out == S) return {first.b, first.id};

@@ -113,10 +113,11 @@ struct apply_optimizer {
     constexpr int forward = static_cast<int>(sizeof(Source::value.cotangent) / sizeof(int));
     using graph_type = graph<size.nodes, size.specs, decltype(Source::value.g)::scope_capacity>;
     detail::update_state<graph_type, forward, Params> st;
-    st.g = resized<graph_type>(Source::value.g);
+    const auto source = Source::value;
+    st.g = resized<graph_type>(source.g);
     // g++ 12 reads elements of a copied constant that were never assigned as zeros, not as their default initialisers
     for (detail::update_memo& m : st.memo) m = detail::update_memo{};
-    for (int i = 0; i < forward; ++i) st.cotangent[i] = Source::value.cotangent[i];
+    for (int i = 0; i < forward; ++i) st.cotangent[i] = source.cotangent[i];
     for (int i = 0; i < forward; ++i)
       if (st.g.nodes[i].op == op_code::param) st.param_node[st.g.nodes[i].a.v[0]] = i;
     builder b = st.g.edit();
@@ -159,11 +160,12 @@ struct apply_optimizer {
   // At most, beside what is there: what makes gradients whole and dense, their squares and sums, states and updates.
   template <class Source>
   static constexpr sizes sizes_after() {
-    const auto& g = Source::value.g;
+    const auto source = Source::value;
+    const auto& g = source.g;
     const node* const nodes = g.nodes;
     int total = g.node_count + 64 + Params * (4 + Optimizer::states);
     for (int i = 0; i < static_cast<int>(sizeof(Source::value.cotangent) / sizeof(int)); ++i) {
-      const int c = Source::value.cotangent[i];
+      const int c = source.cotangent[i];
       if (nodes[i].op != op_code::param || c < 0) continue;
       const spec& s = g.specs[nodes[c].spec];
       ++total;

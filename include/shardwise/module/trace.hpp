@@ -48,7 +48,7 @@ struct parameter_recorder {
     node n;
     n.op = op_code::param;
     n.a.v[0] = count;
-    n.spec = b.intern_constant(&Sym::sp, Sym::hash);
+    n.spec = b.intern(Sym::sp, Sym::hash);
     n.scope = b.current_scope;
     slot.b = &b;
     slot.id = b.append(n);

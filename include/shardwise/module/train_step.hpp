@@ -7,6 +7,8 @@
 #include <shardwise/pass/communication.hpp>
 #include <shardwise/pass/memory.hpp>
 #include <shardwise/pass/pipeline.hpp>
+#include <shardwise/pass/program_traits.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise {
 
@@ -20,7 +22,8 @@ struct whole_output {
   static constexpr auto value = [] {
     constexpr int n = Source::value.node_count, s = Source::value.spec_count;
     using graph_type = graph<n + max_axes + 1, s + max_axes + 1, decltype(Source::value)::scope_capacity>;
-    auto g = resized<graph_type>(Source::value);
+    const auto source = Source::value;
+    auto g = resized<graph_type>(source);
     builder b = g.edit();
     int id = g.outputs[0];
     for (int a = 0; a < b.specs[b.nodes[id].spec].axes; ++a) {
@@ -57,7 +60,9 @@ constexpr problem loss_problem(const spec& s) {
 template <class Trace>
 struct checked_loss {
   static constexpr spec loss = Trace::value.specs[Trace::value.nodes[Trace::value.outputs[0]].spec];
+#if !SHARDWISE_DEVICE_PASS
   static_assert(raise<loss_problem(loss), operand_t<loss>>::ok);
+#endif
   using type = Trace;
 };
 
@@ -83,11 +88,15 @@ struct program_base {
   static constexpr const auto& program = GraphSource::value;
   static constexpr const auto& parameters = Trace::params;
   static constexpr int parameter_total = Trace::parameters;
+#if !SHARDWISE_DEVICE_PASS
   static_assert(raise<GraphSource::value.error.what, Mesh>::ok);
+#endif
 
   // Bound of the program's run-time size, 0 if every extent is static.
   static constexpr std::int64_t dyn_bound = common_bound(GraphSource::value);
+#if !SHARDWISE_DEVICE_PASS
   static_assert(raise<dyn_bound < 0 ? problem::dyn_bounds_differ : problem::none, Mesh>::ok);
+#endif
 
   using memory = passes::planned_memory<Backend, GraphSource>;
 
@@ -143,6 +152,17 @@ template <template <class> class Model, class Task, class Plan, class Mesh, clas
 struct forward_step
     : detail::program_base<Mesh, Backend, typename detail::forward_graph<Model, Task, Plan, Mesh, Pipeline, T>::trace_type,
                            typename detail::forward_graph<Model, Task, Plan, Mesh, Pipeline, T>::source> {
+  using element = T;
+};
+
+template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T, class Backend>
+struct program_traits<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T, Backend>> {
+  using mesh_type = Mesh;
+  using element = T;
+};
+template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline, class T, class Backend>
+struct program_traits<forward_step<Model, Task, Plan, Mesh, Pipeline, T, Backend>> {
+  using mesh_type = Mesh;
   using element = T;
 };
 

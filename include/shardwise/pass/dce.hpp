@@ -34,15 +34,16 @@ struct eliminate_dead {
   };
   static constexpr mask marked = [] {
     mask m;
-    m.kept = mark_live(Source::value, m.live);
-    m.specs = Source::value.spec_count;
+    const auto g = Source::value;
+    m.kept = mark_live(g, m.live);
+    m.specs = g.spec_count;
     return m;
   }();
   static constexpr int specs = marked.specs;
 
  public:
   static constexpr auto value = [] {
-    const auto& g = Source::value;
+    const auto g = Source::value;
     graph<marked.kept, specs, graph_type_of<Source>::scope_capacity> r;
     const unsigned char* const live = marked.live;
     const node* const from = g.nodes;

@@ -113,7 +113,7 @@ struct plan_memory {
 
   template <class Source>
   static constexpr auto start() {
-    const auto& g = Source::value;
+    const auto g = Source::value;
     const int n = g.node_count, s = g.spec_count;
     detail::memory_state<graph_type_of<Source>::node_capacity> st;
     constexpr int origin[max_axes]{};
@@ -150,8 +150,9 @@ struct plan_memory {
   // One node: its storage is taken, then that of operands it was the last to read is given back.
   template <class Source, class State>
   static constexpr void advance(State& st, int nodes) {
-    const int count = Source::value.node_count;
-    const node* const all = Source::value.nodes;
+    const auto g = Source::value;
+    const int count = g.node_count;
+    const node* const all = g.nodes;
     auto& p = st.plan;
     const std::int32_t* const owner = p.owner;
     const std::int32_t* const last_use = p.last_use;

@@ -12,7 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include <shardwise/graph/render.hpp>
+#include <shardwise/pass/memory.hpp>
+#include <shardwise/pass/program_traits.hpp>
 #include <shardwise/runtime/lowering.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise {
 
@@ -48,37 +52,59 @@ class arena {
   bool own_;
 };
 
-// "layers.3.attn" from the module tree.
-template <class Graph>
-std::string module_path(const Graph& g, int scope) {
-  std::string path;
-  while (scope >= 0) {
-    const auto& s = g.scopes[scope];
-    const std::string part = s.name ? std::string(s.name) : std::to_string(s.index);
-    if (!part.empty()) path = path.empty() ? part : part + "." + path;
-    scope = s.parent;
-  }
-  return path;
-}
-
 }  // namespace runtime
 
 enum class executor_checks { none, poison };
 
+namespace runtime {
+
+// What an executor reads of a program. The threads executor launches no kernel, so in nvcc's device pass it reads an
+// empty one and the program's constants are not evaluated there.
+#if SHARDWISE_DEVICE_PASS
+template <class Step>
+struct host_program {
+  static constexpr graph<1, 1> program{};
+  struct parameter {
+    int node = 0, scope = 0;
+    const char* name = "";
+    init_kind kind{};
+    double scale = 0;
+  };
+  static constexpr struct {
+    parameter item[1]{};
+  } parameters{};
+  static constexpr int parameter_total = 0;
+  static constexpr std::int64_t peak_bytes = 0, dyn_bound = 0;
+  struct memory {
+    static constexpr passes::memory_plan<1> value{};
+  };
+  static constexpr struct {
+    std::uint64_t order_hash = 0;
+  } traffic{};
+};
+#else
+template <class Step>
+using host_program = Step;
+#endif
+
+}  // namespace runtime
+
 // Step is a train_step or forward_step; Rank a rank of its mesh, by default a thread of this process. All memory is taken in the constructor.
-template <class Step, class Rank = thread_rank<typename Step::mesh_type>>
+template <class Step, class Rank = thread_rank<typename program_traits<Step>::mesh_type>>
 class executor {
+  using source = runtime::host_program<Step>;
+
  public:
-  using mesh_type = typename Step::mesh_type;
-  using element = typename Step::element;
+  using mesh_type = typename program_traits<Step>::mesh_type;
+  using element = typename program_traits<Step>::element;
   static constexpr int world_size = mesh_type::size;
 
   explicit executor(Rank& rank, executor_checks checks = executor_checks::none)
-      : rank_(&rank), arena_(Step::peak_bytes), checks_(checks) {
+      : rank_(&rank), arena_(source::peak_bytes), checks_(checks) {
     start();
   }
   executor(Rank& rank, std::span<std::byte> arena, executor_checks checks = executor_checks::none)
-      : rank_(&rank), arena_(arena, Step::peak_bytes), checks_(checks) {
+      : rank_(&rank), arena_(arena, source::peak_bytes), checks_(checks) {
     start();
   }
 
@@ -99,7 +125,7 @@ class executor {
       throw;
     } catch (const std::exception& e) {
       const node& n = program().nodes[calls_[at].c.node];
-      const std::string path = runtime::module_path(program(), n.scope);
+      const std::string path = module_path(program(), n.scope);
       throw std::runtime_error(std::string(e.what()) + " (in " + name_of(n.op) + ", module " + (path.empty() ? "<task>" : path) +
                                ", rank " + std::to_string(rank_->index()) + ")");
     }
@@ -145,10 +171,10 @@ class executor {
 
   // --- parameters -----------------------------------------------------------------------------------------------------
 
-  static constexpr int parameter_count() { return Step::parameter_total; }
+  static constexpr int parameter_count() { return source::parameter_total; }
   static std::string parameter_name(int index) {
-    const auto& p = Step::parameters.item[index];
-    const std::string path = runtime::module_path(program(), p.scope);
+    const auto& p = source::parameters.item[index];
+    const std::string path = module_path(program(), p.scope);
     return path.empty() ? p.name : path + "." + p.name;
   }
   static int parameter_index(const std::string& name) {
@@ -183,14 +209,14 @@ class executor {
   }
 
   // The value that node `id` of the program last had, if its storage has not been reused since (for tests).
-  const void* pointer(int id) const { return arena_.data() + Step::memory::value.offset[id] + view_bytes_[static_cast<unsigned>(id)]; }
-  void* pointer(int id) { return arena_.data() + Step::memory::value.offset[id] + view_bytes_[static_cast<unsigned>(id)]; }
+  const void* pointer(int id) const { return arena_.data() + source::memory::value.offset[id] + view_bytes_[static_cast<unsigned>(id)]; }
+  void* pointer(int id) { return arena_.data() + source::memory::value.offset[id] + view_bytes_[static_cast<unsigned>(id)]; }
   const runtime::layout& layout_of(int id) const { return layouts_[static_cast<unsigned>(id)]; }
 
   // Initial values as the modules declare them, from (seed, parameter path, global element index); states are zeroed.
   void initialise(std::uint64_t seed) {
     for (int i = 0; i < parameter_count(); ++i) {
-      const auto& info = Step::parameters.item[i];
+      const auto& info = source::parameters.item[i];
       runtime::initialise_block(parameter(i), parameter_layout(i), info.kind, info.scale, seed, parameter_name(i));
     }
     reset_states();
@@ -201,7 +227,7 @@ class executor {
         std::memset(pointer(id), 0, static_cast<std::size_t>(layouts_[static_cast<unsigned>(id)].numel()) * sizeof(element));
   }
 
-  static constexpr const auto& program() { return Step::program; }
+  static constexpr const auto& program() { return source::program; }
   // Kernels instantiated for this program: one for each operation and element type in it.
   static constexpr int kernel_count() { return kernels::signatures.count; }
   std::size_t call_count() const { return calls_.size(); }
@@ -209,7 +235,7 @@ class executor {
 
  private:
   struct graph_tag {
-    static constexpr const auto& value = Step::program;
+    static constexpr const auto& value = source::program;
   };
   using kernels = runtime::kernels_of<graph_tag>;
 
@@ -240,17 +266,17 @@ class executor {
                                   (program().spec_of(id).type == dtype::i32 ? "std::int32_t" : "the program's floating-point type"));
   }
 
-  static constexpr std::int64_t bound = Step::dyn_bound;
+  static constexpr std::int64_t bound = source::dyn_bound;
 
   void start() {
-    rank_->agree(Step::traffic.order_hash, "the ordered list of collectives");
+    rank_->agree(source::traffic.order_hash, "the ordered list of collectives");
     lower(0);
   }
 
   // Specs become local extents, strides and pointers: everything that depends on the rank is settled here, once.
   void lower(std::int64_t n_dyn) {
     const auto& g = program();
-    const auto& plan = Step::memory::value;
+    const auto& plan = source::memory::value;
     const auto coordinate = rank_->coordinate();
     const int* const c = coordinate.data();
     const std::size_t nodes = static_cast<std::size_t>(g.node_count);
@@ -298,7 +324,7 @@ class executor {
   }
 
   void note_deaths(int i) {
-    const auto& plan = Step::memory::value;
+    const auto& plan = source::memory::value;
     for (int o = 0; o <= i; ++o)
       if (plan.owner[o] == o && plan.last_use[o] <= i && plan.bytes[o] > 0 && !dead_[static_cast<std::size_t>(o)]) {
         dead_[static_cast<std::size_t>(o)] = true;

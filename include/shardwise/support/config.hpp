@@ -10,6 +10,14 @@
 #define SHARDWISE_VERSION_MINOR 1
 #define SHARDWISE_VERSION_PATCH 0
 
+// nvcc reads a file once for the host and once for the device. What the host pass has checked and computed need not be
+// evaluated again where no kernel depends on it: for a train step of 48 layers that is most of the device pass.
+#if defined(__CUDA_ARCH__)
+#define SHARDWISE_DEVICE_PASS 1
+#else
+#define SHARDWISE_DEVICE_PASS 0
+#endif
+
 // nvcc's front end does not know these pragmas; g++ and clang use them.
 #if defined(__CUDACC__)
 #define SHARDWISE_IVDEP

@@ -11,7 +11,7 @@ struct host_backend {
   // Largest scratch of any node on the ranks at coordinate 0: packed matrix panels, inboxes of reductions.
   template <class Source>
   static constexpr std::int64_t workspace_bytes() {
-    constexpr const auto& g = Source::value;
+    const auto g = Source::value;
     const int specs = g.spec_count;
     std::int64_t ext[graph_type_of<Source>::spec_capacity][max_rank]{};
     constexpr int origin[max_axes]{};
@@ -80,7 +80,7 @@ struct kernel_list {
 template <class Source>
 struct kernels_of {
   static constexpr auto list = [] {
-    constexpr const auto& g = Source::value;
+    const auto g = Source::value;
     kernel_list<graph_type_of<Source>::node_capacity> k;
     signed char seen[static_cast<int>(op_code::count)][3];
     for (auto& row : seen)
