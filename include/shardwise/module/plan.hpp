@@ -37,18 +37,23 @@ constexpr int segment_count(std::string_view path) {
   return n;
 }
 
+// string_view::find by hand: under g++'s undefined-behaviour sanitizer the library's own is no constant.
+constexpr std::size_t find_char(std::string_view text, char c, std::size_t from) {
+  while (from < text.size() && text[from] != c) ++from;
+  return from;
+}
+
 constexpr std::string_view segment(std::string_view path, int k) {
   std::size_t begin = 0;
-  for (; k > 0; --k) begin = path.find('.', begin) + 1;
-  const std::size_t end = path.find('.', begin);
-  return path.substr(begin, end == std::string_view::npos ? end : end - begin);
+  for (; k > 0; --k) begin = find_char(path, '.', begin) + 1;
+  return path.substr(begin, find_char(path, '.', begin) - begin);
 }
 
 // Length of the pattern element at p ('?', a character, or a set "[abc]") if it matches `c`, else 0.
 constexpr std::size_t match_one(std::string_view pattern, std::size_t p, char c) {
   if (pattern[p] == '[') {
-    const std::size_t close = pattern.find(']', p);
-    if (close != std::string_view::npos) {
+    const std::size_t close = find_char(pattern, ']', p);
+    if (close < pattern.size()) {
       for (std::size_t i = p + 1; i < close; ++i)
         if (pattern[i] == c) return close - p + 1;
       return 0;
