@@ -151,11 +151,6 @@ constexpr auto apply_entries(plan<Entry, R...>, const X& x) {
     return apply_entries<H, Hit, E + 1>(plan<R...>{}, x);
 }
 
-template <class T>
-struct is_plan : std::false_type {};
-template <class... E>
-struct is_plan<plan<E...>> : std::true_type {};
-
 template <hook H, class Bound, class X>
 constexpr auto run_hook(const X& x) {
   if constexpr (requires { typename Bound::plan_type; }) {

@@ -16,11 +16,6 @@ struct pipeline {};
 
 namespace detail {
 
-template <class S>
-struct value_source {
-  static constexpr const auto& value = S::value;
-};
-
 template <class P>
 concept graph_pass = requires { typename P::shardwise_pass; };
 

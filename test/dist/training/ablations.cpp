@@ -143,7 +143,7 @@ double whole_model() {
 
 }  // namespace
 
-TEST_CASE("training: the whole model beats unigram and bigram counts within a few hundred steps") {
+TEST_CASE("training: the whole model beats bigram counts within a few hundred steps") {
   const data& d = shared();
   const double bigram = tt::bits_per_byte(tt::ngram(d.text.train, 2), d.text.held_out, d.starts, size::time);
   MESSAGE("whole model " << whole_model() << ", bigram " << bigram);
