@@ -19,6 +19,8 @@ def main():
     parser.add_argument("executable")
     parser.add_argument("output", help="the CTest script to write")
     parser.add_argument("--prefix", default="", help="tests are named '<prefix>: <case>'")
+    parser.add_argument("--skip", help="a case that prints this regular expression counts as skipped")
+    parser.add_argument("--labels", help="CTest labels of every case")
     parser.add_argument("--timeout", default="300", help="seconds per case")
     options = parser.parse_args()
 
@@ -39,6 +41,10 @@ def main():
             pattern = name.replace("\\", "\\\\").replace(",", "\\,")
             script.write(f"add_test({test} {bracket(options.executable)} {bracket('--test-case=' + pattern)})\n"
                          f"set_tests_properties({test} PROPERTIES TIMEOUT {options.timeout}")
+            if options.skip:
+                script.write(f" SKIP_REGULAR_EXPRESSION {bracket(options.skip)}")
+            if options.labels:
+                script.write(f" LABELS {bracket(options.labels)}")
             # doctest exits 0 when no case matches the filter, so only its summary shows a case that did not run
             script.write(" DISABLED TRUE" if skipped else f" FAIL_REGULAR_EXPRESSION {bracket('test cases: +0 [|]')}")
             script.write(")\n")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a byte-level GPT on real text over a mesh of dp=2 x tp=2 ranks, and compares it with n-gram counts.
+// Trains a byte-level GPT on real text over a mesh of dp=2 x tp=2 ranks, and compares it with n-gram counts. As CUDA source
+// (main.cu) the ranks may also be GPUs: the same model, plan, data and steps.
 
 #include <cmath>
 #include <cstdint>
@@ -19,17 +20,27 @@
 namespace tt = train_text;
 namespace sw = shardwise;
 
-struct dp : sw::axis<2> {};
-struct tp : sw::axis<2> {};
+#ifndef TRAIN_TEXT_DP
+#define TRAIN_TEXT_DP 2
+#endif
+#ifndef TRAIN_TEXT_TP
+#define TRAIN_TEXT_TP 2
+#endif
+struct dp : sw::axis<TRAIN_TEXT_DP> {};
+struct tp : sw::axis<TRAIN_TEXT_TP> {};
 using mesh = sw::mesh<dp, tp>;
 
 using size = tt::config</*batch*/ 16, /*time*/ 128, /*width*/ 128, /*heads*/ 4, /*layers*/ 4>;
 using plan = tt::megatron_plan<size, dp, tp>;
-using step = sw::train_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, plan, mesh, sw::clip_norm<sw::adamw<true>>>;
-using score = sw::forward_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, plan, mesh>;
+template <class Backend>
+using step_on = sw::train_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, plan, mesh, sw::clip_norm<sw::adamw<true>>,
+                               sw::pipeline<>, float, Backend>;
+template <class Backend>
+using score_on = sw::forward_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, plan, mesh, sw::pipeline<>, float, Backend>;
+using step = step_on<sw::host_backend>;
 
-static_assert(step::comm_bytes<tp> < 9'000'000);  // a plan that communicates more does not compile
-static_assert(step::peak_bytes < 40'000'000);     // nor one that needs more memory
+static_assert(mesh::size != 4 || step::comm_bytes<tp> < 9'000'000);  // a plan that communicates more does not compile
+static_assert(mesh::size != 4 || step::peak_bytes < 40'000'000);     // nor one that needs more memory
 
 // Sampling runs on one rank.
 struct one : sw::axis<1> {};
@@ -109,7 +120,28 @@ std::string sample(const std::vector<std::vector<float>>& parameters, std::strin
   return text;
 }
 
+// Where the ranks of a run are: what launches them and plans their memory.
+struct on_threads {
+  using backend = sw::host_backend;
+  template <class F>
+  static void launch(F&& f) {
+    sw::launch<mesh>(f);
+  }
+};
+#if defined(TRAIN_TEXT_CUDA)
+struct on_gpus {
+  using backend = sw::cuda_backend;
+  template <class F>
+  static void launch(F&& f) {
+    sw::launch_cuda<mesh>(f);
+  }
+};
+#endif
+
+template <class Place>
 int train(const tt::options& o) {
+  using step = step_on<typename Place::backend>;
+  using score = score_on<typename Place::backend>;
   std::cout << sw::describe_plan<step>({"dp", "tp"}) << std::flush;
   if (o.plan_only) return 0;
 
@@ -127,9 +159,10 @@ int train(const tt::options& o) {
   std::vector<std::vector<float>> parameters;
   double held_out = 0, speed = 0;
 
-  sw::launch<mesh>([&](auto& rank) {
+  Place::launch([&](auto& rank) {
+    using rank_type = std::remove_reference_t<decltype(rank)>;
     const bool speaks = rank.index() == 0;
-    sw::executor<step> run(rank);
+    sw::executor<step, rank_type> run(rank);
     run.initialise(o.seed);
     batch b;
     sw::step_env env;
@@ -152,11 +185,8 @@ int train(const tt::options& o) {
     }
     if (speaks) speed = bar.tokens_per_second();
 
-    sw::executor<score> judge(rank);
-    for (int i = 0; i < run.parameter_count(); ++i) {
-      const auto from = run.parameter(i);
-      std::copy(from.begin(), from.end(), judge.parameter(i).begin());
-    }
+    sw::executor<score, rank_type> judge(rank);
+    judge.copy_parameters(run);
     double total = 0;
     for (std::size_t first = 0; first < starts.size(); first += size::batch) {
       for (std::size_t r = 0; r < size::batch; ++r) b.take(text.held_out, r, starts[first + r]);
@@ -204,7 +234,13 @@ int main(int argc, char** argv) {
       std::cout << tt::usage(defaults);
       return 0;
     }
-    return train(o);
+    if (o.backend == "threads") return train<on_threads>(o);
+#if defined(TRAIN_TEXT_CUDA)
+    return train<on_gpus>(o);
+#else
+    throw tt::usage_error("this build runs on host threads only; for --backend cuda build the preset cuda and run "
+                          "build/cuda/examples/train_text_cuda, or ./quickstart train --backend cuda.");
+#endif
   } catch (const tt::usage_error& e) {
     std::cerr << "train_text: " << e.what() << '\n';
     return 2;

@@ -50,7 +50,7 @@ inline constexpr std::array flags{
     flag{"--steps", "N", "optimizer steps"},
     flag{"--seed", "N", "seed of the split, of the initial weights and of the batches"},
     flag{"--out", "DIR", "folder for loss.csv, loss.svg and summary.json"},
-    flag{"--backend", "NAME", "where the ranks run; accepted: threads"},
+    flag{"--backend", "NAME", "where the ranks run: threads of this process (threads), or one GPU each (cuda)"},
     flag{"--plan-only", "", "print the plan and exit"},
     flag{"--help", "", "print this text and exit"},
 };
@@ -144,7 +144,8 @@ inline options parse_options(int argc, const char* const* argv, options defaults
     if (name == "--seed")
       result.seed = detail::parse_number<std::uint64_t>(name, value, 0, std::numeric_limits<std::uint64_t>::max());
     if (name == "--backend") {
-      if (value != "threads") throw usage_error("--backend accepts threads, not '" + std::string(value) + "'.");
+      if (value != "threads" && value != "cuda")
+        throw usage_error("--backend accepts threads and cuda, not '" + std::string(value) + "'.");
       result.backend = value;
     }
   }

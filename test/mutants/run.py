@@ -106,7 +106,7 @@ MUTANTS = [
      "if ((a.v[0] >> d) & 1) n *= x.ext[d];"),
     ("kernel: causal softmax counts queries from the block", KERNELS + "rows.hpp", "first = causal ? x.origin[last - 1] : 0;",
      "first = 0;"),
-    ("kernel: dropout draws by local index", KERNELS + "kernel.hpp", "g = g * l.global[d] + l.origin[d] + at[d];", "g = g * l.ext[d] + at[d];"),
+    ("kernel: dropout draws by local index", "runtime/call.hpp", "g = g * l.global[d] + l.origin[d] + at[d];", "g = g * l.ext[d] + at[d];"),
     ("kernel: every rank places its part of a new partial", KERNELS + "block.hpp", "} else if (c.coordinate == 0) {",
      "} else if (c.coordinate >= 0) {"),
     ("optimizer: a strided gradient is read as if it were dense", "module/optimizer.hpp",

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <place.hpp>
 #include <safetensors.hpp>
 #include <shardwise/shardwise.hpp>
 #include <string>
@@ -46,7 +47,7 @@ template <class T>
 void scatter_block(const T* local, const sw::runtime::layout& l, std::vector<double>& global) {
   std::int64_t at[sw::max_rank]{};
   for (std::int64_t i = 0; i < l.numel(); ++i) {
-    global[static_cast<std::size_t>(sw::host::detail::global_index(l, at))] = static_cast<double>(local[i]);
+    global[static_cast<std::size_t>(sw::runtime::global_index(l, at))] = static_cast<double>(local[i]);
     for (int d = l.rank - 1; d >= 0 && ++at[d] == l.ext[d]; --d) at[d] = 0;
   }
 }
@@ -62,7 +63,7 @@ struct golden_run {
 // the last bit); Rows has the per-row losses of the same model as its output, rows along dim 0. `golden_name` renames
 // the library's parameters; `feed(executor, iteration)` sets inputs; `batch_mean` says that a rank's loss is the mean
 // of its rows, not their sum.
-template <class Step, class Rows>
+template <class Step, class Rows, class Place = place>
 golden_run run_golden(const safetensors& file, int world, int iterations, double lr, bool batch_mean,
                       const std::function<std::string(const std::string&)>& golden_name, const auto& feed) {
   using mesh = typename Step::mesh_type;
@@ -70,7 +71,7 @@ golden_run run_golden(const safetensors& file, int world, int iterations, double
   std::mutex gate;
   result.losses.resize(static_cast<std::size_t>(iterations));
   std::vector<std::vector<double>> rows(static_cast<std::size_t>(iterations));
-  sw::launch<mesh>([&](auto& rank) {
+  Place::template launch<mesh>([&](auto& rank) {
     using rank_type = std::remove_reference_t<decltype(rank)>;
     sw::executor<Step, rank_type> ex(rank);
     sw::executor<Rows, rank_type> forward(rank);
@@ -83,35 +84,32 @@ golden_run run_golden(const safetensors& file, int world, int iterations, double
     probe.beta1 = 0;
     feed(ex, 0);
     ex.run(probe);
-    {
-      const std::lock_guard lock(gate);
-      for (int id = 0; id < Step::program.node_count; ++id) {
+    for (int id = 0; id < Step::program.node_count; ++id) {
         const sw::node& n = Step::program.nodes[id];
         if (n.op != sw::op_code::state || n.a.v[2] != 0) continue;
+        const std::vector<double> value = ex.value(id);
+        const std::lock_guard lock(gate);
         auto& whole = result.gradient[golden_name(ex.parameter_name(static_cast<int>(n.a.v[1])))];
         const std::vector<double> before = whole;
         whole.resize(static_cast<std::size_t>(numel(Step::program.spec_of(id))), std::nan(""));
-        scatter_block(static_cast<const double*>(ex.pointer(id)), ex.layout_of(id), whole);
+        scatter_block(value.data(), ex.layout_of(id), whole);
         for (std::size_t i = 0; i < before.size(); ++i)
           if (!std::isnan(before[i]) && before[i] != whole[i]) result.replicas_equal = false;
-      }
     }
     ex.reset_states();
 
     sw::step_env env;
     env.lr = lr;
     for (int k = 0; k < iterations; ++k) {
-      for (int i = 0; i < ex.parameter_count(); ++i) {
-        const auto from = ex.parameter(i);
-        std::copy(from.begin(), from.end(), forward.parameter(i).begin());
-      }
+      forward.copy_parameters(ex);
       feed(forward, k);
       forward.run(env);
       {
+        const auto local = forward.output();
         const std::lock_guard lock(gate);
         auto& whole = rows[static_cast<std::size_t>(k)];
         whole.resize(static_cast<std::size_t>(numel(Rows::program.spec_of(Rows::program.outputs[0]))), std::nan(""));
-        scatter_block(forward.output().data(), forward.output_layout(), whole);
+        scatter_block(local.data(), forward.output_layout(), whole);
       }
       feed(ex, k);
       env.step = k + 1;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <models.hpp>
+#include <place.hpp>
 #include <shardwise/shardwise.hpp>
 #include <type_traits>
 #include <utility>
@@ -59,10 +60,11 @@ struct sequence_parallel {
                         sw::at<"norm", sw::sequence_parallel<Tp>, sw::prepare_output<Tp, sw::replicate>>>;
 };
 
-template <class T, int D, int N, template <class, class> class Plan = tensor_parallel, class Sizes = sizes>
+template <class T, int D, int N, template <class, class> class Plan = tensor_parallel, class Sizes = sizes,
+          class Place = place>
 using step = sw::train_step<transformer<Sizes>::template model, language_task<Sizes, batch, dp<D>>,
                             typename Plan<dp<D>, tp<N>>::type, sw::mesh<dp<D>, tp<N>>, sw::clip_norm<sw::adamw<true>>,
-                            sw::pipeline<>, T>;
+                            sw::pipeline<>, T, typename Place::backend>;
 
 struct data {
   std::array<std::int32_t, batch * sizes::time> tokens{}, targets{};
@@ -106,8 +108,9 @@ struct history {
   std::vector<std::vector<T>> parameters;  // whole, after the last step
 };
 
-template <class Step>
-history<typename Step::element> train(int steps, sw::executor_checks checks = sw::executor_checks::none) {
+// `options` go to the executors.
+template <class Step, class Place = place, class... Options>
+history<typename Step::element> train(int steps, Options... options) {
   using mesh = typename Step::mesh_type;
   history<typename Step::element> h;
   h.losses.resize(mesh::size);
@@ -116,8 +119,8 @@ history<typename Step::element> train(int steps, sw::executor_checks checks = sw
     for (int id = 0; id < Step::program.node_count; ++id)
       if (Step::program.nodes[id].op == sw::op_code::param && Step::program.nodes[id].a.v[0] == i)
         h.parameters[static_cast<std::size_t>(i)].resize(static_cast<std::size_t>(numel(Step::program.spec_of(id))));
-  sw::launch<mesh>([&](auto& rank) {
-    sw::executor<Step, std::remove_reference_t<decltype(rank)>> ex(rank, checks);
+  Place::template launch<mesh>([&](auto& rank) {
+    sw::executor<Step, std::remove_reference_t<decltype(rank)>> ex(rank, options...);
     ex.initialise(7);
     for (int s = 1; s <= steps; ++s) {
       feed(ex, s);

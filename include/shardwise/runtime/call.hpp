@@ -31,6 +31,13 @@ struct layout {
   }
 };
 
+// Row-major index, in the whole tensor, of the element at local position `at` of a block.
+constexpr std::int64_t global_index(const layout& l, const std::int64_t* at) {
+  std::int64_t g = 0;
+  for (int d = 0; d < l.rank; ++d) g = g * l.global[d] + l.origin[d] + at[d];
+  return g;
+}
+
 // What changes from step to step, and the optimizer's constants.
 struct step_env {
   std::uint64_t seed = 0;

@@ -8,7 +8,7 @@
 
 #include <shardwise/graph/render.hpp>
 #include <shardwise/pass/communication.hpp>
-#include <shardwise/runtime/executor.hpp>
+#include <shardwise/runtime/lowered.hpp>
 
 namespace shardwise {
 
@@ -31,7 +31,7 @@ inline std::vector<std::string> axis_names(std::vector<std::string> names, int a
 template <class Step>
 std::string describe_plan(const std::vector<std::string>& axes) {
   using mesh_type = typename Step::mesh_type;
-  using ex = executor<Step>;
+  using ex = runtime::lowered<Step>;
   const auto& g = Step::program;
   const std::vector<std::string> names = detail::axis_names(axes, mesh_type::axes);
   std::string out = "mesh:";

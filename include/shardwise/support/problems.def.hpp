@@ -207,4 +207,10 @@ SHARDWISE_X(graph_unplaced,
             "graph: a node's extents or placement are not what its operation's rule gives for its operands; a pass "
             "broke the graph: take a new node's spec from infer")
 
+// --- execution -------------------------------------------------------------------------------------------------------
+
+SHARDWISE_X(backend_not_cuda,
+            "executor: the step's memory is planned for the host's kernels, and this rank is a GPU; give train_step or "
+            "forward_step the backend sw::cuda_backend")
+
 #undef SHARDWISE_X

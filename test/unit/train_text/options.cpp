@@ -81,7 +81,7 @@ TEST_CASE("train_text options: missing, unwanted and unexpected values") {
   CHECK_THROWS_WITH_AS(parse({"--plan-only=yes"}), "--plan-only takes no value.", usage_error);
   CHECK_THROWS_WITH_AS(parse({"book.txt"}), "unexpected argument 'book.txt': a text is given as --text FILE_OR_DIR.",
                        usage_error);
-  CHECK_THROWS_WITH_AS(parse({"--backend", "cuda"}), "--backend accepts threads, not 'cuda'.", usage_error);
+  CHECK_THROWS_WITH_AS(parse({"--backend", "abacus"}), "--backend accepts threads and cuda, not 'abacus'.", usage_error);
 }
 
 TEST_CASE("train_text options: the help page names every flag") {

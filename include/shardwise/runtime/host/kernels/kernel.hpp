@@ -28,12 +28,7 @@ struct kernel;
 
 namespace detail {
 
-// Global row-major index of the element at local position `at` of a block.
-constexpr std::int64_t global_index(const layout& l, const std::int64_t* at) {
-  std::int64_t g = 0;
-  for (int d = 0; d < l.rank; ++d) g = g * l.global[d] + l.origin[d] + at[d];
-  return g;
-}
+using runtime::global_index;
 
 inline void refuse_index(const char* what, std::int64_t id, std::int64_t limit) {
   throw std::out_of_range(std::string("shardwise: ") + what + ": index " + std::to_string(id) + " is outside 0.." +

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// train_text for GPUs: the same program, with --backend cuda.
+#include <shardwise/cuda.cuh>
+
+#define TRAIN_TEXT_CUDA 1
+#include "main.cpp"

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// blocks: one rank's block of a tensor whatever computes on it: out of the whole and back, initial values,
+// redistributions.
+#pragma once
+
+#include <cmath>
+#include <span>
+#include <string_view>
+
+#include <shardwise/runtime/call.hpp>
+#include <shardwise/support/philox.hpp>
+#include <shardwise/vocabulary/init.hpp>
+
+namespace shardwise::runtime {
+
+// What a redistribution of `in` to `out` is for the rank at mesh coordinate `c`.
+constexpr void lower_redistribute(call& k, int axis, const spec& in, const spec& out, const int* c) {
+  k.axis = axis;
+  k.ranks = in.axis_size[axis];
+  k.coordinate = c[axis];
+  k.from = in.place[axis];
+  k.to = out.place[axis];
+  k.kind = transition_of(k.from, k.to, k.ranks);
+}
+
+// f(position in the densely stored block, row-major index in the whole tensor) for every element.
+template <class F>
+constexpr void each_element(const layout& l, F&& f) {
+  std::int64_t at[max_rank]{};
+  const std::int64_t n = l.numel();
+  for (std::int64_t i = 0; i < n; ++i) {
+    f(i, global_index(l, at));
+    for (int d = l.rank - 1; d >= 0 && ++at[d] == l.ext[d]; --d) at[d] = 0;
+  }
+}
+
+// The block out of a whole tensor, and back.
+template <class From, class To>
+constexpr void load_block(const From* global, To* local, const layout& l) {
+  each_element(l, [&](std::int64_t i, std::int64_t g) { local[i] = static_cast<To>(global[g]); });
+}
+template <class From, class To>
+constexpr void store_block(const From* local, To* global, const layout& l) {
+  each_element(l, [&](std::int64_t i, std::int64_t g) { global[g] = static_cast<To>(local[i]); });
+}
+
+// FNV-1a: a parameter's random stream is named by its path, so it does not move when others are added.
+constexpr std::uint32_t stream_of(std::string_view path) {
+  std::uint32_t h = 2166136261U;
+  for (char ch : path) h = (h ^ static_cast<unsigned char>(ch)) * 16777619U;
+  return h;
+}
+
+inline double initial_value(init_kind kind, double scale, std::uint64_t seed, std::uint32_t stream,
+                            std::int64_t index) {
+  const philox_words w =
+      philox(seed, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), stream, 0xFFFFFFFFU);
+  constexpr double unit = 1.0 / 4294967296.0;
+  switch (kind) {
+    case init_kind::ones:
+      return 1;
+    case init_kind::uniform:
+      return scale * (2 * w.w[0] * unit - 1);
+    case init_kind::normal:  // Box-Muller; the shift keeps the logarithm finite
+      return scale * std::sqrt(-2 * std::log((w.w[0] + 0.5) * unit)) * std::cos(6.283185307179586 * w.w[1] * unit);
+    default:
+      return 0;
+  }
+}
+
+// Values of a parameter's block from (seed, path, global element index) alone: equal on every mesh and placement.
+template <class T>
+void initialise_block(std::span<T> values, const layout& l, init_kind kind, double scale, std::uint64_t seed,
+                      std::string_view path) {
+  const std::uint32_t stream = stream_of(path);
+  each_element(l, [&](std::int64_t i, std::int64_t g) {
+    values[static_cast<std::size_t>(i)] = static_cast<T>(initial_value(kind, scale, seed, stream, g));
+  });
+}
+
+}  // namespace shardwise::runtime

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// communicators: the NCCL communicators of one rank, how they are made for a mesh, destroyed, and aborted together.
+#pragma once
+
+#include <array>
+#include <exception>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <shardwise/runtime/cuda/nccl_error.hpp>
+#include <shardwise/runtime/threads.hpp>
+
+namespace shardwise::cuda {
+
+// Communicators block. Non-blocking ones would do what is wanted of a failed peer (return, be polled, be aborted), but
+// with them NCCL hands every group to a thread that it starts for it: one thread for each collective of a step, a
+// capture that continues in a thread that did not begin it, and a poll before the next call. A blocking call waits for
+// peers only while ranks connect, in the first run; afterwards it enqueues. What can hang is then the device, and an
+// aborted communicator's kernels end by themselves: so whoever sees a failure aborts, and nobody has to poll.
+
+// The communicators of one rank: the whole mesh's, and one for each axis of several ranks. An axis that is the whole
+// mesh uses the mesh's. Destroying finalizes first; graphs that captured a collective have to be destroyed before,
+// since NCCL waits for them.
+class communicators {
+ public:
+  communicators() = default;
+  communicators(communicators&& o) noexcept : world_(std::exchange(o.world_, nullptr)), axis_(std::exchange(o.axis_, {})) {}
+  communicators& operator=(communicators&& o) noexcept {
+    std::swap(world_, o.world_);
+    std::swap(axis_, o.axis_);
+    return *this;
+  }
+  ~communicators() {
+    each([](ncclComm_t c) { ncclCommDestroy(c); });
+  }
+
+  ncclComm_t& world() { return world_; }
+  ncclComm_t& axis(int a) { return axis_[static_cast<unsigned>(a)]; }
+  template <class F>
+  void each(F&& f) const {
+    for (ncclComm_t c : axis_)
+      if (c && c != world_) f(c);
+    if (world_) f(world_);
+  }
+  void forget() {
+    world_ = nullptr;
+    axis_ = {};
+  }
+
+ private:
+  ncclComm_t world_ = nullptr;
+  std::array<ncclComm_t, max_axes> axis_{};
+};
+
+// Aborts the communicators of all ranks of this process. Freeing one may wait for the kernels of another that still
+// runs, so aborting one after the other hangs. In a group ncclCommAbort only raises the flag that ends a communicator's
+// kernels and calls; all are freed at the group's end. Between the two `meanwhile` lets those leave who were stuck.
+template <class F>
+void abort_all(std::span<communicators* const> all, F&& meanwhile) noexcept {
+  ncclGroupStart();
+  for (communicators* c : all) c->each([](ncclComm_t x) { ncclCommAbort(x); });
+  meanwhile();
+  ncclGroupEnd();
+  for (communicators* c : all) c->forget();
+}
+
+// Completes ranks that hold the mesh's communicator: one for each axis, by splits that all ranks of the mesh make in
+// one order. `ranks` are those of this process, from `first` on.
+template <class Mesh>
+void split_axes(std::span<communicators* const> ranks, int first) {
+  for (int a = 0; a < Mesh::axes; ++a) {
+    const int n = Mesh::sizes[static_cast<unsigned>(a)];
+    if (n == 1) continue;
+    if (n == Mesh::size) {
+      for (communicators* c : ranks) c->axis(a) = c->world();
+      continue;
+    }
+    nccl_group g;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const int r = first + static_cast<int>(i);
+      const int fibre = threads::world<Mesh>::fibre(r, a), place = Mesh::coordinate(r)[static_cast<unsigned>(a)];
+      g.keep(ncclCommSplit(ranks[i]->world(), fibre, place, &ranks[i]->axis(a), nullptr), "ncclCommSplit");
+    }
+    g.end();
+  }
+}
+
+// `e` with the rank in its sentence, if it does not say it already; the exception itself is nested in the new one.
+inline std::exception_ptr with_rank(std::exception_ptr e, int rank) {
+  const std::string who = "rank " + std::to_string(rank);
+  try {
+    std::rethrow_exception(e);
+  } catch (const std::exception& x) {
+    const std::string said = x.what();
+    if (said.ends_with(who + ")") || said.starts_with("shardwise: " + who + " ")) return e;
+    try {
+      std::throw_with_nested(std::runtime_error(said + " (" + who + ")"));
+    } catch (...) {
+      return std::current_exception();
+    }
+  } catch (...) {
+    return e;
+  }
+}
+
+}  // namespace shardwise::cuda

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// executor on a device: one arena, a compute and a communication stream, the whole step captured once as a CUDA graph and
+// replayed. A step allocates nothing, waits for nothing on the host and calls nothing virtual.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <shardwise/runtime/cuda/collectives.cuh>
+#include <shardwise/runtime/cuda/kernels.cuh>
+#include <shardwise/runtime/cuda/rank.hpp>
+#include <shardwise/runtime/cuda/resources.hpp>
+#include <shardwise/runtime/device_backend.hpp>
+#include <shardwise/runtime/executor.hpp>
+#include <shardwise/runtime/schedule.hpp>
+
+namespace shardwise {
+
+// graph: captured once, replayed. stream: every launch again in each step, for debuggers and sanitizers.
+enum class device_execution { graph, stream };
+
+// The executor of a rank on a device: the same members as on the host, but blocks are copied, not seen: `value`,
+// `get_parameter`. `run` returns when the step is queued; loss, output, value and gather_parameter wait for it.
+template <class Step, class Mesh>
+class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
+  using base = runtime::lowered<Step>;
+  using source = typename base::source;
+  using Rank = cuda_rank<Mesh>;
+  static_assert(checked_device_step<Step>::ok);
+
+ public:
+  using mesh_type = typename program_traits<Step>::mesh_type;
+  using element = typename base::element;
+  using base::calls, base::find, base::layout_of, base::parameter_count, base::parameter_name, base::pointer, base::program;
+  static constexpr int world_size = mesh_type::size;
+
+  explicit executor(Rank& rank, device_execution how = device_execution::graph)
+      : rank_(&rank),
+        how_(how),
+        arena_(static_cast<std::size_t>(source::peak_bytes)),
+        env_(sizeof(cuda::device_env)),
+        fault_(sizeof(cuda::index_fault)) {
+    rank.agree(source::traffic.order_hash, "the ordered list of collectives");
+    const auto scratch = cuda_backend::scratch_of(program());
+    compute_scratch_ = scratch.compute > 0 ? arena_.data() : nullptr;
+    communication_scratch_ = scratch.communication > 0 ? arena_.data() + passes::align_up(scratch.compute) : nullptr;
+    for (std::size_t s = 0; s < runtime::stream_count; ++s) {
+      context_[s].stream = stream_[s].get();
+      context_[s].env = reinterpret_cast<const cuda::device_env*>(env_.data());
+      context_[s].fault = static_cast<cuda::index_fault*>(fault_.device());
+      context_[s].lt = lt_.get();
+      context_[s].plans = &plans_;
+      context_[s].multiprocessors = rank.multiprocessors();
+    }
+    // A library's first use of a kernel or of a connection may load code and allocate, which a capture forbids: one run on
+    // zeros comes before it.
+    clear();
+    lower(0);
+    issue();
+    cuda::check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+    clear();
+    if (how_ == device_execution::graph) capture();
+  }
+  executor(const executor&) = delete;
+  executor& operator=(const executor&) = delete;
+  ~executor() {
+    cudaStreamSynchronize(stream_[runtime::communication_stream].get());
+    cudaStreamSynchronize(stream());
+  }
+
+  // Queues one run of the program. All ranks call it with equal arguments.
+  void run(const step_env& env) {
+    if (!env_known_ || std::memcmp(&env, &last_env_, sizeof env) != 0) {
+      cuda::set_env(env, reinterpret_cast<cuda::device_env*>(env_.data()), stream());
+      std::memcpy(&last_env_, &env, sizeof env);
+      env_known_ = true;
+    }
+    if (how_ == device_execution::graph)
+      cuda::check(cudaGraphLaunch(graph_.get(), stream()), "cudaGraphLaunch");
+    else
+      issue();
+  }
+
+  // Waits until all that is queued is done; reports indices that kernels met outside their tables.
+  void synchronize() {
+    cuda::check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+    const auto* const f = static_cast<const cuda::index_fault*>(fault_.host());
+    if (f->node < 0) return;
+    const cuda::index_fault found = *f;
+    clear_fault();
+    throw std::out_of_range("shardwise: index " + std::to_string(found.index) + " is outside 0.." +
+                            std::to_string(found.limit - 1) + "; map the data to that range or enlarge the table (" +
+                            runtime::place_of(program(), found.node, rank_->index()) + ")");
+  }
+
+  void resize(std::int64_t n) {
+    base::check_dyn(n);
+    rank_->agree(static_cast<std::uint64_t>(n), "the run-time size");
+    synchronize();
+    lower(n);
+    if (how_ == device_execution::graph) capture();
+  }
+
+  // Output 0 of the program as this rank holds it: the loss of a train_step.
+  element loss() { return output()[0]; }
+  std::vector<element> output() { return value(program().outputs[0]); }
+  const runtime::layout& output_layout() const { return layout_of(program().outputs[0]); }
+
+  // --- inputs ---------------------------------------------------------------------------------------------------------
+
+  // Copies this rank's block of a whole (global, row-major) input tensor; the copy is queued before the next step.
+  template <class Range>
+  void set_input(int index, const Range& global) {
+    using E = std::remove_cvref_t<decltype(*std::data(global))>;
+    const int id = find(op_code::input, index);
+    base::check_size("set_input", id, std::size(global));
+    base::template check_type<E>("set_input", id);
+    cuda::staging& s = staging_for(index, static_cast<std::size_t>(base::plan().bytes[id]));
+    runtime::load_block(std::data(global), static_cast<E*>(s.next()), layout_of(id));
+    s.send(pointer(id), base::bytes_of(id), stream());
+  }
+
+  // --- parameters -----------------------------------------------------------------------------------------------------
+
+  const runtime::layout& parameter_layout(int index) const { return layout_of(find(op_code::param, index)); }
+  std::vector<element> get_parameter(int index) { return value(find(op_code::param, index)); }
+  template <class Range>
+  void set_parameter(int index, const Range& global) {
+    const int id = find(op_code::param, index);
+    base::check_size("set_parameter", id, std::size(global));
+    std::vector<element> block(static_cast<std::size_t>(layout_of(id).numel()));
+    runtime::load_block(std::data(global), block.data(), layout_of(id));
+    upload(id, block);
+  }
+  // Writes this rank's block into a whole tensor: shared by the ranks where they are threads, and where they are
+  // processes each one's own, which is then whole on all. Collective.
+  template <class Range>
+  void gather_parameter(int index, Range&& global) {
+    const int id = find(op_code::param, index);
+    base::check_size("gather_parameter", id, std::size(global));
+    const bool first = base::writes_first(id, rank_->coordinate().data());
+    const std::vector<element> block = value(id);
+    if (rank_->shares_memory()) {
+      if (first) runtime::store_block(block.data(), std::data(global), layout_of(id));
+    } else {
+      std::vector<element> whole(std::size(global), element(0));
+      if (first) runtime::store_block(block.data(), whole.data(), layout_of(id));
+      rank_->combine_disjoint(whole);
+      std::copy(whole.begin(), whole.end(), std::data(global));
+    }
+    rank_->barrier();
+  }
+  // The blocks of another program with the same parameters in the same places: an evaluation of the model in training.
+  template <class Other>
+  void copy_parameters(executor<Other, Rank>& from) {
+    from.synchronize();
+    for (int i = 0; i < parameter_count(); ++i) {
+      const int id = find(op_code::param, i);
+      cuda::check(cudaMemcpyAsync(pointer(id), from.pointer(from.find(op_code::param, i)), base::bytes_of(id),
+                                  cudaMemcpyDeviceToDevice, stream()),
+                  "cudaMemcpyAsync");
+    }
+    cuda::check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+  }
+
+  // This rank's value of node `id` of the program, if its storage has not been reused since.
+  template <class E = element>
+  std::vector<E> value(int id) {
+    base::template check_type<E>("value", id);
+    std::vector<E> host(static_cast<std::size_t>(layout_of(id).numel()));
+    if (!host.empty())
+      cuda::check(cudaMemcpyAsync(host.data(), pointer(id), host.size() * sizeof(E), cudaMemcpyDeviceToHost, stream()),
+                  "cudaMemcpyAsync");
+    synchronize();
+    return host;
+  }
+
+  // Initial values as the modules declare them, from (seed, parameter path, global element index); states are zeroed.
+  void initialise(std::uint64_t seed) {
+    for (int i = 0; i < parameter_count(); ++i) {
+      const auto& info = source::parameters.item[i];
+      const int id = find(op_code::param, i);
+      std::vector<element> block(static_cast<std::size_t>(layout_of(id).numel()));
+      runtime::initialise_block(std::span<element>(block), layout_of(id), info.kind, info.scale, seed, parameter_name(i));
+      upload(id, block);
+    }
+    reset_states();
+  }
+  void reset_states() {
+    for (int id = 0; id < program().node_count; ++id)
+      if (program().nodes[id].op == op_code::state && base::bytes_of(id) > 0)
+        cuda::check(cudaMemsetAsync(pointer(id), 0, base::bytes_of(id), stream()), "cudaMemsetAsync");
+  }
+
+  std::size_t call_count() const { return calls().size(); }
+  // The stream that steps are queued on.
+  cudaStream_t stream() const { return stream_[runtime::compute_stream].get(); }
+  const std::vector<runtime::scheduled_call>& schedule() const { return schedule_; }
+
+ private:
+  void clear() {
+    cuda::check(cudaMemsetAsync(arena_.data(), 0, static_cast<std::size_t>(source::peak_bytes), stream()), "cudaMemsetAsync");
+    cuda::set_env(last_env_, reinterpret_cast<cuda::device_env*>(env_.data()), stream());
+    clear_fault();
+  }
+  void clear_fault() { static_cast<cuda::index_fault*>(fault_.host())->node = -1; }
+
+  void upload(int id, const std::vector<element>& block) {
+    if (block.empty()) return;
+    cuda::check(cudaMemcpyAsync(pointer(id), block.data(), block.size() * sizeof(element), cudaMemcpyHostToDevice, stream()),
+                "cudaMemcpyAsync");
+    cuda::check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+  }
+
+  cuda::staging& staging_for(int index, std::size_t bytes) {
+    while (static_cast<int>(staging_.size()) <= index) staging_.emplace_back();
+    if (!staging_[static_cast<std::size_t>(index)]) staging_[static_cast<std::size_t>(index)] = std::make_unique<cuda::staging>(bytes);
+    return *staging_[static_cast<std::size_t>(index)];
+  }
+
+  void lower(std::int64_t n_dyn) {
+    base::lower(arena_.data(), rank_->coordinate().data(), n_dyn, [](const node&) { return nullptr; });
+    schedule_ = runtime::schedule<Step>(calls());
+    work_.assign(calls().begin(), calls().end());
+    event_.clear();
+    for (std::size_t i = 0; i < work_.size(); ++i) {
+      work_[i].workspace = schedule_[i].stream == runtime::compute_stream ? compute_scratch_ : communication_scratch_;
+      if (schedule_[i].awaited) event_.emplace(i, cuda::event());
+    }
+  }
+
+  void capture() {
+    rank_->barrier();
+    cuda::check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+    cudaGraph_t captured = nullptr;
+    try {
+      issue();
+    } catch (...) {
+      cudaStreamEndCapture(stream(), &captured);
+      if (captured) cudaGraphDestroy(captured);
+      throw;
+    }
+    cuda::check(cudaStreamEndCapture(stream(), &captured), "cudaStreamEndCapture");
+    graph_ = cuda::graph_instance(captured);
+    rank_->barrier();
+  }
+
+  // Every launch of the step, on the two streams, ordered by events where the schedule says so.
+  void issue() {
+    cudaStream_t const comm = stream_[runtime::communication_stream].get();
+    cuda::check(cudaEventRecord(fork_.get(), stream()), "cudaEventRecord");
+    cuda::check(cudaStreamWaitEvent(comm, fork_.get(), 0), "cudaStreamWaitEvent");
+    for (std::size_t i = 0; i < work_.size(); ++i) {
+      const runtime::scheduled_call& s = schedule_[i];
+      cuda::context& ctx = context_[static_cast<std::size_t>(s.stream)];
+      const runtime::call& c = work_[i];
+      try {
+        if (s.wait >= 0)
+          cuda::check(cudaStreamWaitEvent(ctx.stream, event_.at(static_cast<std::size_t>(s.wait)).get(), 0), "cudaStreamWaitEvent");
+        launch(c, s.stream, ctx);
+        if (s.awaited) cuda::check(cudaEventRecord(event_.at(i).get(), ctx.stream), "cudaEventRecord");
+      } catch (const device_error& e) {
+        throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(program(), c.node, rank_->index()) + ")");
+      }
+    }
+    cuda::check(cudaEventRecord(join_.get(), comm), "cudaEventRecord");
+    cuda::check(cudaStreamWaitEvent(stream(), join_.get(), 0), "cudaStreamWaitEvent");
+  }
+
+  void launch(const runtime::call& c, int on, cuda::context& ctx) {
+    const bool integers = program().spec_of(c.node).type == dtype::i32;
+    if (on == runtime::communication_stream) {
+      if (integers)
+        cuda::communicate<std::int32_t>(c, ctx, rank_->communicator(c.axis));
+      else
+        cuda::communicate<element>(c, ctx, rank_->communicator(c.axis));
+      return;
+    }
+    const op_code op = program().nodes[c.node].op;
+    const cuda::launcher f = integers ? cuda::launcher_of<std::int32_t>(op) : cuda::launcher_of<element>(op);
+    if (!f) throw std::logic_error(std::string("shardwise: no device kernel for ") + name_of(op));
+    f(c, ctx);
+  }
+
+  Rank* rank_;
+  device_execution how_;
+  cuda::device_memory arena_;
+  cuda::device_memory env_;
+  cuda::pinned_memory fault_;
+  std::array<cuda::stream, runtime::stream_count> stream_{cuda::stream(0), cuda::stream(-5)};
+  cuda::event fork_, join_;
+  cuda::lt_handle lt_;
+  cuda::matmul_plans plans_;
+  std::array<cuda::context, runtime::stream_count> context_{};
+  std::byte* compute_scratch_ = nullptr;
+  std::byte* communication_scratch_ = nullptr;
+  std::vector<runtime::scheduled_call> schedule_;
+  std::vector<runtime::call> work_;
+  std::map<std::size_t, cuda::event> event_;
+  std::vector<std::unique_ptr<cuda::staging>> staging_;
+  cuda::graph_instance graph_;
+  step_env last_env_{};
+  bool env_known_ = false;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows and elements chosen by index: embedding, its adjoint, negative log-likelihood and its adjoint.
+#pragma once
+
+#include <shardwise/runtime/cuda/kernels/map.cuh>
+#include <shardwise/runtime/cuda/kernels/rows.cuh>
+#include <shardwise/runtime/device_workspace.hpp>
+
+namespace shardwise::cuda {
+
+// Reports the first index outside 0..limit-1 of a context and goes on with 0.
+struct index_guard {
+  index_fault* fault;
+  std::int32_t node;
+
+  __device__ std::int64_t checked(std::int64_t id, std::int64_t limit) const {
+    if (id >= 0 && id < limit) return id;
+    if (fault != nullptr && atomicCAS_system(&fault->node, -1, node) == -1) {
+      fault->index = id;
+      fault->limit = limit;
+    }
+    return 0;
+  }
+};
+
+// --- embedding ------------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+// A thread for each pack of V elements of the result; `packs` of them make a row.
+template <class T, int V>
+__global__ void __launch_bounds__(256)
+    embedding_kernel(const __grid_constant__ strided<2> rows, const fast_divisor packs, const T* table, std::int64_t table_rows,
+                     std::int64_t row_step, std::int64_t step, const std::int32_t* index, T* out, const index_guard guard) {
+  const std::uint32_t total = rows.count * packs.divisor;
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < total; i += gridDim.x * blockDim.x) {
+    const std::uint32_t r = packs.quotient(i), column = (i - r * packs.divisor) * V;
+    std::int64_t at[2];
+    rows.offsets(r, at);
+    pack<T, V> x{};
+    const std::int64_t id = guard.checked(index[at[0]], table_rows);
+    if (table_rows > 0) {
+      const T* const from = table + id * row_step + column * step;
+      if constexpr (V > 1)
+        x = *reinterpret_cast<const pack<T, V>*>(from);
+      else
+        x.v[0] = *from;
+    }
+    *reinterpret_cast<pack<T, V>*>(out + at[1] + column) = x;
+  }
+}
+
+inline bool aligned16(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; }
+
+}  // namespace detail
+
+template <>
+struct kernel<op_code::embedding> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const layout& table = c.l[0];
+    const layout* const both[2] = {&c.l[1], &c.l[result]};
+    const std::int64_t n = table.ext[1];
+    if (n == 0) return;
+    constexpr int V = vector_of<T>;
+    const walk<2> rows = row_walk(both, c.l[1].rank);
+    bool packs = n % V == 0 && table.str[1] == 1 && table.str[0] % V == 0 && detail::aligned16(c.p[0]) && detail::aligned16(c.p[result]);
+    for (int d = 0; d < rows.rank; ++d) packs = packs && rows.str[1][d] % V == 0;
+    const auto go = [&](const walk<2>& w, const std::int64_t* base) {
+      if (packs)
+        lookup<T, V>(c, make_strided(w, base), ctx);
+      else
+        lookup<T, 1>(c, make_strided(w, base), ctx);
+    };
+    const std::int64_t zero[2]{};
+    each_piece(rows, zero, most_points / n, go);  // elements have 32-bit numbers
+  }
+
+ private:
+  template <class T, int V>
+  static void lookup(const call& c, const strided<2>& rows, context& ctx) {
+    const layout& table = c.l[0];
+    const std::int64_t packs = table.ext[1] / V;
+    launch(op_code::embedding, &detail::embedding_kernel<T, V>, grid_for((rows.count * packs + 255) / 256, ctx), 256, ctx.stream,
+           rows, fast_divisor(packs), static_cast<const T*>(c.p[0]), table.ext[0], table.str[0], table.str[1],
+           static_cast<const std::int32_t*>(c.p[1]), as<T>(c.p[result]), index_guard{ctx.fault, c.node});
+  }
+};
+
+// --- adjoint of embedding -------------------------------------------------------------------------------------------
+
+namespace detail {
+
+inline constexpr int dw_threads = 128;  // a block's columns; each thread owns one, so additions need no order but its own
+template <class T>
+inline constexpr int dw_rows = static_cast<int>(32768 / (dw_threads * sizeof(T)));  // most rows that a block keeps
+
+// A block owns a tile of the table, rows by columns, in shared memory, and reads all indices in their order, 128 at a
+// time: those in its rows are compacted, then their rows are added. Deterministic, equal to the host's order. Price: each
+// tile reads every index (tiles * indices * 4 bytes, from L2), and one row's hits are added one after another.
+template <class T>
+__global__ void __launch_bounds__(dw_threads)
+    embedding_dw_kernel(const __grid_constant__ strided<2> places, const std::int32_t* index, const T* dy, std::int64_t step,
+                        T* out, std::int64_t table_rows, std::int64_t columns, std::int64_t row_step, int tile_rows,
+                        unsigned column_tiles, const index_guard guard) {
+  constexpr int warps = dw_threads / warp_threads;
+  __shared__ T sums[dw_rows<T> * dw_threads];
+  __shared__ std::int64_t hit_at[dw_threads];
+  __shared__ int hit_row[dw_threads], warp_hits[warps];
+  const int t = static_cast<int>(threadIdx.x), lane = t % warp_threads, warp = t / warp_threads;
+  const std::int64_t first_row = std::int64_t{blockIdx.x / column_tiles} * tile_rows;
+  const std::int64_t column = std::int64_t{blockIdx.x % column_tiles} * dw_threads + t;
+  for (int r = 0; r < tile_rows; ++r) sums[r * dw_threads + t] = T(0);
+
+  for (std::uint32_t first = 0; first < places.count; first += dw_threads) {
+    const std::uint32_t place = first + threadIdx.x;
+    std::int64_t at[2]{}, row = -1;
+    if (place < places.count) {
+      places.offsets(place, at);
+      std::int64_t id = index[at[0]];
+      if (id < 0 || id >= table_rows) id = blockIdx.x == 0 ? guard.checked(id, table_rows) : 0;
+      row = id - first_row;
+    }
+    const bool hit = row >= 0 && row < tile_rows;
+    const unsigned hits = __ballot_sync(0xFFFFFFFFU, hit);
+    if (lane == 0) warp_hits[warp] = __popc(hits);
+    __syncthreads();  // also: the last round's hits have been added
+    int total = 0, before = 0;
+    for (int w = 0; w < warps; ++w) {
+      if (w < warp) before += warp_hits[w];
+      total += warp_hits[w];
+    }
+    if (hit) {
+      const int slot = before + __popc(hits & ((1U << lane) - 1U));
+      hit_at[slot] = at[1];
+      hit_row[slot] = static_cast<int>(row);
+    }
+    __syncthreads();
+    if (column >= columns) continue;
+    constexpr int batch = 8;  // loads in flight
+    for (int h = 0; h < total; h += batch) {
+      T v[batch];
+#pragma unroll
+      for (int j = 0; j < batch; ++j) v[j] = h + j < total ? dy[hit_at[h + j] + column * step] : T(0);
+#pragma unroll
+      for (int j = 0; j < batch; ++j)
+        if (h + j < total) sums[hit_row[h + j] * dw_threads + t] += v[j];
+    }
+  }
+  if (column >= columns) return;
+  for (int r = 0; r < tile_rows && first_row + r < table_rows; ++r)
+    out[(first_row + r) * row_step + column] = sums[r * dw_threads + t];
+}
+
+}  // namespace detail
+
+template <>
+struct kernel<op_code::embedding_dw> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const layout &dy = c.l[0], &out = c.l[result];
+    const layout* const both[2] = {&c.l[1], &dy};
+    const walk<2> places = row_walk(both, c.l[1].rank);
+    const std::int64_t rows = out.ext[0], columns = out.ext[1];
+    if (out.numel() == 0) return;
+    if (points(places) == 0) {
+      zero<T>(c, ctx);
+      return;
+    }
+    if (points(places) >= most_points) throw device_error("embedding_dw", "2^31 or more indices in one call");
+    const std::int64_t tiles = (columns + detail::dw_threads - 1) / detail::dw_threads;
+    // as many rows a block as leave enough blocks to fill a device
+    std::int64_t tile_rows = (rows * tiles + runtime::reduction_blocks - 1) / runtime::reduction_blocks;
+    if (tile_rows > detail::dw_rows<T>) tile_rows = detail::dw_rows<T>;
+    const std::int64_t origin[2]{};
+    launch(op_code::embedding_dw, &detail::embedding_dw_kernel<T>,
+           static_cast<unsigned>((rows + tile_rows - 1) / tile_rows * tiles), detail::dw_threads, ctx.stream,
+           make_strided(places, origin), static_cast<const std::int32_t*>(c.p[1]), static_cast<const T*>(c.p[0]),
+           dy.str[dy.rank - 1], as<T>(c.p[result]), rows, columns, out.str[0], static_cast<int>(tile_rows),
+           static_cast<unsigned>(tiles), index_guard{ctx.fault, c.node});
+  }
+};
+
+// --- negative log-likelihood ----------------------------------------------------------------------------------------
+
+namespace detail {
+
+// at: logits, log-sum-exp, target, result; a thread for each row
+template <class T>
+__global__ void __launch_bounds__(256)
+    nll_kernel(const __grid_constant__ strided<4> rows, const T* x, const T* lse, const std::int32_t* target, T* out,
+               std::int64_t n, std::int64_t step, const index_guard guard) {
+  for (std::uint32_t r = blockIdx.x * blockDim.x + threadIdx.x; r < rows.count; r += gridDim.x * blockDim.x) {
+    std::int64_t at[4];
+    rows.offsets(r, at);
+    const std::int64_t id = guard.checked(target[at[2]], n);
+    out[at[3]] = n > 0 ? lse[at[1]] - x[at[0] + id * step] : T(0);
+  }
+}
+
+}  // namespace detail
+
+template <>
+struct kernel<op_code::nll> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const layout* const all[4] = {&c.l[0], &c.l[1], &c.l[2], &c.l[result]};
+    const int last = c.l[0].rank - 1;
+    each_piece(row_walk(all, last), [&](const walk<4>& w, const std::int64_t* base) {
+      const strided<4> s = make_strided(w, base);
+      launch(op_code::nll, &detail::nll_kernel<T>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream, s,
+             static_cast<const T*>(c.p[0]), static_cast<const T*>(c.p[1]), static_cast<const std::int32_t*>(c.p[2]),
+             as<T>(c.p[result]), c.l[0].ext[last], c.l[0].str[last], index_guard{ctx.fault, c.node});
+    });
+  }
+};
+
+// operands: cotangent, logits, log-sum-exp, target: dy (softmax - onehot)
+template <class T>
+struct nll_dx_row {
+  const T *dy, *x, *lse;
+  const std::int32_t* target;
+  T* o;
+  std::int64_t n, sx;
+  index_guard guard;
+
+  // at: logits, cotangent, log-sum-exp, target, result
+  template <class Team>
+  __device__ void operator()(const Team& t, const std::int64_t* at) const {
+    const T g = dy[at[1]], norm = lse[at[2]];
+    std::int64_t id = target[at[3]];
+    if (id < 0 || id >= n) id = t.lane() == 0 ? guard.checked(id, n) : 0;
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) {
+      const T v = g * math<T>::exp(x[at[0] + i * sx] - norm);
+      o[at[4] + i] = i == id ? v - g : v;
+    }
+  }
+};
+
+template <>
+struct kernel<op_code::nll_dx> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const layout* const all[5] = {&c.l[1], &c.l[0], &c.l[2], &c.l[3], &c.l[result]};
+    const int last = c.l[1].rank - 1;
+    const std::int64_t n = c.l[1].ext[last];
+    each_row(op_code::nll_dx, row_walk(all, last), n,
+             nll_dx_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), static_cast<const std::int32_t*>(c.p[3]),
+                           as<T>(c.p[result]), n, c.l[1].str[last], index_guard{ctx.fault, c.node}},
+             ctx);
+  }
+};
+
+}  // namespace shardwise::cuda

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// launch: the one place where a kernel is started.
+#pragma once
+
+#include <shardwise/propagation/op.hpp>
+#include <shardwise/runtime/cuda/error.hpp>
+
+namespace shardwise::cuda {
+
+// A grid of 0 is an error of CUDA's: callers return before where there is nothing to do.
+template <class... P, class... A>
+void launch(op_code op, void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream, const A&... a) {
+  kernel<<<grid, block, 0, stream>>>(a...);
+  check_launch(name_of(op));
+}
+
+}  // namespace shardwise::cuda

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owners of what CUDA hands out: memory, streams, events, graphs, handles; each gives back what it took.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include <shardwise/runtime/cuda/error.hpp>
+
+namespace shardwise::cuda {
+
+class device_memory {
+ public:
+  explicit device_memory(std::size_t bytes) {
+    void* p = nullptr;
+    const cudaError_t status = cudaMalloc(&p, bytes > 0 ? bytes : 1);
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      std::size_t left = 0, all = 0;
+      cudaMemGetInfo(&left, &all);
+      throw device_error("cudaMalloc of " + std::to_string(bytes) + " bytes",
+                         "the device has " + std::to_string(left) + " of its " + std::to_string(all) +
+                             " bytes left; the program's peak_bytes must fit");
+    }
+    check(status, "cudaMalloc");
+    data_ = static_cast<std::byte*>(p);
+  }
+  device_memory(const device_memory&) = delete;
+  device_memory& operator=(const device_memory&) = delete;
+  ~device_memory() { cudaFree(data_); }
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+};
+
+// Host memory that the device can read and write where it lies.
+class pinned_memory {
+ public:
+  explicit pinned_memory(std::size_t bytes) { check(cudaHostAlloc(&host_, bytes > 0 ? bytes : 1, cudaHostAllocMapped), "cudaHostAlloc"); }
+  pinned_memory(const pinned_memory&) = delete;
+  pinned_memory& operator=(const pinned_memory&) = delete;
+  ~pinned_memory() { cudaFreeHost(host_); }
+  void* host() const { return host_; }
+  void* device() const {
+    void* p = nullptr;
+    check(cudaHostGetDevicePointer(&p, host_, 0), "cudaHostGetDevicePointer");
+    return p;
+  }
+
+ private:
+  void* host_ = nullptr;
+};
+
+class stream {
+ public:
+  // A lower number is a higher priority: collectives, which others wait for, go first.
+  explicit stream(int priority = 0) {
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority), "cudaStreamCreateWithPriority");
+  }
+  stream(const stream&) = delete;
+  stream& operator=(const stream&) = delete;
+  ~stream() { cudaStreamDestroy(stream_); }
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+// An order between streams; it measures no time.
+class event {
+ public:
+  event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags"); }
+  event(event&& o) noexcept : event_(std::exchange(o.event_, nullptr)) {}
+  event& operator=(event&&) = delete;
+  ~event() {
+    if (event_) cudaEventDestroy(event_);
+  }
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+class lt_handle {
+ public:
+  lt_handle() { check(cublasLtCreate(&handle_), "cublasLtCreate"); }
+  lt_handle(const lt_handle&) = delete;
+  lt_handle& operator=(const lt_handle&) = delete;
+  ~lt_handle() { cublasLtDestroy(handle_); }
+  cublasLtHandle_t get() const { return handle_; }
+
+ private:
+  cublasLtHandle_t handle_ = nullptr;
+};
+
+// A captured graph, ready to launch.
+class graph_instance {
+ public:
+  graph_instance() = default;
+  explicit graph_instance(cudaGraph_t captured) {
+    const cudaError_t status = cudaGraphInstantiate(&exec_, captured, 0);
+    cudaGraphDestroy(captured);
+    check(status, "cudaGraphInstantiate");
+  }
+  graph_instance(graph_instance&& o) noexcept : exec_(std::exchange(o.exec_, nullptr)) {}
+  graph_instance& operator=(graph_instance&& o) noexcept {
+    std::swap(exec_, o.exec_);
+    return *this;
+  }
+  ~graph_instance() {
+    if (exec_) cudaGraphExecDestroy(exec_);
+  }
+  cudaGraphExec_t get() const { return exec_; }
+
+ private:
+  cudaGraphExec_t exec_ = nullptr;
+};
+
+// Two pinned buffers used in turn: the host fills one while the other is still being copied to the device.
+class staging {
+ public:
+  explicit staging(std::size_t bytes) : buffer_{pinned_memory(bytes), pinned_memory(bytes)} {}
+  void* next() {
+    turn_ ^= 1U;
+    check(cudaEventSynchronize(sent_[turn_].get()), "cudaEventSynchronize");
+    return buffer_[turn_].host();
+  }
+  void send(void* to, std::size_t bytes, cudaStream_t on) {
+    if (bytes == 0) return;
+    check(cudaMemcpyAsync(to, buffer_[turn_].host(), bytes, cudaMemcpyHostToDevice, on), "cudaMemcpyAsync");
+    check(cudaEventRecord(sent_[turn_].get(), on), "cudaEventRecord");
+  }
+
+ private:
+  pinned_memory buffer_[2];
+  event sent_[2];
+  unsigned turn_ = 0;
+};
+
+}  // namespace shardwise::cuda

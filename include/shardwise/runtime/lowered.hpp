@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// lowered: a program for one rank over an arena: layouts, calls and names; what the executors of all backends share.
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <shardwise/graph/render.hpp>
+#include <shardwise/pass/memory.hpp>
+#include <shardwise/pass/program_traits.hpp>
+#include <shardwise/runtime/blocks.hpp>
+#include <shardwise/support/config.hpp>
+
+namespace shardwise::runtime {
+
+// What an executor reads of a program. Its kernels do not depend on the program, so in nvcc's device pass it reads an
+// empty one and the program's constants are not evaluated there.
+#if SHARDWISE_DEVICE_PASS
+template <class Step>
+struct program_source {
+  static constexpr graph<1, 1> program{};
+  struct parameter {
+    int node = 0, scope = 0;
+    const char* name = "";
+    init_kind kind{};
+    double scale = 0;
+  };
+  static constexpr struct {
+    parameter item[1]{};
+  } parameters{};
+  static constexpr int parameter_total = 0;
+  static constexpr std::int64_t peak_bytes = 0, dyn_bound = 0;
+  struct memory {
+    static constexpr passes::memory_plan<1> value{};
+  };
+  static constexpr struct {
+    std::uint64_t order_hash = 0;
+  } traffic{};
+};
+#else
+template <class Step>
+using program_source = Step;
+#endif
+
+// Where an operation of a program stands, for errors: "in add, module layers.3.attn, rank 2".
+template <class Program>
+std::string place_of(const Program& program, int node_id, int rank) {
+  const node& n = program.nodes[node_id];
+  const std::string path = module_path(program, n.scope);
+  return std::string("in ") + name_of(n.op) + ", module " + (path.empty() ? "<task>" : path) + ", rank " + std::to_string(rank);
+}
+
+// Specs become local extents, strides and pointers: everything that depends on the rank is settled here, once.
+template <class Step>
+class lowered {
+ public:
+  using source = program_source<Step>;
+  using element = typename program_traits<Step>::element;
+
+  static constexpr const auto& program() { return source::program; }
+  static constexpr const auto& plan() { return source::memory::value; }
+
+  static constexpr int parameter_count() { return source::parameter_total; }
+  static std::string parameter_name(int index) {
+    const auto& p = source::parameters.item[index];
+    const std::string path = module_path(program(), p.scope);
+    return path.empty() ? p.name : path + "." + p.name;
+  }
+  static int parameter_index(const std::string& name) {
+    for (int i = 0; i < parameter_count(); ++i)
+      if (parameter_name(i) == name) return i;
+    throw std::out_of_range("shardwise: the model has no parameter named '" + name + "'");
+  }
+  static const spec& parameter_spec(int index) { return program().spec_of(find(op_code::param, index)); }
+
+  static int find(op_code op, int index) {
+    for (int i = 0; i < program().node_count; ++i)
+      if (program().nodes[i].op == op && program().nodes[i].a.v[0] == index) return i;
+    throw std::out_of_range(std::string("shardwise: the program has no ") + name_of(op) + " number " + std::to_string(index));
+  }
+
+  // `workspace_of(node)` -> the scratch its kernel is given. Extents of dyn dims become n_dyn, or their bound for 0.
+  template <class Workspace>
+  void lower(std::byte* arena, const int* coordinate, std::int64_t n_dyn, Workspace&& workspace_of) {
+    const auto& g = program();
+    const std::size_t nodes = static_cast<std::size_t>(g.node_count);
+    arena_ = arena;
+    layouts_.resize(nodes);
+    view_bytes_.assign(nodes, 0);
+    calls_.clear();
+    for (int i = 0; i < g.node_count; ++i) {
+      const node& n = g.nodes[i];
+      const spec& out = g.specs[n.spec];
+      const std::size_t at = static_cast<std::size_t>(i);
+      if (n.inputs > 0 && is_view(n, g.specs[g.nodes[n.in[0]].spec], out)) {
+        const std::size_t from = static_cast<std::size_t>(n.in[0]);
+        std::int64_t skipped = 0;
+        layouts_[at] = view_layout(n.op, n.a, layouts_[from], out, coordinate, n_dyn, skipped);
+        view_bytes_[at] = view_bytes_[from] + skipped * static_cast<std::int64_t>(size_of(out.type));
+        continue;
+      }
+      layouts_[at] = local_layout(out, coordinate, n_dyn);
+      if (!runs_kernel(n.op)) continue;
+      call k;
+      k.a = n.a;
+      k.f = n.f;
+      k.node = i;
+      k.inputs = n.inputs;
+      for (int j = 0; j < n.inputs; ++j) {
+        k.l[j] = layouts_[static_cast<std::size_t>(n.in[j])];
+        k.p[j] = pointer(n.in[j]);
+      }
+      k.l[result] = layouts_[at];
+      k.p[result] = pointer(i);
+      k.workspace = workspace_of(n);
+      if (n.op == op_code::redistribute)
+        lower_redistribute(k, static_cast<int>(n.a.v[0]), g.specs[g.nodes[n.in[0]].spec], out, coordinate);
+      calls_.push_back(k);
+    }
+  }
+
+  const std::vector<call>& calls() const { return calls_; }
+  const layout& layout_of(int id) const { return layouts_[static_cast<std::size_t>(id)]; }
+  // The storage of node `id`'s value, while nothing else has taken it.
+  void* pointer(int id) const { return arena_ + plan().offset[id] + view_bytes_[static_cast<std::size_t>(id)]; }
+  std::size_t bytes_of(int id) const {
+    return static_cast<std::size_t>(layout_of(id).numel()) * size_of(program().spec_of(id).type);
+  }
+
+  void check_size(const char* call_name, int id, std::size_t given) const {
+    std::int64_t want = 1;
+    const layout& l = layout_of(id);
+    for (int d = 0; d < l.rank; ++d) want *= l.global[d];
+    if (static_cast<std::int64_t>(given) != want)
+      throw std::invalid_argument(std::string("shardwise: ") + call_name + ": " + std::to_string(given) +
+                                  " elements are given; the whole tensor has " + std::to_string(want));
+  }
+  template <class E>
+  static void check_type(const char* call_name, int id) {
+    if (program().spec_of(id).type != dtype_v<E>)
+      throw std::invalid_argument(std::string("shardwise: ") + call_name + ": the element type differs from the tensor's; pass " +
+                                  (program().spec_of(id).type == dtype::i32 ? "std::int32_t" : "the program's floating-point type"));
+  }
+  // A size for the program's dyn dim.
+  static void check_dyn(std::int64_t n) {
+    constexpr std::int64_t bound = source::dyn_bound;
+    if (n < 1 || n > bound)
+      throw std::invalid_argument("shardwise: resize: " + std::to_string(n) + " is given; " +
+                                  (bound == 0 ? std::string("the program has no dyn dim")
+                                              : "the size must be from 1 to the declared bound " + std::to_string(bound)));
+  }
+  // Of equal copies of a node's value, whether this rank's is the one to write.
+  static bool writes_first(int id, const int* coordinate) {
+    bool first = true;
+    const spec& s = program().spec_of(id);
+    for (int a = 0; a < s.axes; ++a) first = first && (s.place[a].is_shard() || coordinate[a] == 0);
+    return first;
+  }
+
+ private:
+  std::byte* arena_ = nullptr;
+  std::vector<layout> layouts_;
+  std::vector<std::int64_t> view_bytes_;
+  std::vector<call> calls_;
+};
+
+}  // namespace shardwise::runtime

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// schedule: which calls of a program run on the communication stream, and which must wait for a call of the other one.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include <shardwise/runtime/lowered.hpp>
+
+namespace shardwise::runtime {
+
+inline constexpr int compute_stream = 0, communication_stream = 1, stream_count = 2;
+
+struct scheduled_call {
+  int stream = compute_stream;
+  int wait = -1;        // the call of the other stream that must be done before this one starts, -1: none
+  bool awaited = false;  // a later call of the other stream waits for this one
+};
+
+// The bytes of the arena that a call reads and writes.
+struct access {
+  std::int64_t begin, end;
+  bool write;
+};
+
+constexpr bool conflict(const access& a, const access& b) {
+  return (a.write || b.write) && a.begin < b.end && b.begin < a.end;
+}
+
+template <class Step>
+std::vector<access> accesses_of(const call& c) {
+  const auto& g = lowered<Step>::program();
+  const auto& plan = lowered<Step>::plan();
+  const node& n = g.nodes[c.node];
+  std::vector<access> all;
+  auto touch = [&](int id, bool write) {
+    const int own = plan.owner[id];
+    if (plan.bytes[own] > 0) all.push_back({plan.offset[own], plan.offset[own] + plan.bytes[own], write});
+  };
+  // an update writes its parameter and states, and reads its gradient and the clip factor
+  for (int j = 0; j < n.inputs; ++j) touch(n.in[j], is_update(n.op) && (j == 0 || g.nodes[n.in[j]].op == op_code::state));
+  if (!is_update(n.op)) touch(c.node, true);
+  return all;
+}
+
+// Law: two calls on different streams that touch the same bytes, one of them writing, keep their order in the program.
+// Streams are ordered in themselves, so of all earlier calls that a call must wait for, the last one is enough, and none
+// if the stream has waited for that one or a later one before.
+template <class Step>
+std::vector<scheduled_call> schedule(const std::vector<call>& calls) {
+  const auto& g = lowered<Step>::program();
+  std::vector<scheduled_call> s(calls.size());
+  std::vector<std::vector<access>> touched;
+  std::array<std::vector<int>, stream_count> on;            // calls of each stream, in order
+  std::array<int, stream_count> seen{-1, -1};               // last call of the other stream that a stream has waited for
+  touched.reserve(calls.size());
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    touched.push_back(accesses_of<Step>(calls[i]));
+    const bool talks = g.nodes[calls[i].node].op == op_code::redistribute && communicates(calls[i].kind);
+    const int mine = s[i].stream = talks ? communication_stream : compute_stream;
+    const std::vector<int>& other = on[static_cast<std::size_t>(1 - mine)];
+    for (auto j = other.rbegin(); j != other.rend() && *j > seen[static_cast<std::size_t>(mine)]; ++j) {
+      const std::vector<access>& theirs = touched[static_cast<std::size_t>(*j)];
+      const bool meets = std::any_of(touched[i].begin(), touched[i].end(), [&](const access& a) {
+        return std::any_of(theirs.begin(), theirs.end(), [&](const access& b) { return conflict(a, b); });
+      });
+      if (!meets) continue;
+      s[i].wait = seen[static_cast<std::size_t>(mine)] = *j;
+      s[static_cast<std::size_t>(*j)].awaited = true;
+      break;
+    }
+    on[static_cast<std::size_t>(mine)].push_back(static_cast<int>(i));
+  }
+  return s;
+}
+
+}  // namespace shardwise::runtime

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests of the GPU backend: every test/cuda/*.cu in one executable, and each test/cuda/<program>/main.cu as one more. On a
+# machine without a GPU they build, say that they found none, and skip.
+
+file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} cuda/*.cu)
+shardwise_add_doctest(test_cuda cuda ${sources} DISCOVER --skip "^skipped: |\nskipped: " --labels gpu)
+target_link_libraries(test_cuda PRIVATE shardwise::nccl)
+add_dependencies(cuda_targets test_cuda)
+
+file(GLOB mains CONFIGURE_DEPENDS cuda/*/main.cu)
+foreach(main IN LISTS mains)
+  cmake_path(GET main PARENT_PATH folder)
+  cmake_path(GET folder FILENAME name)
+  add_executable(test_cuda_${name} ${main})
+  target_link_libraries(test_cuda_${name} PRIVATE shardwise::nccl)
+  add_dependencies(cuda_targets test_cuda_${name})
+endforeach()
