@@ -5,6 +5,7 @@
 
 namespace {
 
+namespace sw = shardwise;
 using namespace test::gpt;
 
 TEST_CASE("gpt in double on one gpu") { check_equivalence<double, 1, 1>(); }
@@ -21,9 +22,9 @@ TEST_CASE("gpt in double on one gpu, dropout") {
 
 // Nothing in a step allocates, so replays leave the device's free memory as it was.
 TEST_CASE("a replayed step takes no device memory, and a second run repeats it to the bit") {
-  if (!place::has(1)) return;
+  if (!test::place::has(1)) return;
   using program = step<double, 1, 1>;
-  place::launch<typename program::mesh_type>([](auto& rank) {
+  test::place::launch<typename program::mesh_type>([](auto& rank) {
     sw::executor<program, std::remove_reference_t<decltype(rank)>> graph(rank);
     sw::executor<program, std::remove_reference_t<decltype(rank)>> stream(rank, sw::device_execution::stream);
     std::vector<double> losses[2];
@@ -48,9 +49,9 @@ TEST_CASE("a replayed step takes no device memory, and a second run repeats it t
 
 // A bad index in the data ends in a sentence with its place, not in a crash or a hang.
 TEST_CASE("an index outside the table is reported with its place") {
-  if (!place::has(1)) return;
+  if (!test::place::has(1)) return;
   using program = step<double, 1, 1>;
-  place::launch<typename program::mesh_type>([](auto& rank) {
+  test::place::launch<typename program::mesh_type>([](auto& rank) {
     sw::executor<program, std::remove_reference_t<decltype(rank)>> ex(rank);
     ex.initialise(7);
     data d = batch_of(1);

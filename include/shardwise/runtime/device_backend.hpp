@@ -34,13 +34,13 @@ struct cuda_backend {
     for (int i = 0; i < g.node_count; ++i) {
       const node& n = nodes[i];
       if (!runs_kernel(n.op) || n.inputs == 0) continue;
-      const int x = nodes[n.in[0]].spec, y = nodes[n.in[n.inputs > 1 ? 1 : 0]].spec;
+      const int x = nodes[n.in[0]].spec, y = nodes[n.in[n.inputs - 1]].spec;
       const bool talks =
           n.op == op_code::redistribute &&
           communicates(transition_of(g.specs[x].place[n.a.v[0]], g.specs[n.spec].place[n.a.v[0]], g.specs[x].axis_size[n.a.v[0]]));
       const std::int64_t need =
-          talks ? runtime::device_collective_workspace_bytes(n, g.specs[x], g.specs[n.spec], ext[x])
-                : runtime::device_workspace_bytes(n, g.specs[x], g.specs[y], g.specs[n.spec], ext[x], ext[y], ext[n.spec]);
+          talks ? device_collective_workspace_bytes(n, g.specs[x], g.specs[n.spec], ext[x])
+                : runtime::device_workspace_bytes(n.op, n.a, g.specs[x], g.specs[y], g.specs[n.spec], ext[x], ext[y]);
       std::int64_t& top = talks ? most.communication : most.compute;
       if (need > top) top = need;
     }

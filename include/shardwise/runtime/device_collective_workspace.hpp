@@ -51,14 +51,17 @@ constexpr std::int64_t device_collective_workspace_bytes(const node& n, const sp
     made *= eo[d];
   }
   switch (transition_of(from, to, x.axis_size[axis])) {
-    case transition::all_gather: return runtime::around(eo, x.rank, from.dim).outer > 1 ? made : 0;
-    case transition::reduce_scatter: return runtime::around(ex, x.rank, to.dim).outer > 1 ? taken : 0;
+    case transition::all_gather:
+      return runtime::around(eo, x.rank, from.dim).outer > 1 ? made : 0;
+    case transition::reduce_scatter:
+      return runtime::around(ex, x.rank, to.dim).outer > 1 ? taken : 0;
     case transition::all_to_all: {
       const std::int64_t packed = runtime::around(ex, x.rank, to.dim).outer > 1 ? taken : 0;
       const std::int64_t landed = runtime::around(eo, x.rank, from.dim).outer > 1 ? made : 0;
       return landed > 0 ? runtime::scratch_align(packed) + landed : packed;
     }
-    default: return 0;
+    default:
+      return 0;
   }
 }
 

@@ -8,16 +8,18 @@
 namespace shardwise::runtime {
 
 inline constexpr std::int64_t matmul_workspace_bytes = std::int64_t{32} << 20;  // what cuBLASLt is offered
-inline constexpr std::int64_t device_alignment = 256;                          // of every part of the scratch
+inline constexpr std::int64_t device_alignment = 256;                           // of every part of the scratch
 
-constexpr std::int64_t align_device(std::int64_t n) { return (n + device_alignment - 1) / device_alignment * device_alignment; }
+constexpr std::int64_t align_device(std::int64_t n) {
+  return (n + device_alignment - 1) / device_alignment * device_alignment;
+}
 
 // --- reductions -----------------------------------------------------------------------------------------------------
 
 // A reduction is cut into `chunks` when one block for each output would leave the device idle; partial sums lie
 // [output][chunk] in the scratch. The cut depends on extents only, never on the device: sums are the same on all.
-inline constexpr std::int64_t reduction_blocks = 1024;      // blocks that fill any device
-inline constexpr std::int64_t row_chunk = 2048;             // elements that are worth a block of their own
+inline constexpr std::int64_t reduction_blocks = 1024;  // blocks that fill any device
+inline constexpr std::int64_t row_chunk = 2048;         // elements that are worth a block of their own
 inline constexpr std::int64_t column_chunk = 64, column_tile = 32;
 
 constexpr std::int64_t reduction_chunks(std::int64_t outputs, std::int64_t count, bool columns) {
@@ -62,8 +64,8 @@ constexpr int role_of(const einsum_operand* w, int l) {
   return r;
 }
 
-// True unless operand k surely has a unit stride along one of its two matrix dims, whatever the shards: its stride-1 dim
-// belongs to a matrix role whose dims all merge into one.
+// True unless operand k surely has a unit stride along one of its two matrix dims, whatever the shards: its stride-1
+// dim belongs to a matrix role whose dims all merge into one.
 constexpr bool may_need_copy(const einsum_operand* w, int k) {
   int unit = -1;
   bool trivial = true;
@@ -74,7 +76,7 @@ constexpr bool may_need_copy(const einsum_operand* w, int k) {
   if (trivial) return false;
   if (unit < 0) return true;
   const int role = role_of(w, rules::label(w[k].labels, unit));
-  if (role == 7) return true;  // a batch dim
+  if (role == 7) return true;                         // a batch dim
   const einsum_operand& order = w[role & 1 ? 0 : 1];  // the operand in whose order the plan walks this role
   int before = -1;
   for (int d = 0; d < order.rank; ++d) {
@@ -88,11 +90,37 @@ constexpr bool may_need_copy(const einsum_operand* w, int k) {
   return false;
 }
 
+// Strides of a dense copy of operand k: batch outermost, then the role that one input alone has, contracted dims
+// innermost (out: m, n); within a role in the order in which the plan walks it, so that all its dims merge.
+constexpr void strides_by_role(const einsum_operand* w, int k, std::int64_t* str) {
+  const int roles[3][3] = {{3, 5, 7}, {3, 6, 7}, {6, 5, 7}};  // innermost first
+  std::int64_t step = 1;
+  for (int role : roles[k]) {
+    const einsum_operand& order = w[role & 1 ? 0 : 1];
+    for (int d = order.rank - 1; d >= 0; --d) {
+      const int l = rules::label(order.labels, d);
+      if (role_of(w, l) != role) continue;
+      const int own = rules::find_label(w[k].labels, w[k].rank, l);
+      str[own] = step;
+      step *= w[k].ext[own];
+    }
+  }
+}
+
+constexpr bool is_by_role(const einsum_operand* w, int k) {
+  std::int64_t str[max_rank]{};
+  strides_by_role(w, k, str);
+  for (int d = 0; d < w[k].rank; ++d)
+    if (w[k].ext[d] != 1 && w[k].str[d] != str[d]) return false;
+  return true;
+}
+
 }  // namespace detail
 
-// cuBLASLt's scratch, then dense copies of those operands that no matrix layout may describe.
-constexpr std::int64_t einsum_device_bytes(const op_attr& a, const spec& x, const spec& y, const spec& out, const std::int64_t* ex,
-                                           const std::int64_t* ey) {
+// cuBLASLt's scratch, then dense copies of those operands that no matrix layout may describe. A role's dims merge only
+// if all its operands step alike, so an operand brings those of its innermost role with it: lhs and rhs k, out n.
+constexpr std::int64_t einsum_device_bytes(const op_attr& a, const spec& x, const spec& y, const spec& out,
+                                           const std::int64_t* ex, const std::int64_t* ey) {
   const detail::einsum_operand w[3] = {{a.v[0], x.extent, x.stride, x.rank},
                                        {a.v[1], y.extent, y.stride, y.rank},
                                        {a.v[2], out.extent, out.stride, out.rank}};
@@ -103,17 +131,20 @@ constexpr std::int64_t einsum_device_bytes(const op_attr& a, const spec& x, cons
     const int l = rules::label(a.v[2], d), in_x = rules::find_label(a.v[0], x.rank, l);
     numel[2] *= in_x >= 0 ? ex[in_x] : ey[rules::find_label(a.v[1], y.rank, l)];
   }
+  const bool inputs = detail::may_need_copy(w, 0) || detail::may_need_copy(w, 1), result = detail::may_need_copy(w, 2);
+  const bool copied[3] = {inputs, inputs || result, result};
   std::int64_t bytes = matmul_workspace_bytes;
   for (int k = 0; k < 3; ++k)
-    if (detail::may_need_copy(w, k)) bytes += align_device(numel[k] * static_cast<std::int64_t>(size_of(x.type)));
+    if (copied[k] && !detail::is_by_role(w, k))
+      bytes += align_device(numel[k] * static_cast<std::int64_t>(size_of(x.type)));
   return bytes;
 }
 
 // --- every node -----------------------------------------------------------------------------------------------------
 
 // x is a node's first operand, y its last; `ex`, `ey` are their local extents on the ranks at coordinate 0.
-constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, const spec& x, const spec& y, const spec& out,
-                                              const std::int64_t* ex, const std::int64_t* ey) {
+constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, const spec& x, const spec& y,
+                                              const spec& out, const std::int64_t* ex, const std::int64_t* ey) {
   if (op == op_code::einsum) return einsum_device_bytes(a, x, y, out, ex, ey);
   std::int64_t outputs = 1, count = 1;
   if (op == op_code::sum || op == op_code::sumsq) {

@@ -33,7 +33,8 @@ constexpr interval piece(const cut& q, std::int64_t extent, int k) {
 template <class T>
 __global__ void __launch_bounds__(256) divide(T* o, std::int64_t n, T by) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) o[i] = o[i] / by;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
+    o[i] = o[i] / by;
 }
 
 template <class T>
@@ -44,10 +45,14 @@ constexpr ncclDataType_t nccl_type() {
 
 constexpr ncclRedOp_t nccl_op(reduction op) {
   switch (op) {
-    case reduction::product: return ncclProd;
-    case reduction::max: return ncclMax;
-    case reduction::min: return ncclMin;
-    default: return ncclSum;
+    case reduction::product:
+      return ncclProd;
+    case reduction::max:
+      return ncclMax;
+    case reduction::min:
+      return ncclMin;
+    default:
+      return ncclSum;
   }
 }
 
@@ -64,7 +69,8 @@ inline void require_dense(const layout& l) {
   std::int64_t step = 1;
   for (int d = l.rank - 1; d >= 0; --d) {
     if (l.ext[d] != 1 && l.str[d] != step)
-      throw std::logic_error("shardwise: a collective got a strided block; make it contiguous before it is redistributed");
+      throw std::logic_error(
+          "shardwise: a collective got a strided block; make it contiguous before it is redistributed");
     step *= l.ext[d];
   }
 }
@@ -73,7 +79,8 @@ template <class T>
 std::int64_t all_reduce(const call& c, context& ctx, ncclComm_t comm) {
   const std::int64_t n = c.l[0].numel();
   if (n == 0) return 0;
-  check(ncclAllReduce(c.p[0], c.p[result], static_cast<std::size_t>(n), nccl_type<T>(), nccl_op(c.from.op), comm, ctx.stream),
+  check(ncclAllReduce(c.p[0], c.p[result], static_cast<std::size_t>(n), nccl_type<T>(), nccl_op(c.from.op), comm,
+                      ctx.stream),
         "ncclAllReduce");
   finish_mean<T>(c, ctx);
   const std::int64_t own = split({0, n}, 1, c.ranks, c.coordinate).size;
@@ -92,15 +99,17 @@ std::int64_t all_gather(const call& c, context& ctx, ncclComm_t comm) {
   const std::int64_t mine = x.numel();
   T* const landing = static_cast<T*>(outer > 1 ? c.workspace : c.p[result]);
   if (q.chunk * c.ranks == o.ext[d]) {
-    check(ncclAllGather(c.p[0], landing, static_cast<std::size_t>(mine), nccl_type<T>(), comm, ctx.stream), "ncclAllGather");
+    check(ncclAllGather(c.p[0], landing, static_cast<std::size_t>(mine), nccl_type<T>(), comm, ctx.stream),
+          "ncclAllGather");
   } else {
     nccl_group g;
     for (int k = 0; k < c.ranks; ++k) {
       const interval part = piece(q, o.ext[d], k);
-      if (mine > 0) g.keep(ncclSend(c.p[0], static_cast<std::size_t>(mine), nccl_type<T>(), k, comm, ctx.stream), "ncclSend");
+      if (mine > 0)
+        g.keep(ncclSend(c.p[0], static_cast<std::size_t>(mine), nccl_type<T>(), k, comm, ctx.stream), "ncclSend");
       if (part.size > 0)
-        g.keep(ncclRecv(landing + outer * part.begin * inner, static_cast<std::size_t>(outer * part.size * inner), nccl_type<T>(),
-                        k, comm, ctx.stream),
+        g.keep(ncclRecv(landing + outer * part.begin * inner, static_cast<std::size_t>(outer * part.size * inner),
+                        nccl_type<T>(), k, comm, ctx.stream),
                "ncclRecv");
     }
     g.end();
@@ -124,15 +133,16 @@ std::int64_t reduce_scatter(const call& c, context& ctx, ncclComm_t comm) {
   }
   const ncclRedOp_t op = nccl_op(c.from.op);
   if (q.chunk * c.ranks == x.ext[d]) {
-    check(ncclReduceScatter(source, c.p[result], static_cast<std::size_t>(o.numel()), nccl_type<T>(), op, comm, ctx.stream),
+    check(ncclReduceScatter(source, c.p[result], static_cast<std::size_t>(o.numel()), nccl_type<T>(), op, comm,
+                            ctx.stream),
           "ncclReduceScatter");
   } else {
     nccl_group g;
     for (int k = 0; k < c.ranks; ++k) {
       const interval part = piece(q, x.ext[d], k);
       if (part.size > 0)
-        g.keep(ncclReduce(source + outer * part.begin * inner, c.p[result], static_cast<std::size_t>(outer * part.size * inner),
-                          nccl_type<T>(), op, k, comm, ctx.stream),
+        g.keep(ncclReduce(source + outer * part.begin * inner, c.p[result],
+                          static_cast<std::size_t>(outer * part.size * inner), nccl_type<T>(), op, k, comm, ctx.stream),
                "ncclReduce");
     }
     g.end();
@@ -149,10 +159,11 @@ std::int64_t trade(const call& c, context& ctx, ncclComm_t comm, const cut& give
   const bool packs = sx.outer > 1, lands = so.outer > 1;
   const T* source = static_cast<const T*>(c.p[0]);
   const std::int64_t packed = packs ? runtime::scratch_align(x.numel() * static_cast<std::int64_t>(sizeof(T))) : 0;
-  T* const landing = lands ? reinterpret_cast<T*>(static_cast<char*>(c.workspace) + packed) : static_cast<T*>(c.p[result]);
+  T* const landing =
+      lands ? reinterpret_cast<T*>(static_cast<char*>(c.workspace) + packed) : static_cast<T*>(c.p[result]);
   if (packs) {
-    regroup_rows<0>(source, c.workspace, sx.outer, x.ext[give.dim] * sx.inner, give.chunk * sx.inner, give.first * sx.inner,
-                    sizeof(T), ctx);
+    regroup_rows<0>(source, c.workspace, sx.outer, x.ext[give.dim] * sx.inner, give.chunk * sx.inner,
+                    give.first * sx.inner, sizeof(T), ctx);
     source = static_cast<const T*>(c.workspace);
   }
   std::int64_t sent = 0;
@@ -161,25 +172,28 @@ std::int64_t trade(const call& c, context& ctx, ncclComm_t comm, const cut& give
     const interval out = piece(give, x.ext[give.dim], k), in = piece(take, o.ext[take.dim], k);
     const std::int64_t goes = sx.outer * out.size * sx.inner, comes = so.outer * in.size * so.inner;
     if (goes > 0)
-      g.keep(ncclSend(source + sx.outer * out.begin * sx.inner, static_cast<std::size_t>(goes), nccl_type<T>(), k, comm, ctx.stream),
+      g.keep(ncclSend(source + sx.outer * out.begin * sx.inner, static_cast<std::size_t>(goes), nccl_type<T>(), k, comm,
+                      ctx.stream),
              "ncclSend");
     if (comes > 0)
-      g.keep(ncclRecv(landing + so.outer * in.begin * so.inner, static_cast<std::size_t>(comes), nccl_type<T>(), k, comm, ctx.stream),
+      g.keep(ncclRecv(landing + so.outer * in.begin * so.inner, static_cast<std::size_t>(comes), nccl_type<T>(), k,
+                      comm, ctx.stream),
              "ncclRecv");
     if (k != c.coordinate) sent += goes;
   }
   g.end();
   if (lands)
-    regroup_rows<1>(landing, c.p[result], so.outer, o.ext[take.dim] * so.inner, take.chunk * so.inner, take.first * so.inner,
-                    sizeof(T), ctx);
+    regroup_rows<1>(landing, c.p[result], so.outer, o.ext[take.dim] * so.inner, take.chunk * so.inner,
+                    take.first * so.inner, sizeof(T), ctx);
   return sent;
 }
 
 }  // namespace exchange
 
-// Enqueues the collective of `c` on ctx.stream; neither allocates nor waits, and may be captured (after one run outside,
-// in which NCCL connects the ranks). All ranks of the axis call it in one order. Returns the payload bytes that this
-// rank hands to NCCL for others, counted from what is passed to NCCL: transition's bytes_sent, and no padding.
+// Enqueues the collective of `c` on ctx.stream; neither allocates nor waits, and may be captured (after one run
+// outside, in which NCCL connects the ranks). All ranks of the axis call it in one order. Returns the payload bytes
+// that this rank hands to NCCL for others, counted from what is passed to NCCL: transition's bytes_sent, and no
+// padding.
 template <class T>
 std::int64_t communicate(const call& c, context& ctx, ncclComm_t comm) {
   exchange::require_dense(c.l[0]);
@@ -187,9 +201,15 @@ std::int64_t communicate(const call& c, context& ctx, ncclComm_t comm) {
   const layout &x = c.l[0], &o = c.l[result];
   std::int64_t sent = 0;
   switch (c.kind) {
-    case transition::all_reduce: sent = exchange::all_reduce<T>(c, ctx, comm); break;
-    case transition::all_gather: sent = exchange::all_gather<T>(c, ctx, comm); break;
-    case transition::reduce_scatter: sent = exchange::reduce_scatter<T>(c, ctx, comm); break;
+    case transition::all_reduce:
+      sent = exchange::all_reduce<T>(c, ctx, comm);
+      break;
+    case transition::all_gather:
+      sent = exchange::all_gather<T>(c, ctx, comm);
+      break;
+    case transition::reduce_scatter:
+      sent = exchange::reduce_scatter<T>(c, ctx, comm);
+      break;
     case transition::all_to_all: {
       const int f = c.from.dim, t = c.to.dim;
       if (f != t) {
@@ -201,11 +221,13 @@ std::int64_t communicate(const call& c, context& ctx, ncclComm_t comm) {
       const bool told = c.l[1].rank == x.rank;
       const interval whole{told ? c.l[1].origin[f] : 0, told ? c.l[1].ext[f] : x.global[f]};
       if (whole.size > 0)
-        sent = exchange::trade<T>(c, ctx, comm, {f, chunk_size(whole.size, c.to.block, c.ranks), x.origin[f] - whole.begin},
+        sent = exchange::trade<T>(c, ctx, comm,
+                                  {f, chunk_size(whole.size, c.to.block, c.ranks), x.origin[f] - whole.begin},
                                   {f, chunk_size(whole.size, c.from.block, c.ranks), o.origin[f] - whole.begin});
       break;
     }
-    default: break;
+    default:
+      break;
   }
   return sent * static_cast<std::int64_t>(sizeof(T));
 }

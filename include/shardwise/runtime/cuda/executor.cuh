@@ -66,7 +66,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     clear();
     lower(0);
     issue();
-    cuda::check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+    rank.synchronize(stream());
     clear();
     if (how_ == device_execution::graph) capture();
   }
@@ -92,7 +92,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
 
   // Waits until all that is queued is done; reports indices that kernels met outside their tables.
   void synchronize() {
-    cuda::check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+    rank_->synchronize(stream());
     const auto* const f = static_cast<const cuda::index_fault*>(fault_.host());
     if (f->node < 0) return;
     const cuda::index_fault found = *f;
@@ -233,6 +233,9 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     work_.assign(calls().begin(), calls().end());
     event_.clear();
     for (std::size_t i = 0; i < work_.size(); ++i) {
+      runtime::call& c = work_[i];
+      if (c.kind == transition::all_to_all && c.from.dim == c.to.dim)
+        c.l[1] = runtime::fibre_block(program().spec_of(program().nodes[c.node].in[0]), c.axis, rank_->coordinate().data(), n_dyn);
       work_[i].workspace = schedule_[i].stream == runtime::compute_stream ? compute_scratch_ : communication_scratch_;
       if (schedule_[i].awaited) event_.emplace(i, cuda::event());
     }
@@ -279,10 +282,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   void launch(const runtime::call& c, int on, cuda::context& ctx) {
     const bool integers = program().spec_of(c.node).type == dtype::i32;
     if (on == runtime::communication_stream) {
-      if (integers)
-        cuda::communicate<std::int32_t>(c, ctx, rank_->communicator(c.axis));
-      else
-        cuda::communicate<element>(c, ctx, rank_->communicator(c.axis));
+      ncclComm_t const group = rank_->communicator(c.axis);
+      rank_->count_written(c.axis, integers ? cuda::communicate<std::int32_t>(c, ctx, group) : cuda::communicate<element>(c, ctx, group));
       return;
     }
     const op_code op = program().nodes[c.node].op;

@@ -16,8 +16,8 @@ namespace shardwise {
 
 namespace cuda {
 
-// NVLink multicast stays off unless the user asks for it: a program that ends while it is set up can leave the GPUs of a
-// shared host unusable. NCCL reads its environment at its first call.
+// NVLink multicast stays off unless the user asks for it: a program that ends while it is set up can leave the GPUs of
+// a shared host unusable. NCCL reads its environment at its first call.
 inline void before_nccl() { setenv("NCCL_NVLS_ENABLE", "0", 0); }
 
 // "2 x 2": axes are types, whose names no program can print portably.
@@ -38,6 +38,11 @@ inline int visible_gpus(std::string& why) {
   return 0;
 }
 
+inline int device_count() {
+  std::string why;
+  return visible_gpus(why);
+}
+
 template <class Mesh>
 void require_gpus() {
   std::string why;
@@ -51,30 +56,31 @@ void require_gpus() {
 // --- launchers ------------------------------------------------------------------------------------------------------
 
 // The variables by which a launcher tells a process who it is, in the order in which they are believed.
-struct launcher {
+struct starter {
   const char *started_by, *rank, *size, *local;
 };
-inline constexpr launcher launchers[] = {
+inline constexpr starter starters[] = {
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
     {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
     {"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
     {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
 };
 
-// The first launcher of which rank and size are set, else the first of which one of them is, else none.
-inline const launcher* find_launcher() {
-  for (const launcher& l : launchers)
+// The first of which rank and size are set, else the first of which one of them is, else none.
+inline const starter* find_starter() {
+  for (const starter& l : starters)
     if (std::getenv(l.rank) && std::getenv(l.size)) return &l;
-  for (const launcher& l : launchers)
+  for (const starter& l : starters)
     if (std::getenv(l.rank) || std::getenv(l.size)) return &l;
   return nullptr;
 }
 
-inline int number_in(const launcher& l, const char* variable) {
+inline int number_in(const starter& l, const char* variable) {
   const char* const text = std::getenv(variable);
   if (!text)
-    throw std::runtime_error(std::string("shardwise: the environment variable ") + variable + " is missing; start the program with " +
-                             l.started_by + ", which sets " + l.rank + ", " + l.size + " and " + l.local);
+    throw std::runtime_error(std::string("shardwise: the environment variable ") + variable +
+                             " is missing; start the program with " + l.started_by + ", which sets " + l.rank + ", " +
+                             l.size + " and " + l.local);
   int value = -1;
   const char* const end = text + std::strlen(text);
   if (const auto r = std::from_chars(text, end, value); r.ec != std::errc() || r.ptr != end || value < 0)
@@ -90,45 +96,51 @@ struct process {
 // Who this process is, checked against the mesh; then the GPUs, and nothing before.
 template <class Mesh>
 process process_of() {
-  const launcher* const l = find_launcher();
+  const starter* const l = find_starter();
   if (!l) {
     std::string names;
-    for (const launcher& x : launchers)
-      names += std::string(names.empty() ? "" : ", ") + x.started_by + " (" + x.rank + ", " + x.size + ", " + x.local + ")";
-    throw std::runtime_error("shardwise: no launcher has started this process; start one process for each GPU with one of " + names +
-                             ", or call launch_cuda for ranks as threads");
+    for (const starter& x : starters)
+      names +=
+          std::string(names.empty() ? "" : ", ") + x.started_by + " (" + x.rank + ", " + x.size + ", " + x.local + ")";
+    throw std::runtime_error(
+        "shardwise: no launcher has started this process; start one process for each GPU with one of " + names +
+        ", or call launch_cuda for ranks as threads");
   }
   const int rank = number_in(*l, l->rank), size = number_in(*l, l->size);
   if (size != Mesh::size)
-    throw std::runtime_error("shardwise: the mesh " + mesh_sizes<Mesh>() + " has " + std::to_string(Mesh::size) + " ranks; " +
-                             l->started_by + " has started " + std::to_string(size) + " processes (" + l->size +
-                             "); start as many as the mesh has ranks");
+    throw std::runtime_error("shardwise: the mesh " + mesh_sizes<Mesh>() + " has " + std::to_string(Mesh::size) +
+                             " ranks; " + l->started_by + " has started " + std::to_string(size) + " processes (" +
+                             l->size + "); start as many as the mesh has ranks");
   if (rank >= size)
-    throw std::runtime_error(std::string("shardwise: ") + l->rank + " is " + std::to_string(rank) + "; it must be below " + l->size +
-                             ", which is " + std::to_string(size));
+    throw std::runtime_error(std::string("shardwise: ") + l->rank + " is " + std::to_string(rank) +
+                             "; it must be below " + l->size + ", which is " + std::to_string(size));
   const char* const meet = std::getenv("NCCL_COMM_ID");
   if (size > 1 && (!meet || !std::strchr(meet, ':')))
-    throw std::runtime_error(std::string("shardwise: the environment variable NCCL_COMM_ID is ") +
-                             (meet ? std::string("'") + meet + "'" : std::string("missing")) +
-                             "; set it to <host of rank 0>:<free port> for all processes, so that NCCL can connect them");
+    throw std::runtime_error(
+        std::string("shardwise: the environment variable NCCL_COMM_ID is ") +
+        (meet ? std::string("'") + meet + "'" : std::string("missing")) +
+        "; set it to <host of rank 0>:<free port> for all processes, so that NCCL can connect them");
   std::string why;
-  const int gpus = visible_gpus(why), local = std::getenv(l->local) ? number_in(*l, l->local) : gpus > 0 ? rank % gpus : 0;
+  const int gpus = visible_gpus(why), local = std::getenv(l->local) ? number_in(*l, l->local)
+                                              : gpus > 0            ? rank % gpus
+                                                                    : 0;
   // a launcher may show each process its own GPU alone
   const int device = gpus == 1 ? 0 : local;
   if (device >= gpus)
-    throw std::runtime_error("shardwise: rank " + std::to_string(rank) + " needs GPU " + std::to_string(device) + " (" + l->local +
-                             "); this process sees " + std::to_string(gpus) + why +
+    throw std::runtime_error("shardwise: rank " + std::to_string(rank) + " needs GPU " + std::to_string(device) + " (" +
+                             l->local + "); this process sees " + std::to_string(gpus) + why +
                              "; start no more processes on a machine than it has GPUs, or set CUDA_VISIBLE_DEVICES");
   return {rank, device};
 }
 
 }  // namespace cuda
 
-// --- ranks as threads -------------------------------------------------------------------------------------------------
+// --- ranks as threads
+// -------------------------------------------------------------------------------------------------
 
-// Runs f(rank) once for each rank of the mesh, rank r on GPU r in a thread of its own, and returns when all are done. If
-// a rank throws, the others are released from collectives and barriers, and the first exception is rethrown here with
-// the rank in its sentence.
+// Runs f(rank) once for each rank of the mesh, rank r on GPU r in a thread of its own, and returns when all are done.
+// If a rank throws, the others are released from collectives and barriers, and the first exception is rethrown here
+// with the rank in its sentence.
 template <class Mesh, class F>
 void launch_cuda(F&& f) {
   cuda::require_gpus<Mesh>();
@@ -176,7 +188,8 @@ void launch_cuda(F&& f) {
   if (crew.meeting.first_error) std::rethrow_exception(crew.meeting.first_error);
 }
 
-// --- ranks as processes -----------------------------------------------------------------------------------------------
+// --- ranks as processes
+// -----------------------------------------------------------------------------------------------
 
 // Runs f(rank) for the one rank that this process is, by the launcher's variables; NCCL_COMM_ID says where rank 0 is
 // met. If f throws, this rank's communicators are aborted and the exception is rethrown with the rank in its sentence;
@@ -210,7 +223,7 @@ void launch_cuda_process(F&& f) {
 // Ranks as processes if a launcher has started several, or as many as the mesh has ranks; else as threads.
 template <class Mesh, class F>
 int launch_cuda(int, char**, F&& f) {
-  const cuda::launcher* const l = cuda::find_launcher();
+  const cuda::starter* const l = cuda::find_starter();
   const int started = l && std::getenv(l->size) ? cuda::number_in(*l, l->size) : 0;
   if (started > 1 || started == Mesh::size)
     launch_cuda_process<Mesh>(static_cast<F&&>(f));

@@ -14,8 +14,10 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <shardwise/runtime/cuda/communicators.hpp>
+#include <shardwise/runtime/cuda/resources.hpp>
 
 namespace shardwise {
 
@@ -43,34 +45,27 @@ struct crew {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return running_ == 0 || failed; });
   }
+  // What a rank does that another one's failure has reached: it stays until no device of a rank still in f works any
+  // more. A kernel that is being aborted may be reading this rank's memory, which is gone once the stack is unwound.
+  void quieten() {
+    cudaDeviceSynchronize();
+    std::unique_lock lock(mutex_);
+    ++quiet_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return quiet_ >= running_; });
+  }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  int running_ = Mesh::size;
+  int running_ = Mesh::size, quiet_ = 0;
 };
 
-struct stream_end {
-  void operator()(cudaStream_t s) const { cudaStreamDestroy(s); }
-};
-struct device_memory_end {
-  void operator()(void* p) const { cudaFree(p); }
-};
-
-// With what a rank that is a process meets the others: a stream of its own and a word from each rank, so that meeting
-// does not disturb what is captured or runs.
+// With what a rank that is a process meets the others: a stream of its own and a word from each rank.
 struct mailbox {
-  std::unique_ptr<CUstream_st, stream_end> stream;
-  std::unique_ptr<std::uint64_t, device_memory_end> words;
-
-  explicit mailbox(int ranks) {
-    cudaStream_t s = nullptr;
-    check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-    stream.reset(s);
-    void* p = nullptr;
-    check(cudaMalloc(&p, static_cast<std::size_t>(ranks + 1) * sizeof(std::uint64_t)), "cudaMalloc");
-    words.reset(static_cast<std::uint64_t*>(p));
-  }
+  stream queue;
+  device_memory words;
+  explicit mailbox(int ranks) : words(static_cast<std::size_t>(ranks + 1) * sizeof(std::uint64_t)) {}
 };
 
 }  // namespace cuda
@@ -83,11 +78,17 @@ class cuda_rank {
   using mesh_type = Mesh;
 
   cuda_rank(int index, int device, cuda::communicators c, cuda::crew<Mesh>* crew)
-      : index_(index), device_(device), coordinate_(Mesh::coordinate(index)), communicators_(std::move(c)), crew_(crew) {
+      : index_(index),
+        device_(device),
+        coordinate_(Mesh::coordinate(index)),
+        communicators_(std::move(c)),
+        crew_(crew) {
     if (crew_)
       meeting_.emplace(crew_->meeting, index);
     else if (Mesh::size > 1)
-      mailbox_.emplace(Mesh::size);
+      mailbox_ = std::make_unique<cuda::mailbox>(Mesh::size);
+    cuda::check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device),
+                "cudaDeviceGetAttribute");
   }
 
   int index() const { return index_; }
@@ -95,24 +96,47 @@ class cuda_rank {
   const std::array<int, max_axes>& coordinate() const { return coordinate_; }
   int coordinate(int axis) const { return coordinate_[static_cast<unsigned>(axis)]; }
   int device() const { return device_; }
+  int multiprocessors() const { return multiprocessors_; }
+  // Whether what one rank writes on the host another can read.
+  bool shares_memory() const { return crew_ || Mesh::size == 1; }
   // Of the ranks along an axis, numbered by their coordinate on it; null on an axis of one rank.
   ncclComm_t communicator(int axis) { return communicators_.axis(axis); }
   cuda::communicators& all_communicators() { return communicators_; }
 
-  // All ranks meet on the host. What they have enqueued on streams need not be done.
+  // All ranks meet. As threads they meet on the host, whatever their devices still do; as processes when each device is
+  // done, since communicators must be used in one order on all ranks and streams give none. Not inside a capture.
   void barrier() {
     if (meeting_)
-      meeting_->barrier();
+      released([&] { meeting_->barrier(); });
     else
       first_of(0);
   }
 
   // Every rank must show the same value: programs, seeds, sizes that have to agree.
   void agree(std::uint64_t value, const char* what) {
-    if (meeting_) return meeting_->agree(value, what);
+    if (meeting_) return released([&] { meeting_->agree(value, what); });
     if (first_of(value) != value)
       throw std::logic_error("shardwise: rank " + std::to_string(index_) + " and rank 0 disagree on " + what +
                              "; all ranks must run one program on equal arguments");
+  }
+
+  // Words of which each rank has set its own and left the others 0: all of them, on every rank. Bits are added, so that
+  // they arrive as they are.
+  template <class E>
+  void combine_disjoint(std::vector<E>& whole) {
+    static_assert(sizeof(E) == 4 || sizeof(E) == 8);
+    if (!mailbox_ || whole.empty()) return;
+    cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    const cuda::device_memory m(whole.size() * sizeof(E));
+    const cudaStream_t s = mailbox_->queue.get();
+    cuda::check(cudaMemcpyAsync(m.data(), whole.data(), whole.size() * sizeof(E), cudaMemcpyHostToDevice, s),
+                "cudaMemcpyAsync");
+    cuda::check(ncclAllReduce(m.data(), m.data(), whole.size(), sizeof(E) == 8 ? ncclUint64 : ncclUint32, ncclSum,
+                              communicators_.world(), s),
+                "ncclAllReduce");
+    cuda::check(cudaMemcpyAsync(whole.data(), m.data(), whole.size() * sizeof(E), cudaMemcpyDeviceToHost, s),
+                "cudaMemcpyAsync");
+    synchronize(s);
   }
 
   // Waits for the stream, and throws if it ended because another rank failed: its results are then worthless.
@@ -137,7 +161,7 @@ class cuda_rank {
   // NCCL notices of its network, while the launcher ends the processes of one machine.
   void check_peers() {
     if (crew_) {
-      if (crew_->failed) throw rank_failed();
+      if (crew_->failed) released([] { throw rank_failed(); });
       return;
     }
     communicators_.each([](ncclComm_t c) {
@@ -159,25 +183,38 @@ class cuda_rank {
   void reset_counts() { written_ = {}; }
 
  private:
+  template <class F>
+  void released(F&& from) {
+    try {
+      from();
+    } catch (const rank_failed&) {
+      if (!std::exchange(quiet_, true)) crew_->quieten();
+      throw;
+    }
+  }
+
   // The value that rank 0 shows. No rank has it before all have come.
   std::uint64_t first_of(std::uint64_t value) {
     if (!mailbox_) return value;
-    const cudaStream_t s = mailbox_->stream.get();
-    std::uint64_t* const words = mailbox_->words.get();
-    cuda::check(cudaMemcpyAsync(words + Mesh::size, &value, sizeof value, cudaMemcpyHostToDevice, s), "cudaMemcpyAsync");
+    cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    const cudaStream_t s = mailbox_->queue.get();
+    auto* const words = reinterpret_cast<std::uint64_t*>(mailbox_->words.data());
+    cuda::check(cudaMemcpyAsync(words + Mesh::size, &value, sizeof value, cudaMemcpyHostToDevice, s),
+                "cudaMemcpyAsync");
     cuda::check(ncclAllGather(words + Mesh::size, words, 1, ncclUint64, communicators_.world(), s), "ncclAllGather");
     cuda::check(cudaMemcpyAsync(&value, words, sizeof value, cudaMemcpyDeviceToHost, s), "cudaMemcpyAsync");
     synchronize(s);
     return value;
   }
 
-  int index_, device_;
+  int index_, device_, multiprocessors_ = 1;
   std::array<int, max_axes> coordinate_;
   cuda::communicators communicators_;
   cuda::crew<Mesh>* crew_;
   std::optional<thread_rank<Mesh>> meeting_;
-  std::optional<cuda::mailbox> mailbox_;
+  std::unique_ptr<cuda::mailbox> mailbox_;
   std::array<std::int64_t, max_axes> written_{};
+  bool quiet_ = false;
 };
 
 }  // namespace shardwise

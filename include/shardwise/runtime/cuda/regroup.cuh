@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// regroup: rows that are cut into the ranks' pieces put together piece by piece, and back; what collectives move around.
+// regroup: rows that are cut into the ranks' pieces put together piece by piece, and back; what collectives move
+// around.
 #pragma once
 
 #include <cstdint>
@@ -33,19 +34,19 @@ inline unsigned blocks_for(std::int64_t n, const context& ctx) {
 }
 
 template <class Word, int Back>
-void launch_regroup(const void* x, void* o, std::int64_t rows, std::int64_t cols, std::int64_t chunk, std::int64_t first,
-                    context& ctx) {
+void launch_regroup(const void* x, void* o, std::int64_t rows, std::int64_t cols, std::int64_t chunk,
+                    std::int64_t first, context& ctx) {
   const unsigned grid = blocks_for(rows * cols, ctx);
   // an index grows by at most the grid's threads beyond the last word
   constexpr std::int64_t narrow = std::int64_t{1} << 31;
   if (rows * cols < narrow && cols + first + chunk < narrow)
     regroup<Word, std::uint32_t, Back><<<grid, 256, 0, ctx.stream>>>(
-        static_cast<const Word*>(x), static_cast<Word*>(o), static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(cols),
-        static_cast<std::uint32_t>(chunk), static_cast<std::uint32_t>(first));
+        static_cast<const Word*>(x), static_cast<Word*>(o), static_cast<std::uint32_t>(rows),
+        static_cast<std::uint32_t>(cols), static_cast<std::uint32_t>(chunk), static_cast<std::uint32_t>(first));
   else
     regroup<Word, std::uint64_t, Back><<<grid, 256, 0, ctx.stream>>>(
-        static_cast<const Word*>(x), static_cast<Word*>(o), static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols),
-        static_cast<std::uint64_t>(chunk), static_cast<std::uint64_t>(first));
+        static_cast<const Word*>(x), static_cast<Word*>(o), static_cast<std::uint64_t>(rows),
+        static_cast<std::uint64_t>(cols), static_cast<std::uint64_t>(chunk), static_cast<std::uint64_t>(first));
   check_launch("the kernel that regroups a collective's block");
 }
 
@@ -56,7 +57,10 @@ void regroup_rows(const void* x, void* o, std::int64_t rows, std::int64_t cols, 
   if (rows == 0 || cols == 0) return;
   const auto fits = [&](std::int64_t bytes) {
     const std::int64_t lengths = cols * element | chunk * element | first * element;
-    return (lengths | static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(o))) % bytes == 0;
+    return (lengths |
+            static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(o))) %
+               bytes ==
+           0;
   };
   const auto run = [&]<class Word>(Word) {
     constexpr std::int64_t w = sizeof(Word);

@@ -30,8 +30,9 @@ namespace detail {
 // A thread for each pack of V elements of the result; `packs` of them make a row.
 template <class T, int V>
 __global__ void __launch_bounds__(256)
-    embedding_kernel(const __grid_constant__ strided<2> rows, const fast_divisor packs, const T* table, std::int64_t table_rows,
-                     std::int64_t row_step, std::int64_t step, const std::int32_t* index, T* out, const index_guard guard) {
+    embedding_kernel(const __grid_constant__ strided<2> rows, const fast_divisor packs, const T* table,
+                     std::int64_t table_rows, std::int64_t row_step, std::int64_t step, const std::int32_t* index,
+                     T* out, const index_guard guard) {
   const std::uint32_t total = rows.count * packs.divisor;
   for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < total; i += gridDim.x * blockDim.x) {
     const std::uint32_t r = packs.quotient(i), column = (i - r * packs.divisor) * V;
@@ -64,7 +65,8 @@ struct kernel<op_code::embedding> {
     if (n == 0) return;
     constexpr int V = vector_of<T>;
     const walk<2> rows = row_walk(both, c.l[1].rank);
-    bool packs = n % V == 0 && table.str[1] == 1 && table.str[0] % V == 0 && detail::aligned16(c.p[0]) && detail::aligned16(c.p[result]);
+    bool packs = n % V == 0 && table.str[1] == 1 && table.str[0] % V == 0 && detail::aligned16(c.p[0]) &&
+                 detail::aligned16(c.p[result]);
     for (int d = 0; d < rows.rank; ++d) packs = packs && rows.str[1][d] % V == 0;
     const auto go = [&](const walk<2>& w, const std::int64_t* base) {
       if (packs)
@@ -81,9 +83,9 @@ struct kernel<op_code::embedding> {
   static void lookup(const call& c, const strided<2>& rows, context& ctx) {
     const layout& table = c.l[0];
     const std::int64_t packs = table.ext[1] / V;
-    launch(op_code::embedding, &detail::embedding_kernel<T, V>, grid_for((rows.count * packs + 255) / 256, ctx), 256, ctx.stream,
-           rows, fast_divisor(packs), static_cast<const T*>(c.p[0]), table.ext[0], table.str[0], table.str[1],
-           static_cast<const std::int32_t*>(c.p[1]), as<T>(c.p[result]), index_guard{ctx.fault, c.node});
+    launch(op_code::embedding, &detail::embedding_kernel<T, V>, grid_for((rows.count * packs + 255) / 256, ctx), 256,
+           ctx.stream, rows, fast_divisor(packs), static_cast<const T*>(c.p[0]), table.ext[0], table.str[0],
+           table.str[1], static_cast<const std::int32_t*>(c.p[1]), as<T>(c.p[result]), index_guard{ctx.fault, c.node});
   }
 };
 
@@ -91,18 +93,19 @@ struct kernel<op_code::embedding> {
 
 namespace detail {
 
-inline constexpr int dw_threads = 128;  // a block's columns; each thread owns one, so additions need no order but its own
+inline constexpr int dw_threads =
+    128;  // a block's columns; each thread owns one, so additions need no order but its own
 template <class T>
 inline constexpr int dw_rows = static_cast<int>(32768 / (dw_threads * sizeof(T)));  // most rows that a block keeps
 
 // A block owns a tile of the table, rows by columns, in shared memory, and reads all indices in their order, 128 at a
-// time: those in its rows are compacted, then their rows are added. Deterministic, equal to the host's order. Price: each
-// tile reads every index (tiles * indices * 4 bytes, from L2), and one row's hits are added one after another.
+// time: those in its rows are compacted, then their rows are added. Deterministic, equal to the host's order. Price:
+// each tile reads every index (tiles * indices * 4 bytes, from L2), and one row's hits are added one after another.
 template <class T>
 __global__ void __launch_bounds__(dw_threads)
-    embedding_dw_kernel(const __grid_constant__ strided<2> places, const std::int32_t* index, const T* dy, std::int64_t step,
-                        T* out, std::int64_t table_rows, std::int64_t columns, std::int64_t row_step, int tile_rows,
-                        unsigned column_tiles, const index_guard guard) {
+    embedding_dw_kernel(const __grid_constant__ strided<2> places, const std::int32_t* index, const T* dy,
+                        std::int64_t step, T* out, std::int64_t table_rows, std::int64_t columns, std::int64_t row_step,
+                        int tile_rows, unsigned column_tiles, const index_guard guard) {
   constexpr int warps = dw_threads / warp_threads;
   __shared__ T sums[dw_rows<T> * dw_threads];
   __shared__ std::int64_t hit_at[dw_threads];
@@ -208,8 +211,8 @@ struct kernel<op_code::nll> {
     const int last = c.l[0].rank - 1;
     each_piece(row_walk(all, last), [&](const walk<4>& w, const std::int64_t* base) {
       const strided<4> s = make_strided(w, base);
-      launch(op_code::nll, &detail::nll_kernel<T>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream, s,
-             static_cast<const T*>(c.p[0]), static_cast<const T*>(c.p[1]), static_cast<const std::int32_t*>(c.p[2]),
+      launch(op_code::nll, &detail::nll_kernel<T>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream,
+             s, static_cast<const T*>(c.p[0]), static_cast<const T*>(c.p[1]), static_cast<const std::int32_t*>(c.p[2]),
              as<T>(c.p[result]), c.l[0].ext[last], c.l[0].str[last], index_guard{ctx.fault, c.node});
     });
   }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every device kernel is built on: a walk of up to 2^31 points as a plain value with fast division, and the launch.
+// What every device kernel is built on: a walk of up to 2^31 points as a plain value with fast division, and the
+// launch.
 #pragma once
 
 #include <shardwise/runtime/cuda/context.hpp>
-#include <shardwise/runtime/cuda/launch.cuh>
+#include <shardwise/runtime/cuda/kernels/launch.cuh>
 #include <shardwise/runtime/host/loops.hpp>
 
 namespace shardwise::cuda {
@@ -14,14 +15,16 @@ using host::walk;
 template <op_code Op>
 struct kernel;
 
-// n / divisor for n < 2^31 by a multiplication (Granlund and Montgomery, PLDI'94): a division costs some 20 instructions.
+// n / divisor for n < 2^31 by a multiplication (Granlund and Montgomery, PLDI'94): a division costs some 20
+// instructions.
 struct fast_divisor {
   std::uint32_t divisor = 1, factor = 1, shift = 0;
 
   fast_divisor() = default;
   explicit fast_divisor(std::int64_t d) : divisor(static_cast<std::uint32_t>(d)) {
     while ((std::uint64_t{1} << shift) < divisor) ++shift;
-    factor = static_cast<std::uint32_t>((std::uint64_t{1} << 32) * ((std::uint64_t{1} << shift) - divisor) / divisor + 1);
+    factor =
+        static_cast<std::uint32_t>((std::uint64_t{1} << 32) * ((std::uint64_t{1} << shift) - divisor) / divisor + 1);
   }
   __device__ std::uint32_t quotient(std::uint32_t n) const { return (__umulhi(n, factor) + n) >> shift; }
 };
@@ -123,7 +126,8 @@ T* as(void* p) {
 template <class T>
 void zero(const call& c, context& ctx) {
   const std::int64_t n = c.l[result].numel();
-  if (n > 0) check(cudaMemsetAsync(c.p[result], 0, static_cast<std::size_t>(n) * sizeof(T), ctx.stream), "cudaMemsetAsync");
+  if (n > 0)
+    check(cudaMemsetAsync(c.p[result], 0, static_cast<std::size_t>(n) * sizeof(T), ctx.stream), "cudaMemsetAsync");
 }
 
 }  // namespace shardwise::cuda

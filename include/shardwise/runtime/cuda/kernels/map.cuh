@@ -31,8 +31,8 @@ __device__ void apply(const F& f, pack<T, V>* x, std::index_sequence<I...>) {
 
 // Points are packs of V elements: along the last dim an operand steps by 1 (read as one pack) or 0 (one element).
 template <class T, class F, int K, int V>
-__global__ void __launch_bounds__(256) map_kernel(const __grid_constant__ strided<K> w, const __grid_constant__ pointers<T, K> q,
-                                                  const F f) {
+__global__ void __launch_bounds__(256)
+    map_kernel(const __grid_constant__ strided<K> w, const __grid_constant__ pointers<T, K> q, const F f) {
   for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < w.count; i += gridDim.x * blockDim.x) {
     std::int64_t off[K];
     w.offsets(i, off);
@@ -68,7 +68,8 @@ bool steps_by_packs(const walk<K>& w, const std::int64_t* base, const pointers<T
 }
 
 template <class T, int V, int K, class F>
-void map_launch(op_code op, const walk<K>& w, const std::int64_t* base, const pointers<T, K>& q, const F& f, context& ctx) {
+void map_launch(op_code op, const walk<K>& w, const std::int64_t* base, const pointers<T, K>& q, const F& f,
+                context& ctx) {
   walk<K> packs = w;
   const int last = w.rank - 1;
   packs.ext[last] /= V;

@@ -10,11 +10,36 @@ namespace shardwise::cuda {
 template <class T>
 struct math {
   static constexpr bool single = sizeof(T) == 4;
-  static __device__ T exp(T x) { if constexpr (single) return ::expf(x); else return ::exp(x); }
-  static __device__ T log(T x) { if constexpr (single) return ::logf(x); else return ::log(x); }
-  static __device__ T tanh(T x) { if constexpr (single) return ::tanhf(x); else return ::tanh(x); }
-  static __device__ T erf(T x) { if constexpr (single) return ::erff(x); else return ::erf(x); }
-  static __device__ T sqrt(T x) { if constexpr (single) return ::sqrtf(x); else return ::sqrt(x); }
+  static __device__ T exp(T x) {
+    if constexpr (single)
+      return ::expf(x);
+    else
+      return ::exp(x);
+  }
+  static __device__ T log(T x) {
+    if constexpr (single)
+      return ::logf(x);
+    else
+      return ::log(x);
+  }
+  static __device__ T tanh(T x) {
+    if constexpr (single)
+      return ::tanhf(x);
+    else
+      return ::tanh(x);
+  }
+  static __device__ T erf(T x) {
+    if constexpr (single)
+      return ::erff(x);
+    else
+      return ::erf(x);
+  }
+  static __device__ T sqrt(T x) {
+    if constexpr (single)
+      return ::sqrtf(x);
+    else
+      return ::sqrt(x);
+  }
 };
 
 namespace detail {
@@ -28,43 +53,43 @@ void map1(const call& c, op_code op, const F& f, context& ctx) {
 template <class T, class F>
 void map2(const call& c, op_code op, const F& f, context& ctx) {
   const layout* const in[2] = {&c.l[0], &c.l[1]};
-  map(op, host::broadcast_walk<3>(c.l[result], in),
-      pointers<T, 3>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1])}}, f, ctx);
+  map(op, host::broadcast_walk<3>(c.l[result], in), pointers<T, 3>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1])}},
+      f, ctx);
 }
 
 }  // namespace detail
 
 // A functor and its kernel; `k` is the call's real parameter.
-#define SHARDWISE_MAP1(name, ...)                                     \
-  template <class T>                                                  \
-  struct name##_functor {                                             \
-    T k;                                                              \
-    __device__ T operator()(T x) const {                              \
-      using m [[maybe_unused]] = math<T>;                             \
-      __VA_ARGS__                                                     \
-    }                                                                 \
-  };                                                                  \
-  template <>                                                         \
-  struct kernel<op_code::name> {                                      \
-    template <class T>                                                \
-    static void run(const call& c, context& ctx) {                    \
+#define SHARDWISE_MAP1(name, ...)                                                     \
+  template <class T>                                                                  \
+  struct name##_functor {                                                             \
+    T k;                                                                              \
+    __device__ T operator()(T x) const {                                              \
+      using m [[maybe_unused]] = math<T>;                                             \
+      __VA_ARGS__                                                                     \
+    }                                                                                 \
+  };                                                                                  \
+  template <>                                                                         \
+  struct kernel<op_code::name> {                                                      \
+    template <class T>                                                                \
+    static void run(const call& c, context& ctx) {                                    \
       detail::map1<T>(c, op_code::name, name##_functor<T>{static_cast<T>(c.f)}, ctx); \
-    }                                                                 \
+    }                                                                                 \
   };
-#define SHARDWISE_MAP2(name, ...)                                     \
-  template <class T>                                                  \
-  struct name##_functor {                                             \
-    __device__ T operator()(T x, T y) const {                         \
-      using m [[maybe_unused]] = math<T>;                             \
-      __VA_ARGS__                                                     \
-    }                                                                 \
-  };                                                                  \
-  template <>                                                         \
-  struct kernel<op_code::name> {                                      \
-    template <class T>                                                \
-    static void run(const call& c, context& ctx) {                    \
-      detail::map2<T>(c, op_code::name, name##_functor<T>{}, ctx);    \
-    }                                                                 \
+#define SHARDWISE_MAP2(name, ...)                                  \
+  template <class T>                                               \
+  struct name##_functor {                                          \
+    __device__ T operator()(T x, T y) const {                      \
+      using m [[maybe_unused]] = math<T>;                          \
+      __VA_ARGS__                                                  \
+    }                                                              \
+  };                                                               \
+  template <>                                                      \
+  struct kernel<op_code::name> {                                   \
+    template <class T>                                             \
+    static void run(const call& c, context& ctx) {                 \
+      detail::map2<T>(c, op_code::name, name##_functor<T>{}, ctx); \
+    }                                                              \
   };
 
 SHARDWISE_MAP2(add, return x + y;)

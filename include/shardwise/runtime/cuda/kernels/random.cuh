@@ -59,9 +59,9 @@ struct kernel<op_code::dropout> {
     w.merge();
     const auto go = [&](const walk<3>& piece, const std::int64_t* base) {
       const strided<3> s = make_strided(piece, base);
-      launch(op_code::dropout, &detail::dropout_kernel<T>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream, s,
-             static_cast<const T*>(c.p[0]), as<T>(c.p[result]), ctx.env, static_cast<std::uint32_t>(c.a.v[0]) + 1, c.f,
-             T(1) / static_cast<T>(1 - c.f));
+      launch(op_code::dropout, &detail::dropout_kernel<T>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256,
+             ctx.stream, s, static_cast<const T*>(c.p[0]), as<T>(c.p[result]), ctx.env,
+             static_cast<std::uint32_t>(c.a.v[0]) + 1, c.f, T(1) / static_cast<T>(1 - c.f));
     };
     each_piece(w, origin, most_points, go);
   }

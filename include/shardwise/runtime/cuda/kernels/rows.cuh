@@ -71,7 +71,8 @@ struct kernel<op_code::softmax> {
     }
     w.merge();
     each_row(op_code::softmax, w, x.ext[last],
-             softmax_row<T>{as<T>(c.p[0]), as<T>(c.p[result]), x.ext[last], x.str[last], causal ? x.origin[last - 1] : 0, causal},
+             softmax_row<T>{as<T>(c.p[0]), as<T>(c.p[result]), x.ext[last], x.str[last],
+                            causal ? x.origin[last - 1] : 0, causal},
              ctx);
   }
 };
@@ -101,12 +102,15 @@ struct kernel<op_code::softmax_bwd> {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
-    each_row(op_code::softmax_bwd, row_walk(all, last), n,
-             softmax_bwd_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[result]), n, c.l[0].str[last], c.l[1].str[last]}, ctx);
+    each_row(
+        op_code::softmax_bwd, row_walk(all, last), n,
+        softmax_bwd_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[result]), n, c.l[0].str[last], c.l[1].str[last]},
+        ctx);
   }
 };
 
-// Layer norm: (mean, 1 / sqrt(variance + eps)); rms norm: (0, 1 / sqrt(mean square + eps)); sums in double, as the host's.
+// Layer norm: (mean, 1 / sqrt(variance + eps)); rms norm: (0, 1 / sqrt(mean square + eps)); sums in double, as the
+// host's.
 template <class T>
 struct norm_stats_row {
   const T* x;
@@ -163,11 +167,12 @@ struct kernel<op_code::norm_apply> {
     T* const rstd = stats + c.l[1].str[last];
     if (bias)
       map(op_code::norm_apply, operands<6>(c, last),
-          pointers<T, 6>{{as<T>(c.p[result]), as<T>(c.p[0]), stats, rstd, as<T>(c.p[2]), as<T>(c.p[3])}}, norm_apply_functor<T>{},
-          ctx);
+          pointers<T, 6>{{as<T>(c.p[result]), as<T>(c.p[0]), stats, rstd, as<T>(c.p[2]), as<T>(c.p[3])}},
+          norm_apply_functor<T>{}, ctx);
     else
       map(op_code::norm_apply, operands<5>(c, last),
-          pointers<T, 5>{{as<T>(c.p[result]), as<T>(c.p[0]), stats, rstd, as<T>(c.p[2])}}, norm_apply_functor<T>{}, ctx);
+          pointers<T, 5>{{as<T>(c.p[result]), as<T>(c.p[0]), stats, rstd, as<T>(c.p[2])}}, norm_apply_functor<T>{},
+          ctx);
   }
 
  private:
@@ -220,8 +225,8 @@ struct kernel<op_code::norm_dx> {
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
     each_row(op_code::norm_dx, row_walk(all, last), n,
-             norm_dx_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[3]), as<T>(c.p[result]), n, c.l[0].str[last],
-                            c.l[1].str[last], c.l[2].str[last], c.l[3].str[0], c.a.v[0] == 1},
+             norm_dx_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[3]), as<T>(c.p[result]), n,
+                            c.l[0].str[last], c.l[1].str[last], c.l[2].str[last], c.l[3].str[0], c.a.v[0] == 1},
              ctx);
   }
 };
@@ -248,7 +253,8 @@ struct kernel<op_code::lse> {
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
-    each_row(op_code::lse, row_walk(both, last), n, lse_row<T>{as<T>(c.p[0]), as<T>(c.p[result]), n, c.l[0].str[last]}, ctx);
+    each_row(op_code::lse, row_walk(both, last), n, lse_row<T>{as<T>(c.p[0]), as<T>(c.p[result]), n, c.l[0].str[last]},
+             ctx);
   }
 };
 

@@ -17,7 +17,7 @@ template <class T>
 struct reduction_target {
   T* out;
   double* partial;
-  T count;  // the mean's, or 1
+  T count;                      // the mean's, or 1
   std::int64_t chunks, length;  // points in a chunk
 
   __device__ void store(std::int64_t at, std::int64_t output, std::int64_t chunk, double total) const {
@@ -40,8 +40,8 @@ __device__ void summed_offsets(const strided<K>& s, std::int64_t i, std::int64_t
 // A team for each output and chunk, its lanes along the summed dims.
 template <class T, class Value, int K, int Threads>
 __global__ void __launch_bounds__(Threads == warp_threads ? warp_threads * rows_in_block : Threads)
-    reduce_rows_kernel(const __grid_constant__ strided<K> kept, const __grid_constant__ strided<K> summed, std::int64_t count,
-                       const Value value, const reduction_target<T> target) {
+    reduce_rows_kernel(const __grid_constant__ strided<K> kept, const __grid_constant__ strided<K> summed,
+                       std::int64_t count, const Value value, const reduction_target<T> target) {
   const team<Threads> t;
   const std::int64_t chunk = blockIdx.y, begin = chunk * target.length;
   const std::int64_t end = begin + target.length < count ? begin + target.length : count;
@@ -65,9 +65,9 @@ inline constexpr int column_rows = 8;
 
 // A block for each tile of outputs that lie side by side and each chunk; threads of a warp along the outputs.
 template <class T, class Value, int K>
-__global__ void __launch_bounds__(runtime::column_tile * column_rows)
-    reduce_columns_kernel(const __grid_constant__ strided<K> kept, const __grid_constant__ strided<K> summed, std::int64_t count,
-                          const Value value, const reduction_target<T> target) {
+__global__ void __launch_bounds__(runtime::column_tile* column_rows)
+    reduce_columns_kernel(const __grid_constant__ strided<K> kept, const __grid_constant__ strided<K> summed,
+                          std::int64_t count, const Value value, const reduction_target<T> target) {
   constexpr int tile = runtime::column_tile;
   __shared__ double part[column_rows][tile];
   const int lane = static_cast<int>(threadIdx.x % tile), row = static_cast<int>(threadIdx.x / tile);
@@ -106,20 +106,23 @@ __global__ void __launch_bounds__(warp_threads* rows_in_block)
     std::int64_t at[K];
     kept.offsets(r, at);
     double total = 0;
-    for (std::int64_t i = t.lane(); i < target.chunks; i += warp_threads) total += target.partial[r * target.chunks + i];
+    for (std::int64_t i = t.lane(); i < target.chunks; i += warp_threads)
+      total += target.partial[r * target.chunks + i];
     total = t.sum(total);
     if (t.lane() == 0) target.out[at[0]] = static_cast<T>(total) / target.count;
   }
 }
 
-// out[kept] = sum over summed of value(offsets) / divisor. Operand 0 of both walks is the output, operand 1 the one whose
-// storage order decides how threads are laid out.
+// out[kept] = sum over summed of value(offsets) / divisor. Operand 0 of both walks is the output, operand 1 the one
+// whose storage order decides how threads are laid out.
 template <class T, int K, class Value>
-void reduce(op_code op, const call& c, const walk<K>& kept, const walk<K>& summed, const Value& value, T divisor, context& ctx) {
+void reduce(op_code op, const call& c, const walk<K>& kept, const walk<K>& summed, const Value& value, T divisor,
+            context& ctx) {
   const std::int64_t count = points(summed), outputs = points(kept);
   const bool columns = outputs >= 16 && kept.str[1][kept.rank - 1] == 1 && summed.str[1][summed.rank - 1] != 1;
   if (count >= most_points && summed.rank > 1)
-    throw device_error(name_of(op), "2^31 or more elements are summed and do not lie in one run; make the operand contiguous");
+    throw device_error(name_of(op),
+                       "2^31 or more elements are summed and do not lie in one run; make the operand contiguous");
   const std::int64_t zero[K]{};
   strided<K> s = make_strided(summed, zero);
   reduction_target<T> target{as<T>(c.p[result]), as<double>(c.workspace), divisor,
@@ -137,10 +140,11 @@ void reduce(op_code op, const call& c, const walk<K>& kept, const walk<K>& summe
       launch(op, &reduce_rows_kernel<T, Value, K, warp_threads>, dim3(blocks(rows_in_block), chunks),
              warp_threads * rows_in_block, ctx.stream, k, s, count, value, target);
     else
-      launch(op, &reduce_rows_kernel<T, Value, K, block_threads>, dim3(blocks(1), chunks), block_threads, ctx.stream, k, s,
-             count, value, target);
+      launch(op, &reduce_rows_kernel<T, Value, K, block_threads>, dim3(blocks(1), chunks), block_threads, ctx.stream, k,
+             s, count, value, target);
     if (chunks > 1)
-      launch(op, &reduce_chunks_kernel<T, K>, blocks(rows_in_block), warp_threads * rows_in_block, ctx.stream, k, target);
+      launch(op, &reduce_chunks_kernel<T, K>, blocks(rows_in_block), warp_threads * rows_in_block, ctx.stream, k,
+             target);
   });
 }
 

@@ -10,8 +10,8 @@
 namespace shardwise::cuda {
 
 inline constexpr int warp_threads = 32, block_threads = 512;
-inline constexpr int rows_in_block = 4;           // of warps, each with its own row
-inline constexpr std::int64_t short_row = 1024;   // up to here a warp takes a row
+inline constexpr int rows_in_block = 4;          // of warps, each with its own row
+inline constexpr std::int64_t short_row = 1024;  // up to here a warp takes a row
 
 struct larger {
   template <class T>
@@ -89,8 +89,8 @@ void each_row(op_code op, const walk<K>& rows, std::int64_t n, const Row& row, c
     const strided<K> s = make_strided(w, base);
     if (n <= short_row)
       launch(op, &detail::row_kernel<Row, K, warp_threads>,
-             grid_for((std::int64_t{s.count} + rows_in_block - 1) / rows_in_block, ctx), warp_threads * rows_in_block, ctx.stream,
-             s, row);
+             grid_for((std::int64_t{s.count} + rows_in_block - 1) / rows_in_block, ctx), warp_threads * rows_in_block,
+             ctx.stream, s, row);
     else
       launch(op, &detail::row_kernel<Row, K, block_threads>, grid_for(s.count, ctx), block_threads, ctx.stream, s, row);
   });

@@ -37,7 +37,8 @@ template <class T, class Rule, int V>
 __global__ void __launch_bounds__(256)
     update_kernel(const update_arrays<T> a, std::int64_t n, const Rule rule, const device_env* env) {
   const typename Rule::step step(rule, *env, a.clip ? *a.clip : T(1));
-  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x, stride = std::int64_t{gridDim.x} * blockDim.x;
+  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x,
+                     stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = first; i < n / V; i += stride) update_pack<T, V>(a, i * V, step);
   for (std::int64_t i = n / V * V + first; i < n; i += stride) update_pack<T, 1>(a, i, step);
 }
@@ -51,7 +52,8 @@ void update(op_code op, const update_arrays<T>& a, std::int64_t n, const Rule& r
                         static_cast<const void*>(a.v)})
     packs = packs && reinterpret_cast<std::uintptr_t>(p) % 16 == 0;
   if (packs)
-    launch(op, &update_kernel<T, Rule, V>, grid_for((n / V + 255) / 256 + 1, ctx), 256, ctx.stream, a, n, rule, ctx.env);
+    launch(op, &update_kernel<T, Rule, V>, grid_for((n / V + 255) / 256 + 1, ctx), 256, ctx.stream, a, n, rule,
+           ctx.env);
   else
     launch(op, &update_kernel<T, Rule, 1>, grid_for((n + 255) / 256, ctx), 256, ctx.stream, a, n, rule, ctx.env);
 }

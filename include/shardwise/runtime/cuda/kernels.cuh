@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// All device kernels, one struct per operation over local blocks, and the tables of what launches them.
+#pragma once
+
+#include <shardwise/runtime/cuda/kernels/block.cuh>
+#include <shardwise/runtime/cuda/kernels/index.cuh>
+#include <shardwise/runtime/cuda/kernels/pointwise.cuh>
+#include <shardwise/runtime/cuda/kernels/random.cuh>
+#include <shardwise/runtime/cuda/kernels/rows.cuh>
+#include <shardwise/runtime/cuda/kernels/sum.cuh>
+#include <shardwise/runtime/cuda/kernels/update.cuh>
+#include <shardwise/runtime/cuda/matmul.cuh>
+
+namespace shardwise::cuda {
+
+// What launches one operation on elements of T; null where there is no kernel. Integers are only moved. Instantiates
+// the kernels of that operation alone.
+template <op_code Op, class T>
+constexpr launcher launcher_for() {
+  constexpr bool moves = Op == op_code::contiguous || Op == op_code::redistribute;
+  if constexpr (runs_kernel(Op) && (std::is_floating_point_v<T> || moves))
+    return &kernel<Op>::template run<T>;
+  else
+    return nullptr;
+}
+
+// All of them, by operation.
+template <class T>
+struct launchers {
+  static constexpr launcher table[static_cast<int>(op_code::count)] = {
+#define SHARDWISE_X(name, kernel) launcher_for<op_code::name, T>(),
+      SHARDWISE_OPS(SHARDWISE_X)
+#undef SHARDWISE_X
+  };
+};
+
+template <class T>
+launcher launcher_of(op_code op) {
+  return launchers<T>::table[static_cast<int>(op)];
+}
+
+}  // namespace shardwise::cuda

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// Helpers of the device tests: guarded device memory, a context of its own, and one call run on device and host.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <shardwise/runtime/cuda/kernels.cuh>
+#include <shardwise/runtime/host/einsum.hpp>
+
+namespace device_test {
+
+namespace sw = shardwise;
+namespace rt = shardwise::runtime;
+namespace cu = shardwise::cuda;
+using rt::call;
+using rt::layout;
+using sw::op_code;
+
+inline bool has_gpu() {
+  static const bool found = [] {
+    int n = 0;
+    if (cudaGetDeviceCount(&n) == cudaSuccess && n > 0) return true;
+    cudaGetLastError();
+    std::puts("no GPU found, skipped");
+    return false;
+  }();
+  return found;
+}
+#define NEEDS_GPU() \
+  if (!device_test::has_gpu()) return
+
+// Device bytes between two guards; `shift` moves them off their 256-byte alignment.
+class device_bytes {
+ public:
+  explicit device_bytes(std::size_t bytes, std::size_t shift = 0) : bytes_(bytes), shift_(shift) {
+    cu::check(cudaMalloc(&memory_, guard + shift + bytes + guard), "cudaMalloc");
+    cu::check(cudaMemset(memory_, canary, guard + shift + bytes + guard), "cudaMemset");
+  }
+  device_bytes(const device_bytes&) = delete;
+  ~device_bytes() { cudaFree(memory_); }
+
+  void* data() const { return static_cast<char*>(memory_) + guard + shift_; }
+  void upload(const void* from) const { copy(data(), from, bytes_, cudaMemcpyHostToDevice); }
+  void download(void* to) const { copy(to, data(), bytes_, cudaMemcpyDeviceToHost); }
+  bool intact() const {
+    std::vector<unsigned char> g(guard + shift_ + guard);
+    copy(g.data(), memory_, guard + shift_, cudaMemcpyDeviceToHost);
+    copy(g.data() + guard + shift_, static_cast<char*>(data()) + bytes_, guard, cudaMemcpyDeviceToHost);
+    for (unsigned char b : g)
+      if (b != canary) return false;
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t guard = 1024;
+  static constexpr int canary = 0xA5;
+  static void copy(void* to, const void* from, std::size_t n, cudaMemcpyKind kind) {
+    if (n > 0) cu::check(cudaMemcpy(to, from, n, kind), "cudaMemcpy");
+  }
+  std::size_t bytes_, shift_;
+  void* memory_ = nullptr;
+};
+
+// Stream, environment, fault and cuBLASLt of the tests, made once.
+class device {
+ public:
+  static device& get() {
+    static device d;
+    return d;
+  }
+  cu::context ctx;
+  cu::index_fault* fault = nullptr;
+  cu::device_env* env = nullptr;
+
+  void clear_fault() { *fault = {-1, 0, 0, 0}; }
+  void sync() { cu::check(cudaStreamSynchronize(ctx.stream), "cudaStreamSynchronize"); }
+
+ private:
+  device() {
+    cu::check(cudaStreamCreate(&ctx.stream), "cudaStreamCreate");
+    cu::check(cudaMalloc(reinterpret_cast<void**>(&env), sizeof(cu::device_env)), "cudaMalloc");
+    cu::check(cudaHostAlloc(reinterpret_cast<void**>(&fault), sizeof(cu::index_fault), cudaHostAllocMapped),
+              "cudaHostAlloc");
+    cu::check(cublasLtCreate(&ctx.lt), "cublasLtCreate");
+    int n = 1;
+    cu::check(cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, 0), "cudaDeviceGetAttribute");
+    ctx.multiprocessors = n;
+    ctx.env = env;
+    ctx.fault = fault;
+    ctx.plans = new cu::matmul_plans;
+    clear_fault();
+  }
+};
+
+// --- layouts --------------------------------------------------------------------------------------------------------
+
+using extents = std::vector<std::int64_t>;
+
+inline layout dense(const extents& e) {
+  layout l;
+  l.rank = static_cast<int>(e.size());
+  for (int d = 0; d < l.rank; ++d) l.ext[d] = l.global[d] = e[static_cast<unsigned>(d)];
+  l.make_dense();
+  return l;
+}
+// Stored in the order of dims `order`, outermost first.
+inline layout stored(const extents& e, const extents& order) {
+  layout l = dense(e);
+  std::int64_t s = 1;
+  for (std::size_t i = order.size(); i-- > 0;) {
+    l.str[order[i]] = s;
+    s *= l.ext[order[i]];
+  }
+  return l;
+}
+// A slice of a tensor whose dim d has `more` further elements.
+inline layout sliced(const extents& e, int d, std::int64_t more) {
+  extents whole = e;
+  whole[static_cast<unsigned>(d)] += more;
+  layout l = dense(whole);
+  l.ext[d] = l.global[d] = e[static_cast<unsigned>(d)];
+  return l;
+}
+inline layout shard(layout l, int d, std::int64_t origin, std::int64_t global) {
+  l.origin[d] = origin;
+  l.global[d] = global;
+  return l;
+}
+inline std::size_t storage(const layout& l) {
+  if (l.numel() == 0) return 0;
+  std::int64_t n = 1;
+  for (int d = 0; d < l.rank; ++d) n += (l.ext[d] - 1) * l.str[d];
+  return static_cast<std::size_t>(n);
+}
+
+// --- one call -------------------------------------------------------------------------------------------------------
+
+inline unsigned next_random() {
+  static unsigned s = 12345;
+  s = s * 1664525U + 1013904223U;
+  return s >> 8;
+}
+inline double uniform(double low, double high) {  // a float, so that all element types see the same value
+  return static_cast<float>(low + (high - low) * next_random() / 16777216.0);
+}
+
+struct operand {
+  layout l;
+  std::vector<double> v;
+  std::vector<std::int32_t> index;  // of an integer operand
+  bool integer = false;
+  std::size_t shift = 0;  // elements off the alignment
+};
+
+inline operand values(const layout& l, double low = -2, double high = 2) {
+  operand o{l, std::vector<double>(storage(l)), {}, false, 0};
+  for (double& v : o.v) v = uniform(low, high);
+  return o;
+}
+inline operand indices(const layout& l, std::int64_t limit) {
+  operand o{l, {}, std::vector<std::int32_t>(storage(l)), true, 0};
+  for (auto& i : o.index) i = static_cast<std::int32_t>(next_random() % static_cast<unsigned>(limit));
+  return o;
+}
+
+struct problem {
+  op_code op;
+  std::vector<operand> in;
+  layout out;
+  sw::op_attr a{};
+  double f = 0;
+  rt::step_env env{};
+  sw::transition kind{};
+  sw::placement from{}, to{};
+  int coordinate = 0;
+  std::size_t shift = 0;        // of the result
+  std::vector<layout> whole{};  // first and last operand and result before sharding, where that differs
+  double unit = 0;              // errors count relative to this where the result is smaller
+
+  bool updates() const { return op == op_code::sgd || op == op_code::adam; }
+  call make_call() const {
+    call c;
+    c.a = a;
+    c.f = f;
+    c.inputs = static_cast<int>(in.size());
+    c.node = 7;
+    c.coordinate = coordinate;
+    c.kind = kind;
+    c.from = from;
+    c.to = to;
+    for (std::size_t k = 0; k < in.size(); ++k) c.l[k] = in[k].l;
+    c.l[rt::result] = out;
+    return c;
+  }
+};
+
+// A spec that describes a layout, for the functions that reserve scratch.
+inline sw::spec spec_like(const layout& l, sw::dtype t) {
+  sw::spec s{};
+  s.rank = static_cast<std::uint8_t>(l.rank);
+  s.type = t;
+  for (int d = 0; d < l.rank; ++d) {
+    s.extent[d] = l.ext[d];
+    s.stride[d] = l.str[d];
+  }
+  return s;
+}
+
+// Result and operands after the call, all as double.
+struct outcome {
+  std::vector<double> out;
+  std::vector<std::vector<double>> in;
+};
+
+template <class T>
+outcome on_device(const problem& p) {
+  device& d = device::get();
+  call c = p.make_call();
+  std::vector<std::unique_ptr<device_bytes>> mem;
+  std::vector<std::vector<T>> typed(p.in.size());
+  for (std::size_t k = 0; k < p.in.size(); ++k) {
+    const operand& o = p.in[k];
+    typed[k].assign(o.v.begin(), o.v.end());
+    const bool integer = o.integer;
+    const std::size_t size = integer ? sizeof(std::int32_t) : sizeof(T);
+    mem.push_back(std::make_unique<device_bytes>((integer ? o.index.size() : o.v.size()) * size, o.shift * size));
+    mem.back()->upload(integer ? static_cast<const void*>(o.index.data()) : typed[k].data());
+    c.p[k] = mem.back()->data();
+  }
+  const std::size_t n = p.updates() ? 0 : storage(p.out);
+  std::vector<T> out(n, std::numeric_limits<T>::has_quiet_NaN ? std::numeric_limits<T>::quiet_NaN() : T(-77));
+  device_bytes result(n * sizeof(T), p.shift * sizeof(T));
+  result.upload(out.data());
+  c.p[rt::result] = p.updates() ? c.p[0] : result.data();
+
+  const layout& x = p.in.empty() ? p.out : p.in[0].l;
+  const layout& y = p.in.empty() ? p.out : p.in.back().l;
+  const std::vector<layout> whole = p.whole.empty() ? std::vector<layout>{x, y, p.out} : p.whole;
+  const sw::dtype t = sw::dtype_v<T>;
+  const std::int64_t scratch = rt::device_workspace_bytes(p.op, p.a, spec_like(whole[0], t), spec_like(whole[1], t),
+                                                          spec_like(whole[2], t), x.ext, y.ext);
+  device_bytes workspace(static_cast<std::size_t>(scratch));
+  c.workspace = scratch > 0 ? workspace.data() : nullptr;
+
+  cu::set_env(p.env, d.env, d.ctx.stream);
+  cu::launcher_of<T>(p.op)(c, d.ctx);
+  d.sync();
+  result.download(out.data());
+  outcome r;
+  r.out.assign(out.begin(), out.end());
+  for (std::size_t k = 0; k < p.in.size(); ++k) {
+    if (!p.in[k].integer) mem[k]->download(typed[k].data());
+    r.in.emplace_back(typed[k].begin(), typed[k].end());
+    CHECK(mem[k]->intact());
+  }
+  CHECK(result.intact());
+  CHECK(workspace.intact());
+  return r;
+}
+
+// The host kernel in double precision on the same values: what every element type is measured against.
+template <op_code Op>
+outcome on_host(const problem& p) {
+  call c = p.make_call();
+  sw::host::operands<double> q;
+  std::vector<std::vector<double>> in;
+  std::vector<std::vector<std::int32_t>> index;
+  for (const operand& o : p.in) {
+    in.push_back(o.v);
+    index.push_back(o.index);
+  }
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    q.p[k] = in[k].data();
+    if (p.in[k].integer) q.index = index[k].data();
+  }
+  outcome r;
+  r.out.assign(p.updates() ? 0 : storage(p.out), std::numeric_limits<double>::quiet_NaN());
+  q.p[rt::result] = r.out.data();
+  std::vector<std::vector<double>> space;
+  if constexpr (Op == op_code::einsum) {
+    const layout &x = p.in[0].l, &y = p.in[1].l;
+    const std::size_t bytes = sw::host::einsum_workspace<double>(p.a, spec_like(x, sw::dtype::f64),
+                                                                 spec_like(y, sw::dtype::f64), x.ext, y.ext);
+    space.emplace_back(bytes / 8 + 16);
+    c.workspace = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(space[0].data()) + 63) / 64 * 64);
+  }
+  sw::host::kernel<Op>::template run<double>(c, q, p.env);
+  r.in = in;
+  return r;
+}
+
+// Largest |a - b| / (|b| + rms(b) + unit); infinite if one is not finite where the other is.
+inline double difference(const std::vector<double>& a, const std::vector<double>& b, double unit = 0) {
+  if (a.size() != b.size()) return HUGE_VAL;
+  double square = 0, most = 0;
+  std::size_t finite = 0;
+  for (double v : b)
+    if (std::isfinite(v)) {
+      square += v * v;
+      ++finite;
+    }
+  const double rms = finite ? std::sqrt(square / static_cast<double>(finite)) : 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+    if (a[i] == b[i]) continue;
+    const double e = std::fabs(a[i] - b[i]) / (std::fabs(b[i]) + rms + unit);
+    if (!(e <= most)) most = std::isnan(e) ? HUGE_VAL : e;
+  }
+  return most;
+}
+
+template <class T>
+inline constexpr double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-12;
+
+// Largest error of a test case, printed when it ends.
+struct report {
+  const char* name;
+  double most[2] = {0, 0};
+  int calls = 0;
+  explicit report(const char* n) : name(n) {}
+  ~report() { std::printf("%-28s %5d calls, max error float %.1e, double %.1e\n", name, calls, most[0], most[1]); }
+};
+
+template <op_code Op, class T>
+void compare_as(const problem& p, const outcome& h, report& r) {
+  const outcome d = on_device<T>(p);
+  double e = difference(d.out, h.out, p.unit);
+  for (std::size_t k = 0; k < d.in.size(); ++k) {
+    const double ek = difference(d.in[k], h.in[k]);
+    if (ek > e) e = ek;
+  }
+  double& most = r.most[sizeof(T) == 4 ? 0 : 1];
+  if (e > most) most = e;
+  ++r.calls;
+  INFO(std::string(sw::name_of(Op)) << " call " << r.calls << ", result of rank " << p.out.rank << " with "
+                                    << p.out.numel() << " elements");
+  CHECK(e <= tolerance<T>);
+}
+
+// Device against host, in float and in double.
+template <op_code Op>
+void compare(problem p, report& r) {
+  p.op = Op;
+  const outcome h = on_host<Op>(p);
+  compare_as<Op, float>(p, h, r);
+  compare_as<Op, double>(p, h, r);
+}
+
+}  // namespace device_test
