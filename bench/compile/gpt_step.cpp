@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sweep.py compiles: the example's GPT of LAYERS blocks as a train step on a 2 x 2 mesh, with its executor.
+// What sweep.py compiles: the example's GPT of LAYERS blocks as a train step on a 2 x 2 mesh, with its executor: on host
+// threads, or with DEVICE on GPUs, kernels included.
+#ifdef DEVICE
+#include <shardwise/cuda.cuh>
+#endif
 #include "../../examples/train_text/model.hpp"
 
 #ifndef LAYERS
@@ -12,8 +16,15 @@ struct dp : sw::axis<2> {};
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<dp, tp>;
 using sizes = config<16, 128, 128, 4, LAYERS>;
+#ifdef DEVICE
+using backend = sw::cuda_backend;
+using rank_type = sw::cuda_rank<mesh>;
+#else
+using backend = sw::host_backend;
+using rank_type = sw::thread_rank<mesh>;
+#endif
 using step = sw::train_step<gpt_of<sizes>::gpt, next_byte<sizes, dp>, megatron_plan<sizes, dp, tp>, mesh,
-                            sw::clip_norm<sw::adamw<true>>>;
+                            sw::clip_norm<sw::adamw<true>>, sw::pipeline<>, float, backend>;
 
 #ifdef REPORT
 struct graph {
@@ -30,8 +41,8 @@ constexpr int calls = [] {
 }();
 counts<step::program.node_count, step::program.spec_count, kernels::signatures.count, calls> shown;
 #else
-void run(sw::thread_rank<mesh>& rank) {
-  sw::executor<step, sw::thread_rank<mesh>> executor(rank);
+void run(rank_type& rank) {
+  sw::executor<step, rank_type> executor(rank);
   sw::step_env env;
   env.step = 1;
   executor.run(env);

@@ -29,7 +29,7 @@ inline bool has_gpu() {
     int n = 0;
     if (cudaGetDeviceCount(&n) == cudaSuccess && n > 0) return true;
     cudaGetLastError();
-    std::puts("no GPU found, skipped");
+    std::puts("no GPU found, skipped: 0 GPUs, 1 needed");
     return false;
   }();
   return found;
@@ -77,24 +77,29 @@ class device {
     return d;
   }
   cu::context ctx;
-  cu::index_fault* fault = nullptr;
   cu::device_env* env = nullptr;
 
-  void clear_fault() { *fault = {-1, 0, 0, 0}; }
+  cu::index_fault fault() const {
+    cu::index_fault f{};
+    cu::check(cudaMemcpy(&f, ctx.fault, sizeof f, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    return f;
+  }
+  void set_fault(const cu::index_fault& f) {
+    cu::check(cudaMemcpy(ctx.fault, &f, sizeof f, cudaMemcpyHostToDevice), "cudaMemcpy");
+  }
+  void clear_fault() { set_fault({-1, 0, 0, 0}); }
   void sync() { cu::check(cudaStreamSynchronize(ctx.stream), "cudaStreamSynchronize"); }
 
  private:
   device() {
     cu::check(cudaStreamCreate(&ctx.stream), "cudaStreamCreate");
     cu::check(cudaMalloc(reinterpret_cast<void**>(&env), sizeof(cu::device_env)), "cudaMalloc");
-    cu::check(cudaHostAlloc(reinterpret_cast<void**>(&fault), sizeof(cu::index_fault), cudaHostAllocMapped),
-              "cudaHostAlloc");
+    cu::check(cudaMalloc(reinterpret_cast<void**>(&ctx.fault), sizeof(cu::index_fault)), "cudaMalloc");
     cu::check(cublasLtCreate(&ctx.lt), "cublasLtCreate");
     int n = 1;
     cu::check(cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, 0), "cudaDeviceGetAttribute");
     ctx.multiprocessors = n;
     ctx.env = env;
-    ctx.fault = fault;
     ctx.plans = new cu::matmul_plans;
     clear_fault();
   }

@@ -19,7 +19,8 @@ struct scheduled_call {
   bool awaited = false;  // a later call of the other stream waits for this one
 };
 
-// The bytes of the arena that a call reads and writes.
+// The bytes of the arena that a call reads and writes. All communicators together are one more thing that every
+// collective writes: two of them at once can lock each other out of the device, so they run in program order.
 struct access {
   std::int64_t begin, end;
   bool write;
@@ -42,36 +43,45 @@ std::vector<access> accesses_of(const call& c) {
   // an update writes its parameter and states, and reads its gradient and the clip factor
   for (int j = 0; j < n.inputs; ++j) touch(n.in[j], is_update(n.op) && (j == 0 || g.nodes[n.in[j]].op == op_code::state));
   if (!is_update(n.op)) touch(c.node, true);
+  if (communicates(c.kind)) all.push_back({-1, 0, true});
   return all;
+}
+
+inline bool conflict(const std::vector<access>& a, const std::vector<access>& b) {
+  return std::any_of(a.begin(), a.end(), [&](const access& x) {
+    return std::any_of(b.begin(), b.end(), [&](const access& y) { return conflict(x, y); });
+  });
 }
 
 // Law: two calls on different streams that touch the same bytes, one of them writing, keep their order in the program.
 // Streams are ordered in themselves, so of all earlier calls that a call must wait for, the last one is enough, and none
 // if the stream has waited for that one or a later one before.
+// A collective whose result the next kernel needs stays between its neighbours: there is nothing to run meanwhile, and
+// each change of streams costs a graph some microseconds.
 template <class Step>
 std::vector<scheduled_call> schedule(const std::vector<call>& calls) {
-  const auto& g = lowered<Step>::program();
   std::vector<scheduled_call> s(calls.size());
   std::vector<std::vector<access>> touched;
-  std::array<std::vector<int>, stream_count> on;            // calls of each stream, in order
-  std::array<int, stream_count> seen{-1, -1};               // last call of the other stream that a stream has waited for
   touched.reserve(calls.size());
+  for (const call& c : calls) touched.push_back(accesses_of<Step>(c));
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    touched.push_back(accesses_of<Step>(calls[i]));
-    const bool talks = g.nodes[calls[i].node].op == op_code::redistribute && communicates(calls[i].kind);
-    const int mine = s[i].stream = talks ? communication_stream : compute_stream;
-    const std::vector<int>& other = on[static_cast<std::size_t>(1 - mine)];
-    for (auto j = other.rbegin(); j != other.rend() && *j > seen[static_cast<std::size_t>(mine)]; ++j) {
-      const std::vector<access>& theirs = touched[static_cast<std::size_t>(*j)];
-      const bool meets = std::any_of(touched[i].begin(), touched[i].end(), [&](const access& a) {
-        return std::any_of(theirs.begin(), theirs.end(), [&](const access& b) { return conflict(a, b); });
-      });
-      if (!meets) continue;
-      s[i].wait = seen[static_cast<std::size_t>(mine)] = *j;
+    if (!communicates(calls[i].kind)) continue;
+    std::size_t next = i + 1;
+    while (next < calls.size() && communicates(calls[next].kind)) ++next;
+    if (next < calls.size() && !conflict(touched[i], touched[next])) s[i].stream = communication_stream;
+  }
+  std::array<std::vector<int>, stream_count> on;  // calls of each stream, in order
+  std::array<int, stream_count> seen{-1, -1};     // last call of the other stream that a stream has waited for
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const auto mine = static_cast<std::size_t>(s[i].stream);
+    const std::vector<int>& other = on[1 - mine];
+    for (auto j = other.rbegin(); j != other.rend() && *j > seen[mine]; ++j) {
+      if (!conflict(touched[i], touched[static_cast<std::size_t>(*j)])) continue;
+      s[i].wait = seen[mine] = *j;
       s[static_cast<std::size_t>(*j)].awaited = true;
       break;
     }
-    on[static_cast<std::size_t>(mine)].push_back(static_cast<int>(i));
+    on[mine].push_back(static_cast<int>(i));
   }
   return s;
 }

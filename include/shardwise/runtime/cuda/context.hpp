@@ -26,8 +26,8 @@ struct device_env {
   double adam_root = 0;  // 1 / sqrt(1 - beta2^step)
 };
 
-// The first bad index that a kernel met, in pinned host memory that the device can write: the host reads it without a
-// copy once the stream is done. Kernels go on with index 0, so no rank leaves the others waiting in a collective.
+// The first bad index that a kernel met, in device memory: not every link to the host carries atomics, so the host copies
+// it when it waits anyway. Kernels go on with index 0, so no rank leaves the others waiting in a collective.
 struct index_fault {
   std::int32_t node;  // -1: none
   std::int32_t unused;

@@ -48,7 +48,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
         how_(how),
         arena_(static_cast<std::size_t>(source::peak_bytes)),
         env_(sizeof(cuda::device_env)),
-        fault_(sizeof(cuda::index_fault)) {
+        fault_(sizeof(cuda::index_fault)),
+        seen_fault_(sizeof(cuda::index_fault)) {
     rank.agree(source::traffic.order_hash, "the ordered list of collectives");
     const auto scratch = cuda_backend::scratch_of(program());
     compute_scratch_ = scratch.compute > 0 ? arena_.data() : nullptr;
@@ -56,7 +57,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     for (std::size_t s = 0; s < runtime::stream_count; ++s) {
       context_[s].stream = stream_[s].get();
       context_[s].env = reinterpret_cast<const cuda::device_env*>(env_.data());
-      context_[s].fault = static_cast<cuda::index_fault*>(fault_.device());
+      context_[s].fault = reinterpret_cast<cuda::index_fault*>(fault_.data());
       context_[s].lt = lt_.get();
       context_[s].plans = &plans_;
       context_[s].multiprocessors = rank.multiprocessors();
@@ -92,10 +93,11 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
 
   // Waits until all that is queued is done; reports indices that kernels met outside their tables.
   void synchronize() {
+    auto* const seen = static_cast<cuda::index_fault*>(seen_fault_.host());
+    cuda::check(cudaMemcpyAsync(seen, fault_.data(), sizeof *seen, cudaMemcpyDeviceToHost, stream()), "cudaMemcpyAsync");
     rank_->synchronize(stream());
-    const auto* const f = static_cast<const cuda::index_fault*>(fault_.host());
-    if (f->node < 0) return;
-    const cuda::index_fault found = *f;
+    if (seen->node < 0) return;
+    const cuda::index_fault found = *seen;
     clear_fault();
     throw std::out_of_range("shardwise: index " + std::to_string(found.index) + " is outside 0.." +
                             std::to_string(found.limit - 1) + "; map the data to that range or enlarge the table (" +
@@ -212,7 +214,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     cuda::set_env(last_env_, reinterpret_cast<cuda::device_env*>(env_.data()), stream());
     clear_fault();
   }
-  void clear_fault() { static_cast<cuda::index_fault*>(fault_.host())->node = -1; }
+  // All bits set: node -1.
+  void clear_fault() { cuda::check(cudaMemsetAsync(fault_.data(), 0xFF, sizeof(cuda::index_fault), stream()), "cudaMemsetAsync"); }
 
   void upload(int id, const std::vector<element>& block) {
     if (block.empty()) return;
@@ -236,7 +239,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
       runtime::call& c = work_[i];
       if (c.kind == transition::all_to_all && c.from.dim == c.to.dim)
         c.l[1] = runtime::fibre_block(program().spec_of(program().nodes[c.node].in[0]), c.axis, rank_->coordinate().data(), n_dyn);
-      work_[i].workspace = schedule_[i].stream == runtime::compute_stream ? compute_scratch_ : communication_scratch_;
+      work_[i].workspace = communicates(c.kind) ? communication_scratch_ : compute_scratch_;
       if (schedule_[i].awaited) event_.emplace(i, cuda::event());
     }
   }
@@ -262,41 +265,60 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     cudaStream_t const comm = stream_[runtime::communication_stream].get();
     cuda::check(cudaEventRecord(fork_.get(), stream()), "cudaEventRecord");
     cuda::check(cudaStreamWaitEvent(comm, fork_.get(), 0), "cudaStreamWaitEvent");
-    for (std::size_t i = 0; i < work_.size(); ++i) {
-      const runtime::scheduled_call& s = schedule_[i];
-      cuda::context& ctx = context_[static_cast<std::size_t>(s.stream)];
+    for (std::size_t i = 0; i < work_.size();) {
+      const std::size_t end = group_end(i);
       const runtime::call& c = work_[i];
+      cuda::context& ctx = context_[static_cast<std::size_t>(schedule_[i].stream)];
       try {
-        if (s.wait >= 0)
-          cuda::check(cudaStreamWaitEvent(ctx.stream, event_.at(static_cast<std::size_t>(s.wait)).get(), 0), "cudaStreamWaitEvent");
-        launch(c, s.stream, ctx);
-        if (s.awaited) cuda::check(cudaEventRecord(event_.at(i).get(), ctx.stream), "cudaEventRecord");
+        for (std::size_t k = i; k < end; ++k)
+          if (schedule_[k].wait >= 0)
+            cuda::check(cudaStreamWaitEvent(ctx.stream, event_.at(static_cast<std::size_t>(schedule_[k].wait)).get(), 0),
+                        "cudaStreamWaitEvent");
+        launch(c, end - i, ctx);
+        for (std::size_t k = i; k < end; ++k)
+          if (schedule_[k].awaited) cuda::check(cudaEventRecord(event_.at(k).get(), ctx.stream), "cudaEventRecord");
       } catch (const device_error& e) {
         throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(program(), c.node, rank_->index()) + ")");
       }
+      i = end;
     }
     cuda::check(cudaEventRecord(join_.get(), comm), "cudaEventRecord");
     cuda::check(cudaStreamWaitEvent(stream(), join_.get(), 0), "cudaStreamWaitEvent");
   }
 
-  void launch(const runtime::call& c, int on, cuda::context& ctx) {
+  op_code op_of(std::size_t i) const { return program().nodes[work_[i].node].op; }
+
+  // Neighbouring updates of one optimizer touch different parameters and go out in one launch.
+  std::size_t group_end(std::size_t i) const {
+    std::size_t end = i + 1;
+    if (is_update(op_of(i)))
+      while (end < work_.size() && op_of(end) == op_of(i)) ++end;
+    return end;
+  }
+
+  void launch(const runtime::call& c, std::size_t count, cuda::context& ctx) {
     const bool integers = program().spec_of(c.node).type == dtype::i32;
-    if (on == runtime::communication_stream) {
+    const op_code op = program().nodes[c.node].op;
+    if (communicates(c.kind)) {
       ncclComm_t const group = rank_->communicator(c.axis);
       rank_->count_written(c.axis, integers ? cuda::communicate<std::int32_t>(c, ctx, group) : cuda::communicate<element>(c, ctx, group));
-      return;
+    } else if (op == op_code::adam) {
+      cuda::kernel<op_code::adam>::template run_all<element>(&c, count, ctx);
+    } else if (op == op_code::sgd) {
+      cuda::kernel<op_code::sgd>::template run_all<element>(&c, count, ctx);
+    } else {
+      const cuda::launcher f = integers ? cuda::launcher_of<std::int32_t>(op) : cuda::launcher_of<element>(op);
+      if (!f) throw std::logic_error(std::string("shardwise: no device kernel for ") + name_of(op));
+      f(c, ctx);
     }
-    const op_code op = program().nodes[c.node].op;
-    const cuda::launcher f = integers ? cuda::launcher_of<std::int32_t>(op) : cuda::launcher_of<element>(op);
-    if (!f) throw std::logic_error(std::string("shardwise: no device kernel for ") + name_of(op));
-    f(c, ctx);
   }
 
   Rank* rank_;
   device_execution how_;
   cuda::device_memory arena_;
   cuda::device_memory env_;
-  cuda::pinned_memory fault_;
+  cuda::device_memory fault_;
+  cuda::pinned_memory seen_fault_;
   std::array<cuda::stream, runtime::stream_count> stream_{cuda::stream(0), cuda::stream(-5)};
   cuda::event fork_, join_;
   cuda::lt_handle lt_;

@@ -35,19 +35,14 @@ class device_memory {
   std::byte* data_ = nullptr;
 };
 
-// Host memory that the device can read and write where it lies.
+// Host memory that copies to and from a device do not wait for.
 class pinned_memory {
  public:
-  explicit pinned_memory(std::size_t bytes) { check(cudaHostAlloc(&host_, bytes > 0 ? bytes : 1, cudaHostAllocMapped), "cudaHostAlloc"); }
+  explicit pinned_memory(std::size_t bytes) { check(cudaHostAlloc(&host_, bytes > 0 ? bytes : 1, cudaHostAllocDefault), "cudaHostAlloc"); }
   pinned_memory(const pinned_memory&) = delete;
   pinned_memory& operator=(const pinned_memory&) = delete;
   ~pinned_memory() { cudaFreeHost(host_); }
   void* host() const { return host_; }
-  void* device() const {
-    void* p = nullptr;
-    check(cudaHostGetDevicePointer(&p, host_, 0), "cudaHostGetDevicePointer");
-    return p;
-  }
 
  private:
   void* host_ = nullptr;

@@ -32,30 +32,65 @@ __device__ void update_pack(const update_arrays<T>& a, std::int64_t i, const Ste
   if (a.v) *reinterpret_cast<P*>(a.v + i) = v;
 }
 
+// Updates of one optimizer side by side in one launch: most parameters are small, and a launch each would be most of a
+// small model's step. As many as fit the 4 KB of a kernel's arguments.
+template <class T, class Rule>
+struct update_item {
+  update_arrays<T> a;
+  std::int64_t n;
+  Rule rule;
+  std::uint32_t first_block;
+  std::uint32_t packs;  // 1 if every array is aligned to 16 bytes
+};
+inline constexpr int updates_at_once = 48;
+template <class T, class Rule>
+struct update_list {
+  update_item<T, Rule> item[updates_at_once];
+  int count;
+};
+inline constexpr int update_threads = 256, update_chunk = update_threads * 16;  // elements of a block
+
 // Rule::step is made of the step's numbers once a thread.
-template <class T, class Rule, int V>
-__global__ void __launch_bounds__(256)
-    update_kernel(const update_arrays<T> a, std::int64_t n, const Rule rule, const device_env* env) {
-  const typename Rule::step step(rule, *env, a.clip ? *a.clip : T(1));
-  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x,
-                     stride = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t i = first; i < n / V; i += stride) update_pack<T, V>(a, i * V, step);
-  for (std::int64_t i = n / V * V + first; i < n; i += stride) update_pack<T, 1>(a, i, step);
+template <class T, class Rule>
+__global__ void __launch_bounds__(update_threads) update_kernel(const __grid_constant__ update_list<T, Rule> list, const device_env* env) {
+  constexpr int V = vector_of<T>;
+  int k = 0;
+  while (k + 1 < list.count && blockIdx.x >= list.item[k + 1].first_block) ++k;
+  const update_item<T, Rule>& u = list.item[k];
+  const typename Rule::step step(u.rule, *env, u.a.clip ? *u.a.clip : T(1));
+  const std::int64_t begin = std::int64_t{blockIdx.x - u.first_block} * update_chunk;
+  const std::int64_t end = begin + update_chunk < u.n ? begin + update_chunk : u.n;
+  const std::int64_t packed = u.packs ? begin + (end - begin) / V * V : begin;
+  for (std::int64_t i = begin + std::int64_t{threadIdx.x} * V; i < packed; i += update_threads * V) update_pack<T, V>(u.a, i, step);
+  for (std::int64_t i = packed + threadIdx.x; i < end; i += update_threads) update_pack<T, 1>(u.a, i, step);
 }
 
-template <class T, class Rule>
-void update(op_code op, const update_arrays<T>& a, std::int64_t n, const Rule& rule, context& ctx) {
-  if (n == 0) return;
-  constexpr int V = vector_of<T>;
-  bool packs = true;
-  for (const void* p : {static_cast<const void*>(a.p), static_cast<const void*>(a.g), static_cast<const void*>(a.m),
-                        static_cast<const void*>(a.v)})
-    packs = packs && reinterpret_cast<std::uintptr_t>(p) % 16 == 0;
-  if (packs)
-    launch(op, &update_kernel<T, Rule, V>, grid_for((n / V + 255) / 256 + 1, ctx), 256, ctx.stream, a, n, rule,
-           ctx.env);
-  else
-    launch(op, &update_kernel<T, Rule, 1>, grid_for((n + 255) / 256, ctx), 256, ctx.stream, a, n, rule, ctx.env);
+// `item_of(call)` -> arrays and rule of one update.
+template <class T, class Rule, class F>
+void update_all(op_code op, const call* calls, std::size_t count, context& ctx, F&& item_of) {
+  update_list<T, Rule> list;
+  list.count = 0;
+  std::uint32_t blocks = 0;
+  const auto flush = [&] {
+    if (list.count > 0) launch(op, &update_kernel<T, Rule>, blocks, update_threads, ctx.stream, list, ctx.env);
+    list.count = 0;
+    blocks = 0;
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t n = calls[i].l[0].numel();
+    if (n == 0) continue;
+    update_item<T, Rule> u = item_of(calls[i]);
+    u.n = n;
+    u.first_block = blocks;
+    u.packs = 1;
+    for (const void* p : {static_cast<const void*>(u.a.p), static_cast<const void*>(u.a.g), static_cast<const void*>(u.a.m),
+                          static_cast<const void*>(u.a.v)})
+      if (reinterpret_cast<std::uintptr_t>(p) % 16 != 0) u.packs = 0;
+    blocks += static_cast<std::uint32_t>((n + update_chunk - 1) / update_chunk);
+    list.item[list.count++] = u;
+    if (list.count == updates_at_once) flush();
+  }
+  flush();
 }
 
 }  // namespace detail
@@ -87,10 +122,20 @@ template <>
 struct kernel<op_code::sgd> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    const bool clipped = c.a.v[0] != 0, momentum = c.a.v[1] != 0;
-    const detail::update_arrays<T> a{as<T>(c.p[0]), as<T>(c.p[1]), momentum ? as<T>(c.p[2]) : nullptr, nullptr,
-                                     clipped ? as<T>(c.p[c.inputs - 1]) : nullptr};
-    detail::update(op_code::sgd, a, c.l[0].numel(), sgd_rule<T>{c.f, momentum}, ctx);
+    run_all<T>(&c, 1, ctx);
+  }
+  // Consecutive updates of different parameters.
+  template <class T>
+  static void run_all(const call* calls, std::size_t count, context& ctx) {
+    using item = detail::update_item<T, sgd_rule<T>>;
+    detail::update_all<T, sgd_rule<T>>(op_code::sgd, calls, count, ctx, [](const call& c) {
+      const bool clipped = c.a.v[0] != 0, momentum = c.a.v[1] != 0;
+      return item{{as<T>(c.p[0]), as<T>(c.p[1]), momentum ? as<T>(c.p[2]) : nullptr, nullptr, clipped ? as<T>(c.p[c.inputs - 1]) : nullptr},
+                  0,
+                  sgd_rule<T>{c.f, momentum},
+                  0,
+                  0};
+    });
   }
 };
 
@@ -126,10 +171,19 @@ template <>
 struct kernel<op_code::adam> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    const bool clipped = c.a.v[0] != 0, decoupled = c.a.v[1] != 0;
-    const detail::update_arrays<T> a{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[3]),
-                                     clipped ? as<T>(c.p[c.inputs - 1]) : nullptr};
-    detail::update(op_code::adam, a, c.l[0].numel(), adam_rule<T>{c.f, decoupled}, ctx);
+    run_all<T>(&c, 1, ctx);
+  }
+  template <class T>
+  static void run_all(const call* calls, std::size_t count, context& ctx) {
+    using item = detail::update_item<T, adam_rule<T>>;
+    detail::update_all<T, adam_rule<T>>(op_code::adam, calls, count, ctx, [](const call& c) {
+      const bool clipped = c.a.v[0] != 0, decoupled = c.a.v[1] != 0;
+      return item{{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[3]), clipped ? as<T>(c.p[c.inputs - 1]) : nullptr},
+                  0,
+                  adam_rule<T>{c.f, decoupled},
+                  0,
+                  0};
+    });
   }
 };
 

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A failed NCCL or CUDA call ends with one sentence: the call, the library's reason, the operation, its module, the rank.
+#define SHARDWISE_TEST_DEVICES 1
+#include <doctest/doctest.h>
+
+#include <gpt.hpp>
+#include <string>
+
+namespace {
+
+namespace sw = shardwise;
+using namespace test::gpt;
+
+TEST_CASE("a failed collective names the call, the operation, its module and the rank") {
+  if (!test::place::has(2)) return;
+  using program = step<float, 1, 2>;
+  std::string said[2];
+  test::place::launch<typename program::mesh_type>([&](auto& rank) {
+    sw::executor<program, std::remove_reference_t<decltype(rank)>> ex(rank, sw::device_execution::stream);
+    ex.initialise(7);
+    feed(ex, 1);
+    ncclComm_t& group = rank.all_communicators().axis(1);
+    ncclComm_t const kept = std::exchange(group, nullptr);
+    try {
+      ex.run(environment(1));
+    } catch (const std::runtime_error& e) {
+      said[rank.index()] = e.what();
+    }
+    group = kept;
+    cudaDeviceSynchronize();
+    rank.barrier();
+  });
+  for (int r = 0; r < 2; ++r) {
+    MESSAGE(said[r]);
+    CHECK(said[r].find("shardwise: ncclAllReduce failed: ") == 0);
+    CHECK(said[r].find("(in redistribute, module layers.0") != std::string::npos);
+    CHECK(said[r].find("rank " + std::to_string(r) + ")") != std::string::npos);
+  }
+}
+
+TEST_CASE("a program that does not fit the device's memory is refused with both numbers") {
+  if (!test::place::has(1)) return;
+  std::string said;
+  try {
+    sw::cuda::device_memory m(std::size_t{1} << 50);
+  } catch (const sw::device_error& e) {
+    said = e.what();
+  }
+  CHECK(said.find("cudaMalloc of 1125899906842624 bytes failed: the device has ") != std::string::npos);
+}
+
+TEST_CASE("a run that ends in a rank's exception says which rank") {
+  if (!test::place::has(1)) return;
+  using mesh = sw::mesh<dp<1>>;
+  CHECK_THROWS_WITH(test::place::launch<mesh>([](auto&) { throw std::runtime_error("no data"); }), "no data (rank 0)");
+}
+
+}  // namespace
