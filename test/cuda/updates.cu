@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <device.hpp>
+#include "device.hpp"
 #include <shardwise/runtime/cuda/kernels.cuh>
 #include <shardwise/runtime/host/kernels.hpp>
 #include <vector>
@@ -36,7 +36,7 @@ void check() {
   T* device = nullptr;
   cu::check(cudaMalloc(reinterpret_cast<void**>(&device), host.size() * sizeof(T)), "cudaMalloc");
   cu::check(cudaMemcpy(device, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
-  sw::step_env env;
+  sw::runtime::step_env env;
   env.step = 3;
   env.lr = 0.01;
   env.momentum = 0.9;
