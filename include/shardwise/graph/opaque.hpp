@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <shardwise/graph/functions.hpp>
+#include <shardwise/graph/graph.hpp>
 
 namespace shardwise {
 

@@ -38,37 +38,63 @@ struct function_result<F, Mesh, inputs<In...>> {
 
 // The tensor that stands for a result: a claim's blocks, a strict tensor.
 template <class R>
+  requires(tensor<R> || requires { typename R::local_type; })
 constexpr auto result_tensor(const R& r) {
   if constexpr (requires { typename R::local_type; }) return as_strict(r.local);
   else return as_strict(r);
 }
 template <class R>
-constexpr auto result_tensors(const R& r) {
-  if constexpr (is_tuple<R>::value) return std::apply([](const auto&... x) { return std::tuple{result_tensor(x)...}; }, r);
-  else return std::tuple{result_tensor(r)};
+constexpr auto result_tensors(const R& r) -> decltype(std::tuple{result_tensor(r)}) {
+  return std::tuple{result_tensor(r)};
+}
+template <class... R>
+constexpr auto result_tensors(const std::tuple<R...>& r) -> std::tuple<decltype(result_tensor(std::declval<const R&>()))...> {
+  return std::apply([](const auto&... x) { return std::tuple{result_tensor(x)...}; }, r);
 }
 
-template <class T>
-struct result_traits {
-  static constexpr int count = 0;
-};
 template <class... T>
-struct result_traits<std::tuple<T...>> {
-  static constexpr int count = static_cast<int>(sizeof...(T));
-  static constexpr bool tensors = (tensor<T> && ...);
-  using first = std::tuple_element_t<0, std::tuple<T..., void>>;
+inline constexpr bool are_outputs = sizeof...(T) >= 1 && sizeof...(T) <= max_outputs && (tensor<T> && ...);
+
+// Results that can be outputs; `type` is an empty tuple where they cannot.
+template <class R>
+struct results_of {
+  using type = std::tuple<>;
+  using element = float;
+};
+template <class R>
+  requires requires(const R& r) { result_tensors(r); }
+struct results_of<R> {
+  template <class T>
+  struct check;
+  template <class... T>
+  struct check<std::tuple<T...>> {
+    static constexpr bool good = are_outputs<T...>;
+  };
+  template <class T, bool Good>
+  struct output {
+    using type = std::tuple<>;
+    using element = float;
+  };
+  template <class T, class... More>
+  struct output<std::tuple<T, More...>, true> {
+    using type = std::tuple<T, More...>;
+    using element = element_t<T::sp.type>;
+  };
+  using given = decltype(result_tensors(std::declval<const R&>()));
+  using type = typename output<given, check<given>::good>::type;
+  using element = typename output<given, check<given>::good>::element;
 };
 
 template <class F, class Mesh, class Inputs>
-using function_results = decltype(result_tensors(std::declval<const typename function_result<F, Mesh, Inputs>::type&>()));
+using function_results = results_of<typename function_result<F, Mesh, Inputs>::type>;
 
 // The graph of F: its inputs, and output k its k-th result. With Sum a further node sums output 0 over all its dims.
 template <class F, class Mesh, class Inputs, bool Sum = false>
 struct traced_function {
   using mesh_type = Mesh;
-  using results = function_results<F, Mesh, Inputs>;
-  static constexpr int result_count = result_traits<results>::count;
-  static_assert(raise<(result_count < 1 || result_count > max_outputs) ? problem::function_outputs : problem::none, F>::ok);
+  using results = typename function_results<F, Mesh, Inputs>::type;
+  static constexpr int result_count = static_cast<int>(std::tuple_size_v<results>);
+  static_assert(raise<result_count == 0 ? problem::function_outputs : problem::none, F, typename function_result<F, Mesh, Inputs>::type>::ok);
   static constexpr int parameters = 0;
   static constexpr parameter_table<0> params{};
 
@@ -76,7 +102,7 @@ struct traced_function {
   template <class Graph>
   struct recording {
     Graph g{};
-    int root = -1;
+    int root = 0;
     bool complete = false;
     int nodes = 0, specs = 0;
   };
@@ -113,9 +139,13 @@ struct traced_function {
   static constexpr auto record() {
     recording<graph<N, S>> r;
     builder b = r.g.edit();
-    const auto out = call(b, Inputs{}, std::make_index_sequence<Inputs::count>{});
-    std::apply([&](const auto&... x) { (keep(r, b, x), ...); }, out);
-    if constexpr (Sum) sum_up(r, std::get<0>(out));
+    if constexpr (result_count == 0) {
+      keep(r, b, unresolved<Mesh>{});
+    } else {
+      const auto out = call(b, Inputs{}, std::make_index_sequence<Inputs::count>{});
+      std::apply([&](const auto&... x) { (keep(r, b, x), ...); }, out);
+      if constexpr (Sum) sum_up(r, std::get<0>(out));
+    }
     r.complete = !b.overflowed();
     r.nodes = b.node_count;
     r.specs = b.spec_count;
@@ -215,7 +245,7 @@ struct gradient_graph {
 };
 
 template <class F, class Mesh, class Inputs>
-using function_element = element_t<result_traits<function_results<F, Mesh, Inputs>>::first::sp.type>;
+using function_element = typename function_results<F, Mesh, Inputs>::element;
 
 }  // namespace detail
 
