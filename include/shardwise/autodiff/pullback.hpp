@@ -165,6 +165,13 @@ constexpr void pull(tape& t, int id) {
       t.give(n.in[0], t.emit(op_code::pad, {{d, n.a.v[1], t.spec_at(n.in[0]).extent[d], 0, 0, 0}}, 0, cospec(0), sc, dy), sc);
       break;
     }
+    case op_code::pad: {
+      const op_attr a{{n.a.v[0], n.a.v[1], t.spec_at(n.in[0]).extent[n.a.v[0]], 0, 0, 0}};
+      const outcome o = rules::slice_spec(a, t.spec_at(dy));
+      if (o.error && !t.b.error) t.b.error = o.error;
+      t.give(n.in[0], t.emit(op_code::slice, a, 0, t.b.intern(o.out), sc, dy), sc);
+      break;
+    }
     case op_code::contiguous: t.give(n.in[0], dy, sc); break;
     case op_code::redistribute: {
       const int axis = static_cast<int>(n.a.v[0]);

@@ -314,6 +314,23 @@ constexpr auto redistribute(const A& a) {
   }
 }
 
+// To a shard of a dim that the axis does not divide, as transports without uneven collectives do it: the dim is padded
+// with zeros to full chunks, exchanged, and cut. Every rank's block lies in storage of a full chunk, so that strides are
+// equal on all ranks; where the axis divides the dim, and to other placements, it is redistribute.
+template <class Axis, class To, tensor A>
+constexpr auto redistribute_padded(const A& a) {
+  constexpr placement to = detail::normal_placement<To>(A::sp.rank);
+  constexpr bool valid = detail::resolved<A> && to.is_shard() && to.block == 1 && to.dim >= 0 && to.dim < A::sp.rank;
+  constexpr int d = valid ? to.dim : 0;
+  constexpr std::int64_t extent = A::sp.extent[d], full = ceil_div(extent, Axis::size) * Axis::size;
+  if constexpr (!valid || full == extent || !A::mesh_type::template has<Axis>) {
+    return redistribute<Axis, To>(a);
+  } else {
+    const auto padded = detail::apply<op_code::pad, detail::attr(d, 0, full)>(0, a);
+    return slice<d, 0, extent>(redistribute<Axis, To>(padded));
+  }
+}
+
 // The gradient of a parameter that is reduced on Axis arrives partial there; this sums it over the axis, once.
 template <class Axis, tensor G>
 constexpr auto reduce_gradient(const G& g) {

@@ -18,13 +18,17 @@ struct local_outcome {
   spec out;
 };
 
+constexpr bool shards_everywhere(const spec& x) {
+  for (int a = 0; a < x.axes; ++a)
+    if (!x.place[a].is_shard()) return false;
+  return true;
+}
+
 // The blocks of `x`, laid side by side: every axis that does not shard x multiplies one dim, which it then shards. The
 // dim must be cut into equal blocks already, so that a block is what it was.
 constexpr local_outcome local_spec(const spec& x) {
-  local_outcome r{{}, contiguous(x)};
-  bool all_sharded = true;
-  for (int a = 0; a < x.axes; ++a) all_sharded = all_sharded && x.place[a].is_shard();
-  if (all_sharded) return r;
+  local_outcome r{{}, x};
+  if (shards_everywhere(x)) return r;
   int dim = -1;
   for (int d = x.rank - 1; d >= 0; --d) {
     std::int64_t parts = 1;
@@ -159,6 +163,13 @@ constexpr auto relabelled(const X& x) {
   return X::template record<op_code::relabel, Attr, Out>(0, x);
 }
 
+// Blocks that stand side by side already keep their strides.
+template <class X>
+constexpr auto block_storage(const X& x) {
+  if constexpr (shards_everywhere(X::sp)) return x;
+  else return contiguous(x);
+}
+
 template <class X, class Shape, class... P>
 constexpr auto claim(const X& x) {
   if constexpr (is_implicit<X>) {
@@ -204,7 +215,7 @@ constexpr auto to_local(const X& x) {
   } else if constexpr (!detail::resolved<X>) {
     return x;
   } else {
-    const auto dense = contiguous(x);
+    const auto dense = detail::block_storage(x);
     using checked = detail::checked_local<typename X::mesh_type, std::remove_const_t<decltype(dense)>::sp, Grad>;
     if constexpr (checked::what != problem::none) return detail::unresolved<typename X::mesh_type>{};
     else return detail::relabelled<checked::attr, checked::out>(dense);

@@ -176,6 +176,22 @@ constexpr strategy view_strategy(op_code op, const op_attr& a, const spec& x) {
   return s;
 }
 
+// Operations along rows keep what shards other dims; the last dim and partial sums are made whole, whatever is cheaper.
+constexpr bool admits_first(op_code op, const spec& x, int axis, const rule_row& row) {
+  switch (op) {
+    case op_code::softmax:
+    case op_code::norm_stats:
+    case op_code::norm_apply:
+    case op_code::lse:
+    case op_code::nll: {
+      const placement p = x.place[axis];
+      if (p.is_shard() && p.dim + 1 < x.rank) return row.in[0].is_shard(p.dim);
+      return row.in[0].is_whole();
+    }
+    default: return true;
+  }
+}
+
 // All combinations of rows over the mesh axes, the first axis slowest; the first of the cheapest.
 constexpr strategy cheapest_strategy(op_code op, const op_attr& a, const spec* in, int n, const spec& out) {
   const rule_rows rows = candidate_rows(op, a, in, n, out);
@@ -185,7 +201,10 @@ constexpr strategy cheapest_strategy(op_code op, const op_attr& a, const spec* i
     strategy s{true, n, 0, {}};
     for (int k = 0; k < n; ++k) {
       s.target[k] = in[k];
-      for (int m = 0; m < in[k].axes; ++m) place_target(s.target[k], in[k], m, rows.item[choice[m]].in[k]);
+      for (int m = 0; m < in[k].axes; ++m) {
+        place_target(s.target[k], in[k], m, rows.item[choice[m]].in[k]);
+        s.found = s.found && admits_first(op, in[0], m, rows.item[choice[m]]);
+      }
       s.found = s.found && !check_placements(s.target[k]);
       if (s.found) s.cost += redistribute_cost(in[k], s.target[k]);
     }

@@ -108,8 +108,11 @@ constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, cons
     }
   } else if (op == op_code::slice) {
     const int d = static_cast<int>(a.v[0]);
+    const layout as = local_layout(out, c, n);
     offset += a.v[1] * x.str[d];
-    l.ext[d] = l.global[d] = a.v[2];
+    l.ext[d] = as.ext[d];
+    l.origin[d] = as.origin[d];
+    l.global[d] = as.global[d];
   }
   return l;
 }

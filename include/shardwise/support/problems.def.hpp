@@ -145,7 +145,8 @@ SHARDWISE_X(permute_not_a_permutation,
             "permute: the dims given are not a permutation of 0..rank-1; list every dim once")
 SHARDWISE_X(slice_out_of_range, "slice: the range leaves the dim's extent; start and length must fit into it")
 SHARDWISE_X(slice_dim_sharded,
-            "slice: the sliced dim is sharded; redistribute it to replicate first, or slice another dim")
+            "slice: the sliced dim is sharded; redistribute it to replicate first, or slice another dim (only an end that "
+            "leaves the ranks' chunks as large as they are may be cut off)")
 
 // --- redistribution and gradients ------------------------------------------------------------------------------------
 
