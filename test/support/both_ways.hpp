@@ -68,7 +68,8 @@ template <class T>
 bool same_bits(const sw::local_block<T>& a, const sw::local_block<T>& b) {
   bool same = a.data.size() == b.data.size() && a.layout.rank == b.layout.rank;
   for (int d = 0; same && d < a.layout.rank; ++d)
-    same = a.layout.ext[d] == b.layout.ext[d] && a.layout.str[d] == b.layout.str[d] && a.layout.origin[d] == b.layout.origin[d];
+    same = a.layout.ext[d] == b.layout.ext[d] && a.layout.str[d] == b.layout.str[d] &&
+           a.layout.origin[d] == b.layout.origin[d];
   return same && std::memcmp(a.data.data(), b.data.data(), a.data.size_bytes()) == 0;
 }
 
@@ -144,7 +145,8 @@ auto gradients_both_ways(Rank& rank, const X&... x) {
                       CHECK(same);
                     }(),
                     ...);
-              }(std::make_index_sequence<sizeof...(r)>{}, std::tie(r...));
+              }
+              (std::make_index_sequence<sizeof...(r)>{}, std::tie(r...));
             },
             results);
       },

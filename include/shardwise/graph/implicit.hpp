@@ -25,13 +25,17 @@ namespace detail {
 
 template <class X>
 constexpr auto as_implicit(const X& x) {
-  if constexpr (is_implicit<X> || !resolved<X>) return x;
-  else return implicit_tensor<X>{x};
+  if constexpr (is_implicit<X> || !resolved<X>)
+    return x;
+  else
+    return implicit_tensor<X>{x};
 }
 template <class X>
 constexpr auto as_strict(const X& x) {
-  if constexpr (is_implicit<X>) return x.strict;
-  else return x;
+  if constexpr (is_implicit<X>)
+    return x.strict;
+  else
+    return x;
 }
 
 template <op_code Op, op_attr A, spec... In>
@@ -50,14 +54,17 @@ struct moved_operand {
   template <int K>
   static constexpr op_attr attr{{steps.item[K].axis, pack(steps.item[K].to), 0, 0, 0, 0}};
   template <int K, class X>
-  static constexpr bool free =
-      transition_of(X::sp.place[steps.item[K].axis], steps.item[K].to, X::sp.axis_size[steps.item[K].axis]) == transition::none;
+  static constexpr bool free = transition_of(X::sp.place[steps.item[K].axis], steps.item[K].to,
+                                             X::sp.axis_size[steps.item[K].axis]) == transition::none;
 
   template <int K = 0, class X>
   static constexpr auto from(const X& x) {
-    if constexpr (K == count || !resolved<X>) return x;
-    else if constexpr (free<K, X> || is_contiguous(X::sp)) return from<K + 1>(apply<op_code::redistribute, attr<K>>(0, x));
-    else return from<K + 1>(apply<op_code::redistribute, attr<K>>(0, apply<op_code::contiguous, op_attr{}>(0, x)));
+    if constexpr (K == count || !resolved<X>)
+      return x;
+    else if constexpr (free<K, X> || is_contiguous(X::sp))
+      return from<K + 1>(apply<op_code::redistribute, attr<K>>(0, x));
+    else
+      return from<K + 1>(apply<op_code::redistribute, attr<K>>(0, apply<op_code::contiguous, op_attr{}>(0, x)));
   }
 };
 
@@ -72,8 +79,10 @@ struct implicit_application {
   template <class... Given, std::size_t... I, class... X>
   static constexpr auto place(std::index_sequence<I...>, double f, const X&... x) {
     using chosen = strategy_of<Op, A, X::sp...>;
-    if constexpr (!chosen::found) return apply<Op, A>(f, x...);  // says what is wrong with the operands as given
-    else return as_implicit(apply<Op, A>(f, moved_operand<chosen, static_cast<int>(I)>::from(x)...));
+    if constexpr (!chosen::found)
+      return apply<Op, A>(f, x...);  // says what is wrong with the operands as given
+    else
+      return as_implicit(apply<Op, A>(f, moved_operand<chosen, static_cast<int>(I)>::from(x)...));
   }
 };
 
@@ -84,8 +93,10 @@ constexpr auto ready_for(const X& x) {
     return x;
   } else {
     using chosen = strategy_of<Op, A, X::sp>;
-    if constexpr (!chosen::found) return x;
-    else return as_implicit(moved_operand<chosen, 0>::from(x.strict));
+    if constexpr (!chosen::found)
+      return x;
+    else
+      return as_implicit(moved_operand<chosen, 0>::from(x.strict));
   }
 }
 
@@ -97,8 +108,10 @@ struct is_tuple<std::tuple<T...>> : std::true_type {};
 // The tensors of a function's result, strict, as a tuple.
 template <class R>
 constexpr auto strict_results(const R& r) {
-  if constexpr (is_tuple<R>::value) return std::apply([](const auto&... x) { return std::tuple{as_strict(x)...}; }, r);
-  else return std::tuple{as_strict(r)};
+  if constexpr (is_tuple<R>::value)
+    return std::apply([](const auto&... x) { return std::tuple{as_strict(x)...}; }, r);
+  else
+    return std::tuple{as_strict(r)};
 }
 
 }  // namespace detail
@@ -120,8 +133,10 @@ struct implicitly {
   template <tensor... X>
   constexpr auto operator()(const X&... x) const {
     const auto r = F{}(detail::as_implicit(x)...);
-    if constexpr (detail::is_tuple<std::remove_const_t<decltype(r)>>::value) return detail::strict_results(r);
-    else return detail::as_strict(r);
+    if constexpr (detail::is_tuple<std::remove_const_t<decltype(r)>>::value)
+      return detail::strict_results(r);
+    else
+      return detail::as_strict(r);
   }
 };
 

@@ -80,8 +80,9 @@ constexpr label_outcome gradient_labels(const spec& x, grad<P...>*) {
   for (int a = 0; a < x.axes; ++a) {
     placement& g = given.out.place[a];
     if (g.is_shard() && g.dim < 0) g.dim = static_cast<std::int16_t>(g.dim + x.rank);
-    const bool fits = x.place[a].is_shard() ? g == x.place[a] : g.is_shard() ? g.dim >= 0 && g.dim < x.rank && x.extent[g.dim] % g.block == 0
-                                                              : !g.is_partial() || g.op == reduction::sum;
+    const bool fits = x.place[a].is_shard() ? g == x.place[a]
+                      : g.is_shard()        ? g.dim >= 0 && g.dim < x.rank && x.extent[g.dim] % g.block == 0
+                                            : !g.is_partial() || g.op == reduction::sum;
     if (!fits && !r.error) r.error = {problem::to_local_gradient, 0, -1, a};
     r.attr.v[a] = pack(g);
   }
@@ -136,10 +137,10 @@ struct claimed_spec<void, Mesh, P...> {  // equal blocks, put together as the pl
 template <class Mesh, spec Local, class Shape, class... P>
 struct checked_claim {
   static constexpr spec_outcome built = claimed_spec<Shape, Mesh, P...>::of(Local);
-  static constexpr problem what = !is_local(Local)                    ? problem::from_local_operand
-                                  : built.error                       ? built.error.what
-                                  : !same_blocks(Local, built.out)    ? problem::from_local_blocks
-                                                                      : problem::none;
+  static constexpr problem what = !is_local(Local)                 ? problem::from_local_operand
+                                  : built.error                    ? built.error.what
+                                  : !same_blocks(Local, built.out) ? problem::from_local_blocks
+                                                                   : problem::none;
   static_assert(raise<what, operand_t<Local>, Shape, Mesh, P...>::ok);
   static constexpr spec out = built.out;
 };
@@ -148,8 +149,10 @@ template <class Mesh, spec X, class Grad>
 struct checked_local {
   static constexpr local_outcome built = local_spec(X);
   static constexpr label_outcome labels = [] {
-    if constexpr (std::is_void_v<Grad>) return default_labels(X);
-    else return gradient_labels<Mesh>(X, static_cast<Grad*>(nullptr));
+    if constexpr (std::is_void_v<Grad>)
+      return default_labels(X);
+    else
+      return gradient_labels<Mesh>(X, static_cast<Grad*>(nullptr));
   }();
   static constexpr problem what = labels.error ? labels.error.what : built.error.what;
   static_assert(raise<what, operand_t<X>, Mesh, Grad>::ok);
@@ -166,8 +169,10 @@ constexpr auto relabelled(const X& x) {
 // Blocks that stand side by side already keep their strides.
 template <class X>
 constexpr auto block_storage(const X& x) {
-  if constexpr (shards_everywhere(X::sp)) return x;
-  else return contiguous(x);
+  if constexpr (shards_everywhere(X::sp))
+    return x;
+  else
+    return contiguous(x);
 }
 
 template <class X, class Shape, class... P>
@@ -205,8 +210,8 @@ struct claim_arguments<shape<E...>, P...> {
 
 }  // namespace detail
 
-// The ranks' blocks of x as a tensor that every mesh axis shards, so that each rank may compute on its own: the blocks of
-// an axis that does not shard x stand side by side. Law: every rank's block is that of x. The gradient flows back as
+// The ranks' blocks of x as a tensor that every mesh axis shards, so that each rank may compute on its own: the blocks
+// of an axis that does not shard x stand side by side. Law: every rank's block is that of x. The gradient flows back as
 // Grad = grad<placements...> says, by default as the dual of x's placements.
 template <class Grad = void, tensor X>
 constexpr auto to_local(const X& x) {
@@ -217,8 +222,10 @@ constexpr auto to_local(const X& x) {
   } else {
     const auto dense = detail::block_storage(x);
     using checked = detail::checked_local<typename X::mesh_type, std::remove_const_t<decltype(dense)>::sp, Grad>;
-    if constexpr (checked::what != problem::none) return detail::unresolved<typename X::mesh_type>{};
-    else return detail::relabelled<checked::attr, checked::out>(dense);
+    if constexpr (checked::what != problem::none)
+      return detail::unresolved<typename X::mesh_type>{};
+    else
+      return detail::relabelled<checked::attr, checked::out>(dense);
   }
 }
 
@@ -253,7 +260,8 @@ template <class X, class Axis>
 inline constexpr placement placement_on = [] {
   using type = std::remove_cvref_t<X>;
   constexpr int a = type::mesh_type::template index_of<Axis>;
-  static_assert(raise<a < 0 ? problem::axis_not_in_mesh : problem::none, Axis, typename type::mesh_type>::ok);
+  constexpr problem wrong = a < 0 ? problem::axis_not_in_mesh : problem::none;
+  static_assert(raise<wrong, Axis, typename type::mesh_type>::ok);
   return type::sp.place[a < 0 ? 0 : a];
 }();
 

@@ -48,7 +48,8 @@ constexpr auto result_tensors(const R& r) -> decltype(std::tuple{result_tensor(r
   return std::tuple{result_tensor(r)};
 }
 template <class... R>
-constexpr auto result_tensors(const std::tuple<R...>& r) -> std::tuple<decltype(result_tensor(std::declval<const R&>()))...> {
+constexpr auto result_tensors(const std::tuple<R...>& r)
+    -> std::tuple<decltype(result_tensor(std::declval<const R&>()))...> {
   return std::apply([](const auto&... x) { return std::tuple{result_tensor(x)...}; }, r);
 }
 
@@ -94,7 +95,8 @@ struct traced_function {
   using mesh_type = Mesh;
   using results = typename function_results<F, Mesh, Inputs>::type;
   static constexpr int result_count = static_cast<int>(std::tuple_size_v<results>);
-  static_assert(raise<result_count == 0 ? problem::function_outputs : problem::none, F, typename function_result<F, Mesh, Inputs>::type>::ok);
+  static constexpr problem wrong_results = result_count == 0 ? problem::function_outputs : problem::none;
+  static_assert(raise<wrong_results, F, typename function_result<F, Mesh, Inputs>::type>::ok);
   static constexpr int parameters = 0;
   static constexpr parameter_table<0> params{};
 
@@ -189,8 +191,11 @@ struct gradient_trace<F, Mesh, Inputs, wrt<W...>> : traced_function<F, Mesh, Inp
   static constexpr int index[sizeof...(W) + 1] = {W..., -1};
   static constexpr problem wrong = gradient_problem<Mesh>(Inputs{}, index, static_cast<int>(sizeof...(W)));
   static_assert(raise<wrong, F, wrt<W...>>::ok);
-  static_assert(raise<(static_cast<int>(sizeof...(W)) + base::result_count > max_outputs) ? problem::function_outputs : problem::none, F>::ok);
-  static constexpr std::uint64_t wanted_inputs = wrong == problem::none ? (std::uint64_t{0} | ... | (std::uint64_t{1} << (W & 63))) : 0;
+  static constexpr problem too_many =
+      base::result_count + static_cast<int>(sizeof...(W)) > max_outputs ? problem::function_outputs : problem::none;
+  static_assert(raise<too_many, F>::ok);
+  static constexpr std::uint64_t wanted_inputs =
+      wrong == problem::none ? (std::uint64_t{0} | ... | (std::uint64_t{1} << (W & 63))) : 0;
 };
 
 // The joint graph; its outputs are the function's and then the cotangents of the wanted inputs, densely stored.
@@ -202,7 +207,8 @@ struct gradient_outputs<Trace, wrt<W...>> {
     using joint = staged<autodiff::grad, Trace>;
     const auto state = joint::value;
     using state_graph = std::remove_cvref_t<decltype(state.g)>;
-    auto g = resized<graph<state_graph::node_capacity + max_outputs, state_graph::spec_capacity + max_outputs, state_graph::scope_capacity>>(state.g);
+    constexpr int nodes = state_graph::node_capacity + max_outputs, specs = state_graph::spec_capacity + max_outputs;
+    auto g = resized<graph<nodes, specs, state_graph::scope_capacity>>(state.g);
     builder b = g.edit();
     const int wanted[] = {W..., -1};
     int found[sizeof...(W) + 1]{};
@@ -252,8 +258,9 @@ using function_element = typename function_results<F, Mesh, Inputs>::element;
 // A function as a program: F has `constexpr auto operator()(const auto&... tensors) const` and returns one tensor or a
 // std::tuple of them, which become the program's outputs as they are placed.
 template <class F, class Mesh, class Inputs, class Pipeline = pipeline<>, class Backend = host_backend>
-struct function_step : detail::program_base<Mesh, Backend, typename detail::function_graph<F, Mesh, Inputs, Pipeline>::trace_type,
-                                            typename detail::function_graph<F, Mesh, Inputs, Pipeline>::source> {
+struct function_step
+    : detail::program_base<Mesh, Backend, typename detail::function_graph<F, Mesh, Inputs, Pipeline>::trace_type,
+                           typename detail::function_graph<F, Mesh, Inputs, Pipeline>::source> {
   using element = detail::function_element<F, Mesh, Inputs>;
 };
 

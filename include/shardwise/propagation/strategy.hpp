@@ -34,13 +34,18 @@ constexpr double redistribute_cost(const spec& from, const spec& to, const link_
         gib *= n;
         cost += detail::collective_cost(gib, n, n - 1, link);
         break;
-      case transition::all_to_all: cost += detail::collective_cost(gib, n, n - 1, link) + 1; break;
-      case transition::all_reduce: cost += detail::collective_cost(gib, n, 2 * n - 1, link); break;
+      case transition::all_to_all:
+        cost += detail::collective_cost(gib, n, n - 1, link) + 1;
+        break;
+      case transition::all_reduce:
+        cost += detail::collective_cost(gib, n, 2 * n - 1, link);
+        break;
       case transition::reduce_scatter:
         cost += detail::collective_cost(gib, n, n - 1, link);
         gib /= n;
         break;
-      default: break;
+      default:
+        break;
     }
   }
   return cost;
@@ -123,8 +128,8 @@ constexpr void place_target(spec& target, const spec& have, int axis, placement 
   target.place[axis] = want;
 }
 
-// Elementwise: the operand that most axes shard is followed, the first of equals; a partial one stays partial only where
-// the operation is linear in all its operands.
+// Elementwise: the operand that most axes shard is followed, the first of equals; a partial one stays partial only
+// where the operation is linear in all its operands.
 constexpr strategy follow_strategy(op_code op, const op_attr& a, const spec* in, int n, const spec& out) {
   strategy s{true, n, 0, {}};
   int followed = 0, most = -1;
@@ -150,7 +155,8 @@ constexpr strategy follow_strategy(op_code op, const op_attr& a, const spec* in,
         const int d = p.dim + out.rank - lead.rank;
         const int own = aligned_dim(in[k], out.rank, d, out.extent[d]);
         want = own < 0 ? reduced_value() : shard_value(own, p.block);
-        if (lead.extent[p.dim] != out.extent[d]) want = k == followed ? replicate_value() : in[k].place[m];  // broadcast
+        if (lead.extent[p.dim] != out.extent[d])
+          want = k == followed ? replicate_value() : in[k].place[m];  // broadcast
       }
       place_target(s.target[k], in[k], m, want);
     }
@@ -188,7 +194,8 @@ constexpr bool admits_first(op_code op, const spec& x, int axis, const rule_row&
       if (p.is_shard() && p.dim + 1 < x.rank) return row.in[0].is_shard(p.dim);
       return row.in[0].is_whole();
     }
-    default: return true;
+    default:
+      return true;
   }
 }
 

@@ -135,7 +135,8 @@ class dtensor {
   template <class Program, class... X>
   static auto run(const dtensor& first, const X&... more) {
     const runtime::eager_value<Rank>* const in[] = {&first.value_, &more.value_...};
-    return results<Program>(runtime::run_eagerly<Program, Rank>(in), std::make_index_sequence<Program::program.output_count>{});
+    return results<Program>(runtime::run_eagerly<Program, Rank>(in),
+                            std::make_index_sequence<static_cast<std::size_t>(Program::program.output_count)>{});
   }
 
  private:

@@ -58,7 +58,7 @@ std::vector<eager_value<Rank>> run_eagerly(std::span<const eager_value<Rank>* co
     if (n.op == op_code::dropout) o.site = first_site + static_cast<std::int32_t>(n.a.v[0]);
     const eager_value<Rank>* operands[max_inputs]{};
     for (int k = 0; k < n.inputs; ++k) operands[k] = &value[static_cast<std::size_t>(n.in[k])];
-    v = apply_eagerly<Rank>(o, n.f, std::span<const eager_value<Rank>* const>(operands, static_cast<std::size_t>(n.inputs)));
+    v = apply_eagerly<Rank>(o, n.f, {operands, static_cast<std::size_t>(n.inputs)});
   }
   return value;
 }

@@ -46,7 +46,8 @@ template <signature S, class Rank>
 constexpr kernel_function<Rank> kernel_entry() {
   constexpr op_code op = S.op;
   using T = element_t<S.type>;
-  if constexpr (std::is_floating_point_v<T> || op == op_code::contiguous || op == op_code::redistribute || op == op_code::opaque)
+  if constexpr (std::is_floating_point_v<T> || op == op_code::contiguous || op == op_code::redistribute ||
+                op == op_code::opaque)
     return &run_kernel<op, T, Rank>;
   else
     return nullptr;

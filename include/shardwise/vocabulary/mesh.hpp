@@ -56,8 +56,12 @@ struct mesh_base {
   template <class A>
   static constexpr bool has = index_of<A> >= 0;
 
+  // Ranks along one of the mesh's axes.
   template <class A>
-  static constexpr int size_of = sizes[static_cast<unsigned>(has<A> ? index_of<A> : 0)];
+  static constexpr int size_of = [] {
+    static_assert(raise<has<A> ? problem::none : problem::submesh_axes, mesh_base, A>::ok);
+    return A::size;
+  }();
 
   // Row-major: rank = ((c0 * size1 + c1) * size2 + c2) ...
   static constexpr std::array<int, max_axes> coordinate(int rank) {

@@ -82,6 +82,10 @@ constexpr placement dual(placement p) {
   }
 }
 
+// How DTensor, which does not tell reduced from replicate, calls a placement: the gradient of a replicate and of a partial
+// tensor alike is replicate there.
+constexpr placement dtensor_view(placement p) { return p.is_reduced() ? replicate_value() : p; }
+
 namespace detail {
 template <>
 struct placement_of<replicate> {

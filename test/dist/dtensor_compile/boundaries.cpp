@@ -161,8 +161,10 @@ TEST_CASE("dtensor compile: test_dynamo_to_local_kwargs") {
     using type = blocks<4>;
     static_assert(function_of<label_s, type, type>::traffic.collectives == 0);
     static_assert(collectives_of<gradient_of<label_r, sw::wrt<0>, type, type>>() == in_order());
-    static_assert(collectives_of<gradient_of<label_s, sw::wrt<0>, type, type>>() == in_order(sw::transition::all_gather));
-    static_assert(collectives_of<gradient_of<label_p, sw::wrt<0>, type, type>>() == in_order(sw::transition::all_reduce));
+    static_assert(collectives_of<gradient_of<label_s, sw::wrt<0>, type, type>>() ==
+                  in_order(sw::transition::all_gather));
+    static_assert(collectives_of<gradient_of<label_p, sw::wrt<0>, type, type>>() ==
+                  in_order(sw::transition::all_reduce));
   });
 }
 
@@ -228,8 +230,10 @@ TEST_CASE("dtensor compile: test_dynamo_to_local_kwargs_forward_hook") {
     step.run(env);
     hooked_step.run(env);
     CHECK(step.loss() == doctest::Approx(hooked_step.loss()).epsilon(1e-14));
-    for (std::size_t i = 0; i < 16; ++i) CHECK(step.parameter(0)[i] == doctest::Approx(hooked_step.parameter(0)[i]).epsilon(1e-13));
-    for (std::size_t i = 0; i < 4; ++i) CHECK(step.parameter(1)[i] - 2 == doctest::Approx(hooked_step.parameter(1)[i]).epsilon(1e-13));
+    for (std::size_t i = 0; i < 16; ++i)
+      CHECK(step.parameter(0)[i] == doctest::Approx(hooked_step.parameter(0)[i]).epsilon(1e-13));
+    for (std::size_t i = 0; i < 4; ++i)
+      CHECK(step.parameter(1)[i] - 2 == doctest::Approx(hooked_step.parameter(1)[i]).epsilon(1e-13));
   });
 }
 
@@ -238,7 +242,8 @@ TEST_CASE("dtensor compile: test_dtensor_constructor_w_graph_break") {
     sw::eager on(rank);
     using type = blocks<64, 32>;
     numbers own(64 * 32);
-    for (std::size_t i = 0; i < own.size(); ++i) own[i] = static_cast<float>(i % 97) - 40.0F * static_cast<float>(rank.index());
+    for (std::size_t i = 0; i < own.size(); ++i)
+      own[i] = static_cast<float>(i % 97) - 40.0F * static_cast<float>(rank.index());
     const auto x = type::from_local(on, own);
     const auto raw = construct_unchecked{}(x);
     static_assert(decltype(raw)::placements == 2);

@@ -111,8 +111,9 @@ TEST_CASE("dtensor compile: test_dtensor_partial_placement_graph_output") {
         CHECK(dx.to_local()(i, j) == gx);
         CHECK(dy.to_local()(i, j) == gy);
       }
-    // equal on all ranks, what DTensor calls replicate: every summand's gradient is the sum's
-    static_assert(decltype(dx)::sp.place[0].is_reduced());
+    // every summand's gradient is the sum's: equal on all ranks, what DTensor calls replicate
+    static_assert(decltype(dx)::sp.place[0] == sw::reduced_value());
+    static_assert(sw::dtensor_view(decltype(dx)::sp.place[0]) == sw::replicate_value());
     static_assert(decltype(dy)::sp.place[0].is_replicate());
   });
 }

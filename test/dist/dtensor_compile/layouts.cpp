@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implicit mode on permuted tensors: placements along the chain, strides of what comes out, gradients that arrive elsewhere.
+// Implicit mode on permuted tensors: placements along the chain, strides of results, gradients that arrive elsewhere.
 #include <doctest/doctest.h>
 
 #include <both_ways.hpp>
@@ -150,7 +150,8 @@ TEST_CASE("dtensor compile: test_dtensor_different_gradient_placement") {
     for (int i = 0; i < g.node_count; ++i) {
       if (g.nodes[i].op != sw::op_code::redistribute) continue;
       const sw::placement from = g.spec_of(g.nodes[i].in[0]).place[0], to = g.spec_of(i).place[0];
-      if (from.is_shard() && to.is_whole() && ++gathers == 2) return from == sw::shard_value(2) && to == sw::replicate_value();
+      if (from.is_shard() && to.is_whole() && ++gathers == 2)
+        return from == sw::shard_value(2) && to == sw::replicate_value();
     }
     return false;
   }());
@@ -175,5 +176,6 @@ TEST_CASE("dtensor compile: test_dtensor_different_gradient_placement") {
   for (std::size_t c = 0; c < 4; ++c) mean += x[c * 4] / 4;
   for (std::size_t c = 0; c < 4; ++c) variance += (x[c * 4] - mean) * (x[c * 4] - mean) / 4;
   for (std::size_t c = 0; c < 4; ++c)
-    CHECK(single[1][c * 4] == doctest::Approx(y[c] * (x[c * 4] - mean) / std::sqrt(variance + 1e-5) + z[c]).epsilon(1e-12));
+    CHECK(single[1][c * 4] ==
+          doctest::Approx(y[c] * (x[c * 4] - mean) / std::sqrt(variance + 1e-5) + z[c]).epsilon(1e-12));
 }

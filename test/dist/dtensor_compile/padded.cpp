@@ -44,7 +44,8 @@ struct scatter_turned {
 // Small integers, so that sums are exact.
 std::vector<float> summand(int rank) {
   std::vector<float> v(10 * 257 * 160);
-  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>((i * 13 + static_cast<std::size_t>(rank) * 5) % 31) - 15;
+  for (std::size_t i = 0; i < v.size(); ++i)
+    v[i] = static_cast<float>((i * 13 + static_cast<std::size_t>(rank) * 5) % 31) - 15;
   return v;
 }
 
@@ -65,7 +66,8 @@ constexpr sw::spec out_of = Program::program.spec_of(Program::program.outputs[0]
 TEST_CASE("dtensor compile: test_dtensor_partial_placement_redistribute_unbalanced_correct_strides") {
   static_assert(world::coordinate(1).value()[0] == 0 && world::coordinate(3).value()[0] == 1 && !world::coordinate(0));
   constexpr sw::spec claimed = out_of<function_of<claim_partial, blocks>>;
-  static_assert(claimed.place[0] == sw::partial_value() && has_extents(claimed, 10, 257, 160) && has_strides(claimed, 41120, 160, 1));
+  static_assert(claimed.place[0] == sw::partial_value() && has_extents(claimed, 10, 257, 160) &&
+                has_strides(claimed, 41120, 160, 1));
   static_assert(out_of<dense>.place[0] == sw::shard_value(1) && has_extents(out_of<dense>, 10, 257, 160) &&
                 has_strides(out_of<dense>, 41120, 160, 1));
   static_assert(out_of<padded>.place[0] == sw::shard_value(1) && has_extents(out_of<padded>, 10, 257, 160));

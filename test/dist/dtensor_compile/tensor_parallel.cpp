@@ -43,7 +43,8 @@ constexpr sw::spec output_spec = Program::program.spec_of(Program::program.outpu
 // Small integers: every sum is exact in any order, so ranks and programs must agree to the bit.
 numbers integers(std::int64_t n, int salt) {
   numbers v(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<double>((i * 7 + i / 5 + static_cast<std::size_t>(salt) * 3) % 5) - 2;
+  for (std::size_t i = 0; i < v.size(); ++i)
+    v[i] = static_cast<double>((i * 7 + i / 5 + static_cast<std::size_t>(salt) * 3) % 5) - 2;
   return v;
 }
 numbers parameter_values(int index) {
@@ -140,8 +141,8 @@ void check(transition last_of_forward) {
   });
   CHECK(collectives_of<forward>().kind[collectives_of<forward>().count - 1] == last_of_forward);
   using single_mesh = sw::mesh<tp<1>>;
-  using single_step = sw::train_step<model, sum_task<double, Rows, 10, sw::on<tp<1>, R>>, sw::plan<>, single_mesh, sw::sgd<>,
-                                     sw::pipeline<>, double>;
+  using single_step = sw::train_step<model, sum_task<double, Rows, 10, sw::on<tp<1>, R>>, sw::plan<>, single_mesh,
+                                     sw::sgd<>, sw::pipeline<>, double>;
   const auto many = stepped<step, mesh>(x), one = stepped<single_step, single_mesh>(x);
   for (std::size_t i = 0; i < 8; ++i) {
     CHECK(many[i] == one[i]);
@@ -153,8 +154,8 @@ using mesh4 = sw::mesh<tp<4>>;
 template <template <class> class Plan, int Rows, class Placement>
 using forward_of = sw::forward_step<model, forward_task<Rows, Placement>, Plan<tp<4>>, mesh4, sw::pipeline<>, double>;
 template <template <class> class Plan, int Rows, class Placement>
-using step_of = sw::train_step<model, sum_task<double, Rows, 10, sw::on<tp<4>, Placement>>, Plan<tp<4>>, mesh4, sw::sgd<>,
-                               sw::pipeline<>, double>;
+using step_of = sw::train_step<model, sum_task<double, Rows, 10, sw::on<tp<4>, Placement>>, Plan<tp<4>>, mesh4,
+                               sw::sgd<>, sw::pipeline<>, double>;
 
 }  // namespace
 

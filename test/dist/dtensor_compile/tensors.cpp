@@ -43,7 +43,8 @@ struct scored {
   template <class X>
   constexpr auto operator()(const X& x) const {
     constexpr sw::placement p = sw::placement_on<X, tp>;
-    constexpr int n = (p.is_shard() ? 4 : 0) + (p.is_shard(0) ? 4 : 0) + (p.is_replicate() ? 1 : 0) + (p.is_partial() ? 3 : 0);
+    constexpr int n =
+        (p.is_shard() ? 4 : 0) + (p.is_shard(0) ? 4 : 0) + (p.is_replicate() ? 1 : 0) + (p.is_partial() ? 3 : 0);
     return x * n;
   }
 };
@@ -75,7 +76,8 @@ struct four : sw::axis<4> {};
 using grid = sw::mesh<dp, four>;
 static_assert(grid::group<four>(2) == std::array{0, 1, 2, 3} && grid::group<dp>(2) == std::array{2, 6} &&
               grid::group<dp>(6) == std::array{2, 6});
-static_assert(std::is_same_v<sw::submesh<grid, four>, sw::mesh<four>> && std::is_same_v<sw::submesh<grid, dp, four>, grid>);
+static_assert(std::is_same_v<sw::submesh<grid, four>, sw::mesh<four>> &&
+              std::is_same_v<sw::submesh<grid, dp, four>, grid>);
 
 struct cp : sw::axis<2> {};
 using cube = sw::mesh<dp, cp, tp>;
@@ -98,8 +100,10 @@ struct plus_sizes {
 struct on_device {
   template <class X>
   constexpr auto operator()(const X& x) const {
-    if constexpr (sw::device_of<X> == sw::device_kind::cuda) return x + 1;
-    else return x + 2;
+    if constexpr (sw::device_of<X> == sw::device_kind::cuda)
+      return x + 1;
+    else
+      return x + 2;
   }
 };
 
@@ -117,8 +121,10 @@ struct square_plus_two {
 struct asks_intermediate {
   constexpr auto operator()(const auto& x) const {
     const auto twice = x * 2;
-    if constexpr (sw::placement_on<decltype(twice), tp>.is_shard()) return sw::to_local(twice) + 2;
-    else return sw::softmax(twice);
+    if constexpr (sw::placement_on<decltype(twice), tp>.is_shard())
+      return sw::to_local(twice) + 2;
+    else
+      return sw::softmax(twice);
   }
 };
 
@@ -153,7 +159,8 @@ TEST_CASE("dtensor compile: test_fakify_dtensor") {
     CHECK(y.to_local().layout.ext[0] == 1);
     CHECK(values_of(y.full_tensor().to_local()) == numbers{3.5F, 4.5F});
     using program = function_of<identity, type>;
-    static_assert(program::program.node_count == 1 && program::program.spec_of(program::program.outputs[0]) == type::sp);
+    static_assert(program::program.node_count == 1 &&
+                  program::program.spec_of(program::program.outputs[0]) == type::sp);
     CHECK(sw::to_text(program::program) == "%0 = input() (2) [shard<0>]\nreturn %0\n");
   });
 }
