@@ -77,8 +77,9 @@ struct add_two_to_blocks : sw::prepare_output<Axis, R> {
 using plain_plan = sw::plan<>;
 using hooked_plan = sw::plan<sw::at<"fc", add_two_to_blocks<tp>>>;
 
+using net_input = sw::dtensor_of<double, sw::shape<4, 4>, mesh, R>;
 struct forward_task {
-  using inputs = sw::inputs<sw::input_tensor<double, sw::shape<4, 4>, R>>;
+  using inputs = sw::inputs<sw::input_like<net_input>>;
   constexpr auto operator()(const auto& model, const auto& x) const { return model(x); }
 };
 struct loss_task {
@@ -208,7 +209,7 @@ TEST_CASE("dtensor compile: test_dynamo_to_local_kwargs_forward_hook") {
     sw::eager on(rank);
     sw::bind_eager<net_model, hooked_plan, mesh, double> model{};
     sw::initialise(model, on, 3);
-    const auto x = sw::dtensor_of<double, sw::shape<4, 4>, mesh, R>::distribute(on, input);
+    const auto x = net_input::distribute(on, input);
     const auto y = forward_task{}(model, x);
     static_assert(decltype(y)::sp.place[0].is_replicate());
     CHECK(same_bits(y.to_local(), with.output(0)));
