@@ -14,8 +14,9 @@ namespace shardwise {
 // An input with the extents, type and placements of a tensor type: input_like<decltype(x)>.
 template <class Tensor>
 struct input_like {
-  template <class>
+  template <class Mesh>
   struct spec_type {
+    static_assert(detail::one_mesh<std::is_same_v<Mesh, typename Tensor::mesh_type>, Mesh, typename Tensor::mesh_type>::ok);
     static constexpr spec value = Tensor::sp;
   };
 };
