@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/module/eager.hpp>
+#include <shardwise/module/function.hpp>
 #include <shardwise/module/layers.hpp>
 #include <shardwise/module/train_step.hpp>
 #include <shardwise/runtime/dtensor.hpp>
 #include <shardwise/runtime/executor.hpp>
 #include <shardwise/vocabulary/axis.hpp>
+#include <shardwise/vocabulary/submesh.hpp>

@@ -407,6 +407,7 @@ constexpr bool has_pullback(op_code op) {
     case op_code::permute:
     case op_code::reshape:
     case op_code::slice:
+    case op_code::pad:
     case op_code::contiguous:
     case op_code::dropout:
     case op_code::redistribute:
@@ -426,6 +427,7 @@ constexpr bool linear_alone(op_code op, int k) {
     case op_code::permute:
     case op_code::reshape:
     case op_code::slice:
+    case op_code::pad:
     case op_code::contiguous:
     case op_code::dropout:
     case op_code::redistribute:

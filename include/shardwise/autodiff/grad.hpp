@@ -17,7 +17,21 @@ struct grad_state {
   int cursor = 0;  // next forward node to pull, downward
 };
 
-// Output 0 of the forward graph is differentiated; its cotangent is 1.
+// What is differentiated with respect to what: by default output 0 and parameters. A source may name another scalar
+// node (`root`) and, bit by bit, inputs (`wanted_inputs`).
+template <class Source, class Graph>
+constexpr int root_of(const Graph& g) {
+  if constexpr (requires { Source::root; }) return Source::root;
+  else return g.outputs[0];
+}
+template <class Source>
+constexpr bool is_variable(const node& n) {
+  if constexpr (requires { Source::wanted_inputs; })
+    if (n.op == op_code::input) return (Source::wanted_inputs >> n.a.v[0]) & 1U;
+  return n.op == op_code::param;
+}
+
+// The root of the forward graph is differentiated; its cotangent is 1.
 struct grad {
   template <class Source>
   static constexpr int stages(int nodes) {
@@ -37,11 +51,11 @@ struct grad {
     for (auto& d : st.dual_spec) d = -1;
     for (int i = 0; i < n; ++i) {
       const node& x = st.g.nodes[i];
-      bool needs = x.op == op_code::param;
+      bool needs = is_variable<Source>(x);
       for (int k = 0; k < x.inputs; ++k) needs = needs || (st.needs[x.in[k]] && differentiable(x.op, k));
       st.needs[i] = needs;
     }
-    const int loss = st.g.outputs[0];
+    const int loss = root_of<Source>(st.g);
     auto t = open(st);
     st.cotangent[loss] = seed(t, contiguous(dual(st.g.spec_of(loss))));
     st.g.finish(t.b);

@@ -165,6 +165,13 @@ constexpr void pull(tape& t, int id) {
       t.give(n.in[0], t.emit(op_code::pad, {{d, n.a.v[1], t.spec_at(n.in[0]).extent[d], 0, 0, 0}}, 0, cospec(0), sc, dy), sc);
       break;
     }
+    case op_code::pad: {
+      const op_attr a{{n.a.v[0], n.a.v[1], t.spec_at(n.in[0]).extent[n.a.v[0]], 0, 0, 0}};
+      const outcome o = rules::slice_spec(a, t.spec_at(dy));
+      if (o.error && !t.b.error) t.b.error = o.error;
+      t.give(n.in[0], t.emit(op_code::slice, a, 0, t.b.intern(o.out), sc, dy), sc);
+      break;
+    }
     case op_code::contiguous: t.give(n.in[0], dy, sc); break;
     case op_code::redistribute: {
       const int axis = static_cast<int>(n.a.v[0]);
@@ -179,6 +186,35 @@ constexpr void pull(tape& t, int id) {
       else t.give(n.in[0], t.emit(op_code::redistribute, a, 0, t.b.intern(out), sc, source), sc);
       break;
     }
+    case op_code::relabel: {
+      // the cotangent's blocks, under the operand's extents and the placements that the relabelling asks for
+      const spec own = t.spec_at(n.in[0]);
+      spec claim = contiguous(own);
+      for (int a = 0; a < own.axes; ++a) {
+        const placement g = unpack_placement(n.a.v[a]);
+        claim.place[a] = own.place[a].is_shard() ? own.place[a] : g.is_shard() ? reduced_value() : g;
+      }
+      op_attr back{};
+      for (int a = 0; a < own.axes; ++a) back.v[a] = pack(dual(claim.place[a]));
+      const int source = contiguous_node(t, dy, sc);
+      int c = t.emit(op_code::relabel, back, 0, t.b.intern(claim), sc, source);
+      auto move = [&](int axis, placement to) {
+        if (claim.place[axis] == to) return;
+        claim.place[axis] = to;
+        if (const finding f = check_placements(claim); f && !t.b.error) t.b.error = f;
+        c = t.emit(op_code::redistribute, {{axis, pack(to), 0, 0, 0, 0}}, 0, t.b.intern(claim), sc, c);
+      };
+      for (int a = 0; a < own.axes; ++a)
+        if (!own.place[a].is_shard()) {
+          move(a, unpack_placement(n.a.v[a]));
+          move(a, dual(own.place[a]));
+        }
+      t.give(n.in[0], c, sc);
+      break;
+    }
+    case op_code::opaque:
+      if (!t.b.error) t.b.error = {problem::opaque_gradient, id};
+      break;
     default: break;
   }
 }

@@ -2,7 +2,7 @@
 // The operations that users write; each serves eager tensors and tracing alike. Names and conventions as in PyTorch.
 #pragma once
 
-#include <shardwise/graph/tensor.hpp>
+#include <shardwise/graph/implicit.hpp>
 
 namespace shardwise {
 
@@ -51,6 +51,13 @@ constexpr std::int64_t pack_dims(std::initializer_list<int> dims) {
   return m;
 }
 
+constexpr spec constant_spec(const spec& like) {
+  spec s = scalar_like(like);
+  for (int a = 0; a < s.axes; ++a)
+    if (like.place[a].is_shard() || like.place[a].is_reduced()) s.place[a] = reduced_value();
+  return s;
+}
+
 template <problem P, class... Facts>
 constexpr bool refuse() {
   return raise<P, Facts...>::ok;
@@ -76,6 +83,36 @@ constexpr auto sub(const A& a, const B& b) {
 template <tensor A, tensor B>
 constexpr auto mul(const A& a, const B& b) {
   return detail::apply<op_code::mul, detail::no_attr>(0, a, b);
+}
+// A scalar of one value that can be added to, or multiplied with, `like`: reduced where like is split, since it is the
+// same on all ranks there while its gradient would not be.
+template <tensor A>
+constexpr auto constant_like(const A& like, double value) {
+  if constexpr (detail::is_implicit<A>) {
+    return constant_like(like.strict, value);
+  } else if constexpr (!detail::resolved<A>) {
+    return like;
+  } else {
+    constexpr spec s = detail::constant_spec(A::sp);
+    return A::template record_leaf<op_code::fill, s>(value, like);
+  }
+}
+// Not for a partial tensor, where every rank would add the number: redistribute it first.
+template <tensor A>
+constexpr auto add(const A& a, double number) {
+  return add(a, constant_like(a, number));
+}
+template <tensor A>
+constexpr auto operator+(const A& a, double number) {
+  return add(a, number);
+}
+template <tensor A>
+constexpr auto operator+(double number, const A& a) {
+  return add(a, number);
+}
+template <tensor A>
+constexpr auto operator-(const A& a, double number) {
+  return add(a, -number);
 }
 template <tensor A>
 constexpr auto scale(const A& a, double factor) {
@@ -176,13 +213,15 @@ constexpr auto causal_softmax(const A& a) {
 
 template <tensor X, tensor W, tensor B>
 constexpr auto layer_norm(const X& x, const W& w, const B& b, double eps = 1e-5) {
-  auto stats = detail::apply<op_code::norm_stats, detail::attr(0)>(eps, x);
-  return detail::apply<op_code::norm_apply, detail::attr(0, 1)>(eps, x, stats, w, b);
+  const auto rows = detail::ready_for<op_code::norm_stats, detail::attr(0)>(x);
+  auto stats = detail::apply<op_code::norm_stats, detail::attr(0)>(eps, rows);
+  return detail::apply<op_code::norm_apply, detail::attr(0, 1)>(eps, rows, stats, w, b);
 }
 template <tensor X, tensor W>
 constexpr auto rms_norm(const X& x, const W& w, double eps = 1e-5) {
-  auto stats = detail::apply<op_code::norm_stats, detail::attr(1)>(eps, x);
-  return detail::apply<op_code::norm_apply, detail::attr(1, 0)>(eps, x, stats, w);
+  const auto rows = detail::ready_for<op_code::norm_stats, detail::attr(1)>(x);
+  auto stats = detail::apply<op_code::norm_stats, detail::attr(1)>(eps, rows);
+  return detail::apply<op_code::norm_apply, detail::attr(1, 0)>(eps, rows, stats, w);
 }
 
 // --- indices --------------------------------------------------------------------------------------------------------
@@ -196,8 +235,9 @@ constexpr auto embedding(const W& table, const I& index) {
 // Per-row losses: logits (..., classes), target (...) of class ids.
 template <tensor X, tensor T>
 constexpr auto cross_entropy_rows(const X& logits, const T& target) {
-  auto norm = detail::apply<op_code::lse, detail::no_attr>(0, logits);
-  return detail::apply<op_code::nll, detail::no_attr>(0, logits, norm, target);
+  const auto rows = detail::ready_for<op_code::lse, detail::no_attr>(logits);
+  auto norm = detail::apply<op_code::lse, detail::no_attr>(0, rows);
+  return detail::apply<op_code::nll, detail::no_attr>(0, rows, norm, target);
 }
 // Their mean over all rows of all ranks.
 template <tensor X, tensor T>
@@ -271,6 +311,23 @@ constexpr auto redistribute(const A& a) {
     constexpr bool free = transition_of(A::sp.place[axis], to, A::sp.axis_size[axis]) == transition::none;
     if constexpr (free) return detail::apply<op_code::redistribute, detail::attr(axis, pack(to))>(0, a);
     else return detail::apply<op_code::redistribute, detail::attr(axis, pack(to))>(0, contiguous(a));
+  }
+}
+
+// To a shard of a dim that the axis does not divide, as transports without uneven collectives do it: the dim is padded
+// with zeros to full chunks, exchanged, and cut. Every rank's block lies in storage of a full chunk, so that strides are
+// equal on all ranks; where the axis divides the dim, and to other placements, it is redistribute.
+template <class Axis, class To, tensor A>
+constexpr auto redistribute_padded(const A& a) {
+  constexpr placement to = detail::normal_placement<To>(A::sp.rank);
+  constexpr bool valid = detail::resolved<A> && to.is_shard() && to.block == 1 && to.dim >= 0 && to.dim < A::sp.rank;
+  constexpr int d = valid ? to.dim : 0;
+  constexpr std::int64_t extent = A::sp.extent[d], full = ceil_div(extent, Axis::size) * Axis::size;
+  if constexpr (!valid || full == extent || !A::mesh_type::template has<Axis>) {
+    return redistribute<Axis, To>(a);
+  } else {
+    const auto padded = detail::apply<op_code::pad, detail::attr(d, 0, full)>(0, a);
+    return slice<d, 0, extent>(redistribute<Axis, To>(padded));
   }
 }
 

@@ -30,6 +30,16 @@ struct scope {
 
 inline constexpr int max_outputs = 8;
 
+// One rank's blocks, densely stored row-major: the result's first, then the operands'.
+struct opaque_block {
+  void* data = nullptr;
+  std::int64_t size = 0;  // in elements
+};
+
+// What an opaque node runs: see graph/opaque.hpp.
+using opaque_function = void (*)(const opaque_block* blocks);
+inline constexpr int max_opaque = 8;
+
 constexpr std::uint64_t hash_of(const spec& s) {
   std::uint64_t h = 0x9e3779b97f4a7c15ULL;
   auto mix = [&h](std::uint64_t v) {
@@ -59,10 +69,12 @@ struct builder {
   spec* specs = nullptr;
   std::uint64_t* hashes = nullptr;
   scope* scopes = nullptr;
+  opaque_function* functions = nullptr;
   int node_capacity = 0, spec_capacity = 0, scope_capacity = 0;
   int node_count = 0, spec_count = 0, scope_count = 0;
   int current_scope = -1;
   int sites = 0;  // random sites so far
+  int function_count = 0;
   finding error{};
   std::int16_t recent[64]{};  // by hash: the spec interned last, plus one
 
@@ -111,6 +123,8 @@ struct graph {
   int spec_count = 0;
   int scope_count = 0;
   int sites = 0;
+  int function_count = 0;
+  opaque_function functions[max_opaque]{};
   int outputs[max_outputs] = {-1, -1, -1, -1, -1, -1, -1, -1};
   int output_count = 0;
   finding error{};
@@ -132,6 +146,8 @@ struct graph {
     b.spec_count = spec_count;
     b.scope_count = scope_count;
     b.sites = sites;
+    b.functions = functions;
+    b.function_count = function_count;
     b.error = error;
     return b;
   }
@@ -140,6 +156,7 @@ struct graph {
     spec_count = b.spec_count;
     scope_count = b.scope_count;
     sites = b.sites;
+    function_count = b.function_count;
     error = b.error;
   }
 };
@@ -148,6 +165,12 @@ struct graph {
 // constant costs nvcc kilobytes, so passes read from a local copy: at 48 layers that is a tenth of the memory.
 template <class Source>
 using graph_type_of = std::remove_cvref_t<decltype(Source::value)>;
+
+template <class To, class From>
+constexpr void copy_functions(To& to, const From& from) {
+  to.function_count = from.function_count;
+  for (int i = 0; i < from.function_count; ++i) to.functions[i] = from.functions[i];
+}
 
 // The same graph in other capacities; they must suffice.
 template <class To, class From>
@@ -163,6 +186,7 @@ constexpr To resized(const From& g) {
   r.spec_count = g.spec_count;
   r.scope_count = g.scope_count;
   r.sites = g.sites;
+  copy_functions(r, g);
   r.output_count = g.output_count;
   for (int i = 0; i < g.output_count; ++i) r.outputs[i] = g.outputs[i];
   r.error = g.error;
@@ -174,6 +198,7 @@ constexpr bool is_view(const node& n, const spec& in, const spec& out) {
   switch (n.op) {
     case op_code::permute:
     case op_code::reshape:
+    case op_code::relabel:
     case op_code::slice: return true;
     case op_code::redistribute: {
       const int a = static_cast<int>(n.a.v[0]);

@@ -38,6 +38,36 @@ struct sym {
     if constexpr (Op == op_code::dropout) n.a.v[0] = b.sites++;
     return {first.b, b.append(n)};
   }
+
+  // A tensor without operands (a constant) in the graph that `like` is in.
+  template <op_code Op, spec Out>
+  static constexpr sym<Out, Mesh> record_leaf(double f, const sym& like) {
+    builder& b = *like.b;
+    node n;
+    n.op = Op;
+    n.f = f;
+    n.spec = b.intern(sym<Out, Mesh>::sp, sym<Out, Mesh>::hash);
+    n.scope = b.current_scope;
+    return {like.b, b.append(n)};
+  }
+
+  // A call that is recorded and not looked into.
+  template <opaque_function Function, spec Out, class... X>
+  static constexpr sym<Out, Mesh> record_opaque(const sym& first, const X&... more) {
+    builder& b = *first.b;
+    node n;
+    n.op = op_code::opaque;
+    n.a.v[0] = b.function_count;
+    n.inputs = 1 + static_cast<int>(sizeof...(X));
+    n.in[0] = first.id;
+    int k = 1;
+    ((n.in[k++] = more.id), ...);
+    n.spec = b.intern(sym<Out, Mesh>::sp, sym<Out, Mesh>::hash);
+    n.scope = b.current_scope;
+    if (b.function_count < max_opaque) b.functions[b.function_count++] = Function;
+    else if (!b.error) b.error = {problem::opaque_too_many, -1, -1, -1, max_opaque + 1, max_opaque};
+    return {first.b, b.append(n)};
+  }
 };
 
 }  // namespace shardwise

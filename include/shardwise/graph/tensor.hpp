@@ -33,6 +33,13 @@ struct unresolved {
 template <class... T>
 inline constexpr bool resolved = ((T::sp.axes != 0) && ...);
 
+// Modelled by implicit_tensor: operations redistribute it where they must.
+template <class T>
+inline constexpr bool is_implicit = requires { typename T::strict_type; };
+
+template <op_code Op, op_attr A>
+struct implicit_application;
+
 template <bool Same, class... Mesh>
 struct one_mesh {
   static constexpr bool ok = raise<Same ? problem::none : problem::meshes_differ, Mesh...>::ok;
@@ -46,6 +53,8 @@ constexpr auto apply(double f, const X& x, const More&... more) {
   static_assert(one_mesh<same, mesh_type, typename More::mesh_type...>::ok);
   if constexpr (!same || !resolved<X, More...>) {
     return unresolved<mesh_type>{};
+  } else if constexpr (is_implicit<X> || (is_implicit<More> || ...)) {
+    return implicit_application<Op, A>::run(f, x, more...);
   } else {
     using rule = checked_rule<mesh_type, Op, A, X::sp, More::sp...>;
     if constexpr (rule::result::what != problem::none) return unresolved<mesh_type>{};

@@ -92,6 +92,12 @@ struct program_base {
   static_assert(raise<GraphSource::value.error.what, Mesh>::ok);
 #endif
 
+#if !SHARDWISE_DEVICE_PASS
+  static_assert(raise<GraphSource::value.function_count != 0 && !std::is_same_v<Backend, host_backend> ? problem::opaque_backend
+                                                                                                      : problem::none,
+                      Backend>::ok);
+#endif
+
   // Bound of the program's run-time size, 0 if every extent is static.
   static constexpr std::int64_t dyn_bound = common_bound(GraphSource::value);
 #if !SHARDWISE_DEVICE_PASS

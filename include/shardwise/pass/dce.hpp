@@ -66,6 +66,7 @@ struct eliminate_dead {
     for (int i = 0; i < g.scope_count; ++i) r.scopes[i] = g.scopes[i];
     r.scope_count = g.scope_count;
     r.sites = g.sites;
+    copy_functions(r, g);
     for (int i = 0; i < g.output_count; ++i) r.outputs[i] = to[g.outputs[i]];
     r.output_count = g.output_count;
     r.error = g.error;

@@ -28,13 +28,26 @@ constexpr outcome permute_spec(const op_attr& a, const spec& x) {
   return r;
 }
 
+// Whether a sharded dim may be cut at its end, or padded there: every rank then has the beginning of what its block was,
+// since one axis alone splits the dim and its chunks stay as large as they are.
+constexpr bool keeps_chunks(const spec& x, int d, std::int64_t start, std::int64_t length) {
+  int sharers = 0;
+  bool same = start == 0 && !is_dyn(x, d);
+  for (int m = 0; m < x.axes; ++m) {
+    if (!x.place[m].is_shard(d)) continue;
+    ++sharers;
+    same = same && x.place[m].block == 1 && chunk_size(length, 1, x.axis_size[m]) == chunk_size(x.extent[d], 1, x.axis_size[m]);
+  }
+  return sharers == 0 || (sharers == 1 && same);
+}
+
 constexpr outcome slice_spec(const op_attr& a, const spec& x) {
   const int d = static_cast<int>(a.v[0]);
   if (d < 0 || d >= x.rank) return fail(problem::dim_out_of_range, x, 0, d, d, x.rank);
   if (a.v[1] < 0 || a.v[2] < 0 || a.v[1] + a.v[2] > x.extent[d] || is_dyn(x, d))
     return fail(problem::slice_out_of_range, x, 0, d, a.v[1] + a.v[2], x.extent[d]);
   for (int m = 0; m < x.axes; ++m)
-    if (x.place[m].is_shard(d)) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);
+    if (x.place[m].is_shard(d) && !keeps_chunks(x, d, a.v[1], a.v[2])) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);
   outcome r{{}, x};
   r.out.extent[d] = a.v[2];
   r.out.offset += a.v[1] * x.stride[d];
@@ -47,7 +60,7 @@ constexpr outcome pad_spec(const op_attr& a, const spec& x) {
   r.out.extent[d] = a.v[2];
   make_contiguous(r.out);
   for (int m = 0; m < x.axes; ++m)
-    if (x.place[m].is_shard(d)) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);
+    if (x.place[m].is_shard(d) && !keeps_chunks(x, d, a.v[1], a.v[2])) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);
   return r;
 }
 

@@ -11,6 +11,25 @@
 #include <shardwise/support/philox.hpp>
 #include <shardwise/vocabulary/init.hpp>
 
+namespace shardwise {
+
+// This rank's part of a tensor: its elements from the first to the last one, and the layout that finds them.
+template <class T>
+struct local_block {
+  std::span<const T> data;
+  runtime::layout layout;
+
+  template <class... I>
+  const T& operator()(I... at) const {
+    std::int64_t offset = 0;
+    int d = 0;
+    ((offset += static_cast<std::int64_t>(at) * layout.str[d++]), ...);
+    return data[static_cast<std::size_t>(offset)];
+  }
+};
+
+}  // namespace shardwise
+
 namespace shardwise::runtime {
 
 // What a redistribution of `in` to `out` is for the rank at mesh coordinate `c`.

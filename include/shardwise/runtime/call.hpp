@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include <shardwise/graph/graph.hpp>
 #include <shardwise/propagation/op.hpp>
 #include <shardwise/propagation/transition.hpp>
 
@@ -21,6 +22,12 @@ struct layout {
     std::int64_t n = 1;
     for (int i = 0; i < rank; ++i) n *= ext[i];
     return n;
+  }
+  // Elements from the first to the last one in storage.
+  constexpr std::size_t span() const {
+    std::int64_t n = numel() > 0 ? 1 : 0;
+    for (int i = 0; i < rank && n > 0; ++i) n += (ext[i] - 1) * str[i];
+    return static_cast<std::size_t>(n);
   }
   constexpr void make_dense() {
     std::int64_t s = 1;
@@ -62,6 +69,7 @@ struct call {
   layout l[max_inputs + 1];
   void* p[max_inputs + 1]{};
   void* workspace = nullptr;
+  opaque_function function = nullptr;
 };
 
 // The block of `s` at mesh coordinate `c`, densely stored.
@@ -92,10 +100,19 @@ constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, cons
     }
   } else if (op == op_code::reshape) {
     l = local_layout(out, c, n);
+  } else if (op == op_code::relabel) {
+    const layout as = local_layout(out, c, n);
+    for (int d = 0; d < x.rank; ++d) {
+      l.origin[d] = as.origin[d];
+      l.global[d] = as.global[d];
+    }
   } else if (op == op_code::slice) {
     const int d = static_cast<int>(a.v[0]);
+    const layout as = local_layout(out, c, n);
     offset += a.v[1] * x.str[d];
-    l.ext[d] = l.global[d] = a.v[2];
+    l.ext[d] = as.ext[d];
+    l.origin[d] = as.origin[d];
+    l.global[d] = as.global[d];
   }
   return l;
 }

@@ -10,26 +10,12 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <shardwise/graph/functions.hpp>
-#include <shardwise/runtime/eager.hpp>
+#include <shardwise/runtime/eager_program.hpp>
 
 namespace shardwise {
-
-// This rank's part of a tensor: its elements from the first to the last one, and the layout that finds them.
-template <class T>
-struct local_block {
-  std::span<const T> data;
-  runtime::layout layout;
-
-  template <class... I>
-  const T& operator()(I... at) const {
-    std::int64_t offset = 0;
-    int d = 0;
-    ((offset += static_cast<std::int64_t>(at) * layout.str[d++]), ...);
-    return data[static_cast<std::size_t>(offset)];
-  }
-};
 
 // A value: operations make new tensors; views (permute, reshape, slice, redistributions that move nothing) share
 // storage. A default-made tensor has no value until one is assigned. Dims with run-time extents (dyn) have their bound.
@@ -99,10 +85,7 @@ class dtensor {
 
   local_block<element> to_local() const {
     value_.live();
-    const runtime::layout& l = value_.layout;
-    std::int64_t span = l.numel() > 0 ? 1 : 0;
-    for (int d = 0; d < l.rank && span > 0; ++d) span += (l.ext[d] - 1) * l.str[d];
-    return {{data(), static_cast<std::size_t>(span)}, l};
+    return {{data(), value_.layout.span()}, value_.layout};
   }
   bool shares_storage_with(const auto& other) const { return value_.storage == other.value_.storage; }
 
@@ -131,9 +114,54 @@ class dtensor {
     }
   }
 
+  // A constant: the same number on every rank. Only fills have no operands.
+  template <op_code, spec Out>
+  static dtensor<Out, Mesh, Rank> record_leaf(double f, const dtensor& like) {
+    dtensor<Out, Mesh, Rank> t(runtime::eager_value<Rank>(like.value_.live(), dtensor<Out, Mesh, Rank>::sp));
+    t.fill(static_cast<element_t<dtensor<Out, Mesh, Rank>::sp.type>>(f));
+    return t;
+  }
+
+  template <opaque_function Function, spec Out, class... X>
+  static dtensor<Out, Mesh, Rank> record_opaque(const dtensor& first, const X&... more) {
+    using out_type = dtensor<Out, Mesh, Rank>;
+    static constexpr runtime::eager_operation<Rank> application = opaque_operation<Function, out_type>();
+    const runtime::eager_value<Rank>* const operands[] = {&first.value_, &more.value_...};
+    return out_type(runtime::apply_eagerly<Rank>(application, 0, operands));
+  }
+
+  // Every node of a program at once, one after the other, each in storage of its own; the tensors are its inputs, in
+  // order. The outputs, as a tuple. Collective where the program is.
+  template <class Program, class... X>
+  static auto run(const dtensor& first, const X&... more) {
+    const runtime::eager_value<Rank>* const in[] = {&first.value_, &more.value_...};
+    return results<Program>(runtime::run_eagerly<Program, Rank>(in),
+                            std::make_index_sequence<static_cast<std::size_t>(Program::program.output_count)>{});
+  }
+
  private:
   template <spec, class, class>
   friend class dtensor;
+
+  template <class Program, int Index>
+  static constexpr spec output_spec = Program::program.spec_of(Program::program.outputs[Index]);
+  template <class Program, std::size_t... I>
+  static auto results(std::vector<runtime::eager_value<Rank>> values, std::index_sequence<I...>) {
+    return std::tuple<dtensor<output_spec<Program, static_cast<int>(I)>, Mesh, Rank>...>(
+        dtensor<output_spec<Program, static_cast<int>(I)>, Mesh, Rank>(
+            std::move(values[static_cast<std::size_t>(Program::program.outputs[I])]))...);
+  }
+
+  template <opaque_function Function, class Result>
+  static constexpr runtime::eager_operation<Rank> opaque_operation() {
+    runtime::eager_operation<Rank> x{};
+    x.op = op_code::opaque;
+    x.in = &sp;
+    x.out = &Result::sp;
+    x.kernel = kernel<op_code::opaque, Result::sp.type>();
+    x.function = Function;
+    return x;
+  }
 
   explicit dtensor(const eager<Rank>& on) : value_(on.core(), sp) {}
   explicit dtensor(runtime::eager_value<Rank>&& value) : value_(std::move(value)) {}
@@ -192,18 +220,9 @@ class dtensor {
             &sp,
             &Result::sp,
             view,
-            view ? 0 : workspace_bytes(n, sp, last::sp, Result::sp),
-            Op == op_code::redistribute ? hash_of(sp) * 1099511628211ULL ^ hash_of(Result::sp) : 0,
+            view ? 0 : runtime::eager_workspace(n, sp, last::sp, Result::sp),
+            Op == op_code::redistribute ? runtime::redistribution_signature(hash_of(sp), hash_of(Result::sp)) : 0,
             kernel<Op, Result::sp.type>()};
-  }
-
-  static constexpr std::int64_t workspace_bytes(const node& n, const spec& x, const spec& y, const spec& out) {
-    if (n.op != op_code::einsum && n.op != op_code::redistribute) return 0;
-    constexpr int origin[max_axes]{};  // where blocks are largest: peers write into scratch of equal size
-    std::int64_t ex[max_rank]{}, ey[max_rank]{};
-    for (int d = 0; d < x.rank; ++d) ex[d] = local_interval(x, d, origin).size;
-    for (int d = 0; d < y.rank; ++d) ey[d] = local_interval(y, d, origin).size;
-    return host_backend::workspace_of(n, x, y, out, ex, ey);
   }
 
   // Axes are made whole from the last to the first, which is how nested shards of one dim are undone.

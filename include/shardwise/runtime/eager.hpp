@@ -39,7 +39,21 @@ struct eager_operation {
   std::int64_t workspace;
   std::uint64_t signature;  // of a redistribution
   kernel_function<Rank> kernel;
+  opaque_function function = nullptr;
+  std::int32_t site = -1;  // of a dropout, -1: the next one
 };
+
+constexpr std::uint64_t redistribution_signature(std::uint64_t from, std::uint64_t to) { return from * 1099511628211ULL ^ to; }
+
+// Scratch that an operation's kernel needs where blocks are largest: peers write into scratch of equal size.
+constexpr std::int64_t eager_workspace(const node& n, const spec& x, const spec& y, const spec& out) {
+  if (n.op != op_code::einsum && n.op != op_code::redistribute) return 0;
+  constexpr int origin[max_axes]{};
+  std::int64_t ex[max_rank]{}, ey[max_rank]{};
+  for (int d = 0; d < x.rank; ++d) ex[d] = local_interval(x, d, origin).size;
+  for (int d = 0; d < y.rank; ++d) ey[d] = local_interval(y, d, origin).size;
+  return host_backend::workspace_of(n, x, y, out, ex, ey);
+}
 
 // A tensor's block, storage shared, without its type.
 template <class Rank>
@@ -97,7 +111,8 @@ eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f,
   c.l[result] = out.layout;
   c.p[result] = out.data;
   if (x.op == op_code::redistribute) lower_redistribute(c, static_cast<int>(x.a.v[0]), *x.in, *x.out, coordinate);
-  if (x.op == op_code::dropout) c.a.v[0] = core.site++;
+  if (x.op == op_code::dropout) c.a.v[0] = x.site >= 0 ? x.site : core.site++;
+  c.function = x.function;
   block scratch;
   if (x.workspace > 0) {
     scratch = core.take(x.workspace);

@@ -2,7 +2,6 @@
 // executor: runs a lowered program on the host: a loop over calls, one kernel for each distinct signature.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstring>
 #include <new>
@@ -103,6 +102,16 @@ class executor : public runtime::lowered<Step> {
   element loss() const { return output()[0]; }
   std::span<const element> output() const { return block<const element>(program().outputs[0]); }
   const runtime::layout& output_layout() const { return layout_of(program().outputs[0]); }
+  // Output `index`: its elements from the first to the last one, and the layout that finds them.
+  template <class E = element>
+  local_block<E> output(int index) const {
+    if (index < 0 || index >= program().output_count)
+      throw std::out_of_range("shardwise: output: number " + std::to_string(index) + " is asked for; the program has " +
+                              std::to_string(program().output_count) + " outputs");
+    const int id = program().outputs[index];
+    base::template check_type<E>("output", id);
+    return {{static_cast<const E*>(pointer(id)), layout_of(id).span()}, layout_of(id)};
+  }
 
   // --- inputs ---------------------------------------------------------------------------------------------------------
 
@@ -183,13 +192,7 @@ class executor : public runtime::lowered<Step> {
     static constexpr const auto& value = source::program;
   };
   using kernels = runtime::kernels_of<graph_tag>;
-
-  template <std::size_t... K>
-  static constexpr auto make_table(std::index_sequence<K...>) {
-    return std::array<runtime::kernel_function<Rank>, sizeof...(K) + 1>{
-        runtime::kernel_entry<runtime::signature{kernels::signatures.item[K].op, kernels::signatures.item[K].type}, Rank>()..., nullptr};
-  }
-  static constexpr auto table = make_table(std::make_index_sequence<static_cast<std::size_t>(kernels::signatures.count)>{});
+  using table = runtime::kernel_table<graph_tag, Rank>;
 
   template <class E>
   std::span<E> block(int id) const {
@@ -205,7 +208,7 @@ class executor : public runtime::lowered<Step> {
     std::byte* const scratch = base::plan().workspace > 0 ? arena_.data() : nullptr;
     base::lower(arena_.data(), rank_->coordinate().data(), n_dyn, [=](const node&) { return scratch; });
     kernel_.clear();
-    for (const runtime::call& c : calls()) kernel_.push_back(table[kernels::list.of[c.node]]);
+    for (const runtime::call& c : calls()) kernel_.push_back(table::of(c.node));
     if (checks_ == executor_checks::poison) note_deaths();
   }
 

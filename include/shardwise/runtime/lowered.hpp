@@ -116,6 +116,7 @@ class lowered {
       k.l[result] = layouts_[at];
       k.p[result] = pointer(i);
       k.workspace = workspace_of(n);
+      if (n.op == op_code::opaque) k.function = g.functions[n.a.v[0]];
       if (n.op == op_code::redistribute)
         lower_redistribute(k, static_cast<int>(n.a.v[0]), g.specs[g.nodes[n.in[0]].spec], out, coordinate);
       calls_.push_back(k);

@@ -2,7 +2,9 @@
 // lowering: the entry of each host kernel, by operation and element type; what executor and eager tensors call.
 #pragma once
 
+#include <array>
 #include <type_traits>
+#include <utility>
 
 #include <shardwise/runtime/blocks.hpp>
 #include <shardwise/runtime/host/backend.hpp>
@@ -44,11 +46,30 @@ template <signature S, class Rank>
 constexpr kernel_function<Rank> kernel_entry() {
   constexpr op_code op = S.op;
   using T = element_t<S.type>;
-  if constexpr (std::is_floating_point_v<T> || op == op_code::contiguous || op == op_code::redistribute)
+  if constexpr (std::is_floating_point_v<T> || op == op_code::contiguous || op == op_code::redistribute ||
+                op == op_code::opaque)
     return &run_kernel<op, T, Rank>;
   else
     return nullptr;
 }
+
+// One entry for each signature of a program, and each node's.
+template <class Source, class Rank>
+struct kernel_table {
+  using kernels = kernels_of<Source>;
+
+  template <std::size_t... K>
+  static constexpr auto make(std::index_sequence<K...>) {
+    return std::array<kernel_function<Rank>, sizeof...(K) + 1>{
+        kernel_entry<signature{kernels::signatures.item[K].op, kernels::signatures.item[K].type}, Rank>()..., nullptr};
+  }
+  static constexpr auto entries = make(std::make_index_sequence<static_cast<std::size_t>(kernels::signatures.count)>{});
+
+  static kernel_function<Rank> of(int node_id) {
+    const int at = kernels::list.of[node_id];
+    return at < 0 ? nullptr : entries[static_cast<std::size_t>(at)];
+  }
+};
 
 }  // namespace runtime
 

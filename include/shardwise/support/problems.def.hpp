@@ -15,6 +15,19 @@ SHARDWISE_X(mesh_axis_count,
             "mesh: no axis or more than 4 axes are given; a mesh has 1 to 4 axes: merge two of them into one axis, or "
             "name one axis of size 1 for a single rank")
 SHARDWISE_X(mesh_bad_axis, "mesh: a mesh axis must have at least one rank; derive it from axis<N> with N >= 1")
+SHARDWISE_X(submesh_axes,
+            "submesh: an axis named here is not an axis of the mesh, or the axes are not in the mesh's order; name axes "
+            "of mesh<...>, each once, in the order in which the mesh lists them")
+SHARDWISE_X(flatten_size,
+            "flattened: the new axis has not as many ranks as the axes that it replaces have together; derive it from "
+            "axis<N> with N the product of their sizes")
+SHARDWISE_X(flatten_name,
+            "flattened: the new axis is already an axis of the mesh; declare a struct of its own, derived from axis<N>")
+SHARDWISE_X(placed_mesh_count,
+            "placed_mesh: the number of world ranks differs from the number of ranks of the mesh; give one for each rank, "
+            "in row-major order")
+SHARDWISE_X(placed_mesh_ranks,
+            "placed_mesh: a world rank is negative or given twice; every rank of a mesh is another rank of the world")
 SHARDWISE_X(axis_not_in_mesh,
             "placement: the mesh axis named here is not an axis of the tensor's mesh; name one of the axes in "
             "mesh<...>, or add the axis to the mesh")
@@ -132,7 +145,8 @@ SHARDWISE_X(permute_not_a_permutation,
             "permute: the dims given are not a permutation of 0..rank-1; list every dim once")
 SHARDWISE_X(slice_out_of_range, "slice: the range leaves the dim's extent; start and length must fit into it")
 SHARDWISE_X(slice_dim_sharded,
-            "slice: the sliced dim is sharded; redistribute it to replicate first, or slice another dim")
+            "slice: the sliced dim is sharded; redistribute it to replicate first, or slice another dim (only an end that "
+            "leaves the ranks' chunks as large as they are may be cut off)")
 
 // --- redistribution and gradients ------------------------------------------------------------------------------------
 
@@ -154,6 +168,39 @@ SHARDWISE_X(gradient_placement,
 SHARDWISE_X(gradient_shape,
             "optimizer: parameter and gradient have different extents or element types; pass the gradient of this "
             "very parameter")
+
+// --- local tensors, functions ------------------------------------------------------------------------------------------
+
+SHARDWISE_X(to_local_stack,
+            "to_local: the ranks' blocks cannot be laid side by side: the tensor is a scalar, or every dim is sharded "
+            "unevenly or by blocks; reshape the scalar to shape<1>, or redistribute the tensor to replicate or to an even "
+            "shard first")
+SHARDWISE_X(to_local_gradient,
+            "to_local: the gradient placement does not fit the tensor's: of a tensor sharded on an axis the gradient is "
+            "sharded alike; of a whole or partial one it is replicate, reduced, partial<> or shard<d> of one of its dims")
+SHARDWISE_X(from_local_blocks,
+            "from_local: the ranks' blocks are not those of the tensor declared here; give the shape whose blocks under "
+            "these placements have the local extents on every rank, or from_local without a shape for equal blocks")
+SHARDWISE_X(from_local_operand,
+            "from_local: the operand is not local: every mesh axis must shard it, so that each rank holds a block of its "
+            "own; take it from to_local, or use redistribute to change placements")
+SHARDWISE_X(opaque_too_many,
+            "opaque: the function calls more than 8 opaque functions; merge some of them, or split the function")
+SHARDWISE_X(opaque_gradient,
+            "opaque: a gradient is asked for through an opaque function, of which nothing is known; write it with "
+            "shardwise operations, or ask for gradients of inputs that do not pass through it")
+SHARDWISE_X(opaque_backend,
+            "opaque: an opaque function runs on the host, and the step's backend is not the host's; give the step "
+            "sw::host_backend, or write the function with shardwise operations")
+SHARDWISE_X(function_outputs,
+            "function: it returns more tensors than a program has outputs (8, gradients included), or something that is "
+            "not a tensor; return one tensor or a std::tuple of tensors")
+SHARDWISE_X(gradient_input,
+            "gradient: the input named here does not exist, has integer elements, or is partial with a reduction other "
+            "than sum; name floating-point inputs by their position")
+SHARDWISE_X(gradient_unused,
+            "gradient: the first output does not depend on the input named here, so its gradient is zero; remove it from "
+            "wrt<...>")
 
 // --- modules and plans -----------------------------------------------------------------------------------------------
 

@@ -29,6 +29,15 @@ constexpr int index_of_axis() {
   return at;
 }
 
+// The axes are of the mesh, each named once, in the mesh's order.
+template <int... At>
+constexpr bool ascending() {
+  int before = -1;
+  bool good = true;
+  ((good = good && At > before, before = At), ...);
+  return good;
+}
+
 template <device_kind Device, class... Axes>
 struct mesh_base {
   static constexpr int axes = static_cast<int>(sizeof...(Axes));
@@ -46,6 +55,13 @@ struct mesh_base {
   static constexpr int index_of = index_of_axis<A, Axes...>();
   template <class A>
   static constexpr bool has = index_of<A> >= 0;
+
+  // Ranks along one of the mesh's axes.
+  template <class A>
+  static constexpr int size_of = [] {
+    static_assert(raise<has<A> ? problem::none : problem::submesh_axes, mesh_base, A>::ok);
+    return A::size;
+  }();
 
   // Row-major: rank = ((c0 * size1 + c1) * size2 + c2) ...
   static constexpr std::array<int, max_axes> coordinate(int rank) {
@@ -66,6 +82,28 @@ struct mesh_base {
     auto c = coordinate(rank);
     c[a] = k;
     return rank_of(c);
+  }
+
+  // The ranks that differ from `rank` on the axes A alone, row-major over A: its group along one axis, its submesh along
+  // several, and the order of that submesh's ranks when it is flattened.
+  template <class... A>
+  static constexpr auto group(int rank) {
+    constexpr bool known = sizeof...(A) > 0 && ascending<index_of<A>...>();
+    static_assert(raise<known ? problem::none : problem::submesh_axes, mesh_base, A...>::ok);
+    std::array<int, static_cast<std::size_t>((1 * ... * A::size))> r{};
+    if constexpr (known) {
+      constexpr int at[] = {index_of<A>...};
+      for (std::size_t i = 0; i < r.size(); ++i) {
+        auto c = coordinate(rank);
+        int rest = static_cast<int>(i);
+        for (int k = static_cast<int>(sizeof...(A)) - 1; k >= 0; --k) {
+          c[static_cast<unsigned>(at[k])] = rest % sizes[static_cast<unsigned>(at[k])];
+          rest /= sizes[static_cast<unsigned>(at[k])];
+        }
+        r[i] = rank_of(c);
+      }
+    }
+    return r;
   }
 };
 

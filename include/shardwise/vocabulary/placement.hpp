@@ -8,21 +8,37 @@ namespace shardwise {
 
 enum class reduction : std::uint8_t { sum = 0, avg = 1, product = 2, max = 3, min = 4 };
 
+namespace detail {
+template <class P>
+struct placement_of;
+
+// What a placement answers, as a type; its value form answers the same.
+template <class P>
+struct placement_queries {
+  static constexpr bool is_shard() { return placement_of<P>::value.is_shard(); }
+  static constexpr bool is_shard(int dim) { return placement_of<P>::value.is_shard(dim); }
+  static constexpr bool is_partial() { return placement_of<P>::value.is_partial(); }
+  static constexpr bool is_replicate() { return placement_of<P>::value.is_replicate(); }
+  static constexpr bool is_reduced() { return placement_of<P>::value.is_reduced(); }
+  static constexpr bool is_whole() { return placement_of<P>::value.is_whole(); }
+};
+}  // namespace detail
+
 // Equal on all ranks of the axis; so is its gradient.
-struct replicate {};
+struct replicate : detail::placement_queries<replicate> {};
 // Equal on all ranks of the axis, while its gradient is partial<sum>: still to be summed. Parameters that meet sharded
 // activations are reduced, which is how a missing gradient reduction becomes a compile error.
-struct reduced {};
+struct reduced : detail::placement_queries<reduced> {};
 // Split along Dim by chunks of ceil(extent / ranks), the last ones possibly short or empty. With Block > 1 chunks are
 // whole multiples of Block elements (heads), again ceil-divided.
 template <int Dim, int Block = 1>
-struct shard {};
+struct shard : detail::placement_queries<shard<Dim, Block>> {};
 // The logical value is the reduction over the axis of the ranks' values.
 template <reduction Op = reduction::sum>
-struct partial {};
+struct partial : detail::placement_queries<partial<Op>> {};
 // A shard whose extent the axis must divide.
 template <class Shard>
-struct even {};
+struct even : detail::placement_queries<even<Shard>> {};
 // Names the axis a placement is for.
 template <class Axis, class Placement>
 struct on {
@@ -66,9 +82,11 @@ constexpr placement dual(placement p) {
   }
 }
 
+// How DTensor, which does not tell reduced from replicate, calls a placement: the gradient of a replicate and of a partial
+// tensor alike is replicate there.
+constexpr placement dtensor_view(placement p) { return p.is_reduced() ? replicate_value() : p; }
+
 namespace detail {
-template <class P>
-struct placement_of;
 template <>
 struct placement_of<replicate> {
   static constexpr placement value = replicate_value();

@@ -157,6 +157,19 @@ constexpr std::int64_t local_numel(const spec& s, const int* c, std::int64_t n =
   return k;
 }
 
+// Whether on every rank the two tensors' blocks have the same extents.
+constexpr bool same_blocks(const spec& a, const spec& b) {
+  if (a.rank != b.rank || a.type != b.type || a.axes != b.axes || a.dyn != b.dyn || a.dyn_bound != b.dyn_bound) return false;
+  int c[max_axes]{};
+  for (;;) {
+    for (int d = 0; d < a.rank; ++d)
+      if (local_interval(a, d, c).size != local_interval(b, d, c).size) return false;
+    int axis = 0;
+    while (axis < a.axes && ++c[axis] == a.axis_size[axis]) c[axis++] = 0;
+    if (axis == a.axes) return true;
+  }
+}
+
 // --- types to specs -------------------------------------------------------------------------------------------------
 
 namespace detail {

@@ -167,6 +167,13 @@ static_assert([] {
 static_assert(apply(op_code::slice, range(1, 0, 4), on_line<cube>(R)).out == on_line<cube>(R));
 static_assert(refuses(apply(op_code::slice, range(1, 3, 2), on_line<cube>(R)), problem::slice_out_of_range));
 static_assert(refuses(apply(op_code::slice, range(1, 0, 2), on_line<cube>(S(1))), problem::slice_dim_sharded));
+// but for an end that leaves the chunks as large as they are: 6 over two ranks are 3 and 3, 5 are 3 and 2
+using six = sw::shape<6, 2>;
+static_assert(gives(apply(op_code::slice, range(0, 0, 5), on_line<six>(S(0))), S(0)));
+static_assert(refuses(apply(op_code::slice, range(0, 0, 4), on_line<six>(S(0))), problem::slice_dim_sharded));
+static_assert(refuses(apply(op_code::slice, range(0, 1, 5), on_line<six>(S(0))), problem::slice_dim_sharded));
+static_assert(gives(apply(op_code::pad, range(0, 0, 6), on_line<sw::shape<5, 2>>(S(0))), S(0)));
+static_assert(refuses(apply(op_code::pad, range(0, 0, 7), on_line<sw::shape<5, 2>>(S(0))), problem::slice_dim_sharded));
 static_assert(refuses(apply(op_code::slice, range(3, 0, 1), on_line<cube>(R)), problem::dim_out_of_range));
 // its adjoint pads: extents come back
 static_assert(apply(op_code::pad, range(1, 1, 4), apply(op_code::slice, range(1, 1, 2), on_line<cube>(S(0))).out).out ==

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows chosen by index: embedding and its adjoint.
+// Rows chosen by index: embedding and its adjoint; and the call of an opaque function.
 #pragma once
 
 #include <shardwise/support/config.hpp>
@@ -39,6 +39,17 @@ struct kernel<op_code::embedding_dw> {
       SHARDWISE_IVDEP
       for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] + from[i * s];
     });
+  }
+};
+
+// What the user gave, on the blocks, which are stored densely.
+template <>
+struct kernel<op_code::opaque> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    opaque_block blocks[max_inputs + 1]{{q.p[result], c.l[result].numel()}};
+    for (int k = 0; k < c.inputs; ++k) blocks[k + 1] = {q.p[k], c.l[k].numel()};
+    c.function(blocks);
   }
 };
 

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// implicit: tensors whose operations redistribute operands where a rule needs it, by the cheapest strategy.
+#pragma once
+
+#include <tuple>
+#include <utility>
+
+#include <shardwise/graph/tensor.hpp>
+#include <shardwise/propagation/strategy.hpp>
+
+namespace shardwise {
+
+// What implicit(x) yields. Its operations record, or compute, the redistributions that they insert like written ones,
+// so they are seen in the graph and counted in its traffic.
+template <class X>
+struct implicit_tensor {
+  using strict_type = X;
+  static constexpr spec sp = X::sp;
+  using mesh_type = typename X::mesh_type;
+
+  X strict;
+};
+
+namespace detail {
+
+template <class X>
+constexpr auto as_implicit(const X& x) {
+  if constexpr (is_implicit<X> || !resolved<X>)
+    return x;
+  else
+    return implicit_tensor<X>{x};
+}
+template <class X>
+constexpr auto as_strict(const X& x) {
+  if constexpr (is_implicit<X>)
+    return x.strict;
+  else
+    return x;
+}
+
+template <op_code Op, op_attr A, spec... In>
+struct strategy_of {
+  static constexpr spec in[] = {In...};
+  static constexpr strategy value = choose_strategy(Op, A, in, static_cast<int>(sizeof...(In)));
+  static constexpr bool found = value.found;
+};
+
+// Operand I of a strategy, moved there step by step.
+template <class Strategy, int I>
+struct moved_operand {
+  static constexpr redistribution_steps steps = steps_between(Strategy::in[I], Strategy::value.target[I]);
+  static constexpr int count = steps.count;
+
+  template <int K>
+  static constexpr op_attr attr{{steps.item[K].axis, pack(steps.item[K].to), 0, 0, 0, 0}};
+  template <int K, class X>
+  static constexpr bool free = transition_of(X::sp.place[steps.item[K].axis], steps.item[K].to,
+                                             X::sp.axis_size[steps.item[K].axis]) == transition::none;
+
+  template <int K = 0, class X>
+  static constexpr auto from(const X& x) {
+    if constexpr (K == count || !resolved<X>)
+      return x;
+    else if constexpr (free<K, X> || is_contiguous(X::sp))
+      return from<K + 1>(apply<op_code::redistribute, attr<K>>(0, x));
+    else
+      return from<K + 1>(apply<op_code::redistribute, attr<K>>(0, apply<op_code::contiguous, op_attr{}>(0, x)));
+  }
+};
+
+template <op_code Op, op_attr A>
+struct implicit_application {
+  template <class... X>
+  static constexpr auto run(double f, const X&... x) {
+    return place<X...>(std::index_sequence_for<X...>{}, f, as_strict(x)...);
+  }
+
+ private:
+  template <class... Given, std::size_t... I, class... X>
+  static constexpr auto place(std::index_sequence<I...>, double f, const X&... x) {
+    using chosen = strategy_of<Op, A, X::sp...>;
+    if constexpr (!chosen::found)
+      return apply<Op, A>(f, x...);  // says what is wrong with the operands as given
+    else
+      return as_implicit(apply<Op, A>(f, moved_operand<chosen, static_cast<int>(I)>::from(x)...));
+  }
+};
+
+// An operand that several applications share, moved once to where `Op` wants it. Strict tensors are there already.
+template <op_code Op, op_attr A, class X>
+constexpr auto ready_for(const X& x) {
+  if constexpr (!is_implicit<X>) {
+    return x;
+  } else {
+    using chosen = strategy_of<Op, A, X::sp>;
+    if constexpr (!chosen::found)
+      return x;
+    else
+      return as_implicit(moved_operand<chosen, 0>::from(x.strict));
+  }
+}
+
+template <class T>
+struct is_tuple : std::false_type {};
+template <class... T>
+struct is_tuple<std::tuple<T...>> : std::true_type {};
+
+// The tensors of a function's result, strict, as a tuple.
+template <class R>
+constexpr auto strict_results(const R& r) {
+  if constexpr (is_tuple<R>::value)
+    return std::apply([](const auto&... x) { return std::tuple{as_strict(x)...}; }, r);
+  else
+    return std::tuple{as_strict(r)};
+}
+
+}  // namespace detail
+
+// Communication that is not written: x and what is computed from it is redistributed where an operation needs it.
+template <tensor X>
+constexpr auto implicit(const X& x) {
+  return detail::as_implicit(x);
+}
+// And back.
+template <tensor X>
+constexpr auto strict(const X& x) {
+  return detail::as_strict(x);
+}
+
+// The function F with implicit operands and strict results.
+template <class F>
+struct implicitly {
+  template <tensor... X>
+  constexpr auto operator()(const X&... x) const {
+    const auto r = F{}(detail::as_implicit(x)...);
+    if constexpr (detail::is_tuple<std::remove_const_t<decltype(r)>>::value)
+      return detail::strict_results(r);
+    else
+      return detail::as_strict(r);
+  }
+};
+
+}  // namespace shardwise

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// function_step, gradient_step: a function of tensors, without a model, as a program; value_and_grad, the same at once.
+#pragma once
+
+#include <tuple>
+#include <utility>
+
+#include <shardwise/graph/local.hpp>
+#include <shardwise/graph/opaque.hpp>
+#include <shardwise/module/train_step.hpp>
+
+namespace shardwise {
+
+// An input with the extents, type and placements of a tensor type: input_like<decltype(x)>.
+template <class Tensor>
+struct input_like {
+  template <class Mesh>
+  struct spec_type {
+    static_assert(detail::one_mesh<std::is_same_v<Mesh, typename Tensor::mesh_type>, Mesh, typename Tensor::mesh_type>::ok);
+    static constexpr spec value = Tensor::sp;
+  };
+};
+
+// The inputs that a gradient is asked for, by position.
+template <int... Index>
+struct wrt {};
+
+namespace detail {
+
+template <class Mesh, class In>
+using input_sym = sym<In::template spec_type<Mesh>::value, Mesh>;
+
+template <class F, class Mesh, class Inputs>
+struct function_result;
+template <class F, class Mesh, class... In>
+struct function_result<F, Mesh, inputs<In...>> {
+  using type = decltype(F{}(std::declval<const input_sym<Mesh, In>&>()...));
+};
+
+// The tensor that stands for a result: a claim's blocks, a strict tensor.
+template <class R>
+  requires(tensor<R> || requires { typename R::local_type; })
+constexpr auto result_tensor(const R& r) {
+  if constexpr (requires { typename R::local_type; }) return as_strict(r.local);
+  else return as_strict(r);
+}
+template <class R>
+constexpr auto result_tensors(const R& r) -> decltype(std::tuple{result_tensor(r)}) {
+  return std::tuple{result_tensor(r)};
+}
+template <class... R>
+constexpr auto result_tensors(const std::tuple<R...>& r)
+    -> std::tuple<decltype(result_tensor(std::declval<const R&>()))...> {
+  return std::apply([](const auto&... x) { return std::tuple{result_tensor(x)...}; }, r);
+}
+
+template <class... T>
+inline constexpr bool are_outputs = sizeof...(T) >= 1 && sizeof...(T) <= max_outputs && (tensor<T> && ...);
+
+// Results that can be outputs; `type` is an empty tuple where they cannot.
+template <class R>
+struct results_of {
+  using type = std::tuple<>;
+  using element = float;
+};
+template <class R>
+  requires requires(const R& r) { result_tensors(r); }
+struct results_of<R> {
+  template <class T>
+  struct check;
+  template <class... T>
+  struct check<std::tuple<T...>> {
+    static constexpr bool good = are_outputs<T...>;
+  };
+  template <class T, bool Good>
+  struct output {
+    using type = std::tuple<>;
+    using element = float;
+  };
+  template <class T, class... More>
+  struct output<std::tuple<T, More...>, true> {
+    using type = std::tuple<T, More...>;
+    using element = element_t<T::sp.type>;
+  };
+  using given = decltype(result_tensors(std::declval<const R&>()));
+  using type = typename output<given, check<given>::good>::type;
+  using element = typename output<given, check<given>::good>::element;
+};
+
+template <class F, class Mesh, class Inputs>
+using function_results = results_of<typename function_result<F, Mesh, Inputs>::type>;
+
+// The graph of F: its inputs, and output k its k-th result. With Sum a further node sums output 0 over all its dims.
+template <class F, class Mesh, class Inputs, bool Sum = false>
+struct traced_function {
+  using mesh_type = Mesh;
+  using results = typename function_results<F, Mesh, Inputs>::type;
+  static constexpr int result_count = static_cast<int>(std::tuple_size_v<results>);
+  static constexpr problem wrong_results = result_count == 0 ? problem::function_outputs : problem::none;
+  static_assert(raise<wrong_results, F, typename function_result<F, Mesh, Inputs>::type>::ok);
+  static constexpr int parameters = 0;
+  static constexpr parameter_table<0> params{};
+
+ private:
+  template <class Graph>
+  struct recording {
+    Graph g{};
+    int root = 0;
+    bool complete = false;
+    int nodes = 0, specs = 0;
+  };
+
+  template <class... In, std::size_t... I>
+  static constexpr auto call(builder& b, inputs<In...>, std::index_sequence<I...>) {
+    // a braced list keeps inputs in their order
+    std::tuple<decltype(record_input<Mesh, In>(b, 0))...> in{record_input<Mesh, In>(b, static_cast<int>(I))...};
+    return result_tensors(std::apply([](const auto&... x) { return F{}(x...); }, in));
+  }
+
+  template <class R, class X>
+  static constexpr void keep(R& r, builder& b, const X& x) {
+    int id = -1;
+    if constexpr (resolved<X>) {
+      id = x.id;
+    } else {  // F does not compile: a constant stands for its result
+      node n;
+      n.op = op_code::fill;
+      n.spec = b.intern(mesh_spec<Mesh>(dtype::f32));
+      id = b.append(n);
+    }
+    r.g.outputs[r.g.output_count++] = id;
+  }
+
+  template <class R, class X>
+  static constexpr void sum_up(R& r, const X& x) {
+    const auto total = sum(x);
+    if constexpr (resolved<std::remove_const_t<decltype(total)>>) r.root = total.id;
+    else r.root = r.g.outputs[0];
+  }
+
+  template <int N, int S>
+  static constexpr auto record() {
+    recording<graph<N, S>> r;
+    builder b = r.g.edit();
+    if constexpr (result_count == 0) {
+      keep(r, b, unresolved<Mesh>{});
+    } else {
+      const auto out = call(b, Inputs{}, std::make_index_sequence<Inputs::count>{});
+      std::apply([&](const auto&... x) { (keep(r, b, x), ...); }, out);
+      if constexpr (Sum) sum_up(r, std::get<0>(out));
+    }
+    r.complete = !b.overflowed();
+    r.nodes = b.node_count;
+    r.specs = b.spec_count;
+    r.g.finish(b);
+    return r;
+  }
+
+  static constexpr int guess = 64;
+  template <int N, int S>
+  static constexpr auto recorded = record<N, S>();
+  static constexpr const auto& complete_trace() {
+    if constexpr (recorded<guess, guess>.complete) return recorded<guess, guess>;
+    else return recorded<recorded<guess, guess>.nodes, recorded<guess, guess>.specs>;
+  }
+  static constexpr const auto& all = complete_trace();
+
+ public:
+  static constexpr auto value = resized<graph<all.nodes, all.specs>>(all.g);
+  static constexpr int root = all.root;
+};
+
+// The wanted inputs must be there and have gradients.
+template <class Mesh, class... In>
+constexpr problem gradient_problem(inputs<In...>, const int* index, int n) {
+  const spec specs[] = {In::template spec_type<Mesh>::value...};
+  for (int i = 0; i < n; ++i) {
+    if (index[i] < 0 || index[i] >= static_cast<int>(sizeof...(In))) return problem::gradient_input;
+    const spec& s = specs[index[i]];
+    if (!is_floating(s.type)) return problem::gradient_input;
+    for (const placement& p : s.place)
+      if (p.is_partial() && p.op != reduction::sum) return problem::gradient_input;
+  }
+  return problem::none;
+}
+
+template <class F, class Mesh, class Inputs, class Wrt>
+struct gradient_trace;
+template <class F, class Mesh, class Inputs, int... W>
+struct gradient_trace<F, Mesh, Inputs, wrt<W...>> : traced_function<F, Mesh, Inputs, true> {
+  using base = traced_function<F, Mesh, Inputs, true>;
+  static constexpr int index[sizeof...(W) + 1] = {W..., -1};
+  static constexpr problem wrong = gradient_problem<Mesh>(Inputs{}, index, static_cast<int>(sizeof...(W)));
+  static_assert(raise<wrong, F, wrt<W...>>::ok);
+  static constexpr problem too_many =
+      base::result_count + static_cast<int>(sizeof...(W)) > max_outputs ? problem::function_outputs : problem::none;
+  static_assert(raise<too_many, F>::ok);
+  static constexpr std::uint64_t wanted_inputs =
+      wrong == problem::none ? (std::uint64_t{0} | ... | (std::uint64_t{1} << (W & 63))) : 0;
+};
+
+// The joint graph; its outputs are the function's and then the cotangents of the wanted inputs, densely stored.
+template <class Trace, class Wrt>
+struct gradient_outputs;
+template <class Trace, int... W>
+struct gradient_outputs<Trace, wrt<W...>> {
+  static constexpr auto value = [] {
+    using joint = staged<autodiff::grad, Trace>;
+    const auto state = joint::value;
+    using state_graph = std::remove_cvref_t<decltype(state.g)>;
+    constexpr int nodes = state_graph::node_capacity + max_outputs, specs = state_graph::spec_capacity + max_outputs;
+    auto g = resized<graph<nodes, specs, state_graph::scope_capacity>>(state.g);
+    builder b = g.edit();
+    const int wanted[] = {W..., -1};
+    int found[sizeof...(W) + 1]{};
+    for (std::size_t k = 0; k < sizeof...(W); ++k) {
+      int id = -1;
+      for (int i = 0; i < b.node_count; ++i)
+        if (b.nodes[i].op == op_code::input && b.nodes[i].a.v[0] == wanted[k]) {
+          id = state.cotangent[i];
+          break;
+        }
+      if (id < 0) {
+        if (!b.error) b.error = {problem::gradient_unused, wanted[k]};
+        id = g.outputs[0];
+      } else if (const spec s = b.specs[b.nodes[id].spec]; !is_contiguous(s)) {
+        node n;
+        n.op = op_code::contiguous;
+        n.inputs = 1;
+        n.in[0] = id;
+        n.spec = b.intern(contiguous(s));
+        id = b.append(n);
+      }
+      found[k] = id;
+    }
+    g.finish(b);
+    for (std::size_t k = 0; k < sizeof...(W); ++k) g.outputs[g.output_count++] = found[k];
+    return g;
+  }();
+};
+
+template <class F, class Mesh, class Inputs, class Pipeline>
+struct function_graph {
+  using trace_type = traced_function<F, Mesh, Inputs>;
+  using source = passes::eliminate_dead<typename run_pipeline<trace_type, Pipeline>::type>;
+};
+template <class F, class Mesh, class Inputs, class Wrt, class Pipeline>
+struct gradient_graph {
+  using trace_type = gradient_trace<F, Mesh, Inputs, Wrt>;
+  using joint = gradient_outputs<trace_type, Wrt>;
+  using source = passes::eliminate_dead<typename run_pipeline<joint, Pipeline>::type>;
+};
+
+template <class F, class Mesh, class Inputs>
+using function_element = typename function_results<F, Mesh, Inputs>::element;
+
+}  // namespace detail
+
+// A function as a program: F has `constexpr auto operator()(const auto&... tensors) const` and returns one tensor or a
+// std::tuple of them, which become the program's outputs as they are placed.
+template <class F, class Mesh, class Inputs, class Pipeline = pipeline<>, class Backend = host_backend>
+struct function_step
+    : detail::program_base<Mesh, Backend, typename detail::function_graph<F, Mesh, Inputs, Pipeline>::trace_type,
+                           typename detail::function_graph<F, Mesh, Inputs, Pipeline>::source> {
+  using element = detail::function_element<F, Mesh, Inputs>;
+};
+
+// The function's outputs, and then the gradients of the sum of output 0 with respect to the inputs Wrt = wrt<...>. A
+// gradient has its input's extents and the dual of its placements.
+template <class F, class Mesh, class Inputs, class Wrt, class Pipeline = pipeline<>, class Backend = host_backend>
+struct gradient_step
+    : detail::program_base<Mesh, Backend, typename detail::gradient_graph<F, Mesh, Inputs, Wrt, Pipeline>::trace_type,
+                           typename detail::gradient_graph<F, Mesh, Inputs, Wrt, Pipeline>::source> {
+  using element = detail::function_element<F, Mesh, Inputs>;
+};
+
+template <class F, class Mesh, class Inputs, class Pipeline, class Backend>
+struct program_traits<function_step<F, Mesh, Inputs, Pipeline, Backend>> {
+  using mesh_type = Mesh;
+  using element = detail::function_element<F, Mesh, Inputs>;
+};
+template <class F, class Mesh, class Inputs, class Wrt, class Pipeline, class Backend>
+struct program_traits<gradient_step<F, Mesh, Inputs, Wrt, Pipeline, Backend>> {
+  using mesh_type = Mesh;
+  using element = detail::function_element<F, Mesh, Inputs>;
+};
+
+// F of eager tensors and the gradients of the sum of its first result with respect to operands Wrt, computed at once: a
+// tuple of the results and then the gradients. Differentiation is that of gradient_step, node by node.
+template <class F, int... Wrt, tensor X, tensor... More>
+auto value_and_grad(const X& x, const More&... more) {
+  using mesh_type = typename X::mesh_type;
+  using program = gradient_step<F, mesh_type, inputs<input_like<X>, input_like<More>...>, wrt<Wrt...>>;
+  return X::template run<program>(x, more...);
+}
+
+}  // namespace shardwise

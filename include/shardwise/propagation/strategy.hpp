@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strategies of implicit mode: what a redistribution costs by DTensor's model, its steps, and the cheapest way to place
+// an operation's operands so that its rule admits them.
+#pragma once
+
+#include <shardwise/propagation/infer.hpp>
+
+namespace shardwise {
+
+// Microseconds of DTensor's model within one host: base latency, latency of a hop, bandwidth in GiB/s.
+struct link_model {
+  double base = 6.6, hop = 0.6, bandwidth = 87.7;
+};
+
+namespace detail {
+
+// A collective that takes `hops` steps and moves hops / ranks of `gib` over the link.
+constexpr double collective_cost(double gib, int ranks, int hops, const link_model& link) {
+  return link.base + hops * link.hop + gib * hops / ranks / link.bandwidth * 1e6;
+}
+
+}  // namespace detail
+
+// A whole tensor costs nothing to change; nor does anything that moves no data here (to partial, renaming).
+constexpr double redistribute_cost(const spec& from, const spec& to, const link_model& link = {}) {
+  double gib = static_cast<double>(numel(from)) * static_cast<double>(size_of(from.type)) / (1024.0 * 1024.0 * 1024.0);
+  for (int a = 0; a < from.axes; ++a)
+    if (from.place[a].is_shard()) gib /= from.axis_size[a];
+  double cost = 0;
+  for (int a = 0; a < from.axes; ++a) {
+    const int n = from.axis_size[a];
+    switch (transition_of(from.place[a], to.place[a], n)) {
+      case transition::all_gather:
+        gib *= n;
+        cost += detail::collective_cost(gib, n, n - 1, link);
+        break;
+      case transition::all_to_all:
+        cost += detail::collective_cost(gib, n, n - 1, link) + 1;
+        break;
+      case transition::all_reduce:
+        cost += detail::collective_cost(gib, n, 2 * n - 1, link);
+        break;
+      case transition::reduce_scatter:
+        cost += detail::collective_cost(gib, n, n - 1, link);
+        gib /= n;
+        break;
+      default:
+        break;
+    }
+  }
+  return cost;
+}
+
+// The redistributions that lead from one placement to another, one mesh axis each, in an order that the rule admits:
+// axes that shard a dim are undone from the last to the first, also where a changed axis stands before them.
+struct redistribution_steps {
+  struct step {
+    int axis = 0;
+    placement to{};
+  };
+  step item[2 * max_axes]{};
+  int count = 0;
+};
+
+constexpr redistribution_steps steps_between(const spec& from, const spec& to) {
+  redistribution_steps r;
+  placement now[max_axes]{};
+  for (int a = 0; a < from.axes; ++a) now[a] = from.place[a];
+  for (int b = from.axes - 1; b >= 0; --b) {
+    if (!now[b].is_shard()) continue;
+    bool undo = false;
+    for (int a = 0; a < from.axes; ++a) {
+      if (a == b || from.place[a] == to.place[a]) continue;
+      const bool touches = from.place[a].is_shard(now[b].dim) || to.place[a].is_shard(now[b].dim);
+      undo = undo || (touches && (a < b || !(from.place[b] == to.place[b])));
+    }
+    if (!undo) continue;
+    now[b] = to.place[b].is_reduced() ? reduced_value() : replicate_value();
+    r.item[r.count++] = {b, now[b]};
+  }
+  for (int a = from.axes - 1; a >= 0; --a)  // what needs no order, and what un-shards
+    if (!(now[a] == to.place[a]) && !to.place[a].is_shard()) {
+      now[a] = to.place[a];
+      r.item[r.count++] = {a, now[a]};
+    }
+  for (int a = 0; a < from.axes; ++a)
+    if (!(now[a] == to.place[a])) {
+      now[a] = to.place[a];
+      r.item[r.count++] = {a, now[a]};
+    }
+  return r;
+}
+
+// Where an operation's operands are to be; not found: no placement helps (their extents are wrong).
+struct strategy {
+  bool found = false;
+  int operands = 0;
+  double cost = 0;
+  spec target[max_inputs]{};
+};
+
+namespace rules {
+
+// DTensor's order of the rows of a contraction, which decides ties: whole, batch, contracting, lhs free, rhs free.
+constexpr int einsum_order(const rule_row& row) {
+  const bool l = row.in[0].is_shard(), r = row.in[1].is_shard();
+  if (l && r) return row.out.is_shard() ? 1 : 2;
+  return l ? 3 : r ? 4 : 0;
+}
+
+// The rows that may be chosen from, in the order in which ties are decided. A partial operand of a contraction is
+// resolved, as in DTensor.
+constexpr rule_rows candidate_rows(op_code op, const op_attr& a, const spec* in, int n, const spec& out) {
+  const rule_rows all = infer_rows(op, a, in, n, out);
+  if (op != op_code::einsum) return all;
+  rule_rows r;
+  for (int order = 0; order < 5; ++order)
+    for (int k = 0; k < all.count; ++k)
+      if (!all.item[k].in[0].is_partial() && !all.item[k].in[1].is_partial() && einsum_order(all.item[k]) == order)
+        r.push_back(all.item[k]);
+  return r;
+}
+
+constexpr void place_target(spec& target, const spec& have, int axis, placement want) {
+  const placement own = have.place[axis];
+  if (want.is_shard() && own.is_shard(want.dim)) want.block = own.block;
+  if (!is_floating(target.type) && want.is_reduced()) want = replicate_value();
+  target.place[axis] = want;
+}
+
+// Elementwise: the operand that most axes shard is followed, the first of equals; a partial one stays partial only
+// where the operation is linear in all its operands.
+constexpr strategy follow_strategy(op_code op, const op_attr& a, const spec* in, int n, const spec& out) {
+  strategy s{true, n, 0, {}};
+  int followed = 0, most = -1;
+  for (int k = 0; k < n; ++k) {
+    int shards = 0;
+    for (int m = 0; m < in[k].axes; ++m) shards += in[k].place[m].is_shard() ? 1 : 0;
+    if (shards > most) {
+      most = shards;
+      followed = k;
+    }
+    s.target[k] = in[k];
+  }
+  const spec& lead = in[followed];
+  for (int m = 0; m < lead.axes; ++m) {
+    const placement p = lead.place[m];
+    bool alike = true;
+    for (int k = 0; k < n; ++k) alike = alike && in[k].place[m] == p;
+    if (alike && p.is_whole()) continue;
+    for (int k = 0; k < n; ++k) {
+      placement want = replicate_value();
+      if (p.is_partial() && linearity_of(op) == linearity::joint) want = p;
+      if (p.is_shard()) {
+        const int d = p.dim + out.rank - lead.rank;
+        const int own = aligned_dim(in[k], out.rank, d, out.extent[d]);
+        want = own < 0 ? reduced_value() : shard_value(own, p.block);
+        if (lead.extent[p.dim] != out.extent[d])
+          want = k == followed ? replicate_value() : in[k].place[m];  // broadcast
+      }
+      place_target(s.target[k], in[k], m, want);
+    }
+  }
+  for (int k = 0; k < n; ++k) s.cost += redistribute_cost(in[k], s.target[k]);
+  s.found = !infer(op, a, s.target, n).error;
+  return s;
+}
+
+// A view replicates the axes whose shards it would cut.
+constexpr strategy view_strategy(op_code op, const op_attr& a, const spec& x) {
+  strategy s{false, 1, 0, {x}};
+  for (int tries = 0; tries <= x.axes; ++tries) {
+    const finding f = infer(op, a, s.target, 1).error;
+    if (!f) {
+      s.found = true;
+      s.cost = redistribute_cost(x, s.target[0]);
+      return s;
+    }
+    if (f.axis < 0 || f.axis >= x.axes || !s.target[0].place[f.axis].is_shard()) return s;
+    s.target[0].place[f.axis] = replicate_value();
+  }
+  return s;
+}
+
+// Operations along rows keep what shards other dims; the last dim and partial sums are made whole, whatever is cheaper.
+constexpr bool admits_first(op_code op, const spec& x, int axis, const rule_row& row) {
+  switch (op) {
+    case op_code::softmax:
+    case op_code::norm_stats:
+    case op_code::norm_apply:
+    case op_code::lse:
+    case op_code::nll: {
+      const placement p = x.place[axis];
+      if (p.is_shard() && p.dim + 1 < x.rank) return row.in[0].is_shard(p.dim);
+      return row.in[0].is_whole();
+    }
+    default:
+      return true;
+  }
+}
+
+// All combinations of rows over the mesh axes, the first axis slowest; the first of the cheapest.
+constexpr strategy cheapest_strategy(op_code op, const op_attr& a, const spec* in, int n, const spec& out) {
+  const rule_rows rows = candidate_rows(op, a, in, n, out);
+  strategy best{false, n, 0, {}};
+  int choice[max_axes]{};
+  for (;;) {
+    strategy s{true, n, 0, {}};
+    for (int k = 0; k < n; ++k) {
+      s.target[k] = in[k];
+      for (int m = 0; m < in[k].axes; ++m) {
+        place_target(s.target[k], in[k], m, rows.item[choice[m]].in[k]);
+        s.found = s.found && admits_first(op, in[0], m, rows.item[choice[m]]);
+      }
+      s.found = s.found && !check_placements(s.target[k]);
+      if (s.found) s.cost += redistribute_cost(in[k], s.target[k]);
+    }
+    if (s.found && (!best.found || s.cost < best.cost) && !infer(op, a, s.target, n).error) best = s;
+    int m = in[0].axes - 1;
+    while (m >= 0 && ++choice[m] == rows.count) choice[m--] = 0;
+    if (m < 0) return best;
+  }
+}
+
+}  // namespace rules
+
+// Where the operands of an operation go in implicit mode: nowhere, if its rule admits them as they are.
+constexpr strategy choose_strategy(op_code op, const op_attr& a, const spec* in, int n) {
+  if (!infer(op, a, in, n).error) {
+    strategy s{true, n, 0, {}};
+    for (int k = 0; k < n; ++k) s.target[k] = in[k];
+    return s;
+  }
+  if (op == op_code::permute || op == op_code::redistribute) return strategy{};
+  if (op == op_code::reshape || op == op_code::slice || op == op_code::pad) return rules::view_strategy(op, a, in[0]);
+  const outcome shape = rules::infer_shape(op, a, in, n);
+  if (shape.error) return strategy{};
+  if (rules::is_pointwise(op)) return rules::follow_strategy(op, a, in, n, shape.out);
+  return rules::cheapest_strategy(op, a, in, n, shape.out);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// A number is added to partial sums, once per rank.
+// expect: add: one operand is partial on a mesh axis and the other is not, so it would be added once per rank
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+#ifdef SHARDWISE_FAIL
+using x = typed<float, sw::shape<4, 8>, mesh, sw::on<tp, sw::partial<>>>;
+#else
+using x = typed<float, sw::shape<4, 8>, mesh>;
+#endif
+using y = decltype(x{} + 10);

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implicit mode's choices: DTensor's costs and its table of matrix products; steps that the rule admits, on every path.
+
+#include <shardwise/propagation/strategy.hpp>
+
+#include "rules.hpp"
+
+namespace {
+
+using namespace rules_test;
+using sw::op_code;
+using sw::placement;
+
+constexpr bool near(double a, double b) { return a - b < 0.005 && b - a < 0.005; }
+
+// --- costs -----------------------------------------------------------------------------------------------------------
+
+template <int N>
+struct ranks : sw::axis<N> {};
+
+template <int N, class Shape>
+constexpr double cost(placement from, placement to) {
+  return sw::redistribute_cost(on_line<Shape, float, ranks<N>>(from), on_line<Shape, float, ranks<N>>(to));
+}
+using mebibyte = sw::shape<512, 512>;
+using much = sw::shape<4096, 4096>;  // 64 MiB
+static_assert(near(cost<2, mebibyte>(S(0), R), 12.77) && near(cost<2, mebibyte>(P, R), 25.10));
+static_assert(near(cost<4, mebibyte>(S(0), R), 16.75) && near(cost<4, mebibyte>(P, R), 30.29));
+static_assert(near(cost<8, mebibyte>(S(0), R), 20.54) && near(cost<8, mebibyte>(P, R), 36.48));
+static_assert(near(cost<4, much>(S(0), R) / 100, 5.429) && near(cost<4, much>(P, R) / 100, 12.579));
+using tiny = sw::shape<4, 4>;
+static_assert(near(cost<4, tiny>(S(0), R), 8.40) && near(cost<4, tiny>(S(0), S(1)), 9.40) && near(cost<4, tiny>(P, R), 10.80));
+static_assert(cost<4, tiny>(R, S(0)) == 0 && cost<4, tiny>(U, P) == 0 && cost<4, tiny>(R, U) == 0 && cost<4, tiny>(P, P) == 0);
+
+// --- products of (64, 64) matrices on four ranks: DTensor's table ------------------------------------------------------
+
+enum row { whole, contracting, lhs, rhs };
+struct choice {
+  row chosen;
+  double cost;
+};
+constexpr placement given[4] = {R, S(0), S(1), P};
+constexpr choice table[4][4] = {
+    // rhs R, S(0), S(1), P
+    {{whole, 0}, {contracting, 0}, {rhs, 0}, {contracting, 8.53}},             // lhs R
+    {{lhs, 0}, {lhs, 8.53}, {lhs, 8.53}, {lhs, 11.10}},                        // S(0)
+    {{contracting, 0}, {contracting, 0}, {rhs, 8.53}, {contracting, 8.53}},    // S(1)
+    {{contracting, 8.53}, {contracting, 8.53}, {rhs, 11.10}, {contracting, 17.06}},  // P
+};
+
+constexpr sw::op_attr product{{0x21, 0x32, 0x31, 0, 0, 0}};
+constexpr row chosen_row(const sw::strategy& s) {
+  const bool l = s.target[0].place[0].is_shard(), r = s.target[1].place[0].is_shard();
+  return l && r ? contracting : l ? lhs : r ? rhs : whole;
+}
+constexpr bool table_law() {
+  using matrix = sw::shape<64, 64>;
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 4; ++j) {
+      const sw::spec in[] = {on_line<matrix, float, ranks<4>>(given[i]), on_line<matrix, float, ranks<4>>(given[j])};
+      const sw::strategy s = sw::choose_strategy(op_code::einsum, product, in, 2);
+      if (!s.found || chosen_row(s) != table[i][j].chosen || !near(s.cost, table[i][j].cost)) return false;
+      if (sw::infer(op_code::einsum, product, s.target, 2).error) return false;
+    }
+  return true;
+}
+static_assert(table_law());
+
+// --- elementwise operations follow the operand that most axes shard -----------------------------------------------------
+
+constexpr placement sum_of(placement a, placement b, bool& moves_first, bool& moves_second) {
+  const sw::spec in[] = {on_line<tiny>(a), on_line<tiny>(b)};
+  const sw::strategy s = sw::choose_strategy(op_code::add, {}, in, 2);
+  moves_first = !(s.target[0] == in[0]);
+  moves_second = !(s.target[1] == in[1]);
+  return sw::infer(op_code::add, {}, s.target, 2).out.place[0];
+}
+constexpr bool follows(placement a, placement b, placement out, bool first, bool second) {
+  bool m0 = false, m1 = false;
+  return sum_of(a, b, m0, m1) == out && m0 == first && m1 == second;
+}
+static_assert(follows(P, P, P, false, false) && follows(P, R, P, false, true) && follows(R, P, R, false, true));
+static_assert(follows(P, S(0), S(0), true, false) && follows(S(0), P, S(0), false, true));
+static_assert(follows(S(0), S(1), S(0), false, true) && follows(S(1), R, S(1), false, true));
+
+// --- rows, views ------------------------------------------------------------------------------------------------------
+
+constexpr placement moved(op_code op, const sw::op_attr& a, const sw::spec& x) {
+  const sw::spec in[] = {x};
+  return sw::choose_strategy(op, a, in, 1).target[0].place[0];
+}
+static_assert(moved(op_code::softmax, {}, on_line<tiny>(S(0))) == S(0));
+static_assert(moved(op_code::softmax, {}, on_line<tiny>(S(1))) == R && moved(op_code::softmax, {}, on_line<tiny>(P)) == R);
+static_assert(moved(op_code::norm_stats, {}, on_line<much>(S(1))) == R);  // although an exchange of dims would be cheaper
+constexpr sw::op_attr flat{{16, 0, 0, 0, 0, 1}};
+static_assert(moved(op_code::reshape, flat, on_line<tiny>(S(0))) == S(0) && moved(op_code::reshape, flat, on_line<tiny>(S(1))) == R);
+// what no placement helps is left to the rule to refuse
+constexpr bool wrong_extents_are_not_found() {
+  const sw::spec in[] = {on_line<tiny>(S(0)), on_line<sw::shape<3, 4>>(R)};
+  return !sw::choose_strategy(op_code::add, {}, in, 2).found && !sw::choose_strategy(op_code::einsum, product, in, 2).found;
+}
+static_assert(wrong_extents_are_not_found());
+
+// --- steps: every one is admitted, and the last one arrives -------------------------------------------------------------
+
+struct first : sw::axis<2> {};
+struct second : sw::axis<3> {};
+constexpr bool steps_law() {
+  for (const placement a : kinds)
+    for (const placement b : kinds)
+      for (const placement c : kinds)
+        for (const placement d : kinds) {
+          sw::spec from = sw::spec_of<float, sw::shape<7, 8>, sw::mesh<first, second>>::value, to = from;
+          from.place[0] = a;
+          from.place[1] = b;
+          to.place[0] = c;
+          to.place[1] = d;
+          sw::spec at = from;
+          const sw::redistribution_steps steps = sw::steps_between(from, to);
+          for (int k = 0; k < steps.count; ++k) {
+            const sw::outcome o = apply(op_code::redistribute, {{steps.item[k].axis, sw::pack(steps.item[k].to), 0, 0, 0, 0}}, at);
+            if (o.error) return false;
+            at = o.out;
+          }
+          if (!(at == to)) return false;
+          if (from == to && steps.count != 0) return false;
+        }
+  return true;
+}
+static_assert(steps_law());
+
+// S(0), S(0) to R, S(0): the inner axis first, then the outer one, then the inner one again
+constexpr bool nested_law() {
+  sw::spec from = sw::spec_of<float, sw::shape<8>, sw::mesh<first, second>>::value, to = from;
+  from.place[0] = from.place[1] = to.place[1] = S(0);
+  const sw::redistribution_steps s = sw::steps_between(from, to);
+  return s.count == 3 && s.item[0].axis == 1 && s.item[0].to == R && s.item[1].axis == 0 && s.item[1].to == R &&
+         s.item[2].axis == 1 && s.item[2].to == S(0);
+}
+static_assert(nested_law());
+
+}  // namespace
