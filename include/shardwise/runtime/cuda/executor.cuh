@@ -116,6 +116,15 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   element loss() { return output()[0]; }
   std::vector<element> output() { return value(program().outputs[0]); }
   const runtime::layout& output_layout() const { return layout_of(program().outputs[0]); }
+  // Output `index` as this rank holds it, from its first element to its last in storage; layout_of(outputs[index]) finds
+  // the elements.
+  template <class E = element>
+  std::vector<E> output(int index) {
+    if (index < 0 || index >= program().output_count)
+      throw std::out_of_range("shardwise: output: number " + std::to_string(index) + " is asked for; the program has " +
+                              std::to_string(program().output_count) + " outputs");
+    return value<E>(program().outputs[index]);
+  }
 
   // --- inputs ---------------------------------------------------------------------------------------------------------
 
@@ -178,7 +187,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   template <class E = element>
   std::vector<E> value(int id) {
     base::template check_type<E>("value", id);
-    std::vector<E> host(static_cast<std::size_t>(layout_of(id).numel()));
+    std::vector<E> host(layout_of(id).span());
     if (!host.empty())
       cuda::check(cudaMemcpyAsync(host.data(), pointer(id), host.size() * sizeof(E), cudaMemcpyDeviceToHost, stream()),
                   "cudaMemcpyAsync");
@@ -308,7 +317,10 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
       cuda::kernel<op_code::sgd>::template run_all<element>(&c, count, ctx);
     } else {
       const cuda::launcher f = integers ? cuda::launcher_of<std::int32_t>(op) : cuda::launcher_of<element>(op);
-      if (!f) throw std::logic_error(std::string("shardwise: no device kernel for ") + name_of(op));
+      if (!f)
+        throw std::logic_error(std::string("shardwise: ") + name_of(op) +
+                               (op == op_code::opaque ? ": a function of the user's runs on the host only" : ": there is no device kernel") +
+                               " (" + runtime::place_of(program(), c.node, rank_->index()) + ")");
       f(c, ctx);
     }
   }

@@ -18,7 +18,7 @@ namespace shardwise::cuda {
 template <op_code Op, class T>
 constexpr launcher launcher_for() {
   constexpr bool moves = Op == op_code::contiguous || Op == op_code::redistribute;
-  if constexpr (runs_kernel(Op) && (std::is_floating_point_v<T> || moves))
+  if constexpr (runs_kernel(Op) && Op != op_code::opaque && (std::is_floating_point_v<T> || moves))
     return &kernel<Op>::template run<T>;
   else
     return nullptr;
