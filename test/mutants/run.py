@@ -75,7 +75,7 @@ MUTANTS = [
     ("reshape: the block is not scaled", PROPAGATION + "view.hpp",
      "if (chunk_size(e, 1, n) == chunk) return true;", "if (e > 0) return true;"),
     ("slice: a sharded dim may be cut", PROPAGATION + "view.hpp",
-     "if (x.place[m].is_shard(d)) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);\n  outcome r{{}, x};\n  r.out.extent[d] = a.v[2];\n  r.out.offset",
+     "if (x.place[m].is_shard(d) && !keeps_chunks(x, d, a.v[1], a.v[2])) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);\n  outcome r{{}, x};\n  r.out.extent[d] = a.v[2];\n  r.out.offset",
      "if (x.place[m].is_shard(-1)) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);\n  outcome r{{}, x};\n  r.out.extent[d] = a.v[2];\n  r.out.offset"),
     ("transition: partial to reduced costs nothing", PROPAGATION + "transition.hpp",
      "to.is_whole() ? transition::all_reduce : transition::none", "to.is_replicate() ? transition::all_reduce : transition::none"),
