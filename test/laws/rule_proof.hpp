@@ -507,14 +507,14 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     if (check_placements(s)) return failure::not_admitted;
     normalise(s);
     if (numel(s) > max_elements) return failure::too_large;
-    node n;
+    node n = empty_node;
     n.op = p.leaves[k].below > 0 ? op_code::input : op_code::param;
     n.spec = b.intern(s);
     needs[b.append(n)] = n.op == op_code::param;
   }
   for (int j = 0; j < p.step_count; ++j) {
     const step& st = p.steps[j];
-    node n;
+    node n = empty_node;
     n.op = st.op;
     n.a = st.a;
     n.f = st.f;
@@ -549,7 +549,7 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     t.needs = needs;
     t.dual_spec = dual_spec;
     t.dual_capacity = max_nodes;
-    node n;
+    node n = empty_node;
     n.op = op_code::input;
     n.spec = t.dual_id(t.b.nodes[out].spec);
     dy = t.b.append(n);
@@ -682,7 +682,7 @@ struct scalar_loss {
     builder b = g.edit();
     spec s = leaf_spec(tensor_of({}), mesh);
     s.place[0] = placement_v<P>;
-    node n;
+    node n = empty_node;
     n.op = op_code::param;
     n.spec = b.intern(s);
     n.in[0] = b.append(n);
@@ -726,13 +726,13 @@ struct transposed_loss {
     auto leaf_node = [&](op_code op, const leaf& l, placement p) {
       spec s = leaf_spec(l, mesh);
       s.place[0] = p;
-      node n;
+      node n = empty_node;
       n.op = op;
       n.spec = b.intern(s);
       return b.append(n);
     };
     auto apply_node = [&](op_code op, const op_attr& a, int i0, int i1 = -1) {
-      node n;
+      node n = empty_node;
       n.op = op;
       n.a = a;
       n.in[0] = i0;

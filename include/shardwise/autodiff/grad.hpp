@@ -10,11 +10,11 @@ namespace shardwise::autodiff {
 // Forward nodes keep their ids; backward nodes follow. `cotangent[i]` is the gradient node of forward node i, or -1.
 template <class Graph, int Forward>
 struct grad_state {
-  Graph g{};
-  int cotangent[Forward]{};
-  unsigned char needs[Forward]{};
-  int dual_spec[Graph::spec_capacity]{};
-  int cursor = 0;  // next forward node to pull, downward
+  Graph g;
+  int cotangent[Forward];
+  unsigned char needs[Forward];
+  int dual_spec[Graph::spec_capacity];
+  int cursor;  // next forward node to pull, downward
 };
 
 // What is differentiated with respect to what: by default output 0 and parameters. A source may name another scalar
@@ -33,34 +33,66 @@ constexpr bool is_variable(const node& n) {
 
 // The root of the forward graph is differentiated; its cotangent is 1.
 struct grad {
+ private:
+  // Which nodes depend on a variable through operands that gradients flow into.
+  template <class Source, class Graph>
+  static constexpr void mark_needs(const Graph& g, unsigned char* needs) {
+    const int n = g.node_count;
+    for (int i = 0; i < n; ++i) {
+      const node x = g.nodes[i];
+      bool any = is_variable<Source>(x);
+      for (int k = 0; k < x.inputs && !any; ++k) any = needs[x.in[k]] && differentiable(x.op, k);
+      needs[i] = any;
+    }
+  }
+
+  // A bound close to what the sweep appends: a stage costs what its state is large.
+  template <class Source, int Forward, class Graph>
+  static constexpr int pulled_nodes(const Graph& g) {
+    bool given[Forward]{};  // whether a contribution came before: the next one is added
+    unsigned char needs[Forward]{};
+    mark_needs<Source>(g, needs);
+    int total = 0;
+    for (int i = 0; i < Forward; ++i) {
+      if (!needs[i]) continue;
+      const node x = g.nodes[i];
+      for (int k = 0; k < x.inputs; ++k) {
+        const int operand = x.in[k];
+        if (!needs[operand] || !differentiable(x.op, k)) continue;
+        total += most_pulled(x.op, k, g.specs[g.nodes[operand].spec], g.specs[x.spec]) + (given[operand] ? 1 : 0);
+        given[operand] = true;
+      }
+    }
+    return total;
+  }
+
+ public:
   template <class Source>
   static constexpr int stages(int nodes) {
-    return (graph_type_of<Source>::node_capacity + nodes - 1) / nodes;
+    return (Source::value.node_count + nodes - 1) / nodes;
   }
 
   template <class Source>
-  static constexpr auto start() {
-    using source_type = graph_type_of<Source>;
-    constexpr int capacity = source_type::node_capacity;
-    using graph_type = graph<4 * capacity + 16, 3 * source_type::spec_capacity + 16, source_type::scope_capacity>;
-    grad_state<graph_type, capacity> st;
-    const auto source = Source::value;
-    st.g = resized<graph_type>(source);
+  static constexpr int forward = Source::value.node_count;
+  // Beside the forward nodes: the pullbacks', the seed and its redistributions.
+  template <class Source>
+  static constexpr int joint = forward<Source> + pulled_nodes<Source, forward<Source>>(Source::value) + 1 + max_axes;
+  template <class Source>
+  using state = grad_state<graph<joint<Source>, 3 * Source::value.spec_count + 16, graph_type_of<Source>::scope_capacity>,
+                           forward<Source>>;
+
+  template <class Source, class State>
+  static constexpr void start(State& st) {
+    copy_into(st.g, Source::value);
     const int n = st.g.node_count;
     for (auto& c : st.cotangent) c = -1;
     for (auto& d : st.dual_spec) d = -1;
-    for (int i = 0; i < n; ++i) {
-      const node& x = st.g.nodes[i];
-      bool needs = is_variable<Source>(x);
-      for (int k = 0; k < x.inputs; ++k) needs = needs || (st.needs[x.in[k]] && differentiable(x.op, k));
-      st.needs[i] = needs;
-    }
+    mark_needs<Source>(st.g, st.needs);
     const int loss = root_of<Source>(st.g);
     auto t = open(st);
     st.cotangent[loss] = seed(t, contiguous(dual(st.g.spec_of(loss))));
     st.g.finish(t.b);
     st.cursor = n - 1;
-    return st;
   }
 
   template <class Source, class State>
@@ -77,7 +109,7 @@ struct grad {
     spec s = cotangent;
     for (int a = 0; a < s.axes; ++a)
       if (s.place[a].is_partial()) s.place[a] = replicate_value();
-    node one;
+    node one = empty_node;
     one.op = op_code::fill;
     one.f = 1;
     one.spec = t.b.intern(s);

@@ -40,7 +40,7 @@ struct tape {
 
   constexpr int emit(op_code op, const op_attr& a, double f, int spec_id, int scope, int i0, int i1 = -1, int i2 = -1,
                      int i3 = -1) {
-    node n;
+    node n = empty_node;
     n.op = op;
     n.a = a;
     n.f = f;
@@ -50,7 +50,7 @@ struct tape {
     n.in[1] = i1;
     n.in[2] = i2;
     n.in[3] = i3;
-    for (int i : n.in) n.inputs += i >= 0 ? 1 : 0;
+    n.inputs = (i0 >= 0 ? 1 : 0) + (i1 >= 0 ? 1 : 0) + (i2 >= 0 ? 1 : 0) + (i3 >= 0 ? 1 : 0);
     return b.append(n);
   }
 
@@ -81,6 +81,21 @@ constexpr int contiguous_node(tape& t, int id, int scope) {
   if (is_contiguous(s)) return id;
   const int c = t.b.intern(contiguous(s));
   return t.emit(op_code::contiguous, op_attr{}, 0, c, scope, id);
+}
+
+// What `pull` appends at most for one operand, beside the sum with an earlier contribution.
+constexpr int most_pulled(op_code op, int operand, const spec& x, const spec& out) {
+  switch (op) {
+    case op_code::contiguous: return 0;
+    case op_code::add:
+    case op_code::sub:
+    case op_code::mul:
+      return (unbroadcast(x, out).v[0] != 0 ? 1 : 0) + (op == op_code::mul || (op == op_code::sub && operand == 1) ? 1 : 0);
+    case op_code::reshape:
+    case op_code::redistribute: return 2;
+    case op_code::relabel: return 2 + 2 * max_axes;
+    default: return 1;
+  }
 }
 
 constexpr void pull(tape& t, int id) {

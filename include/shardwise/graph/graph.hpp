@@ -11,15 +11,19 @@
 namespace shardwise {
 
 // One operation, one result. `spec` indexes the graph's spec table, `scope` its module tree (-1: no module).
+// No initialisers: constructing the elements of an array costs nvcc four kilobytes each, assigning them nothing. A node
+// begins as a copy of `empty_node`.
 struct node {
-  op_code op = op_code::input;
-  std::int32_t inputs = 0;
-  std::int32_t in[max_inputs] = {-1, -1, -1, -1, -1};
-  std::int32_t spec = -1;
-  std::int32_t scope = -1;
-  double f = 0;  // the operation's real parameter: factor, epsilon, probability
-  op_attr a{};
+  op_code op;
+  std::int32_t inputs;
+  std::int32_t in[max_inputs];
+  std::int32_t spec;
+  std::int32_t scope;
+  double f;  // the operation's real parameter: factor, epsilon, probability
+  op_attr a;
 };
+
+inline constexpr node empty_node{op_code::input, 0, {-1, -1, -1, -1, -1}, -1, -1, 0, {}};
 
 // A module instance: its name under its parent; list elements have an index and no name.
 struct scope {
@@ -115,7 +119,7 @@ template <int Nodes, int Specs, int Scopes = 1>
 struct graph {
   static constexpr int node_capacity = Nodes, spec_capacity = Specs, scope_capacity = Scopes;
 
-  node nodes[Nodes]{};
+  node nodes[Nodes];
   spec specs[Specs]{};
   std::uint64_t hashes[Specs]{};
   scope scopes[Scopes]{};
@@ -128,6 +132,10 @@ struct graph {
   int outputs[max_outputs] = {-1, -1, -1, -1, -1, -1, -1, -1};
   int output_count = 0;
   finding error{};
+
+  constexpr graph() {
+    for (node& n : nodes) n = empty_node;
+  }
 
   constexpr int size() const { return node_count; }
   constexpr const spec& spec_of(int id) const { return specs[nodes[id].spec]; }
@@ -161,8 +169,9 @@ struct graph {
   }
 };
 
-// A source's graph type. Its capacities cost nothing to read. Every element that a constant reads from another, large
-// constant costs nvcc kilobytes, so passes read from a local copy: at 48 layers that is a tenth of the memory.
+// A source's graph type: its capacities cost nothing to read. What a constant reads from another, large constant it
+// reads through pointers to its arrays, or as a function's const& parameter: of a local reference every element costs
+// nvcc four kilobytes, of a local copy as much, and so does every element of a large value that a function returns.
 template <class Source>
 using graph_type_of = std::remove_cvref_t<decltype(Source::value)>;
 
@@ -172,10 +181,9 @@ constexpr void copy_functions(To& to, const From& from) {
   for (int i = 0; i < from.function_count; ++i) to.functions[i] = from.functions[i];
 }
 
-// The same graph in other capacities; they must suffice.
+// The same graph in other capacities, which must suffice; `r` is new. In place: a copy of a large value costs memory.
 template <class To, class From>
-constexpr To resized(const From& g) {
-  To r;
+constexpr void copy_into(To& r, const From& g) {
   for (int i = 0; i < g.node_count; ++i) r.nodes[i] = g.nodes[i];
   for (int i = 0; i < g.spec_count; ++i) {
     r.specs[i] = g.specs[i];
@@ -190,10 +198,13 @@ constexpr To resized(const From& g) {
   r.output_count = g.output_count;
   for (int i = 0; i < g.output_count; ++i) r.outputs[i] = g.outputs[i];
   r.error = g.error;
-  return r;
 }
 
-// Operations whose result is their first operand's storage seen differently.
+// Operations whose result may be their first operand's storage seen differently, and whether it is.
+constexpr bool may_view(op_code op) {
+  return op == op_code::permute || op == op_code::reshape || op == op_code::relabel || op == op_code::slice ||
+         op == op_code::redistribute;
+}
 constexpr bool is_view(const node& n, const spec& in, const spec& out) {
   switch (n.op) {
     case op_code::permute:

@@ -19,7 +19,7 @@ struct sym {
   template <op_code Op, op_attr A, spec Out, class... X>
   static constexpr sym<Out, Mesh> record(double f, const sym& first, const X&... more) {
     builder& b = *first.b;
-    node n;
+    node n = empty_node;
     n.op = Op;
     n.a = A;
     n.f = f;
@@ -43,7 +43,7 @@ struct sym {
   template <op_code Op, spec Out>
   static constexpr sym<Out, Mesh> record_leaf(double f, const sym& like) {
     builder& b = *like.b;
-    node n;
+    node n = empty_node;
     n.op = Op;
     n.f = f;
     n.spec = b.intern(sym<Out, Mesh>::sp, sym<Out, Mesh>::hash);
@@ -55,7 +55,7 @@ struct sym {
   template <opaque_function Function, spec Out, class... X>
   static constexpr sym<Out, Mesh> record_opaque(const sym& first, const X&... more) {
     builder& b = *first.b;
-    node n;
+    node n = empty_node;
     n.op = op_code::opaque;
     n.a.v[0] = b.function_count;
     n.inputs = 1 + static_cast<int>(sizeof...(X));

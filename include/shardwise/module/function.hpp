@@ -123,7 +123,7 @@ struct traced_function {
     if constexpr (resolved<X>) {
       id = x.id;
     } else {  // F does not compile: a constant stands for its result
-      node n;
+      node n = empty_node;
       n.op = op_code::fill;
       n.spec = b.intern(mesh_spec<Mesh>(dtype::f32));
       id = b.append(n);
@@ -166,7 +166,11 @@ struct traced_function {
   static constexpr const auto& all = complete_trace();
 
  public:
-  static constexpr auto value = resized<graph<all.nodes, all.specs>>(all.g);
+  static constexpr auto value = [] {
+    graph<all.nodes, all.specs> r;
+    copy_into(r, all.g);
+    return r;
+  }();
   static constexpr int root = all.root;
 };
 
@@ -209,7 +213,8 @@ struct gradient_outputs<Trace, wrt<W...>> {
     const auto state = joint::value;
     using state_graph = std::remove_cvref_t<decltype(state.g)>;
     constexpr int nodes = state_graph::node_capacity + max_outputs, specs = state_graph::spec_capacity + max_outputs;
-    auto g = resized<graph<nodes, specs, state_graph::scope_capacity>>(state.g);
+    graph<nodes, specs, state_graph::scope_capacity> g;
+    copy_into(g, state.g);
     builder b = g.edit();
     const int wanted[] = {W..., -1};
     int found[sizeof...(W) + 1]{};
@@ -224,7 +229,7 @@ struct gradient_outputs<Trace, wrt<W...>> {
         if (!b.error) b.error = {problem::gradient_unused, wanted[k]};
         id = g.outputs[0];
       } else if (const spec s = b.specs[b.nodes[id].spec]; !is_contiguous(s)) {
-        node n;
+        node n = empty_node;
         n.op = op_code::contiguous;
         n.inputs = 1;
         n.in[0] = id;

@@ -83,14 +83,16 @@ struct update_memo {
   int checked_with = -1;  // gradient spec that check_update has passed for this parameter spec
 };
 
+inline constexpr int max_sums = 8;
+
 template <class Graph, int Forward, int Params>
 struct update_state {
-  Graph g{};
-  update_memo memo[Graph::spec_capacity]{};
-  int cotangent[Forward]{};
-  int gradient[Params > 0 ? Params : 1]{};  // reduced gradient of each parameter, -1 if it has none
-  int param_node[Params > 0 ? Params : 1]{};
-  int scalar_sum[8] = {-1, -1, -1, -1, -1, -1, -1, -1};  // partial sums of squares, one for each way of placing them
+  Graph g;
+  update_memo memo[Graph::spec_capacity];
+  int cotangent[Forward];
+  int gradient[Params > 0 ? Params : 1];  // reduced gradient of each parameter, -1 if it has none
+  int param_node[Params > 0 ? Params : 1];
+  int scalar_sum[max_sums];  // partial sums of squares, one for each way of placing them; -1: none
   int factor = -1;
   int states = 0;
   int phase = 0;  // 0 reduce gradients, 1 clip, 2 update
@@ -102,28 +104,53 @@ struct update_state {
 // Joint graph (autodiff::grad) to train step: output 0 becomes the loss summed over the mesh.
 template <class Optimizer, int Params>
 struct apply_optimizer {
+ private:
+  struct sizes {
+    int nodes, specs;
+  };
+  // A close bound, as in grad: what makes gradients whole and dense, their squares and sums, states and updates.
+  template <int Forward, class Joint>
+  static constexpr sizes sizes_after(const Joint& joint) {
+    int total = joint.g.node_count + max_axes + (Optimizer::clips ? detail::max_sums * (2 * max_axes + 1) + 1 : 0);
+    for (int i = 0; i < Forward; ++i) {
+      const int c = joint.cotangent[i];
+      if (joint.g.nodes[i].op != op_code::param || c < 0) continue;
+      const spec& s = joint.g.specs[joint.g.nodes[c].spec];
+      total += 1 + Optimizer::states + (Optimizer::clips ? 2 : 0) + (is_contiguous(s) ? 0 : 1);
+      for (int a = 0; a < s.axes; ++a) total += s.place[a].is_partial() ? 1 : 0;
+    }
+    return {total, 3 * joint.g.spec_count + 32};
+  }
+
+ public:
   template <class Source>
   static constexpr int stages(int nodes) {
     return Params > 0 ? (2 * Params + chunk(nodes) - 1) / chunk(nodes) : 1;
   }
 
   template <class Source>
-  static constexpr auto start() {
-    constexpr sizes size = sizes_after<Source>();
-    constexpr int forward = static_cast<int>(sizeof(Source::value.cotangent) / sizeof(int));
-    using graph_type = graph<size.nodes, size.specs, decltype(Source::value.g)::scope_capacity>;
-    detail::update_state<graph_type, forward, Params> st;
-    const auto source = Source::value;
-    st.g = resized<graph_type>(source.g);
+  static constexpr int forward = static_cast<int>(sizeof(Source::value.cotangent) / sizeof(int));
+  template <class Source>
+  static constexpr sizes size = sizes_after<forward<Source>>(Source::value);
+  template <class Source>
+  using state = detail::update_state<graph<size<Source>.nodes, size<Source>.specs, decltype(Source::value.g)::scope_capacity>,
+                                     forward<Source>, Params>;
+
+  template <class Source, class State>
+  static constexpr void start(State& st) {
+    copy_into(st.g, Source::value.g);
     // g++ 12 reads elements of a copied constant that were never assigned as zeros, not as their default initialisers
     for (detail::update_memo& m : st.memo) m = detail::update_memo{};
-    for (int i = 0; i < forward; ++i) st.cotangent[i] = source.cotangent[i];
-    for (int i = 0; i < forward; ++i)
+    const int* const cotangent = Source::value.cotangent;
+    for (int i = 0; i < forward<Source>; ++i) st.cotangent[i] = cotangent[i];
+    for (int& g : st.gradient) g = -1;
+    for (int& p : st.param_node) p = -1;
+    for (int& sum : st.scalar_sum) sum = -1;
+    for (int i = 0; i < forward<Source>; ++i)
       if (st.g.nodes[i].op == op_code::param) st.param_node[st.g.nodes[i].a.v[0]] = i;
     builder b = st.g.edit();
     st.g.outputs[0] = whole(st, b, st.g.outputs[0], -1);
     st.g.finish(b);
-    return st;
   }
 
   template <class Source, class State>
@@ -154,31 +181,11 @@ struct apply_optimizer {
   // Parameters handled by a stage, in either phase: each makes two to four nodes there, mostly from the memo.
   static constexpr int chunk(int nodes) { return nodes / 2 > 0 ? nodes / 2 : 1; }
 
-  struct sizes {
-    int nodes, specs;
-  };
-  // At most, beside what is there: what makes gradients whole and dense, their squares and sums, states and updates.
-  template <class Source>
-  static constexpr sizes sizes_after() {
-    const auto source = Source::value;
-    const auto& g = source.g;
-    const node* const nodes = g.nodes;
-    int total = g.node_count + 64 + Params * (4 + Optimizer::states);
-    for (int i = 0; i < static_cast<int>(sizeof(Source::value.cotangent) / sizeof(int)); ++i) {
-      const int c = source.cotangent[i];
-      if (nodes[i].op != op_code::param || c < 0) continue;
-      const spec& s = g.specs[nodes[c].spec];
-      ++total;
-      for (int a = 0; a < s.axes; ++a) total += s.place[a].is_partial() ? 1 : 0;
-    }
-    return {total, 3 * g.spec_count + 32};
-  }
-
   static constexpr int emit(builder& b, op_code op, const op_attr& a, double f, const spec& s, int scope, int i0, int i1 = -1) {
     return emit(b, op, a, f, b.intern(s), scope, i0, i1);
   }
   static constexpr int emit(builder& b, op_code op, const op_attr& a, double f, int spec_id, int scope, int i0, int i1 = -1) {
-    node n;
+    node n = empty_node;
     n.op = op;
     n.a = a;
     n.f = f;
@@ -272,7 +279,7 @@ struct apply_optimizer {
       m.checked_with = given;
     }
     if (Optimizer::states > 0 && m.state_spec < 0) m.state_spec = b.intern(detail::state_spec(sp));
-    node n;
+    node n = empty_node;
     n.op = Optimizer::op;
     n.spec = own;
     n.scope = b.nodes[p].scope;

@@ -45,7 +45,7 @@ struct parameter_recorder {
 
   template <class Decl, class Sym>
   constexpr void leaf(Sym& slot, const char* name) {
-    node n;
+    node n = empty_node;
     n.op = op_code::param;
     n.a.v[0] = count;
     n.spec = b.intern(Sym::sp, Sym::hash);
@@ -61,7 +61,7 @@ template <class Mesh, class In>
 constexpr auto record_input(builder& b, int index) {
   constexpr spec s = In::template spec_type<Mesh>::value;
   using sym_type = sym<s, Mesh>;
-  node n;
+  node n = empty_node;
   n.op = op_code::input;
   n.a.v[0] = index;
   n.spec = b.intern(sym_type::sp, sym_type::hash);
@@ -85,7 +85,6 @@ struct trace_result {
   Graph g{};
   parameter_table<Params> params{};
   bool complete = false;
-  int nodes = 0, specs = 0;
 };
 
 }  // namespace detail
@@ -111,8 +110,6 @@ struct traced {
     detail::visit_module<unbound_model>(model, "", -1, rec);
     const int loss = run(b, model, typename Task::inputs{}, std::make_index_sequence<Task::inputs::count>{});
     r.complete = !b.overflowed();
-    r.nodes = b.node_count;
-    r.specs = b.spec_count;
     r.g.finish(b);
     r.g.outputs[0] = loss;
     r.g.output_count = 1;
@@ -126,7 +123,7 @@ struct traced {
     if constexpr (detail::resolved<std::remove_const_t<decltype(loss)>>) {
       return loss.id;
     } else {  // the forward does not compile: a constant stands for its loss
-      node n;
+      node n = empty_node;
       n.op = op_code::fill;
       n.spec = b.intern(detail::mesh_spec<Mesh>(dtype_v<T>));
       return b.append(n);
@@ -134,17 +131,18 @@ struct traced {
   }
 
   // One evaluation into a guessed capacity, a second one only if the guess was short.
-  static constexpr int guess = 6 * parameters + 96;
+  static constexpr int guess = 4 * parameters + 96;
   template <int N, int S>
   static constexpr auto recorded = record<N, S>();
   static constexpr const auto& complete_trace() {
     if constexpr (recorded<guess, 96>.complete) return recorded<guess, 96>;
-    else return recorded<recorded<guess, 96>.nodes, recorded<guess, 96>.specs>;
+    else return recorded<recorded<guess, 96>.g.node_count, recorded<guess, 96>.g.spec_count>;
   }
   static constexpr const auto& all = complete_trace();
 
  public:
-  static constexpr auto value = resized<graph<all.nodes, all.specs, modules>>(all.g);
+  // Its capacity may be larger than its size: to store it anew would cost more than the rest of it.
+  static constexpr const auto& value = all.g;
   static constexpr const auto& params = all.params;
 };
 

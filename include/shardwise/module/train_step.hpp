@@ -21,16 +21,15 @@ template <class Source>
 struct whole_output {
   static constexpr auto value = [] {
     constexpr int n = Source::value.node_count, s = Source::value.spec_count;
-    using graph_type = graph<n + max_axes + 1, s + max_axes + 1, decltype(Source::value)::scope_capacity>;
-    const auto source = Source::value;
-    auto g = resized<graph_type>(source);
+    graph<n + max_axes + 1, s + max_axes + 1, graph_type_of<Source>::scope_capacity> g;
+    copy_into(g, Source::value);
     builder b = g.edit();
     int id = g.outputs[0];
     for (int a = 0; a < b.specs[b.nodes[id].spec].axes; ++a) {
       spec o = b.specs[b.nodes[id].spec];
       if (!o.place[a].is_partial()) continue;
       o.place[a] = replicate_value();
-      node r;
+      node r = empty_node;
       r.op = op_code::redistribute;
       r.inputs = 1;
       r.in[0] = id;

@@ -23,7 +23,7 @@ struct traffic {
 };
 
 template <class Graph>
-constexpr traffic traffic_of(Graph g) {
+constexpr traffic traffic_of(const Graph& g) {
   traffic t;
   for (int i = 0; i < g.node_count; ++i) {
     const node& n = g.nodes[i];

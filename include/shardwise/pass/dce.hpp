@@ -23,55 +23,71 @@ constexpr int mark_live(const Graph& g, unsigned char* live) {
   return count;
 }
 
-// Source::value is the graph; the result is exactly as large as what lives.
+namespace detail {
+
+template <int Nodes>
+struct live_mask {
+  unsigned char live[Nodes > 0 ? Nodes : 1]{};
+  int kept = 0;
+};
+
+template <class Graph>
+constexpr auto marked(const Graph& g) {
+  live_mask<Graph::node_capacity> m;
+  m.kept = mark_live(g, m.live);
+  return m;
+}
+
+template <class To, class From>
+constexpr void keep(To& r, const From& g, const unsigned char* live) {
+  int to[From::node_capacity > 0 ? From::node_capacity : 1]{};
+  int count = 0;
+  const int size = g.node_count;
+  for (int i = 0; i < size; ++i) {
+    if (!live[i]) continue;
+    node& n = r.nodes[count];
+    n = g.nodes[i];
+    for (int k = 0; k < n.inputs; ++k) n.in[k] = to[n.in[k]];
+    to[i] = count++;
+  }
+  r.node_count = count;
+  for (int i = 0; i < g.spec_count; ++i) {
+    r.specs[i] = g.specs[i];
+    r.hashes[i] = g.hashes[i];
+  }
+  r.spec_count = g.spec_count;
+  for (int i = 0; i < g.scope_count; ++i) r.scopes[i] = g.scopes[i];
+  r.scope_count = g.scope_count;
+  r.sites = g.sites;
+  copy_functions(r, g);
+  for (int i = 0; i < g.output_count; ++i) r.outputs[i] = to[g.outputs[i]];
+  r.output_count = g.output_count;
+  r.error = g.error;
+}
+
+}  // namespace detail
+
+// Source::value is the graph; the result is exactly as large as what lives, or the graph itself where all of it lives.
 template <class Source>
 struct eliminate_dead {
  private:
-  static constexpr int total = graph_type_of<Source>::node_capacity;
-  struct mask {
-    unsigned char live[total > 0 ? total : 1]{};
-    int kept = 0, specs = 0;
+  static constexpr auto marked = detail::marked(Source::value);
+
+  template <bool All, class = void>
+  struct result {
+    static constexpr const auto& value = Source::value;
   };
-  static constexpr mask marked = [] {
-    mask m;
-    const auto g = Source::value;
-    m.kept = mark_live(g, m.live);
-    m.specs = g.spec_count;
-    return m;
-  }();
-  static constexpr int specs = marked.specs;
+  template <class T>
+  struct result<false, T> {
+    static constexpr auto value = [] {
+      graph<marked.kept, Source::value.spec_count, graph_type_of<Source>::scope_capacity> r;
+      detail::keep(r, Source::value, marked.live);
+      return r;
+    }();
+  };
 
  public:
-  static constexpr auto value = [] {
-    const auto g = Source::value;
-    graph<marked.kept, specs, graph_type_of<Source>::scope_capacity> r;
-    const unsigned char* const live = marked.live;
-    const node* const from = g.nodes;
-    int to[total > 0 ? total : 1]{};
-    int count = 0;
-    const int size = g.node_count;
-    for (int i = 0; i < size; ++i) {
-      if (!live[i]) continue;
-      node& n = r.nodes[count];
-      n = from[i];
-      for (int k = 0; k < n.inputs; ++k) n.in[k] = to[n.in[k]];
-      to[i] = count++;
-    }
-    r.node_count = count;
-    for (int i = 0; i < specs; ++i) {
-      r.specs[i] = g.specs[i];
-      r.hashes[i] = g.hashes[i];
-    }
-    r.spec_count = specs;
-    for (int i = 0; i < g.scope_count; ++i) r.scopes[i] = g.scopes[i];
-    r.scope_count = g.scope_count;
-    r.sites = g.sites;
-    copy_functions(r, g);
-    for (int i = 0; i < g.output_count; ++i) r.outputs[i] = to[g.outputs[i]];
-    r.output_count = g.output_count;
-    r.error = g.error;
-    return r;
-  }();
+  static constexpr const auto& value = result<marked.kept == Source::value.node_count>::value;
 };
 
 }  // namespace shardwise::passes

@@ -30,11 +30,11 @@ struct cuda_backend {
     for (int s = 0; s < g.spec_count; ++s)
       for (int d = 0; d < g.specs[s].rank; ++d) ext[s][d] = local_interval(g.specs[s], d, origin).size;
     scratch most;
-    const node* const nodes = g.nodes;
     for (int i = 0; i < g.node_count; ++i) {
-      const node& n = nodes[i];
-      if (!runs_kernel(n.op) || n.inputs == 0) continue;
-      const int x = nodes[n.in[0]].spec, y = nodes[n.in[n.inputs - 1]].spec;
+      const op_code op = g.nodes[i].op;
+      if (op != op_code::redistribute && !runtime::needs_device_workspace(op)) continue;
+      const node n = g.nodes[i];
+      const int x = g.nodes[n.in[0]].spec, y = g.nodes[n.in[n.inputs - 1]].spec;
       const bool talks =
           n.op == op_code::redistribute &&
           communicates(transition_of(g.specs[x].place[n.a.v[0]], g.specs[n.spec].place[n.a.v[0]], g.specs[x].axis_size[n.a.v[0]]));
@@ -49,8 +49,7 @@ struct cuda_backend {
 
   template <class Source>
   static constexpr std::int64_t workspace_bytes() {
-    const auto g = Source::value;
-    return scratch_of(g).total();
+    return scratch_of(Source::value).total();
   }
 };
 

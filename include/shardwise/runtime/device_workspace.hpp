@@ -142,6 +142,11 @@ constexpr std::int64_t einsum_device_bytes(const op_attr& a, const spec& x, cons
 
 // --- every node -----------------------------------------------------------------------------------------------------
 
+// Operations that are given scratch at all.
+constexpr bool needs_device_workspace(op_code op) {
+  return op == op_code::einsum || op == op_code::sum || op == op_code::sumsq || op == op_code::norm_dw;
+}
+
 // x is a node's first operand, y its last; `ex`, `ey` are their local extents on the ranks at coordinate 0.
 constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, const spec& x, const spec& y,
                                               const spec& out, const std::int64_t* ex, const std::int64_t* ey) {

@@ -210,7 +210,7 @@ class dtensor {
   template <op_code Op, op_attr A, class Result, class... More>
   static constexpr runtime::eager_operation<Rank> operation() {
     using last = std::tuple_element_t<sizeof...(More), std::tuple<dtensor, More...>>;
-    node n;
+    node n = empty_node;
     n.op = Op;
     n.a = A;
     n.inputs = 1 + static_cast<int>(sizeof...(More));

@@ -28,3 +28,11 @@
 #else
 #define SHARDWISE_IVDEP
 #endif
+
+// Nodes that a pass handles in one constant, see graph/stage.hpp. clang allows a million evaluation steps per constant.
+// g++ and nvcc's front end manage more than twice 4000 nodes of a GPT, and every further constant costs them its size.
+#if defined(__clang__)
+#define SHARDWISE_STAGE_NODES 2000
+#else
+#define SHARDWISE_STAGE_NODES 4000
+#endif

@@ -11,26 +11,35 @@ struct host_backend {
   // Largest scratch of any node on the ranks at coordinate 0: packed matrix panels, inboxes of reductions.
   template <class Source>
   static constexpr std::int64_t workspace_bytes() {
-    const auto g = Source::value;
+    return largest_workspace(Source::value);
+  }
+  template <class Graph>
+  static constexpr std::int64_t largest_workspace(const Graph& g) {
     const int specs = g.spec_count;
-    std::int64_t ext[graph_type_of<Source>::spec_capacity][max_rank]{};
+    std::int64_t ext[Graph::spec_capacity][max_rank]{};
     constexpr int origin[max_axes]{};
     for (int s = 0; s < specs; ++s)
       for (int d = 0; d < g.specs[s].rank; ++d) ext[s][d] = local_interval(g.specs[s], d, origin).size;
     std::int64_t most = 0;
     // equal applications need equal scratch, and layers repeat: the last node computed for each key is remembered
-    const node* const nodes = g.nodes;
-    const node* known[128]{};
+    struct application {
+      op_code op;
+      int x, y, out;
+      std::int64_t v[3];
+    };
+    application known[128];
+    for (application& k : known) k.out = -1;
     const int count = g.node_count;
     for (int i = 0; i < count; ++i) {
-      const node& n = nodes[i];
-      if (n.op != op_code::einsum && n.op != op_code::redistribute) continue;
-      const int x = nodes[n.in[0]].spec, y = nodes[n.in[n.inputs - 1]].spec;
-      const node*& before = known[static_cast<unsigned>(x * 31 + y * 7 + n.spec + static_cast<int>(n.a.v[0])) & 127U];
-      if (before && before->op == n.op && before->spec == n.spec && before->a.v[0] == n.a.v[0] && before->a.v[1] == n.a.v[1] &&
-          before->a.v[2] == n.a.v[2] && nodes[before->in[0]].spec == x && nodes[before->in[before->inputs - 1]].spec == y)
+      const op_code op = g.nodes[i].op;
+      if (op != op_code::einsum && op != op_code::redistribute) continue;
+      const node n = g.nodes[i];
+      const int x = g.nodes[n.in[0]].spec, y = g.nodes[n.in[n.inputs - 1]].spec;
+      application& before = known[static_cast<unsigned>(x * 31 + y * 7 + n.spec + static_cast<int>(n.a.v[0])) & 127U];
+      if (before.out == n.spec && before.op == op && before.x == x && before.y == y && before.v[0] == n.a.v[0] &&
+          before.v[1] == n.a.v[1] && before.v[2] == n.a.v[2])
         continue;
-      before = &n;
+      before = {op, x, y, n.spec, {n.a.v[0], n.a.v[1], n.a.v[2]}};
       const std::int64_t need = workspace_of(n, g.specs[x], g.specs[y], g.specs[n.spec], ext[x], ext[y]);
       if (need > most) most = need;
     }
@@ -77,28 +86,36 @@ struct kernel_list {
   signed char of[Nodes]{};  // -1: no kernel (leaves, views)
 };
 
+template <class Graph>
+constexpr auto list_kernels(const Graph& g) {
+  constexpr int ops = static_cast<int>(op_code::count);
+  kernel_list<Graph::node_capacity> k;
+  bool runs[ops]{};  // clang takes a step for every case of the switch behind it
+  for (int i = 0; i < ops; ++i) runs[i] = runs_kernel(static_cast<op_code>(i));
+  signed char seen[ops][3];
+  for (auto& row : seen)
+    for (auto& v : row) v = -1;
+  for (int i = g.node_count; i < Graph::node_capacity; ++i) k.of[i] = -1;
+  for (int i = 0; i < g.node_count; ++i) {
+    const op_code op = g.nodes[i].op;
+    k.of[i] = -1;
+    if (!runs[static_cast<int>(op)]) continue;
+    const int s = g.nodes[i].spec;
+    if (may_view(op) && is_view(g.nodes[i], g.specs[g.nodes[g.nodes[i].in[0]].spec], g.specs[s])) continue;
+    const dtype t = g.specs[s].type;
+    signed char& at = seen[static_cast<int>(op)][static_cast<int>(t)];
+    if (at < 0) {
+      at = static_cast<signed char>(k.count);
+      k.item[k.count++] = {op, t};
+    }
+    k.of[i] = at;
+  }
+  return k;
+}
+
 template <class Source>
 struct kernels_of {
-  static constexpr auto list = [] {
-    const auto g = Source::value;
-    kernel_list<graph_type_of<Source>::node_capacity> k;
-    signed char seen[static_cast<int>(op_code::count)][3];
-    for (auto& row : seen)
-      for (auto& v : row) v = -1;
-    for (int i = 0; i < g.node_count; ++i) {
-      const node& n = g.nodes[i];
-      k.of[i] = -1;
-      if (!runs_kernel(n.op) || (n.inputs > 0 && is_view(n, g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec]))) continue;
-      const dtype t = g.specs[n.spec].type;
-      signed char& at = seen[static_cast<int>(n.op)][static_cast<int>(t)];
-      if (at < 0) {
-        at = static_cast<signed char>(k.count);
-        k.item[k.count++] = {n.op, t};
-      }
-      k.of[i] = at;
-    }
-    return k;
-  }();
+  static constexpr auto list = list_kernels(Source::value);
   struct small {
     signature item[max_signatures]{};
     int count = 0;
