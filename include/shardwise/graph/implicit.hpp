@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include <shardwise/graph/planned.hpp>
+#include <shardwise/graph/redistribution.hpp>
 #include <shardwise/propagation/strategy.hpp>
 
 namespace shardwise {
