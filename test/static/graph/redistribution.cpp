@@ -28,14 +28,14 @@ constexpr auto seed_era = sw::redistribution_policy::seed_era;
 // --- what arrives ----------------------------------------------------------------------------------------------------
 
 template <class X, class A, class B>
-constexpr bool arrives = [] {
+constexpr bool arrives() {
   using there = decltype(sw::redistribute<on<dp, A>, on<tp, B>>(X{}));
   using early = decltype(sw::redistribute<seed_era, on<tp, B>, on<dp, A>>(X{}));
   return std::is_same_v<there, at<A, B>> && std::is_same_v<early, there>;
-}();
-static_assert(arrives<at<S<0>, S<0>>, R, S<0>> && arrives<at<R, S<0>>, S<0>, S<0>> && arrives<at<S<0>, S<1>>, S<1>, S<0>>);
-static_assert(arrives<at<P, P>, S<0>, S<0>> && arrives<at<P, S<0>>, S<0>, U> && arrives<at<R, U>, P, S<1>>);
-static_assert(arrives<at<S<0>, S<0>>, S<0>, S<0>>);
+}
+static_assert(arrives<at<S<0>, S<0>>, R, S<0>>() && arrives<at<R, S<0>>, S<0>, S<0>>() &&
+              arrives<at<S<0>, S<1>>, S<1>, S<0>>() && arrives<at<S<0>, S<0>>, S<0>, S<0>>());
+static_assert(arrives<at<P, P>, S<0>, S<0>>() && arrives<at<P, S<0>>, S<0>, U>() && arrives<at<R, U>, P, S<1>>());
 
 // an axis that is not named keeps its placement; negative dims count from the end
 static_assert(std::is_same_v<decltype(sw::redistribute<on<tp, R>>(at<S<0>, S<0>>{})), at<S<0>, R>>);
