@@ -128,11 +128,12 @@ struct redistribution_collective {
   int axis = 0;
   std::int64_t bytes = 0;  // payload that the busiest rank sends
 };
+using redistribution_collectives = static_vector<redistribution_collective, 2 * max_axes>;
 
 namespace detail {
 
-constexpr auto collectives_of(const redistribution_plan& plan) {
-  static_vector<redistribution_collective, 2 * max_axes> r;
+constexpr redistribution_collectives collectives_of(const redistribution_plan& plan) {
+  redistribution_collectives r;
   for (const redistribution_step& s : plan.steps)
     if (communicates(s.kind)) r.push_back({s.kind, s.axis, s.bytes});
   return r;
@@ -164,7 +165,7 @@ struct redistribution {
   static_assert(detail::refuse<what, operand_t<From::sp>, operand_t<To::sp>>());
 
   // In order; all ranks run the same.
-  static constexpr auto collectives = detail::collectives_of(plan);
+  static constexpr redistribution_collectives collectives = detail::collectives_of(plan);
   // That a rank sends on mesh axis number `axis`; on all axes: -1. A dyn dim counts at its bound.
   static constexpr std::int64_t bytes_of(int rank, int axis = -1) {
     return detail::bytes_of(plan, From::mesh_type::coordinate(rank).data(), axis);
