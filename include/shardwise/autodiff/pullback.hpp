@@ -190,7 +190,9 @@ constexpr void pull(tape& t, int id) {
     case op_code::contiguous: t.give(n.in[0], dy, sc); break;
     case op_code::redistribute: {
       const int axis = static_cast<int>(n.a.v[0]);
-      const placement to = dual(t.spec_at(n.in[0]).place[axis]);
+      const placement given = t.spec_at(n.in[0]).place[axis], made = t.spec_at(id).place[axis], to = dual(given);
+      for (const placement& p : {given, made})
+        if (p.is_partial() && p.op != reduction::sum && !t.b.error) t.b.error = {problem::redistribute_partial_op, id, -1, axis};
       const op_attr a{{axis, pack(to), 0, 0, 0, 0}};
       const spec& c = t.spec_at(dy);
       int source = dy;
@@ -205,8 +207,15 @@ constexpr void pull(tape& t, int id) {
       // the cotangent's blocks, under the operand's extents and the placements that the relabelling asks for
       const spec own = t.spec_at(n.in[0]);
       spec claim = contiguous(own);
+      double copies = 1;  // equal summands need no sum
+      bool equal[max_axes]{};
       for (int a = 0; a < own.axes; ++a) {
         const placement g = unpack_placement(n.a.v[a]);
+        equal[a] = own.place[a].is_replicate() && g == partial_value() && t.spec_at(dy).place[a].is_whole();
+        if (equal[a]) {
+          copies *= own.axis_size[a];
+          continue;
+        }
         claim.place[a] = own.place[a].is_shard() ? own.place[a] : g.is_shard() ? reduced_value() : g;
       }
       op_attr back{};
@@ -220,10 +229,11 @@ constexpr void pull(tape& t, int id) {
         c = t.emit(op_code::redistribute, {{axis, pack(to), 0, 0, 0, 0}}, 0, t.b.intern(claim), sc, c);
       };
       for (int a = 0; a < own.axes; ++a)
-        if (!own.place[a].is_shard()) {
+        if (!own.place[a].is_shard() && !equal[a]) {
           move(a, unpack_placement(n.a.v[a]));
           move(a, dual(own.place[a]));
         }
+      if (copies != 1) c = t.emit(op_code::scale, {}, copies, t.b.intern(claim), sc, c);
       t.give(n.in[0], c, sc);
       break;
     }

@@ -58,11 +58,6 @@ constexpr spec constant_spec(const spec& like) {
   return s;
 }
 
-template <problem P, class... Facts>
-constexpr bool refuse() {
-  return raise<P, Facts...>::ok;
-}
-
 constexpr problem matmul_ranks(int ra, int rb) {
   if (ra < 2 || rb < 2) return problem::contraction_rank;
   return rb != 2 && rb != ra ? problem::contraction_batch : problem::none;
@@ -283,18 +278,10 @@ constexpr auto slice(const A& a) {
 
 // --- placement ------------------------------------------------------------------------------------------------------
 
-namespace detail {
-template <class P>
-constexpr placement normal_placement(int rank) {
-  placement p = placement_of<P>::value;
-  if (p.is_shard() && p.dim < 0) p.dim = static_cast<std::int16_t>(p.dim + rank);
-  return p;
-}
-}  // namespace detail
-
 // The only operation that communicates. Its gradient is redistributed from the dual of the target to the dual of the
 // source: replicate -> reduced is free forward and an all-reduce backward; partial -> replicate the other way round.
 template <class Axis, class To, tensor A>
+requires(!detail::is_on<Axis>::value)
 constexpr auto redistribute(const A& a) {
   using mesh_type = typename A::mesh_type;
   constexpr int axis = mesh_type::template index_of<Axis>;
@@ -312,6 +299,28 @@ constexpr auto redistribute(const A& a) {
     if constexpr (free) return detail::apply<op_code::redistribute, detail::attr(axis, pack(to))>(0, a);
     else return detail::apply<op_code::redistribute, detail::attr(axis, pack(to))>(0, contiguous(a));
   }
+}
+
+// To several placements at once: redistribute<on<dp, shard<0>>, on<tp, replicate>>(x); axes that are not named keep
+// theirs. The steps, one axis each, are the planner's, so that the order in which axes shard one dim is never in the way:
+// redistribution<X, Y> knows their collectives and bytes. Their gradient goes back step by step.
+template <redistribution_policy Policy, class... To, tensor A>
+requires(sizeof...(To) > 0 && (detail::is_on<To>::value && ...))
+constexpr auto redistribute(const A& a) {
+  if constexpr (detail::is_implicit<A>) {
+    return detail::as_implicit(redistribute<Policy, To...>(a.strict));
+  } else if constexpr (!detail::resolved<A>) {
+    return a;
+  } else {
+    using checked = detail::checked_list<Policy, typename A::mesh_type, A::sp, To...>;
+    if constexpr (checked::what != problem::none) return detail::unresolved<typename A::mesh_type>{};
+    else return detail::planned_steps<A::sp, checked::out, Policy>::from(a);
+  }
+}
+template <class... To, tensor A>
+requires(sizeof...(To) > 0 && (detail::is_on<To>::value && ...))
+constexpr auto redistribute(const A& a) {
+  return redistribute<redistribution_policy::late, To...>(a);
 }
 
 // To a shard of a dim that the axis does not divide, as transports without uneven collectives do it: the dim is padded

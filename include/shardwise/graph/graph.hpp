@@ -5,8 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <shardwise/propagation/op.hpp>
-#include <shardwise/vocabulary/spec.hpp>
+#include <shardwise/propagation/transition.hpp>
 
 namespace shardwise {
 
@@ -214,7 +213,7 @@ constexpr bool is_view(const node& n, const spec& in, const spec& out) {
     case op_code::redistribute: {
       const int a = static_cast<int>(n.a.v[0]);
       const placement p = in.place[a], q = out.place[a];
-      return in.axis_size[a] == 1 || p == q || (p.is_whole() && q.is_whole());
+      return transition_of(p, q, in.axis_size[a]) == transition::none;
     }
     default: return false;
   }

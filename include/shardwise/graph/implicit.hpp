@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include <shardwise/graph/tensor.hpp>
+#include <shardwise/graph/redistribution.hpp>
 #include <shardwise/propagation/strategy.hpp>
 
 namespace shardwise {
@@ -47,26 +47,7 @@ struct strategy_of {
 
 // Operand I of a strategy, moved there step by step.
 template <class Strategy, int I>
-struct moved_operand {
-  static constexpr redistribution_steps steps = steps_between(Strategy::in[I], Strategy::value.target[I]);
-  static constexpr int count = steps.count;
-
-  template <int K>
-  static constexpr op_attr attr{{steps.item[K].axis, pack(steps.item[K].to), 0, 0, 0, 0}};
-  template <int K, class X>
-  static constexpr bool free = transition_of(X::sp.place[steps.item[K].axis], steps.item[K].to,
-                                             X::sp.axis_size[steps.item[K].axis]) == transition::none;
-
-  template <int K = 0, class X>
-  static constexpr auto from(const X& x) {
-    if constexpr (K == count || !resolved<X>)
-      return x;
-    else if constexpr (free<K, X> || is_contiguous(X::sp))
-      return from<K + 1>(apply<op_code::redistribute, attr<K>>(0, x));
-    else
-      return from<K + 1>(apply<op_code::redistribute, attr<K>>(0, apply<op_code::contiguous, op_attr{}>(0, x)));
-  }
-};
+struct moved_operand : planned_steps<Strategy::in[I], Strategy::value.target[I]> {};
 
 template <op_code Op, op_attr A>
 struct implicit_application {

@@ -101,20 +101,6 @@ constexpr bool same_tensor(const spec& a, const spec& b) {
   return same;
 }
 
-// As normalise, for nested shards too: the first axis that splits a dim has one spelling whatever splits it further. So
-// steps between such specs end at the spelling of the target.
-constexpr void canonical(spec& s) {
-  std::uint32_t split = 0;  // dims that an axis before this one splits
-  for (int a = 0; a < s.axes; ++a) {
-    placement& p = s.place[a];
-    if (!p.is_shard()) continue;
-    const std::int64_t n = s.extent[p.dim];
-    const bool first = !((split >> p.dim) & 1U) && !is_dyn(s, p.dim);
-    if (first && chunk_size(n, p.block, s.axis_size[a]) == chunk_size(n, 1, s.axis_size[a])) p.block = 1;
-    if (s.axis_size[a] > 1) split |= 1U << p.dim;
-  }
-}
-
 // The largest payload of a rank. First parts are largest, so other axes stand at 0, save those that split the exchanged
 // dims before this one: a longer dim may leave less for a later part.
 constexpr std::int64_t busiest(const spec& from, const spec& to, int axis) {
@@ -163,8 +149,6 @@ struct redistribution_planner {
     if (s.from == to) return;
     const int ranks = at.axis_size[axis];
     s.kind = transition_of(s.from, to, ranks);
-    // the mean and the extremes of equal values are that value
-    if (s.kind == transition::to_partial && to.op != reduction::sum) s.kind = transition::none;
     if (s.kind == transition::to_partial && policy == redistribution_policy::seed_era) s.divisor = ranks;
     s.after = at;
     s.after.place[axis] = to;
@@ -255,9 +239,9 @@ constexpr void find_obstacle(redistribution_plan& p, const spec& from, const spe
 
 }  // namespace detail
 
-// Law: the steps lead from `from` to `to`, both in canonical spelling; the tensor stays what it is (exactly, but that
-// sums over two axes round in the order of the steps); each step is one that redistribute admits, save divisors other
-// than 1 and reductions other than sum; equal lists need no step.
+// Law: the steps lead from `from` to `to`, both normalised; the tensor stays what it is (exactly, but that sums over two
+// axes round in the order of the steps); each step is one that redistribute admits, save divisors other than 1; equal
+// lists need no step.
 constexpr redistribution_plan plan_redistribution(const spec& from, const spec& to,
                                                   redistribution_policy policy = redistribution_policy::late,
                                                   int devices_per_host = 0) {
@@ -270,8 +254,8 @@ constexpr redistribution_plan plan_redistribution(const spec& from, const spec& 
     return plan;
   }
   spec target = to;
-  detail::canonical(plan.from);
-  detail::canonical(target);
+  normalise(plan.from);
+  normalise(target);
   bool equal = true;
   for (int a = 0; a < target.axes; ++a) equal = equal && plan.from.place[a] == target.place[a];
   if (!equal) policy == redistribution_policy::late ? planner.late(target) : planner.seed_era(target);

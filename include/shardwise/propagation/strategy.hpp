@@ -1,95 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strategies of implicit mode: what a redistribution costs by DTensor's model, its steps, and the cheapest way to place
-// an operation's operands so that its rule admits them.
+// Strategies of implicit mode: the cheapest way, by DTensor's costs, to place an operation's operands so that its rule
+// admits them.
 #pragma once
 
 #include <shardwise/propagation/infer.hpp>
+#include <shardwise/propagation/planner.hpp>
 
 namespace shardwise {
-
-// Microseconds of DTensor's model within one host: base latency, latency of a hop, bandwidth in GiB/s.
-struct link_model {
-  double base = 6.6, hop = 0.6, bandwidth = 87.7;
-};
-
-namespace detail {
-
-// A collective that takes `hops` steps and moves hops / ranks of `gib` over the link.
-constexpr double collective_cost(double gib, int ranks, int hops, const link_model& link) {
-  return link.base + hops * link.hop + gib * hops / ranks / link.bandwidth * 1e6;
-}
-
-}  // namespace detail
-
-// A whole tensor costs nothing to change; nor does anything that moves no data here (to partial, renaming).
-constexpr double redistribute_cost(const spec& from, const spec& to, const link_model& link = {}) {
-  double gib = static_cast<double>(numel(from)) * static_cast<double>(size_of(from.type)) / (1024.0 * 1024.0 * 1024.0);
-  for (int a = 0; a < from.axes; ++a)
-    if (from.place[a].is_shard()) gib /= from.axis_size[a];
-  double cost = 0;
-  for (int a = 0; a < from.axes; ++a) {
-    const int n = from.axis_size[a];
-    switch (transition_of(from.place[a], to.place[a], n)) {
-      case transition::all_gather:
-        gib *= n;
-        cost += detail::collective_cost(gib, n, n - 1, link);
-        break;
-      case transition::all_to_all:
-        cost += detail::collective_cost(gib, n, n - 1, link) + 1;
-        break;
-      case transition::all_reduce:
-        cost += detail::collective_cost(gib, n, 2 * n - 1, link);
-        break;
-      case transition::reduce_scatter:
-        cost += detail::collective_cost(gib, n, n - 1, link);
-        gib /= n;
-        break;
-      default:
-        break;
-    }
-  }
-  return cost;
-}
-
-// The redistributions that lead from one placement to another, one mesh axis each, in an order that the rule admits:
-// axes that shard a dim are undone from the last to the first, also where a changed axis stands before them.
-struct redistribution_steps {
-  struct step {
-    int axis = 0;
-    placement to{};
-  };
-  step item[2 * max_axes]{};
-  int count = 0;
-};
-
-constexpr redistribution_steps steps_between(const spec& from, const spec& to) {
-  redistribution_steps r;
-  placement now[max_axes]{};
-  for (int a = 0; a < from.axes; ++a) now[a] = from.place[a];
-  for (int b = from.axes - 1; b >= 0; --b) {
-    if (!now[b].is_shard()) continue;
-    bool undo = false;
-    for (int a = 0; a < from.axes; ++a) {
-      if (a == b || from.place[a] == to.place[a]) continue;
-      const bool touches = from.place[a].is_shard(now[b].dim) || to.place[a].is_shard(now[b].dim);
-      undo = undo || (touches && (a < b || !(from.place[b] == to.place[b])));
-    }
-    if (!undo) continue;
-    now[b] = to.place[b].is_reduced() ? reduced_value() : replicate_value();
-    r.item[r.count++] = {b, now[b]};
-  }
-  for (int a = from.axes - 1; a >= 0; --a)  // what needs no order, and what un-shards
-    if (!(now[a] == to.place[a]) && !to.place[a].is_shard()) {
-      now[a] = to.place[a];
-      r.item[r.count++] = {a, now[a]};
-    }
-  for (int a = 0; a < from.axes; ++a)
-    if (!(now[a] == to.place[a])) {
-      now[a] = to.place[a];
-      r.item[r.count++] = {a, now[a]};
-    }
-  return r;
-}
 
 // Where an operation's operands are to be; not found: no placement helps (their extents are wrong).
 struct strategy {
@@ -128,6 +45,15 @@ constexpr void place_target(spec& target, const spec& have, int axis, placement 
   target.place[axis] = want;
 }
 
+// Adds what it costs to have operand `k`, which is `have`, where it is wanted; where no plan leads there, nothing does.
+constexpr void price(strategy& s, int k, const spec& have) {
+  s.found = s.found && !check_placements(s.target[k]);
+  if (!s.found) return;
+  normalise(s.target[k]);
+  s.found = static_cast<bool>(plan_redistribution(have, s.target[k]));
+  if (s.found) s.cost += redistribution_cost(have, s.target[k]);
+}
+
 // Elementwise: the operand that most axes shard is followed, the first of equals; a partial one stays partial only
 // where the operation is linear in all its operands.
 constexpr strategy follow_strategy(op_code op, const op_attr& a, const spec* in, int n, const spec& out) {
@@ -145,12 +71,15 @@ constexpr strategy follow_strategy(op_code op, const op_attr& a, const spec* in,
   const spec& lead = in[followed];
   for (int m = 0; m < lead.axes; ++m) {
     const placement p = lead.place[m];
-    bool alike = true;
-    for (int k = 0; k < n; ++k) alike = alike && in[k].place[m] == p;
+    bool alike = true, shares = linearity_of(op) == linearity::joint;  // a shard has none
+    for (int k = 0; k < n; ++k) {
+      alike = alike && in[k].place[m] == p;
+      shares = shares && (in[k].place[m] == p || in[k].place[m].is_whole());
+    }
     if (alike && p.is_whole()) continue;
     for (int k = 0; k < n; ++k) {
       placement want = replicate_value();
-      if (p.is_partial() && linearity_of(op) == linearity::joint) want = p;
+      if (p.is_partial() && shares) want = p;
       if (p.is_shard()) {
         const int d = p.dim + out.rank - lead.rank;
         const int own = aligned_dim(in[k], out.rank, d, out.extent[d]);
@@ -161,8 +90,8 @@ constexpr strategy follow_strategy(op_code op, const op_attr& a, const spec* in,
       place_target(s.target[k], in[k], m, want);
     }
   }
-  for (int k = 0; k < n; ++k) s.cost += redistribute_cost(in[k], s.target[k]);
-  s.found = !infer(op, a, s.target, n).error;
+  for (int k = 0; k < n; ++k) price(s, k, in[k]);
+  s.found = s.found && !infer(op, a, s.target, n).error;
   return s;
 }
 
@@ -173,7 +102,7 @@ constexpr strategy view_strategy(op_code op, const op_attr& a, const spec& x) {
     const finding f = infer(op, a, s.target, 1).error;
     if (!f) {
       s.found = true;
-      s.cost = redistribute_cost(x, s.target[0]);
+      price(s, 0, x);
       return s;
     }
     if (f.axis < 0 || f.axis >= x.axes || !s.target[0].place[f.axis].is_shard()) return s;
@@ -212,8 +141,7 @@ constexpr strategy cheapest_strategy(op_code op, const op_attr& a, const spec* i
         place_target(s.target[k], in[k], m, rows.item[choice[m]].in[k]);
         s.found = s.found && admits_first(op, in[0], m, rows.item[choice[m]]);
       }
-      s.found = s.found && !check_placements(s.target[k]);
-      if (s.found) s.cost += redistribute_cost(in[k], s.target[k]);
+      price(s, k, in[k]);
     }
     if (s.found && (!best.found || s.cost < best.cost) && !infer(op, a, s.target, n).error) best = s;
     int m = in[0].axes - 1;

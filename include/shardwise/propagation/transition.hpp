@@ -7,20 +7,24 @@
 namespace shardwise {
 
 enum class transition : std::uint8_t {
-  none,            // the same values under another name, or an axis of one rank
+  none,            // the same values under another name, or an axis of one rank; the mean and the extremes of equal
+                   // values are that value, so replicate, reduced -> partial of avg, max, min is none
   all_reduce,      // partial -> replicate, reduced
   reduce_scatter,  // partial -> shard
   all_gather,      // shard -> replicate, reduced
   all_to_all,      // shard -> shard of another dim, or of the same dim with other boundaries
   take_chunk,      // replicate, reduced -> shard: local
-  to_partial,      // replicate, reduced -> partial: coordinate 0 keeps the value, the others hold zeros; exact, local
-  place_chunk,     // shard -> partial: the own chunk in zeros; local
+  to_partial,      // replicate, reduced -> partial sum: coordinate 0 keeps the value, the others hold zeros; exact, local
+  place_chunk,     // shard -> partial sum: the own chunk in zeros; local
 };
 
 constexpr transition transition_of(placement from, placement to, int ranks) {
   if (ranks == 1) return transition::none;
   if (from == to) return transition::none;
-  if (from.is_whole()) return to.is_whole() ? transition::none : to.is_shard() ? transition::take_chunk : transition::to_partial;
+  if (from.is_whole()) {
+    if (to.is_shard()) return transition::take_chunk;
+    return to.is_partial() && to.op == reduction::sum ? transition::to_partial : transition::none;
+  }
   if (from.is_partial()) return to.is_shard() ? transition::reduce_scatter : to.is_whole() ? transition::all_reduce : transition::none;
   if (to.is_whole()) return transition::all_gather;
   return to.is_partial() ? transition::place_chunk : transition::all_to_all;
@@ -49,8 +53,14 @@ constexpr outcome redistribute_spec(const op_attr& a, const spec& x) {
   const placement from = x.place[axis];
   outcome r{{}, contiguous(x)};
   if (from == to) return {{}, x};
+  if (to.is_partial() && x.axis_size[axis] > 1) {
+    problem wrong = problem::none;
+    if (from.is_partial()) wrong = problem::redistribute_partial_op_changes;
+    if (from.is_shard() && to.op != reduction::sum) wrong = problem::redistribute_shard_to_partial;
+    if (from.is_whole() && to.op == reduction::product) wrong = problem::redistribute_whole_to_partial;
+    if (wrong != problem::none) return fail(wrong, x, 0, -1, 0, 0, axis);
+  }
   for (const placement& p : {from, to}) {
-    if (p.is_partial() && p.op != reduction::sum) return fail(problem::redistribute_partial_op, x, 0, -1, 0, 0, axis);
     if (!p.is_shard()) continue;
     for (int later = axis + 1; later < x.axes; ++later)
       if (x.place[later].is_shard(p.dim) && x.axis_size[axis] > 1)

@@ -154,8 +154,24 @@ SHARDWISE_X(redistribute_nested,
             "redistribute: a later mesh axis shards the same dim, so only the innermost (last listed) axis can change "
             "first; redistribute that axis before this one")
 SHARDWISE_X(redistribute_partial_op,
-            "redistribute: a placement is partial with a reduction other than sum, which has no adjoint here; reduce "
-            "it where it arises and keep only partial<sum>")
+            "redistribute: a gradient is asked for through a partial with a reduction other than sum, which has no "
+            "adjoint; reduce with sums (a mean is scale(sum, 1.0 / count)), or ask for gradients of inputs that do not "
+            "pass through it")
+SHARDWISE_X(redistribute_partial_op_changes,
+            "redistribute: a partial tensor would change its reduction, and the ranks' shares under one reduction are "
+            "none under another; redistribute the axis to replicate first")
+SHARDWISE_X(redistribute_shard_to_partial,
+            "redistribute: a shard would become partial, but ranks have no shares of what they do not hold; redistribute "
+            "the axis to replicate first, or keep the shard (one axis by itself may go from a shard to partial<> alone)")
+SHARDWISE_X(redistribute_whole_to_partial,
+            "redistribute: a whole tensor has no shares under this reduction; partial of sum, avg, max and min can be made "
+            "of it (under the policy seed_era: of sum), so name one of these, or keep the tensor whole")
+SHARDWISE_X(redistribute_mixed_partials,
+            "redistribute: the tensor is partial with different reductions on two axes, and the order in which they are "
+            "reduced would count; redistribute one axis at a time, in the order that is meant")
+SHARDWISE_X(redistribute_tensors_differ,
+            "redistribution: the two tensors have different extents or element types; only placements can change: give "
+            "both the same shape and element type")
 SHARDWISE_X(gradient_reduced_twice,
             "reduce_gradient: the gradient is not partial on this mesh axis, so reducing it again would count it once "
             "per rank; remove the second reduction")

@@ -89,15 +89,18 @@ constexpr std::int64_t chunk_size(std::int64_t extent, std::int64_t block, std::
   return ceil_div(ceil_div(extent, block), parts) * block;
 }
 
-// One spelling for equal splits: a block that moves no boundary is 1.
+// One spelling for equal splits: a block that moves no boundary is 1. The first axis of several ranks that splits a dim
+// cuts the whole of it, whatever splits it further; a later one may cut parts of several sizes and keeps its block.
 constexpr void normalise(spec& s) {
+  std::uint32_t split = 0;  // dims that an axis before this one splits
   for (int a = 0; a < s.axes; ++a) {
     placement& p = s.place[a];
-    if (!p.is_shard() || p.block == 1 || is_dyn(s, p.dim)) continue;
-    bool alone = true;
-    for (int b = 0; b < s.axes; ++b) alone = alone && (b == a || !s.place[b].is_shard(p.dim));
-    const std::int64_t n = s.extent[p.dim];
-    if (alone && chunk_size(n, p.block, s.axis_size[a]) == chunk_size(n, 1, s.axis_size[a])) p.block = 1;
+    if (!p.is_shard()) continue;
+    if (p.block != 1 && !((split >> p.dim) & 1U) && !is_dyn(s, p.dim)) {
+      const std::int64_t n = s.extent[p.dim];
+      if (chunk_size(n, p.block, s.axis_size[a]) == chunk_size(n, 1, s.axis_size[a])) p.block = 1;
+    }
+    if (s.axis_size[a] > 1) split |= 1U << p.dim;
   }
 }
 

@@ -73,10 +73,25 @@ constexpr bool every_pair() {
 static_assert(every_pair());
 static_assert(refuses(moved(on_line<matrix>(R), 0, S(2)), problem::shard_dim_out_of_range));
 static_assert(refuses(moved(on_line<matrix>(R), 0, sw::shard_value(0, 3)), problem::shard_block_does_not_divide));
-static_assert(refuses(moved(on_line<matrix>(sw::partial_value(sw::reduction::max)), 0, R),
-                      problem::redistribute_partial_op));
-static_assert(refuses(moved(on_line<matrix>(R), 0, sw::partial_value(sw::reduction::avg)),
-                      problem::redistribute_partial_op));
+
+// Every reduction arrives: in the whole, in parts; a share of it is made where one exists.
+constexpr bool reductions() {
+  using enum sw::reduction;
+  for (sw::reduction op : {sum, avg, product, max, min}) {
+    const placement p = sw::partial_value(op);
+    if (!gives(moved(on_line<matrix>(p), 0, R), R) || !gives(moved(on_line<matrix>(p), 0, S(1)), S(1))) return false;
+    if (sw::transition_of(p, R, 2) != reduce || sw::transition_of(p, S(0), 2) != scatter) return false;
+    if (op == sum) continue;
+    const sw::outcome share = moved(on_line<matrix>(R), 0, p);
+    if (!(op == product ? refuses(share, problem::redistribute_whole_to_partial) : gives(share, p))) return false;
+    if (sw::transition_of(R, p, 2) != none || sw::transition_of(U, p, 2) != none) return false;
+    if (!refuses(moved(on_line<matrix>(S(0)), 0, p), problem::redistribute_shard_to_partial)) return false;
+    if (!refuses(moved(on_line<matrix>(p), 0, P), problem::redistribute_partial_op_changes)) return false;
+    if (!refuses(moved(on_line<matrix>(P), 0, p), problem::redistribute_partial_op_changes)) return false;
+  }
+  return true;
+}
+static_assert(reductions());
 
 // Two axes on one dim come apart from the last to the first.
 struct dp : sw::axis<2> {};

@@ -125,6 +125,18 @@ constexpr bool normalise_is_sound() {
 }
 static_assert(normalise_is_sound());
 
+// The first split of a dim has one spelling, whatever splits it further; a later split keeps its block, for the parts
+// that it cuts are of several sizes; an axis of one rank splits nothing.
+struct outer : sw::axis<2> {};
+struct inner : sw::axis<2> {};
+struct lone : sw::axis<1> {};
+template <class... P>
+constexpr sw::spec stacked = sw::spec_of<float, sw::shape<16>, sw::mesh<lone, outer, inner>, P...>::value;
+static_assert(stacked<sw::replicate, sw::shard<0, 4>, sw::shard<0>> == stacked<sw::replicate, sw::shard<0>, sw::shard<0>>);
+static_assert(stacked<sw::shard<0, 4>, sw::shard<0, 4>, sw::shard<0, 2>>.place[0].block == 1 &&
+              stacked<sw::shard<0, 4>, sw::shard<0, 4>, sw::shard<0, 2>>.place[1].block == 1 &&
+              stacked<sw::shard<0, 4>, sw::shard<0, 4>, sw::shard<0, 2>>.place[2].block == 2);
+
 // --- duality, layout, messages ---------------------------------------------------------------------------------------
 
 constexpr sw::spec mixed = seven_by_ten<sw::partial<>, sw::reduced, sw::shard<1>>;

@@ -154,7 +154,7 @@ class world {
   // The state whose shards are spelled as plans spell them; its boundaries are the same.
   int canonical(int state) {
     sw::spec s = spec_of(state);
-    sw::detail::canonical(s);
+    sw::normalise(s);
     int other = state;
     for (int a = 0; a < s.axes; ++a) other = with_digit(other, a, index_of({s.place[a], mark_of(state, a).made}));
     return at(other).blocks == at(state).blocks ? other : -1;
@@ -322,14 +322,10 @@ class world {
       o.busiest = std::max(o.busiest, bytes);
     }
     o.right = o.right && (sw::communicates(step.kind) || o.busiest == 0);
-    // the step is one that redistribute admits, where it knows the reduction
+    // the step is one that redistribute admits
     const sw::outcome typed = sw::rules::redistribute_spec({{step.axis, sw::pack(step.to), 0, 0, 0, 0}}, from);
-    bool sums = true;
-    for (const placement& p : {step.from, step.to}) sums = sums && (!p.is_partial() || p.op == reduction::sum);
-    if (sums) {
-      o.right = o.right && !typed.error;
-      for (int a = 0; a < shape_.axes; ++a) o.right = o.right && typed.out.place[a] == step.after.place[a];
-    }
+    o.right = o.right && !typed.error;
+    for (int a = 0; a < shape_.axes; ++a) o.right = o.right && typed.out.place[a] == step.after.place[a];
     return o;
   }
 
