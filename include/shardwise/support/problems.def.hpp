@@ -259,6 +259,9 @@ SHARDWISE_X(pass_prerequisites,
 SHARDWISE_X(pass_broke_promise,
             "pipeline: a pass changed what it declares to preserve; mend the pass, or take the property out of its "
             "'preserves'")
+SHARDWISE_X(descendants_of_nothing,
+            "find_all_descendants: No parent nodes are given, or one that the graph does not have; name at least one node "
+            "by its id, for example with find_node(graph, name)")
 SHARDWISE_X(graph_cycle,
             "graph: a node reads a node that does not come before it; a pass broke the order: emit operands before "
             "their users")
