@@ -17,6 +17,7 @@ struct pass_entry {
   std::vector<std::string> prerequisites;
   std::vector<std::string> apply_after;
   finding (*apply)(Graph&) = nullptr;
+  bool (*keeps)(const Graph& before, const Graph& after) = nullptr;  // what it declares to preserve; none: nothing
 };
 
 // What applying a pass said: a finding, the passes concerned (those that must come later, or that are missing), and the
@@ -48,6 +49,11 @@ inline bool has(const std::vector<std::string>& names, const std::string& name) 
   return false;
 }
 
+template <class Graph, class... Property>
+bool all_hold(passes_list<Property...>, const Graph& before, const Graph& after) {
+  return (true && ... && Property::holds(before, after));
+}
+
 }  // namespace detail
 
 // The entry of a pass type that is a graph function.
@@ -55,7 +61,10 @@ template <pass P, class Graph>
   requires requires(Graph& g) { P::apply(g); }
 pass_entry<Graph> entry_of() {
   return {type_name<P>(), detail::names_of(typename detail::prerequisites_of<P>::type{}),
-          detail::names_of(typename detail::apply_after_of<P>::type{}), [](Graph& g) -> finding { return P::apply(g); }};
+          detail::names_of(typename detail::apply_after_of<P>::type{}), [](Graph& g) -> finding { return P::apply(g); },
+          [](const Graph& before, const Graph& after) {
+            return detail::all_hold(typename detail::preserved_by<P>::type{}, before, after);
+          }};
 }
 
 // The passes applied to one graph so far.
@@ -91,6 +100,7 @@ class pass_sequence {
     r.what = p.apply(next);
     if (!r.what) r.what = next.error;
     if (!r.what) r.what = verify(next);
+    if (!r.what && p.keeps && !p.keeps(g, next)) r.what.what = problem::pass_broke_promise;
     if (r.what) {
       r.text = std::string(sentence(r.what.what)) + " In pass " + p.name + ".";
       return r;

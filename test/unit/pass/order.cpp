@@ -164,11 +164,35 @@ TEST_CASE("spmd passes: a pass whose body fails is not recorded and changes noth
   CHECK(passes.applied().empty());
 }
 
+// Forgets an output and declares to keep them.
+struct forgets : quiet {
+  using preserves = sw::passes_list<sw::kept::updates, sw::kept::outputs>;
+  template <class Graph>
+  static constexpr sw::finding apply(Graph& g) {
+    g.output_count = 0;
+    return {};
+  }
+};
+
+TEST_CASE("spmd passes: what a pass declares to preserve is checked at run time") {
+  empty g;
+  sw::builder b = g.edit();
+  sw::node n;
+  n.spec = b.intern(sw::spec{});
+  b.append(n);
+  g.finish(b);
+  g.output_count = 1;
+  g.outputs[0] = 0;
+  sw::pass_sequence<empty> passes;
+  CHECK(passes.apply(sw::entry_of<forgets, empty>(), g).what.what == sw::problem::pass_broke_promise);
+  CHECK(g.output_count == 1);
+}
+
 TEST_CASE("spmd passes: reasons come in one order at run time too") {
   using names = std::vector<std::string>;
   empty g;
   sw::pass_sequence<empty> passes;
-  const sw::pass_entry<empty> nothing{"nothing", {"absent"}, {}, nullptr};
+  const sw::pass_entry<empty> nothing{"nothing", {"absent"}, {}, nullptr, nullptr};
   CHECK(passes.apply(nothing, g).what.what == sw::problem::pass_not_a_pass);
   const auto late = sw::entry_of<faulty, empty>(), early = sw::entry_of<before_it, empty>();
   CHECK(passes.apply(late, g).what.what == sw::problem::pass_prerequisites);
