@@ -99,6 +99,45 @@ TEST_CASE("spmd passes: constants are simplified as graphs made at run time, in 
   CHECK(sw::to_text(both::value) == sw::to_text(simplified(random_source<3>::value)));
 }
 
+// --- in a step -------------------------------------------------------------------------------------------------------
+
+struct detour {
+  constexpr auto operator()(const auto& x) const {
+    using axis = fibre<2>;
+    const auto there = sw::redistribute<axis, sw::shard<0>>(sw::relu(x));
+    const auto back = sw::redistribute<axis, sw::replicate>(there);
+    return sw::add(sw::tanh(back), sw::tanh(sw::relu(x)));
+  }
+};
+template <class Pipeline>
+using detour_step = sw::function_step<detour, mesh<2>, sw::inputs<sw::input_tensor<float, sw::shape<5, 6>>>, Pipeline>;
+using as_written = detour_step<sw::pipeline<>>;
+using simplified_step = detour_step<sw::pipeline<sw::cancel_redistributions, sw::merge_common>>;
+static_assert(as_written::comm_bytes<fibre<2>> > 0 && simplified_step::comm_bytes<fibre<2>> == 0);
+static_assert(as_written::program.node_count == 8 && simplified_step::program.node_count == 4);  // input, relu, tanh, add
+static_assert(simplified_step::peak_bytes < as_written::peak_bytes);
+
+template <class Step>
+std::vector<float> outputs_of() {
+  std::vector<float> all[2];
+  sw::launch<mesh<2>>([&](auto& rank) {
+    sw::executor<Step, std::remove_reference_t<decltype(rank)>> program(rank, sw::executor_checks::poison);
+    auto in = program.template input<float>(0);
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i % 7) - 3.0F;
+    program.run({});
+    const auto block = program.template output<float>(0);
+    all[rank.index()].assign(block.data.begin(), block.data.end());
+  });
+  CHECK(all[0] == all[1]);
+  return all[0];
+}
+
+TEST_CASE("spmd passes: a step with a pipeline computes what it computes without") {
+  const std::vector<float> want = outputs_of<as_written>();
+  CHECK(want.size() == 30);
+  CHECK(outputs_of<simplified_step>() == want);
+}
+
 // --- by hand ---------------------------------------------------------------------------------------------------------
 
 // One axis of two ranks, tensors of 4 x 6.
