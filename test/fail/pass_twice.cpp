@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pass stands in a pipeline twice.
-// expect: pipeline: a pass is listed twice
+// expect: pipeline: cannot apply a pass twice
 // expect: <keep<0> ?>
 
 #include <shardwise/module/layers.hpp>

@@ -1,57 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// render: a graph as text, one node a line: name, operation, operands, extents, placements, module.
+// render: a graph as a string: program text, one node a line (name, operation, operands, extents, placements, module),
+// Graphviz, Mermaid.
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include <shardwise/graph/graph.hpp>
+#include <shardwise/graph/text.hpp>
 
 namespace shardwise {
 
 inline std::string to_string(const placement& p) {
-  switch (p.kind) {
-    case placement_kind::replicate: return "replicate";
-    case placement_kind::reduced: return "reduced";
-    case placement_kind::partial: return "partial";
-    default: return "shard<" + std::to_string(p.dim) + (p.block == 1 ? "" : ", " + std::to_string(p.block)) + ">";
-  }
+  std::string out;
+  text::put_placement(out, p);
+  return out;
 }
 
 inline std::string extents_text(const spec& s) {
-  std::string t = "(";
-  for (int d = 0; d < s.rank; ++d) t += (d ? ", " : "") + std::to_string(s.extent[d]);
-  return t + ")";
+  std::string out;
+  text::put_extents(out, s);
+  return out;
 }
 
-// "layers.3.attn" from the module tree; the model itself has an empty name.
 template <class Graph>
 std::string module_path(const Graph& g, int at) {
-  std::string path;
-  while (at >= 0) {
-    const scope& s = g.scopes[at];
-    const std::string part = s.name ? std::string(s.name) : std::to_string(s.index);
-    if (!part.empty()) path = path.empty() ? part : part + "." + path;
-    at = s.parent;
-  }
-  return path;
+  std::string out;
+  text::put_module(out, g, at);
+  return out;
+}
+
+// "relu_1": unique in the graph.
+template <class Graph>
+std::vector<std::string> node_names(const Graph& g) {
+  std::vector<int> number(static_cast<std::size_t>(g.node_count) + 1);
+  number_nodes(g, number.data());
+  std::vector<std::string> names(static_cast<std::size_t>(g.node_count));
+  for (int i = 0; i < g.node_count; ++i) text::put_name(names[static_cast<std::size_t>(i)], g, i, number.data());
+  return names;
 }
 
 template <class Graph>
-std::string to_text(const Graph& g) {
+std::string to_text(const Graph& g, text_format format = text_format::program) {
+  std::vector<int> number(static_cast<std::size_t>(g.node_count) + 1);
+  number_nodes(g, number.data());
   std::string out;
-  for (int i = 0; i < g.node_count; ++i) {
-    const node& n = g.nodes[i];
-    const spec& s = g.specs[n.spec];
-    out += "%" + std::to_string(i) + " = " + name_of(n.op) + "(";
-    for (int k = 0; k < n.inputs; ++k) out += (k ? ", %" : "%") + std::to_string(n.in[k]);
-    out += ") " + extents_text(s);
-    for (int a = 0; a < s.axes; ++a) out += (a ? ", " : " [") + to_string(s.place[a]);
-    out += "]";
-    const std::string path = module_path(g, n.scope);
-    if (!path.empty()) out += "  # " + path;
-    out += "\n";
-  }
-  for (int k = 0; k < g.output_count; ++k) out += "return %" + std::to_string(g.outputs[k]) + "\n";
+  text::put_head(out, format);
+  for (int i = 0; i < g.node_count; ++i) text::put_node(out, format, g, i, number.data());
+  text::put_tail(out, format, g, number.data());
   return out;
 }
 

@@ -5,48 +5,316 @@
 #include <type_traits>
 
 #include <shardwise/graph/verify.hpp>
+#include <shardwise/pass/communication.hpp>
 #include <shardwise/pass/dce.hpp>
 #include <shardwise/support/diagnose.hpp>
 
 namespace shardwise {
 
-// A pass is a struct with a member template `run<Source>` whose `value` is the new graph (Source::value is the old one).
+// A pass is a struct that declares `using shardwise_pass = void;` and has one of
+//   template <class Source> struct run;                      its `value` is the new graph, Source::value is the old one;
+//                                                            a finding in value.error says why there is none
+//   template <class Graph> static constexpr finding apply(Graph&);   changes a graph value, or says why it cannot
+// and may declare
+//   using prerequisites = passes_list<...>;   passes that must have been applied before
+//   using apply_after = passes_list<...>;     passes that, if they are applied at all, must be applied before
+//   using preserves = passes_list<...>;       what it keeps, see namespace kept; checked wherever it runs
+template <class P>
+concept pass = requires { typename P::shardwise_pass; };
+
+template <class... P>
+struct passes_list {};
+
 template <class... Passes>
 struct pipeline {};
+
+// A graph as a type: its `value`.
+template <class G>
+concept graph_source = requires {
+  G::value.node_count;
+  G::value.spec_count;
+  G::value.output_count;
+};
+
+// Why a pass cannot be applied; errors print these types.
+namespace pass_order {
+struct fine;
+struct not_a_pass;
+struct not_a_graph;
+struct twice;
+template <class... Applied>  // they must be applied after the pass
+struct must_precede;
+template <class... Missing>
+struct missing_prerequisite;
+template <class... P>
+struct applied_passes;
+}  // namespace pass_order
+
+// What a pass may declare to preserve. A property is a struct with `holds(before, after)`; users may add their own.
+namespace kept {
+struct collectives {  // their kinds, axes and specs, in order
+  template <class Before, class After>
+  static constexpr bool holds(const Before& a, const After& b) {
+    const passes::traffic x = passes::traffic_of(a), y = passes::traffic_of(b);
+    return x.collectives == y.collectives && x.order_hash == y.order_hash;
+  }
+};
+struct updates {  // of parameters
+  template <class Graph>
+  static constexpr int count(const Graph& g) {
+    int n = 0;
+    for (int i = 0; i < g.node_count; ++i) n += is_update(g.nodes[i].op) ? 1 : 0;
+    return n;
+  }
+  template <class Before, class After>
+  static constexpr bool holds(const Before& a, const After& b) {
+    return count(a) == count(b);
+  }
+};
+struct outputs {  // their number, extents and placements
+  template <class Before, class After>
+  static constexpr bool holds(const Before& a, const After& b) {
+    bool same = a.output_count == b.output_count;
+    for (int k = 0; same && k < a.output_count; ++k) same = a.spec_of(a.outputs[k]) == b.spec_of(b.outputs[k]);
+    return same;
+  }
+};
+}  // namespace kept
 
 namespace detail {
 
 template <class P>
-concept graph_pass = requires { typename P::shardwise_pass; };
-
-template <class Source, class P>
-struct run_pass {
-  using type = Source;
+struct prerequisites_of {
+  using type = passes_list<>;
 };
-template <class Source, graph_pass P>
-struct run_pass<Source, P> {
+template <class P>
+  requires requires { typename P::prerequisites; }
+struct prerequisites_of<P> {
+  using type = typename P::prerequisites;
+};
+template <class P>
+struct apply_after_of {
+  using type = passes_list<>;
+};
+template <class P>
+  requires requires { typename P::apply_after; }
+struct apply_after_of<P> {
+  using type = typename P::apply_after;
+};
+template <class P>
+struct preserved_by {
+  using type = passes_list<>;
+};
+template <class P>
+  requires requires { typename P::preserves; }
+struct preserved_by<P> {
+  using type = typename P::preserves;
+};
+
+template <class P, class List>
+inline constexpr bool is_listed = false;
+template <class P, class... Q>
+inline constexpr bool is_listed<P, passes_list<Q...>> = (std::is_same_v<P, Q> || ...);
+
+template <class... Lists>
+struct joined {
+  using type = passes_list<>;
+};
+template <class... P>
+struct joined<passes_list<P...>> {
+  using type = passes_list<P...>;
+};
+template <class... P, class... Q, class... Rest>
+struct joined<passes_list<P...>, passes_list<Q...>, Rest...> : joined<passes_list<P..., Q...>, Rest...> {};
+
+template <template <class...> class To, class List>
+struct as;
+template <template <class...> class To, class... P>
+struct as<To, passes_list<P...>> {
+  using type = To<P...>;
+};
+
+// The applied passes that declare to come after P.
+template <class P, class Applied>
+struct later_of;
+template <class P, class... Q>
+struct later_of<P, passes_list<Q...>>
+    : joined<std::conditional_t<is_listed<P, typename apply_after_of<Q>::type>, passes_list<Q>, passes_list<>>...> {};
+
+template <class Needed, class Applied>
+struct missing_of;
+template <class... Q, class Applied>
+struct missing_of<passes_list<Q...>, Applied>
+    : joined<std::conditional_t<is_listed<Q, Applied>, passes_list<>, passes_list<Q>>...> {};
+
+template <class P, class Source>
+concept has_run = requires { typename P::template run<Source>; };
+template <class P, class Source>
+concept has_apply = requires(graph_type_of<Source>& g) { P::apply(g); };
+
+// The first reason against applying P to Source, in this order: no pass or graph, twice, order, prerequisites.
+template <class P, class Source, class Applied>
+struct objection {
+  using later = typename later_of<P, Applied>::type;
+  using missing = typename missing_of<typename prerequisites_of<P>::type, Applied>::type;
+  static constexpr problem what = [] {
+    if (!pass<P>) return problem::pass_not_a_pass;
+    if (!graph_source<Source>) return problem::pass_not_a_graph;
+    if (is_listed<P, Applied>) return problem::pass_twice;
+    if (!std::is_same_v<later, passes_list<>>) return problem::pass_too_late;
+    if (!std::is_same_v<missing, passes_list<>>) return problem::pass_prerequisites;
+    return problem::none;
+  }();
+  using reason = std::conditional_t<
+      what == problem::none, pass_order::fine,
+      std::conditional_t<
+          what == problem::pass_not_a_pass, pass_order::not_a_pass,
+          std::conditional_t<
+              what == problem::pass_not_a_graph, pass_order::not_a_graph,
+              std::conditional_t<what == problem::pass_twice, pass_order::twice,
+                                 std::conditional_t<what == problem::pass_too_late,
+                                                    typename as<pass_order::must_precede, later>::type,
+                                                    typename as<pass_order::missing_prerequisite, missing>::type>>>>>;
+};
+
+template <problem What, class P, class Source, class Applied, class Reason>
+struct explain_pass {
+  static constexpr bool ok = raise<What, P>::ok;
+};
+template <class P, class Source, class Applied, class Reason>
+struct explain_pass<problem::pass_not_a_graph, P, Source, Applied, Reason> {
+  static constexpr bool ok = raise<problem::pass_not_a_graph, P, Source>::ok;
+};
+template <class P, class Source, class Applied, class Reason>
+struct explain_pass<problem::pass_too_late, P, Source, Applied, Reason> {
+  static constexpr bool ok = raise<problem::pass_too_late, P, Reason>::ok;
+};
+template <class P, class Source, class Applied, class Reason>
+struct explain_pass<problem::pass_prerequisites, P, Source, Applied, Reason> {
+  static constexpr bool ok =
+      raise<problem::pass_prerequisites, P, Reason, typename as<pass_order::applied_passes, Applied>::type>::ok;
+};
+
+// A graph function on a constant.
+template <class P, class Source>
+struct applied_function {
+  static constexpr auto value = [] {
+    auto g = Source::value;
+    const finding f = P::apply(g);
+    if (f && !g.error) g.error = f;
+    return g;
+  }();
+};
+
+template <class P, class Source>
+struct pass_result {
+  using type = Source;
+  static constexpr problem what = problem::pass_not_a_pass;
+};
+template <class P, class Source>
+  requires(has_run<P, Source>)
+struct pass_result<P, Source> {
   using type = typename P::template run<Source>;
+  static constexpr problem what = problem::none;
+};
+template <class P, class Source>
+  requires(!has_run<P, Source> && has_apply<P, Source>)
+struct pass_result<P, Source> {
+  using type = applied_function<P, Source>;
+  static constexpr problem what = problem::none;
 };
 
-template <class Source, class Pipeline>
+template <class Before, class After, class P, class List>
+struct promises;
+template <class Before, class After, class P, class... Property>
+struct promises<Before, After, P, passes_list<Property...>> {
+  template <class One>
+  static constexpr bool check() {
+    return raise<One::holds(Before::value, After::value) ? problem::none : problem::pass_broke_promise, P, One>::ok;
+  }
+  static constexpr bool ok = (true && ... && check<Property>());
+};
+
+// P on Source after the passes Applied. Where it fails, `type` is Source and `good` false, so that one mistake is one
+// error.
+template <class P, class Source, class Applied, bool Admitted>
+struct checked_pass {
+  using type = Source;
+  static constexpr bool good = false;
+};
+template <class P, class Source, class Applied>
+struct checked_pass<P, Source, Applied, true> {
+  using outcome = pass_result<P, Source>;
+  using result = typename outcome::type;
+  static_assert(raise<outcome::what, P>::ok);
+  // between passes: the one that refused, or that broke an invariant, is named
+  static constexpr finding found = result::value.error ? result::value.error : verify(result::value);
+  static constexpr bool good = outcome::what == problem::none && (!found || Source::value.error);
+  static_assert(raise<Source::value.error ? problem::none : found.what, P>::ok);
+  using type = std::conditional_t<good, result, Source>;
+  static_assert(promises<Source, type, P, typename preserved_by<P>::type>::ok);
+};
+
+template <class P, class Source, class Applied>
+struct one_pass {
+  using check = objection<P, Source, Applied>;
+  static_assert(explain_pass<check::what, P, Source, Applied, typename check::reason>::ok);
+  using done = checked_pass<P, Source, Applied, check::what == problem::none>;
+};
+
+template <class Applied, class P>
+struct appended;
+template <class... Q, class P>
+struct appended<passes_list<Q...>, P> {
+  using type = passes_list<Q..., P>;
+};
+
+template <class Source, class Pipeline, class Applied = passes_list<>>
 struct run_pipeline;
-template <class Source>
-struct run_pipeline<Source, pipeline<>> {
+template <class Source, class Applied>
+struct run_pipeline<Source, pipeline<>, Applied> {
   using type = Source;
 };
-template <class Source, class P, class... Rest>
-struct run_pipeline<Source, pipeline<P, Rest...>> {
-  static_assert(raise<!graph_pass<P> ? problem::pass_not_a_pass
-                      : (std::is_same_v<P, Rest> || ...) ? problem::pass_twice
-                                                         : problem::none,
-                      P>::ok);
-  using result = typename run_pass<Source, P>::type;
-  // between passes: the one that broke an invariant is named
-  static constexpr finding found = verify(result::value);
-  static_assert(raise<found.what, P>::ok);
-  using type = typename run_pipeline<std::conditional_t<found.what == problem::none, result, Source>, pipeline<Rest...>>::type;
+template <class Source, class P, class... Rest, class Applied>
+struct run_pipeline<Source, pipeline<P, Rest...>, Applied> {
+  using done = typename one_pass<P, Source, Applied>::done;
+  using next = run_pipeline<typename done::type, std::conditional_t<done::good, pipeline<Rest...>, pipeline<>>,
+                            typename appended<Applied, P>::type>;
+  using type = typename next::type;
 };
+
+template <class G>
+struct applied_to {
+  using type = passes_list<>;
+};
+template <class G>
+  requires requires { typename G::applied; }
+struct applied_to<G> {
+  using type = typename G::applied;
+};
+
+// A refused graph is empty, so that the sentence is the only error.
+struct empty_graph {
+  static constexpr graph<1, 1> value{};
+};
+template <class G>
+using graph_or_empty = std::conditional_t<graph_source<G>, G, empty_graph>;
 
 }  // namespace detail
+
+// One pass applied to a graph, outside of a step: `value` is the new graph, `applied` the passes so far. What
+// train_step, forward_step and the others do with the passes of their pipeline.
+template <class P, class G>
+struct apply_pass {
+  using done = typename detail::one_pass<P, G, typename detail::applied_to<G>::type>::done;
+  static constexpr const auto& value = detail::graph_or_empty<typename done::type>::value;
+  using applied = typename detail::appended<typename detail::applied_to<G>::type, P>::type;
+};
+
+// pass_order::fine, or the first reason why P cannot be applied to G, without an error.
+template <class P, class G>
+using why_not = typename detail::objection<P, G, typename detail::applied_to<G>::type>::reason;
+template <class P, class G>
+inline constexpr bool can_apply = std::is_same_v<why_not<P, G>, pass_order::fine>;
 
 }  // namespace shardwise

@@ -261,8 +261,23 @@ SHARDWISE_X(dyn_bounds_differ,
 
 SHARDWISE_X(pass_not_a_pass,
             "pipeline: this type is not a pass; a pass declares 'using shardwise_pass = void;' and a member template "
-            "run<Source> whose value is the new graph")
-SHARDWISE_X(pass_twice, "pipeline: a pass is listed twice; remove one")
+            "run<Source> whose value is the new graph, or a function apply(graph&) that returns a finding")
+SHARDWISE_X(pass_not_a_graph,
+            "pass: the first argument of the pass must be a graph, and this type has none; give a type whose constant "
+            "'value' is a graph: a traced function, a step's graph, or the result of another pass")
+SHARDWISE_X(pass_twice, "pipeline: cannot apply a pass twice, and this one is listed twice; remove one")
+SHARDWISE_X(pass_too_late,
+            "pipeline: passes that are applied already must be applied after this one; list it before those that "
+            "must_precede<...> names")
+SHARDWISE_X(pass_prerequisites,
+            "pipeline: the passes that missing_prerequisite<...> names are the prerequisites of this one but are not "
+            "applied; list them before it, after those of applied_passes<...>")
+SHARDWISE_X(pass_broke_promise,
+            "pipeline: a pass changed what it declares to preserve; mend the pass, or take the property out of its "
+            "'preserves'")
+SHARDWISE_X(descendants_of_nothing,
+            "find_all_descendants: No parent nodes are given, or one that the graph does not have; name at least one node "
+            "by its id, for example with find_node(graph, name)")
 SHARDWISE_X(graph_cycle,
             "graph: a node reads a node that does not come before it; a pass broke the order: emit operands before "
             "their users")

@@ -161,7 +161,7 @@ TEST_CASE("dtensor compile: test_fakify_dtensor") {
     using program = function_of<identity, type>;
     static_assert(program::program.node_count == 1 &&
                   program::program.spec_of(program::program.outputs[0]) == type::sp);
-    CHECK(sw::to_text(program::program) == "%0 = input() (2) [shard<0>]\nreturn %0\n");
+    CHECK(sw::to_text(program::program) == "%input = input() (2) [shard<0>]\nreturn %input\n");
   });
 }
 

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph's names and its text, as plain program, Graphviz and Mermaid, written to anything with push_back(char).
+#pragma once
+
+#include <shardwise/graph/graph.hpp>
+#include <shardwise/propagation/transition.hpp>
+
+namespace shardwise {
+
+enum class text_format : std::uint8_t { program, graphviz, mermaid };
+
+// Names are given as fx gives them: the operation's own for its first node, then relu_1, relu_2, ... in program order. A
+// redistribution that communicates is named after its collective.
+namespace detail {
+
+inline constexpr int collective_names = 4;
+inline constexpr int base_names = static_cast<int>(op_code::count) + collective_names;
+
+template <class Graph>
+constexpr transition transition_at(const Graph& g, int i) {
+  const node& n = g.nodes[i];
+  if (n.op != op_code::redistribute || n.inputs == 0) return transition::none;
+  const int a = static_cast<int>(n.a.v[0]);
+  const spec& from = g.specs[g.nodes[n.in[0]].spec];
+  return transition_of(from.place[a], g.specs[n.spec].place[a], from.axis_size[a]);
+}
+
+template <class Graph>
+constexpr int base_of(const Graph& g, int i) {
+  switch (transition_at(g, i)) {
+    case transition::all_reduce: return static_cast<int>(op_code::count);
+    case transition::reduce_scatter: return static_cast<int>(op_code::count) + 1;
+    case transition::all_gather: return static_cast<int>(op_code::count) + 2;
+    case transition::all_to_all: return static_cast<int>(op_code::count) + 3;
+    default: return static_cast<int>(g.nodes[i].op);
+  }
+}
+
+constexpr const char* base_name(int base) {
+  switch (base - static_cast<int>(op_code::count)) {
+    case 0: return "all_reduce";
+    case 1: return "reduce_scatter";
+    case 2: return "all_gather";
+    case 3: return "all_to_all";
+    default: return name_of(static_cast<op_code>(base));
+  }
+}
+
+}  // namespace detail
+
+// Gives nodes their numbers one by one, in program order.
+struct name_counter {
+  int used[detail::base_names]{};
+
+  template <class Graph>
+  constexpr int next(const Graph& g, int i) {
+    return used[detail::base_of(g, i)]++;
+  }
+};
+
+// Number of every node among those of its base name, 0 for the first.
+template <class Graph>
+constexpr void number_nodes(const Graph& g, int* number) {
+  name_counter names;
+  for (int i = 0; i < g.node_count; ++i) number[i] = names.next(g, i);
+}
+
+// The node that `name` names, -1 if there is none.
+template <class Graph>
+constexpr int find_node(const Graph& g, const char* name) {
+  name_counter names;
+  for (int i = 0; i < g.node_count; ++i) {
+    const int number = names.next(g, i);
+    const char* want = name;
+    const char* have = detail::base_name(detail::base_of(g, i));
+    while (*have != '\0' && *have == *want) ++have, ++want;
+    if (*have != '\0') continue;
+    if (number == 0 && *want == '\0') return i;
+    if (number == 0 || *want != '_') continue;
+    int value = 0;
+    const char* digit = ++want;
+    while (*digit >= '0' && *digit <= '9' && value < 100'000'000) value = value * 10 + (*digit++ - '0');
+    if (digit != want && *digit == '\0' && *want != '0' && value == number) return i;
+  }
+  return -1;
+}
+
+namespace text {
+
+template <class Sink>
+constexpr void put(Sink& out, const char* s) {
+  while (*s != '\0') out.push_back(*s++);
+}
+
+template <class Sink>
+constexpr void put(Sink& out, std::int64_t v) {
+  if (v < 0) {
+    out.push_back('-');
+    v = -v;
+  }
+  char digits[20]{};
+  int n = 0;
+  do digits[n++] = static_cast<char>('0' + v % 10);
+  while ((v /= 10) != 0);
+  while (n > 0) out.push_back(digits[--n]);
+}
+
+// Mermaid labels are HTML: angle brackets are entities there.
+template <class Sink>
+constexpr void put_placement(Sink& out, const placement& p, bool html = false) {
+  const char* const open = html ? "#lt;" : "<";
+  const char* const close = html ? "#gt;" : ">";
+  switch (p.kind) {
+    case placement_kind::replicate: return put(out, "replicate");
+    case placement_kind::reduced: return put(out, "reduced");
+    case placement_kind::partial:
+      put(out, "partial");
+      if (p.op == reduction::sum) return;
+      put(out, open);
+      put(out, p.op == reduction::avg ? "avg" : p.op == reduction::product ? "product" : p.op == reduction::max ? "max" : "min");
+      return put(out, close);
+    default:
+      put(out, "shard");
+      put(out, open);
+      put(out, std::int64_t{p.dim});
+      if (p.block != 1) {
+        put(out, ", ");
+        put(out, std::int64_t{p.block});
+      }
+      return put(out, close);
+  }
+}
+
+template <class Sink>
+constexpr void put_extents(Sink& out, const spec& s) {
+  out.push_back('(');
+  for (int d = 0; d < s.rank; ++d) {
+    if (d > 0) put(out, ", ");
+    put(out, s.extent[d]);
+  }
+  out.push_back(')');
+}
+
+template <class Sink>
+constexpr void put_placements(Sink& out, const spec& s, bool html = false) {
+  out.push_back('[');
+  for (int a = 0; a < s.axes; ++a) {
+    if (a > 0) put(out, ", ");
+    put_placement(out, s.place[a], html);
+  }
+  out.push_back(']');
+}
+
+inline constexpr int max_depth = 32;  // of modules
+
+// "layers.3.attn" from the module tree; the model itself has an empty name.
+template <class Sink, class Graph>
+constexpr void put_module(Sink& out, const Graph& g, int at) {
+  int chain[max_depth]{};
+  int n = 0;
+  for (; at >= 0 && n < max_depth; at = g.scopes[at].parent)
+    if (!g.scopes[at].name || g.scopes[at].name[0] != '\0') chain[n++] = at;
+  for (int k = n - 1; k >= 0; --k) {
+    if (k < n - 1) out.push_back('.');
+    if (g.scopes[chain[k]].name) put(out, g.scopes[chain[k]].name);
+    else put(out, std::int64_t{g.scopes[chain[k]].index});
+  }
+}
+
+template <class Graph>
+constexpr bool has_module(const Graph& g, int at) {
+  for (; at >= 0; at = g.scopes[at].parent)
+    if (!g.scopes[at].name || g.scopes[at].name[0] != '\0') return true;
+  return false;
+}
+
+template <class Sink, class Graph>
+constexpr void put_name(Sink& out, const Graph& g, int i, const int* number) {
+  put(out, detail::base_name(detail::base_of(g, i)));
+  if (number[i] == 0) return;
+  out.push_back('_');
+  put(out, std::int64_t{number[i]});
+}
+
+template <class Sink>
+constexpr void put_head(Sink& out, text_format f) {
+  if (f == text_format::graphviz) put(out, "digraph program {\n  node [shape=box];\n");
+  if (f == text_format::mermaid) put(out, "flowchart TD\n");
+}
+
+// Node i; `number` must hold the numbers of nodes 0 to i.
+template <class Sink, class Graph>
+constexpr void put_node(Sink& out, text_format f, const Graph& g, int i, const int* number) {
+  const node& n = g.nodes[i];
+  const spec& s = g.specs[n.spec];
+  if (f == text_format::program) {
+    out.push_back('%');
+    put_name(out, g, i, number);
+    put(out, " = ");
+    put(out, name_of(n.op));
+    out.push_back('(');
+    for (int k = 0; k < n.inputs; ++k) {
+      put(out, k > 0 ? ", %" : "%");
+      put_name(out, g, n.in[k], number);
+    }
+    put(out, ") ");
+    put_extents(out, s);
+    out.push_back(' ');
+    put_placements(out, s);
+    if (has_module(g, n.scope)) {
+      put(out, "  # ");
+      put_module(out, g, n.scope);
+    }
+    out.push_back('\n');
+    return;
+  }
+  const bool html = f == text_format::mermaid;
+  const bool collective = communicates(detail::transition_at(g, i));
+  put(out, "  ");
+  put_name(out, g, i, number);
+  put(out, !html ? " [label=\"" : collective ? "{{\"" : "[\"");
+  put_name(out, g, i, number);
+  out.push_back(' ');
+  put_extents(out, s);
+  put(out, html ? "<br/>" : "\\n");
+  put_placements(out, s, html);
+  put(out, !html ? collective ? "\", shape=hexagon];\n" : "\"];\n" : collective ? "\"}}\n" : "\"]\n");
+  for (int k = 0; k < n.inputs; ++k) {
+    put(out, "  ");
+    put_name(out, g, n.in[k], number);
+    put(out, html ? " --> " : " -> ");
+    put_name(out, g, i, number);
+    put(out, html ? "\n" : ";\n");
+  }
+}
+
+template <class Sink, class Graph>
+constexpr void put_tail(Sink& out, text_format f, const Graph& g, const int* number) {
+  for (int k = 0; k < g.output_count; ++k) {
+    put(out, f == text_format::program ? "return %" : "  ");
+    put_name(out, g, g.outputs[k], number);
+    if (f != text_format::program) {
+      put(out, f == text_format::mermaid ? " --> output" : " -> output");
+      put(out, std::int64_t{k});
+      if (f == text_format::graphviz) out.push_back(';');
+    }
+    out.push_back('\n');
+  }
+  if (f == text_format::graphviz) put(out, "}\n");
+}
+
+}  // namespace text
+
+}  // namespace shardwise

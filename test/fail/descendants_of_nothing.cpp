@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The descendants of no node are asked for.
+// expect: find_all_descendants: No parent nodes are given
+// expect: <one_node ?>
+
+#include <shardwise/pass/descendants.hpp>
+
+#include "typed.hpp"
+
+struct one_node {
+  static constexpr auto value = [] {
+    sw::graph<1, 1> g;
+    sw::builder b = g.edit();
+    sw::node n;
+    n.spec = b.intern(sw::spec{});
+    b.append(n);
+    g.finish(b);
+    return g;
+  }();
+};
+#ifdef SHARDWISE_FAIL
+using found = sw::all_descendants<one_node>;
+#else
+using found = sw::all_descendants<one_node, 0>;
+#endif
+constexpr int count = found::value.count;
