@@ -11,7 +11,7 @@ struct one_node {
   static constexpr auto value = [] {
     sw::graph<1, 1> g;
     sw::builder b = g.edit();
-    sw::node n;
+    sw::node n = sw::empty_node;
     n.spec = b.intern(sw::spec{});
     b.append(n);
     g.finish(b);

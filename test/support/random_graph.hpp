@@ -44,7 +44,7 @@ constexpr value_graph<Nodes> random_graph(std::uint64_t seed, int ranks) {
     for (int d = 0; d < 2; ++d) s.extent[d] = extents[shape][d];
     sw::make_contiguous(s);
     s.place[0] = places[roll(5)];
-    sw::node n;
+    sw::node n = sw::empty_node;
     n.op = op_code::input;
     n.a.v[0] = i;
     n.spec = b.intern(s);
@@ -53,7 +53,7 @@ constexpr value_graph<Nodes> random_graph(std::uint64_t seed, int ranks) {
   const op_code unary[] = {op_code::scale, op_code::relu, op_code::tanh, op_code::gelu_erf, op_code::contiguous};
   const op_code binary[] = {op_code::add, op_code::sub, op_code::mul};
   for (int attempt = 0; attempt < 8 * Nodes && b.node_count < Nodes; ++attempt) {
-    sw::node n;
+    sw::node n = sw::empty_node;
     n.in[0] = roll(b.node_count);
     n.inputs = 1;
     const int kind = roll(20);

@@ -42,7 +42,8 @@ struct sweep_state {
   int first_update = 0, last_update = -1;
   int cursor = 0;
 
-  constexpr explicit sweep_state(const Graph& source) : g(source) {
+  // `g` is filled, the rest as it was made.
+  constexpr void begin() {
     const int n = g.node_count;
     first_update = n;
     for (int i = 0; i < n; ++i) last_use[i] = i;
@@ -114,9 +115,11 @@ struct sweep {
     return graph_type_of<Source>::node_capacity / per_stage(nodes) + 1;
   }
   template <class Source>
-  static constexpr auto start() {
-    const auto g = Source::value;
-    return state_of<graph_type_of<Source>>(g);
+  using state = state_of<graph_type_of<Source>>;
+  template <class Source, class State>
+  static constexpr void start(State& st) {
+    copy_into(st.g, Source::value);
+    st.begin();
   }
   template <class Source, class State>
   static constexpr void advance(State& st, int nodes) {
@@ -141,7 +144,9 @@ struct sweep {
 
   template <class Graph>
   static constexpr finding apply(Graph& g) {
-    state_of<Graph> st(g);
+    state_of<Graph> st;
+    st.g = g;
+    st.begin();
     while (st.cursor < g.node_count) st.template step<Rules>();
     st.finish();
     g = st.g;

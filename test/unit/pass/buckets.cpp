@@ -43,7 +43,7 @@ constexpr auto reductions(std::int64_t dim, bool weight_first) {
     s.rank = weight ? 2 : 1;
     for (int d = 0; d < s.rank; ++d) s.extent[d] = dim;
     sw::make_contiguous(s);
-    sw::node n;
+    sw::node n = sw::empty_node;
     n.op = sw::op_code::param;
     n.a.v[0] = k;
     n.spec = b.intern(s);

@@ -90,7 +90,7 @@ TEST_CASE("spmd passes: descendants on graphs made at run time") {
     sw::builder b = g.edit();
     const int spec = b.intern(sw::spec{});
     for (int i = 0; i < 24; ++i) {
-      sw::node n;
+      sw::node n = sw::empty_node;
       n.op = i < 2 ? sw::op_code::input : sw::op_code::add;
       n.inputs = i < 2 ? 0 : 2;
       n.spec = spec;

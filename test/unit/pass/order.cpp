@@ -177,7 +177,7 @@ struct forgets : quiet {
 TEST_CASE("spmd passes: what a pass declares to preserve is checked at run time") {
   empty g;
   sw::builder b = g.edit();
-  sw::node n;
+  sw::node n = sw::empty_node;
   n.spec = b.intern(sw::spec{});
   b.append(n);
   g.finish(b);

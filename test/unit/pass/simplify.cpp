@@ -153,14 +153,14 @@ struct maker {
     s.extent[1] = 6;
     sw::make_contiguous(s);
     s.place[0] = p;
-    sw::node n;
+    sw::node n = sw::empty_node;
     n.op = op;
     n.a.v[0] = index;
     n.spec = b.intern(s);
     return b.append(n);
   }
   int apply(op_code op, int x, int y = -1, sw::placement to = {}) {
-    sw::node n;
+    sw::node n = sw::empty_node;
     n.op = op;
     n.inputs = y < 0 ? 1 : 2;
     n.in[0] = x;
