@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include <shardwise/graph/stage.hpp>
 #include <shardwise/graph/verify.hpp>
 #include <shardwise/pass/communication.hpp>
 #include <shardwise/pass/dce.hpp>
@@ -195,6 +196,30 @@ struct explain_pass<problem::pass_prerequisites, P, Source, Applied, Reason> {
       raise<problem::pass_prerequisites, P, Reason, typename as<pass_order::applied_passes, Applied>::type>::ok;
 };
 
+// The verifier in stages: a rule costs up to some thousand steps of evaluation.
+struct verify_stages {
+  struct state {
+    finding found{};
+    int cursor = 0;
+  };
+  static constexpr int per_stage(int nodes) { return nodes / 8 > 0 ? nodes / 8 : 1; }
+  template <class Source>
+  static constexpr int stages(int nodes) {
+    return (graph_type_of<Source>::node_capacity + per_stage(nodes) - 1) / per_stage(nodes);
+  }
+  template <class Source>
+  static constexpr state start() {
+    return {};
+  }
+  template <class Source>
+  static constexpr void advance(state& st, int nodes) {
+    const auto g = Source::value;
+    const int end = st.cursor + per_stage(nodes) < g.node_count ? st.cursor + per_stage(nodes) : g.node_count;
+    if (!st.found) st.found = verify(g, st.cursor, end);
+    st.cursor = end;
+  }
+};
+
 // A graph function on a constant.
 template <class P, class Source>
 struct applied_function {
@@ -248,7 +273,7 @@ struct checked_pass<P, Source, Applied, true> {
   using result = typename outcome::type;
   static_assert(raise<outcome::what, P>::ok);
   // between passes: the one that refused, or that broke an invariant, is named
-  static constexpr finding found = result::value.error ? result::value.error : verify(result::value);
+  static constexpr finding found = result::value.error ? result::value.error : staged<verify_stages, result>::value.found;
   static constexpr bool good = outcome::what == problem::none && (!found || Source::value.error);
   static_assert(raise<Source::value.error ? problem::none : found.what, P>::ok);
   using type = std::conditional_t<good, result, Source>;
