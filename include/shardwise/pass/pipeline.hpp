@@ -198,24 +198,27 @@ struct explain_pass<problem::pass_prerequisites, P, Source, Applied, Reason> {
 
 // The verifier in stages: a rule costs up to some thousand steps of evaluation.
 struct verify_stages {
-  struct state {
-    finding found{};
-    int cursor = 0;
+  struct progress {
+    finding found;
+    int cursor;
   };
+  template <class Source>
+  using state = progress;
   static constexpr int per_stage(int nodes) { return nodes / 8 > 0 ? nodes / 8 : 1; }
   template <class Source>
   static constexpr int stages(int nodes) {
     return (graph_type_of<Source>::node_capacity + per_stage(nodes) - 1) / per_stage(nodes);
   }
   template <class Source>
-  static constexpr state start() {
-    return {};
+  static constexpr void start(progress& st) {
+    st.found = {};
+    st.cursor = 0;
   }
   template <class Source>
-  static constexpr void advance(state& st, int nodes) {
-    const auto g = Source::value;
-    const int end = st.cursor + per_stage(nodes) < g.node_count ? st.cursor + per_stage(nodes) : g.node_count;
-    if (!st.found) st.found = verify(g, st.cursor, end);
+  static constexpr void advance(progress& st, int nodes) {
+    const int count = Source::value.node_count;
+    const int end = st.cursor + per_stage(nodes) < count ? st.cursor + per_stage(nodes) : count;
+    if (!st.found) st.found = verify(Source::value, st.cursor, end);
     st.cursor = end;
   }
 };
