@@ -56,13 +56,11 @@ struct cuda_backend {
 // A program that a rank on a device can run.
 template <class Step>
 struct checked_device_step {
-#if SHARDWISE_DEVICE_PASS
-  static constexpr bool ok = true;
-#else
-  static constexpr bool ok =
-      raise<std::is_same_v<typename Step::backend, cuda_backend> ? problem::none : problem::backend_not_cuda,
-            typename Step::backend>::ok;
+#if !SHARDWISE_DEVICE_PASS
+  static_assert(raise<std::is_same_v<typename Step::backend, cuda_backend> ? problem::none : problem::backend_not_cuda,
+                      typename Step::backend>::ok);
 #endif
+  static constexpr bool ok = true;
 };
 
 }  // namespace shardwise

@@ -37,8 +37,8 @@ struct add_dead {
   template <class Source>
   struct run {
     static constexpr auto value = [] {
-      const auto source = Source::value;
-      auto g = sw::resized<sw::graph<32, 16>>(source);
+      sw::graph<32, 16> g;
+      sw::copy_into(g, Source::value);
       sw::builder b = g.edit();
       sw::node n = g.nodes[0];
       n.op = sw::op_code::relu;
