@@ -22,9 +22,8 @@ struct task {
   constexpr auto operator()(const auto& m, const auto& x) const { return sw::mean(m(x)); }
 };
 #ifdef SHARDWISE_FAIL
-using backend = sw::host_backend;
+using step = sw::train_step<model, task, plan, mesh, sw::adam<>, sw::pipeline<>, float, sw::host_backend>;
 #else
-using backend = sw::cuda_backend;
+using step = sw::train_step<model, task, plan, mesh, sw::adam<>, sw::pipeline<>, float, sw::cuda_backend>;
 #endif
-using step = sw::train_step<model, task, plan, mesh, sw::adam<>, sw::pipeline<>, float, backend>;
 constexpr bool ok = sw::checked_device_step<step>::ok;

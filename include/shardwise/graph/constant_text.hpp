@@ -30,7 +30,7 @@ namespace passes {
 template <text_format Format, int Capacity>
 struct write_text {
   template <int Nodes>
-  struct state {
+  struct progress {
     text_buffer<Capacity> out{};
     name_counter names{};
     int number[Nodes]{};
@@ -45,10 +45,10 @@ struct write_text {
     return graph_type_of<Source>::node_capacity / per_stage(nodes) + 1;
   }
   template <class Source>
-  static constexpr auto start() {
-    state<graph_type_of<Source>::node_capacity> st;
+  using state = progress<graph_type_of<Source>::node_capacity>;
+  template <class Source, class State>
+  static constexpr void start(State& st) {
     text::put_head(st.out, Format);
-    return st;
   }
   template <class Source, class State>
   static constexpr void advance(State& st, int nodes) {
