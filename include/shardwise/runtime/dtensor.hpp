@@ -2,7 +2,7 @@
 // dtensor: the eager tensor: operations compute at once on rank threads, with the executor's own kernels and rules.
 #pragma once
 
-#include <ranges>
+#include <iterator>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -16,6 +16,15 @@
 #include <shardwise/runtime/eager_program.hpp>
 
 namespace shardwise {
+
+namespace detail {
+// Not <ranges>, which costs every program a tenth of a second.
+template <class R>
+concept contiguous_values = requires(const R& r) {
+  *std::data(r);
+  std::size(r);
+};
+}  // namespace detail
 
 // A value: operations make new tensors; views (permute, reshape, slice, redistributions that move nothing) share
 // storage. A default-made tensor has no value until one is assigned. Dims with run-time extents (dyn) have their bound.
@@ -33,31 +42,31 @@ class dtensor {
   // --------------------------------------------------------------------------
 
   // This rank's block, row-major.
-  template <std::ranges::contiguous_range Range>
+  template <detail::contiguous_values Range>
   static dtensor from_local(const eager<Rank>& on, const Range& values) {
     static_assert(safe_from<Range>,
                   "shardwise: from_local: floating-point values for a tensor of integers; convert them first.");
     dtensor t(on);
-    check_count("from_local", t, std::ranges::size(values), t.value_.layout.numel(), "this rank's block",
+    check_count("from_local", t, std::size(values), t.value_.layout.numel(), "this rank's block",
                 "pass the rank's own block, or the whole tensor to distribute");
-    for (std::size_t i = 0; i < t.size(); ++i) t.data()[i] = static_cast<element>(std::ranges::data(values)[i]);
+    for (std::size_t i = 0; i < t.size(); ++i) t.data()[i] = static_cast<element>(std::data(values)[i]);
     return t;
   }
 
   // This rank's part of a whole (global, row-major) tensor. Law: full_tensor() is what was given. Where the tensor is
   // partial, coordinate 0 of the axis keeps the value and the others hold the neutral element (avg, max, min: the
   // value).
-  template <std::ranges::contiguous_range Range>
+  template <detail::contiguous_values Range>
   static dtensor distribute(const eager<Rank>& on, const Range& global) {
     static_assert(safe_from<Range>,
                   "shardwise: distribute: floating-point values for a tensor of integers; convert them first.");
     dtensor t(on);
-    check_count("distribute", t, std::ranges::size(global), numel(sp), "the whole tensor",
+    check_count("distribute", t, std::size(global), numel(sp), "the whole tensor",
                 "pass all its elements in row-major order, or the rank's own block to from_local");
     if (const neutral n = neutral_here(on.rank()); n.needed)
       t.fill(n.value);
     else
-      runtime::load_block(std::ranges::data(global), t.data(), t.value_.layout);
+      runtime::load_block(std::data(global), t.data(), t.value_.layout);
     return t;
   }
 
@@ -174,7 +183,7 @@ class dtensor {
 
   template <class Range>
   static constexpr bool safe_from =
-      std::is_floating_point_v<element> || std::is_integral_v<std::remove_cvref_t<std::ranges::range_value_t<Range>>>;
+      std::is_floating_point_v<element> || std::is_integral_v<std::remove_cvref_t<decltype(*std::data(std::declval<const Range&>()))>>;
 
   static void check_count(const char* name, const dtensor& t, std::size_t given, std::int64_t wanted, const char* what,
                           const char* fix) {
