@@ -83,7 +83,8 @@ struct update_memo {
   int checked_with = -1;  // gradient spec that check_update has passed for this parameter spec
 };
 
-inline constexpr int max_sums = 8;
+// A gradient's square sum is partial on the axes that shard the gradient and whole on the others: so many ways.
+inline constexpr int max_sums = 1 << max_axes;
 
 template <class Graph, int Forward, int Params>
 struct update_state {
