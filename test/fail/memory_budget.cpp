@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A memory budget is a part of the activations' bytes.
 // expect: rematerialise: The valid ranges for memory budget are 0 <= m <= 1
-// expect: <rematerialise<101> ?>
+// expect: rematerialise<101>
 
 #include <shardwise/pass/rematerialise.hpp>
 

@@ -93,6 +93,21 @@ struct partition {
   };
   std::int32_t via[Nodes][2];
 
+  // Constants must not have unset members.
+  constexpr void clear() {
+    for (int i = 0; i < Nodes; ++i) {
+      width[i] = through[i] = 0;
+      for (auto& f : flow[i]) f = 0;
+      member[i] = used[i] = banned[i] = kept[i] = 0;
+      for (int side = 0; side < 2; ++side) stamp[i][side] = from[i][side] = via[i][side] = 0;
+      users_begin[i] = stack[2 * i] = stack[2 * i + 1] = 0;
+    }
+    for (auto& u : users) u = 0;
+    users_begin[Nodes] = stack[2 * Nodes] = stack[2 * Nodes + 1] = 0;
+    search = cursor = 0;
+    overfull = false;
+  }
+
   // In parts, each of some steps of evaluation a node; false when there is no part `k`.
   template <class Graph>
   constexpr bool build(const Graph& g, int k) {
@@ -177,10 +192,6 @@ struct partition {
     double factor[101]{1};
     for (int d = 1; d <= 100; ++d) factor[d] = factor[d - 1] * 1.1;
     for (int i = 0; i < g.node_count; ++i) {
-      through[i] = width[i] = 0;
-      for (auto& f : flow[i]) f = 0;
-      stamp[i][0] = stamp[i][1] = 0;
-      kept[i] = banned[i] = 0;
       if (!member[i]) continue;
       const node& x = g.nodes[i];
       const spec& out = g.specs[x.spec];
@@ -190,7 +201,6 @@ struct partition {
       width[i] = view ? infinite : static_cast<std::int64_t>(bytes * factor[via[i][0]]) + 1;
       banned[i] = !recomputable(x, in, out);
     }
-    search = cursor = 0;
   }
 
   template <class Graph>

@@ -31,6 +31,11 @@ struct partition_graph {
   }
   template <class Source, class State>
   static constexpr void start(State& st) {
+    start(st);
+  }
+  template <class State>
+  static constexpr void start(State& st) {
+    st.p.clear();
     st.part = st.solved = 0;
     st.done = false;
   }
@@ -102,7 +107,8 @@ struct recompute_values {
     st.g.sites = g.sites;
     copy_functions(st.g, g);
     st.g.error = g.error;
-    for (int i = 0; i < g.node_count; ++i) st.to[i] = st.copy[i] = -1;
+    for (auto& i : st.to) i = -1;
+    for (auto& i : st.copy) i = -1;
     st.cursor = 0;
   }
 
@@ -209,8 +215,7 @@ struct rematerialise {
   template <class Graph>
   static constexpr finding apply(Graph& g) {
     typename passes::partition_graph<Percent>::template progress<Graph::node_capacity> st;
-    st.part = st.solved = 0;
-    st.done = false;
+    passes::partition_graph<Percent>::start(st);
     while (!st.done) passes::partition_graph<Percent>::one(st, g, 1 << 30);
     if (g.node_count + passes::copied_nodes(st.p, g) > Graph::node_capacity) return {};
     passes::recompute_values::progress<Graph::node_capacity, Graph> w;

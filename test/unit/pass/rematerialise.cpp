@@ -57,8 +57,7 @@ TEST_CASE("spmd passes: no set of kept values is cheaper than the cut") {
     const auto g = test::random_graph<16>(seed, 2);
     using progress = sw::passes::partition_graph<100>::progress<16>;
     progress st;
-    st.part = st.solved = 0;
-    st.done = false;
+    sw::passes::partition_graph<100>::start(st);
     while (!st.done) sw::passes::partition_graph<100>::one(st, g, 3);  // in small bites
     std::vector<int> members;
     for (int i = 0; i < g.node_count; ++i)
