@@ -68,11 +68,15 @@ struct math<laws::modp> {
   static constexpr double power(double x, double n) { return 0.5 * x + 0.125 * n; }
   static constexpr T inverse_root(double x) { return from(x + 2); }
   static constexpr bool positive(T x) { return (laws::scramble(laws::number(x), 6) & 1U) != 0; }
-  // Exact where kernels rely on it; any other real is an arbitrary element.
+  // Exact where kernels and pullbacks rely on it, numbers of ranks and one over them; any other real is an arbitrary
+  // element.
   static constexpr T from(double x) {
     if (x == 0) return T(0);
-    if (x == 1) return T(1);
     if (x == -1) return T(0) - T(1);
+    for (int n = 1; n <= 4; ++n) {
+      if (x == n) return from_count(n);
+      if (x == 1.0 / n) return laws::inverse(from_count(n));
+    }
     return laws::reduced_to(laws::scramble(std::bit_cast<std::uint64_t>(x), 7));
   }
   static constexpr T from_count(std::int64_t n) { return laws::reduced_to(static_cast<std::uint64_t>(n)); }

@@ -288,6 +288,8 @@ constexpr void communicate(const cell* x, const spec& from, const spec& to, int 
       }
       if (holds) v = v + y.p[offset_of(y, there)];
     }
+    if (from.place[axis].is_partial() && from.place[axis].op == reduction::avg)
+      v = v / host::math<modp>::from_count(from.axis_size[axis]);
     out.p[i++] = v;
   });
 }

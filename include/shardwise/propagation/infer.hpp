@@ -225,7 +225,7 @@ constexpr outcome infer(op_code op, const op_attr& a, const spec* in, int n) {
       for (auto& p : r.out.place) p = placement{};
       return r;
     }
-    r.out.place[axis] = m.out;
+    r.out.place[axis] = op == op_code::embedding_dw ? rules::embedding_dw_split(a, axis, m.out) : m.out;
   }
   normalise(r.out);
   return r;

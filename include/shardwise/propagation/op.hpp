@@ -79,7 +79,7 @@ inline constexpr int max_inputs = 5;
 //   expand               v0, v1, v2 of the sum that it is the adjoint of
 //   softmax              v0 1 for causal (key position <= query position, the last two dims)
 //   norm_stats, norm_*   v0 0 layer norm (mean, 1/sigma), 1 rms norm (1/rms); v1 1 with bias
-//   embedding_dw         v0 rows of the table
+//   embedding_dw         v0 rows of the table, v1..v4 its placement on each axis (packed) where it shards rows, else 0
 //   permute              v0 source dim of each dim (4 bits a dim, dim 0 lowest)
 //   reshape              v0.. new extents, v5 rank (negative extents are dyn bounds' multiples)
 //   slice, pad           v0 dim, v1 start, v2 length (slice) or full extent (pad)

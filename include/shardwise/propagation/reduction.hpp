@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/propagation/rule.hpp>
+#include <shardwise/propagation/transition.hpp>
 
 namespace shardwise::rules {
 
@@ -83,6 +84,8 @@ constexpr rule_rows norm_dw_rows(int rank) {
   return t;
 }
 
+// A table sharded by rows gives shares of the result: each rank has the rows that it owns and zeros for the others, so
+// that the sum has one summand that is not zero. No mask has to be kept: the rows that a rank owns are its block.
 constexpr rule_rows embedding_rows(const spec& index) {
   using namespace rows;
   rule_rows t;
@@ -90,6 +93,7 @@ constexpr rule_rows embedding_rows(const spec& index) {
   t.push_back({{U, R}, U});
   for (int d = 0; d < index.rank; ++d) t.push_back({{U, S(d)}, S(d)});
   t.push_back({{S(1), R}, S(index.rank)});
+  t.push_back({{S(0), R}, P});
   return t;
 }
 
@@ -100,7 +104,19 @@ constexpr rule_rows embedding_dw_rows(const spec& index) {
   t.push_back({{P, R}, P});
   for (int d = 0; d < index.rank; ++d) t.push_back({{S(d), S(d)}, P});
   t.push_back({{S(index.rank), R}, S(1)});
+  t.push_back({{U, R}, S(0)});
   return t;
+}
+
+// How the rows of the adjoint's result are split on an axis: as the table's are, which no operand tells.
+constexpr placement embedding_dw_split(const op_attr& a, int axis, placement out) {
+  return out.is_shard(0) && a.v[1 + axis] != 0 ? unpack_placement(a.v[1 + axis]) : out;
+}
+constexpr op_attr embedding_dw_attr(const spec& table) {
+  op_attr a{{table.extent[0], 0, 0, 0, 0, 0}};
+  for (int axis = 0; axis < table.axes; ++axis)
+    if (table.place[axis].is_shard(0)) a.v[1 + axis] = pack(table.place[axis]);
+  return a;
 }
 
 }  // namespace shardwise::rules

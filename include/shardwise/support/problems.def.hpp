@@ -138,7 +138,7 @@ SHARDWISE_X(loss_target_placement,
 SHARDWISE_X(embedding_rank, "embedding: the table must have rank 2 (rows, features); reshape it")
 SHARDWISE_X(embedding_placements,
             "embedding: no rule admits these placements; admitted are: table reduced with indices sharded, table "
-            "shard<1> with indices not sharded, or both not sharded")
+            "shard<0> (the result is then partial) or shard<1> with indices not sharded, or both not sharded")
 
 // --- views -----------------------------------------------------------------------------------------------------------
 
@@ -237,8 +237,8 @@ SHARDWISE_X(plan_path_unmatched,
             "plan: this path names no module of the model; see plan_entry<...> for the path and nearest<...> for the "
             "names that come closest")
 SHARDWISE_X(plan_style_wrong_module,
-            "plan: this style does not apply to the module that the path names; colwise applies to linear and "
-            "embedding, rowwise to linear, sequence_parallel to layer_norm and rms_norm; a list takes none: name its "
+            "plan: this style does not apply to the module that the path names; colwise and rowwise apply to linear and "
+            "embedding, sequence_parallel to layer_norm and rms_norm; a list takes none: name its "
             "elements, for example with '.*'")
 SHARDWISE_X(plan_axis_not_in_mesh,
             "plan: a style names a mesh axis that the mesh does not have; name one of the axes in mesh<...>")
@@ -250,7 +250,8 @@ SHARDWISE_X(colwise_input,
             "input<shard<d>>, or with prepare_input, or redistribute before the call")
 SHARDWISE_X(rowwise_input,
             "rowwise: the input must be sharded along its last dim on the style's axis, or whole there; precede it by "
-            "a colwise module or write redistribute<axis, shard<last>>(input)")
+            "a colwise module or write redistribute<axis, shard<last>>(input) (an embedding's indices must be whole: gather "
+            "them with the option input<shard<d>>, or redistribute before the call)")
 SHARDWISE_X(sequence_parallel_input,
             "sequence_parallel: the input must be sharded along the sequence dim on the style's axis; redistribute it "
             "there first")

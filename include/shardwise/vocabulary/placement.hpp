@@ -105,7 +105,8 @@ constexpr placement strided_shard_value(int dim, int factor, std::int32_t block 
 constexpr placement partial_value(reduction op = reduction::sum) { return {placement_kind::partial, op, 0, 1}; }
 constexpr placement partial_norm_value(int order) { return {placement_kind::partial, reduction::norm, 0, order}; }
 
-// Law: dual(dual(p)) == p for every placement but partial<avg>, whose dual is reduced up to the factor of the mean.
+// Law: dual(dual(p)) == p for every placement but partial<avg>, whose dual is reduced up to the factor of the mean: the
+// cotangent of a rank's block, equal on all ranks, is the whole's over their number.
 // Partial of product, max, min and norms have no adjoint and stay what they are.
 constexpr placement dual(placement p) {
   switch (p.kind) {
