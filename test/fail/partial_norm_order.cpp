@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A norm of order 0 counts; no root gives the whole.
-// expect: placement: partial_norm<P> needs a whole P of at least 1
+// expect: norm: partial_norm<P> and vector_norm<P> need an order P of at least 1
 
 #include "typed.hpp"
 

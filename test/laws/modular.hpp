@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <shardwise/runtime/host/math.hpp>
+#include <shardwise/runtime/host/norm_math.hpp>
 
 namespace shardwise::laws {
 
@@ -81,5 +82,20 @@ struct math<laws::modp> {
   }
   static constexpr T from_count(std::int64_t n) { return laws::reduced_to(static_cast<std::uint64_t>(n)); }
 };
+
+// The fifth power stands for all orders: it is one to one, as 5 does not divide the modulus less one, so it has a root.
+template <>
+struct norm_math<laws::modp> {
+  using T = laws::modp;
+  static constexpr T power(T x, int) { return x * x * x * x * x; }
+  static constexpr T root(T s, int) {
+    T r = T(1);
+    for (std::uint64_t e = (3 * (laws::modulus - 1) + 1) / 5; e > 0; e >>= 1, s = s * s)
+      if (e & 1) r = r * s;
+    return r;
+  }
+  static constexpr T slope(T x, T n, int) { return laws::arbitrary(x * laws::arbitrary(n, 8), 9); }
+};
+static_assert(norm_math<laws::modp>::power(norm_math<laws::modp>::root(laws::modp(12345), 2), 2) == laws::modp(12345));
 
 }  // namespace shardwise::host

@@ -118,6 +118,16 @@ inline constexpr program cases[] = {
     apply(op_code::sum, {tensor_of({6, 4})}, attr(2, 2, 1)).blocks(2),
     apply(op_code::sumsq, {tensor_of({5, 3})}, attr(3)),
     apply(op_code::sumsq, {tensor_of({3, 5, 2})}, attr(2)),
+    apply(op_code::vector_norm, {tensor_of({5, 3})}, attr(3, 0, 2)),
+    apply(op_code::vector_norm, {tensor_of({3, 5, 2})}, attr(2, 0, 1)),
+    apply(op_code::vector_norm, {tensor_of({6, 4})}, attr(1, 1, 3)).blocks(2),
+    on_leaves({tensor_of({5, 3})})
+        .then(op_code::vector_norm, {0}, attr(1, 0, 2))
+        .then(op_code::redistribute, {1}, target(replicate_value())),
+    on_leaves({tensor_of({3, 5})})
+        .then(op_code::vector_norm, {0}, attr(1, 0, 2))
+        .then(op_code::redistribute, {1}, target(shard_value(0))),
+    apply(op_code::vector_norm_bwd, {tensor_of({5}), tensor_of({5, 3}), tensor_of({5})}, attr(2, 0, 2)),
 
     // along rows
     apply(op_code::softmax, {tensor_of({5, 4})}),

@@ -160,6 +160,9 @@ constexpr void pull(tape& t, int id) {
     case op_code::gelu_tanh: t.give(n.in[0], t.emit(op_code::gelu_tanh_bwd, {}, 0, cospec(0), sc, dy, n.in[0]), sc); break;
     case op_code::gelu_erf: t.give(n.in[0], t.emit(op_code::gelu_erf_bwd, {}, 0, cospec(0), sc, dy, n.in[0]), sc); break;
     case op_code::sum: t.give(n.in[0], t.emit(op_code::expand, n.a, 0, cospec(0), sc, dy), sc); break;
+    case op_code::vector_norm:
+      t.give(n.in[0], t.emit(op_code::vector_norm_bwd, n.a, 0, cospec(0), sc, dy, n.in[0], id), sc);
+      break;
     case op_code::softmax: t.give(n.in[0], t.emit(op_code::softmax_bwd, n.a, 0, cospec(0), sc, dy, id), sc); break;
     case op_code::norm_apply:
       if (wants(0)) t.give(n.in[0], t.emit(op_code::norm_dx, n.a, n.f, cospec(0), sc, dy, n.in[0], n.in[1], n.in[2]), sc);

@@ -48,6 +48,31 @@ constexpr rule_rows sum_rows(const op_attr& a, const spec& x) {
   return t;
 }
 
+constexpr outcome vector_norm_shape(const op_attr& a, const spec& x) {
+  if (a.v[2] < 1) return fail(problem::norm_order, x, 0, -1, a.v[2], 1);
+  return sum_shape(a, x);
+}
+
+// As a sum's, but that norms of parts are not norms of the whole in parts: they are partial norms, and nothing partial may
+// come in.
+constexpr rule_rows vector_norm_rows(const op_attr& a, const spec& x) {
+  rule_rows t = sum_rows(a, x);
+  --t.count;  // the partial row, which stands last
+  for (int r = 0; r < t.count; ++r)
+    if (t.item[r].out.is_partial()) t.item[r].out = partial_norm_value(static_cast<int>(a.v[2]));
+  return t;
+}
+constexpr rule_rows vector_norm_bwd_rows(const op_attr& a, const spec& x) {
+  using namespace rows;
+  rule_rows t;
+  t.push_back(all(R, R));
+  t.push_back(all(U, U));
+  for (int d = 0; d < x.rank; ++d)
+    if (!in_mask(a.v[0], d)) t.push_back({{S(sum_dim(a, d)), S(d), S(sum_dim(a, d))}, S(d)});
+  t.push_back({{P, U, U}, P});
+  return t;
+}
+
 // Rows of an operation that works along the last dim: every other dim may be sharded, in all row operands alike.
 // `weights` trailing operands belong to the last dim and must be reduced where rows are sharded.
 constexpr rule_rows row_rows(int rank, int operands, int weights, bool linear_in_first) {

@@ -45,9 +45,9 @@ SHARDWISE_X(shard_block_does_not_divide,
 SHARDWISE_X(strided_shard_factor,
             "placement: the factor of strided_shard<d, factor> is not the product of the sizes of later mesh axes that "
             "split dim d before it; give that product (at most 254), or write shard<d> where no later axis splits the dim")
-SHARDWISE_X(partial_norm_order,
-            "placement: partial_norm<P> needs a whole P of at least 1; write the order of the norm that the ranks hold (the "
-            "maximum norm is partial<reduction::max>)")
+SHARDWISE_X(norm_order,
+            "norm: partial_norm<P> and vector_norm<P> need an order P of at least 1; give the order of the norm that is meant "
+            "(ranks' maximum norms are partial<reduction::max>)")
 SHARDWISE_X(partial_norm_type,
             "placement: partial_norm<P> is of floating-point elements, since its reduction takes roots; convert the tensor to "
             "float or double")

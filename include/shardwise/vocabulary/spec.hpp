@@ -175,7 +175,7 @@ constexpr void drop_misplaced_factors(spec& s) {
 constexpr finding check_placements(const spec& s) {
   for (int a = 0; a < s.axes; ++a) {
     const placement& p = s.place[a];
-    if (p.is_norm() && p.order() < 1) return {problem::partial_norm_order, 0, -1, a, p.order(), 1};
+    if (p.is_norm() && p.order() < 1) return {problem::norm_order, 0, -1, a, p.order(), 1};
     if (p.is_norm() && !is_floating(s.type)) return {problem::partial_norm_type, 0, -1, a};
     if (!p.is_shard()) continue;
     if (p.dim < 0 || p.dim >= s.rank) return {problem::shard_dim_out_of_range, 0, p.dim, a, p.dim, s.rank};
