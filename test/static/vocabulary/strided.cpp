@@ -39,6 +39,27 @@ static_assert(holds(vector<3, square, after, first>, {{0, 1}, {2, 1}, {1, 1}, {3
 static_assert(holds(vector<1, square, after, first>, {{0, 1}, {1, 0}, {1, 0}, {1, 0}}));
 static_assert(holds(vector<0, square, after, first>, {{0, 0}, {0, 0}, {0, 0}, {0, 0}}));
 
+// What the ranks of the later axis hold together beside one rank of the strided one: of every piece, its chunk.
+using wide = sw::mesh<ax<2>, ax<4>>;
+template <class Mesh, std::size_t N>
+constexpr bool together(const sw::spec& s, int coordinate, const std::int64_t (&elements)[N]) {
+  std::size_t k = 0;
+  for (int piece = 0; piece < Mesh::sizes[1]; ++piece) {
+    const int c[] = {coordinate, piece};
+    const interval v = sw::local_interval(s, 0, c);
+    for (std::int64_t i = v.begin; i < v.begin + v.size; ++i)
+      if (k == N || elements[k++] != i) return false;
+  }
+  return k == N;
+}
+static_assert(together<square>(vector<8, square, after, first>, 0, {0, 1, 4, 5}) &&
+              together<square>(vector<8, square, after, first>, 1, {2, 3, 6, 7}));
+static_assert(together<square>(vector<7, square, after, first>, 0, {0, 1, 4, 5}) &&
+              together<square>(vector<7, square, after, first>, 1, {2, 3, 6}));
+using after_four = sw::strided_shard<0, 4>;
+static_assert(together<wide>(vector<16, wide, after_four, first>, 0, {0, 1, 4, 5, 8, 9, 12, 13}) &&
+              together<wide>(vector<16, wide, after_four, first>, 1, {2, 3, 6, 7, 10, 11, 14, 15}));
+
 // --- orders ----------------------------------------------------------------------------------------------------------
 
 constexpr sw::spec on_sizes(const std::int32_t* sizes, std::int64_t n) {
