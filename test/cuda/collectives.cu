@@ -10,6 +10,7 @@
 #include <future>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include <shardwise/runtime/cuda/collectives.cuh>
@@ -68,8 +69,9 @@ std::vector<change> changes_of_line(int n) {
   const auto add = [&](std::vector<std::int64_t> e, sw::placement from, sw::placement to) {
     all.push_back({std::move(e), {from}, 0, to});
   };
-  for (int op = 0; op <= 4; ++op) {
-    const auto p = partial_value(static_cast<sw::reduction>(op));
+  std::vector<sw::placement> partials{sw::partial_norm_value(1), sw::partial_norm_value(2)};
+  for (int op = 0; op <= 4; ++op) partials.push_back(partial_value(static_cast<sw::reduction>(op)));
+  for (const sw::placement& p : partials) {
     for (std::int64_t e : {1, 7, 4096}) add({e, 3}, p, replicate_value());
     add({}, p, reduced_value());
     for (std::int64_t e : {4 * n, 5, 3, 1})
@@ -112,6 +114,12 @@ std::vector<change> changes_of_grid() {
       all.push_back({{e, e, 4}, {shard_value(d), shard_value(d)}, 1, replicate_value()});
       all.push_back({{e, e, 4}, {shard_value(d), shard_value(d)}, 1, shard_value(1 - d)});
       all.push_back({{e, e, 4}, {shard_value(d), shard_value(1 - d)}, 0, replicate_value()});
+      // the first axis splits what the second left
+      const auto after = sw::strided_shard_value(d, 2);
+      all.push_back({{e, e, 4}, {after, shard_value(d)}, 0, replicate_value()});
+      all.push_back({{e, e, 4}, {after, shard_value(d)}, 0, shard_value(1 - d)});
+      all.push_back({{e, e, 4}, {partial_value(), shard_value(d)}, 0, after});
+      all.push_back({{e, e, 4}, {shard_value(1 - d), shard_value(d)}, 0, after});
     }
   }
   // one dim divided by both axes, the inner division's boundaries moved
@@ -279,6 +287,7 @@ void check_cases(const std::vector<change>& all) {
   for (const change& x : all) {
     sw::spec in = spec_for<Mesh>(x, sw::dtype_v<T>), out = in;
     out.place[x.axis] = x.to;
+    if (in.place[x.axis].is_norm() && !std::is_floating_point_v<T>) continue;
     if (sw::communicates(sw::transition_of(in.place[x.axis], x.to, in.axis_size[x.axis]))) cases.push_back(x);
   }
   std::vector<std::vector<std::int64_t>> bytes;

@@ -152,6 +152,15 @@ TEST_CASE("sums, means and their adjoint equal the host's") {
         p.a = {{c.mask, c.kept, mean && !empty, 0, 0, 0}};
         compare<sum>(p, r);
         if (!mean) compare<sumsq>(p, r);
+        if (!mean)
+          for (int order : {1, 2, 3}) {
+            problem norm{vector_norm, {values(l)}, dense(out)};
+            norm.a = {{c.mask, c.kept, order, 0, 0, 0}};
+            compare<vector_norm>(norm, r);
+            problem slope{vector_norm_bwd, {values(dense(out)), values(l, -1, 1), values(dense(out), 1, 2)}, dense(c.e)};
+            slope.a = norm.a;
+            compare<vector_norm_bwd>(slope, r);
+          }
         problem back{expand, {values(dense(out))}, dense(c.e)};
         back.a = p.a;
         compare<expand>(back, r);
@@ -253,6 +262,16 @@ TEST_CASE("embedding and its adjoint equal the host's") {
       compare<embedding_dw>(p, r);
     }
   }
+  // a block of a table's rows: first ones, some, none
+  for (const std::int64_t origin : {0, 3, 30, 40})
+    for (const std::int64_t rows : {0, 1, 10}) {
+      const operand where = indices(dense({5, 33}), 40);
+      if (origin + rows > 40) continue;
+      compare<embedding>(problem{embedding, {values(shard(dense({rows, 8}), 0, origin, 40)), where}, dense({5, 33, 8})}, r);
+      problem p{embedding_dw, {values(dense({5, 33, 8})), where}, shard(dense({rows, 8}), 0, origin, 40)};
+      p.a.v[0] = 40;
+      compare<embedding_dw>(p, r);
+    }
   problem turned{embedding, {values(dense({40, 8})), indices(stored({5, 33}, {1, 0}), 40)}, dense({5, 33, 8})};
   compare<embedding>(turned, r);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A gradient through a partial maximum.
-// expect: redistribute: a gradient is asked for through a partial with a reduction other than sum, which has no adjoint
+// expect: redistribute: a gradient is asked for through a partial with a reduction other than sum and avg, which has no adjoint
 
 #include <shardwise/module/function.hpp>
 

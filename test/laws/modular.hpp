@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <shardwise/runtime/host/math.hpp>
+#include <shardwise/runtime/host/norm_math.hpp>
 
 namespace shardwise::laws {
 
@@ -68,14 +69,33 @@ struct math<laws::modp> {
   static constexpr double power(double x, double n) { return 0.5 * x + 0.125 * n; }
   static constexpr T inverse_root(double x) { return from(x + 2); }
   static constexpr bool positive(T x) { return (laws::scramble(laws::number(x), 6) & 1U) != 0; }
-  // Exact where kernels rely on it; any other real is an arbitrary element.
+  // Exact where kernels and pullbacks rely on it, numbers of ranks and one over them; any other real is an arbitrary
+  // element.
   static constexpr T from(double x) {
     if (x == 0) return T(0);
-    if (x == 1) return T(1);
     if (x == -1) return T(0) - T(1);
+    for (int n = 1; n <= 4; ++n) {
+      if (x == n) return from_count(n);
+      if (x == 1.0 / n) return laws::inverse(from_count(n));
+    }
     return laws::reduced_to(laws::scramble(std::bit_cast<std::uint64_t>(x), 7));
   }
   static constexpr T from_count(std::int64_t n) { return laws::reduced_to(static_cast<std::uint64_t>(n)); }
 };
+
+// The fifth power stands for all orders: it is one to one, as 5 does not divide the modulus less one, so it has a root.
+template <>
+struct norm_math<laws::modp> {
+  using T = laws::modp;
+  static constexpr T power(T x, int) { return x * x * x * x * x; }
+  static constexpr T root(T s, int) {
+    T r = T(1);
+    for (std::uint64_t e = (3 * (laws::modulus - 1) + 1) / 5; e > 0; e >>= 1, s = s * s)
+      if (e & 1) r = r * s;
+    return r;
+  }
+  static constexpr T slope(T x, T n, int) { return laws::arbitrary(x * laws::arbitrary(n, 8), 9); }
+};
+static_assert(norm_math<laws::modp>::power(norm_math<laws::modp>::root(laws::modp(12345), 2), 2) == laws::modp(12345));
 
 }  // namespace shardwise::host

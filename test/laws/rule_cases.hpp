@@ -118,6 +118,16 @@ inline constexpr program cases[] = {
     apply(op_code::sum, {tensor_of({6, 4})}, attr(2, 2, 1)).blocks(2),
     apply(op_code::sumsq, {tensor_of({5, 3})}, attr(3)),
     apply(op_code::sumsq, {tensor_of({3, 5, 2})}, attr(2)),
+    apply(op_code::vector_norm, {tensor_of({5, 3})}, attr(3, 0, 2)),
+    apply(op_code::vector_norm, {tensor_of({3, 5, 2})}, attr(2, 0, 1)),
+    apply(op_code::vector_norm, {tensor_of({6, 4})}, attr(1, 1, 3)).blocks(2),
+    on_leaves({tensor_of({5, 3})})
+        .then(op_code::vector_norm, {0}, attr(1, 0, 2))
+        .then(op_code::redistribute, {1}, target(replicate_value())),
+    on_leaves({tensor_of({3, 5})})
+        .then(op_code::vector_norm, {0}, attr(1, 0, 2))
+        .then(op_code::redistribute, {1}, target(shard_value(0))),
+    apply(op_code::vector_norm_bwd, {tensor_of({5}), tensor_of({5, 3}), tensor_of({5})}, attr(2, 0, 2)),
 
     // along rows
     apply(op_code::softmax, {tensor_of({5, 4})}),
@@ -144,6 +154,8 @@ inline constexpr program cases[] = {
 
     // tables
     apply(op_code::embedding, {tensor_of({7, 3}), indices({5}, 7)}),
+    apply(op_code::embedding, {tensor_of({6, 2}), indices({2, 3}, 6)}).blocks(3),
+    apply(op_code::embedding, {tensor_of({2, 2}), indices({4}, 2)}),
     apply(op_code::embedding, {tensor_of({4, 4}), indices({3, 4}, 4)}).blocks(2),
     apply(op_code::embedding_dw, {tensor_of({5, 3}), indices({5}, 7)}, attr(7)),
     apply(op_code::embedding_dw, {tensor_of({2, 4, 4}), indices({2, 4}, 3)}, attr(3)).blocks(2),
@@ -186,6 +198,15 @@ inline constexpr program cases[] = {
     apply(op_code::redistribute, {tensor_of({5, 4})}, target(shard_value(1))).blocks(2),
     apply(op_code::redistribute, {tensor_of({5, 6})}, target(shard_value(1, 2))).blocks(3),
     apply(op_code::redistribute, {tensor_of({6, 5})}, target(shard_value(0, 2))).blocks(3),
+    on_leaves({tensor_of({5, 3})})
+        .then(op_code::redistribute, {0}, target(partial_value(reduction::avg)))
+        .then(op_code::redistribute, {1}, target(replicate_value())),
+    on_leaves({tensor_of({5, 3})})
+        .then(op_code::redistribute, {0}, target(partial_value(reduction::avg)))
+        .then(op_code::redistribute, {1}, target(shard_value(0))),
+    on_leaves({tensor_of({5, 3})})
+        .then(op_code::redistribute, {0}, target(partial_value(reduction::avg)))
+        .then(op_code::redistribute, {1}, target(reduced_value())),
 };
 inline constexpr int case_count = static_cast<int>(sizeof(cases) / sizeof(cases[0]));
 

@@ -227,12 +227,19 @@ constexpr void distribute(const std::int32_t* whole, const spec& s, const int* c
   each_element(x.l, [&](const std::int64_t*, std::int64_t g) { x.index[i++] = whole[g]; });
 }
 
+constexpr bool holds_norms(const spec& s) {
+  for (int a = 0; a < s.axes; ++a)
+    if (s.place[a].is_norm()) return true;
+  return false;
+}
+
 // Blocks under placement s make up exactly the tensor `want`; every copy of every part is looked at.
 constexpr failure compare(const cell* x, const spec& s, const ranks_of& mesh, const modp* want, failure differs) {
   unsigned char seen[max_elements]{};
   int copies = 1;
   for (int a = 0; a < s.axes; ++a) copies *= s.place[a].is_whole() ? s.axis_size[a] : 1;
   const int parts = part_count(s);
+  const bool norms = holds_norms(s);
   for (int r = 0; r < mesh.count(); ++r) {
     int c[max_axes]{};
     mesh.coordinate(r, c);
@@ -254,8 +261,10 @@ constexpr failure compare(const cell* x, const spec& s, const ranks_of& mesh, co
           left /= s.axis_size[a];
         }
         const cell& y = x[mesh.rank_of(member)];
-        sum = sum + y.p[offset_of(y, at)];
+        const modp v = y.p[offset_of(y, at)];
+        sum = sum + (norms ? host::norm_math<modp>::power(v, 1) : v);
       }
+      if (norms) sum = host::norm_math<modp>::root(sum, 1);
       equal = equal && sum == want[g];
       ++seen[g];
     });
@@ -286,8 +295,13 @@ constexpr void communicate(const cell* x, const spec& from, const spec& to, int 
         there[d] = out.l.origin[d] + at[d] - y.l.origin[d];
         holds = holds && there[d] >= 0 && there[d] < y.l.ext[d];
       }
-      if (holds) v = v + y.p[offset_of(y, there)];
+      if (!holds) continue;
+      const modp part = y.p[offset_of(y, there)];
+      v = v + (from.place[axis].is_norm() ? host::norm_math<modp>::power(part, 1) : part);
     }
+    if (from.place[axis].is_norm()) v = host::norm_math<modp>::root(v, 1);
+    if (from.place[axis].is_partial() && from.place[axis].op == reduction::avg)
+      v = v / host::math<modp>::from_count(from.axis_size[axis]);
     out.p[i++] = v;
   });
 }
@@ -400,6 +414,7 @@ constexpr bool has_pullback(op_code op) {
     case op_code::gelu_tanh:
     case op_code::gelu_erf:
     case op_code::sum:
+    case op_code::vector_norm:
     case op_code::softmax:
     case op_code::norm_apply:
     case op_code::embedding:
@@ -530,7 +545,9 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     if (o.error) return failure::not_admitted;
     if (numel(o.out) > max_elements) return failure::too_large;
     n.spec = b.intern(o.out);
-    needs[b.append(n)] = need && has_pullback(st.op);
+    bool through_norms = holds_norms(o.out);  // these have no adjoint
+    for (int k = 0; k < st.inputs; ++k) through_norms = through_norms || holds_norms(in[k]);
+    needs[b.append(n)] = need && has_pullback(st.op) && !through_norms;
   }
   const int out = b.node_count - 1;
   if (at.promises) {

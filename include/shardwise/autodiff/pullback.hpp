@@ -83,6 +83,21 @@ constexpr int contiguous_node(tape& t, int id, int scope) {
   return t.emit(op_code::contiguous, op_attr{}, 0, c, scope, id);
 }
 
+// What the derivative of a redistribution on `axis` multiplies a cotangent by. A mean's is its block's own: one part in
+// `ranks` of the whole's, though placed as a sum's; and the whole that every rank's block of a mean was made of has all
+// their derivatives together.
+constexpr double redistribution_factor(const spec& x, const spec& out, int axis) {
+  const placement mean = partial_value(reduction::avg);
+  const bool from = x.place[axis] == mean, to = out.place[axis] == mean;
+  const double ranks = x.axis_size[axis];
+  return from == to ? 1 : from ? 1 / ranks : ranks;
+}
+constexpr bool rescales(const spec& x, const spec& out) {
+  bool any = false;
+  for (int a = 0; a < x.axes; ++a) any = any || redistribution_factor(x, out, a) != 1;
+  return any;
+}
+
 // What `pull` appends at most for one operand, beside the sum with an earlier contribution.
 constexpr int most_pulled(op_code op, int operand, const spec& x, const spec& out) {
   switch (op) {
@@ -91,8 +106,8 @@ constexpr int most_pulled(op_code op, int operand, const spec& x, const spec& ou
     case op_code::sub:
     case op_code::mul:
       return (unbroadcast(x, out).v[0] != 0 ? 1 : 0) + (op == op_code::mul || (op == op_code::sub && operand == 1) ? 1 : 0);
-    case op_code::reshape:
-    case op_code::redistribute: return 2;
+    case op_code::reshape: return 2;
+    case op_code::redistribute: return 2 + (rescales(x, out) ? 1 : 0);
     case op_code::relabel: return 2 + 2 * max_axes;
     default: return 1;
   }
@@ -145,6 +160,9 @@ constexpr void pull(tape& t, int id) {
     case op_code::gelu_tanh: t.give(n.in[0], t.emit(op_code::gelu_tanh_bwd, {}, 0, cospec(0), sc, dy, n.in[0]), sc); break;
     case op_code::gelu_erf: t.give(n.in[0], t.emit(op_code::gelu_erf_bwd, {}, 0, cospec(0), sc, dy, n.in[0]), sc); break;
     case op_code::sum: t.give(n.in[0], t.emit(op_code::expand, n.a, 0, cospec(0), sc, dy), sc); break;
+    case op_code::vector_norm:
+      t.give(n.in[0], t.emit(op_code::vector_norm_bwd, n.a, 0, cospec(0), sc, dy, n.in[0], id), sc);
+      break;
     case op_code::softmax: t.give(n.in[0], t.emit(op_code::softmax_bwd, n.a, 0, cospec(0), sc, dy, id), sc); break;
     case op_code::norm_apply:
       if (wants(0)) t.give(n.in[0], t.emit(op_code::norm_dx, n.a, n.f, cospec(0), sc, dy, n.in[0], n.in[1], n.in[2]), sc);
@@ -154,7 +172,7 @@ constexpr void pull(tape& t, int id) {
       break;
     case op_code::embedding:
       if (wants(0))
-        t.give(n.in[0], t.emit(op_code::embedding_dw, {{t.spec_at(n.in[0]).extent[0], 0, 0, 0, 0, 0}}, 0, cospec(0), sc, dy, n.in[1]), sc);
+        t.give(n.in[0], t.emit(op_code::embedding_dw, rules::embedding_dw_attr(t.spec_at(n.in[0])), 0, cospec(0), sc, dy, n.in[1]), sc);
       break;
     case op_code::nll:
       t.give(n.in[0], t.emit(op_code::nll_dx, {}, 0, cospec(0), sc, dy, n.in[0], n.in[1], n.in[2]), sc);
@@ -192,15 +210,17 @@ constexpr void pull(tape& t, int id) {
       const int axis = static_cast<int>(n.a.v[0]);
       const placement given = t.spec_at(n.in[0]).place[axis], made = t.spec_at(id).place[axis], to = dual(given);
       for (const placement& p : {given, made})
-        if (p.is_partial() && p.op != reduction::sum && !t.b.error) t.b.error = {problem::redistribute_partial_op, id, -1, axis};
+        if (p.is_partial() && p == dual(p) && !t.b.error) t.b.error = {problem::redistribute_partial_op, id, -1, axis};
       const op_attr a{{axis, pack(to), 0, 0, 0, 0}};
       const spec& c = t.spec_at(dy);
       int source = dy;
       if (transition_of(c.place[axis], to, c.axis_size[axis]) != transition::none) source = contiguous_node(t, dy, sc);
       spec out = t.spec_at(source);
       out.place[axis] = to;
-      if (t.spec_at(source).place[axis] == to) t.give(n.in[0], source, sc);
-      else t.give(n.in[0], t.emit(op_code::redistribute, a, 0, t.b.intern(out), sc, source), sc);
+      const double factor = redistribution_factor(t.spec_at(n.in[0]), t.spec_at(id), axis);
+      if (t.spec_at(source).place[axis] != to) source = t.emit(op_code::redistribute, a, 0, t.b.intern(out), sc, source);
+      if (factor != 1) source = t.emit(op_code::scale, {}, factor, t.b.nodes[source].spec, sc, source);
+      t.give(n.in[0], source, sc);
       break;
     }
     case op_code::relabel: {

@@ -195,6 +195,16 @@ constexpr auto mean(const A& a) {
   return detail::apply<op_code::sum, detail::attr(mask, 0, 1)>(0, a);
 }
 
+// (sum |a|^P)^(1/P) over the dims given, or over all, as torch.linalg.vector_norm; P is whole and at least 1. Of a sharded
+// dim the result is partial_norm<P>, which no gradient goes through: redistribute the dim to replicate first, or take the
+// root of a sum of powers.
+template <int P, int... Dims, tensor A>
+constexpr auto vector_norm(const A& a) {
+  constexpr std::int64_t mask =
+      sizeof...(Dims) == 0 ? (std::int64_t{1} << A::sp.rank) - 1 : detail::mask_of({Dims...}, A::sp.rank);
+  return detail::apply<op_code::vector_norm, detail::attr(mask, 0, P)>(0, a);
+}
+
 // Over the last dim.
 template <tensor A>
 constexpr auto softmax(const A& a) {

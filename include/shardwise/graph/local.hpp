@@ -30,6 +30,7 @@ constexpr local_outcome local_spec(const spec& x) {
   local_outcome r{{}, x};
   if (shards_everywhere(x)) return r;
   int dim = -1;
+  bool strided = false;  // then the new shards of the dim come after all that are there, and keep their factors
   for (int d = x.rank - 1; d >= 0; --d) {
     std::int64_t parts = 1;
     bool even = !is_dyn(x, d);
@@ -38,14 +39,18 @@ constexpr local_outcome local_spec(const spec& x) {
         parts *= x.axis_size[a];
         even = even && x.place[a].block == 1;
       }
-    if (even && x.extent[d] % parts == 0) dim = d;
+    if (!even || x.extent[d] % parts != 0) continue;
+    dim = d;
+    strided = false;
+    for (int a = 0; a < x.axes; ++a) strided = strided || (x.place[a].is_shard(d) && x.place[a].is_strided());
   }
   if (dim < 0) return {{problem::to_local_stack, 0}, r.out};
   for (int a = 0; a < x.axes; ++a)
     if (!x.place[a].is_shard()) {
       r.out.extent[dim] *= x.axis_size[a];
-      r.out.place[a] = shard_value(dim);
+      r.out.place[a] = strided ? strided_shard_value(dim, last_factor(x, a, dim)) : shard_value(dim);
     }
+  if (finding f = check_placements(r.out)) return {f, x};
   make_contiguous(r.out);
   if (!same_blocks(x, r.out)) r.error = {problem::to_local_stack, 0, dim};
   return r;
@@ -61,6 +66,12 @@ constexpr label_outcome default_labels(const spec& x) {
   label_outcome r{{}, {}};
   for (int a = 0; a < x.axes; ++a) r.attr.v[a] = pack(dual(x.place[a]));
   return r;
+}
+
+// Whether axis `a`, which does not shard x, may do so.
+constexpr bool splits_last(spec x, int a, placement g) {
+  x.place[a] = g;
+  return !check_placements(x) && split_after(x, a, g.dim) < 0;
 }
 
 template <class Mesh, class... P>
@@ -81,7 +92,7 @@ constexpr label_outcome gradient_labels(const spec& x, grad<P...>*) {
     placement& g = given.out.place[a];
     if (g.is_shard() && g.dim < 0) g.dim = static_cast<std::int16_t>(g.dim + x.rank);
     const bool fits = x.place[a].is_shard() ? g == x.place[a]
-                      : g.is_shard()        ? g.dim >= 0 && g.dim < x.rank && x.extent[g.dim] % g.block == 0
+                      : g.is_shard()        ? splits_last(x, a, g)
                                             : !g.is_partial() || g.op == reduction::sum;
     if (!fits && !r.error) r.error = {problem::to_local_gradient, 0, -1, a};
     r.attr.v[a] = pack(g);

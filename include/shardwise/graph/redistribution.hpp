@@ -30,6 +30,7 @@ constexpr problem problem_of(redistribution_obstacle o) {
     case redistribution_obstacle::shard_to_partial: return problem::redistribute_shard_to_partial;
     case redistribution_obstacle::partial_op_changes: return problem::redistribute_partial_op_changes;
     case redistribution_obstacle::whole_to_partial: return problem::redistribute_whole_to_partial;
+    case redistribution_obstacle::no_strided_shards: return problem::redistribute_no_strided;
     case redistribution_obstacle::mixed_partials: return problem::redistribute_mixed_partials;
     default: return problem::none;
   }

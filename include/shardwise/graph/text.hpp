@@ -114,15 +114,23 @@ constexpr void put_placement(Sink& out, const placement& p, bool html = false) {
     case placement_kind::replicate: return put(out, "replicate");
     case placement_kind::reduced: return put(out, "reduced");
     case placement_kind::partial:
-      put(out, "partial");
+      put(out, p.is_norm() ? "partial_norm" : "partial");
       if (p.op == reduction::sum) return;
       put(out, open);
+      if (p.is_norm()) {
+        put(out, std::int64_t{p.order()});
+        return put(out, close);
+      }
       put(out, p.op == reduction::avg ? "avg" : p.op == reduction::product ? "product" : p.op == reduction::max ? "max" : "min");
       return put(out, close);
     default:
-      put(out, "shard");
+      put(out, p.is_strided() ? "strided_shard" : "shard");
       put(out, open);
       put(out, std::int64_t{p.dim});
+      if (p.is_strided()) {
+        put(out, ", ");
+        put(out, std::int64_t{p.factor()});
+      }
       if (p.block != 1) {
         put(out, ", ");
         put(out, std::int64_t{p.block});

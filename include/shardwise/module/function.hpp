@@ -183,7 +183,7 @@ constexpr problem gradient_problem(inputs<In...>, const int* index, int n) {
     const spec& s = specs[index[i]];
     if (!is_floating(s.type)) return problem::gradient_input;
     for (const placement& p : s.place)
-      if (p.is_partial() && p.op != reduction::sum) return problem::gradient_input;
+      if (p.is_partial() && p == dual(p)) return problem::gradient_input;
   }
   return problem::none;
 }

@@ -47,7 +47,7 @@ struct embedding_table : module<embedding_table<Rows, Features, Bound, Init>, Bo
 
   template <class X>
   constexpr auto forward(const X& index) const {
-    return embedding(weight, index);
+    return detail::run_hook<detail::hook::after_product, Bound>(embedding(weight, index));
   }
 };
 

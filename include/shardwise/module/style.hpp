@@ -94,26 +94,34 @@ struct colwise : detail::style_base {
 // Linear: weight (out, in) split by input features, so the product is partial; it is summed (output replicate, the
 // default) or scattered (output<shard<d>>) before the bias is added. The bias is replicate in the first case; in the
 // second it meets a sharded tensor and is reduced: its gradient is summed over the axis.
+// Embedding: the table split by rows, each rank giving those that it owns, summed or scattered likewise. The indices must
+// be whole on the axis (or are gathered, with input<shard<d>>).
 template <class Axis, int Block = 1, class... Options>
 struct rowwise : detail::style_base {
   using axis = Axis;
+  using from = typename detail::option<input, replicate, Options...>::type;
   using to = typename detail::option<output, replicate, Options...>::type;
-  static constexpr bool accepts(module_kind k) { return k == module_kind::linear; }
+  static constexpr bool accepts(module_kind k) { return k == module_kind::linear || k == module_kind::embedding; }
 
-  static constexpr detail::maybe_placement parameter(module_kind, std::string_view name, int) {
-    if (name == "weight") return {true, shard_value(1, Block)};
+  static constexpr detail::maybe_placement parameter(module_kind k, std::string_view name, int) {
+    if (name == "weight") return {true, shard_value(k == module_kind::embedding ? 0 : 1, Block)};
     constexpr placement p = detail::placement_of<to>::value;
     return {true, p.is_shard() ? reduced_value() : p};
   }
   template <class X>
   static constexpr auto enter(const X& x) {
     constexpr int a = X::mesh_type::template index_of<Axis>;
-    constexpr bool ready = X::sp.place[a].is_shard(X::sp.rank - 1);
+    constexpr placement p = X::sp.place[a], declared = detail::normal_placement<from>(X::sp.rank);
+    constexpr bool indices = !is_floating(X::sp.type);
+    constexpr bool ready = indices ? p.is_whole() : p.is_shard(X::sp.rank - 1);
     // a whole input is cut without communication, as PyTorch's input_layouts=Replicate()
-    constexpr bool whole = X::sp.place[a].is_whole();
-    static_assert(raise<ready || whole ? problem::none : problem::rowwise_input, rowwise, operand_t<X::sp>>::ok);
-    if constexpr (!ready) return redistribute<Axis, shard<X::sp.rank - 1, Block>>(x);
-    else return x;
+    constexpr problem wrong = declared.is_shard() ? (p == declared ? problem::none : problem::style_declared_input)
+                              : ready || (!indices && p.is_whole()) ? problem::none
+                                                                    : problem::rowwise_input;
+    static_assert(raise<wrong, rowwise, operand_t<X::sp>>::ok);
+    if constexpr (wrong != problem::none || ready) return x;
+    else if constexpr (indices) return redistribute<Axis, replicate>(x);
+    else return redistribute<Axis, shard<X::sp.rank - 1, Block>>(x);
   }
   template <class X>
   static constexpr auto after_product(const X& x) {

@@ -76,6 +76,8 @@ constexpr outcome infer_shape(op_code op, const op_attr& a, const spec* in, int 
     case op_code::einsum: return einsum_shape(a, in);
     case op_code::sum:
     case op_code::sumsq: return sum_shape(a, x);
+    case op_code::vector_norm: return vector_norm_shape(a, x);
+    case op_code::vector_norm_bwd: return {{}, contiguous(in[1])};
     case op_code::softmax:
     case op_code::softmax_bwd:
       if (x.rank < 1) return fail(problem::dim_out_of_range, x);
@@ -142,6 +144,8 @@ constexpr rule_rows infer_rows(op_code op, const op_attr& a, const spec* in, int
       t = sum_rows(a, in[0]);
       --t.count;  // not linear: the partial row, which stands last, goes
       return t;
+    case op_code::vector_norm: return vector_norm_rows(a, in[0]);
+    case op_code::vector_norm_bwd: return vector_norm_bwd_rows(a, in[1]);
     case op_code::softmax: return row_rows(in[0].rank, 1, 0, false);
     case op_code::softmax_bwd: return row_rows(in[0].rank, 2, 0, true);
     case op_code::norm_stats: return row_rows(in[0].rank, 1, 0, false);
@@ -225,7 +229,7 @@ constexpr outcome infer(op_code op, const op_attr& a, const spec* in, int n) {
       for (auto& p : r.out.place) p = placement{};
       return r;
     }
-    r.out.place[axis] = m.out;
+    r.out.place[axis] = op == op_code::embedding_dw ? rules::embedding_dw_split(a, axis, m.out) : m.out;
   }
   normalise(r.out);
   return r;

@@ -15,6 +15,7 @@ namespace shardwise {
   X(relu, 1) X(tanh, 1) X(gelu_tanh, 1) X(gelu_erf, 1) X(clip_factor, 1)                                            \
   X(relu_bwd, 1) X(tanh_bwd, 1) X(gelu_tanh_bwd, 1) X(gelu_erf_bwd, 1)                                              \
   X(sum, 1) X(expand, 1) X(sumsq, 1)                                                                                \
+  X(vector_norm, 1) X(vector_norm_bwd, 1)                                                                           \
   X(softmax, 1) X(softmax_bwd, 1)                                                                                   \
   X(norm_stats, 1) X(norm_apply, 1) X(norm_dx, 1) X(norm_dw, 1)                                                     \
   X(embedding, 1) X(embedding_dw, 1)                                                                                \
@@ -76,10 +77,12 @@ inline constexpr int max_inputs = 5;
 //   redistribute         v0 mesh axis, v1 target placement (packed)
 //   einsum               v0, v1, v2 labels of lhs, rhs, out (4 bits a dim, dim 0 lowest, labels from 1)
 //   sum                  v0 mask of summed dims, v1 mask of those kept with extent 1, v2 1 for the mean
+//   vector_norm          v0 mask of summed dims, v1 mask of those kept with extent 1, v2 the order
+//   vector_norm_bwd      those of the vector_norm that it is the adjoint of: operands cotangent, operand, norms
 //   expand               v0, v1, v2 of the sum that it is the adjoint of
 //   softmax              v0 1 for causal (key position <= query position, the last two dims)
 //   norm_stats, norm_*   v0 0 layer norm (mean, 1/sigma), 1 rms norm (1/rms); v1 1 with bias
-//   embedding_dw         v0 rows of the table
+//   embedding_dw         v0 rows of the table, v1..v4 its placement on each axis (packed) where it shards rows, else 0
 //   permute              v0 source dim of each dim (4 bits a dim, dim 0 lowest)
 //   reshape              v0.. new extents, v5 rank (negative extents are dyn bounds' multiples)
 //   slice, pad           v0 dim, v1 start, v2 length (slice) or full extent (pad)

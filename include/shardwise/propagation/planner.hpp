@@ -6,12 +6,13 @@
 
 namespace shardwise {
 
-// Both orders gather nested shards of a dim from the inner axis outward and split again from the outer axis inward, so
-// no step meets a dim that a later axis splits further, and no intermediate placement needs another shard order.
+// Both orders gather nested shards of a dim from the axis that splits it last to the first and split again the other way
+// round, so no step meets a dim that another axis splits further.
 //   late      an axis goes straight to its target; only where the target is a shard of a dim that the axes before it
 //             are yet to split otherwise is it made whole first. An axis of one rank moves nothing.
 //   seed_era  PyTorch of mid-2024. On several axes a shard reaches a shard through replicate, even where it keeps its
-//             dim; and replicate becomes partial<sum> by dividing: every rank holds the value over the axis' size.
+//             dim; replicate becomes partial<sum> by dividing: every rank holds the value over the axis' size; and there
+//             is no strided shard.
 enum class redistribution_policy : std::uint8_t { late = 0, seed_era = 1 };
 
 // Why there is no plan; the cost is then infinite.
@@ -22,8 +23,9 @@ enum class redistribution_obstacle : std::uint8_t {
   bad_placement,       // a shard of a dim that the tensor lacks, or a block that does not divide it
   shard_to_partial,    // priced infinite, so never chosen; redistribute of one axis has it, for adjoints
   partial_op_changes,  // a sum is not a maximum
-  whole_to_partial,    // partial of product (seed_era: of anything but sum): no local value has this meaning
+  whole_to_partial,    // partial of product and norms (seed_era: of anything but sum): no local value has this meaning
   mixed_partials,      // a partial axis changes beside one of another reduction: the order of the steps would count
+  no_strided_shards,   // seed_era: one is given or wanted
 };
 
 // --- padding ---------------------------------------------------------------------------------------------------------
@@ -102,7 +104,7 @@ constexpr bool same_tensor(const spec& a, const spec& b) {
 }
 
 // The largest payload of a rank. First parts are largest, so other axes stand at 0, save those that split the exchanged
-// dims before this one: a longer dim may leave less for a later part.
+// dims with this one: a longer dim may leave less for a later part.
 constexpr std::int64_t busiest(const spec& from, const spec& to, int axis) {
   const placement p = from.place[axis], q = to.place[axis];
   if (!communicates(transition_of(p, q, from.axis_size[axis]))) return 0;
@@ -111,7 +113,7 @@ constexpr std::int64_t busiest(const spec& from, const spec& to, int axis) {
   for (;;) {
     const std::int64_t sent = bytes_sent(from, to, axis, c);
     most = sent > most ? sent : most;
-    int a = axis;
+    int a = from.axes - 1;
     for (; a >= 0; --a) {
       const placement outer = from.place[a];
       const bool searched =
@@ -136,6 +138,31 @@ constexpr std::int64_t padded_bytes(const spec& from, const spec& to, int axis) 
   return t == transition::all_gather ? n : n / ranks;
 }
 
+struct axis_list {
+  int axis[max_axes]{};
+};
+
+// The axes in an order in which each dim's are in theirs: the mesh's, save that a strided shard waits for those that it
+// comes after.
+constexpr axis_list splitting_order(const spec& s) {
+  axis_list r;
+  bool listed[max_axes]{};
+  for (int k = 0; k < s.axes;) {
+    for (int a = 0; a < s.axes; ++a) {
+      bool ready = !listed[a];
+      if (ready && s.place[a].is_shard()) {
+        const split_order o = split_order_of(s, s.place[a].dim);
+        for (int i = 0; i < o.position(a); ++i) ready = ready && listed[o.axis[i]];
+      }
+      if (!ready) continue;
+      listed[a] = true;
+      r.axis[k++] = a;
+      break;
+    }
+  }
+  return r;
+}
+
 struct redistribution_planner {
   redistribution_plan plan;
   redistribution_policy policy;
@@ -158,24 +185,44 @@ struct redistribution_planner {
     plan.steps.push_back(s);
   }
 
-  // Whether the axes before `axis` still have to split dim `d` in another way.
-  constexpr bool outer_splits_differ(const spec& to, int axis, int d) const {
+  // Whether `axis` is where it is to be: its target, in a dim that the same axes split before it.
+  constexpr bool settled(const spec& to, int axis) const {
     const spec& at = plan.result();
-    for (int a = 0; a < axis; ++a)
-      if (at.axis_size[a] > 1 && at.place[a] != to.place[a] && (at.place[a].is_shard(d) || to.place[a].is_shard(d)))
-        return true;
-    return false;
+    if (at.place[axis] != to.place[axis] || !at.place[axis].is_shard()) return at.place[axis] == to.place[axis];
+    const int d = at.place[axis].dim;
+    const split_order now = split_order_of(at, d), then = split_order_of(to, d);
+    const int mine = now.position(axis), wanted = then.position(axis);
+    for (int a = 0; a < to.axes; ++a) {
+      const bool before = now.position(a) < mine, precedes = then.position(a) < wanted;
+      if (at.axis_size[a] > 1 && (before != precedes || (before && at.place[a] != to.place[a]))) return false;
+    }
+    return true;
+  }
+
+  // Whether `axis` may split dim `d` next: the axes that are to split it before do so already, and no others do.
+  constexpr bool may_split(const spec& to, int axis, int d) const {
+    const spec& at = plan.result();
+    const split_order then = split_order_of(to, d);
+    const int wanted = then.position(axis);
+    for (int a = 0; a < to.axes; ++a) {
+      if (a == axis || at.axis_size[a] == 1) continue;
+      if (then.position(a) < wanted ? at.place[a] != to.place[a] : at.place[a].is_shard(d)) return false;
+    }
+    return true;
   }
 
   constexpr void late(const spec& to) {
     bool sharded = false;
     for (int a = 0; a < to.axes; ++a) sharded = sharded || plan.from.place[a].is_shard();
-    for (int a = to.axes - 1; a >= 0 && sharded; --a) {
+    const axis_list back = splitting_order(plan.from), forth = splitting_order(to);
+    for (int k = to.axes - 1; k >= 0 && sharded; --k) {
+      const int a = back.axis[k];
       const placement p = to.place[a];
-      const bool direct = !p.is_shard() || !outer_splits_differ(to, a, p.dim);
+      if (settled(to, a)) continue;
+      const bool direct = !p.is_shard() || may_split(to, a, p.dim);
       if (direct || !plan.result().place[a].is_whole()) move(a, direct ? p : replicate_value());
     }
-    for (int a = 0; a < to.axes; ++a) move(a, to.place[a]);
+    for (int k = 0; k < to.axes; ++k) move(forth.axis[k], to.place[forth.axis[k]]);
   }
 
   // One move for each axis, two where a shard reaches a shard; sorted by key, equal keys in axis order.
@@ -204,18 +251,27 @@ constexpr redistribution_obstacle obstacle_between(placement from, placement to,
   if (from == to || !to.is_partial() || (ranks == 1 && policy == redistribution_policy::late)) return none;
   if (from.is_shard()) return shard_to_partial;
   if (from.is_partial()) return partial_op_changes;
-  const bool any = to.op == reduction::sum || (to.op != reduction::product && policy == redistribution_policy::late);
+  const bool late = policy == redistribution_policy::late;
+  const bool any = to.op == reduction::sum || (to.op != reduction::product && !to.is_norm() && late);
   return any ? none : whole_to_partial;
 }
 
-// The reductions of a list as bits. Sums and means commute, as equal reductions do, and are one bit.
-constexpr std::uint32_t reductions_of(const spec& s) {
-  std::uint32_t ops = 0;
-  for (int a = 0; a < s.axes; ++a) {
-    const reduction op = s.place[a].op == reduction::avg ? reduction::sum : s.place[a].op;
-    if (s.place[a].is_partial() && s.axis_size[a] > 1) ops |= 1U << static_cast<int>(op);
-  }
-  return ops;
+// Whether it is the same to reduce over one axis first or over the other: sums and means commute, as equal ones do.
+constexpr bool commute(placement p, placement q) {
+  const auto kind = [](placement r) { return r.op == reduction::avg ? reduction::sum : r.op; };
+  return kind(p) == kind(q) && p.order() == q.order();
+}
+
+// A step in between may have partials of both lists.
+constexpr bool mixes_partials(const spec& from, const spec& to) {
+  placement first{};
+  for (const spec* s : {&from, &to})
+    for (int a = 0; a < s->axes; ++a) {
+      if (!s->place[a].is_partial() || s->axis_size[a] == 1) continue;
+      if (!first.is_partial()) first = s->place[a];
+      if (!commute(first, s->place[a])) return true;
+    }
+  return false;
 }
 
 constexpr void find_obstacle(redistribution_plan& p, const spec& from, const spec& to, redistribution_policy policy) {
@@ -233,8 +289,12 @@ constexpr void find_obstacle(redistribution_plan& p, const spec& from, const spe
     if (!p) p.axis = a;
     moves_partial = moves_partial || (f != t && (f.is_partial() || t.is_partial()) && from.axis_size[a] > 1);
   }
-  const std::uint32_t ops = reductions_of(from) | reductions_of(to);  // a step in between may have both
-  if (p && moves_partial && (ops & (ops - 1)) != 0) p.obstacle = mixed_partials;
+  if (p && moves_partial && mixes_partials(from, to)) p.obstacle = mixed_partials;
+  for (int a = 0; a < from.axes && p && policy == redistribution_policy::seed_era; ++a)
+    if (from.place[a].is_strided() || to.place[a].is_strided()) {
+      p.obstacle = no_strided_shards;
+      p.axis = a;
+    }
 }
 
 }  // namespace detail

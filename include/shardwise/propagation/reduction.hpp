@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/propagation/rule.hpp>
+#include <shardwise/propagation/transition.hpp>
 
 namespace shardwise::rules {
 
@@ -47,6 +48,31 @@ constexpr rule_rows sum_rows(const op_attr& a, const spec& x) {
   return t;
 }
 
+constexpr outcome vector_norm_shape(const op_attr& a, const spec& x) {
+  if (a.v[2] < 1) return fail(problem::norm_order, x, 0, -1, a.v[2], 1);
+  return sum_shape(a, x);
+}
+
+// As a sum's, but that norms of parts are not norms of the whole in parts: they are partial norms, and nothing partial may
+// come in.
+constexpr rule_rows vector_norm_rows(const op_attr& a, const spec& x) {
+  rule_rows t = sum_rows(a, x);
+  --t.count;  // the partial row, which stands last
+  for (int r = 0; r < t.count; ++r)
+    if (t.item[r].out.is_partial()) t.item[r].out = partial_norm_value(static_cast<int>(a.v[2]));
+  return t;
+}
+constexpr rule_rows vector_norm_bwd_rows(const op_attr& a, const spec& x) {
+  using namespace rows;
+  rule_rows t;
+  t.push_back(all(R, R));
+  t.push_back(all(U, U));
+  for (int d = 0; d < x.rank; ++d)
+    if (!in_mask(a.v[0], d)) t.push_back({{S(sum_dim(a, d)), S(d), S(sum_dim(a, d))}, S(d)});
+  t.push_back({{P, U, U}, P});
+  return t;
+}
+
 // Rows of an operation that works along the last dim: every other dim may be sharded, in all row operands alike.
 // `weights` trailing operands belong to the last dim and must be reduced where rows are sharded.
 constexpr rule_rows row_rows(int rank, int operands, int weights, bool linear_in_first) {
@@ -83,6 +109,8 @@ constexpr rule_rows norm_dw_rows(int rank) {
   return t;
 }
 
+// A table sharded by rows gives shares of the result: each rank has the rows that it owns and zeros for the others, so
+// that the sum has one summand that is not zero. No mask has to be kept: the rows that a rank owns are its block.
 constexpr rule_rows embedding_rows(const spec& index) {
   using namespace rows;
   rule_rows t;
@@ -90,6 +118,7 @@ constexpr rule_rows embedding_rows(const spec& index) {
   t.push_back({{U, R}, U});
   for (int d = 0; d < index.rank; ++d) t.push_back({{U, S(d)}, S(d)});
   t.push_back({{S(1), R}, S(index.rank)});
+  t.push_back({{S(0), R}, P});
   return t;
 }
 
@@ -100,7 +129,19 @@ constexpr rule_rows embedding_dw_rows(const spec& index) {
   t.push_back({{P, R}, P});
   for (int d = 0; d < index.rank; ++d) t.push_back({{S(d), S(d)}, P});
   t.push_back({{S(index.rank), R}, S(1)});
+  t.push_back({{U, R}, S(0)});
   return t;
+}
+
+// How the rows of the adjoint's result are split on an axis: as the table's are, which no operand tells.
+constexpr placement embedding_dw_split(const op_attr& a, int axis, placement out) {
+  return out.is_shard(0) && a.v[1 + axis] != 0 ? unpack_placement(a.v[1 + axis]) : out;
+}
+constexpr op_attr embedding_dw_attr(const spec& table) {
+  op_attr a{{table.extent[0], 0, 0, 0, 0, 0}};
+  for (int axis = 0; axis < table.axes; ++axis)
+    if (table.place[axis].is_shard(0)) a.v[1 + axis] = pack(table.place[axis]);
+  return a;
 }
 
 }  // namespace shardwise::rules

@@ -54,7 +54,8 @@ constexpr placement as_row_entry(const spec& s, int axis) {
   return p;
 }
 
-// First row that fits on `axis`. Shards of one row must have the same block, which the result inherits.
+// First row that fits on `axis`; rows speak of shards by their dim alone. Shards of one row must split alike (block, and
+// factor of a strided one), and so does the result where it is sharded.
 constexpr row_match match(const rule_rows& table, const spec* in, int n, int axis) {
   row_match m;
   placement have[max_inputs]{};
@@ -62,14 +63,14 @@ constexpr row_match match(const rule_rows& table, const spec* in, int n, int axi
   for (int r = 0; r < table.count; ++r) {
     const rule_row& row = table.item[r];
     bool fits = true, same_split = true;
-    std::int32_t block = 0;
+    const placement* split = nullptr;
     for (int k = 0; k < n && fits; ++k) {
       const placement& h = have[k];
       const placement& w = row.in[k];
-      fits = h.kind == w.kind && (!w.is_shard() || h.dim == w.dim) && (!w.is_partial() || h.op == w.op);
+      fits = w.is_shard() ? h.is_shard(w.dim) : w.is_partial() ? h == w : h.kind == w.kind;
       if (fits && w.is_shard()) {
-        if (block == 0) block = h.block;
-        same_split = same_split && block == h.block;
+        if (!split) split = &h;
+        same_split = same_split && split->splits_like(h);
       }
     }
     if (!fits) continue;
@@ -79,7 +80,7 @@ constexpr row_match match(const rule_rows& table, const spec* in, int n, int axi
     }
     m.found = true;
     m.out = row.out;
-    if (m.out.is_shard() && block > 0) m.out.block = block;
+    if (m.out.is_shard() && split) m.out = split_along(m.out.dim, *split);
     return m;
   }
   return m;

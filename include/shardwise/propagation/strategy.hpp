@@ -38,15 +38,14 @@ constexpr rule_rows candidate_rows(op_code op, const op_attr& a, const spec* in,
   return r;
 }
 
-constexpr void place_target(spec& target, const spec& have, int axis, placement want) {
-  const placement own = have.place[axis];
-  if (want.is_shard() && own.is_shard(want.dim)) want.block = own.block;
+constexpr void place_target(spec& target, int axis, placement want) {
   if (!is_floating(target.type) && want.is_reduced()) want = replicate_value();
   target.place[axis] = want;
 }
 
 // Adds what it costs to have operand `k`, which is `have`, where it is wanted; where no plan leads there, nothing does.
 constexpr void price(strategy& s, int k, const spec& have) {
+  drop_misplaced_factors(s.target[k]);  // of a strided shard whose later axes go elsewhere
   s.found = s.found && !check_placements(s.target[k]);
   if (!s.found) return;
   normalise(s.target[k]);
@@ -83,11 +82,11 @@ constexpr strategy follow_strategy(op_code op, const op_attr& a, const spec* in,
       if (p.is_shard()) {
         const int d = p.dim + out.rank - lead.rank;
         const int own = aligned_dim(in[k], out.rank, d, out.extent[d]);
-        want = own < 0 ? reduced_value() : shard_value(own, p.block);
+        want = own < 0 ? reduced_value() : split_along(own, p);
         if (lead.extent[p.dim] != out.extent[d])
           want = k == followed ? replicate_value() : in[k].place[m];  // broadcast
       }
-      place_target(s.target[k], in[k], m, want);
+      place_target(s.target[k], m, want);
     }
   }
   for (int k = 0; k < n; ++k) price(s, k, in[k]);
@@ -138,7 +137,8 @@ constexpr strategy cheapest_strategy(op_code op, const op_attr& a, const spec* i
     for (int k = 0; k < n; ++k) {
       s.target[k] = in[k];
       for (int m = 0; m < in[k].axes; ++m) {
-        place_target(s.target[k], in[k], m, rows.item[choice[m]].in[k]);
+        const placement want = rows.item[choice[m]].in[k], own = in[k].place[m];
+        place_target(s.target[k], m, want.is_shard() && own.is_shard(want.dim) ? own : want);
         s.found = s.found && admits_first(op, in[0], m, rows.item[choice[m]]);
       }
       price(s, k, in[k]);

@@ -36,17 +36,18 @@ constexpr bool communicates(transition t) {
 }
 
 constexpr std::int64_t pack(placement p) {
-  return static_cast<std::int64_t>(p.kind) | static_cast<std::int64_t>(p.op) << 4 | static_cast<std::int64_t>(p.dim) << 8 |
-         static_cast<std::int64_t>(p.block) << 16;
+  return static_cast<std::int64_t>(p.kind) | static_cast<std::int64_t>(p.op) << 4 | static_cast<std::int64_t>(p.dim) << 12 |
+         static_cast<std::int64_t>(p.block) << 20;
 }
 constexpr placement unpack_placement(std::int64_t v) {
-  return {static_cast<placement_kind>(v & 15), static_cast<reduction>((v >> 4) & 15),
-          static_cast<std::int16_t>((v >> 8) & 255), static_cast<std::int32_t>(v >> 16)};
+  return {static_cast<placement_kind>(v & 15), static_cast<reduction>((v >> 4) & 255),
+          static_cast<std::int16_t>((v >> 12) & 255), static_cast<std::int32_t>(v >> 20)};
 }
 
 namespace rules {
 
-// redistribute on one axis: v0 axis, v1 packed target. Axes that shard one dim must be undone from the last to the first.
+// redistribute on one axis: v0 axis, v1 packed target. Axes that shard one dim must be undone from the last one that splits
+// it to the first.
 constexpr outcome redistribute_spec(const op_attr& a, const spec& x) {
   const int axis = static_cast<int>(a.v[0]);
   const placement to = unpack_placement(a.v[1]);
@@ -57,16 +58,15 @@ constexpr outcome redistribute_spec(const op_attr& a, const spec& x) {
     problem wrong = problem::none;
     if (from.is_partial()) wrong = problem::redistribute_partial_op_changes;
     if (from.is_shard() && to.op != reduction::sum) wrong = problem::redistribute_shard_to_partial;
-    if (from.is_whole() && to.op == reduction::product) wrong = problem::redistribute_whole_to_partial;
+    if (from.is_whole() && (to.op == reduction::product || to.is_norm())) wrong = problem::redistribute_whole_to_partial;
     if (wrong != problem::none) return fail(wrong, x, 0, -1, 0, 0, axis);
   }
-  for (const placement& p : {from, to}) {
-    if (!p.is_shard()) continue;
-    for (int later = axis + 1; later < x.axes; ++later)
-      if (x.place[later].is_shard(p.dim) && x.axis_size[axis] > 1)
-        return fail(problem::redistribute_nested, x, 0, p.dim, 0, 0, later);
-  }
   r.out.place[axis] = to;
+  for (const spec* s : {&x, static_cast<const spec*>(&r.out)}) {
+    const placement p = s->place[axis];
+    const int later = p.is_shard() && s->axis_size[axis] > 1 ? split_after(*s, axis, p.dim) : -1;
+    if (later >= 0) return fail(problem::redistribute_nested, x, 0, p.dim, 0, 0, later);
+  }
   if (finding f = check_placements(r.out)) {
     f.axis = axis;
     r.out.place[axis] = from;

@@ -103,11 +103,9 @@ constexpr bool reshape_shard(const spec& from, spec& to, int axis) {
   std::int64_t inner_from = 1, inner_to = 1;
   for (int i = d + 1; i < g.from_end; ++i) inner_from *= from.extent[i];
   for (int i = j + 1; i < g.to_end; ++i) inner_to *= to.extent[i];
-  to.place[axis] = shard_value(j, 1);
-  if (inner_from == inner_to) {
-    to.place[axis].block = p.block;
-    return true;
-  }
+  to.place[axis] = split_along(j, p);
+  if (inner_from == inner_to) return true;
+  to.place[axis].block = 1;
   int sharers = 0;
   std::int64_t parts = 1;
   for (int a = 0; a < from.axes; ++a)

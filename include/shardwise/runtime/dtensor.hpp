@@ -99,7 +99,7 @@ class dtensor {
   bool shares_storage_with(const auto& other) const { return value_.storage == other.value_.storage; }
 
   // The whole tensor on every rank, replicate and densely stored. Collective on every axis where it is not whole.
-  auto full_tensor() const { return contiguous(*this).template whole<Mesh::axes - 1>(); }
+  auto full_tensor() const { return contiguous(*this).whole(); }
 
   // The value of a tensor of one element, summed where it is partial. Collective as full_tensor.
   element item() const {
@@ -202,7 +202,7 @@ class dtensor {
   static neutral neutral_here(const Rank& rank) {
     for (int a = 0; a < sp.axes; ++a)
       if (sp.place[a].is_partial() && rank.coordinate(a) != 0) {
-        if (sp.place[a].op == reduction::sum) return {true, element(0)};
+        if (sp.place[a].op == reduction::sum || sp.place[a].is_norm()) return {true, element(0)};
         if (sp.place[a].op == reduction::product) return {true, element(1)};
       }
     return {};
@@ -234,19 +234,25 @@ class dtensor {
             kernel<Op, Result::sp.type>()};
   }
 
-  // Axes are made whole from the last to the first, which is how nested shards of one dim are undone.
-  template <int Axis>
+  // Axes are made whole from the last to the first, but where a strided shard has another order: nested shards of one dim
+  // are undone from the one that splits it last.
+  static constexpr int next_whole() {
+    for (int a = sp.axes - 1; a >= 0; --a)
+      if (!sp.place[a].is_replicate() && (!sp.place[a].is_shard() || split_after(sp, a, sp.place[a].dim) < 0)) return a;
+    return -1;
+  }
   auto whole() const {
-    if constexpr (Axis < 0) {
+    constexpr int axis = next_whole();
+    if constexpr (axis < 0) {
       return *this;
     } else {
       constexpr spec out = [] {
         spec s = sp;
-        s.place[Axis] = replicate_value();
+        s.place[axis] = replicate_value();
         return s;
       }();
-      constexpr op_attr attr{{Axis, pack(replicate_value()), 0, 0, 0, 0}};
-      return record<op_code::redistribute, attr, out>(0, *this).template whole<Axis - 1>();
+      constexpr op_attr attr{{axis, pack(replicate_value()), 0, 0, 0, 0}};
+      return record<op_code::redistribute, attr, out>(0, *this).whole();
     }
   }
 

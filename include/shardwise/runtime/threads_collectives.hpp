@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstring>
+#include <type_traits>
 
 #include <shardwise/runtime/host/kernels.hpp>
+#include <shardwise/runtime/host/norm_math.hpp>
 #include <shardwise/runtime/threads.hpp>
 
 namespace shardwise::threads {
@@ -24,6 +26,26 @@ constexpr T combine(reduction op, T a, T b) {
     case reduction::min: return a < b ? a : b;
     default: return a + b;
   }
+}
+
+// x[i] = f(x[i])
+template <class T, class F>
+void each(T* x, std::int64_t n, F&& f) {
+  for (std::int64_t i = 0; i < n; ++i) x[i] = f(x[i]);
+}
+
+// What stands around the sums of a reduction, on the own part of what all ranks sent: norms are summed as powers. Integers
+// are never norms.
+template <class T>
+void begin_reduction(const placement& by, T* x, std::int64_t n) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (by.is_norm()) each(x, n, [&](T v) { return host::norm_math<T>::power(v, by.order()); });
+}
+template <class T>
+void end_reduction(const placement& by, T* x, std::int64_t n, int ranks) {
+  if (by.op == reduction::avg) each(x, n, [&](T v) { return static_cast<T>(v / static_cast<T>(ranks)); });
+  if constexpr (std::is_floating_point_v<T>)
+    if (by.is_norm()) each(x, n, [&](T v) { return host::norm_math<T>::root(v, by.order()); });
 }
 
 // The only routine that writes into a peer's memory.
@@ -76,6 +98,7 @@ void all_reduce(const call& c, Rank& rank) {
   g.gate.finish();
   T* const inbox = static_cast<T*>(c.workspace);
   const reduction op = c.from.op;
+  detail::begin_reduction(c.from, inbox, own.size * n);
   for (int r = 1; r < n; ++r) {
     const T* const other = inbox + r * own.size;
     if (op == reduction::sum) {
@@ -85,8 +108,7 @@ void all_reduce(const call& c, Rank& rank) {
       for (std::int64_t i = 0; i < own.size; ++i) inbox[i] = detail::combine(op, inbox[i], other[i]);
     }
   }
-  if (op == reduction::avg)
-    for (std::int64_t i = 0; i < own.size; ++i) inbox[i] = static_cast<T>(inbox[i] / static_cast<T>(n));
+  detail::end_reduction(c.from, inbox, own.size, n);
   if (own.size > 0) {
     const layout l = detail::flat(own.size);
     for (int step = 0; step < n; ++step) {
@@ -138,14 +160,14 @@ void reduce_scatter(const call& c, Rank& rank) {
   }
   g.gate.finish();
   const std::int64_t own = c.l[result].numel();
-  const T* const inbox = static_cast<const T*>(c.workspace);
+  T* const inbox = static_cast<T*>(c.workspace);
   T* const out = static_cast<T*>(c.p[result]);
+  detail::begin_reduction(c.from, inbox, own * n);
   for (std::int64_t i = 0; i < own; ++i) out[i] = inbox[i];
   const reduction op = c.from.op;
   for (int r = 1; r < n; ++r)
     for (std::int64_t i = 0; i < own; ++i) out[i] = detail::combine(op, out[i], inbox[r * own + i]);
-  if (op == reduction::avg)
-    for (std::int64_t i = 0; i < own; ++i) out[i] = static_cast<T>(out[i] / static_cast<T>(n));
+  detail::end_reduction(c.from, out, own, n);
 }
 
 // From shards of one dim to shards of another: each rank writes the crossing of its rows and the others' columns.

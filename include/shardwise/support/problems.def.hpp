@@ -42,6 +42,15 @@ SHARDWISE_X(shard_dim_out_of_range,
 SHARDWISE_X(shard_block_does_not_divide,
             "placement: shard<d, block> needs a block that divides the extent of dim d; choose a block (for example "
             "the size of a head) that divides it")
+SHARDWISE_X(strided_shard_factor,
+            "placement: the factor of strided_shard<d, factor> is not the product of the sizes of later mesh axes that "
+            "split dim d before it; give that product (at most 254), or write shard<d> where no later axis splits the dim")
+SHARDWISE_X(norm_order,
+            "norm: partial_norm<P> and vector_norm<P> need an order P of at least 1; give the order of the norm that is meant "
+            "(ranks' maximum norms are partial<reduction::max>)")
+SHARDWISE_X(partial_norm_type,
+            "placement: partial_norm<P> is of floating-point elements, since its reduction takes roots; convert the tensor to "
+            "float or double")
 SHARDWISE_X(uneven_shard,
             "placement: even<shard<d>> needs an extent that the mesh axis divides; pad the tensor's dim, choose "
             "another axis size, or drop even<...> to allow uneven shards")
@@ -129,7 +138,7 @@ SHARDWISE_X(loss_target_placement,
 SHARDWISE_X(embedding_rank, "embedding: the table must have rank 2 (rows, features); reshape it")
 SHARDWISE_X(embedding_placements,
             "embedding: no rule admits these placements; admitted are: table reduced with indices sharded, table "
-            "shard<1> with indices not sharded, or both not sharded")
+            "shard<0> (the result is then partial) or shard<1> with indices not sharded, or both not sharded")
 
 // --- views -----------------------------------------------------------------------------------------------------------
 
@@ -151,11 +160,14 @@ SHARDWISE_X(slice_dim_sharded,
 // --- redistribution and gradients ------------------------------------------------------------------------------------
 
 SHARDWISE_X(redistribute_nested,
-            "redistribute: a later mesh axis shards the same dim, so only the innermost (last listed) axis can change "
-            "first; redistribute that axis before this one")
+            "redistribute: another mesh axis splits what this one leaves of the dim (a later one, or an earlier one whose "
+            "shard is strided); redistribute that axis before this one, or name both in one redistribute")
+SHARDWISE_X(redistribute_no_strided,
+            "redistribute: under the policy seed_era there are no strided shards, and one is given or asked for; use the "
+            "policy late, or write shard<d>")
 SHARDWISE_X(redistribute_partial_op,
-            "redistribute: a gradient is asked for through a partial with a reduction other than sum, which has no "
-            "adjoint; reduce with sums (a mean is scale(sum, 1.0 / count)), or ask for gradients of inputs that do not "
+            "redistribute: a gradient is asked for through a partial with a reduction other than sum and avg, which has no "
+            "adjoint; reduce with sums (a norm is the root of a sum of powers), or ask for gradients of inputs that do not "
             "pass through it")
 SHARDWISE_X(redistribute_partial_op_changes,
             "redistribute: a partial tensor would change its reduction, and the ranks' shares under one reduction are "
@@ -165,7 +177,7 @@ SHARDWISE_X(redistribute_shard_to_partial,
             "the axis to replicate first, or keep the shard (one axis by itself may go from a shard to partial<> alone)")
 SHARDWISE_X(redistribute_whole_to_partial,
             "redistribute: a whole tensor has no shares under this reduction; partial of sum, avg, max and min can be made "
-            "of it (under the policy seed_era: of sum), so name one of these, or keep the tensor whole")
+            "of it (under the policy seed_era: of sum), a product or a norm cannot; name one of these, or keep the tensor whole")
 SHARDWISE_X(redistribute_mixed_partials,
             "redistribute: the tensor is partial with different reductions on two axes, and the order in which they are "
             "reduced would count; redistribute one axis at a time, in the order that is meant")
@@ -193,7 +205,8 @@ SHARDWISE_X(to_local_stack,
             "shard first")
 SHARDWISE_X(to_local_gradient,
             "to_local: the gradient placement does not fit the tensor's: of a tensor sharded on an axis the gradient is "
-            "sharded alike; of a whole or partial one it is replicate, reduced, partial<> or shard<d> of one of its dims")
+            "sharded alike; of a whole or partial one it is replicate, reduced, partial<> or a shard of one of its dims "
+            "that splits it after all other axes do")
 SHARDWISE_X(from_local_blocks,
             "from_local: the ranks' blocks are not those of the tensor declared here; give the shape whose blocks under "
             "these placements have the local extents on every rank, or from_local without a shape for equal blocks")
@@ -213,7 +226,7 @@ SHARDWISE_X(function_outputs,
             "not a tensor; return one tensor or a std::tuple of tensors")
 SHARDWISE_X(gradient_input,
             "gradient: the input named here does not exist, has integer elements, or is partial with a reduction other "
-            "than sum; name floating-point inputs by their position")
+            "than sum and avg; name floating-point inputs by their position")
 SHARDWISE_X(gradient_unused,
             "gradient: the first output does not depend on the input named here, so its gradient is zero; remove it from "
             "wrt<...>")
@@ -224,8 +237,8 @@ SHARDWISE_X(plan_path_unmatched,
             "plan: this path names no module of the model; see plan_entry<...> for the path and nearest<...> for the "
             "names that come closest")
 SHARDWISE_X(plan_style_wrong_module,
-            "plan: this style does not apply to the module that the path names; colwise applies to linear and "
-            "embedding, rowwise to linear, sequence_parallel to layer_norm and rms_norm; a list takes none: name its "
+            "plan: this style does not apply to the module that the path names; colwise and rowwise apply to linear and "
+            "embedding, sequence_parallel to layer_norm and rms_norm; a list takes none: name its "
             "elements, for example with '.*'")
 SHARDWISE_X(plan_axis_not_in_mesh,
             "plan: a style names a mesh axis that the mesh does not have; name one of the axes in mesh<...>")
@@ -237,7 +250,8 @@ SHARDWISE_X(colwise_input,
             "input<shard<d>>, or with prepare_input, or redistribute before the call")
 SHARDWISE_X(rowwise_input,
             "rowwise: the input must be sharded along its last dim on the style's axis, or whole there; precede it by "
-            "a colwise module or write redistribute<axis, shard<last>>(input)")
+            "a colwise module or write redistribute<axis, shard<last>>(input) (an embedding's indices must be whole: gather "
+            "them with the option input<shard<d>>, or redistribute before the call)")
 SHARDWISE_X(sequence_parallel_input,
             "sequence_parallel: the input must be sharded along the sequence dim on the style's axis; redistribute it "
             "there first")

@@ -6,7 +6,8 @@
 
 namespace shardwise {
 
-enum class reduction : std::uint8_t { sum = 0, avg = 1, product = 2, max = 3, min = 4 };
+// norm: ranks hold norms of their elements, and the whole is the norm of these; see partial_norm.
+enum class reduction : std::uint8_t { sum = 0, avg = 1, product = 2, max = 3, min = 4, norm = 5 };
 
 namespace detail {
 template <class P>
@@ -33,9 +34,19 @@ struct reduced : detail::placement_queries<reduced> {};
 // whole multiples of Block elements (heads), again ceil-divided.
 template <int Dim, int Block = 1>
 struct shard : detail::placement_queries<shard<Dim, Block>> {};
+// A shard of an axis that splits Dim after some later axes of the mesh have, instead of before them: data parallel shards
+// of tensor parallel shards. Factor is the product of those later axes' sizes. On a mesh of (2, 2) eight elements are
+// 01 23 45 67 under (shard<0>, shard<0>) and 01 45 23 67 under (strided_shard<0, 2>, shard<0>), by rank. With Factor 1
+// it is shard<Dim>. As DTensor's _StridedShard, but that every rank's block is an interval, whatever the extent.
+template <int Dim, int Factor>
+struct strided_shard : detail::placement_queries<strided_shard<Dim, Factor>> {};
 // The logical value is the reduction over the axis of the ranks' values.
 template <reduction Op = reduction::sum>
 struct partial : detail::placement_queries<partial<Op>> {};
+// The ranks' values are norms, and the logical value is (sum |x|^P)^(1/P) over the axis, for a whole P from 1. The maximum
+// norm is partial<reduction::max>. It has no adjoint: for a gradient sum the powers, and take the root of the sum.
+template <int P>
+struct partial_norm : detail::placement_queries<partial_norm<P>> {};
 // A shard whose extent the axis must divide.
 template <class Shard>
 struct even : detail::placement_queries<even<Shard>> {};
@@ -48,7 +59,10 @@ struct on {
 
 enum class placement_kind : std::uint8_t { replicate = 0, reduced = 1, shard = 2, partial = 3 };
 
-// The value form; an aggregate without padding bits, since it is part of spec.
+inline constexpr int max_factor = 254;
+
+// The value form; an aggregate without padding bits, since it is part of spec. Fields that a kind has no use for carry the
+// parameter of its rarer form: `op` a shard's split factor (0 where it is 1), `block` the order of a norm.
 struct placement {
   placement_kind kind = placement_kind::replicate;
   reduction op = reduction::sum;
@@ -58,6 +72,13 @@ struct placement {
   constexpr bool operator==(const placement&) const = default;
   constexpr bool is_shard() const { return kind == placement_kind::shard; }
   constexpr bool is_shard(int d) const { return is_shard() && dim == d; }
+  // A shard that later axes split before this one.
+  constexpr bool is_strided() const { return is_shard() && op != reduction{}; }
+  constexpr int factor() const { return is_strided() ? static_cast<int>(op) : 1; }
+  constexpr bool is_norm() const { return is_partial() && op == reduction::norm; }
+  constexpr int order() const { return is_norm() ? block : 0; }
+  // Of two shards: equal but for the dim.
+  constexpr bool splits_like(const placement& p) const { return op == p.op && block == p.block; }
   constexpr bool is_partial() const { return kind == placement_kind::partial; }
   constexpr bool is_replicate() const { return kind == placement_kind::replicate; }
   constexpr bool is_reduced() const { return kind == placement_kind::reduced; }
@@ -66,14 +87,27 @@ struct placement {
 };
 
 constexpr placement replicate_value() { return {}; }
+// The shard of another dim that splits as `p` does.
+constexpr placement split_along(int dim, placement p) {
+  p.dim = static_cast<std::int16_t>(dim);
+  return p;
+}
 constexpr placement reduced_value() { return {placement_kind::reduced, reduction::sum, 0, 1}; }
 constexpr placement shard_value(int dim, std::int32_t block = 1) {
   return {placement_kind::shard, reduction::sum, static_cast<std::int16_t>(dim), block};
 }
+// A factor that no mesh can ask for (0, or above max_factor) becomes one that check_placements refuses.
+constexpr placement strided_shard_value(int dim, int factor, std::int32_t block = 1) {
+  placement p = shard_value(dim, block);
+  if (factor != 1) p.op = static_cast<reduction>(factor < 1 || factor > max_factor ? max_factor + 1 : factor);
+  return p;
+}
 constexpr placement partial_value(reduction op = reduction::sum) { return {placement_kind::partial, op, 0, 1}; }
+constexpr placement partial_norm_value(int order) { return {placement_kind::partial, reduction::norm, 0, order}; }
 
-// Law: dual(dual(p)) == p for every placement but partial<avg>, whose dual is reduced up to the factor of the mean.
-// Partial of product, max and min have no adjoint and stay what they are.
+// Law: dual(dual(p)) == p for every placement but partial<avg>, whose dual is reduced up to the factor of the mean: the
+// cotangent of a rank's block, equal on all ranks, is the whole's over their number.
+// Partial of product, max, min and norms have no adjoint and stay what they are.
 constexpr placement dual(placement p) {
   switch (p.kind) {
     case placement_kind::reduced: return partial_value();
@@ -105,6 +139,16 @@ struct placement_of<shard<D, B>> {
 template <reduction Op>
 struct placement_of<partial<Op>> {
   static constexpr placement value = partial_value(Op);
+  static constexpr bool even = false;
+};
+template <int D, int F>
+struct placement_of<strided_shard<D, F>> {
+  static constexpr placement value = strided_shard_value(D, F);
+  static constexpr bool even = false;
+};
+template <int P>
+struct placement_of<partial_norm<P>> {
+  static constexpr placement value = partial_norm_value(P);
   static constexpr bool even = false;
 };
 template <class S>
@@ -141,13 +185,21 @@ template <reduction Op, int D, int B>
 struct placement_type<placement_kind::reduced, Op, D, B> {
   using type = reduced;
 };
-template <reduction Op, int D, int B>
-struct placement_type<placement_kind::shard, Op, D, B> {
+template <int D, int B>
+struct placement_type<placement_kind::shard, reduction{}, D, B> {
   using type = shard<D, B>;
+};
+template <reduction Factor, int D, int B>
+struct placement_type<placement_kind::shard, Factor, D, B> {
+  using type = strided_shard<D, static_cast<int>(Factor)>;
 };
 template <reduction Op, int D, int B>
 struct placement_type<placement_kind::partial, Op, D, B> {
   using type = partial<Op>;
+};
+template <int D, int P>
+struct placement_type<placement_kind::partial, reduction::norm, D, P> {
+  using type = partial_norm<P>;
 };
 }  // namespace detail
 

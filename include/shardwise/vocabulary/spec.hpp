@@ -91,11 +91,16 @@ constexpr std::int64_t chunk_size(std::int64_t extent, std::int64_t block, std::
 
 // One spelling for equal splits: a block that moves no boundary is 1. The first axis of several ranks that splits a dim
 // cuts the whole of it, whatever splits it further; a later one may cut parts of several sizes and keeps its block.
+// A strided shard of one rank is a plain one; of several ranks it never cuts the whole.
 constexpr void normalise(spec& s) {
   std::uint32_t split = 0;  // dims that an axis before this one splits
   for (int a = 0; a < s.axes; ++a) {
     placement& p = s.place[a];
     if (!p.is_shard()) continue;
+    if (p.is_strided()) {
+      if (s.axis_size[a] > 1) continue;
+      p.op = reduction{};
+    }
     if (p.block != 1 && !((split >> p.dim) & 1U) && !is_dyn(s, p.dim)) {
       const std::int64_t n = s.extent[p.dim];
       if (chunk_size(n, p.block, s.axis_size[a]) == chunk_size(n, 1, s.axis_size[a])) p.block = 1;
@@ -115,13 +120,70 @@ constexpr spec contiguous(spec s) {
   return s;
 }
 
+// The axes that split a dim, in the order in which they do: each what those before it left.
+struct split_order {
+  int axis[max_axes]{};
+  int count = 0;
+  int misplaced = -1;  // an axis whose factor is the product of no beginning of the order
+
+  constexpr int position(int a) const {
+    int k = 0;
+    while (k < count && axis[k] != a) ++k;
+    return k;
+  }
+};
+
+// From the last axis to the first: each stands behind as many of the later ones as make up its factor.
+constexpr split_order split_order_of(const spec& s, int dim) {
+  split_order r;
+  for (int a = s.axes - 1; a >= 0; --a) {
+    if (!s.place[a].is_shard(dim)) continue;
+    const int factor = s.place[a].factor();
+    int at = 0;
+    std::int64_t product = 1;
+    while (at < r.count && product < factor) product *= s.axis_size[r.axis[at++]];
+    if (product != factor) r.misplaced = a;
+    for (int k = r.count++; k > at; --k) r.axis[k] = r.axis[k - 1];
+    r.axis[at] = a;
+  }
+  return r;
+}
+
+// An axis of several ranks that splits `dim` after `axis` does, or -1.
+constexpr int split_after(const spec& s, int axis, int dim) {
+  const split_order o = split_order_of(s, dim);
+  for (int k = o.position(axis) + 1; k < o.count; ++k)
+    if (s.axis_size[o.axis[k]] > 1) return o.axis[k];
+  return -1;
+}
+
+// The product of the later axes' sizes that split `dim`: the factor of a shard by `axis` that comes after all others.
+constexpr int last_factor(const spec& s, int axis, int dim) {
+  int product = 1;
+  for (int a = axis + 1; a < s.axes; ++a)
+    if (s.place[a].is_shard(dim)) product *= s.axis_size[a];
+  return product;
+}
+
+// Makes plain shards of those whose factor no longer fits the axes that split their dim.
+constexpr void drop_misplaced_factors(spec& s) {
+  for (int d = 0; d < s.rank; ++d)
+    for (split_order o = split_order_of(s, d); o.misplaced >= 0; o = split_order_of(s, d))
+      s.place[o.misplaced].op = reduction{};
+}
+
 constexpr finding check_placements(const spec& s) {
   for (int a = 0; a < s.axes; ++a) {
     const placement& p = s.place[a];
+    if (p.is_norm() && p.order() < 1) return {problem::norm_order, 0, -1, a, p.order(), 1};
+    if (p.is_norm() && !is_floating(s.type)) return {problem::partial_norm_type, 0, -1, a};
     if (!p.is_shard()) continue;
     if (p.dim < 0 || p.dim >= s.rank) return {problem::shard_dim_out_of_range, 0, p.dim, a, p.dim, s.rank};
     if (p.block < 1 || s.extent[p.dim] % p.block != 0)
       return {problem::shard_block_does_not_divide, 0, p.dim, a, p.block, s.extent[p.dim]};
+    if (p.is_strided())
+      if (const int wrong = split_order_of(s, p.dim).misplaced; wrong >= 0)
+        return {problem::strided_shard_factor, 0, p.dim, wrong, s.place[wrong].factor(), last_factor(s, wrong, p.dim)};
   }
   return {};
 }
@@ -145,12 +207,24 @@ constexpr interval split(interval whole, std::int64_t block, int parts, int part
   return {whole.begin + lo, hi - lo};
 }
 
-// The part of `dim` at mesh coordinate `c`; several axes that shard one dim split it in axis order, each what the
-// previous one left. An empty trailing part begins at the extent.
+// The part of `dim` at mesh coordinate `c`; several axes that shard one dim split it in axis order, strided shards after
+// later axes, each what the previous one left. An empty trailing part begins at the extent.
 constexpr interval local_interval(const spec& s, int dim, const int* c, std::int64_t n = 0) {
-  interval v{0, extent_at(s, dim, n ? n : s.dyn_bound)};
+  const interval whole{0, extent_at(s, dim, n ? n : s.dyn_bound)};
+  interval v = whole;
+  bool strided = false;
   for (int a = 0; a < s.axes; ++a)
-    if (s.place[a].is_shard(dim)) v = split(v, s.place[a].block, s.axis_size[a], c[a]);
+    if (s.place[a].is_shard(dim)) {
+      strided = strided || s.place[a].is_strided();
+      v = split(v, s.place[a].block, s.axis_size[a], c[a]);
+    }
+  if (!strided) return v;
+  v = whole;
+  const split_order order = split_order_of(s, dim);
+  for (int k = 0; k < order.count; ++k) {
+    const int a = order.axis[k];
+    v = split(v, s.place[a].block, s.axis_size[a], c[a]);
+  }
   return v;
 }
 

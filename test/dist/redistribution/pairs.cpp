@@ -4,8 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <both_ways.hpp>
 #include <mutex>
+#include <typed_pairs.hpp>
 
 namespace {
 
@@ -28,131 +28,6 @@ struct ring : sw::axis<3> {};
 using square = sw::mesh<dp, tp>;
 using line = sw::mesh<ring>;
 constexpr auto late = sw::redistribution_policy::late, seed_era = sw::redistribution_policy::seed_era;
-
-template <class... P>
-struct list {};
-template <class Mesh, class P>
-struct named;
-template <class... Axis, class... P>
-struct named<sw::mesh<Axis...>, list<P...>> {
-  template <class Shape>
-  using tensor = sw::dtensor_of<double, Shape, sw::mesh<Axis...>, P...>;
-  template <sw::redistribution_policy Policy>
-  static constexpr auto move(const auto& x) {
-    return sw::redistribute<Policy, on<Axis, P>...>(x);
-  }
-};
-
-constexpr double value_at(std::int64_t i) { return static_cast<double>((i * 37 + 11) % 101) - 40; }
-
-// A rank's block of the tensor whose element i is value_at(i), with shares that differ where it is partial; all whole
-// numbers, so that sums are exact in any order.
-template <class X, class Rank>
-X made(const sw::eager<Rank>& on, Rank& rank) {
-  const auto c = rank.coordinate();
-  const sw::runtime::layout l = sw::runtime::local_layout(X::sp, c.data());
-  std::vector<double> block(static_cast<std::size_t>(l.numel()));
-  sw::runtime::each_element(l, [&](std::int64_t i, std::int64_t g) {
-    double v = value_at(g);
-    for (int a = 0; a < X::sp.axes; ++a) {
-      const sw::placement p = X::sp.place[a];
-      const int n = X::sp.axis_size[a], k = c[static_cast<std::size_t>(a)];
-      if (!p.is_partial()) continue;
-      if (p.op == reduction::sum) v = k > 0 ? 3.0 * k + static_cast<double>(g % 5) : v - 3.0 * n * (n - 1) / 2 - static_cast<double>((n - 1) * (g % 5));
-      if (p.op == reduction::avg) v += 2 * k - (n - 1);
-      if (p.op == reduction::max) v -= g % n == k ? 0 : 1 + k;
-      if (p.op == reduction::min) v += g % n == k ? 0 : 1 + k;
-    }
-    block[static_cast<std::size_t>(i)] = v;
-  });
-  return X::from_local(on, block);
-}
-
-template <class X>
-bool is_the_tensor(const X& x) {
-  const auto whole = x.full_tensor();
-  bool same = true;
-  std::int64_t i = 0;
-  for (const double v : whole.to_local().data) same = same && v == value_at(i++);
-  return same && i == sw::numel(X::sp);
-}
-
-template <class Mesh, class To, sw::redistribution_policy Policy>
-struct moves {
-  constexpr auto operator()(const auto& x) const { return named<Mesh, To>::template move<Policy>(x); }
-};
-template <class Mesh, class To, sw::redistribution_policy Policy>
-struct weighs {
-  constexpr auto operator()(const auto& x, const auto& w) const {
-    return named<Mesh, To>::template move<Policy>(x) * w;
-  }
-};
-
-// A factor of the tensor beside which a placement may stand.
-template <class P>
-struct beside {
-  using type = P;
-};
-template <>
-struct beside<P> {
-  using type = U;
-};
-
-int pairs = 0;
-
-template <class Mesh, class Shape, class From, class To, sw::redistribution_policy Policy = late>
-void keeps() {
-  using X = typename named<Mesh, From>::template tensor<Shape>;
-  using Y = typename named<Mesh, To>::template tensor<Shape>;
-  using constants = sw::redistribution<X, Y, Policy>;
-  ++pairs;
-  std::mutex gate;
-  std::int64_t most = 0;
-  sw::launch<Mesh>([&](auto& rank) {
-    sw::eager on(rank);
-    const X x = made<X>(on, rank);
-    CHECK(is_the_tensor(x));
-    rank.reset_counts();
-    const auto y = moves<Mesh, To, Policy>{}(x);
-    std::int64_t sent = 0;
-    for (int a = 0; a < Mesh::axes; ++a) {
-      CHECK(rank.bytes_written(a) == constants::bytes_of(rank.index(), a));
-      sent += rank.bytes_written(a);
-    }
-    static_assert(std::is_same_v<std::remove_cvref_t<decltype(y)>, Y>);
-    CHECK(is_the_tensor(y));
-    both_ways<moves<Mesh, To, Policy>>(rank, x);
-    {
-      const std::lock_guard lock(gate);
-      most = std::max(most, sent);
-    }
-  });
-  CHECK(most == constants::bytes);
-}
-
-template <class To>
-struct weight_of;
-template <class... P>
-struct weight_of<list<P...>> {
-  using type = list<typename beside<P>::type...>;
-};
-
-// d sum(x * w) / dx is w, wherever x goes before it is weighed.
-template <class Mesh, class Shape, class From, class To, sw::redistribution_policy Policy = late>
-void has_gradient() {
-  using X = typename named<Mesh, From>::template tensor<Shape>;
-  using W = typename named<Mesh, typename weight_of<To>::type>::template tensor<Shape>;
-  keeps<Mesh, Shape, From, To, Policy>();
-  sw::launch<Mesh>([&](auto& rank) {
-    sw::eager on(rank);
-    const X x = made<X>(on, rank);
-    const W w = made<W>(on, rank);
-    const auto results = gradients_both_ways<weighs<Mesh, To, Policy>, 0>(rank, x, w);
-    const auto& dx = std::get<1>(results);
-    static_assert(std::remove_cvref_t<decltype(dx)>::sp == sw::contiguous(sw::dual(X::sp)));
-    CHECK(is_the_tensor(dx));
-  });
-}
 
 using five = sw::shape<5, 3>;
 using flat = sw::shape<7>;

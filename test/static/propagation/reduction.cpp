@@ -88,8 +88,9 @@ constexpr sw::outcome embed(placement t, placement i) {
 static_assert(gives(embed(R, R), R) && gives(embed(U, R), U) && gives(embed(S(1), R), S(2)));
 static_assert(gives(embed(U, S(0)), S(0)) && gives(embed(U, S(1)), S(1)));
 static_assert(gives(embed(U, U), U));  // indices have no gradient: reduced says no more than replicate
-static_assert(refuses(embed(S(0), R), problem::embedding_placements) &&
-              refuses(embed(R, S(0)), problem::embedding_placements));
+static_assert(gives(embed(S(0), R), P) && gives(embed(S(0), U), P));  // each rank the rows that it owns
+static_assert(refuses(embed(S(0), S(0)), problem::embedding_placements) &&
+              refuses(embed(R, S(0)), problem::embedding_placements) && refuses(embed(P, R), problem::embedding_placements));
 static_assert(embed(R, R).out.rank == 3 && embed(R, R).out.extent[2] == 8);
 
 // the gradient of a table sharded by features is sharded by features; of one whose rows meet sharded indices, partial
@@ -99,6 +100,24 @@ constexpr sw::outcome embed_dw(placement dy, placement i) {
 }
 static_assert(gives(embed_dw(S(2), R), S(1)) && gives(embed_dw(S(0), S(0)), P) && gives(embed_dw(R, R), R) &&
               gives(embed_dw(P, R), P));
+
+// of one sharded by rows, sharded likewise: in what blocks, the attributes tell
+static_assert(gives(embed_dw(U, R), S(0)));
+constexpr placement blocks = sw::shard_value(0, 20);  // 60 and 40 rows
+static_assert(gives(apply(op_code::embedding_dw, sw::rules::embedding_dw_attr(on_line<table>(blocks)),
+                          on_line<sw::shape<2, 6, 8>>(U), on_line<ids, std::int32_t>(R)),
+                    blocks));
+
+// norms: parts of a norm are a partial norm, and a norm of summands is none
+constexpr sw::outcome norm(placement p, std::int64_t mask, int order) {
+  return apply(op_code::vector_norm, {{mask, 0, order, 0, 0, 0}}, on_line<sw::shape<6, 4>>(p));
+}
+static_assert(gives(norm(S(0), 1, 2), sw::partial_norm_value(2)) && gives(norm(S(0), 3, 3), sw::partial_norm_value(3)) &&
+              gives(norm(S(1), 1, 2), S(0)) && gives(norm(S(0), 2, 1), S(0)) && gives(norm(R, 3, 2), R) &&
+              gives(norm(U, 1, 2), U));
+static_assert(refuses(norm(P, 1, 2), problem::partial_nonlinear) && refuses(norm(R, 4, 2), problem::dim_out_of_range) &&
+              refuses(norm(R, 1, 0), problem::norm_order));
+static_assert(refuses(norm(sw::partial_norm_value(2), 1, 2), problem::partial_nonlinear));
 
 // cross entropy: logits, their log-sum-exp, targets
 constexpr sw::outcome nll(placement x, placement t) {

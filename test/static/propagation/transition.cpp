@@ -49,6 +49,8 @@ static_assert(sw::communicates(transition::all_reduce) && sw::communicates(trans
 constexpr bool packs() {
   for (const auto& p : kinds)
     if (sw::unpack_placement(sw::pack(p)) != p) return false;
+  for (const auto& p : {sw::strided_shard_value(4, 254), sw::strided_shard_value(0, 2, 1 << 20), sw::partial_norm_value(7)})
+    if (sw::unpack_placement(sw::pack(p)) != p) return false;
   return sw::unpack_placement(sw::pack(sw::shard_value(4, 1 << 20))) == sw::shard_value(4, 1 << 20) &&
          sw::unpack_placement(sw::pack(sw::partial_value(sw::reduction::min))) == sw::partial_value(sw::reduction::min);
 }
@@ -92,6 +94,16 @@ constexpr bool reductions() {
   return true;
 }
 static_assert(reductions());
+constexpr bool norms() {
+  const placement p = sw::partial_norm_value(2);
+  return gives(moved(on_line<matrix>(p), 0, R), R) && gives(moved(on_line<matrix>(p), 0, S(1)), S(1)) &&
+         sw::transition_of(p, R, 2) == reduce && sw::transition_of(p, S(0), 2) == scatter &&
+         refuses(moved(on_line<matrix>(R), 0, p), problem::redistribute_whole_to_partial) &&
+         refuses(moved(on_line<matrix>(S(0)), 0, p), problem::redistribute_shard_to_partial) &&
+         refuses(moved(on_line<matrix>(p), 0, P), problem::redistribute_partial_op_changes) &&
+         refuses(moved(on_line<matrix>(p), 0, sw::partial_norm_value(3)), problem::redistribute_partial_op_changes);
+}
+static_assert(norms());
 
 // Two axes on one dim come apart from the last to the first.
 struct dp : sw::axis<2> {};
@@ -106,6 +118,15 @@ static_assert(refuses(moved(sw::spec_of<float, sw::shape<12>, sw::mesh<dp, tp>, 
                       problem::redistribute_nested));
 static_assert(
     !moved(sw::spec_of<float, sw::shape<12>, sw::mesh<one, tp>, sw::replicate, sw::shard<0>>::value, 0, S(0)).error);
+
+// A strided shard is the last to split its dim, so it changes first; and it may be put around what shards already.
+using dp_after = sw::strided_shard<0, 3>;
+constexpr sw::spec strided = sw::spec_of<float, sw::shape<12>, sw::mesh<dp, tp>, dp_after, sw::shard<0>>::value;
+static_assert(refuses(moved(strided, 1, R), problem::redistribute_nested) && moved(strided, 1, R).error.axis == 0);
+static_assert(!moved(strided, 0, R).error && !moved(moved(strided, 0, R).out, 1, R).error);
+static_assert(moved(moved(strided, 0, R).out, 0, sw::placement_v<dp_after>).out == strided);
+static_assert(refuses(moved(moved(strided, 0, R).out, 0, sw::strided_shard_value(0, 2)), problem::strided_shard_factor));
+static_assert(refuses(moved(strided, 0, S(0)), problem::redistribute_nested));  // another order is another plan
 
 // --- bytes -----------------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ static_assert(is_involution<sw::shard<0>>);
 static_assert(is_involution<sw::shard<4>>);
 static_assert(is_involution<sw::shard<1, 16>>);
 static_assert(is_involution<sw::partial<>>);
+static_assert(is_involution<sw::strided_shard<1, 4>> && is_involution<sw::partial_norm<2>>);
 
 // the dual of a type has the dual value
 template <class P>
@@ -43,6 +44,8 @@ constexpr bool round_trip = [] {
 }();
 static_assert(round_trip<sw::replicate> && round_trip<sw::reduced> && round_trip<sw::shard<3>> &&
               round_trip<sw::shard<0, 8>>);
+static_assert(round_trip<sw::strided_shard<3, 2>> && round_trip<sw::strided_shard<0, 254>>);
+static_assert(round_trip<sw::partial_norm<1>> && round_trip<sw::partial_norm<3>>);
 static_assert(round_trip<sw::partial<>> && round_trip<sw::partial<reduction::avg>> &&
               round_trip<sw::partial<reduction::max>>);
 
@@ -55,7 +58,15 @@ constexpr bool classified(sw::placement p) {
          p.is_whole() == (p.is_replicate() || p.is_reduced());
 }
 static_assert(classified(sw::replicate_value()) && classified(sw::reduced_value()) && classified(sw::shard_value(2)) &&
-              classified(sw::partial_value(reduction::min)));
+              classified(sw::partial_value(reduction::min)) && classified(sw::strided_shard_value(2, 3)) &&
+              classified(sw::partial_norm_value(2)));
+static_assert(sw::strided_shard_value(2, 3).is_strided() && sw::strided_shard_value(2, 3).factor() == 3 &&
+              !sw::shard_value(2).is_strided() && sw::shard_value(2).factor() == 1);
+static_assert(sw::partial_norm_value(3).is_norm() && sw::partial_norm_value(3).order() == 3 &&
+              !sw::partial_value().is_norm() && sw::shard_value(0, 8).order() == 0);
+static_assert(sw::strided_shard_value(2, 3) != sw::shard_value(2) && sw::strided_shard_value(2, 3) != sw::strided_shard_value(2, 2) &&
+              sw::partial_norm_value(1) != sw::partial_norm_value(2));
+static_assert(sizeof(sw::placement) == 8);
 static_assert(sw::shard_value(2).is_shard(2) && !sw::shard_value(2).is_shard(1));
 
 static_assert(sw::shard_value(0) != sw::shard_value(1) && sw::shard_value(0) != sw::shard_value(0, 2));

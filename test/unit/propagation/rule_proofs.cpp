@@ -29,6 +29,7 @@ std::string text_of(const program& p, const placing& at, const ranks_of& mesh) {
     for (int a = 0; a < mesh.axes; ++a) {
       const placement& q = at.at[k][a];
       s += q.is_replicate() ? " R" : q.is_reduced() ? " U" : q.is_partial() ? " P" : " S" + std::to_string(q.dim);
+      if (q.is_strided()) s += "after" + std::to_string(q.factor());
       if (q.is_shard() && q.block > 1) s += "/" + std::to_string(q.block);
     }
   }
@@ -119,6 +120,39 @@ TEST_CASE("rules of two mesh axes combine freely") {
     }
   }
   CHECK(proved > 5000);
+}
+
+// Where both axes shard one dim of an operand, the first may split it after the second.
+TEST_CASE("rules keep the order in which two mesh axes split a dim") {
+  int proved = 0;
+  bool reached[ops]{};
+  for (const program& p : cases) {
+    const reference one_device = solve(p);
+    for (int ranks : {2, 3}) {
+      const ranks_of mesh{2, {2, ranks, 1, 1}};
+      const placings first = placings_of(p, 2), second = placings_of(p, ranks);
+      for (const placing& a : first)
+        for (const placing& b : second) {
+          placing at = both_axes(a, b);
+          bool strided = false;
+          for (int k = 0; k < p.leaf_count; ++k) {
+            placement& q = at.at[k][0];
+            if (!q.is_shard() || !at.at[k][1].is_shard(q.dim)) continue;
+            q = strided_shard_value(q.dim, ranks, q.block);
+            strided = true;
+          }
+          if (!strided || !admits(p, at, mesh)) continue;
+          INFO(text_of(p, at, mesh));
+          CHECK(static_cast<int>(prove(p, at, mesh, one_device)) == static_cast<int>(failure::none));
+          reached[static_cast<int>(p.last().op)] = true;
+          ++proved;
+        }
+    }
+  }
+  CHECK(proved > 500);
+  for (op_code op : {op_code::einsum, op_code::add, op_code::sum, op_code::softmax, op_code::norm_apply, op_code::embedding,
+                     op_code::nll, op_code::permute, op_code::reshape, op_code::redistribute, op_code::vector_norm})
+    CHECK_MESSAGE(reached[static_cast<int>(op)], name_of(op));
 }
 
 TEST_CASE("reshape keeps every rank's elements, for all small shapes, blocks and placements that it admits") {

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <shardwise/runtime/cuda/context.hpp>
+#include <shardwise/runtime/cuda/kernels/norm_functors.cuh>
 #include <shardwise/runtime/cuda/nccl_error.hpp>
 #include <shardwise/runtime/cuda/regroup.cuh>
 #include <shardwise/runtime/device_collective_workspace.hpp>
@@ -29,12 +30,26 @@ constexpr interval piece(const cut& q, std::int64_t extent, int k) {
   return {begin, end - begin};
 }
 
-// The mean's division, after the sum: NCCL's own average multiplies by 1/n first, which rounds once more.
-template <class T>
-__global__ void __launch_bounds__(256) divide(T* o, std::int64_t n, T by) {
+// o[i] = f(x[i]); x may be o.
+template <class T, class F>
+__global__ void __launch_bounds__(256) apply_each(const T* x, T* o, std::int64_t n, F f) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
-    o[i] = o[i] / by;
+    o[i] = f(x[i]);
+}
+
+// The mean's division, after the sum: NCCL's own average multiplies by 1/n first, which rounds once more.
+template <class T>
+struct divided {
+  T by;
+  __device__ T operator()(T x) const { return x / by; }
+};
+
+template <class T, class F>
+void launch_each(const T* x, T* o, std::int64_t n, F f, context& ctx) {
+  if (n == 0) return;
+  apply_each<<<blocks_for(n, ctx), 256, 0, ctx.stream>>>(x, o, n, f);
+  check_launch("the kernel that begins or ends a reduction");
 }
 
 template <class T>
@@ -56,12 +71,24 @@ constexpr ncclRedOp_t nccl_op(reduction op) {
   }
 }
 
+// What stands around NCCL's sum: norms are summed as powers, means divided. `begin_reduction` leaves the powers in `to`
+// and returns it, or returns x where there is nothing to do. Integers are never norms.
 template <class T>
-void finish_mean(const call& c, context& ctx) {
+const T* begin_reduction(const call& c, const T* x, T* to, std::int64_t n, context& ctx) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (c.from.is_norm()) {
+      launch_each(x, to, n, norm_power<T>{c.from.order()}, ctx);
+      return to;
+    }
+  return x;
+}
+template <class T>
+void end_reduction(const call& c, context& ctx) {
   const std::int64_t n = c.l[result].numel();
-  if (c.from.op != reduction::avg || n == 0) return;
-  divide<T><<<blocks_for(n, ctx), 256, 0, ctx.stream>>>(static_cast<T*>(c.p[result]), n, static_cast<T>(c.ranks));
-  check_launch("the kernel that divides by the number of ranks");
+  T* const o = static_cast<T*>(c.p[result]);
+  if (c.from.op == reduction::avg) launch_each(o, o, n, divided<T>{static_cast<T>(c.ranks)}, ctx);
+  if constexpr (std::is_floating_point_v<T>)
+    if (c.from.is_norm()) launch_each(o, o, n, norm_root<T>{c.from.order()}, ctx);
 }
 
 // Lowering makes the operand of a redistribution dense; NCCL could read nothing else.
@@ -79,10 +106,11 @@ template <class T>
 std::int64_t all_reduce(const call& c, context& ctx, ncclComm_t comm) {
   const std::int64_t n = c.l[0].numel();
   if (n == 0) return 0;
-  check(ncclAllReduce(c.p[0], c.p[result], static_cast<std::size_t>(n), nccl_type<T>(), nccl_op(c.from.op), comm,
-                      ctx.stream),
+  T* const o = static_cast<T*>(c.p[result]);
+  const T* const x = begin_reduction(c, static_cast<const T*>(c.p[0]), o, n, ctx);
+  check(ncclAllReduce(x, o, static_cast<std::size_t>(n), nccl_type<T>(), nccl_op(c.from.op), comm, ctx.stream),
         "ncclAllReduce");
-  finish_mean<T>(c, ctx);
+  end_reduction<T>(c, ctx);
   const std::int64_t own = split({0, n}, 1, c.ranks, c.coordinate).size;
   return n - own + own * (c.ranks - 1);
 }
@@ -131,6 +159,7 @@ std::int64_t reduce_scatter(const call& c, context& ctx, ncclComm_t comm) {
     regroup_rows<0>(source, c.workspace, outer, x.ext[d] * inner, q.chunk * inner, 0, sizeof(T), ctx);
     source = static_cast<const T*>(c.workspace);
   }
+  source = begin_reduction(c, source, static_cast<T*>(c.workspace), x.numel(), ctx);
   const ncclRedOp_t op = nccl_op(c.from.op);
   if (q.chunk * c.ranks == x.ext[d]) {
     check(ncclReduceScatter(source, c.p[result], static_cast<std::size_t>(o.numel()), nccl_type<T>(), op, comm,
@@ -147,7 +176,7 @@ std::int64_t reduce_scatter(const call& c, context& ctx, ncclComm_t comm) {
     }
     g.end();
   }
-  finish_mean<T>(c, ctx);
+  end_reduction<T>(c, ctx);
   return x.numel() - o.numel();
 }
 

@@ -9,6 +9,7 @@
 #include <shardwise/runtime/cuda/kernels/rows.cuh>
 #include <shardwise/runtime/cuda/kernels/sum.cuh>
 #include <shardwise/runtime/cuda/kernels/update.cuh>
+#include <shardwise/runtime/cuda/kernels/vector_norm.cuh>
 #include <shardwise/runtime/cuda/matmul.cuh>
 
 namespace shardwise::cuda {

@@ -9,3 +9,4 @@
 #include <shardwise/runtime/host/kernels/rows.hpp>
 #include <shardwise/runtime/host/kernels/sum.hpp>
 #include <shardwise/runtime/host/kernels/update.hpp>
+#include <shardwise/runtime/host/kernels/vector_norm.hpp>

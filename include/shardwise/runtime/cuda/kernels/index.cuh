@@ -27,20 +27,21 @@ struct index_guard {
 
 namespace detail {
 
-// A thread for each pack of V elements of the result; `packs` of them make a row.
+// A thread for each pack of V elements of the result; `packs` of them make a row. Of a table of `limit` rows the block has
+// `table_rows` from the first_row-th on; rows that it has not are zeros.
 template <class T, int V>
 __global__ void __launch_bounds__(256)
     embedding_kernel(const __grid_constant__ strided<2> rows, const fast_divisor packs, const T* table,
-                     std::int64_t table_rows, std::int64_t row_step, std::int64_t step, const std::int32_t* index,
-                     T* out, const index_guard guard) {
+                     std::int64_t limit, std::int64_t first_row, std::int64_t table_rows, std::int64_t row_step,
+                     std::int64_t step, const std::int32_t* index, T* out, const index_guard guard) {
   const std::uint32_t total = rows.count * packs.divisor;
   for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < total; i += gridDim.x * blockDim.x) {
     const std::uint32_t r = packs.quotient(i), column = (i - r * packs.divisor) * V;
     std::int64_t at[2];
     rows.offsets(r, at);
     pack<T, V> x{};
-    const std::int64_t id = guard.checked(index[at[0]], table_rows);
-    if (table_rows > 0) {
+    const std::int64_t id = guard.checked(index[at[0]], limit) - first_row;
+    if (id >= 0 && id < table_rows) {
       const T* const from = table + id * row_step + column * step;
       if constexpr (V > 1)
         x = *reinterpret_cast<const pack<T, V>*>(from);
@@ -84,8 +85,9 @@ struct kernel<op_code::embedding> {
     const layout& table = c.l[0];
     const std::int64_t packs = table.ext[1] / V;
     launch(op_code::embedding, &detail::embedding_kernel<T, V>, grid_for((rows.count * packs + 255) / 256, ctx), 256,
-           ctx.stream, rows, fast_divisor(packs), static_cast<const T*>(c.p[0]), table.ext[0], table.str[0],
-           table.str[1], static_cast<const std::int32_t*>(c.p[1]), as<T>(c.p[result]), index_guard{ctx.fault, c.node});
+           ctx.stream, rows, fast_divisor(packs), static_cast<const T*>(c.p[0]), table.global[0], table.origin[0],
+           table.ext[0], table.str[0], table.str[1], static_cast<const std::int32_t*>(c.p[1]), as<T>(c.p[result]),
+           index_guard{ctx.fault, c.node});
   }
 };
 
@@ -98,14 +100,15 @@ inline constexpr int dw_threads =
 template <class T>
 inline constexpr int dw_rows = static_cast<int>(32768 / (dw_threads * sizeof(T)));  // most rows that a block keeps
 
-// A block owns a tile of the table, rows by columns, in shared memory, and reads all indices in their order, 128 at a
+// A block owns a tile of the table's block, rows by columns, in shared memory, and reads all indices in their order, 128 at a
 // time: those in its rows are compacted, then their rows are added. Deterministic, equal to the host's order. Price:
 // each tile reads every index (tiles * indices * 4 bytes, from L2), and one row's hits are added one after another.
 template <class T>
 __global__ void __launch_bounds__(dw_threads)
     embedding_dw_kernel(const __grid_constant__ strided<2> places, const std::int32_t* index, const T* dy,
-                        std::int64_t step, T* out, std::int64_t table_rows, std::int64_t columns, std::int64_t row_step,
-                        int tile_rows, unsigned column_tiles, const index_guard guard) {
+                        std::int64_t step, T* out, std::int64_t limit, std::int64_t block_row, std::int64_t table_rows,
+                        std::int64_t columns, std::int64_t row_step, int tile_rows, unsigned column_tiles,
+                        const index_guard guard) {
   constexpr int warps = dw_threads / warp_threads;
   __shared__ T sums[dw_rows<T> * dw_threads];
   __shared__ std::int64_t hit_at[dw_threads];
@@ -121,8 +124,8 @@ __global__ void __launch_bounds__(dw_threads)
     if (place < places.count) {
       places.offsets(place, at);
       std::int64_t id = index[at[0]];
-      if (id < 0 || id >= table_rows) id = blockIdx.x == 0 ? guard.checked(id, table_rows) : 0;
-      row = id - first_row;
+      if (id < 0 || id >= limit) id = blockIdx.x == 0 ? guard.checked(id, limit) : 0;
+      row = id - block_row - first_row;
     }
     const bool hit = row >= 0 && row < tile_rows;
     const unsigned hits = __ballot_sync(0xFFFFFFFFU, hit);
@@ -179,8 +182,8 @@ struct kernel<op_code::embedding_dw> {
     launch(op_code::embedding_dw, &detail::embedding_dw_kernel<T>,
            static_cast<unsigned>((rows + tile_rows - 1) / tile_rows * tiles), detail::dw_threads, ctx.stream,
            make_strided(places, origin), static_cast<const std::int32_t*>(c.p[1]), static_cast<const T*>(c.p[0]),
-           dy.str[dy.rank - 1], as<T>(c.p[result]), rows, columns, out.str[0], static_cast<int>(tile_rows),
-           static_cast<unsigned>(tiles), index_guard{ctx.fault, c.node});
+           dy.str[dy.rank - 1], as<T>(c.p[result]), out.global[0], out.origin[0], rows, columns, out.str[0],
+           static_cast<int>(tile_rows), static_cast<unsigned>(tiles), index_guard{ctx.fault, c.node});
   }
 };
 

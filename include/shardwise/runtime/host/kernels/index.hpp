@@ -7,18 +7,24 @@
 
 namespace shardwise::host {
 
+// A block of the table may hold some of its rows: the others are zeros in the result, for the ranks that own them to add.
 template <>
 struct kernel<op_code::embedding> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout& w = c.l[0];
     const layout* const both[2] = {&c.l[1], &c.l[result]};
-    const std::int64_t n = w.ext[1], rows = w.ext[0];
+    const std::int64_t n = w.ext[1], rows = w.global[0];
     each_row<2>(both, c.l[1].rank, [&](const std::int64_t* at) {
       const std::int64_t id = q.index[at[0]];
       if (id < 0 || id >= rows) detail::refuse_index("embedding", id, rows);
-      const T* const from = q.p[0] + id * w.str[0];
+      const std::int64_t row = id - w.origin[0];
       T* const to = q.p[result] + at[1];
+      if (row < 0 || row >= w.ext[0]) {
+        for (std::int64_t i = 0; i < n; ++i) to[i] = T(0);
+        return;
+      }
+      const T* const from = q.p[0] + row * w.str[0];
       for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * w.str[1]];
     });
   }
@@ -34,7 +40,9 @@ struct kernel<op_code::embedding_dw> {
     for (std::int64_t i = 0; i < total; ++i) q.p[result][i] = T(0);
     const layout* const both[2] = {&c.l[1], &dy};
     each_row<2>(both, c.l[1].rank, [&](const std::int64_t* at) {
-      T* const to = q.p[result] + std::int64_t{q.index[at[0]]} * o.str[0];
+      const std::int64_t row = q.index[at[0]] - o.origin[0];
+      if (row < 0 || row >= o.ext[0]) return;
+      T* const to = q.p[result] + row * o.str[0];
       const T* const from = q.p[0] + at[1];
       SHARDWISE_IVDEP
       for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] + from[i * s];

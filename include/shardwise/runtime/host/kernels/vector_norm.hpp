@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vector norms over dims, and their adjoint.
+#pragma once
+
+#include <shardwise/runtime/host/kernels/sum.hpp>
+#include <shardwise/runtime/host/norm_math.hpp>
+
+namespace shardwise::host {
+
+template <>
+struct kernel<op_code::vector_norm> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const layout& x = c.l[0];
+    const layout& out = c.l[result];
+    T* const o = q.p[result];
+    const int p = static_cast<int>(c.a.v[2]);
+    const std::int64_t n = out.numel();
+    for (std::int64_t i = 0; i < n; ++i) o[i] = T(0);
+    std::int64_t so[max_rank]{};
+    detail::sum_strides(c.a, x, out, so);
+    walk<2> w;
+    for (int d = 0; d < x.rank; ++d) {
+      const std::int64_t s[2] = {so[d], x.str[d]};
+      w.push(x.ext[d], s);
+    }
+    w.merge();
+    using acc = typename math<T>::accumulator;
+    w.each_run([&](const std::int64_t* off, std::int64_t count, const std::int64_t* s) {
+      T* const oo = o + off[0];
+      const T* const xx = q.p[0] + off[1];
+      if (s[0] == 0) {
+        acc total = acc(0);
+        for (std::int64_t i = 0; i < count; ++i) total = total + norm_math<acc>::power(static_cast<acc>(xx[i * s[1]]), p);
+        *oo = static_cast<T>(static_cast<acc>(*oo) + total);
+      } else {
+        for (std::int64_t i = 0; i < count; ++i) oo[i * s[0]] = oo[i * s[0]] + norm_math<T>::power(xx[i * s[1]], p);
+      }
+    });
+    for (std::int64_t i = 0; i < n; ++i) o[i] = norm_math<T>::root(o[i], p);
+  }
+};
+
+// Operands: cotangent of the norms, the operand, the norms.
+template <>
+struct kernel<op_code::vector_norm_bwd> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const layout& out = c.l[result];
+    const int p = static_cast<int>(c.a.v[2]);
+    std::int64_t sy[max_rank]{}, sn[max_rank]{};
+    detail::sum_strides(c.a, out, c.l[0], sy);
+    detail::sum_strides(c.a, out, c.l[2], sn);
+    walk<4> w;
+    for (int d = 0; d < out.rank; ++d) {
+      const std::int64_t s[4] = {out.str[d], sy[d], c.l[1].str[d], sn[d]};
+      w.push(out.ext[d], s);
+    }
+    w.merge();
+    w.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
+      for (std::int64_t i = 0; i < n; ++i)
+        q.p[result][off[0] + i * s[0]] =
+            q.p[0][off[1] + i * s[1]] *
+            norm_math<T>::slope(q.p[1][off[2] + i * s[2]], q.p[2][off[3] + i * s[3]], p);
+    });
+  }
+};
+
+}  // namespace shardwise::host
