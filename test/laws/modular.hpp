@@ -68,6 +68,14 @@ struct math<laws::modp> {
   static constexpr double power(double x, double n) { return 0.5 * x + 0.125 * n; }
   static constexpr T inverse_root(double x) { return from(x + 2); }
   static constexpr bool positive(T x) { return (laws::scramble(laws::number(x), 6) & 1U) != 0; }
+  static constexpr T sin(T x) { return laws::arbitrary(x, 8); }
+  static constexpr T cos(T x) { return laws::arbitrary(x, 9); }
+  static constexpr T pow(T x, T n) { return laws::arbitrary(x, 10 + laws::number(n)); }
+  // A total order that has nothing to do with sums and products: what is proved with it holds for every order.
+  static constexpr std::uint64_t place(T x) { return (laws::number(x) * 48271 + 11) % laws::modulus; }
+  static constexpr bool less(T a, T b) { return place(a) < place(b); }
+  static constexpr T lowest() { return (T(0) - T(11)) / T(48271); }
+  static constexpr T highest() { return (T(0) - T(12)) / T(48271); }
   // Exact where kernels rely on it; any other real is an arbitrary element.
   static constexpr T from(double x) {
     if (x == 0) return T(0);
@@ -77,5 +85,8 @@ struct math<laws::modp> {
   }
   static constexpr T from_count(std::int64_t n) { return laws::reduced_to(static_cast<std::uint64_t>(n)); }
 };
+
+static_assert(math<laws::modp>::place(math<laws::modp>::lowest()) == 0 &&
+              math<laws::modp>::place(math<laws::modp>::highest()) == laws::modulus - 1);
 
 }  // namespace shardwise::host

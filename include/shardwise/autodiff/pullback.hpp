@@ -13,10 +13,17 @@ constexpr bool differentiable(op_code op, int operand) {
   switch (op) {
     case op_code::norm_apply: return operand == 0 || operand >= 2;
     case op_code::norm_stats:
+    case op_code::sign:
+    case op_code::wins:
+    case op_code::exp_sum:
+    case op_code::topk:
     case op_code::lse: return false;
+    case op_code::where: return operand > 0;
+    case op_code::mask_keep:
+    case op_code::take:
     case op_code::embedding:
     case op_code::nll: return operand == 0;
-    default: return true;
+    default: return !is_comparison(op);
   }
 }
 
@@ -83,6 +90,10 @@ constexpr int contiguous_node(tape& t, int id, int scope) {
   return t.emit(op_code::contiguous, op_attr{}, 0, c, scope, id);
 }
 
+// Elementwise functions, largest and smallest, rows: pullback_functions.hpp.
+constexpr int most_pulled_of_function(op_code op, int operand);
+constexpr void pull_function(tape& t, int id);
+
 // What `pull` appends at most for one operand, beside the sum with an earlier contribution.
 constexpr int most_pulled(op_code op, int operand, const spec& x, const spec& out) {
   switch (op) {
@@ -94,7 +105,7 @@ constexpr int most_pulled(op_code op, int operand, const spec& x, const spec& ou
     case op_code::reshape:
     case op_code::redistribute: return 2;
     case op_code::relabel: return 2 + 2 * max_axes;
-    default: return 1;
+    default: return most_pulled_of_function(op, operand);
   }
 }
 
@@ -157,7 +168,7 @@ constexpr void pull(tape& t, int id) {
         t.give(n.in[0], t.emit(op_code::embedding_dw, {{t.spec_at(n.in[0]).extent[0], 0, 0, 0, 0, 0}}, 0, cospec(0), sc, dy, n.in[1]), sc);
       break;
     case op_code::nll:
-      t.give(n.in[0], t.emit(op_code::nll_dx, {}, 0, cospec(0), sc, dy, n.in[0], n.in[1], n.in[2]), sc);
+      t.give(n.in[0], t.emit(op_code::nll_dx, n.a, 0, cospec(0), sc, dy, n.in[0], n.in[1], n.in[2]), sc);
       break;
     case op_code::permute: {
       op_attr inverse{};
@@ -240,8 +251,10 @@ constexpr void pull(tape& t, int id) {
     case op_code::opaque:
       if (!t.b.error) t.b.error = {problem::opaque_gradient, id};
       break;
-    default: break;
+    default: pull_function(t, id); break;
   }
 }
 
 }  // namespace shardwise::autodiff
+
+#include <shardwise/autodiff/pullback_functions.hpp>
