@@ -19,7 +19,7 @@ constexpr std::int64_t dims_mask(int rank) {
 }
 
 constexpr op_attr without_dims(const spec& s, std::int64_t mask) {
-  op_attr a{};
+  op_attr a{{0, 0, 0, 0, 0, 0}};
   for (int d = 0; d < s.rank; ++d)
     if (!((mask >> d) & 1)) a.v[a.v[5]++] = s.extent[d];
   return a;

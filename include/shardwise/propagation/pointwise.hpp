@@ -71,7 +71,7 @@ constexpr problem pointwise_problem(const spec* in, int n, const spec& out, int 
   if (partials > 0) {
     if (lin == linearity::joint && partials < n) return problem::partial_add;
     // the factor, or divisor, is not reduced
-    if (partials == 1 && (lin == linearity::each || (lin == linearity::first && in[0].place[axis].is_partial())))
+    if (partials == 1 && n > 1 && (lin == linearity::each || (lin == linearity::first && in[0].place[axis].is_partial())))
       return problem::pointwise_placements;
     return problem::partial_nonlinear;
   }

@@ -94,8 +94,16 @@ static_assert(gives(apply(op_code::sum, dims(1), on_line<square>(S(0))), P));
 static_assert(gives(apply(op_code::sum, dims(2), on_line<square>(S(0))), S(0)));
 static_assert(gives(apply(op_code::sum, dims(3), on_line<square>(S(0))), P));
 static_assert(gives(apply(op_code::sum, dims(1), on_line<square>(S(1))), S(0)));
-// mean() -> P where DTensor has partial<avg>: the ranks' sums over the global number, exact for uneven shards too
+// mean() -> partial<> where DTensor has partial<avg>: the ranks' sums over the global number, exact for uneven shards too
 static_assert(gives(apply(op_code::sum, {{3, 0, 1, 0, 0, 0}}, on_line<square>(S(0))), P));
+
+// a factor keeps a partial sum alone: a negative one would turn the largest into the smallest, and a number added to a
+// mean's or an extreme's shares is refused like one added to a sum's (DTensor admits both)
+static_assert(refuses(apply(op_code::scale, none, on_line<square>(Pmax)), problem::partial_nonlinear) &&
+              refuses(apply(op_code::scale, none, on_line<square>(sw::partial_value(reduction::avg))), problem::partial_nonlinear) &&
+              refuses(apply(op_code::add, none, on_line<square>(Pmax), on_line<sw::shape<>>(R)), problem::partial_add));
+// largest of two partial largest: right, and admitted by DTensor; here it is refused like any partial operand
+static_assert(refuses(apply(op_code::maximum, none, on_line<square>(Pmax), on_line<square>(Pmax)), problem::partial_nonlinear));
 
 constexpr bool extreme_law(op_code op, placement part) {
   for (const auto& p : {R, U, S(0), S(1), P, Pmax, Pmin, Pproduct}) {
