@@ -47,7 +47,8 @@ void binary(report& r) {
   }
   const struct {
     extents x, y, o;
-  } broadcast[] = {{{5, 33}, {33}, {5, 33}}, {{64}, {5, 1}, {5, 64}}, {{5, 64}, {}, {5, 64}}, {{3, 1, 8}, {1, 5, 1}, {3, 5, 8}}};
+  } broadcast[] = {
+      {{5, 33}, {33}, {5, 33}}, {{64}, {5, 1}, {5, 64}}, {{5, 64}, {}, {5, 64}}, {{3, 1, 8}, {1, 5, 1}, {3, 5, 8}}};
   for (const auto& c : broadcast) compare<Op>(problem{Op, {ties(dense(c.x)), ties(dense(c.y))}, dense(c.o)}, r);
   problem p{Op, {ties(dense({40})), ties(dense({40}))}, dense({40})};
   for (std::size_t i = 0; i < 40; i += 3) p.in[i % 2].v[i] = std::nan("");
@@ -59,9 +60,10 @@ void over_dims(report& r) {
   const struct {
     extents e;
     int mask;
-  } cases[] = {{{}, 0},           {{5}, 1},     {{0, 5}, 1},     {{5, 0}, 2},        {{(1 << 20) + 3}, 1}, {{1024, 300}, 3},
-               {{3000, 33}, 1},   {{5, 9000}, 2}, {{33, 64}, 2},   {{16, 33, 17}, 5},  {{16, 33, 17}, 2},    {{4, 5, 6, 7, 8}, 21},
-               {{2, 4000, 16}, 2}};
+  } cases[] = {
+      {{}, 0},           {{5}, 1},       {{0, 5}, 1},   {{5, 0}, 2},       {{(1 << 20) + 3}, 1}, {{1024, 300}, 3},
+      {{3000, 33}, 1},   {{5, 9000}, 2}, {{33, 64}, 2}, {{16, 33, 17}, 5}, {{16, 33, 17}, 2},    {{4, 5, 6, 7, 8}, 21},
+      {{2, 4000, 16}, 2}};
   for (const auto& c : cases)
     for (const layout& l : layouts(c.e)) {
       extents out = c.e;
@@ -156,13 +158,15 @@ TEST_CASE("log_softmax, and cross entropy of a shard of the classes with ignored
           problem p{op_code::nll, {values(own), values(dense(rows), 4, 8), target}, dense(rows)};
           p.a = {{ignores, -100, 0, 0, 0, 0}};
           compare<op_code::nll>(p, r);
-          problem back{op_code::nll_dx, {values(dense(rows)), p.in[0], p.in[1], target}, shard(dense(e), last, origin, classes)};
+          problem back{
+              op_code::nll_dx, {values(dense(rows)), p.in[0], p.in[1], target}, shard(dense(e), last, origin, classes)};
           back.a = p.a;
           compare<op_code::nll_dx>(back, r);
         }
     }
   // a rank without classes
-  problem p{op_code::nll, {values(shard(dense({5, 0}), 1, 8, 8)), values(dense({5})), indices(dense({5}), 8)}, dense({5})};
+  problem p{
+      op_code::nll, {values(shard(dense({5, 0}), 1, 8, 8)), values(dense({5})), indices(dense({5}), 8)}, dense({5})};
   compare<op_code::nll>(p, r);
   compare<op_code::exp_sum>(problem{op_code::exp_sum, {p.in[0], p.in[1]}, dense({5})}, r);
 }

@@ -140,7 +140,10 @@ inline constexpr program cases[] = {
     apply(op_code::where, {indices({6, 4}, 2), tensor_of({}), tensor_of({6, 4})}).blocks(2),
     apply(op_code::mask_keep, {tensor_of({5, 3}), indices({5, 3}, 2)}),
     apply(op_code::mask_keep, {tensor_of({3}), indices({5, 1}, 2)}, attr(1)),
-    on_leaves({tensor_of({5, 3}), tensor_of({3})}).then(op_code::lt, {0, 1}).then(op_code::where, {2, 0, 1}).where_admitted(),
+    on_leaves({tensor_of({5, 3}), tensor_of({3})})
+        .then(op_code::lt, {0, 1})
+        .then(op_code::where, {2, 0, 1})
+        .where_admitted(),
 
     // largest, smallest, product: every row, equal elements, zeros; made whole again
     apply(op_code::amax, {few_values({5, 4}, 3)}, attr(1)),
@@ -153,10 +156,18 @@ inline constexpr program cases[] = {
     apply(op_code::prod, {few_values({3, 5, 2}, 3)}, attr(2)),
     apply(op_code::prod, {few_values({5, 4}, 6)}, attr(3)),
     apply(op_code::prod_dx, {tensor_of({1, 4}), few_values({5, 4}, 4)}, attr(1)),
-    on_leaves({few_values({1, 4}, 9)}).then(op_code::amax, {0}, attr(1)).then(op_code::redistribute, {1}, target(replicate_value())),
-    on_leaves({tensor_of({5, 4})}).then(op_code::amax, {0}, attr(1)).then(op_code::redistribute, {1}, target(replicate_value())),
-    on_leaves({tensor_of({5, 4})}).then(op_code::amin, {0}, attr(3)).then(op_code::redistribute, {1}, target(reduced_value())),
-    on_leaves({tensor_of({5, 4})}).then(op_code::prod, {0}, attr(1)).then(op_code::redistribute, {1}, target(shard_value(1))),
+    on_leaves({few_values({1, 4}, 9)})
+        .then(op_code::amax, {0}, attr(1))
+        .then(op_code::redistribute, {1}, target(replicate_value())),
+    on_leaves({tensor_of({5, 4})})
+        .then(op_code::amax, {0}, attr(1))
+        .then(op_code::redistribute, {1}, target(replicate_value())),
+    on_leaves({tensor_of({5, 4})})
+        .then(op_code::amin, {0}, attr(3))
+        .then(op_code::redistribute, {1}, target(reduced_value())),
+    on_leaves({tensor_of({5, 4})})
+        .then(op_code::prod, {0}, attr(1))
+        .then(op_code::redistribute, {1}, target(shard_value(1))),
 
     // sums: masks, kept dims, means
     apply(op_code::sum, {tensor_of({5, 3})}, attr(1)),

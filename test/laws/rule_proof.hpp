@@ -58,7 +58,7 @@ struct program {
   int step_count = 0;
   std::int32_t block = 1;  // shards are also tried with this block
 
-  bool partly = false;     // rows of the last step that an earlier one refuses are left to a case of the last step alone
+  bool partly = false;     // rows of the last step that an earlier one refuses are left to other cases
 
   constexpr program where_admitted() const {
     program p = *this;
@@ -525,7 +525,8 @@ constexpr failure check_transposes(const program& p, const reference& ref, std::
   bool joint = true, alone = true;
   for (int j = 0; j < p.step_count; ++j) {
     const op_code op = p.steps[j].op;
-    joint = joint && (op == op_code::add || op == op_code::sub || op == op_code::where || (linear_alone(op, 0) && p.steps[j].inputs == 1));
+    joint = joint && (op == op_code::add || op == op_code::sub || op == op_code::where ||
+                      (linear_alone(op, 0) && p.steps[j].inputs == 1));
     alone = alone && linear_alone(op, 0);
     for (int k = 1; k < p.steps[j].inputs; ++k) alone = alone && p.steps[j].in[k] != p.steps[j].in[0];
   }
@@ -676,7 +677,8 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
         else if (p.leaves[i].below > 0)
           ref.indices[i][e] = static_cast<std::int32_t>(random % static_cast<std::uint32_t>(p.leaves[i].below));
         else
-          ref.leaves[i][e] = reduced_to(p.leaves[i].few > 0 ? random % static_cast<std::uint32_t>(p.leaves[i].few) : random);
+          ref.leaves[i][e] =
+              reduced_to(p.leaves[i].few > 0 ? random % static_cast<std::uint32_t>(p.leaves[i].few) : random);
       }
     }
     for (int r = 0; r < mesh.count(); ++r) {

@@ -21,14 +21,18 @@ struct along {
   static constexpr int rank = X::sp.rank;
   static constexpr int dim = Dim < 0 ? Dim + rank : Dim;
   static constexpr bool wrong = resolved<X> && (dim < 0 || dim >= rank);
+  static constexpr problem what = wrong ? problem::dim_out_of_range : problem::none;
 
   // x with the dim last, and back.
   template <tensor Y>
   static constexpr auto exchange(const Y& y) {
-    static_assert(refuse<wrong ? problem::dim_out_of_range : problem::none, operand_t<X::sp>>());
-    if constexpr (wrong) return unresolved<typename X::mesh_type>{};
-    else if constexpr (dim == rank - 1 || !resolved<Y>) return y;
-    else return apply<op_code::permute, exchange_with_last(rank, dim)>(0, y);
+    static_assert(refuse<what, operand_t<X::sp>>());
+    if constexpr (wrong)
+      return unresolved<typename X::mesh_type>{};
+    else if constexpr (dim == rank - 1 || !resolved<Y>)
+      return y;
+    else
+      return apply<op_code::permute, exchange_with_last(rank, dim)>(0, y);
   }
   template <op_code Op, op_attr A>
   static constexpr auto run(double f, const X& x) {

@@ -30,13 +30,16 @@ inline constexpr op_attr nll_attr = attr(I::ignores ? 1 : 0, I::value);
 // `count`, placed to divide a total that is partial, or whole: reduced where the total is partial.
 template <spec Total, int Axis, tensor N>
 constexpr auto divisor_of(const N& count) {
-  if constexpr (Axis == Total.axes) return count;
-  else if constexpr (!Total.place[Axis].is_partial()) return divisor_of<Total, Axis + 1>(count);
-  else return divisor_of<Total, Axis + 1>(apply<op_code::redistribute, attr(Axis, pack(reduced_value()))>(0, count));
+  if constexpr (Axis == Total.axes)
+    return count;
+  else if constexpr (!Total.place[Axis].is_partial())
+    return divisor_of<Total, Axis + 1>(count);
+  else
+    return divisor_of<Total, Axis + 1>(apply<op_code::redistribute, attr(Axis, pack(reduced_value()))>(0, count));
 }
 
-// Mean of the rows that count. Without ignored rows their number is known; else it is counted, and each axis that shards
-// the rows pays an all-reduce of one number.
+// Mean of the rows that count. Without ignored rows their number is known; else it is counted, and each axis that
+// shards the rows pays an all-reduce of one number.
 template <counting I, tensor L, tensor T>
 constexpr auto mean_of_rows(const L& rows, const T& target) {
   if constexpr (!resolved<L, T>) {
@@ -65,9 +68,9 @@ constexpr auto cross_entropy(const X& logits, const T& target) {
   return detail::mean_of_rows<I>(cross_entropy_rows<I>(logits, target), target);
 }
 
-// Losses of logits whose classes Axis shards, evenly or not; targets whole on Axis. Two all-reduces of one number a row:
-// the largest logit and the sum of exponentials. The losses are partial<> on Axis, each on the rank that has the target;
-// their gradient is the ranks' own softmax - onehot, without communication.
+// Losses of logits whose classes Axis shards, evenly or not; targets whole on Axis. Two all-reduces of one number a
+// row: the largest logit and the sum of exponentials. The losses are partial<> on Axis, each on the rank that has the
+// target; their gradient is the ranks' own softmax - onehot, without communication.
 template <class Axis, detail::counting I = count_all, tensor X, tensor T>
 constexpr auto loss_parallel_cross_entropy_rows(const X& logits, const T& target) {
   using mesh_type = typename X::mesh_type;

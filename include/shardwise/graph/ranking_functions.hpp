@@ -23,11 +23,13 @@ constexpr auto positions(const A& a) {
 // Position of the largest (smallest) element of all, row-major, or along one dim, which goes.
 template <bool Largest, int... Dim, tensor A>
 constexpr auto position(const A& a) {
-  static_assert(sizeof...(Dim) <= 1, "shardwise: argmax, argmin: name one dim, or none for the position among all elements.");
+  static_assert(sizeof...(Dim) <= 1,
+                "shardwise: argmax, argmin: name one dim, or none for the position among all elements.");
   if constexpr (!resolved<A>) {
     return a;
   } else if constexpr (sizeof...(Dim) == 0) {
-    return drop_dims<1>(positions<1, 0, Largest>(apply<op_code::reshape, op_attr{{numel(A::sp), 0, 0, 0, 0, 1}}>(0, contiguous(a))));
+    return drop_dims<1>(
+        positions<1, 0, Largest>(apply<op_code::reshape, op_attr{{numel(A::sp), 0, 0, 0, 0, 1}}>(0, contiguous(a))));
   } else {
     return drop_dims<dims_mask<Dim...>(A::sp.rank)>(contiguous(positions<1, Dim..., Largest>(a)));
   }
@@ -35,17 +37,16 @@ constexpr auto position(const A& a) {
 
 }  // namespace detail
 
-// The K largest (smallest) elements along Dim, the largest first; of equals the one that stands first. The gradient goes
-// back to the elements taken.
+// The K largest (smallest) elements along Dim, the largest first; of equals the one that stands first. The gradient
+// goes back to the elements taken.
 template <int K, int Dim = -1, bool Largest = true, tensor A>
 constexpr auto topk(const A& a) {
   using line = detail::along<Dim, A>;
   const auto rows = detail::ready_for<op_code::topk, detail::attr(K, Largest ? 0 : 1)>(line::exchange(a));
   const auto indices = detail::apply<op_code::topk, detail::attr(K, Largest ? 0 : 1)>(0, rows);
   const auto values = detail::apply<op_code::take, detail::no_attr>(0, rows, indices);
-  using line_of_k = detail::along<Dim, A>;
-  return ranked<decltype(line_of_k::exchange(values)), decltype(line_of_k::exchange(indices))>{
-      line_of_k::exchange(values), line_of_k::exchange(indices)};
+  return ranked<decltype(line::exchange(values)), decltype(line::exchange(indices))>{
+      line::exchange(values), line::exchange(indices)};
 }
 
 // All elements along Dim in order.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over any dims (negative ones count from the end; none named: over all), with PyTorch's names. Over a sharded
-// dim a sum or mean is partial<>, a largest element partial<reduction::max>, and so on: redistribute makes it whole.
+// Reductions over any dims (negative ones count from the end; none named: over all), with PyTorch's names. Over a
+// sharded dim a sum or mean is partial<>, a largest element partial<reduction::max>, and so on: redistribute makes it
+// whole.
 #pragma once
 
 #include <shardwise/graph/pointwise_functions.hpp>
@@ -28,8 +29,10 @@ constexpr op_attr without_dims(const spec& s, std::int64_t mask) {
 // A view without the dims of the mask, whose extents are 1.
 template <std::int64_t Mask, tensor A>
 constexpr auto drop_dims(const A& a) {
-  if constexpr (!resolved<A>) return a;
-  else return apply<op_code::reshape, without_dims(A::sp, Mask)>(0, a);
+  if constexpr (!resolved<A>)
+    return a;
+  else
+    return apply<op_code::reshape, without_dims(A::sp, Mask)>(0, a);
 }
 
 constexpr bool any_sharded(const spec& s, std::int64_t mask) {
@@ -67,14 +70,14 @@ constexpr auto mean(const A& a, keepdim_t) {
 
 // amax, amin: equal largest elements share the gradient evenly. prod: exact gradients with any number of zeros. Of no
 // elements: -infinity, infinity, 1. Over a sharded dim there is no gradient; make the operand whole first for one.
-#define SHARDWISE_X(name)                                                                             \
-  template <int... Dims, tensor A>                                                                    \
-  constexpr auto name(const A& a, keepdim_t) {                                                        \
-    return detail::apply<op_code::name, detail::attr(detail::dims_mask<Dims...>(A::sp.rank))>(0, a);  \
-  }                                                                                                   \
-  template <int... Dims, tensor A>                                                                    \
-  constexpr auto name(const A& a) {                                                                   \
-    return detail::drop_dims<detail::dims_mask<Dims...>(A::sp.rank)>(name<Dims...>(a, keepdim));      \
+#define SHARDWISE_X(name)                                                                            \
+  template <int... Dims, tensor A>                                                                   \
+  constexpr auto name(const A& a, keepdim_t) {                                                       \
+    return detail::apply<op_code::name, detail::attr(detail::dims_mask<Dims...>(A::sp.rank))>(0, a); \
+  }                                                                                                  \
+  template <int... Dims, tensor A>                                                                   \
+  constexpr auto name(const A& a) {                                                                  \
+    return detail::drop_dims<detail::dims_mask<Dims...>(A::sp.rank)>(name<Dims...>(a, keepdim));     \
   }
 SHARDWISE_X(amax)
 SHARDWISE_X(amin)
@@ -91,21 +94,22 @@ constexpr auto min(const A& a) {
   return amin(a);
 }
 
-// Sum of squared distances from the mean over (count - correction), from the mean first and squares then: two passes. No
-// reduced dim may be sharded, but in implicit mode, which gathers the mean; see var_over.
+// Sum of squared distances from the mean over (count - correction), from the mean first and squares then: two passes.
+// No reduced dim may be sharded, but in implicit mode, which gathers the mean; see var_over.
 template <int... Dims, tensor A>
 constexpr auto var(const A& a, double correction = 1) {
   constexpr std::int64_t mask = detail::dims_mask<Dims...>(A::sp.rank);
-  constexpr problem wrong = !detail::resolved<A>                                             ? problem::none
-                            : detail::any_dyn(A::sp, mask)                                   ? problem::var_dyn
+  constexpr problem wrong = !detail::resolved<A>                                          ? problem::none
+                            : detail::any_dyn(A::sp, mask)                                ? problem::var_dyn
                             : !detail::is_implicit<A> && detail::any_sharded(A::sp, mask) ? problem::var_dim_sharded
-                                                                                             : problem::none;
+                                                                                          : problem::none;
   static_assert(detail::refuse<wrong, operand_t<A::sp>>());
   if constexpr (wrong != problem::none) {
     return detail::unresolved<typename A::mesh_type>{};
   } else {
     const auto away = sub(a, mean<Dims...>(a, keepdim));
-    return scale(sum<Dims...>(mul(away, away)), 1 / (static_cast<double>(detail::reduced_count(A::sp, mask)) - correction));
+    return scale(sum<Dims...>(mul(away, away)),
+                 1 / (static_cast<double>(detail::reduced_count(A::sp, mask)) - correction));
   }
 }
 template <int... Dims, tensor A>
@@ -124,7 +128,8 @@ constexpr auto var_over(const A& a, double correction = 1) {
     return detail::unresolved<typename A::mesh_type>{};
   } else {
     const auto away = sub(a, redistribute<Axis, reduced>(mean<Dims...>(a, keepdim)));
-    return scale(sum<Dims...>(mul(away, away)), 1 / (static_cast<double>(detail::reduced_count(A::sp, mask)) - correction));
+    return scale(sum<Dims...>(mul(away, away)),
+                 1 / (static_cast<double>(detail::reduced_count(A::sp, mask)) - correction));
   }
 }
 

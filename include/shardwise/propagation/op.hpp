@@ -124,7 +124,7 @@ constexpr bool makes_indices(op_code op) { return is_comparison(op) || op == op_
 //   amax, amin, prod, prod_dx   v0 mask of the dims reduced, which stay with extent 1
 //   exp_sum              over the last dim, of exp(x - top), top without that dim
 //   nll, nll_dx          v0 1: rows whose target is v1 do not count
-//   topk                 v0 how many, v1 1 for the smallest; int32 positions along the last dim, the first of equals first
+//   topk                 v0 how many, v1 1 for the smallest; int32 positions along the last dim, of equals the first
 //   take, take_dx        positions along the last dim; take_dx: v0 extent of that dim
 //   sgd, adam            v0 1 if the last input is the clip factor; v1 flavour
 struct op_attr {

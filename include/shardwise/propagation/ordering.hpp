@@ -10,9 +10,9 @@ namespace shardwise::rules {
 // A reduction that keeps its dims with extent 1, as sum's attributes.
 constexpr op_attr kept_dims(const op_attr& a) { return {{a.v[0], a.v[0], 0, 0, 0, 0}}; }
 
-// Over a sharded dim every rank has the reduction of its own elements: partial with that reduction. A partial operand is
-// admitted with the same reduction only: the largest of the ranks' largest is the largest. (DTensor keeps any partial,
-// which is wrong for, say, the largest of sums.)
+// Over a sharded dim every rank has the reduction of its own elements: partial with that reduction. A partial operand
+// is admitted with the same reduction only: the largest of the ranks' largest is the largest. (DTensor keeps any
+// partial, which is wrong for, say, the largest of sums.)
 constexpr rule_rows extreme_rows(const op_attr& a, const spec& x, reduction op) {
   const placement p = partial_value(op);
   rule_rows t;

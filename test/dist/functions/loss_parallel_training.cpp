@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A language model whose head's output stays sharded by classes (colwise) and meets the parallel loss trains as the plain
-// model with the plain loss does, on 1 to 4 ranks that do not divide the vocabulary, and beside data parallelism.
+// A language model whose head's output stays sharded by classes (colwise) and meets the parallel loss trains as the
+// plain model with the plain loss does, on 1 to 4 ranks that do not divide the vocabulary, and beside data parallelism.
 #include <doctest/doctest.h>
 
 #include <models.hpp>
@@ -48,7 +48,9 @@ using ids = sw::input_tensor<std::int32_t, sw::shape<batch, sizes::time>, sw::on
 template <int D>
 struct plain_task {
   using inputs = sw::inputs<ids<dp<D>>, ids<dp<D>>>;
-  constexpr auto operator()(const auto& m, const auto& t, const auto& target) const { return sw::cross_entropy(m(t), target); }
+  constexpr auto operator()(const auto& m, const auto& t, const auto& target) const {
+    return sw::cross_entropy(m(t), target);
+  }
 };
 template <int D, int T, class Counting>
 struct parallel_task {
@@ -85,7 +87,8 @@ struct history {
 template <int D, int T, bool Head, class Task>
 history train(bool some_ignored) {
   using mesh = sw::mesh<dp<D>, tp<T>>;
-  using step = sw::train_step<model_of, Task, typename plan_of<D, T, Head>::type, mesh, sw::adam<>, sw::pipeline<>, double>;
+  using step =
+      sw::train_step<model_of, Task, typename plan_of<D, T, Head>::type, mesh, sw::adam<>, sw::pipeline<>, double>;
   history h;
   for (int i = 0; i < step::parameter_total; ++i)
     h.parameters.emplace_back(
@@ -116,7 +119,8 @@ history train(bool some_ignored) {
 void compare(const history& have, const history& want) {
   REQUIRE(have.losses.size() == want.losses.size());
   double loss = 0, drift = 0;
-  for (std::size_t s = 0; s < want.losses.size(); ++s) loss = std::max(loss, std::abs(have.losses[s] / want.losses[s] - 1));
+  for (std::size_t s = 0; s < want.losses.size(); ++s)
+    loss = std::max(loss, std::abs(have.losses[s] / want.losses[s] - 1));
   REQUIRE(have.parameters.size() == want.parameters.size());
   for (std::size_t i = 0; i < want.parameters.size(); ++i)
     for (std::size_t k = 0; k < want.parameters[i].size(); ++k)

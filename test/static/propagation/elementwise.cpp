@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Laws of the rules of elementwise functions, reductions other than sums, rows of sharded classes and searches; DTensor's
-// reductions beside ours.
+// Laws of the rules of elementwise functions, reductions other than sums, rows of sharded classes and searches;
+// DTensor's reductions beside ours.
 
 #include <shardwise/propagation/strategy.hpp>
 
@@ -46,7 +46,8 @@ constexpr bool pair_law(op_code op, bool divides) {
 }
 static_assert(pair_law(op_code::div, true) && pair_law(op_code::maximum, false) && pair_law(op_code::minimum, false) &&
               pair_law(op_code::wins, false));
-static_assert(refuses(apply(op_code::div, none, on_line<matrix>(P), on_line<matrix>(R)), problem::pointwise_placements));
+static_assert(refuses(apply(op_code::div, none, on_line<matrix>(P), on_line<matrix>(R)),
+                      problem::pointwise_placements));
 static_assert(refuses(apply(op_code::div, none, on_line<matrix>(R), on_line<matrix>(P)), problem::partial_nonlinear));
 
 // comparisons give int32, of either type, whole or sharded as their operands
@@ -83,7 +84,8 @@ static_assert(refuses(apply(op_code::where, none, on_line<matrix>(R), on_line<ma
                       problem::needs_integers));
 static_assert(gives(apply(op_code::mask_keep, none, on_line<matrix>(P), on_line<sw::shape<8>, std::int32_t>(R)), P));
 
-// --- reductions: DTensor's for (4, 4) on two ranks ---------------------------------------------------------------------
+// --- reductions: DTensor's for (4, 4) on two ranks
+// ---------------------------------------------------------------------
 
 using square = sw::shape<4, 4>;
 constexpr placement Pmax = sw::partial_value(reduction::max), Pmin = sw::partial_value(reduction::min),
@@ -94,16 +96,19 @@ static_assert(gives(apply(op_code::sum, dims(1), on_line<square>(S(0))), P));
 static_assert(gives(apply(op_code::sum, dims(2), on_line<square>(S(0))), S(0)));
 static_assert(gives(apply(op_code::sum, dims(3), on_line<square>(S(0))), P));
 static_assert(gives(apply(op_code::sum, dims(1), on_line<square>(S(1))), S(0)));
-// mean() -> partial<> where DTensor has partial<avg>: the ranks' sums over the global number, exact for uneven shards too
+// mean() -> partial<> where DTensor has partial<avg>: the ranks' sums over the global number, exact for uneven shards
+// too
 static_assert(gives(apply(op_code::sum, {{3, 0, 1, 0, 0, 0}}, on_line<square>(S(0))), P));
 
 // a factor keeps a partial sum alone: a negative one would turn the largest into the smallest, and a number added to a
 // mean's or an extreme's shares is refused like one added to a sum's (DTensor admits both)
 static_assert(refuses(apply(op_code::scale, none, on_line<square>(Pmax)), problem::partial_nonlinear) &&
-              refuses(apply(op_code::scale, none, on_line<square>(sw::partial_value(reduction::avg))), problem::partial_nonlinear) &&
+              refuses(apply(op_code::scale, none, on_line<square>(sw::partial_value(reduction::avg))),
+                      problem::partial_nonlinear) &&
               refuses(apply(op_code::add, none, on_line<square>(Pmax), on_line<sw::shape<>>(R)), problem::partial_add));
 // largest of two partial largest: right, and admitted by DTensor; here it is refused like any partial operand
-static_assert(refuses(apply(op_code::maximum, none, on_line<square>(Pmax), on_line<square>(Pmax)), problem::partial_nonlinear));
+static_assert(refuses(apply(op_code::maximum, none, on_line<square>(Pmax), on_line<square>(Pmax)),
+                      problem::partial_nonlinear));
 
 constexpr bool extreme_law(op_code op, placement part) {
   for (const auto& p : {R, U, S(0), S(1), P, Pmax, Pmin, Pproduct}) {
@@ -115,9 +120,11 @@ constexpr bool extreme_law(op_code op, placement part) {
   }
   return refuses(apply(op, dims(4), on_line<square>(R)), problem::dim_out_of_range);
 }
-static_assert(extreme_law(op_code::amax, Pmax) && extreme_law(op_code::amin, Pmin) && extreme_law(op_code::prod, Pproduct));
+static_assert(extreme_law(op_code::amax, Pmax) && extreme_law(op_code::amin, Pmin) &&
+              extreme_law(op_code::prod, Pproduct));
 
-// --- rows of sharded classes ---------------------------------------------------------------------------------------------
+// --- rows of sharded classes
+// ---------------------------------------------------------------------------------------------
 
 using vector = sw::shape<4>;
 constexpr sw::outcome nll(placement x, placement norm, placement t) {
@@ -131,7 +138,8 @@ static_assert(gives(apply(op_code::nll_dx, none, on_line<vector>(U), on_line<mat
                           on_line<vector, std::int32_t>(R)),
                     S(1)));
 
-// --- searches ------------------------------------------------------------------------------------------------------------
+// --- searches
+// ------------------------------------------------------------------------------------------------------------
 
 constexpr sw::outcome top(placement p, int k) { return apply(op_code::topk, dims(k), on_line<matrix>(p)); }
 static_assert(gives(top(S(0), 3), S(0)) && top(R, 3).out.type == sw::dtype::i32 && top(R, 3).out.extent[1] == 3);
@@ -139,7 +147,8 @@ static_assert(refuses(top(S(1), 3), problem::topk_dim_sharded) && refuses(top(P,
               refuses(top(R, 9), problem::topk_count) && refuses(top(R, 0), problem::topk_count));
 static_assert(gives(apply(op_code::take, none, on_line<matrix>(P), on_line<sw::shape<4, 2>, std::int32_t>(R)), P));
 
-// --- implicit mode: what the rules refuse is moved, what they admit stays -------------------------------------------------
+// --- implicit mode: what the rules refuse is moved, what they admit stays
+// -------------------------------------------------
 
 template <class... Spec>
 constexpr placement moved(op_code op, const sw::op_attr& a, int k, const Spec&... s) {
@@ -147,10 +156,14 @@ constexpr placement moved(op_code op, const sw::op_attr& a, int k, const Spec&..
   const sw::strategy t = sw::choose_strategy(op, a, in, static_cast<int>(sizeof...(Spec)));
   return t.found && !sw::infer(op, a, t.target, t.operands).error ? t.target[k].place[0] : Pproduct;
 }
-static_assert(moved(op_code::exp, none, 0, on_line<matrix>(P)) == R && moved(op_code::exp, none, 0, on_line<matrix>(S(1))) == S(1));
-static_assert(moved(op_code::amax, dims(1), 0, on_line<matrix>(S(0))) == S(0) && moved(op_code::amax, dims(2), 0, on_line<matrix>(P)).is_partial() == false);
-static_assert(moved(op_code::log_softmax, none, 0, on_line<matrix>(S(0))) == S(0) && moved(op_code::log_softmax, none, 0, on_line<matrix>(S(1))) == R);
-static_assert(moved(op_code::topk, dims(2), 0, on_line<matrix>(S(1))) == R && moved(op_code::topk, dims(2), 0, on_line<matrix>(P)) == R);
+static_assert(moved(op_code::exp, none, 0, on_line<matrix>(P)) == R &&
+              moved(op_code::exp, none, 0, on_line<matrix>(S(1))) == S(1));
+static_assert(moved(op_code::amax, dims(1), 0, on_line<matrix>(S(0))) == S(0) &&
+              moved(op_code::amax, dims(2), 0, on_line<matrix>(P)).is_partial() == false);
+static_assert(moved(op_code::log_softmax, none, 0, on_line<matrix>(S(0))) == S(0) &&
+              moved(op_code::log_softmax, none, 0, on_line<matrix>(S(1))) == R);
+static_assert(moved(op_code::topk, dims(2), 0, on_line<matrix>(S(1))) == R &&
+              moved(op_code::topk, dims(2), 0, on_line<matrix>(P)) == R);
 constexpr placement where_operand(int k, placement m, placement a, placement b) {
   return moved(op_code::where, none, k, on_line<matrix, std::int32_t>(m), on_line<matrix>(a), on_line<matrix>(b));
 }

@@ -74,24 +74,24 @@ void each_offset(op_code op, const call& c, const F& f, context& ctx) {
 
 }  // namespace detail
 
-#define SHARDWISE_X(name, ...)                                                                              \
-  template <class T>                                                                                        \
-  struct name##_at {                                                                                        \
-    const T *a, *b;                                                                                         \
-    std::int32_t* o;                                                                                        \
-    __device__ void operator()(const std::int64_t* at) const {                                              \
-      using m [[maybe_unused]] = math<T>;                                                                   \
-      const T x = a[at[1]], y = b[at[2]];                                                                   \
-      o[at[0]] = (__VA_ARGS__) ? 1 : 0;                                                                     \
-    }                                                                                                       \
-  };                                                                                                        \
-  template <>                                                                                               \
-  struct kernel<op_code::name> {                                                                            \
-    template <class T>                                                                                      \
-    static void run(const call& c, context& ctx) {                                                          \
-      detail::each_offset<3>(op_code::name, c,                                                              \
+#define SHARDWISE_X(name, ...)                                                                                \
+  template <class T>                                                                                          \
+  struct name##_at {                                                                                          \
+    const T *a, *b;                                                                                           \
+    std::int32_t* o;                                                                                          \
+    __device__ void operator()(const std::int64_t* at) const {                                                \
+      using m [[maybe_unused]] = math<T>;                                                                     \
+      const T x = a[at[1]], y = b[at[2]];                                                                     \
+      o[at[0]] = (__VA_ARGS__) ? 1 : 0;                                                                       \
+    }                                                                                                         \
+  };                                                                                                          \
+  template <>                                                                                                 \
+  struct kernel<op_code::name> {                                                                              \
+    template <class T>                                                                                        \
+    static void run(const call& c, context& ctx) {                                                            \
+      detail::each_offset<3>(op_code::name, c,                                                                \
                              name##_at<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<std::int32_t>(c.p[result])}, ctx); \
-    }                                                                                                       \
+    }                                                                                                         \
   };
 SHARDWISE_COMPARISONS(SHARDWISE_X)
 #undef SHARDWISE_X
@@ -108,9 +108,9 @@ template <>
 struct kernel<op_code::where> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    detail::each_offset<4>(
-        op_code::where, c,
-        where_at<T>{as<std::int32_t>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[result])}, ctx);
+    detail::each_offset<4>(op_code::where, c,
+                           where_at<T>{as<std::int32_t>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[result])},
+                           ctx);
   }
 };
 
@@ -129,9 +129,9 @@ template <>
 struct kernel<op_code::mask_keep> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    detail::each_offset<3>(
-        op_code::mask_keep, c,
-        mask_keep_at<T>{as<T>(c.p[0]), as<std::int32_t>(c.p[1]), as<T>(c.p[result]), c.a.v[0] != 0}, ctx);
+    detail::each_offset<3>(op_code::mask_keep, c,
+                           mask_keep_at<T>{as<T>(c.p[0]), as<std::int32_t>(c.p[1]), as<T>(c.p[result]), c.a.v[0] != 0},
+                           ctx);
   }
 };
 

@@ -106,7 +106,8 @@ struct kernel<op_code::prod_dx> {
     folded.merge();
     if (points(folded) == 0) return;
     if (points(folded) >= most_points)
-      throw device_error(name_of(op_code::prod_dx), "2^31 or more elements are multiplied; reduce one dim after another");
+      throw device_error(name_of(op_code::prod_dx),
+                         "2^31 or more elements are multiplied; reduce one dim after another");
     const std::int64_t zero[2]{};
     const strided<2> f = make_strided(folded, zero);
     each_piece(kept, [&](const walk<3>& w, const std::int64_t* base) {

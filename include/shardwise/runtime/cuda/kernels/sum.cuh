@@ -146,8 +146,8 @@ void reduce(op_code op, const call& c, const walk<K>& kept, const walk<K>& summe
       launch(op, &reduce_rows_kernel<T, Fold, Value, K, warp_threads>, dim3(blocks(rows_in_block), chunks),
              warp_threads * rows_in_block, ctx.stream, k, s, count, value, target);
     else
-      launch(op, &reduce_rows_kernel<T, Fold, Value, K, block_threads>, dim3(blocks(1), chunks), block_threads, ctx.stream, k,
-             s, count, value, target);
+      launch(op, &reduce_rows_kernel<T, Fold, Value, K, block_threads>, dim3(blocks(1), chunks), block_threads,
+             ctx.stream, k, s, count, value, target);
     if (chunks > 1)
       launch(op, &reduce_chunks_kernel<T, Fold, K>, blocks(rows_in_block), warp_threads * rows_in_block, ctx.stream, k,
              target);

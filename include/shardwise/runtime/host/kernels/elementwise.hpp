@@ -7,27 +7,27 @@
 
 namespace shardwise::host {
 
-#define SHARDWISE_X(name, ...)                                                             \
-  template <>                                                                              \
-  struct kernel<op_code::name> {                                                           \
-    template <class T>                                                                     \
-    static constexpr void run(const call& c, const operands<T>& q, const step_env&) {      \
-      using m [[maybe_unused]] = math<T>;                                                  \
-      [[maybe_unused]] const T f = m::from(c.f);                                           \
-      detail::map1<T>(c, q, [=](T x) { return static_cast<T>(__VA_ARGS__); });             \
-    }                                                                                      \
+#define SHARDWISE_X(name, ...)                                                        \
+  template <>                                                                         \
+  struct kernel<op_code::name> {                                                      \
+    template <class T>                                                                \
+    static constexpr void run(const call& c, const operands<T>& q, const step_env&) { \
+      using m [[maybe_unused]] = math<T>;                                             \
+      [[maybe_unused]] const T f = m::from(c.f);                                      \
+      detail::map1<T>(c, q, [=](T x) { return static_cast<T>(__VA_ARGS__); });        \
+    }                                                                                 \
   };
 SHARDWISE_FORMULAS1(SHARDWISE_X)
 #undef SHARDWISE_X
 
-#define SHARDWISE_X(name, ...)                                                             \
-  template <>                                                                              \
-  struct kernel<op_code::name> {                                                           \
-    template <class T>                                                                     \
-    static constexpr void run(const call& c, const operands<T>& q, const step_env&) {      \
-      using m [[maybe_unused]] = math<T>;                                                  \
-      detail::map2<T>(c, q, [=](T x, T y) { return static_cast<T>(__VA_ARGS__); });        \
-    }                                                                                      \
+#define SHARDWISE_X(name, ...)                                                        \
+  template <>                                                                         \
+  struct kernel<op_code::name> {                                                      \
+    template <class T>                                                                \
+    static constexpr void run(const call& c, const operands<T>& q, const step_env&) { \
+      using m [[maybe_unused]] = math<T>;                                             \
+      detail::map2<T>(c, q, [=](T x, T y) { return static_cast<T>(__VA_ARGS__); });   \
+    }                                                                                 \
   };
 SHARDWISE_FORMULAS2(SHARDWISE_X)
 #undef SHARDWISE_X
@@ -60,17 +60,17 @@ constexpr void each_offset(const call& c, F&& f) {
 
 }  // namespace detail
 
-#define SHARDWISE_X(name, ...)                                                             \
-  template <>                                                                              \
-  struct kernel<op_code::name> {                                                           \
-    template <class T>                                                                     \
-    static constexpr void run(const call& c, const operands<T>& q, const step_env&) {      \
-      using m [[maybe_unused]] = math<T>;                                                  \
-      detail::each_offset<3>(c, [&](const std::int64_t* at) {                              \
-        const T x = q.p[0][at[1]], y = q.p[1][at[2]];                                      \
-        q.index_out[at[0]] = (__VA_ARGS__) ? 1 : 0;                                        \
-      });                                                                                  \
-    }                                                                                      \
+#define SHARDWISE_X(name, ...)                                                        \
+  template <>                                                                         \
+  struct kernel<op_code::name> {                                                      \
+    template <class T>                                                                \
+    static constexpr void run(const call& c, const operands<T>& q, const step_env&) { \
+      using m [[maybe_unused]] = math<T>;                                             \
+      detail::each_offset<3>(c, [&](const std::int64_t* at) {                         \
+        const T x = q.p[0][at[1]], y = q.p[1][at[2]];                                 \
+        q.index_out[at[0]] = (__VA_ARGS__) ? 1 : 0;                                   \
+      });                                                                             \
+    }                                                                                 \
   };
 SHARDWISE_COMPARISONS(SHARDWISE_X)
 #undef SHARDWISE_X
@@ -79,9 +79,8 @@ template <>
 struct kernel<op_code::where> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
-    detail::each_offset<4>(c, [&](const std::int64_t* at) {
-      q.p[result][at[0]] = q.index[at[1]] != 0 ? q.p[1][at[2]] : q.p[2][at[3]];
-    });
+    detail::each_offset<4>(
+        c, [&](const std::int64_t* at) { q.p[result][at[0]] = q.index[at[1]] != 0 ? q.p[1][at[2]] : q.p[2][at[3]]; });
   }
 };
 

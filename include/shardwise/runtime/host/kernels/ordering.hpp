@@ -81,8 +81,10 @@ struct kernel<op_code::prod_dx> {
     walk<2> reduced;  // x, out
     for (int d = 0; d < x.rank; ++d) {
       const std::int64_t s[3] = {dy.str[d], x.str[d], out.str[d]};
-      if ((c.a.v[0] >> d) & 1) reduced.push(x.ext[d], s + 1);
-      else kept.push(x.ext[d], s);
+      if ((c.a.v[0] >> d) & 1)
+        reduced.push(x.ext[d], s + 1);
+      else
+        kept.push(x.ext[d], s);
     }
     kept.merge();
     reduced.merge();
@@ -172,7 +174,8 @@ struct kernel<op_code::take_dx> {
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
     const int last = c.l[0].rank - 1;
-    const std::int64_t count = c.l[1].ext[last], sg = c.l[0].str[last], si = c.l[1].str[last], n = c.l[result].ext[last];
+    const std::int64_t count = c.l[1].ext[last], sg = c.l[0].str[last], si = c.l[1].str[last],
+                       n = c.l[result].ext[last];
     each_row<3>(all, last, [&](const std::int64_t* at) {
       T* const o = q.p[result] + at[2];
       for (std::int64_t i = 0; i < n; ++i) o[i] = T(0);

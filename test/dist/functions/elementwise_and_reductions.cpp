@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise functions, reductions and searches on ranks: values and gradients equal one rank's for every placement, in
-// implicit mode and as written, with uneven and empty shards; partial largest elements made whole.
+// Elementwise functions, reductions and searches on ranks: values and gradients equal one rank's for every placement,
+// in implicit mode and as written, with uneven and empty shards; partial largest elements made whole.
 #include <doctest/doctest.h>
 
 #include <both_ways.hpp>
@@ -41,7 +41,8 @@ void compare(const results& many, const results& single) {
   }
 }
 
-// --- implicit mode ------------------------------------------------------------------------------------------------------
+// --- implicit mode
+// ------------------------------------------------------------------------------------------------------
 
 struct pointwise {
   constexpr auto operator()(const auto& x, const auto& b) const {
@@ -54,7 +55,8 @@ struct pointwise {
 struct reductions {
   constexpr auto operator()(const auto& x, const auto& b) const {
     const auto y = x * x + b;
-    return sw::var<0>(y) + sw::std<0>(y - b, 0) + sw::mean<0>(sw::log_softmax<1>(y)) + sw::sum<0>(sw::softmax<0>(y) * x);
+    return sw::var<0>(y) + sw::std<0>(y - b, 0) + sw::mean<0>(sw::log_softmax<1>(y)) +
+           sw::sum<0>(sw::softmax<0>(y) * x);
   }
 };
 struct searches {
@@ -90,21 +92,27 @@ void check_placements() {
   compare(placed<F, 1, 3, R, P, R, P>(), single);
 }
 
-// --- as written ---------------------------------------------------------------------------------------------------------
+// --- as written
+// ---------------------------------------------------------------------------------------------------------
 
 // Reductions over a dim that the ranks share: partial with that reduction, then whole.
 template <int N>
 struct shared {
   constexpr auto operator()(const auto& x) const {
     const auto top = sw::amax<0>(x);
-    return std::tuple{sw::redistribute<rows<N>, R>(top), sw::redistribute<rows<N>, R>(sw::max(top)),
-                      sw::redistribute<rows<N>, R>(sw::amin<0, 1>(x)), sw::redistribute<rows<N>, R>(sw::prod<0>(x, sw::keepdim)),
-                      sw::redistribute<rows<N>, S<0>>(top), sw::redistribute<rows<N>, R>(sw::var_over<rows<N>, 0>(x))};
+    return std::tuple{sw::redistribute<rows<N>, R>(top),
+                      sw::redistribute<rows<N>, R>(sw::max(top)),
+                      sw::redistribute<rows<N>, R>(sw::amin<0, 1>(x)),
+                      sw::redistribute<rows<N>, R>(sw::prod<0>(x, sw::keepdim)),
+                      sw::redistribute<rows<N>, S<0>>(top),
+                      sw::redistribute<rows<N>, R>(sw::var_over<rows<N>, 0>(x))};
   }
 };
 template <int N>
 struct variance {
-  constexpr auto operator()(const auto& x) const { return sw::sum(sw::sqrt(sw::redistribute<rows<N>, U>(sw::var_over<rows<N>, 0>(x)))); }
+  constexpr auto operator()(const auto& x) const {
+    return sw::sum(sw::sqrt(sw::redistribute<rows<N>, U>(sw::var_over<rows<N>, 0>(x))));
+  }
 };
 
 template <int N, class X>
@@ -125,7 +133,8 @@ void check_shared(const numbers& values) {
   sw::launch<grid<N, 1>>([&](auto& rank) {
     sw::eager on(rank);
     const auto x = sw::dtensor_of<double, sw::shape<5, 4>, grid<N, 1>, S<0>, R>::distribute(on, values);
-    static_assert(std::remove_cvref_t<decltype(sw::amax<0>(x))>::sp.place[0] == sw::partial_value(sw::reduction::max) || N == 1);
+    static_assert(std::remove_cvref_t<decltype(sw::amax<0>(x))>::sp.place[0] == sw::partial_value(sw::reduction::max) ||
+                  N == 1);
     const auto [top, most, least, product, split, var] = both_ways<shared<N>>(rank, x);
     numbers want_top(4, -std::numeric_limits<double>::infinity()), want_product(4, 1), mean(4, 0), want_var(4, 0);
     double want_least = values[0];
@@ -144,10 +153,36 @@ void check_shared(const numbers& values) {
   });
 }
 
+// max_norm / (|g| + eps), at most 1, times the gradient: the squares' partial sum is made whole before the root is
+// taken and the epsilon is added, and no other order compiles.
+template <int N>
+struct clipped {
+  constexpr auto operator()(const auto& g) const {
+    const auto norm = sw::sqrt(sw::redistribute<rows<N>, U>(sw::sum(sw::square(g))));
+    return g * sw::clamp_max(0.5 / (norm + 1e-3), 1);
+  }
+};
+
 }  // namespace
 
+TEST_CASE("silent bug: pytorch#149768, pytorch#159856, a norm of sharded gradients and its epsilon count once") {
+  const numbers g = some(20, 6);
+  double square = 0;
+  for (double v : g) square += v * v;
+  numbers want = g;
+  for (double& v : want) v *= std::min(1.0, 0.5 / (std::sqrt(square) + 1e-3));
+  sw::launch<grid<4, 1>>([&](auto& rank) {
+    sw::eager on(rank);
+    const auto x = sw::dtensor_of<double, sw::shape<5, 4>, grid<4, 1>, S<0>, R>::distribute(on, g);
+    const auto [r] = both_ways<clipped<4>>(rank, x);
+    compare({values_of(r.full_tensor().to_local())}, {want});
+  });
+}
+
 TEST_CASE("implicit mode: elementwise functions do not depend on mesh and placement") { check_placements<pointwise>(); }
-TEST_CASE("implicit mode: reductions and softmax do not depend on mesh and placement") { check_placements<reductions>(); }
+TEST_CASE("implicit mode: reductions and softmax do not depend on mesh and placement") {
+  check_placements<reductions>();
+}
 TEST_CASE("implicit mode: searches do not depend on mesh and placement") { check_placements<searches>(); }
 
 TEST_CASE("reductions over a sharded dim are partial, and whole after an all-reduce: 1 to 8 ranks") {
@@ -159,7 +194,21 @@ TEST_CASE("reductions over a sharded dim are partial, and whole after an all-red
   check_shared<8>(values);
 }
 
+TEST_CASE("a NaN stays the largest and the smallest, whichever rank has it") {
+  for (const std::size_t at : {0, 7, 19}) {
+    numbers values = some(20, 2);
+    values[at] = std::numeric_limits<double>::quiet_NaN();
+    sw::launch<grid<3, 1>>([&](auto& rank) {
+      sw::eager on(rank);
+      const auto x = sw::dtensor_of<double, sw::shape<5, 4>, grid<3, 1>, S<0>, R>::distribute(on, values);
+      CHECK(std::isnan(sw::max(x).item()));
+      CHECK(std::isnan(sw::min(x).item()));
+    });
+  }
+}
+
 TEST_CASE("a variance over a sharded dim is exact for uneven and empty shards, and so is its gradient") {
   const numbers single = variance_gradient<1, S<0>>();
-  compare({variance_gradient<2, S<0>>(), variance_gradient<3, S<0>>(), variance_gradient<4, S<0>>()}, {single, single, single});
+  compare({variance_gradient<2, S<0>>(), variance_gradient<3, S<0>>(), variance_gradient<4, S<0>>()},
+          {single, single, single});
 }
