@@ -153,7 +153,7 @@ constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, cons
                                               const spec& out, const std::int64_t* ex, const std::int64_t* ey) {
   if (op == op_code::einsum) return einsum_device_bytes(a, x, y, out, ex, ey);
   std::int64_t outputs = 1, count = 1;
-  if (op != op_code::norm_dw && needs_device_workspace(op)) {
+  if (op == op_code::sum || op == op_code::sumsq || op == op_code::amax || op == op_code::amin || op == op_code::prod) {
     for (int d = 0; d < x.rank; ++d) ((a.v[0] >> d) & 1 ? count : outputs) *= ex[d];
     return reduction_workspace_bytes(outputs, count);
   }
