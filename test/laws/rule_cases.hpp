@@ -204,6 +204,7 @@ inline constexpr program cases[] = {
     apply(op_code::nll, {tensor_of({5, 4}), tensor_of({5}), indices({5}, 4)}),
     apply(op_code::nll_dx, {tensor_of({5}), tensor_of({5, 4}), tensor_of({5}), indices({5}, 4)}),
 
+    apply(op_code::lse, {tensor_of({2, 3, 4})}),
     apply(op_code::log_softmax, {tensor_of({5, 4})}),
     apply(op_code::log_softmax, {tensor_of({2, 3, 4})}),
     apply(op_code::exp_sum, {tensor_of({5, 4}), tensor_of({5})}),

@@ -478,6 +478,7 @@ constexpr bool has_pullback(op_code op) {
     case op_code::amin:
     case op_code::prod:
     case op_code::log_softmax:
+    case op_code::lse:
     case op_code::take:
       return true;
     default:

@@ -7,8 +7,8 @@
 
 namespace shardwise::autodiff {
 
-// Operands that gradients flow into, by position; indices, statistics and log-normalisers take none (the pullback of
-// the operation that uses a statistic differentiates through it).
+// Operands that gradients flow into, by position; indices, statistics and nll's log-normaliser take none (the pullback
+// of the operation that uses a statistic differentiates through it).
 constexpr bool differentiable(op_code op, int operand) {
   switch (op) {
     case op_code::norm_apply: return operand == 0 || operand >= 2;
@@ -16,8 +16,7 @@ constexpr bool differentiable(op_code op, int operand) {
     case op_code::sign:
     case op_code::wins:
     case op_code::exp_sum:
-    case op_code::topk:
-    case op_code::lse: return false;
+    case op_code::topk: return false;
     case op_code::where: return operand > 0;
     case op_code::mask_keep:
     case op_code::take:

@@ -27,6 +27,7 @@ constexpr int most_pulled_of_function(op_code op, int operand) {
     case op_code::amin:
     case op_code::log_softmax: return 4;
     case op_code::div: return operand == 0 ? 2 : 4;
+    case op_code::lse: return 6;
     default: return 1;
   }
 }
@@ -101,6 +102,17 @@ constexpr void pull_function(tape& t, int id) {
     case op_code::log_softmax: {  // dy - softmax sum(dy)
       const int total = make(op_code::sum, dy, -1, 0, std::int64_t{1} << (t.spec_at(id).rank - 1));
       t.give(x, make(op_code::sub, dy, make(op_code::mul, make(op_code::exp, id), total)), n.scope);
+      break;
+    }
+    case op_code::lse: {  // dy softmax: rows' numbers get a last dim of extent 1
+      op_attr rows{};
+      const spec& whole = t.spec_at(x);
+      for (int d = 0; d < whole.rank; ++d) rows.v[d] = d + 1 < whole.rank ? whole.extent[d] : 1;
+      rows.v[5] = whole.rank;
+      const int norm = derive(t, op_code::reshape, rows, 0, n.scope, id);
+      const int softmax = make(op_code::exp, make(op_code::sub, x, norm));
+      const int g = derive(t, op_code::reshape, rows, 0, n.scope, contiguous_node(t, dy, n.scope));
+      t.give(x, make(op_code::mul, softmax, g), n.scope);
       break;
     }
     case op_code::take: {

@@ -31,7 +31,7 @@ constexpr auto position(const A& a) {
     return drop_dims<1>(
         positions<1, 0, Largest>(apply<op_code::reshape, op_attr{{numel(A::sp), 0, 0, 0, 0, 1}}>(0, contiguous(a))));
   } else {
-    return drop_dims<dims_mask<Dim...>(A::sp.rank)>(contiguous(positions<1, Dim..., Largest>(a)));
+    return drop_dims<dims_mask<Dim...>(A::sp.rank)>(positions<1, Dim..., Largest>(a));
   }
 }
 

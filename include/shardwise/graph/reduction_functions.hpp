@@ -32,7 +32,14 @@ constexpr auto drop_dims(const A& a) {
   if constexpr (!resolved<A>)
     return a;
   else
-    return apply<op_code::reshape, without_dims(A::sp, Mask)>(0, a);
+    return apply<op_code::reshape, without_dims(A::sp, Mask)>(0, contiguous(a));
+}
+constexpr op_attr with_one_more(const spec& s) {
+  op_attr a{{0, 0, 0, 0, 0, 0}};
+  for (int d = 0; d < s.rank; ++d) a.v[d] = s.extent[d];
+  a.v[s.rank] = 1;
+  a.v[5] = s.rank + 1;
+  return a;
 }
 
 constexpr bool any_sharded(const spec& s, std::int64_t mask) {
@@ -133,6 +140,21 @@ constexpr auto var_over(const A& a, double correction = 1) {
   }
 }
 
+// log(sum of exp(x)) along Dim, which nothing overflows.
+template <int Dim = -1, tensor A>
+constexpr auto logsumexp(const A& a, keepdim_t) {
+  using line = detail::along<Dim, A>;
+  const auto sums = detail::apply<op_code::lse, detail::no_attr>(0, line::exchange(a));
+  using type = std::remove_cvref_t<decltype(sums)>;
+  if constexpr (!detail::resolved<type>)
+    return sums;
+  else
+    return line::exchange(detail::apply<op_code::reshape, detail::with_one_more(type::sp)>(0, sums));
+}
+template <int Dim = -1, tensor A>
+constexpr auto logsumexp(const A& a) {
+  return detail::drop_dims<detail::dims_mask<Dim>(A::sp.rank)>(logsumexp<Dim>(a, keepdim));
+}
 // log(softmax(x)) along Dim, in one pass.
 template <int Dim = -1, tensor A>
 constexpr auto log_softmax(const A& a) {

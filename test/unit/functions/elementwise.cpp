@@ -215,6 +215,17 @@ TEST_CASE("softmax and log_softmax along any dim") {
       CHECK(l[i] == doctest::Approx(v[i] - std::log(total)).epsilon(1e-13));
       CHECK(last[i] == doctest::Approx(v[i] - std::log(row)).epsilon(1e-13));
     }
+    // every dim's log-sum-exp, and its shape
+    const auto sums = values_of(sw::logsumexp<1>(x).to_local()),
+               kept = values_of(sw::logsumexp<1>(x, sw::keepdim).to_local());
+    static_assert(decltype(sw::logsumexp<1>(x))::sp.extent[1] == 4 &&
+                  decltype(sw::logsumexp<0>(x, sw::keepdim))::sp.rank == 3);
+    for (std::size_t i = 0; i < 8; ++i) {
+      double total = 0;
+      for (std::size_t k = 0; k < 3; ++k) total += std::exp(v[i / 4 * 12 + k * 4 + i % 4]);
+      CHECK(sums[i] == doctest::Approx(std::log(total)).epsilon(1e-13));
+      CHECK(kept[i] == sums[i]);
+    }
     // far from zero nothing overflows
     const auto far = sw::log_softmax(x + 2000.0);
     for (std::size_t i = 0; i < 24; ++i) CHECK(values_of(far.to_local())[i] == doctest::Approx(last[i]).epsilon(1e-11));

@@ -97,6 +97,8 @@ SHARDWISE_CASE(variances, by_row, sw::var<1>(a* b) + sw::std<1>(a + b, 0))
 SHARDWISE_CASE(variance_of_columns, by_column, sw::var<0>(a* b))
 SHARDWISE_CASE(softmax_of_columns, full, sw::softmax<0>(a* b) * a)
 SHARDWISE_CASE(log_softmax_of, full, sw::log_softmax(a* b) + sw::log_softmax<0>(a - b))
+SHARDWISE_CASE(log_sums, by_row, sw::logsumexp(a* b) + sw::sum<1>(sw::logsumexp<0>(a - b, sw::keepdim) * b * a))
+SHARDWISE_CASE(log_sums_of_columns, by_column, sw::logsumexp<0>(a* b))
 SHARDWISE_CASE(taken, full, sw::topk<4>(a* b).values* a)
 SHARDWISE_CASE(taken_of_columns, full, sw::topk<3, 0, false>(a - b).values* b)
 
