@@ -241,9 +241,12 @@ outcome on_device(const problem& p) {
     c.p[k] = mem.back()->data();
   }
   const std::size_t n = p.updates() ? 0 : storage(p.out);
+  const bool positions = sw::makes_indices(p.op);
+  std::vector<std::int32_t> found(n, -77);
   std::vector<T> out(n, std::numeric_limits<T>::has_quiet_NaN ? std::numeric_limits<T>::quiet_NaN() : T(-77));
-  device_bytes result(n * sizeof(T), p.shift * sizeof(T));
-  result.upload(out.data());
+  const std::size_t element = positions ? sizeof(std::int32_t) : sizeof(T);
+  device_bytes result(n * element, p.shift * element);
+  result.upload(positions ? static_cast<const void*>(found.data()) : out.data());
   c.p[rt::result] = p.updates() ? c.p[0] : result.data();
 
   const layout& x = p.in.empty() ? p.out : p.in[0].l;
@@ -258,9 +261,14 @@ outcome on_device(const problem& p) {
   cu::set_env(p.env, d.env, d.ctx.stream);
   cu::launcher_of<T>(p.op)(c, d.ctx);
   d.sync();
-  result.download(out.data());
   outcome r;
-  r.out.assign(out.begin(), out.end());
+  if (positions) {
+    result.download(found.data());
+    r.out.assign(found.begin(), found.end());
+  } else {
+    result.download(out.data());
+    r.out.assign(out.begin(), out.end());
+  }
   for (std::size_t k = 0; k < p.in.size(); ++k) {
     if (!p.in[k].integer) mem[k]->download(typed[k].data());
     r.in.emplace_back(typed[k].begin(), typed[k].end());
@@ -289,6 +297,8 @@ outcome on_host(const problem& p) {
   outcome r;
   r.out.assign(p.updates() ? 0 : storage(p.out), std::numeric_limits<double>::quiet_NaN());
   q.p[rt::result] = r.out.data();
+  std::vector<std::int32_t> found(r.out.size());
+  q.index_out = found.data();
   std::vector<std::vector<double>> space;
   if constexpr (Op == op_code::einsum) {
     const layout &x = p.in[0].l, &y = p.in[1].l;
@@ -298,6 +308,7 @@ outcome on_host(const problem& p) {
     c.workspace = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(space[0].data()) + 63) / 64 * 64);
   }
   sw::host::kernel<Op>::template run<double>(c, q, p.env);
+  if (sw::makes_indices(Op)) r.out.assign(found.begin(), found.end());
   r.in = in;
   return r;
 }

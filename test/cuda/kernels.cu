@@ -390,14 +390,15 @@ TEST_CASE("pads and local redistributions equal the host's") {
 }
 
 // Without a GPU a case counts as skipped, so what needs none has a case of its own.
-TEST_CASE("every operation has a launcher for floats, and integers are only moved") {
+TEST_CASE("every operation has a launcher for floats, and integers are only moved and compared") {
   using cu::launcher_of;
   for (int i = 0; i < static_cast<int>(count); ++i) {
     const op_code op = static_cast<op_code>(i);
     const bool computes = sw::runs_kernel(op) && op != op_code::opaque;  // functions of the user's run on the host
     CHECK((launcher_of<float>(op) != nullptr) == computes);
     CHECK((launcher_of<double>(op) != nullptr) == computes);
-    CHECK((launcher_of<std::int32_t>(op) != nullptr) == (op == contiguous || op == redistribute));
+    const bool of_integers = op == contiguous || op == redistribute || op == fill || sw::is_comparison(op);
+    CHECK((launcher_of<std::int32_t>(op) != nullptr) == of_integers);
   }
 }
 

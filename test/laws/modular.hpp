@@ -69,6 +69,14 @@ struct math<laws::modp> {
   static constexpr double power(double x, double n) { return 0.5 * x + 0.125 * n; }
   static constexpr T inverse_root(double x) { return from(x + 2); }
   static constexpr bool positive(T x) { return (laws::scramble(laws::number(x), 6) & 1U) != 0; }
+  static constexpr T sin(T x) { return laws::arbitrary(x, 8); }
+  static constexpr T cos(T x) { return laws::arbitrary(x, 9); }
+  static constexpr T pow(T x, T n) { return laws::arbitrary(x, 10 + laws::number(n)); }
+  // A total order that has nothing to do with sums and products: what is proved with it holds for every order.
+  static constexpr std::uint64_t place(T x) { return (laws::number(x) * 48271 + 11) % laws::modulus; }
+  static constexpr bool less(T a, T b) { return place(a) < place(b); }
+  static constexpr T lowest() { return (T(0) - T(11)) / T(48271); }
+  static constexpr T highest() { return (T(0) - T(12)) / T(48271); }
   // Exact where kernels and pullbacks rely on it, numbers of ranks and one over them; any other real is an arbitrary
   // element.
   static constexpr T from(double x) {
@@ -97,5 +105,7 @@ struct norm_math<laws::modp> {
   static constexpr T slope(T x, T n, int) { return laws::arbitrary(x * laws::arbitrary(n, 8), 9); }
 };
 static_assert(norm_math<laws::modp>::power(norm_math<laws::modp>::root(laws::modp(12345), 2), 2) == laws::modp(12345));
+static_assert(math<laws::modp>::place(math<laws::modp>::lowest()) == 0 &&
+              math<laws::modp>::place(math<laws::modp>::highest()) == laws::modulus - 1);
 
 }  // namespace shardwise::host

@@ -57,7 +57,7 @@ constexpr program norm(leaf x, int features, bool rms) {
       .then(op_code::norm_apply, {0, 3, 1, 2}, attr(0, 1), 1e-5);
 }
 constexpr program loss(leaf logits, leaf target) {
-  return on_leaves({logits, target}).then(op_code::lse, {0}).then(op_code::nll, {0, 2, 1});
+  return on_leaves({logits, target}).then(op_code::lse, {0}).then(op_code::nll, {0, 2, 1}).where_admitted();
 }
 
 inline constexpr program cases[] = {
@@ -107,6 +107,68 @@ inline constexpr program cases[] = {
     apply(op_code::dropout, {tensor_of({2, 3, 4})}, attr(0), 0.25),
     apply(op_code::clip_factor, {tensor_of({})}),
 
+    // elementwise functions, their adjoints inside; broadcasting; equal elements, where order decides
+    apply(op_code::abs, {tensor_of({5, 3})}),
+    apply(op_code::sign, {tensor_of({5, 3})}),
+    apply(op_code::exp, {tensor_of({5, 3})}),
+    apply(op_code::log, {tensor_of({5, 3})}),
+    apply(op_code::sqrt, {tensor_of({5, 3})}),
+    apply(op_code::rsqrt, {tensor_of({5, 3})}),
+    apply(op_code::reciprocal, {tensor_of({6, 2})}).blocks(2),
+    apply(op_code::sigmoid, {tensor_of({5, 3})}),
+    apply(op_code::sin, {tensor_of({5, 3})}),
+    apply(op_code::cos, {tensor_of({5, 3})}),
+    apply(op_code::pow, {tensor_of({5, 3})}, {}, 3),
+    apply(op_code::pow, {tensor_of({5, 3})}, {}, 0),
+    apply(op_code::clamp_min, {few_values({5, 3}, 3)}, {}, 1),
+    apply(op_code::clamp_max, {few_values({5, 3}, 3)}, {}, 1),
+    apply(op_code::div, {tensor_of({5, 3}), tensor_of({5, 3})}),
+    apply(op_code::div, {tensor_of({6, 4}), tensor_of({4})}).blocks(2),
+    apply(op_code::div, {tensor_of({1, 4}), tensor_of({5, 1})}),
+    apply(op_code::maximum, {few_values({5, 3}, 3), few_values({5, 3}, 3)}),
+    apply(op_code::maximum, {few_values({5, 1}, 3), few_values({4}, 3)}),
+    apply(op_code::minimum, {few_values({6, 4}, 3), few_values({4}, 3)}).blocks(2),
+    apply(op_code::wins, {few_values({5, 3}, 3), few_values({5, 3}, 3)}),
+    apply(op_code::eq, {few_values({5, 3}, 3), few_values({3}, 3)}),
+    apply(op_code::ne, {few_values({5, 3}, 3), few_values({5, 3}, 3)}),
+    apply(op_code::lt, {few_values({5, 3}, 3), few_values({5, 3}, 3)}),
+    apply(op_code::le, {few_values({5, 3}, 3), few_values({5, 3}, 3)}),
+    apply(op_code::gt, {few_values({5, 1}, 3), few_values({5, 3}, 3)}),
+    apply(op_code::ge, {few_values({5, 3}, 3), few_values({5, 3}, 3)}),
+    apply(op_code::where, {indices({5, 3}, 2), tensor_of({5, 3}), tensor_of({5, 3})}),
+    apply(op_code::where, {indices({3}, 2), tensor_of({5, 3}), tensor_of({5, 1})}),
+    apply(op_code::where, {indices({6, 4}, 2), tensor_of({}), tensor_of({6, 4})}).blocks(2),
+    apply(op_code::mask_keep, {tensor_of({5, 3}), indices({5, 3}, 2)}),
+    apply(op_code::mask_keep, {tensor_of({3}), indices({5, 1}, 2)}, attr(1)),
+    on_leaves({tensor_of({5, 3}), tensor_of({3})})
+        .then(op_code::lt, {0, 1})
+        .then(op_code::where, {2, 0, 1})
+        .where_admitted(),
+
+    // largest, smallest, product: every row, equal elements, zeros; made whole again
+    apply(op_code::amax, {few_values({5, 4}, 3)}, attr(1)),
+    apply(op_code::amax, {tensor_of({5, 4})}, attr(2)),
+    apply(op_code::amax, {few_values({3, 5, 2}, 3)}, attr(5)),
+    apply(op_code::amax, {few_values({6, 4}, 4)}, attr(3)).blocks(2),
+    apply(op_code::amin, {few_values({5, 4}, 3)}, attr(1)),
+    apply(op_code::amin, {tensor_of({3, 5, 2})}, attr(6)),
+    apply(op_code::prod, {tensor_of({5, 4})}, attr(1)),
+    apply(op_code::prod, {few_values({3, 5, 2}, 3)}, attr(2)),
+    apply(op_code::prod, {few_values({5, 4}, 6)}, attr(3)),
+    apply(op_code::prod_dx, {tensor_of({1, 4}), few_values({5, 4}, 4)}, attr(1)),
+    on_leaves({few_values({1, 4}, 9)})
+        .then(op_code::amax, {0}, attr(1))
+        .then(op_code::redistribute, {1}, target(replicate_value())),
+    on_leaves({tensor_of({5, 4})})
+        .then(op_code::amax, {0}, attr(1))
+        .then(op_code::redistribute, {1}, target(replicate_value())),
+    on_leaves({tensor_of({5, 4})})
+        .then(op_code::amin, {0}, attr(3))
+        .then(op_code::redistribute, {1}, target(reduced_value())),
+    on_leaves({tensor_of({5, 4})})
+        .then(op_code::prod, {0}, attr(1))
+        .then(op_code::redistribute, {1}, target(shard_value(1))),
+
     // sums: masks, kept dims, means
     apply(op_code::sum, {tensor_of({5, 3})}, attr(1)),
     apply(op_code::sum, {tensor_of({5, 3})}, attr(2)),
@@ -151,6 +213,20 @@ inline constexpr program cases[] = {
     loss(tensor_of({3, 4, 3}), indices({3, 4}, 3)).blocks(2),
     apply(op_code::nll, {tensor_of({5, 4}), tensor_of({5}), indices({5}, 4)}),
     apply(op_code::nll_dx, {tensor_of({5}), tensor_of({5, 4}), tensor_of({5}), indices({5}, 4)}),
+
+    apply(op_code::lse, {tensor_of({2, 3, 4})}),
+    apply(op_code::log_softmax, {tensor_of({5, 4})}),
+    apply(op_code::log_softmax, {tensor_of({2, 3, 4})}),
+    apply(op_code::exp_sum, {tensor_of({5, 4}), tensor_of({5})}),
+    apply(op_code::exp_sum, {tensor_of({2, 3, 5}), tensor_of({2, 3})}).blocks(5),
+    apply(op_code::nll, {tensor_of({2, 3, 5}), tensor_of({2, 3}), indices({2, 3}, 5)}),
+    apply(op_code::nll, {tensor_of({5, 4}), tensor_of({5}), indices({5}, 4)}, attr(1, 2)),
+    apply(op_code::nll_dx, {tensor_of({5}), tensor_of({5, 4}), tensor_of({5}), indices({5}, 4)}, attr(1, 2)),
+    apply(op_code::topk, {few_values({5, 4}, 3)}, attr(3)),
+    apply(op_code::topk, {tensor_of({2, 3, 4})}, attr(2, 1)),
+    apply(op_code::take, {tensor_of({5, 4}), indices({5, 2}, 4)}),
+    apply(op_code::take_dx, {tensor_of({5, 2}), indices({5, 2}, 4)}, attr(4)),
+    on_leaves({few_values({5, 4}, 3)}).then(op_code::topk, {0}, attr(2)).then(op_code::take, {0, 1}).where_admitted(),
 
     // tables
     apply(op_code::embedding, {tensor_of({7, 3}), indices({5}, 7)}),

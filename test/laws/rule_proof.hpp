@@ -22,6 +22,7 @@ struct leaf {
   int rank = 0;
   std::int64_t extent[max_rank]{};
   int below = 0;  // > 0: indices less than this
+  int few = 0;    // > 0: values less than this, so that many are equal
 };
 
 constexpr leaf tensor_of(std::initializer_list<int> extents) {
@@ -32,6 +33,12 @@ constexpr leaf tensor_of(std::initializer_list<int> extents) {
 constexpr leaf indices(std::initializer_list<int> extents, int below) {
   leaf l = tensor_of(extents);
   l.below = below;
+  return l;
+}
+
+constexpr leaf few_values(std::initializer_list<int> extents, int below) {
+  leaf l = tensor_of(extents);
+  l.few = below;
   return l;
 }
 
@@ -51,6 +58,13 @@ struct program {
   int step_count = 0;
   std::int32_t block = 1;  // shards are also tried with this block
 
+  bool partly = false;     // rows of the last step that an earlier one refuses are left to other cases
+
+  constexpr program where_admitted() const {
+    program p = *this;
+    p.partly = true;
+    return p;
+  }
   constexpr program blocks(std::int32_t b) const {
     program p = *this;
     p.block = b;
@@ -166,7 +180,7 @@ class memory {
 
  private:
   modp* value_[capacity]{};
-  std::int32_t* index_[max_leaves * max_ranks]{};
+  std::int32_t* index_[capacity]{};
   int values_ = 0, indices_ = 0;
 };
 
@@ -185,6 +199,33 @@ constexpr std::int64_t offset_of(const cell& x, const std::int64_t* at) {
   std::int64_t o = x.offset;
   for (int d = 0; d < x.l.rank; ++d) o += at[d] * x.l.str[d];
   return o;
+}
+
+constexpr modp value_at(const cell& x, const std::int64_t* at) {
+  const std::int64_t o = offset_of(x, at);
+  return x.index ? reduced_to(static_cast<std::uint64_t>(x.index[o])) : x.p[o];
+}
+
+// What two parts of a partial value make together; a mean is their sum until it is divided.
+constexpr modp combine(reduction op, modp a, modp b) {
+  using m = host::math<modp>;
+  switch (op) {
+    case reduction::product: return a * b;
+    case reduction::max: return m::less(a, b) ? b : a;
+    case reduction::min: return m::less(b, a) ? b : a;
+    default: return a + b;
+  }
+}
+// The one reduction of a spec: rules do not mix them.
+constexpr reduction reduction_of(const spec& s) {
+  for (int a = 0; a < s.axes; ++a)
+    if (s.place[a].is_partial()) return s.place[a].op;
+  return reduction::sum;
+}
+constexpr bool has_adjoint(const spec& s) {
+  for (int a = 0; a < s.axes; ++a)
+    if (s.place[a].is_partial() && s.place[a].op != reduction::sum && s.place[a].op != reduction::avg) return false;
+  return is_floating(s.type);
 }
 
 // Number of this rank among those whose partial values make up a sum: 0 for the first, and for all where none is
@@ -212,10 +253,24 @@ constexpr void distribute(const modp* whole, const spec& s, const int* c, std::u
       return reduced_to(scramble(static_cast<std::uint64_t>(g) * 8 + static_cast<unsigned>(k), salt));
     };
     modp v = whole[g];
-    if (part > 0)
-      v = random(part);
-    else
-      for (int k = 1; k < parts; ++k) v = v - random(k);
+    switch (const reduction op = reduction_of(s)) {
+      case reduction::max:
+      case reduction::min: {  // one of them has it, the others what it beats
+        const bool holds = part == static_cast<int>(number(random(0)) % static_cast<unsigned>(parts));
+        if (!holds && combine(op, v, random(part)) == v) v = random(part);
+        break;
+      }
+      case reduction::product:
+        if (part > 0) v = random(part);
+        else
+          for (int k = 1; k < parts; ++k) v = v / random(k);
+        break;
+      default:
+        if (op == reduction::avg) v = v * modp(static_cast<std::uint32_t>(parts));
+        if (part > 0) v = random(part);
+        else
+          for (int k = 1; k < parts; ++k) v = v - random(k);
+    }
     x.p[i++] = v;
   });
 }
@@ -261,10 +316,11 @@ constexpr failure compare(const cell* x, const spec& s, const ranks_of& mesh, co
           left /= s.axis_size[a];
         }
         const cell& y = x[mesh.rank_of(member)];
-        const modp v = y.p[offset_of(y, at)];
-        sum = sum + (norms ? host::norm_math<modp>::power(v, 1) : v);
+        const modp v = norms ? host::norm_math<modp>::power(value_at(y, at), 1) : value_at(y, at);
+        sum = k == 0 ? v : combine(reduction_of(s), sum, v);
       }
       if (norms) sum = host::norm_math<modp>::root(sum, 1);
+      if (reduction_of(s) == reduction::avg) sum = sum / modp(static_cast<std::uint32_t>(parts));
       equal = equal && sum == want[g];
       ++seen[g];
     });
@@ -284,6 +340,8 @@ constexpr void communicate(const cell* x, const spec& from, const spec& to, int 
   std::int64_t i = 0;
   each_element(out.l, [&](const std::int64_t* at, std::int64_t) {
     modp v{};
+    bool first = true;
+    const reduction op = from.place[axis].is_partial() ? from.place[axis].op : reduction::sum;
     for (int k = 0; k < from.axis_size[axis]; ++k) {
       int member[max_axes]{};
       for (int a = 0; a < max_axes; ++a) member[a] = c[a];
@@ -296,12 +354,12 @@ constexpr void communicate(const cell* x, const spec& from, const spec& to, int 
         holds = holds && there[d] >= 0 && there[d] < y.l.ext[d];
       }
       if (!holds) continue;
-      const modp part = y.p[offset_of(y, there)];
-      v = v + (from.place[axis].is_norm() ? host::norm_math<modp>::power(part, 1) : part);
+      const modp part = from.place[axis].is_norm() ? host::norm_math<modp>::power(y.p[offset_of(y, there)], 1) : y.p[offset_of(y, there)];
+      v = first ? part : combine(op, v, part);
+      first = false;
     }
     if (from.place[axis].is_norm()) v = host::norm_math<modp>::root(v, 1);
-    if (from.place[axis].is_partial() && from.place[axis].op == reduction::avg)
-      v = v / host::math<modp>::from_count(from.axis_size[axis]);
+    if (op == reduction::avg) v = v / modp(static_cast<std::uint32_t>(from.axis_size[axis]));
     out.p[i++] = v;
   });
 }
@@ -368,7 +426,8 @@ constexpr void execute(const Graph& g, int i, const ranks_of& mesh, cell* cells,
       to = first[r];
     } else {
       to.l = runtime::local_layout(out, c);
-      to.p = m.values(to.l.numel());
+      if (is_floating(out.type)) to.p = m.values(to.l.numel());
+      else to.index = m.indices(to.l.numel());
     }
     host::operands<modp> q;
     for (int j = 0; j < n.inputs; ++j) {
@@ -381,6 +440,7 @@ constexpr void execute(const Graph& g, int i, const ranks_of& mesh, cell* cells,
     }
     k.l[runtime::result] = to.l;
     q.p[runtime::result] = to.p;
+    q.index_out = to.index;
     dispatch(n.op, k, q);
   }
 }
@@ -426,9 +486,15 @@ constexpr bool has_pullback(op_code op) {
     case op_code::contiguous:
     case op_code::dropout:
     case op_code::redistribute:
+    case op_code::amax:
+    case op_code::amin:
+    case op_code::prod:
+    case op_code::log_softmax:
+    case op_code::lse:
+    case op_code::take:
       return true;
     default:
-      return false;
+      return is_elementwise(op) && !is_comparison(op) && op != op_code::sign && op != op_code::wins;
   }
 }
 
@@ -448,6 +514,8 @@ constexpr bool linear_alone(op_code op, int k) {
     case op_code::redistribute:
       return true;
     case op_code::embedding:
+    case op_code::mask_keep:
+    case op_code::take:
       return k == 0;
     default:
       return false;
@@ -470,7 +538,8 @@ constexpr failure check_transposes(const program& p, const reference& ref, std::
   bool joint = true, alone = true;
   for (int j = 0; j < p.step_count; ++j) {
     const op_code op = p.steps[j].op;
-    joint = joint && (op == op_code::add || op == op_code::sub || (linear_alone(op, 0) && p.steps[j].inputs == 1));
+    joint = joint && (op == op_code::add || op == op_code::sub || op == op_code::where ||
+                      (linear_alone(op, 0) && p.steps[j].inputs == 1));
     alone = alone && linear_alone(op, 0);
     for (int k = 1; k < p.steps[j].inputs; ++k) alone = alone && p.steps[j].in[k] != p.steps[j].in[0];
   }
@@ -525,7 +594,7 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     node n = empty_node;
     n.op = p.leaves[k].below > 0 ? op_code::input : op_code::param;
     n.spec = b.intern(s);
-    needs[b.append(n)] = n.op == op_code::param;
+    needs[b.append(n)] = n.op == op_code::param && has_adjoint(s);
   }
   for (int j = 0; j < p.step_count; ++j) {
     const step& st = p.steps[j];
@@ -545,9 +614,9 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     if (o.error) return failure::not_admitted;
     if (numel(o.out) > max_elements) return failure::too_large;
     n.spec = b.intern(o.out);
-    bool through_norms = holds_norms(o.out);  // these have no adjoint
-    for (int k = 0; k < st.inputs; ++k) through_norms = through_norms || holds_norms(in[k]);
-    needs[b.append(n)] = need && has_pullback(st.op) && !through_norms;
+    bool through = has_adjoint(o.out);  // norms have none
+    for (int k = 0; k < st.inputs; ++k) through = through && !holds_norms(in[k]);
+    needs[b.append(n)] = need && has_pullback(st.op) && through;
   }
   const int out = b.node_count - 1;
   if (at.promises) {
@@ -623,7 +692,8 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
         else if (p.leaves[i].below > 0)
           ref.indices[i][e] = static_cast<std::int32_t>(random % static_cast<std::uint32_t>(p.leaves[i].below));
         else
-          ref.leaves[i][e] = reduced_to(random);
+          ref.leaves[i][e] =
+              reduced_to(p.leaves[i].few > 0 ? random % static_cast<std::uint32_t>(p.leaves[i].few) : random);
       }
     }
     for (int r = 0; r < mesh.count(); ++r) {
@@ -640,7 +710,7 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
   // compare
   if constexpr (Fill) {
     auto keep = [&](const cell& x, modp* to) {
-      each_element(x.l, [&](const std::int64_t* e, std::int64_t i) { to[i] = x.p[offset_of(x, e)]; });
+      each_element(x.l, [&](const std::int64_t* e, std::int64_t i) { to[i] = value_at(x, e); });
     };
     keep(cells[out * max_ranks], ref.out);
     for (int k = 0; k < p.leaf_count; ++k) {
@@ -930,6 +1000,8 @@ constexpr placings placings_of(const program& p, int ranks) {
         for (int i = 0; i < k; ++i) valid = valid && (last.in[i] != last.in[k] || at.at[last.in[k]][0] == q);
         at.at[last.in[k]][0] = q;
       }
+      spec t[max_leaves + 4]{};
+      if (p.partly) valid = valid && place(p, at, mesh, t);
       if (differs && valid) all.push_back(at);
     }
   return all;

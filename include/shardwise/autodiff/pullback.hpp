@@ -7,16 +7,22 @@
 
 namespace shardwise::autodiff {
 
-// Operands that gradients flow into, by position; indices, statistics and log-normalisers take none (the pullback of
-// the operation that uses a statistic differentiates through it).
+// Operands that gradients flow into, by position; indices, statistics and nll's log-normaliser take none (the pullback
+// of the operation that uses a statistic differentiates through it).
 constexpr bool differentiable(op_code op, int operand) {
   switch (op) {
     case op_code::norm_apply: return operand == 0 || operand >= 2;
     case op_code::norm_stats:
-    case op_code::lse: return false;
+    case op_code::sign:
+    case op_code::wins:
+    case op_code::exp_sum:
+    case op_code::topk: return false;
+    case op_code::where: return operand > 0;
+    case op_code::mask_keep:
+    case op_code::take:
     case op_code::embedding:
     case op_code::nll: return operand == 0;
-    default: return true;
+    default: return !is_comparison(op);
   }
 }
 
@@ -98,6 +104,10 @@ constexpr bool rescales(const spec& x, const spec& out) {
   return any;
 }
 
+// Elementwise functions, largest and smallest, rows: pullback_functions.hpp.
+constexpr int most_pulled_of_function(op_code op, int operand);
+constexpr void pull_function(tape& t, int id);
+
 // What `pull` appends at most for one operand, beside the sum with an earlier contribution.
 constexpr int most_pulled(op_code op, int operand, const spec& x, const spec& out) {
   switch (op) {
@@ -109,7 +119,7 @@ constexpr int most_pulled(op_code op, int operand, const spec& x, const spec& ou
     case op_code::reshape: return 2;
     case op_code::redistribute: return 2 + (rescales(x, out) ? 1 : 0);
     case op_code::relabel: return 2 + 2 * max_axes;
-    default: return 1;
+    default: return most_pulled_of_function(op, operand);
   }
 }
 
@@ -175,7 +185,7 @@ constexpr void pull(tape& t, int id) {
         t.give(n.in[0], t.emit(op_code::embedding_dw, rules::embedding_dw_attr(t.spec_at(n.in[0])), 0, cospec(0), sc, dy, n.in[1]), sc);
       break;
     case op_code::nll:
-      t.give(n.in[0], t.emit(op_code::nll_dx, {}, 0, cospec(0), sc, dy, n.in[0], n.in[1], n.in[2]), sc);
+      t.give(n.in[0], t.emit(op_code::nll_dx, n.a, 0, cospec(0), sc, dy, n.in[0], n.in[1], n.in[2]), sc);
       break;
     case op_code::permute: {
       op_attr inverse{};
@@ -260,8 +270,10 @@ constexpr void pull(tape& t, int id) {
     case op_code::opaque:
       if (!t.b.error) t.b.error = {problem::opaque_gradient, id};
       break;
-    default: break;
+    default: pull_function(t, id); break;
   }
 }
 
 }  // namespace shardwise::autodiff
+
+#include <shardwise/autodiff/pullback_functions.hpp>

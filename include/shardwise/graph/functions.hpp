@@ -2,6 +2,7 @@
 // The operations that users write; each serves eager tensors and tracing alike. Names and conventions as in PyTorch.
 #pragma once
 
+#include <shardwise/graph/along.hpp>
 #include <shardwise/graph/implicit.hpp>
 
 namespace shardwise {
@@ -205,10 +206,9 @@ constexpr auto vector_norm(const A& a) {
   return detail::apply<op_code::vector_norm, detail::attr(mask, 0, P)>(0, a);
 }
 
-// Over the last dim.
-template <tensor A>
+template <int Dim = -1, tensor A>
 constexpr auto softmax(const A& a) {
-  return detail::apply<op_code::softmax, detail::attr(0)>(0, a);
+  return detail::along<Dim, A>::template run<op_code::softmax, detail::attr(0)>(0, a);
 }
 // Over the last dim (keys), where a key may not come after its query (the dim before).
 template <tensor A>

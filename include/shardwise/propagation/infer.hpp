@@ -5,6 +5,7 @@
 #include <shardwise/propagation/contraction.hpp>
 #include <shardwise/propagation/pointwise.hpp>
 #include <shardwise/propagation/reduction.hpp>
+#include <shardwise/propagation/ordering.hpp>
 #include <shardwise/propagation/transition.hpp>
 #include <shardwise/propagation/view.hpp>
 
@@ -23,7 +24,10 @@ constexpr linearity linearity_of(op_code op) {
     case op_code::relu_bwd:
     case op_code::tanh_bwd:
     case op_code::gelu_tanh_bwd:
-    case op_code::gelu_erf_bwd: return linearity::first;
+    case op_code::gelu_erf_bwd:
+    case op_code::div:
+    case op_code::mask_keep: return linearity::first;
+    case op_code::where: return linearity::joint;  // in its two values
     default: return linearity::none;
   }
 }
@@ -45,7 +49,7 @@ constexpr bool is_pointwise(op_code op) {
     case op_code::gelu_erf_bwd:
     case op_code::contiguous:
     case op_code::dropout: return true;
-    default: return false;
+    default: return is_elementwise(op);
   }
 }
 
@@ -64,14 +68,19 @@ constexpr spec row_stat(const spec& x, bool keep_pair) {
 // Extents of the result and the checks that need no placement.
 constexpr outcome infer_shape(op_code op, const op_attr& a, const spec* in, int n) {
   const spec& x = in[0];
+  const int index = index_operand(op);
+  const spec& values = in[index == 0 ? 1 : 0];
   for (int k = 0; k < n; ++k) {
-    const bool index = (op == op_code::embedding && k == 1) || (op == op_code::embedding_dw && k == 1) ||
-                       (op == op_code::nll && k == 2) || (op == op_code::nll_dx && k == 3);
-    if (index && is_floating(in[k].type)) return fail(problem::needs_integers, x, k);
-    if (!index && !is_floating(in[k].type) && op != op_code::contiguous) return fail(problem::needs_floating_point, x, k);
-    if (!index && in[k].type != x.type) return fail(problem::types_differ, x, k);
+    if (k == index && is_floating(in[k].type)) return fail(problem::needs_integers, x, k);
+    if (k != index && !is_floating(in[k].type) && op != op_code::contiguous && !is_comparison(op))
+      return fail(problem::needs_floating_point, x, k);
+    if (k != index && in[k].type != values.type) return fail(problem::types_differ, x, k);
   }
-  if (is_pointwise(op)) return broadcast_shape(in, n);
+  if (is_pointwise(op)) {
+    outcome r = broadcast_shape(in, n);
+    r.out.type = is_comparison(op) ? dtype::i32 : values.type;
+    return r;
+  }
   switch (op) {
     case op_code::einsum: return einsum_shape(a, in);
     case op_code::sum:
@@ -130,13 +139,28 @@ constexpr outcome infer_shape(op_code op, const op_attr& a, const spec* in, int 
       return {{}, out};
     }
     case op_code::nll_dx: return {{}, contiguous(in[1])};
+    case op_code::amax:
+    case op_code::amin:
+    case op_code::prod: return sum_shape(kept_dims(a), x);
+    case op_code::prod_dx: return {{}, contiguous(in[1])};
+    case op_code::log_softmax:
+      if (x.rank < 1) return fail(problem::dim_out_of_range, x);
+      return {{}, contiguous(x)};
+    case op_code::exp_sum: return {{}, row_stat(x, false)};
+    case op_code::topk: return topk_shape(a, x);
+    case op_code::take: return take_shape(x, in[1]);
+    case op_code::take_dx: return {{}, with_last(x, a.v[0])};
     default: return {{}, contiguous(x)};
   }
 }
 
 constexpr rule_rows infer_rows(op_code op, const op_attr& a, const spec* in, int n, const spec& out) {
-  if (is_pointwise(op)) return pointwise_rows(in, n, out, linearity_of(op));
   rule_rows t;
+  if (is_pointwise(op)) {
+    t = pointwise_rows(in, n, out, linearity_of(op));
+    if (index_operand(op) >= 0) indices_replicate(t, in, n);
+    return t;
+  }
   switch (op) {
     case op_code::einsum: return einsum_rows(a, in);
     case op_code::sum: return sum_rows(a, in[0]);
@@ -157,10 +181,27 @@ constexpr rule_rows infer_rows(op_code op, const op_attr& a, const spec* in, int
     case op_code::lse: return row_rows(in[0].rank, 1, 0, false);
     case op_code::nll:
       t = row_rows(in[0].rank, 3, 0, false);
+      t.push_back(classes_sharded(in[0].rank, 0, rows::P));
       indices_replicate(t, in, n);
       return t;
     case op_code::nll_dx:
       t = row_rows(in[1].rank, 4, 0, true);
+      t.push_back(classes_sharded(in[1].rank, 1, rows::S(in[1].rank - 1)));
+      indices_replicate(t, in, n);
+      return t;
+    case op_code::amax: return extreme_rows(a, in[0], reduction::max);
+    case op_code::amin: return extreme_rows(a, in[0], reduction::min);
+    case op_code::prod: return extreme_rows(a, in[0], reduction::product);
+    case op_code::prod_dx: return prod_dx_rows(a, in[1]);
+    case op_code::log_softmax:
+    case op_code::topk: return row_rows(in[0].rank, 1, 0, false);
+    case op_code::exp_sum:
+      t = row_rows(in[0].rank, 2, 0, false);
+      t.push_back(classes_sharded(in[0].rank, 0, rows::P));
+      return t;
+    case op_code::take:
+    case op_code::take_dx:
+      t = row_rows(in[0].rank, 2, 0, true);
       indices_replicate(t, in, n);
       return t;
     default: return t;
@@ -180,6 +221,7 @@ constexpr finding placement_finding(op_code op, const op_attr& a, const spec* in
     case op_code::einsum: f.what = einsum_problem(a, in, axis, split_differs); break;
     case op_code::softmax:
     case op_code::softmax_bwd:
+    case op_code::log_softmax:
       f.what = partial_in ? problem::partial_nonlinear : problem::softmax_dim_sharded;
       f.dim = in[0].rank - 1;
       break;
@@ -196,6 +238,17 @@ constexpr finding placement_finding(op_code op, const op_attr& a, const spec* in
     case op_code::lse:
       f.what = partial_in ? problem::partial_nonlinear : problem::loss_class_dim_sharded;
       break;
+    case op_code::amax:
+    case op_code::amin:
+    case op_code::prod:
+      f.what = partial_in ? problem::partial_other_reduction : problem::pointwise_placements;
+      break;
+    case op_code::topk:
+    case op_code::take:
+    case op_code::take_dx:
+      f.what = partial_in && op == op_code::topk ? problem::partial_nonlinear : problem::topk_dim_sharded;
+      break;
+    case op_code::exp_sum:
     case op_code::nll:
     case op_code::nll_dx:
       f.what = partial_in ? problem::partial_nonlinear : problem::loss_target_placement;
@@ -204,6 +257,9 @@ constexpr finding placement_finding(op_code op, const op_attr& a, const spec* in
     case op_code::embedding:
     case op_code::embedding_dw: f.what = problem::embedding_placements; break;
     case op_code::sumsq: f.what = problem::partial_nonlinear; break;
+    case op_code::where:
+      f.what = partial_in ? problem::where_partial : pointwise_problem(in, n, out, axis, linearity::none);
+      break;
     default: f.what = pointwise_problem(in, n, out, axis, linearity_of(op)); break;
   }
   return f;
@@ -236,8 +292,10 @@ constexpr outcome infer(op_code op, const op_attr& a, const spec* in, int n) {
 }
 
 // What the error prints beside the sentence: the operation, the mesh, and every operand's shape and placements.
+namespace detail {
 template <class Op, class Mesh, class... Operands>
 struct where;
+}
 
 // Each distinct application of a rule is evaluated once, within its own evaluation budget, and fails on the user's line.
 template <class Mesh, op_code Op, op_attr A, spec... In>

@@ -6,6 +6,14 @@
 
 namespace shardwise {
 
+// Elementwise functions whose formulas stand once for all devices, in runtime/host/formulas.hpp; see is_elementwise.
+#define SHARDWISE_ELEMENTWISE_OPS(X)                                                                                \
+  X(abs, 1) X(sign, 1) X(exp, 1) X(log, 1) X(sqrt, 1) X(rsqrt, 1) X(reciprocal, 1) X(sigmoid, 1) X(sin, 1) X(cos, 1) \
+  X(pow, 1) X(clamp_min, 1) X(clamp_max, 1)                                                                         \
+  X(div, 1) X(maximum, 1) X(minimum, 1) X(wins, 1)                                                                  \
+  X(eq, 1) X(ne, 1) X(lt, 1) X(le, 1) X(gt, 1) X(ge, 1)                                                             \
+  X(where, 1) X(mask_keep, 1)
+
 // name, kernel (1: runs a kernel, 0: a view, a leaf or a marker without one)
 #define SHARDWISE_OPS(X)                                                                                            \
   X(input, 0) X(param, 0) X(state, 0) X(fill, 1)                                                                    \
@@ -22,7 +30,11 @@ namespace shardwise {
   X(lse, 1) X(nll, 1) X(nll_dx, 1)                                                                                  \
   X(permute, 0) X(reshape, 0) X(slice, 0) X(pad, 1) X(contiguous, 1)                                                \
   X(dropout, 1) X(relabel, 0) X(opaque, 1)                                                                                                     \
-  X(sgd, 1) X(adam, 1)
+  X(sgd, 1) X(adam, 1)                                                                                              \
+  SHARDWISE_ELEMENTWISE_OPS(X)                                                                                      \
+  X(amax, 1) X(amin, 1) X(prod, 1) X(prod_dx, 1)                                                                    \
+  X(log_softmax, 1) X(exp_sum, 1)                                                                                   \
+  X(topk, 1) X(take, 1) X(take_dx, 1)
 
 enum class op_code : std::uint8_t {
 #define SHARDWISE_X(name, kernel) name,
@@ -72,6 +84,27 @@ SHARDWISE_OPS(SHARDWISE_X)
 
 inline constexpr int max_inputs = 5;
 
+constexpr bool is_elementwise(op_code op) { return op >= op_code::abs && op <= op_code::mask_keep; }
+constexpr bool is_comparison(op_code op) { return op >= op_code::eq && op <= op_code::ge; }
+
+// The operand that holds int32 indices, targets or a mask, -1: none.
+constexpr int index_operand(op_code op) {
+  switch (op) {
+    case op_code::where: return 0;
+    case op_code::embedding:
+    case op_code::embedding_dw:
+    case op_code::mask_keep:
+    case op_code::take:
+    case op_code::take_dx: return 1;
+    case op_code::nll: return 2;
+    case op_code::nll_dx: return 3;
+    default: return -1;
+  }
+}
+
+// Operations whose result is int32 whatever the operands are: their kernels are named by the operands' element type.
+constexpr bool makes_indices(op_code op) { return is_comparison(op) || op == op_code::topk; }
+
 // Integers whose meaning belongs to the operation:
 //   param, state, input  v0 index in its table
 //   redistribute         v0 mesh axis, v1 target placement (packed)
@@ -89,6 +122,13 @@ inline constexpr int max_inputs = 5;
 //   dropout              v0 site: equal sites draw equal masks
 //   relabel              v0..v3 placement on each axis (packed) of the operand's cotangent before it is redistributed
 //   opaque               v0 index in the graph's table of functions
+//   wins                 1 where the first operand is larger, 1/2 where both are equal, 0 elsewhere
+//   mask_keep            v0 1: zero where the mask is not 0; 0: zero where it is
+//   amax, amin, prod, prod_dx   v0 mask of the dims reduced, which stay with extent 1
+//   exp_sum              over the last dim, of exp(x - top), top without that dim
+//   nll, nll_dx          v0 1: rows whose target is v1 do not count
+//   topk                 v0 how many, v1 1 for the smallest; int32 positions along the last dim, of equals the first
+//   take, take_dx        positions along the last dim; take_dx: v0 extent of that dim
 //   sgd, adam            v0 1 if the last input is the clip factor; v1 flavour
 struct op_attr {
   std::int64_t v[6];

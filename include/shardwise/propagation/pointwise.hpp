@@ -70,7 +70,9 @@ constexpr problem pointwise_problem(const spec* in, int n, const spec& out, int 
   for (int k = 0; k < n; ++k) partials += in[k].place[axis].is_partial() ? 1 : 0;
   if (partials > 0) {
     if (lin == linearity::joint && partials < n) return problem::partial_add;
-    if (lin == linearity::each && partials == 1) return problem::pointwise_placements;  // the factor is not reduced
+    // the factor, or divisor, is not reduced
+    if (partials == 1 && n > 1 && (lin == linearity::each || (lin == linearity::first && in[0].place[axis].is_partial())))
+      return problem::pointwise_placements;
     return problem::partial_nonlinear;
   }
   for (int d = 0; d < out.rank; ++d) {

@@ -92,11 +92,12 @@ constexpr rule_rows row_rows(int rank, int operands, int weights, bool linear_in
   return t;
 }
 
-// Index operands read replicate for reduced.
+// Index operands read replicate for reduced, and have no share of a sum.
 constexpr void indices_replicate(rule_rows& t, const spec* in, int n) {
   for (int r = 0; r < t.count; ++r)
     for (int k = 0; k < n; ++k)
-      if (!is_floating(in[k].type) && t.item[r].in[k].is_reduced()) t.item[r].in[k] = rows::R;
+      if (!is_floating(in[k].type) && (t.item[r].in[k].is_reduced() || t.item[r].in[k].is_partial()))
+        t.item[r].in[k] = rows::R;
 }
 
 constexpr rule_rows norm_dw_rows(int rank) {

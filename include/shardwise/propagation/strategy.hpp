@@ -39,7 +39,7 @@ constexpr rule_rows candidate_rows(op_code op, const op_attr& a, const spec* in,
 }
 
 constexpr void place_target(spec& target, int axis, placement want) {
-  if (!is_floating(target.type) && want.is_reduced()) want = replicate_value();
+  if (!is_floating(target.type) && (want.is_reduced() || want.is_partial())) want = replicate_value();
   target.place[axis] = want;
 }
 
@@ -61,7 +61,7 @@ constexpr strategy follow_strategy(op_code op, const op_attr& a, const spec* in,
   for (int k = 0; k < n; ++k) {
     int shards = 0;
     for (int m = 0; m < in[k].axes; ++m) shards += in[k].place[m].is_shard() ? 1 : 0;
-    if (shards > most) {
+    if (shards > most || (shards == most && !is_floating(in[followed].type))) {  // a mask leads only if it must
       most = shards;
       followed = k;
     }
@@ -114,6 +114,8 @@ constexpr strategy view_strategy(op_code op, const op_attr& a, const spec& x) {
 constexpr bool admits_first(op_code op, const spec& x, int axis, const rule_row& row) {
   switch (op) {
     case op_code::softmax:
+    case op_code::log_softmax:
+    case op_code::topk:
     case op_code::norm_stats:
     case op_code::norm_apply:
     case op_code::lse:

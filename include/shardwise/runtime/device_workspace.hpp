@@ -145,7 +145,7 @@ constexpr std::int64_t einsum_device_bytes(const op_attr& a, const spec& x, cons
 // Operations that are given scratch at all.
 constexpr bool needs_device_workspace(op_code op) {
   return op == op_code::einsum || op == op_code::sum || op == op_code::sumsq || op == op_code::norm_dw ||
-         op == op_code::vector_norm;
+         op == op_code::vector_norm || op == op_code::amax || op == op_code::amin || op == op_code::prod;
 }
 
 // x is a node's first operand, y its last; `ex`, `ey` are their local extents on the ranks at coordinate 0.
@@ -153,7 +153,8 @@ constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, cons
                                               const spec& out, const std::int64_t* ex, const std::int64_t* ey) {
   if (op == op_code::einsum) return einsum_device_bytes(a, x, y, out, ex, ey);
   std::int64_t outputs = 1, count = 1;
-  if (op == op_code::sum || op == op_code::sumsq || op == op_code::vector_norm) {
+  if (op == op_code::sum || op == op_code::sumsq || op == op_code::vector_norm || op == op_code::amax ||
+      op == op_code::amin || op == op_code::prod) {
     for (int d = 0; d < x.rank; ++d) ((a.v[0] >> d) & 1 ? count : outputs) *= ex[d];
     return reduction_workspace_bytes(outputs, count);
   }

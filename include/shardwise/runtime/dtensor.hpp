@@ -231,7 +231,7 @@ class dtensor {
             view,
             view ? 0 : runtime::eager_workspace(n, sp, last::sp, Result::sp),
             Op == op_code::redistribute ? runtime::redistribution_signature(hash_of(sp), hash_of(Result::sp)) : 0,
-            kernel<Op, Result::sp.type>()};
+            kernel<Op, makes_indices(Op) ? sp.type : Result::sp.type>()};
   }
 
   // Axes are made whole from the last to the first, but where a strided shard has another order: nested shards of one dim

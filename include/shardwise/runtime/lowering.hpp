@@ -22,11 +22,9 @@ template <op_code Op, class T>
 __attribute__((noinline)) void compute(const call& c, const step_env& env) {
   host::operands<T> q;
   for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<T*>(c.p[k]);
-  constexpr int index = Op == op_code::embedding || Op == op_code::embedding_dw ? 1
-                        : Op == op_code::nll                                    ? 2
-                        : Op == op_code::nll_dx                                 ? 3
-                                                                                : -1;
+  constexpr int index = index_operand(Op);
   if constexpr (index >= 0) q.index = static_cast<const std::int32_t*>(c.p[index]);
+  if constexpr (makes_indices(Op)) q.index_out = static_cast<std::int32_t*>(c.p[result]);
   host::kernel<Op>::template run<T>(c, q, env);
 }
 
@@ -41,13 +39,13 @@ void run_kernel(const call& c, const step_env& env, Rank& rank) {
   compute<Op, T>(c, env);
 }
 
-// Integers are only moved; arithmetic kernels exist for floating-point elements.
+// Integers are only moved and compared; arithmetic kernels exist for floating-point elements.
 template <signature S, class Rank>
 constexpr kernel_function<Rank> kernel_entry() {
   constexpr op_code op = S.op;
   using T = element_t<S.type>;
   if constexpr (std::is_floating_point_v<T> || op == op_code::contiguous || op == op_code::redistribute ||
-                op == op_code::opaque)
+                op == op_code::opaque || op == op_code::fill || is_comparison(op))
     return &run_kernel<op, T, Rank>;
   else
     return nullptr;

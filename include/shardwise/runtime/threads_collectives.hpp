@@ -18,12 +18,13 @@ using runtime::result;
 
 namespace detail {
 
+// A NaN stays the largest and the smallest, as in the kernels, so that the ranks' number decides nothing.
 template <class T>
 constexpr T combine(reduction op, T a, T b) {
   switch (op) {
     case reduction::product: return a * b;
-    case reduction::max: return a > b ? a : b;
-    case reduction::min: return a < b ? a : b;
+    case reduction::max: return a > b || !(a == a) ? a : b;
+    case reduction::min: return a < b || !(a == a) ? a : b;
     default: return a + b;
   }
 }

@@ -84,6 +84,10 @@ SHARDWISE_X(partial_add,
             "add: one operand is partial on a mesh axis and the other is not, so it would be added once per rank; "
             "reduce the partial operand first, or make the other partial with redistribute<axis, partial<>>(operand)")
 
+SHARDWISE_X(where_partial,
+            "where: one of the two values is partial on a mesh axis and the other is not, so the other would count once "
+            "per rank; reduce the partial one first, or make the other partial with redistribute<axis, partial<>>(operand)")
+
 // --- contraction -----------------------------------------------------------------------------------------------------
 
 SHARDWISE_X(contraction_extents,
@@ -113,6 +117,20 @@ SHARDWISE_X(contraction_placements,
 
 SHARDWISE_X(dim_out_of_range,
             "the dim is out of range; it must be less than the tensor's rank, negative dims count from the end")
+SHARDWISE_X(partial_other_reduction,
+            "amax, amin, prod: the operand is partial with another reduction than this one, and the largest of sums is no "
+            "sum of the largest; reduce it first: redistribute<axis, replicate>(operand)")
+SHARDWISE_X(var_dim_sharded,
+            "var, std: a reduced dim is sharded, and squares are taken around the mean of all ranks, which costs a "
+            "collective; name the mesh axis, as in var_over<axis, dims...>(x), or gather the dim first")
+SHARDWISE_X(var_dyn,
+            "var, std: a reduced dim has a run-time extent (dyn), so the number of elements is not known here; take the "
+            "mean of squares of x - mean(x, keepdim), which divides by the run's number")
+SHARDWISE_X(topk_count,
+            "topk: more elements are asked for than the dim has, or none; K must be from 1 to the dim's extent")
+SHARDWISE_X(topk_dim_sharded,
+            "topk, argmax, argmin: the dim that is searched is sharded, so positions would be the ranks' own; gather it "
+            "first: redistribute<axis, replicate>(operand), or shard another dim")
 SHARDWISE_X(softmax_dim_sharded,
             "softmax: the dim that softmax normalises over is sharded; gather it first: redistribute<axis, "
             "replicate>(operand), or shard another dim")
@@ -128,7 +146,10 @@ SHARDWISE_X(norm_weight_placement,
             "would silently miss a sum; make them reduced in the plan (sequence_parallel or data_parallel on that axis)")
 SHARDWISE_X(loss_class_dim_sharded,
             "cross entropy: the class dim of the logits is sharded; gather it first: redistribute<axis, "
-            "replicate>(logits)")
+            "replicate>(logits), or keep it sharded with loss_parallel_cross_entropy<axis>(logits, target)")
+SHARDWISE_X(loss_parallel_not_sharded,
+            "loss_parallel_cross_entropy: the logits are not sharded along their last (class) dim on this mesh axis; name "
+            "the axis that shards the classes, or use cross_entropy")
 SHARDWISE_X(loss_target_shape,
             "cross entropy: the targets must have the logits' shape without the last (class) dim; reshape logits or "
             "targets")

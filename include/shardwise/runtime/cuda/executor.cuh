@@ -306,8 +306,9 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   }
 
   void launch(const runtime::call& c, std::size_t count, cuda::context& ctx) {
-    const bool integers = program().spec_of(c.node).type == dtype::i32;
     const op_code op = program().nodes[c.node].op;
+    const int typed_by = makes_indices(op) ? program().nodes[c.node].in[0] : c.node;
+    const bool integers = program().spec_of(typed_by).type == dtype::i32;
     if (communicates(c.kind)) {
       ncclComm_t const group = rank_->communicator(c.axis);
       rank_->count_written(c.axis, integers ? cuda::communicate<std::int32_t>(c, ctx, group) : cuda::communicate<element>(c, ctx, group));

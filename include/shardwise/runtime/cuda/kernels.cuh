@@ -3,7 +3,9 @@
 #pragma once
 
 #include <shardwise/runtime/cuda/kernels/block.cuh>
+#include <shardwise/runtime/cuda/kernels/elementwise.cuh>
 #include <shardwise/runtime/cuda/kernels/index.cuh>
+#include <shardwise/runtime/cuda/kernels/ordering.cuh>
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
 #include <shardwise/runtime/cuda/kernels/random.cuh>
 #include <shardwise/runtime/cuda/kernels/rows.cuh>
@@ -14,11 +16,12 @@
 
 namespace shardwise::cuda {
 
-// What launches one operation on elements of T; null where there is no kernel. Integers are only moved. Instantiates
-// the kernels of that operation alone.
+// What launches one operation on elements of T; null where there is no kernel. Integers are only moved and compared.
+// Instantiates the kernels of that operation alone.
 template <op_code Op, class T>
 constexpr launcher launcher_for() {
-  constexpr bool moves = Op == op_code::contiguous || Op == op_code::redistribute;
+  constexpr bool moves =
+      Op == op_code::contiguous || Op == op_code::redistribute || Op == op_code::fill || is_comparison(Op);
   if constexpr (runs_kernel(Op) && Op != op_code::opaque && (std::is_floating_point_v<T> || moves))
     return &kernel<Op>::template run<T>;
   else

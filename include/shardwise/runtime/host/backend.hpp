@@ -76,7 +76,7 @@ struct signature {
   constexpr bool operator==(const signature&) const = default;
 };
 
-inline constexpr int max_signatures = 64;
+inline constexpr int max_signatures = 96;
 
 // The distinct signatures of a program, a small object that template arguments are read from, and each node's entry.
 template <int Nodes>
@@ -102,7 +102,7 @@ constexpr auto list_kernels(const Graph& g) {
     if (!runs[static_cast<int>(op)]) continue;
     const int s = g.nodes[i].spec;
     if (may_view(op) && is_view(g.nodes[i], g.specs[g.nodes[g.nodes[i].in[0]].spec], g.specs[s])) continue;
-    const dtype t = g.specs[s].type;
+    const dtype t = g.specs[makes_indices(op) ? g.nodes[g.nodes[i].in[0]].spec : s].type;
     signed char& at = seen[static_cast<int>(op)][static_cast<int>(t)];
     if (at < 0) {
       at = static_cast<signed char>(k.count);

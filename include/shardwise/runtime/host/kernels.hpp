@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/host/kernels/block.hpp>
+#include <shardwise/runtime/host/kernels/elementwise.hpp>
 #include <shardwise/runtime/host/kernels/index.hpp>
 #include <shardwise/runtime/host/kernels/pointwise.hpp>
+#include <shardwise/runtime/host/kernels/ordering.hpp>
 #include <shardwise/runtime/host/kernels/random.hpp>
 #include <shardwise/runtime/host/kernels/rows.hpp>
 #include <shardwise/runtime/host/kernels/sum.hpp>

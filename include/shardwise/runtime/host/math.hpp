@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace shardwise::host {
 
@@ -24,6 +25,12 @@ struct math {
   static constexpr T from_count(std::int64_t n) { return static_cast<T>(n); }
   static constexpr T max(T a, T b) { return a > b ? a : b; }
   static constexpr bool positive(T x) { return x > T(0); }
+  static T sin(T x) { return std::sin(x); }
+  static T cos(T x) { return std::cos(x); }
+  static T pow(T x, T n) { return std::pow(x, n); }
+  static constexpr bool less(T a, T b) { return a < b; }
+  static constexpr T lowest() { return -std::numeric_limits<T>::infinity(); }
+  static constexpr T highest() { return std::numeric_limits<T>::infinity(); }
 };
 
 // 2^n * p(r) with n = round(x / ln 2): within 2 units in the last place over the float range; below -87 it is 0.
@@ -66,6 +73,12 @@ struct math<float> {
   static constexpr float from_count(std::int64_t n) { return static_cast<float>(n); }
   static constexpr float max(float a, float b) { return a > b ? a : b; }
   static constexpr bool positive(float x) { return x > 0.0F; }
+  static float sin(float x) { return std::sin(x); }
+  static float cos(float x) { return std::cos(x); }
+  static float pow(float x, float n) { return std::pow(x, n); }
+  static constexpr bool less(float a, float b) { return a < b; }
+  static constexpr float lowest() { return -std::numeric_limits<float>::infinity(); }
+  static constexpr float highest() { return std::numeric_limits<float>::infinity(); }
 };
 
 }  // namespace shardwise::host

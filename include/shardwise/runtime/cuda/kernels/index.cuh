@@ -189,18 +189,34 @@ struct kernel<op_code::embedding_dw> {
 
 // --- negative log-likelihood ----------------------------------------------------------------------------------------
 
+// The classes that a rank has, [first, first + size) of all, and the target that does not count.
+struct class_range {
+  std::int64_t first, size, classes, ignored;
+  bool ignores;
+
+  static class_range of(const call& c, const layout& logits) {
+    const int last = logits.rank - 1;
+    return {logits.origin[last], logits.ext[last], logits.global[last], c.a.v[1], c.a.v[0] != 0};
+  }
+  __device__ bool counts(std::int64_t id) const { return !ignores || id != ignored; }
+  // Position among the own classes; outside 0..size-1 where another rank has it, or none.
+  __device__ std::int64_t position(std::int64_t id, const index_guard& guard) const {
+    return counts(id) && classes > 0 ? guard.checked(id, classes) - first : -1;
+  }
+};
+
 namespace detail {
 
 // at: logits, log-sum-exp, target, result; a thread for each row
 template <class T>
 __global__ void __launch_bounds__(256)
     nll_kernel(const __grid_constant__ strided<4> rows, const T* x, const T* lse, const std::int32_t* target, T* out,
-               std::int64_t n, std::int64_t step, const index_guard guard) {
+               const class_range own, std::int64_t step, const index_guard guard) {
   for (std::uint32_t r = blockIdx.x * blockDim.x + threadIdx.x; r < rows.count; r += gridDim.x * blockDim.x) {
     std::int64_t at[4];
     rows.offsets(r, at);
-    const std::int64_t id = guard.checked(target[at[2]], n);
-    out[at[3]] = n > 0 ? lse[at[1]] - x[at[0] + id * step] : T(0);
+    const std::int64_t id = own.position(target[at[2]], guard);
+    out[at[3]] = id >= 0 && id < own.size ? lse[at[1]] - x[at[0] + id * step] : T(0);
   }
 }
 
@@ -216,7 +232,7 @@ struct kernel<op_code::nll> {
       const strided<4> s = make_strided(w, base);
       launch(op_code::nll, &detail::nll_kernel<T>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream,
              s, static_cast<const T*>(c.p[0]), static_cast<const T*>(c.p[1]), static_cast<const std::int32_t*>(c.p[2]),
-             as<T>(c.p[result]), c.l[0].ext[last], c.l[0].str[last], index_guard{ctx.fault, c.node});
+             as<T>(c.p[result]), class_range::of(c, c.l[0]), c.l[0].str[last], index_guard{ctx.fault, c.node});
     });
   }
 };
@@ -227,7 +243,8 @@ struct nll_dx_row {
   const T *dy, *x, *lse;
   const std::int32_t* target;
   T* o;
-  std::int64_t n, sx;
+  class_range own;
+  std::int64_t sx;
   index_guard guard;
 
   // at: logits, cotangent, log-sum-exp, target, result
@@ -235,8 +252,15 @@ struct nll_dx_row {
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
     const T g = dy[at[1]], norm = lse[at[2]];
     std::int64_t id = target[at[3]];
-    if (id < 0 || id >= n) id = t.lane() == 0 ? guard.checked(id, n) : 0;
-    for (std::int64_t i = t.lane(); i < n; i += Team::threads) {
+    const bool counts = own.counts(id);
+    // one lane reports a bad target; all go on with class 0
+    if (counts && (id < 0 || id >= own.classes)) id = t.lane() == 0 ? guard.checked(id, own.classes) : 0;
+    id = counts ? id - own.first : -1;
+    for (std::int64_t i = t.lane(); i < own.size; i += Team::threads) {
+      if (!counts) {
+        o[at[4] + i] = T(0);
+        continue;
+      }
       const T v = g * math<T>::exp(x[at[0] + i * sx] - norm);
       o[at[4] + i] = i == id ? v - g : v;
     }
@@ -252,7 +276,8 @@ struct kernel<op_code::nll_dx> {
     const std::int64_t n = c.l[1].ext[last];
     each_row(op_code::nll_dx, row_walk(all, last), n,
              nll_dx_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), static_cast<const std::int32_t*>(c.p[3]),
-                           as<T>(c.p[result]), n, c.l[1].str[last], index_guard{ctx.fault, c.node}},
+                           as<T>(c.p[result]), class_range::of(c, c.l[1]), c.l[1].str[last],
+                           index_guard{ctx.fault, c.node}},
              ctx);
   }
 };

@@ -40,6 +40,25 @@ struct math {
     else
       return ::sqrt(x);
   }
+  static __device__ T sin(T x) {
+    if constexpr (single)
+      return ::sinf(x);
+    else
+      return ::sin(x);
+  }
+  static __device__ T cos(T x) {
+    if constexpr (single)
+      return ::cosf(x);
+    else
+      return ::cos(x);
+  }
+  static __device__ T pow(T x, T n) {
+    if constexpr (single)
+      return ::powf(x, n);
+    else
+      return ::pow(x, n);
+  }
+  static __device__ bool less(T a, T b) { return a < b; }
 };
 
 namespace detail {

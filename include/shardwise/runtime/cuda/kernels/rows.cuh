@@ -246,6 +246,63 @@ struct lse_row {
   }
 };
 
+// x - log(sum of exp(x))
+template <class T>
+struct log_softmax_row {
+  const T* x;
+  T* o;
+  std::int64_t n, sx;
+
+  template <class Team>
+  __device__ void operator()(const Team& t, const std::int64_t* at) const {
+    detail::running_exp<T> e;
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) e.add(x[at[0] + i * sx]);
+    e = e.of_team(t);
+    const T norm = e.top + math<T>::log(e.total);
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) o[at[1] + i] = x[at[0] + i * sx] - norm;
+  }
+};
+
+template <>
+struct kernel<op_code::log_softmax> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const layout* const both[2] = {&c.l[0], &c.l[result]};
+    const int last = c.l[0].rank - 1;
+    const std::int64_t n = c.l[0].ext[last];
+    each_row(op_code::log_softmax, row_walk(both, last), n,
+             log_softmax_row<T>{as<T>(c.p[0]), as<T>(c.p[result]), n, c.l[0].str[last]}, ctx);
+  }
+};
+
+// A rank's part of the log-sum-exp: sum of exp(x - top) over its classes, of which it may have none.
+template <class T>
+struct exp_sum_row {
+  const T *x, *top;
+  T* o;
+  std::int64_t n, sx;
+
+  template <class Team>
+  __device__ void operator()(const Team& t, const std::int64_t* at) const {
+    T total = T(0);
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) total += math<T>::exp(x[at[0] + i * sx] - top[at[1]]);
+    total = t.sum(total);
+    if (t.lane() == 0) o[at[2]] = total;
+  }
+};
+
+template <>
+struct kernel<op_code::exp_sum> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
+    const int last = c.l[0].rank - 1;
+    const std::int64_t n = c.l[0].ext[last];
+    each_row(op_code::exp_sum, row_walk(all, last), n,
+             exp_sum_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[result]), n, c.l[0].str[last]}, ctx);
+  }
+};
+
 template <>
 struct kernel<op_code::lse> {
   template <class T>

@@ -10,6 +10,12 @@
 
 namespace shardwise::cuda {
 
+// What two parts of a reduction make together, from `start`.
+struct sum_fold {
+  static constexpr double start = 0;
+  __device__ double operator()(double a, double b) const { return a + b; }
+};
+
 namespace detail {
 
 // Where a reduction's results go: the output itself, or with more than one chunk the scratch, [output][chunk].
@@ -38,7 +44,7 @@ __device__ void summed_offsets(const strided<K>& s, std::int64_t i, std::int64_t
 }
 
 // A team for each output and chunk, its lanes along the summed dims.
-template <class T, class Value, int K, int Threads>
+template <class T, class Fold, class Value, int K, int Threads>
 __global__ void __launch_bounds__(Threads == warp_threads ? warp_threads * rows_in_block : Threads)
     reduce_rows_kernel(const __grid_constant__ strided<K> kept, const __grid_constant__ strided<K> summed,
                        std::int64_t count, const Value value, const reduction_target<T> target) {
@@ -48,15 +54,15 @@ __global__ void __launch_bounds__(Threads == warp_threads ? warp_threads * rows_
   for (std::uint32_t r = t.first_row(); r < kept.count; r += t.row_step()) {
     std::int64_t at[K];
     kept.offsets(r, at);
-    double total = 0;
+    double total = Fold::start;
 #pragma unroll 4
     for (std::int64_t i = begin + t.lane(); i < end; i += Threads) {
       std::int64_t off[K];
       summed_offsets(summed, i, off);
       for (int k = 1; k < K; ++k) off[k] += at[k];
-      total += value(off);
+      total = Fold{}(total, value(off));
     }
-    total = t.sum(total);
+    total = t.reduce(total, Fold{});
     if (t.lane() == 0) target.store(at[0], r, chunk, total);
   }
 }
@@ -64,7 +70,7 @@ __global__ void __launch_bounds__(Threads == warp_threads ? warp_threads * rows_
 inline constexpr int column_rows = 8;
 
 // A block for each tile of outputs that lie side by side and each chunk; threads of a warp along the outputs.
-template <class T, class Value, int K>
+template <class T, class Fold, class Value, int K>
 __global__ void __launch_bounds__(runtime::column_tile* column_rows)
     reduce_columns_kernel(const __grid_constant__ strided<K> kept, const __grid_constant__ strided<K> summed,
                           std::int64_t count, const Value value, const reduction_target<T> target) {
@@ -76,7 +82,7 @@ __global__ void __launch_bounds__(runtime::column_tile* column_rows)
   for (std::uint32_t first = blockIdx.x * tile; first < kept.count; first += gridDim.x * tile) {
     const std::uint32_t r = first + static_cast<std::uint32_t>(lane);
     std::int64_t at[K]{};
-    double total = 0;
+    double total = Fold::start;
     if (r < kept.count) {
       kept.offsets(r, at);
 #pragma unroll 4
@@ -84,38 +90,38 @@ __global__ void __launch_bounds__(runtime::column_tile* column_rows)
         std::int64_t off[K];
         summed_offsets(summed, i, off);
         for (int k = 1; k < K; ++k) off[k] += at[k];
-        total += value(off);
+        total = Fold{}(total, value(off));
       }
     }
     part[row][lane] = total;
     __syncthreads();
     if (row == 0 && r < kept.count) {
-      for (int j = 1; j < column_rows; ++j) total += part[j][lane];
+      for (int j = 1; j < column_rows; ++j) total = Fold{}(total, part[j][lane]);
       target.store(at[0], r, chunk, total);
     }
     __syncthreads();  // before the next tile writes to `part`
   }
 }
 
-// Sums the chunks of each output, a warp for each.
-template <class T, int K>
+// Joins the chunks of each output, a warp for each.
+template <class T, class Fold, int K>
 __global__ void __launch_bounds__(warp_threads* rows_in_block)
     reduce_chunks_kernel(const __grid_constant__ strided<K> kept, const reduction_target<T> target) {
   const team<warp_threads> t;
   for (std::uint32_t r = t.first_row(); r < kept.count; r += t.row_step()) {
     std::int64_t at[K];
     kept.offsets(r, at);
-    double total = 0;
+    double total = Fold::start;
     for (std::int64_t i = t.lane(); i < target.chunks; i += warp_threads)
-      total += target.partial[r * target.chunks + i];
-    total = t.sum(total);
+      total = Fold{}(total, target.partial[r * target.chunks + i]);
+    total = t.reduce(total, Fold{});
     if (t.lane() == 0) target.out[at[0]] = static_cast<T>(total) / target.count;
   }
 }
 
 // out[kept] = sum over summed of value(offsets) / divisor. Operand 0 of both walks is the output, operand 1 the one
 // whose storage order decides how threads are laid out.
-template <class T, int K, class Value>
+template <class T, class Fold = sum_fold, int K, class Value>
 void reduce(op_code op, const call& c, const walk<K>& kept, const walk<K>& summed, const Value& value, T divisor,
             context& ctx) {
   const std::int64_t count = points(summed), outputs = points(kept);
@@ -134,16 +140,16 @@ void reduce(op_code op, const call& c, const walk<K>& kept, const walk<K>& summe
     const unsigned chunks = static_cast<unsigned>(target.chunks);
     const auto blocks = [&](std::int64_t of) { return grid_for((std::int64_t{k.count} + of - 1) / of, ctx); };
     if (columns)
-      launch(op, &reduce_columns_kernel<T, Value, K>, dim3(blocks(runtime::column_tile), chunks),
+      launch(op, &reduce_columns_kernel<T, Fold, Value, K>, dim3(blocks(runtime::column_tile), chunks),
              runtime::column_tile * column_rows, ctx.stream, k, s, count, value, target);
     else if (count <= short_row)
-      launch(op, &reduce_rows_kernel<T, Value, K, warp_threads>, dim3(blocks(rows_in_block), chunks),
+      launch(op, &reduce_rows_kernel<T, Fold, Value, K, warp_threads>, dim3(blocks(rows_in_block), chunks),
              warp_threads * rows_in_block, ctx.stream, k, s, count, value, target);
     else
-      launch(op, &reduce_rows_kernel<T, Value, K, block_threads>, dim3(blocks(1), chunks), block_threads, ctx.stream, k,
-             s, count, value, target);
+      launch(op, &reduce_rows_kernel<T, Fold, Value, K, block_threads>, dim3(blocks(1), chunks), block_threads,
+             ctx.stream, k, s, count, value, target);
     if (chunks > 1)
-      launch(op, &reduce_chunks_kernel<T, K>, blocks(rows_in_block), warp_threads * rows_in_block, ctx.stream, k,
+      launch(op, &reduce_chunks_kernel<T, Fold, K>, blocks(rows_in_block), warp_threads * rows_in_block, ctx.stream, k,
              target);
   });
 }

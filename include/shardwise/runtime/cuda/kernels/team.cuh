@@ -45,7 +45,6 @@ struct team {
     return reduce(v, larger{});
   }
 
- private:
   template <class T, class Op>
   __device__ T reduce(T v, Op op) const {
     if constexpr (Threads == warp_threads) {

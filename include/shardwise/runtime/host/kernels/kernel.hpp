@@ -16,11 +16,12 @@ using runtime::call;
 using runtime::result;
 using runtime::step_env;
 
-// Typed pointers of a call; integer operands are read through `index`.
+// Typed pointers of a call; integer operands are read through `index`, integer results written through `index_out`.
 template <class T>
 struct operands {
   T* p[max_inputs + 1]{};
   const std::int32_t* index = nullptr;
+  std::int32_t* index_out = nullptr;
 };
 
 template <op_code Op>

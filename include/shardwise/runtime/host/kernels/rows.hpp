@@ -201,6 +201,7 @@ struct kernel<op_code::lse> {
   }
 };
 
+// Where ranks share a row's classes, the one that holds the target has the row's loss and the others have zero.
 template <>
 struct kernel<op_code::nll> {
   template <class T>
@@ -208,10 +209,13 @@ struct kernel<op_code::nll> {
     const layout* const all[4] = {&c.l[0], &c.l[1], &c.l[2], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
+    const std::int64_t first = c.l[0].origin[last], classes = c.l[0].global[last];
     each_row<4>(all, last, [&](const std::int64_t* at) {
       const std::int64_t id = q.index[at[2]];
-      if (id < 0 || id >= n) detail::refuse_index("cross_entropy target", id, n);
-      q.p[result][at[3]] = q.p[1][at[1]] - q.p[0][at[0] + id * s];
+      const bool ignored = c.a.v[0] != 0 && id == c.a.v[1];
+      if (!ignored && (id < 0 || id >= classes)) detail::refuse_index("cross_entropy target", id, classes);
+      const bool own = !ignored && id >= first && id < first + n;
+      q.p[result][at[3]] = own ? q.p[1][at[1]] - q.p[0][at[0] + (id - first) * s] : T(0);
     });
   }
 };
@@ -224,18 +228,66 @@ struct kernel<op_code::nll_dx> {
     using m = math<T>;
     const layout* const all[5] = {&c.l[1], &c.l[0], &c.l[2], &c.l[3], &c.l[result]};
     const int last = c.l[1].rank - 1;
-    const std::int64_t n = c.l[1].ext[last], s = c.l[1].str[last];
+    const std::int64_t n = c.l[1].ext[last], s = c.l[1].str[last], first = c.l[1].origin[last];
     each_row<5>(all, last, [&](const std::int64_t* at) {
       const T* const x = q.p[1] + at[0];
+      const std::int64_t id = q.index[at[3]];
+      const bool ignored = c.a.v[0] != 0 && id == c.a.v[1];
       const T g = q.p[0][at[1]], norm = q.p[2][at[2]];
       T* const o = q.p[result] + at[4];
-      if (s == 1) {
+      if (ignored) {
+        for (std::int64_t i = 0; i < n; ++i) o[i] = T(0);
+      } else if (s == 1) {
         independent_loop<T>(n, [=](std::int64_t i) { o[i] = g * m::exp(x[i] - norm); });
       } else {
         for (std::int64_t i = 0; i < n; ++i) o[i] = g * m::exp(x[i * s] - norm);
       }
-      const std::int64_t id = q.index[at[3]];
-      o[id] = o[id] - g;
+      if (!ignored && id >= first && id < first + n) o[id - first] = o[id - first] - g;
+    });
+  }
+};
+
+// The part of the log-sum-exp that a rank with some of the classes has: sum of exp(x - top), `top` being the largest of
+// all classes.
+template <>
+struct kernel<op_code::exp_sum> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
+    const int last = c.l[0].rank - 1;
+    const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
+    each_row<3>(all, last, [&](const std::int64_t* at) {
+      const T* const x = q.p[0] + at[0];
+      const T top = q.p[1][at[1]];
+      T total = T(0);
+      for (std::int64_t i = 0; i < n; ++i) total = total + math<T>::exp(x[i * s] - top);
+      q.p[result][at[2]] = total;
+    });
+  }
+};
+
+// x - log(sum of exp(x))
+template <>
+struct kernel<op_code::log_softmax> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    using m = math<T>;
+    const layout* const both[2] = {&c.l[0], &c.l[result]};
+    const int last = c.l[0].rank - 1;
+    const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
+    each_row<2>(both, last, [&](const std::int64_t* at) {
+      const T* const x = q.p[0] + at[0];
+      T* const o = q.p[result] + at[1];
+      T top = T(0);
+      if constexpr (m::ordered)
+        if (n > 0) {
+          top = x[0];
+          for (std::int64_t i = 1; i < n; ++i) top = m::max(top, x[i * s]);
+        }
+      T total = T(0);
+      for (std::int64_t i = 0; i < n; ++i) total = total + m::exp(x[i * s] - top);
+      const T norm = top + m::log(total);
+      for (std::int64_t i = 0; i < n; ++i) o[i] = x[i * s] - norm;
     });
   }
 };

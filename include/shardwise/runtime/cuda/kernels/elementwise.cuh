@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise functions from the table of formulas that the host's kernels have too, comparisons, choices by a mask.
+#pragma once
+
+#include <shardwise/runtime/cuda/kernels/pointwise.cuh>
+#include <shardwise/runtime/host/formulas.hpp>
+
+namespace shardwise::cuda {
+
+#define SHARDWISE_X(name, ...)                                                        \
+  template <class T>                                                                  \
+  struct name##_functor {                                                             \
+    T f;                                                                              \
+    __device__ T operator()(T x) const {                                              \
+      using m [[maybe_unused]] = math<T>;                                             \
+      return static_cast<T>(__VA_ARGS__);                                             \
+    }                                                                                 \
+  };                                                                                  \
+  template <>                                                                         \
+  struct kernel<op_code::name> {                                                      \
+    template <class T>                                                                \
+    static void run(const call& c, context& ctx) {                                    \
+      detail::map1<T>(c, op_code::name, name##_functor<T>{static_cast<T>(c.f)}, ctx); \
+    }                                                                                 \
+  };
+SHARDWISE_FORMULAS1(SHARDWISE_X)
+#undef SHARDWISE_X
+
+#define SHARDWISE_X(name, ...)                                     \
+  template <class T>                                               \
+  struct name##_functor {                                          \
+    __device__ T operator()(T x, T y) const {                      \
+      using m [[maybe_unused]] = math<T>;                          \
+      return static_cast<T>(__VA_ARGS__);                          \
+    }                                                              \
+  };                                                               \
+  template <>                                                      \
+  struct kernel<op_code::name> {                                   \
+    template <class T>                                             \
+    static void run(const call& c, context& ctx) {                 \
+      detail::map2<T>(c, op_code::name, name##_functor<T>{}, ctx); \
+    }                                                              \
+  };
+SHARDWISE_FORMULAS2(SHARDWISE_X)
+#undef SHARDWISE_X
+
+namespace detail {
+
+// f(offsets of the result and the operands) for each element, where element types differ.
+template <class F, int K>
+__global__ void __launch_bounds__(256) each_offset_kernel(const __grid_constant__ strided<K> w, const F f) {
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < w.count; i += gridDim.x * blockDim.x) {
+    std::int64_t off[K];
+    w.offsets(i, off);
+    f(off);
+  }
+}
+
+template <int K, class F>
+void each_offset(op_code op, const call& c, const F& f, context& ctx) {
+  walk<K> whole;
+  const layout& o = c.l[result];
+  for (int d = 0; d < o.rank; ++d) {
+    std::int64_t s[K] = {o.str[d]};
+    for (int k = 1; k < K; ++k) s[k] = host::broadcast_stride(c.l[k - 1], o.rank, d, o.global);
+    whole.push(o.ext[d], s);
+  }
+  whole.merge();
+  each_piece(whole, [&](const walk<K>& w, const std::int64_t* base) {
+    const strided<K> s = make_strided(w, base);
+    launch(op, &each_offset_kernel<F, K>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream, s, f);
+  });
+}
+
+}  // namespace detail
+
+#define SHARDWISE_X(name, ...)                                                                                \
+  template <class T>                                                                                          \
+  struct name##_at {                                                                                          \
+    const T *a, *b;                                                                                           \
+    std::int32_t* o;                                                                                          \
+    __device__ void operator()(const std::int64_t* at) const {                                                \
+      using m [[maybe_unused]] = math<T>;                                                                     \
+      const T x = a[at[1]], y = b[at[2]];                                                                     \
+      o[at[0]] = (__VA_ARGS__) ? 1 : 0;                                                                       \
+    }                                                                                                         \
+  };                                                                                                          \
+  template <>                                                                                                 \
+  struct kernel<op_code::name> {                                                                              \
+    template <class T>                                                                                        \
+    static void run(const call& c, context& ctx) {                                                            \
+      detail::each_offset<3>(op_code::name, c,                                                                \
+                             name##_at<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<std::int32_t>(c.p[result])}, ctx); \
+    }                                                                                                         \
+  };
+SHARDWISE_COMPARISONS(SHARDWISE_X)
+#undef SHARDWISE_X
+
+template <class T>
+struct where_at {
+  const std::int32_t* mask;
+  const T *a, *b;
+  T* o;
+  __device__ void operator()(const std::int64_t* at) const { o[at[0]] = mask[at[1]] != 0 ? a[at[2]] : b[at[3]]; }
+};
+
+template <>
+struct kernel<op_code::where> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    detail::each_offset<4>(op_code::where, c,
+                           where_at<T>{as<std::int32_t>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[result])},
+                           ctx);
+  }
+};
+
+template <class T>
+struct mask_keep_at {
+  const T* x;
+  const std::int32_t* mask;
+  T* o;
+  bool zero_where;
+  __device__ void operator()(const std::int64_t* at) const {
+    o[at[0]] = (mask[at[2]] != 0) == zero_where ? T(0) : x[at[1]];
+  }
+};
+
+template <>
+struct kernel<op_code::mask_keep> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    detail::each_offset<3>(op_code::mask_keep, c,
+                           mask_keep_at<T>{as<T>(c.p[0]), as<std::int32_t>(c.p[1]), as<T>(c.p[result]), c.a.v[0] != 0},
+                           ctx);
+  }
+};
+
+}  // namespace shardwise::cuda
