@@ -25,6 +25,8 @@ __attribute__((noinline)) void compute(const call& c, const step_env& env) {
   constexpr int index = Op == op_code::embedding || Op == op_code::embedding_dw ? 1
                         : Op == op_code::nll                                    ? 2
                         : Op == op_code::nll_dx                                 ? 3
+                        : rules::is_index_operand(Op, 0)                        ? 0
+                        : rules::is_index_operand(Op, 1)                        ? 1
                                                                                 : -1;
   if constexpr (index >= 0) q.index = static_cast<const std::int32_t*>(c.p[index]);
   host::kernel<Op>::template run<T>(c, q, env);
@@ -46,7 +48,7 @@ template <signature S, class Rank>
 constexpr kernel_function<Rank> kernel_entry() {
   constexpr op_code op = S.op;
   using T = element_t<S.type>;
-  if constexpr (std::is_floating_point_v<T> || op == op_code::contiguous || op == op_code::redistribute ||
+  if constexpr (std::is_floating_point_v<T> || rules::only_moves(op) || op == op_code::redistribute ||
                 op == op_code::opaque)
     return &run_kernel<op, T, Rank>;
   else

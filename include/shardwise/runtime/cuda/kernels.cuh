@@ -17,7 +17,7 @@ namespace shardwise::cuda {
 // the kernels of that operation alone.
 template <op_code Op, class T>
 constexpr launcher launcher_for() {
-  constexpr bool moves = Op == op_code::contiguous || Op == op_code::redistribute;
+  constexpr bool moves = rules::only_moves(Op) || Op == op_code::redistribute;
   if constexpr (runs_kernel(Op) && Op != op_code::opaque && (std::is_floating_point_v<T> || moves))
     return &kernel<Op>::template run<T>;
   else

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <shardwise/runtime/host/kernels/block.hpp>
+#include <shardwise/runtime/host/kernels/gather.hpp>
 #include <shardwise/runtime/host/kernels/index.hpp>
+#include <shardwise/runtime/host/kernels/join.hpp>
 #include <shardwise/runtime/host/kernels/pointwise.hpp>
 #include <shardwise/runtime/host/kernels/random.hpp>
 #include <shardwise/runtime/host/kernels/rows.hpp>
