@@ -10,7 +10,7 @@ namespace detail {
 
 // Pairs (before, after) from the last dim on, as in PyTorch.
 struct pad_list {
-  op_attr a{};
+  op_attr a{{0, 0, 0, 0, 0, 0}};
   bool wrong = false;
 };
 constexpr pad_list padded_by(const spec& s, std::initializer_list<std::int64_t> numbers, bool zero) {

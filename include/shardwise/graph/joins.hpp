@@ -57,35 +57,31 @@ constexpr bool splits(const spec& s, int dim, std::initializer_list<std::int64_t
 struct split_part {
   std::int64_t start = 0, length = 0;
 };
-template <std::int64_t... Sizes>
-constexpr split_part part_at(std::size_t index) {
-  constexpr std::int64_t sizes[] = {Sizes..., 0};
+constexpr split_part part_at(std::initializer_list<std::int64_t> sizes, std::size_t index) {
   split_part p;
-  for (std::size_t i = 0; i < index; ++i) p.start += sizes[i];
-  p.length = sizes[index];
+  for (const std::int64_t e : sizes) {
+    p.length = e;
+    if (index-- == 0) return p;
+    p.start += e;
+  }
   return p;
 }
 // A part that does not begin the dim, which shows what all but the first need.
-template <std::int64_t... Sizes>
-constexpr split_part inner_part() {
-  for (std::size_t i = 1; i < sizeof...(Sizes); ++i)
-    if (const split_part p = part_at<Sizes...>(i); p.start > 0 && p.length > 0) return p;
+constexpr split_part inner_part(std::initializer_list<std::int64_t> sizes) {
+  for (std::size_t i = 1; i < sizes.size(); ++i)
+    if (const split_part p = part_at(sizes, i); p.start > 0 && p.length > 0) return p;
   return {};
 }
 
-template <int Dim, split_part P, class X>
-constexpr auto part_of(const X& x) {
-  return apply<op_code::slice, attr(Dim, P.start, P.length)>(0, x);
-}
 template <int Dim, std::int64_t... Sizes, class X, std::size_t... I>
 constexpr auto split_parts(const X& given, std::index_sequence<I...>) {
-  constexpr split_part inner = inner_part<Sizes...>();
+  constexpr split_part inner = inner_part({Sizes...});
   // in implicit mode the dim is gathered once for all parts
   const auto x = [&] {
     if constexpr (inner.start > 0) return ready_for<op_code::slice, attr(Dim, inner.start, inner.length)>(given);
     else return given;
   }();
-  return std::tuple{part_of<Dim, part_at<Sizes...>(I)>(x)...};
+  return std::tuple{slice<Dim, part_at({Sizes...}, I).start, part_at({Sizes...}, I).length>(x)...};
 }
 
 // PyTorch's chunks: all of ceil(extent / n) but the last, which may be smaller, and fewer than n where they suffice.

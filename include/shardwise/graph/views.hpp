@@ -13,9 +13,10 @@ constexpr int own_dim(int dim, int rank) { return dim < 0 ? dim + rank : dim; }
 // An extent as attributes and shape<...> spell it: a dim with run-time extent as minus its bound.
 constexpr std::int64_t spelled(const spec& s, int d) { return is_dyn(s, d) ? -s.extent[d] : s.extent[d]; }
 
-// The attributes of a reshape in the making.
+// The attributes of a reshape in the making. All six are written: g++ 12 takes a template argument's array whose first
+// elements and last one alone are ever stored for one in which the last follows the first.
 struct extent_list {
-  op_attr a{};
+  op_attr a{{0, 0, 0, 0, 0, 0}};
   problem wrong = problem::none;
 
   constexpr void push(std::int64_t e) {
@@ -23,7 +24,7 @@ struct extent_list {
     else a.v[a.v[5]++] = e;
   }
 };
-constexpr extent_list refused(problem p) { return {{}, p}; }
+constexpr extent_list refused(problem p) { return {{{0, 0, 0, 0, 0, 0}}, p}; }
 
 // Extents of which one may be -1: what the others leave of `count` elements.
 constexpr extent_list inferred(std::initializer_list<std::int64_t> extents, std::int64_t count) {
@@ -111,7 +112,7 @@ constexpr extent_list expanded(const spec& s, std::initializer_list<std::int64_t
 }
 
 constexpr op_attr transposed(int rank, int a, int b) {
-  op_attr r{};
+  op_attr r{{0, 0, 0, 0, 0, 0}};
   for (int d = 0; d < rank; ++d) r.v[0] |= static_cast<std::int64_t>(d == a ? b : d == b ? a : d) << (4 * d);
   return r;
 }

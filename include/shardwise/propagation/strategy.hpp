@@ -185,7 +185,7 @@ constexpr strategy choose_strategy(op_code op, const op_attr& a, const spec* in,
   }
   if (op == op_code::permute || op == op_code::redistribute) return strategy{};
   if (op == op_code::reshape || op == op_code::slice || op == op_code::pad || op == op_code::broadcast ||
-      op == op_code::constant_pad)
+      op == op_code::constant_pad || op == op_code::bernoulli)
     return rules::view_strategy(op, a, in[0]);
   if (op == op_code::cat) return rules::merge_strategy(op, a, in, n);
   const outcome shape = rules::infer_shape(op, a, in, n);
