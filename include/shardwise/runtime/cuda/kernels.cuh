@@ -3,7 +3,9 @@
 #pragma once
 
 #include <shardwise/runtime/cuda/kernels/block.cuh>
+#include <shardwise/runtime/cuda/kernels/gather.cuh>
 #include <shardwise/runtime/cuda/kernels/index.cuh>
+#include <shardwise/runtime/cuda/kernels/join.cuh>
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
 #include <shardwise/runtime/cuda/kernels/random.cuh>
 #include <shardwise/runtime/cuda/kernels/rows.cuh>
