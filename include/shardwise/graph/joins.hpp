@@ -73,14 +73,16 @@ constexpr split_part inner_part(std::initializer_list<std::int64_t> sizes) {
   return {};
 }
 
+// In implicit mode the dim is gathered once for all parts.
+template <int Dim, std::int64_t Start, std::int64_t Length, class X>
+constexpr auto ready_to_split(const X& x) {
+  if constexpr (Start > 0) return ready_for<op_code::slice, attr(Dim, Start, Length)>(x);
+  else return x;
+}
 template <int Dim, std::int64_t... Sizes, class X, std::size_t... I>
 constexpr auto split_parts(const X& given, std::index_sequence<I...>) {
   constexpr split_part inner = inner_part({Sizes...});
-  // in implicit mode the dim is gathered once for all parts
-  const auto x = [&] {
-    if constexpr (inner.start > 0) return ready_for<op_code::slice, attr(Dim, inner.start, inner.length)>(given);
-    else return given;
-  }();
+  const auto x = ready_to_split<Dim, inner.start, inner.length>(given);
   return std::tuple{slice<Dim, part_at({Sizes...}, I).start, part_at({Sizes...}, I).length>(x)...};
 }
 
