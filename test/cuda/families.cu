@@ -3,10 +3,10 @@
 // operands; and products of broadcast operands, which cuBLASLt cannot read in place.
 #include "device.hpp"
 
-using namespace device_test;
-using enum shardwise::op_code;
-
 namespace {
+
+using namespace device_test;
+using enum op_code;
 
 std::vector<layout> layouts_of(const extents& e) {
   std::vector<layout> all{dense(e)};
@@ -100,7 +100,7 @@ TEST_CASE("random fills draw the host's numbers, by element and by offset") {
         p.a.v[0] = 2;
         return p;
       };
-      compare<rand>(drawn(problem{rand, {}, out}), r);
+      compare<op_code::rand>(drawn(problem{op_code::rand, {}, out}), r);
       compare<randn>(drawn(problem{randn, {}, out}), r);
       for (const layout& l : layouts_of(e)) {
         compare<bernoulli>(drawn(problem{bernoulli, {values(l, 0, 1)}, out}), r);

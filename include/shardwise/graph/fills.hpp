@@ -47,10 +47,6 @@ constexpr spec like_spec(const spec& like) {
     if (s.place[a].is_partial()) s.place[a] = replicate_value();
   return s;
 }
-constexpr spec with_type(spec s, dtype t) {
-  s.type = t;
-  return s;
-}
 constexpr bool has_partial(const spec& s) {
   bool any = false;
   for (int a = 0; a < s.axes; ++a) any = any || s.place[a].is_partial();
@@ -65,9 +61,12 @@ constexpr auto leaf_like(const Like& like, double f) {
 }
 template <op_code Op, spec S, class Like>
 constexpr auto random_like(const Like& like) {
-  constexpr bool wrong = resolved<Like> && has_partial(S);
-  static_assert(refuse<wrong ? problem::random_partial : problem::none, typename op_tag<Op>::type, operand_t<S>>());
-  if constexpr (wrong) return unresolved<typename Like::mesh_type>{};
+  constexpr problem wrong = !resolved<Like>       ? problem::none
+                            : has_partial(S)      ? problem::random_partial
+                            : !is_floating(S.type) ? problem::needs_floating_point
+                                                   : problem::none;
+  static_assert(refuse<wrong, typename op_tag<Op>::type, operand_t<S>>());
+  if constexpr (wrong != problem::none) return unresolved<typename Like::mesh_type>{};
   else return leaf_like<Op, contiguous(S), no_attr>(like, 0);
 }
 

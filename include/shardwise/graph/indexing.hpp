@@ -73,7 +73,7 @@ constexpr auto scatter_zero(const X& x, const I& index) {
   return detail::apply<op_code::scatter, detail::attr(detail::own_dim(Dim, X::sp.rank), 1)>(0, x, index);
 }
 
-// Rows of Classes elements, 1 at the index and 0 elsewhere, of floating-point type T.
+// Rows of Classes elements, 1 at the index and 0 elsewhere, of type T (PyTorch: integers).
 template <int Classes, class T = float, tensor I>
 constexpr auto one_hot(const I& index) {
   return detail::apply<op_code::one_hot, detail::attr(Classes, static_cast<std::int64_t>(dtype_v<T>))>(0, index);

@@ -91,6 +91,11 @@ constexpr std::int64_t chunk_extent(std::int64_t extent, std::int64_t n) {
   const std::int64_t size = n > 0 ? ceil_div(extent, n) : 0;
   return size > 0 ? size : 1;
 }
+// What a split that does not compile yields: as many parts as were asked for.
+template <class Mesh, std::size_t... I>
+constexpr auto unresolved_parts(std::index_sequence<I...>) {
+  return std::tuple{(static_cast<void>(I), unresolved<Mesh>{})...};
+}
 template <int Dim, std::int64_t Size, class X, std::size_t... I>
 constexpr auto split_evenly(const X& x, std::index_sequence<I...>) {
   constexpr std::int64_t extent = X::sp.extent[Dim];
@@ -126,7 +131,7 @@ constexpr auto split(const X& x) {
   constexpr bool wrong = detail::resolved<X> && (sizeof...(Sizes) == 0 || !detail::splits(X::sp, d, {Sizes...}));
   static_assert(detail::refuse<wrong ? problem::split_sizes : problem::none, operand_t<X::sp>>());
   if constexpr (wrong || !detail::resolved<X>)
-    return std::tuple{(static_cast<void>(Sizes), detail::unresolved<typename X::mesh_type>{})...};
+    return detail::unresolved_parts<typename X::mesh_type>(std::make_index_sequence<sizeof...(Sizes)>{});
   else
     return detail::split_parts<d, Sizes...>(x, std::make_index_sequence<sizeof...(Sizes)>{});
 }
@@ -142,7 +147,7 @@ constexpr auto chunk(const X& x) {
                                                  : problem::none;
   static_assert(detail::refuse<wrong, operand_t<X::sp>>());
   if constexpr (wrong != problem::none || !detail::resolved<X>) {
-    return std::tuple{detail::unresolved<typename X::mesh_type>{}};
+    return detail::unresolved_parts<typename X::mesh_type>(std::make_index_sequence<(Count < 1 ? 1 : static_cast<std::size_t>(Count))>{});
   } else {
     constexpr std::int64_t extent = X::sp.extent[d], size = detail::chunk_extent(extent, Count);
     constexpr std::int64_t parts = extent == 0 ? 1 : ceil_div(extent, size);

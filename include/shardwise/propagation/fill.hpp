@@ -6,7 +6,7 @@
 
 namespace shardwise::rules {
 
-// Kernels that copy elements and compute nothing: they exist for integers too.
+// Kernels that copy or place elements and do no arithmetic: they exist for integers too.
 constexpr bool only_moves(op_code op) {
   switch (op) {
     case op_code::contiguous:
@@ -17,6 +17,7 @@ constexpr bool only_moves(op_code op) {
     case op_code::index_select:
     case op_code::constant_pad:
     case op_code::fill:
+    case op_code::one_hot:
     case op_code::arange: return true;
     default: return false;
   }

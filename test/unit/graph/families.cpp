@@ -143,6 +143,9 @@ TEST_CASE("gather, scatter, index_select: against loops, with repeated indices")
     CHECK(values(sw::index_add<0>(x, list, plain<sw::shape<2, 3>>::full(on, 5))) ==
           numbers{6, 7, 8, 4, 5, 6, 12, 13, 14, 10, 11, 12});
     CHECK(values(sw::one_hot<3, double>(list)) == numbers{0, 0, 1, 1, 0, 0});
+    CHECK(values(sw::one_hot<3, std::int32_t>(list)) == std::vector<std::int32_t>{0, 0, 1, 1, 0, 0});
+    CHECK(values(sw::constant_pad<1, 1>(list, 7)) == std::vector<std::int32_t>{7, 2, 0, 7});
+    CHECK(values(sw::full_like(list, 4)) == std::vector<std::int32_t>{4, 4});
 
     // the first bad index, by name, with the limit
     const auto bad = plain<sw::shape<4, 1>, std::int32_t>::distribute(on, std::vector<std::int32_t>{0, 1, 3, -1});
