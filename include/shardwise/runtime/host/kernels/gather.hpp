@@ -140,7 +140,7 @@ struct kernel<op_code::scatter_dsrc> {
     const int dim = static_cast<int>(c.a.v[0]);
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
     const detail::line_steps s = detail::line_steps_of(c, dim, c.l[0]);
-    const bool constant = std::is_constant_evaluated();
+    bool constant = std::is_constant_evaluated();  // not const: its initialiser would always be constant-evaluated
     std::int32_t* last = nullptr;
     if (constant) last = new std::int32_t[static_cast<unsigned long>(s.limit + 1)];
     else last = static_cast<std::int32_t*>(c.workspace);
