@@ -2,8 +2,12 @@
 // Everything that runs on the host: types, rules, modules, steps, and the threads backend.
 #pragma once
 
+#include <shardwise/graph/fills.hpp>
+#include <shardwise/graph/indexing.hpp>
+#include <shardwise/graph/joins.hpp>
 #include <shardwise/graph/loss_functions.hpp>
 #include <shardwise/graph/ranking_functions.hpp>
+#include <shardwise/graph/views.hpp>
 #include <shardwise/module/eager.hpp>
 #include <shardwise/module/function.hpp>
 #include <shardwise/module/layers.hpp>

@@ -307,6 +307,10 @@ outcome on_host(const problem& p) {
     space.emplace_back(bytes / 8 + 16);
     c.workspace = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(space[0].data()) + 63) / 64 * 64);
   }
+  if constexpr (Op == op_code::scatter_dsrc) {
+    space.emplace_back(static_cast<std::size_t>(p.in[0].l.ext[p.a.v[0]]) + 1);
+    c.workspace = space[0].data();
+  }
   sw::host::kernel<Op>::template run<double>(c, q, p.env);
   if (sw::makes_indices(Op)) r.out.assign(found.begin(), found.end());
   r.in = in;

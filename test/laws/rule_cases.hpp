@@ -43,6 +43,17 @@ constexpr op_attr dims(std::initializer_list<int> from) {
   for (int d : from) a.v[0] |= std::int64_t{d} << (4 * i++);
   return a;
 }
+// constant_pad: (before, after) of each dim in order; `zero` where the number is.
+constexpr op_attr pads(std::initializer_list<int> pairs, bool zero) {
+  op_attr a{};
+  int i = 0;
+  for (int e : pairs) {
+    a.v[i / 2] |= i % 2 == 0 ? std::int64_t{e} : std::int64_t{e} << 32;
+    ++i;
+  }
+  a.v[5] = zero ? 1 : 0;
+  return a;
+}
 constexpr op_attr target(placement p, int axis = 0) { return attr(axis, pack(p)); }
 
 // Statistics or normalisers are computed by the operation that always stands before.
@@ -265,6 +276,47 @@ inline constexpr program cases[] = {
     apply(op_code::pad, {tensor_of({5, 4})}, attr(0, 0, 6)),
     apply(op_code::pad, {tensor_of({5, 2})}, attr(1, 1, 4)),
     apply(op_code::pad, {tensor_of({3, 4})}, attr(0, 2, 5)).blocks(2),
+
+    // broadcast views, joins
+    apply(op_code::broadcast, {tensor_of({1, 4})}, to_shape({3, 4})).blocks(2),
+    apply(op_code::broadcast, {tensor_of({5})}, to_shape({2, 3, 5})),
+    apply(op_code::broadcast, {tensor_of({4, 1, 2})}, to_shape({4, 3, 2})),
+    on_leaves({tensor_of({5, 1})})
+        .then(op_code::permute, {0}, dims({1, 0}))
+        .then(op_code::broadcast, {1}, to_shape({2, 5})),
+    on_leaves({tensor_of({4, 5})})
+        .then(op_code::permute, {0}, dims({1, 0}))
+        .then(op_code::reshape, {1}, to_shape({5, 1, 4})),
+    apply(op_code::cat, {tensor_of({5, 3}), tensor_of({5, 2})}, attr(1)),
+    apply(op_code::cat, {tensor_of({2, 4}), tensor_of({0, 4}), tensor_of({3, 4})}, attr(0)).blocks(2),
+    apply(op_code::cat, {tensor_of({1, 3, 2}), tensor_of({1, 3, 2}), tensor_of({1, 3, 2}), tensor_of({1, 3, 2}), tensor_of({1, 3, 2})},
+          attr(0)),
+    on_leaves({tensor_of({5, 3})}).then(op_code::cat, {0, 0}, attr(1)).then(op_code::scale, {1}, {}, 3),
+
+    // by index, with repeated indices
+    apply(op_code::gather, {tensor_of({5, 3}), indices({5, 4}, 3)}, attr(1)),
+    apply(op_code::gather, {tensor_of({3, 4, 2}), indices({5, 4, 2}, 3)}, attr(0)).blocks(2),
+    apply(op_code::gather, {tensor_of({4}), indices({5}, 4)}, attr(0)),
+    apply(op_code::scatter_add, {tensor_of({5, 4}), indices({5, 4}, 3)}, attr(1, 3)),
+    apply(op_code::scatter_add, {tensor_of({4, 4}), indices({4, 4}, 6)}, attr(0, 6)).blocks(2),
+    apply(op_code::index_select, {tensor_of({5, 3}), indices({4}, 3)}, attr(1)),
+    apply(op_code::index_select, {tensor_of({3, 4, 2}), indices({5}, 3)}, attr(0)).blocks(2),
+    apply(op_code::index_add, {tensor_of({5, 4}), indices({4}, 3)}, attr(1, 3)),
+    apply(op_code::index_add, {tensor_of({4, 3}), indices({4}, 6)}, attr(0, 6)).blocks(2),
+    apply(op_code::scatter, {tensor_of({5, 3}), indices({5, 4}, 3), tensor_of({5, 4})}, attr(1)),
+    apply(op_code::scatter, {tensor_of({3, 4}), indices({2, 4}, 3), tensor_of({2, 4})}, attr(0)).blocks(2),
+    apply(op_code::scatter, {tensor_of({5, 3}), indices({5, 2}, 3)}, attr(1), 7),
+    apply(op_code::scatter, {tensor_of({5, 3}), indices({5, 2}, 3)}, attr(1, 1)),
+    apply(op_code::scatter_dsrc, {tensor_of({5, 3}), indices({5, 4}, 3)}, attr(1)),
+    apply(op_code::one_hot, {indices({5}, 3)}, attr(3, static_cast<std::int64_t>(dtype::f32))),
+    apply(op_code::one_hot, {indices({2, 4}, 4)}, attr(4, static_cast<std::int64_t>(dtype::f32))).blocks(2),
+
+    // frames and triangles
+    apply(op_code::constant_pad, {tensor_of({5, 3})}, pads({0, 0, 1, 2}, true)),
+    apply(op_code::constant_pad, {tensor_of({2, 4, 3})}, pads({1, 0, 0, 0, 0, 2}, false), 7).blocks(2),
+    apply(op_code::triangle, {tensor_of({5, 4})}, attr(0, 0)),
+    apply(op_code::triangle, {tensor_of({2, 4, 4})}, attr(-1, 1)).blocks(2),
+    apply(op_code::bernoulli, {tensor_of({5, 3})}, attr(1)),
 
     // every pair of placements
     apply(op_code::redistribute, {tensor_of({5, 4})}, target(replicate_value())).blocks(2),

@@ -485,6 +485,15 @@ constexpr bool has_pullback(op_code op) {
     case op_code::pad:
     case op_code::contiguous:
     case op_code::dropout:
+    case op_code::broadcast:
+    case op_code::cat:
+    case op_code::gather:
+    case op_code::scatter_add:
+    case op_code::index_select:
+    case op_code::index_add:
+    case op_code::scatter:
+    case op_code::constant_pad:
+    case op_code::triangle:
     case op_code::redistribute:
     case op_code::amax:
     case op_code::amin:
@@ -513,13 +522,26 @@ constexpr bool linear_alone(op_code op, int k) {
     case op_code::dropout:
     case op_code::redistribute:
       return true;
+    case op_code::broadcast:
+    case op_code::triangle:
+      return true;
     case op_code::embedding:
     case op_code::mask_keep:
     case op_code::take:
+    case op_code::gather:
+    case op_code::scatter_add:
+    case op_code::index_select:
+    case op_code::index_add:
       return k == 0;
     default:
       return false;
   }
+}
+
+// Linear in all floating-point operands together: the transpose is checked for their sum.
+constexpr bool linear_together(const step& s) {
+  return s.op == op_code::add || s.op == op_code::sub || s.op == op_code::where || s.op == op_code::cat ||
+         (s.op == op_code::constant_pad && s.a.v[5] != 0) || (s.op == op_code::scatter && (s.inputs > 2 || s.a.v[1] != 0));
 }
 
 constexpr modp inner(const modp* x, const modp* y, std::int64_t n) {
@@ -538,8 +560,7 @@ constexpr failure check_transposes(const program& p, const reference& ref, std::
   bool joint = true, alone = true;
   for (int j = 0; j < p.step_count; ++j) {
     const op_code op = p.steps[j].op;
-    joint = joint && (op == op_code::add || op == op_code::sub || op == op_code::where ||
-                      (linear_alone(op, 0) && p.steps[j].inputs == 1));
+    joint = joint && (linear_together(p.steps[j]) || (linear_alone(op, 0) && p.steps[j].inputs == 1));
     alone = alone && linear_alone(op, 0);
     for (int k = 1; k < p.steps[j].inputs; ++k) alone = alone && p.steps[j].in[k] != p.steps[j].in[0];
   }
@@ -755,6 +776,55 @@ constexpr reference solve(const program& p) {
 // The whole law for one placement of the leaves.
 constexpr failure prove(const program& p, const placing& at, const ranks_of& mesh, const reference& one_device) {
   return run_program<false>(p, at, mesh, one_device);
+}
+
+// --- fills: what has no operand is the same tensor under every placement ----------------------------------------------
+
+constexpr failure prove_fill(op_code op, const leaf& shape, const op_attr& a, double f, placement p, int ranks) {
+  const ranks_of alone{}, mesh{1, {ranks, 1, 1, 1}};
+  modp whole[max_elements]{};
+  for (const ranks_of& on : {alone, mesh}) {
+    graph<1, 1> g;
+    builder b = g.edit();
+    spec s = leaf_spec(shape, on);
+    if (on.count() > 1) s.place[0] = p;
+    normalise(s);
+    node n = empty_node;
+    n.op = op;
+    n.a = a;
+    n.f = f;
+    n.spec = b.intern(s);
+    b.append(n);
+    g.finish(b);
+    memory m;
+    cell cells[max_ranks];
+    execute(g, 0, on, cells, m);
+    if (on.count() > 1) return compare(cells, s, on, whole, failure::value);
+    each_element(cells[0].l, [&](const std::int64_t* at, std::int64_t i) { whole[i] = cells[0].p[offset_of(cells[0], at)]; });
+  }
+  return failure::none;
+}
+
+struct fill_case {
+  op_code op;
+  leaf shape;
+  op_attr a{};
+  double f = 0;
+};
+inline constexpr fill_case fills[] = {
+    {op_code::fill, tensor_of({5, 3}), {}, 7},          {op_code::arange, tensor_of({5}), {{2, -3, 0, 0, 0, 0}}},
+    {op_code::rand, tensor_of({5, 3}), {{1, 0, 0, 0, 0, 0}}},  {op_code::randn, tensor_of({2, 4}), {}},
+};
+
+// Every placement but partial, which fills are not given; how many were tried.
+constexpr int prove_fills(const fill_case& c, int ranks) {
+  int n = 0;
+  for (int d = -2; d < c.shape.rank; ++d) {
+    const placement p = d == -2 ? replicate_value() : d == -1 ? reduced_value() : shard_value(d);
+    if (prove_fill(c.op, c.shape, c.a, c.f, p, ranks) != failure::none) return 0;
+    ++n;
+  }
+  return n;
 }
 
 // --- the seed: the cotangent of a loss is 1

@@ -21,7 +21,15 @@ constexpr bool differentiable(op_code op, int operand) {
     case op_code::mask_keep:
     case op_code::take:
     case op_code::embedding:
-    case op_code::nll: return operand == 0;
+    case op_code::nll:
+    case op_code::gather:
+    case op_code::scatter_add:
+    case op_code::index_select:
+    case op_code::index_add: return operand == 0;
+    case op_code::scatter: return operand != 1;
+    case op_code::one_hot:
+    case op_code::bernoulli:
+    case op_code::scatter_dsrc: return false;
     default: return !is_comparison(op);
   }
 }
@@ -119,8 +127,17 @@ constexpr int most_pulled(op_code op, int operand, const spec& x, const spec& ou
     case op_code::reshape: return 2;
     case op_code::redistribute: return 2 + (rescales(x, out) ? 1 : 0);
     case op_code::relabel: return 2 + 2 * max_axes;
+    case op_code::constant_pad: return x.rank;
     default: return most_pulled_of_function(op, operand);
   }
+}
+
+// The part of a cotangent that belongs to elements start.. of dim d: a view.
+constexpr int sliced(tape& t, int from, int d, std::int64_t start, std::int64_t length, int scope) {
+  const op_attr a{{d, start, length, 0, 0, 0}};
+  const outcome o = rules::slice_spec(a, t.spec_at(from));
+  if (o.error && !t.b.error) t.b.error = o.error;
+  return t.emit(op_code::slice, a, 0, t.b.intern(o.out), scope, from);
 }
 
 constexpr void pull(tape& t, int id) {
@@ -216,6 +233,50 @@ constexpr void pull(tape& t, int id) {
       break;
     }
     case op_code::contiguous: t.give(n.in[0], dy, sc); break;
+    case op_code::broadcast: {
+      const op_attr u = unbroadcast(t.spec_at(n.in[0]), t.spec_at(id));
+      t.give(n.in[0], u.v[0] == 0 ? dy : t.emit(op_code::sum, u, 0, cospec(0), sc, dy), sc);
+      break;
+    }
+    case op_code::cat: {
+      const int d = static_cast<int>(n.a.v[0]);
+      std::int64_t start = 0;
+      for (int k = 0; k < n.inputs; ++k) {
+        const std::int64_t length = t.spec_at(n.in[k]).extent[d];
+        if (wants(k)) t.give(n.in[k], sliced(t, dy, d, start, length, sc), sc);
+        start += length;
+      }
+      break;
+    }
+    case op_code::gather:
+    case op_code::index_select: {
+      const std::int64_t places = t.spec_at(n.in[0]).extent[n.a.v[0]];
+      const op_code back = n.op == op_code::gather ? op_code::scatter_add : op_code::index_add;
+      if (wants(0)) t.give(n.in[0], t.emit(back, {{n.a.v[0], places, 0, 0, 0, 0}}, 0, cospec(0), sc, dy, n.in[1]), sc);
+      break;
+    }
+    case op_code::scatter_add:
+    case op_code::index_add: {
+      const op_code back = n.op == op_code::scatter_add ? op_code::gather : op_code::index_select;
+      if (wants(0)) t.give(n.in[0], t.emit(back, {{n.a.v[0], 0, 0, 0, 0, 0}}, 0, cospec(0), sc, dy, n.in[1]), sc);
+      break;
+    }
+    case op_code::scatter:
+      if (wants(0)) t.give(n.in[0], t.emit(op_code::scatter, {{n.a.v[0], 1, 0, 0, 0, 0}}, 0, cospec(0), sc, dy, n.in[1]), sc);
+      if (n.inputs > 2 && wants(2))
+        t.give(n.in[2], t.emit(op_code::scatter_dsrc, {{n.a.v[0], 0, 0, 0, 0, 0}}, 0, cospec(2), sc, dy, n.in[1]), sc);
+      break;
+    case op_code::constant_pad: {
+      int g = dy;
+      const spec& x = t.spec_at(n.in[0]);
+      std::int64_t length[max_rank]{};
+      for (int d = 0; d < x.rank; ++d) length[d] = x.extent[d];
+      for (int d = 0; d < t.spec_at(id).rank; ++d)
+        if (n.a.v[d] != 0) g = sliced(t, g, d, rules::pad_before(n.a, d), length[d], sc);
+      t.give(n.in[0], g, sc);
+      break;
+    }
+    case op_code::triangle: t.give(n.in[0], t.emit(n.op, n.a, 0, cospec(0), sc, dy), sc); break;
     case op_code::redistribute: {
       const int axis = static_cast<int>(n.a.v[0]);
       const placement given = t.spec_at(n.in[0]).place[axis], made = t.spec_at(id).place[axis], to = dual(given);

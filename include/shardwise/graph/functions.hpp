@@ -271,7 +271,7 @@ template <std::int64_t... Extents, tensor A>
 constexpr auto reshape(const A& a) {
   static_assert(detail::refuse<(sizeof...(Extents) > max_rank) ? problem::rank_too_large : problem::none, operand_t<A::sp>>());
   constexpr auto attr = [] {
-    op_attr r{};
+    op_attr r{{0, 0, 0, 0, 0, 0}};  // all are written: see extent_list in graph/views.hpp
     const std::int64_t e[] = {Extents..., 0};
     for (std::size_t i = 0; i < sizeof...(Extents) && i < max_rank; ++i) r.v[i] = e[i];
     r.v[5] = static_cast<std::int64_t>(sizeof...(Extents));

@@ -35,17 +35,19 @@ struct sym {
       for (int i = first.id + 1; i < b.node_count && i < b.node_capacity; ++i)
         if (b.nodes[i].op == Op && b.nodes[i].in[0] == first.id && b.nodes[i].spec == n.spec) return {first.b, i};
     }
-    if constexpr (Op == op_code::dropout) n.a.v[0] = b.sites++;
+    if constexpr (rules::is_random(Op)) n.a.v[0] = b.sites++;
     return {first.b, b.append(n)};
   }
 
   // A tensor without operands (a constant) in the graph that `like` is in.
-  template <op_code Op, spec Out>
+  template <op_code Op, spec Out, op_attr A = op_attr{}>
   static constexpr sym<Out, Mesh> record_leaf(double f, const sym& like) {
     builder& b = *like.b;
     node n = empty_node;
     n.op = Op;
+    n.a = A;
     n.f = f;
+    if constexpr (rules::is_random(Op)) n.a.v[0] = b.sites++;
     n.spec = b.intern(sym<Out, Mesh>::sp, sym<Out, Mesh>::hash);
     n.scope = b.current_scope;
     return {like.b, b.append(n)};

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <shardwise/propagation/contraction.hpp>
+#include <shardwise/propagation/fill.hpp>
+#include <shardwise/propagation/indexing.hpp>
+#include <shardwise/propagation/join.hpp>
 #include <shardwise/propagation/pointwise.hpp>
 #include <shardwise/propagation/reduction.hpp>
 #include <shardwise/propagation/ordering.hpp>
@@ -69,10 +72,10 @@ constexpr spec row_stat(const spec& x, bool keep_pair) {
 constexpr outcome infer_shape(op_code op, const op_attr& a, const spec* in, int n) {
   const spec& x = in[0];
   const int index = index_operand(op);
-  const spec& values = in[index == 0 ? 1 : 0];
+  const spec& values = in[index == 0 && n > 1 ? 1 : 0];
   for (int k = 0; k < n; ++k) {
     if (k == index && is_floating(in[k].type)) return fail(problem::needs_integers, x, k);
-    if (k != index && !is_floating(in[k].type) && op != op_code::contiguous && !is_comparison(op))
+    if (k != index && !is_floating(in[k].type) && !only_moves(op) && !is_comparison(op))
       return fail(problem::needs_floating_point, x, k);
     if (k != index && in[k].type != values.type) return fail(problem::types_differ, x, k);
   }
@@ -150,6 +153,19 @@ constexpr outcome infer_shape(op_code op, const op_attr& a, const spec* in, int 
     case op_code::topk: return topk_shape(a, x);
     case op_code::take: return take_shape(x, in[1]);
     case op_code::take_dx: return {{}, with_last(x, a.v[0])};
+    case op_code::broadcast: return broadcast_to_shape(a, x);
+    case op_code::cat: return cat_shape(a, in, n);
+    case op_code::gather:
+    case op_code::scatter_add:
+    case op_code::scatter:
+    case op_code::scatter_dsrc: return gather_shape(op, a, in, n);
+    case op_code::index_select:
+    case op_code::index_add: return index_select_shape(op, a, in);
+    case op_code::one_hot: return one_hot_shape(a, x);
+    case op_code::constant_pad: return constant_pad_shape(a, x);
+    case op_code::triangle:
+      if (x.rank < 2) return fail(problem::triangle_rank, x, 0, -1, x.rank, 2);
+      return {{}, contiguous(x)};
     default: return {{}, contiguous(x)};
   }
 }
@@ -204,6 +220,21 @@ constexpr rule_rows infer_rows(op_code op, const op_attr& a, const spec* in, int
       t = row_rows(in[0].rank, 2, 0, true);
       indices_replicate(t, in, n);
       return t;
+    case op_code::broadcast: return broadcast_to_rows(in[0], out);
+    case op_code::cat: return cat_rows(a, in[0]);
+    case op_code::gather: return gather_rows(a, in[0]);
+    case op_code::scatter_dsrc:
+      t = gather_rows(a, in[0]);
+      --t.count;  // which write was the last, no rank knows of its part of the index
+      return t;
+    case op_code::scatter_add: return scatter_add_rows(a, in[0]);
+    case op_code::index_select: return index_select_rows(a, in[0]);
+    case op_code::index_add: return index_add_rows(a, in[0]);
+    case op_code::scatter: return scatter_rows(a, in[0], n);
+    case op_code::one_hot: return one_hot_rows(in[0]);
+    case op_code::constant_pad: return constant_pad_rows(a, in[0]);
+    case op_code::triangle: return elementwise_rows(in[0], true);
+    case op_code::bernoulli: return elementwise_rows(in[0], false);
     default: return t;
   }
 }
@@ -260,6 +291,16 @@ constexpr finding placement_finding(op_code op, const op_attr& a, const spec* in
     case op_code::where:
       f.what = partial_in ? problem::where_partial : pointwise_problem(in, n, out, axis, linearity::none);
       break;
+    case op_code::broadcast: f.what = partial_in ? problem::partial_nonlinear : problem::expand_dim_sharded; break;
+    case op_code::cat: f.what = cat_problem(a, in, n, axis); break;
+    case op_code::gather:
+    case op_code::scatter_add:
+    case op_code::index_select:
+    case op_code::index_add:
+    case op_code::scatter:
+    case op_code::scatter_dsrc: f.what = indexing_problem(op, a, in, n, axis); break;
+    case op_code::constant_pad: f.what = constant_pad_problem(in[0], axis); break;
+    case op_code::bernoulli: f.what = problem::random_partial; break;
     default: f.what = pointwise_problem(in, n, out, axis, linearity_of(op)); break;
   }
   return f;

@@ -29,6 +29,9 @@ namespace shardwise {
   X(embedding, 1) X(embedding_dw, 1)                                                                                \
   X(lse, 1) X(nll, 1) X(nll_dx, 1)                                                                                  \
   X(permute, 0) X(reshape, 0) X(slice, 0) X(pad, 1) X(contiguous, 1)                                                \
+  X(broadcast, 0) X(cat, 1)                                                                                         \
+  X(gather, 1) X(scatter_add, 1) X(index_select, 1) X(index_add, 1) X(scatter, 1) X(scatter_dsrc, 1) X(one_hot, 1)  \
+  X(constant_pad, 1) X(triangle, 1) X(arange, 1) X(rand, 1) X(randn, 1) X(bernoulli, 1)                             \
   X(dropout, 1) X(relabel, 0) X(opaque, 1)                                                                                                     \
   X(sgd, 1) X(adam, 1)                                                                                              \
   SHARDWISE_ELEMENTWISE_OPS(X)                                                                                      \
@@ -90,12 +93,19 @@ constexpr bool is_comparison(op_code op) { return op >= op_code::eq && op <= op_
 // The operand that holds int32 indices, targets or a mask, -1: none.
 constexpr int index_operand(op_code op) {
   switch (op) {
-    case op_code::where: return 0;
+    case op_code::where:
+    case op_code::one_hot: return 0;
     case op_code::embedding:
     case op_code::embedding_dw:
     case op_code::mask_keep:
     case op_code::take:
-    case op_code::take_dx: return 1;
+    case op_code::take_dx:
+    case op_code::gather:
+    case op_code::scatter_add:
+    case op_code::index_select:
+    case op_code::index_add:
+    case op_code::scatter:
+    case op_code::scatter_dsrc: return 1;
     case op_code::nll: return 2;
     case op_code::nll_dx: return 3;
     default: return -1;
@@ -119,6 +129,16 @@ constexpr bool makes_indices(op_code op) { return is_comparison(op) || op == op_
 //   permute              v0 source dim of each dim (4 bits a dim, dim 0 lowest)
 //   reshape              v0.. new extents, v5 rank (negative extents are dyn bounds' multiples)
 //   slice, pad           v0 dim, v1 start, v2 length (slice) or full extent (pad)
+//   broadcast            as reshape
+//   cat                  v0 dim
+//   gather, index_select, scatter_dsrc   v0 dim
+//   scatter_add, index_add               v0 dim, v1 its extent in the result
+//   scatter              v0 dim, v1 1: writes zeros (two operands: the number f is written)
+//   one_hot              v0 classes, v1 element type of the result
+//   constant_pad         v0.. elements before (low 32 bits) and after (high) each dim, v5 1 if the number f is zero
+//   triangle             v0 diagonal, v1 1 for the upper part
+//   arange               v0 first, v1 step
+//   rand, randn, bernoulli   v0 site
 //   dropout              v0 site: equal sites draw equal masks
 //   relabel              v0..v3 placement on each axis (packed) of the operand's cotangent before it is redistributed
 //   opaque               v0 index in the graph's table of functions

@@ -94,7 +94,7 @@ constexpr strategy follow_strategy(op_code op, const op_attr& a, const spec* in,
   return s;
 }
 
-// A view replicates the axes whose shards it would cut.
+// A view replicates the axes whose shards it would cut, a padding those that it cannot pad.
 constexpr strategy view_strategy(op_code op, const op_attr& a, const spec& x) {
   strategy s{false, 1, 0, {x}};
   for (int tries = 0; tries <= x.axes; ++tries) {
@@ -104,9 +104,33 @@ constexpr strategy view_strategy(op_code op, const op_attr& a, const spec& x) {
       price(s, 0, x);
       return s;
     }
-    if (f.axis < 0 || f.axis >= x.axes || !s.target[0].place[f.axis].is_shard()) return s;
+    if (f.axis < 0 || f.axis >= x.axes || s.target[0].place[f.axis].is_whole()) return s;
     s.target[0].place[f.axis] = replicate_value();
   }
+  return s;
+}
+
+// DTensor's merge of two operands of a join on one axis, from left to right.
+constexpr placement merged(placement a, placement b) {
+  if (a == b) return a;
+  if (a.is_shard() || b.is_shard()) return !b.is_shard() ? a : !a.is_shard() ? b : replicate_value();
+  if (a.is_partial() && b.is_partial()) return replicate_value();
+  const placement p = a.is_partial() ? a : b;
+  return p.is_partial() && p.op != reduction::product ? p : replicate_value();  // whole values have no shares of a product
+}
+
+// Joins: all operands where the merge of all leads; the joined dim is gathered.
+constexpr strategy merge_strategy(op_code op, const op_attr& a, const spec* in, int n) {
+  strategy s{true, n, 0, {}};
+  for (int k = 0; k < n; ++k) s.target[k] = in[k];
+  for (int m = 0; m < in[0].axes; ++m) {
+    placement p = in[0].place[m];
+    for (int k = 1; k < n; ++k) p = merged(p, in[k].place[m]);
+    if (p.is_shard(static_cast<int>(a.v[0]))) p = replicate_value();
+    for (int k = 0; k < n; ++k) place_target(s.target[k], in[k], m, p);
+  }
+  for (int k = 0; k < n; ++k) price(s, k, in[k]);
+  s.found = s.found && !infer(op, a, s.target, n).error;
   return s;
 }
 
@@ -162,7 +186,10 @@ constexpr strategy choose_strategy(op_code op, const op_attr& a, const spec* in,
     return s;
   }
   if (op == op_code::permute || op == op_code::redistribute) return strategy{};
-  if (op == op_code::reshape || op == op_code::slice || op == op_code::pad) return rules::view_strategy(op, a, in[0]);
+  if (op == op_code::reshape || op == op_code::slice || op == op_code::pad || op == op_code::broadcast ||
+      op == op_code::constant_pad || op == op_code::bernoulli)
+    return rules::view_strategy(op, a, in[0]);
+  if (op == op_code::cat) return rules::merge_strategy(op, a, in, n);
   const outcome shape = rules::infer_shape(op, a, in, n);
   if (shape.error) return strategy{};
   if (rules::is_pointwise(op)) return rules::follow_strategy(op, a, in, n, shape.out);

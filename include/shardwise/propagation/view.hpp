@@ -138,7 +138,27 @@ constexpr bool reshape_shard(const spec& from, spec& to, int axis) {
   return false;
 }
 
-// Law: the elements of every rank are the same before and after, in the same order.
+// Whether only dims of extent 1 come or go; `from(i)` is then the old dim of new dim i, -1 for one that has come.
+struct unit_dims {
+  bool only = false;
+  int from[max_rank]{};
+};
+constexpr unit_dims unit_dims_of(const std::int64_t* old, int old_rank, const std::int64_t* now, int now_rank) {
+  unit_dims u{true};
+  int i = 0;
+  for (int j = 0; j < now_rank; ++j) {
+    while (i < old_rank && old[i] == 1 && now[j] != 1) ++i;
+    const bool same = i < old_rank && old[i] == now[j];
+    if (!same && now[j] != 1) return {};
+    u.from[j] = same ? i++ : -1;
+  }
+  for (; i < old_rank; ++i)
+    if (old[i] != 1) return {};
+  return u;
+}
+
+// Law: the elements of every rank are the same before and after, in the same order. Storage must be dense, unless only
+// dims of extent 1 come or go, which any strides allow.
 constexpr outcome reshape_spec(const op_attr& a, const spec& x) {
   outcome r{{}, x};
   const int rank = static_cast<int>(a.v[5]);
@@ -164,6 +184,12 @@ constexpr outcome reshape_spec(const op_attr& a, const spec& x) {
       r.out.dyn |= 1U << j;
     }
   make_contiguous(r.out);
+  if (!is_contiguous(x)) {
+    const unit_dims u = unit_dims_of(x.extent, x.rank, r.out.extent, rank);
+    if (!u.only) return fail(problem::view_not_dense, x);
+    for (int d = 0; d < rank; ++d) r.out.stride[d] = u.from[d] < 0 ? 0 : x.stride[u.from[d]];
+    r.out.offset = x.offset;
+  }
   for (int m = 0; m < x.axes; ++m)
     if (x.place[m].is_shard() && !reshape_shard(x, r.out, m))
       return fail(problem::reshape_crosses_shard, x, 0, x.place[m].dim, 0, 0, m);

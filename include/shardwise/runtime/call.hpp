@@ -7,6 +7,7 @@
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/propagation/op.hpp>
 #include <shardwise/propagation/transition.hpp>
+#include <shardwise/propagation/view.hpp>
 
 namespace shardwise::runtime {
 
@@ -45,6 +46,9 @@ constexpr std::int64_t global_index(const layout& l, const std::int64_t* at) {
   return g;
 }
 
+// How random numbers depend on where a tensor lies: see runtime/random_stream.hpp.
+enum class random_policy : std::uint8_t { by_element, by_offset };
+
 // What changes from step to step, and the optimizer's constants.
 struct step_env {
   std::uint64_t seed = 0;
@@ -53,6 +57,7 @@ struct step_env {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, momentum = 0;
   double weight_decay = 0;
   double max_norm = 0;
+  random_policy random = random_policy::by_element;
 };
 
 inline constexpr int result = max_inputs;  // index of the result among a call's operands
@@ -69,6 +74,7 @@ struct call {
   layout l[max_inputs + 1];
   void* p[max_inputs + 1]{};
   void* workspace = nullptr;
+  std::int64_t draw = 0;  // where a random operation's block begins in the stream of random_policy::by_offset
   opaque_function function = nullptr;
 };
 
@@ -100,6 +106,15 @@ constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, cons
     }
   } else if (op == op_code::reshape) {
     l = local_layout(out, c, n);
+    const rules::unit_dims u = rules::unit_dims_of(x.global, x.rank, l.global, l.rank);
+    for (int d = 0; u.only && d < l.rank; ++d)
+      if (u.from[d] >= 0) l.str[d] = x.str[u.from[d]];
+  } else if (op == op_code::broadcast) {
+    l = local_layout(out, c, n);
+    for (int d = 0; d < l.rank; ++d) {
+      const int own = d - (l.rank - x.rank);
+      l.str[d] = own < 0 || x.global[own] != l.global[d] ? 0 : x.str[own];
+    }
   } else if (op == op_code::relabel) {
     const layout as = local_layout(out, c, n);
     for (int d = 0; d < x.rank; ++d) {
@@ -118,3 +133,7 @@ constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, cons
 }
 
 }  // namespace shardwise::runtime
+
+namespace shardwise {
+using runtime::random_policy;
+}

@@ -71,6 +71,7 @@ constexpr bool may_need_copy(const einsum_operand* w, int k) {
   bool trivial = true;
   for (int d = 0; d < w[k].rank; ++d) {
     trivial = trivial && w[k].ext[d] == 1;
+    if (w[k].ext[d] != 1 && w[k].str[d] == 0) return true;  // broadcast
     if (w[k].str[d] == 1 && w[k].ext[d] != 1) unit = d;
   }
   if (trivial) return false;
@@ -145,7 +146,8 @@ constexpr std::int64_t einsum_device_bytes(const op_attr& a, const spec& x, cons
 // Operations that are given scratch at all.
 constexpr bool needs_device_workspace(op_code op) {
   return op == op_code::einsum || op == op_code::sum || op == op_code::sumsq || op == op_code::norm_dw ||
-         op == op_code::vector_norm || op == op_code::amax || op == op_code::amin || op == op_code::prod;
+         op == op_code::vector_norm || op == op_code::amax || op == op_code::amin || op == op_code::prod ||
+         op == op_code::scatter_dsrc;
 }
 
 // x is a node's first operand, y its last; `ex`, `ey` are their local extents on the ranks at coordinate 0.
@@ -157,6 +159,10 @@ constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, cons
       op == op_code::amin || op == op_code::prod) {
     for (int d = 0; d < x.rank; ++d) ((a.v[0] >> d) & 1 ? count : outputs) *= ex[d];
     return reduction_workspace_bytes(outputs, count);
+  }
+  if (op == op_code::scatter_dsrc) {  // the last writer of each place
+    for (int d = 0; d < x.rank; ++d) count *= ex[d];
+    return align_device(count * static_cast<std::int64_t>(sizeof(std::int32_t)));
   }
   if (op == op_code::norm_dw) {
     for (int d = 0; d < x.rank; ++d) (d + 1 < x.rank ? count : outputs) *= ex[d];

@@ -123,9 +123,12 @@ class dtensor {
     }
   }
 
-  // A constant: the same number on every rank. Only fills have no operands.
-  template <op_code, spec Out>
+  // A constant: the same number everywhere, positions, or random numbers.
+  template <op_code Op, spec Out, op_attr A = op_attr{}>
   static dtensor<Out, Mesh, Rank> record_leaf(double f, const dtensor& like) {
+    using out_type = dtensor<Out, Mesh, Rank>;
+    if constexpr (Op != op_code::fill)
+      return out_type(runtime::fill_eagerly<Rank>(like.value_.live(), Op, A, f, out_type::sp, kernel<Op, out_type::sp.type>()));
     dtensor<Out, Mesh, Rank> t(runtime::eager_value<Rank>(like.value_.live(), dtensor<Out, Mesh, Rank>::sp));
     t.fill(static_cast<element_t<dtensor<Out, Mesh, Rank>::sp.type>>(f));
     return t;

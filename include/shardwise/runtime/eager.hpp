@@ -10,6 +10,7 @@
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/runtime/lowering.hpp>
 #include <shardwise/runtime/pool.hpp>
+#include <shardwise/runtime/random_stream.hpp>
 
 namespace shardwise {
 
@@ -25,6 +26,20 @@ struct eager_core : block_pool {
   step_env env{};
   std::int32_t site = 0;
   eager_checks checks = eager_checks::none;
+  std::vector<std::int64_t> site_offset;  // under random_policy::by_offset: of the sites so far
+  std::int64_t next_offset = 0;
+
+  // Numbers a random operation and finds where its block draws; site -1: the next one.
+  void draw_at(call& c, std::int32_t given, const spec& out) {
+    const std::int32_t at = given >= 0 ? given : site++;
+    c.a.v[0] = at;
+    if (env.random == random_policy::by_element) return;
+    while (site_offset.size() <= static_cast<std::size_t>(at)) {
+      site_offset.push_back(next_offset);
+      next_offset += ceil4(numel(out));
+    }
+    c.draw = site_offset[static_cast<std::size_t>(at)] + shard_offset(out, rank->coordinate().data());
+  }
 };
 
 // An application of an operation to specs: all that can be settled while compiling. Tensor types hold no other code, so
@@ -40,14 +55,14 @@ struct eager_operation {
   std::uint64_t signature;  // of a redistribution
   kernel_function<Rank> kernel;
   opaque_function function = nullptr;
-  std::int32_t site = -1;  // of a dropout, -1: the next one
+  std::int32_t site = -1;  // of a random operation, -1: the next one
 };
 
 constexpr std::uint64_t redistribution_signature(std::uint64_t from, std::uint64_t to) { return from * 1099511628211ULL ^ to; }
 
 // Scratch that an operation's kernel needs where blocks are largest: peers write into scratch of equal size.
 constexpr std::int64_t eager_workspace(const node& n, const spec& x, const spec& y, const spec& out) {
-  if (n.op != op_code::einsum && n.op != op_code::redistribute) return 0;
+  if (n.op != op_code::einsum && n.op != op_code::redistribute && n.op != op_code::scatter_dsrc) return 0;
   constexpr int origin[max_axes]{};
   std::int64_t ex[max_rank]{}, ey[max_rank]{};
   for (int d = 0; d < x.rank; ++d) ex[d] = local_interval(x, d, origin).size;
@@ -111,7 +126,7 @@ eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f,
   c.l[result] = out.layout;
   c.p[result] = out.data;
   if (x.op == op_code::redistribute) lower_redistribute(c, static_cast<int>(x.a.v[0]), *x.in, *x.out, coordinate);
-  if (x.op == op_code::dropout) c.a.v[0] = x.site >= 0 ? x.site : core.site++;
+  if (rules::is_random(x.op)) core.draw_at(c, x.site, *x.out);
   c.function = x.function;
   block scratch;
   if (x.workspace > 0) {
@@ -129,6 +144,21 @@ eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f,
                              std::to_string(core.rank->index()) + ")");
   }
   return out;
+}
+
+// A tensor without operands: positions or random numbers.
+template <class Rank>
+eager_value<Rank> fill_eagerly(eager_core<Rank>& core, op_code op, const op_attr& a, double f, const spec& out,
+                               kernel_function<Rank> kernel, std::int32_t site = -1) {
+  eager_value<Rank> v(core, out);
+  call c;
+  c.a = a;
+  c.f = f;
+  c.l[result] = v.layout;
+  c.p[result] = v.data;
+  if (rules::is_random(op)) core.draw_at(c, site, out);
+  kernel(c, core.env, *core.rank);
+  return v;
 }
 
 inline std::string extents_of(const layout& l) {
@@ -159,9 +189,13 @@ class eager {
 
   Rank& rank() const { return *core_->rank; }
 
-  // Dropout draws from (seed, step, site, element); a site is the how-manieth dropout since the step began, so equal
-  // program order draws equal masks, eagerly and traced.
-  void start_step(std::uint64_t seed, std::int64_t step) {
+  // Random operations draw from (seed, step, site, element); a site is the how-manieth of them since the step began, so
+  // equal program order draws equal numbers, eagerly and traced. The policy by_offset draws as PyTorch's DTensor does, by
+  // placement: runtime/random_stream.hpp.
+  void start_step(std::uint64_t seed, std::int64_t step, random_policy random = random_policy::by_element) {
+    core_->env.random = random;
+    core_->site_offset.clear();
+    core_->next_offset = 0;
     core_->env.seed = seed;
     core_->env.step = step;
     core_->site = 0;

@@ -23,6 +23,8 @@ std::vector<eager_value<Rank>> run_eagerly(std::span<const eager_value<Rank>* co
   eager_core<Rank>& core = in[0]->live();
   const std::int32_t first_site = core.site;
   core.site += g.sites;
+  if (core.env.random == random_policy::by_offset && core.site_offset.size() == static_cast<std::size_t>(first_site))
+    core.next_offset = site_offsets(g, 0, core.next_offset, core.site_offset);
   std::vector<eager_value<Rank>> value(static_cast<std::size_t>(g.node_count));
   for (int i = 0; i < g.node_count; ++i) {
     const node& n = g.nodes[i];
@@ -36,12 +38,8 @@ std::vector<eager_value<Rank>> run_eagerly(std::span<const eager_value<Rank>* co
       continue;
     }
     if (n.inputs == 0) {  // a constant
-      v = eager_value<Rank>(core, out);
-      call c;
-      c.f = n.f;
-      c.l[result] = v.layout;
-      c.p[result] = v.data;
-      kernel_table<graph_tag, Rank>::of(i)(c, core.env, *core.rank);
+      const std::int32_t site = rules::is_random(n.op) ? first_site + static_cast<std::int32_t>(n.a.v[0]) : -1;
+      v = fill_eagerly<Rank>(core, n.op, n.a, n.f, out, kernel_table<graph_tag, Rank>::of(i), site);
       continue;
     }
     const int x = g.nodes[n.in[0]].spec, y = g.nodes[n.in[n.inputs - 1]].spec;
@@ -55,7 +53,7 @@ std::vector<eager_value<Rank>> run_eagerly(std::span<const eager_value<Rank>* co
     o.signature = n.op == op_code::redistribute ? redistribution_signature(g.hashes[x], g.hashes[n.spec]) : 0;
     o.kernel = kernel_table<graph_tag, Rank>::of(i);
     if (n.op == op_code::opaque) o.function = g.functions[n.a.v[0]];
-    if (n.op == op_code::dropout) o.site = first_site + static_cast<std::int32_t>(n.a.v[0]);
+    if (rules::is_random(n.op)) o.site = first_site + static_cast<std::int32_t>(n.a.v[0]);
     const eager_value<Rank>* operands[max_inputs]{};
     for (int k = 0; k < n.inputs; ++k) operands[k] = &value[static_cast<std::size_t>(n.in[k])];
     v = apply_eagerly<Rank>(o, n.f, {operands, static_cast<std::size_t>(n.inputs)});

@@ -12,6 +12,7 @@
 #include <shardwise/pass/memory.hpp>
 #include <shardwise/pass/program_traits.hpp>
 #include <shardwise/runtime/blocks.hpp>
+#include <shardwise/runtime/random_stream.hpp>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::runtime {
@@ -91,6 +92,8 @@ class lowered {
     layouts_.resize(nodes);
     view_bytes_.assign(nodes, 0);
     calls_.clear();
+    std::vector<std::int64_t> site_offset;
+    site_offsets(g, n_dyn, 0, site_offset);
     for (int i = 0; i < g.node_count; ++i) {
       const node& n = g.nodes[i];
       const spec& out = g.specs[n.spec];
@@ -116,6 +119,8 @@ class lowered {
       k.l[result] = layouts_[at];
       k.p[result] = pointer(i);
       k.workspace = workspace_of(n);
+      if (rules::is_random(n.op))
+        k.draw = site_offset[static_cast<std::size_t>(n.a.v[0])] + shard_offset(out, coordinate, n_dyn);
       if (n.op == op_code::opaque) k.function = g.functions[n.a.v[0]];
       if (n.op == op_code::redistribute)
         lower_redistribute(k, static_cast<int>(n.a.v[0]), g.specs[g.nodes[n.in[0]].spec], out, coordinate);

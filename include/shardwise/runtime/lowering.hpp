@@ -44,8 +44,8 @@ template <signature S, class Rank>
 constexpr kernel_function<Rank> kernel_entry() {
   constexpr op_code op = S.op;
   using T = element_t<S.type>;
-  if constexpr (std::is_floating_point_v<T> || op == op_code::contiguous || op == op_code::redistribute ||
-                op == op_code::opaque || op == op_code::fill || is_comparison(op))
+  if constexpr (std::is_floating_point_v<T> || rules::only_moves(op) || op == op_code::redistribute ||
+                op == op_code::opaque || is_comparison(op))
     return &run_kernel<op, T, Rank>;
   else
     return nullptr;

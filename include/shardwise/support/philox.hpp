@@ -25,10 +25,14 @@ constexpr philox_words philox(std::uint64_t key, std::uint32_t c0, std::uint32_t
   return {{c0, c1, c2, c3}};
 }
 
+// Uniform in [0, 1): with 32 bits, or with 24, which float holds exactly.
+constexpr double unit_32(const philox_words& r) { return r.w[0] * (1.0 / 4294967296.0); }
+constexpr double unit_24(std::uint32_t word) { return (word >> 8) * (1.0 / 16777216.0); }
+
 // Uniform in [0, 1) with 32 bits for element `index` of stream (`site`, `step`).
 constexpr double philox_uniform(std::uint64_t seed, std::uint32_t site, std::uint32_t step, std::uint64_t index) {
   const philox_words r = philox(seed, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), site, step);
-  return r.w[0] * (1.0 / 4294967296.0);
+  return unit_32(r);
 }
 
 }  // namespace shardwise

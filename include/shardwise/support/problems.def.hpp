@@ -178,6 +178,57 @@ SHARDWISE_X(slice_dim_sharded,
             "slice: the sliced dim is sharded; redistribute it to replicate first, or slice another dim (only an end that "
             "leaves the ranks' chunks as large as they are may be cut off)")
 
+// --- joins, broadcast views, indexing, padding, random fills -----------------------------------------------------------
+
+SHARDWISE_X(cat_shapes,
+            "cat: the operands have different ranks, or different extents in a dim that is not joined; reshape or slice "
+            "them so that they differ in the joined dim alone")
+SHARDWISE_X(cat_dim_sharded,
+            "cat: an operand is sharded on the dim that is joined, and the blocks of the result would lie on other ranks; "
+            "gather it first: redistribute<axis, replicate>(operand), or shard another dim")
+SHARDWISE_X(cat_placements,
+            "cat: the operands are placed differently on a mesh axis; redistribute them so that all are alike: replicate, "
+            "reduced, sharded on one other dim, or partial with one reduction")
+SHARDWISE_X(split_sizes,
+            "split: the sizes do not add up to the dim's extent, or one is negative; give sizes from 0 whose sum is the "
+            "extent (chunk<dim, n>: n from 1)")
+SHARDWISE_X(view_infer,
+            "view: more than one extent is -1, or the number of elements is no multiple of the others' product; leave one "
+            "extent to infer and let the others divide the number of elements")
+SHARDWISE_X(view_not_dense,
+            "view: the tensor is not stored densely in this order (it is permuted, cut or broadcast); write reshape, which "
+            "copies it where it must")
+SHARDWISE_X(expand_extents,
+            "expand: only dims of extent 1, and new ones in front, can be made longer; give every other dim its own extent "
+            "or -1")
+SHARDWISE_X(expand_dim_sharded,
+            "expand: a dim of extent 1 that is sharded would be made longer, while most ranks have nothing of it; gather "
+            "it first: redistribute<axis, replicate>(operand)")
+SHARDWISE_X(index_shape,
+            "indexing: the operands' extents do not fit: tensor, index and source need one rank and equal extents beside "
+            "the indexed dim, where index and source are equal too; slice or expand one of them")
+SHARDWISE_X(index_rank,
+            "index_select: the index must have rank 1; flatten it, or write gather for an index of the tensor's rank")
+SHARDWISE_X(index_dim_sharded,
+            "indexing: the indexed dim is sharded, and an index may name an element of any rank; gather the dim first: "
+            "redistribute<axis, replicate>(operand), or shard another dim")
+SHARDWISE_X(index_placements,
+            "indexing: no rule admits these placements on a mesh axis; admitted are: tensor, index and source sharded alike "
+            "on a dim that is not indexed (an index of rank 1 then replicate), none of them sharded, or, to read or to add, "
+            "an index sharded along the indexed dim (the tensor that is read then reduced)")
+SHARDWISE_X(pad_negative, "constant_pad: a number of elements is negative, or there are more than two for each dim; numbers "
+            "are pairs from the last dim on, each from 0: cut with slice")
+SHARDWISE_X(pad_dim_sharded,
+            "constant_pad: the padded dim is sharded, and the blocks of the result would lie on other ranks; gather it "
+            "first: redistribute<axis, replicate>(operand), or shard another dim")
+SHARDWISE_X(triangle_rank, "tril, triu: the operand needs at least two dims, the last two are the matrix; reshape it")
+SHARDWISE_X(random_partial,
+            "random: random numbers are asked for in a partial tensor, where the ranks' numbers would be summed; name "
+            "another placement, or redistribute the operand first: redistribute<axis, replicate>(operand)")
+SHARDWISE_X(dyn_dim_changed,
+            "a dim with run-time extent (dyn) would be joined, padded, indexed or expanded, which static offsets do not "
+            "allow; keep the dyn dim out of the operation")
+
 // --- redistribution and gradients ------------------------------------------------------------------------------------
 
 SHARDWISE_X(redistribute_nested,

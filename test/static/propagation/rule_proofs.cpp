@@ -84,6 +84,19 @@ static_assert(seed<replicate, 2>::count + seed<reduced, 2>::count + seed<partial
                   seed<reduced, 3>::count ==
               4);
 
+// Fills, whose numbers are functions of the element alone.
+template <int I, int Ranks>
+struct filled {
+  static constexpr int tried = prove_fills(fills[I], Ranks);
+  using op = typename shardwise::detail::op_tag<fills[I].op>::type;
+  static constexpr int count = proof<op, Ranks, I, 0, tried == 2 + fills[I].shape.rank ? failure::none : failure::value>::count;
+};
+template <int... I>
+constexpr int prove_all_fills(std::integer_sequence<int, I...>) {
+  return (0 + ... + (filled<I, 2>::count + filled<I, 3>::count));
+}
+static_assert(prove_all_fills(std::make_integer_sequence<int, sizeof(fills) / sizeof(fills[0])>{}) == 8);
+
 // Whole train steps of one parameter, its gradient partial, sharded or whole, and strided.
 template <class Optimizer, class W, class X, int Ranks>
 struct update {

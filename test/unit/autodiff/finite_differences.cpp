@@ -92,6 +92,13 @@ using turned = sw::shape<columns, rows>;
 using by_row = sw::shape<rows>;
 using by_column = sw::shape<columns>;
 using part = sw::shape<rows, 2>;
+using wider = sw::shape<rows, 2 * columns>;
+
+// Indices 3, 1, 3, 1 in every row; made in the program, so that they need no input.
+constexpr auto repeated(const auto& like) {
+  const auto two = sw::arange_from<std::int32_t, 3, -1, -2>(like);
+  return sw::expand<rows, columns>(sw::cat<0>(two, two));
+}
 
 }  // namespace
 
@@ -127,5 +134,24 @@ SHARDWISE_CASE(rms_norm_of, full, sw::rms_norm(a * b, c))
 SHARDWISE_CASE(permuted, turned, (sw::permute<1, 0>(a * b)))
 SHARDWISE_CASE(reshaped, turned, (sw::reshape<columns, rows>(sw::permute<1, 0>(a)) * sw::reshape<columns, rows>(b)))
 SHARDWISE_CASE(sliced, part, (sw::slice<1, 1, 2>(a) * sw::slice<-1, 2, 2>(b)))
+SHARDWISE_CASE(joined, wider, (sw::cat<1>(a * b, a)))
+SHARDWISE_CASE(joined_with_itself, wider, (sw::cat<1>(a, a)))
+using pile = sw::shape<2, rows, columns>;
+SHARDWISE_CASE(stacked, pile, sw::stack<0>(a * b, b))
+SHARDWISE_CASE(split_in_two, part, (std::get<0>(sw::chunk<1, 2>(a)) * std::get<1>(sw::split<1, 2, 2>(b))))
+SHARDWISE_CASE(unbound, by_row, (std::get<1>(sw::unbind<1>(a)) * sw::select<1, -1>(a)))
+SHARDWISE_CASE(expanded, full, (sw::expand<rows, columns>(c) * a))
+SHARDWISE_CASE(transposed_and_squeezed, turned, (sw::squeeze<1>(sw::unsqueeze<1>(sw::transpose<0, 1>(a))) * sw::transpose<1, 0>(b)))
+SHARDWISE_CASE(flattened, by_row, (sw::sum<1>(sw::unflatten<0, -1, 4>(sw::flatten(sw::transpose<0, 1>(a * b))))))
+SHARDWISE_CASE(gathered, full, sw::gather<1>(a * b, repeated(a)))
+SHARDWISE_CASE(scatter_added, full, sw::scatter_add<1>(a, repeated(a), a * b))
+SHARDWISE_CASE(scattered, full, sw::scatter<1>(a, repeated(a), a * b))  // overwritten elements have gradient 0
+SHARDWISE_CASE(scattered_number, full, (sw::scatter<1>(a * b, repeated(a), 2.0)))
+SHARDWISE_CASE(selected_by_index, part, (sw::index_select<1>(a * b, sw::arange_from<std::int32_t, 3, -1, -2>(a))))
+SHARDWISE_CASE(added_by_index, full, (sw::index_add<1>(a, sw::arange_from<std::int32_t, 3, -1, -2>(a), sw::slice<1, 1, 2>(b))))
+using framed = sw::shape<rows + 1, columns + 2>;
+SHARDWISE_CASE(padded, framed, (sw::constant_pad<1, 1, 0, 1>(a * b, 2)))
+SHARDWISE_CASE(lower, full, (sw::tril(a * b) * sw::triu<-1>(b)))
+SHARDWISE_CASE(with_random_numbers, full, a * sw::rand_like(a) + b * sw::randn_like(b) * sw::bernoulli(sw::full_like(a, 0.5)))
 SHARDWISE_CASE(dropped, full, sw::dropout(a * b, 0.3))
 SHARDWISE_CASE(one_value_used_often, full, a + a * a + sw::tanh(a) * a)

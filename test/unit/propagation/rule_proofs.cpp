@@ -81,6 +81,11 @@ TEST_CASE("every operation's rule is proved, or its reason is listed") {
     CHECK(static_cast<int>(ranks == 2 ? prove_seed<partial<>, 2>() : prove_seed<partial<>, 3>()) == 0);
     rows[static_cast<int>(op_code::fill)] += 3;
   }
+  for (const fill_case& c : fills)
+    for (int ranks : {2, 3}) {
+      CHECK(prove_fills(c, ranks) == 2 + c.shape.rank);
+      rows[static_cast<int>(c.op)] += prove_fills(c, ranks);
+    }
   rows[static_cast<int>(op_code::sgd)] += run_updates<sgd<>>() + run_updates<sgd<true>>();
   rows[static_cast<int>(op_code::adam)] +=
       run_updates<adam<>>() + run_updates<adamw<true>>() + run_updates<clip_norm<adam<>>>();

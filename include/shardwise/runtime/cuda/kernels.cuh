@@ -4,7 +4,9 @@
 
 #include <shardwise/runtime/cuda/kernels/block.cuh>
 #include <shardwise/runtime/cuda/kernels/elementwise.cuh>
+#include <shardwise/runtime/cuda/kernels/gather.cuh>
 #include <shardwise/runtime/cuda/kernels/index.cuh>
+#include <shardwise/runtime/cuda/kernels/join.cuh>
 #include <shardwise/runtime/cuda/kernels/ordering.cuh>
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
 #include <shardwise/runtime/cuda/kernels/random.cuh>
@@ -20,8 +22,7 @@ namespace shardwise::cuda {
 // Instantiates the kernels of that operation alone.
 template <op_code Op, class T>
 constexpr launcher launcher_for() {
-  constexpr bool moves =
-      Op == op_code::contiguous || Op == op_code::redistribute || Op == op_code::fill || is_comparison(Op);
+  constexpr bool moves = rules::only_moves(Op) || Op == op_code::redistribute || is_comparison(Op);
   if constexpr (runs_kernel(Op) && Op != op_code::opaque && (std::is_floating_point_v<T> || moves))
     return &kernel<Op>::template run<T>;
   else

@@ -136,7 +136,8 @@ struct strided_matrix {
   // cuBLASLt steps by 1 along stored columns: along the rows, or (transposed) along the columns.
   bool plain() const { return row == 1 || row_step == 1; }
   bool turned() const { return column == 1 || column_step == 1; }
-  bool fits() const { return plain() || turned(); }
+  // Columns must not overlap, as a broadcast operand's do.
+  bool fits() const { return (plain() || turned()) && leading() >= (plain() ? row : column); }
   // The other stride; of a single stored column it means nothing, yet must be at least the rows.
   std::int64_t leading() const {
     return plain() ? distance(row, column, column_step) : distance(column, row, row_step);

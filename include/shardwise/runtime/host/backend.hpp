@@ -32,7 +32,7 @@ struct host_backend {
     const int count = g.node_count;
     for (int i = 0; i < count; ++i) {
       const op_code op = g.nodes[i].op;
-      if (op != op_code::einsum && op != op_code::redistribute) continue;
+      if (op != op_code::einsum && op != op_code::redistribute && op != op_code::scatter_dsrc) continue;
       const node n = g.nodes[i];
       const int x = g.nodes[n.in[0]].spec, y = g.nodes[n.in[n.inputs - 1]].spec;
       application& before = known[static_cast<unsigned>(x * 31 + y * 7 + n.spec + static_cast<int>(n.a.v[0])) & 127U];
@@ -51,6 +51,8 @@ struct host_backend {
     if (n.op == op_code::einsum)
       return static_cast<std::int64_t>(x.type == dtype::f64 ? host::einsum_workspace<double>(n.a, x, y, ex, ey)
                                                             : host::einsum_workspace<float>(n.a, x, y, ex, ey));
+    if (n.op == op_code::scatter_dsrc)  // the last writer of each place of a line
+      return (ex[n.a.v[0]] + 1) * static_cast<std::int64_t>(sizeof(std::int32_t));
     const int axis = static_cast<int>(n.a.v[0]);
     const int ranks = x.axis_size[axis];
     std::int64_t total = static_cast<std::int64_t>(size_of(x.type));

@@ -4,7 +4,9 @@
 
 #include <shardwise/runtime/host/kernels/block.hpp>
 #include <shardwise/runtime/host/kernels/elementwise.hpp>
+#include <shardwise/runtime/host/kernels/gather.hpp>
 #include <shardwise/runtime/host/kernels/index.hpp>
+#include <shardwise/runtime/host/kernels/join.hpp>
 #include <shardwise/runtime/host/kernels/pointwise.hpp>
 #include <shardwise/runtime/host/kernels/ordering.hpp>
 #include <shardwise/runtime/host/kernels/random.hpp>

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of paddings, of masks by position, and which operations draw random numbers or only move elements.
+#pragma once
+
+#include <shardwise/propagation/rule.hpp>
+
+namespace shardwise::rules {
+
+// Kernels that copy or place elements and do no arithmetic: they exist for integers too.
+constexpr bool only_moves(op_code op) {
+  switch (op) {
+    case op_code::contiguous:
+    case op_code::broadcast:
+    case op_code::pad:
+    case op_code::cat:
+    case op_code::gather:
+    case op_code::index_select:
+    case op_code::constant_pad:
+    case op_code::fill:
+    case op_code::one_hot:
+    case op_code::arange: return true;
+    default: return false;
+  }
+}
+
+// Operations that draw at a site: v0 is its number.
+constexpr bool is_random(op_code op) {
+  return op == op_code::dropout || op == op_code::rand || op == op_code::randn || op == op_code::bernoulli;
+}
+
+// --- constant_pad -----------------------------------------------------------------------------------------------------
+
+constexpr std::int64_t pad_before(const op_attr& a, int d) { return a.v[d] & 0xFFFFFFFF; }
+constexpr std::int64_t pad_after(const op_attr& a, int d) { return a.v[d] >> 32; }
+
+constexpr outcome constant_pad_shape(const op_attr& a, const spec& x) {
+  outcome r{{}, contiguous(x)};
+  for (int d = 0; d < x.rank; ++d) {
+    if (a.v[d] == 0) continue;
+    if (is_dyn(x, d)) return fail(problem::dyn_dim_changed, x, 0, d);
+    r.out.extent[d] += pad_before(a, d) + pad_after(a, d);
+  }
+  make_contiguous(r.out);
+  return r;
+}
+
+// A sum's shares may be padded with zeros; any other number would be summed too.
+constexpr rule_rows constant_pad_rows(const op_attr& a, const spec& x) {
+  rule_rows t;
+  t.push_back(rows::all(rows::R, rows::R));
+  t.push_back(rows::all(rows::U, rows::U));
+  for (int d = 0; d < x.rank; ++d)
+    if (a.v[d] == 0) t.push_back(rows::all(rows::S(d), rows::S(d)));
+  if (a.v[5] != 0) t.push_back(rows::all(rows::P, rows::P));
+  return t;
+}
+
+constexpr problem constant_pad_problem(const spec& x, int axis) {
+  return x.place[axis].is_shard() ? problem::pad_dim_sharded : problem::partial_nonlinear;
+}
+
+// --- elementwise with one operand of the result's extents ---------------------------------------------------------------
+
+constexpr rule_rows elementwise_rows(const spec& x, bool linear) {
+  rule_rows t;
+  t.push_back(rows::all(rows::R, rows::R));
+  t.push_back(rows::all(rows::U, rows::U));
+  for (int d = 0; d < x.rank; ++d) t.push_back(rows::all(rows::S(d), rows::S(d)));
+  if (linear) t.push_back(rows::all(rows::P, rows::P));
+  return t;
+}
+
+}  // namespace shardwise::rules

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of operations that read or write elements by index along one dim, and of their adjoints.
+#pragma once
+
+#include <shardwise/propagation/reduction.hpp>
+
+namespace shardwise::rules {
+
+// Extents of `like` but along `dim`.
+constexpr bool same_beside(const spec& x, const spec& like, int dim) {
+  if (x.rank != like.rank) return false;
+  for (int d = 0; d < x.rank; ++d)
+    if (d != dim && (x.extent[d] != like.extent[d] || is_dyn(x, d) != is_dyn(like, d))) return false;
+  return true;
+}
+
+// gather: x and index to x's elements, in the index's extents. scatter_add: the other way, summed into v1 places along
+// the dim. scatter_dsrc: as gather. All operands but one have equal extents, that one differs along the dim.
+constexpr outcome gather_shape(op_code op, const op_attr& a, const spec* in, int n) {
+  const spec &x = in[0], &index = in[1];
+  const int dim = static_cast<int>(a.v[0]);
+  if (dim < 0 || dim >= x.rank) return fail(problem::dim_out_of_range, x, 0, dim, dim, x.rank);
+  if (is_dyn(x, dim) || (index.rank == x.rank && is_dyn(index, dim))) return fail(problem::dyn_dim_changed, x, 0, dim);
+  if (!same_beside(index, x, dim)) return fail(problem::index_shape, x, 1, -1, index.rank, x.rank);
+  const bool one_for_one = op == op_code::scatter_add;
+  if (one_for_one && index.extent[dim] != x.extent[dim])
+    return fail(problem::index_shape, x, 1, dim, index.extent[dim], x.extent[dim]);
+  if (n > 2 && (!same_beside(in[2], x, dim) || in[2].extent[dim] != index.extent[dim]))
+    return fail(problem::index_shape, x, 2, dim, in[2].extent[dim < in[2].rank ? dim : 0], index.extent[dim]);
+  outcome r{{}, contiguous(x)};
+  if (op == op_code::scatter_add) r.out.extent[dim] = a.v[1];
+  else if (op != op_code::scatter) r.out.extent[dim] = index.extent[dim];
+  make_contiguous(r.out);
+  return r;
+}
+
+constexpr outcome index_select_shape(op_code op, const op_attr& a, const spec* in) {
+  const spec &x = in[0], &index = in[1];
+  const int dim = static_cast<int>(a.v[0]);
+  if (dim < 0 || dim >= x.rank) return fail(problem::dim_out_of_range, x, 0, dim, dim, x.rank);
+  if (index.rank != 1) return fail(problem::index_rank, x, 1, -1, index.rank, 1);
+  if (is_dyn(x, dim) || is_dyn(index, 0)) return fail(problem::dyn_dim_changed, x, 0, dim);
+  const bool add = op == op_code::index_add;
+  if (add && index.extent[0] != x.extent[dim])
+    return fail(problem::index_shape, x, 1, dim, index.extent[0], x.extent[dim]);
+  outcome r{{}, contiguous(x)};
+  r.out.extent[dim] = add ? a.v[1] : index.extent[0];
+  make_contiguous(r.out);
+  return r;
+}
+
+// Where the index is sharded along the dim, every rank reads all of x, whose cotangent is then summed; the adjoint's
+// rows are these with the duals of operand and result exchanged.
+constexpr rule_rows gather_rows(const op_attr& a, const spec& x) {
+  using namespace rows;
+  const int dim = static_cast<int>(a.v[0]);
+  rule_rows t;
+  t.push_back({{R, R}, R});
+  t.push_back({{U, R}, U});
+  t.push_back({{P, R}, P});
+  for (int d = 0; d < x.rank; ++d)
+    if (d != dim) t.push_back({{S(d), S(d)}, S(d)});
+  t.push_back({{U, S(dim)}, S(dim)});
+  return t;
+}
+constexpr rule_rows scatter_add_rows(const op_attr& a, const spec& x) {
+  rule_rows t = gather_rows(a, x);
+  const int dim = static_cast<int>(a.v[0]);
+  t.item[t.count - 1] = {{rows::S(dim), rows::S(dim)}, rows::P};
+  return t;
+}
+
+constexpr rule_rows index_select_rows(const op_attr& a, const spec& x) {
+  using namespace rows;
+  const int dim = static_cast<int>(a.v[0]);
+  rule_rows t;
+  t.push_back({{R, R}, R});
+  t.push_back({{U, R}, U});
+  t.push_back({{P, R}, P});
+  for (int d = 0; d < x.rank; ++d)
+    if (d != dim) t.push_back({{S(d), R}, S(d)});
+  t.push_back({{U, S(0)}, S(dim)});
+  return t;
+}
+constexpr rule_rows index_add_rows(const op_attr& a, const spec& x) {
+  rule_rows t = index_select_rows(a, x);
+  t.item[t.count - 1] = {{rows::S(static_cast<int>(a.v[0])), rows::S(0)}, rows::P};
+  return t;
+}
+
+// Linear in what is written into and what is written, together. A number other than zero would be written once a rank.
+constexpr rule_rows scatter_rows(const op_attr& a, const spec& x, int n) {
+  using namespace rows;
+  rule_rows t;
+  t.push_back({{R, R, R}, R});
+  t.push_back({{U, R, U}, U});
+  for (int d = 0; d < x.rank; ++d)
+    if (d != a.v[0]) t.push_back({{S(d), S(d), S(d)}, S(d)});
+  if (n > 2 || a.v[1] != 0) t.push_back({{P, R, P}, P});
+  return t;
+}
+
+constexpr problem indexing_problem(op_code op, const op_attr& a, const spec* in, int n, int axis) {
+  const int dim = static_cast<int>(a.v[0]);
+  if (in[0].place[axis].is_shard(dim)) return problem::index_dim_sharded;
+  if (op == op_code::scatter && (in[1].place[axis].is_shard(dim) || (n > 2 && in[2].place[axis].is_shard(dim))))
+    return problem::index_dim_sharded;
+  return problem::index_placements;
+}
+
+// --- one_hot: v0 classes, v1 element type of the result ------------------------------------------------------------------
+
+constexpr outcome one_hot_shape(const op_attr& a, const spec& index) {
+  if (index.rank + 1 > max_rank) return fail(problem::rank_too_large, index, 0, -1, index.rank + 1, max_rank);
+  outcome r{{}, scalar_like(index)};
+  for (int d = 0; d < index.rank; ++d) copy_dim(r.out, d, index, d);
+  r.out.extent[index.rank] = a.v[0];
+  r.out.rank = static_cast<std::uint8_t>(index.rank + 1);
+  r.out.type = static_cast<dtype>(a.v[1]);
+  make_contiguous(r.out);
+  return r;
+}
+
+constexpr rule_rows one_hot_rows(const spec& index) {
+  rule_rows t;
+  t.push_back(rows::all(rows::R, rows::R));
+  for (int d = 0; d < index.rank; ++d) t.push_back(rows::all(rows::S(d), rows::S(d)));
+  return t;
+}
+
+}  // namespace shardwise::rules

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// An index of rank 2 where rows are selected.
+// expect: index_select: the index must have rank 1
+// expect: where<shardwise::op::index_select,
+
+#include <shardwise/graph/indexing.hpp>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+template <class Shape, class Placement = sw::replicate>
+using real = typed<float, Shape, mesh, sw::on<tp, Placement>>;
+template <class Shape, class Placement = sw::replicate>
+using ids = typed<std::int32_t, Shape, mesh, sw::on<tp, Placement>>;
+#ifdef SHARDWISE_FAIL
+using y = decltype(sw::index_select<0>(real<sw::shape<4, 8>>{}, ids<sw::shape<4, 3>>{}));
+#else
+using y = decltype(sw::index_select<0>(real<sw::shape<4, 8>>{}, ids<sw::shape<3>>{}));
+#endif

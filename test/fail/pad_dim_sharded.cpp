@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sharded dim padded.
+// expect: constant_pad: the padded dim is sharded
+// expect: where<shardwise::op::constant_pad,
+
+#include <shardwise/graph/fills.hpp>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+template <class Shape, class Placement = sw::replicate>
+using real = typed<float, Shape, mesh, sw::on<tp, Placement>>;
+#ifdef SHARDWISE_FAIL
+using y = decltype(sw::constant_pad<1, 1>(real<sw::shape<4, 8>, sw::shard<1>>{}));
+#else
+using y = decltype(sw::constant_pad<1, 1>(real<sw::shape<4, 8>, sw::shard<0>>{}));
+#endif

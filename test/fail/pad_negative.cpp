@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A negative number of elements.
+// expect: constant_pad: a number of elements is negative, or there are more than two for each dim
+
+#include <shardwise/graph/fills.hpp>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+template <class Shape, class Placement = sw::replicate>
+using real = typed<float, Shape, mesh, sw::on<tp, Placement>>;
+#ifdef SHARDWISE_FAIL
+using y = decltype(sw::constant_pad<1, -1>(real<sw::shape<4, 8>>{}));
+#else
+using y = decltype(sw::constant_pad<1, 1>(real<sw::shape<4, 8>>{}));
+#endif

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shares of a sum padded with ones.
+// expect: a partial (not yet summed) value enters an operation that is not linear in it
+// expect: where<shardwise::op::constant_pad,
+
+#include <shardwise/graph/fills.hpp>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+template <class Shape, class Placement = sw::replicate>
+using real = typed<float, Shape, mesh, sw::on<tp, Placement>>;
+#ifdef SHARDWISE_FAIL
+using y = decltype(sw::constant_pad<1, 1>(real<sw::shape<4, 8>, sw::partial<>>{}, 1));
+#else
+using y = decltype(sw::constant_pad<1, 1>(real<sw::shape<4, 8>, sw::partial<>>{}));
+#endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random numbers in a partial tensor.
+// expect: random: random numbers are asked for in a partial tensor
+
+#include <shardwise/graph/fills.hpp>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+template <class Shape, class Placement = sw::replicate>
+using real = typed<float, Shape, mesh, sw::on<tp, Placement>>;
+#ifdef SHARDWISE_FAIL
+using y = decltype(sw::rand_like(real<sw::shape<4, 8>, sw::partial<>>{}));
+#else
+using y = decltype(sw::rand_like(real<sw::shape<4, 8>, sw::reduced>{}));
+#endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes that leave a part of the dim over.
+// expect: split: the sizes do not add up to the dim's extent, or one is negative
+
+#include <shardwise/graph/joins.hpp>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+template <class Shape, class Placement = sw::replicate>
+using real = typed<float, Shape, mesh, sw::on<tp, Placement>>;
+#ifdef SHARDWISE_FAIL
+using y = decltype(sw::split<1, 4, 3>(real<sw::shape<4, 8>>{}));
+#else
+using y = decltype(sw::split<1, 4, 3, 1>(real<sw::shape<4, 8>>{}));
+#endif

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lower triangle of a vector.
+// expect: tril, triu: the operand needs at least two dims
+// expect: where<shardwise::op::triangle,
+
+#include <shardwise/graph/fills.hpp>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+template <class Shape, class Placement = sw::replicate>
+using real = typed<float, Shape, mesh, sw::on<tp, Placement>>;
+#ifdef SHARDWISE_FAIL
+using y = decltype(sw::tril(real<sw::shape<8>>{}));
+#else
+using y = decltype(sw::tril(real<sw::shape<4, 8>>{}));
+#endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two extents to infer.
+// expect: view: more than one extent is -1, or the number of elements is no multiple
+
+#include <shardwise/graph/views.hpp>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+template <class Shape, class Placement = sw::replicate>
+using real = typed<float, Shape, mesh, sw::on<tp, Placement>>;
+#ifdef SHARDWISE_FAIL
+using y = decltype(sw::view<-1, 4, -1>(real<sw::shape<4, 8>>{}));
+#else
+using y = decltype(sw::view<2, 4, -1>(real<sw::shape<4, 8>>{}));
+#endif
