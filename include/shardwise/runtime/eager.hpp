@@ -160,8 +160,9 @@ class eager {
   Rank& rank() const { return *core_->rank; }
 
   // Dropout draws from (seed, step, site, element); a site is the how-manieth dropout since the step began, so equal
-  // program order draws equal masks, eagerly and traced.
+  // program order draws equal masks, eagerly and traced. Collective: ranks that give different seeds are told.
   void start_step(std::uint64_t seed, std::int64_t step) {
+    rank().agree(seed, "the seed");
     core_->env.seed = seed;
     core_->env.step = step;
     core_->site = 0;

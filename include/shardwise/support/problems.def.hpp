@@ -47,6 +47,10 @@ SHARDWISE_X(uneven_shard,
             "another axis size, or drop even<...> to allow uneven shards")
 SHARDWISE_X(rank_too_large, "tensor: the rank exceeds 5; merge dims with reshape first")
 SHARDWISE_X(meshes_differ, "operands live on different meshes; bind both to one mesh<...> type")
+SHARDWISE_X(mixed_tensors,
+            "operands are no tensors of one kind: a tensor meets a plain value, or an eager tensor meets one that is being "
+            "traced; make a tensor of the plain value with from_local or distribute, and hand a traced function all its "
+            "tensors as arguments")
 SHARDWISE_X(types_differ, "operands have different element types; convert one of them so that both agree")
 SHARDWISE_X(needs_floating_point,
             "this operation needs floating-point elements; convert the operand to float or double")
@@ -150,6 +154,9 @@ SHARDWISE_X(slice_dim_sharded,
 
 // --- redistribution and gradients ------------------------------------------------------------------------------------
 
+SHARDWISE_X(redistribute_target_missing,
+            "redistribute: no placement to go to is named, or none for a mesh axis; write redistribute<axis, "
+            "placement>(x), or redistribute<on<axis, placement>, ...>(x) for several axes")
 SHARDWISE_X(redistribute_nested,
             "redistribute: a later mesh axis shards the same dim, so only the innermost (last listed) axis can change "
             "first; redistribute that axis before this one")
@@ -231,6 +238,10 @@ SHARDWISE_X(plan_axis_not_in_mesh,
             "plan: a style names a mesh axis that the mesh does not have; name one of the axes in mesh<...>")
 SHARDWISE_X(plan_style_twice,
             "plan: two styles of one entry place the parameters of a module on the same mesh axis; keep one of them")
+SHARDWISE_X(plan_not_an_entry,
+            "plan: an entry is neither at<path, styles...> nor a style of the whole model such as data_parallel<axis>, or "
+            "what at<path, ...> lists is no style; name the module that a style is for: at<path, style>, with an empty path "
+            "for the model itself")
 SHARDWISE_X(plan_too_large, "plan: more than 32 entries; merge entries with '*' in their paths")
 SHARDWISE_X(colwise_input,
             "colwise: the input must be replicate or reduced on the style's axis; gather it with the option "
