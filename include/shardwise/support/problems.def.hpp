@@ -192,6 +192,10 @@ SHARDWISE_X(gradient_shape,
             "optimizer: parameter and gradient have different extents or element types; pass the gradient of this "
             "very parameter")
 
+SHARDWISE_X(fsdp_factor,
+            "reshard: parameters are to be kept over a number of ranks that does not divide the axis; it should be a factor "
+            "of the axis' size: 1 keeps them whole, the size itself frees them all")
+
 // --- local tensors, functions ------------------------------------------------------------------------------------------
 
 SHARDWISE_X(to_local_stack,
