@@ -170,6 +170,14 @@ using one_model = sw::bind<outer, one_path, grid>;
 static_assert(decltype(one_model{}.mlp.net.weight)::sp.place[0] == sw::shard_value(0));
 static_assert(decltype(one_model{}.net.weight)::sp.place[0] == sw::replicate_value());
 
+// --- negative_layouts: the last dim, declared from the end, and written
+
+template <class From>
+using declares = sw::bind<inner, sw::plan<sw::at<"net", sw::prepare_input<tp, R, From>>>, sw::mesh<tp>>;
+using by_columns = sw::sym<sw::spec_of<float, sw::shape<8, 4>, sw::mesh<tp>, S<1>>::value, sw::mesh<tp>>;
+static_assert(decltype(declares<S<-1>>{}(by_columns{}))::sp == decltype(declares<S<1>>{}(by_columns{}))::sp);
+static_assert(decltype(declares<S<-1>>{}(by_columns{}))::sp.place[0] == sw::replicate_value());
+
 template <class Placement>
 struct task {
   using inputs = sw::inputs<sw::input_tensor<double, sw::shape<8, 4>, Placement>>;
