@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <set>
 #include <shardwise/propagation/pytorch.hpp>
@@ -135,6 +136,22 @@ constexpr bool begins(int d, int t, std::int64_t row) {
   return v.begin == row && v.size == 2;
 }
 static_assert(begins(0, 0, 0) && begins(0, 1, 4) && begins(1, 0, 2) && begins(1, 1, 6));
+// What the second axis' rank holds in all: a chunk of each of the first axis' pieces.
+template <int N, int Pieces>
+constexpr bool holds(int rank, std::initializer_list<std::int64_t> wanted) {
+  constexpr sw::spec s = sw::spec_of<double, sw::shape<N>, sw::mesh<ring<Pieces>, dp>, S<0>, S<0>>::value;
+  const auto* next = wanted.begin();
+  for (int piece = 0; piece < Pieces; ++piece) {
+    const int c[] = {piece, rank};
+    const sw::interval v = sw::local_interval(s, 0, c);
+    for (std::int64_t i = 0; i < v.size; ++i)
+      if (next == wanted.end() || *next++ != v.begin + i) return false;
+  }
+  return next == wanted.end();
+}
+static_assert(holds<8, 2>(0, {0, 1, 4, 5}) && holds<8, 2>(1, {2, 3, 6, 7}));
+static_assert(holds<7, 2>(0, {0, 1, 4, 5}) && holds<7, 2>(1, {2, 3, 6}));
+static_assert(holds<16, 4>(0, {0, 1, 4, 5, 8, 9, 12, 13}) && holds<16, 4>(1, {2, 3, 6, 7, 10, 11, 14, 15}));
 struct four : sw::axis<4> {};
 struct three : sw::axis<3> {};
 // axes of 4, 3, 2 ranks, which shard in the order third, first, second
