@@ -74,4 +74,20 @@ constexpr auto linear_product(const A&, const B&) {
   return detail::refuse_mixed<A, B>();
 }
 
+template <class A, class B>
+  requires detail::mixed<A, B>
+constexpr auto embedding(const A&, const B&) {
+  return detail::refuse_mixed<A, B>();
+}
+template <class A, class B>
+  requires detail::mixed<A, B>
+constexpr auto cross_entropy_rows(const A&, const B&) {
+  return detail::refuse_mixed<A, B>();
+}
+template <class A, class B>
+  requires detail::mixed<A, B>
+constexpr auto cross_entropy(const A&, const B&) {
+  return detail::refuse_mixed<A, B>();
+}
+
 }  // namespace shardwise

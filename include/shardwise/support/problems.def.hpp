@@ -262,6 +262,9 @@ SHARDWISE_X(style_declared_input,
 SHARDWISE_X(module_input,
             "module: the input's last dim differs from the module's number of input features; change the module's "
             "size or reshape the input")
+SHARDWISE_X(module_needs_tensor,
+            "module: it is called with something that is no tensor; make a tensor of plain values with from_local or "
+            "distribute, and pass it first")
 SHARDWISE_X(loss_not_scalar,
             "train_step: the loss must be a scalar (rank 0); reduce it with mean or sum over all dims")
 SHARDWISE_X(loss_not_summable,
