@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model is called with numbers of the host.
 // expect: module: it is called with something that is no tensor
-// expect: std::array<float, 8
+// expect(g++): std::array<float, 8
+// expect(clang): std::array<float, 8
 
 #include <array>
 
