@@ -32,3 +32,9 @@ add_test(NAME "fail: every problem has a wrong program"
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/fail/run.py
                  --coverage ${SHARDWISE_INCLUDE_DIR}/shardwise/support/problems.def.hpp)
 set_tests_properties("fail: every problem has a wrong program" PROPERTIES LABELS fail TIMEOUT 60)
+
+set(fail_table ${SHARDWISE_INCLUDE_DIR}/shardwise/support/problems.def.hpp)
+add_test(NAME "fail: the catalogue of misuses names problems and tests"
+         COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/fail/run.py
+                 --catalogue ${CMAKE_CURRENT_SOURCE_DIR}/fail/catalogue.txt ${fail_table})
+set_tests_properties("fail: the catalogue of misuses names problems and tests" PROPERTIES LABELS fail TIMEOUT 60)

@@ -432,7 +432,7 @@ void check_release() {
     CHECK(message_of<Mesh>([&](auto& rank) { rank.barrier(); }) == "no exception");
   }
   CHECK(message_of<Mesh>([](auto& rank) { rank.agree(rank.index() == 1 ? 8 : 7, "the seed"); }) ==
-        "shardwise: rank 1 and rank 0 disagree on the seed; all ranks must run one program on equal arguments");
+        "shardwise: rank 1 and rank 0 disagree on the seed (8 and 7); all ranks must run one program on equal arguments");
 }
 
 TEST_CASE("a rank that throws releases the others: 2 gpus") { check_release<line<2>>(); }

@@ -198,7 +198,40 @@ TEST_CASE("inputs, parameters and arenas that do not exist are refused") {
 
 TEST_CASE("ranks that disagree on what they run are stopped") {
   const std::string what = message_of<mesh>([](auto& rank) { rank.agree(rank.index() == 3 ? 8 : 7, "the seed"); });
-  CHECK(what.find("shardwise: rank 3 and rank 0 disagree on the seed") == 0);
+  CHECK(what == "shardwise: rank 3 and rank 0 disagree on the seed (8 and 7); all ranks must run one program on equal "
+                "arguments");
+}
+
+TEST_CASE("ranks that pass different seeds are told both, wherever a seed is passed") {
+  const std::string told = "shardwise: rank 2 and rank 0 disagree on the seed (18446744073709551615 and 5); ";
+  const auto seed = [](auto& rank) { return rank.index() == 2 ? ~std::uint64_t{0} : std::uint64_t{5}; };
+  CHECK(message_of<mesh>([&](auto& rank) {
+          executor_of<decltype(rank)> ex(rank);
+          ex.initialise(seed(rank));
+        }).find(told) == 0);
+  CHECK(message_of<mesh>([&](auto& rank) {
+          executor_of<decltype(rank)> ex(rank, sw::executor_checks::poison);
+          ex.initialise(1);
+          feed(ex, 1);
+          auto env = environment(1);
+          env.seed = seed(rank);
+          ex.run(env);
+        }).find(told) == 0);
+  CHECK(message_of<mesh>([&](auto& rank) {
+          sw::eager on(rank);
+          on.start_step(seed(rank), 1);
+        }).find(told) == 0);
+  CHECK(message_of<mesh>([&](auto& rank) {
+          sw::eager on(rank);
+          sw::bind_eager<test::transformer<sizes>::template model, tensor_parallel<dp<2>, tp<2>>::type, mesh, float> own{};
+          sw::initialise(own, on, seed(rank));
+        }).find(told) == 0);
+  CHECK(message_of<mesh>([&](auto& rank) {
+          sw::eager on(rank);
+          on.start_step(5, rank.index());
+          executor_of<decltype(rank)> ex(rank);
+          ex.initialise(5);
+        }) == "no exception");
 }
 
 }  // namespace

@@ -3,23 +3,15 @@
 // expect: colwise: the input must be replicate or reduced on the style's axis
 // expect: colwise<tp.*?> ?, shardwise::operand<shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1)?> ?>
 
-#include <shardwise/module/bind.hpp>
-#include <shardwise/module/layers.hpp>
-
-#include "typed.hpp"
+#include "small_models.hpp"
 
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;
-template <class Bound = sw::unbound>
-struct model : sw::module<model<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(model, (sw::linear<8, 6, sw::child<Bound, 0>>, net));
-  constexpr auto forward(const auto& x) const { return net(x); }
-};
 using plan = sw::plan<sw::at<"net", sw::colwise<tp>>>;
 #ifdef SHARDWISE_FAIL
 using x = typed<float, sw::shape<4, 8>, mesh, sw::on<tp, sw::shard<0>>>;
 #else
 using x = typed<float, sw::shape<4, 8>, mesh>;
 #endif
-using bound = sw::bind<model, plan, mesh>;
+using bound = sw::bind<one_linear, plan, mesh>;
 using y = decltype(bound{}(x{}));

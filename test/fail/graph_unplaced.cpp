@@ -3,23 +3,8 @@
 // expect: graph: a node's extents or placement are not what its operation's rule gives for its operands
 // expect: <keep ?>
 
-#include <shardwise/module/layers.hpp>
-#include <shardwise/module/train_step.hpp>
+#include "small_step.hpp"
 
-#include "typed.hpp"
-
-struct dp : sw::axis<2> {};
-using mesh = sw::mesh<dp>;
-using plan = sw::plan<sw::data_parallel<dp>>;
-template <class Bound = sw::unbound>
-struct model : sw::module<model<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(model, (sw::linear<8, 6, sw::child<Bound, 0>>, net));
-  constexpr auto forward(const auto& x) const { return net(x); }
-};
-struct task {
-  using inputs = sw::inputs<sw::input_tensor<float, sw::shape<4, 8>, sw::on<dp, sw::shard<0>>>>;
-  constexpr auto operator()(const auto& m, const auto& x) const { return sw::mean(m(x)); }
-};
 struct keep {
   using shardwise_pass = void;
   template <class Source>
@@ -34,5 +19,5 @@ struct keep {
     }();
   };
 };
-using step = sw::train_step<model, task, plan, mesh, sw::adam<>, sw::pipeline<keep>>;
+using step = sw::train_step<one_linear, mean_task, plan, mesh, sw::adam<>, sw::pipeline<keep>>;
 constexpr int nodes = step::program.node_count;

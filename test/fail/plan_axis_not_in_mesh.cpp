@@ -3,24 +3,15 @@
 // expect: plan: a style names a mesh axis that the mesh does not have
 // expect: plan_entry<.*dp
 
-#include <shardwise/module/bind.hpp>
-#include <shardwise/module/layers.hpp>
-
-#include "typed.hpp"
+#include "small_models.hpp"
 
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;
 struct dp : sw::axis<2> {};
-template <class Bound = sw::unbound>
-struct mlp : sw::module<mlp<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(mlp, (sw::linear<10, 16, sw::child<Bound, 0>>, net1),
-                           (sw::linear<16, 10, sw::child<Bound, 1>>, net2));
-  constexpr auto forward(const auto& x) const { return net2(sw::relu(net1(x))); }
-};
 #ifdef SHARDWISE_FAIL
 using plan = sw::plan<sw::at<"net1", sw::colwise<dp>>>;
 #else
 using plan = sw::plan<sw::at<"net1", sw::colwise<tp>>>;
 #endif
-using bound = sw::bind<mlp, plan, mesh>;
+using bound = sw::bind<two_linears, plan, mesh>;
 constexpr auto members = sizeof(bound);

@@ -156,6 +156,17 @@ def selftest(options):
         if wanted not in verdict:
             wrong += 1
             print(f"selftest: {source.name}: wanted '{wanted}'")
+    table = FOLDER.parent.parent / "include/shardwise/support/problems.def.hpp"
+    found = catalogue(FOLDER / "selftest" / "catalogue.txt", table)
+    wanted = [line.split("wanted: ")[1] for line in (FOLDER / "selftest" / "catalogue.txt").read_text().splitlines()
+              if "wanted: " in line]
+    for line in wanted:
+        if not any(line in mistake for mistake in found):
+            wrong += 1
+            print(f"selftest: catalogue.txt: wanted '{line}'")
+    if len(found) != len(wanted):
+        wrong += 1
+        print(f"selftest: catalogue.txt: {len(found)} mistakes found, {len(wanted)} wanted: {found}")
     print(f"fail selftest: {len(sources)} files, {wrong} judged wrongly")
     return wrong
 
@@ -163,15 +174,79 @@ def selftest(options):
 TABLE = re.compile(r'^\s*SHARDWISE_X\((\w+),\s*((?:"(?:[^"\\\\]|\\\\.)*"\s*)+)\)', re.MULTILINE)
 
 
+def problems(table):
+    """Names and sentences of a table of SHARDWISE_X(name, "sentence") entries."""
+    return [(name, "".join(re.findall(r'"((?:[^"\\\\]|\\\\.)*)"', text))) for name, text in TABLE.findall(table.read_text())]
+
+
 def coverage(table):
-    """Lists the problems of a table of SHARDWISE_X(name, "sentence") entries that no file of test/fail expects in any part."""
-    entries = [(name, "".join(re.findall(r'"((?:[^"\\\\]|\\\\.)*)"', text))) for name, text in TABLE.findall(table.read_text())]
+    """Lists the problems of a table that no file of test/fail expects in any part."""
+    entries = problems(table)
     wanted = [plain(line).replace(" ", "") for file in FOLDER.glob("*.cpp") for _, line in EXPECT.findall(file.read_text())]
     missing = [name for name, text in entries if not any(w and w in plain(text).replace(" ", "") for w in wanted)]
     for name in missing:
         print(f"no wrong program expects the sentence of problem::{name}")
     print(f"{len(entries)} problems, {len(missing)} without a wrong program")
     return 1 if missing or not entries else 0
+
+
+def joined(text):
+    """Source text whose adjacent string literals are one, so that a message can be found in it."""
+    return plain(re.sub(r'"\s*\n?\s*"', "", text)).replace(" ", "")
+
+
+def catalogue(rows, table, root=FOLDER.parent):
+    """What is wrong with a catalogue of misuses, line by line; see its head for the format."""
+    sentences = dict(problems(table))
+    headers = [joined(file.read_text()) for file in (table.parent.parent).rglob("*") if file.suffix in (".hpp", ".cuh")]
+    wrong, seen = [], set()
+    for number, line in enumerate(rows.read_text().splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        fields = [field.strip() for field in line.split(" | ")]
+        if len(fields) != 4 or not all(fields):
+            wrong.append(f"{number}: not four fields")
+            continue
+        name, verdict, tests, _ = fields
+        if name in seen:
+            wrong.append(f"{number}: {name} is listed twice")
+        seen.add(name)
+        if verdict in ("impossible", "later"):
+            if tests != "-":
+                wrong.append(f"{number}: {name} can have no test")
+            continue
+        said_at_run = re.fullmatch(r'says "(.+)"', verdict)
+        if not said_at_run and verdict != "holds" and verdict not in sentences:
+            wrong.append(f"{number}: there is no problem '{verdict}'")
+            continue
+        if said_at_run and not any(joined(said_at_run[1]) in header for header in headers):
+            wrong.append(f"{number}: no header says '{said_at_run[1]}'")
+        for test in re.split(r",\s*", tests):
+            file = root / test
+            if not file.is_file():
+                wrong.append(f"{number}: there is no test {test}")
+                continue
+            text = file.read_text()
+            if said_at_run:
+                good = joined(said_at_run[1]) in joined(text)
+            elif verdict == "holds":
+                good = re.search(rf"\b{name}\b", text)
+            elif test.startswith("fail/"):
+                sentence = plain(sentences[verdict]).replace(" ", "")
+                good = any(w and plain(w).replace(" ", "") in sentence for _, w in EXPECT.findall(text))
+            else:
+                good = re.search(rf"\b{verdict}\b", text)
+            if not good:
+                wrong.append(f"{number}: {test} does not speak of {name}: {verdict}")
+    return wrong + ([] if seen else ["no rows"])
+
+
+def report_catalogue(rows, table):
+    wrong = catalogue(rows, table)
+    for line in wrong:
+        print(f"{rows.name}:{line}")
+    print(f"{rows.name}: {len(wrong)} mistakes")
+    return 1 if wrong else 0
 
 
 def main():
@@ -184,6 +259,8 @@ def main():
     parser.add_argument("--selftest", action="store_true")
     parser.add_argument("--coverage", metavar="TABLE", type=pathlib.Path,
                         help="list the problems of a table of sentences that no file expects")
+    parser.add_argument("--catalogue", metavar=("ROWS", "TABLE"), nargs=2, type=pathlib.Path,
+                        help="check a catalogue of misuses against the table of sentences and the tests")
     parser.add_argument("--verbose", action="store_true", help="print commands and output")
     options = parser.parse_args()
     if not options.include:
@@ -192,6 +269,8 @@ def main():
         return 1 if selftest(options) else 0
     if options.coverage:
         return coverage(options.coverage)
+    if options.catalogue:
+        return report_catalogue(*options.catalogue)
     files = options.files or sorted(FOLDER.glob("*.cpp"))
     if options.sample:
         first, step = map(int, options.sample.split("/"))

@@ -3,23 +3,15 @@
 // expect: sequence_parallel: the input must be sharded along the sequence dim on the style's axis
 // expect: sequence_parallel<tp.*?> ?, shardwise::operand<shardwise::shape<2L?, 4L?, 8L?>, shardwise::replicate ?>
 
-#include <shardwise/module/bind.hpp>
-#include <shardwise/module/layers.hpp>
-
-#include "typed.hpp"
+#include "small_models.hpp"
 
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;
-template <class Bound = sw::unbound>
-struct model : sw::module<model<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(model, (sw::layer_norm_module<8, sw::child<Bound, 0>>, norm));
-  constexpr auto forward(const auto& x) const { return norm(x); }
-};
 using plan = sw::plan<sw::at<"norm", sw::sequence_parallel<tp>>>;
 #ifdef SHARDWISE_FAIL
 using x = typed<float, sw::shape<2, 4, 8>, mesh>;
 #else
 using x = typed<float, sw::shape<2, 4, 8>, mesh, sw::on<tp, sw::shard<1>>>;
 #endif
-using bound = sw::bind<model, plan, mesh>;
+using bound = sw::bind<one_norm, plan, mesh>;
 using y = decltype(bound{}(x{}));

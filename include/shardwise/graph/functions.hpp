@@ -4,6 +4,7 @@
 
 #include <shardwise/graph/along.hpp>
 #include <shardwise/graph/implicit.hpp>
+#include <shardwise/graph/mixed.hpp>
 
 namespace shardwise {
 
@@ -331,6 +332,19 @@ template <class... To, tensor A>
 requires(sizeof...(To) > 0 && (detail::is_on<To>::value && ...))
 constexpr auto redistribute(const A& a) {
   return redistribute<redistribution_policy::late, To...>(a);
+}
+
+// Neither axis nor placement, or one without the other.
+template <tensor A>
+constexpr auto redistribute(const A& a) {
+  static_assert(detail::no_target<A>::ok);
+  return a;
+}
+template <class AxisOrPlacement, tensor A>
+requires(!detail::is_on<AxisOrPlacement>::value)
+constexpr auto redistribute(const A& a) {
+  static_assert(detail::no_target<A, AxisOrPlacement>::ok);
+  return a;
 }
 
 // To a shard of a dim that the axis does not divide, as transports without uneven collectives do it: the dim is padded

@@ -40,6 +40,17 @@ inline constexpr bool is_implicit = requires { typename T::strict_type; };
 template <op_code Op, op_attr A>
 struct implicit_application;
 
+// Whether applying an operation records it: sym and its like have a node.
+template <class T>
+constexpr bool is_traced() {
+  if constexpr (is_implicit<T>) return is_traced<typename T::strict_type>();
+  else return requires(const T& t) { t.id; };
+}
+template <bool Same, class... Operand>
+struct one_kind {
+  static constexpr bool ok = raise<Same ? problem::none : problem::mixed_tensors, Operand...>::ok;
+};
+
 template <bool Same, class... Mesh>
 struct one_mesh {
   static constexpr bool ok = raise<Same ? problem::none : problem::meshes_differ, Mesh...>::ok;
@@ -51,7 +62,9 @@ constexpr auto apply(double f, const X& x, const More&... more) {
   using mesh_type = typename X::mesh_type;
   constexpr bool same = (std::is_same_v<mesh_type, typename More::mesh_type> && ...);
   static_assert(one_mesh<same, mesh_type, typename More::mesh_type...>::ok);
-  if constexpr (!same || !resolved<X, More...>) {
+  constexpr bool alike = !resolved<X, More...> || ((is_traced<X>() == is_traced<More>()) && ...);
+  static_assert(one_kind<alike, operand_t<X::sp>, operand_t<More::sp>...>::ok);
+  if constexpr (!same || !alike || !resolved<X, More...>) {
     return unresolved<mesh_type>{};
   } else if constexpr (is_implicit<X> || (is_implicit<More> || ...)) {
     return implicit_application<Op, A>::run(f, x, more...);

@@ -71,8 +71,10 @@ void for_each_parameter(Model& model, F&& f) {
 }
 
 // Initial values as the modules declare them, from (seed, path, global element index): those of executor::initialise.
+// Collective: ranks that give different seeds are told.
 template <class Model, class Eager>
 void initialise(Model& model, const Eager& on, std::uint64_t seed) {
+  on.rank().agree(seed, "the seed");
   detail::walk_parameters(model, [&]<class Decl, class Tensor>(const std::string& path, Tensor& parameter) {
     using init_type = typename Decl::init_type;
     parameter = Tensor::initial(on, init_type::kind, init_type::scale, seed, path);

@@ -30,6 +30,21 @@ struct scope_mark {
   scope_mark& operator=(const scope_mark&) = delete;
 };
 
+// The first argument of a call, which the plan's styles act on.
+template <bool Tensor, class... Facts>
+struct tensor_argument {
+  static constexpr bool ok = raise<Tensor ? problem::none : problem::module_needs_tensor, Facts...>::ok;
+};
+template <class Bound>
+struct mesh_of_binding {
+  using type = void;
+};
+template <class Bound>
+  requires requires { typename Bound::context::mesh_type; }
+struct mesh_of_binding<Bound> {
+  using type = typename Bound::context::mesh_type;
+};
+
 }  // namespace detail
 
 // struct mlp : sw::module<mlp<Bound>, Bound> { BOOST_HANA_DEFINE_STRUCT(mlp, ...); constexpr auto forward(...) const; };
@@ -43,8 +58,13 @@ struct module {
 
   template <class X, class... More>
   constexpr auto operator()(const X& x, const More&... more) const {
-    detail::scope_mark mark(x, scope);
-    return call(detail::run_hook<detail::hook::enter, Bound>(x), more...);
+    static_assert(detail::tensor_argument<tensor<X>, Derived, X>::ok);
+    if constexpr (!tensor<X>) {
+      return detail::unresolved<typename detail::mesh_of_binding<Bound>::type>{};
+    } else {
+      detail::scope_mark mark(x, scope);
+      return call(detail::run_hook<detail::hook::enter, Bound>(x), more...);
+    }
   }
 
  private:

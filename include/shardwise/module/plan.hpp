@@ -13,10 +13,32 @@ namespace shardwise {
 template <class... Styles>
 struct style_list {};
 
+namespace detail {
+
+template <class T>
+inline constexpr bool is_style = requires {
+  typename T::axis;
+  T::whole_model;
+};
+// A style alone names no module, so only one of the whole model is an entry.
+template <class T>
+constexpr bool is_plan_entry() {
+  if constexpr (requires { typename T::shardwise_entry; }) return true;
+  else if constexpr (is_style<T>) return T::whole_model;
+  else return false;
+}
+template <bool Entries, class... Facts>
+struct only_entries {
+  static constexpr bool ok = raise<Entries ? problem::none : problem::plan_not_an_entry, Facts...>::ok;
+};
+
+}  // namespace detail
+
 // One entry: a dotted path whose segments are names, list indices, or shell patterns ('*', '?', '[set]'); "" is the model itself.
 // Of several styles for one mesh axis the last entry that matches wins.
 template <fixed_string Path, class... Styles>
 struct at {
+  static_assert(detail::only_entries<(detail::is_style<Styles> && ...), Styles...>::ok);
   using shardwise_entry = style_list<Styles...>;
   static constexpr auto path = Path;
 };
@@ -25,6 +47,7 @@ struct at {
 template <class... Entries>
 struct plan {
   static constexpr int entries = static_cast<int>(sizeof...(Entries));
+  static_assert(detail::only_entries<(detail::is_plan_entry<Entries>() && ...), Entries...>::ok);
   static_assert(raise<(entries > 32) ? problem::plan_too_large : problem::none, plan>::ok);
 };
 

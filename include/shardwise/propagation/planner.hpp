@@ -13,6 +13,7 @@ namespace shardwise {
 //   seed_era  PyTorch of mid-2024. On several axes a shard reaches a shard through replicate, even where it keeps its
 //             dim; replicate becomes partial<sum> by dividing: every rank holds the value over the axis' size; and there
 //             is no strided shard.
+// What else differs from PyTorch, policy or not, is listed in propagation/pytorch.hpp.
 enum class redistribution_policy : std::uint8_t { late = 0, seed_era = 1 };
 
 // Why there is no plan; the cost is then infinite.

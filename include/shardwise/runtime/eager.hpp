@@ -191,8 +191,9 @@ class eager {
 
   // Random operations draw from (seed, step, site, element); a site is the how-manieth of them since the step began, so
   // equal program order draws equal numbers, eagerly and traced. The policy by_offset draws as PyTorch's DTensor does, by
-  // placement: runtime/random_stream.hpp.
+  // placement: runtime/random_stream.hpp. Collective: ranks that give different seeds are told.
   void start_step(std::uint64_t seed, std::int64_t step, random_policy random = random_policy::by_element) {
+    rank().agree(seed, "the seed");
     core_->env.random = random;
     core_->site_offset.clear();
     core_->next_offset = 0;

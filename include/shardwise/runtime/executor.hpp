@@ -69,8 +69,9 @@ class executor : public runtime::lowered<Step> {
     start();
   }
 
-  // One run of the program. All ranks call it with equal arguments.
+  // One run of the program. All ranks call it with equal arguments; a checked run tells ranks whose seeds differ.
   void run(const step_env& env) {
+    if (checks_ != executor_checks::none) rank_->agree(env.seed, "the seed");
     const std::vector<runtime::call>& list = calls();
     std::size_t at = 0;
     try {
@@ -170,7 +171,9 @@ class executor : public runtime::lowered<Step> {
   }
 
   // Initial values as the modules declare them, from (seed, parameter path, global element index); states are zeroed.
+  // Collective: ranks that give different seeds are told.
   void initialise(std::uint64_t seed) {
+    rank_->agree(seed, "the seed");
     for (int i = 0; i < parameter_count(); ++i) {
       const auto& info = source::parameters.item[i];
       runtime::initialise_block(parameter(i), parameter_layout(i), info.kind, info.scale, seed, parameter_name(i));

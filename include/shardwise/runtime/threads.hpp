@@ -157,7 +157,7 @@ class thread_rank {
     g.gate.finish();
     if (first != value)
       throw std::logic_error("shardwise: rank " + std::to_string(index_) + " and rank 0 disagree on " + what +
-                             "; all ranks must run one program on equal arguments");
+                             " (" + std::to_string(value) + " and " + std::to_string(first) + "); all ranks must run one program on equal arguments");
   }
 
  private:

@@ -56,6 +56,10 @@ SHARDWISE_X(uneven_shard,
             "another axis size, or drop even<...> to allow uneven shards")
 SHARDWISE_X(rank_too_large, "tensor: the rank exceeds 5; merge dims with reshape first")
 SHARDWISE_X(meshes_differ, "operands live on different meshes; bind both to one mesh<...> type")
+SHARDWISE_X(mixed_tensors,
+            "operands are no tensors of one kind: a tensor meets a plain value, or an eager tensor meets one that is being "
+            "traced; make a tensor of the plain value with from_local or distribute, and hand a traced function all its "
+            "tensors as arguments")
 SHARDWISE_X(types_differ, "operands have different element types; convert one of them so that both agree")
 SHARDWISE_X(needs_floating_point,
             "this operation needs floating-point elements; convert the operand to float or double")
@@ -231,6 +235,9 @@ SHARDWISE_X(dyn_dim_changed,
 
 // --- redistribution and gradients ------------------------------------------------------------------------------------
 
+SHARDWISE_X(redistribute_target_missing,
+            "redistribute: no placement to go to is named, or none for a mesh axis; write redistribute<axis, "
+            "placement>(x), or redistribute<on<axis, placement>, ...>(x) for several axes")
 SHARDWISE_X(redistribute_nested,
             "redistribute: another mesh axis splits what this one leaves of the dim (a later one, or an earlier one whose "
             "shard is strided); redistribute that axis before this one, or name both in one redistribute")
@@ -268,6 +275,10 @@ SHARDWISE_X(gradient_placement,
 SHARDWISE_X(gradient_shape,
             "optimizer: parameter and gradient have different extents or element types; pass the gradient of this "
             "very parameter")
+
+SHARDWISE_X(fsdp_factor,
+            "reshard: parameters are to be kept over a number of ranks that does not divide the axis; it should be a factor "
+            "of the axis' size: 1 keeps them whole, the size itself frees them all")
 
 // --- local tensors, functions ------------------------------------------------------------------------------------------
 
@@ -316,6 +327,10 @@ SHARDWISE_X(plan_axis_not_in_mesh,
             "plan: a style names a mesh axis that the mesh does not have; name one of the axes in mesh<...>")
 SHARDWISE_X(plan_style_twice,
             "plan: two styles of one entry place the parameters of a module on the same mesh axis; keep one of them")
+SHARDWISE_X(plan_not_an_entry,
+            "plan: an entry is neither at<path, styles...> nor a style of the whole model such as data_parallel<axis>, or "
+            "what at<path, ...> lists is no style; name the module that a style is for: at<path, style>, with an empty path "
+            "for the model itself")
 SHARDWISE_X(plan_too_large, "plan: more than 32 entries; merge entries with '*' in their paths")
 SHARDWISE_X(colwise_input,
             "colwise: the input must be replicate or reduced on the style's axis; gather it with the option "
@@ -333,6 +348,9 @@ SHARDWISE_X(style_declared_input,
 SHARDWISE_X(module_input,
             "module: the input's last dim differs from the module's number of input features; change the module's "
             "size or reshape the input")
+SHARDWISE_X(module_needs_tensor,
+            "module: it is called with something that is no tensor; make a tensor of plain values with from_local or "
+            "distribute, and pass it first")
 SHARDWISE_X(loss_not_scalar,
             "train_step: the loss must be a scalar (rank 0); reduce it with mean or sum over all dims")
 SHARDWISE_X(loss_not_summable,

@@ -4,12 +4,13 @@
 //   Megatron-LM#7452      a sum of other bugs; that an unreduced gradient cannot reach an optimizer is gradient_unreduced
 //   pytorch#191926        there is no convolution
 //   oneflow#8194          there is no stack
-//   transformers#46113    clipping is part of the optimizer here: there is no list of tensors to pass it that it could miss
 //   Megatron-LM#2769, ROCm/Megatron-LM#63   there is no fused weight, and nothing is resharded while loading
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <both_ways.hpp>
+#include <cmath>
+#include <models.hpp>
 
 namespace {
 
@@ -200,4 +201,49 @@ TEST_CASE("silent bug: pytorch#103306, #110762, #163241, size, whole and mean of
   };
   check(static_cast<sw::shape<7>*>(nullptr));
   check(static_cast<sw::shape<4>*>(nullptr));
+}
+
+// Parameters after one step of rate 1 from equal initial values, less those values.
+template <class Step>
+std::vector<double> changes(double max_norm) {
+  constexpr std::size_t sizes[] = {160, 16, 160, 10};
+  std::vector<double> before[4], after[4], all;
+  for (std::size_t i = 0; i < 4; ++i) before[i] = after[i] = std::vector<double>(sizes[i]);
+  sw::launch<square>([&](auto& rank) {
+    sw::executor<Step, std::remove_reference_t<decltype(rank)>> run(rank);
+    run.initialise(3);
+    run.set_input(0, counted(80, -20));
+    for (int i = 0; i < 4; ++i) run.gather_parameter(i, before[i]);
+    sw::step_env env;
+    env.lr = 1;
+    env.step = 1;
+    env.max_norm = max_norm;
+    run.run(env);
+    for (int i = 0; i < 4; ++i) run.gather_parameter(i, after[i]);
+  });
+  for (std::size_t i = 0; i < 4; ++i)
+    for (std::size_t k = 0; k < sizes[i]; ++k) all.push_back(after[i][k] - before[i][k]);
+  return all;
+}
+double norm_of(const std::vector<double>& v) {
+  double squares = 0;
+  for (const double x : v) squares += x * x;
+  return std::sqrt(squares);
+}
+
+// Sharded, replicate and reduced parameters are scaled by one factor, and no gradient is gathered for it.
+TEST_CASE("silent bug: huggingface/transformers#46113, clipping scales every gradient, in place") {
+  using plan = sw::plan<sw::data_parallel<dp>, sw::at<"net1", sw::colwise<tp>>, sw::at<"net2", sw::rowwise<tp>>>;
+  using task = sum_task<double, 8, 10, sw::on<dp, S<0>>>;
+  using plain = sw::train_step<mlp_module, task, plan, square, sw::sgd<>, sw::pipeline<>, double>;
+  using clipped = sw::train_step<mlp_module, task, plan, square, sw::clip_norm<sw::sgd<>>, sw::pipeline<>, double>;
+  static_assert(clipped::peak_bytes - plain::peak_bytes <= 1024);  // sums and their workspace; net1's gradient has 1280
+  static_assert(clipped::comm_bytes<tp> - plain::comm_bytes<tp> <= 32 && clipped::comm_bytes<dp> == plain::comm_bytes<dp>);
+  const auto free = changes<plain>(0), held = changes<clipped>(0.5);
+  const double norm = norm_of(free);
+  CHECK(norm > 5);
+  CHECK(norm_of(held) == doctest::Approx(0.5).epsilon(1e-6));  // the factor has an epsilon in its denominator
+  REQUIRE(held.size() == free.size());
+  for (std::size_t i = 0; i < free.size(); ++i)
+    CHECK(held[i] == doctest::Approx(free[i] * 0.5 / norm).epsilon(1e-6));
 }

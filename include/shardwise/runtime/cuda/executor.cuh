@@ -196,7 +196,9 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   }
 
   // Initial values as the modules declare them, from (seed, parameter path, global element index); states are zeroed.
+  // Collective: ranks that give different seeds are told.
   void initialise(std::uint64_t seed) {
+    rank_->agree(seed, "the seed");
     for (int i = 0; i < parameter_count(); ++i) {
       const auto& info = source::parameters.item[i];
       const int id = find(op_code::param, i);

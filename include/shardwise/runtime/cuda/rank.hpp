@@ -115,9 +115,10 @@ class cuda_rank {
   // Every rank must show the same value: programs, seeds, sizes that have to agree.
   void agree(std::uint64_t value, const char* what) {
     if (meeting_) return released([&] { meeting_->agree(value, what); });
-    if (first_of(value) != value)
-      throw std::logic_error("shardwise: rank " + std::to_string(index_) + " and rank 0 disagree on " + what +
-                             "; all ranks must run one program on equal arguments");
+    if (const std::uint64_t first = first_of(value); first != value)
+      throw std::logic_error("shardwise: rank " + std::to_string(index_) + " and rank 0 disagree on " + what + " (" +
+                             std::to_string(value) + " and " + std::to_string(first) +
+                             "); all ranks must run one program on equal arguments");
   }
 
   // Words of which each rank has set its own and left the others 0: all of them, on every rank. Bits are added, so that

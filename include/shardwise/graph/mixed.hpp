@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations given something that is no tensor, and redistributions to nowhere: one sentence each instead of a list of
+// overloads that do not match.
+#pragma once
+
+#include <concepts>
+
+#include <shardwise/graph/tensor.hpp>
+
+namespace shardwise {
+
+namespace detail {
+
+// Neither a tensor nor a number.
+template <class T>
+concept plain_value = !tensor<T> && !std::convertible_to<T, double>;
+
+// Exactly one of two operands is a tensor, the other nothing that an operation takes.
+template <class A, class B>
+concept mixed = (tensor<A> && plain_value<B>) || (plain_value<A> && tensor<B>);
+
+template <class A, class B>
+constexpr auto refuse_mixed() {
+  static_assert(one_kind<!mixed<A, B>, A, B>::ok);
+  if constexpr (tensor<A>) return unresolved<typename A::mesh_type>{};
+  else return unresolved<typename B::mesh_type>{};
+}
+
+template <class A, class... Given>
+struct no_target {
+  static constexpr bool ok = raise<problem::redistribute_target_missing, operand_t<A::sp>, Given...>::ok;
+};
+
+}  // namespace detail
+
+template <class A, class B>
+  requires detail::mixed<A, B>
+constexpr auto add(const A&, const B&) {
+  return detail::refuse_mixed<A, B>();
+}
+template <class A, class B>
+  requires detail::mixed<A, B>
+constexpr auto sub(const A&, const B&) {
+  return detail::refuse_mixed<A, B>();
+}
+template <class A, class B>
+  requires detail::mixed<A, B>
+constexpr auto mul(const A&, const B&) {
+  return detail::refuse_mixed<A, B>();
+}
+template <class A, class B>
+  requires detail::mixed<A, B>
+constexpr auto operator+(const A&, const B&) {
+  return detail::refuse_mixed<A, B>();
+}
+template <class A, class B>
+  requires detail::mixed<A, B>
+constexpr auto operator-(const A&, const B&) {
+  return detail::refuse_mixed<A, B>();
+}
+template <class A, class B>
+  requires detail::mixed<A, B>
+constexpr auto operator*(const A&, const B&) {
+  return detail::refuse_mixed<A, B>();
+}
+template <class A, class B>
+  requires detail::mixed<A, B>
+constexpr auto matmul(const A&, const B&) {
+  return detail::refuse_mixed<A, B>();
+}
+template <class A, class B>
+  requires detail::mixed<A, B>
+constexpr auto linear_product(const A&, const B&) {
+  return detail::refuse_mixed<A, B>();
+}
+
+template <class A, class B>
+  requires detail::mixed<A, B>
+constexpr auto embedding(const A&, const B&) {
+  return detail::refuse_mixed<A, B>();
+}
+template <class A, class B>
+  requires detail::mixed<A, B>
+constexpr auto cross_entropy_rows(const A&, const B&) {
+  return detail::refuse_mixed<A, B>();
+}
+template <class A, class B>
+  requires detail::mixed<A, B>
+constexpr auto cross_entropy(const A&, const B&) {
+  return detail::refuse_mixed<A, B>();
+}
+
+}  // namespace shardwise

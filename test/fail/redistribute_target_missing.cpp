@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A redistribution without a placement to go to.
+// expect: redistribute: no placement to go to is named, or none for a mesh axis
+// expect: shardwise::operand<shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1)?> ?>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+using x = typed<float, sw::shape<4, 8>, mesh, sw::shard<0>>;
+#ifdef SHARDWISE_FAIL
+using y = decltype(sw::redistribute(x{}));
+#else
+using y = decltype(sw::redistribute<tp, sw::replicate>(x{}));
+#endif
+static_assert(y::sp.rank == 2);
