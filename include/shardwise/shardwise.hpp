@@ -8,5 +8,6 @@
 #include <shardwise/module/train_step.hpp>
 #include <shardwise/runtime/dtensor.hpp>
 #include <shardwise/runtime/executor.hpp>
+#include <shardwise/runtime/fake.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 #include <shardwise/vocabulary/submesh.hpp>

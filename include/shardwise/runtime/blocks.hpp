@@ -32,14 +32,20 @@ struct local_block {
 
 namespace shardwise::runtime {
 
-// What a redistribution of `in` to `out` is for the rank at mesh coordinate `c`.
-constexpr void lower_redistribute(call& k, int axis, const spec& in, const spec& out, const int* c) {
+// What a redistribution of `in` to `out` is for the rank at mesh coordinate `c`, at run-time size n.
+constexpr void lower_redistribute(call& k, int axis, const spec& in, const spec& out, const int* c, std::int64_t n = 0) {
   k.axis = axis;
   k.ranks = in.axis_size[axis];
   k.coordinate = c[axis];
   k.from = in.place[axis];
   k.to = out.place[axis];
   k.kind = transition_of(k.from, k.to, k.ranks);
+  if (k.kind == transition::all_to_all && k.from.dim == k.to.dim) {
+    const int d = k.from.dim;
+    k.cut = {0, extent_at(in, d, n ? n : in.dyn_bound)};
+    for (int a = 0; a < axis; ++a)
+      if (in.place[a].is_shard(d)) k.cut = split(k.cut, in.place[a].block, in.axis_size[a], c[a]);
+  }
 }
 
 // f(position in the densely stored block, row-major index in the whole tensor) for every element.

@@ -2,6 +2,7 @@
 // dtensor: the eager tensor: operations compute at once on rank threads, with the executor's own kernels and rules.
 #pragma once
 
+#include <array>
 #include <iterator>
 #include <span>
 #include <stdexcept>
@@ -10,7 +11,6 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <shardwise/graph/functions.hpp>
 #include <shardwise/runtime/eager_program.hpp>
@@ -38,16 +38,19 @@ class dtensor {
 
   dtensor() = default;
 
-  // --- from values: all ranks call these alike
-  // --------------------------------------------------------------------------
+  // The same tensor on a rank of another backend.
+  template <class Other>
+  using on_rank = dtensor<S, Mesh, Other>;
+
+  // --- from values: all ranks call these alike; the tensor is of the rank that `on` is a run of -----------------------
 
   // This rank's block, row-major.
-  template <detail::contiguous_values Range>
-  static dtensor from_local(const eager<Rank>& on, const Range& values) {
+  template <class Other, detail::contiguous_values Range>
+  static on_rank<Other> from_local(const eager<Other>& on, const Range& values) {
     static_assert(safe_from<Range>,
                   "shardwise: from_local: floating-point values for a tensor of integers; convert them first.");
-    dtensor t(on);
-    check_count("from_local", t, std::size(values), t.value_.layout.numel(), "this rank's block",
+    on_rank<Other> t(on);
+    check_count("from_local", t, std::size(values), t.value_.layout->numel(), "this rank's block",
                 "pass the rank's own block, or the whole tensor to distribute");
     for (std::size_t i = 0; i < t.size(); ++i) t.data()[i] = static_cast<element>(std::data(values)[i]);
     return t;
@@ -56,34 +59,42 @@ class dtensor {
   // This rank's part of a whole (global, row-major) tensor. Law: full_tensor() is what was given. Where the tensor is
   // partial, coordinate 0 of the axis keeps the value and the others hold the neutral element (avg, max, min: the
   // value).
-  template <detail::contiguous_values Range>
-  static dtensor distribute(const eager<Rank>& on, const Range& global) {
+  template <class Other, detail::contiguous_values Range>
+  static on_rank<Other> distribute(const eager<Other>& on, const Range& global) {
     static_assert(safe_from<Range>,
                   "shardwise: distribute: floating-point values for a tensor of integers; convert them first.");
-    dtensor t(on);
+    on_rank<Other> t(on);
     check_count("distribute", t, std::size(global), numel(sp), "the whole tensor",
                 "pass all its elements in row-major order, or the rank's own block to from_local");
     if (const neutral n = neutral_here(on.rank()); n.needed)
       t.fill(n.value);
     else
-      runtime::load_block(std::data(global), t.data(), t.value_.layout);
+      runtime::load_block(std::data(global), t.data(), *t.value_.layout);
     return t;
   }
 
-  static dtensor full(const eager<Rank>& on, element value) {
-    dtensor t(on);
+  template <class Other>
+  static on_rank<Other> full(const eager<Other>& on, element value) {
+    on_rank<Other> t(on);
     const neutral n = neutral_here(on.rank());
     t.fill(n.needed ? n.value : value);
     return t;
   }
-  static dtensor zeros(const eager<Rank>& on) { return full(on, element(0)); }
-  static dtensor ones(const eager<Rank>& on) { return full(on, element(1)); }
+  template <class Other>
+  static on_rank<Other> zeros(const eager<Other>& on) {
+    return full(on, element(0));
+  }
+  template <class Other>
+  static on_rank<Other> ones(const eager<Other>& on) {
+    return full(on, element(1));
+  }
 
   // A parameter's initial values: those that executor::initialise gives the parameter of this path.
-  static dtensor initial(const eager<Rank>& on, init_kind kind, double scale, std::uint64_t seed,
-                         std::string_view path) {
-    dtensor t(on);
-    runtime::initialise_block(std::span<element>(t.data(), t.size()), t.value_.layout, kind, scale, seed, path);
+  template <class Other>
+  static on_rank<Other> initial(const eager<Other>& on, init_kind kind, double scale, std::uint64_t seed,
+                                std::string_view path) {
+    on_rank<Other> t(on);
+    runtime::initialise_block(std::span<element>(t.data(), t.size()), *t.value_.layout, kind, scale, seed, path);
     return t;
   }
 
@@ -94,7 +105,7 @@ class dtensor {
 
   local_block<element> to_local() const {
     value_.live();
-    return {{data(), value_.layout.span()}, value_.layout};
+    return {{data(), value_.layout->span()}, *value_.layout};
   }
   bool shares_storage_with(const auto& other) const { return value_.storage == other.value_.storage; }
 
@@ -119,7 +130,7 @@ class dtensor {
     } else {
       static constexpr runtime::eager_operation<Rank> application = operation<Op, A, out_type, X...>();
       const runtime::eager_value<Rank>* const operands[] = {&first.value_, &more.value_...};
-      return out_type(runtime::apply_eagerly<Rank>(application, f, operands));
+      return out_type(runtime::apply_eagerly<Rank>(application, f, operands, 1 + static_cast<int>(sizeof...(X))));
     }
   }
 
@@ -136,16 +147,18 @@ class dtensor {
     using out_type = dtensor<Out, Mesh, Rank>;
     static constexpr runtime::eager_operation<Rank> application = opaque_operation<Function, out_type>();
     const runtime::eager_value<Rank>* const operands[] = {&first.value_, &more.value_...};
-    return out_type(runtime::apply_eagerly<Rank>(application, 0, operands));
+    return out_type(runtime::apply_eagerly<Rank>(application, 0, operands, 1 + static_cast<int>(sizeof...(X))));
   }
 
   // Every node of a program at once, one after the other, each in storage of its own; the tensors are its inputs, in
   // order. The outputs, as a tuple. Collective where the program is.
   template <class Program, class... X>
   static auto run(const dtensor& first, const X&... more) {
+    constexpr auto outputs = static_cast<std::size_t>(Program::program.output_count);
     const runtime::eager_value<Rank>* const in[] = {&first.value_, &more.value_...};
-    return results<Program>(runtime::run_eagerly<Program, Rank>(in),
-                            std::make_index_sequence<static_cast<std::size_t>(Program::program.output_count)>{});
+    std::array<runtime::eager_value<Rank>, outputs> out;
+    runtime::run_eagerly<Program, Rank>(in, 1 + static_cast<int>(sizeof...(X)), out.data());
+    return results<Program>(out, std::make_index_sequence<outputs>{});
   }
 
  private:
@@ -155,10 +168,9 @@ class dtensor {
   template <class Program, int Index>
   static constexpr spec output_spec = Program::program.spec_of(Program::program.outputs[Index]);
   template <class Program, std::size_t... I>
-  static auto results(std::vector<runtime::eager_value<Rank>> values, std::index_sequence<I...>) {
+  static auto results(std::array<runtime::eager_value<Rank>, sizeof...(I)>& values, std::index_sequence<I...>) {
     return std::tuple<dtensor<output_spec<Program, static_cast<int>(I)>, Mesh, Rank>...>(
-        dtensor<output_spec<Program, static_cast<int>(I)>, Mesh, Rank>(
-            std::move(values[static_cast<std::size_t>(Program::program.outputs[I])]))...);
+        dtensor<output_spec<Program, static_cast<int>(I)>, Mesh, Rank>(std::move(values[I]))...);
   }
 
   template <opaque_function Function, class Result>
@@ -176,7 +188,7 @@ class dtensor {
   explicit dtensor(runtime::eager_value<Rank>&& value) : value_(std::move(value)) {}
 
   element* data() const { return reinterpret_cast<element*>(value_.data); }
-  std::size_t size() const { return static_cast<std::size_t>(value_.layout.numel()); }
+  std::size_t size() const { return static_cast<std::size_t>(value_.layout->numel()); }
   void fill(element value) {
     for (std::size_t i = 0; i < size(); ++i) data()[i] = value;
   }
@@ -185,13 +197,14 @@ class dtensor {
   static constexpr bool safe_from =
       std::is_floating_point_v<element> || std::is_integral_v<std::remove_cvref_t<decltype(*std::data(std::declval<const Range&>()))>>;
 
-  static void check_count(const char* name, const dtensor& t, std::size_t given, std::int64_t wanted, const char* what,
+  template <class Tensor>
+  static void check_count(const char* name, const Tensor& t, std::size_t given, std::int64_t wanted, const char* what,
                           const char* fix) {
     if (static_cast<std::int64_t>(given) == wanted) return;
     throw std::invalid_argument(std::string("shardwise: ") + name + ": " + std::to_string(given) +
                                 " elements are given; " + what + " has " + std::to_string(wanted) + " (block of rank " +
                                 std::to_string(t.value_.core->rank->index()) + ": " +
-                                runtime::extents_of(t.value_.layout) + "); " + fix);
+                                runtime::extents_of(*t.value_.layout) + "); " + fix);
   }
 
   // What a rank holds of a partial tensor when it does not hold the value.
@@ -199,7 +212,8 @@ class dtensor {
     bool needed = false;
     element value{};
   };
-  static neutral neutral_here(const Rank& rank) {
+  template <class Other>
+  static neutral neutral_here(const Other& rank) {
     for (int a = 0; a < sp.axes; ++a)
       if (sp.place[a].is_partial() && rank.coordinate(a) != 0) {
         if (sp.place[a].op == reduction::sum) return {true, element(0)};

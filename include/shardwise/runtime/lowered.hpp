@@ -118,7 +118,7 @@ class lowered {
       k.workspace = workspace_of(n);
       if (n.op == op_code::opaque) k.function = g.functions[n.a.v[0]];
       if (n.op == op_code::redistribute)
-        lower_redistribute(k, static_cast<int>(n.a.v[0]), g.specs[g.nodes[n.in[0]].spec], out, coordinate);
+        lower_redistribute(k, static_cast<int>(n.a.v[0]), g.specs[g.nodes[n.in[0]].spec], out, coordinate, n_dyn);
       calls_.push_back(k);
     }
   }

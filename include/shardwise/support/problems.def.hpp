@@ -290,5 +290,8 @@ SHARDWISE_X(graph_unplaced,
 SHARDWISE_X(backend_not_cuda,
             "executor: the step's memory is planned for the host's kernels, and this rank is a GPU; give train_step or "
             "forward_step the backend sw::cuda_backend")
+SHARDWISE_X(rank_member_missing,
+            "backend: the rank type lacks the member that rank_member:: names, or has it with another signature; give it "
+            "that member as shardwise/runtime/rank.hpp declares it")
 
 #undef SHARDWISE_X
