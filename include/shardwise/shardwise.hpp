@@ -6,6 +6,7 @@
 #include <shardwise/module/function.hpp>
 #include <shardwise/module/layers.hpp>
 #include <shardwise/module/train_step.hpp>
+#include <shardwise/runtime/create.hpp>
 #include <shardwise/runtime/dtensor.hpp>
 #include <shardwise/runtime/executor.hpp>
 #include <shardwise/runtime/fake.hpp>

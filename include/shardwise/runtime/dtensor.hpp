@@ -24,11 +24,40 @@ concept contiguous_values = requires(const R& r) {
   *std::data(r);
   std::size(r);
 };
+// A rank of a backend that has no others: see fake_rank.
+template <class Rank>
+inline constexpr bool without_peers = requires { requires !Rank::has_peers; };
+
+}  // namespace detail
+
+// replicas: compare, across ranks, blocks that must be equal.
+enum class local_check { none, replicas };
+
+template <spec S, class Mesh, class Rank = thread_rank<Mesh>>
+class dtensor;
+
+namespace detail {
+
+// The tensor that rank 0 holds as a summand when it is the only one with data.
+template <spec S>
+struct scatter_source {
+  static constexpr spec all_partial = [] {
+    spec s = contiguous(S);
+    for (int a = 0; a < s.axes; ++a) s.place[a] = partial_value();
+    return s;
+  }();
+  template <class Mesh, class Rank>
+  using type = dtensor<all_partial, Mesh, Rank>;
+};
+
+template <class Tensor, class Rank>
+void check_replicas(const eager<Rank>& on, const Tensor& t);  // in create.hpp
+
 }  // namespace detail
 
 // A value: operations make new tensors; views (permute, reshape, slice, redistributions that move nothing) share
 // storage. A default-made tensor has no value until one is assigned. Dims with run-time extents (dyn) have their bound.
-template <spec S, class Mesh, class Rank = thread_rank<Mesh>>
+template <spec S, class Mesh, class Rank>
 class dtensor {
  public:
   static constexpr spec sp = S;
@@ -56,6 +85,16 @@ class dtensor {
     return t;
   }
 
+  // The same, and where an axis does not cut or sum the tensor, the ranks along it are asked whether their blocks are
+  // equal bit for bit; the error, on every rank of that axis, names those that differ from its first one. Collective;
+  // costs a gather of 8 bytes a rank for each such axis.
+  template <class Other, detail::contiguous_values Range>
+  static on_rank<Other> from_local(const eager<Other>& on, const Range& values, local_check check) {
+    on_rank<Other> t = from_local(on, values);
+    if (check == local_check::replicas) detail::check_replicas(on, t);
+    return t;
+  }
+
   // This rank's part of a whole (global, row-major) tensor. Law: full_tensor() is what was given. Where the tensor is
   // partial, coordinate 0 of the axis keeps the value and the others hold the neutral element (avg, max, min: the
   // value).
@@ -73,6 +112,45 @@ class dtensor {
     return t;
   }
 
+  // The same from the data of mesh rank 0 alone; what other ranks give is not looked at, and may be empty. Collective:
+  // one reduce-scatter or all-reduce along each axis, on what the axes before have left. A rank without peers
+  // (fake_rank) is taken for rank 0.
+  template <class Other, detail::contiguous_values Range>
+  static on_rank<Other> distribute_from_first(const eager<Other>& on, const Range& global) {
+    if constexpr (detail::without_peers<Other>) {
+      return distribute(on, global);
+    } else {
+      using source = typename detail::scatter_source<sp>::template type<Mesh, Other>;
+      source all(on);
+      if (on.rank().index() == 0) {
+        check_count("distribute_from_first", all, std::size(global), numel(sp), "the whole tensor",
+                    "pass all its elements in row-major order on rank 0");
+        for (std::size_t i = 0; i < all.size(); ++i) all.data()[i] = static_cast<element>(std::data(global)[i]);
+      } else {
+        // the sum's neutral element: 0 would turn a -0 into 0
+        all.fill(std::is_floating_point_v<element> ? -element(0) : element(0));
+      }
+      auto parts = all.template settle<0, sp>();
+      const neutral n = neutral_here(on.rank());
+      if (n.needed) parts.fill(n.value);
+      return on_rank<Other>(std::move(parts.value_));
+    }
+  }
+
+  // A tensor that is placed like this already is itself; another one does not compile: redistribute it.
+  template <class Other, spec From, class FromMesh>
+  static on_rank<Other> distribute(const eager<Other>&, const dtensor<From, FromMesh, Other>& t) {
+    constexpr bool same = std::is_same_v<dtensor<From, FromMesh, Other>, on_rank<Other>>;
+    static_assert(raise<same ? problem::none : problem::distribute_placed, operand_t<From>, FromMesh, operand_t<S>, Mesh>::ok);
+    if constexpr (same) return t;
+    else return {};
+  }
+
+  // Storage without values.
+  template <class Other>
+  static on_rank<Other> empty(const eager<Other>& on) {
+    return on_rank<Other>(on);
+  }
   template <class Other>
   static on_rank<Other> full(const eager<Other>& on, element value) {
     on_rank<Other> t(on);
@@ -87,6 +165,19 @@ class dtensor {
   template <class Other>
   static on_rank<Other> ones(const eager<Other>& on) {
     return full(on, element(1));
+  }
+
+  // Uniform in [0, 1), and normal with mean 0 and deviation 1: functions of (seed, global element index), so that the
+  // whole tensor is the same however it is placed.
+  template <class Other>
+  static on_rank<Other> rand(const eager<Other>& on, std::uint64_t seed) {
+    return random(on, seed, [](std::uint64_t s, std::int64_t i) { return runtime::uniform_value(s, i); });
+  }
+  template <class Other>
+  static on_rank<Other> randn(const eager<Other>& on, std::uint64_t seed) {
+    return random(on, seed, [](std::uint64_t s, std::int64_t i) {
+      return runtime::initial_value(init_kind::normal, 1, s, 0, i);
+    });
   }
 
   // A parameter's initial values: those that executor::initialise gives the parameter of this path.
@@ -107,6 +198,19 @@ class dtensor {
     value_.live();
     return {{data(), value_.layout->span()}, *value_.layout};
   }
+  // This rank's block as std::mdspan, strides as stored; see local_view. Through a tensor that is not const elements can be
+  // written: all tensors that share its storage see it (views, and redistributions that move nothing). Valid as long as
+  // one of them has that storage.
+  local_view<const element, sp.rank> local_mdspan() const& {
+    value_.live();
+    return detail::view_of<sp.rank>(static_cast<const element*>(data()), *value_.layout);
+  }
+  local_view<element, sp.rank> local_mdspan() & {
+    value_.live();
+    return detail::view_of<sp.rank>(data(), *value_.layout);
+  }
+  void local_mdspan() && = delete;  // of a tensor that is gone with the expression
+
   bool shares_storage_with(const auto& other) const { return value_.storage == other.value_.storage; }
 
   // The whole tensor on every rank, replicate and densely stored. Collective on every axis where it is not whole.
@@ -128,7 +232,8 @@ class dtensor {
     if constexpr (std::is_same_v<out_type, dtensor> && Op == op_code::redistribute) {
       return first;
     } else {
-      static constexpr runtime::eager_operation<Rank> application = operation<Op, A, out_type, X...>();
+      static constexpr runtime::eager_operation<Rank> application =
+          runtime::operation_on<Op, A, Rank, dtensor, out_type, X...>();
       const runtime::eager_value<Rank>* const operands[] = {&first.value_, &more.value_...};
       return out_type(runtime::apply_eagerly<Rank>(application, f, operands, 1 + static_cast<int>(sizeof...(X))));
     }
@@ -145,7 +250,8 @@ class dtensor {
   template <opaque_function Function, spec Out, class... X>
   static dtensor<Out, Mesh, Rank> record_opaque(const dtensor& first, const X&... more) {
     using out_type = dtensor<Out, Mesh, Rank>;
-    static constexpr runtime::eager_operation<Rank> application = opaque_operation<Function, out_type>();
+    static constexpr runtime::eager_operation<Rank> application =
+        runtime::opaque_on<Function, Rank, dtensor, out_type>();
     const runtime::eager_value<Rank>* const operands[] = {&first.value_, &more.value_...};
     return out_type(runtime::apply_eagerly<Rank>(application, 0, operands, 1 + static_cast<int>(sizeof...(X))));
   }
@@ -171,17 +277,6 @@ class dtensor {
   static auto results(std::array<runtime::eager_value<Rank>, sizeof...(I)>& values, std::index_sequence<I...>) {
     return std::tuple<dtensor<output_spec<Program, static_cast<int>(I)>, Mesh, Rank>...>(
         dtensor<output_spec<Program, static_cast<int>(I)>, Mesh, Rank>(std::move(values[I]))...);
-  }
-
-  template <opaque_function Function, class Result>
-  static constexpr runtime::eager_operation<Rank> opaque_operation() {
-    runtime::eager_operation<Rank> x{};
-    x.op = op_code::opaque;
-    x.in = &sp;
-    x.out = &Result::sp;
-    x.kernel = kernel<op_code::opaque, Result::sp.type>();
-    x.function = Function;
-    return x;
   }
 
   explicit dtensor(const eager<Rank>& on) : value_(on.core(), sp) {}
@@ -222,30 +317,37 @@ class dtensor {
     return {};
   }
 
-  template <op_code Op, dtype Type>
-  static constexpr runtime::kernel_function<Rank> kernel() {
-    if constexpr (runs_kernel(Op))
-      return runtime::kernel_entry<runtime::signature{Op, Type}, Rank>();
-    else
-      return nullptr;  // always a view
+  template <class Other, class Draw>
+  static on_rank<Other> random(const eager<Other>& on, std::uint64_t seed, Draw&& draw) {
+    static_assert(std::is_floating_point_v<element>, "shardwise: rand: the elements must be floating-point numbers.");
+    on_rank<Other> t(on);
+    if (const neutral n = neutral_here(on.rank()); n.needed) {
+      t.fill(n.value);
+    } else {
+      runtime::each_element(*t.value_.layout, [&](std::int64_t i, std::int64_t g) {
+        t.data()[i] = static_cast<element>(draw(seed, g));
+      });
+    }
+    return t;
   }
 
-  template <op_code Op, op_attr A, class Result, class... More>
-  static constexpr runtime::eager_operation<Rank> operation() {
-    using last = std::tuple_element_t<sizeof...(More), std::tuple<dtensor, More...>>;
-    node n = empty_node;
-    n.op = Op;
-    n.a = A;
-    n.inputs = 1 + static_cast<int>(sizeof...(More));
-    const bool view = is_view(n, sp, Result::sp);
-    return {Op,
-            A,
-            &sp,
-            &Result::sp,
-            view,
-            view ? 0 : runtime::eager_workspace(n, sp, last::sp, Result::sp),
-            Op == op_code::redistribute ? runtime::redistribution_signature(hash_of(sp), hash_of(Result::sp)) : 0,
-            kernel<Op, Result::sp.type>()};
+  // Axes take their place of `To` from the first to the last, which is how nested shards of one dim are cut; an axis
+  // that is partial in `To` keeps the whole value here.
+  template <int Axis, spec To>
+  auto settle() const {
+    if constexpr (Axis == sp.axes) {
+      return *this;
+    } else {
+      constexpr spec wanted = To;
+      constexpr placement p = wanted.place[Axis].is_partial() ? replicate_value() : wanted.place[Axis];
+      constexpr spec out = [p] {
+        spec s = sp;
+        s.place[Axis] = p;
+        return s;
+      }();
+      constexpr op_attr attr{{Axis, pack(p), 0, 0, 0, 0}};
+      return record<op_code::redistribute, attr, out>(0, *this).template settle<Axis + 1, To>();
+    }
   }
 
   // Axes are made whole from the last to the first, which is how nested shards of one dim are undone.

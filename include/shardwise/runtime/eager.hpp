@@ -3,9 +3,10 @@
 // them.
 #pragma once
 
-#include <span>
 #include <stdexcept>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/runtime/eager_core.hpp>
@@ -40,6 +41,37 @@ constexpr std::int64_t eager_workspace(const node& n, const spec& x, const spec&
   for (int d = 0; d < x.rank; ++d) ex[d] = local_interval(x, d, origin).size;
   for (int d = 0; d < y.rank; ++d) ey[d] = local_interval(y, d, origin).size;
   return host_backend::workspace_of(n, x, y, out, ex, ey);
+}
+
+// An operation on tensors of these types, First and then More; and an opaque function.
+template <op_code Op, op_attr A, class Rank, class First, class Result, class... More>
+constexpr eager_operation<Rank> operation_on() {
+  using last = std::tuple_element_t<sizeof...(More), std::tuple<First, More...>>;
+  node n = empty_node;
+  n.op = Op;
+  n.a = A;
+  n.inputs = 1 + static_cast<int>(sizeof...(More));
+  eager_operation<Rank> x{};
+  x.op = Op;
+  x.a = A;
+  x.in = &First::sp;
+  x.out = &Result::sp;
+  x.view = is_view(n, First::sp, Result::sp);
+  x.workspace = x.view ? 0 : eager_workspace(n, First::sp, last::sp, Result::sp);
+  if constexpr (Op == op_code::redistribute)
+    x.signature = redistribution_signature(hash_of(First::sp), hash_of(Result::sp));
+  if constexpr (runs_kernel(Op)) x.kernel = kernel_entry<signature{Op, Result::sp.type}, Rank>();  // others: always a view
+  return x;
+}
+template <opaque_function Function, class Rank, class First, class Result>
+constexpr eager_operation<Rank> opaque_on() {
+  eager_operation<Rank> x{};
+  x.op = op_code::opaque;
+  x.in = &First::sp;
+  x.out = &Result::sp;
+  x.kernel = kernel_entry<signature{op_code::opaque, Result::sp.type}, Rank>();
+  x.function = Function;
+  return x;
 }
 
 // A tensor's block, storage shared, without its type.

@@ -34,6 +34,7 @@ class fake_rank {
  public:
   using mesh_type = Mesh;
   using collectives = fake::collectives;
+  static constexpr bool has_peers = false;
 
   // index: which rank of the mesh this is.
   explicit fake_rank(int index) : index_(checked(index)), coordinate_(Mesh::coordinate(index)) {}

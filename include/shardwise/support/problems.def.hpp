@@ -290,6 +290,9 @@ SHARDWISE_X(graph_unplaced,
 SHARDWISE_X(backend_not_cuda,
             "executor: the step's memory is planned for the host's kernels, and this rank is a GPU; give train_step or "
             "forward_step the backend sw::cuda_backend")
+SHARDWISE_X(distribute_placed,
+            "distribute: the tensor given has other extents, placements, elements or another mesh than the tensor asked "
+            "for; distribute takes whole data, or a tensor that is placed so already: redistribute this one")
 SHARDWISE_X(rank_member_missing,
             "backend: the rank type lacks the member that rank_member:: names, or has it with another signature; give it "
             "that member as shardwise/runtime/rank.hpp declares it")
