@@ -193,6 +193,8 @@ class dtensor {
   // --------------------------------------------------------------------------------------------------------
 
   bool has_value() const { return static_cast<bool>(value_.storage); }
+  // Whose block it is.
+  const Rank& rank() const { return *value_.live().rank; }
 
   local_block<element> to_local() const {
     value_.live();

@@ -23,6 +23,9 @@ SHARDWISE_X(flatten_size,
             "axis<N> with N the product of their sizes")
 SHARDWISE_X(flatten_name,
             "flattened: the new axis is already an axis of the mesh; declare a struct of its own, derived from axis<N>")
+SHARDWISE_X(unflatten_size,
+            "unflattened: the new axes have not as many ranks together as the axis that they replace; derive them from "
+            "axis<N> with sizes whose product is its size")
 SHARDWISE_X(placed_mesh_count,
             "placed_mesh: the number of world ranks differs from the number of ranks of the mesh; give one for each rank, "
             "in row-major order")
