@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/module/eager.hpp>
+#include <shardwise/module/eager_gradient.hpp>
 #include <shardwise/module/function.hpp>
 #include <shardwise/module/layers.hpp>
 #include <shardwise/module/train_step.hpp>

@@ -263,10 +263,40 @@ class dtensor {
   template <class Program, class... X>
   static auto run(const dtensor& first, const X&... more) {
     constexpr auto outputs = static_cast<std::size_t>(Program::program.output_count);
-    const runtime::eager_value<Rank>* const in[] = {&first.value_, &more.value_...};
-    std::array<runtime::eager_value<Rank>, outputs> out;
-    runtime::run_eagerly<Program, Rank>(in, 1 + static_cast<int>(sizeof...(X)), out.data());
+    const untyped* const in[] = {&first.value_, &more.value_...};
+    std::array<untyped, outputs> out;
+    runtime::run_eagerly<Program, false>(first.value_.live(), in, 1 + static_cast<int>(sizeof...(X)), out.data());
     return results<Program>(out, std::make_index_sequence<outputs>{});
+  }
+
+  // --- the way in of programs whose operands and results are too many to be named: see module/eager_gradient.hpp --------
+
+  // A value without its type, and back: `of` takes the caller's word for the type.
+  using untyped = runtime::eager_value<Rank>;
+  const untyped& value() const { return value_; }
+  static dtensor of(untyped&& v) { return dtensor(std::move(v)); }
+  template <spec Other>
+  using like = dtensor<Other, Mesh, Rank>;
+
+  // Program's results of these operands, computed on the run that `first` belongs to.
+  template <class Program>
+  static void run_untyped(const untyped& first, const untyped* const* in, int operands, untyped* out) {
+    runtime::run_eagerly<Program, false>(first.live(), in, operands, out);
+  }
+  // An optimizer's program: updates in place of the operands that have values, under `env`.
+  template <class Program>
+  static void update_untyped(const untyped& first, const untyped* const* in, int operands, const step_env& env) {
+    struct restore {
+      step_env& now;
+      step_env before;
+      ~restore() { now = before; }
+    } at_end{first.live().env, first.live().env};
+    at_end.now = env;
+    runtime::run_eagerly<Program, true>(first.live(), in, operands, static_cast<untyped*>(nullptr));
+  }
+  template <class Program>
+  static auto zero_states(const untyped& first) {
+    return runtime::zero_states<Program>(first.live());
   }
 
  private:

@@ -128,7 +128,7 @@ __attribute__((noinline)) prepared_call& prepare(eager_core<Rank>& core, const e
     return p;
   }
   p.out = core.intern(local_layout(*x.out, coordinate));
-  p.out_class = block_pool::class_of(p.out->numel() * item);
+  p.out_class = is_update(x.op) ? -1 : block_pool::class_of(p.out->numel() * item);
   p.workspace_class = x.workspace > 0 ? block_pool::class_of(x.workspace) : -1;
   call& c = p.c;
   c.a = x.a;
@@ -171,8 +171,9 @@ eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f, const 
   if (!p) [[unlikely]]
     p = &prepare(core, x, in, n);
   if (x.view) return {core, in[0]->storage, in[0]->data + p->skipped, p->out};
-  block storage = core.take_class(p->out_class);
-  std::byte* const data = static_cast<std::byte*>(storage.data());
+  // an update writes into its first operand
+  block storage = p->out_class >= 0 ? core.take_class(p->out_class) : in[0]->storage;
+  std::byte* const data = p->out_class >= 0 ? static_cast<std::byte*>(storage.data()) : in[0]->data;
   call& c = p->c;
   c.f = f;
   for (int k = 0; k < n; ++k) c.p[k] = in[k]->data;

@@ -29,7 +29,7 @@ struct prepared_call final : prepared {
   const layout* in[max_inputs]{};
   const layout* out = nullptr;
   std::int64_t skipped = 0;  // bytes, of a view
-  int out_class = 0, workspace_class = -1;
+  int out_class = -1, workspace_class = -1;  // -1: takes no block
   call c;
 };
 
