@@ -117,7 +117,7 @@ template <class Rank>
 __attribute__((noinline)) prepared_call& prepare(eager_core<Rank>& core, const eager_operation<Rank>& x,
                                                  const eager_value<Rank>* const* in, int n) {
   const int* const coordinate = core.rank->coordinate().data();
-  prepared_call& p = core.add(&x, new prepared_call);
+  prepared_call& p = core.template add<prepared_call>(&x);
   p.inputs = n;
   for (int k = 0; k < n; ++k) p.in[k] = in[k]->layout;
   const auto item = static_cast<std::int64_t>(size_of(x.out->type));

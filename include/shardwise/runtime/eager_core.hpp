@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include <shardwise/runtime/lowering.hpp>
@@ -59,13 +58,16 @@ class prepared_table {
       if (!slot_[i].key) return nullptr;
     }
   }
-  // Takes p over; the last one added is found first.
-  void add(const void* key, std::unique_ptr<prepared> p) {
-    if (2 * ++count_ > slot_.size()) grow();
+  // Takes p over; the last one added is found first. Call reserve() before p is made.
+  void add(const void* key, prepared* p) {
+    ++count_;
     slot& s = free_or(key);
     s.key = key;
     p->next = s.first;
-    s.first = p.release();
+    s.first = p;
+  }
+  void reserve() {
+    if (2 * (count_ + 1) > slot_.size()) grow();
   }
 
  private:
@@ -109,30 +111,48 @@ struct eager_core : block_pool {
   std::int32_t site = 0;
   eager_checks checks = eager_checks::none;
 
+  eager_core() = default;
+  ~eager_core() override {
+    while (layouts_) {
+      kept_layout* const next = layouts_->next;
+      delete layouts_;
+      layouts_ = next;
+    }
+  }
+
   prepared* find(const void* key) const { return table_.find(key); }
+  // A new P under this key.
   template <class P>
-  P& add(const void* key, P* p) {
-    table_.add(key, std::unique_ptr<prepared>(p));
+  P& add(const void* key) {
+    table_.reserve();
+    P* const p = new P;
+    table_.add(key, p);
     return *p;
   }
 
   // The one copy of a layout: equal layouts have equal addresses.
   const layout* intern(const layout& l) {
-    for (const std::unique_ptr<layout>& known : layouts_)
-      if (same_layout(*known, l)) return known.get();
-    layouts_.push_back(std::make_unique<layout>(l));
-    return layouts_.back().get();
+    for (const kept_layout* k = layouts_; k; k = k->next)
+      if (same_layout(k->value, l)) return &k->value;
+    layouts_ = new kept_layout{l, layouts_};
+    return &layouts_->value;
   }
   // That of the dense block of `s`, a constant.
   const layout* dense(const spec& s) {
     if (const prepared* p = find(&s)) return static_cast<const prepared_layout*>(p)->dense;
-    prepared_layout& p = add(&s, new prepared_layout);
-    return p.dense = intern(local_layout(s, rank->coordinate().data()));
+    const layout* const l = intern(local_layout(s, rank->coordinate().data()));
+    add<prepared_layout>(&s).dense = l;
+    return l;
   }
 
  private:
+  struct kept_layout {
+    layout value;
+    kept_layout* next;
+  };
+
   prepared_table table_;
-  std::vector<std::unique_ptr<layout>> layouts_;
+  kept_layout* layouts_ = nullptr;
 };
 
 }  // namespace runtime

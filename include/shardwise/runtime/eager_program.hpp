@@ -131,7 +131,7 @@ void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int
   for (int k = 0; k < operands; ++k)
     if (!(MayMiss && !in[k]->storage) && &in[k]->live() != &core) refuse_mixed_runs();
   auto* p = static_cast<program*>(core.find(&program::key));
-  if (!p) p = &core.add(&program::key, new program);
+  if (!p) p = &core.template add<program>(&program::key);
   const typename program::clear at_end{*p};
   const std::int32_t first_site = core.site;
   core.site += g.sites;
