@@ -87,8 +87,8 @@ struct prepared_program final : prepared {
     for (std::size_t i = 0; i <= count; ++i) dies_begin[i + 1] += dies_begin[i];
     dies.resize(count);
     std::vector<int> at(dies_begin);
-    for (std::size_t v = 0; v < count; ++v)
-      dies[static_cast<std::size_t>(at[static_cast<std::size_t>(last[v])]++)] = static_cast<int>(v);
+    int v = 0;
+    for (const int l : last) dies[static_cast<std::size_t>(at[static_cast<std::size_t>(l)]++)] = v++;
   }
 
   static eager_operation<Rank> application(int i) {
