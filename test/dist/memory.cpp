@@ -135,18 +135,28 @@ void check_overlaps() {
   for (int i = 0; i < g.output_count; ++i)
     last[static_cast<std::size_t>(home[static_cast<std::size_t>(g.outputs[i])])] = n;
 
-  int buffers = 0, overlaps = 0, too_small = 0, outside = 0, unaligned = 0;
+  int buffers = 0, overlaps = 0, overwritten = 0, too_small = 0, outside = 0, unaligned = 0;
   std::int64_t top = 0;
+  std::vector<std::int64_t> size(static_cast<std::size_t>(n));
+  // A pointwise result may take the very place of an operand that it is the last to read.
+  auto overwrites = [&](int i, int j) {
+    const sw::node& x = g.nodes[i];
+    bool operand = false;
+    for (int k = 0; k < x.inputs; ++k)
+      operand = operand || (home[static_cast<std::size_t>(x.in[k])] == j && g.nodes[x.in[k]].spec == x.spec);
+    return operand && sw::rules::is_pointwise(x.op) && last[static_cast<std::size_t>(j)] == i &&
+           plan.offset[i] == plan.offset[j] && size[static_cast<std::size_t>(i)] == size[static_cast<std::size_t>(j)];
+  };
   for (int i = 0; i < n; ++i) {
     if (home[static_cast<std::size_t>(i)] != i) continue;
-    std::int64_t bytes = 0;
+    std::int64_t& bytes = size[static_cast<std::size_t>(i)];
     for (int r = 0; r < mesh::size; ++r) {
       const auto c = mesh::coordinate(r);
       bytes = std::max(
           bytes, sw::local_numel(g.spec_of(i), c.data()) * static_cast<std::int64_t>(sw::size_of(g.spec_of(i).type)));
     }
     ++buffers;
-    too_small += plan.bytes[i] < bytes ? 1 : 0;
+    too_small += plan.bytes[plan.owner[i]] < bytes ? 1 : 0;
     outside += plan.offset[i] < plan.workspace || plan.offset[i] + bytes > Step::peak_bytes ? 1 : 0;
     unaligned += plan.offset[i] % 64 != 0 ? 1 : 0;
     top = std::max(top, plan.offset[i] + bytes);
@@ -154,12 +164,14 @@ void check_overlaps() {
       if (home[static_cast<std::size_t>(j)] != j) continue;
       const bool together = first[static_cast<std::size_t>(i)] <= last[static_cast<std::size_t>(j)] &&
                             first[static_cast<std::size_t>(j)] <= last[static_cast<std::size_t>(i)];
-      const bool crossing =
-          plan.offset[i] < plan.offset[j] + plan.bytes[j] && plan.offset[j] < plan.offset[i] + plan.bytes[i];
-      overlaps += together && crossing ? 1 : 0;
+      const bool crossing = plan.offset[i] < plan.offset[j] + size[static_cast<std::size_t>(j)] &&
+                            plan.offset[j] < plan.offset[i] + bytes;
+      if (!together || !crossing) continue;
+      (overwrites(i, j) ? overwritten : overlaps) += 1;
     }
   }
   CHECK(buffers > 100);
+  CHECK(overwritten > 10);
   CHECK(overlaps == 0);
   CHECK(too_small == 0);
   CHECK(outside == 0);

@@ -5,7 +5,7 @@
 #include <shardwise/module/optimizer.hpp>
 #include <shardwise/module/trace.hpp>
 #include <shardwise/pass/communication.hpp>
-#include <shardwise/pass/memory.hpp>
+#include <shardwise/pass/memory_breakdown.hpp>
 #include <shardwise/pass/pipeline.hpp>
 #include <shardwise/pass/program_traits.hpp>
 #include <shardwise/support/config.hpp>
@@ -108,6 +108,9 @@ struct program_base {
   // Bytes of the arena that one rank needs, everything a step touches included; the highest byte is peak_bytes - 1.
   static constexpr std::int64_t peak_bytes = memory::value.peak;
 
+  // What that memory is for: memory_use::value.kind[...], .phase[...].
+  using memory_use = passes::memory_breakdown_of<memory, GraphSource>;
+
   static constexpr passes::traffic traffic = passes::traffic_of(GraphSource::value);
 
   // Payload bytes that rank R sends in one step on Axis; by default those of the busiest rank.
@@ -117,6 +120,13 @@ struct program_base {
     static_assert(raise<axis < 0 ? problem::axis_not_in_mesh : problem::none, Axis, Mesh>::ok);
     return passes::busiest_bytes<Mesh>(GraphSource::value, traffic, axis, R);
   }();
+  // The same by kind of collective (none: all) and by phase (count: all): comm_bytes_of<tp>(transition::all_gather).
+  template <class Axis>
+  static constexpr std::int64_t comm_bytes_of(transition kind, program_phase phase = program_phase::count, int rank = -1) {
+    constexpr int axis = Mesh::template index_of<Axis>;
+    static_assert(raise<axis < 0 ? problem::axis_not_in_mesh : problem::none, Axis, Mesh>::ok);
+    return passes::busiest_bytes<Mesh>(GraphSource::value, axis, kind, phase, rank);
+  }
   // The same over all axes together.
   static constexpr std::int64_t total_comm_bytes(int rank = -1) {
     return passes::busiest_bytes<Mesh>(GraphSource::value, traffic, -1, rank);

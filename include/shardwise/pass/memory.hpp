@@ -7,6 +7,7 @@
 
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/graph/stage.hpp>
+#include <shardwise/propagation/infer.hpp>
 
 namespace shardwise::passes {
 
@@ -19,7 +20,7 @@ constexpr std::int64_t align_up(std::int64_t n) { return (n + buffer_alignment -
 template <int Nodes>
 struct memory_plan {
   std::int64_t offset[Nodes];  // of the storage's owner; views have their owner's
-  std::int64_t bytes[Nodes];   // exact size, 0 for views and updates
+  std::int64_t bytes[Nodes];   // exact size, 0 for views, updates and results that overwrite an operand
   std::int32_t owner[Nodes];   // the node whose storage a node's value lies in
   std::int32_t last_use[Nodes];
   std::int64_t workspace = 0;
@@ -122,6 +123,23 @@ constexpr void give_back(State& st, std::int64_t at, std::int64_t size) {
   }
 }
 
+// The owner of an operand whose storage node `i` may take for its result, -1: none. Pointwise kernels read an element of
+// each operand before they write that of the result, so an operand that is stored just as the result is and that nothing
+// reads afterwards can be overwritten, unless another operand is the same storage seen differently.
+template <class Plan, class Graph>
+constexpr int overwritten_owner(const Plan& p, const Graph& g, const node& x, int i) {
+  if (!rules::is_pointwise(x.op)) return -1;
+  for (int j = 0; j < x.inputs; ++j) {
+    const int o = p.owner[x.in[j]];
+    if (p.last_use[o] != i || g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;
+    bool alone = true;
+    for (int k = 0; k < x.inputs; ++k)
+      alone = alone && (p.owner[x.in[k]] != o || g.nodes[x.in[k]].spec == x.spec);
+    if (alone) return o;
+  }
+  return -1;
+}
+
 }  // namespace detail
 
 // Backend::workspace_bytes<Source>() -> bytes of scratch that any of its kernels needs at most.
@@ -193,7 +211,8 @@ struct plan_memory {
     p.persistent_end = st.top;
   }
 
-  // One node: its storage is taken, then that of operands it was the last to read is given back.
+  // One node: its storage is taken, from an operand if one can be overwritten; then that of operands it was the last to
+  // read is given back.
   template <class State, class Graph>
   static constexpr void place(State& st, const Graph& g, int nodes) {
     const int count = g.node_count;
@@ -202,8 +221,17 @@ struct plan_memory {
     for (int i = st.cursor; i < end; ++i) {
       const node x = g.nodes[i];
       if (x.op == op_code::param || x.op == op_code::state || x.op == op_code::input) continue;
-      const int own = p.owner[i];
+      int own = p.owner[p.owner[i]];  // the owner found so far may have moved into another's storage since
       std::int64_t need = 0;
+      if (own == i) {
+        const int over = detail::overwritten_owner(p, g, x, i);
+        if (over >= 0) {
+          own = over;
+          p.last_use[own] = p.last_use[i];
+          p.bytes[i] = 0;
+        }
+      }
+      p.owner[i] = own;
       if (own != i) {
         p.offset[i] = p.offset[own];
       } else {

@@ -77,3 +77,5 @@ struct kernel_table {
 using runtime::step_env;
 
 }  // namespace shardwise
+
+#include <shardwise/runtime/extern_kernels.hpp>
