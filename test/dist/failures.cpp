@@ -82,7 +82,7 @@ TEST_CASE("a rank that throws at any moment releases the others, whose memory no
       c.ranks = 2;
       c.coordinate = rank.coordinate(1);
       c.from = sw::partial_value();
-      c.l[0] = c.l[sw::runtime::result] = sw::threads::detail::flat(static_cast<std::int64_t>(n));
+      c.l[0] = c.l[sw::runtime::result] = sw::runtime::flat_layout(static_cast<std::int64_t>(n));
       c.p[0] = x.data();
       c.p[sw::runtime::result] = y.data();
       c.workspace = inbox.data();

@@ -16,6 +16,25 @@ namespace test {
 
 namespace sw = shardwise;
 
+// What PyTorch runs on its fake process group, here on rank threads, and on each rank of the mesh alone.
+template <class Mesh, class F>
+void with_and_without_peers(F&& body) {
+  sw::launch<Mesh>(body);
+  for (int r = 0; r < Mesh::size; ++r) sw::launch_fake<Mesh>(r, body);
+}
+// How often each of its ranks runs the body.
+inline constexpr int ways = 2;
+
+// Whose block this rank finds when it asks for that of rank r: alone, its own.
+template <class Mesh>
+int found_at(const sw::thread_rank<Mesh>&, int r) {
+  return r;
+}
+template <class Mesh>
+int found_at(const sw::fake_rank<Mesh>& rank, int) {
+  return rank.index();
+}
+
 // A program's collectives in order.
 struct collective_list {
   int count = 0;

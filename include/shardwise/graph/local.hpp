@@ -240,6 +240,40 @@ constexpr auto to_local(const X& x) {
   }
 }
 
+namespace detail {
+
+template <int Axis, class X>
+constexpr auto whole_from(const X& x) {
+  if constexpr (!resolved<X>) {
+    return x;
+  } else if constexpr (Axis < 0) {
+    return x;
+  } else if constexpr (X::sp.place[Axis].is_replicate()) {
+    return whole_from<Axis - 1>(x);
+  } else {
+    constexpr op_attr attr{{Axis, pack(replicate_value()), 0, 0, 0, 0}};
+    return whole_from<Axis - 1>(apply<op_code::redistribute, attr>(0, x));
+  }
+}
+
+}  // namespace detail
+
+// The whole tensor on every rank: each axis, from the last to the first, is made replicate. Law: values do not change.
+// The gradient flows back as that of the redistributions. With Grad = grad<placements...> the result is what to_local
+// makes of it, each rank's own from there on, and its gradient arrives as Grad says.
+template <class Grad = void, tensor X>
+constexpr auto full_tensor(const X& x) {
+  if constexpr (detail::is_implicit<X>) {
+    return detail::as_implicit(full_tensor<Grad>(x.strict));
+  } else if constexpr (!detail::resolved<X>) {
+    return x;
+  } else if constexpr (std::is_void_v<Grad>) {
+    return detail::whole_from<X::sp.axes - 1>(contiguous(x));
+  } else {
+    return to_local<Grad>(full_tensor(x));
+  }
+}
+
 // The tensor whose blocks are the ranks' blocks of `local`, a tensor that every axis shards: from_local<replicate>(l),
 // from_local<on<tp, shard<0>>>(l) for equal blocks, from_local<shape<10, 257>, shard<1>>(l) where they differ. That the
 // blocks have the right extents is checked while compiling; that replicate ones are equal is the caller's word.

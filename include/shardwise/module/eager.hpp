@@ -16,10 +16,22 @@ class thread_rank;
 template <class Mesh, dtype Type, class Rank>
 struct eager_context;
 
+namespace detail {
+
+// A context that remembers whose: models can be bound anew, to trace them or to hold their gradients.
+template <template <class> class Model, class Ctx>
+struct model_context : Ctx {
+  template <class Bound>
+  using model = Model<Bound>;
+};
+
+}  // namespace detail
+
 // The model whose parameters are eager tensors, placed as the plan says. They have no values until initialise or
 // load_parameters has run.
 template <template <class> class Model, class Plan, class Mesh, class T = float, class Rank = thread_rank<Mesh>>
-using bind_eager = typename detail::bind_with<Model, Plan, eager_context<Mesh, dtype_v<T>, Rank>>::type;
+using bind_eager =
+    typename detail::bind_with<Model, Plan, detail::model_context<Model, eager_context<Mesh, dtype_v<T>, Rank>>>::type;
 
 namespace detail {
 

@@ -208,7 +208,7 @@ constexpr void visit_module(T& m, const char* name, int index, Visitor& v) {
       visit_tuple<M>(m.items, v, std::make_index_sequence<M::size>{});
     }
   } else {
-    m.scope = v.current();
+    if constexpr (!std::is_const_v<T>) m.scope = v.current();
     visit_members<M>(m, v, std::make_integer_sequence<int, member_count<M>>{});
   }
   v.exit(outer);

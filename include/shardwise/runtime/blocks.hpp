@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <shardwise/runtime/call.hpp>
+#include <shardwise/runtime/local_view.hpp>
 #include <shardwise/support/philox.hpp>
 #include <shardwise/vocabulary/init.hpp>
 
@@ -26,20 +27,32 @@ struct local_block {
     ((offset += static_cast<std::int64_t>(at) * layout.str[d++]), ...);
     return data[static_cast<std::size_t>(offset)];
   }
+
+  // The block as std::mdspan (see local_view) of Rank dims, which must be as many as the tensor has.
+  template <std::size_t Rank>
+  local_view<const T, Rank> local_mdspan() const {
+    return detail::view_of<Rank>(data.data(), layout);
+  }
 };
 
 }  // namespace shardwise
 
 namespace shardwise::runtime {
 
-// What a redistribution of `in` to `out` is for the rank at mesh coordinate `c`.
-constexpr void lower_redistribute(call& k, int axis, const spec& in, const spec& out, const int* c) {
+// What a redistribution of `in` to `out` is for the rank at mesh coordinate `c`, at run-time size n.
+constexpr void lower_redistribute(call& k, int axis, const spec& in, const spec& out, const int* c, std::int64_t n = 0) {
   k.axis = axis;
   k.ranks = in.axis_size[axis];
   k.coordinate = c[axis];
   k.from = in.place[axis];
   k.to = out.place[axis];
   k.kind = transition_of(k.from, k.to, k.ranks);
+  if (k.kind == transition::all_to_all && k.from.dim == k.to.dim) {
+    const int d = k.from.dim;
+    k.cut = {0, extent_at(in, d, n ? n : in.dyn_bound)};
+    for (int a = 0; a < axis; ++a)
+      if (in.place[a].is_shard(d)) k.cut = split(k.cut, in.place[a].block, in.axis_size[a], c[a]);
+  }
 }
 
 // f(position in the densely stored block, row-major index in the whole tensor) for every element.
@@ -85,6 +98,13 @@ inline double initial_value(init_kind kind, double scale, std::uint64_t seed, st
     default:
       return 0;
   }
+}
+
+// Uniform in [0, 1), of 53 bits.
+inline double uniform_value(std::uint64_t seed, std::int64_t index) {
+  const philox_words w =
+      philox(seed, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), 0, 0xFFFFFFFEU);
+  return (static_cast<double>(w.w[0] >> 5) * 67108864.0 + static_cast<double>(w.w[1] >> 6)) * (1.0 / 9007199254740992.0);
 }
 
 // Values of a parameter's block from (seed, path, global element index) alone: equal on every mesh and placement.

@@ -71,6 +71,7 @@ struct call {
   std::int32_t axis = -1, ranks = 1, coordinate = 0;
   transition kind = transition::none;
   placement from{}, to{};
+  interval cut{};  // between shards of one dim: the part of it that the axis cuts
   layout l[max_inputs + 1];
   void* p[max_inputs + 1]{};
   void* workspace = nullptr;

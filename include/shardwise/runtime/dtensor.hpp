@@ -2,6 +2,7 @@
 // dtensor: the eager tensor: operations compute at once on rank threads, with the executor's own kernels and rules.
 #pragma once
 
+#include <array>
 #include <iterator>
 #include <span>
 #include <stdexcept>
@@ -10,7 +11,6 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <shardwise/graph/functions.hpp>
 #include <shardwise/runtime/eager_program.hpp>
@@ -24,11 +24,40 @@ concept contiguous_values = requires(const R& r) {
   *std::data(r);
   std::size(r);
 };
+// A rank of a backend that has no others: see fake_rank.
+template <class Rank>
+inline constexpr bool without_peers = requires { requires !Rank::has_peers; };
+
+}  // namespace detail
+
+// replicas: compare, across ranks, blocks that must be equal.
+enum class local_check { none, replicas };
+
+template <spec S, class Mesh, class Rank = thread_rank<Mesh>>
+class dtensor;
+
+namespace detail {
+
+// The tensor that rank 0 holds as a summand when it is the only one with data.
+template <spec S>
+struct scatter_source {
+  static constexpr spec all_partial = [] {
+    spec s = contiguous(S);
+    for (int a = 0; a < s.axes; ++a) s.place[a] = partial_value();
+    return s;
+  }();
+  template <class Mesh, class Rank>
+  using type = dtensor<all_partial, Mesh, Rank>;
+};
+
+template <class Tensor, class Rank>
+void check_replicas(const eager<Rank>& on, const Tensor& t);  // in create.hpp
+
 }  // namespace detail
 
 // A value: operations make new tensors; views (permute, reshape, slice, redistributions that move nothing) share
 // storage. A default-made tensor has no value until one is assigned. Dims with run-time extents (dyn) have their bound.
-template <spec S, class Mesh, class Rank = thread_rank<Mesh>>
+template <spec S, class Mesh, class Rank>
 class dtensor {
  public:
   static constexpr spec sp = S;
@@ -38,52 +67,125 @@ class dtensor {
 
   dtensor() = default;
 
-  // --- from values: all ranks call these alike
-  // --------------------------------------------------------------------------
+  // The same tensor on a rank of another backend.
+  template <class Other>
+  using on_rank = dtensor<S, Mesh, Other>;
+
+  // --- from values: all ranks call these alike; the tensor is of the rank that `on` is a run of -----------------------
 
   // This rank's block, row-major.
-  template <detail::contiguous_values Range>
-  static dtensor from_local(const eager<Rank>& on, const Range& values) {
+  template <class Other, detail::contiguous_values Range>
+  static on_rank<Other> from_local(const eager<Other>& on, const Range& values) {
     static_assert(safe_from<Range>,
                   "shardwise: from_local: floating-point values for a tensor of integers; convert them first.");
-    dtensor t(on);
-    check_count("from_local", t, std::size(values), t.value_.layout.numel(), "this rank's block",
+    on_rank<Other> t(on);
+    check_count("from_local", t, std::size(values), t.value_.layout->numel(), "this rank's block",
                 "pass the rank's own block, or the whole tensor to distribute");
     for (std::size_t i = 0; i < t.size(); ++i) t.data()[i] = static_cast<element>(std::data(values)[i]);
+    return t;
+  }
+
+  // The same, and where an axis does not cut or sum the tensor, the ranks along it are asked whether their blocks are
+  // equal bit for bit; the error, on every rank of that axis, names those that differ from its first one. Collective;
+  // costs a gather of 8 bytes a rank for each such axis.
+  template <class Other, detail::contiguous_values Range>
+  static on_rank<Other> from_local(const eager<Other>& on, const Range& values, local_check check) {
+    on_rank<Other> t = from_local(on, values);
+    if (check == local_check::replicas) detail::check_replicas(on, t);
     return t;
   }
 
   // This rank's part of a whole (global, row-major) tensor. Law: full_tensor() is what was given. Where the tensor is
   // partial, coordinate 0 of the axis keeps the value and the others hold the neutral element (avg, max, min: the
   // value).
-  template <detail::contiguous_values Range>
-  static dtensor distribute(const eager<Rank>& on, const Range& global) {
+  template <class Other, detail::contiguous_values Range>
+  static on_rank<Other> distribute(const eager<Other>& on, const Range& global) {
     static_assert(safe_from<Range>,
                   "shardwise: distribute: floating-point values for a tensor of integers; convert them first.");
-    dtensor t(on);
+    on_rank<Other> t(on);
     check_count("distribute", t, std::size(global), numel(sp), "the whole tensor",
                 "pass all its elements in row-major order, or the rank's own block to from_local");
     if (const neutral n = neutral_here(on.rank()); n.needed)
       t.fill(n.value);
     else
-      runtime::load_block(std::data(global), t.data(), t.value_.layout);
+      runtime::load_block(std::data(global), t.data(), *t.value_.layout);
     return t;
   }
 
-  static dtensor full(const eager<Rank>& on, element value) {
-    dtensor t(on);
+  // The same from the data of mesh rank 0 alone; what other ranks give is not looked at, and may be empty. Collective:
+  // one reduce-scatter or all-reduce along each axis, on what the axes before have left. A rank without peers
+  // (fake_rank) is taken for rank 0.
+  template <class Other, detail::contiguous_values Range>
+  static on_rank<Other> distribute_from_first(const eager<Other>& on, const Range& global) {
+    if constexpr (detail::without_peers<Other>) {
+      return distribute(on, global);
+    } else {
+      using source = typename detail::scatter_source<sp>::template type<Mesh, Other>;
+      source all(on);
+      if (on.rank().index() == 0) {
+        check_count("distribute_from_first", all, std::size(global), numel(sp), "the whole tensor",
+                    "pass all its elements in row-major order on rank 0");
+        for (std::size_t i = 0; i < all.size(); ++i) all.data()[i] = static_cast<element>(std::data(global)[i]);
+      } else {
+        // the sum's neutral element: 0 would turn a -0 into 0
+        all.fill(std::is_floating_point_v<element> ? -element(0) : element(0));
+      }
+      auto parts = all.template settle<cutting_order<sp>().count, sp>();
+      const neutral n = neutral_here(on.rank());
+      if (n.needed) parts.fill(n.value);
+      return on_rank<Other>(std::move(parts.value_));
+    }
+  }
+
+  // A tensor that is placed like this already is itself; another one does not compile: redistribute it.
+  template <class Other, spec From, class FromMesh>
+  static on_rank<Other> distribute(const eager<Other>&, const dtensor<From, FromMesh, Other>& t) {
+    constexpr bool same = std::is_same_v<dtensor<From, FromMesh, Other>, on_rank<Other>>;
+    static_assert(raise<same ? problem::none : problem::distribute_placed, operand_t<From>, FromMesh, operand_t<S>, Mesh>::ok);
+    if constexpr (same) return t;
+    else return {};
+  }
+
+  // Storage without values.
+  template <class Other>
+  static on_rank<Other> empty(const eager<Other>& on) {
+    return on_rank<Other>(on);
+  }
+  template <class Other>
+  static on_rank<Other> full(const eager<Other>& on, element value) {
+    on_rank<Other> t(on);
     const neutral n = neutral_here(on.rank());
     t.fill(n.needed ? n.value : value);
     return t;
   }
-  static dtensor zeros(const eager<Rank>& on) { return full(on, element(0)); }
-  static dtensor ones(const eager<Rank>& on) { return full(on, element(1)); }
+  template <class Other>
+  static on_rank<Other> zeros(const eager<Other>& on) {
+    return full(on, element(0));
+  }
+  template <class Other>
+  static on_rank<Other> ones(const eager<Other>& on) {
+    return full(on, element(1));
+  }
+
+  // Uniform in [0, 1), and normal with mean 0 and deviation 1: functions of (seed, global element index), so that the
+  // whole tensor is the same however it is placed.
+  template <class Other>
+  static on_rank<Other> rand(const eager<Other>& on, std::uint64_t seed) {
+    return random(on, seed, [](std::uint64_t s, std::int64_t i) { return runtime::uniform_value(s, i); });
+  }
+  template <class Other>
+  static on_rank<Other> randn(const eager<Other>& on, std::uint64_t seed) {
+    return random(on, seed, [](std::uint64_t s, std::int64_t i) {
+      return runtime::initial_value(init_kind::normal, 1, s, 0, i);
+    });
+  }
 
   // A parameter's initial values: those that executor::initialise gives the parameter of this path.
-  static dtensor initial(const eager<Rank>& on, init_kind kind, double scale, std::uint64_t seed,
-                         std::string_view path) {
-    dtensor t(on);
-    runtime::initialise_block(std::span<element>(t.data(), t.size()), t.value_.layout, kind, scale, seed, path);
+  template <class Other>
+  static on_rank<Other> initial(const eager<Other>& on, init_kind kind, double scale, std::uint64_t seed,
+                                std::string_view path) {
+    on_rank<Other> t(on);
+    runtime::initialise_block(std::span<element>(t.data(), t.size()), *t.value_.layout, kind, scale, seed, path);
     return t;
   }
 
@@ -91,11 +193,26 @@ class dtensor {
   // --------------------------------------------------------------------------------------------------------
 
   bool has_value() const { return static_cast<bool>(value_.storage); }
+  // Whose block it is.
+  const Rank& rank() const { return *value_.live().rank; }
 
   local_block<element> to_local() const {
     value_.live();
-    return {{data(), value_.layout.span()}, value_.layout};
+    return {{data(), value_.layout->span()}, *value_.layout};
   }
+  // This rank's block as std::mdspan, strides as stored; see local_view. Through a tensor that is not const elements can be
+  // written: all tensors that share its storage see it (views, and redistributions that move nothing). Valid as long as
+  // one of them has that storage.
+  local_view<const element, sp.rank> local_mdspan() const& {
+    value_.live();
+    return detail::view_of<sp.rank>(static_cast<const element*>(data()), *value_.layout);
+  }
+  local_view<element, sp.rank> local_mdspan() & {
+    value_.live();
+    return detail::view_of<sp.rank>(data(), *value_.layout);
+  }
+  void local_mdspan() && = delete;  // of a tensor that is gone with the expression
+
   bool shares_storage_with(const auto& other) const { return value_.storage == other.value_.storage; }
 
   // The whole tensor on every rank, replicate and densely stored. Collective on every axis where it is not whole.
@@ -117,9 +234,10 @@ class dtensor {
     if constexpr (std::is_same_v<out_type, dtensor> && Op == op_code::redistribute) {
       return first;
     } else {
-      static constexpr runtime::eager_operation<Rank> application = operation<Op, A, out_type, X...>();
+      static constexpr runtime::eager_operation<Rank> application =
+          runtime::operation_on<Op, A, Rank, dtensor, out_type, X...>();
       const runtime::eager_value<Rank>* const operands[] = {&first.value_, &more.value_...};
-      return out_type(runtime::apply_eagerly<Rank>(application, f, operands));
+      return out_type(runtime::apply_eagerly<Rank>(application, f, operands, 1 + static_cast<int>(sizeof...(X))));
     }
   }
 
@@ -128,7 +246,7 @@ class dtensor {
   static dtensor<Out, Mesh, Rank> record_leaf(double f, const dtensor& like) {
     using out_type = dtensor<Out, Mesh, Rank>;
     if constexpr (Op != op_code::fill)
-      return out_type(runtime::fill_eagerly<Rank>(like.value_.live(), Op, A, f, out_type::sp, kernel<Op, out_type::sp.type>()));
+      return out_type(runtime::fill_eagerly<Rank>(like.value_.live(), Op, A, f, out_type::sp, runtime::kernel_entry<runtime::signature{Op, out_type::sp.type}, Rank>()));
     dtensor<Out, Mesh, Rank> t(runtime::eager_value<Rank>(like.value_.live(), dtensor<Out, Mesh, Rank>::sp));
     t.fill(static_cast<element_t<dtensor<Out, Mesh, Rank>::sp.type>>(f));
     return t;
@@ -137,18 +255,51 @@ class dtensor {
   template <opaque_function Function, spec Out, class... X>
   static dtensor<Out, Mesh, Rank> record_opaque(const dtensor& first, const X&... more) {
     using out_type = dtensor<Out, Mesh, Rank>;
-    static constexpr runtime::eager_operation<Rank> application = opaque_operation<Function, out_type>();
+    static constexpr runtime::eager_operation<Rank> application =
+        runtime::opaque_on<Function, Rank, dtensor, out_type>();
     const runtime::eager_value<Rank>* const operands[] = {&first.value_, &more.value_...};
-    return out_type(runtime::apply_eagerly<Rank>(application, 0, operands));
+    return out_type(runtime::apply_eagerly<Rank>(application, 0, operands, 1 + static_cast<int>(sizeof...(X))));
   }
 
   // Every node of a program at once, one after the other, each in storage of its own; the tensors are its inputs, in
   // order. The outputs, as a tuple. Collective where the program is.
   template <class Program, class... X>
   static auto run(const dtensor& first, const X&... more) {
-    const runtime::eager_value<Rank>* const in[] = {&first.value_, &more.value_...};
-    return results<Program>(runtime::run_eagerly<Program, Rank>(in),
-                            std::make_index_sequence<static_cast<std::size_t>(Program::program.output_count)>{});
+    constexpr auto outputs = static_cast<std::size_t>(Program::program.output_count);
+    const untyped* const in[] = {&first.value_, &more.value_...};
+    std::array<untyped, outputs> out;
+    runtime::run_eagerly<Program, false>(first.value_.live(), in, 1 + static_cast<int>(sizeof...(X)), out.data());
+    return results<Program>(out, std::make_index_sequence<outputs>{});
+  }
+
+  // --- the way in of programs whose operands and results are too many to be named: see module/eager_gradient.hpp --------
+
+  // A value without its type, and back: `of` takes the caller's word for the type.
+  using untyped = runtime::eager_value<Rank>;
+  const untyped& value() const { return value_; }
+  static dtensor of(untyped&& v) { return dtensor(std::move(v)); }
+  template <spec Other>
+  using like = dtensor<Other, Mesh, Rank>;
+
+  // Program's results of these operands, computed on the run that `first` belongs to.
+  template <class Program>
+  static void run_untyped(const untyped& first, const untyped* const* in, int operands, untyped* out) {
+    runtime::run_eagerly<Program, false>(first.live(), in, operands, out);
+  }
+  // An optimizer's program: updates in place of the operands that have values, under `env`.
+  template <class Program>
+  static void update_untyped(const untyped& first, const untyped* const* in, int operands, const step_env& env) {
+    struct restore {
+      step_env& now;
+      step_env before;
+      ~restore() { now = before; }
+    } at_end{first.live().env, first.live().env};
+    at_end.now = env;
+    runtime::run_eagerly<Program, true>(first.live(), in, operands, static_cast<untyped*>(nullptr));
+  }
+  template <class Program>
+  static auto zero_states(const untyped& first) {
+    return runtime::zero_states<Program>(first.live());
   }
 
  private:
@@ -158,28 +309,16 @@ class dtensor {
   template <class Program, int Index>
   static constexpr spec output_spec = Program::program.spec_of(Program::program.outputs[Index]);
   template <class Program, std::size_t... I>
-  static auto results(std::vector<runtime::eager_value<Rank>> values, std::index_sequence<I...>) {
+  static auto results(std::array<runtime::eager_value<Rank>, sizeof...(I)>& values, std::index_sequence<I...>) {
     return std::tuple<dtensor<output_spec<Program, static_cast<int>(I)>, Mesh, Rank>...>(
-        dtensor<output_spec<Program, static_cast<int>(I)>, Mesh, Rank>(
-            std::move(values[static_cast<std::size_t>(Program::program.outputs[I])]))...);
-  }
-
-  template <opaque_function Function, class Result>
-  static constexpr runtime::eager_operation<Rank> opaque_operation() {
-    runtime::eager_operation<Rank> x{};
-    x.op = op_code::opaque;
-    x.in = &sp;
-    x.out = &Result::sp;
-    x.kernel = kernel<op_code::opaque, Result::sp.type>();
-    x.function = Function;
-    return x;
+        dtensor<output_spec<Program, static_cast<int>(I)>, Mesh, Rank>(std::move(values[I]))...);
   }
 
   explicit dtensor(const eager<Rank>& on) : value_(on.core(), sp) {}
   explicit dtensor(runtime::eager_value<Rank>&& value) : value_(std::move(value)) {}
 
   element* data() const { return reinterpret_cast<element*>(value_.data); }
-  std::size_t size() const { return static_cast<std::size_t>(value_.layout.numel()); }
+  std::size_t size() const { return static_cast<std::size_t>(value_.layout->numel()); }
   void fill(element value) {
     for (std::size_t i = 0; i < size(); ++i) data()[i] = value;
   }
@@ -188,13 +327,14 @@ class dtensor {
   static constexpr bool safe_from =
       std::is_floating_point_v<element> || std::is_integral_v<std::remove_cvref_t<decltype(*std::data(std::declval<const Range&>()))>>;
 
-  static void check_count(const char* name, const dtensor& t, std::size_t given, std::int64_t wanted, const char* what,
+  template <class Tensor>
+  static void check_count(const char* name, const Tensor& t, std::size_t given, std::int64_t wanted, const char* what,
                           const char* fix) {
     if (static_cast<std::int64_t>(given) == wanted) return;
     throw std::invalid_argument(std::string("shardwise: ") + name + ": " + std::to_string(given) +
                                 " elements are given; " + what + " has " + std::to_string(wanted) + " (block of rank " +
                                 std::to_string(t.value_.core->rank->index()) + ": " +
-                                runtime::extents_of(t.value_.layout) + "); " + fix);
+                                runtime::extents_of(*t.value_.layout) + "); " + fix);
   }
 
   // What a rank holds of a partial tensor when it does not hold the value.
@@ -202,7 +342,8 @@ class dtensor {
     bool needed = false;
     element value{};
   };
-  static neutral neutral_here(const Rank& rank) {
+  template <class Other>
+  static neutral neutral_here(const Other& rank) {
     for (int a = 0; a < sp.axes; ++a)
       if (sp.place[a].is_partial() && rank.coordinate(a) != 0) {
         if (sp.place[a].op == reduction::sum || sp.place[a].is_norm()) return {true, element(0)};
@@ -211,41 +352,62 @@ class dtensor {
     return {};
   }
 
-  template <op_code Op, dtype Type>
-  static constexpr runtime::kernel_function<Rank> kernel() {
-    if constexpr (runs_kernel(Op))
-      return runtime::kernel_entry<runtime::signature{Op, Type}, Rank>();
-    else
-      return nullptr;  // always a view
+  template <class Other, class Draw>
+  static on_rank<Other> random(const eager<Other>& on, std::uint64_t seed, Draw&& draw) {
+    static_assert(std::is_floating_point_v<element>, "shardwise: rand: the elements must be floating-point numbers.");
+    on_rank<Other> t(on);
+    if (const neutral n = neutral_here(on.rank()); n.needed) {
+      t.fill(n.value);
+    } else {
+      runtime::each_element(*t.value_.layout, [&](std::int64_t i, std::int64_t g) {
+        t.data()[i] = static_cast<element>(draw(seed, g));
+      });
+    }
+    return t;
   }
 
-  template <op_code Op, op_attr A, class Result, class... More>
-  static constexpr runtime::eager_operation<Rank> operation() {
-    using last = std::tuple_element_t<sizeof...(More), std::tuple<dtensor, More...>>;
-    node n = empty_node;
-    n.op = Op;
-    n.a = A;
-    n.inputs = 1 + static_cast<int>(sizeof...(More));
-    const bool view = is_view(n, sp, Result::sp);
-    return {Op,
-            A,
-            &sp,
-            &Result::sp,
-            view,
-            view ? 0 : runtime::eager_workspace(n, sp, last::sp, Result::sp),
-            Op == op_code::redistribute ? runtime::redistribution_signature(hash_of(sp), hash_of(Result::sp)) : 0,
-            kernel<Op, makes_indices(Op) ? sp.type : Result::sp.type>()};
+  // The axes of `To` in the order in which they cut: the reverse of that in which they are made whole.
+  template <spec To>
+  static constexpr auto cutting_order() {
+    struct {
+      int axis[max_axes]{};
+      int count = 0;
+    } order;
+    spec s = To;
+    for (int a = next_whole(s); a >= 0; a = next_whole(s)) {
+      order.axis[order.count++] = a;
+      s.place[a] = replicate_value();
+    }
+    return order;
+  }
+  // Axes take their place of `To` one after the other; one that is partial in `To` keeps the whole value here.
+  template <int Left, spec To>
+  auto settle() const {
+    if constexpr (Left == 0) {
+      return *this;
+    } else {
+      constexpr spec wanted = To;
+      constexpr int axis = cutting_order<To>().axis[Left - 1];
+      constexpr placement p = wanted.place[axis].is_partial() ? replicate_value() : wanted.place[axis];
+      constexpr spec out = [p] {
+        spec s = sp;
+        s.place[axis] = p;
+        return s;
+      }();
+      constexpr op_attr attr{{axis, pack(p), 0, 0, 0, 0}};
+      return record<op_code::redistribute, attr, out>(0, *this).template settle<Left - 1, To>();
+    }
   }
 
   // Axes are made whole from the last to the first, but where a strided shard has another order: nested shards of one dim
   // are undone from the one that splits it last.
-  static constexpr int next_whole() {
-    for (int a = sp.axes - 1; a >= 0; --a)
-      if (!sp.place[a].is_replicate() && (!sp.place[a].is_shard() || split_after(sp, a, sp.place[a].dim) < 0)) return a;
+  static constexpr int next_whole(const spec& s) {
+    for (int a = s.axes - 1; a >= 0; --a)
+      if (!s.place[a].is_replicate() && (!s.place[a].is_shard() || split_after(s, a, s.place[a].dim) < 0)) return a;
     return -1;
   }
   auto whole() const {
-    constexpr int axis = next_whole();
+    constexpr int axis = next_whole(sp);
     if constexpr (axis < 0) {
       return *this;
     } else {

@@ -3,47 +3,20 @@
 // them.
 #pragma once
 
-#include <span>
 #include <stdexcept>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include <shardwise/graph/graph.hpp>
-#include <shardwise/runtime/lowering.hpp>
-#include <shardwise/runtime/pool.hpp>
-#include <shardwise/runtime/random_stream.hpp>
+#include <shardwise/runtime/eager_core.hpp>
 
 namespace shardwise {
 
-// agree: before each collective all ranks compare what they are about to run; costs two meetings of all ranks.
-enum class eager_checks { none, agree };
-
 namespace runtime {
 
-// What the tensors of one rank share. Without a rank once its `eager` has ended.
-template <class Rank>
-struct eager_core : block_pool {
-  Rank* rank = nullptr;
-  step_env env{};
-  std::int32_t site = 0;
-  eager_checks checks = eager_checks::none;
-  std::vector<std::int64_t> site_offset;  // under random_policy::by_offset: of the sites so far
-  std::int64_t next_offset = 0;
-
-  // Numbers a random operation and finds where its block draws; site -1: the next one.
-  void draw_at(call& c, std::int32_t given, const spec& out) {
-    const std::int32_t at = given >= 0 ? given : site++;
-    c.a.v[0] = at;
-    if (env.random == random_policy::by_element) return;
-    while (site_offset.size() <= static_cast<std::size_t>(at)) {
-      site_offset.push_back(next_offset);
-      next_offset += ceil4(numel(out));
-    }
-    c.draw = site_offset[static_cast<std::size_t>(at)] + shard_offset(out, rank->coordinate().data());
-  }
-};
-
 // An application of an operation to specs: all that can be settled while compiling. Tensor types hold no other code, so
-// that an application costs one constant and one call.
+// that an application costs one constant and one call. A rank settles the rest once for each of them: see prepared_call.
 template <class Rank>
 struct eager_operation {
   op_code op;
@@ -55,7 +28,7 @@ struct eager_operation {
   std::uint64_t signature;  // of a redistribution
   kernel_function<Rank> kernel;
   opaque_function function = nullptr;
-  std::int32_t site = -1;  // of a random operation, -1: the next one
+  std::int32_t site = -1;  // of a random operation in a program, counted from the program's first; -1: the next one
 };
 
 constexpr std::uint64_t redistribution_signature(std::uint64_t from, std::uint64_t to) { return from * 1099511628211ULL ^ to; }
@@ -70,80 +43,156 @@ constexpr std::int64_t eager_workspace(const node& n, const spec& x, const spec&
   return host_backend::workspace_of(n, x, y, out, ex, ey);
 }
 
+// An operation on tensors of these types, First and then More; and an opaque function.
+template <op_code Op, op_attr A, class Rank, class First, class Result, class... More>
+constexpr eager_operation<Rank> operation_on() {
+  using last = std::tuple_element_t<sizeof...(More), std::tuple<First, More...>>;
+  node n = empty_node;
+  n.op = Op;
+  n.a = A;
+  n.inputs = 1 + static_cast<int>(sizeof...(More));
+  eager_operation<Rank> x{};
+  x.op = Op;
+  x.a = A;
+  x.in = &First::sp;
+  x.out = &Result::sp;
+  x.view = is_view(n, First::sp, Result::sp);
+  x.workspace = x.view ? 0 : eager_workspace(n, First::sp, last::sp, Result::sp);
+  if constexpr (Op == op_code::redistribute)
+    x.signature = redistribution_signature(hash_of(First::sp), hash_of(Result::sp));
+  if constexpr (runs_kernel(Op))
+    x.kernel = kernel_entry<signature{Op, makes_indices(Op) ? First::sp.type : Result::sp.type}, Rank>();  // others: always a view
+  return x;
+}
+template <opaque_function Function, class Rank, class First, class Result>
+constexpr eager_operation<Rank> opaque_on() {
+  eager_operation<Rank> x{};
+  x.op = op_code::opaque;
+  x.in = &First::sp;
+  x.out = &Result::sp;
+  x.kernel = kernel_entry<signature{op_code::opaque, Result::sp.type}, Rank>();
+  x.function = Function;
+  return x;
+}
+
 // A tensor's block, storage shared, without its type.
 template <class Rank>
 struct eager_value {
   eager_core<Rank>* core = nullptr;
   block storage{};
   std::byte* data = nullptr;
-  runtime::layout layout{};
+  const runtime::layout* layout = nullptr;  // the core's
 
   eager_value() = default;
-  // A new block for the rank's part of `s`.
-  eager_value(eager_core<Rank>& on, const spec& s) : core(&on), layout(local_layout(s, on.rank->coordinate().data())) {
-    storage = on.take(layout.numel() * static_cast<std::int64_t>(size_of(s.type)));
+  // A new block for the rank's part of `s`, a constant.
+  eager_value(eager_core<Rank>& on, const spec& s) : core(&on), layout(on.dense(s)) {
+    storage = on.take(layout->numel() * static_cast<std::int64_t>(size_of(s.type)));
     data = static_cast<std::byte*>(storage.data());
   }
+  eager_value(eager_core<Rank>& on, block b, std::byte* first, const runtime::layout* l)
+      : core(&on), storage(std::move(b)), data(first), layout(l) {}
 
   eager_core<Rank>& live() const {
-    if (!storage)
-      throw std::logic_error(
-          "shardwise: a tensor without a value is used; give it one with from_local, distribute, full or an "
-          "operation's "
-          "result, and a model's parameters with initialise or load_parameters");
-    if (!core->rank)
-      throw std::logic_error(
-          "shardwise: a tensor is used after its eager run has ended; keep the eager object alive while its tensors "
-          "work");
+    if (!storage || !core->rank) [[unlikely]]
+      refuse();
     return *core;
+  }
+
+ private:
+  [[noreturn]] __attribute__((noinline)) void refuse() const {
+    throw std::logic_error(
+        storage ? "shardwise: a tensor is used after its eager run has ended; keep the eager object alive while its "
+                  "tensors work"
+                : "shardwise: a tensor without a value is used; give it one with from_local, distribute, full or an "
+                  "operation's result, and a model's parameters with initialise or load_parameters");
   }
 };
 
+[[noreturn]] __attribute__((noinline)) inline void refuse_mixed_runs() {
+  throw std::logic_error(
+      "shardwise: the operands belong to different eager runs; make all tensors of a rank from one eager object");
+}
+
+// Settles what an application is for this rank, from the operands' layouts.
 template <class Rank>
-eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f,
-                                std::span<const eager_value<Rank>* const> in) {
-  eager_core<Rank>& core = in[0]->live();
+__attribute__((noinline)) prepared_call& prepare(eager_core<Rank>& core, const eager_operation<Rank>& x,
+                                                 const eager_value<Rank>* const* in, int n) {
   const int* const coordinate = core.rank->coordinate().data();
+  prepared_call& p = core.template add<prepared_call>(&x);
+  p.inputs = n;
+  for (int k = 0; k < n; ++k) p.in[k] = in[k]->layout;
+  const auto item = static_cast<std::int64_t>(size_of(x.out->type));
   if (x.view) {
-    eager_value<Rank> out(*in[0]);
     std::int64_t skipped = 0;
-    out.layout = view_layout(x.op, x.a, in[0]->layout, *x.out, coordinate, 0, skipped);
-    out.data += skipped * static_cast<std::int64_t>(size_of(x.out->type));
-    return out;
+    p.out = core.intern(view_layout(x.op, x.a, *in[0]->layout, *x.out, coordinate, 0, skipped));
+    p.skipped = skipped * item;
+    return p;
   }
-  eager_value<Rank> out(core, *x.out);
-  call c;
+  p.out = core.intern(local_layout(*x.out, coordinate));
+  p.out_class = is_update(x.op) ? -1 : block_pool::class_of(p.out->numel() * item);
+  p.workspace_class = x.workspace > 0 ? block_pool::class_of(x.workspace) : -1;
+  call& c = p.c;
   c.a = x.a;
-  c.f = f;
-  c.inputs = static_cast<std::int32_t>(in.size());
-  for (std::size_t k = 0; k < in.size(); ++k) {
-    if (&in[k]->live() != &core)
-      throw std::logic_error(
-          "shardwise: the operands belong to different eager runs; make all tensors of a rank from one eager object");
-    c.l[k] = in[k]->layout;
-    c.p[k] = in[k]->data;
-  }
-  c.l[result] = out.layout;
-  c.p[result] = out.data;
-  if (x.op == op_code::redistribute) lower_redistribute(c, static_cast<int>(x.a.v[0]), *x.in, *x.out, coordinate);
-  if (rules::is_random(x.op)) core.draw_at(c, x.site, *x.out);
+  c.inputs = n;
+  for (int k = 0; k < n; ++k) c.l[k] = *in[k]->layout;
+  c.l[result] = *p.out;
   c.function = x.function;
+  if (x.op == op_code::redistribute) lower_redistribute(c, static_cast<int>(x.a.v[0]), *x.in, *x.out, coordinate);
+  return p;
+}
+
+// What a kernel threw, with its place; called where it was caught.
+template <class Rank>
+[[noreturn]] __attribute__((noinline)) void rethrow_placed(const eager_operation<Rank>& x, const Rank& rank) {
+  try {
+    throw;
+  } catch (const rank_failed&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw std::runtime_error(std::string(e.what()) + " (in " + name_of(x.op) + ", eager, rank " +
+                             std::to_string(rank.index()) + ")");
+  }
+}
+
+// `x` lives as long as the core: its address is what the core remembers the application by. Price of an application
+// beside its kernel: one look-up, a block from the pool, the operands' pointers.
+template <class Rank>
+eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f, const eager_value<Rank>* const* in, int n,
+                                std::int32_t first_site = 0) {
+  eager_core<Rank>& core = in[0]->live();
+  for (int k = 1; k < n; ++k)
+    if (&in[k]->live() != &core) [[unlikely]]
+      refuse_mixed_runs();
+  auto* p = static_cast<prepared_call*>(core.find(&x));
+  for (; p; p = static_cast<prepared_call*>(p->next)) {
+    bool fits = true;
+    for (int k = 0; k < n; ++k) fits = fits && p->in[k] == in[k]->layout;
+    if (fits) break;
+  }
+  if (!p) [[unlikely]]
+    p = &prepare(core, x, in, n);
+  if (x.view) return {core, in[0]->storage, in[0]->data + p->skipped, p->out};
+  // an update writes into its first operand
+  block storage = p->out_class >= 0 ? core.take_class(p->out_class) : in[0]->storage;
+  std::byte* const data = p->out_class >= 0 ? static_cast<std::byte*>(storage.data()) : in[0]->data;
+  call& c = p->c;
+  c.f = f;
+  for (int k = 0; k < n; ++k) c.p[k] = in[k]->data;
+  c.p[result] = data;
+  if (rules::is_random(x.op)) core.draw_at(c, x.site >= 0 ? first_site + x.site : -1, *x.out);
   block scratch;
-  if (x.workspace > 0) {
-    scratch = core.take(x.workspace);
+  if (p->workspace_class >= 0) {
+    scratch = core.take_class(p->workspace_class);
     c.workspace = scratch.data();
   }
   try {
     if (core.checks == eager_checks::agree && communicates(c.kind))
       core.rank->agree(x.signature, "the collective to run next");
     x.kernel(c, core.env, *core.rank);
-  } catch (const rank_failed&) {
-    throw;
-  } catch (const std::exception& e) {
-    throw std::runtime_error(std::string(e.what()) + " (in " + name_of(x.op) + ", eager, rank " +
-                             std::to_string(core.rank->index()) + ")");
+  } catch (...) {
+    rethrow_placed(x, *core.rank);
   }
-  return out;
+  return {core, std::move(storage), data, p->out};
 }
 
 // A tensor without operands: positions or random numbers.
@@ -154,7 +203,7 @@ eager_value<Rank> fill_eagerly(eager_core<Rank>& core, op_code op, const op_attr
   call c;
   c.a = a;
   c.f = f;
-  c.l[result] = v.layout;
+  c.l[result] = *v.layout;
   c.p[result] = v.data;
   if (rules::is_random(op)) core.draw_at(c, site, out);
   kernel(c, core.env, *core.rank);
@@ -172,6 +221,8 @@ inline std::string extents_of(const layout& l) {
 // One rank's eager run: create it first on the rank's thread; its tensors live in its pool.
 template <class Rank>
 class eager {
+  static_assert(checked_host_rank<Rank>::ok);
+
  public:
   using rank_type = Rank;
   using mesh_type = typename Rank::mesh_type;

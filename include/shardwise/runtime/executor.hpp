@@ -53,6 +53,7 @@ template <class Step, class Rank = thread_rank<typename program_traits<Step>::me
 class executor : public runtime::lowered<Step> {
   using base = runtime::lowered<Step>;
   using source = typename base::source;
+  static_assert(checked_host_rank<Rank>::ok);
 
  public:
   using mesh_type = typename program_traits<Step>::mesh_type;

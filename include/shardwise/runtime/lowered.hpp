@@ -123,7 +123,7 @@ class lowered {
         k.draw = site_offset[static_cast<std::size_t>(n.a.v[0])] + shard_offset(out, coordinate, n_dyn);
       if (n.op == op_code::opaque) k.function = g.functions[n.a.v[0]];
       if (n.op == op_code::redistribute)
-        lower_redistribute(k, static_cast<int>(n.a.v[0]), g.specs[g.nodes[n.in[0]].spec], out, coordinate);
+        lower_redistribute(k, static_cast<int>(n.a.v[0]), g.specs[g.nodes[n.in[0]].spec], out, coordinate, n_dyn);
       calls_.push_back(k);
     }
   }

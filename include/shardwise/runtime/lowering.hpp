@@ -8,6 +8,7 @@
 
 #include <shardwise/runtime/blocks.hpp>
 #include <shardwise/runtime/host/backend.hpp>
+#include <shardwise/runtime/rank.hpp>
 #include <shardwise/runtime/threads_collectives.hpp>
 
 namespace shardwise {
@@ -32,7 +33,7 @@ template <op_code Op, class T, class Rank>
 void run_kernel(const call& c, const step_env& env, Rank& rank) {
   if constexpr (Op == op_code::redistribute) {
     if (communicates(c.kind)) {
-      threads::communicate<T>(c, rank);
+      Rank::collectives::template communicate<T>(c, rank);
       return;
     }
   }

@@ -40,6 +40,12 @@ class block_pool {
   block_pool& operator=(const block_pool&) = delete;
 
   block take(std::int64_t bytes);
+  // The class of a block of so many bytes, for those who take it again and again.
+  static int class_of(std::int64_t bytes) {
+    if (bytes > std::int64_t{1} << (size_classes::largest - 1)) throw std::bad_alloc();
+    return size_classes::of(bytes);
+  }
+  block take_class(int c);
 
   // Blocks and bytes ever requested from the system.
   std::int64_t allocations() const { return allocations_; }
@@ -73,6 +79,8 @@ class block_pool {
     std::int64_t count;
     int size_class;
   };
+
+  head* fresh(int c);
 
   void give_back(head* h) {
     h->next = free_[h->size_class];
@@ -111,21 +119,26 @@ class block {
   block_pool::head* head_ = nullptr;
 };
 
-inline block block_pool::take(std::int64_t bytes) {
-  if (bytes > std::int64_t{1} << (size_classes::largest - 1)) throw std::bad_alloc();
-  const int c = size_classes::of(bytes);
+inline block block_pool::take(std::int64_t bytes) { return take_class(class_of(bytes)); }
+
+inline block block_pool::take_class(int c) {
   head* h = free_[c];
-  if (h) {
+  if (h) [[likely]] {
     free_[c] = h->next;
   } else {
-    const std::size_t size = sizeof(head) + static_cast<std::size_t>(size_classes::bytes_of(c));
-    h = ::new (::operator new (size, std::align_val_t{alignment})) head{this, nullptr, 0, c};
-    ++allocations_;
-    bytes_ += size_classes::bytes_of(c);
+    h = fresh(c);
   }
   h->count = 1;
   ++live_;
   return block(h);
+}
+
+__attribute__((noinline)) inline block_pool::head* block_pool::fresh(int c) {
+  const std::size_t size = sizeof(head) + static_cast<std::size_t>(size_classes::bytes_of(c));
+  head* const h = ::new (::operator new (size, std::align_val_t{alignment})) head{this, nullptr, 0, c};
+  ++allocations_;
+  bytes_ += size_classes::bytes_of(c);
+  return h;
 }
 
 }  // namespace shardwise::runtime

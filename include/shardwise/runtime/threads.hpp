@@ -24,6 +24,8 @@ struct rank_failed : std::runtime_error {
 
 namespace threads {
 
+struct collectives;
+
 // Waits spin briefly and then sleep: four ranks on two cores would otherwise burn each other's time.
 class barrier {
  public:
@@ -128,6 +130,7 @@ template <class Mesh>
 class thread_rank {
  public:
   using mesh_type = Mesh;
+  using collectives = threads::collectives;  // in threads_collectives.hpp
 
   thread_rank(threads::world<Mesh>& w, int index) : world_(&w), index_(index), coordinate_(Mesh::coordinate(index)) {
     for (int a = 0; a < Mesh::axes; ++a)

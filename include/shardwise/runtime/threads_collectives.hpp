@@ -6,8 +6,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include <shardwise/runtime/collective_blocks.hpp>
 #include <shardwise/runtime/host/kernels.hpp>
-#include <shardwise/runtime/host/norm_math.hpp>
 #include <shardwise/runtime/threads.hpp>
 
 namespace shardwise::threads {
@@ -18,37 +18,6 @@ using runtime::result;
 
 namespace detail {
 
-// A NaN stays the largest and the smallest, as in the kernels, so that the ranks' number decides nothing.
-template <class T>
-constexpr T combine(reduction op, T a, T b) {
-  switch (op) {
-    case reduction::product: return a * b;
-    case reduction::max: return a > b || !(a == a) ? a : b;
-    case reduction::min: return a < b || !(a == a) ? a : b;
-    default: return a + b;
-  }
-}
-
-// x[i] = f(x[i])
-template <class T, class F>
-void each(T* x, std::int64_t n, F&& f) {
-  for (std::int64_t i = 0; i < n; ++i) x[i] = f(x[i]);
-}
-
-// What stands around the sums of a reduction, on the own part of what all ranks sent: norms are summed as powers. Integers
-// are never norms.
-template <class T>
-void begin_reduction(const placement& by, T* x, std::int64_t n) {
-  if constexpr (std::is_floating_point_v<T>)
-    if (by.is_norm()) each(x, n, [&](T v) { return host::norm_math<T>::power(v, by.order()); });
-}
-template <class T>
-void end_reduction(const placement& by, T* x, std::int64_t n, int ranks) {
-  if (by.op == reduction::avg) each(x, n, [&](T v) { return static_cast<T>(v / static_cast<T>(ranks)); });
-  if constexpr (std::is_floating_point_v<T>)
-    if (by.is_norm()) each(x, n, [&](T v) { return host::norm_math<T>::root(v, by.order()); });
-}
-
 // The only routine that writes into a peer's memory.
 template <class T, class Rank>
 void send_block(Rank& rank, const call& c, int to, const T* x, const layout& lx, const std::int64_t* x_begin, T* o,
@@ -58,21 +27,6 @@ void send_block(Rank& rank, const call& c, int to, const T* x, const layout& lx,
   std::int64_t n = static_cast<std::int64_t>(sizeof(T));
   for (int d = 0; d < lx.rank; ++d) n *= ext[d];
   rank.count_written(c.axis, n);
-}
-
-inline layout flat(std::int64_t n) {
-  layout l;
-  l.rank = 1;
-  l.ext[0] = l.global[0] = n;
-  l.str[0] = 1;
-  return l;
-}
-
-// The layout of a dense block with dim d cut to `n`.
-inline layout with_extent(layout l, int d, std::int64_t n) {
-  l.ext[d] = n;
-  l.make_dense();
-  return l;
 }
 
 }  // namespace detail
@@ -92,26 +46,26 @@ void all_reduce(const call& c, Rank& rank) {
     const int to = (me + step) % n;
     const interval part = split({0, total}, 1, n, to);
     if (part.size == 0) continue;
-    const layout l = detail::flat(part.size);
+    const layout l = runtime::flat_layout(part.size);
     detail::send_block<T>(rank, c, to, mine + part.begin, l, zero,
                           static_cast<T*>(g.member[static_cast<unsigned>(to)].inbox) + me * part.size, l, zero, l.ext);
   }
   g.gate.finish();
   T* const inbox = static_cast<T*>(c.workspace);
   const reduction op = c.from.op;
-  detail::begin_reduction(c.from, inbox, own.size * n);
+  runtime::begin_reduction(c.from, inbox, own.size * n);
   for (int r = 1; r < n; ++r) {
     const T* const other = inbox + r * own.size;
     if (op == reduction::sum) {
       SHARDWISE_IVDEP
       for (std::int64_t i = 0; i < own.size; ++i) inbox[i] = inbox[i] + other[i];
     } else {
-      for (std::int64_t i = 0; i < own.size; ++i) inbox[i] = detail::combine(op, inbox[i], other[i]);
+      for (std::int64_t i = 0; i < own.size; ++i) inbox[i] = runtime::combine(op, inbox[i], other[i]);
     }
   }
-  detail::end_reduction(c.from, inbox, own.size, n);
+  runtime::end_reduction(c.from, inbox, own.size, n);
   if (own.size > 0) {
-    const layout l = detail::flat(own.size);
+    const layout l = runtime::flat_layout(own.size);
     for (int step = 0; step < n; ++step) {
       const int to = (me + step) % n;
       detail::send_block<T>(rank, c, to, inbox, l, zero, static_cast<T*>(g.member[static_cast<unsigned>(to)].target) + own.begin, l,
@@ -152,7 +106,7 @@ void reduce_scatter(const call& c, Rank& rank) {
   for (int step = 0; step < n; ++step) {
     const int to = (me + step) % n;
     const interval part = split({0, x.ext[d]}, c.to.block, n, to);
-    const layout theirs = detail::with_extent(x, d, part.size);
+    const layout theirs = runtime::with_extent(x, d, part.size);
     if (theirs.numel() == 0) continue;
     std::int64_t begin[max_rank]{};
     begin[d] = part.begin;
@@ -163,12 +117,12 @@ void reduce_scatter(const call& c, Rank& rank) {
   const std::int64_t own = c.l[result].numel();
   T* const inbox = static_cast<T*>(c.workspace);
   T* const out = static_cast<T*>(c.p[result]);
-  detail::begin_reduction(c.from, inbox, own * n);
+  runtime::begin_reduction(c.from, inbox, own * n);
   for (std::int64_t i = 0; i < own; ++i) out[i] = inbox[i];
   const reduction op = c.from.op;
   for (int r = 1; r < n; ++r)
-    for (std::int64_t i = 0; i < own; ++i) out[i] = detail::combine(op, out[i], inbox[r * own + i]);
-  detail::end_reduction(c.from, out, own, n);
+    for (std::int64_t i = 0; i < own; ++i) out[i] = runtime::combine(op, out[i], inbox[r * own + i]);
+  runtime::end_reduction(c.from, out, own, n);
 }
 
 // From shards of one dim to shards of another: each rank writes the crossing of its rows and the others' columns.
@@ -182,7 +136,7 @@ void all_to_all(const call& c, Rank& rank) {
   for (int step = 0; step < n; ++step) {
     const int to = (me + step) % n;
     const interval part = split({0, x.ext[to_dim]}, c.to.block, n, to);
-    const layout theirs = detail::with_extent(c.l[result], to_dim, part.size);
+    const layout theirs = runtime::with_extent(c.l[result], to_dim, part.size);
     std::int64_t ext[max_rank]{}, x_begin[max_rank]{}, o_begin[max_rank]{};
     for (int d = 0; d < x.rank; ++d) ext[d] = x.ext[d];
     ext[to_dim] = part.size;
@@ -233,5 +187,12 @@ void communicate(const call& c, Rank& rank) {
     default: break;
   }
 }
+
+struct collectives {
+  template <class T, class Rank>
+  static void communicate(const call& c, Rank& rank) {
+    threads::communicate<T>(c, rank);
+  }
+};
 
 }  // namespace shardwise::threads

@@ -23,6 +23,9 @@ SHARDWISE_X(flatten_size,
             "axis<N> with N the product of their sizes")
 SHARDWISE_X(flatten_name,
             "flattened: the new axis is already an axis of the mesh; declare a struct of its own, derived from axis<N>")
+SHARDWISE_X(unflatten_size,
+            "unflattened: the new axes have not as many ranks together as the axis that they replace; derive them from "
+            "axis<N> with sizes whose product is its size")
 SHARDWISE_X(placed_mesh_count,
             "placed_mesh: the number of world ranks differs from the number of ranks of the mesh; give one for each rank, "
             "in row-major order")
@@ -397,5 +400,11 @@ SHARDWISE_X(graph_unplaced,
 SHARDWISE_X(backend_not_cuda,
             "executor: the step's memory is planned for the host's kernels, and this rank is a GPU; give train_step or "
             "forward_step the backend sw::cuda_backend")
+SHARDWISE_X(distribute_placed,
+            "distribute: the tensor given has other extents, placements, elements or another mesh than the tensor asked "
+            "for; distribute takes whole data, or a tensor that is placed so already: redistribute this one")
+SHARDWISE_X(rank_member_missing,
+            "backend: the rank type lacks the member that rank_member:: names, or has it with another signature; give it "
+            "that member as shardwise/runtime/rank.hpp declares it")
 
 #undef SHARDWISE_X

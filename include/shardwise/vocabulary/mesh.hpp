@@ -105,6 +105,30 @@ struct mesh_base {
     }
     return r;
   }
+
+  // Where `rank` stands in group<A...>(rank): its coordinate along one axis, its rank in the submesh of several.
+  template <class... A>
+  static constexpr int local_rank(int rank) {
+    constexpr bool known = sizeof...(A) > 0 && ascending<index_of<A>...>();
+    static_assert(raise<known ? problem::none : problem::submesh_axes, mesh_base, A...>::ok);
+    int r = 0;
+    if constexpr (known) {
+      const auto c = coordinate(rank);
+      ((r = r * A::size + c[static_cast<unsigned>(index_of<A>)]), ...);
+    }
+    return r;
+  }
+
+  // All groups along the axes A, ordered by their first ranks: a partition of the mesh.
+  template <class... A>
+  static constexpr auto groups() {
+    constexpr std::size_t members = static_cast<std::size_t>((1 * ... * A::size));
+    std::array<std::array<int, members>, static_cast<std::size_t>(size) / members> r{};
+    std::size_t at = 0;
+    for (int k = 0; k < size; ++k)
+      if (local_rank<A...>(k) == 0) r[at++] = group<A...>(k);
+    return r;
+  }
 };
 
 }  // namespace detail

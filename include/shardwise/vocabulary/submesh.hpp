@@ -40,6 +40,59 @@ struct flattened_mesh {
   using type = typename mesh_of<Mesh::device, Name>::type;
 };
 
+template <class... A>
+struct axis_list {};
+template <class... L>
+struct joined;
+template <class... A>
+struct joined<axis_list<A...>> {
+  using type = axis_list<A...>;
+};
+template <class... A, class... B, class... More>
+struct joined<axis_list<A...>, axis_list<B...>, More...> : joined<axis_list<A..., B...>, More...> {};
+
+template <class Mesh>
+struct axes_of;
+template <class... A>
+struct axes_of<mesh<A...>> {
+  using type = axis_list<A...>;
+};
+template <class... A>
+struct axes_of<mesh<on_host, A...>> {
+  using type = axis_list<A...>;
+};
+template <class... A>
+struct axes_of<mesh<on_cuda, A...>> {
+  using type = axis_list<A...>;
+};
+
+template <device_kind Device, class List>
+struct mesh_of_list;
+template <device_kind Device, class... A>
+struct mesh_of_list<Device, axis_list<A...>> : mesh_of<Device, A...> {};
+
+template <class Mesh, class Axis, class... New>
+struct unflattened_mesh {
+  static constexpr bool known = Mesh::template has<Axis> && sizeof...(New) > 0;
+  static_assert(raise<!known                                 ? problem::submesh_axes
+                      : Axis::size != (1 * ... * New::size) ? problem::unflatten_size
+                                                             : problem::none,
+                      Mesh, Axis, New...>::ok);
+  template <class List>
+  struct of;
+  template <class... A>
+  struct of<axis_list<A...>> {
+    using type = typename joined<
+        axis_list<>, std::conditional_t<std::is_same_v<A, Axis>, axis_list<New...>, axis_list<A>>...>::type;
+  };
+  using type = typename mesh_of_list<Mesh::device, typename of<typename axes_of<Mesh>::type>::type>::type;
+};
+
+template <class Mesh, class List>
+struct submesh_of_list;
+template <class Mesh, class... A>
+struct submesh_of_list<Mesh, axis_list<A...>> : submesh_of<Mesh, A...> {};
+
 }  // namespace detail
 
 // The mesh of some of a mesh's axes, in their order; which ranks it has depends on who asks: Mesh::group<A...>(rank).
@@ -50,6 +103,16 @@ using submesh = typename detail::submesh_of<Mesh, A...>::type;
 // One axis `Name` in place of the axes A: its ranks, in order, are Mesh::group<A...>(rank).
 template <class Mesh, class Name, class... A>
 using flattened = typename detail::flattened_mesh<Mesh, Name, A...>::type;
+
+// Several axes in place of one, the last of them fastest: every rank stays who it is, and Mesh::group<Axis>(rank) is
+// unflattened::group<New...>(rank). The inverse of flattened.
+template <class Mesh, class Axis, class... New>
+using unflattened = typename detail::unflattened_mesh<Mesh, Axis, New...>::type;
+
+// The submesh of the axes of several submeshes of one mesh, which share none and are given in the mesh's order.
+template <class Mesh, class... Submesh>
+using concatenated = typename detail::submesh_of_list<
+    Mesh, typename detail::joined<detail::axis_list<>, typename detail::axes_of<Submesh>::type...>::type>::type;
 
 // A mesh whose ranks are the ranks World... of a larger world, in row-major order: placed_mesh<mesh<tp>, 1, 3>.
 template <class Mesh, int... World>

@@ -9,19 +9,18 @@
 #include <gpt.hpp>
 #include <new>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SHARDWISE_TEST_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define SHARDWISE_TEST_SANITIZED 1
-#endif
-#endif
+#include "counter.hpp"
 
 #if defined(__GLIBC__) && !defined(SHARDWISE_TEST_SANITIZED)
 
-namespace {
+namespace counter {
 thread_local bool counting = false;
 std::atomic<long> allocations{0};
+}  // namespace counter
+
+namespace {
+using counter::allocations;
+using counter::counting;
 
 void note() {
   if (counting) allocations.fetch_add(1, std::memory_order_relaxed);

@@ -85,9 +85,10 @@ TEST_CASE("dtensor compile: test_dtensor_partial_placement_graph_output") {
   using product = function_of<sw::implicitly<twice_times>, X, Y>;
   static_assert(collectives_of<product>() == in_order(transition::reduce_scatter));
   static_assert(product::program.spec_of(product::program.outputs[0]).place[0] == sw::partial_value());
-  sw::launch<sw::mesh<tp<2>>>([](auto& rank) {
+  with_and_without_peers<sw::mesh<tp<2>>>([](auto& rank) {
     sw::eager on(rank);
-    const numbers mine = counted(16, rank.index() == 0 ? 1 : -3);
+    const auto summand = [](int r) { return counted(16, r == 0 ? 1.0F : -3.0F); };
+    const numbers mine = summand(rank.index());
     const auto x = X::from_local(on, mine);
     const auto [two_x] = both_ways<twice>(rank, x);
     static_assert(decltype(two_x)::sp == X::sp);
@@ -98,14 +99,17 @@ TEST_CASE("dtensor compile: test_dtensor_partial_placement_graph_output") {
     const auto whole = z.full_tensor();
     // against the same on one device: x = sum of the ranks' summands
     numbers total(16), yv = counted(16, -5);
-    for (std::size_t i = 0; i < 16; ++i) total[i] = 2 * (2 * static_cast<float>(i) - 2);
+    for (std::size_t i = 0; i < 16; ++i)
+      total[i] = 2 * (summand(found_at(rank, 0))[i] + summand(found_at(rank, 1))[i]);
+    // x's columns and y's rows lie two to a rank
+    const auto at = [&](int k) { return 2 * found_at(rank, k / 2) + k % 2; };
     for (int i = 0; i < 4; ++i)
       for (int j = 0; j < 4; ++j) {
         float v = 0, gx = 0, gy = 0;
         for (int k = 0; k < 4; ++k) {
-          v += total[static_cast<std::size_t>(4 * i + k)] * yv[static_cast<std::size_t>(4 * k + j)];
-          gx += 2 * yv[static_cast<std::size_t>(4 * j + k)];
-          gy += total[static_cast<std::size_t>(4 * k + i)];
+          v += total[static_cast<std::size_t>(4 * i + at(k))] * yv[static_cast<std::size_t>(4 * at(k) + j)];
+          gx += 2 * yv[static_cast<std::size_t>(4 * at(j) + k)];
+          gy += total[static_cast<std::size_t>(4 * k + at(i))];
         }
         CHECK(whole.to_local()(i, j) == v);
         CHECK(dx.to_local()(i, j) == gx);

@@ -76,6 +76,31 @@ std::vector<numbers> on_ranks(const numbers& x, const numbers& y, const numbers&
   return whole;
 }
 
+// Each rank alone: all of it runs, at once and as a program with the same bits (both_ways), and makes the collectives
+// that the programs list.
+template <class F, int N, class SX, class SY>
+void on_each_alone(const numbers& x, const numbers& y, const numbers& z) {
+  using X = tensor<N, typename F::x, SX>;
+  using Y = tensor<N, typename F::y, SY>;
+  using Z = tensor<N, sw::shape<4>, R>;
+  using function = sw::implicitly<typename F::function>;
+  constexpr collective_list wanted = collectives_of<gradient_of<function, sw::wrt<0, 1, 2>, X, Y, Z>>();
+  for (int q = 0; q < N; ++q)
+    sw::launch_fake<sw::mesh<tp<N>>>(q, [&](auto& rank) {
+      sw::eager on(rank);
+      const auto tx = X::distribute(on, x);
+      const auto ty = Y::distribute(on, y);
+      const auto tz = Z::distribute(on, z);
+      gradients_both_ways<function, 0, 1, 2>(rank, tx, ty, tz);
+      both_ways<function>(rank, tx, ty, tz);
+      rank.keep_log(true);
+      const auto all = sw::value_and_grad<function, 0, 1, 2>(tx, ty, tz);
+      static_assert(std::tuple_size_v<std::remove_const_t<decltype(all)>> >= 4);
+      CHECK(static_cast<int>(rank.log().size()) == wanted.count);
+      for (int k = 0; k < wanted.count; ++k) CHECK(rank.log()[static_cast<std::size_t>(k)].kind == wanted.kind[k]);
+    });
+}
+
 struct linear_case {
   using function = turned_linear;
   using x = sw::shape<4, 32, 4>;
@@ -110,6 +135,7 @@ TEST_CASE("dtensor compile: test_dtensor_noncontiguous_output") {
   const numbers x = some(4 * 32 * 4, 1), y = some(4 * 32, 2), z = some(4, 3);
   const auto all = on_ranks<linear_case, 2, S<1>, S<1>>(x, y, z);
   REQUIRE(all.size() == 4);
+  on_each_alone<linear_case, 2, S<1>, S<1>>(x, y, z);
   auto at = [](int i) { return static_cast<std::size_t>(i); };
   for (int b = 0; b < 4; ++b)
     for (int o = 0; o < 4; ++o)
@@ -162,6 +188,7 @@ TEST_CASE("dtensor compile: test_dtensor_different_gradient_placement") {
   const numbers x = some(64, 1), y = some(4, 2), z = some(4, 3);
   const auto single = on_ranks<norm_case, 1, S<1>, R>(x, y, z), two = on_ranks<norm_case, 2, S<1>, R>(x, y, z);
   REQUIRE(single.size() == 5);
+  on_each_alone<norm_case, 2, S<1>, R>(x, y, z);
   for (std::size_t k = 0; k < 5; ++k) {
     REQUIRE(two[k].size() == single[k].size());
     double largest = 0;

@@ -3,6 +3,7 @@
 
 #include <shardwise/vocabulary/axis.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
+#include <shardwise/vocabulary/submesh.hpp>
 
 namespace sw = shardwise;
 
@@ -62,5 +63,58 @@ static_assert(mesh::rank_of({1, 2, 1, 0}) == 11 && mesh::rank_of({1, 0, 1, 0}) =
 // the device tag is no axis
 static_assert(sw::mesh<ax<2>>::device == sw::device_kind::host && sw::mesh<sw::on_host, ax<2>>::axes == 1);
 static_assert(sw::mesh<sw::on_cuda, ax<2>>::device == sw::device_kind::cuda && sw::mesh<sw::on_cuda, ax<2>>::size == 2);
+
+// --- groups along several axes, and meshes out of meshes ---------------------------------------------------------------
+
+// the groups along A partition the ranks; each rank stands in its own group where local_rank says, and groups are in the
+// order of their first ranks
+template <class Mesh, class... A>
+constexpr bool partition() {
+  constexpr auto all = Mesh::template groups<A...>();
+  int seen[Mesh::size]{}, before = -1;
+  for (const auto& g : all) {
+    if (g[0] <= before) return false;
+    before = g[0];
+    for (std::size_t k = 0; k < g.size(); ++k) {
+      ++seen[g[k]];
+      if (Mesh::template local_rank<A...>(g[k]) != static_cast<int>(k) || Mesh::template group<A...>(g[k]) != g) return false;
+    }
+  }
+  for (const int n : seen)
+    if (n != 1) return false;
+  return all.size() * all[0].size() == static_cast<std::size_t>(Mesh::size);
+}
+struct dp : sw::axis<3> {};
+struct cp : sw::axis<2> {};
+struct tp : sw::axis<4> {};
+using cube = sw::mesh<dp, cp, tp>;
+static_assert(partition<cube, dp>() && partition<cube, cp>() && partition<cube, tp>());
+static_assert(partition<cube, dp, cp>() && partition<cube, dp, tp>() && partition<cube, cp, tp>());
+static_assert(partition<cube, dp, cp, tp>() && cube::groups<dp, cp, tp>().size() == 1);
+static_assert(partition<sw::mesh<ax<8>>, ax<8>>() && partition<sw::mesh<ax<1>>, ax<1>>());
+static_assert(cube::groups<dp, tp>()[1] == std::array{4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23});
+static_assert(cube::local_rank<dp>(23) == 2 && cube::local_rank<cp, tp>(23) == 7 && cube::local_rank<dp, tp>(13) == 5);
+
+// unflatten: every rank stays who it is, and the new axes' group is the old axis's
+struct tp_a : sw::axis<2> {};
+struct tp_b : sw::axis<2> {};
+using finer = sw::unflattened<cube, tp, tp_a, tp_b>;
+static_assert(std::is_same_v<finer, sw::mesh<dp, cp, tp_a, tp_b>>);
+constexpr bool same_groups() {
+  for (int r = 0; r < cube::size; ++r)
+    if (finer::group<tp_a, tp_b>(r) != cube::group<tp>(r) || finer::group<dp>(r) != cube::group<dp>(r) ||
+        finer::local_rank<tp_a, tp_b>(r) != cube::local_rank<tp>(r))
+      return false;
+  return true;
+}
+static_assert(same_groups());
+static_assert(std::is_same_v<sw::unflattened<cube, dp, dp>, cube>);
+static_assert(std::is_same_v<sw::unflattened<sw::mesh<sw::on_cuda, tp>, tp, tp_a, tp_b>, sw::mesh<sw::on_cuda, tp_a, tp_b>>);
+static_assert(std::is_same_v<sw::flattened<sw::mesh<tp_a, tp_b>, tp, tp_a, tp_b>, sw::mesh<tp>>);  // the inverse
+
+// concatenate: the axes of submeshes, together
+static_assert(std::is_same_v<sw::concatenated<cube, sw::submesh<cube, dp>, sw::submesh<cube, cp, tp>>, cube>);
+static_assert(std::is_same_v<sw::concatenated<cube, sw::submesh<cube, dp>, sw::submesh<cube, tp>>, sw::submesh<cube, dp, tp>>);
+static_assert(std::is_same_v<sw::concatenated<cube, cube>, cube>);
 
 }  // namespace

@@ -36,6 +36,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   using source = typename base::source;
   using Rank = cuda_rank<Mesh>;
   static_assert(checked_device_step<Step>::ok);
+  static_assert(checked_rank<Rank>::ok);
 
  public:
   using mesh_type = typename program_traits<Step>::mesh_type;

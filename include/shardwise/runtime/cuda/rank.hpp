@@ -18,6 +18,7 @@
 
 #include <shardwise/runtime/cuda/communicators.hpp>
 #include <shardwise/runtime/cuda/resources.hpp>
+#include <shardwise/runtime/rank.hpp>
 
 namespace shardwise {
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The allocations of this executable, counted where step.cpp replaces the allocator, while a thread's `counting` is set.
+#pragma once
+
+#include <atomic>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SHARDWISE_TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define SHARDWISE_TEST_SANITIZED 1
+#endif
+#endif
+
+namespace counter {
+extern thread_local bool counting;
+extern std::atomic<long> allocations;
+}  // namespace counter

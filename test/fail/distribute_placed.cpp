@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tensor that has placements already is distributed with others.
+// expect: distribute: the tensor given has other extents, placements, elements or another mesh
+// expect: replicate
+
+#include <shardwise/runtime/dtensor.hpp>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+using cut = sw::dtensor_of<float, sw::shape<4>, mesh, sw::shard<0>>;
+using whole = sw::dtensor_of<float, sw::shape<4>, mesh, sw::replicate>;
+void f(const sw::eager<sw::thread_rank<mesh>>& on, const cut& x) {
+#ifdef SHARDWISE_FAIL
+  whole::distribute(on, x);
+#else
+  cut::distribute(on, x);
+#endif
+}
