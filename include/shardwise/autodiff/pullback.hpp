@@ -86,6 +86,7 @@ constexpr int contiguous_node(tape& t, int id, int scope) {
 // What `pull` appends at most for one operand, beside the sum with an earlier contribution.
 constexpr int most_pulled(op_code op, int operand, const spec& x, const spec& out) {
   switch (op) {
+    case op_code::wait:
     case op_code::contiguous: return 0;
     case op_code::add:
     case op_code::sub:
@@ -187,6 +188,7 @@ constexpr void pull(tape& t, int id) {
       t.give(n.in[0], t.emit(op_code::slice, a, 0, t.b.intern(o.out), sc, dy), sc);
       break;
     }
+    case op_code::wait:
     case op_code::contiguous: t.give(n.in[0], dy, sc); break;
     case op_code::redistribute: {
       const int axis = static_cast<int>(n.a.v[0]);

@@ -20,7 +20,7 @@ namespace shardwise {
   X(embedding, 1) X(embedding_dw, 1)                                                                                \
   X(lse, 1) X(nll, 1) X(nll_dx, 1)                                                                                  \
   X(permute, 0) X(reshape, 0) X(slice, 0) X(pad, 1) X(contiguous, 1)                                                \
-  X(dropout, 1) X(relabel, 0) X(opaque, 1)                                                                                                     \
+  X(dropout, 1) X(relabel, 0) X(wait, 0) X(opaque, 1)                                                                                                     \
   X(sgd, 1) X(adam, 1)
 
 enum class op_code : std::uint8_t {
@@ -85,6 +85,7 @@ inline constexpr int max_inputs = 5;
 //   slice, pad           v0 dim, v1 start, v2 length (slice) or full extent (pad)
 //   dropout              v0 site: equal sites draw equal masks
 //   relabel              v0..v3 placement on each axis (packed) of the operand's cotangent before it is redistributed
+//   wait                 none: its operand, which may have been on its way (see graph/waits.hpp)
 //   opaque               v0 index in the graph's table of functions
 //   sgd, adam            v0 1 if the last input is the clip factor; v1 flavour
 struct op_attr {

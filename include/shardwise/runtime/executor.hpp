@@ -13,6 +13,7 @@
 
 #include <shardwise/runtime/lowered.hpp>
 #include <shardwise/runtime/lowering.hpp>
+#include <shardwise/runtime/overlap.hpp>
 
 namespace shardwise {
 
@@ -48,7 +49,7 @@ class arena {
 enum class executor_checks { none, poison };
 
 // Step is a train_step or forward_step; Rank a rank of its mesh, by default a thread of this process. All memory is taken
-// in the constructor.
+// in the constructor. Collectives that the program waits for run beside its kernels, on the rank's stream if it has one.
 template <class Step, class Rank = thread_rank<typename program_traits<Step>::mesh_type>>
 class executor : public runtime::lowered<Step> {
   using base = runtime::lowered<Step>;
@@ -74,13 +75,14 @@ class executor : public runtime::lowered<Step> {
     const std::vector<runtime::call>& list = calls();
     std::size_t at = 0;
     try {
-      if (checks_ == executor_checks::none) {
+      if constexpr (overlapped) {
+        run_overlapped(env, at);
+      } else if (checks_ == executor_checks::none) {
         for (; at < list.size(); ++at) kernel_[at](list[at], env, *rank_);
       } else {
         for (; at < list.size(); ++at) {
           kernel_[at](list[at], env, *rank_);
-          for (std::size_t k = dies_begin_[at]; k < dies_begin_[at + 1]; ++k)
-            std::memset(arena_.data() + dies_[k].first, 0xFF, static_cast<std::size_t>(dies_[k].second));
+          poison_after(at);
         }
       }
     } catch (const rank_failed&) {
@@ -188,6 +190,36 @@ class executor : public runtime::lowered<Step> {
   std::span<std::byte> arena_bytes() { return {arena_.data(), static_cast<std::size_t>(arena_.size())}; }
 
  private:
+  static constexpr bool overlapped = runtime::has_stream<Rank> && has_waits(source::program);
+
+  // What is under way uses the arena: whatever is thrown leaves when that is done. It will be: all ranks have issued the
+  // same before, or fail as well, which ends it.
+  void run_overlapped(const step_env& env, std::size_t& at) {
+    const std::vector<runtime::call>& list = calls();
+    auto& stream = rank_->stream();
+    const auto catch_up = [&](std::size_t i) {
+      if (const int w = overlap_.await[i]; w >= 0) stream.wait(ticket_[static_cast<std::size_t>(w)]);
+    };
+    try {
+      for (; at < list.size(); ++at) {
+        catch_up(at);
+        if (overlap_.beside[at]) ticket_[at] = stream.issue(kernel_[at], list[at], env);
+        else kernel_[at](list[at], env, *rank_);
+        if (checks_ == executor_checks::poison) poison_after(at);
+      }
+      at = list.empty() ? 0 : list.size() - 1;  // where an error would be
+      catch_up(list.size());
+    } catch (...) {
+      stream.drain();
+      throw;
+    }
+  }
+
+  void poison_after(std::size_t at) {
+    for (std::size_t k = dies_begin_[at]; k < dies_begin_[at + 1]; ++k)
+      std::memset(arena_.data() + dies_[k].first, 0xFF, static_cast<std::size_t>(dies_[k].second));
+  }
+
   struct graph_tag {
     static constexpr const auto& value = source::program;
   };
@@ -206,9 +238,17 @@ class executor : public runtime::lowered<Step> {
 
   void lower(std::int64_t n_dyn) {
     std::byte* const scratch = base::plan().workspace > 0 ? arena_.data() : nullptr;
-    base::lower(arena_.data(), rank_->coordinate().data(), n_dyn, [=](const node&) { return scratch; });
+    const auto workspace_of = [=](const node&) { return scratch; };
+    base::lower(arena_.data(), rank_->coordinate().data(), n_dyn, workspace_of);
     kernel_.clear();
     for (const runtime::call& c : calls()) kernel_.push_back(table::of(c.node));
+    if constexpr (overlapped) {
+      overlap_ = runtime::overlap_of<Step>(calls());
+      ticket_.resize(calls().size());
+      std::byte* const beside = scratch ? scratch + base::plan().workspace - passes::align_up(stream_workspace) : nullptr;
+      for (std::size_t i = 0; i < calls().size(); ++i)
+        if (overlap_.beside[i]) base::set_workspace(i, beside);
+    }
     if (checks_ == executor_checks::poison) note_deaths();
   }
 
@@ -232,6 +272,9 @@ class executor : public runtime::lowered<Step> {
   runtime::arena arena_;
   executor_checks checks_;
   std::vector<runtime::kernel_function<Rank>> kernel_;
+  static constexpr std::int64_t stream_workspace = overlapped ? host_backend::stream_workspace(source::program) : 0;
+  runtime::overlap overlap_;
+  std::vector<unsigned> ticket_;  // of the calls on the stream
   std::vector<std::pair<std::int64_t, std::int64_t>> dies_;
   std::vector<std::size_t> dies_begin_;
 };
