@@ -12,7 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include <shardwise/graph/functions.hpp>
+#include <shardwise/graph/pending.hpp>
+#include <shardwise/runtime/eager_flight.hpp>
 #include <shardwise/runtime/eager_program.hpp>
 
 namespace shardwise {
@@ -122,6 +123,27 @@ class dtensor {
       return out_type(runtime::apply_eagerly<Rank>(application, f, operands));
     }
   }
+
+  // On the way, on the rank's stream: see graph/pending.hpp.
+  using flight_type = runtime::eager_flight<Rank>;
+  template <spec Out>
+  using placed_like = dtensor<Out, Mesh, Rank>;
+
+  flight_type take_off() const { return flight_type(value_); }
+  template <op_code Op, op_attr A, spec Out>
+  static flight_type depart(double f, const flight_type& from) {
+    if constexpr (Op == op_code::redistribute && Out == sp) {
+      return from;
+    } else {
+      static constexpr runtime::eager_operation<Rank> application = operation<Op, A, placed_like<Out>>();
+      return runtime::depart_eagerly<Rank>(application, f, from);
+    }
+  }
+  static dtensor arrive(flight_type f) {
+    runtime::land(f);
+    return dtensor(std::move(f.value));
+  }
+  static void abandon(flight_type& f) noexcept { runtime::drop(f); }
 
   // A constant: the same number on every rank. Only fills have no operands.
   template <op_code, spec Out>

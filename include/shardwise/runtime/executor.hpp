@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <shardwise/runtime/lowered.hpp>
+#include <shardwise/runtime/eager_flight.hpp>
 #include <shardwise/runtime/lowering.hpp>
 #include <shardwise/runtime/overlap.hpp>
 
@@ -77,14 +78,14 @@ class executor : public runtime::lowered<Step> {
     try {
       if constexpr (overlapped) {
         run_overlapped(env, at);
-      } else if (checks_ == executor_checks::none) {
-        for (; at < list.size(); ++at) kernel_[at](list[at], env, *rank_);
       } else {
         for (; at < list.size(); ++at) {
+          if (arrivals_.any()) arrivals_.land_for(at);
           kernel_[at](list[at], env, *rank_);
-          poison_after(at);
+          if (checks_ == executor_checks::poison) poison_after(at);
         }
       }
+      if (arrivals_.any()) arrivals_.land_for(list.size());
     } catch (const rank_failed&) {
       throw;
     } catch (const std::exception& e) {
@@ -97,6 +98,7 @@ class executor : public runtime::lowered<Step> {
   void resize(std::int64_t n) {
     base::check_dyn(n);
     rank_->agree(static_cast<std::uint64_t>(n), "the run-time size");
+    arrivals_.land_for(calls().size());
     lower(n);
   }
 
@@ -124,7 +126,24 @@ class executor : public runtime::lowered<Step> {
     const int id = find(op_code::input, index);
     base::check_size("set_input", id, std::size(global));
     base::template check_type<E>("set_input", id);
+    if (arrivals_.any()) arrivals_.forget(pointer(id));
     runtime::load_block(std::data(global), static_cast<E*>(pointer(id)), layout_of(id));
+  }
+  // A pending tensor of the input's extents and placements: the next run goes on without it until the program waits for
+  // the input or reads it; a program that never waits for it runs when it has arrived.
+  template <class Pending>
+    requires(detail::is_pending<Pending>)
+  void set_input(int index, Pending&& p) {
+    using T = typename Pending::pending_type;
+    const int id = find(op_code::input, index);
+    base::template check_type<typename T::element>("set_input", id);
+    if (!(program().spec_of(id) == T::sp))
+      throw std::invalid_argument("shardwise: set_input: input " + std::to_string(index) +
+                                  " has other extents or placements than the pending tensor; declare it with "
+                                  "arriving<input_like<...>> of the tensor's type");
+    arrivals_.forget(pointer(id));
+    arrivals_.add(needed_at(id), pointer(id), layout_of(id), static_cast<std::int64_t>(size_of(T::sp.type)), std::move(p).release());
+    if (!is_awaited(id)) arrivals_.land_for(calls().size());
   }
   // This rank's block itself, to be filled in place.
   template <class E>
@@ -202,6 +221,7 @@ class executor : public runtime::lowered<Step> {
     };
     try {
       for (; at < list.size(); ++at) {
+        if (arrivals_.any()) arrivals_.land_for(at);
         catch_up(at);
         if (overlap_.beside[at]) ticket_[at] = stream.issue(kernel_[at], list[at], env);
         else kernel_[at](list[at], env, *rank_);
@@ -213,6 +233,27 @@ class executor : public runtime::lowered<Step> {
       stream.drain();
       throw;
     }
+  }
+
+  static bool is_awaited(int input) {
+    for (int i = 0; i < program().node_count; ++i)
+      if (program().nodes[i].op == op_code::wait && awaited_by(program(), i) == input) return true;
+    return false;
+  }
+  // The first call behind a wait for input node `id`, or that touches its storage.
+  std::size_t needed_at(int id) const {
+    const auto& g = program();
+    int wait = g.node_count;
+    for (int i = g.node_count - 1; i >= 0; --i)
+      if (g.nodes[i].op == op_code::wait && awaited_by(g, i) == id) wait = i;
+    std::size_t at = 0;
+    for (; at < calls().size(); ++at) {
+      const node& n = g.nodes[calls()[at].node];
+      bool reads = calls()[at].node > wait;
+      for (int k = 0; k < n.inputs; ++k) reads = reads || base::plan().owner[n.in[k]] == id;
+      if (reads) break;
+    }
+    return at;
   }
 
   void poison_after(std::size_t at) {
@@ -273,6 +314,7 @@ class executor : public runtime::lowered<Step> {
   executor_checks checks_;
   std::vector<runtime::kernel_function<Rank>> kernel_;
   static constexpr std::int64_t stream_workspace = overlapped ? host_backend::stream_workspace(source::program) : 0;
+  runtime::arrivals<Rank> arrivals_;
   runtime::overlap overlap_;
   std::vector<unsigned> ticket_;  // of the calls on the stream
   std::vector<std::pair<std::int64_t, std::int64_t>> dies_;

@@ -9,13 +9,6 @@
 
 namespace shardwise::runtime {
 
-// Ranks whose collectives can run beside their kernels: see threads::stream.
-template <class Rank>
-concept has_stream = requires(Rank& r, typename Rank::stream_type::ticket t) {
-  r.stream().wait(t);
-  r.stream().drain();
-};
-
 struct overlap {
   std::vector<bool> beside;  // calls that go to the stream
   std::vector<int> await;    // before each call, and at the end: the last call of the stream that must be done, -1: none

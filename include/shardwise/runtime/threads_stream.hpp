@@ -19,6 +19,17 @@ struct rank_failed : std::runtime_error {
   rank_failed() : std::runtime_error("shardwise: another rank failed; this one was released from a collective") {}
 };
 
+namespace runtime {
+
+// Ranks whose collectives can run beside their kernels: see threads::stream.
+template <class Rank>
+concept has_stream = requires(Rank& r, typename Rank::stream_type::ticket t) {
+  r.stream().wait(t);
+  r.stream().drain();
+};
+
+}  // namespace runtime
+
 namespace threads {
 
 // Lane 0: the ranks' own threads; lane 1: their streams.
