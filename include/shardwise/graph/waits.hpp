@@ -12,13 +12,19 @@ namespace shardwise {
 // and nothing else: any pass may move them, merge them, or drop them.
 inline constexpr int max_wait_distance = 5;  // nodes from a collective to its wait, itself included
 
+// Whether node i sends to other ranks.
+template <class Graph>
+constexpr bool is_collective(const Graph& g, int i) {
+  return communicates(detail::transition_at(g, i));
+}
+
 // What wait `w` is for: a collective or an input, through views of it; -1: neither is near.
 template <class Graph>
 constexpr int awaited_by(const Graph& g, int w) {
   int i = g.nodes[w].in[0];
   for (int level = 0; level < max_wait_distance; ++level) {
     const node& n = g.nodes[i];
-    if (n.op == op_code::input || communicates(detail::transition_at(g, i))) return i;
+    if (n.op == op_code::input || is_collective(g, i)) return i;
     if (n.inputs == 0 || !may_view(n.op)) return -1;
     i = n.in[0];
   }
