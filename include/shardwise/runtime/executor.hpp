@@ -81,14 +81,16 @@ class executor : public runtime::lowered<Step> {
       } else {
         for (; at < list.size(); ++at) {
           if (arrivals_.any()) arrivals_.land_for(at);
+          if (checks_ == executor_checks::poison) poison_before(at);
           kernel_[at](list[at], env, *rank_);
-          if (checks_ == executor_checks::poison) poison_after(at);
         }
       }
+      if (checks_ == executor_checks::poison) poison_before(list.size());
       if (arrivals_.any()) arrivals_.land_for(list.size());
     } catch (const rank_failed&) {
       throw;
     } catch (const std::exception& e) {
+      if (at >= list.size()) throw;
       throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(program(), list[at].node, rank_->index()) + ")");
     }
   }
@@ -223,11 +225,10 @@ class executor : public runtime::lowered<Step> {
       for (; at < list.size(); ++at) {
         if (arrivals_.any()) arrivals_.land_for(at);
         catch_up(at);
+        if (checks_ == executor_checks::poison) poison_before(at);
         if (overlap_.beside[at]) ticket_[at] = stream.issue(kernel_[at], list[at], env);
         else kernel_[at](list[at], env, *rank_);
-        if (checks_ == executor_checks::poison) poison_after(at);
       }
-      at = list.empty() ? 0 : list.size() - 1;  // where an error would be
       catch_up(list.size());
     } catch (...) {
       stream.drain();
@@ -256,7 +257,7 @@ class executor : public runtime::lowered<Step> {
     return at;
   }
 
-  void poison_after(std::size_t at) {
+  void poison_before(std::size_t at) {
     for (std::size_t k = dies_begin_[at]; k < dies_begin_[at + 1]; ++k)
       std::memset(arena_.data() + dies_[k].first, 0xFF, static_cast<std::size_t>(dies_[k].second));
   }
@@ -293,15 +294,18 @@ class executor : public runtime::lowered<Step> {
     if (checks_ == executor_checks::poison) note_deaths();
   }
 
-  // After which call each buffer is dead: on this rank it may be shorter than planned; the rest of it is nobody's.
+  // Before which call each buffer is dead (a wait is none): on this rank it may be shorter than planned; the rest of it is
+  // nobody's.
   void note_deaths() {
     const auto& plan = base::plan();
-    std::vector<bool> dead(static_cast<std::size_t>(program().node_count), false);
+    const int nodes = program().node_count;
+    std::vector<bool> dead(static_cast<std::size_t>(nodes), false);
     dies_.clear();
     dies_begin_.assign(1, 0);
-    for (const runtime::call& c : calls()) {
-      for (int o = 0; o <= c.node; ++o)
-        if (plan.owner[o] == o && plan.last_use[o] <= c.node && plan.bytes[o] > 0 && !dead[static_cast<std::size_t>(o)]) {
+    for (std::size_t i = 0; i <= calls().size(); ++i) {
+      const int next = i < calls().size() ? calls()[i].node : nodes;
+      for (int o = 0; o < next; ++o)
+        if (plan.owner[o] == o && plan.last_use[o] < next && plan.bytes[o] > 0 && !dead[static_cast<std::size_t>(o)]) {
           dead[static_cast<std::size_t>(o)] = true;
           dies_.emplace_back(plan.offset[o], plan.bytes[o]);
         }
