@@ -18,6 +18,15 @@ constexpr bool is_collective(const Graph& g, int i) {
   return communicates(detail::transition_at(g, i));
 }
 
+// Whether node i's value lies in an operand's storage that `changes` marks: what no kernel computes is there already.
+template <class Graph>
+constexpr bool shares_marked(const Graph& g, int i, const unsigned char* changes) {
+  const node& x = g.nodes[i];
+  bool any = false;
+  for (int k = 0; k < x.inputs; ++k) any = any || changes[x.in[k]] != 0;
+  return any && (is_update(x.op) || !runs_kernel(x.op) || is_view(x, g.specs[g.nodes[x.in[0]].spec], g.specs[x.spec]));
+}
+
 // What wait `w` is for: a collective or an input, through views of it; -1: neither is near.
 template <class Graph>
 constexpr int awaited_by(const Graph& g, int w) {

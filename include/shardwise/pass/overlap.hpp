@@ -175,9 +175,7 @@ struct overlap_rules {
     int last = -1;
     for (int k = 0; k < x.inputs; ++k) last = m.depends[x.in[k]] > last ? m.depends[x.in[k]] : last;
     const bool updates = is_update(x.op);
-    m.changes[i] = x.op == op_code::param || x.op == op_code::state ||
-                   (x.inputs > 0 && m.changes[x.in[0]] &&
-                    (updates || is_view(x, g.specs[g.nodes[x.in[0]].spec], g.specs[x.spec])));
+    m.changes[i] = x.op == op_code::param || x.op == op_code::state || shares_marked(g, i, m.changes);
     if (updates) {
       m.behind[i] = m.touches;
       m.update[m.updates++] = i;

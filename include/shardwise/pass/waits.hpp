@@ -7,6 +7,10 @@
 
 namespace shardwise {
 
+// Keys: what joins reductions into buckets, and what moves their waits.
+struct comm_fusion;
+struct comm_wait_schedule;
+
 namespace passes {
 
 // Waits, and with Views also the views of what was waited for, are held back until another node reads them.
@@ -95,9 +99,7 @@ struct raise_rules {
     int update = -1;
     for (int i = 0; i < g.node_count; ++i) {
       const node& x = g.nodes[i];
-      changes[i] = x.op == op_code::param || x.op == op_code::state ||
-                   (x.inputs > 0 && changes[x.in[0]] &&
-                    (is_update(x.op) || is_view(x, g.specs[g.nodes[x.in[0]].spec], g.specs[x.spec])));
+      changes[i] = x.op == op_code::param || x.op == op_code::state || shares_marked(g, i, changes);
       if (is_update(x.op)) update = i;
       if (!is_collective(g, i)) continue;
       m.after[m.count] = changes[x.in[0]] ? update : -1;
@@ -129,8 +131,11 @@ struct raise_rules {
 // Law of all of them: the nodes, their operands and the order of collectives stay; only the order of nodes changes, so
 // every rank computes the same bits. A collective without a wait gets one. The price: what is on its way lives longer.
 
-// Each wait, and the views of what it waited for, moves to right before the first node that uses them.
+// Each wait, and the views of what it waited for, moves to right before the first node that uses them. Where reductions
+// are joined, that comes first.
 struct schedule_comm_wait : passes::reordering<passes::schedule_rules> {
+  using key = comm_wait_schedule;
+  using apply_after = passes_list<comm_fusion>;
   using preserves = passes_list<kept::collectives, kept::outputs, kept::updates>;
 };
 

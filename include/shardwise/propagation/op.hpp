@@ -9,7 +9,7 @@ namespace shardwise {
 // name, kernel (1: runs a kernel, 0: a view, a leaf or a marker without one)
 #define SHARDWISE_OPS(X)                                                                                            \
   X(input, 0) X(param, 0) X(state, 0) X(fill, 1)                                                                    \
-  X(redistribute, 1)                                                                                                \
+  X(redistribute, 1) X(wait, 0)                                                                                     \
   X(einsum, 1)                                                                                                      \
   X(add, 1) X(sub, 1) X(mul, 1) X(scale, 1)                                                                         \
   X(relu, 1) X(tanh, 1) X(gelu_tanh, 1) X(gelu_erf, 1) X(clip_factor, 1)                                            \
@@ -20,7 +20,7 @@ namespace shardwise {
   X(embedding, 1) X(embedding_dw, 1)                                                                                \
   X(lse, 1) X(nll, 1) X(nll_dx, 1)                                                                                  \
   X(permute, 0) X(reshape, 0) X(slice, 0) X(pad, 1) X(contiguous, 1)                                                \
-  X(dropout, 1) X(relabel, 0) X(wait, 0) X(opaque, 1)                                                                                                     \
+  X(dropout, 1) X(relabel, 0) X(opaque, 1)                                                                                                     \
   X(sgd, 1) X(adam, 1)
 
 enum class op_code : std::uint8_t {
@@ -74,6 +74,7 @@ inline constexpr int max_inputs = 5;
 // Integers whose meaning belongs to the operation:
 //   param, state, input  v0 index in its table
 //   redistribute         v0 mesh axis, v1 target placement (packed)
+//   wait                 none: its operand, which may have been on its way (see graph/waits.hpp)
 //   einsum               v0, v1, v2 labels of lhs, rhs, out (4 bits a dim, dim 0 lowest, labels from 1)
 //   sum                  v0 mask of summed dims, v1 mask of those kept with extent 1, v2 1 for the mean
 //   expand               v0, v1, v2 of the sum that it is the adjoint of
@@ -85,7 +86,6 @@ inline constexpr int max_inputs = 5;
 //   slice, pad           v0 dim, v1 start, v2 length (slice) or full extent (pad)
 //   dropout              v0 site: equal sites draw equal masks
 //   relabel              v0..v3 placement on each axis (packed) of the operand's cotangent before it is redistributed
-//   wait                 none: its operand, which may have been on its way (see graph/waits.hpp)
 //   opaque               v0 index in the graph's table of functions
 //   sgd, adam            v0 1 if the last input is the clip factor; v1 flavour
 struct op_attr {
