@@ -8,33 +8,8 @@
 
 namespace shardwise {
 
-// Owns the result and what its transfer uses; it cannot be copied, assigned or computed with. The only way out is
-// `std::move(p).wait()`. One that is dropped waits in its destructor, since others write into its memory; then a checked
-// build (SHARDWISE_CHECKED) ends with the operation's name, unless an exception is under way. In a traced graph a dropped
-// one is an error of the program.
 template <tensor X>
-class [[nodiscard("wait() is the only way to the tensor")]] pending {
-  using flight_type = typename X::flight_type;
-
- public:
-  using pending_type = X;
-  // Seen as a tensor, so that operations can say why they refuse it.
-  static constexpr spec sp = X::sp;
-  using mesh_type = typename X::mesh_type;
-
-  explicit constexpr pending(flight_type&& f) : flight_(std::move(f)) {}
-  constexpr pending(pending&& p) noexcept : flight_(std::exchange(p.flight_, flight_type{})) {}
-  pending& operator=(pending&&) = delete;
-  constexpr ~pending() { X::abandon(flight_); }
-
-  // The tensor, when it is there.
-  constexpr X wait() && { return X::arrive(std::exchange(flight_, flight_type{})); }
-  // What is on its way, for those who let it arrive elsewhere: see executor::set_input.
-  constexpr flight_type release() && { return std::exchange(flight_, flight_type{}); }
-
- private:
-  flight_type flight_;
-};
+class pending;
 
 namespace detail {
 
@@ -61,6 +36,44 @@ template <class Mesh>
 constexpr auto arrival(unresolved<Mesh>&& u) {
   return u;
 }
+
+}  // namespace detail
+
+// Owns the result and what its transfer uses; it cannot be copied, assigned or computed with. The only way out is
+// `std::move(p).wait()`. One that is dropped waits in its destructor, since others write into its memory; then a checked
+// build (SHARDWISE_CHECKED) ends with the operation's name, unless an exception is under way. In a traced graph a dropped
+// one is an error of the program.
+template <tensor X>
+class [[nodiscard("wait() is the only way to the tensor")]] pending {
+  using flight_type = typename X::flight_type;
+
+ public:
+  using pending_type = X;
+  // Seen as a tensor, so that operations can say why they refuse it.
+  static constexpr spec sp = X::sp;
+  using mesh_type = typename X::mesh_type;
+
+  explicit constexpr pending(flight_type&& f) : flight_(std::move(f)) {}
+  constexpr pending(pending&& p) noexcept : flight_(std::exchange(p.flight_, flight_type{})) {}
+  pending& operator=(pending&&) = delete;
+  constexpr ~pending() { X::abandon(flight_); }
+
+  // The tensor, when it is there.
+  constexpr X wait() && { return X::arrive(std::exchange(flight_, flight_type{})); }
+  // f of the tensor, still on its way: f is made of views (to_local, permute, ...), redistributions and operations of one
+  // operand, which follow on the stream.
+  template <class F>
+  constexpr auto then(F f) && {
+    return detail::arrival(f(detail::departing<X>{std::exchange(flight_, flight_type{})}));
+  }
+  // What is on its way, for those who let it arrive elsewhere: see executor::set_input.
+  constexpr flight_type release() && { return std::exchange(flight_, flight_type{}); }
+
+ private:
+  flight_type flight_;
+};
+
+namespace detail {
 
 // A redistribution of X, by `f`, that is not waited for; implicit tensors come back strict.
 template <class X, class F>

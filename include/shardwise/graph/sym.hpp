@@ -4,6 +4,7 @@
 
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/graph/tensor.hpp>
+#include <shardwise/graph/waits.hpp>
 
 namespace shardwise {
 
@@ -57,13 +58,8 @@ struct sym {
   // One wait for one node.
   static constexpr sym arrive(flight_type f) {
     builder& b = *f.b;
-    if (f.id < b.node_capacity) {
-      const node& n = b.nodes[f.id];
-      const int axis = static_cast<int>(n.a.v[0]);
-      if (n.op != op_code::redistribute ||
-          !communicates(transition_of(b.specs[b.nodes[n.in[0]].spec].place[axis], S.place[axis], S.axis_size[axis])))
-        return {f.b, f.id};  // the last step is no collective: it has waited for the one before
-    }
+    // where the last step is no collective, it has waited for the one before
+    if (f.id < b.node_capacity && arrival_at(b, f.id) < 0) return {f.b, f.id};
     for (int i = f.id + 1; i < b.node_count && i < b.node_capacity; ++i)
       if (b.nodes[i].op == op_code::wait && b.nodes[i].in[0] == f.id) return {f.b, i};
     return record<op_code::wait, op_attr{}, S>(0, sym{f.b, f.id});

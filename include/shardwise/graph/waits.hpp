@@ -27,10 +27,9 @@ constexpr bool shares_marked(const Graph& g, int i, const unsigned char* changes
   return any && (is_update(x.op) || !runs_kernel(x.op) || is_view(x, g.specs[g.nodes[x.in[0]].spec], g.specs[x.spec]));
 }
 
-// What wait `w` is for: a collective or an input, through views of it; -1: neither is near.
+// What node i's value is or is a view of: a collective or an input; -1: neither is near.
 template <class Graph>
-constexpr int awaited_by(const Graph& g, int w) {
-  int i = g.nodes[w].in[0];
+constexpr int arrival_at(const Graph& g, int i) {
   for (int level = 0; level < max_wait_distance; ++level) {
     const node& n = g.nodes[i];
     if (n.op == op_code::input || is_collective(g, i)) return i;
@@ -40,7 +39,11 @@ constexpr int awaited_by(const Graph& g, int w) {
   return -1;
 }
 
-// The collective among them, -1 if it is none.
+// What wait `w` is for, and the collective among them; -1 for none.
+template <class Graph>
+constexpr int awaited_by(const Graph& g, int w) {
+  return arrival_at(g, g.nodes[w].in[0]);
+}
 template <class Graph>
 constexpr int collective_of(const Graph& g, int w) {
   const int i = awaited_by(g, w);

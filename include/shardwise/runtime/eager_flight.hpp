@@ -50,6 +50,7 @@ eager_flight<Rank> depart_eagerly(const eager_operation<Rank>& x, double f, cons
       to.value = eager_value<Rank>(core, *x.out);
       to.op = x.op;
       c.a = x.a;
+      if (x.op == op_code::dropout) c.a.v[0] = core.site++;
       c.f = f;
       c.inputs = 1;
       c.l[0] = from.value.layout;
