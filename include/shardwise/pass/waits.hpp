@@ -126,10 +126,56 @@ struct raise_rules {
   }
 };
 
+// Behind node i come, in program order, the collectives whose last dependency it is.
+struct expedite_rules {
+  template <class Graph>
+  struct memory {
+    static constexpr int n = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
+    int first[n]{}, last[n]{}, next[n]{};  // 1 + node: lists by dependency
+  };
+
+  template <class Graph>
+  static constexpr finding check(const Graph&) {
+    return {};
+  }
+  template <class State, class Graph>
+  static constexpr void start(State& st, const Graph& g) {
+    auto& m = st.memory;
+    unsigned char changes[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};
+    int update = -1;
+    for (int i = 0; i < g.node_count; ++i) {
+      const node& x = g.nodes[i];
+      changes[i] = x.op == op_code::param || x.op == op_code::state || shares_marked(g, i, changes);
+      if (is_update(x.op)) update = i;
+      if (!is_collective(g, i)) continue;
+      const int behind = changes[x.in[0]] && update > x.in[0] ? update : x.in[0];
+      if (m.first[behind] == 0) m.first[behind] = i + 1;
+      else m.next[m.last[behind] - 1] = i + 1;
+      m.last[behind] = i + 1;
+    }
+  }
+  template <class State, class Graph>
+  static constexpr void advance(State& st, const Graph& g, int nodes) {
+    for (int k = nodes / 4 > 0 ? nodes / 4 : 1; k > 0 && st.cursor < g.node_count; --k) {
+      const int i = st.cursor++;
+      if (!is_collective(g, i)) emit(st, i);
+    }
+    st.done = st.cursor == g.node_count;
+  }
+
+ private:
+  template <class State>
+  static constexpr void emit(State& st, int i) {
+    st.emit(i);
+    for (int c = st.memory.first[i]; c != 0; c = st.memory.next[c - 1]) emit(st, c - 1);
+  }
+};
+
 }  // namespace passes
 
-// Law of all of them: the nodes, their operands and the order of collectives stay; only the order of nodes changes, so
-// every rank computes the same bits. A collective without a wait gets one. The price: what is on its way lives longer.
+// Law of all of them: the nodes and their operands stay; only the order of nodes changes, so every rank computes the same
+// bits. But for expedite_comms, collectives keep their order among themselves. A collective without a wait gets one. The
+// price: what is on its way lives longer.
 
 // Each wait, and the views of what it waited for, moves to right before the first node that uses them. Where reductions
 // are joined, that comes first.
@@ -147,6 +193,13 @@ struct sink_waits : passes::reordering<passes::sink_rules<false>> {
 // Each collective moves to right behind the last node that it depends on, or the collective before.
 struct raise_comms : passes::reordering<passes::raise_rules> {
   using preserves = passes_list<kept::collectives, kept::outputs, kept::updates>;
+};
+
+// Each collective moves to right behind the last node that it depends on, whatever that does to their order, which is
+// still one for all ranks: gradients are summed as backward makes them, not in the order of the parameters.
+struct expedite_comms : passes::reordering<passes::expedite_rules> {
+  using apply_after = passes_list<comm_fusion>;
+  using preserves = passes_list<kept::outputs, kept::updates>;
 };
 
 }  // namespace shardwise

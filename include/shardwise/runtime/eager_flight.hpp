@@ -35,9 +35,19 @@ void land(eager_flight<Rank>& f) {
   f.kept.clear();
 }
 
+// Nobody may write into its memory any more. An eager run that has ended has waited.
+template <class Rank>
+void settle(const eager_flight<Rank>& f) noexcept {
+  if constexpr (has_stream<Rank>)
+    if (f.issued && f.value.core->rank) try {
+        f.value.core->rank->stream().wait(f.ticket);
+      } catch (...) {  // another rank failed: this one will hear of it where it can throw
+      }
+}
+
 // The next step of a flight. Views and what comes before the first collective are done at once.
 template <class Rank>
-eager_flight<Rank> depart_eagerly(const eager_operation<Rank>& x, double f, const eager_flight<Rank>& from) {
+eager_flight<Rank> next_step(const eager_operation<Rank>& x, double f, const eager_flight<Rank>& from) {
   eager_core<Rank>& core = from.value.live();
   const int* const coordinate = core.rank->coordinate().data();
   call c;
@@ -72,14 +82,14 @@ eager_flight<Rank> depart_eagerly(const eager_operation<Rank>& x, double f, cons
   return to;
 }
 
-// Nobody may write into its memory any more. An eager run that has ended has waited.
 template <class Rank>
-void settle(const eager_flight<Rank>& f) noexcept {
-  if constexpr (has_stream<Rank>)
-    if (f.issued && f.value.core->rank) try {
-        f.value.core->rank->stream().wait(f.ticket);
-      } catch (...) {  // another rank failed: this one will hear of it where it can throw
-      }
+eager_flight<Rank> depart_eagerly(const eager_operation<Rank>& x, double f, const eager_flight<Rank>& from) {
+  try {
+    return next_step(x, f, from);
+  } catch (...) {
+    settle(from);  // nobody else will
+    throw;
+  }
 }
 
 // A pending tensor is dropped.

@@ -23,6 +23,7 @@ using step_with =
 using plain = sw::pipeline<>;
 using scheduled = sw::pipeline<sw::schedule_comm_wait>;
 using overlapped = sw::pipeline<sw::reorder_compute_for_overlap<>, sw::sink_waits, sw::raise_comms>;
+using expedited = sw::pipeline<sw::expedite_comms, sw::reorder_compute_for_overlap<>, sw::sink_waits, sw::raise_comms>;
 
 // A collective's operand and result, from its start to its last wait, share no byte with what other nodes write.
 template <class Step>
@@ -57,7 +58,8 @@ void check_step() {
   using before = step_with<Optimizer, Plan, plain>;
   using after = step_with<Optimizer, Plan, Pipeline>;
   static_assert(beside_kernels<before>() == 0 && beside_kernels<after>() == after::traffic.collectives);
-  static_assert(before::traffic.order_hash == after::traffic.order_hash);
+  static_assert(before::traffic.collectives == after::traffic.collectives);
+  static_assert((before::traffic.order_hash == after::traffic.order_hash) != std::is_same_v<Pipeline, expedited>);
   CHECK(disturbed<after>() == 0);
   const auto want = train<before>(3);
   const auto got = train<after>(3);
@@ -76,6 +78,10 @@ TEST_CASE("pending: a step with scheduled waits is the step, bit by bit") {
 }
 TEST_CASE("pending: a step reordered for overlap is the step, bit by bit") {
   check_step<unclipped, tensor_parallel, overlapped>();
+}
+
+TEST_CASE("pending: a step with gradients summed as they come is the step, bit by bit") {
+  check_step<unclipped, sequence_parallel, expedited>();
 }
 
 // --- beside, not before or behind --------------------------------------------------------------------------------------
