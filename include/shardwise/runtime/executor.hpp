@@ -275,6 +275,7 @@ class executor : public runtime::lowered<Step> {
 
   void start() {
     rank_->agree(source::traffic.order_hash, "the ordered list of collectives");
+    if constexpr (overlapped) rank_->stream().start();
     lower(0);
   }
 

@@ -70,9 +70,13 @@ class stream {
     delete[] slots_;
   }
 
+  // Takes what the stream needs of the system; `issue` does it at the first call.
+  void start() {
+    if (!slots_) create();
+  }
   // Blocks while 64 calls are under way.
   ticket issue(kernel run, const runtime::call& c, const runtime::step_env& env) {
-    if (!slots_) start();
+    start();
     return put(run, c, env);
   }
   // Returns when the call and all before it are done.
@@ -109,7 +113,7 @@ class stream {
     }
   }
 
-  void start() {
+  void create() {
     slots_ = new slot[capacity]{};
     const auto entry = [](void* self) -> void* {
       static_cast<stream*>(self)->run();
