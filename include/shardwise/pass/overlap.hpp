@@ -14,6 +14,10 @@ namespace passes {
 // update comes behind all that touches such storage before it, and what touches it later comes behind the update.
 template <class Model>
 struct overlap_rules {
+  // Nodes that are considered for the time of one collective, those that feed the earliest collectives first: of thousands,
+  // looking at all for each collective would cost compilation its square.
+  static constexpr int most_looked_at = 128;
+
   enum phase : unsigned char { look_back, look_ahead, find_needed, run_needed, fill_gap, run_blocked, run_rest };
 
   template <class Graph>
@@ -31,6 +35,8 @@ struct overlap_rules {
     int depth = 0;
     unsigned char changes[n]{};  // whether a node's storage is a parameter's or a state's
     int comms = 0, current = 0, walk = 0;
+    int free = 0, blocked_nodes = 0;  // of what the current collective needs and has not come: without the one before, with it
+    int looked = 0;
     int deepest = -1, deepest_update = -1;  // collectives that touches and updates so far depend on
     int first_fed = 0, first_fed_touch = 0;
     double computed = 0, rolled_over = 0;
@@ -77,23 +83,21 @@ struct overlap_rules {
         restart(m, run_needed);
         return;
       case run_needed: {  // what the collective needs beside the one before
+        if (m.free == 0) return restart(m, m.current == 0 ? run_blocked : fill_gap);
         const int i = following(st, m.next);
-        if (i != m.comm[m.current]) {
-          if (m.needed[i] == m.current + 1 && m.depends[i] < m.current - 1) {
-            m.computed += Model::microseconds(g, i);
-            put(st, i);
-          } else {
-            m.walk = i;
-          }
-          return;
+        if (m.needed[i] == m.current + 1 && m.depends[i] < m.current - 1) {
+          m.computed += Model::microseconds(g, i);
+          --m.free;
+          put(st, i);
+        } else {
+          m.walk = i;
         }
-        if (m.current == 0) return restart(m, run_blocked);
-        return restart(m, fill_gap);
+        return;
       }
       case fill_gap: {  // until the collective before is done: whatever is ready
         const int i = following(st, m.next_fed);
         const double gap = Model::microseconds(g, m.comm[m.current - 1]) - m.computed;
-        if (i < 0 || gap <= 0) return restart(m, run_blocked);
+        if (i < 0 || gap <= 0 || m.looked++ == most_looked_at) return restart(m, run_blocked);
         m.walk = i;
         if (m.depends[i] >= m.current - 1 || is_comm(m, i) || !ready(st, g, i)) return;
         const double cost = Model::microseconds(g, i);
@@ -103,11 +107,12 @@ struct overlap_rules {
         return;
       }
       case run_blocked: {  // the rest of what it needs, and the collective
-        const int i = following(st, m.next);
         const int c = m.comm[m.current];
-        if (i != c) {
-          if (m.needed[i] == m.current + 1) {
+        if (m.blocked_nodes > 0) {
+          const int i = following(st, m.next);
+          if (m.needed[i] == m.current + 1 && i != c) {
             m.blocked = true;
+            --m.blocked_nodes;
             put(st, i);
           } else {
             m.walk = i;
@@ -140,6 +145,7 @@ struct overlap_rules {
   static constexpr void restart(Memory& m, phase p) {
     m.at = p;
     m.walk = end(m);
+    m.looked = 0;
   }
   // The node to come behind `walk` in a list, -1 at its end; those that have come are taken out.
   template <class State>
@@ -247,7 +253,9 @@ struct overlap_rules {
     auto& m = st.memory;
     const node& x = g.nodes[i];
     const auto add = [&](int d) {
-      if (!st.emitted[d] && m.needed[d] != m.current + 1) need(m, d, m.current);
+      if (st.emitted[d] || m.needed[d] == m.current + 1) return;
+      ++(m.depends[d] < m.current - 1 ? m.free : m.blocked_nodes);
+      need(m, d, m.current);
     };
     for (int k = 0; k < x.inputs; ++k) add(x.in[k]);
     if (is_update(x.op))

@@ -79,6 +79,14 @@ TEST_CASE("pending: every transition on three ranks") { all_transitions<3>(); }
 TEST_CASE("pending: every transition on four ranks") { all_transitions<4>(); }
 TEST_CASE("pending: every transition on eight ranks") { all_transitions<8>(); }
 
+// It moves, and is neither copied nor assigned; only what is given away can be waited for.
+using pending_tensor = sw::pending<sw::dtensor_of<float, sw::shape<4>, line<2>, R>>;
+static_assert(std::is_nothrow_move_constructible_v<pending_tensor> && !std::is_copy_constructible_v<pending_tensor>);
+static_assert(!std::is_move_assignable_v<pending_tensor> && !std::is_copy_assignable_v<pending_tensor>);
+template <class T>
+concept can_wait = requires(T x) { static_cast<T>(x).wait(); };
+static_assert(can_wait<pending_tensor&&> && !can_wait<pending_tensor&> && !can_wait<const pending_tensor&>);
+
 // --- lists: several steps, all on their way ---------------------------------------------------------------------------
 
 struct dp : sw::axis<2> {};
