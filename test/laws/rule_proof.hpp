@@ -483,6 +483,7 @@ constexpr bool has_pullback(op_code op) {
     case op_code::reshape:
     case op_code::slice:
     case op_code::pad:
+    case op_code::wait:
     case op_code::contiguous:
     case op_code::dropout:
     case op_code::broadcast:
@@ -518,6 +519,7 @@ constexpr bool linear_alone(op_code op, int k) {
     case op_code::reshape:
     case op_code::slice:
     case op_code::pad:
+    case op_code::wait:
     case op_code::contiguous:
     case op_code::dropout:
     case op_code::redistribute:
@@ -983,7 +985,7 @@ using placings = static_vector<placing, 40>;
 
 constexpr bool is_placement_function(op_code op) {
   return op == op_code::permute || op == op_code::reshape || op == op_code::slice || op == op_code::pad ||
-         op == op_code::redistribute;
+         op == op_code::redistribute || op == op_code::wait;
 }
 
 // Specs of all nodes with the leaves placed on one axis; false where a placement or a step is refused.

@@ -119,6 +119,7 @@ constexpr void pull_function(tape& t, int id);
 // What `pull` appends at most for one operand, beside the sum with an earlier contribution.
 constexpr int most_pulled(op_code op, int operand, const spec& x, const spec& out) {
   switch (op) {
+    case op_code::wait:
     case op_code::contiguous: return 0;
     case op_code::add:
     case op_code::sub:
@@ -232,6 +233,7 @@ constexpr void pull(tape& t, int id) {
       t.give(n.in[0], t.emit(op_code::slice, a, 0, t.b.intern(o.out), sc, dy), sc);
       break;
     }
+    case op_code::wait:
     case op_code::contiguous: t.give(n.in[0], dy, sc); break;
     case op_code::broadcast: {
       const op_attr u = unbroadcast(t.spec_at(n.in[0]), t.spec_at(id));

@@ -201,8 +201,8 @@ constexpr void copy_into(To& r, const From& g) {
 
 // Operations whose result may be their first operand's storage seen differently, and whether it is.
 constexpr bool may_view(op_code op) {
-  return op == op_code::permute || op == op_code::reshape || op == op_code::relabel || op == op_code::slice || op == op_code::broadcast ||
-         op == op_code::redistribute;
+  return op == op_code::permute || op == op_code::reshape || op == op_code::relabel || op == op_code::slice ||
+         op == op_code::broadcast || op == op_code::wait || op == op_code::redistribute;
 }
 constexpr bool is_view(const node& n, const spec& in, const spec& out) {
   switch (n.op) {
@@ -210,6 +210,7 @@ constexpr bool is_view(const node& n, const spec& in, const spec& out) {
     case op_code::reshape:
     case op_code::relabel:
     case op_code::broadcast:
+    case op_code::wait:
     case op_code::slice: return true;
     case op_code::redistribute: {
       const int a = static_cast<int>(n.a.v[0]);

@@ -4,6 +4,7 @@
 
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/graph/tensor.hpp>
+#include <shardwise/graph/waits.hpp>
 
 namespace shardwise {
 
@@ -37,6 +38,34 @@ struct sym {
     }
     if constexpr (rules::is_random(Op)) n.a.v[0] = b.sites++;
     return {first.b, b.append(n)};
+  }
+
+  // --- on the way: see graph/pending.hpp ----------------------------------------------------------------------------------
+
+  // A node that a pending tensor stands for; none: it has been waited for.
+  struct flight_type {
+    builder* b = nullptr;
+    int id = -1;
+  };
+  template <spec Out>
+  using placed_like = sym<Out, Mesh>;
+
+  constexpr flight_type take_off() const { return {b, id}; }
+  template <op_code Op, op_attr A, spec Out>
+  static constexpr typename sym<Out, Mesh>::flight_type depart(double f, const flight_type& x) {
+    return record<Op, A, Out>(f, sym{x.b, x.id}).take_off();
+  }
+  // One wait for one node.
+  static constexpr sym arrive(flight_type f) {
+    builder& b = *f.b;
+    // where the last step is no collective, it has waited for the one before
+    if (f.id < b.node_capacity && arrival_at(b, f.id) < 0) return {f.b, f.id};
+    for (int i = f.id + 1; i < b.node_count && i < b.node_capacity; ++i)
+      if (b.nodes[i].op == op_code::wait && b.nodes[i].in[0] == f.id) return {f.b, i};
+    return record<op_code::wait, op_attr{}, S>(0, sym{f.b, f.id});
+  }
+  static constexpr void abandon(const flight_type& f) {
+    if (f.b && !f.b->error) f.b->error = {problem::pending_unwaited, f.id};
   }
 
   // A tensor without operands (a constant) in the graph that `like` is in.

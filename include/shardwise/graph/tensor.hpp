@@ -37,6 +37,10 @@ inline constexpr bool resolved = ((T::sp.axes != 0) && ...);
 template <class T>
 inline constexpr bool is_implicit = requires { typename T::strict_type; };
 
+// Modelled by pending: a tensor that may not be there yet is no operand.
+template <class T>
+inline constexpr bool is_pending = requires { typename T::pending_type; };
+
 template <op_code Op, op_attr A>
 struct implicit_application;
 
@@ -64,7 +68,9 @@ constexpr auto apply(double f, const X& x, const More&... more) {
   static_assert(one_mesh<same, mesh_type, typename More::mesh_type...>::ok);
   constexpr bool alike = !resolved<X, More...> || ((is_traced<X>() == is_traced<More>()) && ...);
   static_assert(one_kind<alike, operand_t<X::sp>, operand_t<More::sp>...>::ok);
-  if constexpr (!same || !alike || !resolved<X, More...>) {
+  constexpr bool here = !is_pending<X> && (true && ... && !is_pending<More>);
+  static_assert(raise<here ? problem::none : problem::pending_operand, operand_t<X::sp>, operand_t<More::sp>...>::ok);
+  if constexpr (!same || !alike || !here || !resolved<X, More...>) {
     return unresolved<mesh_type>{};
   } else if constexpr (is_implicit<X> || (is_implicit<More> || ...)) {
     return implicit_application<Op, A>::run(f, x, more...);

@@ -39,7 +39,7 @@ struct function_result<F, Mesh, inputs<In...>> {
 
 // The tensor that stands for a result: a claim's blocks, a strict tensor.
 template <class R>
-  requires(tensor<R> || requires { typename R::local_type; })
+  requires((tensor<R> && !is_pending<R>) || requires { typename R::local_type; })
 constexpr auto result_tensor(const R& r) {
   if constexpr (requires { typename R::local_type; }) return as_strict(r.local);
   else return as_strict(r);

@@ -2,6 +2,7 @@
 // trace: runs a model's forward and loss on symbolic tensors and keeps the graph as a constant.
 #pragma once
 
+#include <shardwise/graph/pending.hpp>
 #include <shardwise/module/bind.hpp>
 
 namespace shardwise {
@@ -65,7 +66,9 @@ constexpr auto record_input(builder& b, int index) {
   n.op = op_code::input;
   n.a.v[0] = index;
   n.spec = b.intern(sym_type::sp, sym_type::hash);
-  return sym_type{&b, b.append(n)};
+  const sym_type x{&b, b.append(n)};
+  if constexpr (requires { In::waits; }) return wait(x);
+  else return x;
 }
 
 // g++ evaluates function arguments in any order; a braced list keeps inputs in theirs.

@@ -7,6 +7,7 @@
 
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/graph/stage.hpp>
+#include <shardwise/graph/waits.hpp>
 #include <shardwise/propagation/infer.hpp>
 
 namespace shardwise::passes {
@@ -198,6 +199,8 @@ struct plan_memory {
         }
       }
       for (int k = 0; k < x.inputs; ++k) p.last_use[p.owner[x.in[k]]] = i;
+      if (x.op == op_code::wait)  // until then the collective reads its operand
+        if (const int c = collective_of(g, i); c >= 0) p.last_use[p.owner[g.nodes[c].in[0]]] = i;
       p.owner[i] = own;
       p.last_use[i] = i;
       p.last_use[own] = i;
@@ -248,6 +251,11 @@ struct plan_memory {
         for (int e = 0; e < j; ++e) again = again || p.owner[x.in[e]] == o;
         if (!again) detail::give_back(st, p.offset[o], align_up(p.bytes[o]));
       }
+      if (x.op == op_code::wait)
+        if (const int c = collective_of(g, i); c >= 0) {
+          const int o = p.owner[g.nodes[c].in[0]];
+          if (p.last_use[o] == i && o != own) detail::give_back(st, p.offset[o], align_up(p.bytes[o]));
+        }
       if (own == i && p.last_use[i] == i) detail::give_back(st, p.offset[i], need);
     }
     if (st.cursor < end) st.cursor = end;

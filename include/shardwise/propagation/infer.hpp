@@ -315,6 +315,7 @@ constexpr outcome infer(op_code op, const op_attr& a, const spec* in, int n) {
   if (op == op_code::slice) return rules::slice_spec(a, in[0]);
   if (op == op_code::pad) return rules::pad_spec(a, in[0]);
   if (op == op_code::redistribute) return rules::redistribute_spec(a, in[0]);
+  if (op == op_code::wait) return {{}, in[0]};
   outcome r = rules::infer_shape(op, a, in, n);
   for (auto& p : r.out.place) p = placement{};
   if (r.error) return r;

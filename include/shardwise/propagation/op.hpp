@@ -17,7 +17,7 @@ namespace shardwise {
 // name, kernel (1: runs a kernel, 0: a view, a leaf or a marker without one)
 #define SHARDWISE_OPS(X)                                                                                            \
   X(input, 0) X(param, 0) X(state, 0) X(fill, 1)                                                                    \
-  X(redistribute, 1)                                                                                                \
+  X(redistribute, 1) X(wait, 0)                                                                                     \
   X(einsum, 1)                                                                                                      \
   X(add, 1) X(sub, 1) X(mul, 1) X(scale, 1)                                                                         \
   X(relu, 1) X(tanh, 1) X(gelu_tanh, 1) X(gelu_erf, 1) X(clip_factor, 1)                                            \
@@ -118,6 +118,7 @@ constexpr bool makes_indices(op_code op) { return is_comparison(op) || op == op_
 // Integers whose meaning belongs to the operation:
 //   param, state, input  v0 index in its table
 //   redistribute         v0 mesh axis, v1 target placement (packed)
+//   wait                 none: its operand, which may have been on its way (see graph/waits.hpp)
 //   einsum               v0, v1, v2 labels of lhs, rhs, out (4 bits a dim, dim 0 lowest, labels from 1)
 //   sum                  v0 mask of summed dims, v1 mask of those kept with extent 1, v2 1 for the mean
 //   vector_norm          v0 mask of summed dims, v1 mask of those kept with extent 1, v2 the order

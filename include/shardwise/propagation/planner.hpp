@@ -139,14 +139,14 @@ constexpr std::int64_t padded_bytes(const spec& from, const spec& to, int axis) 
   return t == transition::all_gather ? n : n / ranks;
 }
 
-struct axis_list {
+struct axis_sequence {
   int axis[max_axes]{};
 };
 
 // The axes in an order in which each dim's are in theirs: the mesh's, save that a strided shard waits for those that it
 // comes after.
-constexpr axis_list splitting_order(const spec& s) {
-  axis_list r;
+constexpr axis_sequence splitting_order(const spec& s) {
+  axis_sequence r;
   bool listed[max_axes]{};
   for (int k = 0; k < s.axes;) {
     for (int a = 0; a < s.axes; ++a) {
@@ -215,7 +215,7 @@ struct redistribution_planner {
   constexpr void late(const spec& to) {
     bool sharded = false;
     for (int a = 0; a < to.axes; ++a) sharded = sharded || plan.from.place[a].is_shard();
-    const axis_list back = splitting_order(plan.from), forth = splitting_order(to);
+    const axis_sequence back = splitting_order(plan.from), forth = splitting_order(to);
     for (int k = to.axes - 1; k >= 0 && sharded; --k) {
       const int a = back.axis[k];
       const placement p = to.place[a];

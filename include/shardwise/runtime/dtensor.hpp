@@ -12,7 +12,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <shardwise/graph/functions.hpp>
+#include <shardwise/graph/pending.hpp>
+#include <shardwise/runtime/eager_flight.hpp>
 #include <shardwise/runtime/eager_program.hpp>
 
 namespace shardwise {
@@ -240,6 +241,28 @@ class dtensor {
       return out_type(runtime::apply_eagerly<Rank>(application, f, operands, 1 + static_cast<int>(sizeof...(X))));
     }
   }
+
+  // On the way, on the rank's stream: see graph/pending.hpp.
+  using flight_type = runtime::eager_flight<Rank>;
+  template <spec Out>
+  using placed_like = dtensor<Out, Mesh, Rank>;
+
+  flight_type take_off() const { return flight_type(value_); }
+  template <op_code Op, op_attr A, spec Out>
+  static flight_type depart(double f, const flight_type& from) {
+    if constexpr (Op == op_code::redistribute && Out == sp) {
+      return from;
+    } else {
+      static constexpr runtime::eager_operation<Rank> application =
+          runtime::operation_on<Op, A, Rank, dtensor, placed_like<Out>>();
+      return runtime::depart_eagerly<Rank>(application, f, from);
+    }
+  }
+  static dtensor arrive(flight_type f) {
+    runtime::land(f);
+    return dtensor(std::move(f.value));
+  }
+  static void abandon(flight_type& f) noexcept { runtime::drop(f); }
 
   // A constant: the same number everywhere, positions, or random numbers.
   template <op_code Op, spec Out, op_attr A = op_attr{}>

@@ -234,6 +234,7 @@ class eager {
   eager(const eager&) = delete;
   eager& operator=(const eager&) = delete;
   ~eager() {
+    if constexpr (runtime::has_stream<Rank>) core_->rank->stream().drain();
     core_->rank = nullptr;
     core_->close();
   }

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include <shardwise/runtime/lowered.hpp>
+#include <shardwise/runtime/eager_flight.hpp>
 #include <shardwise/runtime/lowering.hpp>
+#include <shardwise/runtime/overlap.hpp>
 
 namespace shardwise {
 
@@ -48,7 +50,7 @@ class arena {
 enum class executor_checks { none, poison };
 
 // Step is a train_step or forward_step; Rank a rank of its mesh, by default a thread of this process. All memory is taken
-// in the constructor.
+// in the constructor. Collectives that the program waits for run beside its kernels, on the rank's stream if it has one.
 template <class Step, class Rank = thread_rank<typename program_traits<Step>::mesh_type>>
 class executor : public runtime::lowered<Step> {
   using base = runtime::lowered<Step>;
@@ -76,18 +78,21 @@ class executor : public runtime::lowered<Step> {
     const std::vector<runtime::call>& list = calls();
     std::size_t at = 0;
     try {
-      if (checks_ == executor_checks::none) {
-        for (; at < list.size(); ++at) kernel_[at](list[at], env, *rank_);
+      if constexpr (overlapped) {
+        run_overlapped(env, at);
       } else {
         for (; at < list.size(); ++at) {
+          if (arrivals_.any()) arrivals_.land_for(at);
+          if (checks_ == executor_checks::poison) poison_before(at);
           kernel_[at](list[at], env, *rank_);
-          for (std::size_t k = dies_begin_[at]; k < dies_begin_[at + 1]; ++k)
-            std::memset(arena_.data() + dies_[k].first, 0xFF, static_cast<std::size_t>(dies_[k].second));
         }
       }
+      if (checks_ == executor_checks::poison) poison_before(list.size());
+      if (arrivals_.any()) arrivals_.land_for(list.size());
     } catch (const rank_failed&) {
       throw;
     } catch (const std::exception& e) {
+      if (at >= list.size()) throw;
       throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(program(), list[at].node, rank_->index()) + ")");
     }
   }
@@ -97,6 +102,7 @@ class executor : public runtime::lowered<Step> {
   void resize(std::int64_t n) {
     base::check_dyn(n);
     rank_->agree(static_cast<std::uint64_t>(n), "the run-time size");
+    arrivals_.land_for(calls().size());
     lower(n);
   }
 
@@ -124,7 +130,24 @@ class executor : public runtime::lowered<Step> {
     const int id = find(op_code::input, index);
     base::check_size("set_input", id, std::size(global));
     base::template check_type<E>("set_input", id);
+    if (arrivals_.any()) arrivals_.forget(pointer(id));
     runtime::load_block(std::data(global), static_cast<E*>(pointer(id)), layout_of(id));
+  }
+  // A pending tensor of the input's extents and placements: the next run goes on without it until the program waits for
+  // the input or reads it; a program that never waits for it runs when it has arrived.
+  template <class Pending>
+    requires(detail::is_pending<Pending>)
+  void set_input(int index, Pending&& p) {
+    using T = typename Pending::pending_type;
+    const int id = find(op_code::input, index);
+    base::template check_type<typename T::element>("set_input", id);
+    if (!(program().spec_of(id) == T::sp))
+      throw std::invalid_argument("shardwise: set_input: input " + std::to_string(index) +
+                                  " has other extents or placements than the pending tensor; declare it with "
+                                  "arriving<input_like<...>> of the tensor's type");
+    arrivals_.forget(pointer(id));
+    arrivals_.add(needed_at(id), pointer(id), layout_of(id), static_cast<std::int64_t>(size_of(T::sp.type)), std::move(p).release());
+    if (!is_awaited(id)) arrivals_.land_for(calls().size());
   }
   // This rank's block itself, to be filled in place.
   template <class E>
@@ -192,6 +215,57 @@ class executor : public runtime::lowered<Step> {
   std::span<std::byte> arena_bytes() { return {arena_.data(), static_cast<std::size_t>(arena_.size())}; }
 
  private:
+  static constexpr bool overlapped = runtime::has_stream<Rank> && has_waits(source::program);
+
+  // What is under way uses the arena: whatever is thrown leaves when that is done. It will be: all ranks have issued the
+  // same before, or fail as well, which ends it.
+  void run_overlapped(const step_env& env, std::size_t& at) {
+    const std::vector<runtime::call>& list = calls();
+    auto& stream = rank_->stream();
+    const auto catch_up = [&](std::size_t i) {
+      if (const int w = overlap_.await[i]; w >= 0) stream.wait(ticket_[static_cast<std::size_t>(w)]);
+    };
+    try {
+      for (; at < list.size(); ++at) {
+        if (arrivals_.any()) arrivals_.land_for(at);
+        catch_up(at);
+        if (checks_ == executor_checks::poison) poison_before(at);
+        if (overlap_.beside[at]) ticket_[at] = stream.issue(kernel_[at], list[at], env);
+        else kernel_[at](list[at], env, *rank_);
+      }
+      catch_up(list.size());
+    } catch (...) {
+      stream.drain();
+      throw;
+    }
+  }
+
+  static bool is_awaited(int input) {
+    for (int i = 0; i < program().node_count; ++i)
+      if (program().nodes[i].op == op_code::wait && awaited_by(program(), i) == input) return true;
+    return false;
+  }
+  // The first call behind a wait for input node `id`, or that touches its storage.
+  std::size_t needed_at(int id) const {
+    const auto& g = program();
+    int wait = g.node_count;
+    for (int i = g.node_count - 1; i >= 0; --i)
+      if (g.nodes[i].op == op_code::wait && awaited_by(g, i) == id) wait = i;
+    std::size_t at = 0;
+    for (; at < calls().size(); ++at) {
+      const node& n = g.nodes[calls()[at].node];
+      bool reads = calls()[at].node > wait;
+      for (int k = 0; k < n.inputs; ++k) reads = reads || base::plan().owner[n.in[k]] == id;
+      if (reads) break;
+    }
+    return at;
+  }
+
+  void poison_before(std::size_t at) {
+    for (std::size_t k = dies_begin_[at]; k < dies_begin_[at + 1]; ++k)
+      std::memset(arena_.data() + dies_[k].first, 0xFF, static_cast<std::size_t>(dies_[k].second));
+  }
+
   struct graph_tag {
     static constexpr const auto& value = source::program;
   };
@@ -205,26 +279,38 @@ class executor : public runtime::lowered<Step> {
 
   void start() {
     rank_->agree(source::traffic.order_hash, "the ordered list of collectives");
+    if constexpr (overlapped) rank_->stream().start();
     lower(0);
   }
 
   void lower(std::int64_t n_dyn) {
     std::byte* const scratch = base::plan().workspace > 0 ? arena_.data() : nullptr;
-    base::lower(arena_.data(), rank_->coordinate().data(), n_dyn, [=](const node&) { return scratch; });
+    const auto workspace_of = [=](const node&) { return scratch; };
+    base::lower(arena_.data(), rank_->coordinate().data(), n_dyn, workspace_of);
     kernel_.clear();
     for (const runtime::call& c : calls()) kernel_.push_back(table::of(c.node));
+    if constexpr (overlapped) {
+      overlap_ = runtime::overlap_of<Step>(calls());
+      ticket_.resize(calls().size());
+      std::byte* const beside = scratch ? scratch + base::plan().workspace - passes::align_up(stream_workspace) : nullptr;
+      for (std::size_t i = 0; i < calls().size(); ++i)
+        if (overlap_.beside[i]) base::set_workspace(i, beside);
+    }
     if (checks_ == executor_checks::poison) note_deaths();
   }
 
-  // After which call each buffer is dead: on this rank it may be shorter than planned; the rest of it is nobody's.
+  // Before which call each buffer is dead (a wait is none): on this rank it may be shorter than planned; the rest of it is
+  // nobody's.
   void note_deaths() {
     const auto& plan = base::plan();
-    std::vector<bool> dead(static_cast<std::size_t>(program().node_count), false);
+    const int nodes = program().node_count;
+    std::vector<bool> dead(static_cast<std::size_t>(nodes), false);
     dies_.clear();
     dies_begin_.assign(1, 0);
-    for (const runtime::call& c : calls()) {
-      for (int o = 0; o <= c.node; ++o)
-        if (plan.owner[o] == o && plan.last_use[o] <= c.node && plan.bytes[o] > 0 && !dead[static_cast<std::size_t>(o)]) {
+    for (std::size_t i = 0; i <= calls().size(); ++i) {
+      const int next = i < calls().size() ? calls()[i].node : nodes;
+      for (int o = 0; o < next; ++o)
+        if (plan.owner[o] == o && plan.last_use[o] < next && plan.bytes[o] > 0 && !dead[static_cast<std::size_t>(o)]) {
           dead[static_cast<std::size_t>(o)] = true;
           dies_.emplace_back(plan.offset[o], plan.bytes[o]);
         }
@@ -236,6 +322,10 @@ class executor : public runtime::lowered<Step> {
   runtime::arena arena_;
   executor_checks checks_;
   std::vector<runtime::kernel_function<Rank>> kernel_;
+  static constexpr std::int64_t stream_workspace = overlapped ? host_backend::stream_workspace(source::program) : 0;
+  runtime::arrivals<Rank> arrivals_;
+  runtime::overlap overlap_;
+  std::vector<unsigned> ticket_;  // of the calls on the stream
   std::vector<std::pair<std::int64_t, std::int64_t>> dies_;
   std::vector<std::size_t> dies_begin_;
 };

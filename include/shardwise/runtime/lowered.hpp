@@ -129,6 +129,7 @@ class lowered {
   }
 
   const std::vector<call>& calls() const { return calls_; }
+  void set_workspace(std::size_t call_index, void* scratch) { calls_[call_index].workspace = scratch; }
   const layout& layout_of(int id) const { return layouts_[static_cast<std::size_t>(id)]; }
   // The storage of node `id`'s value, while nothing else has taken it.
   void* pointer(int id) const { return arena_ + plan().offset[id] + view_bytes_[static_cast<std::size_t>(id)]; }

@@ -19,8 +19,8 @@ struct scheduled_call {
   bool awaited = false;  // a later call of the other stream waits for this one
 };
 
-// The bytes of the arena that a call reads and writes. All communicators together are one more thing that every
-// collective writes: two of them at once can lock each other out of the device, so they run in program order.
+// The bytes of the arena that a call reads and writes. All communicators of a device together are one more thing that
+// every collective writes: two of them at once can lock each other out of it, so they run in program order.
 struct access {
   std::int64_t begin, end;
   bool write;
@@ -31,7 +31,7 @@ constexpr bool conflict(const access& a, const access& b) {
 }
 
 template <class Step>
-std::vector<access> accesses_of(const call& c) {
+std::vector<access> accesses_of(const call& c, bool one_device = true) {
   const auto& g = lowered<Step>::program();
   const auto& plan = lowered<Step>::plan();
   const node& n = g.nodes[c.node];
@@ -43,7 +43,7 @@ std::vector<access> accesses_of(const call& c) {
   // an update writes its parameter and states, and reads its gradient and the clip factor
   for (int j = 0; j < n.inputs; ++j) touch(n.in[j], is_update(n.op) && (j == 0 || g.nodes[n.in[j]].op == op_code::state));
   if (!is_update(n.op)) touch(c.node, true);
-  if (communicates(c.kind)) all.push_back({-1, 0, true});
+  if (one_device && communicates(c.kind)) all.push_back({-1, 0, true});
   return all;
 }
 
@@ -58,14 +58,15 @@ inline bool conflict(const std::vector<access>& a, const std::vector<access>& b)
 // if the stream has waited for that one or a later one before.
 // A collective whose result the next kernel needs stays between its neighbours: there is nothing to run meanwhile, and
 // each change of streams costs a graph some microseconds.
-template <class Step>
-std::vector<scheduled_call> schedule(const std::vector<call>& calls) {
+// Only collectives of which `leaves` is true of the call may leave the compute stream.
+template <class Step, class Leaves>
+std::vector<scheduled_call> schedule(const std::vector<call>& calls, bool one_device, Leaves&& leaves) {
   std::vector<scheduled_call> s(calls.size());
   std::vector<std::vector<access>> touched;
   touched.reserve(calls.size());
-  for (const call& c : calls) touched.push_back(accesses_of<Step>(c));
+  for (const call& c : calls) touched.push_back(accesses_of<Step>(c, one_device));
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    if (!communicates(calls[i].kind)) continue;
+    if (!communicates(calls[i].kind) || !leaves(calls[i])) continue;
     std::size_t next = i + 1;
     while (next < calls.size() && communicates(calls[next].kind)) ++next;
     if (next < calls.size() && !conflict(touched[i], touched[next])) s[i].stream = communication_stream;
@@ -84,6 +85,10 @@ std::vector<scheduled_call> schedule(const std::vector<call>& calls) {
     on[mine].push_back(static_cast<int>(i));
   }
   return s;
+}
+template <class Step>
+std::vector<scheduled_call> schedule(const std::vector<call>& calls) {
+  return schedule<Step>(calls, true, [](const call&) { return true; });
 }
 
 }  // namespace shardwise::runtime

@@ -13,14 +13,10 @@
 #include <string>
 #include <vector>
 
+#include <shardwise/runtime/threads_stream.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 
 namespace shardwise {
-
-// What the ranks that did not fail see when another one did.
-struct rank_failed : std::runtime_error {
-  rank_failed() : std::runtime_error("shardwise: another rank failed; this one was released from a collective") {}
-};
 
 namespace threads {
 
@@ -87,16 +83,18 @@ struct world {
   std::exception_ptr first_error;
   pthread_mutex_t error_mutex = PTHREAD_MUTEX_INITIALIZER;
   group all;
-  // groups[a][g]: the g-th fibre along axis a
-  std::array<std::vector<group>, max_axes> groups;
+  // groups[lane][a][g]: the g-th fibre along axis a. The ranks' own threads and their streams meet in places of their own,
+  // so that neither has to keep the other's order.
+  std::array<std::vector<group>, max_axes> groups[lanes];
 
   world() {
     make(all, Mesh::size);
-    for (int a = 0; a < Mesh::axes; ++a) {
-      const int n = Mesh::sizes[static_cast<unsigned>(a)], count = Mesh::size / n;
-      groups[static_cast<unsigned>(a)] = std::vector<group>(static_cast<unsigned>(count));
-      for (int g = 0; g < count; ++g) make(groups[static_cast<unsigned>(a)][static_cast<unsigned>(g)], n);
-    }
+    for (auto& lane : groups)
+      for (int a = 0; a < Mesh::axes; ++a) {
+        const int n = Mesh::sizes[static_cast<unsigned>(a)], count = Mesh::size / n;
+        lane[static_cast<unsigned>(a)] = std::vector<group>(static_cast<unsigned>(count));
+        for (int g = 0; g < count; ++g) make(lane[static_cast<unsigned>(a)][static_cast<unsigned>(g)], n);
+      }
   }
   // Fibre of `rank` along axis a: its coordinates without that axis, row-major.
   static int fibre(int rank, int a) {
@@ -111,9 +109,10 @@ struct world {
     if (!first_error) first_error = e;
     pthread_mutex_unlock(&error_mutex);
     all.gate.open();
-    for (int a = 0; a < Mesh::axes; ++a)
-      for (int g = 0; g < Mesh::size / Mesh::sizes[static_cast<unsigned>(a)]; ++g)
-        groups[static_cast<unsigned>(a)][static_cast<unsigned>(g)].gate.open();
+    for (auto& lane : groups)
+      for (int a = 0; a < Mesh::axes; ++a)
+        for (int g = 0; g < Mesh::size / Mesh::sizes[static_cast<unsigned>(a)]; ++g)
+          lane[static_cast<unsigned>(a)][static_cast<unsigned>(g)].gate.open();
   }
 
  private:
@@ -132,11 +131,7 @@ class thread_rank {
   using mesh_type = Mesh;
   using collectives = threads::collectives;  // in threads_collectives.hpp
 
-  thread_rank(threads::world<Mesh>& w, int index) : world_(&w), index_(index), coordinate_(Mesh::coordinate(index)) {
-    for (int a = 0; a < Mesh::axes; ++a)
-      group_[static_cast<unsigned>(a)] =
-          &w.groups[static_cast<unsigned>(a)][static_cast<unsigned>(threads::world<Mesh>::fibre(index, a))];
-  }
+  thread_rank(threads::world<Mesh>& w, int index) : thread_rank(w, index, 0) {}
 
   int index() const { return index_; }
   static constexpr int size() { return Mesh::size; }
@@ -147,9 +142,30 @@ class thread_rank {
   void barrier() { world_->all.gate.wait(); }
 
   // Counted where the bytes are copied, independently of every prediction.
-  std::int64_t bytes_written(int axis) const { return written_[static_cast<unsigned>(axis)]; }
-  void count_written(int axis, std::int64_t bytes) { written_[static_cast<unsigned>(axis)] += bytes; }
-  void reset_counts() { written_ = {}; }
+  std::int64_t bytes_written(int axis) const {
+    return counts_->written[static_cast<unsigned>(axis)].load(std::memory_order_relaxed);
+  }
+  void count_written(int axis, std::int64_t bytes) {
+    counts_->written[static_cast<unsigned>(axis)].fetch_add(bytes, std::memory_order_relaxed);
+    unsent_ += bytes;
+  }
+  void reset_counts() {
+    for (auto& w : counts_->written) w.store(0, std::memory_order_relaxed);
+  }
+
+  // Collectives that run beside this thread, in the order in which it issues them; all ranks issue the same.
+  using stream_type = threads::stream<thread_rank>;
+  stream_type& stream() { return stream_; }
+
+  // From now on every collective of this rank takes as long on top as `l` says; not while one is under way.
+  void slow_down(const threads::link& l) { counts_->link = l; }
+  // The bytes counted since the last time are sent: called at the end of a collective.
+  void sent() {
+    const threads::link& l = counts_->link;
+    if (l.latency > 0 || l.bytes_per_second > 0)
+      threads::pass_time(l.latency + (l.bytes_per_second > 0 ? static_cast<double>(unsent_) / l.bytes_per_second : 0));
+    unsent_ = 0;
+  }
 
   // Every rank must show the same value: programs, seeds, sizes that have to agree.
   void agree(std::uint64_t value, const char* what) {
@@ -164,11 +180,33 @@ class thread_rank {
   }
 
  private:
+  friend class threads::stream<thread_rank>;
+
+  thread_rank(threads::world<Mesh>& w, int index, int lane)
+      : world_(&w), index_(index), coordinate_(Mesh::coordinate(index)), counts_(&own_counts_) {
+    for (int a = 0; a < Mesh::axes; ++a)
+      group_[static_cast<unsigned>(a)] =
+          &w.groups[lane][static_cast<unsigned>(a)][static_cast<unsigned>(threads::world<Mesh>::fibre(index, a))];
+  }
+  // The same rank as its stream's thread knows it: other meeting places, one account.
+  thread_rank(thread_rank& owner, threads::stream_lane) : thread_rank(*owner.world_, owner.index_, 1) {
+    counts_ = &owner.own_counts_;
+  }
+  void fail(std::exception_ptr e) { world_->fail(e); }
+
+  struct account {
+    std::atomic<std::int64_t> written[max_axes]{};
+    threads::link link{};
+  };
+
   threads::world<Mesh>* world_;
   int index_;
   std::array<int, max_axes> coordinate_;
   std::array<threads::group*, max_axes> group_{};
-  std::array<std::int64_t, max_axes> written_{};
+  account own_counts_;
+  account* counts_;
+  std::int64_t unsent_ = 0;
+  threads::stream<thread_rank> stream_{*this};
 };
 
 // Runs f(rank) once for each rank of the mesh, each in a thread of its own, and returns when all are done. If a rank

@@ -186,6 +186,7 @@ void communicate(const call& c, Rank& rank) {
     case transition::all_to_all: c.from.dim == c.to.dim ? resplit<T>(c, rank) : all_to_all<T>(c, rank); break;
     default: break;
   }
+  rank.sent();
 }
 
 struct collectives {

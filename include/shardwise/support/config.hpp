@@ -29,6 +29,16 @@
 #define SHARDWISE_IVDEP
 #endif
 
+// A checked build looks for mistakes of the program while it runs, and ends where there is no other way to tell: a pending
+// tensor that nobody waits for. By default as assert: on unless NDEBUG is defined. One value for the whole program.
+#if !defined(SHARDWISE_CHECKED)
+#if defined(NDEBUG)
+#define SHARDWISE_CHECKED 0
+#else
+#define SHARDWISE_CHECKED 1
+#endif
+#endif
+
 // Nodes that a pass handles in one constant, see graph/stage.hpp. clang allows a million evaluation steps per constant.
 // g++ and nvcc's front end manage more than twice 4000 nodes of a GPT, and every further constant costs them its size.
 #if defined(__clang__)

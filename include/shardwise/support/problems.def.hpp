@@ -395,6 +395,19 @@ SHARDWISE_X(graph_unplaced,
             "graph: a node's extents or placement are not what its operation's rule gives for its operands; a pass "
             "broke the graph: take a new node's spec from infer")
 
+SHARDWISE_X(pending_unwaited,
+            "redistribute_async: a pending tensor of this program is never waited for; take the tensor with "
+            "std::move(p).wait(), or redistribute without async")
+SHARDWISE_X(pending_operand,
+            "pending: a tensor that is still on its way is given to an operation; operations take tensors that are there: "
+            "pass std::move(p).wait()")
+SHARDWISE_X(comm_no_output,
+            "schedule_comm_wait: Found a allreduce that has zero outputs/users (or another collective that has none); use "
+            "its result, or let dead code elimination remove it before")
+SHARDWISE_X(comm_wait_too_far,
+            "schedule_comm_wait: The wait nodes are too far away from the comm node: a wait reads neither a collective nor "
+            "an input through at most 4 views; make it read the collective itself")
+
 // --- execution -------------------------------------------------------------------------------------------------------
 
 SHARDWISE_X(backend_not_cuda,

@@ -2,7 +2,8 @@
 // host_backend: which scratch host kernels need, and the table of kernels that a program instantiates.
 #pragma once
 
-#include <shardwise/graph/graph.hpp>
+#include <shardwise/graph/waits.hpp>
+#include <shardwise/pass/memory.hpp>
 #include <shardwise/runtime/host/einsum.hpp>
 
 namespace shardwise {
@@ -11,7 +12,27 @@ struct host_backend {
   // Largest scratch of any node on the ranks at coordinate 0: packed matrix panels, inboxes of reductions.
   template <class Source>
   static constexpr std::int64_t workspace_bytes() {
-    return largest_workspace(Source::value);
+    const std::int64_t beside = stream_workspace(Source::value);
+    const std::int64_t most = largest_workspace(Source::value);
+    return beside > 0 ? passes::align_up(most) + beside : most;
+  }
+  // Of the collectives that run beside kernels: theirs lies behind the kernels' scratch.
+  template <class Graph>
+  static constexpr std::int64_t stream_workspace(const Graph& g) {
+    constexpr int origin[max_axes]{};
+    std::int64_t most = 0;
+    for (int i = 0; i < g.node_count; ++i) {
+      if (g.nodes[i].op != op_code::wait) continue;
+      const int c = collective_of(g, i);
+      if (c < 0) continue;
+      const node& n = g.nodes[c];
+      const spec& x = g.specs[g.nodes[n.in[0]].spec];
+      std::int64_t ext[max_rank]{};
+      for (int d = 0; d < x.rank; ++d) ext[d] = local_interval(x, d, origin).size;
+      const std::int64_t need = workspace_of(n, x, x, g.specs[n.spec], ext, ext);
+      if (need > most) most = need;
+    }
+    return most;
   }
   template <class Graph>
   static constexpr std::int64_t largest_workspace(const Graph& g) {

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// schedule_comm_wait, sink_waits, raise_comms: collectives start early and are waited for late; the same bits.
+#pragma once
+
+#include <shardwise/pass/pipeline.hpp>
+#include <shardwise/pass/reorder.hpp>
+
+namespace shardwise {
+
+// Keys: what joins reductions into buckets, and what moves their waits.
+struct comm_fusion;
+struct comm_wait_schedule;
+
+namespace passes {
+
+// Waits, and with Views also the views of what was waited for, are held back until another node reads them.
+template <bool Views>
+struct sink_rules {
+  template <class Graph>
+  struct memory {
+    unsigned char held[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};
+  };
+
+  template <class Graph>
+  static constexpr finding check(const Graph&) {
+    return {};
+  }
+  template <class State, class Graph>
+  static constexpr void start(State&, const Graph&) {}
+  template <class State, class Graph>
+  static constexpr void advance(State& st, const Graph& g, int nodes) {
+    const int n = g.node_count;
+    for (int k = nodes / 4 > 0 ? nodes / 4 : 1; k > 0 && st.cursor < n; --k) {
+      const int i = st.cursor++;
+      const node& x = g.nodes[i];
+      if (x.op == op_code::wait || (Views && x.inputs > 0 && st.memory.held[x.in[0]] && may_view(x.op) &&
+                                    is_view(x, g.specs[g.nodes[x.in[0]].spec], g.specs[x.spec]))) {
+        st.memory.held[i] = 1;
+        continue;
+      }
+      release(st, g, i);
+    }
+    if (st.cursor < n || st.done) return;
+    for (int i = 0; i < n; ++i)
+      if (!st.emitted[i]) release(st, g, i);
+    st.done = true;
+  }
+
+ private:
+  // What node i reads comes first, in program order; then the node.
+  template <class State, class Graph>
+  static constexpr void release(State& st, const Graph& g, int i) {
+    const node& x = g.nodes[i];
+    for (;;) {
+      int next = -1;
+      for (int k = 0; k < x.inputs; ++k)
+        if (!st.emitted[x.in[k]] && (next < 0 || x.in[k] < next)) next = x.in[k];
+      if (next < 0) break;
+      release(st, g, next);
+    }
+    st.emit(i);
+  }
+};
+
+struct schedule_rules : sink_rules<true> {
+  // Every collective has users, and every wait has a collective or an input that it waits for.
+  template <class Graph>
+  static constexpr finding check(const Graph& g) {
+    unsigned char used[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};
+    for (int k = 0; k < g.output_count; ++k) used[g.outputs[k]] = 1;
+    for (int i = g.node_count - 1; i >= 0; --i) {
+      const node& x = g.nodes[i];
+      if (x.op == op_code::wait && awaited_by(g, i) < 0) return {problem::comm_wait_too_far, i};
+      // a wait alone is no use
+      if (x.op == op_code::wait ? used[i] != 0 : true)
+        for (int k = 0; k < x.inputs; ++k) used[x.in[k]] = 1;
+      if (!used[i] && is_collective(g, i)) return {problem::comm_no_output, i};
+    }
+    return {};
+  }
+};
+
+struct raise_rules {
+  template <class Graph>
+  struct memory {
+    int queue[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};  // collectives in program order
+    int after[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};  // the update that must have been, -1: none
+    int count = 0, next = 0;
+  };
+
+  template <class Graph>
+  static constexpr finding check(const Graph&) {
+    return {};
+  }
+  template <class State, class Graph>
+  static constexpr void start(State& st, const Graph& g) {
+    auto& m = st.memory;
+    unsigned char changes[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};  // its storage is a parameter's or state's
+    int update = -1;
+    for (int i = 0; i < g.node_count; ++i) {
+      const node& x = g.nodes[i];
+      changes[i] = x.op == op_code::param || x.op == op_code::state || shares_marked(g, i, changes);
+      if (is_update(x.op)) update = i;
+      if (!is_collective(g, i)) continue;
+      m.after[m.count] = changes[x.in[0]] ? update : -1;
+      m.queue[m.count++] = i;
+    }
+  }
+  template <class State, class Graph>
+  static constexpr void advance(State& st, const Graph& g, int nodes) {
+    auto& m = st.memory;
+    const int n = g.node_count;
+    for (int k = nodes / 4 > 0 ? nodes / 4 : 1; k > 0 && st.cursor < n; --k) {
+      const int i = st.cursor++;
+      if (!is_collective(g, i)) st.emit(i);
+      while (m.next < m.count && ready(st, g)) st.emit(m.queue[m.next++]);
+    }
+    st.done = st.cursor == n;
+  }
+
+ private:
+  template <class State, class Graph>
+  static constexpr bool ready(const State& st, const Graph& g) {
+    const int after = st.memory.after[st.memory.next];
+    return st.emitted[g.nodes[st.memory.queue[st.memory.next]].in[0]] && (after < 0 || st.emitted[after]);
+  }
+};
+
+// Behind node i come, in program order, the collectives whose last dependency it is.
+struct expedite_rules {
+  template <class Graph>
+  struct memory {
+    static constexpr int n = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
+    int first[n]{}, last[n]{}, next[n]{};  // 1 + node: lists by dependency
+  };
+
+  template <class Graph>
+  static constexpr finding check(const Graph&) {
+    return {};
+  }
+  template <class State, class Graph>
+  static constexpr void start(State& st, const Graph& g) {
+    auto& m = st.memory;
+    unsigned char changes[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};
+    int update = -1;
+    for (int i = 0; i < g.node_count; ++i) {
+      const node& x = g.nodes[i];
+      changes[i] = x.op == op_code::param || x.op == op_code::state || shares_marked(g, i, changes);
+      if (is_update(x.op)) update = i;
+      if (!is_collective(g, i)) continue;
+      const int behind = changes[x.in[0]] && update > x.in[0] ? update : x.in[0];
+      if (m.first[behind] == 0) m.first[behind] = i + 1;
+      else m.next[m.last[behind] - 1] = i + 1;
+      m.last[behind] = i + 1;
+    }
+  }
+  template <class State, class Graph>
+  static constexpr void advance(State& st, const Graph& g, int nodes) {
+    for (int k = nodes / 4 > 0 ? nodes / 4 : 1; k > 0 && st.cursor < g.node_count; --k) {
+      const int i = st.cursor++;
+      if (!is_collective(g, i)) emit(st, i);
+    }
+    st.done = st.cursor == g.node_count;
+  }
+
+ private:
+  template <class State>
+  static constexpr void emit(State& st, int i) {
+    st.emit(i);
+    for (int c = st.memory.first[i]; c != 0; c = st.memory.next[c - 1]) emit(st, c - 1);
+  }
+};
+
+}  // namespace passes
+
+// Law of all of them: the nodes and their operands stay; only the order of nodes changes, so every rank computes the same
+// bits. But for expedite_comms, collectives keep their order among themselves. A collective without a wait gets one. The
+// price: what is on its way lives longer.
+
+// Each wait, and the views of what it waited for, moves to right before the first node that uses them. Where reductions
+// are joined, that comes first.
+struct schedule_comm_wait : passes::reordering<passes::schedule_rules> {
+  using key = comm_wait_schedule;
+  using apply_after = passes_list<comm_fusion>;
+  using preserves = passes_list<kept::collectives, kept::outputs, kept::updates>;
+};
+
+// Each wait moves to right before the first node that reads it.
+struct sink_waits : passes::reordering<passes::sink_rules<false>> {
+  using preserves = passes_list<kept::collectives, kept::outputs, kept::updates>;
+};
+
+// Each collective moves to right behind the last node that it depends on, or the collective before.
+struct raise_comms : passes::reordering<passes::raise_rules> {
+  using preserves = passes_list<kept::collectives, kept::outputs, kept::updates>;
+};
+
+// Each collective moves to right behind the last node that it depends on, whatever that does to their order, which is
+// still one for all ranks: gradients are summed as backward makes them, not in the order of the parameters.
+struct expedite_comms : passes::reordering<passes::expedite_rules> {
+  using apply_after = passes_list<comm_fusion>;
+  using preserves = passes_list<kept::outputs, kept::updates>;
+};
+
+}  // namespace shardwise
