@@ -326,6 +326,9 @@ SHARDWISE_X(pass_prerequisites,
 SHARDWISE_X(pass_broke_promise,
             "pipeline: a pass changed what it declares to preserve; mend the pass, or take the property out of its "
             "'preserves'")
+SHARDWISE_X(memory_budget,
+            "rematerialise: The valid ranges for memory budget are 0 <= m <= 1, in percent 0 to 100; give the percentage "
+            "of the activations' bytes that may stay")
 SHARDWISE_X(descendants_of_nothing,
             "find_all_descendants: No parent nodes are given, or one that the graph does not have; name at least one node "
             "by its id, for example with find_node(graph, name)")
