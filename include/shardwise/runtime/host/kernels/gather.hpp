@@ -2,8 +2,6 @@
 // Elements read and written by index along one dim, and the adjoints; one-hot rows.
 #pragma once
 
-#include <type_traits>
-
 #include <shardwise/runtime/host/kernels/kernel.hpp>
 
 namespace shardwise::host {
@@ -132,7 +130,7 @@ struct kernel<op_code::scatter> {
 };
 
 // Adjoint of scatter for what is written: an element that a later one of its line overwrote has no share of the result.
-// Scratch: the last writer of each place of a line.
+// Scratch: the last writer of each place of a line; a call that has none, as in constants, makes its own.
 template <>
 struct kernel<op_code::scatter_dsrc> {
   template <class T>
@@ -140,9 +138,8 @@ struct kernel<op_code::scatter_dsrc> {
     const int dim = static_cast<int>(c.a.v[0]);
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
     const detail::line_steps s = detail::line_steps_of(c, dim, c.l[0]);
-    bool constant = std::is_constant_evaluated();  // not const: its initialiser would always be constant-evaluated
     std::int32_t* last = nullptr;
-    if (constant) last = new std::int32_t[static_cast<unsigned long>(s.limit + 1)];
+    if (!c.workspace) last = new std::int32_t[static_cast<unsigned long>(s.limit + 1)];
     else last = static_cast<std::int32_t*>(c.workspace);
     detail::each_line<3>(all, dim, [&](const std::int64_t* at) {
       for (std::int64_t i = 0; i < s.count; ++i)
@@ -152,7 +149,7 @@ struct kernel<op_code::scatter_dsrc> {
         q.p[result][at[2] + i * s.out] = last[id] == i ? q.p[0][at[0] + id * s.x] : T(0);
       }
     });
-    if (constant) delete[] last;
+    if (!c.workspace) delete[] last;
   }
 };
 
