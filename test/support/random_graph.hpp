@@ -122,7 +122,7 @@ template <class Rank>
 void fill_input(sw::runtime::eager_value<Rank>& v, const sw::spec& s, int k, int rank) {
   float* const x = reinterpret_cast<float*>(v.data);
   const std::uint32_t stream = s.place[0].is_whole() ? 0U : static_cast<std::uint32_t>(rank);
-  for (std::int64_t i = 0; i < v.layout.numel(); ++i) {
+  for (std::int64_t i = 0; i < v.layout->numel(); ++i) {
     const std::uint32_t w = sw::philox(41, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(k), stream, 0).w[0];
     x[i] = w % 7 == 0 ? -0.0F : w % 7 == 1 ? 0.0F : static_cast<float>(w % 2001) / 500.0F - 2.0F;
   }
@@ -131,7 +131,7 @@ void fill_input(sw::runtime::eager_value<Rank>& v, const sw::spec& s, int k, int
 template <class Rank>
 std::vector<std::uint32_t> bits_of(const sw::runtime::eager_value<Rank>& v) {
   std::vector<std::uint32_t> bits;
-  const auto& l = v.layout;
+  const auto& l = *v.layout;
   std::int64_t at[sw::max_rank]{};
   for (std::int64_t i = 0; i < l.numel(); ++i) {
     std::int64_t offset = 0;
@@ -168,7 +168,7 @@ std::vector<std::vector<std::uint32_t>> run_graph(sw::eager<Rank>& e, const Grap
     o.kernel = kernels[static_cast<std::size_t>(n.op)];
     const sw::runtime::eager_value<Rank>* operands[sw::max_inputs]{};
     for (int k = 0; k < n.inputs; ++k) operands[k] = &value[static_cast<std::size_t>(n.in[k])];
-    v = sw::runtime::apply_eagerly<Rank>(o, n.f, {operands, static_cast<std::size_t>(n.inputs)});
+    v = sw::runtime::apply_eagerly<Rank>(o, n.f, operands, n.inputs);
   }
   std::vector<std::vector<std::uint32_t>> bits;
   for (int k = 0; k < g.output_count; ++k) bits.push_back(bits_of(value[static_cast<std::size_t>(g.outputs[k])]));

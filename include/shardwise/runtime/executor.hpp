@@ -11,8 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include <shardwise/runtime/lowered.hpp>
+#include <shardwise/graph/tensor.hpp>
 #include <shardwise/runtime/eager_flight.hpp>
+#include <shardwise/runtime/lowered.hpp>
 #include <shardwise/runtime/lowering.hpp>
 #include <shardwise/runtime/overlap.hpp>
 

@@ -14,5 +14,6 @@
 
 namespace counter {
 extern thread_local bool counting;
+extern std::atomic<bool> counting_all;  // of all threads
 extern std::atomic<long> allocations;
 }  // namespace counter

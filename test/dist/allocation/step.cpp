@@ -24,6 +24,7 @@ std::atomic<long> allocations{0};
 namespace {
 using counter::allocations;
 using counter::counting;
+using counter::counting_all;
 
 void note() {
   if (counting || counting_all.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);

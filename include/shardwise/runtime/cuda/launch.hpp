@@ -2,6 +2,7 @@
 // Starts the ranks of a mesh on GPUs: as threads of this process, or as one of the processes that a launcher started.
 #pragma once
 
+#include <deque>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -156,8 +157,7 @@ void launch_cuda(F&& f) {
     cuda::split_axes<Mesh>(all, 0);
   }
   cuda::crew<Mesh> crew;
-  std::vector<cuda_rank<Mesh>> ranks;
-  ranks.reserve(static_cast<std::size_t>(Mesh::size));
+  std::deque<cuda_rank<Mesh>> ranks;  // which stay where they are
   all.clear();
   for (int r = 0; r < Mesh::size; ++r) {
     ranks.emplace_back(r, r, std::move(made[static_cast<std::size_t>(r)]), &crew);

@@ -19,7 +19,7 @@ template <class T>
 struct norm_root {
   int order;
   __device__ T operator()(T s) const {
-    return order == 1 ? s : order == 2 ? sqrt(s) : pow(s, T(1) / static_cast<T>(order));
+    return order == 1 ? s : order == 2 ? ::sqrt(s) : ::pow(s, T(1) / static_cast<T>(order));
   }
 };
 
