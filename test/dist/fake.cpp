@@ -21,7 +21,26 @@ using S = sw::shard<D, Block>;
 template <reduction Op = reduction::sum>
 using P = sw::partial<Op>;
 
-// The block at `c` of spec s, as a rank holds it whose own values are f(index in the block).
+// The concept says what executors ask for; test/fail/rank_member.cpp is what is said of a member that is not there.
+using two = sw::mesh<tp<2>>;
+static_assert(sw::host_rank<sw::thread_rank<two>> && sw::host_rank<sw::fake_rank<two>>);
+static_assert(!sw::backend_rank<two> && !sw::backend_rank<int>);
+struct device_rank {  // without collectives on the host
+  using mesh_type = two;
+  int index() const { return 0; }
+  static int size() { return 2; }
+  const std::array<int, sw::max_axes>& coordinate() const { return where; }
+  int coordinate(int axis) const { return where[static_cast<unsigned>(axis)]; }
+  void barrier() {}
+  void agree(std::uint64_t, const char*) {}
+  std::int64_t bytes_written(int) const { return 0; }
+  void count_written(int, std::int64_t) {}
+  void reset_counts() {}
+  std::array<int, sw::max_axes> where{};
+};
+static_assert(sw::backend_rank<device_rank> && !sw::host_rank<device_rank> && sw::checked_rank<device_rank>::ok);
+
+// Some values of a block.
 std::vector<float> values(const sw::runtime::layout& l, int salt) {
   std::vector<float> v(static_cast<std::size_t>(l.numel()));
   for (std::size_t i = 0; i < v.size(); ++i)

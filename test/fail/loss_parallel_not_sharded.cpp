@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A parallel loss of logits whose rows, not classes, are sharded.
-// expect: loss_parallel_cross_entropy: the logits are not sharded along their last .class. dim
+// expect: loss_parallel_cross_entropy: the logits are not sharded along their last (class) dim on this mesh axis
 
 #include "typed.hpp"
 

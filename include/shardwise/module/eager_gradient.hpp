@@ -227,7 +227,10 @@ class eager_optimizer {
     std::vector<const untyped*>& in = operands_;
     in.clear();
     detail::each_leaf(gradients, [&](const auto& g) { in.push_back(&g.value()); });
-    detail::each_leaf(model, [&](auto& parameter) { in.push_back(&parameter.value()); });
+    detail::each_leaf(model, [&](auto& parameter) {
+      parameter.value().live();  // only gradients may be missing
+      in.push_back(&parameter.value());
+    });
     const untyped& first = *in[program::input_count];
     if (states_.empty()) states_ = tensor_type::template zero_states<program>(first);
     for (const untyped& s : states_) in.push_back(&s);

@@ -177,6 +177,31 @@ TEST_CASE("eager training: gradients are placed as the parameters' duals, with w
   });
 }
 
+TEST_CASE("eager training: a model without values is refused, before anything is computed") {
+  using plan = plain_plan<rows<1>, cols<1>>;
+  sw::launch_fake<grid<1, 1>>(0, [](auto& rank) {
+    using rank_type = std::remove_reference_t<decltype(rank)>;
+    sw::eager on(rank);
+    sw::bind_eager<net_model, plan, grid<1, 1>, double, rank_type> model{}, other{};
+    sw::initialise(model, on, 5);
+    const auto x = sw::rand<double, sw::shape<9, 12>, sw::on<rows<1>, S<0>>>(on, 1);
+    const auto t = sw::rand<double, sw::shape<9, 7>, sw::on<rows<1>, S<0>>>(on, 2);
+    CHECK_THROWS_WITH(sw::value_and_grad(fit<rows<1>>{})(other, x, t), doctest::Contains("a tensor without a value is used"));
+    on.rewind(0);
+    const auto r = sw::value_and_grad(fit<rows<1>>{})(model, x, t);
+    const double again = r.loss.item();
+    sw::eager_optimizer<sw::sgd<>, decltype(model)> optimizer;
+    sw::step_env env;
+    env.lr = 1;
+    env.step = 1;
+    other.layers = model.layers;
+    other.head = model.head;  // all that have gradients; the unused layer has no values
+    CHECK_THROWS_WITH(optimizer.step(other, r.gradients, env), doctest::Contains("a tensor without a value is used"));
+    on.rewind(0);  // nothing has been updated: the same masks give the same loss
+    CHECK(sw::value_and_grad(fit<rows<1>>{})(model, x, t).loss.item() == again);
+  });
+}
+
 // Against finite differences of the loss: one weight of each kind.
 TEST_CASE("eager training: gradients are the slopes of the loss") {
   using mesh = grid<2, 1>;
