@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/graph/graph.hpp>
+#include <shardwise/graph/verify_fused.hpp>
 #include <shardwise/propagation/infer.hpp>
 
 namespace shardwise {
@@ -17,6 +18,10 @@ constexpr finding verify(const Graph& g, int begin, int end) {
       if (n.in[k] < 0 || n.in[k] >= i) return {problem::graph_cycle, i};
     if (n.inputs == 0) continue;  // leaves and fills are placed by their makers
     if (n.op == op_code::expand) continue;  // an adjoint whose placement the primal chooses; see its proof
+    if (is_fused(n)) {
+      if (!fused_fits(g, n)) return {problem::graph_unplaced, i};
+      continue;
+    }
     if (n.op == op_code::relabel || n.op == op_code::opaque) {  // claims of the user, about blocks of given extents
       if (!same_blocks(g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec])) return {problem::graph_unplaced, i};
       continue;

@@ -21,6 +21,7 @@ namespace shardwise {
   X(lse, 1) X(nll, 1) X(nll_dx, 1)                                                                                  \
   X(permute, 0) X(reshape, 0) X(slice, 0) X(pad, 1) X(contiguous, 1)                                                \
   X(dropout, 1) X(relabel, 0) X(opaque, 1)                                                                                                     \
+  X(fused, 1) X(norm, 1) X(norm_grads, 1) X(buffer, 0) X(part, 0)                                                   \
   X(sgd, 1) X(adam, 1)
 
 enum class op_code : std::uint8_t {
@@ -86,6 +87,12 @@ inline constexpr int max_inputs = 5;
 //   dropout              v0 site: equal sites draw equal masks
 //   relabel              v0..v3 placement on each axis (packed) of the operand's cotangent before it is redistributed
 //   opaque               v0 index in the graph's table of functions
+//   What only passes write, after differentiation (see graph/expression.hpp):
+//   fused                v0..v3 the bits of its expression's constants
+//   norm                 v0, v1 as norm_apply; v2 1 if the statistics are stored in its last operand, a buffer
+//   norm_grads           sum of dy over all dims but the last; norm_dw is stored in its last operand, a buffer
+//   einsum               v3 1: sum of lhs over all dims but the last is stored in operand 2, a buffer
+//   buffer               storage without a value; part: its value once operand 1 has run
 //   sgd, adam            v0 1 if the last input is the clip factor; v1 flavour
 struct op_attr {
   std::int64_t v[6];

@@ -62,6 +62,7 @@ struct call {
   double f = 0;
   std::int32_t inputs = 0;
   std::int32_t node = -1;
+  std::int32_t all_inputs = 0;  // with those of an expression behind the kernel's own
   // redistribute
   std::int32_t axis = -1, ranks = 1, coordinate = 0;
   transition kind = transition::none;
@@ -98,7 +99,7 @@ constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, cons
       l.origin[d] = x.origin[from];
       l.global[d] = x.global[from];
     }
-  } else if (op == op_code::reshape) {
+  } else if (op == op_code::reshape) {  // (a part is its buffer, as it is)
     l = local_layout(out, c, n);
   } else if (op == op_code::relabel) {
     const layout as = local_layout(out, c, n);

@@ -100,7 +100,7 @@ eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f,
   call c;
   c.a = x.a;
   c.f = f;
-  c.inputs = static_cast<std::int32_t>(in.size());
+  c.inputs = c.all_inputs = static_cast<std::int32_t>(in.size());
   for (std::size_t k = 0; k < in.size(); ++k) {
     if (&in[k]->live() != &core)
       throw std::logic_error(

@@ -108,7 +108,8 @@ class lowered {
       k.a = n.a;
       k.f = n.f;
       k.node = i;
-      k.inputs = n.inputs;
+      k.all_inputs = n.inputs;
+      k.inputs = n.expression < 0 ? n.inputs : n.inputs - g.expressions[n.expression].operands();
       for (int j = 0; j < n.inputs; ++j) {
         k.l[j] = layouts_[static_cast<std::size_t>(n.in[j])];
         k.p[j] = pointer(n.in[j]);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/runtime/host/kernels/block.hpp>
+#include <shardwise/runtime/host/kernels/fused.hpp>
 #include <shardwise/runtime/host/kernels/index.hpp>
 #include <shardwise/runtime/host/kernels/pointwise.hpp>
 #include <shardwise/runtime/host/kernels/random.hpp>

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernel_calls: how many kernels a program runs, and of which operations.
+#pragma once
+
+#include <shardwise/graph/text.hpp>
+
+namespace shardwise::passes {
+
+// A node that computes on its rank: neither a view, a leaf, nor a collective.
+template <class Graph>
+constexpr bool is_kernel(const Graph& g, int i) {
+  const node& n = g.nodes[i];
+  if (!runs_kernel(n.op)) return false;
+  return n.op != op_code::redistribute ||
+         !(is_view(n, g.spec_of(n.in[0]), g.spec_of(i)) || communicates(detail::transition_at(g, i)));
+}
+
+// Neighbouring kernels that executors start as one: updates of one optimizer, and sums of squares, which are what a
+// gradient's norm is made of.
+constexpr bool starts_together(const node& a, const node& b) {
+  return a.op == b.op && (is_update(a.op) || a.op == op_code::sumsq);
+}
+
+struct kernel_counts {
+  int kernels = 0;   // as many as nodes compute
+  int launches = 0;  // kernels that start together counted once
+  int of[static_cast<int>(op_code::count)]{};  // launches by operation
+};
+
+template <class Graph>
+constexpr kernel_counts kernel_calls(const Graph& g) {
+  kernel_counts c;
+  int before = -1;  // the call before, if it is a kernel
+  for (int i = 0; i < g.node_count; ++i) {
+    const node& n = g.nodes[i];
+    if (!runs_kernel(n.op)) continue;
+    if (!is_kernel(g, i)) {
+      if (n.op == op_code::redistribute && !is_view(n, g.spec_of(n.in[0]), g.spec_of(i))) before = -1;
+      continue;
+    }
+    ++c.kernels;
+    if (before < 0 || !starts_together(g.nodes[before], n)) {
+      ++c.launches;
+      ++c.of[static_cast<int>(n.op)];
+    }
+    before = i;
+  }
+  return c;
+}
+
+}  // namespace shardwise::passes
