@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <limits>
 
 #include <shardwise/pass/pipeline.hpp>
 #include <shardwise/pass/regions.hpp>
@@ -159,7 +160,7 @@ struct grow_regions {
   }
   template <class Source, class State>
   static constexpr void start(State& st) {
-    st.begin(Source::value);
+    st.begin(Source::value, std::numeric_limits<int>::max());
   }
   template <class Source, class State>
   static constexpr void advance(State& st, int nodes) {
@@ -223,11 +224,12 @@ struct fuse {
   template <class Source>
   struct run : in_stages<Source> {};
 
-  // A graph value stays as it is if the new one is larger than it can be.
+  // A value is stored on the way only while the graph has room for the two nodes that this takes; it stays as it is if the
+  // new one is larger than it can be.
   template <class Graph>
   static constexpr finding apply(Graph& g) {
     region_table<Graph::node_capacity> t;
-    t.begin(g);
+    t.begin(g, Graph::node_capacity);
     grow_regions<Leads>::grow(g, t, g.node_count);
     fuse_writer<Graph, Graph::node_capacity> w;
     w.begin(g);

@@ -12,7 +12,7 @@ constexpr bool is_kernel(const Graph& g, int i) {
   const node& n = g.nodes[i];
   if (!runs_kernel(n.op)) return false;
   return n.op != op_code::redistribute ||
-         !(is_view(n, g.spec_of(n.in[0]), g.spec_of(i)) || communicates(detail::transition_at(g, i)));
+         !(is_view(n, g.spec_of(n.in[0]), g.spec_of(i)) || communicates(shardwise::detail::transition_at(g, i)));
 }
 
 // Neighbouring kernels that executors start as one: updates of one optimizer, and sums of squares, which are what a

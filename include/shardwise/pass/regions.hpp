@@ -2,8 +2,9 @@
 // regions: which nodes of a graph become one kernel: pointwise chains, what they follow, and reductions that read alike.
 #pragma once
 
+#include <bit>
+
 #include <shardwise/graph/verify_fused.hpp>
-#include <shardwise/graph/graph.hpp>
 
 namespace shardwise::passes {
 
@@ -25,9 +26,11 @@ struct region_table {
   int last_update = -1;
   int cursor = 0;
   int absorbed = 0, stores = 0;
+  int limit = 0;  // nodes that the new graph may have
 
   template <class Graph>
-  constexpr void begin(const Graph& g) {
+  constexpr void begin(const Graph& g, int nodes) {
+    limit = nodes;
     const int n = g.node_count;
     for (int i = 0; i < n; ++i) {
       root[i] = i;
@@ -146,6 +149,9 @@ constexpr bool is_second(const node& n) {
   return n.op == op_code::norm_stats || n.op == op_code::sum || n.op == op_code::norm_dw;
 }
 
+// Zero is what an operation without a real parameter has; -0 is a number like others.
+constexpr bool has_constant(const node& n) { return std::bit_cast<std::uint64_t>(n.f) != 0; }
+
 // Leads and seconds of the members, operands, stores, counts; `fits` says whether all limits hold.
 template <class Graph, class Table>
 constexpr void complete(const Graph& g, const Table& t, region& r) {
@@ -155,7 +161,7 @@ constexpr void complete(const Graph& g, const Table& t, region& r) {
     const node& n = g.nodes[m];
     if (is_step(g, m)) {
       ++r.steps;
-      if (n.f != 0) ++r.constants;
+      if (has_constant(n)) ++r.constants;
     } else if (n.op == op_code::redistribute) {
       continue;
     } else if (r.count > 1 && r.second < 0 && is_second(n) && m != root) {
@@ -223,7 +229,7 @@ constexpr expression expression_of(const Graph& g, const Table& t, const region&
     s.y = of[1];
     for (int q = 0; q < r.stores; ++q)
       if (r.stored[q] == m) s.store = q + 1;
-    if (n.f != 0) {
+    if (has_constant(n)) {
       constants[used++] = n.f;
       s.constant = used;
     }
@@ -237,7 +243,7 @@ constexpr expression expression_of(const Graph& g, const Table& t, const region&
 
 template <class Table>
 constexpr bool may_move(const Table& t, int i) {  // the region whose root is node i, to a later place
-  if (t.root[i] != i || t.touched[i] || t.sealed[i]) return false;
+  if (t.touched[i] || t.sealed[i]) return false;
   int first = i;
   for (int m = i; m >= 0; m = t.next[m]) first = m < first ? m : first;
   return first > t.last_update;
@@ -255,7 +261,7 @@ constexpr bool adopt(const Graph& g, Table& t, const region& r, int root) {
     if (t.root[m] == m) more -= t.held[m];
     if (t.root[m] == m && m != root) ++fewer;
   }
-  if (g.node_count - t.absorbed - fewer + 2 * (t.stores + more) > Graph::node_capacity) return false;
+  if (g.node_count - t.absorbed - fewer + 2 * (t.stores + more) > t.limit) return false;
   int below = -1;
   for (int k = 0; k < r.count; ++k) {
     const int m = r.member[k];
@@ -269,24 +275,26 @@ constexpr bool adopt(const Graph& g, Table& t, const region& r, int root) {
   return true;
 }
 
-// Node i, a step, takes in what its operand k comes from.
+// Node i, a step, takes in the region that its operand k comes from; of that one's root it may need another value than
+// the root's, and the root's is then stored like any other.
 template <class Graph, class Table>
 constexpr void absorb(const Graph& g, Table& t, int i, int k, bool leads) {
   region r;
   insert_region(t, i, r);
   int p = g.nodes[i].in[k];
   for (; is_skipped(g, t, p); p = g.nodes[p].in[0]) r.insert(p);
-  if (!r.fits || r.has(p) || !may_move(t, p)) return;
-  if (!is_step(g, p) && !(leads && may_lead(g.nodes[p]))) return;
-  if (!same_extents(g.spec_of(p), g.spec_of(i)) || g.spec_of(p).type != g.spec_of(i).type) return;
-  insert_region(t, p, r);
+  const int from = t.root[p];
+  if (!r.fits || from == i || !may_move(t, from)) return;
+  if (!is_step(g, from) && !(leads && may_lead(g.nodes[from]))) return;
+  if (!same_extents(g.spec_of(from), g.spec_of(i))) return;
+  insert_region(t, from, r);
   if (r.fits) complete(g, t, r);
   adopt(g, t, r, i);
 }
 
 template <class Graph, class Table>
 constexpr void join(const Graph& g, Table& t, int second, int i) {
-  if (second < 0 || !may_move(t, second) || t.next[second] >= 0 || g.nodes[second].expression >= 0) return;
+  if (second < 0 || t.root[second] != second || !may_move(t, second) || t.next[second] >= 0 || g.nodes[second].expression >= 0) return;
   region r;
   r.insert(second);
   r.insert(i);
