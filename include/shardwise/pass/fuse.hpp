@@ -13,8 +13,6 @@ namespace shardwise {
 
 namespace passes {
 
-inline constexpr int max_skipped = max_axes;
-
 // Writes the new graph: roots as fused nodes, buffers before them, what the buffers hold behind them.
 template <class Graph, int From>
 struct fuse_writer {
@@ -66,18 +64,18 @@ struct fuse_writer {
   template <class Source, class Table>
   constexpr void copy(const Source& from, const Table& t, int i) {
     node n = from.nodes[i];
-    for (int k = 0; k < n.inputs; ++k) n.in[k] = written(from, t, n.in[k]);
+    for (int k = 0; k < n.inputs; ++k) n.in[k] = written(from, n.in[k]);
     to[i] = append(n);
   }
-  template <class Source, class Table>
-  constexpr int written(const Source& from, const Table& t, int i) {
-    int chain[max_skipped]{}, n = 0;
-    for (; to[i] < 0 && n < max_skipped; i = from.nodes[i].in[0]) chain[n++] = i;
-    while (n-- > 0) {
-      node v = from.nodes[chain[n]];
-      v.in[0] = to[i];
-      i = chain[n];
-      to[i] = append(v);
+  // What is skipped is written, with all it reads, when the first node reads it.
+  template <class Source>
+  constexpr int written(const Source& from, int i) {
+    while (to[i] < 0) {
+      int first = i;
+      while (to[from.nodes[first].in[0]] < 0) first = from.nodes[first].in[0];
+      node v = from.nodes[first];
+      v.in[0] = to[v.in[0]];
+      to[first] = append(v);
     }
     return to[i];
   }
@@ -126,7 +124,7 @@ struct fuse_writer {
       to[kept[k]] = append(b);
     }
     n.inputs = 0;
-    for (int k = 0; k < r.own + r.values; ++k) n.in[n.inputs++] = written(from, t, r.operands[k]);
+    for (int k = 0; k < r.own + r.values; ++k) n.in[n.inputs++] = written(from, r.operands[k]);
     for (int k = 0; k < r.stores; ++k) n.in[n.inputs++] = to[r.stored[k]];
     for (int k = n.inputs; k < max_inputs; ++k) n.in[k] = -1;
     to[i] = append(n);
