@@ -198,6 +198,7 @@ struct write_regions {
 template <bool Leads>
 struct fuse {
   using shardwise_pass = void;
+  using writes_expressions = void;
 
   template <class Source, int Nodes = stage_nodes>
   struct in_stages {

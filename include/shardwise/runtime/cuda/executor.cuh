@@ -25,6 +25,20 @@
 
 namespace shardwise {
 
+namespace cuda {
+
+// The graph whose expressions are kernels of their own; without any, nvcc's device pass need not know it.
+template <class Step, bool Has = program_traits<Step>::has_expressions>
+struct expression_source {
+  static constexpr graph<1, 1> value{};
+};
+template <class Step>
+struct expression_source<Step, true> {
+  static constexpr const auto& value = Step::program;
+};
+
+}  // namespace cuda
+
 // graph: captured once, replayed. stream: every launch again in each step, for debuggers and sanitizers.
 enum class device_execution { graph, stream };
 
@@ -315,7 +329,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
       cuda::kernel<op_code::adam>::template run_all<element>(&c, count, ctx);
     } else if (op == op_code::sgd) {
       cuda::kernel<op_code::sgd>::template run_all<element>(&c, count, ctx);
-    } else {
+    } else if (op != op_code::fused) {
       const cuda::launcher f = integers ? cuda::launcher_of<std::int32_t>(op) : cuda::launcher_of<element>(op);
       if (!f)
         throw std::logic_error(std::string("shardwise: ") + name_of(op) +
@@ -323,6 +337,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
                                " (" + runtime::place_of(program(), c.node, rank_->index()) + ")");
       f(c, ctx);
     }
+    const int then = program().nodes[c.node].expression;
+    if (then >= 0) cuda::expression_launchers<cuda::expression_source<Step>, element>::table[static_cast<std::size_t>(then)](op, c, ctx);
   }
 
   Rank* rank_;

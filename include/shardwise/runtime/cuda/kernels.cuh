@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/runtime/cuda/kernels/block.cuh>
+#include <shardwise/runtime/cuda/kernels/fused.cuh>
 #include <shardwise/runtime/cuda/kernels/index.cuh>
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
 #include <shardwise/runtime/cuda/kernels/random.cuh>
@@ -13,12 +14,13 @@
 
 namespace shardwise::cuda {
 
-// What launches one operation on elements of T; null where there is no kernel. Integers are only moved. Instantiates
+// What launches one operation on elements of T; null where there is no kernel, and for fused ones, which are those of
+// their expressions. Integers are only moved. Instantiates
 // the kernels of that operation alone.
 template <op_code Op, class T>
 constexpr launcher launcher_for() {
   constexpr bool moves = Op == op_code::contiguous || Op == op_code::redistribute;
-  if constexpr (runs_kernel(Op) && Op != op_code::opaque && (std::is_floating_point_v<T> || moves))
+  if constexpr (runs_kernel(Op) && Op != op_code::opaque && Op != op_code::fused && (std::is_floating_point_v<T> || moves))
     return &kernel<Op>::template run<T>;
   else
     return nullptr;

@@ -219,6 +219,36 @@ struct kernel<op_code::norm_dw> {
   }
 };
 
+namespace detail {
+// The sum of operand 0 over all dims but the last, to `to`.
+template <class T>
+void sum_rows(const call& c, const layout& to, void* p, context& ctx) {
+  call s;
+  s.a.v[0] = (std::int64_t{1} << (c.l[0].rank - 1)) - 1;
+  s.inputs = 1;
+  s.node = c.node;
+  s.l[0] = c.l[0];
+  s.p[0] = c.p[0];
+  s.l[result] = to;
+  s.p[result] = p;
+  s.workspace = c.workspace;
+  kernel<op_code::sum>::run<T>(s, ctx);
+}
+}  // namespace detail
+
+template <>
+struct kernel<op_code::norm_grads> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    call w = c;
+    w.inputs = 3;
+    w.l[result] = c.l[3];
+    w.p[result] = c.p[3];
+    kernel<op_code::norm_dw>::run<T>(w, ctx);
+    detail::sum_rows<T>(c, c.l[result], c.p[result], ctx);
+  }
+};
+
 template <class T>
 struct expand_functor {
   T count;
