@@ -9,7 +9,7 @@ namespace shardwise {
 
 constexpr bool is_fused(const node& n) {
   return n.expression >= 0 || n.op == op_code::fused || n.op == op_code::norm || n.op == op_code::norm_grads ||
-         n.op == op_code::part || (n.op == op_code::einsum && n.a.v[3] != 0);
+         (n.op == op_code::einsum && n.a.v[3] != 0);
 }
 
 namespace detail {
@@ -37,6 +37,16 @@ constexpr op_attr summed_leading_dims(int rank) {
 
 }  // namespace detail
 
+// A part is a buffer that the node it depends on has among its operands.
+template <class Graph>
+constexpr bool part_fits(const Graph& g, const node& n) {
+  if (n.inputs != 2 || g.nodes[n.in[0]].op != op_code::buffer || g.nodes[n.in[0]].spec != n.spec) return false;
+  const node& writer = g.nodes[n.in[1]];
+  for (int k = 0; k < writer.inputs; ++k)
+    if (writer.in[k] == n.in[0]) return true;
+  return false;
+}
+
 template <class Graph>
 constexpr bool fused_fits(const Graph& g, const node& n) {
   const spec out = detail::without_trivial_axes(g.specs[n.spec]);
@@ -45,12 +55,6 @@ constexpr bool fused_fits(const Graph& g, const node& n) {
   const auto is_buffer = [&](int k, const outcome& o) {
     return k < n.inputs && g.nodes[n.in[k]].op == op_code::buffer && !o.error && detail::alike(o.out, in[k]);
   };
-  if (n.op == op_code::part) {
-    const node& writer = g.nodes[n.in[1]];
-    bool writes = false;
-    for (int k = 0; k < writer.inputs; ++k) writes = writes || writer.in[k] == n.in[0];
-    return n.inputs == 2 && writes && is_buffer(0, {{}, out});
-  }
   // the kernel that an expression follows
   const expression e = n.expression < 0 ? no_expression : g.expressions[n.expression];
   const int own = n.inputs - e.operands();

@@ -56,7 +56,7 @@ struct region_table {
 template <class Graph>
 constexpr bool is_step(const Graph& g, int i) {
   const node& n = g.nodes[i];
-  if (!rules::is_scalar(n.op) || n.inputs > 2 || n.expression >= 0) return false;
+  if (n.inputs == 0 || n.inputs > 2 || n.expression >= 0 || !rules::is_scalar(n.op)) return false;
   for (const std::int64_t v : n.a.v)
     if (v != 0) return false;
   return is_floating(g.specs[n.spec].type);
@@ -279,15 +279,14 @@ constexpr bool adopt(const Graph& g, Table& t, const region& r, int root) {
 // the root's, and the root's is then stored like any other.
 template <class Graph, class Table>
 constexpr void absorb(const Graph& g, Table& t, int i, int k, bool leads) {
+  const int from = t.root[behind_skipped(g, t, g.nodes[i].in[k])];
+  if (from == i || t.touched[from] || t.sealed[from]) return;
+  if (!is_step(g, from) && !(leads && may_lead(g.nodes[from]))) return;
+  if (!same_extents(g.spec_of(from), g.spec_of(i)) || !may_move(t, from)) return;
   region r;
   insert_region(t, i, r);
-  int p = g.nodes[i].in[k];
-  for (; is_skipped(g, t, p); p = g.nodes[p].in[0]) r.insert(p);
-  const int from = t.root[p];
-  if (!r.fits || from == i || !may_move(t, from)) return;
-  if (!is_step(g, from) && !(leads && may_lead(g.nodes[from]))) return;
-  if (!same_extents(g.spec_of(from), g.spec_of(i))) return;
   insert_region(t, from, r);
+  for (int p = g.nodes[i].in[k]; is_skipped(g, t, p); p = g.nodes[p].in[0]) r.insert(p);
   if (r.fits) complete(g, t, r);
   adopt(g, t, r, i);
 }

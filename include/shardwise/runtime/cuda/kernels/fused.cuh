@@ -49,7 +49,7 @@ __device__ void expression_point(const strided<K>& w, const pointers<T, K>& q, c
   }
   (expression_value<T, V, Word>(slot, slot[Values + I], k), ...);
   const auto store = [&](int operand, const pack<T, V>& x) { *reinterpret_cast<pack<T, V>*>(q.p[operand] + off[operand]) = x; };
-  ((Word >> 16 & 15U) != 0 ? store(Values + static_cast<int>(Word >> 16 & 15U), slot[Values + I]) : void(), ...);
+  (((Word >> 16 & 15U) != 0 ? store(Values + static_cast<int>(Word >> 16 & 15U), slot[Values + I]) : void()), ...);
   store(0, slot[Values + sizeof...(Word) - 1]);
 }
 
