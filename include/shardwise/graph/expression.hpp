@@ -53,6 +53,17 @@ static_assert(std::has_unique_object_representations_v<expression>);
 
 inline constexpr expression no_expression{};
 
+// Whether it adds values to another kernel's result one after the other, and does nothing else.
+constexpr bool adds_in_order(const expression& e) {
+  if (!e.follows() || e.stores() > 0 || e.steps() + 1 != e.values()) return false;
+  for (int i = 0; i < e.steps(); ++i) {
+    const expression_step s = e.at(i);
+    const int before = i == 0 ? 0 : e.values() + i - 1;
+    if (s.op != op_code::add || !((s.x == before && s.y == i + 1) || (s.y == before && s.x == i + 1))) return false;
+  }
+  return true;
+}
+
 constexpr expression begin_expression(int values, int stores, bool follows) {
   expression e{};
   e.head = static_cast<std::uint32_t>(values) | static_cast<std::uint32_t>(stores) << 8 | (follows ? 1U << 12 : 0U);

@@ -11,7 +11,7 @@ namespace shardwise {
 // Of each application of an operation, the node that was checked last: layers repeat, and a rule costs a hundred times
 // what comparing two nodes does.
 struct checked_applications {
-  static constexpr unsigned size = 128;
+  static constexpr unsigned size = 256;
   std::int32_t node_of[size];  // plus one; 0: none
 
   constexpr checked_applications() {
@@ -20,10 +20,11 @@ struct checked_applications {
 
   template <class Graph>
   constexpr std::int32_t& place_of(const Graph& g, const node& n) {
-    const unsigned h = static_cast<unsigned>(n.op) * 11U + static_cast<unsigned>(n.spec) * 5U +
-                       static_cast<unsigned>(g.nodes[n.in[0]].spec) * 3U + static_cast<unsigned>(g.nodes[n.in[n.inputs - 1]].spec) +
-                       static_cast<unsigned>(n.a.v[0]);
-    return node_of[(h ^ h >> 7) & (size - 1)];
+    unsigned h = static_cast<unsigned>(n.op) * 37U + static_cast<unsigned>(n.spec) * 5U + static_cast<unsigned>(n.expression) +
+                 static_cast<unsigned>(n.a.v[0]) * 7U + static_cast<unsigned>(n.a.v[1]);
+    for (int k = 0; k < n.inputs; ++k) h = h * 31U + static_cast<unsigned>(g.nodes[n.in[k]].spec);
+    h *= 0x9e3779b1U;
+    return node_of[h >> 24 & (size - 1)];
   }
   // Whether the two nodes are one application: the same operation on operands of the same specs.
   template <class Graph>

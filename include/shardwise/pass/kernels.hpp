@@ -15,15 +15,21 @@ constexpr bool is_kernel(const Graph& g, int i) {
          !(is_view(n, g.spec_of(n.in[0]), g.spec_of(i)) || communicates(shardwise::detail::transition_at(g, i)));
 }
 
-// Neighbouring kernels that executors start as one: updates of one optimizer, and sums of squares, which are what a
-// gradient's norm is made of.
-constexpr bool starts_together(const node& a, const node& b) {
-  return a.op == b.op && (is_update(a.op) || a.op == op_code::sumsq);
+// Neighbouring kernels that go out together: updates of one optimizer, and the sums of squares that a gradient's norm is
+// made of, each of which may add earlier ones to its own.
+template <class Graph>
+constexpr bool starts_together(const Graph& g, int before, int i) {
+  const node& a = g.nodes[before];
+  const node& b = g.nodes[i];
+  if (a.op != b.op) return false;
+  if (is_update(a.op)) return true;
+  const auto joins = [&](const node& n) { return n.expression < 0 || adds_in_order(g.expressions[n.expression]); };
+  return a.op == op_code::sumsq && joins(a) && joins(b);
 }
 
 struct kernel_counts {
   int kernels = 0;   // as many as nodes compute
-  int launches = 0;  // kernels that start together counted once
+  int launches = 0;  // those that go out together counted once
   int of[static_cast<int>(op_code::count)]{};  // launches by operation
 };
 
@@ -39,7 +45,7 @@ constexpr kernel_counts kernel_calls(const Graph& g) {
       continue;
     }
     ++c.kernels;
-    if (before < 0 || !starts_together(g.nodes[before], n)) {
+    if (before < 0 || !starts_together(g, before, i)) {
       ++c.launches;
       ++c.of[static_cast<int>(n.op)];
     }

@@ -289,7 +289,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     cuda::check(cudaEventRecord(fork_.get(), stream()), "cudaEventRecord");
     cuda::check(cudaStreamWaitEvent(comm, fork_.get(), 0), "cudaStreamWaitEvent");
     for (std::size_t i = 0; i < work_.size();) {
-      const std::size_t end = group_end(i);
+      const std::size_t end = base::launch_end(i);
       const runtime::call& c = work_[i];
       cuda::context& ctx = context_[static_cast<std::size_t>(schedule_[i].stream)];
       try {
@@ -311,14 +311,6 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
 
   op_code op_of(std::size_t i) const { return program().nodes[work_[i].node].op; }
 
-  // Neighbouring updates of one optimizer touch different parameters and go out in one launch.
-  std::size_t group_end(std::size_t i) const {
-    std::size_t end = i + 1;
-    if (is_update(op_of(i)))
-      while (end < work_.size() && op_of(end) == op_of(i)) ++end;
-    return end;
-  }
-
   void launch(const runtime::call& c, std::size_t count, cuda::context& ctx) {
     const bool integers = program().spec_of(c.node).type == dtype::i32;
     const op_code op = program().nodes[c.node].op;
@@ -329,6 +321,9 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
       cuda::kernel<op_code::adam>::template run_all<element>(&c, count, ctx);
     } else if (op == op_code::sgd) {
       cuda::kernel<op_code::sgd>::template run_all<element>(&c, count, ctx);
+    } else if (op == op_code::sumsq) {
+      cuda::kernel<op_code::sumsq>::template run_all<element>(&c, count, ctx);
+      if (count > 1 || c.all_inputs == c.inputs) return;  // what they add is theirs
     } else if (op != op_code::fused) {
       const cuda::launcher f = integers ? cuda::launcher_of<std::int32_t>(op) : cuda::launcher_of<element>(op);
       if (!f)
