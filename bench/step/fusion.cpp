@@ -2,6 +2,8 @@
 // The example's training step without fusion, with pointwise regions, and with regions that follow other kernels: the three
 // take turns in one process, on thread ranks, so that a busy machine slows all of them.
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,7 +12,7 @@
 #include <shardwise/pass/fuse.hpp>
 #include <shardwise/pass/kernels.hpp>
 
-#include "train_text/model.hpp"
+#include "../../examples/train_text/model.hpp"
 
 namespace {
 
@@ -35,19 +37,31 @@ constexpr int rounds = 15, steps = 2;
 
 using clock = std::chrono::steady_clock;
 
+// Wall time, and the processor time of rank 0's thread, which other programs disturb less.
+struct timing {
+  double wall = 0, cpu = 0;
+};
+double cpu_now() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 template <class Executor, class Rank>
-double seconds_of(Executor& ex, Rank& rank, int round) {
+timing seconds_of(Executor& ex, Rank& rank, int round) {
   sw::step_env env;
   env.lr = 1e-3;
   env.max_norm = 1;
   rank.barrier();
   const auto start = clock::now();
+  const double cpu = cpu_now();
   for (int s = 0; s < steps; ++s) {
     env.step = round * steps + s + 1;
     ex.run(env);
   }
+  const double used = cpu_now() - cpu;
   rank.barrier();
-  return std::chrono::duration<double>(clock::now() - start).count();
+  return {std::chrono::duration<double>(clock::now() - start).count(), used};
 }
 
 template <class Executor>
@@ -59,14 +73,24 @@ void prepare(Executor& ex) {
   ex.set_input(1, bytes);
 }
 
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
 template <class Step>
-void report(const char* what, std::vector<double> seconds) {
-  std::sort(seconds.begin(), seconds.end());
+void report(const char* what, const std::vector<timing>& all) {
+  std::vector<double> wall, cpu;
+  for (const timing& t : all) {
+    wall.push_back(t.wall);
+    cpu.push_back(t.cpu);
+  }
   const double tokens = double{size::batch} * size::time * steps;
   constexpr sw::passes::kernel_counts k = sw::passes::kernel_calls(Step::program);
-  std::printf("{\"what\":\"%s\",\"dp\":%d,\"tp\":%d,\"tokens_per_second\":%.0f,\"best\":%.0f,\"kernels\":%d,\"launches\":%d,\"peak_bytes\":%lld}\n",
-              what, DP, TP, tokens / seconds[seconds.size() / 2], tokens / seconds[0], k.kernels, k.launches,
-              static_cast<long long>(Step::peak_bytes));
+  std::printf(
+      "{\"what\":\"%s\",\"dp\":%d,\"tp\":%d,\"tokens_per_second\":%.0f,\"tokens_per_cpu_second\":%.0f,"
+      "\"kernels\":%d,\"launches\":%d,\"peak_bytes\":%lld}\n",
+      what, DP, TP, tokens / median(wall), tokens / median(cpu), k.kernels, k.launches, static_cast<long long>(Step::peak_bytes));
 }
 
 }  // namespace
@@ -75,7 +99,7 @@ int main() {
   using plain = step<>;
   using pointwise = step<sw::fuse_pointwise>;
   using kernels = step<sw::fuse_kernels>;
-  std::vector<double> seconds[3];
+  std::vector<timing> seconds[3];
   sw::launch<mesh>([&](auto& rank) {
     using rank_type = std::remove_reference_t<decltype(rank)>;
     sw::executor<plain, rank_type> a(rank);
@@ -85,7 +109,7 @@ int main() {
     prepare(b);
     prepare(c);
     for (int round = 0; round < rounds; ++round) {
-      const double t[3] = {seconds_of(a, rank, round), seconds_of(b, rank, round), seconds_of(c, rank, round)};
+      const timing t[3] = {seconds_of(a, rank, round), seconds_of(b, rank, round), seconds_of(c, rank, round)};
       if (rank.index() == 0 && round > 0)
         for (int k = 0; k < 3; ++k) seconds[k].push_back(t[k]);
     }
