@@ -273,6 +273,46 @@ TEST_CASE("fusion: regions stay within the limits of an expression") {
   CHECK(o.finish(x) == "fused[add, add, add, add] fused[add, add, add]");
 }
 
+// Pairs of operations between softmaxes, all pairs different and more than a graph holds expressions.
+constexpr int pairs = 30;
+constexpr sw::graph<200, 8> many_expressions() {
+  constexpr op_code unary[] = {op_code::relu, op_code::tanh, op_code::gelu_erf, op_code::gelu_tanh, op_code::contiguous, op_code::scale};
+  sw::graph<200, 8> g;
+  sw::builder b = g.edit();
+  const std::int32_t sizes[] = {2};
+  sw::spec s = sw::empty_spec(sw::dtype::f32, 1, sizes, sw::device_kind::host);
+  s.rank = 2;
+  s.extent[0] = 4;
+  s.extent[1] = 6;
+  sw::make_contiguous(s);
+  sw::node n = sw::empty_node;
+  n.spec = b.intern(s);
+  int at = b.append(n);
+  for (int i = 0; i < pairs; ++i)
+    for (const op_code op : {unary[i % 6], unary[i / 6], op_code::softmax}) {
+      n.op = op;
+      n.inputs = 1;
+      n.in[0] = at;
+      n.f = op == op_code::scale ? 2.0 : 0.0;
+      at = b.append(n);
+    }
+  g.finish(b);
+  g.outputs[g.output_count++] = at;
+  return g;
+}
+struct many_source {
+  static constexpr auto value = many_expressions();
+};
+
+TEST_CASE("fusion: regions beyond the expressions that a graph holds stay as they were") {
+  using in_constants = sw::apply_pass<sw::fuse_pointwise, many_source>;
+  constexpr auto counts = sw::passes::kernel_calls(in_constants::value);
+  CHECK(in_constants::value.expression_count == sw::max_expressions);
+  CHECK(counts.of[static_cast<int>(op_code::fused)] == sw::max_expressions);
+  CHECK(counts.kernels == pairs + sw::max_expressions + 2 * (pairs - sw::max_expressions));
+  CHECK(sw::to_text(in_constants::value) == sw::to_text(fused<sw::fuse_pointwise>(many_source::value)));
+}
+
 // What the rules must refuse: an interior of other extents, a buffer that nobody writes.
 TEST_CASE("fusion: the verifier knows a fused node") {
   maker m;

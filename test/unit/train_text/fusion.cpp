@@ -82,7 +82,7 @@ TEST_CASE("explain: the example's step in one table") {
   CHECK(has("kernels of a step\n"));
   CHECK(has("as written  fuse_kernels\n"));
   CHECK(has("all_reduce  tp    (16, 128, 128)"));
-  CHECK(has("  sumsq                  66             2\n"));
+  CHECK(has("  sumsq                  66             1\n"));
   CHECK(has("  kernels               447           " + std::to_string(counts<fused<1, 2>>.kernels) + "\n"));
 }
 
