@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include <shardwise/pass/fuse.hpp>
 #include <shardwise/runtime/describe.hpp>
 
 #include "corpus.hpp"
@@ -33,10 +32,9 @@ using mesh = sw::mesh<dp, tp>;
 
 using size = tt::config</*batch*/ 16, /*time*/ 128, /*width*/ 128, /*heads*/ 4, /*layers*/ 4>;
 using plan = tt::megatron_plan<size, dp, tp>;
-using passes = sw::pipeline<sw::fuse_kernels>;
 template <class Backend>
 using step_on = sw::train_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, plan, mesh, sw::clip_norm<sw::adamw<true>>,
-                               passes, float, Backend>;
+                               sw::pipeline<>, float, Backend>;
 template <class Backend>
 using score_on = sw::forward_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, plan, mesh, sw::pipeline<>, float, Backend>;
 using step = step_on<sw::host_backend>;
