@@ -61,6 +61,8 @@ constexpr bool is_step(const Graph& g, int i) {
   if (n.inputs == 0 || n.inputs > 2 || n.expression >= 0 || !rules::is_scalar(n.op)) return false;
   for (const std::int64_t v : n.a.v)
     if (v != 0) return false;
+  for (int k = 0; k < n.inputs; ++k)
+    if (g.spec_of(n.in[k]).type != g.specs[n.spec].type) return false;
   return is_floating(g.specs[n.spec].type);
 }
 
