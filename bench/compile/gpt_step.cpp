@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sweep.py compiles: the example's GPT of LAYERS blocks as a train step on a 2 x 2 mesh, with its executor: on host
-// threads, or with DEVICE on GPUs, kernels included.
+// threads, or with DEVICE on GPUs, kernels included; with FUSED, its kernels fused.
 #ifdef DEVICE
 #include <shardwise/cuda.cuh>
 #endif
+#include <shardwise/pass/fuse.hpp>
+
 #include "../../examples/train_text/model.hpp"
 
 #ifndef LAYERS
@@ -23,8 +25,13 @@ using rank_type = sw::cuda_rank<mesh>;
 using backend = sw::host_backend;
 using rank_type = sw::thread_rank<mesh>;
 #endif
+#ifdef FUSED
+using passes = sw::pipeline<sw::fuse_kernels>;
+#else
+using passes = sw::pipeline<>;
+#endif
 using step = sw::train_step<gpt_of<sizes>::gpt, next_byte<sizes, dp>, megatron_plan<sizes, dp, tp>, mesh,
-                            sw::clip_norm<sw::adamw<true>>, sw::pipeline<>, float, backend>;
+                            sw::clip_norm<sw::adamw<true>>, passes, float, backend>;
 
 #ifdef REPORT
 struct graph {

@@ -366,7 +366,7 @@ constexpr void communicate(const cell* x, const spec& from, const spec& to, int 
 
 template <op_code Op>
 constexpr void run_kernel(const runtime::call& k, const host::operands<modp>& q, const runtime::step_env& env) {
-  if constexpr (runs_kernel(Op)) host::kernel<Op>::template run<modp>(k, q, env);
+  if constexpr (runs_kernel(Op) && Op != op_code::fused) host::kernel<Op>::template run<modp>(k, q, env);
 }
 
 constexpr void dispatch(op_code op, const runtime::call& k, const host::operands<modp>& q) {

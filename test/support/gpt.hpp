@@ -61,10 +61,10 @@ struct sequence_parallel {
 };
 
 template <class T, int D, int N, template <class, class> class Plan = tensor_parallel, class Sizes = sizes,
-          class Place = place>
+          class Place = place, class Pipeline = sw::pipeline<>>
 using step = sw::train_step<transformer<Sizes>::template model, language_task<Sizes, batch, dp<D>>,
                             typename Plan<dp<D>, tp<N>>::type, sw::mesh<dp<D>, tp<N>>, sw::clip_norm<sw::adamw<true>>,
-                            sw::pipeline<>, T, typename Place::backend>;
+                            Pipeline, T, typename Place::backend>;
 
 struct data {
   std::array<std::int32_t, batch * sizes::time> tokens{}, targets{};

@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -112,7 +113,7 @@ template <class Rank, std::size_t... Op>
 constexpr auto all_kernels(std::index_sequence<Op...>) {
   return std::array<sw::runtime::kernel_function<Rank>, sizeof...(Op)>{[] {
     constexpr sw::op_code op = static_cast<sw::op_code>(Op);
-    if constexpr (sw::runs_kernel(op)) return sw::runtime::kernel_entry<sw::runtime::signature{op, sw::dtype::f32}, Rank>();
+    if constexpr (sw::runs_kernel(op) && op != sw::op_code::fused) return sw::runtime::kernel_entry<sw::runtime::signature{op, sw::dtype::f32}, Rank>();
     else return sw::runtime::kernel_function<Rank>{nullptr};
   }()...};
 }
@@ -142,9 +143,18 @@ std::vector<std::uint32_t> bits_of(const sw::runtime::eager_value<Rank>& v) {
   return bits;
 }
 
-// This rank's bits of each output. Collective where the graph is.
+// Eager runs know operations by their addresses, which therefore are never used twice.
+template <class Rank>
+const sw::runtime::eager_operation<Rank>& kept(const sw::runtime::eager_operation<Rank>& o) {
+  thread_local std::deque<sw::runtime::eager_operation<Rank>> all;
+  all.push_back(o);
+  return all.back();
+}
+
+// This rank's bits of each output. Collective where the graph is. The graph outlives the run.
 template <class Rank, class Graph>
 std::vector<std::vector<std::uint32_t>> run_graph(sw::eager<Rank>& e, const Graph& g) {
+  using sw::op_code;
   static constexpr auto kernels = all_kernels<Rank>(std::make_index_sequence<static_cast<std::size_t>(sw::op_code::count)>{});
   std::vector<sw::runtime::eager_value<Rank>> value(static_cast<std::size_t>(g.node_count));
   for (int i = 0; i < g.node_count; ++i) {
@@ -156,8 +166,18 @@ std::vector<std::vector<std::uint32_t>> run_graph(sw::eager<Rank>& e, const Grap
       fill_input(v, out, static_cast<int>(n.a.v[0]), e.rank().index());
       continue;
     }
+    if (n.op == op_code::buffer) {
+      v = sw::runtime::eager_value<Rank>(e.core(), out);
+      continue;
+    }
+    if (n.op == op_code::part) {
+      v = value[static_cast<std::size_t>(n.in[0])];
+      continue;
+    }
+    const sw::expression then = n.expression < 0 ? sw::no_expression : g.expressions[n.expression];
+    const int own = n.inputs - then.operands();
     const sw::spec& x = g.spec_of(n.in[0]);
-    const sw::spec& y = g.spec_of(n.in[n.inputs - 1]);
+    const sw::spec& y = g.spec_of(n.in[n.op == op_code::einsum ? 1 : 0]);
     sw::runtime::eager_operation<Rank> o{};
     o.op = n.op;
     o.a = n.a;
@@ -168,7 +188,24 @@ std::vector<std::vector<std::uint32_t>> run_graph(sw::eager<Rank>& e, const Grap
     o.kernel = kernels[static_cast<std::size_t>(n.op)];
     const sw::runtime::eager_value<Rank>* operands[sw::max_inputs]{};
     for (int k = 0; k < n.inputs; ++k) operands[k] = &value[static_cast<std::size_t>(n.in[k])];
-    v = sw::runtime::apply_eagerly<Rank>(o, n.f, operands, n.inputs);
+    if (own > 0) v = sw::runtime::apply_eagerly<Rank>(kept(o), n.f, operands, own);
+    if (then == sw::no_expression) continue;
+    std::vector<sw::runtime::eager_value<Rank>> slot;
+    if (then.follows()) slot.push_back(v);
+    for (int k = own; static_cast<int>(slot.size()) < then.values(); ++k) slot.push_back(*operands[k]);
+    for (int k = 0; k < then.steps(); ++k) {  // one operation after the other, by its own kernel
+      const sw::expression_step s = then.at(k);
+      o = {};
+      o.op = s.op;
+      o.in = o.out = &out;
+      o.kernel = kernels[static_cast<std::size_t>(s.op)];
+      const sw::runtime::eager_value<Rank>* of[2] = {&slot[static_cast<std::size_t>(s.x)],
+                                                     s.y == sw::no_slot ? nullptr : &slot[static_cast<std::size_t>(s.y)]};
+      const double f = s.constant == 0 ? 0 : std::bit_cast<double>(n.a.v[s.constant - 1]);
+      slot.push_back(sw::runtime::apply_eagerly<Rank>(kept(o), f, of, s.y == sw::no_slot ? 1 : 2));
+      if (s.store > 0) value[static_cast<std::size_t>(n.in[n.inputs - then.stores() + s.store - 1])] = slot.back();
+    }
+    v = slot.back();
   }
   std::vector<std::vector<std::uint32_t>> bits;
   for (int k = 0; k < g.output_count; ++k) bits.push_back(bits_of(value[static_cast<std::size_t>(g.outputs[k])]));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <shardwise/graph/expression.hpp>
 #include <shardwise/propagation/transition.hpp>
 
 namespace shardwise {
@@ -18,11 +19,12 @@ struct node {
   std::int32_t in[max_inputs];
   std::int32_t spec;
   std::int32_t scope;
+  std::int32_t expression;  // in the graph's table: what becomes of the result before it is stored, -1: nothing
   double f;  // the operation's real parameter: factor, epsilon, probability
   op_attr a;
 };
 
-inline constexpr node empty_node{op_code::input, 0, {-1, -1, -1, -1, -1}, -1, -1, 0, {}};
+inline constexpr node empty_node{op_code::input, 0, {-1, -1, -1, -1, -1}, -1, -1, -1, 0, {}};
 
 // A module instance: its name under its parent; list elements have an index and no name.
 struct scope {
@@ -127,7 +129,9 @@ struct graph {
   int scope_count = 0;
   int sites = 0;
   int function_count = 0;
+  int expression_count = 0;
   opaque_function functions[max_opaque]{};
+  expression expressions[max_expressions]{};
   int outputs[max_outputs] = {-1, -1, -1, -1, -1, -1, -1, -1};
   int output_count = 0;
   finding error{};
@@ -178,6 +182,8 @@ template <class To, class From>
 constexpr void copy_functions(To& to, const From& from) {
   to.function_count = from.function_count;
   for (int i = 0; i < from.function_count; ++i) to.functions[i] = from.functions[i];
+  to.expression_count = from.expression_count;
+  for (int i = 0; i < from.expression_count; ++i) to.expressions[i] = from.expressions[i];
 }
 
 // The same graph in other capacities, which must suffice; `r` is new. In place: a copy of a large value costs memory.
@@ -202,7 +208,7 @@ constexpr void copy_into(To& r, const From& g) {
 // Operations whose result may be their first operand's storage seen differently, and whether it is.
 constexpr bool may_view(op_code op) {
   return op == op_code::permute || op == op_code::reshape || op == op_code::relabel || op == op_code::slice ||
-         op == op_code::broadcast || op == op_code::wait || op == op_code::redistribute;
+         op == op_code::broadcast || op == op_code::wait || op == op_code::redistribute || op == op_code::part;
 }
 constexpr bool is_view(const node& n, const spec& in, const spec& out) {
   switch (n.op) {
@@ -211,6 +217,7 @@ constexpr bool is_view(const node& n, const spec& in, const spec& out) {
     case op_code::relabel:
     case op_code::broadcast:
     case op_code::wait:
+    case op_code::part:
     case op_code::slice: return true;
     case op_code::redistribute: {
       const int a = static_cast<int>(n.a.v[0]);

@@ -196,6 +196,17 @@ constexpr void put_head(Sink& out, text_format f) {
   if (f == text_format::mermaid) put(out, "flowchart TD\n");
 }
 
+// "[add, gelu_tanh]"; a step whose value is also stored has a star.
+template <class Sink>
+constexpr void put_expression(Sink& out, const expression& e) {
+  for (int i = 0; i < e.steps(); ++i) {
+    put(out, i == 0 ? "[" : ", ");
+    put(out, name_of(e.at(i).op));
+    if (e.at(i).store > 0) out.push_back('*');
+  }
+  out.push_back(']');
+}
+
 // Node i; `number` must hold the numbers of nodes 0 to i.
 template <class Sink, class Graph>
 constexpr void put_node(Sink& out, text_format f, const Graph& g, int i, const int* number) {
@@ -206,6 +217,7 @@ constexpr void put_node(Sink& out, text_format f, const Graph& g, int i, const i
     put_name(out, g, i, number);
     put(out, " = ");
     put(out, name_of(n.op));
+    if (n.expression >= 0) put_expression(out, g.expressions[n.expression]);
     out.push_back('(');
     for (int k = 0; k < n.inputs; ++k) {
       put(out, k > 0 ? ", %" : "%");

@@ -3,27 +3,72 @@
 #pragma once
 
 #include <shardwise/graph/graph.hpp>
+#include <shardwise/graph/verify_fused.hpp>
 #include <shardwise/propagation/infer.hpp>
 
 namespace shardwise {
 
+// Of each application of an operation, the node that was checked last: layers repeat, and a rule costs a hundred times
+// what comparing two nodes does.
+struct checked_applications {
+  static constexpr unsigned size = 256;
+  std::int32_t node_of[size];  // plus one; 0: none
+
+  constexpr checked_applications() {
+    for (std::int32_t& n : node_of) n = 0;
+  }
+
+  template <class Graph>
+  constexpr std::int32_t& place_of(const Graph& g, const node& n) {
+    unsigned h = static_cast<unsigned>(n.op) * 37U + static_cast<unsigned>(n.spec) * 5U + static_cast<unsigned>(n.expression) +
+                 static_cast<unsigned>(n.a.v[0]) * 7U + static_cast<unsigned>(n.a.v[1]);
+    for (int k = 0; k < n.inputs; ++k) h = h * 31U + static_cast<unsigned>(g.nodes[n.in[k]].spec);
+    h *= 0x9e3779b1U;
+    return node_of[h >> 24 & (size - 1)];
+  }
+  // Whether the two nodes are one application: the same operation on operands of the same specs.
+  template <class Graph>
+  static constexpr bool same(const Graph& g, const node& a, const node& b) {
+    if (a.op != b.op || a.spec != b.spec || a.inputs != b.inputs || a.expression != b.expression) return false;
+    for (int k = 0; k < a.inputs; ++k) {
+      const node& x = g.nodes[a.in[k]];
+      const node& y = g.nodes[b.in[k]];
+      if (x.spec != y.spec || (x.op == op_code::buffer) != (y.op == op_code::buffer)) return false;
+    }
+    return a.a == b.a;
+  }
+};
+
 // Checks nodes [begin, end); the finding's operand is the node's id. Usable in constants and at run time; forward and
 // backward nodes alike, so that differentiation answers to the same rules as the user.
 template <class Graph>
-constexpr finding verify(const Graph& g, int begin, int end) {
+constexpr finding verify(const Graph& g, int begin, int end, checked_applications& memory) {
   for (int i = begin; i < end; ++i) {
     const node& n = g.nodes[i];
     for (int k = 0; k < n.inputs; ++k)
       if (n.in[k] < 0 || n.in[k] >= i) return {problem::graph_cycle, i};
     if (n.inputs == 0) continue;  // leaves and fills are placed by their makers
     if (n.op == op_code::expand) continue;  // an adjoint whose placement the primal chooses; see its proof
+    if (n.op == op_code::part) {
+      if (!part_fits(g, n)) return {problem::graph_unplaced, i};
+      continue;
+    }
+    std::int32_t& known = memory.place_of(g, n);
+    if (known > 0 && checked_applications::same(g, g.nodes[known - 1], n)) continue;
+    if (is_fused(n)) {
+      if (!fused_fits(g, n)) return {problem::graph_unplaced, i};
+      known = i + 1;
+      continue;
+    }
     if (n.op == op_code::relabel || n.op == op_code::opaque) {  // claims of the user, about blocks of given extents
       if (!same_blocks(g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec])) return {problem::graph_unplaced, i};
+      known = i + 1;
       continue;
     }
     if (is_update(n.op)) {
       for (int a = 0; a < g.specs[n.spec].axes; ++a)
         if (g.specs[g.nodes[n.in[1]].spec].place[a].is_partial()) return {problem::graph_unplaced, i, -1, a};
+      known = i + 1;
       continue;
     }
     spec in[max_inputs]{};
@@ -35,8 +80,15 @@ constexpr finding verify(const Graph& g, int begin, int end) {
     for (int a = 0; same && a < out.axes; ++a)
       if (!(o.out.place[a] == out.place[a])) return {problem::graph_unplaced, i, -1, a};
     if (!same) return {problem::graph_unplaced, i};
+    known = i + 1;
   }
   return {};
+}
+
+template <class Graph>
+constexpr finding verify(const Graph& g, int begin, int end) {
+  checked_applications none;
+  return verify(g, begin, end, none);
 }
 
 template <class Graph>

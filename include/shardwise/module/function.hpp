@@ -283,11 +283,13 @@ template <class F, class Mesh, class Inputs, class Pipeline, class Backend>
 struct program_traits<function_step<F, Mesh, Inputs, Pipeline, Backend>> {
   using mesh_type = Mesh;
   using element = detail::function_element<F, Mesh, Inputs>;
+  static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };
 template <class F, class Mesh, class Inputs, class Wrt, class Pipeline, class Backend>
 struct program_traits<gradient_step<F, Mesh, Inputs, Wrt, Pipeline, Backend>> {
   using mesh_type = Mesh;
   using element = detail::function_element<F, Mesh, Inputs>;
+  static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };
 
 // F of eager tensors and the gradients of the sum of its first result with respect to operands Wrt, computed at once: a

@@ -174,11 +174,13 @@ template <template <class> class Model, class Task, class Plan, class Mesh, clas
 struct program_traits<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T, Backend>> {
   using mesh_type = Mesh;
   using element = T;
+  static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };
 template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline, class T, class Backend>
 struct program_traits<forward_step<Model, Task, Plan, Mesh, Pipeline, T, Backend>> {
   using mesh_type = Mesh;
   using element = T;
+  static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };
 
 }  // namespace shardwise

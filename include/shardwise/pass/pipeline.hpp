@@ -201,6 +201,7 @@ struct verify_stages {
   struct progress {
     finding found;
     int cursor;
+    checked_applications memory;
   };
   template <class Source>
   using state = progress;
@@ -218,7 +219,7 @@ struct verify_stages {
   static constexpr void advance(progress& st, int nodes) {
     const int count = Source::value.node_count;
     const int end = st.cursor + per_stage(nodes) < count ? st.cursor + per_stage(nodes) : count;
-    if (!st.found) st.found = verify(Source::value, st.cursor, end);
+    if (!st.found) st.found = verify(Source::value, st.cursor, end, st.memory);
     st.cursor = end;
   }
 };

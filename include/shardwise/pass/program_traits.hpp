@@ -8,6 +8,15 @@ template <class Step>
 struct program_traits {
   using mesh_type = typename Step::mesh_type;
   using element = typename Step::element;
+  static constexpr bool has_expressions = false;
 };
+
+// Whether passes write fused nodes: kernels then depend on the program, and nvcc's device pass reads it too.
+template <class P>
+concept expression_writer = requires { typename P::writes_expressions; };
+template <class Pipeline>
+inline constexpr bool writes_expressions = false;
+template <template <class...> class Pipeline, class... P>
+inline constexpr bool writes_expressions<Pipeline<P...>> = (false || ... || expression_writer<P>);
 
 }  // namespace shardwise

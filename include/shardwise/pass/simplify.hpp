@@ -64,7 +64,7 @@ struct merge_rules {
 
   // Random draws, updates and functions that nothing is known of are not merged; leaves are the caller's.
   static constexpr bool is_pure(op_code op) {
-    return !is_leaf(op) && !is_update(op) && op != op_code::opaque && !rules::is_random(op);
+    return !is_leaf(op) && !is_update(op) && op != op_code::opaque && op != op_code::buffer && !rules::is_random(op);
   }
   static constexpr std::uint64_t key(const node& n) {
     std::uint64_t h = static_cast<std::uint64_t>(n.op) | static_cast<std::uint64_t>(n.spec) << 8;
@@ -78,7 +78,7 @@ struct merge_rules {
     return h;
   }
   static constexpr bool same(const node& a, const node& b) {
-    if (a.op != b.op || a.spec != b.spec || a.inputs != b.inputs || !(a.a == b.a)) return false;
+    if (a.op != b.op || a.spec != b.spec || a.inputs != b.inputs || a.expression != b.expression || !(a.a == b.a)) return false;
     for (int k = 0; k < a.inputs; ++k)
       if (a.in[k] != b.in[k]) return false;
     return std::bit_cast<std::uint64_t>(a.f) == std::bit_cast<std::uint64_t>(b.f);  // 0 and -0 differ

@@ -56,6 +56,12 @@ constexpr bool is_pointwise(op_code op) {
   }
 }
 
+// Pointwise operations whose value at an element needs no more than the operands' there and one real parameter: what a
+// fused kernel may contain. Masks need an index, the clip factor the step.
+constexpr bool is_scalar(op_code op) {
+  return is_pointwise(op) && op != op_code::dropout && op != op_code::clip_factor;
+}
+
 constexpr spec row_stat(const spec& x, bool keep_pair) {
   spec s = contiguous(x);
   if (keep_pair) {

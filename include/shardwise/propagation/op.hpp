@@ -33,6 +33,7 @@ namespace shardwise {
   X(gather, 1) X(scatter_add, 1) X(index_select, 1) X(index_add, 1) X(scatter, 1) X(scatter_dsrc, 1) X(one_hot, 1)  \
   X(constant_pad, 1) X(triangle, 1) X(arange, 1) X(rand, 1) X(randn, 1) X(bernoulli, 1)                             \
   X(dropout, 1) X(relabel, 0) X(opaque, 1)                                                                                                     \
+  X(fused, 1) X(norm, 1) X(norm_grads, 1) X(buffer, 0) X(part, 0)                                                   \
   X(sgd, 1) X(adam, 1)                                                                                              \
   SHARDWISE_ELEMENTWISE_OPS(X)                                                                                      \
   X(amax, 1) X(amin, 1) X(prod, 1) X(prod_dx, 1)                                                                    \
@@ -150,6 +151,12 @@ constexpr bool makes_indices(op_code op) { return is_comparison(op) || op == op_
 //   nll, nll_dx          v0 1: rows whose target is v1 do not count
 //   topk                 v0 how many, v1 1 for the smallest; int32 positions along the last dim, of equals the first
 //   take, take_dx        positions along the last dim; take_dx: v0 extent of that dim
+//   What only passes write, after differentiation (see graph/expression.hpp):
+//   fused                v0..v3 the bits of its expression's constants
+//   norm                 v0, v1 as norm_apply; v2 1 if the statistics are stored in its last operand, a buffer
+//   norm_grads           sum of dy over all dims but the last; norm_dw is stored in its last operand, a buffer
+//   einsum               v3 1: sum of lhs over all dims but the last is stored in operand 2, a buffer
+//   buffer               storage without a value; part: its value once operand 1 has run
 //   sgd, adam            v0 1 if the last input is the clip factor; v1 flavour
 struct op_attr {
   std::int64_t v[6];

@@ -67,6 +67,7 @@ struct call {
   double f = 0;
   std::int32_t inputs = 0;
   std::int32_t node = -1;
+  std::int32_t all_inputs = 0;  // with those of an expression behind the kernel's own
   // redistribute
   std::int32_t axis = -1, ranks = 1, coordinate = 0;
   transition kind = transition::none;
@@ -105,7 +106,7 @@ constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, cons
       l.origin[d] = x.origin[from];
       l.global[d] = x.global[from];
     }
-  } else if (op == op_code::reshape) {
+  } else if (op == op_code::reshape) {  // (a part is its buffer, as it is)
     l = local_layout(out, c, n);
     const rules::unit_dims u = rules::unit_dims_of(x.global, x.rank, l.global, l.rank);
     for (int d = 0; u.only && d < l.rank; ++d)

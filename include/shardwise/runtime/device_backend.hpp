@@ -34,7 +34,7 @@ struct cuda_backend {
       const op_code op = g.nodes[i].op;
       if (op != op_code::redistribute && !runtime::needs_device_workspace(op)) continue;
       const node n = g.nodes[i];
-      const int x = g.nodes[n.in[0]].spec, y = g.nodes[n.in[n.inputs - 1]].spec;
+      const int x = g.nodes[n.in[0]].spec, y = g.nodes[n.in[op == op_code::einsum ? 1 : 0]].spec;
       const bool talks =
           n.op == op_code::redistribute &&
           communicates(transition_of(g.specs[x].place[n.a.v[0]], g.specs[n.spec].place[n.a.v[0]], g.specs[x].axis_size[n.a.v[0]]));

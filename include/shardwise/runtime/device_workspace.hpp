@@ -147,12 +147,13 @@ constexpr std::int64_t einsum_device_bytes(const op_attr& a, const spec& x, cons
 constexpr bool needs_device_workspace(op_code op) {
   return op == op_code::einsum || op == op_code::sum || op == op_code::sumsq || op == op_code::norm_dw ||
          op == op_code::vector_norm || op == op_code::amax || op == op_code::amin || op == op_code::prod ||
-         op == op_code::scatter_dsrc;
+         op == op_code::scatter_dsrc || op == op_code::norm_grads;
 }
 
 // x is a node's first operand, y its last; `ex`, `ey` are their local extents on the ranks at coordinate 0.
 constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, const spec& x, const spec& y,
                                               const spec& out, const std::int64_t* ex, const std::int64_t* ey) {
+  // what cuBLASLt is offered is more than the sum beside a product needs
   if (op == op_code::einsum) return einsum_device_bytes(a, x, y, out, ex, ey);
   std::int64_t outputs = 1, count = 1;
   if (op == op_code::sum || op == op_code::sumsq || op == op_code::vector_norm || op == op_code::amax ||
@@ -164,7 +165,7 @@ constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, cons
     for (int d = 0; d < x.rank; ++d) count *= ex[d];
     return align_device(count * static_cast<std::int64_t>(sizeof(std::int32_t)));
   }
-  if (op == op_code::norm_dw) {
+  if (op == op_code::norm_dw || op == op_code::norm_grads) {  // whose two sums run one after the other
     for (int d = 0; d < x.rank; ++d) (d + 1 < x.rank ? count : outputs) *= ex[d];
     return reduction_workspace_bytes(outputs, count);
   }

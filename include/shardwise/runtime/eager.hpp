@@ -133,7 +133,7 @@ __attribute__((noinline)) prepared_call& prepare(eager_core<Rank>& core, const e
   p.workspace_class = x.workspace > 0 ? block_pool::class_of(x.workspace) : -1;
   call& c = p.c;
   c.a = x.a;
-  c.inputs = n;
+  c.inputs = c.all_inputs = n;
   for (int k = 0; k < n; ++k) c.l[k] = *in[k]->layout;
   c.l[result] = *p.out;
   c.function = x.function;

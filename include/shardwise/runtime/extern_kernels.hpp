@@ -23,7 +23,7 @@ namespace shardwise::runtime {
 
 #define SHARDWISE_KERNEL_0(name, type)
 #define SHARDWISE_KERNEL_1(name, type) \
-  SHARDWISE_EXTERN template void compute<op_code::name, type>(const call&, const step_env&);
+  SHARDWISE_EXTERN template void compute<op_code::name, type, no_expression>(const call&, const step_env&);
 
 #define SHARDWISE_X(name, kernel) SHARDWISE_KERNEL_##kernel(name, float)
 #ifndef SHARDWISE_KERNELS_OF_DOUBLE_ONLY

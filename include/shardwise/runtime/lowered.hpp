@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <shardwise/graph/render.hpp>
+#include <shardwise/pass/kernels.hpp>
 #include <shardwise/pass/memory.hpp>
 #include <shardwise/pass/program_traits.hpp>
 #include <shardwise/runtime/blocks.hpp>
@@ -111,7 +112,8 @@ class lowered {
       k.a = n.a;
       k.f = n.f;
       k.node = i;
-      k.inputs = n.inputs;
+      k.all_inputs = n.inputs;
+      k.inputs = n.expression < 0 ? n.inputs : n.inputs - g.expressions[n.expression].operands();
       for (int j = 0; j < n.inputs; ++j) {
         k.l[j] = layouts_[static_cast<std::size_t>(n.in[j])];
         k.p[j] = pointer(n.in[j]);
@@ -130,6 +132,17 @@ class lowered {
 
   const std::vector<call>& calls() const { return calls_; }
   void set_workspace(std::size_t call_index, void* scratch) { calls_[call_index].workspace = scratch; }
+  // One past the last call that goes out together with call i.
+  std::size_t launch_end(std::size_t i) const {
+    std::size_t end = i + 1;
+    while (end < calls_.size() && passes::starts_together(program(), calls_[end - 1].node, calls_[end].node)) ++end;
+    return end;
+  }
+  std::size_t launch_count() const {
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < calls_.size(); i = launch_end(i)) ++n;
+    return n;
+  }
   const layout& layout_of(int id) const { return layouts_[static_cast<std::size_t>(id)]; }
   // The storage of node `id`'s value, while nothing else has taken it.
   void* pointer(int id) const { return arena_ + plan().offset[id] + view_bytes_[static_cast<std::size_t>(id)]; }

@@ -19,17 +19,22 @@ template <class Rank>
 using kernel_function = void (*)(const call&, const step_env&, Rank&);
 
 // Knows no rank, and is not inlined where one is: meshes share the machine code of all kernels.
-template <op_code Op, class T>
+template <op_code Op, class T, expression Then = no_expression>
 __attribute__((noinline)) void compute(const call& c, const step_env& env) {
   host::operands<T> q;
   for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<T*>(c.p[k]);
   constexpr int index = index_operand(Op);
   if constexpr (index >= 0) q.index = static_cast<const std::int32_t*>(c.p[index]);
   if constexpr (makes_indices(Op)) q.index_out = static_cast<std::int32_t*>(c.p[result]);
-  host::kernel<Op>::template run<T>(c, q, env);
+  if constexpr (Op == op_code::fused) {
+    if constexpr (Then.head != 0) host::evaluate<T, Then>(c, q);
+  } else {
+    host::kernel<Op>::template run<T>(c, q, env);
+    if constexpr (Then.head != 0) host::evaluate<T, Then>(c, q);
+  }
 }
 
-template <op_code Op, class T, class Rank>
+template <op_code Op, class T, expression Then, class Rank>
 void run_kernel(const call& c, const step_env& env, Rank& rank) {
   if constexpr (Op == op_code::redistribute) {
     if (communicates(c.kind)) {
@@ -37,7 +42,7 @@ void run_kernel(const call& c, const step_env& env, Rank& rank) {
       return;
     }
   }
-  compute<Op, T>(c, env);
+  compute<Op, T, Then>(c, env);
 }
 
 // Integers are only moved and compared; arithmetic kernels exist for floating-point elements.
@@ -47,7 +52,7 @@ constexpr kernel_function<Rank> kernel_entry() {
   using T = element_t<S.type>;
   if constexpr (std::is_floating_point_v<T> || rules::only_moves(op) || op == op_code::redistribute ||
                 op == op_code::opaque || is_comparison(op))
-    return &run_kernel<op, T, Rank>;
+    return &run_kernel<op, T, S.then, Rank>;
   else
     return nullptr;
 }
@@ -60,7 +65,8 @@ struct kernel_table {
   template <std::size_t... K>
   static constexpr auto make(std::index_sequence<K...>) {
     return std::array<kernel_function<Rank>, sizeof...(K) + 1>{
-        kernel_entry<signature{kernels::signatures.item[K].op, kernels::signatures.item[K].type}, Rank>()..., nullptr};
+        kernel_entry<signature{kernels::signatures.item[K].op, kernels::signatures.item[K].type, kernels::signatures.item[K].then},
+                     Rank>()..., nullptr};
   }
   static constexpr auto entries = make(std::make_index_sequence<static_cast<std::size_t>(kernels::signatures.count)>{});
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <gpt.hpp>
+#include <shardwise/pass/fuse.hpp>
 
 namespace {
 
@@ -29,6 +30,18 @@ TEST_CASE("a gpt of 12 layers instantiates the kernels of one with 2, and of one
   CHECK(kernel_count<deep<12>> == kernel_count<deep<2>>);
   CHECK(kernel_count<deep<2>> == kernel_count<deep<1>>);
   CHECK(deep<12>::program.node_count > 5 * deep<2>::program.node_count);
+}
+
+// Fused regions are kernels too: equal layers have equal expressions.
+template <int Layers>
+using fused = step<float, 2, 2, tensor_parallel, deep_sizes<Layers>, test::place, sw::pipeline<sw::fuse_kernels>>;
+
+TEST_CASE("a fused gpt of 12 layers instantiates the kernels of one with 2, and few more than without fusion") {
+  static_assert(kernel_count<fused<2>> == kernel_count<fused<12>>);
+  static_assert(fused<2>::program.expression_count == fused<12>::program.expression_count);
+  static_assert(fused<12>::program.expression_count <= 10);
+  CHECK(kernel_count<fused<12>> == kernel_count<fused<2>>);
+  CHECK(kernel_count<fused<2>> <= kernel_count<deep<2>> + 10);
 }
 
 }  // namespace

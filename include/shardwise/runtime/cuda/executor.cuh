@@ -25,6 +25,20 @@
 
 namespace shardwise {
 
+namespace cuda {
+
+// The graph whose expressions are kernels of their own; without any, nvcc's device pass need not know it.
+template <class Step, bool Has = program_traits<Step>::has_expressions>
+struct expression_source {
+  static constexpr graph<1, 1> value{};
+};
+template <class Step>
+struct expression_source<Step, true> {
+  static constexpr const auto& value = Step::program;
+};
+
+}  // namespace cuda
+
 // graph: captured once, replayed. stream: every launch again in each step, for debuggers and sanitizers.
 enum class device_execution { graph, stream };
 
@@ -278,7 +292,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     cuda::check(cudaEventRecord(fork_.get(), stream()), "cudaEventRecord");
     cuda::check(cudaStreamWaitEvent(comm, fork_.get(), 0), "cudaStreamWaitEvent");
     for (std::size_t i = 0; i < work_.size();) {
-      const std::size_t end = group_end(i);
+      const std::size_t end = base::launch_end(i);
       const runtime::call& c = work_[i];
       cuda::context& ctx = context_[static_cast<std::size_t>(schedule_[i].stream)];
       try {
@@ -300,14 +314,6 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
 
   op_code op_of(std::size_t i) const { return program().nodes[work_[i].node].op; }
 
-  // Neighbouring updates of one optimizer touch different parameters and go out in one launch.
-  std::size_t group_end(std::size_t i) const {
-    std::size_t end = i + 1;
-    if (is_update(op_of(i)))
-      while (end < work_.size() && op_of(end) == op_of(i)) ++end;
-    return end;
-  }
-
   void launch(const runtime::call& c, std::size_t count, cuda::context& ctx) {
     const op_code op = program().nodes[c.node].op;
     const int typed_by = makes_indices(op) ? program().nodes[c.node].in[0] : c.node;
@@ -319,7 +325,10 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
       cuda::kernel<op_code::adam>::template run_all<element>(&c, count, ctx);
     } else if (op == op_code::sgd) {
       cuda::kernel<op_code::sgd>::template run_all<element>(&c, count, ctx);
-    } else {
+    } else if (op == op_code::sumsq) {
+      cuda::kernel<op_code::sumsq>::template run_all<element>(&c, count, ctx);
+      if (count > 1 || c.all_inputs == c.inputs) return;  // what they add is theirs
+    } else if (op != op_code::fused) {
       const cuda::launcher f = integers ? cuda::launcher_of<std::int32_t>(op) : cuda::launcher_of<element>(op);
       if (!f)
         throw std::logic_error(std::string("shardwise: ") + name_of(op) +
@@ -327,6 +336,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
                                " (" + runtime::place_of(program(), c.node, rank_->index()) + ")");
       f(c, ctx);
     }
+    const int then = program().nodes[c.node].expression;
+    if (then >= 0) cuda::expression_launchers<cuda::expression_source<Step>, element>::table[static_cast<std::size_t>(then)](op, c, ctx);
   }
 
   Rank* rank_;

@@ -4,6 +4,7 @@
 
 #include <shardwise/runtime/cuda/kernels/block.cuh>
 #include <shardwise/runtime/cuda/kernels/elementwise.cuh>
+#include <shardwise/runtime/cuda/kernels/fused.cuh>
 #include <shardwise/runtime/cuda/kernels/gather.cuh>
 #include <shardwise/runtime/cuda/kernels/index.cuh>
 #include <shardwise/runtime/cuda/kernels/join.cuh>
@@ -18,12 +19,12 @@
 
 namespace shardwise::cuda {
 
-// What launches one operation on elements of T; null where there is no kernel. Integers are only moved and compared.
-// Instantiates the kernels of that operation alone.
+// What launches one operation on elements of T; null where there is no kernel, and for fused ones, which are those of
+// their expressions. Integers are only moved and compared. Instantiates the kernels of that operation alone.
 template <op_code Op, class T>
 constexpr launcher launcher_for() {
   constexpr bool moves = rules::only_moves(Op) || Op == op_code::redistribute || is_comparison(Op);
-  if constexpr (runs_kernel(Op) && Op != op_code::opaque && (std::is_floating_point_v<T> || moves))
+  if constexpr (runs_kernel(Op) && Op != op_code::opaque && Op != op_code::fused && (std::is_floating_point_v<T> || moves))
     return &kernel<Op>::template run<T>;
   else
     return nullptr;

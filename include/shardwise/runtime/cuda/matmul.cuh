@@ -6,6 +6,7 @@
 #include <map>
 
 #include <shardwise/runtime/cuda/kernels/map.cuh>
+#include <shardwise/runtime/cuda/kernels/sum.cuh>
 #include <shardwise/runtime/device_workspace.hpp>
 #include <shardwise/runtime/host/einsum.hpp>
 
@@ -320,6 +321,7 @@ template <>
 struct kernel<op_code::einsum> {
   template <class T>
   static void run(const call& c, context& ctx) {
+    if (c.a.v[3] != 0) detail::sum_rows<T>(c, c.l[2], c.p[2], ctx);
     detail::device_einsum<T>(c, ctx).run();
   }
 };

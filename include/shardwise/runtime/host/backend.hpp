@@ -55,7 +55,7 @@ struct host_backend {
       const op_code op = g.nodes[i].op;
       if (op != op_code::einsum && op != op_code::redistribute && op != op_code::scatter_dsrc) continue;
       const node n = g.nodes[i];
-      const int x = g.nodes[n.in[0]].spec, y = g.nodes[n.in[n.inputs - 1]].spec;
+      const int x = g.nodes[n.in[0]].spec, y = g.nodes[n.in[op == op_code::einsum ? 1 : 0]].spec;
       application& before = known[static_cast<unsigned>(x * 31 + y * 7 + n.spec + static_cast<int>(n.a.v[0])) & 127U];
       if (before.out == n.spec && before.op == op && before.x == x && before.y == y && before.v[0] == n.a.v[0] &&
           before.v[1] == n.a.v[1] && before.v[2] == n.a.v[2])
@@ -92,10 +92,12 @@ struct host_backend {
 
 namespace runtime {
 
-// A kernel is one function per (operation, element type): sizes, strides and placements are run-time arguments.
+// A kernel is one function per (operation, element type, expression): sizes, strides, placements and an expression's
+// constants are run-time arguments.
 struct signature {
   op_code op = op_code::input;
   dtype type = dtype::f32;
+  expression then{};
   constexpr bool operator==(const signature&) const = default;
 };
 
@@ -116,6 +118,7 @@ constexpr auto list_kernels(const Graph& g) {
   bool runs[ops]{};  // clang takes a step for every case of the switch behind it
   for (int i = 0; i < ops; ++i) runs[i] = runs_kernel(static_cast<op_code>(i));
   signed char seen[ops][3];
+  int from[max_signatures]{};  // the expression of each item
   for (auto& row : seen)
     for (auto& v : row) v = -1;
   for (int i = g.node_count; i < Graph::node_capacity; ++i) k.of[i] = -1;
@@ -126,10 +129,22 @@ constexpr auto list_kernels(const Graph& g) {
     const int s = g.nodes[i].spec;
     if (may_view(op) && is_view(g.nodes[i], g.specs[g.nodes[g.nodes[i].in[0]].spec], g.specs[s])) continue;
     const dtype t = g.specs[makes_indices(op) ? g.nodes[g.nodes[i].in[0]].spec : s].type;
+    const int e = g.nodes[i].expression;
+    if (e >= 0) {
+      int at = 0;
+      while (at < k.count && !(from[at] == e && k.item[at].op == op && k.item[at].type == t)) ++at;
+      if (at == k.count) {
+        from[at] = e;
+        k.item[k.count++] = {op, t, g.expressions[e]};
+      }
+      k.of[i] = static_cast<signed char>(at);
+      continue;
+    }
     signed char& at = seen[static_cast<int>(op)][static_cast<int>(t)];
     if (at < 0) {
       at = static_cast<signed char>(k.count);
-      k.item[k.count++] = {op, t};
+      from[k.count] = -1;
+      k.item[k.count++] = {op, t, no_expression};
     }
     k.of[i] = at;
   }

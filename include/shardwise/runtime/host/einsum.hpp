@@ -56,6 +56,20 @@ constexpr void largest_last(walk<3>& w) {
     s[last] = t;
   }
 }
+
+// The sum of lhs over all dims but the last, to operand 2: the gradient of a bias beside its weight's.
+template <class T>
+constexpr void sum_rows(const call& c, const operands<T>& q) {
+  call s;
+  s.a.v[0] = (std::int64_t{1} << (c.l[0].rank - 1)) - 1;
+  s.inputs = 1;
+  s.l[0] = c.l[0];
+  s.l[result] = c.l[2];
+  operands<T> of;
+  of.p[0] = q.p[0];
+  of.p[result] = q.p[2];
+  sum_into<T, false>(s, of);
+}
 }  // namespace detail
 
 // Scratch that an einsum of these local extents needs at most; gemm's own bound is monotone in its three sizes.
@@ -82,6 +96,7 @@ template <>
 struct kernel<op_code::einsum> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    if (c.a.v[3] != 0) detail::sum_rows<T>(c, q);
     if constexpr (std::is_floating_point_v<T>) {
       const T alpha = static_cast<T>(c.f);
       products(c, [&](std::int64_t m, std::int64_t n, std::int64_t k, const einsum_plan& p, const std::int64_t* off,

@@ -4,6 +4,7 @@
 
 #include <shardwise/runtime/host/kernels/block.hpp>
 #include <shardwise/runtime/host/kernels/elementwise.hpp>
+#include <shardwise/runtime/host/kernels/fused.hpp>
 #include <shardwise/runtime/host/kernels/gather.hpp>
 #include <shardwise/runtime/host/kernels/index.hpp>
 #include <shardwise/runtime/host/kernels/join.hpp>

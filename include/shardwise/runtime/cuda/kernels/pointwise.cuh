@@ -78,7 +78,11 @@ void map2(const call& c, op_code op, const F& f, context& ctx) {
 
 }  // namespace detail
 
-// A functor and its kernel; `k` is the call's real parameter.
+// One element of a pointwise operation, for fused kernels: `arity` operands and its real parameter f.
+template <op_code Op>
+struct scalar;
+
+// A functor, its kernel and its scalar function; `k` is the call's real parameter.
 #define SHARDWISE_MAP1(name, ...)                                                     \
   template <class T>                                                                  \
   struct name##_functor {                                                             \
@@ -94,6 +98,14 @@ void map2(const call& c, op_code op, const F& f, context& ctx) {
     static void run(const call& c, context& ctx) {                                    \
       detail::map1<T>(c, op_code::name, name##_functor<T>{static_cast<T>(c.f)}, ctx); \
     }                                                                                 \
+  };                                                                                  \
+  template <>                                                                         \
+  struct scalar<op_code::name> {                                                      \
+    static constexpr int arity = 1;                                                   \
+    template <class T>                                                                \
+    static __device__ T of(T f, T x) {                                                \
+      return name##_functor<T>{f}(x);                                                 \
+    }                                                                                 \
   };
 #define SHARDWISE_MAP2(name, ...)                                  \
   template <class T>                                               \
@@ -108,6 +120,14 @@ void map2(const call& c, op_code op, const F& f, context& ctx) {
     template <class T>                                             \
     static void run(const call& c, context& ctx) {                 \
       detail::map2<T>(c, op_code::name, name##_functor<T>{}, ctx); \
+    }                                                              \
+  };                                                               \
+  template <>                                                      \
+  struct scalar<op_code::name> {                                   \
+    static constexpr int arity = 2;                                \
+    template <class T>                                             \
+    static __device__ T of(T, T x, T y) {                          \
+      return name##_functor<T>{}(x, y);                            \
     }                                                              \
   };
 
@@ -141,6 +161,15 @@ struct kernel<op_code::contiguous> {
   template <class T>
   static void run(const call& c, context& ctx) {
     detail::map1<T>(c, op_code::contiguous, identity{}, ctx);
+  }
+};
+
+template <>
+struct scalar<op_code::contiguous> {
+  static constexpr int arity = 1;
+  template <class T>
+  static __device__ T of(T, T x) {
+    return x;
   }
 };
 

@@ -191,6 +191,62 @@ struct kernel<op_code::norm_apply> {
   }
 };
 
+// norm_stats and norm_apply in one launch; `stats` is null where nobody else needs them.
+template <class T>
+struct norm_row {
+  norm_stats_row<T> sums;
+  const T *w, *b;
+  T *stats, *o;
+  std::int64_t sw, sb;
+
+  template <class Team>
+  __device__ void operator()(const Team& t, const std::int64_t* at) const {
+    const T* const in = sums.x + at[0];
+    T* const out = o + at[1];
+    const std::int64_t n = sums.n, s = sums.sx;
+    double mean = 0, square = 0;
+    if (!sums.rms) {
+      for (std::int64_t i = t.lane(); i < n; i += Team::threads) mean += static_cast<double>(in[i * s]);
+      mean = t.sum(mean) / static_cast<double>(n);
+    }
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) {
+      const double d = static_cast<double>(in[i * s]) - mean;
+      square += d * d;
+    }
+    square = t.sum(square);
+    const T m = static_cast<T>(mean), r = static_cast<T>(1 / math<double>::sqrt(square / static_cast<double>(n) + sums.eps));
+    if (stats && t.lane() == 0) {
+      stats[at[2]] = m;
+      stats[at[2] + 1] = r;
+    }
+    const norm_apply_functor<T> apply;
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads)
+      out[i] = b ? apply(in[i * s], m, r, w[i * sw], b[i * sb]) : apply(in[i * s], m, r, w[i * sw]);
+  }
+};
+
+template <>
+struct kernel<op_code::norm> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const bool keeps = c.a.v[2] != 0;
+    const int pairs = c.inputs - 1, weights = c.inputs - (keeps ? 1 : 0);
+    const bool bias = weights > 2;
+    const layout* const all[3] = {&c.l[0], &c.l[result], &c.l[keeps ? pairs : result]};
+    const int last = c.l[0].rank - 1;
+    const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
+    each_row(op_code::norm, row_walk(all, last), n,
+             norm_row<T>{{as<T>(c.p[0]), nullptr, n, s, c.f, c.a.v[0] == 1},
+                         as<T>(c.p[1]),
+                         bias ? as<T>(c.p[2]) : nullptr,
+                         keeps ? as<T>(c.p[pairs]) : nullptr,
+                         as<T>(c.p[result]),
+                         c.l[1].str[0],
+                         bias ? c.l[2].str[0] : 0},
+             ctx);
+  }
+};
+
 // With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)); rms norm has no mean(g).
 template <class T>
 struct norm_dx_row {

@@ -189,12 +189,89 @@ struct kernel<op_code::sum> {
   }
 };
 
+namespace detail {
+
+// Sums of squares side by side: most gradients are small, and a launch each would be most of a small model's norm. As many
+// as fit the 4 KB of a kernel's arguments; a large one fills the device alone.
+template <class T>
+struct square_item {
+  const T* x;
+  std::int64_t n;
+  T* out;
+  const T* add[max_inputs - 1];  // added to the sum, in this order; null: no more
+};
+inline constexpr int squares_at_once = 48;
+inline constexpr std::int64_t small_square = std::int64_t{1} << 17;
+template <class T>
+struct square_list {
+  square_item<T> item[squares_at_once];
+  int count;
+};
+
+template <class T>
+__global__ void __launch_bounds__(block_threads) squares_kernel(const __grid_constant__ square_list<T> list) {
+  const team<block_threads> t;
+  const square_item<T>& s = list.item[blockIdx.x];
+  double total = 0;
+  for (std::int64_t i = t.lane(); i < s.n; i += block_threads) {
+    const double v = static_cast<double>(s.x[i]);
+    total += v * v;
+  }
+  total = t.sum(total);
+  if (t.lane() == 0) *s.out = static_cast<T>(total);
+}
+// An item may add what an item before it has become.
+template <class T>
+__global__ void add_squares_kernel(const __grid_constant__ square_list<T> list) {
+  for (int k = 0; k < list.count; ++k) {
+    const square_item<T>& s = list.item[k];
+    T total = *s.out;
+    for (const T* a : s.add)
+      if (a) total = total + *a;
+    *s.out = total;
+  }
+}
+
+}  // namespace detail
+
 template <>
 struct kernel<op_code::sumsq> {
   template <class T>
   static void run(const call& c, context& ctx) {
     detail::sum_into<T, true>(op_code::sumsq, c, T(1), ctx);
   }
+
+  // Of several, each adds the operands behind its first to its sum; one alone leaves that to its expression.
+  template <class T>
+  static void run_all(const call* calls, std::size_t count, context& ctx) {
+    if (count == 1) return run<T>(calls[0], ctx);
+    detail::square_list<T> small, all;
+    small.count = all.count = 0;
+    bool adds = false;
+    const auto flush = [&] {
+      if (small.count > 0)
+        launch(op_code::sumsq, &detail::squares_kernel<T>, static_cast<unsigned>(small.count), block_threads, ctx.stream, small);
+      if (adds) launch(op_code::sumsq, &detail::add_squares_kernel<T>, 1, 1, ctx.stream, all);
+      small.count = all.count = 0;
+      adds = false;
+    };
+    for (std::size_t i = 0; i < count; ++i) {
+      const call& c = calls[i];
+      detail::square_item<T> s{as<T>(c.p[0]), c.l[0].numel(), as<T>(c.p[result]), {}};
+      for (int k = c.inputs; k < c.all_inputs; ++k) s.add[k - c.inputs] = as<T>(c.p[k]);
+      adds = adds || c.all_inputs > c.inputs;
+      if (is_dense(c.l[0]) && s.n <= detail::small_square && c.l[result].numel() == 1)
+        small.item[small.count++] = s;
+      else
+        run<T>(c, ctx);
+      all.item[all.count++] = s;
+      if (all.count == detail::squares_at_once) flush();
+    }
+    flush();
+  }
+
+ private:
+  static bool is_dense(const layout& x) { return static_cast<std::int64_t>(x.span()) == x.numel(); }
 };
 
 template <class T>
@@ -222,6 +299,36 @@ struct kernel<op_code::norm_dw> {
     summed.merge();
     detail::reduce<T>(op_code::norm_dw, c, kept, summed,
                       norm_dw_value<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), stats.str[last]}, T(1), ctx);
+  }
+};
+
+namespace detail {
+// The sum of operand 0 over all dims but the last, to `to`.
+template <class T>
+void sum_rows(const call& c, const layout& to, void* p, context& ctx) {
+  call s;
+  s.a.v[0] = (std::int64_t{1} << (c.l[0].rank - 1)) - 1;
+  s.inputs = 1;
+  s.node = c.node;
+  s.l[0] = c.l[0];
+  s.p[0] = c.p[0];
+  s.l[result] = to;
+  s.p[result] = p;
+  s.workspace = c.workspace;
+  kernel<op_code::sum>::run<T>(s, ctx);
+}
+}  // namespace detail
+
+template <>
+struct kernel<op_code::norm_grads> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    call w = c;
+    w.inputs = 3;
+    w.l[result] = c.l[3];
+    w.p[result] = c.p[3];
+    kernel<op_code::norm_dw>::run<T>(w, ctx);
+    detail::sum_rows<T>(c, c.l[result], c.p[result], ctx);
   }
 };
 

@@ -53,25 +53,51 @@ constexpr T half() {
 
 }  // namespace detail
 
-#define SHARDWISE_MAP1(name, expression)                                              \
-  template <>                                                                         \
-  struct kernel<op_code::name> {                                                      \
-    template <class T>                                                                \
-    static constexpr void run(const call& c, const operands<T>& q, const step_env&) { \
-      using m [[maybe_unused]] = math<T>;                                             \
-      [[maybe_unused]] const T f = m::from(c.f);                                      \
-      detail::map1<T>(c, q, [=](T x) { return static_cast<T>(expression); });         \
-    }                                                                                 \
-  };
-#define SHARDWISE_MAP2(name, expression)                                              \
-  template <>                                                                         \
-  struct kernel<op_code::name> {                                                      \
-    template <class T>                                                                \
-    static constexpr void run(const call& c, const operands<T>& q, const step_env&) { \
-      using m [[maybe_unused]] = math<T>;                                             \
-      detail::map2<T>(c, q, [=](T x, T y) { return static_cast<T>(expression); });    \
-    }                                                                                 \
-  };
+// One element of a pointwise operation, in one place for its own kernel and for fused ones: `arity` operands and the
+// operation's real parameter f, already rounded to T.
+template <op_code Op>
+struct scalar;
+
+template <op_code Op>
+concept has_scalar = requires { scalar<Op>::arity; };
+
+// The kernel that follows from the scalar function.
+template <op_code Op>
+struct map_kernel {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const T f = math<T>::from(c.f);
+    if constexpr (scalar<Op>::arity == 1)
+      detail::map1<T>(c, q, [=](T x) { return scalar<Op>::template of<T>(f, x); });
+    else
+      detail::map2<T>(c, q, [=](T x, T y) { return scalar<Op>::template of<T>(f, x, y); });
+  }
+};
+
+#define SHARDWISE_MAP1(name, expression)                           \
+  template <>                                                      \
+  struct scalar<op_code::name> {                                   \
+    static constexpr int arity = 1;                                \
+    template <class T>                                             \
+    static constexpr T of([[maybe_unused]] T f, T x) {             \
+      using m [[maybe_unused]] = math<T>;                          \
+      return static_cast<T>(expression);                           \
+    }                                                              \
+  };                                                               \
+  template <>                                                      \
+  struct kernel<op_code::name> : map_kernel<op_code::name> {};
+#define SHARDWISE_MAP2(name, expression)                           \
+  template <>                                                      \
+  struct scalar<op_code::name> {                                   \
+    static constexpr int arity = 2;                                \
+    template <class T>                                             \
+    static constexpr T of([[maybe_unused]] T f, T x, T y) {        \
+      using m [[maybe_unused]] = math<T>;                          \
+      return static_cast<T>(expression);                           \
+    }                                                              \
+  };                                                               \
+  template <>                                                      \
+  struct kernel<op_code::name> : map_kernel<op_code::name> {};
 
 SHARDWISE_MAP2(add, x + y)
 SHARDWISE_MAP2(sub, x - y)
@@ -101,31 +127,33 @@ struct kernel<op_code::clip_factor> {
 };
 
 template <>
-struct kernel<op_code::gelu_tanh_bwd> {
+struct scalar<op_code::gelu_tanh_bwd> {
+  static constexpr int arity = 2;
   template <class T>
-  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+  static constexpr T of(T, T g, T x) {
     using m = math<T>;
-    detail::map2<T>(c, q, [](T g, T x) {
-      const T k = m::from(0.7978845608028654), b = m::from(0.044715);
-      const T t = m::tanh(k * (x + b * x * x * x));
-      const T inner = k * (T(1) + T(3) * b * x * x);
-      return static_cast<T>(g * detail::half<T>() * (T(1) + t + x * (T(1) - t * t) * inner));
-    });
+    const T k = m::from(0.7978845608028654), b = m::from(0.044715);
+    const T t = m::tanh(k * (x + b * x * x * x));
+    const T inner = k * (T(1) + T(3) * b * x * x);
+    return static_cast<T>(g * detail::half<T>() * (T(1) + t + x * (T(1) - t * t) * inner));
   }
 };
+template <>
+struct kernel<op_code::gelu_tanh_bwd> : map_kernel<op_code::gelu_tanh_bwd> {};
 
 template <>
-struct kernel<op_code::gelu_erf_bwd> {
+struct scalar<op_code::gelu_erf_bwd> {
+  static constexpr int arity = 2;
   template <class T>
-  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+  static constexpr T of(T, T g, T x) {
     using m = math<T>;
-    detail::map2<T>(c, q, [](T g, T x) {
-      const T phi = detail::half<T>() * (T(1) + m::erf(m::from(0.7071067811865476) * x));
-      const T density = m::from(0.3989422804014327) * m::exp(T(0) - detail::half<T>() * x * x);
-      return static_cast<T>(g * (phi + x * density));
-    });
+    const T phi = detail::half<T>() * (T(1) + m::erf(m::from(0.7071067811865476) * x));
+    const T density = m::from(0.3989422804014327) * m::exp(T(0) - detail::half<T>() * x * x);
+    return static_cast<T>(g * (phi + x * density));
   }
 };
+template <>
+struct kernel<op_code::gelu_erf_bwd> : map_kernel<op_code::gelu_erf_bwd> {};
 
 template <>
 struct kernel<op_code::fill> {

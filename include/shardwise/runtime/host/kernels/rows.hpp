@@ -70,63 +70,93 @@ struct kernel<op_code::softmax_bwd> {
   }
 };
 
-// Layer norm: (mean, 1 / sqrt(variance + eps)); rms norm: (0, 1 / sqrt(mean square + eps)).
+namespace detail {
+
+// One row of n elements, s apart. Layer norm: (mean, 1 / sqrt(variance + eps)); rms norm: (0, 1 / sqrt(mean square +
+// eps)).
+template <class T>
+constexpr void row_stats(const T* x, std::int64_t n, std::int64_t s, double epsilon, bool rms, T* o) {
+  using acc = typename math<T>::accumulator;
+  const acc count = math<acc>::from_count(n), eps = math<acc>::from(epsilon);
+  acc mean = acc(0);
+  if (!rms) {
+    for (std::int64_t i = 0; i < n; ++i) mean = mean + static_cast<acc>(x[i * s]);
+    mean = mean / count;
+  }
+  acc square = acc(0);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const acc d = static_cast<acc>(x[i * s]) - mean;
+    square = square + d * d;
+  }
+  o[0] = static_cast<T>(mean);
+  o[1] = static_cast<T>(acc(1) / math<acc>::sqrt(square / count + eps));
+}
+
+// (x - mean) * rstd * w (+ b)
+template <class T>
+constexpr void normalise_row(const T* x, std::int64_t n, std::int64_t s, T mean, T rstd, const T* w, std::int64_t sw,
+                             const T* b, std::int64_t sb, T* o) {
+  if (s == 1 && sw == 1) {
+    SHARDWISE_IVDEP
+    for (std::int64_t i = 0; i < n; ++i) o[i] = (x[i] - mean) * rstd * w[i];
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) o[i] = (x[i * s] - mean) * rstd * w[i * sw];
+  }
+  if (b == nullptr) return;
+  for (std::int64_t i = 0; i < n; ++i) o[i] = o[i] + b[i * sb];
+}
+
+}  // namespace detail
+
 template <>
 struct kernel<op_code::norm_stats> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
-    using m = math<T>;
-    using acc = typename m::accumulator;
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
-    const acc count = math<acc>::from_count(n), eps = math<acc>::from(c.f);
-    const bool rms = c.a.v[0] == 1;
     each_row<2>(both, last, [&](const std::int64_t* at) {
-      const T* const x = q.p[0] + at[0];
-      T* const o = q.p[result] + at[1];
-      acc mean = acc(0);
-      if (!rms) {
-        for (std::int64_t i = 0; i < n; ++i) mean = mean + static_cast<acc>(x[i * s]);
-        mean = mean / count;
-      }
-      acc square = acc(0);
-      for (std::int64_t i = 0; i < n; ++i) {
-        const acc d = static_cast<acc>(x[i * s]) - mean;
-        square = square + d * d;
-      }
-      o[0] = static_cast<T>(mean);
-      o[1] = static_cast<T>(acc(1) / math<acc>::sqrt(square / count + eps));
+      detail::row_stats<T>(q.p[0] + at[0], n, s, c.f, c.a.v[0] == 1, q.p[result] + at[1]);
     });
   }
 };
 
-// (x - mean) * rstd * w (+ b)
 template <>
 struct kernel<op_code::norm_apply> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
     const int last = c.l[0].rank - 1;
-    const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last], sw = c.l[2].str[0];
-    const bool bias = c.inputs > 3;
+    const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
+    const T* const bias = c.inputs > 3 ? q.p[3] : nullptr;
     each_row<3>(all, last, [&](const std::int64_t* at) {
-      const T* const x = q.p[0] + at[0];
-      const T mean = q.p[1][at[1]], rstd = q.p[1][at[1] + c.l[1].str[last]];
-      const T* const w = q.p[2];
-      T* const o = q.p[result] + at[2];
-      if (s == 1 && sw == 1) {
-        SHARDWISE_IVDEP
-        for (std::int64_t i = 0; i < n; ++i) o[i] = (x[i] - mean) * rstd * w[i];
-      } else {
-        for (std::int64_t i = 0; i < n; ++i) o[i] = (x[i * s] - mean) * rstd * w[i * sw];
-      }
-      if (bias) {
-        const T* const b = q.p[3];
-        const std::int64_t sb = c.l[3].str[0];
-        for (std::int64_t i = 0; i < n; ++i) o[i] = o[i] + b[i * sb];
-      }
+      detail::normalise_row<T>(q.p[0] + at[0], n, s, q.p[1][at[1]], q.p[1][at[1] + c.l[1].str[last]], q.p[2], c.l[2].str[0],
+                               bias, c.l[3].str[0], q.p[result] + at[2]);
     });
+  }
+};
+
+// norm_stats and norm_apply, the row still in the nearest cache; the statistics go to the last operand if v2 says so.
+template <>
+struct kernel<op_code::norm> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const int pairs = c.a.v[2] != 0 ? c.inputs - 1 : -1;
+    const T* const bias = c.inputs - (pairs < 0 ? 0 : 1) > 2 ? q.p[2] : nullptr;
+    const int last = c.l[0].rank - 1;
+    const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
+    const auto row = [&](const T* x, T* pair, T* o) {
+      detail::row_stats<T>(x, n, s, c.f, c.a.v[0] == 1, pair);
+      detail::normalise_row<T>(x, n, s, pair[0], pair[1], q.p[1], c.l[1].str[0], bias, c.l[2].str[0], o);
+    };
+    if (pairs >= 0) {
+      const layout* const all[3] = {&c.l[0], &c.l[pairs], &c.l[result]};
+      each_row<3>(all, last, [&](const std::int64_t* at) { row(q.p[0] + at[0], q.p[pairs] + at[1], q.p[result] + at[2]); });
+    } else {
+      const layout* const both[2] = {&c.l[0], &c.l[result]};
+      T pair[2] = {T(0), T(0)};
+      each_row<2>(both, last, [&](const std::int64_t* at) { row(q.p[0] + at[0], pair, q.p[result] + at[1]); });
+    }
   }
 };
 
@@ -175,6 +205,30 @@ struct kernel<op_code::norm_dw> {
       const T mean = q.p[2][at[2]], rstd = q.p[2][at[2] + c.l[2].str[last]];
       SHARDWISE_IVDEP
       for (std::int64_t i = 0; i < n; ++i) o[i] = o[i] + dy[i * sg] * ((x[i * sx] - mean) * rstd);
+    });
+  }
+};
+
+// norm_dw into the last operand and the sum of dy over the same rows.
+template <>
+struct kernel<op_code::norm_grads> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[2]};
+    const int last = c.l[0].rank - 1;
+    const std::int64_t n = c.l[0].ext[last], sg = c.l[0].str[last], sx = c.l[1].str[last];
+    T* const w = q.p[3];
+    T* const b = q.p[result];
+    for (std::int64_t i = 0; i < n; ++i) w[i] = b[i] = T(0);
+    each_row<3>(all, last, [&](const std::int64_t* at) {
+      const T* const dy = q.p[0] + at[0];
+      const T* const x = q.p[1] + at[1];
+      const T mean = q.p[2][at[2]], rstd = q.p[2][at[2] + c.l[2].str[last]];
+      SHARDWISE_IVDEP
+      for (std::int64_t i = 0; i < n; ++i) {
+        w[i] = w[i] + dy[i * sg] * ((x[i * sx] - mean) * rstd);
+        b[i] = b[i] + dy[i * sg];
+      }
     });
   }
 };

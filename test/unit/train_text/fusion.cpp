@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The example's training step: with fused kernels it starts a third of what it has operations, and explain says so.
+#include <shardwise/io/explain.hpp>
+#include <shardwise/pass/fuse.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <train_text/model.hpp>
+
+namespace {
+
+namespace sw = shardwise;
+namespace tt = train_text;
+using sw::op_code;
+
+template <int N>
+struct dp : sw::axis<N> {};
+template <int N>
+struct tp : sw::axis<N> {};
+
+using size = tt::config<16, 128, 128, 4, 4>;
+template <int D, int N, class Pipeline>
+using step = sw::train_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp<D>>, tt::megatron_plan<size, dp<D>, tp<N>>,
+                            sw::mesh<dp<D>, tp<N>>, sw::clip_norm<sw::adamw<true>>, Pipeline, float>;
+
+template <int D, int N>
+using plain = step<D, N, sw::pipeline<>>;
+template <int D, int N>
+using fused = step<D, N, sw::pipeline<sw::fuse_kernels>>;
+
+template <class Step>
+inline constexpr auto counts = sw::passes::kernel_calls(Step::program);
+template <class Step>
+constexpr int of(op_code op) {
+  return counts<Step>.of[static_cast<int>(op)];
+}
+
+// One kernel for each operation, against what is started.
+static_assert(counts<plain<1, 1>>.kernels == 447);
+static_assert(3 * counts<fused<1, 1>>.launches <= counts<plain<1, 1>>.kernels);
+// Nothing pointwise stands alone but the clip factor and the sum of two norms; what is left are products and reductions.
+static_assert(of<fused<1, 1>>(op_code::add) == 1 && of<fused<1, 1>>(op_code::gelu_tanh) == 0 &&
+              of<fused<1, 1>>(op_code::gelu_tanh_bwd) == 0 && of<fused<1, 1>>(op_code::fused) == 0);
+static_assert(of<fused<1, 1>>(op_code::einsum) == of<plain<1, 1>>(op_code::einsum));
+static_assert(of<fused<1, 1>>(op_code::norm) == 9 && of<fused<1, 1>>(op_code::norm_stats) == 0);
+// On 2 x 2 ranks reductions of gradients stand between sums of squares, and an all-reduce before each residual.
+static_assert(counts<plain<2, 2>>.kernels == 447);
+static_assert(2 * counts<fused<2, 2>>.launches < counts<plain<2, 2>>.kernels);
+// Memory does not pay for it.
+static_assert(fused<1, 1>::peak_bytes <= plain<1, 1>::peak_bytes + plain<1, 1>::peak_bytes / 100);
+
+struct counted {
+  std::size_t calls = 0, launches = 0;
+};
+template <class Step>
+counted calls() {
+  counted n;
+  sw::launch<typename Step::mesh_type>([&](auto& rank) {
+    sw::executor<Step, std::remove_reference_t<decltype(rank)>> ex(rank);
+    if (rank.index() == 0) n = {ex.call_count(), ex.launch_count()};
+  });
+  return n;
+}
+
+TEST_CASE("fusion: the example's step runs the calls that its constants count") {
+  const counted before = calls<plain<1, 1>>(), after = calls<fused<1, 1>>(), two = calls<fused<1, 2>>();
+  CHECK(before.calls == std::size_t{counts<plain<1, 1>>.kernels});
+  CHECK(before.launches == std::size_t{counts<plain<1, 1>>.launches});
+  CHECK(after.calls == std::size_t{counts<fused<1, 1>>.kernels});
+  CHECK(after.launches == std::size_t{counts<fused<1, 1>>.launches});
+  CHECK(two.calls == std::size_t{counts<fused<1, 2>>.kernels} + std::size_t{fused<1, 2>::traffic.collectives});
+  CHECK(3 * after.launches <= before.calls);
+}
+
+TEST_CASE("explain: the example's step in one table") {
+  const std::string text = sw::explain<fused<1, 2>>({"dp", "tp"});
+  MESSAGE(text);
+  const auto has = [&](const std::string& line) { return text.find(line) != std::string::npos; };
+  CHECK(has("collectives of a step, bytes sent by rank 0\n"));
+  CHECK(has("memory of a rank\n"));
+  CHECK(has("kernels of a step\n"));
+  CHECK(has("as written  fuse_kernels\n"));
+  CHECK(has("all_reduce  tp    (16, 128, 128)"));
+  CHECK(has("  sumsq                  66             1\n"));
+  CHECK(has("  kernels               447           " + std::to_string(counts<fused<1, 2>>.kernels) + "\n"));
+}
+
+}  // namespace
