@@ -59,7 +59,8 @@ constexpr bool is_pointwise(op_code op) {
 // Pointwise operations whose value at an element needs no more than the operands' there and one real parameter: what a
 // fused kernel may contain. Masks need an index, the clip factor the step.
 constexpr bool is_scalar(op_code op) {
-  return is_pointwise(op) && op != op_code::dropout && op != op_code::clip_factor;
+  return is_pointwise(op) && op != op_code::dropout && op != op_code::clip_factor && !is_comparison(op) &&
+         index_operand(op) < 0;
 }
 
 constexpr spec row_stat(const spec& x, bool keep_pair) {

@@ -22,6 +22,14 @@ namespace shardwise::cuda {
     static void run(const call& c, context& ctx) {                                    \
       detail::map1<T>(c, op_code::name, name##_functor<T>{static_cast<T>(c.f)}, ctx); \
     }                                                                                 \
+  };                                                                                  \
+  template <>                                                                         \
+  struct scalar<op_code::name> {                                                      \
+    static constexpr int arity = 1;                                                   \
+    template <class T>                                                                \
+    static __device__ T of(T f, T x) {                                                \
+      return name##_functor<T>{f}(x);                                                 \
+    }                                                                                 \
   };
 SHARDWISE_FORMULAS1(SHARDWISE_X)
 #undef SHARDWISE_X
@@ -39,6 +47,14 @@ SHARDWISE_FORMULAS1(SHARDWISE_X)
     template <class T>                                             \
     static void run(const call& c, context& ctx) {                 \
       detail::map2<T>(c, op_code::name, name##_functor<T>{}, ctx); \
+    }                                                              \
+  };                                                               \
+  template <>                                                      \
+  struct scalar<op_code::name> {                                   \
+    static constexpr int arity = 2;                                \
+    template <class T>                                             \
+    static __device__ T of(T, T x, T y) {                          \
+      return name##_functor<T>{}(x, y);                            \
     }                                                              \
   };
 SHARDWISE_FORMULAS2(SHARDWISE_X)

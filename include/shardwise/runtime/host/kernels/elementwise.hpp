@@ -1,36 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise functions from the table of formulas, comparisons, and choices by a mask.
+// Elementwise comparisons, and choices by a mask.
 #pragma once
 
 #include <shardwise/runtime/host/formulas.hpp>
 #include <shardwise/runtime/host/kernels/pointwise.hpp>
 
 namespace shardwise::host {
-
-#define SHARDWISE_X(name, ...)                                                        \
-  template <>                                                                         \
-  struct kernel<op_code::name> {                                                      \
-    template <class T>                                                                \
-    static constexpr void run(const call& c, const operands<T>& q, const step_env&) { \
-      using m [[maybe_unused]] = math<T>;                                             \
-      [[maybe_unused]] const T f = m::from(c.f);                                      \
-      detail::map1<T>(c, q, [=](T x) { return static_cast<T>(__VA_ARGS__); });        \
-    }                                                                                 \
-  };
-SHARDWISE_FORMULAS1(SHARDWISE_X)
-#undef SHARDWISE_X
-
-#define SHARDWISE_X(name, ...)                                                        \
-  template <>                                                                         \
-  struct kernel<op_code::name> {                                                      \
-    template <class T>                                                                \
-    static constexpr void run(const call& c, const operands<T>& q, const step_env&) { \
-      using m [[maybe_unused]] = math<T>;                                             \
-      detail::map2<T>(c, q, [=](T x, T y) { return static_cast<T>(__VA_ARGS__); });   \
-    }                                                                                 \
-  };
-SHARDWISE_FORMULAS2(SHARDWISE_X)
-#undef SHARDWISE_X
 
 namespace detail {
 

@@ -2,6 +2,7 @@
 // Elementwise kernels, broadcast from the right.
 #pragma once
 
+#include <shardwise/runtime/host/formulas.hpp>
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/runtime/host/kernels/kernel.hpp>
 
@@ -113,6 +114,8 @@ SHARDWISE_MAP1(gelu_erf, detail::half<T>() * x * (T(1) + m::erf(m::from(0.707106
 // second operand: relu, gelu: the input; tanh: the output
 SHARDWISE_MAP2(relu_bwd, m::positive(y) ? x : T(0))
 SHARDWISE_MAP2(tanh_bwd, x*(T(1) - y * y))
+SHARDWISE_FORMULAS1(SHARDWISE_MAP1)
+SHARDWISE_FORMULAS2(SHARDWISE_MAP2)
 #undef SHARDWISE_MAP1
 #undef SHARDWISE_MAP2
 
