@@ -2,7 +2,7 @@
 // rematerialise: values of the forward pass that are cheap to compute again are, just before the backward pass needs them.
 #pragma once
 
-#include <shardwise/pass/partition.hpp>
+#include <shardwise/pass/min_cut.hpp>
 #include <shardwise/pass/pipeline.hpp>
 #include <shardwise/pass/simplify.hpp>
 

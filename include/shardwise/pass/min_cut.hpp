@@ -59,9 +59,10 @@ constexpr double recompute_cost(const node& x, const spec& in, const spec& out) 
 }
 
 // The network: every forward node is an arc from its inside to its outside, as wide as keeping its value costs; outsides
-// lead to the insides of forward users, and to the sink where the backward pass uses the value. Nodes that must not be computed again hang on the source. The cut arcs are what is kept.
-// Values that are there anyway (parameters, states, inputs, outputs) are no part of it. Keeping a value counts its bytes
-// times 1.1 for each step that it lies before the first backward use, so that of equal cuts the latest is taken.
+// lead to the insides of forward users, and to the sink where the backward pass uses the value. Nodes that must not be
+// computed again hang on the source. The cut arcs are what is kept. Values that are there anyway (parameters, states,
+// inputs, outputs) are no part of it. Keeping a value counts its bytes times 1.1 for each step that it lies before the
+// first backward use, so that of equal cuts the latest is taken.
 // Solved by augmenting paths; a path stays within a few operations between two that must be kept.
 template <int Nodes>
 struct partition {
@@ -79,7 +80,7 @@ struct partition {
   unsigned char banned[Nodes];          // from being computed again
   unsigned char kept[Nodes];            // the result: 1 where the value is kept
   std::int32_t stamp[Nodes][2];         // of the last search that met the inside, the outside
-  std::int32_t from[Nodes][2];          // how it got there: node * 8 + arc, see below
+  std::int32_t from[Nodes][2];          // the arc by which it got there
   std::int32_t stack[2 * Nodes + 2];
   std::int32_t search;
   std::int32_t cursor;                  // next source
