@@ -75,6 +75,7 @@ struct math<laws::modp> {
     if (x == -1) return T(0) - T(1);
     return laws::reduced_to(laws::scramble(std::bit_cast<std::uint64_t>(x), 7));
   }
+  static constexpr double number(T x) { return static_cast<double>(laws::number(x)); }
   static constexpr T from_count(std::int64_t n) { return laws::reduced_to(static_cast<std::uint64_t>(n)); }
 };
 

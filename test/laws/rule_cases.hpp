@@ -200,6 +200,12 @@ inline constexpr exemption unproved[] = {
     {op_code::state, "a leaf: holds what it is given"},
     {op_code::relabel, "a claim of the user: its law, equal blocks, is checked by verify"},
     {op_code::opaque, "a function of the user: nothing is known of it"},
+    {op_code::pack, "says where its operands lie: checked by verify"},
+    {op_code::unpack, "a slot of a pack: checked by verify"},
+    {op_code::assign, "writes a value over one with equal blocks: checked by verify"},
+    {op_code::in_place, "says where its operand lies: checked by verify"},
+    {op_code::advance, "counts steps, on every rank alike"},
+    {op_code::adam_term, "a part of adam, which is proved, of equal blocks: checked by verify"},
 };
 
 }  // namespace shardwise::laws

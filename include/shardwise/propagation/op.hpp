@@ -21,7 +21,8 @@ namespace shardwise {
   X(lse, 1) X(nll, 1) X(nll_dx, 1)                                                                                  \
   X(permute, 0) X(reshape, 0) X(slice, 0) X(pad, 1) X(contiguous, 1)                                                \
   X(dropout, 1) X(relabel, 0) X(opaque, 1)                                                                                                     \
-  X(sgd, 1) X(adam, 1)
+  X(sgd, 1) X(adam, 1)                                                                                              \
+  X(pack, 0) X(unpack, 0) X(assign, 1) X(in_place, 0) X(advance, 1) X(adam_term, 1)
 
 enum class op_code : std::uint8_t {
 #define SHARDWISE_X(name, kernel) name,
@@ -87,6 +88,13 @@ inline constexpr int max_inputs = 5;
 //   relabel              v0..v3 placement on each axis (packed) of the operand's cotangent before it is redistributed
 //   opaque               v0 index in the graph's table of functions
 //   sgd, adam            v0 1 if the last input is the clip factor; v1 flavour
+//   adam                 v2 1 if operand 4 counts the steps (then v0 is 0), else the run's number of the step is taken
+//   pack                 v0 element at which the first operand that is not a pack begins; v1 1: goes on where operand 0,
+//                        a pack, ends; v2 1: of leaves (see graph/storage.hpp)
+//   unpack               v0 element at which the slot begins
+//   adam_term            v1 flavour, v2 which: 0 the next first moment of (m, gradient, parameter), 1 the next second
+//                        moment of (v, gradient, parameter), 2 the next parameter of (parameter, m, v, steps)
+// assign writes operand 1 over operand 0; in_place says that operand 1 was computed there; advance adds 1 to operand 0.
 struct op_attr {
   std::int64_t v[6];
   constexpr bool operator==(const op_attr&) const = default;

@@ -100,6 +100,9 @@ constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, cons
     }
   } else if (op == op_code::reshape) {
     l = local_layout(out, c, n);
+  } else if (op == op_code::unpack) {
+    offset += a.v[0];
+    l = local_layout(out, c, n);
   } else if (op == op_code::relabel) {
     const layout as = local_layout(out, c, n);
     for (int d = 0; d < x.rank; ++d) {

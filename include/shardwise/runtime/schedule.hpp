@@ -41,7 +41,7 @@ std::vector<access> accesses_of(const call& c) {
     if (plan.bytes[own] > 0) all.push_back({plan.offset[own], plan.offset[own] + plan.bytes[own], write});
   };
   // an update writes its parameter and states, and reads its gradient and the clip factor
-  for (int j = 0; j < n.inputs; ++j) touch(n.in[j], is_update(n.op) && (j == 0 || g.nodes[n.in[j]].op == op_code::state));
+  for (int j = 0; j < n.inputs; ++j) touch(n.in[j], writes_operand(n, j));
   if (!is_update(n.op)) touch(c.node, true);
   if (communicates(c.kind)) all.push_back({-1, 0, true});
   return all;

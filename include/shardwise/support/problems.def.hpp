@@ -281,6 +281,12 @@ SHARDWISE_X(descendants_of_nothing,
 SHARDWISE_X(graph_cycle,
             "graph: a node reads a node that does not come before it; a pass broke the order: emit operands before "
             "their users")
+SHARDWISE_X(graph_full,
+            "graph: a pass's result does not fit the capacity of a graph made at run time; make the graph with room for more "
+            "nodes and specs, or run the pass on a constant")
+SHARDWISE_X(graph_storage,
+            "graph: a pack or unpack does not fit its operands: packed values need storage of their own, begin at multiples "
+            "of 64 bytes and are placed as the pack is; take packs from emit_pack and slots from its offsets")
 SHARDWISE_X(graph_unplaced,
             "graph: a node's extents or placement are not what its operation's rule gives for its operands; a pass "
             "broke the graph: take a new node's spec from infer")

@@ -300,7 +300,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   // Neighbouring updates of one optimizer touch different parameters and go out in one launch.
   std::size_t group_end(std::size_t i) const {
     std::size_t end = i + 1;
-    if (is_update(op_of(i)))
+    if (op_of(i) == op_code::adam || op_of(i) == op_code::sgd)
       while (end < work_.size() && op_of(end) == op_of(i)) ++end;
     return end;
   }
