@@ -67,7 +67,7 @@ struct kernel<op_code::adam> {
     const T* const gr = q.p[1];
     T* const m = q.p[2];
     T* const v = q.p[3];
-    independent_loop<T>(n, [=](std::int64_t i) {
+    independent_loop<T, 1>(n, [=](std::int64_t i) {
       const T g = gr[i] * factor + with.coupled * p[i];
       m[i] = with.first(m[i], g);
       v[i] = with.second(v[i], g);
@@ -76,6 +76,7 @@ struct kernel<op_code::adam> {
   }
 };
 
+// Parameters that are updated together get the bits that they get alone, hence loops with Shortest = 1.
 // One of Adam's three results, as a value of its own.
 template <>
 struct kernel<op_code::adam_term> {
@@ -89,11 +90,11 @@ struct kernel<op_code::adam_term> {
     const bool last = c.a.v[2] == 2;
     const detail::adam_numbers<T> with(env, last ? math<T>::number(*q.p[3]) : 1.0, c.a.v[1] != 0, c.f);
     if (last) {
-      independent_loop<T>(n, [=](std::int64_t i) { out[i] = with.parameter(x[i], y[i], z[i]); });
+      independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.parameter(x[i], y[i], z[i]); });
     } else if (c.a.v[2] == 0) {
-      independent_loop<T>(n, [=](std::int64_t i) { out[i] = with.first(x[i], y[i] + with.coupled * z[i]); });
+      independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.first(x[i], y[i] + with.coupled * z[i]); });
     } else {
-      independent_loop<T>(n, [=](std::int64_t i) { out[i] = with.second(x[i], y[i] + with.coupled * z[i]); });
+      independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.second(x[i], y[i] + with.coupled * z[i]); });
     }
   }
 };
