@@ -179,8 +179,9 @@ constexpr void find_storage(const Graph& g, storage_map<Graph::node_capacity>& m
       m.within[i] = m.within[n.in[0]];
       if (n.op == op_code::in_place) {
         placed = true;
-        m.owner[n.in[1]] = n.in[0];
-        m.within[n.in[1]] = 0;
+        const int root = m.owner[n.in[1]];  // of a pack of values: where its first link lies
+        m.owner[root] = n.in[0];
+        m.within[root] = 0;
       }
     } else if (may_view(n.op) && is_view(n, g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec])) {
       m.owner[i] = m.owner[n.in[0]];

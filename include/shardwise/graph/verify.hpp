@@ -74,7 +74,8 @@ constexpr finding verify(const Graph& g, int begin, int end) {
     if (n.op == op_code::advance) continue;
     if (is_update(n.op) || n.op == op_code::adam_term) {
       for (int a = 0; a < g.specs[n.spec].axes; ++a)
-        if (g.specs[g.nodes[n.in[1]].spec].place[a].is_partial()) return {problem::graph_unplaced, i, -1, a};
+        if (const placement& given = g.specs[g.nodes[n.in[1]].spec].place[a]; given.is_partial() && !(given == g.specs[n.spec].place[a]))
+          return {problem::graph_unplaced, i, -1, a};
       continue;
     }
     spec in[max_inputs]{};
