@@ -50,6 +50,7 @@ struct fuse_rules {
     constexpr void begin(const In& g) {
       base::begin(g);
       cap = 0;
+      first = mebibyte;
       find_storage(g, storage);
       slots.clear();
       for (int i = 0; i < capacity; ++i) {
@@ -98,7 +99,7 @@ struct fuse_rules {
       if (k == keys) {
         key[keys++] = h;
         open[k] = -1;
-        threshold[k] = mebibyte;
+        threshold[k] = first;
       }
       if (open[k] >= 0 && depends[operand] > open[k]) open[k] = -1;
       if (open[k] < 0) {

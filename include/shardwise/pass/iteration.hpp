@@ -39,7 +39,8 @@ struct move_access {
 
 // Adds a group to `moves`, or says why not. What is written through leaves and packs of leaves must be seen by the same
 // readers after the move as before: a node that stays and meets a moved one in storage that one of them writes may
-// neither come before the destination nor after the moved one. (Everything else is kept for the next iteration.)
+// neither come before the destination nor after the moved one; moved groups may not meet at all, and a destination comes
+// before what is moved. (Everything else is kept for the next iteration.)
 template <class Graph, class Set>
 constexpr finding add_move(const Graph& g, iteration_moves<Graph::node_capacity>& moves, const Set& set, int destination) {
   constexpr int capacity = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
@@ -48,8 +49,9 @@ constexpr finding add_move(const Graph& g, iteration_moves<Graph::node_capacity>
     return {problem::move_destination, destination};
   bool in[capacity]{};
   for (const int i : set) {
-    in[i] = true;
     const node& n = g.nodes[i];
+    if (places_leaves(n)) continue;  // stays: it does nothing
+    in[i] = true;
     if (is_leaf(n.op) || moves.group[i] != 0 || i == destination) return {problem::move_not_leaf, i};
     if (n.op == op_code::dropout || (n.op == op_code::adam && n.a.v[2] == 0)) return {problem::move_numbered, i};
   }
@@ -68,24 +70,27 @@ constexpr finding add_move(const Graph& g, iteration_moves<Graph::node_capacity>
     for (int k = 0; k < n.inputs; ++k) f(storage.owner[n.in[k]], writes_operand(n, k));
     if (storage.owner[i] != i && has_storage(g, i)) f(storage.owner[i], true);
   };
-  for (int i = 0; i < g.node_count; ++i)
-    if (in[i] || moves.group[i] != 0)
-      each_access(i, [&](int owner, bool writes) {
-        int& first = writes ? seen[owner].first_write : seen[owner].first_read;
-        if (names_leaves(g, owner) && first < 0) first = i;
-      });
   for (int i = 0; i < g.node_count; ++i) {
-    if (in[i] || moves.group[i] != 0) continue;
+    if (!in[i]) continue;
+    if (i < destination) return {problem::move_hazard, i, -1, -1, i, destination};  // its own next run would overtake it
+    each_access(i, [&](int owner, bool writes) {
+      int& first = writes ? seen[owner].first_write : seen[owner].first_read;
+      if (names_leaves(g, owner) && first < 0) first = i;
+    });
+  }
+  for (int i = 0; i < g.node_count; ++i) {
+    if (in[i]) continue;
     int wrong = -1;
     each_access(i, [&](int owner, bool writes) {
       const move_access& moved = seen[owner];
       for (const int first : {moved.first_write, writes ? moved.first_read : -1})
-        if (first >= 0 && (i < destination || i > first)) wrong = owner;
+        if (first >= 0 && (i < destination || i > first || moves.group[i] != 0)) wrong = owner;
     });
     if (wrong >= 0) return {problem::move_hazard, i, -1, -1, wrong, destination};
   }
   ++moves.count;
-  for (const int i : set) moves.group[i] = static_cast<signed char>(moves.count);
+  for (int i = 0; i < g.node_count; ++i)
+    if (in[i]) moves.group[i] = static_cast<signed char>(moves.count);
   moves.destination[moves.count] = destination;
   return {};
 }
@@ -188,7 +193,13 @@ struct phase_rules {
     }
     constexpr void write_moved(builder& b, const In& g, int i) {
       node n = g.nodes[i];
-      for (int k = 0; k < n.inputs; ++k) n.in[k] = before(b, g, n.in[k]);
+      if (n.op == op_code::in_place && moved_to[n.in[1]] < 0) n.op = op_code::assign;  // the value lies where it is kept
+      const int first = n.op == op_code::pack && n.a.v[1] != 0 ? 1 : 0;
+      for (int k = 0; k < n.inputs; ++k) {
+        const bool moved = moved_to[n.in[k]] >= 0;
+        n.in[k] = before(b, g, n.in[k]);
+        if (n.op == op_code::pack && k >= first && !moved) n.in[k] = emit_one(b, op_code::contiguous, n.in[k], b.nodes[n.in[k]].spec);
+      }
       moved_to[i] = b.append(n);
     }
 
@@ -222,7 +233,7 @@ struct phase_rules {
 
   template <class Graph>
   static constexpr graph_room room(const Graph& g) {
-    return {2 * g.node_count + 64, g.spec_count + 64};
+    return {3 * g.node_count + 64, g.spec_count + 64};
   }
   static constexpr int steps(int capacity) { return 3 * capacity + 1; }
 };

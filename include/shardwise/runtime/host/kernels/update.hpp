@@ -46,6 +46,7 @@ struct adam_numbers {
         coupled(decoupled ? T(0) : math<T>::from(env.weight_decay * share)),
         shrink(decoupled ? math<T>::from(1 - env.lr * (env.weight_decay * share)) : T(1)) {}
 
+  constexpr T decayed(T g, T p) const { return g + coupled * p; }
   constexpr T first(T m, T g) const { return b1 * m + rest1 * g; }
   constexpr T second(T v, T g) const { return b2 * v + rest2 * g * g; }
   constexpr T parameter(T p, T m, T v) const { return p * shrink - size * m / (math<T>::sqrt(v) * root + eps); }
@@ -67,12 +68,13 @@ struct kernel<op_code::adam> {
     const T* const gr = q.p[1];
     T* const m = q.p[2];
     T* const v = q.p[3];
-    independent_loop<T, 1>(n, [=](std::int64_t i) {
-      const T g = gr[i] * factor + with.coupled * p[i];
+    const auto update = [=](std::int64_t i, T g) {
       m[i] = with.first(m[i], g);
       v[i] = with.second(v[i], g);
       p[i] = with.parameter(p[i], m[i], v[i]);
-    });
+    };
+    if (clipped) independent_loop<T, 1>(n, [=](std::int64_t i) { update(i, gr[i] * factor + with.coupled * p[i]); });
+    else independent_loop<T, 1>(n, [=](std::int64_t i) { update(i, with.decayed(gr[i], p[i])); });
   }
 };
 
@@ -92,9 +94,9 @@ struct kernel<op_code::adam_term> {
     if (last) {
       independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.parameter(x[i], y[i], z[i]); });
     } else if (c.a.v[2] == 0) {
-      independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.first(x[i], y[i] + with.coupled * z[i]); });
+      independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.first(x[i], with.decayed(y[i], z[i])); });
     } else {
-      independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.second(x[i], y[i] + with.coupled * z[i]); });
+      independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.second(x[i], with.decayed(y[i], z[i])); });
     }
   }
 };
