@@ -21,17 +21,20 @@ struct step_program {
   static constexpr const auto& value = Step::program;
 };
 
+template <class Move, class Source, class Marks>
+constexpr void mark_one(Marks& m) {
+  if (!m.error) m.error = Move::mark(Source::value, m);
+}
+template <class Source, class... Moves>
+constexpr auto mark_all() {
+  iteration_moves<graph_type_of<Source>::node_capacity> m;
+  (mark_one<Moves, Source>(m), ...);
+  m.frozen = true;
+  return m;
+}
 template <class Source, class... Moves>
 struct marked_moves {
-  static constexpr auto value = [] {
-    iteration_moves<graph_type_of<Source>::node_capacity> m;
-    const auto mark = [&m]<class Move>(const Move*) {
-      if (!m.error) m.error = Move::mark(Source::value, m);
-    };
-    (mark(static_cast<const Moves*>(nullptr)), ...);
-    m.frozen = true;
-    return m;
-  }();
+  static constexpr auto value = mark_all<Source, Moves...>();
 };
 
 // The three graphs of a step.

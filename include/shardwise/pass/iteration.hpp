@@ -55,6 +55,8 @@ constexpr finding add_move(const Graph& g, iteration_moves<Graph::node_capacity>
     if (is_leaf(n.op) || moves.group[i] != 0 || i == destination) return {problem::move_not_leaf, i};
     if (n.op == op_code::dropout || (n.op == op_code::adam && n.a.v[2] == 0)) return {problem::move_numbered, i};
   }
+  for (int i = g.node_count - 1; i >= 0; --i)  // a list moves as a whole
+    if (in[i] && g.nodes[i].op == op_code::pack && g.nodes[i].a.v[1] != 0) in[g.nodes[i].in[0]] = true;
   for (int i = 0; i < g.node_count; ++i)
     for (int k = 0; k < g.nodes[i].inputs; ++k)
       if (in[g.nodes[i].in[k]] && !in[i]) return {problem::move_not_leaf, g.nodes[i].in[k]};
