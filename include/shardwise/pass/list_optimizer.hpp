@@ -30,6 +30,7 @@ struct list_rules {
     int list[capacity], parameters[capacity];
     std::int64_t within[capacity];
     int counters;  // states so far
+    int clip[1 << max_axes];  // by axes that split a gradient
 
     constexpr void begin(const In& g) {
       base::begin(g);
@@ -104,13 +105,29 @@ struct list_rules {
       }
       return emit_pack(b, slots, parameters, count, true, -1, within);
     }
+    // The clip factor, equal on all ranks, by the name that a product with gradient `id` asks for.
+    constexpr int clip_for(builder& b, int factor, int id) {
+      const unsigned split = split_axes(b.specs[b.nodes[id].spec]);
+      int& known = clip[split];
+      if (known >= 0) return known;
+      known = factor;
+      for (int a = 0; a < max_axes; ++a) {
+        if (((split >> a) & 1U) == 0) continue;
+        spec s = b.specs[b.nodes[known].spec];
+        if (s.place[a].is_reduced()) continue;
+        s.place[a] = reduced_value();
+        known = emit(b, op_code::redistribute, {{a, pack(reduced_value()), 0, 0, 0, 0}}, 0, b.intern(s), known);
+      }
+      return known;
+    }
     constexpr int pack_gradients(builder& b, const In& g, int count) {
+      for (int& c : clip) c = -1;
       for (int j = 0; j < count; ++j) {
         const node& n = g.nodes[list[j]];
         const int x = n.in[1];
         int id = to[x];
         if (n.a.v[0] != 0) {  // scaled by the clip factor
-          const int factor = to[n.in[n.inputs - 1]];
+          const int factor = clip_for(b, to[n.in[n.inputs - 1]], id);
           const spec in[] = {b.specs[b.nodes[id].spec], b.specs[b.nodes[factor].spec]};
           const outcome o = infer(op_code::mul, {}, in, 2);
           if (o.error && !b.error) b.error = o.error;
@@ -210,7 +227,7 @@ struct list_rules {
   static constexpr graph_room room(const Graph& g) {
     int updates = 0;
     for (int i = 0; i < g.node_count; ++i) updates += g.nodes[i].op == op_code::adam ? 1 : 0;
-    return {g.node_count + 9 * updates + 2, g.spec_count + (updates < 32 ? 4 * updates : 128) + 4};
+    return {g.node_count + 9 * updates + max_update_kinds * 32 + 2, g.spec_count + (updates < 32 ? 4 * updates : 128) + 4};
   }
   static constexpr int steps(int capacity) { return capacity + 1; }
 };
