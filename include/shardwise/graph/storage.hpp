@@ -156,6 +156,11 @@ constexpr void find_storage(const Graph& g, storage_map<Graph::node_capacity>& m
   slots.clear();
   bool placed = false;  // whether a value lies where a later node says
   const int count = g.node_count;
+  constexpr int capacity = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
+  for (int i = count; i < capacity; ++i) {
+    m.owner[i] = i;
+    m.within[i] = 0;
+  }
   for (int i = 0; i < count; ++i) {
     const node& n = g.nodes[i];
     m.owner[i] = i;

@@ -56,9 +56,16 @@ struct fuse_rules {
       for (int i = 0; i < capacity; ++i) {
         wanted[i] = listed[i] = false;
         depends[i] = read_after[i] = written_after[i] = members[i] = missing[i] = held_reads[i] = held_writes[i] = 0;
+        waiting[i] = list[i] = 0;
+        within[i] = 0;
         bucket[i] = next_reduction[i] = first_reduction[i] = next_member[i] = first_member[i] = last_member[i] = -1;
       }
       keys = buckets = waits = 0;
+      for (int k = 0; k < max_fusion_keys; ++k) {
+        open[k] = -1;
+        open_bytes[k] = threshold[k] = 0;
+        key[k] = 0;
+      }
       for (int i = g.node_count - 1; i >= 0; --i) mark(g, i);
     }
 

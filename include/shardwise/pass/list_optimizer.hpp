@@ -39,8 +39,10 @@ struct list_rules {
       waits = counters = 0;
       for (int i = 0; i < capacity; ++i) {
         listed[i] = used[i] = false;
-        held_reads[i] = held_writes[i] = 0;
+        held_reads[i] = held_writes[i] = waiting[i] = list[i] = parameters[i] = 0;
+        within[i] = 0;
       }
+      for (int& c : clip) c = -1;
       for (int i = 0; i < g.node_count; ++i) {
         const node& n = g.nodes[i];
         if (n.op == op_code::state && n.a.v[0] >= counters) counters = static_cast<int>(n.a.v[0]) + 1;

@@ -117,7 +117,8 @@ struct remove_copy_rules {
       slots.clear();
       ordered = 0;
       for (int i = 0; i < capacity; ++i) {
-        uses[i] = 0;
+        uses[i] = order[i] = list[i] = 0;
+        within[i] = 0;
         listed[i] = tail[i] = flat[i] = false;
         block_of[i] = order_begin[i] = -1;
       }
@@ -295,7 +296,13 @@ struct split_rules {
     constexpr void begin(const In& g) {
       base::begin(g);
       slots.clear();
-      for (int i = 0; i < capacity; ++i) chosen[i] = replaced[i] = in_first[i] = false;
+      block = {};
+      parts[0] = parts[1] = -1;
+      for (int i = 0; i < capacity; ++i) {
+        chosen[i] = replaced[i] = in_first[i] = false;
+        within[i] = 0;
+        list[i] = 0;
+      }
     }
 
     // Which block, once `chosen` is set: `count` gradients were asked for.
