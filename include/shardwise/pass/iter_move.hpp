@@ -3,7 +3,7 @@
 #pragma once
 
 #include <shardwise/pass/iteration.hpp>
-#include <shardwise/pass/optimizer_blocks.hpp>
+#include <shardwise/pass/split_optimizer.hpp>
 #include <shardwise/support/fixed_string.hpp>
 
 namespace shardwise {

@@ -2,12 +2,11 @@
 // iterated_executor: runs setup, main and cleanup of an iterated step, in turn, on one arena.
 #pragma once
 
-#include <shardwise/module/iterated.hpp>
 #include <shardwise/runtime/executor.hpp>
 
 namespace shardwise {
 
-// Parameters, states and inputs are those of `main()`, whichever phase runs: they lie in one place.
+// Iterated: see module/iterated.hpp. Parameters, states and inputs are those of `main()`, whichever phase runs: they lie in one place.
 template <class Iterated, class Rank = thread_rank<typename Iterated::mesh_type>>
 class iterated_executor {
  public:

@@ -2,6 +2,7 @@
 // Whole steps of linear and ReLU layers with Adam under data parallelism, through the passes: their structure at the sizes
 // of the reference, as constants; their results on twins small enough to run, bit by bit against the step without passes.
 #include <shardwise/io/dump.hpp>
+#include <shardwise/module/iterated.hpp>
 #include <shardwise/pass/fuse_collectives.hpp>
 #include <shardwise/pass/list_optimizer.hpp>
 #include <shardwise/runtime/iterated.hpp>
