@@ -46,13 +46,18 @@ constexpr unsigned split_axes(const spec& s) {
 template <int Specs>
 struct slot_table {
   std::int64_t bytes[Specs > 0 ? Specs : 1];
+  unsigned split[Specs > 0 ? Specs : 1];  // axes, where bytes are known
 
   constexpr void clear() {
     for (std::int64_t& b : bytes) b = -1;
+    for (unsigned& s : split) s = 0;
   }
   constexpr std::int64_t of(const builder& b, int id) {
     std::int64_t& known = bytes[b.nodes[id].spec];
-    if (known < 0) known = slot_bytes(b.specs[b.nodes[id].spec]);
+    if (known < 0) {
+      known = slot_bytes(b.specs[b.nodes[id].spec]);
+      split[b.nodes[id].spec] = split_axes(b.specs[b.nodes[id].spec]);
+    }
     return known;
   }
 };
@@ -62,13 +67,10 @@ template <class Slots>
 constexpr int emit_pack(builder& b, Slots& slots, const int* ids, int count, bool leaves, int scope, std::int64_t* within) {
   std::int64_t total = 0;
   unsigned split = 0;
-  int seen = -1;  // specs repeat
   for (int k = 0; k < count; ++k) {
     within[k] = total;
     total += slots.of(b, ids[k]);
-    const int s = b.nodes[ids[k]].spec;
-    if (s != seen) split |= split_axes(b.specs[s]);
-    seen = s;
+    split |= slots.split[b.nodes[ids[k]].spec];
   }
   const spec& like = b.specs[b.nodes[ids[0]].spec];
   const std::int64_t size = static_cast<std::int64_t>(size_of(like.type));

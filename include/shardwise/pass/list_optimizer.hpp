@@ -31,6 +31,7 @@ struct list_rules {
     std::int64_t within[capacity];
     int counters;  // states so far
     int clip[1 << max_axes];  // by axes that split a gradient
+    int scaled[Out::spec_capacity];  // spec of the product with it, by the gradient's
 
     constexpr void begin(const In& g) {
       base::begin(g);
@@ -43,6 +44,7 @@ struct list_rules {
         within[i] = 0;
       }
       for (int& c : clip) c = -1;
+      for (int& s : scaled) s = -1;
       for (int i = 0; i < g.node_count; ++i) {
         const node& n = g.nodes[i];
         if (n.op == op_code::state && n.a.v[0] >= counters) counters = static_cast<int>(n.a.v[0]) + 1;
@@ -124,17 +126,22 @@ struct list_rules {
     }
     constexpr int pack_gradients(builder& b, const In& g, int count) {
       for (int& c : clip) c = -1;
+      for (int& s : scaled) s = -1;
       for (int j = 0; j < count; ++j) {
         const node& n = g.nodes[list[j]];
         const int x = n.in[1];
         int id = to[x];
         if (n.a.v[0] != 0) {  // scaled by the clip factor
           const int factor = clip_for(b, to[n.in[n.inputs - 1]], id);
-          const spec in[] = {b.specs[b.nodes[id].spec], b.specs[b.nodes[factor].spec]};
-          const outcome o = infer(op_code::mul, {}, in, 2);
-          if (o.error && !b.error) b.error = o.error;
+          int& product = scaled[b.nodes[id].spec];
+          if (product < 0) {
+            const spec in[] = {b.specs[b.nodes[id].spec], b.specs[b.nodes[factor].spec]};
+            const outcome o = infer(op_code::mul, {}, in, 2);
+            if (o.error && !b.error) b.error = o.error;
+            product = b.intern(o.out);
+          }
           const int scope = b.nodes[id].scope;
-          id = emit(b, op_code::mul, {}, 0, b.intern(o.out), id, factor);
+          id = emit(b, op_code::mul, {}, 0, product, id, factor);
           b.nodes[id].scope = scope;
         } else if (listed[x] || storage.owner[x] != x || !has_storage(g, x)) {
           id = emit_one(b, op_code::contiguous, id, b.intern(contiguous(b.specs[b.nodes[id].spec])));

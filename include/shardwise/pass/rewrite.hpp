@@ -77,7 +77,7 @@ struct rewriting {
   using shardwise_pass = void;
 
   // A step costs up to some hundred steps of evaluation.
-  static constexpr int per_stage(int nodes) { return nodes / 4 > 0 ? nodes / 4 : 1; }
+  static constexpr int per_stage(int nodes) { return nodes / 8 > 0 ? nodes / 8 : 1; }
   template <class Source>
   static constexpr int stages(int nodes) {
     return (Rules::steps(graph_type_of<Source>::node_capacity) + per_stage(nodes) - 1) / per_stage(nodes);
