@@ -88,6 +88,7 @@ struct math<laws::modp> {
     }
     return laws::reduced_to(laws::scramble(std::bit_cast<std::uint64_t>(x), 7));
   }
+  static constexpr double number(T x) { return static_cast<double>(laws::number(x)); }
   static constexpr T from_count(std::int64_t n) { return laws::reduced_to(static_cast<std::uint64_t>(n)); }
 };
 

@@ -355,6 +355,12 @@ inline constexpr exemption unproved[] = {
     {op_code::norm_grads, "written by a pass: verify applies the rules of the operations it is made of"},
     {op_code::buffer, "written by a pass: storage without a value"},
     {op_code::part, "written by a pass: the buffer as it is"},
+    {op_code::pack, "says where its operands lie: checked by verify"},
+    {op_code::unpack, "a slot of a pack: checked by verify"},
+    {op_code::assign, "writes a value over one with equal blocks: checked by verify"},
+    {op_code::in_place, "says where its operand lies: checked by verify"},
+    {op_code::advance, "counts steps, on every rank alike"},
+    {op_code::adam_term, "a part of adam, which is proved, of equal blocks: checked by verify"},
 };
 
 }  // namespace shardwise::laws

@@ -208,7 +208,8 @@ constexpr void copy_into(To& r, const From& g) {
 // Operations whose result may be their first operand's storage seen differently, and whether it is.
 constexpr bool may_view(op_code op) {
   return op == op_code::permute || op == op_code::reshape || op == op_code::relabel || op == op_code::slice ||
-         op == op_code::broadcast || op == op_code::wait || op == op_code::redistribute || op == op_code::part;
+         op == op_code::broadcast || op == op_code::wait || op == op_code::redistribute || op == op_code::part ||
+         op == op_code::unpack;
 }
 constexpr bool is_view(const node& n, const spec& in, const spec& out) {
   switch (n.op) {
@@ -218,6 +219,7 @@ constexpr bool is_view(const node& n, const spec& in, const spec& out) {
     case op_code::broadcast:
     case op_code::wait:
     case op_code::part:
+    case op_code::unpack:
     case op_code::slice: return true;
     case op_code::redistribute: {
       const int a = static_cast<int>(n.a.v[0]);
@@ -229,6 +231,8 @@ constexpr bool is_view(const node& n, const spec& in, const spec& out) {
 }
 
 // Operations that write into an operand's storage and have no result of their own.
-constexpr bool is_update(op_code op) { return op == op_code::sgd || op == op_code::adam; }
+constexpr bool is_update(op_code op) {
+  return op == op_code::sgd || op == op_code::adam || op == op_code::assign || op == op_code::in_place || op == op_code::advance;
+}
 
 }  // namespace shardwise

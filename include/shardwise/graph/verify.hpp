@@ -2,7 +2,7 @@
 // verify: the invariants of a graph: operands come first, and every node has the extents and placements its rule gives.
 #pragma once
 
-#include <shardwise/graph/graph.hpp>
+#include <shardwise/graph/storage.hpp>
 #include <shardwise/graph/verify_fused.hpp>
 #include <shardwise/propagation/infer.hpp>
 
@@ -38,6 +38,47 @@ struct checked_applications {
     return a.a == b.a;
   }
 };
+// A pack's operands have storage for it to place and are as it says of them; an unpacked slot lies in its pack.
+template <class Graph>
+constexpr problem storage_problem(const Graph& g, int i) {
+  const node& n = g.nodes[i];
+  const spec& flat = g.specs[n.spec];
+  const auto places_fit = [](const spec& whole, const spec& part) {
+    bool fit = whole.type == part.type && whole.axes == part.axes;
+    for (int a = 0; fit && a < whole.axes; ++a) {
+      const placement &p = whole.place[a], &q = part.place[a];
+      fit = p.is_partial() || q.is_partial() ? p == q : p.is_shard() || !q.is_shard();
+    }
+    return fit;
+  };
+  constexpr int origin[max_axes]{};
+  const std::int64_t size = static_cast<std::int64_t>(size_of(flat.type));
+  if (n.op == op_code::unpack) {
+    const spec& from = g.specs[g.nodes[n.in[0]].spec];
+    const bool inside = n.a.v[0] >= 0 && n.a.v[0] + slot_bytes(flat) / size <= local_numel(from, origin);
+    return from.rank == 1 && inside && is_contiguous(flat) && places_fit(from, flat) ? problem::none : problem::graph_storage;
+  }
+  std::int64_t at = n.a.v[0];
+  if (flat.rank != 1 || at * size % slot_alignment != 0) return problem::graph_storage;
+  const int first = n.a.v[1] != 0 ? 1 : 0;
+  if (first == 1) {  // goes on where the operand ends
+    const node& before = g.nodes[n.in[0]];
+    if (before.op != op_code::pack || before.spec != n.spec || before.a.v[2] != n.a.v[2]) return problem::graph_storage;
+    std::int64_t end = before.a.v[0];
+    for (int k = before.a.v[1] != 0 ? 1 : 0; k < before.inputs; ++k) end += slot_bytes(g.specs[g.nodes[before.in[k]].spec]) / size;
+    if (end != at) return problem::graph_storage;
+  }
+  for (int k = first; k < n.inputs; ++k) {
+    const node& x = g.nodes[n.in[k]];
+    const spec& s = g.specs[x.spec];
+    const bool leaf = x.op == op_code::param || x.op == op_code::state;
+    const bool own = leaf || (runs_kernel(x.op) && !is_update(x.op) &&
+                              !(x.inputs > 0 && is_view(x, g.specs[g.nodes[x.in[0]].spec], s)));
+    if (!own || leaf != (n.a.v[2] != 0) || !is_contiguous(s) || !places_fit(flat, s)) return problem::graph_storage;
+    at += slot_bytes(s) / size;
+  }
+  return at <= local_numel(flat, origin) ? problem::none : problem::graph_storage;
+}
 
 // Checks nodes [begin, end); the finding's operand is the node's id. Usable in constants and at run time; forward and
 // backward nodes alike, so that differentiation answers to the same rules as the user.
@@ -53,6 +94,10 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
       if (!part_fits(g, n)) return {problem::graph_unplaced, i};
       continue;
     }
+    if (n.op == op_code::pack || n.op == op_code::unpack) {
+      if (const problem p = storage_problem(g, i); p != problem::none) return {p, i};
+      continue;
+    }
     std::int32_t& known = memory.place_of(g, n);
     if (known > 0 && checked_applications::same(g, g.nodes[known - 1], n)) continue;
     if (is_fused(n)) {
@@ -65,9 +110,15 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
       known = i + 1;
       continue;
     }
-    if (is_update(n.op)) {
+    if (n.op == op_code::adam_term || n.op == op_code::assign || n.op == op_code::in_place) {  // all operands are of equal blocks
+      for (int k = 1; k < (n.op == op_code::adam_term ? 3 : 2); ++k)
+        if (!same_blocks(g.specs[g.nodes[n.in[0]].spec], g.specs[g.nodes[n.in[k]].spec])) return {problem::graph_unplaced, i};
+    }
+    if (n.op == op_code::advance) continue;
+    if (is_update(n.op) || n.op == op_code::adam_term) {
       for (int a = 0; a < g.specs[n.spec].axes; ++a)
-        if (g.specs[g.nodes[n.in[1]].spec].place[a].is_partial()) return {problem::graph_unplaced, i, -1, a};
+        if (const placement& given = g.specs[g.nodes[n.in[1]].spec].place[a]; given.is_partial() && !(given == g.specs[n.spec].place[a]))
+          return {problem::graph_unplaced, i, -1, a};
       known = i + 1;
       continue;
     }

@@ -9,13 +9,16 @@ namespace shardwise::passes {
 // Parameters, states and inputs stay: they belong to the caller whether or not a step reads them.
 constexpr bool is_leaf(op_code op) { return op == op_code::param || op == op_code::state || op == op_code::input; }
 
+// Where leaves lie belongs to the caller as well: programs that share them place them alike.
+constexpr bool places_leaves(const node& n) { return n.op == op_code::pack && n.a.v[2] != 0; }
+
 template <class Graph>
 constexpr int mark_live(const Graph& g, unsigned char* live) {
   for (int i = 0; i < g.output_count; ++i) live[g.outputs[i]] = 1;
   int count = 0;
   for (int i = g.node_count - 1; i >= 0; --i) {
     const node& n = g.nodes[i];
-    if (is_update(n.op) || is_leaf(n.op)) live[i] = 1;
+    if (is_update(n.op) || is_leaf(n.op) || places_leaves(n)) live[i] = 1;
     if (!live[i]) continue;
     ++count;
     for (int k = 0; k < n.inputs; ++k) live[n.in[k]] = 1;

@@ -7,20 +7,23 @@
 
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/graph/stage.hpp>
+#include <shardwise/graph/storage.hpp>
 #include <shardwise/graph/waits.hpp>
 #include <shardwise/propagation/infer.hpp>
 
 namespace shardwise::passes {
 
-inline constexpr std::int64_t buffer_alignment = 64;
+inline constexpr std::int64_t buffer_alignment = slot_alignment;
 
 constexpr std::int64_t align_up(std::int64_t n) { return (n + buffer_alignment - 1) & -buffer_alignment; }
 
 // Offsets are the same on all ranks: a buffer is as large as on the ranks at coordinate 0, whose chunks are the largest.
+// A pack's operands lie in its storage, which is taken when the first of them is computed, and kept until nothing reads
+// the pack or any of them. Packed leaves stand where the first of them does.
 // The arena is [workspace shared by all kernels][parameters, states, inputs][buffers that live for part of the step].
 template <int Nodes>
 struct memory_plan {
-  std::int64_t offset[Nodes];  // of the storage's owner; views have their owner's
+  std::int64_t offset[Nodes];  // of the storage's owner, plus what precedes the value in a pack; views have their operand's
   std::int64_t bytes[Nodes];   // exact size, 0 for views, updates and results that overwrite an operand
   std::int32_t owner[Nodes];   // the node whose storage a node's value lies in
   std::int32_t last_use[Nodes];
@@ -42,6 +45,7 @@ struct hole {
 template <int Nodes>
 struct memory_state {
   memory_plan<Nodes> plan;
+  storage_map<Nodes> storage;
   hole holes[max_holes];
   int first = -1;       // the lowest hole
   int unused = -1;      // the first of the entries that were holes once
@@ -146,8 +150,27 @@ constexpr int overwritten_owner(const Plan& p, const Graph& g, const node& x, in
 // Backend::workspace_bytes<Source>() -> bytes of scratch that any of its kernels needs at most.
 template <class Backend>
 struct plan_memory {
+  // A source may ask for at least as much as other programs need that share its arena: then leaves are at equal offsets.
   template <class Source>
-  static constexpr std::int64_t workspace = align_up(Backend::template workspace_bytes<Source>());
+  static constexpr std::int64_t least_workspace() {
+    if constexpr (requires { Source::template least_workspace<Backend>; }) return Source::template least_workspace<Backend>;
+    else return 0;
+  }
+  template <class Source>
+  static constexpr std::int64_t workspace = [] {
+    constexpr std::int64_t own = Backend::template workspace_bytes<Source>(), least = least_workspace<Source>();
+    return align_up(own > least ? own : least);
+  }();
+
+  // The plan of a graph made at run time.
+  template <class Graph>
+  static memory_plan<Graph::node_capacity> plan_of(const Graph& g, std::int64_t workspace_bytes) {
+    detail::memory_state<Graph::node_capacity> st{};
+    st.plan.workspace = align_up(workspace_bytes);
+    begin(st, g);
+    place(st, g, g.node_count);
+    return st.plan;
+  }
 
   template <class Source>
   static constexpr int stages(int nodes) {
@@ -178,30 +201,18 @@ struct plan_memory {
     for (int i = 0; i < s; ++i) spec_bytes[i] = local_numel(g.specs[i], origin) * static_cast<std::int64_t>(size_of(g.specs[i].type));
     for (detail::hole& h : st.holes) h = {0, 0, -1};
     auto& p = st.plan;
-    int leaves[Graph::node_capacity]{};
-    int leaf_count = 0;
+    find_storage(g, st.storage);
     st.top = p.workspace;
     for (int i = 0; i < n; ++i) {
-      const node x = g.nodes[i];
-      int own = i;
-      p.offset[i] = 0;
-      if (is_update(x.op) || (may_view(x.op) && is_view(x, g.specs[g.nodes[x.in[0]].spec], g.specs[x.spec]))) {
-        own = p.owner[x.in[0]];
-        p.bytes[i] = 0;
-      } else {
-        const std::int64_t bytes = spec_bytes[x.spec];
-        p.bytes[i] = bytes;
-        if (x.op == op_code::param || x.op == op_code::state || x.op == op_code::input) {
-          leaves[leaf_count++] = i;
-          p.offset[i] = st.top;
-          if (bytes > 0) p.peak = st.top + bytes;
-          st.top += align_up(bytes);
-        }
-      }
-      for (int k = 0; k < x.inputs; ++k) p.last_use[p.owner[x.in[k]]] = i;
-      if (x.op == op_code::wait)  // until then the collective reads its operand
-        if (const int c = collective_of(g, i); c >= 0) p.last_use[p.owner[g.nodes[c].in[0]]] = i;
+      const node& x = g.nodes[i];
+      const int own = st.storage.owner[i];
+      p.offset[i] = -1;
       p.owner[i] = own;
+      const bool alias = x.inputs > 0 && own != i && runs_nothing(x, g);
+      p.bytes[i] = alias ? 0 : spec_bytes[x.spec];
+      for (int k = 0; k < x.inputs; ++k) p.last_use[st.storage.owner[x.in[k]]] = i;
+      if (x.op == op_code::wait)  // until then the collective reads its operand
+        if (const int c = collective_of(g, i); c >= 0) p.last_use[st.storage.owner[g.nodes[c].in[0]]] = i;
       p.last_use[i] = i;
       p.last_use[own] = i;
     }
@@ -210,8 +221,27 @@ struct plan_memory {
       p.owner[i] = p.last_use[i] = 0;
     }
     for (int i = 0; i < g.output_count; ++i) p.last_use[p.owner[g.outputs[i]]] = n;
-    for (int i = 0; i < leaf_count; ++i) p.last_use[leaves[i]] = n;
+    for (int i = 0; i < n; ++i) {
+      if (!is_leaf(g.nodes[i].op)) continue;
+      const int own = p.owner[i];
+      if (p.offset[own] < 0) {
+        const std::int64_t bytes = spec_bytes[g.nodes[own].spec];
+        p.offset[own] = st.top;
+        if (bytes > 0) p.peak = st.top + bytes;
+        st.top += align_up(bytes);
+      }
+      p.offset[i] = p.offset[own] + st.storage.within[i];
+      p.last_use[i] = p.last_use[own] = n;
+    }
     p.persistent_end = st.top;
+  }
+
+  static constexpr bool is_leaf(op_code op) { return op == op_code::param || op == op_code::state || op == op_code::input; }
+  // Views, updates and the later links of packs have no elements of their own.
+  template <class Graph>
+  static constexpr bool runs_nothing(const node& x, const Graph& g) {
+    return is_update(x.op) || x.op == op_code::pack ||
+           (may_view(x.op) && is_view(x, g.specs[g.nodes[x.in[0]].spec], g.specs[x.spec]));
   }
 
   // One node: its storage is taken, from an operand if one can be overwritten; then that of operands it was the last to
@@ -223,9 +253,8 @@ struct plan_memory {
     const int end = st.cursor + 2 * nodes < count ? st.cursor + 2 * nodes : count;  // these nodes cost little
     for (int i = st.cursor; i < end; ++i) {
       const node x = g.nodes[i];
-      if (x.op == op_code::param || x.op == op_code::state || x.op == op_code::input) continue;
+      if (is_leaf(x.op)) continue;
       int own = p.owner[p.owner[i]];  // the owner found so far may have moved into another's storage since
-      std::int64_t need = 0;
       if (own == i) {
         const int over = detail::overwritten_owner(p, g, x, i);
         if (over >= 0) {
@@ -235,15 +264,13 @@ struct plan_memory {
         }
       }
       p.owner[i] = own;
-      if (own != i) {
-        p.offset[i] = p.offset[own];
-      } else {
-        const std::int64_t bytes = p.bytes[i];
-        need = align_up(bytes);
-        const std::int64_t at = detail::take(st, need);
-        p.offset[i] = at;
+      if (p.offset[own] < 0) {
+        const std::int64_t bytes = p.bytes[own];
+        const std::int64_t at = detail::take(st, align_up(bytes));
+        p.offset[own] = at;
         if (bytes > 0 && at + bytes > p.peak) p.peak = at + bytes;
       }
+      if (own != i) p.offset[i] = p.offset[own] + st.storage.within[i];
       for (int j = 0; j < x.inputs; ++j) {
         const int o = p.owner[x.in[j]];
         if (p.last_use[o] != i || o == own) continue;
@@ -256,7 +283,7 @@ struct plan_memory {
           const int o = p.owner[g.nodes[c].in[0]];
           if (p.last_use[o] == i && o != own) detail::give_back(st, p.offset[o], align_up(p.bytes[o]));
         }
-      if (own == i && p.last_use[i] == i) detail::give_back(st, p.offset[i], need);
+      if (own == i && p.last_use[i] == i) detail::give_back(st, p.offset[i], align_up(p.bytes[i]));
     }
     if (st.cursor < end) st.cursor = end;
   }

@@ -49,6 +49,7 @@ struct breakdown_state {
   memory_breakdown found;
   std::int64_t now[memory_kinds]{};
   phase_marks<Nodes> marks;
+  unsigned char taken[Nodes]{};  // whether an owner's bytes are counted: a pack's are from its first operand on
   int cursor = 0;
 };
 
@@ -114,8 +115,12 @@ struct break_memory_down {
     for (int i = st.cursor; i < end; ++i) {
       const node& x = g.nodes[i];
       if (detail::is_leaf(x.op)) continue;
-      // a buffer is of the kind that its storage's first owner is
-      if (p.owner[i] == i) st.now[static_cast<int>(kind_of(st, g, i))] += align_up(p.bytes[i]);
+      // a buffer is of the kind that its owner is; packs of leaves are the leaves
+      const int own = p.owner[i];
+      if (!st.taken[own] && !counted_before(g, own)) {
+        st.taken[own] = 1;
+        st.now[static_cast<int>(kind_of(st, g, own))] += align_up(p.bytes[own]);
+      }
       std::int64_t live = 0;
       for (std::int64_t k : st.now) live += k;
       std::int64_t& most = found.phase[st.marks.phase[i]];
@@ -125,7 +130,9 @@ struct break_memory_down {
         for (int k = 0; k < memory_kinds; ++k) found.kind[k] = st.now[k];
       }
       auto release = [&](int o) {
-        if (p.last_use[o] == i) st.now[static_cast<int>(kind_of(st, g, o))] -= align_up(p.bytes[o]);
+        if (p.last_use[o] != i || !st.taken[o]) return;
+        st.now[static_cast<int>(kind_of(st, g, o))] -= align_up(p.bytes[o]);
+        st.taken[o] = 2;
       };
       for (int j = 0; j < x.inputs; ++j) {
         const int o = p.owner[x.in[j]];
@@ -133,9 +140,15 @@ struct break_memory_down {
         for (int e = 0; e < j; ++e) again = again || p.owner[x.in[e]] == o;
         if (!again) release(o);
       }
-      if (p.owner[i] == i) release(i);
+      if (own == i) release(i);
     }
     st.cursor = end;
+  }
+
+  template <class Graph>
+  static constexpr bool counted_before(const Graph& g, int i) {
+    const node& x = g.nodes[i];
+    return detail::is_leaf(x.op) || (x.op == op_code::pack && x.a.v[2] != 0);
   }
 };
 

@@ -40,8 +40,9 @@ constexpr void mark_phases(phase_marks<Nodes>& m, const Graph& g) {
     const node& x = g.nodes[i];
     if (m.phase[i] == forward)
       for (int k = 0; k < x.inputs; ++k) m.phase[x.in[k]] = forward;
-    if (is_update(x.op)) m.gradient[x.in[1]] = 1;
-    if (m.gradient[i] && may_view(x.op)) m.gradient[x.in[0]] = 1;
+    if (x.op == op_code::sgd || x.op == op_code::adam || x.op == op_code::adam_term) m.gradient[x.in[1]] = 1;
+    if (m.gradient[i] && (may_view(x.op) || x.op == op_code::pack))
+      for (int k = 0; k < x.inputs && (k == 0 || x.op == op_code::pack); ++k) m.gradient[x.in[k]] = 1;
   }
   for (int i = 0; i < g.node_count; ++i) {
     const node& x = g.nodes[i];

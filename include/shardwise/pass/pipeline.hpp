@@ -20,6 +20,7 @@ namespace shardwise {
 //   using prerequisites = passes_list<...>;   passes that must have been applied before
 //   using apply_after = passes_list<...>;     passes that, if they are applied at all, must be applied before
 //   using preserves = passes_list<...>;       what it keeps, see namespace kept; checked wherever it runs
+//   using key = K;                            a type by which passes know it: those with equal keys count as one pass
 template <class P>
 concept pass = requires { typename P::shardwise_pass; };
 
@@ -112,10 +113,21 @@ struct preserved_by<P> {
   using type = typename P::preserves;
 };
 
+template <class P>
+struct key_of {
+  using type = P;
+};
+template <class P>
+  requires requires { typename P::key; }
+struct key_of<P> {
+  using type = typename P::key;
+};
+
 template <class P, class List>
 inline constexpr bool is_listed = false;
 template <class P, class... Q>
-inline constexpr bool is_listed<P, passes_list<Q...>> = (std::is_same_v<P, Q> || ...);
+inline constexpr bool is_listed<P, passes_list<Q...>> =
+    (std::is_same_v<typename key_of<P>::type, typename key_of<Q>::type> || ...);
 
 template <class... Lists>
 struct joined {

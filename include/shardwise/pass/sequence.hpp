@@ -32,9 +32,13 @@ struct pass_report {
 
 namespace detail {
 
+template <class P>
+std::string key_name() {
+  return std::string(type_name<typename key_of<P>::type>());
+}
 template <class... P>
 std::vector<std::string> names_of(passes_list<P...>) {
-  return {type_name<P>()...};
+  return {key_name<P>()...};
 }
 
 inline std::string name_list(const std::vector<std::string>& names) {
@@ -60,7 +64,7 @@ bool all_hold(passes_list<Property...>, const Graph& before, const Graph& after)
 template <pass P, class Graph>
   requires requires(Graph& g) { P::apply(g); }
 pass_entry<Graph> entry_of() {
-  return {type_name<P>(), detail::names_of(typename detail::prerequisites_of<P>::type{}),
+  return {detail::key_name<P>(), detail::names_of(typename detail::prerequisites_of<P>::type{}),
           detail::names_of(typename detail::apply_after_of<P>::type{}), [](Graph& g) -> finding { return P::apply(g); },
           [](const Graph& before, const Graph& after) {
             return detail::all_hold(typename detail::preserved_by<P>::type{}, before, after);

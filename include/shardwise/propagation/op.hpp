@@ -35,6 +35,7 @@ namespace shardwise {
   X(dropout, 1) X(relabel, 0) X(opaque, 1)                                                                                                     \
   X(fused, 1) X(norm, 1) X(norm_grads, 1) X(buffer, 0) X(part, 0)                                                   \
   X(sgd, 1) X(adam, 1)                                                                                              \
+  X(pack, 0) X(unpack, 0) X(assign, 1) X(in_place, 0) X(advance, 1) X(adam_term, 1)                                 \
   SHARDWISE_ELEMENTWISE_OPS(X)                                                                                      \
   X(amax, 1) X(amin, 1) X(prod, 1) X(prod_dx, 1)                                                                    \
   X(log_softmax, 1) X(exp_sum, 1)                                                                                   \
@@ -158,6 +159,13 @@ constexpr bool makes_indices(op_code op) { return is_comparison(op) || op == op_
 //   einsum               v3 1: sum of lhs over all dims but the last is stored in operand 2, a buffer
 //   buffer               storage without a value; part: its value once operand 1 has run
 //   sgd, adam            v0 1 if the last input is the clip factor; v1 flavour
+//   adam                 v2 1 if operand 4 counts the steps (then v0 is 0), else the run's number of the step is taken
+//   pack                 v0 element at which the first operand that is not a pack begins; v1 1: goes on where operand 0,
+//                        a pack, ends; v2 1: of leaves (see graph/storage.hpp)
+//   unpack               v0 element at which the slot begins
+//   adam_term            v1 flavour, v2 which: 0 the next first moment of (m, gradient, parameter), 1 the next second
+//                        moment of (v, gradient, parameter), 2 the next parameter of (parameter, m, v, steps)
+// assign writes operand 1 over operand 0; in_place says that operand 1 was computed there; advance adds 1 to operand 0.
 struct op_attr {
   std::int64_t v[6];
   constexpr bool operator==(const op_attr&) const = default;

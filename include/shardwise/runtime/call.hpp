@@ -117,6 +117,9 @@ constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, cons
       const int own = d - (l.rank - x.rank);
       l.str[d] = own < 0 || x.global[own] != l.global[d] ? 0 : x.str[own];
     }
+  } else if (op == op_code::unpack) {
+    offset += a.v[0];
+    l = local_layout(out, c, n);
   } else if (op == op_code::relabel) {
     const layout as = local_layout(out, c, n);
     for (int d = 0; d < x.rank; ++d) {

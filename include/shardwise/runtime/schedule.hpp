@@ -41,10 +41,8 @@ std::vector<access> accesses_of(const call& c, bool one_device = true) {
     if (plan.bytes[own] > 0) all.push_back({plan.offset[own], plan.offset[own] + plan.bytes[own], write});
   };
   // an update writes its parameter and states, and reads its gradient and the clip factor; a buffer is there to be written
-  for (int j = 0; j < n.inputs; ++j) {
-    const op_code from = g.nodes[n.in[j]].op;
-    touch(n.in[j], from == op_code::buffer || (is_update(n.op) && (j == 0 || from == op_code::state)));
-  }
+  for (int j = 0; j < n.inputs; ++j)
+    touch(n.in[j], g.nodes[n.in[j]].op == op_code::buffer || writes_operand(n, j));
   if (!is_update(n.op)) touch(c.node, true);
   if (one_device && communicates(c.kind)) all.push_back({-1, 0, true});
   return all;

@@ -388,9 +388,51 @@ SHARDWISE_X(memory_budget,
 SHARDWISE_X(descendants_of_nothing,
             "find_all_descendants: No parent nodes are given, or one that the graph does not have; name at least one node "
             "by its id, for example with find_node(graph, name)")
+SHARDWISE_X(split_empty,
+            "split_fused_optimizer: The given split_gradients is empty. Name at least one gradient by its position in the "
+            "block's list")
+SHARDWISE_X(split_one_sided,
+            "split_fused_optimizer: At least one split optimizer does not have input. Name some of the block's gradients, "
+            "but not all of them")
+SHARDWISE_X(split_unsupported,
+            "split_fused_optimizer: Only fused_adam is supported now, and there is no such block here; list fused_optimizer "
+            "before it, and number blocks from 0 in the order of get_all_fused_optimizer_blocks")
+SHARDWISE_X(optim_step_missing,
+            "optimizer block: Cannot find step node (foreach_add) for the optimizer node within 5 levels of its operands; "
+            "let the update read the list of counters that an advance node has counted")
+SHARDWISE_X(comm_unknown,
+            "iter_move_grads_and_optimizers: Cannot find a communication of that name in the graph; names are those of the "
+            "graph's text, such as all_reduce_1")
+SHARDWISE_X(comm_unused,
+            "iter_move_grads_and_optimizers: that communication is not used by any fused optimizer; name one whose result a "
+            "fused update reads, and list fused_optimizer in the pipeline")
+SHARDWISE_X(move_destination,
+            "move_to_next_iter_before: there is no node of that name in the graph to move before; names are those of the "
+            "graph's text, such as relu")
+SHARDWISE_X(move_frozen,
+            "move_to_next_iter_before: The cross-iteration movement has been frozen for the given iteration; move before it is "
+            "finalized")
+SHARDWISE_X(move_not_leaf,
+            "move_to_next_iter_before: The target nodes must satisfy one of the following conditions: the user of the node is "
+            "in the target nodes too, or there is no user; take what find_all_descendants gives")
+SHARDWISE_X(move_user_output,
+            "move_to_next_iter_before: has not supported moving the nodes that produce users output result; move nodes that "
+            "no output of the graph depends on")
+SHARDWISE_X(move_hazard,
+            "move_to_next_iter_before: a value that a moved update writes is read before it would be written, or one that it "
+            "reads is written before; choose an earlier destination, or move updates of parameters that are read later")
+SHARDWISE_X(move_numbered,
+            "move_to_next_iter_before: a moved node depends on the run's number of the step (an update without counters, or "
+            "random draws), which is another one in the next iteration; list fused_optimizer or foreach_optimizer before")
 SHARDWISE_X(graph_cycle,
             "graph: a node reads a node that does not come before it; a pass broke the order: emit operands before "
             "their users")
+SHARDWISE_X(graph_full,
+            "graph: a pass's result does not fit the capacity of a graph made at run time; make the graph with room for more "
+            "nodes and specs, or run the pass on a constant")
+SHARDWISE_X(graph_storage,
+            "graph: a pack or unpack does not fit its operands: packed values need storage of their own, begin at multiples "
+            "of 64 bytes and are placed as the pack is; take packs from emit_pack and slots from its offsets")
 SHARDWISE_X(graph_unplaced,
             "graph: a node's extents or placement are not what its operation's rule gives for its operands; a pass "
             "broke the graph: take a new node's spec from infer")

@@ -58,12 +58,14 @@ __attribute__((SHARDWISE_VECTORISE target("avx2,fma"), flatten)) void loop_avx2(
 
 }  // namespace isa_detail
 
-// f(i) for i in [0, n), iterations independent; T is the element type, whose arithmetic decides whether width helps.
-template <class T, class F>
+// f(i) for i in [0, n), iterations independent; T is the element type, whose arithmetic decides whether width helps. Fewer
+// than Shortest iterations are not worth the call; with 1, an element's bits do not depend on how many there are (wide
+// instruction sets fuse a multiplication with an addition, which rounds once less).
+template <class T, int Shortest = 16, class F>
 constexpr void independent_loop(std::int64_t n, F f) {
 #if defined(__x86_64__) && !defined(__CUDACC__)
   if constexpr (std::is_floating_point_v<T>) {
-    if (!std::is_constant_evaluated() && n >= 16) {
+    if (!std::is_constant_evaluated() && n >= Shortest) {
       switch (best_isa()) {
         case isa::avx512: isa_detail::loop_avx512(n, f); return;
         case isa::avx2: isa_detail::loop_avx2(n, f); return;

@@ -22,6 +22,7 @@ struct math {
   static double power(double x, double n) { return std::pow(x, n); }
   static T inverse_root(double x) { return static_cast<T>(1 / std::sqrt(x)); }
   static constexpr T from(double x) { return static_cast<T>(x); }
+  static constexpr double number(T x) { return static_cast<double>(x); }
   static constexpr T from_count(std::int64_t n) { return static_cast<T>(n); }
   static constexpr T max(T a, T b) { return a > b ? a : b; }
   static constexpr bool positive(T x) { return x > T(0); }
@@ -70,6 +71,7 @@ struct math<float> {
   static double power(double x, double n) { return std::pow(x, n); }
   static float inverse_root(double x) { return static_cast<float>(1 / std::sqrt(x)); }
   static constexpr float from(double x) { return static_cast<float>(x); }
+  static constexpr double number(float x) { return static_cast<double>(x); }
   static constexpr float from_count(std::int64_t n) { return static_cast<float>(n); }
   static constexpr float max(float a, float b) { return a > b ? a : b; }
   static constexpr bool positive(float x) { return x > 0.0F; }

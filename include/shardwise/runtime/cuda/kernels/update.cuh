@@ -143,6 +143,7 @@ template <class T>
 struct adam_rule {
   double decay;
   bool decoupled;
+  const T* steps;  // null: the run's number of the step
 
   struct step {
     T b1, b2, rest1, rest2, eps, size, root, coupled, shrink, factor;
@@ -152,21 +153,24 @@ struct adam_rule {
           rest1(static_cast<T>(1 - e.env.beta1)),
           rest2(static_cast<T>(1 - e.env.beta2)),
           eps(static_cast<T>(e.env.eps)),
-          size(static_cast<T>(e.adam_rate)),
-          root(static_cast<T>(e.adam_root)),
+          size(static_cast<T>(r.steps ? e.env.lr / (1 - ::pow(e.env.beta1, static_cast<double>(*r.steps))) : e.adam_rate)),
+          root(static_cast<T>(r.steps ? 1 / ::sqrt(1 - ::pow(e.env.beta2, static_cast<double>(*r.steps))) : e.adam_root)),
           coupled(r.decoupled ? T(0) : static_cast<T>(e.env.weight_decay * r.decay)),
           shrink(r.decoupled ? static_cast<T>(1 - e.env.lr * (e.env.weight_decay * r.decay)) : T(1)),
           factor(clip) {}
+    __device__ T first(T m, T g) const { return b1 * m + rest1 * g; }
+    __device__ T second(T v, T g) const { return b2 * v + rest2 * g * g; }
+    __device__ T parameter(T p, T m, T v) const { return p * shrink - size * m / (math<T>::sqrt(v) * root + eps); }
     __device__ void operator()(T& p, T gradient, T& m, T& v) const {
       const T g = gradient * factor + coupled * p;
-      m = b1 * m + rest1 * g;
-      v = b2 * v + rest2 * g * g;
-      p = p * shrink - size * m / (math<T>::sqrt(v) * root + eps);
+      m = first(m, g);
+      v = second(v, g);
+      p = parameter(p, m, v);
     }
   };
 };
 
-// operands: parameter, gradient, first moment, second moment [, clip factor]
+// operands: parameter, gradient, first moment, second moment [, clip factor or steps]
 template <>
 struct kernel<op_code::adam> {
   template <class T>
@@ -180,10 +184,77 @@ struct kernel<op_code::adam> {
       const bool clipped = c.a.v[0] != 0, decoupled = c.a.v[1] != 0;
       return item{{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[3]), clipped ? as<T>(c.p[c.inputs - 1]) : nullptr},
                   0,
-                  adam_rule<T>{c.f, decoupled},
+                  adam_rule<T>{c.f, decoupled, c.a.v[2] != 0 ? as<T>(c.p[4]) : nullptr},
                   0,
                   0};
     });
+  }
+};
+
+namespace detail {
+
+inline constexpr int flat_threads = 256;
+
+inline unsigned flat_blocks(std::int64_t n) {
+  const std::int64_t blocks = (n + flat_threads - 1) / flat_threads;
+  return static_cast<unsigned>(blocks < 65'536 ? blocks : 65'536);
+}
+
+// Which: as the attribute of adam_term.
+template <class T>
+__global__ void __launch_bounds__(flat_threads) adam_term_kernel(T* out, const T* x, const T* y, const T* z, const T* steps, int which,
+                                                                 adam_rule<T> rule, std::int64_t n, const device_env* env) {
+  rule.steps = steps;
+  const typename adam_rule<T>::step with(rule, *env, T(1));
+  const std::int64_t stride = std::int64_t{gridDim.x} * flat_threads;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * flat_threads + threadIdx.x; i < n; i += stride) {
+    if (which == 2) out[i] = with.parameter(x[i], y[i], z[i]);
+    else if (which == 0) out[i] = with.first(x[i], y[i] + with.coupled * z[i]);
+    else out[i] = with.second(x[i], y[i] + with.coupled * z[i]);
+  }
+}
+
+// to += 1, or a copy of `from`.
+template <class T>
+__global__ void __launch_bounds__(flat_threads) write_kernel(T* to, const T* from, std::int64_t n) {
+  const std::int64_t stride = std::int64_t{gridDim.x} * flat_threads;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * flat_threads + threadIdx.x; i < n; i += stride)
+    to[i] = from ? from[i] : to[i] + T(1);
+}
+
+}  // namespace detail
+
+template <>
+struct kernel<op_code::adam_term> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const std::int64_t n = c.l[0].numel();
+    if (n == 0) return;
+    const bool last = c.a.v[2] == 2;
+    const adam_rule<T> rule{c.f, c.a.v[1] != 0, nullptr};
+    launch(op_code::adam_term, &detail::adam_term_kernel<T>, detail::flat_blocks(n), detail::flat_threads, ctx.stream, as<T>(c.p[result]),
+           as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), last ? as<T>(c.p[3]) : nullptr, static_cast<int>(c.a.v[2]), rule, n, ctx.env);
+  }
+};
+
+template <>
+struct kernel<op_code::assign> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const std::int64_t n = c.l[0].numel();
+    if (n > 0)
+      launch(op_code::assign, &detail::write_kernel<T>, detail::flat_blocks(n), detail::flat_threads, ctx.stream, as<T>(c.p[0]), as<T>(c.p[1]), n);
+  }
+};
+
+template <>
+struct kernel<op_code::advance> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const std::int64_t n = c.l[0].numel();
+    if (n > 0)
+      launch(op_code::advance, &detail::write_kernel<T>, detail::flat_blocks(n), detail::flat_threads, ctx.stream, as<T>(c.p[0]),
+             static_cast<T*>(nullptr), n);
   }
 };
 

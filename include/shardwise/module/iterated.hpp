@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// iterated: a train step whose parts run in different iterations, as three programs over one arena.
+#pragma once
+
+#include <shardwise/module/train_step.hpp>
+#include <shardwise/pass/iter_move.hpp>
+
+namespace shardwise {
+
+namespace detail {
+
+template <class Step>
+struct passes_of;
+template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class... P, class T, class Backend>
+struct passes_of<train_step<Model, Task, Plan, Mesh, Optimizer, pipeline<P...>, T, Backend>> {
+  using type = passes_list<P...>;
+};
+
+template <class Step>
+struct step_program {
+  static constexpr const auto& value = Step::program;
+};
+
+template <class Move, class Source, class Marks>
+constexpr void mark_one(Marks& m) {
+  if (!m.error) m.error = Move::mark(Source::value, m);
+}
+template <class Source, class... Moves>
+constexpr auto mark_all() {
+  iteration_moves<graph_type_of<Source>::node_capacity> m;
+  (mark_one<Moves, Source>(m), ...);
+  m.frozen = true;
+  return m;
+}
+template <class Source, class... Moves>
+struct marked_moves {
+  static constexpr auto value = mark_all<Source, Moves...>();
+};
+
+// The three graphs of a step.
+template <class Step, class... Moves>
+struct iteration_graphs {
+  using prepared = typename run_pipeline<step_program<Step>, pipeline<Moves...>, typename passes_of<Step>::type>::type;
+  using moves = marked_moves<prepared, Moves...>;
+#if !SHARDWISE_DEVICE_PASS
+  static_assert(raise<moves::value.error.what, Moves...>::ok);
+#endif
+  template <iteration_phase Phase>
+  using graph_at = iterated_graph<prepared, moves, Phase>;
+
+  template <class Backend>
+  static constexpr std::int64_t workspace = [] {
+    const std::int64_t all[] = {Backend::template workspace_bytes<graph_at<iteration_phase::setup>>(),
+                                Backend::template workspace_bytes<graph_at<iteration_phase::main>>(),
+                                Backend::template workspace_bytes<graph_at<iteration_phase::cleanup>>()};
+    return all[0] > all[1] ? (all[0] > all[2] ? all[0] : all[2]) : (all[1] > all[2] ? all[1] : all[2]);
+  }();
+
+  // With the workspace that leaves room for all three, their leaves lie at the same offsets.
+  template <iteration_phase Phase>
+  struct source {
+    static constexpr const auto& value = graph_at<Phase>::value;
+    template <class Backend>
+    static constexpr std::int64_t least_workspace = workspace<Backend>;
+#if !SHARDWISE_DEVICE_PASS
+    static_assert(raise<staged<verify_stages, graph_at<Phase>>::value.found.what, Moves...>::ok);
+#endif
+  };
+};
+
+template <class A, class B>
+constexpr bool same_leaves() {
+  constexpr const auto &g = A::program, &h = B::program;
+  constexpr const auto &p = A::memory::value, &q = B::memory::value;
+  int j = 0;
+  for (int i = 0; i < g.node_count; ++i) {
+    if (!passes::is_leaf(g.nodes[i].op)) continue;
+    while (j < h.node_count && !passes::is_leaf(h.nodes[j].op)) ++j;
+    if (j == h.node_count || g.nodes[i].op != h.nodes[j].op || g.nodes[i].a.v[0] != h.nodes[j].a.v[0] || p.offset[i] != q.offset[j])
+      return false;
+    ++j;
+  }
+  return p.persistent_end == q.persistent_end;
+}
+
+}  // namespace detail
+
+// One of the three programs.
+template <iteration_phase Phase, class Step, class... Moves>
+struct step_phase : detail::program_base<typename Step::mesh_type, typename Step::backend, typename Step::trace_type,
+                                         typename detail::iteration_graphs<Step, Moves...>::template source<Phase>> {
+  using element = typename Step::element;
+};
+template <iteration_phase Phase, class Step, class... Moves>
+struct program_traits<step_phase<Phase, Step, Moves...>> {
+  using mesh_type = typename Step::mesh_type;
+  using element = typename Step::element;
+};
+
+// Step is a train_step; Moves are iter_move_grads_and_optimizers or move_descendants, under the law of the step's own
+// pipeline. A move that would let a stale parameter be read does not compile.
+template <class Step, class... Moves>
+struct iterated {
+  using step = Step;
+  using mesh_type = typename Step::mesh_type;
+  using element = typename Step::element;
+  using setup = step_phase<iteration_phase::setup, Step, Moves...>;
+  using main = step_phase<iteration_phase::main, Step, Moves...>;
+  using cleanup = step_phase<iteration_phase::cleanup, Step, Moves...>;
+  static_assert(detail::same_leaves<setup, main>() && detail::same_leaves<main, cleanup>());
+
+  // Values that one iteration keeps for the next.
+  static constexpr int kept_values = [] {
+    int n = 0;
+    for (int i = 0; i < main::program.node_count; ++i) {
+      const node& x = main::program.nodes[i];
+      n += x.op == op_code::state && x.a.v[1] < 0 ? 1 : 0;
+    }
+    return n;
+  }();
+  static constexpr std::int64_t peak_bytes = [] {
+    constexpr std::int64_t a = setup::peak_bytes, b = main::peak_bytes, c = cleanup::peak_bytes;
+    return a > b ? (a > c ? a : c) : (b > c ? b : c);
+  }();
+};
+
+}  // namespace shardwise

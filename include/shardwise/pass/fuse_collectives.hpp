@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// comm_fusion_with_concat and comm_fusion_in_place: gradients are summed bucket by bucket, one collective for many.
+#pragma once
+
+#include <shardwise/graph/text.hpp>
+#include <shardwise/pass/buckets.hpp>
+#include <shardwise/pass/rewrite.hpp>
+
+namespace shardwise {
+
+namespace passes {
+
+inline constexpr int max_fusion_keys = 8;
+
+// The law of buckets. Reductions whose results go to updates, unchanged but for their place, are taken in the order in
+// which their operands are computed; a bucket is closed as soon as it holds 1 MiB (the first) or Cap bytes (the others),
+// what is left at the end is one too. Only like with like: the same axis, type, and placements of the result on axes that
+// are still to be summed. A reduction that depends on its own bucket, by way of values or of what updates write, opens the
+// next one. A bucket's collective runs right after the last of its operands; users of its results that stood before it
+// move behind it, in their order, and with them what must not overtake them.
+template <bool Copies>
+struct fuse_rules {
+  template <class In, class Out>
+  struct state : rewrite_state<In, Out> {
+    using base = rewrite_state<In, Out>;
+    using base::capacity, base::out, base::to, base::cursor;
+
+    storage_map<capacity> storage;
+    slot_table<Out::spec_capacity> slots;
+    bool wanted[capacity];       // goes to an update
+    bool listed[capacity];       // a pack or an update says where it lies
+    int depends[capacity];       // on buckets below this number
+    int read_after[capacity];    // by owner: buckets that its readers depend on
+    int written_after[capacity];
+    int bucket[capacity];        // of a reduction; -1: it is not fused
+    int next_reduction[capacity], first_reduction[capacity];  // of an operand
+    int next_member[capacity];   // reductions of a bucket
+    int first_member[capacity], last_member[capacity], members[capacity], missing[capacity];  // by bucket
+    int open[max_fusion_keys];
+    std::int64_t open_bytes[max_fusion_keys], threshold[max_fusion_keys];
+    std::uint64_t key[max_fusion_keys];
+    int keys, buckets;
+    int waiting[capacity];  // nodes that are written later than they stood
+    int waits;
+    int held_reads[capacity], held_writes[capacity];  // by owner: nodes among `waiting`
+    std::int64_t within[capacity];
+    int list[capacity];
+    std::int64_t cap, first;
+
+    constexpr void begin(const In& g) {
+      base::begin(g);
+      cap = 0;
+      first = mebibyte;
+      find_storage(g, storage);
+      slots.clear();
+      for (int i = 0; i < capacity; ++i) {
+        wanted[i] = listed[i] = false;
+        depends[i] = read_after[i] = written_after[i] = members[i] = missing[i] = held_reads[i] = held_writes[i] = 0;
+        waiting[i] = list[i] = 0;
+        within[i] = 0;
+        bucket[i] = next_reduction[i] = first_reduction[i] = next_member[i] = first_member[i] = last_member[i] = -1;
+      }
+      keys = buckets = waits = 0;
+      for (int k = 0; k < max_fusion_keys; ++k) {
+        open[k] = -1;
+        open_bytes[k] = threshold[k] = 0;
+        key[k] = 0;
+      }
+      for (int i = g.node_count - 1; i >= 0; --i) mark(g, i);
+    }
+
+    // From updates back through what only moves values.
+    constexpr void mark(const In& g, int i) {
+      const node& n = g.nodes[i];
+      const bool update = is_update(n.op);
+      if (n.op == op_code::pack)
+        for (int k = 0; k < n.inputs; ++k) listed[n.in[k]] = true;
+      if (n.op == op_code::in_place) listed[n.in[1]] = true;
+      if (wanted[i] || update) {
+        const bool passes_on = update || n.op == op_code::redistribute || n.op == op_code::contiguous || n.op == op_code::pack ||
+                               n.op == op_code::unpack || n.op == op_code::mul || n.op == op_code::adam_term;
+        for (int k = 0; passes_on && k < n.inputs; ++k) wanted[n.in[k]] = true;
+      }
+      if (!wanted[i] || n.op != op_code::redistribute || shardwise::detail::transition_at(g, i) != transition::all_reduce) return;
+      const op_code root = g.nodes[storage.owner[n.in[0]]].op;
+      if (is_variable_leaf(root) || places_leaves(g.nodes[storage.owner[n.in[0]]]) || g.specs[n.spec].dyn != 0) return;
+      next_reduction[i] = first_reduction[n.in[0]];
+      first_reduction[n.in[0]] = i;
+    }
+
+    static constexpr std::uint64_t key_of(const In& g, int reduction) {
+      const node& n = g.nodes[reduction];
+      const spec& from = g.specs[g.nodes[n.in[0]].spec];
+      std::uint64_t h = static_cast<std::uint64_t>(n.a.v[0]) | static_cast<std::uint64_t>(from.type) << 8 |
+                        static_cast<std::uint64_t>(n.a.v[1]) << 16;
+      for (int a = 0; a < from.axes; ++a)
+        h = h * 31 + (from.place[a].is_partial() ? 2 + static_cast<std::uint64_t>(from.place[a].op) : 0);
+      return h;
+    }
+
+    constexpr void join(const In& g, int reduction, int operand) {
+      const std::uint64_t h = key_of(g, reduction);
+      int k = 0;
+      while (k < keys && key[k] != h) ++k;
+      if (k == max_fusion_keys) return;
+      if (k == keys) {
+        key[keys++] = h;
+        open[k] = -1;
+        threshold[k] = first;
+      }
+      if (open[k] >= 0 && depends[operand] > open[k]) open[k] = -1;
+      if (open[k] < 0) {
+        open[k] = buckets++;
+        open_bytes[k] = 0;
+      }
+      const int b = bucket[reduction] = open[k];
+      if (members[b]++ == 0) first_member[b] = reduction;
+      else next_member[last_member[b]] = reduction;
+      last_member[b] = reduction;
+      ++missing[b];
+      constexpr int origin[max_axes]{};
+      const spec& s = g.specs[g.nodes[reduction].spec];
+      open_bytes[k] += local_numel(s, origin) * static_cast<std::int64_t>(size_of(s.type));
+      if (open_bytes[k] < threshold[k]) return;
+      open[k] = -1;
+      threshold[k] = cap;
+    }
+
+    static constexpr void raise(int& to, int by) {
+      if (to < by) to = by;
+    }
+    // Calls f(owner, writes) for the storage that node i reads and writes.
+    template <class F>
+    constexpr void each_access(const In& g, int i, F&& f) const {
+      const node& n = g.nodes[i];
+      for (int k = 0; k < n.inputs; ++k) f(storage.owner[n.in[k]], writes_operand(n, k));
+      if (storage.owner[i] != i && has_storage(g, i)) f(storage.owner[i], true);
+    }
+
+    constexpr void group(const In& g, int i) {
+      const node& n = g.nodes[i];
+      int d = bucket[i] + 1;
+      for (int k = 0; k < n.inputs; ++k) raise(d, depends[n.in[k]]);
+      each_access(g, i, [&](int owner, bool writes) {
+        raise(d, written_after[owner]);
+        if (writes) raise(d, read_after[owner]);
+      });
+      depends[i] = d;
+      if (d > 0) each_access(g, i, [&](int owner, bool writes) { raise(writes ? written_after[owner] : read_after[owner], d); });
+      for (int r = first_reduction[i]; r >= 0; r = next_reduction[r]) join(g, r, i);
+    }
+
+    constexpr bool ready(const In& g, int i) const {
+      const node& n = g.nodes[i];
+      for (int k = 0; k < n.inputs; ++k)
+        if (to[n.in[k]] < 0) return false;
+      bool free = true;
+      if (waits > 0)
+        each_access(g, i, [&](int owner, bool writes) {
+          free = free && held_writes[owner] == 0 && (!writes || held_reads[owner] == 0);
+        });
+      return free;
+    }
+    constexpr void hold(const In& g, int i, int by) {
+      each_access(g, i, [&](int owner, bool writes) { (writes ? held_writes : held_reads)[owner] += by; });
+    }
+
+    // Returns whether a bucket was written.
+    constexpr bool write(builder& b, const In& g, int i) {
+      base::copy(b, g, i);
+      bool any = false;
+      for (int r = first_reduction[i]; r >= 0; r = next_reduction[r])
+        if (bucket[r] >= 0 && --missing[bucket[r]] == 0) {
+          write_bucket(b, g, bucket[r]);
+          any = true;
+        }
+      return any;
+    }
+
+    constexpr void write_bucket(builder& b, const In& g, int which) {
+      const int count = members[which], head = first_member[which];
+      if (count == 1) {
+        base::copy(b, g, head);
+        return;
+      }
+      int k = 0;
+      for (int r = head; r >= 0; r = next_member[r], ++k) {
+        const int x = g.nodes[r].in[0];
+        int id = to[x];
+        if (Copies || listed[x] || storage.owner[x] != x || !has_storage(g, x))
+          id = emit_one(b, op_code::contiguous, id, b.intern(contiguous(b.specs[b.nodes[id].spec])));
+        else
+          listed[x] = true;
+        list[k] = id;
+      }
+      int at = emit_pack(b, slots, list, count, false, -1, within);
+      node n = g.nodes[last_member[which]];  // as the last one of them says
+      const int axis = static_cast<int>(n.a.v[0]);
+      spec sum = b.specs[b.nodes[at].spec];
+      sum.place[axis] = g.specs[n.spec].place[axis];
+      n.in[0] = at;
+      n.spec = b.intern(sum);
+      n.scope = -1;
+      at = b.append(n);
+      const std::int64_t size = static_cast<std::int64_t>(size_of(sum.type));
+      k = 0;
+      for (int r = head; r >= 0; r = next_member[r], ++k) {
+        node u = empty_node;
+        u.op = op_code::unpack;
+        u.inputs = 1;
+        u.in[0] = at;
+        u.a.v[0] = within[k] / size;
+        u.spec = g.nodes[r].spec;
+        u.scope = g.nodes[r].scope;
+        to[r] = b.append(u);
+        if (listed[r]) to[r] = emit_one(b, op_code::contiguous, to[r], u.spec);  // a slot lies in its bucket already
+      }
+    }
+
+    constexpr void place(builder& b, const In& g, int i) {
+      if (bucket[i] >= 0) return;  // with its bucket
+      if (!ready(g, i)) {
+        waiting[waits++] = i;
+        hold(g, i, 1);
+        return;
+      }
+      if (!write(b, g, i)) return;
+      for (bool again = waits > 0; again;) {
+        again = false;
+        const int n = waits;
+        for (int k = 0; k < n; ++k) hold(g, waiting[k], -1);
+        waits = 0;
+        for (int k = 0; k < n; ++k) {
+          const int w = waiting[k];
+          const int before = waits;
+          waits = k + 1;  // earlier ones that still wait are held: look at them
+          const bool now = ready(g, w);
+          waits = before;
+          if (now) {
+            again = write(b, g, w) || again;
+          } else {
+            waiting[waits++] = w;
+            hold(g, w, 1);
+          }
+        }
+        again = again && waits > 0;
+      }
+    }
+
+    constexpr bool step(const In& g) {
+      const int n = g.node_count;
+      if (cursor < n) {
+        group(g, cursor);
+      } else if (cursor < 2 * n) {
+        builder b = out.edit();
+        place(b, g, cursor - n);
+        out.finish(b);
+      } else {
+        if (cursor == 2 * n) base::set_outputs(g);
+        if (cursor == 2 * n) ++cursor;
+        return false;
+      }
+      ++cursor;
+      return true;
+    }
+  };
+
+  template <class Graph>
+  static constexpr graph_room room(const Graph& g) {
+    int sums = 0;
+    for (int i = 0; i < g.node_count; ++i)
+      sums += g.nodes[i].op == op_code::redistribute && shardwise::detail::transition_at(g, i) == transition::all_reduce ? 1 : 0;
+    return {g.node_count + 4 * sums + 4, g.spec_count + (sums < 64 ? 2 * sums : 128 + sums / 4) + 4};
+  }
+  static constexpr int steps(int capacity) { return 2 * capacity + 1; }
+};
+
+template <std::int64_t Cap, bool Copies>
+struct fuse_with_cap : fuse_rules<Copies> {
+  template <class In, class Out>
+  struct state : fuse_rules<Copies>::template state<In, Out> {
+    using base = typename fuse_rules<Copies>::template state<In, Out>;
+    constexpr void begin(const In& g) {
+      base::begin(g);
+      base::cap = Cap;
+    }
+  };
+};
+
+}  // namespace passes
+
+// What other passes name as their prerequisite: either form, whatever its bound.
+struct comm_fusion;
+
+// Reductions of gradients that an update waits for are joined into buckets of CapMiB mebibytes: copied side by side,
+// summed at once, and read where they lie. Every element has the same summands in the same order: the same bits.
+template <std::int64_t CapMiB = 100>
+struct comm_fusion_with_concat : passes::rewriting<passes::fuse_with_cap<CapMiB * mebibyte, true>> {
+  using key = comm_fusion;
+  using preserves = passes_list<kept::outputs, kept::updates>;
+};
+
+// The same without the copies: gradients are computed where their bucket lies, and the collective runs over that range of
+// the arena. What cannot be (a view, or a value that lies elsewhere already) is copied. The price: a bucket's bytes are
+// taken when the first of its gradients is computed.
+template <std::int64_t CapMiB = 100>
+struct comm_fusion_in_place : passes::rewriting<passes::fuse_with_cap<CapMiB * mebibyte, false>> {
+  using key = comm_fusion;
+  using preserves = passes_list<kept::outputs, kept::updates>;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// iterated_executor: runs setup, main and cleanup of an iterated step, in turn, on one arena.
+#pragma once
+
+#include <shardwise/runtime/executor.hpp>
+
+namespace shardwise {
+
+// Iterated: see module/iterated.hpp. Parameters, states and inputs are those of `main()`, whichever phase runs: they lie in one place.
+template <class Iterated, class Rank = thread_rank<typename Iterated::mesh_type>>
+class iterated_executor {
+ public:
+  using setup_executor = executor<typename Iterated::setup, Rank>;
+  using main_executor = executor<typename Iterated::main, Rank>;
+  using cleanup_executor = executor<typename Iterated::cleanup, Rank>;
+
+  explicit iterated_executor(Rank& rank, executor_checks checks = executor_checks::none)
+      : arena_(Iterated::peak_bytes),
+        setup_(rank, bytes(), checks),
+        main_(rank, bytes(), checks),
+        cleanup_(rank, bytes(), checks) {}
+
+  // One iteration. `last` says that no further one follows (the parameters are then what they would be without moves);
+  // the next call begins anew. At least two calls from setup to cleanup.
+  void run(const step_env& env, bool last = false) {
+    if (last && iteration_ == 0 && Iterated::kept_values > 0)
+      throw std::logic_error("shardwise: iterated_executor: the last iteration is also the first, and nothing is kept for it to "
+                             "finish; run at least two iterations, or the step without moves");
+    if (last) {
+      cleanup_.run(env);
+      loss_ = cleanup_.loss();
+      iteration_ = 0;
+      return;
+    }
+    if (iteration_++ == 0) {
+      setup_.run(env);
+      loss_ = setup_.loss();
+    } else {
+      main_.run(env);
+      loss_ = main_.loss();
+    }
+  }
+  // Of the last call's iteration.
+  typename Iterated::element loss() const { return loss_; }
+  std::int64_t iteration() const { return iteration_; }
+
+  main_executor& main() { return main_; }
+  setup_executor& setup() { return setup_; }
+  cleanup_executor& cleanup() { return cleanup_; }
+
+ private:
+  std::span<std::byte> bytes() { return {arena_.data(), static_cast<std::size_t>(arena_.size())}; }
+
+  runtime::arena arena_;
+  setup_executor setup_;
+  main_executor main_;
+  cleanup_executor cleanup_;
+  std::int64_t iteration_ = 0;
+  typename Iterated::element loss_{};
+};
+
+}  // namespace shardwise
