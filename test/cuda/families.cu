@@ -3,7 +3,8 @@
 // operands; and products of broadcast operands, which cuBLASLt cannot read in place.
 #include "device.hpp"
 
-namespace {
+// Named: nvcc reads CUDA's own headers after the source, and there the names of operations would hide functions.
+namespace device_families {
 
 using namespace device_test;
 using enum op_code;
@@ -24,7 +25,7 @@ problem at(problem p, std::int64_t v0, std::int64_t v1 = 0) {
   return p;
 }
 
-}  // namespace
+}  // namespace device_families
 
 TEST_CASE("cat, constant_pad, triangle, arange equal the host's") {
   NEEDS_GPU();

@@ -2,7 +2,8 @@
 // Every device kernel equals the host kernel on the same call, in float and double, on awkward extents and strides.
 #include "device.hpp"
 
-namespace {
+// Named: nvcc reads CUDA's own headers after the source, and there the names of operations would hide functions.
+namespace device_kernels {
 
 using namespace device_test;
 using enum op_code;
@@ -617,4 +618,4 @@ TEST_CASE("tensors of more than 2^31 elements") {
   CHECK(scratch.intact());
 }
 
-}  // namespace
+}  // namespace device_kernels

@@ -121,7 +121,7 @@ std::vector<double> redistribute(const sw::spec& from, const sw::spec& to, std::
   k.p[0] = x.data();
   k.p[sw::runtime::result] = y.data();
   k.workspace = workspace.data();
-  sw::runtime::run_kernel<sw::op_code::redistribute, double>(k, {}, rank);
+  sw::runtime::run_kernel<sw::op_code::redistribute, double, sw::no_expression>(k, {}, rank);
   rank.barrier();
   return y;
 }

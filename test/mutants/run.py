@@ -7,6 +7,7 @@ be found exactly once, so that the list cannot go stale unnoticed. --sample I/N 
 """
 
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import resource
@@ -173,6 +174,28 @@ def compile_proofs(options, include):
     return done.returncode == 0, done.stdout.decode(errors="replace")
 
 
+def try_mutant(options, folder, number):
+    """What becomes of one mutant, in a copy of its own; a stale one has been counted."""
+    name, header, text, replacement = MUTANTS[number]
+    copy = pathlib.Path(folder) / str(number)
+    shutil.copytree(options.include, copy)
+    path = copy / "shardwise" / header
+    original = path.read_text(encoding="utf-8")
+    if original.count(text) != 1:
+        return f"stale    {number:3} {name}"
+    path.write_text(original.replace(text, replacement), encoding="utf-8")
+    began = time.monotonic()
+    succeeded, output = compile_proofs(options, copy)
+    shutil.rmtree(copy)
+    seconds = f"{time.monotonic() - began:.0f} s"
+    if succeeded:
+        return f"SURVIVED {number:3} {name} ({seconds})"
+    if not any(sentence in output for sentence in EVIDENCE):
+        first_error = next((line for line in output.splitlines() if "error:" in line), "")
+        return f"UNCLEAR  {number:3} {name} ({seconds}): fails for another reason: {first_error}"
+    return f"killed   {number:3} {name} ({seconds})"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--include", default=str(TEST.parent / "include"), help="the library's include directory")
@@ -181,6 +204,7 @@ def main():
     parser.add_argument("--sample", default="0/1", help="I/N: every N-th mutant, from the I-th (0 <= I < N)")
     parser.add_argument("--only", type=int, action="append", help="one mutant by number; repeatable")
     parser.add_argument("--list", action="store_true", help="print the mutants")
+    parser.add_argument("--jobs", type=int, default=1, help="compilations at once")
     parser.add_argument("--timeout", type=int, default=600, help="seconds for one compilation")
     options = parser.parse_args()
 
@@ -207,26 +231,10 @@ def main():
         if not succeeded:
             sys.exit(f"{output}\nthe proofs do not compile without a mutation, so nothing can be learnt from mutants")
         print(f"control compiles in {time.monotonic() - began:.0f} s", flush=True)
-        for number in chosen:
-            name, header, text, replacement = MUTANTS[number]
-            path = copy / "shardwise" / header
-            original = path.read_text(encoding="utf-8")
-            if original.count(text) != 1:
-                continue
-            path.write_text(original.replace(text, replacement), encoding="utf-8")
-            began = time.monotonic()
-            succeeded, output = compile_proofs(options, copy)
-            path.write_text(original, encoding="utf-8")
-            seconds = f"{time.monotonic() - began:.0f} s"
-            first_error = next((line for line in output.splitlines() if "error:" in line), "")
-            if succeeded:
-                print(f"SURVIVED {number:3} {name} ({seconds})", flush=True)
-                failures += 1
-            elif not any(sentence in output for sentence in EVIDENCE):
-                print(f"UNCLEAR  {number:3} {name} ({seconds}): fails for another reason: {first_error}", flush=True)
-                failures += 1
-            else:
-                print(f"killed   {number:3} {name} ({seconds})", flush=True)
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            for verdict in pool.map(lambda number: try_mutant(options, folder, number), chosen):
+                print(verdict, flush=True)
+                failures += 0 if verdict.startswith(("killed", "stale")) else 1
     if failures:
         sys.exit(f"{failures} of the mutants survived, are stale or fail for another reason")
 
