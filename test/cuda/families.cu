@@ -25,7 +25,6 @@ problem at(problem p, std::int64_t v0, std::int64_t v1 = 0) {
   return p;
 }
 
-}  // namespace device_families
 
 TEST_CASE("cat, constant_pad, triangle, arange equal the host's") {
   NEEDS_GPU();
@@ -131,3 +130,5 @@ TEST_CASE("products of broadcast operands") {
     compare<einsum>(p, r);
   }
 }
+
+}  // namespace device_families
