@@ -15,6 +15,7 @@ compiler are switched off where possible, so a sentence counts only if it is sai
 """
 
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -261,6 +262,7 @@ def main():
                         help="list the problems of a table of sentences that no file expects")
     parser.add_argument("--catalogue", metavar=("ROWS", "TABLE"), nargs=2, type=pathlib.Path,
                         help="check a catalogue of misuses against the table of sentences and the tests")
+    parser.add_argument("--jobs", type=int, default=1, help="programs at once")
     parser.add_argument("--verbose", action="store_true", help="print commands and output")
     options = parser.parse_args()
     if not options.include:
@@ -275,7 +277,9 @@ def main():
     if options.sample:
         first, step = map(int, options.sample.split("/"))
         files = files[first % step :: step] or files[:1]
-    failed = [file for file in files if report(options, file)]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        verdicts = list(pool.map(lambda file: report(options, file), files))
+    failed = [file for file, verdict in zip(files, verdicts) if verdict]
     if len(files) != 1:
         print(f"{len(files)} wrong programs with {options.compiler}, {len(failed)} failed")
     return 1 if failed else 0
