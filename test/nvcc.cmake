@@ -31,5 +31,7 @@ shardwise_test_sources(nvcc_dist GLOB_RECURSE dist)
 set(nvcc_unit ${nvcc_unit} ${nvcc_dist})
 list(FILTER nvcc_unit INCLUDE REGEX "${SHARDWISE_NVCC_SELECT}")
 list(FILTER nvcc_unit EXCLUDE REGEX "^dist/allocation/") # it replaces malloc, which CUDA's headers declare in their own way
+# nvcc 13 hands its host compiler the type of an alias of a pending tensor with a parameter that is not in scope
+list(FILTER nvcc_unit EXCLUDE REGEX "^dist/pending/programs")
 shardwise_wrap_for_nvcc(wrapped ${nvcc_unit})
 shardwise_add_doctest(test_nvcc nvcc ${wrapped})

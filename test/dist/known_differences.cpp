@@ -184,8 +184,10 @@ struct outer : sw::module<outer<Bound>, Bound> {
 using grid = sw::mesh<tp, dp>;
 using one_path = sw::plan<sw::data_parallel<dp>, sw::at<"mlp.net", sw::colwise<tp, 1, sw::output<R>>>>;
 using one_model = sw::bind<outer, one_path, grid>;
-static_assert(decltype(one_model{}.mlp.net.weight)::sp.place[0] == sw::shard_value(0));
-static_assert(decltype(one_model{}.net.weight)::sp.place[0] == sw::replicate_value());
+using deep_net = decltype(decltype(one_model::mlp)::net);
+using shallow_net = decltype(one_model::net);
+static_assert(decltype(deep_net::weight)::sp.place[0] == sw::shard_value(0));
+static_assert(decltype(shallow_net::weight)::sp.place[0] == sw::replicate_value());
 
 // --- negative_layouts: the last dim, declared from the end, and written
 

@@ -59,8 +59,8 @@ TEST_CASE("worked values: five elements of four ranks, reduced whole and in chun
   five<avg, S<0>>({{15, 16}, {17, 18}, {19}, {}});
   five_whole<sum>({60, 64, 68, 72, 76});
   five_whole<avg>({15, 16, 17, 18, 19});
-  five_whole<max>({30, 31, 32, 33, 34});
-  five_whole<min>({0, 1, 2, 3, 4});
+  five_whole<sw::reduction::max>({30, 31, 32, 33, 34});
+  five_whole<sw::reduction::min>({0, 1, 2, 3, 4});
 }
 
 TEST_CASE("worked values: (5, 3) from rows to columns over two ranks") {

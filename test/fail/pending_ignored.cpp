@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A redistribution that is started by a statement of its own.
 // flags: -Werror=unused-result -Werror=unused-value
-// expect(g++): wait() is the only way to the tensor
-// expect(clang): wait() is the only way to the tensor
+// expect: wait() is the only way to the tensor
 
 #include <shardwise/runtime/dtensor.hpp>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tensor that is still on its way as an operand.
 // expect: pending: a tensor that is still on its way is given to an operation
-// expect: operand<?shardwise::shape<4, 4>, ?shardwise::replicate>
+// expect(g++): operand<?shardwise::shape<4, 4>, ?shardwise::replicate>
+// expect(clang): operand<?shardwise::shape<4, 4>, ?shardwise::replicate>
 
 #include <shardwise/runtime/dtensor.hpp>
 

@@ -22,9 +22,9 @@ constexpr bool starts_together(const Graph& g, int before, int i) {
   const node& a = g.nodes[before];
   const node& b = g.nodes[i];
   if (a.op != b.op) return false;
-  if (is_update(a.op)) return true;
+  if (a.op == op_code::adam || a.op == op_code::sgd) return true;
   const auto joins = [&](const node& n) { return n.expression < 0 || adds_in_order(g.expressions[n.expression]); };
-  return a.op == op_code::sumsq && joins(a) && joins(b);
+  return a.op == op_code::sumsq && g.specs[a.spec].rank == 0 && g.specs[b.spec].rank == 0 && joins(a) && joins(b);
 }
 
 struct kernel_counts {

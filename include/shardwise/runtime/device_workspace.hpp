@@ -22,6 +22,10 @@ inline constexpr std::int64_t reduction_blocks = 1024;  // blocks that fill any 
 inline constexpr std::int64_t row_chunk = 2048;         // elements that are worth a block of their own
 inline constexpr std::int64_t column_chunk = 64, column_tile = 32;
 
+// Sums of squares that go out together, and the room for as many before others are added to them.
+inline constexpr int squares_at_once = 48;
+inline constexpr std::int64_t squares_aside_bytes = align_device(squares_at_once * static_cast<std::int64_t>(sizeof(double)));
+
 constexpr std::int64_t reduction_chunks(std::int64_t outputs, std::int64_t count, bool columns) {
   if (outputs == 0) return 1;
   const std::int64_t tiles = columns ? (outputs + column_tile - 1) / column_tile : outputs;
@@ -159,7 +163,7 @@ constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, cons
   if (op == op_code::sum || op == op_code::sumsq || op == op_code::vector_norm || op == op_code::amax ||
       op == op_code::amin || op == op_code::prod) {
     for (int d = 0; d < x.rank; ++d) ((a.v[0] >> d) & 1 ? count : outputs) *= ex[d];
-    return reduction_workspace_bytes(outputs, count);
+    return (op == op_code::sumsq ? squares_aside_bytes : 0) + reduction_workspace_bytes(outputs, count);
   }
   if (op == op_code::scatter_dsrc) {  // the last writer of each place
     for (int d = 0; d < x.rank; ++d) count *= ex[d];

@@ -200,7 +200,7 @@ struct square_item {
   T* out;
   const T* add[max_inputs - 1];  // added to the sum, in this order; null: no more
 };
-inline constexpr int squares_at_once = 48;
+using runtime::squares_at_once;
 inline constexpr std::int64_t small_square = std::int64_t{1} << 17;
 template <class T>
 struct square_list {
@@ -220,12 +220,13 @@ __global__ void __launch_bounds__(block_threads) squares_kernel(const __grid_con
   total = t.sum(total);
   if (t.lane() == 0) *s.out = static_cast<T>(total);
 }
-// An item may add what an item before it has become.
+// Sum k of `sums` is item k's own. One after the other: an item may add what an item before it has become, and a result
+// may lie where a value was that only items before it read.
 template <class T>
-__global__ void add_squares_kernel(const __grid_constant__ square_list<T> list) {
+__global__ void add_squares_kernel(const __grid_constant__ square_list<T> list, const T* sums) {
   for (int k = 0; k < list.count; ++k) {
     const square_item<T>& s = list.item[k];
-    T total = *s.out;
+    T total = sums[k];
     for (const T* a : s.add)
       if (a) total = total + *a;
     *s.out = total;
@@ -245,27 +246,34 @@ struct kernel<op_code::sumsq> {
   template <class T>
   static void run_all(const call* calls, std::size_t count, context& ctx) {
     if (count == 1) return run<T>(calls[0], ctx);
+    bool adds = false;
+    for (std::size_t i = 0; i < count; ++i) adds = adds || calls[i].all_inputs > calls[i].inputs;
+    // Sums that others are added to are kept aside first, in front of the scratch of the large ones.
+    T* const aside = adds ? as<T>(calls[0].workspace) : nullptr;
     detail::square_list<T> small, all;
     small.count = all.count = 0;
-    bool adds = false;
     const auto flush = [&] {
       if (small.count > 0)
         launch(op_code::sumsq, &detail::squares_kernel<T>, static_cast<unsigned>(small.count), block_threads, ctx.stream, small);
-      if (adds) launch(op_code::sumsq, &detail::add_squares_kernel<T>, 1, 1, ctx.stream, all);
+      if (adds && all.count > 0)
+        launch(op_code::sumsq, &detail::add_squares_kernel<T>, 1, 1, ctx.stream, all, static_cast<const T*>(aside));
       small.count = all.count = 0;
-      adds = false;
     };
     for (std::size_t i = 0; i < count; ++i) {
-      const call& c = calls[i];
+      call c = calls[i];
       detail::square_item<T> s{as<T>(c.p[0]), c.l[0].numel(), as<T>(c.p[result]), {}};
       for (int k = c.inputs; k < c.all_inputs; ++k) s.add[k - c.inputs] = as<T>(c.p[k]);
-      adds = adds || c.all_inputs > c.inputs;
+      all.item[all.count] = s;
+      if (adds) {
+        s.out = aside + all.count;
+        c.p[result] = s.out;
+        c.workspace = static_cast<std::byte*>(c.workspace) + runtime::squares_aside_bytes;
+      }
       if (is_dense(c.l[0]) && s.n <= detail::small_square && c.l[result].numel() == 1)
         small.item[small.count++] = s;
       else
         run<T>(c, ctx);
-      all.item[all.count++] = s;
-      if (all.count == detail::squares_at_once) flush();
+      if (++all.count == detail::squares_at_once) flush();
     }
     flush();
   }
