@@ -184,10 +184,16 @@ struct outer : sw::module<outer<Bound>, Bound> {
 using grid = sw::mesh<tp, dp>;
 using one_path = sw::plan<sw::data_parallel<dp>, sw::at<"mlp.net", sw::colwise<tp, 1, sw::output<R>>>>;
 using one_model = sw::bind<outer, one_path, grid>;
-using deep_net = decltype(decltype(one_model::mlp)::net);
-using shallow_net = decltype(one_model::net);
-static_assert(decltype(deep_net::weight)::sp.place[0] == sw::shard_value(0));
-static_assert(decltype(shallow_net::weight)::sp.place[0] == sw::replicate_value());
+template <class Model>
+constexpr sw::placement place_of_deep() {
+  return std::remove_cvref_t<decltype(std::declval<Model>().mlp.net.weight)>::sp.place[0];
+}
+template <class Model>
+constexpr sw::placement place_of_shallow() {
+  return std::remove_cvref_t<decltype(std::declval<Model>().net.weight)>::sp.place[0];
+}
+static_assert(place_of_deep<one_model>() == sw::shard_value(0));
+static_assert(place_of_shallow<one_model>() == sw::replicate_value());
 
 // --- negative_layouts: the last dim, declared from the end, and written
 
