@@ -38,7 +38,8 @@ TEST_CASE("typed redistribution: strided shards, uneven and empty") {
   keeps<square, sw::shape<0, 4>, list<after, S<0>>, list<S<1>, S<0>>>();
   // negative dims count from the end
   sw::launch<square>([](auto& rank) {
-    const auto x = sw::dtensor_of<double, five, square>::full(sw::eager(rank), 1);
+    sw::eager run(rank);
+    const auto x = sw::dtensor_of<double, five, square>::full(run, 1);
     const auto y = sw::redistribute<on<dp, sw::strided_shard<-2, 2>>, on<tp, sw::shard<-2>>>(x);
     using counted_from_front = sw::dtensor_of<double, five, square, sw::strided_shard<0, 2>, S<0>>;
     CHECK(std::is_same_v<std::remove_const_t<decltype(y)>, counted_from_front>);
