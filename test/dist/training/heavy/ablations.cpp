@@ -5,9 +5,9 @@
 #include <cmath>
 #include <vector>
 
-#include "../../../examples/train_text/corpus.hpp"
-#include "../../../examples/train_text/model.hpp"
-#include "../../../examples/train_text/ngram.hpp"
+#include "../../../../examples/train_text/corpus.hpp"
+#include "../../../../examples/train_text/model.hpp"
+#include "../../../../examples/train_text/ngram.hpp"
 
 namespace {
 
