@@ -3,6 +3,7 @@
 # machine without a GPU they build, say that they found none, and skip.
 
 file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} cuda/*.cu)
+list(FILTER sources INCLUDE REGEX "${SHARDWISE_TEST_SELECT}")
 shardwise_add_doctest(test_cuda cuda ${sources} DISCOVER --skip "skipped: [0-9]+ GPU" --labels gpu)
 target_link_libraries(test_cuda PRIVATE shardwise::nccl)
 add_dependencies(cuda_targets test_cuda)
