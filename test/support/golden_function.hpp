@@ -10,6 +10,23 @@
 #include <golden.hpp>
 #include <mutex>
 
+// What the references of functions call their axes and placements.
+namespace test::golden_names {
+
+namespace sw = shardwise;
+
+template <int N>
+struct dp : sw::axis<N> {};
+template <int N>
+struct tp : sw::axis<N> {};
+using R = sw::replicate;
+using U = sw::reduced;
+using P = sw::partial<>;
+template <int D>
+using S = sw::shard<D>;
+
+}  // namespace test::golden_names
+
 namespace test {
 
 // Placements of one operand, one for each mesh axis.

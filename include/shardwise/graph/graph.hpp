@@ -230,6 +230,9 @@ constexpr bool is_view(const node& n, const spec& in, const spec& out) {
   }
 }
 
+// What belongs to the caller whether or not a program reads it.
+constexpr bool is_leaf(op_code op) { return op == op_code::param || op == op_code::state || op == op_code::input; }
+
 // Operations that write into an operand's storage and have no result of their own.
 constexpr bool is_update(op_code op) {
   return op == op_code::sgd || op == op_code::adam || op == op_code::assign || op == op_code::in_place || op == op_code::advance;

@@ -33,61 +33,23 @@ struct no_target {
 
 }  // namespace detail
 
-template <class A, class B>
-  requires detail::mixed<A, B>
-constexpr auto add(const A&, const B&) {
-  return detail::refuse_mixed<A, B>();
-}
-template <class A, class B>
-  requires detail::mixed<A, B>
-constexpr auto sub(const A&, const B&) {
-  return detail::refuse_mixed<A, B>();
-}
-template <class A, class B>
-  requires detail::mixed<A, B>
-constexpr auto mul(const A&, const B&) {
-  return detail::refuse_mixed<A, B>();
-}
-template <class A, class B>
-  requires detail::mixed<A, B>
-constexpr auto operator+(const A&, const B&) {
-  return detail::refuse_mixed<A, B>();
-}
-template <class A, class B>
-  requires detail::mixed<A, B>
-constexpr auto operator-(const A&, const B&) {
-  return detail::refuse_mixed<A, B>();
-}
-template <class A, class B>
-  requires detail::mixed<A, B>
-constexpr auto operator*(const A&, const B&) {
-  return detail::refuse_mixed<A, B>();
-}
-template <class A, class B>
-  requires detail::mixed<A, B>
-constexpr auto matmul(const A&, const B&) {
-  return detail::refuse_mixed<A, B>();
-}
-template <class A, class B>
-  requires detail::mixed<A, B>
-constexpr auto linear_product(const A&, const B&) {
-  return detail::refuse_mixed<A, B>();
-}
-
-template <class A, class B>
-  requires detail::mixed<A, B>
-constexpr auto embedding(const A&, const B&) {
-  return detail::refuse_mixed<A, B>();
-}
-template <class A, class B>
-  requires detail::mixed<A, B>
-constexpr auto cross_entropy_rows(const A&, const B&) {
-  return detail::refuse_mixed<A, B>();
-}
-template <class A, class B>
-  requires detail::mixed<A, B>
-constexpr auto cross_entropy(const A&, const B&) {
-  return detail::refuse_mixed<A, B>();
-}
+#define SHARDWISE_REFUSE_MIXED(function)              \
+  template <class A, class B>                         \
+    requires detail::mixed<A, B>                      \
+  constexpr auto function(const A&, const B&) {       \
+    return detail::refuse_mixed<A, B>();              \
+  }
+SHARDWISE_REFUSE_MIXED(add)
+SHARDWISE_REFUSE_MIXED(sub)
+SHARDWISE_REFUSE_MIXED(mul)
+SHARDWISE_REFUSE_MIXED(operator+)
+SHARDWISE_REFUSE_MIXED(operator-)
+SHARDWISE_REFUSE_MIXED(operator*)
+SHARDWISE_REFUSE_MIXED(matmul)
+SHARDWISE_REFUSE_MIXED(linear_product)
+SHARDWISE_REFUSE_MIXED(embedding)
+SHARDWISE_REFUSE_MIXED(cross_entropy_rows)
+SHARDWISE_REFUSE_MIXED(cross_entropy)
+#undef SHARDWISE_REFUSE_MIXED
 
 }  // namespace shardwise

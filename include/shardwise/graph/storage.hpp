@@ -16,6 +16,9 @@ namespace shardwise {
 // tensors with the same extents; what an uneven shard leaves of its slot, and what alignment does, nobody reads.
 inline constexpr std::int64_t slot_alignment = 64;
 
+// A pack of leaves. Where they lie belongs to the caller as well: programs that share them place them alike.
+constexpr bool places_leaves(const node& n) { return n.op == op_code::pack && n.a.v[2] != 0; }
+
 constexpr std::int64_t slot_bytes(const spec& s) {
   constexpr int origin[max_axes]{};
   const std::int64_t bytes = local_numel(s, origin) * static_cast<std::int64_t>(size_of(s.type));

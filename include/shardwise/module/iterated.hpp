@@ -74,8 +74,8 @@ constexpr bool same_leaves() {
   constexpr const auto &p = A::memory::value, &q = B::memory::value;
   int j = 0;
   for (int i = 0; i < g.node_count; ++i) {
-    if (!passes::is_leaf(g.nodes[i].op)) continue;
-    while (j < h.node_count && !passes::is_leaf(h.nodes[j].op)) ++j;
+    if (!is_leaf(g.nodes[i].op)) continue;
+    while (j < h.node_count && !is_leaf(h.nodes[j].op)) ++j;
     if (j == h.node_count || g.nodes[i].op != h.nodes[j].op || g.nodes[i].a.v[0] != h.nodes[j].a.v[0] || p.offset[i] != q.offset[j])
       return false;
     ++j;

@@ -2,15 +2,9 @@
 // Dead-code elimination: keeps what outputs, updates and their operands need, in the same order.
 #pragma once
 
-#include <shardwise/graph/graph.hpp>
+#include <shardwise/graph/storage.hpp>
 
 namespace shardwise::passes {
-
-// Parameters, states and inputs stay: they belong to the caller whether or not a step reads them.
-constexpr bool is_leaf(op_code op) { return op == op_code::param || op == op_code::state || op == op_code::input; }
-
-// Where leaves lie belongs to the caller as well: programs that share them place them alike.
-constexpr bool places_leaves(const node& n) { return n.op == op_code::pack && n.a.v[2] != 0; }
 
 template <class Graph>
 constexpr int mark_live(const Graph& g, unsigned char* live) {

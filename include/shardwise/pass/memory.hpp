@@ -236,7 +236,6 @@ struct plan_memory {
     p.persistent_end = st.top;
   }
 
-  static constexpr bool is_leaf(op_code op) { return op == op_code::param || op == op_code::state || op == op_code::input; }
   // Views, updates and the later links of packs have no elements of their own.
   template <class Graph>
   static constexpr bool runs_nothing(const node& x, const Graph& g) {

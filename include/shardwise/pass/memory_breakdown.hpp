@@ -53,8 +53,6 @@ struct breakdown_state {
   int cursor = 0;
 };
 
-constexpr bool is_leaf(op_code op) { return op == op_code::param || op == op_code::state || op == op_code::input; }
-
 }  // namespace detail
 
 // Source: a program's graph; Memory: its planned_memory.
@@ -105,7 +103,7 @@ struct break_memory_down {
   static constexpr void persistent(State& st, const Graph& g, const Plan& p) {
     st.now[static_cast<int>(memory_kind::workspace)] = p.workspace;
     for (int i = 0; i < g.node_count; ++i)
-      if (detail::is_leaf(g.nodes[i].op)) st.now[static_cast<int>(kind_of(st, g, i))] += align_up(p.bytes[i]);
+      if (is_leaf(g.nodes[i].op)) st.now[static_cast<int>(kind_of(st, g, i))] += align_up(p.bytes[i]);
   }
 
   template <class State, class Graph, class Plan>
@@ -114,10 +112,10 @@ struct break_memory_down {
     memory_breakdown& found = st.found;
     for (int i = st.cursor; i < end; ++i) {
       const node& x = g.nodes[i];
-      if (detail::is_leaf(x.op)) continue;
+      if (is_leaf(x.op)) continue;
       // a buffer is of the kind that its owner is; packs of leaves are the leaves
       const int own = p.owner[i];
-      if (!st.taken[own] && !counted_before(g, own)) {
+      if (!st.taken[own] && !is_leaf(g.nodes[own].op) && !places_leaves(g.nodes[own])) {
         st.taken[own] = 1;
         st.now[static_cast<int>(kind_of(st, g, own))] += align_up(p.bytes[own]);
       }
@@ -143,12 +141,6 @@ struct break_memory_down {
       if (own == i) release(i);
     }
     st.cursor = end;
-  }
-
-  template <class Graph>
-  static constexpr bool counted_before(const Graph& g, int i) {
-    const node& x = g.nodes[i];
-    return detail::is_leaf(x.op) || (x.op == op_code::pack && x.a.v[2] != 0);
   }
 };
 

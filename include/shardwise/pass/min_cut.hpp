@@ -11,9 +11,10 @@
 namespace shardwise::passes {
 
 // Cheap enough to compute twice: elementwise operations, rows of softmax and norms, copies, what a rank does alone.
-// Products, collectives, sums and functions that nothing is known of are not. Random draws are functions of their site,
-// hence the same again.
+// Products, collectives, sums and functions that nothing is known of are not, nor is a kernel with an expression behind it,
+// which may store other values on the way. Random draws are functions of their site, hence the same again.
 constexpr bool recomputable(const node& x, const spec& in, const spec& out) {
+  if (x.expression >= 0) return false;
   if (rules::is_pointwise(x.op)) return true;
   switch (x.op) {
     case op_code::fill:
@@ -21,6 +22,7 @@ constexpr bool recomputable(const node& x, const spec& in, const spec& out) {
     case op_code::softmax:
     case op_code::norm_apply:
     case op_code::permute:
+    case op_code::broadcast:
     case op_code::reshape:
     case op_code::slice:
     case op_code::pad:
@@ -65,7 +67,7 @@ constexpr double recompute_cost(const node& x, const spec& in, const spec& out) 
 // first backward use, so that of equal cuts the latest is taken.
 // Solved by augmenting paths; a path stays within a few operations between two that must be kept.
 template <int Nodes>
-struct partition {
+struct minimum_cut {
   static constexpr std::int64_t infinite = std::numeric_limits<std::int64_t>::max() / 4;
 
   phase_marks<Nodes> marks;
@@ -84,7 +86,6 @@ struct partition {
   std::int32_t stack[2 * Nodes + 2];
   std::int32_t search;
   std::int32_t cursor;                  // next source
-  bool overfull;                        // more users than there is room for: nothing is computed again
 
   // Arcs by which a search reaches a state; `via` holds the node on the other end where it is another one.
   enum arc : std::int32_t { start = 0, own_forward = 1, own_back = 2, to_user = 3, to_operand = 4 };
@@ -106,7 +107,6 @@ struct partition {
     for (auto& u : users) u = 0;
     users_begin[Nodes] = stack[2 * Nodes] = stack[2 * Nodes + 1] = 0;
     search = cursor = 0;
-    overfull = false;
   }
 
   // In parts, each of some steps of evaluation a node; false when there is no part `k`.
@@ -129,9 +129,7 @@ struct partition {
     for (int i = n - 1; i >= 0; --i)
       if (is_update(g.nodes[i].op)) first_update = i;
     for (int i = 0; i < n; ++i) {
-      const op_code op = g.nodes[i].op;
-      const bool leaf = op == op_code::param || op == op_code::state || op == op_code::input;
-      member[i] = !leaf && marks.of(i) == program_phase::forward;
+      member[i] = !is_leaf(g.nodes[i].op) && marks.of(i) == program_phase::forward;
       used[i] = 0;
     }
     for (int k = 0; k < g.output_count; ++k) member[g.outputs[k]] = 0;
@@ -163,8 +161,7 @@ struct partition {
       ++users_begin[operand];
       ++edges;
     });
-    overfull = edges > max_users;
-    if (overfull)
+    if (edges > max_users)  // no room for them: nothing is computed again
       for (int i = 0; i < n; ++i) users_begin[i] = member[i] = 0;
     for (int i = 0, at = 0; i <= n; ++i) {  // to one past the own users, then counted down
       at += users_begin[i];

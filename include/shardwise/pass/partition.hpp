@@ -40,7 +40,7 @@ constexpr partition<Graph::node_capacity> supported_subgraphs(const Graph& g, in
     int d = 0;
     for (int k = 0; k < n.inputs; ++k) {
       const int x = n.in[k], owner = storage.owner[x];
-      const int before = depth[x] + (passes::is_supported(g, x) || passes::is_leaf(g.nodes[x].op) ? 0 : 1);
+      const int before = depth[x] + (passes::is_supported(g, x) || is_leaf(g.nodes[x].op) ? 0 : 1);
       d = before > d ? before : d;
       d = written[owner] > d ? written[owner] : d;
     }

@@ -10,13 +10,13 @@ namespace shardwise {
 
 namespace passes {
 
-// The partition of a graph under a budget. Percent of the bytes that the cheapest cut keeps: 100 computes nothing costly
+// The cut of a graph under a budget. Percent of the bytes that the cheapest cut keeps: 100 computes nothing costly
 // again, 0 keeps nothing that parameters and inputs do not give.
 template <int Percent>
-struct partition_graph {
+struct solve_cut {
   template <int Nodes>
   struct progress {
-    partition<Nodes> p;
+    minimum_cut<Nodes> p;
     int part;    // of the building
     int solved;  // cuts so far
     bool done;
@@ -60,7 +60,7 @@ struct partition_graph {
   template <class Source, int Nodes = stage_nodes>
   struct of {
     static constexpr auto value = [] {
-      auto st = staged<partition_graph, Source, Nodes>::value;
+      auto st = staged<solve_cut, Source, Nodes>::value;
       while (!st.done) one(st, Source::value, 1 << 30);
       return st.p;
     }();
@@ -69,7 +69,7 @@ struct partition_graph {
 
 // Values that the backward pass reads and that are not kept, and what they are computed from: what is copied.
 template <int Nodes, class Graph>
-constexpr int copied_nodes(const partition<Nodes>& p, const Graph& g) {
+constexpr int copied_nodes(const minimum_cut<Nodes>& p, const Graph& g) {
   unsigned char copied[Nodes]{};
   int count = 0;
   for (int i = g.node_count - 1; i >= 0; --i) {
@@ -202,7 +202,7 @@ struct rematerialise {
 
   template <class Source, int Nodes = stage_nodes>
   struct in_stages {
-    using chosen = typename passes::partition_graph<Percent>::template of<Source, Nodes>;
+    using chosen = typename passes::solve_cut<Percent>::template of<Source, Nodes>;
     struct rewritten {
       static constexpr const auto& value = staged<passes::recompute_staged<chosen>, Source, Nodes>::value.g;
     };
@@ -214,9 +214,9 @@ struct rematerialise {
   // On a graph value, which needs room for the copies: without it nothing is computed again.
   template <class Graph>
   static constexpr finding apply(Graph& g) {
-    typename passes::partition_graph<Percent>::template progress<Graph::node_capacity> st;
-    passes::partition_graph<Percent>::start(st);
-    while (!st.done) passes::partition_graph<Percent>::one(st, g, 1 << 30);
+    typename passes::solve_cut<Percent>::template progress<Graph::node_capacity> st;
+    passes::solve_cut<Percent>::start(st);
+    while (!st.done) passes::solve_cut<Percent>::one(st, g, 1 << 30);
     if (g.node_count + passes::copied_nodes(st.p, g) > Graph::node_capacity) return {};
     passes::recompute_values::progress<Graph::node_capacity, Graph> w;
     passes::recompute_values::begin(w, g);

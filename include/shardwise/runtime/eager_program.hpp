@@ -11,7 +11,6 @@
 namespace shardwise::runtime {
 
 // Nodes whose values a run is given.
-constexpr bool is_given(op_code op) { return op == op_code::input || op == op_code::param || op == op_code::state; }
 
 template <class Program>
 struct program_tag {
@@ -78,7 +77,7 @@ struct prepared_program final : prepared {
       last[static_cast<std::size_t>(i)] = i;
       if (runs[static_cast<std::size_t>(i)] == 0) continue;
       for (int k = 0; k < n.inputs; ++k) last[static_cast<std::size_t>(n.in[k])] = i;
-      if (!is_given(n.op)) operation[static_cast<std::size_t>(i)] = application(i);
+      if (!is_leaf(n.op)) operation[static_cast<std::size_t>(i)] = application(i);
     }
     for (int k = 0; k < results::count; ++k)
       if (results::node(k) >= 0) last[static_cast<std::size_t>(results::node(k))] = g.node_count;
@@ -142,7 +141,7 @@ void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int
     const auto at = static_cast<std::size_t>(i);
     if (p->runs[at] == 0) continue;
     const eager_operation<Rank>& o = p->operation[at];
-    if (is_given(n.op)) {
+    if (is_leaf(n.op)) {
       const int first = n.op == op_code::input   ? 0
                         : n.op == op_code::param ? results::inputs
                                                  : results::inputs + results::parameters;

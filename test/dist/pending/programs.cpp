@@ -37,7 +37,7 @@ int disturbed() {
     if (c < 0) continue;
     for (const int mine : {plan.owner[g.nodes[c].in[0]], plan.owner[c]})
       for (int i = c + 1; i < w; ++i) {
-        if (plan.owner[i] != i || plan.bytes[i] == 0 || i == mine || sw::passes::is_leaf(g.nodes[i].op)) continue;
+        if (plan.owner[i] != i || plan.bytes[i] == 0 || i == mine || sw::is_leaf(g.nodes[i].op)) continue;
         const bool apart = plan.offset[i] + plan.bytes[i] <= plan.offset[mine] || plan.offset[mine] + plan.bytes[mine] <= plan.offset[i];
         wrong += apart ? 0 : 1;
       }

@@ -23,7 +23,7 @@ void check_breakdown() {
   static_assert(b.live() <= Step::peak_bytes);
   const auto& g = Step::program;
   const auto& plan = Step::memory::value;
-  auto leaf = [&](int i) { return sw::passes::detail::is_leaf(g.nodes[i].op); };
+  auto leaf = [&](int i) { return sw::is_leaf(g.nodes[i].op); };
 
   sw::passes::phase_marks<std::remove_cvref_t<decltype(g)>::node_capacity> marks;
   sw::passes::mark_phases(marks, g);

@@ -55,10 +55,10 @@ TEST_CASE("spmd passes: no set of kept values is cheaper than the cut") {
   int cuts = 0, kept = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     const auto g = test::random_graph<16>(seed, 2);
-    using progress = sw::passes::partition_graph<100>::progress<16>;
+    using progress = sw::passes::solve_cut<100>::progress<16>;
     progress st;
-    sw::passes::partition_graph<100>::start(st);
-    while (!st.done) sw::passes::partition_graph<100>::one(st, g, 3);  // in small bites
+    sw::passes::solve_cut<100>::start(st);
+    while (!st.done) sw::passes::solve_cut<100>::one(st, g, 3);  // in small bites
     std::vector<int> members;
     for (int i = 0; i < g.node_count; ++i)
       if (st.p.member[i] && st.p.width[i] < st.p.infinite) members.push_back(i);
@@ -131,10 +131,10 @@ constexpr std::int64_t kept_for_backward() {
   sw::passes::phase_marks<std::remove_cvref_t<decltype(g)>::node_capacity> marks;
   sw::passes::mark_phases(marks, g);
   int begin = 0;
-  while (marks.of(begin) == sw::program_phase::forward || sw::passes::detail::is_leaf(g.nodes[begin].op)) ++begin;
+  while (marks.of(begin) == sw::program_phase::forward || sw::is_leaf(g.nodes[begin].op)) ++begin;
   std::int64_t bytes = 0;
   for (int i = 0; i < begin; ++i)
-    if (!sw::passes::detail::is_leaf(g.nodes[i].op) && plan.owner[i] == i && plan.last_use[i] > begin) bytes += plan.bytes[i];
+    if (!sw::is_leaf(g.nodes[i].op) && plan.owner[i] == i && plan.last_use[i] > begin) bytes += plan.bytes[i];
   return bytes;
 }
 

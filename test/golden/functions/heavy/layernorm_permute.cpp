@@ -9,16 +9,7 @@
 namespace {
 
 using namespace test;
-
-template <int N>
-struct dp : sw::axis<N> {};
-template <int N>
-struct tp : sw::axis<N> {};
-using R = sw::replicate;
-using U = sw::reduced;
-using P = sw::partial<>;
-template <int D>
-using S = sw::shard<D>;
+using namespace test::golden_names;
 
 struct reference {
   static constexpr const char* file = "layernorm_permute";

@@ -9,16 +9,7 @@
 namespace {
 
 using namespace test;
-
-template <int N>
-struct dp : sw::axis<N> {};
-template <int N>
-struct tp : sw::axis<N> {};
-using R = sw::replicate;
-using U = sw::reduced;
-using P = sw::partial<>;
-template <int D>
-using S = sw::shard<D>;
+using namespace test::golden_names;
 
 // The first of three iterations; parameters as (mlp_0, mlp_1) x (net1, net2) x (weight, bias).
 struct reference {

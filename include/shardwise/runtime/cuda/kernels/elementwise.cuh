@@ -1,64 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise functions from the table of formulas that the host's kernels have too, comparisons, choices by a mask.
+// Elementwise comparisons, and choices by a mask.
 #pragma once
 
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
 #include <shardwise/runtime/host/formulas.hpp>
 
 namespace shardwise::cuda {
-
-#define SHARDWISE_X(name, ...)                                                        \
-  template <class T>                                                                  \
-  struct name##_functor {                                                             \
-    T f;                                                                              \
-    __device__ T operator()(T x) const {                                              \
-      using m [[maybe_unused]] = math<T>;                                             \
-      return static_cast<T>(__VA_ARGS__);                                             \
-    }                                                                                 \
-  };                                                                                  \
-  template <>                                                                         \
-  struct kernel<op_code::name> {                                                      \
-    template <class T>                                                                \
-    static void run(const call& c, context& ctx) {                                    \
-      detail::map1<T>(c, op_code::name, name##_functor<T>{static_cast<T>(c.f)}, ctx); \
-    }                                                                                 \
-  };                                                                                  \
-  template <>                                                                         \
-  struct scalar<op_code::name> {                                                      \
-    static constexpr int arity = 1;                                                   \
-    template <class T>                                                                \
-    static __device__ T of(T f, T x) {                                                \
-      return name##_functor<T>{f}(x);                                                 \
-    }                                                                                 \
-  };
-SHARDWISE_FORMULAS1(SHARDWISE_X)
-#undef SHARDWISE_X
-
-#define SHARDWISE_X(name, ...)                                     \
-  template <class T>                                               \
-  struct name##_functor {                                          \
-    __device__ T operator()(T x, T y) const {                      \
-      using m [[maybe_unused]] = math<T>;                          \
-      return static_cast<T>(__VA_ARGS__);                          \
-    }                                                              \
-  };                                                               \
-  template <>                                                      \
-  struct kernel<op_code::name> {                                   \
-    template <class T>                                             \
-    static void run(const call& c, context& ctx) {                 \
-      detail::map2<T>(c, op_code::name, name##_functor<T>{}, ctx); \
-    }                                                              \
-  };                                                               \
-  template <>                                                      \
-  struct scalar<op_code::name> {                                   \
-    static constexpr int arity = 2;                                \
-    template <class T>                                             \
-    static __device__ T of(T, T x, T y) {                          \
-      return name##_functor<T>{}(x, y);                            \
-    }                                                              \
-  };
-SHARDWISE_FORMULAS2(SHARDWISE_X)
-#undef SHARDWISE_X
 
 namespace detail {
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/runtime/cuda/kernels/map.cuh>
+#include <shardwise/runtime/host/formulas.hpp>
 
 namespace shardwise::cuda {
 
@@ -82,11 +83,11 @@ void map2(const call& c, op_code op, const F& f, context& ctx) {
 template <op_code Op>
 struct scalar;
 
-// A functor, its kernel and its scalar function; `k` is the call's real parameter.
+// A functor, its kernel and its scalar function; `f` is the call's real parameter.
 #define SHARDWISE_MAP1(name, ...)                                                     \
   template <class T>                                                                  \
   struct name##_functor {                                                             \
-    T k;                                                                              \
+    T f;                                                                              \
     __device__ T operator()(T x) const {                                              \
       using m [[maybe_unused]] = math<T>;                                             \
       __VA_ARGS__                                                                     \
@@ -134,7 +135,7 @@ struct scalar;
 SHARDWISE_MAP2(add, return x + y;)
 SHARDWISE_MAP2(sub, return x - y;)
 SHARDWISE_MAP2(mul, return x * y;)
-SHARDWISE_MAP1(scale, return x * k;)
+SHARDWISE_MAP1(scale, return x * f;)
 SHARDWISE_MAP1(relu, return x > T(0) ? x : T(0);)
 SHARDWISE_MAP1(tanh, return m::tanh(x);)
 SHARDWISE_MAP1(gelu_tanh, return T(0.5) * x * (T(1) + m::tanh(T(0.7978845608028654) * (x + T(0.044715) * x * x * x)));)
@@ -153,6 +154,12 @@ SHARDWISE_MAP2(gelu_erf_bwd, {
   const T density = T(0.3989422804014327) * m::exp(-T(0.5) * y * y);
   return x * (phi + y * density);
 })
+#define SHARDWISE_X(name, ...) SHARDWISE_MAP1(name, return static_cast<T>(__VA_ARGS__);)
+SHARDWISE_FORMULAS1(SHARDWISE_X)
+#undef SHARDWISE_X
+#define SHARDWISE_X(name, ...) SHARDWISE_MAP2(name, return static_cast<T>(__VA_ARGS__);)
+SHARDWISE_FORMULAS2(SHARDWISE_X)
+#undef SHARDWISE_X
 #undef SHARDWISE_MAP1
 #undef SHARDWISE_MAP2
 
