@@ -65,24 +65,42 @@ constexpr void number_nodes(const Graph& g, int* number) {
   for (int i = 0; i < g.node_count; ++i) number[i] = names.next(g, i);
 }
 
-// The node that `name` names, -1 if there is none.
+namespace detail {
+
+// Whether `want` is the name of number `number` of those with base name `have`.
+constexpr bool is_name(const char* want, const char* have, int number) {
+  while (*have != '\0' && *have == *want) ++have, ++want;
+  if (*have != '\0') return false;
+  if (number == 0 && *want == '\0') return true;
+  if (number == 0 || *want != '_') return false;
+  int value = 0;
+  const char* digit = ++want;
+  while (*digit >= '0' && *digit <= '9' && value < 100'000'000) value = value * 10 + (*digit++ - '0');
+  return digit != want && *digit == '\0' && *want != '0' && value == number;
+}
+
+}  // namespace detail
+
+// The nodes that names[0], ... name, -1 where there is none.
+template <class Graph>
+constexpr void find_nodes(const Graph& g, const char* const* names, int count, int* found) {
+  for (int k = 0; k < count; ++k) found[k] = -1;
+  name_counter counter;
+  for (int i = 0, left = count; left > 0 && i < g.node_count; ++i) {
+    const int base = detail::base_of(g, i), number = counter.used[base]++;
+    const char* const have = detail::base_name(base);
+    for (int k = 0; k < count; ++k)
+      if (found[k] < 0 && *names[k] == *have && detail::is_name(names[k], have, number)) {
+        found[k] = i;
+        --left;
+      }
+  }
+}
 template <class Graph>
 constexpr int find_node(const Graph& g, const char* name) {
-  name_counter names;
-  for (int i = 0; i < g.node_count; ++i) {
-    const int number = names.next(g, i);
-    const char* want = name;
-    const char* have = detail::base_name(detail::base_of(g, i));
-    while (*have != '\0' && *have == *want) ++have, ++want;
-    if (*have != '\0') continue;
-    if (number == 0 && *want == '\0') return i;
-    if (number == 0 || *want != '_') continue;
-    int value = 0;
-    const char* digit = ++want;
-    while (*digit >= '0' && *digit <= '9' && value < 100'000'000) value = value * 10 + (*digit++ - '0');
-    if (digit != want && *digit == '\0' && *want != '0' && value == number) return i;
-  }
-  return -1;
+  int found = -1;
+  find_nodes(g, &name, 1, &found);
+  return found;
 }
 
 namespace text {

@@ -21,21 +21,23 @@ struct step_program {
   static constexpr const auto& value = Step::program;
 };
 
-template <class Move, class Source, class Marks>
-constexpr void mark_one(Marks& m) {
-  if (!m.error) m.error = Move::mark(Source::value, m);
-}
-template <class Source, class... Moves>
-constexpr auto mark_all() {
-  iteration_moves<graph_type_of<Source>::node_capacity> m;
-  (mark_one<Moves, Source>(m), ...);
-  m.frozen = true;
-  return m;
-}
-template <class Source, class... Moves>
-struct marked_moves {
-  static constexpr auto value = mark_all<Source, Moves...>();
+// The moves in order, each on those before it.
+template <class Source>
+struct no_moves {
+  static constexpr iteration_moves<graph_type_of<Source>::node_capacity> value{};
 };
+template <class Source, class Before, class... Moves>
+struct marked_after {
+  static constexpr const auto& value = Before::value;
+};
+template <class Source, class Before, class Move>
+struct one_marked {
+  static constexpr const auto& value = staged<passes::mark_staged<Before, Move>, Source>::value.moves;
+};
+template <class Source, class Before, class Move, class... Rest>
+struct marked_after<Source, Before, Move, Rest...> : marked_after<Source, one_marked<Source, Before, Move>, Rest...> {};
+template <class Source, class... Moves>
+using marked_moves = marked_after<Source, no_moves<Source>, Moves...>;
 
 // The three graphs of a step.
 template <class Step, class... Moves>

@@ -23,24 +23,34 @@ struct node_list {
   }
 };
 
+// Marks the parents and all that depends on them; `in` holds false.
+template <class Graph>
+constexpr finding mark_descendants(const Graph& g, const int* parents, int count, bool* in) {
+  finding error;
+  if (count < 1) error = {problem::descendants_of_nothing, -1, -1, -1, count, 1};
+  for (int k = 0; k < count; ++k) {
+    if (parents[k] < 0 || parents[k] >= g.node_count)
+      error = {problem::descendants_of_nothing, -1, -1, -1, parents[k], g.node_count};
+    else in[parents[k]] = true;
+  }
+  if (error) return error;
+  for (int i = 0; i < g.node_count; ++i) {
+    const node& n = g.nodes[i];
+    for (int k = 0; k < n.inputs; ++k) in[i] = in[i] || in[n.in[k]];
+  }
+  return {};
+}
+
 // The parents, their users, the users of those, and so on. That a node is an
 // output of the graph is no use of it.
 template <class Graph>
 constexpr node_list<Graph::node_capacity> find_all_descendants(const Graph& g, const int* parents, int count) {
   node_list<Graph::node_capacity> r;
   bool in[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};
-  if (count < 1) r.error = {problem::descendants_of_nothing, -1, -1, -1, count, 1};
-  for (int k = 0; k < count; ++k) {
-    if (parents[k] < 0 || parents[k] >= g.node_count)
-      r.error = {problem::descendants_of_nothing, -1, -1, -1, parents[k], g.node_count};
-    else in[parents[k]] = true;
-  }
+  r.error = mark_descendants(g, parents, count, in);
   if (r.error) return r;
-  for (int i = 0; i < g.node_count; ++i) {
-    const node& n = g.nodes[i];
-    for (int k = 0; k < n.inputs; ++k) in[i] = in[i] || in[n.in[k]];
+  for (int i = 0; i < g.node_count; ++i)
     if (in[i]) r.id[r.count++] = i;
-  }
   return r;
 }
 

@@ -16,22 +16,18 @@ template <bool Leads>
 struct grow_regions {
   template <class Source>
   using state = region_table<graph_type_of<Source>::node_capacity>;
-  static constexpr int per_stage(int nodes) { return nodes / 4 > 0 ? nodes / 4 : 1; }  // a step costs a thousand steps
-  template <class Source>
-  static constexpr int stages(int nodes) {
-    return graph_type_of<Source>::node_capacity / per_stage(nodes) + 1;
-  }
   template <class Source, class State>
   static constexpr void start(State& st) {
     st.begin(Source::value, std::numeric_limits<int>::max(), Leads);
   }
   template <class Source, class State>
-  static constexpr void advance(State& st, int nodes) {
-    grow(Source::value, st, per_stage(nodes));
+  static constexpr bool advance(State& st, int nodes) {
+    return grow(Source::value, st, stage_work(nodes));
   }
   template <class Graph, class State>
-  static constexpr void grow(const Graph& g, State& st, int nodes) {
-    for (; nodes > 0 && st.cursor < g.node_count; --nodes, ++st.cursor) visit(g, st, st.cursor);
+  static constexpr bool grow(const Graph& g, State& st, stage_work work) {
+    for (; st.cursor < g.node_count && work.take(100); ++st.cursor) visit(g, st, st.cursor, work);
+    return st.cursor < g.node_count;
   }
 };
 
@@ -40,26 +36,20 @@ struct write_regions {
   template <class Source>
   using state = fuse_writer<graph<Capacity, graph_type_of<Source>::spec_capacity, graph_type_of<Source>::scope_capacity>,
                             graph_type_of<Source>::node_capacity>;
-  static constexpr int per_stage(int nodes) { return nodes / 2 > 0 ? nodes / 2 : 1; }
-  template <class Source>
-  static constexpr int stages(int nodes) {
-    return graph_type_of<Source>::node_capacity / per_stage(nodes) + 1;
-  }
   template <class Source, class State>
   static constexpr void start(State& st) {
     st.begin(Source::value);
   }
   template <class Source, class State>
-  static constexpr void advance(State& st, int nodes) {
-    write(Source::value, Grown::value, st, per_stage(nodes));
+  static constexpr bool advance(State& st, int nodes) {
+    return write(Source::value, Grown::value, st, stage_work(nodes));
   }
   template <class Graph, class Table, class State>
-  static constexpr void write(const Graph& g, const Table& t, State& st, int nodes) {
-    if (st.cursor > g.node_count) return;
-    for (; nodes > 0 && st.cursor < g.node_count; --nodes) st.step(g, t);
-    if (st.cursor < g.node_count) return;
-    st.finish(g, t);
-    ++st.cursor;
+  static constexpr bool write(const Graph& g, const Table& t, State& st, stage_work work) {
+    while (st.cursor < g.node_count && work.take(40)) st.step(g, t, work);
+    if (st.cursor < g.node_count) return true;
+    st.finish(g, t, work);
+    return false;
   }
 };
 
@@ -97,11 +87,10 @@ struct fuse {
   static constexpr finding apply(Graph& g) {
     region_table<Graph::node_capacity> t;
     t.begin(g, Graph::node_capacity, Leads);
-    grow_regions<Leads>::grow(g, t, g.node_count);
+    grow_regions<Leads>::grow(g, t, stage_work::all());
     fuse_writer<Graph, Graph::node_capacity> w;
     w.begin(g);
-    while (w.cursor < g.node_count) w.step(g, t);
-    w.finish(g, t);
+    write_regions<void, 0>::write(g, t, w, stage_work::all());
     if (w.g.node_count <= Graph::node_capacity) g = w.g;
     return {};
   }

@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/text.hpp>
 #include <shardwise/pass/buckets.hpp>
-#include <shardwise/pass/rewrite.hpp>
+#include <shardwise/pass/holding.hpp>
 
 namespace shardwise {
 
@@ -21,51 +21,32 @@ inline constexpr int max_fusion_keys = 8;
 template <bool Copies>
 struct fuse_rules {
   template <class In, class Out>
-  struct state : rewrite_state<In, Out> {
-    using base = rewrite_state<In, Out>;
-    using base::capacity, base::out, base::to, base::cursor;
+  struct state : holding_state<In, Out> {
+    using base = holding_state<In, Out>;
+    using base::capacity, base::out, base::to, base::cursor, base::work, base::storage, base::slots, base::within, base::list,
+        base::waiting, base::waits;
+    static constexpr int step_cost = 60;
 
-    storage_map<capacity> storage;
-    slot_table<Out::spec_capacity> slots;
-    bool wanted[capacity];       // goes to an update
-    bool listed[capacity];       // a pack or an update says where it lies
-    int depends[capacity];       // on buckets below this number
-    int read_after[capacity];    // by owner: buckets that its readers depend on
-    int written_after[capacity];
+    bool wanted[capacity]{};       // goes to an update
+    bool listed[capacity]{};       // a pack or an update says where it lies
+    int depends[capacity]{};       // on buckets below this number
+    int read_after[capacity]{};    // by owner: buckets that its readers depend on
+    int written_after[capacity]{};
     int bucket[capacity];        // of a reduction; -1: it is not fused
     int next_reduction[capacity], first_reduction[capacity];  // of an operand
     int next_member[capacity];   // reductions of a bucket
-    int first_member[capacity], last_member[capacity], members[capacity], missing[capacity];  // by bucket
-    int open[max_fusion_keys];
-    std::int64_t open_bytes[max_fusion_keys], threshold[max_fusion_keys];
-    std::uint64_t key[max_fusion_keys];
-    int keys, buckets;
-    int waiting[capacity];  // nodes that are written later than they stood
-    int waits;
-    int held_reads[capacity], held_writes[capacity];  // by owner: nodes among `waiting`
-    std::int64_t within[capacity];
-    int list[capacity];
-    std::int64_t cap, first;
+    int first_member[capacity], last_member[capacity];  // by bucket
+    int members[capacity]{}, missing[capacity]{};
+    int open[max_fusion_keys]{};
+    std::int64_t open_bytes[max_fusion_keys]{}, threshold[max_fusion_keys]{};
+    std::uint64_t key[max_fusion_keys]{};
+    int keys = 0, buckets = 0;
+    std::int64_t cap = 0, first = mebibyte;
 
     constexpr void begin(const In& g) {
       base::begin(g);
-      cap = 0;
-      first = mebibyte;
-      find_storage(g, storage);
-      slots.clear();
-      for (int i = 0; i < capacity; ++i) {
-        wanted[i] = listed[i] = false;
-        depends[i] = read_after[i] = written_after[i] = members[i] = missing[i] = held_reads[i] = held_writes[i] = 0;
-        waiting[i] = list[i] = 0;
-        within[i] = 0;
+      for (int i = 0; i < capacity; ++i)
         bucket[i] = next_reduction[i] = first_reduction[i] = next_member[i] = first_member[i] = last_member[i] = -1;
-      }
-      keys = buckets = waits = 0;
-      for (int k = 0; k < max_fusion_keys; ++k) {
-        open[k] = -1;
-        open_bytes[k] = threshold[k] = 0;
-        key[k] = 0;
-      }
       for (int i = g.node_count - 1; i >= 0; --i) mark(g, i);
     }
 
@@ -129,24 +110,16 @@ struct fuse_rules {
     static constexpr void raise(int& to, int by) {
       if (to < by) to = by;
     }
-    // Calls f(owner, writes) for the storage that node i reads and writes.
-    template <class F>
-    constexpr void each_access(const In& g, int i, F&& f) const {
-      const node& n = g.nodes[i];
-      for (int k = 0; k < n.inputs; ++k) f(storage.owner[n.in[k]], writes_operand(n, k));
-      if (storage.owner[i] != i && has_storage(g, i)) f(storage.owner[i], true);
-    }
-
     constexpr void group(const In& g, int i) {
       const node& n = g.nodes[i];
       int d = bucket[i] + 1;
       for (int k = 0; k < n.inputs; ++k) raise(d, depends[n.in[k]]);
-      each_access(g, i, [&](int owner, bool writes) {
+      base::each_access(g, i, [&](int owner, bool writes) {
         raise(d, written_after[owner]);
         if (writes) raise(d, read_after[owner]);
       });
       depends[i] = d;
-      if (d > 0) each_access(g, i, [&](int owner, bool writes) { raise(writes ? written_after[owner] : read_after[owner], d); });
+      if (d > 0) base::each_access(g, i, [&](int owner, bool writes) { raise(writes ? written_after[owner] : read_after[owner], d); });
       for (int r = first_reduction[i]; r >= 0; r = next_reduction[r]) join(g, r, i);
     }
 
@@ -154,15 +127,7 @@ struct fuse_rules {
       const node& n = g.nodes[i];
       for (int k = 0; k < n.inputs; ++k)
         if (to[n.in[k]] < 0) return false;
-      bool free = true;
-      if (waits > 0)
-        each_access(g, i, [&](int owner, bool writes) {
-          free = free && held_writes[owner] == 0 && (!writes || held_reads[owner] == 0);
-        });
-      return free;
-    }
-    constexpr void hold(const In& g, int i, int by) {
-      each_access(g, i, [&](int owner, bool writes) { (writes ? held_writes : held_reads)[owner] += by; });
+      return !base::conflicts(g, i);
     }
 
     // Returns whether a bucket was written.
@@ -179,6 +144,7 @@ struct fuse_rules {
 
     constexpr void write_bucket(builder& b, const In& g, int which) {
       const int count = members[which], head = first_member[which];
+      work.take(40 * count);
       if (count == 1) {
         base::copy(b, g, head);
         return;
@@ -221,14 +187,15 @@ struct fuse_rules {
       if (bucket[i] >= 0) return;  // with its bucket
       if (!ready(g, i)) {
         waiting[waits++] = i;
-        hold(g, i, 1);
+        base::hold(g, i, 1);
         return;
       }
       if (!write(b, g, i)) return;
       for (bool again = waits > 0; again;) {
         again = false;
         const int n = waits;
-        for (int k = 0; k < n; ++k) hold(g, waiting[k], -1);
+        work.take(60 * n);
+        for (int k = 0; k < n; ++k) base::hold(g, waiting[k], -1);
         waits = 0;
         for (int k = 0; k < n; ++k) {
           const int w = waiting[k];
@@ -240,7 +207,7 @@ struct fuse_rules {
             again = write(b, g, w) || again;
           } else {
             waiting[waits++] = w;
-            hold(g, w, 1);
+            base::hold(g, w, 1);
           }
         }
         again = again && waits > 0;
@@ -272,7 +239,6 @@ struct fuse_rules {
       sums += g.nodes[i].op == op_code::redistribute && shardwise::detail::transition_at(g, i) == transition::all_reduce ? 1 : 0;
     return {g.node_count + 4 * sums + 4, g.spec_count + (sums < 64 ? 2 * sums : 128 + sums / 4) + 4};
   }
-  static constexpr int steps(int capacity) { return 2 * capacity + 1; }
 };
 
 template <std::int64_t Cap, bool Copies>

@@ -49,15 +49,15 @@ struct fuse_writer {
   // Sums of squares wait for the first node that reads one, so that reductions of gradients do not stand between them; their
   // operands, the gradients, are kept for the updates anyway.
   template <class Source, class Table>
-  constexpr void step(const Source& from, const Table& t) {
+  constexpr void step(const Source& from, const Table& t, stage_work& work) {
     const int i = cursor++;
     if (t.root[i] != i || is_skipped(from, t, i)) return;  // what is skipped is written where it is read
     const node& n = from.nodes[i];
-    if (is_update(n.op)) flush(from, t);
+    if (is_update(n.op)) flush(from, t, work);
     if (t.leads && (n.op == op_code::sumsq || ends_squares(from, t, i)))
       held[holds++] = i;
     else
-      place(from, t, i);
+      place(from, t, i, work);
   }
   template <class Source, class Table>
   static constexpr bool ends_squares(const Source& from, const Table& t, int i) {
@@ -66,32 +66,36 @@ struct fuse_writer {
     return false;
   }
   template <class Source, class Table>
-  constexpr void flush(const Source& from, const Table& t) {
+  constexpr void flush(const Source& from, const Table& t, stage_work& work) {
     const int n = holds;
     holds = 0;
-    for (int k = 0; k < n; ++k) place(from, t, held[k]);
+    for (int k = 0; k < n; ++k) {
+      work.take(40);
+      place(from, t, held[k], work);
+    }
   }
   template <class Source, class Table>
-  constexpr void place(const Source& from, const Table& t, int i) {
+  constexpr void place(const Source& from, const Table& t, int i, stage_work& work) {
     if (t.next[i] < 0) {
-      copy(from, t, i);
+      copy(from, t, i, work);
       return;
     }
     region r;
     insert_region(t, i, r);
     complete(from, t, r);
-    write(from, t, r, i);
+    work.take(300 + 40 * r.count + 12 * r.count * r.count);
+    write(from, t, r, i, work);
   }
   template <class Source, class Table>
-  constexpr void copy(const Source& from, const Table& t, int i) {
+  constexpr void copy(const Source& from, const Table& t, int i, stage_work& work) {
     node n = from.nodes[i];
-    for (int k = 0; k < n.inputs; ++k) n.in[k] = written(from, t, n.in[k]);
+    for (int k = 0; k < n.inputs; ++k) n.in[k] = written(from, t, n.in[k], work);
     to[i] = append(n);
   }
   // What is skipped is written, with all it reads, when the first node reads it.
   template <class Source, class Table>
-  constexpr int written(const Source& from, const Table& t, int i) {
-    if (to[i] < 0 && holds > 0) flush(from, t);
+  constexpr int written(const Source& from, const Table& t, int i, stage_work& work) {
+    if (to[i] < 0 && holds > 0) flush(from, t, work);
     while (to[i] < 0) {
       int first = i;
       while (to[from.nodes[first].in[0]] < 0) first = from.nodes[first].in[0];
@@ -103,7 +107,7 @@ struct fuse_writer {
   }
 
   template <class Source, class Table>
-  constexpr void write(const Source& from, const Table& t, const region& r, int i) {
+  constexpr void write(const Source& from, const Table& t, const region& r, int i, stage_work& work) {
     node n = from.nodes[r.lead >= 0 ? r.lead : i];
     double constants[max_constants]{};
     int id = -1;
@@ -112,7 +116,7 @@ struct fuse_writer {
       id = find(e);
       if (id < 0) {  // the table is full: as they were
         full = true;
-        for (int k = 0; k < r.count; ++k) copy(from, t, r.member[k]);
+        for (int k = 0; k < r.count; ++k) copy(from, t, r.member[k], work);
         return;
       }
     }
@@ -146,7 +150,7 @@ struct fuse_writer {
       to[kept[k]] = append(b);
     }
     n.inputs = 0;
-    for (int k = 0; k < r.own + r.values; ++k) n.in[n.inputs++] = written(from, t, r.operands[k]);
+    for (int k = 0; k < r.own + r.values; ++k) n.in[n.inputs++] = written(from, t, r.operands[k], work);
     for (int k = 0; k < r.stores; ++k) n.in[n.inputs++] = to[r.stored[k]];
     for (int k = n.inputs; k < max_inputs; ++k) n.in[k] = -1;
     to[i] = append(n);
@@ -163,9 +167,9 @@ struct fuse_writer {
   }
 
   template <class Source, class Table>
-  constexpr void finish(const Source& from, const Table& t) {
-    flush(from, t);
-    for (int k = 0; k < from.output_count; ++k) g.outputs[k] = written(from, t, from.outputs[k]);
+  constexpr void finish(const Source& from, const Table& t, stage_work& work) {
+    flush(from, t, work);
+    for (int k = 0; k < from.output_count; ++k) g.outputs[k] = written(from, t, from.outputs[k], work);
     g.output_count = from.output_count;
   }
 };

@@ -78,13 +78,17 @@ struct split_by_comm : split_rules {
   };
 };
 
-// Marks the collective, the step of its updates, and all that depends on them.
+// The collective, the step of its updates, and all that depends on them.
 template <class Graph>
-constexpr finding mark_comm_block(const Graph& g, iteration_moves<Graph::node_capacity>& moves, const char* comm, const char* before) {
+constexpr move_request comm_block_request(const Graph& g, const char* comm, const char* before) {
+  move_request r;
   const comm_block c = find_comm_block(g, comm);
-  if (c.error) return c.error;
-  const int roots[] = {c.comm, block_at(g, c.update).step};
-  return add_move(g, moves, find_all_descendants(g, roots, 2), find_node(g, before));
+  r.error = c.error;
+  if (c.error) return r;
+  r.roots[r.count++] = c.comm;
+  r.roots[r.count++] = block_at(g, c.update).step;
+  r.destination = find_node(g, before);
+  return r;
 }
 
 // Splits a graph made at run time, then moves.
@@ -105,7 +109,7 @@ constexpr finding move_comm_block(iteration_module<Graph>& m, const char* comm, 
     return {problem::graph_full, -1, -1, -1, st.out.node_count, Graph::node_capacity};
   Graph next;
   copy_into(next, st.out);
-  if (const finding f = mark_comm_block(next, m.moves, comm, before)) return f;
+  if (const finding f = add_move(next, m.moves, comm_block_request(next, comm, before))) return f;
   m.g = next;
   return {};
 }
@@ -118,7 +122,7 @@ struct name_text {
 
 }  // namespace passes
 
-// What runs in the next iteration. A move is a pass over the graph (here: none) and mark(graph, moves) -> finding.
+// What runs in the next iteration. A move is a pass over the graph (here: none) and request(graph) -> move_request.
 // The nodes named and everything that depends on them, before the node Before.
 template <fixed_string Before, fixed_string... Nodes>
 struct move_descendants {
@@ -128,11 +132,16 @@ struct move_descendants {
     static constexpr const auto& value = Source::value;
   };
   template <class Graph>
-  static constexpr finding mark(const Graph& g, iteration_moves<Graph::node_capacity>& moves) {
-    const int roots[] = {find_node(g, passes::name_text<Nodes>::text())..., -1};
-    const auto set = find_all_descendants(g, roots, static_cast<int>(sizeof...(Nodes)));
-    if (set.error) return set.error;
-    return passes::add_move(g, moves, set, find_node(g, passes::name_text<Before>::text()));
+  static constexpr passes::move_request request(const Graph& g) {
+    const char* const names[] = {passes::name_text<Before>::text(), passes::name_text<Nodes>::text()...};
+    constexpr int count = static_cast<int>(sizeof...(Nodes));
+    static_assert(count <= passes::max_roots);
+    int found[count + 1]{};
+    find_nodes(g, names, count + 1, found);
+    passes::move_request r;
+    r.destination = found[0];
+    for (int k = 1; k <= count; ++k) r.roots[r.count++] = found[k];
+    return r;
   }
 };
 
@@ -144,8 +153,8 @@ struct iter_move_grads_and_optimizers : passes::rewriting<passes::split_by_comm<
   using prerequisites = passes_list<remove_copy_from_optimizer>;
   using apply_after = passes_list<comm_wait_schedule>;
   template <class Graph>
-  static constexpr finding mark(const Graph& g, iteration_moves<Graph::node_capacity>& moves) {
-    return passes::mark_comm_block(g, moves, passes::name_text<Comm>::text(), passes::name_text<Before>::text());
+  static constexpr passes::move_request request(const Graph& g) {
+    return passes::comm_block_request(g, passes::name_text<Comm>::text(), passes::name_text<Before>::text());
   }
 };
 

@@ -33,69 +33,178 @@ constexpr bool names_leaves(const Graph& g, int i) {
   return is_variable_leaf(g.nodes[i].op) || places_leaves(g.nodes[i]);
 }
 
-struct move_access {
-  int first_write = -1, first_read = -1;  // by moved nodes
+// What is to move: the descendants of `roots`, before `destination`.
+inline constexpr int max_roots = 16;
+struct move_request {
+  int roots[max_roots]{};
+  int count = 0;
+  int destination = -1;
+  finding error{};
 };
 
 // Adds a group to `moves`, or says why not. What is written through leaves and packs of leaves must be seen by the same
 // readers after the move as before: a node that stays and meets a moved one in storage that one of them writes may
 // neither come before the destination nor after the moved one; moved groups may not meet at all, and a destination comes
-// before what is moved. (Everything else is kept for the next iteration.)
-template <class Graph, class Set>
-constexpr finding add_move(const Graph& g, iteration_moves<Graph::node_capacity>& moves, const Set& set, int destination) {
-  constexpr int capacity = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
-  if (moves.frozen || moves.count == max_moves) return {problem::move_frozen, destination};
-  if (destination < 0 || destination >= g.node_count || is_leaf(g.nodes[destination].op) || moves.group[destination] != 0)
-    return {problem::move_destination, destination};
-  bool in[capacity]{};
-  for (const int i : set) {
-    const node& n = g.nodes[i];
-    if (places_leaves(n)) continue;  // stays: it does nothing
-    in[i] = true;
-    if (is_leaf(n.op) || moves.group[i] != 0 || i == destination) return {problem::move_not_leaf, i};
-    if (n.op == op_code::dropout || (n.op == op_code::adam && n.a.v[2] == 0)) return {problem::move_numbered, i};
-  }
-  for (int i = g.node_count - 1; i >= 0; --i)  // a list moves as a whole
-    if (in[i] && g.nodes[i].op == op_code::pack && g.nodes[i].a.v[1] != 0) in[g.nodes[i].in[0]] = true;
-  for (int i = 0; i < g.node_count; ++i)
-    for (int k = 0; k < g.nodes[i].inputs; ++k)
-      if (in[g.nodes[i].in[k]] && !in[i]) return {problem::move_not_leaf, g.nodes[i].in[k]};
-  for (int k = 0; k < g.output_count; ++k)
-    if (in[g.outputs[k]]) return {problem::move_user_output, g.outputs[k]};
+// before what is moved. (Everything else is kept for the next iteration.) In parts, each of some steps of evaluation a
+// node, so that constants can be made of them.
+template <int Nodes>
+struct move_check {
+  static constexpr int capacity = Nodes > 0 ? Nodes : 1;
 
-  storage_map<Graph::node_capacity> storage;
-  find_storage(g, storage);
-  move_access seen[capacity]{};
-  const auto each_access = [&](int i, auto&& f) {
+  bool in[capacity]{};
+  storage_map<Nodes> storage;
+  int first_write[capacity]{}, first_read[capacity]{};  // by owner: the first moved node, plus one
+  int destination = -1;
+  int part = 0;
+  finding error{};
+
+  constexpr void begin(int before) {
+    destination = before;
+    for (int i = 0; i < capacity; ++i) storage.owner[i] = i, storage.within[i] = 0;
+  }
+
+  // false: there is no part left.
+  template <class Graph>
+  constexpr bool next(const Graph& g, iteration_moves<Nodes>& moves) {
+    if (error) return false;
+    switch (part++) {
+      case 0: error = admit(g, moves); return true;
+      case 1: error = close(g); return true;
+      case 2: find_storage(g, storage); return true;
+      case 3: error = note(g); return true;
+      case 4: error = compare(g, moves); return true;
+      case 5: move(g, moves); return false;
+      default: return false;
+    }
+  }
+
+ private:
+  template <class Graph>
+  constexpr finding admit(const Graph& g, const iteration_moves<Nodes>& moves) {
+    if (moves.frozen || moves.count == max_moves) return {problem::move_frozen, destination};
+    if (destination < 0 || destination >= g.node_count || is_leaf(g.nodes[destination].op) || moves.group[destination] != 0)
+      return {problem::move_destination, destination};
+    for (int i = 0; i < g.node_count; ++i) {
+      if (!in[i]) continue;
+      const node& n = g.nodes[i];
+      if (places_leaves(n)) {
+        in[i] = false;  // stays: it does nothing
+        continue;
+      }
+      if (is_leaf(n.op) || moves.group[i] != 0 || i == destination) return {problem::move_not_leaf, i};
+      if (n.op == op_code::dropout || (n.op == op_code::adam && n.a.v[2] == 0)) return {problem::move_numbered, i};
+    }
+    return {};
+  }
+  template <class Graph>
+  constexpr finding close(const Graph& g) {
+    for (int i = g.node_count - 1; i >= 0; --i)  // a list moves as a whole
+      if (in[i] && g.nodes[i].op == op_code::pack && g.nodes[i].a.v[1] != 0) in[g.nodes[i].in[0]] = true;
+    for (int i = 0; i < g.node_count; ++i) {
+      if (in[i]) continue;
+      for (int k = 0; k < g.nodes[i].inputs; ++k)
+        if (in[g.nodes[i].in[k]]) return {problem::move_not_leaf, g.nodes[i].in[k]};
+    }
+    for (int k = 0; k < g.output_count; ++k)
+      if (in[g.outputs[k]]) return {problem::move_user_output, g.outputs[k]};
+    return {};
+  }
+  template <class Graph, class F>
+  constexpr void each_access(const Graph& g, int i, F&& f) const {
     const node& n = g.nodes[i];
     if (n.op == op_code::pack) return;
     for (int k = 0; k < n.inputs; ++k) f(storage.owner[n.in[k]], writes_operand(n, k));
     if (storage.owner[i] != i && has_storage(g, i)) f(storage.owner[i], true);
-  };
-  for (int i = 0; i < g.node_count; ++i) {
-    if (!in[i]) continue;
-    if (i < destination) return {problem::move_hazard, i, -1, -1, i, destination};  // its own next run would overtake it
-    each_access(i, [&](int owner, bool writes) {
-      int& first = writes ? seen[owner].first_write : seen[owner].first_read;
-      if (names_leaves(g, owner) && first < 0) first = i;
-    });
   }
-  for (int i = 0; i < g.node_count; ++i) {
-    if (in[i]) continue;
-    int wrong = -1;
-    each_access(i, [&](int owner, bool writes) {
-      const move_access& moved = seen[owner];
-      for (const int first : {moved.first_write, writes ? moved.first_read : -1})
-        if (first >= 0 && (i < destination || i > first || moves.group[i] != 0)) wrong = owner;
-    });
-    if (wrong >= 0) return {problem::move_hazard, i, -1, -1, wrong, destination};
+  template <class Graph>
+  constexpr finding note(const Graph& g) {
+    for (int i = 0; i < g.node_count; ++i) {
+      if (!in[i]) continue;
+      if (i < destination) return {problem::move_hazard, i, -1, -1, i, destination};  // its own next run would overtake it
+      each_access(g, i, [&](int owner, bool writes) {
+        int& first = (writes ? first_write : first_read)[owner];
+        if (first == 0 && names_leaves(g, owner)) first = i + 1;
+      });
+    }
+    return {};
   }
-  ++moves.count;
-  for (int i = 0; i < g.node_count; ++i)
-    if (in[i]) moves.group[i] = static_cast<signed char>(moves.count);
-  moves.destination[moves.count] = destination;
-  return {};
+  template <class Graph>
+  constexpr finding compare(const Graph& g, const iteration_moves<Nodes>& moves) const {
+    for (int i = 0; i < g.node_count; ++i) {
+      if (in[i]) continue;
+      int wrong = -1;
+      each_access(g, i, [&](int owner, bool writes) {
+        const int w = first_write[owner], r = writes ? first_read[owner] : 0;
+        const bool apart = i >= destination && moves.group[i] == 0;
+        if ((w > 0 && (!apart || i >= w)) || (r > 0 && (!apart || i >= r))) wrong = owner;
+      });
+      if (wrong >= 0) return {problem::move_hazard, i, -1, -1, wrong, destination};
+    }
+    return {};
+  }
+  template <class Graph>
+  constexpr void move(const Graph& g, iteration_moves<Nodes>& moves) const {
+    ++moves.count;
+    for (int i = 0; i < g.node_count; ++i)
+      if (in[i]) moves.group[i] = static_cast<signed char>(moves.count);
+    moves.destination[moves.count] = destination;
+  }
+};
+
+template <class Graph, class Set>
+constexpr finding add_move(const Graph& g, iteration_moves<Graph::node_capacity>& moves, const Set& set, int destination) {
+  move_check<Graph::node_capacity> check;
+  check.begin(destination);
+  for (const int i : set) check.in[i] = true;
+  while (check.next(g, moves)) {
+  }
+  return check.error;
 }
+template <class Graph>
+constexpr finding add_move(const Graph& g, iteration_moves<Graph::node_capacity>& moves, const move_request& r) {
+  if (r.error) return r.error;
+  const auto set = find_all_descendants(g, r.roots, r.count);
+  return set.error ? set.error : add_move(g, moves, set, r.destination);
+}
+
+// The same of a constant graph: Before::value are the moves so far, Move::request(graph) is what is to move.
+template <class Before, class Move>
+struct mark_staged {
+  template <int Nodes>
+  struct progress {
+    iteration_moves<Nodes> moves;
+    move_check<Nodes> check{};
+    bool asked = false;
+  };
+  template <class Source>
+  using state = progress<graph_type_of<Source>::node_capacity>;
+  template <class Source, class State>
+  static constexpr void start(State& st) {
+    st.moves = Before::value;
+    st.check.begin(-1);
+  }
+  template <class Source, class State>
+  static constexpr bool advance(State& st, int nodes) {
+    return some(st, Source::value, stage_work(nodes));
+  }
+  template <class State, class Graph>
+  static constexpr bool some(State& st, const Graph& g, stage_work work) {
+    if (st.moves.error) return false;
+    if (!st.asked) {
+      st.asked = true;
+      const move_request r = Move::request(g);
+      st.moves.error = r.error ? r.error : mark_descendants(g, r.roots, r.count, st.check.in);
+      st.check.destination = r.destination;
+      return !st.moves.error;
+    }
+    for (bool more = true; more && work.take(25 * g.node_count);) {
+      more = st.check.next(g, st.moves);
+      st.moves.error = st.check.error;
+      if (!more) return false;
+    }
+    return true;
+  }
+};
 
 // One of the three graphs. Leaves come first, in their order, then what is kept from one iteration to the next, then the
 // packs of leaves: so leaves lie at the same offsets in all three.
@@ -104,7 +213,8 @@ struct phase_rules {
   template <class In, class Out>
   struct state : rewrite_state<In, Out> {
     using base = rewrite_state<In, Out>;
-    using base::capacity, base::out, base::to, base::cursor;
+    using base::capacity, base::out, base::to, base::cursor, base::work;
+    static constexpr int step_cost = 30;
     static constexpr bool early = Phase != iteration_phase::setup;      // does the previous iteration's part
     static constexpr bool keeps = Phase != iteration_phase::cleanup;    // and leaves its own to the next one
 
@@ -112,17 +222,13 @@ struct phase_rules {
     storage_map<capacity> storage;
     int moved_to[capacity];  // the node of the previous iteration's part
     int kept[capacity];      // where the next iteration finds a value; -1: it is not kept
-    bool late[capacity];     // by owner: nothing is written there before the last destination
-    int keeps_count;
+    bool early_storage[capacity]{};  // by owner: something is written there before the last destination
+    int keeps_count = 0;
 
     constexpr void begin(const In& g) {
       base::begin(g);
       find_storage(g, storage);
-      keeps_count = 0;
-      for (int i = 0; i < capacity; ++i) {
-        moved_to[i] = kept[i] = -1;
-        late[i] = true;
-      }
+      for (int i = 0; i < capacity; ++i) moved_to[i] = kept[i] = -1;
     }
     // Once `moves` is set.
     constexpr void settle(const In& g) {
@@ -130,7 +236,7 @@ struct phase_rules {
       int last = 0;
       for (int k = 1; k <= moves.count; ++k) last = moves.destination[k] > last ? moves.destination[k] : last;
       for (int i = 0; i < g.node_count; ++i) {
-        if (i < last && has_storage(g, i)) late[storage.owner[i]] = false;
+        if (i < last && has_storage(g, i)) early_storage[storage.owner[i]] = true;
         if (moves.group[i] == 0) continue;
         for (int k = 0; k < g.nodes[i].inputs; ++k) {
           const int x = g.nodes[i].in[k];
@@ -157,13 +263,15 @@ struct phase_rules {
       }
     }
     constexpr void store_kept(builder& b, const In& g) {
+      int kept_in[capacity]{};  // by owner
+      for (int i = 0; i < g.node_count; ++i) kept_in[storage.owner[i]] += kept[i] >= 0 ? 1 : 0;
       for (int i = 0; i < g.node_count; ++i) {
         if (kept[i] < 0) continue;
         node n = empty_node;
         const int root = storage.owner[i];
         const bool own = root == i ? has_storage(g, i) || g.nodes[i].op == op_code::pack : g.nodes[i].op == op_code::pack;
         // where the value can be computed in the place that is kept, after its last reader, it is
-        n.op = own && late[root] && !names_leaves(g, root) && !is_listed(g, root) ? op_code::in_place : op_code::assign;
+        n.op = own && !early_storage[root] && !names_leaves(g, root) && kept_in[root] == 1 ? op_code::in_place : op_code::assign;
         n.inputs = 2;
         n.in[0] = kept[i];
         n.in[1] = to[i];
@@ -173,13 +281,6 @@ struct phase_rules {
         b.append(n);
       }
     }
-    // A second kept value in the same storage.
-    constexpr bool is_listed(const In& g, int root) const {
-      int n = 0;
-      for (int i = 0; i < g.node_count; ++i) n += kept[i] >= 0 && storage.owner[i] == root ? 1 : 0;
-      return n > 1;
-    }
-
     // What stands for node x before the destination: leaves themselves, the previous iteration's values where they are kept.
     constexpr int before(builder& b, const In& g, int x) {
       if (moved_to[x] >= 0) return moved_to[x];
@@ -194,6 +295,7 @@ struct phase_rules {
       return b.append(view);
     }
     constexpr void write_moved(builder& b, const In& g, int i) {
+      work.take(40);
       node n = g.nodes[i];
       if (n.op == op_code::in_place && moved_to[n.in[1]] < 0) n.op = op_code::assign;  // the value lies where it is kept
       const int first = n.op == op_code::pack && n.a.v[1] != 0 ? 1 : 0;
@@ -212,16 +314,21 @@ struct phase_rules {
       builder b = out.edit();
       if (at < n) {
         if (is_leaf(g.nodes[at].op)) base::copy(b, g, at);
-        if (at == n - 1) keep_leaves(b, g);
+        if (at == n - 1) {
+          work.take(8 * n);
+          keep_leaves(b, g);
+        }
       } else if (at < 2 * n) {
         if (places_leaves(g.nodes[at - n])) base::copy(b, g, at - n);
       } else if (at < 3 * n) {
         const int i = at - 2 * n;
         if (early)
           for (int k = 1; k <= moves.count; ++k)
-            if (moves.destination[k] == i)
+            if (moves.destination[k] == i) {
+              work.take(5 * n);
               for (int j = 0; j < n; ++j)
                 if (moves.group[j] == k) write_moved(b, g, j);
+            }
         if (!names_leaves(g, i) && !is_leaf(g.nodes[i].op) && (moves.group[i] == 0 || !keeps)) base::copy(b, g, i);
       } else {
         if (keeps) store_kept(b, g);
@@ -237,7 +344,6 @@ struct phase_rules {
   static constexpr graph_room room(const Graph& g) {
     return {3 * g.node_count + 64, g.spec_count + 64};
   }
-  static constexpr int steps(int capacity) { return 3 * capacity + 1; }
 };
 
 }  // namespace passes
@@ -285,6 +391,23 @@ namespace passes {
 // One phase of a constant graph; Moves::value are its moves.
 template <class Moves, iteration_phase Phase>
 struct moved_phase : phase_rules<Phase> {
+  // What is moved is written twice at most, with a copy of each operand and of the views that it is; what is kept, with the
+  // node that stores it.
+  template <class Graph>
+  static constexpr graph_room room(const Graph& g) {
+    const auto& moves = Moves::value;
+    int more = 64;
+    for (int i = 0; i < g.node_count; ++i) {
+      if (moves.group[i] == 0) continue;
+      ++more;
+      for (int k = 0; k < g.nodes[i].inputs; ++k) {
+        int x = g.nodes[i].in[k];
+        if (moves.group[x] != 0) continue;
+        for (more += 5; g.nodes[x].inputs > 0 && (is_update(g.nodes[x].op) || may_view(g.nodes[x].op)); x = g.nodes[x].in[0]) ++more;
+      }
+    }
+    return {g.node_count + more, g.spec_count + 64};
+  }
   template <class In, class Out>
   struct state : phase_rules<Phase>::template state<In, Out> {
     using base = typename phase_rules<Phase>::template state<In, Out>;

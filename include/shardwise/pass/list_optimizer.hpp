@@ -2,7 +2,7 @@
 // fused_optimizer, foreach_optimizer: Adam on lists of parameters, as one update or as one operation for each of its steps.
 #pragma once
 
-#include <shardwise/pass/rewrite.hpp>
+#include <shardwise/pass/holding.hpp>
 
 namespace shardwise {
 
@@ -16,33 +16,20 @@ inline constexpr int max_update_kinds = 8;
 template <bool Fused>
 struct list_rules {
   template <class In, class Out>
-  struct state : rewrite_state<In, Out> {
-    using base = rewrite_state<In, Out>;
-    using base::capacity, base::out, base::to, base::cursor;
+  struct state : holding_state<In, Out> {
+    using base = holding_state<In, Out>;
+    using base::capacity, base::out, base::to, base::cursor, base::work, base::storage, base::slots, base::within, base::list,
+        base::waiting, base::waits;
 
-    storage_map<capacity> storage;
-    slot_table<Out::spec_capacity> slots;
-    bool listed[capacity];  // lies in a pack
-    bool used[capacity];    // an update's result that somebody reads
-    int waiting[capacity];
-    int waits;
-    int held_reads[capacity], held_writes[capacity];
-    int list[capacity], parameters[capacity];
-    std::int64_t within[capacity];
-    int counters;  // states so far
+    bool listed[capacity]{};  // lies in a pack
+    bool used[capacity]{};    // an update's result that somebody reads
+    int parameters[capacity]{};
+    int counters = 0;  // states so far
     int clip[1 << max_axes];  // by axes that split a gradient
     int scaled[Out::spec_capacity];  // spec of the product with it, by the gradient's
 
     constexpr void begin(const In& g) {
       base::begin(g);
-      find_storage(g, storage);
-      slots.clear();
-      waits = counters = 0;
-      for (int i = 0; i < capacity; ++i) {
-        listed[i] = used[i] = false;
-        held_reads[i] = held_writes[i] = waiting[i] = list[i] = parameters[i] = 0;
-        within[i] = 0;
-      }
       for (int& c : clip) c = -1;
       for (int& s : scaled) s = -1;
       for (int i = 0; i < g.node_count; ++i) {
@@ -54,24 +41,6 @@ struct list_rules {
         for (int k = 0; k < n.inputs; ++k) used[n.in[k]] = used[n.in[k]] || is_update(g.nodes[n.in[k]].op);
       }
       for (int k = 0; k < g.output_count; ++k) used[g.outputs[k]] = true;
-    }
-
-    template <class F>
-    constexpr void each_access(const In& g, int i, F&& f) const {
-      const node& n = g.nodes[i];
-      for (int k = 0; k < n.inputs; ++k) f(storage.owner[n.in[k]], writes_operand(n, k));
-      if (storage.owner[i] != i && has_storage(g, i)) f(storage.owner[i], true);
-    }
-    constexpr void hold(const In& g, int i, int by) {
-      each_access(g, i, [&](int owner, bool writes) { (writes ? held_writes : held_reads)[owner] += by; });
-    }
-    constexpr bool conflicts(const In& g, int i) const {
-      bool any = false;
-      if (waits > 0)
-        each_access(g, i, [&](int owner, bool writes) {
-          any = any || held_writes[owner] != 0 || (writes && held_reads[owner] != 0);
-        });
-      return any;
     }
 
     constexpr bool may_join(const In& g, int i) const {
@@ -166,7 +135,8 @@ struct list_rules {
     // All updates that wait, kind by kind.
     constexpr void write_waiting(builder& b, const In& g) {
       const int all = waits;
-      for (int k = 0; k < all; ++k) hold(g, waiting[k], -1);
+      work.take(160 * all);
+      for (int k = 0; k < all; ++k) base::hold(g, waiting[k], -1);
       waits = 0;
       for (int k = 0; k < all; ++k) {
         const int head = waiting[k];
@@ -213,12 +183,12 @@ struct list_rules {
       builder b = out.edit();
       const int i = cursor++;
       if (i < g.node_count) {
-        bool depends = conflicts(g, i);
+        bool depends = base::conflicts(g, i);
         for (int k = 0; k < g.nodes[i].inputs; ++k) depends = depends || to[g.nodes[i].in[k]] < 0;
         if (depends) write_waiting(b, g);
         if (may_join(g, i)) {
           waiting[waits++] = i;
-          hold(g, i, 1);
+          base::hold(g, i, 1);
         } else {
           base::copy(b, g, i);
         }
@@ -238,7 +208,6 @@ struct list_rules {
     for (int i = 0; i < g.node_count; ++i) updates += g.nodes[i].op == op_code::adam ? 1 : 0;
     return {g.node_count + 9 * updates + max_update_kinds * 32 + 2, g.spec_count + (updates < 32 ? 4 * updates : 128) + 4};
   }
-  static constexpr int steps(int capacity) { return capacity + 1; }
 };
 
 }  // namespace passes

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include <shardwise/graph/stage.hpp>
 #include <shardwise/pass/phases.hpp>
 #include <shardwise/propagation/cost.hpp>
 #include <shardwise/propagation/infer.hpp>
@@ -211,9 +212,9 @@ struct minimum_cut {
   }
 
   // Reaches what the residual network reaches from the inside of `source`; the end is the node whose outside leads to the
-  // sink, -1 if none does. `work` counts down.
+  // sink, -1 if none does.
   template <class Graph>
-  constexpr int reach(const Graph& g, int source, std::int64_t& work) {
+  constexpr int reach(const Graph& g, int source, stage_work& work) {
     int top = 0;
     auto push = [&](int v, int outside, arc by, int other) {
       if (stamp[v][outside] == search) return;
@@ -225,7 +226,7 @@ struct minimum_cut {
     push(source, 0, start, -1);
     while (top > 0) {
       const int s = stack[--top], v = s / 2;
-      --work;
+      work.take(25);
       if (s % 2 == 0) {
         if (through[v] < width[v]) push(v, 1, own_forward, v);
         const node& x = g.nodes[v];
@@ -250,11 +251,12 @@ struct minimum_cut {
 
   // Along the path that ends outside of `end`.
   template <class Graph>
-  constexpr void augment(const Graph& g, int end) {
+  constexpr void augment(const Graph& g, int end, stage_work& work) {
     std::int64_t most = infinite;
     for (int pass = 0; pass < 2; ++pass) {
       place p{end, 1};
       while (from[p.node][p.outside] != start) {
+        work.take(12);
         const int other = via[p.node][p.outside];
         switch (from[p.node][p.outside]) {
           case own_forward:
@@ -285,8 +287,8 @@ struct minimum_cut {
 
   // Saturates sources until the work is used up; true when none is left.
   template <class Graph>
-  constexpr bool saturate(const Graph& g, std::int64_t work) {
-    for (; cursor < g.node_count && work > 0; --work) {
+  constexpr bool saturate(const Graph& g, stage_work& work) {
+    while (cursor < g.node_count && work.take(20)) {
       if (!member[cursor] || !banned[cursor]) {
         ++cursor;
         continue;
@@ -294,7 +296,7 @@ struct minimum_cut {
       ++search;
       const int end = reach(g, cursor, work);
       if (end < 0) ++cursor;
-      else augment(g, end);
+      else augment(g, end, work);
     }
     return cursor >= g.node_count;
   }
@@ -303,7 +305,7 @@ struct minimum_cut {
   template <class Graph>
   constexpr void cut(const Graph& g) {
     ++search;
-    std::int64_t work = 0;
+    stage_work work(0);
     for (int i = 0; i < g.node_count; ++i)
       if (member[i] && banned[i] && stamp[i][0] != search) reach(g, i, work);
     for (int i = 0; i < g.node_count; ++i) kept[i] = member[i] && stamp[i][0] == search && stamp[i][1] != search;
@@ -333,18 +335,19 @@ struct minimum_cut {
       else if (through[i] > 0) stack[count++] = i;  // something on its way to the backward pass is kept for it
     }
     total = kept_bytes(g);
-    auto price = [&](int i) {  // microseconds a byte
-      const node& x = g.nodes[i];
+    double price[Nodes]{};  // microseconds a byte
+    for (int k = 0; k < count; ++k) {
+      const node& x = g.nodes[stack[k]];
       const spec& out = g.specs[x.spec];
       const std::int64_t bytes = local_numel(out, origin) * static_cast<std::int64_t>(size_of(out.type));
-      return recompute_cost(x, x.inputs > 0 ? g.specs[g.nodes[x.in[0]].spec] : out, out) / static_cast<double>(bytes + 1);
-    };
+      price[stack[k]] = recompute_cost(x, x.inputs > 0 ? g.specs[g.nodes[x.in[0]].spec] : out, out) / static_cast<double>(bytes + 1);
+    }
     for (int gap = count / 2; gap > 0; gap /= 2)
       for (int i = gap; i < count; ++i) {
         const std::int32_t moving = stack[i];
-        const double p = price(moving);
+        const double p = price[moving];
         int j = i;
-        for (; j >= gap && price(stack[j - gap]) > p; j -= gap) stack[j] = stack[j - gap];
+        for (; j >= gap && price[stack[j - gap]] > p; j -= gap) stack[j] = stack[j - gap];
         stack[j] = moving;
       }
     std::int64_t left = total;

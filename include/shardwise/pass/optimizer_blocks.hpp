@@ -94,32 +94,26 @@ struct remove_copy_rules {
   template <class In, class Out>
   struct state : rewrite_state<In, Out> {
     using base = rewrite_state<In, Out>;
-    using base::capacity, base::out, base::to, base::cursor;
+    using base::capacity, base::out, base::to, base::cursor, base::work;
 
     storage_map<capacity> storage;
     slot_table<Out::spec_capacity> slots;
-    int uses[capacity];
-    bool listed[capacity];   // a pack or an update says where it lies
-    int block_of[capacity];  // of a pack that is written anew: the block's update; -1: none
-    bool tail[capacity];     // its last link
-    bool flat[capacity];     // a sum of a bucket that becomes a list's operand
-    int order[capacity];     // by position in the new list: position in the old one; blocks one after another
+    int uses[capacity]{};
+    bool listed[capacity]{};  // a pack or an update says where it lies
+    int block_of[capacity];   // of a pack that is written anew: the block's update; -1: none
+    bool tail[capacity]{};    // its last link
+    bool flat[capacity]{};    // a sum of a bucket that becomes a list's operand
+    int order[capacity]{};    // by position in the new list: position in the old one; blocks one after another
     int order_begin[capacity];  // by update
-    std::int64_t within[capacity];
-    int list[capacity];
-    int ordered;
+    std::int64_t within[capacity]{};
+    int list[capacity]{};
+    int ordered = 0;
 
     constexpr void begin(const In& g) {
       base::begin(g);
       find_storage(g, storage);
       slots.clear();
-      ordered = 0;
-      for (int i = 0; i < capacity; ++i) {
-        uses[i] = order[i] = list[i] = 0;
-        within[i] = 0;
-        listed[i] = tail[i] = flat[i] = false;
-        block_of[i] = order_begin[i] = -1;
-      }
+      for (int i = 0; i < capacity; ++i) block_of[i] = order_begin[i] = -1;
       for (int i = 0; i < g.node_count; ++i) {
         const node& n = g.nodes[i];
         for (int k = 0; k < n.inputs; ++k) ++uses[n.in[k]];
@@ -163,39 +157,52 @@ struct remove_copy_rules {
         if (g.nodes[p].op != op_code::pack || block_of[p] >= 0 || !links_used_once(g, p)) return;
       const auto items = packed_tensors(g, block.gradients);
       if (packed_tensors(g, block.parameters).count != items.count) return;
-      const int begin = ordered;
+      work.take(60 * items.count);
+      int sum_of[capacity]{};                  // by position, plus one; 0: no copy of a sum that is free
+      int head[capacity]{}, next[capacity]{};  // a sum's positions, the last one first; plus one
+      std::int64_t bytes[capacity]{};          // of a sum, in this list
       for (int k = 0; k < items.count; ++k) {
         const int sum = copied_from(g, items.id[k]);
         if (sum < 0 || flat[sum]) continue;
-        std::int64_t found = 0;
-        int last = k - 1;
-        for (int j = k; j < items.count; ++j)
-          if (copied_from(g, items.id[j]) == sum) {
-            found += slot_bytes(g.spec_of(items.id[j]));
-            last = j;
-          }
-        if (found != slot_bytes(g.spec_of(sum))) continue;
+        sum_of[k] = sum + 1;
+        next[k] = head[sum];
+        head[sum] = k + 1;
+        bytes[sum] += slot_bytes(g.spec_of(items.id[k]));
+      }
+      const int begin = ordered;
+      const auto offset = [&](int position) { return g.nodes[g.nodes[items.id[position]].in[0]].a.v[0]; };
+      for (int k = 0; k < items.count; ++k) {
+        const int sum = sum_of[k] - 1;
+        if (sum < 0 || flat[sum] || bytes[sum] != slot_bytes(g.spec_of(sum))) continue;
         flat[sum] = true;
         const int first = ordered;
-        for (int j = k; j <= last; ++j)
-          if (copied_from(g, items.id[j]) == sum) {
-            int at = ordered++;  // by offset in the bucket
-            const auto offset = [&](int position) { return g.nodes[g.nodes[items.id[position]].in[0]].a.v[0]; };
-            for (; at > first && offset(order[at - 1]) > offset(j); --at) order[at] = order[at - 1];
-            order[at] = j;
-          }
+        for (int j = head[sum]; j > 0; j = next[j - 1]) order[ordered++] = j - 1;
+        sort(first, ordered, offset);
       }
       if (ordered == begin) return;
-      for (int k = 0; k < items.count; ++k) {
-        const int sum = copied_from(g, items.id[k]);
-        if (sum < 0 || !flat[sum]) order[ordered++] = k;
-      }
+      for (int k = 0; k < items.count; ++k)
+        if (sum_of[k] == 0 || !flat[sum_of[k] - 1]) order[ordered++] = k;
       order_begin[update] = begin;
       for (const int p : packs) claim(g, p, update);
+    }
+    // Positions order[begin] to order[end - 1] by offset; what is in order already costs little.
+    template <class Offset>
+    constexpr void sort(int begin, int end, const Offset& offset) {
+      for (int width = 1; width < end - begin; width *= 2)
+        for (int low = begin; low + width < end; low += 2 * width) {
+          const int middle = low + width, high = middle + width < end ? middle + width : end;
+          if (offset(order[middle - 1]) <= offset(order[middle])) continue;
+          work.take(10 * (high - low));
+          int x = low, y = middle, count = 0;
+          while (x < middle || y < high)
+            list[count++] = y == high || (x < middle && offset(order[x]) <= offset(order[y])) ? order[x++] : order[y++];
+          for (int k = 0; k < count; ++k) order[low + k] = list[k];
+        }
     }
 
     constexpr int write_list(builder& b, const In& g, int pack, int update) {
       const auto items = packed_tensors(g, pack);
+      work.take(30 * items.count);
       const int* const by = order + order_begin[update];
       int count = 0, before = -1;
       for (int k = 0; k < items.count; ++k) {
@@ -211,12 +218,13 @@ struct remove_copy_rules {
 
     // Whether the value that node i assigns may be computed where it goes: nothing reads what was there in between, and
     // nothing else is written there before the value's last use.
-    constexpr bool may_lie_there(const In& g, int i) const {
+    constexpr bool may_lie_there(const In& g, int i) {
       const node& n = g.nodes[i];
       const int value = n.in[1], place = storage.owner[n.in[0]];
       const node& x = g.nodes[value];
       if (x.op != op_code::adam_term || listed[value] || storage.owner[value] != value || uses[i] != 0) return false;
       if (x.in[0] != n.in[0] || !(g.specs[n.spec] == g.specs[x.spec])) return false;
+      work.take(8 * (g.node_count - value));
       for (int j = value + 1; j < g.node_count; ++j) {
         if (j == i) continue;
         const node& y = g.nodes[j];
@@ -253,11 +261,12 @@ struct remove_copy_rules {
     }
 
     // A slot of an update whose list is in another order.
-    constexpr void move_slot(const In& g, int i, node& n) const {
+    constexpr void move_slot(const In& g, int i, node& n) {
       int source = g.nodes[i].in[0];
       if (g.nodes[source].op == op_code::assign || g.nodes[source].op == op_code::in_place) source = g.nodes[source].in[1];
       if (order_begin[source] < 0) return;
       const auto items = packed_tensors(g, block_at(g, source).parameters);
+      work.take(12 * items.count);
       const std::int64_t size = static_cast<std::int64_t>(size_of(g.spec_of(i).type));
       std::int64_t old = 0;
       int position = 0;
@@ -272,7 +281,6 @@ struct remove_copy_rules {
   static constexpr graph_room room(const Graph& g) {
     return {g.node_count + 16, g.spec_count + 16};
   }
-  static constexpr int steps(int capacity) { return 2 * capacity + 1; }
 };
 
 }  // namespace passes

@@ -40,6 +40,7 @@ struct overlap_rules {
     int deepest = -1, deepest_update = -1;  // collectives that touches and updates so far depend on
     int first_fed = 0, first_fed_touch = 0;
     double computed = 0, rolled_over = 0;
+    double before = 0;  // what the collective before the current one takes
     phase at = look_back;
     bool blocked = false;
   };
@@ -52,14 +53,14 @@ struct overlap_rules {
   static constexpr void start(State&, const Graph&) {}
 
   template <class State, class Graph>
-  static constexpr void advance(State& st, const Graph& g, int nodes) {
-    for (int work = nodes / 8 > 0 ? nodes / 8 : 1; work > 0 && !st.done; --work) step(st, g);
+  static constexpr void advance(State& st, const Graph& g, stage_work work) {
+    while (!st.done && work.take(60)) step(st, g, work);
   }
 
  private:
   // One node looked at.
   template <class State, class Graph>
-  static constexpr void step(State& st, const Graph& g) {
+  static constexpr void step(State& st, const Graph& g, stage_work& work) {
     auto& m = st.memory;
     const int n = g.node_count;
     switch (m.at) {
@@ -70,13 +71,14 @@ struct overlap_rules {
         return;
       case look_ahead:
         if (st.cursor > 0) return look_behind(st, g, --st.cursor);
+        work.take(20 * n);
         list_nodes(st, n);
         m.at = m.comms > 0 ? find_needed : run_rest;
         m.walk = end(m);
         if (m.comms > 0) need(m, m.comm[0], 0);
         return;
       case find_needed:
-        if (m.depth > 0) return need_operands(st, g, m.stack[--m.depth]);
+        if (m.depth > 0) return need_operands(st, g, m.stack[--m.depth], work);
         m.computed = m.rolled_over;
         m.rolled_over = 0;
         m.blocked = false;
@@ -86,7 +88,7 @@ struct overlap_rules {
         if (m.free == 0) return restart(m, m.current == 0 ? run_blocked : fill_gap);
         const int i = following(st, m.next);
         if (m.needed[i] == m.current + 1 && m.depends[i] < m.current - 1) {
-          m.computed += Model::microseconds(g, i);
+          m.computed += time_of(g, i, work);
           --m.free;
           put(st, i);
         } else {
@@ -96,11 +98,11 @@ struct overlap_rules {
       }
       case fill_gap: {  // until the collective before is done: whatever is ready
         const int i = following(st, m.next_fed);
-        const double gap = Model::microseconds(g, m.comm[m.current - 1]) - m.computed;
+        const double gap = m.before - m.computed;
         if (i < 0 || gap <= 0 || m.looked++ == most_looked_at) return restart(m, run_blocked);
         m.walk = i;
         if (m.depends[i] >= m.current - 1 || is_comm(m, i) || !ready(st, g, i)) return;
-        const double cost = Model::microseconds(g, i);
+        const double cost = time_of(g, i, work);
         if (gap <= cost / 2) return;
         m.computed += cost;
         put(st, i);
@@ -121,9 +123,10 @@ struct overlap_rules {
         }
         put(st, c);
         if (m.current > 0 && !m.blocked) {
-          const double more = m.computed - Model::microseconds(g, m.comm[m.current - 1]);
+          const double more = m.computed - m.before;
           m.rolled_over = more > 0 ? more : 0;
         }
+        m.before = time_of(g, c, work);
         if (++m.current == m.comms) return restart(m, run_rest);
         m.at = find_needed;
         need(m, m.comm[m.current], m.current);
@@ -137,6 +140,11 @@ struct overlap_rules {
     }
   }
 
+  template <class Graph>
+  static constexpr double time_of(const Graph& g, int i, stage_work& work) {
+    work.take(300);
+    return Model::microseconds(g, i);
+  }
   template <class Memory>
   static constexpr int end(const Memory&) {
     return Memory::n;
@@ -249,7 +257,7 @@ struct overlap_rules {
     m.stack[m.depth++] = i;
   }
   template <class State, class Graph>
-  static constexpr void need_operands(State& st, const Graph& g, int i) {
+  static constexpr void need_operands(State& st, const Graph& g, int i, stage_work& work) {
     auto& m = st.memory;
     const node& x = g.nodes[i];
     const auto add = [&](int d) {
@@ -258,6 +266,8 @@ struct overlap_rules {
       need(m, d, m.current);
     };
     for (int k = 0; k < x.inputs; ++k) add(x.in[k]);
+    const int behind = m.behind[i] - (is_update(x.op) ? m.touches_done : m.updates_done);
+    if (behind > 0) work.take(8 * behind);
     if (is_update(x.op))
       for (int t = m.touches_done; t < m.behind[i]; ++t) add(m.touch[t]);
     else

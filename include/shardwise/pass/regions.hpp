@@ -2,6 +2,7 @@
 // regions: which nodes of a graph become one kernel: pointwise chains, what they follow, and reductions that read alike.
 #pragma once
 
+#include <shardwise/graph/stage.hpp>
 #include <shardwise/pass/region.hpp>
 
 namespace shardwise::passes {
@@ -43,7 +44,7 @@ constexpr bool adopt(const Graph& g, Table& t, const region& r, int root) {
 // Node i, a step, takes in the region that its operand k comes from; of that one's root it may need another value than
 // the root's, and the root's is then stored like any other.
 template <class Graph, class Table>
-constexpr void absorb(const Graph& g, Table& t, int i, int k) {
+constexpr void absorb(const Graph& g, Table& t, int i, int k, stage_work& work) {
   const int from = t.root[behind_skipped(g, t, g.nodes[i].in[k])];
   if (from == i || t.touched[from] || t.sealed[from]) return;
   if (!is_step(g, from) && !(t.leads && may_lead(g.nodes[from]))) return;
@@ -52,16 +53,18 @@ constexpr void absorb(const Graph& g, Table& t, int i, int k) {
   insert_region(t, i, r);
   insert_region(t, from, r);
   for (int p = g.nodes[i].in[k]; is_skipped(g, t, p); p = g.nodes[p].in[0]) r.insert(p);
+  work.take(200 + 40 * r.count + 12 * r.count * r.count);
   if (r.fits) complete(g, t, r);
   adopt(g, t, r, i);
 }
 
 template <class Graph, class Table>
-constexpr void join(const Graph& g, Table& t, int second, int i) {
+constexpr void join(const Graph& g, Table& t, int second, int i, stage_work& work) {
   if (second < 0 || t.root[second] != second || !may_move(t, second) || t.next[second] >= 0 || g.nodes[second].expression >= 0) return;
   region r;
   r.insert(second);
   r.insert(i);
+  work.take(300);
   complete(g, t, r);
   t.sealed[i] = adopt(g, t, r, i);
 }
@@ -91,22 +94,22 @@ constexpr bool is_weight_gradient(const Graph& g, int i) {
 
 // Node i, with all nodes before it visited.
 template <class Graph, class Table>
-constexpr void visit(const Graph& g, Table& t, int i) {
+constexpr void visit(const Graph& g, Table& t, int i, stage_work& work) {
   const node& n = g.nodes[i];
   if (is_step(g, i)) {
-    for (int k = 0; k < n.inputs; ++k) absorb(g, t, i, k);
+    for (int k = 0; k < n.inputs; ++k) absorb(g, t, i, k, work);
   } else if (t.leads && n.expression < 0) {
     if (n.op == op_code::norm_apply && g.nodes[n.in[1]].op == op_code::norm_stats && g.nodes[n.in[1]].in[0] == n.in[0])
-      join(g, t, n.in[1], i);
+      join(g, t, n.in[1], i, work);
     else if (n.op == op_code::norm_dw)
       t.mate[storage_of(g, n.in[0])] = i;
     else if (sums_rows(g, i)) {
       int& mate = t.mate[storage_of(g, n.in[0])];
-      if (mate >= 0 && g.nodes[mate].op == op_code::norm_dw && g.nodes[mate].in[0] == n.in[0]) join(g, t, mate, i);
+      if (mate >= 0 && g.nodes[mate].op == op_code::norm_dw && g.nodes[mate].in[0] == n.in[0]) join(g, t, mate, i, work);
       mate = i;
     } else if (is_weight_gradient(g, i)) {
       const int mate = t.mate[storage_of(g, n.in[0])];
-      if (mate >= 0 && g.nodes[mate].op == op_code::sum) join(g, t, mate, i);
+      if (mate >= 0 && g.nodes[mate].op == op_code::sum) join(g, t, mate, i, work);
     }
   }
   for (int k = 0; k < n.inputs; ++k) {

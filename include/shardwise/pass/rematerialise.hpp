@@ -19,16 +19,10 @@ struct solve_cut {
     minimum_cut<Nodes> p;
     int part;    // of the building
     int solved;  // cuts so far
-    bool done;
   };
   template <class Source>
   using state = progress<graph_type_of<Source>::node_capacity>;
 
-  // What saturating takes is known only when it is done: enough stages as a rule, and the last constant does the rest.
-  template <class Source>
-  static constexpr int stages(int nodes) {
-    return 8 + (Percent < 100 ? 4 : 2) * graph_type_of<Source>::node_capacity / nodes;
-  }
   template <class Source, class State>
   static constexpr void start(State& st) {
     start(st);
@@ -37,33 +31,34 @@ struct solve_cut {
   static constexpr void start(State& st) {
     st.p.clear();
     st.part = st.solved = 0;
-    st.done = false;
   }
   template <class Source, class State>
-  static constexpr void advance(State& st, int nodes) {
-    one(st, Source::value, 5 * static_cast<std::int64_t>(nodes));
+  static constexpr bool advance(State& st, int nodes) {
+    return solve(st, Source::value, stage_work(nodes));
   }
 
+  // Whether work is left.
   template <class State, class Graph>
-  static constexpr void one(State& st, const Graph& g, std::int64_t work) {
-    if (st.done) return;
-    if (st.p.build(g, st.part)) {
-      ++st.part;
-      return;
+  static constexpr bool solve(State& st, const Graph& g, stage_work work) {
+    while (work.left > 0) {
+      if (st.p.build(g, st.part)) {
+        ++st.part;
+        work.take(25 * g.node_count);
+        continue;
+      }
+      if (!st.p.saturate(g, work)) return true;
+      work.take(25 * g.node_count);
+      st.p.cut(g);
+      if (Percent == 100 || st.solved++ == 1) return false;
+      work.take(30 * g.node_count);
+      st.p.spend(g, Percent);
     }
-    if (!st.p.saturate(g, work)) return;
-    st.p.cut(g);
-    st.done = Percent == 100 || st.solved++ == 1;
-    if (!st.done) st.p.spend(g, Percent);
+    return true;
   }
 
   template <class Source, int Nodes = stage_nodes>
   struct of {
-    static constexpr auto value = [] {
-      auto st = staged<solve_cut, Source, Nodes>::value;
-      while (!st.done) one(st, Source::value, 1 << 30);
-      return st.p;
-    }();
+    static constexpr const auto& value = staged<solve_cut, Source, Nodes>::value.p;
   };
 };
 
@@ -112,20 +107,20 @@ struct recompute_values {
     st.cursor = 0;
   }
 
+  // Whether work is left.
   template <class State, class Partition, class Graph>
-  static constexpr void some(State& st, const Partition& p, const Graph& g, int nodes) {
-    const int end = st.cursor + nodes < g.node_count ? st.cursor + nodes : g.node_count;
-    for (; st.cursor < end; ++st.cursor) {
+  static constexpr bool some(State& st, const Partition& p, const Graph& g, stage_work work) {
+    for (; st.cursor < g.node_count && work.take(40); ++st.cursor) {
       const int i = st.cursor;
       node x = g.nodes[i];
       const bool forward = p.marks.of(i) == program_phase::forward;
-      for (int k = 0; k < x.inputs; ++k) x.in[k] = forward || available(p, x.in[k]) ? st.to[x.in[k]] : again(st, p, g, x.in[k]);
+      for (int k = 0; k < x.inputs; ++k) x.in[k] = forward || available(p, x.in[k]) ? st.to[x.in[k]] : again(st, p, g, x.in[k], work);
       st.to[i] = append(st.g, x);
     }
-    if (end == g.node_count) {
-      st.g.output_count = g.output_count;
-      for (int k = 0; k < g.output_count; ++k) st.g.outputs[k] = st.to[g.outputs[k]];
-    }
+    if (st.cursor < g.node_count) return true;
+    st.g.output_count = g.output_count;
+    for (int k = 0; k < g.output_count; ++k) st.g.outputs[k] = st.to[g.outputs[k]];
+    return false;
   }
 
  private:
@@ -140,11 +135,12 @@ struct recompute_values {
   }
   // The copy of node i, operands first. Depth is the longest chain of values that are not kept.
   template <class State, class Partition, class Graph>
-  static constexpr int again(State& st, const Partition& p, const Graph& g, int i) {
+  static constexpr int again(State& st, const Partition& p, const Graph& g, int i, stage_work& work) {
     int waiting[Graph::node_capacity > 0 ? Graph::node_capacity : 1];
     int top = 0;
     waiting[top++] = i;
     while (top > 0) {
+      work.take(50);
       const int v = waiting[top - 1];
       node x = g.nodes[v];
       int missing = st.copy[v] >= 0 ? -2 : -1;
@@ -171,17 +167,13 @@ struct recompute_staged {
   template <class Source>
   using state = recompute_values::progress<graph_type_of<Source>::node_capacity,
                                            graph<capacity<Source>, graph_type_of<Source>::spec_capacity, graph_type_of<Source>::scope_capacity>>;
-  template <class Source>
-  static constexpr int stages(int nodes) {
-    return (Source::value.node_count + nodes - 1) / nodes;
-  }
   template <class Source, class State>
   static constexpr void start(State& st) {
     recompute_values::begin(st, Source::value);
   }
   template <class Source, class State>
-  static constexpr void advance(State& st, int nodes) {
-    recompute_values::some(st, Partition::value, Source::value, nodes);
+  static constexpr bool advance(State& st, int nodes) {
+    return recompute_values::some(st, Partition::value, Source::value, stage_work(nodes));
   }
 };
 
@@ -216,11 +208,11 @@ struct rematerialise {
   static constexpr finding apply(Graph& g) {
     typename passes::solve_cut<Percent>::template progress<Graph::node_capacity> st;
     passes::solve_cut<Percent>::start(st);
-    while (!st.done) passes::solve_cut<Percent>::one(st, g, 1 << 30);
+    passes::solve_cut<Percent>::solve(st, g, stage_work::all());
     if (g.node_count + passes::copied_nodes(st.p, g) > Graph::node_capacity) return {};
     passes::recompute_values::progress<Graph::node_capacity, Graph> w;
     passes::recompute_values::begin(w, g);
-    passes::recompute_values::some(w, st.p, g, g.node_count);
+    passes::recompute_values::some(w, st.p, g, stage_work::all());
     g = w.g;
     passes::remove_dead(g);
     return {};

@@ -83,10 +83,9 @@ struct insert_waits {
     mark_unawaited(g, st.unawaited);
   }
   template <class State, class Graph>
-  static constexpr void step(State& st, const Graph& g, int nodes) {
+  static constexpr bool step(State& st, const Graph& g, stage_work work) {
     const int n = g.node_count;
-    if (st.cursor > n) return;
-    for (int k = 0; k < nodes && st.cursor < n; ++k) {
+    while (st.cursor < n && work.take(30)) {
       const int i = st.cursor++;
       copy_node(st.g, g, i, st.to);
       const int left = n - st.cursor;
@@ -100,30 +99,26 @@ struct insert_waits {
       w.scope = g.nodes[i].scope;
       st.to[i] = st.g.node_count++;
     }
-    if (st.cursor < n) return;
+    if (st.cursor < n) return true;
     copy_outputs(st.g, g, st.to);
-    ++st.cursor;
+    return false;
   }
 
-  template <class Source>
-  static constexpr int stages(int nodes) {
-    return Source::value.node_count / nodes + 1;
-  }
   template <class Source, class State>
   static constexpr void start(State& st) {
     begin(st, Source::value);
   }
   template <class Source, class State>
-  static constexpr void advance(State& st, int nodes) {
-    step(st, Source::value, nodes);
+  static constexpr bool advance(State& st, int nodes) {
+    return step(st, Source::value, stage_work(nodes));
   }
 };
 
 // --- an order -------------------------------------------------------------------------------------------------------
 
 // The nodes in another order, and what a Rule remembers while it makes it. A Rule has memory<Graph>,
-// start(state, graph), and advance(state, graph, nodes), which does a bounded part of the work and in the end sets
-// `done`; check(graph) says what it cannot order.
+// start(state, graph), and advance(state, graph, work), which goes on while there is work and in the end sets `done`;
+// check(graph) says what it cannot order.
 template <class Graph, class Memory>
 struct ordering {
   static constexpr int capacity = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
@@ -144,33 +139,19 @@ struct ordering {
 template <class Rule, class Graph>
 using ordering_of = ordering<Graph, typename Rule::template memory<Graph>>;
 
-template <class Rule, class Source, int Nodes, int K>
-struct order_stage {
-  static constexpr auto value = [] {
-    auto s = order_stage<Rule, Source, Nodes, K - 1>::value;
-    Rule::advance(s, Source::value, Nodes);
-    return s;
-  }();
-};
-template <class Rule, class Source, int Nodes>
-struct order_stage<Rule, Source, Nodes, 0> {
-  static constexpr auto value = [] {
-    ordering_of<Rule, graph_type_of<Source>> s;
-    Rule::start(s, Source::value);
-    return s;
-  }();
-};
-// As many stages as it takes.
-template <class Rule, class Source, int Nodes, int K = 1>
-struct found_order {
- private:
-  static constexpr const auto& last() {
-    if constexpr (order_stage<Rule, Source, Nodes, K>::value.done) return order_stage<Rule, Source, Nodes, K>::value;
-    else return found_order<Rule, Source, Nodes, K + 1>::value;
+template <class Rule>
+struct find_order {
+  template <class Source>
+  using state = ordering_of<Rule, graph_type_of<Source>>;
+  template <class Source, class State>
+  static constexpr void start(State& st) {
+    Rule::start(st, Source::value);
   }
-
- public:
-  static constexpr const auto& value = last();
+  template <class Source, class State>
+  static constexpr bool advance(State& st, int nodes) {
+    Rule::advance(st, Source::value, stage_work(nodes));
+    return !st.done;
+  }
 };
 
 // --- the graph in it ------------------------------------------------------------------------------------------------
@@ -193,26 +174,21 @@ struct permute_nodes {
     copy_frame(st.g, g);
   }
   template <class State, class Graph>
-  static constexpr void step(State& st, const Graph& g, const int* order, int nodes) {
+  static constexpr bool step(State& st, const Graph& g, const int* order, stage_work work) {
     const int n = g.node_count;
-    if (st.cursor > n) return;
-    for (int k = 0; k < nodes && st.cursor < n; ++k) copy_node(st.g, g, order[st.cursor++], st.to);
-    if (st.cursor < n) return;
+    while (st.cursor < n && work.take(20)) copy_node(st.g, g, order[st.cursor++], st.to);
+    if (st.cursor < n) return true;
     copy_outputs(st.g, g, st.to);
-    ++st.cursor;
+    return false;
   }
 
-  template <class Source>
-  static constexpr int stages(int nodes) {
-    return Source::value.node_count / nodes + 1;
-  }
   template <class Source, class State>
   static constexpr void start(State& st) {
     begin(st, Source::value);
   }
   template <class Source, class State>
-  static constexpr void advance(State& st, int nodes) {
-    step(st, Source::value, Order::value.order, nodes);
+  static constexpr bool advance(State& st, int nodes) {
+    return step(st, Source::value, Order::value.order, stage_work(nodes));
   }
 };
 
@@ -234,7 +210,7 @@ struct reordering {
   struct permuted {
     using from = awaited<Source, Nodes>;
     static constexpr const auto& value =
-        staged<permute_nodes<found_order<Rule, from, Nodes>>, from, Nodes>::value.g;
+        staged<permute_nodes<staged<find_order<Rule>, from, Nodes>>, from, Nodes>::value.g;
   };
   template <class Source>
   struct with_finding {
@@ -263,14 +239,14 @@ struct reordering {
     if (const finding f = Rule::check(g)) return f;
     inserting<Graph, Graph::node_capacity> with;
     insert_waits::begin(with, g);
-    insert_waits::step(with, g, g.node_count + 1);
+    insert_waits::step(with, g, stage_work::all());
     ordering_of<Rule, Graph> order;
     Rule::start(order, with.g);
-    while (!order.done) Rule::advance(order, with.g, stage_nodes);
+    while (!order.done) Rule::advance(order, with.g, stage_work::all());
     permuting<Graph, Graph::node_capacity> in_order;
     using permutation = permute_nodes<void>;
     permutation::begin(in_order, with.g);
-    permutation::step(in_order, with.g, order.order, with.g.node_count + 1);
+    permutation::step(in_order, with.g, order.order, stage_work::all());
     g = in_order.g;
     return {};
   }

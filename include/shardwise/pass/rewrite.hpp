@@ -17,9 +17,12 @@ template <class In, class Out>
 struct rewrite_state {
   static constexpr int capacity = In::node_capacity > 0 ? In::node_capacity : 1;
 
+  static constexpr int step_cost = 80;  // statements of one node's step, as a rule
+
   Out out;
   int to[capacity];
   int cursor;
+  stage_work work{0};  // left in this stage
 
   constexpr void begin(const In& g) {
     for (int i = 0; i < g.spec_count; ++i) {
@@ -69,19 +72,13 @@ constexpr bool has_storage(const Graph& g, int i) {
 constexpr bool is_variable_leaf(op_code op) { return op == op_code::param || op == op_code::state; }
 
 // Rules derive from rewriting<Rules> and have
-//   template <class In, class Out> struct state : rewrite_state<In, Out>   with begin(g) and step(g) -> whether work is left
+//   template <class In, class Out> struct state : rewrite_state<In, Out>   with begin(g) and step(g) -> whether work is left;
+//       what costs more than some ten nodes' statements, a step takes from `work`
 //   static constexpr graph_room room(const auto& g)       how large the result is at most
-//   static constexpr int steps(int node_capacity)         how often `step` is called at most
 template <class Rules>
 struct rewriting {
   using shardwise_pass = void;
 
-  // A step costs up to some hundred steps of evaluation.
-  static constexpr int per_stage(int nodes) { return nodes / 8 > 0 ? nodes / 8 : 1; }
-  template <class Source>
-  static constexpr int stages(int nodes) {
-    return (Rules::steps(graph_type_of<Source>::node_capacity) + per_stage(nodes) - 1) / per_stage(nodes);
-  }
   template <class Source>
   static constexpr graph_room room_of = Rules::room(Source::value);
   template <class Source>
@@ -93,9 +90,12 @@ struct rewriting {
     st.begin(Source::value);
   }
   template <class Source, class State>
-  static constexpr void advance(State& st, int nodes) {
-    for (int k = per_stage(nodes); k > 0 && st.step(Source::value); --k) {
+  static constexpr bool advance(State& st, int nodes) {
+    st.work = stage_work(nodes);
+    while (st.work.take(st.step_cost)) {
+      if (!st.step(Source::value)) return false;
     }
+    return true;
   }
 
   template <class Source, int Nodes>

@@ -12,26 +12,21 @@ struct split_rules {
   template <class In, class Out>
   struct state : rewrite_state<In, Out> {
     using base = rewrite_state<In, Out>;
-    using base::capacity, base::out, base::to, base::cursor;
+    using base::capacity, base::out, base::to, base::cursor, base::work;
+    static constexpr int step_cost = 30;
 
     slot_table<Out::spec_capacity> slots;
     optimizer_block block;
-    bool chosen[capacity];   // gradients: operands of the block's list
-    bool replaced[capacity]; // packs, step and update of the block
-    bool in_first[capacity]; // by position among the parameters
-    std::int64_t within[capacity];
-    int list[capacity];
+    bool chosen[capacity]{};    // gradients: operands of the block's list
+    bool replaced[capacity]{};  // packs, step and update of the block
+    bool in_first[capacity]{};  // by position among the parameters
+    std::int64_t within[capacity]{};
+    int list[capacity]{};
+    int parts[2] = {-1, -1};
 
     constexpr void begin(const In& g) {
       base::begin(g);
       slots.clear();
-      block = {};
-      parts[0] = parts[1] = -1;
-      for (int i = 0; i < capacity; ++i) {
-        chosen[i] = replaced[i] = in_first[i] = false;
-        within[i] = 0;
-        list[i] = 0;
-      }
     }
 
     // Which block, once `chosen` is set: `count` gradients were asked for.
@@ -71,6 +66,7 @@ struct split_rules {
 
     constexpr int write_list(builder& b, const In& g, int pack, bool first) {
       const auto items = packed_tensors(g, pack);
+      work.take(40 * items.count);
       int count = 0;
       for (int k = 0; k < items.count; ++k)
         if ((pack == block.gradients ? chosen[items.id[k]] : in_first[k]) == first) list[count++] = to[items.id[k]];
@@ -110,11 +106,10 @@ struct split_rules {
       return true;
     }
 
-    int parts[2];
-
     // A slot of the update's result: of one of the two now.
     constexpr void copy_slot(builder& b, const In& g, int i) {
       const auto items = packed_tensors(g, block.parameters);
+      work.take(20 * items.count);
       const std::int64_t size = static_cast<std::int64_t>(size_of(g.spec_of(i).type));
       std::int64_t at = 0, before[2] = {0, 0};
       int k = 0;
@@ -134,7 +129,6 @@ struct split_rules {
   static constexpr graph_room room(const Graph& g) {
     return {g.node_count + 24, g.spec_count + 16};
   }
-  static constexpr int steps(int capacity) { return capacity + 1; }
 };
 
 // Block number Block by the gradients at the given positions of its list.

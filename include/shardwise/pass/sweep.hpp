@@ -108,12 +108,7 @@ struct sweep {
   template <class Graph>
   using state_of = sweep_state<Graph, typename Rules::template memory<Graph::node_capacity>>;
 
-  // A visit costs some hundred steps of evaluation.
-  static constexpr int per_stage(int nodes) { return nodes / 4 > 0 ? nodes / 4 : 1; }
-  template <class Source>
-  static constexpr int stages(int nodes) {
-    return graph_type_of<Source>::node_capacity / per_stage(nodes) + 1;
-  }
+  static constexpr int step_cost = 100;  // statements
   template <class Source>
   using state = state_of<graph_type_of<Source>>;
   template <class Source, class State>
@@ -122,17 +117,16 @@ struct sweep {
     st.begin();
   }
   template <class Source, class State>
-  static constexpr void advance(State& st, int nodes) {
-    if (st.cursor > st.g.node_count) return;
-    for (int k = per_stage(nodes); k > 0 && st.cursor < st.g.node_count; --k) st.template step<Rules>();
-    if (st.cursor < st.g.node_count) return;
+  static constexpr bool advance(State& st, int nodes) {
+    for (stage_work work(nodes); st.cursor < st.g.node_count && work.take(step_cost);) st.template step<Rules>();
+    if (st.cursor < st.g.node_count) return true;
     st.finish();
-    ++st.cursor;
+    return false;
   }
 
   template <class Source, int Nodes>
   struct swept {
-    static constexpr auto value = staged<sweep, Source, Nodes>::value.g;
+    static constexpr const auto& value = staged<sweep, Source, Nodes>::value.g;
   };
 
   template <class Source, int Nodes = stage_nodes>

@@ -28,9 +28,9 @@ struct sink_rules {
   template <class State, class Graph>
   static constexpr void start(State&, const Graph&) {}
   template <class State, class Graph>
-  static constexpr void advance(State& st, const Graph& g, int nodes) {
+  static constexpr void advance(State& st, const Graph& g, stage_work work) {
     const int n = g.node_count;
-    for (int k = nodes / 4 > 0 ? nodes / 4 : 1; k > 0 && st.cursor < n; --k) {
+    while (st.cursor < n && work.take(40)) {
       const int i = st.cursor++;
       const node& x = g.nodes[i];
       if (x.op == op_code::wait || (Views && x.inputs > 0 && st.memory.held[x.in[0]] && may_view(x.op) &&
@@ -107,10 +107,10 @@ struct raise_rules {
     }
   }
   template <class State, class Graph>
-  static constexpr void advance(State& st, const Graph& g, int nodes) {
+  static constexpr void advance(State& st, const Graph& g, stage_work work) {
     auto& m = st.memory;
     const int n = g.node_count;
-    for (int k = nodes / 4 > 0 ? nodes / 4 : 1; k > 0 && st.cursor < n; --k) {
+    while (st.cursor < n && work.take(40)) {
       const int i = st.cursor++;
       if (!is_collective(g, i)) st.emit(i);
       while (m.next < m.count && ready(st, g)) st.emit(m.queue[m.next++]);
@@ -155,8 +155,8 @@ struct expedite_rules {
     }
   }
   template <class State, class Graph>
-  static constexpr void advance(State& st, const Graph& g, int nodes) {
-    for (int k = nodes / 4 > 0 ? nodes / 4 : 1; k > 0 && st.cursor < g.node_count; --k) {
+  static constexpr void advance(State& st, const Graph& g, stage_work work) {
+    while (st.cursor < g.node_count && work.take(40)) {
       const int i = st.cursor++;
       if (!is_collective(g, i)) emit(st, i);
     }

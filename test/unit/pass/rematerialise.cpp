@@ -58,7 +58,8 @@ TEST_CASE("spmd passes: no set of kept values is cheaper than the cut") {
     using progress = sw::passes::solve_cut<100>::progress<16>;
     progress st;
     sw::passes::solve_cut<100>::start(st);
-    while (!st.done) sw::passes::solve_cut<100>::one(st, g, 3);  // in small bites
+    while (sw::passes::solve_cut<100>::solve(st, g, sw::stage_work(1))) {  // in small bites
+    }
     std::vector<int> members;
     for (int i = 0; i < g.node_count; ++i)
       if (st.p.member[i] && st.p.width[i] < st.p.infinite) members.push_back(i);

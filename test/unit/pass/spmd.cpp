@@ -294,7 +294,7 @@ template <int Dim, std::int64_t Cap>
 constexpr sw::finding literal_move = [] {
   using source = five_layers<Dim, Cap>;
   sw::iteration_moves<sw::graph_type_of<source>::node_capacity> moves;
-  return sw::move_descendants<"relu", "all_reduce", "advance">::mark(source::value, moves);
+  return sw::passes::add_move(source::value, moves, sw::move_descendants<"relu", "all_reduce", "advance">::request(source::value));
 }();
 static_assert(literal_move<4096, 100>.what == sw::problem::move_hazard);
 

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What sweep.py compiles for its table of passes: PIPELINE over the train step of LAYERS layers, of the example's GPT or
+// (MLP) of linear and ReLU layers under data parallelism, on the compiler's default limits. No executor, no memory plan:
+// the graph alone, with what the pipeline checks between passes.
+#include <shardwise/module/iterated.hpp>
+#include <shardwise/pass/fuse.hpp>
+#include <shardwise/pass/fuse_collectives.hpp>
+#include <shardwise/pass/list_optimizer.hpp>
+#include <shardwise/pass/overlap.hpp>
+#include <shardwise/pass/partition.hpp>
+#include <shardwise/pass/rematerialise.hpp>
+#include <shardwise/pass/simplify.hpp>
+#include <shardwise/pass/split_optimizer.hpp>
+#include <shardwise/pass/waits.hpp>
+
+#include "../../examples/train_text/model.hpp"
+
+#ifndef LAYERS
+#define LAYERS 12
+#endif
+#ifndef PIPELINE
+#define PIPELINE
+#endif
+
+namespace {
+
+namespace sw = shardwise;
+
+struct dp : sw::axis<2> {};
+struct tp : sw::axis<2> {};
+
+#ifdef MLP
+template <class Bound>
+struct layer : sw::module<layer<Bound>, Bound> {
+  BOOST_HANA_DEFINE_STRUCT(layer, (sw::linear<256, 256, sw::child<Bound, 0>>, fc));
+  constexpr auto forward(const auto& x) const { return sw::relu(fc(x)); }
+};
+template <class Bound = sw::unbound>
+struct stack : sw::module<stack<Bound>, Bound> {
+  using list_type = sw::repeat<LAYERS, layer, sw::child<Bound, 0>>;
+  BOOST_HANA_DEFINE_STRUCT(stack, (list_type, mod));
+  constexpr auto forward(const auto& x) const { return mod(x); }
+};
+struct task {
+  using inputs = sw::inputs<sw::input_tensor<float, sw::shape<8, 256>, sw::on<dp, sw::shard<0>>>>;
+  constexpr auto operator()(const auto& m, const auto& x) const { return sw::sum(m(x)); }
+};
+template <class... P>
+using step = sw::train_step<stack, task, sw::plan<sw::data_parallel<dp>>, sw::mesh<dp>, sw::adam<>, sw::pipeline<P...>>;
+#else
+using sizes = train_text::config<16, 128, 128, 4, LAYERS>;
+template <class... P>
+using step = sw::train_step<train_text::gpt_of<sizes>::gpt, train_text::next_byte<sizes, dp>, train_text::megatron_plan<sizes, dp, tp>,
+                            sw::mesh<dp, tp>, sw::clip_norm<sw::adamw<true>>, sw::pipeline<P...>>;
+#endif
+
+using program = step<PIPELINE>;
+
+#ifdef ITERATED
+using phases = sw::iterated<program, ITERATED>;
+#endif
+#ifdef SUBGRAPHS
+constexpr auto subgraphs = sw::supported_subgraphs(program::program);
+static_assert(subgraphs.count > 0);
+#endif
+
+}  // namespace
+
+#ifdef ITERATED
+int nodes() { return phases::main::program.node_count; }
+#else
+int nodes() { return program::program.node_count; }
+#endif
