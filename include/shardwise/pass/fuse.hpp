@@ -12,7 +12,7 @@ namespace shardwise {
 
 namespace passes {
 
-template <bool Leads>
+template <bool Leads, bool Within>
 struct grow_regions {
   template <class Source>
   using state = region_table<graph_type_of<Source>::node_capacity>;
@@ -24,6 +24,7 @@ struct grow_regions {
   template <class Source, class State>
   static constexpr void start(State& st) {
     st.begin(Source::value, std::numeric_limits<int>::max(), Leads);
+    st.within = Within;
   }
   template <class Source, class State>
   static constexpr void advance(State& st, int nodes) {
@@ -63,7 +64,8 @@ struct write_regions {
   }
 };
 
-template <bool Leads>
+// Within: regions stay within one unit each (see graph/units.hpp).
+template <bool Leads, bool Within = false>
 struct fuse {
   using shardwise_pass = void;
   using writes_expressions = void;
@@ -71,7 +73,7 @@ struct fuse {
   template <class Source, int Nodes = stage_nodes>
   struct in_stages {
    private:
-    using grown = staged<grow_regions<Leads>, Source, Nodes>;
+    using grown = staged<grow_regions<Leads, Within>, Source, Nodes>;
     static constexpr int size = Source::value.node_count - grown::value.absorbed + 2 * grown::value.stores;
     template <int Capacity>
     using written = staged<write_regions<grown, Capacity>, Source, Nodes>;
@@ -97,7 +99,8 @@ struct fuse {
   static constexpr finding apply(Graph& g) {
     region_table<Graph::node_capacity> t;
     t.begin(g, Graph::node_capacity, Leads);
-    grow_regions<Leads>::grow(g, t, g.node_count);
+    t.within = Within;
+    grow_regions<Leads, Within>::grow(g, t, g.node_count);
     fuse_writer<Graph, Graph::node_capacity> w;
     w.begin(g);
     while (w.cursor < g.node_count) w.step(g, t);
