@@ -41,8 +41,8 @@ namespace passes {
 
 // Two supported nodes are in one subgraph if as many changes between supported and unsupported nodes stand before each, on
 // the longest way from the leaves, by operands and by what updates write. So no way leads out of a subgraph and back into
-// it, and there are no fewer subgraphs that could do so: a longest way has as many. What does no work (views, buffers) or
-// reads nothing (fills) goes with its first reader. Those of fewer than `least` kernels are no subgraphs.
+// it, and there cannot be fewer of them: some way goes through all. What does no work (views, buffers) or reads nothing
+// (fills) changes nothing, and goes with its first reader. Those of fewer than `least` kernels are no subgraphs.
 //
 // Order: every subgraph is one run of nodes, where its last one stood; what reads it comes after it, and all else stays
 // where it was. Linear in the graph, in pieces of any size.
@@ -51,13 +51,13 @@ struct unit_order {
   static constexpr int capacity = Nodes > 0 ? Nodes : 1;
 
   storage_map<Nodes> storage;
-  // Changes before a node: even for supported nodes, odd for others, never less than an operand's.
+  // Changes before a node, from 1: even where a subgraph is, odd elsewhere, never less than an operand's.
   int key[capacity];
-  int low[capacity];  // the lowest that a reader's is, rounded down to an even one
+  int low[capacity];  // the lowest that a reader's is
   int time[capacity];  // what a node comes after: the number of the last node that it waits for, or its own
-  int head[capacity + 1], next[capacity];  // nodes of each key, in program order
+  int head[capacity + 2], next[capacity];  // nodes of each key, in program order
   int first[capacity], last[capacity], link[capacity];  // nodes of each time, by key, then in program order
-  int kernels[capacity + 1], number[capacity + 1];  // of the supported nodes of each even key, halved; the subgraph
+  int kernels[capacity + 1], number[capacity + 1];  // by half of an even key: its kernels, its subgraph
   int written[capacity], read[capacity];  // what outlives the step: highest key of its writers and readers, then last time
   int seen[Scopes + 1];  // the subgraph that met the module last
   int of[capacity], order[capacity];
@@ -70,15 +70,16 @@ struct unit_order {
   constexpr void begin(const Graph& g, int least_kernels) {
     find_storage(g, storage);
     for (int i = 0; i < capacity; ++i) {
-      key[i] = time[i] = order[i] = 0;
-      low[i] = capacity + 1;
+      time[i] = order[i] = 0;
+      key[i] = 1;
+      low[i] = capacity + 2;
       next[i] = first[i] = last[i] = link[i] = of[i] = -1;
       written[i] = read[i] = 0;
       kernels[i] = 0;
       head[i] = number[i] = -1;
     }
     kernels[capacity] = 0;
-    head[capacity] = number[capacity] = -1;
+    head[capacity] = head[capacity + 1] = number[capacity] = -1;
     for (int& s : seen) s = -1;
     for (int k = 0; k < g.output_count; ++k) low[g.outputs[k]] = 0;
     least = least_kernels;
@@ -104,7 +105,7 @@ struct unit_order {
         if (cursor < n) return place<Predicate>(g, cursor++), 250;
         break;
       case 1:
-        if (cursor < n) return settle(g, n - 1 - cursor++), 80;
+        if (cursor < n) return settle<Predicate>(g, n - 1 - cursor++), 80;
         break;
       case 2:
         if (cursor <= n) return count_kernels(cursor++), 20;
@@ -167,29 +168,32 @@ struct unit_order {
     if (is_fixed(g, i)) return;
     const bool supported = Predicate::holds(g, i);
     if (supported && stays_outside(g, i) && !error) error = {problem::lowering_admits, i};
-    int k = 0;
+    int k = 1;
     for (int j = 0; j < g.nodes[i].inputs; ++j) k = key[g.nodes[i].in[j]] > k ? key[g.nodes[i].in[j]] : k;
     k = after_accesses(g, i, k);
-    if ((k % 2 == 0) != supported) ++k;
+    if ((k % 2 == 0) != supported && !(supported && goes_along(g, i))) ++k;
     key[i] = k;
     note_accesses(g, i, k);
   }
 
-  // Backwards, so that all readers are settled.
   template <class Graph>
+  static constexpr bool goes_along(const Graph& g, int i) {
+    return !is_kernel(g, i) || g.nodes[i].inputs == 0;
+  }
+
+  // Backwards, so that all readers are settled.
+  template <class Predicate, class Graph>
   constexpr void settle(const Graph& g, int i) {
     if (is_fixed(g, i)) return;
-    const bool supported = key[i] % 2 == 0, works = is_kernel(g, i);
-    if (supported && (!works || g.nodes[i].inputs == 0) && low[i] > key[i] && low[i] <= capacity) key[i] = low[i];
+    if (low[i] > key[i] && low[i] <= capacity + 1 && goes_along(g, i) && Predicate::holds(g, i)) key[i] = low[i];
     for (int j = 0; j < g.nodes[i].inputs; ++j) {
       int& l = low[g.nodes[i].in[j]];
-      const int k = key[i] - key[i] % 2;
-      l = k < l ? k : l;
+      l = key[i] < l ? key[i] : l;
     }
     last_key = key[i] > last_key ? key[i] : last_key;
     next[i] = head[key[i]];
     head[key[i]] = i;
-    if (supported && works) ++kernels[key[i] / 2];
+    if (key[i] % 2 == 0 && is_kernel(g, i)) ++kernels[key[i] / 2];
   }
 
   constexpr void count_kernels(int level) {
