@@ -2,7 +2,7 @@
 // A graph's names and its text, as plain program, Graphviz and Mermaid, written to anything with push_back(char).
 #pragma once
 
-#include <shardwise/graph/graph.hpp>
+#include <shardwise/graph/units.hpp>
 #include <shardwise/propagation/transition.hpp>
 
 namespace shardwise {
@@ -185,7 +185,7 @@ constexpr void put_module(Sink& out, const Graph& g, int at) {
   int chain[max_depth]{};
   int n = 0;
   for (; at >= 0 && n < max_depth; at = g.scopes[at].parent)
-    if (!g.scopes[at].name || g.scopes[at].name[0] != '\0') chain[n++] = at;
+    if (!is_unit(g.scopes[at]) && (!g.scopes[at].name || g.scopes[at].name[0] != '\0')) chain[n++] = at;
   for (int k = n - 1; k >= 0; --k) {
     if (k < n - 1) out.push_back('.');
     if (g.scopes[chain[k]].name) put(out, g.scopes[chain[k]].name);
@@ -196,7 +196,7 @@ constexpr void put_module(Sink& out, const Graph& g, int at) {
 template <class Graph>
 constexpr bool has_module(const Graph& g, int at) {
   for (; at >= 0; at = g.scopes[at].parent)
-    if (!g.scopes[at].name || g.scopes[at].name[0] != '\0') return true;
+    if (!is_unit(g.scopes[at]) && (!g.scopes[at].name || g.scopes[at].name[0] != '\0')) return true;
   return false;
 }
 
@@ -225,6 +225,39 @@ constexpr void put_expression(Sink& out, const expression& e) {
   out.push_back(']');
 }
 
+template <class Sink>
+constexpr void put_unit(Sink& out, int unit) {
+  put(out, unit_name);
+  out.push_back('_');
+  put(out, std::int64_t{unit});
+}
+
+// Behind the last node of a unit's run: all of them as one cluster. A long run is written in parts, which are drawn as one.
+template <class Sink, class Graph>
+constexpr void put_cluster(Sink& out, text_format f, const Graph& g, int i, const int* number) {
+  constexpr int part = 512;
+  const int unit = unit_of(g, i);
+  if (unit < 0 || (i + 1 < g.node_count && unit_of(g, i + 1) == unit && i % part != part - 1)) return;
+  int first = i;
+  while (first % part != 0 && unit_of(g, first - 1) == unit) --first;
+  const bool dot = f == text_format::graphviz;
+  put(out, dot ? "  subgraph cluster_" : "  subgraph ");
+  put_unit(out, unit);
+  if (dot) {
+    put(out, " { label=\"");
+    put_unit(out, unit);
+    put(out, "\";");
+  } else {
+    out.push_back('\n');
+  }
+  for (int k = first; k <= i; ++k) {
+    put(out, dot ? " " : "    ");
+    put_name(out, g, k, number);
+    out.push_back(dot ? ';' : '\n');
+  }
+  put(out, dot ? " }\n" : "  end\n");
+}
+
 // Node i; `number` must hold the numbers of nodes 0 to i.
 template <class Sink, class Graph>
 constexpr void put_node(Sink& out, text_format f, const Graph& g, int i, const int* number) {
@@ -249,6 +282,10 @@ constexpr void put_node(Sink& out, text_format f, const Graph& g, int i, const i
       put(out, "  # ");
       put_module(out, g, n.scope);
     }
+    if (const int unit = unit_of(g, i); unit >= 0) {
+      put(out, has_module(g, n.scope) ? " in " : "  # in ");
+      put_unit(out, unit);
+    }
     out.push_back('\n');
     return;
   }
@@ -270,6 +307,7 @@ constexpr void put_node(Sink& out, text_format f, const Graph& g, int i, const i
     put_name(out, g, i, number);
     put(out, html ? "\n" : ";\n");
   }
+  put_cluster(out, f, g, i, number);
 }
 
 template <class Sink, class Graph>

@@ -7,6 +7,14 @@
 
 namespace shardwise {
 
+namespace detail {
+template <iteration_phase Phase, class Step, class... Moves>
+struct pipeline_of<step_phase<Phase, Step, Moves...>> {
+  using source = iterated_graph<typename iteration_graphs<Step, Moves...>::prepared, typename iteration_graphs<Step, Moves...>::moves, Phase>;
+  using type = std::conditional_t<Phase == iteration_phase::main, typename main_passes_of<Moves...>::type, pipeline<>>;
+};
+}  // namespace detail
+
 // Writes before_transformation_gm, iter_graph_setup_gm, iter_graph_main_gm and iter_graph_cleanup_gm, each as .txt, .dot and
 // .mmd: what the step's pipeline begins with, and the three phases. Returns the files in order.
 template <class Iterated>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// explain: what a step costs, from its constants alone: collectives in order, memory by kind and phase, kernels before and after
-// each pass of its pipeline. Nothing is run.
+// explain: what a step costs, from its constants alone: collectives in order, memory by kind and phase, kernels before and
+// after each pass of its pipeline, subgraphs that are units. Nothing is run.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <shardwise/io/dump.hpp>
+#include <shardwise/io/lowered_subgraphs.hpp>
 #include <shardwise/pass/kernels.hpp>
 #include <shardwise/pass/memory_breakdown.hpp>
 #include <shardwise/runtime/describe.hpp>
@@ -161,10 +161,26 @@ std::string explain_kernels() {
   return "kernels of a step\n" + t.text();
 }
 
+// The subgraphs that were lowered to one unit each; empty where there are none.
+template <class Step>
+std::string explain_subgraphs() {
+  const auto& all = lowered_subgraphs<Step>();
+  if (all.count == 0) return {};
+  detail::text_table t(1);
+  t.row({"subgraph", "nodes", "inputs", "outputs", "kernels before", "after"});
+  int k = 0;
+  for (const lowered_subgraph& u : all)
+    t.row({unit_name + ("_" + std::to_string(k++)), std::to_string(u.nodes), std::to_string(u.inputs), std::to_string(u.outputs),
+           std::to_string(u.kernels_before), std::to_string(u.kernels_after)});
+  return "subgraphs lowered to one unit each\n" + t.text();
+}
+
 // All of it. `axes` names the mesh's axes in order.
 template <class Step>
 std::string explain(const std::vector<std::string>& axes = {}) {
-  return explain_collectives<Step>(axes) + "\n" + explain_memory<Step>() + "\n" + explain_kernels<Step>();
+  const std::string subgraphs = explain_subgraphs<Step>();
+  return explain_collectives<Step>(axes) + "\n" + explain_memory<Step>() + "\n" + explain_kernels<Step>() +
+         (subgraphs.empty() ? "" : "\n" + subgraphs);
 }
 
 }  // namespace shardwise

@@ -7,7 +7,36 @@
 
 namespace shardwise {
 
+// The last of the moves: nothing moves any more, and the passes P run on the main graph alone, which is the one that is run
+// again and again: finalize<partial_lower<>>. They come after the passes of the step and the moves, under one law.
+template <class... P>
+struct finalize {
+  using shardwise_pass = void;
+  using main_passes = pipeline<P...>;
+  template <class Source>
+  struct run {
+    static constexpr const auto& value = Source::value;
+  };
+  template <class Graph>
+  static constexpr finding mark(const Graph&, iteration_moves<Graph::node_capacity>& moves) {
+    if (moves.frozen) return {problem::move_frozen};
+    moves.frozen = true;
+    return {};
+  }
+};
+
 namespace detail {
+
+template <class... Moves>
+struct main_passes_of {
+  using type = pipeline<>;
+};
+template <class Move, class... Moves>
+struct main_passes_of<Move, Moves...> : main_passes_of<Moves...> {};
+template <class... P, class... Moves>
+struct main_passes_of<finalize<P...>, Moves...> {
+  using type = pipeline<P...>;
+};
 
 template <class Step>
 struct passes_of;
@@ -47,8 +76,20 @@ struct iteration_graphs {
 #if !SHARDWISE_DEVICE_PASS
   static_assert(raise<moves::value.error.what, Moves...>::ok);
 #endif
+  using applied = typename joined<typename passes_of<Step>::type, passes_list<Moves...>>::type;
+  using main_passes = typename main_passes_of<Moves...>::type;
+  using moved_main = iterated_graph<prepared, moves, iteration_phase::main>;
+
+  template <iteration_phase Phase, class = void>
+  struct graph_in {
+    using type = iterated_graph<prepared, moves, Phase>;
+  };
+  template <class T>
+  struct graph_in<iteration_phase::main, T> {
+    using type = typename run_pipeline<moved_main, main_passes, applied>::type;
+  };
   template <iteration_phase Phase>
-  using graph_at = iterated_graph<prepared, moves, Phase>;
+  using graph_at = typename graph_in<Phase>::type;
 
   template <class Backend>
   static constexpr std::int64_t workspace = [] {
@@ -97,10 +138,13 @@ template <iteration_phase Phase, class Step, class... Moves>
 struct program_traits<step_phase<Phase, Step, Moves...>> {
   using mesh_type = typename Step::mesh_type;
   using element = typename Step::element;
+  static constexpr bool has_expressions =
+      program_traits<Step>::has_expressions ||
+      (Phase == iteration_phase::main && writes_expressions<typename detail::main_passes_of<Moves...>::type>);
 };
 
-// Step is a train_step; Moves are iter_move_grads_and_optimizers or move_descendants, under the law of the step's own
-// pipeline. A move that would let a stale parameter be read does not compile.
+// Step is a train_step; Moves are iter_move_grads_and_optimizers or move_descendants, and finalize at the end, under the law
+// of the step's own pipeline. A move that would let a stale parameter be read does not compile.
 template <class Step, class... Moves>
 struct iterated {
   using step = Step;

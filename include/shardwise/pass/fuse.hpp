@@ -12,13 +12,14 @@ namespace shardwise {
 
 namespace passes {
 
-template <bool Leads>
+template <bool Leads, bool Within>
 struct grow_regions {
   template <class Source>
   using state = region_table<graph_type_of<Source>::node_capacity>;
   template <class Source, class State>
   static constexpr void start(State& st) {
     st.begin(Source::value, std::numeric_limits<int>::max(), Leads);
+    st.within = Within;
   }
   template <class Source, class State>
   static constexpr bool advance(State& st, int nodes) {
@@ -53,7 +54,8 @@ struct write_regions {
   }
 };
 
-template <bool Leads>
+// Within: regions stay within one unit each (see graph/units.hpp).
+template <bool Leads, bool Within = false>
 struct fuse {
   using shardwise_pass = void;
   using writes_expressions = void;
@@ -61,7 +63,7 @@ struct fuse {
   template <class Source, int Nodes = stage_nodes>
   struct in_stages {
    private:
-    using grown = staged<grow_regions<Leads>, Source, Nodes>;
+    using grown = staged<grow_regions<Leads, Within>, Source, Nodes>;
     static constexpr int size = Source::value.node_count - grown::value.absorbed + 2 * grown::value.stores;
     template <int Capacity>
     using written = staged<write_regions<grown, Capacity>, Source, Nodes>;
@@ -87,7 +89,8 @@ struct fuse {
   static constexpr finding apply(Graph& g) {
     region_table<Graph::node_capacity> t;
     t.begin(g, Graph::node_capacity, Leads);
-    grow_regions<Leads>::grow(g, t, stage_work::all());
+    t.within = Within;
+    grow_regions<Leads, Within>::grow(g, t, stage_work::all());
     fuse_writer<Graph, Graph::node_capacity> w;
     w.begin(g);
     write_regions<void, 0>::write(g, t, w, stage_work::all());

@@ -53,8 +53,8 @@ struct fuse_writer {
     const int i = cursor++;
     if (t.root[i] != i || is_skipped(from, t, i)) return;  // what is skipped is written where it is read
     const node& n = from.nodes[i];
-    if (is_update(n.op)) flush(from, t, work);
-    if (t.leads && (n.op == op_code::sumsq || ends_squares(from, t, i)))
+    if (is_update(n.op) || (t.within && holds > 0 && unit_of(from, i) != unit_of(from, held[0]))) flush(from, t, work);
+    if (t.leads && (!t.within || unit_of(from, i) >= 0) && (n.op == op_code::sumsq || ends_squares(from, t, i)))
       held[holds++] = i;
     else
       place(from, t, i, work);

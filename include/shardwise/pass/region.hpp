@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include <shardwise/graph/units.hpp>
 #include <shardwise/graph/verify_fused.hpp>
 
 namespace shardwise::passes {
@@ -23,11 +24,13 @@ struct region_table {
   int mate[capacity];  // of a value's storage: the reduction over its rows that was met last, -1: none
   bool touched[capacity];
   bool sealed[capacity];  // nothing is added
+  bool placed[capacity];  // a pack or an update says where the value is computed
   int last_update = -1;
   int cursor = 0;
   int absorbed = 0, stores = 0;
   int limit = 0;  // nodes that the new graph may have
   bool leads = false;  // whether regions may follow other kernels
+  bool within = false;  // whether regions stay within one unit each, and all else as it is
 
   template <class Graph>
   constexpr void begin(const Graph& g, int nodes, bool follow) {
@@ -38,16 +41,18 @@ struct region_table {
       root[i] = i;
       next[i] = mate[i] = -1;
       uses[i] = held[i] = 0;
-      touched[i] = sealed[i] = false;
+      touched[i] = sealed[i] = placed[i] = false;
     }
     for (int i = n; i < capacity; ++i) {
       root[i] = next[i] = mate[i] = -1;
       uses[i] = held[i] = 0;
-      touched[i] = sealed[i] = false;
+      touched[i] = sealed[i] = placed[i] = false;
     }
     for (int i = 0; i < n; ++i) {
       const node& x = g.nodes[i];
       for (int k = 0; k < x.inputs; ++k) ++uses[x.in[k]];
+      if (x.op == op_code::pack || x.op == op_code::in_place)
+        for (int k = 0; k < x.inputs; ++k) placed[x.in[k]] = true;
     }
     for (int k = 0; k < g.output_count; ++k) uses[g.outputs[k]] += 2;  // never by one node alone
   }
@@ -84,7 +89,8 @@ constexpr bool same_extents(const spec& a, const spec& b) {
 template <class Graph, class Table>
 constexpr bool is_skipped(const Graph& g, const Table& t, int i) {
   const node& n = g.nodes[i];
-  return n.op == op_code::redistribute && t.uses[i] == 1 && g.specs[n.spec].axis_size[n.a.v[0]] == 1;
+  return n.op == op_code::redistribute && t.uses[i] == 1 && g.specs[n.spec].axis_size[n.a.v[0]] == 1 &&
+         (!t.within || unit_of(g, i) >= 0);
 }
 template <class Graph, class Table>
 constexpr int behind_skipped(const Graph& g, const Table& t, int i) {

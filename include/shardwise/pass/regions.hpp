@@ -15,11 +15,23 @@ constexpr bool may_move(const Table& t, int i) {  // the region whose root is no
   return first > t.last_update;
 }
 
+// Whether the region may be one kernel where it is: within a unit, and no value that it stores on the way, in a buffer, is
+// computed in a place of its own.
+template <class Graph, class Table>
+constexpr bool may_stand(const Graph& g, const Table& t, const region& r) {
+  bool may = !r.keeps_second || !t.placed[r.second];
+  for (int k = 0; k < r.stores; ++k) may = may && !t.placed[r.stored[k]];
+  if (!t.within) return may;
+  const int unit = unit_of(g, r.member[0]);
+  for (int k = 0; k < r.count; ++k) may = may && unit >= 0 && unit_of(g, r.member[k]) == unit;
+  return may;
+}
+
 // Region r, whose last member is `root`, stands from now on, if it fits: a stored value is two nodes, the buffer and what
 // it holds afterwards.
 template <class Graph, class Table>
 constexpr bool adopt(const Graph& g, Table& t, const region& r, int root) {
-  if (!r.fits) return false;
+  if (!r.fits || !may_stand(g, t, r)) return false;
   int more = r.stores + (r.keeps_second ? 1 : 0), fewer = 0;
   const int held = more;
   for (int k = 0; k < r.count; ++k) {

@@ -424,6 +424,9 @@ SHARDWISE_X(move_hazard,
 SHARDWISE_X(move_numbered,
             "move_to_next_iter_before: a moved node depends on the run's number of the step (an update without counters, or "
             "random draws), which is another one in the next iteration; list fused_optimizer or foreach_optimizer before")
+SHARDWISE_X(lowering_admits,
+            "partial_lower: the predicate of supported operations admits a collective, a wait, an update or a leaf, which no "
+            "subgraph can hold; let it be false where core_operations::holds(graph, node) is")
 SHARDWISE_X(graph_cycle,
             "graph: a node reads a node that does not come before it; a pass broke the order: emit operands before "
             "their users")
