@@ -48,6 +48,8 @@ struct region_table {
     for (int i = 0; i < n; ++i) {
       const node& x = g.nodes[i];
       for (int k = 0; k < x.inputs; ++k) ++uses[x.in[k]];
+      if (x.op == op_code::pack)  // says where its operands' own storage lies: they stay nodes of their own
+        for (int k = 0; k < x.inputs; ++k) touched[x.in[k]] = true;
     }
     for (int k = 0; k < g.output_count; ++k) uses[g.outputs[k]] += 2;  // never by one node alone
   }
