@@ -110,6 +110,14 @@ struct merge_state : rewrite_state<In, Out> {
     const sibling_list others = operands_of(g, members, 1 - side);
     int in[2]{};
     in[1 - side] = stack_of(b, g, others, scope);
+    int total = -1;  // before the product, so that it may become part of its kernel
+    const sibling_list sums = each_of(others, [&t](int i) { return t.row_sum[i]; });
+    if (m.rows[leader]) {
+      const node& r = g.nodes[sums.id[0]];
+      op_attr mask = r.a;
+      mask.v[0] <<= 1;
+      total = emit(b, op_code::sum, mask, r.f, scope, dense_stack(g.specs[r.spec], count), in[0]);
+    }
     spec same = stacked(b.specs[b.nodes[to[n.in[side]]].spec], count);
     same.stride[0] = 0;
     in[side] = emit(b, op_code::broadcast, extents_of(same), 0, scope, same, to[n.in[side]]);
@@ -136,12 +144,7 @@ struct merge_state : rewrite_state<In, Out> {
       whole = emit(b, op_code::add, g.nodes[values.id[0]].a, 0, scope, out, whole, y);
     }
     take_apart(b, g, whole, values);
-    if (!m.rows[leader]) return;
-    const sibling_list sums = each_of(others, [&t](int i) { return t.row_sum[i]; });
-    const node& r = g.nodes[sums.id[0]];
-    op_attr mask = r.a;
-    mask.v[0] <<= 1;
-    take_apart(b, g, emit(b, op_code::sum, mask, r.f, scope, dense_stack(g.specs[r.spec], count), in[0]), sums);
+    if (total >= 0) take_apart(b, g, total, sums);
   }
 
   template <class Table, class Merges>

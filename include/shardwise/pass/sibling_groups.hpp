@@ -104,21 +104,21 @@ constexpr int end_of_chain(const Graph& g, const Table& t, int v) {
 template <class Graph, class Merges>
 constexpr bool may_stack(const Graph& g, const Merges& m, const sibling_list& values, const sibling_list& bases, int& lead) {
   lead = m.stack[bases.id[0]];
+  const bool leaves = g.nodes[bases.id[0]].op == op_code::param;
   for (int k = 0; k < bases.count; ++k) {
     const int b = bases.id[k];
     if (g.nodes[b].spec != g.nodes[bases.id[0]].spec || g.nodes[values.id[k]].spec != g.nodes[values.id[0]].spec) return false;
     for (int j = 0; j < k; ++j)
       if (bases.id[j] == b) return false;
     if (lead >= 0 ? m.stack[b] != lead : m.role[b] != sibling_role::none) return false;
+    if ((g.nodes[b].op == op_code::param) != leaves || (!leaves && !has_storage(g, b))) return false;
   }
   if (lead >= 0) {
     int all = 0;
     for (int b = lead; b >= 0; b = m.after[b]) ++all;
     return all == bases.count;
   }
-  const int b = bases.id[0];
-  return (g.nodes[b].op == op_code::param || has_storage(g, b)) && stacks_densely(g.spec_of(b)) &&
-         stacks_densely(g.spec_of(values.id[0]));
+  return stacks_densely(g.spec_of(bases.id[0])) && stacks_densely(g.spec_of(values.id[0]));
 }
 template <class Merges>
 constexpr void place_stack(Merges& m, const sibling_list& bases) {
