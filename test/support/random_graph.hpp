@@ -108,12 +108,12 @@ constexpr value_graph<Nodes> random_graph(std::uint64_t seed, int ranks) {
   return g;
 }
 
-// The host's kernel for each operation on float, chosen while running.
-template <class Rank, std::size_t... Op>
+// The host's kernel for each operation on T, chosen while running.
+template <class Rank, class T = float, std::size_t... Op>
 constexpr auto all_kernels(std::index_sequence<Op...>) {
   return std::array<sw::runtime::kernel_function<Rank>, sizeof...(Op)>{[] {
     constexpr sw::op_code op = static_cast<sw::op_code>(Op);
-    if constexpr (sw::runs_kernel(op) && op != sw::op_code::fused) return sw::runtime::kernel_entry<sw::runtime::signature{op, sw::dtype::f32}, Rank>();
+    if constexpr (sw::runs_kernel(op) && op != sw::op_code::fused) return sw::runtime::kernel_entry<sw::runtime::signature{op, sw::dtype_v<T>}, Rank>();
     else return sw::runtime::kernel_function<Rank>{nullptr};
   }()...};
 }

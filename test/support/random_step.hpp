@@ -86,11 +86,12 @@ constexpr value_graph<Nodes> random_step(std::uint64_t seed, int ranks, int upda
   return g;
 }
 
-// One rank's run of a graph value: its leaves keep what they hold from run to run.
-template <class Rank, class Graph>
+// One rank's run of a graph value of elements T: its leaves keep what they hold from run to run.
+template <class Rank, class Graph, class T = float>
 class graph_runner {
  public:
-  using element = float;
+  using element = T;
+  using word = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
   // Several graphs may share an arena: then they must be given the same workspace.
   graph_runner(Rank& rank, const Graph& g, std::int64_t workspace, std::vector<std::byte>* shared = nullptr)
@@ -119,18 +120,18 @@ class graph_runner {
       if (g_.nodes[i].op == sw::op_code::input) fill(i, static_cast<int>(g_.nodes[i].a.v[0]) + 10 * iteration, rank_->index());
   }
   void run(const sw::step_env& env) {
-    static constexpr auto kernels = all_kernels<Rank>(std::make_index_sequence<static_cast<std::size_t>(sw::op_code::count)>{});
+    static constexpr auto kernels = all_kernels<Rank, T>(std::make_index_sequence<static_cast<std::size_t>(sw::op_code::count)>{});
     for (const sw::runtime::call& c : calls_) kernels[static_cast<std::size_t>(g_.nodes[c.node].op)](c, env, *rank_);
   }
 
   // Bits of outputs, and of parameters and states by (parameter, kind): their order may differ between graphs.
-  std::vector<std::vector<std::uint32_t>> outputs() const {
-    std::vector<std::vector<std::uint32_t>> r;
+  std::vector<std::vector<word>> outputs() const {
+    std::vector<std::vector<word>> r;
     for (int k = 0; k < g_.output_count; ++k) r.push_back(bits(g_.outputs[k]));
     return r;
   }
-  std::map<std::pair<int, int>, std::vector<std::uint32_t>> leaves() const {
-    std::map<std::pair<int, int>, std::vector<std::uint32_t>> r;
+  std::map<std::pair<int, int>, std::vector<word>> leaves() const {
+    std::map<std::pair<int, int>, std::vector<word>> r;
     for (int i = 0; i < g_.node_count; ++i) {
       const sw::node& n = g_.nodes[i];
       if (n.op == sw::op_code::param) r[{static_cast<int>(n.a.v[0]), -1}] = bits(i);
@@ -141,24 +142,24 @@ class graph_runner {
 
  private:
   void* data(int i) const { return arena_ + plan_.offset[i] + skipped_[static_cast<std::size_t>(i)]; }
-  std::size_t bytes(int i) const { return static_cast<std::size_t>(layouts_[static_cast<std::size_t>(i)].numel()) * sizeof(float); }
+  std::size_t bytes(int i) const { return static_cast<std::size_t>(layouts_[static_cast<std::size_t>(i)].numel()) * sizeof(T); }
 
   void fill(int i, int stream, int rank) {
-    auto* const x = static_cast<float*>(data(i));
+    auto* const x = static_cast<T*>(data(i));
     const std::uint32_t who = g_.spec_of(i).place[0].is_whole() ? 0U : static_cast<std::uint32_t>(rank);
     for (std::int64_t e = 0; e < layouts_[static_cast<std::size_t>(i)].numel(); ++e) {
       const std::uint32_t w = sw::philox(43, static_cast<std::uint32_t>(e), static_cast<std::uint32_t>(stream), who, 0).w[0];
-      x[e] = w % 7 == 0 ? -0.0F : static_cast<float>(w % 2001) / 500.0F - 2.0F;
+      x[e] = w % 7 == 0 ? -T(0) : static_cast<T>(w % 2001) / T(500) - T(2);
     }
   }
-  std::vector<std::uint32_t> bits(int i) const {
-    std::vector<std::uint32_t> r;
+  std::vector<word> bits(int i) const {
+    std::vector<word> r;
     const auto& l = layouts_[static_cast<std::size_t>(i)];
     std::int64_t at[sw::max_rank]{};
     for (std::int64_t e = 0; e < l.numel(); ++e) {
       std::int64_t offset = 0;
       for (int d = 0; d < l.rank; ++d) offset += at[d] * l.str[d];
-      r.push_back(std::bit_cast<std::uint32_t>(static_cast<const float*>(data(i))[offset]));
+      r.push_back(std::bit_cast<word>(static_cast<const T*>(data(i))[offset]));
       for (int d = l.rank - 1; d >= 0 && ++at[d] == l.ext[d]; --d) at[d] = 0;
     }
     return r;
@@ -176,7 +177,7 @@ class graph_runner {
       if (n.inputs > 0 && sw::is_view(n, g_.spec_of(n.in[0]), out)) {
         std::int64_t elements = 0;
         layouts_[at] = sw::runtime::view_layout(n.op, n.a, layouts_[static_cast<std::size_t>(n.in[0])], out, coordinate, 0, elements);
-        skipped_[at] = skipped_[static_cast<std::size_t>(n.in[0])] + elements * static_cast<std::int64_t>(sizeof(float));
+        skipped_[at] = skipped_[static_cast<std::size_t>(n.in[0])] + elements * static_cast<std::int64_t>(sizeof(T));
         continue;
       }
       layouts_[at] = sw::runtime::local_layout(out, coordinate);

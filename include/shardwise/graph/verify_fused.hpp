@@ -81,7 +81,9 @@ constexpr bool fused_fits(const Graph& g, const node& n) {
     if (n.op == op_code::einsum && a.v[3] != 0) {
       a.v[3] = 0;
       operands = 2;
-      if (own != 3 || !is_buffer(2, infer(op_code::sum, detail::summed_leading_dims(in[0].rank), in, 1))) return false;
+      op_attr sums{};
+      sums.v[0] = rules::contracted_dims(a, in[0].rank, in[1].rank);
+      if (own != 3 || !is_buffer(2, infer(op_code::sum, sums, in, 1))) return false;
     }
     const outcome o = infer(n.op, a, in, operands);
     if (o.error) return false;

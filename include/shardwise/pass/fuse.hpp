@@ -10,6 +10,8 @@
 
 namespace shardwise {
 
+struct merge_products;
+
 namespace passes {
 
 template <bool Leads, bool Within>
@@ -105,7 +107,7 @@ struct fuse {
 // is needed elsewhere once. Each operation keeps its own arithmetic; where the machine has fused multiply-add, a product
 // may be added without having been rounded. The price: what stood between stays until the region's last node.
 struct fuse_pointwise : passes::fuse<false> {
-  using apply_after = passes_list<cancel_redistributions, merge_common>;  // which know no fused nodes
+  using apply_after = passes_list<cancel_redistributions, merge_common, merge_products>;  // which know no fused nodes
   using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
 };
 
@@ -113,7 +115,7 @@ struct fuse_pointwise : passes::fuse<false> {
 // statistics and normalisation are one kernel; so are two reductions over the same rows, and a weight's gradient with
 // the sum that is its bias's.
 struct fuse_kernels : passes::fuse<true> {
-  using apply_after = passes_list<cancel_redistributions, merge_common, fuse_pointwise>;
+  using apply_after = passes_list<cancel_redistributions, merge_common, merge_products, fuse_pointwise>;
   using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
 };
 

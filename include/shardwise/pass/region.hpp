@@ -24,7 +24,7 @@ struct region_table {
   int mate[capacity];  // of a value's storage: the reduction over its rows that was met last, -1: none
   bool touched[capacity];
   bool sealed[capacity];  // nothing is added
-  bool placed[capacity];  // a pack or an update says where the value is computed
+  bool placed[capacity];  // an update says where the value is computed: what other steps may still read
   int last_update = -1;
   int cursor = 0;
   int absorbed = 0, stores = 0;
@@ -48,10 +48,10 @@ struct region_table {
       uses[i] = held[i] = 0;
       touched[i] = sealed[i] = placed[i] = false;
     }
-    for (int i = 0; i < n; ++i) {
+    for (int i = n - 1; i >= 0; --i) {
       const node& x = g.nodes[i];
       for (int k = 0; k < x.inputs; ++k) ++uses[x.in[k]];
-      if (x.op == op_code::pack || x.op == op_code::in_place)
+      if (x.op == op_code::in_place || (x.op == op_code::pack && placed[i]))
         for (int k = 0; k < x.inputs; ++k) placed[x.in[k]] = true;
     }
     for (int k = 0; k < g.output_count; ++k) uses[g.outputs[k]] += 2;  // never by one node alone

@@ -90,18 +90,29 @@ constexpr bool sums_rows(const Graph& g, int i) {
   return rank > 1 && n.a == shardwise::detail::summed_leading_dims(rank);
 }
 
-// A weight's gradient: (..., n) by (..., k) to (n, k).
+// Or all but the first and the last: of several values side by side, each one's rows.
+template <class Graph>
+constexpr bool sums_stacked_rows(const Graph& g, int i) {
+  const node& n = g.nodes[i];
+  if (n.op != op_code::sum) return false;
+  const int rank = g.spec_of(n.in[0]).rank;
+  op_attr a = shardwise::detail::summed_leading_dims(rank > 0 ? rank : 1);
+  a.v[0] -= 1;
+  return rank > 2 && n.a == a;
+}
+
+// A weight's gradient: (..., n) by (..., k) to (n, k); or of several weights side by side, their dim first of all.
 template <class Graph>
 constexpr bool is_weight_gradient(const Graph& g, int i) {
   const node& n = g.nodes[i];
   if (n.op != op_code::einsum || n.a.v[3] != 0) return false;
-  const int rank = g.spec_of(n.in[0]).rank;
-  if (rank < 2 || g.spec_of(n.in[1]).rank != rank || g.specs[n.spec].rank != 2)
-    return false;
+  const int rank = g.spec_of(n.in[0]).rank, stack = g.specs[n.spec].rank - 2;
+  if (stack < 0 || stack > 1 || rank < 2 + stack || g.spec_of(n.in[1]).rank != rank) return false;
   for (int d = 0; d + 1 < rank; ++d)
     if (rules::label(n.a.v[0], d) != rules::label(n.a.v[1], d)) return false;
-  return rules::label(n.a.v[2], 0) == rules::label(n.a.v[0], rank - 1) &&
-         rules::label(n.a.v[2], 1) == rules::label(n.a.v[1], rank - 1);
+  return (stack == 0 || rules::label(n.a.v[2], 0) == rules::label(n.a.v[0], 0)) &&
+         rules::label(n.a.v[2], stack) == rules::label(n.a.v[0], rank - 1) &&
+         rules::label(n.a.v[2], stack + 1) == rules::label(n.a.v[1], rank - 1);
 }
 
 // Node i, with all nodes before it visited.
@@ -115,13 +126,15 @@ constexpr void visit(const Graph& g, Table& t, int i, stage_work& work) {
       join(g, t, n.in[1], i, work);
     else if (n.op == op_code::norm_dw)
       t.mate[storage_of(g, n.in[0])] = i;
-    else if (sums_rows(g, i)) {
+    else if (sums_rows(g, i) || sums_stacked_rows(g, i)) {
       int& mate = t.mate[storage_of(g, n.in[0])];
-      if (mate >= 0 && g.nodes[mate].op == op_code::norm_dw && g.nodes[mate].in[0] == n.in[0]) join(g, t, mate, i, work);
+      if (sums_rows(g, i) && mate >= 0 && g.nodes[mate].op == op_code::norm_dw && g.nodes[mate].in[0] == n.in[0]) join(g, t, mate, i, work);
       mate = i;
     } else if (is_weight_gradient(g, i)) {
       const int mate = t.mate[storage_of(g, n.in[0])];
-      if (mate >= 0 && g.nodes[mate].op == op_code::sum) join(g, t, mate, i, work);
+      if (mate >= 0 && g.nodes[mate].op == op_code::sum &&
+          g.nodes[mate].a.v[0] == rules::contracted_dims(n.a, g.spec_of(n.in[0]).rank, g.spec_of(n.in[1]).rank))
+        join(g, t, mate, i, work);
     }
   }
   for (int k = 0; k < n.inputs; ++k) {

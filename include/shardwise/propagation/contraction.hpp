@@ -20,6 +20,16 @@ constexpr int label_count(std::int64_t packed) {
   return n;
 }
 
+// The dims of lhs that are summed over, as a mask.
+constexpr std::int64_t contracted_dims(const op_attr& a, int lhs_rank, int rhs_rank) {
+  std::int64_t mask = 0;
+  for (int d = 0; d < lhs_rank; ++d) {
+    const int l = label(a.v[0], d);
+    if (find_label(a.v[1], rhs_rank, l) >= 0 && find_label(a.v[2], label_count(a.v[2]), l) < 0) mask |= std::int64_t{1} << d;
+  }
+  return mask;
+}
+
 constexpr outcome einsum_shape(const op_attr& a, const spec* in) {
   outcome r{{}, scalar_like(in[0])};
   const int rank = label_count(a.v[2]);

@@ -156,7 +156,7 @@ constexpr bool makes_indices(op_code op) { return is_comparison(op) || op == op_
 //   fused                v0..v3 the bits of its expression's constants
 //   norm                 v0, v1 as norm_apply; v2 1 if the statistics are stored in its last operand, a buffer
 //   norm_grads           sum of dy over all dims but the last; norm_dw is stored in its last operand, a buffer
-//   einsum               v3 1: sum of lhs over all dims but the last is stored in operand 2, a buffer
+//   einsum               v3 1: sum of lhs over the contracted dims is stored in operand 2, a buffer
 //   buffer               storage without a value; part: its value once operand 1 has run
 //   sgd, adam            v0 1 if the last input is the clip factor; v1 flavour
 //   adam                 v2 1 if operand 4 counts the steps (then v0 is 0), else the run's number of the step is taken

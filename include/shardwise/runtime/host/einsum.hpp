@@ -57,11 +57,11 @@ constexpr void largest_last(walk<3>& w) {
   }
 }
 
-// The sum of lhs over all dims but the last, to operand 2: the gradient of a bias beside its weight's.
+// The sum of lhs over the dims that are contracted, to operand 2: the gradient of a bias beside its weight's.
 template <class T>
 constexpr void sum_rows(const call& c, const operands<T>& q) {
   call s;
-  s.a.v[0] = (std::int64_t{1} << (c.l[0].rank - 1)) - 1;
+  s.a.v[0] = rules::contracted_dims(c.a, c.l[0].rank, c.l[1].rank);
   s.inputs = 1;
   s.l[0] = c.l[0];
   s.l[result] = c.l[2];
