@@ -249,12 +249,11 @@ struct functional {
       const bool written = st.seen.written[r];
       if (is_written_leaf(st, g, r)) continue;
       int id = read(st, g, b, o);
-      if (written && !(spec_at(b, id) == g.spec_of(o))) {
+      // as it was stored, and not where a leaf is: an output is read when all is written
+      if (written && (!(spec_at(b, id) == g.spec_of(o)) || lies_in_leaf(b, id))) {
         go_back(st, g, b, r);
-        id = from_root(st, g, b, o, st.now[r]);
+        id = from_root(st, g, b, o, lies_in_leaf(b, st.now[r]) ? dense(b, st.now[r], g.nodes[r].scope, true) : st.now[r]);
       }
-      // an output is read when all is written
-      if (written && lies_in_leaf(b, id)) id = dense(b, id, g.nodes[o].scope, true);
       st.g.outputs[k] = id;
     }
     // what is copied back must not change on the way: copies of leaves come before all that writes them
