@@ -6,6 +6,7 @@
 #include <shardwise/graph/indexing.hpp>
 #include <shardwise/graph/joins.hpp>
 #include <shardwise/graph/loss_functions.hpp>
+#include <shardwise/graph/mutating_functions.hpp>
 #include <shardwise/graph/ranking_functions.hpp>
 #include <shardwise/graph/views.hpp>
 #include <shardwise/module/eager.hpp>

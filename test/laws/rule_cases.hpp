@@ -277,6 +277,12 @@ inline constexpr program cases[] = {
     apply(op_code::pad, {tensor_of({5, 4})}, attr(0, 0, 6)),
     apply(op_code::pad, {tensor_of({5, 2})}, attr(1, 1, 4)),
     apply(op_code::pad, {tensor_of({3, 4})}, attr(0, 2, 5)).blocks(2),
+    apply(op_code::slice_scatter, {tensor_of({5, 4}), tensor_of({5, 2})}, attr(1, 1, 2)).blocks(5),
+    apply(op_code::slice_scatter, {tensor_of({5, 4}), tensor_of({3, 4})}, attr(0, 2, 3)).blocks(2),
+    apply(op_code::slice_scatter, {tensor_of({6, 4}), tensor_of({5, 4})}, attr(0, 0, 5)),
+    on_leaves({tensor_of({4, 5}), tensor_of({2, 4})})
+        .then(op_code::permute, {0}, dims({1, 0}))
+        .then(op_code::slice_scatter, {2, 1}, attr(0, 1, 2)),
 
     // broadcast views, joins
     apply(op_code::broadcast, {tensor_of({1, 4})}, to_shape({3, 4})).blocks(2),
@@ -357,6 +363,7 @@ inline constexpr exemption unproved[] = {
     {op_code::part, "written by a pass: the buffer as it is"},
     {op_code::pack, "says where its operands lie: checked by verify"},
     {op_code::unpack, "a slot of a pack: checked by verify"},
+    {op_code::copy_, "writes a value over one of equal extents and placements: checked by verify, gone before anything runs"},
     {op_code::assign, "writes a value over one with equal blocks: checked by verify"},
     {op_code::in_place, "says where its operand lies: checked by verify"},
     {op_code::advance, "counts steps, on every rank alike"},

@@ -482,6 +482,7 @@ constexpr bool has_pullback(op_code op) {
     case op_code::permute:
     case op_code::reshape:
     case op_code::slice:
+    case op_code::slice_scatter:
     case op_code::pad:
     case op_code::wait:
     case op_code::contiguous:
@@ -543,6 +544,7 @@ constexpr bool linear_alone(op_code op, int k) {
 // Linear in all floating-point operands together: the transpose is checked for their sum.
 constexpr bool linear_together(const step& s) {
   return s.op == op_code::add || s.op == op_code::sub || s.op == op_code::where || s.op == op_code::cat ||
+         s.op == op_code::slice_scatter ||
          (s.op == op_code::constant_pad && s.a.v[5] != 0) || (s.op == op_code::scatter && (s.inputs > 2 || s.a.v[1] != 0));
 }
 
@@ -681,6 +683,8 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
       bool same = !s.error && s.out.rank == in[0].rank;
       for (int d = 0; same && d < s.out.rank; ++d) same = s.out.extent[d] == in[0].extent[d];
       if (!same) return failure::adjoint_not_admitted;
+    } else if (n.op == op_code::fill && n.f == 0) {  // zeros may be placed anywhere
+      o = {{}, g.spec_of(i)};
     } else {
       o = infer(n.op, n.a, in, n.inputs);
     }
@@ -985,7 +989,7 @@ using placings = static_vector<placing, 40>;
 
 constexpr bool is_placement_function(op_code op) {
   return op == op_code::permute || op == op_code::reshape || op == op_code::slice || op == op_code::pad ||
-         op == op_code::redistribute || op == op_code::wait;
+         op == op_code::slice_scatter || op == op_code::redistribute || op == op_code::wait;
 }
 
 // Specs of all nodes with the leaves placed on one axis; false where a placement or a step is refused.
@@ -1012,7 +1016,7 @@ constexpr bool admits(const program& p, const placing& at, const ranks_of& mesh)
 }
 
 // All that the last step's rule admits on one axis: its rows with and without a block, or, where the rule is a function
-// of one operand, every placement that it accepts. A row that nothing reaches comes back all the same, and fails.
+// of one operand or wants all alike, every placement that it accepts. A row that nothing reaches comes back all the same, and fails.
 constexpr placings placings_of(const program& p, int ranks) {
   placings all;
   ranks_of mesh;
@@ -1027,7 +1031,7 @@ constexpr placings placings_of(const program& p, int ranks) {
     if (last.in[k] < p.leaf_count) covered[last.in[k]] = true;
   for (int k = 0; k < p.leaf_count; ++k) rows = rows && covered[k];
 
-  if (!rows) {  // one leaf
+  if (!rows) {  // one leaf, or several that are placed alike
     for (int d = -3; d < s[0].rank; ++d)
       for (int blocked = 0; blocked < (d >= 0 && p.block > 1 ? 2 : 1); ++blocked) {
         placing at;
@@ -1035,6 +1039,7 @@ constexpr placings placings_of(const program& p, int ranks) {
                       : d == -2 ? reduced_value()
                       : d == -1 ? partial_value()
                                 : shard_value(d, blocked ? p.block : 1);
+        for (int k = 1; k < p.leaf_count; ++k) at.at[k][0] = at.at[0][0];
         spec t[max_leaves + 4]{};
         if (place(p, at, mesh, t) && !(blocked && t[0].place[0].block == 1)) all.push_back(at);
       }

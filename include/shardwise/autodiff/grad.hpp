@@ -69,6 +69,9 @@ struct grad {
  public:
   template <class Source>
   static constexpr int stages(int nodes) {
+#if !SHARDWISE_DEVICE_PASS
+    static_assert(raise<has_mutation(Source::value) ? problem::mutation_left : problem::none, grad>::ok);
+#endif
     return (Source::value.node_count + nodes - 1) / nodes;
   }
 

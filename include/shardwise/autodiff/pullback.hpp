@@ -126,6 +126,7 @@ constexpr int most_pulled(op_code op, int operand, const spec& x, const spec& ou
     case op_code::mul:
       return (unbroadcast(x, out).v[0] != 0 ? 1 : 0) + (op == op_code::mul || (op == op_code::sub && operand == 1) ? 1 : 0);
     case op_code::reshape: return 2;
+    case op_code::slice_scatter: return operand == 0 ? 2 : 1;
     case op_code::redistribute: return 2 + (rescales(x, out) ? 1 : 0);
     case op_code::relabel: return 2 + 2 * max_axes;
     case op_code::constant_pad: return x.rank;
@@ -233,6 +234,13 @@ constexpr void pull(tape& t, int id) {
       t.give(n.in[0], t.emit(op_code::slice, a, 0, t.b.intern(o.out), sc, dy), sc);
       break;
     }
+    case op_code::slice_scatter:
+      if (wants(0)) {  // zeros where the slice was written over
+        const int zeros = t.emit(op_code::fill, {}, 0, cospec(1), sc, -1);
+        t.give(n.in[0], t.emit(op_code::slice_scatter, n.a, 0, cospec(0), sc, dy, zeros), sc);
+      }
+      if (wants(1)) t.give(n.in[1], sliced(t, dy, static_cast<int>(n.a.v[0]), n.a.v[1], n.a.v[2], sc), sc);
+      break;
     case op_code::wait:
     case op_code::contiguous: t.give(n.in[0], dy, sc); break;
     case op_code::broadcast: {

@@ -80,6 +80,9 @@ struct builder {
   int current_scope = -1;
   int sites = 0;  // random sites so far
   int function_count = 0;
+  int last_write = -1;  // the node that last wrote in place: what was computed before it is not taken for what comes after
+  int shared_count = 0;
+  int shared[16]{};  // redistributions that stand for two of the program: neither may be written
   finding error{};
   std::int16_t recent[64]{};  // by hash: the spec interned last, plus one
 
@@ -235,7 +238,17 @@ constexpr bool is_leaf(op_code op) { return op == op_code::param || op == op_cod
 
 // Operations that write into an operand's storage and have no result of their own.
 constexpr bool is_update(op_code op) {
-  return op == op_code::sgd || op == op_code::adam || op == op_code::assign || op == op_code::in_place || op == op_code::advance;
+  return op == op_code::sgd || op == op_code::adam || op == op_code::assign || op == op_code::in_place || op == op_code::advance ||
+         op == op_code::copy_;
+}
+
+// Whether a graph writes into values in place, so that what a node reads depends on where it stands: functionalise ends it.
+template <class Graph>
+constexpr bool has_mutation(const Graph& g) {
+  const int count = g.node_count;
+  for (int i = 0; i < count; ++i)
+    if (g.nodes[i].op == op_code::copy_) return true;
+  return false;
 }
 
 }  // namespace shardwise

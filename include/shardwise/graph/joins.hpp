@@ -163,4 +163,15 @@ constexpr auto unbind(const X& x) {
                     chunk<Dim, (d >= 0 && d < X::sp.rank && X::sp.extent[d] > 0 ? X::sp.extent[d] : 1)>(x));
 }
 
+// x with `part` in place of the slice of Dim that begins at Start and is as long as `part` is; a negative Start counts from
+// the end. A copy of x, unless nothing reads x afterwards.
+template <int Dim, std::int64_t Start = 0, tensor X, tensor Y>
+constexpr auto slice_scatter(const X& x, const Y& part) {
+  constexpr int d = detail::own_dim(Dim, X::sp.rank);
+  constexpr bool fits = d >= 0 && d < X::sp.rank && d < Y::sp.rank;
+  constexpr std::int64_t start = Start < 0 && fits ? Start + X::sp.extent[fits ? d : 0] : Start;
+  constexpr std::int64_t length = fits ? Y::sp.extent[fits ? d : 0] : 0;
+  return detail::apply<op_code::slice_scatter, detail::attr(d, start, length)>(0, x, part);
+}
+
 }  // namespace shardwise

@@ -142,9 +142,23 @@ constexpr bool writes_operand(const node& n, int k) {
     case op_code::sgd: return k == 0 || (k == 2 && n.a.v[1] != 0);
     case op_code::assign:
     case op_code::advance:
+    case op_code::copy_:
     case op_code::in_place: return k == 0;
     default: return false;
   }
+}
+
+// Whether a program writes over its inputs; parameters and states it may always.
+template <class Graph>
+constexpr bool writes_inputs(const Graph& g) {
+  for (int i = 0; i < g.node_count; ++i) {
+    if (!is_update(g.nodes[i].op)) continue;
+    int o = g.nodes[i].in[0];
+    while (g.nodes[o].inputs > 0 && (is_update(g.nodes[o].op) || is_view(g.nodes[o], g.spec_of(g.nodes[o].in[0]), g.spec_of(o))))
+      o = g.nodes[o].in[0];
+    if (g.nodes[o].op == op_code::input) return true;
+  }
+  return false;
 }
 
 // owner[i]: the node whose storage value i lies in, itself if it has its own; within[i]: the byte of it at which i's own

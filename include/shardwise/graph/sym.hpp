@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/graph/graph.hpp>
+#include <shardwise/graph/mutation.hpp>
 #include <shardwise/graph/tensor.hpp>
 #include <shardwise/graph/waits.hpp>
 
@@ -33,8 +34,15 @@ struct sym {
     if constexpr (Op == op_code::redistribute) {
       if (Out == S) return {first.b, first.id};
       // one tensor redistributed twice in the same way is communicated once, forward and (summed first) backward
-      for (int i = first.id + 1; i < b.node_count && i < b.node_capacity; ++i)
-        if (b.nodes[i].op == Op && b.nodes[i].in[0] == first.id && b.nodes[i].spec == n.spec) return {first.b, i};
+      for (int i = (first.id < b.last_write ? b.last_write : first.id) + 1; i < b.node_count && i < b.node_capacity; ++i)
+        if (b.nodes[i].op == Op && b.nodes[i].in[0] == first.id && b.nodes[i].spec == n.spec) {
+          detail::share(b, i);
+          return {first.b, i};
+        }
+    }
+    if constexpr (Op == op_code::copy_) {
+      b.last_write = b.node_count;
+      if (detail::is_shared(b, first.id) && !b.error) b.error = {problem::mutation_shared, b.node_count};
     }
     if constexpr (rules::is_random(Op)) n.a.v[0] = b.sites++;
     return {first.b, b.append(n)};

@@ -115,7 +115,7 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
         if (!same_blocks(g.specs[g.nodes[n.in[0]].spec], g.specs[g.nodes[n.in[k]].spec])) return {problem::graph_unplaced, i};
     }
     if (n.op == op_code::advance) continue;
-    if (is_update(n.op) || n.op == op_code::adam_term) {
+    if ((is_update(n.op) && n.op != op_code::copy_) || n.op == op_code::adam_term) {
       for (int a = 0; a < g.specs[n.spec].axes; ++a)
         if (const placement& given = g.specs[g.nodes[n.in[1]].spec].place[a]; given.is_partial() && !(given == g.specs[n.spec].place[a]))
           return {problem::graph_unplaced, i, -1, a};

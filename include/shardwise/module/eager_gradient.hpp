@@ -69,8 +69,8 @@ struct gradient_list {
   int node[Params + 1];  // the loss, then each parameter's gradient; -1: the loss does not depend on it
 };
 
-// The joint graph with every parameter's gradient made dense.
-template <class Joint, int Params>
+// The joint graph with every parameter's gradient made dense; with Writes it writes over its inputs, at its end.
+template <class Joint, int Params, bool Writes = false>
 struct dense_gradients {
   using from = std::remove_cvref_t<decltype(Joint::value.g)>;
   static constexpr auto value = [] {
@@ -97,6 +97,7 @@ struct dense_gradients {
         b.error = {problem::gradient_placement, i};
     }
     r.g.finish(b);
+    if constexpr (Writes) passes::sink_writes(r.g, r.node, Params + 1);
     return r;
   }();
 };
@@ -104,10 +105,10 @@ struct dense_gradients {
 template <class Bound, class Task, class... X>
 struct model_gradient {
   using binding_type = eager_binding<Bound>;
-  using trace_type = typename checked_loss<traced<binding_type::context::template model, task_on<Task, X...>,
-                                                  typename binding_type::plan_type, typename binding_type::mesh_type,
-                                                  typename binding_type::element>>::type;
-  using list = dense_gradients<staged<autodiff::grad, trace_type>, binding_type::parameters>;
+  using trace_type = functional<typename checked_loss<traced<binding_type::context::template model, task_on<Task, X...>,
+                                                             typename binding_type::plan_type, typename binding_type::mesh_type,
+                                                             typename binding_type::element>>::type, true>;
+  using list = dense_gradients<staged<autodiff::grad, trace_type>, binding_type::parameters, writes_leaves<trace_type>>;
   static constexpr const auto& program = list::value.g;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(raise<list::value.g.error.what, typename binding_type::mesh_type>::ok);

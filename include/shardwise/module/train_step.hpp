@@ -5,6 +5,7 @@
 #include <shardwise/module/optimizer.hpp>
 #include <shardwise/module/trace.hpp>
 #include <shardwise/pass/communication.hpp>
+#include <shardwise/pass/functionalise.hpp>
 #include <shardwise/pass/memory_breakdown.hpp>
 #include <shardwise/pass/pipeline.hpp>
 #include <shardwise/pass/program_traits.hpp>
@@ -89,6 +90,7 @@ struct program_base {
   static constexpr int parameter_total = Trace::parameters;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(raise<GraphSource::value.error.what, Mesh>::ok);
+  static_assert(raise<has_mutation(GraphSource::value) ? problem::mutation_left : problem::none, Mesh>::ok);
 #endif
 
 #if !SHARDWISE_DEVICE_PASS
@@ -137,15 +139,16 @@ struct program_base {
 
 template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T>
 struct step_graph {
-  using trace_type = typename checked_loss<traced<Model, Task, Plan, Mesh, T>>::type;
+  using trace_type = functional<typename checked_loss<traced<Model, Task, Plan, Mesh, T>>::type, true>;
   using joint = staged<autodiff::grad, trace_type>;
   using updated = staged<apply_optimizer<Optimizer, trace_type::parameters>, joint>;
-  using source = passes::eliminate_dead<typename run_pipeline<graph_of<updated>, Pipeline>::type>;
+  using written = writes_at_end<trace_type, graph_of<updated>>;
+  using source = passes::eliminate_dead<typename run_pipeline<written, Pipeline>::type>;
 };
 
 template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline, class T>
 struct forward_graph {
-  using trace_type = traced<Model, Task, Plan, Mesh, T>;
+  using trace_type = functional<traced<Model, Task, Plan, Mesh, T>, false>;
   using source = passes::eliminate_dead<typename run_pipeline<whole_output<trace_type>, Pipeline>::type>;
 };
 

@@ -130,11 +130,12 @@ constexpr void give_back(State& st, std::int64_t at, std::int64_t size) {
 
 // The owner of an operand whose storage node `i` may take for its result, -1: none. Pointwise kernels read an element of
 // each operand before they write that of the result, so an operand that is stored just as the result is and that nothing
-// reads afterwards can be overwritten, unless another operand is the same storage seen differently.
+// reads afterwards can be overwritten, unless another operand is the same storage seen differently. So can what a slice is
+// written into: then the slice is all that is copied.
 template <class Plan, class Graph>
 constexpr int overwritten_owner(const Plan& p, const Graph& g, const node& x, int i) {
-  if (!rules::is_pointwise(x.op)) return -1;
-  for (int j = 0; j < x.inputs; ++j) {
+  if (!rules::is_pointwise(x.op) && x.op != op_code::slice_scatter) return -1;
+  for (int j = 0; j < (x.op == op_code::slice_scatter ? 1 : x.inputs); ++j) {
     const int o = p.owner[x.in[j]];
     if (p.last_use[o] != i || g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;
     bool alone = true;

@@ -27,6 +27,7 @@ constexpr bool recomputable(const node& x, const spec& in, const spec& out) {
     case op_code::reshape:
     case op_code::slice:
     case op_code::pad:
+    case op_code::slice_scatter:
     case op_code::relabel: return true;
     case op_code::redistribute: {
       const int a = static_cast<int>(x.a.v[0]);

@@ -43,6 +43,7 @@ struct overlap_rules {
     double before = 0;  // what the collective before the current one takes
     phase at = look_back;
     bool blocked = false;
+    bool inputs = false;  // whether the program writes over them
   };
 
   template <class Graph>
@@ -50,7 +51,9 @@ struct overlap_rules {
     return {};
   }
   template <class State, class Graph>
-  static constexpr void start(State&, const Graph&) {}
+  static constexpr void start(State& st, const Graph& g) {
+    st.memory.inputs = writes_inputs(g);
+  }
 
   template <class State, class Graph>
   static constexpr void advance(State& st, const Graph& g, stage_work work) {
@@ -189,7 +192,7 @@ struct overlap_rules {
     int last = -1;
     for (int k = 0; k < x.inputs; ++k) last = m.depends[x.in[k]] > last ? m.depends[x.in[k]] : last;
     const bool updates = is_update(x.op);
-    m.changes[i] = x.op == op_code::param || x.op == op_code::state || shares_marked(g, i, m.changes);
+    m.changes[i] = (is_leaf(x.op) && (m.inputs || x.op != op_code::input)) || shares_marked(g, i, m.changes);
     if (updates) {
       m.behind[i] = m.touches;
       m.update[m.updates++] = i;

@@ -21,6 +21,8 @@ namespace shardwise {
 //   using apply_after = passes_list<...>;     passes that, if they are applied at all, must be applied before
 //   using preserves = passes_list<...>;       what it keeps, see namespace kept; checked wherever it runs
 //   using key = K;                            a type by which passes know it: those with equal keys count as one pass
+//   using admits_mutation = void;             that it takes graphs that write in place, as they are traced; others are
+//                                             given what functionalise made of them
 template <class P>
 concept pass = requires { typename P::shardwise_pass; };
 
@@ -29,6 +31,8 @@ struct passes_list {};
 
 template <class... Passes>
 struct pipeline {};
+
+struct functionalise;
 
 // A graph as a type: its `value`.
 template <class G>
@@ -50,6 +54,8 @@ template <class... Missing>
 struct missing_prerequisite;
 template <class... P>
 struct applied_passes;
+template <class Functionalise>  // the graph writes in place
+struct must_follow;
 }  // namespace pass_order
 
 // What a pass may declare to preserve. A property is a struct with `holds(before, after)`; users may add their own.
@@ -165,7 +171,15 @@ concept has_run = requires { typename P::template run<Source>; };
 template <class P, class Source>
 concept has_apply = requires(graph_type_of<Source>& g) { P::apply(g); };
 
-// The first reason against applying P to Source, in this order: no pass or graph, twice, order, prerequisites.
+template <class P>
+inline constexpr bool admits_mutation = requires { typename P::admits_mutation; };
+template <class Source>
+inline constexpr bool is_written = [] {
+  if constexpr (graph_source<Source>) return has_mutation(Source::value);
+  else return false;
+}();
+
+// The first reason against applying P to Source, in this order: no pass or graph, twice, order, prerequisites, writes.
 template <class P, class Source, class Applied>
 struct objection {
   using later = typename later_of<P, Applied>::type;
@@ -176,6 +190,7 @@ struct objection {
     if (is_listed<P, Applied>) return problem::pass_twice;
     if (!std::is_same_v<later, passes_list<>>) return problem::pass_too_late;
     if (!std::is_same_v<missing, passes_list<>>) return problem::pass_prerequisites;
+    if (!admits_mutation<P> && is_written<Source>) return problem::mutation_left;
     return problem::none;
   }();
   using reason = std::conditional_t<
@@ -185,9 +200,10 @@ struct objection {
           std::conditional_t<
               what == problem::pass_not_a_graph, pass_order::not_a_graph,
               std::conditional_t<what == problem::pass_twice, pass_order::twice,
-                                 std::conditional_t<what == problem::pass_too_late,
-                                                    typename as<pass_order::must_precede, later>::type,
-                                                    typename as<pass_order::missing_prerequisite, missing>::type>>>>>;
+                                 std::conditional_t<
+                                     what == problem::pass_too_late, typename as<pass_order::must_precede, later>::type,
+                                     std::conditional_t<what == problem::mutation_left, pass_order::must_follow<functionalise>,
+                                                        typename as<pass_order::missing_prerequisite, missing>::type>>>>>>;
 };
 
 template <problem What, class P, class Source, class Applied, class Reason>
@@ -197,6 +213,10 @@ struct explain_pass {
 template <class P, class Source, class Applied, class Reason>
 struct explain_pass<problem::pass_not_a_graph, P, Source, Applied, Reason> {
   static constexpr bool ok = raise<problem::pass_not_a_graph, P, Source>::ok;
+};
+template <class P, class Source, class Applied, class Reason>
+struct explain_pass<problem::mutation_left, P, Source, Applied, Reason> {
+  static constexpr bool ok = raise<problem::mutation_left, P, Reason>::ok;
 };
 template <class P, class Source, class Applied, class Reason>
 struct explain_pass<problem::pass_too_late, P, Source, Applied, Reason> {

@@ -18,6 +18,7 @@ struct pass_entry {
   std::vector<std::string> apply_after;
   finding (*apply)(Graph&) = nullptr;
   bool (*keeps)(const Graph& before, const Graph& after) = nullptr;  // what it declares to preserve; none: nothing
+  bool admits_mutation = false;                                      // whether it takes graphs that write in place
 };
 
 // What applying a pass said: a finding, the passes concerned (those that must come later, or that are missing), and the
@@ -68,7 +69,8 @@ pass_entry<Graph> entry_of() {
           detail::names_of(typename detail::apply_after_of<P>::type{}), [](Graph& g) -> finding { return P::apply(g); },
           [](const Graph& before, const Graph& after) {
             return detail::all_hold(typename detail::preserved_by<P>::type{}, before, after);
-          }};
+          },
+          detail::admits_mutation<P>};
 }
 
 // The passes applied to one graph so far.
@@ -98,6 +100,11 @@ class pass_sequence {
       r.what.what = problem::pass_prerequisites;
       r.text = std::string(sentence(r.what.what)) + " " + detail::name_list(r.passes) + " are the prerequisites of " + p.name +
                " but are not applied. Applied passes are " + detail::name_list(names_) + ".";
+      return r;
+    }
+    if (!p.admits_mutation && has_mutation(g)) {
+      r.what.what = problem::mutation_left;
+      r.text = std::string(sentence(r.what.what)) + " Given: " + p.name + ".";
       return r;
     }
     Graph next = g;

@@ -40,12 +40,14 @@ struct sweep_state {
   int uses[capacity]{};      // by nodes and outputs
   int last_use[capacity]{};  // of the value or of a view of it; node_count for outputs
   int first_update = 0, last_update = -1;
+  bool inputs_change = false;
   int cursor = 0;
 
   // `g` is filled, the rest as it was made.
   constexpr void begin() {
     const int n = g.node_count;
     first_update = n;
+    inputs_change = writes_inputs(g);
     for (int i = 0; i < n; ++i) last_use[i] = i;
     for (int k = 0; k < g.output_count; ++k) {
       ++uses[g.outputs[k]];
@@ -69,7 +71,7 @@ struct sweep_state {
   // Whether an update may write into the storage of node i's value.
   constexpr bool may_change(int i) const {
     const op_code op = g.nodes[root[i]].op;
-    return op == op_code::param || op == op_code::state;
+    return op == op_code::param || op == op_code::state || (op == op_code::input && inputs_change);
   }
 
   // All users of node i read node `by` instead.

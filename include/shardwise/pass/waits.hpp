@@ -97,9 +97,10 @@ struct raise_rules {
     auto& m = st.memory;
     unsigned char changes[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};  // its storage is a parameter's or state's
     int update = -1;
+    const bool inputs = writes_inputs(g);
     for (int i = 0; i < g.node_count; ++i) {
       const node& x = g.nodes[i];
-      changes[i] = x.op == op_code::param || x.op == op_code::state || shares_marked(g, i, changes);
+      changes[i] = (is_leaf(x.op) && (inputs || x.op != op_code::input)) || shares_marked(g, i, changes);
       if (is_update(x.op)) update = i;
       if (!is_collective(g, i)) continue;
       m.after[m.count] = changes[x.in[0]] ? update : -1;
@@ -143,9 +144,10 @@ struct expedite_rules {
     auto& m = st.memory;
     unsigned char changes[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};
     int update = -1;
+    const bool inputs = writes_inputs(g);
     for (int i = 0; i < g.node_count; ++i) {
       const node& x = g.nodes[i];
-      changes[i] = x.op == op_code::param || x.op == op_code::state || shares_marked(g, i, changes);
+      changes[i] = (is_leaf(x.op) && (inputs || x.op != op_code::input)) || shares_marked(g, i, changes);
       if (is_update(x.op)) update = i;
       if (!is_collective(g, i)) continue;
       const int behind = changes[x.in[0]] && update > x.in[0] ? update : x.in[0];

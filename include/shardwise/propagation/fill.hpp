@@ -12,6 +12,8 @@ constexpr bool only_moves(op_code op) {
     case op_code::contiguous:
     case op_code::broadcast:
     case op_code::pad:
+    case op_code::slice_scatter:
+    case op_code::assign:
     case op_code::cat:
     case op_code::gather:
     case op_code::index_select:

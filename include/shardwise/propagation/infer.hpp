@@ -322,6 +322,8 @@ constexpr outcome infer(op_code op, const op_attr& a, const spec* in, int n) {
   if (op == op_code::slice) return rules::slice_spec(a, in[0]);
   if (op == op_code::pad) return rules::pad_spec(a, in[0]);
   if (op == op_code::redistribute) return rules::redistribute_spec(a, in[0]);
+  if (op == op_code::slice_scatter) return rules::slice_scatter_spec(a, in);
+  if (op == op_code::copy_) return rules::copy_spec(in);
   if (op == op_code::wait) return {{}, in[0]};
   outcome r = rules::infer_shape(op, a, in, n);
   for (auto& p : r.out.place) p = placement{};

@@ -39,7 +39,8 @@ namespace shardwise {
   SHARDWISE_ELEMENTWISE_OPS(X)                                                                                      \
   X(amax, 1) X(amin, 1) X(prod, 1) X(prod_dx, 1)                                                                    \
   X(log_softmax, 1) X(exp_sum, 1)                                                                                   \
-  X(topk, 1) X(take, 1) X(take_dx, 1)
+  X(topk, 1) X(take, 1) X(take_dx, 1)                                                                               \
+  X(slice_scatter, 1) X(copy_, 0)
 
 enum class op_code : std::uint8_t {
 #define SHARDWISE_X(name, kernel) name,
@@ -152,6 +153,9 @@ constexpr bool makes_indices(op_code op) { return is_comparison(op) || op == op_
 //   nll, nll_dx          v0 1: rows whose target is v1 do not count
 //   topk                 v0 how many, v1 1 for the smallest; int32 positions along the last dim, of equals the first
 //   take, take_dx        positions along the last dim; take_dx: v0 extent of that dim
+//   slice_scatter        v0 dim, v1 start, v2 length: operand 0, and operand 1 in place of that slice of it
+//   copy_                none: writes operand 1 over operand 0, a tensor or a view of one, and over all that shares its
+//                        storage; only traces have it, see pass/functionalise.hpp
 //   What only passes write, after differentiation (see graph/expression.hpp):
 //   fused                v0..v3 the bits of its expression's constants
 //   norm                 v0, v1 as norm_apply; v2 1 if the statistics are stored in its last operand, a buffer

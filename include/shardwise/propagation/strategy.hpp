@@ -134,6 +134,15 @@ constexpr strategy merge_strategy(op_code op, const op_attr& a, const spec* in, 
   return s;
 }
 
+// What is written in place goes where the tensor is that it is written to.
+constexpr strategy written_strategy(const op_attr& a, const spec* in) {
+  strategy s{true, 2, 0, {in[0], in[1]}};
+  for (int m = 0; m < in[0].axes; ++m) place_target(s.target[1], m, in[0].place[m]);
+  price(s, 1, in[1]);
+  s.found = s.found && !infer(op_code::copy_, a, s.target, 2).error;
+  return s;
+}
+
 // Operations along rows keep what shards other dims; the last dim and partial sums are made whole, whatever is cheaper.
 constexpr bool admits_first(op_code op, const spec& x, int axis, const rule_row& row) {
   switch (op) {
@@ -189,7 +198,8 @@ constexpr strategy choose_strategy(op_code op, const op_attr& a, const spec* in,
   if (op == op_code::reshape || op == op_code::slice || op == op_code::pad || op == op_code::broadcast ||
       op == op_code::constant_pad || op == op_code::bernoulli)
     return rules::view_strategy(op, a, in[0]);
-  if (op == op_code::cat) return rules::merge_strategy(op, a, in, n);
+  if (op == op_code::cat || op == op_code::slice_scatter) return rules::merge_strategy(op, a, in, n);
+  if (op == op_code::copy_) return rules::written_strategy(a, in);
   const outcome shape = rules::infer_shape(op, a, in, n);
   if (shape.error) return strategy{};
   if (rules::is_pointwise(op)) return rules::follow_strategy(op, a, in, n, shape.out);

@@ -64,6 +64,35 @@ constexpr outcome pad_spec(const op_attr& a, const spec& x) {
   return r;
 }
 
+// Law: slice_scatter(x, y) is x, and sliced it is y. Every rank writes the part of y that it has into its part of x, so
+// both are placed alike.
+constexpr outcome slice_scatter_spec(const op_attr& a, const spec* in) {
+  const outcome part = slice_spec(a, in[0]);
+  if (part.error) return part;
+  const spec &x = part.out, &y = in[1];
+  if (y.type != x.type) return fail(problem::types_differ, in[0], 1);
+  if (y.rank != x.rank) return fail(problem::slice_scatter_shape, in[0], 1, -1, y.rank, x.rank);
+  for (int d = 0; d < x.rank; ++d)
+    if (y.extent[d] != x.extent[d] || is_dyn(y, d) != is_dyn(x, d))
+      return fail(problem::slice_scatter_shape, in[0], 1, d, y.extent[d], x.extent[d]);
+  for (int m = 0; m < x.axes; ++m)
+    if (!(y.place[m] == x.place[m])) return fail(problem::slice_scatter_placements, in[0], 1, -1, 0, 0, m);
+  return {{}, contiguous(in[0])};
+}
+
+// Nothing is placed or shaped anew in place, and an element that stands in many places cannot be written.
+constexpr outcome copy_spec(const spec* in) {
+  const spec &x = in[0], &y = in[1];
+  bool fits = x.type == y.type && x.rank == y.rank && x.dyn == y.dyn;
+  for (int d = 0; fits && d < x.rank; ++d) fits = x.extent[d] == y.extent[d];
+  if (!fits) return fail(problem::mutation_result, x, 1);
+  for (int m = 0; m < x.axes; ++m)
+    if (!(x.place[m] == y.place[m])) return fail(problem::mutation_result, x, 1, -1, 0, 0, m);
+  for (int d = 0; d < x.rank; ++d)
+    if (x.extent[d] > 1 && x.stride[d] == 0) return fail(problem::mutation_overlap, x, 0, d);
+  return {{}, x};
+}
+
 // Two shapes cut into the smallest groups of neighbouring dims with equal products.
 struct reshape_group {
   int from_begin, from_end, to_begin, to_end;

@@ -196,6 +196,9 @@ class dtensor {
     using out_type = dtensor<Out, Mesh, Rank>;
     if constexpr (std::is_same_v<out_type, dtensor> && Op == op_code::redistribute) {
       return first;
+    } else if constexpr (Op == op_code::copy_) {
+      write_over(first, more...);
+      return first;
     } else {
       static constexpr runtime::eager_operation<Rank> application =
           runtime::operation_on<Op, A, Rank, dtensor, out_type, X...>();
@@ -290,6 +293,17 @@ class dtensor {
  private:
   template <spec, class, class>
   friend class dtensor;
+
+  // A value that lies in the same storage is copied before any of it is written.
+  template <class X>
+  static void write_over(const dtensor& to, const X& value) {
+    if constexpr (!is_contiguous(X::sp)) {
+      write_over(to, X::template record<op_code::contiguous, op_attr{}, contiguous(X::sp)>(0, value));
+    } else {
+      if (to.shares_storage_with(value)) return write_over(to, X::template record<op_code::contiguous, op_attr{}, X::sp>(0, value));
+      record<op_code::assign, op_attr{}, contiguous(sp)>(0, to, value);
+    }
+  }
 
   template <class Program, int Index>
   static constexpr spec output_spec = Program::program.spec_of(Program::program.outputs[Index]);

@@ -453,6 +453,35 @@ SHARDWISE_X(comm_wait_too_far,
             "schedule_comm_wait: The wait nodes are too far away from the comm node: a wait reads neither a collective nor "
             "an input through at most 4 views; make it read the collective itself")
 
+// --- mutation --------------------------------------------------------------------------------------------------------
+
+SHARDWISE_X(slice_scatter_shape,
+            "slice_scatter: the part has another rank or other extents than the slice that it replaces; give it those of the "
+            "tensor, except in the dim that is sliced")
+SHARDWISE_X(slice_scatter_placements,
+            "slice_scatter: the part is placed otherwise than the tensor that it is written into; redistribute it to the "
+            "tensor's placements first")
+SHARDWISE_X(mutation_result,
+            "in place: the result has other extents, placements or elements than the tensor that it is written to, which keeps "
+            "its own; redistribute the other operand to the tensor's placements first, or use the operation without underscore")
+SHARDWISE_X(mutation_overlap,
+            "in place: more than one element of the written-to tensor refers to a single memory location, as in an expanded "
+            "tensor; write to the tensor before it is expanded, or use the operation without underscore")
+SHARDWISE_X(mutation_leaf,
+            "in place: a leaf Variable that requires grad is being used in an in-place operation, itself or through a view: a "
+            "parameter, or an input that a gradient is asked for; use the operation without underscore, whose result is no leaf")
+SHARDWISE_X(mutation_view,
+            "functionalise: what is written in place is a view that cannot be written through: an expanded tensor, the local "
+            "blocks of a tensor, or a whole tensor under a partial placement; write to the tensor it is a view of")
+SHARDWISE_X(mutation_shared,
+            "in place: the tensor is a redistribution that the program makes twice of one operand, which is communicated once, "
+            "so the write would be seen in both; use the operation without underscore, or redistribute once")
+SHARDWISE_X(mutation_updates,
+            "functionalise: the graph updates a tensor that it also writes in place; apply functionalise before the optimizer")
+SHARDWISE_X(mutation_left,
+            "mutation: the graph writes tensors in place, and what a node computes would depend on where it stands; apply "
+            "functionalise to it first")
+
 // --- execution -------------------------------------------------------------------------------------------------------
 
 SHARDWISE_X(backend_not_cuda,

@@ -19,6 +19,20 @@ struct kernel<op_code::pad> {
   }
 };
 
+// The second operand in its place within the first, which may be where the result is already.
+template <>
+struct kernel<op_code::slice_scatter> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const std::int64_t from[max_rank]{};
+    std::int64_t to[max_rank]{};
+    if (c.p[0] != c.p[result])
+      copy_block<T>(op_code::slice_scatter, as<T>(c.p[0]), c.l[0], from, as<T>(c.p[result]), c.l[result], to, c.l[0].ext, ctx);
+    to[c.a.v[0]] = c.a.v[1];
+    copy_block<T>(op_code::slice_scatter, as<T>(c.p[1]), c.l[1], from, as<T>(c.p[result]), c.l[result], to, c.l[1].ext, ctx);
+  }
+};
+
 // The kinds that communicate are the collectives' business.
 template <>
 struct kernel<op_code::redistribute> {

@@ -42,6 +42,18 @@ struct kernel<op_code::pad> {
   }
 };
 
+// The second operand in its place within the first, which may be where the result is already.
+template <>
+struct kernel<op_code::slice_scatter> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    std::int64_t zero[max_rank]{}, begin[max_rank]{};
+    begin[c.a.v[0]] = c.a.v[1];
+    if (q.p[0] != q.p[result]) copy_block<T>(q.p[0], c.l[0], zero, q.p[result], c.l[result], zero, c.l[0].ext);
+    copy_block<T>(q.p[1], c.l[1], zero, q.p[result], c.l[result], begin, c.l[1].ext);
+  }
+};
+
 // The redistributions that need no peer; the others are the backend's collectives.
 template <>
 struct kernel<op_code::redistribute> {

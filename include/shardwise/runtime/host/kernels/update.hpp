@@ -3,7 +3,7 @@
 #pragma once
 
 #include <shardwise/runtime/host/isa.hpp>
-#include <shardwise/runtime/host/kernels/kernel.hpp>
+#include <shardwise/runtime/host/kernels/block.hpp>
 
 namespace shardwise::host {
 
@@ -106,10 +106,8 @@ template <>
 struct kernel<op_code::assign> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
-    const std::int64_t n = c.l[0].numel();
-    T* const to = q.p[0];
-    const T* const from = q.p[1];
-    for (std::int64_t i = 0; i < n; ++i) to[i] = from[i];
+    const std::int64_t zero[max_rank]{};
+    copy_block<T>(q.p[1], c.l[1], zero, q.p[0], c.l[0], zero, c.l[0].ext);
   }
 };
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which values share storage in a graph that writes in place, and the versions of them that functionalise keeps.
+#pragma once
+
+#include <shardwise/graph/mutation.hpp>
+
+namespace shardwise::passes {
+
+// What functionalise finds before it begins: for every node the one whose storage its value lies in, whether that storage
+// is ever written, and through how many views the node sees it.
+template <int Nodes>
+struct aliasing {
+  static constexpr int size = Nodes > 0 ? Nodes : 1;
+  int root[size];
+  int depth[size];
+  unsigned char written[size];  // of a root
+
+  template <class Graph>
+  constexpr finding find(const Graph& g) {
+    const int count = g.node_count;
+    for (int i = count; i < size; ++i) root[i] = depth[i] = written[i] = 0;
+    for (int i = 0; i < count; ++i) {
+      const node& n = g.nodes[i];
+      root[i] = i;
+      depth[i] = 0;
+      written[i] = 0;
+      if (!is_seen(n, g.specs, g.nodes)) continue;
+      const int from = root[n.in[0]];
+      // an input on its way is where it will be; what else is waited for nobody has seen before
+      if (n.op == op_code::wait && !is_leaf(g.nodes[from].op)) continue;
+      root[i] = from;
+      depth[i] = depth[n.in[0]] + (n.op == op_code::copy_ ? 0 : 1);
+      if (n.op == op_code::copy_) written[from] = 1;
+    }
+    for (int i = 0; i < count; ++i) {
+      const node& n = g.nodes[i];
+      if (is_update(n.op) && n.op != op_code::copy_ && written[root[i]]) return {problem::mutation_updates, i};
+    }
+    return {};
+  }
+
+  // Bounds of what the pass appends: a read makes its views anew, a write goes back through them.
+  struct sizes {
+    int nodes, specs;
+  };
+  template <class Graph>
+  constexpr sizes sizes_after(const Graph& g) const {
+    int nodes = g.node_count, aliases = 0;
+    for (int i = 0; i < g.node_count; ++i) {
+      const node& n = g.nodes[i];
+      for (int k = 0; k < n.inputs; ++k)
+        if (written[root[n.in[k]]]) nodes += 2 * depth[n.in[k]];
+      if (n.op == op_code::copy_) nodes += 5 * depth[i] + 1;
+      if (written[root[i]]) {
+        aliases += root[i] != i ? 1 : 0;
+        nodes += root[i] == i ? 2 : 0;
+      }
+    }
+    for (int k = 0; k < g.output_count; ++k) nodes += 4 * depth[g.outputs[k]] + 2;
+    return {nodes, 2 * g.spec_count + 4 * aliases + 16};
+  }
+};
+
+// Versions: a node's value is right as of the number of writes that its storage had seen when it was made. A write to a
+// view is known there alone (`ahead`) until something else reads that storage; then it goes back view by view.
+template <class New, int Old>
+struct functional_state {
+  static constexpr int capacity = New::node_capacity, size = aliasing<Old>::size;
+
+  New g;
+  aliasing<Old> seen;
+  int now[size];     // the new node with the value, -1: none yet
+  int stamp[size];   // its version, -1: none
+  int home[size];    // of a root: the node itself
+  int writes[size];  // of a root
+  int ahead[size];   // of a root: the view written last that the root does not know of, -1: none
+  int path[size];
+  int cursor = 0;
+  int result = -1;  // the value that is differentiated
+};
+
+}  // namespace shardwise::passes
