@@ -13,7 +13,9 @@
 #include <vector>
 
 #include <shardwise/runtime/cuda/kernels.cuh>
+#include <shardwise/runtime/cuda/resources.hpp>
 #include <shardwise/runtime/host/einsum.hpp>
+#include <shardwise/runtime/host/kernels/fused.hpp>
 
 namespace device_test {
 
@@ -88,6 +90,14 @@ class device {
     cu::check(cudaMemcpy(ctx.fault, &f, sizeof f, cudaMemcpyHostToDevice), "cudaMemcpy");
   }
   void clear_fault() { set_fault({-1, 0, 0, 0}); }
+  // Every kernel leaves the counters of its blocks as it found them.
+  bool tickets_are_zero() const {
+    std::vector<std::uint32_t> t(cu::ticket_count);
+    cu::check(cudaMemcpy(t.data(), ctx.tickets, t.size() * sizeof(std::uint32_t), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    for (std::uint32_t n : t)
+      if (n != 0) return false;
+    return true;
+  }
   void sync() { cu::check(cudaStreamSynchronize(ctx.stream), "cudaStreamSynchronize"); }
 
  private:
@@ -101,6 +111,8 @@ class device {
     ctx.multiprocessors = n;
     ctx.env = env;
     ctx.plans = new cu::matmul_plans;
+    cu::check(cudaMalloc(reinterpret_cast<void**>(&ctx.tickets), cu::ticket_count * sizeof(std::uint32_t)), "cudaMalloc");
+    cu::check(cudaMemset(ctx.tickets, 0, cu::ticket_count * sizeof(std::uint32_t)), "cudaMemset");
     clear_fault();
   }
 };
@@ -176,6 +188,7 @@ inline operand indices(const layout& l, std::int64_t limit) {
   return o;
 }
 
+// `in`: the kernel's operands, then those of an expression that follows it.
 struct problem {
   op_code op;
   std::vector<operand> in;
@@ -189,13 +202,16 @@ struct problem {
   std::size_t shift = 0;        // of the result
   std::vector<layout> whole{};  // first and last operand and result before sharding, where that differs
   double unit = 0;              // errors count relative to this where the result is smaller
+  std::size_t followed = 0;     // operands of the expression
 
+  std::size_t own() const { return in.size() - followed; }
   bool updates() const { return op == op_code::sgd || op == op_code::adam; }
   call make_call() const {
     call c;
     c.a = a;
     c.f = f;
-    c.inputs = static_cast<int>(in.size());
+    c.inputs = static_cast<int>(own());
+    c.all_inputs = static_cast<int>(in.size());
     c.node = 7;
     c.coordinate = coordinate;
     c.kind = kind;
@@ -225,8 +241,9 @@ struct outcome {
   std::vector<std::vector<double>> in;
 };
 
+// With `start` instead of the operation's own launcher.
 template <class T>
-outcome on_device(const problem& p) {
+outcome on_device(const problem& p, cu::launcher start = nullptr) {
   device& d = device::get();
   call c = p.make_call();
   std::vector<std::unique_ptr<device_bytes>> mem;
@@ -250,7 +267,7 @@ outcome on_device(const problem& p) {
   c.p[rt::result] = p.updates() ? c.p[0] : result.data();
 
   const layout& x = p.in.empty() ? p.out : p.in[0].l;
-  const layout& y = p.in.empty() ? p.out : p.in.back().l;
+  const layout& y = p.in.empty() ? p.out : p.in[p.op == op_code::einsum ? 1 : p.own() - 1].l;
   const std::vector<layout> whole = p.whole.empty() ? std::vector<layout>{x, y, p.out} : p.whole;
   const sw::dtype t = sw::dtype_v<T>;
   const std::int64_t scratch = rt::device_workspace_bytes(p.op, p.a, spec_like(whole[0], t), spec_like(whole[1], t),
@@ -259,7 +276,7 @@ outcome on_device(const problem& p) {
   c.workspace = scratch > 0 ? workspace.data() : nullptr;
 
   cu::set_env(p.env, d.env, d.ctx.stream);
-  cu::launcher_of<T>(p.op)(c, d.ctx);
+  (start ? start : cu::launcher_of<T>(p.op))(c, d.ctx);
   d.sync();
   outcome r;
   if (positions) {
@@ -280,7 +297,7 @@ outcome on_device(const problem& p) {
 }
 
 // The host kernel in double precision on the same values: what every element type is measured against.
-template <op_code Op>
+template <op_code Op, sw::expression E = sw::no_expression>
 outcome on_host(const problem& p) {
   call c = p.make_call();
   sw::host::operands<double> q;
@@ -312,6 +329,7 @@ outcome on_host(const problem& p) {
     c.workspace = space[0].data();
   }
   sw::host::kernel<Op>::template run<double>(c, q, p.env);
+  if constexpr (E.head != 0) sw::host::evaluate<double, E>(c, q);
   if (sw::makes_indices(Op)) r.out.assign(found.begin(), found.end());
   r.in = in;
   return r;
@@ -350,8 +368,8 @@ struct report {
 };
 
 template <op_code Op, class T>
-void compare_as(const problem& p, const outcome& h, report& r) {
-  const outcome d = on_device<T>(p);
+void compare_as(const problem& p, const outcome& h, report& r, cu::launcher start = nullptr) {
+  const outcome d = on_device<T>(p, start);
   double e = difference(d.out, h.out, p.unit);
   for (std::size_t k = 0; k < d.in.size(); ++k) {
     const double ek = difference(d.in[k], h.in[k]);
@@ -372,6 +390,28 @@ void compare(problem p, report& r) {
   const outcome h = on_host<Op>(p);
   compare_as<Op, float>(p, h, r);
   compare_as<Op, double>(p, h, r);
+}
+
+// The same of an operation and the expression that follows it.
+template <op_code Op, sw::expression E>
+void compare_followed(problem p, report& r) {
+  p.op = Op;
+  p.followed = static_cast<std::size_t>(E.operands());
+  const outcome h = on_host<Op, E>(p);
+  compare_as<Op, float>(p, h, r, &cu::run_with<Op, float, E>);
+  compare_as<Op, double>(p, h, r, &cu::run_with<Op, double, E>);
+}
+
+// Kernels that a call launches.
+inline int kernels_of(cu::launcher start, const call& c) {
+  device& d = device::get();
+  cudaGraph_t graph = nullptr;
+  cu::check(cudaStreamBeginCapture(d.ctx.stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  start(c, d.ctx);
+  cu::check(cudaStreamEndCapture(d.ctx.stream, &graph), "cudaStreamEndCapture");
+  const int n = cu::graph_nodes::of(graph).kernels;
+  cudaGraphDestroy(graph);
+  return n;
 }
 
 }  // namespace device_test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hundred parameters of awkward sizes updated in few launches get what the host's optimizer gives each.
+// Hundreds of parameters of awkward sizes updated in few launches get what the host's optimizer gives each.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace cu = shardwise::cuda;
 
 template <class T, sw::op_code Op>
 void check() {
-  const int count = 100, arrays = 4;
+  const int count = 300, arrays = 4;
   std::vector<sw::runtime::call> calls(count);
   std::vector<std::size_t> at(count);
   std::size_t total = 0;
@@ -69,7 +69,7 @@ void check() {
   CHECK(worst <= (sizeof(T) == 8 ? 1e-14 : 1e-6));
 }
 
-TEST_CASE("many parameters in one launch are updated as one by one") {
+TEST_CASE("many parameters in few launches are updated as one by one") {
   NEEDS_GPU();
   check<float, sw::op_code::sgd>();
   check<double, sw::op_code::sgd>();

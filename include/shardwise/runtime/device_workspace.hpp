@@ -23,7 +23,7 @@ inline constexpr std::int64_t row_chunk = 2048;         // elements that are wor
 inline constexpr std::int64_t column_chunk = 64, column_tile = 32;
 
 // Sums of squares that go out together, and the room for as many before others are added to them.
-inline constexpr int squares_at_once = 48;
+inline constexpr int squares_at_once = 128;
 inline constexpr std::int64_t squares_aside_bytes = align_device(squares_at_once * static_cast<std::int64_t>(sizeof(double)));
 
 constexpr std::int64_t reduction_chunks(std::int64_t outputs, std::int64_t count, bool columns) {
@@ -169,9 +169,9 @@ constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, cons
     for (int d = 0; d < x.rank; ++d) count *= ex[d];
     return align_device(count * static_cast<std::int64_t>(sizeof(std::int32_t)));
   }
-  if (op == op_code::norm_dw || op == op_code::norm_grads) {  // whose two sums run one after the other
+  if (op == op_code::norm_dw || op == op_code::norm_grads) {  // which makes two sums at once
     for (int d = 0; d < x.rank; ++d) (d + 1 < x.rank ? count : outputs) *= ex[d];
-    return reduction_workspace_bytes(outputs, count);
+    return (op == op_code::norm_grads ? 2 : 1) * reduction_workspace_bytes(outputs, count);
   }
   return 0;
 }

@@ -36,12 +36,17 @@ struct index_fault {
 
 class matmul_plans;
 
+// Counters by which the blocks of one kernel find out which of them is the last; see kernels/arrival.cuh. Every kernel
+// leaves them at 0, and one stream's kernels run one after another, so each stream has one set.
+inline constexpr int ticket_count = 1024;
+
 struct context {
   cudaStream_t stream = nullptr;
   const device_env* env = nullptr;
   index_fault* fault = nullptr;
   cublasLtHandle_t lt = nullptr;
   matmul_plans* plans = nullptr;
+  std::uint32_t* tickets = nullptr;
   std::int32_t multiprocessors = 1;
 };
 

@@ -64,6 +64,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
         arena_(static_cast<std::size_t>(source::peak_bytes)),
         env_(sizeof(cuda::device_env)),
         fault_(sizeof(cuda::index_fault)),
+        tickets_(runtime::stream_count * ticket_bytes),
         seen_fault_(sizeof(cuda::index_fault)) {
     rank.agree(source::traffic.order_hash, "the ordered list of collectives");
     const auto scratch = cuda_backend::scratch_of(program());
@@ -75,8 +76,10 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
       context_[s].fault = reinterpret_cast<cuda::index_fault*>(fault_.data());
       context_[s].lt = lt_.get();
       context_[s].plans = &plans_;
+      context_[s].tickets = reinterpret_cast<std::uint32_t*>(tickets_.data() + s * ticket_bytes);
       context_[s].multiprocessors = rank.multiprocessors();
     }
+    cuda::check(cudaMemsetAsync(tickets_.data(), 0, runtime::stream_count * ticket_bytes, stream()), "cudaMemsetAsync");
     // A library's first use of a kernel or of a connection may load code and allocate, which a capture forbids: one run on
     // zeros comes before it.
     clear();
@@ -230,11 +233,17 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   }
 
   std::size_t call_count() const { return calls().size(); }
+  // What one run of the captured graph starts; nothing where the program is launched call by call. Libraries' kernels count,
+  // too: a product that cuBLASLt cuts along its depth is two.
+  const cuda::graph_nodes& nodes() const { return graph_.nodes(); }
+  int kernel_nodes() const { return nodes().kernels; }
   // The stream that steps are queued on.
   cudaStream_t stream() const { return stream_[runtime::compute_stream].get(); }
   const std::vector<runtime::scheduled_call>& schedule() const { return schedule_; }
 
  private:
+  static constexpr std::size_t ticket_bytes = cuda::ticket_count * sizeof(std::uint32_t);
+
   void clear() {
     cuda::check(cudaMemsetAsync(arena_.data(), 0, static_cast<std::size_t>(source::peak_bytes), stream()), "cudaMemsetAsync");
     cuda::set_env(last_env_, reinterpret_cast<cuda::device_env*>(env_.data()), stream());
@@ -325,10 +334,11 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
       cuda::kernel<op_code::adam>::template run_all<element>(&c, count, ctx);
     } else if (op == op_code::sgd) {
       cuda::kernel<op_code::sgd>::template run_all<element>(&c, count, ctx);
-    } else if (op == op_code::sumsq) {
-      cuda::kernel<op_code::sumsq>::template run_all<element>(&c, count, ctx);
-      if (count > 1 || c.all_inputs == c.inputs) return;  // what they add is theirs
-    } else if (op != op_code::fused) {
+    } else if (op == op_code::sumsq && count > 1) {
+      cuda::kernel<op_code::sumsq>::template run_all<element>(&c, count, ctx);  // what they add is theirs
+    } else if (const int then = program().nodes[c.node].expression; then >= 0) {
+      cuda::followed_launchers<cuda::expression_source<Step>, element>::of(op, then)(c, ctx);
+    } else {
       const cuda::launcher f = integers ? cuda::launcher_of<std::int32_t>(op) : cuda::launcher_of<element>(op);
       if (!f)
         throw std::logic_error(std::string("shardwise: ") + name_of(op) +
@@ -336,8 +346,6 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
                                " (" + runtime::place_of(program(), c.node, rank_->index()) + ")");
       f(c, ctx);
     }
-    const int then = program().nodes[c.node].expression;
-    if (then >= 0) cuda::expression_launchers<cuda::expression_source<Step>, element>::table[static_cast<std::size_t>(then)](op, c, ctx);
   }
 
   Rank* rank_;
@@ -345,6 +353,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   cuda::device_memory arena_;
   cuda::device_memory env_;
   cuda::device_memory fault_;
+  cuda::device_memory tickets_;
   cuda::pinned_memory seen_fault_;
   std::array<cuda::stream, runtime::stream_count> stream_{cuda::stream(0), cuda::stream(-5)};
   cuda::event fork_, join_;

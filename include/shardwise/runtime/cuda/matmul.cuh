@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// einsum on the device: labelled dims become loops around strided-batch products of cuBLASLt; its plans are kept.
+// einsum on the device: labelled dims become loops around strided-batch products of cuBLASLt, whose plans are kept; or one
+// product of our own, where that saves launches.
 #pragma once
 
 #include <array>
 #include <map>
 
+#include <shardwise/runtime/cuda/kernels/fused.cuh>
 #include <shardwise/runtime/cuda/kernels/map.cuh>
+#include <shardwise/runtime/cuda/kernels/product.cuh>
 #include <shardwise/runtime/cuda/kernels/sum.cuh>
 #include <shardwise/runtime/device_workspace.hpp>
 #include <shardwise/runtime/host/einsum.hpp>
 
 namespace shardwise::cuda {
 
-// One column-major product D = alpha op(A) op(B) + beta D for `batch` matrices, all that a plan depends on. A is
-// rows x depth or, transposed, its storage depth x rows; ld_* are distances of stored columns, step_* of matrices.
+// One column-major product D = f(alpha op(A) op(B) + beta C + bias) for `batch` matrices, all that a plan depends on. A is
+// rows x depth or, transposed, its storage depth x rows; ld_* are distances of stored columns, step_* of matrices. C is D
+// itself unless ld_c says otherwise; `epilogue` says whether there is a bias, of a value each row, and f.
 struct matmul_shape {
   std::int64_t rows = 0, columns = 0, depth = 0, batch = 1;
   std::int64_t ld_a = 1, ld_b = 1, ld_d = 1;
@@ -21,10 +25,15 @@ struct matmul_shape {
   std::int64_t transposed_a = 0, transposed_b = 0;
   std::int64_t align_a = 16, align_b = 16, align_d = 16;
   std::int64_t type = 0;  // a cudaDataType
+  std::int64_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  std::int64_t ld_c = 0, step_c = 0, align_c = 16;  // ld_c 0: C is D
 
-  std::array<std::int64_t, 16> key() const {
-    return {rows,   columns, depth,        batch,        ld_a,    ld_b,    ld_d,    step_a,
-            step_b, step_d,  transposed_a, transposed_b, align_a, align_b, align_d, type};
+  // What cuBLASLt must be able to do; of the rest we have other ways.
+  bool plain() const { return epilogue == CUBLASLT_EPILOGUE_DEFAULT && ld_c == 0; }
+  using key_type = std::array<std::int64_t, 20>;
+  key_type key() const {
+    return {rows,   columns,      depth,        batch,   ld_a,    ld_b,    ld_d, step_a,   step_b, step_d,
+            transposed_a, transposed_b, align_a, align_b, align_d, type, epilogue, ld_c,   step_c, align_c};
   }
 };
 
@@ -41,12 +50,26 @@ class matmul_plans {
   // alpha and beta are of the element type, in host memory.
   void run(const matmul_shape& s, const void* alpha, const void* a, const void* b, const void* beta, void* d,
            void* workspace, context& ctx) {
+    if (!try_run(s, alpha, a, b, beta, d, nullptr, d, workspace, ctx))
+      throw device_error("cublasLtMatmulAlgoGetHeuristic", "no algorithm for a product of these sizes and strides");
+  }
+  // With C, and a bias (or null). False, and nothing is launched, where cuBLASLt has no algorithm for it.
+  bool try_run(const matmul_shape& s, const void* alpha, const void* a, const void* b, const void* beta, const void* c,
+               const void* bias, void* d, void* workspace, context& ctx) {
     auto at = plans_.find(s.key());
-    if (at == plans_.end()) at = plans_.emplace(s.key(), make(s, ctx)).first;
-    const plan& p = at->second;
-    check(cublasLtMatmul(ctx.lt, p.product, alpha, a, p.a, b, p.b, beta, d, p.d, d, p.d, &p.algorithm, workspace,
-                         static_cast<std::size_t>(runtime::matmul_workspace_bytes), ctx.stream),
-          "cublasLtMatmul");
+    if (at == plans_.end()) at = plans_.emplace(s.key(), make(s, bias, ctx)).first;
+    plan& p = at->second;
+    if (!p.product) return false;
+    if (bias) set_bias(p.product, bias);
+    const cublasStatus_t status =
+        cublasLtMatmul(ctx.lt, p.product, alpha, a, p.a, b, p.b, beta, c, p.c ? p.c : p.d, d, p.d, &p.algorithm, workspace,
+                       static_cast<std::size_t>(runtime::matmul_workspace_bytes), ctx.stream);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED && !s.plain()) {
+      p.destroy();
+      return false;
+    }
+    check(status, "cublasLtMatmul");
+    return true;
   }
 
   std::size_t size() const { return plans_.size(); }
@@ -54,12 +77,12 @@ class matmul_plans {
  private:
   struct plan {
     cublasLtMatmulDesc_t product = nullptr;
-    cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
+    cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr, d = nullptr;
     cublasLtMatmulAlgo_t algorithm{};
 
     void destroy() {
       if (product) cublasLtMatmulDescDestroy(product);
-      for (cublasLtMatrixLayout_t l : {a, b, d})
+      for (cublasLtMatrixLayout_t l : {a, b, c, d})
         if (l) cublasLtMatrixLayoutDestroy(l);
       *this = plan{};
     }
@@ -77,7 +100,13 @@ class matmul_plans {
     return l;
   }
 
-  static plan make(const matmul_shape& s, context& ctx) {
+  static void set_bias(cublasLtMatmulDesc_t product, const void* bias) {
+    check(cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)),
+          "cublasLtMatmulDescSetAttribute");
+  }
+
+  // Without a product where there is no algorithm.
+  static plan make(const matmul_shape& s, const void* bias, context& ctx) {
     plan p;
     cublasLtMatmulPreference_t preference = nullptr;
     try {
@@ -96,6 +125,13 @@ class matmul_plans {
       p.b = s.transposed_b ? make_layout(s, s.columns, s.depth, s.ld_b, s.step_b)
                            : make_layout(s, s.depth, s.columns, s.ld_b, s.step_b);
       p.d = make_layout(s, s.rows, s.columns, s.ld_d, s.step_d);
+      if (s.ld_c != 0) p.c = make_layout(s, s.rows, s.columns, s.ld_c, s.step_c);
+      if (s.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
+        const cublasLtEpilogue_t epilogue = static_cast<cublasLtEpilogue_t>(s.epilogue);
+        check(cublasLtMatmulDescSetAttribute(p.product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)),
+              "cublasLtMatmulDescSetAttribute");
+        if (bias) set_bias(p.product, bias);
+      }
 
       check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
       const std::size_t bytes = static_cast<std::size_t>(runtime::matmul_workspace_bytes);
@@ -106,16 +142,18 @@ class matmul_plans {
       prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, bytes);
       prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(s.align_a));
       prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(s.align_b));
-      prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(s.align_d));
+      prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(s.ld_c != 0 ? s.align_c : s.align_d));
       prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(s.align_d));
       cublasLtMatmulHeuristicResult_t best{};
       int found = 0;
-      check(cublasLtMatmulAlgoGetHeuristic(ctx.lt, p.product, p.a, p.b, p.d, p.d, preference, 1, &best, &found),
-            "cublasLtMatmulAlgoGetHeuristic");
-      if (found == 0)
-        throw device_error("cublasLtMatmulAlgoGetHeuristic", "no algorithm for a product of these sizes and strides");
-      check(best.state, "cublasLtMatmulAlgoGetHeuristic");
-      p.algorithm = best.algo;
+      const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(ctx.lt, p.product, p.a, p.b, p.c ? p.c : p.d, p.d, preference, 1,
+                                                                   &best, &found);
+      if (s.plain()) check(status, "cublasLtMatmulAlgoGetHeuristic");
+      if (s.plain() && found > 0) check(best.state, "cublasLtMatmulAlgoGetHeuristic");
+      if (status == CUBLAS_STATUS_SUCCESS && found > 0 && best.state == CUBLAS_STATUS_SUCCESS)
+        p.algorithm = best.algo;
+      else
+        p.destroy();
     } catch (...) {
       if (preference) cublasLtMatmulPreferenceDestroy(preference);
       p.destroy();
@@ -125,7 +163,7 @@ class matmul_plans {
     return p;
   }
 
-  std::map<std::array<std::int64_t, 16>, plan> plans_;
+  std::map<matmul_shape::key_type, plan> plans_;
 };
 
 namespace detail {
@@ -169,6 +207,36 @@ void each_point(walk<3> w, F&& f) {
   });
 }
 
+// What of an expression cuBLASLt can do in a product: up to two values added, one after the other, then relu. GELU is not
+// among them: for float32 and float64 cuBLASLt computes it in a kernel of its own.
+struct addition {
+  int values = 0;
+  bool relu = false, fits = false;
+
+  static constexpr addition of(const expression& e) {
+    addition a;
+    int at = 0;  // the slot of what has been computed so far
+    bool used[max_inputs + 1]{};
+    for (int i = 0; i < e.steps(); ++i) {
+      const expression_step s = e.at(i);
+      const bool last = i + 1 == e.steps();
+      const int other = s.x == at ? s.y : s.x;
+      if (s.op == op_code::relu && last && s.x == at)
+        a.relu = true;
+      else if (s.op == op_code::add && (s.x == at || s.y == at) && other > 0 && other < e.values() && !used[other])
+        used[other] = true;
+      else
+        return {};
+      at = e.values() + i;
+    }
+    a.values = e.values() - 1;
+    for (int k = 1; k < e.values(); ++k)
+      if (!used[k]) return {};
+    a.fits = e.follows() && e.stores() == 0 && a.values <= 2;
+    return a;
+  }
+};
+
 // One einsum: its operands, of which those that no matrix layout describes are first copied densely into the scratch.
 template <class T>
 class device_einsum {
@@ -200,6 +268,59 @@ class device_einsum {
     }
   }
 
+  // How many launches that is at least, of what computes anything.
+  std::int64_t launches() {
+    plan();
+    std::int64_t n = 1;
+    for (int k = 0; k < 3; ++k) n += matrix(k).fits() ? 0 : 1;
+    const auto loops = [&](const walk<3>& w, int without) {
+      for (int d = 0; d < w.rank; ++d)
+        if (d != without) n *= w.ext[d];
+    };
+    loops(plan_.batch, batch_dim());
+    loops(plan_.m, plan_.m.rank - 1);
+    loops(plan_.n, plan_.n.rank - 1);
+    loops(plan_.k, plan_.k.rank - 1);
+    return n > 1 ? n : 1;
+  }
+
+  // The product with the expression as its epilogue, in one launch; false, and nothing is launched, where that cannot be.
+  bool run_with(const addition& then) {
+    if (!then.fits || l_[0].numel() == 0 || l_[1].numel() == 0 || l_[2].numel() == 0 || launches() != 1) return false;
+    if (points(plan_.batch) != 1) return false;
+    const strided_matrix out = matrix(2);
+    const bool swap = !out.plain();  // as in product(): whether the rows of what is stored are the columns
+    const walk<3>&rows = swap ? plan_.n : plan_.m, &columns = swap ? plan_.m : plan_.n;
+    matmul_shape s;
+    const T *c = as<T>(c_.p[result]), *bias = nullptr;
+    T beta = T(0);
+    for (int j = 0; j < then.values; ++j) {
+      // the value's strides along the stored rows and columns, which merge as the result's do
+      std::int64_t row = 0, column = 0;
+      if (!steps_like(j, rows, swap ? 1 : 0, row) || !steps_like(j, columns, swap ? 0 : 1, column)) return false;
+      const T* const p = as<T>(c_.p[c_.inputs + j]);
+      const std::int64_t m = rows.ext[rows.rank - 1], n = columns.ext[columns.rank - 1];
+      if (!bias && column == 0 && (row == 1 || m == 1) && n > 1) {
+        bias = p;
+      } else if (s.ld_c == 0 && (row == 1 || m == 1) && (n == 1 || column >= m)) {
+        s.ld_c = n == 1 ? m : column;
+        s.align_c = alignment_of(reinterpret_cast<std::uintptr_t>(p));
+        c = p;
+        beta = T(1);
+      } else {
+        return false;
+      }
+    }
+    s.epilogue = then.relu ? (bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU)
+                           : (bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
+    if (bias && reinterpret_cast<std::uintptr_t>(bias) % 16 != 0) return false;  // what plans are made for
+    const std::int64_t none[3]{};
+    T* const p[3] = {p_[0], p_[1], p_[2]};
+    describe(s, p, none, 1);
+    const T alpha = static_cast<T>(c_.f);
+    return ctx_.plans->try_run(s, &alpha, p[swap ? 1 : 0], p[swap ? 0 : 1], &beta, c, bias, p[2], c_.workspace, ctx_);
+  }
+
  private:
   static constexpr std::int64_t most_batches = 32768;  // of one product: kernels may number them in a grid's third dim
 
@@ -211,6 +332,33 @@ class device_einsum {
     return {rows.ext[r], columns.ext[s], rows.str[k][r], columns.str[k][s]};
   }
 
+  void plan() {
+    plan_ = host::plan_einsum(c_.a, l_[0], l_[1], l_[2]);
+    host::detail::largest_last(plan_.m);
+    host::detail::largest_last(plan_.n);
+    host::detail::largest_last(plan_.k);
+  }
+
+  // Whether value j of the expression goes along the result's dims of one role, `of` the operand that has them besides, in
+  // one step, as the role's walk does in one dim.
+  bool steps_like(int j, const walk<3>& role, int of, std::int64_t& step) const {
+    const layout &in = l_[of], &other = l_[1 - of], &out = l_[2];
+    bool first = true;
+    std::int64_t covered = 1;
+    for (int d = in.rank - 1; d >= 0; --d) {
+      const int l = rules::label(c_.a.v[of], d);
+      if (rules::find_label(c_.a.v[1 - of], other.rank, l) >= 0 || in.ext[d] == 1) continue;
+      const std::int64_t s = epilogue_stride(c_, j, rules::find_label(c_.a.v[2], out.rank, l));
+      if (first)
+        step = s;
+      else if (s != step * covered)
+        return false;
+      first = false;
+      covered *= in.ext[d];
+    }
+    return covered == role.ext[role.rank - 1];
+  }
+
   // Plans, copies what does not fit, plans again. An operand that is dense already does not fit where another one keeps
   // its innermost role from merging: the inputs are then copied too. With all dense every role is one dim, so this
   // ends.
@@ -218,10 +366,7 @@ class device_einsum {
     std::byte* free = static_cast<std::byte*>(c_.workspace) + runtime::matmul_workspace_bytes;
     bool dense[3]{};
     for (;;) {
-      plan_ = host::plan_einsum(c_.a, l_[0], l_[1], l_[2]);
-      host::detail::largest_last(plan_.m);
-      host::detail::largest_last(plan_.n);
-      host::detail::largest_last(plan_.k);
+      plan();
       int copied = -1;
       bool all_fit = true;
       for (int k = 2; k >= 0; --k) {
@@ -278,10 +423,17 @@ class device_einsum {
     }
   }
 
-  // cuBLASLt is column-major: a row-major result is the product of the turned operands in the other order.
   void product(T* const (&p)[3], const std::int64_t* step, std::int64_t batch, bool first) {
-    const strided_matrix x = matrix(0), y = matrix(1), o = matrix(2);
     matmul_shape s;
+    const bool swap = describe(s, p, step, batch);
+    const T alpha = static_cast<T>(c_.f), beta = first ? T(0) : T(1);
+    ctx_.plans->run(s, &alpha, p[swap ? 1 : 0], p[swap ? 0 : 1], &beta, p[2], c_.workspace, ctx_);
+  }
+
+  // cuBLASLt is column-major: a row-major result is the product of the turned operands in the other order; returns whether
+  // it is.
+  bool describe(matmul_shape& s, T* const (&p)[3], const std::int64_t* step, std::int64_t batch) const {
+    const strided_matrix x = matrix(0), y = matrix(1), o = matrix(2);
     s.batch = batch;
     s.depth = x.column;
     s.type = sizeof(T) == 4 ? CUDA_R_32F : CUDA_R_64F;
@@ -303,8 +455,7 @@ class device_einsum {
     s.align_a = alignment_of(reinterpret_cast<std::uintptr_t>(p[ka]));
     s.align_b = alignment_of(reinterpret_cast<std::uintptr_t>(p[kb]));
     s.align_d = alignment_of(reinterpret_cast<std::uintptr_t>(p[2]));
-    const T alpha = static_cast<T>(c_.f), beta = first ? T(0) : T(1);
-    ctx_.plans->run(s, &alpha, p[ka], p[kb], &beta, p[2], c_.workspace, ctx_);
+    return swap;
   }
   static strided_matrix turn(const strided_matrix& m) { return {m.column, m.row, m.column_step, m.row_step}; }
 
@@ -321,8 +472,28 @@ template <>
 struct kernel<op_code::einsum> {
   template <class T>
   static void run(const call& c, context& ctx) {
+    const bool sums = c.a.v[3] != 0;
+    detail::device_einsum<T> products(c, ctx);
+    if (sums) {
+      if (detail::run_product<T>(c, no_epilogue{}, &c.l[2], c.p[2], 1, ctx)) return;
+      detail::sum_rows<T>(c, c.l[2], c.p[2], ctx);
+    } else if (const std::int64_t n = products.launches(); n > 1) {
+      if (detail::run_product<T>(c, no_epilogue{}, nullptr, nullptr, n, ctx)) return;
+    }
+    products.run();
+  }
+
+  // One launch where the product is small, or where cuBLASLt has the expression as an epilogue; else the expression is a
+  // launch in place.
+  template <class T, expression E>
+  static void run_then(const call& c, context& ctx) {
     if (c.a.v[3] != 0) detail::sum_rows<T>(c, c.l[2], c.p[2], ctx);
-    detail::device_einsum<T>(c, ctx).run();
+    detail::device_einsum<T> products(c, ctx);
+    if (detail::run_product<T>(c, epilogue_of<T, E>(c), nullptr, nullptr, products.launches(), ctx)) return;
+    constexpr detail::addition adds = detail::addition::of(E);
+    if (adds.fits && products.run_with(adds)) return;
+    products.run();
+    evaluate<T, E>(op_code::einsum, c, ctx);
   }
 };
 

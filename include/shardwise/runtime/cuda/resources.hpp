@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include <shardwise/runtime/cuda/error.hpp>
 
@@ -90,27 +91,59 @@ class lt_handle {
   cublasLtHandle_t handle_ = nullptr;
 };
 
+// What a graph starts, by kind.
+struct graph_nodes {
+  int kernels = 0, copies = 0, fills = 0, others = 0;
+
+  static graph_nodes of(cudaGraph_t graph) {
+    std::size_t count = 0;
+    check(cudaGraphGetNodes(graph, nullptr, &count), "cudaGraphGetNodes");
+    std::vector<cudaGraphNode_t> nodes(count);
+    if (count > 0) check(cudaGraphGetNodes(graph, nodes.data(), &count), "cudaGraphGetNodes");
+    graph_nodes n;
+    for (cudaGraphNode_t node : nodes) {
+      cudaGraphNodeType type{};
+      check(cudaGraphNodeGetType(node, &type), "cudaGraphNodeGetType");
+      switch (type) {
+        case cudaGraphNodeTypeKernel: ++n.kernels; break;
+        case cudaGraphNodeTypeMemcpy: ++n.copies; break;
+        case cudaGraphNodeTypeMemset: ++n.fills; break;
+        default: ++n.others; break;
+      }
+    }
+    return n;
+  }
+};
+
 // A captured graph, ready to launch.
 class graph_instance {
  public:
   graph_instance() = default;
   explicit graph_instance(cudaGraph_t captured) {
-    const cudaError_t status = cudaGraphInstantiate(&exec_, captured, 0);
+    try {
+      nodes_ = graph_nodes::of(captured);
+      check(cudaGraphInstantiate(&exec_, captured, 0), "cudaGraphInstantiate");
+    } catch (...) {
+      cudaGraphDestroy(captured);
+      throw;
+    }
     cudaGraphDestroy(captured);
-    check(status, "cudaGraphInstantiate");
   }
-  graph_instance(graph_instance&& o) noexcept : exec_(std::exchange(o.exec_, nullptr)) {}
+  graph_instance(graph_instance&& o) noexcept : exec_(std::exchange(o.exec_, nullptr)), nodes_(o.nodes_) {}
   graph_instance& operator=(graph_instance&& o) noexcept {
     std::swap(exec_, o.exec_);
+    std::swap(nodes_, o.nodes_);
     return *this;
   }
   ~graph_instance() {
     if (exec_) cudaGraphExecDestroy(exec_);
   }
   cudaGraphExec_t get() const { return exec_; }
+  const graph_nodes& nodes() const { return nodes_; }
 
  private:
   cudaGraphExec_t exec_ = nullptr;
+  graph_nodes nodes_;
 };
 
 // Two pinned buffers used in turn: the host fills one while the other is still being copied to the device.

@@ -7,6 +7,7 @@
 #include <bit>
 #include <utility>
 
+#include <shardwise/runtime/cuda/kernels/epilogue.cuh>
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
 
 namespace shardwise::cuda {
@@ -114,18 +115,56 @@ void evaluate(op_code op, const call& c, context& ctx) {
   });
 }
 
-using expression_launcher = void (*)(op_code, const call&, context&);
-
-// What launches each expression of a program, by its id.
-template <class Source, class T>
-struct expression_launchers {
-  static constexpr int count = Source::value.expression_count;
-
-  template <std::size_t... E>
-  static constexpr std::array<expression_launcher, sizeof...(E) + 1> make(std::index_sequence<E...>) {
-    return {&evaluate<T, Source::value.expressions[E]>..., nullptr};
+// An operation and the expression that follows it. Kernels with a `run_then` evaluate it where they write; behind the others
+// it is a launch in place.
+template <op_code Op, class T, expression E>
+void run_with(const call& c, context& ctx) {
+  if constexpr (Op == op_code::fused) {
+    evaluate<T, E>(Op, c, ctx);
+  } else if constexpr (requires { kernel<Op>::template run_then<T, E>(c, ctx); }) {
+    kernel<Op>::template run_then<T, E>(c, ctx);
+  } else {
+    kernel<Op>::template run<T>(c, ctx);
+    evaluate<T, E>(Op, c, ctx);
   }
-  static constexpr auto table = make(std::make_index_sequence<static_cast<std::size_t>(count)>{});
+}
+
+// The distinct pairs of an operation and an expression in a program.
+struct followed_pairs {
+  static constexpr int most = 2 * max_expressions;
+  op_code op[most]{};
+  int expression[most]{};
+  int count = 0;
+
+  template <class Graph>
+  static constexpr followed_pairs of(const Graph& g) {
+    followed_pairs p;
+    for (int i = 0; i < g.node_count; ++i)
+      if (const int e = g.nodes[i].expression; e >= 0 && p.find(g.nodes[i].op, e) < 0) {
+        p.op[p.count] = g.nodes[i].op;
+        p.expression[p.count++] = e;
+      }
+    return p;
+  }
+  constexpr int find(op_code o, int e) const {
+    for (int k = 0; k < count; ++k)
+      if (op[k] == o && expression[k] == e) return k;
+    return -1;
+  }
+};
+
+// What launches each of them.
+template <class Source, class T>
+struct followed_launchers {
+  static constexpr followed_pairs pairs = followed_pairs::of(Source::value);
+
+  template <std::size_t... K>
+  static constexpr std::array<launcher, sizeof...(K) + 1> make(std::index_sequence<K...>) {
+    return {&run_with<pairs.op[K], T, Source::value.expressions[pairs.expression[K]]>..., nullptr};
+  }
+  static constexpr auto table = make(std::make_index_sequence<static_cast<std::size_t>(pairs.count)>{});
+
+  static launcher of(op_code op, int expression) { return table[static_cast<std::size_t>(pairs.find(op, expression))]; }
 };
 
 }  // namespace shardwise::cuda

@@ -3,6 +3,7 @@
 // once and again from its caches; none is kept in registers, so a row may have any length.
 #pragma once
 
+#include <shardwise/runtime/cuda/kernels/epilogue.cuh>
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
 #include <shardwise/runtime/cuda/kernels/team.cuh>
 
@@ -23,7 +24,17 @@ struct running_exp {
       total += x == top ? T(1) : math<T>::exp(x - top);  // equal: infinities have no difference
     }
   }
-  // The team's; all lanes call it and receive it. A lane without elements adds nothing.
+  // Of a row of n elements `step` apart: all lanes call it and receive it.
+  template <class Team>
+  static __device__ running_exp of_row(const Team& t, const T* x, std::int64_t n, std::int64_t step) {
+    running_exp e;
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) e.add(x[i * step]);
+    return e.of_team(t);
+  }
+  __device__ T log_sum() const { return top + math<T>::log(total); }
+
+ private:
+  // A lane without elements adds nothing.
   template <class Team>
   __device__ running_exp of_team(const Team& t) const {
     running_exp r;
@@ -48,9 +59,7 @@ struct softmax_row {
     const T* const in = x + at[0];
     T* const out = o + at[1];
     const std::int64_t seen = causal ? first + at[2] + 1 : n, visible = seen < n ? seen : n;
-    detail::running_exp<T> e;
-    for (std::int64_t i = t.lane(); i < visible; i += Team::threads) e.add(in[i * sx]);
-    e = e.of_team(t);
+    const auto e = detail::running_exp<T>::of_row(t, in, visible, sx);
     const T inverse = T(1) / e.total;
     for (std::int64_t i = t.lane(); i < n; i += Team::threads)
       out[i] = i < visible ? math<T>::exp(in[i * sx] - e.top) * inverse : T(0);
@@ -112,16 +121,16 @@ struct kernel<op_code::softmax_bwd> {
 // Layer norm: (mean, 1 / sqrt(variance + eps)); rms norm: (0, 1 / sqrt(mean square + eps)); sums in double, as the
 // host's.
 template <class T>
-struct norm_stats_row {
-  const T* x;
-  T* o;
+struct norm_statistics {
   std::int64_t n, sx;
   double eps;
   bool rms;
+  struct values {
+    T mean, rstd;
+  };
 
   template <class Team>
-  __device__ void operator()(const Team& t, const std::int64_t* at) const {
-    const T* const in = x + at[0];
+  __device__ values of_row(const Team& t, const T* in) const {
     double mean = 0, square = 0;
     if (!rms) {
       for (std::int64_t i = t.lane(); i < n; i += Team::threads) mean += static_cast<double>(in[i * sx]);
@@ -132,9 +141,22 @@ struct norm_stats_row {
       square += d * d;
     }
     square = t.sum(square);
+    return {static_cast<T>(mean), static_cast<T>(1 / math<double>::sqrt(square / static_cast<double>(n) + eps))};
+  }
+};
+
+template <class T>
+struct norm_stats_row {
+  norm_statistics<T> statistics;
+  const T* x;
+  T* o;
+
+  template <class Team>
+  __device__ void operator()(const Team& t, const std::int64_t* at) const {
+    const typename norm_statistics<T>::values s = statistics.of_row(t, x + at[0]);
     if (t.lane() != 0) return;
-    o[at[1]] = static_cast<T>(mean);
-    o[at[1] + 1] = static_cast<T>(1 / math<double>::sqrt(square / static_cast<double>(n) + eps));
+    o[at[1]] = s.mean;
+    o[at[1] + 1] = s.rstd;
   }
 };
 
@@ -146,7 +168,7 @@ struct kernel<op_code::norm_stats> {
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
     each_row(op_code::norm_stats, row_walk(both, last), n,
-             norm_stats_row<T>{as<T>(c.p[0]), as<T>(c.p[result]), n, c.l[0].str[last], c.f, c.a.v[0] == 1}, ctx);
+             norm_stats_row<T>{{n, c.l[0].str[last], c.f, c.a.v[0] == 1}, as<T>(c.p[0]), as<T>(c.p[result])}, ctx);
   }
 };
 
@@ -194,34 +216,24 @@ struct kernel<op_code::norm_apply> {
 // norm_stats and norm_apply in one launch; `stats` is null where nobody else needs them.
 template <class T>
 struct norm_row {
-  norm_stats_row<T> sums;
-  const T *w, *b;
+  norm_statistics<T> statistics;
+  const T *x, *w, *b;
   T *stats, *o;
   std::int64_t sw, sb;
 
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
-    const T* const in = sums.x + at[0];
+    const T* const in = x + at[0];
     T* const out = o + at[1];
-    const std::int64_t n = sums.n, s = sums.sx;
-    double mean = 0, square = 0;
-    if (!sums.rms) {
-      for (std::int64_t i = t.lane(); i < n; i += Team::threads) mean += static_cast<double>(in[i * s]);
-      mean = t.sum(mean) / static_cast<double>(n);
-    }
-    for (std::int64_t i = t.lane(); i < n; i += Team::threads) {
-      const double d = static_cast<double>(in[i * s]) - mean;
-      square += d * d;
-    }
-    square = t.sum(square);
-    const T m = static_cast<T>(mean), r = static_cast<T>(1 / math<double>::sqrt(square / static_cast<double>(n) + sums.eps));
+    const std::int64_t n = statistics.n, sx = statistics.sx;
+    const typename norm_statistics<T>::values s = statistics.of_row(t, in);
     if (stats && t.lane() == 0) {
-      stats[at[2]] = m;
-      stats[at[2] + 1] = r;
+      stats[at[2]] = s.mean;
+      stats[at[2] + 1] = s.rstd;
     }
     const norm_apply_functor<T> apply;
     for (std::int64_t i = t.lane(); i < n; i += Team::threads)
-      out[i] = b ? apply(in[i * s], m, r, w[i * sw], b[i * sb]) : apply(in[i * s], m, r, w[i * sw]);
+      out[i] = b ? apply(in[i * sx], s.mean, s.rstd, w[i * sw], b[i * sb]) : apply(in[i * sx], s.mean, s.rstd, w[i * sw]);
   }
 };
 
@@ -236,7 +248,8 @@ struct kernel<op_code::norm> {
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
     each_row(op_code::norm, row_walk(all, last), n,
-             norm_row<T>{{as<T>(c.p[0]), nullptr, n, s, c.f, c.a.v[0] == 1},
+             norm_row<T>{{n, s, c.f, c.a.v[0] == 1},
+                         as<T>(c.p[0]),
                          as<T>(c.p[1]),
                          bias ? as<T>(c.p[2]) : nullptr,
                          keeps ? as<T>(c.p[pairs]) : nullptr,
@@ -248,12 +261,14 @@ struct kernel<op_code::norm> {
 };
 
 // With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)); rms norm has no mean(g).
-template <class T>
+template <class T, class Then>
 struct norm_dx_row {
   const T *dy, *x, *stats, *w;
   T* o;
   std::int64_t n, sg, sx, ss, sw;
   bool rms;
+  Then then;
+  std::int64_t step[Then::operands + 1];  // of the expression's operands along the row
 
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
@@ -268,8 +283,12 @@ struct norm_dx_row {
     }
     g1 = rms ? T(0) : t.sum(g1) / static_cast<T>(n);
     gh = t.sum(gh) / static_cast<T>(n);
-    for (std::int64_t i = t.lane(); i < n; i += Team::threads)
-      out[i] = rstd * (g[i * sg] * w[i * sw] - g1 - (in[i * sx] - mean) * rstd * gh);
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) {
+      std::int64_t off[Then::operands + 1];
+#pragma unroll
+      for (int j = 0; j < Then::operands; ++j) off[j] = at[4 + j] + i * step[j];
+      out[i] = then(rstd * (g[i * sg] * w[i * sw] - g1 - (in[i * sx] - mean) * rstd * gh), off);
+    }
   }
 };
 
@@ -277,13 +296,33 @@ template <>
 struct kernel<op_code::norm_dx> {
   template <class T>
   static void run(const call& c, context& ctx) {
+    launch_rows<T>(c, no_epilogue{}, ctx);
+  }
+  template <class T, expression E>
+  static void run_then(const call& c, context& ctx) {
+    launch_rows<T>(c, epilogue_of<T, E>(c), ctx);
+  }
+
+ private:
+  // dy, x, statistics, result, the expression's operands
+  template <class T, class Then>
+  static void launch_rows(const call& c, const Then& then, context& ctx) {
+    constexpr int K = 4 + Then::operands;
     const layout* const all[4] = {&c.l[0], &c.l[1], &c.l[2], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
-    each_row(op_code::norm_dx, row_walk(all, last), n,
-             norm_dx_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[3]), as<T>(c.p[result]), n,
-                            c.l[0].str[last], c.l[1].str[last], c.l[2].str[last], c.l[3].str[0], c.a.v[0] == 1},
-             ctx);
+    norm_dx_row<T, Then> row{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[3]), as<T>(c.p[result]), n, c.l[0].str[last],
+                             c.l[1].str[last], c.l[2].str[last], c.l[3].str[0], c.a.v[0] == 1, then, {}};
+    for (int j = 0; j < Then::operands; ++j) row.step[j] = epilogue_stride(c, j, last);
+    walk<K> w;
+    for (int d = 0; d < last; ++d) {
+      std::int64_t s[K]{};
+      for (int k = 0; k < 4; ++k) s[k] = all[k]->str[d];
+      for (int j = 0; j < Then::operands; ++j) s[4 + j] = epilogue_stride(c, j, d);
+      w.push(c.l[0].ext[d], s);
+    }
+    w.merge();
+    each_row(op_code::norm_dx, w, n, row, ctx);
   }
 };
 
@@ -295,10 +334,8 @@ struct lse_row {
 
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
-    detail::running_exp<T> e;
-    for (std::int64_t i = t.lane(); i < n; i += Team::threads) e.add(x[at[0] + i * sx]);
-    e = e.of_team(t);
-    if (t.lane() == 0) o[at[1]] = e.top + math<T>::log(e.total);
+    const T norm = detail::running_exp<T>::of_row(t, x + at[0], n, sx).log_sum();
+    if (t.lane() == 0) o[at[1]] = norm;
   }
 };
 
@@ -311,10 +348,7 @@ struct log_softmax_row {
 
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
-    detail::running_exp<T> e;
-    for (std::int64_t i = t.lane(); i < n; i += Team::threads) e.add(x[at[0] + i * sx]);
-    e = e.of_team(t);
-    const T norm = e.top + math<T>::log(e.total);
+    const T norm = detail::running_exp<T>::of_row(t, x + at[0], n, sx).log_sum();
     for (std::int64_t i = t.lane(); i < n; i += Team::threads) o[at[1] + i] = x[at[0] + i * sx] - norm;
   }
 };

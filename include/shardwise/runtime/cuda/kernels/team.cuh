@@ -26,6 +26,19 @@ struct plus {
   }
 };
 
+// Two sums over the same elements, reduced as one.
+struct two_sums {
+  double a, b;
+  __device__ friend two_sums operator+(two_sums x, two_sums y) { return {x.a + y.a, x.b + y.b}; }
+};
+
+// What lane 0 of a warp has, for all of its lanes.
+template <class T>
+__device__ T of_first_lane(T v) {
+  return __shfl_sync(0xFFFFFFFFU, v, 0);
+}
+__device__ inline two_sums of_first_lane(two_sums v) { return {of_first_lane(v.a), of_first_lane(v.b)}; }
+
 // Every thread of the team must call these together. The order of additions depends on Threads alone.
 template <int Threads>
 struct team {
@@ -51,7 +64,7 @@ struct team {
       using warp = cub::WarpReduce<T>;
       __shared__ typename warp::TempStorage scratch[rows_in_block];
       v = warp(scratch[threadIdx.x / warp_threads]).Reduce(v, op);
-      return __shfl_sync(0xFFFFFFFFU, v, 0);
+      return of_first_lane(v);
     } else {
       using block = cub::BlockReduce<T, Threads>;
       __shared__ typename block::TempStorage scratch;

@@ -33,7 +33,7 @@ __device__ void update_pack(const update_arrays<T>& a, std::int64_t i, const Ste
 }
 
 // Updates of one optimizer side by side in one launch: most parameters are small, and a launch each would be most of a
-// small model's step. As many as fit the 4 KB of a kernel's arguments.
+// small model's step.
 template <class T, class Rule>
 struct update_item {
   update_arrays<T> a;
@@ -42,7 +42,7 @@ struct update_item {
   std::uint32_t first_block;
   std::uint32_t packs;  // 1 if every array is aligned to 16 bytes
 };
-inline constexpr int updates_at_once = 48;
+inline constexpr int updates_at_once = 128;
 template <class T, class Rule>
 struct update_list {
   update_item<T, Rule> item[updates_at_once];
@@ -54,8 +54,14 @@ inline constexpr int update_threads = 256, update_chunk = update_threads * 16;  
 template <class T, class Rule>
 __global__ void __launch_bounds__(update_threads) update_kernel(const __grid_constant__ update_list<T, Rule> list, const device_env* env) {
   constexpr int V = vector_of<T>;
-  int k = 0;
-  while (k + 1 < list.count && blockIdx.x >= list.item[k + 1].first_block) ++k;
+  int k = 0;  // the last item that begins no later than this block
+  for (int end = list.count; end - k > 1;) {
+    const int middle = (k + end) / 2;
+    if (blockIdx.x >= list.item[middle].first_block)
+      k = middle;
+    else
+      end = middle;
+  }
   const update_item<T, Rule>& u = list.item[k];
   const typename Rule::step step(u.rule, *env, u.a.clip ? *u.a.clip : T(1));
   const std::int64_t begin = std::int64_t{blockIdx.x - u.first_block} * update_chunk;

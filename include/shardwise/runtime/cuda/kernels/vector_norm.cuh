@@ -19,6 +19,13 @@ struct power_value {
 };
 
 template <class T>
+struct store_root {
+  T* out;
+  norm_root<T> root;
+  __device__ void operator()(const std::int64_t* at, double total) const { out[at[0]] = root(static_cast<T>(total)); }
+};
+
+template <class T>
 struct norm_slope {
   int order;
   __device__ T operator()(T dy, T x, T n) const {
@@ -32,7 +39,7 @@ struct norm_slope {
 
 }  // namespace detail
 
-// The sums of powers, then their roots in place.
+// The roots of the sums of powers.
 template <>
 struct kernel<op_code::vector_norm> {
   template <class T>
@@ -48,12 +55,8 @@ struct kernel<op_code::vector_norm> {
     }
     kept.merge();
     summed.merge();
-    detail::reduce<T>(op_code::vector_norm, c, kept, summed, detail::power_value<T>{as<T>(c.p[0]), order}, T(1), ctx);
-    if (order == 1) return;
-    walk<2> all;
-    const std::int64_t n = out.numel(), one[2] = {1, 1};
-    all.push(n, one);
-    map(op_code::vector_norm, all, pointers<T, 2>{{as<T>(c.p[result]), as<T>(c.p[result])}}, norm_root<T>{order}, ctx);
+    detail::reduce_to<sum_fold>(op_code::vector_norm, c, kept, summed, detail::power_value<T>{as<T>(c.p[0]), order},
+                                detail::store_root<T>{as<T>(c.p[result]), norm_root<T>{order}}, ctx);
   }
 };
 
