@@ -138,6 +138,8 @@ struct break_memory_down {
         for (int e = 0; e < j; ++e) again = again || p.owner[x.in[e]] == o;
         if (!again) release(o);
       }
+      if (x.op == op_code::wait)  // until then the collective reads its operand
+        if (const int c = collective_of(g, i); c >= 0 && p.owner[g.nodes[c].in[0]] != own) release(p.owner[g.nodes[c].in[0]]);
       if (own == i) release(i);
     }
     st.cursor = end;

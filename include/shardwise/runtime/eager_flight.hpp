@@ -129,6 +129,12 @@ class arrivals {
         items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(i));
       }
   }
+  // Whether call number `call` or an earlier one needs any.
+  bool due(std::size_t call) const {
+    for (const item& a : items_)
+      if (a.before <= call) return true;
+    return false;
+  }
   // All that call number `call` and earlier ones need.
   void land_for(std::size_t call) {
     for (std::size_t i = items_.size(); i-- > 0;)

@@ -16,6 +16,7 @@
 #include <shardwise/runtime/lowered.hpp>
 #include <shardwise/runtime/lowering.hpp>
 #include <shardwise/runtime/overlap.hpp>
+#include <shardwise/runtime/timeline_program.hpp>
 
 namespace shardwise {
 
@@ -78,18 +79,20 @@ class executor : public runtime::lowered<Step> {
     if (checks_ != executor_checks::none) rank_->agree(env.seed, "the seed");
     const std::vector<runtime::call>& list = calls();
     std::size_t at = 0;
+    recorder_ = timeline_ && timeline_->begin(recorded_as_, env.step) ? timeline_ : nullptr;
     try {
       if constexpr (overlapped) {
         run_overlapped(env, at);
       } else {
         for (; at < list.size(); ++at) {
-          if (arrivals_.any()) arrivals_.land_for(at);
+          if (arrivals_.any()) land_for(at);
           if (checks_ == executor_checks::poison) poison_before(at);
-          kernel_[at](list[at], env, *rank_);
+          run_call(at, env);
         }
       }
       if (checks_ == executor_checks::poison) poison_before(list.size());
-      if (arrivals_.any()) arrivals_.land_for(list.size());
+      if (arrivals_.any()) land_for(list.size());
+      if (recorder_) recorder_->end();
     } catch (const rank_failed&) {
       throw;
     } catch (const std::exception& e) {
@@ -105,6 +108,22 @@ class executor : public runtime::lowered<Step> {
     rank_->agree(static_cast<std::uint64_t>(n), "the run-time size");
     arrivals_.land_for(calls().size());
     lower(n);
+    n_dyn_ = n;
+    if (timeline_) record(timeline_, phase_);
+  }
+
+  // From the next run on, writes into `t` what this rank does and when, while there is room; nullptr: no more. `t` outlives
+  // the executor or is taken back. All memory is taken here. `phase` names the program among several in one timeline.
+  void record(timeline* t, const std::string& phase = "") {
+    if (t) {
+      timeline_program p = runtime::timeline_program_of<Step>(*this, rank_->coordinate().data(), n_dyn_, phase);
+      p.most_events = static_cast<std::int64_t>(calls().size()) + 1;
+      for (int i = 0; i < program().node_count; ++i) p.most_events += program().nodes[i].op == op_code::input ? 1 : 0;
+      for (const bool beside : overlap_.beside) p.most_events += beside ? 2 : 0;
+      recorded_as_ = t->add(runtime::timeline_rank_of(*rank_), std::move(p));
+    }
+    timeline_ = t;
+    if (&phase != &phase_) phase_ = phase;
   }
 
   // Output 0 of the program as this rank holds it: the loss of a train_step.
@@ -218,27 +237,59 @@ class executor : public runtime::lowered<Step> {
  private:
   static constexpr bool overlapped = runtime::has_stream<Rank> && has_waits(source::program);
 
+  void run_call(std::size_t at, const step_env& env) {
+    if (!recorder_) return kernel_[at](calls()[at], env, *rank_);
+    runtime::time_span& when = recorder_->next(event_kind::call, at).time;
+    when.begin = runtime::now();
+    kernel_[at](calls()[at], env, *rank_);
+    when.end = runtime::now();
+  }
+  void land_for(std::size_t at) {
+    if (!recorder_ || !arrivals_.due(at)) return arrivals_.land_for(at);
+    runtime::time_span& when = recorder_->next(event_kind::arrival, at).time;
+    when.begin = runtime::now();
+    arrivals_.land_for(at);
+    when.end = runtime::now();
+  }
+
   // What is under way uses the arena: whatever is thrown leaves when that is done. It will be: all ranks have issued the
   // same before, or fail as well, which ends it.
   void run_overlapped(const step_env& env, std::size_t& at) {
-    const std::vector<runtime::call>& list = calls();
-    auto& stream = rank_->stream();
-    const auto catch_up = [&](std::size_t i) {
-      if (const int w = overlap_.await[i]; w >= 0) stream.wait(ticket_[static_cast<std::size_t>(w)]);
-    };
     try {
-      for (; at < list.size(); ++at) {
-        if (arrivals_.any()) arrivals_.land_for(at);
+      for (; at < calls().size(); ++at) {
+        if (arrivals_.any()) land_for(at);
         catch_up(at);
         if (checks_ == executor_checks::poison) poison_before(at);
-        if (overlap_.beside[at]) ticket_[at] = stream.issue(kernel_[at], list[at], env);
-        else kernel_[at](list[at], env, *rank_);
+        if (overlap_.beside[at]) issue(at, env);
+        else run_call(at, env);
       }
-      catch_up(list.size());
+      catch_up(calls().size());
     } catch (...) {
-      stream.drain();
+      rank_->stream().drain();
       throw;
     }
+  }
+  void issue(std::size_t at, const step_env& env) {
+    auto& stream = rank_->stream();
+    if (!recorder_) {
+      ticket_[at] = stream.issue(kernel_[at], calls()[at], env);
+      return;
+    }
+    runtime::time_span& when = recorder_->next(event_kind::launch, at).time;
+    runtime::time_span& there = recorder_->next(event_kind::call, at, runtime::communication_stream).time;
+    when.begin = runtime::now();
+    ticket_[at] = stream.issue(kernel_[at], calls()[at], env, &there);
+    when.end = runtime::now();
+  }
+  void catch_up(std::size_t at) {
+    const int w = overlap_.await[at];
+    if (w < 0) return;
+    const unsigned t = ticket_[static_cast<std::size_t>(w)];
+    if (!recorder_) return rank_->stream().wait(t);
+    runtime::time_span& when = recorder_->next(event_kind::wait, static_cast<std::size_t>(w)).time;
+    when.begin = runtime::now();
+    rank_->stream().wait(t);
+    when.end = runtime::now();
   }
 
   static bool is_awaited(int input) {
@@ -329,6 +380,11 @@ class executor : public runtime::lowered<Step> {
   std::vector<unsigned> ticket_;  // of the calls on the stream
   std::vector<std::pair<std::int64_t, std::int64_t>> dies_;
   std::vector<std::size_t> dies_begin_;
+  std::int64_t n_dyn_ = 0;
+  timeline* timeline_ = nullptr;
+  timeline* recorder_ = nullptr;  // of the run under way
+  int recorded_as_ = 0;
+  std::string phase_;
 };
 
 }  // namespace shardwise

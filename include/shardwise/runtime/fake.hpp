@@ -35,6 +35,7 @@ class fake_rank {
   using mesh_type = Mesh;
   using collectives = fake::collectives;
   static constexpr bool has_peers = false;
+  static constexpr const char* backend_name = "fake";
 
   // index: which rank of the mesh this is.
   explicit fake_rank(int index) : index_(checked(index)), coordinate_(Mesh::coordinate(index)) {}

@@ -44,6 +44,13 @@ class iterated_executor {
   typename Iterated::element loss() const { return loss_; }
   std::int64_t iteration() const { return iteration_; }
 
+  // As executor::record; the three programs are one timeline's phases.
+  void record(timeline* t) {
+    setup_.record(t, "setup");
+    main_.record(t, "main");
+    cleanup_.record(t, "cleanup");
+  }
+
   main_executor& main() { return main_; }
   setup_executor& setup() { return setup_; }
   cleanup_executor& cleanup() { return cleanup_; }

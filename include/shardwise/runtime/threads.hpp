@@ -130,6 +130,7 @@ class thread_rank {
  public:
   using mesh_type = Mesh;
   using collectives = threads::collectives;  // in threads_collectives.hpp
+  static constexpr const char* backend_name = "threads";
 
   thread_rank(threads::world<Mesh>& w, int index) : thread_rank(w, index, 0) {}
 

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include <shardwise/runtime/call.hpp>
+#include <shardwise/runtime/clock.hpp>
 
 namespace shardwise {
 
@@ -65,7 +66,7 @@ class stream {
   // Whoever issued calls has waited for them, since their memory was his.
   ~stream() {
     if (!slots_) return;
-    put(nullptr, {}, {});
+    put(nullptr, {}, {}, nullptr);
     pthread_join(thread_, nullptr);
     delete[] slots_;
   }
@@ -74,10 +75,10 @@ class stream {
   void start() {
     if (!slots_) create();
   }
-  // Blocks while 64 calls are under way.
-  ticket issue(kernel run, const runtime::call& c, const runtime::step_env& env) {
+  // Blocks while 64 calls are under way. When the call ran is written to `when`, if there is one.
+  ticket issue(kernel run, const runtime::call& c, const runtime::step_env& env, runtime::time_span* when = nullptr) {
     start();
-    return put(run, c, env);
+    return put(run, c, env, when);
   }
   // Returns when the call and all before it are done.
   void wait(ticket t) {
@@ -93,12 +94,13 @@ class stream {
     kernel run;
     runtime::call c;
     runtime::step_env env;
+    runtime::time_span* when;
   };
 
-  ticket put(kernel run, const runtime::call& c, const runtime::step_env& env) {
+  ticket put(kernel run, const runtime::call& c, const runtime::step_env& env, runtime::time_span* when) {
     const unsigned n = issued_.load(std::memory_order_relaxed);
     reach(n - capacity + 1);
-    slots_[n % capacity] = {run, c, env};
+    slots_[n % capacity] = {run, c, env, when};
     issued_.store(n + 1, std::memory_order_release);
     issued_.notify_one();
     return n + 1;
@@ -134,7 +136,9 @@ class stream {
       if (!s.run) return;
       if (!broken_.load(std::memory_order_relaxed)) {
         try {
+          if (s.when) s.when->begin = runtime::now();
           s.run(s.c, s.env, lane);
+          if (s.when) s.when->end = runtime::now();
         } catch (const rank_failed&) {
           broken_.store(true, std::memory_order_release);
         } catch (...) {

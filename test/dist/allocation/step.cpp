@@ -10,6 +10,7 @@
 #include <new>
 #include <shardwise/pass/overlap.hpp>
 #include <shardwise/pass/waits.hpp>
+#include <vector>
 
 #include "counter.hpp"
 
@@ -113,22 +114,33 @@ using overlapped =
                    typename sequence_parallel<dp<2>, tp<2>>::type, sw::mesh<dp<2>, tp<2>>, sw::adamw<>,
                    sw::pipeline<sw::expedite_comms, sw::reorder_compute_for_overlap<>, sw::sink_waits, sw::raise_comms>>;
 
-TEST_CASE("a training step with collectives beside its kernels allocates nothing, on any thread") {
+TEST_CASE("a training step with collectives beside its kernels allocates nothing, on any thread, recorded or not") {
+  std::vector<sw::timeline> lines(overlapped::mesh_type::size, sw::timeline(1));
   const long before = allocations.load();
   sw::launch<overlapped::mesh_type>([&](auto& rank) {
     sw::executor<overlapped, std::remove_reference_t<decltype(rank)>> ex(rank);
     ex.initialise(7);
     feed(ex, 1);
     const sw::step_env env = environment(1);
-    rank.barrier();
-    counting_all = true;
-    rank.barrier();
-    ex.run(env);
-    rank.barrier();
-    counting_all = false;
-    rank.barrier();
+    const auto counted_run = [&] {
+      rank.barrier();
+      counting_all = true;
+      rank.barrier();
+      ex.run(env);
+      rank.barrier();
+      counting_all = false;
+      rank.barrier();
+    };
+    counted_run();
+    ex.record(&lines[static_cast<std::size_t>(rank.index())]);
+    counted_run();
+    counted_run();  // there is no room left
   });
   CHECK(allocations.load() == before);
+  for (const sw::timeline& t : lines) {
+    CHECK(t.missed() == 1);
+    CHECK(t.events(t.runs()[0]).size() > t.program_of(t.runs()[0]).calls.size());
+  }
 }
 
 }  // namespace

@@ -77,6 +77,7 @@ template <class Mesh>
 class cuda_rank {
  public:
   using mesh_type = Mesh;
+  static constexpr const char* backend_name = "nccl";
 
   cuda_rank(int index, int device, cuda::communicators c, cuda::crew<Mesh>* crew)
       : index_(index),
