@@ -359,6 +359,7 @@ inline constexpr exemption unproved[] = {
     {op_code::fused, "written by a pass: verify applies the rules of the operations it is made of"},
     {op_code::norm, "written by a pass: verify applies the rules of the operations it is made of"},
     {op_code::norm_grads, "written by a pass: verify applies the rules of the operations it is made of"},
+    {op_code::norm_bwd, "written by a pass: verify applies the rules of the operations it is made of"},
     {op_code::buffer, "written by a pass: storage without a value"},
     {op_code::part, "written by a pass: the buffer as it is"},
     {op_code::pack, "says where its operands lie: checked by verify"},

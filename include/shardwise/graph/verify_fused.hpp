@@ -8,7 +8,7 @@
 namespace shardwise {
 
 constexpr bool is_fused(const node& n) {
-  return n.expression >= 0 || n.op == op_code::fused || n.op == op_code::norm || n.op == op_code::norm_grads ||
+  return n.expression >= 0 || n.op == op_code::fused || n.op == op_code::norm || n.op == op_code::norm_grads || n.op == op_code::norm_bwd ||
          (n.op == op_code::einsum && n.a.v[3] != 0);
 }
 
@@ -27,6 +27,18 @@ constexpr bool alike(const spec& a, const spec& b) {
   // replicate and reduced are the same blocks, and a change between the two no operation
   for (int x = 0; same && x < a.axes; ++x) same = a.place[x] == b.place[x] || (a.place[x].is_whole() && b.place[x].is_whole());
   return same;
+}
+
+// A row above another.
+constexpr spec rows_of(const spec& row, int count) {
+  spec s = row;
+  s.rank = 2;
+  s.extent[0] = count;
+  s.extent[1] = row.extent[0];
+  make_contiguous(s);
+  for (int a = 0; a < s.axes; ++a)
+    if (s.place[a].is_shard()) s.place[a].dim = 1;
+  return s;
 }
 
 constexpr op_attr summed_leading_dims(int rank) {
@@ -74,6 +86,17 @@ constexpr bool fused_fits(const Graph& g, const node& n) {
   } else if (n.op == op_code::norm_grads) {
     const outcome o = infer(op_code::sum, detail::summed_leading_dims(in[0].rank), in, 1);
     if (own != 4 || o.error || !is_buffer(3, infer(op_code::norm_dw, n.a, in, 3))) return false;
+    slot[filled++] = o.out;
+  } else if (n.op == op_code::norm_bwd) {
+    if (own != 4) return false;
+    op_attr a = n.a;
+    a.v[1] = 0;
+    const outcome stats = infer(op_code::norm_stats, a, in + 1, 1);
+    const spec all[max_inputs] = {in[0], in[1], stats.out, in[2]};
+    const outcome o = infer(op_code::norm_dx, a, all, 4), w = infer(op_code::norm_dw, a, all, 3);
+    const outcome b = infer(op_code::sum, detail::summed_leading_dims(in[0].rank), in, 1);
+    if (stats.error || o.error || w.error || (n.a.v[1] != 0 && (b.error || !detail::alike(b.out, w.out)))) return false;
+    if (!is_buffer(3, {{}, detail::rows_of(w.out, n.a.v[1] != 0 ? 2 : 1)})) return false;
     slot[filled++] = o.out;
   } else if (n.op != op_code::fused) {
     op_attr a = n.a;

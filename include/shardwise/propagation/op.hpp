@@ -33,7 +33,7 @@ namespace shardwise {
   X(gather, 1) X(scatter_add, 1) X(index_select, 1) X(index_add, 1) X(scatter, 1) X(scatter_dsrc, 1) X(one_hot, 1)  \
   X(constant_pad, 1) X(triangle, 1) X(arange, 1) X(rand, 1) X(randn, 1) X(bernoulli, 1)                             \
   X(dropout, 1) X(relabel, 0) X(opaque, 1)                                                                                                     \
-  X(fused, 1) X(norm, 1) X(norm_grads, 1) X(buffer, 0) X(part, 0)                                                   \
+  X(fused, 1) X(norm, 1) X(norm_grads, 1) X(norm_bwd, 1) X(buffer, 0) X(part, 0)                                     \
   X(sgd, 1) X(adam, 1)                                                                                              \
   X(pack, 0) X(unpack, 0) X(assign, 1) X(in_place, 0) X(advance, 1) X(adam_term, 1)                                 \
   SHARDWISE_ELEMENTWISE_OPS(X)                                                                                      \
@@ -161,6 +161,8 @@ constexpr bool makes_indices(op_code op) { return is_comparison(op) || op == op_
 //   norm                 v0, v1 as norm_apply; v2 1 if the statistics are stored in its last operand, a buffer
 //   norm_grads           sum of dy over all dims but the last; norm_dw is stored in its last operand, a buffer
 //   einsum               v3 1: sum of lhs over the contracted dims is stored in operand 2, a buffer
+//   norm_bwd             norm_dx of (dy, x, weight), statistics computed anew; row 0 of its last operand, a buffer, is
+//                        norm_dw, row 1, if v1 says so, the sum of dy over all dims but the last
 //   buffer               storage without a value; part: its value once operand 1 has run
 //   sgd, adam            v0 1 if the last input is the clip factor; v1 flavour
 //   adam                 v2 1 if operand 4 counts the steps (then v0 is 0), else the run's number of the step is taken

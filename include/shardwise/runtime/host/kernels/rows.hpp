@@ -233,6 +233,47 @@ struct kernel<op_code::norm_grads> {
   }
 };
 
+// norm_dx, norm_dw and the sum of dy in one pass over the rows, whose statistics are those of norm_stats.
+template <>
+struct kernel<op_code::norm_bwd> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
+    const int last = c.l[0].rank - 1;
+    const std::int64_t n = c.l[0].ext[last], sg = c.l[0].str[last], sx = c.l[1].str[last], sw = c.l[2].str[0];
+    const bool rms = c.a.v[0] == 1, biased = c.a.v[1] != 0;
+    const T count = math<T>::from_count(n);
+    T* const dw = q.p[3];
+    T* const db = q.p[3] + (biased ? c.l[3].str[0] : 0);
+    for (std::int64_t i = 0; i < n; ++i) dw[i] = db[i] = T(0);
+    each_row<3>(all, last, [&](const std::int64_t* at) {
+      const T* const dy = q.p[0] + at[0];
+      const T* const x = q.p[1] + at[1];
+      const T* const w = q.p[2];
+      T* const o = q.p[result] + at[2];
+      T pair[2] = {T(0), T(0)};
+      detail::row_stats<T>(x, n, sx, c.f, rms, pair);
+      const T mean = pair[0], rstd = pair[1];
+      T g1 = T(0), gh = T(0);
+      for (std::int64_t i = 0; i < n; ++i) {
+        const T g = dy[i * sg] * w[i * sw];
+        g1 = g1 + g;
+        gh = gh + g * ((x[i * sx] - mean) * rstd);
+      }
+      g1 = rms ? T(0) : g1 / count;
+      gh = gh / count;
+      SHARDWISE_IVDEP
+      for (std::int64_t i = 0; i < n; ++i) dw[i] = dw[i] + dy[i * sg] * ((x[i * sx] - mean) * rstd);
+      if (biased) {
+        SHARDWISE_IVDEP
+        for (std::int64_t i = 0; i < n; ++i) db[i] = db[i] + dy[i * sg];
+      }
+      SHARDWISE_IVDEP
+      for (std::int64_t i = 0; i < n; ++i) o[i] = rstd * (dy[i * sg] * w[i * sw] - g1 - (x[i * sx] - mean) * rstd * gh);
+    });
+  }
+};
+
 template <>
 struct kernel<op_code::lse> {
   template <class T>
