@@ -37,16 +37,44 @@ struct marked_moves {
   static constexpr auto value = mark_all<Source, Moves...>();
 };
 
+template <class M>
+concept iteration_move = requires(const graph<1, 1>& g, iteration_moves<1>& m) { M::mark(g, m); };
+
+// Moves, and the passes that run over each of the three graphs.
+template <class Moves, class After, class... Rest>
+struct moves_and_passes {
+  using moves = Moves;
+  using after = After;
+};
+template <class... M, class... P, class First, class... Rest>
+struct moves_and_passes<passes_list<M...>, passes_list<P...>, First, Rest...>
+    : std::conditional_t<iteration_move<First>, moves_and_passes<passes_list<M..., First>, passes_list<P...>, Rest...>,
+                         moves_and_passes<passes_list<M...>, passes_list<P..., First>, Rest...>> {};
+
+template <class... M>
+struct move_pipeline {
+  using type = pipeline<M...>;
+  template <class Source>
+  using marked = marked_moves<Source, M...>;
+};
+template <class List>
+struct as_pipeline;
+template <class... M>
+struct as_pipeline<passes_list<M...>> : move_pipeline<M...> {};
+
 // The three graphs of a step.
 template <class Step, class... Moves>
 struct iteration_graphs {
-  using prepared = typename run_pipeline<step_program<Step>, pipeline<Moves...>, typename passes_of<Step>::type>::type;
-  using moves = marked_moves<prepared, Moves...>;
+  using lists = moves_and_passes<passes_list<>, passes_list<>, Moves...>;
+  using move_list = as_pipeline<typename lists::moves>;
+  using after_moves = typename as_pipeline<typename lists::after>::type;
+  using prepared = typename run_pipeline<step_program<Step>, typename move_list::type, typename passes_of<Step>::type>::type;
+  using moves = typename move_list::template marked<prepared>;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(raise<moves::value.error.what, Moves...>::ok);
 #endif
   template <iteration_phase Phase>
-  using graph_at = iterated_graph<prepared, moves, Phase>;
+  using graph_at = typename run_pipeline<iterated_graph<prepared, moves, Phase>, after_moves, typename passes_of<Step>::type>::type;
 
   template <class Backend>
   static constexpr std::int64_t workspace = [] {
@@ -98,7 +126,9 @@ struct program_traits<step_phase<Phase, Step, Moves...>> {
 };
 
 // Step is a train_step; Moves are iter_move_grads_and_optimizers or move_descendants, under the law of the step's own
-// pipeline. A move that would let a stale parameter be read does not compile.
+// pipeline. A move that would let a stale parameter be read does not compile. Passes among them run over each of the three
+// graphs: with raise_comms and sink_waits, collectives that were moved start with the iteration and are waited for where
+// their updates stand. They may not change the order of leaves.
 template <class Step, class... Moves>
 struct iterated {
   using step = Step;
