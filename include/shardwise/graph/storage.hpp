@@ -10,7 +10,8 @@ namespace shardwise {
 // storage, one after another, each beginning at a multiple of slot_alignment bytes; so one collective or one update can
 // run over all of them. A list of more than max_inputs tensors is a chain of packs, each going on where its first operand
 // ends. Operands are leaves (then a pack is where the caller's tensors lie, and updates may write through it) or values
-// with storage of their own, what a kernel stores besides its result included; each belongs to one pack at most. unpack is the way back: a view of one slot.
+// with storage of their own, what a kernel stores besides its result included, or waits for such values; each belongs to
+// one pack at most. unpack is the way back: a view of one slot.
 //
 // Slots are as large as on the ranks at coordinate 0, so they are at the same place on all ranks and in all packs of
 // tensors with the same extents; what an uneven shard leaves of its slot, and what alignment does, nobody reads.
@@ -161,6 +162,12 @@ constexpr bool writes_inputs(const Graph& g) {
   return false;
 }
 
+// What a pack places where operand `i` is given: a wait's is what it waits for.
+template <class Graph>
+constexpr int computed_by(const Graph& g, int i) {
+  return g.nodes[i].op == op_code::wait ? g.nodes[i].in[0] : i;
+}
+
 // owner[i]: the node whose storage value i lies in, itself if it has its own; within[i]: the byte of it at which i's own
 // storage would begin (views add what they skip).
 template <int Nodes>
@@ -193,11 +200,12 @@ constexpr void find_storage(const Graph& g, storage_map<Graph::node_capacity>& m
       std::int64_t at = n.a.v[0] * static_cast<std::int64_t>(size_of(g.specs[n.spec].type));
       for (int k = goes_on ? 1 : 0; k < n.inputs; ++k) {
         const int s = g.nodes[n.in[k]].spec;
-        m.owner[n.in[k]] = root;
-        m.within[n.in[k]] = at;
-        if (g.nodes[n.in[k]].op == op_code::part) {  // the buffer that it is the value of
-          m.owner[g.nodes[n.in[k]].in[0]] = root;
-          m.within[g.nodes[n.in[k]].in[0]] = at;
+        const int placed_one = computed_by(g, n.in[k]);
+        m.owner[placed_one] = root;
+        m.within[placed_one] = at;
+        if (g.nodes[placed_one].op == op_code::part) {  // the buffer that it is the value of
+          m.owner[g.nodes[placed_one].in[0]] = root;
+          m.within[g.nodes[placed_one].in[0]] = at;
         }
         if (slots.bytes[s] < 0) slots.bytes[s] = slot_bytes(g.specs[s]);
         at += slots.bytes[s];

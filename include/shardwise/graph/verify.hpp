@@ -69,7 +69,7 @@ constexpr problem storage_problem(const Graph& g, int i) {
     if (end != at) return problem::graph_storage;
   }
   for (int k = first; k < n.inputs; ++k) {
-    const node& x = g.nodes[n.in[k]];
+    const node& x = g.nodes[computed_by(g, n.in[k])];
     const spec& s = g.specs[x.spec];
     const bool leaf = x.op == op_code::param || x.op == op_code::state;
     const bool own = leaf || x.op == op_code::part ||

@@ -17,12 +17,6 @@ struct finalize {
   struct run {
     static constexpr const auto& value = Source::value;
   };
-  template <class Graph>
-  static constexpr finding mark(const Graph&, iteration_moves<Graph::node_capacity>& moves) {
-    if (moves.frozen) return {problem::move_frozen};
-    moves.frozen = true;
-    return {};
-  }
 };
 
 namespace detail {
@@ -63,30 +57,70 @@ template <class Source, class Before, class Move>
 struct one_marked {
   static constexpr const auto& value = staged<passes::mark_staged<Before, Move>, Source>::value.moves;
 };
+template <class Before>
+struct frozen_after {
+  static constexpr auto value = [] {
+    auto m = Before::value;
+    if (m.frozen && !m.error) m.error = {problem::move_frozen};
+    m.frozen = true;
+    return m;
+  }();
+};
 template <class Source, class Before, class Move, class... Rest>
 struct marked_after<Source, Before, Move, Rest...> : marked_after<Source, one_marked<Source, Before, Move>, Rest...> {};
+template <class Source, class Before, class... P, class... Rest>
+struct marked_after<Source, Before, finalize<P...>, Rest...> : marked_after<Source, frozen_after<Before>, Rest...> {};
 template <class Source, class... Moves>
 using marked_moves = marked_after<Source, no_moves<Source>, Moves...>;
+
+template <class M>
+inline constexpr bool is_move = requires(const graph<1, 1>& g) { M::request(g); };
+template <class... P>
+inline constexpr bool is_move<finalize<P...>> = true;
+
+// Moves, and the passes that run over each of the three graphs.
+template <class Moves, class After, class... Rest>
+struct moves_and_passes {
+  using moves = Moves;
+  using after = After;
+};
+template <class... M, class... P, class First, class... Rest>
+struct moves_and_passes<passes_list<M...>, passes_list<P...>, First, Rest...>
+    : std::conditional_t<is_move<First>, moves_and_passes<passes_list<M..., First>, passes_list<P...>, Rest...>,
+                         moves_and_passes<passes_list<M...>, passes_list<P..., First>, Rest...>> {};
+
+template <class List>
+struct as_pipeline;
+template <class... M>
+struct as_pipeline<passes_list<M...>> {
+  using type = pipeline<M...>;
+  template <class Source>
+  using marked = marked_moves<Source, M...>;
+};
 
 // The three graphs of a step.
 template <class Step, class... Moves>
 struct iteration_graphs {
-  using prepared = typename run_pipeline<step_program<Step>, pipeline<Moves...>, typename passes_of<Step>::type>::type;
-  using moves = marked_moves<prepared, Moves...>;
+  using lists = moves_and_passes<passes_list<>, passes_list<>, Moves...>;
+  using move_list = as_pipeline<typename lists::moves>;
+  using every_pass = typename as_pipeline<typename lists::after>::type;
+  using main_passes = typename main_passes_of<Moves...>::type;
+  using prepared = typename run_pipeline<step_program<Step>, typename move_list::type, typename passes_of<Step>::type>::type;
+  using moves = typename move_list::template marked<prepared>;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(raise<moves::value.error.what, Moves...>::ok);
 #endif
-  using applied = typename joined<typename passes_of<Step>::type, passes_list<Moves...>>::type;
-  using main_passes = typename main_passes_of<Moves...>::type;
-  using moved_main = iterated_graph<prepared, moves, iteration_phase::main>;
+  using moved = typename joined<typename passes_of<Step>::type, typename lists::moves>::type;
+  using applied = typename joined<moved, typename lists::after>::type;
 
   template <iteration_phase Phase, class = void>
   struct graph_in {
-    using type = iterated_graph<prepared, moves, Phase>;
+    using type = typename run_pipeline<iterated_graph<prepared, moves, Phase>, every_pass, moved>::type;
   };
   template <class T>
   struct graph_in<iteration_phase::main, T> {
-    using type = typename run_pipeline<moved_main, main_passes, applied>::type;
+    using every = typename run_pipeline<iterated_graph<prepared, moves, iteration_phase::main>, every_pass, moved>::type;
+    using type = typename run_pipeline<every, main_passes, applied>::type;
   };
   template <iteration_phase Phase>
   using graph_at = typename graph_in<Phase>::type;
@@ -140,11 +174,14 @@ struct program_traits<step_phase<Phase, Step, Moves...>> {
   using element = typename Step::element;
   static constexpr bool has_expressions =
       program_traits<Step>::has_expressions ||
+      writes_expressions<typename detail::as_pipeline<typename detail::moves_and_passes<passes_list<>, passes_list<>, Moves...>::after>::type> ||
       (Phase == iteration_phase::main && writes_expressions<typename detail::main_passes_of<Moves...>::type>);
 };
 
 // Step is a train_step; Moves are iter_move_grads_and_optimizers or move_descendants, and finalize at the end, under the law
-// of the step's own pipeline. A move that would let a stale parameter be read does not compile.
+// of the step's own pipeline. A move that would let a stale parameter be read does not compile. Passes among them run over
+// each of the three graphs: with raise_comms and sink_waits, collectives that were moved start with the iteration and are
+// waited for where their updates stand. They may not change the order of leaves.
 template <class Step, class... Moves>
 struct iterated {
   using step = Step;

@@ -13,13 +13,13 @@ struct comm_wait_schedule;
 
 namespace passes {
 
-// Whether gradient x of a block is (a slot or a copy of) the result of collective `comm`.
+// Whether gradient x of a block is (a slot, a copy or the wait of) the result of collective `comm`.
 template <class Graph>
 constexpr bool comes_from(const Graph& g, int x, int comm) {
   for (int level = 0; level < search_levels; ++level) {
     if (x == comm) return true;
     const op_code op = g.nodes[x].op;
-    if (op != op_code::unpack && op != op_code::contiguous && op != op_code::redistribute) return false;
+    if (op != op_code::unpack && op != op_code::contiguous && op != op_code::redistribute && op != op_code::wait) return false;
     x = g.nodes[x].in[0];
   }
   return false;
@@ -145,11 +145,14 @@ struct move_descendants {
   }
 };
 
+template <fixed_string Comm>
+struct iter_move_of;
+
 // The collective Comm (a name of the graph's text: all_reduce_1) and the part of the fused update that reads its result,
 // split off, run in the next iteration before node Before.
 template <fixed_string Comm, fixed_string Before>
 struct iter_move_grads_and_optimizers : passes::rewriting<passes::split_by_comm<passes::name_text<Comm>>> {
-  using key = struct iter_move;
+  using key = iter_move_of<Comm>;  // each collective moves once
   using prerequisites = passes_list<remove_copy_from_optimizer>;
   using apply_after = passes_list<comm_wait_schedule>;
   template <class Graph>

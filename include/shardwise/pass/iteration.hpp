@@ -192,6 +192,10 @@ struct mark_staged {
     if (st.moves.error) return false;
     if (!st.asked) {
       st.asked = true;
+      if (st.moves.frozen) {
+        st.moves.error = {problem::move_frozen};
+        return false;
+      }
       const move_request r = Move::request(g);
       st.moves.error = r.error ? r.error : mark_descendants(g, r.roots, r.count, st.check.in);
       st.check.destination = r.destination;

@@ -2,6 +2,7 @@
 // schedule_comm_wait, sink_waits, raise_comms: collectives start early and are waited for late; the same bits.
 #pragma once
 
+#include <shardwise/graph/storage.hpp>
 #include <shardwise/pass/pipeline.hpp>
 #include <shardwise/pass/reorder.hpp>
 
@@ -80,11 +81,37 @@ struct schedule_rules : sink_rules<true> {
   }
 };
 
+// Calls f(i, after) for every collective i in program order. `after` is what must have been beside its operand, -1: nothing:
+// the last node before it that writes the leaf which it reads, or touches the leaf that its result is computed in.
+template <class Graph, class F>
+constexpr void each_collective_after(const Graph& g, F&& f) {
+  constexpr int capacity = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
+  storage_map<Graph::node_capacity> storage;
+  find_storage(g, storage);
+  int written[capacity]{}, touched[capacity]{};  // by owner, plus one
+  for (int i = 0; i < g.node_count; ++i) {
+    const node& x = g.nodes[i];
+    const int own = storage.owner[i];
+    const bool in_leaf = own != i && (is_leaf(g.nodes[own].op) || places_leaves(g.nodes[own]));
+    if (is_collective(g, i)) {
+      const int writer = written[storage.owner[x.in[0]]] - 1, user = in_leaf ? touched[own] - 1 : -1;
+      f(i, writer > user ? writer : user);
+    }
+    if (x.op == op_code::pack || is_leaf(x.op)) continue;
+    for (int k = 0; k < x.inputs; ++k) {
+      touched[storage.owner[x.in[k]]] = i + 1;
+      if (writes_operand(x, k)) written[storage.owner[x.in[k]]] = i + 1;
+    }
+    const bool view = x.inputs > 0 && may_view(x.op) && is_view(x, g.specs[g.nodes[x.in[0]].spec], g.specs[x.spec]);
+    if (in_leaf && runs_kernel(x.op) && !view) touched[own] = written[own] = i + 1;
+  }
+}
+
 struct raise_rules {
   template <class Graph>
   struct memory {
     int queue[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};  // collectives in program order
-    int after[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};  // the update that must have been, -1: none
+    int after[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};  // what must have been, -1: none
     int count = 0, next = 0;
   };
 
@@ -95,17 +122,10 @@ struct raise_rules {
   template <class State, class Graph>
   static constexpr void start(State& st, const Graph& g) {
     auto& m = st.memory;
-    unsigned char changes[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};  // its storage is a parameter's or state's
-    int update = -1;
-    const bool inputs = writes_inputs(g);
-    for (int i = 0; i < g.node_count; ++i) {
-      const node& x = g.nodes[i];
-      changes[i] = (is_leaf(x.op) && (inputs || x.op != op_code::input)) || shares_marked(g, i, changes);
-      if (is_update(x.op)) update = i;
-      if (!is_collective(g, i)) continue;
-      m.after[m.count] = changes[x.in[0]] ? update : -1;
+    each_collective_after(g, [&m](int i, int after) {
+      m.after[m.count] = after;
       m.queue[m.count++] = i;
-    }
+    });
   }
   template <class State, class Graph>
   static constexpr void advance(State& st, const Graph& g, stage_work work) {
@@ -142,19 +162,12 @@ struct expedite_rules {
   template <class State, class Graph>
   static constexpr void start(State& st, const Graph& g) {
     auto& m = st.memory;
-    unsigned char changes[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};
-    int update = -1;
-    const bool inputs = writes_inputs(g);
-    for (int i = 0; i < g.node_count; ++i) {
-      const node& x = g.nodes[i];
-      changes[i] = (is_leaf(x.op) && (inputs || x.op != op_code::input)) || shares_marked(g, i, changes);
-      if (is_update(x.op)) update = i;
-      if (!is_collective(g, i)) continue;
-      const int behind = changes[x.in[0]] && update > x.in[0] ? update : x.in[0];
+    each_collective_after(g, [&](int i, int after) {
+      const int behind = after > g.nodes[i].in[0] ? after : g.nodes[i].in[0];
       if (m.first[behind] == 0) m.first[behind] = i + 1;
       else m.next[m.last[behind] - 1] = i + 1;
       m.last[behind] = i + 1;
-    }
+    });
   }
   template <class State, class Graph>
   static constexpr void advance(State& st, const Graph& g, stage_work work) {
