@@ -60,6 +60,21 @@ struct count_passes<Source, pipeline<P, Rest...>, Applied> {
   }
 };
 
+// Kernels and launches before a pipeline and behind it, and how many times fewer launches these are.
+inline std::string kernels_line(const counted_graph& from, const counted_graph& to) {
+  const auto count = [](const passes::kernel_counts& c) {
+    return std::to_string(c.kernels) + " kernels in " + std::to_string(c.launches) + " launches";
+  };
+  std::string line = "as written, one kernel for each operation: " + count(from.kernels);
+  if (to.after != from.after && to.kernels.launches > 0) {
+    const long hundredths = (100L * from.kernels.launches + to.kernels.launches / 2) / to.kernels.launches;
+    const std::string rest = std::to_string(hundredths % 100);
+    line += "; after " + to.after + ": " + count(to.kernels) + ", " + std::to_string(hundredths / 100) + (rest.size() < 2 ? ".0" : ".") +
+            rest + " times fewer";
+  }
+  return line + "\n";
+}
+
 // The first node of the backward part (the seed of differentiation) and of the optimizer; node_count where there is none.
 struct phases {
   int backward = 0, optimizer = 0;
@@ -183,7 +198,7 @@ std::string explain_kernels() {
   t.row(std::move(launches));
   t.row(std::move(kernels));
   t.row(std::move(nodes));
-  return "kernels of a step\n" + t.text();
+  return "kernels of a step\n" + detail::kernels_line(all.front(), all.back()) + t.text();
 }
 
 // All of it. `axes` names the mesh's axes in order.

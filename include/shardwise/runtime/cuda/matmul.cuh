@@ -321,7 +321,7 @@ template <>
 struct kernel<op_code::einsum> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    if (c.a.v[3] != 0) detail::sum_rows<T>(c, c.l[2], c.p[2], ctx);
+    if (c.a.v[3] != 0) detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, rules::contracted_dims(c.a, c.l[0].rank, c.l[1].rank));
     detail::device_einsum<T>(c, ctx).run();
   }
 };
