@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The example's training step without fusion, with pointwise regions, and with regions that follow other kernels: the three
-// take turns in one process, on thread ranks, so that a busy machine slows all of them.
+// The example's training step without fusion, with pointwise regions, with regions that follow other kernels, and with
+// products merged and the adjoints of norms joined as well: the four take turns in one process, on thread ranks, so that a
+// busy machine slows all of them.
 
 #include <time.h>
 
@@ -11,6 +12,8 @@
 
 #include <shardwise/pass/fuse.hpp>
 #include <shardwise/pass/kernels.hpp>
+#include <shardwise/pass/merge_products.hpp>
+#include <shardwise/pass/norm_adjoints.hpp>
 
 #include "../../examples/train_text/model.hpp"
 
@@ -99,22 +102,28 @@ int main() {
   using plain = step<>;
   using pointwise = step<sw::fuse_pointwise>;
   using kernels = step<sw::fuse_kernels>;
-  std::vector<timing> seconds[3];
+  using merged = step<sw::merge_products, sw::fuse_kernels, sw::join_norm_adjoints>;
+  constexpr int programs = 4;
+  std::vector<timing> seconds[programs];
   sw::launch<mesh>([&](auto& rank) {
     using rank_type = std::remove_reference_t<decltype(rank)>;
     sw::executor<plain, rank_type> a(rank);
     sw::executor<pointwise, rank_type> b(rank);
     sw::executor<kernels, rank_type> c(rank);
+    sw::executor<merged, rank_type> d(rank);
     prepare(a);
     prepare(b);
     prepare(c);
+    prepare(d);
     for (int round = 0; round < rounds; ++round) {
-      const timing t[3] = {seconds_of(a, rank, round), seconds_of(b, rank, round), seconds_of(c, rank, round)};
+      const timing t[programs] = {seconds_of(a, rank, round), seconds_of(b, rank, round), seconds_of(c, rank, round),
+                                  seconds_of(d, rank, round)};
       if (rank.index() == 0 && round > 0)
-        for (int k = 0; k < 3; ++k) seconds[k].push_back(t[k]);
+        for (int k = 0; k < programs; ++k) seconds[k].push_back(t[k]);
     }
   });
   report<plain>("plain", seconds[0]);
   report<pointwise>("fuse_pointwise", seconds[1]);
   report<kernels>("fuse_kernels", seconds[2]);
+  report<merged>("merge_products, fuse_kernels, join_norm_adjoints", seconds[3]);
 }

@@ -4,6 +4,8 @@
 #include <equivalence.hpp>
 
 #include <shardwise/pass/fuse.hpp>
+#include <shardwise/pass/merge_products.hpp>
+#include <shardwise/pass/norm_adjoints.hpp>
 
 namespace {
 
@@ -12,10 +14,10 @@ using namespace test::gpt;
 
 constexpr int steps = 10;
 
-template <class T, int D, int N, class Sizes = sizes, class Pass = sw::fuse_kernels>
+template <class T, int D, int N, class Sizes = sizes, class... Pass>
 void check_fused() {
   if (!test::place::has(D * N)) return;
-  using fused = step<T, D, N, tensor_parallel, Sizes, test::place, sw::pipeline<Pass>>;
+  using fused = step<T, D, N, tensor_parallel, Sizes, test::place, sw::pipeline<Pass...>>;
   using plain = step<T, 1, 1, tensor_parallel, Sizes, test::on_threads>;
   const history<T> want = train<plain, test::on_threads>(steps), got = train<fused>(steps);
   double losses = 0, parameters = 0;
@@ -30,14 +32,19 @@ void check_fused() {
 }
 
 TEST_CASE("fused gpt on one gpu") {
-  check_fused<double, 1, 1>();
+  check_fused<double, 1, 1, sizes, sw::fuse_kernels>();
   check_fused<double, 1, 1, sizes, sw::fuse_pointwise>();
-  check_fused<double, 1, 1, dropout_sizes>();
-  check_fused<float, 1, 1>();
+  check_fused<double, 1, 1, dropout_sizes, sw::fuse_kernels>();
+  check_fused<float, 1, 1, sizes, sw::fuse_kernels>();
+}
+TEST_CASE("gpt of merged products and joined adjoints of norms on one gpu") {
+  check_fused<double, 1, 1, sizes, sw::merge_products, sw::fuse_kernels, sw::join_norm_adjoints>();
+  check_fused<float, 1, 1, sizes, sw::merge_products, sw::fuse_kernels, sw::join_norm_adjoints>();
 }
 TEST_CASE("fused gpt on two gpus") {
-  check_fused<double, 2, 1>();
-  check_fused<double, 1, 2>();
+  check_fused<double, 2, 1, sizes, sw::fuse_kernels>();
+  check_fused<double, 1, 2, sizes, sw::fuse_kernels>();
+  check_fused<double, 1, 2, sizes, sw::merge_products, sw::fuse_kernels, sw::join_norm_adjoints>();
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models trained with merged products have the losses and parameters that they have without, on 1 to 4 ranks, where
-// shards are equal and where they are not.
+// Models trained with merged products and joined adjoints of norms have the losses and parameters that they have without,
+// on 1 to 4 ranks, where shards are equal and where they are not.
 #include <shardwise/pass/fuse.hpp>
 #include <shardwise/pass/kernels.hpp>
 #include <shardwise/pass/merge_products.hpp>
+#include <shardwise/pass/norm_adjoints.hpp>
 
 #include <doctest/doctest.h>
 
@@ -48,7 +49,7 @@ constexpr auto train_model = []<class Step>(sw::executor_checks checks) { return
 
 template <int D, int N, template <class, class> class Plan = tensor_parallel>
 double model() {
-  return worst_difference<model_step<D, N, Plan>, model_step<D, N, Plan, sw::merge_products, sw::fuse_kernels>>(train_model);
+  return worst_difference<model_step<D, N, Plan>, model_step<D, N, Plan, sw::merge_products, sw::fuse_kernels, sw::join_norm_adjoints>>(train_model);
 }
 
 template <class Step>

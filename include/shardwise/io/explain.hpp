@@ -62,6 +62,21 @@ struct count_passes<Source, pipeline<P, Rest...>, Applied> {
   }
 };
 
+// Kernels and launches before a pipeline and behind it, and how many times fewer launches these are.
+inline std::string kernels_line(const counted_graph& from, const counted_graph& to) {
+  const auto count = [](const passes::kernel_counts& c) {
+    return std::to_string(c.kernels) + " kernels in " + std::to_string(c.launches) + " launches";
+  };
+  std::string line = "as written, one kernel for each operation: " + count(from.kernels);
+  if (to.after != from.after && to.kernels.launches > 0) {
+    const long hundredths = (100L * from.kernels.launches + to.kernels.launches / 2) / to.kernels.launches;
+    const std::string rest = std::to_string(hundredths % 100);
+    line += "; after " + to.after + ": " + count(to.kernels) + ", " + std::to_string(hundredths / 100) + (rest.size() < 2 ? ".0" : ".") +
+            rest + " times fewer";
+  }
+  return line + "\n";
+}
+
 }  // namespace detail
 
 // Every collective in program order with its axis, the phase that it belongs to and the bytes that rank 0 sends; neighbours
@@ -158,7 +173,7 @@ std::string explain_kernels() {
   t.row(std::move(launches));
   t.row(std::move(kernels));
   t.row(std::move(nodes));
-  return "kernels of a step\n" + t.text();
+  return "kernels of a step\n" + detail::kernels_line(all.front(), all.back()) + t.text();
 }
 
 // The subgraphs that were lowered to one unit each; empty where there are none.

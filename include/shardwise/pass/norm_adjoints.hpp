@@ -5,12 +5,15 @@
 #include <shardwise/graph/verify_fused.hpp>
 #include <shardwise/pass/region.hpp>
 #include <shardwise/pass/rewrite.hpp>
+#include <shardwise/pass/simplify.hpp>
 
 namespace shardwise {
 
+struct comm_fusion;
+struct list_optimizer;
+struct merge_products;
 struct fuse_pointwise;
 struct fuse_kernels;
-struct merge_products;
 
 namespace passes {
 

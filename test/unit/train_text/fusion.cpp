@@ -2,6 +2,8 @@
 // The example's training step: with fused kernels it starts a third of what it has operations, and explain says so.
 #include <shardwise/io/explain.hpp>
 #include <shardwise/pass/fuse.hpp>
+#include <shardwise/pass/merge_products.hpp>
+#include <shardwise/pass/norm_adjoints.hpp>
 
 #include <doctest/doctest.h>
 
@@ -29,6 +31,9 @@ using plain = step<D, N, sw::pipeline<>>;
 template <int D, int N>
 using fused = step<D, N, sw::pipeline<sw::fuse_kernels>>;
 
+template <int D, int N>
+using merged = step<D, N, sw::pipeline<sw::merge_products, sw::fuse_kernels, sw::join_norm_adjoints>>;
+
 template <class Step>
 inline constexpr auto counts = sw::passes::kernel_calls(Step::program);
 template <class Step>
@@ -47,7 +52,16 @@ static_assert(of<fused<1, 1>>(op_code::norm) == 9 && of<fused<1, 1>>(op_code::no
 // On 2 x 2 ranks reductions of gradients stand between sums of squares, and an all-reduce before each residual.
 static_assert(counts<plain<2, 2>>.kernels == 447);
 static_assert(2 * counts<fused<2, 2>>.launches < counts<plain<2, 2>>.kernels);
-// Memory does not pay for it.
+// Merged projections and joined adjoints of norms: a third of the launches, on one rank and on 2 x 2, where all-reduces
+// stand between products and what would follow in their kernels. Each is a call of a kernel by the executor.
+static_assert(3 * counts<merged<1, 1>>.launches <= counts<plain<1, 1>>.launches);
+static_assert(3 * counts<merged<2, 2>>.launches <= counts<plain<2, 2>>.launches);
+static_assert(of<merged<1, 1>>(op_code::einsum) == of<plain<1, 1>>(op_code::einsum) - 4 * 6);
+static_assert(of<merged<1, 1>>(op_code::norm_bwd) == 9 && of<merged<1, 1>>(op_code::norm_dx) == 0 && of<merged<1, 1>>(op_code::norm_grads) == 0);
+// Values that lie side by side are kept as long as any of them.
+static_assert(merged<1, 1>::peak_bytes <= plain<1, 1>::peak_bytes + plain<1, 1>::peak_bytes / 25);
+static_assert(merged<2, 2>::peak_bytes <= plain<2, 2>::peak_bytes);
+// Memory does not pay for fused kernels.
 static_assert(fused<1, 1>::peak_bytes <= plain<1, 1>::peak_bytes + plain<1, 1>::peak_bytes / 100);
 
 struct counted {
@@ -71,6 +85,12 @@ TEST_CASE("fusion: the example's step runs the calls that its constants count") 
   CHECK(after.launches == std::size_t{counts<fused<1, 1>>.launches});
   CHECK(two.calls == std::size_t{counts<fused<1, 2>>.kernels} + std::size_t{fused<1, 2>::traffic.collectives});
   CHECK(3 * after.launches <= before.calls);
+  const counted least = calls<merged<1, 1>>(), four = calls<merged<2, 2>>();
+  CHECK(least.calls == std::size_t{counts<merged<1, 1>>.kernels});
+  CHECK(least.launches == std::size_t{counts<merged<1, 1>>.launches});
+  CHECK(3 * least.launches <= before.launches);
+  CHECK(four.calls == std::size_t{counts<merged<2, 2>>.kernels} + std::size_t{merged<2, 2>::traffic.collectives});
+  CHECK(four.launches == std::size_t{counts<merged<2, 2>>.launches} + std::size_t{merged<2, 2>::traffic.collectives});
 }
 
 TEST_CASE("explain: the example's step in one table") {
@@ -91,6 +111,13 @@ TEST_CASE("explain: the example's step in one table") {
   CHECK(has("as written  fuse_kernels\n"));
   CHECK(has("all_reduce  tp    (16, 128, 128)  forward "));
   CHECK(has("  sumsq                  66             1\n"));
+  CHECK(has("as written, one kernel for each operation: 447 kernels in 378 launches; after fuse_kernels: "));
+  const auto line = [](const char* last, const auto& c) {
+    return std::string("; after ") + last + ": " + std::to_string(c.kernels) + " kernels in " + std::to_string(c.launches) + " launches, 3.";
+  };
+  CHECK(sw::explain_kernels<merged<1, 1>>().find(line("join_norm_adjoints", counts<merged<1, 1>>)) != std::string::npos);
+  CHECK(sw::explain_kernels<merged<2, 2>>().find(line("join_norm_adjoints", counts<merged<2, 2>>)) != std::string::npos);
+  CHECK(sw::explain_kernels<plain<1, 1>>().find("447 kernels in 378 launches\n") != std::string::npos);
   CHECK(has("  kernels               447           " + std::to_string(counts<fused<1, 2>>.kernels) + "\n"));
 }
 

@@ -8,6 +8,7 @@
 #include <shardwise/runtime/cuda/kernels/gather.cuh>
 #include <shardwise/runtime/cuda/kernels/index.cuh>
 #include <shardwise/runtime/cuda/kernels/join.cuh>
+#include <shardwise/runtime/cuda/kernels/norm_bwd.cuh>
 #include <shardwise/runtime/cuda/kernels/ordering.cuh>
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
 #include <shardwise/runtime/cuda/kernels/random.cuh>

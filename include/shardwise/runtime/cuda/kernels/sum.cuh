@@ -369,11 +369,11 @@ struct kernel<op_code::norm_dw> {
 };
 
 namespace detail {
-// The sum of operand 0 over all dims but the last, to `to`.
+// The sum of operand 0 over all dims but the last, or those of `mask`, to `to`.
 template <class T>
-void sum_rows(const call& c, const layout& to, void* p, context& ctx) {
+void sum_rows(const call& c, const layout& to, void* p, context& ctx, std::int64_t mask = 0) {
   call s;
-  s.a.v[0] = (std::int64_t{1} << (c.l[0].rank - 1)) - 1;
+  s.a.v[0] = mask != 0 ? mask : (std::int64_t{1} << (c.l[0].rank - 1)) - 1;
   s.inputs = 1;
   s.node = c.node;
   s.l[0] = c.l[0];
