@@ -259,7 +259,8 @@ struct family {
 // What the loss is weighted with decays, step by step, after it was used.
 template <int N, bool InPlace>
 struct weighted {
-  using inputs = sw::inputs<sw::input_tensor<double, sw::shape<5, 6>, sw::on<line<N>, S<0>>>, sw::input_tensor<double, sw::shape<4>, sw::on<line<N>, sw::reduced>>>;
+  using inputs = sw::inputs<sw::input_tensor<double, sw::shape<5, 6>, sw::on<line<N>, S<0>>>,
+                            sw::input_tensor<double, sw::shape<4>, sw::on<line<N>, sw::reduced>>>;
   constexpr auto operator()(const auto& m, const auto& x, const auto& weight) const {
     const auto y = sw::mul(m(x), weight);
     if constexpr (InPlace) sw::mul_(weight, 0.5);
@@ -267,8 +268,8 @@ struct weighted {
   }
 };
 template <int N, bool InPlace, class Pipeline = sw::pipeline<>>
-using training = sw::train_step<family<InPlace>::template model, weighted<N, InPlace>, sw::plan<sw::data_parallel<line<N>>>, mesh<N>,
-                                sw::adam<>, Pipeline, double>;
+using training = sw::train_step<family<InPlace>::template model, weighted<N, InPlace>, sw::plan<sw::data_parallel<line<N>>>,
+                                mesh<N>, sw::adam<>, Pipeline, double>;
 
 template <int N, class Pipeline>
 void check_training() {
