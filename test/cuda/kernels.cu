@@ -367,6 +367,11 @@ TEST_CASE("pads and local redistributions equal the host's") {
       problem p{pad, {values(l)}, dense({5 + 4 * (dim == 0), 6 + 4 * (dim == 1), 8 + 4 * (dim == 2)})};
       p.a = {{dim, 3, p.out.ext[dim], 0, 0, 0}};
       compare<pad>(p, r);
+      extents slice{5, 6, 8};
+      slice[static_cast<unsigned>(dim)] = 2;
+      problem put{slice_scatter, {values(l), values(dense(slice))}, dense({5, 6, 8})};
+      put.a = {{dim, 1, 2, 0, 0, 0}};
+      compare<slice_scatter>(put, r);
       for (const std::int64_t origin : {0, 2, 4, 8}) {
         const std::int64_t whole = l.ext[dim], begin = origin < whole ? origin : whole,
                            size = begin + 2 < whole ? 2 : whole - begin;

@@ -52,10 +52,10 @@ constexpr auto zero_(const A& a) {
   else return detail::written(a, detail::leaf_like<op_code::fill, contiguous(A::sp), detail::no_attr>(a, 0));
 }
 
-#define SHARDWISE_X(name)                      \
-  template <tensor A>                          \
-  constexpr auto name##_(const A& a) {         \
-    return detail::written(a, name(a));        \
+#define SHARDWISE_X(name)               \
+  template <tensor A>                   \
+  constexpr auto name##_(const A& a) {  \
+    return detail::written(a, name(a)); \
   }
 SHARDWISE_X(abs)
 SHARDWISE_X(sign)
@@ -80,10 +80,10 @@ constexpr auto gelu_(const A& a) {
 }
 
 // With a number: pow_(a, 2), clamp_min_(a, 0), dropout_(a, 0.1).
-#define SHARDWISE_X(name)                          \
-  template <tensor A>                              \
+#define SHARDWISE_X(name)                             \
+  template <tensor A>                                 \
   constexpr auto name##_(const A& a, double number) { \
-    return detail::written(a, name(a, number));    \
+    return detail::written(a, name(a, number));       \
   }
 SHARDWISE_X(pow)
 SHARDWISE_X(clamp_min)
@@ -92,14 +92,14 @@ SHARDWISE_X(dropout)
 #undef SHARDWISE_X
 
 // With a tensor, which broadcasts, or a number.
-#define SHARDWISE_X(name, sign)                     \
-  template <tensor A, tensor B>                     \
-  constexpr auto name##_(const A& a, const B& b) {  \
-    return detail::written(a, name(a, b));          \
-  }                                                 \
-  template <tensor A>                               \
+#define SHARDWISE_X(name, sign)                       \
+  template <tensor A, tensor B>                       \
+  constexpr auto name##_(const A& a, const B& b) {    \
+    return detail::written(a, name(a, b));            \
+  }                                                   \
+  template <tensor A>                                 \
   constexpr auto name##_(const A& a, double number) { \
-    return detail::written(a, a sign number);       \
+    return detail::written(a, a sign number);         \
   }
 SHARDWISE_X(add, +)
 SHARDWISE_X(sub, -)

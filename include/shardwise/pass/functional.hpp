@@ -94,7 +94,8 @@ struct functional {
     const bool same = spec_at(b, of) == g.spec_of(n.in[0]);
     n.in[0] = of;
     if (same) return append(b, n);
-    if (n.op == op_code::relabel) return emit(b, n, {{}, is_contiguous(spec_at(b, of)) ? contiguous(g.spec_of(i)) : g.spec_of(i)});
+    if (n.op == op_code::relabel)
+      return emit(b, n, {{}, is_contiguous(spec_at(b, of)) ? contiguous(g.spec_of(i)) : g.spec_of(i)});
     return stored_as(b, g, i, emit(b, n, infer(n.op, n.a, &spec_at(b, of), 1)));
   }
 

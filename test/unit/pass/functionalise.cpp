@@ -49,7 +49,8 @@ constexpr graph draw(std::uint64_t seed) {
   }
   const op_code unary[] = {op_code::scale, op_code::relu, op_code::abs, op_code::contiguous};
   const op_code binary[] = {op_code::add, op_code::sub, op_code::mul};
-  const std::int64_t shapes[][4] = {{24, 0, 0, 1}, {2, 12, 0, 2}, {4, 6, 0, 2}, {6, 4, 0, 2}, {2, 3, 4, 3}, {12, 0, 0, 1}, {3, 4, 0, 2}};
+  const std::int64_t shapes[][4] = {{24, 0, 0, 1}, {2, 12, 0, 2}, {4, 6, 0, 2}, {6, 4, 0, 2},
+                                    {2, 3, 4, 3},  {12, 0, 0, 1}, {3, 4, 0, 2}};
   for (int attempt = 0; attempt < 12 * drawn_nodes && b.node_count < drawn_nodes; ++attempt) {
     sw::node n = sw::empty_node;
     const int recent = roll(2) == 0 && b.node_count > 5 ? b.node_count - 1 - roll(4) : roll(b.node_count);
@@ -497,7 +498,8 @@ static_assert(std::is_same_v<sw::why_not<sw::merge_common, raw>, sw::pass_order:
 using made = sw::apply_pass<sw::functionalise, raw>;
 static_assert(sw::can_apply<sw::merge_common, made> && !sw::has_mutation(made::value));
 // a graph without writes is itself
-using pure = sw::detail::traced_function<pure_product, mesh, sw::inputs<sw::input_tensor<float, sw::shape<3, 3>>, sw::input_tensor<float, sw::shape<3, 3>>>>;
+using square = sw::input_tensor<float, sw::shape<3, 3>>;
+using pure = sw::detail::traced_function<pure_product, mesh, sw::inputs<square, square>>;
 static_assert(&sw::functionalise::run<pure>::value == &pure::value);
 static_assert(std::is_same_v<sw::detail::functional<pure, true>, pure>);
 
