@@ -216,7 +216,7 @@ struct addition {
   static constexpr addition of(const expression& e) {
     addition a;
     int at = 0;  // the slot of what has been computed so far
-    bool used[max_inputs + 1]{};
+    bool used[16]{};  // slots have four bits
     for (int i = 0; i < e.steps(); ++i) {
       const expression_step s = e.at(i);
       const bool last = i + 1 == e.steps();

@@ -57,7 +57,6 @@ problem with_operands(problem p, int variant) {
                : how == 3 ? beside(e, last, 0, false)
                : how == 4 ? beside(e, 0, rank > 1 ? 1 : 0, false)
                           : beside(e, 0, rank, false);
-    // of a dim that the operand has once and the result has empty, there is nothing to read
     p.in.push_back(values(l));
     p.in.back().shift = static_cast<std::size_t>(variant % 2);
   }
@@ -105,7 +104,6 @@ TEST_CASE("products with expressions equal the host's") {
   for (const auto& ext : {e, big}) {
     variants<einsum, plus_one_value>(contraction("abc", "dc", "abd", ext), r);
     variants<einsum, plus_two_values>(contraction("abc", "dc", "abd", ext), r);
-    variants<einsum, gelu_adjoint>(contraction("abd", "dc", "abc", ext), r);
     variants<einsum, winding>(contraction("abcd", "abed", "abce", ext), r);   // batches
     variants<einsum, winding>(contraction("abc", "abd", "dc", ext), r);       // the result is turned
     variants<einsum, biased_gelu>(contraction("abcd", "dcef", "abef", ext), r);  // several dims a role
@@ -179,9 +177,7 @@ TEST_CASE("large products with expressions equal the host's") {
     return q;
   };
   const layout whole = dense({608, 500}), bias = dense({500}), column = dense({608, 1}), other_way = stored({608, 500}, {1, 0});
-  compare_followed<einsum, only_relu>(p, r);
   compare_followed<einsum, plus_one_value>(given(p, {bias}), r);
-  compare_followed<einsum, value_plus>(given(p, {bias}), r);
   compare_followed<einsum, plus_one_value>(given(p, {bias}, 1), r);  // not aligned
   compare_followed<einsum, plus_one_value>(given(p, {column}), r);
   compare_followed<einsum, plus_one_value>(given(p, {whole}), r);
@@ -194,7 +190,6 @@ TEST_CASE("large products with expressions equal the host's") {
   compare_followed<einsum, plus_two_values>(given(p, {whole, bias}), r);
   compare_followed<einsum, plus_two_values>(given(p, {whole, whole}), r);
   compare_followed<einsum, biased_gelu>(given(p, {bias, whole}), r);
-  compare_followed<einsum, gelu_adjoint>(given(p, {whole}), r);
   compare_followed<einsum, plus_one_value>(given(turned, {dense({608})}), r);
   compare_followed<einsum, plus_one_value>(given(turned, {dense({500, 608})}), r);
   compare_followed<einsum, plus_one_value>(given(turned, {dense({500, 1})}), r);
@@ -224,20 +219,16 @@ TEST_CASE("embeddings with expressions equal the host's") {
     const operand where = indices(dense(c.places), c.rows);
     for (const layout& table : {dense({c.rows, c.width}), sliced({c.rows, c.width}, 1, 4)}) {
       const problem p{embedding, {values(table), where}, dense(out)};
-      variants<embedding, plus_one_value>(p, r);
       variants<embedding, winding>(p, r);
     }
     problem dw{embedding_dw, {values(dense(out)), where}, dense({c.rows, c.width})};
     dw.a.v[0] = c.rows;
-    variants<embedding_dw, plus_one_value>(dw, r);
     variants<embedding_dw, winding>(dw, r);
   }
   // a block of a table's rows
   problem part{embedding_dw, {values(dense({5, 33, 8})), indices(dense({5, 33}), 40)}, shard(dense({10, 8}), 0, 3, 40)};
   part.a.v[0] = 40;
-  problem p = part;
-  p.in.push_back(values(shard(dense({10, 8}), 0, 3, 40)));
-  compare_followed<embedding_dw, plus_one_value>(p, r);
+  variants<embedding_dw, winding>(part, r);
 }
 
 TEST_CASE("norms' adjoints with expressions, and both sums at once, equal the host's") {
@@ -269,12 +260,11 @@ TEST_CASE("sums of squares with expressions equal the host's") {
   for (const extents& e : {extents{}, {0}, {5}, {1025}, {700, 1025}, {1 << 20}}) {
     problem p{sumsq, {values(dense(e))}, dense({})};
     p.a.v[0] = (std::int64_t{1} << e.size()) - 1;
-    variants<sumsq, plus_one_value>(p, r);
     variants<sumsq, value_plus>(p, r);
   }
   problem rows{sumsq, {values(dense({33, 64}))}, dense({33})};
   rows.a.v[0] = 2;
-  variants<sumsq, plus_one_value>(rows, r);
+  variants<sumsq, value_plus>(rows, r);
 }
 
 // Chains of additions, more than one launch holds, large ones among them.
