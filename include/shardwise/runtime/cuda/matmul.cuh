@@ -472,12 +472,11 @@ template <>
 struct kernel<op_code::einsum> {
   template <class T>
   static void run(const call& c, context& ctx) {
-<<<<<<< HEAD
     const bool sums = c.a.v[3] != 0;
     detail::device_einsum<T> products(c, ctx);
     if (sums) {
-      if (detail::run_product<T>(c, no_epilogue{}, &c.l[2], c.p[2], 1, ctx)) return;
-      detail::sum_rows<T>(c, c.l[2], c.p[2], ctx);
+      if (c.l[2].rank == 1 && detail::run_product<T>(c, no_epilogue{}, &c.l[2], c.p[2], 1, ctx)) return;
+      detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
     } else if (const std::int64_t n = products.launches(); n > 1) {
       if (detail::run_product<T>(c, no_epilogue{}, nullptr, nullptr, n, ctx)) return;
     }
@@ -488,18 +487,18 @@ struct kernel<op_code::einsum> {
   // launch in place.
   template <class T, expression E>
   static void run_then(const call& c, context& ctx) {
-    if (c.a.v[3] != 0) detail::sum_rows<T>(c, c.l[2], c.p[2], ctx);
+    if (c.a.v[3] != 0) detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
     detail::device_einsum<T> products(c, ctx);
     if (detail::run_product<T>(c, epilogue_of<T, E>(c), nullptr, nullptr, products.launches(), ctx)) return;
     constexpr detail::addition adds = detail::addition::of(E);
     if (adds.fits && products.run_with(adds)) return;
     products.run();
     evaluate<T, E>(op_code::einsum, c, ctx);
-=======
-    if (c.a.v[3] != 0) detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, rules::contracted_dims(c.a, c.l[0].rank, c.l[1].rank));
-    detail::device_einsum<T>(c, ctx).run();
->>>>>>> t4/t4
   }
+
+ private:
+  // The dims over which the rows of operand 0 are summed beside the product: those that it contracts.
+  static std::int64_t summed(const call& c) { return rules::contracted_dims(c.a, c.l[0].rank, c.l[1].rank); }
 };
 
 }  // namespace shardwise::cuda
