@@ -62,13 +62,16 @@ pipelines = {
 moves = {"mlp": 'sw::iter_move_grads_and_optimizers<"all_reduce", "relu">', "gpt": 'sw::move_descendants<"embedding", "advance">'}
 
 
-def pass_flags(model, layers, name, pipeline):
-    flags = [f"-DLAYERS={layers}", f"-DPIPELINE={pipeline}"] + (["-DMLP"] if model == "mlp" else [])
+def pass_source(scratch, model, layers, name, pipeline):
+    """A file that says what passes.cpp is to compile: nvcc takes no commas in -D."""
+    lines = [f"#define LAYERS {layers}", f"#define PIPELINE {pipeline}"] + (["#define MLP"] if model == "mlp" else [])
     if name == "a: iteration":
-        flags.append(f"-DITERATED={moves[model]}")
+        lines.append(f"#define ITERATED {moves[model]}")
     if name == "supported_subgraphs":
-        flags.append("-DSUBGRAPHS")
-    return flags
+        lines.append("#define SUBGRAPHS")
+    file = scratch / "passes_of.cpp"
+    file.write_text("\n".join([*lines, f'#include "{here / "passes.cpp"}"', ""]))
+    return file
 
 
 def pass_rows(only, compilers, layers, passes_at, repeat, out):
@@ -85,7 +88,7 @@ def pass_rows(only, compilers, layers, passes_at, repeat, out):
                         if not only("pass", c, model, n, name):
                             cells.append("")
                             continue
-                        row, error = measure(command(c, here / "passes.cpp", out, *pass_flags(model, n, name, pipeline)), repeat)
+                        row, error = measure(command(c, pass_source(out.parent, model, n, name, pipeline), out), repeat)
                         failed = failed or row is None
                         cells.append(f"{row[0]:.1f} s, {row[2]:.0f} MB" if row else f"fails: {error[:80]}")
                     if any(cells):

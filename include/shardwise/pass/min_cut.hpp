@@ -192,8 +192,9 @@ struct minimum_cut {
   template <class Graph>
   constexpr void reset(const Graph& g) {
     for (int i = 0; i < g.node_count; ++i) {
+      if (!member[i]) continue;
       through[i] = 0;
-      for (auto& f : flow[i]) f = 0;
+      for (int k = 0; k < g.nodes[i].inputs; ++k) flow[i][k] = 0;
     }
     cursor = cut_cursor = 0;
   }

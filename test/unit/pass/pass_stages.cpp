@@ -6,6 +6,7 @@
 #include <shardwise/pass/iter_move.hpp>
 #include <shardwise/pass/list_optimizer.hpp>
 #include <shardwise/pass/overlap.hpp>
+#include <shardwise/pass/partition.hpp>
 #include <shardwise/pass/rematerialise.hpp>
 #include <shardwise/pass/simplify.hpp>
 #include <shardwise/pass/waits.hpp>
@@ -84,6 +85,22 @@ void check_passes() {
 
 TEST_CASE("passes: a stack of layers becomes the same in stages of any size, and at run time") { check_passes<stack>(); }
 TEST_CASE("passes: a transformer becomes the same in stages of any size, and at run time") { check_passes<transformer>(); }
+
+template <class Source, int Nodes>
+int differently_parted() {
+  const auto g = std::make_unique<large<Source>>();
+  sw::copy_into(*g, Source::value);
+  const auto at_run_time = sw::supported_subgraphs(*g, 2);
+  const auto &few = sw::supported_subgraphs_of<Source, 2, Nodes>::value, &whole = sw::supported_subgraphs_of<Source, 2>::value;
+  int different = few.count == whole.count && at_run_time.count == whole.count && whole.count > 0 ? 0 : 1;
+  for (int i = 0; i < Source::value.node_count; ++i)
+    different += few.of[i] == whole.of[i] && at_run_time.of[i] == whole.of[i] ? 0 : 1;
+  return different;
+}
+TEST_CASE("passes: subgraphs are the same in stages of any size, and at run time") {
+  CHECK(differently_parted<program<stack>, 3>() == 0);
+  CHECK(differently_parted<program<transformer>, 40>() == 0);
+}
 
 // --- iterations ------------------------------------------------------------------------------------------------------
 
