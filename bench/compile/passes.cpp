@@ -60,8 +60,10 @@ using program = step<PIPELINE>;
 using phases = sw::iterated<program, ITERATED>;
 #endif
 #ifdef SUBGRAPHS
-constexpr auto subgraphs = sw::supported_subgraphs(program::program);
-static_assert(subgraphs.count > 0);
+struct graph_of_program {
+  static constexpr const auto& value = program::program;
+};
+static_assert(sw::supported_subgraphs_of<graph_of_program>::value.count > 0);
 #endif
 
 }  // namespace

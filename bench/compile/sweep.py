@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes table.md beside this script: what compiling the example's GPT train step costs, by depth and by compiler.
+"""Writes table.md beside this script: what compiling the example's GPT train step costs, by depth and by compiler, and what
+graph passes add to it.
+
+--only takes a regex over a row's words: section (step, device, program, header, pass), compiler, then model, layers and
+pipeline as far as the section has them: 'pass clang.* gpt 96', '^step'. It prints, and writes a file only with --output.
 
 Each row is one compiler process tree on default flags (no -O): CPU seconds (user + system of all its processes), wall
 seconds, and the largest resident memory of any one process. nvcc compiles the same file as CUDA source, host code only.
@@ -25,6 +29,76 @@ source = here / "gpt_step.cpp"
 targets = {"g++": (3, 10), "clang++": (3, 10), "nvcc": (6, 10)}
 target_mb = 1024
 device_target, device_target_mb = 60, 3072
+
+
+# What passes.cpp is compiled with: each pass alone, then whole pipelines. An iteration moves parts of the step.
+simplify = "sw::cancel_redistributions,sw::merge_common"
+listed = f"{simplify},sw::comm_fusion_in_place<1>,sw::fused_optimizer,sw::remove_copy_from_optimizer"
+passes = {
+    "none": "",
+    "cancel_redistributions": "sw::cancel_redistributions",
+    "merge_common": "sw::merge_common",
+    "comm_fusion_in_place": "sw::comm_fusion_in_place<1>",
+    "fused_optimizer": "sw::fused_optimizer",
+    "foreach_optimizer": "sw::foreach_optimizer",
+    "schedule_comm_wait": "sw::schedule_comm_wait",
+    "sink_waits": "sw::sink_waits",
+    "raise_comms": "sw::raise_comms",
+    "expedite_comms": "sw::expedite_comms",
+    "reorder_compute_for_overlap": "sw::reorder_compute_for_overlap<>",
+    "fuse_pointwise": "sw::fuse_pointwise",
+    "fuse_kernels": "sw::fuse_kernels",
+    "rematerialise": "sw::rematerialise<50>",
+    "supported_subgraphs": "",
+}
+pipelines = {
+    "none": "",
+    "a: simplify, fusion, lists, split": f"{listed},sw::split_fused_optimizer<0,0>",
+    "a: iteration": listed,
+    "b: waits": f"{simplify},sw::expedite_comms,sw::reorder_compute_for_overlap<>,sw::sink_waits,sw::raise_comms",
+    "c: fuse_kernels": f"{simplify},sw::fuse_kernels",
+    "d: rematerialise": f"{simplify},sw::rematerialise<50>",
+}
+moves = {"mlp": 'sw::iter_move_grads_and_optimizers<"all_reduce", "relu">', "gpt": 'sw::move_descendants<"embedding", "advance">'}
+
+
+def pass_source(scratch, model, layers, name, pipeline):
+    """A file that says what passes.cpp is to compile: nvcc takes no commas in -D."""
+    lines = [f"#define LAYERS {layers}", f"#define PIPELINE {pipeline}"] + (["#define MLP"] if model == "mlp" else [])
+    if name == "a: iteration":
+        lines.append(f"#define ITERATED {moves[model]}")
+    if name == "supported_subgraphs":
+        lines.append("#define SUBGRAPHS")
+    file = scratch / "passes_of.cpp"
+    file.write_text("\n".join([*lines, f'#include "{here / "passes.cpp"}"', ""]))
+    return file
+
+
+def pass_rows(only, compilers, layers, passes_at, repeat, out):
+    """Lines of the tables of passes; (lines, whether one failed)."""
+    text, failed = [], False
+    for title, table, models, depths in (("Whole pipelines", pipelines, ("mlp", "gpt"), layers),
+                                         ("Each pass alone", passes, ("gpt",), passes_at)):
+        rows = []
+        for c in compilers:
+            for model in models:
+                for name, pipeline in table.items():
+                    cells = []
+                    for n in depths:
+                        if not only("pass", c, model, n, name):
+                            cells.append("")
+                            continue
+                        row, error = measure(command(c, pass_source(out.parent, model, n, name, pipeline), out), repeat)
+                        failed = failed or row is None
+                        cells.append(f"{row[0]:.1f} s, {row[2]:.0f} MB" if row else f"fails: {error[:80]}")
+                    if any(cells):
+                        rows.append(f"| {c} | {model} | {name} | " + " | ".join(cells) + " |")
+                        print(rows[-1], flush=True)
+        if rows:
+            text += ["", f"{title} (`passes.cpp`): CPU seconds and peak memory by layers, on default limits. `none` is what the",
+                     "trace, the differentiation and the optimizer cost; an iteration is three programs with their memory plans.", "",
+                     "| compiler | model | passes | " + " | ".join(map(str, depths)) + " |", "|---|---|---|" + "---|" * len(depths), *rows]
+    return text, failed
 
 
 def command(compiler, file, output, *defines):
@@ -99,8 +173,15 @@ def main():
     p.add_argument("--layers", default="2,12,48", help="comma-separated depths")
     p.add_argument("--repeat", type=int, default=2, help="runs per row; the one with the least CPU counts")
     p.add_argument("--quick", action="store_true", help="one run per row, no table of headers")
-    p.add_argument("--output", type=pathlib.Path, default=here / "table.md")
+    p.add_argument("--pass-layers", default="12,24,48,96", help="comma-separated depths of whole pipelines")
+    p.add_argument("--pass-repeat", type=int, default=1, help="runs per row of the tables of passes")
+    p.add_argument("--only", default="", help="regex: rows to measure")
+    p.add_argument("--output", type=pathlib.Path, help="default: table.md beside this script")
     a = p.parse_args()
+
+    def only(*words):
+        return re.search(a.only, " ".join(map(str, words))) is not None
+
     repeat = 1 if a.quick else a.repeat
     compilers = [c for c in a.compilers.split(",") if shutil.which(c)]
     if not compilers:
@@ -113,53 +194,78 @@ def main():
             f"{os.getloadavg()[0]:.1f} at the start. Trace, passes and executor of `gpt_step.cpp`, one file, default flags.",
             f"Least CPU of {repeat} run{'s' if repeat > 1 else ''}; CPU is user + system of all processes.", ""]
     text += [f"- {c}: {version(c)}" for c in compilers]
-    text += ["", "| compiler | layers | CPU s | wall s | peak MB | target |", "|---|---|---|---|---|---|"]
+    failed = False
+
+    def section(head, rows):
+        if rows:
+            text.extend([*head, *rows])
+
+    def note(rows, line):
+        rows.append(line)
+        print(line, flush=True)
+
     with tempfile.TemporaryDirectory() as scratch:
         out = pathlib.Path(scratch) / "out.o"
-        failed = False
+        rows = []
         for c in compilers:
             for n in layers:
+                if not only("step", c, "gpt", n):
+                    continue
                 row, error = measure(command(c, source, out, f"-DLAYERS={n}"), repeat)
                 failed = failed or row is None
-                text.append(f"| {c} | {n} | {row[0]:.2f} | {row[1]:.2f} | {row[2]:.0f} | {verdict(c, n, row)} |" if row
-                            else f"| {c} | {n} | fails: {error[:120]} | | | |")
-                print(text[-1], flush=True)
+                note(rows, f"| {c} | {n} | {row[0]:.2f} | {row[1]:.2f} | {row[2]:.0f} | {verdict(c, n, row)} |" if row
+                     else f"| {c} | {n} | fails: {error[:120]} | | | |")
+        section(["", "| compiler | layers | CPU s | wall s | peak MB | target |", "|---|---|---|---|---|---|"], rows)
 
-        if "nvcc" in compilers:
-            text += ["", "With device code, all kernels of the backend included (`nvcc -O3 -arch=sm_90 -DDEVICE`); kernels are counted as",
-                     "entry stubs in the object:", "", "| layers | CPU s | wall s | peak MB | kernels | target |", "|---|---|---|---|---|---|"]
-            for n in layers:
-                flags = ["-O3", "-arch=sm_90", "--expt-relaxed-constexpr", "-DDEVICE", f"-DLAYERS={n}"]
-                row, error = measure(command("nvcc", source, out, *flags))
-                failed = failed or row is None
-                if row:
-                    symbols = subprocess.run(["nm", "-C", str(out)], capture_output=True, text=True).stdout
-                    kernels = len({l.split(" ", 2)[-1] for l in symbols.splitlines() if "__device_stub__" in l})
-                    good = row[0] <= device_target and row[2] <= device_target_mb
-                    text.append(f"| {n} | {row[0]:.2f} | {row[1]:.2f} | {row[2]:.0f} | {kernels} | "
-                                f"{'within' if good else 'over'} {device_target} s {'and' if good else 'or'} {device_target_mb} MB |")
-                else:
-                    text.append(f"| {n} | fails: {error[:120]} | | | | |")
-                print(text[-1], flush=True)
+        rows = []
+        for n in layers if "nvcc" in compilers else []:
+            if not only("device", "nvcc", "gpt", n):
+                continue
+            flags = ["-O3", "-arch=sm_90", "--expt-relaxed-constexpr", "-DDEVICE", f"-DLAYERS={n}"]
+            row, error = measure(command("nvcc", source, out, *flags))
+            failed = failed or row is None
+            if row:
+                symbols = subprocess.run(["nm", "-C", str(out)], capture_output=True, text=True).stdout
+                kernels = len({l.split(" ", 2)[-1] for l in symbols.splitlines() if "__device_stub__" in l})
+                good = row[0] <= device_target and row[2] <= device_target_mb
+                note(rows, f"| {n} | {row[0]:.2f} | {row[1]:.2f} | {row[2]:.0f} | {kernels} | "
+                     f"{'within' if good else 'over'} {device_target} s {'and' if good else 'or'} {device_target_mb} MB |")
+            else:
+                note(rows, f"| {n} | fails: {error[:120]} | | | | |")
+        section(["", "With device code, all kernels of the backend included (`nvcc -O3 -arch=sm_90 -DDEVICE`); kernels are counted as",
+                 "entry stubs in the object:", "", "| layers | CPU s | wall s | peak MB | kernels | target |", "|---|---|---|---|---|---|"],
+                rows)
 
-        text += ["", "What those programs are:", "", "| layers | nodes | specs | kernels | kernel calls |", "|---|---|---|---|---|"]
+        rows = []
         for n in layers:
+            if not only("program", host, "gpt", n):
+                continue
             k = counts(host, n)
-            text.append(f"| {n} | " + (" | ".join(map(str, k)) if k else "? | ? | ? | ?") + " |")
-            print(text[-1], flush=True)
+            note(rows, f"| {n} | " + (" | ".join(map(str, k)) if k else "? | ? | ? | ?") + " |")
+        section(["", "What those programs are:", "", "| layers | nodes | specs | kernels | kernel calls |", "|---|---|---|---|---|"], rows)
 
-        if not a.quick:
-            text += ["", f"Including one header alone ({host}):", "", "| header | CPU s | peak MB |", "|---|---|---|"]
-            empty = pathlib.Path(scratch) / "empty.cpp"
-            for h in [None, *sorted(include.rglob("*.hpp"))]:
-                if h and (h.name.endswith(".def.hpp") or "cuda" in h.parts):
-                    continue
-                name = h.relative_to(include).as_posix() if h else "(nothing)"
-                empty.write_text(f"#include <{name}>\n" if h else "")
-                row, error = measure(command(host, empty, out))
-                text.append(f"| {name} | {row[0]:.2f} | {row[2]:.0f} |" if row else f"| {name} | fails: {error[:120]} | |")
-    a.output.write_text("\n".join(text) + "\n")
-    print(f"wrote {a.output}")
+        at = [int(n) for n in a.pass_layers.split(",")]
+        lines, bad = pass_rows(only, compilers, at, [at[0], at[-1]] if len(at) > 1 else at, 1 if a.quick else a.pass_repeat, out)
+        failed = failed or bad
+        text += lines
+
+        rows = []
+        empty = pathlib.Path(scratch) / "empty.cpp"
+        for h in [None, *sorted(include.rglob("*.hpp"))] if not a.quick else []:
+            if h and (h.name.endswith(".def.hpp") or "cuda" in h.parts):
+                continue
+            name = h.relative_to(include).as_posix() if h else "(nothing)"
+            if not only("header", host, name):
+                continue
+            empty.write_text(f"#include <{name}>\n" if h else "")
+            row, error = measure(command(host, empty, out))
+            note(rows, f"| {name} | {row[0]:.2f} | {row[2]:.0f} |" if row else f"| {name} | fails: {error[:120]} | |")
+        section(["", f"Including one header alone ({host}):", "", "| header | CPU s | peak MB |", "|---|---|---|"], rows)
+    if a.only and not a.output:
+        return 1 if failed else 0
+    output = a.output or here / "table.md"
+    output.write_text("\n".join(text) + "\n")
+    print(f"wrote {output}")
     return 1 if failed else 0
 
 

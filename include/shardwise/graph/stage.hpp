@@ -23,19 +23,26 @@ inline constexpr int work_per_node = 200;
 
 // What is left of a stage's work.
 struct stage_work {
-  std::int64_t left = 0;
+  std::int64_t left, whole;
 
-  constexpr explicit stage_work(int nodes) : left(static_cast<std::int64_t>(nodes) * work_per_node) {}
+  constexpr explicit stage_work(int nodes) : left(static_cast<std::int64_t>(nodes) * work_per_node), whole(left) {}
   // As much as there is: of graphs made at run time.
-  static constexpr stage_work all() { return stage_work(std::int64_t{1} << 62, 0); }
+  static constexpr stage_work all() {
+    stage_work w(0);
+    w.left = std::int64_t{1} << 62;
+    return w;
+  }
   constexpr bool take(std::int64_t statements) {
     const bool some = left > 0;
     left -= statements;
     return some;
   }
-
- private:
-  constexpr stage_work(std::int64_t statements, int) : left(statements) {}
+  // Whether so many statements at once are better done by the next stage, and then this one is over.
+  constexpr bool defer(std::int64_t statements) {
+    if (left >= statements || 2 * left >= whole) return false;
+    left = 0;
+    return whole > 0;
+  }
 };
 
 namespace detail {

@@ -23,7 +23,6 @@ struct holding_state : rewrite_state<In, Out> {
 
   constexpr void begin(const In& g) {
     base::begin(g);
-    find_storage(g, storage);
     slots.clear();
   }
 

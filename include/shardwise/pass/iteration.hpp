@@ -51,17 +51,13 @@ template <int Nodes>
 struct move_check {
   static constexpr int capacity = Nodes > 0 ? Nodes : 1;
 
-  bool in[capacity]{};
-  storage_map<Nodes> storage;
+  storage_map<Nodes> storage;  // of the graph
+  bool in[capacity]{};         // the set
   int first_write[capacity]{}, first_read[capacity]{};  // by owner: the first moved node, plus one
   int destination = -1;
   int part = 0;
   finding error{};
 
-  constexpr void begin(int before) {
-    destination = before;
-    for (int i = 0; i < capacity; ++i) storage.owner[i] = i, storage.within[i] = 0;
-  }
 
   // false: there is no part left.
   template <class Graph>
@@ -70,10 +66,9 @@ struct move_check {
     switch (part++) {
       case 0: error = admit(g, moves); return true;
       case 1: error = close(g); return true;
-      case 2: find_storage(g, storage); return true;
-      case 3: error = note(g); return true;
-      case 4: error = compare(g, moves); return true;
-      case 5: move(g, moves); return false;
+      case 2: error = note(g); return true;
+      case 3: error = compare(g, moves); return true;
+      case 4: move(g, moves); return false;
       default: return false;
     }
   }
@@ -154,7 +149,8 @@ struct move_check {
 template <class Graph, class Set>
 constexpr finding add_move(const Graph& g, iteration_moves<Graph::node_capacity>& moves, const Set& set, int destination) {
   move_check<Graph::node_capacity> check;
-  check.begin(destination);
+  check.destination = destination;
+  find_storage(g, check.storage);
   for (const int i : set) check.in[i] = true;
   while (check.next(g, moves)) {
   }
@@ -173,7 +169,7 @@ struct mark_staged {
   template <int Nodes>
   struct progress {
     iteration_moves<Nodes> moves;
-    move_check<Nodes> check{};
+    move_check<Nodes> check;
     bool asked = false;
   };
   template <class Source>
@@ -181,7 +177,7 @@ struct mark_staged {
   template <class Source, class State>
   static constexpr void start(State& st) {
     st.moves = Before::value;
-    st.check.begin(-1);
+    copy_storage(found_storage<Source>, st.check.storage, Source::value.node_count);
   }
   template <class Source, class State>
   static constexpr bool advance(State& st, int nodes) {
@@ -231,7 +227,6 @@ struct phase_rules {
 
     constexpr void begin(const In& g) {
       base::begin(g);
-      find_storage(g, storage);
       for (int i = 0; i < capacity; ++i) moved_to[i] = kept[i] = -1;
     }
     // Once `moves` is set.
@@ -366,7 +361,7 @@ struct iteration_module {
   // How many values one iteration keeps for the next.
   constexpr int kept_values() const {
     passes::phase_rules<iteration_phase::setup>::state<Graph, Graph> st;
-    st.begin(g);
+    passes::begin_rewriting(st, g);
     st.moves = moves;
     st.settle(g);
     int n = 0;
@@ -377,7 +372,7 @@ struct iteration_module {
   template <iteration_phase Phase>
   constexpr finding phase(Graph& to) const {
     typename passes::phase_rules<Phase>::template state<Graph, graph<3 * Graph::node_capacity + 64, 2 * Graph::spec_capacity + 64, Graph::scope_capacity>> st;
-    st.begin(g);
+    passes::begin_rewriting(st, g);
     st.moves = moves;
     st.settle(g);
     while (st.step(g)) {

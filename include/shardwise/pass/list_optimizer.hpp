@@ -23,6 +23,8 @@ struct list_rules {
 
     bool listed[capacity]{};  // lies in a pack
     bool used[capacity]{};    // an update's result that somebody reads
+    static constexpr int write_cost = 320;  // statements of an update that is written
+
     int parameters[capacity]{};
     int counters = 0;  // states so far
     int clip[1 << max_axes];  // by axes that split a gradient
@@ -135,7 +137,7 @@ struct list_rules {
     // All updates that wait, kind by kind.
     constexpr void write_waiting(builder& b, const In& g) {
       const int all = waits;
-      work.take(160 * all);
+      work.take(write_cost * all);
       for (int k = 0; k < all; ++k) base::hold(g, waiting[k], -1);
       waits = 0;
       for (int k = 0; k < all; ++k) {
@@ -180,12 +182,17 @@ struct list_rules {
 
     constexpr bool step(const In& g) {
       if (cursor > g.node_count) return false;
-      builder b = out.edit();
-      const int i = cursor++;
-      if (i < g.node_count) {
-        bool depends = base::conflicts(g, i);
+      const int i = cursor;
+      bool depends = i == g.node_count;
+      if (!depends) {
+        depends = base::conflicts(g, i);
         for (int k = 0; k < g.nodes[i].inputs; ++k) depends = depends || to[g.nodes[i].in[k]] < 0;
-        if (depends) write_waiting(b, g);
+      }
+      if (depends && work.defer(write_cost * waits)) return true;
+      ++cursor;
+      builder b = out.edit();
+      if (depends) write_waiting(b, g);
+      if (i < g.node_count) {
         if (may_join(g, i)) {
           waiting[waits++] = i;
           base::hold(g, i, 1);
@@ -193,7 +200,6 @@ struct list_rules {
           base::copy(b, g, i);
         }
       } else {
-        write_waiting(b, g);
         base::set_outputs(g);
       }
       if (b.overflowed() && !b.error) b.error = {problem::graph_full, i};

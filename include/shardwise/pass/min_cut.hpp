@@ -73,21 +73,22 @@ struct minimum_cut {
   static constexpr std::int64_t infinite = std::numeric_limits<std::int64_t>::max() / 4;
 
   phase_marks<Nodes> marks;
-  std::int64_t width[Nodes];            // of the node's own arc
-  std::int64_t through[Nodes];          // flow on it
-  std::int64_t flow[Nodes][max_inputs];  // from operand k's outside to the node's inside
-  std::int32_t users_begin[Nodes + 1];
+  std::int64_t width[Nodes]{};            // of the node's own arc
+  std::int64_t through[Nodes]{};          // flow on it
+  std::int64_t flow[Nodes][max_inputs]{};  // from operand k's outside to the node's inside
+  std::int32_t users_begin[Nodes + 1]{};
   static constexpr int max_users = 3 * Nodes;
-  std::int32_t users[max_users];        // forward users in the network, each node's together
-  unsigned char member[Nodes];          // in the network
-  unsigned char used[Nodes];            // by the backward pass
-  unsigned char banned[Nodes];          // from being computed again
-  unsigned char kept[Nodes];            // the result: 1 where the value is kept
-  std::int32_t stamp[Nodes][2];         // of the last search that met the inside, the outside
-  std::int32_t from[Nodes][2];          // the arc by which it got there
-  std::int32_t stack[2 * Nodes + 2];
-  std::int32_t search;
-  std::int32_t cursor;                  // next source
+  std::int32_t users[max_users]{};        // forward users in the network, each node's together
+  unsigned char member[Nodes]{};          // in the network
+  unsigned char used[Nodes]{};            // by the backward pass
+  unsigned char banned[Nodes]{};          // from being computed again
+  unsigned char kept[Nodes]{};            // the result: 1 where the value is kept
+  std::int32_t stamp[Nodes][2]{};         // of the last search that met the inside, the outside
+  std::int32_t from[Nodes][2]{};          // the arc by which it got there
+  std::int32_t stack[2 * Nodes + 2]{};
+  std::int32_t search = 0;
+  std::int32_t cursor = 0;              // next source to saturate
+  std::int32_t cut_cursor = 0;          // next source to reach the cut from; past the nodes: it is found
 
   // Arcs by which a search reaches a state; `via` holds the node on the other end where it is another one.
   enum arc : std::int32_t { start = 0, own_forward = 1, own_back = 2, to_user = 3, to_operand = 4 };
@@ -95,21 +96,7 @@ struct minimum_cut {
     std::int32_t node;
     std::int32_t outside;
   };
-  std::int32_t via[Nodes][2];
-
-  // Constants must not have unset members.
-  constexpr void clear() {
-    for (int i = 0; i < Nodes; ++i) {
-      width[i] = through[i] = 0;
-      for (auto& f : flow[i]) f = 0;
-      member[i] = used[i] = banned[i] = kept[i] = 0;
-      for (int side = 0; side < 2; ++side) stamp[i][side] = from[i][side] = via[i][side] = 0;
-      users_begin[i] = stack[2 * i] = stack[2 * i + 1] = 0;
-    }
-    for (auto& u : users) u = 0;
-    users_begin[Nodes] = stack[2 * Nodes] = stack[2 * Nodes + 1] = 0;
-    search = cursor = 0;
-  }
+  std::int32_t via[Nodes][2]{};
 
   // In parts, each of some steps of evaluation a node; false when there is no part `k`.
   template <class Graph>
@@ -206,10 +193,11 @@ struct minimum_cut {
   template <class Graph>
   constexpr void reset(const Graph& g) {
     for (int i = 0; i < g.node_count; ++i) {
+      if (!member[i]) continue;
       through[i] = 0;
-      for (auto& f : flow[i]) f = 0;
+      for (int k = 0; k < g.nodes[i].inputs; ++k) flow[i][k] = 0;
     }
-    cursor = 0;
+    cursor = cut_cursor = 0;
   }
 
   // Reaches what the residual network reaches from the inside of `source`; the end is the node whose outside leads to the
@@ -302,14 +290,21 @@ struct minimum_cut {
     return cursor >= g.node_count;
   }
 
-  // The arcs across: their insides are reached from the source, their outsides are not.
+  // The arcs across: their insides are reached from the source, their outsides are not. True when they are found.
   template <class Graph>
-  constexpr void cut(const Graph& g) {
-    ++search;
-    stage_work work(0);
-    for (int i = 0; i < g.node_count; ++i)
+  constexpr bool cut(const Graph& g, stage_work& work) {
+    if (cut_cursor == 0) ++search;
+    for (; cut_cursor < g.node_count && work.take(10); ++cut_cursor) {
+      const int i = cut_cursor;
       if (member[i] && banned[i] && stamp[i][0] != search) reach(g, i, work);
+    }
+    if (cut_cursor < g.node_count) return false;
+    if (cut_cursor > g.node_count) return true;
+    if (work.defer(8 * g.node_count)) return false;
+    work.take(8 * g.node_count);
     for (int i = 0; i < g.node_count; ++i) kept[i] = member[i] && stamp[i][0] == search && stamp[i][1] != search;
+    ++cut_cursor;
+    return true;
   }
 
   template <class Graph>

@@ -111,7 +111,6 @@ struct remove_copy_rules {
 
     constexpr void begin(const In& g) {
       base::begin(g);
-      find_storage(g, storage);
       slots.clear();
       for (int i = 0; i < capacity; ++i) block_of[i] = order_begin[i] = -1;
       for (int i = 0; i < g.node_count; ++i) {

@@ -91,43 +91,37 @@ struct outputs {  // their number, extents and placements
 
 namespace detail {
 
-template <class P>
-struct prerequisites_of {
-  using type = passes_list<>;
+// What a pass declares, or what it means to declare nothing.
+template <template <class> class Declared, class P, class Default>
+struct declared_or {
+  using type = Default;
+};
+template <template <class> class Declared, class P, class Default>
+  requires requires { typename Declared<P>; }
+struct declared_or<Declared, P, Default> {
+  using type = Declared<P>;
 };
 template <class P>
-  requires requires { typename P::prerequisites; }
-struct prerequisites_of<P> {
-  using type = typename P::prerequisites;
-};
+using prerequisites_in = typename P::prerequisites;
 template <class P>
-struct apply_after_of {
-  using type = passes_list<>;
-};
+using apply_after_in = typename P::apply_after;
 template <class P>
-  requires requires { typename P::apply_after; }
-struct apply_after_of<P> {
-  using type = typename P::apply_after;
-};
+using preserves_in = typename P::preserves;
 template <class P>
-struct preserved_by {
-  using type = passes_list<>;
-};
-template <class P>
-  requires requires { typename P::preserves; }
-struct preserved_by<P> {
-  using type = typename P::preserves;
-};
+using key_in = typename P::key;
+template <class G>
+using applied_in = typename G::applied;
 
 template <class P>
-struct key_of {
-  using type = P;
-};
+using prerequisites_of = declared_or<prerequisites_in, P, passes_list<>>;
 template <class P>
-  requires requires { typename P::key; }
-struct key_of<P> {
-  using type = typename P::key;
-};
+using apply_after_of = declared_or<apply_after_in, P, passes_list<>>;
+template <class P>
+using preserved_by = declared_or<preserves_in, P, passes_list<>>;
+template <class P>
+using key_of = declared_or<key_in, P, P>;
+template <class G>
+using applied_to = declared_or<applied_in, G, passes_list<>>;
 
 template <class P, class List>
 inline constexpr bool is_listed = false;
@@ -342,16 +336,6 @@ struct run_pipeline<Source, pipeline<P, Rest...>, Applied> {
   using next = run_pipeline<typename done::type, std::conditional_t<done::good, pipeline<Rest...>, pipeline<>>,
                             typename appended<Applied, P>::type>;
   using type = typename next::type;
-};
-
-template <class G>
-struct applied_to {
-  using type = passes_list<>;
-};
-template <class G>
-  requires requires { typename G::applied; }
-struct applied_to<G> {
-  using type = typename G::applied;
 };
 
 // A refused graph is empty, so that the sentence is the only error.

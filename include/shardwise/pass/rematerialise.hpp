@@ -17,21 +17,14 @@ struct solve_cut {
   template <int Nodes>
   struct progress {
     minimum_cut<Nodes> p;
-    int part;    // of the building
-    int solved;  // cuts so far
+    int part = 0;    // of the building
+    int solved = 0;  // cuts so far
   };
   template <class Source>
   using state = progress<graph_type_of<Source>::node_capacity>;
 
   template <class Source, class State>
-  static constexpr void start(State& st) {
-    start(st);
-  }
-  template <class State>
-  static constexpr void start(State& st) {
-    st.p.clear();
-    st.part = st.solved = 0;
-  }
+  static constexpr void start(State&) {}
   template <class Source, class State>
   static constexpr bool advance(State& st, int nodes) {
     return solve(st, Source::value, stage_work(nodes));
@@ -46,11 +39,11 @@ struct solve_cut {
         work.take(25 * g.node_count);
         continue;
       }
-      if (!st.p.saturate(g, work)) return true;
-      work.take(25 * g.node_count);
-      st.p.cut(g);
-      if (Percent == 100 || st.solved++ == 1) return false;
-      work.take(30 * g.node_count);
+      if (!st.p.saturate(g, work) || !st.p.cut(g, work)) continue;
+      if (Percent == 100 || st.solved == 1) return false;
+      if (work.defer(60 * g.node_count)) continue;
+      work.take(60 * g.node_count);
+      ++st.solved;
       st.p.spend(g, Percent);
     }
     return true;
@@ -207,7 +200,6 @@ struct rematerialise {
   template <class Graph>
   static constexpr finding apply(Graph& g) {
     typename passes::solve_cut<Percent>::template progress<Graph::node_capacity> st;
-    passes::solve_cut<Percent>::start(st);
     passes::solve_cut<Percent>::solve(st, g, stage_work::all());
     if (g.node_count + passes::copied_nodes(st.p, g) > Graph::node_capacity) return {};
     passes::recompute_values::progress<Graph::node_capacity, Graph> w;

@@ -71,9 +71,32 @@ constexpr bool has_storage(const Graph& g, int i) {
 }
 constexpr bool is_variable_leaf(op_code op) { return op == op_code::param || op == op_code::state; }
 
+// Storage of a constant graph, a constant of its own: it costs as much evaluation as all else that a rewriting begins with.
+template <class Source>
+inline constexpr auto found_storage = [] {
+  storage_map<graph_type_of<Source>::node_capacity> m;
+  find_storage(Source::value, m);
+  return m;
+}();
+template <class Map>
+constexpr void copy_storage(const Map& from, Map& to, int count) {
+  constexpr int capacity = static_cast<int>(sizeof(to.owner) / sizeof(to.owner[0]));
+  for (int i = 0; i < count; ++i) to.owner[i] = from.owner[i], to.within[i] = from.within[i];
+  for (int i = count; i < capacity; ++i) to.owner[i] = i, to.within[i] = 0;
+}
+template <class State>
+concept knows_storage = requires(State& st) { st.storage.owner; };
+
+template <class State, class Graph>
+constexpr void begin_rewriting(State& st, const Graph& g) {
+  if constexpr (knows_storage<State>) find_storage(g, st.storage);
+  st.begin(g);
+}
+
 // Rules derive from rewriting<Rules> and have
 //   template <class In, class Out> struct state : rewrite_state<In, Out>   with begin(g) and step(g) -> whether work is left;
-//       what costs more than some ten nodes' statements, a step takes from `work`
+//       what costs more than some ten nodes' statements, a step takes from `work`; a member `storage`, a storage_map, is
+//       filled before
 //   static constexpr graph_room room(const auto& g)       how large the result is at most
 template <class Rules>
 struct rewriting {
@@ -87,6 +110,7 @@ struct rewriting {
 
   template <class Source, class State>
   static constexpr void start(State& st) {
+    if constexpr (knows_storage<State>) copy_storage(found_storage<Source>, st.storage, Source::value.node_count);
     st.begin(Source::value);
   }
   template <class Source, class State>
@@ -113,7 +137,7 @@ struct rewriting {
   template <class Graph>
   static constexpr finding apply(Graph& g) {
     typename Rules::template state<Graph, graph<3 * Graph::node_capacity + 64, 2 * Graph::spec_capacity + 64, Graph::scope_capacity>> st;
-    st.begin(g);
+    begin_rewriting(st, g);
     while (st.step(g)) {
     }
     if (st.out.error) return st.out.error;

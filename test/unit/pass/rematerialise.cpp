@@ -57,7 +57,6 @@ TEST_CASE("spmd passes: no set of kept values is cheaper than the cut") {
     const auto g = test::random_graph<16>(seed, 2);
     using progress = sw::passes::solve_cut<100>::progress<16>;
     progress st;
-    sw::passes::solve_cut<100>::start(st);
     while (sw::passes::solve_cut<100>::solve(st, g, sw::stage_work(1))) {  // in small bites
     }
     std::vector<int> members;
