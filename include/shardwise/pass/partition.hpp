@@ -89,10 +89,11 @@ struct unit_order {
     error = {};
   }
 
-  // Until the work is done, or about `budget` steps of evaluation.
+  // Until the work is done, or about `budget` steps of evaluation; whether any is left.
   template <class Predicate, class Graph>
-  constexpr void advance(const Graph& g, std::int64_t budget) {
+  constexpr bool advance(const Graph& g, std::int64_t budget) {
     while (budget > 0 && phase < 5) budget -= step<Predicate>(g);
+    return phase < 5;
   }
   static constexpr std::int64_t cost(int nodes) { return 720 * (static_cast<std::int64_t>(nodes) + 2); }
 
@@ -262,22 +263,23 @@ template <class Predicate, int Least>
 struct find_units {
   template <class Source>
   using state = unit_order<graph_type_of<Source>::node_capacity, graph_type_of<Source>::scope_capacity>;
-  static constexpr std::int64_t per_stage(int nodes) { return std::int64_t{250} * nodes; }
-  template <class Source>
-  static constexpr int stages(int nodes) {
-    return static_cast<int>(state<Source>::cost(graph_type_of<Source>::node_capacity) / per_stage(nodes)) + 1;
-  }
   template <class Source, class State>
   static constexpr void start(State& st) {
     st.begin(Source::value, Least);
   }
   template <class Source, class State>
-  static constexpr void advance(State& st, int nodes) {
-    st.template advance<Predicate>(Source::value, per_stage(nodes));
+  static constexpr bool advance(State& st, int nodes) {
+    return st.template advance<Predicate>(Source::value, std::int64_t{work_per_node} * nodes);
   }
 };
 
 }  // namespace passes
+
+// The subgraphs of a constant graph: count, and of[i] of each node.
+template <class Source, int Least = 10, int Nodes = stage_nodes, class Supported = core_operations>
+struct supported_subgraphs_of {
+  static constexpr const auto& value = staged<passes::find_units<Supported, Least>, Source, Nodes>::value;
+};
 
 // Of a graph made at run time, or a small constant; `Supported` has holds(graph, node).
 template <class Supported = core_operations, class Graph>
