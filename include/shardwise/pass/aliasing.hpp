@@ -45,16 +45,16 @@ struct aliasing {
   };
   template <class Graph>
   constexpr sizes sizes_after(const Graph& g) const {
-    int nodes = g.node_count, aliases = 0;
+    int nodes = 0, aliases = 0;
     for (int i = 0; i < g.node_count; ++i) {
       const node& n = g.nodes[i];
-      for (int k = 0; k < n.inputs; ++k)
+      const bool writes = n.op == op_code::copy_, view = root[i] != i && written[root[i]];
+      for (int k = writes ? 1 : 0; k < n.inputs && (writes || !view); ++k)
         if (written[root[n.in[k]]]) nodes += 2 * depth[n.in[k]];
-      if (n.op == op_code::copy_) nodes += 5 * depth[i] + 1;
-      if (written[root[i]]) {
-        aliases += root[i] != i ? 1 : 0;
-        nodes += root[i] == i ? 2 : 0;
-      }
+      // a value, a way back of at most three nodes a view, and what slices are written into
+      if (writes) nodes += depth[i] == 0 ? 1 : 5 * depth[i] - 1;
+      if (view && !writes) ++aliases;
+      if (!view) nodes += written[i] ? 3 : 1;
     }
     for (int k = 0; k < g.output_count; ++k) nodes += 4 * depth[g.outputs[k]] + 2;
     return {nodes, 2 * g.spec_count + 4 * aliases + 16};

@@ -25,7 +25,7 @@ struct functional_stages {
   using state = functional_state<graph<size<Source>.nodes, size<Source>.specs, graph_type_of<Source>::scope_capacity>,
                                  graph_type_of<Source>::node_capacity>;
   // A write goes through the rules of some operations.
-  static constexpr int per_stage(int nodes) { return nodes / 8 > 0 ? nodes / 8 : 1; }
+  static constexpr int per_stage(int nodes) { return nodes / 2 > 0 ? nodes / 2 : 1; }
   template <class Source>
   static constexpr int stages(int nodes) {
     return graph_type_of<Source>::node_capacity / per_stage(nodes) + 1;

@@ -41,7 +41,9 @@ numbers some(std::size_t n, int salt) {
 struct writes {
   constexpr auto operator()(const auto& x, const auto& w) const {
     const auto h = sw::matmul(x, w);
-    const auto middle = sw::narrow<1, 1, 3>(h), turned = sw::transpose<0, 1>(h), unit = sw::unsqueeze<1>(h);
+    const auto middle = sw::narrow<1, 1, 3>(h);
+    const auto turned = sw::transpose<0, 1>(h);
+    const auto unit = sw::unsqueeze<1>(h);
     sw::mul_(middle, 3);
     sw::clamp_max_(turned, 1.5);
     sw::add_(sw::narrow<2, 2, 3>(unit), sw::narrow<2, 0, 3>(unit));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Laws of views: a reshape leaves every rank the same elements in the same order, and views have a way back.
 
+#include <shardwise/propagation/strategy.hpp>
+
 #include "rules.hpp"
 
 namespace {
@@ -178,5 +180,30 @@ static_assert(refuses(apply(op_code::slice, range(3, 0, 1), on_line<cube>(R)), p
 // its adjoint pads: extents come back
 static_assert(apply(op_code::pad, range(1, 1, 4), apply(op_code::slice, range(1, 1, 2), on_line<cube>(S(0))).out).out ==
               on_line<cube>(S(0)));
+
+// a slice written into what it is of: both are placed alike, however that is
+using two = sw::shape<2, 2>;
+constexpr bool scatters(sw::placement p) {
+  return gives(apply(op_code::slice_scatter, range(0, 3, 2), on_line<six>(p), on_line<two>(p)), p);
+}
+static_assert(scatters(R) && scatters(U) && scatters(P) && scatters(S(1)) && scatters(sw::partial_value(sw::reduction::max)));
+static_assert(refuses(apply(op_code::slice_scatter, range(0, 3, 2), on_line<six>(R), on_line<two>(U)), problem::slice_scatter_placements));
+static_assert(refuses(apply(op_code::slice_scatter, range(0, 3, 2), on_line<six>(S(0)), on_line<two>(S(0))), problem::slice_dim_sharded));
+static_assert(gives(apply(op_code::slice_scatter, range(0, 0, 5), on_line<six>(S(0)), on_line<sw::shape<5, 2>>(S(0))), S(0)));
+static_assert(refuses(apply(op_code::slice_scatter, range(0, 3, 3), on_line<six>(R), on_line<two>(R)), problem::slice_scatter_shape));
+static_assert(refuses(apply(op_code::slice_scatter, range(0, 5, 2), on_line<six>(R), on_line<two>(R)), problem::slice_out_of_range));
+
+// a write in place changes nothing of what is written but its elements
+static_assert(gives(apply(op_code::copy_, {}, on_line<six>(S(0)), on_line<six>(S(0))), S(0)));
+static_assert(refuses(apply(op_code::copy_, {}, on_line<six>(S(0)), on_line<six>(R)), problem::mutation_result));
+static_assert(refuses(apply(op_code::copy_, {}, on_line<six>(R), on_line<two>(R)), problem::mutation_result));
+static_assert(refuses(apply(op_code::copy_, {}, on_line<six>(R), on_line<six, std::int32_t>(R)), problem::mutation_result));
+// in implicit mode the other operand goes where it is written
+constexpr sw::placement written_from(sw::placement to, sw::placement from) {
+  const sw::spec in[] = {on_line<six>(to), on_line<six>(from)};
+  const sw::strategy s = sw::choose_strategy(op_code::copy_, {}, in, 2);
+  return s.found && s.target[0] == in[0] ? s.target[1].place[0] : sw::partial_value(sw::reduction::product);
+}
+static_assert(written_from(S(0), R) == S(0) && written_from(R, P) == R && written_from(S(1), S(0)) == S(1));
 
 }  // namespace

@@ -405,7 +405,8 @@ static_assert(product::peak_bytes == view_of_product::peak_bytes && product::pea
 struct tangle {
   constexpr auto operator()(const auto& x) const {
     const auto h = sw::relu(x);
-    const auto left = sw::narrow<1, 0, 4>(h), right = sw::narrow<1, 2, 4>(h);
+    const auto left = sw::narrow<1, 0, 4>(h);
+    const auto right = sw::narrow<1, 2, 4>(h);
     sw::mul_(left, 2);
     sw::add_(right, 1);
     const auto turned = sw::transpose<0, 1>(h);
