@@ -25,7 +25,7 @@ namespace {
 
 namespace sw = shardwise;
 
-constexpr int rows = 128, width = 512, layers = 16;  // of a rank; a layer's gradients are more than 1 MiB: a bucket
+constexpr int rows = 256, width = 512, layers = 18;  // of a rank; a layer's gradients are more than 1 MiB: a bucket
 constexpr double limit = 1.15;                       // of the larger of computation and communication
 
 template <int N>
@@ -61,18 +61,19 @@ struct task {
 struct this_host {
   template <class Graph>
   static constexpr double microseconds(const Graph& g, int i) {
-    if (sw::is_collective(g, i)) return g.spec_of(i).rank > 0 ? 8000 : 800;
+    if (sw::is_collective(g, i)) return g.spec_of(i).rank > 0 ? 16000 : 1600;
     return sw::run_time<30, 10>::compute(g, i);
   }
 };
 
-// Gradients are summed layer by layer where their bucket lies. Parameters are updated as three lists, layers 3 to 15, 1 and
+// Gradients are summed layer by layer where their bucket lies. Parameters are updated as three lists, layers 3 to 17, 1 and
 // 2, and 0, so that the most are updated while the last reductions, the first layers', are under way.
 template <int N, class... Passes>
 using step_with = sw::train_step<
     model, task<N>, sw::plan<sw::data_parallel<dp<N>>>, mesh<N>, sw::adamw<>,
     sw::pipeline<sw::fused_optimizer, sw::comm_fusion_in_place<1>, sw::remove_copy_from_optimizer,
-                 sw::split_fused_optimizer<0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>, sw::split_fused_optimizer<1, 1, 2>, Passes...>>;
+                 sw::split_fused_optimizer<0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17>,
+                 sw::split_fused_optimizer<1, 1, 2>, Passes...>>;
 template <int N>
 using as_written = step_with<N>;
 template <int N>
@@ -80,14 +81,16 @@ using waits_only = step_with<N, sw::schedule_comm_wait>;
 template <int N>
 using reordered =
     step_with<N, sw::expedite_comms, sw::reorder_compute_for_overlap<this_host>, sw::sink_waits, sw::raise_comms>;
-// The sums of a quarter of the layers travel during the next forward pass, which else has nothing to send: those of layers
-// 4, 8, 11 and 14, so that each has arrived when its layer needs the parameters if all sums together take as long as the
-// step computes. (Reduction number 0 is the loss's, number 16 - k layer k's.)
+// The sums of five of the layers travel during the next forward pass, which else has nothing to send: those of layers 4, 8,
+// 11, 14 and 16, so that each has arrived when its layer needs the parameters if all sums together take as long as the step
+// computes. More would make the forward pass wait, fewer leave it without anything to send. (Reduction number 0 is the
+// loss's, number 18 - k layer k's.)
 template <int N>
-using moved = sw::iterated<step_with<N, sw::expedite_comms>, sw::iter_move_grads_and_optimizers<"all_reduce_12", "einsum_4">,
-                           sw::iter_move_grads_and_optimizers<"all_reduce_8", "einsum_8">,
-                           sw::iter_move_grads_and_optimizers<"all_reduce_5", "einsum_11">,
-                           sw::iter_move_grads_and_optimizers<"all_reduce_2", "einsum_14">, sw::raise_comms, sw::sink_waits>;
+using moved = sw::iterated<step_with<N, sw::expedite_comms>, sw::iter_move_grads_and_optimizers<"all_reduce_14", "einsum_4">,
+                           sw::iter_move_grads_and_optimizers<"all_reduce_10", "einsum_8">,
+                           sw::iter_move_grads_and_optimizers<"all_reduce_7", "einsum_11">,
+                           sw::iter_move_grads_and_optimizers<"all_reduce_4", "einsum_14">,
+                           sw::iter_move_grads_and_optimizers<"all_reduce_2", "einsum_16">, sw::raise_comms, sw::sink_waits>;
 
 constexpr const char* names[] = {"as written", "schedule_comm_wait", "reordered", "reordered, moved across iterations"};
 constexpr int programs = 4;
@@ -106,6 +109,13 @@ double seconds_of(auto&& f) {
 double median(std::vector<double> v) {
   std::sort(v.begin(), v.end());
   return v[v.size() / 2];
+}
+// Of a step to the larger of computation and communication, both of the same round: what slows the machine for a while slows
+// all three.
+double ratio(const std::vector<double>& steps, const std::vector<double>& plain, const std::vector<double>& with) {
+  std::vector<double> r;
+  for (std::size_t i = 0; i < steps.size(); ++i) r.push_back(steps[i] / std::max(plain[i], with[i] - plain[i]));
+  return median(r);
 }
 double best(const std::vector<double>& v) { return *std::min_element(v.begin(), v.end()); }
 
@@ -199,7 +209,7 @@ struct measured {
     std::vector<double> fast;
     for (int r = 0; r < o.rounds; ++r) fast.push_back(time(a));
     if (speaks) {
-      compute_seconds = median(fast);
+      compute_seconds = best(fast);
       std::printf(o.json ? "{\"what\":\"step\",\"ranks\":%d,\"layers\":%d,\"width\":%d,\"rows\":%d,\"compute_ms\":%.2f,\"collectives\":%d}\n"
                          : "%d ranks, %d layers of %d, %d rows a rank: %.2f ms, %d all-reduces\n\n"
                            "program                             share  compute  communication     step  of the larger  of the best times\n",
@@ -223,15 +233,16 @@ struct measured {
       if (share == 1.0 && !o.trace.empty()) record(rank, time, a, b, c, d);
       rank.slow_down({});
       if (!speaks) continue;
-      const double alone = median(plain), with = median(t[0]), sent = with - alone, bound = std::max(alone, sent);
+      const double alone = median(plain), sent = median(t[0]) - alone;
       const double least = best(plain), least_bound = std::max(least, best(t[0]) - least);
       double least_ratio = 1e9;
       for (int k = 0; k < programs; ++k) {
-        if (k > 0) least_ratio = std::min(least_ratio, median(t[k]) / bound);
+        const double of_the_larger = ratio(t[k], plain, t[0]);
+        if (k > 0) least_ratio = std::min(least_ratio, of_the_larger);
         std::printf(o.json ? "{\"what\":\"%s\",\"share\":%.2f,\"compute_ms\":%.2f,\"communication_ms\":%.2f,\"step_ms\":%.2f,"
                              "\"of_the_larger\":%.3f,\"best_of_the_larger\":%.3f}\n"
                            : "%-34s%7.2f%9.2f%15.2f%9.2f%15.3f%19.3f\n",
-                    names[k], share, alone * 1e3, sent * 1e3, median(t[k]) * 1e3, median(t[k]) / bound, best(t[k]) / least_bound);
+                    names[k], share, alone * 1e3, sent * 1e3, median(t[k]) * 1e3, of_the_larger, best(t[k]) / least_bound);
       }
       if (least_ratio > limit) too_slow = true;
       if (o.json)

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <iostream>
 #include <string>
 #include <vector>
 
+#include <shardwise/io/trace_export.hpp>
 #include <shardwise/runtime/describe.hpp>
 
 #include "corpus.hpp"
@@ -51,6 +53,7 @@ namespace {
 
 constexpr std::size_t tokens_per_step = size::batch * size::time;
 constexpr double peak_rate = 3e-3;
+constexpr std::size_t first_traced = 4, traced_steps = 3;  // what comes before warms caches and clocks
 
 // Linear warm-up, then a cosine down to a tenth.
 double learning_rate(std::size_t step_index, std::size_t steps) {
@@ -149,6 +152,8 @@ int train(const tt::options& o) {
   tt::require_at_least(text.train, tokens_per_step + size::batch, "the training text");
   tt::require_at_least(text.held_out, size::batch * (size::time + 1), "the held-out text");
   tt::output_folder out(o.out);
+  if (!o.trace.empty() && !std::ofstream(o.trace, std::ios::app))  // before the training, not after it
+    throw tt::usage_error("--trace needs a file that can be written, not '" + o.trace.string() + "'.");
   std::cout << "text: " << text.source << ", " << text.train.size() << " bytes in " << text.train_files.size() << " files to train on, "
             << text.held_out.size() << " bytes in " << text.held_out_files.size() << " files held out\n"
             << std::flush;
@@ -158,6 +163,7 @@ int train(const tt::options& o) {
   const std::vector<std::size_t> starts = held_out_starts(text.held_out.size());
   std::vector<std::vector<float>> parameters;
   double held_out = 0, speed = 0;
+  std::vector<sw::timeline> timelines(o.trace.empty() ? 0 : mesh::size, sw::timeline(traced_steps));
 
   Place::launch([&](auto& rank) {
     using rank_type = std::remove_reference_t<decltype(rank)>;
@@ -176,6 +182,8 @@ int train(const tt::options& o) {
       run.set_input(1, b.next);
       env.step = static_cast<std::int64_t>(s);
       env.lr = learning_rate(s, o.steps);
+      if (!o.trace.empty() && s == std::min(first_traced, o.steps)) run.record(&timelines[static_cast<std::size_t>(rank.index())]);
+      if (s == first_traced + traced_steps) run.record(nullptr);
       run.run(env);
       if (!speaks) continue;
       const double bits = run.loss() / std::log(2.0);
@@ -204,6 +212,10 @@ int train(const tt::options& o) {
     for (int i = 0; i < run.parameter_count(); ++i) run.gather_parameter(i, parameters[static_cast<std::size_t>(i)]);
   });
 
+  if (!o.trace.empty()) {
+    sw::write_chrome_trace(o.trace.string(), timelines);
+    std::cout << "\ntimeline of " << timelines[0].runs().size() << " steps: " << o.trace.string() << " (open it in ui.perfetto.dev)\n";
+  }
   const double unigram = tt::bits_per_byte(tt::ngram(text.train, 1), text.held_out, starts, size::time);
   const double bigram = tt::bits_per_byte(tt::ngram(text.train, 2), text.held_out, starts, size::time);
   const double trigram = tt::bits_per_byte(tt::ngram(text.train, 3), text.held_out, starts, size::time);

@@ -31,6 +31,7 @@ struct options {
   std::uint64_t seed = 1;
   std::filesystem::path out = "train_text-out";
   std::string backend = "threads";
+  std::filesystem::path trace;  // empty: none is written
   bool plan_only = false;
   bool help = false;
 };
@@ -51,6 +52,7 @@ inline constexpr std::array flags{
     flag{"--seed", "N", "seed of the split, of the initial weights and of the batches"},
     flag{"--out", "DIR", "folder for loss.csv, loss.svg and summary.json"},
     flag{"--backend", "NAME", "where the ranks run: threads of this process (threads), or one GPU each (cuda)"},
+    flag{"--trace", "FILE", "a timeline of a few steps for ui.perfetto.dev: every kernel and collective of every rank"},
     flag{"--plan-only", "", "print the plan and exit"},
     flag{"--help", "", "print this text and exit"},
 };
@@ -140,6 +142,7 @@ inline options parse_options(int argc, const char* const* argv, options defaults
 
     if (name == "--text") result.text = value;
     if (name == "--out") result.out = value;
+    if (name == "--trace") result.trace = value;
     if (name == "--steps") result.steps = detail::parse_number<std::size_t>(name, value, 1, most_steps);
     if (name == "--seed")
       result.seed = detail::parse_number<std::uint64_t>(name, value, 0, std::numeric_limits<std::uint64_t>::max());

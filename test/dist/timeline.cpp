@@ -130,9 +130,9 @@ void check(int beside_at_least) {
     CHECK(t.most_in_use(rank) <= Step::peak_bytes);
     CHECK(t.most_in_use(rank) == Step::memory_use::value.live());
   }
-  bool module = false;
-  for (const slice& s : t.slices) module = module || s.module == "mod.1";
-  CHECK(module);
+  bool named = false;
+  for (const slice& s : t.slices) named = named || s.module == "mod.1";
+  CHECK(named);
 }
 
 TEST_CASE("timeline: steps as written") {

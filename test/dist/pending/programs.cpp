@@ -60,6 +60,7 @@ void check_step() {
   static_assert(beside_kernels<before>() == 0 && beside_kernels<after>() == after::traffic.collectives);
   static_assert(before::traffic.collectives == after::traffic.collectives);
   static_assert((before::traffic.order_hash == after::traffic.order_hash) != std::is_same_v<Pipeline, expedited>);
+  static_assert(after::memory_use::value.live() <= after::peak_bytes);  // until its wait a collective's operand lives, no longer
   CHECK(disturbed<after>() == 0);
   const auto want = train<before>(3);
   const auto got = train<after>(3);

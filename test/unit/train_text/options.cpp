@@ -20,14 +20,15 @@ train_text::options parse(std::initializer_list<const char*> words) {
 
 TEST_CASE("train_text options: both spellings of a value") {
   for (const auto& o : {parse({"--text", "a b", "--steps", "7", "--seed", "18446744073709551615", "--out", "x",
-                               "--backend", "threads", "--plan-only"}),
-                        parse({"--text=a b", "--steps=7", "--seed=18446744073709551615", "--out=x", "--backend=threads",
+                               "--backend", "threads", "--trace", "t.json", "--plan-only"}),
+                        parse({"--text=a b", "--steps=7", "--seed=18446744073709551615", "--out=x", "--backend=threads", "--trace=t.json",
                                "--plan-only"})}) {
     CHECK(o.text == "a b");
     CHECK(o.steps == 7);
     CHECK(o.seed == 18446744073709551615u);
     CHECK(o.out == "x");
     CHECK(o.backend == "threads");
+    CHECK(o.trace == "t.json");
     CHECK(o.plan_only);
     CHECK_FALSE(o.help);
   }
@@ -50,11 +51,11 @@ TEST_CASE("train_text options: what is not given keeps its default") {
 TEST_CASE("train_text options: an unknown flag is named, with the nearest and all accepted ones") {
   CHECK_THROWS_WITH_AS(parse({"--step", "3"}),
                        "unknown flag '--step', did you mean '--steps'? Accepted are --text, --steps, --seed, --out, "
-                       "--backend, --plan-only, --help.",
+                       "--backend, --trace, --plan-only, --help.",
                        usage_error);
   CHECK_THROWS_WITH_AS(
       parse({"--mesh=2x2"}),
-      "unknown flag '--mesh'; accepted are --text, --steps, --seed, --out, --backend, --plan-only, --help.",
+      "unknown flag '--mesh'; accepted are --text, --steps, --seed, --out, --backend, --trace, --plan-only, --help.",
       usage_error);
   CHECK_THROWS_WITH_AS(parse({"--"}), doctest::Contains("unknown flag '--'"), usage_error);
   CHECK_THROWS_WITH_AS(parse({"-h"}), doctest::Contains("unknown flag '-h'"), usage_error);

@@ -18,10 +18,12 @@
 #include <shardwise/runtime/cuda/collectives.cuh>
 #include <shardwise/runtime/cuda/kernels.cuh>
 #include <shardwise/runtime/cuda/rank.hpp>
+#include <shardwise/runtime/cuda/recorder.hpp>
 #include <shardwise/runtime/cuda/resources.hpp>
 #include <shardwise/runtime/device_backend.hpp>
 #include <shardwise/runtime/executor.hpp>
 #include <shardwise/runtime/schedule.hpp>
+#include <shardwise/runtime/timeline_program.hpp>
 
 namespace shardwise {
 
@@ -103,10 +105,26 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
       std::memcpy(&last_env_, &env, sizeof env);
       env_known_ = true;
     }
-    if (how_ == device_execution::graph)
+    if (timeline_ && timeline_->begin(recorded_as_, env.step))
+      record_run();
+    else if (how_ == device_execution::graph)
       cuda::check(cudaGraphLaunch(graph_.get(), stream()), "cudaGraphLaunch");
     else
       issue();
+  }
+
+  // As on the host: from the next run on, writes what the device does and when into `t`, while there is room; nullptr: no
+  // more. A recorded run is launched call by call, since nothing inside a replayed graph is seen, and `run` waits for it.
+  void record(timeline* t, const std::string& phase = "") {
+    if (t) {
+      timeline_program p = runtime::timeline_program_of<Step>(*this, rank_->coordinate().data(), n_dyn_, phase);
+      p.most_events = static_cast<std::int64_t>(base::launch_count()) + 1;
+      for (const runtime::scheduled_call& s : schedule_) p.most_events += s.wait >= 0 ? 1 : 0;
+      recorder_.reserve(static_cast<std::size_t>(p.most_events));
+      recorded_as_ = t->add(runtime::timeline_rank_of(*rank_), std::move(p));
+    }
+    timeline_ = t;
+    if (&phase != &phase_) phase_ = phase;
   }
 
   // Waits until all that is queued is done; reports indices that kernels met outside their tables.
@@ -127,7 +145,9 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     rank_->agree(static_cast<std::uint64_t>(n), "the run-time size");
     synchronize();
     lower(n);
+    n_dyn_ = n;
     if (how_ == device_execution::graph) capture();
+    if (timeline_) record(timeline_, phase_);
   }
 
   // Output 0 of the program as this rank holds it: the loss of a train_step.
@@ -295,8 +315,17 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     rank_->barrier();
   }
 
+  // What comes before the run on this stream is not waited for in it.
+  void record_run() {
+    rank_->synchronize(stream());
+    recorder_.begin(*timeline_, stream());
+    issue(&recorder_);
+    rank_->synchronize(stream());
+    recorder_.end();
+  }
+
   // Every launch of the step, on the two streams, ordered by events where the schedule says so.
-  void issue() {
+  void issue(cuda::recorder* seen = nullptr) {
     cudaStream_t const comm = stream_[runtime::communication_stream].get();
     cuda::check(cudaEventRecord(fork_.get(), stream()), "cudaEventRecord");
     cuda::check(cudaStreamWaitEvent(comm, fork_.get(), 0), "cudaStreamWaitEvent");
@@ -306,10 +335,15 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
       cuda::context& ctx = context_[static_cast<std::size_t>(schedule_[i].stream)];
       try {
         for (std::size_t k = i; k < end; ++k)
-          if (schedule_[k].wait >= 0)
-            cuda::check(cudaStreamWaitEvent(ctx.stream, event_.at(static_cast<std::size_t>(schedule_[k].wait)).get(), 0),
-                        "cudaStreamWaitEvent");
+          if (schedule_[k].wait >= 0) {
+            const std::size_t awaited = static_cast<std::size_t>(schedule_[k].wait);
+            if (seen) seen->open(event_kind::wait, awaited, schedule_[i].stream, ctx.stream);
+            cuda::check(cudaStreamWaitEvent(ctx.stream, event_.at(awaited).get(), 0), "cudaStreamWaitEvent");
+            if (seen) seen->close(ctx.stream);
+          }
+        if (seen) seen->open(event_kind::call, i, schedule_[i].stream, ctx.stream, end - i);
         launch(c, end - i, ctx);
+        if (seen) seen->close(ctx.stream);
         for (std::size_t k = i; k < end; ++k)
           if (schedule_[k].awaited) cuda::check(cudaEventRecord(event_.at(k).get(), ctx.stream), "cudaEventRecord");
       } catch (const device_error& e) {
@@ -318,10 +352,10 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
       i = end;
     }
     cuda::check(cudaEventRecord(join_.get(), comm), "cudaEventRecord");
+    if (seen) seen->open_last_wait(stream());
     cuda::check(cudaStreamWaitEvent(stream(), join_.get(), 0), "cudaStreamWaitEvent");
+    if (seen) seen->close_last_wait(stream());
   }
-
-  op_code op_of(std::size_t i) const { return program().nodes[work_[i].node].op; }
 
   void launch(const runtime::call& c, std::size_t count, cuda::context& ctx) {
     const op_code op = program().nodes[c.node].op;
@@ -369,6 +403,11 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   cuda::graph_instance graph_;
   step_env last_env_{};
   bool env_known_ = false;
+  std::int64_t n_dyn_ = 0;
+  timeline* timeline_ = nullptr;
+  int recorded_as_ = 0;
+  std::string phase_;
+  cuda::recorder recorder_;
 };
 
 }  // namespace shardwise

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -72,6 +73,28 @@ class event {
   event& operator=(event&&) = delete;
   ~event() {
     if (event_) cudaEventDestroy(event_);
+  }
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// A point of a stream in time.
+class timing_event {
+ public:
+  timing_event() { check(cudaEventCreate(&event_), "cudaEventCreate"); }
+  timing_event(timing_event&& o) noexcept : event_(std::exchange(o.event_, nullptr)) {}
+  timing_event& operator=(timing_event&&) = delete;
+  ~timing_event() {
+    if (event_) cudaEventDestroy(event_);
+  }
+  void record(cudaStream_t on) { check(cudaEventRecord(event_, on), "cudaEventRecord"); }
+  // Nanoseconds from `origin` to this; both have passed.
+  std::int64_t since(const timing_event& origin) const {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, origin.event_, event_), "cudaEventElapsedTime");
+    return static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6);
   }
   cudaEvent_t get() const { return event_; }
 
