@@ -111,8 +111,10 @@ struct iteration_graphs {
 
 template <class A, class B>
 constexpr bool same_leaves() {
-  constexpr const auto &g = A::program, &h = B::program;
-  constexpr const auto &p = A::memory::value, &q = B::memory::value;
+  constexpr const auto& g = A::program;
+  constexpr const auto& h = B::program;
+  constexpr const auto& p = A::memory::value;
+  constexpr const auto& q = B::memory::value;
   int j = 0;
   for (int i = 0; i < g.node_count; ++i) {
     if (!is_leaf(g.nodes[i].op)) continue;
