@@ -10,4 +10,4 @@ foreach(directory IN LISTS Boost_INCLUDE_DIRS)
   endif()
 endforeach()
 add_test(NAME "mutants: a broken rule, pullback or kernel does not compile" COMMAND ${mutants_run})
-set_tests_properties("mutants: a broken rule, pullback or kernel does not compile" PROPERTIES LABELS mutants TIMEOUT 600 COST 1000) # first: it is one long compilation
+set_tests_properties("mutants: a broken rule, pullback or kernel does not compile" PROPERTIES LABELS mutants TIMEOUT 600 COST 1000) # first: they are long compilations

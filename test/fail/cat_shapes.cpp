@@ -5,12 +5,8 @@
 
 #include <shardwise/graph/joins.hpp>
 
-#include "typed.hpp"
+#include "typed_tp.hpp"
 
-struct tp : sw::axis<2> {};
-using mesh = sw::mesh<tp>;
-template <class Shape, class Placement = sw::replicate>
-using real = typed<float, Shape, mesh, sw::on<tp, Placement>>;
 #ifdef SHARDWISE_FAIL
 using y = decltype(sw::cat<1>(real<sw::shape<4, 8>>{}, real<sw::shape<3, 8>>{}));
 #else

@@ -5,14 +5,8 @@
 
 #include <shardwise/graph/indexing.hpp>
 
-#include "typed.hpp"
+#include "typed_tp.hpp"
 
-struct tp : sw::axis<2> {};
-using mesh = sw::mesh<tp>;
-template <class Shape, class Placement = sw::replicate>
-using real = typed<float, Shape, mesh, sw::on<tp, Placement>>;
-template <class Shape, class Placement = sw::replicate>
-using ids = typed<std::int32_t, Shape, mesh, sw::on<tp, Placement>>;
 #ifdef SHARDWISE_FAIL
 using y = decltype(sw::index_select<0>(real<sw::shape<4, 8>>{}, ids<sw::shape<4, 3>>{}));
 #else

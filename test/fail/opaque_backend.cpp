@@ -4,16 +4,8 @@
 
 #include <shardwise/module/function.hpp>
 
-#include "typed.hpp"
+#include "opaque_square.hpp"
 
-struct tp : sw::axis<2> {};
-using mesh = sw::mesh<tp>;
-struct square {
-  template <class T>
-  void operator()(std::span<T> out, std::span<const T> in) const {
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = in[i] * in[i];
-  }
-};
 struct other_backend;
 struct f {
   constexpr auto operator()(const auto& x) const { return sw::opaque<square>(x); }

@@ -4,12 +4,8 @@
 
 #include <shardwise/graph/fills.hpp>
 
-#include "typed.hpp"
+#include "typed_tp.hpp"
 
-struct tp : sw::axis<2> {};
-using mesh = sw::mesh<tp>;
-template <class Shape, class Placement = sw::replicate>
-using real = typed<float, Shape, mesh, sw::on<tp, Placement>>;
 #ifdef SHARDWISE_FAIL
 using y = decltype(sw::constant_pad<1, -1>(real<sw::shape<4, 8>>{}));
 #else

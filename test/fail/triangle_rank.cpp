@@ -5,12 +5,8 @@
 
 #include <shardwise/graph/fills.hpp>
 
-#include "typed.hpp"
+#include "typed_tp.hpp"
 
-struct tp : sw::axis<2> {};
-using mesh = sw::mesh<tp>;
-template <class Shape, class Placement = sw::replicate>
-using real = typed<float, Shape, mesh, sw::on<tp, Placement>>;
 #ifdef SHARDWISE_FAIL
 using y = decltype(sw::tril(real<sw::shape<8>>{}));
 #else

@@ -4,12 +4,8 @@
 
 #include <shardwise/graph/views.hpp>
 
-#include "typed.hpp"
+#include "typed_tp.hpp"
 
-struct tp : sw::axis<2> {};
-using mesh = sw::mesh<tp>;
-template <class Shape, class Placement = sw::replicate>
-using real = typed<float, Shape, mesh, sw::on<tp, Placement>>;
 #ifdef SHARDWISE_FAIL
 using y = decltype(sw::view<-1, 4, -1>(real<sw::shape<4, 8>>{}));
 #else

@@ -3,16 +3,11 @@
 #pragma once
 
 #include <shardwise/graph/along.hpp>
-#include <shardwise/graph/implicit.hpp>
-#include <shardwise/graph/mixed.hpp>
+#include <shardwise/graph/placement_functions.hpp>
 
 namespace shardwise {
 
 namespace detail {
-
-inline constexpr op_attr no_attr{};
-
-constexpr op_attr attr(std::int64_t a, std::int64_t b = 0, std::int64_t c = 0) { return {{a, b, c, 0, 0, 0}}; }
 
 // Labels 1.. for the dims of lhs (batch..., m, k) and rhs (batch..., k, n) or (k, n); out (batch..., m, n).
 constexpr op_attr matmul_labels(int ra, int rb) {
@@ -43,13 +38,6 @@ constexpr std::int64_t mask_of(std::initializer_list<int> dims, int rank) {
     const int own = d < 0 ? d + rank : d;
     m |= std::int64_t{1} << (own < 0 || own >= rank ? rank : own);  // a bit that no dim has: the rule refuses it
   }
-  return m;
-}
-
-constexpr std::int64_t pack_dims(std::initializer_list<int> dims) {
-  std::int64_t m = 0;
-  int i = 0;
-  for (int d : dims) m |= static_cast<std::int64_t>(d & 15) << (4 * i++);
   return m;
 }
 
@@ -249,132 +237,6 @@ constexpr auto cross_entropy_rows(const X& logits, const T& target) {
 template <tensor X, tensor T>
 constexpr auto cross_entropy(const X& logits, const T& target) {
   return mean(cross_entropy_rows(logits, target));
-}
-
-// --- views ----------------------------------------------------------------------------------------------------------
-
-template <int... Dims, tensor A>
-constexpr auto permute(const A& a) {
-  constexpr bool wrong = detail::resolved<A> && sizeof...(Dims) != A::sp.rank;
-  static_assert(detail::refuse<wrong ? problem::permute_not_a_permutation : problem::none, operand_t<A::sp>>());
-  if constexpr (wrong) return detail::unresolved<typename A::mesh_type>{};
-  else return detail::apply<op_code::permute, detail::attr(detail::pack_dims({Dims...}))>(0, a);
-}
-
-template <tensor A>
-constexpr auto contiguous(const A& a) {
-  if constexpr (is_contiguous(A::sp) || !detail::resolved<A>) return a;
-  else return detail::apply<op_code::contiguous, detail::no_attr>(0, a);
-}
-
-// A view where the storage allows it, else of a contiguous copy.
-template <std::int64_t... Extents, tensor A>
-constexpr auto reshape(const A& a) {
-  static_assert(detail::refuse<(sizeof...(Extents) > max_rank) ? problem::rank_too_large : problem::none, operand_t<A::sp>>());
-  constexpr auto attr = [] {
-    op_attr r{{0, 0, 0, 0, 0, 0}};  // all are written: see extent_list in graph/views.hpp
-    const std::int64_t e[] = {Extents..., 0};
-    for (std::size_t i = 0; i < sizeof...(Extents) && i < max_rank; ++i) r.v[i] = e[i];
-    r.v[5] = static_cast<std::int64_t>(sizeof...(Extents));
-    return r;
-  }();
-  if constexpr (sizeof...(Extents) > max_rank) return detail::unresolved<typename A::mesh_type>{};
-  else return detail::apply<op_code::reshape, attr>(0, contiguous(a));
-}
-
-template <int Dim, std::int64_t Start, std::int64_t Length, tensor A>
-constexpr auto slice(const A& a) {
-  return detail::apply<op_code::slice, detail::attr(Dim < 0 ? Dim + A::sp.rank : Dim, Start, Length)>(0, a);
-}
-
-// --- placement ------------------------------------------------------------------------------------------------------
-
-// The only operation that communicates. Its gradient is redistributed from the dual of the target to the dual of the
-// source: replicate -> reduced is free forward and an all-reduce backward; partial -> replicate the other way round.
-template <class Axis, class To, tensor A>
-requires(!detail::is_on<Axis>::value)
-constexpr auto redistribute(const A& a) {
-  using mesh_type = typename A::mesh_type;
-  constexpr int axis = mesh_type::template index_of<Axis>;
-  constexpr placement to = detail::normal_placement<To>(A::sp.rank);
-  constexpr bool even = detail::placement_of<To>::even && detail::resolved<A> && to.dim >= 0 && to.dim < A::sp.rank;
-  constexpr problem wrong = axis < 0 ? problem::axis_not_in_mesh
-                            : even && A::sp.extent[even ? to.dim : 0] % Axis::size != 0 ? problem::uneven_shard
-                                                                                        : problem::none;
-  static_assert(detail::refuse<wrong, on<Axis, To>, mesh_type, operand_t<A::sp>>());
-  if constexpr (wrong != problem::none || A::sp.place[axis < 0 ? 0 : axis] == to) {
-    return a;
-  } else {
-    // nvcc crashes on the attributes as a local constant
-    constexpr bool free = transition_of(A::sp.place[axis], to, A::sp.axis_size[axis]) == transition::none;
-    if constexpr (free) return detail::apply<op_code::redistribute, detail::attr(axis, pack(to))>(0, a);
-    else return detail::apply<op_code::redistribute, detail::attr(axis, pack(to))>(0, contiguous(a));
-  }
-}
-
-// To several placements at once: redistribute<on<dp, shard<0>>, on<tp, replicate>>(x); axes that are not named keep
-// theirs. The steps, one axis each, are the planner's, so that the order in which axes shard one dim is never in the way:
-// redistribution<X, Y> knows their collectives and bytes. Their gradient goes back step by step.
-template <redistribution_policy Policy, class... To, tensor A>
-requires(sizeof...(To) > 0 && (detail::is_on<To>::value && ...))
-constexpr auto redistribute(const A& a) {
-  if constexpr (detail::is_implicit<A>) {
-    return detail::as_implicit(redistribute<Policy, To...>(a.strict));
-  } else if constexpr (!detail::resolved<A>) {
-    return a;
-  } else {
-    using checked = detail::checked_list<Policy, typename A::mesh_type, A::sp, To...>;
-    if constexpr (checked::what != problem::none) return detail::unresolved<typename A::mesh_type>{};
-    else return detail::planned_steps<A::sp, checked::out, Policy>::from(a);
-  }
-}
-template <class... To, tensor A>
-requires(sizeof...(To) > 0 && (detail::is_on<To>::value && ...))
-constexpr auto redistribute(const A& a) {
-  return redistribute<redistribution_policy::late, To...>(a);
-}
-
-// Neither axis nor placement, or one without the other.
-template <tensor A>
-constexpr auto redistribute(const A& a) {
-  static_assert(detail::no_target<A>::ok);
-  return a;
-}
-template <class AxisOrPlacement, tensor A>
-requires(!detail::is_on<AxisOrPlacement>::value)
-constexpr auto redistribute(const A& a) {
-  static_assert(detail::no_target<A, AxisOrPlacement>::ok);
-  return a;
-}
-
-// To a shard of a dim that the axis does not divide, as transports without uneven collectives do it: the dim is padded
-// with zeros to full chunks, exchanged, and cut. Every rank's block lies in storage of a full chunk, so that strides are
-// equal on all ranks; where the axis divides the dim, and to other placements, it is redistribute.
-template <class Axis, class To, tensor A>
-constexpr auto redistribute_padded(const A& a) {
-  constexpr placement to = detail::normal_placement<To>(A::sp.rank);
-  constexpr bool valid = detail::resolved<A> && to.is_shard() && to.block == 1 && to.dim >= 0 && to.dim < A::sp.rank;
-  constexpr int d = valid ? to.dim : 0;
-  constexpr std::int64_t extent = A::sp.extent[d], full = ceil_div(extent, Axis::size) * Axis::size;
-  if constexpr (!valid || full == extent || !A::mesh_type::template has<Axis>) {
-    return redistribute<Axis, To>(a);
-  } else {
-    const auto padded = detail::apply<op_code::pad, detail::attr(d, 0, full)>(0, a);
-    return slice<d, 0, extent>(redistribute<Axis, To>(padded));
-  }
-}
-
-// The gradient of a parameter that is reduced on Axis arrives partial there; this sums it over the axis, once.
-template <class Axis, tensor G>
-constexpr auto reduce_gradient(const G& g) {
-  constexpr int axis = G::mesh_type::template index_of<Axis>;
-  constexpr problem wrong = axis < 0               ? problem::axis_not_in_mesh
-                            : !detail::resolved<G> || G::sp.place[axis < 0 ? 0 : axis].is_partial()
-                                ? problem::none
-                                : problem::gradient_reduced_twice;
-  static_assert(detail::refuse<wrong, Axis, operand_t<G::sp>>());
-  if constexpr (wrong == problem::none) return redistribute<Axis, replicate>(g);
-  else return g;
 }
 
 // --- attention ------------------------------------------------------------------------------------------------------

@@ -114,15 +114,7 @@ struct claimed_spec {  // with the extents given
     return place(r);
   }
   static constexpr spec_outcome place(spec_outcome r) {
-    if constexpr ((is_on<P>::value && ...)) {
-      unsigned seen = 0;
-      (place_on<Mesh, P>(r, seen), ...);
-    } else {
-      if (sizeof...(P) != Mesh::axes)
-        r.error = {problem::placement_count, 0, -1, -1, static_cast<long long>(sizeof...(P)), Mesh::axes};
-      int a = 0;
-      (place_at<Mesh, P>(r, a++), ...);
-    }
+    place_all<Mesh, P...>(r);
     for (auto& p : r.out.place)
       if (p.is_shard() && p.dim < 0) p.dim = static_cast<std::int16_t>(p.dim + r.out.rank);
     if (!r.error) r.error = check_placements(r.out);

@@ -49,9 +49,10 @@ constexpr outcome index_select_shape(op_code op, const op_attr& a, const spec* i
   return r;
 }
 
-// Where the index is sharded along the dim, every rank reads all of x, whose cotangent is then summed; the adjoint's
-// rows are these with the duals of operand and result exchanged.
-constexpr rule_rows gather_rows(const op_attr& a, const spec& x) {
+// Where the index is sharded along the dim, as its own dim `along`, every rank reads all of x, whose cotangent is then
+// summed; the adjoint's rows are these with the duals of operand and result exchanged. An index of the operand's rank is
+// sharded as that is beside the dim, one of rank 1 is whole there.
+constexpr rule_rows read_by_index_rows(const op_attr& a, const spec& x, bool beside, int along) {
   using namespace rows;
   const int dim = static_cast<int>(a.v[0]);
   rule_rows t;
@@ -59,9 +60,12 @@ constexpr rule_rows gather_rows(const op_attr& a, const spec& x) {
   t.push_back({{U, R}, U});
   t.push_back({{P, R}, P});
   for (int d = 0; d < x.rank; ++d)
-    if (d != dim) t.push_back({{S(d), S(d)}, S(d)});
-  t.push_back({{U, S(dim)}, S(dim)});
+    if (d != dim) t.push_back({{S(d), beside ? S(d) : R}, S(d)});
+  t.push_back({{U, S(along)}, S(dim)});
   return t;
+}
+constexpr rule_rows gather_rows(const op_attr& a, const spec& x) {
+  return read_by_index_rows(a, x, true, static_cast<int>(a.v[0]));
 }
 constexpr rule_rows scatter_add_rows(const op_attr& a, const spec& x) {
   rule_rows t = gather_rows(a, x);
@@ -70,18 +74,7 @@ constexpr rule_rows scatter_add_rows(const op_attr& a, const spec& x) {
   return t;
 }
 
-constexpr rule_rows index_select_rows(const op_attr& a, const spec& x) {
-  using namespace rows;
-  const int dim = static_cast<int>(a.v[0]);
-  rule_rows t;
-  t.push_back({{R, R}, R});
-  t.push_back({{U, R}, U});
-  t.push_back({{P, R}, P});
-  for (int d = 0; d < x.rank; ++d)
-    if (d != dim) t.push_back({{S(d), R}, S(d)});
-  t.push_back({{U, S(0)}, S(dim)});
-  return t;
-}
+constexpr rule_rows index_select_rows(const op_attr& a, const spec& x) { return read_by_index_rows(a, x, false, 0); }
 constexpr rule_rows index_add_rows(const op_attr& a, const spec& x) {
   rule_rows t = index_select_rows(a, x);
   t.item[t.count - 1] = {{rows::S(static_cast<int>(a.v[0])), rows::S(0)}, rows::P};

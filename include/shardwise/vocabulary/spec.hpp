@@ -306,7 +306,20 @@ constexpr void place_at(spec_outcome& r, int a) {
     r.error = {problem::uneven_shard, 0, pl::value.dim, a, r.out.extent[pl::value.dim], r.out.axis_size[a]};
 }
 
-// Placements by name (on<axis, placement>, others replicate) or by position (one for each axis).
+// Placements by name (on<axis, placement>, others as they are) or by position (one for each axis).
+template <class Mesh, class... P>
+constexpr void place_all(spec_outcome& r) {
+  if constexpr ((is_on<P>::value && ...)) {
+    [[maybe_unused]] unsigned seen = 0;
+    (place_on<Mesh, P>(r, seen), ...);
+  } else {
+    if (sizeof...(P) != Mesh::axes)
+      r.error = {problem::placement_count, 0, -1, -1, static_cast<long long>(sizeof...(P)), Mesh::axes};
+    int a = 0;
+    (place_at<Mesh, P>(r, a++), ...);
+  }
+}
+
 template <class T, class Shape, class Mesh, class... P>
 constexpr spec_outcome build_spec() {
   spec_outcome r{{}, mesh_spec<Mesh>(dtype_v<T>)};
@@ -315,15 +328,7 @@ constexpr spec_outcome build_spec() {
     return r;
   }
   set_extents<Shape>(r.out);
-  if constexpr ((is_on<P>::value && ...)) {
-    unsigned seen = 0;
-    (place_on<Mesh, P>(r, seen), ...);
-  } else {
-    if (sizeof...(P) != Mesh::axes)
-      r.error = {problem::placement_count, 0, -1, -1, static_cast<long long>(sizeof...(P)), Mesh::axes};
-    int a = 0;
-    (place_at<Mesh, P>(r, a++), ...);
-  }
+  place_all<Mesh, P...>(r);
   if (!r.error) r.error = check_placements(r.out);
   if (r.error)
     for (auto& p : r.out.place) p = placement{};

@@ -92,19 +92,11 @@ constexpr walk<K> broadcast_walk(const layout& out, const layout* const (&in)[K 
   return w;
 }
 
-// Offsets of the rows (all dims but the last) of K operands with the same leading extents; operand ranks may differ by
-// the last dim only.
+// Offsets of every element, one by one.
 template <int K, class F>
-constexpr void each_row(const layout* const (&x)[K], int leading, F&& f) {
-  walk<K> w;
-  for (int d = 0; d < leading; ++d) {
-    std::int64_t s[K]{};
-    for (int k = 0; k < K; ++k) s[k] = x[k]->str[d];
-    w.push(x[0]->ext[d], s);
-  }
-  w.merge();
-  if (leading == 0) {
-    std::int64_t zero[K]{};
+constexpr void each_offset(const walk<K>& w, F&& f) {
+  if (w.rank == 0) {
+    const std::int64_t zero[K]{};
     f(zero);
     return;
   }
@@ -116,6 +108,20 @@ constexpr void each_row(const layout* const (&x)[K], int leading, F&& f) {
       for (int k = 0; k < K; ++k) at[k] += step[k];
     }
   });
+}
+
+// Offsets of the rows (all dims but the last) of K operands with the same leading extents; operand ranks may differ by
+// the last dim only.
+template <int K, class F>
+constexpr void each_row(const layout* const (&x)[K], int leading, F&& f) {
+  walk<K> w;
+  for (int d = 0; d < leading; ++d) {
+    std::int64_t s[K]{};
+    for (int k = 0; k < K; ++k) s[k] = x[k]->str[d];
+    w.push(x[0]->ext[d], s);
+  }
+  w.merge();
+  each_offset(w, f);
 }
 
 }  // namespace shardwise::host

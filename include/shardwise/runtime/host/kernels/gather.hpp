@@ -19,19 +19,7 @@ constexpr void each_line(const layout* const (&x)[K], int dim, F&& f) {
     for (int k = 0; k < K; ++k) s[k] = x[k]->rank == x[0]->rank ? x[k]->str[d] : 0;
     w.push(x[0]->ext[d], s);
   }
-  if (w.rank == 0) {
-    const std::int64_t zero[K]{};
-    f(zero);
-    return;
-  }
-  w.each_run([&](const std::int64_t* off, std::int64_t count, const std::int64_t* step) {
-    std::int64_t at[K]{};
-    for (int k = 0; k < K; ++k) at[k] = off[k];
-    for (std::int64_t i = 0; i < count; ++i) {
-      f(at);
-      for (int k = 0; k < K; ++k) at[k] += step[k];
-    }
-  });
+  each_offset(w, f);
 }
 
 struct line_steps {

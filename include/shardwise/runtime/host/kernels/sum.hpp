@@ -25,8 +25,22 @@ constexpr std::int64_t summed_count(const op_attr& a, const layout& x) {
   return n;
 }
 
-template <class T, bool Square>
-constexpr void sum_into(const call& c, const operands<T>& q) {
+struct as_it_is {
+  template <class V>
+  constexpr V operator()(V v) const {
+    return v;
+  }
+};
+struct squared {
+  template <class V>
+  constexpr V operator()(V v) const {
+    return v * v;
+  }
+};
+
+// Sums of `value` of every element, along runs in the accumulator's type.
+template <class T, class F>
+constexpr void sum_values(const call& c, const operands<T>& q, F value) {
   const layout& x = c.l[0];
   const layout& out = c.l[result];
   T* const o = q.p[result];
@@ -46,21 +60,20 @@ constexpr void sum_into(const call& c, const operands<T>& q) {
     const T* const xx = q.p[0] + off[1];
     if (s[0] == 0) {
       acc total = acc(0);
-      for (std::int64_t i = 0; i < count; ++i) {
-        const acc v = static_cast<acc>(xx[i * s[1]]);
-        total = total + (Square ? v * v : v);
-      }
+      for (std::int64_t i = 0; i < count; ++i) total = total + value(static_cast<acc>(xx[i * s[1]]));
       *oo = static_cast<T>(static_cast<acc>(*oo) + total);
     } else if (s[0] == 1 && s[1] == 1) {
       SHARDWISE_IVDEP
-      for (std::int64_t i = 0; i < count; ++i) oo[i] = static_cast<T>(oo[i] + (Square ? xx[i] * xx[i] : xx[i]));
+      for (std::int64_t i = 0; i < count; ++i) oo[i] = static_cast<T>(oo[i] + value(xx[i]));
     } else {
-      for (std::int64_t i = 0; i < count; ++i) {
-        const T v = xx[i * s[1]];
-        oo[i * s[0]] = static_cast<T>(oo[i * s[0]] + (Square ? v * v : v));
-      }
+      for (std::int64_t i = 0; i < count; ++i) oo[i * s[0]] = static_cast<T>(oo[i * s[0]] + value(xx[i * s[1]]));
     }
   });
+}
+template <class T, bool Square>
+constexpr void sum_into(const call& c, const operands<T>& q) {
+  if constexpr (Square) sum_values(c, q, squared{});
+  else sum_values(c, q, as_it_is{});
 }
 }  // namespace detail
 

@@ -7,36 +7,24 @@
 
 namespace shardwise::host {
 
+namespace detail {
+struct power {
+  int p;
+  template <class V>
+  constexpr V operator()(V v) const {
+    return norm_math<V>::power(v, p);
+  }
+};
+}  // namespace detail
+
 template <>
 struct kernel<op_code::vector_norm> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
-    const layout& x = c.l[0];
-    const layout& out = c.l[result];
-    T* const o = q.p[result];
     const int p = static_cast<int>(c.a.v[2]);
-    const std::int64_t n = out.numel();
-    for (std::int64_t i = 0; i < n; ++i) o[i] = T(0);
-    std::int64_t so[max_rank]{};
-    detail::sum_strides(c.a, x, out, so);
-    walk<2> w;
-    for (int d = 0; d < x.rank; ++d) {
-      const std::int64_t s[2] = {so[d], x.str[d]};
-      w.push(x.ext[d], s);
-    }
-    w.merge();
-    using acc = typename math<T>::accumulator;
-    w.each_run([&](const std::int64_t* off, std::int64_t count, const std::int64_t* s) {
-      T* const oo = o + off[0];
-      const T* const xx = q.p[0] + off[1];
-      if (s[0] == 0) {
-        acc total = acc(0);
-        for (std::int64_t i = 0; i < count; ++i) total = total + norm_math<acc>::power(static_cast<acc>(xx[i * s[1]]), p);
-        *oo = static_cast<T>(static_cast<acc>(*oo) + total);
-      } else {
-        for (std::int64_t i = 0; i < count; ++i) oo[i * s[0]] = oo[i * s[0]] + norm_math<T>::power(xx[i * s[1]], p);
-      }
-    });
+    detail::sum_values(c, q, detail::power{p});
+    T* const o = q.p[result];
+    const std::int64_t n = c.l[result].numel();
     for (std::int64_t i = 0; i < n; ++i) o[i] = norm_math<T>::root(o[i], p);
   }
 };

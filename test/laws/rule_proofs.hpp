@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves every sharding rule and its adjoint while compiling: one constant expression for each admitted placement.
+// Proves sharding rules and their adjoints while compiling: one constant expression for each admitted placement. The
+// cases are split by family, one source each.
+#pragma once
+
 #include <laws/rule_cases.hpp>
 
 #include <utility>
@@ -68,46 +71,69 @@ constexpr int prove_case() {
   if constexpr (Case % 6 == 1) n += on_two_axes < Case, Case % 4 == 1 ? 2 : 3 > ::count;
   return n;
 }
-template <int... Case>
+// By a case's last operation. Every case is in one family, whatever it is of.
+enum class family { contractions, pointwise, elementwise, reductions, rows, moves, indexing, redistributions, count };
+
+constexpr family family_of(op_code op) {
+  if (is_elementwise(op)) return family::elementwise;
+  switch (op) {
+    case op_code::einsum: return family::contractions;
+    case op_code::redistribute: return family::redistributions;
+    case op_code::amax:
+    case op_code::amin:
+    case op_code::prod:
+    case op_code::prod_dx:
+    case op_code::sum:
+    case op_code::sumsq:
+    case op_code::vector_norm:
+    case op_code::vector_norm_bwd: return family::reductions;
+    case op_code::softmax:
+    case op_code::softmax_bwd:
+    case op_code::norm_stats:
+    case op_code::norm_apply:
+    case op_code::norm_dx:
+    case op_code::norm_dw:
+    case op_code::lse:
+    case op_code::nll:
+    case op_code::nll_dx:
+    case op_code::log_softmax:
+    case op_code::exp_sum: return family::rows;
+    case op_code::permute:
+    case op_code::reshape:
+    case op_code::wait:
+    case op_code::slice:
+    case op_code::pad:
+    case op_code::broadcast:
+    case op_code::cat:
+    case op_code::constant_pad:
+    case op_code::triangle: return family::moves;
+    default: return index_operand(op) >= 0 || makes_indices(op) ? family::indexing : family::pointwise;
+  }
+}
+
+template <family Family>
+inline constexpr int cases_of = [] {
+  int n = 0;
+  for (const program& p : cases) n += family_of(p.last().op) == Family ? 1 : 0;
+  return n;
+}();
+template <int... F>
+constexpr int cases_of_all(std::integer_sequence<int, F...>) {
+  return (0 + ... + cases_of<static_cast<family>(F)>);
+}
+static_assert(cases_of_all(std::make_integer_sequence<int, static_cast<int>(family::count)>{}) == case_count);
+
+template <family Family, int Case>
+constexpr int prove_one() {
+  if constexpr (family_of(cases[Case].last().op) == Family) return prove_case<Case>();
+  else return 0;
+}
+template <family Family, int... Case>
 constexpr int prove_cases(std::integer_sequence<int, Case...>) {
-  return (0 + ... + prove_case<Case>());
+  return (0 + ... + prove_one<Family, Case>());
 }
-static_assert(prove_cases(std::make_integer_sequence<int, case_count>{}) > case_count);
-
-// The constant that starts the reverse sweep.
-template <class P, int Ranks>
-struct seed {
-  static constexpr failure found = prove_seed<P, Ranks>();
-  static constexpr int count = proof<op::fill, Ranks, 0, 0, found>::count;
-};
-static_assert(seed<replicate, 2>::count + seed<reduced, 2>::count + seed<partial<>, 3>::count +
-                  seed<reduced, 3>::count ==
-              4);
-
-// Fills, whose numbers are functions of the element alone.
-template <int I, int Ranks>
-struct filled {
-  static constexpr int tried = prove_fills(fills[I], Ranks);
-  using op = typename shardwise::detail::op_tag<fills[I].op>::type;
-  static constexpr int count = proof<op, Ranks, I, 0, tried == 2 + fills[I].shape.rank ? failure::none : failure::value>::count;
-};
-template <int... I>
-constexpr int prove_all_fills(std::integer_sequence<int, I...>) {
-  return (0 + ... + (filled<I, 2>::count + filled<I, 3>::count));
-}
-static_assert(prove_all_fills(std::make_integer_sequence<int, sizeof(fills) / sizeof(fills[0])>{}) == 8);
-
-// Whole train steps of one parameter, its gradient partial, sharded or whole, and strided.
-template <class Optimizer, class W, class X, int Ranks>
-struct update {
-  using op = typename shardwise::detail::op_tag<Optimizer::op>::type;
-  static constexpr failure found = prove_update<Optimizer, W, X, Ranks>();
-  static constexpr int count = proof<op, Ranks, 0, 0, found>::count;
-};
-template <class Optimizer>
-inline constexpr int updates =
-    update<Optimizer, reduced, shard<0>, 2>::count + update<Optimizer, reduced, reduced, 3>::count +
-    update<Optimizer, shard<0>, shard<2>, 3>::count + update<Optimizer, shard<1>, shard<1>, 2>::count;
-static_assert(updates<sgd<true>> + updates<adam<>> + updates<clip_norm<adamw<true>>> == 12);
+// Placements that were proved.
+template <family Family>
+inline constexpr int proved = prove_cases<Family>(std::make_integer_sequence<int, case_count>{});
 
 }  // namespace shardwise::laws
