@@ -278,9 +278,12 @@ std::int64_t last_step(const walk<K>& w, int operand) {
   return w.str[operand][w.rank - 1];
 }
 
-// Whether one launch of ours is worth more than `launches` of cuBLASLt's. In double: the product may exceed 2^63.
+// Multiply-adds of a launch up to which one of ours is worth more than cuBLASLt's and another one: some ten microseconds.
+inline constexpr std::int64_t small_multiply_adds = std::int64_t{1} << 27;
+
+// Whether one launch of ours may stand for `launches` of cuBLASLt's. In double: the product may exceed 2^63.
 constexpr bool small_product(std::int64_t m, std::int64_t n, std::int64_t depth, std::int64_t matrices, std::int64_t launches) {
-  constexpr double most = std::int64_t{1} << 27;  // multiply-adds of a launch
+  constexpr double most = static_cast<double>(small_multiply_adds);
   const double one = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(depth > 0 ? depth : 1);
   return one <= most && one * static_cast<double>(matrices) <= most * static_cast<double>(launches);
 }
@@ -291,7 +294,8 @@ template <class T, class Then>
 bool run_product(const call& c, const Then& then, const layout* sums, void* sums_at, std::int64_t launches, context& ctx) {
   constexpr int E = Then::operands;
   product_roles<E> w = product_roles_of<E>(c);
-  const std::int64_t m = points(w.rows), n = points(w.columns), matrices = points(w.batch), depth = points(w.depth);
+  std::int64_t m = points(w.rows), n = points(w.columns);
+  const std::int64_t matrices = points(w.batch), depth = points(w.depth);
   if (m == 0 || n == 0 || matrices == 0) return sums == nullptr;
   const std::int64_t limit = most_points / 2;
   if (m >= limit || n >= limit || matrices >= limit || depth >= limit) return false;
@@ -304,6 +308,7 @@ bool run_product(const call& c, const Then& then, const layout* sums, void* sums
     swap_operands(w.batch);
     swap_operands(w.depth);
     std::swap(a, b);
+    std::swap(m, n);
   }
   const std::int64_t row_tiles = (m + product_tile - 1) / product_tile, column_tiles = (n + product_tile - 1) / product_tile;
   const std::int64_t splits = product_splits(row_tiles * column_tiles * matrices, depth);
