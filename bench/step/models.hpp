@@ -58,10 +58,10 @@ using tensor_parallel_step =
                    sw::pipeline<>, float, Backend>;
 
 // `Rows` on each rank.
-template <int Layers, int Width, int Rows, int N, class Backend>
+template <int Layers, int Width, int Rows, int N, class Backend, class Pipeline = sw::pipeline<>>
 using data_parallel_step =
     sw::train_step<stack<Layers, Width>::template model, sum_task<Rows * N, Width, sw::on<dp<N>, sw::shard<0>>>,
-                   sw::plan<sw::data_parallel<dp<N>>>, sw::mesh<dp<N>>, sw::adam<>, sw::pipeline<>, float, Backend>;
+                   sw::plan<sw::data_parallel<dp<N>>>, sw::mesh<dp<N>>, sw::adam<>, Pipeline, float, Backend>;
 
 using gpt_size = train_text::config<16, 128, 128, 4, 4>;
 template <int D, int N, class Backend>

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <set>
 #include <shardwise/propagation/pytorch.hpp>
+#include <test_data.hpp>
 
 namespace {
 

@@ -13,6 +13,7 @@
 #include <safetensors.hpp>
 #include <shardwise/shardwise.hpp>
 #include <string>
+#include <test_data.hpp>
 #include <type_traits>
 #include <vector>
 

@@ -10,7 +10,8 @@ namespace shardwise {
 // storage, one after another, each beginning at a multiple of slot_alignment bytes; so one collective or one update can
 // run over all of them. A list of more than max_inputs tensors is a chain of packs, each going on where its first operand
 // ends. Operands are leaves (then a pack is where the caller's tensors lie, and updates may write through it) or values
-// with storage of their own, or waits for such values; each belongs to one pack at most. unpack is the way back: a view of one slot.
+// with storage of their own, what a kernel stores besides its result included, or waits for such values; each belongs to one
+// pack at most. unpack is the way back: a view of one slot.
 //
 // Slots are as large as on the ranks at coordinate 0, so they are at the same place on all ranks and in all packs of
 // tensors with the same extents; what an uneven shard leaves of its slot, and what alignment does, nobody reads.
@@ -188,6 +189,10 @@ constexpr void find_storage(const Graph& g, storage_map<Graph::node_capacity>& m
         const int placed_one = computed_by(g, n.in[k]);
         m.owner[placed_one] = root;
         m.within[placed_one] = at;
+        if (g.nodes[placed_one].op == op_code::part) {  // the buffer that it is the value of
+          m.owner[g.nodes[placed_one].in[0]] = root;
+          m.within[g.nodes[placed_one].in[0]] = at;
+        }
         if (slots.bytes[s] < 0) slots.bytes[s] = slot_bytes(g.specs[s]);
         at += slots.bytes[s];
       }

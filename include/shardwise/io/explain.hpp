@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// explain: what a step costs, from its constants alone: collectives in order, memory by phase, kernels before and after
+// explain: what a step costs, from its constants alone: collectives in order, memory by kind and phase, kernels before and after
 // each pass of its pipeline. Nothing is run.
 #pragma once
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <shardwise/io/dump.hpp>
 #include <shardwise/pass/kernels.hpp>
+#include <shardwise/pass/memory_breakdown.hpp>
 #include <shardwise/runtime/describe.hpp>
 
 namespace shardwise {
@@ -60,99 +62,72 @@ struct count_passes<Source, pipeline<P, Rest...>, Applied> {
   }
 };
 
-// The first node of the backward part (the seed of differentiation) and of the optimizer; node_count where there is none.
-struct phases {
-  int backward = 0, optimizer = 0;
-};
-template <class Graph>
-constexpr phases phases_of(const Graph& g) {
-  phases p{g.node_count, g.node_count};
-  int last_fill = -1;
-  bool updates = false;
-  for (int i = 0; i < g.node_count; ++i) updates = updates || is_update(g.nodes[i].op);
-  for (int i = g.node_count - 1; i >= 0; --i) {
-    const op_code op = g.nodes[i].op;
-    if (updates && (is_update(op) || op == op_code::sumsq)) p.optimizer = i;
-    if (op == op_code::fill && g.spec_of(i).rank == 0) last_fill = i;
-  }
-  if (last_fill >= 0 && last_fill < p.optimizer) p.backward = last_fill;
-  if (p.backward > p.optimizer) p.backward = p.optimizer;
-  return p;
-}
-
 }  // namespace detail
 
-// Every collective in program order with its axis and the bytes that rank 0 sends; neighbours that are alike are one line.
+// Every collective in program order with its axis, the phase that it belongs to and the bytes that rank 0 sends; neighbours
+// that are alike are one line. Then the sums of each phase.
 template <class Step>
 std::string explain_collectives(const std::vector<std::string>& axes = {}) {
   using mesh_type = typename Step::mesh_type;
   const auto& g = Step::program;
   const std::vector<std::string> names = detail::axis_names(axes, mesh_type::axes);
+  passes::phase_marks<std::remove_cvref_t<decltype(g)>::node_capacity> marks;
+  passes::mark_phases(marks, g);
   constexpr int origin[max_axes]{};
-  detail::text_table t(3);
-  t.row({"collective", "axis", "tensor", "times", "bytes"});
-  std::vector<std::string> open;
-  std::int64_t times = 0, bytes = 0, total = 0;
-  int count = 0;
-  const auto close = [&] {
-    if (times == 0) return;
-    std::vector<std::string> cells = open;
-    cells.push_back(std::to_string(times));
-    cells.push_back(std::to_string(times * bytes));
-    t.row(std::move(cells));
-    times = 0;
+  struct sum {
+    std::int64_t times = 0, bytes = 0;
+    void add(std::int64_t t, std::int64_t b) {
+      times += t;
+      bytes += b;
+    }
   };
+  detail::text_table t(4);
+  t.row({"collective", "axis", "tensor", "phase", "times", "bytes"});
+  const auto line = [&](std::vector<std::string> cells, const sum& s) {
+    cells.push_back(std::to_string(s.times));
+    cells.push_back(std::to_string(s.bytes));
+    t.row(std::move(cells));
+  };
+  std::vector<std::string> open;
+  sum run, by_phase[program_phases], all;
   for (int i = 0; i < g.node_count; ++i) {
     if (!communicates(detail::transition_at(g, i))) continue;
     const int axis = static_cast<int>(g.nodes[i].a.v[0]);
     const spec& from = g.spec_of(g.nodes[i].in[0]);
-    std::vector<std::string> cells{detail::base_name(detail::base_of(g, i)), names[static_cast<std::size_t>(axis)], extents_text(from)};
+    std::vector<std::string> cells{detail::base_name(detail::base_of(g, i)), names[static_cast<std::size_t>(axis)],
+                                   extents_text(from), name_of(marks.of(i))};
     const std::int64_t sent = bytes_sent(from, g.spec_of(i), axis, origin);
-    if (times > 0 && (cells != open || sent != bytes)) close();
+    if (run.times > 0 && (cells != open || sent * run.times != run.bytes)) {
+      line(open, run);
+      run = {};
+    }
     open = std::move(cells);
-    bytes = sent;
-    total += sent;
-    ++times;
-    ++count;
+    run.add(1, sent);
+    by_phase[static_cast<int>(marks.of(i))].add(1, sent);
+    all.add(1, sent);
   }
-  close();
-  t.row({"all", "", "", std::to_string(count), std::to_string(total)});
+  if (run.times > 0) line(open, run);
+  for (int p = 0; p < program_phases; ++p)
+    if (by_phase[p].times > 0) line({"all", "", "", name_of(static_cast<program_phase>(p))}, by_phase[p]);
+  line({"all", "", "", ""}, all);
   return "collectives of a step, bytes sent by rank 0\n" + t.text();
 }
 
-// The arena's parts, and how high each phase of a step reaches.
+// What the arena holds where most of it is live, and the most that is live in each phase.
 template <class Step>
 std::string explain_memory() {
-  const auto& g = Step::program;
-  const auto& plan = Step::memory::value;
-  std::int64_t parameters = 0, states = 0, inputs = 0;
-  const detail::phases p = detail::phases_of(g);
-  std::int64_t top[3]{}, largest[3]{};
-  for (int i = 0; i < g.node_count; ++i) {
-    const op_code op = g.nodes[i].op;
-    if (op == op_code::param) parameters += plan.bytes[i];
-    else if (op == op_code::state) states += plan.bytes[i];
-    else if (op == op_code::input) inputs += plan.bytes[i];
-    else {
-      const int phase = i >= p.optimizer ? 2 : i >= p.backward ? 1 : 0;
-      top[phase] = std::max(top[phase], plan.bytes[i] > 0 ? plan.offset[i] + plan.bytes[i] : 0);
-      largest[phase] = std::max(largest[phase], plan.bytes[i]);
-    }
-  }
+  constexpr const memory_breakdown& use = Step::memory_use::value;
   detail::text_table t(1);
-  t.row({"part of the arena", "bytes"});
-  t.row({"workspace", std::to_string(plan.workspace)});
-  t.row({"parameters", std::to_string(parameters)});
-  t.row({"optimizer states", std::to_string(states)});
-  t.row({"inputs", std::to_string(inputs)});
-  t.row({"values of a step", std::to_string(Step::peak_bytes - plan.persistent_end)});
+  t.row({"kind", "bytes"});
+  for (int k = 0; k < memory_kinds; ++k)
+    if (use.kind[k] > 0) t.row({name_of(static_cast<memory_kind>(k)), std::to_string(use.kind[k])});
+  if (use.live() < Step::peak_bytes) t.row({"free between buffers", std::to_string(Step::peak_bytes - use.live())});
   t.row({"all", std::to_string(Step::peak_bytes)});
   detail::text_table by(1);
-  by.row({"phase", "reaches", "largest value"});
-  const char* const phase[3] = {"forward", "backward", "optimizer"};
-  for (std::size_t k = 0; k < 3; ++k)
-    if (largest[k] > 0) by.row({phase[k], std::to_string(top[k]), std::to_string(largest[k])});
-  return "memory of a rank\n" + t.text() + by.text();
+  by.row({"phase", "most bytes live"});
+  for (int p = 0; p < program_phases; ++p)
+    if (use.phase[p] > 0) by.row({name_of(static_cast<program_phase>(p)), std::to_string(use.phase[p])});
+  return "memory of a rank, by kind where it is fullest and by phase\n" + t.text() + by.text();
 }
 
 // Kernels of a step by operation, as written and after each pass; kernels that start together count once, and `kernels`

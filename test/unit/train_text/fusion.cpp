@@ -78,10 +78,18 @@ TEST_CASE("explain: the example's step in one table") {
   MESSAGE(text);
   const auto has = [&](const std::string& line) { return text.find(line) != std::string::npos; };
   CHECK(has("collectives of a step, bytes sent by rank 0\n"));
-  CHECK(has("memory of a rank\n"));
+  using use = fused<1, 2>::memory_use;
+  CHECK(has("memory of a rank, by kind where it is fullest and by phase\n"));
+  const auto number_after = [&](const std::string& section, const std::string& row) {
+    const std::size_t at = text.find("\n  " + row + " ", text.find(section));
+    return at == std::string::npos ? -1 : std::stoll(text.substr(at + row.size() + 3));
+  };
+  CHECK(number_after("memory of", "parameters") == use::value.kind[static_cast<int>(sw::memory_kind::parameters)]);
+  CHECK(number_after("memory of", "all") == fused<1, 2>::peak_bytes);
+  CHECK(number_after("most bytes live", "backward") == use::value.phase[static_cast<int>(sw::program_phase::backward)]);
   CHECK(has("kernels of a step\n"));
   CHECK(has("as written  fuse_kernels\n"));
-  CHECK(has("all_reduce  tp    (16, 128, 128)"));
+  CHECK(has("all_reduce  tp    (16, 128, 128)  forward "));
   CHECK(has("  sumsq                  66             1\n"));
   CHECK(has("  kernels               447           " + std::to_string(counts<fused<1, 2>>.kernels) + "\n"));
 }
