@@ -113,13 +113,11 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
       issue();
   }
 
-  // As on the host: from the next run on, writes what the device does and when into `t`, while there is room; nullptr: no
-  // more. A recorded run is launched call by call, since nothing inside a replayed graph is seen, and `run` waits for it.
+  // As on the host. A recorded run is launched call by call: nothing is seen inside a replayed graph; `run` waits for it.
   void record(timeline* t, const std::string& phase = "") {
     if (t) {
       timeline_program p = runtime::timeline_program_of<Step>(*this, rank_->coordinate().data(), n_dyn_, phase);
-      p.most_events = static_cast<std::int64_t>(base::launch_count()) + 1;
-      for (const runtime::scheduled_call& s : schedule_) p.most_events += s.wait >= 0 ? 1 : 0;
+      p.most_events = static_cast<std::int64_t>(base::launch_count() + call_count()) + 1;  // each call may wait once
       recorder_.reserve(static_cast<std::size_t>(p.most_events));
       recorded_as_ = t->add(runtime::timeline_rank_of(*rank_), std::move(p));
     }
@@ -315,7 +313,6 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     rank_->barrier();
   }
 
-  // What comes before the run on this stream is not waited for in it.
   void record_run() {
     rank_->synchronize(stream());
     recorder_.begin(*timeline_, stream());
@@ -335,8 +332,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
       cuda::context& ctx = context_[static_cast<std::size_t>(schedule_[i].stream)];
       try {
         for (std::size_t k = i; k < end; ++k)
-          if (schedule_[k].wait >= 0) {
-            const std::size_t awaited = static_cast<std::size_t>(schedule_[k].wait);
+          if (const auto awaited = static_cast<std::size_t>(schedule_[k].wait); schedule_[k].wait >= 0) {
             if (seen) seen->open(event_kind::wait, awaited, schedule_[i].stream, ctx.stream);
             cuda::check(cudaStreamWaitEvent(ctx.stream, event_.at(awaited).get(), 0), "cudaStreamWaitEvent");
             if (seen) seen->close(ctx.stream);
