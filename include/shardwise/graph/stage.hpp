@@ -19,7 +19,11 @@ inline constexpr int stage_nodes = SHARDWISE_STAGE_NODES;
 //
 // Every stage is a constant of the state's size, which compilers keep: so a state is best small and stages are best few.
 // Passes whose nodes cost differently count their work, in statements evaluated, and stop when it is done.
+#if defined(__clang__)
 inline constexpr int work_per_node = 200;
+#else
+inline constexpr int work_per_node = 400;
+#endif
 
 // What is left of a stage's work.
 struct stage_work {
@@ -83,9 +87,9 @@ struct stage_result {
   State state;
   bool left;
 };
-// What a start may cost, as nodes of work; the first stage does as much less.
+// What a start may cost, forty statements a node, as nodes of work; the first stage does as much less.
 template <class Source>
-constexpr int start_nodes = std::remove_cvref_t<decltype(Source::value)>::node_capacity / 5;
+constexpr int start_nodes = std::remove_cvref_t<decltype(Source::value)>::node_capacity / (work_per_node / 40);
 
 template <class Pass, class Source, int Nodes, int K>
 struct stage_of_work {
