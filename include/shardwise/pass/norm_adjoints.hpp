@@ -176,6 +176,7 @@ struct norm_adjoint_rules {
     return {g.node_count + 6 * adjoints, g.spec_count + 8 * kinds};
   }
   static constexpr int steps(int capacity) { return capacity + 1; }
+  static constexpr int steps_in_stage(int nodes) { return nodes; }  // most are copied
 };
 
 }  // namespace passes

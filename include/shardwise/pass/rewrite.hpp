@@ -76,8 +76,11 @@ template <class Rules>
 struct rewriting {
   using shardwise_pass = void;
 
-  // A step costs up to some hundred steps of evaluation.
-  static constexpr int per_stage(int nodes) { return nodes / 8 > 0 ? nodes / 8 : 1; }
+  // A step costs up to some hundred steps of evaluation, or less where Rules say how many a stage may take.
+  static constexpr int per_stage(int nodes) {
+    if constexpr (requires { Rules::steps_in_stage(nodes); }) return Rules::steps_in_stage(nodes);
+    else return nodes / 8 > 0 ? nodes / 8 : 1;
+  }
   template <class Source>
   static constexpr int stages(int nodes) {
     return (Rules::steps(graph_type_of<Source>::node_capacity) + per_stage(nodes) - 1) / per_stage(nodes);
