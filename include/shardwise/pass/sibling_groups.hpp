@@ -46,7 +46,7 @@ struct merge_table {
 
 // The members of a group in program order, and nodes that belong to each of them.
 struct sibling_list {
-  int id[max_siblings];
+  int id[max_siblings]{};
   int count = 0;
 };
 template <class Table>
