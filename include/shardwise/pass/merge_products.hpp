@@ -64,7 +64,7 @@ struct merge_state : rewrite_state<In, Out> {
   static constexpr sibling_list as_stacked(const In& g, const Merges& m, const sibling_list& members, int k) {
     const sibling_list bases = bases_of(g, operands_of(g, members, k));
     int order[max_siblings]{};
-    order_of_stack(m, m.stack[bases.id[0]], bases, order);
+    order_of_stack(m, m.stack(bases.id[0]), bases, order);
     return in_order(members, order);
   }
 
@@ -166,7 +166,7 @@ struct merge_state : rewrite_state<In, Out> {
     const int i = cursor++;
     if (i == g.node_count) {
       base::set_outputs(g);
-    } else if (const int leader = m.wins[i]; leader >= 0) {
+    } else if (const int leader = m.group_at(i); leader >= 0) {
       if (t.side[leader] == added_up) write_added(b, g, t, m, leader, i);
       else write_shared(b, g, t, m, leader);
     } else if (m.role[i] != sibling_role::gone) {
@@ -187,7 +187,7 @@ struct merge_state : rewrite_state<In, Out> {
 struct collect_siblings {
   template <class Source>
   using state = sibling_table<graph_type_of<Source>::node_capacity>;
-  static constexpr int per_stage(int nodes) { return nodes > 1 ? nodes / 2 : 1; }
+  static constexpr int per_stage(int nodes) { return nodes; }
   template <class Source>
   static constexpr int stages(int nodes) {
     return (graph_type_of<Source>::node_capacity + per_stage(nodes) - 1) / per_stage(nodes);
@@ -206,10 +206,10 @@ template <class Found>
 struct settle_siblings {
   template <class Source>
   using state = merge_table<graph_type_of<Source>::node_capacity>;
-  static constexpr int per_stage(int nodes) { return nodes / 16 > 0 ? nodes / 16 : 1; }  // a group costs thousands of steps
+  static constexpr int per_stage(int nodes) { return nodes / 4 > 0 ? nodes / 4 : 1; }  // a group costs some ten thousand steps
   template <class Source>
   static constexpr int stages(int nodes) {
-    return 3 * Found::value.groups / per_stage(nodes) + 1;
+    return (3 + settled_group) * Found::value.groups / per_stage(nodes) + 1;
   }
   template <class Source, class State>
   static constexpr void start(State& st) {
@@ -227,7 +227,7 @@ struct write_merged {
   using state = merge_state<graph_type_of<Source>,
                             graph<Source::value.node_count + Settled::value.nodes, Source::value.spec_count + Settled::value.specs,
                                   graph_type_of<Source>::scope_capacity>>;
-  static constexpr int per_stage(int nodes) { return nodes / 4 > 0 ? nodes / 4 : 1; }
+  static constexpr int per_stage(int nodes) { return nodes; }  // most are copied
   template <class Source>
   static constexpr int stages(int nodes) {
     return Source::value.node_count / per_stage(nodes) + 1;
@@ -301,7 +301,7 @@ struct merge_products {
     passes::find_siblings(g, t, n);
     passes::merge_table<n> m;
     m.begin(g);
-    passes::settle_groups(g, t, m, 3 * n);
+    passes::settle_groups(g, t, m, (3 + passes::settled_group) * n);
     passes::merge_state<Graph, graph<8 * n + 64, Graph::spec_capacity + 16 * passes::max_sibling_kinds, Graph::scope_capacity>> st;
     st.begin(g);
     for (int i = 0; i <= g.node_count; ++i) st.step(g, t, m);

@@ -19,26 +19,22 @@ enum class sibling_role : unsigned char {
 template <int Nodes>
 struct merge_table {
   static constexpr int capacity = Nodes > 0 ? Nodes : 1;
-  sibling_role role[capacity];
-  int stack[capacity];  // of a base: the one that lies first, -1: in none
-  int after[capacity];  // of a base: the one behind it
-  int at[capacity];     // of a first member: where the merged product stands, -1: the group is left as it is
-  int wins[capacity];   // of a node: the group that is written in its place, -1: none
-  bool bias[capacity], rows[capacity];  // of a first member: its values are sums with leaves; its others are summed too
-  int kind_of[max_sibling_kinds][3];
-  int kinds;
-  int nodes, specs;  // more than before, at most
-  int cursor;
+  sibling_role role[capacity]{};
+  int stacks[capacity]{};   // of a base: the one that lies first, plus one; 0: in none
+  int nexts[capacity]{};    // of a base: the one behind it, plus one
+  int written[capacity]{};  // of a node: the group that is written in its place, plus one
+  bool bias[capacity]{}, rows[capacity]{};  // of a first member: its values are sums with leaves; its others are summed too
+  int kind_of[max_sibling_kinds][3]{};
+  int kinds = 0;
+  int nodes = 0, specs = 0;  // more than before, at most
+  int cursor = 0;
+
+  constexpr int stack(int b) const { return stacks[b] - 1; }
+  constexpr int after(int b) const { return nexts[b] - 1; }
+  constexpr int group_at(int i) const { return written[i] - 1; }
 
   template <class Graph>
   constexpr void begin(const Graph& g) {
-    kinds = nodes = specs = cursor = 0;
-    for (int i = 0; i < capacity; ++i) {
-      role[i] = sibling_role::none;
-      stack[i] = after[i] = at[i] = wins[i] = -1;
-      bias[i] = rows[i] = false;
-    }
-    for (auto& k : kind_of) k[0] = k[1] = k[2] = -1;
     for (int i = 0; i < g.node_count; ++i) {
       const node& n = g.nodes[i];
       if (n.op == op_code::pack)
@@ -50,7 +46,7 @@ struct merge_table {
 
 // The members of a group in program order, and nodes that belong to each of them.
 struct sibling_list {
-  int id[max_siblings];
+  int id[max_siblings]{};
   int count = 0;
 };
 template <class Table>
@@ -103,19 +99,19 @@ constexpr int end_of_chain(const Graph& g, const Table& t, int v) {
 // Whether these bases may lie side by side, or do so already: the first one of the stack in `lead` (-1: a new one).
 template <class Graph, class Merges>
 constexpr bool may_stack(const Graph& g, const Merges& m, const sibling_list& values, const sibling_list& bases, int& lead) {
-  lead = m.stack[bases.id[0]];
+  lead = m.stack(bases.id[0]);
   const bool leaves = g.nodes[bases.id[0]].op == op_code::param;
   for (int k = 0; k < bases.count; ++k) {
     const int b = bases.id[k];
     if (g.nodes[b].spec != g.nodes[bases.id[0]].spec || g.nodes[values.id[k]].spec != g.nodes[values.id[0]].spec) return false;
     for (int j = 0; j < k; ++j)
       if (bases.id[j] == b) return false;
-    if (lead >= 0 ? m.stack[b] != lead : m.role[b] != sibling_role::none) return false;
+    if (lead >= 0 ? m.stack(b) != lead : m.role[b] != sibling_role::none) return false;
     if ((g.nodes[b].op == op_code::param) != leaves || (!leaves && !has_storage(g, b))) return false;
   }
   if (lead >= 0) {
     int all = 0;
-    for (int b = lead; b >= 0; b = m.after[b]) ++all;
+    for (int b = lead; b >= 0; b = m.after(b)) ++all;
     return all == bases.count;
   }
   return stacks_densely(g.spec_of(bases.id[0])) && stacks_densely(g.spec_of(values.id[0]));
@@ -124,8 +120,8 @@ template <class Merges>
 constexpr void place_stack(Merges& m, const sibling_list& bases) {
   for (int k = 0; k < bases.count; ++k) {
     m.role[bases.id[k]] = sibling_role::placed;
-    m.stack[bases.id[k]] = bases.id[0];
-    m.after[bases.id[k]] = k + 1 < bases.count ? bases.id[k + 1] : -1;
+    m.stacks[bases.id[k]] = bases.id[0] + 1;
+    m.nexts[bases.id[k]] = k + 1 < bases.count ? bases.id[k + 1] + 1 : 0;
   }
 }
 // The members' order in a stack that stands: the k-th of them comes order[k]-th.
@@ -133,7 +129,7 @@ template <class Merges>
 constexpr void order_of_stack(const Merges& m, int lead, const sibling_list& bases, int* order) {
   for (int k = 0; k < bases.count; ++k) {
     order[k] = 0;
-    for (int b = lead; b >= 0 && b != bases.id[k]; b = m.after[b]) ++order[k];
+    for (int b = lead; b >= 0 && b != bases.id[k]; b = m.after(b)) ++order[k];
   }
 }
 constexpr sibling_list in_order(const sibling_list& x, const int* order) {
@@ -160,13 +156,19 @@ constexpr bool take_room(const Graph& g, Merges& m, const sibling_list& members,
   return true;
 }
 
-// Siblings that share an operand. `leaves`: only those whose other operands are leaves, or only the others.
+template <class Graph, class Table>
+constexpr int group_phase(const Graph& g, const Table& t, int leader) {
+  const int side = t.side[leader];
+  if (side == added_up) return 1;
+  return g.nodes[base_of_value(g, g.nodes[leader].in[1 - side])].op == op_code::param ? 0 : 2;
+}
+
+// Siblings that share an operand.
 template <class Graph, class Table, class Merges>
-constexpr void settle_shared(const Graph& g, const Table& t, Merges& m, int leader, bool leaves) {
+constexpr void settle_shared(const Graph& g, const Table& t, Merges& m, int leader) {
   const sibling_list members = members_of(t, leader);
   const int side = t.side[leader];
   const sibling_list others = operands_of(g, members, 1 - side), bases = bases_of(g, others);
-  if ((g.nodes[bases.id[0]].op == op_code::param) != leaves) return;
   int lead = -1, bias_lead = -1;
   if (g.specs[g.nodes[members.id[0]].spec].rank == max_rank || g.spec_of(g.nodes[members.id[0]].in[side]).rank == max_rank ||
       g.spec_of(others.id[0]).rank == max_rank || !may_stack(g, m, others, bases, lead))
@@ -231,8 +233,7 @@ constexpr void settle_shared(const Graph& g, const Table& t, Merges& m, int lead
   }
   m.bias[leader] = biased;
   m.rows[leader] = summed;
-  m.at[leader] = e;
-  m.wins[e] = leader;
+  m.written[e] = leader + 1;
 }
 
 // Siblings that are added up: their lhs lie side by side, and their rhs, in one order.
@@ -260,21 +261,22 @@ constexpr void settle_added(const Graph& g, const Table& t, Merges& m, int leade
     if (lead[s] < 0) place_stack(m, lead[1 - s] >= 0 ? in_order(bases[s], order[1 - s]) : bases[s]);
   for (int k = 0; k < members.count; ++k) m.role[members.id[k]] = sibling_role::gone;
   for (int a = t.tree[leader]; a >= 0; a = t.tree[a]) m.role[a] = sibling_role::gone;
-  m.at[leader] = members.id[members.count - 1];
-  m.wins[m.at[leader]] = leader;
+  m.written[members.id[members.count - 1]] = leader + 1;
 }
 
-// First those of leaves, whose order others follow; then sums; then the rest.
+// First those of leaves, whose order others follow; then sums; then the rest. A group that is settled costs as much as
+// settled_group visits to others.
+inline constexpr int settled_group = 16;
 template <class Graph, class Table, class Merges>
 constexpr void settle_groups(const Graph& g, const Table& t, Merges& m, int steps) {
-  for (; steps > 0 && m.cursor < 3 * t.groups; --steps) {
+  while (steps > 0 && m.cursor < 3 * t.groups) {
     const int phase = m.cursor / t.groups, leader = t.first[m.cursor % t.groups];
     ++m.cursor;
-    if (t.side[leader] == added_up) {
-      if (phase == 1) settle_added(g, t, m, leader);
-    } else if (phase != 1) {
-      settle_shared(g, t, m, leader, phase == 0);
-    }
+    --steps;
+    if (phase != group_phase(g, t, leader)) continue;
+    steps -= settled_group;
+    if (phase == 1) settle_added(g, t, m, leader);
+    else settle_shared(g, t, m, leader);
   }
 }
 

@@ -3,6 +3,7 @@
 // and bias in scratch of its own; the block that ends last adds the teams' sums, in their order.
 #pragma once
 
+#include <shardwise/runtime/cuda/kernels/pointwise.cuh>
 #include <shardwise/runtime/cuda/kernels/team.cuh>
 #include <shardwise/runtime/device_workspace.hpp>
 
