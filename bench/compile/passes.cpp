@@ -6,8 +6,10 @@
 #include <shardwise/pass/fuse.hpp>
 #include <shardwise/pass/fuse_collectives.hpp>
 #include <shardwise/pass/list_optimizer.hpp>
+#include <shardwise/pass/merge_products.hpp>
+#include <shardwise/pass/norm_adjoints.hpp>
 #include <shardwise/pass/overlap.hpp>
-#include <shardwise/pass/partition.hpp>
+#include <shardwise/pass/partial_lower.hpp>
 #include <shardwise/pass/rematerialise.hpp>
 #include <shardwise/pass/simplify.hpp>
 #include <shardwise/pass/split_optimizer.hpp>

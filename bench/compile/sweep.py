@@ -10,6 +10,7 @@ Each row is one compiler process tree on default flags (no -O): CPU seconds (use
 seconds, and the largest resident memory of any one process. nvcc compiles the same file as CUDA source, host code only.
 """
 import argparse
+import concurrent.futures
 import datetime
 import os
 import pathlib
@@ -48,6 +49,8 @@ passes = {
     "reorder_compute_for_overlap": "sw::reorder_compute_for_overlap<>",
     "fuse_pointwise": "sw::fuse_pointwise",
     "fuse_kernels": "sw::fuse_kernels",
+    "merge_products": "sw::merge_products",
+    "partial_lower": "sw::partial_lower<>",
     "rematerialise": "sw::rematerialise<50>",
     "supported_subgraphs": "",
 }
@@ -57,6 +60,7 @@ pipelines = {
     "a: iteration": listed,
     "b: waits": f"{simplify},sw::expedite_comms,sw::reorder_compute_for_overlap<>,sw::sink_waits,sw::raise_comms",
     "c: fuse_kernels": f"{simplify},sw::fuse_kernels",
+    "c: merge, fuse, join": f"{simplify},sw::merge_products,sw::fuse_kernels,sw::join_norm_adjoints",
     "d: rematerialise": f"{simplify},sw::rematerialise<50>",
 }
 moves = {"mlp": 'sw::iter_move_grads_and_optimizers<"all_reduce", "relu">', "gpt": 'sw::move_descendants<"embedding", "advance">'}
@@ -74,28 +78,32 @@ def pass_source(scratch, model, layers, name, pipeline):
     return file
 
 
-def pass_rows(only, compilers, layers, passes_at, repeat, out):
+def pass_rows(only, compilers, layers, passes_at, repeat, scratch, jobs):
     """Lines of the tables of passes; (lines, whether one failed)."""
+    def cell(job):
+        c, model, name, pipeline, n = job
+        if not only("pass", c, model, n, name):
+            return ""
+        with tempfile.TemporaryDirectory(dir=scratch) as own:
+            own = pathlib.Path(own)
+            row, error = measure(command(c, pass_source(own, model, n, name, pipeline), own / "out.o"), repeat)
+        text = f"{row[0]:.1f} s, {row[2]:.0f} MB" if row else f"fails: {error[:80]}"
+        print(f"{c} {model} {n} {name}: {text}", flush=True)
+        return text
+
     text, failed = [], False
     for title, table, models, depths in (("Whole pipelines", pipelines, ("mlp", "gpt"), layers),
                                          ("Each pass alone", passes, ("gpt",), passes_at)):
-        rows = []
-        for c in compilers:
-            for model in models:
-                for name, pipeline in table.items():
-                    cells = []
-                    for n in depths:
-                        if not only("pass", c, model, n, name):
-                            cells.append("")
-                            continue
-                        row, error = measure(command(c, pass_source(out.parent, model, n, name, pipeline), out), repeat)
-                        failed = failed or row is None
-                        cells.append(f"{row[0]:.1f} s, {row[2]:.0f} MB" if row else f"fails: {error[:80]}")
-                    if any(cells):
-                        rows.append(f"| {c} | {model} | {name} | " + " | ".join(cells) + " |")
-                        print(rows[-1], flush=True)
+        rows = [(c, m, name, p) for c in compilers for m in models for name, p in table.items()]
+        # the longest first
+        order = sorted(((r, n) for r in rows for n in depths), key=lambda r: (-r[1], r[0][0] != "nvcc"))
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            cells = dict(zip(order, pool.map(lambda r: cell((*r[0], r[1])), order)))
+        failed = failed or any(c.startswith("fails") for c in cells.values())
+        rows = [f"| {r[0]} | {r[1]} | {r[2]} | " + " | ".join(cells[r, n] for n in depths) + " |" for r in rows if any(cells[r, n] for n in depths)]
         if rows:
-            text += ["", f"{title} (`passes.cpp`): CPU seconds and peak memory by layers, on default limits. `none` is what the",
+            text += ["", f"{title} (`passes.cpp`): CPU seconds and peak memory by layers, on default limits"
+                     + (f", {jobs} compilers at once" if jobs > 1 else "") + ". `none` is what the",
                      "trace, the differentiation and the optimizer cost; an iteration is three programs with their memory plans.", "",
                      "| compiler | model | passes | " + " | ".join(map(str, depths)) + " |", "|---|---|---|" + "---|" * len(depths), *rows]
     return text, failed
@@ -175,6 +183,7 @@ def main():
     p.add_argument("--quick", action="store_true", help="one run per row, no table of headers")
     p.add_argument("--pass-layers", default="12,24,48,96", help="comma-separated depths of whole pipelines")
     p.add_argument("--pass-repeat", type=int, default=1, help="runs per row of the tables of passes")
+    p.add_argument("--jobs", type=int, default=1, help="compilers at once for the tables of passes")
     p.add_argument("--only", default="", help="regex: rows to measure")
     p.add_argument("--output", type=pathlib.Path, help="default: table.md beside this script")
     a = p.parse_args()
@@ -245,7 +254,8 @@ def main():
         section(["", "What those programs are:", "", "| layers | nodes | specs | kernels | kernel calls |", "|---|---|---|---|---|"], rows)
 
         at = [int(n) for n in a.pass_layers.split(",")]
-        lines, bad = pass_rows(only, compilers, at, [at[0], at[-1]] if len(at) > 1 else at, 1 if a.quick else a.pass_repeat, out)
+        lines, bad = pass_rows(only, compilers, at, [at[0], at[-1]] if len(at) > 1 else at, 1 if a.quick else a.pass_repeat,
+                               pathlib.Path(scratch), a.jobs)
         failed = failed or bad
         text += lines
 

@@ -10,6 +10,8 @@
 
 #include <shardwise/pass/fuse.hpp>
 #include <shardwise/pass/kernels.hpp>
+#include <shardwise/pass/merge_products.hpp>
+#include <shardwise/pass/norm_adjoints.hpp>
 
 #include "../../examples/train_text/model.hpp"
 
@@ -71,23 +73,29 @@ void measure() {
   using plain = step<T>;
   using pointwise = step<T, sw::fuse_pointwise>;
   using kernels = step<T, sw::fuse_kernels>;
+  using all = step<T, sw::merge_products, sw::fuse_kernels, sw::join_norm_adjoints>;
   sw::launch_cuda<mesh>([](auto& rank) {
     using rank_type = std::remove_reference_t<decltype(rank)>;
     sw::executor<plain, rank_type> a(rank);
     sw::executor<pointwise, rank_type> b(rank);
     sw::executor<kernels, rank_type> c(rank);
+    sw::executor<all, rank_type> d(rank);
     prepare(a);
     prepare(b);
     prepare(c);
-    std::vector<double> ms[3];
+    prepare(d);
+    std::vector<double> ms[4];
     for (int round = 0; round < rounds; ++round) {
       ms[0].push_back(time_of(a));
       ms[1].push_back(time_of(b));
       ms[2].push_back(time_of(c));
+      ms[3].push_back(time_of(d));
+      if (round < 3 || round == 10) std::printf("LOSS %d %.6f %.6f %.6f %.6f\n", round, (double)a.loss(), (double)b.loss(), (double)c.loss(), (double)d.loss());
     }
     report<plain>("plain", a, ms[0]);
     report<pointwise>("fuse_pointwise", b, ms[1]);
     report<kernels>("fuse_kernels", c, ms[2]);
+    report<all>("merge_products, fuse_kernels, join_norm_adjoints", d, ms[3]);
   });
 }
 

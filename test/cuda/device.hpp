@@ -372,7 +372,7 @@ void compare_as(const problem& p, const outcome& h, report& r, cu::launcher star
   const outcome d = on_device<T>(p, start);
   double e = difference(d.out, h.out, p.unit);
   for (std::size_t k = 0; k < d.in.size(); ++k) {
-    const double ek = difference(d.in[k], h.in[k]);
+    const double ek = difference(d.in[k], h.in[k], p.unit);
     if (ek > e) e = ek;
   }
   double& most = r.most[sizeof(T) == 4 ? 0 : 1];

@@ -489,9 +489,14 @@ struct kernel<op_code::einsum> {
   static void run_then(const call& c, context& ctx) {
     if (c.a.v[3] != 0) detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
     detail::device_einsum<T> products(c, ctx);
-    if (detail::run_product<T>(c, epilogue_of<T, E>(c), nullptr, nullptr, products.launches(), ctx)) return;
     constexpr detail::addition adds = detail::addition::of(E);
+#ifdef SHARDWISE_EXP_ORDER
     if (adds.fits && products.run_with(adds)) return;
+#endif
+    if (detail::run_product<T>(c, epilogue_of<T, E>(c), nullptr, nullptr, products.launches(), ctx)) return;
+#ifndef SHARDWISE_EXP_ORDER
+    if (adds.fits && products.run_with(adds)) return;
+#endif
     products.run();
     evaluate<T, E>(op_code::einsum, c, ctx);
   }

@@ -283,7 +283,10 @@ inline constexpr std::int64_t small_multiply_adds = std::int64_t{1} << 27;
 
 // Whether one launch of ours may stand for `launches` of cuBLASLt's. In double: the product may exceed 2^63.
 constexpr bool small_product(std::int64_t m, std::int64_t n, std::int64_t depth, std::int64_t matrices, std::int64_t launches) {
-  constexpr double most = static_cast<double>(small_multiply_adds);
+#ifndef SHARDWISE_EXP_SMALL
+#define SHARDWISE_EXP_SMALL 27
+#endif
+  const double most = static_cast<double>(launches > 1 ? small_multiply_adds : std::int64_t{1} << SHARDWISE_EXP_SMALL);
   const double one = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(depth > 0 ? depth : 1);
   return one <= most && one * static_cast<double>(matrices) <= most * static_cast<double>(launches);
 }
