@@ -67,6 +67,11 @@ constexpr void number_nodes(const Graph& g, int* number) {
 
 namespace detail {
 
+constexpr bool begins_with(const char* name, const char* base) {
+  while (*base != '\0' && *base == *name) ++base, ++name;
+  return *base == '\0';
+}
+
 // Whether `want` is the name of number `number` of those with base name `have`.
 constexpr bool is_name(const char* want, const char* have, int number) {
   while (*have != '\0' && *have == *want) ++have, ++want;
@@ -85,8 +90,14 @@ constexpr bool is_name(const char* want, const char* have, int number) {
 template <class Graph>
 constexpr void find_nodes(const Graph& g, const char* const* names, int count, int* found) {
   for (int k = 0; k < count; ++k) found[k] = -1;
+  bool wanted[detail::base_names]{};  // few operations are: the others are passed over
+  for (int b = 0; b < detail::base_names; ++b)
+    for (int k = 0; k < count; ++k) wanted[b] = wanted[b] || detail::begins_with(names[k], detail::base_name(b));
+  bool& redistributions = wanted[static_cast<int>(op_code::redistribute)];
+  for (int b = static_cast<int>(op_code::count); b < detail::base_names; ++b) redistributions = redistributions || wanted[b];
   name_counter counter;
   for (int i = 0, left = count; left > 0 && i < g.node_count; ++i) {
+    if (!wanted[static_cast<int>(g.nodes[i].op)]) continue;
     const int base = detail::base_of(g, i), number = counter.used[base]++;
     const char* const have = detail::base_name(base);
     for (int k = 0; k < count; ++k)

@@ -13,6 +13,7 @@ template <class Graph, int From>
 struct fuse_writer {
   Graph g;
   int to[From > 0 ? From : 1];
+  static constexpr int most_held = 256;  // all are written in one step, which compilers bound
   int held[From > 0 ? From : 1];  // sums of squares not yet written
   int holds = 0;
   int cursor = 0;
@@ -54,10 +55,12 @@ struct fuse_writer {
     if (t.root[i] != i || is_skipped(from, t, i)) return;  // what is skipped is written where it is read
     const node& n = from.nodes[i];
     if (is_update(n.op) || (t.within && holds > 0 && unit_of(from, i) != unit_of(from, held[0]))) flush(from, t, work);
-    if (t.leads && (!t.within || unit_of(from, i) >= 0) && (n.op == op_code::sumsq || ends_squares(from, t, i)))
+    if (t.leads && (!t.within || unit_of(from, i) >= 0) && (n.op == op_code::sumsq || ends_squares(from, t, i))) {
       held[holds++] = i;
-    else
+      if (holds == most_held) flush(from, t, work);
+    } else {
       place(from, t, i, work);
+    }
   }
   template <class Source, class Table>
   static constexpr bool ends_squares(const Source& from, const Table& t, int i) {

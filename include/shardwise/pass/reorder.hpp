@@ -4,6 +4,7 @@
 
 #include <shardwise/graph/stage.hpp>
 #include <shardwise/graph/waits.hpp>
+#include <shardwise/pass/rewrite.hpp>
 
 namespace shardwise::passes {
 
@@ -136,6 +137,10 @@ struct ordering {
   }
 };
 
+// A Rule whose memory has `walk.storage` finds the graph's storage there.
+template <class State>
+concept walks_storage = requires(State& st) { st.memory.walk.storage.owner; };
+
 template <class Rule, class Graph>
 using ordering_of = ordering<Graph, typename Rule::template memory<Graph>>;
 
@@ -145,6 +150,7 @@ struct find_order {
   using state = ordering_of<Rule, graph_type_of<Source>>;
   template <class Source, class State>
   static constexpr void start(State& st) {
+    if constexpr (walks_storage<State>) copy_storage(found_storage<Source>, st.memory.walk.storage, Source::value.node_count);
     Rule::start(st, Source::value);
   }
   template <class Source, class State>
@@ -241,6 +247,7 @@ struct reordering {
     insert_waits::begin(with, g);
     insert_waits::step(with, g, stage_work::all());
     ordering_of<Rule, Graph> order;
+    if constexpr (walks_storage<ordering_of<Rule, Graph>>) find_storage(with.g, order.memory.walk.storage);
     Rule::start(order, with.g);
     while (!order.done) Rule::advance(order, with.g, stage_work::all());
     permuting<Graph, Graph::node_capacity> in_order;

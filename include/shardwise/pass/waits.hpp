@@ -81,15 +81,26 @@ struct schedule_rules : sink_rules<true> {
   }
 };
 
-// Calls f(i, after) for every collective i in program order. `after` is what must have been beside its operand, -1: nothing:
-// the last node before it that writes the leaf which it reads, or touches the leaf that its result is computed in.
-template <class Graph, class F>
-constexpr void each_collective_after(const Graph& g, F&& f) {
-  constexpr int capacity = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
-  storage_map<Graph::node_capacity> storage;
-  find_storage(g, storage);
+// Calls f(i, after) for every collective i in program order, as long as there is work. `after` is what must have been beside
+// its operand, -1: nothing: the last node before it that writes the leaf which it reads, or touches the leaf that its result
+// is computed in. `storage` is filled before.
+template <int Nodes>
+struct collective_walk {
+  static constexpr int capacity = Nodes > 0 ? Nodes : 1;
+  storage_map<Nodes> storage;
   int written[capacity]{}, touched[capacity]{};  // by owner, plus one
-  for (int i = 0; i < g.node_count; ++i) {
+  int cursor = 0;
+
+  // Whether nodes are left.
+  template <class Graph, class F>
+  constexpr bool some(const Graph& g, stage_work& work, F&& f) {
+    for (; cursor < g.node_count && work.take(80); ++cursor) visit(g, cursor, f);
+    return cursor < g.node_count;
+  }
+
+ private:
+  template <class Graph, class F>
+  constexpr void visit(const Graph& g, int i, F&& f) {
     const node& x = g.nodes[i];
     const int own = storage.owner[i];
     const bool in_leaf = own != i && (is_leaf(g.nodes[own].op) || places_leaves(g.nodes[own]));
@@ -97,7 +108,7 @@ constexpr void each_collective_after(const Graph& g, F&& f) {
       const int writer = written[storage.owner[x.in[0]]] - 1, user = in_leaf ? touched[own] - 1 : -1;
       f(i, writer > user ? writer : user);
     }
-    if (x.op == op_code::pack || is_leaf(x.op)) continue;
+    if (x.op == op_code::pack || is_leaf(x.op)) return;
     for (int k = 0; k < x.inputs; ++k) {
       touched[storage.owner[x.in[k]]] = i + 1;
       if (writes_operand(x, k)) written[storage.owner[x.in[k]]] = i + 1;
@@ -105,7 +116,7 @@ constexpr void each_collective_after(const Graph& g, F&& f) {
     const bool view = x.inputs > 0 && may_view(x.op) && is_view(x, g.specs[g.nodes[x.in[0]].spec], g.specs[x.spec]);
     if (in_leaf && runs_kernel(x.op) && !view) touched[own] = written[own] = i + 1;
   }
-}
+};
 
 struct raise_rules {
   template <class Graph>
@@ -113,6 +124,7 @@ struct raise_rules {
     int queue[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};  // collectives in program order
     int after[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};  // what must have been, -1: none
     int count = 0, next = 0;
+    collective_walk<Graph::node_capacity> walk;
   };
 
   template <class Graph>
@@ -120,17 +132,16 @@ struct raise_rules {
     return {};
   }
   template <class State, class Graph>
-  static constexpr void start(State& st, const Graph& g) {
-    auto& m = st.memory;
-    each_collective_after(g, [&m](int i, int after) {
-      m.after[m.count] = after;
-      m.queue[m.count++] = i;
-    });
-  }
+  static constexpr void start(State&, const Graph&) {}
   template <class State, class Graph>
   static constexpr void advance(State& st, const Graph& g, stage_work work) {
     auto& m = st.memory;
     const int n = g.node_count;
+    const auto queue = [&m](int i, int after) {
+      m.after[m.count] = after;
+      m.queue[m.count++] = i;
+    };
+    if (m.walk.some(g, work, queue)) return;
     while (st.cursor < n && work.take(40)) {
       const int i = st.cursor++;
       if (!is_collective(g, i)) st.emit(i);
@@ -153,6 +164,7 @@ struct expedite_rules {
   struct memory {
     static constexpr int n = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
     int first[n]{}, last[n]{}, next[n]{};  // 1 + node: lists by dependency
+    collective_walk<Graph::node_capacity> walk;
   };
 
   template <class Graph>
@@ -160,17 +172,17 @@ struct expedite_rules {
     return {};
   }
   template <class State, class Graph>
-  static constexpr void start(State& st, const Graph& g) {
+  static constexpr void start(State&, const Graph&) {}
+  template <class State, class Graph>
+  static constexpr void advance(State& st, const Graph& g, stage_work work) {
     auto& m = st.memory;
-    each_collective_after(g, [&](int i, int after) {
+    const auto list = [&](int i, int after) {
       const int behind = after > g.nodes[i].in[0] ? after : g.nodes[i].in[0];
       if (m.first[behind] == 0) m.first[behind] = i + 1;
       else m.next[m.last[behind] - 1] = i + 1;
       m.last[behind] = i + 1;
-    });
-  }
-  template <class State, class Graph>
-  static constexpr void advance(State& st, const Graph& g, stage_work work) {
+    };
+    if (m.walk.some(g, work, list)) return;
     while (st.cursor < g.node_count && work.take(40)) {
       const int i = st.cursor++;
       if (!is_collective(g, i)) emit(st, i);

@@ -167,8 +167,8 @@ constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, cons
     for (int d = 0; d < x.rank; ++d) ((a.v[0] >> d) & 1 ? count : outputs) *= ex[d];
     return (op == op_code::sumsq ? squares_aside_bytes : 0) + reduction_workspace_bytes(outputs, count);
   }
-  if (op == op_code::norm_bwd)  // how many blocks have ended, and two sums a column of each team of at most four in a block
-    return align_device(sizeof(std::uint32_t)) + align_device(norm_bwd_blocks * 4 * 2 * ex[x.rank - 1] * static_cast<std::int64_t>(sizeof(double)));
+  if (op == op_code::norm_bwd)  // two sums a column of each team of at most four in a block
+    return align_device(norm_bwd_blocks * 4 * 2 * ex[x.rank - 1] * static_cast<std::int64_t>(sizeof(double)));
   if (op == op_code::scatter_dsrc) {  // the last writer of each place
     for (int d = 0; d < x.rank; ++d) count *= ex[d];
     return align_device(count * static_cast<std::int64_t>(sizeof(std::int32_t)));

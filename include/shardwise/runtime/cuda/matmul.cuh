@@ -483,20 +483,15 @@ struct kernel<op_code::einsum> {
     products.run();
   }
 
-  // One launch where the product is small, or where cuBLASLt has the expression as an epilogue; else the expression is a
+  // One launch where cuBLASLt has the expression as an epilogue, or where the product is small; else the expression is a
   // launch in place.
   template <class T, expression E>
   static void run_then(const call& c, context& ctx) {
     if (c.a.v[3] != 0) detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
     detail::device_einsum<T> products(c, ctx);
     constexpr detail::addition adds = detail::addition::of(E);
-#ifdef SHARDWISE_EXP_ORDER
     if (adds.fits && products.run_with(adds)) return;
-#endif
     if (detail::run_product<T>(c, epilogue_of<T, E>(c), nullptr, nullptr, products.launches(), ctx)) return;
-#ifndef SHARDWISE_EXP_ORDER
-    if (adds.fits && products.run_with(adds)) return;
-#endif
     products.run();
     evaluate<T, E>(op_code::einsum, c, ctx);
   }

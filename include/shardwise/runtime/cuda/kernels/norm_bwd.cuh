@@ -3,6 +3,7 @@
 // and bias in scratch of its own; the block that ends last adds the teams' sums, in their order.
 #pragma once
 
+#include <shardwise/runtime/cuda/kernels/arrival.cuh>
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
 #include <shardwise/runtime/cuda/kernels/team.cuh>
 #include <shardwise/runtime/device_workspace.hpp>
@@ -33,7 +34,7 @@ struct norm_bwd_arguments {
   const T *dy, *x, *w;
   T *o, *dw, *db;  // db: null without a bias
   double* sums;    // of each team: for the weight, for the bias
-  unsigned* ended;
+  std::uint32_t* ticket;
   std::int64_t n, sg, sx, sw;
   double eps;
   bool rms;
@@ -75,19 +76,13 @@ __global__ void __launch_bounds__(Threads == warp_threads ? warp_threads * rows_
     for (std::int64_t i = t.lane(); i < a.n; i += Threads)
       o[i] = s * (dy[i * a.sg] * a.w[i * a.sw] - g1 - (x[i * a.sx] - m) * s * gh);
   }
-  __shared__ bool last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) last = atomicAdd(a.ended, 1U) + 1 == gridDim.x;
-  __syncthreads();
-  if (!last) return;
-  __threadfence();
+  if (!last_to_arrive(a.ticket, gridDim.x)) return;
   const std::int64_t teams = std::int64_t{gridDim.x} * team<Threads>::rows;
   for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) {
     double w = 0, b = 0;
     for (std::int64_t k = 0; k < teams; ++k) {
-      w += __ldcg(a.sums + 2 * k * a.n + i);
-      b += __ldcg(a.sums + (2 * k + 1) * a.n + i);
+      w += arrived(a.sums + 2 * k * a.n + i);
+      b += arrived(a.sums + (2 * k + 1) * a.n + i);
     }
     a.dw[i] = static_cast<T>(w);
     if (a.db) a.db[i] = static_cast<T>(b);
@@ -126,9 +121,8 @@ struct kernel<op_code::norm_bwd> {
     a.sw = c.l[2].str[0];
     a.eps = c.f;
     a.rms = c.a.v[0] == 1;
-    a.ended = static_cast<unsigned*>(c.workspace);
-    a.sums = reinterpret_cast<double*>(static_cast<std::byte*>(c.workspace) + runtime::align_device(sizeof(unsigned)));
-    check(cudaMemsetAsync(a.ended, 0, sizeof(unsigned), ctx.stream), "cudaMemsetAsync");
+    a.ticket = ctx.tickets;
+    a.sums = as<double>(c.workspace);
     const std::int64_t most = runtime::norm_bwd_blocks, blocks = a.n <= short_row ? (a.rows.count + rows_in_block - 1) / rows_in_block : a.rows.count;
     const auto grid = static_cast<unsigned>(blocks < 1 ? 1 : blocks < most ? blocks : most);
     if (a.n <= short_row)

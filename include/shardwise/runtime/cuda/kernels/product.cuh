@@ -278,15 +278,13 @@ std::int64_t last_step(const walk<K>& w, int operand) {
   return w.str[operand][w.rank - 1];
 }
 
-// Multiply-adds of a launch up to which one of ours is worth more than cuBLASLt's and another one: some ten microseconds.
-inline constexpr std::int64_t small_multiply_adds = std::int64_t{1} << 27;
+// Multiply-adds up to which one launch of ours is worth more than cuBLASLt's and another one, and than several of cuBLASLt's.
+// Measured on an H200, bench/results/fusion.md: at 2^25 and more, a product and the kernel behind it are faster as two.
+inline constexpr std::int64_t small_multiply_adds = std::int64_t{1} << 24, small_batch_multiply_adds = std::int64_t{1} << 27;
 
 // Whether one launch of ours may stand for `launches` of cuBLASLt's. In double: the product may exceed 2^63.
 constexpr bool small_product(std::int64_t m, std::int64_t n, std::int64_t depth, std::int64_t matrices, std::int64_t launches) {
-#ifndef SHARDWISE_EXP_SMALL
-#define SHARDWISE_EXP_SMALL 27
-#endif
-  const double most = static_cast<double>(launches > 1 ? small_multiply_adds : std::int64_t{1} << SHARDWISE_EXP_SMALL);
+  const double most = static_cast<double>(launches > 1 ? small_batch_multiply_adds : small_multiply_adds);
   const double one = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(depth > 0 ? depth : 1);
   return one <= most && one * static_cast<double>(matrices) <= most * static_cast<double>(launches);
 }
