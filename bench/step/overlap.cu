@@ -31,7 +31,7 @@ template <int Layers, int Width, class... Passes>
 void row(const char* what) {
   using step = bench::data_parallel_step<Layers, Width, rows, gpus, sw::cuda_backend, sw::pipeline<Passes...>>;
   const std::string name = "ddp_" + std::to_string(Layers) + "x" + std::to_string(Width) + "_adam, " + what;
-  bench::measure<step>(name.c_str(), 100, [](auto& ex) { bench::floats(ex, static_cast<std::size_t>(rows) * gpus * Width); });
+  bench::measure<step>(name.c_str(), Width > 1000 ? 20 : 100, [](auto& ex) { bench::floats(ex, static_cast<std::size_t>(rows) * gpus * Width); });
 }
 
 template <int Layers, int Width, int MiB>

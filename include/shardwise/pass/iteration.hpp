@@ -55,9 +55,10 @@ struct move_check {
   bool in[capacity]{};         // the set
   int first_write[capacity]{}, first_read[capacity]{};  // by owner: the first moved node, plus one
   int destination = -1;
-  int part = 0;
+  int part = 0, cursor = 0;
   finding error{};
 
+  static constexpr int compared_at_once = 4096;  // nodes: the dearest part
 
   // false: there is no part left.
   template <class Graph>
@@ -67,7 +68,10 @@ struct move_check {
       case 0: error = admit(g, moves); return true;
       case 1: error = close(g); return true;
       case 2: error = note(g); return true;
-      case 3: error = compare(g, moves); return true;
+      case 3:
+        error = compare(g, moves);
+        if (!error && cursor < g.node_count) --part;
+        return true;
       case 4: move(g, moves); return false;
       default: return false;
     }
@@ -124,8 +128,10 @@ struct move_check {
     return {};
   }
   template <class Graph>
-  constexpr finding compare(const Graph& g, const iteration_moves<Nodes>& moves) const {
-    for (int i = 0; i < g.node_count; ++i) {
+  constexpr finding compare(const Graph& g, const iteration_moves<Nodes>& moves) {
+    const int end = cursor + compared_at_once < g.node_count ? cursor + compared_at_once : g.node_count;
+    for (; cursor < end; ++cursor) {
+      const int i = cursor;
       if (in[i]) continue;
       int wrong = -1;
       each_access(g, i, [&](int owner, bool writes) {
