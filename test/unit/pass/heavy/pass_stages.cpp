@@ -5,6 +5,8 @@
 #include <shardwise/pass/fuse_collectives.hpp>
 #include <shardwise/pass/iter_move.hpp>
 #include <shardwise/pass/list_optimizer.hpp>
+#include <shardwise/pass/merge_products.hpp>
+#include <shardwise/pass/norm_adjoints.hpp>
 #include <shardwise/pass/overlap.hpp>
 #include <shardwise/pass/partition.hpp>
 #include <shardwise/pass/rematerialise.hpp>
@@ -81,6 +83,9 @@ void check_passes() {
   check_each<joined, sw::remove_copy_from_optimizer>();
   using bare = sw::remove_copy_from_optimizer::run<joined>;
   check_each<bare, sw::split_fused_optimizer<0, 0>>();
+  check_each<source, sw::merge_products>();
+  using merged = sw::fuse_kernels::run<sw::merge_products::run<source>>;
+  check_each<merged, sw::join_norm_adjoints>();
 }
 
 TEST_CASE("passes: a stack of layers becomes the same in stages of any size, and at run time") { check_passes<stack>(); }
