@@ -78,7 +78,7 @@ void check_launches(double tolerance) {
   CHECK(b.nodes.kernels >= together.launches);
   // cuBLASLt may cut a product along its depth, which takes one kernel more
   CHECK(b.nodes.kernels <= together.launches + products);
-  CHECK(a.nodes.kernels >= 2 * b.nodes.kernels);
+  CHECK(a.nodes.kernels >= 2.1 * b.nodes.kernels);
   for (std::size_t s = 0; s < steps; ++s) {
     INFO("step " << s << ": " << a.losses[s] << " and " << b.losses[s]);
     CHECK(std::abs(a.losses[s] - b.losses[s]) <= tolerance * std::abs(a.losses[s]));

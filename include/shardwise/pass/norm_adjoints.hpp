@@ -175,7 +175,6 @@ struct norm_adjoint_rules {
     }
     return {g.node_count + 6 * adjoints, g.spec_count + 8 * kinds};
   }
-  static constexpr int steps(int capacity) { return capacity + 1; }
 };
 
 }  // namespace passes

@@ -207,8 +207,7 @@ void each_point(walk<3> w, F&& f) {
   });
 }
 
-// What of an expression cuBLASLt can do in a product: up to two values added, one after the other, then relu. GELU is not
-// among them: for float32 and float64 cuBLASLt computes it in a kernel of its own.
+// What of an expression cuBLASLt can do in a product: up to two values added, one after the other, then relu.
 struct addition {
   int values = 0;
   bool relu = false, fits = false;
