@@ -274,6 +274,7 @@ inline constexpr program cases[] = {
         .then(op_code::slice, {1}, attr(0, 1, 2))
         .then(op_code::contiguous, {2}),
     apply(op_code::slice, {tensor_of({6, 4})}, attr(0, 0, 5)),
+    apply(op_code::slice, {tensor_of({5, 4})}, attr(0, 0, 4)),
     apply(op_code::pad, {tensor_of({5, 4})}, attr(0, 0, 6)),
     apply(op_code::pad, {tensor_of({5, 2})}, attr(1, 1, 4)),
     apply(op_code::pad, {tensor_of({3, 4})}, attr(0, 2, 5)).blocks(2),

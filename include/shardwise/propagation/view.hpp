@@ -29,12 +29,12 @@ constexpr outcome permute_spec(const op_attr& a, const spec& x) {
 }
 
 // Whether a sharded dim may be cut at its end, or padded there: every rank then has the beginning of what its block was,
-// since one axis alone splits the dim and its chunks stay as large as they are.
+// since one axis alone splits the dim and its chunks stay as large as they are. An axis of one rank splits nothing.
 constexpr bool keeps_chunks(const spec& x, int d, std::int64_t start, std::int64_t length) {
   int sharers = 0;
   bool same = start == 0 && !is_dyn(x, d);
   for (int m = 0; m < x.axes; ++m) {
-    if (!x.place[m].is_shard(d)) continue;
+    if (!x.place[m].is_shard(d) || x.axis_size[m] == 1) continue;
     ++sharers;
     same = same && x.place[m].block == 1 && chunk_size(length, 1, x.axis_size[m]) == chunk_size(x.extent[d], 1, x.axis_size[m]);
   }
@@ -135,10 +135,12 @@ constexpr bool reshape_shard(const spec& from, spec& to, int axis) {
   to.place[axis] = split_along(j, p);
   if (inner_from == inner_to) return true;
   to.place[axis].block = 1;
+  const int n = from.axis_size[axis];
+  if (n == 1 && !is_dyn(from, d)) return true;
   int sharers = 0;
   std::int64_t parts = 1;
   for (int a = 0; a < from.axes; ++a)
-    if (from.place[a].is_shard(d)) {
+    if (from.place[a].is_shard(d) && from.axis_size[a] > 1) {
       ++sharers;
       parts *= from.axis_size[a];
     }
@@ -150,9 +152,8 @@ constexpr bool reshape_shard(const spec& from, spec& to, int axis) {
     to.place[axis].block = static_cast<std::int32_t>(scaled / inner_to);
     return true;
   }
-  const int n = from.axis_size[axis];
   const std::int64_t cut = chunk_size(from.extent[d], p.block, n) * inner_from;
-  if (cut % inner_to != 0) return cut >= from.extent[d] * inner_from && n == 1;
+  if (cut % inner_to != 0) return false;
   const std::int64_t chunk = cut / inner_to;
   const std::int64_t e = to.extent[j];
   if (chunk_size(e, 1, n) == chunk) return true;

@@ -91,7 +91,7 @@ constexpr std::int64_t chunk_size(std::int64_t extent, std::int64_t block, std::
 
 // One spelling for equal splits: a block that moves no boundary is 1. The first axis of several ranks that splits a dim
 // cuts the whole of it, whatever splits it further; a later one may cut parts of several sizes and keeps its block.
-// A strided shard of one rank is a plain one; of several ranks it never cuts the whole.
+// A strided shard of one rank is a plain one, and its block 1; of several ranks it never cuts the whole.
 constexpr void normalise(spec& s) {
   std::uint32_t split = 0;  // dims that an axis before this one splits
   for (int a = 0; a < s.axes; ++a) {
@@ -101,6 +101,7 @@ constexpr void normalise(spec& s) {
       if (s.axis_size[a] > 1) continue;
       p.op = reduction{};
     }
+    if (s.axis_size[a] == 1 && !is_dyn(s, p.dim)) p.block = 1;
     if (p.block != 1 && !((split >> p.dim) & 1U) && !is_dyn(s, p.dim)) {
       const std::int64_t n = s.extent[p.dim];
       if (chunk_size(n, p.block, s.axis_size[a]) == chunk_size(n, 1, s.axis_size[a])) p.block = 1;

@@ -13,6 +13,8 @@ using sw::problem;
 
 template <int N>
 struct ranks : sw::axis<N> {};
+template <int N>
+struct inner : sw::axis<N> {};
 template <int N, class Shape>
 constexpr sw::spec over(sw::placement p) {
   return on_line<Shape, float, ranks<N>>(p);
@@ -171,18 +173,33 @@ static_assert(refuses(apply(op_code::slice, range(1, 3, 2), on_line<cube>(R)), p
 static_assert(refuses(apply(op_code::slice, range(1, 0, 2), on_line<cube>(S(1))), problem::slice_dim_sharded));
 // but for an end that leaves the chunks as large as they are: 6 over two ranks are 3 and 3, 5 are 3 and 2
 using six = sw::shape<6, 2>;
+using two = sw::shape<2, 2>;
 static_assert(gives(apply(op_code::slice, range(0, 0, 5), on_line<six>(S(0))), S(0)));
 static_assert(refuses(apply(op_code::slice, range(0, 0, 4), on_line<six>(S(0))), problem::slice_dim_sharded));
 static_assert(refuses(apply(op_code::slice, range(0, 1, 5), on_line<six>(S(0))), problem::slice_dim_sharded));
 static_assert(gives(apply(op_code::pad, range(0, 0, 6), on_line<sw::shape<5, 2>>(S(0))), S(0)));
 static_assert(refuses(apply(op_code::pad, range(0, 0, 7), on_line<sw::shape<5, 2>>(S(0))), problem::slice_dim_sharded));
 static_assert(refuses(apply(op_code::slice, range(3, 0, 1), on_line<cube>(R)), problem::dim_out_of_range));
+// an axis of one rank splits nothing, so any part of the dim will do; beside it the other axis alone decides
+static_assert(gives(apply(op_code::slice, range(0, 0, 4), over<1, six>(S(0))), S(0)));
+static_assert(gives(apply(op_code::slice, range(0, 2, 3), over<1, six>(S(0))), S(0)));
+static_assert(gives(apply(op_code::pad, range(0, 2, 9), over<1, six>(S(0))), S(0)));
+static_assert(gives(apply(op_code::slice_scatter, range(0, 3, 2), over<1, six>(S(0)), over<1, two>(S(0))), S(0)));
+static_assert(gives(apply(op_code::slice, range(0, 0, 4), over<3, sw::shape<5, 2>>(S(0))), S(0)));  // 2 2 1 are 2 2 0 then
+static_assert(refuses(apply(op_code::slice, range(0, 0, 4), over<2, sw::shape<5, 2>>(S(0))), problem::slice_dim_sharded));
+template <int A, int B>
+constexpr sw::problem cut(std::int64_t start, std::int64_t length) {
+  const sw::spec x = sw::spec_of<float, six, sw::mesh<ranks<A>, inner<B>>, sw::shard<0>, sw::shard<0, 2>>::value;
+  return apply(op_code::slice, range(0, start, length), x).error.what;
+}
+static_assert(cut<1, 1>(1, 4) == problem::none && cut<2, 1>(0, 5) == problem::none && cut<1, 3>(0, 5) == problem::none);
+static_assert(cut<2, 1>(0, 4) == problem::slice_dim_sharded && cut<1, 3>(1, 5) == problem::slice_dim_sharded);
+static_assert(cut<2, 3>(0, 5) == problem::slice_dim_sharded);
 // its adjoint pads: extents come back
 static_assert(apply(op_code::pad, range(1, 1, 4), apply(op_code::slice, range(1, 1, 2), on_line<cube>(S(0))).out).out ==
               on_line<cube>(S(0)));
 
 // a slice written into what it is of: both are placed alike, however that is
-using two = sw::shape<2, 2>;
 constexpr bool scatters(sw::placement p) {
   return gives(apply(op_code::slice_scatter, range(0, 3, 2), on_line<six>(p), on_line<two>(p)), p);
 }

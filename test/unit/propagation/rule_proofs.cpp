@@ -107,6 +107,29 @@ TEST_CASE("every operation's rule is proved, or its reason is listed") {
   std::printf("  total          %4d\n", total);
 }
 
+// Whether a program is legal may depend on how many ranks there are, but one rank, which splits nothing, may do all.
+TEST_CASE("what a rule admits on several ranks it admits on an axis of one, alone and beside others") {
+  int proved = 0;
+  for (const program& p : cases) {
+    const reference one_device = solve(p);
+    const placings first = placings_of(p, 2);
+    for (int ranks : {2, 3, 4, 5})
+      for (const placing& at : placings_of(p, ranks)) {
+        const ranks_of one{1, {1, 1, 1, 1}};
+        INFO(text_of(p, at, one));
+        CHECK(static_cast<int>(prove(p, at, one, one_device)) == static_cast<int>(failure::none));
+        ++proved;
+        for (const placing& a : first) {  // the axis of one splits what another axis splits, too
+          const ranks_of mesh{2, {2, 1, 1, 1}};
+          const placing both = both_axes(a, at);
+          INFO(text_of(p, both, mesh));
+          CHECK(static_cast<int>(prove(p, both, mesh, one_device)) == static_cast<int>(failure::none));
+        }
+      }
+  }
+  CHECK(proved > 2000);
+}
+
 TEST_CASE("rules of two mesh axes combine freely") {
   int proved = 0;
   for (const program& p : cases) {
