@@ -73,10 +73,16 @@ constexpr spec parameter_spec() {
   return s;
 }
 
+constexpr finding check_parameter(const spec& s) {
+  for (int a = 0; a < s.axes; ++a)
+    if (s.place[a].is_partial()) return {problem::parameter_partial, 0, -1, a};
+  return check_placements(s);
+}
+
 template <class Shape, class Init, class PB>
 struct parameter_of {
   static constexpr spec built = parameter_spec<PB, Shape>();
-  static constexpr finding error = check_placements(built);
+  static constexpr finding error = check_parameter(built);
   static_assert(raise<error.what, Shape, typename PB::parent::unbound_module>::ok);
   using type = typename PB::parent::context::template tensor<built>;
 };

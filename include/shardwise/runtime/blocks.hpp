@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include <shardwise/runtime/call.hpp>
@@ -66,14 +68,58 @@ constexpr void each_element(const layout& l, F&& f) {
   }
 }
 
-// The block out of a whole tensor, and back.
-template <class From, class To>
-constexpr void load_block(const From* global, To* local, const layout& l) {
-  each_element(l, [&](std::int64_t i, std::int64_t g) { local[i] = static_cast<To>(global[g]); });
-}
+// A block into the whole tensor; see load_share for the way back.
 template <class From, class To>
 constexpr void store_block(const From* local, To* global, const layout& l) {
   each_element(l, [&](std::int64_t i, std::int64_t g) { global[g] = static_cast<To>(local[i]); });
+}
+
+// What the rank at mesh coordinate `c` stores of a whole tensor: its values, or `neutral` everywhere.
+struct share {
+  bool of_values = true;
+  double neutral = 0;
+};
+
+// Law: the reduction of the ranks' shares, along the axes in any order, is the whole. Coordinate 0 of an axis that sums or
+// multiplies keeps the values; where one axis sums and another one multiplies, the sum's 0 is stored, which a product keeps.
+constexpr share share_of(const spec& s, const int* c) {
+  share r;
+  for (int a = 0; a < s.axes; ++a) {
+    const placement& p = s.place[a];
+    if (!p.is_partial() || c[a] == 0) continue;
+    if (p.op == reduction::sum) r = {false, -0.0};  // 0 would turn a -0 into 0
+    else if (p.is_norm() && (r.of_values || r.neutral == 1)) r = {false, 0};
+    else if (p.op == reduction::product && r.of_values) r = {false, 1};
+  }
+  return r;
+}
+
+// f(position in the densely stored block, row-major index in the whole tensor) -> the value there, stored where this rank's
+// share holds values. `caller` is named where a value cannot be what the placement says.
+template <class T, class F>
+void load_share_by(const char* caller, T* local, const layout& l, const spec& s, const int* c, F&& f) {
+  if (const share own = share_of(s, c); !own.of_values) {
+    const std::int64_t n = l.numel();
+    for (std::int64_t i = 0; i < n; ++i) local[i] = static_cast<T>(own.neutral);
+    return;
+  }
+  each_element(l, [&](std::int64_t i, std::int64_t g) { local[i] = static_cast<T>(f(i, g)); });
+  for (int a = 0; a < s.axes; ++a) {
+    if (!s.place[a].is_norm()) continue;
+    each_element(l, [&](std::int64_t i, std::int64_t g) {
+      if (local[i] < T(0))
+        throw std::invalid_argument(std::string("shardwise: ") + caller + ": element " + std::to_string(g) + " is " +
+                                    std::to_string(local[i]) + "; a tensor that is partial_norm holds norms, which are not "
+                                    "negative: give their absolute values, or place the tensor partial or replicate");
+    });
+    return;
+  }
+}
+
+// This rank's share of a whole tensor.
+template <class From, class To>
+void load_share(const char* caller, const From* global, To* local, const layout& l, const spec& s, const int* c) {
+  load_share_by(caller, local, l, s, c, [&](std::int64_t, std::int64_t g) { return global[g]; });
 }
 
 // FNV-1a: a parameter's random stream is named by its path, so it does not move when others are added.

@@ -60,7 +60,7 @@ class dtensor {
 
   // This rank's part of a whole (global, row-major) tensor. Law: full_tensor() is what was given. Where the tensor is
   // partial, coordinate 0 of the axis keeps the value and the others hold the neutral element (avg, max, min: the
-  // value).
+  // value); a norm is not negative.
   template <class Other, detail::contiguous_values Range>
   static on_rank<Other> distribute(const eager<Other>& on, const Range& global) {
     static_assert(safe_from<Range>,
@@ -68,10 +68,7 @@ class dtensor {
     on_rank<Other> t(on);
     check_count("distribute", t, std::size(global), numel(sp), "the whole tensor",
                 "pass all its elements in row-major order, or the rank's own block to from_local");
-    if (const neutral n = neutral_here(on.rank()); n.needed)
-      t.fill(n.value);
-    else
-      runtime::load_block(std::data(global), t.data(), *t.value_.layout);
+    t.load("distribute", on.rank(), [&](std::int64_t, std::int64_t g) { return std::data(global)[g]; });
     return t;
   }
 
@@ -94,9 +91,9 @@ class dtensor {
         all.fill(std::is_floating_point_v<element> ? -element(0) : element(0));
       }
       auto parts = all.template settle<cutting_order<sp>().count, sp>();
-      const neutral n = neutral_here(on.rank());
-      if (n.needed) parts.fill(n.value);
-      return on_rank<Other>(std::move(parts.value_));
+      on_rank<Other> t(std::move(parts.value_));
+      t.load("distribute_from_first", on.rank(), [&](std::int64_t i, std::int64_t) { return t.data()[i]; });
+      return t;
     }
   }
 
@@ -117,8 +114,7 @@ class dtensor {
   template <class Other>
   static on_rank<Other> full(const eager<Other>& on, element value) {
     on_rank<Other> t(on);
-    const neutral n = neutral_here(on.rank());
-    t.fill(n.needed ? n.value : value);
+    t.load("full", on.rank(), [&](std::int64_t, std::int64_t) { return value; });
     return t;
   }
   template <class Other>
@@ -336,32 +332,17 @@ class dtensor {
                                 runtime::extents_of(*t.value_.layout) + "); " + fix);
   }
 
-  // What a rank holds of a partial tensor when it does not hold the value.
-  struct neutral {
-    bool needed = false;
-    element value{};
-  };
-  template <class Other>
-  static neutral neutral_here(const Other& rank) {
-    for (int a = 0; a < sp.axes; ++a)
-      if (sp.place[a].is_partial() && rank.coordinate(a) != 0) {
-        if (sp.place[a].op == reduction::sum || sp.place[a].is_norm()) return {true, element(0)};
-        if (sp.place[a].op == reduction::product) return {true, element(1)};
-      }
-    return {};
+  // The block becomes this rank's share of the whole that f(position in the block, index in the whole) gives.
+  template <class Other, class F>
+  void load(const char* caller, const Other& rank, F&& f) {
+    runtime::load_share_by(caller, data(), *value_.layout, sp, rank.coordinate().data(), static_cast<F&&>(f));
   }
 
   template <class Other, class Draw>
   static on_rank<Other> random(const eager<Other>& on, std::uint64_t seed, Draw&& draw) {
     static_assert(std::is_floating_point_v<element>, "shardwise: rand: the elements must be floating-point numbers.");
     on_rank<Other> t(on);
-    if (const neutral n = neutral_here(on.rank()); n.needed) {
-      t.fill(n.value);
-    } else {
-      runtime::each_element(*t.value_.layout, [&](std::int64_t i, std::int64_t g) {
-        t.data()[i] = static_cast<element>(draw(seed, g));
-      });
-    }
+    t.load("random values", on.rank(), [&](std::int64_t, std::int64_t g) { return draw(seed, g); });
     return t;
   }
 

@@ -143,7 +143,8 @@ class executor : public runtime::lowered<Step> {
 
   // --- inputs ---------------------------------------------------------------------------------------------------------
 
-  // Copies this rank's block of a whole (global, row-major) input tensor.
+  // Copies this rank's part of a whole (global, row-major) input tensor: its block, and of a partial one its share, so that
+  // the reduction over the mesh is what was given, as distribute does.
   template <class Range>
   void set_input(int index, const Range& global) {
     using E = std::remove_cvref_t<decltype(*std::data(global))>;
@@ -151,7 +152,7 @@ class executor : public runtime::lowered<Step> {
     base::check_size("set_input", id, std::size(global));
     base::template check_type<E>("set_input", id);
     if (arrivals_.any()) arrivals_.forget(pointer(id));
-    runtime::load_block(std::data(global), static_cast<E*>(pointer(id)), layout_of(id));
+    base::load("set_input", id, std::data(global), static_cast<E*>(pointer(id)), rank_->coordinate().data());
   }
   // A pending tensor of the input's extents and placements: the next run goes on without it until the program waits for
   // the input or reads it; a program that never waits for it runs when it has arrived.
@@ -186,7 +187,7 @@ class executor : public runtime::lowered<Step> {
   void set_parameter(int index, const Range& global) {
     const int id = find(op_code::param, index);
     base::check_size("set_parameter", id, std::size(global));
-    runtime::load_block(std::data(global), static_cast<element*>(pointer(id)), layout_of(id));
+    base::load("set_parameter", id, std::data(global), static_cast<element*>(pointer(id)), rank_->coordinate().data());
   }
   // Writes this rank's block into a whole tensor shared by all ranks. Collective: returns when all blocks are there.
   template <class Range>
@@ -198,8 +199,10 @@ class executor : public runtime::lowered<Step> {
     rank_->barrier();
   }
   // The blocks of another program with the same parameters in the same places: an evaluation of the model in training.
+  // Parameters of other names, shapes or placements do not compile.
   template <class Other>
   void copy_parameters(const executor<Other, Rank>& from) {
+    static_assert(runtime::checked_parameters<Step, Other>::ok);
     for (int i = 0; i < parameter_count(); ++i) {
       const int id = find(op_code::param, i);
       std::memcpy(pointer(id), from.pointer(from.find(op_code::param, i)), base::bytes_of(id));

@@ -55,6 +55,102 @@ std::string place_of(const Program& program, int node_id, int rank) {
   return std::string("in ") + name_of(n.op) + ", module " + (path.empty() ? "<task>" : path) + ", rank " + std::to_string(rank);
 }
 
+namespace detail {
+
+// A parameter by its number, and what it is in each of two programs.
+template <int Number>
+struct parameter_number;
+template <class First, class Second>
+struct placed_in;
+
+template <class Graph>
+constexpr int named_scope(const Graph& g, int at) {
+  while (at >= 0 && (is_unit(g.scopes[at]) || (g.scopes[at].name && g.scopes[at].name[0] == '\0'))) at = g.scopes[at].parent;
+  return at;
+}
+constexpr bool same_name(const char* a, const char* b) {
+  if (!a || !b) return a == b;
+  while (*a != '\0' && *a == *b) ++a, ++b;
+  return *a == *b;
+}
+template <class G, class H>
+constexpr bool same_path(const G& g, int a, const H& h, int b) {
+  for (;;) {
+    a = named_scope(g, a);
+    b = named_scope(h, b);
+    if (a < 0 || b < 0) return a < 0 && b < 0;
+    if (!same_name(g.scopes[a].name, h.scopes[b].name) || g.scopes[a].index != h.scopes[b].index) return false;
+    a = g.scopes[a].parent;
+    b = h.scopes[b].parent;
+  }
+}
+
+template <int Count>
+struct parameter_nodes {
+  int of[Count > 0 ? Count : 1];
+};
+template <int Count, class Graph>
+constexpr parameter_nodes<Count> parameter_nodes_of(const Graph& g) {
+  parameter_nodes<Count> r{};
+  for (int i = 0, left = Count; left > 0 && i < g.node_count; ++i)
+    if (g.nodes[i].op == op_code::param) {
+      r.of[g.nodes[i].a.v[0]] = i;
+      --left;
+    }
+  return r;
+}
+
+// Whether two programs have the same parameters in the same places: the first difference, if there is one.
+struct parameter_difference {
+  problem what = problem::none;
+  int at = -1, node_a = 0, node_b = 0;
+};
+template <class A, class B>
+constexpr parameter_difference differing_parameter() {
+  constexpr int count = A::parameter_total;
+  if (count != B::parameter_total) return {problem::copied_parameters_differ, -1, 0, 0};
+  const auto& g = A::program;
+  const auto& h = B::program;
+  const parameter_nodes<count> a = parameter_nodes_of<count>(g), b = parameter_nodes_of<count>(h);
+  int same_a = -2, same_b = -2;  // parameters of one module follow each other
+  for (int i = 0; i < count; ++i) {
+    const auto& p = A::parameters.item[i];
+    const auto& q = B::parameters.item[i];
+    const spec& s = g.spec_of(a.of[i]);
+    const spec& t = h.spec_of(b.of[i]);
+    bool same = same_name(p.name, q.name) && s.rank == t.rank && s.type == t.type;
+    for (int d = 0; same && d < s.rank; ++d) same = s.extent[d] == t.extent[d];
+    if (same && !(p.scope == same_a && q.scope == same_b)) {
+      same = same_path(g, p.scope, h, q.scope);
+      same_a = p.scope;
+      same_b = q.scope;
+    }
+    if (!same) return {problem::copied_parameters_differ, i, a.of[i], b.of[i]};
+    if (!(s == t)) return {problem::copied_parameters_placed, i, a.of[i], b.of[i]};
+  }
+  return {};
+}
+
+}  // namespace detail
+
+// `ok` is true; parameters of programs A and B that cannot be copied block by block are a sentence with the first of them.
+template <class A, class B>
+struct checked_parameters {
+#if SHARDWISE_DEVICE_PASS
+  static constexpr bool ok = true;
+#else
+  static constexpr detail::parameter_difference found = detail::differing_parameter<A, B>();
+  static constexpr bool say() {
+    if constexpr (found.at < 0)
+      return raise<found.what, detail::parameter_number<A::parameter_total>, detail::parameter_number<B::parameter_total>>::ok;
+    else
+      return raise<found.what, detail::parameter_number<found.at>,
+                   detail::placed_in<operand_t<A::program.spec_of(found.node_a)>, operand_t<B::program.spec_of(found.node_b)>>>::ok;
+  }
+  static constexpr bool ok = say();
+#endif
+};
+
 // Specs become local extents, strides and pointers: everything that depends on the rank is settled here, once.
 template <class Step>
 class lowered {
@@ -148,6 +244,12 @@ class lowered {
   void* pointer(int id) const { return arena_ + plan().offset[id] + view_bytes_[static_cast<std::size_t>(id)]; }
   std::size_t bytes_of(int id) const {
     return static_cast<std::size_t>(layout_of(id).numel()) * size_of(program().spec_of(id).type);
+  }
+
+  // The share of the rank at mesh coordinate `c` of node `id`'s value, given whole.
+  template <class From, class To>
+  void load(const char* call_name, int id, const From* global, To* local, const int* c) const {
+    load_share(call_name, global, local, layout_of(id), program().spec_of(id), c);
   }
 
   void check_size(const char* call_name, int id, std::size_t given) const {

@@ -354,6 +354,15 @@ SHARDWISE_X(module_input,
 SHARDWISE_X(module_needs_tensor,
             "module: it is called with something that is no tensor; make a tensor of plain values with from_local or "
             "distribute, and pass it first")
+SHARDWISE_X(parameter_partial,
+            "style: a parameter would be partial on a mesh axis, and every rank would update its summand by the whole gradient; "
+            "a style places parameters replicate, reduced or shard")
+SHARDWISE_X(copied_parameters_differ,
+            "copy_parameters: the two programs do not have the same parameters: one of them has another name, shape, element "
+            "type or number; copy between programs of one model, or one by one with gather_parameter and set_parameter")
+SHARDWISE_X(copied_parameters_placed,
+            "copy_parameters: a parameter is placed differently in the two programs, so that its blocks are not the same part "
+            "of it; give both programs one plan, or carry it over whole with gather_parameter and set_parameter")
 SHARDWISE_X(loss_not_scalar,
             "train_step: the loss must be a scalar (rank 0); reduce it with mean or sum over all dims")
 SHARDWISE_X(loss_not_summable,

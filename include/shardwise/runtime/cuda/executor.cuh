@@ -164,7 +164,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
 
   // --- inputs ---------------------------------------------------------------------------------------------------------
 
-  // Copies this rank's block of a whole (global, row-major) input tensor; the copy is queued before the next step.
+  // Copies this rank's part of a whole (global, row-major) input tensor, as on the host; the copy is queued before the next
+  // step.
   template <class Range>
   void set_input(int index, const Range& global) {
     using E = std::remove_cvref_t<decltype(*std::data(global))>;
@@ -172,7 +173,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     base::check_size("set_input", id, std::size(global));
     base::template check_type<E>("set_input", id);
     cuda::staging& s = staging_for(index, static_cast<std::size_t>(base::plan().bytes[id]));
-    runtime::load_block(std::data(global), static_cast<E*>(s.next()), layout_of(id));
+    base::load("set_input", id, std::data(global), static_cast<E*>(s.next()), rank_->coordinate().data());
     s.send(pointer(id), base::bytes_of(id), stream());
   }
 
@@ -185,7 +186,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     const int id = find(op_code::param, index);
     base::check_size("set_parameter", id, std::size(global));
     std::vector<element> block(static_cast<std::size_t>(layout_of(id).numel()));
-    runtime::load_block(std::data(global), block.data(), layout_of(id));
+    base::load("set_parameter", id, std::data(global), block.data(), rank_->coordinate().data());
     upload(id, block);
   }
   // Writes this rank's block into a whole tensor: shared by the ranks where they are threads, and where they are
@@ -206,9 +207,10 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     }
     rank_->barrier();
   }
-  // The blocks of another program with the same parameters in the same places: an evaluation of the model in training.
+  // As on the host.
   template <class Other>
   void copy_parameters(executor<Other, Rank>& from) {
+    static_assert(runtime::checked_parameters<Step, Other>::ok);
     from.synchronize();
     for (int i = 0; i < parameter_count(); ++i) {
       const int id = find(op_code::param, i);

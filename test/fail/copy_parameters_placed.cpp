@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters copied between programs with different plans: the blocks are other parts of the weights.
+// expect: copy_parameters: a parameter is placed differently in the two programs
+#include <shardwise/shardwise.hpp>
+
+#include "small_models.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+struct task {
+  using inputs = sw::inputs<sw::input_tensor<float, sw::shape<4, 10>>>;
+  constexpr auto operator()(const auto& model, const auto& x) const { return sw::mean(model(x)); }
+};
+using plan = sw::plan<sw::at<"net1", sw::colwise<tp>>, sw::at<"net2", sw::rowwise<tp>>>;
+#ifdef SHARDWISE_FAIL
+using judged = sw::plan<sw::data_parallel<tp>>;
+#else
+using judged = plan;
+#endif
+using train = sw::train_step<two_linears, task, plan, mesh>;
+using judge = sw::forward_step<two_linears, task, judged, mesh>;
+
+void copy(sw::executor<judge>& to, const sw::executor<train>& from) { to.copy_parameters(from); }
