@@ -462,52 +462,7 @@ struct placing {
   bool promises = false;
 };
 
-constexpr bool has_pullback(op_code op) {
-  switch (op) {
-    case op_code::einsum:
-    case op_code::add:
-    case op_code::sub:
-    case op_code::mul:
-    case op_code::scale:
-    case op_code::relu:
-    case op_code::tanh:
-    case op_code::gelu_tanh:
-    case op_code::gelu_erf:
-    case op_code::sum:
-    case op_code::vector_norm:
-    case op_code::softmax:
-    case op_code::norm_apply:
-    case op_code::embedding:
-    case op_code::nll:
-    case op_code::permute:
-    case op_code::reshape:
-    case op_code::slice:
-    case op_code::slice_scatter:
-    case op_code::pad:
-    case op_code::wait:
-    case op_code::contiguous:
-    case op_code::dropout:
-    case op_code::broadcast:
-    case op_code::cat:
-    case op_code::gather:
-    case op_code::scatter_add:
-    case op_code::index_select:
-    case op_code::index_add:
-    case op_code::scatter:
-    case op_code::constant_pad:
-    case op_code::triangle:
-    case op_code::redistribute:
-    case op_code::amax:
-    case op_code::amin:
-    case op_code::prod:
-    case op_code::log_softmax:
-    case op_code::lse:
-    case op_code::take:
-      return true;
-    default:
-      return is_elementwise(op) && !is_comparison(op) && op != op_code::sign && op != op_code::wins;
-  }
-}
+constexpr bool has_pullback(op_code op) { return autodiff::adjoint_of(op) == autodiff::adjoint::pulled; }
 
 // Linear in operand k alone (the others fixed), so that its pullback must be the transpose: exact over integers.
 constexpr bool linear_alone(op_code op, int k) {

@@ -7,16 +7,144 @@
 
 namespace shardwise::autodiff {
 
-// Operands that gradients flow into, by position; indices, statistics and nll's log-normaliser take none (the pullback
-// of the operation that uses a statistic differentiates through it).
+// What differentiation makes of an operation.
+//   unlisted  nobody has said: does not compile, see below
+//   leaf      no operands, so nothing to differentiate
+//   constant  indices, decisions and statistics: their derivative is zero, or the pullback of the operation that uses them
+//             differentiates through them
+//   pulled    `pull` gives its operands cotangents
+//   refused   a finding: nothing is known of it, or it is itself an adjoint, an update, or what passes write afterwards
+enum class adjoint : std::uint8_t { unlisted, leaf, constant, pulled, refused };
+
+// Without a default: an operation that is added must be entered here.
+constexpr adjoint adjoint_of(op_code op) {
+  switch (op) {
+    case op_code::input:
+    case op_code::param:
+    case op_code::state:
+    case op_code::fill:
+    case op_code::arange:
+    case op_code::rand:
+    case op_code::randn:
+    case op_code::buffer: return adjoint::leaf;
+    case op_code::sign:
+    case op_code::wins:
+    case op_code::eq:
+    case op_code::ne:
+    case op_code::lt:
+    case op_code::le:
+    case op_code::gt:
+    case op_code::ge:
+    case op_code::one_hot:
+    case op_code::bernoulli:
+    case op_code::topk:
+    case op_code::norm_stats:
+    case op_code::exp_sum: return adjoint::constant;
+    case op_code::redistribute:
+    case op_code::wait:
+    case op_code::einsum:
+    case op_code::add:
+    case op_code::sub:
+    case op_code::mul:
+    case op_code::scale:
+    case op_code::relu:
+    case op_code::tanh:
+    case op_code::gelu_tanh:
+    case op_code::gelu_erf:
+    case op_code::sum:
+    case op_code::sumsq:
+    case op_code::vector_norm:
+    case op_code::softmax:
+    case op_code::norm_apply:
+    case op_code::embedding:
+    case op_code::lse:
+    case op_code::nll:
+    case op_code::permute:
+    case op_code::reshape:
+    case op_code::slice:
+    case op_code::pad:
+    case op_code::contiguous:
+    case op_code::broadcast:
+    case op_code::cat:
+    case op_code::gather:
+    case op_code::scatter_add:
+    case op_code::index_select:
+    case op_code::index_add:
+    case op_code::scatter:
+    case op_code::constant_pad:
+    case op_code::triangle:
+    case op_code::dropout:
+    case op_code::relabel:
+    case op_code::abs:
+    case op_code::exp:
+    case op_code::log:
+    case op_code::sqrt:
+    case op_code::rsqrt:
+    case op_code::reciprocal:
+    case op_code::sigmoid:
+    case op_code::sin:
+    case op_code::cos:
+    case op_code::pow:
+    case op_code::clamp_min:
+    case op_code::clamp_max:
+    case op_code::div:
+    case op_code::maximum:
+    case op_code::minimum:
+    case op_code::where:
+    case op_code::mask_keep:
+    case op_code::amax:
+    case op_code::amin:
+    case op_code::prod:
+    case op_code::log_softmax:
+    case op_code::take:
+    case op_code::slice_scatter: return adjoint::pulled;
+    case op_code::opaque:
+    case op_code::expand:
+    case op_code::clip_factor:
+    case op_code::relu_bwd:
+    case op_code::tanh_bwd:
+    case op_code::gelu_tanh_bwd:
+    case op_code::gelu_erf_bwd:
+    case op_code::vector_norm_bwd:
+    case op_code::softmax_bwd:
+    case op_code::norm_dx:
+    case op_code::norm_dw:
+    case op_code::embedding_dw:
+    case op_code::nll_dx:
+    case op_code::scatter_dsrc:
+    case op_code::prod_dx:
+    case op_code::take_dx:
+    case op_code::copy_:
+    case op_code::fused:
+    case op_code::norm:
+    case op_code::norm_grads:
+    case op_code::norm_bwd:
+    case op_code::part:
+    case op_code::sgd:
+    case op_code::adam:
+    case op_code::adam_term:
+    case op_code::pack:
+    case op_code::unpack:
+    case op_code::assign:
+    case op_code::in_place:
+    case op_code::advance: return adjoint::refused;
+    case op_code::count: break;
+  }
+  return adjoint::unlisted;
+}
+
+static_assert(
+    [] {
+      for (int i = 0; i < static_cast<int>(op_code::count); ++i)
+        if (adjoint_of(static_cast<op_code>(i)) == adjoint::unlisted) return false;
+      return true;
+    }(),
+    "shardwise: an operation has no entry in adjoint_of; say there what differentiation makes of it.");
+
+// Operands that gradients flow into, by position; indices, statistics and nll's log-normaliser take none.
 constexpr bool differentiable(op_code op, int operand) {
   switch (op) {
     case op_code::norm_apply: return operand == 0 || operand >= 2;
-    case op_code::norm_stats:
-    case op_code::sign:
-    case op_code::wins:
-    case op_code::exp_sum:
-    case op_code::topk: return false;
     case op_code::where: return operand > 0;
     case op_code::mask_keep:
     case op_code::take:
@@ -27,10 +155,7 @@ constexpr bool differentiable(op_code op, int operand) {
     case op_code::index_select:
     case op_code::index_add: return operand == 0;
     case op_code::scatter: return operand != 1;
-    case op_code::one_hot:
-    case op_code::bernoulli:
-    case op_code::scatter_dsrc: return false;
-    default: return !is_comparison(op);
+    default: return adjoint_of(op) == adjoint::pulled || adjoint_of(op) == adjoint::refused;
   }
 }
 
@@ -144,6 +269,7 @@ constexpr int sliced(tape& t, int from, int d, std::int64_t start, std::int64_t 
 
 constexpr void pull(tape& t, int id) {
   const node n = t.b.nodes[id];
+  if (adjoint_of(n.op) == adjoint::leaf) return;
   const int dy = t.cotangent[id];
   const int sc = n.scope;
   auto wants = [&](int k) { return n.in[k] >= 0 && t.needs[n.in[k]] && differentiable(n.op, k); };
@@ -341,7 +467,7 @@ constexpr void pull(tape& t, int id) {
     case op_code::opaque:
       if (!t.b.error) t.b.error = {problem::opaque_gradient, id};
       break;
-    default: pull_function(t, id); break;
+    default: pull_function(t, id); break;  // which refuses what it does not know
   }
 }
 

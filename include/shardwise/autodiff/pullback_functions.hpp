@@ -16,6 +16,7 @@ constexpr int most_pulled_of_function(op_code op, int operand) {
     case op_code::clamp_max:
     case op_code::where:
     case op_code::mask_keep: return 2;
+    case op_code::sumsq:
     case op_code::reciprocal:
     case op_code::sigmoid:
     case op_code::cos:
@@ -98,6 +99,11 @@ constexpr void pull_function(tape& t, int id) {
       t.give(x, make(op_code::mul, make(op_code::div, dy, count), tie), n.scope);
       break;
     }
+    case op_code::sumsq: {
+      const int spread = t.emit(op_code::expand, n.a, 0, t.dual_id(t.b.nodes[x].spec), n.scope, make(op_code::scale, dy, -1, 2));
+      t.give(x, make(op_code::mul, spread, x), n.scope);
+      break;
+    }
     case op_code::prod: t.give(x, make(op_code::prod_dx, dy, x, 0, n.a.v[0]), n.scope); break;
     case op_code::log_softmax: {  // dy - softmax sum(dy)
       const int total = make(op_code::sum, dy, -1, 0, std::int64_t{1} << (t.spec_at(id).rank - 1));
@@ -121,7 +127,9 @@ constexpr void pull_function(tape& t, int id) {
       t.give(x, t.emit(op_code::take_dx, a, 0, t.dual_id(t.b.nodes[x].spec), n.scope, dy, y), n.scope);
       break;
     }
-    default: break;
+    default:
+      if (!t.b.error) t.b.error = {problem::gradient_missing, id, -1, -1, static_cast<long long>(n.op), 0};
+      break;
   }
 }
 

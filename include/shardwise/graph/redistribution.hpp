@@ -32,8 +32,9 @@ constexpr problem problem_of(redistribution_obstacle o) {
     case redistribution_obstacle::whole_to_partial: return problem::redistribute_whole_to_partial;
     case redistribution_obstacle::no_strided_shards: return problem::redistribute_no_strided;
     case redistribution_obstacle::mixed_partials: return problem::redistribute_mixed_partials;
-    default: return problem::none;
+    case redistribution_obstacle::none: break;
   }
+  return problem::none;
 }
 
 // `x` with the placements named; the other axes keep theirs.

@@ -32,8 +32,12 @@ constexpr int base_of(const Graph& g, int i) {
     case transition::reduce_scatter: return static_cast<int>(op_code::count) + 1;
     case transition::all_gather: return static_cast<int>(op_code::count) + 2;
     case transition::all_to_all: return static_cast<int>(op_code::count) + 3;
-    default: return static_cast<int>(g.nodes[i].op);
+    case transition::none:
+    case transition::take_chunk:
+    case transition::to_partial:
+    case transition::place_chunk: break;
   }
+  return static_cast<int>(g.nodes[i].op);
 }
 
 constexpr const char* base_name(int base) {
@@ -152,7 +156,7 @@ constexpr void put_placement(Sink& out, const placement& p, bool html = false) {
       }
       put(out, p.op == reduction::avg ? "avg" : p.op == reduction::product ? "product" : p.op == reduction::max ? "max" : "min");
       return put(out, close);
-    default:
+    case placement_kind::shard:
       put(out, p.is_strided() ? "strided_shard" : "shard");
       put(out, open);
       put(out, std::int64_t{p.dim});

@@ -111,7 +111,7 @@ struct model_gradient {
   using list = dense_gradients<staged<autodiff::grad, trace_type>, binding_type::parameters, writes_leaves<trace_type>>;
   static constexpr const auto& program = list::value.g;
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(raise<list::value.g.error.what, typename binding_type::mesh_type>::ok);
+  static_assert(refused_program<list::value.g.error.what, list::value.g.error.have, list::value.g.error.want, typename binding_type::mesh_type>::ok);
 #endif
   static constexpr int input_count = static_cast<int>(sizeof...(X)), parameter_total = binding_type::parameters;
   static constexpr const int* results = list::value.node;
@@ -162,7 +162,7 @@ struct update_program {
   using updated = staged<apply_optimizer<Optimizer, binding_type::parameters>, given_gradients<Bound>>;
   static constexpr const auto& program = updated::value.g;
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(raise<updated::value.g.error.what, typename binding_type::mesh_type>::ok);
+  static_assert(refused_program<updated::value.g.error.what, updated::value.g.error.have, updated::value.g.error.want, typename binding_type::mesh_type>::ok);
 #endif
   static constexpr int input_count = binding_type::parameters, parameter_total = binding_type::parameters;
   static constexpr const int* results = nullptr;

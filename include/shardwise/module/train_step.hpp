@@ -2,6 +2,7 @@
 // train_step, forward_step: a model, a task, a plan and a mesh as one program type with its costs as constants.
 #pragma once
 
+#include <shardwise/graph/refused.hpp>
 #include <shardwise/module/optimizer.hpp>
 #include <shardwise/module/trace.hpp>
 #include <shardwise/pass/communication.hpp>
@@ -89,7 +90,7 @@ struct program_base {
   static constexpr const auto& parameters = Trace::params;
   static constexpr int parameter_total = Trace::parameters;
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(raise<GraphSource::value.error.what, Mesh>::ok);
+  static_assert(detail::refused_program<GraphSource::value.error.what, GraphSource::value.error.have, GraphSource::value.error.want, Mesh>::ok);
   static_assert(raise<has_mutation(GraphSource::value) ? problem::mutation_left : problem::none, Mesh>::ok);
 #endif
 

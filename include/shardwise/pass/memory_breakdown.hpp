@@ -95,8 +95,10 @@ struct break_memory_down {
     switch (st.marks.of(i)) {
       case program_phase::forward: return memory_kind::activations;
       case program_phase::optimizer: return memory_kind::optimizer;
-      default: return memory_kind::cotangents;
+      case program_phase::backward:
+      case program_phase::count: break;
     }
+    return memory_kind::cotangents;
   }
 
   template <class State, class Graph, class Plan>

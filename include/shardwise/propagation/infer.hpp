@@ -329,6 +329,10 @@ constexpr outcome infer(op_code op, const op_attr& a, const spec* in, int n) {
   for (auto& p : r.out.place) p = placement{};
   if (r.error) return r;
   const rule_rows t = rules::infer_rows(op, a, in, n, r.out);
+  if (t.count == 0) {
+    r.error = {problem::rule_missing, 0, -1, -1, static_cast<long long>(op), 0};
+    return r;
+  }
   for (int axis = 0; axis < in[0].axes; ++axis) {
     const row_match m = match(t, in, n, axis);
     if (!m.found) {

@@ -55,8 +55,9 @@ constexpr const char* name_of(op_code op) {
   case op_code::name: return #name;
     SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_X
-    default: return "?";
+    case op_code::count: break;
   }
+  return "?";
 }
 
 constexpr bool runs_kernel(op_code op) {
@@ -65,8 +66,9 @@ constexpr bool runs_kernel(op_code op) {
   case op_code::name: return kernel != 0;
     SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_X
-    default: return false;
+    case op_code::count: break;
   }
+  return false;
 }
 
 // What errors print of an operation.

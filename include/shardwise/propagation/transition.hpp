@@ -112,8 +112,12 @@ constexpr std::int64_t bytes_sent(const spec& from, const spec& to, int axis, co
       const std::int64_t all = local_interval(from, keep, c, n).size;
       return all == 0 ? 0 : local_numel(from, c, n) / all * (all - mine) * bytes;
     }
-    default: return 0;
+    case transition::none:
+    case transition::take_chunk:
+    case transition::to_partial:
+    case transition::place_chunk: break;
   }
+  return 0;
 }
 
 }  // namespace shardwise

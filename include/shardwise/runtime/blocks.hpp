@@ -141,9 +141,10 @@ inline double initial_value(init_kind kind, double scale, std::uint64_t seed, st
       return scale * (2 * w.w[0] * unit - 1);
     case init_kind::normal:  // Box-Muller; the shift keeps the logarithm finite
       return scale * std::sqrt(-2 * std::log((w.w[0] + 0.5) * unit)) * std::cos(6.283185307179586 * w.w[1] * unit);
-    default:
-      return 0;
+    case init_kind::zeros:
+      break;
   }
+  return 0;
 }
 
 // Uniform in [0, 1), of 53 bits.

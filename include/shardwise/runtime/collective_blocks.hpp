@@ -2,6 +2,8 @@
 // What collectives of all host backends do to blocks: how two values combine, and layouts of parts of a block.
 #pragma once
 
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include <shardwise/runtime/call.hpp>
@@ -16,8 +18,17 @@ constexpr T combine(reduction op, T a, T b) {
     case reduction::product: return a * b;
     case reduction::max: return a > b || !(a == a) ? a : b;
     case reduction::min: return a < b || !(a == a) ? a : b;
-    default: return a + b;
+    case reduction::sum:
+    case reduction::avg:
+    case reduction::norm: break;
   }
+  return a + b;  // of a mean and of norms, too: what stands around the sum is theirs
+}
+
+// No backend skips what it does not know: every kind stands in its switch, and these are none of its.
+[[noreturn]] inline void not_a_collective(transition kind) {
+  throw std::logic_error("shardwise: transition " + std::to_string(static_cast<int>(kind)) +
+                         " is no collective, and a rank was asked to exchange it; run its kernel");
 }
 
 // x[i] = f(x[i])

@@ -60,9 +60,14 @@ constexpr std::int64_t device_collective_workspace_bytes(const node& n, const sp
       const std::int64_t landed = runtime::around(eo, x.rank, from.dim).outer > 1 ? made : 0;
       return landed > 0 ? runtime::scratch_align(packed) + landed : packed;
     }
-    default:
-      return 0;
+    case transition::all_reduce:  // in place
+    case transition::none:
+    case transition::take_chunk:
+    case transition::to_partial:
+    case transition::place_chunk:
+      break;
   }
+  return 0;
 }
 
 }  // namespace shardwise

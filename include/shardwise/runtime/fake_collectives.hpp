@@ -130,7 +130,10 @@ struct collectives {
       case transition::all_gather: all_gather<T>(c, rank); break;
       case transition::reduce_scatter: reduce_scatter<T>(c, rank); break;
       case transition::all_to_all: c.from.dim == c.to.dim ? resplit<T>(c, rank) : all_to_all<T>(c, rank); break;
-      default: break;
+      case transition::none:
+      case transition::take_chunk:
+      case transition::to_partial:
+      case transition::place_chunk: runtime::not_a_collective(c.kind);
     }
   }
 };

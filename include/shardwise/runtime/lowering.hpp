@@ -54,7 +54,7 @@ constexpr kernel_function<Rank> kernel_entry() {
                 op == op_code::opaque || is_comparison(op))
     return &run_kernel<op, T, S.then, Rank>;
   else
-    return nullptr;
+    return raise<problem::kernel_missing, typename shardwise::detail::op_tag<op>::type, T>::ok ? nullptr : nullptr;
 }
 
 // One entry for each signature of a program, and each node's.

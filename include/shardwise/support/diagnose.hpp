@@ -38,8 +38,9 @@ constexpr std::string_view sentence(problem p) {
 #define SHARDWISE_X(name, text) \
   case problem::name: return "shardwise: " text ".";
 #include <shardwise/support/problems.def.hpp>
-    default: return "";
+    case problem::none: break;
   }
+  return "";
 }
 
 }  // namespace shardwise

@@ -63,6 +63,12 @@ SHARDWISE_X(mixed_tensors,
             "operands are no tensors of one kind: a tensor meets a plain value, or an eager tensor meets one that is being "
             "traced; make a tensor of the plain value with from_local or distribute, and hand a traced function all its "
             "tensors as arguments")
+SHARDWISE_X(rule_missing,
+            "this operation has no rule that places its result (it is a leaf, a marker, an update, or what only passes write); "
+            "call the function that makes it instead of applying it")
+SHARDWISE_X(kernel_missing,
+            "this operation has no kernel for the element type here; arithmetic exists for floating-point elements: convert "
+            "the operand to float or double")
 SHARDWISE_X(types_differ, "operands have different element types; convert one of them so that both agree")
 SHARDWISE_X(needs_floating_point,
             "this operation needs floating-point elements; convert the operand to float or double")
@@ -304,6 +310,10 @@ SHARDWISE_X(opaque_too_many,
 SHARDWISE_X(opaque_gradient,
             "opaque: a gradient is asked for through an opaque function, of which nothing is known; write it with "
             "shardwise operations, or ask for gradients of inputs that do not pass through it")
+SHARDWISE_X(gradient_missing,
+            "gradient: a gradient is asked for through an operation that has no adjoint (an adjoint itself, an update, or "
+            "what a pass has written); write the value with operations that have one, or ask for gradients of inputs that "
+            "do not pass through it")
 SHARDWISE_X(opaque_backend,
             "opaque: an opaque function runs on the host, and the step's backend is not the host's; give the step "
             "sw::host_backend, or write the function with shardwise operations")

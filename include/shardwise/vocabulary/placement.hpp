@@ -112,8 +112,10 @@ constexpr placement dual(placement p) {
   switch (p.kind) {
     case placement_kind::reduced: return partial_value();
     case placement_kind::partial: return p.op == reduction::sum || p.op == reduction::avg ? reduced_value() : p;
-    default: return p;
+    case placement_kind::replicate:
+    case placement_kind::shard: break;
   }
+  return p;
 }
 
 // How DTensor, which does not tell reduced from replicate, calls a placement: the gradient of a replicate and of a partial

@@ -7,6 +7,8 @@
 
 #include <laws/rule_cases.hpp>
 
+#include <shardwise/vocabulary/axis.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -17,6 +19,8 @@ namespace {
 
 using namespace shardwise;
 using namespace shardwise::laws;
+
+struct two_ranks : axis<2> {};
 
 constexpr int ops = static_cast<int>(op_code::count);
 
@@ -105,6 +109,49 @@ TEST_CASE("every operation's rule is proved, or its reason is listed") {
       CHECK_MESSAGE(rows[o] > 0, name_of(op));  // expand is placed by the sum it is the adjoint of
   }
   std::printf("  total          %4d\n", total);
+}
+
+// What the sweep makes of each operation: the proofs above show that those that are pulled give their operands cotangents.
+TEST_CASE("every operation is differentiated, constant, or refused by its name") {
+  int entries[5]{};
+  for (int o = 0; o < ops; ++o) {
+    const op_code op = static_cast<op_code>(o);
+    INFO(name_of(op));
+    const autodiff::adjoint a = autodiff::adjoint_of(op);
+    ++entries[static_cast<int>(a)];
+    bool any = false;
+    for (int k = 0; k < max_inputs; ++k) any = any || autodiff::differentiable(op, k);
+    CHECK(any == (a == autodiff::adjoint::pulled || a == autodiff::adjoint::refused));
+    if (a != autodiff::adjoint::refused) continue;
+    graph<8, 8> g;
+    builder b = g.edit();
+    node n = empty_node;
+    n.spec = b.intern(spec_of<float, shape<4>, mesh<two_ranks>, replicate>::value);
+    n.op = op_code::param;
+    b.append(n);
+    n.op = op;
+    n.inputs = 1;
+    n.in[0] = 0;
+    b.append(n);
+    n.op = op_code::fill;
+    n.inputs = 0;
+    b.append(n);
+    int cotangent[] = {-1, 2, -1};
+    const unsigned char needs[] = {1, 1, 0};
+    autodiff::tape t;
+    t.b = b;
+    t.cotangent = cotangent;
+    t.needs = needs;
+    autodiff::pull(t, 1);
+    CHECK(t.b.error.operand == 1);
+    CHECK(static_cast<int>(t.b.error.what) ==
+          static_cast<int>(op == op_code::opaque ? problem::opaque_gradient : problem::gradient_missing));
+    if (op != op_code::opaque) CHECK(t.b.error.have == o);
+    CHECK(cotangent[0] == -1);
+    CHECK(t.b.node_count == 3);
+  }
+  CHECK(entries[static_cast<int>(autodiff::adjoint::unlisted)] == 0);
+  CHECK(entries[static_cast<int>(autodiff::adjoint::pulled)] > 50);
 }
 
 // Whether a program is legal may depend on how many ranks there are, but one rank, which splits nothing, may do all.

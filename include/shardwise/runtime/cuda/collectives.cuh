@@ -66,9 +66,12 @@ constexpr ncclRedOp_t nccl_op(reduction op) {
       return ncclMax;
     case reduction::min:
       return ncclMin;
-    default:
-      return ncclSum;
+    case reduction::sum:
+    case reduction::avg:
+    case reduction::norm:
+      break;
   }
+  return ncclSum;
 }
 
 // What stands around NCCL's sum: norms are summed as powers, means divided. `begin_reduction` leaves the powers in `to`
@@ -255,8 +258,11 @@ std::int64_t communicate(const call& c, context& ctx, ncclComm_t comm) {
                                   {f, chunk_size(whole.size, c.from.block, c.ranks), o.origin[f] - whole.begin});
       break;
     }
-    default:
-      break;
+    case transition::none:
+    case transition::take_chunk:
+    case transition::to_partial:
+    case transition::place_chunk:
+      runtime::not_a_collective(c.kind);
   }
   return sent * static_cast<std::int64_t>(sizeof(T));
 }

@@ -85,8 +85,14 @@ struct host_backend {
         const int d = out.place[axis].dim;
         return ex[d] == 0 ? 0 : total / ex[d] * chunk_size(ex[d], out.place[axis].block, ranks) * ranks;
       }
-      default: return 0;
+      case transition::all_gather:  // written where it is wanted
+      case transition::all_to_all:
+      case transition::none:
+      case transition::take_chunk:
+      case transition::to_partial:
+      case transition::place_chunk: break;
     }
+    return 0;
   }
 };
 

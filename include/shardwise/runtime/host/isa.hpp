@@ -69,7 +69,7 @@ constexpr void independent_loop(std::int64_t n, F f) {
       switch (best_isa()) {
         case isa::avx512: isa_detail::loop_avx512(n, f); return;
         case isa::avx2: isa_detail::loop_avx2(n, f); return;
-        default: break;
+        case isa::generic: break;
       }
     }
   }
