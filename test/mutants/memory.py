@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mutants of the memory plan: storage that is given back too early, taken twice, or counted wrongly."""
+
+PLAN = "pass/memory.hpp"
+STORAGE = "graph/storage.hpp"
+STEP = "dist/memory.cpp"
+EQUAL = "dist/mesh_equivalence_double.cpp"
+GRAPHS = "unit/pass/simplify.cpp"
+
+MUTANTS = [
+    ("a value dies at its first reader", PLAN, "for (int k = 0; k < x.inputs; ++k) p.last_use[st.storage.owner[x.in[k]]] = i;",
+     "for (int k = 0; k < x.inputs; ++k) if (p.last_use[st.storage.owner[x.in[k]]] == st.storage.owner[x.in[k]]) "
+     "p.last_use[st.storage.owner[x.in[k]]] = i;", (STEP, EQUAL, GRAPHS)),
+    ("what a collective on its way reads is given back", PLAN, "p.last_use[st.storage.owner[g.nodes[c].in[0]]] = i;\n      p.last_use[i] = i;",
+     "(void)c;\n      p.last_use[i] = i;", ("dist/pending/programs.cpp", "unit/pass/waits.cpp", STEP)),
+    ("outputs die with their last reader", PLAN, "for (int i = 0; i < g.output_count; ++i) p.last_use[p.owner[g.outputs[i]]] = n;", "",
+     (STEP, "dist/communication.cpp", GRAPHS)),
+    ("leaves die with their last reader", PLAN, "p.last_use[i] = p.last_use[own] = n;", "(void)0;", (STEP, EQUAL)),
+    ("a hole that is too small fits", PLAN, "if (size >= need && size < best_size) {", "if (size + 64 >= need && size < best_size) {",
+     (STEP, EQUAL, GRAPHS)),
+    ("what is left of a hole begins where the hole did", PLAN, "st.holes[best].begin = at + need;", "st.holes[best].begin = at;",
+     (STEP, EQUAL, GRAPHS)),
+    ("holes that touch are joined one byte short", PLAN, "st.holes[before].size += size;", "st.holes[before].size += size + 64;",
+     (STEP, EQUAL, GRAPHS)),
+    ("a hole on the right is joined from its own beginning", PLAN, "    st.holes[after].begin = at;\n", "", (STEP, EQUAL, GRAPHS)),
+    ("the peak forgets the last buffer", PLAN, "if (bytes > 0 && at + bytes > p.peak) p.peak = at + bytes;",
+     "if (bytes > 0 && at > p.peak) p.peak = at;", (STEP, EQUAL)),
+    ("the workspace lies over the parameters", PLAN, "st.top = p.workspace;", "st.top = 0;", (STEP, EQUAL)),
+    ("an operand is overwritten though something reads it later", PLAN,
+     "if (p.last_use[o] != i || g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;",
+     "if (g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;", (STEP, EQUAL, GRAPHS)),
+    ("products overwrite an operand", PLAN, "if (!rules::is_pointwise(x.op) && x.op != op_code::slice_scatter) return -1;",
+     "if (!rules::is_pointwise(x.op) && x.op != op_code::slice_scatter && x.op != op_code::einsum) return -1;", (EQUAL, GRAPHS, STEP)),
+    ("an operand that is read twice, once turned, is overwritten", PLAN,
+     "alone = alone && (p.owner[x.in[k]] != o || g.nodes[x.in[k]].spec == x.spec);", "(void)k;",
+     ("unit/pass/functionalise.cpp", GRAPHS, "dist/functions/mutation.cpp")),
+    ("an operand given twice dies twice", PLAN, "for (int e = 0; e < j; ++e) again = again || p.owner[x.in[e]] == o;", "",
+     (GRAPHS, EQUAL, STEP)),
+    ("sizes are not rounded up to the alignment", PLAN,
+     "return (n + buffer_alignment - 1) & -buffer_alignment;", "return n;", (STEP, EQUAL)),
+    ("a value inside a pack begins where the pack does", PLAN, "if (own != i) p.offset[i] = p.offset[own] + st.storage.within[i];",
+     "if (own != i) p.offset[i] = p.offset[own];", ("unit/pass/spmd.cpp", "unit/pass/buckets.cpp", "unit/pass/fuse.cpp")),
+]

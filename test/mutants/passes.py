@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mutants of graph passes and of the optimizer that a step ends with."""
+
+MERGE = "pass/simplify.hpp"
+WAITS = "pass/waits.hpp"
+REGION = "pass/region.hpp"
+BUCKETS = "pass/fuse_collectives.hpp"
+LISTS = "pass/list_optimizer.hpp"
+OVERLAP = "pass/overlap.hpp"
+OPTIMIZER = "module/optimizer.hpp"
+DEAD = "pass/dce.hpp"
+REWRITE = "pass/rewrite.hpp"
+SIMPLIFY_TEST = "unit/pass/simplify.cpp"
+WAITS_TEST = "unit/pass/waits.cpp"
+FUSE_TEST = "unit/pass/fuse.cpp"
+SPMD = "unit/pass/spmd.cpp"
+EQUAL = "dist/mesh_equivalence_double.cpp"
+
+MUTANTS = [
+    ("merge_common: attributes do not count", MERGE, "|| !(a.a == b.a)) return false;", ") return false;", (SIMPLIFY_TEST,)),
+    ("merge_common: the real parameter does not count", MERGE,
+     "return std::bit_cast<std::uint64_t>(a.f) == std::bit_cast<std::uint64_t>(b.f);  // 0 and -0 differ", "return true;", (SIMPLIFY_TEST,)),
+    ("merge_common: 0 and -0 are one number", MERGE,
+     "return std::bit_cast<std::uint64_t>(a.f) == std::bit_cast<std::uint64_t>(b.f);  // 0 and -0 differ", "return a.f == b.f;",
+     (SIMPLIFY_TEST,)),
+    ("merge_common: operands in any order", MERGE, "if (a.in[k] != b.in[k]) return false;",
+     "if (a.in[k] != b.in[k] && a.in[k] != b.in[a.inputs - 1 - k]) return false;", (SIMPLIFY_TEST,)),
+    ("merge_common: random draws are merged", MERGE, "op != op_code::buffer && !rules::is_random(op);", "op != op_code::buffer;",
+     (SIMPLIFY_TEST, "dist/mesh_equivalence_dropout.cpp", "unit/pass/composed.cpp")),
+    ("merge_common: across an update", MERGE, "if (known < st.last_update) {", "if (known < -1) {", (SIMPLIFY_TEST, "unit/pass/composed.cpp")),
+    ("cancel: partial sums on the way compose", MERGE, "return !from.is_partial() && !by.is_partial() && !to.is_partial();", "return true;",
+     (SIMPLIFY_TEST,)),
+    ("cancel: a middle that others need costs one more collective", MERGE, "if (communicates(t) && st.uses[by] > 1) return;", "",
+     (SIMPLIFY_TEST,)),
+    ("cancel: reads a leaf after it was written", MERGE,
+     "if (st.may_change(from) && (alias ? st.last_use[i] >= st.first_update : st.last_update > by)) return;", "",
+     (SIMPLIFY_TEST, "unit/pass/composed.cpp")),
+    ("dead code: updates are dead", DEAD, "if (is_update(n.op) || is_leaf(n.op) || places_leaves(n)) live[i] = 1;",
+     "if (is_leaf(n.op) || places_leaves(n)) live[i] = 1;", ("unit/module/optimizer.cpp", EQUAL)),
+    ("dead code: operands keep their old numbers", DEAD, "for (int k = 0; k < n.inputs; ++k) n.in[k] = to[n.in[k]];\n    to[i] = count++;",
+     "to[i] = count++;", (SIMPLIFY_TEST, FUSE_TEST, EQUAL)),
+    ("rewriting: outputs keep their old numbers", REWRITE, "out.outputs[k] = to[g.outputs[k]];", "out.outputs[k] = g.outputs[k];",
+     (SPMD, "unit/pass/merge_products.cpp", "unit/pass/norm_adjoints.cpp")),
+    ("sink_waits: operands come in no order", WAITS, "if (!st.emitted[x.in[k]] && (next < 0 || x.in[k] < next)) next = x.in[k];",
+     "if (!st.emitted[x.in[k]] && (next < 0 || x.in[k] > next)) next = x.in[k];", (WAITS_TEST, SPMD)),
+    ("raise_comms: before its operand is there", WAITS, "return st.emitted[g.nodes[st.memory.queue[st.memory.next]].in[0]] && (after < 0 || st.emitted[after]);",
+     "return after < 0 || st.emitted[after];", (WAITS_TEST, SPMD)),
+    ("raise_comms: past a write of what it reads", WAITS, "return st.emitted[g.nodes[st.memory.queue[st.memory.next]].in[0]] && (after < 0 || st.emitted[after]);",
+     "return st.emitted[g.nodes[st.memory.queue[st.memory.next]].in[0]];", (WAITS_TEST, "unit/pass/composed.cpp")),
+    ("expedite_comms: past a write of what it reads", WAITS, "const int behind = after > g.nodes[i].in[0] ? after : g.nodes[i].in[0];",
+     "const int behind = g.nodes[i].in[0];", (WAITS_TEST, "unit/pass/composed.cpp")),
+    ("schedule: a collective without users passes", WAITS, "if (!used[i] && is_collective(g, i)) return {problem::comm_no_output, i};", "",
+     (SPMD, WAITS_TEST)),
+    ("overlap: an update before what still reads", OVERLAP,
+     "return (is_update(x.op) ? m.touches_done : m.updates_done) >= m.behind[i];", "return true;", (WAITS_TEST, "unit/pass/composed.cpp")),
+    ("overlap: an update waits for no touch", OVERLAP, "for (int t = m.touches_done; t < m.behind[i]; ++t) add(m.touch[t]);", "(void)0;",
+     (WAITS_TEST, "unit/pass/composed.cpp")),
+    ("fusion: types may differ", REGION, "if (g.spec_of(n.in[k]).type != g.specs[n.spec].type) return false;", "(void)k;", (FUSE_TEST,)),
+    ("fusion: an expression has no constants", REGION,
+     "constexpr bool has_constant(const node& n) { return std::bit_cast<std::uint64_t>(n.f) != 0; }",
+     "constexpr bool has_constant(const node& n) { return n.f > 0; }", (FUSE_TEST, "dist/fusion.cpp")),
+    ("fusion: a value read outside is not stored", REGION, "else r.stored[r.stores++] = m;", "else (void)m;", (FUSE_TEST, "dist/fusion.cpp")),
+    ("fusion: operands of a step are swapped", REGION, "    s.x = of[0];\n    s.y = of[1];", "    s.x = of[1] == no_slot ? of[0] : of[1];\n    s.y = of[1] == no_slot ? of[1] : of[0];",
+     (FUSE_TEST, "dist/fusion.cpp")),
+    ("buckets: like with unlike", BUCKETS, "while (k < keys && key[k] != h) ++k;", "while (k < keys && k != 0) ++k;", (SPMD, "unit/pass/buckets.cpp")),
+    ("buckets: never closed", BUCKETS, "if (open_bytes[k] < threshold[k]) return;", "if (threshold[k] >= 0) return;", (SPMD, "unit/pass/buckets.cpp")),
+    ("buckets: a reduction joins the bucket that it depends on", BUCKETS, "if (open[k] >= 0 && depends[operand] > open[k]) open[k] = -1;", "",
+     (SPMD, "unit/pass/buckets.cpp", "unit/pass/composed.cpp")),
+    ("lists: updates of other flavours join", LISTS, "return x.a.v[0] == y.a.v[0] && x.a.v[1] == y.a.v[1] && x.f == y.f &&",
+     "return x.a.v[0] == y.a.v[0] && x.a.v[1] == y.a.v[1] &&", (SPMD, "unit/module/optimizer.cpp")),
+    ("lists: moments are swapped", LISTS, "p = pack_leaves(b, g, count, 0), m = pack_leaves(b, g, count, 2), v = pack_leaves(b, g, count, 3);",
+     "p = pack_leaves(b, g, count, 0), v = pack_leaves(b, g, count, 2), m = pack_leaves(b, g, count, 3);", (SPMD,),
+     "both moments are states that start at zero, and no name tells them apart"),
+    ("lists: parameters are read back from the first slot", LISTS, "at += slots.of(b, leaf) / size;", "at += 0;", (SPMD, "unit/pass/composed.cpp")),
+    ("optimizer: no parameter decays", OPTIMIZER, "n.f = !Optimizer::matrices_only || sp.rank >= 2 ? 1 : 0;", "n.f = 0;",
+     ("unit/module/optimizer.cpp", "golden/transformer.cpp")),
+    ("optimizer: biases decay too", OPTIMIZER, "n.f = !Optimizer::matrices_only || sp.rank >= 2 ? 1 : 0;", "n.f = 1;",
+     ("unit/module/optimizer.cpp", "golden/transformer.cpp")),
+    ("optimizer: the norm leaves a parameter out", OPTIMIZER, "        sum = emit(b, op_code::add, {}, 0, out, -1, sum, square);\n        return;",
+     "        return;", ("unit/module/optimizer.cpp", "dist/silent_bugs/values.cpp", EQUAL)),
+    ("optimizer: the norm of a shard is taken for the whole", OPTIMIZER, "      sum = whole(st, b, sum, -1);\n      spec s", "      spec s",
+     ("dist/silent_bugs/values.cpp", EQUAL, "unit/module/optimizer.cpp")),
+    ("optimizer: the factor is computed and not applied", OPTIMIZER, "n.a.v[0] = st.factor >= 0 ? 1 : 0;", "n.a.v[0] = 0;",
+     ("dist/silent_bugs/values.cpp", "unit/module/optimizer.cpp")),
+]

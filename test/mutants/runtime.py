@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mutants of what runs: collectives of rank threads, blocks and views of tensors, random numbers, streams."""
+
+COLLECTIVES = "runtime/threads_collectives.hpp"
+STREAM = "runtime/threads_stream.hpp"
+CALL = "runtime/call.hpp"
+BLOCKS = "runtime/blocks.hpp"
+COMMUNICATION = "dist/communication.cpp"
+PAIRS = "dist/redistribution/pairs.cpp"
+STRIDED = "dist/redistribution/strided.cpp"
+EAGER = "dist/eager.cpp"
+EQUAL = "dist/mesh_equivalence_double.cpp"
+
+MUTANTS = [
+    ("all_reduce: the last rank is left out", COLLECTIVES, "  for (int r = 1; r < n; ++r) {\n    const T* const other",
+     "  for (int r = 1; r + 1 < n; ++r) {\n    const T* const other", (COMMUNICATION, PAIRS)),
+    ("all_reduce: every reduction is a sum", COLLECTIVES, "if (op == reduction::sum) {\n      SHARDWISE_IVDEP", "if (true) {\n      SHARDWISE_IVDEP",
+     (COMMUNICATION, PAIRS, EAGER)),
+    ("all_reduce: nobody waits for the inboxes", COLLECTIVES,
+     "  g.gate.finish();\n  T* const inbox = static_cast<T*>(c.workspace);\n  const reduction op = c.from.op;\n  runtime::begin_reduction(c.from, inbox, own.size * n);",
+     "  T* const inbox = static_cast<T*>(c.workspace);\n  const reduction op = c.from.op;\n  runtime::begin_reduction(c.from, inbox, own.size * n);",
+     (COMMUNICATION, EQUAL, PAIRS)),
+    ("all_gather: every block at the front", COLLECTIVES, "begin[d] = c.l[0].origin[d] - c.l[result].origin[d];", "begin[d] = 0;",
+     (COMMUNICATION, PAIRS)),
+    ("reduce_scatter: the block does not count", COLLECTIVES,
+     "const interval part = split({0, x.ext[d]}, c.to.block, n, to);\n    const layout theirs = runtime::with_extent(x, d, part.size);",
+     "const interval part = split({0, x.ext[d]}, 1, n, to);\n    const layout theirs = runtime::with_extent(x, d, part.size);",
+     (COMMUNICATION, PAIRS, EAGER)),
+    ("reduce_scatter: the result is the sum of all but the first", COLLECTIVES,
+     "for (std::int64_t i = 0; i < own; ++i) out[i] = inbox[i];", "for (std::int64_t i = 0; i < own; ++i) out[i] = T(0);",
+     (COMMUNICATION, PAIRS)),
+    ("all_to_all: columns from the front", COLLECTIVES, "x_begin[to_dim] = part.begin;\n    o_begin[from]", "x_begin[to_dim] = 0;\n    o_begin[from]",
+     (COMMUNICATION, PAIRS)),
+    ("all_to_all: rows to the front", COLLECTIVES, "o_begin[from] = x.origin[from] - c.l[result].origin[from];", "o_begin[from] = 0;",
+     (COMMUNICATION, PAIRS)),
+    ("all_to_all: the block does not count", COLLECTIVES, "const interval part = split({0, x.ext[to_dim]}, c.to.block, n, to);",
+     "const interval part = split({0, x.ext[to_dim]}, 1, n, to);", (COMMUNICATION, PAIRS, EAGER)),
+    ("resplit: from the front of the block", COLLECTIVES, "x_begin[d] = lo - x.origin[d];", "x_begin[d] = 0;", (COMMUNICATION, PAIRS, STRIDED)),
+    ("resplit: to the front of the result", COLLECTIVES, "o_begin[d] = lo - theirs.origin[d];", "o_begin[d] = 0;", (COMMUNICATION, PAIRS, STRIDED)),
+    ("bytes: a rank's own copy is counted", COLLECTIVES, "if (to == c.coordinate) return;", "", (COMMUNICATION, PAIRS)),
+    ("bytes: resplit sends without being counted", COLLECTIVES, "  rank.count_written(c.axis, n);", "  if (c.from.dim != c.to.dim) rank.count_written(c.axis, n);",
+     (COMMUNICATION, PAIRS, STRIDED)),
+    ("stream: done before it has run", STREAM, "if (static_cast<int>(done - t) >= 0) return;", "if (static_cast<int>(done - t) >= -1) return;",
+     ("dist/pending/programs.cpp", "unit/pass/waits.cpp", "dist/pending/iterations.cpp")),
+    ("stream: a failure is not told", STREAM, "if (broken_.load(std::memory_order_acquire)) throw rank_failed();", "",
+     ("dist/pending/failures.cpp",)),
+    ("view: a permuted block keeps its strides", CALL, "      l.str[d] = x.str[from];\n      l.origin[d] = x.origin[from];",
+     "      l.origin[d] = x.origin[from];", (EAGER, "unit/runtime/eager.cpp", "unit/functions/elementwise.cpp")),
+    ("view: a slice begins at the front", CALL, "offset += a.v[1] * x.str[d];", "offset += 0;", ("dist/functions/slices.cpp", "unit/runtime/eager.cpp")),
+    ("view: a broadcast dim is walked", CALL, "l.str[d] = own < 0 || x.global[own] != l.global[d] ? 0 : x.str[own];",
+     "l.str[d] = own < 0 ? 0 : x.str[own];", ("unit/runtime/eager.cpp", "unit/graph/families.cpp", "static/graph/views.cpp")),
+    ("view: an unpacked value begins with its pack", CALL, "offset += a.v[0];\n    l = local_layout(out, c, n);", "l = local_layout(out, c, n);",
+     ("unit/pass/spmd.cpp", "unit/pass/buckets.cpp")),
+    ("block: the cut of a nested shard is the whole", BLOCKS, "k.cut = split(k.cut, in.place[a].block, in.axis_size[a], c[a]);", "(void)a;",
+     (PAIRS, STRIDED, COMMUNICATION)),
+    ("block: elements are stored by position in the block", BLOCKS, "global[g] = static_cast<To>(local[i]);", "global[i + 0 * g] = static_cast<To>(local[i]);",
+     (EAGER, EQUAL)),
+    ("block: every coordinate of a sum has the whole", BLOCKS, "if (!p.is_partial() || c[a] == 0) continue;", "if (!p.is_partial() || c[a] >= 0) continue;",
+     (EAGER, "unit/runtime/eager.cpp", PAIRS)),
+    ("random: all parameters draw one stream", BLOCKS, "const std::uint32_t stream = stream_of(path);\n  each_element",
+     "const std::uint32_t stream = stream_of(\"\");\n  (void)path;\n  each_element", ("golden/transformer.cpp", "unit/runtime/create.cpp", EQUAL)),
+    ("random: uniform weights are not symmetric", BLOCKS, "return scale * (2 * w.w[0] * unit - 1);", "return scale * (w.w[0] * unit);",
+     ("unit/runtime/create.cpp", "golden/transformer.cpp", EQUAL)),
+]
