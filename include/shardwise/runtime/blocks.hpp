@@ -138,7 +138,7 @@ inline double initial_value(init_kind kind, double scale, std::uint64_t seed, st
     case init_kind::ones:
       return 1;
     case init_kind::uniform:
-      return scale * (2 * w.w[0] * unit - 1);
+      return scale * (2.0 * w.w[0] * unit - 1);
     case init_kind::normal:  // Box-Muller; the shift keeps the logarithm finite
       return scale * std::sqrt(-2 * std::log((w.w[0] + 0.5) * unit)) * std::cos(6.283185307179586 * w.w[1] * unit);
     case init_kind::zeros:

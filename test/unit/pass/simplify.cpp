@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <graph_maker.hpp>
 #include <random_graph.hpp>
 #include <string>
 #include <vector>
@@ -140,51 +141,7 @@ TEST_CASE("spmd passes: a step with a pipeline computes what it computes without
 
 // --- by hand ---------------------------------------------------------------------------------------------------------
 
-// One axis of two ranks, tensors of 4 x 6.
-struct maker {
-  sw::graph<16, 16> g{};
-  sw::builder b = g.edit();
-
-  int leaf(op_code op, sw::placement p, int index = 0) {
-    const std::int32_t sizes[] = {2};
-    sw::spec s = sw::empty_spec(sw::dtype::f32, 1, sizes, sw::device_kind::host);
-    s.rank = 2;
-    s.extent[0] = 4;
-    s.extent[1] = 6;
-    sw::make_contiguous(s);
-    s.place[0] = p;
-    sw::node n = sw::empty_node;
-    n.op = op;
-    n.a.v[0] = index;
-    n.spec = b.intern(s);
-    return b.append(n);
-  }
-  int apply(op_code op, int x, int y = -1, sw::placement to = {}) {
-    sw::node n = sw::empty_node;
-    n.op = op;
-    n.inputs = y < 0 ? 1 : 2;
-    n.in[0] = x;
-    n.in[1] = y;
-    if (op == op_code::redistribute) n.a.v[1] = sw::pack(to);
-    sw::spec in[] = {b.specs[b.nodes[x].spec], b.specs[b.nodes[y < 0 ? x : y].spec]};
-    if (sw::is_update(op)) {
-      n.spec = b.nodes[x].spec;
-      return b.append(n);
-    }
-    const sw::outcome o = sw::infer(op, n.a, in, n.inputs);
-    REQUIRE(!o.error);
-    n.spec = b.intern(o.out);
-    return b.append(n);
-  }
-  int to(int x, sw::placement p) { return apply(op_code::redistribute, x, -1, p); }
-  template <class... Id>
-  auto finish(Id... id) {
-    g.finish(b);
-    ((g.outputs[g.output_count++] = id), ...);
-    return g;
-  }
-};
-
+using maker = test::graph_maker<16>;
 constexpr sw::placement R = sw::replicate_value(), U = sw::reduced_value(), P = sw::partial_value();
 constexpr sw::placement S0 = sw::shard_value(0), S1 = sw::shard_value(1);
 
