@@ -55,6 +55,8 @@ MUTANTS = [
      "t.emit(op_code::softmax_bwd, n.a, 0, cospec(0), sc, dy, n.in[0])", (NUMBERS, GRADIENTS, PROOF + "rows.cpp")),
     ("norm: the bias has no gradient", PULLBACK, "if (n.inputs > 3 && wants(3))", "if (n.inputs > 4 && wants(3))",
      (NUMBERS, "golden/transformer.cpp")),
+    ("relabel: equal summands count once", PULLBACK, "copies *= own.axis_size[a];", "copies *= 1;",
+     ("dist/redistribution/pairs.cpp", "dist/silent_bugs/values.cpp")),
     ("permute: the same permutation again", PULLBACK,
      "inverse.v[0] |= std::int64_t{d} << (4 * rules::packed_dim(n.a.v[0], d));\n      const int s",
      "inverse.v[0] = n.a.v[0];\n      const int s", (NUMBERS, GRADIENTS, PROOF + "moves.cpp")),
