@@ -52,6 +52,7 @@ void run(rank_type& rank) {
   sw::executor<step, rank_type> executor(rank);
   sw::step_env env;
   env.step = 1;
+  env.lr = 1e-3;
   executor.run(env);
 }
 #endif

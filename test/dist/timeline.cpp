@@ -65,6 +65,7 @@ recorded record() {
     sw::executor<Step, std::remove_reference_t<decltype(rank)>> ex(rank);
     prepare(ex);
     sw::step_env env;
+    env.lr = 1e-3;
     const auto run = [&] {
       ++env.step;
       ex.run(env);
@@ -166,6 +167,7 @@ TEST_CASE("timeline: an iterated step shows its phases") {
     prepare(ex.main());
     ex.record(&lines[static_cast<std::size_t>(rank.index())]);
     sw::step_env env;
+    env.lr = 1e-3;
     for (env.step = 1; env.step <= iterations; ++env.step) ex.run(env, env.step == iterations);
     if (rank.index() != 0) return;
     calls[0] = nodes_of(ex.setup());

@@ -82,7 +82,9 @@ golden_run run_golden(const safetensors& file, int world, int iterations, double
 
     sw::step_env probe;
     probe.step = 1;
+    probe.lr = 0;
     probe.beta1 = 0;
+    probe.momentum = 0;
     feed(ex, 0);
     ex.run(probe);
     for (int id = 0; id < Step::program.node_count; ++id) {
@@ -101,6 +103,7 @@ golden_run run_golden(const safetensors& file, int world, int iterations, double
 
     sw::step_env env;
     env.lr = lr;
+    env.momentum = 0;
     for (int k = 0; k < iterations; ++k) {
       forward.copy_parameters(ex);
       feed(forward, k);

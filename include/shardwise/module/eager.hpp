@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include <shardwise/module/bind.hpp>
 
@@ -97,7 +98,7 @@ void initialise(Model& model, const Eager& on, std::uint64_t seed) {
 template <class Model, class Eager, class Executor>
 void load_parameters(Model& model, const Eager& on, Executor& program) {
   detail::walk_parameters(model, [&]<class Decl, class Tensor>(const std::string& path, Tensor& parameter) {
-    parameter = Tensor::from_local(on, program.parameter(detail::same_parameter<Tensor>(program, path)));
+    parameter = Tensor::from_local(on, std::as_const(program).parameter(detail::same_parameter<Tensor>(program, path)));
   });
 }
 template <class Model, class Executor>

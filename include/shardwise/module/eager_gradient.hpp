@@ -66,7 +66,7 @@ struct task_on {
 template <class Graph, int Params>
 struct gradient_list {
   Graph g;
-  int node[Params + 1];  // the loss, then each parameter's gradient; -1: the loss does not depend on it
+  int node[Params + max_outputs];  // the loss, each parameter's gradient (-1: the loss does not depend on it), the metrics
 };
 
 // The joint graph with every parameter's gradient made dense; with Writes it writes over its inputs, at its end.
@@ -80,6 +80,7 @@ struct dense_gradients {
     constexpr int forward = static_cast<int>(sizeof(Joint::value.cotangent) / sizeof(int));
     for (int& n : r.node) n = -1;
     r.node[0] = r.g.outputs[0];
+    for (int k = 1; k < r.g.output_count; ++k) r.node[Params + k] = r.g.outputs[k];
     builder b = r.g.edit();
     for (int i = 0; i < forward; ++i) {
       if (b.nodes[i].op != op_code::param || cotangent[i] < 0) continue;
@@ -97,7 +98,7 @@ struct dense_gradients {
         b.error = {problem::gradient_placement, i};
     }
     r.g.finish(b);
-    if constexpr (Writes) passes::sink_writes(r.g, r.node, Params + 1);
+    if constexpr (Writes) passes::sink_writes(r.g, r.node, Params + r.g.output_count);
     return r;
   }();
 };
@@ -115,8 +116,13 @@ struct model_gradient {
 #endif
   static constexpr int input_count = static_cast<int>(sizeof...(X)), parameter_total = binding_type::parameters;
   static constexpr const int* results = list::value.node;
-  static constexpr int result_count = parameter_total + 1;
+  using output_names = typename trace_type::output_names;
+  static constexpr int result_count = parameter_total + program.output_count;
   static constexpr spec loss = program.specs[program.nodes[results[0]].spec];
+  template <int K>
+  struct metric {
+    static constexpr spec placed = program.specs[program.nodes[results[parameter_total + K]].spec];
+  };
 };
 
 // A joint graph of nothing but parameters and, as inputs, their gradients: what apply_optimizer starts from.
@@ -181,13 +187,44 @@ struct task_gradient {
 template <class Model>
 using gradients_of = typename detail::eager_binding<typename Model::bound>::gradients;
 
-template <class Loss, class Gradients>
+template <class Loss, class Gradients, class Metrics = void>
 struct loss_and_gradients {
   Loss loss;  // as the task returns it: partial over the axes that share the batch; item() sums it
   Gradients gradients;
+  Metrics metrics;  // get<"accuracy">(): all outputs of the task, as it returns them
+};
+template <class Loss, class Gradients>
+struct loss_and_gradients<Loss, Gradients, void> {
+  Loss loss;
+  Gradients gradients;
 };
 
-// auto [loss, gradients] = value_and_grad(task)(model, x, y): the task's loss, and its gradients with respect to the
+namespace detail {
+
+// The named outputs of a task, out of its loss and the values behind the gradients.
+template <class X, class Program, class Names>
+struct eager_metrics;
+template <class X, class Program, class Loss, class... N>
+struct eager_metrics<X, Program, name_list<Loss, N...>> {
+  template <int K>
+  struct tensor_at {
+    static constexpr spec placed = Program::template metric<K>::placed;
+    using type = typename X::template like<placed>;
+  };
+  template <class Named, class Tensor>
+  static auto make_one(Tensor&& t) {
+    return typename Named::template with<Tensor>{std::move(t)};
+  }
+  template <class Tensor, class Untyped, std::size_t... K>
+  static auto make(Tensor loss, Untyped* out, std::index_sequence<K...>) {
+    return outputs(make_one<Loss>(std::move(loss)), make_one<N>(tensor_at<static_cast<int>(K) + 1>::type::of(std::move(out[K])))...);
+  }
+};
+
+}  // namespace detail
+
+// auto [loss, gradients] = value_and_grad(task)(model, x, y), and of a task that returns outputs(named<...>(loss), ...)
+// auto [loss, gradients, metrics] = ..., then metrics.get<"accuracy">(): the task's loss, and its gradients with respect to the
 // parameters of an eager model. Task: a type without members, or a lambda without captures, called as train_step does.
 // A parameter that the loss does not depend on has a gradient without a value. Law: with an eager_optimizer's step this
 // is the train_step of the same model, task, plan and optimizer, bit for bit. Collective where that is.
@@ -205,13 +242,26 @@ auto detail::task_gradient<Task>::operator()(const Model& model, const X& x, con
   const untyped* in[inputs + parameters] = {&x.value(), &more.value()...};
   int k = inputs;
   detail::each_leaf(model, [&](const auto& parameter) { in[k++] = &parameter.value(); });
-  untyped out[parameters + 1];
+  untyped out[program::result_count];
   X::template run_untyped<program>(x.value(), in, inputs + parameters, out);
   using loss_type = typename X::template like<program::loss>;
-  loss_and_gradients<loss_type, gradients_of<Model>> r{loss_type::of(std::move(out[0])), {}};
-  k = 1;
-  detail::each_leaf(r.gradients, [&]<class Gradient>(Gradient& g) { g = Gradient::of(std::move(out[k++])); });
-  return r;
+  const auto fill = [&](auto& r) {
+    int at = 1;
+    detail::each_leaf(r.gradients, [&]<class Gradient>(Gradient& g) { g = Gradient::of(std::move(out[at++])); });
+  };
+  using names = typename program::output_names;
+  if constexpr (names::count == 0) {
+    loss_and_gradients<loss_type, gradients_of<Model>> r{loss_type::of(std::move(out[0])), {}};
+    fill(r);
+    return r;
+  } else {
+    const loss_type loss = loss_type::of(std::move(out[0]));
+    using metrics = detail::eager_metrics<X, program, names>;
+    auto named = metrics::make(loss, out + parameters + 1, std::make_index_sequence<static_cast<std::size_t>(names::count - 1)>{});
+    loss_and_gradients<loss_type, gradients_of<Model>, decltype(named)> r{loss, {}, std::move(named)};
+    fill(r);
+    return r;
+  }
 }
 
 // An optimizer with its states for the parameters of one eager model.

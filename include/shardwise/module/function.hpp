@@ -54,6 +54,21 @@ constexpr auto result_tensors(const std::tuple<R...>& r)
   return std::apply([](const auto&... x) { return std::tuple{result_tensor(x)...}; }, r);
 }
 
+template <class... N>
+constexpr auto result_tensors(const named_outputs<N...>& r)
+    -> std::tuple<decltype(result_tensor(std::declval<const typename N::type&>()))...> {
+  return std::apply([](const auto&... x) { return std::tuple{result_tensor(x.value)...}; }, r.all);
+}
+
+template <class R>
+struct result_names {
+  using type = name_list<>;
+};
+template <class... N>
+struct result_names<named_outputs<N...>> {
+  using type = name_list<N...>;
+};
+
 template <class... T>
 inline constexpr bool are_outputs = sizeof...(T) >= 1 && sizeof...(T) <= max_outputs && (tensor<T> && ...);
 
@@ -98,6 +113,8 @@ struct traced_function {
   static constexpr int result_count = static_cast<int>(std::tuple_size_v<results>);
   static constexpr problem wrong_results = result_count == 0 ? problem::function_outputs : problem::none;
   static_assert(raise<wrong_results, F, typename function_result<F, Mesh, Inputs>::type>::ok);
+  using output_names = typename result_names<typename function_result<F, Mesh, Inputs>::type>::type;
+  static_assert(raise<output_names::distinct() ? problem::none : problem::output_named_twice, F>::ok);
   static constexpr int parameters = 0;
   static constexpr parameter_table<0> params{};
 
@@ -261,8 +278,8 @@ using function_element = typename function_results<F, Mesh, Inputs>::element;
 
 }  // namespace detail
 
-// A function as a program: F has `constexpr auto operator()(const auto&... tensors) const` and returns one tensor or a
-// std::tuple of them, which become the program's outputs as they are placed.
+// A function as a program: F has `constexpr auto operator()(const auto&... tensors) const` and returns one tensor, a
+// std::tuple of them or outputs(named<"sum">(x), ...), which become the program's outputs as they are placed.
 template <class F, class Mesh, class Inputs, class Pipeline = pipeline<>, class Backend = host_backend>
 struct function_step
     : detail::program_base<Mesh, Backend, typename detail::function_graph<F, Mesh, Inputs, Pipeline>::trace_type,

@@ -102,7 +102,7 @@ struct update_state {
 
 }  // namespace detail
 
-// Joint graph (autodiff::grad) to train step: output 0 becomes the loss summed over the mesh.
+// Joint graph (autodiff::grad) to train step: outputs become whole, the loss summed over the mesh.
 template <class Optimizer, int Params>
 struct apply_optimizer {
  private:
@@ -112,7 +112,7 @@ struct apply_optimizer {
   // A close bound, as in grad: what makes gradients whole and dense, their squares and sums, states and updates.
   template <int Forward, class Joint>
   static constexpr sizes sizes_after(const Joint& joint) {
-    int total = joint.g.node_count + max_axes + (Optimizer::clips ? detail::max_sums * (2 * max_axes + 1) + 1 : 0);
+    int total = joint.g.node_count + joint.g.output_count * (2 * max_axes + 1) + (Optimizer::clips ? detail::max_sums * (2 * max_axes + 1) + 1 : 0);
     for (int i = 0; i < Forward; ++i) {
       const int c = joint.cotangent[i];
       if (joint.g.nodes[i].op != op_code::param || c < 0) continue;
@@ -150,7 +150,7 @@ struct apply_optimizer {
     for (int i = 0; i < forward<Source>; ++i)
       if (st.g.nodes[i].op == op_code::param) st.param_node[st.g.nodes[i].a.v[0]] = i;
     builder b = st.g.edit();
-    st.g.outputs[0] = whole(st, b, st.g.outputs[0], -1);
+    for (int k = 0; k < st.g.output_count; ++k) st.g.outputs[k] = whole(st, b, st.g.outputs[k], -1);
     st.g.finish(b);
   }
 

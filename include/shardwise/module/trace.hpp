@@ -4,6 +4,7 @@
 
 #include <shardwise/graph/pending.hpp>
 #include <shardwise/module/bind.hpp>
+#include <shardwise/module/outputs.hpp>
 
 namespace shardwise {
 
@@ -71,12 +72,28 @@ constexpr auto record_input(builder& b, int index) {
   else return x;
 }
 
-// g++ evaluates function arguments in any order; a braced list keeps inputs in theirs.
-template <class Task, class Model, class... S>
-struct call_task {
-  Model& model;
-  constexpr auto operator()(const S&... s) const { return Task{}(model, s...); }
+template <class Task, class Model, class Mesh, class Inputs>
+struct task_call;
+template <class Task, class Model, class Mesh, class... In>
+struct task_call<Task, Model, Mesh, inputs<In...>> {
+  using type = decltype(Task{}(std::declval<const Model&>(), record_input<Mesh, In>(std::declval<builder&>(), 0)...));
 };
+
+// A value that lies in a leaf's storage would be read when an update has written there: it is copied.
+constexpr int apart_from_leaves(builder& b, int id) {
+  int root = id;
+  while (root < b.node_capacity && b.nodes[root].inputs > 0 && b.nodes[root].in[0] < b.node_capacity &&
+         is_view(b.nodes[root], b.specs[b.nodes[b.nodes[root].in[0]].spec], b.specs[b.nodes[root].spec]))
+    root = b.nodes[root].in[0];
+  if (root >= b.node_capacity || !is_leaf(b.nodes[root].op)) return id;
+  node n = empty_node;
+  n.op = op_code::contiguous;
+  n.inputs = 1;
+  n.in[0] = id;
+  n.spec = b.intern(contiguous(b.specs[b.nodes[id].spec]));
+  n.scope = b.nodes[id].scope;
+  return b.append(n);
+}
 
 template <int Params>
 struct parameter_table {
@@ -93,7 +110,8 @@ struct trace_result {
 }  // namespace detail
 
 // Task: struct { using inputs = sw::inputs<...>; constexpr auto operator()(const auto& model, const auto&... in) const; },
-// returning the scalar loss. `value` is the forward graph: output 0 the loss as returned, possibly partial.
+// returning the scalar loss, or outputs(named<"loss">(..), ...). `value` is the forward graph: output 0 the loss as returned,
+// possibly partial, and the others behind it.
 template <template <class> class Model, class Task, class Plan, class Mesh, class T = float>
 struct traced {
   using model_type = bind<Model, Plan, Mesh, T>;
@@ -101,6 +119,12 @@ struct traced {
   using mesh_type = Mesh;
   static constexpr int parameters = detail::parameter_count<unbound_model>();
   static constexpr int modules = detail::module_count<unbound_model>() > 0 ? detail::module_count<unbound_model>() : 1;
+  using result_type = typename detail::task_call<Task, model_type, Mesh, typename Task::inputs>::type;
+  using results = detail::task_result<result_type>;
+  using output_names = typename results::names;
+#if !SHARDWISE_DEVICE_PASS
+  static_assert(raise<results::what, Task, result_type>::ok);
+#endif
 
  private:
   template <int N, int S>
@@ -111,26 +135,34 @@ struct traced {
     model_type model{};
     detail::parameter_recorder<Mesh> rec{b, r.params.item};
     detail::visit_module<unbound_model>(model, "", -1, rec);
-    const int loss = run(b, model, typename Task::inputs{}, std::make_index_sequence<Task::inputs::count>{});
+    run(r.g, b, model, typename Task::inputs{}, std::make_index_sequence<Task::inputs::count>{});
     r.complete = !b.overflowed();
     r.g.finish(b);
-    r.g.outputs[0] = loss;
-    r.g.output_count = 1;
     return r;
   }
 
-  template <class... In, std::size_t... I>
-  static constexpr int run(builder& b, const model_type& model, inputs<In...>, std::index_sequence<I...>) {
-    std::tuple<decltype(detail::record_input<Mesh, In>(b, 0))...> in{detail::record_input<Mesh, In>(b, static_cast<int>(I))...};
-    const auto loss = std::apply([&](const auto&... x) { return Task{}(model, x...); }, in);
-    if constexpr (detail::resolved<std::remove_const_t<decltype(loss)>>) {
-      return loss.id;
-    } else {  // the forward does not compile: a constant stands for its loss
+  template <class Graph, class... In, std::size_t... I>
+  static constexpr void run(Graph& g, builder& b, const model_type& model, inputs<In...>, std::index_sequence<I...>) {
+    if constexpr (results::count == 0) {
+      keep(g, b, detail::unresolved<Mesh>{});
+    } else {
+      std::tuple<decltype(detail::record_input<Mesh, In>(b, 0))...> in{detail::record_input<Mesh, In>(b, static_cast<int>(I))...};
+      const auto result = std::apply([&](const auto&... x) { return Task{}(model, x...); }, in);
+      results::each(result, [&](const auto& x) { keep(g, b, x); });
+    }
+  }
+  template <class Graph, class X>
+  static constexpr void keep(Graph& g, builder& b, const X& x) {
+    int id = -1;
+    if constexpr (detail::resolved<X>) {
+      id = g.output_count == 0 ? x.id : detail::apart_from_leaves(b, x.id);
+    } else {  // it does not compile: a constant stands for it
       node n = empty_node;
       n.op = op_code::fill;
       n.spec = b.intern(detail::mesh_spec<Mesh>(dtype_v<T>));
-      return b.append(n);
+      id = b.append(n);
     }
+    g.outputs[g.output_count++] = id;
   }
 
   // One evaluation into a guessed capacity, a second one only if the guess was short.

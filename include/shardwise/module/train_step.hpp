@@ -18,30 +18,33 @@ struct host_backend;
 
 namespace detail {
 
-// The joint graph with its loss made whole, for programs without an optimizer.
+// The joint graph with its outputs made whole, for programs without an optimizer.
 template <class Source>
 struct whole_output {
   static constexpr auto value = [] {
     constexpr int n = Source::value.node_count, s = Source::value.spec_count;
-    graph<n + max_axes + 1, s + max_axes + 1, graph_type_of<Source>::scope_capacity> g;
+    constexpr int more = Source::value.output_count * (max_axes + 1);
+    graph<n + more, s + more, graph_type_of<Source>::scope_capacity> g;
     copy_into(g, Source::value);
     builder b = g.edit();
-    int id = g.outputs[0];
-    for (int a = 0; a < b.specs[b.nodes[id].spec].axes; ++a) {
-      spec o = b.specs[b.nodes[id].spec];
-      if (!o.place[a].is_partial()) continue;
-      o.place[a] = replicate_value();
-      node r = empty_node;
-      r.op = op_code::redistribute;
-      r.inputs = 1;
-      r.in[0] = id;
-      r.a.v[0] = a;
-      r.a.v[1] = pack(replicate_value());
-      r.spec = b.intern(o);
-      id = b.append(r);
+    for (int k = 0; k < g.output_count; ++k) {
+      int id = g.outputs[k];
+      for (int a = 0; a < b.specs[b.nodes[id].spec].axes; ++a) {
+        spec o = b.specs[b.nodes[id].spec];
+        if (!o.place[a].is_partial()) continue;
+        o.place[a] = replicate_value();
+        node r = empty_node;
+        r.op = op_code::redistribute;
+        r.inputs = 1;
+        r.in[0] = id;
+        r.a.v[0] = a;
+        r.a.v[1] = pack(replicate_value());
+        r.spec = b.intern(o);
+        id = b.append(r);
+      }
+      g.outputs[k] = id;
     }
     g.finish(b);
-    g.outputs[0] = id;
     return g;
   }();
 };
@@ -85,6 +88,7 @@ struct program_base {
   using mesh_type = Mesh;
   using backend = Backend;
   using trace_type = Trace;
+  using output_names = typename Trace::output_names;
 
   static constexpr const auto& program = GraphSource::value;
   static constexpr const auto& parameters = Trace::params;
@@ -155,7 +159,8 @@ struct forward_graph {
 
 }  // namespace detail
 
-// One training step: forward, backward, gradient reduction, clipping, optimizer. Loss: the task's, summed over the mesh.
+// One training step: forward, backward, gradient reduction, clipping, optimizer. Loss: the task's, summed over the mesh. A
+// task that returns outputs(named<"loss">(l), named<"accuracy">(a)) makes a step with metrics: executor::output<"accuracy">.
 template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer = adam<>,
           class Pipeline = pipeline<>, class T = float, class Backend = host_backend>
 struct train_step
@@ -165,7 +170,7 @@ struct train_step
   using optimizer = Optimizer;
 };
 
-// The task's result alone (losses, logits), made whole where it is partial.
+// The task's results alone (losses, logits), made whole where they are partial.
 template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline = pipeline<>, class T = float,
           class Backend = host_backend>
 struct forward_step

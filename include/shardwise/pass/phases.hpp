@@ -18,7 +18,8 @@ constexpr const char* name_of(program_phase p) {
 
 namespace passes {
 
-// By dependence, whatever order passes have brought the nodes into. A node that the first output depends on is forward;
+// By dependence, whatever order passes have brought the nodes into. A node that the first output depends on is forward (of a
+// step that updates parameters, any output: the others are metrics);
 // an update, and what is computed from parameters' gradients, is the optimizer's; the rest is backward, collectives of
 // gradients included.
 template <int Nodes>
@@ -35,7 +36,12 @@ constexpr void mark_phases(phase_marks<Nodes>& m, const Graph& g) {
   constexpr auto backward = static_cast<unsigned char>(program_phase::backward);
   constexpr auto optimizer = static_cast<unsigned char>(program_phase::optimizer);
   for (int i = 0; i < g.node_count; ++i) m.phase[i] = backward;
-  if (g.output_count > 0) m.phase[g.outputs[0]] = forward;
+  bool updates = false;
+  for (int i = g.node_count - 1; i >= 0 && !updates; --i) {
+    const op_code op = g.nodes[i].op;
+    updates = op == op_code::sgd || op == op_code::adam || op == op_code::adam_term;
+  }
+  for (int k = 0; k < (updates ? g.output_count : g.output_count > 0 ? 1 : 0); ++k) m.phase[g.outputs[k]] = forward;
   for (int i = g.node_count - 1; i >= 0; --i) {
     const node& x = g.nodes[i];
     if (m.phase[i] == forward)

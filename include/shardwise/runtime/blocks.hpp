@@ -30,6 +30,14 @@ struct local_block {
     return data[static_cast<std::size_t>(offset)];
   }
 
+  // The value of a block of one element.
+  T item() const {
+    if (layout.numel() != 1)
+      throw std::logic_error("shardwise: item: this rank's block has " + std::to_string(layout.numel()) +
+                             " elements; read them one by one, or make the output a scalar with sum or mean");
+    return data[0];
+  }
+
   // The block as std::mdspan (see local_view) of Rank dims, which must be as many as the tensor has.
   template <std::size_t Rank>
   local_view<const T, Rank> local_mdspan() const {

@@ -49,14 +49,17 @@ constexpr std::int64_t global_index(const layout& l, const std::int64_t* at) {
 // How random numbers depend on where a tensor lies: see runtime/random_stream.hpp.
 enum class random_policy : std::uint8_t { by_element, by_offset };
 
-// What changes from step to step, and the optimizer's constants.
+// What changes from step to step, and the optimizer's constants. A number that is not set is no number (NaN): a run whose
+// optimizer reads it throws, and one that has no use for it does not look; see check_env.
+inline constexpr double unset = __builtin_nan("");
 struct step_env {
   std::uint64_t seed = 0;
   std::int64_t step = 0;  // 1 for the first
-  double lr = 0;
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, momentum = 0;
+  double lr = unset;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  double momentum = unset;  // of sgd<true>
   double weight_decay = 0;
-  double max_norm = 0;
+  double max_norm = unset;  // of clip_norm
   random_policy random = random_policy::by_element;
 };
 

@@ -273,6 +273,8 @@ class dtensor {
   // An optimizer's program: updates in place of the operands that have values, under `env`.
   template <class Program>
   static void update_untyped(const untyped& first, const untyped* const* in, int operands, const step_env& env) {
+    static constexpr runtime::env_needs needs = runtime::env_needs_of(runtime::program_tag<Program>::value);
+    runtime::check_env(needs, env);
     struct restore {
       step_env& now;
       step_env before;

@@ -52,7 +52,7 @@ class arena {
 enum class executor_checks { none, poison };
 
 // Step is a train_step or forward_step; Rank a rank of its mesh, by default a thread of this process. All memory is taken
-// in the constructor. Collectives that the program waits for run beside its kernels, on the rank's stream if it has one.
+// in the constructor, and the optimizer's states in it are zeros. Collectives that the program waits for run beside its kernels, on the rank's stream if it has one.
 template <class Step, class Rank = thread_rank<typename program_traits<Step>::mesh_type>>
 class executor : public runtime::lowered<Step> {
   using base = runtime::lowered<Step>;
@@ -74,8 +74,10 @@ class executor : public runtime::lowered<Step> {
     start();
   }
 
-  // One run of the program. All ranks call it with equal arguments; a checked run tells ranks whose seeds differ.
+  // One run of the program. All ranks call it with equal arguments; a checked run tells ranks whose seeds differ. Throws if
+  // an input or a parameter has no value yet, or a number of `env` that the optimizer reads is not set: see check_env.
   void run(const step_env& env) {
+    base::check_ready(env);
     if (checks_ != executor_checks::none) rank_->agree(env.seed, "the seed");
     const std::vector<runtime::call>& list = calls();
     std::size_t at = 0;
@@ -93,6 +95,7 @@ class executor : public runtime::lowered<Step> {
       if (checks_ == executor_checks::poison) poison_before(list.size());
       if (arrivals_.any()) land_for(list.size());
       if (recorder_) recorder_->end();
+      ran_ = true;
     } catch (const rank_failed&) {
       throw;
     } catch (const std::exception& e) {
@@ -102,12 +105,14 @@ class executor : public runtime::lowered<Step> {
   }
 
   // The run-time size of the program's dyn dim, from 1 to its bound (the size after construction). Nothing is compiled or
-  // allocated anew: the calls' extents, strides and views are settled again in the arena planned for the bound.
+  // allocated anew: the calls' extents, strides and views are settled again in the arena planned for the bound. Inputs of
+  // another size than before must be set again.
   void resize(std::int64_t n) {
     base::check_dyn(n);
     rank_->agree(static_cast<std::uint64_t>(n), "the run-time size");
     arrivals_.land_for(calls().size());
     lower(n);
+    if (n != (n_dyn_ != 0 ? n_dyn_ : source::dyn_bound)) base::resize_inputs();
     n_dyn_ = n;
     if (timeline_) record(timeline_, phase_);
   }
@@ -128,17 +133,31 @@ class executor : public runtime::lowered<Step> {
 
   // Output 0 of the program as this rank holds it: the loss of a train_step.
   element loss() const { return output()[0]; }
-  std::span<const element> output() const { return block<const element>(program().outputs[0]); }
+  std::span<const element> output() const {
+    check_ran();
+    return block<const element>(program().outputs[0]);
+  }
   const runtime::layout& output_layout() const { return layout_of(program().outputs[0]); }
   // Output `index`: its elements from the first to the last one, and the layout that finds them.
   template <class E = element>
   local_block<E> output(int index) const {
-    if (index < 0 || index >= program().output_count)
-      throw std::out_of_range("shardwise: output: number " + std::to_string(index) + " is asked for; the program has " +
-                              std::to_string(program().output_count) + " outputs");
+    base::check_output(index);
+    check_ran();
     const int id = program().outputs[index];
     base::template check_type<E>("output", id);
     return {{static_cast<const E*>(pointer(id)), layout_of(id).span()}, layout_of(id)};
+  }
+
+  // The output that the task calls Name: output<"accuracy">().item() of a scalar. A name that the task does not give does
+  // not compile; given as a value, output("accuracy"), it throws, with the names that there are.
+  template <fixed_string Name>
+  auto output() const {
+    constexpr int number = base::template output_number<Name>();
+    return output<typename base::template output_element<number>::type>(number);
+  }
+  template <class E = element>
+  local_block<E> output(std::string_view name) const {
+    return output<E>(base::output_number(name));
   }
 
   // --- inputs ---------------------------------------------------------------------------------------------------------
@@ -153,6 +172,7 @@ class executor : public runtime::lowered<Step> {
     base::template check_type<E>("set_input", id);
     if (arrivals_.any()) arrivals_.forget(pointer(id));
     base::load("set_input", id, std::data(global), static_cast<E*>(pointer(id)), rank_->coordinate().data());
+    base::given().input(index);
   }
   // A pending tensor of the input's extents and placements: the next run goes on without it until the program waits for
   // the input or reads it; a program that never waits for it runs when it has arrived.
@@ -168,32 +188,45 @@ class executor : public runtime::lowered<Step> {
                                   "arriving<input_like<...>> of the tensor's type");
     arrivals_.forget(pointer(id));
     arrivals_.add(needed_at(id), pointer(id), layout_of(id), static_cast<std::int64_t>(size_of(T::sp.type)), std::move(p).release());
+    base::given().input(index);
     if (!is_awaited(id)) arrivals_.land_for(calls().size());
   }
-  // This rank's block itself, to be filled in place.
+  // This rank's block itself, to be filled in place: it counts as set from now on.
   template <class E>
   std::span<E> input(int index) {
     const int id = find(op_code::input, index);
     base::template check_type<E>("input", id);
+    base::given().input(index);
     return block<E>(id);
   }
 
   // --- parameters -----------------------------------------------------------------------------------------------------
 
   const runtime::layout& parameter_layout(int index) const { return layout_of(find(op_code::param, index)); }
-  std::span<element> parameter(int index) { return block<element>(find(op_code::param, index)); }
-  std::span<const element> parameter(int index) const { return block<const element>(find(op_code::param, index)); }
+  // This rank's block of a parameter, to be written: it counts as set from now on. Of a const executor, to be read.
+  std::span<element> parameter(int index) {
+    const int id = find(op_code::param, index);
+    base::given().parameter(index);
+    return block<element>(id);
+  }
+  std::span<const element> parameter(int index) const {
+    const int id = find(op_code::param, index);
+    base::check_parameter("parameter", index);
+    return block<const element>(id);
+  }
   template <class Range>
   void set_parameter(int index, const Range& global) {
     const int id = find(op_code::param, index);
     base::check_size("set_parameter", id, std::size(global));
     base::load("set_parameter", id, std::data(global), static_cast<element*>(pointer(id)), rank_->coordinate().data());
+    base::given().parameter(index);
   }
   // Writes this rank's block into a whole tensor shared by all ranks. Collective: returns when all blocks are there.
   template <class Range>
   void gather_parameter(int index, Range&& global) {
     const int id = find(op_code::param, index);
     base::check_size("gather_parameter", id, std::size(global));
+    base::check_parameter("gather_parameter", index);
     if (base::writes_first(id, rank_->coordinate().data()))
       runtime::store_block(static_cast<const element*>(pointer(id)), std::data(global), layout_of(id));
     rank_->barrier();
@@ -203,9 +236,11 @@ class executor : public runtime::lowered<Step> {
   template <class Other>
   void copy_parameters(const executor<Other, Rank>& from) {
     static_assert(runtime::checked_parameters<Step, Other>::ok);
+    from.check_parameters("copy_parameters");
     for (int i = 0; i < parameter_count(); ++i) {
       const int id = find(op_code::param, i);
       std::memcpy(pointer(id), from.pointer(from.find(op_code::param, i)), base::bytes_of(id));
+      base::given().parameter(i);
     }
   }
 
@@ -217,8 +252,8 @@ class executor : public runtime::lowered<Step> {
     return {b.begin(), b.end()};
   }
 
-  // Initial values as the modules declare them, from (seed, parameter path, global element index); states are zeroed.
-  // Collective: ranks that give different seeds are told.
+  // Initial values as the modules declare them, from (seed, parameter path, global element index); states are zeroed, as
+  // they are after construction. Collective: ranks that give different seeds are told.
   void initialise(std::uint64_t seed) {
     rank_->agree(seed, "the seed");
     for (int i = 0; i < parameter_count(); ++i) {
@@ -227,6 +262,7 @@ class executor : public runtime::lowered<Step> {
     }
     reset_states();
   }
+  // The optimizer's states become zeros.
   void reset_states() {
     for (int id = 0; id < program().node_count; ++id)
       if (program().nodes[id].op == op_code::state) std::memset(pointer(id), 0, base::bytes_of(id));
@@ -238,6 +274,23 @@ class executor : public runtime::lowered<Step> {
   std::span<std::byte> arena_bytes() { return {arena_.data(), static_cast<std::size_t>(arena_.size())}; }
 
  private:
+  template <class Other, class R>
+  friend class executor;
+  template <class Iterated, class R>
+  friend class iterated_executor;
+
+  // One of several programs over one arena: what is set for one of them is set for all.
+  executor(Rank& rank, std::span<std::byte> arena, runtime::given_values& given, executor_checks checks)
+      : rank_(&rank), arena_(arena, source::peak_bytes), checks_(checks) {
+    base::share_given(given);
+    start();
+  }
+
+  void check_ran() const {
+    if (!ran_) [[unlikely]]
+      base::refuse_unrun();
+  }
+
   static constexpr bool overlapped = runtime::has_stream<Rank> && has_waits(source::program);
 
   void run_call(std::size_t at, const step_env& env) {
@@ -272,16 +325,17 @@ class executor : public runtime::lowered<Step> {
       throw;
     }
   }
+  static std::string place(int node, int rank) { return runtime::place_of(program(), node, rank); }
   void issue(std::size_t at, const step_env& env) {
     auto& stream = rank_->stream();
     if (!recorder_) {
-      ticket_[at] = stream.issue(kernel_[at], calls()[at], env);
+      ticket_[at] = stream.issue(kernel_[at], calls()[at], env, nullptr, place);
       return;
     }
     runtime::time_span& when = recorder_->next(event_kind::launch, at).time;
     runtime::time_span& there = recorder_->next(event_kind::call, at, runtime::communication_stream).time;
     when.begin = runtime::now();
-    ticket_[at] = stream.issue(kernel_[at], calls()[at], env, &there);
+    ticket_[at] = stream.issue(kernel_[at], calls()[at], env, &there, place);
     when.end = runtime::now();
   }
   void catch_up(std::size_t at) {
@@ -336,6 +390,7 @@ class executor : public runtime::lowered<Step> {
     rank_->agree(source::traffic.order_hash, "the ordered list of collectives");
     if constexpr (overlapped) rank_->stream().start();
     lower(0);
+    reset_states();
   }
 
   void lower(std::int64_t n_dyn) {
@@ -384,6 +439,7 @@ class executor : public runtime::lowered<Step> {
   std::vector<std::pair<std::int64_t, std::int64_t>> dies_;
   std::vector<std::size_t> dies_begin_;
   std::int64_t n_dyn_ = 0;
+  bool ran_ = false;
   timeline* timeline_ = nullptr;
   timeline* recorder_ = nullptr;  // of the run under way
   int recorded_as_ = 0;

@@ -16,9 +16,10 @@ class iterated_executor {
 
   explicit iterated_executor(Rank& rank, executor_checks checks = executor_checks::none)
       : arena_(Iterated::peak_bytes),
-        setup_(rank, bytes(), checks),
-        main_(rank, bytes(), checks),
-        cleanup_(rank, bytes(), checks) {}
+        given_(main_executor::nothing_given()),
+        setup_(rank, bytes(), given_, checks),
+        main_(rank, bytes(), given_, checks),
+        cleanup_(rank, bytes(), given_, checks) {}
 
   // One iteration. `last` says that no further one follows (the parameters are then what they would be without moves);
   // the next call begins anew. At least two calls from setup to cleanup.
@@ -27,11 +28,13 @@ class iterated_executor {
       throw std::logic_error("shardwise: iterated_executor: the last iteration is also the first, and nothing is kept for it to "
                              "finish; run at least two iterations, or the step without moves");
     if (last) {
+      ran_ = iteration_phase::cleanup;
       cleanup_.run(env);
       loss_ = cleanup_.loss();
       iteration_ = 0;
       return;
     }
+    ran_ = iteration_ == 0 ? iteration_phase::setup : iteration_phase::main;
     if (iteration_++ == 0) {
       setup_.run(env);
       loss_ = setup_.loss();
@@ -42,6 +45,19 @@ class iterated_executor {
   }
   // Of the last call's iteration.
   typename Iterated::element loss() const { return loss_; }
+  // The same iteration's output of this name: see executor::output.
+  template <fixed_string Name>
+  auto output() const {
+    return ran_ == iteration_phase::setup ? setup_.template output<Name>()
+           : ran_ == iteration_phase::main ? main_.template output<Name>()
+                                           : cleanup_.template output<Name>();
+  }
+  template <class E = typename Iterated::element>
+  local_block<E> output(std::string_view name) const {
+    return ran_ == iteration_phase::setup ? setup_.template output<E>(name)
+           : ran_ == iteration_phase::main ? main_.template output<E>(name)
+                                           : cleanup_.template output<E>(name);
+  }
   std::int64_t iteration() const { return iteration_; }
 
   // As executor::record; the three programs are one timeline's phases.
@@ -59,10 +75,12 @@ class iterated_executor {
   std::span<std::byte> bytes() { return {arena_.data(), static_cast<std::size_t>(arena_.size())}; }
 
   runtime::arena arena_;
+  runtime::given_values given_;
   setup_executor setup_;
   main_executor main_;
   cleanup_executor cleanup_;
   std::int64_t iteration_ = 0;
+  iteration_phase ran_ = iteration_phase::setup;
   typename Iterated::element loss_{};
 };
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -14,7 +15,9 @@
 #include <shardwise/pass/program_traits.hpp>
 #include <shardwise/runtime/blocks.hpp>
 #include <shardwise/runtime/random_stream.hpp>
+#include <shardwise/runtime/ready.hpp>
 #include <shardwise/support/config.hpp>
+#include <shardwise/support/fixed_string.hpp>
 
 namespace shardwise::runtime {
 
@@ -180,6 +183,64 @@ class lowered {
     throw std::out_of_range(std::string("shardwise: the program has no ") + name_of(op) + " number " + std::to_string(index));
   }
 
+  // The outputs that the task has named, by number; a name that is none of theirs does not compile, or throws.
+#if SHARDWISE_DEVICE_PASS
+  template <fixed_string Name>
+  static constexpr int output_number() {
+    return 0;
+  }
+#else
+  template <fixed_string Name>
+  static constexpr int output_number() {
+    return source::output_names::template at<Name>();
+  }
+#endif
+  static int output_number(std::string_view name) {
+#if SHARDWISE_DEVICE_PASS
+    return static_cast<int>(name.size());
+#else
+    using names = typename source::output_names;
+    if (const int k = names::find(name); k >= 0) return k;
+    std::string known;
+    for (int k = 0; k < names::count; ++k) known += (k ? ", '" : "'") + std::string(names::name(k)) + "'";
+    throw std::out_of_range("shardwise: output: the program has no output named '" + std::string(name) + "'; " +
+                            (known.empty() ? "its task names none: return outputs(named<...>(loss), ...)" : "it has " + known));
+#endif
+  }
+  // The element type of output Number.
+  template <int Number>
+  struct output_element {
+#if SHARDWISE_DEVICE_PASS
+    using type = element;
+#else
+    using type = element_t<source::program.spec_of(source::program.outputs[Number < 0 ? 0 : Number]).type>;
+#endif
+  };
+
+  static constexpr int input_count() {
+    int n = 0;
+    for (int i = 0; i < program().node_count; ++i)
+      if (program().nodes[i].op == op_code::input && program().nodes[i].a.v[0] >= n) n = static_cast<int>(program().nodes[i].a.v[0]) + 1;
+    return n;
+  }
+
+  // Before anything has been set. An input that nothing reads needs no value.
+  static given_values nothing_given() {
+    const auto& g = program();
+    std::vector<char> read(static_cast<std::size_t>(g.node_count), 0);
+    for (int i = 0; i < g.node_count; ++i)
+      for (int k = 0; k < g.nodes[i].inputs; ++k) read[static_cast<std::size_t>(g.nodes[i].in[k])] = 1;
+    for (int k = 0; k < g.output_count; ++k) read[static_cast<std::size_t>(g.outputs[k])] = 1;
+    const int inputs = input_count();
+    std::vector<char> needed(static_cast<std::size_t>(inputs), 0);
+    for (int i = 0; i < g.node_count; ++i)
+      if (g.nodes[i].op == op_code::input && read[static_cast<std::size_t>(i)] != 0) needed[static_cast<std::size_t>(g.nodes[i].a.v[0])] = 1;
+    given_values r(inputs, parameter_count());
+    for (int i = 0; i < inputs; ++i)
+      if (needed[static_cast<std::size_t>(i)] == 0) r.input(i);
+    return r;
+  }
+
   // `workspace_of(node)` -> the scratch its kernel is given. Extents of dyn dims become n_dyn, or their bound for 0.
   template <class Workspace>
   void lower(std::byte* arena, const int* coordinate, std::int64_t n_dyn, Workspace&& workspace_of) {
@@ -282,7 +343,71 @@ class lowered {
     return first;
   }
 
+ protected:
+  lowered() : own_given_(nothing_given()) {}
+  lowered(const lowered&) = delete;
+  lowered& operator=(const lowered&) = delete;
+
+  // Which inputs and parameters have values. Programs over one arena share theirs.
+  given_values& given() { return *given_; }
+  const given_values& given() const { return *given_; }
+  void share_given(given_values& with) { given_ = &with; }
+
+  // Throws if a run would read what nobody has set. Price: comparisons, no allocation.
+  void check_ready(const step_env& env) const {
+    check_env(needs, env);
+    if (!given_->complete()) [[unlikely]]
+      refuse_unset();
+  }
+  void check_parameter(const char* call_name, int index) const {
+    if (!given_->has_parameter(index)) [[unlikely]]
+      refuse_parameter(call_name, index);
+  }
+  void check_parameters(const char* call_name) const {
+    for (int i = 0; i < parameter_count(); ++i) check_parameter(call_name, i);
+  }
+  // Inputs whose blocks change with the run-time size must be set again.
+  void resize_inputs() {
+    const given_values before = nothing_given();
+    for (int i = 0; i < program().node_count; ++i)
+      if (const int at = static_cast<int>(program().nodes[i].a.v[0]);
+          program().nodes[i].op == op_code::input && program().spec_of(i).dyn != 0 && !before.has_input(at))
+        given_->take_input(at);
+  }
+  void check_output(int index) const {
+    if (index < 0 || index >= program().output_count)
+      throw std::out_of_range("shardwise: output: number " + std::to_string(index) + " is asked for; the program has " +
+                              std::to_string(program().output_count) + " outputs");
+  }
+  [[noreturn]] __attribute__((noinline)) static void refuse_unrun() {
+    throw std::logic_error("shardwise: output: the program has not run yet, so it has no outputs; call run first");
+  }
+
  private:
+  static constexpr env_needs needs = env_needs_of(source::program);
+
+  [[noreturn]] __attribute__((noinline)) void refuse_unset() const {
+    for (int i = 0; i < input_count(); ++i) {
+      if (given_->has_input(i)) continue;
+      const spec& s = program().spec_of(find(op_code::input, i));
+      std::string what = "input " + std::to_string(i) + ", ";
+      text::put_extents(what, s);
+      what.push_back(' ');
+      text::put_placements(what, s);
+      throw std::logic_error("shardwise: run: " + what + ", has no value" +
+                             (s.dyn != 0 ? " of this run-time size" : "") + "; give it one with set_input(" + std::to_string(i) +
+                             ", ...), or fill the block input<...>(" + std::to_string(i) + "), before the run");
+    }
+    check_parameters("run");
+    throw std::logic_error("shardwise: run: a value is missing");
+  }
+  [[noreturn]] __attribute__((noinline)) static void refuse_parameter(const char* call_name, int index) {
+    throw std::logic_error(std::string("shardwise: ") + call_name + ": parameter '" + parameter_name(index) +
+                           "' has no value; give all of them one with initialise(seed), copy_parameters or set_parameter");
+  }
+
+  given_values own_given_;
+  given_values* given_ = &own_given_;
   std::byte* arena_ = nullptr;
   std::vector<layout> layouts_;
   std::vector<std::int64_t> view_bytes_;

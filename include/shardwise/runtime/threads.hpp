@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks as threads of one process: launch, groups along mesh axes, and a barrier that a failed rank opens for all.
+// Ranks as threads of one process: launch, groups along mesh axes, and a barrier that a rank opens for all that fails, or
+// leaves while others wait for it.
 #pragma once
 
 // not <thread>, <mutex> and <memory>: those cost every program a quarter of a second in g++ and 0.8 s in nvcc
@@ -26,7 +27,7 @@ struct collectives;
 class barrier {
  public:
   void reset(int parties) { parties_ = static_cast<unsigned>(parties); }
-  // All parties meet and return; or a rank has failed before the last one came, and all of them throw.
+  // All parties meet and return; or a rank has failed or left before the last one came, and all of them throw.
   void wait() { meet<true>(); }
   // A later meeting of parties that have met in a collective: it takes place even if a rank fails meanwhile, so that no
   // party leaves, and frees its memory, while another one still writes into it. Nothing between the two may throw.
@@ -34,6 +35,12 @@ class barrier {
   void open() {
     state_.fetch_or(broken, std::memory_order_acq_rel);
     state_.notify_all();
+  }
+  // Mesh rank `rank`, one of the parties, will not come any more: who waits for it would wait for ever.
+  void leave(int rank) {
+    int nobody = -1;
+    left_.compare_exchange_strong(nobody, rank, std::memory_order_acq_rel);
+    open();
   }
 
  private:
@@ -44,7 +51,7 @@ class barrier {
   void meet() {
     unsigned s = state_.load(std::memory_order_acquire);
     for (;;) {
-      if (MayFail && (s & broken)) throw rank_failed();
+      if (MayFail && (s & broken)) release();
       const bool last = (s & arrived) + 1 == parties_;
       const unsigned next = last ? (s & broken) | (((s & ~arrived) + one_round) & ~broken) : s + 1;
       if (!state_.compare_exchange_weak(s, next, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
@@ -56,12 +63,18 @@ class barrier {
     for (int spin = 0;; ++spin) {
       const unsigned now = state_.load(std::memory_order_acquire);
       if ((now & ~(broken | arrived)) != mine) return;
-      if (MayFail && (now & broken)) throw rank_failed();
+      if (MayFail && (now & broken)) release();
       if (spin >= 200) state_.wait(now, std::memory_order_acquire);
     }
   }
 
+  [[noreturn]] __attribute__((noinline)) void release() const {
+    if (const int who = left_.load(std::memory_order_acquire); who >= 0) throw rank_returned(who);
+    throw rank_failed();
+  }
+
   std::atomic<unsigned> state_{0};
+  std::atomic<int> left_{-1};
   unsigned parties_ = 1;
 };
 
@@ -115,6 +128,14 @@ struct world {
           lane[static_cast<unsigned>(a)][static_cast<unsigned>(g)].gate.open();
   }
 
+  // The rank's function has returned. Law: a rank leaves no meeting before all its parties have come, so that whoever waits
+  // for it afterwards waits for a call that it has not made.
+  void leave(int rank) {
+    all.gate.leave(rank);
+    for (auto& lane : groups)
+      for (int a = 0; a < Mesh::axes; ++a) lane[static_cast<unsigned>(a)][static_cast<unsigned>(fibre(rank, a))].gate.leave(rank);
+  }
+
  private:
   void make(group& g, int n) {
     g.member.resize(static_cast<unsigned>(n));
@@ -140,7 +161,13 @@ class thread_rank {
   int coordinate(int axis) const { return coordinate_[static_cast<unsigned>(axis)]; }
   threads::group& group(int axis) { return *group_[static_cast<unsigned>(axis)]; }
   // All ranks meet.
-  void barrier() { world_->all.gate.wait(); }
+  void barrier() {
+    try {
+      world_->all.gate.wait();
+    } catch (const rank_returned& e) {
+      throw rank_returned(e.rank, index_, "a barrier of all ranks");
+    }
+  }
 
   // Counted where the bytes are copied, independently of every prediction.
   std::int64_t bytes_written(int axis) const {
@@ -172,7 +199,11 @@ class thread_rank {
   void agree(std::uint64_t value, const char* what) {
     auto& g = world_->all;
     g.member[static_cast<unsigned>(index_)].info = &value;
-    g.gate.wait();
+    try {
+      g.gate.wait();
+    } catch (const rank_returned& e) {
+      throw rank_returned(e.rank, index_, (std::string("a comparison of ") + what).c_str());
+    }
     const std::uint64_t first = *static_cast<const std::uint64_t*>(g.member[0].info);
     g.gate.finish();
     if (first != value)
@@ -211,14 +242,18 @@ class thread_rank {
 };
 
 // Runs f(rank) once for each rank of the mesh, each in a thread of its own, and returns when all are done. If a rank
-// throws, the others are released from their collectives and the first exception is rethrown here.
+// throws, the others are released from their collectives and the first exception is rethrown here. A rank that returns
+// while others wait for it is such an exception, thrown where they wait: rank_returned.
 template <class Mesh, class F>
 void launch(F&& f) {
   threads::world<Mesh> w;
   auto body = [&](int r) {
     try {
-      thread_rank<Mesh> rank(w, r);
-      f(rank);
+      {
+        thread_rank<Mesh> rank(w, r);
+        f(rank);
+      }
+      w.leave(r);
     } catch (const rank_failed&) {
       // the rank that caused it has reported
     } catch (...) {

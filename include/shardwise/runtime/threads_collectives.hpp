@@ -177,17 +177,33 @@ void resplit(const call& c, Rank& rank) {
   g.gate.finish();
 }
 
+namespace detail {
+
+[[noreturn]] __attribute__((noinline)) inline void rethrow_waiting(const call& c, int who, int waiting) {
+  const char* const kind = c.kind == transition::all_reduce       ? "an all-reduce"
+                           : c.kind == transition::all_gather     ? "an all-gather"
+                           : c.kind == transition::reduce_scatter ? "a reduce-scatter"
+                                                                  : "an all-to-all";
+  throw rank_returned(who, waiting, (std::string(kind) + " on axis " + std::to_string(c.axis) + " of the mesh").c_str());
+}
+
+}  // namespace detail
+
 template <class T, class Rank>
 void communicate(const call& c, Rank& rank) {
-  switch (c.kind) {
-    case transition::all_reduce: all_reduce<T>(c, rank); break;
-    case transition::all_gather: all_gather<T>(c, rank); break;
-    case transition::reduce_scatter: reduce_scatter<T>(c, rank); break;
-    case transition::all_to_all: c.from.dim == c.to.dim ? resplit<T>(c, rank) : all_to_all<T>(c, rank); break;
-    case transition::none:
-    case transition::take_chunk:
-    case transition::to_partial:
-    case transition::place_chunk: runtime::not_a_collective(c.kind);
+  try {
+    switch (c.kind) {
+      case transition::all_reduce: all_reduce<T>(c, rank); break;
+      case transition::all_gather: all_gather<T>(c, rank); break;
+      case transition::reduce_scatter: reduce_scatter<T>(c, rank); break;
+      case transition::all_to_all: c.from.dim == c.to.dim ? resplit<T>(c, rank) : all_to_all<T>(c, rank); break;
+      case transition::none:
+      case transition::take_chunk:
+      case transition::to_partial:
+      case transition::place_chunk: runtime::not_a_collective(c.kind);
+    }
+  } catch (const rank_returned& e) {
+    detail::rethrow_waiting(c, e.rank, rank.index());
   }
   rank.sent();
 }

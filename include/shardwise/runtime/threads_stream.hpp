@@ -9,6 +9,7 @@
 #include <atomic>
 #include <exception>
 #include <stdexcept>
+#include <string>
 
 #include <shardwise/runtime/call.hpp>
 #include <shardwise/runtime/clock.hpp>
@@ -18,6 +19,20 @@ namespace shardwise {
 // What the ranks that did not fail see when another one did.
 struct rank_failed : std::runtime_error {
   rank_failed() : std::runtime_error("shardwise: another rank failed; this one was released from a collective") {}
+};
+
+// What a rank sees that waits for one whose function has returned.
+struct rank_returned : std::runtime_error {
+  explicit rank_returned(int who) : std::runtime_error(said(who, "another one waits for it")), rank(who) {}
+  rank_returned(int who, int waiting, const char* in)
+      : std::runtime_error(said(who, "rank " + std::to_string(waiting) + " waits in " + in)), rank(who) {}
+  int rank;
+
+ private:
+  static std::string said(int who, const std::string& what) {
+    return "shardwise: rank " + std::to_string(who) + " has returned while " + what +
+           "; every rank must make the same calls in the same order: let none return before the last of them";
+  }
 };
 
 namespace runtime {
@@ -59,6 +74,8 @@ class stream {
  public:
   using kernel = void (*)(const runtime::call&, const runtime::step_env&, Rank&);
   using ticket = unsigned;
+  // Where a call stands in its program, for errors: (call::node, rank).
+  using place = std::string (*)(int node, int rank);
 
   explicit stream(Rank& owner) : owner_(&owner) {}
   stream(const stream&) = delete;
@@ -66,7 +83,7 @@ class stream {
   // Whoever issued calls has waited for them, since their memory was his.
   ~stream() {
     if (!slots_) return;
-    put(nullptr, {}, {}, nullptr);
+    put({nullptr, {}, {}, nullptr, nullptr});
     pthread_join(thread_, nullptr);
     delete[] slots_;
   }
@@ -75,10 +92,12 @@ class stream {
   void start() {
     if (!slots_) create();
   }
-  // Blocks while 64 calls are under way. When the call ran is written to `when`, if there is one.
-  ticket issue(kernel run, const runtime::call& c, const runtime::step_env& env, runtime::time_span* when = nullptr) {
+  // Blocks while 64 calls are under way. When the call ran is written to `when`, if there is one; an error of the call says
+  // `where` it stands.
+  ticket issue(kernel run, const runtime::call& c, const runtime::step_env& env, runtime::time_span* when = nullptr,
+               place where = nullptr) {
     start();
-    return put(run, c, env, when);
+    return put({run, c, env, when, where});
   }
   // Returns when the call and all before it are done.
   void wait(ticket t) {
@@ -95,12 +114,13 @@ class stream {
     runtime::call c;
     runtime::step_env env;
     runtime::time_span* when;
+    place where;
   };
 
-  ticket put(kernel run, const runtime::call& c, const runtime::step_env& env, runtime::time_span* when) {
+  ticket put(const slot& s) {
     const unsigned n = issued_.load(std::memory_order_relaxed);
     reach(n - capacity + 1);
-    slots_[n % capacity] = {run, c, env, when};
+    slots_[n % capacity] = s;
     issued_.store(n + 1, std::memory_order_release);
     issued_.notify_one();
     return n + 1;
@@ -141,6 +161,10 @@ class stream {
           if (s.when) s.when->end = runtime::now();
         } catch (const rank_failed&) {
           broken_.store(true, std::memory_order_release);
+        } catch (const std::exception& e) {
+          broken_.store(true, std::memory_order_release);
+          if (!s.where) lane.fail(std::current_exception());
+          else lane.fail(std::make_exception_ptr(std::runtime_error(std::string(e.what()) + " (" + s.where(s.c.node, lane.index()) + ")")));
         } catch (...) {
           broken_.store(true, std::memory_order_release);
           lane.fail(std::current_exception());

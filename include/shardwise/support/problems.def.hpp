@@ -373,6 +373,14 @@ SHARDWISE_X(copied_parameters_differ,
 SHARDWISE_X(copied_parameters_placed,
             "copy_parameters: a parameter is placed differently in the two programs, so that its blocks are not the same part "
             "of it; give both programs one plan, or carry it over whole with gather_parameter and set_parameter")
+SHARDWISE_X(task_result,
+            "task: it returns something that is neither a tensor nor named tensors; return the loss, or with metrics beside it "
+            "outputs(named<...>(loss), named<...>(accuracy)), at most 8 tensors, the loss first")
+SHARDWISE_X(output_named_twice,
+            "task: two of its outputs have one name; give each named<...> a name of its own")
+SHARDWISE_X(output_unknown,
+            "output: the program has no output of this name; name one of those that its task returns as outputs(named<...>(x), "
+            "...), which are listed behind it")
 SHARDWISE_X(loss_not_scalar,
             "train_step: the loss must be a scalar (rank 0); reduce it with mean or sum over all dims")
 SHARDWISE_X(loss_not_summable,

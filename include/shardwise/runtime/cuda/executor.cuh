@@ -39,6 +39,18 @@ struct expression_source<Step, true> {
   static constexpr const auto& value = Step::program;
 };
 
+// A block on the host.
+template <class E>
+struct copied_block : std::vector<E> {
+  // Its value if it is one.
+  E item() const {
+    if (this->size() != 1)
+      throw std::logic_error("shardwise: item: this rank's block has " + std::to_string(this->size()) +
+                             " elements; read them one by one, or make the output a scalar with sum or mean");
+    return this->front();
+  }
+};
+
 }  // namespace cuda
 
 // graph: captured once, replayed. stream: every launch again in each step, for debuggers and sanitizers.
@@ -86,6 +98,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     // zeros comes before it.
     clear();
     lower(0);
+    queue_collectives();
     issue();
     rank.synchronize(stream());
     clear();
@@ -98,19 +111,22 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     cudaStreamSynchronize(stream());
   }
 
-  // Queues one run of the program. All ranks call it with equal arguments.
+  // Queues one run of the program. All ranks call it with equal arguments. Throws as on the host if something is not set.
   void run(const step_env& env) {
+    base::check_ready(env);
     if (!env_known_ || std::memcmp(&env, &last_env_, sizeof env) != 0) {
       cuda::set_env(env, reinterpret_cast<cuda::device_env*>(env_.data()), stream());
       std::memcpy(&last_env_, &env, sizeof env);
       env_known_ = true;
     }
+    queue_collectives();
     if (timeline_ && timeline_->begin(recorded_as_, env.step))
       record_run();
     else if (how_ == device_execution::graph)
       cuda::check(cudaGraphLaunch(graph_.get(), stream()), "cudaGraphLaunch");
     else
       issue();
+    ran_ = true;
   }
 
   // As on the host. A recorded run is launched call by call: nothing is seen inside a replayed graph; `run` waits for it.
@@ -143,6 +159,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     rank_->agree(static_cast<std::uint64_t>(n), "the run-time size");
     synchronize();
     lower(n);
+    if (n != (n_dyn_ != 0 ? n_dyn_ : source::dyn_bound)) base::resize_inputs();
     n_dyn_ = n;
     if (how_ == device_execution::graph) capture();
     if (timeline_) record(timeline_, phase_);
@@ -150,16 +167,30 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
 
   // Output 0 of the program as this rank holds it: the loss of a train_step.
   element loss() { return output()[0]; }
-  std::vector<element> output() { return value(program().outputs[0]); }
+  std::vector<element> output() {
+    check_ran();
+    return value(program().outputs[0]);
+  }
   const runtime::layout& output_layout() const { return layout_of(program().outputs[0]); }
   // Output `index` as this rank holds it, from its first element to its last in storage; layout_of(outputs[index]) finds
   // the elements.
   template <class E = element>
   std::vector<E> output(int index) {
-    if (index < 0 || index >= program().output_count)
-      throw std::out_of_range("shardwise: output: number " + std::to_string(index) + " is asked for; the program has " +
-                              std::to_string(program().output_count) + " outputs");
+    base::check_output(index);
+    check_ran();
     return value<E>(program().outputs[index]);
+  }
+
+  // As on the host; what is copied has item(), too.
+  template <fixed_string Name>
+  auto output() {
+    constexpr int number = base::template output_number<Name>();
+    using type = typename base::template output_element<number>::type;
+    return cuda::copied_block<type>{output<type>(number)};
+  }
+  template <class E = element>
+  cuda::copied_block<E> output(std::string_view name) {
+    return {output<E>(base::output_number(name))};
   }
 
   // --- inputs ---------------------------------------------------------------------------------------------------------
@@ -175,12 +206,17 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     cuda::staging& s = staging_for(index, static_cast<std::size_t>(base::plan().bytes[id]));
     base::load("set_input", id, std::data(global), static_cast<E*>(s.next()), rank_->coordinate().data());
     s.send(pointer(id), base::bytes_of(id), stream());
+    base::given().input(index);
   }
 
   // --- parameters -----------------------------------------------------------------------------------------------------
 
   const runtime::layout& parameter_layout(int index) const { return layout_of(find(op_code::param, index)); }
-  std::vector<element> get_parameter(int index) { return value(find(op_code::param, index)); }
+  std::vector<element> get_parameter(int index) {
+    const int id = find(op_code::param, index);
+    base::check_parameter("get_parameter", index);
+    return value(id);
+  }
   template <class Range>
   void set_parameter(int index, const Range& global) {
     const int id = find(op_code::param, index);
@@ -188,6 +224,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     std::vector<element> block(static_cast<std::size_t>(layout_of(id).numel()));
     base::load("set_parameter", id, std::data(global), block.data(), rank_->coordinate().data());
     upload(id, block);
+    base::given().parameter(index);
   }
   // Writes this rank's block into a whole tensor: shared by the ranks where they are threads, and where they are
   // processes each one's own, which is then whole on all. Collective.
@@ -195,6 +232,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   void gather_parameter(int index, Range&& global) {
     const int id = find(op_code::param, index);
     base::check_size("gather_parameter", id, std::size(global));
+    base::check_parameter("gather_parameter", index);
     const bool first = base::writes_first(id, rank_->coordinate().data());
     const std::vector<element> block = value(id);
     if (rank_->shares_memory()) {
@@ -211,9 +249,11 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   template <class Other>
   void copy_parameters(executor<Other, Rank>& from) {
     static_assert(runtime::checked_parameters<Step, Other>::ok);
+    from.check_parameters("copy_parameters");
     from.synchronize();
     for (int i = 0; i < parameter_count(); ++i) {
       const int id = find(op_code::param, i);
+      base::given().parameter(i);
       cuda::check(cudaMemcpyAsync(pointer(id), from.pointer(from.find(op_code::param, i)), base::bytes_of(id),
                                   cudaMemcpyDeviceToDevice, stream()),
                   "cudaMemcpyAsync");
@@ -243,6 +283,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
       std::vector<element> block(static_cast<std::size_t>(layout_of(id).numel()));
       runtime::initialise_block(std::span<element>(block), layout_of(id), info.kind, info.scale, seed, parameter_name(i));
       upload(id, block);
+      base::given().parameter(i);
     }
     reset_states();
   }
@@ -262,6 +303,14 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   const std::vector<runtime::scheduled_call>& schedule() const { return schedule_; }
 
  private:
+  template <class Other, class R>
+  friend class executor;
+
+  void check_ran() const {
+    if (!ran_) [[unlikely]]
+      base::refuse_unrun();
+  }
+
   static constexpr std::size_t ticket_bytes = cuda::ticket_count * sizeof(std::uint32_t);
 
   void clear() {
@@ -290,13 +339,20 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     schedule_ = runtime::schedule<Step>(calls());
     work_.assign(calls().begin(), calls().end());
     event_.clear();
+    collectives_ = {};
     for (std::size_t i = 0; i < work_.size(); ++i) {
       runtime::call& c = work_[i];
+      if (communicates(c.kind)) ++collectives_[static_cast<std::size_t>(c.axis)];
       if (c.kind == transition::all_to_all && c.from.dim == c.to.dim)
         c.l[1] = runtime::fibre_block(program().spec_of(program().nodes[c.node].in[0]), c.axis, rank_->coordinate().data(), n_dyn);
       work_[i].workspace = communicates(c.kind) ? communication_scratch_ : compute_scratch_;
       if (schedule_[i].awaited) event_.emplace(i, cuda::event());
     }
+  }
+
+  // Those of one run.
+  void queue_collectives() {
+    for (int a = 0; a < mesh_type::axes; ++a) rank_->queue_collectives(a, collectives_[static_cast<std::size_t>(a)]);
   }
 
   void capture() {
@@ -396,11 +452,13 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   std::byte* communication_scratch_ = nullptr;
   std::vector<runtime::scheduled_call> schedule_;
   std::vector<runtime::call> work_;
+  std::array<std::int64_t, max_axes> collectives_{};  // of one run, by axis
   std::map<std::size_t, cuda::event> event_;
   std::vector<std::unique_ptr<cuda::staging>> staging_;
   cuda::graph_instance graph_;
   step_env last_env_{};
   bool env_known_ = false;
+  bool ran_ = false;
   std::int64_t n_dyn_ = 0;
   timeline* timeline_ = nullptr;
   int recorded_as_ = 0;

@@ -140,8 +140,8 @@ process process_of() {
 // -------------------------------------------------------------------------------------------------
 
 // Runs f(rank) once for each rank of the mesh, rank r on GPU r in a thread of its own, and returns when all are done.
-// If a rank throws, the others are released from collectives and barriers, and the first exception is rethrown here
-// with the rank in its sentence.
+// If a rank throws, or returns while others wait for it, the others are released from collectives and barriers, and the
+// first exception is rethrown here with the rank in its sentence.
 template <class Mesh, class F>
 void launch_cuda(F&& f) {
   cuda::require_gpus<Mesh>();
@@ -167,6 +167,7 @@ void launch_cuda(F&& f) {
     try {
       cuda::check(cudaSetDevice(rank.device()), "cudaSetDevice");
       f(rank);
+      crew.retire(rank.index());
     } catch (const rank_failed&) {
       // the rank that caused it has reported
     } catch (...) {

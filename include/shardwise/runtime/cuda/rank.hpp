@@ -29,6 +29,29 @@ template <class Mesh>
 struct crew {
   threads::world<Mesh> meeting;
   std::atomic<bool> failed{false};
+  // Of each rank: whether its function has returned, and the collectives that it has queued on each axis.
+  std::array<std::atomic<bool>, Mesh::size> left{};
+  std::array<std::array<std::atomic<std::int64_t>, max_axes>, Mesh::size> queued{};
+
+  // Rank `rank` queues n further collectives on an axis. A device that waits for a rank which has returned would wait for
+  // ever: whoever comes second, the return or the collective, sees the other.
+  void queue(int rank, int axis, std::int64_t n) {
+    const std::int64_t mine = queued[at(rank)][at(axis)].fetch_add(n) + n;
+    for (int k = 0; k < Mesh::sizes[at(axis)]; ++k) {
+      const int peer = Mesh::group_member(rank, axis, k);
+      if (left[at(peer)] && queued[at(peer)][at(axis)] < mine) throw waits_for(peer, rank, axis);
+    }
+  }
+  // The rank's function has returned, and all that it had queued is done.
+  void retire(int rank) {
+    left[at(rank)] = true;
+    meeting.leave(rank);
+    for (int a = 0; a < Mesh::axes; ++a)
+      for (int k = 0; k < Mesh::sizes[at(a)]; ++k) {
+        const int peer = Mesh::group_member(rank, a, k);
+        if (queued[at(peer)][at(a)] > queued[at(rank)][at(a)]) return fail(std::make_exception_ptr(waits_for(rank, peer, a)), rank);
+      }
+  }
 
   void fail(std::exception_ptr e, int rank) {
     meeting.fail(with_rank(e, rank));
@@ -57,6 +80,11 @@ struct crew {
   }
 
  private:
+  static constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  static rank_returned waits_for(int who, int waiting, int axis) {
+    return rank_returned(who, waiting, ("a collective on axis " + std::to_string(axis) + " of the mesh").c_str());
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   int running_ = Mesh::size, quiet_ = 0;
@@ -178,6 +206,12 @@ class cuda_rank {
   // What leaves f is reported by itself.
   void fail(std::exception_ptr e) {
     if (crew_) crew_->fail(e, index_);
+  }
+
+  // Says that `n` collectives on an axis are about to be queued; throws if a rank that they wait for has returned. Between
+  // threads; of another process nothing is known here.
+  void queue_collectives(int axis, std::int64_t n) {
+    if (crew_ && n > 0) crew_->queue(index_, axis, n);
   }
 
   // Payload handed to NCCL for other ranks, as communicate counts it; a replayed graph counts each time.
