@@ -205,7 +205,7 @@ namespace detail {
 template <class X, class Program, class Names>
 struct eager_metrics;
 template <class X, class Program, class Loss, class... N>
-struct eager_metrics<X, Program, name_list<Loss, N...>> {
+struct eager_metrics<X, Program, output_names<Loss, N...>> {
   template <int K>
   struct tensor_at {
     static constexpr spec placed = Program::template metric<K>::placed;

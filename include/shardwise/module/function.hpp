@@ -62,11 +62,11 @@ constexpr auto result_tensors(const named_outputs<N...>& r)
 
 template <class R>
 struct result_names {
-  using type = name_list<>;
+  using type = output_names<>;
 };
 template <class... N>
 struct result_names<named_outputs<N...>> {
-  using type = name_list<N...>;
+  using type = output_names<N...>;
 };
 
 template <class... T>

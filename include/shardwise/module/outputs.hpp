@@ -45,7 +45,7 @@ constexpr bool names_tensor() {
 
 // Their names, in order.
 template <class... N>
-struct name_list {
+struct output_names {
   static constexpr int count = static_cast<int>(sizeof...(N));
   // -1: there is none.
   static constexpr int find(std::string_view name) {
@@ -79,7 +79,7 @@ struct name_list {
 // The values of a task, the first of them its loss.
 template <class... N>
 struct named_outputs {
-  using names = detail::name_list<N...>;
+  using names = detail::output_names<N...>;
   std::tuple<N...> all;
 
   // The value of this name.
@@ -102,14 +102,14 @@ namespace detail {
 // What a task's result is: one tensor, or named ones. `what` says what is wrong with it, and `each` calls f(tensor).
 template <class R>
 struct task_result {
-  using names = name_list<>;
+  using names = output_names<>;
   static constexpr int count = 0;
   static constexpr problem what = problem::task_result;
 };
 template <class R>
   requires is_result<R>
 struct task_result<R> {
-  using names = name_list<>;
+  using names = output_names<>;
   static constexpr int count = 1;
   static constexpr problem what = problem::none;
   template <class F>
@@ -121,10 +121,10 @@ template <class... N>
 struct task_result<named_outputs<N...>> {
   static constexpr bool tensors = sizeof...(N) >= 1 && sizeof...(N) <= max_outputs && (... && names_tensor<N>());
   static constexpr bool named() {
-    if constexpr (tensors) return name_list<N...>::distinct();
+    if constexpr (tensors) return output_names<N...>::distinct();
     else return true;
   }
-  using names = std::conditional_t<tensors, name_list<N...>, name_list<>>;
+  using names = std::conditional_t<tensors, output_names<N...>, output_names<>>;
   static constexpr int count = tensors ? static_cast<int>(sizeof...(N)) : 0;
   static constexpr problem what = !tensors ? problem::task_result : !named() ? problem::output_named_twice : problem::none;
   template <class F>

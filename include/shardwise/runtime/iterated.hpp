@@ -2,6 +2,7 @@
 // iterated_executor: runs setup, main and cleanup of an iterated step, in turn, on one arena.
 #pragma once
 
+#include <shardwise/pass/iteration.hpp>
 #include <shardwise/runtime/executor.hpp>
 
 namespace shardwise {
