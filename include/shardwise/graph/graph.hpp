@@ -108,6 +108,13 @@ struct builder {
   }
   constexpr int intern(const spec& s) { return intern(s, hash_of(s)); }
 
+  // What a recorded node reads: a node of this graph. A parameter that its module does not register was never entered.
+  constexpr int operand(int id) {
+    if (id >= 0) return id;
+    if (!error) error = {problem::parameter_unregistered, node_count};
+    return 0;
+  }
+
   constexpr int append(const node& n) {
     if (node_count < node_capacity) nodes[node_count] = n;
     return node_count++;

@@ -19,9 +19,15 @@ concept plain_value = !tensor<T> && !std::convertible_to<T, double>;
 template <class A, class B>
 concept mixed = (tensor<A> && plain_value<B>) || (plain_value<A> && tensor<B>);
 
+// Modelled by a parameter that no plan has bound.
+template <class T>
+concept declared_only = requires { typename T::shardwise_declaration; };
+
 template <class A, class B>
 constexpr auto refuse_mixed() {
-  static_assert(one_kind<!mixed<A, B>, A, B>::ok);
+  constexpr bool declared = declared_only<A> || declared_only<B>;
+  static_assert(raise<declared ? problem::parameter_unregistered : problem::none, A, B>::ok);
+  static_assert(one_kind<declared || !mixed<A, B>, A, B>::ok);
   if constexpr (tensor<A>) return unresolved<typename A::mesh_type>{};
   else return unresolved<typename B::mesh_type>{};
 }

@@ -20,15 +20,17 @@ struct sym {
 
   template <op_code Op, op_attr A, spec Out, class... X>
   static constexpr sym<Out, Mesh> record(double f, const sym& first, const X&... more) {
-    builder& b = *first.b;
+    builder* const at = recording(first, more...);
+    if (!at) return {};
+    builder& b = *at;
     node n = empty_node;
     n.op = Op;
     n.a = A;
     n.f = f;
     n.inputs = 1 + static_cast<int>(sizeof...(X));
-    n.in[0] = first.id;
+    n.in[0] = b.operand(first.id);
     int k = 1;
-    ((n.in[k++] = more.id), ...);
+    ((n.in[k++] = b.operand(more.id)), ...);
     n.spec = b.intern(sym<Out, Mesh>::sp, sym<Out, Mesh>::hash);
     n.scope = b.current_scope;
     if constexpr (Op == op_code::redistribute) {
@@ -37,7 +39,7 @@ struct sym {
       for (int i = (first.id < b.last_write ? b.last_write : first.id) + 1; i < b.node_count && i < b.node_capacity; ++i)
         if (b.nodes[i].op == Op && b.nodes[i].in[0] == first.id && b.nodes[i].spec == n.spec) {
           detail::share(b, i);
-          return {first.b, i};
+          return {at, i};
         }
     }
     if constexpr (Op == op_code::copy_) {
@@ -45,7 +47,16 @@ struct sym {
       if (detail::is_shared(b, first.id) && !b.error) b.error = {problem::mutation_shared, b.node_count};
     }
     if constexpr (rules::is_random(Op)) n.a.v[0] = b.sites++;
-    return {first.b, b.append(n)};
+    return {at, b.append(n)};
+  }
+
+  // The graph of the first operand that is in one. A parameter that the model does not register is in none (and the
+  // node that reads it is refused, by builder::operand).
+  template <class... X>
+  static constexpr builder* recording(const X&... x) {
+    builder* at = nullptr;
+    ((at = at ? at : x.b), ...);
+    return at;
   }
 
   // --- on the way: see graph/pending.hpp ----------------------------------------------------------------------------------
@@ -65,6 +76,7 @@ struct sym {
   }
   // One wait for one node.
   static constexpr sym arrive(flight_type f) {
+    if (!f.b) return {};
     builder& b = *f.b;
     // where the last step is no collective, it has waited for the one before
     if (f.id < b.node_capacity && arrival_at(b, f.id) < 0) return {f.b, f.id};
@@ -79,6 +91,7 @@ struct sym {
   // A tensor without operands (a constant) in the graph that `like` is in.
   template <op_code Op, spec Out, op_attr A = op_attr{}>
   static constexpr sym<Out, Mesh> record_leaf(double f, const sym& like) {
+    if (!like.b) return {};
     builder& b = *like.b;
     node n = empty_node;
     n.op = Op;
@@ -93,19 +106,21 @@ struct sym {
   // A call that is recorded and not looked into.
   template <opaque_function Function, spec Out, class... X>
   static constexpr sym<Out, Mesh> record_opaque(const sym& first, const X&... more) {
-    builder& b = *first.b;
+    builder* const at = recording(first, more...);
+    if (!at) return {};
+    builder& b = *at;
     node n = empty_node;
     n.op = op_code::opaque;
     n.a.v[0] = b.function_count;
     n.inputs = 1 + static_cast<int>(sizeof...(X));
-    n.in[0] = first.id;
+    n.in[0] = b.operand(first.id);
     int k = 1;
-    ((n.in[k++] = more.id), ...);
+    ((n.in[k++] = b.operand(more.id)), ...);
     n.spec = b.intern(sym<Out, Mesh>::sp, sym<Out, Mesh>::hash);
     n.scope = b.current_scope;
     if (b.function_count < max_opaque) b.functions[b.function_count++] = Function;
     else if (!b.error) b.error = {problem::opaque_too_many, -1, -1, -1, max_opaque + 1, max_opaque};
-    return {first.b, b.append(n)};
+    return {at, b.append(n)};
   }
 };
 

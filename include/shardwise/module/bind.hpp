@@ -3,7 +3,7 @@
 #pragma once
 
 #include <shardwise/graph/sym.hpp>
-#include <shardwise/module/module.hpp>
+#include <shardwise/module/declared.hpp>
 
 namespace shardwise {
 
@@ -22,6 +22,13 @@ struct trace_context {
 struct hits {
   unsigned matched = 0;      // entries that name some module
   unsigned wrong_style = 0;  // entries whose style does not fit a module they name
+  unsigned parameter = 0;    // entries that name some parameter
+
+  constexpr void add(const hits& below) {
+    matched |= below.matched;
+    wrong_style |= below.wrong_style;
+    parameter |= below.parameter;
+  }
 };
 
 template <class Plan, auto State, class M>
@@ -35,8 +42,9 @@ constexpr void add_member_hits(hits& h, std::integer_sequence<int, I...>) {
         using child_type = member_type<M, I>;
         if constexpr (reflected<child_type> || module_list<child_type>) {
           constexpr auto s = traits::advance(State, std::string_view(member_name<M, I>()));
-          h.matched |= plan_hits<Plan, s, child_type>::value.matched;
-          h.wrong_style |= plan_hits<Plan, s, child_type>::value.wrong_style;
+          h.add(plan_hits<Plan, s, child_type>::value);
+        } else if constexpr (is_parameter_decl<child_type>::value) {
+          h.parameter |= traits::matched(traits::advance(State, std::string_view(member_name<M, I>())));
         }
       }(),
       ...);
@@ -64,8 +72,7 @@ constexpr void add_element_hits(hits& h) {
   if constexpr (I < List::size) {
     using traits = plan_traits<Plan>;
     constexpr auto s = traits::advance(State, index_name(I).view());
-    h.matched |= plan_hits<Plan, s, typename List::element_unbound>::value.matched;
-    h.wrong_style |= plan_hits<Plan, s, typename List::element_unbound>::value.wrong_style;
+    h.add(plan_hits<Plan, s, typename List::element_unbound>::value);
     // elements with the state just handled add nothing: go on to the first that differs
     add_element_hits<Plan, State, List, next_state<Plan>(State, I, List::size)>(h);
   }
@@ -178,12 +185,16 @@ struct nearest_names {
   using type = nearest<a, b, c>;
 };
 
-template <bool Matched, class M, class Entry>
+template <bool Matched, bool Parameter, class M, class Entry>
 struct check_matched {
   static constexpr bool ok = true;
 };
 template <class M, class Entry>
-struct check_matched<false, M, Entry> {
+struct check_matched<false, true, M, Entry> {
+  static constexpr bool ok = raise<problem::plan_style_of_parameter, plan_entry<Entry>>::ok;
+};
+template <class M, class Entry>
+struct check_matched<false, false, M, Entry> {
   static constexpr bool ok = raise<problem::plan_path_unmatched, plan_entry<Entry>, typename nearest_names<M, Entry>::type>::ok;
 };
 
@@ -219,7 +230,7 @@ struct plan_check<M, plan<E...>, Mesh> {
 
   template <std::size_t... K>
   static constexpr bool check(std::index_sequence<K...>) {
-    return ((check_matched<!entry_traits<E>::is_entry || ((found.matched >> K) & 1U) != 0, M, E>::ok &&
+    return ((check_matched<!entry_traits<E>::is_entry || ((found.matched >> K) & 1U) != 0, ((found.parameter >> K) & 1U) != 0, M, E>::ok &&
              raise<((found.wrong_style >> K) & 1U) != 0                      ? problem::plan_style_wrong_module
                    : styles_collide(typename entry_traits<E>::styles{}) ? problem::plan_style_twice
                                                                         : problem::none,
@@ -229,13 +240,17 @@ struct plan_check<M, plan<E...>, Mesh> {
   static constexpr bool ok = check(std::index_sequence_for<E...>{});
 };
 
-template <template <class> class Model, class Plan, class Ctx>
+template <template <class> class Model, class Plan, class Ctx, bool Declared = declared_model<Model>::ok>
 struct bind_with {
   using unbound_model = Model<unbound>;
   static constexpr bool checked = plan_check<unbound_model, Plan, typename Ctx::mesh_type>::ok;
   static_assert(checked);
   using binding_type = binding<Ctx, Plan, plan_traits<Plan>::root(), unbound_model>;
   using type = Model<binding_type>;
+};
+template <template <class> class Model, class Plan, class Ctx>
+struct bind_with<Model, Plan, Ctx, false> {
+  using type = broken_model<Ctx, Plan>;
 };
 
 }  // namespace detail

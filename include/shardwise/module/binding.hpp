@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// binding: how a plan reaches a module. A module is a class template over its binding; children derive theirs by index.
+// binding: how a plan reaches a module. A module is a class template over its binding; children derive theirs by place.
 #pragma once
 
-#include <type_traits>
-#include <utility>
-
-#include <boost/hana/accessors.hpp>
-#include <boost/hana/at.hpp>
-#include <boost/hana/concept/struct.hpp>
-#include <boost/hana/define_struct.hpp>
-#include <boost/hana/first.hpp>
-#include <boost/hana/length.hpp>
-#include <boost/hana/second.hpp>
-#include <boost/hana/string.hpp>
-#include <boost/hana/tuple.hpp>
-
+#include <shardwise/module/reflection.hpp>
 #include <shardwise/module/style.hpp>
 
 namespace shardwise {
 
 // The binding of a model that is only described: its parameters declare shapes and initial values.
 struct unbound {};
+
+namespace detail {
+// The binding under which a model's declaration is checked (declared.hpp): it says at which member of its module, and how
+// deep, it was handed down. Index -1: the model itself; -2: an element of a list.
+template <int Depth, int Index>
+struct place {};
+}  // namespace detail
 
 // Ctx: what parameters become (sym, dtensor) and on which mesh; State: where the plan's paths stand; M: the unbound
 // module type, whose reflection names the children. Equal members under equal states share one binding.
@@ -34,34 +29,6 @@ struct binding {
 
 namespace detail {
 
-namespace hana = boost::hana;
-
-template <class M>
-inline constexpr int member_count = static_cast<int>(decltype(hana::length(hana::accessors<M>()))::value);
-
-template <class M, int I>
-using accessor_pair = std::remove_cvref_t<decltype(hana::at_c<I>(hana::accessors<M>()))>;
-
-template <class M, int I>
-using member_type = std::remove_cvref_t<decltype(hana::second(std::declval<accessor_pair<M, I>>())(std::declval<const M&>()))>;
-
-// Name of member I, with static lifetime.
-template <class M, int I>
-constexpr const char* member_name() {
-  using key = std::remove_cvref_t<decltype(hana::first(std::declval<accessor_pair<M, I>>()))>;
-  return key::c_str();
-}
-
-// Accessors hold nothing: one made here spares evaluating the tuple of all of them for every member.
-template <int I, class M>
-constexpr decltype(auto) member(M& m) {
-  using pair = accessor_pair<std::remove_const_t<M>, I>;
-  return std::remove_cvref_t<decltype(hana::second(std::declval<pair>()))>{}(m);
-}
-
-template <class T>
-concept reflected = requires { typename T::shardwise_module; };
-
 // The parameter of the module bound by Parent that stands at member I.
 template <class Parent, int I>
 struct parameter_binding {
@@ -73,10 +40,17 @@ template <class T>
 struct is_parameter_decl : std::false_type {};
 
 template <class Bound, int I>
-struct child_of;
+struct child_of {  // Bound is no binding
+  static_assert(raise<problem::child_of_no_binding, Bound>::ok);
+  using type = unbound;
+};
 template <int I>
 struct child_of<unbound, I> {
   using type = unbound;
+};
+template <int Depth, int Index, int I>
+struct child_of<place<Depth, Index>, I> {
+  using type = place<Depth + 1, I>;
 };
 
 template <class Bound, int I, class Member>
@@ -92,8 +66,15 @@ struct bind_member<Bound, I, Member> {
 };
 
 template <class Ctx, class Plan, auto State, class M, int I>
+  requires(I >= 0 && I < member_count<M>)
 struct child_of<binding<Ctx, Plan, State, M>, I> {
   using type = typename bind_member<binding<Ctx, Plan, State, M>, I, member_type<M, I>>::type;
+};
+// No registered member stands there: what is handed this is none, and says so when it is called.
+template <class Ctx, class Plan, auto State, class M, int I>
+  requires(I < 0 || I >= member_count<M>)
+struct child_of<binding<Ctx, Plan, State, M>, I> {
+  using type = unbound;
 };
 
 // --- styles that apply to a bound module, in plan order ---------------------------------------------------------------
@@ -164,7 +145,8 @@ constexpr auto run_hook(const X& x) {
 
 }  // namespace detail
 
-// The binding of member I (in declaration order) of the module bound by Bound.
+// The binding of member I of the module bound by Bound, I its place among the registered members, from 0: what a module
+// that registers them by BOOST_HANA_DEFINE_STRUCT hands to each. SHARDWISE_MEMBERS hands it by itself.
 template <class Bound, int I>
 using child = typename detail::child_of<Bound, I>::type;
 

@@ -10,30 +10,18 @@ namespace shardwise {
 template <int In, int Out, class Bound = unbound, bool Bias = true, class Init = init::uniform_fan<In>>
 struct linear : module<linear<In, Out, Bound, Bias, Init>, Bound> {
   static constexpr module_kind kind = module_kind::linear;
-  using weight_type = parameter<shape<Out, In>, Init, child<Bound, 0>>;
-  using bias_type = parameter<shape<Out>, std::conditional_t<std::is_same_v<Init, init::uniform_fan<In>>, Init, init::zeros>, child<Bound, 1>>;
-  BOOST_HANA_DEFINE_STRUCT(linear, (weight_type, weight), (bias_type, bias));
+  template <class B>
+  using rebound = linear<In, Out, B, Bias, Init>;
+  using bias_init = std::conditional_t<std::is_same_v<Init, init::uniform_fan<In>>, Init, init::zeros>;
+  SHARDWISE_MEMBERS(Bound, (parameter<shape<Out, In>, Init>, weight),
+                    (std::conditional_t<Bias, parameter<shape<Out>, bias_init>, absent>, bias));
 
   template <class X>
   constexpr auto forward(const X& x) const {
     constexpr bool fits = X::sp.rank > 0 && X::sp.extent[X::sp.rank > 0 ? X::sp.rank - 1 : 0] == In;
     static_assert(raise<fits ? problem::none : problem::module_input, operand_t<X::sp>, linear<In, Out>>::ok);
     if constexpr (!fits) return detail::unresolved<typename X::mesh_type>{};
-    else return detail::run_hook<detail::hook::after_product, Bound>(linear_product(x, weight)) + bias;
-  }
-};
-
-template <int In, int Out, class Bound, class Init>
-struct linear<In, Out, Bound, false, Init> : module<linear<In, Out, Bound, false, Init>, Bound> {
-  static constexpr module_kind kind = module_kind::linear;
-  using weight_type = parameter<shape<Out, In>, Init, child<Bound, 0>>;
-  BOOST_HANA_DEFINE_STRUCT(linear, (weight_type, weight));
-
-  template <class X>
-  constexpr auto forward(const X& x) const {
-    constexpr bool fits = X::sp.rank > 0 && X::sp.extent[X::sp.rank > 0 ? X::sp.rank - 1 : 0] == In;
-    static_assert(raise<fits ? problem::none : problem::module_input, operand_t<X::sp>, linear<In, Out>>::ok);
-    if constexpr (!fits) return detail::unresolved<typename X::mesh_type>{};
+    else if constexpr (Bias) return detail::run_hook<detail::hook::after_product, Bound>(linear_product(x, weight)) + bias;
     else return detail::run_hook<detail::hook::after_product, Bound>(linear_product(x, weight));
   }
 };
@@ -42,8 +30,9 @@ struct linear<In, Out, Bound, false, Init> : module<linear<In, Out, Bound, false
 template <int Rows, int Features, class Bound = unbound, class Init = init::normal<1, 1>>
 struct embedding_table : module<embedding_table<Rows, Features, Bound, Init>, Bound> {
   static constexpr module_kind kind = module_kind::embedding;
-  using weight_type = parameter<shape<Rows, Features>, Init, child<Bound, 0>>;
-  BOOST_HANA_DEFINE_STRUCT(embedding_table, (weight_type, weight));
+  template <class B>
+  using rebound = embedding_table<Rows, Features, B, Init>;
+  SHARDWISE_MEMBERS(Bound, (parameter<shape<Rows, Features>, Init>, weight));
 
   template <class X>
   constexpr auto forward(const X& index) const {
@@ -55,9 +44,9 @@ struct embedding_table : module<embedding_table<Rows, Features, Bound, Init>, Bo
 template <int Features, class Bound = unbound>
 struct layer_norm_module : module<layer_norm_module<Features, Bound>, Bound> {
   static constexpr module_kind kind = module_kind::norm;
-  using weight_type = parameter<shape<Features>, init::ones, child<Bound, 0>>;
-  using bias_type = parameter<shape<Features>, init::zeros, child<Bound, 1>>;
-  BOOST_HANA_DEFINE_STRUCT(layer_norm_module, (weight_type, weight), (bias_type, bias));
+  template <class B>
+  using rebound = layer_norm_module<Features, B>;
+  SHARDWISE_MEMBERS(Bound, (parameter<shape<Features>, init::ones>, weight), (parameter<shape<Features>, init::zeros>, bias));
 
   template <class X>
   constexpr auto forward(const X& x) const {
@@ -69,8 +58,9 @@ struct layer_norm_module : module<layer_norm_module<Features, Bound>, Bound> {
 template <int Features, class Bound = unbound>
 struct rms_norm_module : module<rms_norm_module<Features, Bound>, Bound> {
   static constexpr module_kind kind = module_kind::norm;
-  using weight_type = parameter<shape<Features>, init::ones, child<Bound, 0>>;
-  BOOST_HANA_DEFINE_STRUCT(rms_norm_module, (weight_type, weight));
+  template <class B>
+  using rebound = rms_norm_module<Features, B>;
+  SHARDWISE_MEMBERS(Bound, (parameter<shape<Features>, init::ones>, weight));
 
   template <class X>
   constexpr auto forward(const X& x) const {

@@ -5,7 +5,7 @@
 #include <array>
 #include <tuple>
 
-#include <shardwise/module/parameter.hpp>
+#include <shardwise/module/members.hpp>
 
 namespace shardwise {
 
@@ -18,6 +18,7 @@ struct scope_mark {
   template <class X>
   constexpr scope_mark(const X& x, int s) {
     if constexpr (requires { x.b->current_scope; }) {
+      if (!x.b) return;
       current = &x.b->current_scope;
       before = *current;
       *current = s;
@@ -28,6 +29,38 @@ struct scope_mark {
   }
   scope_mark(const scope_mark&) = delete;
   scope_mark& operator=(const scope_mark&) = delete;
+};
+
+// Number of parameters of an unbound module type.
+template <class M>
+constexpr int parameter_count();
+
+// Whether D has a member of the name forward, told without instantiating it: a second one would make the name ambiguous.
+struct another_forward {
+  void forward();
+};
+template <class D, bool Final = std::is_final_v<D>>
+struct two_forwards : D, another_forward {};
+template <class D>
+struct two_forwards<D, true> {};
+template <class D>
+inline constexpr bool has_forward = !requires { &two_forwards<D>::forward; };
+
+// What a module lacks when it is called: a binding, or a forward.
+template <class Derived, class Bound>
+constexpr problem call_problem() {
+  if constexpr (!has_forward<Derived>) return problem::module_forward_missing;
+  else if constexpr (std::is_same_v<Bound, unbound>) return parameter_count<Derived>() > 0 ? problem::module_unbound : problem::none;
+  else return problem::none;
+}
+
+template <class X>
+struct mesh_called_on {
+  using type = void;
+};
+template <tensor X>
+struct mesh_called_on<X> {
+  using type = typename X::mesh_type;
 };
 
 // The first argument of a call, which the plan's styles act on.
@@ -47,7 +80,7 @@ struct mesh_of_binding<Bound> {
 
 }  // namespace detail
 
-// struct mlp : sw::module<mlp<Bound>, Bound> { BOOST_HANA_DEFINE_STRUCT(mlp, ...); constexpr auto forward(...) const; };
+// struct mlp : sw::module<mlp<Bound>, Bound> { SHARDWISE_MEMBERS(Bound, ...); constexpr auto forward(...) const; };
 template <class Derived, class Bound>
 struct module {
   using bound = Bound;
@@ -59,8 +92,12 @@ struct module {
   template <class X, class... More>
   constexpr auto operator()(const X& x, const More&... more) const {
     static_assert(detail::tensor_argument<tensor<X>, Derived, X>::ok);
+    constexpr problem wrong = detail::call_problem<Derived, Bound>();
+    static_assert(raise<wrong, Derived>::ok);
     if constexpr (!tensor<X>) {
       return detail::unresolved<typename detail::mesh_of_binding<Bound>::type>{};
+    } else if constexpr (wrong != problem::none) {
+      return detail::unresolved<typename X::mesh_type>{};
     } else {
       detail::scope_mark mark(x, scope);
       return call(detail::run_hook<detail::hook::enter, Bound>(x), more...);
@@ -70,8 +107,14 @@ struct module {
  private:
   template <class X, class... More>
   constexpr auto call(const X& in, const More&... more) const {
-    if constexpr (!detail::resolved<X>) return in;
-    else return detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...));
+    if constexpr (!detail::resolved<X>) {
+      return in;
+    } else {
+      constexpr bool returns = !std::is_void_v<decltype(static_cast<const Derived&>(*this).forward(in, more...))>;
+      static_assert(raise<returns ? problem::none : problem::module_forward_void, Derived>::ok);
+      if constexpr (returns) return detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...));
+      else return detail::unresolved<typename X::mesh_type>{};
+    }
   }
 };
 
@@ -168,12 +211,23 @@ struct repeat<N, Block, unbound> {
   using shardwise_list = void;
   static constexpr int size = N;
   using element_unbound = Block<unbound>;
+  template <class B>
+  using rebound = repeat<N, Block, B>;
+
+  template <class X>
+  constexpr auto operator()(const X&) const {
+    static_assert(raise<problem::module_unbound, repeat>::ok);
+    return detail::unresolved<typename detail::mesh_called_on<X>::type>{};
+  }
+};
+template <int N, template <class> class Block, int Depth, int Index>
+struct repeat<N, Block, detail::place<Depth, Index>> {
+  using bound = detail::place<Depth, Index>;
+  using shardwise_list = void;
+  using element_placed = Block<detail::place<Depth + 1, -2>>;
 };
 
 namespace detail {
-
-template <class T>
-concept module_list = requires { typename T::shardwise_list; };
 
 // Walks a bound module beside its unbound type, in declaration order: module(m, name, index) -> scope id when entered,
 // leaf(tensor, decl, name) for every parameter. Names are literals; list elements have an index and a null name.
@@ -214,9 +268,6 @@ constexpr void visit_module(T& m, const char* name, int index, Visitor& v) {
   v.exit(outer);
 }
 
-// Number of parameters of an unbound module type.
-template <class M>
-constexpr int parameter_count();
 template <class M, int... I>
 constexpr int count_members(std::integer_sequence<int, I...>) {
   return (0 + ... + parameter_count<member_type<M, I>>());

@@ -38,11 +38,12 @@ struct uniform_fan {
 
 template <class Shape, class Init>
 struct parameter_decl {
+  using shardwise_declaration = void;
   using shape_type = Shape;
   using init_type = Init;
 };
 
-// A member that a configuration leaves out (a linear without bias).
+// A member that a configuration leaves out: std::conditional_t<Bias, sw::parameter<...>, sw::absent>.
 struct absent {};
 
 namespace detail {
@@ -91,9 +92,18 @@ struct parameter_of<Shape, Init, unbound> {
   using type = parameter_decl<Shape, Init>;
 };
 
+// A parameter while its module's declaration is checked.
+template <class Shape, class Init, class Place>
+struct placed_parameter {};
+template <class Shape, class Init, int Depth, int Index>
+struct parameter_of<Shape, Init, place<Depth, Index>> {
+  using type = placed_parameter<Shape, Init, place<Depth, Index>>;
+};
+
 }  // namespace detail
 
-template <class Shape, class Init, class PB>
+// A member that is trained: its extents, and init::* for its first values.
+template <class Shape, class Init, class PB = unbound>
 using parameter = typename detail::parameter_of<Shape, Init, PB>::type;
 
 }  // namespace shardwise

@@ -115,7 +115,7 @@ struct trace_result {
 template <template <class> class Model, class Task, class Plan, class Mesh, class T = float>
 struct traced {
   using model_type = bind<Model, Plan, Mesh, T>;
-  using unbound_model = Model<unbound>;
+  using unbound_model = typename model_type::bound::unbound_module;
   using mesh_type = Mesh;
   static constexpr int parameters = detail::parameter_count<unbound_model>();
   static constexpr int modules = detail::module_count<unbound_model>() > 0 ? detail::module_count<unbound_model>() : 1;
@@ -155,7 +155,8 @@ struct traced {
   static constexpr void keep(Graph& g, builder& b, const X& x) {
     int id = -1;
     if constexpr (detail::resolved<X>) {
-      id = g.output_count == 0 ? x.id : detail::apart_from_leaves(b, x.id);
+      const int at = b.operand(x.id);
+      id = g.output_count == 0 ? at : detail::apart_from_leaves(b, at);
     } else {  // it does not compile: a constant stands for it
       node n = empty_node;
       n.op = op_code::fill;

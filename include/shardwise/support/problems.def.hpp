@@ -332,6 +332,9 @@ SHARDWISE_X(gradient_unused,
 SHARDWISE_X(plan_path_unmatched,
             "plan: this path names no module of the model; see plan_entry<...> for the path and nearest<...> for the "
             "names that come closest")
+SHARDWISE_X(plan_style_of_parameter,
+            "plan: this path names a parameter, and styles apply to modules; end the path at the parameter's module, whose "
+            "style places all its parameters")
 SHARDWISE_X(plan_style_wrong_module,
             "plan: this style does not apply to the module that the path names; colwise and rowwise apply to linear and "
             "embedding, sequence_parallel to layer_norm and rms_norm; a list takes none: name its "
@@ -361,6 +364,38 @@ SHARDWISE_X(style_declared_input,
 SHARDWISE_X(module_input,
             "module: the input's last dim differs from the module's number of input features; change the module's "
             "size or reshape the input")
+SHARDWISE_X(module_members_missing,
+            "module: it has data, but registers no members, so a plan cannot reach them; declare them in public as "
+            "SHARDWISE_MEMBERS(Bound, (type, name), ...)")
+SHARDWISE_X(module_base,
+            "module: it does not derive from sw::module<itself, its binding>; write: template <class Bound = sw::unbound> "
+            "struct name : sw::module<name<Bound>, Bound>, with its own name twice and the Bound that it is given")
+SHARDWISE_X(module_member_kind,
+            "module: a registered member is neither a module, nor a list of modules (sw::repeat), nor an sw::parameter; "
+            "register only those, and declare other data beside them")
+SHARDWISE_X(child_index,
+            "child: a member is bound with another index than its place among the registered members, from 0; hand it "
+            "sw::child<Bound, required>, or declare the members as SHARDWISE_MEMBERS(Bound, (type, name), ...), which counts "
+            "by itself")
+SHARDWISE_X(child_forgotten,
+            "child: a member is not bound, so a plan cannot reach its parameters; hand it sw::child<Bound, required>, or "
+            "declare the members as SHARDWISE_MEMBERS(Bound, (type, name), ...), which binds by itself")
+SHARDWISE_X(child_of_no_binding,
+            "child: its first argument, or that of SHARDWISE_MEMBERS, is not the module's binding; write the Bound of template "
+            "<class Bound = sw::unbound>: SHARDWISE_MEMBERS(Bound, (type, name), ...)")
+SHARDWISE_X(module_binding_hidden,
+            "module: which of its template arguments is the binding cannot be told, since they are not values and types with "
+            "one sw::unbound; declare in it: template <class B> using rebound = name<..., B>")
+SHARDWISE_X(module_unbound,
+            "module: it is called, but no plan has bound it: it is no registered member of the module that calls it; add it "
+            "to that module's SHARDWISE_MEMBERS (with BOOST_HANA_DEFINE_STRUCT, hand it its sw::child<Bound, index>)")
+SHARDWISE_X(parameter_unregistered,
+            "module: a parameter is used that is no registered member of its module, or is a member of a module that is "
+            "none; list every parameter and module that forward uses in SHARDWISE_MEMBERS(Bound, (type, name), ...)")
+SHARDWISE_X(module_forward_missing,
+            "module: it is called and has no forward; declare in public: constexpr auto forward(const auto& x) const")
+SHARDWISE_X(module_forward_void,
+            "module: its forward returns nothing; end it with a return of the module's result")
 SHARDWISE_X(module_needs_tensor,
             "module: it is called with something that is no tensor; make a tensor of plain values with from_local or "
             "distribute, and pass it first")

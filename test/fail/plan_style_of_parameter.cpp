@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A style is given to a parameter.
+// expect: plan: this path names a parameter, and styles apply to modules
+// expect: plan_entry<
+
+#include "declared_step.hpp"
+
+template <class Bound = sw::unbound>
+struct model : sw::module<model<Bound>, Bound> {
+  SHARDWISE_MEMBERS(Bound, (sw::linear<8, 8>, net1), (sw::linear<8, 8>, net2));
+  constexpr auto forward(const auto& x) const { return net2(net1(x)); }
+};
+#ifdef SHARDWISE_FAIL
+using plan = sw::plan<sw::at<"net1", sw::colwise<tp>>, sw::at<"net2.bias", sw::rowwise<tp>>>;
+#else
+using plan = sw::plan<sw::at<"net1", sw::colwise<tp>>, sw::at<"net2", sw::rowwise<tp>>>;
+#endif
+constexpr auto bytes = step<model, plan>::peak_bytes;
