@@ -103,6 +103,7 @@ TEST_CASE("functions of two tensors, comparisons and masks equal the host's") {
   binary<op_code::maximum>(r);
   binary<op_code::minimum>(r);
   binary<op_code::wins>(r);
+  binary<op_code::keeps>(r);
   binary<op_code::eq>(r);
   binary<op_code::ne>(r);
   binary<op_code::lt>(r);
@@ -190,5 +191,14 @@ TEST_CASE("topk, take and its adjoint equal the host's") {
   p.a.v[0] = 3;
   for (std::size_t i = 3; i < 40; i += 9) p.in[0].v[i] = std::nan("");
   for (std::size_t i = 40; i < 80; ++i) p.in[0].v[i] = -HUGE_VAL;
-  compare<op_code::topk>(p, r);
+  for (const int order : {0, 1, 2}) {  // NaNs first, last, first
+    p.a.v[1] = order;
+    compare<op_code::topk>(p, r);
+  }
+  // fewer numbers than are asked for
+  for (std::size_t i = 1; i < 80; ++i) p.in[0].v[i] = std::nan("");
+  for (const int order : {0, 1, 2}) {
+    p.a.v[1] = order;
+    compare<op_code::topk>(p, r);
+  }
 }

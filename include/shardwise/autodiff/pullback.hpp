@@ -29,6 +29,7 @@ constexpr adjoint adjoint_of(op_code op) {
     case op_code::buffer: return adjoint::leaf;
     case op_code::sign:
     case op_code::wins:
+    case op_code::keeps:
     case op_code::eq:
     case op_code::ne:
     case op_code::lt:

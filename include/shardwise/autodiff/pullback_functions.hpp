@@ -10,7 +10,6 @@ namespace shardwise::autodiff {
 constexpr int most_pulled_of_function(op_code op, int operand) {
   switch (op) {
     case op_code::abs:
-    case op_code::sqrt:
     case op_code::sin:
     case op_code::clamp_min:
     case op_code::clamp_max:
@@ -28,6 +27,7 @@ constexpr int most_pulled_of_function(op_code op, int operand) {
     case op_code::amin:
     case op_code::log_softmax: return 4;
     case op_code::div: return operand == 0 ? 2 : 4;
+    case op_code::sqrt: return 5;
     case op_code::lse: return 6;
     default: return 1;
   }
@@ -59,7 +59,12 @@ constexpr void pull_function(tape& t, int id) {
     case op_code::abs: times(make(op_code::sign, x)); break;
     case op_code::exp: times(id); break;
     case op_code::log: t.give(x, make(op_code::div, dy, x), n.scope); break;
-    case op_code::sqrt: t.give(x, make(op_code::scale, make(op_code::div, dy, id), -1, 0.5), n.scope); break;
+    case op_code::sqrt: {
+      const int g = make(op_code::scale, make(op_code::div, dy, id), -1, 0.5);
+      // 0 equals itself times 0; no other number does
+      t.give(x, n.a.v[0] == 0 ? g : make(op_code::mask_keep, g, make(op_code::eq, id, make(op_code::scale, id, -1, 0)), 0, 1), n.scope);
+      break;
+    }
     case op_code::rsqrt:  // -y^3 / 2
       times(make(op_code::scale, make(op_code::mul, make(op_code::mul, id, id), id), -1, -0.5));
       break;
@@ -79,12 +84,12 @@ constexpr void pull_function(tape& t, int id) {
       if (wants(0)) give(0, make(op_code::div, dy, y));
       if (wants(1)) give(1, make(op_code::scale, make(op_code::mul, dy, make(op_code::div, id, y)), -1, -1));
       break;
-    case op_code::maximum:  // equal operands share
+    case op_code::maximum:  // equal operands share; beside a NaN each has all
     case op_code::minimum:
       for (int k = 0; k < 2; ++k)
         if (wants(k)) {
           const bool first = (k == 0) == (n.op == op_code::maximum);
-          give(k, make(op_code::mul, dy, first ? make(op_code::wins, x, y) : make(op_code::wins, y, x)));
+          give(k, make(op_code::mul, dy, first ? make(op_code::keeps, x, y) : make(op_code::keeps, y, x)));
         }
       break;
     case op_code::where:

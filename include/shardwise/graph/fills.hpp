@@ -36,6 +36,7 @@ constexpr auto pad_with(const A& a, double value) {
   constexpr pad_list list = padded_by(A::sp, {Numbers...}, Zero);
   constexpr problem wrong = resolved<A> && list.wrong ? problem::pad_negative : problem::none;
   static_assert(refuse<wrong, operand_t<A::sp>>());
+  check_element<A::sp>(a, value, "constant_pad");
   if constexpr (wrong != problem::none) return unresolved<typename A::mesh_type>{};
   else return apply<op_code::constant_pad, list.a>(value, a);
 }
@@ -55,6 +56,7 @@ constexpr bool has_partial(const spec& s) {
 
 template <op_code Op, spec S, op_attr A, class Like>
 constexpr auto leaf_like(const Like& like, double f) {
+  if constexpr (Op == op_code::fill) check_element<S>(like, f, "full, fill_");
   if constexpr (is_implicit<Like>) return as_implicit(leaf_like<Op, S, A>(like.strict, f));
   else if constexpr (!resolved<Like>) return like;
   else return Like::template record_leaf<Op, S, A>(f, like);
@@ -148,7 +150,7 @@ template <class T, class Shape, class... Placements, tensor A>
 constexpr auto randn(const A& like) {
   return detail::random_like<op_code::randn, spec_of<T, Shape, typename A::mesh_type, Placements...>::value>(like);
 }
-// 1 with the probability that the operand says, else 0.
+// 1 with the probability that the operand says, else 0. An element outside 0 to 1, or NaN, is an error at run time.
 template <tensor A>
 constexpr auto bernoulli(const A& probability) {
   return detail::apply<op_code::bernoulli, detail::no_attr>(0, probability);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/graph/along.hpp>
+#include <shardwise/graph/number.hpp>
 #include <shardwise/graph/placement_functions.hpp>
 
 namespace shardwise {
@@ -79,6 +80,7 @@ constexpr auto constant_like(const A& like, double value) {
     return like;
   } else {
     constexpr spec s = detail::constant_spec(A::sp);
+    detail::check_element<s>(like, value, "constant_like");
     return A::template record_leaf<op_code::fill, s>(value, like);
   }
 }
@@ -138,9 +140,11 @@ constexpr auto gelu(const A& a) {
 }
 
 // Zeroes each element with probability p and scales the others by 1 / (1 - p). Which elements depends on the run's
-// seed, the step, the place in the program and the element's global index alone: not on mesh or placement.
+// seed, the step, the place in the program and the element's global index alone: not on mesh or placement. A p outside 0 to 1
+// does not compile in a traced function and throws std::invalid_argument otherwise. A NaN or an infinity that is dropped is NaN.
 template <tensor A>
 constexpr auto dropout(const A& a, double p) {
+  detail::check_probability(a, p, "dropout");
   return detail::apply<op_code::dropout, detail::no_attr>(p, a);
 }
 

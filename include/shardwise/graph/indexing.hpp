@@ -66,6 +66,7 @@ constexpr auto scatter(const X& x, const I& index, const Src& src) {
 // The same with one number; of a partial tensor, zero alone: scatter_zero.
 template <int Dim, tensor X, tensor I>
 constexpr auto scatter(const X& x, const I& index, double value) {
+  detail::check_element<X::sp>(x, value, "scatter");
   return detail::apply<op_code::scatter, detail::attr(detail::own_dim(Dim, X::sp.rank))>(value, x, index);
 }
 template <int Dim, tensor X, tensor I>

@@ -15,9 +15,10 @@ struct ranked {
 
 namespace detail {
 
+// Of the largest or the smallest; a NaN is both, as in PyTorch's argmax and argmin.
 template <int K, int Dim, bool Largest, tensor A>
 constexpr auto positions(const A& a) {
-  return along<Dim, A>::exchange(apply<op_code::topk, attr(K, Largest ? 0 : 1)>(0, along<Dim, A>::exchange(a)));
+  return along<Dim, A>::exchange(apply<op_code::topk, attr(K, Largest ? 0 : 2)>(0, along<Dim, A>::exchange(a)));
 }
 
 // Position of the largest (smallest) element of all, row-major, or along one dim, which goes.
@@ -37,8 +38,8 @@ constexpr auto position(const A& a) {
 
 }  // namespace detail
 
-// The K largest (smallest) elements along Dim, the largest first; of equals the one that stands first. The gradient
-// goes back to the elements taken.
+// The K largest (smallest) elements along Dim, the largest first; of equals the one that stands first. A NaN is larger than
+// any number: first of the largest, last of the smallest. The gradient goes back to the elements taken.
 template <int K, int Dim = -1, bool Largest = true, tensor A>
 constexpr auto topk(const A& a) {
   using line = detail::along<Dim, A>;

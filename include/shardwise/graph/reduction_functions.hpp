@@ -4,6 +4,8 @@
 // whole.
 #pragma once
 
+#include <limits>
+
 #include <shardwise/graph/pointwise_functions.hpp>
 
 namespace shardwise {
@@ -53,6 +55,12 @@ constexpr std::int64_t reduced_count(const spec& s, std::int64_t mask) {
   for (int d = 0; d < s.rank; ++d)
     if ((mask >> d) & 1) n *= s.extent[d];
   return n;
+}
+// 1 / (count - correction): infinite where no degree of freedom is left, so that a variance is NaN or infinite there, and never
+// negative.
+constexpr double per_degree(std::int64_t count, double correction) {
+  const double left = static_cast<double>(count) - correction;
+  return left <= 0 ? std::numeric_limits<double>::infinity() : 1 / left;
 }
 constexpr bool any_dyn(const spec& s, std::int64_t mask) {
   bool any = false;
@@ -115,13 +123,13 @@ constexpr auto var(const A& a, double correction = 1) {
     return detail::unresolved<typename A::mesh_type>{};
   } else {
     const auto away = sub(a, mean<Dims...>(a, keepdim));
-    return scale(sum<Dims...>(mul(away, away)),
-                 1 / (static_cast<double>(detail::reduced_count(A::sp, mask)) - correction));
+    return scale(sum<Dims...>(mul(away, away)), detail::per_degree(detail::reduced_count(A::sp, mask), correction));
   }
 }
+// The root of var. Its gradient where all elements are equal is 0.
 template <int... Dims, tensor A>
 constexpr auto std(const A& a, double correction = 1) {
-  return sqrt(var<Dims...>(a, correction));
+  return detail::apply<op_code::sqrt, detail::attr(1)>(0, var<Dims...>(a, correction));
 }
 
 // The same where Axis shards a reduced dim: an all-reduce of the means comes before the squares, so that uneven shards
@@ -135,8 +143,7 @@ constexpr auto var_over(const A& a, double correction = 1) {
     return detail::unresolved<typename A::mesh_type>{};
   } else {
     const auto away = sub(a, redistribute<Axis, reduced>(mean<Dims...>(a, keepdim)));
-    return scale(sum<Dims...>(mul(away, away)),
-                 1 / (static_cast<double>(detail::reduced_count(A::sp, mask)) - correction));
+    return scale(sum<Dims...>(mul(away, away)), detail::per_degree(detail::reduced_count(A::sp, mask), correction));
   }
 }
 

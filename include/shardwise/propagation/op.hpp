@@ -10,7 +10,7 @@ namespace shardwise {
 #define SHARDWISE_ELEMENTWISE_OPS(X)                                                                                \
   X(abs, 1) X(sign, 1) X(exp, 1) X(log, 1) X(sqrt, 1) X(rsqrt, 1) X(reciprocal, 1) X(sigmoid, 1) X(sin, 1) X(cos, 1) \
   X(pow, 1) X(clamp_min, 1) X(clamp_max, 1)                                                                         \
-  X(div, 1) X(maximum, 1) X(minimum, 1) X(wins, 1)                                                                  \
+  X(div, 1) X(maximum, 1) X(minimum, 1) X(wins, 1) X(keeps, 1)                                                      \
   X(eq, 1) X(ne, 1) X(lt, 1) X(le, 1) X(gt, 1) X(ge, 1)                                                             \
   X(where, 1) X(mask_keep, 1)
 
@@ -148,12 +148,15 @@ constexpr bool makes_indices(op_code op) { return is_comparison(op) || op == op_
 //   dropout              v0 site: equal sites draw equal masks
 //   relabel              v0..v3 placement on each axis (packed) of the operand's cotangent before it is redistributed
 //   opaque               v0 index in the graph's table of functions
+//   sqrt                 v0 1: its gradient is 0 where it is 0 (a standard deviation's), else infinite there
 //   wins                 1 where the first operand is larger, 1/2 where both are equal, 0 elsewhere
+//   keeps                0 where the first operand is smaller, 1/2 where both are equal, 1 elsewhere, beside a NaN too
 //   mask_keep            v0 1: zero where the mask is not 0; 0: zero where it is
 //   amax, amin, prod, prod_dx   v0 mask of the dims reduced, which stay with extent 1
 //   exp_sum              over the last dim, of exp(x - top), top without that dim
 //   nll, nll_dx          v0 1: rows whose target is v1 do not count
-//   topk                 v0 how many, v1 1 for the smallest; int32 positions along the last dim, of equals the first
+//   topk                 v0 how many, v1 1 or 2 for the smallest; int32 positions along the last dim, of equals the first. A NaN
+//                        comes first, as the largest, and with v1 1 last; with 2 (argmin) first
 //   take, take_dx        positions along the last dim; take_dx: v0 extent of that dim
 //   slice_scatter        v0 dim, v1 start, v2 length: operand 0, and operand 1 in place of that slice of it
 //   copy_                none: writes operand 1 over operand 0, a tensor or a view of one, and over all that shares its

@@ -36,7 +36,7 @@ constexpr layout fibre_block(spec in, int axis, const int* c, std::int64_t n = 0
 // Scratch in bytes of a redistribution on a device, for the ranks at coordinate 0, which need most; `ex` are their
 // operand's extents. Law: cuda::communicate touches the first so many bytes of call::workspace, and there is a rank
 // that touches the last of them. Blocks that lie in one piece are sent and received in place; only those that a peer's
-// part cuts into rows are put together in scratch, so that dim 0 costs none, save for norms.
+// part cuts into rows are put together in scratch, so that dim 0 costs none, save for norms and extremes.
 constexpr std::int64_t device_collective_workspace_bytes(const node& n, const spec& x, const spec& out,
                                                          const std::int64_t* ex) {
   if (n.op != op_code::redistribute) return 0;
@@ -54,7 +54,9 @@ constexpr std::int64_t device_collective_workspace_bytes(const node& n, const sp
     case transition::all_gather:
       return runtime::around(eo, x.rank, from.dim).outer > 1 ? made : 0;
     case transition::reduce_scatter:
-      return runtime::around(ex, x.rank, to.dim).outer > 1 || from.is_norm() ? taken : 0;  // or its powers
+      return runtime::around(ex, x.rank, to.dim).outer > 1 || from.is_norm() || from.op == reduction::max || from.op == reduction::min
+                 ? taken  // or its powers, or keys
+                 : 0;
     case transition::all_to_all: {
       const std::int64_t packed = runtime::around(ex, x.rank, to.dim).outer > 1 ? taken : 0;
       const std::int64_t landed = runtime::around(eo, x.rank, from.dim).outer > 1 ? made : 0;

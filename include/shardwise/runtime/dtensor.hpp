@@ -112,9 +112,10 @@ class dtensor {
     return on_rank<Other>(on);
   }
   template <class Other>
-  static on_rank<Other> full(const eager<Other>& on, element value) {
+  static on_rank<Other> full(const eager<Other>& on, double value) {
     on_rank<Other> t(on);
-    t.load("full", on.rank(), [&](std::int64_t, std::int64_t) { return value; });
+    detail::check_element<sp>(t, value, "full");
+    t.load("full", on.rank(), [&](std::int64_t, std::int64_t) { return static_cast<element>(value); });
     return t;
   }
   template <class Other>
@@ -201,6 +202,11 @@ class dtensor {
       const runtime::eager_value<Rank>* const operands[] = {&first.value_, &more.value_...};
       return out_type(runtime::apply_eagerly<Rank>(application, f, operands, 1 + static_cast<int>(sizeof...(X))));
     }
+  }
+
+  // A number that a call got beside its tensors: see graph/number.hpp.
+  [[noreturn]] static void refuse_number(const char* what, double given, const char* fix) {
+    throw std::invalid_argument(std::string("shardwise: ") + what + ": the number is " + std::to_string(given) + fix);
   }
 
   // On the way, on the rank's stream: see graph/pending.hpp.

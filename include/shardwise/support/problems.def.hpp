@@ -72,6 +72,10 @@ SHARDWISE_X(kernel_missing,
 SHARDWISE_X(types_differ, "operands have different element types; convert one of them so that both agree")
 SHARDWISE_X(needs_floating_point,
             "this operation needs floating-point elements; convert the operand to float or double")
+SHARDWISE_X(number_not_int32,
+            "a number that becomes an element of an int32 tensor is not whole, or not from -2147483648 to 2147483647; give such "
+            "a number, or make the tensor float or double")
+SHARDWISE_X(number_not_probability, "dropout: the probability is not from 0 to 1; give one that is")
 SHARDWISE_X(needs_integers, "this operation needs int32 indices; give it a tensor of std::int32_t")
 SHARDWISE_X(dyn_product,
             "a dim with run-time extent (dyn) would be multiplied by another one; keep at most one dyn dim in a "

@@ -45,7 +45,7 @@ constexpr bool pair_law(op_code op, bool divides) {
   return true;
 }
 static_assert(pair_law(op_code::div, true) && pair_law(op_code::maximum, false) && pair_law(op_code::minimum, false) &&
-              pair_law(op_code::wins, false));
+              pair_law(op_code::wins, false) && pair_law(op_code::keeps, false));
 static_assert(refuses(apply(op_code::div, none, on_line<matrix>(P), on_line<matrix>(R)),
                       problem::pointwise_placements));
 static_assert(refuses(apply(op_code::div, none, on_line<matrix>(R), on_line<matrix>(P)), problem::partial_nonlinear));

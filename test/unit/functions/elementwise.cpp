@@ -96,7 +96,7 @@ void check_binary(const char* name, F f, const std::function<double(double, doub
 TEST_CASE("elementwise functions of one tensor") {
   SHARDWISE_UNARY(abs, std::abs(x));
   SHARDWISE_UNARY(neg, -x);
-  SHARDWISE_UNARY(sign, double(x > 0) - double(x < 0));
+  SHARDWISE_UNARY(sign, std::isnan(x) ? x : double(x > 0) - double(x < 0));
   SHARDWISE_UNARY(exp, std::exp(x));
   SHARDWISE_UNARY(log, std::log(x));
   SHARDWISE_UNARY(sqrt, std::sqrt(x));
@@ -156,6 +156,35 @@ TEST_CASE("integers are compared, and with numbers; a mask chooses integers' pla
     CHECK(values_of(sw::eq(x, -100).to_local()) == std::vector<std::int32_t>{0, 1, 0, 1, 0, 0});
     CHECK(values_of(sw::ge(x, sw::permute<1, 0>(sw::permute<1, 0>(x))).to_local()) == std::vector<std::int32_t>(6, 1));
     CHECK(values_of(sw::lt(x, 3).to_local()) == std::vector<std::int32_t>{0, 1, 0, 1, 1, 0});
+    // compare_fraction: with any number, in int32's range or not
+    const std::vector<std::int32_t> ends{-2147483647 - 1, -1, 0, 1, 2, 2147483647};
+    const auto e = type<sw::shape<6>, std::int32_t>::distribute(on, ends);
+    for (const double n : {1.5, -1.5, 2.0, 0.0, -0.25, 3e9, -3e9, 2147483646.5, 2147483647.0, 2147483648.0, -2147483648.0, -2147483648.5,
+                           1e300, inf, -inf, not_a_number}) {
+      const auto check = [&](const auto& got, auto holds) {
+        const auto v = values_of(got.to_local());
+        for (std::size_t i = 0; i < 6; ++i) CHECK_MESSAGE(v[i] == (holds(static_cast<double>(ends[i])) ? 1 : 0), ends[i], " and ", n);
+      };
+      check(sw::lt(e, n), [n](double i) { return i < n; });
+      check(sw::le(e, n), [n](double i) { return i <= n; });
+      check(sw::gt(e, n), [n](double i) { return i > n; });
+      check(sw::ge(e, n), [n](double i) { return i >= n; });
+      check(sw::eq(e, n), [n](double i) { return i == n; });
+      check(sw::ne(e, n), [n](double i) { return i != n; });
+    }
+    // what would become an element must be one
+    const auto refused = [](auto f) {
+      CHECK_THROWS_WITH(f(), doctest::Contains("and the tensor's elements are int32; give a whole number from -2147483648"));
+    };
+    for (const double n : {1.5, 3e9, not_a_number, inf}) {
+      refused([&] { sw::fill_(e, n); });
+      refused([&] { sw::full_like(e, n); });
+      refused([&] { sw::constant_like(e, n); });
+      refused([&] { sw::constant_pad<1, 1>(e, n); });
+      refused([&] { type<sw::shape<6>, std::int32_t>::full(on, n); });
+    }
+    sw::fill_(e, -7);
+    CHECK(values_of(e.to_local()) == std::vector<std::int32_t>(6, -7));
   });
 }
 
@@ -232,7 +261,7 @@ TEST_CASE("softmax and log_softmax along any dim") {
   });
 }
 
-TEST_CASE("topk, sort, argmax and argmin: of equals the first; NaNs come first") {
+TEST_CASE("topk, sort, argmax and argmin: of equals the first; a NaN is the largest") {
   sw::launch<mesh>([](auto& rank) {
     sw::eager on(rank);
     const std::vector<double> v{1, 5, 2, 5, -1, 0, 0, 0, 0, 0, 3, not_a_number, 4, 3, 4};
@@ -243,12 +272,13 @@ TEST_CASE("topk, sort, argmax and argmin: of equals the first; NaNs come first")
     const auto got = values_of(values.to_local());
     for (std::size_t i = 0; i < 9; ++i)
       CHECK(alike(got[i], v[i / 3 * 5 + static_cast<std::size_t>(values_of(indices.to_local())[i])], 0));
-    CHECK(values_of(sw::topk<2, -1, false>(x).indices.to_local()) == ids{4, 0, 0, 1, 1, 0});
+    CHECK(values_of(sw::topk<2, -1, false>(x).indices.to_local()) == ids{4, 0, 0, 1, 0, 3});
     CHECK(values_of(sw::topk<2, 0>(sw::permute<1, 0>(x)).indices.to_local()) == ids{1, 0, 1, 3, 1, 2});
     const auto ordered = sw::sort(type<sw::shape<4>>::distribute(on, std::vector<double>{3, 1, 2, 1}));
     CHECK(values_of(ordered.values.to_local()) == std::vector<double>{1, 1, 2, 3});
     CHECK(values_of(ordered.indices.to_local()) == ids{1, 3, 2, 0});
     CHECK(values_of(sw::argmax<1>(x).to_local()) == ids{1, 0, 1});
+    CHECK(values_of(sw::argmin<1>(x).to_local()) == ids{4, 0, 1});
     CHECK(values_of(sw::argmin<0>(sw::slice<0, 0, 2>(x)).to_local()) == ids{1, 1, 1, 1, 0});
     CHECK(values_of(sw::argmax(sw::slice<0, 0, 2>(x)).to_local()) == ids{1});
     static_assert(decltype(sw::argmax(x))::sp.rank == 0 && decltype(sw::argmax<1>(x))::sp.rank == 1);

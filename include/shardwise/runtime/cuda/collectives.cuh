@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <type_traits>
 
 #include <shardwise/runtime/cuda/context.hpp>
 #include <shardwise/runtime/cuda/kernels/norm_functors.cuh>
 #include <shardwise/runtime/cuda/nccl_error.hpp>
+#include <shardwise/runtime/collective_blocks.hpp>
 #include <shardwise/runtime/cuda/regroup.cuh>
 #include <shardwise/runtime/device_collective_workspace.hpp>
 
@@ -58,6 +60,52 @@ constexpr ncclDataType_t nccl_type() {
   return std::is_same_v<T, double> ? ncclFloat64 : std::is_same_v<T, float> ? ncclFloat32 : ncclInt32;
 }
 
+// NCCL's max and min drop a NaN beside a number. As whole numbers in the order of the floating-point ones, a NaN beyond
+// the end that the reduction looks for, they keep it; -0 comes before 0.
+template <class T>
+using key_of = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+template <class T>
+inline constexpr key_of<T> top_key = sizeof(T) == 4 ? static_cast<key_of<T>>(0x7FFFFFFF) : static_cast<key_of<T>>(0x7FFFFFFFFFFFFFFFLL);
+// A NaN of the type, as bits.
+template <class T>
+inline constexpr key_of<T> nan_bits = sizeof(T) == 4 ? static_cast<key_of<T>>(0x7FC00000) : static_cast<key_of<T>>(0x7FF8000000000000LL);
+template <class T>
+struct to_key {
+  bool largest;
+  __device__ T operator()(T x) const {
+    using key = key_of<T>;
+    constexpr key top = top_key<T>;
+    const key bits = from_bits<key>(x), k = !(x == x) ? (largest ? top : -top - 1) : bits < 0 ? bits ^ top : bits;
+    return from_bits<T>(k);
+  }
+  template <class To, class From>
+  static __device__ To from_bits(From x) {
+    static_assert(sizeof(To) == sizeof(From));
+    To y;
+    memcpy(&y, &x, sizeof(To));
+    return y;
+  }
+};
+template <class T>
+struct from_key {
+  bool largest;
+  __device__ T operator()(T x) const {
+    using key = key_of<T>;
+    constexpr key top = top_key<T>;
+    const key k = to_key<T>::template from_bits<key>(x);
+    constexpr key nan = nan_bits<T>;
+    return to_key<T>::template from_bits<T>(k == (largest ? top : -top - 1) ? nan : k < 0 ? k ^ top : k);
+  }
+};
+constexpr bool keeps_keys(const placement& p) { return p.is_partial() && (p.op == reduction::max || p.op == reduction::min); }
+// The type in which the numbers of a reduction travel.
+template <class T>
+ncclDataType_t reduced_type(const placement& p) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (keeps_keys(p)) return sizeof(T) == 4 ? ncclInt32 : ncclInt64;
+  return nccl_type<T>();
+}
+
 constexpr ncclRedOp_t nccl_op(reduction op) {
   switch (op) {
     case reduction::product:
@@ -74,13 +122,16 @@ constexpr ncclRedOp_t nccl_op(reduction op) {
   return ncclSum;
 }
 
-// What stands around NCCL's sum: norms are summed as powers, means divided. `begin_reduction` leaves the powers in `to`
-// and returns it, or returns x where there is nothing to do. Integers are never norms.
+// What stands around NCCL's reduction: norms are summed as powers, means divided, extremes compared as keys. `begin_reduction`
+// leaves powers or keys in `to` and returns it, or returns x where there is nothing to do. Integers are never norms.
 template <class T>
 const T* begin_reduction(const call& c, const T* x, T* to, std::int64_t n, context& ctx) {
   if constexpr (std::is_floating_point_v<T>)
     if (c.from.is_norm()) {
       launch_each(x, to, n, norm_power<T>{c.from.order()}, ctx);
+      return to;
+    } else if (keeps_keys(c.from)) {
+      launch_each(x, to, n, to_key<T>{c.from.op == reduction::max}, ctx);
       return to;
     }
   return x;
@@ -92,6 +143,7 @@ void end_reduction(const call& c, context& ctx) {
   if (c.from.op == reduction::avg) launch_each(o, o, n, divided<T>{static_cast<T>(c.ranks)}, ctx);
   if constexpr (std::is_floating_point_v<T>)
     if (c.from.is_norm()) launch_each(o, o, n, norm_root<T>{c.from.order()}, ctx);
+    else if (keeps_keys(c.from)) launch_each(o, o, n, from_key<T>{c.from.op == reduction::max}, ctx);
 }
 
 // Lowering makes the operand of a redistribution dense; NCCL could read nothing else.
@@ -111,7 +163,7 @@ std::int64_t all_reduce(const call& c, context& ctx, ncclComm_t comm) {
   if (n == 0) return 0;
   T* const o = static_cast<T*>(c.p[result]);
   const T* const x = begin_reduction(c, static_cast<const T*>(c.p[0]), o, n, ctx);
-  check(ncclAllReduce(x, o, static_cast<std::size_t>(n), nccl_type<T>(), nccl_op(c.from.op), comm, ctx.stream),
+  check(ncclAllReduce(x, o, static_cast<std::size_t>(n), reduced_type<T>(c.from), nccl_op(c.from.op), comm, ctx.stream),
         "ncclAllReduce");
   end_reduction<T>(c, ctx);
   const std::int64_t own = split({0, n}, 1, c.ranks, c.coordinate).size;
@@ -165,7 +217,7 @@ std::int64_t reduce_scatter(const call& c, context& ctx, ncclComm_t comm) {
   source = begin_reduction(c, source, static_cast<T*>(c.workspace), x.numel(), ctx);
   const ncclRedOp_t op = nccl_op(c.from.op);
   if (q.chunk * c.ranks == x.ext[d]) {
-    check(ncclReduceScatter(source, c.p[result], static_cast<std::size_t>(o.numel()), nccl_type<T>(), op, comm,
+    check(ncclReduceScatter(source, c.p[result], static_cast<std::size_t>(o.numel()), reduced_type<T>(c.from), op, comm,
                             ctx.stream),
           "ncclReduceScatter");
   } else {
@@ -174,7 +226,7 @@ std::int64_t reduce_scatter(const call& c, context& ctx, ncclComm_t comm) {
       const interval part = piece(q, x.ext[d], k);
       if (part.size > 0)
         g.keep(ncclReduce(source + outer * part.begin * inner, c.p[result],
-                          static_cast<std::size_t>(outer * part.size * inner), nccl_type<T>(), op, k, comm, ctx.stream),
+                          static_cast<std::size_t>(outer * part.size * inner), reduced_type<T>(c.from), op, k, comm, ctx.stream),
                "ncclReduce");
     }
     g.end();

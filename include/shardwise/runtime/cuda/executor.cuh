@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <map>
@@ -22,6 +23,7 @@
 #include <shardwise/runtime/cuda/resources.hpp>
 #include <shardwise/runtime/device_backend.hpp>
 #include <shardwise/runtime/executor.hpp>
+#include <shardwise/runtime/host/kernels/random.hpp>
 #include <shardwise/runtime/schedule.hpp>
 #include <shardwise/runtime/timeline_program.hpp>
 
@@ -149,6 +151,9 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     if (seen->node < 0) return;
     const cuda::index_fault found = *seen;
     clear_fault();
+    if (found.limits == 2)
+      throw std::domain_error(host::not_a_probability(std::bit_cast<double>(found.index)) + " (" +
+                              runtime::place_of(program(), found.node, rank_->index()) + ")");
     throw std::out_of_range("shardwise: index " + std::to_string(found.index) + " is outside 0.." +
                             std::to_string(found.limit - 1) + "; map the data to that range or enlarge the table (" +
                             runtime::place_of(program(), found.node, rank_->index()) + ")");

@@ -52,6 +52,14 @@ __attribute__((SHARDWISE_VECTORISE target("avx2,fma"), flatten)) void loop_avx2(
   SHARDWISE_IVDEP
   for (std::int64_t i = 0; i < n; ++i) f(i);
 }
+template <class F>
+__attribute__((SHARDWISE_VECTORISE target("avx512f,avx512dq,avx512vl,avx2,fma"), flatten)) void run_avx512(const F& f) {
+  f();
+}
+template <class F>
+__attribute__((SHARDWISE_VECTORISE target("avx2,fma"), flatten)) void run_avx2(const F& f) {
+  f();
+}
 #endif
 
 #undef SHARDWISE_VECTORISE
@@ -76,6 +84,23 @@ constexpr void independent_loop(std::int64_t n, F f) {
 #endif
   SHARDWISE_IVDEP
   for (std::int64_t i = 0; i < n; ++i) f(i);
+}
+
+// f() itself compiled for the widest instruction set, where T is a floating-point type.
+template <class T, class F>
+constexpr void widest(const F& f) {
+#if defined(__x86_64__) && !defined(__CUDACC__)
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!std::is_constant_evaluated()) {
+      switch (best_isa()) {
+        case isa::avx512: isa_detail::run_avx512(f); return;
+        case isa::avx2: isa_detail::run_avx2(f); return;
+        default: break;
+      }
+    }
+  }
+#endif
+  f();
 }
 
 }  // namespace shardwise::host

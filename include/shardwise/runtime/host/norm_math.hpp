@@ -16,9 +16,10 @@ struct norm_math {
     return r;
   }
   static T root(T s, int p) { return p == 1 ? s : p == 2 ? std::sqrt(s) : std::pow(s, T(1) / static_cast<T>(p)); }
-  // The norm n as a function of its element x: sign(x) (|x| / n)^(P-1), and 0 where n is, as in PyTorch.
+  // The norm n as a function of its element x: sign(x) (|x| / n)^(P-1), and 0 where n is, as in PyTorch. Of a NaN, NaN.
   static constexpr T slope(T x, T n, int p) {
     if (n == T(0) || x == T(0)) return T(0);
+    if (!(x == x)) return x;
     const T ratio = (x < T(0) ? -x : x) / n;
     T r = x < T(0) ? T(-1) : T(1);
     for (int k = 1; k < p; ++k) r = r * ratio;

@@ -17,6 +17,7 @@ struct index_guard {
   __device__ std::int64_t checked(std::int64_t id, std::int64_t limit) const {
     if (id >= 0 && id < limit) return id;
     if (fault != nullptr && atomicCAS(&fault->node, -1, node) == -1) {
+      fault->limits = 1;
       fault->index = id;
       fault->limit = limit;
     }

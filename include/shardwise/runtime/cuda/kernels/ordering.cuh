@@ -121,7 +121,7 @@ struct kernel<op_code::prod_dx> {
 // --- searches -------------------------------------------------------------------------------------------------------
 
 // An element and where it stands; before another one if it is larger (smaller), or equal and stands first. A NaN comes
-// before any number. Position -1: none.
+// before any number, or behind all. Position -1: none.
 template <class T>
 struct candidate {
   T value;
@@ -130,11 +130,12 @@ struct candidate {
 
 template <class T>
 struct earlier {
-  bool smallest;
+  bool smallest, nan_first;
 
   __device__ bool before(T x, T y) const {
-    if (!(x == x)) return y == y;
-    return y == y && (smallest ? x < y : y < x);
+    if (!(x == x)) return nan_first && y == y;
+    if (!(y == y)) return !nan_first;
+    return smallest ? x < y : y < x;
   }
   __device__ bool precedes(const candidate<T>& a, const candidate<T>& b) const {
     if (b.position < 0 || a.position < 0) return a.position >= 0;
@@ -172,11 +173,11 @@ struct topk_row {
   // The team's: a maximum of values, then the lowest position among its equals, so that lanes exchange plain numbers.
   template <class Team>
   __device__ std::int64_t first_of(const Team& t, const candidate<T>& mine) const {
-    const bool any_nan = t.max(mine.position >= 0 && !(mine.value == mine.value) ? 1 : 0) != 0;
-    bool wins = mine.position >= 0;
-    if (any_nan) {
-      wins = wins && !(mine.value == mine.value);
-    } else {
+    const bool any = mine.position >= 0, number = any && mine.value == mine.value;
+    // NaNs are in question where they come first and there is one, or last and there is nothing else
+    const bool nans = order.nan_first ? t.max(any && !number ? 1 : 0) != 0 : t.max(number ? 1 : 0) == 0;
+    bool wins = nans ? any && !number : number;
+    if (!nans) {
       const T key = order.smallest ? -mine.value : mine.value;
       const T top = t.max(wins ? key : -static_cast<T>(INFINITY));
       wins = wins && key == top;
@@ -194,7 +195,7 @@ struct kernel<op_code::topk> {
     const std::int64_t n = c.l[0].ext[last];
     each_row(op_code::topk, row_walk(both, last), n,
              topk_row<T>{as<T>(c.p[0]), as<std::int32_t>(c.p[result]), n, c.l[0].str[last], c.l[result].ext[last],
-                         earlier<T>{c.a.v[1] != 0}},
+                         earlier<T>{c.a.v[1] != 0, c.a.v[1] != 1}},
              ctx);
   }
 };

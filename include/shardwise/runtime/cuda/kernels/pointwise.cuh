@@ -54,6 +54,14 @@ struct math {
       return ::cos(x);
   }
   static __device__ T pow(T x, T n) {
+    // as host::power_of
+    if (n == T(2)) return x * x;
+    if (n == T(0.5)) return sqrt(x);
+    if (n == T(-1)) return T(1) / x;
+    if (n == T(3)) return x * x * x;
+    if (n == T(-0.5)) return T(1) / sqrt(x);
+    if (n == T(-2)) return T(1) / (x * x);
+    if (n == T(1)) return x;
     if constexpr (single)
       return ::powf(x, n);
     else
@@ -136,12 +144,12 @@ SHARDWISE_MAP2(add, return x + y;)
 SHARDWISE_MAP2(sub, return x - y;)
 SHARDWISE_MAP2(mul, return x * y;)
 SHARDWISE_MAP1(scale, return x * f;)
-SHARDWISE_MAP1(relu, return x > T(0) ? x : T(0);)
+SHARDWISE_MAP1(relu, return x < T(0) ? T(0) : x;)
 SHARDWISE_MAP1(tanh, return m::tanh(x);)
 SHARDWISE_MAP1(gelu_tanh, return T(0.5) * x * (T(1) + m::tanh(T(0.7978845608028654) * (x + T(0.044715) * x * x * x)));)
 SHARDWISE_MAP1(gelu_erf, return T(0.5) * x * (T(1) + m::erf(T(0.7071067811865476) * x));)
 // first operand: the cotangent; second: relu, gelu: the input; tanh: the output
-SHARDWISE_MAP2(relu_bwd, return y > T(0) ? x : T(0);)
+SHARDWISE_MAP2(relu_bwd, return y <= T(0) ? T(0) : x;)
 SHARDWISE_MAP2(tanh_bwd, return x * (T(1) - y * y);)
 SHARDWISE_MAP2(gelu_tanh_bwd, {
   const T k = T(0.7978845608028654), b = T(0.044715);
@@ -201,11 +209,11 @@ namespace detail {
 template <class T>
 __global__ void clip_factor_kernel(const device_env* env, const T* square, T* out) {
   const T ratio = static_cast<T>(env->env.max_norm) / (math<T>::sqrt(*square) + static_cast<T>(1e-6));
-  *out = T(1) - ratio > T(0) ? ratio : T(1);
+  *out = ratio > T(1) ? T(1) : ratio;
 }
 }  // namespace detail
 
-// min(1, max_norm / (sqrt(sum of squares) + 1e-6)), as torch.nn.utils.clip_grad_norm_
+// min(1, max_norm / (sqrt(sum of squares) + 1e-6)), as torch.nn.utils.clip_grad_norm_: of a NaN, NaN.
 template <>
 struct kernel<op_code::clip_factor> {
   template <class T>

@@ -73,7 +73,7 @@ template <class T>
 struct dropout_draw {
   double probability;
   T keep;
-  __device__ T operator()(T x, const philox_words& w) const { return unit_32(w) < probability ? T(0) : x * keep; }
+  __device__ T operator()(T x, const philox_words& w) const { return x * (unit_32(w) < probability ? T(0) : keep); }
 };
 struct rand_draw {
   template <class T>
@@ -90,8 +90,14 @@ struct randn_draw {
   }
 };
 struct bernoulli_draw {
+  index_fault* fault;
+  std::int32_t node;
   template <class T>
   __device__ T operator()(T x, const philox_words& w) const {
+    if (!(x >= T(0) && x <= T(1)) && fault != nullptr && atomicCAS(&fault->node, -1, node) == -1) {
+      fault->limits = 2;
+      fault->index = __double_as_longlong(static_cast<double>(x));
+    }
     return x - static_cast<T>(unit_24(w.w[0])) > T(0) ? T(1) : T(0);
   }
 };
@@ -121,7 +127,7 @@ template <>
 struct kernel<op_code::bernoulli> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    detail::draw<T>(op_code::bernoulli, c, bernoulli_draw{}, ctx);
+    detail::draw<T>(op_code::bernoulli, c, bernoulli_draw{ctx.fault, c.node}, ctx);
   }
 };
 

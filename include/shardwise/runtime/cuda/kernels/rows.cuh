@@ -32,6 +32,8 @@ struct running_exp {
     return e.of_team(t);
   }
   __device__ T log_sum() const { return top + math<T>::log(total); }
+  // The sum of exp(x - top) that softmax divides by: beside infinity, whose differences are no numbers, none.
+  __device__ T divisor() const { return top == static_cast<T>(INFINITY) ? top - top : total; }
 
  private:
   // A lane without elements adds nothing.
@@ -60,7 +62,7 @@ struct softmax_row {
     T* const out = o + at[1];
     const std::int64_t seen = causal ? first + at[2] + 1 : n, visible = seen < n ? seen : n;
     const auto e = detail::running_exp<T>::of_row(t, in, visible, sx);
-    const T inverse = T(1) / e.total;
+    const T inverse = T(1) / e.divisor();
     for (std::int64_t i = t.lane(); i < n; i += Team::threads)
       out[i] = i < visible ? math<T>::exp(in[i * sx] - e.top) * inverse : T(0);
   }
@@ -339,7 +341,7 @@ struct lse_row {
   }
 };
 
-// x - log(sum of exp(x))
+// (x - top) - log(sum of exp(x - top)), as the host's
 template <class T>
 struct log_softmax_row {
   const T* x;
@@ -348,8 +350,9 @@ struct log_softmax_row {
 
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
-    const T norm = detail::running_exp<T>::of_row(t, x + at[0], n, sx).log_sum();
-    for (std::int64_t i = t.lane(); i < n; i += Team::threads) o[at[1] + i] = x[at[0] + i * sx] - norm;
+    const auto e = detail::running_exp<T>::of_row(t, x + at[0], n, sx);
+    const T rest = math<T>::log(e.divisor());
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) o[at[1] + i] = (x[at[0] + i * sx] - e.top) - rest;
   }
 };
 
@@ -375,7 +378,8 @@ struct exp_sum_row {
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
     T total = T(0);
-    for (std::int64_t i = t.lane(); i < n; i += Team::threads) total += math<T>::exp(x[at[0] + i * sx] - top[at[1]]);
+    const T most = top[at[1]], from = most - most == T(0) ? most : T(0);  // an infinity's differences are no numbers
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) total += math<T>::exp(x[at[0] + i * sx] - from);
     total = t.sum(total);
     if (t.lane() == 0) o[at[2]] = total;
   }

@@ -174,17 +174,17 @@ void reduce_to(op_code op, const call& c, const walk<K>& kept, const walk<K>& su
 template <class T, class Then = no_epilogue>
 struct store_quotient {
   T* out;
-  T count;
+  double count;
   Then then;
   __device__ void operator()(const std::int64_t* at, double total) const {
     const std::int64_t off[Then::operands + 1]{};
-    out[at[0]] = then(static_cast<T>(total) / count, off);
+    out[at[0]] = then(static_cast<T>(total / count), off);
   }
 };
 
 // out[kept] = sum over summed of value(offsets) / divisor.
 template <class T, class Fold = sum_fold, int K, class Value, class Then = no_epilogue>
-void reduce(op_code op, const call& c, const walk<K>& kept, const walk<K>& summed, const Value& value, T divisor,
+void reduce(op_code op, const call& c, const walk<K>& kept, const walk<K>& summed, const Value& value, double divisor,
             context& ctx, const Then& then = {}) {
   reduce_to<Fold>(op, c, kept, summed, value, store_quotient<T, Then>{as<T>(c.p[result]), divisor, then}, ctx);
 }
@@ -199,7 +199,7 @@ struct element_value {
 };
 
 template <class T, bool Square, class Then = no_epilogue>
-void sum_into(op_code op, const call& c, T divisor, context& ctx, const Then& then = {}) {
+void sum_into(op_code op, const call& c, double divisor, context& ctx, const Then& then = {}) {
   const layout& x = c.l[0];
   std::int64_t so[max_rank]{};
   host::detail::sum_strides(c.a, x, c.l[result], so);
@@ -220,7 +220,7 @@ struct kernel<op_code::sum> {
   template <class T>
   static void run(const call& c, context& ctx) {
     const std::int64_t n = c.a.v[2] == 0 ? 1 : host::detail::summed_count(c.a, c.l[0]);
-    detail::sum_into<T, false>(op_code::sum, c, static_cast<T>(n), ctx);
+    detail::sum_into<T, false>(op_code::sum, c, static_cast<double>(n), ctx);
   }
 };
 

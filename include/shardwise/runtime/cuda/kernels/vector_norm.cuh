@@ -21,8 +21,8 @@ struct power_value {
 template <class T>
 struct store_root {
   T* out;
-  norm_root<T> root;
-  __device__ void operator()(const std::int64_t* at, double total) const { out[at[0]] = root(static_cast<T>(total)); }
+  norm_root<double> root;
+  __device__ void operator()(const std::int64_t* at, double total) const { out[at[0]] = static_cast<T>(root(total)); }
 };
 
 template <class T>
@@ -30,6 +30,7 @@ struct norm_slope {
   int order;
   __device__ T operator()(T dy, T x, T n) const {
     if (n == T(0) || x == T(0)) return T(0);
+    if (!(x == x)) return x;
     const T ratio = (x < T(0) ? -x : x) / n;
     T r = x < T(0) ? -dy : dy;
     for (int k = 1; k < order; ++k) r *= ratio;
@@ -56,7 +57,7 @@ struct kernel<op_code::vector_norm> {
     kept.merge();
     summed.merge();
     detail::reduce_to<sum_fold>(op_code::vector_norm, c, kept, summed, detail::power_value<T>{as<T>(c.p[0]), order},
-                                detail::store_root<T>{as<T>(c.p[result]), norm_root<T>{order}}, ctx);
+                                detail::store_root<T>{as<T>(c.p[result]), norm_root<double>{order}}, ctx);
   }
 };
 

@@ -117,8 +117,8 @@ struct kernel<op_code::prod_dx> {
   }
 };
 
-// Position k is that of the largest element after those found before: of equals the one that stands first, and a NaN
-// before any number. K passes over a row.
+// Position k is that of the largest element after those found before: of equals the one that stands first. A NaN is larger
+// than any number, as in PyTorch; argmin (v1 2) finds one first. K passes over a row.
 template <>
 struct kernel<op_code::topk> {
   template <class T>
@@ -127,9 +127,11 @@ struct kernel<op_code::topk> {
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last], found = c.l[result].ext[last];
-    const bool smallest = c.a.v[1] != 0;
-    const auto before = [smallest](T x, T y) {
-      return !(x == x) ? y == y : y == y && (smallest ? m::less(x, y) : m::less(y, x));
+    const bool smallest = c.a.v[1] != 0, nan_first = c.a.v[1] != 1;
+    const auto before = [smallest, nan_first](T x, T y) {
+      if (!(x == x)) return nan_first && y == y;
+      if (!(y == y)) return !nan_first;
+      return smallest ? m::less(x, y) : m::less(y, x);
     };
     each_row<2>(both, last, [&](const std::int64_t* at) {
       const T* const x = q.p[0] + at[0];

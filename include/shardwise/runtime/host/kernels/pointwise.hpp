@@ -105,27 +105,27 @@ SHARDWISE_MAP2(sub, x - y)
 SHARDWISE_MAP2(mul, x* y)
 SHARDWISE_MAP1(scale, x* f)
 SHARDWISE_MAP1(contiguous, x)
-SHARDWISE_MAP1(relu, m::positive(x) ? x : T(0))
+SHARDWISE_MAP1(relu, m::less(x, T(0)) ? T(0) : x)
 SHARDWISE_MAP1(tanh, m::tanh(x))
 SHARDWISE_MAP1(gelu_tanh, detail::half<T>() * x *
                               (T(1) + m::tanh(m::from(0.7978845608028654) * (x + m::from(0.044715) * x * x * x))))
 SHARDWISE_MAP1(gelu_erf, detail::half<T>() * x * (T(1) + m::erf(m::from(0.7071067811865476) * x)))
-// clip_factor: min(1, max_norm / (sqrt(sum of squares) + 1e-6)), as torch.nn.utils.clip_grad_norm_
-// second operand: relu, gelu: the input; tanh: the output
-SHARDWISE_MAP2(relu_bwd, m::positive(y) ? x : T(0))
+// second operand: relu, gelu: the input; tanh: the output. A NaN lets the cotangent through, as in PyTorch.
+SHARDWISE_MAP2(relu_bwd, m::less(y, T(0)) || y == T(0) ? T(0) : x)
 SHARDWISE_MAP2(tanh_bwd, x*(T(1) - y * y))
 SHARDWISE_FORMULAS1(SHARDWISE_MAP1)
 SHARDWISE_FORMULAS2(SHARDWISE_MAP2)
 #undef SHARDWISE_MAP1
 #undef SHARDWISE_MAP2
 
+// min(1, max_norm / (sqrt(sum of squares) + 1e-6)), as torch.nn.utils.clip_grad_norm_: of a NaN, NaN.
 template <>
 struct kernel<op_code::clip_factor> {
   template <class T>
   static constexpr void run(const call&, const operands<T>& q, const step_env& env) {
     using m = math<T>;
     const T ratio = m::from(env.max_norm) / (m::sqrt(q.p[0][0]) + m::from(1e-6));
-    q.p[result][0] = m::positive(T(1) - ratio) ? ratio : T(1);
+    q.p[result][0] = m::less(T(1), ratio) ? T(1) : ratio;
   }
 };
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cmath>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include <shardwise/support/philox.hpp>
@@ -36,13 +38,14 @@ constexpr void each_draw(const call& c, const layout& x, const step_env& env, F&
 
 }  // namespace detail
 
+// A product, also where it is dropped: a NaN stays one, as in PyTorch.
 template <>
 struct kernel<op_code::dropout> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
     const T keep = T(1) / math<T>::from(1 - c.f);
     detail::each_draw(c, c.l[0], env, [&](std::int64_t i, std::int64_t from, const philox_words& w) {
-      q.p[result][i] = unit_32(w) < c.f ? T(0) : static_cast<T>(q.p[0][from] * keep);
+      q.p[result][i] = static_cast<T>(q.p[0][from] * (unit_32(w) < c.f ? T(0) : keep));
     });
   }
 };
@@ -73,6 +76,11 @@ struct kernel<op_code::randn> {
   }
 };
 
+inline std::string not_a_probability(double p) {
+  return "shardwise: bernoulli: " + std::to_string(p) +
+         " is no probability; the operand's elements must be from 0 to 1, which sigmoid or clamp sees to";
+}
+
 // 1 with the probability that the operand says, else 0.
 template <>
 struct kernel<op_code::bernoulli> {
@@ -80,7 +88,10 @@ struct kernel<op_code::bernoulli> {
   static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
     using m = math<T>;
     detail::each_draw(c, c.l[0], env, [&](std::int64_t i, std::int64_t from, const philox_words& w) {
-      q.p[result][i] = m::positive(q.p[0][from] - m::from(unit_24(w.w[0]))) ? T(1) : T(0);
+      const T p = q.p[0][from];
+      if constexpr (std::is_floating_point_v<T>)
+        if (!(p >= T(0) && p <= T(1))) throw std::domain_error(not_a_probability(static_cast<double>(p)));
+      q.p[result][i] = m::positive(p - m::from(unit_24(w.w[0]))) ? T(1) : T(0);
     });
   }
 };

@@ -4,9 +4,52 @@
 
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/runtime/host/kernels/kernel.hpp>
+#include <shardwise/runtime/host/summation.hpp>
 
 namespace shardwise::host {
 
+namespace detail {
+
+// What a row's elements are measured from before they are exponentiated: the largest, so that nothing overflows, but not an
+// infinity, whose differences are no numbers.
+template <class T>
+constexpr T finite_or_zero(T top) {
+  return top - top == T(0) ? top : T(0);
+}
+
+// Sum of exp(x - top) over a row.
+template <class T>
+constexpr T exp_total(const T* x, std::int64_t n, std::int64_t s, T top) {
+  using acc = typename math<T>::accumulator;
+  acc total = acc(0);
+  if constexpr (std::is_floating_point_v<T>) {
+    constexpr std::int64_t piece = 256;
+    T part[piece];
+    staged_sum<acc> all;
+    for (std::int64_t first = 0; first < n; first += piece) {
+      const std::int64_t m = n - first < piece ? n - first : piece;
+      const T* const from = x + first * s;
+      T* const to = part;
+      if (s == 1) independent_loop<T>(m, [=](std::int64_t i) { to[i] = math<T>::exp(from[i] - top); });
+      else independent_loop<T>(m, [=](std::int64_t i) { to[i] = math<T>::exp(from[i * s] - top); });
+      all.add(sum_of(to, m, 1));
+    }
+    total = all.total();
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) total = total + math<T>::exp(x[i * s] - top);
+  }
+  return static_cast<T>(total);
+}
+
+template <class T>
+constexpr T top_of(const T* x, std::int64_t n, std::int64_t s) {
+  if constexpr (math<T>::ordered) return n > 0 ? largest_of(x, n, s) : math<T>::lowest();
+  else return T(0);
+}
+
+}  // namespace detail
+
+// Of a row with a NaN or +infinity, or of -infinity alone: NaN, as in PyTorch.
 template <>
 struct kernel<op_code::softmax> {
   template <class T>
@@ -26,20 +69,13 @@ struct kernel<op_code::softmax> {
       const std::int64_t visible = causal ? first + row % queries + 1 : keys;
       ++row;
       const std::int64_t n = visible < keys ? visible : keys;
-      T top = T(0);
-      if constexpr (m::ordered)
-        if (n > 0) {
-          top = in[0];
-          for (std::int64_t i = 1; i < n; ++i) top = m::max(top, in[i * sx]);
-        }
+      const T top = detail::top_of(in, n, sx);
       if (sx == 1) {
         independent_loop<T>(n, [=](std::int64_t i) { out[i] = m::exp(in[i] - top); });
       } else {
         for (std::int64_t i = 0; i < n; ++i) out[i] = m::exp(in[i * sx] - top);
       }
-      T total = T(0);
-      for (std::int64_t i = 0; i < n; ++i) total = total + out[i];
-      const T inverse = T(1) / total;
+      const T inverse = T(1) / static_cast<T>(sum_of(out, n, 1));
       for (std::int64_t i = 0; i < n; ++i) out[i] = out[i] * inverse;
       for (std::int64_t i = n; i < keys; ++i) out[i] = T(0);
     });
@@ -58,8 +94,9 @@ struct kernel<op_code::softmax_bwd> {
       const T* const g = q.p[0] + at[0];
       const T* const y = q.p[1] + at[1];
       T* const o = q.p[result] + at[2];
-      T dot = T(0);
-      for (std::int64_t i = 0; i < n; ++i) dot = dot + g[i * s0] * y[i * s1];
+      using acc = typename math<T>::accumulator;
+      const T dot = static_cast<T>(s0 == 1 && s1 == 1 ? sum_terms<T>(n, [=](std::int64_t i) { return static_cast<acc>(g[i]) * static_cast<acc>(y[i]); })
+                                                      : sum_terms<T>(n, [=](std::int64_t i) { return static_cast<acc>(g[i * s0]) * static_cast<acc>(y[i * s1]); }));
       if (s0 == 1 && s1 == 1) {
         SHARDWISE_IVDEP
         for (std::int64_t i = 0; i < n; ++i) o[i] = y[i] * (g[i] - dot);
@@ -78,16 +115,12 @@ template <class T>
 constexpr void row_stats(const T* x, std::int64_t n, std::int64_t s, double epsilon, bool rms, T* o) {
   using acc = typename math<T>::accumulator;
   const acc count = math<acc>::from_count(n), eps = math<acc>::from(epsilon);
-  acc mean = acc(0);
-  if (!rms) {
-    for (std::int64_t i = 0; i < n; ++i) mean = mean + static_cast<acc>(x[i * s]);
-    mean = mean / count;
-  }
-  acc square = acc(0);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const acc d = static_cast<acc>(x[i * s]) - mean;
-    square = square + d * d;
-  }
+  const acc mean = rms ? acc(0) : sum_of(x, n, s) / count;
+  const auto away = [mean](acc v) {
+    const acc d = v - mean;
+    return d * d;
+  };
+  const acc square = sum_of(x, n, s, away);
   o[0] = static_cast<T>(mean);
   o[1] = static_cast<T>(acc(1) / math<acc>::sqrt(square / count + eps));
 }
@@ -104,6 +137,66 @@ constexpr void normalise_row(const T* x, std::int64_t n, std::int64_t s, T mean,
   }
   if (b == nullptr) return;
   for (std::int64_t i = 0; i < n; ++i) o[i] = o[i] + b[i * sb];
+}
+
+}  // namespace detail
+
+namespace detail {
+
+template <class T>
+struct gradient_means {
+  T plain, along;
+};
+// Of g = dy w: mean(g), 0 for rms norms, and mean(g h), h = (x - mean) rstd.
+template <class T>
+constexpr gradient_means<T> row_means(const T* dy, std::int64_t sg, const T* x, std::int64_t sx, const T* w, std::int64_t sw,
+                                      T mean, T rstd, std::int64_t n, bool rms) {
+  using acc = typename math<T>::accumulator;
+  const acc count = math<acc>::from_count(n);
+  const auto of = [&](const auto& plain, const auto& along) {
+    return gradient_means<T>{rms ? T(0) : static_cast<T>(sum_terms<T>(n, plain) / count), static_cast<T>(sum_terms<T>(n, along) / count)};
+  };
+  if (sg == 1 && sx == 1 && sw == 1)
+    return of([=](std::int64_t i) { return static_cast<acc>(dy[i] * w[i]); },
+              [=](std::int64_t i) { return static_cast<acc>(dy[i] * w[i] * ((x[i] - mean) * rstd)); });
+  return of([=](std::int64_t i) { return static_cast<acc>(dy[i * sg] * w[i * sw]); },
+            [=](std::int64_t i) { return static_cast<acc>(dy[i * sg] * w[i * sw] * ((x[i * sx] - mean) * rstd)); });
+}
+
+// Sums over rows of what stands in their columns, for a tile of columns at a time, in two stages.
+template <class T>
+struct column_sums {
+  static constexpr int tile = std::is_floating_point_v<T> ? 1024 : 8;
+  using acc = typename math<T>::accumulator;
+  acc stage[2][tile];
+  std::int64_t columns = 0, rows = 0;
+
+  constexpr void begin(std::int64_t m) {
+    columns = m;
+    rows = 0;
+    for (auto& row : stage)
+      for (std::int64_t j = 0; j < m; ++j) row[j] = acc(0);
+  }
+  template <class F>
+  constexpr void add(const F& term) {
+    acc* const to = stage[0];
+    independent_loop<T>(columns, [to, term = term](std::int64_t j) { to[j] = to[j] + static_cast<acc>(term(j)); });
+    if (++rows % 64 != 0) return;
+    for (std::int64_t j = 0; j < columns; ++j) {
+      stage[1][j] = stage[1][j] + stage[0][j];
+      stage[0][j] = acc(0);
+    }
+  }
+  constexpr void finish(T* o) const {
+    for (std::int64_t j = 0; j < columns; ++j) o[j] = static_cast<T>(stage[1][j] + stage[0][j]);
+  }
+};
+
+// f(first column, columns) for tiles that are n columns together.
+template <class T, class F>
+constexpr void each_tile(std::int64_t n, F&& f) {
+  constexpr std::int64_t tile = column_sums<T>::tile;
+  for (std::int64_t first = 0; first < n; first += tile) f(first, n - first < tile ? n - first : tile);
 }
 
 }  // namespace detail
@@ -169,21 +262,13 @@ struct kernel<op_code::norm_dx> {
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last], sg = c.l[0].str[last], sx = c.l[1].str[last], sw = c.l[3].str[0];
     const bool rms = c.a.v[0] == 1;
-    const T count = math<T>::from_count(n);
     each_row<4>(all, last, [&](const std::int64_t* at) {
       const T* const dy = q.p[0] + at[0];
       const T* const x = q.p[1] + at[1];
       const T mean = q.p[2][at[2]], rstd = q.p[2][at[2] + c.l[2].str[last]];
       const T* const w = q.p[3];
       T* const o = q.p[result] + at[3];
-      T g1 = T(0), gh = T(0);
-      for (std::int64_t i = 0; i < n; ++i) {
-        const T g = dy[i * sg] * w[i * sw];
-        g1 = g1 + g;
-        gh = gh + g * ((x[i * sx] - mean) * rstd);
-      }
-      g1 = rms ? T(0) : g1 / count;
-      gh = gh / count;
+      const auto [g1, gh] = detail::row_means(dy, sg, x, sx, w, sw, mean, rstd, n, rms);
       SHARDWISE_IVDEP
       for (std::int64_t i = 0; i < n; ++i) o[i] = rstd * (dy[i * sg] * w[i * sw] - g1 - (x[i * sx] - mean) * rstd * gh);
     });
@@ -194,17 +279,28 @@ template <>
 struct kernel<op_code::norm_dw> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    sums<T>(c, q, q.p[result], nullptr);
+  }
+
+  // Sums over rows of dy (x - mean) rstd, and, unless b is null, of dy.
+  template <class T>
+  static constexpr void sums(const call& c, const operands<T>& q, T* w, T* b) {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[2]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last], sg = c.l[0].str[last], sx = c.l[1].str[last];
-    T* const o = q.p[result];
-    for (std::int64_t i = 0; i < n; ++i) o[i] = T(0);
-    each_row<3>(all, last, [&](const std::int64_t* at) {
-      const T* const dy = q.p[0] + at[0];
-      const T* const x = q.p[1] + at[1];
-      const T mean = q.p[2][at[2]], rstd = q.p[2][at[2] + c.l[2].str[last]];
-      SHARDWISE_IVDEP
-      for (std::int64_t i = 0; i < n; ++i) o[i] = o[i] + dy[i * sg] * ((x[i * sx] - mean) * rstd);
+    detail::each_tile<T>(n, [&](std::int64_t first, std::int64_t m) {
+      detail::column_sums<T> of_w, of_b;
+      of_w.begin(m);
+      if (b) of_b.begin(m);
+      each_row<3>(all, last, [&](const std::int64_t* at) {
+        const T* const dy = q.p[0] + at[0] + first * sg;
+        const T* const x = q.p[1] + at[1] + first * sx;
+        const T mean = q.p[2][at[2]], rstd = q.p[2][at[2] + c.l[2].str[last]];
+        of_w.add([=](std::int64_t i) { return dy[i * sg] * ((x[i * sx] - mean) * rstd); });
+        if (b) of_b.add([=](std::int64_t i) { return dy[i * sg]; });
+      });
+      of_w.finish(w + first);
+      if (b) of_b.finish(b + first);
     });
   }
 };
@@ -214,26 +310,12 @@ template <>
 struct kernel<op_code::norm_grads> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
-    const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[2]};
-    const int last = c.l[0].rank - 1;
-    const std::int64_t n = c.l[0].ext[last], sg = c.l[0].str[last], sx = c.l[1].str[last];
-    T* const w = q.p[3];
-    T* const b = q.p[result];
-    for (std::int64_t i = 0; i < n; ++i) w[i] = b[i] = T(0);
-    each_row<3>(all, last, [&](const std::int64_t* at) {
-      const T* const dy = q.p[0] + at[0];
-      const T* const x = q.p[1] + at[1];
-      const T mean = q.p[2][at[2]], rstd = q.p[2][at[2] + c.l[2].str[last]];
-      SHARDWISE_IVDEP
-      for (std::int64_t i = 0; i < n; ++i) {
-        w[i] = w[i] + dy[i * sg] * ((x[i * sx] - mean) * rstd);
-        b[i] = b[i] + dy[i * sg];
-      }
-    });
+    kernel<op_code::norm_dw>::sums<T>(c, q, q.p[3], q.p[result]);
   }
 };
 
-// norm_dx, norm_dw and the sum of dy in one pass over the rows, whose statistics are those of norm_stats.
+// norm_dx, norm_dw and the sum of dy in one pass over the rows, whose statistics are those of norm_stats; wide rows are read
+// once more for every further tile of columns.
 template <>
 struct kernel<op_code::norm_bwd> {
   template <class T>
@@ -242,38 +324,34 @@ struct kernel<op_code::norm_bwd> {
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last], sg = c.l[0].str[last], sx = c.l[1].str[last], sw = c.l[2].str[0];
     const bool rms = c.a.v[0] == 1, biased = c.a.v[1] != 0;
-    const T count = math<T>::from_count(n);
     T* const dw = q.p[3];
     T* const db = q.p[3] + (biased ? c.l[3].str[0] : 0);
-    for (std::int64_t i = 0; i < n; ++i) dw[i] = db[i] = T(0);
-    each_row<3>(all, last, [&](const std::int64_t* at) {
-      const T* const dy = q.p[0] + at[0];
-      const T* const x = q.p[1] + at[1];
-      const T* const w = q.p[2];
-      T* const o = q.p[result] + at[2];
-      T pair[2] = {T(0), T(0)};
-      detail::row_stats<T>(x, n, sx, c.f, rms, pair);
-      const T mean = pair[0], rstd = pair[1];
-      T g1 = T(0), gh = T(0);
-      for (std::int64_t i = 0; i < n; ++i) {
-        const T g = dy[i * sg] * w[i * sw];
-        g1 = g1 + g;
-        gh = gh + g * ((x[i * sx] - mean) * rstd);
-      }
-      g1 = rms ? T(0) : g1 / count;
-      gh = gh / count;
-      SHARDWISE_IVDEP
-      for (std::int64_t i = 0; i < n; ++i) dw[i] = dw[i] + dy[i * sg] * ((x[i * sx] - mean) * rstd);
-      if (biased) {
+    detail::each_tile<T>(n, [&](std::int64_t first, std::int64_t m) {
+      detail::column_sums<T> of_w, of_b;
+      of_w.begin(m);
+      if (biased) of_b.begin(m);
+      each_row<3>(all, last, [&](const std::int64_t* at) {
+        const T* const dy = q.p[0] + at[0];
+        const T* const x = q.p[1] + at[1];
+        const T* const w = q.p[2];
+        T* const o = q.p[result] + at[2];
+        T pair[2] = {T(0), T(0)};
+        detail::row_stats<T>(x, n, sx, c.f, rms, pair);
+        const T mean = pair[0], rstd = pair[1];
+        of_w.add([=](std::int64_t i) { return dy[(first + i) * sg] * ((x[(first + i) * sx] - mean) * rstd); });
+        if (biased) of_b.add([=](std::int64_t i) { return dy[(first + i) * sg]; });
+        if (first != 0) return;
+        const auto [g1, gh] = detail::row_means(dy, sg, x, sx, w, sw, mean, rstd, n, rms);
         SHARDWISE_IVDEP
-        for (std::int64_t i = 0; i < n; ++i) db[i] = db[i] + dy[i * sg];
-      }
-      SHARDWISE_IVDEP
-      for (std::int64_t i = 0; i < n; ++i) o[i] = rstd * (dy[i * sg] * w[i * sw] - g1 - (x[i * sx] - mean) * rstd * gh);
+        for (std::int64_t i = 0; i < n; ++i) o[i] = rstd * (dy[i * sg] * w[i * sw] - g1 - (x[i * sx] - mean) * rstd * gh);
+      });
+      of_w.finish(dw + first);
+      if (biased) of_b.finish(db + first);
     });
   }
 };
 
+// Of no elements, or of -infinity alone, -infinity; infinity beside an infinity, but a NaN beside a NaN.
 template <>
 struct kernel<op_code::lse> {
   template <class T>
@@ -284,14 +362,8 @@ struct kernel<op_code::lse> {
     const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
     each_row<2>(both, last, [&](const std::int64_t* at) {
       const T* const x = q.p[0] + at[0];
-      T top = T(0);
-      if constexpr (m::ordered) {
-        top = x[0];
-        for (std::int64_t i = 1; i < n; ++i) top = m::max(top, x[i * s]);
-      }
-      T total = T(0);
-      for (std::int64_t i = 0; i < n; ++i) total = total + m::exp(x[i * s] - top);
-      q.p[result][at[1]] = top + m::log(total);
+      const T from = detail::finite_or_zero(detail::top_of(x, n, s));
+      q.p[result][at[1]] = from + m::log(detail::exp_total(x, n, s, from));
     });
   }
 };
@@ -352,16 +424,12 @@ struct kernel<op_code::exp_sum> {
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
     each_row<3>(all, last, [&](const std::int64_t* at) {
-      const T* const x = q.p[0] + at[0];
-      const T top = q.p[1][at[1]];
-      T total = T(0);
-      for (std::int64_t i = 0; i < n; ++i) total = total + math<T>::exp(x[i * s] - top);
-      q.p[result][at[2]] = total;
+      q.p[result][at[2]] = detail::exp_total(q.p[0] + at[0], n, s, detail::finite_or_zero(q.p[1][at[1]]));
     });
   }
 };
 
-// x - log(sum of exp(x))
+// (x - top) - log(sum of exp(x - top)): the logarithm is not lost beside large elements. Infinities as softmax.
 template <>
 struct kernel<op_code::log_softmax> {
   template <class T>
@@ -373,16 +441,10 @@ struct kernel<op_code::log_softmax> {
     each_row<2>(both, last, [&](const std::int64_t* at) {
       const T* const x = q.p[0] + at[0];
       T* const o = q.p[result] + at[1];
-      T top = T(0);
-      if constexpr (m::ordered)
-        if (n > 0) {
-          top = x[0];
-          for (std::int64_t i = 1; i < n; ++i) top = m::max(top, x[i * s]);
-        }
-      T total = T(0);
-      for (std::int64_t i = 0; i < n; ++i) total = total + m::exp(x[i * s] - top);
-      const T norm = top + m::log(total);
-      for (std::int64_t i = 0; i < n; ++i) o[i] = x[i * s] - norm;
+      const T top = detail::top_of(x, n, s), rest = m::log(detail::exp_total(x, n, s, top));
+      if (s == 1) independent_loop<T>(n, [=](std::int64_t i) { o[i] = (x[i] - top) - rest; });
+      else
+        for (std::int64_t i = 0; i < n; ++i) o[i] = (x[i * s] - top) - rest;
     });
   }
 };

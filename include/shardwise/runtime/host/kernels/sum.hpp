@@ -4,6 +4,7 @@
 
 #include <shardwise/support/config.hpp>
 #include <shardwise/runtime/host/kernels/kernel.hpp>
+#include <shardwise/runtime/host/summation.hpp>
 
 namespace shardwise::host {
 
@@ -25,55 +26,130 @@ constexpr std::int64_t summed_count(const op_attr& a, const layout& x) {
   return n;
 }
 
-struct as_it_is {
-  template <class V>
-  constexpr V operator()(V v) const {
-    return v;
-  }
-};
-struct squared {
-  template <class V>
-  constexpr V operator()(V v) const {
-    return v * v;
-  }
-};
+// Sums over columns that lie side by side: tiles of them, row after row, four rows at once. Float's columns add up in
+// doubles; what has no wider accumulator adds up in stages.
+template <class T, class F, class G>
+void sum_columns(const walk<2>& kept, const walk<2>& summed, const T* x, T* o, const F& value, const G& finish) {
+  using acc = typename math<T>::accumulator;
+  constexpr bool staged = std::is_same_v<acc, T>;
+  constexpr int tile = staged ? 512 : 1024, rows_at_once = 4, flush_after = 64;
+  const int last = kept.rank - 1;
+  const std::int64_t columns = kept.ext[last], sx = kept.str[1][last], so = kept.str[0][last];
+  walk<2> outer = kept;
+  outer.rank = last;
+  each_offset(outer, [&](const std::int64_t* at) {
+    for (std::int64_t first = 0; first < columns; first += tile) {
+      const std::int64_t m = columns - first < tile ? columns - first : tile;
+      const T* const from = x + at[1] + first * sx;
+      acc stage[staged ? 3 : 1][tile];
+      for (auto& row : stage)
+        for (std::int64_t j = 0; j < m; ++j) row[j] = acc(0);
+      widest<T>([&] {
+        std::int64_t pending[rows_at_once]{};
+        int have = 0, added = 0;
+        const auto add_rows = [&] {
+          const T *const a = from + pending[0], *const b = from + pending[1], *const c = from + pending[2], *const d = from + pending[3];
+          const auto term = [&](const T* row, std::int64_t j) { return value(static_cast<acc>(row[j])); };
+          if (have == rows_at_once && sx == 1) {
+            SHARDWISE_IVDEP
+            for (std::int64_t j = 0; j < m; ++j) stage[0][j] = stage[0][j] + ((term(a, j) + term(b, j)) + (term(c, j) + term(d, j)));
+          } else if (have == rows_at_once) {
+            for (std::int64_t j = 0; j < m; ++j)
+              stage[0][j] = stage[0][j] + ((term(a, j * sx) + term(b, j * sx)) + (term(c, j * sx) + term(d, j * sx)));
+          } else {
+            for (int k = 0; k < have; ++k)
+              for (std::int64_t j = 0; j < m; ++j) stage[0][j] = stage[0][j] + term(from + pending[k], j * sx);
+          }
+          have = 0;
+          if constexpr (staged) {
+            if (++added % flush_after != 0) return;
+            for (std::int64_t j = 0; j < m; ++j) stage[1][j] = stage[1][j] + stage[0][j];
+            for (std::int64_t j = 0; j < m; ++j) stage[0][j] = acc(0);
+            if (added % (flush_after * flush_after) != 0) return;
+            for (std::int64_t j = 0; j < m; ++j) stage[2][j] = stage[2][j] + stage[1][j];
+            for (std::int64_t j = 0; j < m; ++j) stage[1][j] = acc(0);
+          }
+        };
+        summed.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
+          for (std::int64_t i = 0; i < n; ++i) {
+            pending[have++] = off[1] + i * s[1];
+            if (have == rows_at_once) add_rows();
+          }
+        });
+        if (have > 0) add_rows();
+      });
+      T* const to = o + at[0] + first * so;
+      for (std::int64_t j = 0; j < m; ++j) {
+        acc total = stage[0][j];
+        if constexpr (staged) total = stage[2][j] + (stage[1][j] + total);
+        to[j * so] = finish(total);
+      }
+    }
+  });
+}
 
-// Sums of `value` of every element, along runs in the accumulator's type.
-template <class T, class F>
-constexpr void sum_values(const call& c, const operands<T>& q, F value) {
+// finish(sum of value(element)) for every result; terms and sums are of the accumulator's type.
+template <class T, class F, class G>
+constexpr void sum_values(const call& c, const operands<T>& q, F value, G finish) {
+  using acc = typename math<T>::accumulator;
   const layout& x = c.l[0];
-  const layout& out = c.l[result];
-  T* const o = q.p[result];
-  const std::int64_t n = out.numel();
-  for (std::int64_t i = 0; i < n; ++i) o[i] = T(0);
   std::int64_t so[max_rank]{};
-  sum_strides(c.a, x, out, so);
-  walk<2> w;
+  sum_strides(c.a, x, c.l[result], so);
+  walk<2> kept, summed;
   for (int d = 0; d < x.rank; ++d) {
     const std::int64_t s[2] = {so[d], x.str[d]};
-    w.push(x.ext[d], s);
+    ((c.a.v[0] >> d) & 1 ? summed : kept).push(x.ext[d], s);
   }
-  w.merge();
-  using acc = typename math<T>::accumulator;
-  w.each_run([&](const std::int64_t* off, std::int64_t count, const std::int64_t* s) {
-    T* const oo = o + off[0];
-    const T* const xx = q.p[0] + off[1];
-    if (s[0] == 0) {
-      acc total = acc(0);
-      for (std::int64_t i = 0; i < count; ++i) total = total + value(static_cast<acc>(xx[i * s[1]]));
-      *oo = static_cast<T>(static_cast<acc>(*oo) + total);
-    } else if (s[0] == 1 && s[1] == 1) {
-      SHARDWISE_IVDEP
-      for (std::int64_t i = 0; i < count; ++i) oo[i] = static_cast<T>(oo[i] + value(xx[i]));
-    } else {
-      for (std::int64_t i = 0; i < count; ++i) oo[i * s[0]] = static_cast<T>(oo[i * s[0]] + value(xx[i * s[1]]));
+  kept.merge();
+  summed.merge();
+  if constexpr (std::is_floating_point_v<T>)
+    if (!std::is_constant_evaluated() && kept.ext[kept.rank - 1] >= 8 &&
+        kept.str[1][kept.rank - 1] < summed.str[1][summed.rank - 1] && summed.ext[summed.rank - 1] > 1) {
+      sum_columns(kept, summed, static_cast<const T*>(q.p[0]), q.p[result], value, finish);
+      return;
+    }
+  const T* const in = q.p[0];
+  T* const out = q.p[result];
+  const std::int64_t count = summed.ext[summed.rank - 1], step = summed.str[1][summed.rank - 1];
+  if (summed.rank == 1) {
+    kept.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
+      const T* const x0 = in + off[1];
+      T* const o0 = out + off[0];
+      const std::int64_t sx1 = s[1], so1 = s[0];
+      if (count >= 64)
+        for (std::int64_t i = 0; i < n; ++i) o0[i * so1] = finish(sum_of(x0 + i * sx1, count, step, value));
+      else  // rows too short to be cut
+        // value = value: in constants, nvcc 13 gives a closure inside a plain copy capture wrong values
+        independent_loop<T>(n, [=, value = value, finish = finish](std::int64_t i) {
+          acc total = acc(0);
+          for (std::int64_t k = 0; k < count; ++k) total = total + value(static_cast<acc>(x0[i * sx1 + k * step]));
+          o0[i * so1] = finish(total);
+        });
+    });
+    return;
+  }
+  // several runs make a sum: each is read for all sums of a tile before the next, as they lie in memory
+  constexpr std::int64_t tile = std::is_floating_point_v<T> ? 128 : 8;
+  walk<2> outer = summed;
+  outer.rank = summed.rank - 1;
+  kept.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
+    for (std::int64_t first = 0; first < n; first += tile) {
+      const std::int64_t m = n - first < tile ? n - first : tile;
+      staged_sum<acc> all[tile];
+      each_offset(outer, [&](const std::int64_t* at) {
+        for (std::int64_t i = 0; i < m; ++i)
+          all[i].add(sum_of(in + off[1] + (first + i) * s[1] + at[1], count, step, value));
+      });
+      for (std::int64_t i = 0; i < m; ++i) out[off[0] + (first + i) * s[0]] = finish(all[i].total());
     }
   });
 }
 template <class T, bool Square>
 constexpr void sum_into(const call& c, const operands<T>& q) {
-  if constexpr (Square) sum_values(c, q, squared{});
-  else sum_values(c, q, as_it_is{});
+  using acc = typename math<T>::accumulator;
+  const auto rounded = [](acc total) { return static_cast<T>(total); };
+  if constexpr (Square) sum_values(c, q, squared{}, rounded);
+  else sum_values(c, q, as_it_is{}, rounded);
 }
 }  // namespace detail
 
@@ -81,11 +157,10 @@ template <>
 struct kernel<op_code::sum> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
-    detail::sum_into<T, false>(c, q);
-    if (c.a.v[2] == 0) return;
-    const T count = math<T>::from_count(detail::summed_count(c.a, c.l[0]));
-    const std::int64_t n = c.l[result].numel();
-    for (std::int64_t i = 0; i < n; ++i) q.p[result][i] = q.p[result][i] / count;
+    using acc = typename math<T>::accumulator;
+    if (c.a.v[2] == 0) return detail::sum_into<T, false>(c, q);
+    const acc count = math<acc>::from_count(detail::summed_count(c.a, c.l[0]));
+    detail::sum_values(c, q, as_it_is{}, [count](acc total) { return static_cast<T>(total / count); });
   }
 };
 

@@ -8,11 +8,13 @@
 namespace shardwise::host {
 
 namespace detail {
+// P: an order known to the compiler, which vectorises it; 0: the one that p says.
+template <int P>
 struct power {
   int p;
   template <class V>
   constexpr V operator()(V v) const {
-    return norm_math<V>::power(v, p);
+    return norm_math<V>::power(v, P > 0 ? P : p);
   }
 };
 }  // namespace detail
@@ -21,11 +23,12 @@ template <>
 struct kernel<op_code::vector_norm> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    using acc = typename math<T>::accumulator;
     const int p = static_cast<int>(c.a.v[2]);
-    detail::sum_values(c, q, detail::power{p});
-    T* const o = q.p[result];
-    const std::int64_t n = c.l[result].numel();
-    for (std::int64_t i = 0; i < n; ++i) o[i] = norm_math<T>::root(o[i], p);
+    const auto root = [p](acc total) { return static_cast<T>(norm_math<acc>::root(total, p)); };
+    if (p == 1) detail::sum_values(c, q, detail::power<1>{p}, root);
+    else if (p == 2) detail::sum_values(c, q, detail::power<2>{p}, root);
+    else detail::sum_values(c, q, detail::power<0>{p}, root);
   }
 };
 

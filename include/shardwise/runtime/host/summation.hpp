@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// How host kernels add many numbers: in several accumulators, and those in stages, so that the error grows with the logarithm
+// of their number and not with it. Order and hence bits depend on extents and strides alone.
+#pragma once
+
+#include <type_traits>
+
+#include <shardwise/support/config.hpp>
+#include <shardwise/runtime/host/isa.hpp>
+#include <shardwise/runtime/host/math.hpp>
+
+namespace shardwise::host {
+
+struct as_it_is {
+  template <class V>
+  constexpr V operator()(V v) const {
+    return v;
+  }
+};
+struct squared {
+  template <class V>
+  constexpr V operator()(V v) const {
+    return v * v;
+  }
+};
+
+inline constexpr int sum_lanes = 16;
+
+// Terms that come one after the other: every 64 become one of the next stage.
+template <class A>
+class staged_sum {
+ public:
+  constexpr void add(A v) {
+    stage_[0] = stage_[0] + v;
+    if (++count_ % 64 != 0) return;
+    stage_[1] = stage_[1] + stage_[0];
+    stage_[0] = A(0);
+    if (count_ % 4096 != 0) return;
+    stage_[2] = stage_[2] + stage_[1];
+    stage_[1] = A(0);
+  }
+  constexpr A total() const { return stage_[2] + (stage_[1] + stage_[0]); }
+
+ private:
+  A stage_[3] = {A(0), A(0), A(0)};
+  std::int64_t count_ = 0;
+};
+
+namespace detail {
+
+// Terms [begin, end), of which there are few.
+template <class A, class F>
+constexpr A sum_piece(std::int64_t begin, std::int64_t end, const F& term) {
+  A lane[sum_lanes];
+  for (int k = 0; k < sum_lanes; ++k) lane[k] = A(0);
+  std::int64_t i = begin;
+  for (; i + sum_lanes <= end; i += sum_lanes)
+    for (int k = 0; k < sum_lanes; ++k) lane[k] = lane[k] + term(i + k);
+  for (int k = 0; i + k < end; ++k) lane[k] = lane[k] + term(i + k);
+  for (int half = sum_lanes / 2; half > 0; half /= 2)
+    for (int k = 0; k < half; ++k) lane[k] = lane[k] + lane[k + half];
+  return lane[0];
+}
+
+template <class A, class F>
+constexpr A sum_pieces(std::int64_t n, const F& term) {
+  constexpr std::int64_t piece = 1024;
+  if (n <= piece) return sum_piece<A>(0, n, term);
+  staged_sum<A> all;
+  for (std::int64_t i = 0; i < n; i += piece) all.add(sum_piece<A>(i, n - i < piece ? n : i + piece, term));
+  return all.total();
+}
+
+}  // namespace detail
+
+// Sum of term(i), numbers of T's accumulator, for i in [0, n).
+template <class T, class F>
+constexpr typename math<T>::accumulator sum_terms(std::int64_t n, const F& term) {
+  using acc = typename math<T>::accumulator;
+  acc total = acc(0);
+  if (std::is_floating_point_v<T> && n >= sum_lanes)
+    widest<T>([&] { total = detail::sum_pieces<acc>(n, term); });
+  else
+    for (std::int64_t i = 0; i < n; ++i) total = total + term(i);
+  return total;
+}
+
+// Sum of value(x[i s]) for i in [0, n), terms and sums in the accumulator's type.
+template <class T, class F = as_it_is>
+constexpr typename math<T>::accumulator sum_of(const T* x, std::int64_t n, std::int64_t s, const F& value = {}) {
+  using acc = typename math<T>::accumulator;
+  if (s == 1) return sum_terms<T>(n, [x, value = value](std::int64_t i) { return value(static_cast<acc>(x[i])); });
+  return sum_terms<T>(n, [x, s, value = value](std::int64_t i) { return value(static_cast<acc>(x[i * s])); });
+}
+
+// Largest of x[i s], n > 0; of a row with a NaN some element of it.
+template <class T>
+constexpr T largest_of(const T* x, std::int64_t n, std::int64_t s) {
+  if constexpr (!std::is_floating_point_v<T>) {
+    T top = x[0];
+    for (std::int64_t i = 1; i < n; ++i) top = math<T>::max(top, x[i * s]);
+    return top;
+  } else {
+    T top = x[0];
+    if (s == 1 && n >= 2 * sum_lanes) {
+      widest<T>([&] {
+        T lane[sum_lanes];
+        for (int k = 0; k < sum_lanes; ++k) lane[k] = x[k];
+        std::int64_t i = sum_lanes;
+        for (; i + sum_lanes <= n; i += sum_lanes)
+          for (int k = 0; k < sum_lanes; ++k) lane[k] = math<T>::max(lane[k], x[i + k]);
+        for (; i < n; ++i) lane[0] = math<T>::max(lane[0], x[i]);
+        for (int half = sum_lanes / 2; half > 0; half /= 2)
+          for (int k = 0; k < half; ++k) lane[k] = math<T>::max(lane[k], lane[k + half]);
+        top = lane[0];
+      });
+    } else {
+      for (std::int64_t i = 1; i < n; ++i) top = math<T>::max(top, x[i * s]);
+    }
+    return top;
+  }
+}
+
+}  // namespace shardwise::host
