@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: Apache-2.0
+// What generated programs are run with: the same function at once, as a traced program and by the executor, on a mesh and on
+// one rank. Blocks are put together here, without the library's collectives, and compared with what the generator computed.
+#pragma once
+
+#include <shardwise/shardwise.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace fuzz {
+
+namespace sw = shardwise;
+
+inline const double inf = HUGE_VAL, nan = NAN;
+
+template <int Index, int Size>
+struct ax : sw::axis<Size> {};
+
+// A mesh and its axes under fixed names; programs of fewer axes do not use the others.
+template <int... N>
+struct world;
+template <int A>
+struct world<A> {
+  using A0 = ax<0, A>;
+  using A1 = ax<1, 1>;
+  using A2 = ax<2, 1>;
+  using mesh = sw::mesh<A0>;
+};
+template <int A, int B>
+struct world<A, B> {
+  using A0 = ax<0, A>;
+  using A1 = ax<1, B>;
+  using A2 = ax<2, 1>;
+  using mesh = sw::mesh<A0, A1>;
+};
+template <int A, int B, int C>
+struct world<A, B, C> {
+  using A0 = ax<0, A>;
+  using A1 = ax<1, B>;
+  using A2 = ax<2, C>;
+  using mesh = sw::mesh<A0, A1, A2>;
+};
+template <class W>
+struct alone;
+template <int... N>
+struct alone<world<N...>> {
+  using type = world<N / N...>;
+};
+
+template <class... T>
+struct list {};
+
+struct numbers {
+  int count;
+  const double* data;
+};
+
+struct twice_and {
+  template <class T>
+  void operator()(std::span<T> out, std::span<const T> x, std::span<const T> y) const {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = 2 * x[i] + y[i];
+  }
+};
+
+// --- what a rank has computed -----------------------------------------------------------------------------------------------
+
+struct block {
+  sw::spec sp{};
+  std::int64_t ext[sw::max_rank]{}, origin[sw::max_rank]{};
+  std::vector<double> v;  // row-major
+};
+
+enum way : unsigned { eager = 1, compiled = 2, traced = 4, gradients = 8, compiled_gradients = 16, by_copy = 32 };
+constexpr int ways = 5;
+inline const char* const way_name[ways] = {"eager", "compiled", "traced", "value_and_grad", "gradient_step"};
+
+// Of one mesh: by way, number of the result and rank.
+struct book {
+  int ranks = 0;
+  const int* sizes = nullptr;
+  int axes = 0;
+  std::vector<std::vector<block>> results[ways], after[ways];  // [way][k][rank]
+
+  block& at(std::vector<std::vector<block>>& v, std::size_t k, int rank) { return v[k][static_cast<std::size_t>(rank)]; }
+};
+
+template <class T>
+block block_of(const sw::local_block<T>& b, const sw::spec& s) {
+  block r;
+  r.sp = s;
+  std::int64_t at[sw::max_rank]{};
+  for (int d = 0; d < b.layout.rank; ++d) {
+    r.ext[d] = b.layout.ext[d];
+    r.origin[d] = b.layout.origin[d];
+  }
+  for (std::int64_t i = 0; i < b.layout.numel(); ++i) {
+    std::int64_t offset = 0;
+    for (int d = 0; d < b.layout.rank; ++d) offset += at[d] * b.layout.str[d];
+    r.v.push_back(static_cast<double>(b.data[static_cast<std::size_t>(offset)]));
+    for (int d = b.layout.rank - 1; d >= 0 && ++at[d] == b.layout.ext[d]; --d) at[d] = 0;
+  }
+  return r;
+}
+
+inline bool same(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == b; }
+inline bool same_bits(double a, double b) { return (std::isnan(a) && std::isnan(b)) || std::memcmp(&a, &b, sizeof a) == 0; }
+
+struct whole {
+  std::vector<double> v;
+  std::string error;
+};
+
+// The logical value of the ranks' blocks: united where they are shards, reduced where partial, and equal elsewhere.
+inline whole assemble(const book& b, const std::vector<block>& blocks) {
+  whole r;
+  const sw::spec& s = blocks[0].sp;
+  std::size_t n = 1;
+  for (int d = 0; d < s.rank; ++d) n *= static_cast<std::size_t>(s.extent[d]);
+  struct part {
+    std::vector<double> v;
+    std::vector<char> set;
+  };
+  std::vector<part> parts(blocks.size());
+  for (std::size_t k = 0; k < blocks.size(); ++k) {
+    part& p = parts[k];
+    const block& from = blocks[k];
+    p.v.assign(n, 0);
+    p.set.assign(n, 0);
+    std::int64_t at[sw::max_rank]{};
+    for (double value : from.v) {
+      std::size_t g = 0;
+      for (int d = 0; d < s.rank; ++d) g = g * static_cast<std::size_t>(s.extent[d]) + static_cast<std::size_t>(from.origin[d] + at[d]);
+      if (g >= n) {
+        r.error = "a block reaches beyond the tensor";
+        return r;
+      }
+      p.v[g] = value;
+      p.set[g] = 1;
+      for (int d = s.rank - 1; d >= 0 && ++at[d] == from.ext[d]; --d) at[d] = 0;
+    }
+  }
+  int stride = 1;
+  for (int a = b.axes - 1; a >= 0; stride *= b.sizes[a], --a) {
+    const sw::placement p = s.place[a];
+    for (int rank = 0; rank < b.ranks; ++rank) {
+      if ((rank / stride) % b.sizes[a] != 0) continue;
+      part sum = parts[static_cast<std::size_t>(rank)];
+      for (int m = 1; m < b.sizes[a]; ++m) {
+        const part& other = parts[static_cast<std::size_t>(rank + m * stride)];
+        for (std::size_t i = 0; i < n; ++i) {
+          if (p.is_shard()) {
+            if (sum.set[i] && other.set[i]) r.error = "two ranks hold one element of a sharded tensor";
+            if (other.set[i]) sum.v[i] = other.v[i], sum.set[i] = 1;
+          } else if (sum.set[i] != other.set[i]) {
+            r.error = "ranks hold different elements of a tensor that their axis does not shard";
+          } else if (!sum.set[i]) {
+          } else if (p.is_whole()) {
+            if (!same(sum.v[i], other.v[i]))
+              r.error = "ranks " + std::to_string(rank) + " and " + std::to_string(rank + m * stride) +
+                        " hold different values of a tensor that is whole on their axis: element " + std::to_string(i) + " is " +
+                        std::to_string(sum.v[i]) + " and " + std::to_string(other.v[i]);
+          } else {
+            double& x = sum.v[i];
+            const double y = other.v[i];
+            switch (p.op) {
+              case sw::reduction::sum: x += y; break;
+              case sw::reduction::avg: x += y; break;
+              case sw::reduction::product: x *= y; break;
+              case sw::reduction::max: x = std::isnan(x) || std::isnan(y) ? nan : x > y ? x : y; break;
+              case sw::reduction::min: x = std::isnan(x) || std::isnan(y) ? nan : x < y ? x : y; break;
+              default:
+                x = std::pow(std::pow(std::abs(x), p.order()) + std::pow(std::abs(y), p.order()), 1.0 / p.order());
+            }
+          }
+        }
+      }
+      if (p.is_partial() && p.op == sw::reduction::avg)
+        for (double& x : sum.v) x /= b.sizes[a];
+      for (int m = 0; m < b.sizes[a]; ++m) parts[static_cast<std::size_t>(rank + m * stride)] = sum;
+    }
+  }
+  r.v = parts[0].v;
+  for (std::size_t i = 0; i < n; ++i)
+    if (!parts[0].set[i]) r.error = "no rank holds element " + std::to_string(i);
+  return r;
+}
+
+// --- running ----------------------------------------------------------------------------------------------------------------
+
+template <class X>
+void keep(book& b, std::vector<std::vector<block>>& to, int rank, std::size_t k, const X& x) {
+  using type = std::remove_cvref_t<X>;
+  b.at(to, k, rank) = block_of(x.to_local(), type::sp);
+}
+
+template <class T>
+std::vector<T> typed(const numbers& n) {
+  std::vector<T> v(static_cast<std::size_t>(n.count));
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<T>(n.data[i]);
+  return v;
+}
+
+template <class List>
+struct on_inputs;
+template <class... X>
+struct on_inputs<list<X...>> {
+  using types = sw::inputs<sw::input_like<X>...>;
+  static constexpr std::size_t count = sizeof...(X);
+
+  template <std::size_t... I>
+  static auto make(const auto& on, const numbers* data, std::index_sequence<I...>) {
+    return std::tuple<X...>{X::distribute(on, typed<typename X::element>(data[I]))...};
+  }
+  static auto make(const auto& on, const numbers* data) { return make(on, data, std::index_sequence_for<X...>{}); }
+
+  template <class Executor>
+  static void load(Executor& e, [[maybe_unused]] const numbers* data, [[maybe_unused]] const auto& like) {
+    int k = 0;
+#ifdef FUZZ_COPY_INPUTS  // blocks as eager tensors have them: leaves set_input out
+    std::apply([&](const auto&... x) {
+      ((std::memcpy(e.template input<typename X::element>(k).data(), x.to_local().data.data(), x.to_local().data.size_bytes()), ++k), ...);
+    }, like);
+#else
+    ((e.set_input(k, typed<typename X::element>(data[k])), ++k), ...);
+#endif
+  }
+  // The inputs' blocks after a run: a program that writes its inputs leaves them changed.
+  template <class Executor>
+  static void keep_inputs(Executor& e, book& b, std::vector<std::vector<block>>& to, int rank, const auto& like) {
+    std::apply(
+        [&](const auto&... x) {
+          int k = 0;
+          (
+              [&] {
+                using T = typename X::element;
+                block r = block_of(x.to_local(), X::sp);
+                const auto now = e.template input<T>(k);
+                for (std::size_t i = 0; i < r.v.size(); ++i) r.v[i] = static_cast<double>(now[i]);
+                b.at(to, static_cast<std::size_t>(k), rank) = r;
+                ++k;
+              }(),
+              ...);
+        },
+        like);
+  }
+  template <class Step>
+  static auto at_once(const auto& x) {
+    return std::apply([](const auto& first, const auto&... more) { return std::remove_cvref_t<decltype(first)>::template run<Step>(first, more...); }, x);
+  }
+  template <class F, int... Wrt>
+  static auto differentiate(const auto& x) {
+    return std::apply([](const auto&... v) { return sw::value_and_grad<F, Wrt...>(v...); }, x);
+  }
+};
+
+inline void room(std::vector<std::vector<block>>& v, std::size_t k, int ranks) {
+  v.resize(k);
+  for (auto& r : v) r.resize(static_cast<std::size_t>(ranks));
+}
+
+template <class Tuple>
+void keep_all(book& b, std::vector<std::vector<block>>& to, int rank, const Tuple& t) {
+  std::apply([&](const auto&... x) {
+    std::size_t k = 0;
+    (keep(b, to, rank, k++, x), ...);
+  }, t);
+}
+
+template <class Step, class Inputs, class Rank>
+void execute(book& b, int w, Rank& rank, const numbers* data, const auto& like, const sw::step_env& env, bool inputs_too) {
+  auto e = std::make_unique<sw::executor<Step, Rank>>(rank, sw::executor_checks::poison);
+  for (int round = 0; round < 2; ++round) {  // a second run starts from poisoned storage
+    Inputs::load(*e, data, like);
+    e->run(env);
+  }
+  const auto& g = Step::program;
+  for (int k = 0; k < g.output_count; ++k) {
+    const sw::spec& s = g.spec_of(g.outputs[k]);
+    block& to = b.at(b.results[w], static_cast<std::size_t>(k), rank.index());
+    if (s.type == sw::dtype::f64) to = block_of(e->template output<double>(k), s);
+    else if (s.type == sw::dtype::f32) to = block_of(e->template output<float>(k), s);
+    else to = block_of(e->template output<std::int32_t>(k), s);
+  }
+  if (inputs_too) Inputs::keep_inputs(*e, b, b.after[w], rank.index(), like);
+}
+
+// Ways of running program P on the ranks of W; results in `b`.
+template <class P, class W, unsigned Ways, class Rank>
+void on_rank(Rank& rank, book& b) {
+  using mesh = typename W::mesh;
+  using F = typename P::template f<W>;
+  using inputs = on_inputs<typename P::template inputs<W>>;
+  constexpr std::size_t results = P::results, gradients_ = P::gradients;
+  sw::eager on(rank);
+  const auto begin = [&] { on.start_step(11, 1); };
+  if (rank.index() == 0)
+    for (int w = 0; w < ways; ++w) {
+      room(b.results[w], results + (w >= 3 ? gradients_ : 0), mesh::size);
+      room(b.after[w], inputs::count, mesh::size);
+    }
+  rank.barrier();
+  sw::step_env env;
+  env.seed = 11;
+  env.step = 1;
+  if constexpr ((Ways & eager) != 0) {
+    begin();
+    const auto x = inputs::make(on, P::data);
+    keep_all(b, b.results[0], rank.index(), sw::detail::result_tensors(std::apply(F{}, x)));
+    keep_all(b, b.after[0], rank.index(), x);
+  }
+  if constexpr ((Ways & compiled) != 0) {
+    using step = sw::function_step<F, mesh, typename inputs::types>;
+    execute<step, inputs>(b, 1, rank, P::data, inputs::make(on, P::data), env, P::writes_inputs);
+  }
+  if constexpr ((Ways & traced) != 0) {
+    using step = sw::function_step<F, mesh, typename inputs::types>;
+    begin();
+    const auto x = inputs::make(on, P::data);
+    keep_all(b, b.results[2], rank.index(), inputs::template at_once<step>(x));
+    keep_all(b, b.after[2], rank.index(), x);
+  }
+  if constexpr ((Ways & gradients) != 0) {
+    begin();
+    const auto x = inputs::make(on, P::data);
+    keep_all(b, b.results[3], rank.index(), P::template differentiate<F, inputs>(x));
+    keep_all(b, b.after[3], rank.index(), x);
+  }
+  if constexpr ((Ways & compiled_gradients) != 0) {
+    using step = sw::gradient_step<F, mesh, typename inputs::types, typename P::wrt>;
+    execute<step, inputs>(b, 4, rank, P::data, inputs::make(on, P::data), env, P::writes_inputs);
+  }
+}
+
+// --- comparing --------------------------------------------------------------------------------------------------------------
+
+struct verdict {
+  const char* program;
+  std::string said;
+  void say(const std::string& text) {
+    if (said.size() < 2000) said += "FAILED " + std::string(program) + ": " + text + "\n";
+  }
+};
+
+inline std::string number(double v) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.17g", v);
+  return text;
+}
+
+inline void compare(verdict& to, const std::string& where, const whole& have, const double* want, std::size_t n, double tolerance) {
+  if (!have.error.empty()) return to.say(where + ": " + have.error);
+  if (have.v.size() != n) return to.say(where + ": " + std::to_string(have.v.size()) + " elements, expected " + std::to_string(n));
+  for (std::size_t i = 0; i < n; ++i) {
+    const double a = have.v[i], w = want[i];
+    const bool close = same(a, w) || std::abs(a - w) <= tolerance * (1 + std::abs(w));
+    if (!close) return to.say(where + ": element " + std::to_string(i) + " is " + number(a) + ", expected " + number(w));
+  }
+}
+
+inline void compare_blocks(verdict& to, const std::string& where, const std::vector<block>& a, const std::vector<block>& b) {
+  for (std::size_t r = 0; r < a.size(); ++r) {
+    if (a[r].v.size() != b[r].v.size()) return to.say(where + ": rank " + std::to_string(r) + " has other extents");
+    for (std::size_t i = 0; i < a[r].v.size(); ++i)
+      if (!same_bits(a[r].v[i], b[r].v[i]))
+        return to.say(where + ": rank " + std::to_string(r) + ", element " + std::to_string(i) + " of its block is " + number(a[r].v[i]) +
+                      " and " + number(b[r].v[i]));
+  }
+}
+
+struct expectation {
+  const numbers* results;  // those of the function; null: the one-rank run says
+  const numbers* after;    // the inputs afterwards
+  const numbers* gradients;
+  std::size_t result_count, input_count, gradient_count;
+  double tolerance, gradient_tolerance, mesh_tolerance;  // between one rank and the mesh
+  unsigned written;        // bits of the inputs that the program writes
+};
+
+inline void check_world(verdict& to, const std::string& on, const book& b, unsigned how, const expectation& e) {
+  for (int w = 0; w < ways; ++w) {
+    if (!((how >> w) & 1U)) continue;
+    const std::string where = std::string(way_name[w]) + " on " + on;
+    if (e.results)
+      for (std::size_t k = 0; k < e.result_count; ++k)
+        compare(to, where + ", result " + std::to_string(k), assemble(b, b.results[w][k]), e.results[k].data,
+                static_cast<std::size_t>(e.results[k].count), e.tolerance);
+    if (e.results && w >= 3)
+      for (std::size_t k = 0; k < e.gradient_count; ++k)
+        compare(to, where + ", gradient " + std::to_string(k), assemble(b, b.results[w][e.result_count + k]), e.gradients[k].data,
+                static_cast<std::size_t>(e.gradients[k].count), e.gradient_tolerance);
+    const bool at_once = w == 0 || w == 2 || w == 3;
+    for (std::size_t k = 0; e.after && k < e.input_count; ++k)
+      if (at_once || ((e.written >> k) & 1U))
+        compare(to, where + ", input " + std::to_string(k) + " afterwards", assemble(b, b.after[w][k]), e.after[k].data,
+                static_cast<std::size_t>(e.after[k].count), e.tolerance);
+  }
+  // whatever runs the same nodes gives the same bits
+  const auto alike = [&](int v, int w, std::size_t count) {
+    if (!((how >> v) & 1U) || !((how >> w) & 1U)) return;
+    for (std::size_t k = 0; k < count; ++k)
+      compare_blocks(to, std::string(way_name[v]) + " and " + way_name[w] + " on " + on + ", result " + std::to_string(k),
+                     b.results[v][k], b.results[w][k]);
+  };
+  alike(0, 1, e.result_count);
+  alike(0, 2, e.result_count);
+  alike(3, 4, e.result_count + e.gradient_count);
+}
+
+inline void check_one_rank(verdict& to, const book& one, unsigned how_one, const book& mesh, unsigned how, const expectation& e) {
+  const auto first = [](unsigned set, unsigned of) {
+    for (int w = 0; w < ways; ++w)
+      if ((((set & of) >> w) & 1U) != 0) return w;
+    return -1;
+  };
+  const auto pair = [&](unsigned of, std::size_t begin, std::size_t end) {
+    const int v = first(how_one, of), w = first(how, of);
+    if (v < 0 || w < 0) return;
+    for (std::size_t k = begin; k < end; ++k) {
+      const whole want = assemble(one, one.results[v][k]);
+      if (!want.error.empty()) to.say(std::string(way_name[v]) + " on one rank: " + want.error);
+      compare(to, std::string(way_name[w]) + " on the mesh against " + way_name[v] + " on one rank, result " + std::to_string(k),
+              assemble(mesh, mesh.results[w][k]), want.v.data(), want.v.size(), e.mesh_tolerance);
+    }
+  };
+  pair(eager | compiled | traced, 0, e.result_count);
+  pair(gradients | compiled_gradients, 0, e.result_count + e.gradient_count);
+}
+
+inline int failures = 0, programs = 0;
+
+template <class Mesh>
+bool launched(verdict& to, const char* on, book& b, void (*body)(sw::thread_rank<Mesh>&, book&)) {
+  b.ranks = Mesh::size;
+  b.axes = Mesh::axes;
+  b.sizes = Mesh::sizes.data();
+  try {
+    sw::launch<Mesh>([&b, body](sw::thread_rank<Mesh>& rank) { body(rank, b); });
+  } catch (const std::exception& e) {
+    to.say(std::string("on ") + on + ": " + e.what());
+    return false;
+  }
+  return true;
+}
+
+template <class W, unsigned Ways, class P>
+bool run_on(verdict& to, const char* on, book& b) {
+  using mesh = typename W::mesh;
+  return launched<mesh>(to, on, b, on_rank<P, W, Ways, sw::thread_rank<mesh>>);
+}
+
+template <class P, class W, unsigned Ways, unsigned WaysAlone>
+void check(const char* name) {
+  std::printf("program %s\n", name);
+  std::fflush(stdout);
+  ++programs;
+  verdict v{name, {}};
+  book mesh, one;
+  const expectation e = P::expected();
+  const bool ran = run_on<W, Ways, P>(v, "the mesh", mesh);
+  if (ran) check_world(v, "the mesh", mesh, Ways, e);
+  if constexpr (WaysAlone != 0) {
+    const bool alone_ran = run_on<typename alone<W>::type, WaysAlone, P>(v, "one rank", one);
+    if (alone_ran) check_world(v, "one rank", one, WaysAlone, e);
+    if (ran && alone_ran) check_one_rank(v, one, WaysAlone, mesh, Ways, e);
+  }
+  if (!v.said.empty()) {
+    ++failures;
+    std::fputs(v.said.c_str(), stdout);
+    std::fflush(stdout);
+  }
+}
+
+inline int summary() {
+  std::printf("%d programs, %d failed\n", programs, failures);
+  return failures == 0 ? 0 : 1;
+}
+
+}  // namespace fuzz

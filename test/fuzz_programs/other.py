@@ -1,0 +1,2 @@
+def names_used():
+    return set()

@@ -1,0 +1,331 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Differential fuzzer of programs: writes sources of random programs of the public functions (generate.py), compiles and runs
+them, and prints every program that fails, made smaller, with its seed.
+
+    run.py --programs 60 --seed 7            60 programs from seed 7 on
+    run.py --only 12345 --keep               one seed; the source stays in the build folder
+    run.py --fixed                           the seeds that failed once (failed_seeds.txt)
+    run.py --functions                       the public functions of the headers against those that the generator knows
+
+Needs a C++ compiler and the headers alone; the host kernels are compiled once into the build folder, or given as objects.
+"""
+
+import argparse
+import concurrent.futures
+import hashlib
+import os
+import pathlib
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import generate  # noqa: E402
+
+GROUP = 10  # programs of one source; they share a mesh
+PRINT = threading.Lock()
+
+
+def say(text):
+    with PRINT:
+        print(text, flush=True)
+
+
+class Toolchain:
+    def __init__(self, args):
+        self.args = args
+        self.build = pathlib.Path(args.build) if args.build else pathlib.Path(tempfile.mkdtemp(prefix="fuzz_programs_"))
+        self.build.mkdir(parents=True, exist_ok=True)
+        self.flags = ["-std=c++20", "-O0", "-g0", "-w", "-DSHARDWISE_EXTERN_KERNELS=1", f"-I{HERE}", f"-I{args.include}"]
+        for directory in args.system_include:
+            self.flags += ["-isystem", directory]
+        self.sanitize = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if args.sanitize else []
+        self.flags += self.sanitize + args.flag
+        self.kernels = args.kernels
+
+    def limit(self):
+        if not self.args.sanitize:
+            resource.setrlimit(resource.RLIMIT_AS, (14_000_000 * 1024,) * 2)
+
+    def run(self, command, timeout):
+        """(status, output): status None if it ran too long."""
+        p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                             start_new_session=True, preexec_fn=self.limit)
+        try:
+            out, _ = p.communicate(timeout=timeout)
+            return p.returncode, out
+        except subprocess.TimeoutExpired:
+            os.killpg(p.pid, signal.SIGKILL)
+            out, _ = p.communicate()
+            return None, out
+
+    def prepare(self):
+        """The host kernels, unless they are given."""
+        if self.kernels:
+            return
+        stamp = hashlib.sha256()
+        for f in sorted(pathlib.Path(self.args.include).rglob("*.hpp")):
+            stamp.update(f.read_bytes())
+        stamp.update(" ".join([self.args.compiler] + self.sanitize).encode())
+        key = stamp.hexdigest()[:16]
+        jobs = []
+        for kind in ("FLOAT", "DOUBLE"):
+            source = self.build / f"kernels_{kind}.cpp"
+            target = self.build / f"kernels_{kind}_{key}.o"
+            self.kernels = self.kernels + [str(target)]
+            if target.exists():
+                continue
+            source.write_text("#define SHARDWISE_INSTANTIATE_KERNELS 1\n#define SHARDWISE_KERNELS_OF_" + kind +
+                              "_ONLY 1\n#include <shardwise/runtime/extern_kernels.hpp>\n")
+            flags = [f for f in self.flags if f != "-DSHARDWISE_EXTERN_KERNELS=1" and f != "-O0"]
+            jobs.append(([self.args.compiler, *flags, "-O1", "-c", str(source), "-o", str(target)], kind))
+        with concurrent.futures.ThreadPoolExecutor(min(self.args.jobs, 2)) as pool:
+            for (command, kind), (status, out) in zip(jobs, pool.map(lambda j: self.run(j[0], 1200), jobs)):
+                if status != 0:
+                    sys.exit(f"the {kind} kernels do not compile:\n{out[-3000:]}")
+
+    def compile(self, text, name):
+        """(object, output): object None if it does not compile."""
+        source = self.build / f"{name}.cpp"
+        source.write_text(text)
+        target = self.build / f"{name}.o"
+        status, out = self.run([self.args.compiler, *self.flags, "-c", str(source), "-o", str(target)], 900)
+        return (target if status == 0 else None), out if status is not None else out + "\n(the compiler ran too long)"
+
+    def link(self, obj, name):
+        program = self.build / name
+        status, out = self.run([self.args.compiler, *self.sanitize, str(obj), *self.kernels, "-o", str(program), "-pthread"], 300)
+        if status != 0:
+            sys.exit(f"linking failed:\n{out[-3000:]}")
+        return program
+
+    def drop(self, name):
+        for suffix in (".cpp", ".o", ""):
+            (self.build / f"{name}{suffix}").unlink(missing_ok=True)
+
+    def execute(self, program):
+        return self.run([str(program)], 120 if not self.args.sanitize else 400)
+
+
+def seconds():
+    t = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return t.ru_utime + t.ru_stime
+
+
+def mesh_of_group(seed):
+    return generate.mesh_for(seed // GROUP)
+
+
+class Fuzzer:
+    def __init__(self, args, tools):
+        self.args, self.tools = args, tools
+        self.failed = {}  # seed: first lines
+        self.done = 0
+        self.refused = 0
+        self.first = None
+
+    def program(self, seed):
+        return generate.make_any(seed, mesh_of_group(seed))
+
+    # --- one source of several programs
+
+    def trial(self, programs, name):
+        """What each program of (name, program) says: {} where all is well."""
+        obj, out = self.tools.compile(generate.source(programs), name)
+        if obj is None:
+            if len(programs) == 1:
+                return {programs[0][0]: "does not compile:\n" + first_errors(out)}
+            result = {}
+            for k, one in enumerate(programs):
+                result.update(self.trial([one], f"{name}_{k}"))
+            return result
+        program = self.tools.link(obj, name)
+        status, out = self.tools.execute(program)
+        said = {}
+        current = None
+        for line in out.splitlines():
+            if line.startswith("program "):
+                current = line.split()[1]
+            elif line.startswith("FAILED "):
+                said.setdefault(line.split()[1].rstrip(":"), []).append(line)
+        result = {k: "\n".join(v) for k, v in said.items()}
+        if not re.search(r"^\d+ programs, \d+ failed$", out, re.M):
+            how = "ran too long" if status is None else f"ended with status {status}"
+            result[current or programs[0][0]] = f"the process {how} in this program:\n" + tail(out)
+            rest = [p for p in programs if p[0] not in result]
+            after = [k for k, p in enumerate(programs) if p[0] == current]
+            rest = programs[after[0] + 1:] if after else []
+            if rest:
+                result.update(self.trial(rest, name + "_r"))
+        if not self.args.keep:
+            self.tools.drop(name)
+        return result
+
+    def group(self, seeds):
+        built, wrong = [], []
+        for s in seeds:
+            p = self.program(s)
+            (wrong if p.kind == "refused" else built).append((f"p{s}", p))
+        if built:
+            said = self.trial(built, f"g{seeds[0]}")
+            for name, p in built:
+                if name in said:
+                    self.report(int(name[1:]), p, said[name])
+        for name, p in wrong:
+            why = self.check_refused(p, name)
+            if why:
+                self.report(int(name[1:]), p, why)
+        self.done += len(seeds)
+
+    def check_refused(self, p, name):
+        self.refused += 1
+        source = self.tools.build / f"{name}_refused.cpp"
+        for wrong in (True, False):
+            source.write_text(p.text(wrong))
+            status, out = self.tools.run([self.tools.args.compiler, *self.tools.flags, "-fsyntax-only", str(source)], 300)
+            if wrong and status == 0:
+                return f"a wrong program compiles ({p.what}):\n{p.text(True)}"
+            if not wrong and status != 0:
+                return f"the right twin of a wrong program does not compile ({p.what}):\n{first_errors(out)}\n{p.text(False)}"
+            if wrong:
+                error = next((line for line in out.splitlines() if " error: " in line or "error: static assertion" in line), "")
+                if "shardwise: " not in error:
+                    return f"a wrong program ({p.what}) is refused without a sentence in its first error:\n{first_errors(out)}\n{p.text(True)}"
+            if not self.args.controls:
+                break
+        source.unlink(missing_ok=True)
+        return None
+
+    def report(self, seed, p, why):
+        self.failed[seed] = why
+        if self.first is None or seed < self.first:
+            self.first = seed
+        text = f"\nFAILED seed {seed} on {' x '.join(map(str, p.sizes))}: run.py --only {seed}\n{why}\n"
+        if p.kind == "function" and self.args.minimise > 0 and len(self.failed) <= self.args.most_minimised:
+            small, tries = self.minimise(seed, p, why)
+            text += f"as small as {tries} compilations made it, on {' x '.join(map(str, small.sizes))}:\n" + body(small) + "\n"
+        say(text)
+
+    # --- smaller
+
+    def still_fails(self, p, like, name):
+        try:
+            said = self.trial([("q", p)], name)
+        except Exception:  # a change that the generator's own evaluation refuses
+            return False
+        if "q" not in said:
+            return False
+        return said["q"].startswith("does not compile") == like.startswith("does not compile")
+
+    def minimise(self, seed, p, why):
+        """Fewer outputs, statements, ways and ranks while it fails; at most --minimise compilations."""
+        left = [self.args.minimise]
+
+        def attempt(q):
+            if q is None or left[0] <= 0:
+                return False
+            left[0] -= 1
+            return self.still_fails(q, why, f"m{seed}_{left[0]}")
+        progress = True
+        while progress and left[0] > 0:
+            progress = False
+            for q in generate.smaller(p):
+                if attempt(q):
+                    p, progress = q, True
+                    break
+                if left[0] <= 0:
+                    break
+        return p, self.args.minimise - left[0]
+
+
+def first_errors(out, count=4):
+    lines = [line for line in out.splitlines() if "error" in line]
+    return "\n".join(line[:600] for line in lines[:count]) or tail(out)
+
+
+def tail(out, count=12):
+    return "\n".join(line[:400] for line in out.splitlines()[-count:])
+
+
+def body(p):
+    text = [f"  {i[0]}: {i[1]} {tuple(i[2])} placed {', '.join(generate.cpp_place(q) for q in i[3])}" for i in p.inputs]
+    text += [f"  {s.code}" for s in p.statements]
+    text.append(f"  return {', '.join(p.outputs)};   run: {', '.join(p.ways)}; on one rank: {', '.join(p.ways_alone)}"
+                + (f"; gradients of inputs {p.wrt}" if p.wrt else ""))
+    return "\n".join(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--only", type=int, action="append", default=[], help="this seed alone; may be given again")
+    parser.add_argument("--fixed", action="store_true", help="the seeds that failed once")
+    parser.add_argument("--functions", action="store_true", help="compare the headers' public functions with the generator's")
+    parser.add_argument("--jobs", type=int, default=int(os.environ.get("SHARDWISE_JOBS", "2")))
+    parser.add_argument("--compiler", default="g++")
+    parser.add_argument("--include", default=str(HERE.parent.parent / "include"))
+    parser.add_argument("--system-include", action="append", default=[])
+    parser.add_argument("--flag", action="append", default=[], help="passed to the compiler")
+    parser.add_argument("--kernels", action="append", default=[], help="an object of the host kernels")
+    parser.add_argument("--build", help="folder for sources and objects; a temporary one by default")
+    parser.add_argument("--sanitize", action="store_true", help="address and undefined behaviour")
+    parser.add_argument("--minimise", type=int, default=25, help="compilations that may be spent on making a failure smaller")
+    parser.add_argument("--most-minimised", type=int, default=5)
+    parser.add_argument("--controls", action="store_true", help="also compile the right twin of each wrong program")
+    parser.add_argument("--stop-at-first", action="store_true")
+    parser.add_argument("--keep", action="store_true")
+    args = parser.parse_args()
+    if args.functions:
+        import registry
+        sys.exit(registry.check(pathlib.Path(args.include)))
+    if args.fixed:
+        lines = (HERE / "failed_seeds.txt").read_text().splitlines()
+        args.only += [int(line.split()[0]) for line in lines if line and not line.startswith("#")]
+        if not args.only:
+            print("no seed has failed yet")
+            return 0
+    tools = Toolchain(args)
+    start, cpu = time.time(), seconds()
+    tools.prepare()
+    prepared, cpu_kernels = time.time() - start, seconds() - cpu
+    fuzzer = Fuzzer(args, tools)
+    if args.only:
+        groups = {}
+        for s in sorted(set(args.only)):
+            groups.setdefault(s // GROUP, []).append(s)
+        groups = list(groups.values())
+    else:
+        first = args.seed - args.seed % GROUP
+        groups = [list(range(s, min(s + GROUP, first + args.programs))) for s in range(first, first + args.programs, GROUP)]
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        pending = [pool.submit(fuzzer.group, g) for g in groups]
+        for f in concurrent.futures.as_completed(pending):
+            f.result()
+            if fuzzer.failed and args.stop_at_first:
+                for other in pending:
+                    other.cancel()
+    if not args.keep and not args.build:
+        shutil.rmtree(tools.build, ignore_errors=True)
+    spent = seconds() - cpu - cpu_kernels
+    print(f"{fuzzer.done} programs ({fuzzer.refused} of them wrong on purpose) from seed {groups[0][0]}, {args.compiler}"
+          f"{', sanitized' if args.sanitize else ''}: {len(fuzzer.failed)} failed; {spent:.0f} core seconds, "
+          f"{spent / max(fuzzer.done, 1):.2f} a program (kernels: {cpu_kernels:.0f}), {time.time() - start:.0f} s")
+    if fuzzer.failed:
+        print("failed seeds: " + " ".join(map(str, sorted(fuzzer.failed))))
+        print("add a seed that showed a bug to test/fuzz_programs/failed_seeds.txt")
+    print(f"tests: {fuzzer.done - len(fuzzer.failed)} of {fuzzer.done} programs passed")
+    return 1 if fuzzer.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
