@@ -3,7 +3,13 @@
 // one rank. Blocks are put together here, without the library's collectives, and compared with what the generator computed.
 #pragma once
 
+#include <shardwise/pass/fuse.hpp>
+#include <shardwise/pass/overlap.hpp>
+#include <shardwise/pass/rematerialise.hpp>
+#include <shardwise/pass/simplify.hpp>
+#include <shardwise/pass/waits.hpp>
 #include <shardwise/shardwise.hpp>
+#include <shardwise/vocabulary/flat_group.hpp>
 
 #include <cmath>
 #include <cstdio>
@@ -472,6 +478,265 @@ void check(const char* name) {
     if (alone_ran) check_world(v, "one rank", one, WaysAlone, e);
     if (ran && alone_ran) check_one_rank(v, one, WaysAlone, mesh, Ways, e);
   }
+  if (!v.said.empty()) {
+    ++failures;
+    std::fputs(v.said.c_str(), stdout);
+    std::fflush(stdout);
+  }
+}
+
+// --- training ---------------------------------------------------------------------------------------------------------------
+
+// Placements as the generator works them out from a plan's text: 0 replicate, 1 reduced, 2 + d a shard of dim d.
+inline int placement_number(const sw::placement& p) {
+  return p.is_replicate() ? 0 : p.is_reduced() ? 1 : p.is_shard() && p.splits_like(sw::shard_value(0)) ? 2 + p.dim : -1;
+}
+inline void check_places(const std::string& what, const sw::spec& s, const int* want) {
+  for (int a = 0; a < s.axes; ++a) {
+    const sw::placement p = s.place[a];
+    if (placement_number(p) != want[a])
+      throw std::logic_error(what + " is placed as number " + std::to_string(placement_number(p)) + " on axis " + std::to_string(a) +
+                             ", the plan says " + std::to_string(want[a]));
+  }
+}
+
+template <class P, class W, unsigned Ways, class Rank>
+void train_on_rank(Rank& rank, book& b) {
+  using mesh = typename W::mesh;
+  using placed = typename P::template placed<W>;
+  using plan = typename placed::plan;
+  using task = typename placed::task;
+  using T = typename P::element;
+  if (rank.index() == 0)
+    for (int w = 0; w < 2; ++w) room(b.results[w], P::results, mesh::size);
+  rank.barrier();
+  sw::step_env env = P::environment();
+  if constexpr ((Ways & compiled) != 0) {
+    using step = sw::train_step<P::template model, task, plan, mesh, typename P::optimizer, typename P::pipeline, T>;
+    auto e = std::make_unique<sw::executor<step, Rank>>(rank, sw::executor_checks::poison);
+    e->initialise(5);
+    if (e->parameter_count() != static_cast<int>(P::parameters)) throw std::logic_error("the program has another number of parameters");
+    for (int i = 0; i < e->parameter_count(); ++i) {
+      check_places("compiled parameter " + std::to_string(i), e->parameter_spec(i), P::places + i * mesh::axes);
+      e->set_parameter(i, typed<T>(P::start[i]));
+    }
+    e->set_input(0, typed<typename placed::x::element>(P::data[0]));
+    e->set_input(1, typed<T>(P::data[1]));
+    for (int s = 0; s < P::steps; ++s) {
+      env.step = s + 1;
+      e->run(env);
+      const sw::spec& loss = step::program.spec_of(step::program.outputs[0]);
+      b.at(b.results[1], static_cast<std::size_t>(s), rank.index()) = block_of(e->template output<T>(0), loss);
+    }
+    for (int i = 0; i < e->parameter_count(); ++i) {
+      const sw::local_block<T> now{e->parameter(i), e->parameter_layout(i)};
+      b.at(b.results[1], static_cast<std::size_t>(P::steps + i), rank.index()) = block_of(now, e->parameter_spec(i));
+    }
+  }
+  if constexpr ((Ways & eager) != 0) {
+    sw::eager on(rank);
+    sw::bind_eager<P::template model, plan, mesh, T, Rank> model{};
+    int k = 0;
+    sw::for_each_parameter(model, [&]<class X>(const std::string& path, X& t) {
+      check_places("eager parameter " + path, X::sp, P::places + k * mesh::axes);
+      t = X::distribute(on, typed<T>(P::start[k++]));
+    });
+    sw::eager_optimizer<typename P::optimizer, std::remove_cvref_t<decltype(model)>> optimizer;
+    const auto in = [&](int j) {
+      return std::pair{placed::x::distribute(on, typed<typename placed::x::element>(P::data[2 * j])),
+                       placed::y::distribute(on, typed<T>(P::data[2 * j + 1]))};
+    };
+    for (int s = 0; s < P::steps; ++s) {
+      env.step = s + 1;
+      on.start_step(3, s + 1);
+      const auto [x, y] = in(0);
+      auto first = sw::value_and_grad(task{})(model, x, y);
+      block& loss = b.at(b.results[0], static_cast<std::size_t>(s), rank.index());
+      loss = block_of(first.loss.to_local(), first.loss.sp);
+      if constexpr (P::accumulates) {
+        const auto [x2, y2] = in(1);
+        const auto second = sw::value_and_grad(task{})(model, x2, y2);
+        const block more = block_of(second.loss.to_local(), second.loss.sp);
+        for (std::size_t i = 0; i < loss.v.size(); ++i) loss.v[i] = (loss.v[i] + more.v[i]) * P::loss_factor;
+        P::accumulate(first.gradients, second.gradients);
+      }
+      optimizer.step(model, first.gradients, env);
+    }
+    k = 0;
+    sw::for_each_parameter(model, [&]<class X>(const std::string&, X& t) {
+      b.at(b.results[0], static_cast<std::size_t>(P::steps + k++), rank.index()) = block_of(t.to_local(), X::sp);
+    });
+  }
+}
+
+template <class W, unsigned Ways, class P>
+bool train_on(verdict& to, const char* on, book& b) {
+  using mesh = typename W::mesh;
+  return launched<mesh>(to, on, b, train_on_rank<P, W, Ways, sw::thread_rank<mesh>>);
+}
+
+template <class P, class W, unsigned Ways, unsigned WaysAlone>
+void train(const char* name) {
+  std::printf("program %s\n", name);
+  std::fflush(stdout);
+  ++programs;
+  verdict v{name, {}};
+  book mesh, one;
+  const expectation e = P::expected();
+  // the eager loss is the ranks' shares, the step's is their sum: parameters alone are compared bit for bit
+  const auto bits = [&](const book& b) {
+    if constexpr (Ways == (eager | compiled))
+      for (std::size_t k = P::steps; k < P::results; ++k)
+        compare_blocks(v, "eager and compiled training, parameter " + std::to_string(k - P::steps), b.results[0][k], b.results[1][k]);
+  };
+  const bool ran = train_on<W, Ways, P>(v, "the mesh", mesh);
+  if (ran) {
+    bits(mesh);
+    for (int w = 0; w < 2; ++w)
+      if ((Ways >> w) & 1U)
+        for (std::size_t k = 0; k < P::results; ++k)
+          compare(v, std::string(way_name[w]) + " on the mesh, " + (k < P::steps ? "loss " : "parameter ") +
+                         std::to_string(k < P::steps ? k : k - P::steps),
+                  assemble(mesh, mesh.results[w][k]), e.results[k].data, static_cast<std::size_t>(e.results[k].count), e.tolerance);
+  }
+  if constexpr (WaysAlone != 0) {
+    if (train_on<typename alone<W>::type, WaysAlone, P>(v, "one rank", one) && ran) check_one_rank(v, one, WaysAlone, mesh, Ways, e);
+  }
+  if (!v.said.empty()) {
+    ++failures;
+    std::fputs(v.said.c_str(), stdout);
+    std::fflush(stdout);
+  }
+}
+
+// --- making tensors ---------------------------------------------------------------------------------------------------------
+
+struct rows_and_width {
+  std::int64_t rows, width;
+};
+
+inline void demand(verdict& v, bool good, const std::string& what) {
+  if (!good) v.say(what);
+}
+
+// A group of parameters: every element is at one place, and chunks are disjoint.
+template <int Ranks>
+void check_flat_group(verdict& v, const std::vector<rows_and_width>& all) {
+  sw::flat_group<8> g(Ranks);
+  for (const auto& e : all) g.add(e.rows, e.width);
+  std::vector<int> held(static_cast<std::size_t>(g.gather_output()), 0);
+  for (std::size_t k = 0; k < all.size(); ++k)
+    for (std::int64_t i = 0; i < g.entries[static_cast<int>(k)].numel(); ++i) {
+      const auto at = g.position(static_cast<int>(k), i);
+      const sw::interval rows = g.rows_of(static_cast<int>(k), at.rank);
+      const std::int64_t row = i / all[k].width;
+      demand(v, row >= rows.begin && row < rows.begin + rows.size, "a flat group puts a row on a rank that does not hold it");
+      ++held[static_cast<std::size_t>(g.gathered(static_cast<int>(k), i))];
+    }
+  std::int64_t padding = 0, used = 0;
+  for (int r = 0; r < Ranks; ++r) padding += g.padding(r);
+  for (const int h : held) {
+    demand(v, h <= 1, "a flat group puts two elements in one place");
+    used += h;
+  }
+  demand(v, used + padding == g.gather_output(), "a flat group's padding and elements are not its size");
+}
+
+// Ranks along axes, as the mesh says and as its submesh, flattened and unflattened, says.
+template <class Mesh, class A0, class A1>
+void check_submeshes(verdict& v) {
+  if constexpr (Mesh::axes >= 2) {
+    using pair = sw::submesh<Mesh, A0, A1>;
+    using flat = sw::flattened<pair, ax<9, A0::size * A1::size>, A0, A1>;
+    static_assert(pair::size == A0::size * A1::size && flat::size == pair::size);
+    static_assert(std::is_same_v<sw::unflattened<flat, ax<9, A0::size * A1::size>, A0, A1>, pair>);
+    for (int r = 0; r < Mesh::size; ++r) {
+      const auto g = Mesh::template group<A0, A1>(r);
+      const int mine = Mesh::template local_rank<A0, A1>(r);
+      demand(v, g[static_cast<std::size_t>(mine)] == r, "a rank is not where its submesh says");
+      for (std::size_t k = 0; k < g.size(); ++k) {
+        const auto c = pair::coordinate(static_cast<int>(k));
+        const auto whole = Mesh::coordinate(g[k]);
+        demand(v, whole[0] == c[0] && whole[1] == c[1], "a submesh's coordinates are not the mesh's");
+      }
+    }
+  }
+}
+
+template <class T, class Shape, class W, class... P, class Rank>
+void make_on_rank(Rank& rank, book& b, const numbers& data) {
+  using mesh = typename W::mesh;
+  using X = sw::dtensor_of<T, Shape, mesh, P...>;
+  sw::eager on(rank);
+  int k = 0;
+  const auto put = [&](const auto& t) {
+    const block mine = block_of(t.to_local(), std::remove_cvref_t<decltype(t)>::sp);
+    if (rank.index() == 0) b.results[0].emplace_back(static_cast<std::size_t>(mesh::size));
+    rank.barrier();
+    b.at(b.results[0], static_cast<std::size_t>(k++), rank.index()) = mine;
+    rank.barrier();
+  };
+  const auto values = typed<T>(data);
+  const auto x = X::distribute(on, values);
+  put(x);
+  put(X::distribute_from_first(on, rank.index() == 0 ? values : std::vector<T>{}));
+  const std::vector<T> local = [&] {
+    const block mine = block_of(x.to_local(), X::sp);
+    return std::vector<T>(mine.v.begin(), mine.v.end());
+  }();
+  put(X::from_local(on, local, sw::local_check::replicas));
+  put(x.full_tensor());
+  auto e = sw::empty<T, Shape, P...>(on);
+  std::memcpy(const_cast<T*>(e.to_local().data.data()), local.data(), local.size() * sizeof(T));
+  put(e);
+  put(sw::zeros<T, Shape, P...>(on));
+  put(X::zeros(on));
+  put(sw::ones<T, Shape, P...>(on));
+  put(X::ones(on));
+  put(sw::full<T, Shape, P...>(on, T(3)));
+  put(X::full(on, T(3)));
+  if constexpr (std::is_floating_point_v<T>) {
+    put(sw::rand<T, Shape, P...>(on, 5));
+    put(X::rand(on, 5));
+    put(sw::randn<T, Shape, P...>(on, 5));
+    put(X::randn(on, 5));
+    if constexpr (((!P::is_partial()) && ...)) put(X::initial(on, sw::init_kind::normal, 0.5, 7, "some.path"));
+    const double total = static_cast<double>(sw::sum(sw::zeros<T, Shape>(on) + 2.0).item());
+    if (total != 2.0 * data.count) throw std::logic_error("the sum of twos is " + number(total));
+  }
+  if (!x.has_value() || &x.rank() != &rank || !x.shares_storage_with(x)) throw std::logic_error("a tensor does not know its rank");
+  auto through = x;
+  if (through.local_mdspan().extent(0) != static_cast<std::size_t>(x.to_local().layout.ext[0])) throw std::logic_error("local_mdspan has other extents");
+}
+
+// Every way to make a tensor, on the mesh and on one rank: the whole is what was said, and random numbers do not see the mesh.
+template <class T, class Shape, class W, class... P>
+void make(const char* name, const numbers& data, const std::vector<rows_and_width>& group) {
+  std::printf("program %s\n", name);
+  std::fflush(stdout);
+  ++programs;
+  verdict v{name, {}};
+  book mesh, one;
+  static const numbers* given;
+  given = &data;
+  const bool ran = launched<typename W::mesh>(v, "the mesh", mesh, [](sw::thread_rank<typename W::mesh>& rank, book& b) {
+    make_on_rank<T, Shape, W, P...>(rank, b, *given);
+  });
+  using lone = typename alone<W>::type;
+  const bool alone_ran = launched<typename lone::mesh>(v, "one rank", one, [](sw::thread_rank<typename lone::mesh>& rank, book& b) {
+    make_on_rank<T, Shape, lone, P...>(rank, b, *given);
+  });
+  if (ran && alone_ran)
+    for (std::size_t k = 0; k < mesh.results[0].size(); ++k) {
+      const whole want = assemble(one, one.results[0][k]), have = assemble(mesh, mesh.results[0][k]);
+      compare(v, "tensor " + std::to_string(k) + " against one rank", have, want.v.data(), want.v.size(), 0);
+      const auto n = static_cast<std::size_t>(data.count);
+      const double filled = k < 5 ? 0 : k < 7 ? 0 : k < 9 ? 1 : 3;
+      const std::vector<double> constant(n, filled);
+      if (k < 11) compare(v, "tensor " + std::to_string(k), have, k < 5 ? data.data : constant.data(), n, 0);
+    }
+  check_flat_group<W::mesh::size>(v, group);
+  check_submeshes<typename W::mesh, typename W::A0, typename W::A1>(v);
   if (!v.said.empty()) {
     ++failures;
     std::fputs(v.said.c_str(), stdout);

@@ -152,7 +152,8 @@ class Generator:
         self.count = 0
         self.frozen = set()
         self.stores = []
-        self.moved = set()
+        self.moves = {}    # of a tensor: the storages of what it was redistributed to
+        self.frozen_next = False
         self.version = {}  # of a storage: how often it was written
         self.gradient = "gradient" in features
         self.special = "special" in features
@@ -292,13 +293,14 @@ class Generator:
 
     def one_move(self, t, code, place, used, key):
         a = t.array
-        full_key = (id(a.store), tuple(a.shape), tuple(a.strides), a.offset, key)
-        if full_key in self.moved:
-            raise Skip
-        self.moved.add(full_key)
+        self.note_move(t)
         self.used.update(used)
         loose = t.loose or not a.is_dense()
-        return self.define(code.format(t.name), [t], lambda x: x.copy(), t.dtype, place, True if t.exact else False, loose=loose)
+        out = self.define(code.format(t.name), [t], lambda x: x.copy(), t.dtype, place, True if t.exact else False, loose=loose)
+        self.moves[self.move_key(t)].append(out.array.store)
+        if self.frozen_next:
+            self.frozen.add(id(out.array.store))
+        return out
 
     def move(self, t, target, force=False):
         """t under other placements: one of the ways to write that."""
@@ -350,10 +352,7 @@ class Generator:
         else:
             key = ("list", tuple(target))
             start = f"sw::redistribute_async<{on}>({t.name})"
-        full_key = (id(a.store), tuple(a.shape), tuple(a.strides), a.offset, key)
-        if full_key in self.moved:
-            raise Skip
-        self.moved.add(full_key)
+        self.note_move(t)
         self.used.update(["redistribute_async", "pending"])
         pending, name = self.fresh("p"), self.fresh()
         source = t.name
@@ -386,8 +385,27 @@ class Generator:
         if then and t.dtype == "int":
             raise Skip
         self.stores.append(out.array.store)
+        self.moves[self.move_key(t)].append(out.array.store)
+        if self.frozen_next:
+            self.frozen.add(id(out.array.store))
         self.live.append(out)
         return out
+
+    def move_key(self, t):
+        a = t.array
+        return id(a.store), tuple(a.shape), tuple(a.strides), a.offset
+
+    def note_move(self, t):
+        """Of a tensor that is redistributed again neither result is written: a program may refuse that."""
+        before = self.moves.setdefault(self.move_key(t), [])
+        if before and any(self.version.get(id(s), 0) for s in before):
+            raise Skip
+        if before:
+            self.frozen.update(id(s) for s in before)
+            if self.writes:
+                self.frozen_next = True
+        else:
+            self.frozen_next = False
 
     # --- rows: (operands' placements, the result's) on an axis
 
@@ -529,7 +547,7 @@ class Generator:
                 continue
             if "random" in needs and not self.p.random:
                 continue
-            before = (len(self.p.statements), list(self.live), dict(self.env), self.count, set(self.moved))
+            before = (len(self.p.statements), list(self.live), dict(self.env), self.count)
             try:
                 f(self)
                 self.used.update(names)
@@ -633,6 +651,14 @@ def make_program(seed, sizes=None):
 
 def make_any(seed, sizes):
     """The program of a seed, of whatever kind."""
+    import modules
+    import other
+    if seed % 10 == 3:
+        return modules.make(seed, sizes)
+    if seed % 20 == 7:
+        return other.refused(seed, sizes)
+    if seed % 20 == 17:
+        return other.creation(seed, sizes)
     return make_program(seed, sizes)
 
 
@@ -806,9 +832,9 @@ def check_line(p, name):
 def source(programs):
     """One source of several (name, program)."""
     out = ["// Written by generate.py.\n#include <fuzz.hpp>\n\nnamespace {\n\nnamespace sw = shardwise;\n\n"]
-    out += [cpp(p, name) for name, p in programs]
+    out += [cpp(p, name) if p.kind == "function" else p.text for name, p in programs]
     out.append("}  // namespace\n\nint main() {\n")
-    out += [check_line(p, name) for name, p in programs]
+    out += [check_line(p, name) if p.kind == "function" else p.line for name, p in programs]
     out.append("  return fuzz::summary();\n}\n")
     return "".join(out)
 

@@ -1,0 +1,412 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training programs: small modules under random plans, as train_step and as eager training, some with accumulated gradients and a
+scaled loss. Losses and parameters after each step come from plain Python: central differences and the optimizer's formula. A
+plan places parameters: where each must lie is worked out here from the plan's text."""
+
+import fnmatch
+import math
+import random
+
+import interpret as py
+from interpret import Array
+
+F = 4  # features between modules
+
+
+class ModuleProgram:
+    kind = "module"
+
+    def __init__(self, seed, sizes):
+        self.seed, self.sizes = seed, list(sizes)
+        self.used = set()
+
+
+ACTIVATIONS = {"sw::relu": py.UNARY["relu"], "sw::tanh": py.UNARY["tanh"], "sw::gelu": py.UNARY["gelu"], "sw::silu": py.UNARY["silu"]}
+
+
+class Layer:
+    """A member of the network: its C++ type and declaration, parameters [(path, shape)], and what it does."""
+
+    def __init__(self, name, cpp, parameters, forward, plans):
+        self.name, self.cpp, self.parameters, self.forward, self.plans = name, cpp, parameters, forward, plans
+
+
+def linear(p, path, x):
+    return py.pointwise(lambda a, b: a + b, py.linear(x, p[path + ".weight"]), p[path + ".bias"])
+
+
+def make(seed, sizes):
+    for attempt in range(40):
+        p = attempt_program(seed, sizes, random.Random(seed * 613 + attempt))
+        if p is not None:
+            return p
+    raise RuntimeError(f"no training program for seed {seed}")
+
+
+def attempt_program(seed, sizes, r):
+    p = ModuleProgram(seed, sizes)
+    name = f"p{seed}"
+    axes = len(sizes)
+    roles = {1: r.choice([["dp"], ["tp"]]), 2: r.choice([["dp", "tp"], ["tp", "dp"]]),
+             3: r.choice([["dp", "tp", "dp"], ["dp", "dp", "tp"], ["tp", "dp", "dp"]])}[axes]
+    tp = roles.index("tp") if "tp" in roles else None
+    dp = [a for a, role in enumerate(roles) if role == "dp"]
+    batch = r.choice([4, 5, 6, 8])
+    out_features = r.choice([1, 2, 3])
+    dtype = "double"
+    accumulate = r.random() < 0.35
+    if accumulate:
+        batch = r.choice([2, 3, 4])  # of each of two halves
+    scale = r.choice([1.0, 1.0, 1024.0]) if accumulate else 1.0
+
+    # --- the network
+    types, members, parameters, steps = [], [], [], []
+    entries = [f"sw::data_parallel<A{a}>" for a in dp]
+    matched = []  # (pattern, {leaf: placement} by module kind) of the tensor-parallel styles
+
+    def style(path, text):
+        if tp is not None:
+            entries.append(f'sw::at<"{path}", {text}>')
+
+    activation = r.choice(list(ACTIVATIONS))
+    act = ACTIVATIONS[activation]
+    hidden = r.choice([3, 5, 6])
+    residual = r.random() < 0.5
+    body = f"down({activation}(up(x)))"
+    types.append(f"""template <class Bound = sw::unbound>
+struct {name}_block : sw::module<{name}_block<Bound>, Bound> {{
+  BOOST_HANA_DEFINE_STRUCT({name}_block, (sw::linear<{F}, {hidden}, sw::child<Bound, 0>>, up), (sw::linear<{hidden}, {F}, sw::child<Bound, 1>>, down));
+  constexpr auto forward(const auto& x) const {{ return {body}{' + x' if residual else ''}; }}
+}};
+template <class B>
+using {name}_block_of = {name}_block<B>;
+""")
+    writing = r.random() < 0.5
+    write_op = r.choice(["sw::relu_(x)", "sw::mul_(x, 0.5)", "sw::tanh_(x)", "sw::add_(x, 1.5)"])
+    write_f = {"sw::relu_(x)": py.UNARY["relu"], "sw::mul_(x, 0.5)": lambda v: v * 0.5, "sw::tanh_(x)": math.tanh,
+               "sw::add_(x, 1.5)": lambda v: v + 1.5}[write_op]
+    if writing:
+        types.append(f"""template <class Bound = sw::unbound>
+struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
+  BOOST_HANA_DEFINE_STRUCT({name}_writer, (sw::parameter<sw::shape<>, sw::init::ones, sw::child<Bound, 0>>, gain));
+  constexpr auto forward(const auto& x) const {{
+    {write_op};
+    return x * 2.0;
+  }}
+}};
+""".replace("(sw::parameter<sw::shape<>, sw::init::ones, sw::child<Bound, 0>>, gain)", f"(sw::rms_norm_module<{F}, sw::child<Bound, 0>>, unused)"))
+
+    embedded = r.random() < 0.25
+    rows = 5
+    code, index = [], 0
+
+    def member(cpp, n):
+        nonlocal index
+        members.append(f"({cpp.format(f'sw::child<Bound, {index}>')}, {n})")
+        index += 1
+
+    # what a path's tensor-parallel style does: (name pattern, kind of the style)
+    styles = []
+
+    if embedded:
+        member(f"sw::embedding_table<{rows}, {F}, {{}}>", "table")
+        parameters.append(("table.weight", [rows, F], "embedding"))
+        code.append("const auto h0 = table(x);")
+        steps.append(("table",))
+        if tp is not None and r.random() < 0.7:
+            which = r.choice(["colwise", "rowwise"])
+            styles.append(("table", which, r.choice(["table", "t*", "tabl?"])))
+    else:
+        code.append("const auto h0 = x * 1.0;")
+        steps.append(("identity",))
+    now = 0
+
+    def nxt(text):
+        nonlocal now
+        code.append(f"const auto h{now + 1} = {text};")
+        now += 1
+
+    if writing:
+        member(f"{name}_writer<{{}}>", "writer")
+        parameters.append(("writer.unused.weight", [F], "norm"))
+        prepared = tp is not None and r.random() < 0.75
+        nxt(f"writer(h{now}) + h{now}")
+        steps.append(("writer", prepared))
+        if prepared:
+            to = r.choice(["sw::shard<1>", "sw::replicate", "sw::reduced"])
+            back = "sw::replicate"
+            styles.append(("writer", f"sw::prepare_input<A{tp}, {to}>, sw::prepare_output<A{tp}, {back}>", "writer"))
+    layers = r.choice(["one", "two", "repeat"])
+    if layers == "repeat":
+        member(f"sw::repeat<2, {name}_block_of, {{}}>", "layers")
+        blocks = ["layers.0", "layers.1"]
+        nxt(f"layers(h{now})")
+        steps.append(("blocks", blocks))
+    else:
+        blocks = ["first"] if layers == "one" else ["first", "second"]
+        for b in blocks:
+            member(f"{name}_block<{{}}>", b)
+            nxt(f"{b}(h{now})")
+            steps.append(("blocks", [b]))
+    for b in blocks:
+        for leaf, (o, i) in (("up", (hidden, F)), ("down", (F, hidden))):
+            parameters.append((f"{b}.{leaf}.weight", [o, i], "linear"))
+            parameters.append((f"{b}.{leaf}.bias", [o], "linear"))
+    norm = r.choice([None, "layer_norm", "rms_norm"])
+    if norm:
+        member(f"sw::{norm}_module<{F}, {{}}>", "norm")
+        parameters.append(("norm.weight", [F], "norm"))
+        if norm == "layer_norm":
+            parameters.append(("norm.bias", [F], "norm"))
+        nxt(f"norm(h{now})")
+        steps.append((norm,))
+    member(f"sw::linear<{F}, {out_features}, {{}}>", "head")
+    parameters.append(("head.weight", [out_features, F], "linear"))
+    parameters.append(("head.bias", [out_features], "linear"))
+    steps.append(("head",))
+
+    # --- the plan: which blocks are split, by which paths
+    if tp is not None:
+        block_styles = []
+        if layers == "repeat":
+            split = r.choice([["layers.*"], ["layers.0"], ["layers.1"], ["layers.[01]"], []])
+        elif layers == "two":
+            split = r.choice([["first", "second"], ["first"], ["second"], ["[fs]*"], []])
+        else:
+            split = r.choice([["first"], ["f*st"], []])
+        for path in split:
+            block_styles.append((path + ".up", "colwise"))
+            block_styles.append((path + ".down", "rowwise"))
+        r.shuffle(block_styles)
+        for path, which in block_styles:
+            styles.append((path, which, path))
+        if r.random() < 0.4:
+            styles.append(("head", "gathered", r.choice(["head", "h*"])))
+    placed = {}
+    for path, which, text in styles:
+        if which == "colwise" and path == "table":
+            style(text, f"sw::colwise<A{tp}, 1, sw::output<sw::replicate>>")
+        elif which == "gathered":
+            style(text, f"sw::colwise<A{tp}, 1, sw::output<sw::replicate>>")
+        elif which in ("colwise", "rowwise"):
+            style(text, f"sw::{which}<A{tp}>")
+        else:
+            style(text, which)
+
+    def place_of(path, shape, kind):
+        """Placement on each axis: 0 replicate, 1 reduced, 2 + d shard of dim d."""
+        leaf = path.split(".")[-1]
+        module = path.split(".")[:-1]
+        place = [0] * axes
+        for a in dp:
+            place[a] = 1
+        for _, which, text in styles:
+            pattern = text.split(".")
+            if len(pattern) != len(module) or not all(fnmatch.fnmatchcase(m, q) for m, q in zip(module, pattern)):
+                continue
+            if which in ("colwise", "gathered"):
+                place[tp] = 3 if kind == "embedding" else 2
+            elif which == "rowwise":
+                place[tp] = 2 if kind == "embedding" else 3 if leaf == "weight" else 0
+        return place
+    p.places = [place_of(*q) for q in parameters]
+
+    # --- what is fed, and what must come out
+    count = 2 if accumulate else 1
+    inputs = []
+    for _ in range(count):
+        if embedded:
+            x = Array([r.randrange(rows) for _ in range(batch)], [batch])
+        else:
+            x = Array([r.randrange(-16, 17) / 8 for _ in range(batch * F)], [batch, F])
+        y = Array([r.randrange(-8, 9) / 8 for _ in range(batch * out_features)], [batch, out_features])
+        inputs.append((x, y))
+    values = {path: [r.randrange(-24, 25) / 32 for _ in range(py.numel(shape))] for path, shape, _ in parameters}
+    shapes = {path: shape for path, shape, _ in parameters}
+    near = [0.0]
+
+    def forward(v, x):
+        q = {k: Array(v[k], shapes[k]) for k in v}
+        h = x
+        for s in steps:
+            if s[0] == "table":
+                h = py.embedding(q["table.weight"], x)
+            elif s[0] == "identity":
+                h = py.pointwise(lambda a: a * 1.0, x)
+            elif s[0] == "writer":
+                given = h.copy() if s[1] else h  # a redistribution is a value
+                given.write(py.pointwise(write_f, given).flat())
+                h = py.pointwise(lambda a, b: 2 * a + b, given, h)
+            elif s[0] == "blocks":
+                for b in s[1]:
+                    up = linear(q, b + ".up", h)
+                    out = linear(q, b + ".down", py.pointwise(act, up))
+                    if activation == "sw::relu":
+                        near[0] = min([near[0]] + [abs(u) for u in up.flat()])
+                    h = py.pointwise(lambda a, c: a + c, out, h) if residual else out
+            elif s[0] == "layer_norm":
+                h = py.layer_norm(h, q["norm.weight"], q["norm.bias"])
+            elif s[0] == "rms_norm":
+                h = py.rms_norm(h, q["norm.weight"])
+            else:
+                h = linear(q, "head", h)
+        return h
+
+    def loss(v):
+        total = 0.0
+        for x, y in inputs:
+            e = [(a - b) ** 2 for a, b in zip(forward(v, x).flat(), y.flat())]
+            total += math.fsum(e) / len(e) / count
+        return total
+    optimizer, python = r.choice([("sw::sgd<>", "sgd"), ("sw::sgd<true>", "momentum"), ("sw::adam<>", "adam"), ("sw::adamw<>", "adamw"),
+                                  ("sw::clip_norm<sw::sgd<>>", "clip")])
+    rate, decay = 0.05, (r.choice([0.0, 0.125]) if python in ("adam", "adamw") else 0.0)
+    eps, beta1, beta2, momentum, max_norm = 0.01, 0.9, 0.99, 0.5, 0.25
+    count_steps = 2
+    losses, now_values = [], {k: list(v) for k, v in values.items()}
+    state = {k: ([0.0] * len(v), [0.0] * len(v)) for k, v in values.items()}
+    for step in range(1, count_steps + 1):
+        near[0] = 1.0
+        losses.append(loss(now_values))
+        if near[0] < 1e-3:
+            return None
+        gradient = {}
+        for k, v in now_values.items():
+            gradient[k] = []
+            for i in range(len(v)):
+                h, before = 1e-5, v[i]
+                v[i] = before + h
+                up = loss(now_values)
+                v[i] = before - h
+                down = loss(now_values)
+                v[i] = before
+                gradient[k].append((up - down) / (2 * h))
+        factor = 1.0
+        if python == "clip":
+            norm2 = math.sqrt(sum(g * g for gs in gradient.values() for g in gs))
+            factor = min(1.0, max_norm / (norm2 + 1e-6))
+        for k, v in now_values.items():
+            if k.startswith("writer.unused"):
+                continue  # no loss depends on it: it stays as it is
+            m1, m2 = state[k]
+            for i in range(len(v)):
+                g = gradient[k][i] * factor
+                if python == "momentum":
+                    m1[i] = momentum * m1[i] + g
+                    v[i] -= rate * m1[i]
+                elif python in ("adam", "adamw"):
+                    if python == "adam":
+                        g += decay * v[i]
+                    else:
+                        v[i] -= rate * decay * v[i]
+                    m1[i] = beta1 * m1[i] + (1 - beta1) * g
+                    m2[i] = beta2 * m2[i] + (1 - beta2) * g * g
+                    mh, vh = m1[i] / (1 - beta1 ** step), m2[i] / (1 - beta2 ** step)
+                    v[i] -= rate * mh / (math.sqrt(vh) + eps)
+                else:
+                    v[i] -= rate * g
+    if any(py.is_nan(x) or abs(x) > 1e3 for x in losses):
+        return None
+    p.losses = losses
+    p.parameters = [(path, values[path], now_values[path]) for path, _, _ in parameters]
+    p.inputs = inputs
+    p.accumulate, p.scale = accumulate, scale
+    pipelines = ["", "", "sw::merge_common, sw::cancel_redistributions", "sw::fuse_pointwise", "sw::schedule_comm_wait",
+                 "sw::rematerialise<50>", "sw::expedite_comms, sw::reorder_compute_for_overlap<>, sw::sink_waits, sw::raise_comms"]
+    p.pipeline = "" if accumulate else r.choice(pipelines)
+    p.ways = "eager" if accumulate else "eager | fuzz::compiled" if not p.pipeline else "compiled"
+    p.note = f"{optimizer}, {'accumulated, ' if accumulate else ''}plan {', '.join(entries)}"
+
+    # --- text
+    places_x = [f"sw::on<typename W::A{a}, sw::shard<0>>" for a in dp]
+    type_x = f"sw::dtensor_of<{'std::int32_t' if embedded else dtype}, sw::shape<{batch}{'' if embedded else f', {F}'}>, typename W::mesh{''.join(', ' + q for q in places_x)}>"
+    type_y = f"sw::dtensor_of<{dtype}, sw::shape<{batch}, {out_features}>, typename W::mesh{''.join(', ' + q for q in places_x)}>"
+    from generate import numbers
+    out = [f"// {name}: seed {seed}, {' x '.join(map(str, sizes))}, {p.note}\n"]
+    out += types
+    out.append(f"""template <class Bound = sw::unbound>
+struct {name}_net : sw::module<{name}_net<Bound>, Bound> {{
+  BOOST_HANA_DEFINE_STRUCT({name}_net, {', '.join(members)});
+  constexpr auto forward(const auto& x) const {{
+    {(chr(10) + '    ').join(code)}
+    return head(h{now});
+  }}
+}};
+template <class B>
+using {name}_model = {name}_net<B>;
+""")
+    flat = []
+    for x, y in inputs:
+        flat += [x.flat(), y.flat()]
+    out.append(numbers(f"{name}_data", flat))
+    out.append(numbers(f"{name}_start", [q[1] for q in p.parameters]))
+    out.append(numbers(f"{name}_results", [[v] for v in losses] + [q[2] for q in p.parameters]))
+    out.append(f"inline const int {name}_places[] = {{{', '.join(str(v) for q in p.places for v in q)}}};\n")
+    entries_text = ", ".join(entries)
+    sums = "".join(f"    {member_text('a', path)} = sw::scale({member_text('a', path)} + {member_text('b', path)}, {0.5 / scale!r});\n"
+                   for path, _, _ in parameters if not path.startswith("writer.unused"))
+    alone = all(n == 1 for n in sizes)
+    out.append(f"""struct {name} {{
+  template <class B>
+  using model = {name}_net<B>;
+  template <class W>
+  struct placed {{
+    using A0 = typename W::A0;
+    using A1 = typename W::A1;
+    using A2 = typename W::A2;
+    using plan = sw::plan<{entries_text}>;
+    using x = {type_x};
+    using y = {type_y};
+    struct task {{
+      using inputs = sw::inputs<sw::input_like<x>, sw::input_like<y>>;
+      constexpr auto operator()(const auto& model, const auto& in, const auto& wanted) const {{
+        const auto apart = model(in) - wanted;
+        return sw::mean(apart * apart){'' if scale == 1.0 else f' * {scale!r}'};
+      }}
+    }};
+  }};
+  using optimizer = {optimizer};
+  using pipeline = sw::pipeline<{p.pipeline}>;
+  using element = {dtype};
+  static constexpr bool accumulates = {'true' if accumulate else 'false'};
+  static constexpr double loss_factor = {0.5 / scale if accumulate else 1.0!r};
+  static constexpr int steps = {count_steps};
+  static constexpr std::size_t results = {count_steps + len(parameters)}, parameters = {len(parameters)};
+  static constexpr const fuzz::numbers* data = {name}_data;
+  static constexpr const fuzz::numbers* start = {name}_start;
+  static constexpr const int* places = {name}_places;
+  static void accumulate(auto& a, const auto& b) {{
+{sums or '    (void)a, (void)b;'}
+  }}
+  static sw::step_env environment() {{
+    sw::step_env env;
+    env.seed = 3;
+    env.lr = {rate};
+    env.beta1 = {beta1};
+    env.beta2 = {beta2};
+    env.eps = {eps};
+    env.momentum = {momentum};
+    env.weight_decay = {decay};
+    env.max_norm = {max_norm};
+    return env;
+  }}
+  static fuzz::expectation expected() {{
+    return {{{name}_results, nullptr, nullptr, {count_steps + len(parameters)}, 0, 0, 1e-7, 0, 1e-10, 0}};
+  }}
+}};
+
+""")
+    p.text = "".join(out)
+    world = ", ".join(map(str, sizes))
+    p.line = f"  fuzz::train<{name}, fuzz::world<{world}>, (fuzz::{p.ways}), {'0' if alone else 'fuzz::' + r.choice(p.ways.split(' | fuzz::'))}>(\"{name}\");\n"
+    p.used |= {"value_and_grad"}
+    return p
+
+
+def member_text(model, path):
+    """A parameter of an eager model, as an expression: a list's elements are std::get<k>(items)."""
+    parts = path.split(".")
+    text = f"{model}.{parts[0]}"
+    for part in parts[1:]:
+        text = f"std::get<{part}>({text}.items)" if part.isdigit() else f"{text}.{part}"
+    return text
