@@ -110,6 +110,8 @@ class Program:
         self.tolerance = self.gradient_tolerance = self.mesh_tolerance = 0.0
         self.note = ""
         self.kind = "function"
+        self.pipeline = ""
+        self.cut = None       # run at once up to here, as a program from here on
 
     def evaluate(self, changed=None):
         env = {}
@@ -187,7 +189,7 @@ class Generator:
 
     def placement_for(self, shape, dtype, axis, taken, partial=True):
         choices = [R()] * 3
-        choices += [S(d) for d in range(len(shape))] * 2
+        choices += [S(d) for d in range(len(shape)) if shape[d] != 1] * 2
         if dtype != "int":
             choices += [U()]
             if partial:
@@ -196,7 +198,7 @@ class Generator:
 
     def places_for(self, shape, dtype, partial=True, plain=True):
         place = [self.placement_for(shape, dtype, a, None, partial) for a in range(self.axes)]
-        if not plain and shape and dtype != "int":
+        if not plain and shape and dtype != "int" and 1 not in shape:
             d = self.r.randrange(len(shape))
             if self.axes >= 2 and self.chance(0.5):
                 place = [R()] * self.axes
@@ -327,6 +329,11 @@ class Generator:
             return self.one_move(t, f"sw::redistribute<{policy}{on}>({{0}})", target, ["redistribute"], key)
         now = t
         self.r.shuffle(changed)
+        between = list(t.place)
+        for a in changed:
+            between[a] = target[a]
+            if self.nested(between):
+                raise Skip
         for a in changed:
             place = list(now.place)
             before, place[a] = place[a], target[a]
@@ -422,6 +429,8 @@ class Generator:
                         continue
                     if not t.real and want == U():
                         want = R()
+                    if want[0] == "S" and t.shape[want[1]] == 1:
+                        good = False
                     if kind(t.place[a]) != kind(want):
                         cost += 1
                         good = good and self.can_move_one(t, t.place[a], want)
@@ -510,7 +519,7 @@ class Generator:
         self.used.update(["implicit", "strict"])
         text = "sw::strict(" + call.format(*[f"sw::implicit({t.name})" for t in operands]) + ")"
         shape = f(*[t.array for t in operands]).shape
-        target = [self.r.choice([R()] + [S(d) for d in range(len(shape))]) for _ in range(self.axes)]
+        target = [self.r.choice([R()] + [S(d) for d in range(len(shape)) if shape[d] != 1]) for _ in range(self.axes)]
         on = ", ".join(f"sw::on<A{a}, {cpp_place(p)}>" for a, p in enumerate(target))
         return self.define(f"sw::redistribute<{on}>({text})", operands, lambda *x: f(*x).copy(), dtype, target, exact)
 
@@ -533,12 +542,16 @@ class Generator:
 
     # --- statements: see the table below
 
-    def random_statement(self, depth=0):
+    def random_statement(self, depth=0, favourite=None):
         table = STATEMENTS
         if self.p.random:
             table = SMOOTH
-        for _ in range(40):
+        for k in range(40):
             names, weight, f, needs = self.r.choices(table, [s[1] for s in table])[0]
+            if favourite and k < 3:
+                names, weight, f, needs = favourite
+            elif self.writes and k == 0 and self.chance(0.3):
+                names, weight, f, needs = WRITING
             if "no_gradient" in needs and self.gradient:
                 continue
             if "no_special" in needs and self.special:
@@ -547,7 +560,6 @@ class Generator:
                 continue
             if "random" in needs and not self.p.random:
                 continue
-            before = (len(self.p.statements), list(self.live), dict(self.env), self.count)
             try:
                 f(self)
                 self.used.update(names)
@@ -576,8 +588,10 @@ class Generator:
     def write_into(self, t):
         if not self.may_write(t):
             raise Skip
-        choices = [w for w in WRITES]
+        choices = list(WRITES)
         self.r.shuffle(choices)
+        if self.chance(0.5):  # each seed favours one, so that none is rare
+            choices.insert(0, WRITES[(self.p.seed // 1000) % len(WRITES)])
         for w in choices[:12]:
             try:
                 w(self, t)
@@ -608,7 +622,7 @@ class Generator:
                     self.p.written |= 1 << x.is_input
 
 
-from statements import STATEMENTS, SMOOTH, WRITES  # noqa: E402
+from statements import STATEMENTS, SMOOTH, WRITES, WRITING  # noqa: E402
 
 
 def depends(program, k):
@@ -669,8 +683,13 @@ def smaller(p):
         q.sizes, q.statements, q.outputs = list(p.sizes), list(p.statements), list(p.outputs)
         q.ways, q.ways_alone, q.wrt, q.inputs = list(p.ways), list(p.ways_alone), list(p.wrt), list(p.inputs)
         f(q)
-        prune(q)
+        if "mixed" not in q.ways:
+            q.cut = None
+        if q.cut is None:
+            prune(q)
         return q
+    if p.pipeline:
+        yield changed(lambda q: setattr(q, "pipeline", ""))
     if p.ways_alone and not p.random:
         yield changed(lambda q: q.ways_alone.clear())
     for w in p.ways:
@@ -713,9 +732,10 @@ def try_program(g):
             g.new_input(r.choice(shapes + [[shape[-1]], []]))
     if "int" in g.features or g.chance(0.35):
         g.new_input(r.choice([shape, [5], [4, 3]]), "int")
-    for _ in range(r.randrange(3, 11)):
+    favourite = (g.p.seed // 1000) % len(STATEMENTS)
+    for k in range(r.randrange(3, 11)):
         try:
-            g.random_statement()
+            g.random_statement(favourite=STATEMENTS[favourite] if k == 1 and not p.random else None)
         except Skip:
             break
     made = [t for t in g.live if t.is_input is None]
@@ -754,7 +774,21 @@ def try_program(g):
         p.ways = ["eager", "compiled"] + (["traced"] if g.chance(0.25) else [])
         p.ways_alone = [r.choice(["eager", "compiled"])]
     prune(p)
+    if not g.gradient and not p.random and not any(s.effect for s in p.statements) and g.chance(0.3):
+        cuts = [k for k in range(1, len(p.statements)) if all(n[0] in "xt" for n in live_at(p, k)) and len(live_at(p, k)) <= 5]
+        if cuts:
+            p.cut = r.choice(cuts)
+            p.ways.append("mixed")
+    if g.chance(0.2):
+        p.pipeline = r.choice(["sw::cancel_redistributions, sw::merge_common", "sw::fuse_pointwise", "sw::schedule_comm_wait",
+                               "sw::cancel_redistributions, sw::merge_common, sw::fuse_pointwise"])
     return p
+
+
+def live_at(p, k):
+    """Names that statements from k on, or the results, take from before."""
+    made = {d for s in p.statements[:k] for d in s.defs} | {i[0] for i in p.inputs}
+    return [n for n in sorted(made) if n in p.outputs or any(n in s.uses for s in p.statements[k:])]
 
 
 def prune(p):
@@ -795,6 +829,15 @@ def cpp(p, name):
     out += [f"      {s.code}\n" for s in p.statements]
     out.append(f"      return std::tuple{{{', '.join(p.outputs)}}};\n    }}\n  }};\n")
 
+    if p.cut is not None:
+        names = live_at(p, p.cut)
+        taken = ", ".join(f"[[maybe_unused]] const auto& {n}" for n in names)
+        for part, given, statements, result in (("head", args, p.statements[:p.cut], [f"sw::contiguous({n})" for n in names]),
+                                                ("tail", taken, p.statements[p.cut:], p.outputs)):
+            out.append(f"  template <class W>\n  struct {part} {{\n    {axes}\n    constexpr auto operator()({given}) const {{\n")
+            out += [f"      {s.code}\n" for s in statements]
+            out.append(f"      return std::tuple{{{', '.join(result)}}};\n    }}\n  }};\n")
+
     def place(q):
         return cpp_place(q).replace("<", "<", 1) if not (q[0] == "S" and q[3]) else f"sw::strided_shard<{q[1]}, W::{q[3]}::size>"
     tensors = []
@@ -804,7 +847,7 @@ def cpp(p, name):
         tensors.append(f"sw::dtensor_of<{CPP_TYPE[i[1]]}, sw::shape<{shape}>, typename W::mesh, {places}>")
     out.append("  template <class W>\n  using inputs = fuzz::list<" + ",\n                             ".join(tensors) + ">;\n")
     wrt = ", ".join(map(str, p.wrt))
-    out.append(f"  using wrt = sw::wrt<{wrt}>;\n")
+    out.append(f"  using wrt = sw::wrt<{wrt}>;\n  using pipeline = sw::pipeline<{p.pipeline}>;\n")
     out.append(f"  static constexpr std::size_t results = {len(p.outputs)}, gradients = {len(p.wrt)};\n")
     out.append(f"  static constexpr bool writes_inputs = {'true' if p.written else 'false'};\n")
     out.append(f"  static constexpr const fuzz::numbers* data = {name}_data;\n")
@@ -816,7 +859,7 @@ def cpp(p, name):
     else:
         given = f"{name}_results, {name}_after, {name}_gradients"
     out.append(f"  static fuzz::expectation expected() {{\n    return {{{given}, {len(p.outputs)}, {len(p.inputs)}, {len(p.wrt)}, "
-               f"{p.tolerance!r}, {p.gradient_tolerance!r}, {p.mesh_tolerance!r}, {p.written}u}};\n  }}\n}};\n\n")
+               f"{p.tolerance!r}, {p.gradient_tolerance!r}, {p.mesh_tolerance!r}, {'true' if p.pipeline else 'false'}, {p.written}u}};\n  }}\n}};\n\n")
     return "".join(out)
 
 

@@ -311,7 +311,7 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
     p.parameters = [(path, values[path], now_values[path]) for path, _, _ in parameters]
     p.inputs = inputs
     p.accumulate, p.scale = accumulate, scale
-    pipelines = ["", "", "sw::merge_common, sw::cancel_redistributions", "sw::fuse_pointwise", "sw::schedule_comm_wait",
+    pipelines = ["", "", "sw::cancel_redistributions, sw::merge_common", "sw::fuse_pointwise", "sw::schedule_comm_wait",
                  "sw::rematerialise<50>", "sw::expedite_comms, sw::reorder_compute_for_overlap<>, sw::sink_waits, sw::raise_comms"]
     p.pipeline = "" if accumulate else r.choice(pipelines)
     p.ways = "eager" if accumulate else "eager | fuzz::compiled" if not p.pipeline else "compiled"
@@ -391,7 +391,7 @@ using {name}_model = {name}_net<B>;
     return env;
   }}
   static fuzz::expectation expected() {{
-    return {{{name}_results, nullptr, nullptr, {count_steps + len(parameters)}, 0, 0, 1e-7, 0, 1e-10, 0}};
+    return {{{name}_results, nullptr, nullptr, {count_steps + len(parameters)}, 0, 0, 1e-7, 0, 1e-10, false, 0}};
   }}
 }};
 

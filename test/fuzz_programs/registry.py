@@ -198,7 +198,7 @@ def public_members(include, compiler="g++", system=()):
     return set()
 
 
-def written_by_generator(programs=420):
+def written_by_generator(programs=700):
     import generate
     import other
     names = set()

@@ -73,6 +73,10 @@ def add_unary(op):
 
     def over(g, t):
         skip(not t.real or (op != "neg" and any(p[0] == "P" for p in t.place)))
+        if op in ("log", "sqrt", "rsqrt", "reciprocal") and not g.special:
+            g.apart(t.array.flat(), [0], t.exact)
+            g.in_place("sw::abs_({0})", t, [], lambda a: [abs(v) for v in a.flat()], ["abs_"])
+            g.in_place("sw::add_({0}, 0.5)", t, [], lambda a: [v + 0.5 for v in a.flat()], ["add_"])
         unary_ready(g, op, t)
         text = {"gelu_tanh": "sw::gelu_<sw::gelu_form::tanh>({0})"}.get(op, f"sw::{op}_({{0}})")
         g.in_place(text, t, [], lambda a: py.pointwise(py.UNARY[op], a).flat(), [name + "_"], exact=op in EXACT)
@@ -1003,7 +1007,7 @@ def position(g):
 
 def any_place(g, t):
     R, U, S, P = places()
-    choices = [R(), R()] + [S(d) for d in range(t.rank)] * 2
+    choices = [R(), R()] + [S(d) for d in range(t.rank) if t.shape[d] != 1] * 2
     if t.real:
         choices += [U()] + ([P()] if not g.special else [])
     place = []
@@ -1012,7 +1016,7 @@ def any_place(g, t):
         if p[0] == "P" and q[0] == "P":
             q = p
         place.append(q)
-    if t.rank and g.axes >= 2 and g.chance(0.08) and t.real:
+    if t.rank and g.axes >= 2 and g.chance(0.08) and t.real and 1 not in t.shape:
         d = g.r.randrange(t.rank)
         place[0], place[1] = S(d, 1, "A1"), S(d)
     return place
@@ -1059,7 +1063,7 @@ def in_blocks(g):
     from generate import cpp_place
     t = g.pick(lambda x: x.rank >= 1 and x.array.flat())
     # replicate and plain shards; an even dim takes the axes that do not shard
-    place = [g.r.choice([R()] + [S(d) for d in range(t.rank)]) for _ in range(g.axes)]
+    place = [g.r.choice([R()] + [S(d) for d in range(t.rank) if t.shape[d] != 1]) for _ in range(g.axes)]
     dims = [p[1] for p in place if p[0] == "S"]
     skip(len(dims) != len(set(dims)))
     uneven = [a for a, p in enumerate(place) if p[0] == "S" and t.shape[p[1]] % g.p.sizes[a] != 0]
@@ -1092,11 +1096,14 @@ def unknown(g):
 # --- writes in place --------------------------------------------------------------------------------------------------------
 
 
-@statement(["copy_"], 3.0, needs=("writes",))
+@statement(["copy_"], 4.0, needs=("writes",))
 def written(g):
     found = g.tensors(g.may_write)
     skip(not found)
     g.write_into(g.r.choice(found))
+
+
+WRITING = STATEMENTS[-1]
 
 
 def in_place_operand(g, t, rows):
@@ -1213,4 +1220,4 @@ def triangle_over(g, t):
     g.in_place(f"sw::{name}<{k}>({{0}})", t, [], lambda a: py.triangle(a, k, upper).flat(), [name])
 
 
-WRITES += [copy_over, copy_over, fill_over, fill_over, zero_over, zero_over, clamp_over, pow_over, dropout_over, mask_over, mask_over, lerp_over, triangle_over]
+WRITES += [copy_over, copy_over, fill_over, fill_over, zero_over, zero_over, clamp_over, clamp_over, clamp_over, pow_over, dropout_over, mask_over, mask_over, lerp_over, triangle_over, triangle_over]

@@ -354,7 +354,8 @@ class dtensor {
     return t;
   }
 
-  // The axes of `To` in the order in which they cut: the reverse of that in which they are made whole.
+  // The axes of `To` in the order in which they cut: the reverse of that in which they are made whole. Those on which it is
+  // replicate come last, when blocks are small.
   template <spec To>
   static constexpr auto cutting_order() {
     struct {
@@ -362,6 +363,8 @@ class dtensor {
       int count = 0;
     } order;
     spec s = To;
+    for (int a = 0; a < s.axes; ++a)
+      if (s.place[a].is_replicate()) order.axis[order.count++] = a;
     for (int a = next_whole(s); a >= 0; a = next_whole(s)) {
       order.axis[order.count++] = a;
       s.place[a] = replicate_value();

@@ -120,6 +120,8 @@ TEST_CASE("create: values are functions of the element, on any mesh and placemen
   check_values<2, 2, P<>, P<sw::reduction::avg>>(u, n);
   check_values<8, 1, S<0>, R>(u, n);  // the last rank's block is empty
   check_values<3, 1, P<sw::reduction::product>, R>(u, n);
+  check_values<2, 2, R, R>(u, n);  // axes that split nothing get the whole from rank 0, too
+  check_values<2, 3, S<0>, R>(u, n);
 }
 
 TEST_CASE("create: blocks that must be equal are compared when asked for") {
