@@ -5,7 +5,8 @@ them, and prints every program that fails, made smaller, with its seed.
 
     run.py --programs 60 --seed 7            60 programs from seed 7 on
     run.py --only 12345 --keep               one seed; the source stays in the build folder
-    run.py --fixed                           the seeds that failed once (failed_seeds.txt)
+    run.py --fixed                           the programs that failed once (failed/*.hpp)
+    run.py --only 12345 --save NAME          a failing program, made smaller, joins them
     run.py --functions                       the public functions of the headers against those that the generator knows
 
 Needs a C++ compiler and the headers alone; the host kernels are compiled once into the build folder, or given as objects.
@@ -213,7 +214,39 @@ class Fuzzer:
         if p.kind == "function" and self.args.minimise > 0 and len(self.failed) <= self.args.most_minimised:
             small, tries = self.minimise(seed, p, why)
             text += f"as small as {tries} compilations made it, on {' x '.join(map(str, small.sizes))}:\n" + body(small) + "\n"
+            p = small
+        if self.args.save and p.kind != "refused":
+            self.save(p, seed, why)
         say(text)
+
+    def save(self, p, seed, why):
+        """As text, which stays what it is when the generator changes."""
+        name = self.args.save
+        if p.kind == "function":
+            block, line = generate.cpp(p, name), generate.check_line(p, name)
+        else:
+            block, line = (t.replace(f"p{seed}", name) for t in (p.text, p.line))
+        said = why.splitlines()[0].split(": ", 1)[-1]
+        (HERE / "failed" / f"{name}.hpp").write_text(f"// SPDX-License-Identifier: Apache-2.0\n// Failed once: {said}\n// check: {line.strip()}\n{block}")
+
+    def fixed(self):
+        """The programs that failed once, in one source for each mesh."""
+        sources = {}
+        for f in sorted((HERE / "failed").glob("*.hpp")):
+            text = f.read_text()
+            line = re.search(r"^// check: (.*)$", text, re.M).group(1)
+            mesh = re.search(r"world<([^>]*)>", line).group(1)
+            sources.setdefault(mesh, []).append((f.stem, text, line))
+        for mesh, programs in sources.items():
+            name = "fixed_" + re.sub(r"\W+", "_", mesh)
+            text = "#include <fuzz.hpp>\n\nnamespace {\n\nnamespace sw = shardwise;\n\n" + "\n".join(p[1] for p in programs)
+            text += "}  // namespace\n\nint main() {\n  " + "\n  ".join(p[2] for p in programs) + "\n  return fuzz::summary();\n}\n"
+            obj, out = self.tools.compile(text, name)
+            status, said = self.tools.execute(self.tools.link(obj, name)) if obj else (1, first_errors(out))
+            self.done += len(programs)
+            if status != 0:
+                self.failed[mesh] = said
+                say(f"programs that failed once, on {mesh}:\n{said}")
 
     # --- smaller
 
@@ -269,7 +302,8 @@ def main():
     parser.add_argument("--programs", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--only", type=int, action="append", default=[], help="this seed alone; may be given again")
-    parser.add_argument("--fixed", action="store_true", help="the seeds that failed once")
+    parser.add_argument("--fixed", action="store_true", help="the programs that failed once")
+    parser.add_argument("--save", metavar="NAME", help="keep a failing program, made smaller, as failed/NAME.hpp")
     parser.add_argument("--functions", action="store_true", help="compare the headers' public functions with the generator's")
     parser.add_argument("--jobs", type=int, default=int(os.environ.get("SHARDWISE_JOBS", "2")))
     parser.add_argument("--compiler", default="g++")
@@ -287,18 +321,16 @@ def main():
     args = parser.parse_args()
     if args.functions:
         import registry
-        sys.exit(registry.check(pathlib.Path(args.include)))
-    if args.fixed:
-        lines = (HERE / "failed_seeds.txt").read_text().splitlines()
-        args.only += [int(line.split()[0]) for line in lines if line and not line.startswith("#")]
-        if not args.only:
-            print("no seed has failed yet")
-            return 0
+        sys.exit(registry.check(pathlib.Path(args.include), args.compiler, args.system_include))
     tools = Toolchain(args)
     start, cpu = time.time(), seconds()
     tools.prepare()
     prepared, cpu_kernels = time.time() - start, seconds() - cpu
     fuzzer = Fuzzer(args, tools)
+    if args.fixed:
+        fuzzer.fixed()
+        print(f"tests: {fuzzer.done} programs that failed once, on {len(fuzzer.failed)} meshes again")
+        return 1 if fuzzer.failed else 0
     if args.only:
         groups = {}
         for s in sorted(set(args.only)):
@@ -310,10 +342,12 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         pending = [pool.submit(fuzzer.group, g) for g in groups]
         for f in concurrent.futures.as_completed(pending):
+            if f.cancelled():
+                continue
             f.result()
             if fuzzer.failed and args.stop_at_first:
-                for other in pending:
-                    other.cancel()
+                for waiting in pending:
+                    waiting.cancel()
     if not args.keep and not args.build:
         shutil.rmtree(tools.build, ignore_errors=True)
     spent = seconds() - cpu - cpu_kernels
@@ -322,7 +356,7 @@ def main():
           f"{spent / max(fuzzer.done, 1):.2f} a program (kernels: {cpu_kernels:.0f}), {time.time() - start:.0f} s")
     if fuzzer.failed:
         print("failed seeds: " + " ".join(map(str, sorted(fuzzer.failed))))
-        print("add a seed that showed a bug to test/fuzz_programs/failed_seeds.txt")
+        print("a program that showed a bug joins the fixed ones: run.py --only SEED --save NAME")
     print(f"tests: {fuzzer.done - len(fuzzer.failed)} of {fuzzer.done} programs passed")
     return 1 if fuzzer.failed else 0
 
