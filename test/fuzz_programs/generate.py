@@ -801,7 +801,7 @@ def prune(p):
     p.statements = kept[::-1]
     used = [k for k, i in enumerate(p.inputs) if i[0] in needed] or [0]
     p.written = sum(1 << n for n, k in enumerate(used) if (p.written >> k) & 1)
-    p.wrt = [used.index(k) for k in p.wrt]
+    p.wrt = [used.index(k) for k in p.wrt if k in used]
     p.inputs = [p.inputs[k] for k in used]
 
 
