@@ -13,6 +13,7 @@
 
 #include <shardwise/graph/tensor.hpp>
 #include <shardwise/runtime/eager_flight.hpp>
+#include <shardwise/runtime/finite.hpp>
 #include <shardwise/runtime/lowered.hpp>
 #include <shardwise/runtime/lowering.hpp>
 #include <shardwise/runtime/overlap.hpp>
@@ -49,7 +50,18 @@ class arena {
 
 }  // namespace runtime
 
-enum class executor_checks { none, poison };
+// What an executor watches while it runs; together: poison | finite.
+//   poison: storage that is dead is overwritten, and ranks compare their seeds.
+//   finite: the first node whose result holds a NaN or an infinity ends the run with its name, module path and rank. What
+//     counts, and how masks of -inf pass, stands at finite_watch. Results are looked at one by one, so collectives do not
+//     overlap kernels.
+enum class executor_checks : unsigned { none = 0, poison = 1, finite = 2 };
+constexpr executor_checks operator|(executor_checks a, executor_checks b) {
+  return static_cast<executor_checks>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr bool has_check(executor_checks all, executor_checks one) {
+  return (static_cast<unsigned>(all) & static_cast<unsigned>(one)) != 0;
+}
 
 // Step is a train_step or forward_step; Rank a rank of its mesh, by default a thread of this process. All memory is taken
 // in the constructor, and the optimizer's states in it are zeros. Collectives that the program waits for run beside its kernels, on the rank's stream if it has one.
@@ -88,11 +100,11 @@ class executor : public runtime::lowered<Step> {
       } else {
         for (; at < list.size(); ++at) {
           if (arrivals_.any()) land_for(at);
-          if (checks_ == executor_checks::poison) poison_before(at);
-          run_call(at, env);
+          if (has_check(checks_, executor_checks::poison)) poison_before(at);
+          watched(at, [&] { run_call(at, env); });
         }
       }
-      if (checks_ == executor_checks::poison) poison_before(list.size());
+      if (has_check(checks_, executor_checks::poison)) poison_before(list.size());
       if (arrivals_.any()) land_for(list.size());
       if (recorder_) recorder_->end();
       ran_ = true;
@@ -293,6 +305,17 @@ class executor : public runtime::lowered<Step> {
 
   static constexpr bool overlapped = runtime::has_stream<Rank> && has_waits(source::program);
 
+  // Call `at`, run by f, and what there is to see before and after it.
+  template <class F>
+  void watched(std::size_t at, F&& f) {
+    if (!has_check(checks_, executor_checks::finite)) return f();
+    using watch = runtime::finite_watch<Step>;
+    const auto fetch = [this](int id) -> const void* { return pointer(id); };
+    const bool allowed = watch::before(*this, calls()[at], fetch);
+    f();
+    watch::after(*this, calls()[at], allowed, fetch);
+  }
+
   void run_call(std::size_t at, const step_env& env) {
     if (!recorder_) return kernel_[at](calls()[at], env, *rank_);
     runtime::time_span& when = recorder_->next(event_kind::call, at).time;
@@ -315,9 +338,12 @@ class executor : public runtime::lowered<Step> {
       for (; at < calls().size(); ++at) {
         if (arrivals_.any()) land_for(at);
         catch_up(at);
-        if (checks_ == executor_checks::poison) poison_before(at);
-        if (overlap_.beside[at]) issue(at, env);
-        else run_call(at, env);
+        if (has_check(checks_, executor_checks::poison)) poison_before(at);
+        watched(at, [&] {
+          if (!overlap_.beside[at]) return run_call(at, env);
+          issue(at, env);
+          if (has_check(checks_, executor_checks::finite)) rank_->stream().wait(ticket_[at]);
+        });
       }
       catch_up(calls().size());
     } catch (...) {
@@ -406,7 +432,7 @@ class executor : public runtime::lowered<Step> {
       for (std::size_t i = 0; i < calls().size(); ++i)
         if (overlap_.beside[i]) base::set_workspace(i, beside);
     }
-    if (checks_ == executor_checks::poison) note_deaths();
+    if (has_check(checks_, executor_checks::poison)) note_deaths();
   }
 
   // Before which call each buffer is dead (a wait is none): on this rank it may be shorter than planned; the rest of it is

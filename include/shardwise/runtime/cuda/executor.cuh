@@ -74,14 +74,20 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   using base::calls, base::find, base::layout_of, base::parameter_count, base::parameter_name, base::pointer, base::program;
   static constexpr int world_size = mesh_type::size;
 
-  explicit executor(Rank& rank, device_execution how = device_execution::graph)
+  explicit executor(Rank& rank, executor_checks checks) : executor(rank, device_execution::graph, checks) {}
+  // Of the checks there is `finite`: such a run is launched call by call, and every result is copied to the host.
+  explicit executor(Rank& rank, device_execution how = device_execution::graph, executor_checks checks = executor_checks::none)
       : rank_(&rank),
         how_(how),
+        watches_(has_check(checks, executor_checks::finite)),
         arena_(static_cast<std::size_t>(source::peak_bytes)),
         env_(sizeof(cuda::device_env)),
         fault_(sizeof(cuda::index_fault)),
         tickets_(runtime::stream_count * ticket_bytes),
         seen_fault_(sizeof(cuda::index_fault)) {
+    if (has_check(checks, executor_checks::poison))
+      throw std::invalid_argument("shardwise: executor: executor_checks::poison is given; a device's executor has the check "
+                                  "finite alone: run the program on host ranks for the other one");
     rank.agree(source::traffic.order_hash, "the ordered list of collectives");
     const auto scratch = cuda_backend::scratch_of(program());
     compute_scratch_ = scratch.compute > 0 ? arena_.data() : nullptr;
@@ -124,6 +130,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     queue_collectives();
     if (timeline_ && timeline_->begin(recorded_as_, env.step))
       record_run();
+    else if (watches_)
+      issue_watched();
     else if (how_ == device_execution::graph)
       cuda::check(cudaGraphLaunch(graph_.get(), stream()), "cudaGraphLaunch");
     else
@@ -401,7 +409,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
             if (seen) seen->close(ctx.stream);
           }
         if (seen) seen->open(event_kind::call, i, schedule_[i].stream, ctx.stream, end - i);
-        launch(c, end - i, ctx);
+        if (watching_) watched(i, end, ctx);
+        else launch(c, end - i, ctx);
         if (seen) seen->close(ctx.stream);
         for (std::size_t k = i; k < end; ++k)
           if (schedule_[k].awaited) cuda::check(cudaEventRecord(event_.at(k).get(), ctx.stream), "cudaEventRecord");
@@ -414,6 +423,45 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     if (seen) seen->open_last_wait(stream());
     cuda::check(cudaStreamWaitEvent(stream(), join_.get(), 0), "cudaStreamWaitEvent");
     if (seen) seen->close_last_wait(stream());
+  }
+
+  void issue_watched() {
+    rank_->synchronize(stream());
+    watching_ = true;
+    try {
+      issue();
+    } catch (...) {
+      watching_ = false;
+      throw;
+    }
+    watching_ = false;
+  }
+  // Calls i to end, which go out together, and what there is to see before and after them.
+  void watched(std::size_t i, std::size_t end, cuda::context& ctx) {
+    using watch = runtime::finite_watch<Step>;
+    const auto fetch = [&](int id) -> const void* {
+      const std::size_t bytes = layout_of(id).span() * size_of(program().spec_of(id).type);
+      fetched_.resize(bytes);
+      if (bytes > 0) {
+        cuda::check(cudaMemcpyAsync(fetched_.data(), pointer(id), bytes, cudaMemcpyDeviceToHost, ctx.stream), "cudaMemcpyAsync");
+        rank_->synchronize(ctx.stream);
+      }
+      return fetched_.data();
+    };
+    std::size_t at = i;
+    try {
+      bool allowed = false;
+      for (; at < end; ++at) allowed = watch::before(*this, work_[at], fetch) || allowed;
+      launch(work_[i], end - i, ctx);
+      rank_->synchronize(ctx.stream);
+      for (at = i; at < end; ++at) watch::after(*this, work_[at], allowed, fetch);
+    } catch (const rank_failed&) {
+      throw;
+    } catch (const device_error&) {
+      throw;
+    } catch (const std::exception& e) {
+      throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(program(), work_[at < end ? at : i].node, rank_->index()) + ")");
+    }
   }
 
   void launch(const runtime::call& c, std::size_t count, cuda::context& ctx) {
@@ -443,6 +491,9 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
 
   Rank* rank_;
   device_execution how_;
+  bool watches_ = false;   // executor_checks::finite
+  bool watching_ = false;  // in the run under way
+  std::vector<std::byte> fetched_;
   cuda::device_memory arena_;
   cuda::device_memory env_;
   cuda::device_memory fault_;
