@@ -15,15 +15,15 @@ set_tests_properties("fuzz programs: every public function is known to the gener
 
 # objects of another build's sanitizers would not link: run.py --sanitize makes its own
 if(TARGET test_kernels AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
-  set(fuzz_kernels "--kernels" "$<JOIN:$<TARGET_OBJECTS:test_kernels>,;--kernels;>")
+  set(fuzz_kernels "--kernels;$<JOIN:$<TARGET_OBJECTS:test_kernels>,;--kernels;>")
   foreach(part RANGE 0 2)
     math(EXPR seed "${SHARDWISE_FUZZ_PROGRAMS_SEED} + 20 * ${part}")
     math(EXPR number "${part} + 1")
     add_test(NAME "fuzz programs: random programs mean what they say, ${number} of 3" COMMAND_EXPAND_LISTS
-             COMMAND ${fuzz_run} ${fuzz_kernels} --programs 20 --seed ${seed})
+             COMMAND ${fuzz_run} "${fuzz_kernels}" --programs 20 --seed ${seed})
     set_tests_properties("fuzz programs: random programs mean what they say, ${number} of 3"
                          PROPERTIES LABELS fuzz TIMEOUT 900 COST 900) # long compilations start early
   endforeach()
-  add_test(NAME "fuzz programs: those that failed once" COMMAND_EXPAND_LISTS COMMAND ${fuzz_run} ${fuzz_kernels} --fixed)
+  add_test(NAME "fuzz programs: those that failed once" COMMAND_EXPAND_LISTS COMMAND ${fuzz_run} "${fuzz_kernels}" --fixed)
   set_tests_properties("fuzz programs: those that failed once" PROPERTIES LABELS fuzz TIMEOUT 300)
 endif()

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include <shardwise/graph/graph.hpp>
 #include <shardwise/graph/implicit.hpp>
 #include <shardwise/support/fixed_string.hpp>
 
