@@ -2,6 +2,7 @@
 // Tensors joined and split along one dim, under PyTorch's names.
 #pragma once
 
+#include <array>
 #include <tuple>
 
 #include <shardwise/graph/views.hpp>
@@ -19,28 +20,60 @@ struct first_of<X, More...> {
 
 constexpr int groups_of(int n) { return (n + max_inputs - 1) / max_inputs; }
 
-// Operands First.. of a tuple, Count of them, joined by one operation.
-template <int Dim, int First, class Tuple, std::size_t... I>
-constexpr auto cat_some(const Tuple& x, std::index_sequence<I...>) {
+// Many operands by number: a std::tuple of hundreds costs compilers the cube of their number.
+template <std::size_t I, class T>
+struct numbered {
+  T value;
+};
+template <class Indices, class... T>
+struct operand_list;
+template <std::size_t... I, class... T>
+struct operand_list<std::index_sequence<I...>, T...> : numbered<I, T>... {
+  static constexpr std::size_t size = sizeof...(T);
+};
+template <std::size_t I, class T>
+constexpr const T& at(const numbered<I, T>& x) {
+  return x.value;
+}
+template <class... T>
+using operands_of = operand_list<std::index_sequence_for<T...>, T...>;
+// Operands of one type.
+template <class T, std::size_t N>
+struct operand_array {
+  static constexpr std::size_t size = N;
+  const std::array<T, N>& value;
+};
+template <std::size_t I, class T, std::size_t N>
+constexpr const T& at(const operand_array<T, N>& x) {
+  return x.value[I];
+}
+
+// Operands First.. of a list, Count of them, joined by one operation.
+template <int Dim, int First, class List, std::size_t... I>
+constexpr auto cat_some(const List& x, std::index_sequence<I...>) {
   constexpr auto attributes = attr(Dim);
-  return apply<op_code::cat, attributes>(0, std::get<static_cast<std::size_t>(First) + I>(x)...);
+  return apply<op_code::cat, attributes>(0, at<static_cast<std::size_t>(First) + I>(x)...);
 }
 
 // More operands than an operation takes are joined in groups, and the groups then: each element is copied once for each
 // level, and the levels are the logarithm of the count.
-template <int Dim, class Tuple>
-constexpr auto cat_all(const Tuple& x);
-template <int Dim, class Tuple, std::size_t... G>
-constexpr auto cat_groups(const Tuple& x, std::index_sequence<G...>) {
-  constexpr int n = static_cast<int>(std::tuple_size_v<Tuple>);
-  return cat_all<Dim>(std::tuple{cat_some<Dim, static_cast<int>(G) * max_inputs>(
-      x, std::make_index_sequence<static_cast<std::size_t>(
-             n - static_cast<int>(G) * max_inputs < max_inputs ? n - static_cast<int>(G) * max_inputs : max_inputs)>{})...});
+template <int Dim, class List>
+constexpr auto cat_all(const List& x);
+// Group G.
+template <int Dim, std::size_t G, class List>
+constexpr auto cat_group(const List& x) {
+  constexpr std::size_t first = G * max_inputs, left = List::size - first;
+  return cat_some<Dim, static_cast<int>(first)>(x, std::make_index_sequence<(left < max_inputs ? left : max_inputs)>{});
 }
-template <int Dim, class Tuple>
-constexpr auto cat_all(const Tuple& x) {
-  constexpr int n = static_cast<int>(std::tuple_size_v<Tuple>);
-  if constexpr (n <= max_inputs) return cat_some<Dim, 0>(x, std::make_index_sequence<std::tuple_size_v<Tuple>>{});
+template <int Dim, class List, std::size_t... G>
+constexpr auto cat_groups(const List& x, std::index_sequence<G...>) {
+  // a braced list keeps the groups in their order
+  return cat_all<Dim>(operands_of<decltype(cat_group<Dim, G>(x))...>{{cat_group<Dim, G>(x)}...});
+}
+template <int Dim, class List>
+constexpr auto cat_all(const List& x) {
+  constexpr int n = static_cast<int>(List::size);
+  if constexpr (n <= max_inputs) return cat_some<Dim, 0>(x, std::make_index_sequence<List::size>{});
   else return cat_groups<Dim>(x, std::make_index_sequence<static_cast<std::size_t>(groups_of(n))>{});
 }
 
@@ -57,21 +90,36 @@ constexpr bool splits(const spec& s, int dim, std::initializer_list<std::int64_t
 struct split_part {
   std::int64_t start = 0, length = 0;
 };
-constexpr split_part part_at(std::initializer_list<std::int64_t> sizes, std::size_t index) {
-  split_part p;
-  for (const std::int64_t e : sizes) {
-    p.length = e;
-    if (index-- == 0) return p;
-    p.start += e;
-  }
-  return p;
-}
-// A part that does not begin the dim, which shows what all but the first need.
-constexpr split_part inner_part(std::initializer_list<std::int64_t> sizes) {
-  for (std::size_t i = 1; i < sizes.size(); ++i)
-    if (const split_part p = part_at(sizes, i); p.start > 0 && p.length > 0) return p;
-  return {};
-}
+// The parts in order, written down once for all of them.
+template <std::int64_t... Sizes>
+struct split_table {
+  static constexpr std::size_t count = sizeof...(Sizes);
+  struct list {
+    split_part part[count]{};
+    bool equal = true;
+    split_part inner{};  // a part that does not begin the dim, which shows what all but the first need
+  };
+  static constexpr list value = [] {
+    list r;
+    std::size_t i = 0;
+    std::int64_t start = 0;
+    for (const std::int64_t e : {Sizes...}) {
+      r.part[i] = {start, e};
+      r.equal = r.equal && e == r.part[0].length;
+      if (r.inner.length == 0 && start > 0 && e > 0) r.inner = r.part[i];
+      start += e;
+      ++i;
+    }
+    return r;
+  }();
+  static constexpr bool equal = value.equal;
+  static constexpr split_part inner = value.inner;
+  template <std::size_t I>
+  static constexpr split_part at = value.part[I];
+};
+
+// A std::tuple of hundreds costs compilers minutes, an array of them nothing; so more equal parts than these are of one type.
+inline constexpr std::size_t parts_in_tuple = 16;
 
 // In implicit mode the dim is gathered once for all parts.
 template <int Dim, std::int64_t Start, std::int64_t Length, class X>
@@ -79,12 +127,43 @@ constexpr auto ready_to_split(const X& x) {
   if constexpr (Start > 0) return ready_for<op_code::slice, attr(Dim, Start, Length)>(x);
   else return x;
 }
+// One of many equal parts: see op_attr.
+template <int Dim, std::int64_t Start, std::int64_t Length, class X>
+constexpr auto equal_part(const X& x) {
+  constexpr op_attr attributes{{Dim, Start, Length, 1, 0, 0}};
+  return apply<op_code::slice, attributes>(0, x);
+}
 template <int Dim, std::int64_t... Sizes, class X, std::size_t... I>
 constexpr auto split_parts(const X& given, std::index_sequence<I...>) {
-  constexpr split_part inner = inner_part({Sizes...});
+  using table = split_table<Sizes...>;
+  constexpr split_part inner = table::inner;
   const auto x = ready_to_split<Dim, inner.start, inner.length>(given);
-  return std::tuple{slice<Dim, part_at({Sizes...}, I).start, part_at({Sizes...}, I).length>(x)...};
+  if constexpr (table::equal && sizeof...(I) > parts_in_tuple) {
+    using part = decltype(equal_part<Dim, inner.start, inner.length>(x));
+    if constexpr (!resolved<part>) return std::array<part, sizeof...(I)>{};
+    else return std::array<part, sizeof...(I)>{equal_part<Dim, table::template at<I>.start, inner.length>(x)...};
+  } else {
+    return std::tuple{slice<Dim, table::template at<I>.start, table::template at<I>.length>(x)...};
+  }
 }
+// Every element of a list without dim Dim, which has extent 1.
+template <int Dim, class... T>
+constexpr auto squeeze_each(const std::tuple<T...>& parts) {
+  return std::apply([](const auto&... part) { return std::tuple{squeeze<Dim>(part)...}; }, parts);
+}
+template <class T, std::size_t N, std::size_t... I, class F>
+constexpr auto each_part(const std::array<T, N>& parts, std::index_sequence<I...>, F&& f) {
+  return std::array<decltype(f(parts[0])), N>{f(parts[I])...};
+}
+template <int Dim, class T, std::size_t N>
+constexpr auto squeeze_each(const std::array<T, N>& parts) {
+  return each_part(parts, std::make_index_sequence<N>{}, [](const auto& part) { return squeeze<Dim>(part); });
+}
+
+template <class T>
+inline constexpr bool is_list = false;
+template <class T, class... More>
+inline constexpr bool is_list<std::tuple<T, More...>> = tensor<T> && (tensor<More> && ...);
 
 // PyTorch's chunks: all of ceil(extent / n) but the last, which may be smaller, and fewer than n where they suffice.
 constexpr std::int64_t chunk_extent(std::int64_t extent, std::int64_t n) {
@@ -113,17 +192,46 @@ template <int Dim, tensor X, tensor... More>
 constexpr auto cat(const X& x, const More&... more) {
   constexpr int d = detail::own_dim(Dim, X::sp.rank);
   if constexpr (!detail::resolved<X, More...>) return detail::unresolved<typename X::mesh_type>{};
-  else return detail::cat_all<d>(std::tuple<X, More...>{x, more...});
+  else return detail::cat_all<d>(detail::operands_of<X, More...>{{x}, {more}...});
 }
 
 // Tensors of equal extents along a new dim, Dim of the result.
 template <int Dim, tensor X, tensor... More>
 constexpr auto stack(const X& x, const More&... more) {
   constexpr int d = Dim < 0 ? Dim + X::sp.rank + 1 : Dim;
-  return cat<d>(unsqueeze<d>(x), unsqueeze<d>(more)...);
+  using detail::operands_of;
+  if constexpr (!detail::resolved<X, More...>) return detail::unresolved<typename X::mesh_type>{};
+  else if constexpr (!detail::resolved<decltype(unsqueeze<d>(x)), decltype(unsqueeze<d>(more))...>)
+    return detail::unresolved<typename X::mesh_type>{};  // said by unsqueeze
+  else  // a braced list keeps them in their order
+    return detail::cat_all<d>(operands_of<decltype(unsqueeze<d>(x)), decltype(unsqueeze<d>(more))...>{{unsqueeze<d>(x)}, {unsqueeze<d>(more)}...});
+}
+// The same of a list, as split, chunk and unbind give it.
+template <int Dim, class... T>
+  requires detail::is_list<std::tuple<T...>>
+constexpr auto cat(const std::tuple<T...>& parts) {
+  return std::apply([](const auto&... part) { return cat<Dim>(part...); }, parts);
+}
+template <int Dim, tensor T, std::size_t N>
+  requires(N > 0)
+constexpr auto cat(const std::array<T, N>& parts) {
+  if constexpr (!detail::resolved<T>) return detail::unresolved<typename T::mesh_type>{};
+  else return detail::cat_all<detail::own_dim(Dim, T::sp.rank)>(detail::operand_array<T, N>{parts});
+}
+template <int Dim, class... T>
+  requires detail::is_list<std::tuple<T...>>
+constexpr auto stack(const std::tuple<T...>& parts) {
+  return std::apply([](const auto&... part) { return stack<Dim>(part...); }, parts);
+}
+template <int Dim, tensor T, std::size_t N>
+  requires(N > 0)
+constexpr auto stack(const std::array<T, N>& parts) {
+  constexpr int d = Dim < 0 ? Dim + T::sp.rank + 1 : Dim;
+  return cat<d>(detail::each_part(parts, std::make_index_sequence<N>{}, [](const auto& part) { return unsqueeze<d>(part); }));
 }
 
-// Parts of the given sizes along Dim, as a tuple of views. Unlike in PyTorch a partial tensor may be split: each part is
+// Parts of the given sizes along Dim, as a std::tuple of views, or as a std::array where they are more than 16 and equal:
+// std::get, std::apply and structured bindings serve both. Unlike in PyTorch a partial tensor may be split: each part is
 // a part of every share. A gradient goes back as one padded tensor for each part, summed.
 template <int Dim, std::int64_t... Sizes, tensor X>
 constexpr auto split(const X& x) {
@@ -136,7 +244,7 @@ constexpr auto split(const X& x) {
     return detail::split_parts<d, Sizes...>(x, std::make_index_sequence<sizeof...(Sizes)>{});
 }
 
-// At most Count parts of equal size, the last one perhaps smaller, as a tuple of views.
+// At most Count parts of equal size, the last one perhaps smaller, as split gives them.
 template <int Dim, std::int64_t Count, tensor X>
 constexpr auto chunk(const X& x) {
   constexpr int d = detail::own_dim(Dim, X::sp.rank);
@@ -155,12 +263,11 @@ constexpr auto chunk(const X& x) {
   }
 }
 
-// Every index of a dim, which goes, as a tuple of views.
+// Every index of a dim, which goes, as split gives them.
 template <int Dim, tensor X>
 constexpr auto unbind(const X& x) {
   constexpr int d = detail::own_dim(Dim, X::sp.rank);
-  return std::apply([](const auto&... part) { return std::tuple{squeeze<d>(part)...}; },
-                    chunk<Dim, (d >= 0 && d < X::sp.rank && X::sp.extent[d] > 0 ? X::sp.extent[d] : 1)>(x));
+  return detail::squeeze_each<d>(chunk<Dim, (d >= 0 && d < X::sp.rank && X::sp.extent[d] > 0 ? X::sp.extent[d] : 1)>(x));
 }
 
 // x with `part` in place of the slice of Dim that begins at Start and is as long as `part` is; a negative Start counts from

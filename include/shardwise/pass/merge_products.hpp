@@ -93,7 +93,7 @@ struct merge_state : rewrite_state<In, Out> {
       const int old = values.id[k], scope = g.nodes[old].scope;
       spec s = b.specs[b.nodes[whole].spec];
       s.extent[0] = 1;
-      s.offset += k * s.stride[0];
+      if (k * s.stride[0] != 0) s.offset = 1;
       const int block = emit(b, op_code::slice, {{0, k, 1, 0, 0, 0}}, 0, scope, s, whole);
       to[old] = emit(b, op_code::reshape, extents_of(g.spec_of(old)), 0, scope, g.spec_of(old), block);
     }

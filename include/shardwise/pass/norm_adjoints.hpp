@@ -114,7 +114,7 @@ struct norm_adjoint_rules {
         const int old = k == 0 ? part : grad;
         spec row = rows;
         row.extent[0] = 1;
-        row.offset = k * rows.stride[0];
+        row.offset = k * rows.stride[0] != 0 ? 1 : 0;
         const int slice = emit(b, op_code::slice, {{0, k, 1, 0, 0, 0}}, scope, row, values);
         to[old] = emit(b, op_code::reshape, {{rows.extent[1], 0, 0, 0, 0, 1}}, scope, g.spec_of(old), slice);
       }

@@ -134,7 +134,8 @@ constexpr bool makes_indices(op_code op) { return is_comparison(op) || op == op_
 //   embedding_dw         v0 rows of the table, v1..v4 its placement on each axis (packed) where it shards rows, else 0
 //   permute              v0 source dim of each dim (4 bits a dim, dim 0 lowest)
 //   reshape              v0.. new extents, v5 rank (negative extents are dyn bounds' multiples)
-//   slice, pad           v0 dim, v1 start, v2 length (slice) or full extent (pad)
+//   slice, pad           v0 dim, v1 start, v2 length (slice) or full extent (pad); slice: v3 1 for one of many equal parts,
+//                        which are of one type, the first too, so none is taken for the beginning of its storage
 //   broadcast            as reshape
 //   cat                  v0 dim
 //   gather, index_select, scatter_dsrc   v0 dim

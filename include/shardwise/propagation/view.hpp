@@ -50,7 +50,7 @@ constexpr outcome slice_spec(const op_attr& a, const spec& x) {
     if (x.place[m].is_shard(d) && !keeps_chunks(x, d, a.v[1], a.v[2])) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);
   outcome r{{}, x};
   r.out.extent[d] = a.v[2];
-  r.out.offset += a.v[1] * x.stride[d];
+  if (a.v[1] * x.stride[d] != 0 || a.v[3] != 0) r.out.offset = 1;
   return r;
 }
 

@@ -16,7 +16,8 @@ namespace shardwise {
 
 // Extents and strides are those of the logical (global) tensor, in elements. A dim whose bit is set in `dyn` has a
 // run-time extent: `extent` is then its bound and the run-time value is extent * n / dyn_bound for the program's one
-// run-time size n. Unused array elements hold 0 (extents, strides), replicate (placements) and 1 (axis sizes), so that
+// run-time size n. `offset` is 1 where the first element need not stand at the storage's beginning, else 0: where it stands,
+// the view's own attributes say, so that the parts of a tensor are of one type. Unused array elements hold 0 (extents, strides), replicate (placements) and 1 (axis sizes), so that
 // equal tensors have equal specs. Every member has an initialiser: nvcc leaves those without one unset in arrays `x[n]{}`.
 struct spec {
   std::int64_t extent[max_rank]{};
