@@ -192,20 +192,20 @@ constexpr void put_placements(Sink& out, const spec& s, bool html = false) {
   out.push_back(']');
 }
 
-inline constexpr int max_depth = 32;  // of modules
-
 // "layers.3.attn" from the module tree; the model itself has an empty name.
 template <class Sink, class Graph>
 constexpr void put_module(Sink& out, const Graph& g, int at) {
-  int chain[max_depth]{};
-  int n = 0;
-  for (; at >= 0 && n < max_depth; at = g.scopes[at].parent)
-    if (!is_unit(g.scopes[at]) && (!g.scopes[at].name || g.scopes[at].name[0] != '\0')) chain[n++] = at;
-  for (int k = n - 1; k >= 0; --k) {
-    if (k < n - 1) out.push_back('.');
-    if (g.scopes[chain[k]].name) put(out, g.scopes[chain[k]].name);
-    else put(out, std::int64_t{g.scopes[chain[k]].index});
+  const auto is_named = [&g](int s) { return !is_unit(g.scopes[s]) && (!g.scopes[s].name || g.scopes[s].name[0] != '\0'); };
+  while (at >= 0 && !is_named(at)) at = g.scopes[at].parent;
+  if (at < 0) return;
+  int above = g.scopes[at].parent;
+  while (above >= 0 && !is_named(above)) above = g.scopes[above].parent;
+  if (above >= 0) {
+    put_module(out, g, above);
+    out.push_back('.');
   }
+  if (g.scopes[at].name) put(out, g.scopes[at].name);
+  else put(out, std::int64_t{g.scopes[at].index});
 }
 
 template <class Graph>

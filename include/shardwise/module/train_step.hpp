@@ -118,7 +118,7 @@ struct program_base {
   // What that memory is for: memory_use::value.kind[...], .phase[...].
   using memory_use = passes::memory_breakdown_of<memory, GraphSource>;
 
-  static constexpr passes::traffic traffic = passes::traffic_of(GraphSource::value);
+  static constexpr auto traffic = passes::traffic_of<passes::order_of(GraphSource::value).collectives>(GraphSource::value);
 
   // Payload bytes that rank R sends in one step on Axis; by default those of the busiest rank.
   template <class Axis, int R = -1>

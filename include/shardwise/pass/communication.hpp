@@ -13,39 +13,76 @@ struct traffic_item {
   int count = 0;
 };
 
-inline constexpr int max_traffic = 192;
-
-struct traffic {
-  traffic_item item[max_traffic]{};
-  int count = 0;
+// How many collectives a program has, and a hash of their ordered list, equal on all ranks.
+struct collective_order {
   int collectives = 0;
-  std::uint64_t order_hash = 1469598103934665603ULL;  // of the ordered list of collectives, equal on all ranks
+  std::uint64_t order_hash = 1469598103934665603ULL;
+
+  constexpr bool operator==(const collective_order&) const = default;
 };
 
-template <class Graph>
-constexpr traffic traffic_of(const Graph& g) {
-  traffic t;
+// The distinct transitions, in the order in which they first occur. Room is for as many as the program has collectives.
+template <int Collectives>
+struct traffic_list {
+  static constexpr int capacity = Collectives > 0 ? Collectives : 1;
+  traffic_item item[capacity]{};
+  int count = 0;
+  int collectives = 0;
+  std::uint64_t order_hash = 0;
+};
+
+namespace detail {
+// Calls f(from, to, axis, kind) for every collective, in program order; from and to are spec ids.
+template <class Graph, class F>
+constexpr void each_collective(const Graph& g, F&& f) {
   for (int i = 0; i < g.node_count; ++i) {
     const node& n = g.nodes[i];
     if (n.op != op_code::redistribute) continue;
     const int from = g.nodes[n.in[0]].spec, to = n.spec, axis = static_cast<int>(n.a.v[0]);
     const spec& a = g.specs[from];
     const transition kind = transition_of(a.place[axis], g.specs[to].place[axis], a.axis_size[axis]);
-    if (!communicates(kind)) continue;
-    ++t.collectives;
-    for (std::uint64_t v : {static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(axis), g.hashes[from], g.hashes[to]})
-      t.order_hash = (t.order_hash ^ v) * 1099511628211ULL;
-    int k = 0;
-    while (k < t.count && !(t.item[k].from == from && t.item[k].to == to && t.item[k].axis == axis)) ++k;
-    if (k == t.count && t.count < max_traffic) t.item[t.count++] = {from, to, axis, 0};
-    if (k < max_traffic) ++t.item[k].count;
+    if (communicates(kind)) f(from, to, axis, kind);
   }
+}
+}  // namespace detail
+
+template <class Graph>
+constexpr collective_order order_of(const Graph& g) {
+  collective_order r;
+  detail::each_collective(g, [&](int from, int to, int axis, transition kind) {
+    ++r.collectives;
+    for (std::uint64_t v : {static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(axis), g.hashes[from], g.hashes[to]})
+      r.order_hash = (r.order_hash ^ v) * 1099511628211ULL;
+  });
+  return r;
+}
+
+// `Collectives` is order_of(g).collectives.
+template <int Collectives, class Graph>
+constexpr traffic_list<Collectives> traffic_of(const Graph& g) {
+  traffic_list<Collectives> t;
+  const collective_order order = order_of(g);
+  t.collectives = order.collectives;
+  t.order_hash = order.order_hash;
+  constexpr int slots = 2 * traffic_list<Collectives>::capacity + 1;
+  int found[slots]{};  // by hash: an item, plus one
+  detail::each_collective(g, [&](int from, int to, int axis, transition) {
+    int at = static_cast<int>((static_cast<std::uint32_t>(from) * 40503U + static_cast<std::uint32_t>(to) * 9973U +
+                               static_cast<std::uint32_t>(axis)) % static_cast<std::uint32_t>(slots));
+    for (; found[at] > 0; at = at + 1 == slots ? 0 : at + 1)
+      if (const traffic_item& k = t.item[found[at] - 1]; k.from == from && k.to == to && k.axis == axis) break;
+    if (found[at] == 0) {
+      t.item[t.count] = {from, to, axis, 0};
+      found[at] = ++t.count;
+    }
+    ++t.item[found[at] - 1].count;
+  });
   return t;
 }
 
 // Bytes that the rank with coordinate `c` writes into other ranks' memory on `axis` (all axes: -1) in one run.
-template <class Graph>
-constexpr std::int64_t sent_bytes(const Graph& g, const traffic& t, int axis, const int* c) {
+template <class Graph, int Collectives>
+constexpr std::int64_t sent_bytes(const Graph& g, const traffic_list<Collectives>& t, int axis, const int* c) {
   std::int64_t total = 0;
   for (int k = 0; k < t.count; ++k)
     if (axis < 0 || t.item[k].axis == axis)
@@ -54,8 +91,8 @@ constexpr std::int64_t sent_bytes(const Graph& g, const traffic& t, int axis, co
 }
 
 // Of one rank, or (rank < 0) of the busiest.
-template <class Mesh, class Graph>
-constexpr std::int64_t busiest_bytes(const Graph& g, const traffic& t, int axis, int rank) {
+template <class Mesh, class Graph, int Collectives>
+constexpr std::int64_t busiest_bytes(const Graph& g, const traffic_list<Collectives>& t, int axis, int rank) {
   std::int64_t most = 0;
   for (int r = 0; r < Mesh::size; ++r) {
     if (rank >= 0 && r != rank) continue;

@@ -16,7 +16,7 @@ inline constexpr int max_fusion_keys = 8;
 // which their operands are computed; a bucket is closed as soon as it holds 1 MiB (the first) or Cap bytes (the others),
 // what is left at the end is one too. Only like with like: the same axis, type, and placements of the result on axes that
 // are still to be summed. A reduction that depends on its own bucket, by way of values or of what updates write, opens the
-// next one. A bucket's collective runs right after the last of its operands; users of its results that stood before it
+// next one. What is summed on one axis after another is so bucket by bucket, without leaving the first one's storage. A bucket's collective runs right after the last of its operands; users of its results that stood before it
 // move behind it, in their order, and with them what must not overtake them.
 template <bool Copies>
 struct fuse_rules {
@@ -37,6 +37,8 @@ struct fuse_rules {
     int next_member[capacity];   // reductions of a bucket
     int first_member[capacity], last_member[capacity];  // by bucket
     int members[capacity]{}, missing[capacity]{};
+    int flat[capacity]{};        // by bucket: the new node that is its sum
+    std::int64_t slot[capacity]{};  // of a reduction: the byte of its bucket at which its result begins
     int open[max_fusion_keys]{};
     std::int64_t open_bytes[max_fusion_keys]{}, threshold[max_fusion_keys]{};
     std::uint64_t key[max_fusion_keys]{};
@@ -133,6 +135,10 @@ struct fuse_rules {
     // Returns whether a bucket was written.
     constexpr bool write(builder& b, const In& g, int i) {
       base::copy(b, g, i);
+      return computed(b, g, i);
+    }
+    // The value of node i is there: buckets whose last operand it is are written.
+    constexpr bool computed(builder& b, const In& g, int i) {
       bool any = false;
       for (int r = first_reduction[i]; r >= 0; r = next_reduction[r])
         if (bucket[r] >= 0 && --missing[bucket[r]] == 0) {
@@ -142,24 +148,43 @@ struct fuse_rules {
       return any;
     }
 
+    // The bucket whose results are what this one sums on another axis; -1: they are from several places.
+    constexpr int chained_to(const In& g, int which) const {
+      const int before = bucket[g.nodes[first_member[which]].in[0]];
+      if (before < 0 || members[before] != members[which]) return -1;
+      for (int r = first_member[which]; r >= 0; r = next_member[r])
+        if (bucket[g.nodes[r].in[0]] != before) return -1;
+      return before;
+    }
+
     constexpr void write_bucket(builder& b, const In& g, int which) {
       const int count = members[which], head = first_member[which];
       work.take(40 * count);
       if (count == 1) {
         base::copy(b, g, head);
+        computed(b, g, head);
         return;
       }
-      int k = 0;
-      for (int r = head; r >= 0; r = next_member[r], ++k) {
-        const int x = g.nodes[r].in[0];
-        int id = to[x];
-        if (Copies || listed[x] || storage.owner[x] != x || !has_storage(g, x))
-          id = emit_one(b, op_code::contiguous, id, b.intern(contiguous(b.specs[b.nodes[id].spec])));
-        else
-          listed[x] = true;
-        list[k] = id;
+      const int before = chained_to(g, which);
+      int at = -1;
+      if (before >= 0) {  // summed where the other axis' sum lies
+        at = flat[before];
+        int k = 0;
+        for (int r = head; r >= 0; r = next_member[r]) within[k++] = slot[g.nodes[r].in[0]];
+      } else {
+        int k = 0;
+        for (int r = head; r >= 0; r = next_member[r], ++k) {
+          const int x = g.nodes[r].in[0];
+          int id = to[x];
+          const bool elsewhere = bucket[x] >= 0 && members[bucket[x]] > 1;  // in another bucket
+          if (Copies || elsewhere || listed[x] || storage.owner[x] != x || !has_storage(g, x))
+            id = emit_one(b, op_code::contiguous, id, b.intern(contiguous(b.specs[b.nodes[id].spec])));
+          else
+            listed[x] = true;
+          list[k] = id;
+        }
+        at = emit_pack(b, slots, list, count, false, -1, within);
       }
-      int at = emit_pack(b, slots, list, count, false, -1, within);
       node n = g.nodes[last_member[which]];  // as the last one of them says
       const int axis = static_cast<int>(n.a.v[0]);
       spec sum = b.specs[b.nodes[at].spec];
@@ -167,20 +192,22 @@ struct fuse_rules {
       n.in[0] = at;
       n.spec = b.intern(sum);
       n.scope = -1;
-      at = b.append(n);
+      at = flat[which] = b.append(n);
       const std::int64_t size = static_cast<std::int64_t>(size_of(sum.type));
-      k = 0;
+      int k = 0;
       for (int r = head; r >= 0; r = next_member[r], ++k) {
         node u = empty_node;
         u.op = op_code::unpack;
         u.inputs = 1;
         u.in[0] = at;
+        slot[r] = within[k];
         u.a.v[0] = within[k] / size;
         u.spec = g.nodes[r].spec;
         u.scope = g.nodes[r].scope;
         to[r] = b.append(u);
         if (listed[r]) to[r] = emit_one(b, op_code::contiguous, to[r], u.spec);  // a slot lies in its bucket already
       }
+      for (int r = head; r >= 0; r = next_member[r]) computed(b, g, r);  // what another axis sums next
     }
 
     constexpr void place(builder& b, const In& g, int i) {

@@ -77,8 +77,7 @@ struct minimum_cut {
   std::int64_t through[Nodes]{};          // flow on it
   std::int64_t flow[Nodes][max_inputs]{};  // from operand k's outside to the node's inside
   std::int32_t users_begin[Nodes + 1]{};
-  static constexpr int max_users = 3 * Nodes;
-  std::int32_t users[max_users]{};        // forward users in the network, each node's together
+  std::int32_t users[max_inputs * Nodes]{};        // forward users in the network, each node's together
   unsigned char member[Nodes]{};          // in the network
   unsigned char used[Nodes]{};            // by the backward pass
   unsigned char banned[Nodes]{};          // from being computed again
@@ -150,8 +149,6 @@ struct minimum_cut {
       ++users_begin[operand];
       ++edges;
     });
-    if (edges > max_users)  // no room for them: nothing is computed again
-      for (int i = 0; i < n; ++i) users_begin[i] = member[i] = 0;
     for (int i = 0, at = 0; i <= n; ++i) {  // to one past the own users, then counted down
       at += users_begin[i];
       users_begin[i] = at;

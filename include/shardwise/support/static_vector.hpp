@@ -1,8 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// static_vector: a fixed-capacity sequence that lives in constants; past its capacity it counts but does not store.
+// static_vector: a fixed-capacity sequence that lives in constants; a push beyond its capacity does not compile, or throws.
 #pragma once
 
+#include <exception>
+
 namespace shardwise {
+
+// What push_back throws; both numbers stand in the text.
+class capacity_exceeded : public std::exception {
+ public:
+  capacity_exceeded(int have, int want) : have(have), want(want) {
+    put("shardwise: static_vector: ");
+    put(have);
+    put(" elements are pushed, and there is room for ");
+    put(want);
+    put("; give it a larger capacity");
+  }
+  const char* what() const noexcept override { return text_; }
+  int have, want;
+
+ private:
+  void put(const char* s) {
+    while (*s) text_[size_++] = *s++;
+  }
+  void put(int v) {
+    if (v >= 10) put(v / 10);
+    text_[size_++] = static_cast<char>('0' + v % 10);
+  }
+  char text_[160]{};  // four sentences' parts and two numbers: 120 at most
+  int size_ = 0;
+};
 
 template <class T, int Capacity>
 struct static_vector {
@@ -11,10 +38,9 @@ struct static_vector {
 
   static constexpr int capacity = Capacity;
   constexpr int size() const { return count; }
-  constexpr bool overflowed() const { return count > Capacity; }
   constexpr void push_back(const T& t) {
-    if (count < Capacity) item[count] = t;
-    ++count;
+    if (count >= Capacity) throw capacity_exceeded(count + 1, Capacity);
+    item[count++] = t;
   }
   constexpr T& operator[](int i) { return item[i]; }
   constexpr const T& operator[](int i) const { return item[i]; }

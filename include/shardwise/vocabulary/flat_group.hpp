@@ -39,7 +39,7 @@ struct flat_group {
 
   constexpr explicit flat_group(int n) : ranks(n) {}
 
-  // Rows of `row` elements each; more parameters than Capacity are counted and not laid out.
+  // Rows of `row` elements each; more parameters than Capacity do not compile, or throw.
   constexpr void add(std::int64_t rows, std::int64_t row) {
     const flat_entry e{rows, row, chunk_size(rows, 1, ranks), part};
     entries.push_back(e);

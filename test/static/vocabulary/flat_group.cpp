@@ -70,14 +70,18 @@ constexpr auto split_mlp = [] {
 }();
 static_assert(split_mlp.part == 178 / 2 && split_mlp.entries[2].row == 8 && split_mlp.entries[2].rows == 10);
 
-// over capacity nothing is laid out, and it shows
-constexpr auto full = [] {
-  sw::flat_group<1> g(2);
-  g.add(2, 1);
-  g.add(2, 1);
-  return g;
-}();
-static_assert(full.entries.overflowed());
+// over capacity there is no layout
+template <int Parameters>
+struct laid_out {
+  static constexpr std::int64_t part() {
+    sw::flat_group<2> g(2);
+    for (int i = 0; i < Parameters; ++i) g.add(2, 1);
+    return g.part;
+  }
+};
+template <class F>
+concept constant = requires { typename std::integral_constant<std::int64_t, F::part()>; };
+static_assert(constant<laid_out<2>> && !constant<laid_out<3>>);
 
 // --- laws ------------------------------------------------------------------------------------------------------------
 
