@@ -12,10 +12,9 @@ struct dp : sw::axis<2> {};                       // a mesh axis is a named type
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<dp, tp>;
 
-template <class Bound = sw::unbound>              // a module is a reflected class template over its binding
+template <class Bound = sw::unbound>              // a module is a class template over its binding by a plan
 struct mlp : sw::module<mlp<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(mlp, (sw::linear<10, 16, sw::child<Bound, 0>>, net1),
-                                (sw::linear<16, 10, sw::child<Bound, 1>>, net2));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<10, 16>, net1), (sw::linear<16, 10>, net2));
   constexpr auto forward(const auto& x) const { return net2(sw::relu(net1(x))); }
 };
 

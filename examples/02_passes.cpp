@@ -18,15 +18,14 @@ using mesh = sw::mesh<dp>;
 
 template <class Bound = sw::unbound>
 struct layer : sw::module<layer<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(layer, (sw::linear<32, 32, sw::child<Bound, 0>>, fc));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<32, 32>, fc));
   constexpr auto forward(const auto& x) const { return sw::relu(sw::relu(fc(x))); }  // one too many
 };
 template <class Bound>
 using layer_of = layer<Bound>;
 template <class Bound = sw::unbound>
 struct stack : sw::module<stack<Bound>, Bound> {
-  using layers_type = sw::repeat<4, layer_of, sw::child<Bound, 0>>;
-  BOOST_HANA_DEFINE_STRUCT(stack, (layers_type, layers), (sw::linear<32, 32, sw::child<Bound, 1>>, head));
+  SHARDWISE_MEMBERS(Bound, (sw::repeat<4, layer_of>, layers), (sw::linear<32, 32>, head));
   constexpr auto forward(const auto& x) const { return head(layers(x)); }
 };
 

@@ -32,15 +32,14 @@ struct dp : sw::axis<2> {};
 struct tp : sw::axis<2> {};
 
 #ifdef MLP
-template <class Bound>
+template <class Bound = sw::unbound>
 struct layer : sw::module<layer<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(layer, (sw::linear<256, 256, sw::child<Bound, 0>>, fc));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<256, 256>, fc));
   constexpr auto forward(const auto& x) const { return sw::relu(fc(x)); }
 };
 template <class Bound = sw::unbound>
 struct stack : sw::module<stack<Bound>, Bound> {
-  using list_type = sw::repeat<LAYERS, layer, sw::child<Bound, 0>>;
-  BOOST_HANA_DEFINE_STRUCT(stack, (list_type, mod));
+  SHARDWISE_MEMBERS(Bound, (sw::repeat<LAYERS, layer>, mod));
   constexpr auto forward(const auto& x) const { return mod(x); }
 };
 struct task {

@@ -35,15 +35,14 @@ using mesh = sw::mesh<dp<N>>;
 
 template <class Bound = sw::unbound>
 struct block : sw::module<block<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(block, (sw::linear<width, width, sw::child<Bound, 0>>, fc));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<width, width>, fc));
   constexpr auto forward(const auto& x) const { return sw::relu(fc(x)); }
 };
 template <class Bound>
 using block_of = block<Bound>;
 template <class Bound = sw::unbound>
 struct stack : sw::module<stack<Bound>, Bound> {
-  using list_type = sw::repeat<layers, block_of, sw::child<Bound, 0>>;
-  BOOST_HANA_DEFINE_STRUCT(stack, (list_type, blocks));
+  SHARDWISE_MEMBERS(Bound, (sw::repeat<layers, block_of>, blocks));
   constexpr auto forward(const auto& x) const { return blocks(x); }
 };
 template <class B>

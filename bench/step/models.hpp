@@ -17,20 +17,20 @@ template <int N>
 struct tp : sw::axis<N> {};
 
 // 10 -> 16 -> 10, twice, on 20 rows; the loss is the sum of the outputs.
-template <class Bound>
+template <class Bound = sw::unbound>
 struct mlp : sw::module<mlp<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(mlp, (sw::linear<10, 16, sw::child<Bound, 0>>, net1), (sw::linear<16, 10, sw::child<Bound, 1>>, net2));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<10, 16>, net1), (sw::linear<16, 10>, net2));
   constexpr auto forward(const auto& x) const { return net2(sw::relu(net1(x))); }
 };
 template <class Bound = sw::unbound>
 struct two_mlps : sw::module<two_mlps<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(two_mlps, (mlp<sw::child<Bound, 0>>, mlp_0), (mlp<sw::child<Bound, 1>>, mlp_1));
+  SHARDWISE_MEMBERS(Bound, (mlp<>, mlp_0), (mlp<>, mlp_1));
   constexpr auto forward(const auto& x) const { return mlp_1(mlp_0(x)); }
 };
 
-template <int Width, class Bound>
+template <int Width, class Bound = sw::unbound>
 struct linear_relu : sw::module<linear_relu<Width, Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(linear_relu, (sw::linear<Width, Width, sw::child<Bound, 0>>, fc));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<Width, Width>, fc));
   constexpr auto forward(const auto& x) const { return sw::relu(fc(x)); }
 };
 template <int Layers, int Width>
@@ -39,8 +39,7 @@ struct stack {
   using layer = linear_relu<Width, Bound>;
   template <class Bound = sw::unbound>
   struct model : sw::module<model<Bound>, Bound> {
-    using layers_type = sw::repeat<Layers, layer, sw::child<Bound, 0>>;
-    BOOST_HANA_DEFINE_STRUCT(model, (layers_type, mod));
+    SHARDWISE_MEMBERS(Bound, (sw::repeat<Layers, layer>, mod));
     constexpr auto forward(const auto& x) const { return mod(x); }
   };
 };

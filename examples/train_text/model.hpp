@@ -19,14 +19,13 @@ struct config {
 // GPT-2's initial values: 0.02, and less where a block writes into the residual stream.
 using narrow = sw::init::normal<20, 1000>;
 using residual = sw::init::normal<7, 1000>;
+template <int In, int Out, class Init>
+using linear = sw::linear<In, Out, sw::unbound, true, Init>;
 
-template <class C, class Bound>
+template <class C, class Bound = sw::unbound>
 struct attention : sw::module<attention<C, Bound>, Bound> {
-  using query_type = sw::linear<C::width, C::width, sw::child<Bound, 0>, true, narrow>;
-  using key_type = sw::linear<C::width, C::width, sw::child<Bound, 1>, true, narrow>;
-  using value_type = sw::linear<C::width, C::width, sw::child<Bound, 2>, true, narrow>;
-  using out_type = sw::linear<C::width, C::width, sw::child<Bound, 3>, true, residual>;
-  BOOST_HANA_DEFINE_STRUCT(attention, (query_type, wq), (key_type, wk), (value_type, wv), (out_type, wo));
+  SHARDWISE_MEMBERS(Bound, (linear<C::width, C::width, narrow>, wq), (linear<C::width, C::width, narrow>, wk),
+                    (linear<C::width, C::width, narrow>, wv), (linear<C::width, C::width, residual>, wo));
 
   template <class X>
   constexpr auto forward(const X& x) const {
@@ -39,11 +38,9 @@ struct attention : sw::module<attention<C, Bound>, Bound> {
   }
 };
 
-template <class C, class Bound>
+template <class C, class Bound = sw::unbound>
 struct feed_forward : sw::module<feed_forward<C, Bound>, Bound> {
-  using up_type = sw::linear<C::width, C::hidden, sw::child<Bound, 0>, true, narrow>;
-  using down_type = sw::linear<C::hidden, C::width, sw::child<Bound, 1>, true, residual>;
-  BOOST_HANA_DEFINE_STRUCT(feed_forward, (up_type, up), (down_type, down));
+  SHARDWISE_MEMBERS(Bound, (linear<C::width, C::hidden, narrow>, up), (linear<C::hidden, C::width, residual>, down));
 
   template <class X>
   constexpr auto forward(const X& x) const {
@@ -51,13 +48,10 @@ struct feed_forward : sw::module<feed_forward<C, Bound>, Bound> {
   }
 };
 
-template <class C, class Bound>
+template <class C, class Bound = sw::unbound>
 struct block : sw::module<block<C, Bound>, Bound> {
-  using norm1_type = sw::layer_norm_module<C::width, sw::child<Bound, 0>>;
-  using attn_type = attention<C, sw::child<Bound, 1>>;
-  using norm2_type = sw::layer_norm_module<C::width, sw::child<Bound, 2>>;
-  using ffn_type = feed_forward<C, sw::child<Bound, 3>>;
-  BOOST_HANA_DEFINE_STRUCT(block, (norm1_type, norm1), (attn_type, attn), (norm2_type, norm2), (ffn_type, ffn));
+  SHARDWISE_MEMBERS(Bound, (sw::layer_norm_module<C::width>, norm1), (attention<C>, attn),
+                    (sw::layer_norm_module<C::width>, norm2), (feed_forward<C>, ffn));
 
   template <class X>
   constexpr auto forward(const X& x) const {
@@ -67,10 +61,9 @@ struct block : sw::module<block<C, Bound>, Bound> {
 };
 
 // One vector for each position, added to what stands there.
-template <class C, class Bound>
+template <class C, class Bound = sw::unbound>
 struct positions : sw::module<positions<C, Bound>, Bound> {
-  using weight_type = sw::parameter<sw::shape<C::time, C::width>, narrow, sw::child<Bound, 0>>;
-  BOOST_HANA_DEFINE_STRUCT(positions, (weight_type, weight));
+  SHARDWISE_MEMBERS(Bound, (sw::parameter<sw::shape<C::time, C::width>, narrow>, weight));
 
   template <class X>
   constexpr auto forward(const X& x) const {
@@ -85,11 +78,9 @@ struct gpt_of {
 
   template <class Bound = sw::unbound>
   struct gpt : sw::module<gpt<Bound>, Bound> {
-    using table_type = sw::embedding_table<C::bytes, C::width, sw::child<Bound, 0>, narrow>;
-    using positions_type = positions<C, sw::child<Bound, 1>>;
-    using layers_type = sw::repeat<C::layers, layer, sw::child<Bound, 2>>;
-    using norm_type = sw::layer_norm_module<C::width, sw::child<Bound, 3>>;
-    BOOST_HANA_DEFINE_STRUCT(gpt, (table_type, bytes), (positions_type, position), (layers_type, layers), (norm_type, norm));
+    SHARDWISE_MEMBERS(Bound, (sw::embedding_table<C::bytes, C::width, sw::unbound, narrow>, bytes),
+                      (positions<C>, position), (sw::repeat<C::layers, layer>, layers),
+                      (sw::layer_norm_module<C::width>, norm));
 
     // bytes (batch, time) -> logits (batch, time, 256)
     template <class X>

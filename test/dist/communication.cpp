@@ -16,7 +16,6 @@ using namespace test::gpt;
 
 template <class Bound = sw::unbound>
 struct nothing : sw::module<nothing<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(nothing);
   constexpr auto forward(const auto& x) const { return x; }
 };
 template <class B>

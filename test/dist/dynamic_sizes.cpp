@@ -19,9 +19,7 @@ struct three : sw::axis<3> {};
 
 template <class Bound = sw::unbound>
 struct classifier : sw::module<classifier<Bound>, Bound> {
-  using norm_type = sw::layer_norm_module<8, sw::child<Bound, 1>>;
-  BOOST_HANA_DEFINE_STRUCT(classifier, (sw::linear<6, 8, sw::child<Bound, 0>>, first), (norm_type, norm),
-                           (sw::linear<8, 5, sw::child<Bound, 2>>, second));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<6, 8>, first), (sw::layer_norm_module<8>, norm), (sw::linear<8, 5>, second));
   // (batch, 3, 6) -> (batch * 3, 5), so that a dyn dim goes through a reshape
   constexpr auto forward(const auto& x) const {
     using X = std::remove_cvref_t<decltype(x)>;

@@ -253,14 +253,13 @@ void run_all(book& results) {
 // --- models
 // -----------------------------------------------------------------------------------------------------------
 
-template <class Bound>
+template <class Bound = sw::unbound>
 using square = sw::linear<16, 16, Bound>;
 
 // Four equal layers, each under a style of its own.
 template <class Bound = sw::unbound>
 struct four : sw::module<four<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(four, (square<sw::child<Bound, 0>>, up), (square<sw::child<Bound, 1>>, down),
-                           (square<sw::child<Bound, 2>>, wide), (square<sw::child<Bound, 3>>, last));
+  SHARDWISE_MEMBERS(Bound, (square<>, up), (square<>, down), (square<>, wide), (square<>, last));
   constexpr auto forward(const auto& x) const { return last(sw::tanh(wide(sw::relu(down(sw::relu(up(x))))))); }
 };
 template <class B>
@@ -272,8 +271,7 @@ using four_plan = sw::plan<sw::data_parallel<r>, sw::at<"up", sw::colwise<c>>, s
 // A list of four, of which the plan names one.
 template <class Bound = sw::unbound>
 struct stack : sw::module<stack<Bound>, Bound> {
-  using layers_type = sw::repeat<4, square, sw::child<Bound, 0>>;
-  BOOST_HANA_DEFINE_STRUCT(stack, (layers_type, layers));
+  SHARDWISE_MEMBERS(Bound, (sw::repeat<4, square>, layers));
   constexpr auto forward(const auto& x) const { return layers(x); }
 };
 template <class B>
@@ -349,10 +347,8 @@ void check_training() {
 // Something of everything: embedding, norms, attention over sharded heads, dropout, cross entropy.
 template <class Bound = sw::unbound>
 struct attention : sw::module<attention<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(attention, (sw::linear<24, 24, sw::child<Bound, 0>>, query),
-                           (sw::linear<24, 24, sw::child<Bound, 1>>, key),
-                           (sw::linear<24, 24, sw::child<Bound, 2>>, value),
-                           (sw::linear<24, 24, sw::child<Bound, 3>>, merge));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<24, 24>, query), (sw::linear<24, 24>, key), (sw::linear<24, 24>, value),
+                    (sw::linear<24, 24>, merge));
   constexpr auto forward(const auto& x) const {
     const auto heads = [](const auto& t) { return sw::permute<0, 2, 1, 3>(sw::reshape<6, 5, 4, 6>(t)); };
     const auto y = sw::scaled_dot_product_attention(heads(query(x)), heads(key(x)), heads(value(x)));
@@ -363,10 +359,8 @@ template <class B>
 using attention_block = attention<B>;
 template <class Bound = sw::unbound>
 struct reader : sw::module<reader<Bound>, Bound> {
-  using blocks_type = sw::repeat<2, attention_block, sw::child<Bound, 1>>;
-  BOOST_HANA_DEFINE_STRUCT(reader, (sw::embedding_table<13, 24, sw::child<Bound, 0>>, table), (blocks_type, blocks),
-                           (sw::layer_norm_module<24, sw::child<Bound, 2>>, norm),
-                           (sw::linear<24, 13, sw::child<Bound, 3>>, head));
+  SHARDWISE_MEMBERS(Bound, (sw::embedding_table<13, 24>, table), (sw::repeat<2, attention_block>, blocks),
+                    (sw::layer_norm_module<24>, norm), (sw::linear<24, 13>, head));
   constexpr auto forward(const auto& ids) const {
     return head(norm(sw::dropout(blocks(sw::dropout(table(ids), 0.2)), 0.1)));
   }
@@ -419,7 +413,7 @@ void check_forward(book& results) {
 
 template <class Bound = sw::unbound>
 struct one : sw::module<one<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(one, (sw::linear<6, 7, sw::child<Bound, 0>>, net));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<6, 7>, net));
   constexpr auto forward(const auto& x) const { return net(x); }
 };
 template <class B>

@@ -69,7 +69,7 @@ TEST_CASE("a rank that returns before a comparison is named") {
 
 template <class Bound = sw::unbound>
 struct net : sw::module<net<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(net, (sw::linear<4, 4, sw::child<Bound, 0>>, first), (sw::linear<4, 2, sw::child<Bound, 1>>, second));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<4, 4>, first), (sw::linear<4, 2>, second));
   constexpr auto forward(const auto& x) const { return second(sw::relu(first(x))); }
 };
 struct task {

@@ -94,7 +94,7 @@ void on_line() {
 
 template <class Bound = sw::unbound>
 struct model : sw::module<model<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(model, (sw::embedding_table<7, width, sw::child<Bound, 0>>, table));
+  SHARDWISE_MEMBERS(Bound, (sw::embedding_table<7, width>, table));
   constexpr auto forward(const auto& index) const { return table(index); }
 };
 template <class Axis, class Placement>

@@ -26,7 +26,7 @@ using mesh = sw::mesh<dp<D>, tp<N>>;
 
 template <class Bound = sw::unbound>
 struct net : sw::module<net<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(net, (sw::linear<4, 6, sw::child<Bound, 0>>, first), (sw::linear<6, 3, sw::child<Bound, 1>>, second));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<4, 6>, first), (sw::linear<6, 3>, second));
   constexpr auto forward(const auto& x) const { return second(sw::relu(first(x))); }
 };
 

@@ -10,7 +10,7 @@ using mesh = sw::mesh<dp>;
 
 template <class Bound = sw::unbound>
 struct model : sw::module<model<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(model, (sw::linear<4, 4, sw::child<Bound, 0>>, net));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<4, 4>, net));
   constexpr auto forward(const auto& x) const { return net(x); }
 };
 

@@ -8,7 +8,7 @@
 
 template <class Bound = sw::unbound>
 struct clipped : sw::module<clipped<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(clipped, (sw::linear<8, 6, sw::child<Bound, 0>>, net));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<8, 6>, net));
   constexpr auto forward(const auto& x) const {
 #ifdef SHARDWISE_FAIL
     sw::clamp_max_(sw::narrow<0, 0, 3>(net.weight), 1);

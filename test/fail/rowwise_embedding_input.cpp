@@ -12,7 +12,7 @@ struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;
 template <class Bound = sw::unbound>
 struct model : sw::module<model<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(model, (sw::embedding_table<100, 8, sw::child<Bound, 0>>, table));
+  SHARDWISE_MEMBERS(Bound, (sw::embedding_table<100, 8>, table));
   constexpr auto forward(const auto& x) const { return table(x); }
 };
 #ifdef SHARDWISE_FAIL

@@ -6,8 +6,7 @@
 
 template <class Bound = sw::unbound>
 struct model : sw::module<model<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(model, (sw::linear<8, 6, sw::child<Bound, 0>>, net1),
-                           (sw::linear<6, 8, sw::child<Bound, 1>>, net2));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<8, 6>, net1), (sw::linear<6, 8>, net2));
   constexpr auto forward(const auto& x) const {
 #ifdef SHARDWISE_FAIL
     return net2(sw::softmax(net1(sw::permute<1, 0>(x))));

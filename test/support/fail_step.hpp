@@ -16,7 +16,7 @@ using mesh = sw::mesh<dp>;
 using plan = sw::plan<sw::data_parallel<dp>>;
 template <class Bound = sw::unbound>
 struct model : sw::module<model<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(model, (sw::linear<8, 6, sw::child<Bound, 0>>, net1), (sw::linear<6, 6, sw::child<Bound, 1>>, net2));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<8, 6>, net1), (sw::linear<6, 6>, net2));
   constexpr auto forward(const auto& x) const { return sw::relu(net2(sw::relu(net1(x)))); }
 };
 struct task {

@@ -12,21 +12,19 @@ namespace sw = shardwise;
 // net2(relu(net1(x))), 10 -> 16 -> 10.
 template <class Bound = sw::unbound>
 struct mlp_module : sw::module<mlp_module<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(mlp_module, (sw::linear<10, 16, sw::child<Bound, 0>>, net1),
-                           (sw::linear<16, 10, sw::child<Bound, 1>>, net2));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<10, 16>, net1), (sw::linear<16, 10>, net2));
   constexpr auto forward(const auto& x) const { return net2(sw::relu(net1(x))); }
 };
 
 template <class Bound = sw::unbound>
 struct simple_model : sw::module<simple_model<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(simple_model, (mlp_module<sw::child<Bound, 0>>, mlp_0),
-                           (mlp_module<sw::child<Bound, 1>>, mlp_1));
+  SHARDWISE_MEMBERS(Bound, (mlp_module<>, mlp_0), (mlp_module<>, mlp_1));
   constexpr auto forward(const auto& x) const { return mlp_1(mlp_0(x)); }
 };
 
 template <int Width, class Bound = sw::unbound>
 struct linear_relu : sw::module<linear_relu<Width, Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(linear_relu, (sw::linear<Width, Width, sw::child<Bound, 0>>, fc));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<Width, Width>, fc));
   constexpr auto forward(const auto& x) const { return sw::relu(fc(x)); }
 };
 
@@ -38,8 +36,7 @@ struct relu_stack {
 
   template <class Bound = sw::unbound>
   struct model : sw::module<model<Bound>, Bound> {
-    using list_type = sw::repeat<Layers, block, sw::child<Bound, 0>>;
-    BOOST_HANA_DEFINE_STRUCT(model, (list_type, mod));
+    SHARDWISE_MEMBERS(Bound, (sw::repeat<Layers, block>, mod));
     constexpr auto forward(const auto& x) const { return mod(x); }
   };
 };
@@ -68,10 +65,9 @@ constexpr auto drop(const X& x) {
 template <class Sizes, class Bound = sw::unbound>
 struct causal_attention : sw::module<causal_attention<Sizes, Bound>, Bound> {
   static constexpr int width = Sizes::width, heads = Sizes::heads, size = width / heads;
-  BOOST_HANA_DEFINE_STRUCT(causal_attention, (sw::linear<width, width, sw::child<Bound, 0>, false>, wq),
-                           (sw::linear<width, width, sw::child<Bound, 1>, false>, wk),
-                           (sw::linear<width, width, sw::child<Bound, 2>, false>, wv),
-                           (sw::linear<width, width, sw::child<Bound, 3>, false>, wo));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<width, width, sw::unbound, false>, wq),
+                    (sw::linear<width, width, sw::unbound, false>, wk), (sw::linear<width, width, sw::unbound, false>, wv),
+                    (sw::linear<width, width, sw::unbound, false>, wo));
   template <class X>
   static constexpr auto split(const X& x) {
     return sw::reshape<X::sp.extent[0], X::sp.extent[1], heads, size>(x);
@@ -92,20 +88,15 @@ struct causal_attention : sw::module<causal_attention<Sizes, Bound>, Bound> {
 template <class Sizes, class Bound = sw::unbound>
 struct gelu_mlp : sw::module<gelu_mlp<Sizes, Bound>, Bound> {
   static constexpr int width = Sizes::width;
-  BOOST_HANA_DEFINE_STRUCT(gelu_mlp, (sw::linear<width, 4 * width, sw::child<Bound, 0>>, w1),
-                           (sw::linear<4 * width, width, sw::child<Bound, 1>>, w2));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<width, 4 * width>, w1), (sw::linear<4 * width, width>, w2));
   constexpr auto forward(const auto& x) const { return detail::drop<Sizes>(w2(sw::gelu(w1(x)))); }
 };
 
 // x + attention(norm(x)), then h + feed_forward(norm(h)).
 template <class Sizes, class Bound = sw::unbound>
 struct transformer_block : sw::module<transformer_block<Sizes, Bound>, Bound> {
-  using norm_a = sw::layer_norm_module<Sizes::width, sw::child<Bound, 0>>;
-  using attention_type = causal_attention<Sizes, sw::child<Bound, 1>>;
-  using norm_f = sw::layer_norm_module<Sizes::width, sw::child<Bound, 2>>;
-  using feed_type = gelu_mlp<Sizes, sw::child<Bound, 3>>;
-  BOOST_HANA_DEFINE_STRUCT(transformer_block, (norm_a, attention_norm), (attention_type, attention), (norm_f, ffn_norm),
-                           (feed_type, feed_forward));
+  SHARDWISE_MEMBERS(Bound, (sw::layer_norm_module<Sizes::width>, attention_norm), (causal_attention<Sizes>, attention),
+                    (sw::layer_norm_module<Sizes::width>, ffn_norm), (gelu_mlp<Sizes>, feed_forward));
   constexpr auto forward(const auto& x) const {
     const auto h = x + attention(attention_norm(x));
     return h + feed_forward(ffn_norm(h));
@@ -122,12 +113,10 @@ struct transformer {
 
   template <class Bound = sw::unbound>
   struct model : sw::module<model<Bound>, Bound> {
-    using tokens_type = sw::embedding_table<Sizes::vocabulary, width, sw::child<Bound, 0>, sw::init::normal<1, 5>>;
-    using positions_type = sw::embedding_table<Sizes::time, width, sw::child<Bound, 1>, sw::init::normal<1, 5>>;
-    using layers_type = sw::repeat<Sizes::layers, block, sw::child<Bound, 2>>;
-    using norm_type = sw::layer_norm_module<width, sw::child<Bound, 3>>;
-    BOOST_HANA_DEFINE_STRUCT(model, (tokens_type, tok_embeddings), (positions_type, pos_embeddings),
-                             (layers_type, layers), (norm_type, norm));
+    SHARDWISE_MEMBERS(Bound,
+                      (sw::embedding_table<Sizes::vocabulary, width, sw::unbound, sw::init::normal<1, 5>>, tok_embeddings),
+                      (sw::embedding_table<Sizes::time, width, sw::unbound, sw::init::normal<1, 5>>, pos_embeddings),
+                      (sw::repeat<Sizes::layers, block>, layers), (sw::layer_norm_module<width>, norm));
     constexpr auto forward(const auto& tokens, const auto& positions) const {
       const auto h = detail::drop<Sizes>(tok_embeddings(tokens) + pos_embeddings(positions));
       return sw::linear_product(norm(layers(h)), tok_embeddings.weight);

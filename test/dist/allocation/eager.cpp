@@ -72,7 +72,7 @@ void check_rounds(Body&& body) {
 
 template <class Bound = sw::unbound>
 struct net : sw::module<net<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(net, (sw::linear<12, 16, sw::child<Bound, 0>>, up), (sw::linear<16, 12, sw::child<Bound, 1>>, down));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<12, 16>, up), (sw::linear<16, 12>, down));
   constexpr auto forward(const auto& x) const { return down(sw::dropout(sw::gelu(up(x)), 0.1)); }
 };
 template <class B>

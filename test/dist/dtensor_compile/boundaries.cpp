@@ -60,7 +60,7 @@ struct gather_named {
 
 template <class Bound = sw::unbound>
 struct net : sw::module<net<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(net, (sw::linear<4, 4, sw::child<Bound, 0>>, fc));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<4, 4>, fc));
   constexpr auto forward(const auto& x) const { return fc(x); }
 };
 template <class B>

@@ -34,8 +34,7 @@ std::vector<double> some(std::size_t n, int salt) {
 
 template <class Bound = sw::unbound>
 struct block : sw::module<block<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(block, (sw::linear<12, 20, sw::child<Bound, 0>>, up), (sw::linear<20, 12, sw::child<Bound, 1>>, down),
-                           (sw::layer_norm_module<12, sw::child<Bound, 2>>, norm));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<12, 20>, up), (sw::linear<20, 12>, down), (sw::layer_norm_module<12>, norm));
   constexpr auto forward(const auto& x) const { return norm(x + sw::dropout(down(sw::gelu(up(x))), 0.2)); }
 };
 template <class B>
@@ -44,9 +43,7 @@ using block_type = block<B>;
 // A list of blocks, of which a plan may name one, a head, and a parameter that no loss depends on.
 template <class Bound = sw::unbound>
 struct net : sw::module<net<Bound>, Bound> {
-  using layers_type = sw::repeat<3, block_type, sw::child<Bound, 0>>;
-  BOOST_HANA_DEFINE_STRUCT(net, (layers_type, layers), (sw::linear<12, 7, sw::child<Bound, 1>>, head),
-                           (sw::linear<4, 4, sw::child<Bound, 2>>, unused));
+  SHARDWISE_MEMBERS(Bound, (sw::repeat<3, block_type>, layers), (sw::linear<12, 7>, head), (sw::linear<4, 4>, unused));
   constexpr auto forward(const auto& x) const { return head(layers(x)); }
 };
 template <class B>

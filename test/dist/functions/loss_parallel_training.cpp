@@ -33,10 +33,9 @@ using block = test::transformer_block<sizes, Bound>;
 
 template <class Bound = sw::unbound>
 struct model : sw::module<model<Bound>, Bound> {
-  using tokens_type = sw::embedding_table<sizes::vocabulary, sizes::width, sw::child<Bound, 0>, sw::init::normal<1, 5>>;
-  using layers_type = sw::repeat<sizes::layers, block, sw::child<Bound, 1>>;
-  using head_type = sw::linear<sizes::width, sizes::vocabulary, sw::child<Bound, 2>>;
-  BOOST_HANA_DEFINE_STRUCT(model, (tokens_type, tokens), (layers_type, layers), (head_type, head));
+  SHARDWISE_MEMBERS(Bound,
+                    (sw::embedding_table<sizes::vocabulary, sizes::width, sw::unbound, sw::init::normal<1, 5>>, tokens),
+                    (sw::repeat<sizes::layers, block>, layers), (sw::linear<sizes::width, sizes::vocabulary>, head));
   constexpr auto forward(const auto& t) const { return head(layers(tokens(t))); }
 };
 template <class B>

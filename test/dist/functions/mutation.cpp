@@ -244,7 +244,7 @@ template <bool InPlace>
 struct family {
   template <class Bound = sw::unbound>
   struct model : sw::module<model<Bound>, Bound> {
-    BOOST_HANA_DEFINE_STRUCT(model, (sw::linear<6, 9, sw::child<Bound, 0>>, up), (sw::linear<9, 4, sw::child<Bound, 1>>, down));
+    SHARDWISE_MEMBERS(Bound, (sw::linear<6, 9>, up), (sw::linear<9, 4>, down));
     constexpr auto forward(const auto& x) const {
       const auto h = up(x);
       if constexpr (InPlace) {

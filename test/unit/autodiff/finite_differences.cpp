@@ -22,10 +22,9 @@ template <class F>
 struct holder {
   template <class Bound = sw::unbound>
   struct model : sw::module<model<Bound>, Bound> {
-    using a_type = sw::parameter<sw::shape<rows, columns>, sw::init::normal<1, 1>, sw::child<Bound, 0>>;
-    using b_type = sw::parameter<sw::shape<rows, columns>, sw::init::normal<1, 1>, sw::child<Bound, 1>>;
-    using c_type = sw::parameter<sw::shape<columns>, sw::init::normal<1, 1>, sw::child<Bound, 2>>;
-    BOOST_HANA_DEFINE_STRUCT(model, (a_type, a), (b_type, b), (c_type, c));
+    SHARDWISE_MEMBERS(Bound, (sw::parameter<sw::shape<rows, columns>, sw::init::normal<1, 1>>, a),
+                      (sw::parameter<sw::shape<rows, columns>, sw::init::normal<1, 1>>, b),
+                      (sw::parameter<sw::shape<columns>, sw::init::normal<1, 1>>, c));
     constexpr auto forward(const auto& weight) const { return sw::sum(F{}(a, b, c) * weight); }
   };
 };

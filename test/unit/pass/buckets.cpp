@@ -19,14 +19,13 @@ template <int Layers, int Dim>
 struct stack {
   template <class Bound = sw::unbound>
   struct block : sw::module<block<Bound>, Bound> {
-    using linear = sw::linear<Dim, Dim, sw::child<Bound, 0>>;
-    BOOST_HANA_DEFINE_STRUCT(block, (linear, net));
+    using linear = sw::linear<Dim, Dim>;
+    SHARDWISE_MEMBERS(Bound, (linear, net));
     constexpr auto forward(const auto& x) const { return sw::relu(net(x)); }
   };
   template <class Bound = sw::unbound>
   struct model : sw::module<model<Bound>, Bound> {
-    using list = sw::repeat<Layers, block, sw::child<Bound, 0>>;
-    BOOST_HANA_DEFINE_STRUCT(model, (list, layers));
+    SHARDWISE_MEMBERS(Bound, (sw::repeat<Layers, block>, layers));
     constexpr auto forward(const auto& x) const { return layers(x); }
   };
 };

@@ -270,7 +270,7 @@ namespace {
 
 template <class Bound = sw::unbound>
 struct net : sw::module<net<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(net, (sw::linear<6, 4, sw::child<Bound, 0>>, inner));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<6, 4>, inner));
   constexpr auto forward(const auto& x) const { return inner(x); }
 };
 template <class B>

@@ -24,7 +24,7 @@ using line = sw::mesh<dp<N>>;
 
 template <class Bound = sw::unbound>
 struct net : sw::module<net<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(net, (sw::linear<4, 3, sw::child<Bound, 0>>, first), (sw::linear<3, 2, sw::child<Bound, 1>>, second));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<4, 3>, first), (sw::linear<3, 2>, second));
   constexpr auto forward(const auto& x) const { return second(sw::relu(first(x))); }
 };
 

@@ -24,13 +24,10 @@ enum class part { none, attention, position };
 
 template <part Without>
 struct ablated {
-  template <class Bound>
+  template <class Bound = sw::unbound>
   struct block : sw::module<block<Bound>, Bound> {
-    using norm1_type = sw::layer_norm_module<size::width, sw::child<Bound, 0>>;
-    using attn_type = tt::attention<size, sw::child<Bound, 1>>;
-    using norm2_type = sw::layer_norm_module<size::width, sw::child<Bound, 2>>;
-    using ffn_type = tt::feed_forward<size, sw::child<Bound, 3>>;
-    BOOST_HANA_DEFINE_STRUCT(block, (norm1_type, norm1), (attn_type, attn), (norm2_type, norm2), (ffn_type, ffn));
+    SHARDWISE_MEMBERS(Bound, (sw::layer_norm_module<size::width>, norm1), (tt::attention<size>, attn),
+                      (sw::layer_norm_module<size::width>, norm2), (tt::feed_forward<size>, ffn));
     template <class X>
     constexpr auto forward(const X& x) const {
       const auto h = x + sw::scale(attn(norm1(x)), Without == part::attention ? 0.0 : 1.0);
@@ -40,11 +37,9 @@ struct ablated {
 
   template <class Bound = sw::unbound>
   struct gpt : sw::module<gpt<Bound>, Bound> {
-    using table_type = sw::embedding_table<size::bytes, size::width, sw::child<Bound, 0>, tt::narrow>;
-    using positions_type = tt::positions<size, sw::child<Bound, 1>>;
-    using layers_type = sw::repeat<size::layers, block, sw::child<Bound, 2>>;
-    using norm_type = sw::layer_norm_module<size::width, sw::child<Bound, 3>>;
-    BOOST_HANA_DEFINE_STRUCT(gpt, (table_type, bytes), (positions_type, position), (layers_type, layers), (norm_type, norm));
+    SHARDWISE_MEMBERS(Bound, (sw::embedding_table<size::bytes, size::width, sw::unbound, tt::narrow>, bytes),
+                      (tt::positions<size>, position), (sw::repeat<size::layers, block>, layers),
+                      (sw::layer_norm_module<size::width>, norm));
     template <class X>
     constexpr auto forward(const X& x) const {
       const auto e = bytes(x) + sw::scale(position.weight, Without == part::position ? 0.0 : 1.0);

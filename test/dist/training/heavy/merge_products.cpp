@@ -78,8 +78,8 @@ TEST_CASE("merged products: a language model trains the same on four ranks") {
 
 template <class Bound = sw::unbound>
 struct gated : sw::module<gated<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(gated, (sw::linear<32, 64, sw::child<Bound, 0>>, w1), (sw::linear<32, 64, sw::child<Bound, 1>>, w3),
-                           (sw::linear<64, 32, sw::child<Bound, 2>>, w2), (sw::linear<32, 32, sw::child<Bound, 3>>, w0));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<32, 64>, w1), (sw::linear<32, 64>, w3), (sw::linear<64, 32>, w2),
+                    (sw::linear<32, 32>, w0));
   constexpr auto forward(const auto& x) const {
     const auto h = sw::tanh(w0(x));
     return w2(sw::gelu(w1(h)) * w3(h));
