@@ -121,7 +121,7 @@ constexpr auto all_kernels(std::index_sequence<Op...>) {
 // What this rank holds of input k: equal on all ranks where it is whole; with zeros of both signs.
 template <class Rank>
 void fill_input(sw::runtime::eager_value<Rank>& v, const sw::spec& s, int k, int rank) {
-  float* const x = reinterpret_cast<float*>(v.data);
+  float* const x = reinterpret_cast<float*>(v.data());
   const std::uint32_t stream = s.place[0].is_whole() ? 0U : static_cast<std::uint32_t>(rank);
   for (std::int64_t i = 0; i < v.layout->numel(); ++i) {
     const std::uint32_t w = sw::philox(41, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(k), stream, 0).w[0];
@@ -137,7 +137,7 @@ std::vector<std::uint32_t> bits_of(const sw::runtime::eager_value<Rank>& v) {
   for (std::int64_t i = 0; i < l.numel(); ++i) {
     std::int64_t offset = 0;
     for (int d = 0; d < l.rank; ++d) offset += at[d] * l.str[d];
-    bits.push_back(std::bit_cast<std::uint32_t>(reinterpret_cast<const float*>(v.data)[offset]));
+    bits.push_back(std::bit_cast<std::uint32_t>(reinterpret_cast<const float*>(v.data())[offset]));
     for (int d = l.rank - 1; d >= 0 && ++at[d] == l.ext[d]; --d) at[d] = 0;
   }
   return bits;

@@ -434,6 +434,8 @@ constexpr void pull(tape& t, int id) {
     case op_code::relabel: {
       // the cotangent's blocks, under the operand's extents and the placements that the relabelling asks for
       const spec own = t.spec_at(n.in[0]);
+      for (int a = 0; a < own.axes && !t.b.error; ++a)
+        if ((n.a.v[unlabelled] >> a) & 1) t.b.error = {problem::to_local_gradient_missing, id, -1, a};
       spec claim = contiguous(own);
       double copies = 1;  // equal summands need no sum
       bool equal[max_axes]{};

@@ -81,8 +81,8 @@ struct builder {
   int sites = 0;  // random sites so far
   int function_count = 0;
   int last_write = -1;  // the node that last wrote in place: what was computed before it is not taken for what comes after
-  int shared_count = 0;
-  int shared[16]{};  // redistributions that stand for two of the program: neither may be written
+  bool own_values = false;  // a redistribution has a node of its own even if another one has its value: see sym
+  bool same_values = false;  // whether that would have made a difference
   finding error{};
   std::int16_t recent[64]{};  // by hash: the spec interned last, plus one
 
@@ -239,6 +239,19 @@ constexpr bool is_view(const node& n, const spec& in, const spec& out) {
     default: return false;
   }
 }
+
+// Whether an operand of an opaque function is placed as its result is: ranks that have the same of one have it of the other.
+constexpr bool placed_as_one(const spec& result, const spec& operand) {
+  bool same = result.axes == operand.axes;
+  for (int a = 0; same && a < result.axes; ++a) {
+    const placement &p = result.place[a], &q = operand.place[a];
+    same = p == q || (p.is_whole() && q.is_whole());
+  }
+  return same;
+}
+
+// Of a relabelling, among its attributes: the axes, bit by bit, for which nobody has said how the gradient arrives.
+inline constexpr int unlabelled = 5;
 
 // What belongs to the caller whether or not a program reads it.
 constexpr bool is_leaf(op_code op) { return op == op_code::param || op == op_code::state || op == op_code::input; }

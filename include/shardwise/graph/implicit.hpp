@@ -5,16 +5,19 @@
 #include <tuple>
 #include <utility>
 
+#include <shardwise/graph/graph.hpp>
 #include <shardwise/graph/redistribution.hpp>
 #include <shardwise/propagation/strategy.hpp>
 
 namespace shardwise {
 
 // What implicit(x) yields. Its operations record, or compute, the redistributions that they insert like written ones,
-// so they are seen in the graph and counted in its traffic.
-template <class X>
+// so they are seen in the graph and counted in its traffic. With View it is a view of another one, which a redistribution
+// may have come before: whether one does depends on the mesh, so it is a tensor of its own, and not for writing in place.
+template <class X, bool View = false>
 struct implicit_tensor {
   using strict_type = X;
+  static constexpr bool is_view = View;
   static constexpr spec sp = X::sp;
   using mesh_type = typename X::mesh_type;
 
@@ -63,7 +66,14 @@ struct implicit_application {
     if constexpr (!chosen::found)
       return apply<Op, A>(f, x...);  // says what is wrong with the operands as given
     else
-      return as_implicit(apply<Op, A>(f, moved_operand<chosen, static_cast<int>(I)>::from(x)...));
+      return result(apply<Op, A>(f, moved_operand<chosen, static_cast<int>(I)>::from(x)...));
+  }
+  template <class R>
+  static constexpr auto result(const R& r) {
+    if constexpr (resolved<R> && may_view(Op) && Op != op_code::redistribute && Op != op_code::wait)
+      return implicit_tensor<R, true>{owned(r)};
+    else
+      return as_implicit(r);
   }
 };
 

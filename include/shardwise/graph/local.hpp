@@ -10,6 +10,9 @@ namespace shardwise {
 // replicate: equal on all ranks; partial<>: each rank's is a summand; shard<d>: the rank's own chunk of it counts.
 template <class... Placements>
 struct grad {};
+// As PyTorch's DTensor takes a gradient for which no placement is named: a replicate tensor's is replicate, whatever the
+// ranks did with their blocks. Wrong, without a word, where they did not all do the same: for programs ported from there.
+struct dtensor_gradient {};
 
 namespace detail {
 
@@ -67,6 +70,15 @@ constexpr label_outcome default_labels(const spec& x) {
   for (int a = 0; a < x.axes; ++a) r.attr.v[a] = pack(dual(x.place[a]));
   return r;
 }
+// A replicate tensor's blocks may be used alike by all ranks or by each in its own way, and its type does not tell: the
+// axes of that kind that no placement is named for, of `named` ones, are an error once a gradient is asked for.
+constexpr label_outcome asking(label_outcome r, const spec& x, unsigned named) {
+  unsigned open = 0;
+  for (int a = 0; a < x.axes; ++a)
+    if (x.place[a].is_replicate()) open |= 1U << a;
+  r.attr.v[unlabelled] = open & ~named;
+  return r;
+}
 
 // Whether axis `a`, which does not shard x, may do so.
 constexpr bool splits_last(spec x, int a, placement g) {
@@ -78,11 +90,12 @@ template <class Mesh, class... P>
 constexpr label_outcome gradient_labels(const spec& x, grad<P...>*) {
   label_outcome r = default_labels(x);
   spec_outcome given{{}, x};
+  unsigned seen = 0;
   for (int a = 0; a < x.axes; ++a) given.out.place[a] = dual(x.place[a]);
   if constexpr ((is_on<P>::value && ...)) {
-    unsigned seen = 0;
     (place_on<Mesh, P>(given, seen), ...);
   } else {
+    seen = ~0U;
     if (sizeof...(P) != Mesh::axes) given.error = {problem::placement_count, 0, -1, -1, sizeof...(P), Mesh::axes};
     int a = 0;
     (place_at<Mesh, P>(given, a++), ...);
@@ -97,7 +110,7 @@ constexpr label_outcome gradient_labels(const spec& x, grad<P...>*) {
     if (!fits && !r.error) r.error = {problem::to_local_gradient, 0, -1, a};
     r.attr.v[a] = pack(g);
   }
-  return r;
+  return asking(r, x, seen);
 }
 
 constexpr bool is_local(const spec& s) {
@@ -153,6 +166,8 @@ struct checked_local {
   static constexpr local_outcome built = local_spec(X);
   static constexpr label_outcome labels = [] {
     if constexpr (std::is_void_v<Grad>)
+      return asking(default_labels(X), X, 0);
+    else if constexpr (std::is_same_v<Grad, dtensor_gradient>)
       return default_labels(X);
     else
       return gradient_labels<Mesh>(X, static_cast<Grad*>(nullptr));
@@ -169,13 +184,14 @@ constexpr auto relabelled(const X& x) {
   return X::template record<op_code::relabel, Attr, Out>(0, x);
 }
 
-// Blocks that stand side by side already keep their strides.
+// Blocks that stand side by side already keep their strides, and are the tensor's own. What stood on several ranks does
+// not: a rank that writes its block would leave the others with other values.
 template <class X>
 constexpr auto block_storage(const X& x) {
   if constexpr (shards_everywhere(X::sp))
     return x;
   else
-    return contiguous(x);
+    return own_dense(x);
 }
 
 template <class X, class Shape, class... P>
@@ -191,7 +207,8 @@ constexpr auto claim(const X& x) {
       return unresolved<typename X::mesh_type>{};
     } else {
       constexpr op_attr labels = default_labels(std::remove_const_t<decltype(dense)>::sp).attr;
-      return relabelled<labels, checked::out>(dense);
+      if constexpr (shards_everywhere(X::sp) && shards_everywhere(checked::out)) return relabelled<labels, checked::out>(dense);
+      else return relabelled<labels, checked::out>(own_dense(x));
     }
   }
 }
@@ -215,7 +232,10 @@ struct claim_arguments<shape<E...>, P...> {
 
 // The ranks' blocks of x as a tensor that every mesh axis shards, so that each rank may compute on its own: the blocks
 // of an axis that does not shard x stand side by side. Law: every rank's block is that of x. The gradient flows back as
-// Grad = grad<placements...> says, by default as the dual of x's placements.
+// Grad = grad<placements...> says, by default as the dual of x's placements; on an axis where x is replicate it must be
+// said, if a gradient is asked for: grad<partial<>> where each rank uses its block in its own way, grad<replicate> where all
+// do the same. (Of a reduced tensor each rank's gradient is a summand.) Of a tensor that every axis shards it is a
+// view, otherwise a tensor of its own.
 template <class Grad = void, tensor X>
 constexpr auto to_local(const X& x) {
   if constexpr (detail::is_implicit<X>) {
@@ -234,6 +254,12 @@ constexpr auto to_local(const X& x) {
 
 namespace detail {
 
+constexpr bool is_whole_everywhere(const spec& x) {
+  for (int a = 0; a < x.axes; ++a)
+    if (!x.place[a].is_replicate()) return false;
+  return true;
+}
+
 template <int Axis, class X>
 constexpr auto whole_from(const X& x) {
   if constexpr (!resolved<X>) {
@@ -250,7 +276,8 @@ constexpr auto whole_from(const X& x) {
 
 }  // namespace detail
 
-// The whole tensor on every rank: each axis, from the last to the first, is made replicate. Law: values do not change.
+// The whole tensor on every rank, a tensor of its own: each axis, from the last to the first, is made replicate. Law: values
+// do not change.
 // The gradient flows back as that of the redistributions. With Grad = grad<placements...> the result is what to_local
 // makes of it, each rank's own from there on, and its gradient arrives as Grad says.
 template <class Grad = void, tensor X>
@@ -260,7 +287,8 @@ constexpr auto full_tensor(const X& x) {
   } else if constexpr (!detail::resolved<X>) {
     return x;
   } else if constexpr (std::is_void_v<Grad>) {
-    return detail::whole_from<X::sp.axes - 1>(contiguous(x));
+    if constexpr (detail::is_whole_everywhere(X::sp)) return detail::own_dense(x);
+    else return detail::whole_from<X::sp.axes - 1>(contiguous(x));
   } else {
     return to_local<Grad>(full_tensor(x));
   }
@@ -268,7 +296,8 @@ constexpr auto full_tensor(const X& x) {
 
 // The tensor whose blocks are the ranks' blocks of `local`, a tensor that every axis shards: from_local<replicate>(l),
 // from_local<on<tp, shard<0>>>(l) for equal blocks, from_local<shape<10, 257>, shard<1>>(l) where they differ. That the
-// blocks have the right extents is checked while compiling; that replicate ones are equal is the caller's word.
+// blocks have the right extents is checked while compiling; that replicate ones are equal is the caller's word. A view of
+// `local` if every axis shards it, otherwise a tensor of its own.
 template <class First, class... Placements, tensor L>
 constexpr auto from_local(const L& local) {
   return detail::claim_arguments<First, Placements...>::apply(local);

@@ -8,9 +8,16 @@
 // are computed; programs that write inputs copy them back at their end. A traced write is one node, copy_, which names
 // what it writes; functionalise (pass/functionalise.hpp) ends all of them before a program is differentiated or lowered.
 //
-// What shares storage: views (view, permute, transpose, narrow, slice, select, expand, ...), waits, and redistributions
-// that move nothing. reshape, flatten and contiguous of a tensor that is not stored densely are copies, as is what a
-// redistribution communicates.
+// What shares storage: views (view, permute, transpose, narrow, slice, select, expand, ...), wait(x) of an input, and
+// to_local and from_local between tensors that every axis shards. Nothing else does: reshape, flatten and contiguous of a
+// tensor that is not stored densely are copies; a redistribution is a tensor of its own whether or not it moves anything
+// (equal placements, an axis of one rank), and so is what is made of redistributions: full_tensor, to_local of a tensor
+// that some axis does not shard, what a plan's style hands to a module and takes from it, views of implicit tensors. A
+// pending tensor is what its source was when it was issued. So no mesh, placement or mode changes what a write is seen in.
+//
+// Price: none where nothing is written. A traced program copies what is written and read as it was. At once, what a
+// redistribution did not move is copied as a whole when it or its operand is written and both still exist (or when
+// pointers to both are asked for); a write to the source of a pending tensor waits until that has been read.
 #pragma once
 
 #include <shardwise/graph/fills.hpp>
@@ -22,6 +29,8 @@ namespace detail {
 
 template <class A, class V>
 constexpr auto written(const A& a, const V& value) {
+  constexpr bool own = requires { requires A::is_view; };
+  static_assert(raise<own ? problem::mutation_implicit_view : problem::none, operand_t<A::sp>>::ok);
   if constexpr (resolved<A, V>) apply<op_code::copy_, no_attr>(0, a, value);
   return a;
 }

@@ -31,14 +31,17 @@ constexpr problem opaque_problem() {
   for (const spec* s : all)
     for (int a = 0; a < s->axes; ++a)
       if (s->place[a].is_partial()) return problem::partial_nonlinear;
+  for (const spec* s : all)
+    if (!placed_as_one(X::sp, *s)) return problem::opaque_placements;
   return problem::none;
 }
 
 }  // namespace detail
 
 // F{}(std::span<T> result, std::span<const T> operands...) runs on every rank, on its own blocks, stored row-major; the
-// result has the extents and placements of the first operand. What is placed as replicate must come out equal on all
-// ranks, as it went in. No gradient passes through it.
+// result has the extents and placements of the first operand. On each mesh axis either all operands are whole, so that all
+// ranks compute the same, or all are the same shard: what is replicate comes out equal on all ranks if F is a function of
+// its operands alone. No gradient passes through it.
 template <class F, tensor X, tensor... More>
 constexpr auto opaque(const X& x, const More&... more) {
   static_assert(sizeof...(More) < max_inputs, "shardwise: opaque: at most 5 operands.");

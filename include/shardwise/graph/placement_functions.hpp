@@ -6,7 +6,8 @@
 
 namespace shardwise {
 
-// The only operation that communicates. Its gradient is redistributed from the dual of the target to the dual of the
+// The only operation that communicates. The result is a tensor of its own, never an alias of its operand, even if nothing
+// moves: see mutating_functions.hpp. Its gradient is redistributed from the dual of the target to the dual of the
 // source: replicate -> reduced is free forward and an all-reduce backward; partial -> replicate the other way round.
 template <class Axis, class To, tensor A>
 requires(!detail::is_on<Axis>::value)
@@ -19,12 +20,11 @@ constexpr auto redistribute(const A& a) {
                             : even && A::sp.extent[even ? to.dim : 0] % Axis::size != 0 ? problem::uneven_shard
                                                                                         : problem::none;
   static_assert(detail::refuse<wrong, on<Axis, To>, mesh_type, operand_t<A::sp>>());
-  if constexpr (wrong != problem::none || A::sp.place[axis < 0 ? 0 : axis] == to) {
+  if constexpr (wrong != problem::none || !detail::resolved<A>) {
     return a;
   } else {
     // nvcc crashes on the attributes as a local constant
-    constexpr bool free = transition_of(A::sp.place[axis], to, A::sp.axis_size[axis]) == transition::none;
-    if constexpr (free) return detail::apply<op_code::redistribute, detail::attr(axis, pack(to))>(0, a);
+    if constexpr (detail::keeps_storage(A::sp.place[axis], to)) return detail::apply<op_code::redistribute, detail::attr(axis, pack(to))>(0, a);
     else return detail::apply<op_code::redistribute, detail::attr(axis, pack(to))>(0, contiguous(a));
   }
 }
@@ -41,8 +41,10 @@ constexpr auto redistribute(const A& a) {
     return a;
   } else {
     using checked = detail::checked_list<Policy, typename A::mesh_type, A::sp, To...>;
+    using steps = detail::planned_steps<A::sp, checked::out, Policy>;
     if constexpr (checked::what != problem::none) return detail::unresolved<typename A::mesh_type>{};
-    else return detail::planned_steps<A::sp, checked::out, Policy>::from(a);
+    else if constexpr (steps::count == 0) return detail::owned(a);
+    else return steps::from(a);
   }
 }
 template <class... To, tensor A>

@@ -76,6 +76,17 @@ struct checked_list {
   static constexpr spec out = target.out;
 };
 
+// x as a tensor of its own, which writes to x do not change, nor writes to it x: at once a copy that is made when one of
+// them is written, in a program nothing unless one is.
+template <class X>
+constexpr auto owned(const X& x) {
+  return apply<op_code::redistribute, op_attr{{0, pack(X::sp.place[0]), 0, 0, 0, 0}}>(0, x);
+}
+
+// Whether the result is as its operand is stored. Says nothing of the axis' size: what is a view of the result must not
+// depend on it.
+constexpr bool keeps_storage(placement from, placement to) { return transition_of(from, to, 2) == transition::none; }
+
 template <spec From, spec To, redistribution_policy Policy = redistribution_policy::late>
 struct planned_steps {
   static constexpr redistribution_plan plan = plan_redistribution(From, To, Policy);
@@ -86,7 +97,7 @@ struct planned_steps {
   static constexpr auto from(const X& x) {
     if constexpr (K == count || !resolved<X>)
       return x;
-    else if constexpr (!local<K> && !is_contiguous(X::sp))
+    else if constexpr (!keeps_storage(X::sp.place[plan.steps.item[K].axis], plan.steps.item[K].to) && !is_contiguous(X::sp))
       return from<K>(apply<op_code::contiguous, op_attr{}>(0, x));
     else if constexpr (divisor<K> > 1)
       return from<K + 1>(shares<K>(apply<op_code::scale, op_attr{}>(1.0 / divisor<K>, x)));
@@ -95,8 +106,6 @@ struct planned_steps {
   }
 
  private:
-  template <int K>
-  static constexpr bool local = plan.steps.item[K].kind == transition::none;
   template <int K>
   static constexpr int divisor = plan.steps.item[K].divisor;
   template <int K>

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // sym: a tensor whose type is its spec and whose value is the id of the node that produced it; applying records.
+//
+// A redistribution that has nothing to do (equal placements, or done before) is the node that has its value already. Two
+// tensors are then one node, which nothing but a write tells apart: so a program that writes in place is recorded once
+// more with builder::own_values, where such a redistribution is a node that redistributes to what its operand is. Programs
+// without writes have none of them, and functionalise leaves none.
 #pragma once
 
 #include <shardwise/graph/graph.hpp>
-#include <shardwise/graph/mutation.hpp>
 #include <shardwise/graph/tensor.hpp>
 #include <shardwise/graph/waits.hpp>
 
@@ -34,18 +38,17 @@ struct sym {
     n.spec = b.intern(sym<Out, Mesh>::sp, sym<Out, Mesh>::hash);
     n.scope = b.current_scope;
     if constexpr (Op == op_code::redistribute) {
-      if (Out == S) return {first.b, first.id};
       // one tensor redistributed twice in the same way is communicated once, forward and (summed first) backward
-      for (int i = (first.id < b.last_write ? b.last_write : first.id) + 1; i < b.node_count && i < b.node_capacity; ++i)
-        if (b.nodes[i].op == Op && b.nodes[i].in[0] == first.id && b.nodes[i].spec == n.spec) {
-          detail::share(b, i);
-          return {at, i};
-        }
+      int same = Out == S ? first.id : -1;
+      for (int i = (first.id < b.last_write ? b.last_write : first.id) + 1; same < 0 && i < b.node_count && i < b.node_capacity; ++i)
+        if (b.nodes[i].op == Op && b.nodes[i].in[0] == first.id && b.nodes[i].spec == n.spec) same = i;
+      if (same >= 0) {
+        b.same_values = true;
+        if (!b.own_values) return {at, same};
+        n.in[0] = same;
+      }
     }
-    if constexpr (Op == op_code::copy_) {
-      b.last_write = b.node_count;
-      if (detail::is_shared(b, first.id) && !b.error) b.error = {problem::mutation_shared, b.node_count};
-    }
+    if constexpr (Op == op_code::copy_) b.last_write = b.node_count;
     if constexpr (rules::is_random(Op)) n.a.v[0] = b.sites++;
     return {at, b.append(n)};
   }

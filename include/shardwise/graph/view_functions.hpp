@@ -36,6 +36,15 @@ constexpr auto contiguous(const A& a) {
   else return detail::apply<op_code::contiguous, detail::no_attr>(0, a);
 }
 
+namespace detail {
+// x, densely stored, as a tensor of its own.
+template <class X>
+constexpr auto own_dense(const X& x) {
+  if constexpr (resolved<X> && is_contiguous(X::sp)) return owned(x);
+  else return contiguous(x);
+}
+}  // namespace detail
+
 // A view where the storage allows it, else of a contiguous copy.
 template <std::int64_t... Extents, tensor A>
 constexpr auto reshape(const A& a) {

@@ -123,7 +123,7 @@ struct traced_function {
   struct recording {
     Graph g{};
     int root = 0;
-    bool complete = false;
+    bool complete = false, again = false;  // with builder::own_values
     int nodes = 0, specs = 0;
   };
 
@@ -155,10 +155,11 @@ struct traced_function {
     else r.root = r.g.outputs[0];
   }
 
-  template <int N, int S>
+  template <int N, int S, bool Own>
   static constexpr auto record() {
     recording<graph<N, S>> r;
     builder b = r.g.edit();
+    b.own_values = Own;
     if constexpr (result_count == 0) {
       keep(r, b, unresolved<Mesh>{});
     } else {
@@ -167,6 +168,7 @@ struct traced_function {
       if constexpr (Sum) sum_up(r, std::get<0>(out));
     }
     r.complete = !b.overflowed();
+    r.again = !Own && b.last_write >= 0 && b.same_values;
     r.nodes = b.node_count;
     r.specs = b.spec_count;
     r.g.finish(b);
@@ -174,13 +176,18 @@ struct traced_function {
   }
 
   static constexpr int guess = 64;
-  template <int N, int S>
-  static constexpr auto recorded = record<N, S>();
+  template <int N, int S, bool Own>
+  static constexpr auto recorded = record<N, S, Own>();
+  template <bool Own>
   static constexpr const auto& complete_trace() {
-    if constexpr (recorded<guess, guess>.complete) return recorded<guess, guess>;
-    else return recorded<recorded<guess, guess>.nodes, recorded<guess, guess>.specs>;
+    if constexpr (recorded<guess, guess, Own>.complete) return recorded<guess, guess, Own>;
+    else return recorded<recorded<guess, guess, Own>.nodes, recorded<guess, guess, Own>.specs, Own>;
   }
-  static constexpr const auto& all = complete_trace();
+  static constexpr const auto& final_trace() {
+    if constexpr (complete_trace<false>().again) return complete_trace<true>();
+    else return complete_trace<false>();
+  }
+  static constexpr const auto& all = final_trace();
 
  public:
   static constexpr auto value = [] {

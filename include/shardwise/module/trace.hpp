@@ -105,6 +105,7 @@ struct trace_result {
   Graph g{};
   parameter_table<Params> params{};
   bool complete = false;
+  bool again = false;  // with builder::own_values
 };
 
 }  // namespace detail
@@ -127,16 +128,18 @@ struct traced {
 #endif
 
  private:
-  template <int N, int S>
+  template <int N, int S, bool Own>
   static constexpr auto record() {
     using graph_type = graph<N, S, modules>;
     detail::trace_result<graph_type, parameters> r;
     builder b = r.g.edit();
+    b.own_values = Own;
     model_type model{};
     detail::parameter_recorder<Mesh> rec{b, r.params.item};
     detail::visit_module<unbound_model>(model, "", -1, rec);
     run(r.g, b, model, typename Task::inputs{}, std::make_index_sequence<Task::inputs::count>{});
     r.complete = !b.overflowed();
+    r.again = !Own && b.last_write >= 0 && b.same_values;
     r.g.finish(b);
     return r;
   }
@@ -166,15 +169,21 @@ struct traced {
     g.outputs[g.output_count++] = id;
   }
 
-  // One evaluation into a guessed capacity, a second one only if the guess was short.
+  // One evaluation into a guessed capacity, a second one only if the guess was short; once more if it must tell values
+  // apart.
   static constexpr int guess = 4 * parameters + 96;
-  template <int N, int S>
-  static constexpr auto recorded = record<N, S>();
+  template <int N, int S, bool Own>
+  static constexpr auto recorded = record<N, S, Own>();
+  template <bool Own>
   static constexpr const auto& complete_trace() {
-    if constexpr (recorded<guess, 96>.complete) return recorded<guess, 96>;
-    else return recorded<recorded<guess, 96>.g.node_count, recorded<guess, 96>.g.spec_count>;
+    if constexpr (recorded<guess, 96, Own>.complete) return recorded<guess, 96, Own>;
+    else return recorded<recorded<guess, 96, Own>.g.node_count, recorded<guess, 96, Own>.g.spec_count, Own>;
   }
-  static constexpr const auto& all = complete_trace();
+  static constexpr const auto& final_trace() {
+    if constexpr (complete_trace<false>().again) return complete_trace<true>();
+    else return complete_trace<false>();
+  }
+  static constexpr const auto& all = final_trace();
 
  public:
   // Its capacity may be larger than its size: to store it anew would cost more than the rest of it.

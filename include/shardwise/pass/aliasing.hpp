@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which values share storage in a graph that writes in place, and the versions of them that functionalise keeps.
+// Which tensors are one to a program that writes in place, and the versions of them that functionalise keeps.
 #pragma once
 
 #include <shardwise/graph/mutation.hpp>
 
 namespace shardwise::passes {
 
-// What functionalise finds before it begins: for every node the one whose storage its value lies in, whether that storage
-// is ever written, and through how many views the node sees it.
+// What functionalise finds before it begins: for every node the one that it is or is a view of, whether that is ever
+// written, and through how many views the node sees it.
 template <int Nodes>
 struct aliasing {
   static constexpr int size = Nodes > 0 ? Nodes : 1;
@@ -54,7 +54,8 @@ struct aliasing {
       // a value, a way back of at most three nodes a view, and what slices are written into
       if (writes) nodes += depth[i] == 0 ? 1 : 5 * depth[i] - 1;
       if (view && !writes) ++aliases;
-      if (!view) nodes += written[i] ? 3 : 1;
+      // what is stored as its operand is may have to be made dense
+      if (!view) nodes += (written[i] ? 3 : 1) + (lies_in_operand(n, g.specs, g.nodes) ? 1 : 0);
     }
     for (int k = 0; k < g.output_count; ++k) nodes += 4 * depth[g.outputs[k]] + 2;
     return {nodes, 2 * g.spec_count + 4 * aliases + 16};

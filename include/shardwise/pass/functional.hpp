@@ -86,17 +86,24 @@ struct functional {
     return is_contiguous(g.spec_of(i)) ? dense(b, id, g.nodes[i].scope) : id;
   }
 
+  // View i of the value `of`, stored otherwise than what i was a view of.
+  template <class Graph>
+  static constexpr int stored_anew(builder& b, const Graph& g, int i, int of) {
+    node n = g.nodes[i];
+    n.in[0] = of;
+    if (n.op == op_code::wait) return emit(b, n, {{}, spec_at(b, of)});
+    if (n.op == op_code::relabel)
+      return emit(b, n, {{}, is_contiguous(spec_at(b, of)) ? contiguous(g.spec_of(i)) : g.spec_of(i)});
+    return stored_as(b, g, i, emit(b, n, infer(n.op, n.a, &spec_at(b, of), 1)));
+  }
   // View i of the value `of`.
   template <class Graph>
   static constexpr int seen_again(builder& b, const Graph& g, int i, int of) {
     node n = g.nodes[i];
     if (n.op == op_code::wait) return of;
-    const bool same = spec_at(b, of) == g.spec_of(n.in[0]);
+    if (!(spec_at(b, of) == g.spec_of(n.in[0]))) return stored_anew(b, g, i, of);
     n.in[0] = of;
-    if (same) return append(b, n);
-    if (n.op == op_code::relabel)
-      return emit(b, n, {{}, is_contiguous(spec_at(b, of)) ? contiguous(g.spec_of(i)) : g.spec_of(i)});
-    return stored_as(b, g, i, emit(b, n, infer(n.op, n.a, &spec_at(b, of), 1)));
+    return append(b, n);
   }
 
   // The nearest of a node and what it is a view of that has seen the most writes.
@@ -168,19 +175,20 @@ struct functional {
         m.in[0] = derived(st, g, b, p, newest(st, g, p));
         m.in[1] = value;
         break;
-      case op_code::redistribute: {
-        const int axis = static_cast<int>(n.a.v[0]);
-        const placement to = whole.place[axis];
-        m.a.v[0] = axis;
-        m.a.v[1] = pack(to);
-        possible = transition_of(g.spec_of(i).place[axis], to, whole.axis_size[axis]) == transition::none;
+      case op_code::relabel:  // blocks stay blocks where no rank has another one's
+        m.in[0] = dense(b, value, n.scope);
+        for (int a = 0; a < whole.axes; ++a) {
+          possible = possible && whole.place[a].is_shard() && g.spec_of(i).place[a].is_shard();
+          m.a.v[a] = pack(dual(g.spec_of(i).place[a]));
+        }
         break;
-      }
       default: possible = false;
     }
     spec in[2]{};
     outcome o{{problem::mutation_view, i}, whole};
-    if (possible) {
+    if (possible && n.op == op_code::relabel) {
+      o = {{}, contiguous(whole)};
+    } else if (possible) {
       for (int k = 0; k < m.inputs; ++k) in[k] = spec_at(b, m.in[k]);
       o = infer(m.op, m.a, in, m.inputs);
       bool fits = !o.error;
@@ -218,7 +226,10 @@ struct functional {
     if (r != i && st.seen.written[r]) return;  // a view is made where it is read
     node n = given;
     for (int k = 0; k < n.inputs; ++k) n.in[k] = read(st, g, b, n.in[k]);
-    st.now[i] = st.home[i] = append(b, n);
+    if (n.op == op_code::redistribute && given.spec == g.nodes[given.in[0]].spec) st.now[i] = n.in[0];  // values need no copy
+    else if (lies_in_operand(given, g.specs, g.nodes) && !(spec_at(b, n.in[0]) == g.spec_of(given.in[0]))) st.now[i] = stored_anew(b, g, i, n.in[0]);
+    else st.now[i] = append(b, n);
+    st.home[i] = st.now[i];
     st.stamp[i] = 0;
   }
 
@@ -227,9 +238,18 @@ struct functional {
     return st.seen.written[i] && is_leaf(g.nodes[i].op);
   }
   // Whether a value lies in what a leaf holds, which updates may change before the value is read.
-  static constexpr bool lies_in_leaf(const builder& b, int id) {
-    while (is_seen(b.nodes[id], b.specs, b.nodes)) id = b.nodes[id].in[0];
-    return is_leaf(b.nodes[id].op);
+  static constexpr int stored_in(const builder& b, int id) {
+    while (lies_in_operand(b.nodes[id], b.specs, b.nodes)) id = b.nodes[id].in[0];
+    return id;
+  }
+  static constexpr bool lies_in_leaf(const builder& b, int id) { return is_leaf(b.nodes[stored_in(b, id)].op); }
+  // And one that is written.
+  template <class State, class Graph>
+  static constexpr bool will_change(const State& st, const Graph& g, const builder& b, int id) {
+    const int at = stored_in(b, id);
+    for (int i = 0; i < g.node_count; ++i)
+      if (is_written_leaf(st, g, i) && st.home[i] == at) return true;
+    return false;
   }
   // Output o of the program again, out of the value of its root; as it was stored.
   template <class State, class Graph>
@@ -251,7 +271,7 @@ struct functional {
       if (is_written_leaf(st, g, r)) continue;
       int id = read(st, g, b, o);
       // as it was stored, and not where a leaf is: an output is read when all is written
-      if (written && (!(spec_at(b, id) == g.spec_of(o)) || lies_in_leaf(b, id))) {
+      if (written ? !(spec_at(b, id) == g.spec_of(o)) || lies_in_leaf(b, id) : will_change(st, g, b, id)) {
         go_back(st, g, b, r);
         id = from_root(st, g, b, o, lies_in_leaf(b, st.now[r]) ? dense(b, st.now[r], g.nodes[r].scope, true) : st.now[r]);
       }

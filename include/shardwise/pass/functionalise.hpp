@@ -126,11 +126,13 @@ constexpr void sink_writes(Graph& g, int* ids, int count) {
 // which copies no more than the slice where nothing reads the tensor as it was). The graph's inputs, parameters and states
 // that were written are copied back once each, by an assign at the end, and outputs that share their storage are views of
 // them; what was computed and then written needs no copy. Law: outputs and written leaves are the same bits, as stored
-// before. Programs are made functional when they are traced; a graph without writes is itself.
+// before (but for a redistribution of a tensor that is not stored densely, which becomes dense when it is written).
+// Redistributions are values: one that is written moves what it moved before, and what was written goes on from there; one
+// to what its operand is vanishes. Programs are made functional when they are traced; a graph without writes is itself.
 struct functionalise {
   using shardwise_pass = void;
   using admits_mutation = void;
-  using preserves = passes_list<kept::outputs>;
+  using preserves = passes_list<kept::output_values>;
 
   template <class Source, int Nodes>
   using in_stages = passes::functional_graph<Source, -1, Nodes>;

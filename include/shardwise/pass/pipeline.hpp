@@ -78,11 +78,20 @@ struct updates {  // of parameters
     return count(a) == count(b);
   }
 };
-struct outputs {  // their number, extents and placements
+struct outputs {  // their number, extents and placements, and how they are stored
   template <class Before, class After>
   static constexpr bool holds(const Before& a, const After& b) {
     bool same = a.output_count == b.output_count;
     for (int k = 0; same && k < a.output_count; ++k) same = a.spec_of(a.outputs[k]) == b.spec_of(b.outputs[k]);
+    return same;
+  }
+};
+struct output_values {  // the same, however they are stored
+  template <class Before, class After>
+  static constexpr bool holds(const Before& a, const After& b) {
+    bool same = a.output_count == b.output_count;
+    for (int k = 0; same && k < a.output_count; ++k)
+      same = contiguous(a.spec_of(a.outputs[k])) == contiguous(b.spec_of(b.outputs[k]));
     return same;
   }
 };

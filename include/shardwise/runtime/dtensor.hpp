@@ -18,8 +18,10 @@
 
 namespace shardwise {
 
-// A value: operations make new tensors; views (permute, reshape, slice, redistributions that move nothing) share
-// storage. A default-made tensor has no value until one is assigned. Dims with run-time extents (dyn) have their bound.
+// A value: operations make new tensors; views (permute, reshape, slice) share storage. A redistribution is a new tensor
+// whatever it moves: one that moves nothing is copied when it or its operand is written, or when pointers into both are
+// asked for, not before. A default-made tensor has no value until one is assigned. Dims with run-time extents (dyn) have
+// their bound.
 template <spec S, class Mesh, class Rank>
 class dtensor {
  public:
@@ -158,17 +160,20 @@ class dtensor {
 
   local_block<element> to_local() const {
     value_.live();
+    value_.storage.give_out();
     return {{data(), value_.layout->span()}, *value_.layout};
   }
   // This rank's block as std::mdspan, strides as stored; see local_view. Through a tensor that is not const elements can be
-  // written: all tensors that share its storage see it (views, and redistributions that move nothing). Valid as long as
-  // one of them has that storage.
+  // written: all tensors that share its storage (views) see it, and from then on its redistributions that move nothing are
+  // copied at once. Valid as long as one of them has that storage.
   local_view<const element, sp.rank> local_mdspan() const& {
     value_.live();
+    value_.storage.give_out();
     return detail::view_of<sp.rank>(static_cast<const element*>(data()), *value_.layout);
   }
   local_view<element, sp.rank> local_mdspan() & {
-    value_.live();
+    auto& core = value_.live();
+    value_.storage.give_out_to_write([&](std::uint32_t t) { core.finish(t); });
     return detail::view_of<sp.rank>(data(), *value_.layout);
   }
   void local_mdspan() && = delete;  // of a tensor that is gone with the expression
@@ -176,7 +181,10 @@ class dtensor {
   bool shares_storage_with(const auto& other) const { return value_.storage == other.value_.storage; }
 
   // The whole tensor on every rank, replicate and densely stored. Collective on every axis where it is not whole.
-  auto full_tensor() const { return contiguous(*this).whole(); }
+  auto full_tensor() const {
+    if constexpr (next_whole(sp) < 0) return detail::own_dense(*this);
+    else return contiguous(*this).whole();
+  }
 
   // The value of a tensor of one element, summed where it is partial. Collective as full_tensor.
   element item() const {
@@ -192,7 +200,7 @@ class dtensor {
   static dtensor<Out, Mesh, Rank> record(double f, const dtensor& first, const X&... more) {
     using out_type = dtensor<Out, Mesh, Rank>;
     if constexpr (std::is_same_v<out_type, dtensor> && Op == op_code::redistribute) {
-      return first;
+      return out_type((first.value_.live(), first.value_.lend()));
     } else if constexpr (Op == op_code::copy_) {
       write_over(first, more...);
       return first;
@@ -217,13 +225,9 @@ class dtensor {
   flight_type take_off() const { return flight_type(value_); }
   template <op_code Op, op_attr A, spec Out>
   static flight_type depart(double f, const flight_type& from) {
-    if constexpr (Op == op_code::redistribute && Out == sp) {
-      return from;
-    } else {
-      static constexpr runtime::eager_operation<Rank> application =
-          runtime::operation_on<Op, A, Rank, dtensor, placed_like<Out>>();
-      return runtime::depart_eagerly<Rank>(application, f, from);
-    }
+    static constexpr runtime::eager_operation<Rank> application =
+        runtime::operation_on<Op, A, Rank, dtensor, placed_like<Out>>();
+    return runtime::depart_eagerly<Rank>(application, f, from);
   }
   static dtensor arrive(flight_type f) {
     runtime::land(f);
@@ -320,7 +324,7 @@ class dtensor {
   explicit dtensor(const eager<Rank>& on) : value_(on.core(), sp) {}
   explicit dtensor(runtime::eager_value<Rank>&& value) : value_(std::move(value)) {}
 
-  element* data() const { return reinterpret_cast<element*>(value_.data); }
+  element* data() const { return reinterpret_cast<element*>(value_.data()); }
   std::size_t size() const { return static_cast<std::size_t>(value_.layout->numel()); }
   void fill(element value) {
     for (std::size_t i = 0; i < size(); ++i) data()[i] = value;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <shardwise/graph/graph.hpp>
+#include <shardwise/graph/storage.hpp>
 #include <shardwise/runtime/eager_core.hpp>
 
 namespace shardwise {
@@ -75,22 +76,26 @@ constexpr eager_operation<Rank> opaque_on() {
   return x;
 }
 
-// A tensor's block, storage shared, without its type.
+// A tensor's block, storage shared with its views, without its type.
 template <class Rank>
 struct eager_value {
   eager_core<Rank>* core = nullptr;
   block storage{};
-  std::byte* data = nullptr;
+  std::int64_t offset = 0;  // in bytes, of the storage
   const runtime::layout* layout = nullptr;  // the core's
 
   eager_value() = default;
   // A new block for the rank's part of `s`, a constant.
   eager_value(eager_core<Rank>& on, const spec& s) : core(&on), layout(on.dense(s)) {
     storage = on.take(layout->numel() * static_cast<std::int64_t>(size_of(s.type)));
-    data = static_cast<std::byte*>(storage.data());
   }
-  eager_value(eager_core<Rank>& on, block b, std::byte* first, const runtime::layout* l)
-      : core(&on), storage(std::move(b)), data(first), layout(l) {}
+  eager_value(eager_core<Rank>& on, block b, std::int64_t first, const runtime::layout* l)
+      : core(&on), storage(std::move(b)), offset(first), layout(l) {}
+
+  // Where the elements are now: a write into this value, or into one that it is a copy of, may move them.
+  std::byte* data() const { return storage.data() + offset; }
+  // A value of its own that is the same now: see block.
+  eager_value lend() const { return {*core, storage.lend(), offset, layout}; }
 
   eager_core<Rank>& live() const {
     if (!storage || !core->rank) [[unlikely]]
@@ -171,14 +176,19 @@ eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f, const 
   }
   if (!p) [[unlikely]]
     p = &prepare(core, x, in, n);
-  if (x.view) return {core, in[0]->storage, in[0]->data + p->skipped, p->out};
-  // an update writes into its first operand
-  block storage = p->out_class >= 0 ? core.take_class(p->out_class) : in[0]->storage;
-  std::byte* const data = p->out_class >= 0 ? static_cast<std::byte*>(storage.data()) : in[0]->data;
+  if (x.view) {  // what is redistributed is a value, moved or not
+    return {core, x.op == op_code::redistribute ? in[0]->storage.lend() : in[0]->storage, in[0]->offset + p->skipped, p->out};
+  }
+  const bool updates = p->out_class < 0;  // its first operand
+  if (updates)
+    for (int k = 0; k < n; ++k)
+      if (writes_operand(x.op, x.a, k)) core.before_write(in[k]->storage);
+  block storage = updates ? in[0]->storage : core.take_class(p->out_class);
+  const std::int64_t offset = updates ? in[0]->offset : 0;
   call& c = p->c;
   c.f = f;
-  for (int k = 0; k < n; ++k) c.p[k] = in[k]->data;
-  c.p[result] = data;
+  for (int k = 0; k < n; ++k) c.p[k] = in[k]->data();
+  c.p[result] = storage.data() + offset;
   if (rules::is_random(x.op)) core.draw_at(c, x.site >= 0 ? first_site + x.site : -1, *x.out);
   block scratch;
   if (p->workspace_class >= 0) {
@@ -192,7 +202,7 @@ eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f, const 
   } catch (...) {
     rethrow_placed(x, *core.rank);
   }
-  return {core, std::move(storage), data, p->out};
+  return {core, std::move(storage), offset, p->out};
 }
 
 // A tensor without operands: positions or random numbers.
@@ -204,7 +214,7 @@ eager_value<Rank> fill_eagerly(eager_core<Rank>& core, op_code op, const op_attr
   c.a = a;
   c.f = f;
   c.l[result] = *v.layout;
-  c.p[result] = v.data;
+  c.p[result] = v.data();
   if (rules::is_random(op)) core.draw_at(c, site, out);
   kernel(c, core.env, *core.rank);
   return v;

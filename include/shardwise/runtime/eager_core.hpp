@@ -135,6 +135,14 @@ struct eager_core : block_pool {
     c.draw = site_offset[static_cast<std::size_t>(at)] + shard_offset(out, rank->coordinate().data());
   }
 
+  // Before a block is written: what reads it is done, and what was copied of it has bytes of its own.
+  void before_write(const block& b) {
+    b.before_write([this](std::uint32_t t) { finish(t); });
+  }
+  void finish(std::uint32_t ticket) {
+    if constexpr (has_stream<Rank>) rank->stream().wait(ticket);
+  }
+
   prepared* find(const void* key) const { return table_.find(key); }
   // A new P under this key.
   template <class P>

@@ -13,7 +13,8 @@
 
 namespace shardwise::runtime {
 
-// Results and scratch are the rank's pool's. The blocks that calls under way use are kept until they are done.
+// Results and scratch are the rank's pool's. The blocks that calls under way use are kept until they are done. Law: the
+// value is that of what was redistributed when it was: whoever writes that waits for the call that reads it.
 template <class Rank>
 struct eager_flight {
   eager_value<Rank> value{};
@@ -32,6 +33,7 @@ void land(eager_flight<Rank>& f) {
   if constexpr (has_stream<Rank>)
     if (f.issued) f.value.live().rank->stream().wait(f.ticket);
   f.issued = false;
+  for (const block& b : f.kept) b.was_read(f.ticket);
   f.kept.clear();
 }
 
@@ -43,6 +45,7 @@ void settle(const eager_flight<Rank>& f) noexcept {
         f.value.core->rank->stream().wait(f.ticket);
       } catch (...) {  // another rank failed: this one will hear of it where it can throw
       }
+  for (const block& b : f.kept) b.was_read(f.ticket);
 }
 
 // The next step of a flight. Views and what comes before the first collective are done at once.
@@ -57,22 +60,25 @@ eager_flight<Rank> next_step(const eager_operation<Rank>& x, double f, const eag
       if (core.checks == eager_checks::agree && communicates(c.kind))
         core.rank->agree(x.signature, "the collective to run next");
       eager_flight<Rank> to(from);
+      eager_value<Rank> source = from.value;
+      if (source.storage.is_given()) source.storage = source.storage.copy();  // nobody can tell when he writes
       to.value = eager_value<Rank>(core, *x.out);
       to.op = x.op;
       c.a = x.a;
       if (rules::is_random(x.op)) core.draw_at(c, -1, *x.out);
       c.f = f;
       c.inputs = 1;
-      c.l[0] = *from.value.layout;
-      c.p[0] = from.value.data;
+      c.l[0] = *source.layout;
+      c.p[0] = source.data();
       c.l[result] = *to.value.layout;
-      c.p[result] = to.value.data;
+      c.p[result] = to.value.data();
       if (x.workspace > 0) {
         to.kept.push_back(core.take(x.workspace));
         c.workspace = to.kept.back().data();
       }
-      to.kept.push_back(from.value.storage);
+      to.kept.push_back(source.storage.bytes());
       to.ticket = core.rank->stream().issue(x.kernel, c, core.env);
+      to.kept.back().read_until(to.ticket);
       to.issued = true;
       return to;
     }
@@ -163,7 +169,7 @@ class arrivals {
     for (std::int64_t i = 0; i < n; i += run) {
       std::int64_t offset = 0;
       for (int d = 0; d < from.rank; ++d) offset += at[d] * from.str[d];
-      std::memcpy(static_cast<std::byte*>(a.to) + i * a.bytes, a.flight.value.data + offset * a.bytes,
+      std::memcpy(static_cast<std::byte*>(a.to) + i * a.bytes, a.flight.value.data() + offset * a.bytes,
                   static_cast<std::size_t>(run * a.bytes));
       if (last < 0) break;
       at[last] += run;

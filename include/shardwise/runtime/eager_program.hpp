@@ -118,7 +118,7 @@ struct prepared_program final : prepared {
   };
 };
 
-// `in` are the program's operands, `out` becomes its results. A value is given back to the pool after its last use, nodes
+// `in` are the program's operands, `out` becomes its results, tensors of their own. A value is given back to the pool after its last use, nodes
 // that no result depends on are not run. Collective where the program is.
 // An operand may be missing (have no storage) where MayMiss: then what would be computed of it is missing too, except
 // that a sum of two is the other one. The core is that of the first parameter or input.
@@ -164,8 +164,14 @@ void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int
     for (int d = p->dies_begin[at]; d < p->dies_begin[at + 1]; ++d)
       p->value[static_cast<std::size_t>(p->dies[static_cast<std::size_t>(d)])] = eager_value<Rank>{};
   }
-  for (int k = 0; k < results::count; ++k)
-    out[k] = results::node(k) < 0 ? eager_value<Rank>{} : p->value[static_cast<std::size_t>(results::node(k))];
+  for (int k = 0; k < results::count; ++k) {
+    if (results::node(k) < 0) {
+      out[k] = eager_value<Rank>{};
+      continue;
+    }
+    eager_value<Rank>& v = p->value[static_cast<std::size_t>(results::node(k))];
+    out[k] = v.storage && v.storage.is_held() ? v.lend() : v;
+  }
 }
 
 // The states of a program's optimizer before its first step: zeros, in order.
@@ -178,7 +184,7 @@ std::vector<eager_value<Rank>> zero_states(eager_core<Rank>& core) {
     const auto at = static_cast<std::size_t>(g.nodes[i].a.v[0]);
     if (states.size() <= at) states.resize(at + 1);
     states[at] = eager_value<Rank>(core, g.specs[g.nodes[i].spec]);
-    std::memset(states[at].data, 0,
+    std::memset(states[at].data(), 0,
                 static_cast<std::size_t>(states[at].layout->numel()) * size_of(g.specs[g.nodes[i].spec].type));
   }
   return states;

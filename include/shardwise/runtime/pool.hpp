@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// block_pool: one rank's storage for eager tensors: counted blocks in size classes that are kept for the next tensor.
+// block_pool: one rank's storage for eager tensors: counted blocks in size classes that are kept for the next tensor, and
+// copies of them that are made when one of the two is written.
 #pragma once
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -75,17 +77,45 @@ class block_pool {
   // Stands before the bytes, a cache line of its own.
   struct alignas(alignment) head {
     block_pool* pool;
-    head* next;
-    std::int64_t count;
+    head* next;             // of the free ones, and of those that borrow from one lender
+    head* before;           // of the latter
+    std::int64_t count;     // references; the borrowers' too, and those of calls under way
+    head* lender;           // whose bytes it has: its own, as a rule
+    head* borrowers;        // that have its bytes
     int size_class;
+    std::uint32_t ticket;  // of the last call under way that reads the bytes
+    bool read;             // whether there may be one
+    bool given;            // the caller has pointers: the bytes must stay, and cannot be lent
   };
+  static_assert(sizeof(head) == alignment);
 
   head* fresh(int c);
 
   void give_back(head* h) {
+    if (h->lender != h) [[unlikely]] {
+      head* const from = h->lender;
+      leave(h);
+      h->lender = h;
+      if (--from->count == 0) give_back(from);
+    }
+    h->read = h->given = false;
     h->next = free_[h->size_class];
     free_[h->size_class] = h;
     if (--live_ == 0 && !open_) delete this;
+  }
+
+  static void join(head* h, head* lender) {
+    h->lender = lender;
+    h->before = nullptr;
+    h->next = lender->borrowers;
+    if (h->next) h->next->before = h;
+    lender->borrowers = h;
+    ++lender->count;
+  }
+  // The lender's count stays.
+  static void leave(head* h) {
+    (h->before ? h->before->next : h->lender->borrowers) = h->next;
+    if (h->next) h->next->before = h->before;
   }
 
   head* free_[(size_classes::largest - size_classes::smallest) * 4]{};
@@ -93,7 +123,12 @@ class block_pool {
   bool open_ = true;
 };
 
-// A counted reference to a block of a pool, or to nothing.
+// A counted reference to a block of a pool, or to nothing. What a tensor and its views share is one block.
+//
+// lend() is a copy that copies when it must: two blocks with the bytes of one. Law: what is written through one of them is
+// never seen in the other. Whoever writes calls before_write() first, then the other one is moved to bytes of its own, at
+// the price of a copy of the whole block; blocks that are gone by then cost nothing. Bytes move only where the caller has
+// no pointers to them: give_out() says that he gets some, and then a borrower that is not alone takes a copy at once.
 class block {
  public:
   block() = default;
@@ -110,12 +145,88 @@ class block {
   }
 
   explicit operator bool() const { return head_ != nullptr; }
-  void* data() const { return head_ + 1; }
+  std::byte* data() const { return reinterpret_cast<std::byte*>(head_->lender + 1); }
   bool operator==(const block&) const = default;
+
+  // Whether somebody else has the block as well.
+  bool is_held() const { return head_->count > 1; }
+  block lend() const {
+    if (head_->given) return copy();
+    block b = head_->pool->take(0);
+    block_pool::join(b.head_, head_->lender);
+    return b;
+  }
+  // `wait(ticket)` returns when the call with this ticket is done.
+  template <class Wait>
+  void before_write(Wait&& wait) const {
+    block_pool::head* const h = head_;
+    if (h->lender != h) {
+      if (h->lender->count > 1) part();
+      return;
+    }
+    if (h->borrowers) evict();
+    if (h->read) {
+      wait(h->ticket);
+      h->read = false;
+    }
+  }
+  // The caller gets pointers to the bytes, which he reads, or also writes whenever he likes.
+  void give_out() const {
+    if (head_->lender == head_) return;
+    if (head_->lender->count > 1) part();
+    head_->given = true;
+  }
+  template <class Wait>
+  void give_out_to_write(Wait&& wait) const {
+    before_write(wait);
+    head_->given = true;
+  }
+
+  // For calls that read the bytes after they were issued: what holds the bytes, whoever the block belongs to then.
+  bool is_given() const { return head_->given; }
+  block bytes() const {
+    ++head_->lender->count;
+    return block(head_->lender);
+  }
+  void read_until(std::uint32_t ticket) const {
+    head_->ticket = ticket;
+    head_->read = true;
+  }
+  void was_read(std::uint32_t ticket) const {  // tickets go round
+    if (static_cast<std::int32_t>(ticket - head_->ticket) >= 0) head_->read = false;
+  }
+
+  block copy() const {
+    block b = head_->pool->take_class(head_->lender->size_class);
+    copy_bytes(b.head_, head_->lender);
+    return b;
+  }
 
  private:
   friend class block_pool;
   explicit block(block_pool::head* h) : head_(h) {}
+
+  static void copy_bytes(block_pool::head* to, const block_pool::head* from) {
+    std::memcpy(to + 1, from + 1, static_cast<std::size_t>(size_classes::bytes_of(from->size_class)));
+  }
+  // A borrower gets bytes of its own.
+  __attribute__((noinline)) void part() const {
+    block_pool::head* const from = head_->lender;
+    const block own = copy();
+    block_pool::leave(head_);
+    block_pool::join(head_, own.head_);
+    --from->count;
+  }
+  // All borrowers get other bytes, of which they have one copy.
+  __attribute__((noinline)) void evict() const {
+    const block own = copy();
+    while (block_pool::head* const b = head_->borrowers) {
+      block_pool::leave(b);
+      block_pool::join(b, own.head_);
+      --head_->count;
+    }
+  }
+
   block_pool::head* head_ = nullptr;
 };
 
@@ -135,7 +246,9 @@ inline block block_pool::take_class(int c) {
 
 __attribute__((noinline)) inline block_pool::head* block_pool::fresh(int c) {
   const std::size_t size = sizeof(head) + static_cast<std::size_t>(size_classes::bytes_of(c));
-  head* const h = ::new (::operator new (size, std::align_val_t{alignment})) head{this, nullptr, 0, c};
+  head* const h = ::new (::operator new (size, std::align_val_t{alignment}))
+      head{this, nullptr, nullptr, 0, nullptr, nullptr, c, 0, false, false};
+  h->lender = h;
   ++allocations_;
   bytes_ += size_classes::bytes_of(c);
   return h;

@@ -309,6 +309,14 @@ SHARDWISE_X(from_local_blocks,
 SHARDWISE_X(from_local_operand,
             "from_local: the operand is not local: every mesh axis must shard it, so that each rank holds a block of its "
             "own; take it from to_local, or use redistribute to change placements")
+SHARDWISE_X(to_local_gradient_missing,
+            "to_local: a gradient is asked for through the blocks of a tensor that is replicate on a mesh axis, and nothing says "
+            "how it arrives there; write to_local<grad<partial<>>>(x) if ranks use their blocks differently (each one's gradient "
+            "is a summand), to_local<grad<replicate>>(x) if all do the same, one placement per mesh axis or on<axis, placement>")
+SHARDWISE_X(opaque_placements,
+            "opaque: the operands are placed differently on a mesh axis, so that a rank would compute with parts that do not "
+            "belong together, and the result's placement could not be told; redistribute them so that on each axis all are whole "
+            "or all are the same shard: redistribute<axis, replicate>(operand)")
 SHARDWISE_X(opaque_too_many,
             "opaque: the function calls more than 8 opaque functions; merge some of them, or split the function")
 SHARDWISE_X(opaque_gradient,
@@ -537,11 +545,11 @@ SHARDWISE_X(mutation_leaf,
             "in place: a leaf Variable that requires grad is being used in an in-place operation, itself or through a view: a "
             "parameter, or an input that a gradient is asked for; use the operation without underscore, whose result is no leaf")
 SHARDWISE_X(mutation_view,
-            "functionalise: what is written in place is a view that cannot be written through: an expanded tensor, the local "
-            "blocks of a tensor, or a whole tensor under a partial placement; write to the tensor it is a view of")
-SHARDWISE_X(mutation_shared,
-            "in place: the tensor is a redistribution that the program makes twice of one operand, which is communicated once, "
-            "so the write would be seen in both; use the operation without underscore, or redistribute once")
+            "functionalise: what is written in place is a view that cannot be written through: an expanded tensor, or the local "
+            "blocks of a tensor that some axis does not shard; write to the tensor it is a view of")
+SHARDWISE_X(mutation_implicit_view,
+            "in place: the tensor is a view made of an implicit tensor, which may be redistributed first and is then no part of "
+            "it; take the view of the strict tensor, as in relu_(narrow<0, 0, 2>(strict(x))), or use the operation without underscore")
 SHARDWISE_X(mutation_updates,
             "functionalise: the graph updates a tensor that it also writes in place; apply functionalise before the optimizer")
 SHARDWISE_X(mutation_left,

@@ -27,11 +27,11 @@ using blocks = tensor<sw::shape<2 * First, More...>, S<0>>;
 // --- from_local, to_local -------------------------------------------------------------------------------------------
 
 struct replicated_and_back {
-  constexpr auto operator()(const auto& x) const { return sw::to_local(sw::from_local<R>(x)) + 2; }
+  constexpr auto operator()(const auto& x) const { return sw::to_local<sw::dtensor_gradient>(sw::from_local<R>(x)) + 2; }
 };
 // The other spelling: the axis by name.
 struct replicated_and_back_named {
-  constexpr auto operator()(const auto& x) const { return sw::to_local(sw::from_local<sw::on<tp, R>>(x)) + 2; }
+  constexpr auto operator()(const auto& x) const { return sw::to_local<sw::dtensor_gradient>(sw::from_local<sw::on<tp, R>>(x)) + 2; }
 };
 
 // to_local with a gradient placement, then something that differs from rank to rank, so that its gradient does too.
@@ -47,12 +47,12 @@ struct plus_two_labelled {
 
 struct gather {
   constexpr auto operator()(const auto& x) const {
-    return sw::to_local(sw::redistribute<tp, R>(sw::from_local<S<0>>(x))) + 2;
+    return sw::to_local<sw::dtensor_gradient>(sw::redistribute<tp, R>(sw::from_local<S<0>>(x))) + 2;
   }
 };
 struct gather_named {
   constexpr auto operator()(const auto& x) const {
-    return sw::to_local(sw::redistribute<tp, sw::replicate>(sw::from_local<sw::on<tp, S<0>>>(x))) + 2;
+    return sw::to_local<sw::dtensor_gradient>(sw::redistribute<tp, sw::replicate>(sw::from_local<sw::on<tp, S<0>>>(x))) + 2;
   }
 };
 

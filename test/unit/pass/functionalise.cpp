@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// functionalise: random programs of views and writes against memory that is really shared, bit for bit; the same graphs
-// from constants in stages of any size as at run time; worked programs; and what may not come before it.
+// functionalise: random programs of views, redistributions and writes against memory that is really shared, bit for bit, on
+// one and two ranks; the same graphs from constants in stages of any size as at run time; worked programs; and what may
+// not come before it.
 #include <shardwise/graph/render.hpp>
 #include <shardwise/pass/functionalise.hpp>
 #include <shardwise/pass/sequence.hpp>
@@ -25,16 +26,19 @@ using mesh = sw::mesh<line>;
 
 // --- random programs -------------------------------------------------------------------------------------------------
 
-constexpr int drawn_nodes = 28, room = 320, leaves = 3;
+template <int N>
+struct two_of : sw::axis<N> {};
+constexpr int drawn_nodes = 30, room = 380, leaves = 3;
 using graph = sw::graph<room, room>;
 
-// Inputs, views of anything, kernels, and writes to anything of the extents and placement that fit.
-constexpr graph draw(std::uint64_t seed) {
+// Inputs, views and redistributions of anything, some to what it is, kernels, and writes to anything of the extents and
+// placement that fit.
+constexpr graph draw(std::uint64_t seed, int ranks = 1) {
   test::dice roll{seed};
   graph g;
   sw::builder b = g.edit();
-  const sw::placement places[] = {sw::replicate_value(), sw::reduced_value(), sw::shard_value(0)};
-  const std::int32_t sizes[] = {1};
+  const sw::placement places[] = {sw::replicate_value(), sw::reduced_value(), sw::shard_value(0), sw::shard_value(1)};
+  const std::int32_t sizes[] = {ranks};
   for (int i = 0; i < leaves; ++i) {
     sw::spec s = sw::empty_spec(sw::dtype::f32, 1, sizes, sw::device_kind::host);
     s.rank = 2;
@@ -57,7 +61,7 @@ constexpr graph draw(std::uint64_t seed) {
     n.in[0] = recent;
     n.inputs = 1;
     const sw::spec x = b.specs[b.nodes[recent].spec];
-    const int kind = roll(16);
+    const int kind = roll(18);
     if (kind < 2) {
       if (x.rank < 2) continue;
       n.op = op_code::permute;
@@ -74,10 +78,11 @@ constexpr graph draw(std::uint64_t seed) {
       n.a.v[0] = d;
       n.a.v[1] = roll(static_cast<int>(x.extent[d]));
       n.a.v[2] = 1 + roll(static_cast<int>(x.extent[d] - n.a.v[1]));
-    } else if (kind == 7) {
-      n.op = roll(3) == 0 ? op_code::broadcast : op_code::redistribute;
+    } else if (kind == 7 || kind > 15) {
+      n.op = kind == 7 && roll(3) == 0 ? op_code::broadcast : op_code::redistribute;
       if (n.op == op_code::redistribute) {
-        n.a.v[1] = sw::pack(places[roll(3)]);
+        n.a.v[1] = sw::pack(places[roll(4)]);
+        if (ranks > 1 && !sw::is_contiguous(x)) continue;
       } else {
         n.a.v[5] = x.rank + 1;
         for (int d = 0; d < x.rank; ++d) n.a.v[d + 1] = x.extent[d];
@@ -221,6 +226,9 @@ std::vector<bits> run_in_memory(const Graph& g) {
       for (std::int64_t e = 0; e < in(1).count(); ++e) now.push_back(in(1).at(e));
       for (std::size_t e = 0; e < now.size(); ++e) in(0).at(static_cast<std::int64_t>(e)) = now[e];
       t = in(0);
+    } else if (n.op == op_code::redistribute) {  // whatever it moves
+      t = in(0);
+      t.storage = std::make_shared<std::vector<float>>(*t.storage);
     } else if (sw::is_view(n, g.spec_of(n.in[0]), s)) {
       t = seen(n, in(0), s);
     } else {
@@ -248,6 +256,36 @@ std::vector<bits> run_in_memory(const Graph& g) {
   }
   return out;
 }
+// What the rank at this coordinate has of them.
+template <class Graph>
+std::vector<bits> blocks_of(const Graph& g, const std::vector<bits>& whole, const int* coordinate) {
+  std::vector<bits> out;
+  for (int k = 0; k < g.output_count; ++k) {
+    out.emplace_back();
+    const bits& all = whole[static_cast<std::size_t>(k)];
+    sw::runtime::each_element(sw::runtime::local_layout(g.spec_of(g.outputs[k]), coordinate),
+                              [&](std::int64_t, std::int64_t at) { out.back().push_back(all[static_cast<std::size_t>(at)]); });
+  }
+  return out;
+}
+// Whether `after` computes on every rank what `before` does in memory, and still does when equal nodes have been merged.
+template <int N>
+bool computes_as(const graph& before, const graph& after) {
+  graph merged = after;
+  sw::pass_sequence<graph> passes;
+  REQUIRE(passes.apply(sw::entry_of<sw::cancel_redistributions, graph>(), merged).text == "");
+  REQUIRE(passes.apply(sw::entry_of<sw::merge_common, graph>(), merged).text == "");
+  const std::vector<bits> want = run_in_memory(before);
+  bool same[N]{};
+  sw::launch<sw::mesh<two_of<N>>>([&](auto& rank) {
+    sw::eager<std::remove_reference_t<decltype(rank)>> e(rank);
+    const auto mine = blocks_of(before, want, rank.coordinate().data());
+    same[rank.index()] = test::run_graph(e, after) == mine && test::run_graph(e, merged) == mine;
+  });
+  bool all = true;
+  for (const bool s : same) all = all && s;
+  return all;
+}
 
 template <class Graph>
 int count_of(const Graph& g, op_code op) {
@@ -256,11 +294,12 @@ int count_of(const Graph& g, op_code op) {
   return n;
 }
 
-TEST_CASE("functionalise: random programs of views and writes compute what shared memory does, bit for bit") {
+TEST_CASE("functionalise: random programs of views, redistributions and writes compute what shared memory does, bit for bit") {
   constexpr int programs = 400;
-  int writes = 0, through_slices = 0, back = 0, refused = 0;
+  int writes = 0, through_slices = 0, back = 0, refused = 0, still = 0, moved = 0;
   for (std::uint64_t seed = 0; seed < programs; ++seed) {
-    const graph before = draw(seed);
+    const int ranks = 1 + static_cast<int>(seed % 2);
+    const graph before = draw(seed, ranks);
     REQUIRE(!sw::verify(before));
     graph after = before;
     sw::pass_sequence<graph> passes;
@@ -273,6 +312,12 @@ TEST_CASE("functionalise: random programs of views and writes compute what share
     REQUIRE(r.text == "");
     REQUIRE(!sw::has_mutation(after));
     REQUIRE(!sw::verify(after));
+    for (int k = 0; k < before.output_count; ++k) {  // stored as before
+      int o = before.outputs[k];
+      while (sw::is_seen(before.nodes[o], before.specs, before.nodes)) o = before.nodes[o].in[0];
+      const bool own = before.nodes[o].op == op_code::redistribute && !sw::is_contiguous(before.spec_of(o));
+      CHECK((own || after.spec_of(after.outputs[k]) == before.spec_of(before.outputs[k])));
+    }
     bool last = true;  // a leaf is written once, and behind all but views of it
     int written[leaves]{};
     for (int i = after.node_count - 1; i >= 0; --i) {
@@ -280,23 +325,24 @@ TEST_CASE("functionalise: random programs of views and writes compute what share
       if (n.op == op_code::assign) {
         ++written[after.nodes[n.in[0]].a.v[0]];
         CHECK(last);
-      } else if (n.inputs > 0 && !sw::is_seen(n, after.specs, after.nodes)) {
+      } else if (n.inputs > 0 && !sw::lies_in_operand(n, after.specs, after.nodes)) {
         last = false;
       }
     }
     for (const int w : written) CHECK(w <= 1);
-    bool same = true;
-    sw::launch<mesh>([&](auto& rank) {
-      sw::eager<std::remove_reference_t<decltype(rank)>> e(rank);
-      same = test::run_graph(e, after) == run_in_memory(before);
-    });
-    REQUIRE(same);
+    REQUIRE((ranks == 1 ? computes_as<1>(before, after) : computes_as<2>(before, after)));
+    for (int i = 0; i < before.node_count; ++i)
+      if (before.nodes[i].op == op_code::redistribute)
+        ++(sw::lies_in_operand(before.nodes[i], before.specs, before.nodes) ? still : moved);
     writes += count_of(before, op_code::copy_);
     through_slices += count_of(after, op_code::slice_scatter);
     back += count_of(after, op_code::assign);
   }
   MESSAGE(programs << " programs: " << writes << " writes, " << through_slices << " slices written into what they are of, "
-                   << back << " leaves copied back, " << refused << " refused");
+                   << back << " leaves copied back, " << refused << " refused; " << still
+                   << " redistributions that move nothing, " << moved << " that move");
+  CHECK(still > programs / 2);
+  CHECK(moved > programs / 4);
   CHECK(writes > 5 * programs);
   CHECK(through_slices > programs / 2);
   CHECK(back > programs / 2);

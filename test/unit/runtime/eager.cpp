@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstdlib>
 #include <numeric>
 #include <string>
@@ -116,7 +117,7 @@ TEST_CASE("eager: views share storage, operations do not, and values outlive the
     CHECK(turned.shares_storage_with(x));
     CHECK(halves.shares_storage_with(x));
     CHECK(cut.shares_storage_with(x));
-    CHECK(renamed.shares_storage_with(x));
+    CHECK(!renamed.shares_storage_with(x));  // a value, whose bytes are x's until one of the two is written
     CHECK(!sw::relu(x).shares_storage_with(x));
     CHECK(!sw::contiguous(turned).shares_storage_with(x));
     x = input::zeros(on);
@@ -126,6 +127,94 @@ TEST_CASE("eager: views share storage, operations do not, and values outlive the
     CHECK(cut.to_local()(2, 1) == first + 10);
     CHECK(cut.to_local().data.size() == 10);
     CHECK(x.to_local()(2, 3) == 0);
+  });
+}
+
+TEST_CASE("eager: a redistribution that moves nothing is copied when it must be, and once") {
+  sw::launch<single>([](auto& rank) {
+    sw::eager on(rank);
+    using input = sw::dtensor_of<double, sw::shape<6, 4>, single>;
+    using numbers = std::vector<double>;
+    const auto of = [](const auto& t) {
+      const auto block = sw::contiguous(sw::add(t, 0.0)).to_local();
+      return numbers(block.data.begin(), block.data.end());
+    };
+    const auto plus = [](numbers v, double by) {
+      for (double& e : v) e += by;
+      return v;
+    };
+    const numbers was = iota(24);
+    const auto same = [](const auto& x) { return sw::redistribute<one, sw::replicate>(x); };
+    const auto again = [](const auto& x) { return sw::redistribute<one, sw::shard<0>>(x); };
+    const auto bytes_of = [&](auto&& f) {
+      const std::int64_t before = on.bytes();
+      f();
+      return on.bytes() - before;
+    };
+    const auto x = input::distribute(on, was);
+    const auto turned = sw::permute<1, 0>(x);
+    const auto block = x.to_local();
+    {  // reading costs nothing but the name
+      CHECK(bytes_of([&] { const auto y = same(x), z = again(y); CHECK(!z.shares_storage_with(y)); }) == 2 * 64);
+      const auto y = same(x);
+      CHECK(of(y) == was);
+    }
+    {  // the operand is written: what was made of it is copied once, and pointers to the operand stay
+      const auto y = same(x), z = same(y);
+      const auto seen = sw::permute<1, 0>(y);
+      sw::add_(x, 1.0);
+      CHECK(numbers(block.data.begin(), block.data.end()) == plus(was, 1));
+      CHECK(of(turned) == of(sw::permute<1, 0>(x)));
+      CHECK(of(y) == was);
+      CHECK(of(z) == was);
+      CHECK(of(seen) == of(sw::permute<1, 0>(y)));
+      sw::add_(y, 10.0);
+      CHECK(of(seen) == of(sw::permute<1, 0>(y)));
+      CHECK(of(y) == plus(was, 10));
+      CHECK(of(z) == was);
+      CHECK(of(x) == plus(was, 1));
+    }
+    {  // the redistribution is written
+      const auto y = same(x), z = same(x);
+      sw::add_(sw::permute<1, 0>(y), 10.0);
+      CHECK(of(y) == plus(was, 11));
+      CHECK(of(z) == plus(was, 1));
+      CHECK(of(x) == plus(was, 1));
+    }
+    {  // nobody else has what is written
+      auto y = sw::add(x, 1.0);
+      sw::add_(y, 0.0);  // blocks of all sizes are there
+      auto z = same(y);
+      y = input{};
+      const auto* const at = z.to_local().data.data();
+      sw::add_(z, 1.0);
+      CHECK(z.to_local().data.data() == at);
+      CHECK(of(z) == plus(was, 3));
+    }
+    {  // pointers to both, and to what was redistributed before and after
+      auto y = same(x);
+      const auto z = same(y);
+      const auto of_y = y.to_local();
+      CHECK(of_y.data.data() != block.data.data());
+      sw::add_(x, 1.0);
+      sw::add_(z, 5.0);
+      CHECK(numbers(of_y.data.begin(), of_y.data.end()) == plus(was, 1));
+      const auto v = y.local_mdspan();
+      const auto later = same(y);
+      v[std::array{5, 3}] = -1;
+      CHECK(of_y.data[23] == -1);
+      CHECK(of(later) == plus(was, 1));
+      CHECK(of(z) == plus(was, 6));
+      CHECK(of(x) == plus(was, 2));
+    }
+    {  // a pointer to write through, taken while the values were one
+      auto w = sw::add(x, 0.0);
+      const auto y = same(w);
+      const auto v = w.local_mdspan();
+      v[std::array{0, 0}] = -1;
+      CHECK(of(y) == plus(was, 2));
+      CHECK(of(w)[0] == -1);
+    }
   });
 }
 
