@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Styles: how a module's parameters are placed on a mesh axis and how its input and output are redistributed there.
+// Styles: how a module's parameters are placed on a mesh axis and how its input and output are redistributed there. What a
+// style redistributes is a tensor of its own, moved or not: a module that writes its input in place does not write its
+// caller's, on any mesh.
 #pragma once
 
 #include <string_view>

@@ -163,4 +163,83 @@ TEST_CASE("values: on a rank alone") {
   });
 }
 
+// --- a module whose style hands it a tensor of its own ---------------------------------------------------------------
+
+template <int N>
+struct dp : sw::axis<N> {};
+template <int N>
+struct tp : sw::axis<N> {};
+
+template <bool InPlace>
+struct family {
+  template <class Bound = sw::unbound>
+  struct bent : sw::module<bent<Bound>, Bound> {
+    BOOST_HANA_DEFINE_STRUCT(bent, (sw::linear<4, 4, sw::child<Bound, 0>>, inner));
+    constexpr auto forward(const auto& x) const {
+      if constexpr (InPlace) {
+        sw::relu_(x);
+        return inner(x);
+      } else {
+        return inner(sw::relu(x));
+      }
+    }
+  };
+  template <class Bound = sw::unbound>
+  struct model : sw::module<model<Bound>, Bound> {
+    BOOST_HANA_DEFINE_STRUCT(model, (bent<sw::child<Bound, 0>>, block));
+    constexpr auto forward(const auto& x) const {
+      const auto h = x * 1.0;
+      return block(h) + h;
+    }
+  };
+};
+template <class D>
+struct square_task {
+  using inputs = sw::inputs<sw::input_tensor<double, sw::shape<6, 4>, sw::on<D, S<0>>>>;
+  constexpr auto operator()(const auto& m, const auto& x) const {
+    const auto y = m(x);
+    return sw::mean(y * y);
+  }
+};
+template <int D, int T, bool InPlace>
+numbers losses() {
+  using grid = sw::mesh<dp<D>, tp<T>>;
+  using plan = sw::plan<sw::data_parallel<dp<D>>, sw::at<"block", sw::prepare_input<tp<T>, S<1>>>,
+                        sw::at<"block.inner", sw::rowwise<tp<T>>>>;
+  using step = sw::train_step<family<InPlace>::template model, square_task<dp<D>>, plan, grid, sw::sgd<>, sw::pipeline<>, double>;
+  numbers all;
+  sw::launch<grid>([&](auto& rank) {
+    sw::executor<step> e(rank, sw::executor_checks::poison);
+    e.initialise(3);
+    numbers x(24);
+    for (std::size_t i = 0; i < 24; ++i) x[i] = static_cast<double>(i * 7 % 11) / 4 - 1;
+    for (int at = 1; at <= 4; ++at) {
+      sw::step_env env;
+      env.step = at;
+      env.lr = 0.1;
+      e.set_input(0, x);
+      e.run(env);
+      // the mean is still to be summed along dp
+      if (rank.index() == 0) all.push_back(0);
+      rank.barrier();
+      for (int r = 0; r < D * T; ++r) {
+        if (rank.index() == r && rank.coordinate(1) == 0) all.back() += e.loss();
+        rank.barrier();
+      }
+    }
+  });
+  return all;
+}
+TEST_CASE("values: a module that writes what its style hands it trains alike on every mesh") {
+  const numbers want = losses<1, 1, false>();
+  const auto check = [&](const numbers& have) {
+    REQUIRE(have.size() == want.size());
+    for (std::size_t i = 0; i < want.size(); ++i) CHECK(have[i] == doctest::Approx(want[i]).epsilon(1e-12));
+  };
+  CHECK(want[3] < want[0]);
+  check(losses<1, 1, true>());
+  check(losses<2, 1, true>());
+  check(losses<2, 2, true>());
+}
+
 }  // namespace
