@@ -219,11 +219,11 @@ numbers losses() {
       env.lr = 0.1;
       e.set_input(0, x);
       e.run(env);
-      // the mean is still to be summed along dp
+      // the mean is still to be taken along dp
       if (rank.index() == 0) all.push_back(0);
       rank.barrier();
       for (int r = 0; r < D * T; ++r) {
-        if (rank.index() == r && rank.coordinate(1) == 0) all.back() += e.loss();
+        if (rank.index() == r && rank.coordinate(1) == 0) all.back() += e.loss() / D;
         rank.barrier();
       }
     }
