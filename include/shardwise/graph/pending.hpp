@@ -91,6 +91,10 @@ requires(!detail::is_on<Axis>::value)
 constexpr auto redistribute_async(const A& a) {
   return detail::set_off(a, [](const auto& x) { return redistribute<Axis, To>(x); });
 }
+template <class Axis, template <int, int> class To, tensor A>
+constexpr auto redistribute_async(const A& a) {
+  return redistribute<Axis, To>(a);
+}
 // To several placements at once, as redistribute: every step is on its way.
 template <redistribution_policy Policy, class... To, tensor A>
 requires(sizeof...(To) > 0 && (detail::is_on<To>::value && ...))

@@ -13,11 +13,14 @@ template <class Axis, class To, tensor A>
 requires(!detail::is_on<Axis>::value)
 constexpr auto redistribute(const A& a) {
   using mesh_type = typename A::mesh_type;
+  constexpr bool in_order = detail::is_axis<Axis> && detail::is_placement<To>;
+  using target = std::conditional_t<in_order, To, replicate>;
   constexpr int axis = mesh_type::template index_of<Axis>;
-  constexpr placement to = detail::normal_placement<To>(A::sp.rank);
-  constexpr bool even = detail::placement_of<To>::even && detail::resolved<A> && to.dim >= 0 && to.dim < A::sp.rank;
-  constexpr problem wrong = axis < 0 ? problem::axis_not_in_mesh
-                            : even && A::sp.extent[even ? to.dim : 0] % Axis::size != 0 ? problem::uneven_shard
+  constexpr placement to = detail::normal_placement<target>(A::sp.rank);
+  constexpr bool even = detail::placement_of<target>::even && detail::resolved<A> && to.dim >= 0 && to.dim < A::sp.rank;
+  constexpr problem wrong = !in_order  ? problem::axis_then_placement
+                            : axis < 0 ? problem::axis_not_in_mesh
+                            : even && A::sp.extent[even ? to.dim : 0] % detail::ranks_of<Axis>() != 0 ? problem::uneven_shard
                                                                                         : problem::none;
   static_assert(detail::refuse<wrong, on<Axis, To>, mesh_type, operand_t<A::sp>>());
   if constexpr (wrong != problem::none || !detail::resolved<A>) {
@@ -53,6 +56,11 @@ constexpr auto redistribute(const A& a) {
   return redistribute<redistribution_policy::late, To...>(a);
 }
 
+// shard without its dim.
+template <class Axis, template <int, int> class To, tensor A>
+constexpr auto redistribute(const A& a) {
+  return redistribute<Axis, To<detail::no_dim, 1>>(a);
+}
 // Neither axis nor placement, or one without the other.
 template <tensor A>
 constexpr auto redistribute(const A& a) {

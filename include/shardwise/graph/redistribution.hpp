@@ -41,7 +41,9 @@ constexpr problem problem_of(redistribution_obstacle o) {
 template <class Mesh, class P>
 constexpr void replace_on(spec_outcome& r, unsigned& seen) {
   constexpr int a = Mesh::template index_of<typename P::axis>;
-  if constexpr (a < 0) {
+  if constexpr (!P::in_order) {
+    return;
+  } else if constexpr (a < 0) {
     if (!r.error) r.error = {problem::axis_not_in_mesh};
   } else {
     const placement p = normal_placement<typename P::placement>(r.out.rank);

@@ -280,8 +280,18 @@ struct gradient_graph {
   using source = passes::eliminate_dead<typename run_pipeline<joint, Pipeline>::type>;
 };
 
+template <class Mesh, class Inputs, class Pipeline, class Backend>
+using function_arguments = program_arguments<Inputs, plan<>, Mesh, adam<>, Pipeline, float, Backend>;
+
 template <class F, class Mesh, class Inputs>
-using function_element = typename function_results<F, Mesh, Inputs>::element;
+struct function_element {
+  using type = float;
+};
+template <class F, is_mesh Mesh, class Inputs>
+  requires is_inputs<Inputs>
+struct function_element<F, Mesh, Inputs> {
+  using type = typename function_results<F, Mesh, Inputs>::element;
+};
 
 }  // namespace detail
 
@@ -289,30 +299,30 @@ using function_element = typename function_results<F, Mesh, Inputs>::element;
 // std::tuple of them or outputs(named<"sum">(x), ...), which become the program's outputs as they are placed.
 template <class F, class Mesh, class Inputs, class Pipeline = pipeline<>, class Backend = host_backend>
 struct function_step
-    : detail::program_base<Mesh, Backend, typename detail::function_graph<F, Mesh, Inputs, Pipeline>::trace_type,
-                           typename detail::function_graph<F, Mesh, Inputs, Pipeline>::source> {
-  using element = detail::function_element<F, Mesh, Inputs>;
+    : detail::program_or_refused<detail::function_arguments<Mesh, Inputs, Pipeline, Backend>::ok, detail::program_base, Mesh, Backend,
+                                 detail::function_graph<F, Mesh, Inputs, Pipeline>>::type {
+  using element = typename detail::function_element<F, Mesh, Inputs>::type;
 };
 
 // The function's outputs, and then the gradients of the sum of output 0 with respect to the inputs Wrt = wrt<...>. A
 // gradient has its input's extents and the dual of its placements.
 template <class F, class Mesh, class Inputs, class Wrt, class Pipeline = pipeline<>, class Backend = host_backend>
 struct gradient_step
-    : detail::program_base<Mesh, Backend, typename detail::gradient_graph<F, Mesh, Inputs, Wrt, Pipeline>::trace_type,
-                           typename detail::gradient_graph<F, Mesh, Inputs, Wrt, Pipeline>::source> {
-  using element = detail::function_element<F, Mesh, Inputs>;
+    : detail::program_or_refused<detail::function_arguments<Mesh, Inputs, Pipeline, Backend>::ok, detail::program_base, Mesh, Backend,
+                                 detail::gradient_graph<F, Mesh, Inputs, Wrt, Pipeline>>::type {
+  using element = typename detail::function_element<F, Mesh, Inputs>::type;
 };
 
 template <class F, class Mesh, class Inputs, class Pipeline, class Backend>
 struct program_traits<function_step<F, Mesh, Inputs, Pipeline, Backend>> {
-  using mesh_type = Mesh;
-  using element = detail::function_element<F, Mesh, Inputs>;
+  using mesh_type = typename detail::mesh_or_one<Mesh>::type;
+  using element = typename detail::function_element<F, Mesh, Inputs>::type;
   static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };
 template <class F, class Mesh, class Inputs, class Wrt, class Pipeline, class Backend>
 struct program_traits<gradient_step<F, Mesh, Inputs, Wrt, Pipeline, Backend>> {
-  using mesh_type = Mesh;
-  using element = detail::function_element<F, Mesh, Inputs>;
+  using mesh_type = typename detail::mesh_or_one<Mesh>::type;
+  using element = typename detail::function_element<F, Mesh, Inputs>::type;
   static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };
 

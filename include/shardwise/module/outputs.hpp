@@ -107,6 +107,14 @@ struct task_result {
   static constexpr int count = 0;
   static constexpr problem what = problem::task_result;
 };
+// Of a call that was refused: nothing more is said.
+struct no_result {};
+template <>
+struct task_result<no_result> {
+  using names = name_list<>;
+  static constexpr int count = 0;
+  static constexpr problem what = problem::none;
+};
 template <class R>
   requires is_result<R>
 struct task_result<R> {

@@ -39,6 +39,7 @@ struct only_entries {
 template <fixed_string Path, class... Styles>
 struct at {
   static_assert(detail::only_entries<(detail::is_style<Styles> && ...), Styles...>::ok);
+  static_assert(raise<sizeof...(Styles) == 0 ? problem::plan_entry_without_style : problem::none, at>::ok);
   using shardwise_entry = style_list<Styles...>;
   static constexpr auto path = Path;
 };

@@ -76,7 +76,15 @@ template <class Task, class Model, class Mesh, class Inputs>
 struct task_call;
 template <class Task, class Model, class Mesh, class... In>
 struct task_call<Task, Model, Mesh, inputs<In...>> {
-  using type = decltype(Task{}(std::declval<const Model&>(), record_input<Mesh, In>(std::declval<builder&>(), 0)...));
+  // asked of the call alone: what is wrong within it is said there
+  static constexpr bool fits =
+      std::is_invocable_v<Task, const Model&, const decltype(record_input<Mesh, In>(std::declval<builder&>(), 0))&...>;
+  static_assert(raise<fits ? problem::none : problem::task_call, Task, inputs<In...>>::ok);
+  static constexpr auto result() {
+    if constexpr (fits) return std::type_identity<decltype(Task{}(std::declval<const Model&>(), record_input<Mesh, In>(std::declval<builder&>(), 0)...))>{};
+    else return std::type_identity<no_result>{};
+  }
+  using type = typename decltype(result())::type;
 };
 
 // A value that lies in a leaf's storage would be read when an update has written there: it is copied.

@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/refused.hpp>
 #include <shardwise/module/optimizer.hpp>
-#include <shardwise/module/trace.hpp>
+#include <shardwise/module/program_arguments.hpp>
 #include <shardwise/pass/communication.hpp>
 #include <shardwise/pass/functionalise.hpp>
 #include <shardwise/pass/memory_breakdown.hpp>
@@ -164,8 +164,9 @@ struct forward_graph {
 template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer = adam<>,
           class Pipeline = pipeline<>, class T = float, class Backend = host_backend>
 struct train_step
-    : detail::program_base<Mesh, Backend, typename detail::step_graph<Model, Task, Plan, Mesh, Optimizer, Pipeline, T>::trace_type,
-                           typename detail::step_graph<Model, Task, Plan, Mesh, Optimizer, Pipeline, T>::source> {
+    : detail::program_or_refused<
+          detail::program_arguments<typename detail::inputs_of_task<Task>::type, Plan, Mesh, Optimizer, Pipeline, T, Backend>::ok,
+          detail::program_base, Mesh, Backend, detail::step_graph<Model, Task, Plan, Mesh, Optimizer, Pipeline, T>>::type {
   using element = T;
   using optimizer = Optimizer;
 };
@@ -174,20 +175,21 @@ struct train_step
 template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline = pipeline<>, class T = float,
           class Backend = host_backend>
 struct forward_step
-    : detail::program_base<Mesh, Backend, typename detail::forward_graph<Model, Task, Plan, Mesh, Pipeline, T>::trace_type,
-                           typename detail::forward_graph<Model, Task, Plan, Mesh, Pipeline, T>::source> {
+    : detail::program_or_refused<
+          detail::program_arguments<typename detail::inputs_of_task<Task>::type, Plan, Mesh, adam<>, Pipeline, T, Backend>::ok,
+          detail::program_base, Mesh, Backend, detail::forward_graph<Model, Task, Plan, Mesh, Pipeline, T>>::type {
   using element = T;
 };
 
 template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T, class Backend>
 struct program_traits<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T, Backend>> {
-  using mesh_type = Mesh;
+  using mesh_type = typename detail::mesh_or_one<Mesh>::type;
   using element = T;
   static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };
 template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline, class T, class Backend>
 struct program_traits<forward_step<Model, Task, Plan, Mesh, Pipeline, T, Backend>> {
-  using mesh_type = Mesh;
+  using mesh_type = typename detail::mesh_or_one<Mesh>::type;
   using element = T;
   static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };

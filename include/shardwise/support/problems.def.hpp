@@ -14,6 +14,9 @@ SHARDWISE_X(mesh_axis_used_twice,
 SHARDWISE_X(mesh_axis_count,
             "mesh: no axis or more than 4 axes are given; a mesh has 1 to 4 axes: merge two of them into one axis, or "
             "name one axis of size 1 for a single rank")
+SHARDWISE_X(mesh_not_an_axis,
+            "mesh: an argument is no mesh axis; a mesh lists types derived from axis<N>, N being the axis's number of ranks: "
+            "derive the struct from it, as in struct dp : sw::axis<2> {}")
 SHARDWISE_X(mesh_bad_axis, "mesh: a mesh axis must have at least one rank; derive it from axis<N> with N >= 1")
 SHARDWISE_X(submesh_axes,
             "submesh: an axis named here is not an axis of the mesh, or the axes are not in the mesh's order; name axes "
@@ -34,6 +37,14 @@ SHARDWISE_X(placed_mesh_ranks,
 SHARDWISE_X(axis_not_in_mesh,
             "placement: the mesh axis named here is not an axis of the tensor's mesh; name one of the axes in "
             "mesh<...>, or add the axis to the mesh")
+SHARDWISE_X(axis_then_placement,
+            "placement: a mesh axis and a placement are named as a pair, the axis first, and here the first is no mesh axis or "
+            "the second no placement (replicate, reduced, shard<d>, partial<>); write on<axis, placement>, as in "
+            "on<dp, shard<0>>, and redistribute<axis, placement>(x), as in redistribute<dp, replicate>(x)")
+SHARDWISE_X(not_a_placement,
+            "placement: what is given where a placement belongs is none; write replicate, reduced, shard<d>, shard<d, block> or "
+            "partial<>, or name the mesh axis too: on<axis, placement>")
+SHARDWISE_X(shard_dim_missing, "placement: shard is given without the dim that it splits; write shard<d>, as in shard<0>")
 SHARDWISE_X(placement_axis_twice,
             "placement: a mesh axis is given two placements; keep one on<axis, placement> for each axis")
 SHARDWISE_X(placement_count,
@@ -58,6 +69,16 @@ SHARDWISE_X(uneven_shard,
             "placement: even<shard<d>> needs an extent that the mesh axis divides; pad the tensor's dim, choose "
             "another axis size, or drop even<...> to allow uneven shards")
 SHARDWISE_X(rank_too_large, "tensor: the rank exceeds 5; merge dims with reshape first")
+SHARDWISE_X(element_type,
+            "tensor: the element type is none that tensors have; elements are float or double, and std::int32_t for ids, labels "
+            "and masks: name one of them first, before the shape, as in input_tensor<float, shape<32, 10>, placements...>, and "
+            "convert the data to it")
+SHARDWISE_X(tensor_shape,
+            "tensor: what is given where the shape belongs is none; name the element type, then the extents as shape<...>, then "
+            "the placements, as in input_tensor<float, shape<32, 10>, on<dp, shard<0>>>")
+SHARDWISE_X(tensor_mesh,
+            "tensor: what is given where the mesh belongs is no mesh<...>; name the element type, the shape and the mesh before "
+            "the placements, as in dtensor_of<float, shape<32, 10>, mesh<dp, tp>, on<dp, shard<0>>>")
 SHARDWISE_X(meshes_differ, "operands live on different meshes; bind both to one mesh<...> type")
 SHARDWISE_X(mixed_tensors,
             "operands are no tensors of one kind: a tensor meets a plain value, or an eager tensor meets one that is being "
@@ -341,6 +362,32 @@ SHARDWISE_X(gradient_unused,
 
 // --- modules and plans -----------------------------------------------------------------------------------------------
 
+SHARDWISE_X(program_plan,
+            "program: what is given where the plan belongs is no plan<...>; the order is train_step<Model, Task, Plan, Mesh, "
+            "Optimizer, Pipeline, float, Backend>, and styles and entries stand in a plan: plan<data_parallel<axis>, at<path, "
+            "colwise<axis>>>")
+SHARDWISE_X(program_mesh,
+            "program: what is given where the mesh belongs is no mesh<...>; the order is train_step<Model, Task, Plan, Mesh, "
+            "Optimizer, Pipeline, float, Backend>, forward_step the same without Optimizer, function_step<F, Mesh, Inputs>, and a "
+            "mesh is mesh<axes...>: name it there")
+SHARDWISE_X(program_optimizer,
+            "program: what is given where the optimizer belongs is none; the order is train_step<Model, Task, Plan, Mesh, Optimizer, "
+            "Pipeline, float, Backend>: write sgd<>, adam<>, adamw<> or clip_norm of one of them before the pipeline")
+SHARDWISE_X(program_pipeline,
+            "program: what is given where the pipeline belongs is no pipeline<...>; passes are listed in one, pipeline<pass, ...>, "
+            "even a single one, and an optimizer is an argument of train_step alone: forward_step and function_step go without")
+SHARDWISE_X(program_element,
+            "program: what is given where the element type of the parameters belongs is neither float nor double; write it between "
+            "the pipeline and the backend: train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, float, Backend>")
+SHARDWISE_X(program_backend,
+            "program: what is given where the backend belongs, as the last argument, is none; write host_backend or cuda_backend, or "
+            "leave it out")
+SHARDWISE_X(program_inputs,
+            "program: there is no list of inputs; a task declares it, using inputs = sw::inputs<...>, and function_step takes it after "
+            "the mesh: inputs<input_tensor<...>, ...>, with an input_tensor or input_like for each tensor of the call")
+SHARDWISE_X(task_call,
+            "task: it cannot be called with the model and one tensor for each entry of its inputs; give it as many parameters: "
+            "constexpr auto operator()(const auto& model, const auto& x, ...) const, one after the model for each of inputs<...>")
 SHARDWISE_X(plan_path_unmatched,
             "plan: this path names no module of the model; see plan_entry<...> for the path and nearest<...> for the "
             "names that come closest")
@@ -358,7 +405,10 @@ SHARDWISE_X(plan_style_twice,
 SHARDWISE_X(plan_not_an_entry,
             "plan: an entry is neither at<path, styles...> nor a style of the whole model such as data_parallel<axis>, or "
             "what at<path, ...> lists is no style; name the module that a style is for: at<path, style>, with an empty path "
-            "for the model itself")
+            "for the model itself, and a style for a placement: colwise<axis> or rowwise<axis> instead of shard<d>")
+SHARDWISE_X(plan_entry_without_style,
+            "plan: an entry names a path and no style, and would do nothing; give it the styles of the modules there, as in "
+            "at<path, colwise<axis>>, or take it out")
 SHARDWISE_X(plan_too_large, "plan: more than 32 entries; merge entries with '*' in their paths")
 SHARDWISE_X(colwise_input,
             "colwise: the input must be replicate or reduced on the style's axis; gather it with the option "

@@ -4,6 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
+
+#include <shardwise/support/diagnose.hpp>
 
 namespace shardwise {
 
@@ -14,7 +17,12 @@ constexpr bool is_floating(dtype t) { return t != dtype::i32; }
 
 namespace detail {
 template <class T>
-struct dtype_of;
+inline constexpr bool is_element = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t>;
+template <class T>
+struct dtype_of {
+  static_assert(raise<problem::element_type, T>::ok);
+  static constexpr dtype value = dtype::f32;
+};
 template <>
 struct dtype_of<float> {
   static constexpr dtype value = dtype::f32;

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <shardwise/support/diagnose.hpp>
+#include <shardwise/vocabulary/axis.hpp>
 
 namespace shardwise {
 
@@ -38,18 +39,26 @@ constexpr bool ascending() {
   return good;
 }
 
+// What is no axis counts as one rank, so that the mesh's sentence is the only error.
+template <class A>
+constexpr int ranks_of() {
+  if constexpr (is_axis<A>) return A::size;
+  else return 1;
+}
+
 template <device_kind Device, class... Axes>
 struct mesh_base {
   static constexpr int axes = static_cast<int>(sizeof...(Axes));
   static constexpr problem wrong = axes < 1 || axes > max_axes             ? problem::mesh_axis_count
+                                   : !(is_axis<Axes> && ...)                ? problem::mesh_not_an_axis
                                    : ((count_of<Axes, Axes...> > 1) || ...) ? problem::mesh_axis_used_twice
-                                   : ((Axes::size < 1) || ...)              ? problem::mesh_bad_axis
+                                   : ((ranks_of<Axes>() < 1) || ...)        ? problem::mesh_bad_axis
                                                                             : problem::none;
   static_assert(raise<wrong, Axes...>::ok);
 
   static constexpr device_kind device = Device;
-  static constexpr int size = (1 * ... * Axes::size);
-  static constexpr std::array<int, sizeof...(Axes)> sizes{Axes::size...};
+  static constexpr int size = (1 * ... * ranks_of<Axes>());
+  static constexpr std::array<int, sizeof...(Axes)> sizes{ranks_of<Axes>()...};
 
   template <class A>
   static constexpr int index_of = index_of_axis<A, Axes...>();
@@ -139,5 +148,17 @@ template <class... Axes>
 struct mesh<on_host, Axes...> : detail::mesh_base<device_kind::host, Axes...> {};
 template <class... Axes>
 struct mesh<on_cuda, Axes...> : detail::mesh_base<device_kind::cuda, Axes...> {};
+
+namespace detail {
+
+// A mesh<...>, or what is made of one; a program knows its mesh and is none.
+template <class T>
+concept is_mesh = requires {
+  T::axes;
+  T::sizes;
+  T::device;
+};
+
+}  // namespace detail
 
 }  // namespace shardwise

@@ -3,6 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+
+#include <shardwise/support/diagnose.hpp>
+#include <shardwise/vocabulary/axis.hpp>
 
 namespace shardwise {
 
@@ -11,7 +15,7 @@ enum class reduction : std::uint8_t { sum = 0, avg = 1, product = 2, max = 3, mi
 
 namespace detail {
 template <class P>
-struct placement_of;
+struct placement_of;  // below; of what is no placement, a sentence
 
 // What a placement answers, as a type; its value form answers the same.
 template <class P>
@@ -23,6 +27,11 @@ struct placement_queries {
   static constexpr bool is_reduced() { return placement_of<P>::value.is_reduced(); }
   static constexpr bool is_whole() { return placement_of<P>::value.is_whole(); }
 };
+template <class P>
+inline constexpr bool is_placement = std::is_convertible_v<const P*, const placement_queries<P>*>;
+
+// The dim of shard<>, which is none.
+inline constexpr int no_dim = -32768;
 }  // namespace detail
 
 // Equal on all ranks of the axis; so is its gradient.
@@ -32,7 +41,7 @@ struct replicate : detail::placement_queries<replicate> {};
 struct reduced : detail::placement_queries<reduced> {};
 // Split along Dim by chunks of ceil(extent / ranks), the last ones possibly short or empty. With Block > 1 chunks are
 // whole multiples of Block elements (heads), again ceil-divided.
-template <int Dim, int Block = 1>
+template <int Dim = detail::no_dim, int Block = 1>
 struct shard : detail::placement_queries<shard<Dim, Block>> {};
 // A shard of an axis that splits Dim after some later axes of the mesh have, instead of before them: data parallel shards
 // of tensor parallel shards. Factor is the product of those later axes' sizes. On a mesh of (2, 2) eight elements are
@@ -53,8 +62,10 @@ struct even : detail::placement_queries<even<Shard>> {};
 // Names the axis a placement is for.
 template <class Axis, class Placement>
 struct on {
-  using axis = Axis;
-  using placement = Placement;
+  static constexpr bool in_order = detail::is_axis<Axis> && detail::is_placement<Placement>;
+  static_assert(raise<in_order ? problem::none : problem::axis_then_placement, Axis, Placement>::ok);
+  using axis = std::conditional_t<in_order, Axis, void>;  // of none, nothing more is said
+  using placement = std::conditional_t<in_order, Placement, replicate>;
 };
 
 enum class placement_kind : std::uint8_t { replicate = 0, reduced = 1, shard = 2, partial = 3 };
@@ -123,6 +134,12 @@ constexpr placement dual(placement p) {
 constexpr placement dtensor_view(placement p) { return p.is_reduced() ? replicate_value() : p; }
 
 namespace detail {
+template <class P>
+struct placement_of {
+  static_assert(raise<problem::not_a_placement, P>::ok);
+  static constexpr placement value{};
+  static constexpr bool even = false;
+};
 template <>
 struct placement_of<replicate> {
   static constexpr placement value = replicate_value();
@@ -136,6 +153,12 @@ struct placement_of<reduced> {
 template <int D, int B>
 struct placement_of<shard<D, B>> {
   static constexpr placement value = shard_value(D, B);
+  static constexpr bool even = false;
+};
+template <int B>
+struct placement_of<shard<no_dim, B>> {
+  static_assert(raise<problem::shard_dim_missing, shard<no_dim, B>>::ok);
+  static constexpr placement value{};
   static constexpr bool even = false;
 };
 template <reduction Op>

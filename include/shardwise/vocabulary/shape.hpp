@@ -19,6 +19,13 @@ struct shape {
   static constexpr std::int64_t extent[sizeof...(Extents) ? sizeof...(Extents) : 1] = {Extents...};
 };
 
+namespace detail {
+template <class T>
+inline constexpr bool is_shape = false;
+template <std::int64_t... Extents>
+inline constexpr bool is_shape<shape<Extents...>> = true;
+}  // namespace detail
+
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace shardwise

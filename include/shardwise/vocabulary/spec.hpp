@@ -287,7 +287,9 @@ struct spec_outcome {
 template <class Mesh, class P>
 constexpr void place_on(spec_outcome& r, unsigned& seen) {
   constexpr int a = Mesh::template index_of<typename P::axis>;
-  if constexpr (a < 0) {
+  if constexpr (!P::in_order) {
+    return;
+  } else if constexpr (a < 0) {
     if (!r.error) r.error = {problem::axis_not_in_mesh};
   } else {
     if ((seen >> a) & 1U) r.error = r.error ? r.error : finding{problem::placement_axis_twice, 0, -1, a};
@@ -322,8 +324,26 @@ constexpr void place_all(spec_outcome& r) {
   }
 }
 
+// A scalar: what stands for a spec that cannot be made.
+template <class Mesh>
+constexpr spec nothing_spec() {
+  if constexpr (is_mesh<Mesh>) {
+    return mesh_spec<Mesh>(dtype::f32);
+  } else {
+    constexpr std::int32_t one[] = {1};
+    return empty_spec(dtype::f32, 1, one, device_kind::host);
+  }
+}
+
+template <class T, class Shape, class Mesh>
+constexpr problem spec_arguments() {
+  if (!is_element<T>) return problem::element_type;
+  if (!is_shape<Shape>) return problem::tensor_shape;
+  return is_mesh<Mesh> ? problem::none : problem::tensor_mesh;
+}
+
 template <class T, class Shape, class Mesh, class... P>
-constexpr spec_outcome build_spec() {
+constexpr spec_outcome place_spec() {
   spec_outcome r{{}, mesh_spec<Mesh>(dtype_v<T>)};
   if (Shape::rank > max_rank) {
     r.error = {problem::rank_too_large, 0, -1, -1, Shape::rank, max_rank};
@@ -338,13 +358,22 @@ constexpr spec_outcome build_spec() {
   return r;
 }
 
+template <class T, class Shape, class Mesh, class... P>
+constexpr spec_outcome build_spec() {
+  if constexpr (spec_arguments<T, Shape, Mesh>() != problem::none) {
+    return {{spec_arguments<T, Shape, Mesh>()}, nothing_spec<Mesh>()};
+  } else {
+    return place_spec<T, Shape, Mesh, P...>();
+  }
+}
+
 }  // namespace detail
 
 // spec_of<float, shape<4, 8>, mesh<dp, tp>, on<dp, shard<0>>>::value; a wrong placement does not compile.
 template <class T, class Shape, class Mesh, class... Placements>
 struct spec_of {
   static constexpr detail::spec_outcome built = detail::build_spec<T, Shape, Mesh, Placements...>();
-  static_assert(raise<built.error.what, Shape, Mesh, Placements...>::ok);
+  static_assert(raise<built.error.what, T, Shape, Mesh, Placements...>::ok);
   static constexpr spec value = built.out;
 };
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// program_arguments: what train_step and its like are given, checked argument by argument before anything is traced.
+#pragma once
+
+#include <shardwise/module/trace.hpp>
+#include <shardwise/pass/communication.hpp>
+#include <shardwise/pass/memory_breakdown.hpp>
+#include <shardwise/pass/pipeline.hpp>
+#include <shardwise/pass/program_traits.hpp>
+
+namespace shardwise {
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_plan = false;
+template <class... Entries>
+inline constexpr bool is_plan<plan<Entries...>> = true;
+template <class T>
+inline constexpr bool is_pipeline = false;
+template <class... Passes>
+inline constexpr bool is_pipeline<pipeline<Passes...>> = true;
+template <class T>
+inline constexpr bool is_inputs = false;
+template <class... In>
+inline constexpr bool is_inputs<inputs<In...>> = (true && ... && requires { typename In::template spec_type<mesh<axis<1>>>; });
+// What apply_optimizer reads of one.
+template <class T>
+concept optimizer_type = requires {
+  T::op;
+  T::states;
+  T::clips;
+};
+// A backend may still be incomplete here, so that it is known by what it is not.
+template <class T>
+inline constexpr bool may_be_backend = std::is_class_v<T> && !is_plan<T> && !is_pipeline<T> && !is_inputs<T>;
+
+// One argument: the sentence names what was given in its place.
+template <bool Good, problem Wrong, class Given>
+struct program_argument {
+  static_assert(raise<Good ? problem::none : Wrong, Given>::ok);
+  static constexpr bool good = Good;
+};
+
+// The first argument that is not of its kind is the only error. Those that a program does not take are given as they
+// should be.
+template <class Inputs, class Plan, class Mesh, class Optimizer, class Pipeline, class T, class Backend>
+struct program_arguments {
+  static constexpr bool ok = [] {
+    if constexpr (!is_plan<Plan>) return program_argument<false, problem::program_plan, Plan>::good;
+    else if constexpr (!is_mesh<Mesh>) return program_argument<false, problem::program_mesh, Mesh>::good;
+    else if constexpr (!optimizer_type<Optimizer>) return program_argument<false, problem::program_optimizer, Optimizer>::good;
+    else if constexpr (!is_pipeline<Pipeline>) return program_argument<false, problem::program_pipeline, Pipeline>::good;
+    else if constexpr (!std::is_floating_point_v<T> || !is_element<T>) return program_argument<false, problem::program_element, T>::good;
+    else if constexpr (!may_be_backend<Backend>) return program_argument<false, problem::program_backend, Backend>::good;
+    else return program_argument<is_inputs<Inputs>, problem::program_inputs, Inputs>::good;
+  }();
+};
+
+// The list that a task declares; of one that declares none, the task itself.
+template <class Task>
+struct inputs_of_task {
+  using type = Task;
+};
+template <class Task>
+  requires requires { typename Task::inputs; }
+struct inputs_of_task<Task> {
+  using type = typename Task::inputs;
+};
+
+// What stands for a mesh that is none, so that the sentence about it is the only error.
+template <class Mesh>
+struct mesh_or_one {
+  using type = mesh<axis<1>>;
+};
+template <is_mesh Mesh>
+struct mesh_or_one<Mesh> {
+  using type = Mesh;
+};
+
+// A program whose arguments were refused: it has every member, and does nothing.
+template <class Mesh>
+struct refused_program {
+  using mesh_type = typename mesh_or_one<Mesh>::type;
+  using backend = void;
+
+  static constexpr graph<1, 1> program{};
+  static constexpr parameter_table<0> parameters{};
+  static constexpr int parameter_total = 0;
+  static constexpr std::int64_t dyn_bound = 0, peak_bytes = 0, padding_bytes = 0;
+  struct memory {
+    static constexpr passes::memory_plan<1> value{};
+  };
+  static constexpr passes::traffic traffic{};
+  template <class, int = -1>
+  static constexpr std::int64_t comm_bytes = 0;
+  template <class>
+  static constexpr std::int64_t comm_bytes_of(transition, program_phase = program_phase::count, int = -1) {
+    return 0;
+  }
+  static constexpr std::int64_t total_comm_bytes(int = -1) { return 0; }
+};
+
+// Base<Mesh, Backend, trace, graph> of the graphs that Graphs makes, if the arguments are good.
+template <bool Good, template <class, class, class, class> class Base, class Mesh, class Backend, class Graphs>
+struct program_or_refused {
+  using type = refused_program<Mesh>;
+};
+template <template <class, class, class, class> class Base, class Mesh, class Backend, class Graphs>
+struct program_or_refused<true, Base, Mesh, Backend, Graphs> {
+  using type = Base<Mesh, Backend, typename Graphs::trace_type, typename Graphs::source>;
+};
+
+}  // namespace detail
+
+}  // namespace shardwise
