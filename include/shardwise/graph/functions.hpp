@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/graph/along.hpp>
+#include <shardwise/graph/misuses.hpp>
 #include <shardwise/graph/number.hpp>
 #include <shardwise/graph/placement_functions.hpp>
 
@@ -249,12 +250,28 @@ constexpr auto cross_entropy(const X& logits, const T& target) {
 // (batch, time, heads, size), which is how a projection leaves them and needs no copy.
 enum class head_layout { bhtd, bthd };
 
+namespace detail {
+
+// Batch, heads and size are everybody's; keys and values are equally many. By value: nvcc reads no dependent constant by
+// reference.
+constexpr problem attention_operands(bool heads_first, spec q, spec k, spec v) {
+  if (q.rank != 4 || k.rank != 4 || v.rank != 4) return problem::contraction_rank;
+  const int heads = heads_first ? 1 : 2, time = heads_first ? 2 : 1;
+  const auto differ = [](const spec& a, const spec& b, int d) { return a.extent[d] != b.extent[d]; };
+  return differ(q, k, 0) || differ(q, v, 0) || differ(q, k, heads) || differ(q, v, heads) || differ(q, k, 3) || differ(k, v, time)
+             ? problem::attention_shapes
+             : problem::none;
+}
+
+}  // namespace detail
+
 // softmax(q k^T / sqrt(size)) v, optionally causal.
 template <bool Causal = true, head_layout Layout = head_layout::bhtd, tensor Q, tensor K, tensor V>
 constexpr auto scaled_dot_product_attention(const Q& q, const K& k, const V& v) {
-  constexpr bool wrong = detail::resolved<Q, K, V> && (Q::sp.rank != 4 || K::sp.rank != 4 || V::sp.rank != 4);
-  static_assert(detail::refuse<wrong ? problem::contraction_rank : problem::none, operand_t<Q::sp>, operand_t<K::sp>,
-                               operand_t<V::sp>>());
+  constexpr problem what = detail::resolved<Q, K, V> ? detail::attention_operands(Layout == head_layout::bhtd, Q::sp, K::sp, V::sp)
+                                                     : problem::none;
+  constexpr bool wrong = what != problem::none;
+  static_assert(detail::refuse<what, operand_t<Q::sp>, operand_t<K::sp>, operand_t<V::sp>>());
   // labels: 1 batch, 2 heads, 3 query time, 4 key time, 5 size
   constexpr bool bh = Layout == head_layout::bhtd;
   constexpr std::int64_t lq = bh ? 0x5321 : 0x5231, lk = bh ? 0x5421 : 0x5241, ls = 0x4321;

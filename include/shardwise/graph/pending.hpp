@@ -54,22 +54,29 @@ class [[nodiscard("wait() is the only way to the tensor")]] pending {
   using mesh_type = typename X::mesh_type;
 
   explicit constexpr pending(flight_type&& f) : flight_(std::move(f)) {}
-  constexpr pending(pending&& p) noexcept : flight_(std::exchange(p.flight_, flight_type{})) {}
+  constexpr pending(pending&& p) noexcept : flight_(p.release_flight()) {}
   pending& operator=(pending&&) = delete;
   constexpr ~pending() { X::abandon(flight_); }
 
-  // The tensor, when it is there.
-  constexpr X wait() && { return X::arrive(std::exchange(flight_, flight_type{})); }
+  // The tensor, when it is there. It can be taken once: a second wait() is an error of the program, or throws.
+  constexpr X wait() && { return X::arrive(release_flight()); }
+  template <class Y = X>
+  constexpr auto wait() const& {
+    static_assert(raise<problem::pending_kept, operand_t<Y::sp>>::ok);
+    return detail::unresolved<mesh_type>{};
+  }
   // f of the tensor, still on its way: f is made of views (to_local, permute, ...), redistributions and operations of one
   // operand, which follow on the stream.
   template <class F>
   constexpr auto then(F f) && {
-    return detail::arrival(f(detail::departing<X>{std::exchange(flight_, flight_type{})}));
+    return detail::arrival(f(detail::departing<X>{release_flight()}));
   }
   // What is on its way, for those who let it arrive elsewhere: see executor::set_input.
-  constexpr flight_type release() && { return std::exchange(flight_, flight_type{}); }
+  constexpr flight_type release() && { return release_flight(); }
 
  private:
+  constexpr flight_type release_flight() { return std::exchange(flight_, X::landed(flight_)); }
+
   flight_type flight_;
 };
 

@@ -22,6 +22,38 @@ struct sym {
   builder* b = nullptr;
   int id = -1;
 
+  // --- what only eager tensors have: each is a sentence -------------------------------------------------------------------
+
+  template <class X = void>
+  constexpr auto item() const {
+    return unavailable<problem::traced_value, X>();
+  }
+  template <class X = void>
+  constexpr auto full_tensor() const {
+    return unavailable<problem::traced_value, X>();
+  }
+  template <class X = void>
+  constexpr auto to_local() const {
+    return unavailable<problem::traced_value, X>();
+  }
+  template <std::integral I>
+  constexpr auto operator[](I) const {
+    return unavailable<problem::tensor_subscript, I>();
+  }
+  // `if`, `while`, `?:`, `!`, `&&`
+  template <std::same_as<bool> B>
+  explicit constexpr operator B() const {
+    static_assert(raise<problem::tensor_condition, operand_t<S>, B>::ok);
+    return false;
+  }
+  // static_cast<double>(loss)
+  template <class T>
+    requires(std::is_arithmetic_v<T> && !std::same_as<T, bool>)
+  explicit constexpr operator T() const {
+    static_assert(raise<problem::traced_value, operand_t<S>, T>::ok);
+    return T{};
+  }
+
   template <op_code Op, op_attr A, spec Out, class... X>
   static constexpr sym<Out, Mesh> record(double f, const sym& first, const X&... more) {
     builder* const at = recording(first, more...);
@@ -64,7 +96,7 @@ struct sym {
 
   // --- on the way: see graph/pending.hpp ----------------------------------------------------------------------------------
 
-  // A node that a pending tensor stands for; none: it has been waited for.
+  // A node that a pending tensor stands for; none: it has been taken.
   struct flight_type {
     builder* b = nullptr;
     int id = -1;
@@ -81,14 +113,23 @@ struct sym {
   static constexpr sym arrive(flight_type f) {
     if (!f.b) return {};
     builder& b = *f.b;
+    if (f.id < 0) {  // a number stands for what the first wait gave
+      if (!b.error) b.error = {problem::pending_taken};
+      node n = empty_node;
+      n.op = op_code::fill;
+      n.spec = b.intern(sp, hash);
+      n.scope = b.current_scope;
+      return {f.b, b.append(n)};
+    }
     // where the last step is no collective, it has waited for the one before
     if (f.id < b.node_capacity && arrival_at(b, f.id) < 0) return {f.b, f.id};
     for (int i = f.id + 1; i < b.node_count && i < b.node_capacity; ++i)
       if (b.nodes[i].op == op_code::wait && b.nodes[i].in[0] == f.id) return {f.b, i};
     return record<op_code::wait, op_attr{}, S>(0, sym{f.b, f.id});
   }
+  static constexpr flight_type landed(const flight_type& f) { return {f.b, -1}; }
   static constexpr void abandon(const flight_type& f) {
-    if (f.b && !f.b->error) f.b->error = {problem::pending_unwaited, f.id};
+    if (f.b && f.id >= 0 && !f.b->error) f.b->error = {problem::pending_unwaited, f.id};
   }
 
   // A tensor without operands (a constant) in the graph that `like` is in.
@@ -124,6 +165,13 @@ struct sym {
     if (b.function_count < max_opaque) b.functions[b.function_count++] = Function;
     else if (!b.error) b.error = {problem::opaque_too_many, -1, -1, -1, max_opaque + 1, max_opaque};
     return {at, b.append(n)};
+  }
+
+ private:
+  template <problem P, class... Facts>
+  static constexpr auto unavailable() {
+    static_assert(raise<P, operand_t<S>, Facts...>::ok);
+    return detail::unresolved<Mesh>{};
   }
 };
 

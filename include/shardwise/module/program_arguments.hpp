@@ -80,7 +80,7 @@ struct mesh_or_one<Mesh> {
 
 // A program whose arguments were refused: it has every member, and does nothing.
 template <class Mesh>
-struct refused_program {
+struct empty_program {
   using mesh_type = typename mesh_or_one<Mesh>::type;
   using backend = void;
 
@@ -104,7 +104,7 @@ struct refused_program {
 // Base<Mesh, Backend, trace, graph> of the graphs that Graphs makes, if the arguments are good.
 template <bool Good, template <class, class, class, class> class Base, class Mesh, class Backend, class Graphs>
 struct program_or_refused {
-  using type = refused_program<Mesh>;
+  using type = empty_program<Mesh>;
 };
 template <template <class, class, class, class> class Base, class Mesh, class Backend, class Graphs>
 struct program_or_refused<true, Base, Mesh, Backend, Graphs> {

@@ -350,6 +350,13 @@ constexpr outcome infer(op_code op, const op_attr& a, const spec* in, int n) {
 namespace detail {
 template <class Op, class Mesh, class... Operands>
 struct where;
+template <class Element, class Operand>
+struct typed_operand;
+template <spec S>
+struct element_of {
+  static constexpr spec s = S;
+  using type = element_t<s.type>;
+};
 }
 
 // Each distinct application of a rule is evaluated once, within its own evaluation budget, and fails on the user's line.
@@ -369,6 +376,13 @@ struct explain_rule {
 template <class R, class Mesh, op_code Op, spec... In>
 struct explain_rule<R, true, Mesh, Op, In...> {
   static constexpr bool ok = raise<R::what, where<typename op_tag<Op>::type, Mesh, operand_t<In>...>>::ok;
+};
+// Where types are what is wrong, they are named.
+template <class R, class Mesh, op_code Op, spec... In>
+  requires(R::what == problem::types_differ)
+struct explain_rule<R, true, Mesh, Op, In...> {
+  static constexpr bool ok =
+      raise<R::what, where<typename op_tag<Op>::type, Mesh, typed_operand<typename element_of<In>::type, operand_t<In>>...>>::ok;
 };
 }  // namespace detail
 

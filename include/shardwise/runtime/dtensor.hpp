@@ -193,6 +193,17 @@ class dtensor {
     return full_tensor().to_local().data[0];
   }
 
+  template <std::same_as<bool> B>
+  explicit operator B() const {
+    static_assert(raise<problem::tensor_condition, operand_t<S>, B>::ok);
+    return false;
+  }
+  template <std::integral I>
+  auto operator[](I) const {
+    static_assert(raise<problem::tensor_subscript, operand_t<S>, I>::ok);
+    return detail::unresolved<Mesh>{};
+  }
+
   // --- the operations' way in: see graph/tensor.hpp
   // -----------------------------------------------------------------------
 
@@ -230,10 +241,14 @@ class dtensor {
     return runtime::depart_eagerly<Rank>(application, f, from);
   }
   static dtensor arrive(flight_type f) {
+    if (!f.value.storage)
+      throw std::logic_error("shardwise: wait: the pending tensor has been waited for already, or was moved from, and has nothing "
+                             "left to give; keep the tensor that the first wait gave");
     runtime::land(f);
     return dtensor(std::move(f.value));
   }
   static void abandon(flight_type& f) noexcept { runtime::drop(f); }
+  static flight_type landed(const flight_type&) noexcept { return {}; }
 
   // A constant: the same number everywhere, positions, or random numbers.
   template <op_code Op, spec Out, op_attr A = op_attr{}>

@@ -90,7 +90,10 @@ SHARDWISE_X(rule_missing,
 SHARDWISE_X(kernel_missing,
             "this operation has no kernel for the element type here; arithmetic exists for floating-point elements: convert "
             "the operand to float or double")
-SHARDWISE_X(types_differ, "operands have different element types; convert one of them so that both agree")
+SHARDWISE_X(types_differ, 
+            "operands have different element types; give both the same: an input is of the type that input_tensor<type, ...> "
+            "names, a model's parameters of the type that train_step names behind the pipeline (float), an eager model's of "
+            "bind_eager's; numbers of the host are converted before they are given")
 SHARDWISE_X(needs_floating_point,
             "this operation needs floating-point elements; convert the operand to float or double")
 SHARDWISE_X(number_not_int32,
@@ -98,6 +101,26 @@ SHARDWISE_X(number_not_int32,
             "a number, or make the tensor float or double")
 SHARDWISE_X(number_not_probability, "dropout: the probability is not from 0 to 1; give one that is")
 SHARDWISE_X(needs_integers, "this operation needs int32 indices; give it a tensor of std::int32_t")
+SHARDWISE_X(dims_as_arguments,
+            "tensor: dims, extents and counts are template arguments, since they decide the result's type; write sum<0>(x), "
+            "softmax<-1>(x), reshape<4, 8>(x), permute<0, 2, 1>(x), topk<5>(x), and a join's dim before its tensors: cat<1>(x, y)")
+SHARDWISE_X(value_as_template_argument,
+            "tensor: a probability is a value, no template argument; pass it behind the tensor: dropout(x, 0.1)")
+SHARDWISE_X(comparison_operator,
+            "tensor: < > <= >= == != are no operators of tensors; gt, lt, ge, le, eq and ne give an int32 tensor of 0 and 1: write "
+            "where(gt(x, 0.), x, y)")
+SHARDWISE_X(compound_assignment,
+            "tensor: += -= *= /= are no operators of tensors, since a sum may have another type than its operands; make a new "
+            "tensor, const auto z = x + y, or write in place: add_(x, y), mul_(x, y)")
+SHARDWISE_X(tensor_condition,
+            "tensor: it stands where a truth value is wanted (if, while, ?:, !, &&); a traced tensor has no value while its program "
+            "is made: write where(mask, x, y), which chooses element by element; of an eager tensor of one element ask item()")
+SHARDWISE_X(tensor_subscript,
+            "tensor: [] is no operator of tensors; write select<dim, index>(x), slice<dim, start, length>(x) or "
+            "index_select<dim>(x, indices), and read an eager tensor's elements from to_local().data")
+SHARDWISE_X(traced_value,
+            "traced tensor: it has no value while its program is made, so that item(), full_tensor(), to_local(), conversions to "
+            "numbers and printing are of eager tensors alone; return it, and read it from the executor: loss(), output(i)")
 SHARDWISE_X(dyn_product,
             "a dim with run-time extent (dyn) would be multiplied by another one; keep at most one dyn dim in a "
             "reshaped group")
@@ -172,6 +195,10 @@ SHARDWISE_X(topk_dim_sharded,
 SHARDWISE_X(softmax_dim_sharded,
             "softmax: the dim that softmax normalises over is sharded; gather it first: redistribute<axis, "
             "replicate>(operand), or shard another dim")
+SHARDWISE_X(attention_shapes,
+            "scaled_dot_product_attention: queries, keys and values do not fit: all three are (batch, heads, time, size), or "
+            "(batch, time, heads, size) with head_layout::bthd, of equal batch, heads and size, keys and values of equal time; "
+            "permute or reshape the one that differs, or name the other head_layout")
 SHARDWISE_X(causal_rank, "softmax: the causal form needs at least two dims (queries, keys), the last two")
 SHARDWISE_X(norm_dim_sharded,
             "norm: the normalised (last) dim is sharded; gather it first: redistribute<axis, replicate>(operand), or "
@@ -567,6 +594,12 @@ SHARDWISE_X(graph_unplaced,
 SHARDWISE_X(pending_unwaited,
             "redistribute_async: a pending tensor of this program is never waited for; take the tensor with "
             "std::move(p).wait(), or redistribute without async")
+SHARDWISE_X(pending_kept,
+            "pending: wait() takes the tensor out of the pending one, which is then empty; say so where it is called: "
+            "std::move(p).wait()")
+SHARDWISE_X(pending_taken,
+            "pending: wait() is called on a pending tensor that was waited for already or was moved from; keep the tensor that the "
+            "first wait() gave: const auto y = std::move(p).wait()")
 SHARDWISE_X(pending_operand,
             "pending: a tensor that is still on its way is given to an operation; operations take tensors that are there: "
             "pass std::move(p).wait()")
