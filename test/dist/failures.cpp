@@ -176,16 +176,16 @@ TEST_CASE("an input of a wrong size is refused with both sizes") {
 }
 
 TEST_CASE("an input of a wrong type is refused with the type to pass") {
-  const std::string want = "shardwise: set_input: the element type differs from the tensor's; pass std::int32_t";
-  CHECK(refusal([](auto& ex) { ex.set_input(0, std::vector<float>(64)); }) == want);
-  CHECK(refusal([](auto& ex) { ex.set_input(1, std::vector<double>(64)); }) == want);
+  const std::string want = " are given; the tensor's are int32 (std::int32_t): convert the values to that type first";
+  CHECK(refusal([](auto& ex) { ex.set_input(0, std::vector<float>(64)); }) == "shardwise: set_input: elements of type float" + want);
+  CHECK(refusal([](auto& ex) { ex.set_input(1, std::vector<double>(64)); }) == "shardwise: set_input: elements of type double" + want);
   CHECK(refusal([](auto& ex) { (void)ex.template input<float>(1); }) ==
-        "shardwise: input: the element type differs from the tensor's; pass std::int32_t");
+        "shardwise: input: elements of type float" + want);
 }
 
 TEST_CASE("inputs, parameters and arenas that do not exist are refused") {
   CHECK(refusal([](auto& ex) { ex.set_input(3, std::vector<std::int32_t>(64)); }) ==
-        "shardwise: the program has no input number 3");
+        "shardwise: input number 3 is asked for; the program has 2 inputs, counted from 0: give 0..1");
   CHECK(refusal([](auto& ex) { (void)ex.parameter_index("layers.7.norm.weight"); }) ==
         "shardwise: the model has no parameter named 'layers.7.norm.weight'");
   using one = step<float, 1, 1>;

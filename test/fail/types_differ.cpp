@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Float plus double.
 // expect: operands have different element types
-// expect: where<shardwise::op::add, (shardwise::mesh<.*?>|mesh), shardwise::operand<shardwise::shape<4L?>, shardwise::replicate ?>, shardwise::operand<shardwise::shape<4L?>, shardwise::replicate ?> ?>
+// expect: where<shardwise::op::add, (shardwise::mesh<.*?>|mesh), shardwise::(detail::)?typed_operand<float, shardwise::operand<shardwise::shape<4L?>, shardwise::replicate ?> ?>, shardwise::(detail::)?typed_operand<double, shardwise::operand<shardwise::shape<4L?>, shardwise::replicate ?> ?> ?>
 
 #include "typed.hpp"
 

@@ -2,17 +2,31 @@
 // Optimizers as graph updates: each parameter's gradient is reduced where it is still partial, clipped, and applied.
 #pragma once
 
+#include <concepts>
+#include <type_traits>
+
 #include <shardwise/autodiff/grad.hpp>
 
 namespace shardwise {
 
 // Hyperparameters (learning rate, betas, ...) are values of the run: see step_env. The types decide states and graph.
 
-template <bool Momentum = false>
+// sgd's argument: whether there is momentum. A number is a mistake that sgd answers.
+struct momentum_choice {
+  bool on = false, is_number = false;
+  template <std::same_as<bool> B>
+  constexpr momentum_choice(B given) : on(given) {}
+  template <class N>
+    requires(std::is_arithmetic_v<N> && !std::same_as<N, bool>)
+  constexpr momentum_choice(N) : is_number(true) {}
+};
+
+template <momentum_choice Momentum = false>
 struct sgd {
+  static_assert(raise<Momentum.is_number ? problem::sgd_momentum : problem::none, sgd>::ok);
   static constexpr op_code op = op_code::sgd;
-  static constexpr int states = Momentum ? 1 : 0;
-  static constexpr int flavour = Momentum ? 1 : 0;
+  static constexpr int states = Momentum.on ? 1 : 0;
+  static constexpr int flavour = Momentum.on ? 1 : 0;
   static constexpr bool clips = false;
   static constexpr bool matrices_only = false;
 };

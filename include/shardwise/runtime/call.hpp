@@ -63,6 +63,13 @@ struct step_env {
   random_policy random = random_policy::by_element;
 };
 
+// What to do about an index that an operation met outside its range.
+constexpr const char* index_remedy(op_code op) {
+  return op == op_code::nll ? "class ids count from 0 and stay below the extent of the logits' last dim: map the labels to that range, or give "
+                              "the logits more classes"
+                            : "map the data to that range or enlarge the table";
+}
+
 inline constexpr int result = max_inputs;  // index of the result among a call's operands
 
 struct call {

@@ -108,8 +108,9 @@ struct eager_value {
     throw std::logic_error(
         storage ? "shardwise: a tensor is used after its eager run has ended; keep the eager object alive while its "
                   "tensors work"
-                : "shardwise: a tensor without a value is used; give it one with from_local, distribute, full or an "
-                  "operation's result, and a model's parameters with initialise or load_parameters");
+                : "shardwise: a tensor without a value is used: it was made by default, or moved from; give it one with "
+                  "from_local, distribute, full or an operation's result, and a model's parameters with initialise or "
+                  "load_parameters");
   }
 };
 

@@ -85,6 +85,16 @@ class executor : public runtime::lowered<Step> {
       : rank_(&rank), arena_(arena, source::peak_bytes), checks_(checks) {
     start();
   }
+  // Without a rank, and with a rank of another mesh or another kind: sentences.
+  template <class None = void>
+  executor() : rank_(nullptr), arena_(0), checks_(executor_checks::none) {
+    static_assert(raise<problem::executor_rank, None, mesh_type>::ok);
+  }
+  template <class Other, class... More>
+    requires(!std::is_same_v<Other, Rank> && !std::is_same_v<std::remove_cv_t<Other>, executor>)
+  explicit executor(Other&, const More&...) : rank_(nullptr), arena_(0), checks_(executor_checks::none) {
+    static_assert(raise<problem::executor_rank, Other, mesh_type>::ok);
+  }
 
   // One run of the program. All ranks call it with equal arguments; a checked run tells ranks whose seeds differ. Throws if
   // an input or a parameter has no value yet, or a number of `env` that the optimizer reads is not set: see check_env.
@@ -114,6 +124,12 @@ class executor : public runtime::lowered<Step> {
       if (at >= list.size()) throw;
       throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(program(), list[at].node, rank_->index()) + ")");
     }
+  }
+
+  template <class... Given>
+    requires(sizeof...(Given) != 1 || !(std::is_convertible_v<const Given&, const step_env&> && ...))
+  void run(const Given&...) {
+    static_assert(raise<problem::run_without_env, executor, Given...>::ok);
   }
 
   // The run-time size of the program's dyn dim, from 1 to its bound (the size after construction). Nothing is compiled or
@@ -202,6 +218,16 @@ class executor : public runtime::lowered<Step> {
     arrivals_.add(needed_at(id), pointer(id), layout_of(id), static_cast<std::int64_t>(size_of(T::sp.type)), std::move(p).release());
     base::given().input(index);
     if (!is_awaited(id)) arrivals_.land_for(calls().size());
+  }
+  template <tensor X>
+    requires(!detail::is_pending<X>)
+  void set_input(int, const X&) {
+    static_assert(raise<problem::set_input_tensor, X>::ok);
+  }
+  template <tensor X>
+    requires detail::is_pending<X>
+  void set_input(int, const X&) {
+    static_assert(raise<problem::pending_kept, X>::ok);
   }
   // This rank's block itself, to be filled in place: it counts as set from now on.
   template <class E>

@@ -83,9 +83,11 @@ class fake_rank {
 // Runs f(rank) once, in this thread, as rank `index` of a mesh whose other ranks are not there.
 template <class Mesh, class F>
 void launch_fake(int index, F&& f) {
-  fake_rank<Mesh> rank(index);
-  static_assert(checked_host_rank<fake_rank<Mesh>>::ok);
-  f(rank);
+  if constexpr (detail::can_launch<Mesh, fake_rank, F>()) {
+    fake_rank<Mesh> rank(index);
+    static_assert(checked_host_rank<fake_rank<Mesh>>::ok);
+    f(rank);
+  }
 }
 
 }  // namespace shardwise

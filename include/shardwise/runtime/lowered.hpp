@@ -180,7 +180,15 @@ class lowered {
   static int find(op_code op, int index) {
     for (int i = 0; i < program().node_count; ++i)
       if (program().nodes[i].op == op && program().nodes[i].a.v[0] == index) return i;
-    throw std::out_of_range(std::string("shardwise: the program has no ") + name_of(op) + " number " + std::to_string(index));
+    int count = 0;
+    for (int i = 0; i < program().node_count; ++i) count += program().nodes[i].op == op ? 1 : 0;
+    throw std::out_of_range(no_such(op == op_code::param ? "parameter" : name_of(op), index, count));
+  }
+  // "shardwise: input number 2 is asked for; the program has 2 inputs, counted from 0: give 0..1"
+  static std::string no_such(const std::string& what, int index, int count) {
+    return "shardwise: " + what + " number " + std::to_string(index) + " is asked for; the program has " +
+           (count == 0 ? "none" : std::to_string(count) + " " + what + (count == 1 ? "" : "s") + ", counted from 0: give 0.." +
+                                      std::to_string(count - 1));
   }
 
   // The outputs that the task has named, by number; a name that is none of theirs does not compile, or throws.
@@ -324,8 +332,12 @@ class lowered {
   template <class E>
   static void check_type(const char* call_name, int id) {
     if (program().spec_of(id).type != dtype_v<E>)
-      throw std::invalid_argument(std::string("shardwise: ") + call_name + ": the element type differs from the tensor's; pass " +
-                                  (program().spec_of(id).type == dtype::i32 ? "std::int32_t" : "the program's floating-point type"));
+      throw std::invalid_argument(std::string("shardwise: ") + call_name + ": elements of type " + element_name(dtype_v<E>) +
+                                  " are given; the tensor's are " + element_name(program().spec_of(id).type) +
+                                  ": convert the values to that type first");
+  }
+  static const char* element_name(dtype t) {
+    return t == dtype::i32 ? "int32 (std::int32_t)" : t == dtype::f64 ? "double" : "float";
   }
   // A size for the program's dyn dim.
   static void check_dyn(std::int64_t n) {
@@ -376,8 +388,7 @@ class lowered {
   }
   void check_output(int index) const {
     if (index < 0 || index >= program().output_count)
-      throw std::out_of_range("shardwise: output: number " + std::to_string(index) + " is asked for; the program has " +
-                              std::to_string(program().output_count) + " outputs");
+      throw std::out_of_range(no_such("output", index, program().output_count));
   }
   [[noreturn]] __attribute__((noinline)) static void refuse_unrun() {
     throw std::logic_error("shardwise: output: the program has not run yet, so it has no outputs; call run first");

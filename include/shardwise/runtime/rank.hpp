@@ -6,6 +6,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <type_traits>
 
 #include <shardwise/support/diagnose.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
@@ -91,5 +92,29 @@ struct checked_host_rank {
   static constexpr bool ok =
       checked_rank<Rank>::ok && detail::rank_has<detail::has_collectives<Rank>, Rank, rank_member::collectives>;
 };
+
+namespace detail {
+
+// Whether F can be run on the ranks of Mesh; a sentence if not.
+template <class Mesh, template <class> class Rank, class F>
+constexpr bool can_launch() {
+  static_assert(raise<is_mesh<Mesh> ? problem::none : problem::launch_mesh, Mesh>::ok);
+  if constexpr (is_mesh<Mesh>) {
+    constexpr bool called = std::is_invocable_v<F&, Rank<Mesh>&>;
+    static_assert(raise<called ? problem::none : problem::launch_function, F, Rank<Mesh>>::ok);
+    return called;
+  } else {
+    return false;
+  }
+}
+
+}  // namespace detail
+
+// What a program without shardwise/cuda.cuh finds under this name; those of cuda.cuh fit better where it is included.
+template <class Mesh, class... Given>
+int launch_cuda(Given&&...) {
+  static_assert(raise<problem::cuda_not_included, Mesh>::ok);
+  return 1;
+}
 
 }  // namespace shardwise

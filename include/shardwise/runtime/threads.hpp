@@ -241,11 +241,10 @@ class thread_rank {
   threads::stream<thread_rank> stream_{*this};
 };
 
-// Runs f(rank) once for each rank of the mesh, each in a thread of its own, and returns when all are done. If a rank
-// throws, the others are released from their collectives and the first exception is rethrown here. A rank that returns
-// while others wait for it is such an exception, thrown where they wait: rank_returned.
+namespace threads {
+
 template <class Mesh, class F>
-void launch(F&& f) {
+void run_ranks(F& f) {
   threads::world<Mesh> w;
   auto body = [&](int r) {
     try {
@@ -281,6 +280,16 @@ void launch(F&& f) {
   else w.fail(std::make_exception_ptr(std::runtime_error("shardwise: the system gives no thread for rank " + std::to_string(started))));
   for (int r = 1; r < started; ++r) pthread_join(pool[r].thread, nullptr);
   if (w.first_error) std::rethrow_exception(w.first_error);
+}
+
+}  // namespace threads
+
+// Runs f(rank) once for each rank of the mesh, each in a thread of its own, and returns when all are done. If a rank
+// throws, the others are released from their collectives and the first exception is rethrown here. A rank that returns
+// while others wait for it is such an exception, thrown where they wait: rank_returned.
+template <class Mesh, class F>
+void launch(F&& f) {
+  if constexpr (detail::can_launch<Mesh, thread_rank, F>()) threads::run_ranks<Mesh>(f);
 }
 
 template <class Mesh, class F>

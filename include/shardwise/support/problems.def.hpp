@@ -400,6 +400,9 @@ SHARDWISE_X(program_mesh,
 SHARDWISE_X(program_optimizer,
             "program: what is given where the optimizer belongs is none; the order is train_step<Model, Task, Plan, Mesh, Optimizer, "
             "Pipeline, float, Backend>: write sgd<>, adam<>, adamw<> or clip_norm of one of them before the pipeline")
+SHARDWISE_X(sgd_momentum,
+            "sgd: its argument says whether there is momentum, and is a number here; the momentum itself is a value of the run: "
+            "write sgd<true>, and set step_env::momentum")
 SHARDWISE_X(program_pipeline,
             "program: what is given where the pipeline belongs is no pipeline<...>; passes are listed in one, pipeline<pass, ...>, "
             "even a single one, and an optimizer is an argument of train_step alone: forward_step and function_step go without")
@@ -641,6 +644,28 @@ SHARDWISE_X(mutation_left,
 
 // --- execution -------------------------------------------------------------------------------------------------------
 
+SHARDWISE_X(program_expected,
+            "executor: what is given where the program belongs is none; make one of a model with train_step or forward_step (of a "
+            "function with function_step or gradient_step), and give that: executor<step>")
+SHARDWISE_X(executor_rank,
+            "executor: it needs a rank of its program's own mesh, and of the kind that it names, and is given another one, or none; "
+            "make it in the function that launch runs on that mesh, launch<mesh>([](auto& rank) { executor<step> run(rank); ... }), "
+            "and name another kind of rank: executor<step, std::remove_reference_t<decltype(rank)>>")
+SHARDWISE_X(run_without_env,
+            "executor: run takes the numbers of the step as one step_env, and is given something else; set its fields: "
+            "step_env env; env.lr = 0.01; env.step = 1; run(env)")
+SHARDWISE_X(set_input_tensor,
+            "set_input: it is given an eager tensor (dtensor); it takes the values of the whole tensor, row-major: "
+            "set_input(i, values), as read from full_tensor().to_local().data, or a pending tensor of redistribute_async")
+SHARDWISE_X(launch_mesh,
+            "launch: what is given where the mesh belongs is no mesh<...>; name the mesh of the program, not the program: "
+            "launch<mesh>(f)")
+SHARDWISE_X(launch_function,
+            "launch: the function given cannot be called with a rank; it is run once for each and takes it by reference: "
+            "launch<mesh>([](auto& rank) { ... })")
+SHARDWISE_X(cuda_not_included,
+            "launch_cuda: ranks on GPUs are not declared here; include shardwise/cuda.cuh, in a source that nvcc compiles (.cu), and "
+            "link shardwise::nccl; ranks as threads of the host are launched by launch<mesh>(f)")
 SHARDWISE_X(backend_not_cuda,
             "executor: the step's memory is planned for the host's kernels, and this rank is a GPU; give train_step or "
             "forward_step the backend sw::cuda_backend")

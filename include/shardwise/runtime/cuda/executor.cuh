@@ -163,7 +163,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
       throw std::domain_error(host::not_a_probability(std::bit_cast<double>(found.index)) + " (" +
                               runtime::place_of(program(), found.node, rank_->index()) + ")");
     throw std::out_of_range("shardwise: index " + std::to_string(found.index) + " is outside 0.." +
-                            std::to_string(found.limit - 1) + "; map the data to that range or enlarge the table (" +
+                            std::to_string(found.limit - 1) + "; " + runtime::index_remedy(program().nodes[found.node].op) + " (" +
                             runtime::place_of(program(), found.node, rank_->index()) + ")");
   }
 

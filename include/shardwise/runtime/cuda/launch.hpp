@@ -224,6 +224,7 @@ void launch_cuda_process(F&& f) {
 // Ranks as processes if a launcher has started several, or as many as the mesh has ranks; else as threads.
 template <class Mesh, class F>
 int launch_cuda(int, char**, F&& f) {
+  if constexpr (!detail::can_launch<Mesh, cuda_rank, F>()) return 1;
   const cuda::starter* const l = cuda::find_starter();
   const int started = l && std::getenv(l->size) ? cuda::number_in(*l, l->size) : 0;
   if (started > 1 || started == Mesh::size)

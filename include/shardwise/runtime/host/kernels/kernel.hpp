@@ -31,9 +31,9 @@ namespace detail {
 
 using runtime::global_index;
 
-inline void refuse_index(const char* what, std::int64_t id, std::int64_t limit) {
+inline void refuse_index(const char* what, std::int64_t id, std::int64_t limit, op_code op = op_code::embedding) {
   throw std::out_of_range(std::string("shardwise: ") + what + ": index " + std::to_string(id) + " is outside 0.." +
-                          std::to_string(limit - 1) + "; map the data to that range or enlarge the table");
+                          std::to_string(limit - 1) + "; " + runtime::index_remedy(op));
 }
 }  // namespace detail
 

@@ -380,7 +380,7 @@ struct kernel<op_code::nll> {
     each_row<4>(all, last, [&](const std::int64_t* at) {
       const std::int64_t id = q.index[at[2]];
       const bool ignored = c.a.v[0] != 0 && id == c.a.v[1];
-      if (!ignored && (id < 0 || id >= classes)) detail::refuse_index("cross_entropy target", id, classes);
+      if (!ignored && (id < 0 || id >= classes)) detail::refuse_index("cross_entropy target", id, classes, op_code::nll);
       const bool own = !ignored && id >= first && id < first + n;
       q.p[result][at[3]] = own ? q.p[1][at[1]] - q.p[0][at[0] + (id - first) * s] : T(0);
     });

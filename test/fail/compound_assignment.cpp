@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A residual connection by +=.
+// expect: tensor: += -= *= /= are no operators of tensors
+// expect: add_(x, y)
+
+#include <shardwise/graph/mutating_functions.hpp>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using x = typed<float, sw::shape<4, 4>, sw::mesh<tp>>;
+#ifdef SHARDWISE_FAIL
+using y = decltype(std::declval<x&>() += x{});
+#else
+using y = decltype(sw::add_(std::declval<x&>(), x{}));
+#endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ids of 64 bits, as in PyTorch.
+// expect: tensor: the element type is none that tensors have
+// expect: std::int32_t for ids
+// expect(g++): \blong\b
+// expect(clang): \blong\b
+
+#include <shardwise/vocabulary/spec.hpp>
+namespace sw = shardwise;
+
+struct dp : sw::axis<2> {};
+#ifdef SHARDWISE_FAIL
+using id = long;
+#else
+using id = std::int32_t;
+#endif
+constexpr auto s = sw::spec_of<id, sw::shape<4, 4>, sw::mesh<dp>>::value;

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// A double input into a model of floats.
+// expect: operands have different element types; give both the same: an input is of the type that input_tensor<type, ...> names
+// expect(g++): typed_operand<double
+// expect(clang): typed_operand<double
+
+#include "small_step.hpp"
+
+template <class T>
+struct fed {
+  using inputs = sw::inputs<sw::input_tensor<T, sw::shape<4, 8>, sw::on<dp, sw::shard<0>>>>;
+  constexpr auto operator()(const auto& model, const auto& x) const { return sw::mean(model(x)); }
+};
+
+#ifdef SHARDWISE_FAIL
+using step = sw::train_step<one_linear, fed<double>, plan, mesh, sw::adam<>>;
+#else
+using step = sw::train_step<one_linear, fed<float>, plan, mesh, sw::adam<>>;
+#endif
+constexpr int parameters = step::parameter_total;
