@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include <shardwise/runtime/rank.hpp>
 #include <shardwise/runtime/threads_stream.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 
