@@ -10,6 +10,8 @@ import sys
 # Public functions that no generated program can call, with the reason.
 EXEMPT = {
     "implicit_application": "part of implicit mode",
+    # graph/misuses.hpp: each use of one is a sentence
+    **{f"operator{op}": "refused in every program" for op in ("<", ">", "<=", ">=", "==", "!=", "+=", "-=", "*=", "/=")},
 }
 # Members of an eager tensor that the generated programs' support header, or a program, calls.
 MEMBERS_USED = {
@@ -18,7 +20,7 @@ MEMBERS_USED = {
 }
 # Members that are the operations' way in, not the user's.
 MEMBERS_INNER = {"record", "take_off", "depart", "arrive", "abandon", "record_leaf", "record_opaque", "value", "of", "run_untyped",
-                 "update_untyped", "zero_states", "dtensor"}
+                 "update_untyped", "zero_states", "dtensor", "landed", "operatorB", "operator["}
 
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[A-Za-z_]\w*|\d[\w.\']*|::|->|<<=|<=|>=|==|!=|&&|\|\||\+=|-=|\*=|/=|\S')
 OPERATORS = {"+", "-", "*", "/", "==", "!=", "<=", ">=", "<", ">", "&&", "||", "()", "[]", "=", "%", "!", "+=", "-=", "*=", "/="}

@@ -111,7 +111,7 @@ struct task_result {
 struct no_result {};
 template <>
 struct task_result<no_result> {
-  using names = name_list<>;
+  using names = output_names<>;
   static constexpr int count = 0;
   static constexpr problem what = problem::none;
 };
