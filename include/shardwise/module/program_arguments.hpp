@@ -91,7 +91,7 @@ struct empty_program {
   struct memory {
     static constexpr passes::memory_plan<1> value{};
   };
-  static constexpr passes::traffic traffic{};
+  static constexpr passes::traffic_list<1> traffic{};
   template <class, int = -1>
   static constexpr std::int64_t comm_bytes = 0;
   template <class>
