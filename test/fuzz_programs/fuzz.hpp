@@ -283,11 +283,13 @@ void keep_all(book& b, std::vector<std::vector<block>>& to, int rank, const Tupl
   }, t);
 }
 
-template <class Step, class Inputs, class Rank>
+template <class P, class W, class Step, class Inputs, class Rank>
 void execute(book& b, int w, Rank& rank, const numbers* data, const auto& like, const sw::step_env& env, bool inputs_too) {
   auto e = std::make_unique<sw::executor<Step, Rank>>(rank, sw::executor_checks::poison);
   for (int round = 0; round < 2; ++round) {  // a second run starts from poisoned storage
     Inputs::load(*e, data, like);
+    if constexpr (P::arrives)
+      if (round == 1) P::template arrive<W>(*e, std::get<0>(like));  // the first input is on its way when the program starts
     e->run(env);
   }
   const auto& g = Step::program;
@@ -333,7 +335,7 @@ void on_rank(Rank& rank, book& b) {
   }
   if constexpr ((Ways & compiled) != 0) {
     using step = sw::function_step<F, mesh, typename inputs::types, typename P::pipeline>;
-    execute<step, inputs>(b, 1, rank, P::data, inputs::make(on, P::data), env, P::writes_inputs);
+    execute<P, W, step, inputs>(b, 1, rank, P::data, inputs::make(on, P::data), env, P::writes_inputs);
   }
   if constexpr ((Ways & traced) != 0) {
     using step = sw::function_step<F, mesh, typename inputs::types>;
@@ -350,7 +352,7 @@ void on_rank(Rank& rank, book& b) {
   }
   if constexpr ((Ways & compiled_gradients) != 0) {
     using step = sw::gradient_step<F, mesh, typename inputs::types, typename P::wrt, typename P::pipeline>;
-    execute<step, inputs>(b, 4, rank, P::data, inputs::make(on, P::data), env, P::writes_inputs);
+    execute<P, W, step, inputs>(b, 4, rank, P::data, inputs::make(on, P::data), env, P::writes_inputs);
   }
   if constexpr ((Ways & mixed) != 0) {
     begin();

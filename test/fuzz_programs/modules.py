@@ -62,7 +62,6 @@ def attempt_program(seed, sizes, r):
     # --- the network
     types, members, parameters, steps = [], [], [], []
     entries = [f"sw::data_parallel<A{a}>" for a in dp]
-    matched = []  # (pattern, {leaf: placement} by module kind) of the tensor-parallel styles
 
     def style(path, text):
         if tp is not None:
@@ -88,13 +87,13 @@ using {name}_block_of = {name}_block<B>;
     if writing:
         types.append(f"""template <class Bound = sw::unbound>
 struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
-  BOOST_HANA_DEFINE_STRUCT({name}_writer, (sw::parameter<sw::shape<>, sw::init::ones, sw::child<Bound, 0>>, gain));
+  BOOST_HANA_DEFINE_STRUCT({name}_writer, (sw::rms_norm_module<{F}, sw::child<Bound, 0>>, unused));
   constexpr auto forward(const auto& x) const {{
     {write_op};
     return x * 2.0;
   }}
 }};
-""".replace("(sw::parameter<sw::shape<>, sw::init::ones, sw::child<Bound, 0>>, gain)", f"(sw::rms_norm_module<{F}, sw::child<Bound, 0>>, unused)"))
+""")
 
     embedded = r.random() < 0.25
     rows = 5
@@ -182,7 +181,6 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
             styles.append((path, which, path))
         if r.random() < 0.4:
             styles.append(("head", "gathered", r.choice(["head", "h*"])))
-    placed = {}
     for path, which, text in styles:
         if which == "colwise" and path == "table":
             style(text, f"sw::colwise<A{tp}, 1, sw::output<sw::replicate>>")

@@ -27,6 +27,7 @@ struct axis_of_one {
   using wrt = sw::wrt<>;
   using pipeline = sw::pipeline<>;
   static constexpr std::size_t results = 2, gradients = 0;
+  static constexpr bool arrives = false;
   static constexpr bool writes_inputs = true;
   static constexpr const fuzz::numbers* data = axis_of_one_data;
   static fuzz::expectation expected() {

@@ -26,6 +26,7 @@ struct equal_placements {
   using wrt = sw::wrt<>;
   using pipeline = sw::pipeline<>;
   static constexpr std::size_t results = 2, gradients = 0;
+  static constexpr bool arrives = false;
   static constexpr bool writes_inputs = false;
   static constexpr const fuzz::numbers* data = equal_placements_data;
   static fuzz::expectation expected() {

@@ -25,6 +25,7 @@ struct integers_and_a_real_number {
   using wrt = sw::wrt<>;
   using pipeline = sw::pipeline<>;
   static constexpr std::size_t results = 2, gradients = 0;
+  static constexpr bool arrives = false;
   static constexpr bool writes_inputs = false;
   static constexpr const fuzz::numbers* data = integers_and_a_real_number_data;
   static fuzz::expectation expected() {

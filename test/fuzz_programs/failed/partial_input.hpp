@@ -23,6 +23,7 @@ struct partial_input {
   using wrt = sw::wrt<>;
   using pipeline = sw::pipeline<>;
   static constexpr std::size_t results = 1, gradients = 0;
+  static constexpr bool arrives = false;
   static constexpr bool writes_inputs = false;
   static constexpr const fuzz::numbers* data = partial_input_data;
   static fuzz::expectation expected() {

@@ -25,6 +25,7 @@ struct written_source {
   using wrt = sw::wrt<>;
   using pipeline = sw::pipeline<>;
   static constexpr std::size_t results = 1, gradients = 0;
+  static constexpr bool arrives = false;
   static constexpr bool writes_inputs = true;
   static constexpr const fuzz::numbers* data = written_source_data;
   static fuzz::expectation expected() {
