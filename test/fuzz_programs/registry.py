@@ -20,7 +20,7 @@ MEMBERS_USED = {
 }
 # Members that are the operations' way in, not the user's.
 MEMBERS_INNER = {"record", "take_off", "depart", "arrive", "abandon", "record_leaf", "record_opaque", "value", "of", "run_untyped",
-                 "update_untyped", "zero_states", "dtensor", "landed", "operatorB", "operator["}
+                 "update_untyped", "zero_states", "dtensor", "refuse_number", "landed", "operatorB", "operator["}
 
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[A-Za-z_]\w*|\d[\w.\']*|::|->|<<=|<=|>=|==|!=|&&|\|\||\+=|-=|\*=|/=|\S')
 OPERATORS = {"+", "-", "*", "/", "==", "!=", "<=", ">=", "<", ">", "&&", "||", "()", "[]", "=", "%", "!", "+=", "-=", "*=", "/="}
