@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Registers the layer check and its own test.
+# Registers the layer check and its own test, and the list of defaults and fixed sizes.
 
 add_test(NAME levels COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/levels.py ${SHARDWISE_INCLUDE_DIR})
 add_test(NAME "levels: a fabricated upward include is found"
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/levels.py --selftest)
 set_tests_properties(levels "levels: a fabricated upward include is found" PROPERTIES LABELS levels)
+
+add_test(NAME limits COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/limits.py --include ${SHARDWISE_INCLUDE_DIR}/shardwise)
+set_tests_properties(limits PROPERTIES LABELS levels)

@@ -18,7 +18,7 @@ struct grad_state {
 };
 
 // What is differentiated with respect to what: by default output 0 and parameters. A source may name another scalar
-// node (`root`) and, bit by bit, inputs (`wanted_inputs`).
+// node (`root`), and say of each input whether it is wanted (`wants_input`).
 template <class Source, class Graph>
 constexpr int root_of(const Graph& g) {
   if constexpr (requires { Source::root; }) return Source::root;
@@ -26,8 +26,8 @@ constexpr int root_of(const Graph& g) {
 }
 template <class Source>
 constexpr bool is_variable(const node& n) {
-  if constexpr (requires { Source::wanted_inputs; })
-    if (n.op == op_code::input) return (Source::wanted_inputs >> n.a.v[0]) & 1U;
+  if constexpr (requires { Source::wants_input(0); })
+    if (n.op == op_code::input) return Source::wants_input(n.a.v[0]);
   return n.op == op_code::param;
 }
 

@@ -223,8 +223,7 @@ struct gradient_trace<F, Mesh, Inputs, wrt<W...>> : traced_function<F, Mesh, Inp
   static constexpr problem too_many =
       base::result_count + static_cast<int>(sizeof...(W)) > max_outputs ? problem::function_outputs : problem::none;
   static_assert(raise<too_many, F>::ok);
-  static constexpr std::uint64_t wanted_inputs =
-      wrong == problem::none ? (std::uint64_t{0} | ... | (std::uint64_t{1} << (W & 63))) : 0;
+  static constexpr bool wants_input(std::int64_t i) { return wrong == problem::none && ((i == W) || ...); }
 };
 
 // The joint graph; its outputs are the function's and then the cotangents of the wanted inputs, densely stored.

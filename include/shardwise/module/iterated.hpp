@@ -108,7 +108,7 @@ struct iteration_graphs {
   using prepared = typename run_pipeline<step_program<Step>, typename move_list::type, typename passes_of<Step>::type>::type;
   using moves = typename move_list::template marked<prepared>;
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(raise<moves::value.error.what, Moves...>::ok);
+  static_assert(refused_program<moves::value.error.what, moves::value.error.have, moves::value.error.want, Moves...>::ok);
 #endif
   using moved = typename joined<typename passes_of<Step>::type, typename lists::moves>::type;
   using applied = typename joined<moved, typename lists::after>::type;

@@ -10,8 +10,6 @@ namespace shardwise {
 
 namespace passes {
 
-inline constexpr int max_fusion_keys = 8;
-
 // The law of buckets. Reductions whose results go to updates, unchanged but for their place, are taken in the order in
 // which their operands are computed; a bucket is closed as soon as it holds 1 MiB (the first) or Cap bytes (the others),
 // what is left at the end is one too. Only like with like: the same axis, type, and placements of the result on axes that
@@ -39,9 +37,9 @@ struct fuse_rules {
     int members[capacity]{}, missing[capacity]{};
     int flat[capacity]{};        // by bucket: the new node that is its sum
     std::int64_t slot[capacity]{};  // of a reduction: the byte of its bucket at which its result begins
-    int open[max_fusion_keys]{};
-    std::int64_t open_bytes[max_fusion_keys]{}, threshold[max_fusion_keys]{};
-    std::uint64_t key[max_fusion_keys]{};
+    int open[capacity]{};        // by kind of reduction
+    std::int64_t open_bytes[capacity]{}, threshold[capacity]{};
+    std::uint64_t key[capacity]{};
     int keys = 0, buckets = 0;
     std::int64_t cap = 0, first = mebibyte;
 
@@ -85,7 +83,6 @@ struct fuse_rules {
       const std::uint64_t h = key_of(g, reduction);
       int k = 0;
       while (k < keys && key[k] != h) ++k;
-      if (k == max_fusion_keys) return;
       if (k == keys) {
         key[keys++] = h;
         open[k] = -1;

@@ -135,10 +135,13 @@ struct move_descendants {
   static constexpr passes::move_request request(const Graph& g) {
     const char* const names[] = {passes::name_text<Before>::text(), passes::name_text<Nodes>::text()...};
     constexpr int count = static_cast<int>(sizeof...(Nodes));
-    static_assert(count <= passes::max_roots);
+    passes::move_request r;
+    if (count > passes::max_roots) {
+      r.error = {problem::move_count, -1, -1, -1, count, passes::max_roots};
+      return r;
+    }
     int found[count + 1]{};
     find_nodes(g, names, count + 1, found);
-    passes::move_request r;
     r.destination = found[0];
     for (int k = 1; k <= count; ++k) r.roots[r.count++] = found[k];
     return r;

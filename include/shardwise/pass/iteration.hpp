@@ -80,7 +80,8 @@ struct move_check {
  private:
   template <class Graph>
   constexpr finding admit(const Graph& g, const iteration_moves<Nodes>& moves) {
-    if (moves.frozen || moves.count == max_moves) return {problem::move_frozen, destination};
+    if (moves.frozen) return {problem::move_frozen, destination};
+    if (moves.count == max_moves) return {problem::move_count, destination, -1, -1, moves.count + 1, max_moves};
     if (destination < 0 || destination >= g.node_count || is_leaf(g.nodes[destination].op) || moves.group[destination] != 0)
       return {problem::move_destination, destination};
     for (int i = 0; i < g.node_count; ++i) {

@@ -36,7 +36,7 @@ constexpr bool communicates(transition t) {
 }
 
 constexpr std::int64_t pack(placement p) {
-  return static_cast<std::int64_t>(p.kind) | static_cast<std::int64_t>(p.op) << 4 | static_cast<std::int64_t>(p.dim) << 12 |
+  return static_cast<std::int64_t>(p.kind) | static_cast<std::int64_t>(p.op) << 4 | (static_cast<std::int64_t>(p.dim) & 255) << 12 |
          static_cast<std::int64_t>(p.block) << 20;
 }
 constexpr placement unpack_placement(std::int64_t v) {

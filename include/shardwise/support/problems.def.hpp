@@ -79,6 +79,10 @@ SHARDWISE_X(tensor_shape,
 SHARDWISE_X(tensor_mesh,
             "tensor: what is given where the mesh belongs is no mesh<...>; name the element type, the shape and the mesh before "
             "the placements, as in dtensor_of<float, shape<32, 10>, mesh<dp, tp>, on<dp, shard<0>>>")
+SHARDWISE_X(tensor_too_large,
+            "tensor: its elements take more bytes than 2^60, which no sum of buffers may pass; give smaller extents")
+SHARDWISE_X(mesh_too_large,
+            "mesh: it has more ranks than 2^31 - 1; give its axes fewer ranks")
 SHARDWISE_X(meshes_differ, "operands live on different meshes; bind both to one mesh<...> type")
 SHARDWISE_X(mixed_tensors,
             "operands are no tensors of one kind: a tensor meets a plain value, or an eager tensor meets one that is being "
@@ -566,6 +570,9 @@ SHARDWISE_X(move_destination,
 SHARDWISE_X(move_frozen,
             "move_to_next_iter_before: The cross-iteration movement has been frozen for the given iteration; move before it is "
             "finalized")
+SHARDWISE_X(move_count,
+            "move_to_next_iter_before: more than 8 groups are moved, or a move names more than 16 nodes; name the first node "
+            "of what is moved, whose descendants go with it, or move fewer groups")
 SHARDWISE_X(move_not_leaf,
             "move_to_next_iter_before: The target nodes must satisfy one of the following conditions: the user of the node is "
             "in the target nodes too, or there is no user; take what find_all_descendants gives")

@@ -11,6 +11,7 @@
 namespace shardwise {
 
 enum class dtype : std::uint8_t { f32 = 0, f64 = 1, i32 = 2 };
+inline constexpr int dtypes = 3;
 
 constexpr std::size_t size_of(dtype t) { return t == dtype::f64 ? 8 : 4; }
 constexpr bool is_floating(dtype t) { return t != dtype::i32; }

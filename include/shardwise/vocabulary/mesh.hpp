@@ -53,11 +53,12 @@ struct mesh_base {
                                    : !(is_axis<Axes> && ...)                ? problem::mesh_not_an_axis
                                    : ((count_of<Axes, Axes...> > 1) || ...) ? problem::mesh_axis_used_twice
                                    : ((ranks_of<Axes>() < 1) || ...)        ? problem::mesh_bad_axis
+                                   : (1. * ... * ranks_of<Axes>()) > 2147483647. ? problem::mesh_too_large
                                                                             : problem::none;
   static_assert(raise<wrong, Axes...>::ok);
 
   static constexpr device_kind device = Device;
-  static constexpr int size = (1 * ... * ranks_of<Axes>());
+  static constexpr int size = (1 * ... * (wrong == problem::mesh_too_large ? 1 : ranks_of<Axes>()));
   static constexpr std::array<int, sizeof...(Axes)> sizes{ranks_of<Axes>()...};
 
   template <class A>

@@ -104,8 +104,9 @@ constexpr placement split_along(int dim, placement p) {
   return p;
 }
 constexpr placement reduced_value() { return {placement_kind::reduced, reduction::sum, 0, 1}; }
+// A dim that no tensor has stays one.
 constexpr placement shard_value(int dim, std::int32_t block = 1) {
-  return {placement_kind::shard, reduction::sum, static_cast<std::int16_t>(dim), block};
+  return {placement_kind::shard, reduction::sum, static_cast<std::int16_t>(dim > 127 ? 127 : dim < -127 ? -127 : dim), block};
 }
 // A factor that no mesh can ask for (0, or above max_factor) becomes one that check_placements refuses.
 constexpr placement strided_shard_value(int dim, int factor, std::int32_t block = 1) {

@@ -342,11 +342,27 @@ constexpr problem spec_arguments() {
   return is_mesh<Mesh> ? problem::none : problem::tensor_mesh;
 }
 
+// Whether offsets of the bytes of a few such tensors would leave 64 bits.
+template <class Shape>
+constexpr bool too_large() {
+  std::int64_t left = std::int64_t{1} << 57;  // elements, of eight bytes
+  for (int i = 0; i < Shape::rank; ++i) {
+    const std::int64_t e = Shape::extent[i] < 0 ? -Shape::extent[i] : Shape::extent[i];
+    if (e > left) return true;
+    if (e > 1) left /= e;
+  }
+  return false;
+}
+
 template <class T, class Shape, class Mesh, class... P>
 constexpr spec_outcome place_spec() {
   spec_outcome r{{}, mesh_spec<Mesh>(dtype_v<T>)};
   if (Shape::rank > max_rank) {
     r.error = {problem::rank_too_large, 0, -1, -1, Shape::rank, max_rank};
+    return r;
+  }
+  if (too_large<Shape>()) {
+    r.error = {problem::tensor_too_large, 0};
     return r;
   }
   set_extents<Shape>(r.out);

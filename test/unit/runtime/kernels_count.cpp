@@ -23,6 +23,10 @@ constexpr int kernel_count = sw::runtime::kernels_of<program_of<Step>>::signatur
 
 static_assert(kernel_count<deep<2>> == kernel_count<deep<12>>);
 static_assert(kernel_count<deep<2>> <= kernel_count<deep<1>>);
+// the list has as many as there are, whatever room was guessed
+static_assert(sw::runtime::kernels_of<program_of<deep<2>>, 2>::signatures.count == kernel_count<deep<2>>);
+static_assert(sw::runtime::kernels_of<program_of<deep<2>>, 2>::signatures.item[kernel_count<deep<2>> - 1] ==
+              sw::runtime::kernels_of<program_of<deep<2>>>::signatures.item[kernel_count<deep<2>> - 1]);
 
 TEST_CASE("a gpt of 12 layers instantiates the kernels of one with 2, and of one with 1") {
   using rank = sw::thread_rank<deep<2>::mesh_type>;

@@ -107,24 +107,28 @@ struct signature {
   constexpr bool operator==(const signature&) const = default;
 };
 
-inline constexpr int max_signatures = 96;
-
 // The distinct signatures of a program, a small object that template arguments are read from, and each node's entry.
-template <int Nodes>
+// Past `Room` signatures are counted and not stored.
+template <int Nodes, int Room>
 struct kernel_list {
-  signature item[max_signatures]{};
+  signature item[Room]{};
   int count = 0;
-  signed char of[Nodes]{};  // -1: no kernel (leaves, views)
+  std::int16_t of[Nodes]{};  // -1: no kernel (leaves, views)
+
+  constexpr int add(const signature& s) {
+    if (count < Room) item[count] = s;
+    return count++;
+  }
 };
 
-template <class Graph>
+template <int Room, class Graph>
 constexpr auto list_kernels(const Graph& g) {
   constexpr int ops = static_cast<int>(op_code::count);
-  kernel_list<Graph::node_capacity> k;
+  kernel_list<Graph::node_capacity, Room> k;
   bool runs[ops]{};  // clang takes a step for every case of the switch behind it
   for (int i = 0; i < ops; ++i) runs[i] = runs_kernel(static_cast<op_code>(i));
-  signed char seen[ops][3];
-  int from[max_signatures]{};  // the expression of each item
+  std::int16_t seen[ops][dtypes];
+  int from[Room]{};  // the expression of each item
   for (auto& row : seen)
     for (auto& v : row) v = -1;
   for (int i = g.node_count; i < Graph::node_capacity; ++i) k.of[i] = -1;
@@ -137,31 +141,35 @@ constexpr auto list_kernels(const Graph& g) {
     const dtype t = g.specs[makes_indices(op) ? g.nodes[g.nodes[i].in[0]].spec : s].type;
     const int e = g.nodes[i].expression;
     if (e >= 0) {
+      const int stored = k.count < Room ? k.count : Room;
       int at = 0;
-      while (at < k.count && !(from[at] == e && k.item[at].op == op && k.item[at].type == t)) ++at;
-      if (at == k.count) {
-        from[at] = e;
-        k.item[k.count++] = {op, t, g.expressions[e]};
+      while (at < stored && !(from[at] == e && k.item[at].op == op && k.item[at].type == t)) ++at;
+      if (at == stored) {
+        if (at < Room) from[at] = e;
+        at = k.add({op, t, g.expressions[e]});
       }
-      k.of[i] = static_cast<signed char>(at);
+      k.of[i] = static_cast<std::int16_t>(at);
       continue;
     }
-    signed char& at = seen[static_cast<int>(op)][static_cast<int>(t)];
+    std::int16_t& at = seen[static_cast<int>(op)][static_cast<int>(t)];
     if (at < 0) {
-      at = static_cast<signed char>(k.count);
-      from[k.count] = -1;
-      k.item[k.count++] = {op, t, no_expression};
+      if (k.count < Room) from[k.count] = -1;
+      at = static_cast<std::int16_t>(k.add({op, t, no_expression}));
     }
     k.of[i] = at;
   }
   return k;
 }
 
-template <class Source>
+// First with room for as many as most programs have (`Guess`).
+template <class Source, int Guess = 96>
 struct kernels_of {
-  static constexpr auto list = list_kernels(Source::value);
+  template <int Room>
+  static constexpr auto listed = list_kernels<Room>(Source::value);
+  static constexpr int room = listed<Guess>.count <= Guess ? Guess : listed<Guess>.count;
+  static constexpr const auto& list = listed<room>;
   struct small {
-    signature item[max_signatures]{};
+    signature item[list.count > 0 ? list.count : 1]{};
     int count = 0;
   };
   static constexpr small signatures = [] {

@@ -95,7 +95,7 @@ constexpr void widest(const F& f) {
       switch (best_isa()) {
         case isa::avx512: isa_detail::run_avx512(f); return;
         case isa::avx2: isa_detail::run_avx2(f); return;
-        default: break;
+        case isa::generic: break;
       }
     }
   }
