@@ -237,7 +237,7 @@ std::vector<bits> run_in_memory(const Graph& g) {
         const float x = in(0).broadcast_at(t.extent, e), y = n.inputs > 1 ? in(1).broadcast_at(t.extent, e) : 0;
         switch (n.op) {
           case op_code::scale: t.at(e) = x * static_cast<float>(n.f); break;
-          case op_code::relu: t.at(e) = x > 0 ? x : 0; break;
+          case op_code::relu: t.at(e) = x < 0 ? 0 : x; break;  // -0 stays
           case op_code::abs: t.at(e) = x < 0 ? -x : x == 0 ? 0 : x; break;
           case op_code::contiguous: t.at(e) = x; break;
           case op_code::add: t.at(e) = x + y; break;
