@@ -43,7 +43,7 @@ void check_bits() {
     graph live = before;
     sw::passes::remove_dead(live);
     const graph after = simplified(before);
-    const int had = sw::passes::traffic_of(live).collectives, has = sw::passes::traffic_of(after).collectives;
+    const int had = sw::passes::order_of(live).collectives, has = sw::passes::order_of(after).collectives;
     CHECK(has <= had);
     smaller += after.node_count < live.node_count ? 1 : 0;
     fewer += has < had ? 1 : 0;
@@ -188,7 +188,7 @@ TEST_CASE("spmd passes: a middle that others need is not bypassed by another col
   const int part = m.to(whole, S1);
   auto g = m.finish(m.apply(op_code::relu, whole), part);
   sw::cancel_redistributions::apply(g);
-  CHECK(sw::passes::traffic_of(g).collectives == 1);
+  CHECK(sw::passes::order_of(g).collectives == 1);
   CHECK(g.node_count == 4);
 }
 

@@ -76,7 +76,7 @@ void check_moves(const graph& before, const graph& after, counts& c, bool in_ord
   REQUIRE(before.output_count == after.output_count);
   for (int k = 0; k < before.output_count; ++k)
     CHECK(x[static_cast<std::size_t>(before.outputs[k])] == y[static_cast<std::size_t>(after.outputs[k])]);
-  if (in_order) CHECK(sw::passes::traffic_of(before).order_hash == sw::passes::traffic_of(after).order_hash);
+  if (in_order) CHECK(sw::passes::order_of(before).order_hash == sw::passes::order_of(after).order_hash);
   // every collective has one wait, and nothing else reads it
   int unawaited = 0;
   std::map<int, int> waits;
@@ -173,7 +173,7 @@ void check_bits() {
     check_moves(before, e, all);
     check_moves(before, f, expedited, false);
     check_moves(before, h, expedited, false);
-    CHECK(sw::passes::traffic_of(f).order_hash == sw::passes::traffic_of(h).order_hash);
+    CHECK(sw::passes::order_of(f).order_hash == sw::passes::order_of(h).order_hash);
     CHECK(not_expedited(f) == 0);
     CHECK(misplaced_waits(b) == 0);
     CHECK(late_collectives(c) == 0);
