@@ -19,6 +19,7 @@ struct momentum_choice {
   template <class N>
     requires(std::is_arithmetic_v<N> && !std::same_as<N, bool>)
   constexpr momentum_choice(N) : is_number(true) {}
+  constexpr momentum_choice(bool o, bool n) : on(o), is_number(n) {}  // as nvcc writes its value into host code
 };
 
 template <momentum_choice Momentum = false>
