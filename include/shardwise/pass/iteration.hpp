@@ -246,7 +246,9 @@ struct phase_rules {
         if (moves.group[i] == 0) continue;
         for (int k = 0; k < g.nodes[i].inputs; ++k) {
           const int x = g.nodes[i].in[k];
-          if (moves.group[x] == 0 && !names_leaves(g, storage.owner[x])) kept[x] = -2;
+          // what was computed where a leaf lies is not, once the node that says so has moved
+          const bool placed = g.nodes[i].op == op_code::in_place && k == 1;
+          if (moves.group[x] == 0 && (placed || !names_leaves(g, storage.owner[x]))) kept[x] = -2;
         }
       }
     }
