@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <gpt.hpp>
+#include <limits>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -53,6 +55,58 @@ TEST_CASE("a run that ends in a rank's exception says which rank") {
   if (!test::place::has(1)) return;
   using mesh = sw::mesh<dp<1>>;
   CHECK_THROWS_WITH(test::place::launch<mesh>([](auto&) { throw std::runtime_error("no data"); }), "no data (rank 0)");
+}
+
+// The step of rank 1 that never comes keeps a device waiting, or a barrier: whichever is met first.
+TEST_CASE("a rank that returns while another one's device or thread waits for it is named") {
+  if (!test::place::has(2)) return;
+  using program = step<float, 1, 2>;
+  const auto told = [](const auto& body) -> std::string {
+    try {
+      test::place::launch<typename program::mesh_type>(body);
+    } catch (const std::exception& e) {
+      return e.what();
+    }
+    return "nothing was thrown";
+  };
+  const std::string gone = "shardwise: rank 1 has returned while rank 0 waits in ";
+  CHECK(told([](auto& rank) {
+          sw::executor<program, std::remove_reference_t<decltype(rank)>> ex(rank);
+          ex.initialise(7);
+          for (int s = 1; s <= 3; ++s) {
+            if (rank.index() == 1 && s == 2) break;
+            feed(ex, s);
+            ex.run(environment(s));
+            ex.synchronize();
+          }
+        }).find(gone + "a collective on axis 1 of the mesh") == 0);
+  CHECK(told([](auto& rank) {
+          if (rank.index() == 0) rank.barrier();
+        }).find(gone + "a barrier of all ranks") == 0);
+}
+
+TEST_CASE("a device's run is watched for what is not finite") {
+  if (!test::place::has(2)) return;
+  using program = step<float, 1, 2>;
+  std::string said;
+  try {
+    test::place::launch<typename program::mesh_type>([](auto& rank) {
+      sw::executor<program, std::remove_reference_t<decltype(rank)>> ex(rank, sw::executor_checks::finite);
+      ex.initialise(7);
+      feed(ex, 1);
+      ex.run(environment(1));
+      std::vector<float> bad(static_cast<std::size_t>(sw::numel(ex.parameter_spec(0))), 0.F);
+      bad[3] = std::numeric_limits<float>::quiet_NaN();
+      ex.set_parameter(0, bad);
+      feed(ex, 2);
+      ex.run(environment(2));
+    });
+  } catch (const std::exception& e) {
+    said = e.what();
+  }
+  CHECK(said.find("shardwise: parameter '" + sw::executor<program, sw::cuda_rank<typename program::mesh_type>>::parameter_name(0) +
+                  "' holds 1 NaN among the ") == 0);
+  CHECK(said.find("(in embedding, module tok_embeddings, rank ") != std::string::npos);
 }
 
 }  // namespace
