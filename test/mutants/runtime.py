@@ -5,6 +5,11 @@ COLLECTIVES = "runtime/threads_collectives.hpp"
 STREAM = "runtime/threads_stream.hpp"
 CALL = "runtime/call.hpp"
 BLOCKS = "runtime/blocks.hpp"
+READY = "runtime/ready.hpp"
+EXECUTOR = "runtime/executor.hpp"
+WHOLE = "dist/redistribution/whole_values.cpp"
+SET = "unit/runtime/ready.cpp"
+METRICS = "dist/metrics.cpp"
 COMMUNICATION = "dist/communication.cpp"
 PAIRS = "dist/redistribution/pairs.cpp"
 STRIDED = "dist/redistribution/strided.cpp"
@@ -61,4 +66,18 @@ MUTANTS = [
      "const std::uint32_t stream = stream_of(\"\");\n  (void)path;\n  each_element", ("unit/runtime/initial_values.cpp",)),
     ("random: uniform weights are not symmetric", BLOCKS, "return scale * (2.0 * w.w[0] * unit - 1);", "return scale * (w.w[0] * unit);",
      ("unit/runtime/initial_values.cpp",)),
+    ("share_of: shards are neutral, summands whole", BLOCKS, "if (!p.is_partial() || c[a] == 0) continue;",
+     "if (!p.is_shard() || c[a] == 0) continue;", (WHOLE,)),
+    ("share_of: a product's 1 beside a sum", BLOCKS, "else if (p.op == reduction::product && r.of_values) r = {false, 1};",
+     "else if (p.op == reduction::product) r = {false, 1};", (WHOLE,)),
+    ("share_of: a sum's neutral element loses a -0", BLOCKS, "r = {false, -0.0};", "r = {false, 0.0};", (WHOLE,)),
+    ("check_env: an explicit rate of 0 is refused", READY, "const bool rates = e.lr >= 0 &&", "const bool rates = e.lr > 0 &&", (SET,)),
+    ("check_env: Adam's step may be 0", READY, "const bool counted = e.step >= 1 ||", "const bool counted = e.step >= 0 ||", (SET,)),
+    ("executor: states are what the arena held", EXECUTOR, "    lower(0);\n    reset_states();\n", "    lower(0);\n", (SET,)),
+    ("executor: inputs of another size are kept", EXECUTOR, "if (n != (n_dyn_ != 0 ? n_dyn_ : source::dyn_bound)) base::resize_inputs();", "",
+     (SET,)),
+    ("apply_optimizer: metrics stay partial", "module/optimizer.hpp", "for (int k = 0; k < st.g.output_count; ++k) st.g.outputs[k] = whole",
+     "for (int k = 0; k < 1; ++k) st.g.outputs[k] = whole", (METRICS,)),
+    ("traced: a metric shows what the step made of a parameter", "module/trace.hpp",
+     "id = g.output_count == 0 ? at : detail::apart_from_leaves(b, at);", "id = at;", (METRICS,)),
 ]

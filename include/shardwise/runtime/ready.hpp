@@ -29,19 +29,13 @@ constexpr env_needs env_needs_of(const Graph& g) {
   const int count = g.node_count;
   for (int i = 0; i < count; ++i) {
     const node& n = g.nodes[i];
-    switch (n.op) {
-      case op_code::sgd:
-        r.updates = true;
-        r.momentum = r.momentum || n.a.v[1] != 0;
-        break;
-      case op_code::adam:
-        r.updates = r.betas = true;
-        r.counts = r.counts || n.a.v[2] == 0;
-        break;
-      case op_code::adam_term: r.updates = r.betas = true; break;
-      case op_code::clip_factor: r.clips = true; break;
-      default: r.draws = r.draws || rules::is_random(n.op); break;
-    }
+    const bool sgd = n.op == op_code::sgd, adam = n.op == op_code::adam;
+    r.updates = r.updates || sgd || adam || n.op == op_code::adam_term;
+    r.betas = r.betas || adam || n.op == op_code::adam_term;
+    r.counts = r.counts || (adam && n.a.v[2] == 0);
+    r.momentum = r.momentum || (sgd && n.a.v[1] != 0);
+    r.clips = r.clips || n.op == op_code::clip_factor;
+    r.draws = r.draws || rules::is_random(n.op);
   }
   return r;
 }
