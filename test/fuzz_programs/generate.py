@@ -369,7 +369,7 @@ class Generator:
         def started(env):
             env[pending] = env[source].copy()
         self.statement(f"auto {pending} = {start};", [t], started, [pending])
-        if free and self.writes and self.chance(0.7):
+        if free and self.writes and self.chance(0.85):
             try:
                 self.write_into(t)
             except Skip:
@@ -552,7 +552,7 @@ class Generator:
             if favourite and k < 3:
                 names, weight, f, needs = favourite
             elif self.writes and k == 0 and self.chance(0.3):
-                names, weight, f, needs = WRITING
+                names, weight, f, needs = self.r.choice(WRITING)
             if "no_gradient" in needs and self.gradient:
                 continue
             if "no_special" in needs and self.special:

@@ -317,6 +317,8 @@ def softmax(v):
 
 def log_softmax(v):
     n = logsumexp(v)
+    if is_nan(n) or math.isinf(n):
+        return [NAN] * len(v)  # from the largest element first, as PyTorch
     return [x - n for x in v]
 
 

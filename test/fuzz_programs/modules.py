@@ -135,7 +135,7 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
             to = r.choice(["sw::shard<1>", "sw::replicate", "sw::reduced"])
             back = "sw::replicate"
             styles.append(("writer", f"sw::prepare_input<A{tp}, {to}>, sw::prepare_output<A{tp}, {back}>", "writer"))
-    layers = r.choice(["one", "two", "repeat"])
+    layers = r.choice(["one", "two", "repeat", "repeat"])
     if layers == "repeat":
         member(f"sw::repeat<2, {name}_block_of, {{}}>", "layers")
         blocks = ["layers.0", "layers.1"]
@@ -168,7 +168,7 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
     if tp is not None:
         block_styles = []
         if layers == "repeat":
-            split = r.choice([["layers.*"], ["layers.0"], ["layers.1"], ["layers.[01]"], []])
+            split = r.choice([["layers.*"], ["layers.0"], ["layers.1"], ["layers.?"], ["layers.0"], ["layers.1"], []])
         elif layers == "two":
             split = r.choice([["first", "second"], ["first"], ["second"], ["[fs]*"], []])
         else:

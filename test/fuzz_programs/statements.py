@@ -1030,7 +1030,8 @@ def moved(g):
 
 @statement(["redistribute", "redistribute_async"], 0.8, smooth=True)
 def departed(g):
-    t = g.pick(real=None)
+    """What is on its way is what its source was, whatever is written into that meanwhile."""
+    t = g.pick(g.may_write if g.writes else lambda x: True, real=None)
     target = any_place(g, t)
     skip(not g.can_move(t, target))
     changed = [a for a in range(g.axes) if t.place[a] != target[a]] or [g.r.randrange(g.axes)]
@@ -1103,7 +1104,7 @@ def written(g):
     g.write_into(g.r.choice(found))
 
 
-WRITING = STATEMENTS[-1]
+WRITING = [s for s in STATEMENTS if s[2] in (written, departed)]
 
 
 def in_place_operand(g, t, rows):
