@@ -110,9 +110,11 @@ struct module {
     if constexpr (!detail::resolved<X>) {
       return in;
     } else {
-      constexpr bool returns = !std::is_void_v<decltype(static_cast<const Derived&>(*this).forward(in, more...))>;
-      static_assert(raise<returns ? problem::none : problem::module_forward_void, Derived>::ok);
-      if constexpr (returns) return detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...));
+      // on an object that may change first: what does not compile in the body is then said once, where it stands
+      constexpr bool returns = !std::is_void_v<decltype(std::declval<Derived&>().forward(in, more...))>;
+      constexpr bool reads = requires(const Derived& d) { d.forward(in, more...); };
+      static_assert(raise<!returns ? problem::module_forward_void : !reads ? problem::module_forward_const : problem::none, Derived>::ok);
+      if constexpr (returns && reads) return detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...));
       else return detail::unresolved<typename X::mesh_type>{};
     }
   }

@@ -490,6 +490,9 @@ SHARDWISE_X(parameter_unregistered,
             "none; list every parameter and module that forward uses in SHARDWISE_MEMBERS(Bound, (type, name), ...)")
 SHARDWISE_X(module_forward_missing,
             "module: it is called and has no forward; declare in public: constexpr auto forward(const auto& x) const")
+SHARDWISE_X(module_forward_const,
+            "module: its forward is not const, and a model does not change while it runs; write: constexpr auto forward(const "
+            "auto& x) const")
 SHARDWISE_X(module_forward_void,
             "module: its forward returns nothing; end it with a return of the module's result")
 SHARDWISE_X(module_needs_tensor,
