@@ -15,6 +15,7 @@ WAITS_TEST = "unit/pass/waits.cpp"
 FUSE_TEST = "unit/pass/fuse.cpp"
 SPMD = "unit/pass/spmd.cpp"
 EQUAL = "dist/mesh_equivalence_double.cpp"
+FUNCTIONAL_TEST = "unit/pass/functionalise.cpp"
 
 MUTANTS = [
     ("merge_common: attributes do not count", MERGE, "|| !(a.a == b.a)) return false;", ") return false;", ("unit/pass/kept_apart.cpp", SIMPLIFY_TEST)),
@@ -82,4 +83,10 @@ MUTANTS = [
      ("dist/silent_bugs/values.cpp", EQUAL, "unit/module/optimizer.cpp")),
     ("optimizer: the factor is computed and not applied", OPTIMIZER, "n.a.v[0] = st.factor >= 0 ? 1 : 0;", "n.a.v[0] = 0;",
      ("dist/silent_bugs/values.cpp", "unit/module/optimizer.cpp")),
+    ("functionalise: a redistribution that moves nothing is its operand", "graph/mutation.hpp",
+     "return n.op != op_code::redistribute && lies_in_operand(n, specs, nodes);", "return lies_in_operand(n, specs, nodes);", (FUNCTIONAL_TEST,)),
+    ("functionalise: an output is read in a leaf that is written", "pass/functional.hpp", "lies_in_leaf(b, id) : will_change(st, g, b, id)) {",
+     "lies_in_leaf(b, id) : false) {", (FUNCTIONAL_TEST,)),
+    ("redistribute: stored as the axis' size says", "graph/redistribution.hpp", "return transition_of(from, to, 2) == transition::none;",
+     "return transition_of(from, to, 1) == transition::none;", ("static/graph/values.cpp",)),
 ]

@@ -15,6 +15,10 @@ PAIRS = "dist/redistribution/pairs.cpp"
 STRIDED = "dist/redistribution/strided.cpp"
 EAGER = "dist/eager.cpp"
 EQUAL = "dist/mesh_equivalence_double.cpp"
+POOL = "runtime/pool.hpp"
+FLIGHT = "runtime/eager_flight.hpp"
+EAGER_UNIT = "unit/runtime/eager.cpp"
+SOURCES = "dist/pending/written_sources.cpp"
 
 MUTANTS = [
     ("all_reduce: the last rank is left out", COLLECTIVES, "  for (int r = 1; r < n; ++r) {\n    const T* const other",
@@ -80,4 +84,12 @@ MUTANTS = [
      "for (int k = 0; k < 1; ++k) st.g.outputs[k] = whole", (METRICS,)),
     ("traced: a metric shows what the step made of a parameter", "module/trace.hpp",
      "id = g.output_count == 0 ? at : detail::apart_from_leaves(b, at);", "id = at;", (METRICS,)),
+    ("block: what was lent is written under its borrowers", POOL, "    if (h->borrowers) evict();\n", "", (EAGER_UNIT,)),
+    ("block: a borrower writes its lender's bytes", POOL, "      if (h->lender->count > 1) part();\n      return;", "      return;", (EAGER_UNIT,)),
+    ("block: pointers to borrowed bytes are given out", POOL, "    if (head_->lender->count > 1) part();\n    head_->given = true;",
+     "    head_->given = true;", (EAGER_UNIT,)),
+    ("block: bytes that the caller writes are lent", POOL, "if (head_->given) return copy();", "", (EAGER_UNIT,)),
+    ("pending: its source may be written before it is read", FLIGHT, "      to.kept.back().read_until(to.ticket);\n", "", (SOURCES,)),
+    ("pending: its source is written through a pointer", FLIGHT,
+     "if (source.storage.is_given()) source.storage = source.storage.copy();  // nobody can tell when he writes", "", (SOURCES,)),
 ]
