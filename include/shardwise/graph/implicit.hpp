@@ -43,8 +43,28 @@ constexpr auto as_strict(const X& x) {
 
 template <op_code Op, op_attr A, spec... In>
 struct strategy_of {
+  static constexpr int operands = static_cast<int>(sizeof...(In));
   static constexpr spec in[] = {In...};
-  static constexpr strategy value = choose_strategy(Op, A, in, static_cast<int>(sizeof...(In)));
+
+ private:
+  // Combinations that one constant looks at.
+  static constexpr int at_once = 48;
+  static constexpr int constants = [] {
+    if (!rules::is_searched(Op) || !infer(Op, A, in, operands).error) return 1;
+    const int all = rules::combinations(Op, A, in, operands);
+    return all > at_once ? (all + at_once - 1) / at_once : 1;
+  }();
+  template <int K>
+  static constexpr strategy some = choose_strategy(Op, A, in, operands, K * at_once, at_once);
+  template <int... K>
+  static constexpr strategy cheapest(std::integer_sequence<int, K...>) {
+    strategy best = some<0>;
+    ((best = some<K>.found && (!best.found || some<K>.cost < best.cost) ? some<K> : best), ...);
+    return best;
+  }
+
+ public:
+  static constexpr strategy value = cheapest(std::make_integer_sequence<int, constants>{});
   static constexpr bool found = value.found;
 };
 

@@ -78,9 +78,11 @@ constexpr bool inverts_exactly(dtype type, double number) {
   return !(size > 0 && size <= least) && !(size > most && size < std::numeric_limits<double>::infinity());
 }
 
-// The number as an element.
+// The number as an element. (nvcc evaluates no conversion that overflows or that leaves nothing.)
 constexpr double of_type(dtype type, double number) {
   if (type != dtype::f32) return number;
+  constexpr double none = 7.006492321624085e-46;  // 2^-150, half of the smallest
+  if (number <= none && number >= -none) return number < 0 ? -0.0 : number > 0 ? 0.0 : number;
   if (number > 3.4028235e38 || number < -3.4028235e38) return number > 0 ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
   return static_cast<double>(static_cast<float>(number));
 }
@@ -200,11 +202,11 @@ constexpr auto masked_fill(const A& a, const M& mask, double number) {
   return where(mask, constant_like(a, number), a);
 }
 
-// a + weight (b - a), from the nearer end.
+// a + weight (b - a), from the nearer end. The way comes first in both sums, so that implicit operands go where it is.
 template <tensor A, tensor B>
 constexpr auto lerp(const A& a, const B& b, double weight) {
   const auto way = sub(b, a);
-  return weight < 0.5 ? add(a, scale(way, weight)) : sub(b, scale(way, 1 - weight));
+  return weight < 0.5 ? add(scale(way, weight), a) : add(scale(way, weight - 1), b);
 }
 
 }  // namespace shardwise

@@ -182,6 +182,8 @@ constexpr rule_rows infer_rows(op_code op, const op_attr& a, const spec* in, int
   if (is_pointwise(op)) {
     t = pointwise_rows(in, n, out, linearity_of(op));
     if (index_operand(op) >= 0) indices_replicate(t, in, n);
+    for (int m = 0; op == op_code::contiguous && m < in[0].axes; ++m)  // a copy is what it was, whatever reduces the ranks'
+      if (const placement p = in[0].place[m]; p.is_partial() && !(p == rows::P)) t.push_back(rows::all(p, p));
     return t;
   }
   switch (op) {

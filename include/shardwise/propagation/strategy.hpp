@@ -162,48 +162,66 @@ constexpr bool admits_first(op_code op, const spec& x, int axis, const rule_row&
   }
 }
 
-// All combinations of rows over the mesh axes, the first axis slowest; the first of the cheapest.
-constexpr strategy cheapest_strategy(op_code op, const op_attr& a, const spec* in, int n, const spec& out) {
+// Whether an operation's operands go to the cheapest of all combinations of rows over the mesh axes.
+constexpr bool is_searched(op_code op) {
+  return op != op_code::permute && op != op_code::redistribute && op != op_code::reshape && op != op_code::slice &&
+         op != op_code::pad && op != op_code::broadcast && op != op_code::constant_pad && op != op_code::bernoulli &&
+         op != op_code::cat && op != op_code::slice_scatter && op != op_code::copy_ && !is_pointwise(op);
+}
+
+// How many combinations there are. A thousand of them are more than compilers evaluate in one constant: see strategy_of.
+constexpr int combinations(op_code op, const op_attr& a, const spec* in, int n) {
+  const outcome shape = infer_shape(op, a, in, n);
+  if (shape.error) return 0;
+  const int rows = candidate_rows(op, a, in, n, shape.out).count;
+  int all = 1;
+  for (int m = 0; m < in[0].axes; ++m) all *= rows;
+  return all;
+}
+
+// The first of the cheapest among combinations first .. first + count, the first axis slowest.
+constexpr strategy cheapest_strategy(op_code op, const op_attr& a, const spec* in, int n, const spec& out, int first, int count) {
   const rule_rows rows = candidate_rows(op, a, in, n, out);
   strategy best{false, n, 0, {}};
   int choice[max_axes]{};
-  for (;;) {
+  for (int m = in[0].axes - 1, rest = first; m >= 0; --m, rest /= rows.count) choice[m] = rest % rows.count;
+  for (int done = 0; done < count; ++done) {
     strategy s{true, n, 0, {}};
-    for (int k = 0; k < n; ++k) {
+    for (int m = 0; m < in[0].axes; ++m) s.found = s.found && admits_first(op, in[0], m, rows.item[choice[m]]);
+    for (int k = 0; k < n && s.found && !(best.found && s.cost >= best.cost); ++k) {
       s.target[k] = in[k];
       for (int m = 0; m < in[k].axes; ++m) {
         const placement want = rows.item[choice[m]].in[k], own = in[k].place[m];
         place_target(s.target[k], m, want.is_shard() && own.is_shard(want.dim) ? own : want);
-        s.found = s.found && admits_first(op, in[0], m, rows.item[choice[m]]);
       }
       price(s, k, in[k]);
     }
     if (s.found && (!best.found || s.cost < best.cost) && !infer(op, a, s.target, n).error) best = s;
     int m = in[0].axes - 1;
     while (m >= 0 && ++choice[m] == rows.count) choice[m--] = 0;
-    if (m < 0) return best;
+    if (m < 0) break;
   }
+  return best;
 }
 
 }  // namespace rules
 
-// Where the operands of an operation go in implicit mode: nowhere, if its rule admits them as they are.
-constexpr strategy choose_strategy(op_code op, const op_attr& a, const spec* in, int n) {
+// Where the operands of an operation go in implicit mode: nowhere, if its rule admits them as they are. Of combinations that
+// are searched, `count` from `first` on.
+constexpr strategy choose_strategy(op_code op, const op_attr& a, const spec* in, int n, int first = 0, int count = 1 << 30) {
   if (!infer(op, a, in, n).error) {
     strategy s{true, n, 0, {}};
     for (int k = 0; k < n; ++k) s.target[k] = in[k];
     return s;
   }
   if (op == op_code::permute || op == op_code::redistribute) return strategy{};
-  if (op == op_code::reshape || op == op_code::slice || op == op_code::pad || op == op_code::broadcast ||
-      op == op_code::constant_pad || op == op_code::bernoulli)
-    return rules::view_strategy(op, a, in[0]);
   if (op == op_code::cat || op == op_code::slice_scatter) return rules::merge_strategy(op, a, in, n);
   if (op == op_code::copy_) return rules::written_strategy(a, in);
+  if (!rules::is_searched(op) && !rules::is_pointwise(op)) return rules::view_strategy(op, a, in[0]);
   const outcome shape = rules::infer_shape(op, a, in, n);
   if (shape.error) return strategy{};
   if (rules::is_pointwise(op)) return rules::follow_strategy(op, a, in, n, shape.out);
-  return rules::cheapest_strategy(op, a, in, n, shape.out);
+  return rules::cheapest_strategy(op, a, in, n, shape.out, first, count);
 }
 
 }  // namespace shardwise
