@@ -155,9 +155,6 @@ class Generator:
         self.count = 0
         self.frozen = set()
         self.stores = []
-        self.moves = {}    # of a tensor: the storages of what it was redistributed to
-        self.frozen_next = False
-        self.version = {}  # of a storage: how often it was written
         self.gradient = "gradient" in features
         self.special = "special" in features
         self.writes = "writes" in features
@@ -296,14 +293,9 @@ class Generator:
 
     def one_move(self, t, code, place, used, key):
         a = t.array
-        self.note_move(t)
         self.used.update(used)
         loose = t.loose or not a.is_dense()
-        out = self.define(code.format(t.name), [t], lambda x: x.copy(), t.dtype, place, True if t.exact else False, loose=loose)
-        self.moves[self.move_key(t)].append(out.array.store)
-        if self.frozen_next:
-            self.frozen.add(id(out.array.store))
-        return out
+        return self.define(code.format(t.name), [t], lambda x: x.copy(), t.dtype, place, True, loose=loose)
 
     def move(self, t, target, force=False):
         """t under other placements: one of the ways to write that."""
@@ -360,7 +352,6 @@ class Generator:
         else:
             key = ("list", tuple(target))
             start = f"sw::redistribute_async<{on}>({t.name})"
-        self.note_move(t)
         self.used.update(["redistribute_async", "pending"])
         pending, name = self.fresh("p"), self.fresh()
         source = t.name
@@ -393,27 +384,8 @@ class Generator:
         if then and t.dtype == "int":
             raise Skip
         self.stores.append(out.array.store)
-        self.moves[self.move_key(t)].append(out.array.store)
-        if self.frozen_next:
-            self.frozen.add(id(out.array.store))
         self.live.append(out)
         return out
-
-    def move_key(self, t):
-        a = t.array
-        return id(a.store), tuple(a.shape), tuple(a.strides), a.offset
-
-    def note_move(self, t):
-        """Of a tensor that is redistributed again neither result is written: a program may refuse that."""
-        before = self.moves.setdefault(self.move_key(t), [])
-        if before and any(self.version.get(id(s), 0) for s in before):
-            raise Skip
-        if before:
-            self.frozen.update(id(s) for s in before)
-            if self.writes:
-                self.frozen_next = True
-        else:
-            self.frozen_next = False
 
     # --- rows: (operands' placements, the result's) on an axis
 
@@ -553,6 +525,8 @@ class Generator:
                 names, weight, f, needs = favourite
             elif self.writes and k == 0 and self.chance(0.3):
                 names, weight, f, needs = self.r.choice(WRITING)
+            elif self.writes and k == 0 and self.chance(0.3):
+                names, weight, f, needs = self.r.choice(VIEWING)
             if "no_gradient" in needs and self.gradient:
                 continue
             if "no_special" in needs and self.special:
@@ -609,8 +583,6 @@ class Generator:
             env[target].write(f(env[target], *[env[o] for o in others]))
         self.statement(code.format(t.name, *others) + ";", used, run, [], effect=True)
         self.used.update(names)
-        key = id(t.array.store)
-        self.version[key] = self.version.get(key, 0) + 1
         keeps = exact and all(o.exact for o in operands) and (not t.real or all(
             py.is_nan(v) or math.isinf(v) or v * 4096 == math.floor(v * 4096) for v in values))
         for x in self.live:
@@ -620,7 +592,7 @@ class Generator:
                     self.p.written |= 1 << x.is_input
 
 
-from statements import STATEMENTS, SMOOTH, WRITES, WRITING  # noqa: E402
+from statements import STATEMENTS, SMOOTH, VIEWING, WRITES, WRITING  # noqa: E402
 
 
 def depends(program, k):

@@ -312,7 +312,7 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
     pipelines = ["", "", "sw::cancel_redistributions, sw::merge_common", "sw::fuse_pointwise", "sw::schedule_comm_wait",
                  "sw::rematerialise<50>", "sw::expedite_comms, sw::reorder_compute_for_overlap<>, sw::sink_waits, sw::raise_comms"]
     p.pipeline = "" if accumulate else r.choice(pipelines)
-    p.ways = "eager" if accumulate else "eager | fuzz::compiled" if not p.pipeline else "compiled"
+    p.ways = "eager" if accumulate else "compiled" if p.pipeline else r.choice(["eager | fuzz::compiled", "eager", "compiled"])
     p.note = f"{optimizer}, {'accumulated, ' if accumulate else ''}plan {', '.join(entries)}"
 
     # --- text

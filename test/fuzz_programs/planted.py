@@ -19,8 +19,9 @@ ROOT = HERE.parent.parent
 
 # (name, header below include/shardwise, text, replacement)
 PLANTED = [
-    ("aliasing: a tensor redistributed to where it is, is itself", "runtime/dtensor.hpp",
-     "      return out_type((first.value_.live(), first.value_.lend()));", "      return first;"),
+    ("aliasing: what a redistribution does not move is its operand's own storage", "runtime/eager.hpp",
+     "    return {core, x.op == op_code::redistribute ? in[0]->storage.lend() : in[0]->storage, in[0]->offset + p->skipped, p->out};",
+     "    return {core, in[0]->storage, in[0]->offset + p->skipped, p->out};"),
     ("functionalisation: a write through a slice forgets what was written through another view", "pass/functional.hpp",
      "        m.in[0] = derived(st, g, b, p, newest(st, g, p));", "        m.in[0] = st.now[p];"),
     ("input loading: every rank stores the whole of a value that is to be summed", "runtime/blocks.hpp",

@@ -1025,7 +1025,7 @@ def any_place(g, t):
 @statement(["redistribute"], 2.2, smooth=True)
 def moved(g):
     t = g.pick(real=None)
-    g.move(t, any_place(g, t), force=g.chance(0.4))
+    g.move(t, list(t.place) if g.chance(0.25) else any_place(g, t), force=True)
 
 
 @statement(["redistribute", "redistribute_async"], 0.8, smooth=True)
@@ -1104,7 +1104,38 @@ def written(g):
     g.write_into(g.r.choice(found))
 
 
-WRITING = [s for s in STATEMENTS if s[2] in (written, departed)]
+def a_part(g, t):
+    """A view of some of t's elements along a dim that is not sharded."""
+    dims = [d for d in range(t.rank) if t.shape[d] > 1 and all(p[0] != "S" or p[1] != d for p in t.place)]
+    skip(not dims)
+    d = g.r.choice(dims)
+    n = g.r.randrange(1, t.shape[d])
+    at = g.r.randrange(0, t.shape[d] - n + 1)
+    return view_of(g, f"sw::narrow<{d}, {at}, {n}>({{0}})", t, lambda a: py.narrow(a, d, at, n), t.place, names=["narrow"])
+
+
+@statement(["narrow", "copy_"], 0.5, needs=("writes",))
+def written_through(g):
+    """Views of views, and writes through several of them, the whole included, in any order."""
+    t = g.pick(lambda x: g.may_write(x) and x.rank >= 1 and x.array.flat())
+    family = [t, a_part(g, t)]
+    family.append(a_part(g, family[1]))
+    if g.chance(0.5):
+        family.append(a_part(g, t))
+    for x in g.r.choices(family, k=g.r.choice([2, 3])) + [family[2]]:
+        g.write_into(x)
+
+
+@statement(["redistribute", "copy_"], 0.5, needs=("writes",))
+def written_beside(g):
+    """A tensor and what it was redistributed to are two: a write to one is not seen in the other."""
+    t = g.pick(g.may_write)
+    r = g.move(t, list(t.place) if g.chance(0.4) else any_place(g, t), force=True)
+    g.write_into(g.r.choice([t, r]))
+
+
+VIEWING = [s for s in STATEMENTS if s[2] in (cut, cut, turned, one_index, unit, moved)]
+WRITING = [s for s in STATEMENTS if s[2] in (written, departed, written_through, written_beside)]
 
 
 def in_place_operand(g, t, rows):
@@ -1201,8 +1232,8 @@ def mask_over(g, t):
     R, U, S, P = places()
     skip(not t.real or any(p[0] == "P" for p in t.place))
     found = g.tensors(lambda o: not o.real and o.shape == t.shape)
-    skip(not found)
-    o = g.move(g.r.choice(found), [R() if p[0] == "U" else p for p in t.place])
+    mask = g.r.choice(found) if found else g.new_input(t.shape, "int", below=2)
+    o = g.move(mask, [R() if p[0] == "U" else p for p in t.place])
     n = g.number()
     g.in_place(f"sw::masked_fill_({{0}}, {{1}}, {n!r})", t, [o], lambda a, m: [n if c else v for v, c in zip(a.flat(), m.flat())], ["masked_fill_"])
 
