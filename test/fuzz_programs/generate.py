@@ -523,7 +523,7 @@ class Generator:
             names, weight, f, needs = self.r.choices(table, [s[1] for s in table])[0]
             if favourite and k < 3:
                 names, weight, f, needs = favourite
-            elif self.writes and k == 0 and self.chance(0.3):
+            elif self.writes and k == 0 and self.chance(0.45):
                 names, weight, f, needs = self.r.choice(WRITING)
             elif self.writes and k == 0 and self.chance(0.3):
                 names, weight, f, needs = self.r.choice(VIEWING)

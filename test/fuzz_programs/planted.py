@@ -19,11 +19,10 @@ ROOT = HERE.parent.parent
 
 # (name, header below include/shardwise, text, replacement)
 PLANTED = [
-    ("aliasing: what a redistribution does not move is its operand's own storage", "runtime/eager.hpp",
-     "    return {core, x.op == op_code::redistribute ? in[0]->storage.lend() : in[0]->storage, in[0]->offset + p->skipped, p->out};",
-     "    return {core, in[0]->storage, in[0]->offset + p->skipped, p->out};"),
-    ("functionalisation: a write through a slice forgets what was written through another view", "pass/functional.hpp",
-     "        m.in[0] = derived(st, g, b, p, newest(st, g, p));", "        m.in[0] = st.now[p];"),
+    ("aliasing: what a redistribution does not move is its operand's own storage", "runtime/pool.hpp",
+     "  block lend() const {\n", "  block lend() const {\n    return *this;\n"),
+    ("functionalisation: a redistribution that moves nothing is taken for a view", "graph/mutation.hpp",
+     "  return n.op != op_code::redistribute && lies_in_operand(n, specs, nodes);", "  return lies_in_operand(n, specs, nodes);"),
     ("input loading: every rank stores the whole of a value that is to be summed", "runtime/blocks.hpp",
      "    if (p.op == reduction::sum) r = {false, -0.0};", "    if (p.op == reduction::sum && c[a] > 1) r = {false, -0.0};"),
     ("async: the source of a transfer may be written before it has been read", "runtime/eager_flight.hpp",

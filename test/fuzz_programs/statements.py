@@ -1135,7 +1135,7 @@ def written_beside(g):
 
 
 VIEWING = [s for s in STATEMENTS if s[2] in (cut, cut, turned, one_index, unit, moved)]
-WRITING = [s for s in STATEMENTS if s[2] in (written, departed, written_through, written_beside)]
+WRITING = [s for s in STATEMENTS if s[2] in (written, departed, written_through)] + [s for s in STATEMENTS if s[2] is written_beside] * 3
 
 
 def in_place_operand(g, t, rows):
@@ -1193,6 +1193,7 @@ for _op in BINARY:
 
 def copy_over(g, t):
     o = in_place_operand(g, t, "joint")
+    skip(o.shape != t.shape and any(p[0] == "S" for p in t.place))  # expanded, it is whole
     g.in_place("sw::copy_({0}, {1})", t, [o], lambda a, b: py.expand(b, a.shape).flat(), ["copy_"])
 
 
