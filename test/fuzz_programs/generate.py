@@ -753,8 +753,10 @@ def try_program(g):
             p.ways.append("mixed")
     p.arrives = g.chance(0.2) and not p.written and not g.nested(p.inputs[0][3])
     if g.chance(0.2):
-        p.pipeline = r.choice(["sw::cancel_redistributions, sw::merge_common", "sw::fuse_pointwise", "sw::schedule_comm_wait",
-                               "sw::cancel_redistributions, sw::merge_common, sw::fuse_pointwise"])
+        p.pipeline = r.choice(["sw::cancel_redistributions, sw::merge_common", "sw::fuse_pointwise",
+                               "sw::cancel_redistributions, sw::merge_common, sw::fuse_pointwise"]
+                              # refuses collectives that nobody uses, and those of a dead write are there until the end
+                              + ([] if g.gradient or any(s.effect for s in p.statements) else ["sw::schedule_comm_wait"]))
     return p
 
 
