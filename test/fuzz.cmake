@@ -10,9 +10,9 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   target_compile_options(test_fuzz_values PRIVATE -O0) # a thousand programs a second all the same
 endif()
 
-# What is known to fail, to be taken out of this list when it is mended: a copy of a partial that is no sum has no rule
-# (functionalise and moves make such copies), and sums over two axes in buckets.
-set(fuzz_known "moves;writes;fused-collectives")
+# Known to fail, to be taken out of this list when mended: graphs of moved updates that verify refuses; special values, of
+# which one program in some thousands differs (a norm of the smallest numbers, an infinity in a sum taken in another order).
+set(fuzz_known "moves;special")
 
 add_test(NAME "fuzz: programs as values are what an interpreter says"
          COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:test_fuzz_values> -DPROGRAMS=${SHARDWISE_FUZZ_VALUES}

@@ -182,8 +182,6 @@ constexpr rule_rows infer_rows(op_code op, const op_attr& a, const spec* in, int
   if (is_pointwise(op)) {
     t = pointwise_rows(in, n, out, linearity_of(op));
     if (index_operand(op) >= 0) indices_replicate(t, in, n);
-    for (int m = 0; op == op_code::contiguous && m < in[0].axes; ++m)  // a copy is what it was, whatever reduces the ranks'
-      if (const placement p = in[0].place[m]; p.is_partial() && !(p == rows::P)) t.push_back(rows::all(p, p));
     return t;
   }
   switch (op) {
@@ -327,6 +325,7 @@ constexpr outcome infer(op_code op, const op_attr& a, const spec* in, int n) {
   if (op == op_code::slice_scatter) return rules::slice_scatter_spec(a, in);
   if (op == op_code::copy_) return rules::copy_spec(in);
   if (op == op_code::wait) return {{}, in[0]};
+  if (op == op_code::contiguous) return {{}, contiguous(in[0])};  // a copy is placed as what it copies, whatever that is
   outcome r = rules::infer_shape(op, a, in, n);
   for (auto& p : r.out.place) p = placement{};
   if (r.error) return r;

@@ -105,6 +105,11 @@ class generator {
     }
   }
 
+  bool holds(op_code op) const {
+    for (const statement& s : p.body)
+      if (s.op == op) return true;
+    return false;
+  }
   int emit(const statement& s) {
     if (!a_.admit(s, p)) return -1;
     p.body.push_back(s);
@@ -437,6 +442,7 @@ class generator {
           if (const int i = roll(a_.size()); a_.at[static_cast<std::size_t>(i)].pending && emit(op, {i}) >= 0) return;
         return;
       case op_code::copy_: {
+        if (holds(op_code::relabel)) return;
         const int x = recent();
         if (p.what == kind::training && p.body[static_cast<std::size_t>(x)].op == op_code::param) return;
         int y = -1;
@@ -757,8 +763,9 @@ class generator {
       }
       case op_code::triangle: emit(op, {some(true, 2)}, attr(roll(5) - 2, roll(2))); return;
       case op_code::relabel: {
+        // blocks of a tensor that all axes shard are a view of it, of which the interpreter has no notion
         const int x = some(true);
-        if (x < 0) return;
+        if (x < 0 || holds(op_code::copy_)) return;
         const int y = whole(x);
         const int dense = y >= 0 && !sw::is_contiguous(of(y)) ? emit(op_code::contiguous, {y}) : y;
         if (dense < 0) return;

@@ -77,6 +77,7 @@ struct grad_source {
   static inline graph value;
   static inline int root = 0;
   static inline std::uint64_t wanted_inputs = 0;
+  static bool wants_input(std::int64_t i) { return ((wanted_inputs >> i) & 1U) != 0; }
 };
 using joint_state = sw::autodiff::grad_state<graph, max_nodes>;
 struct joint_source {
