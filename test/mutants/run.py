@@ -32,7 +32,7 @@ TEST = HERE.parent
 LISTS = ("rules", "adjoints", "kernels", "passes", "memory", "modules", "runtime")
 MEMORY = 14_000_000 * 1024  # bytes of address space
 EVIDENCE = ("shardwise: ", "constant expression", "outside the bounds of array", "static assertion failed", "static_assert failed",
-            "not a constant", "exceeds")
+            "not a constant", "exceeds", "accessing uninitialized")
 
 
 class Mutant:

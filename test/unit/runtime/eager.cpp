@@ -155,7 +155,7 @@ TEST_CASE("eager: a redistribution that moves nothing is copied when it must be,
     const auto turned = sw::permute<1, 0>(x);
     const auto block = x.to_local();
     {  // reading costs nothing but the name
-      CHECK(bytes_of([&] { const auto y = same(x), z = again(y); CHECK(!z.shares_storage_with(y)); }) == 2 * 64);
+      CHECK(bytes_of([&] { const auto y = same(x); const auto z = again(y); CHECK(!z.shares_storage_with(y)); }) == 2 * 64);
       const auto y = same(x);
       CHECK(of(y) == was);
     }
