@@ -26,7 +26,7 @@ MUTANTS = [
      "case op_code::sin: times(make(op_code::sin, x)); break;", (GRADIENTS,)),
     ("cos: without the sign", FUNCTIONS, "times(make(op_code::scale, make(op_code::sin, x), -1, -1)); break;",
      "times(make(op_code::sin, x)); break;", (GRADIENTS,)),
-    ("pow: the exponent is not lowered", FUNCTIONS, "make(op_code::pow, x, -1, n.f - 1)", "make(op_code::pow, x, -1, n.f)", (GRADIENTS,)),
+    ("pow: the exponent is not lowered", FUNCTIONS, "make(op_code::pow, x, -1, n.f == n.f ? n.f - 1 : n.f)", "make(op_code::pow, x, -1, n.f)", (GRADIENTS,)),
     ("clamp: passes where the bound holds", FUNCTIONS, "make(op_code::mask_keep, dy, make(op_code::eq, x, id))",
      "make(op_code::mask_keep, dy, make(op_code::eq, x, id), 0, 1)", (GRADIENTS,)),
     ("div: the divisor's sign", FUNCTIONS, "make(op_code::mul, dy, make(op_code::div, id, y)), -1, -1)",

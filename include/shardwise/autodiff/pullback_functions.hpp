@@ -72,9 +72,9 @@ constexpr void pull_function(tape& t, int id) {
     case op_code::sigmoid: times(make(op_code::sub, id, make(op_code::mul, id, id))); break;
     case op_code::sin: times(make(op_code::cos, x)); break;
     case op_code::cos: times(make(op_code::scale, make(op_code::sin, x), -1, -1)); break;
-    case op_code::pow:  // x^0 is constant, at 0 too
+    case op_code::pow:  // x^0 is constant, at 0 too; clang takes no NaN - 1 in a constant
       if (n.f == 0) t.give(x, make(op_code::scale, dy, -1, 0), n.scope);
-      else times(make(op_code::scale, make(op_code::pow, x, -1, n.f - 1), -1, n.f));
+      else times(make(op_code::scale, make(op_code::pow, x, -1, n.f == n.f ? n.f - 1 : n.f), -1, n.f));
       break;
     case op_code::clamp_min:
     case op_code::clamp_max:  // where the bound is met, too
