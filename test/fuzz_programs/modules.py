@@ -219,7 +219,7 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
             x = Array([r.randrange(-16, 17) / 8 for _ in range(batch * F)], [batch, F])
         y = Array([r.randrange(-8, 9) / 8 for _ in range(batch * out_features)], [batch, out_features])
         inputs.append((x, y))
-    values = {path: [r.randrange(-24, 25) / 32 for _ in range(py.numel(shape))] for path, shape, _ in parameters}
+    values = {path: [r.choice([k for k in range(-24, 25) if k != 0]) / 32 for _ in range(py.numel(shape))] for path, shape, _ in parameters}
     shapes = {path: shape for path, shape, _ in parameters}
     near = [0.0]
 
