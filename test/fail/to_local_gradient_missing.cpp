@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of a replicate tensor through its blocks, which the ranks may use alike or each in its own way.
+// The gradient of a replicate tensor through its blocks, which the ranks may use alike or each in its own way: torchtitan#1805,
+// and jax#36886, where the gradient inside a function of local blocks differs on two devices.
 // expect: to_local: a gradient is asked for through the blocks of a tensor that is replicate on a mesh axis
 
 #include <shardwise/module/function.hpp>

@@ -8,6 +8,7 @@
 //   pytorch#172668, Megatron-LM#5100   there are no pipeline schedules; that ranks run one list of collectives is below
 //   SkyRL#1470                      nothing is allocated after the first step: dist/allocation
 //   pytorch#172547                  nothing is compiled at run time
+//   jax#36886                       fail/to_local_gradient_missing.cpp: the gradient's placement must be said
 #include <doctest/doctest.h>
 
 #include <algorithm>
