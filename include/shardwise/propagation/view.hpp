@@ -134,6 +134,7 @@ constexpr bool reshape_shard(const spec& from, spec& to, int axis) {
   for (int i = j + 1; i < g.to_end; ++i) inner_to *= to.extent[i];
   to.place[axis] = split_along(j, p);
   if (inner_from == inner_to) return true;
+  if (inner_from == 0 || inner_to == 0) return false;  // an empty tensor's blocks have no boundaries to keep
   to.place[axis].block = 1;
   const int n = from.axis_size[axis];
   if (n == 1 && !is_dyn(from, d)) return true;
@@ -161,7 +162,7 @@ constexpr bool reshape_shard(const spec& from, spec& to, int axis) {
     to.place[axis].block = static_cast<std::int32_t>(scaled / inner_to);
     return true;
   }
-  if (e % chunk == 0) {
+  if (chunk != 0 && e % chunk == 0) {
     to.place[axis].block = static_cast<std::int32_t>(chunk);
     return true;
   }
