@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <shardwise/io/explain.hpp>
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 #include <shardwise/shardwise.hpp>
 namespace sw = shardwise;
 

@@ -13,6 +13,9 @@ endforeach()
 add_test(NAME "fuzz programs: every public function is known to the generator" COMMAND ${fuzz_run} --functions)
 set_tests_properties("fuzz programs: every public function is known to the generator" PROPERTIES LABELS fuzz TIMEOUT 120)
 
+add_test(NAME "fuzz programs: all that is to be drawn is drawn" COMMAND ${fuzz_run} --features 1000)
+set_tests_properties("fuzz programs: all that is to be drawn is drawn" PROPERTIES LABELS fuzz TIMEOUT 120)
+
 # objects of another build's sanitizers would not link: run.py --sanitize makes its own
 if(TARGET test_kernels AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   set(fuzz_kernels "--kernels;$<JOIN:$<TARGET_OBJECTS:test_kernels>,;--kernels;>")

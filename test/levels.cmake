@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Registers the layer check and its own test, and the list of defaults and fixed sizes.
+# Registers the layer check and its own test, the list of defaults and fixed sizes, and the check of the documents.
 
 add_test(NAME levels COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/levels.py ${SHARDWISE_INCLUDE_DIR})
 add_test(NAME "levels: a fabricated upward include is found"
@@ -8,3 +8,8 @@ set_tests_properties(levels "levels: a fabricated upward include is found" PROPE
 
 add_test(NAME limits COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/limits.py --include ${SHARDWISE_INCLUDE_DIR}/shardwise)
 set_tests_properties(limits PROPERTIES LABELS levels)
+
+add_test(NAME documents COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/documents.py ${PROJECT_SOURCE_DIR})
+add_test(NAME "documents: a name or path that is not there is found"
+         COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/documents.py --selftest)
+set_tests_properties(documents "documents: a name or path that is not there is found" PROPERTIES LABELS levels)

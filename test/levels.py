@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the #include lines of include/shardwise and fails on an edge that points upward or out of bounds."""
+"""Reads the headers of include/shardwise and fails on an #include that points upward or out of bounds, on rooms (folders)
+of a layer that include each other, and on a spelling that makes a compiler dear."""
 
 import argparse
 import pathlib
@@ -9,7 +10,9 @@ import sys
 import tempfile
 
 # A header may include its own layer and those below; the umbrella headers (directly under shardwise/) may include all.
-LAYERS = ["support", "vocabulary", "propagation", "graph", "autodiff", "pass", "module", "runtime", "io"]
+LAYERS = ["support", "vocabulary", "propagation", "operations", "graph", "autodiff", "pass", "module", "runtime", "io"]
+# A family of operations has a folder of its own, in which the file's name says the layer.
+FAMILIES = {"adjoint.hpp": "autodiff", "host.hpp": "runtime", "device.cuh": "runtime"}
 FORBIDDEN_EDGES = {("runtime", "module"): "runtime knows programs, not modules; move what both need below"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
@@ -27,10 +30,26 @@ RULES = [
     (re.compile(r"^boost/hana\.hpp$"), LAYERS + [""], "include the narrow boost/hana/*.hpp headers that are used"),
 ]
 
+# Each such line costs nvcc's front end 128 MiB wherever it stands in a header, used or not: a constexpr local initialised by
+# a call to which a static member of a template parameter is passed as it is. A copy, spec(A::sp), costs nothing.
+LOCAL = re.compile(r"^[ \t]+constexpr [^;=()]*=[^;]*;", re.MULTILINE)
+MEMBER = re.compile(r"[(,]\s*((?:[A-Z]\w*|type)::sp)\s*[,)]")
+
+
+def dear_members(path):
+    """Yields (line, member) of each constexpr local that makes nvcc dear."""
+    text = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), path.read_text(encoding="utf-8"))
+    for local in LOCAL.finditer(text):
+        for member in MEMBER.finditer(local.group()):
+            if not local.group()[: member.start() + 1].endswith("spec("):
+                yield text.count("\n", 0, local.start()) + 1, member.group(1)
+
 
 def layer_of(path):
     """The layer of a path relative to the include directory: 'shardwise/graph/op.hpp' -> 'graph', umbrella -> ''."""
     parts = pathlib.PurePosixPath(path).parts
+    if parts[1:2] == ("operations",):
+        return FAMILIES.get(parts[-1], "operations")
     return parts[1] if len(parts) > 2 else ""
 
 
@@ -51,6 +70,8 @@ def check(root):
         if layer and layer not in LAYERS:
             problems.append(f"{name}: '{layer}' is no layer; the layers are {', '.join(LAYERS)}")
             continue
+        for line, member in dear_members(path):
+            problems.append(f"{name}:{line}: {member} costs nvcc 128 MiB here; pass a copy, spec({member})")
         for line, quoted, target in includes(path):
             where = f"{name}:{line}"
             if quoted:
@@ -76,7 +97,31 @@ def check(root):
                     if layer in layers and pattern.search(target):
                         problems.append(f"{where}: <{target}> in layer '{layer or 'umbrella'}': {why}")
                         break
-    return problems, edges
+    return problems + circles(root), edges
+
+
+def room_of(path):
+    """The folder of a header, with the folders below it: 'shardwise/runtime/host/kernels/sum.hpp' -> 'runtime/host'."""
+    parts = pathlib.PurePosixPath(path).parts
+    return "/".join(parts[1:3]) if len(parts) > 3 else parts[1]
+
+
+def circles(root):
+    """Rooms of one layer that include each other, directly or through others, as problems."""
+    uses = {}
+    for path in sorted(p for p in (root / "shardwise").rglob("*") if p.suffix in (".hpp", ".cuh")):
+        name = path.relative_to(root).as_posix()
+        if not layer_of(name):
+            continue
+        for line, quoted, target in includes(path):
+            if not quoted and target.startswith("shardwise/") and layer_of(target) == layer_of(name) and room_of(target) != room_of(name):
+                uses.setdefault(room_of(name), {}).setdefault(room_of(target), f"{name}:{line}")
+    reach = {room: set(direct) for room, direct in uses.items()}
+    while any(not reach[b] <= reach[a] for a in reach for b in reach[a] & reach.keys()):
+        for a in reach:
+            reach[a] |= {c for b in reach[a] & reach.keys() for c in reach[b]}
+    return [f"{where}: {a} -> {b} closes a circle of rooms; move what both need into one of them or below" for a in sorted(uses)
+            for b, where in sorted(uses[a].items()) if a in reach.get(b, ())]
 
 
 def mermaid(edges):
@@ -93,7 +138,7 @@ def mermaid(edges):
 # (file, content, text that must be among the problems; None: must be clean)
 SELFTEST = [
     ("vocabulary/mesh.hpp", "#include <shardwise/graph/op.hpp>\n", "vocabulary -> graph points upward"),
-    ("runtime/executor.hpp", "#include <shardwise/module/plan.hpp>\n", "runtime -> module"),
+    ("runtime/executor/executor.hpp", "#include <shardwise/module/plan.hpp>\n", "runtime -> module"),
     ("io/file.hpp", "#include <shardwise/module/plan.hpp>\n#include <shardwise/runtime/run.hpp>\n", None),
     ("support/a.hpp", "#include \"../graph/op.hpp\"\n", "support -> graph points upward"),
     ("graph/b.hpp", "  # include <cuda_runtime.h>\n", "<cuda_runtime.h> in layer 'graph'"),
@@ -106,6 +151,10 @@ SELFTEST = [
     ("graph/h.hpp", "#include <shardwise/support/gone.hpp>\n", "does not exist"),
     ("graph/i.hpp", "// #include <iostream>\n/* #include <regex>\n*/ #include <shardwise/graph/op.hpp>\n", None),
     ("extras/j.hpp", "", "'extras' is no layer"),
+    ("pass/fuse/m.hpp", "#include <shardwise/pass/memory/plan.hpp>\n", "closes a circle"),
+    ("pass/fuse/n.hpp", "#include <shardwise/graph/op.hpp>\n", None),
+    ("graph/k.hpp", "template <class A>\nauto f() {\n  constexpr auto n = g(A::sp,\n                       1);\n}\n", "A::sp costs nvcc"),
+    ("graph/l.hpp", "template <class A>\nauto f() {\n  constexpr auto n = g(spec(A::sp), A::sp.rank);\n}\n", None),
 ]
 
 
@@ -118,12 +167,15 @@ def selftest():
             for base in ("graph/op.hpp", "module/plan.hpp", "runtime/run.hpp", "shardwise.hpp"):
                 (root / "shardwise" / base).parent.mkdir(parents=True, exist_ok=True)
                 (root / "shardwise" / base).write_text("#pragma once\n")
+            back = root / "shardwise/pass/memory/plan.hpp"
+            back.parent.mkdir(parents=True)
+            back.write_text("#include <shardwise/pass/fuse/m.hpp>\n" if name == "pass/fuse/m.hpp" else "")
             file = root / "shardwise" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(content)
             problems, _ = check(root)
             good = any(expected in p for p in problems) if expected else not problems
-            if not good or len(problems) > 1:
+            if not good or len(problems) > (2 if expected == "closes a circle" else 1):
                 wrong += 1
                 print(f"selftest: {name}: wanted {expected or 'no problem'!r}, got {problems}")
     print(f"levels selftest: {len(SELFTEST)} trees, {wrong} judged wrongly")

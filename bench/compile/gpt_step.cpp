@@ -4,7 +4,7 @@
 #ifdef DEVICE
 #include <shardwise/cuda.cuh>
 #endif
-#include <shardwise/pass/fuse.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
 
 #include "../../examples/train_text/model.hpp"
 

@@ -3,17 +3,17 @@
 // (MLP) of linear and ReLU layers under data parallelism, on the compiler's default limits. No executor, no memory plan:
 // the graph alone, with what the pipeline checks between passes.
 #include <shardwise/module/iterated.hpp>
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/list_optimizer.hpp>
-#include <shardwise/pass/merge_products.hpp>
-#include <shardwise/pass/norm_adjoints.hpp>
-#include <shardwise/pass/overlap.hpp>
-#include <shardwise/pass/partial_lower.hpp>
-#include <shardwise/pass/rematerialise.hpp>
-#include <shardwise/pass/simplify.hpp>
-#include <shardwise/pass/split_optimizer.hpp>
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
+#include <shardwise/pass/fuse/merge_products.hpp>
+#include <shardwise/pass/fuse/norm_adjoints.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/fuse/partial_lower.hpp>
+#include <shardwise/pass/rematerialise/rematerialise.hpp>
+#include <shardwise/pass/simplify/simplify.hpp>
+#include <shardwise/pass/optimizer/split_optimizer.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 
 #include "../../examples/train_text/model.hpp"
 

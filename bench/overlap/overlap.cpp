@@ -5,11 +5,11 @@
 //   bench_overlap_overlap [--ranks 2|4] [--rounds N] [--json] [--check] [--trace FILE]
 #include <shardwise/io/trace_export.hpp>
 #include <shardwise/module/iterated.hpp>
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/list_optimizer.hpp>
-#include <shardwise/pass/overlap.hpp>
-#include <shardwise/pass/waits.hpp>
-#include <shardwise/runtime/iterated.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/communication/waits.hpp>
+#include <shardwise/runtime/executor/iterated.hpp>
 #include <shardwise/shardwise.hpp>
 
 #include <algorithm>

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/runtime/timeline.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/runtime/timeline/timeline.hpp>
 
 #include "../../examples/train_text/model.hpp"
 

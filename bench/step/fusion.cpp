@@ -10,10 +10,10 @@
 #include <cstdio>
 #include <vector>
 
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/kernels.hpp>
-#include <shardwise/pass/merge_products.hpp>
-#include <shardwise/pass/norm_adjoints.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/analysis/kernels.hpp>
+#include <shardwise/pass/fuse/merge_products.hpp>
+#include <shardwise/pass/fuse/norm_adjoints.hpp>
 
 #include "../../examples/train_text/model.hpp"
 

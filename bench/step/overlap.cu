@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data-parallel steps on two GPUs as written and with the passes that let collectives run beside kernels: one JSON line a
 // figure.
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/overlap.hpp>
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 
 #include <cstdio>
 #include <string>

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <shardwise/io/trace_export.hpp>
-#include <shardwise/runtime/describe.hpp>
+#include <shardwise/runtime/program/describe.hpp>
 
 #include "corpus.hpp"
 #include "model.hpp"

@@ -15,9 +15,10 @@
 #include <type_traits>
 #include <vector>
 
+#include <shardwise/runtime/threads/collectives.hpp>
 #include <shardwise/runtime/cuda/collectives.cuh>
 #include <shardwise/runtime/cuda/launch.hpp>
-#include <shardwise/runtime/lowering.hpp>
+#include <shardwise/runtime/host/kernel_table.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 
 namespace {
@@ -206,7 +207,7 @@ results<Mesh, T> on_host(const std::vector<change>& cases, std::vector<std::vect
         p.c.p[result] = o.data();
         p.c.workspace = scratch.data();
         rank.reset_counts();
-        sw::threads::communicate<T>(p.c, rank);
+        sw::runtime::communicate<T>(p.c, rank);
         bytes[i][me] = rank.bytes_written(p.c.axis);
         all[i][me][static_cast<std::size_t>(turn)] = std::move(o);
       }

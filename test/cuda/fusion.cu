@@ -3,9 +3,9 @@
 #define SHARDWISE_TEST_DEVICES 1
 #include <equivalence.hpp>
 
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/merge_products.hpp>
-#include <shardwise/pass/norm_adjoints.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/fuse/merge_products.hpp>
+#include <shardwise/pass/fuse/norm_adjoints.hpp>
 
 namespace {
 

@@ -3,10 +3,10 @@
 #define SHARDWISE_TEST_DEVICES 1
 #include <equivalence.hpp>
 
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/overlap.hpp>
-#include <shardwise/pass/rematerialise.hpp>
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/rematerialise/rematerialise.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 
 namespace {
 

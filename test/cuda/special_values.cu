@@ -5,7 +5,7 @@
 #include <place.hpp>
 #include <special_values.hpp>
 
-#include <shardwise/pass/fuse.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
 
 TEST_CASE("special values on a gpu are PyTorch's or differ on purpose") {
   using namespace test;

@@ -78,7 +78,61 @@ using plan_1 = sw::plan<sw::data_parallel<one>>;
 using plan_4 = sw::plan<sw::data_parallel<dp>>;
 using plan_3 = sw::plan<sw::data_parallel<three>>;
 
+// Everything that works along a dim of run-time extent N, and the gradients of all of it.
+struct along_columns {
+  constexpr auto operator()(const auto& x, const auto& w, const auto& b, const auto& table, const auto& rows, const auto& classes) const {
+    const auto normed = sw::layer_norm(x, w, b) + sw::rms_norm(x, w) + sw::softmax<1>(x);
+    const auto looked_up = sw::embedding(table, rows) * normed;
+    const auto numbers = sw::logsumexp<1>(looked_up) + sw::cross_entropy_rows(x, classes) + sw::amax<1>(x) * sw::mean<1>(looked_up);
+    const auto product = sw::matmul(normed, sw::transpose<0, 1>(looked_up));
+    return sw::sum(numbers) + sw::sum(sw::square(product)) + sw::sum(sw::topk<1, 1>(looked_up).values);
+  }
+};
+template <std::int64_t N, class Axis>
+using columns_step = sw::gradient_step<along_columns, sw::mesh<Axis>,
+                                       sw::inputs<sw::input_tensor<double, sw::shape<4, N>, sw::on<Axis, sw::replicate>>,
+                                                  sw::input_tensor<double, sw::shape<N>, sw::on<Axis, sw::replicate>>,
+                                                  sw::input_tensor<double, sw::shape<N>, sw::on<Axis, sw::replicate>>,
+                                                  sw::input_tensor<double, sw::shape<3, N>, sw::on<Axis, sw::replicate>>,
+                                                  sw::input_tensor<std::int32_t, sw::shape<4>, sw::on<Axis, sw::replicate>>,
+                                                  sw::input_tensor<std::int32_t, sw::shape<4>, sw::on<Axis, sw::replicate>>>,
+                                       sw::wrt<0, 1, 2, 3>>;
+
+// The loss and all gradients.
+template <class Step>
+std::vector<double> values_and_gradients(const std::vector<int>& sizes, bool dynamic) {
+  std::vector<double> out;
+  sw::launch<typename Step::mesh_type>([&](auto& rank) {
+    sw::executor<Step, std::remove_cvref_t<decltype(rank)>> run(rank, sw::executor_checks::poison);
+    for (const int n : sizes) {
+      if (dynamic) run.resize(n);
+      for (int k = 0; k < 4; ++k) {
+        std::vector<double> x(static_cast<std::size_t>(n * (k == 0 ? 4 : k == 3 ? 3 : 1)));
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(0.9 * static_cast<double>(i) + k);
+        run.set_input(k, x);
+      }
+      run.set_input(4, std::vector<std::int32_t>{2, 0, 2, 1});
+      run.set_input(5, std::vector<std::int32_t>{0, 1, 1, 0});
+      run.run(sw::step_env{});
+      for (int k = 0; k < 5; ++k) {
+        const auto block = run.template output<double>(k);
+        out.insert(out.end(), block.data.begin(), block.data.end());
+      }
+    }
+  });
+  return out;
+}
+
 }  // namespace
+
+TEST_CASE("dyn: norms, softmax, losses, look-ups, largest elements and products along it, and their gradients") {
+  const auto dynamic = values_and_gradients<columns_step<sw::dyn<7>, one>>({7, 4}, true);
+  auto fixed = values_and_gradients<columns_step<7, one>>({7}, false);
+  const auto smaller = values_and_gradients<columns_step<4, one>>({4}, false);
+  fixed.insert(fixed.end(), smaller.begin(), smaller.end());
+  CHECK(fixed.size() == 2 + 9 * (7 + 4));
+  equal(dynamic, fixed, 1e-13);
+}
 
 TEST_CASE("dyn: a program for up to 7 equals the program of each size") {
   for (int n : {2, 4, 7}) {

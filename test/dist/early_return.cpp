@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank that returns while others wait for it ends the launch with one sentence: who has returned, who waits, and in what.
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 #include <shardwise/shardwise.hpp>
 
 #include <doctest/doctest.h>
@@ -99,7 +99,8 @@ void check_step() {
     const bool by_dp = told.rfind(gone_text + std::to_string(dp_peer) + " waits in an all-reduce on axis 0 of the mesh; ", 0) == 0;
     CHECK_MESSAGE((by_tp || by_dp), told);
     // the node: of the forward pass, or a gradient's or the loss's sum
-    CHECK_MESSAGE(told.find(" (in redistribute, module ") != std::string::npos, told);
+    CHECK_MESSAGE(told.find(" (in all_reduce") != std::string::npos, told);
+    CHECK_MESSAGE(told.find(", module ") != std::string::npos, told);
     CHECK_MESSAGE(ends(told, ", rank " + std::to_string(by_tp ? tp_peer : dp_peer) + ")"), told);
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank without peers does what it does among peers that hold the same: blocks, bytes, the log of its collectives.
 #include <both_ways.hpp>
+#include <model_rank.hpp>
 #include <models.hpp>
 
 #include <algorithm>
@@ -25,19 +26,7 @@ using P = sw::partial<Op>;
 using two = sw::mesh<tp<2>>;
 static_assert(sw::host_rank<sw::thread_rank<two>> && sw::host_rank<sw::fake_rank<two>>);
 static_assert(!sw::backend_rank<two> && !sw::backend_rank<int>);
-struct device_rank {  // without collectives on the host
-  using mesh_type = two;
-  int index() const { return 0; }
-  static int size() { return 2; }
-  const std::array<int, sw::max_axes>& coordinate() const { return where; }
-  int coordinate(int axis) const { return where[static_cast<unsigned>(axis)]; }
-  void barrier() {}
-  void agree(std::uint64_t, const char*) {}
-  std::int64_t bytes_written(int) const { return 0; }
-  void count_written(int, std::int64_t) {}
-  void reset_counts() {}
-  std::array<int, sw::max_axes> where{};
-};
+using device_rank = test::model_rank<two>;  // without collectives on the host
 static_assert(sw::backend_rank<device_rank> && !sw::host_rank<device_rank> && sw::checked_rank<device_rank>::ok);
 
 // Some values of a block.

@@ -4,12 +4,12 @@
 
 #include <gpt.hpp>
 #include <shardwise/module/iterated.hpp>
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/list_optimizer.hpp>
-#include <shardwise/pass/norm_adjoints.hpp>
-#include <shardwise/pass/waits.hpp>
-#include <shardwise/runtime/iterated.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
+#include <shardwise/pass/fuse/norm_adjoints.hpp>
+#include <shardwise/pass/communication/waits.hpp>
+#include <shardwise/runtime/executor/iterated.hpp>
 
 #include <cmath>
 #include <limits>
@@ -127,6 +127,30 @@ struct masks {
   }
 };
 
+// Four rows on three ranks: the last one has none, and its share of an extreme is infinite.
+struct extremes {
+  constexpr auto operator()(const auto& x) const {
+    const auto least = sw::redistribute<dp<3>, sw::replicate>(sw::amin<0>(x));
+    return std::tuple{sw::redistribute<dp<3>, sw::replicate>(sw::amax<0>(x)) - least, sw::log(least)};
+  }
+};
+
+TEST_CASE("the extreme of an empty shard passes, and what is infinite beside it does not") {
+  const auto with = [](double value) {
+    return message_of([&] {
+      sw::launch<line<3>>([&](auto& rank) {
+        using program = sw::function_step<extremes, line<3>, sw::inputs<sw::input_tensor<double, sw::shape<4, 2>, sw::on<dp<3>, sw::shard<0>>>>>;
+        sw::executor<program, std::remove_reference_t<decltype(rank)>> ex(rank, finite | sw::executor_checks::poison);
+        ex.set_input(0, std::vector<double>{1, 2, 3, 4, 5, 6, value, 8});
+        ex.run({});
+        CHECK(ex.template output<double>(0).data[0] == 5 - value);
+      });
+    });
+  };
+  CHECK(with(0.5) == "nothing was thrown");
+  CHECK(with(0).rfind("shardwise: the result of log holds 1 infinity among the 2 elements", 0) == 0);
+}
+
 TEST_CASE("masks of -inf pass") {
   using x_type = sw::input_tensor<double, sw::shape<4, 4>>;
   using mask_type = sw::input_tensor<double, sw::shape<4, 4>, sw::on<dp<2>, sw::shard<0>>>;
@@ -167,7 +191,7 @@ TEST_CASE("a sum over the ranks that overflows is its collective's") {
             ex.run({});
           });
         }).rfind("shardwise: the result of all_reduce holds 2 infinities among the 2 elements of this rank's block, the first at (0) of "
-                 "(2); what it reads holds none (in redistribute, module <task>, rank ", 0) == 0);
+                 "(2); what it reads holds none (in all_reduce, module <task>, rank ", 0) == 0);
 }
 
 // Kernels with further results, lists, overlap, iterations: nothing is seen that is not there, and nothing changes.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A language model trained with fused kernels has the losses and parameters that it has without, on 1, 2 and 4 ranks.
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/kernels.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/analysis/kernels.hpp>
 
 #include <doctest/doctest.h>
 

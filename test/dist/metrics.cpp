@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tasks that return metrics beside their loss: outputs of the step, whole over the mesh, read by name, without a gradient.
 #include <shardwise/module/iterated.hpp>
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/waits.hpp>
-#include <shardwise/runtime/iterated.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/communication/waits.hpp>
+#include <shardwise/runtime/executor/iterated.hpp>
 #include <shardwise/shardwise.hpp>
 
 #include <doctest/doctest.h>
@@ -212,6 +212,102 @@ TEST_CASE("value_and_grad of a task with metrics gives them too, and the same gr
     CHECK(ex.template output<"squares">().item() == metrics.template get<"squares">().item());
     CHECK(ex.template output<"top">().item() == metrics.template get<"top">().item());
   });
+}
+
+// Outputs that come to lie in a parameter without being a view of it: written from it, redistributed without a move, the loss itself.
+template <class Bound = sw::unbound>
+struct scaled : sw::module<scaled<Bound>, Bound> {
+  using weight_type = sw::parameter<sw::shape<4>, sw::init::normal<1, 1>, sw::child<Bound, 0>>;
+  using factor_type = sw::parameter<sw::shape<>, sw::init::normal<1, 1>, sw::child<Bound, 1>>;
+  BOOST_HANA_DEFINE_STRUCT(scaled, (weight_type, weight), (factor_type, factor));
+  constexpr auto forward(const auto& x) const { return sw::sum(weight * x) * factor; }
+};
+template <int D>
+struct shows_parameters {
+  using inputs = sw::inputs<sw::input_tensor<double, sw::shape<2, 4>, sw::on<dp<D>, sw::shard<0>>>>;
+  constexpr auto operator()(const auto& model, const auto& x) const {
+    const auto written = sw::tanh(model.weight);
+    sw::copy_(written, model.weight);
+    const auto moved = sw::redistribute<dp<D>, sw::replicate>(written);
+    const auto twice = sw::redistribute<dp<D>, sw::replicate>(sw::redistribute<dp<D>, sw::replicate>(model.weight));
+    const auto part = sw::tanh(model.weight);
+    sw::copy_(sw::slice<0, 0, 4>(part), model.weight);
+    return sw::outputs(sw::named<"loss">(model(x)), sw::named<"written">(written), sw::named<"moved">(moved), sw::named<"twice">(twice),
+                       sw::named<"view">(sw::slice<0, 1, 3>(moved)), sw::named<"part">(sw::redistribute<dp<D>, sw::replicate>(part)));
+  }
+};
+template <int D>
+struct loss_is_a_parameter {
+  using inputs = typename shows_parameters<D>::inputs;
+  constexpr auto operator()(const auto& model, const auto&) const { return model.factor; }
+};
+template <template <int> class Task, int D>
+using scaled_step = sw::train_step<scaled, Task<D>, sw::plan<sw::data_parallel<dp<D>>>, mesh<D, 1>, sw::sgd<>, sw::pipeline<>, double>;
+
+template <int D>
+void check_values_before_the_step() {
+  using plain = scaled_step<shows_parameters, D>;
+  using moved = sw::iterated<plain, sw::move_descendants<"redistribute", "sgd", "sgd_1">>;
+  const std::vector<double> x{1, -2, 3, -4, 5, 6, -7, 8};
+  // the parameter that the forward of this call saw
+  const auto check_call = [](auto& ex, const std::vector<double>& seen) {
+    for (const std::string name : {"written", "moved", "twice", "part"}) {
+      CAPTURE(name);
+      const auto shown = ex.output(name);
+      CHECK(std::vector<double>(shown.data.begin(), shown.data.end()) == seen);
+    }
+    const auto view = ex.output("view");
+    CHECK(view(0) == seen[1]);
+    CHECK(view(1) == seen[2]);
+  };
+  sw::launch<mesh<D, 1>>([&](auto& rank) {
+    sw::executor<plain> ex(rank, sw::executor_checks::poison);
+    ex.initialise(5);
+    sw::iterated_executor<moved> late(rank);  // whose step runs in the next call
+    late.main().initialise(5);
+    for (int s = 1; s <= 3; ++s) {
+      const std::vector<double> before(ex.parameter(0).begin(), ex.parameter(0).end());
+      ex.set_input(0, x);
+      ex.run(numbers(s));
+      CHECK(std::vector<double>(ex.parameter(0).begin(), ex.parameter(0).end()) != before);
+      check_call(ex, before);
+      late.main().set_input(0, x);
+      late.run(numbers(s), s == 3);
+      check_call(late, before);
+    }
+    sw::executor<scaled_step<loss_is_a_parameter, D>> constant(rank);
+    constant.initialise(5);
+    const double factor = constant.parameter(1)[0];
+    constant.set_input(0, x);
+    constant.run(numbers(1));
+    CHECK(constant.loss() == factor);
+    CHECK(constant.parameter(1)[0] != factor);
+
+    sw::eager on(rank);  // the same at once: the step comes after
+    sw::bind_eager<scaled, sw::plan<sw::data_parallel<dp<D>>>, mesh<D, 1>, double> model{};
+    sw::initialise(model, on, 5);
+    const auto block = model.weight.to_local();
+    const std::vector<double> before(block.data.begin(), block.data.end());
+    const auto given = sw::dtensor_of<double, sw::shape<2, 4>, mesh<D, 1>, sw::on<dp<D>, sw::shard<0>>>::distribute(on, x);
+    const auto [loss, gradients, metrics] = sw::value_and_grad(shows_parameters<D>{})(model, given);
+    sw::eager_optimizer<sw::sgd<>, decltype(model)> optimizer;
+    optimizer.step(model, gradients, numbers(1));
+    const auto after = model.weight.to_local();
+    CHECK(std::vector<double>(after.data.begin(), after.data.end()) != before);
+    const auto same = [&](const auto& metric) {
+      const auto shown = metric.to_local();
+      CHECK(std::vector<double>(shown.data.begin(), shown.data.end()) == before);
+    };
+    same(metrics.template get<"written">());
+    same(metrics.template get<"moved">());
+    same(metrics.template get<"twice">());
+    same(metrics.template get<"part">());
+  });
+}
+
+TEST_CASE("an output is what it was before the step, however it came to lie in a parameter") {
+  check_values_before_the_step<1>();
+  check_values_before_the_step<2>();
 }
 
 struct halves {

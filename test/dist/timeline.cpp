@@ -3,12 +3,12 @@
 // on; waits end after what they wait for; payload and memory are what is measured and planned.
 #include <shardwise/io/trace_export.hpp>
 #include <shardwise/module/iterated.hpp>
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/list_optimizer.hpp>
-#include <shardwise/pass/overlap.hpp>
-#include <shardwise/pass/waits.hpp>
-#include <shardwise/runtime/iterated.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/communication/waits.hpp>
+#include <shardwise/runtime/executor/iterated.hpp>
 
 #include <doctest/doctest.h>
 

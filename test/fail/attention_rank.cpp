@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention over tensors without a dim for the heads.
 // expect: matmul: an operand has the wrong number of dims
-// expect: shardwise::operand<shardwise::shape<2L?, 8L?, 16L?>, shardwise::replicate ?>
+// expect: shardwise::operand<float, shardwise::shape<2L?, 8L?, 16L?>, shardwise::replicate ?>
 
 #include "typed.hpp"
 

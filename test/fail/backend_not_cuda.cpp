@@ -3,7 +3,7 @@
 // expect: executor: the step's memory is planned for the host's kernels, and this rank is a GPU
 // expect: shardwise::host_backend
 
-#include <shardwise/runtime/device_backend.hpp>
+#include <shardwise/runtime/cuda/backend.hpp>
 
 #include "small_step.hpp"
 

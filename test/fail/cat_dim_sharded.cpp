@@ -3,7 +3,7 @@
 // expect: cat: an operand is sharded on the dim that is joined
 // expect: where<shardwise::op::cat,
 
-#include <shardwise/graph/joins.hpp>
+#include <shardwise/graph/functions/joins.hpp>
 
 #include "typed_tp.hpp"
 

@@ -3,7 +3,7 @@
 // expect: cat: the operands are placed differently on a mesh axis
 // expect: where<shardwise::op::cat,
 
-#include <shardwise/graph/joins.hpp>
+#include <shardwise/graph/functions/joins.hpp>
 
 #include "typed_tp.hpp"
 

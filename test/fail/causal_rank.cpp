@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A causal softmax of a vector.
 // expect: softmax: the causal form needs at least two dims (queries, keys), the last two
-// expect: where<shardwise::op::softmax, (shardwise::mesh<.*?>|mesh), shardwise::operand<shardwise::shape<8L?>, shardwise::replicate ?> ?>
+// expect: where<shardwise::op::softmax, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<8L?>, shardwise::replicate ?> ?>
 
 #include "typed.hpp"
 

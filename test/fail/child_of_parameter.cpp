@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two parameters are bound with each other's index: a style would place the one by the other's name.
 // expect: child: a member is bound with another index than its place among the registered members
-// expect: scale_by<shardwise::unbound>
+// expect(types): scale_by<shardwise::unbound>
 // expect: given<1>, shardwise::required<0>
 
 #include "declared_step.hpp"

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A layer is handed its module's own binding.
 // expect: child: a member is bound with another index than its place among the registered members
-// expect: model<shardwise::unbound>
+// expect(types): model<shardwise::unbound>
 // expect(g++): member_named<shardwise::fixed_string<5>{"net2"}
 // expect(clang): member_named<shardwise::fixed_string<5>{"net2"}
 // expect(nvcc): member_named<shardwise::fixed_string<5UL>{{'n', 'e', 't', '2', '.000'}}
 // expect: given_own_binding, shardwise::required<1>
+// expect(text): class: model; member: "net2"; given: Bound, the module's own; required: 1
 
 #include "declared_step.hpp"
 

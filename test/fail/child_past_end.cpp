@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A layer is bound with an index that no member has.
 // expect: child: a member is bound with another index than its place among the registered members
-// expect: model<shardwise::unbound>
+// expect(types): model<shardwise::unbound>
 // expect(g++): member_named<shardwise::fixed_string<5>{"net2"}
 // expect(clang): member_named<shardwise::fixed_string<5>{"net2"}
 // expect(nvcc): member_named<shardwise::fixed_string<5UL>{{'n', 'e', 't', '2', '.000'}}

@@ -6,6 +6,8 @@
 // expect(nvcc): member_named<shardwise::fixed_string<5UL>{{'n', 'e', 't', '2', '.000'}}
 // expect: given<1>, shardwise::required<0>
 // expect: given<0>, shardwise::required<1>
+// expect(text): class: model; member: "net1"; given: 1; required: 0
+// expect(text): class: model; member: "net2"; given: 0; required: 1
 
 #include "declared_step.hpp"
 

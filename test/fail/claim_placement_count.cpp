@@ -2,7 +2,7 @@
 // Two placements claimed on a mesh of one axis: kept as a claim, refused as a tensor.
 // expect: placement: the number of placements differs from the number of mesh axes
 
-#include <shardwise/graph/local.hpp>
+#include <shardwise/graph/functions/local.hpp>
 
 #include "typed.hpp"
 

@@ -4,7 +4,7 @@
 // expect: schedule_comm_wait
 
 #include <shardwise/module/function.hpp>
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 
 #include "typed.hpp"
 

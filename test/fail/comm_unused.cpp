@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sum of the losses, which no update reads, is moved into the next iteration.
 // expect: iter_move_grads_and_optimizers: that communication is not used by any fused optimizer
+// expect(text): iter_move_grads_and_optimizers<"all_reduce_1", "einsum">
 
 #include "fail_step.hpp"
 

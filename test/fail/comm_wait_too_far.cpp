@@ -3,9 +3,9 @@
 // expect: The wait nodes are too far away from the comm node
 // expect: schedule_comm_wait
 
-#include <shardwise/graph/pending.hpp>
+#include <shardwise/graph/functions/pending.hpp>
 #include <shardwise/module/function.hpp>
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 
 #include "typed.hpp"
 

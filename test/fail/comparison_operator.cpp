@@ -2,7 +2,7 @@
 // Tensors compared by an operator.
 // expect: are no operators of tensors; gt, lt, ge, le, eq and ne give an int32 tensor
 
-#include <shardwise/graph/pointwise_functions.hpp>
+#include <shardwise/graph/functions/pointwise_functions.hpp>
 
 #include "typed.hpp"
 

@@ -3,7 +3,7 @@
 // expect: tensor: += -= *= /= are no operators of tensors
 // expect: add_(x, y)
 
-#include <shardwise/graph/mutating_functions.hpp>
+#include <shardwise/graph/functions/mutating_functions.hpp>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A batched product whose batch extents differ.
 // expect: matmul: the batch dims of lhs and rhs differ
-// expect: where<shardwise::op::einsum, (shardwise::mesh<.*?>|mesh), shardwise::operand<shardwise::shape<2L?, 4L?, 8L?>, shardwise::replicate ?>, shardwise::operand<shardwise::shape<3L?, 8L?, 6L?>, shardwise::replicate ?> ?>
+// expect: where<shardwise::op::einsum, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<2L?, 4L?, 8L?>, shardwise::replicate ?>, shardwise::operand<float, shardwise::shape<3L?, 8L?, 6L?>, shardwise::replicate ?> ?>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A batched product whose operands have different numbers of batch dims.
 // expect: matmul: the batch dims of lhs and rhs differ
-// expect: shardwise::operand<shardwise::shape<4L?, 8L?>, shardwise::replicate ?>, shardwise::operand<shardwise::shape<2L?, 8L?, 6L?>, shardwise::replicate ?>
+// expect: shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::replicate ?>, shardwise::operand<float, shardwise::shape<2L?, 8L?, 6L?>, shardwise::replicate ?>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The product of two values that are not summed yet.
 // expect: matmul: no rule admits these placements on a mesh axis
-// expect: where<shardwise::op::einsum, (shardwise::mesh<.*?>|mesh), shardwise::operand<shardwise::shape<4L?, 8L?>, shardwise::partial<.*?> ?>, shardwise::operand<shardwise::shape<8L?, 6L?>, shardwise::partial<.*?> ?> ?>
+// expect: where<shardwise::op::einsum, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::partial<.*?> ?>, shardwise::operand<float, shardwise::shape<8L?, 6L?>, shardwise::partial<.*?> ?> ?>
 
 #include "typed.hpp"
 

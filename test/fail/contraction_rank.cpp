@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A matrix times a vector.
 // expect: matmul: an operand has the wrong number of dims
-// expect: shardwise::operand<shardwise::shape<4L?, 8L?>, shardwise::replicate ?>, shardwise::operand<shardwise::shape<8L?>, shardwise::replicate ?>
+// expect: shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::replicate ?>, shardwise::operand<float, shardwise::shape<8L?>, shardwise::replicate ?>
 
 #include "typed.hpp"
 

@@ -2,7 +2,7 @@
 // Ranks on GPUs without the header for them.
 // expect: launch_cuda: ranks on GPUs are not declared here; include shardwise/cuda.cuh
 
-#include <shardwise/runtime/threads.hpp>
+#include <shardwise/runtime/threads/threads.hpp>
 namespace sw = shardwise;
 
 struct dp : sw::axis<2> {};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The descendants of no node are asked for.
 // expect: find_all_descendants: No parent nodes are given
-// expect: <one_node ?>
+// expect(types): <one_node ?>
 
-#include <shardwise/pass/descendants.hpp>
+#include <shardwise/pass/analysis/descendants.hpp>
 
 #include "typed.hpp"
 

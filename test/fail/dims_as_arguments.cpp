@@ -2,6 +2,8 @@
 // A dim as a function argument, as in PyTorch.
 // expect: tensor: dims, extents and counts are template arguments
 // expect: softmax<-1>(x)
+// expect(text): operand: float[4, 4] (
+// expect(text): given: std::int32_t
 
 #include "typed.hpp"
 

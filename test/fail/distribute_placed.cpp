@@ -2,8 +2,9 @@
 // A tensor that has placements already is distributed with others.
 // expect: distribute: the tensor given has other extents, placements, elements or another mesh
 // expect: replicate
+// expect(text): operand: float[4] (tp: shard<0>); mesh: "tp" of 2; operand: float[4] (tp: replicate); mesh: "tp" of 2
 
-#include <shardwise/runtime/dtensor.hpp>
+#include <shardwise/runtime/eager/dtensor.hpp>
 
 #include "typed.hpp"
 

@@ -3,7 +3,7 @@
 // expect: a dim with run-time extent (dyn) would be joined, padded, indexed or expanded
 // expect: where<shardwise::op::cat,
 
-#include <shardwise/graph/joins.hpp>
+#include <shardwise/graph/functions/joins.hpp>
 
 #include "typed_tp.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two dims with run-time extents are merged.
 // expect: a dim with run-time extent (dyn) would be multiplied by another one
-// expect: where<shardwise::op::reshape, (shardwise::mesh<.*?>|mesh), shardwise::operand<shardwise::shape<-8L?, -8L?>, shardwise::replicate ?> ?>
+// expect: where<shardwise::op::reshape, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<-8L?, -8L?>, shardwise::replicate ?> ?>
 
 #include "typed.hpp"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An embedding whose table is a vector.
 // expect: embedding: the table must have rank 2 (rows, features)
-// expect: where<shardwise::op::embedding, (shardwise::mesh<.*?>|mesh), shardwise::operand<shardwise::shape<100L?>, shardwise::replicate ?>, shardwise::operand<shardwise::shape<4L?>, shardwise::replicate ?> ?>
+// expect: where<shardwise::op::embedding, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<100L?>, shardwise::replicate ?>, shardwise::operand<int(32_t)?, shardwise::shape<4L?>, shardwise::replicate ?> ?>
+// expect(text): operation: embedding; operands: float[100] (tp: replicate), std::int32_t[4] (tp: replicate); mesh: "tp" of 2; rank: 1; required rank: 2
 
 #include "typed.hpp"
 

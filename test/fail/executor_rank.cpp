@@ -4,10 +4,11 @@
 // expect: executor<step, std::remove_reference_t<decltype(rank)>>
 // expect(g++): other
 // expect(clang): other
+// expect(text): given: thread_rank<mesh<other>>; mesh: "dp" of 2
 
-#include <shardwise/runtime/executor.hpp>
-#include <shardwise/runtime/fake.hpp>
-#include <shardwise/runtime/threads.hpp>
+#include <shardwise/runtime/executor/executor.hpp>
+#include <shardwise/runtime/fake/fake.hpp>
+#include <shardwise/runtime/threads/threads.hpp>
 
 #include "small_step.hpp"
 

@@ -3,7 +3,7 @@
 // expect: expand: a dim of extent 1 that is sharded would be made longer
 // expect: where<shardwise::op::broadcast,
 
-#include <shardwise/graph/views.hpp>
+#include <shardwise/graph/functions/views.hpp>
 
 #include "typed_tp.hpp"
 

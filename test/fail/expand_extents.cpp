@@ -3,7 +3,7 @@
 // expect: expand: only dims of extent 1, and new ones in front, can be made longer
 // expect: where<shardwise::op::broadcast,
 
-#include <shardwise/graph/views.hpp>
+#include <shardwise/graph/functions/views.hpp>
 
 #include "typed_tp.hpp"
 

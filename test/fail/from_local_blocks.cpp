@@ -2,7 +2,7 @@
 // Blocks of 129 and 128 rows put together without a shape.
 // expect: from_local: the ranks' blocks are not those of the tensor declared here
 
-#include <shardwise/graph/local.hpp>
+#include <shardwise/graph/functions/local.hpp>
 
 #include "typed.hpp"
 

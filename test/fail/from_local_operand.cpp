@@ -2,7 +2,7 @@
 // A tensor that is whole on an axis taken for blocks.
 // expect: from_local: the operand is not local
 
-#include <shardwise/graph/local.hpp>
+#include <shardwise/graph/functions/local.hpp>
 
 #include "typed.hpp"
 

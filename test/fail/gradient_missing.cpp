@@ -2,6 +2,7 @@
 // A gradient through an operation without an adjoint, beside a way that has one: what is missing would be dropped.
 // expect: gradient: a gradient is asked for through an operation that has no adjoint
 // expect: shardwise::op::relu_bwd
+// expect(text): operation: relu_bwd
 
 #include <shardwise/module/function.hpp>
 #include <shardwise/vocabulary/axis.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A gradient is summed over an axis twice.
 // expect: reduce_gradient: the gradient is not partial on this mesh axis, so reducing it again would count it once per rank
-// expect: <tp, shardwise::operand<shardwise::shape<8L?>, shardwise::replicate ?>
+// expect(types): <tp, shardwise::operand<float, shardwise::shape<8L?>, shardwise::replicate ?>
 
 #include "typed.hpp"
 

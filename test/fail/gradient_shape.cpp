@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An optimizer step with the gradient of another parameter.
 // expect: optimizer: parameter and gradient have different extents or element types
-// expect: shardwise::operand<shardwise::shape<8L?>, shardwise::replicate ?>, shardwise::operand<shardwise::shape<4L?>, shardwise::replicate ?>
+// expect: shardwise::operand<float, shardwise::shape<8L?>, shardwise::replicate ?>, shardwise::operand<float, shardwise::shape<4L?>, shardwise::replicate ?>
 
 #include <shardwise/module/optimizer.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An optimizer step on a gradient that is not summed yet.
 // expect: optimizer: the gradient is still partial on a mesh axis, so every rank would take a different step
-// expect: shardwise::operand<shardwise::shape<8L?>, shardwise::reduced ?>, shardwise::operand<shardwise::shape<8L?>, shardwise::partial<.*?> ?>
+// expect: shardwise::operand<float, shardwise::shape<8L?>, shardwise::reduced ?>, shardwise::operand<float, shardwise::shape<8L?>, shardwise::partial<.*?> ?>
 
 #include <shardwise/module/optimizer.hpp>
 

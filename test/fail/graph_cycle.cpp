@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pass leaves a node that reads a later one.
 // expect: graph: a node reads a node that does not come before it
-// expect: <keep ?>
+// expect(types): <keep ?>
 
 #include "small_step.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pass declares a gradient summed that is not.
 // expect: graph: a node's extents or placement are not what its operation's rule gives for its operands
-// expect: <keep ?>
+// expect(types): <keep ?>
 
 #include "small_step.hpp"
 

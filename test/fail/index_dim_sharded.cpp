@@ -3,7 +3,7 @@
 // expect: indexing: the indexed dim is sharded, and an index may name an element of any rank
 // expect: where<shardwise::op::index_select,
 
-#include <shardwise/graph/indexing.hpp>
+#include <shardwise/graph/functions/indexing.hpp>
 
 #include "typed_tp.hpp"
 

@@ -3,7 +3,7 @@
 // expect: indexing: no rule admits these placements on a mesh axis
 // expect: where<shardwise::op::index_select,
 
-#include <shardwise/graph/indexing.hpp>
+#include <shardwise/graph/functions/indexing.hpp>
 
 #include "typed_tp.hpp"
 

@@ -3,7 +3,7 @@
 // expect: index_select: the index must have rank 1
 // expect: where<shardwise::op::index_select,
 
-#include <shardwise/graph/indexing.hpp>
+#include <shardwise/graph/functions/indexing.hpp>
 
 #include "typed_tp.hpp"
 

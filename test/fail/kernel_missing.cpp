@@ -2,9 +2,10 @@
 // A program that computes with integers, of which kernels are moved and compared alone.
 // expect: this operation has no kernel for the element type here
 // expect: shardwise::op::scale
+// expect(text): operation: scale; element: std::int32_t
 
-#include <shardwise/runtime/threads.hpp>
-#include <shardwise/runtime/lowering.hpp>
+#include <shardwise/runtime/threads/threads.hpp>
+#include <shardwise/runtime/host/kernel_table.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 
 namespace sw = shardwise;

@@ -3,7 +3,7 @@
 // expect: launch: the function given cannot be called with a rank
 // expect: launch<mesh>([](auto& rank) { ... })
 
-#include <shardwise/runtime/threads.hpp>
+#include <shardwise/runtime/threads/threads.hpp>
 namespace sw = shardwise;
 
 struct dp : sw::axis<2> {};

@@ -5,7 +5,7 @@
 // expect(g++): \bdp\b
 // expect(clang): \bdp\b
 
-#include <shardwise/runtime/threads.hpp>
+#include <shardwise/runtime/threads/threads.hpp>
 namespace sw = shardwise;
 
 struct dp : sw::axis<2> {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A task returns a value that is a maximum over the ranks.
 // expect: train_step: the loss is partial with a reduction other than sum, so it is not the sum of the ranks' losses
-// expect: operand<shardwise::shape<>, shardwise::partial<.*?>
+// expect: operand<float, shardwise::shape<>, shardwise::partial<.*?>
 
 #include "small_step.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "typed.hpp"
 
-#include <shardwise/graph/loss_functions.hpp>
+#include <shardwise/graph/functions/loss_functions.hpp>
 
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;

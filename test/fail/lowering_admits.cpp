@@ -4,7 +4,7 @@
 
 #include "fail_step.hpp"
 
-#include <shardwise/pass/partial_lower.hpp>
+#include <shardwise/pass/fuse/partial_lower.hpp>
 
 struct supported {
   template <class Graph>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SHARDWISE_MEMBERS is given the class, as Hana's macro is, instead of its binding.
 // expect: child: its first argument, or that of SHARDWISE_MEMBERS, is not the module's binding
-// expect: model<shardwise::unbound>
+// expect(types): model<shardwise::unbound>
 
 #include "declared_step.hpp"
 

@@ -3,7 +3,7 @@
 // expect: rematerialise: The valid ranges for memory budget are 0 <= m <= 1
 // expect: rematerialise<101>
 
-#include <shardwise/pass/rematerialise.hpp>
+#include <shardwise/pass/rematerialise/rematerialise.hpp>
 
 namespace sw = shardwise;
 

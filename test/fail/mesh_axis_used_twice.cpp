@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One axis type stands in a mesh twice.
 // expect: mesh: a mesh axis is listed twice
-// expect: <dp, dp>
+// expect(types): <dp, dp>
+// expect(text): axes: "dp" of 2, "dp" of 2
 
 #include <shardwise/vocabulary/axis.hpp>
 #include <shardwise/vocabulary/mesh.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A mesh axis of no rank.
 // expect: mesh: a mesh axis must have at least one rank
-// expect: <dp ?>
+// expect(types): <dp ?>
 
 #include <shardwise/vocabulary/axis.hpp>
 #include <shardwise/vocabulary/mesh.hpp>

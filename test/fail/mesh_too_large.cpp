@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A mesh of ten thousand million ranks.
 // expect: mesh: it has more ranks than 2\^31 - 1
-// expect: <dp, tp ?>
+// expect(types): <dp, tp ?>
 
 #include <shardwise/vocabulary/axis.hpp>
 #include <shardwise/vocabulary/mesh.hpp>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers of the host are added to a distributed tensor.
 // expect: operands are no tensors of one kind: a tensor meets a plain value, or an eager tensor meets one that is being traced
+// expect(text): float[4] (tp: shard<0>)
+// expect(text): std::array<float, 4>
 
 #include <array>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A module copied from another one still derives from that one's base.
 // expect: module: it does not derive from sw::module<itself, its binding>
-// expect: model<shardwise::unbound>
+// expect(types): model<shardwise::unbound>
 
 #include "declared_step.hpp"
 

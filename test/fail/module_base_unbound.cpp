@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A module drops its binding on the way to its base: the plan's styles would never run.
 // expect: module: it does not derive from sw::module<itself, its binding>
-// expect: block<shardwise::unbound>
+// expect(types): block<shardwise::unbound>
 
 #include "declared_step.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A module over a class template does not say where its binding goes.
 // expect: module: which of its template arguments is the binding cannot be told
-// expect: twice<layer, shardwise::unbound>
+// expect(types): twice<layer, shardwise::unbound>
 
 #include "declared_step.hpp"
 

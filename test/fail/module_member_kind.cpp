@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two layers are registered as an array, which no path reaches.
 // expect: module: a registered member is neither a module, nor a list of modules (sw::repeat), nor an sw::parameter
-// expect: model<shardwise::unbound>.*member_named<.*std::array<shardwise::linear<8, 8
+// expect(types): model<shardwise::unbound>.*member_named<.*std::array<shardwise::linear<8, 8
 
 #include "declared_step.hpp"
 

@@ -2,8 +2,9 @@
 // A move that names seventeen nodes.
 // expect: move_to_next_iter_before: more than 8 groups are moved, or a move names more than 16 nodes
 // expect: shardwise::have<17L*>, shardwise::want<16L*>
+// expect(text): moved: 17; at most: 16
 
-#include <shardwise/graph/refused.hpp>
+#include <shardwise/graph/verify/refused.hpp>
 
 #include "fail_step.hpp"
 

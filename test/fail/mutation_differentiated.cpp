@@ -2,7 +2,7 @@
 // A graph is differentiated as it was traced, with its writes.
 // expect: mutation: the graph writes tensors in place
 
-#include <shardwise/graph/mutating_functions.hpp>
+#include <shardwise/graph/functions/mutating_functions.hpp>
 #include <shardwise/module/function.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 

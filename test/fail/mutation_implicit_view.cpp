@@ -2,7 +2,7 @@
 // A write through a view of an implicit tensor, which a redistribution may have come before.
 // expect: in place: the tensor is a view made of an implicit tensor
 
-#include <shardwise/graph/mutating_functions.hpp>
+#include <shardwise/graph/functions/mutating_functions.hpp>
 #include <shardwise/module/function.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 

@@ -2,7 +2,7 @@
 // A model that writes its own weight, through a view, while it is trained.
 // expect: a leaf Variable that requires grad is being used in an in-place operation
 
-#include <shardwise/graph/mutating_functions.hpp>
+#include <shardwise/graph/functions/mutating_functions.hpp>
 
 #include "small_step.hpp"
 

@@ -3,9 +3,9 @@
 // expect: mutation: the graph writes tensors in place
 // expect: must_follow<shardwise::functionalise>
 
-#include <shardwise/graph/mutating_functions.hpp>
+#include <shardwise/graph/functions/mutating_functions.hpp>
 #include <shardwise/module/function.hpp>
-#include <shardwise/pass/simplify.hpp>
+#include <shardwise/pass/simplify/simplify.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 
 namespace sw = shardwise;

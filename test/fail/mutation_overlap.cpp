@@ -3,7 +3,7 @@
 // expect: in place: more than one element of the written-to tensor refers to a single memory location
 // expect: where<shardwise::op::copy_,
 
-#include <shardwise/graph/mutating_functions.hpp>
+#include <shardwise/graph/functions/mutating_functions.hpp>
 
 #include "typed.hpp"
 

@@ -2,8 +2,9 @@
 // Another tensor over one that is placed otherwise: what is written stays where it is.
 // expect: redistribute the other operand to the tensor's placements first
 // expect: where<shardwise::op::copy_,
+// expect(text): operation: copy_; operands: float[4, 8] (tp: shard<0>), float[4, 8] (tp: replicate); mesh: "tp" of 2; at fault: the second operand; axis: "tp" of 2
 
-#include <shardwise/graph/mutating_functions.hpp>
+#include <shardwise/graph/functions/mutating_functions.hpp>
 
 #include "typed.hpp"
 

@@ -3,7 +3,7 @@
 // expect: in place: the result has other extents, placements or elements than the tensor that it is written to
 // expect: where<shardwise::op::copy_,
 
-#include <shardwise/graph/mutating_functions.hpp>
+#include <shardwise/graph/functions/mutating_functions.hpp>
 
 #include "typed.hpp"
 

@@ -2,7 +2,7 @@
 // functionalise behind an optimizer that updates what the graph also writes in place.
 // expect: functionalise: the graph updates a tensor that it also writes in place
 
-#include <shardwise/pass/functionalise.hpp>
+#include <shardwise/pass/functionalise/functionalise.hpp>
 
 #include "small_step.hpp"
 

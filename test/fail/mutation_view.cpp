@@ -2,7 +2,7 @@
 // A write through one row of an expanded tensor.
 // expect: functionalise: what is written in place is a view that cannot be written through
 
-#include <shardwise/graph/mutating_functions.hpp>
+#include <shardwise/graph/functions/mutating_functions.hpp>
 #include <shardwise/module/function.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 

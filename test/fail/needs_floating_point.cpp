@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An activation of integers.
 // expect: this operation needs floating-point elements
-// expect: where<shardwise::op::relu, (shardwise::mesh<.*?>|mesh), shardwise::operand<shardwise::shape<4L?>, shardwise::replicate ?> ?>
+// expect: where<shardwise::op::relu, (shardwise::mesh<.*?>|mesh), shardwise::operand<int(32_t)?, shardwise::shape<4L?>, shardwise::replicate ?> ?>
 
 #include "typed.hpp"
 

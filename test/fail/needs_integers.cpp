@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An embedding whose indices are floats.
 // expect: this operation needs int32 indices
-// expect: where<shardwise::op::embedding, (shardwise::mesh<.*?>|mesh), shardwise::operand<shardwise::shape<100L?, 8L?>, shardwise::replicate ?>, shardwise::operand<shardwise::shape<4L?>, shardwise::replicate ?> ?>
+// expect: where<shardwise::op::embedding, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<100L?, 8L?>, shardwise::replicate ?>, shardwise::operand<float, shardwise::shape<4L?>, shardwise::replicate ?> ?>
 
 #include "typed.hpp"
 

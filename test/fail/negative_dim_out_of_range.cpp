@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A mean over a dim before the first.
 // expect: the dim is out of range
-// expect: shardwise::operand<shardwise::shape<4L?, 8L?>, shardwise::replicate ?>
+// expect: shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::replicate ?>
 
 #include "typed.hpp"
 

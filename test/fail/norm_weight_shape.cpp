@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A norm whose weight has too few features.
 // expect: norm: weight and bias must have rank 1 and the extent of the last dim of the input
-// expect: shardwise::operand<shardwise::shape<4L?, 8L?>, shardwise::replicate ?>.*shardwise::operand<shardwise::shape<4L?>, shardwise::replicate ?>
+// expect: shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::replicate ?>.*shardwise::operand<float, shardwise::shape<4L?>, shardwise::replicate ?>
 
 #include "typed.hpp"
 

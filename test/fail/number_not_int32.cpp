@@ -2,7 +2,7 @@
 // A number with a fraction written into a tensor of integers.
 // expect: a number that becomes an element of an int32 tensor is not whole
 
-#include <shardwise/graph/mutating_functions.hpp>
+#include <shardwise/graph/functions/mutating_functions.hpp>
 #include <shardwise/module/function.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 

@@ -2,7 +2,7 @@
 // Dropout with a probability above 1.
 // expect: dropout: the probability is not from 0 to 1
 
-#include <shardwise/graph/functions.hpp>
+#include <shardwise/graph/functions/functions.hpp>
 #include <shardwise/module/function.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 

@@ -4,6 +4,7 @@
 // expect: write on<axis, placement>
 // expect(g++): shard<0
 // expect(clang): shard<0
+// expect(text): placement: shard<0>; axis: "dp" of 2
 
 #include <shardwise/vocabulary/spec.hpp>
 namespace sw = shardwise;

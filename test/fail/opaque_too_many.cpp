@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nine calls of opaque functions in one program.
 // expect: opaque: the function calls more than 8 opaque functions
+// expect(text): opaque functions: 9; at most: 8
 
 #include <shardwise/module/function.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two outputs of one name: a metric read by it would be one of them.
 // expect: task: two of its outputs have one name
+// expect(text): given: counted_task, named_outputs<"loss", "loss">
 #include "small_step.hpp"
 
 struct counted_task {

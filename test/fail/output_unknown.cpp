@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An output read by a name that the task does not give.
 // expect: output: the program has no output of this name
+// expect(text): asked for: "totals"; outputs: "loss", "total"
 #include <shardwise/shardwise.hpp>
 
 #include "small_step.hpp"

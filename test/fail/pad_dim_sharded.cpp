@@ -3,7 +3,7 @@
 // expect: constant_pad: the padded dim is sharded
 // expect: where<shardwise::op::constant_pad,
 
-#include <shardwise/graph/fills.hpp>
+#include <shardwise/graph/functions/fills.hpp>
 
 #include "typed_tp.hpp"
 

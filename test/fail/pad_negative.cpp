@@ -2,7 +2,7 @@
 // A negative number of elements.
 // expect: constant_pad: a number of elements is negative, or there are more than two for each dim
 
-#include <shardwise/graph/fills.hpp>
+#include <shardwise/graph/functions/fills.hpp>
 
 #include "typed_tp.hpp"
 

@@ -3,7 +3,7 @@
 // expect: a partial (not yet summed) value enters an operation that is not linear in it
 // expect: where<shardwise::op::constant_pad,
 
-#include <shardwise/graph/fills.hpp>
+#include <shardwise/graph/functions/fills.hpp>
 
 #include "typed_tp.hpp"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A style of the user's that makes parameters partial: every rank would add the whole gradient to its summand.
 // expect: style: a parameter would be partial on a mesh axis
+// expect(g++): member_named<shardwise::fixed_string<7>{"weight"}>.*plan_entry<shardwise::at<shardwise::fixed_string<4>{"net"}
+// expect(clang): member_named<shardwise::fixed_string<7>{"weight"}>.*plan_entry<shardwise::at<shardwise::fixed_string<4>{"net"}
 #include <shardwise/shardwise.hpp>
 
 #include "small_models.hpp"

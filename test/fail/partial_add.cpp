@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A replicate bias is added to partial sums, once per rank.
 // expect: add: one operand is partial on a mesh axis and the other is not, so it would be added once per rank
-// expect: where<shardwise::op::add, (shardwise::mesh<.*?>|mesh), shardwise::operand<shardwise::shape<4L?, 8L?>, shardwise::partial<.*?> ?>, shardwise::operand<shardwise::shape<8L?>, shardwise::replicate ?> ?>
+// expect: where<shardwise::op::add, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::partial<.*?> ?>, shardwise::operand<float, shardwise::shape<8L?>, shardwise::replicate ?> ?>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A partial value times a replicate one: the factor must be reduced, since its gradient is a sum.
 // expect: pointwise: the operands are placed differently on a mesh axis
-// expect: where<shardwise::op::mul, (shardwise::mesh<.*?>|mesh), shardwise::operand<shardwise::shape<4L?>, shardwise::partial<.*?> ?>, shardwise::operand<shardwise::shape<4L?>, shardwise::replicate ?> ?>
+// expect: where<shardwise::op::mul, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?>, shardwise::partial<.*?> ?>, shardwise::operand<float, shardwise::shape<4L?>, shardwise::replicate ?> ?>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An activation function of a value that is not summed yet.
 // expect: a partial (not yet summed) value enters an operation that is not linear in it, so the result would be wrong
-// expect: where<shardwise::op::relu, (shardwise::mesh<.*?>|mesh), shardwise::operand<shardwise::shape<4L?, 8L?>, shardwise::partial<.*?> ?> ?>
+// expect: where<shardwise::op::relu, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::partial<.*?> ?> ?>
 
 #include "typed.hpp"
 

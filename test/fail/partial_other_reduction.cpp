@@ -4,7 +4,7 @@
 
 #include "typed.hpp"
 
-#include <shardwise/graph/reduction_functions.hpp>
+#include <shardwise/graph/functions/reduction_functions.hpp>
 
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pass drops an optimizer update and declares to keep them.
 // expect: a pass changed what it declares to preserve
-// expect: <drop, ?shardwise::kept::updates ?>
+// expect(types): <drop, ?shardwise::kept::updates ?>
+// expect(text): pass: drop; given: updates
 
 #include "small_step.hpp"
 

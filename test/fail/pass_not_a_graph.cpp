@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pass is applied to something that is no graph.
 // expect: the first argument of the pass must be a graph
-// expect: <keep, ?int ?>
+// expect(types): <keep, ?int ?>
 
-#include <shardwise/pass/pipeline.hpp>
+#include <shardwise/pass/framework/pipeline.hpp>
 
 #include "typed.hpp"
 

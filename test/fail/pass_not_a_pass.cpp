@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Something that is no pass stands in a pipeline.
 // expect: pipeline: this type is not a pass
-// expect: <shardwise::adam<.*?> ?>
+// expect(types): <shardwise::adam<.*?> ?>
 
 #include "small_step.hpp"
 

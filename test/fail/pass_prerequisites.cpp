@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pass stands in a pipeline without the one that it needs.
 // expect: are the prerequisites of this one but are not applied
-// expect: <schedule, ?shardwise::pass_order::missing_prerequisite<fuse>, ?shardwise::pass_order::applied_passes<other> ?>
+// expect(types): <schedule, ?shardwise::pass_order::missing_prerequisite<fuse>, ?shardwise::pass_order::applied_passes<other> ?>
+// expect(text): pass: schedule; missing_prerequisite: fuse; applied_passes: other
 
 #include "small_step.hpp"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pass stands after one that must be applied after it.
 // expect: passes that are applied already must be applied after this one
-// expect: <fuse, ?shardwise::pass_order::must_precede<schedule> ?>
+// expect(types): <fuse, ?shardwise::pass_order::must_precede<schedule> ?>
+// expect(text): pass: fuse; must_precede: schedule
 
 #include "small_step.hpp"
 

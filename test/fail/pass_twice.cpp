@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pass stands in a pipeline twice.
 // expect: pipeline: cannot apply a pass twice
-// expect: <keep<0> ?>
+// expect(types): <keep<0> ?>
 
 #include "small_step.hpp"
 

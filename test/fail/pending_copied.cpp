@@ -3,7 +3,7 @@
 // expect: (deleted|cannot be referenced)
 // expect: pending
 
-#include <shardwise/runtime/dtensor.hpp>
+#include <shardwise/runtime/eager/dtensor.hpp>
 
 #include "typed.hpp"
 

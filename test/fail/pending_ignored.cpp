@@ -3,7 +3,7 @@
 // flags: -Werror=unused-result -Werror=unused-value
 // expect: wait() is the only way to the tensor
 
-#include <shardwise/runtime/dtensor.hpp>
+#include <shardwise/runtime/eager/dtensor.hpp>
 
 #include "typed.hpp"
 

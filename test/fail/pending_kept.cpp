@@ -2,10 +2,10 @@
 // wait() on a pending tensor that is kept.
 // expect: pending: wait() takes the tensor out of the pending one, which is then empty
 // expect: std::move(p).wait()
-// expect(g++): operand<?shardwise::shape<4, 4>
-// expect(clang): operand<?shardwise::shape<4, 4>
+// expect(g++): operand<float, ?shardwise::shape<4, 4>
+// expect(clang): operand<float, ?shardwise::shape<4, 4>
 
-#include <shardwise/graph/pending.hpp>
+#include <shardwise/graph/functions/pending.hpp>
 
 #include "typed.hpp"
 

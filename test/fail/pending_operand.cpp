@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tensor that is still on its way as an operand.
 // expect: pending: a tensor that is still on its way is given to an operation
-// expect(g++): operand<?shardwise::shape<4, 4>, ?shardwise::replicate>
-// expect(clang): operand<?shardwise::shape<4, 4>, ?shardwise::replicate>
+// expect(g++): operand<float, ?shardwise::shape<4, 4>, ?shardwise::replicate>
+// expect(clang): operand<float, ?shardwise::shape<4, 4>, ?shardwise::replicate>
 
-#include <shardwise/runtime/dtensor.hpp>
+#include <shardwise/runtime/eager/dtensor.hpp>
 
 #include "typed.hpp"
 

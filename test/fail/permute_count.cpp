@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A permutation that forgets a dim.
 // expect: permute: the dims given are not a permutation of 0..rank-1
-// expect: shardwise::operand<shardwise::shape<2L?, 4L?, 8L?>, shardwise::replicate ?>
+// expect: shardwise::operand<float, shardwise::shape<2L?, 4L?, 8L?>, shardwise::replicate ?>
 
 #include "typed.hpp"
 

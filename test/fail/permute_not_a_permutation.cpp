@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A permutation that names one dim twice.
 // expect: permute: the dims given are not a permutation of 0..rank-1
-// expect: where<shardwise::op::permute, (shardwise::mesh<.*?>|mesh), shardwise::operand<shardwise::shape<2L?, 4L?, 8L?>, shardwise::replicate ?> ?>
+// expect: where<shardwise::op::permute, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<2L?, 4L?, 8L?>, shardwise::replicate ?> ?>
 
 #include "typed.hpp"
 

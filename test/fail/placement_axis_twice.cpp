@@ -2,6 +2,7 @@
 // Two placements for one mesh axis.
 // expect: placement: a mesh axis is given two placements
 // expect: shardwise::on<tp, shardwise::shard<0(, 1)?> ?>, shardwise::on<tp, shardwise::shard<1(, 1)?> ?>
+// expect(text): element: float; shape: shape<4, 8>; mesh: "dp" of 2, "tp" of 2; placements: on<tp, shard<0>>, on<tp, shard<1>>; axis: "tp" of 2
 
 #include "typed.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One placement for a mesh of two axes.
 // expect: placement: the number of placements differs from the number of mesh axes
+// expect(text): element: float; shape: shape<4, 8>; mesh: "dp" of 2, "tp" of 2; placement: shard<0>; placements: 1; mesh axes: 2
 
 #include "typed.hpp"
 

@@ -2,6 +2,7 @@
 // A style of a plan names an axis that the mesh does not have.
 // expect: plan: a style names a mesh axis that the mesh does not have
 // expect: plan_entry<.*dp
+// expect(text): plan_entry: at<"net1", colwise<dp>>; mesh: "tp" of 2
 
 #include "small_models.hpp"
 

@@ -4,6 +4,7 @@
 // expect(g++): "nett1"}, shardwise::colwise<tp.*nearest<shardwise::fixed_string<5>{"net1"}, shardwise::fixed_string<5>{"net2"}
 // expect(clang): "nett1"}, shardwise::colwise<tp.*nearest<shardwise::fixed_string<5>{"net1"}, shardwise::fixed_string<5>{"net2"}
 // expect(nvcc): 'n', 'e', 't', 't', '1', .*nearest<shardwise::fixed_string<5UL>{{'n', 'e', 't', '1', '.000'}}
+// expect(text): plan_entry: at<"nett1", colwise<tp>>; nearest: "net1", "net2"
 #include "small_models.hpp"
 
 struct tp : sw::axis<2> {};

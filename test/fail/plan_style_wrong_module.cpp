@@ -2,6 +2,7 @@
 // A style for linear layers on a norm.
 // expect: plan: this style does not apply to the module that the path names
 // expect: plan_entry<
+// expect(text): plan_entry: at<"norm", colwise<tp>>
 
 #include "small_models.hpp"
 

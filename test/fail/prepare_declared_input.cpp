@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An input is prepared from shards of the batch, and a replicate one arrives.
 // expect: style: the input is not placed as the style's input<...> option declares
-// expect: shardwise::operand<shardwise::shape<4L?, 8L?>, shardwise::replicate ?>
+// expect: shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::replicate ?>
 
 #include "small_models.hpp"
 

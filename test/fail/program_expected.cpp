@@ -5,9 +5,9 @@
 // expect(g++): one_linear<
 // expect(clang): one_linear<
 
-#include <shardwise/runtime/executor.hpp>
-#include <shardwise/runtime/fake.hpp>
-#include <shardwise/runtime/threads.hpp>
+#include <shardwise/runtime/executor/executor.hpp>
+#include <shardwise/runtime/fake/fake.hpp>
+#include <shardwise/runtime/threads/threads.hpp>
 
 #include "small_step.hpp"
 

@@ -2,7 +2,7 @@
 // Random numbers in a partial tensor.
 // expect: random: random numbers are asked for in a partial tensor
 
-#include <shardwise/graph/fills.hpp>
+#include <shardwise/graph/functions/fills.hpp>
 
 #include "typed_tp.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sum over one axis and a maximum over another, resolved in one go.
 // expect: redistribute: the tensor is partial with different reductions on two axes
-// expect: shardwise::operand<shardwise::shape<4L?, 8L?>, shardwise::partial<
+// expect: shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::partial<
 
 #include "typed.hpp"
 

@@ -2,6 +2,7 @@
 // A partial sum is called a partial maximum.
 // expect: redistribute: a partial tensor would change its reduction
 // expect: shardwise::on<tp, shardwise::partial<
+// expect(text): operand: float[4, 8] (dp: replicate, tp: partial<>); placement: on<tp, partial<reduction::max>>
 
 #include "typed.hpp"
 

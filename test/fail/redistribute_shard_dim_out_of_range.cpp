@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A matrix is redistributed to shards of its third dim.
 // expect: placement: shard<d> names a dim that the tensor does not have
-// expect: where<shardwise::op::redistribute, (shardwise::mesh<.*?>|mesh), shardwise::operand<shardwise::shape<4L?, 8L?>, shardwise::replicate ?> ?>
+// expect: where<shardwise::op::redistribute, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::replicate ?> ?>
 
 #include "typed.hpp"
 

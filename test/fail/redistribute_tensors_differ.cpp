@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The price of a redistribution between tensors of different shapes.
 // expect: redistribution: the two tensors have different extents or element types
-// expect: shardwise::operand<shardwise::shape<8L?, 4L?>, shardwise::replicate, shardwise::replicate ?>
+// expect: shardwise::operand<float, shardwise::shape<8L?, 4L?>, shardwise::replicate, shardwise::replicate ?>
 
 #include "typed.hpp"
 

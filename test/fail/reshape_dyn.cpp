@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dim with run-time extent is merged with the static dim before it.
 // expect: reshape: a dim with run-time extent (dyn) must stay a dim of its own
-// expect: where<shardwise::op::reshape, (shardwise::mesh<.*?>|mesh), shardwise::operand<shardwise::shape<4L?, -8L?>, shardwise::replicate ?> ?>
+// expect: where<shardwise::op::reshape, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, -8L?>, shardwise::replicate ?> ?>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A reshape to six dims.
 // expect: tensor: the rank exceeds 5
-// expect: shardwise::operand<shardwise::shape<8L?, 8L?>, shardwise::replicate ?>
+// expect: shardwise::operand<float, shardwise::shape<8L?, 8L?>, shardwise::replicate ?>
 
 #include "typed.hpp"
 

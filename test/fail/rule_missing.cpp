@@ -3,7 +3,7 @@
 // expect: this operation has no rule that places its result
 // expect: shardwise::op::assign
 
-#include <shardwise/graph/functions.hpp>
+#include <shardwise/graph/functions/functions.hpp>
 
 #include "typed_tp.hpp"
 

@@ -3,9 +3,9 @@
 // expect: executor: run takes the numbers of the step as one step_env
 // expect: env.lr = 0.01; env.step = 1; run(env)
 
-#include <shardwise/runtime/executor.hpp>
-#include <shardwise/runtime/fake.hpp>
-#include <shardwise/runtime/threads.hpp>
+#include <shardwise/runtime/executor/executor.hpp>
+#include <shardwise/runtime/fake/fake.hpp>
+#include <shardwise/runtime/threads/threads.hpp>
 
 #include "small_step.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The input of a sequence-parallel norm is replicate.
 // expect: sequence_parallel: the input must be sharded along the sequence dim on the style's axis
-// expect: sequence_parallel<tp.*?> ?, shardwise::operand<shardwise::shape<2L?, 4L?, 8L?>, shardwise::replicate ?>
+// expect: sequence_parallel<tp.*?> ?, shardwise::operand<float, shardwise::shape<2L?, 4L?, 8L?>, shardwise::replicate ?>
 
 #include "small_models.hpp"
 

@@ -3,10 +3,10 @@
 // expect: set_input: it is given an eager tensor (dtensor)
 // expect: full_tensor().to_local().data
 
-#include <shardwise/runtime/dtensor.hpp>
-#include <shardwise/runtime/executor.hpp>
-#include <shardwise/runtime/fake.hpp>
-#include <shardwise/runtime/threads.hpp>
+#include <shardwise/runtime/eager/dtensor.hpp>
+#include <shardwise/runtime/executor/executor.hpp>
+#include <shardwise/runtime/fake/fake.hpp>
+#include <shardwise/runtime/threads/threads.hpp>
 
 #include "small_step.hpp"
 

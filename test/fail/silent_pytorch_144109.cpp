@@ -2,7 +2,7 @@
 // pytorch#144109: blocks of 3 and 2 rows, put together as if they were equal.
 // expect: from_local: the ranks' blocks are not those of the tensor declared here
 
-#include <shardwise/graph/local.hpp>
+#include <shardwise/graph/functions/local.hpp>
 
 #include "typed.hpp"
 

@@ -2,8 +2,8 @@
 // pytorch/torchtitan#3109: values scaled by the largest magnitude of a rank's own shard.
 // expect: a partial (not yet summed) value enters an operation that is not linear in it
 
-#include <shardwise/graph/pointwise_functions.hpp>
-#include <shardwise/graph/reduction_functions.hpp>
+#include <shardwise/graph/functions/pointwise_functions.hpp>
+#include <shardwise/graph/functions/reduction_functions.hpp>
 
 #include "typed.hpp"
 

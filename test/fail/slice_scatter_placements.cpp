@@ -3,7 +3,7 @@
 // expect: slice_scatter: the part is placed otherwise than the tensor that it is written into
 // expect: where<shardwise::op::slice_scatter,
 
-#include <shardwise/graph/joins.hpp>
+#include <shardwise/graph/functions/joins.hpp>
 
 #include "typed.hpp"
 

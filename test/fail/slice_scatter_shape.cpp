@@ -3,7 +3,7 @@
 // expect: slice_scatter: the part has another rank or other extents than the slice that it replaces
 // expect: where<shardwise::op::slice_scatter,
 
-#include <shardwise/graph/joins.hpp>
+#include <shardwise/graph/functions/joins.hpp>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fused update is split by no gradient.
 // expect: split_fused_optimizer: The given split_gradients is empty.
-// expect: <split_fused_optimizer<0> ?>|<shardwise::split_fused_optimizer<0> ?>
+// expect(types): <split_fused_optimizer<0> ?>|<shardwise::split_fused_optimizer<0> ?>
 
 #include "fail_step.hpp"
 

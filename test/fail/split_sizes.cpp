@@ -2,7 +2,7 @@
 // Sizes that leave a part of the dim over.
 // expect: split: the sizes do not add up to the dim's extent, or one is negative
 
-#include <shardwise/graph/joins.hpp>
+#include <shardwise/graph/functions/joins.hpp>
 
 #include "typed_tp.hpp"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A style declares an input sharded along the sequence, and a replicate one arrives.
 // expect: style: the input is not placed as the style's input<...> option declares
-// expect: shardwise::operand<shardwise::shape<2L?, 4L?, 8L?>, shardwise::replicate ?>
+// expect: shardwise::operand<float, shardwise::shape<2L?, 4L?, 8L?>, shardwise::replicate ?>
+// expect(text): style: colwise<tp, 1, input<shard<1>>>; operand: float[2, 4, 8] (
 
 #include "small_models.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A task that returns its loss and an accuracy as a tuple: which of them is the loss, and what the other is called, stands nowhere.
 // expect: task: it returns something that is neither a tensor nor named tensors
+// expect(text): given: counted_task, std::tuple<float[] (dp: partial<>), float[] (dp: partial<>)>
 #include "small_step.hpp"
 
 struct counted_task {

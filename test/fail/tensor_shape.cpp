@@ -4,6 +4,7 @@
 // expect: the extents as shape<...>
 // expect(g++): integral_constant
 // expect(clang): integral_constant
+// expect(text): element: float; given: std::integral_constant<int, 16>; mesh: "dp" of 2
 
 #include <shardwise/vocabulary/spec.hpp>
 namespace sw = shardwise;

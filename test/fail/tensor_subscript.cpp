@@ -3,7 +3,7 @@
 // expect: tensor: [] is no operator of tensors
 // expect: select<dim, index>(x)
 
-#include <shardwise/graph/views.hpp>
+#include <shardwise/graph/functions/views.hpp>
 
 #include "typed.hpp"
 

@@ -3,7 +3,7 @@
 // expect: to_local: the gradient placement does not fit the tensor's
 // expect: shardwise::grad<shardwise::replicate ?>
 
-#include <shardwise/graph/local.hpp>
+#include <shardwise/graph/functions/local.hpp>
 
 #include "typed.hpp"
 

@@ -2,7 +2,7 @@
 // The gradient of a local tensor is said to be split by an axis before one that splits the dim already.
 // expect: of a whole or partial one it is replicate, reduced, partial<> or a shard of one of its dims that splits it after all other axes do
 
-#include <shardwise/graph/local.hpp>
+#include <shardwise/graph/functions/local.hpp>
 
 #include "typed.hpp"
 

@@ -2,7 +2,7 @@
 // The blocks of a scalar cannot lie side by side.
 // expect: to_local: the ranks' blocks cannot be laid side by side
 
-#include <shardwise/graph/local.hpp>
+#include <shardwise/graph/functions/local.hpp>
 
 #include "typed.hpp"
 

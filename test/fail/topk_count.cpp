@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // More largest elements than there are.
-// expect: topk: more elements are asked for than the dim has, or none
+// expect: topk, sort: more elements are asked for than the dim has, or none
+// expect(text): operation: topk; operand: float[4, 8] (tp: replicate); mesh: "tp" of 2; dim: 1; elements asked for: 9; extent: 8
 
 #include "typed.hpp"
 
-#include <shardwise/graph/ranking_functions.hpp>
+#include <shardwise/graph/functions/ranking_functions.hpp>
 
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;

@@ -4,7 +4,7 @@
 
 #include "typed.hpp"
 
-#include <shardwise/graph/ranking_functions.hpp>
+#include <shardwise/graph/functions/ranking_functions.hpp>
 
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;

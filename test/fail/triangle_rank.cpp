@@ -3,7 +3,7 @@
 // expect: tril, triu: the operand needs at least two dims
 // expect: where<shardwise::op::triangle,
 
-#include <shardwise/graph/fills.hpp>
+#include <shardwise/graph/functions/fills.hpp>
 
 #include "typed_tp.hpp"
 

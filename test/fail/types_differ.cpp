@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Float plus double.
 // expect: operands have different element types
-// expect: where<shardwise::op::add, (shardwise::mesh<.*?>|mesh), shardwise::(detail::)?typed_operand<float, shardwise::operand<shardwise::shape<4L?>, shardwise::replicate ?> ?>, shardwise::(detail::)?typed_operand<double, shardwise::operand<shardwise::shape<4L?>, shardwise::replicate ?> ?> ?>
+// expect: where<shardwise::op::add, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?>, shardwise::replicate ?>, shardwise::operand<double, shardwise::shape<4L?>, shardwise::replicate ?> ?>
+// expect(text): operation: add; operands: float[4] (tp: replicate), double[4] (tp: replicate); mesh: "tp" of 2
 
 #include "typed.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A double input into a model of floats.
 // expect: operands have different element types; give both the same: an input is of the type that input_tensor<type, ...> names
-// expect(g++): typed_operand<double
-// expect(clang): typed_operand<double
+// expect(g++): operand<double
+// expect(clang): operand<double
 
 #include "small_step.hpp"
 

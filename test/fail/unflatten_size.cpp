@@ -2,6 +2,7 @@
 // An axis of 4 ranks is replaced by two axes that have 6.
 // expect: unflattened: the new axes have not as many ranks together as the axis that they replace
 // expect: three
+// expect(text): mesh: "dp" of 4; axes: "dp" of 4, "two" of 2, "three" of 3
 
 #include <shardwise/vocabulary/submesh.hpp>
 

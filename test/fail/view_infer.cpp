@@ -2,7 +2,7 @@
 // Two extents to infer.
 // expect: view: more than one extent is -1, or the number of elements is no multiple
 
-#include <shardwise/graph/views.hpp>
+#include <shardwise/graph/functions/views.hpp>
 
 #include "typed_tp.hpp"
 

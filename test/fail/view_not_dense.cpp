@@ -3,7 +3,7 @@
 // expect: view: the tensor is not stored densely in this order
 // expect: where<shardwise::op::reshape,
 
-#include <shardwise/graph/views.hpp>
+#include <shardwise/graph/functions/views.hpp>
 
 #include "typed_tp.hpp"
 

@@ -4,7 +4,7 @@
 // names: fuse_kernels
 // names: pipeline
 // names: pipeline<
-#include <shardwise/pass/fuse.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
 #include "mlp.hpp"
 
 #ifdef SHARDWISE_FAIL

@@ -51,7 +51,7 @@ def first_error(output):
 
 def build(options, source, program, flags):
     """Compiles and links source; returns the compiler's output, empty if it succeeded."""
-    line = [options.compiler, "-std=c++20", "-O0", "-pthread", *flags]
+    line = [options.compiler, f"-std={options.std}", "-O0", "-pthread", *flags]
     line += [f"-I{directory}" for directory in options.include]
     for directory in options.system_include:
         line += ["-isystem", directory]
@@ -156,16 +156,12 @@ def rotation():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    fail.compiler_arguments(parser)
     parser.add_argument("files", nargs="*", type=pathlib.Path, help="default: every program of test/first_hour")
-    parser.add_argument("--compiler", default="g++")
-    parser.add_argument("--include", action="append", default=[])
-    parser.add_argument("--system-include", action="append", default=[])
     parser.add_argument("--kernels", action="append", default=[], help="objects of the host kernels, for programs that are run")
     parser.add_argument("--sample", metavar="I/N",
                         help="only every N-th program, beginning with number I (from 0; 'rotate': the commit's, else the day's)")
-    parser.add_argument("--jobs", type=int, default=1, help="programs at once")
     parser.add_argument("--report", action="store_true", help="print the table; programs without an answer are no failure")
-    parser.add_argument("--verbose", action="store_true", help="print whole sentences, and commands")
     parser.add_argument("--selftest", action="store_true")
     options = parser.parse_args()
     if options.selftest:

@@ -3,11 +3,19 @@
 // one rank. Blocks are put together here, without the library's collectives, and compared with what the generator computed.
 #pragma once
 
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/overlap.hpp>
-#include <shardwise/pass/rematerialise.hpp>
-#include <shardwise/pass/simplify.hpp>
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/module/iterated.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
+#include <shardwise/pass/fuse/merge_products.hpp>
+#include <shardwise/pass/fuse/norm_adjoints.hpp>
+#include <shardwise/pass/optimizer/optimizer_blocks.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/fuse/partial_lower.hpp>
+#include <shardwise/pass/rematerialise/rematerialise.hpp>
+#include <shardwise/pass/simplify/simplify.hpp>
+#include <shardwise/pass/communication/waits.hpp>
+#include <shardwise/runtime/executor/iterated.hpp>
 #include <shardwise/shardwise.hpp>
 #include <shardwise/vocabulary/flat_group.hpp>
 
@@ -85,8 +93,9 @@ struct block {
   std::vector<double> v;  // row-major
 };
 
-// mixed: the first statements at once, the others as a program of what those gave.
-enum way : unsigned { eager = 1, compiled = 2, traced = 4, gradients = 8, compiled_gradients = 16, mixed = 32 };
+// mixed: the first statements at once, the others as a program of what those gave. faked: at once and by the executor, on
+// each rank without its peers.
+enum way : unsigned { eager = 1, compiled = 2, traced = 4, gradients = 8, compiled_gradients = 16, mixed = 32, faked = 64 };
 constexpr int ways = 6;
 constexpr bool differentiates(int w) { return w == 3 || w == 4; }
 inline const char* const way_name[ways] = {"eager", "compiled", "traced", "value_and_grad", "gradient_step", "mixed"};
@@ -97,6 +106,7 @@ struct book {
   const int* sizes = nullptr;
   int axes = 0;
   std::vector<std::vector<block>> results[ways], after[ways];  // [way][k][rank]
+  std::vector<std::int64_t> sent[ways];                        // bytes of [way][rank * axes + axis], of eager and compiled
 
   block& at(std::vector<std::vector<block>>& v, std::size_t k, int rank) { return v[k][static_cast<std::size_t>(rank)]; }
 };
@@ -224,9 +234,9 @@ struct on_inputs<list<X...>> {
   using types = sw::inputs<sw::input_like<X>...>;
   static constexpr std::size_t count = sizeof...(X);
 
-  template <std::size_t... I>
-  static auto make(const auto& on, const numbers* data, std::index_sequence<I...>) {
-    return std::tuple<X...>{X::distribute(on, typed<typename X::element>(data[I]))...};
+  template <class Rank, std::size_t... I>
+  static auto make(const sw::eager<Rank>& on, const numbers* data, std::index_sequence<I...>) {
+    return std::tuple<typename X::template on_rank<Rank>...>{X::distribute(on, typed<typename X::element>(data[I]))...};
   }
   static auto make(const auto& on, const numbers* data) { return make(on, data, std::index_sequence_for<X...>{}); }
 
@@ -283,23 +293,73 @@ void keep_all(book& b, std::vector<std::vector<block>>& to, int rank, const Tupl
   }, t);
 }
 
+// What programs say since some of those in failed/ were written.
+template <class P>
+constexpr int run_times_of() {
+  if constexpr (requires { P::run_times; }) return P::run_times;
+  else return 0;
+}
+template <class P>
+constexpr sw::executor_checks checks_of() {
+  if constexpr (requires { P::checks; }) return P::checks;
+  else return sw::executor_checks::poison;
+}
+template <class P>
+constexpr bool named_of() {
+  if constexpr (requires { P::named; }) return P::named;
+  else return false;
+}
+
+// With the extents that it has in this run.
+template <class T>
+block run_time_block(const sw::local_block<T>& b, const sw::spec& s) {
+  block r = block_of(b, s);
+  for (int d = 0; d < s.rank; ++d) r.sp.extent[d] = b.layout.global[d];
+  return r;
+}
+
+template <class Rank>
+void take_counts(std::vector<std::int64_t>& to, Rank& rank) {
+  for (int a = 0; a < Rank::mesh_type::axes; ++a)
+    to[static_cast<std::size_t>(rank.index() * Rank::mesh_type::axes + a)] = rank.bytes_written(a);
+}
+
 template <class P, class W, class Step, class Inputs, class Rank>
 void execute(book& b, int w, Rank& rank, const numbers* data, const auto& like, const sw::step_env& env, bool inputs_too) {
-  auto e = std::make_unique<sw::executor<Step, Rank>>(rank, sw::executor_checks::poison);
+  auto e = std::make_unique<sw::executor<Step, Rank>>(rank, checks_of<P>());
+  const auto take = [&](std::size_t first) {
+    const auto& g = Step::program;
+    for (int k = 0; k < g.output_count; ++k) {
+      const sw::spec& s = g.spec_of(g.outputs[k]);
+      block& to = b.at(b.results[w], first + static_cast<std::size_t>(k), rank.index());
+      if (s.type == sw::dtype::f64) to = run_time_block(e->template output<double>(k), s);
+      else if (s.type == sw::dtype::f32) to = run_time_block(e->template output<float>(k), s);
+      else to = run_time_block(e->template output<std::int32_t>(k), s);
+    }
+    if constexpr (named_of<P>()) {
+      const std::vector<double> named = block_of(e->template output<"r0">(), g.spec_of(g.outputs[0])).v, &numbered = b.at(b.results[w], first, rank.index()).v;
+      bool one = named.size() == numbered.size();
+      for (std::size_t i = 0; one && i < named.size(); ++i) one = same_bits(named[i], numbered[i]);
+      if (!one) throw std::logic_error("the output named r0 is another one");
+    }
+  };
+  if constexpr (constexpr int times = run_times_of<P>(); times > 0) {
+    for (int i = 0; i < times; ++i) {
+      e->resize(P::run_time[i]);
+      Inputs::load(*e, data + static_cast<std::size_t>(i) * Inputs::count, like);
+      e->run(env);
+      take(P::results / times * static_cast<std::size_t>(i));
+    }
+    return;
+  }
   for (int round = 0; round < 2; ++round) {  // a second run starts from poisoned storage
     Inputs::load(*e, data, like);
-    if constexpr (P::arrives)
+    if constexpr (P::arrives && !sw::detail::without_peers<Rank>)
       if (round == 1) P::template arrive<W>(*e, std::get<0>(like));  // the first input is on its way when the program starts
     e->run(env);
+    if (round == 0) take_counts(b.sent[w], rank);
   }
-  const auto& g = Step::program;
-  for (int k = 0; k < g.output_count; ++k) {
-    const sw::spec& s = g.spec_of(g.outputs[k]);
-    block& to = b.at(b.results[w], static_cast<std::size_t>(k), rank.index());
-    if (s.type == sw::dtype::f64) to = block_of(e->template output<double>(k), s);
-    else if (s.type == sw::dtype::f32) to = block_of(e->template output<float>(k), s);
-    else to = block_of(e->template output<std::int32_t>(k), s);
-  }
+  take(0);
   if (inputs_too) Inputs::keep_inputs(*e, b, b.after[w], rank.index(), like);
 }
 
@@ -318,10 +378,11 @@ void on_rank(Rank& rank, book& b) {
   constexpr std::size_t results = P::results, gradients_ = P::gradients;
   sw::eager on(rank);
   const auto begin = [&] { on.start_step(11, 1); };
-  if (rank.index() == 0)
+  if (rank.index() == 0 || sw::detail::without_peers<Rank>)
     for (int w = 0; w < ways; ++w) {
       room(b.results[w], results + (differentiates(w) ? gradients_ : 0), mesh::size);
       room(b.after[w], inputs::count, mesh::size);
+      b.sent[w].assign(static_cast<std::size_t>(mesh::size * mesh::axes), 0);
     }
   rank.barrier();
   sw::step_env env;
@@ -330,10 +391,13 @@ void on_rank(Rank& rank, book& b) {
   if constexpr ((Ways & eager) != 0) {
     begin();
     const auto x = inputs::make(on, P::data);
+    rank.reset_counts();
     keep_all(b, b.results[0], rank.index(), sw::detail::result_tensors(std::apply(F{}, x)));
+    take_counts(b.sent[0], rank);
     keep_all(b, b.after[0], rank.index(), x);
   }
   if constexpr ((Ways & compiled) != 0) {
+    rank.reset_counts();
     using step = sw::function_step<F, mesh, typename inputs::types, typename P::pipeline>;
     execute<P, W, step, inputs>(b, 1, rank, P::data, inputs::make(on, P::data), env, P::writes_inputs);
   }
@@ -476,6 +540,45 @@ bool launched(verdict& to, const char* on, book& b, void (*body)(sw::thread_rank
   return true;
 }
 
+// On each rank without its peers: what is computed at once and by the executor is the same bits; blocks have the extents that
+// the rank's have among its peers, and as many bytes would be sent; where nothing is, the blocks are those, too.
+template <class P, class W>
+void check_fake(verdict& to, const book& mesh, const expectation& e) {
+  using mesh_type = typename W::mesh;
+  using rank_type = sw::fake_rank<mesh_type>;
+  for (int q = 0; q < mesh_type::size; ++q) {
+    book b;
+    const std::string where = "fake rank " + std::to_string(q);
+    bool talks = true;
+    try {
+      sw::launch_fake<mesh_type>(q, [&](rank_type& rank) {
+        rank.keep_log(true);
+        on_rank<P, W, eager | compiled, rank_type>(rank, b);
+        talks = !rank.log().empty();
+      });
+    } catch (const std::exception& x) {
+      return to.say(where + ": " + x.what());
+    }
+    const auto at = static_cast<std::size_t>(q);
+    for (std::size_t k = 0; k < e.result_count; ++k) {
+      const block &alone = b.results[0][k][at], &program = b.results[1][k][at], &real = mesh.results[0][k][at];
+      bool same = alone.v.size() == real.v.size() && program.v.size() == real.v.size();
+      for (int d = 0; d < real.sp.rank; ++d)
+        same = same && alone.ext[d] == real.ext[d] && program.ext[d] == real.ext[d] && alone.origin[d] == real.origin[d] && program.origin[d] == real.origin[d];
+      if (!same) return to.say(where + ", result " + std::to_string(k) + ": a block of other extents than among peers");
+      if (!e.passes) compare_blocks(to, where + ", eager and compiled, result " + std::to_string(k), {alone}, {program});
+      if (!talks) compare_blocks(to, where + " and among peers, result " + std::to_string(k), {alone}, {real});
+    }
+    for (int w = 0; w < (e.passes ? 1 : 2); ++w)
+      for (std::size_t a = 0; a < static_cast<std::size_t>(mesh_type::axes); ++a) {
+        const std::size_t i = at * static_cast<std::size_t>(mesh_type::axes) + a;
+        if (!mesh.sent[w].empty() && b.sent[w][i] != mesh.sent[w][i] && (w == 0 || mesh.sent[w][i] != 0))
+          to.say(where + ", " + way_name[w] + ": " + std::to_string(b.sent[w][i]) + " bytes are sent along axis " + std::to_string(a) + ", among peers " +
+                 std::to_string(mesh.sent[w][i]));
+      }
+  }
+}
+
 template <class W, unsigned Ways, class P>
 bool run_on(verdict& to, const char* on, book& b) {
   using mesh = typename W::mesh;
@@ -492,6 +595,8 @@ void check(const char* name) {
   const expectation e = P::expected();
   const bool ran = run_on<W, Ways, P>(v, "the mesh", mesh);
   if (ran) check_world(v, "the mesh", mesh, Ways, e);
+  if constexpr ((Ways & faked) != 0)
+    if (ran) check_fake<P, W>(v, mesh, e);
   if constexpr (WaysAlone != 0) {
     const bool alone_ran = run_on<typename alone<W>::type, WaysAlone, P>(v, "one rank", one);
     if (alone_ran) check_world(v, "one rank", one, WaysAlone, e);
@@ -519,6 +624,60 @@ inline void check_places(const std::string& what, const sw::spec& s, const int* 
   }
 }
 
+// The last collective of several gradients, and its updates, in the next iteration before the first node that reads what they
+// update; a step without one stays as it is.
+template <class Program>
+constexpr int last_bucket() {
+  const auto& g = Program::program;
+  constexpr const char* names[] = {"all_reduce", "all_reduce_1", "all_reduce_2", "all_reduce_3", "all_reduce_4", "all_reduce_5"};
+  int last = -1;
+  for (int k = 0; k < 6; ++k) {
+    int at = sw::find_node(g, names[k]);
+    while (at >= 0 && g.nodes[at].op == sw::op_code::redistribute) at = g.nodes[at].in[0];
+    if (at >= 0 && g.nodes[at].op == sw::op_code::pack) last = k;
+  }
+  return last;
+}
+struct no_move {
+  using shardwise_pass = void;
+  template <class Source>
+  struct run {
+    static constexpr const auto& value = Source::value;
+  };
+};
+template <int Bucket, bool Table>
+struct move_of {
+  using type = no_move;
+};
+template <sw::fixed_string Name, bool Table>
+using move_named = std::conditional_t<Table, sw::iter_move_grads_and_optimizers<Name, "embedding">, sw::iter_move_grads_and_optimizers<Name, "einsum">>;
+template <bool Table>
+struct move_of<0, Table> {
+  using type = move_named<"all_reduce", Table>;
+};
+template <bool Table>
+struct move_of<1, Table> {
+  using type = move_named<"all_reduce_1", Table>;
+};
+template <bool Table>
+struct move_of<2, Table> {
+  using type = move_named<"all_reduce_2", Table>;
+};
+template <bool Table>
+struct move_of<3, Table> {
+  using type = move_named<"all_reduce_3", Table>;
+};
+template <bool Table>
+struct move_of<4, Table> {
+  using type = move_named<"all_reduce_4", Table>;
+};
+template <bool Table>
+struct move_of<5, Table> {
+  using type = move_named<"all_reduce_5", Table>;
+};
+template <class Step, bool Table>
+using moved_bucket = typename move_of<last_bucket<Step>(), Table>::type;
+
 template <class P, class W, unsigned Ways, class Rank>
 void train_on_rank(Rank& rank, book& b) {
   using mesh = typename W::mesh;
@@ -532,24 +691,43 @@ void train_on_rank(Rank& rank, book& b) {
   sw::step_env env = P::environment();
   if constexpr ((Ways & compiled) != 0) {
     using step = sw::train_step<P::template model, task, plan, mesh, typename P::optimizer, typename P::pipeline, T>;
-    auto e = std::make_unique<sw::executor<step, Rank>>(rank, sw::executor_checks::poison);
-    e->initialise(5);
-    if (e->parameter_count() != static_cast<int>(P::parameters)) throw std::logic_error("the program has another number of parameters");
-    for (int i = 0; i < e->parameter_count(); ++i) {
-      check_places("compiled parameter " + std::to_string(i), e->parameter_spec(i), P::places + i * mesh::axes);
-      e->set_parameter(i, typed<T>(P::start[i]));
-    }
-    e->set_input(0, typed<typename placed::x::element>(P::data[0]));
-    e->set_input(1, typed<T>(P::data[1]));
-    for (int s = 0; s < P::steps; ++s) {
-      env.step = s + 1;
-      e->run(env);
-      const sw::spec& loss = step::program.spec_of(step::program.outputs[0]);
-      b.at(b.results[1], static_cast<std::size_t>(s), rank.index()) = block_of(e->template output<T>(0), loss);
-    }
-    for (int i = 0; i < e->parameter_count(); ++i) {
-      const sw::local_block<T> now{e->parameter(i), e->parameter_layout(i)};
-      b.at(b.results[1], static_cast<std::size_t>(P::steps + i), rank.index()) = block_of(now, e->parameter_spec(i));
+    const auto run = [&](auto& e, auto& leaves, const auto& step_of) {
+      leaves.initialise(5);
+      if (leaves.parameter_count() != static_cast<int>(P::parameters)) throw std::logic_error("the program has another number of parameters");
+      for (int i = 0; i < leaves.parameter_count(); ++i) {
+        check_places("compiled parameter " + std::to_string(i), leaves.parameter_spec(i), P::places + i * mesh::axes);
+        leaves.set_parameter(i, typed<T>(P::start[i]));
+      }
+      for (int s = 0; s < P::steps; ++s) {
+        const auto part = [&](auto values) {
+          values.resize(values.size() / P::batch * static_cast<std::size_t>(P::batches[s]));
+          return values;
+        };
+        if constexpr (P::dynamic) e.resize(P::batches[s]);
+        leaves.set_input(0, part(typed<typename placed::x::element>(P::data[0])));
+        leaves.set_input(1, part(typed<T>(P::data[1])));
+        env.step = s + 1;
+        block& loss = b.at(b.results[1], static_cast<std::size_t>(s), rank.index());
+        loss.sp = step::program.spec_of(step::program.outputs[0]);
+        loss.v = {static_cast<double>(step_of(s))};
+      }
+      for (int i = 0; i < leaves.parameter_count(); ++i) {
+        const sw::local_block<T> now{leaves.parameter(i), leaves.parameter_layout(i)};
+        b.at(b.results[1], static_cast<std::size_t>(P::steps + i), rank.index()) = block_of(now, leaves.parameter_spec(i));
+      }
+    };
+    if constexpr (P::iterates) {
+      auto e = std::make_unique<sw::iterated_executor<typename P::template iterated<step>, Rank>>(rank, sw::executor_checks::poison);
+      run(*e, e->main(), [&](int s) {
+        e->run(env, s + 1 == P::steps);
+        return e->loss();
+      });
+    } else {
+      auto e = std::make_unique<sw::executor<step, Rank>>(rank, sw::executor_checks::poison);
+      run(*e, *e, [&](int) {
+        e->run(env);
+        return e->loss();
+      });
     }
   }
   if constexpr ((Ways & eager) != 0) {

@@ -114,14 +114,28 @@ class Program:
         self.pipeline = ""
         self.arrives = False  # the first input is still on its way when the compiled program starts
         self.cut = None       # run at once up to here, as a program from here on
+        self.named = False    # the results have names
+        self.watched = False  # for what is no finite number, while it runs
+        self.fake = False     # also on each rank without its peers
+        self.bound = None     # dims of this extent are of run-time size, with this bound
+        self.run_times = []   # the sizes that it is run with
 
-    def evaluate(self, changed=None):
+    def given(self, k, size):
+        """Input k where run-time extents are `size`."""
+        _, _, shape, _, values = self.inputs[k]
+        a = Array(list(values), shape)
+        for d, e in enumerate(shape):
+            if size is not None and e == self.bound:
+                a = py.narrow(a, d, 0, size)
+        return a.copy()
+
+    def evaluate(self, changed=None, size=None):
         env = {}
-        for k, (name, _, shape, _, values) in enumerate(self.inputs):
-            v = list(values)
+        for k, i in enumerate(self.inputs):
+            a = self.given(k, size)
             if changed and changed[0] == k:
-                v[changed[1]] += changed[2]
-            env[name] = Array(v, shape)
+                a.store[changed[1]] += changed[2]
+            env[i[0]] = a
         for s in self.statements:
             s.run(env)
         return env
@@ -129,6 +143,10 @@ class Program:
     def expected(self):
         env = self.evaluate()
         return [env[n].flat() for n in self.outputs], [env[i[0]].flat() for i in self.inputs]
+
+    def expected_at(self, size):
+        env = self.evaluate(size=size)
+        return [env[n].flat() for n in self.outputs]
 
     def loss(self, changed=None):
         return math.fsum(self.evaluate(changed)[self.outputs[0]].flat())
@@ -268,6 +286,8 @@ class Generator:
             env[name] = f(*[env[n] for n in names])
         self.statement(f"const auto {name} = {code};", operands, run, [name])
         t = Tensor(name, dtype, place, self.env[name], exact, loose=loose)
+        if any(p[0] == "P" and p[1] != "sum" for p in place):
+            self.used.add("partial extremes, products and norms")
         self.stores.append(t.array.store)
         self.live.append(t)
         return t
@@ -287,6 +307,12 @@ class Generator:
             if self.special and q[0] == "P":
                 return False
         return True
+
+    def listed(self, place, target):
+        """Whether the planner goes there: it makes no share of a shard, and moves nothing beside shares of another reduction."""
+        partial = any(p != q and "P" in (p[0], q[0]) for p, q in zip(place, target))
+        return not (any(p[0] == "S" and q[0] == "P" for p, q in zip(place, target))
+                    or (partial and len({"sum" if p[1] == "avg" else p[1] for p in place + target if p[0] == "P"}) > 1))
 
     def nested(self, place):
         dims = [p[1] for p in place if p[0] == "S"]
@@ -311,10 +337,10 @@ class Generator:
         nested = self.nested(t.place) or self.nested(target)
         on = ", ".join(f"sw::on<A{a}, {cpp_place(target[a])}>" for a in changed)
         key = ("list", tuple(target))
-        listed = not any(p[0] == "S" and q[0] == "P" for p, q in zip(t.place, target))  # the planner has no such step
+        listed = self.listed(t.place, target)
         if not listed and nested:
             raise Skip
-        if all(p == R() for p in target) and len(changed) >= 1 and not nested and self.chance(0.2):
+        if listed and all(p == R() for p in target) and len(changed) >= 1 and not nested and self.chance(0.2):
             return self.one_move(t, "sw::full_tensor({0})", target, ["full_tensor"], ("full", tuple(target)))
         policy = "sw::redistribution_policy::late, " if self.chance(0.1) else ""
         if self.chance(0.25):
@@ -334,7 +360,7 @@ class Generator:
             to = cpp_place(target[a])
             if before == P() and target[a] == R() and self.chance(0.3):
                 now = self.one_move(now, f"sw::reduce_gradient<A{a}>({{0}})", place, ["reduce_gradient"], (a, target[a]))
-            elif target[a][0] == "S" and target[a][2] == 1 and not self.gradient and self.chance(0.2) and not self.nested(place):
+            elif target[a][0] == "S" and target[a][2] == 1 and not self.gradient and not self.p.bound and self.chance(0.2) and not self.nested(place):
                 now = self.one_move(now, f"sw::redistribute_padded<A{a}, {to}>({{0}})", place, ["redistribute_padded"], (a, "pad"))
                 now.loose = True
             else:
@@ -344,7 +370,7 @@ class Generator:
     def move_async(self, t, target, changed, on, nested, free=False):
         """Started, other work, and ended: the value is that of where it started."""
         a = t.array
-        listed = not any(p[0] == "S" and q[0] == "P" for p, q in zip(t.place, target))
+        listed = self.listed(t.place, target)
         if not listed and (nested or len(changed) > 1):
             raise Skip
         if len(changed) == 1 and not nested and (not listed or self.chance(0.6)):
@@ -522,6 +548,8 @@ class Generator:
         table = STATEMENTS
         if self.p.random:
             table = SMOOTH
+        if self.p.bound:
+            table = DYNAMIC
         for k in range(40):
             names, weight, f, needs = self.r.choices(table, [s[1] for s in table])[0]
             if favourite and k < 3:
@@ -595,7 +623,7 @@ class Generator:
                     self.p.written |= 1 << x.is_input
 
 
-from statements import STATEMENTS, SMOOTH, VIEWING, WRITES, WRITING  # noqa: E402
+from statements import DYNAMIC, RARE, STATEMENTS, SMOOTH, VIEWING, WRITES, WRITING  # noqa: E402
 
 
 def depends(program, k):
@@ -624,10 +652,10 @@ def features_for(seed):
     return f
 
 
-def make_program(seed, sizes=None):
+def make_program(seed, sizes=None, features=None):
     sizes = sizes or mesh_for(seed)
     for attempt in range(50):
-        g = Generator(seed * 1000 + attempt, sizes, features_for(seed))
+        g = Generator(seed * 1000 + attempt, sizes, features or features_for(seed))
         p = try_program(g)
         if p is not None:
             p.seed = seed
@@ -646,6 +674,8 @@ def make_any(seed, sizes):
         return other.refused(seed, sizes)
     if seed % 20 == 17:
         return other.creation(seed, sizes)
+    if seed % 20 == 15:
+        return make_program(seed, sizes, {"dynamic"})
     return make_program(seed, sizes)
 
 
@@ -665,6 +695,14 @@ def smaller(p):
         yield changed(lambda q: setattr(q, "pipeline", ""))
     if p.arrives:
         yield changed(lambda q: setattr(q, "arrives", False))
+    for simpler in ("named", "watched"):
+        if getattr(p, simpler):
+            yield changed(lambda q: setattr(q, simpler, False))
+    if p.fake:
+        yield changed(lambda q: setattr(q, "fake", False))
+    for k in range(len(p.run_times)):
+        if len(p.run_times) > 1:
+            yield changed(lambda q: setattr(q, "run_times", p.run_times[:k] + p.run_times[k + 1:]))
     if p.ways_alone and not p.random:
         yield changed(lambda q: q.ways_alone.clear())
     for w in p.ways:
@@ -697,6 +735,8 @@ def smaller(p):
 def try_program(g):
     r, p = g.r, g.p
     p.random = "random" in g.features
+    if "dynamic" in g.features:
+        return try_dynamic(g)
     shapes = [[5, 4], [4, 6], [3, 4], [7], [6], [2, 3, 4], [4, 4], [1, 6], [2, 5, 3], [5, 1]]
     shape = r.choice(shapes)
     g.new_input(shape)
@@ -713,6 +753,19 @@ def try_program(g):
             g.random_statement(favourite=STATEMENTS[favourite] if k == 1 and not p.random else None)
         except Skip:
             break
+    more = random.Random(g.p.seed * 17 + 3)  # of its own: what is drawn from it does not move what is drawn from the other
+    if not p.random and more.random() < 0.2:  # at the end, what is drawn seldom
+        g.r = more
+        for names, _, f, needs in more.sample(RARE, 6):
+            if ("no_gradient" in needs and g.gradient) or ("no_special" in needs and g.special) or "random" in needs or "writes" in needs:
+                continue
+            try:
+                f(g)
+                g.used.update(names)
+                break
+            except (Skip, OverflowError, ValueError, ZeroDivisionError, IndexError, TypeError):
+                continue
+        g.r = r
     made = [t for t in g.live if t.is_input is None]
     if len(p.statements) < 2 or not made:
         return None
@@ -760,6 +813,48 @@ def try_program(g):
                                "sw::cancel_redistributions, sw::merge_common, sw::fuse_pointwise"]
                               # refuses collectives that nobody uses, and those of a dead write are there until the end
                               + ([] if g.gradient or any(s.effect for s in p.statements) else ["sw::schedule_comm_wait"]))
+    p.fake = "eager" in p.ways and more.random() < 0.12
+    p.named = more.random() < 0.15
+    p.watched = not g.special and more.random() < 0.15
+    if not p.pipeline and more.random() < 0.15:
+        plain = ["sw::fuse_kernels", "sw::partial_lower<sw::core_operations, 2>", "sw::merge_common, sw::merge_products",
+                 "sw::fuse_kernels, sw::join_norm_adjoints", "sw::sink_waits, sw::raise_comms"]
+        p.pipeline = more.choice(plain + (["sw::rematerialise<50>", "sw::rematerialise<50>"] if g.gradient else []))
+    return p
+
+
+def try_dynamic(g):
+    """Programs for every size up to a bound, run with several: every dim of extent 7 is such a one."""
+    r, p = g.r, g.p
+    p.bound = 7
+    shapes = [[7, 4], [7, 4], [7, 2, 3], [4, 7], [4], [7], [3, 7, 2]]
+    g.new_input(r.choice(shapes[:4]))
+    for _ in range(r.randrange(1, 3)):
+        g.new_input(r.choice(shapes))
+    for k in range(r.randrange(3, 9)):
+        try:
+            g.random_statement()
+        except Skip:
+            break
+    made = [t for t in g.live if t.is_input is None and t.real]
+    if len(p.statements) < 2 or not made:
+        return None
+    p.outputs = list(dict.fromkeys([made[-1].name] + [t.name for t in r.sample(made, min(len(made), 2))]))
+    p.ways, p.ways_alone = ["compiled"], ["compiled"]
+    p.tolerance, p.mesh_tolerance = 1e-9, 1e-10
+    p.named, p.watched = g.chance(0.15), g.chance(0.15)
+    p.run_times = [7, r.randrange(2, 7), 1, r.randrange(2, 8)]
+    prune(p)
+    if all(p.bound not in i[2] for i in p.inputs):
+        return None
+    try:
+        for n in p.run_times:
+            for row in p.expected_at(n):
+                g.check(row, True)
+    except (Skip, IndexError, OverflowError, ValueError, ZeroDivisionError):
+        return None  # a class that is not there, or nothing to take the mean of
+    if g.chance(0.25):
+        p.pipeline = r.choice(["sw::cancel_redistributions, sw::merge_common", "sw::fuse_pointwise", "sw::fuse_kernels"])
     return p
 
 
@@ -796,7 +891,11 @@ def cpp(p, name):
     """The program's struct and the line that checks it."""
     out = [f"// {name}: seed {p.seed}, {' x '.join(map(str, p.sizes))}{p.note}\n"]
     results, after = (None, None) if p.random else p.expected()
-    out.append(numbers(f"{name}_data", [i[4] for i in p.inputs]))
+    if p.bound:
+        results, after = [row for n in p.run_times for row in p.expected_at(n)], []
+        out.append(numbers(f"{name}_data", [p.given(k, n).flat() for n in p.run_times for k in range(len(p.inputs))]))
+    else:
+        out.append(numbers(f"{name}_data", [i[4] for i in p.inputs]))
     if results is not None:
         out.append(numbers(f"{name}_results", results))
         out.append(numbers(f"{name}_after", after))
@@ -805,7 +904,11 @@ def cpp(p, name):
     axes = " ".join(f"using A{a} = typename W::A{a};" for a in range(3))
     out.append(f"struct {name} {{\n  template <class W>\n  struct f {{\n    {axes}\n    constexpr auto operator()({args}) const {{\n")
     out += [f"      {s.code}\n" for s in p.statements]
-    out.append(f"      return std::tuple{{{', '.join(p.outputs)}}};\n    }}\n  }};\n")
+    if p.named:
+        results_text = "sw::outputs(" + ", ".join(f'sw::named<"r{k}">({n})' for k, n in enumerate(p.outputs)) + ")"
+    else:
+        results_text = f"std::tuple{{{', '.join(p.outputs)}}}"
+    out.append(f"      return {results_text};\n    }}\n  }};\n")
 
     if p.cut is not None:
         names = live_at(p, p.cut)
@@ -820,13 +923,17 @@ def cpp(p, name):
         return f"sw::strided_shard<{q[1]}, W::{q[3]}::size>" if q[0] == "S" and q[3] else cpp_place(q)
     tensors = []
     for i in p.inputs:
-        shape = ", ".join(map(str, i[2]))
+        shape = ", ".join(f"sw::dyn<{e}>" if e == p.bound else str(e) for e in i[2])
         places = ", ".join(place(q) for q in i[3])
         tensors.append(f"sw::dtensor_of<{CPP_TYPE[i[1]]}, sw::shape<{shape}>, typename W::mesh, {places}>")
     out.append("  template <class W>\n  using inputs = fuzz::list<" + ",\n                             ".join(tensors) + ">;\n")
     wrt = ", ".join(map(str, p.wrt))
     out.append(f"  using wrt = sw::wrt<{wrt}>;\n  using pipeline = sw::pipeline<{p.pipeline}>;\n")
-    out.append(f"  static constexpr std::size_t results = {len(p.outputs)}, gradients = {len(p.wrt)};\n")
+    count = len(p.outputs) * max(len(p.run_times), 1)
+    out.append(f"  static constexpr std::size_t results = {count}, gradients = {len(p.wrt)};\n")
+    checks = "sw::executor_checks::poison" + (" | sw::executor_checks::finite" if p.watched else "")
+    out.append(f"  static constexpr auto checks = {checks};\n  static constexpr bool named = {'true' if p.named else 'false'};\n")
+    out.append(f"  static constexpr int run_times = {len(p.run_times)}, run_time[] = {{{', '.join(map(str, p.run_times)) or 0}}};\n")
     out.append(f"  static constexpr bool writes_inputs = {'true' if p.written else 'false'};\n")
     out.append(f"  static constexpr const fuzz::numbers* data = {name}_data;\n")
     out.append(f"  static constexpr bool arrives = {'true' if p.arrives else 'false'};\n")
@@ -839,14 +946,14 @@ def cpp(p, name):
     if results is None:
         given = "nullptr, nullptr, nullptr"
     else:
-        given = f"{name}_results, {name}_after, {name}_gradients"
-    out.append(f"  static fuzz::expectation expected() {{\n    return {{{given}, {len(p.outputs)}, {len(p.inputs)}, {len(p.wrt)}, "
+        given = f"{name}_results, {'nullptr' if p.bound else name + '_after'}, {name}_gradients"
+    out.append(f"  static fuzz::expectation expected() {{\n    return {{{given}, {count}, {len(p.inputs)}, {len(p.wrt)}, "
                f"{p.tolerance!r}, {p.gradient_tolerance!r}, {p.mesh_tolerance!r}, {'true' if p.pipeline else 'false'}, {p.written}u}};\n  }}\n}};\n\n")
     return "".join(out)
 
 
 def check_line(p, name):
-    ways = " | ".join(f"fuzz::{w}" for w in p.ways)
+    ways = " | ".join(f"fuzz::{w}" for w in p.ways + (["faked"] if p.fake and "eager" in p.ways else []))
     alone = " | ".join(f"fuzz::{w}" for w in p.ways_alone) or "0"
     if all(n == 1 for n in p.sizes):
         alone = "0"

@@ -11,6 +11,7 @@ import interpret as py
 from interpret import Array
 
 F = 4  # features between modules
+WORKED_OUT = True  # what training must come to; without it programs are looked at, not run
 
 
 class ModuleProgram:
@@ -49,12 +50,18 @@ def attempt_program(seed, sizes, r):
     axes = len(sizes)
     roles = {1: r.choice([["dp"], ["tp"]]), 2: r.choice([["dp", "tp"], ["tp", "dp"]]),
              3: r.choice([["dp", "tp", "dp"], ["dp", "dp", "tp"], ["tp", "dp", "dp"]])}[axes]
+    more = random.Random(seed * 7877 + 29)  # of its own: what is drawn below does not move what is drawn above
+    if more.random() < 0.3:
+        roles = ["dp"] * axes
     tp = roles.index("tp") if "tp" in roles else None
     dp = [a for a, role in enumerate(roles) if role == "dp"]
     batch = r.choice([4, 5, 6, 8])
     out_features = r.choice([1, 2, 3])
-    dtype = "double"
+    dtype = "float" if more.random() < 0.15 else "double"
+    sequence = more.choice([0, 2, 3])  # rows of a batch's element; 0: an element is one row
     accumulate = r.random() < 0.35
+    form = "plain" if accumulate else more.choice(["plain", "plain", "fused", "fused", "iterated", "iterated", "moved", "moved", "dynamic", "dynamic"])
+    count_steps = 3 if form in ("iterated", "moved") and more.random() < 0.7 else 2
     if accumulate:
         batch = r.choice([2, 3, 4])  # of each of two halves
     scale = r.choice([1.0, 1.0, 1024.0]) if accumulate else 1.0
@@ -67,6 +74,16 @@ def attempt_program(seed, sizes, r):
         if tp is not None:
             entries.append(f'sw::at<"{path}", {text}>')
 
+    bound_by_hand = more.random() < 0.4
+
+    def struct(of, entries):
+        """Its members, bound by hand or not: (type with {} for what binds it, name)."""
+        if bound_by_hand:
+            text = ", ".join(f"({cpp.format(f'sw::child<Bound, {k}>')}, {n})" for k, (cpp, n) in enumerate(entries))
+            return f"BOOST_HANA_DEFINE_STRUCT({of}, {text});"
+        text = ", ".join(f"({cpp.replace(', {}', '').format('')}, {n})" for cpp, n in entries)
+        return f"SHARDWISE_MEMBERS(Bound, {text});"
+
     activation = r.choice(list(ACTIVATIONS))
     act = ACTIVATIONS[activation]
     hidden = r.choice([3, 5, 6])
@@ -74,7 +91,7 @@ def attempt_program(seed, sizes, r):
     body = f"down({activation}(up(x)))"
     types.append(f"""template <class Bound = sw::unbound>
 struct {name}_block : sw::module<{name}_block<Bound>, Bound> {{
-  BOOST_HANA_DEFINE_STRUCT({name}_block, (sw::linear<{F}, {hidden}, sw::child<Bound, 0>>, up), (sw::linear<{hidden}, {F}, sw::child<Bound, 1>>, down));
+  {struct(name + "_block", [(f"sw::linear<{F}, {hidden}, {{}}>", "up"), (f"sw::linear<{hidden}, {F}, {{}}>", "down")])}
   constexpr auto forward(const auto& x) const {{ return {body}{' + x' if residual else ''}; }}
 }};
 template <class B>
@@ -87,7 +104,7 @@ using {name}_block_of = {name}_block<B>;
     if writing:
         types.append(f"""template <class Bound = sw::unbound>
 struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
-  BOOST_HANA_DEFINE_STRUCT({name}_writer, (sw::rms_norm_module<{F}, sw::child<Bound, 0>>, unused));
+  {struct(name + "_writer", [(f"sw::rms_norm_module<{F}, {{}}>", "unused")])}
   constexpr auto forward(const auto& x) const {{
     {write_op};
     return x * 2.0;
@@ -97,12 +114,10 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
 
     embedded = r.random() < 0.25
     rows = 5
-    code, index = [], 0
+    code = []
 
     def member(cpp, n):
-        nonlocal index
-        members.append(f"({cpp.format(f'sw::child<Bound, {index}>')}, {n})")
-        index += 1
+        members.append((cpp, n))
 
     # what a path's tensor-parallel style does: (name pattern, kind of the style)
     styles = []
@@ -152,9 +167,13 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
             parameters.append((f"{b}.{leaf}.weight", [o, i], "linear"))
             parameters.append((f"{b}.{leaf}.bias", [o], "linear"))
     norm = r.choice([None, "layer_norm", "rms_norm"])
+    if tp is not None and sequence and form != "plain" and norm is None:
+        norm = more.choice(["layer_norm", "rms_norm"])
     if norm:
         member(f"sw::{norm}_module<{F}, {{}}>", "norm")
         parameters.append(("norm.weight", [F], "norm"))
+        if tp is not None and sequence and more.random() < 0.9:
+            styles.append(("norm", f"sw::prepare_input<A{tp}, sw::shard<1>>, sw::sequence_parallel<A{tp}>, sw::prepare_output<A{tp}, sw::replicate>", "norm"))
         if norm == "layer_norm":
             parameters.append(("norm.bias", [F], "norm"))
         nxt(f"norm(h{now})")
@@ -204,6 +223,8 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
                 continue
             if which in ("colwise", "gathered"):
                 place[tp] = 3 if kind == "embedding" else 2
+            elif "sequence_parallel" in which:
+                place[tp] = 1
             elif which == "rowwise":
                 place[tp] = 2 if kind == "embedding" else 3 if leaf == "weight" else 0
         return place
@@ -212,13 +233,18 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
     # --- what is fed, and what must come out
     count = 2 if accumulate else 1
     inputs = []
+    lead = [batch, sequence] if sequence else [batch]
     for _ in range(count):
         if embedded:
-            x = Array([r.randrange(rows) for _ in range(batch)], [batch])
+            x = Array([r.randrange(rows) for _ in range(py.numel(lead))], lead)
         else:
-            x = Array([r.randrange(-16, 17) / 8 for _ in range(batch * F)], [batch, F])
-        y = Array([r.randrange(-8, 9) / 8 for _ in range(batch * out_features)], [batch, out_features])
+            x = Array([r.randrange(-16, 17) / 8 for _ in range(py.numel(lead) * F)], lead + [F])
+        y = Array([r.randrange(-8, 9) / 8 for _ in range(py.numel(lead) * out_features)], lead + [out_features])
         inputs.append((x, y))
+    # the batch of each step: of a program for up to `batch` elements, fewer in one of them
+    sizes_of_steps = [batch] * count_steps
+    if form == "dynamic":
+        sizes_of_steps[more.randrange(count_steps)] = more.randrange(1, batch)
     values = {path: [r.choice([k for k in range(-24, 25) if k != 0]) / 32 for _ in range(py.numel(shape))] for path, shape, _ in parameters}
     shapes = {path: shape for path, shape, _ in parameters}
     near = [0.0]
@@ -250,22 +276,26 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
                 h = linear(q, "head", h)
         return h
 
-    def loss(v):
+    def loss(v, n):
         total = 0.0
         for x, y in inputs:
+            if n < batch:
+                x, y = (py.contiguous(py.narrow(t, 0, 0, n)) for t in (x, y))
             e = [(a - b) ** 2 for a, b in zip(forward(v, x).flat(), y.flat())]
             total += math.fsum(e) / len(e) / count
         return total
     optimizer, python = r.choice([("sw::sgd<>", "sgd"), ("sw::sgd<true>", "momentum"), ("sw::adam<>", "adam"), ("sw::adamw<>", "adamw"),
                                   ("sw::clip_norm<sw::sgd<>>", "clip")])
+    if form == "moved":  # of updates of one list
+        optimizer, python = more.choice([("sw::adam<>", "adam"), ("sw::adamw<>", "adamw")])
     rate, decay = 0.05, (r.choice([0.0, 0.125]) if python in ("adam", "adamw") else 0.0)
     eps, beta1, beta2, momentum, max_norm = 0.01, 0.9, 0.99, 0.5, 0.25
-    count_steps = 2
     losses, now_values = [], {k: list(v) for k, v in values.items()}
     state = {k: ([0.0] * len(v), [0.0] * len(v)) for k, v in values.items()}
-    for step in range(1, count_steps + 1):
+    for step in range(1, count_steps + 1 if WORKED_OUT else 1):
         near[0] = 1.0
-        losses.append(loss(now_values))
+        n = sizes_of_steps[step - 1]
+        losses.append(loss(now_values, n))
         if near[0] < 1e-3:
             return None
         gradient = {}
@@ -274,9 +304,9 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
             for i in range(len(v)):
                 h, before = 1e-5, v[i]
                 v[i] = before + h
-                up = loss(now_values)
+                up = loss(now_values, n)
                 v[i] = before - h
-                down = loss(now_values)
+                down = loss(now_values, n)
                 v[i] = before
                 gradient[k].append((up - down) / (2 * h))
         factor = 1.0
@@ -313,18 +343,36 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
                  "sw::rematerialise<50>", "sw::expedite_comms, sw::reorder_compute_for_overlap<>, sw::sink_waits, sw::raise_comms"]
     p.pipeline = "" if accumulate else r.choice(pipelines)
     p.ways = "eager" if accumulate else "compiled" if p.pipeline else r.choice(["eager | fuzz::compiled", "eager", "compiled"])
-    p.note = f"{optimizer}, {'accumulated, ' if accumulate else ''}plan {', '.join(entries)}"
+    fusion = more.choice(["sw::comm_fusion_in_place<>", "sw::comm_fusion_in_place<>", "sw::comm_fusion_with_concat<>"])
+    if form == "fused" or (form == "iterated" and more.random() < 0.6):
+        p.pipeline = fused_pipeline(more, fusion, python)
+    elif form == "moved":
+        p.pipeline = f"sw::fused_optimizer, {fusion}, sw::remove_copy_from_optimizer"
+    elif form == "dynamic":
+        p.pipeline = more.choice(["", "", "sw::fuse_kernels", "sw::cancel_redistributions, sw::merge_common", "sw::schedule_comm_wait"])
+    if form != "plain":
+        p.ways = "compiled"
+    moves = []
+    if form == "moved":
+        moves.append(f"fuzz::moved_bucket<Step, {'true' if embedded else 'false'}>")
+    if form in ("iterated", "moved") and more.random() < 0.4:
+        moves += more.choice([["sw::raise_comms", "sw::sink_waits"], ["sw::sink_waits"], ["sw::raise_comms"]])
+    if form == "iterated" and more.random() < 0.3 and "partial_lower" not in (p.pipeline or ""):
+        moves = ["sw::finalize<sw::partial_lower<sw::core_operations, 2>>"]
+    p.form, p.moves = form, moves
+    p.note = f"{optimizer}, {'accumulated, ' if accumulate else ''}{form}, plan {', '.join(entries)}"
 
     # --- text
     places_x = [f"sw::on<typename W::A{a}, sw::shard<0>>" for a in dp]
-    type_x = f"sw::dtensor_of<{'std::int32_t' if embedded else dtype}, sw::shape<{batch}{'' if embedded else f', {F}'}>, typename W::mesh{''.join(', ' + q for q in places_x)}>"
-    type_y = f"sw::dtensor_of<{dtype}, sw::shape<{batch}, {out_features}>, typename W::mesh{''.join(', ' + q for q in places_x)}>"
+    extents = ", ".join([f"sw::dyn<{batch}>" if form == "dynamic" else str(batch)] + ([str(sequence)] if sequence else []))
+    type_x = f"sw::dtensor_of<{'std::int32_t' if embedded else dtype}, sw::shape<{extents}{'' if embedded else f', {F}'}>, typename W::mesh{''.join(', ' + q for q in places_x)}>"
+    type_y = f"sw::dtensor_of<{dtype}, sw::shape<{extents}, {out_features}>, typename W::mesh{''.join(', ' + q for q in places_x)}>"
     from generate import numbers
     out = [f"// {name}: seed {seed}, {' x '.join(map(str, sizes))}, {p.note}\n"]
     out += types
     out.append(f"""template <class Bound = sw::unbound>
 struct {name}_net : sw::module<{name}_net<Bound>, Bound> {{
-  BOOST_HANA_DEFINE_STRUCT({name}_net, {', '.join(members)});
+  {struct(name + "_net", members)}
   constexpr auto forward(const auto& x) const {{
     {(chr(10) + '    ').join(code)}
     return head(h{now});
@@ -338,7 +386,7 @@ using {name}_model = {name}_net<B>;
         flat += [x.flat(), y.flat()]
     out.append(numbers(f"{name}_data", flat))
     out.append(numbers(f"{name}_start", [q[1] for q in p.parameters]))
-    out.append(numbers(f"{name}_results", [[v] for v in losses] + [q[2] for q in p.parameters]))
+    out.append(numbers(f"{name}_results", [[v] for v in losses or [0.0] * count_steps] + [q[2] for q in p.parameters]))
     out.append(f"inline const int {name}_places[] = {{{', '.join(str(v) for q in p.places for v in q)}}};\n")
     entries_text = ", ".join(entries)
     sums = "".join(f"    {member_text('a', path)} = sw::scale({member_text('a', path)} + {member_text('b', path)}, {0.5 / scale!r});\n"
@@ -368,7 +416,10 @@ using {name}_model = {name}_net<B>;
   using element = {dtype};
   static constexpr bool accumulates = {'true' if accumulate else 'false'};
   static constexpr double loss_factor = {0.5 / scale if accumulate else 1.0!r};
-  static constexpr int steps = {count_steps};
+  static constexpr int steps = {count_steps}, batch = {batch}, batches[] = {{{', '.join(map(str, sizes_of_steps))}}};
+  static constexpr bool dynamic = {'true' if form == 'dynamic' else 'false'}, iterates = {'true' if form in ('iterated', 'moved') else 'false'};
+  template <class Step>
+  using iterated = sw::iterated<{', '.join(['Step'] + moves)}>;
   static constexpr std::size_t results = {count_steps + len(parameters)}, parameters = {len(parameters)};
   static constexpr const fuzz::numbers* data = {name}_data;
   static constexpr const fuzz::numbers* start = {name}_start;
@@ -389,7 +440,7 @@ using {name}_model = {name}_net<B>;
     return env;
   }}
   static fuzz::expectation expected() {{
-    return {{{name}_results, nullptr, nullptr, {count_steps + len(parameters)}, 0, 0, 1e-7, 0, 1e-10, false, 0}};
+    return {{{name}_results, nullptr, nullptr, {count_steps + len(parameters)}, 0, 0, {'1e-4, 0, 1e-4' if dtype == 'float' else '1e-7, 0, 1e-10'}, false, 0}};
   }}
 }};
 
@@ -399,6 +450,23 @@ using {name}_model = {name}_net<B>;
     p.line = f"  fuzz::train<{name}, fuzz::world<{world}>, (fuzz::{p.ways}), {'0' if alone else 'fuzz::' + r.choice(p.ways.split(' | fuzz::'))}>(\"{name}\");\n"
     p.used |= {"value_and_grad"}
     return p
+
+
+def fused_pipeline(r, fusion, optimizer):
+    """Collectives in buckets, alone and with the passes that may stand around them."""
+    adam = optimizer in ("adam", "adamw")
+    passes = r.choice([[], [], [], ["sw::cancel_redistributions", "sw::merge_common"]])
+    if adam and r.random() < 0.6:
+        passes.append(r.choice(["sw::fused_optimizer", "sw::foreach_optimizer"]))
+    passes.append(fusion)
+    if "sw::fused_optimizer" in passes and r.random() < 0.7:
+        passes.append("sw::remove_copy_from_optimizer")
+    if r.random() < 0.2:
+        passes.append("sw::merge_products")
+    if r.random() < 0.4:
+        passes.append("sw::schedule_comm_wait")
+    passes += r.choice([[], [], ["sw::fuse_kernels"], ["sw::fuse_pointwise"], ["sw::partial_lower<sw::core_operations, 2>"], ["sw::join_norm_adjoints"]])
+    return ", ".join(passes)
 
 
 def member_text(model, path):

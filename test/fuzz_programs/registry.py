@@ -10,7 +10,7 @@ import sys
 # Public functions that no generated program can call, with the reason.
 EXEMPT = {
     "implicit_application": "part of implicit mode",
-    # graph/misuses.hpp: each use of one is a sentence
+    # graph/functions/misuses.hpp: each use of one is a sentence
     **{f"operator{op}": "refused in every program" for op in ("<", ">", "<=", ">=", "==", "!=", "+=", "-=", "*=", "/=")},
 }
 # Members of an eager tensor that the generated programs' support header, or a program, calls.
@@ -154,7 +154,7 @@ def declarations(tokens, wanted=("shardwise",)):
 
 
 def headers_of_functions(path):
-    return path.startswith("graph/") or path in ("runtime/create.hpp", "module/function.hpp", "module/eager_gradient.hpp")
+    return path.startswith("graph/") or path in ("runtime/eager/create.hpp", "module/function.hpp", "module/eager_gradient.hpp")
 
 
 def public_functions(include, compiler="g++", system=()):
@@ -173,7 +173,7 @@ def public_functions(include, compiler="g++", system=()):
 
 def public_members(include, compiler="g++", system=()):
     """Public member functions of dtensor."""
-    for d in declarations(tokens_of(include, compiler, lambda p: p == "runtime/dtensor.hpp", system)):
+    for d in declarations(tokens_of(include, compiler, lambda p: p == "runtime/eager/dtensor.hpp", system)):
         if "class" in d and "dtensor" in d and "{" in d and d.index("dtensor") < d.index("{"):
             body = d[d.index("{") + 1:-1]
             public, i, start, found = False, 0, 0, set()

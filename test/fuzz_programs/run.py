@@ -7,6 +7,7 @@ them, and prints every program that fails, made smaller, with its seed.
     run.py --only 12345 --keep               one seed; the source stays in the build folder
     run.py --fixed                           the programs that failed once (failed/*.hpp)
     run.py --only 12345 --save NAME          a failing program, made smaller, joins them
+    run.py --features 300                    how many of 300 programs have what the generator is to draw
     run.py --functions                       the public functions of the headers against those that the generator knows
 
 Needs a C++ compiler and the headers alone; the host kernels are compiled once into the build folder, or given as objects.
@@ -32,7 +33,8 @@ sys.path.insert(0, str(HERE))
 
 import generate  # noqa: E402
 
-GROUP = 10  # programs of one source; they share a mesh
+GROUP = 10   # programs of one mesh
+SOURCE = 20  # programs of one source: what all of them need is compiled once
 PRINT = threading.Lock()
 
 
@@ -50,6 +52,8 @@ class Toolchain:
         for directory in args.system_include:
             self.flags += ["-isystem", directory]
         self.sanitize = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if args.sanitize else []
+        if "clang" not in args.compiler:  # a fifth of g++'s time would go into looking for memory to give back
+            self.flags += ["--param", "ggc-min-expand=150", "--param", "ggc-min-heapsize=1000000"]
         self.flags += self.sanitize + args.flag
         self.kernels = args.kernels
 
@@ -86,7 +90,7 @@ class Toolchain:
             if target.exists():
                 continue
             source.write_text("#define SHARDWISE_INSTANTIATE_KERNELS 1\n#define SHARDWISE_KERNELS_OF_" + kind +
-                              "_ONLY 1\n#include <shardwise/runtime/extern_kernels.hpp>\n")
+                              "_ONLY 1\n#include <shardwise/runtime/host/extern_kernels.hpp>\n")
             flags = [f for f in self.flags if f != "-DSHARDWISE_EXTERN_KERNELS=1" and f != "-O0"]
             jobs.append(([self.args.compiler, *flags, "-O1", "-c", str(source), "-o", str(target)], kind))
         with concurrent.futures.ThreadPoolExecutor(min(self.args.jobs, 2)) as pool:
@@ -145,10 +149,11 @@ class Fuzzer:
         if obj is None:
             if len(programs) == 1:
                 return {programs[0][0]: "does not compile:\n" + first_errors(out)}
-            result = {}
-            for k, one in enumerate(programs):
-                result.update(self.trial([one], f"{name}_{k}"))
-            return result
+            half = len(programs) // 2
+            said = {**self.trial(programs[:half], name + "_0"), **self.trial(programs[half:], name + "_1")}
+            if not any(v.startswith("does not compile") for v in said.values()):
+                said[programs[half][0]] = f"does not compile in one source with {programs[0][0]}..{programs[-1][0]}, but without the first half of them:\n" + first_errors(out)
+            return said
         program = self.tools.link(obj, name)
         status, out = self.tools.execute(program)
         said = {}
@@ -305,6 +310,7 @@ def main():
     parser.add_argument("--fixed", action="store_true", help="the programs that failed once")
     parser.add_argument("--save", metavar="NAME", help="keep a failing program, made smaller, as failed/NAME.hpp")
     parser.add_argument("--functions", action="store_true", help="compare the headers' public functions with the generator's")
+    parser.add_argument("--features", type=int, metavar="N", help="count what N programs have, from --seed on, without compiling them")
     parser.add_argument("--jobs", type=int, default=int(os.environ.get("SHARDWISE_JOBS", "2")))
     parser.add_argument("--compiler", default="g++")
     parser.add_argument("--include", default=str(HERE.parent.parent / "include"))
@@ -322,6 +328,9 @@ def main():
     if args.functions:
         import registry
         sys.exit(registry.check(pathlib.Path(args.include), args.compiler, args.system_include))
+    if args.features:
+        import features
+        sys.exit(1 if features.count(args.seed, args.features, mesh_of_group) else 0)
     tools = Toolchain(args)
     start, cpu = time.time(), seconds()
     tools.prepare()
@@ -334,11 +343,11 @@ def main():
     if args.only:
         groups = {}
         for s in sorted(set(args.only)):
-            groups.setdefault(s // GROUP, []).append(s)
+            groups.setdefault(s // SOURCE, []).append(s)
         groups = list(groups.values())
     else:
         first = args.seed - args.seed % GROUP
-        groups = [list(range(s, min(s + GROUP, first + args.programs))) for s in range(first, first + args.programs, GROUP)]
+        groups = [list(range(s, min(s + SOURCE, first + args.programs))) for s in range(first, first + args.programs, SOURCE)]
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         pending = [pool.submit(fuzzer.group, g) for g in groups]
         for f in concurrent.futures.as_completed(pending):

@@ -187,7 +187,7 @@ def mixed(g):
     a = g.pick()
     b = partner(g, a)
     w = g.r.choice([0.25, 0.75])
-    g.apply(f"sw::lerp({{0}}, {{1}}, {w!r})", [a, b], lambda x, y: py.pointwise(lambda u, v: u + w * (v - u), x, y),
+    g.apply(f"sw::lerp({{0}}, {{1}}, {w!r})", [a, b], lambda x, y: py.pointwise(lambda u, v: u + w * (v - u) if w < 0.5 else v - (1 - w) * (v - u), x, y),
             g.broadcast_rows([a, b]), exact=not g.special)
 
 
@@ -743,7 +743,9 @@ def widened(g):
     place = [("S", p[1] + k, p[2], p[3]) if p[0] == "S" else p for p in t.place]
     others = g.tensors(lambda o: o.shape == shape)
     if others and g.chance(0.6):
-        return view_of(g, f"sw::expand_as({{0}}, {others[0].name})", t, lambda a: py.expand(a, shape), place)
+        out = g.define(f"sw::expand_as({t.name}, {others[0].name})", [t, others[0]], lambda a, _: py.expand(a, shape), t.dtype, place, True, loose=t.loose)
+        out.exact = t.exact
+        return
     text = ", ".join(str(-1 if d >= k and e == t.shape[d - k] and g.chance(0.5) else e) for d, e in enumerate(shape))
     view_of(g, f"sw::expand<{text}>({{0}})", t, lambda a: py.expand(a, shape), place)
 
@@ -1134,6 +1136,12 @@ def written_beside(g):
     g.write_into(g.r.choice([t, r]))
 
 
+# For programs of run-time sizes: continuous functions whose Python takes any extent, and nothing that names one.
+DYNAMIC_NAMES = {"relu", "tanh", "abs", "exp", "sigmoid", "sin", "cos", "neg", "square", "silu", "gelu", "scale", "add", "sub", "mul", "lerp", "clamp",
+                 "maximum", "minimum", "matmul", "linear_product", "sum", "mean", "amax", "amin", "max", "logsumexp", "softmax", "layer_norm",
+                 "transpose", "redistribute", "full_tensor", "cross_entropy", "tril"}
+DYNAMIC = [s for s in STATEMENTS if s[0][0] in DYNAMIC_NAMES]
+RARE = [s for s in STATEMENTS if s[1] <= 0.5 and s[0][0] not in py.UNARY and s[0][0] not in py.COMPARE] + [s for s in STATEMENTS if s[2] is in_blocks] * 4
 VIEWING = [s for s in STATEMENTS if s[2] in (cut, cut, turned, one_index, unit, moved)]
 WRITING = [s for s in STATEMENTS if s[2] in (written, departed, written_through)] + [s for s in STATEMENTS if s[2] is written_beside] * 3
 

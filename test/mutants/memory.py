@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutants of the memory plan: storage that is given back too early, taken twice, or counted wrongly."""
 
-PLAN = "pass/memory.hpp"
+PLAN = "pass/memory/memory.hpp"
 STORAGE = "graph/storage.hpp"
 STEP = "dist/memory.cpp"
 EQUAL = "dist/mesh_equivalence_double.cpp"
-GRAPHS = "unit/pass/simplify.cpp"
+GRAPHS = "unit/pass/simplify/simplify.cpp"
 
 MUTANTS = [
     ("a value dies at its first reader", PLAN, "for (int k = 0; k < x.inputs; ++k) p.last_use[st.storage.owner[x.in[k]]] = i;",
      "for (int k = 0; k < x.inputs; ++k) if (p.last_use[st.storage.owner[x.in[k]]] == st.storage.owner[x.in[k]]) "
      "p.last_use[st.storage.owner[x.in[k]]] = i;", (STEP, EQUAL, GRAPHS)),
     ("what a collective on its way reads is given back", PLAN, "p.last_use[st.storage.owner[g.nodes[c].in[0]]] = i;\n      p.last_use[i] = i;",
-     "(void)c;\n      p.last_use[i] = i;", ("dist/pending/programs.cpp", "unit/pass/waits.cpp", STEP)),
+     "(void)c;\n      p.last_use[i] = i;", ("dist/pending/programs.cpp", "unit/pass/communication/waits.cpp", STEP)),
     ("outputs die with their last reader", PLAN, "for (int i = 0; i < g.output_count; ++i) p.last_use[p.owner[g.outputs[i]]] = n;", "",
      (STEP, "dist/communication.cpp", GRAPHS)),
     ("leaves die with their last reader", PLAN, "p.last_use[i] = p.last_use[own] = n;", "(void)0;", (STEP, EQUAL)),
@@ -39,5 +39,5 @@ MUTANTS = [
     ("sizes are not rounded up to the alignment", PLAN,
      "return (n + buffer_alignment - 1) & -buffer_alignment;", "return n;", (STEP, EQUAL)),
     ("a value inside a pack begins where the pack does", PLAN, "if (own != i) p.offset[i] = p.offset[own] + st.storage.within[i];",
-     "if (own != i) p.offset[i] = p.offset[own];", ("unit/pass/spmd.cpp", "unit/pass/buckets.cpp", "unit/pass/fuse.cpp")),
+     "if (own != i) p.offset[i] = p.offset[own];", ("unit/pass/spmd.cpp", "unit/pass/communication/buckets.cpp", "unit/pass/fuse/fuse.cpp")),
 ]

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutants of graph passes and of the optimizer that a step ends with."""
 
-MERGE = "pass/simplify.hpp"
-WAITS = "pass/waits.hpp"
-REGION = "pass/region.hpp"
-BUCKETS = "pass/fuse_collectives.hpp"
-LISTS = "pass/list_optimizer.hpp"
-OVERLAP = "pass/overlap.hpp"
+MERGE = "pass/simplify/simplify.hpp"
+WAITS = "pass/communication/waits.hpp"
+REGION = "pass/fuse/region.hpp"
+BUCKETS = "pass/communication/fuse_collectives.hpp"
+LISTS = "pass/optimizer/list_optimizer.hpp"
+OVERLAP = "pass/communication/overlap.hpp"
 OPTIMIZER = "module/optimizer.hpp"
-DEAD = "pass/dce.hpp"
-REWRITE = "pass/rewrite.hpp"
-SIMPLIFY_TEST = "unit/pass/simplify.cpp"
-WAITS_TEST = "unit/pass/waits.cpp"
-FUSE_TEST = "unit/pass/fuse.cpp"
+DEAD = "pass/framework/dce.hpp"
+REWRITE = "pass/framework/rewrite.hpp"
+SIMPLIFY_TEST = "unit/pass/simplify/simplify.cpp"
+WAITS_TEST = "unit/pass/communication/waits.cpp"
+FUSE_TEST = "unit/pass/fuse/fuse.cpp"
 SPMD = "unit/pass/spmd.cpp"
 EQUAL = "dist/mesh_equivalence_double.cpp"
-FUNCTIONAL_TEST = "unit/pass/functionalise.cpp"
+MOVES = "pass/iteration/iteration.hpp"
+MOVES_TEST = "unit/pass/moves.cpp"
+FUNCTIONAL_TEST = "unit/pass/functionalise/functionalise.cpp"
 
 MUTANTS = [
     ("merge_common: attributes do not count", MERGE, "|| !(a.a == b.a)) return false;", ") return false;", ("unit/pass/kept_apart.cpp", SIMPLIFY_TEST)),
@@ -36,12 +38,17 @@ MUTANTS = [
     ("cancel: reads a leaf after it was written", MERGE,
      "if (st.may_change(from) && (alias ? st.last_use[i] >= st.first_update : st.last_update > by)) return;", "",
      (SIMPLIFY_TEST, "unit/pass/composed.cpp")),
+    ("moves: an update in place takes its value from a place that nothing wrote", MOVES,
+     "if (n.op == op_code::in_place && moved_to[n.in[1]] < 0) n.op = op_code::assign;", "", (MOVES_TEST,)),
+    ("moves: a part moves without its writer", MOVES, "if (n.op == op_code::part && !in[n.in[1]]) {", "if (false) {", (MOVES_TEST,)),
+    ("moves: a buffer stays where its writer was", MOVES,
+     "if (g.nodes[g.nodes[i].in[k]].op == op_code::buffer) in[g.nodes[i].in[k]] = true;", "{}", (MOVES_TEST,)),
     ("dead code: updates are dead", DEAD, "if (is_update(n.op) || is_leaf(n.op) || places_leaves(n)) live[i] = 1;",
      "if (is_leaf(n.op) || places_leaves(n)) live[i] = 1;", ("unit/module/optimizer.cpp", EQUAL)),
     ("dead code: operands keep their old numbers", DEAD, "for (int k = 0; k < n.inputs; ++k) n.in[k] = to[n.in[k]];\n    to[i] = count++;",
      "to[i] = count++;", (SIMPLIFY_TEST, FUSE_TEST, EQUAL)),
     ("rewriting: outputs keep their old numbers", REWRITE, "out.outputs[k] = to[g.outputs[k]];", "out.outputs[k] = g.outputs[k];",
-     (SPMD, "unit/pass/merge_products.cpp", "unit/pass/norm_adjoints.cpp")),
+     (SPMD, "unit/pass/fuse/merge_products.cpp", "unit/pass/fuse/norm_adjoints.cpp")),
     ("sink_waits: operands come in no order", WAITS, "if (!st.emitted[x.in[k]] && (next < 0 || x.in[k] < next)) next = x.in[k];",
      "if (!st.emitted[x.in[k]] && (next < 0 || x.in[k] > next)) next = x.in[k];", (WAITS_TEST, SPMD)),
     ("raise_comms: before its operand is there", WAITS, "return st.emitted[g.nodes[st.memory.queue[st.memory.next]].in[0]] && (after < 0 || st.emitted[after]);",
@@ -63,8 +70,8 @@ MUTANTS = [
     ("fusion: a value read outside is not stored", REGION, "else r.stored[r.stores++] = m;", "else (void)m;", (FUSE_TEST, "dist/fusion.cpp")),
     ("fusion: operands of a step are swapped", REGION, "    s.x = of[0];\n    s.y = of[1];", "    s.x = of[1] == no_slot ? of[0] : of[1];\n    s.y = of[1] == no_slot ? of[1] : of[0];",
      (FUSE_TEST, "dist/fusion.cpp")),
-    ("buckets: like with unlike", BUCKETS, "while (k < keys && key[k] != h) ++k;", "while (k < keys && k != 0) ++k;", ("unit/pass/kept_apart.cpp", SPMD, "unit/pass/buckets.cpp")),
-    ("buckets: never closed", BUCKETS, "if (open_bytes[k] < threshold[k]) return;", "if (threshold[k] >= 0) return;", (SPMD, "unit/pass/buckets.cpp")),
+    ("buckets: like with unlike", BUCKETS, "while (k < keys && key[k] != h) ++k;", "while (k < keys && k != 0) ++k;", ("unit/pass/kept_apart.cpp", SPMD, "unit/pass/communication/buckets.cpp")),
+    ("buckets: never closed", BUCKETS, "if (open_bytes[k] < threshold[k]) return;", "if (threshold[k] >= 0) return;", (SPMD, "unit/pass/communication/buckets.cpp")),
     ("buckets: a reduction joins the bucket that it depends on", BUCKETS, "if (open[k] >= 0 && depends[operand] > open[k]) open[k] = -1;", "",
      ("unit/pass/kept_apart.cpp", SPMD)),
     ("lists: updates of other flavours join", LISTS, "return x.a.v[0] == y.a.v[0] && x.a.v[1] == y.a.v[1] && x.f == y.f &&",
@@ -85,7 +92,7 @@ MUTANTS = [
      ("dist/silent_bugs/values.cpp", "unit/module/optimizer.cpp")),
     ("functionalise: a redistribution that moves nothing is its operand", "graph/mutation.hpp",
      "return n.op != op_code::redistribute && lies_in_operand(n, specs, nodes);", "return lies_in_operand(n, specs, nodes);", (FUNCTIONAL_TEST,)),
-    ("functionalise: an output is read in a leaf that is written", "pass/functional.hpp", "lies_in_leaf(b, id) : will_change(st, g, b, id)) {",
+    ("functionalise: an output is read in a leaf that is written", "pass/functionalise/functional.hpp", "lies_in_leaf(b, id) : will_change(st, g, b, id)) {",
      "lies_in_leaf(b, id) : false) {", (FUNCTIONAL_TEST,)),
     ("redistribute: stored as the axis' size says", "graph/redistribution.hpp", "return transition_of(from, to, 2) == transition::none;",
      "return transition_of(from, to, 1) == transition::none;", ("static/graph/values.cpp",)),

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutants of what runs: collectives of rank threads, blocks and views of tensors, random numbers, streams."""
 
-COLLECTIVES = "runtime/threads_collectives.hpp"
-STREAM = "runtime/threads_stream.hpp"
-CALL = "runtime/call.hpp"
-BLOCKS = "runtime/blocks.hpp"
-READY = "runtime/ready.hpp"
-EXECUTOR = "runtime/executor.hpp"
+COLLECTIVES = "runtime/threads/collectives.hpp"
+STREAM = "runtime/threads/stream.hpp"
+CALL = "runtime/program/call.hpp"
+BLOCKS = "runtime/program/blocks.hpp"
+READY = "runtime/program/ready.hpp"
+EXECUTOR = "runtime/executor/executor.hpp"
 WHOLE = "dist/redistribution/whole_values.cpp"
-SET = "unit/runtime/ready.cpp"
+SET = "unit/runtime/program/ready.cpp"
 METRICS = "dist/metrics.cpp"
 COMMUNICATION = "dist/communication.cpp"
 PAIRS = "dist/redistribution/pairs.cpp"
 STRIDED = "dist/redistribution/strided.cpp"
 EAGER = "dist/eager.cpp"
 EQUAL = "dist/mesh_equivalence_double.cpp"
-POOL = "runtime/pool.hpp"
-FLIGHT = "runtime/eager_flight.hpp"
-EAGER_UNIT = "unit/runtime/eager.cpp"
+POOL = "runtime/eager/pool.hpp"
+FLIGHT = "runtime/eager/flight.hpp"
+EAGER_UNIT = "unit/runtime/eager/eager.cpp"
 SOURCES = "dist/pending/written_sources.cpp"
 
 MUTANTS = [
@@ -50,14 +50,14 @@ MUTANTS = [
     ("bytes: resplit sends without being counted", COLLECTIVES, "  rank.count_written(c.axis, n);", "  if (c.from.dim != c.to.dim) rank.count_written(c.axis, n);",
      (COMMUNICATION, PAIRS, STRIDED)),
     ("stream: done before it has run", STREAM, "if (static_cast<int>(done - t) >= 0) return;", "if (static_cast<int>(done - t) >= -1) return;",
-     ("dist/pending/programs.cpp", "unit/pass/waits.cpp", "dist/pending/iterations.cpp")),
+     ("dist/pending/programs.cpp", "unit/pass/communication/waits.cpp", "dist/pending/iterations.cpp")),
     ("stream: a failure is not told", STREAM, "if (broken_.load(std::memory_order_acquire)) throw rank_failed();", "",
      ("dist/pending/failures.cpp",)),
     ("view: a permuted block keeps its strides", CALL, "      l.str[d] = x.str[from];\n      l.origin[d] = x.origin[from];",
-     "      l.origin[d] = x.origin[from];", (EAGER, "unit/runtime/eager.cpp", "unit/functions/elementwise.cpp")),
-    ("view: a slice begins at the front", CALL, "offset += a.v[1] * x.str[d];", "offset += 0;", ("dist/functions/slices.cpp", "unit/runtime/eager.cpp")),
+     "      l.origin[d] = x.origin[from];", (EAGER, "unit/runtime/eager/eager.cpp", "unit/functions/elementwise.cpp")),
+    ("view: a slice begins at the front", CALL, "offset += a.v[1] * x.str[d];", "offset += 0;", ("dist/functions/slices.cpp", "unit/runtime/eager/eager.cpp")),
     ("view: a broadcast dim is walked", CALL, "l.str[d] = own < 0 || x.global[own] != l.global[d] ? 0 : x.str[own];",
-     "l.str[d] = own < 0 ? 0 : x.str[own];", ("unit/runtime/eager.cpp", "unit/graph/families.cpp", "static/graph/views.cpp")),
+     "l.str[d] = own < 0 ? 0 : x.str[own];", ("unit/runtime/eager/eager.cpp", "unit/graph/families.cpp", "static/graph/functions/views.cpp")),
     ("view: an unpacked value begins with its pack", CALL, "offset += a.v[0];\n    l = local_layout(out, c, n);", "l = local_layout(out, c, n);",
      ("unit/pass/composed.cpp", "unit/pass/spmd.cpp")),
     ("block: the cut of a nested shard is the whole", BLOCKS, "k.cut = split(k.cut, in.place[a].block, in.axis_size[a], c[a]);", "(void)a;",
@@ -65,7 +65,7 @@ MUTANTS = [
     ("block: elements are stored by position in the block", BLOCKS, "global[g] = static_cast<To>(local[i]);", "global[i + 0 * g] = static_cast<To>(local[i]);",
      (EAGER, EQUAL)),
     ("block: every coordinate of a sum has the whole", BLOCKS, "if (!p.is_partial() || c[a] == 0) continue;", "if (!p.is_partial() || c[a] >= 0) continue;",
-     (EAGER, "unit/runtime/eager.cpp", PAIRS)),
+     (EAGER, "unit/runtime/eager/eager.cpp", PAIRS)),
     ("random: all parameters draw one stream", BLOCKS, "const std::uint32_t stream = stream_of(path);\n  each_element",
      "const std::uint32_t stream = stream_of(\"\");\n  (void)path;\n  each_element", ("unit/runtime/initial_values.cpp",)),
     ("random: uniform weights are not symmetric", BLOCKS, "return scale * (2.0 * w.w[0] * unit - 1);", "return scale * (w.w[0] * unit);",
@@ -80,10 +80,12 @@ MUTANTS = [
     ("executor: states are what the arena held", EXECUTOR, "    lower(0);\n    reset_states();\n", "    lower(0);\n", (SET,)),
     ("executor: inputs of another size are kept", EXECUTOR, "if (n != (n_dyn_ != 0 ? n_dyn_ : source::dyn_bound)) base::resize_inputs();", "",
      (SET,)),
-    ("apply_optimizer: metrics stay partial", "module/optimizer.hpp", "for (int k = 0; k < st.g.output_count; ++k) st.g.outputs[k] = whole",
-     "for (int k = 0; k < 1; ++k) st.g.outputs[k] = whole", (METRICS,)),
-    ("traced: a metric shows what the step made of a parameter", "module/trace.hpp",
-     "id = g.output_count == 0 ? at : detail::apart_from_leaves(b, at);", "id = at;", (METRICS,)),
+    ("apply_optimizer: metrics stay partial", "module/optimizer.hpp", "for (int k = 0; k < st.g.output_count; ++k) st.g.outputs[k] = apart",
+     "for (int k = 0; k < 1; ++k) st.g.outputs[k] = apart", (METRICS,)),
+    ("apply_optimizer: an output shows what the step made of a parameter", "module/optimizer.hpp",
+     "if (b.nodes[at].op != op_code::param || st.cotangent[at] < 0) return id;", "if (at >= 0) return id;", (METRICS,)),
+    ("apply_optimizer: a view of a parameter is an output where it lies", "module/optimizer.hpp",
+     "while (lies_in_operand(b.nodes[at], b.specs, b.nodes)) at = b.nodes[at].in[0];", "", (METRICS,)),
     ("block: what was lent is written under its borrowers", POOL, "    if (h->borrowers) evict();\n", "", (EAGER_UNIT,)),
     ("block: a borrower writes its lender's bytes", POOL, "      if (h->lender->count > 1) part();\n      return;", "      return;", (EAGER_UNIT,)),
     ("block: pointers to borrowed bytes are given out", POOL, "    if (head_->lender->count > 1) part();\n    head_->given = true;",

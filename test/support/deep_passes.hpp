@@ -4,15 +4,15 @@
 #pragma once
 
 #include <shardwise/module/iterated.hpp>
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/kernels.hpp>
-#include <shardwise/pass/list_optimizer.hpp>
-#include <shardwise/pass/overlap.hpp>
-#include <shardwise/pass/partition.hpp>
-#include <shardwise/pass/rematerialise.hpp>
-#include <shardwise/pass/simplify.hpp>
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/analysis/kernels.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/fuse/partition.hpp>
+#include <shardwise/pass/rematerialise/rematerialise.hpp>
+#include <shardwise/pass/simplify/simplify.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 
 #include <models.hpp>
 

@@ -4,8 +4,8 @@
 
 #include <shardwise/module/iterated.hpp>
 #include <shardwise/module/layers.hpp>
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/list_optimizer.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
 #include <shardwise/runtime/host/backend.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 

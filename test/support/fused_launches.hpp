@@ -12,8 +12,8 @@
 #include <vector>
 
 #include <shardwise/cuda.cuh>
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/kernels.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/analysis/kernels.hpp>
 #include <train_text/model.hpp>
 
 namespace test::launches {

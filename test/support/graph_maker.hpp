@@ -3,7 +3,7 @@
 #pragma once
 
 #include <shardwise/graph/graph.hpp>
-#include <shardwise/propagation/infer.hpp>
+#include <shardwise/operations/infer.hpp>
 
 #include <doctest/doctest.h>
 

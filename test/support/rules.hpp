@@ -2,7 +2,7 @@
 // One operation applied to specs, as values: what the laws of the propagation rules are written with.
 #pragma once
 
-#include <shardwise/propagation/infer.hpp>
+#include <shardwise/operations/infer.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 
 namespace sw = shardwise;

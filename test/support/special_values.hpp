@@ -50,6 +50,10 @@ inline const difference differences[] = {
     {"layer_norm eps 0", "dx", "float's statistics are in double", [](double x, double, double theirs, double ours) { return x == 1e38 && is_nan(theirs) && std::isfinite(ours); }},
     {"std", "value", "squares of distances are of the element type", [](double x, double, double, double ours) { return x == 1e38 && ours == inf; }},
     {"std", "dx", "the deviation is infinite", [](double x, double, double, double ours) { return x == 1e38 && ours == 0; }},
+#ifdef SHARDWISE_TEST_DEVICES
+    {"prod", "value", "a GPU multiplies float's factors in double, where they stay finite",
+     [](double x, double, double theirs, double ours) { return x == 1e38 && is_nan(theirs) && ours == 0; }},
+#endif
     {"var", "dx", "differences of infinities", [](double, double, double theirs, double ours) { return std::isinf(theirs) && is_nan(ours); }},
     {"var of all", "dx", "differences of infinities", [](double, double, double theirs, double ours) { return std::isinf(theirs) && is_nan(ours); }},
     {"var correction 5", "dx", "the variance is infinite for want of degrees of freedom; PyTorch goes on with a negative number of them",

@@ -2,7 +2,7 @@
 // Reads an exported trace back, and the laws that one of real runs keeps.
 #pragma once
 
-#include <shardwise/graph/render.hpp>
+#include <shardwise/graph/text/render.hpp>
 #include <shardwise/graph/waits.hpp>
 #include <shardwise/io/trace_export.hpp>
 

@@ -2,7 +2,7 @@
 // What tests ask of subgraphs that are lowered to units.
 #pragma once
 
-#include <shardwise/pass/partial_lower.hpp>
+#include <shardwise/pass/fuse/partial_lower.hpp>
 
 #include <algorithm>
 #include <vector>

@@ -2,7 +2,8 @@
 // grad: the joint graph of a scalar's forward and the cotangents of its parameters, built in stages.
 #pragma once
 
-#include <shardwise/autodiff/pullback.hpp>
+#include <shardwise/autodiff/adjoints.hpp>
+#include <shardwise/graph/verify/located.hpp>
 #include <shardwise/graph/stage.hpp>
 
 namespace shardwise::autodiff {
@@ -70,7 +71,7 @@ struct grad {
   template <class Source>
   static constexpr int stages(int nodes) {
 #if !SHARDWISE_DEVICE_PASS
-    static_assert(raise<has_mutation(Source::value) ? problem::mutation_left : problem::none, grad>::ok);
+    static_assert(shardwise::detail::no_mutation<Source, grad>::ok);
 #endif
     return (Source::value.node_count + nodes - 1) / nodes;
   }
@@ -102,7 +103,10 @@ struct grad {
   static constexpr void advance(State& st, int nodes) {
     auto t = open(st);
     for (int k = 0; k < nodes && st.cursor >= 0; ++k, --st.cursor)
-      if (st.needs[st.cursor] && st.cotangent[st.cursor] >= 0) pull(t, st.cursor);
+      if (st.needs[st.cursor] && st.cotangent[st.cursor] >= 0) {
+        pull(t, st.cursor);
+        if (t.b.error) shardwise::detail::place_error(t.b.error, t.b, st.cursor);
+      }
     st.g.finish(t.b);
   }
 

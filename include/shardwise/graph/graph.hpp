@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <shardwise/graph/expression.hpp>
+#include <shardwise/operations/all.hpp>
 #include <shardwise/propagation/transition.hpp>
 
 namespace shardwise {
@@ -41,7 +42,7 @@ struct opaque_block {
   std::int64_t size = 0;  // in elements
 };
 
-// What an opaque node runs: see graph/opaque.hpp.
+// What an opaque node runs: see graph/functions/opaque.hpp.
 using opaque_function = void (*)(const opaque_block* blocks);
 inline constexpr int max_opaque = 8;
 
@@ -67,6 +68,34 @@ constexpr std::uint64_t hash_of(const spec& s) {
   return h;
 }
 
+// A finding about a graph. Where it was: the module, and the node's name as graph/text/text.hpp gives it, by the number of its
+// base name and its own among those; base -1: of no node. Names outlive passes, which number nodes anew.
+struct graph_finding : finding {
+  std::int32_t scope = -1;
+  std::int32_t base = -1;
+  std::int32_t number = 0;
+  bool said = false;  // the trace says it
+
+  constexpr graph_finding() = default;
+  constexpr graph_finding(const finding& f) : finding(f) {}
+  constexpr graph_finding(problem p, int operand = -1, int dim = -1, int axis = -1, long long have = 0, long long want = 0)
+      : finding{p, operand, dim, axis, have, want} {}
+};
+
+// An operation that a program does not admit, as it stood when it was refused: what it was to be, in which module, behind
+// how many nodes, and which of them it was to read.
+struct refusal {
+  problem what = problem::none;
+  op_code op = op_code::count;  // count: no operation, but the call of the module
+  std::int32_t scope = -1;
+  std::int32_t at = 0;
+  std::int32_t inputs = 0;
+  std::int32_t in[max_inputs] = {-1, -1, -1, -1, -1};
+  bool by_value = false;  // types do not tell: it is in the graph's error too
+
+  constexpr explicit operator bool() const { return what != problem::none; }
+};
+
 // Nodes and specs in the making, without owning them: the same code appends to constants and to run-time graphs.
 // Past the capacity it counts without storing, so that a first guess can be corrected.
 struct builder {
@@ -83,7 +112,8 @@ struct builder {
   int last_write = -1;  // the node that last wrote in place: what was computed before it is not taken for what comes after
   bool own_values = false;  // a redistribution has a node of its own even if another one has its value: see sym
   bool same_values = false;  // whether that would have made a difference
-  finding error{};
+  graph_finding error{};
+  refusal refused{};
   std::int16_t recent[64]{};  // by hash: the spec interned last, plus one
 
   constexpr bool overflowed() const {
@@ -109,10 +139,36 @@ struct builder {
   constexpr int intern(const spec& s) { return intern(s, hash_of(s)); }
 
   // What a recorded node reads: a node of this graph. A parameter that its module does not register was never entered.
-  constexpr int operand(int id) {
+  constexpr int operand(int id, op_code op) {
     if (id >= 0) return id;
-    if (!error) error = {problem::parameter_unregistered, node_count};
+    refuse_value({problem::parameter_unregistered, node_count}, op);
     return 0;
+  }
+
+  // Keeps the first.
+  constexpr void refuse(problem p, op_code op, const int* in, int inputs) {
+    if (refused) return;
+    refused = {p, op, current_scope, node_count};
+    for (int k = 0; k < inputs; ++k)
+      if (in[k] >= 0) refused.in[refused.inputs++] = in[k];
+  }
+  // What depends on values, not types.
+  constexpr void refuse_value(const finding& f, op_code op) {
+    if (error) return;
+    error = f;
+    error.said = true;
+    if (refused) return;
+    refused = {f.what, op, current_scope, node_count};
+    refused.by_value = true;
+  }
+  // The same of a node that is there.
+  constexpr void refuse_node(problem p, int id) {
+    if (error) return;
+    error = {p, id};
+    error.said = true;
+    if (refused || id >= node_capacity) return;
+    refused = {p, nodes[id].op, nodes[id].scope, id};
+    refused.by_value = true;
   }
 
   constexpr int append(const node& n) {
@@ -144,7 +200,7 @@ struct graph {
   expression expressions[max_expressions]{};
   int outputs[max_outputs] = {-1, -1, -1, -1, -1, -1, -1, -1};
   int output_count = 0;
-  finding error{};
+  graph_finding error{};
 
   constexpr graph() {
     for (node& n : nodes) n = empty_node;
@@ -215,30 +271,27 @@ constexpr void copy_into(To& r, const From& g) {
   r.error = g.error;
 }
 
-// Operations whose result may be their first operand's storage seen differently, and whether it is.
-constexpr bool may_view(op_code op) {
-  return op == op_code::permute || op == op_code::reshape || op == op_code::relabel || op == op_code::slice ||
-         op == op_code::broadcast || op == op_code::wait || op == op_code::redistribute || op == op_code::part ||
-         op == op_code::unpack;
-}
+// Whether a node's result is its first operand's storage seen differently.
 constexpr bool is_view(const node& n, const spec& in, const spec& out) {
-  switch (n.op) {
-    case op_code::permute:
-    case op_code::reshape:
-    case op_code::relabel:
-    case op_code::broadcast:
-    case op_code::wait:
-    case op_code::part:
-    case op_code::unpack:
-    case op_code::slice: return true;
-    case op_code::redistribute: {
-      const int a = static_cast<int>(n.a.v[0]);
-      const placement p = in.place[a], q = out.place[a];
-      return transition_of(p, q, in.axis_size[a]) == transition::none;
-    }
-    default: return false;
-  }
+  const operation_kind kind = kind_of(n.op);
+  if (kind != operation_kind::moving) return kind == operation_kind::view;
+  const int a = static_cast<int>(n.a.v[0]);
+  return transition_of(in.place[a], out.place[a], in.axis_size[a]) == transition::none;
 }
+
+namespace detail {
+
+// What node i moves between ranks, none if it is no redistribution.
+template <class Graph>
+constexpr transition transition_at(const Graph& g, int i) {
+  const node& n = g.nodes[i];
+  if (n.op != op_code::redistribute || n.inputs == 0) return transition::none;
+  const int a = static_cast<int>(n.a.v[0]);
+  const spec& from = g.specs[g.nodes[n.in[0]].spec];
+  return transition_of(from.place[a], g.specs[n.spec].place[a], from.axis_size[a]);
+}
+
+}  // namespace detail
 
 // Whether an operand of an opaque function is placed as its result is: ranks that have the same of one have it of the other.
 constexpr bool placed_as_one(const spec& result, const spec& operand) {
@@ -253,22 +306,17 @@ constexpr bool placed_as_one(const spec& result, const spec& operand) {
 // Of a relabelling, among its attributes: the axes, bit by bit, for which nobody has said how the gradient arrives.
 inline constexpr int unlabelled = 5;
 
-// What belongs to the caller whether or not a program reads it.
-constexpr bool is_leaf(op_code op) { return op == op_code::param || op == op_code::state || op == op_code::input; }
-
-// Operations that write into an operand's storage and have no result of their own.
-constexpr bool is_update(op_code op) {
-  return op == op_code::sgd || op == op_code::adam || op == op_code::assign || op == op_code::in_place || op == op_code::advance ||
-         op == op_code::copy_;
-}
-
 // Whether a graph writes into values in place, so that what a node reads depends on where it stands: functionalise ends it.
 template <class Graph>
-constexpr bool has_mutation(const Graph& g) {
+constexpr int first_mutation(const Graph& g) {
   const int count = g.node_count;
   for (int i = 0; i < count; ++i)
-    if (g.nodes[i].op == op_code::copy_) return true;
-  return false;
+    if (g.nodes[i].op == op_code::copy_) return i;
+  return -1;
+}
+template <class Graph>
+constexpr bool has_mutation(const Graph& g) {
+  return first_mutation(g) >= 0;
 }
 
 }  // namespace shardwise

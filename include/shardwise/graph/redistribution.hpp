@@ -68,13 +68,12 @@ constexpr spec_outcome replaced(const spec& x) {
   return r;
 }
 
-// What a redistribution of X to the placements named is; says why there is none.
+// What a redistribution of X to the placements named is, and why there is none.
 template <redistribution_policy Policy, class Mesh, spec X, class... P>
-struct checked_list {
+struct redistribution_target {
   static constexpr spec_outcome target = replaced<Mesh, P...>(X);
   static constexpr problem what = target.error ? target.error.what
                                                : problem_of(plan_redistribution(X, target.out, Policy).obstacle);
-  static_assert(refuse<what, Mesh, operand_t<X>, P...>());
   static constexpr spec out = target.out;
 };
 

@@ -136,18 +136,7 @@ constexpr auto packed_tensors(const Graph& g, int pack) {
   }
 }
 
-// Which operands an operation writes into.
-constexpr bool writes_operand(op_code op, const op_attr& a, int k) {
-  switch (op) {
-    case op_code::adam: return k == 0 || k == 2 || k == 3;
-    case op_code::sgd: return k == 0 || (k == 2 && a.v[1] != 0);
-    case op_code::assign:
-    case op_code::advance:
-    case op_code::copy_:
-    case op_code::in_place: return k == 0;
-    default: return false;
-  }
-}
+// Whether a node writes into its operand k.
 constexpr bool writes_operand(const node& n, int k) { return writes_operand(n.op, n.a, k); }
 
 // Whether a program writes over its inputs; parameters and states it may always.

@@ -13,11 +13,12 @@
 
 namespace shardwise {
 
-template <spec S, class Mesh>
+template <spec S, class Mesh, class Report = detail::noted>
 struct sym {
   static constexpr spec sp = S;
   static constexpr std::uint64_t hash = hash_of(S);
   using mesh_type = Mesh;
+  using report = Report;
 
   builder* b = nullptr;
   int id = -1;
@@ -26,15 +27,15 @@ struct sym {
 
   template <class X = void>
   constexpr auto item() const {
-    return unavailable<problem::traced_value, X>();
+    return without_value<X>();
   }
   template <class X = void>
   constexpr auto full_tensor() const {
-    return unavailable<problem::traced_value, X>();
+    return without_value<X>();
   }
   template <class X = void>
   constexpr auto to_local() const {
-    return unavailable<problem::traced_value, X>();
+    return without_value<X>();
   }
   template <std::integral I>
   constexpr auto operator[](I) const {
@@ -43,19 +44,18 @@ struct sym {
   // `if`, `while`, `?:`, `!`, `&&`
   template <std::same_as<bool> B>
   explicit constexpr operator B() const {
-    static_assert(raise<problem::tensor_condition, operand_t<S>, B>::ok);
+    detail::refused<problem::tensor_condition, detail::no_node, operand_t<S>, B>(*this);
     return false;
   }
   // static_cast<double>(loss)
   template <class T>
     requires(std::is_arithmetic_v<T> && !std::same_as<T, bool>)
   explicit constexpr operator T() const {
-    static_assert(raise<problem::traced_value, operand_t<S>, T>::ok);
-    return T{};
+    return static_cast<T>(static_cast<double>(without_value<T>()));
   }
 
   template <op_code Op, op_attr A, spec Out, class... X>
-  static constexpr sym<Out, Mesh> record(double f, const sym& first, const X&... more) {
+  static constexpr sym<Out, Mesh, Report> record(double f, const sym& first, const X&... more) {
     builder* const at = recording(first, more...);
     if (!at) return {};
     builder& b = *at;
@@ -64,10 +64,10 @@ struct sym {
     n.a = A;
     n.f = f;
     n.inputs = 1 + static_cast<int>(sizeof...(X));
-    n.in[0] = b.operand(first.id);
+    n.in[0] = b.operand(first.id, n.op);
     int k = 1;
-    ((n.in[k++] = b.operand(more.id)), ...);
-    n.spec = b.intern(sym<Out, Mesh>::sp, sym<Out, Mesh>::hash);
+    ((n.in[k++] = b.operand(more.id, n.op)), ...);
+    n.spec = b.intern(sym<Out, Mesh, Report>::sp, sym<Out, Mesh, Report>::hash);
     n.scope = b.current_scope;
     if constexpr (Op == op_code::redistribute) {
       // one tensor redistributed twice in the same way is communicated once, forward and (summed first) backward
@@ -94,7 +94,7 @@ struct sym {
     return at;
   }
 
-  // --- on the way: see graph/pending.hpp ----------------------------------------------------------------------------------
+  // --- on the way: see graph/functions/pending.hpp ----------------------------------------------------------------------------------
 
   // A node that a pending tensor stands for; none: it has been taken.
   struct flight_type {
@@ -102,11 +102,11 @@ struct sym {
     int id = -1;
   };
   template <spec Out>
-  using placed_like = sym<Out, Mesh>;
+  using placed_like = sym<Out, Mesh, Report>;
 
   constexpr flight_type take_off() const { return {b, id}; }
   template <op_code Op, op_attr A, spec Out>
-  static constexpr typename sym<Out, Mesh>::flight_type depart(double f, const flight_type& x) {
+  static constexpr typename sym<Out, Mesh, Report>::flight_type depart(double f, const flight_type& x) {
     return record<Op, A, Out>(f, sym{x.b, x.id}).take_off();
   }
   // One wait for one node.
@@ -114,7 +114,7 @@ struct sym {
     if (!f.b) return {};
     builder& b = *f.b;
     if (f.id < 0) {  // a number stands for what the first wait gave
-      if (!b.error) b.error = {problem::pending_taken};
+      b.refuse_value({problem::pending_taken}, op_code::wait);
       node n = empty_node;
       n.op = op_code::fill;
       n.spec = b.intern(sp, hash);
@@ -129,12 +129,12 @@ struct sym {
   }
   static constexpr flight_type landed(const flight_type& f) { return {f.b, -1}; }
   static constexpr void abandon(const flight_type& f) {
-    if (f.b && f.id >= 0 && !f.b->error) f.b->error = {problem::pending_unwaited, f.id};
+    if (f.b && f.id >= 0) f.b->refuse_node(problem::pending_unwaited, f.id);
   }
 
   // A tensor without operands (a constant) in the graph that `like` is in.
   template <op_code Op, spec Out, op_attr A = op_attr{}>
-  static constexpr sym<Out, Mesh> record_leaf(double f, const sym& like) {
+  static constexpr sym<Out, Mesh, Report> record_leaf(double f, const sym& like) {
     if (!like.b) return {};
     builder& b = *like.b;
     node n = empty_node;
@@ -142,14 +142,14 @@ struct sym {
     n.a = A;
     n.f = f;
     if constexpr (rules::is_random(Op)) n.a.v[0] = b.sites++;
-    n.spec = b.intern(sym<Out, Mesh>::sp, sym<Out, Mesh>::hash);
+    n.spec = b.intern(sym<Out, Mesh, Report>::sp, sym<Out, Mesh, Report>::hash);
     n.scope = b.current_scope;
     return {like.b, b.append(n)};
   }
 
   // A call that is recorded and not looked into.
   template <opaque_function Function, spec Out, class... X>
-  static constexpr sym<Out, Mesh> record_opaque(const sym& first, const X&... more) {
+  static constexpr sym<Out, Mesh, Report> record_opaque(const sym& first, const X&... more) {
     builder* const at = recording(first, more...);
     if (!at) return {};
     builder& b = *at;
@@ -157,21 +157,27 @@ struct sym {
     n.op = op_code::opaque;
     n.a.v[0] = b.function_count;
     n.inputs = 1 + static_cast<int>(sizeof...(X));
-    n.in[0] = b.operand(first.id);
+    n.in[0] = b.operand(first.id, n.op);
     int k = 1;
-    ((n.in[k++] = b.operand(more.id)), ...);
-    n.spec = b.intern(sym<Out, Mesh>::sp, sym<Out, Mesh>::hash);
+    ((n.in[k++] = b.operand(more.id, n.op)), ...);
+    n.spec = b.intern(sym<Out, Mesh, Report>::sp, sym<Out, Mesh, Report>::hash);
     n.scope = b.current_scope;
     if (b.function_count < max_opaque) b.functions[b.function_count++] = Function;
-    else if (!b.error) b.error = {problem::opaque_too_many, -1, -1, -1, max_opaque + 1, max_opaque};
+    else b.refuse_value({problem::opaque_too_many, -1, -1, -1, max_opaque + 1, max_opaque}, op_code::opaque);
     return {at, b.append(n)};
   }
 
  private:
   template <problem P, class... Facts>
-  static constexpr auto unavailable() {
-    static_assert(raise<P, operand_t<S>, Facts...>::ok);
-    return detail::unresolved<Mesh>{};
+  constexpr auto unavailable() const {
+    return detail::refused<P, detail::no_node, operand_t<S>, Facts...>(*this);
+  }
+  // Said at once, without module and node: who asks for a value prints it, compares it or branches on it, and that is no
+  // constant, so that the trace would not come to its end and its own sentence.
+  template <class... Facts>
+  static constexpr detail::unresolved<Mesh> without_value() {
+    static_assert(raise<problem::traced_value, operand_t<S>, Mesh, Facts...>::ok);
+    return {};
   }
 };
 

@@ -4,7 +4,8 @@
 
 #include <concepts>
 
-#include <shardwise/propagation/infer.hpp>
+#include <shardwise/graph/graph.hpp>
+#include <shardwise/operations/infer.hpp>
 
 namespace shardwise {
 
@@ -14,6 +15,12 @@ concept tensor = requires {
   { T::sp } -> std::convertible_to<const spec&>;
   typename T::mesh_type;
 };
+
+// A tensor in a message is its elements, extents and placements, of whatever kind it is.
+template <tensor X>
+struct written<X> : detail::written_operand<operand_t<X::sp>, typename X::mesh_type> {};
+template <tensor X>
+struct fact<X> : detail::type_fact<"tensor", X> {};
 
 namespace detail {
 
@@ -28,10 +35,22 @@ struct unresolved {
     return s;
   }();
   using mesh_type = Mesh;
+
+  // a number where its value was asked for
+  constexpr operator double() const { return 0; }
+  constexpr unresolved item() const { return {}; }
+  constexpr unresolved full_tensor() const { return {}; }
+  constexpr unresolved to_local() const { return {}; }
+  constexpr unresolved operator[](std::int64_t) const { return {}; }
 };
 
 template <class... T>
 inline constexpr bool resolved = ((T::sp.axes != 0) && ...);
+
+template <class T>
+inline constexpr bool is_unresolved = false;
+template <class Mesh>
+inline constexpr bool is_unresolved<unresolved<Mesh>> = true;
 
 // Modelled by implicit_tensor: operations redistribute it where they must.
 template <class T>
@@ -50,10 +69,116 @@ constexpr bool is_traced() {
   if constexpr (is_implicit<T>) return is_traced<typename T::strict_type>();
   else return requires(const T& t) { t.id; };
 }
-template <bool Same, class... Operand>
-struct one_kind {
-  static constexpr bool ok = raise<Same ? problem::none : problem::mixed_tensors, Operand...>::ok;
+// How a refusal is said. `said`: at once, in the template that refuses. `noted`, by a trace: not at all, but the graph's
+// builder keeps what it was, and the trace then looks for it with tensors that know the module and the node
+// (module/refused_trace.hpp). So a program without mistakes pays nothing for these names.
+struct said {};
+struct noted {};
+
+template <class X>
+struct report_of {
+  using type = void;  // an eager tensor, a plain value
 };
+template <class X>
+  requires requires { typename X::report; }
+struct report_of<X> {
+  using type = typename X::report;
+};
+template <class X>
+  requires is_implicit<X>
+struct report_of<X> : report_of<typename X::strict_type> {};
+template <class X>
+  requires is_pending<X>
+struct report_of<X> : report_of<typename X::pending_type> {};
+template <class X>
+  requires requires { typename X::departing_type; }
+struct report_of<X> : report_of<typename X::departing_type> {};
+
+// That of the first operand that has one.
+template <class... Report>
+struct first_report {
+  using type = said;
+};
+template <class Report, class... More>
+struct first_report<Report, More...> {
+  using type = Report;
+};
+template <class... More>
+struct first_report<void, More...> : first_report<More...> {};
+
+// What a refused operation was to read.
+struct refused_operands {
+  builder* b = nullptr;
+  int in[max_inputs] = {-1, -1, -1, -1, -1};
+  int count = 0;
+
+  template <class X>
+  constexpr void add(const X& x) {
+    if constexpr (is_implicit<X>) {
+      add(x.strict);
+    } else if constexpr (is_pending<X>) {
+      add(x.flight());
+    } else if constexpr (requires { x.flight.b; }) {
+      add(x.flight);
+    } else if constexpr (requires { x.b->refused; }) {
+      if (!b) b = x.b;
+      if (count < max_inputs) in[count++] = x.id;
+    }
+  }
+};
+
+// For the node of a refusal that is none's: of the call of a module, or of what is no operation. It has the module's name.
+inline constexpr op_code no_node = op_code::count;
+
+template <class... X>
+struct mesh_among {
+  using type = void;
+};
+template <class X, class... More>
+struct mesh_among<X, More...> : mesh_among<More...> {};
+template <tensor X, class... More>
+struct mesh_among<X, More...> {
+  using type = typename X::mesh_type;
+};
+
+// Facts, of which some are lists, as one list; behind them the mesh, of which placements get the names of its axes, unless
+// it stands there already.
+template <class Fact>
+inline constexpr bool names_mesh = is_mesh<Fact>;
+template <class Op, class Mesh, class... Operands>
+inline constexpr bool names_mesh<where<Op, Mesh, Operands...>> = true;
+template <class Fact>
+struct fact_list {
+  using type = type_list<Fact>;
+};
+template <class... Fact>
+struct fact_list<type_list<Fact...>> {
+  using type = type_list<Fact...>;
+};
+template <class Mesh, class... Facts>
+struct facts_with_mesh {
+  using own = std::conditional_t<std::is_void_v<Mesh> || (names_mesh<Facts> || ...), type_list<>, type_list<Mesh>>;
+  using type = typename joined_lists<typename fact_list<Facts>::type..., own>::type;
+};
+
+// What an operation on x yields that is refused; says why, as their report wants it. Op: the node that it would have been.
+template <problem P, op_code Op, class... Facts, class... X>
+constexpr auto refused(const X&... x) {
+  using report = typename first_report<typename report_of<X>::type...>::type;
+  using facts = typename facts_with_mesh<typename mesh_among<X...>::type, Facts...>::type;
+  if constexpr ((is_unresolved<X> || ...)) {  // what it is made of was refused, and is the mistake
+  } else if constexpr (std::is_same_v<report, noted>) {
+    refused_operands all;
+    (all.add(x), ...);
+    if (all.b) all.b->refuse(P, Op, all.in, all.count);
+  } else if constexpr (std::is_same_v<report, said>) {
+    static_assert(raise_list<P, facts>::ok);
+  } else if constexpr (report::template is<P, Op, X...>()) {
+    using place = type_list<typename report::module, typename report::node, typename report::operands>;
+    static_assert(raise_list<P, typename joined_lists<facts, place>::type>::ok);
+  }
+  return unresolved<typename mesh_among<X...>::type>{};
+}
 
 template <bool Same, class... Mesh>
 struct one_mesh {
@@ -64,19 +189,21 @@ struct one_mesh {
 template <op_code Op, op_attr A, tensor X, tensor... More>
 constexpr auto apply(double f, const X& x, const More&... more) {
   using mesh_type = typename X::mesh_type;
-  constexpr bool same = (std::is_same_v<mesh_type, typename More::mesh_type> && ...);
-  static_assert(one_mesh<same, mesh_type, typename More::mesh_type...>::ok);
-  constexpr bool alike = !resolved<X, More...> || ((is_traced<X>() == is_traced<More>()) && ...);
-  static_assert(one_kind<alike, operand_t<X::sp>, operand_t<More::sp>...>::ok);
-  constexpr bool here = !is_pending<X> && (true && ... && !is_pending<More>);
-  static_assert(raise<here ? problem::none : problem::pending_operand, operand_t<X::sp>, operand_t<More::sp>...>::ok);
-  if constexpr (!same || !alike || !here || !resolved<X, More...>) {
+  if constexpr (!(std::is_same_v<mesh_type, typename More::mesh_type> && ...)) {
+    return refused<problem::meshes_differ, Op, mesh_type, typename More::mesh_type...>(x, more...);
+  } else if constexpr (!resolved<X, More...>) {
     return unresolved<mesh_type>{};
+  } else if constexpr (is_pending<X> || (is_pending<More> || ...)) {
+    return refused<problem::pending_operand, Op, operand_t<X::sp>, operand_t<More::sp>...>(x, more...);
+  } else if constexpr (!((is_traced<X>() == is_traced<More>()) && ...)) {
+    return refused<problem::mixed_tensors, Op, operand_t<X::sp>, operand_t<More::sp>...>(x, more...);
   } else if constexpr (is_implicit<X> || (is_implicit<More> || ...)) {
     return implicit_application<Op, A>::run(f, x, more...);
   } else {
-    using rule = checked_rule<mesh_type, Op, A, X::sp, More::sp...>;
-    if constexpr (rule::result::what != problem::none) return unresolved<mesh_type>{};
+    using rule = rule_result<mesh_type, Op, A, X::sp, More::sp...>;
+    if constexpr (rule::what != problem::none)
+      return refused<rule::what, Op, where<typename op_tag<Op>::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>,
+                     typename finding_facts<rule::value.error, mesh_type>::type>(x, more...);
     else return X::template record<Op, A, rule::out>(f, x, more...);
   }
 }

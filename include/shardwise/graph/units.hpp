@@ -7,7 +7,7 @@
 namespace shardwise {
 
 // A scope with a name and an index is unit `index`; what it stands under is the module that its nodes belong to.
-inline constexpr char unit_name[] = "submod";
+inline constexpr const char* unit_name = "submod";
 
 constexpr bool is_unit(const scope& s) { return s.name != nullptr && s.index >= 0; }
 

@@ -2,7 +2,7 @@
 // Waits in a graph: which collectives run beside other operations, and until when.
 #pragma once
 
-#include <shardwise/graph/text.hpp>
+#include <shardwise/graph/graph.hpp>
 
 namespace shardwise {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <shardwise/graph/render.hpp>
+#include <shardwise/graph/text/render.hpp>
 #include <shardwise/module/function.hpp>
 #include <shardwise/support/type_name.hpp>
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <shardwise/io/lowered_subgraphs.hpp>
-#include <shardwise/pass/kernels.hpp>
-#include <shardwise/pass/memory_breakdown.hpp>
-#include <shardwise/runtime/describe.hpp>
+#include <shardwise/pass/analysis/kernels.hpp>
+#include <shardwise/pass/memory/memory_breakdown.hpp>
+#include <shardwise/runtime/program/describe.hpp>
 
 namespace shardwise {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <shardwise/io/dump.hpp>
-#include <shardwise/pass/partial_lower.hpp>
+#include <shardwise/pass/fuse/partial_lower.hpp>
 
 namespace shardwise {
 

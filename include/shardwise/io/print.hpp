@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <shardwise/graph/render.hpp>
-#include <shardwise/runtime/dtensor.hpp>
+#include <shardwise/graph/text/render.hpp>
+#include <shardwise/runtime/eager/dtensor.hpp>
 #include <shardwise/support/type_name.hpp>
 #include <shardwise/vocabulary/submesh.hpp>
 

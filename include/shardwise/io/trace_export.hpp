@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <shardwise/runtime/timeline.hpp>
+#include <shardwise/runtime/timeline/timeline.hpp>
 
 namespace shardwise {
 
@@ -221,7 +221,7 @@ class trace_writer {
   }
   void write_counters() {
     const auto earlier = [](const change& a, const change& b) { return a.at < b.at; };
-    std::stable_sort(in_flight_.begin(), in_flight_.end(), earlier);
+    std::sort(in_flight_.begin(), in_flight_.end(), earlier);  // changes at one time are written as one
     std::int64_t now = 0;
     for (std::size_t i = 0; i < in_flight_.size(); ++i) {
       now += in_flight_[i].by;

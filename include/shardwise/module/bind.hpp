@@ -9,12 +9,12 @@ namespace shardwise {
 
 namespace detail {
 
-template <class Mesh, dtype Type>
+template <class Mesh, dtype Type, class Report = noted>
 struct trace_context {
   using mesh_type = Mesh;
   static constexpr dtype type = Type;
   template <spec S>
-  using tensor = sym<S, Mesh>;
+  using tensor = sym<S, Mesh, Report>;
 };
 
 // --- what a plan hits, once for each distinct (state, module type) -----------------------------------------------------

@@ -9,6 +9,8 @@ namespace shardwise {
 
 // The binding of a model that is only described: its parameters declare shapes and initial values.
 struct unbound {};
+template <>
+inline constexpr bool unwritten<unbound> = true;
 
 namespace detail {
 // The binding under which a model's declaration is checked (declared.hpp): it says at which member of its module, and how
@@ -16,6 +18,8 @@ namespace detail {
 template <int Depth, int Index>
 struct place {};
 }  // namespace detail
+template <int Depth, int Index>
+inline constexpr bool unwritten<detail::place<Depth, Index>> = true;
 
 // Ctx: what parameters become (sym, dtensor) and on which mesh; State: where the plan's paths stand; M: the unbound
 // module type, whose reflection names the children. Equal members under equal states share one binding.
@@ -26,6 +30,8 @@ struct binding {
   using unbound_module = M;
   static constexpr auto state = State;
 };
+template <class Ctx, class Plan, auto State, class M>
+inline constexpr bool unwritten<binding<Ctx, Plan, State, M>> = true;
 
 namespace detail {
 

@@ -6,9 +6,7 @@
 
 namespace shardwise {
 
-// What the errors print: a member by its name, the index that it is bound with, the one that it must have.
-template <fixed_string Name>
-struct member_named;
+// What the errors print beside a member's name: the index that it is bound with, the one that it must have.
 template <int Index>
 struct given;
 template <int Index>
@@ -16,14 +14,22 @@ struct required;
 // The member is handed the binding of its module instead of a child of it.
 struct given_own_binding;
 
-namespace detail {
-
-template <class M, int I>
-struct name_of_member {
-  static constexpr std::string_view view = member_name<M, I>();
-  static constexpr auto text = exact_string<view.size()>(view);
-  using type = member_named<text>;
+template <class M>
+  requires detail::reflected<M>
+struct fact<M> : detail::type_fact<"class", M> {};
+template <int Index>
+struct fact<given<Index>> : detail::number_fact<"given", Index> {};
+template <int Index>
+struct fact<required<Index>> : detail::number_fact<"required", Index> {};
+template <>
+struct fact<given_own_binding> : detail::fact_named<"given"> {
+  template <class Said, class Sink>
+  static constexpr void put(Sink& out) {
+    text::put(out, "Bound, the module's own");
+  }
 };
+
+namespace detail {
 
 template <class B>
 struct bound_at {  // what a member under a place was handed

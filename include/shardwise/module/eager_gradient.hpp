@@ -96,6 +96,7 @@ struct dense_gradients {
       r.node[1 + b.nodes[i].a.v[0]] = id;
       if (!b.error && !(b.specs[b.nodes[id].spec] == contiguous(dual(b.specs[b.nodes[i].spec]))))
         b.error = {problem::gradient_placement, i};
+      place_error(b.error, b, i);
     }
     r.g.finish(b);
     if constexpr (Writes) passes::sink_writes(r.g, r.node, Params + r.g.output_count);
@@ -112,7 +113,7 @@ struct model_gradient {
   using list = dense_gradients<staged<autodiff::grad, trace_type>, binding_type::parameters, writes_leaves<trace_type>>;
   static constexpr const auto& program = list::value.g;
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(refused_program<list::value.g.error.what, list::value.g.error.have, list::value.g.error.want, typename binding_type::mesh_type>::ok);
+  static_assert(refused_graph<graph_of<list>, typename binding_type::mesh_type>::ok);
 #endif
   static constexpr int input_count = static_cast<int>(sizeof...(X)), parameter_total = binding_type::parameters;
   static constexpr const int* results = list::value.node;
@@ -168,7 +169,7 @@ struct update_program {
   using updated = staged<apply_optimizer<Optimizer, binding_type::parameters>, given_gradients<Bound>>;
   static constexpr const auto& program = updated::value.g;
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(refused_program<updated::value.g.error.what, updated::value.g.error.have, updated::value.g.error.want, typename binding_type::mesh_type>::ok);
+  static_assert(refused_graph<graph_of<updated>, typename binding_type::mesh_type>::ok);
 #endif
   static constexpr int input_count = binding_type::parameters, parameter_total = binding_type::parameters;
   static constexpr const int* results = nullptr;

@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
-#include <shardwise/graph/local.hpp>
-#include <shardwise/graph/opaque.hpp>
+#include <shardwise/graph/functions/local.hpp>
+#include <shardwise/graph/functions/opaque.hpp>
 #include <shardwise/module/train_step.hpp>
 
 namespace shardwise {
@@ -27,14 +27,14 @@ struct wrt {};
 
 namespace detail {
 
-template <class Mesh, class In>
-using input_sym = sym<In::template spec_type<Mesh>::value, Mesh>;
+template <class Mesh, class In, class Report>
+using input_sym = sym<In::template spec_type<Mesh>::value, Mesh, Report>;
 
-template <class F, class Mesh, class Inputs>
+template <class F, class Mesh, class Inputs, class Report = noted>
 struct function_result;
-template <class F, class Mesh, class... In>
-struct function_result<F, Mesh, inputs<In...>> {
-  using type = decltype(F{}(std::declval<const input_sym<Mesh, In>&>()...));
+template <class F, class Mesh, class... In, class Report>
+struct function_result<F, Mesh, inputs<In...>, Report> {
+  using type = decltype(F{}(std::declval<const input_sym<Mesh, In, Report>&>()...));
 };
 
 // The tensor that stands for a result: a claim's blocks, a strict tensor.
@@ -124,6 +124,8 @@ struct traced_function {
     Graph g{};
     int root = 0;
     bool complete = false, again = false;  // with builder::own_values
+    bool resolved = true;
+    refusal refused{};
     int nodes = 0, specs = 0;
   };
 
@@ -144,6 +146,7 @@ struct traced_function {
       n.op = op_code::fill;
       n.spec = b.intern(mesh_spec<Mesh>(dtype::f32));
       id = b.append(n);
+      r.resolved = false;
     }
     r.g.outputs[r.g.output_count++] = id;
   }
@@ -169,6 +172,7 @@ struct traced_function {
     }
     r.complete = !b.overflowed();
     r.again = !Own && b.last_write >= 0 && b.same_values;
+    r.refused = b.refused;
     r.nodes = b.node_count;
     r.specs = b.spec_count;
     r.g.finish(b);
@@ -189,8 +193,21 @@ struct traced_function {
   }
   static constexpr const auto& all = final_trace();
 
+  struct found {
+    static constexpr const auto& value = all.g;
+    static constexpr const refusal& refused = all.refused;
+    static constexpr bool resolved = all.resolved;
+  };
+  struct once_more {
+    template <class Report>
+    using with = function_result<F, Mesh, Inputs, Report>;
+  };
+
  public:
   static constexpr auto value = [] {
+#if !SHARDWISE_DEVICE_PASS
+    if constexpr (!all.resolved || all.refused.what != problem::none) static_assert(say_refusal<found, once_more>::ok);
+#endif
     graph<all.nodes, all.specs> r;
     copy_into(r, all.g);
     return r;
@@ -249,7 +266,11 @@ struct gradient_outputs<Trace, wrt<W...>> {
           break;
         }
       if (id < 0) {
-        if (!b.error) b.error = {problem::gradient_unused, wanted[k]};
+        if (!b.error) {
+          b.error = {problem::gradient_unused, wanted[k]};
+          b.error.base = static_cast<int>(op_code::input);  // inputs are recorded in their order
+          b.error.number = wanted[k];
+        }
         id = g.outputs[0];
       } else if (const spec s = b.specs[b.nodes[id].spec]; !is_contiguous(s)) {
         node n = empty_node;

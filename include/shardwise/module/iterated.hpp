@@ -3,7 +3,7 @@
 #pragma once
 
 #include <shardwise/module/train_step.hpp>
-#include <shardwise/pass/iter_move.hpp>
+#include <shardwise/pass/iteration/iter_move.hpp>
 
 namespace shardwise {
 
@@ -108,7 +108,7 @@ struct iteration_graphs {
   using prepared = typename run_pipeline<step_program<Step>, typename move_list::type, typename passes_of<Step>::type>::type;
   using moves = typename move_list::template marked<prepared>;
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(refused_program<moves::value.error.what, moves::value.error.have, moves::value.error.want, Moves...>::ok);
+  static_assert(refused_at<moves::value.error.what, moves::value.error.have, moves::value.error.want, prepared, moves::value.error.operand, Moves...>::ok);
 #endif
   using moved = typename joined<typename passes_of<Step>::type, typename lists::moves>::type;
   using applied = typename joined<moved, typename lists::after>::type;
@@ -140,7 +140,8 @@ struct iteration_graphs {
     template <class Backend>
     static constexpr std::int64_t least_workspace = workspace<Backend>;
 #if !SHARDWISE_DEVICE_PASS
-    static_assert(raise<staged<verify_stages, graph_at<Phase>>::value.found.what, Moves...>::ok);
+    static constexpr finding found = staged<verify_stages, graph_at<Phase>>::value.found;
+    static_assert(raise_at<found.what, graph_at<Phase>, found.operand, Moves...>::ok);
 #endif
   };
 };

@@ -19,8 +19,7 @@ struct linear : module<linear<In, Out, Bound, Bias, Init>, Bound> {
   template <class X>
   constexpr auto forward(const X& x) const {
     constexpr bool fits = X::sp.rank > 0 && X::sp.extent[X::sp.rank > 0 ? X::sp.rank - 1 : 0] == In;
-    static_assert(raise<fits ? problem::none : problem::module_input, operand_t<X::sp>, linear<In, Out>>::ok);
-    if constexpr (!fits) return detail::unresolved<typename X::mesh_type>{};
+    if constexpr (!fits) return detail::refused<problem::module_input, detail::no_node, operand_t<X::sp>, linear<In, Out>>(x);
     else if constexpr (Bias) return detail::run_hook<detail::hook::after_product, Bound>(linear_product(x, weight)) + bias;
     else return detail::run_hook<detail::hook::after_product, Bound>(linear_product(x, weight));
   }

@@ -109,6 +109,18 @@ template <class Ctx, class Plan, auto State, class M, int I, class T>
 struct bound_member<binding<Ctx, Plan, State, M>, I, T>
     : placed_member<member_type<M, I>, typename child_of<binding<Ctx, Plan, State, M>, I>::type> {};
 
+// A member's type as it is written; a module's template alone gets the sentence and its unbound arguments.
+template <class T>
+std::type_identity<T> member_as();
+template <template <class> class M>
+struct member_template {
+  static_assert(raise<problem::member_template, M<unbound>>::ok);
+  using type = M<unbound>;
+};
+template <template <class> class M, class Given = member_template<M>>
+  requires(sizeof(Given) > 0)
+std::type_identity<typename Given::type> member_as();
+
 }  // namespace detail
 
 struct given_member;  // a fact: a member stands where its module's binding belongs
@@ -151,12 +163,14 @@ struct given_member;  // a fact: a member stands where its module's binding belo
     }                                                                                                                     \
   }
 
+// A function takes a type or a template, which a class cannot.
+#define SHARDWISE_MEMBER_TYPE(member) typename decltype(::shardwise::detail::member_as<BOOST_HANA_PP_DROP_BACK member>())::type
 #define SHARDWISE_MEMBER_DATA(Bound, index, member) \
-  typename ::shardwise::detail::bound_member<Bound, index, BOOST_HANA_PP_DROP_BACK member>::type BOOST_HANA_PP_BACK member;
+  typename ::shardwise::detail::bound_member<Bound, index, SHARDWISE_MEMBER_TYPE(member)>::type BOOST_HANA_PP_BACK member;
 #define SHARDWISE_MEMBER_ENTRY(Bound, index, member)                        \
   template <class Shardwise>                                                \
   struct at<index, Shardwise> {                                             \
-    using type = BOOST_HANA_PP_DROP_BACK member;                            \
+    using type = SHARDWISE_MEMBER_TYPE(member);                             \
     static constexpr const char* name() { return BOOST_HANA_PP_STRINGIZE(BOOST_HANA_PP_BACK member); } \
     template <class ShardwiseT>                                             \
     static constexpr auto& get(ShardwiseT& m) {                             \

@@ -63,11 +63,6 @@ struct mesh_called_on<X> {
   using type = typename X::mesh_type;
 };
 
-// The first argument of a call, which the plan's styles act on.
-template <bool Tensor, class... Facts>
-struct tensor_argument {
-  static constexpr bool ok = raise<Tensor ? problem::none : problem::module_needs_tensor, Facts...>::ok;
-};
 template <class Bound>
 struct mesh_of_binding {
   using type = void;
@@ -91,16 +86,14 @@ struct module {
 
   template <class X, class... More>
   constexpr auto operator()(const X& x, const More&... more) const {
-    static_assert(detail::tensor_argument<tensor<X>, Derived, X>::ok);
     constexpr problem wrong = detail::call_problem<Derived, Bound>();
-    static_assert(raise<wrong, Derived>::ok);
     if constexpr (!tensor<X>) {
+      detail::refused<problem::module_needs_tensor, detail::no_node, Derived, X>(more...);
       return detail::unresolved<typename detail::mesh_of_binding<Bound>::type>{};
-    } else if constexpr (wrong != problem::none) {
-      return detail::unresolved<typename X::mesh_type>{};
     } else {
       detail::scope_mark mark(x, scope);
-      return call(detail::run_hook<detail::hook::enter, Bound>(x), more...);
+      if constexpr (wrong != problem::none) return detail::refused<wrong, detail::no_node, Derived>(x, more...);
+      else return call(detail::run_hook<detail::hook::enter, Bound>(x), more...);
     }
   }
 
@@ -113,9 +106,8 @@ struct module {
       // on an object that may change first: what does not compile in the body is then said once, where it stands
       constexpr bool returns = !std::is_void_v<decltype(std::declval<Derived&>().forward(in, more...))>;
       constexpr bool reads = requires(const Derived& d) { d.forward(in, more...); };
-      static_assert(raise<!returns ? problem::module_forward_void : !reads ? problem::module_forward_const : problem::none, Derived>::ok);
       if constexpr (returns && reads) return detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...));
-      else return detail::unresolved<typename X::mesh_type>{};
+      else return detail::refused<!returns ? problem::module_forward_void : problem::module_forward_const, detail::no_node, Derived>(in);
     }
   }
 };
@@ -217,8 +209,8 @@ struct repeat<N, Block, unbound> {
   using rebound = repeat<N, Block, B>;
 
   template <class X>
-  constexpr auto operator()(const X&) const {
-    static_assert(raise<problem::module_unbound, repeat>::ok);
+  constexpr auto operator()(const X& x) const {
+    detail::refused<problem::module_unbound, detail::no_node, repeat>(x);
     return detail::unresolved<typename detail::mesh_called_on<X>::type>{};
   }
 };

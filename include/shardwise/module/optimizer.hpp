@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <shardwise/autodiff/grad.hpp>
+#include <shardwise/graph/mutation.hpp>
 
 namespace shardwise {
 
@@ -117,7 +118,8 @@ struct update_state {
 
 }  // namespace detail
 
-// Joint graph (autodiff::grad) to train step: outputs become whole, the loss summed over the mesh.
+// Joint graph (autodiff::grad) to train step: outputs become whole, the loss summed over the mesh. Law: an output is what it
+// was before the step's update; one that lies in a parameter that is updated is copied first, however it came to lie there.
 template <class Optimizer, int Params>
 struct apply_optimizer {
  private:
@@ -165,7 +167,7 @@ struct apply_optimizer {
     for (int i = 0; i < forward<Source>; ++i)
       if (st.g.nodes[i].op == op_code::param) st.param_node[st.g.nodes[i].a.v[0]] = i;
     builder b = st.g.edit();
-    for (int k = 0; k < st.g.output_count; ++k) st.g.outputs[k] = whole(st, b, st.g.outputs[k], -1);
+    for (int k = 0; k < st.g.output_count; ++k) st.g.outputs[k] = apart(st, b, whole(st, b, st.g.outputs[k], -1));
     st.g.finish(b);
   }
 
@@ -243,6 +245,15 @@ struct apply_optimizer {
     }
   }
 
+  // The value of `id` where no update writes.
+  template <class State>
+  static constexpr int apart(State& st, builder& b, int id) {
+    int at = id;
+    while (lies_in_operand(b.nodes[at], b.specs, b.nodes)) at = b.nodes[at].in[0];
+    if (b.nodes[at].op != op_code::param || st.cotangent[at] < 0) return id;
+    return emit(b, op_code::contiguous, {}, 0, contiguous(b.specs[b.nodes[id].spec]), b.nodes[id].scope, id);
+  }
+
   template <class State>
   static constexpr void add_square(State& st, builder& b, int g) {
     const int in = b.nodes[g].spec;
@@ -291,7 +302,10 @@ struct apply_optimizer {
     const spec& sp = b.specs[own];
     detail::update_memo& m = st.memo[own];
     if (m.checked_with != given) {
-      if (const finding f = check_update(sp, b.specs[given]); f && !b.error) b.error = f;
+      if (const finding f = check_update(sp, b.specs[given]); f && !b.error) {
+        b.error = f;
+        detail::place_error(b.error, b, p);
+      }
       m.checked_with = given;
     }
     if (Optimizer::states > 0 && m.state_spec < 0) m.state_spec = b.intern(detail::state_spec(sp));

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include <shardwise/graph/graph.hpp>
-#include <shardwise/graph/implicit.hpp>
+#include <shardwise/graph/functions/implicit.hpp>
 #include <shardwise/support/fixed_string.hpp>
 
 namespace shardwise {
@@ -22,6 +22,16 @@ struct named_output {
   T value;
 };
 
+template <fixed_string Name, class T>
+struct written<named_output<Name, T>> {
+  template <class Sink>
+  static constexpr void put(Sink& out) {
+    out.push_back('"');
+    text::put(out, Name.view());
+    out.push_back('"');
+  }
+};
+
 // A tensor and what it is called.
 template <fixed_string Name, class T>
 constexpr named_output<Name, T> named(const T& value) {
@@ -31,6 +41,7 @@ constexpr named_output<Name, T> named(const T& value) {
 namespace detail {
 
 // What errors print of a program's outputs.
+struct no_value {};
 template <class... Named>
 struct output_names;
 
@@ -69,13 +80,18 @@ struct output_names {
   template <fixed_string Name>
   static constexpr int at() {
     constexpr int index = find(Name.view());
-    static_assert(raise<index < 0 ? problem::output_unknown : problem::none, output_names<named_output<Name, void>>,
-                        output_names<typename N::template with<void>...>>::ok);
+    static_assert(raise<index < 0 ? problem::output_unknown : problem::none, named_output<Name, no_value>,
+                        output_names<typename N::template with<no_value>...>>::ok);
     return index;
   }
 };
 
 }  // namespace detail
+
+template <fixed_string Name, class T>
+struct fact<named_output<Name, T>> : detail::quoted_fact<"asked for", Name> {};
+template <class... N>
+struct fact<detail::output_names<N...>> : detail::types_fact<"outputs", N...> {};
 
 // The values of a task, the first of them its loss.
 template <class... N>

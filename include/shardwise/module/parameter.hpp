@@ -80,11 +80,38 @@ constexpr finding check_parameter(const spec& s) {
   return check_placements(s);
 }
 
+// The entries of a plan that name a module, by the bits of plan_traits::matched.
+template <unsigned Hit, class Plan>
+struct entries_naming;
+template <unsigned Hit, class... E>
+struct entries_naming<Hit, plan<E...>> {
+  template <std::size_t... K>
+  static constexpr auto list(std::index_sequence<K...>) {
+    return typename joined_lists<type_list<>, std::conditional_t<((Hit >> K) & 1U) != 0, type_list<plan_entry<E>>, type_list<>>...>::type{};
+  }
+  using type = decltype(list(std::index_sequence_for<E...>{}));
+};
+
+// A parameter that cannot be placed: its name, its module, and the plan's entries that place it, with their paths.
+template <finding F, class PB, class Shape>
+struct placed_as {
+  using bound = typename PB::parent;
+  using entries = typename entries_naming<plan_traits<typename bound::plan_type>::matched(bound::state), typename bound::plan_type>::type;
+  using own = type_list<typename name_of_member<typename bound::unbound_module, PB::index>::type, Shape, typename bound::unbound_module>;
+  static constexpr bool ok = raise_list<
+      F.what, typename joined_lists<own, entries, typename finding_facts<F, typename bound::context::mesh_type>::type>::type>::ok;
+};
+template <finding F, class PB, class Shape>
+  requires(F.what == problem::none)
+struct placed_as<F, PB, Shape> {
+  static constexpr bool ok = true;
+};
+
 template <class Shape, class Init, class PB>
 struct parameter_of {
   static constexpr spec built = parameter_spec<PB, Shape>();
   static constexpr finding error = check_parameter(built);
-  static_assert(raise<error.what, Shape, typename PB::parent::unbound_module>::ok);
+  static_assert(placed_as<error, PB, Shape>::ok);
   using type = typename PB::parent::context::template tensor<built>;
 };
 template <class Shape, class Init>

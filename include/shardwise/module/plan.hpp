@@ -49,7 +49,7 @@ template <class... Entries>
 struct plan {
   static constexpr int entries = static_cast<int>(sizeof...(Entries));
   static_assert(detail::only_entries<(detail::is_plan_entry<Entries>() && ...), Entries...>::ok);
-  static_assert(raise<(entries > 32) ? problem::plan_too_large : problem::none, plan>::ok);
+  static_assert(raise<(entries > 32) ? problem::plan_too_large : problem::none, plan, have<entries>, want<32>>::ok);
 };
 
 namespace detail {
@@ -205,5 +205,24 @@ template <class Entry>
 struct plan_entry;
 template <fixed_string... Names>
 struct nearest;
+
+template <fixed_string Path, class... Styles>
+struct written<at<Path, Styles...>> {
+  template <class Sink>
+  static constexpr void put(Sink& out) {
+    text::put(out, "at<\"");
+    text::put(out, Path.view());
+    out.push_back('"');
+    ((text::put(out, ", "), written<Styles>::put(out)), ...);
+    out.push_back('>');
+  }
+};
+template <class Entry>
+struct fact<plan_entry<Entry>> : detail::type_fact<"plan_entry", Entry> {};
+template <fixed_string... Names>
+struct fact<nearest<Names...>> : detail::quoted_fact<"nearest", Names...> {};
+template <class Style>
+  requires detail::is_style<Style>
+struct fact<Style> : detail::type_fact<"style", Style> {};
 
 }  // namespace shardwise

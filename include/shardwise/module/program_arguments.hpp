@@ -3,10 +3,10 @@
 #pragma once
 
 #include <shardwise/module/trace.hpp>
-#include <shardwise/pass/communication.hpp>
-#include <shardwise/pass/memory_breakdown.hpp>
-#include <shardwise/pass/pipeline.hpp>
-#include <shardwise/pass/program_traits.hpp>
+#include <shardwise/pass/analysis/communication.hpp>
+#include <shardwise/pass/memory/memory_breakdown.hpp>
+#include <shardwise/pass/framework/pipeline.hpp>
+#include <shardwise/pass/framework/program_traits.hpp>
 
 namespace shardwise {
 

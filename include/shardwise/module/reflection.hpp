@@ -3,6 +3,7 @@
 // BOOST_HANA_DEFINE_STRUCT registers them.
 #pragma once
 
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -16,6 +17,8 @@
 #include <boost/hana/second.hpp>
 #include <boost/hana/string.hpp>
 #include <boost/hana/tuple.hpp>
+
+#include <shardwise/support/message.hpp>
 
 namespace shardwise::detail {
 
@@ -114,3 +117,22 @@ constexpr auto hana_accessors(std::integer_sequence<int, I...>) {
 }
 
 }  // namespace shardwise::detail
+
+namespace shardwise {
+
+// What errors print of a member: its name.
+template <fixed_string Name>
+struct member_named;
+template <fixed_string Name>
+struct fact<member_named<Name>> : detail::quoted_fact<"member", Name> {};
+
+namespace detail {
+template <class M, int I>
+struct name_of_member {
+  static constexpr std::string_view view = member_name<M, I>();
+  static constexpr auto text = exact_string<view.size()>(view);
+  using type = member_named<text>;
+};
+}  // namespace detail
+
+}  // namespace shardwise

@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include <shardwise/graph/functions.hpp>
+#include <shardwise/graph/functions/functions.hpp>
 #include <shardwise/module/plan.hpp>
 
 namespace shardwise {
@@ -82,8 +82,8 @@ struct colwise : detail::style_base {
       constexpr problem wrong = declared.is_shard() ? (p == declared ? problem::none : problem::style_declared_input)
                                 : p.is_whole()      ? problem::none
                                                     : problem::colwise_input;
-      static_assert(raise<wrong, colwise, operand_t<X::sp>>::ok);
-      return redistribute<Axis, reduced>(x);
+      if constexpr (wrong != problem::none) return detail::refused<wrong, detail::no_node, colwise, operand_t<X::sp>>(x);
+      else return redistribute<Axis, reduced>(x);
     }
   }
   template <class X>
@@ -120,8 +120,8 @@ struct rowwise : detail::style_base {
     constexpr problem wrong = declared.is_shard() ? (p == declared ? problem::none : problem::style_declared_input)
                               : ready || (!indices && p.is_whole()) ? problem::none
                                                                     : problem::rowwise_input;
-    static_assert(raise<wrong, rowwise, operand_t<X::sp>>::ok);
-    if constexpr (wrong != problem::none || ready) return x;
+    if constexpr (wrong != problem::none) return detail::refused<wrong, detail::no_node, rowwise, operand_t<X::sp>>(x);
+    else if constexpr (ready) return x;
     else if constexpr (indices) return redistribute<Axis, replicate>(x);
     else return redistribute<Axis, shard<X::sp.rank - 1, Block>>(x);
   }
@@ -142,9 +142,8 @@ struct sequence_parallel : detail::style_base {
   static constexpr auto enter(const X& x) {
     constexpr int a = X::mesh_type::template index_of<Axis>;
     constexpr bool ready = X::sp.place[a].is_shard(SequenceDim);
-    static_assert(raise<ready ? problem::none : problem::sequence_parallel_input, sequence_parallel, operand_t<X::sp>>::ok);
     if constexpr (ready) return x;
-    else return detail::unresolved<typename X::mesh_type>{};
+    else return detail::refused<problem::sequence_parallel_input, detail::no_node, sequence_parallel, operand_t<X::sp>>(x);
   }
 };
 
@@ -152,15 +151,35 @@ struct sequence_parallel : detail::style_base {
 template <class Axis, class To, class From = void>
 struct prepare_input : detail::style_base {
   using axis = Axis;
+  template <class X>
+  static constexpr bool as_declared = [] {
+    if constexpr (std::is_void_v<From>) return true;
+    else return X::sp.place[X::mesh_type::template index_of<Axis>] == detail::normal_placement<From>(X::sp.rank);
+  }();
   static constexpr bool accepts(module_kind) { return true; }
   template <class X>
   static constexpr auto enter(const X& x) {
-    if constexpr (!std::is_void_v<From>) {
-      constexpr int a = X::mesh_type::template index_of<Axis>;
-      constexpr bool as_declared = X::sp.place[a] == detail::normal_placement<From>(X::sp.rank);
-      static_assert(raise<as_declared ? problem::none : problem::style_declared_input, prepare_input, operand_t<X::sp>>::ok);
+    if constexpr (!as_declared<X>) return detail::refused<problem::style_declared_input, detail::no_node, prepare_input, operand_t<X::sp>>(x);
+    else return redistribute<Axis, To>(x);
+  }
+};
+
+// Styles in messages: their number is 1 where it is left out.
+template <template <class, int, class...> class Style, class Axis, int Number, class... Options>
+  requires std::is_base_of_v<detail::style_base, Style<Axis, Number, Options...>>
+struct written<Style<Axis, Number, Options...>> {
+  template <class Sink>
+  static constexpr void put(Sink& out) {
+    using type = Style<Axis, Number, Options...>;
+    text::put_spelling(out, text::template_name(spelling<type>()));
+    out.push_back('<');
+    written<Axis>::put(out);
+    if (Number != 1 || sizeof...(Options) > 0) {
+      text::put(out, ", ");
+      text::put(out, std::int64_t{Number});
     }
-    return redistribute<Axis, To>(x);
+    ((text::put(out, ", "), written<Options>::put(out)), ...);
+    out.push_back('>');
   }
 };
 

@@ -2,9 +2,10 @@
 // trace: runs a model's forward and loss on symbolic tensors and keeps the graph as a constant.
 #pragma once
 
-#include <shardwise/graph/pending.hpp>
+#include <shardwise/graph/functions/pending.hpp>
 #include <shardwise/module/bind.hpp>
 #include <shardwise/module/outputs.hpp>
+#include <shardwise/module/refused_trace.hpp>
 
 namespace shardwise {
 
@@ -59,10 +60,10 @@ struct parameter_recorder {
   }
 };
 
-template <class Mesh, class In>
+template <class Mesh, class In, class Report = noted>
 constexpr auto record_input(builder& b, int index) {
   constexpr spec s = In::template spec_type<Mesh>::value;
-  using sym_type = sym<s, Mesh>;
+  using sym_type = sym<s, Mesh, Report>;
   node n = empty_node;
   n.op = op_code::input;
   n.a.v[0] = index;
@@ -72,36 +73,20 @@ constexpr auto record_input(builder& b, int index) {
   else return x;
 }
 
-template <class Task, class Model, class Mesh, class Inputs>
+template <class Task, class Model, class Mesh, class Inputs, class Report = noted>
 struct task_call;
-template <class Task, class Model, class Mesh, class... In>
-struct task_call<Task, Model, Mesh, inputs<In...>> {
+template <class Task, class Model, class Mesh, class... In, class Report>
+struct task_call<Task, Model, Mesh, inputs<In...>, Report> {
   // asked of the call alone: what is wrong within it is said there
   static constexpr bool fits =
-      std::is_invocable_v<Task, const Model&, const decltype(record_input<Mesh, In>(std::declval<builder&>(), 0))&...>;
+      std::is_invocable_v<Task, const Model&, const decltype(record_input<Mesh, In, Report>(std::declval<builder&>(), 0))&...>;
   static_assert(raise<fits ? problem::none : problem::task_call, Task, inputs<In...>>::ok);
   static constexpr auto result() {
-    if constexpr (fits) return std::type_identity<decltype(Task{}(std::declval<const Model&>(), record_input<Mesh, In>(std::declval<builder&>(), 0)...))>{};
+    if constexpr (fits) return std::type_identity<decltype(Task{}(std::declval<const Model&>(), record_input<Mesh, In, Report>(std::declval<builder&>(), 0)...))>{};
     else return std::type_identity<no_result>{};
   }
   using type = typename decltype(result())::type;
 };
-
-// A value that lies in a leaf's storage would be read when an update has written there: it is copied.
-constexpr int apart_from_leaves(builder& b, int id) {
-  int root = id;
-  while (root < b.node_capacity && b.nodes[root].inputs > 0 && b.nodes[root].in[0] < b.node_capacity &&
-         is_view(b.nodes[root], b.specs[b.nodes[b.nodes[root].in[0]].spec], b.specs[b.nodes[root].spec]))
-    root = b.nodes[root].in[0];
-  if (root >= b.node_capacity || !is_leaf(b.nodes[root].op)) return id;
-  node n = empty_node;
-  n.op = op_code::contiguous;
-  n.inputs = 1;
-  n.in[0] = id;
-  n.spec = b.intern(contiguous(b.specs[b.nodes[id].spec]));
-  n.scope = b.nodes[id].scope;
-  return b.append(n);
-}
 
 template <int Params>
 struct parameter_table {
@@ -114,6 +99,8 @@ struct trace_result {
   parameter_table<Params> params{};
   bool complete = false;
   bool again = false;  // with builder::own_values
+  bool resolved = true;
+  refusal refused{};
 };
 
 }  // namespace detail
@@ -145,36 +132,37 @@ struct traced {
     model_type model{};
     detail::parameter_recorder<Mesh> rec{b, r.params.item};
     detail::visit_module<unbound_model>(model, "", -1, rec);
-    run(r.g, b, model, typename Task::inputs{}, std::make_index_sequence<Task::inputs::count>{});
+    run(r, b, model, typename Task::inputs{}, std::make_index_sequence<Task::inputs::count>{});
     r.complete = !b.overflowed();
     r.again = !Own && b.last_write >= 0 && b.same_values;
+    r.refused = b.refused;
     r.g.finish(b);
     return r;
   }
 
-  template <class Graph, class... In, std::size_t... I>
-  static constexpr void run(Graph& g, builder& b, const model_type& model, inputs<In...>, std::index_sequence<I...>) {
+  template <class Result, class... In, std::size_t... I>
+  static constexpr void run(Result& r, builder& b, const model_type& model, inputs<In...>, std::index_sequence<I...>) {
     if constexpr (results::count == 0) {
-      keep(g, b, detail::unresolved<Mesh>{});
+      keep(r, b, detail::unresolved<Mesh>{});
     } else {
       std::tuple<decltype(detail::record_input<Mesh, In>(b, 0))...> in{detail::record_input<Mesh, In>(b, static_cast<int>(I))...};
       const auto result = std::apply([&](const auto&... x) { return Task{}(model, x...); }, in);
-      results::each(result, [&](const auto& x) { keep(g, b, x); });
+      results::each(result, [&](const auto& x) { keep(r, b, x); });
     }
   }
-  template <class Graph, class X>
-  static constexpr void keep(Graph& g, builder& b, const X& x) {
+  template <class Result, class X>
+  static constexpr void keep(Result& r, builder& b, const X& x) {
     int id = -1;
     if constexpr (detail::resolved<X>) {
-      const int at = b.operand(x.id);
-      id = g.output_count == 0 ? at : detail::apart_from_leaves(b, at);
+      id = b.operand(x.id, op_code::param);
     } else {  // it does not compile: a constant stands for it
       node n = empty_node;
       n.op = op_code::fill;
       n.spec = b.intern(detail::mesh_spec<Mesh>(dtype_v<T>));
       id = b.append(n);
+      r.resolved = false;
     }
-    g.outputs[g.output_count++] = id;
+    r.g.outputs[r.g.output_count++] = id;
   }
 
   // One evaluation into a guessed capacity, a second one only if the guess was short; once more if it must tell values
@@ -193,9 +181,26 @@ struct traced {
   }
   static constexpr const auto& all = final_trace();
 
+  struct found {
+    static constexpr const auto& value = all.g;
+    static constexpr const refusal& refused = all.refused;
+    static constexpr bool resolved = all.resolved;
+  };
+  struct once_more {
+    template <class Report>
+    using with = detail::task_call<Task, typename detail::bind_with<Model, Plan, detail::trace_context<Mesh, dtype_v<T>, Report>>::type, Mesh,
+                                   typename Task::inputs, Report>;
+  };
+  static constexpr const auto& checked() {
+#if !SHARDWISE_DEVICE_PASS
+    if constexpr (!all.resolved || all.refused.what != problem::none) static_assert(detail::say_refusal<found, once_more>::ok);
+#endif
+    return all.g;
+  }
+
  public:
   // Its capacity may be larger than its size: to store it anew would cost more than the rest of it.
-  static constexpr const auto& value = all.g;
+  static constexpr const auto& value = checked();
   static constexpr const auto& params = all.params;
 };
 

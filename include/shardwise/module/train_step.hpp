@@ -2,14 +2,14 @@
 // train_step, forward_step: a model, a task, a plan and a mesh as one program type with its costs as constants.
 #pragma once
 
-#include <shardwise/graph/refused.hpp>
+#include <shardwise/graph/verify/refused.hpp>
 #include <shardwise/module/optimizer.hpp>
 #include <shardwise/module/program_arguments.hpp>
-#include <shardwise/pass/communication.hpp>
-#include <shardwise/pass/functionalise.hpp>
-#include <shardwise/pass/memory_breakdown.hpp>
-#include <shardwise/pass/pipeline.hpp>
-#include <shardwise/pass/program_traits.hpp>
+#include <shardwise/pass/analysis/communication.hpp>
+#include <shardwise/pass/functionalise/functionalise.hpp>
+#include <shardwise/pass/memory/memory_breakdown.hpp>
+#include <shardwise/pass/framework/pipeline.hpp>
+#include <shardwise/pass/framework/program_traits.hpp>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise {
@@ -65,9 +65,24 @@ template <class Trace>
 struct checked_loss {
   static constexpr spec loss = Trace::value.specs[Trace::value.nodes[Trace::value.outputs[0]].spec];
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(raise<loss_problem(loss), operand_t<loss>>::ok);
+  static_assert(raise_at<loss_problem(loss), Trace, Trace::value.outputs[0], operand_t<loss>>::ok);
 #endif
   using type = Trace;
+};
+
+// The first opaque node of a program whose backend runs none.
+template <bool Wrong, class Source, class Backend>
+struct opaque_call {
+  static constexpr bool ok = true;
+};
+template <class Source, class Backend>
+struct opaque_call<true, Source, Backend> {
+  static constexpr int node = [] {
+    int i = 0;
+    while (i + 1 < Source::value.node_count && Source::value.nodes[i].op != op_code::opaque) ++i;
+    return i;
+  }();
+  static constexpr bool ok = raise_at<problem::opaque_backend, Source, node, Backend>::ok;
 };
 
 // The one bound of the graph's dyn dims, 0 if it has none, -1 if they disagree.
@@ -82,6 +97,26 @@ constexpr std::int64_t common_bound(const Graph& g) {
   return bound;
 }
 
+// Names the first node whose bound is another one.
+template <bool Agree, class Source, class Mesh>
+struct bounds_agree {
+  static constexpr bool ok = true;
+};
+template <class Source, class Mesh>
+struct bounds_agree<false, Source, Mesh> {
+  static constexpr int node = [] {
+    std::int64_t bound = 0;
+    for (int i = 0; i < Source::value.node_count; ++i) {
+      const spec& s = Source::value.specs[Source::value.nodes[i].spec];
+      if (s.dyn == 0) continue;
+      if (bound != 0 && bound != s.dyn_bound) return i;
+      bound = s.dyn_bound;
+    }
+    return -1;
+  }();
+  static constexpr bool ok = raise_at<problem::dyn_bounds_differ, Source, node, Mesh>::ok;
+};
+
 // What every program publishes: the final graph and its costs. Derived gives `graph_source` (a type with the graph).
 template <class Mesh, class Backend, class Trace, class GraphSource>
 struct program_base {
@@ -94,20 +129,18 @@ struct program_base {
   static constexpr const auto& parameters = Trace::params;
   static constexpr int parameter_total = Trace::parameters;
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(detail::refused_program<GraphSource::value.error.what, GraphSource::value.error.have, GraphSource::value.error.want, Mesh>::ok);
-  static_assert(raise<has_mutation(GraphSource::value) ? problem::mutation_left : problem::none, Mesh>::ok);
+  static_assert(detail::refused_graph<GraphSource, Mesh>::ok);
+  static_assert(detail::no_mutation<GraphSource, Mesh>::ok);
 #endif
 
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(raise<GraphSource::value.function_count != 0 && !std::is_same_v<Backend, host_backend> ? problem::opaque_backend
-                                                                                                      : problem::none,
-                      Backend>::ok);
+  static_assert(detail::opaque_call<GraphSource::value.function_count != 0 && !std::is_same_v<Backend, host_backend>, GraphSource, Backend>::ok);
 #endif
 
   // Bound of the program's run-time size, 0 if every extent is static.
   static constexpr std::int64_t dyn_bound = common_bound(GraphSource::value);
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(raise<dyn_bound < 0 ? problem::dyn_bounds_differ : problem::none, Mesh>::ok);
+  static_assert(detail::bounds_agree<dyn_bound >= 0, GraphSource, Mesh>::ok);
 #endif
 
   using memory = passes::planned_memory<Backend, GraphSource>;

@@ -50,6 +50,7 @@ constexpr outcome einsum_shape(const op_attr& a, const spec* in) {
     if (db >= 0 && in[0].extent[d] != in[1].extent[db])
       return fail(find_label(a.v[2], rank, l) >= 0 ? problem::contraction_batch : problem::contraction_extents, r.out, 0,
                   d, in[0].extent[d], in[1].extent[db]);
+    if (db >= 0 && !same_extent(in[0], d, in[1], db)) return fail(problem::dyn_meets_static, r.out, 1, db);
   }
   make_contiguous(r.out);
   return r;

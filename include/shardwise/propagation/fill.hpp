@@ -1,34 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of paddings, of masks by position, and which operations draw random numbers or only move elements.
+// Rules of paddings and of masks by position.
 #pragma once
 
 #include <shardwise/propagation/rule.hpp>
 
 namespace shardwise::rules {
-
-// Kernels that copy or place elements and do no arithmetic: they exist for integers too.
-constexpr bool only_moves(op_code op) {
-  switch (op) {
-    case op_code::contiguous:
-    case op_code::broadcast:
-    case op_code::pad:
-    case op_code::slice_scatter:
-    case op_code::assign:
-    case op_code::cat:
-    case op_code::gather:
-    case op_code::index_select:
-    case op_code::constant_pad:
-    case op_code::fill:
-    case op_code::one_hot:
-    case op_code::arange: return true;
-    default: return false;
-  }
-}
-
-// Operations that draw at a site: v0 is its number.
-constexpr bool is_random(op_code op) {
-  return op == op_code::dropout || op == op_code::rand || op == op_code::randn || op == op_code::bernoulli;
-}
 
 // --- constant_pad -----------------------------------------------------------------------------------------------------
 

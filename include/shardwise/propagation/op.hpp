@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include <shardwise/support/message.hpp>
+
 namespace shardwise {
 
 // Elementwise functions whose formulas stand once for all devices, in runtime/host/formulas.hpp; see is_elementwise.
@@ -71,7 +73,7 @@ constexpr bool runs_kernel(op_code op) {
   return false;
 }
 
-// What errors print of an operation.
+// What errors print of an operation: the name of the function.
 namespace op {
 #define SHARDWISE_X(name, kernel) struct name;
 SHARDWISE_OPS(SHARDWISE_X)
@@ -90,35 +92,13 @@ SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_X
 }  // namespace detail
 
+template <class Op>
+  requires(detail::begins_at(spelling<Op>(), 0, "shardwise::op::"))
+struct fact<Op> : detail::type_fact<"operation", Op> {};
+
 inline constexpr int max_inputs = 5;
 
 constexpr bool is_elementwise(op_code op) { return op >= op_code::abs && op <= op_code::mask_keep; }
-constexpr bool is_comparison(op_code op) { return op >= op_code::eq && op <= op_code::ge; }
-
-// The operand that holds int32 indices, targets or a mask, -1: none.
-constexpr int index_operand(op_code op) {
-  switch (op) {
-    case op_code::where:
-    case op_code::one_hot: return 0;
-    case op_code::embedding:
-    case op_code::embedding_dw:
-    case op_code::mask_keep:
-    case op_code::take:
-    case op_code::take_dx:
-    case op_code::gather:
-    case op_code::scatter_add:
-    case op_code::index_select:
-    case op_code::index_add:
-    case op_code::scatter:
-    case op_code::scatter_dsrc: return 1;
-    case op_code::nll: return 2;
-    case op_code::nll_dx: return 3;
-    default: return -1;
-  }
-}
-
-// Operations whose result is int32 whatever the operands are: their kernels are named by the operands' element type.
-constexpr bool makes_indices(op_code op) { return is_comparison(op) || op == op_code::topk; }
 
 // Integers whose meaning belongs to the operation:
 //   param, state, input  v0 index in its table
@@ -154,14 +134,14 @@ constexpr bool makes_indices(op_code op) { return is_comparison(op) || op == op_
 //   keeps                0 where the first operand is smaller, 1/2 where both are equal, 1 elsewhere, beside a NaN too
 //   mask_keep            v0 1: zero where the mask is not 0; 0: zero where it is
 //   amax, amin, prod, prod_dx   v0 mask of the dims reduced, which stay with extent 1
-//   exp_sum              over the last dim, of exp(x - top), top without that dim
+//   exp_sum              over the last dim, of exp(x - top), top without that dim; a top that is not finite counts as 0
 //   nll, nll_dx          v0 1: rows whose target is v1 do not count
 //   topk                 v0 how many, v1 1 or 2 for the smallest; int32 positions along the last dim, of equals the first. A NaN
 //                        comes first, as the largest, and with v1 1 last; with 2 (argmin) first
 //   take, take_dx        positions along the last dim; take_dx: v0 extent of that dim
 //   slice_scatter        v0 dim, v1 start, v2 length: operand 0, and operand 1 in place of that slice of it
 //   copy_                none: writes operand 1 over operand 0, a tensor or a view of one, and over all that shares its
-//                        storage; only traces have it, see pass/functionalise.hpp
+//                        storage; only traces have it, see pass/functionalise/functionalise.hpp
 //   What only passes write, after differentiation (see graph/expression.hpp):
 //   fused                v0..v3 the bits of its expression's constants
 //   norm                 v0, v1 as norm_apply; v2 1 if the statistics are stored in its last operand, a buffer

@@ -43,8 +43,7 @@ constexpr rule_row classes_sharded(int rank, int sharded, placement out) {
 
 constexpr spec with_last(const spec& x, std::int64_t extent) {
   spec s = contiguous(x);
-  s.extent[s.rank - 1] = extent;
-  s.dyn &= ~(1U << (s.rank - 1));
+  set_extent(s, s.rank - 1, extent);
   make_contiguous(s);
   return s;
 }
@@ -52,7 +51,8 @@ constexpr spec with_last(const spec& x, std::int64_t extent) {
 constexpr outcome topk_shape(const op_attr& a, const spec& x) {
   if (x.rank < 1) return fail(problem::dim_out_of_range, x);
   const std::int64_t n = x.extent[x.rank - 1];
-  if (a.v[0] < 1 || a.v[0] > n) return fail(problem::topk_count, x, 0, x.rank - 1, a.v[0], n);
+  const std::int64_t least = is_dyn(x, x.rank - 1) ? n / x.dyn_bound : n;  // at the run-time size 1
+  if (a.v[0] < 1 || a.v[0] > least) return fail(problem::topk_count, x, 0, x.rank - 1, a.v[0], least);
   outcome r{{}, with_last(x, a.v[0])};
   r.out.type = dtype::i32;
   return r;
@@ -64,6 +64,7 @@ constexpr outcome take_shape(const spec& x, const spec& index) {
   if (x.rank < 1 || index.rank != x.rank) return fail(problem::dim_out_of_range, x, 1, -1, index.rank, x.rank);
   for (int d = 0; d + 1 < x.rank; ++d)
     if (index.extent[d] != x.extent[d]) return fail(problem::broadcast_extents, x, 1, d, index.extent[d], x.extent[d]);
+    else if (!same_extent(index, d, x, d)) return fail(problem::dyn_meets_static, x, 1, d);
   return r;
 }
 

@@ -77,14 +77,14 @@ inline constexpr known_difference known_differences[] = {
      "the order of the mesh's axes", decision::right, "dist/known_differences.cpp"},
     // --- choices of implicit mode
     {"first_operand_leads", "add(P, R) keeps P for free, add(R, P) is R with an all-reduce", "the same",
-     decision::as_pytorch, "static/propagation/strategy.cpp"},
+     decision::as_pytorch, "static/operations/strategy.cpp"},
     {"costs", "a replicate source costs nothing wherever it goes; an all-reduce counts 2 N - 1 hops", "the same",
-     decision::as_pytorch, "static/propagation/strategy.cpp"},
+     decision::as_pytorch, "static/operations/strategy.cpp"},
     {"partial_in_products", "2.11 keeps a partial operand of a product partial; the seed era scatters it",
      "as the seed era; written, a partial times a reduced operand is partial without communication",
-     decision::as_pytorch, "static/propagation/strategy.cpp"},
+     decision::as_pytorch, "static/operations/strategy.cpp"},
     {"flattened_columns", "(4, 6) by columns to 24: the seed era gathers first, 2.11 refuses",
-     "does not compile; implicit mode gathers first", decision::as_pytorch, "static/propagation/strategy.cpp"},
+     "does not compile; implicit mode gathers first", decision::as_pytorch, "static/operations/strategy.cpp"},
     // --- plans
     {"path_atoms", "'a.b' also styles a child 'b' of the module that has 'a'", "a path names one place",
      decision::right, "dist/known_differences.cpp"},

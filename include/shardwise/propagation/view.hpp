@@ -56,6 +56,7 @@ constexpr outcome slice_spec(const op_attr& a, const spec& x) {
 
 constexpr outcome pad_spec(const op_attr& a, const spec& x) {
   const int d = static_cast<int>(a.v[0]);
+  if (is_dyn(x, d)) return fail(problem::dyn_dim_changed, x, 0, d);
   outcome r{{}, x};
   r.out.extent[d] = a.v[2];
   make_contiguous(r.out);
@@ -93,9 +94,10 @@ constexpr outcome copy_spec(const spec* in) {
   return {{}, x};
 }
 
-// Two shapes cut into the smallest groups of neighbouring dims with equal products.
+// Two shapes cut into the smallest groups of neighbouring dims with equal products. Of empty tensors there may be none.
 struct reshape_group {
   int from_begin, from_end, to_begin, to_end;
+  bool equal = true;
 };
 
 constexpr reshape_group group_of(const spec& from, const spec& to, int dim) {
@@ -110,7 +112,7 @@ constexpr reshape_group group_of(const spec& from, const spec& to, int dim) {
       else break;
     }
     if (dim >= i0 && dim < i) {
-      g = {i0, i, j0, j};
+      g = {i0, i, j0, j, a == b};
       return g;
     }
   }
@@ -122,6 +124,7 @@ constexpr bool reshape_shard(const spec& from, spec& to, int axis) {
   const placement p = from.place[axis];
   const int d = p.dim;
   const reshape_group g = group_of(from, to, d);
+  if (!g.equal) return false;
   for (int i = g.from_begin; i < d; ++i)
     if (from.extent[i] != 1) return false;
   int j = g.to_begin;

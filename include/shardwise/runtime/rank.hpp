@@ -6,8 +6,12 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 
+#include <shardwise/runtime/failures.hpp>
+#include <shardwise/runtime/program/call.hpp>
 #include <shardwise/support/diagnose.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 
@@ -24,8 +28,37 @@ struct agree;          // void agree(std::uint64_t, const char*): throws if a ra
 struct bytes_written;  // std::int64_t bytes_written(int axis) const: payload sent to other ranks along the axis
 struct count_written;  // void count_written(int axis, std::int64_t bytes): called by whatever sends
 struct reset_counts;   // void reset_counts(): bytes_written is 0 on every axis
-struct collectives;    // a type with static void communicate<T>(const runtime::call&, Rank&): see host_rank
+struct collectives;    // a type with the five static functions below, each void f<T>(const runtime::call&, Rank&)
+struct all_reduce;     // partial -> replicate: out = x_0 op x_1 op ... , combined in rank order
+struct reduce_scatter; // partial -> shard: this rank's block of that
+struct all_gather;     // shard -> replicate: every rank's block, where it belongs
+struct all_to_all;     // shard -> shard of another dim
+struct resplit;        // shard -> shard of the same dim with other boundaries
 }  // namespace rank_member
+
+template <class Member>
+  requires(detail::begins_at(spelling<Member>(), 0, "shardwise::rank_member::"))
+struct fact<Member> : detail::type_fact<"rank_member", Member> {};
+
+// One concept for each collective of a host backend: C has it for every element type, and returns nothing. Of a call it reads
+// the blocks' layouts and pointers (l, p: operand 0 and the result), the axis with its ranks and this rank's coordinate, and
+// the placements from and to.
+#define SHARDWISE_COLLECTIVE(concept_name, function)                                                                      \
+  template <class C, class Rank>                                                                                          \
+  concept concept_name = requires(const runtime::call& c, Rank& rank) {                                                   \
+    { C::template function<float>(c, rank) } -> std::same_as<void>;                                                       \
+    { C::template function<double>(c, rank) } -> std::same_as<void>;                                                      \
+    { C::template function<std::int32_t>(c, rank) } -> std::same_as<void>;                                                \
+  };
+SHARDWISE_COLLECTIVE(has_all_reduce, all_reduce)
+SHARDWISE_COLLECTIVE(has_reduce_scatter, reduce_scatter)
+SHARDWISE_COLLECTIVE(has_all_gather, all_gather)
+SHARDWISE_COLLECTIVE(has_all_to_all, all_to_all)
+SHARDWISE_COLLECTIVE(has_resplit, resplit)
+#undef SHARDWISE_COLLECTIVE
+template <class C, class Rank>
+concept collectives_of = has_all_reduce<C, Rank> && has_reduce_scatter<C, Rank> && has_all_gather<C, Rank> &&
+                         has_all_to_all<C, Rank> && has_resplit<C, Rank>;
 
 namespace detail {
 
@@ -52,6 +85,14 @@ template <class R>
 concept has_reset_counts = requires(R& r) { r.reset_counts(); };
 template <class R>
 concept has_collectives = requires { typename R::collectives; };
+template <class R>
+struct collectives_type {
+  using type = void;
+};
+template <has_collectives R>
+struct collectives_type<R> {
+  using type = typename R::collectives;
+};
 
 }  // namespace detail
 
@@ -64,7 +105,7 @@ concept backend_rank = detail::has_mesh<R> && detail::has_index<R> && detail::ha
 // A rank whose blocks lie in this process's memory. Its `collectives` run the transitions that communicate; the other
 // kernels are the library's own. A reduction must combine in rank order, so that every backend gives the same bits.
 template <class R>
-concept host_rank = backend_rank<R> && detail::has_collectives<R>;
+concept host_rank = backend_rank<R> && collectives_of<typename detail::collectives_type<R>::type, R>;
 
 namespace detail {
 
@@ -89,9 +130,50 @@ struct checked_rank {
 };
 template <class Rank>
 struct checked_host_rank {
+  using collectives = typename detail::collectives_type<Rank>::type;
+  static constexpr bool own = detail::has_collectives<Rank>;  // of what it has none, the first sentence is enough
   static constexpr bool ok =
-      checked_rank<Rank>::ok && detail::rank_has<detail::has_collectives<Rank>, Rank, rank_member::collectives>;
+      checked_rank<Rank>::ok && detail::rank_has<own, Rank, rank_member::collectives> &&
+      detail::rank_has<!own || has_all_reduce<collectives, Rank>, Rank, rank_member::all_reduce> &&
+      detail::rank_has<!own || has_reduce_scatter<collectives, Rank>, Rank, rank_member::reduce_scatter> &&
+      detail::rank_has<!own || has_all_gather<collectives, Rank>, Rank, rank_member::all_gather> &&
+      detail::rank_has<!own || has_all_to_all<collectives, Rank>, Rank, rank_member::all_to_all> &&
+      detail::rank_has<!own || has_resplit<collectives, Rank>, Rank, rank_member::resplit>;
 };
+
+namespace runtime {
+
+// Ranks whose collectives can run beside their kernels: see threads::stream.
+template <class Rank>
+concept has_stream = requires(Rank& r, typename Rank::stream_type::ticket t) {
+  r.stream().wait(t);
+  r.stream().drain();
+};
+
+// No backend skips what it does not know: every kind stands in its switch, and these are none of its.
+[[noreturn]] inline void not_a_collective(transition kind) {
+  throw std::logic_error("shardwise: transition " + std::to_string(static_cast<int>(kind)) +
+                         " is no collective, and a rank was asked to exchange it; run its kernel");
+}
+
+// Runs the collective that takes a call's operand from its placement to the result's.
+template <class T, class Rank>
+void communicate(const call& c, Rank& rank) {
+  using collectives = typename Rank::collectives;
+  switch (c.kind) {
+    case transition::all_reduce: return collectives::template all_reduce<T>(c, rank);
+    case transition::reduce_scatter: return collectives::template reduce_scatter<T>(c, rank);
+    case transition::all_gather: return collectives::template all_gather<T>(c, rank);
+    case transition::all_to_all:
+      return c.from.dim == c.to.dim ? collectives::template resplit<T>(c, rank) : collectives::template all_to_all<T>(c, rank);
+    case transition::none:
+    case transition::take_chunk:
+    case transition::to_partial:
+    case transition::place_chunk: not_a_collective(c.kind);
+  }
+}
+
+}  // namespace runtime
 
 namespace detail {
 

@@ -46,3 +46,11 @@
 #else
 #define SHARDWISE_STAGE_NODES 4000
 #endif
+
+// Whether a static_assert takes a text that is computed (C++26, since g++ 14 and clang 17): an error then says the values
+// themselves.
+#if defined(__cpp_static_assert) && __cpp_static_assert >= 202306L
+#define SHARDWISE_COMPUTED_MESSAGES 1
+#else
+#define SHARDWISE_COMPUTED_MESSAGES 0
+#endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns a finding into one static_assert: the problem's sentence on the first line, the facts as types after it.
+// Turns a finding into one static_assert: the problem's sentence, and its facts: as values in the same text where the
+// compiler computes it, as types after it elsewhere.
 #pragma once
 
-#include <string_view>
-
-#include <shardwise/support/finding.hpp>
+#include <shardwise/support/config.hpp>
+#include <shardwise/support/message.hpp>
 
 namespace shardwise {
 
@@ -21,6 +21,17 @@ template <class... Facts>
 inline constexpr bool admitted = false;
 
 // In a function of its own: clang takes a class whose own assertion failed for incomplete, and says so again.
+#if SHARDWISE_COMPUTED_MESSAGES
+template <problem P, class... Facts>
+  requires(P != problem::none)
+struct raise<P, Facts...> {
+  static constexpr bool say() {
+    static_assert(false, message<P, Facts...>{});
+    return true;
+  }
+  static constexpr bool ok = say();
+};
+#else
 #define SHARDWISE_X(name, text)                                   \
   template <class... Facts>                                       \
   struct raise<problem::name, Facts...> {                         \
@@ -31,16 +42,6 @@ inline constexpr bool admitted = false;
     static constexpr bool ok = say();                             \
   };
 #include <shardwise/support/problems.def.hpp>
-
-// The same sentence for errors that only a run can know.
-constexpr std::string_view sentence(problem p) {
-  switch (p) {
-#define SHARDWISE_X(name, text) \
-  case problem::name: return "shardwise: " text ".";
-#include <shardwise/support/problems.def.hpp>
-    case problem::none: break;
-  }
-  return "";
-}
+#endif
 
 }  // namespace shardwise

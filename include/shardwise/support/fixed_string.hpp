@@ -28,6 +28,7 @@ template <std::size_t N>
 constexpr fixed_string<N + 1> exact_string(std::string_view s) {
   fixed_string<N + 1> r;
   for (std::size_t i = 0; i != N; ++i) r.text[i] = s[i];
+  r.text[N] = '\0';  // clang prints as numbers what ends in an element that nobody has written
   return r;
 }
 

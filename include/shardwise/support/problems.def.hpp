@@ -192,7 +192,8 @@ SHARDWISE_X(var_dyn,
             "var, std: a reduced dim has a run-time extent (dyn), so the number of elements is not known here; take the "
             "mean of squares of x - mean(x, keepdim), which divides by the run's number")
 SHARDWISE_X(topk_count,
-            "topk: more elements are asked for than the dim has, or none; K must be from 1 to the dim's extent")
+            "topk, sort: more elements are asked for than the dim has, or none; K must be from 1 to the dim's extent, and to the "
+            "smallest one where it is run-time (dyn)")
 SHARDWISE_X(topk_dim_sharded,
             "topk, argmax, argmin: the dim that is searched is sharded, so positions would be the ranks' own; gather it "
             "first: redistribute<axis, replicate>(operand), or shard another dim")
@@ -203,6 +204,9 @@ SHARDWISE_X(attention_shapes,
             "scaled_dot_product_attention: queries, keys and values do not fit: all three are (batch, heads, time, size), or "
             "(batch, time, heads, size) with head_layout::bthd, of equal batch, heads and size, keys and values of equal time; "
             "permute or reshape the one that differs, or name the other head_layout")
+SHARDWISE_X(attention_dyn,
+            "scaled_dot_product_attention: the heads' size has a run-time extent (dyn), so 1 / sqrt(size) is not known here; keep "
+            "the size static, and the batch, the heads or the time run-time")
 SHARDWISE_X(causal_rank, "softmax: the causal form needs at least two dims (queries, keys), the last two")
 SHARDWISE_X(norm_dim_sharded,
             "norm: the normalised (last) dim is sharded; gather it first: redistribute<axis, replicate>(operand), or "
@@ -297,6 +301,9 @@ SHARDWISE_X(random_partial,
 SHARDWISE_X(dyn_dim_changed,
             "a dim with run-time extent (dyn) would be joined, padded, indexed or expanded, which static offsets do not "
             "allow; keep the dyn dim out of the operation")
+SHARDWISE_X(dyn_meets_static,
+            "a dim with run-time extent (dyn) meets a dim of another operand whose extent is static: they are equal only while the "
+            "run-time size is the bound; declare both as dyn<bound>, or neither")
 
 // --- redistribution and gradients ------------------------------------------------------------------------------------
 
@@ -479,6 +486,9 @@ SHARDWISE_X(child_forgotten,
 SHARDWISE_X(child_of_no_binding,
             "child: its first argument, or that of SHARDWISE_MEMBERS, is not the module's binding; write the Bound of template "
             "<class Bound = sw::unbound>: SHARDWISE_MEMBERS(Bound, (type, name), ...)")
+SHARDWISE_X(member_template,
+            "members: a module's template stands where a member's type belongs; give it its arguments, which may be none, as in "
+            "(block<>, name)")
 SHARDWISE_X(module_binding_hidden,
             "module: which of its template arguments is the binding cannot be told, since they are not values and types with "
             "one sw::unbound; declare in it: template <class B> using rebound = name<..., B>")

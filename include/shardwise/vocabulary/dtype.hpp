@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <shardwise/support/diagnose.hpp>
+#include <shardwise/vocabulary/shape.hpp>
 
 namespace shardwise {
 
@@ -51,6 +52,31 @@ struct element<dtype::i32> {
   using type = std::int32_t;
 };
 }  // namespace detail
+
+template <>
+struct written<std::int32_t> {
+  template <class Sink>
+  static constexpr void put(Sink& out) {
+    text::put(out, "std::int32_t");
+  }
+};
+namespace detail {
+template <class Said>
+inline constexpr bool says_shape = Said::what == problem::kernel_missing || Said::what == problem::tensor_shape;
+template <problem P, class... Facts>
+  requires(is_shape<Facts> || ...)
+inline constexpr bool says_shape<told<P, Facts...>> = true;
+}  // namespace detail
+
+// The elements of a tensor whose shape is said too; else an argument, as any other type.
+template <class T>
+  requires detail::is_element<T>
+struct fact<T> : detail::type_fact<"element", T> {
+  template <class Said>
+  static constexpr std::string_view name() {
+    return detail::says_shape<Said> ? "element" : "given";
+  }
+};
 
 template <class T>
 inline constexpr dtype dtype_v = detail::dtype_of<T>::value;

@@ -117,7 +117,7 @@ constexpr reshard_setting reshard_after_forward(int k, int ranks) {
 template <class Axis, int K>
 struct reshard_over {
   static constexpr reshard_setting value = reshard_after_forward(K, Axis::size);
-  static_assert(raise<value.error.what, Axis, reshard_over>::ok);
+  static_assert(raise_finding<value.error, void, Axis, reshard_over>::ok);
 };
 
 }  // namespace shardwise

@@ -160,6 +160,120 @@ concept is_mesh = requires {
   T::device;
 };
 
+template <class Axis, class Sink>
+constexpr void put_mesh_axis(Sink& out) {
+  if constexpr (is_axis<Axis>) put_axis<Axis>(out);
+  else written<Axis>::put(out);
+}
+template <class Sink, device_kind Device, class... Axes>
+constexpr void put_mesh(Sink& out, const mesh_base<Device, Axes...>*) {
+  if (Device == device_kind::cuda) text::put(out, "on_cuda, ");
+  bool first = true;
+  ((text::put(out, first ? "" : ", "), put_mesh_axis<Axes>(out), first = false), ...);
+}
+
+// The axis of a mesh at a place, and what to say of a finding that concerns it.
+template <device_kind Device, class... Axes>
+constexpr type_list<Axes...> axes_in(const mesh_base<Device, Axes...>*);
+template <int I, class Axis, class... Axes>
+constexpr auto axis_in(type_list<Axis, Axes...>) {
+  if constexpr (I == 0) return std::type_identity<Axis>{};
+  else return axis_in<I - 1>(type_list<Axes...>{});
+}
+template <class Mesh>
+using axes_list = decltype(axes_in(static_cast<const Mesh*>(nullptr)));
+template <class T>
+inline constexpr std::size_t axes_count = 0;
+template <is_mesh Mesh>
+inline constexpr std::size_t axes_count<Mesh> = static_cast<std::size_t>(Mesh::axes);
+template <class Mesh, int I>
+using axis_at = typename decltype(axis_in<I>(axes_list<Mesh>{}))::type;
+
+// A finding's facts, those that apply: operand, dim, axis, numbers.
+template <finding F, class Mesh>
+struct finding_facts {
+  template <bool Said, class Fact>
+  static constexpr auto only() {
+    if constexpr (Said) return type_list<Fact>{};
+    else return type_list<>{};
+  }
+  static constexpr auto axis() {
+    constexpr finding f = F;
+    if constexpr (f.axis >= 0 && is_mesh<Mesh>) return type_list<axis_at<Mesh, f.axis>>{};
+    else return type_list<>{};
+  }
+  static constexpr auto numbers() {
+    constexpr finding f = F;
+    // of these, the number is an operation's, which is a fact of its own
+    constexpr bool operation = f.what == problem::rule_missing || f.what == problem::gradient_missing;
+    if constexpr (!operation && (f.have != 0 || f.want != 0)) return type_list<have<f.have>, want<f.want>>{};
+    else return type_list<>{};
+  }
+  template <class... Lists>
+  static constexpr auto join(Lists...) {
+    return typename joined_lists<Lists...>::type{};
+  }
+  static constexpr auto list() {
+    constexpr finding f = F;
+    constexpr bool names_its_dim = f.what == problem::shard_dim_out_of_range || f.what == problem::dim_out_of_range;
+    return join(only<(f.operand > 0 && f.operand < 5), at_operand<f.operand>>(), only<(f.dim >= 0 && !names_its_dim), at_dim<f.dim>>(), axis(),
+                numbers());
+  }
+  using type = decltype(list());
+};
+
+template <problem P, class List>
+struct raise_list;
+template <problem P, class... Facts>
+struct raise_list<P, type_list<Facts...>> {
+  static constexpr bool ok = raise<P, Facts...>::ok;
+};
+
+}  // namespace detail
+
+// `ok` is true; a finding on a mesh is a sentence with the facts given, then the finding's own.
+template <finding F, class Mesh, class... Facts>
+struct raise_finding {
+  static constexpr bool ok = detail::raise_list<
+      F.what, typename detail::joined_lists<detail::type_list<Facts...>, typename detail::finding_facts<F, Mesh>::type>::type>::ok;
+};
+template <finding F, class Mesh, class... Facts>
+  requires(F.what == problem::none)
+struct raise_finding<F, Mesh, Facts...> {
+  static constexpr bool ok = true;
+};
+
+// The mesh of a message: of it, placements get the names of its axes.
+template <class Mesh>
+  requires detail::is_mesh<Mesh>
+struct fact<Mesh> : detail::fact_named<"mesh"> {
+  template <class Said, class Sink>
+  static constexpr void put(Sink& out) {
+    if constexpr (requires { detail::put_mesh(out, static_cast<const Mesh*>(nullptr)); })
+      detail::put_mesh(out, static_cast<const Mesh*>(nullptr));
+    else
+      written<Mesh>::put(out);
+  }
+};
+
+namespace detail {
+
+template <class... Facts>
+struct first_mesh {
+  using type = void;
+};
+template <class Fact, class... More>
+struct first_mesh<Fact, More...> : first_mesh<More...> {};
+template <class Fact, class... More>
+  requires is_mesh<Fact>
+struct first_mesh<Fact, More...> {
+  using type = Fact;
+};
+template <class Said>
+struct mesh_said;
+template <problem P, class... Facts>
+struct mesh_said<told<P, Facts...>> : first_mesh<Facts...> {};
+
 }  // namespace detail
 
 }  // namespace shardwise

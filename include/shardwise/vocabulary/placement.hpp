@@ -229,6 +229,36 @@ struct placement_type<placement_kind::partial, reduction::norm, D, P> {
 };
 }  // namespace detail
 
+// Placements in messages, without the arguments that are left out.
+template <int D, int B>
+struct written<shard<D, B>> {
+  template <class Sink>
+  static constexpr void put(Sink& out) {
+    text::put(out, "shard<");
+    if (D != detail::no_dim) text::put(out, std::int64_t{D});
+    if (B != 1) {
+      text::put(out, ", ");
+      text::put(out, std::int64_t{B});
+    }
+    out.push_back('>');
+  }
+};
+template <reduction Op>
+struct written<partial<Op>> {
+  template <class Sink>
+  static constexpr void put(Sink& out) {
+    constexpr std::string_view name[] = {"", "reduction::avg", "reduction::product", "reduction::max", "reduction::min", "reduction::norm"};
+    text::put(out, "partial<");
+    text::put(out, name[static_cast<unsigned>(Op)]);
+    out.push_back('>');
+  }
+};
+template <class P>
+  requires detail::is_placement<P>
+struct fact<P> : detail::type_fact<"placement", P> {};
+template <class Axis, class P>
+struct fact<on<Axis, P>> : detail::type_fact<"placement", on<Axis, P>> {};
+
 template <class P>
 inline constexpr placement placement_v = detail::placement_of<P>::value;
 template <class P>

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include <shardwise/support/message.hpp>
+
 namespace shardwise {
 
 inline constexpr int max_rank = 5;
@@ -25,6 +27,33 @@ inline constexpr bool is_shape = false;
 template <std::int64_t... Extents>
 inline constexpr bool is_shape<shape<Extents...>> = true;
 }  // namespace detail
+
+namespace detail {
+template <class Sink>
+constexpr void put_extent(Sink& out, std::int64_t e) {
+  if (e >= 0) return text::put(out, e);
+  text::put(out, "dyn<");
+  text::put(out, -e);
+  out.push_back('>');
+}
+template <class Sink, std::int64_t... Extents>
+constexpr void put_extents(Sink& out, shape<Extents...>) {
+  bool first = true;
+  ((text::put(out, first ? "" : ", "), put_extent(out, Extents), first = false), ...);
+}
+}  // namespace detail
+
+template <std::int64_t... Extents>
+struct written<shape<Extents...>> {
+  template <class Sink>
+  static constexpr void put(Sink& out) {
+    text::put(out, "shape<");
+    detail::put_extents(out, shape<Extents...>{});
+    out.push_back('>');
+  }
+};
+template <std::int64_t... Extents>
+struct fact<shape<Extents...>> : detail::type_fact<"shape", shape<Extents...>> {};
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 

@@ -46,6 +46,16 @@ constexpr std::int64_t numel(const spec& s) {
 
 constexpr bool is_dyn(const spec& s, int dim) { return (s.dyn >> dim) & 1U; }
 
+// Whether dim d of a and dim e of b have equally many elements at every run-time size.
+constexpr bool same_extent(const spec& a, int d, const spec& b, int e) { return a.extent[d] == b.extent[e] && is_dyn(a, d) == is_dyn(b, e); }
+
+// Makes dim d of s a static one.
+constexpr void set_extent(spec& s, int d, std::int64_t extent) {
+  s.extent[d] = extent;
+  s.dyn &= ~(1U << d);
+  if (s.dyn == 0) s.dyn_bound = 0;
+}
+
 constexpr void make_contiguous(spec& s) {
   std::int64_t step = 1;
   for (int i = s.rank - 1; i >= 0; --i) {
@@ -66,6 +76,9 @@ constexpr bool is_contiguous(const spec& s) {
 
 constexpr spec empty_spec(dtype t, int axes, const std::int32_t* sizes, device_kind device) {
   spec s{};
+  // every element is stored: g++ 12 takes equal template arguments for different ones where one of them was not
+  for (int d = 0; d < max_rank; ++d) s.extent[d] = s.stride[d] = 0;
+  for (int a = 0; a < max_axes; ++a) s.place[a] = placement{};
   s.type = t;
   s.axes = static_cast<std::uint8_t>(axes);
   s.device = device;
@@ -180,6 +193,8 @@ constexpr finding check_placements(const spec& s) {
     if (p.is_norm() && p.order() < 1) return {problem::norm_order, 0, -1, a, p.order(), 1};
     if (p.is_norm() && !is_floating(s.type)) return {problem::partial_norm_type, 0, -1, a};
     if (!p.is_shard()) continue;
+    // a dim that is far off is not kept: what is named says it
+    if (p.dim <= -127 || p.dim >= 127) return {problem::shard_dim_out_of_range, 0, -1, a};
     if (p.dim < 0 || p.dim >= s.rank) return {problem::shard_dim_out_of_range, 0, p.dim, a, p.dim, s.rank};
     if (p.block < 1 || s.extent[p.dim] % p.block != 0)
       return {problem::shard_block_does_not_divide, 0, p.dim, a, p.block, s.extent[p.dim]};
@@ -389,14 +404,14 @@ constexpr spec_outcome build_spec() {
 template <class T, class Shape, class Mesh, class... Placements>
 struct spec_of {
   static constexpr detail::spec_outcome built = detail::build_spec<T, Shape, Mesh, Placements...>();
-  static_assert(raise<built.error.what, T, Shape, Mesh, Placements...>::ok);
+  static_assert(raise_finding<built.error, Mesh, T, Shape, Mesh, Placements...>::ok);
   static constexpr spec value = built.out;
 };
 
 // --- specs back to types, for messages ------------------------------------------------------------------------------
 
-// What an error prints of an operand: its global shape and one placement for each mesh axis, in mesh order.
-template <class Shape, class... Placements>
+// What an error prints of an operand: its elements, its global shape and one placement for each mesh axis, in mesh order.
+template <class Element, class Shape, class... Placements>
 struct operand;
 
 namespace detail {
@@ -413,7 +428,7 @@ template <spec S, std::size_t... A>
 struct operand_type<S, std::index_sequence<A...>> {
   static constexpr spec s = S;
   using type =
-      operand<typename shape_type<S, std::make_index_sequence<s.rank>>::type,
+      operand<element_t<s.type>, typename shape_type<S, std::make_index_sequence<s.rank>>::type,
               typename placement_type<s.place[A].kind, s.place[A].op, s.place[A].dim, s.place[A].block>::type...>;
 };
 }  // namespace detail
@@ -426,5 +441,42 @@ struct operand_of {
 };
 template <spec S>
 using operand_t = typename operand_of<S>::type;
+
+namespace detail {
+// "dp: shard<0>, tp: replicate"
+template <class Sink, class... Axes, class... Placements>
+constexpr void put_placements(Sink& out, type_list<Axes...>, type_list<Placements...>) {
+  bool first = true;
+  ((text::put(out, first ? "" : ", "), written<Axes>::put(out), text::put(out, ": "), written<Placements>::put(out), first = false), ...);
+}
+// "float[8, 16] (dp: shard<0>, tp: replicate)"; without a mesh the placements alone.
+template <class Operand, class Mesh = void>
+struct written_operand;
+template <class Element, class Shape, class... Placements, class Mesh>
+struct written_operand<operand<Element, Shape, Placements...>, Mesh> {
+  template <class Sink>
+  static constexpr void put(Sink& out) {
+    written<Element>::put(out);
+    out.push_back('[');
+    put_extents(out, Shape{});
+    text::put(out, "] (");
+    if constexpr (axes_count<Mesh> == sizeof...(Placements))
+      put_placements(out, axes_list<Mesh>{}, type_list<Placements...>{});
+    else
+      put_list(out, type_list<Placements...>{});
+    out.push_back(')');
+  }
+};
+}  // namespace detail
+
+template <class Element, class Shape, class... Placements>
+struct written<operand<Element, Shape, Placements...>> : detail::written_operand<operand<Element, Shape, Placements...>> {};
+template <class Element, class Shape, class... Placements>
+struct fact<operand<Element, Shape, Placements...>> : detail::fact_named<"operand"> {
+  template <class Said, class Sink>
+  static constexpr void put(Sink& out) {
+    detail::written_operand<operand<Element, Shape, Placements...>, typename detail::mesh_said<Said>::type>::put(out);
+  }
+};
 
 }  // namespace shardwise

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <gpt.hpp>
 #include <new>
-#include <shardwise/pass/overlap.hpp>
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 #include <vector>
 
 #include "counter.hpp"

@@ -4,7 +4,7 @@
 
 #include <both_ways.hpp>
 #include <cmath>
-#include <shardwise/graph/render.hpp>
+#include <shardwise/graph/text/render.hpp>
 
 namespace {
 

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <both_ways.hpp>
-#include <shardwise/pass/overlap.hpp>
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 
 namespace {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes in place on 1 to 4 ranks: eager tensors and programs as the same program without writes computes, bit for bit;
 // gradients and training steps of what was read before it was written.
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/simplify.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/simplify/simplify.hpp>
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@
 #include <both_ways.hpp>
 #include <csignal>
 #include <gpt.hpp>
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 #include <stdexcept>
 
 namespace {

@@ -2,11 +2,11 @@
 // Sums of gradients that travel beside the next iteration's forward pass: where they start and are waited for, and the
 // losses and parameters of the plain step, bit by bit.
 #include <shardwise/module/iterated.hpp>
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/list_optimizer.hpp>
-#include <shardwise/pass/overlap.hpp>
-#include <shardwise/pass/waits.hpp>
-#include <shardwise/runtime/iterated.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/communication/waits.hpp>
+#include <shardwise/runtime/executor/iterated.hpp>
 
 #include <doctest/doctest.h>
 

@@ -7,8 +7,8 @@
 #include <both_ways.hpp>
 #include <chrono>
 #include <gpt.hpp>
-#include <shardwise/pass/overlap.hpp>
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 
 namespace {
 

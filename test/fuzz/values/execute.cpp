@@ -3,11 +3,11 @@
 #include <fibres.hpp>
 #include <library.hpp>
 
-#include <shardwise/graph/verify.hpp>
-#include <shardwise/pass/memory.hpp>
-#include <shardwise/runtime/lowered.hpp>
-#include <shardwise/runtime/lowering.hpp>
-#include <shardwise/runtime/overlap.hpp>
+#include <shardwise/graph/verify/verify.hpp>
+#include <shardwise/pass/memory/memory.hpp>
+#include <shardwise/runtime/program/lowered.hpp>
+#include <shardwise/runtime/host/kernel_table.hpp>
+#include <shardwise/runtime/program/overlap.hpp>
 
 #include <algorithm>
 #include <array>

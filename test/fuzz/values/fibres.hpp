@@ -5,7 +5,7 @@
 
 #include <program.hpp>
 
-#include <shardwise/runtime/threads_collectives.hpp>
+#include <shardwise/runtime/threads/collectives.hpp>
 
 #include <ucontext.h>
 
@@ -83,13 +83,14 @@ class fibres {
     if (error_) std::rethrow_exception(error_);
   }
 
-  // Lets others go on until the condition holds.
+  // Lets others go on until the condition holds. Once one has failed, nothing goes on: what it had is gone.
   void wait(const condition& c) {
+    if (failed_) throw given_up();
     if (c.holds()) return;
     waits_[current_] = c;
     leave(false);
     waits_[current_] = {};
-    if (!c.holds()) throw given_up();
+    if (failed_ || !c.holds()) throw given_up();
   }
 
  private:
@@ -132,7 +133,7 @@ class fibres {
   }
   void body() {
     try {
-      bodies_[current_]();
+      if (!failed_) bodies_[current_]();
     } catch (const given_up&) {
     } catch (...) {
       if (!error_) error_ = std::current_exception();

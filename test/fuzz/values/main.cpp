@@ -3,6 +3,9 @@
 // through a plain interpreter. Prints a failing seed with the program made small, and fails if an operation was never run.
 #include <minimise.hpp>
 
+#include <csignal>
+#include <unistd.h>
+
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
@@ -83,6 +86,26 @@ void show_graphs(const program& p) {
     if (g) std::printf("%s\n", sw::to_text(*g).c_str());
 }
 
+// What runs now, for a program that ends the process.
+char running_now[80];
+void name_seed(int signal) {
+  const auto ignored = write(STDOUT_FILENO, running_now, std::strlen(running_now));
+  static_cast<void>(ignored);
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+}
+void name_seed_of_crashes() {
+  static char stack[1 << 16];  // fibres may have used up theirs
+  stack_t own{};
+  own.ss_sp = stack;
+  own.ss_size = sizeof stack;
+  sigaltstack(&own, nullptr);
+  struct sigaction a {};
+  a.sa_handler = &name_seed;
+  a.sa_flags = SA_ONSTACK | SA_RESETHAND;
+  for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigaction(s, &a, nullptr);
+}
+
 const char* word(verdict::what w) {
   switch (w) {
     case verdict::what::fine: return "fine";
@@ -103,6 +126,7 @@ int main(int argc, char** argv) {
     usage();
     return 2;
   }
+  name_seed_of_crashes();
   tally tally;
   statistics st;
   long long failures = 0, first_failure = -1;
@@ -110,6 +134,8 @@ int main(int argc, char** argv) {
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
   const auto run = [&](std::uint64_t seed, const char* line) {
     program p;
+    if (line) std::snprintf(running_now, sizeof running_now, "FAILED: a program of the fixed list ends the process\n");
+    else std::snprintf(running_now, sizeof running_now, "FAILED: seed %" PRIu64 " ends the process\n", seed);
     if (!line) {
       p = generator(seed, o.with, tally, pass_count()).draw();
     } else if (!decode(line, p, short_name, pass_count())) {

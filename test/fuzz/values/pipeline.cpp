@@ -3,21 +3,21 @@
 #include <library.hpp>
 
 #include <shardwise/module/optimizer.hpp>
-#include <shardwise/pass/functionalise.hpp>
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/iter_move.hpp>
-#include <shardwise/pass/iteration.hpp>
-#include <shardwise/pass/list_optimizer.hpp>
-#include <shardwise/pass/merge_products.hpp>
-#include <shardwise/pass/norm_adjoints.hpp>
-#include <shardwise/pass/optimizer_blocks.hpp>
-#include <shardwise/pass/overlap.hpp>
-#include <shardwise/pass/partial_lower.hpp>
-#include <shardwise/pass/rematerialise.hpp>
-#include <shardwise/pass/sequence.hpp>
-#include <shardwise/pass/simplify.hpp>
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/pass/functionalise/functionalise.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/iteration/iter_move.hpp>
+#include <shardwise/pass/iteration/iteration.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
+#include <shardwise/pass/fuse/merge_products.hpp>
+#include <shardwise/pass/fuse/norm_adjoints.hpp>
+#include <shardwise/pass/optimizer/optimizer_blocks.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/fuse/partial_lower.hpp>
+#include <shardwise/pass/rematerialise/rematerialise.hpp>
+#include <shardwise/pass/framework/sequence.hpp>
+#include <shardwise/pass/simplify/simplify.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 
 namespace fuzz {
 

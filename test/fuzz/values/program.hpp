@@ -3,9 +3,9 @@
 // and meshes made smaller; what it is made into; and its text.
 #pragma once
 
-#include <shardwise/graph/local.hpp>
-#include <shardwise/graph/render.hpp>
-#include <shardwise/propagation/infer.hpp>
+#include <shardwise/graph/functions/local.hpp>
+#include <shardwise/graph/text/render.hpp>
+#include <shardwise/operations/infer.hpp>
 
 #include <cstdint>
 #include <cstdio>

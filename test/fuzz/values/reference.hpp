@@ -22,6 +22,7 @@ inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 struct num {
   double v = 0, e = 0;
   int n = -1;
+  bool hidden = false;  // of a norm's statistics: differentiated where it is applied, and nowhere else
 };
 struct edge {
   int to;
@@ -73,7 +74,6 @@ struct tensor {
   std::int64_t offset = 0;
   int rank = 0;
   std::int64_t ext[8]{}, str[8]{};
-  bool statistics = false;  // of a norm: differentiated where it is applied, and nowhere else
 
   std::int64_t count() const {
     std::int64_t n = 1;
@@ -136,8 +136,9 @@ class reference {
         num& to = adjoint_[static_cast<std::size_t>(edges_[j].to)];
         const double p = edges_[j].p, ep = edges_[j].ep;
         to.v += p * a.v;
-        const double more = (std::fabs(p) + ep) * a.e + ep * std::fabs(a.v) + 16 * eps_ * std::fabs(p * a.v);
-        to.e += std::isfinite(more) && std::isfinite(to.v) ? more : wild;
+        const double more = (std::fabs(p) + ep) * a.e + ep * std::fabs(a.v) + 16 * eps_ * std::fabs(p * a.v) + (p * a.v != 0 ? tiny_ : 0);
+        // a share of a cotangent may be infinite where the whole is not
+        to.e += std::isfinite(more) && std::isfinite(to.v) && std::fabs(p * a.v) + more <= largest_ && std::fabs(to.v) <= largest_ ? more : wild;
         if (!std::isfinite(to.v)) to.v = 0;
       }
     }
@@ -213,6 +214,9 @@ class reference {
     if (std::fabs(r.v) + r.e > largest_) r.e = wild;
   }
   static bool is_wild(const num& x) { return x.e == wild; }
+  // Whether the library's may be 0 or lie on its other side. A value that may be anything may, whatever the interpreter has: it
+  // may have a NaN there, and no comparison finds one near 0.
+  static bool near_zero(const num& x, double times = 1) { return is_wild(x) || (x.e > 0 && std::fabs(x.v) <= times * x.e); }
   // Rounding of a result of this size, k times.
   double rounding(double v, double k = 2) const { return std::isfinite(v) ? k * eps_ * std::fabs(v) : 0; }
   static num still(num x) {
@@ -220,6 +224,14 @@ class reference {
     return x;
   }
   static num constant(double v) { return {v, 0, -1}; }
+  // The same number, of which some have no share: but 0 of a cotangent that is no number is none.
+  num without_share(num y, const values& some) {
+    std::vector<with> w{{{y.v, 0, y.n}, 1}};
+    for (const num& x : some) w.push_back({{x.v, 0, x.n}, 0});
+    num r = made(y.v, 0, w.data(), derivatives_ ? w.size() : 0);
+    r.e = y.e;
+    return r;
+  }
 
   // f with its derivative d; both are looked at where the operand may be.
   template <class F, class D>
@@ -251,11 +263,11 @@ class reference {
   }
   num times(num x, double f) { return made(x.v * f, rounding(x.v * f, 3), {{x, f, std::fabs(f) * eps_}}); }
   num over(num x, num y) {
-    if (is_wild(y) || (std::isfinite(y.v) && std::fabs(y.v) <= y.e) || y.v == 0) return made(x.v / y.v, wild, {{x, 1}, {y, 1}});
+    if (near_zero(y) || y.v == 0) return made(x.v / y.v, wild, {{x, 1}, {y, 1}});
     const double v = x.v / y.v, low = std::isfinite(y.v) ? std::fabs(y.v) - y.e : std::fabs(y.v);
     const double px = 1 / y.v, py = -x.v / y.v / y.v;
     const double own = rounding(v, 3) + (y.e > 0 ? std::fabs(v) * y.e / low - std::fabs(py) * y.e + x.e / low - std::fabs(px) * x.e : 0);
-    return made(v, std::isfinite(v) ? own : 0, {{x, std::isfinite(y.v) ? px : 0, y.e / (low * low)}, {y, std::isfinite(py) ? py : 0, (std::fabs(v) * 2 * y.e + x.e) / (low * low)}});
+    return made(v, !std::isfinite(v) ? 0 : own >= 0 || std::isfinite(own) ? own : wild, {{x, std::isfinite(y.v) ? px : 0, y.e / (low * low)}, {y, std::isfinite(py) ? py : 0, (std::fabs(v) * 2 * y.e + x.e) / (low * low)}});
   }
   // A sum in whatever order, of parts that ranks and vectors make.
   num total(const values& x) {
@@ -268,7 +280,52 @@ class reference {
       size += std::isfinite(k.v) ? std::fabs(k.v) : 0;
       w.push_back({k, 1});
     }
-    return made(static_cast<double>(s), eps_ * static_cast<double>(x.size() + 4) * size, w.data(), w.size());
+    return made(static_cast<double>(s), size > largest_ ? wild : eps_ * static_cast<double>(x.size() + 4) * size, w.data(), w.size());
+  }
+  // A product in whatever order, of parts that ranks and rows make: a part may be infinite, or lose digits because it is too
+  // small, where the whole is and does neither. Each factor's derivative is the product of the others, exact with any number
+  // of zeros.
+  num product(const values& x) {
+    double v = 1, size = 1, largest = 1, smallest = 1;
+    bool finite = true, nothing = false;
+    for (const num& k : x) {
+      const double most = std::fabs(k.v) + k.e, least = std::fabs(k.v) - k.e;
+      v *= k.v;
+      size *= most;
+      finite = finite && std::isfinite(k.v);
+      nothing = nothing || (k.v == 0 && k.e == 0);
+      largest *= std::max(most, 1.0);
+      if (std::isfinite(k.v) && k.v != 0) smallest *= std::clamp(least, 0.0, 1.0);
+    }
+    const bool vanishes = smallest < tiny_;
+    const double lost = vanishes ? tiny_ * largest * static_cast<double>(x.size()) : 0;
+    double own = std::isfinite(v) && std::isfinite(size) ? eps_ * static_cast<double>(x.size() + 2) * size : 0;
+    if (!nothing) own += finite ? lost : 0;
+    if (finite ? largest > largest_ : std::isinf(v) && vanishes) own = wild;
+    std::vector<with> w;
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      double others = 1, most = 1;
+      for (std::size_t j = 0; j < x.size(); ++j)
+        if (j != k) {
+          others *= x[j].v;
+          most *= std::fabs(x[j].v) + x[j].e;
+        }
+      w.push_back({x[k], others, std::isfinite(most) ? most - std::fabs(others) + (finite ? lost : 0) + 1e-300 : 0});
+    }
+    return made(v, own, w.data(), w.size());
+  }
+  // Sums of powers are not scaled, as torch.linalg.vector_norm does not: they may be 0 or infinite where the norm is neither.
+  num power_of(num x, int order) {
+    const num a = unary(x, [](double z) { return std::fabs(z); }, [](double z) { return z > 0 ? 1.0 : z < 0 ? -1.0 : 0.0; });
+    num power = a;
+    for (int k = 1; k < order; ++k) power = mul(power, a);
+    return power;
+  }
+  num root_of(num t, int order) {
+    const double q = 1.0 / order;
+    num r = unary(t, [q](double v) { return std::pow(v < 0 ? 0 : v, q); }, [q](double v) { return q * std::pow(v, q - 1); }, 16);
+    if (std::isfinite(r.v) && t.v > 0) r.e += std::fabs(r.v * std::log(t.v)) * eps_;  // 1 / order is rounded
+    return r;
   }
   num exponential(num x) {
     return unary(x, [](double v) { return std::exp(v); }, [](double v) { return std::exp(v); }, 6);
@@ -300,9 +357,11 @@ class reference {
       ties += k.v == best.v ? 1 : 0;
       near += close(k, best) || k.v == best.v ? 1 : 0;
     }
-    std::vector<with> w;
-    for (const num& k : x)
-      if (close(k, best) || k.v == best.v) w.push_back({{k.v, 0, k.n}, k.v == best.v ? 1.0 / ties : 0, near == ties && !(e > 0 && ties > 1) ? 0.0 : 1.0});
+    std::vector<with> w;  // those that lose have a share of 0, which is none of a cotangent that is no number
+    for (const num& k : x) {
+      const bool may_win = close(k, best) || k.v == best.v;
+      w.push_back({{k.v, 0, k.n}, k.v == best.v ? 1.0 / ties : 0, !may_win || (near == ties && !(e > 0 && ties > 1)) ? 0.0 : 1.0});
+    }
     return made(best.v, std::isfinite(best.v) ? e : 0, w.data(), w.size());
   }
 
@@ -320,10 +379,11 @@ class reference {
   // Operand k of statement i, its elements in order; without derivatives where none flow.
   values operand(int i, int k) {
     const statement& s = p_.body[static_cast<std::size_t>(i)];
-    const tensor& t = value[static_cast<std::size_t>(s.in[k])];
-    values r = read(t);
-    if (t.statistics && !(s.op == op_code::norm_apply && k == 1))
-      for (num& x : r) x.n = -1;
+    values r = read(value[static_cast<std::size_t>(s.in[k])]);
+    for (num& x : r) {
+      if (x.hidden && !(s.op == op_code::norm_apply && k == 1)) x.n = -1;
+      x.hidden = false;
+    }
     return r;
   }
   // The same, broadcast to the result's extents.
@@ -554,7 +614,7 @@ inline void reference::einsum(int i) {
       w.push_back({a, b.v, b.e});
       w.push_back({b, a.v, a.e});
     }
-    r.push_back(times(made(static_cast<double>(sum), eps_ * static_cast<double>(terms + 6) * size + both, w.data(), w.size()), s.f));
+    r.push_back(times(made(static_cast<double>(sum), size > largest_ ? wild : eps_ * static_cast<double>(terms + 6) * size + both, w.data(), w.size()), s.f));
   }
   write(i, r);
 }
@@ -596,15 +656,17 @@ inline void reference::rows(int i) {
         values e;
         exponentials(seen, e);
         const num sum = total(e);
-        for (const num& v : e) out.push_back(over(v, sum));
-        for (std::int64_t k = visible; k < n; ++k) out.push_back(constant(0));
+        for (const num& v : e) out.push_back(without_share(over(v, sum), x));
+        for (std::int64_t k = visible; k < n; ++k) out.push_back(without_share(constant(0), x));
         break;
       }
       case op_code::log_softmax: {
         values e;
         const double top = exponentials(x, e);
         const num norm = add(constant(top), logarithm(total(e)));
-        for (const num& v : x) out.push_back(std::isinf(top) ? constant(not_a_number) : sub(v, norm));
+        double sure = 0;
+        for (const num& v : x) sure = is_wild(v) ? wild : sure;
+        for (const num& v : x) out.push_back(std::isinf(top) ? num{not_a_number, sure, -1} : sub(v, norm));
         break;
       }
       case op_code::lse: {
@@ -622,7 +684,8 @@ inline void reference::rows(int i) {
         break;
       }
       case op_code::exp_sum: {
-        const num top = in[1][static_cast<std::size_t>(r)];
+        num top = in[1][static_cast<std::size_t>(r)];
+        if (!std::isfinite(top.v)) top.v = 0;  // so that the sum says what logsumexp says of an infinity
         values e;
         for (const num& v : x) e.push_back(exponential(sub(v, top)));
         out.push_back(still(total(e)));
@@ -722,8 +785,8 @@ inline void reference::rows(int i) {
   }
   if (s.op == op_code::norm_dw)
     for (const values& t : weight_terms) out.push_back(total(t));
+  for (num& v : out) v.hidden = s.op == op_code::norm_stats;
   write(i, out);
-  value[static_cast<std::size_t>(i)].statistics = s.op == op_code::norm_stats;
 }
 
 // Elements by index along a dim.
@@ -854,10 +917,12 @@ inline void reference::one(int i) {
     }
     case op_code::redistribute: {  // a value of its own
       values x = operand(i, 0);
+      const placement &by = spec_of(s.in[0]).place[s.a.v[0]], &to = out.place[s.a.v[0]];
+      if (by.is_norm() && by.order() > 1 && !(by == to) && out.axis_size[s.a.v[0]] > 1)
+        for (num& v : x) v = root_of(power_of(v, by.order()), by.order());
       for (num& v : x)  // reduced and made again
         if (sw::is_floating(out.type) && std::isfinite(v.v)) v.e += rounding(v.v, 8);
       write(i, x);
-      value[static_cast<std::size_t>(i)].statistics = value[static_cast<std::size_t>(s.in[0])].statistics;
       break;
     }
     case op_code::wait: value[static_cast<std::size_t>(i)] = value[static_cast<std::size_t>(s.in[0])]; break;
@@ -905,7 +970,7 @@ inline void reference::one(int i) {
     case op_code::abs: map1(i, [&](num x) { return unary(x, [](double v) { return std::fabs(v); }, [](double v) { return v > 0 ? 1.0 : v < 0 ? -1.0 : 0.0; }); }); break;
     case op_code::sign:
       map1(i, [&](num x) {
-        num r{std::isnan(x.v) ? x.v : x.v > 0 ? 1.0 : x.v < 0 ? -1.0 : 0.0, x.e > 0 && std::fabs(x.v) <= x.e ? wild : 0, -1};
+        num r{std::isnan(x.v) ? x.v : x.v > 0 ? 1.0 : x.v < 0 ? -1.0 : 0.0, near_zero(x) ? wild : 0, -1};
         return r;
       });
       break;
@@ -919,12 +984,13 @@ inline void reference::one(int i) {
     case op_code::sigmoid:
       map1(i, [&](num x) { return unary(x, [](double v) { return 1 / (1 + std::exp(-v)); }, [](double v) { const double y = 1 / (1 + std::exp(-v)); return y * (1 - y); }, 10, 16); });
       break;
-    case op_code::sin: map1(i, [&](num x) { return unary(x, [](double v) { return std::sin(v); }, [](double v) { return std::cos(v); }); }); break;
-    case op_code::cos: map1(i, [&](num x) { return unary(x, [](double v) { return std::cos(v); }, [](double v) { return -std::sin(v); }); }); break;
+    case op_code::sin: map1(i, [&](num x) { return x.e > 0.1 ? made(0, wild, {{x, 1}}) : unary(x, [](double v) { return std::sin(v); }, [](double v) { return std::cos(v); }); }); break;
+    case op_code::cos: map1(i, [&](num x) { return x.e > 0.1 ? made(0, wild, {{x, 1}}) : unary(x, [](double v) { return std::cos(v); }, [](double v) { return -std::sin(v); }); }); break;
     case op_code::pow: {
       const double g = rounded(f);
       map1(i, [&](num x) {
-        num r = unary(x, [g](double v) { return std::pow(v, g); }, [g](double v) { return g == 0 ? 0 : g * std::pow(v, g - 1); }, 16);
+        if (g < 0 && near_zero(x, 4)) return made(0, wild, {{x, 1}});  // perhaps at the pole
+        num r = unary(x, [g](double v) { return g == 0.5 ? std::sqrt(v) : g == -0.5 ? 1 / std::sqrt(v) : std::pow(v, g); }, [g](double v) { return g == 0 ? 0 : g * std::pow(v, g - 1); }, 16);
         if (r.e != wild && std::isfinite(r.v) && x.v > 0) r.e += std::fabs(r.v * std::log(x.v)) * eps_ * std::fabs(g);
         return r;
       });
@@ -1003,7 +1069,7 @@ inline void reference::one(int i) {
     case op_code::relu_bwd:
       map2(i, [&](num x, num y) {
         num r = y.v > 0 ? x : constant(0);
-        if (any_special(x, y) || (y.e > 0 && std::fabs(y.v) <= y.e)) r.e = wild;
+        if (any_special(x, y) || near_zero(y)) r.e = wild;
         return r;
       });
       break;
@@ -1048,19 +1114,16 @@ inline void reference::one(int i) {
             powers.push_back(mul(v, v));
             continue;
           }
-          num a = unary(v, [](double z) { return std::fabs(z); }, [](double z) { return z > 0 ? 1.0 : z < 0 ? -1.0 : 0.0; });
-          num power = a;
-          for (int k = 1; k < order; ++k) power = mul(power, a);
-          powers.push_back(power);
+          powers.push_back(power_of(v, order));
         }
         num t = total(powers);
         if (s.op == op_code::vector_norm && order > 1) {
-          const double q = 1.0 / order;
           if (t.v == 0 && t.n >= 0) {  // no element has a share of a norm of nothing
             t.n = -1;
-            t.e = std::pow(t.e, q);
+            t.e = std::pow(t.e, 1.0 / order);
+            t = without_share(t, x);
           } else {
-            t = unary(t, [q](double v) { return std::pow(v < 0 ? 0 : v, q); }, [q](double v) { return q * std::pow(v, q - 1); }, 16);
+            t = root_of(t, order);
           }
         }
         r.push_back(t);
@@ -1075,7 +1138,7 @@ inline void reference::one(int i) {
       values r;
       for (std::size_t k = 0; k < x.size(); ++k) {
         const num norm = n[to[k]], g = dy[to[k]];
-        if (any_special(x[k], norm, g) || (norm.e > 0 && std::fabs(norm.v) <= norm.e)) {
+        if (any_special(x[k], norm, g) || near_zero(norm)) {
           r.push_back(made(0, wild, {}));
           continue;
         }
@@ -1084,7 +1147,7 @@ inline void reference::one(int i) {
           const num ratio = over(unary(x[k], [](double v) { return std::fabs(v); }, [](double v) { return v < 0 ? -1.0 : 1.0; }), norm);
           for (int p = 1; p < static_cast<int>(s.a.v[2]); ++p) slope = mul(slope, ratio);
         }
-        if (x[k].e > 0 && std::fabs(x[k].v) <= x[k].e) slope.e = wild;
+        if (near_zero(x[k])) slope.e = wild;
         r.push_back(mul(g, slope));
       }
       write(i, r);
@@ -1100,23 +1163,7 @@ inline void reference::one(int i) {
           r.push_back(extreme(x, s.op == op_code::amax));
           continue;
         }
-        // each factor's derivative is the product of the others, exact with any number of zeros
-        std::vector<with> w;
-        double v = 1, size = 1;
-        for (const num& k : x) {
-          v *= k.v;
-          size *= std::fabs(k.v) + k.e;
-        }
-        for (std::size_t k = 0; k < x.size(); ++k) {
-          double others = 1, most = 1;
-          for (std::size_t j = 0; j < x.size(); ++j)
-            if (j != k) {
-              others *= x[j].v;
-              most *= std::fabs(x[j].v) + x[j].e;
-            }
-          w.push_back({x[k], others, std::isfinite(most) ? most - std::fabs(others) + 1e-300 : 0});
-        }
-        r.push_back(made(v, std::isfinite(v) && std::isfinite(size) ? eps_ * static_cast<double>(x.size() + 2) * size : 0, w.data(), w.size()));
+        r.push_back(product(x));
       }
       write(i, r);
       break;
@@ -1127,9 +1174,10 @@ inline void reference::one(int i) {
       const values dy = operand(i, 0), x = operand(i, 1);
       values r;
       for (std::size_t k = 0; k < x.size(); ++k) {
-        num v = dy[to[k]];
+        values factors{dy[to[k]]};
         for (std::size_t j = 0; j < x.size(); ++j)
-          if (j != k && to[j] == to[k]) v = mul(v, x[j]);
+          if (j != k && to[j] == to[k]) factors.push_back(x[j]);
+        const num v = product(factors);
         r.push_back(any_special(v) ? made(0, wild, {}) : v);
       }
       write(i, r);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attributes are template arguments: g++ 12 took {1, 4, 0, 0, 0, 2} for {1, 4, 2} where the zeros were never stored, so
 // that a slice after a reshape had no elements. Both orders, in one file each way.
-#include <shardwise/graph/functions.hpp>
-#include <shardwise/graph/views.hpp>
+#include <shardwise/graph/functions/functions.hpp>
+#include <shardwise/graph/functions/views.hpp>
 
 #include <typed.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes in place as they are traced, and the graphs that functionalise makes of them; programs without writes are as they
 // were.
-#include <shardwise/graph/mutating_functions.hpp>
+#include <shardwise/graph/functions/mutating_functions.hpp>
 #include <shardwise/module/function.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 

@@ -25,6 +25,10 @@ constexpr spec whole{};
 constexpr std::string_view unknown = name_of(op_code::count);
 static_assert(first_against([](op_code op) { return name_of(op) != unknown && !std::string_view(name_of(op)).empty(); }) == -1);
 
+// A record states every field: one that leaves a field out does not compile.
+static_assert(!std::is_default_constructible_v<operation> && !std::is_default_constructible_v<autodiff::adjoint_rule> &&
+              !std::is_default_constructible_v<stated<bool>>);
+
 // A view is one that may be one; only of a redistribution do placements decide.
 static_assert(first_against([](op_code op) {
                 return op == op_code::redistribute || is_view(node_of(op), whole, whole) == may_view(op);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Redistribution to a list of placements, as types: what arrives.
 
-#include <shardwise/graph/functions.hpp>
+#include <shardwise/graph/functions/functions.hpp>
 
 #include "typed.hpp"
 

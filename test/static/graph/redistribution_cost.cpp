@@ -2,7 +2,7 @@
 // Redistribution to a list of placements, as types: by which collectives, at how many bytes.
 
 #include <initializer_list>
-#include <shardwise/graph/functions.hpp>
+#include <shardwise/graph/functions/functions.hpp>
 
 #include "typed.hpp"
 

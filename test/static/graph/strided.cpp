@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strided shards and norms above the rules: blocks as tensors of their own, and how graphs print these placements.
 
-#include <shardwise/graph/local.hpp>
-#include <shardwise/graph/text.hpp>
+#include <shardwise/graph/functions/local.hpp>
+#include <shardwise/graph/text/text.hpp>
 
 #include <string_view>
 

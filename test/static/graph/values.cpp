@@ -2,7 +2,7 @@
 // What a redistribution is stored as does not depend on the size of its axis, or a view of it would be a copy on one mesh
 // and a view on another, and a write to it seen on one mesh alone.
 
-#include <shardwise/graph/local.hpp>
+#include <shardwise/graph/functions/local.hpp>
 
 #include "typed.hpp"
 

@@ -2,7 +2,7 @@
 // Laws of the rules of elementwise functions, reductions other than sums, rows of sharded classes and searches;
 // DTensor's reductions beside ours.
 
-#include <shardwise/propagation/strategy.hpp>
+#include <shardwise/operations/strategy.hpp>
 
 #include "rules.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of joins, indexing, paddings and masks as values; and DTensor's merges of joined placements in implicit mode.
-#include <shardwise/propagation/strategy.hpp>
+#include <shardwise/operations/strategy.hpp>
 
 #include "rules.hpp"
 

@@ -2,7 +2,7 @@
 // Strided shards and norms in rules, plans and strategies: a split order survives where the dim's split does, and nowhere
 // is one taken for another.
 
-#include <shardwise/propagation/strategy.hpp>
+#include <shardwise/operations/strategy.hpp>
 
 #include "rules.hpp"
 

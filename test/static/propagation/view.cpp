@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Laws of views: a reshape leaves every rank the same elements in the same order, and views have a way back.
 
-#include <shardwise/propagation/strategy.hpp>
+#include <shardwise/operations/strategy.hpp>
 
 #include "rules.hpp"
 
@@ -36,6 +36,11 @@ constexpr sw::op_attr back_to(const sw::spec& s) {
 }
 
 // --- reshape: which split becomes which ------------------------------------------------------------------------------
+
+// An empty tensor's shard goes where its dim goes, or nowhere.
+static_assert(gives(apply(op_code::reshape, to<0, 2, 3>(), over<2, sw::shape<0, 6>>(S(0))), S(0)));
+static_assert(refuses(apply(op_code::reshape, to<1, 0>(), over<2, sw::shape<0>>(S(0))), problem::reshape_crosses_shard));
+static_assert(refuses(apply(op_code::reshape, to<0>(), over<2, sw::shape<2, 0>>(S(0))), problem::reshape_crosses_shard));
 
 static_assert(gives(apply(op_code::reshape, to<24>(), over<2, sw::shape<4, 6>>(S(0))),
                     S(0)));  // the leftmost of a merge

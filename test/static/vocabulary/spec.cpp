@@ -148,7 +148,7 @@ static_assert(sw::is_contiguous(mixed) && sw::contiguous(mixed) == mixed && mixe
 static_assert(sw::numel(mixed) == 70 && sw::numel(sw::scalar_like(mixed)) == 1 && sw::scalar_like(mixed).rank == 0);
 
 static_assert(
-    std::is_same_v<sw::operand_t<mixed>, sw::operand<sw::shape<7, 10>, sw::partial<>, sw::reduced, sw::shard<1>>>);
+    std::is_same_v<sw::operand_t<mixed>, sw::operand<float, sw::shape<7, 10>, sw::partial<>, sw::reduced, sw::shard<1>>>);
 
 static_assert(!sw::check_placements(mixed));
 static_assert([] {

@@ -137,7 +137,7 @@ static_assert(vector<16, square, after, sw::shard<0, 4>> == vector<16, square, a
 
 static_assert(sw::dual(turned) == turned);
 static_assert(std::is_same_v<sw::operand_t<turned>,
-                             sw::operand<sw::shape<24>, sw::strided_shard<0, 2>, sw::strided_shard<0, 2>, first>>);
+                             sw::operand<float, sw::shape<24>, sw::strided_shard<0, 2>, sw::strided_shard<0, 2>, first>>);
 static_assert(vector<8, square, sw::even<after>, first> == vector<8, square, after, first>);
 
 // --- refused ---------------------------------------------------------------------------------------------------------

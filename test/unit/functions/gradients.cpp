@@ -12,6 +12,8 @@ using namespace test;
 
 struct one : sw::axis<1> {};
 using mesh = sw::mesh<one>;
+struct two : sw::axis<2> {};
+using pair = sw::mesh<two>;
 template <class Shape>
 using type = sw::dtensor_of<double, Shape, mesh>;
 using numbers = std::vector<double>;
@@ -122,6 +124,21 @@ struct best {
 };
 
 }  // namespace
+
+// The cotangent of a permuted sum is no dense tensor; a mean over ranks divides it.
+struct permuted_mean {
+  constexpr auto operator()(const auto& x) const {
+    return sw::sum(sw::permute<2, 0, 1>(sw::redistribute<two, sw::replicate>(x)));
+  }
+};
+TEST_CASE("gradients of a mean over ranks, through a permutation") {
+  sw::launch<pair>([](auto& rank) {
+    sw::eager on(rank);
+    using averaged = sw::dtensor_of<double, sw::shape<2, 3, 2>, pair, sw::on<two, sw::partial<sw::reduction::avg>>>;
+    const auto all = gradients_both_ways<permuted_mean, 0>(rank, averaged::distribute(on, some(12, 1)));
+    CHECK(values_of(std::get<1>(all).to_local()) == numbers(12, 0.5));
+  });
+}
 
 TEST_CASE("gradients at ties, bounds and zeros are PyTorch's") {
   sw::launch<mesh>([](auto& rank) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passes one after another over a whole step: every order that the compiler admits gives the values of the step without.
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/list_optimizer.hpp>
-#include <shardwise/pass/optimizer_blocks.hpp>
-#include <shardwise/pass/overlap.hpp>
-#include <shardwise/pass/rematerialise.hpp>
-#include <shardwise/pass/simplify.hpp>
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
+#include <shardwise/pass/optimizer/optimizer_blocks.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/rematerialise/rematerialise.hpp>
+#include <shardwise/pass/simplify/simplify.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,9 +2,9 @@
 // partial_lower: the subgraphs of a step that become one unit each, with kernels of their own; the step's graphs as files.
 #include <shardwise/io/dump_iterations.hpp>
 #include <shardwise/io/explain.hpp>
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/list_optimizer.hpp>
-#include <shardwise/runtime/iterated.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
+#include <shardwise/runtime/executor/iterated.hpp>
 
 #include <doctest/doctest.h>
 

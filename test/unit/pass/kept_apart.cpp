@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What passes must tell apart: nodes that differ in little, readers before and after a write, buckets and lists of unlike
 // things, storage of values that live at one time.
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/list_optimizer.hpp>
-#include <shardwise/pass/memory.hpp>
-#include <shardwise/pass/overlap.hpp>
-#include <shardwise/pass/simplify.hpp>
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
+#include <shardwise/pass/memory/memory.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/simplify/simplify.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 #include <shardwise/shardwise.hpp>
 
 #include <doctest/doctest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract of passes: once each, in the order and with the prerequisites they declare; as types and at run time.
-#include <shardwise/pass/pipeline.hpp>
-#include <shardwise/pass/sequence.hpp>
+#include <shardwise/pass/framework/pipeline.hpp>
+#include <shardwise/pass/framework/sequence.hpp>
 
 #include <doctest/doctest.h>
 

@@ -3,9 +3,9 @@
 // of the reference, as constants; their results on twins small enough to run, bit by bit against the step without passes.
 #include <shardwise/io/dump.hpp>
 #include <shardwise/module/iterated.hpp>
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/list_optimizer.hpp>
-#include <shardwise/runtime/iterated.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
+#include <shardwise/runtime/executor/iterated.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of nodes and a program as text, Graphviz and Mermaid: exact, the same as constants and at run time; dumps.
-#include <shardwise/graph/constant_text.hpp>
-#include <shardwise/graph/render.hpp>
+#include <shardwise/graph/text/constant_text.hpp>
+#include <shardwise/graph/text/render.hpp>
 #include <shardwise/io/dump.hpp>
 #include <shardwise/shardwise.hpp>
 

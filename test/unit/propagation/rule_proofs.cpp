@@ -112,7 +112,7 @@ TEST_CASE("every operation's rule is proved, or its reason is listed") {
 
 // What the sweep makes of each operation: the proofs above show that those that are pulled give their operands cotangents.
 TEST_CASE("every operation is differentiated, constant, or refused by its name") {
-  int entries[5]{};
+  int entries[4]{};
   for (int o = 0; o < ops; ++o) {
     const op_code op = static_cast<op_code>(o);
     INFO(name_of(op));
@@ -149,7 +149,6 @@ TEST_CASE("every operation is differentiated, constant, or refused by its name")
     CHECK(cotangent[0] == -1);
     CHECK(t.b.node_count == 3);
   }
-  CHECK(entries[static_cast<int>(autodiff::adjoint::unlisted)] == 0);
   CHECK(entries[static_cast<int>(autodiff::adjoint::pulled)] > 50);
 }
 

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <shardwise/runtime/blocks.hpp>
-#include <shardwise/runtime/collective_blocks.hpp>
+#include <shardwise/runtime/program/blocks.hpp>
+#include <shardwise/runtime/host/collective_blocks.hpp>
 #include <string>
 #include <vector>
 

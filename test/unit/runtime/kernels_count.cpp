@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <gpt.hpp>
-#include <shardwise/pass/fuse.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
 
 namespace {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The example's training step: with fused kernels it starts a third of what it has operations, and explain says so.
 #include <shardwise/io/explain.hpp>
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/merge_products.hpp>
-#include <shardwise/pass/norm_adjoints.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/fuse/merge_products.hpp>
+#include <shardwise/pass/fuse/norm_adjoints.hpp>
 
 #include <doctest/doctest.h>
 

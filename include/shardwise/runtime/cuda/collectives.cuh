@@ -10,9 +10,10 @@
 #include <shardwise/runtime/cuda/context.hpp>
 #include <shardwise/runtime/cuda/kernels/norm_functors.cuh>
 #include <shardwise/runtime/cuda/nccl_error.hpp>
-#include <shardwise/runtime/collective_blocks.hpp>
+#include <shardwise/runtime/host/collective_blocks.hpp>
 #include <shardwise/runtime/cuda/regroup.cuh>
-#include <shardwise/runtime/device_collective_workspace.hpp>
+#include <shardwise/runtime/cuda/collective_workspace.hpp>
+#include <shardwise/runtime/rank.hpp>
 
 namespace shardwise::cuda {
 

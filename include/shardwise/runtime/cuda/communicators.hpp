@@ -10,7 +10,7 @@
 #include <utility>
 
 #include <shardwise/runtime/cuda/nccl_error.hpp>
-#include <shardwise/runtime/threads.hpp>
+#include <shardwise/runtime/threads/threads.hpp>
 
 namespace shardwise::cuda {
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <shardwise/runtime/call.hpp>
+#include <shardwise/runtime/program/call.hpp>
 #include <shardwise/runtime/cuda/error.hpp>
 
 namespace shardwise::cuda {

@@ -21,11 +21,11 @@
 #include <shardwise/runtime/cuda/rank.hpp>
 #include <shardwise/runtime/cuda/recorder.hpp>
 #include <shardwise/runtime/cuda/resources.hpp>
-#include <shardwise/runtime/device_backend.hpp>
-#include <shardwise/runtime/executor.hpp>
+#include <shardwise/runtime/cuda/backend.hpp>
+#include <shardwise/runtime/executor/executor.hpp>
 #include <shardwise/runtime/host/kernels/random.hpp>
-#include <shardwise/runtime/schedule.hpp>
-#include <shardwise/runtime/timeline_program.hpp>
+#include <shardwise/runtime/program/schedule.hpp>
+#include <shardwise/runtime/timeline/program.hpp>
 
 namespace shardwise {
 

@@ -10,7 +10,7 @@
 #include <shardwise/runtime/cuda/kernels/map.cuh>
 #include <shardwise/runtime/cuda/kernels/product.cuh>
 #include <shardwise/runtime/cuda/kernels/sum.cuh>
-#include <shardwise/runtime/device_workspace.hpp>
+#include <shardwise/runtime/cuda/workspace.hpp>
 #include <shardwise/runtime/host/einsum.hpp>
 
 namespace shardwise::cuda {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <shardwise/runtime/cuda/resources.hpp>
-#include <shardwise/runtime/schedule.hpp>
-#include <shardwise/runtime/timeline.hpp>
+#include <shardwise/runtime/program/schedule.hpp>
+#include <shardwise/runtime/timeline/timeline.hpp>
 
 namespace shardwise::cuda {
 

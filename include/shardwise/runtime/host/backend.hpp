@@ -3,7 +3,7 @@
 #pragma once
 
 #include <shardwise/graph/waits.hpp>
-#include <shardwise/pass/memory.hpp>
+#include <shardwise/pass/memory/memory.hpp>
 #include <shardwise/runtime/host/einsum.hpp>
 
 namespace shardwise {

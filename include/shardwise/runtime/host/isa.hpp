@@ -86,21 +86,40 @@ constexpr void independent_loop(std::int64_t n, F f) {
   for (std::int64_t i = 0; i < n; ++i) f(i);
 }
 
-// f() itself compiled for the widest instruction set, where T is a floating-point type.
-template <class T, class F>
-constexpr void widest(const F& f) {
+// f() itself compiled for the widest instruction set; false: there is none but the one that everything is compiled for.
+template <class F>
+bool try_widest([[maybe_unused]] const F& f) {
 #if defined(__x86_64__) && !defined(__CUDACC__)
-  if constexpr (std::is_floating_point_v<T>) {
-    if (!std::is_constant_evaluated()) {
-      switch (best_isa()) {
-        case isa::avx512: isa_detail::run_avx512(f); return;
-        case isa::avx2: isa_detail::run_avx2(f); return;
-        case isa::generic: break;
-      }
-    }
+  switch (best_isa()) {
+    case isa::avx512: isa_detail::run_avx512(f); return true;
+    case isa::avx2: isa_detail::run_avx2(f); return true;
+    case isa::generic: break;
   }
 #endif
-  f();
+  return false;
+}
+
+struct unit_stride {
+  constexpr std::int64_t operator*(std::int64_t i) const { return i; }
+  friend constexpr std::int64_t operator*(std::int64_t i, unit_stride) { return i; }
+};
+
+// f(s...) for rows whose elements are `strides` apart. Where all lie side by side, the strides are known to the compiler and f
+// is compiled for the widest instruction set, chosen once for all rows: for short ones the choice is what costs. Processors
+// that have none read rows as if they were apart: one compilation less.
+template <class T, class F, class... S>
+constexpr void by_strides(const F& f, S... strides) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (((strides == 1) && ...) && !std::is_constant_evaluated()) {
+      const auto side_by_side = [&] { f(((void)strides, unit_stride{})...); };
+#if defined(__x86_64__) && !defined(__CUDACC__)
+      if (try_widest(side_by_side)) return;
+#else
+      return side_by_side();
+#endif
+    }
+  }
+  f(strides...);
 }
 
 }  // namespace shardwise::host

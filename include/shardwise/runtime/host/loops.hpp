@@ -2,7 +2,7 @@
 // Loops over local blocks: broadcasting, merging of dims, rows; usable in constants, which is how rules are proved.
 #pragma once
 
-#include <shardwise/runtime/call.hpp>
+#include <shardwise/runtime/program/call.hpp>
 
 namespace shardwise::host {
 
@@ -23,28 +23,22 @@ struct walk {
 
   // Neighbouring dims that every operand steps through as one become one.
   constexpr void merge() {
-    walk w;
+    std::int64_t one[K]{};  // strides of the last dim, which stays where no dim has more than one element
+    for (int k = 0; k < K; ++k) one[k] = rank > 0 ? str[k][rank - 1] : 0;
+    int to = 0;
     for (int d = 0; d < rank; ++d) {
       if (ext[d] == 1) continue;
-      if (w.rank > 0) {
-        bool joins = true;
-        for (int k = 0; k < K; ++k) joins = joins && w.str[k][w.rank - 1] == str[k][d] * ext[d];
-        if (joins) {
-          w.ext[w.rank - 1] *= ext[d];
-          for (int k = 0; k < K; ++k) w.str[k][w.rank - 1] = str[k][d];
-          continue;
-        }
+      bool joins = to > 0;
+      for (int k = 0; k < K; ++k) joins = joins && str[k][to - 1] == str[k][d] * ext[d];
+      if (joins) {
+        ext[to - 1] *= ext[d];
+      } else {
+        ext[to++] = ext[d];
       }
-      std::int64_t s[K]{};
-      for (int k = 0; k < K; ++k) s[k] = str[k][d];
-      w.push(ext[d], s);
+      for (int k = 0; k < K; ++k) str[k][to - 1] = str[k][d];
     }
-    if (w.rank == 0) {
-      std::int64_t s[K]{};
-      for (int k = 0; k < K; ++k) s[k] = rank > 0 ? str[k][rank - 1] : 0;
-      w.push(1, s);
-    }
-    *this = w;
+    rank = to;
+    if (rank == 0) push(1, one);
   }
 
   // f(offsets, count, strides) for every innermost run.

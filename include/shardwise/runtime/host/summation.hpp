@@ -62,63 +62,55 @@ constexpr A sum_piece(std::int64_t begin, std::int64_t end, const F& term) {
   return lane[0];
 }
 
-template <class A, class F>
-constexpr A sum_pieces(std::int64_t n, const F& term) {
-  constexpr std::int64_t piece = 1024;
-  if (n <= piece) return sum_piece<A>(0, n, term);
-  staged_sum<A> all;
-  for (std::int64_t i = 0; i < n; i += piece) all.add(sum_piece<A>(i, n - i < piece ? n : i + piece, term));
-  return all.total();
-}
-
 }  // namespace detail
 
-// Sum of term(i), numbers of T's accumulator, for i in [0, n).
+// Sum of term(i), numbers of T's accumulator, for i in [0, n). Chooses no instruction set: for callers whose rows are worth
+// one choice for all (widest).
 template <class T, class F>
 constexpr typename math<T>::accumulator sum_terms(std::int64_t n, const F& term) {
   using acc = typename math<T>::accumulator;
-  acc total = acc(0);
-  if (std::is_floating_point_v<T> && n >= sum_lanes)
-    widest<T>([&] { total = detail::sum_pieces<acc>(n, term); });
-  else
-    for (std::int64_t i = 0; i < n; ++i) total = total + term(i);
-  return total;
+  constexpr std::int64_t piece = 1024;
+  if (!std::is_floating_point_v<T> || n < 2 * sum_lanes) {
+    acc a = acc(0), b = acc(0), c = acc(0), d = acc(0);
+    std::int64_t i = 0;
+    for (; i + 4 <= n; i += 4) a = a + term(i), b = b + term(i + 1), c = c + term(i + 2), d = d + term(i + 3);
+    for (; i < n; ++i) a = a + term(i);
+    return (a + b) + (c + d);
+  }
+  staged_sum<acc> all;
+  for (std::int64_t i = 0; i < n; i += piece) {
+    const acc part = detail::sum_piece<acc>(i, n - i < piece ? n : i + piece, term);
+    if (n <= piece) return part;
+    all.add(part);
+  }
+  return all.total();
 }
 
 // Sum of value(x[i s]) for i in [0, n), terms and sums in the accumulator's type.
-template <class T, class F = as_it_is>
-constexpr typename math<T>::accumulator sum_of(const T* x, std::int64_t n, std::int64_t s, const F& value = {}) {
+template <class T, class S, class F = as_it_is>
+constexpr typename math<T>::accumulator sum_of(const T* x, std::int64_t n, S s, const F& value = {}) {
   using acc = typename math<T>::accumulator;
-  if (s == 1) return sum_terms<T>(n, [x, value = value](std::int64_t i) { return value(static_cast<acc>(x[i])); });
-  return sum_terms<T>(n, [x, s, value = value](std::int64_t i) { return value(static_cast<acc>(x[i * s])); });
+  return sum_terms<T>(n, [x, s, &value](std::int64_t i) { return value(static_cast<acc>(x[i * s])); });
 }
 
 // Largest of x[i s], n > 0; of a row with a NaN some element of it.
-template <class T>
-constexpr T largest_of(const T* x, std::int64_t n, std::int64_t s) {
-  if constexpr (!std::is_floating_point_v<T>) {
-    T top = x[0];
-    for (std::int64_t i = 1; i < n; ++i) top = math<T>::max(top, x[i * s]);
-    return top;
-  } else {
-    T top = x[0];
-    if (s == 1 && n >= 2 * sum_lanes) {
-      widest<T>([&] {
-        T lane[sum_lanes];
-        for (int k = 0; k < sum_lanes; ++k) lane[k] = x[k];
-        std::int64_t i = sum_lanes;
-        for (; i + sum_lanes <= n; i += sum_lanes)
-          for (int k = 0; k < sum_lanes; ++k) lane[k] = math<T>::max(lane[k], x[i + k]);
-        for (; i < n; ++i) lane[0] = math<T>::max(lane[0], x[i]);
-        for (int half = sum_lanes / 2; half > 0; half /= 2)
-          for (int k = 0; k < half; ++k) lane[k] = math<T>::max(lane[k], lane[k + half]);
-        top = lane[0];
-      });
-    } else {
-      for (std::int64_t i = 1; i < n; ++i) top = math<T>::max(top, x[i * s]);
+template <class T, class S>
+constexpr T largest_of(const T* x, std::int64_t n, S s) {
+  T top = x[0];
+  std::int64_t i = 1;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (n >= 2 * sum_lanes) {
+      T lane[sum_lanes];
+      for (int k = 0; k < sum_lanes; ++k) lane[k] = x[k * s];
+      for (i = sum_lanes; i + sum_lanes <= n; i += sum_lanes)
+        for (int k = 0; k < sum_lanes; ++k) lane[k] = math<T>::max(lane[k], x[(i + k) * s]);
+      for (int half = sum_lanes / 2; half > 0; half /= 2)
+        for (int k = 0; k < half; ++k) lane[k] = math<T>::max(lane[k], lane[k + half]);
+      top = lane[0];
     }
-    return top;
   }
+  for (; i < n; ++i) top = math<T>::max(top, x[i * s]);
+  return top;
 }
 
 }  // namespace shardwise::host

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models trained with merged products and joined adjoints of norms have the losses and parameters that they have without,
 // on 1 to 4 ranks, where shards are equal and where they are not.
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/kernels.hpp>
-#include <shardwise/pass/merge_products.hpp>
-#include <shardwise/pass/norm_adjoints.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/analysis/kernels.hpp>
+#include <shardwise/pass/fuse/merge_products.hpp>
+#include <shardwise/pass/fuse/norm_adjoints.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a pass makes of a constant graph does not depend on the size of its stages, and is what it makes of the same graph at
 // run time: every pass, on the steps of two models.
-#include <shardwise/pass/fuse.hpp>
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/iter_move.hpp>
-#include <shardwise/pass/list_optimizer.hpp>
-#include <shardwise/pass/merge_products.hpp>
-#include <shardwise/pass/norm_adjoints.hpp>
-#include <shardwise/pass/overlap.hpp>
-#include <shardwise/pass/partition.hpp>
-#include <shardwise/pass/rematerialise.hpp>
-#include <shardwise/pass/simplify.hpp>
-#include <shardwise/pass/waits.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/iteration/iter_move.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
+#include <shardwise/pass/fuse/merge_products.hpp>
+#include <shardwise/pass/fuse/norm_adjoints.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/fuse/partition.hpp>
+#include <shardwise/pass/rematerialise/rematerialise.hpp>
+#include <shardwise/pass/simplify/simplify.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 
 #include <doctest/doctest.h>
 

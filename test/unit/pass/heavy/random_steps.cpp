@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The passes over whole steps on 200 random training graphs: the same bits in outputs, parameters and states after three
 // iterations, on 1, 2 and 4 ranks; and constants in stages of any size give the graphs that run-time values give.
-#include <shardwise/graph/render.hpp>
-#include <shardwise/pass/fuse_collectives.hpp>
-#include <shardwise/pass/iter_move.hpp>
-#include <shardwise/pass/list_optimizer.hpp>
-#include <shardwise/pass/optimizer_blocks.hpp>
-#include <shardwise/pass/sequence.hpp>
+#include <shardwise/graph/text/render.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/iteration/iter_move.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
+#include <shardwise/pass/optimizer/optimizer_blocks.hpp>
+#include <shardwise/pass/framework/sequence.hpp>
 
 #include <doctest/doctest.h>
 

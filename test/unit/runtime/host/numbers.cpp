@@ -2,7 +2,7 @@
 // Host kernels in blocks of all sizes: special values in every lane and tail, and the exactness of long sums.
 #include <special_values.hpp>
 
-#include <shardwise/runtime/host/kernels.hpp>
+#include <shardwise/runtime/host/kernel_table.hpp>
 
 #include <numeric>
 
@@ -14,7 +14,6 @@ using sw::op_code;
 using sw::runtime::call;
 using sw::runtime::layout;
 using sw::runtime::result;
-namespace host = sw::host;
 
 layout dense(std::initializer_list<std::int64_t> extents) {
   layout l;
@@ -25,10 +24,10 @@ layout dense(std::initializer_list<std::int64_t> extents) {
 
 template <op_code Op, class T>
 void run(const call& c, T* x, T* o) {
-  host::operands<T> q;
-  q.p[0] = x;
-  q.p[result] = o;
-  host::kernel<Op>::template run<T>(c, q, {});
+  call with = c;
+  with.p[0] = x;
+  with.p[result] = o;
+  sw::runtime::compute<Op, T, sw::no_expression>(with, {});
 }
 
 // The table's rows of one operation, from every starting point of a block.
@@ -174,6 +173,46 @@ TEST_CASE("long sums are as exact as a few roundings") {
       CHECK(error_of<op_code::vector_norm, double>(e, mask, 2) <= 16);
     }
   }
+}
+
+// Rows whose elements lie apart, and rows of every length around where loops change, against sums in long double.
+template <op_code Op, class T>
+void rows_of_all_lengths(bool per_row) {
+  for (const std::int64_t n : {1, 2, 3, 4, 5, 15, 16, 31, 32, 33, 63, 64, 65, 255, 256, 257, 1025})
+    for (const std::int64_t step : {1, 3}) {
+      CAPTURE(n);
+      CAPTURE(step);
+      const std::int64_t rows = 3;
+      std::vector<T> x(static_cast<std::size_t>(rows * n * step)), o(static_cast<std::size_t>(rows * (per_row ? 1 : n)));
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(static_cast<double>(i * 37 % 101) / 10 - 5);
+      call c;
+      c.inputs = 1;
+      c.l[0] = dense({rows, n});
+      c.l[0].str[0] = n * step;
+      c.l[0].str[1] = step;
+      c.l[result] = per_row ? dense({rows}) : dense({rows, n});
+      run<Op>(c, x.data(), o.data());
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const auto at = [&](std::int64_t i) { return static_cast<long double>(x[static_cast<std::size_t>((r * n + i) * step)]); };
+        long double total = 0;
+        for (std::int64_t i = 0; i < n; ++i) total += std::exp(at(i));
+        for (std::int64_t i = 0; i < (per_row ? 1 : n); ++i) {
+          const long double want = Op == op_code::softmax ? std::exp(at(i)) / total : Op == op_code::lse ? std::log(total) : at(i) - std::log(total);
+          const long double have = static_cast<long double>(o[static_cast<std::size_t>(per_row ? r : r * n + i)]);
+          const long double unit = sizeof(T) == 4 ? 1.2e-7L : 2.3e-16L;
+          CHECK(std::fabs(have - want) <= 16 * unit * (Op == op_code::softmax ? want : 1 + std::fabs(want)));
+        }
+      }
+    }
+}
+
+TEST_CASE("softmax, its logarithm and its denominator in rows of all lengths, together and apart") {
+  rows_of_all_lengths<op_code::softmax, float>(false);
+  rows_of_all_lengths<op_code::softmax, double>(false);
+  rows_of_all_lengths<op_code::log_softmax, float>(false);
+  rows_of_all_lengths<op_code::log_softmax, double>(false);
+  rows_of_all_lengths<op_code::lse, float>(true);
+  rows_of_all_lengths<op_code::lse, double>(true);
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ void run_with(const call& c, context& ctx) {
 
 // The distinct pairs of an operation and an expression in a program.
 struct followed_pairs {
-  static constexpr int most = 8 * max_expressions;  // few operations lead an expression, see may_lead in pass/region.hpp
+  static constexpr int most = 8 * max_expressions;  // few operations lead an expression, see may_lead in pass/fuse/region.hpp
   op_code op[most]{};
   int expression[most]{};
   int count = 0;

@@ -5,7 +5,7 @@
 #include <shardwise/runtime/cuda/kernels/epilogue.cuh>
 #include <shardwise/runtime/cuda/kernels/map.cuh>
 #include <shardwise/runtime/cuda/kernels/rows.cuh>
-#include <shardwise/runtime/device_workspace.hpp>
+#include <shardwise/runtime/cuda/workspace.hpp>
 
 namespace shardwise::cuda {
 

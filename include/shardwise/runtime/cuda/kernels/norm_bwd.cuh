@@ -6,7 +6,7 @@
 #include <shardwise/runtime/cuda/kernels/arrival.cuh>
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
 #include <shardwise/runtime/cuda/kernels/team.cuh>
-#include <shardwise/runtime/device_workspace.hpp>
+#include <shardwise/runtime/cuda/workspace.hpp>
 
 namespace shardwise::cuda {
 

@@ -13,7 +13,7 @@
 #include <shardwise/propagation/contraction.hpp>
 #include <shardwise/runtime/cuda/kernels/arrival.cuh>
 #include <shardwise/runtime/cuda/kernels/epilogue.cuh>
-#include <shardwise/runtime/device_workspace.hpp>
+#include <shardwise/runtime/cuda/workspace.hpp>
 
 namespace shardwise::cuda {
 

@@ -9,7 +9,7 @@
 #include <shardwise/runtime/cuda/kernels/fused.cuh>
 #include <shardwise/runtime/cuda/kernels/map.cuh>
 #include <shardwise/runtime/cuda/kernels/team.cuh>
-#include <shardwise/runtime/device_workspace.hpp>
+#include <shardwise/runtime/cuda/workspace.hpp>
 #include <shardwise/runtime/host/kernels/sum.hpp>
 
 namespace shardwise::cuda {

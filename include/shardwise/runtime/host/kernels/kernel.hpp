@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include <shardwise/runtime/call.hpp>
+#include <shardwise/runtime/program/call.hpp>
 #include <shardwise/runtime/host/loops.hpp>
 #include <shardwise/runtime/host/math.hpp>
 

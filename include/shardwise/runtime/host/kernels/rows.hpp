@@ -17,32 +17,43 @@ constexpr T finite_or_zero(T top) {
   return top - top == T(0) ? top : T(0);
 }
 
+// o = exp(x - top): what lies apart is brought together first, for only then are exponentials fast.
+template <class T, class S>
+constexpr void exp_row(const T* x, std::int64_t n, S s, T top, T* o) {
+  if constexpr (std::is_same_v<S, unit_stride>) {
+    SHARDWISE_IVDEP
+    for (std::int64_t i = 0; i < n; ++i) o[i] = math<T>::exp(x[i] - top);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) o[i] = x[i * s] - top;
+    independent_loop<T>(n, [=](std::int64_t i) { o[i] = math<T>::exp(o[i]); });
+  }
+}
+
 // Sum of exp(x - top) over a row.
-template <class T>
-constexpr T exp_total(const T* x, std::int64_t n, std::int64_t s, T top) {
+template <class T, class S>
+constexpr T exp_total(const T* x, std::int64_t n, S s, T top) {
   using acc = typename math<T>::accumulator;
-  acc total = acc(0);
   if constexpr (std::is_floating_point_v<T>) {
     constexpr std::int64_t piece = 256;
     T part[piece];
     staged_sum<acc> all;
     for (std::int64_t first = 0; first < n; first += piece) {
       const std::int64_t m = n - first < piece ? n - first : piece;
-      const T* const from = x + first * s;
-      T* const to = part;
-      if (s == 1) independent_loop<T>(m, [=](std::int64_t i) { to[i] = math<T>::exp(from[i] - top); });
-      else independent_loop<T>(m, [=](std::int64_t i) { to[i] = math<T>::exp(from[i * s] - top); });
-      all.add(sum_of(to, m, 1));
+      exp_row(x + first * s, m, s, top, static_cast<T*>(part));
+      const acc sum = sum_of(static_cast<const T*>(part), m, unit_stride{});
+      if (n <= piece) return static_cast<T>(sum);
+      all.add(sum);
     }
-    total = all.total();
+    return static_cast<T>(all.total());
   } else {
+    acc total = acc(0);
     for (std::int64_t i = 0; i < n; ++i) total = total + math<T>::exp(x[i * s] - top);
+    return static_cast<T>(total);
   }
-  return static_cast<T>(total);
 }
 
-template <class T>
-constexpr T top_of(const T* x, std::int64_t n, std::int64_t s) {
+template <class T, class S>
+constexpr T top_of(const T* x, std::int64_t n, S s) {
   if constexpr (math<T>::ordered) return n > 0 ? largest_of(x, n, s) : math<T>::lowest();
   else return T(0);
 }
@@ -54,31 +65,29 @@ template <>
 struct kernel<op_code::softmax> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
-    using m = math<T>;
     const layout& x = c.l[0];
     const layout& o = c.l[result];
     const int last = x.rank - 1;
-    const std::int64_t keys = x.ext[last], sx = x.str[last];
+    const std::int64_t keys = x.ext[last];
     const bool causal = c.a.v[0] != 0;
     const std::int64_t queries = causal ? x.ext[last - 1] : 1, first = causal ? x.origin[last - 1] : 0;
     const layout* const both[2] = {&x, &o};
-    std::int64_t row = 0;
-    each_row<2>(both, last, [&](const std::int64_t* at) {
-      const T* const in = q.p[0] + at[0];
-      T* const out = q.p[result] + at[1];
-      const std::int64_t visible = causal ? first + row % queries + 1 : keys;
-      ++row;
-      const std::int64_t n = visible < keys ? visible : keys;
-      const T top = detail::top_of(in, n, sx);
-      if (sx == 1) {
-        independent_loop<T>(n, [=](std::int64_t i) { out[i] = m::exp(in[i] - top); });
-      } else {
-        for (std::int64_t i = 0; i < n; ++i) out[i] = m::exp(in[i * sx] - top);
-      }
-      const T inverse = T(1) / static_cast<T>(sum_of(out, n, 1));
-      for (std::int64_t i = 0; i < n; ++i) out[i] = out[i] * inverse;
-      for (std::int64_t i = n; i < keys; ++i) out[i] = T(0);
-    });
+    const auto rows = [&](auto s) {
+      std::int64_t row = 0;
+      each_row<2>(both, last, [&](const std::int64_t* at) {
+        const T* const in = q.p[0] + at[0];
+        T* const out = q.p[result] + at[1];
+        const std::int64_t visible = causal ? first + row % queries + 1 : keys;
+        ++row;
+        const std::int64_t n = visible < keys ? visible : keys;
+        const T top = detail::top_of(in, n, s);
+        detail::exp_row(in, n, s, top, out);
+        const T inverse = T(1) / static_cast<T>(sum_of(static_cast<const T*>(out), n, unit_stride{}));
+        for (std::int64_t i = 0; i < n; ++i) out[i] = out[i] * inverse;
+        for (std::int64_t i = n; i < keys; ++i) out[i] = T(0);
+      });
+    };
+    by_strides<T>(rows, x.str[last]);
   }
 };
 
@@ -87,23 +96,21 @@ template <>
 struct kernel<op_code::softmax_bwd> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    using acc = typename math<T>::accumulator;
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
     const int last = c.l[0].rank - 1;
-    const std::int64_t n = c.l[0].ext[last], s0 = c.l[0].str[last], s1 = c.l[1].str[last];
-    each_row<3>(all, last, [&](const std::int64_t* at) {
-      const T* const g = q.p[0] + at[0];
-      const T* const y = q.p[1] + at[1];
-      T* const o = q.p[result] + at[2];
-      using acc = typename math<T>::accumulator;
-      const T dot = static_cast<T>(s0 == 1 && s1 == 1 ? sum_terms<T>(n, [=](std::int64_t i) { return static_cast<acc>(g[i]) * static_cast<acc>(y[i]); })
-                                                      : sum_terms<T>(n, [=](std::int64_t i) { return static_cast<acc>(g[i * s0]) * static_cast<acc>(y[i * s1]); }));
-      if (s0 == 1 && s1 == 1) {
+    const std::int64_t n = c.l[0].ext[last];
+    const auto rows = [&](auto s0, auto s1) {
+      each_row<3>(all, last, [&](const std::int64_t* at) {
+        const T* const g = q.p[0] + at[0];
+        const T* const y = q.p[1] + at[1];
+        T* const o = q.p[result] + at[2];
+        const T dot = static_cast<T>(sum_terms<T>(n, [=](std::int64_t i) { return static_cast<acc>(g[i * s0]) * static_cast<acc>(y[i * s1]); }));
         SHARDWISE_IVDEP
-        for (std::int64_t i = 0; i < n; ++i) o[i] = y[i] * (g[i] - dot);
-      } else {
         for (std::int64_t i = 0; i < n; ++i) o[i] = y[i * s1] * (g[i * s0] - dot);
-      }
-    });
+      });
+    };
+    by_strides<T>(rows, c.l[0].str[last], c.l[1].str[last]);
   }
 };
 
@@ -111,56 +118,40 @@ namespace detail {
 
 // One row of n elements, s apart. Layer norm: (mean, 1 / sqrt(variance + eps)); rms norm: (0, 1 / sqrt(mean square +
 // eps)).
-template <class T>
-constexpr void row_stats(const T* x, std::int64_t n, std::int64_t s, double epsilon, bool rms, T* o) {
+template <class T, class S>
+constexpr void row_stats(const T* x, std::int64_t n, S s, double epsilon, bool rms, T* o) {
   using acc = typename math<T>::accumulator;
   const acc count = math<acc>::from_count(n), eps = math<acc>::from(epsilon);
   const acc mean = rms ? acc(0) : sum_of(x, n, s) / count;
-  const auto away = [mean](acc v) {
-    const acc d = v - mean;
+  const acc square = sum_terms<T>(n, [=](std::int64_t i) {
+    const acc d = static_cast<acc>(x[i * s]) - mean;
     return d * d;
-  };
-  const acc square = sum_of(x, n, s, away);
+  });
   o[0] = static_cast<T>(mean);
   o[1] = static_cast<T>(acc(1) / math<acc>::sqrt(square / count + eps));
 }
 
 // (x - mean) * rstd * w (+ b)
-template <class T>
-constexpr void normalise_row(const T* x, std::int64_t n, std::int64_t s, T mean, T rstd, const T* w, std::int64_t sw,
-                             const T* b, std::int64_t sb, T* o) {
-  if (s == 1 && sw == 1) {
-    SHARDWISE_IVDEP
-    for (std::int64_t i = 0; i < n; ++i) o[i] = (x[i] - mean) * rstd * w[i];
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) o[i] = (x[i * s] - mean) * rstd * w[i * sw];
-  }
+template <class T, class S, class W>
+constexpr void normalise_row(const T* x, std::int64_t n, S s, T mean, T rstd, const T* w, W sw, const T* b, std::int64_t sb, T* o) {
+  SHARDWISE_IVDEP
+  for (std::int64_t i = 0; i < n; ++i) o[i] = (x[i * s] - mean) * rstd * w[i * sw];
   if (b == nullptr) return;
   for (std::int64_t i = 0; i < n; ++i) o[i] = o[i] + b[i * sb];
 }
-
-}  // namespace detail
-
-namespace detail {
 
 template <class T>
 struct gradient_means {
   T plain, along;
 };
 // Of g = dy w: mean(g), 0 for rms norms, and mean(g h), h = (x - mean) rstd.
-template <class T>
-constexpr gradient_means<T> row_means(const T* dy, std::int64_t sg, const T* x, std::int64_t sx, const T* w, std::int64_t sw,
-                                      T mean, T rstd, std::int64_t n, bool rms) {
+template <class T, class G, class X, class W>
+constexpr gradient_means<T> row_means(const T* dy, G sg, const T* x, X sx, const T* w, W sw, T mean, T rstd, std::int64_t n, bool rms) {
   using acc = typename math<T>::accumulator;
   const acc count = math<acc>::from_count(n);
-  const auto of = [&](const auto& plain, const auto& along) {
-    return gradient_means<T>{rms ? T(0) : static_cast<T>(sum_terms<T>(n, plain) / count), static_cast<T>(sum_terms<T>(n, along) / count)};
-  };
-  if (sg == 1 && sx == 1 && sw == 1)
-    return of([=](std::int64_t i) { return static_cast<acc>(dy[i] * w[i]); },
-              [=](std::int64_t i) { return static_cast<acc>(dy[i] * w[i] * ((x[i] - mean) * rstd)); });
-  return of([=](std::int64_t i) { return static_cast<acc>(dy[i * sg] * w[i * sw]); },
-            [=](std::int64_t i) { return static_cast<acc>(dy[i * sg] * w[i * sw] * ((x[i * sx] - mean) * rstd)); });
+  const auto plain = [=](std::int64_t i) { return static_cast<acc>(dy[i * sg] * w[i * sw]); };
+  const auto along = [=](std::int64_t i) { return static_cast<acc>(dy[i * sg] * w[i * sw] * ((x[i * sx] - mean) * rstd)); };
+  return {rms ? T(0) : static_cast<T>(sum_terms<T>(n, plain) / count), static_cast<T>(sum_terms<T>(n, along) / count)};
 }
 
 // Sums over rows of what stands in their columns, for a tile of columns at a time, in two stages.
@@ -179,8 +170,8 @@ struct column_sums {
   }
   template <class F>
   constexpr void add(const F& term) {
-    acc* const to = stage[0];
-    independent_loop<T>(columns, [to, term = term](std::int64_t j) { to[j] = to[j] + static_cast<acc>(term(j)); });
+    SHARDWISE_IVDEP
+    for (std::int64_t j = 0; j < columns; ++j) stage[0][j] = stage[0][j] + static_cast<acc>(term(j));
     if (++rows % 64 != 0) return;
     for (std::int64_t j = 0; j < columns; ++j) {
       stage[1][j] = stage[1][j] + stage[0][j];
@@ -207,10 +198,13 @@ struct kernel<op_code::norm_stats> {
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     const int last = c.l[0].rank - 1;
-    const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
-    each_row<2>(both, last, [&](const std::int64_t* at) {
-      detail::row_stats<T>(q.p[0] + at[0], n, s, c.f, c.a.v[0] == 1, q.p[result] + at[1]);
-    });
+    const std::int64_t n = c.l[0].ext[last];
+    const auto rows = [&](auto s) {
+      each_row<2>(both, last, [&](const std::int64_t* at) {
+        detail::row_stats<T>(q.p[0] + at[0], n, s, c.f, c.a.v[0] == 1, q.p[result] + at[1]);
+      });
+    };
+    by_strides<T>(rows, c.l[0].str[last]);
   }
 };
 
@@ -220,12 +214,15 @@ struct kernel<op_code::norm_apply> {
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
     const int last = c.l[0].rank - 1;
-    const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
+    const std::int64_t n = c.l[0].ext[last];
     const T* const bias = c.inputs > 3 ? q.p[3] : nullptr;
-    each_row<3>(all, last, [&](const std::int64_t* at) {
-      detail::normalise_row<T>(q.p[0] + at[0], n, s, q.p[1][at[1]], q.p[1][at[1] + c.l[1].str[last]], q.p[2], c.l[2].str[0],
-                               bias, c.l[3].str[0], q.p[result] + at[2]);
-    });
+    const auto rows = [&](auto s, auto sw) {
+      each_row<3>(all, last, [&](const std::int64_t* at) {
+        detail::normalise_row<T>(q.p[0] + at[0], n, s, q.p[1][at[1]], q.p[1][at[1] + c.l[1].str[last]], q.p[2], sw, bias,
+                                 c.l[3].str[0], q.p[result] + at[2]);
+      });
+    };
+    by_strides<T>(rows, c.l[0].str[last], c.l[2].str[0]);
   }
 };
 
@@ -237,19 +234,21 @@ struct kernel<op_code::norm> {
     const int pairs = c.a.v[2] != 0 ? c.inputs - 1 : -1;
     const T* const bias = c.inputs - (pairs < 0 ? 0 : 1) > 2 ? q.p[2] : nullptr;
     const int last = c.l[0].rank - 1;
-    const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
-    const auto row = [&](const T* x, T* pair, T* o) {
-      detail::row_stats<T>(x, n, s, c.f, c.a.v[0] == 1, pair);
-      detail::normalise_row<T>(x, n, s, pair[0], pair[1], q.p[1], c.l[1].str[0], bias, c.l[2].str[0], o);
+    const std::int64_t n = c.l[0].ext[last];
+    layout none = c.l[0];  // where nobody asks for the statistics they are overwritten row by row
+    for (int d = 0; d < last; ++d) none.str[d] = 0;
+    T unasked[2] = {T(0), T(0)};
+    T* const stats = pairs < 0 ? unasked : q.p[pairs];
+    const layout* const all[3] = {&c.l[0], pairs < 0 ? &none : &c.l[pairs], &c.l[result]};
+    const auto rows = [&](auto s, auto sw) {
+      each_row<3>(all, last, [&](const std::int64_t* at) {
+        const T* const x = q.p[0] + at[0];
+        T* const pair = stats + at[1];
+        detail::row_stats<T>(x, n, s, c.f, c.a.v[0] == 1, pair);
+        detail::normalise_row<T>(x, n, s, pair[0], pair[1], q.p[1], sw, bias, c.l[2].str[0], q.p[result] + at[2]);
+      });
     };
-    if (pairs >= 0) {
-      const layout* const all[3] = {&c.l[0], &c.l[pairs], &c.l[result]};
-      each_row<3>(all, last, [&](const std::int64_t* at) { row(q.p[0] + at[0], q.p[pairs] + at[1], q.p[result] + at[2]); });
-    } else {
-      const layout* const both[2] = {&c.l[0], &c.l[result]};
-      T pair[2] = {T(0), T(0)};
-      each_row<2>(both, last, [&](const std::int64_t* at) { row(q.p[0] + at[0], pair, q.p[result] + at[1]); });
-    }
+    by_strides<T>(rows, c.l[0].str[last], c.l[1].str[0]);
   }
 };
 
@@ -260,18 +259,21 @@ struct kernel<op_code::norm_dx> {
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout* const all[4] = {&c.l[0], &c.l[1], &c.l[2], &c.l[result]};
     const int last = c.l[0].rank - 1;
-    const std::int64_t n = c.l[0].ext[last], sg = c.l[0].str[last], sx = c.l[1].str[last], sw = c.l[3].str[0];
+    const std::int64_t n = c.l[0].ext[last];
     const bool rms = c.a.v[0] == 1;
-    each_row<4>(all, last, [&](const std::int64_t* at) {
-      const T* const dy = q.p[0] + at[0];
-      const T* const x = q.p[1] + at[1];
-      const T mean = q.p[2][at[2]], rstd = q.p[2][at[2] + c.l[2].str[last]];
-      const T* const w = q.p[3];
-      T* const o = q.p[result] + at[3];
-      const auto [g1, gh] = detail::row_means(dy, sg, x, sx, w, sw, mean, rstd, n, rms);
-      SHARDWISE_IVDEP
-      for (std::int64_t i = 0; i < n; ++i) o[i] = rstd * (dy[i * sg] * w[i * sw] - g1 - (x[i * sx] - mean) * rstd * gh);
-    });
+    const auto rows = [&](auto sg, auto sx, auto sw) {
+      each_row<4>(all, last, [&](const std::int64_t* at) {
+        const T* const dy = q.p[0] + at[0];
+        const T* const x = q.p[1] + at[1];
+        const T mean = q.p[2][at[2]], rstd = q.p[2][at[2] + c.l[2].str[last]];
+        const T* const w = q.p[3];
+        T* const o = q.p[result] + at[3];
+        const auto [g1, gh] = detail::row_means(dy, sg, x, sx, w, sw, mean, rstd, n, rms);
+        SHARDWISE_IVDEP
+        for (std::int64_t i = 0; i < n; ++i) o[i] = rstd * (dy[i * sg] * w[i * sw] - g1 - (x[i * sx] - mean) * rstd * gh);
+      });
+    };
+    by_strides<T>(rows, c.l[0].str[last], c.l[1].str[last], c.l[3].str[0]);
   }
 };
 
@@ -287,21 +289,23 @@ struct kernel<op_code::norm_dw> {
   static constexpr void sums(const call& c, const operands<T>& q, T* w, T* b) {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[2]};
     const int last = c.l[0].rank - 1;
-    const std::int64_t n = c.l[0].ext[last], sg = c.l[0].str[last], sx = c.l[1].str[last];
-    detail::each_tile<T>(n, [&](std::int64_t first, std::int64_t m) {
-      detail::column_sums<T> of_w, of_b;
-      of_w.begin(m);
-      if (b) of_b.begin(m);
-      each_row<3>(all, last, [&](const std::int64_t* at) {
-        const T* const dy = q.p[0] + at[0] + first * sg;
-        const T* const x = q.p[1] + at[1] + first * sx;
-        const T mean = q.p[2][at[2]], rstd = q.p[2][at[2] + c.l[2].str[last]];
-        of_w.add([=](std::int64_t i) { return dy[i * sg] * ((x[i * sx] - mean) * rstd); });
-        if (b) of_b.add([=](std::int64_t i) { return dy[i * sg]; });
+    const auto tiles = [&](auto sg, auto sx) {
+      detail::each_tile<T>(c.l[0].ext[last], [&](std::int64_t first, std::int64_t m) {
+        detail::column_sums<T> of_w, of_b;
+        of_w.begin(m);
+        if (b) of_b.begin(m);
+        each_row<3>(all, last, [&](const std::int64_t* at) {
+          const T* const dy = q.p[0] + at[0] + first * sg;
+          const T* const x = q.p[1] + at[1] + first * sx;
+          const T mean = q.p[2][at[2]], rstd = q.p[2][at[2] + c.l[2].str[last]];
+          of_w.add([=](std::int64_t i) { return dy[i * sg] * ((x[i * sx] - mean) * rstd); });
+          if (b) of_b.add([=](std::int64_t i) { return dy[i * sg]; });
+        });
+        of_w.finish(w + first);
+        if (b) of_b.finish(b + first);
       });
-      of_w.finish(w + first);
-      if (b) of_b.finish(b + first);
-    });
+    };
+    by_strides<T>(tiles, c.l[0].str[last], c.l[1].str[last]);
   }
 };
 
@@ -322,32 +326,35 @@ struct kernel<op_code::norm_bwd> {
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
     const int last = c.l[0].rank - 1;
-    const std::int64_t n = c.l[0].ext[last], sg = c.l[0].str[last], sx = c.l[1].str[last], sw = c.l[2].str[0];
+    const std::int64_t n = c.l[0].ext[last];
     const bool rms = c.a.v[0] == 1, biased = c.a.v[1] != 0;
     T* const dw = q.p[3];
     T* const db = q.p[3] + (biased ? c.l[3].str[0] : 0);
-    detail::each_tile<T>(n, [&](std::int64_t first, std::int64_t m) {
-      detail::column_sums<T> of_w, of_b;
-      of_w.begin(m);
-      if (biased) of_b.begin(m);
-      each_row<3>(all, last, [&](const std::int64_t* at) {
-        const T* const dy = q.p[0] + at[0];
-        const T* const x = q.p[1] + at[1];
-        const T* const w = q.p[2];
-        T* const o = q.p[result] + at[2];
-        T pair[2] = {T(0), T(0)};
-        detail::row_stats<T>(x, n, sx, c.f, rms, pair);
-        const T mean = pair[0], rstd = pair[1];
-        of_w.add([=](std::int64_t i) { return dy[(first + i) * sg] * ((x[(first + i) * sx] - mean) * rstd); });
-        if (biased) of_b.add([=](std::int64_t i) { return dy[(first + i) * sg]; });
-        if (first != 0) return;
-        const auto [g1, gh] = detail::row_means(dy, sg, x, sx, w, sw, mean, rstd, n, rms);
-        SHARDWISE_IVDEP
-        for (std::int64_t i = 0; i < n; ++i) o[i] = rstd * (dy[i * sg] * w[i * sw] - g1 - (x[i * sx] - mean) * rstd * gh);
+    const auto tiles = [&](auto sg, auto sx, auto sw) {
+      detail::each_tile<T>(n, [&](std::int64_t first, std::int64_t m) {
+        detail::column_sums<T> of_w, of_b;
+        of_w.begin(m);
+        if (biased) of_b.begin(m);
+        each_row<3>(all, last, [&](const std::int64_t* at) {
+          const T* const dy = q.p[0] + at[0];
+          const T* const x = q.p[1] + at[1];
+          const T* const w = q.p[2];
+          T* const o = q.p[result] + at[2];
+          T pair[2] = {T(0), T(0)};
+          detail::row_stats<T>(x, n, sx, c.f, rms, pair);
+          const T mean = pair[0], rstd = pair[1];
+          of_w.add([=](std::int64_t i) { return dy[(first + i) * sg] * ((x[(first + i) * sx] - mean) * rstd); });
+          if (biased) of_b.add([=](std::int64_t i) { return dy[(first + i) * sg]; });
+          if (first != 0) return;
+          const auto [g1, gh] = detail::row_means(dy, sg, x, sx, w, sw, mean, rstd, n, rms);
+          SHARDWISE_IVDEP
+          for (std::int64_t i = 0; i < n; ++i) o[i] = rstd * (dy[i * sg] * w[i * sw] - g1 - (x[i * sx] - mean) * rstd * gh);
+        });
+        of_w.finish(dw + first);
+        if (biased) of_b.finish(db + first);
       });
-      of_w.finish(dw + first);
-      if (biased) of_b.finish(db + first);
-    });
+    };
+    by_strides<T>(tiles, c.l[0].str[last], c.l[1].str[last], c.l[2].str[0]);
   }
 };
 
@@ -359,12 +366,15 @@ struct kernel<op_code::lse> {
     using m = math<T>;
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     const int last = c.l[0].rank - 1;
-    const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
-    each_row<2>(both, last, [&](const std::int64_t* at) {
-      const T* const x = q.p[0] + at[0];
-      const T from = detail::finite_or_zero(detail::top_of(x, n, s));
-      q.p[result][at[1]] = from + m::log(detail::exp_total(x, n, s, from));
-    });
+    const std::int64_t n = c.l[0].ext[last];
+    const auto rows = [&](auto s) {
+      each_row<2>(both, last, [&](const std::int64_t* at) {
+        const T* const x = q.p[0] + at[0];
+        const T from = detail::finite_or_zero(detail::top_of(x, n, s));
+        q.p[result][at[1]] = from + m::log(detail::exp_total(x, n, s, from));
+      });
+    };
+    by_strides<T>(rows, c.l[0].str[last]);
   }
 };
 
@@ -422,10 +432,13 @@ struct kernel<op_code::exp_sum> {
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
     const int last = c.l[0].rank - 1;
-    const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
-    each_row<3>(all, last, [&](const std::int64_t* at) {
-      q.p[result][at[2]] = detail::exp_total(q.p[0] + at[0], n, s, detail::finite_or_zero(q.p[1][at[1]]));
-    });
+    const std::int64_t n = c.l[0].ext[last];
+    const auto rows = [&](auto s) {
+      each_row<3>(all, last, [&](const std::int64_t* at) {
+        q.p[result][at[2]] = detail::exp_total(q.p[0] + at[0], n, s, detail::finite_or_zero(q.p[1][at[1]]));
+      });
+    };
+    by_strides<T>(rows, c.l[0].str[last]);
   }
 };
 
@@ -437,15 +450,17 @@ struct kernel<op_code::log_softmax> {
     using m = math<T>;
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     const int last = c.l[0].rank - 1;
-    const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
-    each_row<2>(both, last, [&](const std::int64_t* at) {
-      const T* const x = q.p[0] + at[0];
-      T* const o = q.p[result] + at[1];
-      const T top = detail::top_of(x, n, s), rest = m::log(detail::exp_total(x, n, s, top));
-      if (s == 1) independent_loop<T>(n, [=](std::int64_t i) { o[i] = (x[i] - top) - rest; });
-      else
+    const std::int64_t n = c.l[0].ext[last];
+    const auto rows = [&](auto s) {
+      each_row<2>(both, last, [&](const std::int64_t* at) {
+        const T* const x = q.p[0] + at[0];
+        T* const o = q.p[result] + at[1];
+        const T top = detail::top_of(x, n, s), rest = m::log(detail::exp_total(x, n, s, top));
+        SHARDWISE_IVDEP
         for (std::int64_t i = 0; i < n; ++i) o[i] = (x[i * s] - top) - rest;
-    });
+      });
+    };
+    by_strides<T>(rows, c.l[0].str[last]);
   }
 };
 

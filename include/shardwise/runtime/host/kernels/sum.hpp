@@ -26,65 +26,95 @@ constexpr std::int64_t summed_count(const op_attr& a, const layout& x) {
   return n;
 }
 
-// Sums over columns that lie side by side: tiles of them, row after row, four rows at once. Float's columns add up in
-// doubles; what has no wider accumulator adds up in stages.
-template <class T, class F, class G>
-void sum_columns(const walk<2>& kept, const walk<2>& summed, const T* x, T* o, const F& value, const G& finish) {
+// As by_strides, but for one instruction set where F says that it is narrow.
+template <class T, class F, class G, class... S>
+constexpr void sum_by_strides(const G& f, S... s) {
+  if constexpr (requires { F::narrow; }) f(s...);
+  else by_strides<T>(f, s...);
+}
+
+// Sums over m <= sum_tile<T> columns sx apart: row after row, four rows at once. Float's columns add up in doubles; what has
+// no wider accumulator adds up in stages.
+template <class T>
+inline constexpr int sum_tile = std::is_same_v<typename math<T>::accumulator, T> ? 512 : 1024;
+template <class T, class F, class S>
+constexpr void sum_some_columns(const walk<2>& summed, const T* from, std::int64_t m, S sx, const F& value,
+                                typename math<T>::accumulator* o) {
   using acc = typename math<T>::accumulator;
   constexpr bool staged = std::is_same_v<acc, T>;
-  constexpr int tile = staged ? 512 : 1024, rows_at_once = 4, flush_after = 64;
+  constexpr int rows_at_once = 4, flush_after = 64;
+  acc later[staged ? 2 : 1][sum_tile<T>];
+  for (std::int64_t j = 0; j < m; ++j) o[j] = acc(0);
+  if constexpr (staged)
+    for (auto& row : later)
+      for (std::int64_t j = 0; j < m; ++j) row[j] = acc(0);
+  const T* pending[rows_at_once]{};
+  int have = 0, added = 0;
+  const auto term = [&](const T* row, std::int64_t j) { return value(static_cast<acc>(row[j * sx])); };
+  const auto add_rows = [&] {
+    const T *const a = pending[0], *const b = pending[1], *const c = pending[2], *const d = pending[3];
+    if (have == rows_at_once) {
+      SHARDWISE_IVDEP
+      for (std::int64_t j = 0; j < m; ++j) o[j] = o[j] + ((term(a, j) + term(b, j)) + (term(c, j) + term(d, j)));
+    } else {
+      for (int k = 0; k < have; ++k)
+        for (std::int64_t j = 0; j < m; ++j) o[j] = o[j] + term(pending[k], j);
+    }
+    have = 0;
+    if constexpr (staged) {
+      if (++added % flush_after != 0) return;
+      for (std::int64_t j = 0; j < m; ++j) later[0][j] = later[0][j] + o[j], o[j] = acc(0);
+      if (added % (flush_after * flush_after) != 0) return;
+      for (std::int64_t j = 0; j < m; ++j) later[1][j] = later[1][j] + later[0][j], later[0][j] = acc(0);
+    }
+  };
+  summed.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      pending[have++] = from + off[1] + i * s[1];
+      if (have == rows_at_once) add_rows();
+    }
+  });
+  if (have > 0) add_rows();
+  if constexpr (staged)
+    for (std::int64_t j = 0; j < m; ++j) o[j] = later[1][j] + (later[0][j] + o[j]);
+}
+
+// The same over all columns of `kept`, a tile of them after the other.
+template <class T, class F, class G>
+void sum_columns(const walk<2>& kept, const walk<2>& summed, const T* x, T* o, const F& value, const G& finish) {
   const int last = kept.rank - 1;
   const std::int64_t columns = kept.ext[last], sx = kept.str[1][last], so = kept.str[0][last];
   walk<2> outer = kept;
   outer.rank = last;
+  typename math<T>::accumulator total[sum_tile<T>];
   each_offset(outer, [&](const std::int64_t* at) {
-    for (std::int64_t first = 0; first < columns; first += tile) {
-      const std::int64_t m = columns - first < tile ? columns - first : tile;
+    for (std::int64_t first = 0; first < columns; first += sum_tile<T>) {
+      const std::int64_t m = columns - first < sum_tile<T> ? columns - first : sum_tile<T>;
       const T* const from = x + at[1] + first * sx;
-      acc stage[staged ? 3 : 1][tile];
-      for (auto& row : stage)
-        for (std::int64_t j = 0; j < m; ++j) row[j] = acc(0);
-      widest<T>([&] {
-        std::int64_t pending[rows_at_once]{};
-        int have = 0, added = 0;
-        const auto add_rows = [&] {
-          const T *const a = from + pending[0], *const b = from + pending[1], *const c = from + pending[2], *const d = from + pending[3];
-          const auto term = [&](const T* row, std::int64_t j) { return value(static_cast<acc>(row[j])); };
-          if (have == rows_at_once && sx == 1) {
-            SHARDWISE_IVDEP
-            for (std::int64_t j = 0; j < m; ++j) stage[0][j] = stage[0][j] + ((term(a, j) + term(b, j)) + (term(c, j) + term(d, j)));
-          } else if (have == rows_at_once) {
-            for (std::int64_t j = 0; j < m; ++j)
-              stage[0][j] = stage[0][j] + ((term(a, j * sx) + term(b, j * sx)) + (term(c, j * sx) + term(d, j * sx)));
-          } else {
-            for (int k = 0; k < have; ++k)
-              for (std::int64_t j = 0; j < m; ++j) stage[0][j] = stage[0][j] + term(from + pending[k], j * sx);
-          }
-          have = 0;
-          if constexpr (staged) {
-            if (++added % flush_after != 0) return;
-            for (std::int64_t j = 0; j < m; ++j) stage[1][j] = stage[1][j] + stage[0][j];
-            for (std::int64_t j = 0; j < m; ++j) stage[0][j] = acc(0);
-            if (added % (flush_after * flush_after) != 0) return;
-            for (std::int64_t j = 0; j < m; ++j) stage[2][j] = stage[2][j] + stage[1][j];
-            for (std::int64_t j = 0; j < m; ++j) stage[1][j] = acc(0);
-          }
-        };
-        summed.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
-          for (std::int64_t i = 0; i < n; ++i) {
-            pending[have++] = off[1] + i * s[1];
-            if (have == rows_at_once) add_rows();
-          }
-        });
-        if (have > 0) add_rows();
-      });
+      sum_by_strides<T, F>([&](auto s) { sum_some_columns<T>(summed, from, m, s, value, total); }, sx);
       T* const to = o + at[0] + first * so;
-      for (std::int64_t j = 0; j < m; ++j) {
-        acc total = stage[0][j];
-        if constexpr (staged) total = stage[2][j] + (stage[1][j] + total);
-        to[j * so] = finish(total);
-      }
+      for (std::int64_t j = 0; j < m; ++j) to[j * so] = finish(total[j]);
     }
+  });
+}
+
+// Sums of n rows, sx apart, each of `count` elements that are `step` apart.
+template <class T, class F>
+constexpr void sum_rows(const T* x, std::int64_t n, std::int64_t sx, std::int64_t count, std::int64_t step, const F& value,
+                        typename math<T>::accumulator* o) {
+  sum_by_strides<T, F>([&](auto s) { for (std::int64_t i = 0; i < n; ++i) o[i] = sum_of(x + i * sx, count, s, value); }, step);
+}
+
+// The same, where loops over a row's elements are not worth their beginning or not fast: many rows side by side.
+template <class T, class F>
+constexpr void sum_short_rows(const T* x, std::int64_t n, std::int64_t sx, std::int64_t count, std::int64_t step, const F& value,
+                              typename math<T>::accumulator* o) {
+  using acc = typename math<T>::accumulator;
+  constexpr bool narrow = requires { F::narrow; };
+  independent_loop<std::conditional_t<narrow, std::int64_t, T>>(n, [=, value = value](std::int64_t i) {
+    acc total = acc(0);
+    for (std::int64_t k = 0; k < count; ++k) total = total + value(static_cast<acc>(x[i * sx + k * step]));
+    o[i] = total;
   });
 }
 
@@ -111,36 +141,35 @@ constexpr void sum_values(const call& c, const operands<T>& q, F value, G finish
   const T* const in = q.p[0];
   T* const out = q.p[result];
   const std::int64_t count = summed.ext[summed.rank - 1], step = summed.str[1][summed.rank - 1];
-  if (summed.rank == 1) {
-    kept.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
-      const T* const x0 = in + off[1];
-      T* const o0 = out + off[0];
-      const std::int64_t sx1 = s[1], so1 = s[0];
-      if (count >= 64)
-        for (std::int64_t i = 0; i < n; ++i) o0[i * so1] = finish(sum_of(x0 + i * sx1, count, step, value));
-      else  // rows too short to be cut
-        // value = value: in constants, nvcc 13 gives a closure inside a plain copy capture wrong values
-        independent_loop<T>(n, [=, value = value, finish = finish](std::int64_t i) {
-          acc total = acc(0);
-          for (std::int64_t k = 0; k < count; ++k) total = total + value(static_cast<acc>(x0[i * sx1 + k * step]));
-          o0[i * so1] = finish(total);
-        });
-    });
-    return;
-  }
-  // several runs make a sum: each is read for all sums of a tile before the next, as they lie in memory
+  // several runs that make a sum: each is read for all sums of a tile before the next, as they lie in memory
   constexpr std::int64_t tile = std::is_floating_point_v<T> ? 128 : 8;
   walk<2> outer = summed;
   outer.rank = summed.rank - 1;
   kept.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
+    if (outer.rank == 0 && count == 1) {
+      const auto each = [&](auto to, auto from) {
+        SHARDWISE_IVDEP
+        for (std::int64_t i = 0; i < n; ++i) out[off[0] + i * to] = finish(value(static_cast<acc>(in[off[1] + i * from])));
+      };
+      return sum_by_strides<T, F>(each, s[0], s[1]);
+    }
     for (std::int64_t first = 0; first < n; first += tile) {
       const std::int64_t m = n - first < tile ? n - first : tile;
-      staged_sum<acc> all[tile];
-      each_offset(outer, [&](const std::int64_t* at) {
-        for (std::int64_t i = 0; i < m; ++i)
-          all[i].add(sum_of(in + off[1] + (first + i) * s[1] + at[1], count, step, value));
-      });
-      for (std::int64_t i = 0; i < m; ++i) out[off[0] + (first + i) * s[0]] = finish(all[i].total());
+      const T* const rows = in + off[1] + first * s[1];
+      acc total[tile];
+      if (outer.rank == 0 && (count < 4 || (step != 1 && count < 64))) {
+        sum_short_rows<T>(rows, m, s[1], count, step, value, total);
+      } else if (outer.rank == 0) {
+        sum_rows<T>(rows, m, s[1], count, step, value, total);
+      } else {
+        staged_sum<acc> all[tile];
+        each_offset(outer, [&](const std::int64_t* at) {
+          sum_rows<T>(rows + at[1], m, s[1], count, step, value, total);
+          for (std::int64_t i = 0; i < m; ++i) all[i].add(total[i]);
+        });
+        for (std::int64_t i = 0; i < m; ++i) total[i] = all[i].total();
+      }
+      for (std::int64_t i = 0; i < m; ++i) out[off[0] + (first + i) * s[0]] = finish(total[i]);
     }
   });
 }

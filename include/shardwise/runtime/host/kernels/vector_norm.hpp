@@ -8,9 +8,10 @@
 namespace shardwise::host {
 
 namespace detail {
-// P: an order known to the compiler, which vectorises it; 0: the one that p says.
+// P: an order known to the compiler; 0: the one that p says. Orders other than 2 are rare: compiled for one instruction set.
 template <int P>
 struct power {
+  static constexpr bool narrow = true;
   int p;
   template <class V>
   constexpr V operator()(V v) const {
@@ -27,7 +28,7 @@ struct kernel<op_code::vector_norm> {
     const int p = static_cast<int>(c.a.v[2]);
     const auto root = [p](acc total) { return static_cast<T>(norm_math<acc>::root(total, p)); };
     if (p == 1) detail::sum_values(c, q, detail::power<1>{p}, root);
-    else if (p == 2) detail::sum_values(c, q, detail::power<2>{p}, root);
+    else if (p == 2) detail::sum_values(c, q, squared{}, root);
     else detail::sum_values(c, q, detail::power<0>{p}, root);
   }
 };

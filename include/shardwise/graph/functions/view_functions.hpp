@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Views: permute, contiguous, reshape, slice; all else about shapes is in graph/functions/views.hpp.
+#pragma once
+
+#include <shardwise/graph/functions/implicit.hpp>
+#include <shardwise/graph/functions/mixed.hpp>
+
+namespace shardwise {
+
+namespace detail {
+
+inline constexpr op_attr no_attr{};
+
+constexpr op_attr attr(std::int64_t a, std::int64_t b = 0, std::int64_t c = 0) { return {{a, b, c, 0, 0, 0}}; }
+
+constexpr std::int64_t pack_dims(std::initializer_list<int> dims) {
+  std::int64_t m = 0;
+  int i = 0;
+  for (int d : dims) m |= static_cast<std::int64_t>(d & 15) << (4 * i++);
+  return m;
+}
+
+}  // namespace detail
+
+template <int... Dims, tensor A>
+constexpr auto permute(const A& a) {
+  constexpr bool wrong = detail::resolved<A> && sizeof...(Dims) != A::sp.rank;
+  if constexpr (wrong) return detail::refused<problem::permute_not_a_permutation, op_code::permute, operand_t<A::sp>>(a);
+  else return detail::apply<op_code::permute, detail::attr(detail::pack_dims({Dims...}))>(0, a);
+}
+
+template <tensor A>
+constexpr auto contiguous(const A& a) {
+  if constexpr (is_contiguous(A::sp) || !detail::resolved<A>) return a;
+  else return detail::apply<op_code::contiguous, detail::no_attr>(0, a);
+}
+
+namespace detail {
+// x, densely stored, as a tensor of its own.
+template <class X>
+constexpr auto own_dense(const X& x) {
+  if constexpr (resolved<X> && is_contiguous(X::sp)) return owned(x);
+  else return contiguous(x);
+}
+}  // namespace detail
+
+// A view where the storage allows it, else of a contiguous copy.
+template <std::int64_t... Extents, tensor A>
+constexpr auto reshape(const A& a) {
+  constexpr auto attr = [] {
+    op_attr r{{0, 0, 0, 0, 0, 0}};  // all are written: see extent_list in graph/functions/views.hpp
+    const std::int64_t e[] = {Extents..., 0};
+    for (std::size_t i = 0; i < sizeof...(Extents) && i < max_rank; ++i) r.v[i] = e[i];
+    r.v[5] = static_cast<std::int64_t>(sizeof...(Extents));
+    return r;
+  }();
+  if constexpr (sizeof...(Extents) > max_rank) return detail::refused<problem::rank_too_large, op_code::reshape, operand_t<A::sp>>(a);
+  else return detail::apply<op_code::reshape, attr>(0, contiguous(a));
+}
+
+template <int Dim, std::int64_t Start, std::int64_t Length, tensor A>
+constexpr auto slice(const A& a) {
+  return detail::apply<op_code::slice, detail::attr(Dim < 0 ? Dim + A::sp.rank : Dim, Start, Length)>(0, a);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// tape: a graph whose reverse sweep is in the making; and what the rules of differentiation say in terms of it.
+#pragma once
+
+#include <shardwise/graph/graph.hpp>
+#include <shardwise/operations/infer.hpp>
+
+namespace shardwise::autodiff {
+
+// Reverse sweep in the making: `b` appends to the joint graph, `cotangent[i]` is the node of i's cotangent so far.
+struct tape {
+  builder b;
+  int* cotangent = nullptr;
+  const unsigned char* needs = nullptr;
+  int* dual_spec = nullptr;  // spec id -> id of its contiguous dual, -1 unknown
+  int dual_capacity = 0;
+
+  constexpr const spec& spec_at(int id) const { return b.specs[b.nodes[id].spec]; }
+
+  // The first finding is kept.
+  constexpr void refuse(const finding& f) {
+    if (f && !b.error) b.error = f;
+  }
+  // The id of a rule's result; what the rule finds is refused.
+  constexpr int intern(const outcome& o) {
+    refuse(o.error);
+    return b.intern(o.out);
+  }
+
+  // Law: the cotangent of a tensor has its extents and the dual of its placements.
+  constexpr int dual_id(int spec_id) {
+    if (spec_id < dual_capacity && dual_spec[spec_id] >= 0) return dual_spec[spec_id];
+    const int id = b.intern(contiguous(dual(b.specs[spec_id])));
+    if (spec_id < dual_capacity) dual_spec[spec_id] = id;
+    return id;
+  }
+
+  constexpr int emit(op_code op, const op_attr& a, double f, int spec_id, int scope, int i0, int i1 = -1, int i2 = -1,
+                     int i3 = -1) {
+    node n = empty_node;
+    n.op = op;
+    n.a = a;
+    n.f = f;
+    n.spec = spec_id;
+    n.scope = scope;
+    n.in[0] = i0;
+    n.in[1] = i1;
+    n.in[2] = i2;
+    n.in[3] = i3;
+    n.inputs = (i0 >= 0 ? 1 : 0) + (i1 >= 0 ? 1 : 0) + (i2 >= 0 ? 1 : 0) + (i3 >= 0 ? 1 : 0);
+    return b.append(n);
+  }
+
+  // Contributions are added in the order in which the reverse sweep meets them.
+  constexpr void give(int operand, int node_id, int scope) {
+    if (cotangent[operand] < 0) cotangent[operand] = node_id;
+    else
+      cotangent[operand] = emit(op_code::add, op_attr{}, 0, dual_id(b.nodes[operand].spec), scope, cotangent[operand], node_id);
+  }
+};
+
+// Which dims of the result `out` an operand `x` was broadcast along: summed away, or kept with extent 1.
+constexpr op_attr unbroadcast(const spec& x, const spec& out) {
+  op_attr a{};
+  for (int d = 0; d < out.rank; ++d) {
+    const int own = d - (out.rank - x.rank);
+    if (own < 0) a.v[0] |= std::int64_t{1} << d;
+    else if (x.extent[own] == 1 && out.extent[d] != 1) {
+      a.v[0] |= std::int64_t{1} << d;
+      a.v[1] |= std::int64_t{1} << d;
+    }
+  }
+  return a;
+}
+
+constexpr int contiguous_node(tape& t, int id, int scope) {
+  const spec& s = t.spec_at(id);
+  if (is_contiguous(s)) return id;
+  const int c = t.b.intern(contiguous(s));
+  return t.emit(op_code::contiguous, op_attr{}, 0, c, scope, id);
+}
+
+// The part of a cotangent that belongs to elements start.. of dim d: a view.
+constexpr int sliced(tape& t, int from, int d, std::int64_t start, std::int64_t length, int scope) {
+  const op_attr a{{d, start, length, 0, 0, 0}};
+  return t.emit(op_code::slice, a, 0, t.intern(rules::slice_spec(a, t.spec_at(from))), scope, from);
+}
+
+// A node whose extents and placement are its rule's.
+constexpr int derive(tape& t, op_code op, const op_attr& a, double f, int scope, int i0, int i1 = -1) {
+  const spec in[2] = {t.spec_at(i0), i1 < 0 ? spec{} : t.spec_at(i1)};
+  return t.emit(op, a, f, t.intern(infer(op, a, in, i1 < 0 ? 1 : 2)), scope, i0, i1);
+}
+
+// One node of the sweep: the node, its cotangent, and the words in which its adjoint is written.
+struct pullback {
+  tape& t;
+  int id;
+  node n;
+  int dy;         // the node of its cotangent
+  unsigned into;  // operands that gradients flow into, bit by bit
+
+  constexpr pullback(tape& given, int node_id, unsigned to)
+      : t(given), id(node_id), n(given.b.nodes[node_id]), dy(given.cotangent[node_id]), into(to) {}
+
+  constexpr const spec& operand(int k) const { return t.spec_at(n.in[k]); }
+  constexpr const spec& result() const { return t.spec_at(id); }
+  // The id of the spec that operand k's cotangent has.
+  constexpr int cospec(int k) { return t.dual_id(t.b.nodes[n.in[k]].spec); }
+  // Whether operand k takes a gradient, and somebody asks for it.
+  constexpr bool wants(int k) const { return (into >> k & 1U) != 0 && n.in[k] >= 0 && t.needs[n.in[k]]; }
+
+  // A node placed as its rule says; v0 is its first attribute, and its second.
+  constexpr int make(op_code op, int i0, int i1 = -1, double f = 0, std::int64_t v0 = 0) {
+    return derive(t, op, {{v0, v0, 0, 0, 0, 0}}, f, n.scope, i0, i1);
+  }
+  // A node placed as operand k's cotangent is.
+  constexpr int emit(op_code op, const op_attr& a, double f, int k, int i0, int i1 = -1, int i2 = -1, int i3 = -1) {
+    return t.emit(op, a, f, cospec(k), n.scope, i0, i1, i2, i3);
+  }
+  constexpr void refuse(const finding& f) { t.refuse(f); }
+
+  // Operand k gets g.
+  constexpr void give(int k, int g) { t.give(n.in[k], g, n.scope); }
+  // Operand k gets g, summed over what it was broadcast along.
+  constexpr void give_summed(int k, int g) {
+    const op_attr u = unbroadcast(operand(k), result());
+    give(k, u.v[0] == 0 ? g : emit(op_code::sum, u, 0, k, g));
+  }
+  // Operand 0 gets the cotangent times a factor.
+  constexpr void times(int factor) { give(0, make(op_code::mul, dy, factor)); }
+};
+
+// What differentiation makes of an operation.
+//   leaf      no operands, so nothing to differentiate
+//   constant  indices, decisions and statistics: their derivative is zero, or the pullback of the operation that uses them
+//             differentiates through them
+//   pulled    `pull` gives its operands cotangents
+//   refused   a finding: nothing is known of it, or it is itself an adjoint, an update, or what passes write afterwards
+enum class adjoint : std::uint8_t { leaf, constant, pulled, refused };
+
+// What differentiation makes of one operation, as one constant: operations/<family>/adjoint.hpp.
+struct adjoint_rule {
+  stated<adjoint> kind;
+  stated<unsigned> into;                                          // operands that gradients flow into, bit by bit
+  stated<int (*)(int operand, const spec& x, const spec& out)> most;  // nodes that `pull` appends at most for one operand,
+                                                                    // beside the sum with an earlier contribution
+  stated<void (*)(pullback&)> pull;
+};
+
+inline constexpr unsigned every_operand = ~0U;
+template <int N>
+constexpr int at_most(int, const spec&, const spec&) {
+  return N;
+}
+template <int N = 1>
+constexpr adjoint_rule pulled(void (*pull)(pullback&), unsigned into = every_operand) {
+  return {.kind = adjoint::pulled, .into = into, .most = &at_most<N>, .pull = pull};
+}
+constexpr adjoint_rule pulled(int (*most)(int, const spec&, const spec&), void (*pull)(pullback&), unsigned into = every_operand) {
+  return {.kind = adjoint::pulled, .into = into, .most = most, .pull = pull};
+}
+
+constexpr void pull_nothing(pullback&) {}
+constexpr void refuse_gradient(pullback& p) {
+  p.refuse({problem::gradient_missing, p.id, -1, -1, static_cast<long long>(p.n.op), 0});
+}
+inline constexpr adjoint_rule no_operands{.kind = adjoint::leaf, .into = 0U, .most = &at_most<0>, .pull = &pull_nothing};
+inline constexpr adjoint_rule no_derivative{.kind = adjoint::constant, .into = 0U, .most = &at_most<0>, .pull = &refuse_gradient};
+// Gradients lead there, and are refused.
+inline constexpr adjoint_rule unknown{.kind = adjoint::refused, .into = every_operand, .most = &at_most<1>, .pull = &refuse_gradient};
+
+}  // namespace shardwise::autodiff

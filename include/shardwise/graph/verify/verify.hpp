@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify: the invariants of a graph: operands come first, and every node has the extents and placements its rule gives.
+#pragma once
+
+#include <shardwise/graph/storage.hpp>
+#include <shardwise/graph/verify/verify_fused.hpp>
+#include <shardwise/operations/infer.hpp>
+
+namespace shardwise {
+
+// Of each application of an operation, the node that was checked last: layers repeat, and a rule costs a hundred times
+// what comparing two nodes does.
+struct checked_applications {
+  static constexpr unsigned size = 256;
+  std::int32_t node_of[size];  // plus one; 0: none
+
+  constexpr checked_applications() {
+    for (std::int32_t& n : node_of) n = 0;
+  }
+
+  template <class Graph>
+  constexpr std::int32_t& place_of(const Graph& g, const node& n) {
+    unsigned h = static_cast<unsigned>(n.op) * 37U + static_cast<unsigned>(n.spec) * 5U + static_cast<unsigned>(n.expression) +
+                 static_cast<unsigned>(n.a.v[0]) * 7U + static_cast<unsigned>(n.a.v[1]);
+    for (int k = 0; k < n.inputs; ++k) h = h * 31U + static_cast<unsigned>(g.nodes[n.in[k]].spec);
+    h *= 0x9e3779b1U;
+    return node_of[h >> 24 & (size - 1)];
+  }
+  // Whether the two nodes are one application: the same operation on operands of the same specs.
+  template <class Graph>
+  static constexpr bool same(const Graph& g, const node& a, const node& b) {
+    if (a.op != b.op || a.spec != b.spec || a.inputs != b.inputs || a.expression != b.expression) return false;
+    for (int k = 0; k < a.inputs; ++k) {
+      const node& x = g.nodes[a.in[k]];
+      const node& y = g.nodes[b.in[k]];
+      if (x.spec != y.spec || (x.op == op_code::buffer) != (y.op == op_code::buffer)) return false;
+    }
+    return a.a == b.a;
+  }
+};
+// A pack's operands have storage for it to place and are as it says of them; an unpacked slot lies in its pack.
+template <class Graph>
+constexpr problem storage_problem(const Graph& g, int i) {
+  const node& n = g.nodes[i];
+  const spec& flat = g.specs[n.spec];
+  const auto places_fit = [](const spec& whole, const spec& part) {
+    bool fit = whole.type == part.type && whole.axes == part.axes;
+    for (int a = 0; fit && a < whole.axes; ++a) {
+      const placement &p = whole.place[a], &q = part.place[a];
+      fit = p.is_partial() || q.is_partial() ? p == q : p.is_shard() || !q.is_shard();
+    }
+    return fit;
+  };
+  constexpr int origin[max_axes]{};
+  const std::int64_t size = static_cast<std::int64_t>(size_of(flat.type));
+  if (n.op == op_code::unpack) {
+    const spec& from = g.specs[g.nodes[n.in[0]].spec];
+    const bool inside = n.a.v[0] >= 0 && n.a.v[0] + slot_bytes(flat) / size <= local_numel(from, origin);
+    return from.rank == 1 && inside && is_contiguous(flat) && places_fit(from, flat) ? problem::none : problem::graph_storage;
+  }
+  std::int64_t at = n.a.v[0];
+  if (flat.rank != 1 || at * size % slot_alignment != 0) return problem::graph_storage;
+  const int first = n.a.v[1] != 0 ? 1 : 0;
+  if (first == 1) {  // goes on where the operand ends
+    const node& before = g.nodes[n.in[0]];
+    if (before.op != op_code::pack || before.spec != n.spec || before.a.v[2] != n.a.v[2]) return problem::graph_storage;
+    std::int64_t end = before.a.v[0];
+    for (int k = before.a.v[1] != 0 ? 1 : 0; k < before.inputs; ++k) end += slot_bytes(g.specs[g.nodes[before.in[k]].spec]) / size;
+    if (end != at) return problem::graph_storage;
+  }
+  for (int k = first; k < n.inputs; ++k) {
+    const node& x = g.nodes[computed_by(g, n.in[k])];
+    const spec& s = g.specs[x.spec];
+    const bool leaf = x.op == op_code::param || x.op == op_code::state;
+    const bool own = leaf || x.op == op_code::part ||
+                     (runs_kernel(x.op) && !is_update(x.op) && !(x.inputs > 0 && is_view(x, g.specs[g.nodes[x.in[0]].spec], s)));
+    if (!own || leaf != (n.a.v[2] != 0) || !is_contiguous(s) || !places_fit(flat, s)) return problem::graph_storage;
+    at += slot_bytes(s) / size;
+  }
+  return at <= local_numel(flat, origin) ? problem::none : problem::graph_storage;
+}
+
+// Checks nodes [begin, end); the finding's operand is the node's id. Usable in constants and at run time; forward and
+// backward nodes alike, so that differentiation answers to the same rules as the user.
+template <class Graph>
+constexpr finding verify(const Graph& g, int begin, int end, checked_applications& memory) {
+  for (int i = begin; i < end; ++i) {
+    const node& n = g.nodes[i];
+    for (int k = 0; k < n.inputs; ++k)
+      if (n.in[k] < 0 || n.in[k] >= i) return {problem::graph_cycle, i};
+    if (n.inputs == 0) continue;  // leaves and fills are placed by their makers
+    if (n.op == op_code::expand) continue;  // an adjoint whose placement the primal chooses; see its proof
+    if (n.op == op_code::part) {
+      if (!part_fits(g, n)) return {problem::graph_unplaced, i};
+      continue;
+    }
+    if (n.op == op_code::pack || n.op == op_code::unpack) {
+      if (const problem p = storage_problem(g, i); p != problem::none) return {p, i};
+      continue;
+    }
+    std::int32_t& known = memory.place_of(g, n);
+    if (known > 0 && checked_applications::same(g, g.nodes[known - 1], n)) continue;
+    if (is_fused(n)) {
+      if (!fused_fits(g, n)) return {problem::graph_unplaced, i};
+      known = i + 1;
+      continue;
+    }
+    if (n.op == op_code::opaque)
+      for (int k = 0; k < n.inputs; ++k)
+        if (!placed_as_one(g.specs[n.spec], g.specs[g.nodes[n.in[k]].spec])) return {problem::graph_unplaced, i};
+    if (n.op == op_code::relabel || n.op == op_code::opaque) {  // claims of the user, about blocks of given extents
+      if (!same_blocks(g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec])) return {problem::graph_unplaced, i};
+      known = i + 1;
+      continue;
+    }
+    if (n.op == op_code::adam_term || n.op == op_code::assign || n.op == op_code::in_place) {  // all operands are of equal blocks
+      for (int k = 1; k < (n.op == op_code::adam_term ? 3 : 2); ++k)
+        if (!same_blocks(g.specs[g.nodes[n.in[0]].spec], g.specs[g.nodes[n.in[k]].spec])) return {problem::graph_unplaced, i};
+    }
+    if (n.op == op_code::advance) continue;
+    if ((is_update(n.op) && n.op != op_code::copy_) || n.op == op_code::adam_term) {
+      for (int a = 0; a < g.specs[n.spec].axes; ++a)
+        if (const placement& given = g.specs[g.nodes[n.in[1]].spec].place[a]; given.is_partial() && !(given == g.specs[n.spec].place[a]))
+          return {problem::graph_unplaced, i, -1, a};
+      known = i + 1;
+      continue;
+    }
+    spec in[max_inputs]{};
+    for (int k = 0; k < n.inputs; ++k) in[k] = g.specs[g.nodes[n.in[k]].spec];
+    const outcome o = infer(n.op, n.a, in, n.inputs);
+    const spec& out = g.specs[n.spec];
+    bool same = !o.error && o.out.rank == out.rank && o.out.type == out.type;
+    for (int d = 0; same && d < out.rank; ++d) same = same_extent(o.out, d, out, d);
+    for (int a = 0; same && a < out.axes; ++a)
+      if (!(o.out.place[a] == out.place[a])) return {problem::graph_unplaced, i, -1, a};
+    if (!same || !(is_contiguous(out) || is_view(n, in[0], out) || is_update(n.op))) return {problem::graph_unplaced, i};  // kernels store densely
+    known = i + 1;
+  }
+  return {};
+}
+
+template <class Graph>
+constexpr finding verify(const Graph& g, int begin, int end) {
+  checked_applications none;
+  return verify(g, begin, end, none);
+}
+
+template <class Graph>
+constexpr finding verify(const Graph& g) {
+  return verify(g, 0, g.node_count);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify_fused: whether a fused node is what its operations are one by one, by their own rules.
+#pragma once
+
+#include <shardwise/graph/graph.hpp>
+#include <shardwise/operations/infer.hpp>
+
+namespace shardwise {
+
+constexpr bool is_fused(const node& n) {
+  return n.expression >= 0 || n.op == op_code::fused || n.op == op_code::norm || n.op == op_code::norm_grads || n.op == op_code::norm_bwd ||
+         (n.op == op_code::einsum && n.a.v[3] != 0);
+}
+
+namespace detail {
+
+// Placements along axes of one rank mean nothing, and changing them there is no operation: fused regions step over it.
+constexpr spec without_trivial_axes(spec s) {
+  for (int a = 0; a < s.axes; ++a)
+    if (s.axis_size[a] == 1) s.place[a] = replicate_value();
+  return s;
+}
+
+constexpr bool alike(const spec& a, const spec& b) {
+  bool same = a.rank == b.rank && a.type == b.type;
+  for (int d = 0; same && d < a.rank; ++d) same = same_extent(a, d, b, d);
+  // replicate and reduced are the same blocks, and a change between the two no operation
+  for (int x = 0; same && x < a.axes; ++x) same = a.place[x] == b.place[x] || (a.place[x].is_whole() && b.place[x].is_whole());
+  return same;
+}
+
+// A row above another.
+constexpr spec rows_of(const spec& row, int count) {
+  spec s = row;
+  s.rank = 2;
+  s.extent[0] = count;
+  s.extent[1] = row.extent[0];
+  s.dyn = row.dyn << 1;
+  make_contiguous(s);
+  for (int a = 0; a < s.axes; ++a)
+    if (s.place[a].is_shard()) s.place[a].dim = 1;
+  return s;
+}
+
+constexpr op_attr summed_leading_dims(int rank) {
+  op_attr a{};
+  a.v[0] = (std::int64_t{1} << (rank - 1)) - 1;
+  return a;
+}
+
+}  // namespace detail
+
+// A part is a buffer that the node it depends on has among its operands.
+template <class Graph>
+constexpr bool part_fits(const Graph& g, const node& n) {
+  if (n.inputs != 2 || g.nodes[n.in[0]].op != op_code::buffer || g.nodes[n.in[0]].spec != n.spec) return false;
+  const node& writer = g.nodes[n.in[1]];
+  for (int k = 0; k < writer.inputs; ++k)
+    if (writer.in[k] == n.in[0]) return true;
+  return false;
+}
+
+template <class Graph>
+constexpr bool fused_fits(const Graph& g, const node& n) {
+  const spec out = detail::without_trivial_axes(g.specs[n.spec]);
+  spec in[max_inputs]{};
+  for (int k = 0; k < n.inputs; ++k) in[k] = detail::without_trivial_axes(g.spec_of(n.in[k]));
+  const auto is_buffer = [&](int k, const outcome& o) {
+    return k < n.inputs && g.nodes[n.in[k]].op == op_code::buffer && !o.error && detail::alike(o.out, in[k]);
+  };
+  // the kernel that an expression follows
+  const expression e = n.expression < 0 ? no_expression : g.expressions[n.expression];
+  const int own = n.inputs - e.operands();
+  if (own < 0 || (n.op == op_code::fused) == (own > 0)) return false;
+  spec slot[16]{};
+  int filled = 0;
+  if (n.op == op_code::norm) {
+    op_attr a = n.a;
+    a.v[2] = 0;
+    const int with = own - (n.a.v[2] != 0 ? 1 : 0);
+    const outcome stats = infer(op_code::norm_stats, a, in, 1);
+    if (n.a.v[2] != 0 && !is_buffer(with, stats)) return false;
+    const spec all[max_inputs] = {in[0], stats.out, in[1], in[2]};
+    const outcome o = infer(op_code::norm_apply, a, all, with + 1);
+    if (stats.error || o.error) return false;
+    slot[filled++] = o.out;
+  } else if (n.op == op_code::norm_grads) {
+    const outcome o = infer(op_code::sum, detail::summed_leading_dims(in[0].rank), in, 1);
+    if (own != 4 || o.error || !is_buffer(3, infer(op_code::norm_dw, n.a, in, 3))) return false;
+    slot[filled++] = o.out;
+  } else if (n.op == op_code::norm_bwd) {
+    if (own != 4) return false;
+    op_attr a = n.a;
+    a.v[1] = 0;
+    const outcome stats = infer(op_code::norm_stats, a, in + 1, 1);
+    const spec all[max_inputs] = {in[0], in[1], stats.out, in[2]};
+    const outcome o = infer(op_code::norm_dx, a, all, 4), w = infer(op_code::norm_dw, a, all, 3);
+    const outcome b = infer(op_code::sum, detail::summed_leading_dims(in[0].rank), in, 1);
+    if (stats.error || o.error || w.error || (n.a.v[1] != 0 && (b.error || !detail::alike(b.out, w.out)))) return false;
+    if (!is_buffer(3, {{}, detail::rows_of(w.out, n.a.v[1] != 0 ? 2 : 1)})) return false;
+    slot[filled++] = o.out;
+  } else if (n.op != op_code::fused) {
+    op_attr a = n.a;
+    int operands = own;
+    if (n.op == op_code::einsum && a.v[3] != 0) {
+      a.v[3] = 0;
+      operands = 2;
+      op_attr sums{};
+      sums.v[0] = rules::contracted_dims(a, in[0].rank, in[1].rank);
+      if (own != 3 || !is_buffer(2, infer(op_code::sum, sums, in, 1))) return false;
+    }
+    const outcome o = infer(n.op, a, in, operands);
+    if (o.error) return false;
+    slot[filled++] = detail::without_trivial_axes(o.out);
+  }
+  for (int k = own; filled < e.values(); ++k) slot[filled++] = in[k];
+  const int buffers = n.inputs - e.stores();
+  for (int i = 0; i < e.steps(); ++i) {
+    const expression_step s = e.at(i);
+    if (!rules::is_scalar(s.op) || s.x >= filled || (s.y >= filled && s.y != no_slot)) return false;
+    const spec of[2] = {slot[s.x], slot[s.y]};
+    const outcome o = infer(s.op, op_attr{}, of, s.y == no_slot ? 1 : 2);
+    if (o.error || (s.store > 0 && !is_buffer(buffers + s.store - 1, o))) return false;
+    slot[filled++] = o.out;
+  }
+  return filled > 0 && detail::alike(slot[filled - 1], out);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adjoints of contractions: contractions of the cotangent with the other operand.
+#pragma once
+
+#include <shardwise/graph/tape.hpp>
+
+namespace shardwise::adjoints {
+
+using namespace autodiff;
+
+inline constexpr adjoint_rule einsum = pulled([](pullback& p) {
+  const auto& v = p.n.a.v;
+  if (p.wants(0)) p.give(0, p.emit(op_code::einsum, {{v[2], v[1], v[0], 0, 0, 0}}, p.n.f, 0, p.dy, p.n.in[1]));
+  if (p.wants(1)) p.give(1, p.emit(op_code::einsum, {{v[2], v[0], v[1], 0, 0, 0}}, p.n.f, 1, p.dy, p.n.in[0]));
+});
+
+}  // namespace shardwise::adjoints

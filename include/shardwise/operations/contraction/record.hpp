@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record of products that sum over common labels: matrix products, batched and with any order of dims.
+#pragma once
+
+#include <shardwise/propagation/operation.hpp>
+#include <shardwise/propagation/contraction.hpp>
+
+namespace shardwise::operations {
+
+inline constexpr operation einsum = [] {
+  operation o = by_rows([](const op_attr& a, const spec* in, int) { return rules::einsum_shape(a, in); },
+                        [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::einsum_rows(a, in); },
+                        [](finding& f, bool, const operation&, const op_attr& a, const spec* in, int, const spec&, bool cuts_differ) {
+                          f.what = rules::einsum_problem(a, in, f.axis, cuts_differ);
+                        });
+  o.arithmetic = true;
+  // 2 for each multiplication: elements of the result times extents of the contracted labels
+  o.flops = [](const op_attr& a, const spec* const* in, const spec& out) {
+    constexpr int origin[max_axes]{};
+    double flops = 2.0 * static_cast<double>(local_numel(out, origin));
+    for (int d = 0; d < in[0]->rank; ++d)
+      if (rules::find_label(a.v[2], out.rank, rules::label(a.v[0], d)) < 0)
+        flops *= static_cast<double>(local_interval(*in[0], d, origin).size);
+    return flops;
+  };
+  return o;
+}();
+
+}  // namespace shardwise::operations

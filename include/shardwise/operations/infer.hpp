@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// infer: the one entry to all rules, operation and operand specs to result spec or finding; as a value and as a type.
+#pragma once
+
+#include <shardwise/operations/all.hpp>
+#include <shardwise/propagation/transition.hpp>
+
+namespace shardwise {
+
+namespace rules {
+
+constexpr linearity linearity_of(op_code op) { return operation_of(op).linear; }
+constexpr bool is_pointwise(op_code op) { return kind_of(op) == operation_kind::pointwise; }
+
+// Pointwise operations whose value at an element needs no more than the operands' there and one real parameter: what a
+// fused kernel may contain.
+constexpr bool is_scalar(op_code op) { return traits_of(op).scalar; }
+
+// Extents of the result and the checks that need no placement.
+constexpr outcome infer_shape(op_code op, const op_attr& a, const spec* in, int n) {
+  const operation& o = operation_of(op);
+  const spec& x = in[0];
+  const int index = o.indices;
+  const element_rule elements = o.elements;
+  const spec& values = in[index == 0 && n > 1 ? 1 : 0];
+  for (int k = 0; k < n; ++k) {
+    if (k == index && is_floating(in[k].type)) return fail(problem::needs_integers, x, k);
+    if (k != index && !is_floating(in[k].type) && elements != element_rule::any && elements != element_rule::compared)
+      return fail(problem::needs_floating_point, x, k);
+    if (k != index && in[k].type != values.type) return fail(problem::types_differ, x, k);
+  }
+  outcome r = o.shape.value(a, in, n);
+  if (o.kind == operation_kind::pointwise) r.out.type = elements == element_rule::compared ? dtype::i32 : values.type;
+  return r;
+}
+
+constexpr rule_rows infer_rows(op_code op, const op_attr& a, const spec* in, int n, const spec& out) {
+  const operation& o = operation_of(op);
+  return o.rows.value(o, a, in, n, out);
+}
+
+// The sentence for operands that no row admits on `axis`.
+constexpr finding placement_finding(op_code op, const op_attr& a, const spec* in, int n, const spec& out, int axis, bool split_differs) {
+  finding f{problem::pointwise_placements, 0, -1, axis};
+  bool partial_in = false;
+  for (int k = 0; k < n; ++k)
+    if (in[k].place[axis].is_partial()) {
+      partial_in = true;
+      f.operand = k;
+    }
+  const operation& o = operation_of(op);
+  o.refusal.value(f, partial_in, o, a, in, n, out, split_differs);
+  return f;
+}
+
+}  // namespace rules
+
+// The result of an operation in strict mode: no operand is redistributed on the quiet.
+constexpr outcome infer(op_code op, const op_attr& a, const spec* in, int n) {
+  const operation& o = operation_of(op);
+  if (!o.tabled) return o.shape.value(a, in, n);
+  outcome r = rules::infer_shape(op, a, in, n);
+  for (auto& p : r.out.place) p = placement{};
+  if (r.error) return r;
+  const rule_rows t = rules::infer_rows(op, a, in, n, r.out);
+  if (t.count == 0) {
+    r.error = {problem::rule_missing, 0, -1, -1, static_cast<long long>(op), 0};
+    return r;
+  }
+  for (int axis = 0; axis < in[0].axes; ++axis) {
+    const row_match m = match(t, in, n, axis);
+    if (!m.found) {
+      r.error = rules::placement_finding(op, a, in, n, r.out, axis, m.split_differs);
+      for (auto& p : r.out.place) p = placement{};
+      return r;
+    }
+    r.out.place[axis] = o.split.value(a, axis, m.out);
+  }
+  normalise(r.out);
+  return r;
+}
+
+// What the error prints beside the sentence: the operation, the mesh, and every operand's shape and placements.
+namespace detail {
+template <class Op, class Mesh, class... Operands>
+struct where;
+}  // namespace detail
+
+template <class Op, class Mesh, class... Operands>
+struct facts_in<detail::where<Op, Mesh, Operands...>> {
+  using type = detail::type_list<Op, Operands..., Mesh>;
+};
+
+// Each distinct application of a rule is evaluated once, within its own evaluation budget.
+template <class Mesh, op_code Op, op_attr A, spec... In>
+struct rule_result {
+  static constexpr spec in[] = {In...};
+  static constexpr outcome value = infer(Op, A, in, static_cast<int>(sizeof...(In)));
+  static constexpr problem what = value.error.what;
+  static constexpr spec out = value.out;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The adjoint of tensors side by side: the parts of the cotangent.
+#pragma once
+
+#include <shardwise/graph/tape.hpp>
+
+namespace shardwise::adjoints {
+
+using namespace autodiff;
+
+inline constexpr adjoint_rule cat = pulled([](pullback& p) {
+  const int d = static_cast<int>(p.n.a.v[0]);
+  std::int64_t start = 0;
+  for (int k = 0; k < p.n.inputs; ++k) {
+    const std::int64_t length = p.operand(k).extent[d];
+    if (p.wants(k)) p.give(k, sliced(p.t, p.dy, d, start, length, p.n.scope));
+    start += length;
+  }
+});
+
+}  // namespace shardwise::adjoints

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adjoints of cross entropy.
+#pragma once
+
+#include <shardwise/graph/tape.hpp>
+
+namespace shardwise::adjoints {
+
+using namespace autodiff;
+
+inline constexpr adjoint_rule lse = pulled<6>([](pullback& p) {  // dy softmax: rows' numbers get a last dim of extent 1
+  op_attr rows{};
+  const spec& whole = p.operand(0);
+  for (int d = 0; d < whole.rank; ++d) rows.v[d] = d + 1 < whole.rank ? whole.extent[d] : 1;
+  rows.v[5] = whole.rank;
+  const int norm = derive(p.t, op_code::reshape, rows, 0, p.n.scope, p.id);
+  const int softmax = p.make(op_code::exp, p.make(op_code::sub, p.n.in[0], norm));
+  const int g = derive(p.t, op_code::reshape, rows, 0, p.n.scope, contiguous_node(p.t, p.dy, p.n.scope));
+  p.give(0, p.make(op_code::mul, softmax, g));
+});
+inline constexpr adjoint_rule nll = pulled(
+    [](pullback& p) { p.give(0, p.emit(op_code::nll_dx, p.n.a, 0, 0, p.dy, p.n.in[0], p.n.in[1], p.n.in[2])); }, 1U);
+inline constexpr adjoint_rule exp_sum = no_derivative;
+inline constexpr adjoint_rule nll_dx = unknown;
+
+}  // namespace shardwise::adjoints

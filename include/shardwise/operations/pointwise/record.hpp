@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records of functions whose result at an element needs the operands there alone, broadcast from the right.
+#pragma once
+
+#include <shardwise/propagation/operation.hpp>
+
+namespace shardwise::operations {
+
+constexpr operation pointwise(linearity linear, int indices = -1, element_rule elements = element_rule::real) {
+  return {.kind = operation_kind::pointwise,
+          .linear = linear,
+          .indices = indices,
+          .elements = elements,
+          .random = false,
+          .scalar = indices < 0 && elements != element_rule::compared,
+          .choice = operand_choice::followed,
+          .recompute = recomputing::cheap,
+          .shape = [](const op_attr&, const spec* in, int n) { return rules::broadcast_shape(in, n); },
+          .rows = &rows_of_pointwise,
+          .tabled = true,
+          .split = &as_the_row_says,
+          .refusal = &refuse_pointwise,
+          .writes = &writes_nothing,
+          .arithmetic = false,
+          .flops = &one_an_element};
+}
+
+inline constexpr operation add = pointwise(linearity::joint);
+inline constexpr operation sub = pointwise(linearity::joint);
+inline constexpr operation mul = pointwise(linearity::each);
+inline constexpr operation div = pointwise(linearity::first);
+inline constexpr operation scale = pointwise(linearity::first);
+
+inline constexpr operation relu = pointwise(linearity::none);
+inline constexpr operation tanh = pointwise(linearity::none);
+inline constexpr operation gelu_tanh = pointwise(linearity::none);
+inline constexpr operation gelu_erf = pointwise(linearity::none);
+inline constexpr operation abs = pointwise(linearity::none);
+inline constexpr operation sign = pointwise(linearity::none);
+inline constexpr operation exp = pointwise(linearity::none);
+inline constexpr operation log = pointwise(linearity::none);
+inline constexpr operation sqrt = pointwise(linearity::none);
+inline constexpr operation rsqrt = pointwise(linearity::none);
+inline constexpr operation reciprocal = pointwise(linearity::none);
+inline constexpr operation sigmoid = pointwise(linearity::none);
+inline constexpr operation sin = pointwise(linearity::none);
+inline constexpr operation cos = pointwise(linearity::none);
+inline constexpr operation pow = pointwise(linearity::none);
+inline constexpr operation clamp_min = pointwise(linearity::none);
+inline constexpr operation clamp_max = pointwise(linearity::none);
+inline constexpr operation maximum = pointwise(linearity::none);
+inline constexpr operation minimum = pointwise(linearity::none);
+inline constexpr operation wins = pointwise(linearity::none);
+inline constexpr operation keeps = pointwise(linearity::none);
+
+// Adjoints of those whose factor is computed where it is used: linear in the cotangent.
+inline constexpr operation relu_bwd = pointwise(linearity::first);
+inline constexpr operation tanh_bwd = pointwise(linearity::first);
+inline constexpr operation gelu_tanh_bwd = pointwise(linearity::first);
+inline constexpr operation gelu_erf_bwd = pointwise(linearity::first);
+
+inline constexpr operation eq = pointwise(linearity::none, -1, element_rule::compared);
+inline constexpr operation ne = pointwise(linearity::none, -1, element_rule::compared);
+inline constexpr operation lt = pointwise(linearity::none, -1, element_rule::compared);
+inline constexpr operation le = pointwise(linearity::none, -1, element_rule::compared);
+inline constexpr operation gt = pointwise(linearity::none, -1, element_rule::compared);
+inline constexpr operation ge = pointwise(linearity::none, -1, element_rule::compared);
+
+// Chooses between two values, and is linear in them.
+inline constexpr operation where = [] {
+  operation o = pointwise(linearity::joint, 0);
+  o.refusal = [](finding& f, bool partial, const operation&, const op_attr&, const spec* in, int n, const spec& out, bool) {
+    f.what = partial ? problem::where_partial : rules::pointwise_problem(in, n, out, f.axis, linearity::none);
+  };
+  return o;
+}();
+inline constexpr operation mask_keep = pointwise(linearity::first, 1);
+
+// Its mask is drawn by the element's place in the whole tensor.
+inline constexpr operation dropout = [] {
+  operation o = pointwise(linearity::first);
+  o.random = true;
+  o.scalar = false;
+  return o;
+}();
+// Needs a step's largest norm beside its operand.
+inline constexpr operation clip_factor = [] {
+  operation o = pointwise(linearity::none);
+  o.scalar = false;
+  return o;
+}();
+// A copy is placed as what it copies, whatever that is.
+inline constexpr operation contiguous = [] {
+  operation o = pointwise(linearity::first, -1, element_rule::any);
+  o.tabled = false;
+  o.shape = [](const op_attr&, const spec* in, int) { return outcome{{}, shardwise::contiguous(in[0])}; };
+  return o;
+}();
+
+}  // namespace shardwise::operations

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Updates are not differentiated.
+#pragma once
+
+#include <shardwise/graph/tape.hpp>
+
+namespace shardwise::adjoints {
+
+using namespace autodiff;
+
+inline constexpr adjoint_rule sgd = unknown;
+inline constexpr adjoint_rule adam = unknown;
+inline constexpr adjoint_rule assign = unknown;
+inline constexpr adjoint_rule in_place = unknown;
+inline constexpr adjoint_rule advance = unknown;
+inline constexpr adjoint_rule adam_term = unknown;
+
+}  // namespace shardwise::adjoints

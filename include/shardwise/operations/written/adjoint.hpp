@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What passes write stands behind differentiation.
+#pragma once
+
+#include <shardwise/graph/tape.hpp>
+
+namespace shardwise::adjoints {
+
+using namespace autodiff;
+
+inline constexpr adjoint_rule fused = unknown;
+inline constexpr adjoint_rule norm = unknown;
+inline constexpr adjoint_rule norm_grads = unknown;
+inline constexpr adjoint_rule norm_bwd = unknown;
+inline constexpr adjoint_rule part = unknown;
+inline constexpr adjoint_rule pack = unknown;
+inline constexpr adjoint_rule unpack = unknown;
+inline constexpr adjoint_rule buffer = no_operands;
+
+}  // namespace shardwise::adjoints

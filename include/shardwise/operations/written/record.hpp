@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records of what only passes write after differentiation; verify checks them by the rules of their parts.
+#pragma once
+
+#include <shardwise/propagation/operation.hpp>
+
+namespace shardwise::operations {
+
+inline constexpr operation fused = without_rule(operation_kind::computed);
+inline constexpr operation norm = without_rule(operation_kind::computed);
+inline constexpr operation norm_grads = without_rule(operation_kind::computed);
+inline constexpr operation norm_bwd = without_rule(operation_kind::computed);
+inline constexpr operation buffer = without_rule(operation_kind::source);
+inline constexpr operation part = without_rule(operation_kind::view);
+inline constexpr operation pack = without_rule(operation_kind::computed);
+inline constexpr operation unpack = without_rule(operation_kind::view);
+
+}  // namespace shardwise::operations

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernel_calls: how many kernels a program runs, and of which operations.
+#pragma once
+
+#include <shardwise/graph/text/text.hpp>
+
+namespace shardwise::passes {
+
+// A node that computes on its rank: neither a view, a leaf, nor a collective.
+template <class Graph>
+constexpr bool is_kernel(const Graph& g, int i) {
+  const node& n = g.nodes[i];
+  if (!runs_kernel(n.op)) return false;
+  return n.op != op_code::redistribute ||
+         !(is_view(n, g.spec_of(n.in[0]), g.spec_of(i)) || communicates(shardwise::detail::transition_at(g, i)));
+}
+
+// Neighbouring kernels that go out together: updates of one optimizer, and the sums of squares that a gradient's norm is
+// made of, each of which may add earlier ones to its own.
+template <class Graph>
+constexpr bool starts_together(const Graph& g, int before, int i) {
+  const node& a = g.nodes[before];
+  const node& b = g.nodes[i];
+  if (a.op != b.op) return false;
+  if (a.op == op_code::adam || a.op == op_code::sgd) return true;
+  const auto joins = [&](const node& n) { return n.expression < 0 || adds_in_order(g.expressions[n.expression]); };
+  return a.op == op_code::sumsq && g.specs[a.spec].rank == 0 && g.specs[b.spec].rank == 0 && joins(a) && joins(b);
+}
+
+struct kernel_counts {
+  int kernels = 0;   // as many as nodes compute
+  int launches = 0;  // those that go out together counted once
+  int of[static_cast<int>(op_code::count)]{};  // launches by operation
+};
+
+template <class Graph>
+constexpr kernel_counts kernel_calls(const Graph& g) {
+  kernel_counts c;
+  int before = -1;  // the call before, if it is a kernel
+  for (int i = 0; i < g.node_count; ++i) {
+    const node& n = g.nodes[i];
+    if (!runs_kernel(n.op)) continue;
+    if (!is_kernel(g, i)) {
+      if (n.op == op_code::redistribute && !is_view(n, g.spec_of(n.in[0]), g.spec_of(i))) before = -1;
+      continue;
+    }
+    ++c.kernels;
+    if (before < 0 || !starts_together(g, before, i)) {
+      ++c.launches;
+      ++c.of[static_cast<int>(n.op)];
+    }
+    before = i;
+  }
+  return c;
+}
+
+}  // namespace shardwise::passes

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// rewriting: a pass that writes a graph anew, node by node; in stages on constants, at once on graphs made at run time.
+#pragma once
+
+#include <shardwise/pass/framework/pipeline.hpp>
+#include <shardwise/pass/framework/sweep.hpp>
+
+namespace shardwise::passes {
+
+// What the result of a rewriting may need.
+struct graph_room {
+  int nodes, specs;
+};
+
+// The graph in the making: `to` is the new node of each old one, -1: not written yet.
+template <class In, class Out>
+struct rewrite_state {
+  static constexpr int capacity = In::node_capacity > 0 ? In::node_capacity : 1;
+
+  static constexpr int step_cost = 80;  // statements of one node's step, as a rule
+
+  Out out;
+  int to[capacity];
+  int cursor;
+  stage_work work{0};  // left in this stage
+
+  constexpr void begin(const In& g) {
+    for (int i = 0; i < g.spec_count; ++i) {
+      out.specs[i] = g.specs[i];
+      out.hashes[i] = g.hashes[i];
+    }
+    for (int i = 0; i < g.scope_count; ++i) out.scopes[i] = g.scopes[i];
+    out.spec_count = g.spec_count;
+    out.scope_count = g.scope_count;
+    out.sites = g.sites;
+    copy_functions(out, g);
+    out.error = g.error;
+    for (int& t : to) t = -1;
+    cursor = 0;
+  }
+
+  // Node i with its operands' new ids.
+  constexpr int copy(builder& b, const In& g, int i) {
+    node n = g.nodes[i];
+    for (int k = 0; k < n.inputs; ++k) n.in[k] = to[n.in[k]];
+    return to[i] = b.append(n);
+  }
+  constexpr void set_outputs(const In& g) {
+    out.output_count = g.output_count;
+    for (int k = 0; k < g.output_count; ++k) out.outputs[k] = to[g.outputs[k]];
+  }
+};
+
+// One operand, by default of the result's own spec.
+constexpr int emit_one(builder& b, op_code op, int x, int spec_id) {
+  node n = empty_node;
+  n.op = op;
+  n.inputs = 1;
+  n.in[0] = x;
+  n.scope = b.nodes[x].scope;
+  n.spec = spec_id;
+  return b.append(n);
+}
+
+// Whether a value has elements of its own that a pack or an update can place: not a leaf, a view or an update.
+template <class Graph>
+constexpr bool has_storage(const Graph& g, int i) {
+  const node& n = g.nodes[i];
+  if (!runs_kernel(n.op) || is_update(n.op) || !is_contiguous(g.specs[n.spec])) return false;
+  return n.inputs == 0 || !may_view(n.op) || !is_view(n, g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec]);
+}
+constexpr bool is_variable_leaf(op_code op) { return op == op_code::param || op == op_code::state; }
+
+// Storage of a constant graph, a constant of its own: it costs as much evaluation as all else that a rewriting begins with.
+template <class Source>
+inline constexpr auto found_storage = [] {
+  storage_map<graph_type_of<Source>::node_capacity> m;
+  find_storage(Source::value, m);
+  return m;
+}();
+template <class Map>
+constexpr void copy_storage(const Map& from, Map& to, int count) {
+  constexpr int capacity = static_cast<int>(sizeof(to.owner) / sizeof(to.owner[0]));
+  for (int i = 0; i < count; ++i) to.owner[i] = from.owner[i], to.within[i] = from.within[i];
+  for (int i = count; i < capacity; ++i) to.owner[i] = i, to.within[i] = 0;
+}
+template <class State>
+concept knows_storage = requires(State& st) { st.storage.owner; };
+
+template <class State, class Graph>
+constexpr void begin_rewriting(State& st, const Graph& g) {
+  if constexpr (knows_storage<State>) find_storage(g, st.storage);
+  st.begin(g);
+}
+
+// Rules derive from rewriting<Rules> and have
+//   template <class In, class Out> struct state : rewrite_state<In, Out>   with begin(g) and step(g) -> whether work is left;
+//       what costs more than some ten nodes' statements, a step takes from `work`; a member `storage`, a storage_map, is
+//       filled before
+//   static constexpr graph_room room(const auto& g)       how large the result is at most
+template <class Rules>
+struct rewriting {
+  using shardwise_pass = void;
+
+  template <class Source>
+  static constexpr graph_room room_of = Rules::room(Source::value);
+  template <class Source>
+  using state = typename Rules::template state<
+      graph_type_of<Source>, graph<room_of<Source>.nodes, room_of<Source>.specs, graph_type_of<Source>::scope_capacity>>;
+
+  template <class Source, class State>
+  static constexpr void start(State& st) {
+    if constexpr (knows_storage<State>) copy_storage(found_storage<Source>, st.storage, Source::value.node_count);
+    st.begin(Source::value);
+  }
+  template <class Source, class State>
+  static constexpr bool advance(State& st, int nodes) {
+    st.work = stage_work(nodes);
+    while (st.work.take(st.step_cost)) {
+      if (!st.step(Source::value)) return false;
+    }
+    return true;
+  }
+
+  template <class Source, int Nodes>
+  struct rewritten {
+    static constexpr const auto& value = staged<rewriting, Source, Nodes>::value.out;
+  };
+  template <class Source, int Nodes = stage_nodes>
+  struct in_stages {
+    static constexpr const auto& value = eliminate_dead<rewritten<Source, Nodes>>::value;
+  };
+  template <class Source>
+  struct run : in_stages<Source> {};
+
+  // A result that is larger than the graph's capacity is refused.
+  template <class Graph>
+  static constexpr finding apply(Graph& g) {
+    typename Rules::template state<Graph, graph<3 * Graph::node_capacity + 64, 2 * Graph::spec_capacity + 64, Graph::scope_capacity>> st;
+    begin_rewriting(st, g);
+    while (st.step(g)) {
+    }
+    if (st.out.error) return st.out.error;
+    remove_dead(st.out);
+    if (st.out.node_count > Graph::node_capacity || st.out.spec_count > Graph::spec_capacity)
+      return {problem::graph_full, -1, -1, -1, st.out.node_count, Graph::node_capacity};
+    copy_into(g, st.out);
+    return {};
+  }
+};
+
+}  // namespace shardwise::passes

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// region: nodes of a graph that become one kernel: its limits, its operands, its expression.
+#pragma once
+
+#include <bit>
+
+#include <shardwise/graph/units.hpp>
+#include <shardwise/graph/verify/verify_fused.hpp>
+
+namespace shardwise::passes {
+
+inline constexpr int max_members = 16;
+
+// Node i belongs to the region whose root is root[i], its last member, which alone stands in the new graph. Regions are
+// grown in program order and never shrink. `touched`: a node outside of the region has read one of its values, so that
+// no member may move down any more.
+template <int Nodes>
+struct region_table {
+  static constexpr int capacity = Nodes > 0 ? Nodes : 1;
+  int root[capacity];
+  int next[capacity];  // the member before this one in its region, -1: none; from the root downwards
+  int uses[capacity];  // by nodes and outputs
+  int held[capacity];  // of a root: how many of its region's values are stored besides its own
+  int mate[capacity];  // of a value's storage: the reduction over its rows that was met last, -1: none
+  bool touched[capacity];
+  bool sealed[capacity];  // nothing is added
+  bool placed[capacity];  // an update says where the value is computed: what other steps may still read
+  int last_update = -1;
+  int cursor = 0;
+  int absorbed = 0, stores = 0;
+  int limit = 0;  // nodes that the new graph may have
+  bool leads = false;  // whether regions may follow other kernels
+  bool within = false;  // whether regions stay within one unit each, and all else as it is
+
+  template <class Graph>
+  constexpr void begin(const Graph& g, int nodes, bool follow) {
+    limit = nodes;
+    leads = follow;
+    const int n = g.node_count;
+    for (int i = 0; i < n; ++i) {
+      root[i] = i;
+      next[i] = mate[i] = -1;
+      uses[i] = held[i] = 0;
+      touched[i] = sealed[i] = placed[i] = false;
+    }
+    for (int i = n; i < capacity; ++i) {
+      root[i] = next[i] = mate[i] = -1;
+      uses[i] = held[i] = 0;
+      touched[i] = sealed[i] = placed[i] = false;
+    }
+    for (int i = n - 1; i >= 0; --i) {
+      const node& x = g.nodes[i];
+      for (int k = 0; k < x.inputs; ++k) ++uses[x.in[k]];
+      if (x.op == op_code::in_place || (x.op == op_code::pack && placed[i]))
+        for (int k = 0; k < x.inputs; ++k) placed[x.in[k]] = true;
+    }
+    for (int k = 0; k < g.output_count; ++k) uses[g.outputs[k]] += 2;  // never by one node alone
+  }
+};
+
+// --- what may join --------------------------------------------------------------------------------------------------
+
+template <class Graph>
+constexpr bool is_step(const Graph& g, int i) {
+  const node& n = g.nodes[i];
+  if (n.inputs == 0 || n.inputs > 2 || n.expression >= 0 || !rules::is_scalar(n.op)) return false;
+  for (const std::int64_t v : n.a.v)
+    if (v != 0) return false;
+  for (int k = 0; k < n.inputs; ++k)
+    if (g.spec_of(n.in[k]).type != g.specs[n.spec].type) return false;
+  return is_floating(g.specs[n.spec].type);
+}
+
+// Kernels that an expression may follow in place.
+constexpr bool may_lead(const node& n) {
+  return n.expression < 0 && n.a.v[3] == 0 &&
+         (n.op == op_code::einsum || n.op == op_code::embedding || n.op == op_code::embedding_dw || n.op == op_code::norm_dx ||
+          n.op == op_code::sumsq);
+}
+
+constexpr bool same_extents(const spec& a, const spec& b) {
+  if (a.rank != b.rank || a.type != b.type || a.dyn != b.dyn) return false;
+  for (int d = 0; d < a.rank; ++d)
+    if (a.extent[d] != b.extent[d]) return false;
+  return true;
+}
+
+// A change of placement along an axis of one rank that one node reads: the region steps over it.
+template <class Graph, class Table>
+constexpr bool is_skipped(const Graph& g, const Table& t, int i) {
+  const node& n = g.nodes[i];
+  return n.op == op_code::redistribute && t.uses[i] == 1 && g.specs[n.spec].axis_size[n.a.v[0]] == 1 &&
+         (!t.within || unit_of(g, i) >= 0);
+}
+template <class Graph, class Table>
+constexpr int behind_skipped(const Graph& g, const Table& t, int i) {
+  while (is_skipped(g, t, i)) i = g.nodes[i].in[0];
+  return i;
+}
+// The node whose very block node i is.
+template <class Graph>
+constexpr int storage_of(const Graph& g, int i) {
+  while (g.nodes[i].op == op_code::redistribute && is_view(g.nodes[i], g.spec_of(g.nodes[i].in[0]), g.spec_of(i)))
+    i = g.nodes[i].in[0];
+  return i;
+}
+
+// --- one region -----------------------------------------------------------------------------------------------------
+
+// The members in program order, then what the expression reads and stores.
+struct region {
+  int member[max_members];
+  int count = 0;
+  int lead = -1;    // the kernel that the expression follows
+  int second = -1;  // the operation that this kernel computes besides: statistics, a sum over rows
+  bool keeps_second = false;  // in a buffer, the last of the kernel's operands
+  int operands[max_inputs];
+  int own = 0;      // operands of the kernel
+  int values = 0;   // operands of the expression
+  int stored[max_inputs];
+  int stores = 0;
+  int steps = 0, constants = 0;
+  bool fits = true;
+
+  constexpr bool has(int i) const {
+    for (int k = 0; k < count; ++k)
+      if (member[k] == i) return true;
+    return false;
+  }
+  constexpr void insert(int i) {
+    if (count == max_members) {
+      fits = false;
+      return;
+    }
+    int at = count++;
+    for (; at > 0 && member[at - 1] > i; --at) member[at] = member[at - 1];
+    member[at] = i;
+  }
+  constexpr void read(int i) {
+    if (own + values == max_inputs) {
+      fits = false;
+      return;
+    }
+    operands[own + values++] = i;
+  }
+  constexpr int slot_of_value(int i) const {
+    for (int k = own; k < own + values; ++k)
+      if (operands[k] == i) return k - own + (lead >= 0 ? 1 : 0);
+    return -1;
+  }
+};
+
+template <class Table>
+constexpr void insert_region(const Table& t, int of, region& r) {
+  for (int m = of; m >= 0; m = t.next[m]) r.insert(m);
+}
+
+constexpr bool is_second(const node& n) {
+  return n.op == op_code::norm_stats || n.op == op_code::sum || n.op == op_code::norm_dw;
+}
+
+// Zero is what an operation without a real parameter has; -0 is a number like others.
+constexpr bool has_constant(const node& n) { return std::bit_cast<std::uint64_t>(n.f) != 0; }
+
+// Leads and seconds of the members, operands, stores, counts; `fits` says whether all limits hold.
+template <class Graph, class Table>
+constexpr void complete(const Graph& g, const Table& t, region& r) {
+  const int root = r.member[r.count - 1];
+  for (int k = 0; k < r.count; ++k) {
+    const int m = r.member[k];
+    const node& n = g.nodes[m];
+    if (is_step(g, m)) {
+      ++r.steps;
+      if (has_constant(n)) ++r.constants;
+    } else if (n.op == op_code::redistribute) {
+      continue;
+    } else if (r.count > 1 && r.second < 0 && is_second(n) && m != root) {
+      r.second = m;
+    } else if (r.lead < 0) {
+      r.lead = m;
+    } else {
+      r.fits = false;
+    }
+  }
+  if (r.lead >= 0) {
+    const node& n = g.nodes[r.lead];
+    if (r.second >= 0 && n.op == op_code::sum) {  // norm_grads reads what norm_dw reads
+      for (int k = 0; k < 3; ++k) r.operands[r.own++] = g.nodes[r.second].in[k];
+    } else {
+      for (int k = 0; k < n.inputs; ++k)
+        if (r.second < 0 || n.op != op_code::norm_apply || k != 1) r.operands[r.own++] = n.in[k];
+    }
+    r.keeps_second = r.second >= 0 && (n.op != op_code::norm_apply || t.uses[r.second] > 1);
+    if (r.keeps_second) r.operands[r.own++] = r.second;
+  }
+  int inside[max_members]{};
+  for (int k = 0; k < r.count; ++k) {
+    const int m = r.member[k];
+    if (!is_step(g, m)) continue;
+    for (int j = 0; j < g.nodes[m].inputs; ++j) {
+      const int operand = g.nodes[m].in[j], p = behind_skipped(g, t, operand);
+      int at = -1;
+      for (int e = 0; e < k && at < 0; ++e)
+        if (r.member[e] == p) at = e;
+      if (at >= 0) ++inside[at];  // what is stepped over has no other reader
+      else if (r.slot_of_value(operand) < 0) r.read(operand);
+    }
+  }
+  for (int k = 0; k + 1 < r.count && r.fits; ++k) {
+    const int m = r.member[k];
+    if (m == r.second || g.nodes[m].op == op_code::redistribute || t.uses[m] == inside[k]) continue;
+    if (m == r.lead || r.own + r.values + r.stores == max_inputs) r.fits = false;
+    else r.stored[r.stores++] = m;
+  }
+  // a norm's sum is as long as the model has parameters: one sum each, so that expressions do not depend on their number
+  if (r.lead >= 0 && g.nodes[r.lead].op == op_code::sumsq && r.steps > 1) r.fits = false;
+  r.fits = r.fits && r.steps <= max_steps && r.constants <= (r.lead >= 0 ? 0 : max_constants);
+}
+
+// A region that fits as an expression; `constants` are its operations' real parameters.
+template <class Graph, class Table>
+constexpr expression expression_of(const Graph& g, const Table& t, const region& r, double* constants) {
+  const int values = r.values + (r.lead >= 0 ? 1 : 0);
+  expression e = begin_expression(values, r.stores, r.lead >= 0);
+  int slot[max_members]{}, used = 0;
+  for (int k = 0; k < r.count; ++k) {
+    const int m = r.member[k];
+    const node& n = g.nodes[m];
+    slot[k] = 0;
+    if (!is_step(g, m)) continue;
+    expression_step s;
+    s.op = n.op;
+    int of[2] = {no_slot, no_slot};
+    for (int j = 0; j < n.inputs; ++j) {
+      const int p = behind_skipped(g, t, n.in[j]);
+      for (int q = 0; q < k; ++q)
+        if (r.member[q] == p) of[j] = slot[q];
+      if (of[j] == no_slot) of[j] = r.slot_of_value(n.in[j]);
+    }
+    s.x = of[0];
+    s.y = of[1];
+    for (int q = 0; q < r.stores; ++q)
+      if (r.stored[q] == m) s.store = q + 1;
+    if (has_constant(n)) {
+      constants[used++] = n.f;
+      s.constant = used;
+    }
+    slot[k] = values + e.steps();
+    e.append(s);
+  }
+  return e;
+}
+
+}  // namespace shardwise::passes

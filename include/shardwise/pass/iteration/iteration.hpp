@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: Apache-2.0
+// Iterations: parts of a step that run at the beginning of the next one; the step as setup, main and cleanup graphs.
+#pragma once
+
+#include <shardwise/graph/text/text.hpp>
+#include <shardwise/pass/analysis/descendants.hpp>
+#include <shardwise/pass/framework/rewrite.hpp>
+#include <shardwise/propagation/fill.hpp>
+
+namespace shardwise {
+
+// The first iteration leaves out what is moved and keeps what it reads of this iteration. Every further one does the
+// previous one's moved part before its destination. The last one does that and its own part where it stood. So two
+// iterations at least. Law: setup, k times main, cleanup leave what k + 2 unmoved iterations do, bit by bit.
+enum class iteration_phase : std::uint8_t { setup, main, cleanup };
+
+inline constexpr int max_moves = 8;
+
+// Which nodes of a graph run in the next iteration, and before which node.
+template <int Nodes>
+struct iteration_moves {
+  signed char group[Nodes > 0 ? Nodes : 1]{};  // 0: not moved
+  int destination[max_moves + 1]{};
+  int count = 0;
+  bool frozen = false;
+  finding error{};
+};
+
+namespace passes {
+
+// Nothing but a name for leaves' storage: it may stand anywhere after them.
+template <class Graph>
+constexpr bool names_leaves(const Graph& g, int i) {
+  return is_variable_leaf(g.nodes[i].op) || places_leaves(g.nodes[i]);
+}
+
+// Storage that the caller writes, or that lasts. Of an input moved nodes read a copy, made at the end of their own iteration.
+template <class Graph>
+constexpr bool belongs_to_caller(const Graph& g, int i) {
+  return names_leaves(g, i) || g.nodes[i].op == op_code::input;
+}
+
+// What is to move: the descendants of `roots`, before `destination`.
+inline constexpr int max_roots = 16;
+struct move_request {
+  int roots[max_roots]{};
+  int count = 0;
+  int destination = -1;
+  finding error{};
+};
+
+// Adds a group to `moves`, or says why not. What is written through leaves and packs of leaves must be seen by the same
+// readers after the move as before: a node that stays and meets a moved one in storage that one of them writes may
+// neither come before the destination nor after the moved one; moved groups may not meet at all, and a destination comes
+// before what is moved. Nor may a moved node write an input, or read one that is written after it. (Everything else is kept
+// for the next iteration.) In parts, each of some steps of evaluation a node, so that constants can be made of them.
+template <int Nodes>
+struct move_check {
+  static constexpr int capacity = Nodes > 0 ? Nodes : 1;
+
+  storage_map<Nodes> storage;  // of the graph
+  bool in[capacity]{};         // the set
+  int first_write[capacity]{}, first_read[capacity]{};  // by owner: the first moved node, plus one
+  int destination = -1;
+  int part = 0, cursor = 0;
+  finding error{};
+
+  static constexpr int compared_at_once = 4096;  // nodes: the dearest part
+
+  // false: there is no part left.
+  template <class Graph>
+  constexpr bool next(const Graph& g, iteration_moves<Nodes>& moves) {
+    if (error) return false;
+    switch (part++) {
+      case 0: error = admit(g, moves); return true;
+      case 1: error = close(g); return true;
+      case 2: error = note(g); return true;
+      case 3:
+        error = compare(g, moves);
+        if (!error && cursor < g.node_count) --part;
+        return true;
+      case 4: move(g, moves); return false;
+      default: return false;
+    }
+  }
+
+ private:
+  template <class Graph>
+  constexpr finding admit(const Graph& g, const iteration_moves<Nodes>& moves) {
+    if (moves.frozen) return {problem::move_frozen, destination};
+    if (moves.count == max_moves) return {problem::move_count, destination, -1, -1, moves.count + 1, max_moves};
+    if (destination < 0 || destination >= g.node_count || is_leaf(g.nodes[destination].op) || moves.group[destination] != 0)
+      return {problem::move_destination, destination};
+    for (int i = 0; i < g.node_count; ++i) {
+      if (!in[i]) continue;
+      const node& n = g.nodes[i];
+      if (places_leaves(n)) {
+        in[i] = false;  // stays: it does nothing
+        continue;
+      }
+      if (n.op == op_code::part && !in[n.in[1]]) {
+        in[i] = false;  // stays with its writer, and is kept
+        continue;
+      }
+      if (is_leaf(n.op) || moves.group[i] != 0 || i == destination) return {problem::move_not_leaf, i};
+      if (rules::is_random(n.op) || (n.op == op_code::adam && n.a.v[2] == 0)) return {problem::move_numbered, i};
+    }
+    return {};
+  }
+  template <class Graph>
+  constexpr finding close(const Graph& g) {
+    for (int i = g.node_count - 1; i >= 0; --i)  // a list moves as a whole
+      if (in[i] && g.nodes[i].op == op_code::pack && g.nodes[i].a.v[1] != 0) in[g.nodes[i].in[0]] = true;
+    for (int i = g.node_count - 1; i >= 0; --i)  // what a kernel stores besides its result goes with it
+      for (int k = 0; in[i] && k < g.nodes[i].inputs; ++k)
+        if (g.nodes[g.nodes[i].in[k]].op == op_code::buffer) in[g.nodes[i].in[k]] = true;
+    for (int i = 0; i < g.node_count; ++i) {
+      if (in[i]) continue;
+      for (int k = 0; k < g.nodes[i].inputs; ++k)
+        if (in[g.nodes[i].in[k]]) return {problem::move_not_leaf, g.nodes[i].in[k]};
+    }
+    for (int k = 0; k < g.output_count; ++k)
+      if (in[g.outputs[k]]) return {problem::move_user_output, g.outputs[k]};
+    return {};
+  }
+  template <class Graph, class F>
+  constexpr void each_access(const Graph& g, int i, F&& f) const {
+    const node& n = g.nodes[i];
+    if (n.op == op_code::pack) return;
+    for (int k = 0; k < n.inputs; ++k) f(storage.owner[n.in[k]], writes_operand(n, k));
+    if (storage.owner[i] != i && has_storage(g, i)) f(storage.owner[i], true);
+  }
+  template <class Graph>
+  constexpr finding note(const Graph& g) {
+    for (int i = 0; i < g.node_count; ++i) {
+      if (!in[i]) continue;
+      if (i < destination && g.nodes[i].op != op_code::buffer)
+        return {problem::move_hazard, i, -1, -1, i, destination};  // its own next run would overtake it
+      bool overwrites = false;  // the next iteration's input
+      each_access(g, i, [&](int owner, bool writes) {
+        int& first = (writes ? first_write : first_read)[owner];
+        if (first == 0 && belongs_to_caller(g, owner)) first = i + 1;
+        overwrites = overwrites || (writes && g.nodes[owner].op == op_code::input);
+      });
+      if (overwrites) return {problem::move_hazard, i, -1, -1, i, destination};
+    }
+    return {};
+  }
+  template <class Graph>
+  constexpr finding compare(const Graph& g, const iteration_moves<Nodes>& moves) {
+    const int end = cursor + compared_at_once < g.node_count ? cursor + compared_at_once : g.node_count;
+    for (; cursor < end; ++cursor) {
+      const int i = cursor;
+      if (in[i]) continue;
+      int wrong = -1;
+      each_access(g, i, [&](int owner, bool writes) {
+        const int w = first_write[owner], r = writes ? first_read[owner] : 0;
+        const bool apart = i >= destination && moves.group[i] == 0;
+        if ((w > 0 && (!apart || i >= w)) || (r > 0 && (!apart || i >= r))) wrong = owner;
+      });
+      if (wrong >= 0) return {problem::move_hazard, i, -1, -1, wrong, destination};
+    }
+    return {};
+  }
+  template <class Graph>
+  constexpr void move(const Graph& g, iteration_moves<Nodes>& moves) const {
+    ++moves.count;
+    for (int i = 0; i < g.node_count; ++i)
+      if (in[i]) moves.group[i] = static_cast<signed char>(moves.count);
+    moves.destination[moves.count] = destination;
+  }
+};
+
+template <class Graph, class Set>
+constexpr finding add_move(const Graph& g, iteration_moves<Graph::node_capacity>& moves, const Set& set, int destination) {
+  move_check<Graph::node_capacity> check;
+  check.destination = destination;
+  find_storage(g, check.storage);
+  for (const int i : set) check.in[i] = true;
+  while (check.next(g, moves)) {
+  }
+  return check.error;
+}
+template <class Graph>
+constexpr finding add_move(const Graph& g, iteration_moves<Graph::node_capacity>& moves, const move_request& r) {
+  if (r.error) return r.error;
+  const auto set = find_all_descendants(g, r.roots, r.count);
+  return set.error ? set.error : add_move(g, moves, set, r.destination);
+}
+
+// The same of a constant graph: Before::value are the moves so far, Move::request(graph) is what is to move.
+template <class Before, class Move>
+struct mark_staged {
+  template <int Nodes>
+  struct progress {
+    iteration_moves<Nodes> moves;
+    move_check<Nodes> check;
+    bool asked = false;
+  };
+  template <class Source>
+  using state = progress<graph_type_of<Source>::node_capacity>;
+  template <class Source, class State>
+  static constexpr void start(State& st) {
+    st.moves = Before::value;
+    copy_storage(found_storage<Source>, st.check.storage, Source::value.node_count);
+  }
+  template <class Source, class State>
+  static constexpr bool advance(State& st, int nodes) {
+    return some(st, Source::value, stage_work(nodes));
+  }
+  template <class State, class Graph>
+  static constexpr bool some(State& st, const Graph& g, stage_work work) {
+    if (st.moves.error) return false;
+    if (!st.asked) {
+      st.asked = true;
+      if (st.moves.frozen) {
+        st.moves.error = {problem::move_frozen};
+        return false;
+      }
+      const move_request r = Move::request(g);
+      st.moves.error = r.error ? r.error : mark_descendants(g, r.roots, r.count, st.check.in);
+      st.check.destination = r.destination;
+      return !st.moves.error;
+    }
+    for (bool more = true; more && work.take(25 * g.node_count);) {
+      more = st.check.next(g, st.moves);
+      st.moves.error = st.check.error;
+      if (!more) return false;
+    }
+    return true;
+  }
+};
+
+// One of the three graphs. Leaves come first, in their order, then what is kept from one iteration to the next, then the
+// packs of leaves: so leaves lie at the same offsets in all three.
+template <iteration_phase Phase>
+struct phase_rules {
+  template <class In, class Out>
+  struct state : rewrite_state<In, Out> {
+    using base = rewrite_state<In, Out>;
+    using base::capacity, base::out, base::to, base::cursor, base::work;
+    static constexpr int step_cost = 30;
+    static constexpr bool early = Phase != iteration_phase::setup;      // does the previous iteration's part
+    static constexpr bool keeps = Phase != iteration_phase::cleanup;    // and leaves its own to the next one
+
+    iteration_moves<In::node_capacity> moves;
+    storage_map<capacity> storage;
+    int moved_to[capacity];  // the node of the previous iteration's part
+    int kept[capacity];      // where the next iteration finds a value; -1: it is not kept
+    bool early_storage[capacity]{};  // by owner: something is written there before the last destination
+    int keeps_count = 0;
+
+    constexpr void begin(const In& g) {
+      base::begin(g);
+      for (int i = 0; i < capacity; ++i) moved_to[i] = kept[i] = -1;
+    }
+    // Once `moves` is set.
+    constexpr void settle(const In& g) {
+      if (moves.error) out.error = moves.error;
+      int last = 0;
+      for (int k = 1; k <= moves.count; ++k) last = moves.destination[k] > last ? moves.destination[k] : last;
+      for (int i = 0; i < g.node_count; ++i) {
+        if (i < last && has_storage(g, i)) early_storage[storage.owner[i]] = true;
+        if (moves.group[i] == 0) continue;
+        for (int k = 0; k < g.nodes[i].inputs; ++k) {
+          const int x = g.nodes[i].in[k];
+          // what was computed where a leaf lies is not, once the node that says so has moved
+          const bool placed = g.nodes[i].op == op_code::in_place && k == 1;
+          if (moves.group[x] == 0 && (placed || !names_leaves(g, storage.owner[x]))) kept[x] = -2;
+        }
+      }
+    }
+
+    constexpr void keep_leaves(builder& b, const In& g) {
+      int index = 0;
+      for (int i = 0; i < g.node_count; ++i)
+        if (g.nodes[i].op == op_code::state && g.nodes[i].a.v[0] >= index) index = static_cast<int>(g.nodes[i].a.v[0]) + 1;
+      for (int i = 0; i < g.node_count; ++i) {
+        if (kept[i] != -2) continue;
+        node n = empty_node;
+        n.op = op_code::state;
+        n.a.v[0] = index++;
+        n.a.v[1] = -1;  // of no parameter
+        n.a.v[2] = 3;
+        n.scope = g.nodes[i].scope;
+        n.spec = b.intern(contiguous(g.spec_of(i)));
+        kept[i] = b.append(n);
+        ++keeps_count;
+      }
+    }
+    constexpr void store_kept(builder& b, const In& g) {
+      int kept_in[capacity]{};  // by owner
+      for (int i = 0; i < g.node_count; ++i) kept_in[storage.owner[i]] += kept[i] >= 0 ? 1 : 0;
+      for (int i = 0; i < g.node_count; ++i) {
+        if (kept[i] < 0) continue;
+        node n = empty_node;
+        const int root = storage.owner[i];
+        const bool own = root == i ? has_storage(g, i) || g.nodes[i].op == op_code::pack : g.nodes[i].op == op_code::pack;
+        // where the value can be computed in the place that is kept, after its last reader, it is
+        n.op = own && !early_storage[root] && !names_leaves(g, root) && kept_in[root] == 1 ? op_code::in_place : op_code::assign;
+        n.inputs = 2;
+        n.in[0] = kept[i];
+        n.in[1] = to[i];
+        if (!is_contiguous(g.spec_of(i))) n.in[1] = emit_one(b, op_code::contiguous, n.in[1], b.nodes[kept[i]].spec);
+        n.scope = g.nodes[i].scope;
+        n.spec = b.nodes[kept[i]].spec;
+        b.append(n);
+      }
+    }
+    // What stands for node x before the destination: leaves themselves, the previous iteration's values where they are kept.
+    constexpr int before(builder& b, const In& g, int x) {
+      if (moved_to[x] >= 0) return moved_to[x];
+      if (kept[x] >= 0) return kept[x];
+      if (names_leaves(g, x)) return to[x];
+      if (has_storage(g, x)) return to[storage.owner[x]];  // computed where a leaf lies
+      const node& n = g.nodes[x];
+      const int source = before(b, g, n.in[0]);
+      if (is_update(n.op)) return source;
+      node view = n;
+      view.in[0] = source;
+      return b.append(view);
+    }
+    constexpr void write_moved(builder& b, const In& g, int i) {
+      work.take(40);
+      node n = g.nodes[i];
+      if (n.op == op_code::wait && moved_to[n.in[0]] < 0) {  // what it waits for has come, and is kept
+        moved_to[i] = before(b, g, n.in[0]);
+        return;
+      }
+      if (n.op == op_code::in_place && moved_to[n.in[1]] < 0) n.op = op_code::assign;  // the value lies where it is kept
+      const int first = n.op == op_code::pack && n.a.v[1] != 0 ? 1 : 0;
+      for (int k = 0; k < n.inputs; ++k) {
+        bool moved = moved_to[n.in[k]] >= 0;
+        n.in[k] = before(b, g, n.in[k]);
+        moved = moved && !is_leaf(b.nodes[n.in[k]].op);
+        if (n.op == op_code::pack && k >= first && !moved) n.in[k] = emit_one(b, op_code::contiguous, n.in[k], b.nodes[n.in[k]].spec);
+      }
+      moved_to[i] = b.append(n);
+    }
+
+    constexpr bool step(const In& g) {
+      const int n = g.node_count;
+      if (out.error || cursor > 3 * n) return false;
+      const int at = cursor++;
+      builder b = out.edit();
+      if (at < n) {
+        if (is_leaf(g.nodes[at].op)) base::copy(b, g, at);
+        if (at == n - 1) {
+          work.take(8 * n);
+          keep_leaves(b, g);
+        }
+      } else if (at < 2 * n) {
+        if (places_leaves(g.nodes[at - n])) base::copy(b, g, at - n);
+      } else if (at < 3 * n) {
+        const int i = at - 2 * n;
+        if (early)
+          for (int k = 1; k <= moves.count; ++k)
+            if (moves.destination[k] == i) {
+              work.take(5 * n);
+              for (int j = 0; j < n; ++j)
+                if (moves.group[j] == k) write_moved(b, g, j);
+            }
+        if (!names_leaves(g, i) && !is_leaf(g.nodes[i].op) && (moves.group[i] == 0 || !keeps)) base::copy(b, g, i);
+      } else {
+        if (keeps) store_kept(b, g);
+        base::set_outputs(g);
+      }
+      if (b.overflowed() && !b.error) b.error = {problem::graph_full, at};
+      out.finish(b);
+      return at < 3 * n;
+    }
+  };
+
+  template <class Graph>
+  static constexpr graph_room room(const Graph& g) {
+    return {3 * g.node_count + 64, g.spec_count + 64};
+  }
+};
+
+}  // namespace passes
+
+// A graph made at run time with its moves; constants have iterated_graph.
+template <class Graph>
+struct iteration_module {
+  Graph g;
+  iteration_moves<Graph::node_capacity> moves{};
+
+  template <class Set>
+  constexpr finding move_to_next_iter_before(const Set& set, int destination) {
+    return passes::add_move(g, moves, set, destination);
+  }
+  constexpr void finalize() { moves.frozen = true; }
+  // How many values one iteration keeps for the next.
+  constexpr int kept_values() const {
+    passes::phase_rules<iteration_phase::setup>::state<Graph, Graph> st;
+    passes::begin_rewriting(st, g);
+    st.moves = moves;
+    st.settle(g);
+    int n = 0;
+    for (int i = 0; i < g.node_count; ++i) n += st.kept[i] == -2 ? 1 : 0;
+    return n;
+  }
+  // A finding if it does not fit the capacity of `to`.
+  template <iteration_phase Phase>
+  constexpr finding phase(Graph& to) const {
+    typename passes::phase_rules<Phase>::template state<Graph, graph<3 * Graph::node_capacity + 64, 2 * Graph::spec_capacity + 64, Graph::scope_capacity>> st;
+    passes::begin_rewriting(st, g);
+    st.moves = moves;
+    st.settle(g);
+    while (st.step(g)) {
+    }
+    if (st.out.error) return st.out.error;
+    passes::remove_dead(st.out);
+    if (st.out.node_count > Graph::node_capacity || st.out.spec_count > Graph::spec_capacity)
+      return {problem::graph_full, -1, -1, -1, st.out.node_count, Graph::node_capacity};
+    copy_into(to, st.out);
+    return {};
+  }
+};
+
+namespace passes {
+// One phase of a constant graph; Moves::value are its moves.
+template <class Moves, iteration_phase Phase>
+struct moved_phase : phase_rules<Phase> {
+  // What is moved is written twice at most, with a copy of each operand and of the views that it is; what is kept, with the
+  // node that stores it.
+  template <class Graph>
+  static constexpr graph_room room(const Graph& g) {
+    const auto& moves = Moves::value;
+    int more = 64;
+    for (int i = 0; i < g.node_count; ++i) {
+      if (moves.group[i] == 0) continue;
+      ++more;
+      for (int k = 0; k < g.nodes[i].inputs; ++k) {
+        int x = g.nodes[i].in[k];
+        if (moves.group[x] != 0) continue;
+        for (more += 5; g.nodes[x].inputs > 0 && (is_update(g.nodes[x].op) || may_view(g.nodes[x].op)); x = g.nodes[x].in[0]) ++more;
+      }
+    }
+    return {g.node_count + more, g.spec_count + 64};
+  }
+  template <class In, class Out>
+  struct state : phase_rules<Phase>::template state<In, Out> {
+    using base = typename phase_rules<Phase>::template state<In, Out>;
+    constexpr void begin(const In& g) {
+      base::begin(g);
+      base::moves = Moves::value;
+      base::settle(g);
+    }
+  };
+};
+}  // namespace passes
+
+template <class Source, class Moves, iteration_phase Phase>
+using iterated_graph = typename passes::rewriting<passes::moved_phase<Moves, Phase>>::template run<Source>;
+
+}  // namespace shardwise

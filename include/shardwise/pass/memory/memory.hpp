@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// Static memory: lifetimes over the graph give every buffer an offset in one arena per rank; the peak is a constant.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include <shardwise/graph/graph.hpp>
+#include <shardwise/graph/stage.hpp>
+#include <shardwise/graph/storage.hpp>
+#include <shardwise/graph/waits.hpp>
+#include <shardwise/operations/infer.hpp>
+
+namespace shardwise::passes {
+
+inline constexpr std::int64_t buffer_alignment = slot_alignment;
+
+constexpr std::int64_t align_up(std::int64_t n) { return (n + buffer_alignment - 1) & -buffer_alignment; }
+
+// Offsets are the same on all ranks: a buffer is as large as on the ranks at coordinate 0, whose chunks are the largest.
+// A pack's operands lie in its storage, which is taken when the first of them is computed, and kept until nothing reads
+// the pack or any of them. Packed leaves stand where the first of them does.
+// The arena is [workspace shared by all kernels][parameters, states, inputs][buffers that live for part of the step].
+template <int Nodes>
+struct memory_plan {
+  std::int64_t offset[Nodes];  // of the storage's owner, plus what precedes the value in a pack; views have their operand's
+  std::int64_t bytes[Nodes];   // exact size, 0 for views, updates and results that overwrite an operand
+  std::int32_t owner[Nodes];   // the node whose storage a node's value lies in
+  std::int32_t last_use[Nodes];
+  std::int64_t workspace = 0;
+  std::int64_t persistent_end = 0;
+  std::int64_t peak = 0;  // one past the highest byte that a step touches
+};
+
+namespace detail {
+
+inline constexpr int max_holes = 512;
+
+// Free bytes below the top: a list by address, in which nothing is moved.
+struct hole {
+  std::int64_t begin, size;
+  int next;  // -1: the last
+};
+
+template <int Nodes>
+struct memory_state {
+  memory_plan<Nodes> plan;
+  storage_map<Nodes> storage;
+  hole holes[max_holes];
+  int first = -1;       // the lowest hole
+  int unused = -1;      // the first of the entries that were holes once
+  int ever = 0;         // entries that are or were holes
+  std::int64_t top = 0;  // everything above is free
+  int cursor = 0;
+};
+
+// The entry after `before` leaves the list (before < 0: the first).
+template <class State>
+constexpr void unlink(State& st, int before, int h) {
+  if (before < 0) st.first = st.holes[h].next;
+  else st.holes[before].next = st.holes[h].next;
+  st.holes[h].next = st.unused;
+  st.unused = h;
+}
+
+// Smallest hole that fits, the lowest of equals; else the top, grown from a hole that touches it. (Arrays are indexed
+// as such throughout: an element of a pointer takes g++ three times as long.)
+template <class State>
+constexpr std::int64_t take(State& st, std::int64_t need) {
+  if (need == 0) return st.top;
+  int best = -1, before_best = -1, last = -1, before_last = -1;
+  std::int64_t best_size = std::numeric_limits<std::int64_t>::max();
+  for (int h = st.first; h >= 0; h = st.holes[h].next) {
+    const std::int64_t size = st.holes[h].size;
+    if (size >= need && size < best_size) {
+      best = h;
+      best_size = size;
+      before_best = last;
+    }
+    before_last = last;
+    last = h;
+  }
+  if (best >= 0) {
+    const std::int64_t at = st.holes[best].begin;
+    if (best_size == need) {
+      unlink(st, before_best, best);
+    } else {
+      st.holes[best].begin = at + need;
+      st.holes[best].size = best_size - need;
+    }
+    return at;
+  }
+  std::int64_t at = st.top;
+  if (last >= 0 && st.holes[last].begin + st.holes[last].size == st.top) {
+    at = st.holes[last].begin;
+    unlink(st, before_last, last);
+  }
+  st.top = at + need;
+  return at;
+}
+
+template <class State>
+constexpr void give_back(State& st, std::int64_t at, std::int64_t size) {
+  if (size == 0) return;
+  int before = -1, after = st.first;
+  while (after >= 0 && st.holes[after].begin < at) {
+    before = after;
+    after = st.holes[after].next;
+  }
+  const bool joins_right = after >= 0 && st.holes[after].begin == at + size;
+  if (before >= 0 && st.holes[before].begin + st.holes[before].size == at) {
+    if (joins_right) {
+      size += st.holes[after].size;
+      unlink(st, before, after);
+    }
+    st.holes[before].size += size;
+  } else if (joins_right) {
+    st.holes[after].begin = at;
+    st.holes[after].size += size;
+  } else {
+    int h = st.unused;
+    if (h >= 0) st.unused = st.holes[h].next;
+    else if (st.ever < max_holes) h = st.ever++;
+    else return;  // a full table only costs memory: the bytes stay unused
+    st.holes[h] = {at, size, after};
+    if (before < 0) st.first = h;
+    else st.holes[before].next = h;
+  }
+}
+
+// The owner of an operand whose storage node `i` may take for its result, -1: none. Pointwise kernels read an element of
+// each operand before they write that of the result, so an operand that is stored just as the result is and that nothing
+// reads afterwards can be overwritten, unless another operand is the same storage seen differently. So can what a slice is
+// written into: then the slice is all that is copied.
+template <class Plan, class Graph>
+constexpr int overwritten_owner(const Plan& p, const Graph& g, const node& x, int i) {
+  if (!rules::is_pointwise(x.op) && x.op != op_code::slice_scatter) return -1;
+  for (int j = 0; j < (x.op == op_code::slice_scatter ? 1 : x.inputs); ++j) {
+    const int o = p.owner[x.in[j]];
+    if (p.last_use[o] != i || g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;
+    bool alone = true;
+    for (int k = 0; k < x.inputs; ++k)
+      alone = alone && (p.owner[x.in[k]] != o || g.nodes[x.in[k]].spec == x.spec);
+    if (alone) return o;
+  }
+  return -1;
+}
+
+}  // namespace detail
+
+// Backend::workspace_bytes<Source>() -> bytes of scratch that any of its kernels needs at most.
+template <class Backend>
+struct plan_memory {
+  // A source may ask for at least as much as other programs need that share its arena: then leaves are at equal offsets.
+  template <class Source>
+  static constexpr std::int64_t least_workspace() {
+    if constexpr (requires { Source::template least_workspace<Backend>; }) return Source::template least_workspace<Backend>;
+    else return 0;
+  }
+  template <class Source>
+  static constexpr std::int64_t workspace = [] {
+    constexpr std::int64_t own = Backend::template workspace_bytes<Source>(), least = least_workspace<Source>();
+    return align_up(own > least ? own : least);
+  }();
+
+  // The plan of a graph made at run time.
+  template <class Graph>
+  static memory_plan<Graph::node_capacity> plan_of(const Graph& g, std::int64_t workspace_bytes) {
+    detail::memory_state<Graph::node_capacity> st{};
+    st.plan.workspace = align_up(workspace_bytes);
+    begin(st, g);
+    place(st, g, g.node_count);
+    return st.plan;
+  }
+
+  template <class Source>
+  static constexpr int stages(int nodes) {
+    return (Source::value.node_count + 2 * nodes - 1) / (2 * nodes);
+  }
+
+  template <class Source>
+  using state = detail::memory_state<graph_type_of<Source>::node_capacity>;
+
+  template <class Source, class State>
+  static constexpr void start(State& st) {
+    st.plan.workspace = workspace<Source>;
+    begin(st, Source::value);
+  }
+
+  template <class Source, class State>
+  static constexpr void advance(State& st, int nodes) {
+    place(st, Source::value, nodes);
+  }
+
+ private:
+  // Owners, sizes and last uses of all; leaves placed.
+  template <class State, class Graph>
+  static constexpr void begin(State& st, const Graph& g) {
+    const int n = g.node_count, s = g.spec_count;
+    constexpr int origin[max_axes]{};
+    std::int64_t spec_bytes[Graph::spec_capacity]{};
+    for (int i = 0; i < s; ++i) spec_bytes[i] = local_numel(g.specs[i], origin) * static_cast<std::int64_t>(size_of(g.specs[i].type));
+    for (detail::hole& h : st.holes) h = {0, 0, -1};
+    auto& p = st.plan;
+    find_storage(g, st.storage);
+    st.top = p.workspace;
+    for (int i = 0; i < n; ++i) {
+      const node& x = g.nodes[i];
+      const int own = st.storage.owner[i];
+      p.offset[i] = -1;
+      p.owner[i] = own;
+      const bool alias = x.inputs > 0 && own != i && runs_nothing(x, g);
+      p.bytes[i] = alias ? 0 : spec_bytes[x.spec];
+      for (int k = 0; k < x.inputs; ++k) p.last_use[st.storage.owner[x.in[k]]] = i;
+      if (x.op == op_code::wait)  // until then the collective reads its operand
+        if (const int c = collective_of(g, i); c >= 0) p.last_use[st.storage.owner[g.nodes[c].in[0]]] = i;
+      p.last_use[i] = i;
+      p.last_use[own] = i;
+    }
+    for (int i = n; i < Graph::node_capacity; ++i) {
+      p.offset[i] = p.bytes[i] = 0;
+      p.owner[i] = p.last_use[i] = 0;
+    }
+    for (int i = 0; i < g.output_count; ++i) p.last_use[p.owner[g.outputs[i]]] = n;
+    for (int i = 0; i < n; ++i) {
+      if (!is_leaf(g.nodes[i].op)) continue;
+      const int own = p.owner[i];
+      if (p.offset[own] < 0) {
+        const std::int64_t bytes = spec_bytes[g.nodes[own].spec];
+        p.offset[own] = st.top;
+        if (bytes > 0) p.peak = st.top + bytes;
+        st.top += align_up(bytes);
+      }
+      p.offset[i] = p.offset[own] + st.storage.within[i];
+      p.last_use[i] = p.last_use[own] = n;
+    }
+    p.persistent_end = st.top;
+  }
+
+  // Views, updates and the later links of packs have no elements of their own.
+  template <class Graph>
+  static constexpr bool runs_nothing(const node& x, const Graph& g) {
+    return is_update(x.op) || x.op == op_code::pack ||
+           (may_view(x.op) && is_view(x, g.specs[g.nodes[x.in[0]].spec], g.specs[x.spec]));
+  }
+
+  // One node: its storage is taken, from an operand if one can be overwritten; then that of operands it was the last to
+  // read is given back.
+  template <class State, class Graph>
+  static constexpr void place(State& st, const Graph& g, int nodes) {
+    const int count = g.node_count;
+    auto& p = st.plan;
+    const int end = st.cursor + 2 * nodes < count ? st.cursor + 2 * nodes : count;  // these nodes cost little
+    for (int i = st.cursor; i < end; ++i) {
+      const node x = g.nodes[i];
+      if (is_leaf(x.op)) continue;
+      int own = p.owner[p.owner[i]];  // the owner found so far may have moved into another's storage since
+      if (own == i) {
+        const int over = detail::overwritten_owner(p, g, x, i);
+        if (over >= 0) {
+          own = over;
+          p.last_use[own] = p.last_use[i];
+          p.bytes[i] = 0;
+        }
+      }
+      p.owner[i] = own;
+      if (p.offset[own] < 0) {
+        const std::int64_t bytes = p.bytes[own];
+        const std::int64_t at = detail::take(st, align_up(bytes));
+        p.offset[own] = at;
+        if (bytes > 0 && at + bytes > p.peak) p.peak = at + bytes;
+      }
+      if (own != i) p.offset[i] = p.offset[own] + st.storage.within[i];
+      for (int j = 0; j < x.inputs; ++j) {
+        const int o = p.owner[x.in[j]];
+        if (p.last_use[o] != i || o == own) continue;
+        bool again = false;  // an operand given twice dies once
+        for (int e = 0; e < j; ++e) again = again || p.owner[x.in[e]] == o;
+        if (!again) detail::give_back(st, p.offset[o], align_up(p.bytes[o]));
+      }
+      if (x.op == op_code::wait)
+        if (const int c = collective_of(g, i); c >= 0) {
+          const int o = p.owner[g.nodes[c].in[0]];
+          if (p.last_use[o] == i && o != own) detail::give_back(st, p.offset[o], align_up(p.bytes[o]));
+        }
+      if (own == i && p.last_use[i] == i) detail::give_back(st, p.offset[i], align_up(p.bytes[i]));
+    }
+    if (st.cursor < end) st.cursor = end;
+  }
+};
+
+template <class Backend, class Source, int Nodes = stage_nodes>
+struct planned_memory {
+  static constexpr const auto& value = staged<plan_memory<Backend>, Source, Nodes>::value.plan;
+};
+
+}  // namespace shardwise::passes

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// fused_optimizer, foreach_optimizer: Adam on lists of parameters, as one update or as one operation for each of its steps.
+#pragma once
+
+#include <shardwise/pass/framework/holding.hpp>
+
+namespace shardwise {
+
+namespace passes {
+
+inline constexpr int max_update_kinds = 8;
+
+// Updates that differ in nothing but their tensors are put off until something reads what one of them writes, or the graph
+// ends, and then done together over packs. Their steps are counted in states, one for each parameter, so a block of
+// updates may run in another iteration than the run's number of the step says.
+template <bool Fused>
+struct list_rules {
+  template <class In, class Out>
+  struct state : holding_state<In, Out> {
+    using base = holding_state<In, Out>;
+    using base::capacity, base::out, base::to, base::cursor, base::work, base::storage, base::slots, base::within, base::list,
+        base::waiting, base::waits;
+
+    bool listed[capacity]{};  // lies in a pack
+    bool used[capacity]{};    // an update's result that somebody reads
+    static constexpr int write_cost = 320;  // statements of an update that is written
+
+    int parameters[capacity]{};
+    int counters = 0;  // states so far
+    int clip[1 << max_axes];  // by axes that split a gradient
+    int scaled[Out::spec_capacity];  // spec of the product with it, by the gradient's
+
+    constexpr void begin(const In& g) {
+      base::begin(g);
+      for (int& c : clip) c = -1;
+      for (int& s : scaled) s = -1;
+      for (int i = 0; i < g.node_count; ++i) {
+        const node& n = g.nodes[i];
+        if (n.op == op_code::state && n.a.v[0] >= counters) counters = static_cast<int>(n.a.v[0]) + 1;
+        if (n.op == op_code::pack)
+          for (int k = 0; k < n.inputs; ++k) listed[n.in[k]] = true;
+        if (n.op == op_code::in_place) listed[n.in[1]] = true;
+        for (int k = 0; k < n.inputs; ++k) used[n.in[k]] = used[n.in[k]] || is_update(g.nodes[n.in[k]].op);
+      }
+      for (int k = 0; k < g.output_count; ++k) used[g.outputs[k]] = true;
+    }
+
+    constexpr bool may_join(const In& g, int i) const {
+      const node& n = g.nodes[i];
+      if (n.op != op_code::adam || n.a.v[2] != 0) return false;
+      for (int k : {0, 2, 3})
+        if (!is_variable_leaf(g.nodes[n.in[k]].op) || listed[n.in[k]] || !is_contiguous(g.specs[g.nodes[n.in[k]].spec])) return false;
+      return true;
+    }
+    static constexpr bool alike(const In& g, int i, int j) {
+      const node &x = g.nodes[i], &y = g.nodes[j];
+      return x.a.v[0] == y.a.v[0] && x.a.v[1] == y.a.v[1] && x.f == y.f && g.specs[x.spec].type == g.specs[y.spec].type &&
+             (x.a.v[0] == 0 || x.in[x.inputs - 1] == y.in[y.inputs - 1]);
+    }
+
+    static constexpr int emit(builder& b, op_code op, const op_attr& a, double f, int spec_id, int i0, int i1 = -1, int i2 = -1,
+                              int i3 = -1, int i4 = -1) {
+      node n = empty_node;
+      const int in[] = {i0, i1, i2, i3, i4};
+      n.op = op;
+      n.a = a;
+      n.f = f;
+      n.spec = spec_id;
+      for (const int x : in)
+        if (x >= 0) n.in[n.inputs++] = x;
+      return b.append(n);
+    }
+
+    // The list of operand k of the updates in list[0], ..., which are leaves.
+    constexpr int pack_leaves(builder& b, const In& g, int count, int k) {
+      for (int j = 0; j < count; ++j) {
+        const int leaf = g.nodes[list[j]].in[k];
+        listed[leaf] = true;
+        parameters[j] = to[leaf];
+      }
+      return emit_pack(b, slots, parameters, count, true, -1, within);
+    }
+    // The clip factor, equal on all ranks, by the name that a product with gradient `id` asks for.
+    constexpr int clip_for(builder& b, int factor, int id) {
+      const unsigned split = split_axes(b.specs[b.nodes[id].spec]);
+      int& known = clip[split];
+      if (known >= 0) return known;
+      known = factor;
+      for (int a = 0; a < max_axes; ++a) {
+        if (((split >> a) & 1U) == 0) continue;
+        spec s = b.specs[b.nodes[known].spec];
+        if (s.place[a].is_reduced()) continue;
+        s.place[a] = reduced_value();
+        known = emit(b, op_code::redistribute, {{a, pack(reduced_value()), 0, 0, 0, 0}}, 0, b.intern(s), known);
+      }
+      return known;
+    }
+    constexpr int pack_gradients(builder& b, const In& g, int count) {
+      for (int& c : clip) c = -1;
+      for (int& s : scaled) s = -1;
+      for (int j = 0; j < count; ++j) {
+        const node& n = g.nodes[list[j]];
+        const int x = n.in[1];
+        int id = to[x];
+        if (n.a.v[0] != 0) {  // scaled by the clip factor
+          const int factor = clip_for(b, to[n.in[n.inputs - 1]], id);
+          int& product = scaled[b.nodes[id].spec];
+          if (product < 0) {
+            const spec in[] = {b.specs[b.nodes[id].spec], b.specs[b.nodes[factor].spec]};
+            const outcome o = infer(op_code::mul, {}, in, 2);
+            if (o.error && !b.error) b.error = o.error;
+            product = b.intern(o.out);
+          }
+          const int scope = b.nodes[id].scope;
+          id = emit(b, op_code::mul, {}, 0, product, id, factor);
+          b.nodes[id].scope = scope;
+        } else if (listed[x] || storage.owner[x] != x || !has_storage(g, x)) {
+          id = emit_one(b, op_code::contiguous, id, b.intern(contiguous(b.specs[b.nodes[id].spec])));
+        }
+        listed[x] = true;
+        parameters[j] = id;
+      }
+      return emit_pack(b, slots, parameters, count, false, -1, within);
+    }
+    constexpr int pack_steps(builder& b, const In& g, int count) {
+      int spec_id = -1;
+      for (int j = 0; j < count; ++j) {
+        const node& n = g.nodes[list[j]];
+        if (spec_id < 0) spec_id = b.intern(scalar_like(g.specs[n.spec]));
+        const op_attr a{{counters++, g.nodes[n.in[0]].a.v[0], 2, 0, 0, 0}};
+        parameters[j] = emit(b, op_code::state, a, 0, spec_id, -1);
+        b.nodes[parameters[j]].scope = n.scope;
+      }
+      return emit_pack(b, slots, parameters, count, true, -1, within);
+    }
+
+    // All updates that wait, kind by kind.
+    constexpr void write_waiting(builder& b, const In& g) {
+      const int all = waits;
+      work.take(write_cost * all);
+      for (int k = 0; k < all; ++k) base::hold(g, waiting[k], -1);
+      waits = 0;
+      for (int k = 0; k < all; ++k) {
+        const int head = waiting[k];
+        if (head < 0) continue;
+        int count = 0;
+        for (int j = k; j < all; ++j)
+          if (waiting[j] >= 0 && alike(g, head, waiting[j])) {
+            list[count++] = waiting[j];
+            waiting[j] = -1;
+          }
+        const node& n = g.nodes[head];
+        const int p = pack_leaves(b, g, count, 0), m = pack_leaves(b, g, count, 2), v = pack_leaves(b, g, count, 3);
+        const int d = pack_gradients(b, g, count);
+        const int flat = b.nodes[p].spec;
+        const int steps = emit_steps(b, g, count);
+        int done = p;
+        if constexpr (Fused) {
+          done = emit(b, op_code::adam, {{0, n.a.v[1], 1, 0, 0, 0}}, n.f, flat, p, d, m, v, steps);
+        } else {
+          const int state = b.nodes[m].spec;
+          const int m1 = emit(b, op_code::adam_term, {{0, n.a.v[1], 0, 0, 0, 0}}, n.f, state, m, d, p);
+          const int v1 = emit(b, op_code::adam_term, {{0, n.a.v[1], 1, 0, 0, 0}}, n.f, state, v, d, p);
+          const int p1 = emit(b, op_code::adam_term, {{0, n.a.v[1], 2, 0, 0, 0}}, n.f, flat, p, m1, v1, steps);
+          emit(b, op_code::assign, {}, 0, state, m, m1);
+          emit(b, op_code::assign, {}, 0, state, v, v1);
+          done = emit(b, op_code::assign, {}, 0, flat, p, p1);
+        }
+        const std::int64_t size = static_cast<std::int64_t>(size_of(b.specs[flat].type));
+        std::int64_t at = 0;
+        for (int j = 0; j < count; ++j) {
+          const int leaf = to[g.nodes[list[j]].in[0]];
+          to[list[j]] = used[list[j]] ? emit(b, op_code::unpack, {{at, 0, 0, 0, 0, 0}}, 0, b.nodes[leaf].spec, done) : done;
+          at += slots.of(b, leaf) / size;
+        }
+      }
+    }
+    constexpr int emit_steps(builder& b, const In& g, int count) {
+      const int s = pack_steps(b, g, count);
+      return emit(b, op_code::advance, {}, 0, b.nodes[s].spec, s);
+    }
+
+    constexpr bool step(const In& g) {
+      if (cursor > g.node_count) return false;
+      const int i = cursor;
+      bool depends = i == g.node_count;
+      if (!depends) {
+        depends = base::conflicts(g, i);
+        for (int k = 0; k < g.nodes[i].inputs; ++k) depends = depends || to[g.nodes[i].in[k]] < 0;
+      }
+      if (depends && work.defer(write_cost * waits)) return true;
+      ++cursor;
+      builder b = out.edit();
+      if (depends) write_waiting(b, g);
+      if (i < g.node_count) {
+        if (may_join(g, i)) {
+          waiting[waits++] = i;
+          base::hold(g, i, 1);
+        } else {
+          base::copy(b, g, i);
+        }
+      } else {
+        base::set_outputs(g);
+      }
+      if (b.overflowed() && !b.error) b.error = {problem::graph_full, i};
+      out.finish(b);
+      return cursor <= g.node_count;
+    }
+  };
+
+  template <class Graph>
+  static constexpr graph_room room(const Graph& g) {
+    int updates = 0;
+    for (int i = 0; i < g.node_count; ++i) updates += g.nodes[i].op == op_code::adam ? 1 : 0;
+    return {g.node_count + 9 * updates + max_update_kinds * 32 + 2, g.spec_count + (updates < 32 ? 4 * updates : 128) + 4};
+  }
+};
+
+}  // namespace passes
+
+// Adam of all parameters as one update over contiguous ranges of the arena: parameters side by side, and their gradients,
+// moments and step counters in the same order. Element by element the same arithmetic: the same bits. Clipped gradients
+// are scaled by an operation of their own, rounded once more where weight decay is added.
+struct fused_optimizer : passes::rewriting<passes::list_rules<true>> {
+  using key = struct list_optimizer;
+  using preserves = passes_list<kept::outputs>;
+};
+
+// The same as a chain over the lists: steps advanced, first moments, second moments, parameters, each a new value that is
+// then assigned.
+struct foreach_optimizer : passes::rewriting<passes::list_rules<false>> {
+  using key = struct list_optimizer;
+  using preserves = passes_list<kept::outputs>;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// operation: what rules, differentiation, passes and planners ask of one operation, as one constant. The records stand in
+// operations/<family>/record.hpp, what differentiation makes of them beside them in adjoint.hpp; operations/all.hpp lists them.
+#pragma once
+
+#include <type_traits>
+
+#include <shardwise/propagation/pointwise.hpp>
+#include <shardwise/propagation/reduction.hpp>
+
+namespace shardwise {
+
+// A field that a record may not leave out.
+template <class T>
+struct stated {
+  T value;
+  template <class Given>
+    requires std::is_convertible_v<Given, T>
+  constexpr stated(Given given) : value(given) {}  // not explicit: a record states plain values
+  constexpr operator T() const { return value; }
+};
+
+using rules::linearity;
+
+enum class operation_kind : std::uint8_t {
+  leaf,       // belongs to the caller, whether or not a program reads it
+  source,     // makes its value out of nothing
+  pointwise,  // an element of the result is a function of the operands' elements there, broadcast
+  computed,   // any other function of its operands
+  view,       // its first operand's storage seen differently
+  moving,     // a view where nothing moves between ranks, else a result of its own
+  update      // writes into operands, and has no result of its own
+};
+
+// Which elements the kernels exist for. An operand that holds indices is int32 whatever this says.
+enum class element_rule : std::uint8_t {
+  real,      // floating-point numbers
+  any,       // only moved, so integers too
+  compared,  // any, compared: the result is int32
+  positions  // floating-point numbers, of which positions are found: the result is int32
+};
+
+// How implicit mode places the operands: see operations/strategy.hpp.
+enum class operand_choice : std::uint8_t {
+  none,      // any placement is admitted, or nothing helps
+  followed,  // as the operand that most axes shard
+  kept,      // the operand as it is, but whole on axes whose shards the rule refuses
+  merged,    // all operands alike, gathered along the joined dim
+  written,   // where the tensor is that is written to
+  cheapest,  // the cheapest of all combinations of rows over the mesh axes
+  along_rows // the same, but shards of dims before the last one stay
+};
+
+// Whether computing the value again, to save memory, is cheap.
+enum class recomputing : std::uint8_t { never, cheap, cheap_unless_it_communicates };
+
+struct operation {
+  using shape_rule = outcome (*)(const op_attr&, const spec*, int);
+  using row_rule = rule_rows (*)(const operation&, const op_attr&, const spec*, int, const spec&);
+  using refusal_rule = void (*)(finding&, bool, const operation&, const op_attr&, const spec*, int, const spec&, bool);
+  using split_rule = placement (*)(const op_attr&, int, placement);
+  using write_rule = unsigned (*)(const op_attr&);
+  using work_rule = double (*)(const op_attr&, const spec* const*, const spec&);
+
+  stated<operation_kind> kind;
+  stated<linearity> linear;          // in which operands a pointwise operation is linear: its rows for partial values
+  stated<int> indices;               // the operand that holds int32 indices, targets or a mask, -1: none
+  stated<element_rule> elements;
+  stated<bool> random;               // draws at a site, whose number is v0
+  stated<bool> scalar;               // an element needs the operands' elements and one real parameter: may be fused
+  stated<operand_choice> choice;
+  stated<recomputing> recompute;
+  stated<shape_rule> shape;          // (attributes, operands, how many): extents of the result, and what is wrong with theirs
+  stated<row_rule> rows;             // (record, attributes, operands, how many, result): the table of placements; empty: no rule
+  stated<bool> tabled;               // the rows place the result; else `shape` gives its placements, too
+  stated<split_rule> split;          // (attributes, axis, placement of the row): how the result is cut there
+  stated<refusal_rule> refusal;      // (finding, a partial operand, record, attributes, operands, how many, result, cuts differ):
+                                       // the sentence where no row fits
+  stated<write_rule> writes;         // the operands written into, bit by bit
+  stated<bool> arithmetic;           // its arithmetic takes longer than reading and writing its blocks
+  stated<work_rule> flops;           // (attributes, operands, result): of the ranks at coordinate 0
+};
+
+namespace operations {
+
+// --- what many records have in common -------------------------------------------------------------------------------------
+
+constexpr outcome like_first(const op_attr&, const spec* in, int) { return {{}, contiguous(in[0])}; }
+constexpr outcome like_second(const op_attr&, const spec* in, int) { return {{}, contiguous(in[1])}; }
+constexpr rule_rows no_rows(const operation&, const op_attr&, const spec*, int, const spec&) { return rule_rows(); }
+constexpr placement as_the_row_says(const op_attr&, int, placement p) { return p; }
+constexpr unsigned writes_nothing(const op_attr&) { return 0; }
+constexpr unsigned writes_first(const op_attr&) { return 1; }
+constexpr double one_an_element(const op_attr&, const spec* const*, const spec& out) {
+  constexpr int origin[max_axes]{};
+  return static_cast<double>(local_numel(out, origin));
+}
+
+constexpr rule_rows rows_of_pointwise(const operation& o, const op_attr&, const spec* in, int n, const spec& out) {
+  rule_rows t = rules::pointwise_rows(in, n, out, o.linear);
+  if (o.indices >= 0) rules::indices_replicate(t, in, n);
+  return t;
+}
+constexpr void refuse_pointwise(finding& f, bool, const operation& o, const op_attr&, const spec* in, int n, const spec& out, bool) {
+  f.what = rules::pointwise_problem(in, n, out, f.axis, o.linear);
+}
+
+// One sentence whatever the placements are; or one for a partial operand and one for all else.
+template <problem P>
+constexpr void refuse_with(finding& f, bool, const operation&, const op_attr&, const spec*, int, const spec&, bool) {
+  f.what = P;
+}
+template <problem Partial, problem Other, bool LastDim = false, int Operand = -1>
+constexpr void refuse_partial(finding& f, bool partial, const operation&, const op_attr&, const spec* in, int, const spec&, bool) {
+  f.what = partial ? Partial : Other;
+  if (LastDim) f.dim = in[0].rank - 1;
+  if (Operand >= 0) f.operand = Operand;
+}
+
+// Whose rule is a table of rows.
+constexpr operation by_rows(operation::shape_rule shape, operation::row_rule rows, operation::refusal_rule refusal, int indices = -1,
+                            element_rule elements = element_rule::real, operand_choice choice = operand_choice::cheapest,
+                            recomputing recompute = recomputing::never) {
+  return {.kind = operation_kind::computed,
+          .linear = linearity::none,
+          .indices = indices,
+          .elements = elements,
+          .random = false,
+          .scalar = false,
+          .choice = choice,
+          .recompute = recompute,
+          .shape = shape,
+          .rows = rows,
+          .tabled = true,
+          .split = &as_the_row_says,
+          .refusal = refusal,
+          .writes = &writes_nothing,
+          .arithmetic = false,
+          .flops = &one_an_element};
+}
+
+// What no table of rows places: what is never inferred (leaves, and what only passes write, which verify checks by the rules of
+// its parts), and, with a `shape` of its own and `tabled` false, what is placed by a function.
+constexpr operation without_rule(operation_kind kind, operation::write_rule writes = &writes_nothing,
+                                 element_rule elements = element_rule::real, recomputing recompute = recomputing::never) {
+  return {.kind = kind,
+          .linear = linearity::none,
+          .indices = -1,
+          .elements = elements,
+          .random = false,
+          .scalar = false,
+          .choice = operand_choice::cheapest,
+          .recompute = recompute,
+          .shape = &like_first,
+          .rows = &no_rows,
+          .tabled = true,
+          .split = &as_the_row_says,
+          .refusal = &refuse_pointwise,
+          .writes = writes,
+          .arithmetic = false,
+          .flops = &one_an_element};
+}
+
+}  // namespace operations
+
+}  // namespace shardwise

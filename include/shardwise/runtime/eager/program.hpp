@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// eager_program: a program's nodes run one by one as eager operations: no arena, no plan, the same kernels.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include <shardwise/runtime/eager/eager.hpp>
+#include <shardwise/runtime/program/lowered.hpp>
+
+namespace shardwise::runtime {
+
+// Nodes whose values a run is given.
+
+template <class Program>
+struct program_tag {
+  static constexpr const auto& value = program_source<Program>::program;
+};
+
+// What a run of a program is for: the nodes that Program::results lists (-1: none of this index), or its outputs.
+template <class Program>
+struct program_results {
+#if SHARDWISE_DEVICE_PASS
+  static constexpr int count = 0, inputs = 0, parameters = 0;
+  static constexpr int node(int) { return -1; }
+#else
+  static constexpr bool listed = requires { Program::results; };
+  static constexpr int count = [] {
+    if constexpr (listed) return Program::result_count;
+    else return Program::program.output_count;
+  }();
+  static constexpr int node(int k) {
+    if constexpr (listed) return Program::results[k];
+    else return Program::program.outputs[k];
+  }
+  // Operands are the inputs, then the parameters, then the optimizer's states.
+  static constexpr int inputs = [] {
+    if constexpr (requires { Program::input_count; }) return Program::input_count;
+    else return 0;
+  }();
+  static constexpr int parameters = [] {
+    if constexpr (requires { Program::parameter_total; }) return Program::parameter_total;
+    else return 0;
+  }();
+#endif
+};
+
+// A program on this rank: its nodes as applications, and room for their values while it runs.
+template <class Program, class Rank>
+struct prepared_program final : prepared {
+  using graph_tag = program_tag<Program>;
+  using results = program_results<Program>;
+  static constexpr const auto& g = graph_tag::value;
+  static constexpr char key = 0;  // its address is the program's name in the core
+
+  std::vector<eager_operation<Rank>> operation;
+  std::vector<eager_value<Rank>> value;
+  std::vector<char> runs;       // whether a result or an update depends on the node
+  std::vector<int> dies;        // nodes in the order in which their values are last read
+  std::vector<int> dies_begin;  // those whose last reader is node i: dies[dies_begin[i] .. dies_begin[i + 1])
+
+  prepared_program() {
+    const auto count = static_cast<std::size_t>(g.node_count);
+    operation.resize(count);
+    value.resize(count);
+    runs.assign(count, 0);
+    for (int k = 0; k < results::count; ++k)
+      if (results::node(k) >= 0) runs[static_cast<std::size_t>(results::node(k))] = 1;
+    for (int i = g.node_count; i-- > 0;) {
+      if (is_update(g.nodes[i].op)) runs[static_cast<std::size_t>(i)] = 1;
+      if (runs[static_cast<std::size_t>(i)] != 0)
+        for (int k = 0; k < g.nodes[i].inputs; ++k) runs[static_cast<std::size_t>(g.nodes[i].in[k])] = 1;
+    }
+    std::vector<int> last(count, -1);
+    for (int i = 0; i < g.node_count; ++i) {
+      const node& n = g.nodes[i];
+      last[static_cast<std::size_t>(i)] = i;
+      if (runs[static_cast<std::size_t>(i)] == 0) continue;
+      for (int k = 0; k < n.inputs; ++k) last[static_cast<std::size_t>(n.in[k])] = i;
+      if (!is_leaf(n.op)) operation[static_cast<std::size_t>(i)] = application(i);
+    }
+    for (int k = 0; k < results::count; ++k)
+      if (results::node(k) >= 0) last[static_cast<std::size_t>(results::node(k))] = g.node_count;
+    dies_begin.assign(count + 2, 0);
+    for (const int l : last) ++dies_begin[static_cast<std::size_t>(l) + 1];
+    for (std::size_t i = 0; i <= count; ++i) dies_begin[i + 1] += dies_begin[i];
+    dies.resize(count);
+    std::vector<int> at(dies_begin);
+    int v = 0;
+    for (const int l : last) dies[static_cast<std::size_t>(at[static_cast<std::size_t>(l)]++)] = v++;
+  }
+
+  static eager_operation<Rank> application(int i) {
+    const node& n = g.nodes[i];
+    const spec& out = g.specs[n.spec];
+    eager_operation<Rank> o{};
+    o.op = n.op;
+    o.a = n.a;
+    o.out = &out;
+    o.kernel = kernel_table<graph_tag, Rank>::of(i);
+    if (n.inputs == 0) return o;
+    const int x = g.nodes[n.in[0]].spec, y = g.nodes[n.in[n.inputs - 1]].spec;
+    o.in = &g.specs[x];
+    o.view = is_view(n, g.specs[x], out);
+    o.workspace = o.view ? 0 : eager_workspace(n, g.specs[x], g.specs[y], out);
+    o.signature = n.op == op_code::redistribute ? redistribution_signature(g.hashes[x], g.hashes[n.spec]) : 0;
+    if (n.op == op_code::opaque) o.function = g.functions[n.a.v[0]];
+    if (rules::is_random(n.op)) o.site = static_cast<std::int32_t>(n.a.v[0]);
+    return o;
+  }
+
+  // Values go when the run ends, however it ends: they would keep the core alive.
+  struct clear {
+    prepared_program& p;
+    ~clear() {
+      for (eager_value<Rank>& v : p.value) v = eager_value<Rank>{};
+    }
+  };
+};
+
+// `in` are the program's operands, `out` becomes its results, tensors of their own. A value is given back to the pool after its last use, nodes
+// that no result depends on are not run. Collective where the program is.
+// An operand may be missing (have no storage) where MayMiss: then what would be computed of it is missing too, except
+// that a sum of two is the other one. The core is that of the first parameter or input.
+template <class Program, bool MayMiss, class Rank>
+void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int operands, eager_value<Rank>* out) {
+  using program = prepared_program<Program, Rank>;
+  using results = program_results<Program>;
+  const auto& g = program::g;
+  for (int k = 0; k < operands; ++k)
+    if (!(MayMiss && !in[k]->storage) && &in[k]->live() != &core) refuse_mixed_runs();
+  auto* p = static_cast<program*>(core.find(&program::key));
+  if (!p) p = &core.template add<program>(&program::key);
+  const typename program::clear at_end{*p};
+  const std::int32_t first_site = core.site;
+  core.site += g.sites;
+  if (core.env.random == random_policy::by_offset && core.site_offset.size() == static_cast<std::size_t>(first_site))
+    core.next_offset = site_offsets(g, 0, core.next_offset, core.site_offset);
+  for (int i = 0; i < g.node_count; ++i) {
+    const node& n = g.nodes[i];
+    const auto at = static_cast<std::size_t>(i);
+    if (p->runs[at] == 0) continue;
+    const eager_operation<Rank>& o = p->operation[at];
+    if (is_leaf(n.op)) {
+      const int first = n.op == op_code::input   ? 0
+                        : n.op == op_code::param ? results::inputs
+                                                 : results::inputs + results::parameters;
+      p->value[at] = *in[first + static_cast<int>(n.a.v[0])];
+    } else if (n.inputs == 0) {  // a constant
+      const std::int32_t site = rules::is_random(n.op) ? first_site + static_cast<std::int32_t>(n.a.v[0]) : -1;
+      p->value[at] = fill_eagerly<Rank>(core, n.op, n.a, n.f, *o.out, o.kernel, site);
+    } else {
+      const eager_value<Rank>* x[max_inputs];
+      int there = 0;
+      for (int k = 0; k < n.inputs; ++k) {
+        x[k] = &p->value[static_cast<std::size_t>(n.in[k])];
+        there += x[k]->storage ? 1 : 0;
+      }
+      if (!MayMiss || there == n.inputs)
+        p->value[at] = apply_eagerly<Rank>(o, n.f, x, n.inputs, first_site);
+      else if (n.op == op_code::add && there == 1)
+        p->value[at] = x[0]->storage ? *x[0] : *x[1];
+    }
+    for (int d = p->dies_begin[at]; d < p->dies_begin[at + 1]; ++d)
+      p->value[static_cast<std::size_t>(p->dies[static_cast<std::size_t>(d)])] = eager_value<Rank>{};
+  }
+  for (int k = 0; k < results::count; ++k) {
+    if (results::node(k) < 0) {
+      out[k] = eager_value<Rank>{};
+      continue;
+    }
+    eager_value<Rank>& v = p->value[static_cast<std::size_t>(results::node(k))];
+    out[k] = v.storage && v.storage.is_held() ? v.lend() : v;
+  }
+}
+
+// The states of a program's optimizer before its first step: zeros, in order.
+template <class Program, class Rank>
+std::vector<eager_value<Rank>> zero_states(eager_core<Rank>& core) {
+  const auto& g = prepared_program<Program, Rank>::g;
+  std::vector<eager_value<Rank>> states;
+  for (int i = 0; i < g.node_count; ++i) {
+    if (g.nodes[i].op != op_code::state) continue;
+    const auto at = static_cast<std::size_t>(g.nodes[i].a.v[0]);
+    if (states.size() <= at) states.resize(at + 1);
+    states[at] = eager_value<Rank>(core, g.specs[g.nodes[i].spec]);
+    std::memset(states[at].data(), 0,
+                static_cast<std::size_t>(states[at].layout->numel()) * size_of(g.specs[g.nodes[i].spec].type));
+  }
+  return states;
+}
+
+}  // namespace shardwise::runtime

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank throws where it waits for others, on every backend.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace shardwise {
+
+// What the ranks that did not fail see when another one did.
+struct rank_failed : std::runtime_error {
+  rank_failed() : std::runtime_error("shardwise: another rank failed; this one was released from a collective") {}
+};
+
+// What a rank sees that waits for one whose function has returned.
+struct rank_returned : std::runtime_error {
+  explicit rank_returned(int who) : std::runtime_error(said(who, "another one waits for it")), rank(who) {}
+  rank_returned(int who, int waiting, const char* in)
+      : std::runtime_error(said(who, "rank " + std::to_string(waiting) + " waits in " + in)), rank(who) {}
+  int rank;
+
+ private:
+  static std::string said(int who, const std::string& what) {
+    return "shardwise: rank " + std::to_string(who) + " has returned while " + what +
+           "; every rank must make the same calls in the same order: let none return before the last of them";
+  }
+};
+
+}  // namespace shardwise

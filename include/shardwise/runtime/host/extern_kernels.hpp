@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host kernels compiled once for many translation units. With SHARDWISE_EXTERN_KERNELS defined, sources that include
+// the library emit none of them; one source of the program then has
+//
+//   #define SHARDWISE_INSTANTIATE_KERNELS 1
+//   #include <shardwise/runtime/host/extern_kernels.hpp>
+//
+// and may be optimised on its own, so that a debug build trains at full speed. Two sources share the work with
+// SHARDWISE_KERNELS_OF_FLOAT_ONLY in one and SHARDWISE_KERNELS_OF_DOUBLE_ONLY in the other.
+#pragma once
+
+#include <shardwise/runtime/host/kernel_table.hpp>
+
+#if defined(SHARDWISE_EXTERN_KERNELS) || defined(SHARDWISE_INSTANTIATE_KERNELS)
+
+#ifdef SHARDWISE_INSTANTIATE_KERNELS
+#define SHARDWISE_EXTERN
+#else
+#define SHARDWISE_EXTERN extern
+#endif
+
+namespace shardwise::runtime {
+
+#define SHARDWISE_KERNEL_0(name, type)
+#define SHARDWISE_KERNEL_1(name, type) \
+  SHARDWISE_EXTERN template void compute<op_code::name, type, no_expression>(const call&, const step_env&);
+
+#define SHARDWISE_X(name, kernel) SHARDWISE_KERNEL_##kernel(name, float)
+#ifndef SHARDWISE_KERNELS_OF_DOUBLE_ONLY
+SHARDWISE_OPS(SHARDWISE_X)
+#endif
+#undef SHARDWISE_X
+
+#define SHARDWISE_X(name, kernel) SHARDWISE_KERNEL_##kernel(name, double)
+#ifndef SHARDWISE_KERNELS_OF_FLOAT_ONLY
+SHARDWISE_OPS(SHARDWISE_X)
+#endif
+#undef SHARDWISE_X
+
+#undef SHARDWISE_KERNEL_0
+#undef SHARDWISE_KERNEL_1
+
+}  // namespace shardwise::runtime
+
+#undef SHARDWISE_EXTERN
+
+#endif

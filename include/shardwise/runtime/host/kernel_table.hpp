@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// lowering: the entry of each host kernel, by operation and element type; what executor and eager tensors call.
+#pragma once
+
+#include <array>
+#include <type_traits>
+#include <utility>
+
+#include <shardwise/graph/verify/located.hpp>
+#include <shardwise/runtime/program/blocks.hpp>
+#include <shardwise/runtime/host/backend.hpp>
+#include <shardwise/runtime/rank.hpp>
+
+namespace shardwise {
+
+namespace runtime {
+
+template <class Rank>
+using kernel_function = void (*)(const call&, const step_env&, Rank&);
+
+// Knows no rank, and is not inlined where one is: meshes share the machine code of all kernels.
+template <op_code Op, class T, expression Then = no_expression>
+__attribute__((noinline)) void compute(const call& c, const step_env& env) {
+  host::operands<T> q;
+  for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<T*>(c.p[k]);
+  constexpr int index = index_operand(Op);
+  if constexpr (index >= 0) q.index = static_cast<const std::int32_t*>(c.p[index]);
+  if constexpr (makes_indices(Op)) q.index_out = static_cast<std::int32_t*>(c.p[result]);
+  if constexpr (Op == op_code::fused) {
+    if constexpr (Then.head != 0) host::evaluate<T, Then>(c, q);
+  } else {
+    host::kernel<Op>::template run<T>(c, q, env);
+    if constexpr (Then.head != 0) host::evaluate<T, Then>(c, q);
+  }
+}
+
+template <op_code Op, class T, expression Then, class Rank>
+void run_kernel(const call& c, const step_env& env, Rank& rank) {
+  if constexpr (Op == op_code::redistribute) {
+    if (communicates(c.kind)) {
+      runtime::communicate<T>(c, rank);
+      return;
+    }
+  }
+  compute<Op, T, Then>(c, env);
+}
+
+// Integers are only moved and compared; arithmetic kernels exist for floating-point elements.
+constexpr bool has_kernel(op_code op, dtype type) {
+  return is_floating(type) || rules::only_moves(op) || op == op_code::redistribute || op == op_code::opaque || is_comparison(op);
+}
+// Place: further facts of the error, if there is none.
+template <signature S, class Rank, class Place = shardwise::detail::type_list<>>
+constexpr kernel_function<Rank> kernel_entry() {
+  constexpr op_code op = S.op;
+  using T = element_t<S.type>;
+  if constexpr (has_kernel(op, S.type)) {
+    return &run_kernel<op, T, S.then, Rank>;
+  } else {
+    using facts = shardwise::detail::type_list<typename shardwise::detail::op_tag<op>::type, T>;
+    return shardwise::detail::raise_list<problem::kernel_missing, typename shardwise::detail::joined_lists<facts, Place>::type>::ok ? nullptr
+                                                                                                                                   : nullptr;
+  }
+}
+
+// The first node of Source whose kernel is number K, where there is none.
+template <bool Missing, class Source, int K>
+struct missing_at {
+  using type = shardwise::detail::type_list<>;
+};
+template <class Source, int K>
+struct missing_at<true, Source, K> {
+  static constexpr int node = [] {
+    int i = 0;
+    while (i + 1 < Source::value.node_count && kernels_of<Source>::list.of[i] != K) ++i;
+    return i;
+  }();
+  using place = shardwise::detail::located<Source, node>;
+  using type = shardwise::detail::type_list<typename place::module, typename place::node, typename place::operands>;
+};
+
+// One entry for each signature of a program, and each node's.
+template <class Source, class Rank>
+struct kernel_table {
+  using kernels = kernels_of<Source>;
+
+  template <std::size_t... K>
+  static constexpr auto make(std::index_sequence<K...>) {
+    return std::array<kernel_function<Rank>, sizeof...(K) + 1>{
+        kernel_entry<signature{kernels::signatures.item[K].op, kernels::signatures.item[K].type, kernels::signatures.item[K].then},
+                     Rank,
+                     typename missing_at<!has_kernel(kernels::signatures.item[K].op, kernels::signatures.item[K].type), Source,
+                                         static_cast<int>(K)>::type>()...,
+        nullptr};
+  }
+  static constexpr auto entries = make(std::make_index_sequence<static_cast<std::size_t>(kernels::signatures.count)>{});
+
+  static kernel_function<Rank> of(int node_id) {
+    const int at = kernels::list.of[node_id];
+    return at < 0 ? nullptr : entries[static_cast<std::size_t>(at)];
+  }
+};
+
+}  // namespace runtime
+
+using runtime::step_env;
+
+}  // namespace shardwise
+
+#include <shardwise/runtime/host/extern_kernels.hpp>

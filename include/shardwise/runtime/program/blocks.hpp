@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// blocks: one rank's block of a tensor whatever computes on it: out of the whole and back, initial values,
+// redistributions.
+#pragma once
+
+#include <cmath>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include <shardwise/runtime/program/call.hpp>
+#include <shardwise/runtime/program/local_view.hpp>
+#include <shardwise/support/philox.hpp>
+#include <shardwise/vocabulary/init.hpp>
+
+namespace shardwise {
+
+// This rank's part of a tensor: its elements from the first to the last one, and the layout that finds them.
+template <class T>
+struct local_block {
+  std::span<const T> data;
+  runtime::layout layout;
+
+  template <class... I>
+  const T& operator()(I... at) const {
+    std::int64_t offset = 0;
+    int d = 0;
+    ((offset += static_cast<std::int64_t>(at) * layout.str[d++]), ...);
+    return data[static_cast<std::size_t>(offset)];
+  }
+
+  // The value of a block of one element.
+  T item() const {
+    if (layout.numel() != 1)
+      throw std::logic_error("shardwise: item: this rank's block has " + std::to_string(layout.numel()) +
+                             " elements; read them one by one, or make the output a scalar with sum or mean");
+    return data[0];
+  }
+
+  // The block as std::mdspan (see local_view) of Rank dims, which must be as many as the tensor has.
+  template <std::size_t Rank>
+  local_view<const T, Rank> local_mdspan() const {
+    return detail::view_of<Rank>(data.data(), layout);
+  }
+};
+
+}  // namespace shardwise
+
+namespace shardwise::runtime {
+
+// What a redistribution of `in` to `out` is for the rank at mesh coordinate `c`, at run-time size n.
+constexpr void lower_redistribute(call& k, int axis, const spec& in, const spec& out, const int* c, std::int64_t n = 0) {
+  k.axis = axis;
+  k.ranks = in.axis_size[axis];
+  k.coordinate = c[axis];
+  k.from = in.place[axis];
+  k.to = out.place[axis];
+  k.kind = transition_of(k.from, k.to, k.ranks);
+  if (k.kind == transition::all_to_all && k.from.dim == k.to.dim) {
+    const int d = k.from.dim;
+    k.cut = {0, extent_at(in, d, n ? n : in.dyn_bound)};
+    for (int a = 0; a < axis; ++a)
+      if (in.place[a].is_shard(d)) k.cut = split(k.cut, in.place[a].block, in.axis_size[a], c[a]);
+  }
+}
+
+// f(position in the densely stored block, row-major index in the whole tensor) for every element.
+template <class F>
+constexpr void each_element(const layout& l, F&& f) {
+  std::int64_t at[max_rank]{};
+  const std::int64_t n = l.numel();
+  for (std::int64_t i = 0; i < n; ++i) {
+    f(i, global_index(l, at));
+    for (int d = l.rank - 1; d >= 0 && ++at[d] == l.ext[d]; --d) at[d] = 0;
+  }
+}
+
+// A block into the whole tensor; see load_share for the way back.
+template <class From, class To>
+constexpr void store_block(const From* local, To* global, const layout& l) {
+  each_element(l, [&](std::int64_t i, std::int64_t g) { global[g] = static_cast<To>(local[i]); });
+}
+
+// What the rank at mesh coordinate `c` stores of a whole tensor: its values, or `neutral` everywhere.
+struct share {
+  bool of_values = true;
+  double neutral = 0;
+};
+
+// Law: the reduction of the ranks' shares, along the axes in any order, is the whole. Coordinate 0 of an axis that sums or
+// multiplies keeps the values; where one axis sums and another one multiplies, the sum's 0 is stored, which a product keeps.
+constexpr share share_of(const spec& s, const int* c) {
+  share r;
+  for (int a = 0; a < s.axes; ++a) {
+    const placement& p = s.place[a];
+    if (!p.is_partial() || c[a] == 0) continue;
+    if (p.op == reduction::sum) r = {false, -0.0};  // 0 would turn a -0 into 0
+    else if (p.is_norm() && (r.of_values || r.neutral == 1)) r = {false, 0};
+    else if (p.op == reduction::product && r.of_values) r = {false, 1};
+  }
+  return r;
+}
+
+// f(position in the densely stored block, row-major index in the whole tensor) -> the value there, stored where this rank's
+// share holds values. `caller` is named where a value cannot be what the placement says.
+template <class T, class F>
+void load_share_by(const char* caller, T* local, const layout& l, const spec& s, const int* c, F&& f) {
+  if (const share own = share_of(s, c); !own.of_values) {
+    const std::int64_t n = l.numel();
+    for (std::int64_t i = 0; i < n; ++i) local[i] = static_cast<T>(own.neutral);
+    return;
+  }
+  each_element(l, [&](std::int64_t i, std::int64_t g) { local[i] = static_cast<T>(f(i, g)); });
+  for (int a = 0; a < s.axes; ++a) {
+    if (!s.place[a].is_norm()) continue;
+    each_element(l, [&](std::int64_t i, std::int64_t g) {
+      if (local[i] < T(0))
+        throw std::invalid_argument(std::string("shardwise: ") + caller + ": element " + std::to_string(g) + " is " +
+                                    std::to_string(local[i]) + "; a tensor that is partial_norm holds norms, which are not "
+                                    "negative: give their absolute values, or place the tensor partial or replicate");
+    });
+    return;
+  }
+}
+
+// This rank's share of a whole tensor.
+template <class From, class To>
+void load_share(const char* caller, const From* global, To* local, const layout& l, const spec& s, const int* c) {
+  load_share_by(caller, local, l, s, c, [&](std::int64_t, std::int64_t g) { return global[g]; });
+}
+
+// FNV-1a: a parameter's random stream is named by its path, so it does not move when others are added.
+constexpr std::uint32_t stream_of(std::string_view path) {
+  std::uint32_t h = 2166136261U;
+  for (char ch : path) h = (h ^ static_cast<unsigned char>(ch)) * 16777619U;
+  return h;
+}
+
+inline double initial_value(init_kind kind, double scale, std::uint64_t seed, std::uint32_t stream,
+                            std::int64_t index) {
+  const philox_words w =
+      philox(seed, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), stream, 0xFFFFFFFFU);
+  constexpr double unit = 1.0 / 4294967296.0;
+  switch (kind) {
+    case init_kind::ones:
+      return 1;
+    case init_kind::uniform:
+      return scale * (2.0 * w.w[0] * unit - 1);
+    case init_kind::normal:  // Box-Muller; the shift keeps the logarithm finite
+      return scale * std::sqrt(-2 * std::log((w.w[0] + 0.5) * unit)) * std::cos(6.283185307179586 * w.w[1] * unit);
+    case init_kind::zeros:
+      break;
+  }
+  return 0;
+}
+
+// Uniform in [0, 1), of 53 bits.
+inline double uniform_value(std::uint64_t seed, std::int64_t index) {
+  const philox_words w =
+      philox(seed, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), 0, 0xFFFFFFFEU);
+  return (static_cast<double>(w.w[0] >> 5) * 67108864.0 + static_cast<double>(w.w[1] >> 6)) * (1.0 / 9007199254740992.0);
+}
+
+// Values of a parameter's block from (seed, path, global element index) alone: equal on every mesh and placement.
+template <class T>
+void initialise_block(std::span<T> values, const layout& l, init_kind kind, double scale, std::uint64_t seed,
+                      std::string_view path) {
+  const std::uint32_t stream = stream_of(path);
+  each_element(l, [&](std::int64_t i, std::int64_t g) {
+    values[static_cast<std::size_t>(i)] = static_cast<T>(initial_value(kind, scale, seed, stream, g));
+  });
+}
+
+}  // namespace shardwise::runtime

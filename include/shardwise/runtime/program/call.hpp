@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// call: one operation lowered for one rank: pointers, local extents and strides, and where the local block lies globally.
+#pragma once
+
+#include <cstdint>
+
+#include <shardwise/graph/graph.hpp>
+#include <shardwise/propagation/op.hpp>
+#include <shardwise/propagation/transition.hpp>
+#include <shardwise/propagation/view.hpp>
+
+namespace shardwise::runtime {
+
+// The local block of a tensor. `origin` and `global` place it in the logical tensor; strides are in elements.
+struct layout {
+  std::int32_t rank = 0;
+  std::int64_t ext[max_rank]{};
+  std::int64_t str[max_rank]{};
+  std::int64_t origin[max_rank]{};
+  std::int64_t global[max_rank]{};
+
+  constexpr std::int64_t numel() const {
+    std::int64_t n = 1;
+    for (int i = 0; i < rank; ++i) n *= ext[i];
+    return n;
+  }
+  // Elements from the first to the last one in storage.
+  constexpr std::size_t span() const {
+    std::int64_t n = numel() > 0 ? 1 : 0;
+    for (int i = 0; i < rank && n > 0; ++i) n += (ext[i] - 1) * str[i];
+    return static_cast<std::size_t>(n);
+  }
+  constexpr void make_dense() {
+    std::int64_t s = 1;
+    for (int i = rank - 1; i >= 0; --i) {
+      str[i] = s;
+      s *= ext[i];
+    }
+  }
+};
+
+// Row-major index, in the whole tensor, of the element at local position `at` of a block.
+constexpr std::int64_t global_index(const layout& l, const std::int64_t* at) {
+  std::int64_t g = 0;
+  for (int d = 0; d < l.rank; ++d) g = g * l.global[d] + l.origin[d] + at[d];
+  return g;
+}
+
+// How random numbers depend on where a tensor lies: see runtime/program/random_stream.hpp.
+enum class random_policy : std::uint8_t { by_element, by_offset };
+
+// What changes from step to step, and the optimizer's constants. A number that is not set is no number (NaN): a run whose
+// optimizer reads it throws, and one that has no use for it does not look; see check_env.
+inline constexpr double unset = __builtin_nan("");
+struct step_env {
+  std::uint64_t seed = 0;
+  std::int64_t step = 0;  // 1 for the first
+  double lr = unset;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  double momentum = unset;  // of sgd<true>
+  double weight_decay = 0;
+  double max_norm = unset;  // of clip_norm
+  random_policy random = random_policy::by_element;
+};
+
+// What to do about an index that an operation met outside its range.
+constexpr const char* index_remedy(op_code op) {
+  return op == op_code::nll ? "class ids count from 0 and stay below the extent of the logits' last dim: map the labels to that range, or give "
+                              "the logits more classes"
+                            : "map the data to that range or enlarge the table";
+}
+
+inline constexpr int result = max_inputs;  // index of the result among a call's operands
+
+struct call {
+  op_attr a{};
+  double f = 0;
+  std::int32_t inputs = 0;
+  std::int32_t node = -1;
+  std::int32_t all_inputs = 0;  // with those of an expression behind the kernel's own
+  // redistribute
+  std::int32_t axis = -1, ranks = 1, coordinate = 0;
+  transition kind = transition::none;
+  placement from{}, to{};
+  interval cut{};  // between shards of one dim: the part of it that the axis cuts
+  layout l[max_inputs + 1];
+  void* p[max_inputs + 1]{};
+  void* workspace = nullptr;
+  std::int64_t draw = 0;  // where a random operation's block begins in the stream of random_policy::by_offset
+  opaque_function function = nullptr;
+};
+
+// The block of `s` at mesh coordinate `c`, densely stored.
+constexpr layout local_layout(const spec& s, const int* c, std::int64_t n = 0) {
+  layout l;
+  l.rank = s.rank;
+  for (int d = 0; d < s.rank; ++d) {
+    const interval v = local_interval(s, d, c, n);
+    l.ext[d] = v.size;
+    l.origin[d] = v.begin;
+    l.global[d] = extent_at(s, d, n ? n : s.dyn_bound);
+  }
+  l.make_dense();
+  return l;
+}
+
+// A view's block, from its operand's block; `offset` grows by the elements skipped.
+constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, const spec& out, const int* c, std::int64_t n,
+                             std::int64_t& offset) {
+  layout l = x;
+  if (op == op_code::permute) {
+    for (int d = 0; d < x.rank; ++d) {
+      const int from = static_cast<int>((a.v[0] >> (4 * d)) & 15);
+      l.ext[d] = x.ext[from];
+      l.str[d] = x.str[from];
+      l.origin[d] = x.origin[from];
+      l.global[d] = x.global[from];
+    }
+  } else if (op == op_code::reshape) {  // (a part is its buffer, as it is)
+    l = local_layout(out, c, n);
+    const rules::unit_dims u = rules::unit_dims_of(x.global, x.rank, l.global, l.rank);
+    for (int d = 0; u.only && d < l.rank; ++d)
+      if (u.from[d] >= 0) l.str[d] = x.str[u.from[d]];
+  } else if (op == op_code::broadcast) {
+    l = local_layout(out, c, n);
+    for (int d = 0; d < l.rank; ++d) {
+      const int own = d - (l.rank - x.rank);
+      l.str[d] = own < 0 || x.global[own] != l.global[d] ? 0 : x.str[own];
+    }
+  } else if (op == op_code::unpack) {
+    offset += a.v[0];
+    l = local_layout(out, c, n);
+  } else if (op == op_code::relabel) {
+    const layout as = local_layout(out, c, n);
+    for (int d = 0; d < x.rank; ++d) {
+      l.origin[d] = as.origin[d];
+      l.global[d] = as.global[d];
+    }
+  } else if (op == op_code::slice) {
+    const int d = static_cast<int>(a.v[0]);
+    const layout as = local_layout(out, c, n);
+    offset += a.v[1] * x.str[d];
+    l.ext[d] = as.ext[d];
+    l.origin[d] = as.origin[d];
+    l.global[d] = as.global[d];
+  }
+  return l;
+}
+
+}  // namespace shardwise::runtime
+
+namespace shardwise {
+using runtime::random_policy;
+}

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+// lowered: a program for one rank over an arena: layouts, calls and names; what the executors of all backends share.
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <shardwise/graph/text/render.hpp>
+#include <shardwise/pass/analysis/kernels.hpp>
+#include <shardwise/pass/memory/memory.hpp>
+#include <shardwise/pass/framework/program_traits.hpp>
+#include <shardwise/runtime/program/blocks.hpp>
+#include <shardwise/runtime/program/random_stream.hpp>
+#include <shardwise/runtime/program/ready.hpp>
+#include <shardwise/support/config.hpp>
+#include <shardwise/support/fixed_string.hpp>
+
+namespace shardwise::runtime {
+
+// What an executor reads of a program. Its kernels do not depend on the program, so in nvcc's device pass it reads an
+// empty one and the program's constants are not evaluated there.
+#if SHARDWISE_DEVICE_PASS
+template <class Step>
+struct program_source {
+  static constexpr graph<1, 1> program{};
+  struct parameter {
+    int node = 0, scope = 0;
+    const char* name = "";
+    init_kind kind{};
+    double scale = 0;
+  };
+  static constexpr struct {
+    parameter item[1]{};
+  } parameters{};
+  static constexpr int parameter_total = 0;
+  static constexpr std::int64_t peak_bytes = 0, dyn_bound = 0;
+  struct memory {
+    static constexpr passes::memory_plan<1> value{};
+  };
+  static constexpr struct {
+    std::uint64_t order_hash = 0;
+  } traffic{};
+};
+#else
+template <class Step>
+using program_source = Step;
+#endif
+
+// Where a node of a program stands, for errors: "in add_1, module layers.3.attn, rank 2".
+template <class Program>
+std::string place_of(const Program& program, int node_id, int rank) {
+  const node& n = program.nodes[node_id];
+  const std::string path = module_path(program, n.scope);
+  return "in " + node_names(program)[static_cast<std::size_t>(node_id)] + ", module " + (path.empty() ? "<task>" : path) + ", rank " + std::to_string(rank);
+}
+
+namespace detail {
+
+// A parameter by its number, and what it is in each of two programs.
+template <int Number>
+struct parameter_number;
+template <class First, class Second>
+struct placed_in;
+// Its path: "net1.weight".
+template <fixed_string Path>
+struct parameter_named;
+}  // namespace detail
+
+}  // namespace shardwise::runtime
+
+namespace shardwise {
+
+template <int Number>
+struct fact<runtime::detail::parameter_number<Number>> : detail::number_fact<"parameter number", Number> {};
+template <fixed_string Path>
+struct fact<runtime::detail::parameter_named<Path>> : detail::quoted_fact<"parameter", Path> {};
+template <class First, class Second>
+struct facts_in<runtime::detail::placed_in<First, Second>> {
+  using type = detail::type_list<First, Second>;
+};
+
+}  // namespace shardwise
+
+namespace shardwise::runtime {
+
+namespace detail {
+
+template <class Graph>
+constexpr int named_scope(const Graph& g, int at) {
+  while (at >= 0 && (is_unit(g.scopes[at]) || (g.scopes[at].name && g.scopes[at].name[0] == '\0'))) at = g.scopes[at].parent;
+  return at;
+}
+constexpr bool same_name(const char* a, const char* b) {
+  if (!a || !b) return a == b;
+  while (*a != '\0' && *a == *b) ++a, ++b;
+  return *a == *b;
+}
+template <class G, class H>
+constexpr bool same_path(const G& g, int a, const H& h, int b) {
+  for (;;) {
+    a = named_scope(g, a);
+    b = named_scope(h, b);
+    if (a < 0 || b < 0) return a < 0 && b < 0;
+    if (!same_name(g.scopes[a].name, h.scopes[b].name) || g.scopes[a].index != h.scopes[b].index) return false;
+    a = g.scopes[a].parent;
+    b = h.scopes[b].parent;
+  }
+}
+
+template <int Count>
+struct parameter_nodes {
+  int of[Count > 0 ? Count : 1];
+};
+template <int Count, class Graph>
+constexpr parameter_nodes<Count> parameter_nodes_of(const Graph& g) {
+  parameter_nodes<Count> r{};
+  for (int i = 0, left = Count; left > 0 && i < g.node_count; ++i)
+    if (g.nodes[i].op == op_code::param) {
+      r.of[g.nodes[i].a.v[0]] = i;
+      --left;
+    }
+  return r;
+}
+
+// Whether two programs have the same parameters in the same places: the first difference, if there is one.
+struct parameter_difference {
+  problem what = problem::none;
+  int at = -1, node_a = 0, node_b = 0;
+};
+template <class A, class B>
+constexpr parameter_difference differing_parameter() {
+  constexpr int count = A::parameter_total;
+  if (count != B::parameter_total) return {problem::copied_parameters_differ, -1, 0, 0};
+  const auto& g = A::program;
+  const auto& h = B::program;
+  const parameter_nodes<count> a = parameter_nodes_of<count>(g), b = parameter_nodes_of<count>(h);
+  int same_a = -2, same_b = -2;  // parameters of one module follow each other
+  for (int i = 0; i < count; ++i) {
+    const auto& p = A::parameters.item[i];
+    const auto& q = B::parameters.item[i];
+    const spec& s = g.spec_of(a.of[i]);
+    const spec& t = h.spec_of(b.of[i]);
+    bool same = same_name(p.name, q.name) && s.rank == t.rank && s.type == t.type;
+    for (int d = 0; same && d < s.rank; ++d) same = s.extent[d] == t.extent[d];
+    if (same && !(p.scope == same_a && q.scope == same_b)) {
+      same = same_path(g, p.scope, h, q.scope);
+      same_a = p.scope;
+      same_b = q.scope;
+    }
+    if (!same) return {problem::copied_parameters_differ, i, a.of[i], b.of[i]};
+    if (!(s == t)) return {problem::copied_parameters_placed, i, a.of[i], b.of[i]};
+  }
+  return {};
+}
+
+template <class Program, int At>
+struct parameter_path {
+  static constexpr text_buffer<120> path = [] {
+    text_buffer<120> out;
+    const auto& item = Program::parameters.item[At];
+    const int node = parameter_nodes_of<Program::parameter_total>(Program::program).of[At];
+    if (text::has_module(Program::program, Program::program.nodes[node].scope)) {
+      text::put_module(out, Program::program, Program::program.nodes[node].scope);
+      out.push_back('.');
+    }
+    text::put(out, item.name);
+    return out;
+  }();
+  static constexpr auto name = exact_string<path.view().size()>(path.view());
+  using type = parameter_named<name>;
+};
+
+}  // namespace detail
+
+// `ok` is true; parameters of programs A and B that cannot be copied block by block are a sentence with the first of them.
+template <class A, class B>
+struct checked_parameters {
+#if SHARDWISE_DEVICE_PASS
+  static constexpr bool ok = true;
+#else
+  static constexpr detail::parameter_difference found = detail::differing_parameter<A, B>();
+  static constexpr bool say() {
+    if constexpr (found.at < 0)
+      return raise<found.what, detail::parameter_number<A::parameter_total>, detail::parameter_number<B::parameter_total>>::ok;
+    else
+      return raise<found.what, detail::parameter_number<found.at>, typename detail::parameter_path<A, found.at>::type, typename A::mesh_type,
+                   detail::placed_in<operand_t<A::program.spec_of(found.node_a)>, operand_t<B::program.spec_of(found.node_b)>>>::ok;
+  }
+  static constexpr bool ok = say();
+#endif
+};
+
+// Specs become local extents, strides and pointers: everything that depends on the rank is settled here, once.
+template <class Step>
+class lowered {
+ public:
+  using source = program_source<Step>;
+  using element = typename program_traits<Step>::element;
+
+  static constexpr const auto& program() { return source::program; }
+  static constexpr const auto& plan() { return source::memory::value; }
+
+  static constexpr int parameter_count() { return source::parameter_total; }
+  static std::string parameter_name(int index) {
+    const auto& p = source::parameters.item[index];
+    const std::string path = module_path(program(), p.scope);
+    return path.empty() ? p.name : path + "." + p.name;
+  }
+  static int parameter_index(const std::string& name) {
+    for (int i = 0; i < parameter_count(); ++i)
+      if (parameter_name(i) == name) return i;
+    throw std::out_of_range("shardwise: the model has no parameter named '" + name + "'");
+  }
+  static const spec& parameter_spec(int index) { return program().spec_of(find(op_code::param, index)); }
+
+  static int find(op_code op, int index) {
+    for (int i = 0; i < program().node_count; ++i)
+      if (program().nodes[i].op == op && program().nodes[i].a.v[0] == index) return i;
+    int count = 0;
+    for (int i = 0; i < program().node_count; ++i) count += program().nodes[i].op == op ? 1 : 0;
+    throw std::out_of_range(no_such(op == op_code::param ? "parameter" : name_of(op), index, count));
+  }
+  // "shardwise: input number 2 is asked for; the program has 2 inputs, counted from 0: give 0..1"
+  static std::string no_such(const std::string& what, int index, int count) {
+    return "shardwise: " + what + " number " + std::to_string(index) + " is asked for; the program has " +
+           (count == 0 ? "none" : std::to_string(count) + " " + what + (count == 1 ? "" : "s") + ", counted from 0: give 0.." +
+                                      std::to_string(count - 1));
+  }
+
+  // The outputs that the task has named, by number; a name that is none of theirs does not compile, or throws.
+#if SHARDWISE_DEVICE_PASS
+  template <fixed_string Name>
+  static constexpr int output_number() {
+    return 0;
+  }
+#else
+  template <fixed_string Name>
+  static constexpr int output_number() {
+    return source::output_names::template at<Name>();
+  }
+#endif
+  static int output_number(std::string_view name) {
+#if SHARDWISE_DEVICE_PASS
+    return static_cast<int>(name.size());
+#else
+    using names = typename source::output_names;
+    if (const int k = names::find(name); k >= 0) return k;
+    std::string known;
+    for (int k = 0; k < names::count; ++k) known += (k ? ", '" : "'") + std::string(names::name(k)) + "'";
+    throw std::out_of_range("shardwise: output: the program has no output named '" + std::string(name) + "'; " +
+                            (known.empty() ? "its task names none: return outputs(named<...>(loss), ...)" : "it has " + known));
+#endif
+  }
+  // The element type of output Number.
+  template <int Number>
+  struct output_element {
+#if SHARDWISE_DEVICE_PASS
+    using type = element;
+#else
+    using type = element_t<source::program.spec_of(source::program.outputs[Number < 0 ? 0 : Number]).type>;
+#endif
+  };
+
+  static constexpr int input_count() {
+    int n = 0;
+    for (int i = 0; i < program().node_count; ++i)
+      if (program().nodes[i].op == op_code::input && program().nodes[i].a.v[0] >= n) n = static_cast<int>(program().nodes[i].a.v[0]) + 1;
+    return n;
+  }
+
+  // Before anything has been set. An input that nothing reads needs no value.
+  static given_values nothing_given() {
+    const auto& g = program();
+    std::vector<char> read(static_cast<std::size_t>(g.node_count), 0);
+    for (int i = 0; i < g.node_count; ++i)
+      for (int k = 0; k < g.nodes[i].inputs; ++k) read[static_cast<std::size_t>(g.nodes[i].in[k])] = 1;
+    for (int k = 0; k < g.output_count; ++k) read[static_cast<std::size_t>(g.outputs[k])] = 1;
+    const int inputs = input_count();
+    std::vector<char> needed(static_cast<std::size_t>(inputs), 0);
+    for (int i = 0; i < g.node_count; ++i)
+      if (g.nodes[i].op == op_code::input && read[static_cast<std::size_t>(i)] != 0) needed[static_cast<std::size_t>(g.nodes[i].a.v[0])] = 1;
+    given_values r(inputs, parameter_count());
+    for (int i = 0; i < inputs; ++i)
+      if (needed[static_cast<std::size_t>(i)] == 0) r.input(i);
+    return r;
+  }
+
+  // `workspace_of(node)` -> the scratch its kernel is given. Extents of dyn dims become n_dyn, or their bound for 0.
+  template <class Workspace>
+  void lower(std::byte* arena, const int* coordinate, std::int64_t n_dyn, Workspace&& workspace_of) {
+    const auto& g = program();
+    const std::size_t nodes = static_cast<std::size_t>(g.node_count);
+    arena_ = arena;
+    layouts_.resize(nodes);
+    view_bytes_.assign(nodes, 0);
+    calls_.clear();
+    std::vector<std::int64_t> site_offset;
+    site_offsets(g, n_dyn, 0, site_offset);
+    for (int i = 0; i < g.node_count; ++i) {
+      const node& n = g.nodes[i];
+      const spec& out = g.specs[n.spec];
+      const std::size_t at = static_cast<std::size_t>(i);
+      if (n.inputs > 0 && is_view(n, g.specs[g.nodes[n.in[0]].spec], out)) {
+        const std::size_t from = static_cast<std::size_t>(n.in[0]);
+        std::int64_t skipped = 0;
+        layouts_[at] = view_layout(n.op, n.a, layouts_[from], out, coordinate, n_dyn, skipped);
+        view_bytes_[at] = view_bytes_[from] + skipped * static_cast<std::int64_t>(size_of(out.type));
+        continue;
+      }
+      layouts_[at] = local_layout(out, coordinate, n_dyn);
+      if (!runs_kernel(n.op)) continue;
+      call k;
+      k.a = n.a;
+      k.f = n.f;
+      k.node = i;
+      k.all_inputs = n.inputs;
+      k.inputs = n.expression < 0 ? n.inputs : n.inputs - g.expressions[n.expression].operands();
+      for (int j = 0; j < n.inputs; ++j) {
+        k.l[j] = layouts_[static_cast<std::size_t>(n.in[j])];
+        k.p[j] = pointer(n.in[j]);
+      }
+      k.l[result] = layouts_[at];
+      k.p[result] = pointer(i);
+      k.workspace = workspace_of(n);
+      if (rules::is_random(n.op))
+        k.draw = site_offset[static_cast<std::size_t>(n.a.v[0])] + shard_offset(out, coordinate, n_dyn);
+      if (n.op == op_code::opaque) k.function = g.functions[n.a.v[0]];
+      if (n.op == op_code::redistribute)
+        lower_redistribute(k, static_cast<int>(n.a.v[0]), g.specs[g.nodes[n.in[0]].spec], out, coordinate, n_dyn);
+      calls_.push_back(k);
+    }
+  }
+
+  const std::vector<call>& calls() const { return calls_; }
+  void set_workspace(std::size_t call_index, void* scratch) { calls_[call_index].workspace = scratch; }
+  // One past the last call that goes out together with call i.
+  std::size_t launch_end(std::size_t i) const {
+    std::size_t end = i + 1;
+    while (end < calls_.size() && passes::starts_together(program(), calls_[end - 1].node, calls_[end].node)) ++end;
+    return end;
+  }
+  std::size_t launch_count() const {
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < calls_.size(); i = launch_end(i)) ++n;
+    return n;
+  }
+  const layout& layout_of(int id) const { return layouts_[static_cast<std::size_t>(id)]; }
+  // The storage of node `id`'s value, while nothing else has taken it.
+  void* pointer(int id) const { return arena_ + plan().offset[id] + view_bytes_[static_cast<std::size_t>(id)]; }
+  std::size_t bytes_of(int id) const {
+    return static_cast<std::size_t>(layout_of(id).numel()) * size_of(program().spec_of(id).type);
+  }
+
+  // The share of the rank at mesh coordinate `c` of node `id`'s value, given whole.
+  template <class From, class To>
+  void load(const char* call_name, int id, const From* global, To* local, const int* c) const {
+    load_share(call_name, global, local, layout_of(id), program().spec_of(id), c);
+  }
+
+  void check_size(const char* call_name, int id, std::size_t given) const {
+    std::int64_t want = 1;
+    const layout& l = layout_of(id);
+    for (int d = 0; d < l.rank; ++d) want *= l.global[d];
+    if (static_cast<std::int64_t>(given) != want)
+      throw std::invalid_argument(std::string("shardwise: ") + call_name + ": " + std::to_string(given) +
+                                  " elements are given; the whole tensor has " + std::to_string(want));
+  }
+  template <class E>
+  static void check_type(const char* call_name, int id) {
+    if (program().spec_of(id).type != dtype_v<E>)
+      throw std::invalid_argument(std::string("shardwise: ") + call_name + ": elements of type " + element_name(dtype_v<E>) +
+                                  " are given; the tensor's are " + element_name(program().spec_of(id).type) +
+                                  ": convert the values to that type first");
+  }
+  static const char* element_name(dtype t) {
+    return t == dtype::i32 ? "int32 (std::int32_t)" : t == dtype::f64 ? "double" : "float";
+  }
+  // A size for the program's dyn dim.
+  static void check_dyn(std::int64_t n) {
+    constexpr std::int64_t bound = source::dyn_bound;
+    if (n < 1 || n > bound)
+      throw std::invalid_argument("shardwise: resize: " + std::to_string(n) + " is given; " +
+                                  (bound == 0 ? std::string("the program has no dyn dim")
+                                              : "the size must be from 1 to the declared bound " + std::to_string(bound)));
+  }
+  // Of equal copies of a node's value, whether this rank's is the one to write.
+  static bool writes_first(int id, const int* coordinate) {
+    bool first = true;
+    const spec& s = program().spec_of(id);
+    for (int a = 0; a < s.axes; ++a) first = first && (s.place[a].is_shard() || coordinate[a] == 0);
+    return first;
+  }
+
+ protected:
+  lowered() : own_given_(nothing_given()) {}
+  lowered(const lowered&) = delete;
+  lowered& operator=(const lowered&) = delete;
+
+  // Which inputs and parameters have values. Programs over one arena share theirs.
+  given_values& given() { return *given_; }
+  const given_values& given() const { return *given_; }
+  void share_given(given_values& with) { given_ = &with; }
+
+  // Throws if a run would read what nobody has set. Price: comparisons, no allocation.
+  void check_ready(const step_env& env) const {
+    check_env(needs, env);
+    if (!given_->complete()) [[unlikely]]
+      refuse_unset();
+  }
+  void check_parameter(const char* call_name, int index) const {
+    if (!given_->has_parameter(index)) [[unlikely]]
+      refuse_parameter(call_name, index);
+  }
+  void check_parameters(const char* call_name) const {
+    for (int i = 0; i < parameter_count(); ++i) check_parameter(call_name, i);
+  }
+  // Inputs whose blocks change with the run-time size must be set again.
+  void resize_inputs() {
+    const given_values before = nothing_given();
+    for (int i = 0; i < program().node_count; ++i)
+      if (const int at = static_cast<int>(program().nodes[i].a.v[0]);
+          program().nodes[i].op == op_code::input && program().spec_of(i).dyn != 0 && !before.has_input(at))
+        given_->take_input(at);
+  }
+  void check_output(int index) const {
+    if (index < 0 || index >= program().output_count)
+      throw std::out_of_range(no_such("output", index, program().output_count));
+  }
+  [[noreturn]] __attribute__((noinline)) static void refuse_unrun() {
+    throw std::logic_error("shardwise: output: the program has not run yet, so it has no outputs; call run first");
+  }
+
+ private:
+  static constexpr env_needs needs = env_needs_of(source::program);
+
+  [[noreturn]] __attribute__((noinline)) void refuse_unset() const {
+    for (int i = 0; i < input_count(); ++i) {
+      if (given_->has_input(i)) continue;
+      const spec& s = program().spec_of(find(op_code::input, i));
+      std::string what = "input " + std::to_string(i) + ", ";
+      text::put_extents(what, s);
+      what.push_back(' ');
+      text::put_placements(what, s);
+      throw std::logic_error("shardwise: run: " + what + ", has no value" +
+                             (s.dyn != 0 ? " of this run-time size" : "") + "; give it one with set_input(" + std::to_string(i) +
+                             ", ...), or fill the block input<...>(" + std::to_string(i) + "), before the run");
+    }
+    check_parameters("run");
+    throw std::logic_error("shardwise: run: a value is missing");
+  }
+  [[noreturn]] __attribute__((noinline)) static void refuse_parameter(const char* call_name, int index) {
+    throw std::logic_error(std::string("shardwise: ") + call_name + ": parameter '" + parameter_name(index) +
+                           "' has no value; give all of them one with initialise(seed), copy_parameters or set_parameter");
+  }
+
+  given_values own_given_;
+  given_values* given_ = &own_given_;
+  std::byte* arena_ = nullptr;
+  std::vector<layout> layouts_;
+  std::vector<std::int64_t> view_bytes_;
+  std::vector<call> calls_;
+};
+
+}  // namespace shardwise::runtime

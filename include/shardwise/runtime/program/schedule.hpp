@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// schedule: which calls of a program run on the communication stream, and which must wait for a call of the other one.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include <shardwise/runtime/program/lowered.hpp>
+
+namespace shardwise::runtime {
+
+inline constexpr int compute_stream = 0, communication_stream = 1, stream_count = 2;
+
+struct scheduled_call {
+  int stream = compute_stream;
+  int wait = -1;        // the call of the other stream that must be done before this one starts, -1: none
+  bool awaited = false;  // a later call of the other stream waits for this one
+};
+
+// The bytes of the arena that a call reads and writes. All communicators of a device together are one more thing that
+// every collective writes: two of them at once can lock each other out of it, so they run in program order.
+struct access {
+  std::int64_t begin, end;
+  bool write;
+};
+
+constexpr bool conflict(const access& a, const access& b) {
+  return (a.write || b.write) && a.begin < b.end && b.begin < a.end;
+}
+
+template <class Step>
+std::vector<access> accesses_of(const call& c, bool one_device = true) {
+  const auto& g = lowered<Step>::program();
+  const auto& plan = lowered<Step>::plan();
+  const node& n = g.nodes[c.node];
+  std::vector<access> all;
+  auto touch = [&](int id, bool write) {
+    const int own = plan.owner[id];
+    if (plan.bytes[own] > 0) all.push_back({plan.offset[own], plan.offset[own] + plan.bytes[own], write});
+  };
+  // an update writes its parameter and states, and reads its gradient and the clip factor; a buffer is there to be written
+  for (int j = 0; j < n.inputs; ++j)
+    touch(n.in[j], g.nodes[n.in[j]].op == op_code::buffer || writes_operand(n, j));
+  if (!is_update(n.op)) touch(c.node, true);
+  if (one_device && communicates(c.kind)) all.push_back({-1, 0, true});
+  return all;
+}
+
+inline bool conflict(const std::vector<access>& a, const std::vector<access>& b) {
+  return std::any_of(a.begin(), a.end(), [&](const access& x) {
+    return std::any_of(b.begin(), b.end(), [&](const access& y) { return conflict(x, y); });
+  });
+}
+
+// Law: two calls on different streams that touch the same bytes, one of them writing, keep their order in the program.
+// Streams are ordered in themselves, so of all earlier calls that a call must wait for, the last one is enough, and none
+// if the stream has waited for that one or a later one before.
+// A collective whose result the next kernel needs stays between its neighbours: there is nothing to run meanwhile, and
+// each change of streams costs a graph some microseconds.
+// Only collectives of which `leaves` is true of the call may leave the compute stream.
+template <class Step, class Leaves>
+std::vector<scheduled_call> schedule(const std::vector<call>& calls, bool one_device, Leaves&& leaves) {
+  std::vector<scheduled_call> s(calls.size());
+  std::vector<std::vector<access>> touched;
+  touched.reserve(calls.size());
+  for (const call& c : calls) touched.push_back(accesses_of<Step>(c, one_device));
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (!communicates(calls[i].kind) || !leaves(calls[i])) continue;
+    std::size_t next = i + 1;
+    while (next < calls.size() && communicates(calls[next].kind)) ++next;
+    if (next < calls.size() && !conflict(touched[i], touched[next])) s[i].stream = communication_stream;
+  }
+  std::array<std::vector<int>, stream_count> on;  // calls of each stream, in order
+  std::array<int, stream_count> seen{-1, -1};     // last call of the other stream that a stream has waited for
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const auto mine = static_cast<std::size_t>(s[i].stream);
+    const std::vector<int>& other = on[1 - mine];
+    for (auto j = other.rbegin(); j != other.rend() && *j > seen[mine]; ++j) {
+      if (!conflict(touched[i], touched[static_cast<std::size_t>(*j)])) continue;
+      s[i].wait = seen[mine] = *j;
+      s[static_cast<std::size_t>(*j)].awaited = true;
+      break;
+    }
+    on[mine].push_back(static_cast<int>(i));
+  }
+  return s;
+}
+template <class Step>
+std::vector<scheduled_call> schedule(const std::vector<call>& calls) {
+  return schedule<Step>(calls, true, [](const call&) { return true; });
+}
+
+}  // namespace shardwise::runtime

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// timeline_program_of: names, modules, shapes and bytes of a lowered program's calls, for a timeline.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <shardwise/graph/text/render.hpp>
+#include <shardwise/runtime/program/lowered.hpp>
+#include <shardwise/runtime/timeline/timeline.hpp>
+
+namespace shardwise::runtime {
+
+// What moves elements and computes nothing.
+constexpr bool is_copy(op_code op) {
+  return op == op_code::contiguous || op == op_code::assign || op == op_code::redistribute || op == op_code::pad || op == op_code::cat;
+}
+
+inline std::string block_text(const layout& l) {
+  std::string out = "(";
+  for (int d = 0; d < l.rank; ++d) out += (d > 0 ? ", " : "") + std::to_string(l.ext[d]);
+  return out + ")";
+}
+
+// Bytes of the arena in use at each node: leaves and workspace always, a buffer from the first node whose value lies in it
+// to the last one that reads it.
+template <class Graph, class Plan>
+std::vector<std::int64_t> live_bytes(const Graph& g, const Plan& plan) {
+  const std::size_t n = static_cast<std::size_t>(g.node_count);
+  std::vector<std::int64_t> change(n + 1, 0);
+  std::vector<bool> born(n, false);
+  for (int i = 0; i < g.node_count; ++i) {
+    const std::size_t own = static_cast<std::size_t>(plan.owner[i]);
+    if (is_leaf(g.nodes[i].op) || is_leaf(g.nodes[own].op) || places_leaves(g.nodes[own]) || born[own]) continue;
+    born[own] = true;
+    const std::int64_t bytes = passes::align_up(plan.bytes[own]);
+    change[static_cast<std::size_t>(i)] += bytes;
+    if (plan.last_use[own] < g.node_count) change[static_cast<std::size_t>(plan.last_use[own]) + 1] -= bytes;
+  }
+  std::int64_t live = plan.persistent_end;
+  for (std::int64_t& c : change) c = live += c;
+  return change;
+}
+
+template <class Step>
+timeline_program timeline_program_of(const lowered<Step>& l, const int* coordinate, std::int64_t n_dyn, const std::string& phase) {
+  const auto& g = lowered<Step>::program();
+  const std::vector<std::string> names = node_names(g);
+  const std::vector<std::int64_t> live = live_bytes(g, lowered<Step>::plan());
+  timeline_program p;
+  p.phase = phase;
+  p.arena = lowered<Step>::source::peak_bytes;
+  for (const call& c : l.calls()) {
+    const node& n = g.nodes[c.node];
+    timeline_call t;
+    const bool sends = communicates(c.kind);
+    t.kind = sends ? call_kind::communication : is_copy(n.op) ? call_kind::copy : call_kind::compute;
+    t.node = c.node;
+    t.name = names[static_cast<std::size_t>(c.node)];
+    t.op = name_of(n.op);
+    t.module = module_path(g, n.scope);
+    if (n.expression >= 0) text::put_expression(t.fused, g.expressions[n.expression]);
+    for (int k = 0; k < n.inputs; ++k) {
+      t.shapes += (k > 0 ? ", " : "") + block_text(l.layout_of(n.in[k]));
+      t.bytes += static_cast<std::int64_t>(l.bytes_of(n.in[k]));
+    }
+    if (!is_update(n.op)) {
+      t.shapes += (n.inputs > 0 ? " -> " : "-> ") + block_text(l.layout_of(c.node));
+      t.bytes += static_cast<std::int64_t>(l.bytes_of(c.node));
+    }
+    text::put_placements(t.placements, g.spec_of(c.node));
+    if (sends) t.sent = bytes_sent(g.spec_of(n.in[0]), g.spec_of(c.node), c.axis, coordinate, n_dyn);
+    t.live = live[static_cast<std::size_t>(c.node)];
+    p.calls.push_back(static_cast<timeline_call&&>(t));
+  }
+  return p;
+}
+
+template <class Rank>
+timeline_rank timeline_rank_of(const Rank& rank) {
+  timeline_rank r{rank.index(), Rank::size(), "host", ""};
+  if constexpr (requires { Rank::backend_name; }) r.backend = Rank::backend_name;
+  for (int a = 0; a < Rank::mesh_type::axes; ++a) r.coordinate += (a > 0 ? ", " : "") + std::to_string(rank.coordinate(a));
+  return r;
+}
+
+}  // namespace shardwise::runtime

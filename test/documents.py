@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that the documents in the repository's root speak of what exists, by path and by name in backticks, and that
+ARCHITECTURE.md names every layer and folder of the headers."""
+
+import argparse
+import pathlib
+import re
+import sys
+import tempfile
+
+DOCUMENTS = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "GLOSSARY.md"]
+BASES = ["", "include", "include/shardwise", "test"]  # what a path may be relative to
+FILE = re.compile(r"\.(hpp|cuh|cpp|cu|py|md|txt|cmake|json|in|sh)$")
+# What running the library or building it makes, and is not in the repository.
+MADE = re.compile(r"^(build/|loss\.(svg|csv)$|summary\.json$|compile_commands\.json$)")
+SOURCES = (".hpp", ".cuh")
+OTHER_SOURCES = (".cpp", ".cu", ".py", ".cmake", ".txt", ".in")
+
+FENCE = re.compile(r"^[ \t]*```.*?^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`([^`\n]+(?:\n[^`\n]+)?)`")  # a span may go on in the next line
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+QUALIFIED = re.compile(r"\bsw::((?:\w+::)*\w+)")
+TARGET = re.compile(r"\bshardwise::(\w+)")  # of CMake, or a name of the library
+IDENTIFIER = re.compile(r"(?<![\w.$-])[a-z]\w*_\w*(?![\w-])")  # snake_case, as the library's names are
+WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+def without_fences(text):
+    """The text with fenced blocks emptied; lines keep their numbers."""
+    return FENCE.sub(lambda m: re.sub(r"[^\n]", "", m.group()), text)
+
+
+def spans(text):
+    """(line, content) of each `code` span."""
+    for m in CODE.finditer(text):
+        yield text.count("\n", 0, m.start()) + 1, " ".join(m.group(1).split())
+
+
+def path_of(token):
+    """The path that a token names, '' if it names none."""
+    token = token.strip("<>\"'(),;:").split("#")[0]
+    if token.startswith("./"):
+        token = token[2:]
+    if not token or "://" in token or MADE.match(token) or not re.match(r"^[\w./*<>-]+$", token):
+        return ""
+    if FILE.search(token) or ("/" in token and token.split("/")[0] in PLACES):
+        return token
+    return ""
+
+
+# The first part of paths that do not end like a file: folders of the repository and of the library.
+PLACES = {"include", "shardwise", "test", "bench", "examples", "cmake", "conan", "support", "vocabulary", "propagation",
+          "graph", "autodiff", "pass", "module", "runtime", "io"}
+
+
+class Repository:
+    def __init__(self, root):
+        self.root = root
+        include = root / "include"
+        self.names, self.other_names, self.files = set(), set(), set()
+        for path in include.rglob("*"):
+            if path.suffix in SOURCES:
+                self.names |= set(WORD.findall(path.read_text(encoding="utf-8")))
+        for folder in ("include", "test", "bench", "examples", "cmake", "conan"):
+            for path in (root / folder).rglob("*"):
+                if path.is_file():
+                    self.files.add(path.name)
+                    if folder != "include" and path.suffix in OTHER_SOURCES + SOURCES and path.name != "documents.py":
+                        self.other_names |= set(WORD.findall(path.read_text(encoding="utf-8", errors="replace")))
+        for path in (root / "CMakeLists.txt", root / "CMakePresets.json", root / "quickstart"):
+            if path.is_file():
+                self.files.add(path.name)
+                self.other_names |= set(WORD.findall(path.read_text(encoding="utf-8")))
+        self.files |= {p.name for p in root.iterdir() if p.is_file()}
+
+    def has(self, path):
+        """Whether a path, with * or <name> for any part of it, is there; a bare file name may be anywhere."""
+        path = re.sub(r"<[^>]*>", "*", path)
+        while path.startswith("../"):
+            path = path[3:]
+        if "*" in path:
+            return any(any((self.root / base).glob(path.replace("**.", "**/*."))) for base in BASES)
+        return any((self.root / base / path).exists() for base in BASES) or ("/" not in path and path in self.files)
+
+
+def check(root):
+    """(problems, number of paths, number of names) of the documents under root."""
+    repository = Repository(root)
+    problems, paths, names = [], 0, 0
+    for document in DOCUMENTS:
+        if not (root / document).is_file():
+            problems.append(f"{document} does not exist")
+            continue
+        text = without_fences((root / document).read_text(encoding="utf-8"))
+        tokens = [(text.count("\n", 0, m.start()) + 1, m.group(1)) for m in LINK.finditer(text)]
+        for line, span in spans(text):
+            tokens += [(line, token) for token in span.split()]
+            for name in QUALIFIED.findall(span):
+                for part in name.split("::"):
+                    names += 1
+                    if part not in repository.names:
+                        problems.append(f"{document}:{line}: the headers have no '{part}' (of `{span}`)")
+            if any(path_of(token) for token in span.split()):
+                continue  # file names are looked for as such
+            rest = re.sub(r"--[\w-]+", "", QUALIFIED.sub("", span))
+            for name in TARGET.findall(rest) + IDENTIFIER.findall(TARGET.sub("", rest)):
+                names += 1
+                if name not in repository.names and name not in repository.other_names:
+                    problems.append(f"{document}:{line}: nothing in the repository is called '{name}' (of `{span}`)")
+        for line, token in tokens:
+            path = path_of(token)
+            if not path:
+                continue
+            paths += 1
+            if not repository.has(path):
+                problems.append(f"{document}:{line}: {path} does not exist")
+    architecture = root / "ARCHITECTURE.md"
+    said = architecture.read_text(encoding="utf-8") if architecture.is_file() else ""
+    base = root / "include" / "shardwise"
+    for folder in sorted(p for p in base.rglob("*") if p.is_dir() and any(f.suffix in SOURCES for f in p.iterdir())):
+        name = folder.relative_to(base).as_posix() + "/"
+        if f"`{name}`" not in said:
+            problems.append(f"ARCHITECTURE.md: the folder `{name}` of the headers is not named")
+    return problems, paths, names
+
+
+# (what ARCHITECTURE.md says, text that must be among the problems; None: none)
+SELFTEST = [
+    ("`graph/`, `graph/text/`: `graph/node.hpp` has `sw::append_node`, `node_count`; see [this](README.md).", None),
+    ("`graph/`, `graph/text/`: `graph/gone.hpp`", "graph/gone.hpp does not exist"),
+    ("`graph/`, `graph/text/`: [gone](test/gone.cpp)", "test/gone.cpp does not exist"),
+    ("`graph/`, `graph/text/`: `sw::gone`", "no 'gone'"),
+    ("`graph/`, `graph/text/`: `sw::detail::append_node`", "no 'detail'"),
+    ("`graph/`, `graph/text/`: `gone_name(x)`", "called 'gone_name'"),
+    ("`graph/`, `graph/text/`: `test/*.cpp` and `test/<name>.cpp`, `node.hpp`, `../graph/node.hpp`", None),
+    ("`graph/`, `graph/text/`: `test/*.cu`", "test/*.cu does not exist"),
+    ("`graph/`, `graph/text/`: `helper_of_tests` and `build/out/x.json`, https://example.org/a.md", None),
+    ("`graph/`, `graph/text/`:\n```cpp\n// `gone_name` in `graph/gone.hpp`\n```", None),
+    ("`graph/`, `graph/text/`:\n- x:\n\n  ```cpp\n  // `gone_name` in `graph/gone.hpp`\n  ```\n", None),
+    ("`graph/`, `graph/text/`: `node_count\nappend_node`, `gone_x\nnode_count`", "called 'gone_x'"),
+    ("`graph/`, `graph/text/`: `shardwise::append_node`, `shardwise::gone`", "called 'gone'"),
+    ("`graph/`, `graph/text/`: headers below `shardwise/graph/` and `shardwise/gone/`", "shardwise/gone/ does not exist"),
+    ("`graph/`", "the folder `graph/text/`"),
+]
+
+
+def selftest():
+    """Every fabricated repository must be judged as SELFTEST says."""
+    wrong = 0
+    for said, expected in SELFTEST:
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name, content in (("include/shardwise/graph/node.hpp", "int append_node(int node_count);\n"),
+                                  ("include/shardwise/graph/text/text.hpp", "\n"),
+                                  ("test/one.cpp", "int helper_of_tests;\n"),
+                                  ("ARCHITECTURE.md", said + "\n")):
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(content)
+            for name in DOCUMENTS:
+                (root / name).touch()
+            problems, _, _ = check(root)
+            if (not any(expected in p for p in problems) or len(problems) > 1) if expected else problems:
+                wrong += 1
+                print(f"selftest: {said!r}: wanted {expected or 'no problem'!r}, got {problems}")
+    print(f"documents selftest: {len(SELFTEST)} documents, {wrong} judged wrongly")
+    return 1 if wrong else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("root", nargs="?", default=pathlib.Path(__file__).parent.parent, help="the repository")
+    parser.add_argument("--selftest", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.selftest:
+        return selftest()
+    problems, paths, names = check(pathlib.Path(arguments.root).resolve())
+    for problem in problems:
+        print(problem)
+    print(f"documents: {paths} paths and {names} names, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

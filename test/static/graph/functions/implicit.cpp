@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implicit operands within compilers' default limits on three axes; results of one type whatever leads; copies of any partial.
+#include <shardwise/graph/functions/pointwise_functions.hpp>
+
+#include "typed.hpp"
+
+namespace {
+
+struct a : sw::axis<2> {};
+struct b : sw::axis<2> {};
+struct c : sw::axis<2> {};
+using mesh = sw::mesh<a, b, c>;
+template <class Shape, class... P>
+using tensor = typed<double, Shape, mesh, P...>;
+using R = sw::replicate;
+using U = sw::reduced;
+using P = sw::partial<>;
+template <int D>
+using S = sw::shard<D>;
+
+// Combinations of rows are looked at some at a time.
+using x = tensor<sw::shape<2, 6, 4>, S<2>, S<1>, P>;
+using w = tensor<sw::shape<4, 2>, S<0>, R, S<0>>;
+using product = decltype(sw::strict(sw::matmul(sw::implicit(x{}), sw::implicit(w{}))));
+static_assert(product::sp.rank == 3 && product::sp.extent[2] == 2);
+
+// Both ends of a lerp lead to one placement.
+template <class A, class B>
+using between = decltype(sw::strict(sw::lerp(sw::implicit(A{}), sw::implicit(B{}), 0.75)));
+template <class... Q>
+using six = tensor<sw::shape<6>, Q...>;
+static_assert(between<six<R, P, U>, six<U, U, P>>::sp.rank == 1);
+static_assert(between<six<S<0>, R, U>, six<P, S<0>, R>>::sp.rank == 1);
+static_assert(between<six<P, P, P>, six<S<0>, R, R>>::sp.rank == 1);
+
+// A copy is placed as what it copies.
+template <sw::reduction Op>
+using turned = decltype(sw::contiguous(sw::permute<1, 0>(tensor<sw::shape<2, 3>, sw::partial<Op>, S<0>, R>{})));
+static_assert(turned<sw::reduction::avg>::sp.place[0] == sw::partial_value(sw::reduction::avg));
+static_assert(turned<sw::reduction::max>::sp.place[0] == sw::partial_value(sw::reduction::max));
+static_assert(turned<sw::reduction::product>::sp.place[0] == sw::partial_value(sw::reduction::product));
+
+}  // namespace
