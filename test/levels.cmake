@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Registers the layer check and its own test, the list of defaults and fixed sizes, and the check of the documents.
+# Registers the layer check and its own test, the list of defaults and fixed sizes, the check of the documents, and that test
+# sources link alone.
 
 add_test(NAME levels COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/levels.py ${SHARDWISE_INCLUDE_DIR})
 add_test(NAME "levels: a fabricated upward include is found"
@@ -13,3 +14,10 @@ add_test(NAME documents COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR
 add_test(NAME "documents: a name or path that is not there is found"
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/documents.py --selftest)
 set_tests_properties(documents "documents: a name or path that is not there is found" PROPERTIES LABELS levels)
+
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  set(alone ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/alone.py ${CMAKE_CURRENT_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  add_test(NAME "sources: each links alone" COMMAND ${alone})
+  add_test(NAME "sources: one that needs another is found" COMMAND ${alone} --selftest)
+  set_tests_properties("sources: each links alone" "sources: one that needs another is found" PROPERTIES LABELS levels)
+endif()

@@ -60,7 +60,7 @@ template <class... N>
 struct output_names {
   static constexpr int count = static_cast<int>(sizeof...(N));
   // -1: there is none.
-  static constexpr int find(std::string_view name) {
+  static constexpr int find([[maybe_unused]] std::string_view name) {
     int at = -1, k = 0;
     ((at = at < 0 && N::name.view() == name ? k : at, ++k), ...);
     return at;

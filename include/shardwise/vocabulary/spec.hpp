@@ -103,24 +103,27 @@ constexpr std::int64_t chunk_size(std::int64_t extent, std::int64_t block, std::
   return ceil_div(ceil_div(extent, block), parts) * block;
 }
 
-// One spelling for equal splits: a block that moves no boundary is 1. The first axis of several ranks that splits a dim
-// cuts the whole of it, whatever splits it further; a later one may cut parts of several sizes and keeps its block.
-// A strided shard of one rank is a plain one, and its block 1; of several ranks it never cuts the whole.
+// One spelling for equal splits: a block that moves no boundary is 1, any other that divides the extent n is the largest that
+// cuts alike, gcd(n, chunk): every block b of that chunk divides both, since the chunk is the least multiple of b that is at
+// least n / ranks. A block that does not divide stays, for check_placements to refuse. The first axis of several ranks that
+// splits a dim cuts the whole of it, whatever splits it further; a later one may cut parts of several sizes and keeps its
+// block. A strided shard of one rank is a plain one, and its block 1; of several ranks it never cuts the whole.
 constexpr void normalise(spec& s) {
   std::uint32_t split = 0;  // dims that an axis before this one splits
   for (int a = 0; a < s.axes; ++a) {
     placement& p = s.place[a];
     if (!p.is_shard()) continue;
+    const int ranks = s.axis_size[a];
     if (p.is_strided()) {
-      if (s.axis_size[a] > 1) continue;
+      if (ranks > 1) continue;
       p.op = reduction{};
     }
-    if (s.axis_size[a] == 1 && !is_dyn(s, p.dim)) p.block = 1;
-    if (p.block != 1 && !((split >> p.dim) & 1U) && !is_dyn(s, p.dim)) {
-      const std::int64_t n = s.extent[p.dim];
-      if (chunk_size(n, p.block, s.axis_size[a]) == chunk_size(n, 1, s.axis_size[a])) p.block = 1;
+    if (p.block > 1 && !is_dyn(s, p.dim) && s.extent[p.dim] % p.block == 0 && (ranks == 1 || !((split >> p.dim) & 1U))) {
+      const std::int64_t n = s.extent[p.dim], chunk = chunk_size(n, p.block, ranks);
+      const std::int64_t block = chunk == chunk_size(n, 1, ranks) ? 1 : gcd(n, chunk);
+      if (block <= INT32_MAX) p.block = static_cast<std::int32_t>(block);
     }
-    if (s.axis_size[a] > 1) split |= 1U << p.dim;
+    if (ranks > 1) split |= 1U << p.dim;
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The allocations of this executable, counted where step.cpp replaces the allocator, while a thread's `counting` is set.
+// The allocations of this executable, counted where counter.cpp replaces the allocator, while a thread's `counting` is set.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eager operations of every family, gradients and optimizer steps allocate in their first round alone: step.cpp's
+// Eager operations of every family, gradients and optimizer steps allocate in their first round alone: the counting
 // allocator counts.
 #include <shardwise/shardwise.hpp>
 

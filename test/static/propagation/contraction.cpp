@@ -95,6 +95,6 @@ static_assert(refuses(apply(op_code::einsum, matmul, flat, weight), problem::con
 // a free dim hands its boundaries on
 static_assert(apply(op_code::einsum, matmul, on_line<lhs, float, three>(U),
                     on_line<sw::shape<8, 64>, float, three>(sw::shard_value(1, 16)))
-                  .out.place[0] == sw::shard_value(1, 16));
+                  .out.place[0] == sw::shard_value(1, 32));
 
 }  // namespace

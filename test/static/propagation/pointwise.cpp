@@ -94,7 +94,7 @@ static_assert(refuses(sum_of<sw::shape<4, 8>, sw::shape<8>>(P, R), problem::part
 struct three : sw::axis<3> {};
 constexpr sw::spec flat = on_line<sw::shape<64>, float, three>(S(0));
 constexpr sw::spec heads = on_line<sw::shape<64>, float, three>(sw::shard_value(0, 16));
-static_assert(apply(op_code::add, none, heads, heads).out.place[0].block == 16);
+static_assert(apply(op_code::add, none, heads, heads).out.place[0].block == 32);
 static_assert(refuses(apply(op_code::add, none, flat, heads), problem::pointwise_placements));
 
 static_assert(refuses(apply(op_code::add, none, on_line<matrix>(R), on_line<matrix, double>(R)),

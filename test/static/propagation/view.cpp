@@ -59,7 +59,7 @@ using features = sw::shape<5, 64>;
 static_assert(refuses(apply(op_code::reshape, to<5, 4, 16>(), over<3, features>(S(1))),
                       problem::reshape_crosses_shard));
 static_assert(gives(apply(op_code::reshape, to<5, 4, 16>(), over<3, features>(sw::shard_value(1, 16))), S(1)));
-static_assert(gives(apply(op_code::reshape, to<5, 64>(), over<3, sw::shape<5, 4, 16>>(S(1))), sw::shard_value(1, 16)));
+static_assert(gives(apply(op_code::reshape, to<5, 64>(), over<3, sw::shape<5, 4, 16>>(S(1))), sw::shard_value(1, 32)));  // 2, 2, 0 heads
 
 // partial and whole values may be viewed in any way
 static_assert(gives(apply(op_code::reshape, to<24>(), over<2, sw::shape<4, 6>>(P)), P));

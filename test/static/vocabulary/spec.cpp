@@ -94,7 +94,38 @@ constexpr sw::spec vector = sw::spec_of<float, sw::shape<N>, sw::mesh<ax<Ranks>>
 static_assert(vector<12, 2, sw::shard<0, 3>> == vector<12, 2, sw::shard<0>>);      // 6 and 6 either way
 static_assert(vector<64, 4, sw::shard<0, 16>> == vector<64, 4, sw::shard<0>>);     // whole heads without saying so
 static_assert(!(vector<64, 3, sw::shard<0, 16>> == vector<64, 3, sw::shard<0>>));  // 32, 32, 0 against 22, 22, 20
-static_assert(vector<64, 3, sw::shard<0, 16>>.place[0].block == 16);
+static_assert(vector<64, 3, sw::shard<0, 16>>.place[0].block == 32);
+static_assert(vector<8, 3, sw::shard<0, 2>> == vector<8, 3, sw::shard<0, 4>>);  // 4, 4, 0 either way
+
+// Law: of all blocks of a dim, two are spelled alike exactly where they cut alike, and the spelling cuts as they do.
+constexpr bool spelled_by_cuts(std::int64_t extent, int ranks) {
+  std::int32_t axis[1] = {ranks};
+  const auto with = [&](std::int32_t block) {
+    sw::spec s = sw::empty_spec(sw::dtype::f32, 1, axis, sw::device_kind::host);
+    s.rank = 1;
+    s.extent[0] = extent;
+    s.place[0] = sw::shard_value(0, block);
+    sw::normalise(s);
+    return s.place[0].block;
+  };
+  for (std::int32_t a = 1; a <= extent; ++a) {
+    if (extent % a) continue;
+    const std::int64_t cut = sw::chunk_size(extent, a, ranks);
+    const std::int32_t spelled = with(a);
+    if (extent % spelled || sw::chunk_size(extent, spelled, ranks) != cut || with(spelled) != spelled) return false;
+    for (std::int32_t b = 1; b < a; ++b)
+      if (extent % b == 0 && (spelled == with(b)) != (cut == sw::chunk_size(extent, b, ranks))) return false;
+  }
+  return true;
+}
+constexpr bool spelled_by_cuts_up_to(std::int64_t extent) {
+  for (std::int64_t n = 0; n <= extent; ++n)
+    for (const int ranks : {1, 2, 3, 4, 8})
+      if (!spelled_by_cuts(n, ranks)) return false;
+  return true;
+}
+static_assert(spelled_by_cuts_up_to(30));
+static_assert(spelled_by_cuts(60, 7) && spelled_by_cuts(64, 3) && spelled_by_cuts(72, 5));
 static_assert(vector<8, 2, sw::even<sw::shard<0>>> == vector<8, 2, sw::shard<0>>);
 
 // by name, in any order, or by position; axes left out are replicate
