@@ -239,8 +239,9 @@ class guarded {
 std::string name_of_case(const change& x, const prepared& p) {
   std::string s = "kind " + std::to_string(static_cast<int>(p.c.kind)) + " of";
   for (std::int64_t e : x.extent) s += " " + std::to_string(e);
-  s += ", op " + std::to_string(static_cast<int>(p.c.from.op)) + ", dim " + std::to_string(p.c.from.dim) + " / " +
-       std::to_string(p.c.from.block) + " to " + std::to_string(p.c.to.dim) + " / " + std::to_string(p.c.to.block);
+  s += ", op " + std::to_string(static_cast<int>(p.c.from.op)) + " of " + std::to_string(p.c.from.order) + ", dim " +
+       std::to_string(p.c.from.dim) + " / " + std::to_string(p.c.from.block) + " to " +
+       std::to_string(p.c.to.dim) + " / " + std::to_string(p.c.to.block);
   return s;
 }
 

@@ -538,9 +538,10 @@ constexpr failure check_transposes(const program& p, const reference& ref, std::
 constexpr bool same_blocks(const spec& x, const spec& y, const ranks_of& mesh) {
   bool exact = true;
   for (int a = 0; a < mesh.axes; ++a) {
-    if (x.place[a].kind != y.place[a].kind || x.place[a].dim != y.place[a].dim || x.place[a].op != y.place[a].op)
-      return false;
-    exact = exact && x.place[a].block == y.place[a].block;
+    placement other = y.place[a];
+    other.block = x.place[a].block;
+    if (x.place[a] != other) return false;
+    exact = exact && x.place[a] == y.place[a];
   }
   for (int r = 0; !exact && r < mesh.count(); ++r) {
     int c[max_axes]{};

@@ -191,7 +191,7 @@ template <sw::spec S>
 struct listed {
   template <std::size_t... A>
   static auto types(std::index_sequence<A...>)
-      -> list<typename sw::detail::placement_type<S.place[A].kind, S.place[A].op, S.place[A].dim, S.place[A].block>::type...>;
+      -> list<typename sw::detail::placement_type<S.place[A]>::type...>;
   static constexpr std::size_t axes = S.axes;
   using type = decltype(types(std::make_index_sequence<axes>{}));
 };

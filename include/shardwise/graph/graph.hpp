@@ -57,9 +57,7 @@ constexpr std::uint64_t hash_of(const spec& s) {
     mix(static_cast<std::uint64_t>(s.stride[d]));
   }
   for (int a = 0; a < s.axes; ++a) {
-    const placement& p = s.place[a];
-    mix(static_cast<std::uint64_t>(p.kind) | static_cast<std::uint64_t>(p.op) << 8 |
-        static_cast<std::uint64_t>(static_cast<std::uint16_t>(p.dim)) << 16 | static_cast<std::uint64_t>(p.block) << 32);
+    mix(static_cast<std::uint64_t>(pack(s.place[a])));
     mix(static_cast<std::uint64_t>(s.axis_size[a]));
   }
   mix(static_cast<std::uint64_t>(s.offset));

@@ -18,7 +18,7 @@ constexpr bool refuse() {
 template <class P>
 constexpr placement normal_placement(int rank) {
   placement p = placement_of<P>::value;
-  if (p.is_shard() && p.dim < 0) p.dim = static_cast<std::int16_t>(p.dim + rank);
+  if (p.is_shard() && p.dim < 0) p = split_along(p.dim + rank, p);
   return p;
 }
 

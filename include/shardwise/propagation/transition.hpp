@@ -35,13 +35,20 @@ constexpr bool communicates(transition t) {
          t == transition::all_to_all;
 }
 
+// A placement as one word of an operation's attributes. Law: unpack_placement(pack(p)) == p. From the lowest bit: four bits
+// of the kind, eight of the reduction, eight of the dim, 32 of the order of a norm and of the block of all others, eight of
+// the factor less one.
 constexpr std::int64_t pack(placement p) {
-  return static_cast<std::int64_t>(p.kind) | static_cast<std::int64_t>(p.op) << 4 | (static_cast<std::int64_t>(p.dim) & 255) << 12 |
-         static_cast<std::int64_t>(p.block) << 20;
+  return static_cast<std::int64_t>(p.kind) | static_cast<std::int64_t>(p.op) << 4 | (std::int64_t{p.dim} & 255) << 12 |
+         (std::int64_t{p.is_norm() ? p.order : p.block} & 0xffffffff) << 20 | ((std::int64_t{p.factor} - 1) & 255) << 52;
 }
 constexpr placement unpack_placement(std::int64_t v) {
-  return {static_cast<placement_kind>(v & 15), static_cast<reduction>((v >> 4) & 255),
-          static_cast<std::int16_t>((v >> 12) & 255), static_cast<std::int32_t>(v >> 20)};
+  placement p{.kind = static_cast<placement_kind>(v & 15),
+              .op = static_cast<reduction>((v >> 4) & 255),
+              .dim = static_cast<std::int8_t>((v >> 12) & 255),
+              .factor = static_cast<std::uint8_t>((v >> 52) + 1)};
+  (p.is_norm() ? p.order : p.block) = static_cast<std::int32_t>((v >> 20) & 0xffffffff);
+  return p;
 }
 
 namespace rules {

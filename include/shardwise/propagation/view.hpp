@@ -23,7 +23,7 @@ constexpr outcome permute_spec(const op_attr& a, const spec& x) {
     r.out.stride[d] = x.stride[from];
     if (is_dyn(x, from)) r.out.dyn |= 1U << d;
     for (int m = 0; m < x.axes; ++m)
-      if (x.place[m].is_shard(from)) r.out.place[m].dim = static_cast<std::int16_t>(d);
+      if (x.place[m].is_shard(from)) r.out.place[m].dim = static_cast<std::int8_t>(d);
   }
   return r;
 }

@@ -58,7 +58,7 @@ SHARDWISE_X(shard_block_does_not_divide,
             "the size of a head) that divides it")
 SHARDWISE_X(strided_shard_factor,
             "placement: the factor of strided_shard<d, factor> is not the product of the sizes of later mesh axes that "
-            "split dim d before it; give that product (at most 254), or write shard<d> where no later axis splits the dim")
+            "split dim d before it; give that product (at most 255), or write shard<d> where no later axis splits the dim")
 SHARDWISE_X(norm_order,
             "norm: partial_norm<P> and vector_norm<P> need an order P of at least 1; give the order of the norm that is meant "
             "(ranks' maximum norms are partial<reduction::max>)")

@@ -70,26 +70,27 @@ struct on {
 
 enum class placement_kind : std::uint8_t { replicate = 0, reduced = 1, shard = 2, partial = 3 };
 
-inline constexpr int max_factor = 254;
+// The largest that the field holds.
+inline constexpr int max_factor = 255;
 
-// The value form; an aggregate without padding bits, since it is part of spec. Fields that a kind has no use for carry the
-// parameter of its rarer form: `op` a shard's split factor (0 where it is 1), `block` the order of a norm.
+// The value form; an aggregate without padding bits, since it is part of spec. A field that a kind has no use for holds what
+// its initialiser says, so that equal placements are equal bytes.
 struct placement {
   placement_kind kind = placement_kind::replicate;
-  reduction op = reduction::sum;
-  std::int16_t dim = 0;
+  reduction op = reduction::sum;  // of a partial
+  std::int8_t dim = 0;            // of a shard, as are the next two
+  std::uint8_t factor = 1;        // above 1, later axes of that many parts split the dim before; 0 fits no mesh
   std::int32_t block = 1;
+  std::int32_t order = 0;         // of a norm, from 1
 
   constexpr bool operator==(const placement&) const = default;
   constexpr bool is_shard() const { return kind == placement_kind::shard; }
   constexpr bool is_shard(int d) const { return is_shard() && dim == d; }
   // A shard that later axes split before this one.
-  constexpr bool is_strided() const { return is_shard() && op != reduction{}; }
-  constexpr int factor() const { return is_strided() ? static_cast<int>(op) : 1; }
+  constexpr bool is_strided() const { return is_shard() && factor != 1; }
   constexpr bool is_norm() const { return is_partial() && op == reduction::norm; }
-  constexpr int order() const { return is_norm() ? block : 0; }
   // Of two shards: equal but for the dim.
-  constexpr bool splits_like(const placement& p) const { return op == p.op && block == p.block; }
+  constexpr bool splits_like(const placement& p) const { return factor == p.factor && block == p.block; }
   constexpr bool is_partial() const { return kind == placement_kind::partial; }
   constexpr bool is_replicate() const { return kind == placement_kind::replicate; }
   constexpr bool is_reduced() const { return kind == placement_kind::reduced; }
@@ -100,22 +101,26 @@ struct placement {
 constexpr placement replicate_value() { return {}; }
 // The shard of another dim that splits as `p` does.
 constexpr placement split_along(int dim, placement p) {
-  p.dim = static_cast<std::int16_t>(dim);
+  p.dim = static_cast<std::int8_t>(dim);
   return p;
 }
-constexpr placement reduced_value() { return {placement_kind::reduced, reduction::sum, 0, 1}; }
+constexpr placement reduced_value() { return {.kind = placement_kind::reduced}; }
 // A dim that no tensor has stays one.
 constexpr placement shard_value(int dim, std::int32_t block = 1) {
-  return {placement_kind::shard, reduction::sum, static_cast<std::int16_t>(dim > 127 ? 127 : dim < -127 ? -127 : dim), block};
+  const int kept = dim > 127 ? 127 : dim < -127 ? -127 : dim;
+  return {.kind = placement_kind::shard, .dim = static_cast<std::int8_t>(kept), .block = block};
 }
-// A factor that no mesh can ask for (0, or above max_factor) becomes one that check_placements refuses.
+// A factor that the field does not hold, or that no mesh can ask for, becomes 0, which check_placements refuses.
 constexpr placement strided_shard_value(int dim, int factor, std::int32_t block = 1) {
   placement p = shard_value(dim, block);
-  if (factor != 1) p.op = static_cast<reduction>(factor < 1 || factor > max_factor ? max_factor + 1 : factor);
+  p.factor = static_cast<std::uint8_t>(factor < 1 || factor > max_factor ? 0 : factor);
   return p;
 }
-constexpr placement partial_value(reduction op = reduction::sum) { return {placement_kind::partial, op, 0, 1}; }
-constexpr placement partial_norm_value(int order) { return {placement_kind::partial, reduction::norm, 0, order}; }
+// A norm without its order, which is 0 then, is refused by check_placements.
+constexpr placement partial_value(reduction op = reduction::sum) { return {.kind = placement_kind::partial, .op = op}; }
+constexpr placement partial_norm_value(int order) {
+  return {.kind = placement_kind::partial, .op = reduction::norm, .order = order};
+}
 
 // Law: dual(dual(p)) == p for every placement but partial<avg>, whose dual is reduced up to the factor of the mean: the
 // cotangent of a rank's block, equal on all ranks, is the whole's over their number.
@@ -201,31 +206,37 @@ struct dual_of<partial<reduction::avg>> {
 };
 
 // Back from value to type, for error messages.
-template <placement_kind K, reduction Op, int Dim, int Block>
+template <placement P>
 struct placement_type;
-template <reduction Op, int D, int B>
-struct placement_type<placement_kind::replicate, Op, D, B> {
+template <placement P>
+  requires(P.is_replicate())
+struct placement_type<P> {
   using type = replicate;
 };
-template <reduction Op, int D, int B>
-struct placement_type<placement_kind::reduced, Op, D, B> {
+template <placement P>
+  requires(P.is_reduced())
+struct placement_type<P> {
   using type = reduced;
 };
-template <int D, int B>
-struct placement_type<placement_kind::shard, reduction{}, D, B> {
-  using type = shard<D, B>;
+template <placement P>
+  requires(P.is_shard() && !P.is_strided())
+struct placement_type<P> {
+  using type = shard<P.dim, P.block>;
 };
-template <reduction Factor, int D, int B>
-struct placement_type<placement_kind::shard, Factor, D, B> {
-  using type = strided_shard<D, static_cast<int>(Factor)>;
+template <placement P>
+  requires(P.is_strided())
+struct placement_type<P> {
+  using type = strided_shard<P.dim, P.factor>;
 };
-template <reduction Op, int D, int B>
-struct placement_type<placement_kind::partial, Op, D, B> {
-  using type = partial<Op>;
+template <placement P>
+  requires(P.is_partial() && !P.is_norm())
+struct placement_type<P> {
+  using type = partial<P.op>;
 };
-template <int D, int P>
-struct placement_type<placement_kind::partial, reduction::norm, D, P> {
-  using type = partial_norm<P>;
+template <placement P>
+  requires(P.is_norm())
+struct placement_type<P> {
+  using type = partial_norm<P.order>;
 };
 }  // namespace detail
 

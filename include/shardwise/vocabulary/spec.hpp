@@ -116,7 +116,7 @@ constexpr void normalise(spec& s) {
     const int ranks = s.axis_size[a];
     if (p.is_strided()) {
       if (ranks > 1) continue;
-      p.op = reduction{};
+      p.factor = 1;
     }
     if (p.block > 1 && !is_dyn(s, p.dim) && s.extent[p.dim] % p.block == 0 && (ranks == 1 || !((split >> p.dim) & 1U))) {
       const std::int64_t n = s.extent[p.dim], chunk = chunk_size(n, p.block, ranks);
@@ -156,7 +156,7 @@ constexpr split_order split_order_of(const spec& s, int dim) {
   split_order r;
   for (int a = s.axes - 1; a >= 0; --a) {
     if (!s.place[a].is_shard(dim)) continue;
-    const int factor = s.place[a].factor();
+    const int factor = s.place[a].factor;
     int at = 0;
     std::int64_t product = 1;
     while (at < r.count && product < factor) product *= s.axis_size[r.axis[at++]];
@@ -187,13 +187,13 @@ constexpr int last_factor(const spec& s, int axis, int dim) {
 constexpr void drop_misplaced_factors(spec& s) {
   for (int d = 0; d < s.rank; ++d)
     for (split_order o = split_order_of(s, d); o.misplaced >= 0; o = split_order_of(s, d))
-      s.place[o.misplaced].op = reduction{};
+      s.place[o.misplaced].factor = 1;
 }
 
 constexpr finding check_placements(const spec& s) {
   for (int a = 0; a < s.axes; ++a) {
     const placement& p = s.place[a];
-    if (p.is_norm() && p.order() < 1) return {problem::norm_order, 0, -1, a, p.order(), 1};
+    if (p.is_norm() && p.order < 1) return {problem::norm_order, 0, -1, a, p.order, 1};
     if (p.is_norm() && !is_floating(s.type)) return {problem::partial_norm_type, 0, -1, a};
     if (!p.is_shard()) continue;
     // a dim that is far off is not kept: what is named says it
@@ -203,7 +203,7 @@ constexpr finding check_placements(const spec& s) {
       return {problem::shard_block_does_not_divide, 0, p.dim, a, p.block, s.extent[p.dim]};
     if (p.is_strided())
       if (const int wrong = split_order_of(s, p.dim).misplaced; wrong >= 0)
-        return {problem::strided_shard_factor, 0, p.dim, wrong, s.place[wrong].factor(), last_factor(s, wrong, p.dim)};
+        return {problem::strided_shard_factor, 0, p.dim, wrong, s.place[wrong].factor, last_factor(s, wrong, p.dim)};
   }
   return {};
 }
@@ -432,7 +432,7 @@ struct operand_type<S, std::index_sequence<A...>> {
   static constexpr spec s = S;
   using type =
       operand<element_t<s.type>, typename shape_type<S, std::make_index_sequence<s.rank>>::type,
-              typename placement_type<s.place[A].kind, s.place[A].op, s.place[A].dim, s.place[A].block>::type...>;
+              typename placement_type<s.place[A]>::type...>;
 };
 }  // namespace detail
 

@@ -54,7 +54,7 @@ inline part part_of(const spec& s, int dim, const int* coordinate) {
   for (int a = s.axes - 1; a >= 0; --a) {
     const placement& p = s.place[a];
     if (p.kind != sw::placement_kind::shard || p.dim != dim) continue;
-    const int factor = static_cast<int>(p.op) > 1 ? static_cast<int>(p.op) : 1;
+    const int factor = p.factor;
     std::size_t at = 0;
     for (int product = 1; at < order.size() && product < factor; ++at) product *= s.axis_size[order[at]];
     order.insert(order.begin() + static_cast<std::ptrdiff_t>(at), a);
@@ -918,8 +918,8 @@ inline void reference::one(int i) {
     case op_code::redistribute: {  // a value of its own
       values x = operand(i, 0);
       const placement &by = spec_of(s.in[0]).place[s.a.v[0]], &to = out.place[s.a.v[0]];
-      if (by.is_norm() && by.order() > 1 && !(by == to) && out.axis_size[s.a.v[0]] > 1)
-        for (num& v : x) v = root_of(power_of(v, by.order()), by.order());
+      if (by.is_norm() && by.order > 1 && !(by == to) && out.axis_size[s.a.v[0]] > 1)
+        for (num& v : x) v = root_of(power_of(v, by.order), by.order);
       for (num& v : x)  // reduced and made again
         if (sw::is_floating(out.type) && std::isfinite(v.v)) v.e += rounding(v.v, 8);
       write(i, x);

@@ -41,6 +41,32 @@ using claimed = decltype(sw::from_local<sw::strided_shard<-2, 6>, S<-2>, S<0>>(
     typed<float, sw::shape<24, 4>, cube, S<0>, S<0>, S<0>>{}));
 static_assert(claimed::sp.extent[0] == 24 && claimed::sp.place[0] == sw::strided_shard_value(0, 6));
 
+// graphs look specs up by a hash, in which each field of a placement has a part
+constexpr std::uint64_t hash_with(sw::placement p) {
+  sw::spec s = claimed::sp;
+  s.place[0] = p;
+  return sw::hash_of(s);
+}
+constexpr bool hashes_differ() {
+  const sw::placement p[] = {sw::replicate_value(),
+                             sw::reduced_value(),
+                             sw::partial_value(),
+                             sw::partial_value(sw::reduction::max),
+                             sw::partial_norm_value(1),
+                             sw::partial_norm_value(2),
+                             sw::shard_value(0),
+                             sw::shard_value(1),
+                             sw::shard_value(0, 2),
+                             sw::strided_shard_value(0, 2),
+                             sw::strided_shard_value(0, 6),
+                             sw::strided_shard_value(0, 2, 2)};
+  for (const auto& a : p)
+    for (const auto& b : p)
+      if ((hash_with(a) == hash_with(b)) != (a == b)) return false;
+  return true;
+}
+static_assert(hashes_differ());
+
 struct sink {
   char text[64]{};
   int size = 0;

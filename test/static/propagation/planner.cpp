@@ -413,7 +413,7 @@ constexpr pair_of_lists drawn_pair(int i, int rank, int axes) {
   return p;
 }
 template <placement Q>
-using placement_t = typename sw::detail::placement_type<Q.kind, Q.op, Q.dim, Q.block>::type;
+using placement_t = typename sw::detail::placement_type<Q>::type;
 
 template <int I>
 struct drawn_types {

@@ -46,13 +46,18 @@ static_assert(sw::communicates(transition::all_reduce) && sw::communicates(trans
               !sw::communicates(transition::take_chunk) && !sw::communicates(transition::to_partial) &&
               !sw::communicates(transition::place_chunk) && !sw::communicates(transition::none));
 
+// A placement survives as a word: every kind, with the least and the largest of each field, refused ones, too.
+constexpr bool survives(placement p) { return sw::unpack_placement(sw::pack(p)) == p; }
+constexpr std::int32_t numbers[] = {INT32_MIN, -1, 0, 1, 2, 1 << 20, INT32_MAX};
 constexpr bool packs() {
-  for (const auto& p : kinds)
-    if (sw::unpack_placement(sw::pack(p)) != p) return false;
-  for (const auto& p : {sw::strided_shard_value(4, 254), sw::strided_shard_value(0, 2, 1 << 20), sw::partial_norm_value(7)})
-    if (sw::unpack_placement(sw::pack(p)) != p) return false;
-  return sw::unpack_placement(sw::pack(sw::shard_value(4, 1 << 20))) == sw::shard_value(4, 1 << 20) &&
-         sw::unpack_placement(sw::pack(sw::partial_value(sw::reduction::min))) == sw::partial_value(sw::reduction::min);
+  bool all = survives(R) && survives(U);
+  for (const int dim : {-127, -1, 0, 4, 127})
+    for (const int factor : {0, 1, 2, 128, sw::max_factor})
+      for (const std::int32_t block : numbers) all = all && survives(sw::strided_shard_value(dim, factor, block));
+  for (int op = 0; op <= static_cast<int>(sw::reduction::norm); ++op)
+    all = all && survives(sw::partial_value(static_cast<sw::reduction>(op)));
+  for (const std::int32_t order : numbers) all = all && survives(sw::partial_norm_value(order));
+  return all;
 }
 static_assert(packs());
 

@@ -192,6 +192,15 @@ static_assert([] {
   s.place[0] = sw::shard_value(1, 3);
   return sw::check_placements(s).what == sw::problem::shard_block_does_not_divide;
 }());
+// a norm has an order, from 1
+constexpr bool has_order(sw::placement norm) {
+  sw::spec s = mixed;
+  s.place[0] = norm;
+  return sw::check_placements(s).what != sw::problem::norm_order;
+}
+static_assert(has_order(sw::partial_norm_value(1)) && has_order(sw::partial_norm_value(INT32_MAX)));
+static_assert(!has_order(sw::partial_norm_value(0)) && !has_order(sw::partial_norm_value(-2)) &&
+              !has_order(sw::partial_value(sw::reduction::norm)));
 
 // --- run-time extents ------------------------------------------------------------------------------------------------
 

@@ -158,6 +158,16 @@ static_assert(misfits(checked(strided_shard_value(0, 3), sw::replicate_value()),
 static_assert(misfits(checked(shard_value(0), strided_shard_value(0, 2)), 1, 2, 1));      // an earlier axis has no say
 static_assert(checked(strided_shard_value(0, 0), shard_value(0)).what == sw::problem::strided_shard_factor);
 static_assert(checked(strided_shard_value(0, 3 + 256), shard_value(0)).what == sw::problem::strided_shard_factor);
+// a factor beyond the largest is taken for no other, however many parts the later axis makes
+constexpr bool fits(int parts, int factor) {
+  const std::int32_t sizes[3] = {2, parts, 1};
+  sw::spec s = on_sizes(sizes, 12);
+  s.place[0] = strided_shard_value(0, factor);
+  s.place[1] = shard_value(0);
+  return sw::check_placements(s).what != sw::problem::strided_shard_factor;
+}
+static_assert(fits(sw::max_factor, sw::max_factor) && !fits(sw::max_factor + 1, sw::max_factor + 1));
+static_assert(!fits(sw::max_factor, sw::max_factor + 1) && !fits(sw::max_factor, -1) && !fits(1, 0));
 static_assert(checked(strided_shard_value(1, 3), shard_value(0)).what == sw::problem::shard_dim_out_of_range);
 // of several that split the dim: the wish for a plain shard is always heard
 static_assert([] {

@@ -33,7 +33,7 @@ std::string text_of(const program& p, const placing& at, const ranks_of& mesh) {
     for (int a = 0; a < mesh.axes; ++a) {
       const placement& q = at.at[k][a];
       s += q.is_replicate() ? " R" : q.is_reduced() ? " U" : q.is_partial() ? " P" : " S" + std::to_string(q.dim);
-      if (q.is_strided()) s += "after" + std::to_string(q.factor());
+      if (q.is_strided()) s += "after" + std::to_string(q.factor);
       if (q.is_shard() && q.block > 1) s += "/" + std::to_string(q.block);
     }
   }

@@ -103,7 +103,7 @@ constexpr label_outcome gradient_labels(const spec& x, grad<P...>*) {
   r.error = given.error;
   for (int a = 0; a < x.axes; ++a) {
     placement& g = given.out.place[a];
-    if (g.is_shard() && g.dim < 0) g.dim = static_cast<std::int16_t>(g.dim + x.rank);
+    if (g.is_shard() && g.dim < 0) g = split_along(g.dim + x.rank, g);
     const bool fits = x.place[a].is_shard() ? g == x.place[a]
                       : g.is_shard()        ? splits_last(x, a, g)
                                             : !g.is_partial() || g.op == reduction::sum;
@@ -129,7 +129,7 @@ struct claimed_spec {  // with the extents given
   static constexpr spec_outcome place(spec_outcome r) {
     place_all<Mesh, P...>(r);
     for (auto& p : r.out.place)
-      if (p.is_shard() && p.dim < 0) p.dim = static_cast<std::int16_t>(p.dim + r.out.rank);
+      if (p.is_shard() && p.dim < 0) p = split_along(p.dim + r.out.rank, p);
     if (!r.error) r.error = check_placements(r.out);
     return r;
   }

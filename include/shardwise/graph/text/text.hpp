@@ -125,7 +125,7 @@ constexpr void put_placement(Sink& out, const placement& p, bool html = false) {
       if (p.op == reduction::sum) return;
       put(out, open);
       if (p.is_norm()) {
-        put(out, std::int64_t{p.order()});
+        put(out, std::int64_t{p.order});
         return put(out, close);
       }
       put(out, p.op == reduction::avg ? "avg" : p.op == reduction::product ? "product" : p.op == reduction::max ? "max" : "min");
@@ -136,7 +136,7 @@ constexpr void put_placement(Sink& out, const placement& p, bool html = false) {
       put(out, std::int64_t{p.dim});
       if (p.is_strided()) {
         put(out, ", ");
-        put(out, std::int64_t{p.factor()});
+        put(out, std::int64_t{p.factor});
       }
       if (p.block != 1) {
         put(out, ", ");

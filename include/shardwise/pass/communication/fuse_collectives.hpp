@@ -75,7 +75,7 @@ struct fuse_rules {
       std::uint64_t h = static_cast<std::uint64_t>(n.a.v[0]) | static_cast<std::uint64_t>(from.type) << 8 |
                         static_cast<std::uint64_t>(n.a.v[1]) << 16;
       for (int a = 0; a < from.axes; ++a)
-        h = h * 31 + (from.place[a].is_partial() ? 2 + static_cast<std::uint64_t>(from.place[a].op) : 0);
+        h = h * 31 + (from.place[a].is_partial() ? static_cast<std::uint64_t>(pack(from.place[a])) : 0);
       return h;
     }
 

@@ -129,7 +129,7 @@ template <class T>
 const T* begin_reduction(const call& c, const T* x, T* to, std::int64_t n, context& ctx) {
   if constexpr (std::is_floating_point_v<T>)
     if (c.from.is_norm()) {
-      launch_each(x, to, n, norm_power<T>{c.from.order()}, ctx);
+      launch_each(x, to, n, norm_power<T>{c.from.order}, ctx);
       return to;
     } else if (keeps_keys(c.from)) {
       launch_each(x, to, n, to_key<T>{c.from.op == reduction::max}, ctx);
@@ -143,7 +143,7 @@ void end_reduction(const call& c, context& ctx) {
   T* const o = static_cast<T*>(c.p[result]);
   if (c.from.op == reduction::avg) launch_each(o, o, n, divided<T>{static_cast<T>(c.ranks)}, ctx);
   if constexpr (std::is_floating_point_v<T>)
-    if (c.from.is_norm()) launch_each(o, o, n, norm_root<T>{c.from.order()}, ctx);
+    if (c.from.is_norm()) launch_each(o, o, n, norm_root<T>{c.from.order}, ctx);
     else if (keeps_keys(c.from)) launch_each(o, o, n, from_key<T>{c.from.op == reduction::max}, ctx);
 }
 
