@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 # A header may include its own layer and those below; the umbrella headers (directly under shardwise/) may include all.
-LAYERS = ["support", "vocabulary", "propagation", "operations", "graph", "autodiff", "pass", "module", "runtime", "io"]
+LAYERS = ["support", "vocabulary", "propagation", "operations", "graph", "autodiff", "pass", "module", "runtime", "io", "laws"]
 # A family of operations has a folder of its own, in which the file's name says the layer.
 FAMILIES = {"adjoint.hpp": "autodiff", "host.hpp": "runtime", "device.cuh": "runtime"}
 FORBIDDEN_EDGES = {("runtime", "module"): "runtime knows programs, not modules; move what both need below"}

@@ -2,6 +2,7 @@
 // Everything that runs on the host: types, rules, modules, steps, and the threads backend.
 #pragma once
 
+#include <shardwise/graph/functions/custom.hpp>
 #include <shardwise/graph/functions/fills.hpp>
 #include <shardwise/graph/functions/indexing.hpp>
 #include <shardwise/graph/functions/joins.hpp>

@@ -19,6 +19,8 @@
 #include <shardwise/shardwise.hpp>
 #include <shardwise/vocabulary/flat_group.hpp>
 
+#include "../support/custom_operations.hpp"
+
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -33,6 +35,37 @@
 namespace fuzz {
 
 namespace sw = shardwise;
+
+// A user's own operation: tanh(x) y.
+inline constexpr sw::custom_operation gate_slope{
+    .name = "gate_slope", .operands = 3, .record = sw::operations::pointwise(sw::linearity::first), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::autodiff::adjoint_rule gate_adjoint = sw::autodiff::pulled<3>([](sw::autodiff::pullback& p) {
+  const int x = p.n.in[0], y = p.n.in[1];
+  if (p.wants(0)) p.give_summed(0, p.make(gate_slope, {}, 0, p.dy, x, y));
+  if (p.wants(1)) p.give_summed(1, p.make(sw::op_code::mul, p.dy, p.make(sw::op_code::tanh, x)));
+});
+inline constexpr sw::custom_operation gate{
+    .name = "gate", .operands = 2, .record = sw::operations::pointwise(sw::linearity::none), .adjoint = &gate_adjoint};
+
+}  // namespace fuzz
+
+template <>
+struct shardwise::formula<fuzz::gate> {
+  template <class m, class T>
+  static constexpr T value(T x, T y) {
+    return m::tanh(x) * y;
+  }
+};
+template <>
+struct shardwise::formula<fuzz::gate_slope> {
+  template <class m, class T>
+  static constexpr T value(T dy, T x, T y) {
+    const T t = m::tanh(x);
+    return dy * y * (T(1) - t * t);
+  }
+};
+
+namespace fuzz {
 
 inline const double inf = HUGE_VAL, nan = NAN;
 

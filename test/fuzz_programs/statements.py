@@ -2,6 +2,8 @@
 """The statements that the generator knows: (public functions used, weight, writer, needs). A writer takes the generator,
 writes one statement or a few, or raises Skip. Every public function of the headers is named here or in registry.py."""
 
+import math
+
 import interpret as py
 from interpret import NAN, new
 
@@ -157,6 +159,7 @@ BINARY = {
     "sub": (lambda a, b: a - b, "joint", ["sw::sub({0}, {1})", "{0} - {1}"], ["operator-"]),
     "mul": (lambda a, b: a * b, "each", ["sw::mul({0}, {1})", "{0} * {1}"], ["operator*"]),
     "div": (py.division, "first", ["sw::div({0}, {1})", "{0} / {1}"], ["operator/"]),
+    "call": (lambda x, y: math.tanh(x) * y, "none", ["sw::call<fuzz::gate>({0}, {1})"], []),
     "maximum": (py.maximum, "none", ["sw::maximum({0}, {1})"], []),
     "minimum": (py.minimum, "none", ["sw::minimum({0}, {1})"], []),
 }
@@ -165,7 +168,7 @@ BINARY = {
 def add_binary(op):
     f, linear, texts, more = BINARY[op]
 
-    @statement([op], 1.2 if op in ("add", "mul", "sub") else 0.4, smooth=op in ("add", "sub", "mul"))
+    @statement([op], 1.2 if op in ("add", "mul", "sub") else 0.4, smooth=op in ("add", "sub", "mul", "call"))
     def write(g):
         a = g.pick()
         b = partner(g, a)
@@ -174,7 +177,7 @@ def add_binary(op):
         if op in ("maximum", "minimum"):
             gaps = py.pointwise(lambda x, y: x - y, a.array, b.array).flat()
             g.apart(gaps, [0], a.exact and b.exact)
-        g.apply(g.r.choice(texts), [a, b], lambda x, y: py.pointwise(f, x, y), g.broadcast_rows([a, b], linear), exact=op != "div",
+        g.apply(g.r.choice(texts), [a, b], lambda x, y: py.pointwise(f, x, y), g.broadcast_rows([a, b], linear), exact=op not in ("div", "call"),
                 names=more)
 
 
@@ -435,6 +438,22 @@ def soft(g):
     spelled = d if g.chance(0.6) else d - t.rank
     # along another dim than the last the result is a view: what it is, in order
     g.apply(f"sw::contiguous(sw::{name}<{spelled}>({{0}}))", [t], lambda a: py.lines(a, d, f), along_rows(t, d))
+
+
+@statement(["call"], 0.4, smooth=True)
+def running(g):
+    t = g.pick(lambda x: x.rank >= 1)
+    skip(g.special)
+    back = g.chance(0.5)
+
+    def sums(line):
+        total, out = 0.0, []
+        for v in (line[::-1] if back else line):
+            total += v
+            out.append(total)
+        return out[::-1] if back else out
+    g.apply(f"sw::call<sums::running{', 1' if back else ''}>({{0}})", [t], lambda a: py.lines(a, t.rank - 1, sums),
+            g.single(t, linear=True, drop=[t.rank - 1]))
 
 
 @statement(["causal_softmax"], 0.3)
@@ -1171,7 +1190,7 @@ def in_place_operand(g, t, rows):
 
 def add_write_binary(op):
     f, linear, _, _ = BINARY[op]
-    if op in ("maximum", "minimum"):
+    if op in ("maximum", "minimum", "call"):
         return
 
     def over(g, t):

@@ -7,67 +7,22 @@
 
 #include <utility>
 
+#include <shardwise/laws/cases.hpp>
+
 namespace shardwise::laws {
 
-// Compilers print the operation, the number of ranks, the case, the placement's number and what failed.
-template <class Op, int Ranks, int Case, int Placing, failure Found>
-struct proof {
-  static_assert(Found == failure::none,
-                "a sharding rule admits a placement under which ranks do not compute what one device does");
-  static constexpr int count = 1;
-};
-
-template <int Case>
-struct one_device {
-  using op = typename shardwise::detail::op_tag<cases[Case].last().op>::type;
-  static constexpr reference value = solve(cases[Case]);
-  static constexpr int count = proof<op, 1, Case, -1, value.wrong>::count;
-};
-
-template <int Case, int Ranks>
-struct on_one_axis {
-  using op = typename shardwise::detail::op_tag<cases[Case].last().op>::type;
-  static constexpr ranks_of mesh{1, {Ranks, 1, 1, 1}};
-  static constexpr placings all = placings_of(cases[Case], Ranks);
-
-  template <int I>
-  struct nth {
-    static constexpr failure found = prove(cases[Case], all.item[I], mesh, one_device<Case>::value);
-    static constexpr int count = proof<op, Ranks, Case, I, found>::count;
-  };
-  template <int... I>
-  static constexpr int prove_all(std::integer_sequence<int, I...>) {
-    return (0 + ... + nth<I>::count);
-  }
-  static constexpr int count = prove_all(std::make_integer_sequence<int, all.count>{});
-};
-
-// Rules hold on each axis alone; that they combine is sampled here, and shown for every pair when the tests run.
-template <int Case, int Ranks>
-struct on_two_axes {
-  using op = typename shardwise::detail::op_tag<cases[Case].last().op>::type;
-  static constexpr ranks_of mesh{2, {2, Ranks, 1, 1}};
-  using first = on_one_axis<Case, 2>;
-  using second = on_one_axis<Case, Ranks>;
-
-  template <int I>
-  struct nth {
-    static constexpr placing at = both_axes(first::all.item[I], second::all.item[(3 * I + 1) % second::all.count]);
-    static constexpr bool admitted = admits(cases[Case], at, mesh);
-    static constexpr failure found = admitted ? prove(cases[Case], at, mesh, one_device<Case>::value) : failure::none;
-    static constexpr int count = admitted ? proof<op, 2 * Ranks, Case, I, found>::count : 0;
-  };
-  template <int... I>
-  static constexpr int prove_all(std::integer_sequence<int, I...>) {
-    return (0 + ... + nth<I>::count);
-  }
-  static constexpr int count = prove_all(std::make_integer_sequence<int, first::all.count>{});
+template <int I>
+struct numbered_case {
+  using used = customs<>;
+  using operation = typename shardwise::detail::op_tag<cases[I].last().op>::type;
+  static constexpr const program& value = cases[I];
 };
 
 template <int Case>
 constexpr int prove_case() {
-  int n = one_device<Case>::count + on_one_axis<Case, 2>::count + on_one_axis<Case, 3>::count;
-  if constexpr (Case % 6 == 1) n += on_two_axes < Case, Case % 4 == 1 ? 2 : 3 > ::count;
+  using at = numbered_case<Case>;
+  int n = one_device<at>::count + on_one_axis<at, 2>::count + on_one_axis<at, 3>::count;
+  if constexpr (Case % 6 == 1) n += on_two_axes < at, Case % 4 == 1 ? 2 : 3 > ::count;
   return n;
 }
 // By a case's last operation. Every case is in one family, whatever it is of.

@@ -68,6 +68,6 @@ MUTANTS = [
     ("the sweep ends one node early", GRAD, "for (int k = 0; k < nodes && st.cursor >= 0; ++k, --st.cursor)",
      "for (int k = 0; k < nodes && st.cursor > 0; ++k, --st.cursor)", (NUMBERS, GRADIENTS), "node 0 is a leaf or a fill, which nothing is pulled through"),
     ("the seed is two", GRAD, "one.f = 1;", "one.f = 2;", (NUMBERS, GRADIENTS)),
-    ("only the first operand passes a need on", GRAD, "for (int k = 0; k < x.inputs && !any; ++k) any = needs[x.in[k]] && differentiable(x.op, k);",
-     "for (int k = 0; k < x.inputs && k < 1 && !any; ++k) any = needs[x.in[k]] && differentiable(x.op, k);", (NUMBERS, GRADIENTS)),
+    ("only the first operand passes a need on", GRAD, "for (int k = 0; k < x.inputs && !any; ++k) any = needs[x.in[k]] && differentiable(rule_of(g, x), k);",
+     "for (int k = 0; k < x.inputs && k < 1 && !any; ++k) any = needs[x.in[k]] && differentiable(rule_of(g, x), k);", (NUMBERS, GRADIENTS)),
 ]

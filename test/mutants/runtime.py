@@ -19,8 +19,15 @@ POOL = "runtime/eager/pool.hpp"
 FLIGHT = "runtime/eager/flight.hpp"
 EAGER_UNIT = "unit/runtime/eager/eager.cpp"
 SOURCES = "dist/pending/written_sources.cpp"
+CUSTOM = "dist/custom.cpp"
 
 MUTANTS = [
+    ("own operations: a broadcast operand is read as it lies", "runtime/host/custom.hpp", "from[K][i * s[K + 1]]...);", "from[K][i]...);", (CUSTOM,)),
+    ("own operations: one kernel serves all of a type", "runtime/host/backend.hpp", "!(k.custom[at] == own && k.item[at].type == t)",
+     "!(k.custom[at] && k.item[at].type == t)", (CUSTOM,)),
+    ("own operations: all are the first", "graph/graph.hpp", "while (i < custom_count && customs[i] != o) ++i;", "", (CUSTOM,)),
+    ("own operations: all have one name", "graph/text/text.hpp", "custom_names + static_cast<int>(n.a.v[5])", "static_cast<int>(n.op)", (CUSTOM,)),
+    ("own operations: a kernel gets operands as they lie", "graph/functions/custom.hpp", "else return contiguous(x);", "else return x;", (CUSTOM,)),
     ("all_reduce: the last rank is left out", COLLECTIVES, "  for (int r = 1; r < n; ++r) {\n    const T* const other",
      "  for (int r = 1; r + 1 < n; ++r) {\n    const T* const other", (COMMUNICATION, PAIRS)),
     ("all_reduce: every reduction is a sum", COLLECTIVES, "if (op == reduction::sum) {\n      SHARDWISE_IVDEP", "if (true) {\n      SHARDWISE_IVDEP",

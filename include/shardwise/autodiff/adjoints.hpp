@@ -36,15 +36,20 @@ namespace autodiff {
 
 constexpr const adjoint_rule& rule_of(op_code op) { return op < op_code::count ? *adjoints::all[static_cast<int>(op)] : unknown; }
 
+// That of a node's operation; `g` is its graph, or a builder of it.
+template <class Graph>
+constexpr const adjoint_rule& rule_of(const Graph& g, const node& n) {
+  return n.op == op_code::custom ? *g.customs[n.a.v[5]]->adjoint.value : rule_of(n.op);
+}
+
 constexpr adjoint adjoint_of(op_code op) { return rule_of(op).kind; }
 // Operands that gradients flow into, by position; indices, statistics and nll's log-normaliser take none.
-constexpr bool differentiable(op_code op, int operand) { return (rule_of(op).into >> operand & 1U) != 0; }
-// What `pull` appends at most for one operand, beside the sum with an earlier contribution.
-constexpr int most_pulled(op_code op, int operand, const spec& x, const spec& out) { return rule_of(op).most.value(operand, x, out); }
+constexpr bool differentiable(const adjoint_rule& rule, int operand) { return (rule.into >> operand & 1U) != 0; }
+constexpr bool differentiable(op_code op, int operand) { return differentiable(rule_of(op), operand); }
 
 // Gives the operands of node `id` their cotangents.
 constexpr void pull(tape& t, int id) {
-  const adjoint_rule& rule = rule_of(t.b.nodes[id].op);
+  const adjoint_rule& rule = rule_of(t.b, t.b.nodes[id]);
   pullback p(t, id, rule.into);
   rule.pull.value(p);
 }

@@ -42,7 +42,7 @@ struct grad {
     for (int i = 0; i < n; ++i) {
       const node x = g.nodes[i];
       bool any = is_variable<Source>(x);
-      for (int k = 0; k < x.inputs && !any; ++k) any = needs[x.in[k]] && differentiable(x.op, k);
+      for (int k = 0; k < x.inputs && !any; ++k) any = needs[x.in[k]] && differentiable(rule_of(g, x), k);
       needs[i] = any;
     }
   }
@@ -57,10 +57,12 @@ struct grad {
     for (int i = 0; i < Forward; ++i) {
       if (!needs[i]) continue;
       const node x = g.nodes[i];
+      const adjoint_rule& rule = rule_of(g, x);
       for (int k = 0; k < x.inputs; ++k) {
         const int operand = x.in[k];
-        if (!needs[operand] || !differentiable(x.op, k)) continue;
-        total += most_pulled(x.op, k, g.specs[g.nodes[operand].spec], g.specs[x.spec]) + (given[operand] ? 1 : 0);
+        if (!needs[operand] || !differentiable(rule, k)) continue;
+        // beside the sum with an earlier contribution
+        total += rule.most.value(k, g.specs[g.nodes[operand].spec], g.specs[x.spec]) + (given[operand] ? 1 : 0);
         given[operand] = true;
       }
     }

@@ -46,6 +46,25 @@ struct opaque_block {
 using opaque_function = void (*)(const opaque_block* blocks);
 inline constexpr int max_opaque = 8;
 
+namespace autodiff {
+struct adjoint_rule;  // graph/tape.hpp
+}
+
+// A user's own operation: what the library's own records say, its name, and what differentiation makes of it. How one is
+// written: graph/custom.hpp.
+struct custom_operation {
+  stated<const char*> name;
+  stated<int> operands;
+  operation record;
+  stated<const autodiff::adjoint_rule*> adjoint;
+};
+inline constexpr int max_custom = 16;  // distinct ones of a program
+
+constexpr const operation& operation_of(const custom_operation* o) { return o->record; }
+// The number of an operation given as a template argument, and of a custom one the number that all of them have.
+constexpr op_code code_of(op_code op) { return op; }
+constexpr op_code code_of(const custom_operation*) { return op_code::custom; }
+
 constexpr std::uint64_t hash_of(const spec& s) {
   std::uint64_t h = 0x9e3779b97f4a7c15ULL;
   auto mix = [&h](std::uint64_t v) {
@@ -102,11 +121,13 @@ struct builder {
   std::uint64_t* hashes = nullptr;
   scope* scopes = nullptr;
   opaque_function* functions = nullptr;
+  const custom_operation** customs = nullptr;
   int node_capacity = 0, spec_capacity = 0, scope_capacity = 0;
   int node_count = 0, spec_count = 0, scope_count = 0;
   int current_scope = -1;
   int sites = 0;  // random sites so far
   int function_count = 0;
+  int custom_count = 0;
   int last_write = -1;  // the node that last wrote in place: what was computed before it is not taken for what comes after
   bool own_values = false;  // a redistribution has a node of its own even if another one has its value: see sym
   bool same_values = false;  // whether that would have made a difference
@@ -169,6 +190,22 @@ struct builder {
     refused.by_value = true;
   }
 
+  // Makes n an application of `o`.
+  constexpr void set_operation(node& n, op_code op) { n.op = op; }
+  constexpr void set_operation(node& n, const custom_operation* o) {
+    int i = 0;
+    while (i < custom_count && customs[i] != o) ++i;
+    n.op = op_code::custom;
+    n.a.v[5] = i;
+    if (i < custom_count) return;
+    if (i < max_custom) {
+      customs[custom_count++] = o;
+      return;
+    }
+    n.a.v[5] = 0;
+    refuse_value({problem::custom_too_many, -1, -1, -1, max_custom + 1, max_custom}, op_code::custom);
+  }
+
   constexpr int append(const node& n) {
     if (node_count < node_capacity) nodes[node_count] = n;
     return node_count++;
@@ -193,8 +230,10 @@ struct graph {
   int scope_count = 0;
   int sites = 0;
   int function_count = 0;
+  int custom_count = 0;
   int expression_count = 0;
   opaque_function functions[max_opaque]{};
+  const custom_operation* customs[max_custom]{};
   expression expressions[max_expressions]{};
   int outputs[max_outputs] = {-1, -1, -1, -1, -1, -1, -1, -1};
   int output_count = 0;
@@ -223,6 +262,8 @@ struct graph {
     b.sites = sites;
     b.functions = functions;
     b.function_count = function_count;
+    b.customs = customs;
+    b.custom_count = custom_count;
     b.error = error;
     return b;
   }
@@ -232,6 +273,7 @@ struct graph {
     scope_count = b.scope_count;
     sites = b.sites;
     function_count = b.function_count;
+    custom_count = b.custom_count;
     error = b.error;
   }
 };
@@ -246,6 +288,8 @@ template <class To, class From>
 constexpr void copy_functions(To& to, const From& from) {
   to.function_count = from.function_count;
   for (int i = 0; i < from.function_count; ++i) to.functions[i] = from.functions[i];
+  to.custom_count = from.custom_count;
+  for (int i = 0; i < from.custom_count; ++i) to.customs[i] = from.customs[i];
   to.expression_count = from.expression_count;
   for (int i = 0; i < from.expression_count; ++i) to.expressions[i] = from.expressions[i];
 }
@@ -267,6 +311,17 @@ constexpr void copy_into(To& r, const From& g) {
   r.output_count = g.output_count;
   for (int i = 0; i < g.output_count; ++i) r.outputs[i] = g.outputs[i];
   r.error = g.error;
+}
+
+// The record of a node's operation; `g` is its graph, or a builder of it.
+template <class Graph>
+constexpr const operation& record_of(const Graph& g, const node& n) {
+  return n.op == op_code::custom ? g.customs[n.a.v[5]]->record : operation_of(n.op);
+}
+// What a node's operation is called.
+template <class Graph>
+constexpr const char* name_of(const Graph& g, const node& n) {
+  return n.op == op_code::custom ? g.customs[n.a.v[5]]->name.value : name_of(n.op);
 }
 
 // Whether a node's result is its first operand's storage seen differently.

@@ -54,14 +54,15 @@ struct sym {
     return static_cast<T>(static_cast<double>(without_value<T>()));
   }
 
-  template <op_code Op, op_attr A, spec Out, class... X>
+  template <auto Op, op_attr A, spec Out, class... X>
   static constexpr sym<Out, Mesh, Report> record(double f, const sym& first, const X&... more) {
     builder* const at = recording(first, more...);
     if (!at) return {};
     builder& b = *at;
     node n = empty_node;
-    n.op = Op;
+    constexpr op_code code = code_of(Op);
     n.a = A;
+    b.set_operation(n, Op);
     n.f = f;
     n.inputs = 1 + static_cast<int>(sizeof...(X));
     n.in[0] = b.operand(first.id, n.op);
@@ -69,19 +70,19 @@ struct sym {
     ((n.in[k++] = b.operand(more.id, n.op)), ...);
     n.spec = b.intern(sym<Out, Mesh, Report>::sp, sym<Out, Mesh, Report>::hash);
     n.scope = b.current_scope;
-    if constexpr (Op == op_code::redistribute) {
+    if constexpr (code == op_code::redistribute) {
       // one tensor redistributed twice in the same way is communicated once, forward and (summed first) backward
       int same = Out == S ? first.id : -1;
       for (int i = (first.id < b.last_write ? b.last_write : first.id) + 1; same < 0 && i < b.node_count && i < b.node_capacity; ++i)
-        if (b.nodes[i].op == Op && b.nodes[i].in[0] == first.id && b.nodes[i].spec == n.spec) same = i;
+        if (b.nodes[i].op == code && b.nodes[i].in[0] == first.id && b.nodes[i].spec == n.spec) same = i;
       if (same >= 0) {
         b.same_values = true;
         if (!b.own_values) return {at, same};
         n.in[0] = same;
       }
     }
-    if constexpr (Op == op_code::copy_) b.last_write = b.node_count;
-    if constexpr (rules::is_random(Op)) n.a.v[0] = b.sites++;
+    if constexpr (code == op_code::copy_) b.last_write = b.node_count;
+    if constexpr (rules::is_random(code)) n.a.v[0] = b.sites++;
     return {at, b.append(n)};
   }
 

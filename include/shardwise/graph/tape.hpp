@@ -35,11 +35,12 @@ struct tape {
     return id;
   }
 
-  constexpr int emit(op_code op, const op_attr& a, double f, int spec_id, int scope, int i0, int i1 = -1, int i2 = -1,
-                     int i3 = -1) {
+  // Op: an op_code, or the address of a custom operation.
+  template <class Op>
+  constexpr int emit(Op op, const op_attr& a, double f, int spec_id, int scope, int i0, int i1 = -1, int i2 = -1, int i3 = -1) {
     node n = empty_node;
-    n.op = op;
     n.a = a;
+    b.set_operation(n, op);
     n.f = f;
     n.spec = spec_id;
     n.scope = scope;
@@ -119,6 +120,26 @@ struct pullback {
     return t.emit(op, a, f, cospec(k), n.scope, i0, i1, i2, i3);
   }
   constexpr void refuse(const finding& f) { t.refuse(f); }
+  // A custom operation on these nodes; one that is not pointwise gets them densely stored.
+  template <class... Node>
+  constexpr int make(const custom_operation& o, const op_attr& a, double f, Node... operand) {
+    int in[] = {operand...};
+    spec s[sizeof...(Node)];
+    constexpr int count = static_cast<int>(sizeof...(Node));
+    for (int k = 0; k < count; ++k) {
+      if (o.record.kind != operation_kind::pointwise) in[k] = contiguous_node(t, in[k], n.scope);
+      s[k] = t.spec_at(in[k]);
+    }
+    node made = empty_node;
+    made.a = a;
+    t.b.set_operation(made, &o);
+    made.f = f;
+    made.spec = t.intern(infer(o.record, a, s, count));
+    made.scope = n.scope;
+    made.inputs = count;
+    for (int k = 0; k < count; ++k) made.in[k] = in[k];
+    return t.b.append(made);
+  }
 
   // Operand k gets g.
   constexpr void give(int k, int g) { t.give(n.in[k], g, n.scope); }

@@ -60,7 +60,7 @@ inline constexpr bool is_implicit = requires { typename T::strict_type; };
 template <class T>
 inline constexpr bool is_pending = requires { typename T::pending_type; };
 
-template <op_code Op, op_attr A>
+template <auto Op, op_attr A>
 struct implicit_application;
 
 // Whether applying an operation records it: sym and its like have a node.
@@ -185,24 +185,47 @@ struct one_mesh {
   static constexpr bool ok = raise<Same ? problem::none : problem::meshes_differ, Mesh...>::ok;
 };
 
-// The single door of all operations: mesh check, rule, then the tensor kind's own way of applying it.
-template <op_code Op, op_attr A, tensor X, tensor... More>
+// What errors print of a custom operation.
+template <const custom_operation& Op>
+struct custom_tag {};
+}  // namespace detail
+
+template <const custom_operation& Op>
+struct fact<detail::custom_tag<Op>> : detail::fact_named<"operation"> {
+  template <class Said, class Sink>
+  static constexpr void put(Sink& out) {
+    text::put(out, Op.name.value);
+  }
+};
+
+namespace detail {
+
+template <auto Op>
+constexpr auto tag_of() {
+  if constexpr (std::is_same_v<decltype(Op), op_code>) return std::type_identity<typename op_tag<Op>::type>{};
+  else return std::type_identity<custom_tag<*Op>>{};
+}
+
+// The single door of all operations: mesh check, rule, then the tensor kind's own way of applying it. Op: an op_code, or the
+// address of a custom operation.
+template <auto Op, op_attr A, tensor X, tensor... More>
 constexpr auto apply(double f, const X& x, const More&... more) {
   using mesh_type = typename X::mesh_type;
+  constexpr op_code code = code_of(Op);
   if constexpr (!(std::is_same_v<mesh_type, typename More::mesh_type> && ...)) {
-    return refused<problem::meshes_differ, Op, mesh_type, typename More::mesh_type...>(x, more...);
+    return refused<problem::meshes_differ, code, mesh_type, typename More::mesh_type...>(x, more...);
   } else if constexpr (!resolved<X, More...>) {
     return unresolved<mesh_type>{};
   } else if constexpr (is_pending<X> || (is_pending<More> || ...)) {
-    return refused<problem::pending_operand, Op, operand_t<X::sp>, operand_t<More::sp>...>(x, more...);
+    return refused<problem::pending_operand, code, operand_t<X::sp>, operand_t<More::sp>...>(x, more...);
   } else if constexpr (!((is_traced<X>() == is_traced<More>()) && ...)) {
-    return refused<problem::mixed_tensors, Op, operand_t<X::sp>, operand_t<More::sp>...>(x, more...);
+    return refused<problem::mixed_tensors, code, operand_t<X::sp>, operand_t<More::sp>...>(x, more...);
   } else if constexpr (is_implicit<X> || (is_implicit<More> || ...)) {
     return implicit_application<Op, A>::run(f, x, more...);
   } else {
     using rule = rule_result<mesh_type, Op, A, X::sp, More::sp...>;
     if constexpr (rule::what != problem::none)
-      return refused<rule::what, Op, where<typename op_tag<Op>::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>,
+      return refused<rule::what, code, where<typename decltype(tag_of<Op>())::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>,
                      typename finding_facts<rule::value.error, mesh_type>::type>(x, more...);
     else return X::template record<Op, A, rule::out>(f, x, more...);
   }

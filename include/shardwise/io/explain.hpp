@@ -109,7 +109,7 @@ std::string explain_collectives(const std::vector<std::string>& axes = {}) {
     if (!communicates(detail::transition_at(g, i))) continue;
     const int axis = static_cast<int>(g.nodes[i].a.v[0]);
     const spec& from = g.spec_of(g.nodes[i].in[0]);
-    std::vector<std::string> cells{detail::base_name(detail::base_of(g, i)), names[static_cast<std::size_t>(axis)],
+    std::vector<std::string> cells{detail::base_name(g, detail::base_of(g, i)), names[static_cast<std::size_t>(axis)],
                                    extents_text(from), name_of(marks.of(i))};
     const std::int64_t sent = bytes_sent(from, g.spec_of(i), axis, origin);
     if (run.times > 0 && (cells != open || sent * run.times != run.bytes)) {

@@ -17,8 +17,7 @@ constexpr bool is_pointwise(op_code op) { return kind_of(op) == operation_kind::
 constexpr bool is_scalar(op_code op) { return traits_of(op).scalar; }
 
 // Extents of the result and the checks that need no placement.
-constexpr outcome infer_shape(op_code op, const op_attr& a, const spec* in, int n) {
-  const operation& o = operation_of(op);
+constexpr outcome infer_shape(const operation& o, const op_attr& a, const spec* in, int n) {
   const spec& x = in[0];
   const int index = o.indices;
   const element_rule elements = o.elements;
@@ -34,13 +33,17 @@ constexpr outcome infer_shape(op_code op, const op_attr& a, const spec* in, int 
   return r;
 }
 
-constexpr rule_rows infer_rows(op_code op, const op_attr& a, const spec* in, int n, const spec& out) {
-  const operation& o = operation_of(op);
+constexpr outcome infer_shape(op_code op, const op_attr& a, const spec* in, int n) { return infer_shape(operation_of(op), a, in, n); }
+
+constexpr rule_rows infer_rows(const operation& o, const op_attr& a, const spec* in, int n, const spec& out) {
   return o.rows.value(o, a, in, n, out);
+}
+constexpr rule_rows infer_rows(op_code op, const op_attr& a, const spec* in, int n, const spec& out) {
+  return infer_rows(operation_of(op), a, in, n, out);
 }
 
 // The sentence for operands that no row admits on `axis`.
-constexpr finding placement_finding(op_code op, const op_attr& a, const spec* in, int n, const spec& out, int axis, bool split_differs) {
+constexpr finding placement_finding(const operation& o, const op_attr& a, const spec* in, int n, const spec& out, int axis, bool split_differs) {
   finding f{problem::pointwise_placements, 0, -1, axis};
   bool partial_in = false;
   for (int k = 0; k < n; ++k)
@@ -48,7 +51,6 @@ constexpr finding placement_finding(op_code op, const op_attr& a, const spec* in
       partial_in = true;
       f.operand = k;
     }
-  const operation& o = operation_of(op);
   o.refusal.value(f, partial_in, o, a, in, n, out, split_differs);
   return f;
 }
@@ -56,27 +58,31 @@ constexpr finding placement_finding(op_code op, const op_attr& a, const spec* in
 }  // namespace rules
 
 // The result of an operation in strict mode: no operand is redistributed on the quiet.
-constexpr outcome infer(op_code op, const op_attr& a, const spec* in, int n) {
-  const operation& o = operation_of(op);
+constexpr outcome infer(const operation& o, const op_attr& a, const spec* in, int n) {
   if (!o.tabled) return o.shape.value(a, in, n);
-  outcome r = rules::infer_shape(op, a, in, n);
+  outcome r = rules::infer_shape(o, a, in, n);
   for (auto& p : r.out.place) p = placement{};
   if (r.error) return r;
-  const rule_rows t = rules::infer_rows(op, a, in, n, r.out);
+  const rule_rows t = rules::infer_rows(o, a, in, n, r.out);
   if (t.count == 0) {
-    r.error = {problem::rule_missing, 0, -1, -1, static_cast<long long>(op), 0};
+    r.error = {problem::rule_missing, 0, -1, -1, static_cast<long long>(op_code::custom), 0};
     return r;
   }
   for (int axis = 0; axis < in[0].axes; ++axis) {
     const row_match m = match(t, in, n, axis);
     if (!m.found) {
-      r.error = rules::placement_finding(op, a, in, n, r.out, axis, m.split_differs);
+      r.error = rules::placement_finding(o, a, in, n, r.out, axis, m.split_differs);
       for (auto& p : r.out.place) p = placement{};
       return r;
     }
     r.out.place[axis] = o.split.value(a, axis, m.out);
   }
   normalise(r.out);
+  return r;
+}
+constexpr outcome infer(op_code op, const op_attr& a, const spec* in, int n) {
+  outcome r = infer(operation_of(op), a, in, n);
+  if (r.error.what == problem::rule_missing) r.error.have = static_cast<long long>(op);
   return r;
 }
 
@@ -92,10 +98,11 @@ struct facts_in<detail::where<Op, Mesh, Operands...>> {
 };
 
 // Each distinct application of a rule is evaluated once, within its own evaluation budget.
-template <class Mesh, op_code Op, op_attr A, spec... In>
+// Op: an op_code, or the address of a custom operation.
+template <class Mesh, auto Op, op_attr A, spec... In>
 struct rule_result {
   static constexpr spec in[] = {In...};
-  static constexpr outcome value = infer(Op, A, in, static_cast<int>(sizeof...(In)));
+  static constexpr outcome value = infer(operation_of(Op), A, in, static_cast<int>(sizeof...(In)));
   static constexpr problem what = value.error.what;
   static constexpr spec out = value.out;
 };

@@ -27,9 +27,9 @@ constexpr int einsum_order(const rule_row& row) {
 
 // The rows that may be chosen from, in the order in which ties are decided. A partial operand of a contraction is
 // resolved, as in DTensor.
-constexpr rule_rows candidate_rows(op_code op, const op_attr& a, const spec* in, int n, const spec& out) {
-  const rule_rows all = infer_rows(op, a, in, n, out);
-  if (op != op_code::einsum) return all;
+constexpr rule_rows candidate_rows(const operation& o, const op_attr& a, const spec* in, int n, const spec& out) {
+  const rule_rows all = infer_rows(o, a, in, n, out);
+  if (&o != &operations::einsum) return all;
   rule_rows r;
   for (int order = 0; order < 5; ++order)
     for (int k = 0; k < all.count; ++k)
@@ -55,7 +55,7 @@ constexpr void price(strategy& s, int k, const spec& have) {
 
 // Elementwise: the operand that most axes shard is followed, the first of equals; a partial one stays partial only
 // where the operation is linear in all its operands.
-constexpr strategy follow_strategy(op_code op, const op_attr& a, const spec* in, int n, const spec& out) {
+constexpr strategy follow_strategy(const operation& o, const op_attr& a, const spec* in, int n, const spec& out) {
   strategy s{true, n, 0, {}};
   int followed = 0, most = -1;
   for (int k = 0; k < n; ++k) {
@@ -70,7 +70,7 @@ constexpr strategy follow_strategy(op_code op, const op_attr& a, const spec* in,
   const spec& lead = in[followed];
   for (int m = 0; m < lead.axes; ++m) {
     const placement p = lead.place[m];
-    bool alike = true, shares = linearity_of(op) == linearity::joint && p == rows::P;  // a shard has none; an extreme's are no summands
+    bool alike = true, shares = o.linear == linearity::joint && p == rows::P;  // a shard has none; an extreme's are no summands
     for (int k = 0; k < n; ++k) {
       alike = alike && in[k].place[m] == p;
       shares = shares && (in[k].place[m] == p || in[k].place[m].is_whole());
@@ -90,15 +90,15 @@ constexpr strategy follow_strategy(op_code op, const op_attr& a, const spec* in,
     }
   }
   for (int k = 0; k < n; ++k) price(s, k, in[k]);
-  s.found = s.found && !infer(op, a, s.target, n).error;
+  s.found = s.found && !infer(o, a, s.target, n).error;
   return s;
 }
 
 // A view replicates the axes whose shards it would cut, a padding those that it cannot pad.
-constexpr strategy view_strategy(op_code op, const op_attr& a, const spec& x) {
+constexpr strategy view_strategy(const operation& o, const op_attr& a, const spec& x) {
   strategy s{false, 1, 0, {x}};
   for (int tries = 0; tries <= x.axes; ++tries) {
-    const finding f = infer(op, a, s.target, 1).error;
+    const finding f = infer(o, a, s.target, 1).error;
     if (!f) {
       s.found = true;
       price(s, 0, x);
@@ -120,7 +120,7 @@ constexpr placement merged(placement a, placement b) {
 }
 
 // Joins: all operands where the merge of all leads; the joined dim is gathered.
-constexpr strategy merge_strategy(op_code op, const op_attr& a, const spec* in, int n) {
+constexpr strategy merge_strategy(const operation& o, const op_attr& a, const spec* in, int n) {
   strategy s{true, n, 0, {}};
   for (int k = 0; k < n; ++k) s.target[k] = in[k];
   for (int m = 0; m < in[0].axes; ++m) {
@@ -130,7 +130,7 @@ constexpr strategy merge_strategy(op_code op, const op_attr& a, const spec* in, 
     for (int k = 0; k < n; ++k) place_target(s.target[k], m, p.is_shard() && in[k].place[m].is_shard(p.dim) ? in[k].place[m] : p);
   }
   for (int k = 0; k < n; ++k) price(s, k, in[k]);
-  s.found = s.found && !infer(op, a, s.target, n).error;
+  s.found = s.found && !infer(o, a, s.target, n).error;
   return s;
 }
 
@@ -144,36 +144,36 @@ constexpr strategy written_strategy(const op_attr& a, const spec* in) {
 }
 
 // Operations along rows keep what shards other dims; the last dim and partial sums are made whole, whatever is cheaper.
-constexpr bool admits_first(op_code op, const spec& x, int axis, const rule_row& row) {
-  if (operation_of(op).choice != operand_choice::along_rows) return true;
+constexpr bool admits_first(const operation& o, const spec& x, int axis, const rule_row& row) {
+  if (o.choice != operand_choice::along_rows) return true;
   const placement p = x.place[axis];
   return p.is_shard() && p.dim + 1 < x.rank ? row.in[0].is_shard(p.dim) : row.in[0].is_whole();
 }
 
 // Whether an operation's operands go to the cheapest of all combinations of rows over the mesh axes.
-constexpr bool is_searched(op_code op) {
-  return operation_of(op).choice == operand_choice::cheapest || operation_of(op).choice == operand_choice::along_rows;
+constexpr bool is_searched(const operation& o) {
+  return o.choice == operand_choice::cheapest || o.choice == operand_choice::along_rows;
 }
 
 // How many combinations there are. A thousand of them are more than compilers evaluate in one constant: see strategy_of.
-constexpr int combinations(op_code op, const op_attr& a, const spec* in, int n) {
-  const outcome shape = infer_shape(op, a, in, n);
+constexpr int combinations(const operation& o, const op_attr& a, const spec* in, int n) {
+  const outcome shape = infer_shape(o, a, in, n);
   if (shape.error) return 0;
-  const int rows = candidate_rows(op, a, in, n, shape.out).count;
+  const int rows = candidate_rows(o, a, in, n, shape.out).count;
   int all = 1;
   for (int m = 0; m < in[0].axes; ++m) all *= rows;
   return all;
 }
 
 // The first of the cheapest among combinations first .. first + count, the first axis slowest.
-constexpr strategy cheapest_strategy(op_code op, const op_attr& a, const spec* in, int n, const spec& out, int first, int count) {
-  const rule_rows rows = candidate_rows(op, a, in, n, out);
+constexpr strategy cheapest_strategy(const operation& o, const op_attr& a, const spec* in, int n, const spec& out, int first, int count) {
+  const rule_rows rows = candidate_rows(o, a, in, n, out);
   strategy best{false, n, 0, {}};
   int choice[max_axes]{};
   for (int m = in[0].axes - 1, rest = first; m >= 0; --m, rest /= rows.count) choice[m] = rest % rows.count;
   for (int done = 0; done < count; ++done) {
     strategy s{true, n, 0, {}};
-    for (int m = 0; m < in[0].axes; ++m) s.found = s.found && admits_first(op, in[0], m, rows.item[choice[m]]);
+    for (int m = 0; m < in[0].axes; ++m) s.found = s.found && admits_first(o, in[0], m, rows.item[choice[m]]);
     for (int k = 0; k < n && s.found && !(best.found && s.cost >= best.cost); ++k) {
       s.target[k] = in[k];
       for (int m = 0; m < in[k].axes; ++m) {
@@ -182,7 +182,7 @@ constexpr strategy cheapest_strategy(op_code op, const op_attr& a, const spec* i
       }
       price(s, k, in[k]);
     }
-    if (s.found && (!best.found || s.cost < best.cost) && !infer(op, a, s.target, n).error) best = s;
+    if (s.found && (!best.found || s.cost < best.cost) && !infer(o, a, s.target, n).error) best = s;
     int m = in[0].axes - 1;
     while (m >= 0 && ++choice[m] == rows.count) choice[m--] = 0;
     if (m < 0) break;
@@ -194,21 +194,22 @@ constexpr strategy cheapest_strategy(op_code op, const op_attr& a, const spec* i
 
 // Where the operands of an operation go in implicit mode: nowhere, if its rule admits them as they are. Of combinations that
 // are searched, `count` from `first` on.
-constexpr strategy choose_strategy(op_code op, const op_attr& a, const spec* in, int n, int first = 0, int count = 1 << 30) {
-  if (!infer(op, a, in, n).error) {
+constexpr strategy choose_strategy(const operation& o, const op_attr& a, const spec* in, int n, int first = 0, int count = 1 << 30) {
+  if (!infer(o, a, in, n).error) {
     strategy s{true, n, 0, {}};
     for (int k = 0; k < n; ++k) s.target[k] = in[k];
     return s;
   }
-  const operand_choice choice = operation_of(op).choice;
+  const operand_choice choice = o.choice;
   if (choice == operand_choice::none) return strategy{};
-  if (choice == operand_choice::merged) return rules::merge_strategy(op, a, in, n);
+  if (choice == operand_choice::merged) return rules::merge_strategy(o, a, in, n);
   if (choice == operand_choice::written) return rules::written_strategy(a, in);
-  if (choice == operand_choice::kept) return rules::view_strategy(op, a, in[0]);
-  const outcome shape = rules::infer_shape(op, a, in, n);
+  if (choice == operand_choice::kept) return rules::view_strategy(o, a, in[0]);
+  const outcome shape = rules::infer_shape(o, a, in, n);
   if (shape.error) return strategy{};
-  if (choice == operand_choice::followed) return rules::follow_strategy(op, a, in, n, shape.out);
-  return rules::cheapest_strategy(op, a, in, n, shape.out, first, count);
+  if (choice == operand_choice::followed) return rules::follow_strategy(o, a, in, n, shape.out);
+  return rules::cheapest_strategy(o, a, in, n, shape.out, first, count);
 }
+constexpr strategy choose_strategy(op_code op, const op_attr& a, const spec* in, int n) { return choose_strategy(operation_of(op), a, in, n); }
 
 }  // namespace shardwise

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The closed list of operations and the integers that parameterise them.
+// The library's operations and the integers that parameterise them; users' own are all `custom` (graph/custom.hpp).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace shardwise {
   X(eq, 1) X(ne, 1) X(lt, 1) X(le, 1) X(gt, 1) X(ge, 1)                                                             \
   X(where, 1) X(mask_keep, 1)
 
-// name, kernel (1: runs a kernel, 0: a view, a leaf or a marker without one)
+// name, kernel (1: runs a kernel, 2: the user's, 0: a view, a leaf or a marker without one)
 #define SHARDWISE_OPS(X)                                                                                            \
   X(input, 0) X(param, 0) X(state, 0) X(fill, 1)                                                                    \
   X(redistribute, 1) X(wait, 0)                                                                                     \
@@ -34,7 +34,7 @@ namespace shardwise {
   X(broadcast, 0) X(cat, 1)                                                                                         \
   X(gather, 1) X(scatter_add, 1) X(index_select, 1) X(index_add, 1) X(scatter, 1) X(scatter_dsrc, 1) X(one_hot, 1)  \
   X(constant_pad, 1) X(triangle, 1) X(arange, 1) X(rand, 1) X(randn, 1) X(bernoulli, 1)                             \
-  X(dropout, 1) X(relabel, 0) X(opaque, 1)                                                                                                     \
+  X(dropout, 1) X(relabel, 0) X(opaque, 1) X(custom, 2)                                                            \
   X(fused, 1) X(norm, 1) X(norm_grads, 1) X(norm_bwd, 1) X(buffer, 0) X(part, 0)                                     \
   X(sgd, 1) X(adam, 1)                                                                                              \
   X(pack, 0) X(unpack, 0) X(assign, 1) X(in_place, 0) X(advance, 1) X(adam_term, 1)                                 \
@@ -129,6 +129,7 @@ constexpr bool is_elementwise(op_code op) { return op >= op_code::abs && op <= o
 //   dropout              v0 site: equal sites draw equal masks
 //   relabel              v0..v3 placement on each axis (packed) of the operand's cotangent before it is redistributed
 //   opaque               v0 index in the graph's table of functions
+//   custom               v0..v4 the user's, v5 index in the graph's table of custom operations
 //   sqrt                 v0 1: its gradient is 0 where it is 0 (a standard deviation's), else infinite there
 //   wins                 1 where the first operand is larger, 1/2 where both are equal, 0 elsewhere
 //   keeps                0 where the first operand is smaller, 1/2 where both are equal, 1 elsewhere, beside a NaN too

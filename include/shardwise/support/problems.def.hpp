@@ -378,6 +378,21 @@ SHARDWISE_X(opaque_placements,
             "or all are the same shard: redistribute<axis, replicate>(operand)")
 SHARDWISE_X(opaque_too_many,
             "opaque: the function calls more than 8 opaque functions; merge some of them, or split the function")
+SHARDWISE_X(custom_too_many,
+            "call: the program calls more than 16 different custom operations; give one of them an attribute that chooses, or "
+            "split the program")
+SHARDWISE_X(custom_operands,
+            "call: the custom operation takes another number of operands; its record says how many (.operands), give it as many "
+            "tensors")
+SHARDWISE_X(custom_record,
+            "call: a custom operation is pointwise or computed, moves or computes elements of its operands' type, draws no "
+            "random numbers and writes into no operand; make its record with operations::pointwise or operations::by_rows")
+SHARDWISE_X(custom_placements,
+            "call: no row of the custom operation's record admits these placements on a mesh axis; redistribute an operand so that "
+            "one does, or add the row, and its proof")
+SHARDWISE_X(custom_kernel,
+            "call: the custom operation has no kernel here; specialise shardwise::formula<operation> if it is elementwise, else "
+            "shardwise::host_kernel<operation> (and shardwise::device_kernel<operation> for GPUs)")
 SHARDWISE_X(opaque_gradient,
             "opaque: a gradient is asked for through an opaque function, of which nothing is known; write it with "
             "shardwise operations, or ask for gradients of inputs that do not pass through it")

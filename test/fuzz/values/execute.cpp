@@ -15,6 +15,21 @@
 #include <cstring>
 #include <optional>
 
+template <>
+struct shardwise::formula<fuzz::own_operation> {
+  template <class m, class T>
+  static constexpr T value(T x, T y) {
+    return x * y - y;
+  }
+};
+template <>
+struct shardwise::formula<fuzz::own_product> {
+  template <class m, class T>
+  static constexpr T value(T x, T y) {
+    return x * y;
+  }
+};
+
 namespace fuzz {
 
 namespace {
@@ -39,7 +54,7 @@ constexpr auto kernels_of_type(std::index_sequence<Op...>) {
   return std::array<function, sizeof...(Op)>{[] {
     constexpr op_code op = static_cast<op_code>(Op);
     constexpr bool integers = sw::rules::only_moves(op) || op == op_code::redistribute || sw::is_comparison(op);
-    if constexpr (sw::runs_kernel(op) && op != op_code::fused && (std::is_floating_point_v<T> || integers)) return sw::runtime::kernel_entry<sw::runtime::signature{op, sw::dtype_v<T>}, fibre_rank>();
+    if constexpr (sw::runs_kernel(op) && op != op_code::fused && op != op_code::custom && (std::is_floating_point_v<T> || integers)) return sw::runtime::kernel_entry<sw::runtime::signature{op, sw::dtype_v<T>}, fibre_rank>();
     else return function{nullptr};
   }()...};
 }
@@ -50,6 +65,13 @@ sw::runtime::kernel_function<fibre_rank> kernel_of(op_code op, sw::dtype t) {
   static constexpr auto ints = kernels_of_type<std::int32_t>(all{});
   const auto k = static_cast<std::size_t>(op);
   return t == sw::dtype::f32 ? floats[k] : t == sw::dtype::f64 ? doubles[k] : ints[k];
+}
+
+sw::runtime::kernel_function<fibre_rank> kernel_of(const sw::custom_operation* o, sw::dtype t) {
+  const bool product = o == &own_product;
+  if (t == sw::dtype::f32)
+    return product ? sw::runtime::custom_entry<own_product, sw::dtype::f32, fibre_rank>() : sw::runtime::custom_entry<own_operation, sw::dtype::f32, fibre_rank>();
+  return product ? sw::runtime::custom_entry<own_product, sw::dtype::f64, fibre_rank>() : sw::runtime::custom_entry<own_operation, sw::dtype::f64, fibre_rank>();
 }
 
 // What a rank's stream still has to do.
@@ -169,7 +191,7 @@ lowered_.load("set_input", i, whole.data(), static_cast<T*>(lowered_.pointer(i))
     const sw::node& n = g.nodes[c.node];
     const sw::dtype t = g.spec_of(sw::makes_indices(n.op) ? n.in[0] : c.node).type;
     if (n.op != op_code::fused) {
-      const auto kernel = kernel_of(n.op, t);
+      const auto kernel = n.op == op_code::custom ? kernel_of(g.customs[n.a.v[5]], t) : kernel_of(n.op, t);
       if (!kernel) throw std::logic_error(std::string("no kernel for ") + sw::name_of(n.op));
       kernel(c, env, rank);
     }

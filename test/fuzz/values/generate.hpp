@@ -468,6 +468,7 @@ class generator {
       case op_code::add:
       case op_code::sub:
       case op_code::mul:
+      case op_code::custom:
       case op_code::div:
       case op_code::maximum:
       case op_code::minimum:

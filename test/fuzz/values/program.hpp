@@ -4,6 +4,7 @@
 #pragma once
 
 #include <shardwise/graph/functions/local.hpp>
+#include <shardwise/graph/tape.hpp>
 #include <shardwise/graph/text/render.hpp>
 #include <shardwise/operations/infer.hpp>
 
@@ -92,6 +93,7 @@ constexpr role role_of(op_code op) {
     case op_code::dropout:
     case op_code::relabel:
     case op_code::opaque:
+    case op_code::custom:
     case op_code::abs:
     case op_code::sign:
     case op_code::exp:
@@ -213,6 +215,17 @@ void opaque_blocks(const sw::opaque_block* b) {
   for (std::int64_t i = 0; i < b[0].size; ++i) to[i] = x[i] * x[i] - T(2);
 }
 
+// A user's own operation, x y - y, and the products of its adjoint: another one of the user's.
+inline constexpr sw::custom_operation own_product{
+    .name = "own_product", .operands = 2, .record = sw::operations::pointwise(sw::linearity::each), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::autodiff::adjoint_rule own_adjoint = sw::autodiff::pulled<3>([](sw::autodiff::pullback& p) {
+  const int x = p.n.in[0], y = p.n.in[1];
+  if (p.wants(0)) p.give_summed(0, p.make(own_product, {}, 0, p.dy, y));
+  if (p.wants(1)) p.give_summed(1, p.make(sw::op_code::sub, p.make(own_product, {}, 0, p.dy, x), p.dy));
+});
+inline constexpr sw::custom_operation own_operation{
+    .name = "own_operation", .operands = 2, .record = sw::operations::pointwise(sw::linearity::none), .adjoint = &own_adjoint};
+
 // Statements one by one: those that a rule refuses are not admitted.
 class assembly {
  public:
@@ -248,6 +261,7 @@ class assembly {
       if (i == b_.function_count) b_.functions[b_.function_count++] = f;
       n.a.v[0] = i;
     }
+    if (s.op == op_code::custom) b_.set_operation(n, &own_operation);
     n.spec = b_.intern(k.s);
     const int id = b_.append(n);
     k.root = s.inputs > 0 && (s.op == op_code::copy_ || s.op == op_code::redistribute || sw::is_view(n, at[static_cast<std::size_t>(s.in[0])].s, k.s))
@@ -317,7 +331,7 @@ class assembly {
     if (s.op == op_code::einsum && !labelled(s, in)) return false;
     if (s.op == op_code::clip_factor && in[0].rank != 0) return false;
     if (s.op == op_code::embedding_dw) s.a = embedding_attr(s, in);
-    const sw::outcome o = sw::infer(s.op, s.a, in, s.inputs);
+    const sw::outcome o = s.op == op_code::custom ? sw::infer(own_operation.record, s.a, in, s.inputs) : sw::infer(s.op, s.a, in, s.inputs);
     if (o.error) return false;
     k.s = o.out;
     return true;

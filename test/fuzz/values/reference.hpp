@@ -941,6 +941,7 @@ inline void reference::one(int i) {
     case op_code::einsum: einsum(i); break;
     case op_code::contiguous: map1(i, [](num x) { return x; }); break;
     case op_code::opaque: map1(i, [&](num x) { return still(sub(mul(x, x), constant(2))); }); break;
+    case op_code::custom: map2(i, [&](num x, num y) { return sub(mul(x, y), y); }); break;
     case op_code::add: map2(i, [&](num x, num y) { return add(x, y); }); break;
     case op_code::sub: map2(i, [&](num x, num y) { return sub(x, y); }); break;
     case op_code::mul: map2(i, [&](num x, num y) { return mul(x, y); }); break;

@@ -41,7 +41,7 @@ constexpr auto as_strict(const X& x) {
     return x;
 }
 
-template <op_code Op, op_attr A, spec... In>
+template <auto Op, op_attr A, spec... In>
 struct strategy_of {
   static constexpr int operands = static_cast<int>(sizeof...(In));
   static constexpr spec in[] = {In...};
@@ -50,12 +50,12 @@ struct strategy_of {
   // Combinations that one constant looks at.
   static constexpr int at_once = 48;
   static constexpr int constants = [] {
-    if (!rules::is_searched(Op) || !infer(Op, A, in, operands).error) return 1;
-    const int all = rules::combinations(Op, A, in, operands);
+    if (!rules::is_searched(operation_of(Op)) || !infer(operation_of(Op), A, in, operands).error) return 1;
+    const int all = rules::combinations(operation_of(Op), A, in, operands);
     return all > at_once ? (all + at_once - 1) / at_once : 1;
   }();
   template <int K>
-  static constexpr strategy some = choose_strategy(Op, A, in, operands, K * at_once, at_once);
+  static constexpr strategy some = choose_strategy(operation_of(Op), A, in, operands, K * at_once, at_once);
   template <int... K>
   static constexpr strategy cheapest(std::integer_sequence<int, K...>) {
     strategy best = some<0>;
@@ -72,7 +72,7 @@ struct strategy_of {
 template <class Strategy, int I>
 struct moved_operand : planned_steps<Strategy::in[I], Strategy::value.target[I]> {};
 
-template <op_code Op, op_attr A>
+template <auto Op, op_attr A>
 struct implicit_application {
   template <class... X>
   static constexpr auto run(double f, const X&... x) {
@@ -90,7 +90,7 @@ struct implicit_application {
   }
   template <class R>
   static constexpr auto result(const R& r) {
-    if constexpr (resolved<R> && may_view(Op) && Op != op_code::redistribute && Op != op_code::wait)
+    if constexpr (resolved<R> && may_view(code_of(Op)) && code_of(Op) != op_code::redistribute && code_of(Op) != op_code::wait)
       return implicit_tensor<R, true>{owned(r)};
     else
       return as_implicit(r);

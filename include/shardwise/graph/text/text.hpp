@@ -15,7 +15,8 @@ enum class text_format : std::uint8_t { program, graphviz, mermaid };
 namespace detail {
 
 inline constexpr int collective_names = 4;
-inline constexpr int base_names = static_cast<int>(op_code::count) + collective_names;
+inline constexpr int custom_names = static_cast<int>(op_code::count) + collective_names;  // the first custom operation's
+inline constexpr int base_names = custom_names + max_custom;
 
 template <class Graph>
 constexpr int base_of(const Graph& g, int i) {
@@ -29,10 +30,13 @@ constexpr int base_of(const Graph& g, int i) {
     case transition::to_partial:
     case transition::place_chunk: break;
   }
-  return static_cast<int>(g.nodes[i].op);
+  const node& n = g.nodes[i];
+  return n.op == op_code::custom ? custom_names + static_cast<int>(n.a.v[5]) : static_cast<int>(n.op);
 }
 
-constexpr const char* base_name(int base) {
+template <class Graph>
+constexpr const char* base_name(const Graph& g, int base) {
+  if (base >= custom_names) return base - custom_names < g.custom_count ? g.customs[base - custom_names]->name.value : "custom";
   switch (base - static_cast<int>(op_code::count)) {
     case 0: return "all_reduce";
     case 1: return "reduce_scatter";
@@ -87,15 +91,17 @@ template <class Graph>
 constexpr void find_nodes(const Graph& g, const char* const* names, int count, int* found) {
   for (int k = 0; k < count; ++k) found[k] = -1;
   bool wanted[detail::base_names]{};  // few operations are: the others are passed over
-  for (int b = 0; b < detail::base_names; ++b)
-    for (int k = 0; k < count; ++k) wanted[b] = wanted[b] || detail::begins_with(names[k], detail::base_name(b));
+  for (int b = 0; b < detail::custom_names + g.custom_count; ++b)
+    for (int k = 0; k < count; ++k) wanted[b] = wanted[b] || detail::begins_with(names[k], detail::base_name(g, b));
   bool& redistributions = wanted[static_cast<int>(op_code::redistribute)];
-  for (int b = static_cast<int>(op_code::count); b < detail::base_names; ++b) redistributions = redistributions || wanted[b];
+  bool& customs = wanted[static_cast<int>(op_code::custom)];
+  for (int b = static_cast<int>(op_code::count); b < detail::custom_names; ++b) redistributions = redistributions || wanted[b];
+  for (int b = detail::custom_names; b < detail::base_names; ++b) customs = customs || wanted[b];
   name_counter counter;
   for (int i = 0, left = count; left > 0 && i < g.node_count; ++i) {
     if (!wanted[static_cast<int>(g.nodes[i].op)]) continue;
     const int base = detail::base_of(g, i), number = counter.used[base]++;
-    const char* const have = detail::base_name(base);
+    const char* const have = detail::base_name(g, base);
     for (int k = 0; k < count; ++k)
       if (found[k] < 0 && *names[k] == *have && detail::is_name(names[k], have, number)) {
         found[k] = i;
@@ -191,7 +197,7 @@ constexpr bool has_module(const Graph& g, int at) {
 
 template <class Sink, class Graph>
 constexpr void put_name(Sink& out, const Graph& g, int i, const int* number) {
-  put(out, detail::base_name(detail::base_of(g, i)));
+  put(out, detail::base_name(g, detail::base_of(g, i)));
   if (number[i] == 0) return;
   out.push_back('_');
   put(out, std::int64_t{number[i]});
@@ -256,7 +262,7 @@ constexpr void put_node(Sink& out, text_format f, const Graph& g, int i, const i
     out.push_back('%');
     put_name(out, g, i, number);
     put(out, " = ");
-    put(out, name_of(n.op));
+    put(out, name_of(g, n));
     if (n.expression >= 0) put_expression(out, g.expressions[n.expression]);
     out.push_back('(');
     for (int k = 0; k < n.inputs; ++k) {

@@ -47,9 +47,9 @@ constexpr int count_named(const Graph& g, int base, int end) {
   for (int i = 0; i < end && i < g.node_count; ++i) n += base_of(g, i) == base ? 1 : 0;
   return n;
 }
-template <class Sink>
-constexpr void put_numbered(Sink& out, int base, int number) {
-  text::put(out, base_name(base));
+template <class Sink, class Graph>
+constexpr void put_numbered(Sink& out, const Graph& g, int base, int number) {
+  text::put(out, base_name(g, base));
   if (number == 0) return;
   out.push_back('_');
   text::put(out, std::int64_t{number});
@@ -60,7 +60,7 @@ struct node_text {
   template <class Sink>
   static constexpr void put(Sink& out) {
     const int base = base_of(Source::value, Node);
-    put_numbered(out, base, count_named(Source::value, base, Node));
+    put_numbered(out, Source::value, base, count_named(Source::value, base, Node));
   }
 };
 // A node that there would be behind At others.
@@ -68,7 +68,7 @@ template <class Source, op_code Op, int At>
 struct next_node_text {
   template <class Sink>
   static constexpr void put(Sink& out) {
-    put_numbered(out, static_cast<int>(Op), count_named(Source::value, static_cast<int>(Op), At));
+    put_numbered(out, Source::value, static_cast<int>(Op), count_named(Source::value, static_cast<int>(Op), At));
   }
 };
 // A module's call is named after the module, as fx does it: "layers_3_attn"; the model's own "model".
@@ -123,7 +123,7 @@ template <class Source>
 struct error_text {
   template <class Sink>
   static constexpr void put(Sink& out) {
-    put_numbered(out, Source::value.error.base, Source::value.error.number);
+    put_numbered(out, Source::value, Source::value.error.base, Source::value.error.number);
   }
 };
 // The error of Source's graph, with the numbers that it speaks of and its place.

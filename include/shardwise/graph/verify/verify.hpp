@@ -127,7 +127,7 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
     }
     spec in[max_inputs]{};
     for (int k = 0; k < n.inputs; ++k) in[k] = g.specs[g.nodes[n.in[k]].spec];
-    const outcome o = infer(n.op, n.a, in, n.inputs);
+    const outcome o = infer(record_of(g, n), n.a, in, n.inputs);
     const spec& out = g.specs[n.spec];
     bool same = !o.error && o.out.rank == out.rank && o.out.type == out.type;
     for (int d = 0; same && d < out.rank; ++d) same = same_extent(o.out, d, out, d);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nothing looks into has no adjoint.
+// What nothing looks into has no adjoint; a custom operation has its own (rule_of in autodiff/adjoints.hpp).
 #pragma once
 
 #include <shardwise/graph/tape.hpp>
@@ -10,5 +10,7 @@ using namespace autodiff;
 
 inline constexpr adjoint_rule opaque{.kind = adjoint::refused, .into = every_operand, .most = &at_most<1>,
                                      .pull = [](pullback& p) { p.refuse({problem::opaque_gradient, p.id}); }};
+
+inline constexpr adjoint_rule custom = unknown;
 
 }  // namespace shardwise::adjoints

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The record of functions of blocks that nothing looks into.
+// The records of functions of blocks that nothing looks into, and of what stands for users' own operations, each of which
+// has a record of its own (graph/custom.hpp).
 #pragma once
 
 #include <shardwise/propagation/operation.hpp>
@@ -7,5 +8,6 @@
 namespace shardwise::operations {
 
 inline constexpr operation opaque = without_rule(operation_kind::computed);
+inline constexpr operation custom = without_rule(operation_kind::computed);
 
 }  // namespace shardwise::operations

@@ -14,7 +14,7 @@ constexpr double flops_of(const Graph& g, int i) {
   const node& n = g.nodes[i];
   const spec* in[max_inputs]{};
   for (int k = 0; k < n.inputs; ++k) in[k] = &g.specs[g.nodes[n.in[k]].spec];
-  return operation_of(n.op).flops.value(n.a, in, g.specs[n.spec]);
+  return record_of(g, n).flops.value(n.a, in, g.specs[n.spec]);
 }
 
 // That the node's kernel reads and writes.

@@ -15,9 +15,10 @@ namespace shardwise::passes {
 // Cheap enough to compute twice: elementwise operations, rows of softmax and norms, copies, what a rank does alone.
 // Products, collectives, sums and functions that nothing is known of are not, nor is a kernel with an expression behind it,
 // which may store other values on the way. Random draws are functions of their site, hence the same again.
-constexpr bool recomputable(const node& x, const spec& in, const spec& out) {
+template <class Graph>
+constexpr bool recomputable(const Graph& g, const node& x, const spec& in, const spec& out) {
   if (x.expression >= 0) return false;
-  const recomputing again = operation_of(x.op).recompute;
+  const recomputing again = record_of(g, x).recompute;
   if (again != recomputing::cheap_unless_it_communicates) return again == recomputing::cheap;
   const int a = static_cast<int>(x.a.v[0]);
   return !communicates(transition_of(in.place[a], out.place[a], in.axis_size[a]));
@@ -39,7 +40,7 @@ constexpr double recompute_cost(const Graph& g, int i) {
   const double moved = static_cast<double>(local_numel(in, origin) + local_numel(out, origin)) * element;
   double cost = moved / recompute_model::bytes_per_microsecond;
   if (x.op == op_code::redistribute) cost += redistribution_cost(in, out);
-  if (operation_of(x.op).arithmetic) cost += flops_of(g, i) / recompute_model::flops_per_microsecond;
+  if (record_of(g, x).arithmetic) cost += flops_of(g, i) / recompute_model::flops_per_microsecond;
   return cost;
 }
 
@@ -160,7 +161,7 @@ struct minimum_cut {
       const bool view = x.inputs > 0 && may_view(x.op) && is_view(x, in, out);
       const double bytes = static_cast<double>(local_numel(out, origin) * static_cast<std::int64_t>(size_of(out.type)));
       width[i] = view ? infinite : static_cast<std::int64_t>(bytes * factor[via[i][0]]) + 1;
-      banned[i] = !recomputable(x, in, out);
+      banned[i] = !recomputable(g, x, in, out);
     }
   }
 

@@ -89,6 +89,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
       throw std::invalid_argument("shardwise: executor: executor_checks::poison is given; a device's executor has the check "
                                   "finite alone: run the program on host ranks for the other one");
     rank.agree(source::traffic.order_hash, "the ordered list of collectives");
+    for (int i = 0; i < program().node_count; ++i)
+      if (program().nodes[i].op == op_code::custom) custom_at(i);  // throws if it is not compiled
     const auto scratch = cuda_backend::scratch_of(program());
     compute_scratch_ = scratch.compute > 0 ? arena_.data() : nullptr;
     communication_scratch_ = scratch.communication > 0 ? arena_.data() + passes::align_up(scratch.compute) : nullptr;
@@ -464,6 +466,10 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     }
   }
 
+  static cuda::launcher custom_at(int node_id) {
+    const node& n = program().nodes[node_id];
+    return cuda::custom_launcher(*program().customs[n.a.v[5]], program().spec_of(node_id).type);
+  }
   void launch(const runtime::call& c, std::size_t count, cuda::context& ctx) {
     const op_code op = program().nodes[c.node].op;
     const int typed_by = makes_indices(op) ? program().nodes[c.node].in[0] : c.node;
@@ -477,6 +483,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
       cuda::kernel<op_code::sgd>::template run_all<element>(&c, count, ctx);
     } else if (op == op_code::sumsq && count > 1) {
       cuda::kernel<op_code::sumsq>::template run_all<element>(&c, count, ctx);  // what they add is theirs
+    } else if (op == op_code::custom) {
+      custom_at(c.node)(c, ctx);
     } else if (const int then = program().nodes[c.node].expression; then >= 0) {
       cuda::followed_launchers<cuda::expression_source<Step>, element>::of(op, then)(c, ctx);
     } else {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/runtime/cuda/kernels/block.cuh>
+#include <shardwise/runtime/cuda/kernels/custom.cuh>
 #include <shardwise/runtime/cuda/kernels/elementwise.cuh>
 #include <shardwise/runtime/cuda/kernels/fused.cuh>
 #include <shardwise/runtime/cuda/kernels/gather.cuh>
@@ -25,7 +26,7 @@ namespace shardwise::cuda {
 template <op_code Op, class T>
 constexpr launcher launcher_for() {
   constexpr bool moves = rules::only_moves(Op) || Op == op_code::redistribute || is_comparison(Op);
-  if constexpr (runs_kernel(Op) && Op != op_code::opaque && Op != op_code::fused && (std::is_floating_point_v<T> || moves))
+  if constexpr (runs_kernel(Op) && Op != op_code::opaque && Op != op_code::custom && Op != op_code::fused && (std::is_floating_point_v<T> || moves))
     return &kernel<Op>::template run<T>;
   else
     return nullptr;

@@ -207,12 +207,12 @@ class dtensor {
   // --- the operations' way in: see graph/tensor.hpp
   // -----------------------------------------------------------------------
 
-  template <op_code Op, op_attr A, spec Out, class... X>
+  template <auto Op, op_attr A, spec Out, class... X>
   static dtensor<Out, Mesh, Rank> record(double f, const dtensor& first, const X&... more) {
     using out_type = dtensor<Out, Mesh, Rank>;
-    if constexpr (std::is_same_v<out_type, dtensor> && Op == op_code::redistribute) {
+    if constexpr (std::is_same_v<out_type, dtensor> && code_of(Op) == op_code::redistribute) {
       return out_type((first.value_.live(), first.value_.lend()));
-    } else if constexpr (Op == op_code::copy_) {
+    } else if constexpr (code_of(Op) == op_code::copy_) {
       write_over(first, more...);
       return first;
     } else {

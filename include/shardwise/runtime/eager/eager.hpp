@@ -29,6 +29,7 @@ struct eager_operation {
   std::uint64_t signature;  // of a redistribution
   kernel_function<Rank> kernel;
   opaque_function function = nullptr;
+  const custom_operation* custom = nullptr;
   std::int32_t site = -1;  // of a random operation in a program, counted from the program's first; -1: the next one
 };
 
@@ -45,23 +46,27 @@ constexpr std::int64_t eager_workspace(const node& n, const spec& x, const spec&
 }
 
 // An operation on tensors of these types, First and then More; and an opaque function.
-template <op_code Op, op_attr A, class Rank, class First, class Result, class... More>
+template <auto Op, op_attr A, class Rank, class First, class Result, class... More>
 constexpr eager_operation<Rank> operation_on() {
   using last = std::tuple_element_t<sizeof...(More), std::tuple<First, More...>>;
+  constexpr op_code code = code_of(Op);
   node n = empty_node;
-  n.op = Op;
+  n.op = code;
   n.a = A;
   n.inputs = 1 + static_cast<int>(sizeof...(More));
   eager_operation<Rank> x{};
-  x.op = Op;
+  x.op = code;
   x.a = A;
   x.in = &First::sp;
   x.out = &Result::sp;
   x.view = is_view(n, First::sp, Result::sp);
   x.workspace = x.view ? 0 : eager_workspace(n, First::sp, last::sp, Result::sp);
-  if constexpr (Op == op_code::redistribute)
+  if constexpr (code == op_code::redistribute)
     x.signature = redistribution_signature(hash_of(First::sp), hash_of(Result::sp));
-  if constexpr (runs_kernel(Op))
+  if constexpr (code == op_code::custom) {
+    x.custom = Op;
+    x.kernel = custom_entry<*Op, Result::sp.type, Rank>();
+  } else if constexpr (runs_kernel(Op))
     x.kernel = kernel_entry<signature{Op, makes_indices(Op) ? First::sp.type : Result::sp.type}, Rank>();  // others: always a view
   return x;
 }
@@ -155,7 +160,7 @@ template <class Rank>
   } catch (const rank_failed&) {
     throw;
   } catch (const std::exception& e) {
-    throw std::runtime_error(std::string(e.what()) + " (in " + name_of(x.op) + ", eager, rank " +
+    throw std::runtime_error(std::string(e.what()) + " (in " + (x.custom ? x.custom->name.value : name_of(x.op)) + ", eager, rank " +
                              std::to_string(rank.index()) + ")");
   }
 }

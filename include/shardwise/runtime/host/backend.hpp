@@ -112,11 +112,15 @@ struct signature {
 template <int Nodes, int Room>
 struct kernel_list {
   signature item[Room]{};
+  const custom_operation* custom[Room]{};  // of each item, null for the library's own operations
   int count = 0;
   std::int16_t of[Nodes]{};  // -1: no kernel (leaves, views)
 
-  constexpr int add(const signature& s) {
-    if (count < Room) item[count] = s;
+  constexpr int add(const signature& s, const custom_operation* own = nullptr) {
+    if (count < Room) {
+      item[count] = s;
+      custom[count] = own;
+    }
     return count++;
   }
 };
@@ -139,6 +143,15 @@ constexpr auto list_kernels(const Graph& g) {
     const int s = g.nodes[i].spec;
     if (may_view(op) && is_view(g.nodes[i], g.specs[g.nodes[g.nodes[i].in[0]].spec], g.specs[s])) continue;
     const dtype t = g.specs[makes_indices(op) ? g.nodes[g.nodes[i].in[0]].spec : s].type;
+    if (op == op_code::custom) {
+      const custom_operation* const own = g.customs[g.nodes[i].a.v[5]];
+      const int stored = k.count < Room ? k.count : Room;
+      int at = 0;
+      while (at < stored && !(k.custom[at] == own && k.item[at].type == t)) ++at;
+      if (at == stored) at = k.add({op, t, no_expression}, own);
+      k.of[i] = static_cast<std::int16_t>(at);
+      continue;
+    }
     const int e = g.nodes[i].expression;
     if (e >= 0) {
       const int stored = k.count < Room ? k.count : Room;
@@ -170,11 +183,15 @@ struct kernels_of {
   static constexpr const auto& list = listed<room>;
   struct small {
     signature item[list.count > 0 ? list.count : 1]{};
+    const custom_operation* custom[list.count > 0 ? list.count : 1]{};
     int count = 0;
   };
   static constexpr small signatures = [] {
     small s;
-    for (int i = 0; i < list.count; ++i) s.item[i] = list.item[i];
+    for (int i = 0; i < list.count; ++i) {
+      s.item[i] = list.item[i];
+      s.custom[i] = list.custom[i];
+    }
     s.count = list.count;
     return s;
   }();

@@ -22,6 +22,7 @@
 namespace shardwise::runtime {
 
 #define SHARDWISE_KERNEL_0(name, type)
+#define SHARDWISE_KERNEL_2(name, type)
 #define SHARDWISE_KERNEL_1(name, type) \
   SHARDWISE_EXTERN template void compute<op_code::name, type, no_expression>(const call&, const step_env&);
 
@@ -39,6 +40,7 @@ SHARDWISE_OPS(SHARDWISE_X)
 
 #undef SHARDWISE_KERNEL_0
 #undef SHARDWISE_KERNEL_1
+#undef SHARDWISE_KERNEL_2
 
 }  // namespace shardwise::runtime
 

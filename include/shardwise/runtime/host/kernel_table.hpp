@@ -9,6 +9,7 @@
 #include <shardwise/graph/verify/located.hpp>
 #include <shardwise/runtime/program/blocks.hpp>
 #include <shardwise/runtime/host/backend.hpp>
+#include <shardwise/runtime/host/custom.hpp>
 #include <shardwise/runtime/rank.hpp>
 
 namespace shardwise {
@@ -49,6 +50,16 @@ void run_kernel(const call& c, const step_env& env, Rank& rank) {
 constexpr bool has_kernel(op_code op, dtype type) {
   return is_floating(type) || rules::only_moves(op) || op == op_code::redistribute || op == op_code::opaque || is_comparison(op);
 }
+template <const custom_operation& Op, dtype Type, class Rank>
+constexpr kernel_function<Rank> custom_entry() {
+  using T = element_t<Type>;
+  if constexpr (is_floating(Type) || Op.record.elements == element_rule::any) {
+    return &run_custom<Op, T, Rank>;
+  } else {
+    static_assert(raise<problem::kernel_missing, shardwise::detail::custom_tag<Op>, T>::ok);
+    return nullptr;
+  }
+}
 // Place: further facts of the error, if there is none.
 template <signature S, class Rank, class Place = shardwise::detail::type_list<>>
 constexpr kernel_function<Rank> kernel_entry() {
@@ -84,14 +95,18 @@ template <class Source, class Rank>
 struct kernel_table {
   using kernels = kernels_of<Source>;
 
+  template <std::size_t K>
+  static constexpr kernel_function<Rank> entry() {
+    constexpr dtype type = kernels::signatures.item[K].type;
+    if constexpr (kernels::signatures.item[K].op == op_code::custom)
+      return custom_entry<*kernels::signatures.custom[K], type, Rank>();
+    else
+      return kernel_entry<signature{kernels::signatures.item[K].op, type, kernels::signatures.item[K].then}, Rank,
+                          typename missing_at<!has_kernel(kernels::signatures.item[K].op, type), Source, static_cast<int>(K)>::type>();
+  }
   template <std::size_t... K>
   static constexpr auto make(std::index_sequence<K...>) {
-    return std::array<kernel_function<Rank>, sizeof...(K) + 1>{
-        kernel_entry<signature{kernels::signatures.item[K].op, kernels::signatures.item[K].type, kernels::signatures.item[K].then},
-                     Rank,
-                     typename missing_at<!has_kernel(kernels::signatures.item[K].op, kernels::signatures.item[K].type), Source,
-                                         static_cast<int>(K)>::type>()...,
-        nullptr};
+    return std::array<kernel_function<Rank>, sizeof...(K) + 1>{entry<K>()..., nullptr};
   }
   static constexpr auto entries = make(std::make_index_sequence<static_cast<std::size_t>(kernels::signatures.count)>{});
 

@@ -57,7 +57,7 @@ timeline_program timeline_program_of(const lowered<Step>& l, const int* coordina
     t.kind = sends ? call_kind::communication : is_copy(n.op) ? call_kind::copy : call_kind::compute;
     t.node = c.node;
     t.name = names[static_cast<std::size_t>(c.node)];
-    t.op = name_of(n.op);
+    t.op = name_of(g, n);
     t.module = module_path(g, n.scope);
     if (n.expression >= 0) text::put_expression(t.fused, g.expressions[n.expression]);
     for (int k = 0; k < n.inputs; ++k) {

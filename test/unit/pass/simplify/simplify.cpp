@@ -156,7 +156,7 @@ std::string chain(std::initializer_list<sw::placement> places) {
   std::string kinds;
   for (int i = 1; i < g.node_count; ++i) {
     kinds += i > 1 ? " " : "";
-    kinds += sw::detail::base_name(sw::detail::base_of(g, i));
+    kinds += sw::detail::base_name(g, sw::detail::base_of(g, i));
   }
   return kinds;
 }

@@ -68,6 +68,7 @@ struct math {
       return ::pow(x, n);
   }
   static __device__ bool less(T a, T b) { return a < b; }
+  static __host__ __device__ constexpr T from(double x) { return static_cast<T>(x); }
 };
 
 namespace detail {

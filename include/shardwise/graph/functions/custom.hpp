@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// call: a user's own operation on tensors, eager, traced and implicit alike.
+//
+// An operation of your own is one constant, and a kernel found by it:
+//
+//   inline constexpr sw::autodiff::adjoint_rule swiglu_adjoint = sw::autodiff::pulled<2>([](sw::autodiff::pullback& p) { ... });
+//   inline constexpr sw::custom_operation swiglu{
+//       .name = "swiglu", .operands = 2, .record = sw::operations::pointwise(sw::linearity::none), .adjoint = &swiglu_adjoint};
+//   template <>
+//   struct sw::formula<swiglu> {                            // one formula for the host and for devices
+//     template <class m, class T>
+//     static constexpr T value(T gate, T up) { return gate / (T(1) + m::exp(T(0) - gate)) * up; }
+//   };
+//   ... sw::call<swiglu>(gate, up)
+//
+//   record   shape, rows of placements, cost: by operations::pointwise or operations::by_rows (propagation/operation.hpp),
+//            field by field where those do not fit; operations::refuse_with<problem::custom_placements> is its sentence for
+//            placements that no row admits
+//   adjoint  `pulled` with a function that gives operands their cotangents (pullback in graph/tape.hpp), written with other
+//            operations, custom ones too; or &autodiff::no_derivative, &autodiff::unknown (a gradient through it is refused)
+//   kernel   formula<Op> for what is elementwise; else host_kernel<Op> (runtime/host/custom.hpp) and, for GPUs,
+//            device_kernel<Op> (runtime/cuda/kernels/custom.cuh)
+//   proof    laws::holds (laws/cases.hpp) runs this very kernel on simulated ranks under every placement that the rows
+//            admit, forward and adjoint; gradcheck (laws/gradcheck.hpp) compares the adjoint with differences
+//
+// examples/03_own_operation/ does all of it.
+#pragma once
+
+#include <shardwise/graph/functions/functions.hpp>
+#include <shardwise/graph/tape.hpp>
+
+namespace shardwise {
+
+namespace detail {
+
+// What the library does with a custom operation, it must not say otherwise of itself.
+constexpr bool is_custom_record(const operation& o) {
+  return (o.kind == operation_kind::pointwise || o.kind == operation_kind::computed) && !o.random &&
+         (o.elements == element_rule::real || o.elements == element_rule::any) && o.writes.value(op_attr{}) == 0;
+}
+
+template <const custom_operation& Op, std::int64_t... A>
+inline constexpr op_attr custom_attr = [] {
+  op_attr a{};
+  int i = 0;
+  ((a.v[i++] = A), ...);
+  return a;
+}();
+
+// Operands that its kernel can read: any where it is pointwise, else stored densely.
+template <const custom_operation& Op, tensor X>
+constexpr auto custom_operand(const X& x) {
+  if constexpr (Op.record.kind == operation_kind::pointwise || !resolved<X>) return x;
+  else return contiguous(x);
+}
+
+}  // namespace detail
+
+// Op on x, more...; A are its attributes v0 to v4, `number` its real parameter. Refused as any operation: where no row of the
+// record fits the operands' placements, where their extents do not fit.
+template <const custom_operation& Op, std::int64_t... A, tensor X, tensor... More>
+constexpr auto call(double number, const X& x, const More&... more) {
+  static_assert(sizeof...(A) <= 5, "shardwise: call: an operation has at most 5 attributes.");
+  constexpr problem wrong = !detail::is_custom_record(Op.record)                      ? problem::custom_record
+                            : Op.operands != 1 + static_cast<int>(sizeof...(More)) ? problem::custom_operands
+                                                                                      : problem::none;
+  if constexpr (wrong != problem::none)
+    return detail::refused<wrong, op_code::custom, detail::custom_tag<Op>, operand_t<X::sp>, operand_t<More::sp>...>(x, more...);
+  else
+    return detail::apply<&Op, detail::custom_attr<Op, A...>>(number, detail::custom_operand<Op>(x), detail::custom_operand<Op>(more)...);
+}
+template <const custom_operation& Op, std::int64_t... A, tensor X, tensor... More>
+constexpr auto call(const X& x, const More&... more) {
+  return call<Op, A...>(0.0, x, more...);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proofs while compiling: one constant expression for each placement that the rule of a case admits.
+//
+//   static_assert(sw::laws::holds<sw::laws::customs<mine::swiglu, mine::swiglu_gate, mine::swiglu_up>,
+//                                 sw::shape<5, 3>, sw::shape<5, 3>> > 0);
+//
+// proves the first of the custom operations on operands of these shapes, on meshes of one axis of 2 and of 3 ranks and of two
+// axes: its rows and its kernel agree with one device, and so do its adjoint's, whose custom operations are named behind it. Take
+// extents that the ranks do not divide, and few elements (at most 72 a tensor).
+#pragma once
+
+#include <utility>
+
+#include <shardwise/laws/placings.hpp>
+
+namespace shardwise::laws {
+
+// Compilers print the operation, the number of ranks, the case, the placement's number and what failed.
+template <class Op, int Ranks, class Case, int Placing, failure Found>
+struct proof {
+  static_assert(Found == failure::none,
+                "a sharding rule admits a placement under which ranks do not compute what one device does");
+  static constexpr int count = 1;
+};
+
+// Case: `value`, a program; `operation`, what is proved; `used`, the customs whose kernels it runs.
+template <class Case>
+struct one_device {
+  static constexpr reference value = solve<typename Case::used>(Case::value);
+  static constexpr int count = proof<typename Case::operation, 1, Case, -1, value.wrong>::count;
+};
+
+template <class Case, int Ranks>
+struct on_one_axis {
+  static constexpr ranks_of mesh{1, {Ranks, 1, 1, 1}};
+  static constexpr placings all = placings_of(Case::value, Ranks);
+
+  template <int I>
+  struct nth {
+    static constexpr failure found = prove<typename Case::used>(Case::value, all.item[I], mesh, one_device<Case>::value);
+    static constexpr int count = proof<typename Case::operation, Ranks, Case, I, found>::count;
+  };
+  template <int... I>
+  static constexpr int prove_all(std::integer_sequence<int, I...>) {
+    return (0 + ... + nth<I>::count);
+  }
+  static constexpr int count = prove_all(std::make_integer_sequence<int, all.count>{});
+};
+
+// Rules hold on each axis alone; that they combine is sampled here.
+template <class Case, int Ranks>
+struct on_two_axes {
+  static constexpr ranks_of mesh{2, {2, Ranks, 1, 1}};
+  using first = on_one_axis<Case, 2>;
+  using second = on_one_axis<Case, Ranks>;
+
+  template <int I>
+  struct nth {
+    static constexpr placing at = both_axes(first::all.item[I], second::all.item[(3 * I + 1) % second::all.count]);
+    static constexpr bool admitted = admits(Case::value, at, mesh);
+    static constexpr failure found =
+        admitted ? prove<typename Case::used>(Case::value, at, mesh, one_device<Case>::value) : failure::none;
+    static constexpr int count = admitted ? proof<typename Case::operation, 2 * Ranks, Case, I, found>::count : 0;
+  };
+  template <int... I>
+  static constexpr int prove_all(std::integer_sequence<int, I...>) {
+    return (0 + ... + nth<I>::count);
+  }
+  static constexpr int count = prove_all(std::make_integer_sequence<int, first::all.count>{});
+};
+
+// --- a user's own operation --------------------------------------------------------------------------------------------
+
+namespace detail {
+
+template <std::int64_t... E>
+constexpr leaf leaf_of(shape<E...>) {
+  return tensor_of({static_cast<int>(E)...});
+}
+
+template <class Customs>
+struct first_custom;
+template <const custom_operation& Op, const custom_operation&... More>
+struct first_custom<customs<Op, More...>> {
+  static constexpr const custom_operation* value = &Op;
+  using tag = shardwise::detail::custom_tag<Op>;
+};
+
+}  // namespace detail
+
+// The first of Customs on tensors of these shapes. Attributes as those of `call`; for operands that are indices, or of few
+// different values, write a case of your own.
+template <class Customs, op_attr Attributes, class... Shape>
+struct custom_case {
+  using used = Customs;
+  using operation = typename detail::first_custom<Customs>::tag;
+  static constexpr program value = apply(detail::first_custom<Customs>::value, {detail::leaf_of(Shape{})...}, Attributes);
+};
+
+// How many placements were proved. What fails does not compile.
+template <class Case>
+inline constexpr int holds_case = one_device<Case>::count + on_one_axis<Case, 2>::count + on_one_axis<Case, 3>::count + on_two_axes<Case, 3>::count;
+template <class Customs, class... Shape>
+inline constexpr int holds = holds_case<custom_case<Customs, op_attr{}, Shape...>>;
+
+}  // namespace shardwise::laws

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// The law of sharding rules: under every placement that a rule admits, ranks compute what one device computes, forward and
+// adjoint. The library's own rules, adjoints, layouts and kernels run on simulated ranks over exact integers.
+#pragma once
+
+#include <shardwise/laws/ranks.hpp>
+
+namespace shardwise::laws {
+
+constexpr spec leaf_spec(const leaf& l, const ranks_of& mesh) {
+  spec s = empty_spec(l.below > 0 ? dtype::i32 : dtype::f32, mesh.axes, mesh.size, device_kind::host);
+  s.rank = static_cast<std::uint8_t>(l.rank);
+  for (int d = 0; d < l.rank; ++d) s.extent[d] = l.extent[d];
+  make_contiguous(s);
+  return s;
+}
+
+// Placements of the leaves, one for each axis.
+struct placing {
+  placement at[max_leaves][2]{};
+  placement out{};  // what the rule's row promises on a mesh of one axis
+  bool promises = false;
+};
+
+constexpr bool has_pullback(const step& s) { return s.rule().kind == autodiff::adjoint::pulled; }
+
+// Linear in operand k alone (the others fixed), so that its pullback must be the transpose: exact over integers.
+constexpr bool linear_alone(const step& s, int k) {
+  if (s.custom) return s.custom->record.linear == linearity::each || (s.custom->record.linear == linearity::first && k == 0);
+  switch (s.op) {
+    case op_code::einsum:
+    case op_code::mul:
+    case op_code::scale:
+    case op_code::sum:
+    case op_code::permute:
+    case op_code::reshape:
+    case op_code::slice:
+    case op_code::pad:
+    case op_code::wait:
+    case op_code::contiguous:
+    case op_code::dropout:
+    case op_code::redistribute:
+      return true;
+    case op_code::broadcast:
+    case op_code::triangle:
+      return true;
+    case op_code::embedding:
+    case op_code::mask_keep:
+    case op_code::take:
+    case op_code::gather:
+    case op_code::scatter_add:
+    case op_code::index_select:
+    case op_code::index_add:
+      return k == 0;
+    default:
+      return false;
+  }
+}
+
+// Linear in all floating-point operands together: the transpose is checked for their sum.
+constexpr bool linear_together(const step& s) {
+  if (s.custom) return s.custom->record.linear == linearity::joint;
+  return s.op == op_code::add || s.op == op_code::sub || s.op == op_code::where || s.op == op_code::cat ||
+         s.op == op_code::slice_scatter ||
+         (s.op == op_code::constant_pad && s.a.v[5] != 0) || (s.op == op_code::scatter && (s.inputs > 2 || s.a.v[1] != 0));
+}
+
+constexpr modp inner(const modp* x, const modp* y, std::int64_t n) {
+  modp s{};
+  for (std::int64_t i = 0; i < n; ++i) s = s + x[i] * y[i];
+  return s;
+}
+
+constexpr failure check_transposes(const program& p, const reference& ref, std::int64_t out_size) {
+  auto size = [&](int k) {
+    std::int64_t n = 1;
+    for (int d = 0; d < p.leaves[k].rank; ++d) n *= p.leaves[k].extent[d];
+    return n;
+  };
+  const modp forward = inner(ref.dy, ref.out, out_size);
+  bool joint = true, alone = true;
+  for (int j = 0; j < p.step_count; ++j) {
+    joint = joint && (linear_together(p.steps[j]) || (linear_alone(p.steps[j], 0) && p.steps[j].inputs == 1));
+    alone = alone && linear_alone(p.steps[j], 0);
+    for (int k = 1; k < p.steps[j].inputs; ++k) alone = alone && p.steps[j].in[k] != p.steps[j].in[0];
+  }
+  if (joint) {
+    modp backward{};
+    for (int k = 0; k < p.leaf_count; ++k) backward = backward + inner(ref.cotangent[k], ref.leaves[k], size(k));
+    return backward == forward ? failure::none : failure::not_the_adjoint;
+  }
+  for (int k = 0; alone && k < p.leaf_count; ++k)
+    if (ref.has_cotangent[k] && !(inner(ref.cotangent[k], ref.leaves[k], size(k)) == forward))
+      return failure::not_the_adjoint;
+  return failure::none;
+}
+
+// Equal placements; splits are compared by their boundaries, since blocks of different size may draw the same.
+constexpr bool same_blocks(const spec& x, const spec& y, const ranks_of& mesh) {
+  bool exact = true;
+  for (int a = 0; a < mesh.axes; ++a) {
+    placement other = y.place[a];
+    other.block = x.place[a].block;
+    if (x.place[a] != other) return false;
+    exact = exact && x.place[a] == y.place[a];
+  }
+  for (int r = 0; !exact && r < mesh.count(); ++r) {
+    int c[max_axes]{};
+    mesh.coordinate(r, c);
+    for (int d = 0; d < x.rank; ++d) {
+      const interval i = local_interval(x, d, c), j = local_interval(y, d, c);
+      if (i.begin != j.begin || i.size != j.size) return false;
+    }
+  }
+  return true;
+}
+
+// Runs the program and its adjoint on all ranks of a mesh; `ref` is compared with, or on one rank filled in.
+template <bool Fill, class Customs, class Reference>
+constexpr failure run_program(const program& p, const placing& at, const ranks_of& mesh, Reference& ref) {
+  graph<max_nodes, max_nodes> g;
+  builder b = g.edit();
+  unsigned char needs[max_nodes]{};
+  int cotangent[max_nodes]{};
+  for (int& c : cotangent) c = -1;
+  int dual_spec[max_nodes]{};
+  for (int& d : dual_spec) d = -1;
+
+  // forward
+  for (int k = 0; k < p.leaf_count; ++k) {
+    spec s = leaf_spec(p.leaves[k], mesh);
+    for (int a = 0; a < mesh.axes; ++a) s.place[a] = at.at[k][a];
+    if (check_placements(s)) return failure::not_admitted;
+    normalise(s);
+    if (numel(s) > max_elements) return failure::too_large;
+    node n = empty_node;
+    n.op = p.leaves[k].below > 0 ? op_code::input : op_code::param;
+    n.spec = b.intern(s);
+    needs[b.append(n)] = n.op == op_code::param && has_adjoint(s);
+  }
+  for (int j = 0; j < p.step_count; ++j) {
+    const step& st = p.steps[j];
+    node n = empty_node;
+    n.a = st.a;
+    if (st.custom) b.set_operation(n, st.custom);
+    else b.set_operation(n, st.op);
+    n.f = st.f;
+    n.inputs = st.inputs;
+    spec in[max_inputs]{};
+    bool need = false;
+    for (int k = 0; k < st.inputs; ++k) {
+      n.in[k] = st.in[k];
+      in[k] = b.specs[b.nodes[st.in[k]].spec];
+      need = need || (needs[st.in[k]] && autodiff::differentiable(st.rule(), k));
+    }
+    const outcome o = infer(st.record(), st.a, in, st.inputs);
+    if (o.error) return failure::not_admitted;
+    if (numel(o.out) > max_elements) return failure::too_large;
+    n.spec = b.intern(o.out);
+    bool through = has_adjoint(o.out);  // norms have none
+    for (int k = 0; k < st.inputs; ++k) through = through && !holds_norms(in[k]);
+    needs[b.append(n)] = need && has_pullback(st) && through;
+  }
+  const int out = b.node_count - 1;
+  if (at.promises) {
+    spec promised = b.specs[b.nodes[out].spec];
+    promised.place[0] = at.out;
+    normalise(promised);
+    if (!(promised == b.specs[b.nodes[out].spec])) return failure::row_and_infer_differ;
+  }
+
+  // adjoint
+  int dy = -1;
+  if (needs[out]) {
+    autodiff::tape t;
+    t.b = b;
+    t.cotangent = cotangent;
+    t.needs = needs;
+    t.dual_spec = dual_spec;
+    t.dual_capacity = max_nodes;
+    node n = empty_node;
+    n.op = op_code::input;
+    n.spec = t.dual_id(t.b.nodes[out].spec);
+    dy = t.b.append(n);
+    cotangent[out] = dy;
+    for (int i = out; i >= 0; --i)
+      if (needs[i] && cotangent[i] >= 0) autodiff::pull(t, i);
+    b = t.b;
+  }
+  if (b.error) return failure::pullback_error;
+  if (b.overflowed()) return failure::too_large;
+  g.finish(b);
+  for (int i = out + 2; i < g.node_count; ++i) {
+    const node& n = g.nodes[i];
+    spec in[max_inputs]{};
+    for (int k = 0; k < n.inputs; ++k) in[k] = g.spec_of(n.in[k]);
+    outcome o{};
+    if (n.op == op_code::expand) {  // placed by its primal; as a shape it is sum's
+      o = {{}, g.spec_of(i)};
+      const outcome s = rules::infer_shape(op_code::sum, n.a, &o.out, 1);
+      bool same = !s.error && s.out.rank == in[0].rank;
+      for (int d = 0; same && d < s.out.rank; ++d) same = s.out.extent[d] == in[0].extent[d];
+      if (!same) return failure::adjoint_not_admitted;
+    } else if (n.op == op_code::fill && n.f == 0) {  // zeros may be placed anywhere
+      o = {{}, g.spec_of(i)};
+    } else {
+      o = infer(record_of(g, n), n.a, in, n.inputs);
+    }
+    spec claimed = g.spec_of(i);
+    normalise(claimed);
+    bool same = !o.error && o.out.rank == claimed.rank;
+    for (int d = 0; same && d < claimed.rank; ++d)
+      same = o.out.extent[d] == claimed.extent[d] && o.out.stride[d] == claimed.stride[d];
+    if (!same || !same_blocks(o.out, claimed, mesh)) return failure::adjoint_not_admitted;
+    if constexpr (Fill) ref.used[static_cast<int>(n.op)] = true;
+  }
+
+  // run
+  memory m;
+  cell* const cells = new cell[static_cast<unsigned>(g.node_count * max_ranks)];
+  struct release {
+    cell* p;
+    constexpr ~release() { delete[] p; }
+  } released{cells};
+  for (int i = 0; i < g.node_count; ++i) {
+    if (i >= p.leaf_count && i != dy) {
+      if (!execute<Customs>(g, i, mesh, cells, m)) return failure::kernel_unknown;
+      continue;
+    }
+    const std::uint64_t salt = 100 + static_cast<std::uint64_t>(i);
+    if constexpr (Fill) {
+      const std::int64_t n = numel(g.spec_of(i));
+      for (std::int64_t e = 0; e < n; ++e) {
+        const std::uint32_t random = scramble(static_cast<std::uint64_t>(e), salt);
+        if (i == dy)
+          ref.dy[e] = reduced_to(random);
+        else if (p.leaves[i].below > 0)
+          ref.indices[i][e] = static_cast<std::int32_t>(random % static_cast<std::uint32_t>(p.leaves[i].below));
+        else
+          ref.leaves[i][e] =
+              reduced_to(p.leaves[i].few > 0 ? random % static_cast<std::uint32_t>(p.leaves[i].few) : random);
+      }
+    }
+    for (int r = 0; r < mesh.count(); ++r) {
+      int c[max_axes]{};
+      mesh.coordinate(r, c);
+      cell& x = cells[i * max_ranks + r];
+      if (i != dy && p.leaves[i].below > 0)
+        distribute(ref.indices[i], g.spec_of(i), c, x, m);
+      else
+        distribute(i == dy ? ref.dy : ref.leaves[i], g.spec_of(i), c, salt + 50, x, m);
+    }
+  }
+
+  // compare
+  if constexpr (Fill) {
+    auto keep = [&](const cell& x, modp* to) {
+      laws::each_element(x.l, [&](const std::int64_t* e, std::int64_t i) { to[i] = value_at(x, e); });
+    };
+    keep(cells[out * max_ranks], ref.out);
+    for (int k = 0; k < p.leaf_count; ++k) {
+      ref.has_cotangent[k] = cotangent[k] >= 0;
+      if (cotangent[k] >= 0) keep(cells[cotangent[k] * max_ranks], ref.cotangent[k]);
+    }
+  } else {
+    if (const failure f = compare(cells + out * max_ranks, g.spec_of(out), mesh, ref.out, failure::value);
+        f != failure::none)
+      return f;
+  }
+  if (dy < 0) return failure::none;
+  for (int k = 0; k < p.leaf_count; ++k) {
+    bool wanted = false;
+    for (int j = 0; j < p.step_count; ++j)
+      for (int i = 0; i < p.steps[j].inputs; ++i)
+        wanted = wanted || (p.steps[j].in[i] == k && needs[k] && needs[p.leaf_count + j] &&
+                            autodiff::differentiable(p.steps[j].rule(), i));
+    if (wanted != (cotangent[k] >= 0)) return failure::cotangent_missing;
+    if (!wanted) continue;
+    spec s = g.spec_of(cotangent[k]), expected = dual(g.spec_of(k));
+    for (int d = 0; d < expected.rank; ++d)
+      if (s.rank != expected.rank || s.extent[d] != expected.extent[d]) return failure::cotangent_placement;
+    for (int a = 0; a < mesh.axes; ++a)
+      if (!(s.place[a] == expected.place[a])) return failure::cotangent_placement;
+    if constexpr (!Fill)
+      if (const failure f =
+              compare(cells + cotangent[k] * max_ranks, s, mesh, ref.cotangent[k], failure::adjoint_value);
+          f != failure::none)
+        return f;
+  }
+  if constexpr (Fill) return check_transposes(p, ref, numel(g.spec_of(out)));
+  return failure::none;
+}
+
+template <class Customs = customs<>>
+constexpr reference solve(const program& p) {
+  reference r;
+  r.wrong = run_program<true, Customs>(p, placing{}, ranks_of{}, r);
+  return r;
+}
+
+// The whole law for one placement of the leaves.
+template <class Customs = customs<>>
+constexpr failure prove(const program& p, const placing& at, const ranks_of& mesh, const reference& one_device) {
+  return run_program<false, Customs>(p, at, mesh, one_device);
+}
+
+}  // namespace shardwise::laws

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of users' own operations on the host: what they are made from, and what they are given.
+#pragma once
+
+#include <utility>
+
+#include <shardwise/graph/tensor.hpp>
+#include <shardwise/runtime/host/kernels/kernel.hpp>
+
+namespace shardwise {
+
+// Specialise it for an elementwise operation: `value<m>(x, y, ...)` is the result's element, m the device's functions (exp,
+// log, tanh, erf, sqrt, sin, cos, pow, less, from(double)). With one more argument it gets the call's real parameter. It must be constexpr
+// and use +, -, *, / and m alone: then it runs on GPUs, and in proofs over integers.
+template <const custom_operation& Op>
+struct formula;
+
+// Specialise it for any other: `run(arguments)` with kernel_arguments<T> computes this rank's block of the result.
+template <const custom_operation& Op>
+struct host_kernel;
+
+template <const custom_operation& Op>
+concept has_formula = requires { sizeof(formula<Op>); };
+template <const custom_operation& Op>
+concept has_host_kernel = requires { sizeof(host_kernel<Op>); };
+
+// One rank's blocks, densely stored row-major, elements of T. Where a block lies in its tensor: extents and origin.
+template <class T>
+class kernel_arguments {
+ public:
+  constexpr kernel_arguments(const runtime::call& c, const host::operands<T>& q) : c_(c), q_(q) {}
+
+  constexpr T* out() const { return q_.p[runtime::result]; }
+  constexpr const T* in(int operand) const { return q_.p[operand]; }
+  // The operand that the record names as indices.
+  constexpr const std::int32_t* index() const { return q_.index; }
+
+  constexpr int rank(int operand) const { return c_.l[operand].rank; }
+  constexpr std::int64_t extent(int operand, int dim) const { return c_.l[operand].ext[dim]; }
+  constexpr std::int64_t size(int operand) const { return c_.l[operand].numel(); }
+  constexpr int rank() const { return rank(runtime::result); }
+  constexpr std::int64_t extent(int dim) const { return extent(runtime::result, dim); }
+  constexpr std::int64_t size() const { return size(runtime::result); }
+  // Of the whole tensor: its extent, and where this block begins.
+  constexpr std::int64_t whole_extent(int operand, int dim) const { return c_.l[operand].global[dim]; }
+  constexpr std::int64_t origin(int operand, int dim) const { return c_.l[operand].origin[dim]; }
+
+  // Those of `call`.
+  constexpr std::int64_t attribute(int i) const { return c_.a.v[i]; }
+  constexpr double number() const { return c_.f; }
+
+ private:
+  const runtime::call& c_;
+  const host::operands<T>& q_;
+};
+
+namespace host {
+
+namespace detail {
+
+// A formula with its call's real parameter, if it takes one.
+template <const custom_operation& Op, class M, class T, class... X>
+constexpr T formula_value(T number, X... x) {
+  if constexpr (requires { formula<Op>::template value<M, T>(x..., number); }) return formula<Op>::template value<M, T>(x..., number);
+  else return formula<Op>::template value<M, T>(x...);
+}
+
+template <const custom_operation& Op, class T, std::size_t... K>
+constexpr void run_formula(const call& c, const operands<T>& q, std::index_sequence<K...>) {
+  constexpr int count = 1 + static_cast<int>(sizeof...(K));
+  const layout* const in[] = {&c.l[K]...};
+  const T number = math<T>::from(c.f);
+  broadcast_walk<count>(c.l[result], in).each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
+    T* const to = q.p[result] + off[0];
+    const T* const from[] = {q.p[K] + off[K + 1]...};
+    if (s[0] == 1 && ((s[K + 1] == 1) && ...)) {
+      SHARDWISE_IVDEP
+      for (std::int64_t i = 0; i < n; ++i) to[i] = formula_value<Op, math<T>, T>(number, from[K][i]...);
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) to[i * s[0]] = formula_value<Op, math<T>, T>(number, from[K][i * s[K + 1]]...);
+    }
+  });
+}
+
+}  // namespace detail
+
+// The kernel of a custom operation.
+template <const custom_operation& Op>
+struct custom_kernel {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    if constexpr (has_formula<Op>) {
+      detail::run_formula<Op, T>(c, q, std::make_index_sequence<static_cast<std::size_t>(Op.operands.value)>{});
+    } else if constexpr (has_host_kernel<Op>) {
+      host_kernel<Op>::run(kernel_arguments<T>(c, q));
+    } else {
+      static_assert(raise<problem::custom_kernel, shardwise::detail::custom_tag<Op>, T>::ok);
+    }
+  }
+};
+
+}  // namespace host
+
+namespace runtime {
+
+template <const custom_operation& Op, class T>
+__attribute__((noinline)) void compute_custom(const call& c, const step_env& env) {
+  host::operands<T> q;
+  for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<T*>(c.p[k]);
+  constexpr int index = Op.record.indices;
+  if constexpr (index >= 0) q.index = static_cast<const std::int32_t*>(c.p[index]);
+  host::custom_kernel<Op>::template run<T>(c, q, env);
+}
+
+template <const custom_operation& Op, class T, class Rank>
+void run_custom(const call& c, const step_env& env, Rank&) {
+  compute_custom<Op, T>(c, env);
+}
+
+}  // namespace runtime
+
+}  // namespace shardwise

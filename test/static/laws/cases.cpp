@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The proof that users run on their own operations: what is right holds, and each kind of mistake is found as what it is.
+#include <03_own_operation/operation.hpp>
+#include <custom_operations.hpp>
+#include <shardwise/laws/cases.hpp>
+
+namespace {
+
+namespace sw = shardwise;
+namespace laws = sw::laws;
+
+using gate = laws::customs<gated::swiglu, gated::swiglu_gate, gated::swiglu_up>;
+static_assert(laws::holds<gate, sw::shape<5, 3>, sw::shape<5, 3>> > 8);
+static_assert(laws::holds<gate, sw::shape<2, 4>, sw::shape<4>> > 8);
+static_assert(laws::holds<gate, sw::shape<>, sw::shape<>> > 0);
+static_assert(laws::holds<laws::customs<gated::swiglu_gate>, sw::shape<5, 3>, sw::shape<5, 3>, sw::shape<5, 3>> > 8);
+static_assert(laws::holds<laws::customs<gated::swiglu_up>, sw::shape<5, 3>, sw::shape<5, 3>> > 8);
+static_assert(laws::holds<laws::customs<sums::running>, sw::shape<5, 3>> > 8);
+constexpr sw::op_attr from_the_end{{1, 0, 0, 0, 0, 0}};
+static_assert(laws::holds_case<laws::custom_case<laws::customs<sums::running>, from_the_end, sw::shape<4, 3>>> > 8);
+
+// What a proof finds, placement by placement.
+template <class Case>
+constexpr bool finds(laws::failure what) {
+  const auto& all = laws::on_one_axis<Case, 2>::all;
+  const laws::reference alone = laws::solve<typename Case::used>(Case::value);
+  if (alone.wrong == what) return true;
+  for (int i = 0; i < all.count; ++i)
+    if (laws::prove<typename Case::used>(Case::value, all.item[i], laws::on_one_axis<Case, 2>::mesh, alone) == what) return true;
+  return false;
+}
+template <class Customs>
+using on_rows = laws::custom_case<Customs, sw::op_attr{}, sw::shape<5, 3>>;
+static_assert(finds<on_rows<laws::customs<sums::wrong_row>>>(laws::failure::value));
+static_assert(finds<on_rows<laws::customs<sums::wrong_transpose, sums::running>>>(laws::failure::not_the_adjoint));
+static_assert(finds<on_rows<laws::customs<sums::wrong_adjoint>>>(laws::failure::kernel_unknown));  // running is not named
+static_assert(!finds<on_rows<laws::customs<sums::running>>>(laws::failure::value));
+
+}  // namespace
