@@ -6,6 +6,7 @@
 #include <shardwise/graph/functions/fills.hpp>
 #include <shardwise/graph/functions/indexing.hpp>
 #include <shardwise/graph/functions/joins.hpp>
+#include <shardwise/graph/functions/local_map.hpp>
 #include <shardwise/graph/functions/loss_functions.hpp>
 #include <shardwise/graph/functions/mutating_functions.hpp>
 #include <shardwise/graph/functions/ranking_functions.hpp>

@@ -163,4 +163,38 @@ TEST_CASE("own operations: one with a kernel of its own and an attribute runs on
   });
 }
 
+// x (7, 10) over dp by rows and tp by columns, w (10) over tp: the product, and the gradients of its sum weighted by itself.
+struct weigh {
+  constexpr auto operator()(const auto& x, const auto& w) const { return sw::call<mapped::weigh>(x, w); }
+};
+struct weigh_by_mul {
+  constexpr auto operator()(const auto& x, const auto& w) const { return x * w; }
+};
+template <class F>
+std::vector<double> mapped_of() {
+  std::vector<double> all;
+  sw::launch<mapped::mesh>([&](auto& rank) {
+    sw::eager e(rank);
+    using x_type = sw::dtensor_of<double, sw::shape<7, 10>, mapped::mesh, sw::on<mapped::dp, sw::shard<0>>, sw::on<mapped::tp, sw::shard<1>>>;
+    using w_type = sw::dtensor_of<double, sw::shape<10>, mapped::mesh, sw::on<mapped::dp, sw::reduced>, sw::on<mapped::tp, sw::shard<0>>>;
+    const auto r = sw::value_and_grad<F, 0, 1>(x_type::distribute(e, some(70, 4)), w_type::distribute(e, some(10, 5)));
+    std::vector<double> here;
+    std::apply([&](const auto&... t) {
+      ([&] {
+        const auto whole = sw::contiguous(t.full_tensor());
+        const auto block = whole.to_local();
+        here.insert(here.end(), block.data.begin(), block.data.end());
+      }(), ...);
+    }, r);
+    if (rank.index() == 0) all = here;
+  });
+  return all;
+}
+
+TEST_CASE("own operations: a function of blocks, placed as local_map says, with uneven blocks") {
+  const std::vector<double> want = mapped_of<weigh_by_mul>();
+  CHECK(want.size() == 70 + 70 + 10);
+  CHECK(apart(want, mapped_of<weigh>()) < 1e-14);
+}
+
 }  // namespace

@@ -3,9 +3,10 @@
 // a mistake in either looks like.
 #pragma once
 
-#include <shardwise/graph/functions/custom.hpp>
+#include <shardwise/graph/functions/local_map.hpp>
 #include <shardwise/operations/row/record.hpp>
 #include <shardwise/runtime/host/custom.hpp>
+#include <shardwise/vocabulary/axis.hpp>
 
 namespace sums {
 
@@ -85,3 +86,42 @@ SHARDWISE_TEST_SUMS(wrong_row)
 SHARDWISE_TEST_SUMS(wrong_adjoint)
 SHARDWISE_TEST_SUMS(wrong_transpose)
 #undef SHARDWISE_TEST_SUMS
+
+// A function of blocks that states where it runs: columns of x weighted by w, rows cut over one axis, columns over the other.
+namespace mapped {
+
+namespace sw = shardwise;
+
+struct dp : sw::axis<2> {};
+struct tp : sw::axis<3> {};
+using mesh = sw::mesh<dp, tp>;
+using map = sw::local_map<mesh, sw::out_placements<sw::on<dp, sw::shard<0>>, sw::on<tp, sw::shard<1>>>,
+                          sw::in_placements<sw::on<dp, sw::shard<0>>, sw::on<tp, sw::shard<-1>>>,
+                          sw::in_placements<sw::on<dp, sw::reduced>, sw::on<tp, sw::shard<0>>>>;
+inline constexpr sw::autodiff::adjoint_rule weigh_adjoint = sw::autodiff::pulled<3>([](sw::autodiff::pullback& p) {
+  if (p.wants(0)) p.give(0, p.make(sw::op_code::mul, p.dy, p.n.in[1]));
+  if (p.wants(1)) p.give_summed(1, p.make(sw::op_code::mul, p.dy, p.n.in[0]));
+});
+inline constexpr sw::custom_operation weigh{.name = "weigh", .operands = 2, .record = map::record, .adjoint = &weigh_adjoint};
+
+// Wrong: sums along the columns, of which a rank sees its own alone.
+inline constexpr sw::custom_operation sum_columns{.name = "sum_columns", .operands = 2, .record = map::record, .adjoint = &sw::autodiff::unknown};
+
+}  // namespace mapped
+
+template <>
+struct shardwise::host_kernel<mapped::weigh> {
+  template <class T>
+  static constexpr void run(const kernel_arguments<T>& k) {
+    const std::int64_t n = k.extent(1);
+    for (std::int64_t i = 0; i < k.size(); ++i) k.out()[i] = k.in(0)[i] * k.in(1)[i % n];
+  }
+};
+template <>
+struct shardwise::host_kernel<mapped::sum_columns> {
+  template <class T>
+  static constexpr void run(const kernel_arguments<T>& k) {
+    const std::int64_t n = k.extent(1);
+    for (std::int64_t i = 0; i < k.size(); ++i) k.out()[i] = i % n == 0 ? k.in(0)[i] : k.out()[i - 1] + k.in(0)[i];
+  }
+};

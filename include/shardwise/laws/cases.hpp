@@ -103,4 +103,41 @@ inline constexpr int holds_case = one_device<Case>::count + on_one_axis<Case, 2>
 template <class Customs, class... Shape>
 inline constexpr int holds = holds_case<custom_case<Customs, op_attr{}, Shape...>>;
 
+// The operation of a local_map on tensors of these shapes, as Map places them, on Map's own mesh (of at most two axes and six
+// ranks): true, or it does not compile.
+template <class Customs, class Map, class... Shape>
+struct mapped_case : custom_case<Customs, op_attr{}, Shape...> {
+  using base = custom_case<Customs, op_attr{}, Shape...>;
+  static_assert(Map::mesh_type::size <= max_ranks && Map::mesh_type::axes <= 2, "shardwise: local_map is proved on at most two axes and six ranks.");
+  static constexpr ranks_of mesh = [] {
+    ranks_of m;
+    const spec s = shardwise::detail::mesh_spec<typename Map::mesh_type>(dtype::f32);
+    m.axes = s.axes;
+    for (int a = 0; a < s.axes; ++a) m.size[a] = s.axis_size[a];
+    return m;
+  }();
+  static constexpr placing at = [] {
+    placing p;
+    for (int k = 0; k < Map::operands; ++k)
+      for (int a = 0; a < mesh.axes; ++a) {
+        placement want = Map::in[k].at[a];
+        if (want.is_shard() && want.dim < 0) want = split_along(want.dim + base::value.leaves[k].rank, want);
+        p.at[k][a] = want;
+      }
+    return p;
+  }();
+  static constexpr failure found = [] {
+    // one device computes the same, with all operands whole: a record without rows gives the shape alone there
+    constexpr const program& p = base::value;
+    reference alone;
+    ranks_of one = mesh;
+    for (std::int32_t& n : one.size) n = 1;
+    alone.wrong = run_program<true, Customs>(p, at, one, alone);
+    return alone.wrong != failure::none ? alone.wrong : prove<Customs>(p, at, mesh, alone);
+  }();
+};
+template <class Customs, class Map, class... Shape>
+inline constexpr bool holds_local_map =
+    proof<typename detail::first_custom<Customs>::tag, Map::mesh_type::size, Map, 0, mapped_case<Customs, Map, Shape...>::found>::count == 1;
+
 }  // namespace shardwise::laws

@@ -390,6 +390,15 @@ SHARDWISE_X(custom_record,
 SHARDWISE_X(custom_placements,
             "call: no row of the custom operation's record admits these placements on a mesh axis; redistribute an operand so that "
             "one does, or add the row, and its proof")
+SHARDWISE_X(local_map_operand,
+            "local_map: an operand is not placed as in_placements says (or is cut elsewhere than another one); redistribute it, or "
+            "name the placement that it has")
+SHARDWISE_X(local_map_result,
+            "local_map: on a mesh axis where an operand is cut or partial the result is shard or partial, and where all are whole it "
+            "is whole: ranks see no more than their blocks; name such a placement in out_placements")
+SHARDWISE_X(local_map_whole,
+            "local_map: an operand is replicate on an axis that cuts another one, so ranks would use it in their own ways and its "
+            "gradient would not be equal on all; write reduced for it there")
 SHARDWISE_X(custom_kernel,
             "call: the custom operation has no kernel here; specialise shardwise::formula<operation> if it is elementwise, else "
             "shardwise::host_kernel<operation> (and shardwise::device_kernel<operation> for GPUs)")

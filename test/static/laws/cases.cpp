@@ -36,4 +36,10 @@ static_assert(finds<on_rows<laws::customs<sums::wrong_transpose, sums::running>>
 static_assert(finds<on_rows<laws::customs<sums::wrong_adjoint>>>(laws::failure::kernel_unknown));  // running is not named
 static_assert(!finds<on_rows<laws::customs<sums::running>>>(laws::failure::value));
 
+
+// A function of blocks holds as it is placed, uneven blocks too; what needs its neighbours' blocks does not.
+static_assert(laws::holds_local_map<laws::customs<mapped::weigh>, mapped::map, sw::shape<4, 6>, sw::shape<6>>);
+static_assert(laws::holds_local_map<laws::customs<mapped::weigh>, mapped::map, sw::shape<3, 7>, sw::shape<7>>);
+static_assert(laws::mapped_case<laws::customs<mapped::sum_columns>, mapped::map, sw::shape<4, 6>, sw::shape<6>>::found == laws::failure::value);
+
 }  // namespace
