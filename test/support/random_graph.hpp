@@ -113,7 +113,7 @@ template <class Rank, class T = float, std::size_t... Op>
 constexpr auto all_kernels(std::index_sequence<Op...>) {
   return std::array<sw::runtime::kernel_function<Rank>, sizeof...(Op)>{[] {
     constexpr sw::op_code op = static_cast<sw::op_code>(Op);
-    if constexpr (sw::runs_kernel(op) && op != sw::op_code::fused) return sw::runtime::kernel_entry<sw::runtime::signature{op, sw::dtype_v<T>}, Rank>();
+    if constexpr (sw::runs_kernel(op) && op != sw::op_code::fused && op != sw::op_code::custom) return sw::runtime::kernel_entry<sw::runtime::signature{op, sw::dtype_v<T>}, Rank>();
     else return sw::runtime::kernel_function<Rank>{nullptr};
   }()...};
 }

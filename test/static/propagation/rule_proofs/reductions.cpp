@@ -12,7 +12,7 @@ static_assert(proved<family::redistributions> > 2 * cases_of<family::redistribut
 template <class P, int Ranks>
 struct seed {
   static constexpr failure found = prove_seed<P, Ranks>();
-  static constexpr int count = proof<op::fill, Ranks, 0, 0, found>::count;
+  static constexpr int count = proof<op::fill, Ranks, seed, 0, found>::count;
 };
 static_assert(seed<replicate, 2>::count + seed<reduced, 2>::count + seed<partial<>, 3>::count +
                   seed<reduced, 3>::count ==
@@ -23,7 +23,7 @@ template <int I, int Ranks>
 struct filled {
   static constexpr int tried = prove_fills(fills[I], Ranks);
   using op = typename shardwise::detail::op_tag<fills[I].op>::type;
-  static constexpr int count = proof<op, Ranks, I, 0, tried == 2 + fills[I].shape.rank ? failure::none : failure::value>::count;
+  static constexpr int count = proof<op, Ranks, filled, 0, tried == 2 + fills[I].shape.rank ? failure::none : failure::value>::count;
 };
 template <int... I>
 constexpr int prove_all_fills(std::integer_sequence<int, I...>) {
@@ -36,7 +36,7 @@ template <class Optimizer, class W, class X, int Ranks>
 struct update {
   using op = typename shardwise::detail::op_tag<Optimizer::op>::type;
   static constexpr failure found = prove_update<Optimizer, W, X, Ranks>();
-  static constexpr int count = proof<op, Ranks, 0, 0, found>::count;
+  static constexpr int count = proof<op, Ranks, update, 0, found>::count;
 };
 template <class Optimizer>
 inline constexpr int updates =
