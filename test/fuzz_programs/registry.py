@@ -138,6 +138,9 @@ def declarations(tokens, wanted=("shardwise",)):
                 yield tokens[start:i]
             i = start = i + 1
             continue
+        if t == "template" and tokens[i + 1] == "<":  # braces among its defaults open no body
+            i = angles(tokens, i + 1)
+            continue
         if t == "(":
             i = balanced(tokens, i, "(", ")")
             continue

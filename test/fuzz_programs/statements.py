@@ -282,6 +282,23 @@ def projected(g):
     g.apply("sw::linear_product({0}, {1})", [x, w], py.linear, product_rows(g, x, w, x.rank - 1, 1, range(x.rank - 1), 0, x.rank), exact=True)
 
 
+@statement(["conv2d"], 0.4, smooth=True)
+def windows(g):
+    skip(g.special)
+    groups = g.r.choice([1, 1, 1, 2])
+    c, o = g.r.choice([2, 4]), g.r.choice([2, 4, 6])
+    x = g.new_input([g.r.choice([1, 2, 3]), c, g.r.choice([3, 4]), g.r.choice([2, 3])])
+    w = g.new_input([o, c // groups, g.r.choice([1, 2, 3]), g.r.choice([1, 2])])
+    stride, padding, dilation = g.r.choice([1, 2]), g.r.choice([0, 1]), g.r.choice([1, 1, 2])
+    skip(any(x.shape[2 + d] + 2 * padding < dilation * (w.shape[2 + d] - 1) + 1 for d in range(2)))
+    R, U, S, P = places()
+    rows = [([R(), R()], R()), ([U(), U()], U()), ([S(0), U()], S(0)), ([P(), U()], P()), ([U(), P()], P())]
+    if groups == 1:
+        rows += [([U(), S(0)], S(1)), ([S(1), S(1)], P())]
+    options = "sw::convolution_options{{" + f".stride = {stride}, .padding = {padding}, .dilation = {dilation}, .groups = {groups}" + "}}"  # format's
+    g.apply(f"sw::conv2d<{options}>({{0}}, {{1}})", [x, w], lambda a, b: py.conv2d(a, b, stride, padding, dilation, groups), rows, exact=True)
+
+
 @statement(["scaled_dot_product_attention"], 0.4)
 def attended(g):
     skip(g.special)

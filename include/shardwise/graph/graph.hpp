@@ -313,15 +313,23 @@ constexpr void copy_into(To& r, const From& g) {
   r.error = g.error;
 }
 
-// The record of a node's operation; `g` is its graph, or a builder of it.
+// The custom operation that a node applies; null for the library's own, and where a broken graph names none. `g` is the node's
+// graph, or a builder of it.
+template <class Graph>
+constexpr const custom_operation* custom_of(const Graph& g, const node& n) {
+  return n.op == op_code::custom && n.a.v[5] >= 0 && n.a.v[5] < g.custom_count ? g.customs[n.a.v[5]] : nullptr;
+}
+// The record of a node's operation.
 template <class Graph>
 constexpr const operation& record_of(const Graph& g, const node& n) {
-  return n.op == op_code::custom ? g.customs[n.a.v[5]]->record : operation_of(n.op);
+  const custom_operation* const own = custom_of(g, n);
+  return own ? own->record : operation_of(n.op);
 }
 // What a node's operation is called.
 template <class Graph>
 constexpr const char* name_of(const Graph& g, const node& n) {
-  return n.op == op_code::custom ? g.customs[n.a.v[5]]->name.value : name_of(n.op);
+  const custom_operation* const own = custom_of(g, n);
+  return own ? own->name.value : name_of(n.op);
 }
 
 // Whether a node's result is its first operand's storage seen differently.

@@ -244,7 +244,7 @@ constexpr bool dispatch(op_code op, const custom_operation* own, const runtime::
   env.lr = 0.1;
   env.momentum = 0.75;
   env.weight_decay = 0.01;
-  if (own) return Customs::run(own, k, q, env);
+  if (op == op_code::custom) return Customs::run(own, k, q, env);
   switch (op) {
 #define SHARDWISE_X(name, kernel)         \
   case op_code::name:                     \
@@ -310,7 +310,7 @@ constexpr bool execute(const Graph& g, int i, const ranks_of& mesh, cell* cells,
     k.l[runtime::result] = to.l;
     q.p[runtime::result] = to.p;
     q.index_out = to.index;
-    if (!dispatch<Customs>(n.op, n.op == op_code::custom ? g.customs[n.a.v[5]] : nullptr, k, q)) return false;
+    if (!dispatch<Customs>(n.op, custom_of(g, n), k, q)) return false;
   }
   return true;
 }

@@ -2,7 +2,9 @@
 // The library's operations and the integers that parameterise them; users' own are all `custom` (graph/custom.hpp).
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include <shardwise/support/message.hpp>
 
@@ -163,5 +165,37 @@ struct op_attr {
   std::int64_t v[6];
   constexpr bool operator==(const op_attr&) const = default;
 };
+
+// --- attributes with names -------------------------------------------------------------------------------------------------
+
+// A real number among the attributes: bits, since clang 16 takes no real number as a template argument.
+struct real {
+  std::int64_t bits = 0;
+  constexpr real() = default;
+  constexpr real(double value) : bits(std::bit_cast<std::int64_t>(value)) {}
+  constexpr operator double() const { return std::bit_cast<double>(bits); }
+};
+
+// A class of integers and `real`s, of whole words and at most five of them (40 bytes), as an operation's attributes, and back.
+template <class A>
+constexpr op_attr pack_attributes(const A& given) {
+  static_assert(sizeof(A) % 8 == 0 && sizeof(A) <= 40 && std::has_unique_object_representations_v<A>,
+                "shardwise: attributes are of 8, 16, 24, 32 or 40 bytes, all of which belong to a member; add one, or order them by size.");
+  struct words {
+    std::int64_t v[sizeof(A) / 8];
+  };
+  const auto w = std::bit_cast<words>(given);
+  op_attr a{};
+  for (std::size_t i = 0; i < sizeof(A) / 8; ++i) a.v[i] = w.v[i];
+  return a;
+}
+template <class A>
+constexpr A attributes_of(const op_attr& a) {
+  struct words {
+    std::int64_t v[sizeof(A) / 8];
+  } w{};
+  for (std::size_t i = 0; i < sizeof(A) / 8; ++i) w.v[i] = a.v[i];
+  return std::bit_cast<A>(w);
+}
 
 }  // namespace shardwise

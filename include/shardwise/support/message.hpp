@@ -122,6 +122,10 @@ constexpr number_names numbers_of(problem p, bool of_dim) {
     case problem::rank_too_large: return {"rank", "largest rank"};
     case problem::fsdp_factor: return {"ranks asked for", "ranks of the axis"};
     case problem::opaque_too_many: return {"opaque functions", "at most"};
+    case problem::convolution_rank: return {"rank", "required rank"};
+    case problem::convolution_channels: return {"channels", "required channels"};
+    case problem::convolution_groups: return {"outputs", "groups"};
+    case problem::convolution_kernel: return {"kernel", "padded extent"};
     case problem::custom_too_many: return {"custom operations", "at most"};
     case problem::topk_count: return {"elements asked for", "extent"};
     case problem::slice_out_of_range: return {"end of the slice", "extent"};

@@ -378,6 +378,20 @@ SHARDWISE_X(opaque_placements,
             "or all are the same shard: redistribute<axis, replicate>(operand)")
 SHARDWISE_X(opaque_too_many,
             "opaque: the function calls more than 8 opaque functions; merge some of them, or split the function")
+SHARDWISE_X(convolution_rank,
+            "conv2d: images are of four dims (batch, channels, height, width), weights of four (outputs, channels of a group, kernel "
+            "height, kernel width); reshape the operand, with a batch of one if there is none")
+SHARDWISE_X(convolution_channels,
+            "conv2d: the image's channels are not those of the weight times the groups; give the weight (outputs, channels / groups, "
+            "kernel height, kernel width)")
+SHARDWISE_X(convolution_groups, "conv2d: the groups do not divide the outputs; give a weight of a multiple of them")
+SHARDWISE_X(convolution_kernel,
+            "conv2d: the kernel, with its dilation, is larger than the padded image; give a larger padding or a smaller kernel")
+SHARDWISE_X(convolution_options, "conv2d: stride, dilation and groups are at least 1 and padding at least 0; correct the options")
+SHARDWISE_X(convolution_dyn, "conv2d: a run-time extent may be the batch's alone; give channels, sizes and kernels static extents")
+SHARDWISE_X(convolution_placements,
+            "conv2d: images and weights are cut along the batch (the weight reduced), along outputs (the image reduced) or along the "
+            "channels of both, which gives a partial result, and with groups along the batch alone; redistribute an operand so")
 SHARDWISE_X(custom_too_many,
             "call: the program calls more than 16 different custom operations; give one of them an attribute that chooses, or "
             "split the program")

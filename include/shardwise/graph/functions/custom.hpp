@@ -16,6 +16,9 @@
 //   record   shape, rows of placements, cost: by operations::pointwise or operations::by_rows (propagation/operation.hpp),
 //            field by field where those do not fit; operations::refuse_with<problem::custom_placements> is its sentence for
 //            placements that no row admits
+//   attributes   of a class of integers and sw::real, by name: call<op, pack_attributes(limits{.low = 0.5, .high = 2})>(x), read by
+//            attributes_of<limits>(a) in rules and adjoints and by a formula that has `using attributes = limits;` as its last
+//            argument
 //   adjoint  `pulled` with a function that gives operands their cotangents (pullback in graph/tape.hpp), written with other
 //            operations, custom ones too; or &autodiff::no_derivative, &autodiff::unknown (a gradient through it is refused)
 //   kernel   formula<Op> for what is elementwise; else host_kernel<Op> (runtime/host/custom.hpp) and, for GPUs,
@@ -39,13 +42,14 @@ constexpr bool is_custom_record(const operation& o) {
          (o.elements == element_rule::real || o.elements == element_rule::any) && o.writes.value(op_attr{}) == 0;
 }
 
-template <const custom_operation& Op, std::int64_t... A>
-inline constexpr op_attr custom_attr = [] {
+template <std::int64_t... A>
+constexpr op_attr listed_attributes() {
+  static_assert(sizeof...(A) <= 5, "shardwise: call: an operation has at most 5 attributes.");
   op_attr a{};
   int i = 0;
-  ((a.v[i++] = A), ...);
+  ((i < 5 ? void(a.v[i++] = A) : void()), ...);
   return a;
-}();
+}
 
 // Operands that its kernel can read: any where it is pointwise, else stored densely.
 template <const custom_operation& Op, tensor X>
@@ -56,22 +60,30 @@ constexpr auto custom_operand(const X& x) {
 
 }  // namespace detail
 
-// Op on x, more...; A are its attributes v0 to v4, `number` its real parameter. Refused as any operation: where no row of the
-// record fits the operands' placements, where their extents do not fit.
-template <const custom_operation& Op, std::int64_t... A, tensor X, tensor... More>
+// Op on x, more...; A are its attributes, `number` its real parameter. Refused as any operation: where no row of the record fits
+// the operands' placements, where their extents do not fit.
+template <const custom_operation& Op, op_attr A, tensor X, tensor... More>
 constexpr auto call(double number, const X& x, const More&... more) {
-  static_assert(sizeof...(A) <= 5, "shardwise: call: an operation has at most 5 attributes.");
   constexpr problem wrong = !detail::is_custom_record(Op.record)                      ? problem::custom_record
                             : Op.operands != 1 + static_cast<int>(sizeof...(More)) ? problem::custom_operands
                                                                                       : problem::none;
   if constexpr (wrong != problem::none)
     return detail::refused<wrong, op_code::custom, detail::custom_tag<Op>, operand_t<X::sp>, operand_t<More::sp>...>(x, more...);
   else
-    return detail::apply<&Op, detail::custom_attr<Op, A...>>(number, detail::custom_operand<Op>(x), detail::custom_operand<Op>(more)...);
+    return detail::apply<&Op, A>(number, detail::custom_operand<Op>(x), detail::custom_operand<Op>(more)...);
+}
+template <const custom_operation& Op, op_attr A, tensor X, tensor... More>
+constexpr auto call(const X& x, const More&... more) {
+  return call<Op, A>(0.0, x, more...);
+}
+// The same with attributes v0 to v4 as numbers.
+template <const custom_operation& Op, std::int64_t... A, tensor X, tensor... More>
+constexpr auto call(double number, const X& x, const More&... more) {
+  return call<Op, detail::listed_attributes<A...>()>(number, x, more...);
 }
 template <const custom_operation& Op, std::int64_t... A, tensor X, tensor... More>
 constexpr auto call(const X& x, const More&... more) {
-  return call<Op, A...>(0.0, x, more...);
+  return call<Op, detail::listed_attributes<A...>()>(0.0, x, more...);
 }
 
 }  // namespace shardwise

@@ -468,7 +468,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
 
   static cuda::launcher custom_at(int node_id) {
     const node& n = program().nodes[node_id];
-    return cuda::custom_launcher(*program().customs[n.a.v[5]], program().spec_of(node_id).type);
+    return cuda::custom_launcher(*custom_of(program(), n), program().spec_of(node_id).type);
   }
   void launch(const runtime::call& c, std::size_t count, cuda::context& ctx) {
     const op_code op = program().nodes[c.node].op;

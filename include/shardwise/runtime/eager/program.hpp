@@ -105,7 +105,7 @@ struct prepared_program final : prepared {
     o.workspace = o.view ? 0 : eager_workspace(n, g.specs[x], g.specs[y], out);
     o.signature = n.op == op_code::redistribute ? redistribution_signature(g.hashes[x], g.hashes[n.spec]) : 0;
     if (n.op == op_code::opaque) o.function = g.functions[n.a.v[0]];
-    if (n.op == op_code::custom) o.custom = g.customs[n.a.v[5]];
+    o.custom = custom_of(g, n);
     if (rules::is_random(n.op)) o.site = static_cast<std::int32_t>(n.a.v[0]);
     return o;
   }

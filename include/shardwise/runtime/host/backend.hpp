@@ -144,7 +144,7 @@ constexpr auto list_kernels(const Graph& g) {
     if (may_view(op) && is_view(g.nodes[i], g.specs[g.nodes[g.nodes[i].in[0]].spec], g.specs[s])) continue;
     const dtype t = g.specs[makes_indices(op) ? g.nodes[g.nodes[i].in[0]].spec : s].type;
     if (op == op_code::custom) {
-      const custom_operation* const own = g.customs[g.nodes[i].a.v[5]];
+      const custom_operation* const own = custom_of(g, g.nodes[i]);
       const int stored = k.count < Room ? k.count : Room;
       int at = 0;
       while (at < stored && !(k.custom[at] == own && k.item[at].type == t)) ++at;

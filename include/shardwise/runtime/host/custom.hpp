@@ -10,8 +10,9 @@
 namespace shardwise {
 
 // Specialise it for an elementwise operation: `value<m>(x, y, ...)` is the result's element, m the device's functions (exp,
-// log, tanh, erf, sqrt, sin, cos, pow, less, from(double)). With one more argument it gets the call's real parameter. It must be constexpr
-// and use +, -, *, / and m alone: then it runs on GPUs, and in proofs over integers.
+// log, tanh, erf, sqrt, sin, cos, pow, less, from(double)). With one more argument it gets the call's real parameter, or, if it has
+// `using attributes = A;`, an A. It must be constexpr and use +, -, *, / and m alone: then it runs on GPUs, and in proofs over
+// integers.
 template <const custom_operation& Op>
 struct formula;
 
@@ -46,6 +47,10 @@ class kernel_arguments {
   constexpr std::int64_t origin(int operand, int dim) const { return c_.l[operand].origin[dim]; }
 
   // Those of `call`.
+  template <class A>
+  constexpr A attributes() const {
+    return attributes_of<A>(c_.a);
+  }
   constexpr std::int64_t attribute(int i) const { return c_.a.v[i]; }
   constexpr double number() const { return c_.f; }
 
@@ -58,26 +63,41 @@ namespace host {
 
 namespace detail {
 
-// A formula with its call's real parameter, if it takes one.
-template <const custom_operation& Op, class M, class T, class... X>
-constexpr T formula_value(T number, X... x) {
-  if constexpr (requires { formula<Op>::template value<M, T>(x..., number); }) return formula<Op>::template value<M, T>(x..., number);
-  else return formula<Op>::template value<M, T>(x...);
-}
+// What a formula is given beside its operands: its call's attributes, or its real parameter, if it takes either.
+template <const custom_operation& Op, class T>
+struct formula_parameter {
+  T value;
+  constexpr explicit formula_parameter(const call& c) : value(math<T>::from(c.f)) {}
+  template <class M, class... X>
+  constexpr T of(X... x) const {
+    if constexpr (requires { formula<Op>::template value<M, T>(x..., value); }) return formula<Op>::template value<M, T>(x..., value);
+    else return formula<Op>::template value<M, T>(x...);
+  }
+};
+template <const custom_operation& Op, class T>
+  requires requires { typename formula<Op>::attributes; }
+struct formula_parameter<Op, T> {
+  typename formula<Op>::attributes value;
+  constexpr explicit formula_parameter(const call& c) : value(attributes_of<typename formula<Op>::attributes>(c.a)) {}
+  template <class M, class... X>
+  constexpr T of(X... x) const {
+    return formula<Op>::template value<M, T>(x..., value);
+  }
+};
 
 template <const custom_operation& Op, class T, std::size_t... K>
 constexpr void run_formula(const call& c, const operands<T>& q, std::index_sequence<K...>) {
   constexpr int count = 1 + static_cast<int>(sizeof...(K));
   const layout* const in[] = {&c.l[K]...};
-  const T number = math<T>::from(c.f);
+  const formula_parameter<Op, T> f(c);
   broadcast_walk<count>(c.l[result], in).each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
     T* const to = q.p[result] + off[0];
     const T* const from[] = {q.p[K] + off[K + 1]...};
     if (s[0] == 1 && ((s[K + 1] == 1) && ...)) {
       SHARDWISE_IVDEP
-      for (std::int64_t i = 0; i < n; ++i) to[i] = formula_value<Op, math<T>, T>(number, from[K][i]...);
+      for (std::int64_t i = 0; i < n; ++i) to[i] = f.template of<math<T>>(from[K][i]...);
     } else {
-      for (std::int64_t i = 0; i < n; ++i) to[i * s[0]] = formula_value<Op, math<T>, T>(number, from[K][i * s[K + 1]]...);
+      for (std::int64_t i = 0; i < n; ++i) to[i * s[0]] = f.template of<math<T>>(from[K][i * s[K + 1]]...);
     }
   });
 }

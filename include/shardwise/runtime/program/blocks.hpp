@@ -30,6 +30,12 @@ struct local_block {
     return data[static_cast<std::size_t>(offset)];
   }
 
+  // The elements as they are stored: what a device's copy of a block has, too.
+  std::size_t size() const { return data.size(); }
+  const T& operator[](std::size_t i) const { return data[i]; }
+  auto begin() const { return data.begin(); }
+  auto end() const { return data.end(); }
+
   // The value of a block of one element.
   T item() const {
     if (layout.numel() != 1)

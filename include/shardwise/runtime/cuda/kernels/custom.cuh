@@ -25,10 +25,10 @@ namespace cuda {
 
 template <const custom_operation& Op, class T>
 struct formula_functor {
-  T number;
+  host::detail::formula_parameter<Op, T> f;
   template <class... X>
   __device__ T operator()(X... x) const {
-    return host::detail::formula_value<Op, math<T>, T>(number, x...);
+    return f.template of<math<T>>(x...);
   }
 };
 
@@ -39,7 +39,7 @@ void map_formula(const call& c, context& ctx, std::index_sequence<K...>) {
   constexpr int count = 1 + static_cast<int>(sizeof...(K));
   const layout* const in[] = {&c.l[K]...};
   map(op_code::custom, host::broadcast_walk<count>(c.l[result], in), pointers<T, count>{{as<T>(c.p[result]), as<T>(c.p[K])...}},
-      formula_functor<Op, T>{static_cast<T>(c.f)}, ctx);
+      formula_functor<Op, T>{host::detail::formula_parameter<Op, T>(c)}, ctx);
 }
 
 template <const custom_operation& Op, class T>

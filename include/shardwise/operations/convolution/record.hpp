@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records of the convolution in two dims and of its two adjoints: y (n, o, oh, ow) of x (n, c, h, w) and a weight (o, c / groups,
+// kh, kw), y = sum over i, p, q of weight(o, i, p, q) x(n, i, oh stride - padding + p dilation, ow ...), zero outside of x.
+#pragma once
+
+#include <shardwise/propagation/operation.hpp>
+
+namespace shardwise {
+
+struct convolution_attributes {
+  std::int16_t stride[2] = {1, 1};
+  std::int16_t padding[2] = {0, 0};  // on both sides
+  std::int16_t dilation[2] = {1, 1};
+  std::int32_t groups = 1;
+  std::int32_t extent[2] = {0, 0};  // of an adjoint's result, which its operands do not tell: (h, w) or (kh, kw)
+};
+
+namespace operations {
+
+// Elements of y along a dim of x with n, of a kernel with k; less than 1: the kernel does not fit.
+constexpr std::int64_t convolved_extent(const convolution_attributes& a, int d, std::int64_t n, std::int64_t k) {
+  const std::int64_t room = n + 2 * a.padding[d] - a.dilation[d] * (k - 1) - 1;
+  return room < 0 ? 0 : room / a.stride[d] + 1;
+}
+
+constexpr problem convolution_problem(const convolution_attributes& a) {
+  bool fit = a.groups >= 1;
+  for (int d = 0; d < 2; ++d) fit = fit && a.stride[d] >= 1 && a.padding[d] >= 0 && a.dilation[d] >= 1;
+  return fit ? problem::none : problem::convolution_options;
+}
+// Of x and the weight; run-time extents may be those of the batch alone.
+constexpr finding convolution_finding(const convolution_attributes& a, const spec& x, const spec& weight) {
+  if (const problem p = convolution_problem(a); p != problem::none) return {p};
+  if (x.rank != 4) return {problem::convolution_rank, 0, -1, -1, x.rank, 4};
+  if (weight.rank != 4) return {problem::convolution_rank, 1, -1, -1, weight.rank, 4};
+  for (int d = 1; d < 4; ++d)
+    if (is_dyn(x, d)) return {problem::convolution_dyn, 0, d};
+  if (weight.dyn != 0) return {problem::convolution_dyn, 1};
+  if (x.extent[1] != weight.extent[1] * a.groups) return {problem::convolution_channels, 0, 1, -1, x.extent[1], weight.extent[1] * a.groups};
+  if (weight.extent[0] % a.groups != 0) return {problem::convolution_groups, 1, 0, -1, weight.extent[0], a.groups};
+  for (int d = 0; d < 2; ++d)
+    if (convolved_extent(a, d, x.extent[2 + d], weight.extent[2 + d]) < 1)
+      return {problem::convolution_kernel, 1, 2 + d, -1, a.dilation[d] * (weight.extent[2 + d] - 1) + 1, x.extent[2 + d] + 2 * a.padding[d]};
+  return {};
+}
+
+constexpr spec four_dims(const spec& like, int batch_of, std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
+  spec s = scalar_like(like);
+  s.rank = 4;
+  const std::int64_t extent[] = {a, b, c, d};
+  for (int k = 0; k < 4; ++k) s.extent[k] = extent[k];
+  if (batch_of >= 0 && is_dyn(like, 0)) {
+    s.dyn = 1;
+    s.dyn_bound = like.dyn_bound;
+  }
+  make_contiguous(s);
+  return s;
+}
+
+constexpr outcome shape_of_convolution(const op_attr& v, const spec* in, int) {
+  const auto a = attributes_of<convolution_attributes>(v);
+  const spec &x = in[0], &w = in[1];
+  if (const finding f = convolution_finding(a, x, w)) return {f, x};
+  return {{}, four_dims(x, 0, x.extent[0], w.extent[0], convolved_extent(a, 0, x.extent[2], w.extent[2]),
+                        convolved_extent(a, 1, x.extent[3], w.extent[3]))};
+}
+// (dy, weight): the gradient of x.
+constexpr outcome shape_of_convolution_dx(const op_attr& v, const spec* in, int) {
+  const auto a = attributes_of<convolution_attributes>(v);
+  const spec &dy = in[0], &w = in[1];
+  if (dy.rank != 4 || w.rank != 4) return fail(problem::convolution_rank, dy, dy.rank != 4 ? 0 : 1, -1, dy.rank != 4 ? dy.rank : w.rank, 4);
+  const spec x = four_dims(dy, 0, dy.extent[0], w.extent[1] * a.groups, a.extent[0], a.extent[1]);
+  if (const finding f = convolution_finding(a, x, w)) return {f, dy};
+  return {{}, x};
+}
+// (dy, x): the gradient of the weight.
+constexpr outcome shape_of_convolution_dw(const op_attr& v, const spec* in, int) {
+  const auto a = attributes_of<convolution_attributes>(v);
+  const spec &dy = in[0], &x = in[1];
+  if (dy.rank != 4 || x.rank != 4) return fail(problem::convolution_rank, dy, dy.rank != 4 ? 0 : 1, -1, dy.rank != 4 ? dy.rank : x.rank, 4);
+  if (a.groups < 1) return fail(problem::convolution_options, dy);
+  const spec w = four_dims(dy, -1, dy.extent[1], x.extent[1] / a.groups, a.extent[0], a.extent[1]);
+  if (const finding f = convolution_finding(a, x, w)) return {f, dy};
+  return {{}, w};
+}
+
+// Dims that the two operands and the result name alike: cut where all have it, summed where the result does not. Of several
+// groups channels are not cut: a rank's inputs would have to be its outputs' groups.
+constexpr rule_rows convolution_rows(const op_attr& v, rule_row batch, rule_row first, rule_row second) {
+  rule_rows t;
+  t.push_back(rows::all(rows::R, rows::R));
+  t.push_back(rows::all(rows::U, rows::U));
+  t.push_back(batch);
+  if (attributes_of<convolution_attributes>(v).groups == 1) {
+    t.push_back(first);
+    t.push_back(second);
+  }
+  t.push_back({{rows::P, rows::U}, rows::P});
+  t.push_back({{rows::U, rows::P}, rows::P});
+  return t;
+}
+
+constexpr operation convolution_record(operation::shape_rule shape, operation::row_rule rows) {
+  operation o = by_rows(shape, rows, &refuse_with<problem::convolution_placements>);
+  o.linear = linearity::each;
+  o.arithmetic = true;
+  return o;
+}
+
+// 2 for each product of y's elements with the kernel's.
+constexpr double convolution_flops(const spec& y, const spec& weight) {
+  constexpr int origin[max_axes]{};
+  double n = 2.0 * static_cast<double>(local_numel(y, origin));
+  for (int d = 1; d < 4; ++d) n *= static_cast<double>(local_interval(weight, d, origin).size);
+  return n;
+}
+
+inline constexpr operation convolution = [] {
+  operation o = convolution_record(&shape_of_convolution, [](const operation&, const op_attr& v, const spec*, int, const spec&) {
+    using namespace rows;
+    return convolution_rows(v, {{S(0), U}, S(0)}, {{U, S(0)}, S(1)}, {{S(1), S(1)}, P});
+  });
+  o.flops = [](const op_attr&, const spec* const* in, const spec& out) { return convolution_flops(out, *in[1]); };
+  return o;
+}();
+inline constexpr operation convolution_dx = [] {
+  operation o = convolution_record(&shape_of_convolution_dx, [](const operation&, const op_attr& v, const spec*, int, const spec&) {
+    using namespace rows;
+    return convolution_rows(v, {{S(0), U}, S(0)}, {{S(1), S(0)}, P}, {{U, S(1)}, S(1)});
+  });
+  o.flops = [](const op_attr&, const spec* const* in, const spec&) { return convolution_flops(*in[0], *in[1]); };
+  return o;
+}();
+inline constexpr operation convolution_dw = [] {
+  operation o = convolution_record(&shape_of_convolution_dw, [](const operation&, const op_attr& v, const spec*, int, const spec&) {
+    using namespace rows;
+    return convolution_rows(v, {{S(0), S(0)}, P}, {{S(1), U}, S(0)}, {{U, S(1)}, S(1)});
+  });
+  o.flops = [](const op_attr&, const spec* const* in, const spec& out) { return convolution_flops(*in[0], out); };
+  return o;
+}();
+
+}  // namespace operations
+
+}  // namespace shardwise
