@@ -16,6 +16,44 @@
 #include <string>
 #include <vector>
 
+// A pointwise function of two parameters, all of it: x in [low, high], beyond it a tenth of the slope.
+namespace leaky {
+
+namespace sw = shardwise;
+struct bounds {
+  sw::real low, high;
+};
+template <class T>
+constexpr T bent(T x, T low, T high) {
+  return x < low ? low + (x - low) / T(10) : x > high ? high + (x - high) / T(10) : x;
+}
+extern const sw::custom_operation slope;
+inline constexpr sw::autodiff::adjoint_rule clamp_adjoint = sw::autodiff::pulled([](sw::autodiff::pullback& p) {
+  p.give(0, p.make(slope, p.n.a, 0, p.dy, p.n.in[0]));
+});
+inline constexpr sw::custom_operation clamp{
+    .name = "leaky_clamp", .operands = 1, .record = sw::operations::pointwise(sw::linearity::none), .adjoint = &clamp_adjoint};
+inline constexpr sw::custom_operation slope{
+    .name = "leaky_slope", .operands = 2, .record = sw::operations::pointwise(sw::linearity::first), .adjoint = &sw::autodiff::unknown};
+
+}  // namespace leaky
+template <>
+struct shardwise::formula<leaky::clamp> {
+  using attributes = leaky::bounds;
+  template <class m, class T>
+  static constexpr T value(T x, const attributes& a) {
+    return leaky::bent(x, m::from(a.low), m::from(a.high));
+  }
+};
+template <>
+struct shardwise::formula<leaky::slope> {
+  using attributes = leaky::bounds;
+  template <class m, class T>
+  static constexpr T value(T dy, T x, const attributes& a) {
+    return x < m::from(a.low) || x > m::from(a.high) ? dy / T(10) : dy;
+  }
+};
+
 namespace {
 
 namespace sw = shardwise;
@@ -146,6 +184,34 @@ TEST_CASE("own operations: gradients against differences, and a wrong one is nam
   CHECK(sw::gradcheck<running, sw::shape<3, 4>>() == 12);
   CHECK(sw::gradcheck<running_back, sw::shape<3, 4>>() == 12);  // a view is made dense for it
   CHECK_THROWS_WITH(static_cast<void>(sw::gradcheck<wrong_end, sw::shape<2, 3>>()), doctest::Contains("the gradient of operand 0 at element 0 is"));
+}
+
+struct bent {
+  constexpr auto operator()(const auto& x) const { return sw::call<leaky::clamp, sw::pack_attributes(leaky::bounds{-0.5, 1.25})>(x); }
+};
+struct scaled {
+  constexpr auto operator()(const auto& x) const { return sw::call<sums::times>(2.5, x); }
+};
+
+TEST_CASE("own operations: attributes with names, and a number, reach the formula") {
+  const std::vector<double> x = some(35, 0);
+  std::vector<double> want, times;
+  for (const double v : x) {
+    want.push_back(leaky::bent(v, -0.5, 1.25));
+    times.push_back(2.5 * v);
+  }
+  sw::launch<mesh<1, 3>>([&](auto& rank) {
+    sw::eager e(rank);
+    using type = sw::dtensor_of<double, sw::shape<7, 5>, mesh<1, 3>, sw::on<tp<3>, sw::shard<0>>>;
+    const auto check = [](const auto& y, const std::vector<double>& all) {
+      const auto whole = y.full_tensor();
+      const auto block = whole.to_local();
+      if (apart(all, std::vector<double>(block.begin(), block.end())) > 1e-15) throw std::runtime_error("other values");
+    };
+    check(bent{}(type::distribute(e, x)), want);
+    check(scaled{}(type::distribute(e, x)), times);
+  });
+  CHECK(sw::gradcheck<bent, sw::shape<3, 4>>() == 12);
 }
 
 TEST_CASE("own operations: one with a kernel of its own and an attribute runs on blocks of every shape") {

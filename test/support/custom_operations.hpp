@@ -71,7 +71,19 @@ inline constexpr sw::custom_operation wrong_transpose{.name = "wrong_transpose",
                                                           }(),
                                                       .adjoint = &wrong_end};
 
+// Its number times the operand.
+inline constexpr sw::custom_operation times{
+    .name = "times", .operands = 1, .record = sw::operations::pointwise(sw::linearity::first), .adjoint = &sw::autodiff::unknown};
+
 }  // namespace sums
+
+template <>
+struct shardwise::formula<sums::times> {
+  template <class m, class T>
+  static constexpr T value(T x, T number) {
+    return x * number;
+  }
+};
 
 #define SHARDWISE_TEST_SUMS(name)                          \
   template <>                                              \

@@ -60,6 +60,13 @@ struct custom_operation {
 };
 inline constexpr int max_custom = 16;  // distinct ones of a program
 
+// Its kernel has one element type: that of the operands, but for indices, and of the result.
+constexpr bool is_of_one_type(const operation& o, const spec* in, int n, const spec& out) {
+  for (int k = 0; k < n; ++k)
+    if (k != o.indices && in[k].type != out.type) return false;
+  return true;
+}
+
 constexpr const operation& operation_of(const custom_operation* o) { return o->record; }
 // The number of an operation given as a template argument, and of a custom one the number that all of them have.
 constexpr op_code code_of(op_code op) { return op; }

@@ -134,7 +134,9 @@ struct pullback {
     made.a = a;
     t.b.set_operation(made, &o);
     made.f = f;
-    made.spec = t.intern(infer(o.record, a, s, count));
+    const outcome result = infer(o.record, a, s, count);
+    if (!result.error && !is_of_one_type(o.record, s, count, result.out)) refuse({problem::custom_record, id});
+    made.spec = t.intern(result);
     made.scope = n.scope;
     made.inputs = count;
     for (int k = 0; k < count; ++k) made.in[k] = in[k];

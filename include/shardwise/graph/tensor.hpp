@@ -227,6 +227,9 @@ constexpr auto apply(double f, const X& x, const More&... more) {
     if constexpr (rule::what != problem::none)
       return refused<rule::what, code, where<typename decltype(tag_of<Op>())::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>,
                      typename finding_facts<rule::value.error, mesh_type>::type>(x, more...);
+    else if constexpr (code == op_code::custom && !is_of_one_type(operation_of(Op), rule::in, 1 + static_cast<int>(sizeof...(More)), rule::out))
+      return refused<problem::custom_record, code, where<typename decltype(tag_of<Op>())::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>>(
+          x, more...);
     else return X::template record<Op, A, rule::out>(f, x, more...);
   }
 }

@@ -38,7 +38,7 @@ namespace detail {
 
 // What the library does with a custom operation, it must not say otherwise of itself.
 constexpr bool is_custom_record(const operation& o) {
-  return (o.kind == operation_kind::pointwise || o.kind == operation_kind::computed) && !o.random &&
+  return (o.kind == operation_kind::computed || (o.kind == operation_kind::pointwise && o.indices < 0)) && !o.random &&
          (o.elements == element_rule::real || o.elements == element_rule::any) && o.writes.value(op_attr{}) == 0;
 }
 
@@ -64,6 +64,7 @@ constexpr auto custom_operand(const X& x) {
 // the operands' placements, where their extents do not fit.
 template <const custom_operation& Op, op_attr A, tensor X, tensor... More>
 constexpr auto call(double number, const X& x, const More&... more) {
+  static_assert(A.v[5] == 0, "shardwise: call: an operation has at most 5 attributes.");
   constexpr problem wrong = !detail::is_custom_record(Op.record)                      ? problem::custom_record
                             : Op.operands != 1 + static_cast<int>(sizeof...(More)) ? problem::custom_operands
                                                                                       : problem::none;

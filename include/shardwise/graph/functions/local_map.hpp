@@ -79,7 +79,7 @@ struct local_map {
   static constexpr int operands = static_cast<int>(sizeof...(In));
   static_assert(operands >= 1 && operands <= max_inputs, "shardwise: local_map: from one to five operands.");
   static constexpr detail::mapped_placements out = detail::placements_of<Mesh>(static_cast<Out*>(nullptr));
-  static constexpr detail::mapped_placements in[] = {detail::placements_of<Mesh>(static_cast<In*>(nullptr))...};
+  static constexpr detail::mapped_placements in[operands] = {detail::placements_of<Mesh>(static_cast<In*>(nullptr))...};
   static constexpr problem what = [] {
     for (const detail::mapped_placements& m : in)
       if (m.error) return m.error.what;

@@ -63,6 +63,9 @@ namespace host {
 
 namespace detail {
 
+template <const custom_operation& Op, class M, class T, class... Given>
+concept formula_takes = requires { formula<Op>::template value<M, T>(std::declval<Given>()...); };
+
 // What a formula is given beside its operands: its call's attributes, or its real parameter, if it takes either.
 template <const custom_operation& Op, class T>
 struct formula_parameter {
@@ -70,7 +73,7 @@ struct formula_parameter {
   constexpr explicit formula_parameter(const call& c) : value(math<T>::from(c.f)) {}
   template <class M, class... X>
   constexpr T of(X... x) const {
-    if constexpr (requires { formula<Op>::template value<M, T>(x..., value); }) return formula<Op>::template value<M, T>(x..., value);
+    if constexpr (formula_takes<Op, M, T, X..., T>) return formula<Op>::template value<M, T>(x..., value);
     else return formula<Op>::template value<M, T>(x...);
   }
 };
