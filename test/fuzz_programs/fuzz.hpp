@@ -662,10 +662,14 @@ inline void check_places(const std::string& what, const sw::spec& s, const int* 
 template <class Program>
 constexpr int last_bucket() {
   const auto& g = Program::program;
-  constexpr const char* names[] = {"all_reduce", "all_reduce_1", "all_reduce_2", "all_reduce_3", "all_reduce_4", "all_reduce_5"};
+  constexpr const char* names[] = {"all_reduce", "all_reduce_1", "all_reduce_2", "all_reduce_3", "all_reduce_4",
+                                   "all_reduce_5", "all_reduce_6", "all_reduce_7", "all_reduce_8"};
   int last = -1;
-  for (int k = 0; k < 6; ++k) {
+  for (int k = 0; k < 9; ++k) {
     int at = sw::find_node(g, names[k]);
+    bool goes_on = false;  // to a reduction over another axis: then no update reads it
+    for (int a = 0; at >= 0 && a < g.spec_of(at).axes; ++a) goes_on = goes_on || g.spec_of(at).place[a].is_partial();
+    if (goes_on) continue;
     while (at >= 0 && g.nodes[at].op == sw::op_code::redistribute) at = g.nodes[at].in[0];
     if (at >= 0 && g.nodes[at].op == sw::op_code::pack) last = k;
   }
@@ -707,6 +711,18 @@ struct move_of<4, Table> {
 template <bool Table>
 struct move_of<5, Table> {
   using type = move_named<"all_reduce_5", Table>;
+};
+template <bool Table>
+struct move_of<6, Table> {
+  using type = move_named<"all_reduce_6", Table>;
+};
+template <bool Table>
+struct move_of<7, Table> {
+  using type = move_named<"all_reduce_7", Table>;
+};
+template <bool Table>
+struct move_of<8, Table> {
+  using type = move_named<"all_reduce_8", Table>;
 };
 template <class Step, bool Table>
 using moved_bucket = typename move_of<last_bucket<Step>(), Table>::type;

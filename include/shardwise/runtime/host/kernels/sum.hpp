@@ -145,6 +145,8 @@ constexpr void sum_values(const call& c, const operands<T>& q, F value, G finish
   constexpr std::int64_t tile = std::is_floating_point_v<T> ? 128 : 8;
   walk<2> outer = summed;
   outer.rank = summed.rank - 1;
+  bool empty = false;  // there is nothing to point into
+  for (int d = 0; d < summed.rank; ++d) empty = empty || summed.ext[d] == 0;
   kept.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
     if (outer.rank == 0 && count == 1) {
       const auto each = [&](auto to, auto from) {
@@ -155,7 +157,7 @@ constexpr void sum_values(const call& c, const operands<T>& q, F value, G finish
     }
     for (std::int64_t first = 0; first < n; first += tile) {
       const std::int64_t m = n - first < tile ? n - first : tile;
-      const T* const rows = in + off[1] + first * s[1];
+      const T* const rows = empty ? in : in + off[1] + first * s[1];
       acc total[tile];
       if (outer.rank == 0 && (count < 4 || (step != 1 && count < 64))) {
         sum_short_rows<T>(rows, m, s[1], count, step, value, total);
