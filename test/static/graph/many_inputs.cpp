@@ -18,8 +18,10 @@ struct inputs_of;
 template <std::size_t... I>
 struct inputs_of<std::index_sequence<I...>> {
   template <std::size_t>
-  using each = one;
-  using type = sw::inputs<each<I>...>;
+  struct each {
+    using type = one;
+  };
+  using type = sw::inputs<typename each<I>::type...>;
 };
 using many = inputs_of<std::make_index_sequence<70>>::type;
 using trace = sw::detail::gradient_trace<f, sw::mesh<line>, many, sw::wrt<65>>;

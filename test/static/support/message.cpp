@@ -66,7 +66,10 @@ static_assert(spelled("mlp<shardwise::unbound>", "mlp") && spelled("linear<8, 6,
 static_assert(spelled("", "") && spelled("a \"b shardwise::c", "a \"b shardwise::c"));
 
 static_assert(is_written<int>("std::int32_t") && is_written<float>("float") && is_written<dp>("dp"));
-static_assert(is_written<mine::ep>("mine::ep") && is_written<hidden>("hidden"));
+static_assert(is_written<mine::ep>("mine::ep"));
+#if !defined(__CUDACC__)  // nvcc renames what has no name
+static_assert(is_written<hidden>("hidden"));
+#endif
 static_assert(is_written<sw::shard<1>>("shard<1>") && is_written<sw::shard<-1, 16>>("shard<-1, 16>") && is_written<sw::shard<>>("shard<>"));
 static_assert(is_written<sw::partial<>>("partial<>") && is_written<sw::partial<sw::reduction::max>>("partial<reduction::max>"));
 static_assert(is_written<sw::on<tp, sw::even<sw::shard<0>>>>("on<tp, even<shard<0>>>"));
