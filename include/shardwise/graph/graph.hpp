@@ -60,6 +60,30 @@ struct custom_operation {
 };
 inline constexpr int max_custom = 16;  // distinct ones of a program
 
+constexpr bool is_same_name(const char* a, const char* b) {
+  while (*a != '\0' && *a == *b) ++a, ++b;
+  return *a == *b;
+}
+// Law: a name of a graph belongs to one node. Nodes are called swiglu, swiglu_1, swiglu_2, ..., so an operation's name is a word of
+// letters, digits and underscores that does not end like a number's, and is no operation's or collective's of the library.
+constexpr bool is_custom_name(const char* name) {
+  if (name == nullptr) return false;
+  const char* number = nullptr;  // of digits alone since an underscore
+  for (const char* c = name; *c != '\0'; ++c) {
+    const bool digit = *c >= '0' && *c <= '9';
+    if (!digit && !(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z') && *c != '_') return false;
+    if (c == name && digit) return false;
+    if (*c == '_') number = c;
+    else if (!digit) number = nullptr;
+  }
+  if (*name == '\0' || number != nullptr) return false;
+  for (int op = 0; op < static_cast<int>(op_code::count); ++op)
+    if (is_same_name(name, name_of(static_cast<op_code>(op)))) return false;
+  for (const transition t : {transition::all_reduce, transition::reduce_scatter, transition::all_gather, transition::all_to_all})
+    if (is_same_name(name, name_of(t))) return false;
+  return true;
+}
+
 // Its kernel has one element type: that of the operands, but for indices, and of the result.
 constexpr bool is_of_one_type(const operation& o, const spec* in, int n, const spec& out) {
   for (int k = 0; k < n; ++k)
@@ -205,6 +229,8 @@ struct builder {
     n.op = op_code::custom;
     n.a.v[5] = i;
     if (i < custom_count) return;
+    for (int k = 0; k < custom_count; ++k)
+      if (is_same_name(customs[k]->name, o->name)) refuse_value({problem::custom_name_twice}, op_code::custom);
     if (i < max_custom) {
       customs[custom_count++] = o;
       return;
