@@ -34,8 +34,6 @@ struct scope {
   std::int32_t parent = -1;
 };
 
-inline constexpr int max_outputs = 8;
-
 // One rank's blocks, densely stored row-major: the result's first, then the operands'.
 struct opaque_block {
   void* data = nullptr;
@@ -250,9 +248,9 @@ struct builder {
   }
 };
 
-template <int Nodes, int Specs, int Scopes = 1>
+template <int Nodes, int Specs, int Scopes = 1, int Outputs = 8>
 struct graph {
-  static constexpr int node_capacity = Nodes, spec_capacity = Specs, scope_capacity = Scopes;
+  static constexpr int node_capacity = Nodes, spec_capacity = Specs, scope_capacity = Scopes, output_capacity = Outputs;
 
   node nodes[Nodes];
   spec specs[Specs]{};
@@ -268,12 +266,13 @@ struct graph {
   opaque_function functions[max_opaque]{};
   const custom_operation* customs[max_custom]{};
   expression expressions[max_expressions]{};
-  int outputs[max_outputs] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  int outputs[Outputs];
   int output_count = 0;
   graph_finding error{};
 
   constexpr graph() {
     for (node& n : nodes) n = empty_node;
+    for (int& o : outputs) o = -1;
   }
 
   constexpr int size() const { return node_count; }
@@ -316,6 +315,10 @@ struct graph {
 // nvcc four kilobytes, of a local copy as much, and so does every element of a large value that a function returns.
 template <class Source>
 using graph_type_of = std::remove_cvref_t<decltype(Source::value)>;
+
+// The type of a graph made out of one of type Graph: the same modules and outputs, other nodes and specs.
+template <class Graph, int Nodes, int Specs, int Scopes = Graph::scope_capacity>
+using resized = graph<Nodes, Specs, Scopes, Graph::output_capacity>;
 
 template <class To, class From>
 constexpr void copy_functions(To& to, const From& from) {

@@ -436,8 +436,8 @@ SHARDWISE_X(opaque_backend,
             "opaque: an opaque function runs on the host, and the step's backend is not the host's; give the step "
             "sw::host_backend, or write the function with shardwise operations")
 SHARDWISE_X(function_outputs,
-            "function: it returns more tensors than a program has outputs (8, gradients included), or something that is "
-            "not a tensor; return one tensor or a std::tuple of tensors")
+            "function: it returns nothing that is an output of a program; return one tensor, a std::tuple of tensors, or "
+            "sw::outputs of named ones")
 SHARDWISE_X(gradient_input,
             "gradient: the input named here does not exist, has integer elements, or is partial with a reduction other "
             "than sum and avg; name floating-point inputs by their position")
@@ -566,7 +566,7 @@ SHARDWISE_X(copied_parameters_placed,
             "of it; give both programs one plan, or carry it over whole with gather_parameter and set_parameter")
 SHARDWISE_X(task_result,
             "task: it returns something that is neither a tensor nor named tensors; return the loss, or with metrics beside it "
-            "outputs(named<...>(loss), named<...>(accuracy)), at most 8 tensors, the loss first")
+            "outputs(named<...>(loss), named<...>(accuracy)), the loss first")
 SHARDWISE_X(output_named_twice,
             "task: two of its outputs have one name; give each named<...> a name of its own")
 SHARDWISE_X(output_unknown,
