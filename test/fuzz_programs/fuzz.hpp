@@ -907,7 +907,7 @@ void make_on_rank(Rank& rank, book& b, const numbers& data) {
   put(X::from_local(on, local, sw::local_check::replicas));
   put(x.full_tensor());
   auto e = sw::empty<T, Shape, P...>(on);
-  std::memcpy(const_cast<T*>(e.to_local().data.data()), local.data(), local.size() * sizeof(T));
+  if (!local.empty()) std::memcpy(const_cast<T*>(e.to_local().data.data()), local.data(), local.size() * sizeof(T));
   put(e);
   put(sw::zeros<T, Shape, P...>(on));
   put(X::zeros(on));

@@ -1207,19 +1207,24 @@ def in_place_operand(g, t, rows):
 
 def add_write_binary(op):
     f, linear, _, _ = BINARY[op]
-    if op in ("maximum", "minimum", "call"):
+    if op in ("maximum", "minimum"):
         return
+    name = "call_<fuzz::gate>" if op == "call" else f"{op}_"
 
     def over(g, t):
         skip(not t.real)
+        skip(op == "call" and any(p[0] == "P" for p in t.place))
         if op == "div":
             skip(g.special)
         o = in_place_operand(g, t, linear)
         if op == "div":
             skip(any(abs(v) < 0.1 for v in o.array.flat()))
         skip(o.array.store is t.array.store and not (o.array is t.array))
-        g.in_place(f"sw::{op}_({{0}}, {{1}})", t, [o], lambda a, b: py.pointwise(f, a, py.expand(b, a.shape)).flat(), [op + "_"], exact=op != "div")
+        g.in_place(f"sw::{name}({{0}}, {{1}})", t, [o], lambda a, b: py.pointwise(f, a, py.expand(b, a.shape)).flat(), [op + "_"],
+                   exact=op not in ("div", "call"))
     WRITES.append(over)
+    if op == "call":
+        return
 
     def number(g, t):
         skip(not t.real)

@@ -3,7 +3,7 @@
 // refused of them is said at once, since no trace looks for it.
 #pragma once
 
-#include <shardwise/graph/functions/functions.hpp>
+#include <shardwise/graph/functions/pointwise_functions.hpp>
 #include <shardwise/graph/sym.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 

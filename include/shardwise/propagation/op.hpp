@@ -10,7 +10,7 @@
 
 namespace shardwise {
 
-// Elementwise functions whose formulas stand once for all devices, in runtime/host/formulas.hpp; see is_elementwise.
+// Elementwise functions whose formulas stand once for all devices, in operations/pointwise/formulas.hpp; see is_elementwise.
 #define SHARDWISE_ELEMENTWISE_OPS(X)                                                                                \
   X(abs, 1) X(sign, 1) X(exp, 1) X(log, 1) X(sqrt, 1) X(rsqrt, 1) X(reciprocal, 1) X(sigmoid, 1) X(sin, 1) X(cos, 1) \
   X(pow, 1) X(clamp_min, 1) X(clamp_max, 1)                                                                         \

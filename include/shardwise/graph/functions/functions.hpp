@@ -123,15 +123,6 @@ constexpr auto operator*(const A& a, double factor) {
   return scale(a, factor);
 }
 
-template <tensor A>
-constexpr auto relu(const A& a) {
-  return detail::apply<op_code::relu, detail::no_attr>(0, a);
-}
-template <tensor A>
-constexpr auto tanh(const A& a) {
-  return detail::apply<op_code::tanh, detail::no_attr>(0, a);
-}
-
 enum class gelu_form { erf, tanh };
 
 // 0.5 x (1 + erf(x / sqrt 2)), or its tanh approximation.

@@ -20,6 +20,7 @@
 // pointers to both are asked for); a write to the source of a pending tensor waits until that has been read.
 #pragma once
 
+#include <shardwise/graph/functions/custom.hpp>
 #include <shardwise/graph/functions/fills.hpp>
 #include <shardwise/graph/functions/pointwise_functions.hpp>
 
@@ -66,20 +67,9 @@ constexpr auto zero_(const A& a) {
   constexpr auto name##_(const A& a) {  \
     return detail::written(a, name(a)); \
   }
-SHARDWISE_X(abs)
-SHARDWISE_X(sign)
-SHARDWISE_X(exp)
-SHARDWISE_X(log)
-SHARDWISE_X(sqrt)
-SHARDWISE_X(rsqrt)
-SHARDWISE_X(reciprocal)
-SHARDWISE_X(sigmoid)
-SHARDWISE_X(sin)
-SHARDWISE_X(cos)
+SHARDWISE_FUNCTIONS_OF_ONE(SHARDWISE_X)
 SHARDWISE_X(neg)
 SHARDWISE_X(square)
-SHARDWISE_X(relu)
-SHARDWISE_X(tanh)
 SHARDWISE_X(silu)
 #undef SHARDWISE_X
 
@@ -94,9 +84,7 @@ constexpr auto gelu_(const A& a) {
   constexpr auto name##_(const A& a, double number) { \
     return detail::written(a, name(a, number));       \
   }
-SHARDWISE_X(pow)
-SHARDWISE_X(clamp_min)
-SHARDWISE_X(clamp_max)
+SHARDWISE_FUNCTIONS_WITH_NUMBER(SHARDWISE_X)
 SHARDWISE_X(dropout)
 #undef SHARDWISE_X
 
@@ -135,6 +123,24 @@ constexpr auto tril_(const A& a) {
 template <int Diagonal = 0, tensor A>
 constexpr auto triu_(const A& a) {
   return detail::written(a, triu<Diagonal>(a));
+}
+
+// A custom operation's result over its first operand.
+template <const custom_operation& Op, op_attr At, tensor A, tensor... More>
+constexpr auto call_(double number, const A& a, const More&... more) {
+  return detail::written(a, call<Op, At>(number, a, more...));
+}
+template <const custom_operation& Op, op_attr At, tensor A, tensor... More>
+constexpr auto call_(const A& a, const More&... more) {
+  return detail::written(a, call<Op, At>(a, more...));
+}
+template <const custom_operation& Op, std::int64_t... At, tensor A, tensor... More>
+constexpr auto call_(double number, const A& a, const More&... more) {
+  return detail::written(a, call<Op, At...>(number, a, more...));
+}
+template <const custom_operation& Op, std::int64_t... At, tensor A, tensor... More>
+constexpr auto call_(const A& a, const More&... more) {
+  return detail::written(a, call<Op, At...>(a, more...));
 }
 
 }  // namespace shardwise

@@ -11,22 +11,27 @@
 
 namespace shardwise {
 
-// abs: its gradient at 0 is 0. sign: has none. reciprocal: 1 / x; rsqrt: 1 / sqrt(x).
+// A function of one tensor, and of one and a number, whose formula stands in operations/pointwise/formulas.hpp: a name here makes
+// it and its form in place (mutating_functions.hpp). abs: its gradient at 0 is 0. sign: has none. reciprocal: 1 / x; rsqrt:
+// 1 / sqrt(x). clamp_min and clamp_max bring each element to the number at least, at most; the gradient passes where the element
+// was there, the bound included.
+#define SHARDWISE_FUNCTIONS_OF_ONE(X) \
+  X(abs) X(sign) X(exp) X(log) X(sqrt) X(rsqrt) X(reciprocal) X(sigmoid) X(sin) X(cos) X(relu) X(tanh)
+#define SHARDWISE_FUNCTIONS_WITH_NUMBER(X) X(pow) X(clamp_min) X(clamp_max)
+
 #define SHARDWISE_X(name)                                       \
   template <tensor A>                                           \
   constexpr auto name(const A& a) {                             \
     return detail::apply<op_code::name, detail::no_attr>(0, a); \
   }
-SHARDWISE_X(abs)
-SHARDWISE_X(sign)
-SHARDWISE_X(exp)
-SHARDWISE_X(log)
-SHARDWISE_X(sqrt)
-SHARDWISE_X(rsqrt)
-SHARDWISE_X(reciprocal)
-SHARDWISE_X(sigmoid)
-SHARDWISE_X(sin)
-SHARDWISE_X(cos)
+SHARDWISE_FUNCTIONS_OF_ONE(SHARDWISE_X)
+#undef SHARDWISE_X
+#define SHARDWISE_X(name)                                            \
+  template <tensor A>                                                \
+  constexpr auto name(const A& a, double number) {                   \
+    return detail::apply<op_code::name, detail::no_attr>(number, a); \
+  }
+SHARDWISE_FUNCTIONS_WITH_NUMBER(SHARDWISE_X)
 #undef SHARDWISE_X
 
 template <tensor A>
@@ -46,19 +51,7 @@ template <tensor A>
 constexpr auto silu(const A& a) {
   return mul(a, sigmoid(a));
 }
-template <tensor A>
-constexpr auto pow(const A& a, double exponent) {
-  return detail::apply<op_code::pow, detail::no_attr>(exponent, a);
-}
-// Each element brought into [low, high]. The gradient passes where the element was inside, bounds included.
-template <tensor A>
-constexpr auto clamp_min(const A& a, double low) {
-  return detail::apply<op_code::clamp_min, detail::no_attr>(low, a);
-}
-template <tensor A>
-constexpr auto clamp_max(const A& a, double high) {
-  return detail::apply<op_code::clamp_max, detail::no_attr>(high, a);
-}
+// Each element brought into [low, high].
 template <tensor A>
 constexpr auto clamp(const A& a, double low, double high) {
   return clamp_max(clamp_min(a, low), high);

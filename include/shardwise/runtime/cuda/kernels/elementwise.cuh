@@ -3,7 +3,6 @@
 #pragma once
 
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
-#include <shardwise/runtime/host/formulas.hpp>
 
 namespace shardwise::cuda {
 
@@ -37,25 +36,23 @@ void each_offset(op_code op, const call& c, const F& f, context& ctx) {
 
 }  // namespace detail
 
-#define SHARDWISE_X(name, ...)                                                                                \
-  template <class T>                                                                                          \
-  struct name##_at {                                                                                          \
-    const T *a, *b;                                                                                           \
-    std::int32_t* o;                                                                                          \
-    __device__ void operator()(const std::int64_t* at) const {                                                \
-      using m [[maybe_unused]] = math<T>;                                                                     \
-      const T x = a[at[1]], y = b[at[2]];                                                                     \
-      o[at[0]] = (__VA_ARGS__) ? 1 : 0;                                                                       \
-    }                                                                                                         \
-  };                                                                                                          \
-  template <>                                                                                                 \
-  struct kernel<op_code::name> {                                                                              \
-    template <class T>                                                                                        \
-    static void run(const call& c, context& ctx) {                                                            \
-      detail::each_offset<3>(op_code::name, c,                                                                \
-                             name##_at<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<std::int32_t>(c.p[result])}, ctx); \
-    }                                                                                                         \
-  };
+template <op_code Op, class T>
+struct comparison_at {
+  const T *a, *b;
+  std::int32_t* o;
+  __device__ void operator()(const std::int64_t* at) const { o[at[0]] = element<Op>(T(0), a[at[1]], b[at[2]]) ? 1 : 0; }
+};
+template <op_code Op>
+struct comparison_kernel {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    detail::each_offset<3>(Op, c, comparison_at<Op, T>{as<T>(c.p[0]), as<T>(c.p[1]), as<std::int32_t>(c.p[result])}, ctx);
+  }
+};
+
+#define SHARDWISE_X(name, ...) \
+  template <>                  \
+  struct kernel<op_code::name> : comparison_kernel<op_code::name> {};
 SHARDWISE_COMPARISONS(SHARDWISE_X)
 #undef SHARDWISE_X
 

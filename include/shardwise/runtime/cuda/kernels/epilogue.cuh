@@ -17,10 +17,8 @@ template <class T, std::uint32_t Word>
 __device__ T step_value(const T* slot, T f) {
   constexpr op_code op = static_cast<op_code>(Word & 255U);
   constexpr int x = Word >> 8 & 15U, y = Word >> 12 & 15U;
-  if constexpr (scalar<op>::arity == 1)
-    return scalar<op>::template of<T>(f, slot[x]);
-  else
-    return scalar<op>::template of<T>(f, slot[x], slot[y]);
+  if constexpr (operations::element<op>::arity == 1) return element<op>(f, slot[x]);
+  else return element<op>(f, slot[x], slot[y]);
 }
 
 }  // namespace detail

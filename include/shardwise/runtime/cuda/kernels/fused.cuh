@@ -26,10 +26,8 @@ __device__ void expression_value(pack<T, V>* slot, pack<T, V>& out, const consta
   const T f = constant > 0 ? k.f[constant > 0 ? constant - 1 : 0] : T(0);
 #pragma unroll
   for (int v = 0; v < V; ++v) {
-    if constexpr (scalar<op>::arity == 1)
-      out.v[v] = scalar<op>::template of<T>(f, slot[x].v[v]);
-    else
-      out.v[v] = scalar<op>::template of<T>(f, slot[x].v[v], slot[y].v[v]);
+    if constexpr (operations::element<op>::arity == 1) out.v[v] = element<op>(f, slot[x].v[v]);
+    else out.v[v] = element<op>(f, slot[x].v[v], slot[y].v[v]);
   }
 }
 

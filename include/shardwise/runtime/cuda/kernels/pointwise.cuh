@@ -2,8 +2,8 @@
 // Elementwise kernels, broadcast from the right: the host's formulas as functors of the one map kernel.
 #pragma once
 
+#include <shardwise/operations/pointwise/formulas.hpp>
 #include <shardwise/runtime/cuda/kernels/map.cuh>
-#include <shardwise/runtime/host/formulas.hpp>
 
 namespace shardwise::cuda {
 
@@ -88,106 +88,37 @@ void map2(const call& c, op_code op, const F& f, context& ctx) {
 
 }  // namespace detail
 
-// One element of a pointwise operation, for fused kernels: `arity` operands and its real parameter f.
+// One element of a pointwise operation on a device; f is the operation's real parameter.
+template <op_code Op, class T, class... X>
+__device__ auto element(T f, X... x) {
+  return operations::element<Op>::template value<math<T>, T>(f, x...);
+}
+template <op_code Op, class T>
+struct element_functor {
+  T f;
+  template <class... X>
+  __device__ T operator()(X... x) const {
+    return element<Op>(f, x...);
+  }
+};
+
+// The kernel that follows from the formula.
 template <op_code Op>
-struct scalar;
-
-// A functor, its kernel and its scalar function; `f` is the call's real parameter.
-#define SHARDWISE_MAP1(name, ...)                                                     \
-  template <class T>                                                                  \
-  struct name##_functor {                                                             \
-    T f;                                                                              \
-    __device__ T operator()(T x) const {                                              \
-      using m [[maybe_unused]] = math<T>;                                             \
-      __VA_ARGS__                                                                     \
-    }                                                                                 \
-  };                                                                                  \
-  template <>                                                                         \
-  struct kernel<op_code::name> {                                                      \
-    template <class T>                                                                \
-    static void run(const call& c, context& ctx) {                                    \
-      detail::map1<T>(c, op_code::name, name##_functor<T>{static_cast<T>(c.f)}, ctx); \
-    }                                                                                 \
-  };                                                                                  \
-  template <>                                                                         \
-  struct scalar<op_code::name> {                                                      \
-    static constexpr int arity = 1;                                                   \
-    template <class T>                                                                \
-    static __device__ T of(T f, T x) {                                                \
-      return name##_functor<T>{f}(x);                                                 \
-    }                                                                                 \
-  };
-#define SHARDWISE_MAP2(name, ...)                                  \
-  template <class T>                                               \
-  struct name##_functor {                                          \
-    __device__ T operator()(T x, T y) const {                      \
-      using m [[maybe_unused]] = math<T>;                          \
-      __VA_ARGS__                                                  \
-    }                                                              \
-  };                                                               \
-  template <>                                                      \
-  struct kernel<op_code::name> {                                   \
-    template <class T>                                             \
-    static void run(const call& c, context& ctx) {                 \
-      detail::map2<T>(c, op_code::name, name##_functor<T>{}, ctx); \
-    }                                                              \
-  };                                                               \
-  template <>                                                      \
-  struct scalar<op_code::name> {                                   \
-    static constexpr int arity = 2;                                \
-    template <class T>                                             \
-    static __device__ T of(T, T x, T y) {                          \
-      return name##_functor<T>{}(x, y);                            \
-    }                                                              \
-  };
-
-SHARDWISE_MAP2(add, return x + y;)
-SHARDWISE_MAP2(sub, return x - y;)
-SHARDWISE_MAP2(mul, return x * y;)
-SHARDWISE_MAP1(scale, return x * f;)
-SHARDWISE_MAP1(relu, return x < T(0) ? T(0) : x;)
-SHARDWISE_MAP1(tanh, return m::tanh(x);)
-SHARDWISE_MAP1(gelu_tanh, return T(0.5) * x * (T(1) + m::tanh(T(0.7978845608028654) * (x + T(0.044715) * x * x * x)));)
-SHARDWISE_MAP1(gelu_erf, return T(0.5) * x * (T(1) + m::erf(T(0.7071067811865476) * x));)
-// first operand: the cotangent; second: relu, gelu: the input; tanh: the output
-SHARDWISE_MAP2(relu_bwd, return y <= T(0) ? T(0) : x;)
-SHARDWISE_MAP2(tanh_bwd, return x * (T(1) - y * y);)
-SHARDWISE_MAP2(gelu_tanh_bwd, {
-  const T k = T(0.7978845608028654), b = T(0.044715);
-  const T t = m::tanh(k * (y + b * y * y * y));
-  const T inner = k * (T(1) + T(3) * b * y * y);
-  return x * T(0.5) * (T(1) + t + y * (T(1) - t * t) * inner);
-})
-SHARDWISE_MAP2(gelu_erf_bwd, {
-  const T phi = T(0.5) * (T(1) + m::erf(T(0.7071067811865476) * y));
-  const T density = T(0.3989422804014327) * m::exp(-T(0.5) * y * y);
-  return x * (phi + y * density);
-})
-#define SHARDWISE_X(name, ...) SHARDWISE_MAP1(name, return static_cast<T>(__VA_ARGS__);)
-SHARDWISE_FORMULAS1(SHARDWISE_X)
-#undef SHARDWISE_X
-#define SHARDWISE_X(name, ...) SHARDWISE_MAP2(name, return static_cast<T>(__VA_ARGS__);)
-SHARDWISE_FORMULAS2(SHARDWISE_X)
-#undef SHARDWISE_X
-#undef SHARDWISE_MAP1
-#undef SHARDWISE_MAP2
-
-template <>
-struct kernel<op_code::contiguous> {
+struct element_kernel {
   template <class T>
   static void run(const call& c, context& ctx) {
-    detail::map1<T>(c, op_code::contiguous, identity{}, ctx);
+    const element_functor<Op, T> f{static_cast<T>(c.f)};
+    if constexpr (operations::element<Op>::arity == 1) detail::map1<T>(c, Op, f, ctx);
+    else detail::map2<T>(c, Op, f, ctx);
   }
 };
 
-template <>
-struct scalar<op_code::contiguous> {
-  static constexpr int arity = 1;
-  template <class T>
-  static __device__ T of(T, T x) {
-    return x;
-  }
-};
+#define SHARDWISE_X(name, ...) \
+  template <>                  \
+  struct kernel<op_code::name> : element_kernel<op_code::name> {};
+SHARDWISE_FORMULAS1(SHARDWISE_X)
+SHARDWISE_FORMULAS2(SHARDWISE_X)
+#undef SHARDWISE_X
 
 template <class T>
 struct fill_functor {

@@ -2,7 +2,6 @@
 // Elementwise comparisons, and choices by a mask.
 #pragma once
 
-#include <shardwise/runtime/host/formulas.hpp>
 #include <shardwise/runtime/host/kernels/pointwise.hpp>
 
 namespace shardwise::host {
@@ -40,10 +39,8 @@ constexpr void each_offset(const call& c, F&& f) {
   struct kernel<op_code::name> {                                                      \
     template <class T>                                                                \
     static constexpr void run(const call& c, const operands<T>& q, const step_env&) { \
-      using m [[maybe_unused]] = math<T>;                                             \
       detail::each_offset<3>(c, [&](const std::int64_t* at) {                         \
-        const T x = q.p[0][at[1]], y = q.p[1][at[2]];                                 \
-        q.index_out[at[0]] = (__VA_ARGS__) ? 1 : 0;                                   \
+        q.index_out[at[0]] = element<op_code::name>(T(0), q.p[0][at[1]], q.p[1][at[2]]) ? 1 : 0; \
       });                                                                             \
     }                                                                                 \
   };

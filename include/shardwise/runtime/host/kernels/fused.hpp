@@ -17,13 +17,11 @@ namespace detail {
 template <class T, expression E, int I>
 constexpr T step_value(const T* slot, const T* constant) {
   constexpr expression_step s = E.at(I);
-  static_assert(has_scalar<s.op>, "a pointwise operation that rules::is_scalar admits has no scalar<op> in pointwise.hpp");
+  static_assert(operations::has_element<s.op>, "an operation whose record says `scalar` has no formula in operations/pointwise/formulas.hpp");
   T f = T(0);
   if constexpr (s.constant > 0) f = constant[s.constant - 1];
-  if constexpr (scalar<s.op>::arity == 1)
-    return scalar<s.op>::template of<T>(f, slot[s.x]);
-  else
-    return scalar<s.op>::template of<T>(f, slot[s.x], slot[s.y]);
+  if constexpr (operations::element<s.op>::arity == 1) return host::element<s.op>(f, slot[s.x]);
+  else return host::element<s.op>(f, slot[s.x], slot[s.y]);
 }
 
 // Pointers and strides of a run: the result, the values loaded, the buffers.
@@ -35,7 +33,7 @@ struct run_operands {
 };
 
 template <class T, expression E, bool Dense, std::size_t... V, std::size_t... I>
-constexpr void element(const run_operands<T, E.values() + E.stores() + 1>& r, std::int64_t i, std::index_sequence<V...>,
+constexpr void run_element(const run_operands<T, E.values() + E.stores() + 1>& r, std::int64_t i, std::index_sequence<V...>,
                        std::index_sequence<I...>) {
   T slot[sizeof...(V) + sizeof...(I)];
   ((slot[V] = r.p[V + 1][Dense ? i : i * r.s[V + 1]]), ...);
@@ -91,9 +89,9 @@ constexpr void evaluate(const call& c, const operands<T>& q) {
       dense = dense && s[k] == 1;
     }
     if (dense)
-      independent_loop<T>(n, [r](std::int64_t i) { detail::element<T, E, true>(r, i, loads{}, steps{}); });
+      independent_loop<T>(n, [r](std::int64_t i) { detail::run_element<T, E, true>(r, i, loads{}, steps{}); });
     else
-      for (std::int64_t i = 0; i < n; ++i) detail::element<T, E, false>(r, i, loads{}, steps{});
+      for (std::int64_t i = 0; i < n; ++i) detail::run_element<T, E, false>(r, i, loads{}, steps{});
   });
 }
 
