@@ -30,7 +30,7 @@ MUTANTS = [
      "if (a.in[k] != b.in[k] && a.in[k] != b.in[a.inputs - 1 - k]) return false;", ("unit/pass/kept_apart.cpp", SIMPLIFY_TEST)),
     ("merge_common: random draws are merged", MERGE, "op != op_code::buffer && !rules::is_random(op);", "op != op_code::buffer;",
      (SIMPLIFY_TEST, "dist/mesh_equivalence_dropout.cpp", "unit/pass/composed.cpp")),
-    ("merge_common: across an update", MERGE, "if (known < st.last_update) {", "if (known < -1) {", (SIMPLIFY_TEST, "unit/pass/composed.cpp")),
+    ("merge_common: across an update", MERGE, "if (known < st.last_update && n.op", "if (known < -1 && n.op", (SIMPLIFY_TEST, "unit/pass/composed.cpp")),
     ("cancel: partial sums on the way compose", MERGE, "return !from.is_partial() && !by.is_partial() && !to.is_partial();", "return true;",
      (SIMPLIFY_TEST,)),
     ("cancel: a middle that others need costs one more collective", MERGE, "if (communicates(t) && st.uses[by] > 1) return;", "",

@@ -11,7 +11,7 @@
 
 namespace shardwise {
 
-// One operation, one result. `spec` indexes the graph's spec table, `scope` its module tree (-1: no module).
+// One operation, one result; of an operation with several, see item_of. `spec` indexes the graph's spec table, `scope` its module tree (-1: no module).
 // No initialisers: constructing the elements of an array costs nvcc four kilobytes each, assigning them nothing. A node
 // begins as a copy of `empty_node`.
 struct node {
@@ -60,8 +60,10 @@ struct custom_operation {
 };
 inline constexpr int max_custom = 16;  // distinct ones of a program
 
-// Its kernel has one element type: that of the operands, but for indices, and of the result.
-constexpr bool is_of_one_type(const operation& o, const spec* in, int n, const spec& out) {
+// Its kernel has one element type: that of the operands, but for indices, and of the result; of several results the first has
+// it, and further ones may be int32 instead.
+constexpr bool is_of_one_type(const operation& o, const spec* in, int n, const spec& out, int result = 0) {
+  if (result > 0 && out.type == dtype::i32) return true;
   for (int k = 0; k < n; ++k)
     if (k != o.indices && in[k].type != out.type) return false;
   return true;
@@ -332,6 +334,58 @@ constexpr const operation& record_of(const Graph& g, const node& n) {
   const custom_operation* const own = custom_of(g, n);
   return own ? own->record : operation_of(n.op);
 }
+// --- several results ----------------------------------------------------------------------------------------------------------
+
+// A node of an operation with several results is no tensor: it has no storage, and its spec is that of its first result, for
+// its mesh, its type and its place in texts. Law: `getitem` nodes alone read it, each another one of its results (verify), and
+// those are ordinary values, of their own spec and storage. Its kernel writes them where the node stands; a result that no
+// node names is not wanted, and is not written.
+template <class Graph>
+constexpr int result_count(const Graph& g, const node& n) {
+  const custom_operation* const own = custom_of(g, n);
+  return own ? own->record.results.value : 1;
+}
+template <class Graph>
+constexpr bool has_results(const Graph& g, int i) {
+  return result_count(g, g.nodes[i]) > 1;
+}
+// The node of result k of node i among nodes [i + 1, end), -1: it is not wanted. Price: looks at all of them; a trace and most
+// passes keep them together.
+template <class Graph>
+constexpr int item_of(const Graph& g, int i, int k, int end) {
+  for (int j = i + 1; j < end; ++j)
+    if (g.nodes[j].op == op_code::getitem && g.nodes[j].in[0] == i && g.nodes[j].a.v[0] == k) return j;
+  return -1;
+}
+// A node that is result k of node `of`.
+constexpr node item_node(int of, int k, int spec_id, int scope) {
+  node n = empty_node;
+  n.op = op_code::getitem;
+  n.inputs = 1;
+  n.in[0] = of;
+  n.a.v[0] = k;
+  n.spec = spec_id;
+  n.scope = scope;
+  return n;
+}
+// All results of all nodes: first[i] is a result of node i, next[j] another one after it; -1: no more.
+template <int Nodes>
+struct item_lists {
+  int first[Nodes > 0 ? Nodes : 1];
+  int next[Nodes > 0 ? Nodes : 1];
+
+  template <class Graph>
+  constexpr void find(const Graph& g) {
+    for (int i = 0; i < (Nodes > 0 ? Nodes : 1); ++i) first[i] = next[i] = -1;
+    for (int i = g.node_count - 1; i >= 0; --i) {
+      const node& n = g.nodes[i];
+      if (n.op != op_code::getitem) continue;
+      next[i] = first[n.in[0]];
+      first[n.in[0]] = i;
+    }
+  }
+};
+
 // What a node's operation is called.
 template <class Graph>
 constexpr const char* name_of(const Graph& g, const node& n) {
