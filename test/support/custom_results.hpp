@@ -75,6 +75,76 @@ inline constexpr sw::custom_operation wrong_row{.name = "wrong_row", .operands =
 
 }  // namespace described
 
+// y = x w, row by row, of x (rows, n) and w (n), whose adjoint is one operation with both gradients as results.
+namespace fused_back {
+
+namespace sw = shardwise;
+
+constexpr sw::outcome shape(const sw::op_attr&, const sw::spec* in, int n) {
+  if (in[0].rank != 2 || in[1].rank != 1 || in[n - 2].extent[in[n - 2].rank - 1] != in[n - 1].extent[0])
+    return sw::fail(sw::problem::contraction_extents, in[0], n - 1, 0, in[n - 1].extent[0], in[0].extent[1]);
+  return {{}, sw::contiguous(in[0])};
+}
+constexpr sw::rule_rows rows(const sw::operation&, const sw::op_attr&, const sw::spec*, int, const sw::spec&) {
+  using namespace sw::rows;
+  sw::rule_rows t;
+  t.push_back({{R, R}, R});
+  t.push_back({{U, U}, U});
+  t.push_back({{S(0), U}, S(0)});
+  t.push_back({{S(1), S(0)}, S(1)});
+  return t;
+}
+// (dy, x, w): the gradients of x and w.
+constexpr sw::outcome shape_back(const sw::op_attr&, const sw::spec* in, int, int result) { return {{}, sw::contiguous(in[1 + result])}; }
+constexpr sw::results_rows rows_back(const sw::operation&, const sw::op_attr&, const sw::spec*, int, const sw::spec&) {
+  using namespace sw::rows;
+  sw::results_rows t;
+  t.push_back({{R, R, R}, {R, R}});
+  t.push_back({{P, U, U}, {P, P}});
+  t.push_back({{S(0), S(0), U}, {S(0), P}});
+  t.push_back({{S(1), S(1), S(0)}, {S(1), S(0)}});
+  return t;
+}
+inline constexpr sw::custom_operation scale_back{
+    .name = "scale_back",
+    .operands = 3,
+    .record = sw::operations::by_rows(&shape_back, &rows_back, &sw::operations::refuse_with<sw::problem::custom_placements>, -1,
+                                      sw::element_rule::real, sw::operand_choice::cheapest, sw::recomputing::never, 2),
+    .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::autodiff::adjoint_rule scale_adjoint = sw::autodiff::pulled<3>([](sw::autodiff::pullback& p) {
+  const int both = p.make(scale_back, {}, 0, p.dy, p.n.in[0], p.n.in[1]);
+  for (int k = 0; k < 2; ++k)
+    if (p.wants(k)) p.give(k, p.result_of(both, k));
+});
+inline constexpr sw::custom_operation scale{
+    .name = "scale_rows",
+    .operands = 2,
+    .record = sw::operations::by_rows(&shape, &rows, &sw::operations::refuse_with<sw::problem::custom_placements>),
+    .adjoint = &scale_adjoint};
+
+}  // namespace fused_back
+
+template <>
+struct shardwise::host_kernel<fused_back::scale> {
+  template <class T>
+  static constexpr void run(const kernel_arguments<T>& k) {
+    const std::int64_t n = k.extent(1);
+    for (std::int64_t i = 0; i < k.size(); ++i) k.out()[i] = k.in(0)[i] * k.in(1)[i % n];
+  }
+};
+template <>
+struct shardwise::host_kernel<fused_back::scale_back> {
+  template <class T>
+  static constexpr void run(const kernel_arguments<T>& k) {
+    const std::int64_t n = k.extent(2, 0);
+    for (std::int64_t i = 0; k.wanted(1) && i < n; ++i) k.out(1)[i] = T(0);
+    for (std::int64_t i = 0; i < k.size(0); ++i) {
+      if (k.wanted(0)) k.out(0)[i] = k.in(0)[i] * k.in(2)[i % n];
+      if (k.wanted(1)) k.out(1)[i % n] = k.out(1)[i % n] + k.in(0)[i] * k.in(1)[i];
+    }
+  }
+};
+
 template <>
 struct shardwise::host_kernel<described::lines> {
   template <class T>

@@ -54,7 +54,7 @@ struct unread_results<Case, std::integer_sequence<int, Unread...>> {
 template <class Case, int Ranks>
 struct on_one_axis {
   static constexpr ranks_of mesh{1, {Ranks, 1, 1, 1}};
-  static constexpr const placings& all = placings_on<Case, Ranks>;
+  static constexpr placings all = placings_of(Case::value, Ranks);
 
   template <int I>
   struct nth {
