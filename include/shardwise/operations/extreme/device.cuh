@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plain kernels on devices, a thread for each line. Include it in one CUDA source of a program that calls max or min along a
-// dim, with SHARDWISE_DEVICE_KERNELS(shardwise::custom::max) beside it.
+// dim.
 #pragma once
 
 #include <shardwise/operations/extreme/host.hpp>
@@ -40,3 +40,5 @@ template <>
 struct device_kernel<custom::min> : cuda::extreme_launch<false> {};
 
 }  // namespace shardwise
+
+SHARDWISE_DEVICE_KERNELS(shardwise::custom::max, shardwise::custom::min)
