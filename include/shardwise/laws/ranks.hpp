@@ -225,7 +225,7 @@ constexpr void communicate(const cell* x, const spec& from, const spec& to, int 
 template <const custom_operation&... Op>
 struct customs {
   static constexpr bool run(const custom_operation* o, const runtime::call& k, const host::operands<modp>& q, const runtime::step_env& env,
-                            const host::result_pointers<modp>* several) {
+                            [[maybe_unused]] const host::result_pointers<modp>* several) {
     return ((o == &Op && (host::custom_kernel<Op>::template run<modp>(k, q, env, several), true)) || ...);
   }
 };
