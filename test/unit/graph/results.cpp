@@ -194,6 +194,20 @@ TEST_CASE("several results: a node that must not be computed twice keeps its res
   CHECK(st.p.kept[e] == 0);  // the backward pass has no use for it
   CHECK(st.p.kept[all] == 0);
   CHECK(st.p.kept_bytes(g) == 4 * 4);
+
+  // both: the node itself, whose spec is that of the first, is no cheaper way
+  maker<32> both;
+  const int y = both.leaf(op_code::input, sw::replicate_value());
+  const int node = both.lines(y, once), first = both.item(node, 0), second = both.item(node, 1);
+  const int total = both.apply(op_code::sum, {{3, 0, 0, 0, 0, 0}}, {both.apply(op_code::tanh, first)});
+  const int squares = both.apply(op_code::mul, first, first), sums = both.apply(op_code::mul, second, second);
+  const auto h = both.finish(total, squares, sums);
+  sw::passes::solve_cut<100>::progress<32> cut;
+  sw::passes::solve_cut<100>::solve(cut, h, sw::stage_work::all());
+  CHECK(cut.p.kept[first] == 1);
+  CHECK(cut.p.kept[second] == 1);
+  CHECK(cut.p.kept[node] == 0);
+  CHECK(cut.p.kept_bytes(h) == 4 * (24 + 4));
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ constexpr bool item_fits(const Graph& g, int i) {
   spec in[max_inputs]{};
   for (int k = 0; k < of.inputs; ++k) in[k] = g.specs[g.nodes[of.in[k]].spec];
   const outcome o = infer(record_of(g, of), of.a, in, of.inputs, static_cast<int>(n.a.v[0]));
-  return !o.error && o.out == g.specs[n.spec] && item_of(g, n.in[0], static_cast<int>(n.a.v[0]), i) < 0;
+  return !o.error && o.out == g.specs[n.spec] && is_contiguous(o.out) && item_of(g, n.in[0], static_cast<int>(n.a.v[0]), i) < 0;
 }
 
 // Checks nodes [begin, end); the finding's operand is the node's id. Usable in constants and at run time; forward and
