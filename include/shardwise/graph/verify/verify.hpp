@@ -80,6 +80,14 @@ constexpr problem storage_problem(const Graph& g, int i) {
   return at <= local_numel(flat, origin) ? problem::none : problem::graph_storage;
 }
 
+// Whether a rule's result has a node's extents, type and placements, however it is stored.
+constexpr bool infers(const spec& rule, const spec& out) {
+  bool same = rule.rank == out.rank && rule.type == out.type;
+  for (int d = 0; same && d < out.rank; ++d) same = same_extent(rule, d, out, d);
+  for (int a = 0; same && a < out.axes; ++a) same = rule.place[a] == out.place[a];
+  return same;
+}
+
 // Whether a getitem names a result that its operand has, with that result's spec, and no other node names it.
 template <class Graph>
 constexpr bool item_fits(const Graph& g, int i) {
@@ -89,7 +97,8 @@ constexpr bool item_fits(const Graph& g, int i) {
   spec in[max_inputs]{};
   for (int k = 0; k < of.inputs; ++k) in[k] = g.specs[g.nodes[of.in[k]].spec];
   const outcome o = infer(record_of(g, of), of.a, in, of.inputs, static_cast<int>(n.a.v[0]));
-  return !o.error && o.out == g.specs[n.spec] && is_contiguous(o.out) && item_of(g, n.in[0], static_cast<int>(n.a.v[0]), i) < 0;
+  return !o.error && infers(o.out, g.specs[n.spec]) && is_contiguous(g.specs[n.spec]) &&
+         item_of(g, n.in[0], static_cast<int>(n.a.v[0]), i) < 0;
 }
 
 // Checks nodes [begin, end); the finding's operand is the node's id. Usable in constants and at run time; forward and
