@@ -4,6 +4,7 @@
 
 #include <shardwise/graph/functions/convolution.hpp>
 #include <shardwise/graph/functions/custom.hpp>
+#include <shardwise/graph/functions/extremes.hpp>
 #include <shardwise/graph/functions/fills.hpp>
 #include <shardwise/graph/functions/indexing.hpp>
 #include <shardwise/graph/functions/joins.hpp>
@@ -18,6 +19,7 @@
 #include <shardwise/module/layers.hpp>
 #include <shardwise/module/train_step.hpp>
 #include <shardwise/operations/convolution/host.hpp>
+#include <shardwise/operations/extreme/host.hpp>
 #include <shardwise/runtime/eager/create.hpp>
 #include <shardwise/runtime/eager/dtensor.hpp>
 #include <shardwise/runtime/executor/executor.hpp>

@@ -10,7 +10,7 @@ import modules
 TEXTS = {
     "writes in place": r"sw::(?!out)[a-z]+\w*_(<[^;(]*>)?\(", "views": r"sw::(narrow|slice|select|transpose|permute|view|reshape|unsqueeze|expand)\b",
     "async": r"redistribute_async", "async with then": r"\.then\(", "implicit": r"sw::implicit\(", "to_local and back": r"sw::from_local",
-    "opaque functions": r"sw::opaque<", "own operations": r"sw::call<fuzz::", "own kernels": r"sw::call<sums::", "convolutions": r"sw::conv2d<", "random numbers": r"sw::(rand|randn|dropout|bernoulli)\w*[<(]", "named results": r"sw::named<",
+    "opaque functions": r"sw::opaque<", "own operations": r"sw::call<fuzz::", "own kernels": r"sw::call<sums::", "convolutions": r"sw::conv2d<", "several results": r"fuzz::(one|two|three)_results?\(|sw::(max|min)<", "random numbers": r"sw::(rand|randn|dropout|bernoulli)\w*[<(]", "named results": r"sw::named<",
     "strided shards": r"sw::strided_shard<", "shards by blocks": r"sw::shard<\d, \d",
     "double": r"dtensor_of<double", "float": r"dtensor_of<float", "int32": r"dtensor_of<std::int32_t", "special values": r"fuzz::(nan|inf)",
     "run-time extents": r"sw::dyn<", "passes": r"pipeline = sw::pipeline<sw::", "members bound by hand": r"BOOST_HANA_DEFINE_STRUCT",

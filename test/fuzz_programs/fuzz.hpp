@@ -20,6 +20,7 @@
 #include <shardwise/vocabulary/flat_group.hpp>
 
 #include "../support/custom_operations.hpp"
+#include "../support/custom_results.hpp"
 
 #include <cmath>
 #include <cstdio>
@@ -66,6 +67,22 @@ struct shardwise::formula<fuzz::gate_slope> {
 };
 
 namespace fuzz {
+
+// An operation with three results, of which these read one or two.
+template <class X>
+constexpr auto one_result(const X& x) {
+  return std::get<0>(sw::call<described::lines>(x));
+}
+template <class X>
+constexpr auto two_results(const X& x) {
+  const auto all = sw::call<described::lines>(x);
+  return sw::tanh(std::get<0>(all)) + sw::unsqueeze<-1>(std::get<1>(all));
+}
+template <class X>
+constexpr auto three_results(const X& x) {
+  const auto [e, sums, where] = sw::call<described::lines>(x);
+  return where;
+}
 
 inline const double inf = HUGE_VAL, nan = NAN;
 

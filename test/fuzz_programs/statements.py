@@ -473,6 +473,22 @@ def running(g):
             g.single(t, linear=True, drop=[t.rank - 1]))
 
 
+@statement(["call"], 0.5, smooth=True)
+def several(g):
+    skip(g.special)
+    t = g.pick(lambda x: x.rank >= 1 and x.array.flat())
+    skip(any(abs(v) > 8 for v in t.array.flat()))
+    d = t.rank - 1
+    if g.chance(0.5):
+        return g.apply("fuzz::one_result({0})", [t], lambda a: py.lines(a, d, lambda v: [math.exp(x) for x in v]), along_rows(t, d))
+    if g.chance(0.7) or g.gradient:
+        return g.apply("fuzz::two_results({0})", [t], lambda a: py.lines(a, d, lambda v: [math.tanh(math.exp(x)) + sum(v) for x in v]), along_rows(t, d))
+    for group in py.reduce(t.array, [d], True, lambda v: v).flat():
+        g.distinct(group, t.exact)
+    g.apply("fuzz::three_results({0})", [t], lambda a: py.reduce(a, [d], False, lambda v: py.ranks_of(v, True)[0]),
+            reduction_rows(t, [d], False, None), dtype="int", exact=True, implicit=False)
+
+
 @statement(["causal_softmax"], 0.3)
 def causal(g):
     skip(g.special)
@@ -1022,6 +1038,21 @@ def ranked(g):
         return py.lines(a, d, lambda v: [(i if indices else v[i]) for i in py.ranks_of(v, big)[:k]])
     skip(indices and g.gradient)
     g.apply(f"sw::contiguous({code}.{member})", [t], f, along_rows(t, d), dtype="int" if indices else g.p.dtype, exact=True, implicit=False)
+
+
+@statement(["max", "min"], 0.5)
+def extreme_and_place(g):
+    skip(g.special)
+    t = g.pick(lambda x: x.rank >= 1 and x.array.flat())
+    d = g.r.randrange(t.rank)
+    for group in py.reduce(t.array, [d], True, lambda v: v).flat():
+        g.distinct(group, t.exact)
+    big, keep = g.chance(0.5), g.chance(0.3)
+    indices = g.chance(0.4)
+    skip(indices and g.gradient)
+    code = f"sw::{'max' if big else 'min'}<{d - t.rank if g.chance(0.3) else d}>({{0}}{', sw::keepdim' if keep else ''}).{'indices' if indices else 'values'}"
+    g.apply(code, [t], lambda a: py.reduce(a, [d], keep, lambda v: py.ranks_of(v, big)[0] if indices else v[py.ranks_of(v, big)[0]]),
+            along_rows(t, d) if keep else reduction_rows(t, [d], False, None), dtype="int" if indices else g.p.dtype, exact=True, implicit=False)
 
 
 @statement(["argmax", "argmin"], 0.5, needs=("no_gradient", "no_special"))

@@ -360,6 +360,7 @@ inline constexpr exemption unproved[] = {
     {op_code::relabel, "a claim of the user: its law, equal blocks, is checked by verify"},
     {op_code::opaque, "a function of the user: nothing is known of it"},
     {op_code::custom, "the user's own operations: each has a record and a proof of its own"},
+    {op_code::getitem, "a result of a custom operation with several, in whose proof it is"},
     {op_code::fused, "written by a pass: verify applies the rules of the operations it is made of"},
     {op_code::norm, "written by a pass: verify applies the rules of the operations it is made of"},
     {op_code::norm_grads, "written by a pass: verify applies the rules of the operations it is made of"},

@@ -7,7 +7,12 @@ STEP = "dist/memory.cpp"
 EQUAL = "dist/mesh_equivalence_double.cpp"
 GRAPHS = "unit/pass/simplify/simplify.cpp"
 
+RESULTS = "unit/graph/results.cpp"
+
 MUTANTS = [
+    ("a result's storage is taken where its own node stands", PLAN,
+     "for (int k = st.items.first[i]; k >= 0; k = st.items.next[k]) take_for(st, k);", "", (RESULTS,)),
+    ("a node with several results has bytes", PLAN, "alias || has_results(g, i) ? 0", "alias ? 0", (RESULTS,)),
     ("a value dies at its first reader", PLAN, "for (int k = 0; k < x.inputs; ++k) p.last_use[st.storage.owner[x.in[k]]] = i;",
      "for (int k = 0; k < x.inputs; ++k) if (p.last_use[st.storage.owner[x.in[k]]] == st.storage.owner[x.in[k]]) "
      "p.last_use[st.storage.owner[x.in[k]]] = i;", (STEP, EQUAL, GRAPHS)),

@@ -19,7 +19,23 @@ MOVES = "pass/iteration/iteration.hpp"
 MOVES_TEST = "unit/pass/moves.cpp"
 FUNCTIONAL_TEST = "unit/pass/functionalise/functionalise.cpp"
 
+RESULTS = "unit/graph/results.cpp"
+RESULTS_RUN = "dist/custom_results.cpp"
+
 MUTANTS = [
+    ("verify: a node with several results is read by anything", "graph/verify/verify.hpp",
+     "if (g.nodes[n.in[k]].op == op_code::custom && n.op != op_code::getitem", "if (false", (RESULTS,)),
+    ("verify: a result is named twice", "graph/verify/verify.hpp", "item_of(g, n.in[0], static_cast<int>(n.a.v[0]), i) < 0", "true", (RESULTS,)),
+    ("verify: a getitem has any spec", "graph/verify/verify.hpp", "infers(o.out, g.specs[n.spec]) && is_contiguous", "is_contiguous", (RESULTS,)),
+    ("verify: several results as an output", "graph/verify/verify.hpp", "if (has_results(g, g.outputs[k]))", "if (false)", (RESULTS,)),
+    ("merge_common: a result that stands before an update has a second node", MERGE, " && n.op != op_code::getitem", "", (RESULTS,)),
+    ("rematerialise: a node with several results is kept", "pass/rematerialise/min_cut.hpp", "view || has_results(g, i) ? infinite", "view ? infinite", (RESULTS,)),
+    ("phases: a result is not of its node's phase", "pass/analysis/phases.hpp",
+     "if (x.op == op_code::getitem) m.phase[i] = m.phase[x.in[0]];", "", (RESULTS,)),
+    ("moves: a result leaves its node", MOVES, "if (n.op == op_code::getitem && !in[n.in[0]]) {", "if (false) {", (RESULTS_RUN,)),
+    ("adjoint: the node with the results is never pulled", "operations/opaque/adjoint.hpp", "p.t.cotangent[p.n.in[0]] = p.dy;", "(void)p;", (RESULTS_RUN,)),
+    ("adjoint: a result that is there is made again", "graph/tape.hpp", "return known >= 0 ? known : t.b.append(item_node(of", "return false ? known : t.b.append(item_node(of",
+     (RESULTS_RUN,)),
     ("merge_common: attributes do not count", MERGE, "|| !(a.a == b.a)) return false;", ") return false;", ("unit/pass/kept_apart.cpp", SIMPLIFY_TEST)),
     ("merge_common: the real parameter does not count", MERGE,
      "return std::bit_cast<std::uint64_t>(a.f) == std::bit_cast<std::uint64_t>(b.f);  // 0 and -0 differ", "return true;", (SIMPLIFY_TEST,)),
@@ -30,7 +46,7 @@ MUTANTS = [
      "if (a.in[k] != b.in[k] && a.in[k] != b.in[a.inputs - 1 - k]) return false;", ("unit/pass/kept_apart.cpp", SIMPLIFY_TEST)),
     ("merge_common: random draws are merged", MERGE, "op != op_code::buffer && !rules::is_random(op);", "op != op_code::buffer;",
      (SIMPLIFY_TEST, "dist/mesh_equivalence_dropout.cpp", "unit/pass/composed.cpp")),
-    ("merge_common: across an update", MERGE, "if (known < st.last_update) {", "if (known < -1) {", (SIMPLIFY_TEST, "unit/pass/composed.cpp")),
+    ("merge_common: across an update", MERGE, "if (known < st.last_update && n.op", "if (known < -1 && n.op", (SIMPLIFY_TEST, "unit/pass/composed.cpp")),
     ("cancel: partial sums on the way compose", MERGE, "return !from.is_partial() && !by.is_partial() && !to.is_partial();", "return true;",
      (SIMPLIFY_TEST,)),
     ("cancel: a middle that others need costs one more collective", MERGE, "if (communicates(t) && st.uses[by] > 1) return;", "",

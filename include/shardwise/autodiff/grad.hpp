@@ -58,6 +58,7 @@ struct grad {
       if (!needs[i]) continue;
       const node x = g.nodes[i];
       const adjoint_rule& rule = rule_of(g, x);
+      if (const int results = result_count(g, x); results > 1) total += 2 * results;  // each may be made, and zeros for it
       for (int k = 0; k < x.inputs; ++k) {
         const int operand = x.in[k];
         if (!needs[operand] || !differentiable(rule, k)) continue;
@@ -136,6 +137,7 @@ struct grad {
     tape t;
     t.b = st.g.edit();
     t.cotangent = st.cotangent;
+    t.forward = static_cast<int>(sizeof(st.cotangent) / sizeof(st.cotangent[0]));
     t.needs = st.needs;
     t.dual_spec = st.dual_spec;
     t.dual_capacity = decltype(st.g)::spec_capacity;

@@ -11,7 +11,7 @@
 
 namespace shardwise {
 
-// One operation, one result. `spec` indexes the graph's spec table, `scope` its module tree (-1: no module).
+// One operation, one result; of an operation with several, see item_of. `spec` indexes the graph's spec table, `scope` its module tree (-1: no module).
 // No initialisers: constructing the elements of an array costs nvcc four kilobytes each, assigning them nothing. A node
 // begins as a copy of `empty_node`.
 struct node {
@@ -82,8 +82,23 @@ constexpr bool is_custom_name(const char* name) {
   return true;
 }
 
-// Its kernel has one element type: that of the operands, but for indices, and of the result.
-constexpr bool is_of_one_type(const operation& o, const spec* in, int n, const spec& out) {
+// Law: within a program a custom operation is known by its name. Addresses would tell, too, but in constants g++ compares none of
+// inline variables under -fsanitize=undefined, which lets it believe that they may have no address.
+constexpr bool is_same_operation(const custom_operation* a, const custom_operation* b) {
+  return is_same_name(a->name.value, b->name.value);
+}
+// Of two of one name, whether they are known to be two.
+constexpr bool are_other(const custom_operation* a, const custom_operation* b) {
+#if defined(__GNUC__) && !defined(__clang__)
+  if (std::is_constant_evaluated() && !__builtin_constant_p(a != b)) return false;
+#endif
+  return a != b;
+}
+
+// Its kernel has one element type: that of the operands, but for indices, and of the result; of several results the first has
+// it, and further ones may be int32 instead.
+constexpr bool is_of_one_type(const operation& o, const spec* in, int n, const spec& out, int result = 0) {
+  if (result > 0 && out.type == dtype::i32) return true;
   for (int k = 0; k < n; ++k)
     if (k != o.indices && in[k].type != out.type) return false;
   return true;
@@ -223,12 +238,11 @@ struct builder {
   constexpr void set_operation(node& n, op_code op) { n.op = op; }
   constexpr void set_operation(node& n, const custom_operation* o) {
     int i = 0;
-    while (i < custom_count && customs[i] != o) ++i;
+    while (i < custom_count && !is_same_operation(customs[i], o)) ++i;
     n.op = op_code::custom;
     n.a.v[5] = i;
+    if (i < custom_count && are_other(customs[i], o)) refuse_value({problem::custom_name_twice}, op_code::custom);
     if (i < custom_count) return;
-    for (int k = 0; k < custom_count; ++k)
-      if (is_same_name(customs[k]->name, o->name)) refuse_value({problem::custom_name_twice}, op_code::custom);
     if (i < max_custom) {
       customs[custom_count++] = o;
       return;
@@ -349,23 +363,77 @@ constexpr void copy_into(To& r, const From& g) {
   r.error = g.error;
 }
 
+// Whether a node applies a custom operation, one that its graph has.
+template <class Graph>
+constexpr bool is_custom(const Graph& g, const node& n) {
+  return n.op == op_code::custom && n.a.v[5] >= 0 && n.a.v[5] < g.custom_count;
+}
 // The custom operation that a node applies; null for the library's own, and where a broken graph names none. `g` is the node's
 // graph, or a builder of it.
 template <class Graph>
 constexpr const custom_operation* custom_of(const Graph& g, const node& n) {
-  return n.op == op_code::custom && n.a.v[5] >= 0 && n.a.v[5] < g.custom_count ? g.customs[n.a.v[5]] : nullptr;
+  return is_custom(g, n) ? g.customs[n.a.v[5]] : nullptr;
 }
 // The record of a node's operation.
 template <class Graph>
 constexpr const operation& record_of(const Graph& g, const node& n) {
-  const custom_operation* const own = custom_of(g, n);
-  return own ? own->record : operation_of(n.op);
+  return is_custom(g, n) ? g.customs[n.a.v[5]]->record : operation_of(n.op);
 }
+// --- several results ----------------------------------------------------------------------------------------------------------
+
+// A node of an operation with several results is no tensor: it has no storage, and its spec is that of its first result, for
+// its mesh, its type and its place in texts. Law: `getitem` nodes alone read it, each another one of its results (verify), and
+// those are ordinary values, of their own spec and storage. Its kernel writes them where the node stands; a result that no
+// node names is not wanted, and is not written.
+template <class Graph>
+constexpr int result_count(const Graph& g, const node& n) {
+  return is_custom(g, n) ? g.customs[n.a.v[5]]->record.results.value : 1;
+}
+template <class Graph>
+constexpr bool has_results(const Graph& g, int i) {
+  return result_count(g, g.nodes[i]) > 1;
+}
+// The node of result k of node i among nodes [i + 1, end), -1: it is not wanted. Price: looks at all of them; a trace and most
+// passes keep them together.
+template <class Graph>
+constexpr int item_of(const Graph& g, int i, int k, int end) {
+  for (int j = i + 1; j < end; ++j)
+    if (g.nodes[j].op == op_code::getitem && g.nodes[j].in[0] == i && g.nodes[j].a.v[0] == k) return j;
+  return -1;
+}
+// A node that is result k of node `of`.
+constexpr node item_node(int of, int k, int spec_id, int scope) {
+  node n = empty_node;
+  n.op = op_code::getitem;
+  n.inputs = 1;
+  n.in[0] = of;
+  n.a.v[0] = k;
+  n.spec = spec_id;
+  n.scope = scope;
+  return n;
+}
+// All results of all nodes: first[i] is a result of node i, next[j] another one after it; -1: no more.
+template <int Nodes>
+struct item_lists {
+  int first[Nodes > 0 ? Nodes : 1];
+  int next[Nodes > 0 ? Nodes : 1];
+
+  template <class Graph>
+  constexpr void find(const Graph& g) {
+    for (int i = 0; i < (Nodes > 0 ? Nodes : 1); ++i) first[i] = next[i] = -1;
+    for (int i = g.node_count - 1; i >= 0; --i) {
+      const node& n = g.nodes[i];
+      if (n.op != op_code::getitem) continue;
+      next[i] = first[n.in[0]];
+      first[n.in[0]] = i;
+    }
+  }
+};
+
 // What a node's operation is called.
 template <class Graph>
 constexpr const char* name_of(const Graph& g, const node& n) {
-  const custom_operation* const own = custom_of(g, n);
-  return own ? own->name.value : name_of(n.op);
+  return is_custom(g, n) ? g.customs[n.a.v[5]]->name.value : name_of(n.op);
 }
 
 // Whether a node's result is its first operand's storage seen differently.

@@ -86,6 +86,20 @@ struct sym {
     return {at, b.append(n)};
   }
 
+  // An operation with several results: its node, and one for each result.
+  template <auto Op, op_attr A, spec First, spec... Out, class... X>
+  static constexpr std::tuple<sym<First, Mesh, Report>, sym<Out, Mesh, Report>...> record_results(double f, const sym& first, const X&... more) {
+    const sym<First, Mesh, Report> all = record<Op, A, First>(f, first, more...);
+    if (!all.b) return {};
+    int k = 0;
+    const auto item = [&](std::uint64_t spec_hash, const spec& s) {
+      const int at = k++;
+      return all.b->append(item_node(all.id, at, all.b->intern(s, spec_hash), all.b->current_scope));
+    };
+    return {sym<First, Mesh, Report>{all.b, item(sym<First, Mesh, Report>::hash, First)},
+            sym<Out, Mesh, Report>{all.b, item(sym<Out, Mesh, Report>::hash, Out)}...};
+  }
+
   // The graph of the first operand that is in one. A parameter that the model does not register is in none (and the
   // node that reads it is refused, by builder::operand).
   template <class... X>

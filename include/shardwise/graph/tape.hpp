@@ -11,6 +11,7 @@ namespace shardwise::autodiff {
 struct tape {
   builder b;
   int* cotangent = nullptr;
+  int forward = 0;  // nodes that have an entry there
   const unsigned char* needs = nullptr;
   int* dual_spec = nullptr;  // spec id -> id of its contiguous dual, -1 unknown
   int dual_capacity = 0;
@@ -98,11 +99,32 @@ struct pullback {
   tape& t;
   int id;
   node n;
-  int dy;         // the node of its cotangent
+  int dy;         // the node of its cotangent; of several results: see cotangent
   unsigned into;  // operands that gradients flow into, bit by bit
 
   constexpr pullback(tape& given, int node_id, unsigned to)
       : t(given), id(node_id), n(given.b.nodes[node_id]), dy(given.cotangent[node_id]), into(to) {}
+
+  // --- of an operation with several results, by their numbers ---
+  // Whether the gradient depends on result k. If it does not, its cotangent is zero.
+  constexpr bool has(int k) const {
+    const int item = item_of(t.b, id, k, t.forward);
+    return item >= 0 && t.cotangent[item] >= 0;
+  }
+  // The node of its cotangent: zeros are made where there is none.
+  constexpr int cotangent(int k) {
+    if (has(k)) return t.cotangent[item_of(t.b, id, k, t.forward)];
+    const int known = item_of(t.b, id, k, t.b.node_count);
+    const int spec_id = known >= 0 ? t.b.nodes[known].spec : t.intern(inferred(t.b.nodes[id], k));
+    return t.emit(op_code::fill, op_attr{}, 0, t.dual_id(spec_id), n.scope, -1);
+  }
+  // The node of result k, made if the trace has not read it.
+  constexpr int result(int k) { return result_of(id, k); }
+  // The same of any node that `make` gave.
+  constexpr int result_of(int of, int k) {
+    const int known = item_of(t.b, of, k, t.b.node_count);
+    return known >= 0 ? known : t.b.append(item_node(of, k, t.intern(inferred(t.b.nodes[of], k)), n.scope));
+  }
 
   constexpr const spec& operand(int k) const { return t.spec_at(n.in[k]); }
   constexpr const spec& result() const { return t.spec_at(id); }
@@ -120,7 +142,7 @@ struct pullback {
     return t.emit(op, a, f, cospec(k), n.scope, i0, i1, i2, i3);
   }
   constexpr void refuse(const finding& f) { t.refuse(f); }
-  // A custom operation on these nodes; one that is not pointwise gets them densely stored.
+  // A custom operation on these nodes; one that is not pointwise gets them densely stored. Of several results: see result_of.
   template <class... Node>
   constexpr int make(const custom_operation& o, const op_attr& a, double f, Node... operand) {
     int in[] = {operand...};
@@ -140,7 +162,8 @@ struct pullback {
     t.b.set_operation(made, &o);
     made.f = f;
     const outcome result = infer(o.record, a, s, count);
-    if (!result.error && !is_of_one_type(o.record, s, count, result.out)) refuse({problem::custom_record, id});
+    if (!result.error && !is_of_one_type(o.record, s, count, result.out))
+      refuse({o.record.results == 1 ? problem::custom_record : problem::result_type, id});
     made.spec = t.intern(result);
     made.scope = n.scope;
     made.inputs = count;
@@ -157,6 +180,13 @@ struct pullback {
   }
   // Operand 0 gets the cotangent times a factor.
   constexpr void times(int factor) { give(0, make(op_code::mul, dy, factor)); }
+
+ private:
+  constexpr outcome inferred(const node& of, int k) const {
+    spec in[max_inputs]{};
+    for (int j = 0; j < of.inputs; ++j) in[j] = t.spec_at(of.in[j]);
+    return infer(record_of(t.b, of), of.a, in, of.inputs, k);
+  }
 };
 
 // What differentiation makes of an operation.

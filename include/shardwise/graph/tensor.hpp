@@ -3,6 +3,8 @@
 #pragma once
 
 #include <concepts>
+#include <tuple>
+#include <utility>
 
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/operations/infer.hpp>
@@ -206,6 +208,38 @@ constexpr auto tag_of() {
   else return std::type_identity<custom_tag<*Op>>{};
 }
 
+// How many results an operation has, given as a template argument; and what it yields if it is refused: as many.
+template <auto Op>
+constexpr int operation_results() {
+  if constexpr (std::is_same_v<decltype(Op), op_code>) return 1;
+  else return operation_of(Op).results;
+}
+template <int N, class R>
+constexpr auto as_results(const R& r) {
+  if constexpr (N == 1 || !is_unresolved<R>) return r;
+  else return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::tuple{((void)K, r)...}; }(std::make_index_sequence<N>{});
+}
+
+// The results of an application of Op, a custom operation with several; the first one is found to have no fault.
+template <auto Op, op_attr A, class... X>
+struct several_results {
+  using mesh_type = typename mesh_among<X...>::type;
+  template <int K>
+  using nth = further_result<K, mesh_type, Op, A, X::sp...>;
+  static constexpr int count = operation_results<Op>();
+  static constexpr int operands = static_cast<int>(sizeof...(X));
+
+  template <int... K>
+  static constexpr finding fault(std::integer_sequence<int, K...>) {
+    finding f;
+    (void)((nth<K>::what != problem::none && (f = nth<K>::value.error, true)) || ...);
+    if (!f) (void)((!is_of_one_type(operation_of(Op), nth<K>::in, operands, nth<K>::out, K) && (f = {problem::result_type}, true)) || ...);
+    return f;
+  }
+  using each = std::make_integer_sequence<int, count>;
+  static constexpr finding found = fault(each{});
+};
+
 // The single door of all operations: mesh check, rule, then the tensor kind's own way of applying it. Op: an op_code, or the
 // address of a custom operation.
 template <auto Op, op_attr A, tensor X, tensor... More>
@@ -228,9 +262,18 @@ constexpr auto apply(double f, const X& x, const More&... more) {
       return refused<rule::what, code, where<typename decltype(tag_of<Op>())::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>,
                      typename finding_facts<rule::value.error, mesh_type>::type>(x, more...);
     else if constexpr (code == op_code::custom && !is_of_one_type(operation_of(Op), rule::in, 1 + static_cast<int>(sizeof...(More)), rule::out))
-      return refused<problem::custom_record, code, where<typename decltype(tag_of<Op>())::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>>(
-          x, more...);
-    else return X::template record<Op, A, rule::out>(f, x, more...);
+      return refused<operation_results<Op>() == 1 ? problem::custom_record : problem::result_type, code,
+                     where<typename decltype(tag_of<Op>())::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>>(x, more...);
+    else if constexpr (operation_results<Op>() > 1) {
+      using all = several_results<Op, A, X, More...>;
+      if constexpr (all::found.what != problem::none)
+        return refused<all::found.what, code, where<typename decltype(tag_of<Op>())::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>,
+                       typename finding_facts<all::found, mesh_type>::type>(x, more...);
+      else
+        return [&]<int... K>(std::integer_sequence<int, K...>) {
+          return X::template record_results<Op, A, all::template nth<K>::out...>(f, x, more...);
+        }(typename all::each{});
+    } else return X::template record<Op, A, rule::out>(f, x, more...);
   }
 }
 

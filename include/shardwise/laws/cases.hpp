@@ -23,11 +23,32 @@ struct proof {
   static constexpr int count = 1;
 };
 
-// Case: `value`, a program; `operation`, what is proved; `used`, the customs whose kernels it runs.
-template <class Case>
+// Case: `value`, a program; `operation`, what is proved; `used`, the customs whose kernels it runs. With several results, Unread
+// is the one without reader and cotangent, -1: all have both.
+template <class Case, int Unread = -1>
 struct one_device {
-  static constexpr reference value = solve<typename Case::used>(Case::value);
+  static constexpr reference value = solve<typename Case::used>(Case::value, Unread);
   static constexpr int count = proof<typename Case::operation, 1, Case, -1, value.wrong>::count;
+};
+template <class Case, int Ranks>
+inline constexpr placings placings_on = placings_of(Case::value, Ranks);
+// Law: the kernel runs with any one of its results unwanted, and so does the adjoint.
+template <class Case, class Results = std::make_integer_sequence<int, (Case::value.results() > 1 ? Case::value.results() : 0)>>
+struct unread_results;
+template <class Case, int... Unread>
+struct unread_results<Case, std::integer_sequence<int, Unread...>> {
+  template <int K>
+  static constexpr failure alone = run_without<typename Case::used>(Case::value, K);
+  static constexpr int count =
+      (0 + ... + (proof<typename Case::operation, 1, Case, -1, alone<Unread>>::count + one_device<Case, Unread>::count));
+
+  template <int Ranks, int Placing>
+  struct placed {
+    template <int K>
+    static constexpr failure found =
+        prove<typename Case::used>(Case::value, placings_on<Case, Ranks>.item[Placing], ranks_of{1, {Ranks, 1, 1, 1}}, one_device<Case, K>::value, K);
+    static constexpr int count = (0 + ... + proof<typename Case::operation, Ranks, Case, Placing, found<Unread>>::count);
+  };
 };
 
 template <class Case, int Ranks>
@@ -38,6 +59,8 @@ struct on_one_axis {
   template <int I>
   struct nth {
     static constexpr failure found = prove<typename Case::used>(Case::value, all.item[I], mesh, one_device<Case>::value);
+    static constexpr int without = unread_results<Case>::template placed<Ranks, I>::count;
+    static_assert(without >= 0);  // they are part of this placement's proof
     static constexpr int count = proof<typename Case::operation, Ranks, Case, I, found>::count;
   };
   template <int... I>
@@ -99,7 +122,7 @@ struct custom_case {
 
 // How many placements were proved. What fails does not compile.
 template <class Case>
-inline constexpr int holds_case = one_device<Case>::count + on_one_axis<Case, 2>::count + on_one_axis<Case, 3>::count + on_two_axes<Case, 3>::count;
+inline constexpr int holds_case = (unread_results<Case>::count >= 0 ? one_device<Case>::count : 0) + on_one_axis<Case, 2>::count + on_one_axis<Case, 3>::count + on_two_axes<Case, 3>::count;
 template <class Customs, class... Shape>
 inline constexpr int holds = holds_case<custom_case<Customs, op_attr{}, Shape...>>;
 

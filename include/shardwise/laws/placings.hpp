@@ -27,6 +27,8 @@ constexpr bool place(const program& p, const placing& at, const ranks_of& mesh, 
     const outcome o = infer(p.steps[j].record(), p.steps[j].a, in, p.steps[j].inputs);
     if (o.error) return false;
     s[p.leaf_count + j] = o.out;
+    for (int k = 1; k < p.steps[j].record().results; ++k)
+      if (infer(p.steps[j].record(), p.steps[j].a, in, p.steps[j].inputs, k).error) return false;
   }
   return true;
 }
@@ -70,14 +72,17 @@ constexpr placings placings_of(const program& p, int ranks) {
   spec in[max_inputs]{};
   for (int k = 0; k < last.inputs; ++k) in[k] = s[last.in[k]];
   const spec out = rules::infer_shape(last.record(), last.a, in, last.inputs).out;
-  const rule_rows table = rules::infer_rows(last.record(), last.a, in, last.inputs, out);
+  const int results = p.results() < most_results ? p.results() : most_results;  // more are refused by the proof
+  rule_rows tables[most_results];
+  for (int k = 0; k < results; ++k) tables[k] = rules::infer_rows(last.record(), last.a, in, last.inputs, out, k);
+  const rule_rows& table = tables[0];
   for (int r = 0; r < table.count; ++r)
     for (int variant = 0; variant < 3; ++variant) {  // plain, with a block, with indices that are reduced
       const rule_row& row = table.item[r];
       if (variant == 1 && p.block == 1) continue;
       placing at;
       at.promises = true;
-      at.out = row.out;
+      for (int k = 0; k < results; ++k) at.out[k] = tables[k].item[r].out;
       bool differs = variant == 0, valid = true;
       for (int k = 0; k < last.inputs; ++k) {
         if (last.in[k] >= p.leaf_count) continue;
@@ -89,7 +94,8 @@ constexpr placings placings_of(const program& p, int ranks) {
           valid = valid && !check_placements(split);
           normalise(split);
           differs = differs || split.place[0].block != 1;
-          if (at.out.is_shard()) at.out.block = p.block;
+          for (int j = 0; j < results; ++j)
+            if (at.out[j].is_shard()) at.out[j].block = p.block;
         }
         if (variant == 2 && in[k].type == dtype::i32 && q.is_replicate()) {
           q = reduced_value();

@@ -14,6 +14,7 @@ inline constexpr int max_leaves = 5;
 inline constexpr int max_elements = 72;  // of any tensor of a program
 inline constexpr int max_nodes = 20;
 inline constexpr int max_ranks = 6;
+inline constexpr int most_results = 4;  // of the last step
 
 struct leaf {
   int rank = 0;
@@ -39,7 +40,7 @@ constexpr leaf few_values(std::initializer_list<int> extents, int below) {
   return l;
 }
 
-// Operand k is leaf k; operand leaves + j is the result of step j.
+// Operand k is leaf k; operand leaves + j is the result of step j. The last step may have several results.
 struct step {
   op_code op = op_code::input;
   const custom_operation* custom = nullptr;
@@ -88,6 +89,7 @@ struct program {
     return p;
   }
   constexpr const step& last() const { return steps[step_count - 1]; }
+  constexpr int results() const { return last().record().results; }
 };
 
 constexpr program on_leaves(std::initializer_list<leaf> leaves) {
@@ -143,7 +145,7 @@ enum class failure {
   value,                 // forward values differ
   adjoint_value,         // cotangents differ
   not_the_adjoint,       // <dy, A x> != <A* dy, x> for a linear operation
-  too_large,
+  too_large,             // more elements or results than a proof holds, or several results of a step that is not the last
   kernel_unknown,        // a custom operation that is not among the customs of the proof
 };
 
@@ -151,8 +153,8 @@ enum class failure {
 struct reference {
   modp leaves[max_leaves][max_elements]{};
   std::int32_t indices[max_leaves][max_elements]{};
-  modp out[max_elements]{};
-  modp dy[max_elements]{};
+  modp out[most_results][max_elements]{};
+  modp dy[most_results][max_elements]{};
   modp cotangent[max_leaves][max_elements]{};
   bool has_cotangent[max_leaves]{};
   bool used[static_cast<int>(op_code::count)]{};  // operations of the adjoint

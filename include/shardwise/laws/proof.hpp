@@ -18,7 +18,7 @@ constexpr spec leaf_spec(const leaf& l, const ranks_of& mesh) {
 // Placements of the leaves, one for each axis.
 struct placing {
   placement at[max_leaves][2]{};
-  placement out{};  // what the rule's row promises on a mesh of one axis
+  placement out[most_results]{};  // what the rule's row promises of each result on a mesh of one axis
   bool promises = false;
 };
 
@@ -71,13 +71,13 @@ constexpr modp inner(const modp* x, const modp* y, std::int64_t n) {
   return s;
 }
 
-constexpr failure check_transposes(const program& p, const reference& ref, std::int64_t out_size) {
+// `forward`: <dy, A x>, of all results.
+constexpr failure check_transposes(const program& p, const reference& ref, modp forward) {
   auto size = [&](int k) {
     std::int64_t n = 1;
     for (int d = 0; d < p.leaves[k].rank; ++d) n *= p.leaves[k].extent[d];
     return n;
   };
-  const modp forward = inner(ref.dy, ref.out, out_size);
   bool joint = true, alone = true;
   for (int j = 0; j < p.step_count; ++j) {
     joint = joint && (linear_together(p.steps[j]) || (linear_alone(p.steps[j], 0) && p.steps[j].inputs == 1));
@@ -115,9 +115,11 @@ constexpr bool same_blocks(const spec& x, const spec& y, const ranks_of& mesh) {
   return true;
 }
 
-// Runs the program and its adjoint on all ranks of a mesh; `ref` is compared with, or on one rank filled in.
+// Runs the program and its adjoint on all ranks of a mesh; `ref` is compared with, or on one rank filled in. Of several results
+// number `unread`, if it is one, is read by nobody and has no cotangent; without `adjoint` its kernel then runs without it.
 template <bool Fill, class Customs, class Reference>
-constexpr failure run_program(const program& p, const placing& at, const ranks_of& mesh, Reference& ref) {
+constexpr failure run_program(const program& p, const placing& at, const ranks_of& mesh, Reference& ref, int unread = -1,
+                              bool adjoint = true) {
   graph<max_nodes, max_nodes> g;
   builder b = g.edit();
   unsigned char needs[max_nodes]{};
@@ -160,38 +162,64 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     bool through = has_adjoint(o.out);  // norms have none
     for (int k = 0; k < st.inputs; ++k) through = through && !holds_norms(in[k]);
     needs[b.append(n)] = need && has_pullback(st) && through;
+    if (st.record().results > (j + 1 < p.step_count ? 1 : most_results)) return failure::too_large;
   }
-  const int out = b.node_count - 1;
-  if (at.promises) {
-    spec promised = b.specs[b.nodes[out].spec];
-    promised.place[0] = at.out;
+  const int results = p.results(), last = b.node_count - 1;
+  int out[most_results] = {last, -1, -1, -1};  // the node of each result, -1: unread
+  for (int k = 0; results > 1 && k < results; ++k) {
+    const node& of = b.nodes[last];
+    spec in[max_inputs]{};
+    for (int j = 0; j < of.inputs; ++j) in[j] = b.specs[b.nodes[of.in[j]].spec];
+    const outcome o = infer(p.last().record(), of.a, in, of.inputs, k);
+    if (o.error) return failure::not_admitted;
+    if (numel(o.out) > max_elements) return failure::too_large;
+    out[k] = k == unread ? -1 : b.append(item_node(last, k, b.intern(o.out), -1));
+    if (out[k] >= 0) needs[out[k]] = needs[last] && has_adjoint(o.out);
+  }
+  const int end = b.node_count;  // of the forward nodes
+  for (int k = 0; at.promises && k < results; ++k) {
+    if (out[k] < 0) continue;
+    spec promised = b.specs[b.nodes[out[k]].spec];
+    promised.place[0] = at.out[k];
     normalise(promised);
-    if (!(promised == b.specs[b.nodes[out].spec])) return failure::row_and_infer_differ;
+    if (!(promised == b.specs[b.nodes[out[k]].spec])) return failure::row_and_infer_differ;
   }
 
   // adjoint
-  int dy = -1;
-  if (needs[out]) {
+  int dy[most_results] = {-1, -1, -1, -1};
+  bool pulled = false;
+  {
     autodiff::tape t;
     t.b = b;
     t.cotangent = cotangent;
+    t.forward = end;
     t.needs = needs;
     t.dual_spec = dual_spec;
     t.dual_capacity = max_nodes;
-    node n = empty_node;
-    n.op = op_code::input;
-    n.spec = t.dual_id(t.b.nodes[out].spec);
-    dy = t.b.append(n);
-    cotangent[out] = dy;
-    for (int i = out; i >= 0; --i)
+    for (int k = 0; adjoint && k < results; ++k) {
+      if (out[k] < 0 || !needs[out[k]]) continue;
+      node n = empty_node;
+      n.op = op_code::input;
+      n.spec = t.dual_id(t.b.nodes[out[k]].spec);
+      cotangent[out[k]] = dy[k] = t.b.append(n);
+      pulled = true;
+    }
+    for (int i = end - 1; pulled && i >= 0; --i)
       if (needs[i] && cotangent[i] >= 0) autodiff::pull(t, i);
     b = t.b;
   }
   if (b.error) return failure::pullback_error;
   if (b.overflowed()) return failure::too_large;
   g.finish(b);
-  for (int i = out + 2; i < g.node_count; ++i) {
-    const node& n = g.nodes[i];
+  const auto result_of_dy = [&](int i) {
+    int k = 0;
+    while (k < most_results && dy[k] != i) ++k;
+    return k < most_results ? k : -1;
+  };
+  for (int i = end; i < g.node_count; ++i) {
+    if (result_of_dy(i) >= 0) continue;
+    const bool item = g.nodes[i].op == op_code::getitem;
+    const node& n = item ? g.nodes[g.nodes[i].in[0]] : g.nodes[i];
     spec in[max_inputs]{};
     for (int k = 0; k < n.inputs; ++k) in[k] = g.spec_of(n.in[k]);
     outcome o{};
@@ -204,7 +232,7 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     } else if (n.op == op_code::fill && n.f == 0) {  // zeros may be placed anywhere
       o = {{}, g.spec_of(i)};
     } else {
-      o = infer(record_of(g, n), n.a, in, n.inputs);
+      o = infer(record_of(g, n), n.a, in, n.inputs, item ? static_cast<int>(g.nodes[i].a.v[0]) : 0);
     }
     spec claimed = g.spec_of(i);
     normalise(claimed);
@@ -223,7 +251,8 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     constexpr ~release() { delete[] p; }
   } released{cells};
   for (int i = 0; i < g.node_count; ++i) {
-    if (i >= p.leaf_count && i != dy) {
+    const int of = result_of_dy(i);  // i is its cotangent
+    if (i >= p.leaf_count && of < 0) {
       if (!execute<Customs>(g, i, mesh, cells, m)) return failure::kernel_unknown;
       continue;
     }
@@ -232,8 +261,8 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
       const std::int64_t n = numel(g.spec_of(i));
       for (std::int64_t e = 0; e < n; ++e) {
         const std::uint32_t random = scramble(static_cast<std::uint64_t>(e), salt);
-        if (i == dy)
-          ref.dy[e] = reduced_to(random);
+        if (of >= 0)
+          ref.dy[of][e] = reduced_to(random);
         else if (p.leaves[i].below > 0)
           ref.indices[i][e] = static_cast<std::int32_t>(random % static_cast<std::uint32_t>(p.leaves[i].below));
         else
@@ -245,10 +274,10 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
       int c[max_axes]{};
       mesh.coordinate(r, c);
       cell& x = cells[i * max_ranks + r];
-      if (i != dy && p.leaves[i].below > 0)
+      if (of < 0 && p.leaves[i].below > 0)
         distribute(ref.indices[i], g.spec_of(i), c, x, m);
       else
-        distribute(i == dy ? ref.dy : ref.leaves[i], g.spec_of(i), c, salt + 50, x, m);
+        distribute(of >= 0 ? ref.dy[of] : ref.leaves[i], g.spec_of(i), c, salt + 50, x, m);
     }
   }
 
@@ -257,25 +286,29 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     auto keep = [&](const cell& x, modp* to) {
       laws::each_element(x.l, [&](const std::int64_t* e, std::int64_t i) { to[i] = value_at(x, e); });
     };
-    keep(cells[out * max_ranks], ref.out);
+    for (int k = 0; k < results; ++k)
+      if (out[k] >= 0) keep(cells[out[k] * max_ranks], ref.out[k]);
     for (int k = 0; k < p.leaf_count; ++k) {
       ref.has_cotangent[k] = cotangent[k] >= 0;
       if (cotangent[k] >= 0) keep(cells[cotangent[k] * max_ranks], ref.cotangent[k]);
     }
   } else {
-    if (const failure f = compare(cells + out * max_ranks, g.spec_of(out), mesh, ref.out, failure::value);
-        f != failure::none)
-      return f;
+    for (int k = 0; k < results; ++k)
+      if (out[k] >= 0)
+        if (const failure f = compare(cells + out[k] * max_ranks, g.spec_of(out[k]), mesh, ref.out[k], failure::value);
+            f != failure::none)
+          return f;
   }
-  if (dy < 0) return failure::none;
+  if (!pulled) return failure::none;
   for (int k = 0; k < p.leaf_count; ++k) {
     bool wanted = false;
     for (int j = 0; j < p.step_count; ++j)
       for (int i = 0; i < p.steps[j].inputs; ++i)
         wanted = wanted || (p.steps[j].in[i] == k && needs[k] && needs[p.leaf_count + j] &&
                             autodiff::differentiable(p.steps[j].rule(), i));
-    if (wanted != (cotangent[k] >= 0)) return failure::cotangent_missing;
-    if (!wanted) continue;
+    // an operand that the read results do not depend on has none
+    if (unread >= 0 ? !Fill && ref.has_cotangent[k] != (cotangent[k] >= 0) : wanted != (cotangent[k] >= 0)) return failure::cotangent_missing;
+    if (cotangent[k] < 0) continue;
     spec s = g.spec_of(cotangent[k]), expected = dual(g.spec_of(k));
     for (int d = 0; d < expected.rank; ++d)
       if (s.rank != expected.rank || s.extent[d] != expected.extent[d]) return failure::cotangent_placement;
@@ -287,21 +320,32 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
           f != failure::none)
         return f;
   }
-  if constexpr (Fill) return check_transposes(p, ref, numel(g.spec_of(out)));
+  if constexpr (Fill) {
+    modp forward{};
+    for (int k = 0; k < results; ++k)
+      if (dy[k] >= 0) forward = forward + inner(ref.dy[k], ref.out[k], numel(g.spec_of(out[k])));
+    return check_transposes(p, ref, forward);
+  }
   return failure::none;
 }
 
 template <class Customs = customs<>>
-constexpr reference solve(const program& p) {
+constexpr reference solve(const program& p, int unread = -1) {
   reference r;
-  r.wrong = run_program<true, Customs>(p, placing{}, ranks_of{}, r);
+  r.wrong = run_program<true, Customs>(p, placing{}, ranks_of{}, r, unread);
   return r;
+}
+// The kernel alone without one of its results, for which it is given no place.
+template <class Customs>
+constexpr failure run_without(const program& p, int unread) {
+  reference r;
+  return run_program<true, Customs>(p, placing{}, ranks_of{}, r, unread, false);
 }
 
 // The whole law for one placement of the leaves.
 template <class Customs = customs<>>
-constexpr failure prove(const program& p, const placing& at, const ranks_of& mesh, const reference& one_device) {
-  return run_program<false, Customs>(p, at, mesh, one_device);
+constexpr failure prove(const program& p, const placing& at, const ranks_of& mesh, const reference& one_device, int unread = -1) {
+  return run_program<false, Customs>(p, at, mesh, one_device, unread);
 }
 
 }  // namespace shardwise::laws

@@ -224,8 +224,9 @@ constexpr void communicate(const cell* x, const spec& from, const spec& to, int 
 // The custom operations that a program and its adjoint call; their kernels are found among these.
 template <const custom_operation&... Op>
 struct customs {
-  static constexpr bool run(const custom_operation* o, const runtime::call& k, const host::operands<modp>& q, const runtime::step_env& env) {
-    return ((o == &Op && (host::custom_kernel<Op>::template run<modp>(k, q, env), true)) || ...);
+  static constexpr bool run(const custom_operation* o, const runtime::call& k, const host::operands<modp>& q, const runtime::step_env& env,
+                            [[maybe_unused]] const host::result_pointers<modp>* several) {
+    return ((is_same_operation(o, &Op) && (host::custom_kernel<Op>::template run<modp>(k, q, env, several), true)) || ...);
   }
 };
 
@@ -236,7 +237,8 @@ constexpr void run_kernel(const runtime::call& k, const host::operands<modp>& q,
 
 // False for a custom operation that is not among Customs.
 template <class Customs>
-constexpr bool dispatch(op_code op, const custom_operation* own, const runtime::call& k, const host::operands<modp>& q) {
+constexpr bool dispatch(op_code op, const custom_operation* own, const runtime::call& k, const host::operands<modp>& q,
+                        const host::result_pointers<modp>* several) {
   runtime::step_env env;
   env.seed = 2;
   env.step = 3;
@@ -244,7 +246,7 @@ constexpr bool dispatch(op_code op, const custom_operation* own, const runtime::
   env.lr = 0.1;
   env.momentum = 0.75;
   env.weight_decay = 0.01;
-  if (op == op_code::custom) return Customs::run(own, k, q, env);
+  if (op == op_code::custom) return Customs::run(own, k, q, env, several);
   switch (op) {
 #define SHARDWISE_X(name, kernel)         \
   case op_code::name:                     \
@@ -262,6 +264,8 @@ constexpr bool dispatch(op_code op, const custom_operation* own, const runtime::
 template <class Customs = customs<>, class Graph>
 constexpr bool execute(const Graph& g, int i, const ranks_of& mesh, cell* cells, memory& m) {
   const node& n = g.nodes[i];
+  if (n.op == op_code::getitem) return true;  // its operand has computed it
+  const bool several = has_results(g, i);
   const spec& out = g.specs[n.spec];
   const int from = n.inputs > 0 ? n.in[0] : i;
   const spec& in = g.specs[g.nodes[from].spec];
@@ -293,7 +297,7 @@ constexpr bool execute(const Graph& g, int i, const ranks_of& mesh, cell* cells,
     }
     if (is_update(n.op)) {
       to = first[r];
-    } else {
+    } else if (!several) {
       to.l = runtime::local_layout(out, c);
       if (is_floating(out.type)) to.p = m.values(to.l.numel());
       else to.index = m.indices(to.l.numel());
@@ -310,7 +314,20 @@ constexpr bool execute(const Graph& g, int i, const ranks_of& mesh, cell* cells,
     k.l[runtime::result] = to.l;
     q.p[runtime::result] = to.p;
     q.index_out = to.index;
-    if (!dispatch<Customs>(n.op, custom_of(g, n), k, q)) return false;
+    runtime::layout layouts[max_results];
+    host::result_pointers<modp> pointers;
+    if (several) {
+      pointers.l = layouts;
+      for (int j = i + 1; j < g.node_count; ++j) {
+        if (g.nodes[j].op != op_code::getitem || g.nodes[j].in[0] != i) continue;
+        const int which = static_cast<int>(g.nodes[j].a.v[0]);
+        cell& item = cells[j * max_ranks + r];
+        item.l = layouts[which] = runtime::local_layout(g.spec_of(j), c);
+        if (is_floating(g.spec_of(j).type)) item.p = pointers.p[which] = m.values(item.l.numel());
+        else item.index = pointers.index[which] = m.indices(item.l.numel());
+      }
+    }
+    if (!dispatch<Customs>(n.op, custom_of(g, n), k, q, several ? &pointers : nullptr)) return false;
   }
   return true;
 }

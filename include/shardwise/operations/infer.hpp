@@ -16,8 +16,8 @@ constexpr bool is_pointwise(op_code op) { return kind_of(op) == operation_kind::
 // fused kernel may contain.
 constexpr bool is_scalar(op_code op) { return traits_of(op).scalar; }
 
-// Extents of the result and the checks that need no placement.
-constexpr outcome infer_shape(const operation& o, const op_attr& a, const spec* in, int n) {
+// Extents of a result and the checks that need no placement.
+constexpr outcome infer_shape(const operation& o, const op_attr& a, const spec* in, int n, int result = 0) {
   const spec& x = in[0];
   const int index = o.indices;
   const element_rule elements = o.elements;
@@ -28,15 +28,16 @@ constexpr outcome infer_shape(const operation& o, const op_attr& a, const spec* 
       return fail(problem::needs_floating_point, x, k);
     if (k != index && in[k].type != values.type) return fail(problem::types_differ, x, k);
   }
-  outcome r = o.shape.value(a, in, n);
+  outcome r = o.shape.value(a, in, n, result);
   if (o.kind == operation_kind::pointwise) r.out.type = elements == element_rule::compared ? dtype::i32 : values.type;
   return r;
 }
 
 constexpr outcome infer_shape(op_code op, const op_attr& a, const spec* in, int n) { return infer_shape(operation_of(op), a, in, n); }
 
-constexpr rule_rows infer_rows(const operation& o, const op_attr& a, const spec* in, int n, const spec& out) {
-  return o.rows.value(o, a, in, n, out);
+// `out`: the first result. The rows place the one that is asked for.
+constexpr rule_rows infer_rows(const operation& o, const op_attr& a, const spec* in, int n, const spec& out, int result = 0) {
+  return o.rows.value(o, a, in, n, out, result);
 }
 constexpr rule_rows infer_rows(op_code op, const op_attr& a, const spec* in, int n, const spec& out) {
   return infer_rows(operation_of(op), a, in, n, out);
@@ -57,13 +58,20 @@ constexpr finding placement_finding(const operation& o, const op_attr& a, const 
 
 }  // namespace rules
 
-// The result of an operation in strict mode: no operand is redistributed on the quiet.
-constexpr outcome infer(const operation& o, const op_attr& a, const spec* in, int n) {
-  if (!o.tabled) return o.shape.value(a, in, n);
-  outcome r = rules::infer_shape(o, a, in, n);
+// A result of an operation in strict mode: no operand is redistributed on the quiet. Of several results each has extents, and a
+// placement in every row.
+constexpr outcome infer(const operation& o, const op_attr& a, const spec* in, int n, int result = 0) {
+  if (result < 0 || result >= o.results) return fail(problem::result_number, in[0], -1, -1, result, o.results);
+  if (!o.tabled) return o.shape.value(a, in, n, result);
+  outcome r = rules::infer_shape(o, a, in, n, result);
   for (auto& p : r.out.place) p = placement{};
   if (r.error) return r;
-  const rule_rows t = rules::infer_rows(o, a, in, n, r.out);
+  if (o.results > 1 && o.rows.value.incomplete(o, a, in, n, rules::infer_shape(o, a, in, n).out, o.results)) {
+    r.error = {problem::result_rows};
+    return r;
+  }
+  const rule_rows t = result == 0 ? rules::infer_rows(o, a, in, n, r.out)
+                                  : rules::infer_rows(o, a, in, n, rules::infer_shape(o, a, in, n).out, result);
   if (t.count == 0) {
     r.error = {problem::rule_missing, 0, -1, -1, static_cast<long long>(op_code::custom), 0};
     return r;
@@ -97,7 +105,7 @@ struct facts_in<detail::where<Op, Mesh, Operands...>> {
   using type = detail::type_list<Op, Operands..., Mesh>;
 };
 
-// Each distinct application of a rule is evaluated once, within its own evaluation budget.
+// Each distinct application of a rule is evaluated once, within its own evaluation budget; so is each further result.
 // Op: an op_code, or the address of a custom operation.
 template <class Mesh, auto Op, op_attr A, spec... In>
 struct rule_result {
@@ -106,5 +114,14 @@ struct rule_result {
   static constexpr problem what = value.error.what;
   static constexpr spec out = value.out;
 };
+template <int Result, class Mesh, auto Op, op_attr A, spec... In>
+struct further_result {
+  static constexpr spec in[] = {In...};
+  static constexpr outcome value = infer(operation_of(Op), A, in, static_cast<int>(sizeof...(In)), Result);
+  static constexpr problem what = value.error.what;
+  static constexpr spec out = value.out;
+};
+template <class Mesh, auto Op, op_attr A, spec... In>
+struct further_result<0, Mesh, Op, A, In...> : rule_result<Mesh, Op, A, In...> {};
 
 }  // namespace shardwise

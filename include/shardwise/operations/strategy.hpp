@@ -29,7 +29,7 @@ constexpr int einsum_order(const rule_row& row) {
 // resolved, as in DTensor.
 constexpr rule_rows candidate_rows(const operation& o, const op_attr& a, const spec* in, int n, const spec& out) {
   const rule_rows all = infer_rows(o, a, in, n, out);
-  if (&o != &operations::einsum) return all;
+  if (o.choice != operand_choice::contracted) return all;
   rule_rows r;
   for (int order = 0; order < 5; ++order)
     for (int k = 0; k < all.count; ++k)
@@ -152,7 +152,7 @@ constexpr bool admits_first(const operation& o, const spec& x, int axis, const r
 
 // Whether an operation's operands go to the cheapest of all combinations of rows over the mesh axes.
 constexpr bool is_searched(const operation& o) {
-  return o.choice == operand_choice::cheapest || o.choice == operand_choice::along_rows;
+  return o.choice == operand_choice::cheapest || o.choice == operand_choice::contracted || o.choice == operand_choice::along_rows;
 }
 
 // How many combinations there are. A thousand of them are more than compilers evaluate in one constant: see strategy_of.

@@ -36,7 +36,7 @@ namespace shardwise {
   X(broadcast, 0) X(cat, 1)                                                                                         \
   X(gather, 1) X(scatter_add, 1) X(index_select, 1) X(index_add, 1) X(scatter, 1) X(scatter_dsrc, 1) X(one_hot, 1)  \
   X(constant_pad, 1) X(triangle, 1) X(arange, 1) X(rand, 1) X(randn, 1) X(bernoulli, 1)                             \
-  X(dropout, 1) X(relabel, 0) X(opaque, 1) X(custom, 2)                                                            \
+  X(dropout, 1) X(relabel, 0) X(opaque, 1) X(custom, 2) X(getitem, 0)                                               \
   X(fused, 1) X(norm, 1) X(norm_grads, 1) X(norm_bwd, 1) X(buffer, 0) X(part, 0)                                     \
   X(sgd, 1) X(adam, 1)                                                                                              \
   X(pack, 0) X(unpack, 0) X(assign, 1) X(in_place, 0) X(advance, 1) X(adam_term, 1)                                 \
@@ -99,6 +99,7 @@ template <class Op>
 struct fact<Op> : detail::type_fact<"operation", Op> {};
 
 inline constexpr int max_inputs = 5;
+inline constexpr int max_results = 8;  // of one operation
 
 constexpr bool is_elementwise(op_code op) { return op >= op_code::abs && op <= op_code::mask_keep; }
 
@@ -132,6 +133,7 @@ constexpr bool is_elementwise(op_code op) { return op >= op_code::abs && op <= o
 //   relabel              v0..v3 placement on each axis (packed) of the operand's cotangent before it is redistributed
 //   opaque               v0 index in the graph's table of functions
 //   custom               v0..v4 the user's, v5 index in the graph's table of custom operations
+//   getitem              v0 which result of its operand, a node of an operation with several: see item_of in graph/graph.hpp
 //   sqrt                 v0 1: its gradient is 0 where it is 0 (a standard deviation's), else infinite there
 //   wins                 1 where the first operand is larger, 1/2 where both are equal, 0 elsewhere
 //   keeps                0 where the first operand is smaller, 1/2 where both are equal, 1 elsewhere, beside a NaN too

@@ -48,21 +48,90 @@ enum class operand_choice : std::uint8_t {
   merged,    // all operands alike, gathered along the joined dim
   written,   // where the tensor is that is written to
   cheapest,  // the cheapest of all combinations of rows over the mesh axes
-  along_rows // the same, but shards of dims before the last one stay
+  contracted,  // the same, of rows that take no partial operand, in DTensor's order
+  along_rows   // as cheapest, but shards of dims before the last one stay
 };
 
 // Whether computing the value again, to save memory, is cheap.
 enum class recomputing : std::uint8_t { never, cheap, cheap_unless_it_communicates };
 
+struct operation;
+
+// Extents and element type of a result: a function of (attributes, operands, how many), or, of an operation with several
+// results, of these and the result's number.
+class shape_rule {
+  using one_t = outcome (*)(const op_attr&, const spec*, int);
+  using each_t = outcome (*)(const op_attr&, const spec*, int, int);
+
+ public:
+  template <class F>
+    requires std::is_convertible_v<F, one_t>
+  constexpr shape_rule(F f) : one_(f), each_(&no_other), several_(false) {}  // not explicit: a record states functions
+  template <class F>
+    requires std::is_convertible_v<F, each_t>
+  constexpr shape_rule(F f) : one_(&no_one), each_(f), several_(true) {}
+
+  constexpr bool several() const { return several_; }
+  constexpr outcome operator()(const op_attr& a, const spec* in, int n, int result = 0) const {
+    return several_ ? each_(a, in, n, result) : one_(a, in, n);
+  }
+
+ private:
+  static constexpr outcome no_one(const op_attr&, const spec* in, int) { return fail(problem::rule_missing, in[0]); }
+  static constexpr outcome no_other(const op_attr&, const spec* in, int, int) { return fail(problem::rule_missing, in[0]); }
+
+  one_t one_;
+  each_t each_;
+  bool several_;
+};
+
+// The table of placements: a function of (record, attributes, operands, how many, the first result) that gives rule_rows, or,
+// of an operation with several results, results_rows.
+class row_rule {
+  using one_t = rule_rows (*)(const operation&, const op_attr&, const spec*, int, const spec&);
+  using each_t = results_rows (*)(const operation&, const op_attr&, const spec*, int, const spec&);
+
+ public:
+  template <class F>
+    requires std::is_convertible_v<F, one_t>
+  constexpr row_rule(F f) : one_(f), each_(&no_other), several_(false) {}
+  template <class F>
+    requires std::is_convertible_v<F, each_t>
+  constexpr row_rule(F f) : one_(&no_one), each_(f), several_(true) {}
+
+  constexpr bool several() const { return several_; }
+  // With the placement of that result in each row.
+  constexpr rule_rows operator()(const operation& o, const op_attr& a, const spec* in, int n, const spec& out, int result = 0) const {
+    return several_ ? rows_of(each_(o, a, in, n, out), result) : one_(o, a, in, n, out);
+  }
+  // Whether a row places fewer or more results than there are.
+  constexpr bool incomplete(const operation& o, const op_attr& a, const spec* in, int n, const spec& out, int results) const {
+    if (!several_) return results != 1;
+    const results_rows t = each_(o, a, in, n, out);
+    for (int r = 0; r < t.count; ++r)
+      if (t.item[r].results != results) return true;
+    return false;
+  }
+
+ private:
+  static constexpr rule_rows no_one(const operation&, const op_attr&, const spec*, int, const spec&) { return rule_rows(); }
+  static constexpr results_rows no_other(const operation&, const op_attr&, const spec*, int, const spec&) { return results_rows(); }
+
+  one_t one_;
+  each_t each_;
+  bool several_;
+};
+
 struct operation {
-  using shape_rule = outcome (*)(const op_attr&, const spec*, int);
-  using row_rule = rule_rows (*)(const operation&, const op_attr&, const spec*, int, const spec&);
+  using shape_rule = shardwise::shape_rule;
+  using row_rule = shardwise::row_rule;
   using refusal_rule = void (*)(finding&, bool, const operation&, const op_attr&, const spec*, int, const spec&, bool);
   using split_rule = placement (*)(const op_attr&, int, placement);
   using write_rule = unsigned (*)(const op_attr&);
   using work_rule = double (*)(const op_attr&, const spec* const*, const spec&);
 
   stated<operation_kind> kind;
+  stated<int> results;               // how many; several: its node is read by `getitem` nodes alone
   stated<linearity> linear;          // in which operands a pointwise operation is linear: its rows for partial values
   stated<int> indices;               // the operand that holds int32 indices, targets or a mask, -1: none
   stated<element_rule> elements;
@@ -72,6 +141,7 @@ struct operation {
   stated<recomputing> recompute;
   stated<shape_rule> shape;          // (attributes, operands, how many): extents of the result, and what is wrong with theirs
   stated<row_rule> rows;             // (record, attributes, operands, how many, result): the table of placements; empty: no rule
+                                       // of both, those of several results: see shape_rule and row_rule
   stated<bool> tabled;               // the rows place the result; else `shape` gives its placements, too
   stated<split_rule> split;          // (attributes, axis, placement of the row): how the result is cut there
   stated<refusal_rule> refusal;      // (finding, a partial operand, record, attributes, operands, how many, result, cuts differ):
@@ -117,11 +187,12 @@ constexpr void refuse_partial(finding& f, bool partial, const operation&, const 
   if (Operand >= 0) f.operand = Operand;
 }
 
-// Whose rule is a table of rows.
+// Whose rule is a table of rows. Several results: `shape` and `rows` are such functions, and `results` says how many.
 constexpr operation by_rows(operation::shape_rule shape, operation::row_rule rows, operation::refusal_rule refusal, int indices = -1,
                             element_rule elements = element_rule::real, operand_choice choice = operand_choice::cheapest,
-                            recomputing recompute = recomputing::never) {
+                            recomputing recompute = recomputing::never, int results = 1) {
   return {.kind = operation_kind::computed,
+          .results = results,
           .linear = linearity::none,
           .indices = indices,
           .elements = elements,
@@ -144,6 +215,7 @@ constexpr operation by_rows(operation::shape_rule shape, operation::row_rule row
 constexpr operation without_rule(operation_kind kind, operation::write_rule writes = &writes_nothing,
                                  element_rule elements = element_rule::real, recomputing recompute = recomputing::never) {
   return {.kind = kind,
+          .results = 1,
           .linear = linearity::none,
           .indices = -1,
           .elements = elements,

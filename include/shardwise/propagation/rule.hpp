@@ -2,6 +2,8 @@
 // A rule is a table of single-mesh-axis rows; n axes are n independent look-ups. Matching, and the outcome of a rule.
 #pragma once
 
+#include <initializer_list>
+
 #include <shardwise/propagation/op.hpp>
 #include <shardwise/support/static_vector.hpp>
 #include <shardwise/vocabulary/spec.hpp>
@@ -26,6 +28,32 @@ struct rule_row {
 };
 
 using rule_rows = static_vector<rule_row, 24>;
+
+// A row of an operation with several results: {{operands...}, {results...}}.
+struct results_row {
+  placement in[max_inputs];
+  placement out[max_results];
+  int results = 0;  // that it places
+
+  constexpr results_row() = default;
+  constexpr results_row(std::initializer_list<placement> operands, std::initializer_list<placement> placed) {
+    int k = 0;
+    for (const placement& p : operands) in[k++] = p;
+    for (const placement& p : placed) out[results++] = p;
+  }
+};
+using results_rows = static_vector<results_row, 24>;
+
+constexpr rule_rows rows_of(const results_rows& all, int result) {
+  rule_rows t;
+  for (int r = 0; r < all.count; ++r) {
+    rule_row one{};
+    for (int k = 0; k < max_inputs; ++k) one.in[k] = all.item[r].in[k];
+    one.out = all.item[r].out[result];
+    t.push_back(one);
+  }
+  return t;
+}
 
 namespace rows {
 inline constexpr placement R = replicate_value();

@@ -393,6 +393,11 @@ SHARDWISE_X(convolution_dyn, "conv2d: a run-time extent may be the batch's alone
 SHARDWISE_X(convolution_placements,
             "conv2d: images and weights are cut along the batch (the weight reduced), along outputs (the image reduced) or along the "
             "channels of both, which gives a partial result, and with groups along the batch alone; redistribute an operand so")
+SHARDWISE_X(extreme_empty,
+            "max, min: the dim has no elements, so nothing is the largest or the smallest; name a dim that has some")
+SHARDWISE_X(extreme_placements,
+            "max, min: the dim is sharded, or the operand partial, and a rank's largest element is not the largest of all; redistribute "
+            "the operand to shards of other dims, or whole (amax alone gives partial<reduction::max> over a sharded dim)")
 SHARDWISE_X(custom_too_many,
             "call: the program calls more than 16 different custom operations; give one of them an attribute that chooses, or "
             "split the program")
@@ -413,6 +418,21 @@ SHARDWISE_X(custom_record,
 SHARDWISE_X(custom_placements,
             "call: no row of the custom operation's record admits these placements on a mesh axis; redistribute an operand so that "
             "one does, or add the row, and its proof")
+SHARDWISE_X(result_record,
+            "call: a custom operation with several results is computed, has 2 to 8 of them (.results), a shape that takes the "
+            "result's number, and rows that are results_rows; make its record with operations::by_rows of such functions")
+SHARDWISE_X(result_rows,
+            "call: a row of the custom operation's record does not place as many results as it has; write {{operands...}, "
+            "{results...}} with a placement for each result in every row")
+SHARDWISE_X(result_type,
+            "call: of several results the first has the operands' element type, and each other one has that or is int32; return "
+            "such a spec from the record's shape, and put int32 results behind the values")
+SHARDWISE_X(result_number,
+            "call: the operation has no result of this number; results are counted from 0, and its record says how many there are "
+            "(.results)")
+SHARDWISE_X(result_formula,
+            "call: a formula computes one result; specialise shardwise::host_kernel<operation> (and shardwise::device_kernel"
+            "<operation> for GPUs) for an operation with several")
 SHARDWISE_X(local_map_operand,
             "local_map: an operand is not placed as in_placements says (or is cut elsewhere than another one); redistribute it, or "
             "name the placement that it has")
@@ -657,6 +677,9 @@ SHARDWISE_X(graph_full,
 SHARDWISE_X(graph_storage,
             "graph: a pack or unpack does not fit its operands: packed values need storage of their own, begin at multiples "
             "of 64 bytes and are placed as the pack is; take packs from emit_pack and slots from its offsets")
+SHARDWISE_X(graph_results,
+            "graph: a node with several results is read as a tensor, or one of its results is named twice or not there; read it "
+            "by one getitem node for each result, and nothing else but such a node by getitem")
 SHARDWISE_X(graph_unplaced,
             "graph: a node's extents or placement are not what its operation's rule gives for its operands; a pass "
             "broke the graph: take a new node's spec from infer")

@@ -30,6 +30,25 @@ struct shardwise::formula<fuzz::own_product> {
   }
 };
 
+template <>
+struct shardwise::host_kernel<fuzz::own_results> {
+  template <class T>
+  static void run(const kernel_arguments<T>& k) {
+    const std::int64_t last = k.extent(0, k.rank(0) - 1), rows = last > 0 ? k.size(0) / last : k.size_of_result(1);
+    const T* const x = k.in(0);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      T sum = 0;
+      for (std::int64_t i = r * last; i < (r + 1) * last; ++i) {
+        if (k.wanted(0)) k.out(0)[i] = x[i] * x[i];
+        if (k.wanted(2)) k.index_out(2)[i] = static_cast<std::int32_t>(i - r * last);
+        if (k.wanted(3)) k.out(3)[i] = T(2) * x[i];
+        sum += x[i];
+      }
+      if (k.wanted(1)) k.out(1)[r] = sum;
+    }
+  }
+};
+
 namespace fuzz {
 
 namespace {
@@ -67,11 +86,15 @@ sw::runtime::kernel_function<fibre_rank> kernel_of(op_code op, sw::dtype t) {
   return t == sw::dtype::f32 ? floats[k] : t == sw::dtype::f64 ? doubles[k] : ints[k];
 }
 
+template <class T>
+sw::runtime::kernel_function<fibre_rank> custom_kernel_of(const sw::custom_operation* o) {
+  constexpr sw::dtype type = sw::dtype_v<T>;
+  return o == &own_product   ? sw::runtime::custom_entry<own_product, type, fibre_rank>()
+         : o == &own_results ? sw::runtime::custom_entry<own_results, type, fibre_rank>()
+                             : sw::runtime::custom_entry<own_operation, type, fibre_rank>();
+}
 sw::runtime::kernel_function<fibre_rank> kernel_of(const sw::custom_operation* o, sw::dtype t) {
-  const bool product = o == &own_product;
-  if (t == sw::dtype::f32)
-    return product ? sw::runtime::custom_entry<own_product, sw::dtype::f32, fibre_rank>() : sw::runtime::custom_entry<own_operation, sw::dtype::f32, fibre_rank>();
-  return product ? sw::runtime::custom_entry<own_product, sw::dtype::f64, fibre_rank>() : sw::runtime::custom_entry<own_operation, sw::dtype::f64, fibre_rank>();
+  return t == sw::dtype::f32 ? custom_kernel_of<float>(o) : custom_kernel_of<double>(o);
 }
 
 // What a rank's stream still has to do.

@@ -375,8 +375,8 @@ class generator {
       return views[roll(5)];
     }
     if (k < 52) {
-      static constexpr op_code often[] = {op_code::add, op_code::mul, op_code::sub, op_code::einsum, op_code::sum, op_code::scale};
-      return often[roll(6)];
+      static constexpr op_code often[] = {op_code::add, op_code::mul, op_code::sub, op_code::einsum, op_code::sum, op_code::scale, op_code::custom, op_code::getitem};
+      return often[roll(8)];
     }
     for (;;) {
       const op_code op = static_cast<op_code>(roll(static_cast<int>(op_code::count)));
@@ -464,6 +464,10 @@ class generator {
         if (y >= 0) emit(op, {x, y});
         return;
       }
+      case op_code::getitem:
+        for (int tries = 0; tries < 8; ++tries)
+          if (const int i = roll(a_.size()); a_.at[static_cast<std::size_t>(i)].pending && emit(op, {i}, attr(roll(4))) >= 0) return;
+        return;
       case op_code::einsum: product(); return;
       case op_code::add:
       case op_code::sub:
@@ -478,7 +482,15 @@ class generator {
       case op_code::tanh_bwd:
       case op_code::gelu_tanh_bwd:
       case op_code::gelu_erf_bwd: {
-        const int x = some(true);
+        int x = some(true);
+        if (op == op_code::custom && roll.one_in(2)) {  // several results, some of which are named here
+          if (x < 0) return;
+          if (!sw::is_contiguous(of(x))) x = emit(op_code::contiguous, {x});
+          const int all = x < 0 ? -1 : emit(op, {x});
+          for (int k = 0; all >= 0 && k < 4; ++k)
+            if (roll.one_in(2)) emit(op_code::getitem, {all}, attr(k));
+          return;
+        }
         if (x < 0) return;
         const int y = beside(x);
         roll.one_in(4) ? emit(op, {y, x}) : emit(op, {x, y});

@@ -94,6 +94,7 @@ constexpr role role_of(op_code op) {
     case op_code::relabel:
     case op_code::opaque:
     case op_code::custom:
+    case op_code::getitem:
     case op_code::abs:
     case op_code::sign:
     case op_code::exp:
@@ -204,7 +205,8 @@ struct known {
   spec s;
   std::int64_t limit = 0;  // of integers: all are smaller
   int root = -1;           // whose storage it may share
-  bool pending = false;      // nobody but a wait may have it
+  bool pending = false;      // nobody but a wait may have it, or, of several results, a getitem
+  unsigned named = 0;        // of several results: those that a getitem has named, bit by bit
 };
 
 // A function of blocks: element by element, so that it is the same on every block.
@@ -226,6 +228,41 @@ inline constexpr sw::autodiff::adjoint_rule own_adjoint = sw::autodiff::pulled<3
 inline constexpr sw::custom_operation own_operation{
     .name = "own_operation", .operands = 2, .record = sw::operations::pointwise(sw::linearity::none), .adjoint = &own_adjoint};
 
+// Of one operand: its squares, the sums of its rows, where each element stands in its row, and twice the elements, by which the
+// adjoint multiplies.
+inline sw::outcome own_shape(const sw::op_attr&, const spec* in, int, int result) {
+  if (in[0].rank < 1) return sw::fail(sw::problem::dim_out_of_range, in[0]);
+  sw::outcome r{{}, sw::contiguous(in[0])};
+  if (result == 1) {
+    r.out.rank = static_cast<std::uint8_t>(r.out.rank - 1);
+    r.out.extent[r.out.rank] = r.out.stride[r.out.rank] = 0;
+    sw::make_contiguous(r.out);
+  }
+  if (result == 2) r.out.type = sw::dtype::i32;
+  return r;
+}
+inline sw::results_rows own_rows(const sw::operation&, const sw::op_attr&, const spec* in, int, const spec&) {
+  using namespace sw::rows;
+  sw::results_rows t;
+  t.push_back({{R}, {R, R, R, R}});
+  t.push_back({{U}, {U, U, U, U}});
+  for (int d = 0; d + 1 < in[0].rank; ++d) t.push_back({{S(d)}, {S(d), S(d), S(d), S(d)}});
+  return t;
+}
+inline constexpr sw::autodiff::adjoint_rule own_results_adjoint = sw::autodiff::pulled<6>([](sw::autodiff::pullback& p) {
+  const int last = p.operand(0).rank - 1;
+  if (p.has(0)) p.give(0, p.make(sw::op_code::mul, p.cotangent(0), p.result(3)));
+  if (p.has(1)) p.give(0, p.emit(sw::op_code::expand, {{std::int64_t{1} << last, 0, 0, 0, 0, 0}}, 0, 0, p.cotangent(1)));
+  if (p.has(3)) p.give(0, p.make(sw::op_code::scale, p.cotangent(3), -1, 2));
+});
+inline constexpr sw::custom_operation own_results{
+    .name = "own_results",
+    .operands = 1,
+    .record = sw::operations::by_rows(&own_shape, &own_rows, &sw::operations::refuse_with<sw::problem::custom_placements>, -1,
+                                      sw::element_rule::real, sw::operand_choice::kept, sw::recomputing::cheap, 4),
+    .adjoint = &own_results_adjoint};
+inline const sw::custom_operation& own_of(int operands) { return operands == 1 ? own_results : own_operation; }
+
 // Statements one by one: those that a rule refuses are not admitted.
 class assembly {
  public:
@@ -240,9 +277,9 @@ class assembly {
     if (b_.node_count >= max_nodes / 4) return false;
     known k;
     for (int j = 0; j < s.inputs; ++j)
-      if (at[static_cast<std::size_t>(s.in[j])].pending != (s.op == op_code::wait)) return false;
+      if (at[static_cast<std::size_t>(s.in[j])].pending != (s.op == op_code::wait || s.op == op_code::getitem)) return false;
     if (!placed(s, p, k)) return false;
-    k.pending = s.pending;
+    k.pending = s.pending || (s.op == op_code::custom && s.inputs == 1);
     if (sw::numel(k.s) > 300 || k.s.rank > 5) return false;
     for (int d = 0; d < k.s.rank; ++d)
       if (k.s.extent[d] < 0) return false;
@@ -261,7 +298,8 @@ class assembly {
       if (i == b_.function_count) b_.functions[b_.function_count++] = f;
       n.a.v[0] = i;
     }
-    if (s.op == op_code::custom) b_.set_operation(n, &own_operation);
+    if (s.op == op_code::custom) b_.set_operation(n, &own_of(s.inputs));
+    if (s.op == op_code::getitem) at[static_cast<std::size_t>(s.in[0])].named |= 1U << s.a.v[0];
     n.spec = b_.intern(k.s);
     const int id = b_.append(n);
     k.root = s.inputs > 0 && (s.op == op_code::copy_ || s.op == op_code::redistribute || sw::is_view(n, at[static_cast<std::size_t>(s.in[0])].s, k.s))
@@ -311,7 +349,12 @@ class assembly {
       case op_code::relabel: return claimed(s, k);
       case op_code::wait:
         k.s = of(s.in[0]);
-        return !waited_[static_cast<std::size_t>(s.in[0])];
+        return !waited_[static_cast<std::size_t>(s.in[0])] && !sw::has_results(b_, s.in[0]);
+      case op_code::getitem: {
+        if (!sw::has_results(b_, s.in[0]) || (at[static_cast<std::size_t>(s.in[0])].named >> s.a.v[0] & 1U) != 0) return false;
+        k.s = sw::infer(own_results.record, {}, &of(b_.nodes[s.in[0]].in[0]), 1, static_cast<int>(s.a.v[0])).out;
+        return true;
+      }
       case op_code::opaque: {
         const spec& x = of(s.in[0]);
         k.s = sw::contiguous(x);
@@ -331,7 +374,7 @@ class assembly {
     if (s.op == op_code::einsum && !labelled(s, in)) return false;
     if (s.op == op_code::clip_factor && in[0].rank != 0) return false;
     if (s.op == op_code::embedding_dw) s.a = embedding_attr(s, in);
-    const sw::outcome o = s.op == op_code::custom ? sw::infer(own_operation.record, s.a, in, s.inputs) : sw::infer(s.op, s.a, in, s.inputs);
+    const sw::outcome o = s.op == op_code::custom ? sw::infer(own_of(s.inputs).record, s.a, in, s.inputs) : sw::infer(s.op, s.a, in, s.inputs);
     if (o.error) return false;
     k.s = o.out;
     return true;
@@ -423,6 +466,7 @@ class assembly {
       case op_code::fill: k.limit = static_cast<std::int64_t>(s.f < 0 ? 0 : s.f) + 1; return s.f >= 0 && s.f < 1e6;
       case op_code::arange: k.limit = s.a.v[0] + s.a.v[1] * (k.s.extent[0] > 0 ? k.s.extent[0] - 1 : 0) + 1; return s.a.v[0] >= 0 && s.a.v[1] >= 0;
       case op_code::topk: k.limit = extent(0, of(s.in[0]).rank - 1); return true;
+      case op_code::getitem: k.limit = extent(0, of(s.in[0]).rank - 1); return true;
       case op_code::one_hot: k.limit = 2; return true;
       case op_code::copy_:
         k.limit = limit(0);

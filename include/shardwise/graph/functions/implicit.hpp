@@ -88,6 +88,10 @@ struct implicit_application {
     else
       return result(apply<Op, A>(f, moved_operand<chosen, static_cast<int>(I)>::from(x)...));
   }
+  template <class... R>
+  static constexpr auto result(const std::tuple<R...>& r) {
+    return std::apply([](const R&... each) { return std::tuple{as_implicit(each)...}; }, r);
+  }
   template <class R>
   static constexpr auto result(const R& r) {
     if constexpr (resolved<R> && may_view(code_of(Op)) && code_of(Op) != op_code::redistribute && code_of(Op) != op_code::wait)

@@ -262,6 +262,10 @@ constexpr void put_node(Sink& out, text_format f, const Graph& g, int i, const i
       put(out, k > 0 ? ", %" : "%");
       put_name(out, g, n.in[k], number);
     }
+    if (n.op == op_code::getitem) {
+      put(out, ", ");
+      put(out, n.a.v[0]);
+    }
     put(out, ") ");
     put_extents(out, s);
     out.push_back(' ');

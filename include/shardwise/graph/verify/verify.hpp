@@ -80,6 +80,27 @@ constexpr problem storage_problem(const Graph& g, int i) {
   return at <= local_numel(flat, origin) ? problem::none : problem::graph_storage;
 }
 
+// Whether a rule's result has a node's extents, type and placements, however it is stored.
+constexpr bool infers(const spec& rule, const spec& out) {
+  bool same = rule.rank == out.rank && rule.type == out.type;
+  for (int d = 0; same && d < out.rank; ++d) same = same_extent(rule, d, out, d);
+  for (int a = 0; same && a < out.axes; ++a) same = rule.place[a] == out.place[a];
+  return same;
+}
+
+// Whether a getitem names a result that its operand has, with that result's spec, and no other node names it.
+template <class Graph>
+constexpr bool item_fits(const Graph& g, int i) {
+  const node& n = g.nodes[i];
+  if (n.inputs != 1 || !has_results(g, n.in[0])) return false;
+  const node& of = g.nodes[n.in[0]];
+  spec in[max_inputs]{};
+  for (int k = 0; k < of.inputs; ++k) in[k] = g.specs[g.nodes[of.in[k]].spec];
+  const outcome o = infer(record_of(g, of), of.a, in, of.inputs, static_cast<int>(n.a.v[0]));
+  return !o.error && infers(o.out, g.specs[n.spec]) && is_contiguous(g.specs[n.spec]) &&
+         item_of(g, n.in[0], static_cast<int>(n.a.v[0]), i) < 0;
+}
+
 // Checks nodes [begin, end); the finding's operand is the node's id. Usable in constants and at run time; forward and
 // backward nodes alike, so that differentiation answers to the same rules as the user.
 template <class Graph>
@@ -88,6 +109,12 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
     const node& n = g.nodes[i];
     for (int k = 0; k < n.inputs; ++k)
       if (n.in[k] < 0 || n.in[k] >= i) return {problem::graph_cycle, i};
+    for (int k = 0; k < n.inputs; ++k)
+      if (g.nodes[n.in[k]].op == op_code::custom && n.op != op_code::getitem && has_results(g, n.in[k])) return {problem::graph_results, i};
+    if (n.op == op_code::getitem) {
+      if (!item_fits(g, i)) return {problem::graph_results, i};
+      continue;
+    }
     if (n.inputs == 0) continue;  // leaves and fills are placed by their makers
     if (n.op == op_code::expand) continue;  // an adjoint whose placement the primal chooses; see its proof
     if (n.op == op_code::part) {
@@ -136,6 +163,8 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
     if (!same || !(is_contiguous(out) || is_view(n, in[0], out) || is_update(n.op))) return {problem::graph_unplaced, i};  // kernels store densely
     known = i + 1;
   }
+  for (int k = 0; end == g.node_count && k < g.output_count; ++k)
+    if (has_results(g, g.outputs[k])) return {problem::graph_results, g.outputs[k]};
   return {};
 }
 

@@ -13,6 +13,7 @@ inline constexpr operation einsum = [] {
                         [](finding& f, bool, const operation&, const op_attr& a, const spec* in, int, const spec&, bool cuts_differ) {
                           f.what = rules::einsum_problem(a, in, f.axis, cuts_differ);
                         });
+  o.choice = operand_choice::contracted;
   o.arithmetic = true;
   // 2 for each multiplication: elements of the result times extents of the contracted labels
   o.flops = [](const op_attr& a, const spec* const* in, const spec& out) {

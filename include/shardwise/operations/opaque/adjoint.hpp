@@ -13,4 +13,8 @@ inline constexpr adjoint_rule opaque{.kind = adjoint::refused, .into = every_ope
 
 inline constexpr adjoint_rule custom = unknown;
 
+// The node with the results is pulled once, when all of them have been seen: it finds their cotangents there. Until then what it
+// has is a mark that one of them has one.
+inline constexpr adjoint_rule getitem = pulled<0>([](pullback& p) { p.t.cotangent[p.n.in[0]] = p.dy; });
+
 }  // namespace shardwise::adjoints

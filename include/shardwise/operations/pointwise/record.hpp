@@ -8,6 +8,7 @@ namespace shardwise::operations {
 
 constexpr operation pointwise(linearity linear, int indices = -1, element_rule elements = element_rule::real) {
   return {.kind = operation_kind::pointwise,
+          .results = 1,
           .linear = linear,
           .indices = indices,
           .elements = elements,

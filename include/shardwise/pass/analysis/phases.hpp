@@ -19,7 +19,7 @@ constexpr const char* name_of(program_phase p) {
 namespace passes {
 
 // By dependence, whatever order passes have brought the nodes into. A node that the first output depends on is forward (of a
-// step that updates parameters, any output: the others are metrics);
+// step that updates parameters, any output: the others are metrics), and so are all results that such a node computes;
 // an update, and what is computed from parameters' gradients, is the optimizer's; the rest is backward, collectives of
 // gradients included.
 template <int Nodes>
@@ -52,6 +52,7 @@ constexpr void mark_phases(phase_marks<Nodes>& m, const Graph& g) {
   }
   for (int i = 0; i < g.node_count; ++i) {
     const node& x = g.nodes[i];
+    if (x.op == op_code::getitem) m.phase[i] = m.phase[x.in[0]];  // it is computed there
     if (m.phase[i] == forward) continue;
     if (is_update(x.op)) m.phase[i] = optimizer;
     for (int k = 0; k < x.inputs && !m.gradient[i]; ++k)  // a gradient may be computed from others: clipping

@@ -27,6 +27,8 @@ constexpr double bytes_of(const Graph& g, int i) {
     return static_cast<double>(local_numel(s, origin)) * static_cast<double>(size_of(s.type));
   };
   double total = of(i);
+  for (int k = 1; k < result_count(g, n); ++k)
+    if (const int item = item_of(g, i, k, g.node_count); item >= 0) total += of(item);
   for (int k = 0; k < n.inputs; ++k) total += of(n.in[k]);
   return total;
 }

@@ -102,6 +102,10 @@ struct move_check {
         in[i] = false;  // stays with its writer, and is kept
         continue;
       }
+      if (n.op == op_code::getitem && !in[n.in[0]]) {
+        in[i] = false;  // the same
+        continue;
+      }
       if (is_leaf(n.op) || moves.group[i] != 0 || i == destination) return {problem::move_not_leaf, i};
       if (rules::is_random(n.op) || (n.op == op_code::adam && n.a.v[2] == 0)) return {problem::move_numbered, i};
     }

@@ -20,6 +20,8 @@ constexpr std::int64_t align_up(std::int64_t n) { return (n + buffer_alignment -
 // Offsets are the same on all ranks: a buffer is as large as on the ranks at coordinate 0, whose chunks are the largest.
 // A pack's operands lie in its storage, which is taken when the first of them is computed, and kept until nothing reads
 // the pack or any of them. Packed leaves stand where the first of them does.
+// A node with several results has no bytes; those of its results are taken where it stands, beside its operands', since its kernel
+// writes all of them there.
 // The arena is [workspace shared by all kernels][parameters, states, inputs][buffers that live for part of the step].
 template <int Nodes>
 struct memory_plan {
@@ -46,6 +48,7 @@ template <int Nodes>
 struct memory_state {
   memory_plan<Nodes> plan;
   storage_map<Nodes> storage;
+  item_lists<Nodes> items;
   hole holes[max_holes];
   int first = -1;       // the lowest hole
   int unused = -1;      // the first of the entries that were holes once
@@ -203,6 +206,7 @@ struct plan_memory {
     for (detail::hole& h : st.holes) h = {0, 0, -1};
     auto& p = st.plan;
     find_storage(g, st.storage);
+    st.items.find(g);
     st.top = p.workspace;
     for (int i = 0; i < n; ++i) {
       const node& x = g.nodes[i];
@@ -210,7 +214,7 @@ struct plan_memory {
       p.offset[i] = -1;
       p.owner[i] = own;
       const bool alias = x.inputs > 0 && own != i && runs_nothing(x, g);
-      p.bytes[i] = alias ? 0 : spec_bytes[x.spec];
+      p.bytes[i] = alias || has_results(g, i) ? 0 : spec_bytes[x.spec];
       for (int k = 0; k < x.inputs; ++k) p.last_use[st.storage.owner[x.in[k]]] = i;
       if (x.op == op_code::wait)  // until then the collective reads its operand
         if (const int c = collective_of(g, i); c >= 0) p.last_use[st.storage.owner[g.nodes[c].in[0]]] = i;
@@ -244,6 +248,15 @@ struct plan_memory {
            (may_view(x.op) && is_view(x, g.specs[g.nodes[x.in[0]].spec], g.specs[x.spec]));
   }
 
+  template <class State>
+  static constexpr void take_for(State& st, int own) {
+    auto& p = st.plan;
+    const std::int64_t bytes = p.bytes[own];
+    const std::int64_t at = detail::take(st, align_up(bytes));
+    p.offset[own] = at;
+    if (bytes > 0 && at + bytes > p.peak) p.peak = at + bytes;
+  }
+
   // One node: its storage is taken, from an operand if one can be overwritten; then that of operands it was the last to
   // read is given back.
   template <class State, class Graph>
@@ -264,12 +277,8 @@ struct plan_memory {
         }
       }
       p.owner[i] = own;
-      if (p.offset[own] < 0) {
-        const std::int64_t bytes = p.bytes[own];
-        const std::int64_t at = detail::take(st, align_up(bytes));
-        p.offset[own] = at;
-        if (bytes > 0 && at + bytes > p.peak) p.peak = at + bytes;
-      }
+      if (p.offset[own] < 0) take_for(st, own);
+      for (int k = st.items.first[i]; k >= 0; k = st.items.next[k]) take_for(st, k);
       if (own != i) p.offset[i] = p.offset[own] + st.storage.within[i];
       for (int j = 0; j < x.inputs; ++j) {
         const int o = p.owner[x.in[j]];

@@ -49,6 +49,7 @@ struct breakdown_state {
   memory_breakdown found;
   std::int64_t now[memory_kinds]{};
   phase_marks<Nodes> marks;
+  item_lists<Nodes> items;
   unsigned char taken[Nodes]{};  // whether an owner's bytes are counted: a pack's are from its first operand on
   int cursor = 0;
 };
@@ -70,6 +71,7 @@ struct break_memory_down {
   static constexpr void start(State& st) {
     st = State{};
     mark_phases(st.marks, Source::value);
+    st.items.find(Source::value);
     persistent(st, Source::value, Memory::value);
   }
 
@@ -120,6 +122,10 @@ struct break_memory_down {
       if (!st.taken[own] && !is_leaf(g.nodes[own].op) && !places_leaves(g.nodes[own])) {
         st.taken[own] = 1;
         st.now[static_cast<int>(kind_of(st, g, own))] += align_up(p.bytes[own]);
+      }
+      for (int k = st.items.first[i]; k >= 0; k = st.items.next[k]) {  // computed here
+        st.taken[k] = 1;
+        st.now[static_cast<int>(kind_of(st, g, k))] += align_up(p.bytes[k]);
       }
       std::int64_t live = 0;
       for (std::int64_t k : st.now) live += k;

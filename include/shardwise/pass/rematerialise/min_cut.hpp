@@ -160,7 +160,8 @@ struct minimum_cut {
       const spec& in = x.inputs > 0 ? g.specs[g.nodes[x.in[0]].spec] : out;
       const bool view = x.inputs > 0 && may_view(x.op) && is_view(x, in, out);
       const double bytes = static_cast<double>(local_numel(out, origin) * static_cast<std::int64_t>(size_of(out.type)));
-      width[i] = view ? infinite : static_cast<std::int64_t>(bytes * factor[via[i][0]]) + 1;
+      // a node with several results has no value: what is kept is its results
+      width[i] = view || has_results(g, i) ? infinite : static_cast<std::int64_t>(bytes * factor[via[i][0]]) + 1;
       banned[i] = !recomputable(g, x, in, out);
     }
   }
@@ -294,10 +295,23 @@ struct minimum_cut {
     return total;
   }
 
+  // Of a member's value; of a node with several results, of those that are there.
+  template <class Graph>
+  constexpr std::int64_t bytes_of(const Graph& g, int i) const {
+    constexpr int origin[max_axes]{};
+    const auto one = [&](int id) {
+      const spec& s = g.specs[g.nodes[id].spec];
+      return local_numel(s, origin) * static_cast<std::int64_t>(size_of(s.type));
+    };
+    if (!has_results(g, i)) return one(i);
+    std::int64_t total = 0;
+    for (int u = users_begin[i]; u < users_begin[i + 1]; ++u) total += one(users[u]);
+    return total;
+  }
+
   // Lets go of kept values, the cheapest to compute again for their bytes first, until `percent` of the bytes are left.
   template <class Graph>
   constexpr void spend(const Graph& g, int percent) {
-    constexpr int origin[max_axes]{};
     int count = 0;
     std::int64_t total = 0;
     for (int i = 0; i < g.node_count; ++i) {
@@ -308,10 +322,7 @@ struct minimum_cut {
     total = kept_bytes(g);
     double price[Nodes]{};  // microseconds a byte
     for (int k = 0; k < count; ++k) {
-      const node& x = g.nodes[stack[k]];
-      const spec& out = g.specs[x.spec];
-      const std::int64_t bytes = local_numel(out, origin) * static_cast<std::int64_t>(size_of(out.type));
-      price[stack[k]] = recompute_cost(g, stack[k]) / static_cast<double>(bytes + 1);
+      price[stack[k]] = recompute_cost(g, stack[k]) / static_cast<double>(bytes_of(g, stack[k]) + 1);
     }
     for (int gap = count / 2; gap > 0; gap /= 2)
       for (int i = gap; i < count; ++i) {
@@ -323,8 +334,7 @@ struct minimum_cut {
       }
     std::int64_t left = total;
     for (int i = 0; i < count && left * 100 > total * percent; ++i) {
-      const spec& out = g.specs[g.nodes[stack[i]].spec];
-      left -= local_numel(out, origin) * static_cast<std::int64_t>(size_of(out.type));
+      left -= bytes_of(g, stack[i]);
       banned[stack[i]] = 0;
     }
     reset(g);

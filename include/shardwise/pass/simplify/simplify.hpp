@@ -98,8 +98,8 @@ struct merge_rules {
     unsigned at = static_cast<unsigned>(key(n)) & (size - 1), spare = size;
     for (; slot[at] != 0; at = (at + 1) & (size - 1)) {
       const int known = slot[at] - 1;
-      if (known < st.last_update) {
-        if (spare == size) spare = at;
+      if (known < st.last_update && n.op != op_code::getitem) {  // a node's results are what they were, whatever is written since
+        if (spare == size && st.g.nodes[known].op != op_code::getitem) spare = at;
         continue;
       }
       if (!st.packed[i] && same(st.g.nodes[known], n)) return st.replace(i, known);

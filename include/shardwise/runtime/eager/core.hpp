@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <shardwise/runtime/host/kernel_table.hpp>
@@ -23,6 +24,14 @@ struct prepared {
   virtual ~prepared() = default;
 };
 
+// Of an operation with several results: where each goes. A call points to `blocks`.
+struct prepared_results {
+  int count = 0;
+  const layout* out[max_results]{};
+  int out_class[max_results]{};
+  result_blocks blocks;
+};
+
 // An application of an operation on this rank, to operands with these layouts: pointers and numbers are what is left.
 struct prepared_call final : prepared {
   int inputs = 0;
@@ -31,6 +40,7 @@ struct prepared_call final : prepared {
   std::int64_t skipped = 0;  // bytes, of a view
   int out_class = -1, workspace_class = -1;  // -1: takes no block
   call c;
+  std::unique_ptr<prepared_results> results;  // if there are several
 };
 
 // The layout of a tensor type's blocks on this rank.

@@ -223,6 +223,21 @@ class dtensor {
     }
   }
 
+  // An operation with several results.
+  template <auto Op, op_attr A, spec... Out, class... X>
+  static std::tuple<dtensor<Out, Mesh, Rank>...> record_results(double f, const dtensor& first, const X&... more) {
+    using out_types = std::tuple<dtensor<Out, Mesh, Rank>...>;
+    static constexpr runtime::eager_operation<Rank> application = runtime::operation_with_results<Op, A, Rank, dtensor, out_types, X...>();
+    const runtime::eager_value<Rank>* const operands[] = {&first.value_, &more.value_...};
+    runtime::eager_value<Rank> made[sizeof...(Out)];
+    runtime::eager_value<Rank>* to[sizeof...(Out)];
+    for (std::size_t k = 0; k < sizeof...(Out); ++k) to[k] = &made[k];
+    runtime::apply_results_eagerly<Rank>(application, f, operands, 1 + static_cast<int>(sizeof...(X)), to);
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return out_types(dtensor<Out, Mesh, Rank>(std::move(made[K]))...);
+    }(std::make_index_sequence<sizeof...(Out)>{});
+  }
+
   // A number that a call got beside its tensors: see graph/functions/number.hpp.
   [[noreturn]] static void refuse_number(const char* what, double given, const char* fix) {
     throw std::invalid_argument(std::string("shardwise: ") + what + ": the number is " + std::to_string(given) + fix);

@@ -31,6 +31,8 @@ struct eager_operation {
   opaque_function function = nullptr;
   const custom_operation* custom = nullptr;
   std::int32_t site = -1;  // of a random operation in a program, counted from the program's first; -1: the next one
+  int results = 1;
+  const spec* outs[max_results]{};  // of several results, one by one; null: the program wants it nowhere
 };
 
 constexpr std::uint64_t redistribution_signature(std::uint64_t from, std::uint64_t to) { return from * 1099511628211ULL ^ to; }
@@ -69,6 +71,16 @@ constexpr eager_operation<Rank> operation_on() {
   } else if constexpr (runs_kernel(Op))
     x.kernel = kernel_entry<signature{Op, makes_indices(Op) ? First::sp.type : Result::sp.type}, Rank>();  // others: always a view
   return x;
+}
+// The same of an operation with several results, of these types.
+template <auto Op, op_attr A, class Rank, class First, class Results, class... More>
+constexpr eager_operation<Rank> operation_with_results() {
+  return []<class... Result>(std::type_identity<std::tuple<Result...>>) {
+    eager_operation<Rank> x = operation_on<Op, A, Rank, First, std::tuple_element_t<0, Results>, More...>();
+    x.results = 0;
+    ((x.outs[x.results++] = &Result::sp), ...);
+    return x;
+  }(std::type_identity<Results>{});
 }
 template <opaque_function Function, class Rank, class First, class Result>
 constexpr eager_operation<Rank> opaque_on() {
@@ -139,6 +151,18 @@ __attribute__((noinline)) prepared_call& prepare(eager_core<Rank>& core, const e
     p.skipped = skipped * item;
     return p;
   }
+  if (x.results > 1) {
+    p.results = std::make_unique<prepared_results>();
+    p.results->count = x.results;
+    for (int k = 0; k < x.results; ++k) {
+      if (!x.outs[k]) continue;
+      p.results->out[k] = core.intern(local_layout(*x.outs[k], coordinate));
+      p.results->out_class[k] = block_pool::class_of(p.results->out[k]->numel() * static_cast<std::int64_t>(size_of(x.outs[k]->type)));
+      p.results->blocks.l[k] = *p.results->out[k];
+      p.results->blocks.type[k] = x.outs[k]->type;
+    }
+    p.c.results = &p.results->blocks;
+  }
   p.out = core.intern(local_layout(*x.out, coordinate));
   p.out_class = is_update(x.op) ? -1 : block_pool::class_of(p.out->numel() * item);
   p.workspace_class = x.workspace > 0 ? block_pool::class_of(x.workspace) : -1;
@@ -165,12 +189,8 @@ template <class Rank>
   }
 }
 
-// `x` lives as long as the core: its address is what the core remembers the application by. Price of an application
-// beside its kernel: one look-up, a block from the pool, the operands' pointers.
 template <class Rank>
-eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f, const eager_value<Rank>* const* in, int n,
-                                std::int32_t first_site = 0) {
-  eager_core<Rank>& core = in[0]->live();
+prepared_call& prepared_for(eager_core<Rank>& core, const eager_operation<Rank>& x, const eager_value<Rank>* const* in, int n) {
   for (int k = 1; k < n; ++k)
     if (&in[k]->live() != &core) [[unlikely]]
       refuse_mixed_runs();
@@ -178,10 +198,38 @@ eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f, const 
   for (; p; p = static_cast<prepared_call*>(p->next)) {
     bool fits = true;
     for (int k = 0; k < n; ++k) fits = fits && p->in[k] == in[k]->layout;
-    if (fits) break;
+    if (fits) return *p;
   }
-  if (!p) [[unlikely]]
-    p = &prepare(core, x, in, n);
+  return prepare(core, x, in, n);
+}
+
+// An operation with several results: out[k] becomes result k, of those that x.outs names.
+template <class Rank>
+void apply_results_eagerly(const eager_operation<Rank>& x, double f, const eager_value<Rank>* const* in, int n, eager_value<Rank>* const* out) {
+  eager_core<Rank>& core = in[0]->live();
+  prepared_call& p = prepared_for(core, x, in, n);
+  prepared_results& r = *p.results;
+  p.c.f = f;
+  for (int k = 0; k < n; ++k) p.c.p[k] = in[k]->data();
+  for (int k = 0; k < r.count; ++k) {
+    if (!r.out[k]) continue;
+    *out[k] = eager_value<Rank>(core, core.take_class(r.out_class[k]), 0, r.out[k]);
+    r.blocks.p[k] = out[k]->data();
+  }
+  try {
+    x.kernel(p.c, core.env, *core.rank);
+  } catch (...) {
+    rethrow_placed(x, *core.rank);
+  }
+}
+
+// `x` lives as long as the core: its address is what the core remembers the application by. Price of an application
+// beside its kernel: one look-up, a block from the pool, the operands' pointers.
+template <class Rank>
+eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f, const eager_value<Rank>* const* in, int n,
+                                std::int32_t first_site = 0) {
+  eager_core<Rank>& core = in[0]->live();
+  prepared_call* const p = &prepared_for(core, x, in, n);
   if (x.view) {  // what is redistributed is a value, moved or not
     return {core, x.op == op_code::redistribute ? in[0]->storage.lend() : in[0]->storage, in[0]->offset + p->skipped, p->out};
   }

@@ -77,7 +77,8 @@ struct prepared_program final : prepared {
       last[static_cast<std::size_t>(i)] = i;
       if (runs[static_cast<std::size_t>(i)] == 0) continue;
       for (int k = 0; k < n.inputs; ++k) last[static_cast<std::size_t>(n.in[k])] = i;
-      if (!is_leaf(n.op)) operation[static_cast<std::size_t>(i)] = application(i);
+      if (n.op == op_code::getitem) operation[static_cast<std::size_t>(n.in[0])].outs[n.a.v[0]] = &g.specs[n.spec];
+      else if (!is_leaf(n.op)) operation[static_cast<std::size_t>(i)] = application(i);
     }
     for (int k = 0; k < results::count; ++k)
       if (results::node(k) >= 0) last[static_cast<std::size_t>(results::node(k))] = g.node_count;
@@ -106,6 +107,7 @@ struct prepared_program final : prepared {
     o.signature = n.op == op_code::redistribute ? redistribution_signature(g.hashes[x], g.hashes[n.spec]) : 0;
     if (n.op == op_code::opaque) o.function = g.functions[n.a.v[0]];
     o.custom = custom_of(g, n);
+    o.results = result_count(g, n);
     if (rules::is_random(n.op)) o.site = static_cast<std::int32_t>(n.a.v[0]);
     return o;
   }
@@ -118,6 +120,17 @@ struct prepared_program final : prepared {
     }
   };
 };
+
+// Node i of a program, with several results: the values of their nodes, of those that run.
+template <class Program, class Rank>
+void run_results(prepared_program<Program, Rank>& p, int i, const eager_value<Rank>* const* in, int n) {
+  const auto& g = prepared_program<Program, Rank>::g;
+  eager_value<Rank>* to[max_results]{};
+  for (int j = i + 1; j < g.node_count; ++j)
+    if (g.nodes[j].op == op_code::getitem && g.nodes[j].in[0] == i && p.runs[static_cast<std::size_t>(j)] != 0)
+      to[g.nodes[j].a.v[0]] = &p.value[static_cast<std::size_t>(j)];
+  apply_results_eagerly<Rank>(p.operation[static_cast<std::size_t>(i)], g.nodes[i].f, in, n, to);
+}
 
 // `in` are the program's operands, `out` becomes its results, tensors of their own. A value is given back to the pool after its last use, nodes
 // that no result depends on are not run. Collective where the program is.
@@ -157,7 +170,10 @@ void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int
         x[k] = &p->value[static_cast<std::size_t>(n.in[k])];
         there += x[k]->storage ? 1 : 0;
       }
-      if (!MayMiss || there == n.inputs)
+      if (n.op == op_code::getitem) {  // it was computed with its operand
+      } else if (o.results > 1) {
+        if (!MayMiss || there == n.inputs) run_results<Program>(*p, i, x, n.inputs);
+      } else if (!MayMiss || there == n.inputs)
         p->value[at] = apply_eagerly<Rank>(o, n.f, x, n.inputs, first_site);
       else if (n.op == op_code::add && there == 1)
         p->value[at] = x[0]->storage ? *x[0] : *x[1];

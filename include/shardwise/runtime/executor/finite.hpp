@@ -79,6 +79,9 @@ class finite_watch {
           if (k == 0 || (leaf >= 0 && g.nodes[leaf].op == op_code::state))
             check(id, leaf >= 0 ? leaf_name(leaf) + " after " : "what is written by ");
         });
+    } else if (c.results) {
+      for (int j = c.node + 1; j < g.node_count; ++j)
+        if (g.nodes[j].op == op_code::getitem && g.nodes[j].in[0] == c.node) check(j, "a result of ");
     } else if (!(n.op == op_code::redistribute && g.nodes[n.in[0]].op == op_code::pack)) {  // a list's gaps hold anything
       check(c.node, "the result of ");
     }

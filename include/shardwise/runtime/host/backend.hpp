@@ -147,7 +147,7 @@ constexpr auto list_kernels(const Graph& g) {
       const custom_operation* const own = custom_of(g, g.nodes[i]);
       const int stored = k.count < Room ? k.count : Room;
       int at = 0;
-      while (at < stored && !(k.custom[at] == own && k.item[at].type == t)) ++at;
+      while (at < stored && !(k.item[at].op == op && k.item[at].type == t && is_same_operation(k.custom[at], own))) ++at;
       if (at == stored) at = k.add({op, t, no_expression}, own);
       k.of[i] = static_cast<std::int16_t>(at);
       continue;

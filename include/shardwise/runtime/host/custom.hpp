@@ -16,7 +16,8 @@ namespace shardwise {
 template <const custom_operation& Op>
 struct formula;
 
-// Specialise it for any other: `run(arguments)` with kernel_arguments<T> computes this rank's block of the result.
+// Specialise it for any other: `run(arguments)` with kernel_arguments<T> computes this rank's block of the result, or of each
+// result that is wanted.
 template <const custom_operation& Op>
 struct host_kernel;
 
@@ -25,16 +26,46 @@ concept has_formula = requires { sizeof(formula<Op>); };
 template <const custom_operation& Op>
 concept has_host_kernel = requires { sizeof(host_kernel<Op>); };
 
+namespace host {
+
+// Typed pointers to several results: to those of T, and to those of int32.
+template <class T>
+struct result_pointers {
+  T* p[max_results]{};
+  std::int32_t* index[max_results]{};
+  const runtime::layout* l = nullptr;
+};
+template <class T>
+result_pointers<T> pointers_of(const runtime::result_blocks& r) {
+  result_pointers<T> q;
+  q.l = r.l;
+  for (int k = 0; k < max_results; ++k) {
+    if (r.type[k] == dtype_v<T>) q.p[k] = static_cast<T*>(r.p[k]);
+    if (r.type[k] == dtype::i32) q.index[k] = static_cast<std::int32_t*>(r.p[k]);
+  }
+  return q;
+}
+
+}  // namespace host
+
 // One rank's blocks, densely stored row-major, elements of T. Where a block lies in its tensor: extents and origin.
 template <class T>
 class kernel_arguments {
  public:
-  constexpr kernel_arguments(const runtime::call& c, const host::operands<T>& q) : c_(c), q_(q) {}
+  constexpr kernel_arguments(const runtime::call& c, const host::operands<T>& q, const host::result_pointers<T>* r = nullptr)
+      : c_(c), q_(q), r_(r) {}
 
   constexpr T* out() const { return q_.p[runtime::result]; }
   constexpr const T* in(int operand) const { return q_.p[operand]; }
   // The operand that the record names as indices.
   constexpr const std::int32_t* index() const { return q_.index; }
+
+  // Of several results, by number. One that is not wanted has no pointer and must not be written.
+  constexpr bool wanted(int result) const { return r_->p[result] || r_->index[result]; }
+  constexpr T* out(int result) const { return r_->p[result]; }
+  constexpr std::int32_t* index_out(int result) const { return r_->index[result]; }
+  constexpr std::int64_t size_of_result(int result) const { return r_->l[result].numel(); }
+  constexpr std::int64_t extent_of_result(int result, int dim) const { return r_->l[result].ext[dim]; }
 
   constexpr int rank(int operand) const { return c_.l[operand].rank; }
   constexpr std::int64_t extent(int operand, int dim) const { return c_.l[operand].ext[dim]; }
@@ -57,6 +88,7 @@ class kernel_arguments {
  private:
   const runtime::call& c_;
   const host::operands<T>& q_;
+  const host::result_pointers<T>* r_;
 };
 
 namespace host {
@@ -111,11 +143,13 @@ constexpr void run_formula(const call& c, const operands<T>& q, std::index_seque
 template <const custom_operation& Op>
 struct custom_kernel {
   template <class T>
-  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
-    if constexpr (has_formula<Op>) {
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&, const result_pointers<T>* several = nullptr) {
+    if constexpr (has_formula<Op> && Op.record.results > 1) {
+      static_assert(raise<problem::result_formula, shardwise::detail::custom_tag<Op>, T>::ok);
+    } else if constexpr (has_formula<Op>) {
       detail::run_formula<Op, T>(c, q, std::make_index_sequence<static_cast<std::size_t>(Op.operands.value)>{});
     } else if constexpr (has_host_kernel<Op>) {
-      host_kernel<Op>::run(kernel_arguments<T>(c, q));
+      host_kernel<Op>::run(kernel_arguments<T>(c, q, several));
     } else {
       static_assert(raise<problem::custom_kernel, shardwise::detail::custom_tag<Op>, T>::ok);
     }
@@ -132,7 +166,12 @@ __attribute__((noinline)) void compute_custom(const call& c, const step_env& env
   for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<T*>(c.p[k]);
   constexpr int index = Op.record.indices;
   if constexpr (index >= 0) q.index = static_cast<const std::int32_t*>(c.p[index]);
-  host::custom_kernel<Op>::template run<T>(c, q, env);
+  if constexpr (Op.record.results > 1) {
+    const host::result_pointers<T> several = host::pointers_of<T>(*c.results);
+    host::custom_kernel<Op>::template run<T>(c, q, env, &several);
+  } else {
+    host::custom_kernel<Op>::template run<T>(c, q, env);
+  }
 }
 
 template <const custom_operation& Op, class T, class Rank>

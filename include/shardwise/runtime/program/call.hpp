@@ -70,6 +70,13 @@ constexpr const char* index_remedy(op_code op) {
                             : "map the data to that range or enlarge the table";
 }
 
+// Where the results of an operation with several go; without a pointer: nobody wants it, and its layout is not set.
+struct result_blocks {
+  layout l[max_results];
+  void* p[max_results]{};
+  dtype type[max_results]{};
+};
+
 inline constexpr int result = max_inputs;  // index of the result among a call's operands
 
 struct call {
@@ -88,6 +95,7 @@ struct call {
   void* workspace = nullptr;
   std::int64_t draw = 0;  // where a random operation's block begins in the stream of random_policy::by_offset
   opaque_function function = nullptr;
+  const result_blocks* results = nullptr;  // of an operation with several, whose p[result] is not set
 };
 
 // The block of `s` at mesh coordinate `c`, densely stored.

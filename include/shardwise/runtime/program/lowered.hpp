@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -298,6 +299,7 @@ class lowered {
     layouts_.resize(nodes);
     view_bytes_.assign(nodes, 0);
     calls_.clear();
+    results_.clear();
     std::vector<std::int64_t> site_offset;
     site_offsets(g, n_dyn, 0, site_offset);
     for (int i = 0; i < g.node_count; ++i) {
@@ -324,7 +326,8 @@ class lowered {
         k.p[j] = pointer(n.in[j]);
       }
       k.l[result] = layouts_[at];
-      k.p[result] = pointer(i);
+      if (has_results(g, i)) k.results = lower_results(i, coordinate, n_dyn);
+      else k.p[result] = pointer(i);
       k.workspace = workspace_of(n);
       if (rules::is_random(n.op))
         k.draw = site_offset[static_cast<std::size_t>(n.a.v[0])] + shard_offset(out, coordinate, n_dyn);
@@ -435,6 +438,22 @@ class lowered {
   }
 
  private:
+  // Of the results that somebody wants: they lie where their nodes say.
+  const result_blocks* lower_results(int id, const int* coordinate, std::int64_t n_dyn) {
+    const auto& g = program();
+    auto r = std::make_unique<result_blocks>();
+    for (int j = id + 1; j < g.node_count; ++j) {
+      const node& n = g.nodes[j];
+      if (n.op != op_code::getitem || n.in[0] != id) continue;
+      const spec& s = g.specs[n.spec];
+      r->l[n.a.v[0]] = local_layout(s, coordinate, n_dyn);
+      r->type[n.a.v[0]] = s.type;
+      r->p[n.a.v[0]] = pointer(j);
+    }
+    results_.push_back(std::move(r));
+    return results_.back().get();
+  }
+
   static constexpr env_needs needs = env_needs_of(source::program);
 
   [[noreturn]] __attribute__((noinline)) void refuse_unset() const {
@@ -463,6 +482,7 @@ class lowered {
   std::vector<layout> layouts_;
   std::vector<std::int64_t> view_bytes_;
   std::vector<call> calls_;
+  std::vector<std::unique_ptr<const result_blocks>> results_;  // of calls with several
 };
 
 }  // namespace shardwise::runtime

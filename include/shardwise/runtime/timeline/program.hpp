@@ -22,8 +22,8 @@ inline std::string block_text(const layout& l) {
   return out + ")";
 }
 
-// Bytes of the arena in use at each node: leaves and workspace always, a buffer from the first node whose value lies in it
-// to the last one that reads it.
+// Bytes of the arena in use at each node: leaves and workspace always, a buffer from the first node whose value lies in it, or
+// that computes it as one of its results, to the last one that reads it.
 template <class Graph, class Plan>
 std::vector<std::int64_t> live_bytes(const Graph& g, const Plan& plan) {
   const std::size_t n = static_cast<std::size_t>(g.node_count);
@@ -34,7 +34,7 @@ std::vector<std::int64_t> live_bytes(const Graph& g, const Plan& plan) {
     if (is_leaf(g.nodes[i].op) || is_leaf(g.nodes[own].op) || places_leaves(g.nodes[own]) || born[own]) continue;
     born[own] = true;
     const std::int64_t bytes = passes::align_up(plan.bytes[own]);
-    change[static_cast<std::size_t>(i)] += bytes;
+    change[static_cast<std::size_t>(g.nodes[i].op == op_code::getitem ? g.nodes[i].in[0] : i)] += bytes;  // computed there
     if (plan.last_use[own] < g.node_count) change[static_cast<std::size_t>(plan.last_use[own]) + 1] -= bytes;
   }
   std::int64_t live = plan.persistent_end;
@@ -64,7 +64,16 @@ timeline_program timeline_program_of(const lowered<Step>& l, const int* coordina
       t.shapes += (k > 0 ? ", " : "") + block_text(l.layout_of(n.in[k]));
       t.bytes += static_cast<std::int64_t>(l.bytes_of(n.in[k]));
     }
-    if (!is_update(n.op)) {
+    if (c.results) {
+      t.shapes += " -> ";
+      bool first = true;
+      for (int j = c.node + 1; j < g.node_count; ++j) {
+        if (g.nodes[j].op != op_code::getitem || g.nodes[j].in[0] != c.node) continue;
+        t.shapes += (first ? "" : ", ") + block_text(l.layout_of(j));
+        t.bytes += static_cast<std::int64_t>(l.bytes_of(j));
+        first = false;
+      }
+    } else if (!is_update(n.op)) {
       t.shapes += (n.inputs > 0 ? " -> " : "-> ") + block_text(l.layout_of(c.node));
       t.bytes += static_cast<std::int64_t>(l.bytes_of(c.node));
     }

@@ -44,14 +44,21 @@ void map_formula(const call& c, context& ctx, std::index_sequence<K...>) {
 
 template <const custom_operation& Op, class T>
 void run_custom(const call& c, context& ctx) {
-  if constexpr (has_formula<Op>) {
+  if constexpr (has_formula<Op> && Op.record.results > 1) {
+    static_assert(raise<problem::result_formula, shardwise::detail::custom_tag<Op>, T>::ok);
+  } else if constexpr (has_formula<Op>) {
     map_formula<Op, T>(c, ctx, std::make_index_sequence<static_cast<std::size_t>(Op.operands.value)>{});
   } else if constexpr (has_device_kernel<Op>) {
     host::operands<T> q;
     for (int k = 0; k <= max_inputs; ++k) q.p[k] = as<T>(c.p[k]);
     constexpr int index = Op.record.indices;
     if constexpr (index >= 0) q.index = as<std::int32_t>(c.p[index]);
-    device_kernel<Op>::run(kernel_arguments<T>(c, q), ctx.stream);
+    if constexpr (Op.record.results > 1) {
+      const host::result_pointers<T> several = host::pointers_of<T>(*c.results);
+      device_kernel<Op>::run(kernel_arguments<T>(c, q, &several), ctx.stream);
+    } else {
+      device_kernel<Op>::run(kernel_arguments<T>(c, q), ctx.stream);
+    }
     check_launch(Op.name);
   } else {
     static_assert(raise<problem::custom_kernel, shardwise::detail::custom_tag<Op>, T>::ok);
