@@ -106,6 +106,7 @@ inline sw::step_env step_numbers(int s) {
   env.seed = 11;
   env.lr = 0.05;
   env.momentum = 0.9;
+  env.eps = 0.01;
   env.step = s;
   return env;
 }
@@ -123,10 +124,11 @@ auto train_and_judge(int steps) {
   using T = typename Train::element;
   history<T> h;
   h.losses.resize(static_cast<std::size_t>(steps));
-  for (int i = 0; i < Train::parameter_total; ++i)
-    h.parameters.emplace_back(static_cast<std::size_t>(numel(Train::program.spec_of(Train::parameters.item[i].node))));
-  for (int i = 0; i < Train::buffer_total; ++i)
-    h.buffers.emplace_back(static_cast<std::size_t>(numel(Train::program.spec_of(Train::parameters.item[Train::parameter_total + i].node))));
+  using lowered = sw::runtime::lowered<Train>;
+  for (int i = 0; i < lowered::parameter_count(); ++i)
+    h.parameters.emplace_back(static_cast<std::size_t>(numel(lowered::parameter_spec(i))));
+  for (int i = 0; i < lowered::buffer_count(); ++i)
+    h.buffers.emplace_back(static_cast<std::size_t>(numel(lowered::buffer_spec(i))));
   Place::template launch<typename Train::mesh_type>([&](auto& rank) {
     using Rank = std::remove_reference_t<decltype(rank)>;
     sw::executor<Train, Rank> run(rank);
