@@ -107,6 +107,96 @@ struct counting : sw::module<counting<Bound>, Bound> {
 };
 static_assert(count<train<counting>>(op_code::assign) == 1 && count<forward<counting>>(op_code::assign) == 1);
 
+// --- gradients: what a buffer would lose is refused, and nothing else ---------------------------------------------------------
+
+// Its forward: Forward{}(what the layer gives, the mean of that over the batch, the batch's own mean, buffer).
+template <class Forward>
+struct written_by {
+  template <class Bound = sw::unbound>
+  struct model : sw::module<model<Bound>, Bound> {
+    SHARDWISE_MEMBERS(Bound, (sw::linear<4, 4>, net), (sw::buffer<sw::shape<4>, sw::init::zeros>, held));
+    constexpr auto forward(const auto& x) const {
+      const auto h = net(x);
+      return Forward{}(h, sw::redistribute<dp, sw::reduced>(sw::mean<0>(h)), sw::redistribute<dp, sw::reduced>(sw::mean<0>(x)), held);
+    }
+  };
+  template <class B>
+  using model_of = model<B>;
+};
+template <class Forward>
+constexpr sw::finding lost = [] {
+  using trace = sw::traced<written_by<Forward>::template model_of, task, plan, mesh>;
+  return sw::detail::buffer_problem<trace>(trace::value, trace::value.outputs[0]);
+}();
+template <class Forward>
+constexpr bool refused = lost<Forward>.what == sw::problem::buffer_gradient;
+
+struct never_read {
+  constexpr auto operator()(const auto& h, const auto& mean, const auto&, const auto& held) const {
+    const auto y = h - held;
+    sw::lerp_(held, mean, 0.5);
+    sw::lerp_(held, mean, 0.5);
+    return y;
+  }
+};
+struct read_behind {
+  constexpr auto operator()(const auto& h, const auto& mean, const auto&, const auto& held) const {
+    sw::lerp_(held, mean, 0.5);
+    return h - held;
+  }
+};
+struct read_by_way_of_a_tensor {  // that is written itself
+  constexpr auto operator()(const auto& h, const auto& mean, const auto&, const auto& held) const {
+    sw::copy_(held, mean);
+    const auto y = h * 2;
+    sw::copy_(sw::narrow<1, 0, 2>(y), sw::narrow<1, 0, 2>(h - held));
+    return y;
+  }
+};
+struct view_read_behind {
+  constexpr auto operator()(const auto& h, const auto& mean, const auto&, const auto& held) const {
+    const auto part = sw::narrow<0, 0, 2>(held);
+    sw::add_(part, sw::narrow<0, 2, 2>(mean));
+    return sw::narrow<1, 0, 2>(h) * part;
+  }
+};
+struct of_the_input {
+  constexpr auto operator()(const auto& h, const auto&, const auto& given, const auto& held) const {
+    sw::lerp_(held, given, 0.5);
+    return h - held;
+  }
+};
+struct overwritten {
+  constexpr auto operator()(const auto& h, const auto& mean, const auto&, const auto& held) const {
+    sw::copy_(held, mean);
+    sw::zero_(held);
+    return h - held;
+  }
+};
+struct partly_overwritten {
+  constexpr auto operator()(const auto& h, const auto& mean, const auto&, const auto& held) const {
+    sw::copy_(held, mean);
+    sw::zero_(sw::narrow<0, 0, 2>(held));
+    return h - held;
+  }
+};
+struct value_read {
+  constexpr auto operator()(const auto& h, const auto& mean, const auto&, const auto& held) const {
+    const auto now = sw::lerp(held, mean, 0.5);
+    sw::copy_(held, now);
+    return h - now;
+  }
+};
+static_assert(!refused<never_read> && !refused<of_the_input> && !refused<overwritten> && !refused<value_read>);
+static_assert(refused<read_behind> && refused<read_by_way_of_a_tensor> && refused<view_read_behind> && refused<partly_overwritten>);
+// The node is the one that reads it.
+static_assert([] {
+  using trace = sw::traced<written_by<read_behind>::model_of, task, plan, mesh>;
+  return trace::value.nodes[lost<read_behind>.operand].op == op_code::sub;
+}());
+static_assert(count<train<written_by<never_read>::model_of>>(op_code::assign) == 1);
+static_assert(count<forward<written_by<read_behind>::model_of>>(op_code::assign) == 1);  // without gradients nothing is lost
+
 // --- modes --------------------------------------------------------------------------------------------------------------------
 
 template <class Bound = sw::unbound>

@@ -194,7 +194,10 @@ constexpr finding buffer_problem(const Graph& g, int result) {
       written_needs[r] = read_needs(x.in[1]) || (!whole && written_needs[r]);
       const int from = read_through(x.in[1]);
       if (whole || from > 0) written_through[r] = from;
-      if (whole && r != i) needs[r] = false, through[r] = 0;
+      if (whole) {
+        needs[r] = false;
+        through[r] = 0;
+      }
       continue;
     }
     needs[i] = autodiff::is_variable<Trace>(x);
