@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mean over a split batch is written into a buffer before its summands are added up.
 // expect: redistribute the other operand to the tensor's placements first
-// expect(text): operation: copy_; operands: float[6] (dp: reduced), float[6] (dp: partial)
+// expect(text): operation: copy_; operands: float[6] (dp: reduced), float[6] (dp: partial<>)
 #include "buffer_step.hpp"
 
 struct forward {

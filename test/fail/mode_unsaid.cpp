@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dropout layer that nothing has bound: whether it draws is not known.
 // expect: training: the module does not know whether it trains, since no program has bound it
-// expect: dropout_module<1, 4
+// expect(g++): dropout_module<1, 4
+// expect(clang): dropout_module<1, 4
 #include <shardwise/shardwise.hpp>
 
 namespace sw = shardwise;
