@@ -177,7 +177,8 @@ struct module_of_binding<Bound> {
 template <class Bound>
 struct said_mode {
   static constexpr run_mode value = mode_of<Bound>();
-  static_assert(raise<value == run_mode::unsaid ? problem::mode_unsaid : problem::none, typename module_of_binding<Bound>::type>::ok);
+  static constexpr problem wrong = value == run_mode::unsaid ? problem::mode_unsaid : problem::none;
+  static_assert(raise<wrong, typename module_of_binding<Bound>::type>::ok);
 };
 
 }  // namespace detail

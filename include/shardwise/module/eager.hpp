@@ -101,7 +101,8 @@ int same_parameter(const Executor& program, const std::string& path) {
     throw std::invalid_argument(
         std::string("shardwise: ") + (is_buffer ? "buffer" : "parameter") + " '" + path +
         "' has other extents, placements or elements in the program than in the eager model; bind both with "
-        "one plan, mesh and element type, or carry it over whole: " + (is_buffer ? "gather_buffer" : "gather_parameter") + ", distribute");
+        "one plan, mesh and element type, or carry it over whole: " +
+        (is_buffer ? "gather_buffer" : "gather_parameter") + ", distribute");
   return i;
 }
 
@@ -110,13 +111,14 @@ int same_parameter(const Executor& program, const std::string& path) {
 // f(path, tensor) for every parameter, in declaration order, the order of the parameters of a train_step.
 template <class Model, class F>
 void for_each_parameter(Model& model, F&& f) {
-  detail::walk_parameters<detail::walked::parameters>(model,
-                                                      [&]<class Decl>(const std::string& path, auto& parameter) { f(path, parameter); });
+  const auto named = [&]<class Decl>(const std::string& path, auto& parameter) { f(path, parameter); };
+  detail::walk_parameters<detail::walked::parameters>(model, named);
 }
 // And for every buffer.
 template <class Model, class F>
 void for_each_buffer(Model& model, F&& f) {
-  detail::walk_parameters<detail::walked::buffers>(model, [&]<class Decl>(const std::string& path, auto& buffer) { f(path, buffer); });
+  const auto named = [&]<class Decl>(const std::string& path, auto& buffer) { f(path, buffer); };
+  detail::walk_parameters<detail::walked::buffers>(model, named);
 }
 
 // Initial values as the modules declare them, from (seed, path, global element index): those of executor::initialise.
@@ -160,8 +162,10 @@ auto with_mode(const Model& model) {
   typename detail::bind_with<context::template model, typename bound::plan_type, context>::type in_mode{};
   std::vector<const void*> shared;
   detail::each_leaf<detail::walked::both>(model, [&](const auto& tensor) { shared.push_back(&tensor); });
-  std::size_t k = 0;  // equal placements, whatever the mode, so equal types
-  detail::each_leaf<detail::walked::both>(in_mode, [&]<class Tensor>(Tensor& tensor) { tensor = *static_cast<const Tensor*>(shared[k++]); });
+  std::size_t k = 0;
+  detail::each_leaf<detail::walked::both>(in_mode, [&]<class Tensor>(Tensor& tensor) {
+    tensor = *static_cast<const Tensor*>(shared[k++]);  // equal placements, whatever the mode, so equal types
+  });
   return in_mode;
 }
 

@@ -93,7 +93,8 @@ struct model_gradient {
   using binding_type = eager_binding<Bound>;
   using trace_type = functional<typename checked_loss<traced<binding_type::context::template model, task_on<Task, X...>,
                                                              typename binding_type::plan_type, typename binding_type::mesh_type,
-                                                             typename binding_type::element, binding_type::context::gradient_mode>>::type, true>;
+                                                             typename binding_type::element,
+                                                             binding_type::context::gradient_mode>>::type, true>;
   using list = dense_gradients<staged<autodiff::grad, trace_type>, binding_type::parameters, writes_leaves<trace_type>>;
   static constexpr const auto& program = list::value.g;
 #if !SHARDWISE_DEVICE_PASS
@@ -226,7 +227,8 @@ template <class Model, tensor X, tensor... More>
 auto detail::task_gradient<Task>::operator()(const Model& model, const X& x, const More&... more) const {
   using program = detail::model_gradient<typename Model::bound, Task, X, More...>;
   using untyped = typename X::untyped;
-  constexpr int inputs = program::input_count, parameters = program::parameter_total, operands = inputs + parameters + program::buffer_total;
+  constexpr int inputs = program::input_count, parameters = program::parameter_total;
+  constexpr int operands = inputs + parameters + program::buffer_total;
   const untyped* in[operands] = {&x.value(), &more.value()...};
   int k = inputs;
   detail::each_leaf(model, [&](const auto& parameter) { in[k++] = &parameter.value(); });

@@ -52,7 +52,8 @@ inline constexpr bool has_forward = !requires { &two_forwards<D>::forward; };
 template <class Derived, class Bound>
 constexpr problem call_problem() {
   if constexpr (!has_forward<Derived>) return problem::module_forward_missing;
-  else if constexpr (std::is_same_v<Bound, unbound>) return parameter_count<Derived>() + buffer_count<Derived>() > 0 ? problem::module_unbound : problem::none;
+  else if constexpr (!std::is_same_v<Bound, unbound>) return problem::none;
+  else if constexpr (parameter_count<Derived>() + buffer_count<Derived>() > 0) return problem::module_unbound;
   else return problem::none;
 }
 

@@ -179,6 +179,9 @@ constexpr int result_of(bool gradient) {
 // depends on a variable. The finding's node is the first that reads it.
 template <class Trace, class Graph>
 constexpr finding buffer_problem(const Graph& g, int result) {
+  bool any = false;
+  for (int i = 0; i < g.node_count && !any; ++i) any = g.nodes[i].op == op_code::module_buffer;
+  if (!any) return {};
   constexpr int capacity = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
   passes::aliasing<capacity> seen;
   seen.find(g);
@@ -212,7 +215,8 @@ constexpr finding buffer_problem(const Graph& g, int result) {
   }
   const int reader = read_through(result);
   if (reader > 0) return {problem::buffer_gradient, reader - 1};
-  if (g.nodes[seen.root[result]].op == op_code::module_buffer && written_needs[seen.root[result]]) return {problem::buffer_gradient, result};
+  const int last = seen.root[result];
+  if (g.nodes[last].op == op_code::module_buffer && written_needs[last]) return {problem::buffer_gradient, result};
   return {};
 }
 
@@ -223,10 +227,9 @@ struct functional_of {
 };
 template <class Trace, bool Gradient>
 struct functional_trace : Trace {
-  static constexpr finding wrong = [] {
-    const finding leaf = Gradient ? leaf_problem<Trace>(Trace::value) : finding{};
-    return leaf || !Gradient ? leaf : buffer_problem<Trace>(Trace::value, result_of<Trace>(true));
-  }();
+  static constexpr finding leaf_wrong = Gradient ? leaf_problem<Trace>(Trace::value) : finding{};
+  static constexpr finding buffer_wrong = Gradient ? buffer_problem<Trace>(Trace::value, result_of<Trace>(true)) : finding{};
+  static constexpr finding wrong = leaf_wrong ? leaf_wrong : buffer_wrong;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(raise_at<wrong.what, Trace, wrong.operand, typename Trace::mesh_type>::ok);
 #endif

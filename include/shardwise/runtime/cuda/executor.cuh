@@ -247,7 +247,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     for (int at = 0; at < base::table_count(); ++at) {
       const int id = base::table_node(at);
       base::given().parameter(at);
-      cuda::check(cudaMemcpyAsync(pointer(id), from.pointer(from.table_node(at)), base::bytes_of(id), cudaMemcpyDeviceToDevice, stream()),
+      cuda::check(cudaMemcpyAsync(pointer(id), from.pointer(from.table_node(at)), base::bytes_of(id), cudaMemcpyDeviceToDevice,
+                                  stream()),
                   "cudaMemcpyAsync");
     }
     cuda::check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");

@@ -255,7 +255,8 @@ class lowered {
       if (program().nodes[i].op == op && program().nodes[i].a.v[0] == index) return i;
     int count = 0;
     for (int i = 0; i < program().node_count; ++i) count += program().nodes[i].op == op ? 1 : 0;
-    throw std::out_of_range(no_such(op == op_code::param ? "parameter" : op == op_code::module_buffer ? "buffer" : name_of(op), index, count));
+    const char* const what = op == op_code::param ? "parameter" : op == op_code::module_buffer ? "buffer" : name_of(op);
+    throw std::out_of_range(no_such(what, index, count));
   }
   // "shardwise: input number 2 is asked for; the program has 2 inputs, counted from 0: give 0..1"
   static std::string no_such(const std::string& what, int index, int count) {
