@@ -2,7 +2,7 @@
 // conv2d against plain loops over padded images, its gradients against differences, and a small network on meshes.
 #include <doctest/doctest.h>
 
-#include <cmath>
+#include <figures.hpp>
 #include <shardwise/laws/gradcheck.hpp>
 #include <shardwise/shardwise.hpp>
 #include <vector>
@@ -10,6 +10,9 @@
 namespace {
 
 namespace sw = shardwise;
+using figures::apart;
+using figures::some;
+using figures::whole;
 
 template <int N>
 struct dp : sw::axis<N> {};
@@ -17,20 +20,6 @@ template <int N>
 struct tp : sw::axis<N> {};
 template <int D, int T>
 using mesh = sw::mesh<dp<D>, tp<T>>;
-
-std::vector<double> some(std::int64_t n, double salt) {
-  std::vector<double> v(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < v.size(); ++i) v[i] = std::sin(1.3 * static_cast<double>(i) + salt);
-  return v;
-}
-double apart(const std::vector<double>& a, const std::vector<double>& b) {
-  double worst = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    const double d = std::abs(a[i] - b[i]);
-    worst = d <= worst ? worst : d;
-  }
-  return worst;
-}
 
 // Scattered instead of gathered: each element of a padded image goes to the results that its place in a window belongs to.
 struct sizes {
@@ -58,13 +47,6 @@ std::vector<double> scattered(const sizes& s, const std::vector<double>& x, cons
                     weight[static_cast<std::size_t>(((o * ci + c % ci) * s.kh + a) * s.kw + b)];
               }
   return y;
-}
-
-template <class X>
-std::vector<double> whole(const X& x) {
-  const auto all = sw::contiguous(x.full_tensor());
-  const auto block = all.to_local();
-  return std::vector<double>(block.begin(), block.end());
 }
 
 // Options on one rank, with a bias.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <custom_operations.hpp>
+#include <figures.hpp>
 #include <shardwise/graph/text/render.hpp>
 #include <shardwise/laws/gradcheck.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
@@ -57,6 +58,9 @@ struct shardwise::formula<leaky::slope> {
 namespace {
 
 namespace sw = shardwise;
+using figures::apart;
+using figures::some;
+using figures::whole;
 
 template <int N>
 struct dp : sw::axis<N> {};
@@ -64,20 +68,6 @@ template <int N>
 struct tp : sw::axis<N> {};
 template <int D, int T>
 using mesh = sw::mesh<dp<D>, tp<T>>;
-
-std::vector<double> some(std::size_t n, double salt) {
-  std::vector<double> v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = 1.5 * std::sin(1.3 * static_cast<double>(i) + salt);
-  return v;
-}
-double apart(const std::vector<double>& a, const std::vector<double>& b) {
-  double worst = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    const double d = std::abs(a[i] - b[i]);
-    worst = d <= worst ? worst : d;
-  }
-  return worst;
-}
 
 struct own {
   constexpr auto operator()(const auto& x, const auto& y) const { return sw::call<gated::swiglu>(x, y); }
@@ -107,9 +97,8 @@ std::vector<double> eager_of() {
     std::vector<double> here;
     std::apply([&](const auto&... t) {
       ([&] {
-        const auto whole = sw::contiguous(t.full_tensor());
-        const auto block = whole.to_local();
-        here.insert(here.end(), block.data.begin(), block.data.end());
+        const std::vector<double> all_of = whole(t);
+        here.insert(here.end(), all_of.begin(), all_of.end());
       }(), ...);
     }, r);
     if (rank.index() == 0) all = here;
@@ -204,9 +193,7 @@ TEST_CASE("own operations: attributes with names, and a number, reach the formul
     sw::eager e(rank);
     using type = sw::dtensor_of<double, sw::shape<7, 5>, mesh<1, 3>, sw::on<tp<3>, sw::shard<0>>>;
     const auto check = [](const auto& y, const std::vector<double>& all) {
-      const auto whole = y.full_tensor();
-      const auto block = whole.to_local();
-      if (apart(all, std::vector<double>(block.begin(), block.end())) > 1e-15) throw std::runtime_error("other values");
+      if (apart(all, whole(y)) > 1e-15) throw std::runtime_error("other values");
     };
     check(bent{}(type::distribute(e, x)), want);
     check(scaled{}(type::distribute(e, x)), times);
@@ -247,9 +234,8 @@ std::vector<double> mapped_of() {
     std::vector<double> here;
     std::apply([&](const auto&... t) {
       ([&] {
-        const auto whole = sw::contiguous(t.full_tensor());
-        const auto block = whole.to_local();
-        here.insert(here.end(), block.data.begin(), block.data.end());
+        const std::vector<double> all_of = whole(t);
+        here.insert(here.end(), all_of.begin(), all_of.end());
       }(), ...);
     }, r);
     if (rank.index() == 0) all = here;

@@ -310,6 +310,48 @@ TEST_CASE("an output is what it was before the step, however it came to lie in a
   check_values_before_the_step<2>();
 }
 
+// Twelve outputs.
+template <int D>
+struct with_many {
+  using inputs = typename task<D>::inputs;
+  constexpr auto operator()(const auto& model, const auto& x, const auto& y) const {
+    const auto total = sw::sum(model(x));
+    const auto times = [&](double k) { return total * k; };
+    return sw::outputs(sw::named<"loss">(sw::cross_entropy(model(x), y)), sw::named<"by1">(times(1)), sw::named<"by2">(times(2)),
+                       sw::named<"by3">(times(3)), sw::named<"by4">(times(4)), sw::named<"by5">(times(5)), sw::named<"by6">(times(6)),
+                       sw::named<"by7">(times(7)), sw::named<"by8">(times(8)), sw::named<"by9">(times(9)), sw::named<"by10">(times(10)),
+                       sw::named<"by11">(times(11)));
+  }
+};
+
+template <int D, int N>
+void check_many() {
+  CAPTURE(D);
+  CAPTURE(N);
+  using every = sw::pipeline<sw::cancel_redistributions, sw::merge_common, sw::fuse_kernels>;
+  sw::launch<mesh<D, N>>([](auto& rank) {
+    sw::executor<step<with_many, D, N, every>> ex(rank);
+    ex.initialise(3);
+    ex.set_input(0, batch(1));
+    ex.set_input(1, std::vector<std::int32_t>{0, 1, 2, 0, 1, 2, 0});
+    sw::step_env env;
+    env.lr = 0.01;
+    env.step = 1;
+    ex.run(env);
+    const double one = ex.template output<"by1">().item();
+    CHECK(std::isfinite(one));
+    CHECK(one != 0);
+    CHECK(ex.template output<"by8">().item() == doctest::Approx(8 * one));
+    CHECK(ex.template output<"by11">().item() == doctest::Approx(11 * one));
+  });
+}
+
+TEST_CASE("a step has as many metrics as its task names") {
+  check_many<1, 1>();
+  check_many<2, 2>();
+  check_many<3, 1>();
+}
+
 struct halves {
   constexpr auto operator()(const auto& x) const { return sw::outputs(sw::named<"all">(sw::sum(x)), sw::named<"twice">(x * 2.)); }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A function that returns a number.
-// expect: function: it returns more tensors than a program has outputs
+// expect: function: it returns nothing that is an output of a program
 
 #include <shardwise/module/function.hpp>
 

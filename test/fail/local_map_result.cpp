@@ -10,8 +10,9 @@
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;
 #ifdef SHARDWISE_FAIL
-using to = sw::replicate;
+constexpr auto record =
+    sw::local_map<mesh, sw::out_placements<sw::on<tp, sw::replicate>>, sw::in_placements<sw::on<tp, sw::shard<0>>>>::record;
 #else
-using to = sw::partial<>;
+constexpr auto record =
+    sw::local_map<mesh, sw::out_placements<sw::on<tp, sw::partial<>>>, sw::in_placements<sw::on<tp, sw::shard<0>>>>::record;
 #endif
-constexpr auto record = sw::local_map<mesh, sw::out_placements<sw::on<tp, to>>, sw::in_placements<sw::on<tp, sw::shard<0>>>>::record;

@@ -332,9 +332,10 @@ constexpr int run_times_of() {
   if constexpr (requires { P::run_times; }) return P::run_times;
   else return 0;
 }
-template <class P>
+template <class P, class Rank>
 constexpr sw::executor_checks checks_of() {
-  if constexpr (requires { P::checks; }) return P::checks;
+  if constexpr (std::is_same_v<Rank, sw::fake_rank<typename Rank::mesh_type>>) return sw::executor_checks::poison;  // its numbers mean nothing
+  else if constexpr (requires { P::checks; }) return P::checks;
   else return sw::executor_checks::poison;
 }
 template <class P>
@@ -359,7 +360,7 @@ void take_counts(std::vector<std::int64_t>& to, Rank& rank) {
 
 template <class P, class W, class Step, class Inputs, class Rank>
 void execute(book& b, int w, Rank& rank, const numbers* data, const auto& like, const sw::step_env& env, bool inputs_too) {
-  auto e = std::make_unique<sw::executor<Step, Rank>>(rank, checks_of<P>());
+  auto e = std::make_unique<sw::executor<Step, Rank>>(rank, checks_of<P, Rank>());
   const auto take = [&](std::size_t first) {
     const auto& g = Step::program;
     for (int k = 0; k < g.output_count; ++k) {
@@ -657,16 +658,21 @@ inline void check_places(const std::string& what, const sw::spec& s, const int* 
   }
 }
 
+// all_reduce, all_reduce_1 to all_reduce_8.
+constexpr sw::fixed_string<13> reduction_name(int k) {
+  sw::fixed_string<13> name{"all_reduce_0"};
+  name.text[11] = static_cast<char>('0' + k);
+  if (k == 0) name.text[10] = '\0';
+  return name;
+}
 // The last collective of several gradients, and its updates, in the next iteration before the first node that reads what they
 // update; a step without one stays as it is.
 template <class Program>
 constexpr int last_bucket() {
   const auto& g = Program::program;
-  constexpr const char* names[] = {"all_reduce", "all_reduce_1", "all_reduce_2", "all_reduce_3", "all_reduce_4",
-                                   "all_reduce_5", "all_reduce_6", "all_reduce_7", "all_reduce_8"};
   int last = -1;
   for (int k = 0; k < 9; ++k) {
-    int at = sw::find_node(g, names[k]);
+    int at = sw::find_node(g, reduction_name(k).text);
     bool goes_on = false;  // to a reduction over another axis: then no update reads it
     for (int a = 0; at >= 0 && a < g.spec_of(at).axes; ++a) goes_on = goes_on || g.spec_of(at).place[a].is_partial();
     if (goes_on) continue;
@@ -684,45 +690,13 @@ struct no_move {
 };
 template <int Bucket, bool Table>
 struct move_of {
+  static constexpr auto collective = sw::exact_string<Bucket == 0 ? 10 : 12>(reduction_name(Bucket).text);
+  using type = std::conditional_t<Table, sw::iter_move_grads_and_optimizers<collective, "embedding">,
+                                  sw::iter_move_grads_and_optimizers<collective, "einsum">>;
+};
+template <bool Table>
+struct move_of<-1, Table> {
   using type = no_move;
-};
-template <sw::fixed_string Name, bool Table>
-using move_named = std::conditional_t<Table, sw::iter_move_grads_and_optimizers<Name, "embedding">, sw::iter_move_grads_and_optimizers<Name, "einsum">>;
-template <bool Table>
-struct move_of<0, Table> {
-  using type = move_named<"all_reduce", Table>;
-};
-template <bool Table>
-struct move_of<1, Table> {
-  using type = move_named<"all_reduce_1", Table>;
-};
-template <bool Table>
-struct move_of<2, Table> {
-  using type = move_named<"all_reduce_2", Table>;
-};
-template <bool Table>
-struct move_of<3, Table> {
-  using type = move_named<"all_reduce_3", Table>;
-};
-template <bool Table>
-struct move_of<4, Table> {
-  using type = move_named<"all_reduce_4", Table>;
-};
-template <bool Table>
-struct move_of<5, Table> {
-  using type = move_named<"all_reduce_5", Table>;
-};
-template <bool Table>
-struct move_of<6, Table> {
-  using type = move_named<"all_reduce_6", Table>;
-};
-template <bool Table>
-struct move_of<7, Table> {
-  using type = move_named<"all_reduce_7", Table>;
-};
-template <bool Table>
-struct move_of<8, Table> {
-  using type = move_named<"all_reduce_8", Table>;
 };
 template <class Step, bool Table>
 using moved_bucket = typename move_of<last_bucket<Step>(), Table>::type;

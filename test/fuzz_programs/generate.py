@@ -7,10 +7,10 @@ expected values come from no code of the library; gradients come from finite dif
 placements that the operation admits, by statements of the program, or by implicit mode. generate.py SEED prints a program.
 """
 
-import re
 import copy
 import math
 import random
+import re
 import sys
 
 import interpret as py
@@ -77,6 +77,10 @@ class Tensor:
     @property
     def real(self):
         return self.dtype != "int"
+
+
+# Calls that read no element of their operand, but its extents, placement or mesh.
+EXTENTS_ALONE = re.compile(r"sw::((full|zeros|ones|constant|rand|randn)_like\(|(full|arange|arange_from|rand|randn)<)")
 
 
 class Statement:
@@ -811,8 +815,10 @@ def try_program(g):
     if g.chance(0.2):
         p.pipeline = r.choice(["sw::cancel_redistributions, sw::merge_common", "sw::fuse_pointwise",
                                "sw::cancel_redistributions, sw::merge_common, sw::fuse_pointwise"]
-                              # refuses collectives that nobody uses, and those of a dead write are there until the end
-                              + ([] if g.gradient or any(s.effect for s in p.statements) else ["sw::schedule_comm_wait"]))
+                              # refuses collectives that nobody uses: those of a dead write, or of a tensor of which only the
+                              # extents are read, are there until the end
+                              + ([] if g.gradient or any(s.effect or EXTENTS_ALONE.search(s.code) for s in p.statements)
+                                 else ["sw::schedule_comm_wait"]))
     p.fake = "eager" in p.ways and more.random() < 0.12
     p.named = more.random() < 0.15
     p.watched = not g.special and more.random() < 0.15

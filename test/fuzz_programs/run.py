@@ -76,6 +76,8 @@ class Toolchain:
     def prepare(self):
         """The host kernels, unless they are given."""
         if self.kernels:
+            if missing := [k for k in self.kernels if not pathlib.Path(k).is_file()]:
+                sys.exit(f"--kernels: no such file: {', '.join(missing)}; leave the option out, and they are compiled")
             return
         stamp = hashlib.sha256()
         for f in sorted(pathlib.Path(self.args.include).rglob("*.hpp")):

@@ -84,7 +84,7 @@ struct grad {
   template <class Source>
   static constexpr int joint = forward<Source> + pulled_nodes<Source, forward<Source>>(Source::value) + 1 + max_axes;
   template <class Source>
-  using state = grad_state<graph<joint<Source>, 3 * Source::value.spec_count + 16, graph_type_of<Source>::scope_capacity>,
+  using state = grad_state<resized<graph_type_of<Source>, joint<Source>, 3 * Source::value.spec_count + 16>,
                            forward<Source>>;
 
   template <class Source, class State>

@@ -34,8 +34,6 @@ struct scope {
   std::int32_t parent = -1;
 };
 
-inline constexpr int max_outputs = 8;
-
 // One rank's blocks, densely stored row-major: the result's first, then the operands'.
 struct opaque_block {
   void* data = nullptr;
@@ -59,6 +57,30 @@ struct custom_operation {
   stated<const autodiff::adjoint_rule*> adjoint;
 };
 inline constexpr int max_custom = 16;  // distinct ones of a program
+
+constexpr bool is_same_name(const char* a, const char* b) {
+  while (*a != '\0' && *a == *b) ++a, ++b;
+  return *a == *b;
+}
+// Law: a name of a graph belongs to one node. Nodes are called swiglu, swiglu_1, swiglu_2, ..., so an operation's name is a word of
+// letters, digits and underscores that does not end like a number's, and is no operation's or collective's of the library.
+constexpr bool is_custom_name(const char* name) {
+  if (name == nullptr) return false;
+  const char* number = nullptr;  // of digits alone since an underscore
+  for (const char* c = name; *c != '\0'; ++c) {
+    const bool digit = *c >= '0' && *c <= '9';
+    if (!digit && !(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z') && *c != '_') return false;
+    if (c == name && digit) return false;
+    if (*c == '_') number = c;
+    else if (!digit) number = nullptr;
+  }
+  if (*name == '\0' || number != nullptr) return false;
+  for (int op = 0; op < static_cast<int>(op_code::count); ++op)
+    if (is_same_name(name, name_of(static_cast<op_code>(op)))) return false;
+  for (const transition t : {transition::all_reduce, transition::reduce_scatter, transition::all_gather, transition::all_to_all})
+    if (is_same_name(name, name_of(t))) return false;
+  return true;
+}
 
 // Its kernel has one element type: that of the operands, but for indices, and of the result.
 constexpr bool is_of_one_type(const operation& o, const spec* in, int n, const spec& out) {
@@ -205,6 +227,8 @@ struct builder {
     n.op = op_code::custom;
     n.a.v[5] = i;
     if (i < custom_count) return;
+    for (int k = 0; k < custom_count; ++k)
+      if (is_same_name(customs[k]->name, o->name)) refuse_value({problem::custom_name_twice}, op_code::custom);
     if (i < max_custom) {
       customs[custom_count++] = o;
       return;
@@ -224,9 +248,9 @@ struct builder {
   }
 };
 
-template <int Nodes, int Specs, int Scopes = 1>
+template <int Nodes, int Specs, int Scopes = 1, int Outputs = 8>
 struct graph {
-  static constexpr int node_capacity = Nodes, spec_capacity = Specs, scope_capacity = Scopes;
+  static constexpr int node_capacity = Nodes, spec_capacity = Specs, scope_capacity = Scopes, output_capacity = Outputs;
 
   node nodes[Nodes];
   spec specs[Specs]{};
@@ -242,12 +266,13 @@ struct graph {
   opaque_function functions[max_opaque]{};
   const custom_operation* customs[max_custom]{};
   expression expressions[max_expressions]{};
-  int outputs[max_outputs] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  int outputs[Outputs];
   int output_count = 0;
   graph_finding error{};
 
   constexpr graph() {
     for (node& n : nodes) n = empty_node;
+    for (int& o : outputs) o = -1;
   }
 
   constexpr int size() const { return node_count; }
@@ -290,6 +315,10 @@ struct graph {
 // nvcc four kilobytes, of a local copy as much, and so does every element of a large value that a function returns.
 template <class Source>
 using graph_type_of = std::remove_cvref_t<decltype(Source::value)>;
+
+// The type of a graph made out of one of type Graph: the same modules and outputs, other nodes and specs.
+template <class Graph, int Nodes, int Specs, int Scopes = Graph::scope_capacity>
+using resized = graph<Nodes, Specs, Scopes, Graph::output_capacity>;
 
 template <class To, class From>
 constexpr void copy_functions(To& to, const From& from) {

@@ -126,6 +126,11 @@ struct pullback {
     int in[] = {operand...};
     spec s[sizeof...(Node)];
     constexpr int count = static_cast<int>(sizeof...(Node));
+    static_assert(count <= max_inputs, "shardwise: make: an operation has at most 5 operands.");
+    if (o.operands != count) {
+      refuse({problem::custom_operands, id, -1, -1, count, o.operands});
+      return in[0];
+    }
     for (int k = 0; k < count; ++k) {
       if (o.record.kind != operation_kind::pointwise) in[k] = contiguous_node(t, in[k], n.scope);
       s[k] = t.spec_at(in[k]);

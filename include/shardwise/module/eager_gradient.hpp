@@ -50,7 +50,7 @@ struct task_on {
 template <class Graph, int Params>
 struct gradient_list {
   Graph g;
-  int node[Params + max_outputs];  // the loss, each parameter's gradient (-1: the loss does not depend on it), the metrics
+  int node[Params + Graph::output_capacity];  // the loss, each parameter's gradient (-1: the loss does not depend on it), the metrics
 };
 
 // The joint graph with every parameter's gradient made dense; with Writes it writes over its inputs, at its end.
@@ -58,7 +58,7 @@ template <class Joint, int Params, bool Writes = false>
 struct dense_gradients {
   using from = std::remove_cvref_t<decltype(Joint::value.g)>;
   static constexpr auto value = [] {
-    gradient_list<graph<from::node_capacity + Params, from::spec_capacity + Params, from::scope_capacity>, Params> r;
+    gradient_list<resized<from, from::node_capacity + Params, from::spec_capacity + Params>, Params> r;
     copy_into(r.g, Joint::value.g);
     const int* const cotangent = Joint::value.cotangent;
     constexpr int forward = static_cast<int>(sizeof(Joint::value.cotangent) / sizeof(int));

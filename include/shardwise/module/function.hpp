@@ -70,7 +70,7 @@ struct result_names<named_outputs<N...>> {
 };
 
 template <class... T>
-inline constexpr bool are_outputs = sizeof...(T) >= 1 && sizeof...(T) <= max_outputs && (tensor<T> && ...);
+inline constexpr bool are_outputs = sizeof...(T) >= 1 && (tensor<T> && ...);
 
 // Results that can be outputs; `type` is an empty tuple where they cannot.
 template <class R>
@@ -111,6 +111,7 @@ struct traced_function {
   using mesh_type = Mesh;
   using results = typename function_results<F, Mesh, Inputs>::type;
   static constexpr int result_count = static_cast<int>(std::tuple_size_v<results>);
+  static constexpr int capacity_of_results = result_count > 0 ? result_count : 1;  // one that was refused has a constant in its place
   static constexpr problem wrong_results = result_count == 0 ? problem::function_outputs : problem::none;
   static_assert(raise<wrong_results, F, typename function_result<F, Mesh, Inputs>::type>::ok);
   using output_names = typename result_names<typename function_result<F, Mesh, Inputs>::type>::type;
@@ -160,7 +161,7 @@ struct traced_function {
 
   template <int N, int S, bool Own>
   static constexpr auto record() {
-    recording<graph<N, S>> r;
+    recording<graph<N, S, 1, capacity_of_results>> r;
     builder b = r.g.edit();
     b.own_values = Own;
     if constexpr (result_count == 0) {
@@ -208,7 +209,7 @@ struct traced_function {
 #if !SHARDWISE_DEVICE_PASS
     if constexpr (!all.resolved || all.refused.what != problem::none) static_assert(say_refusal<found, once_more>::ok);
 #endif
-    graph<all.nodes, all.specs> r;
+    graph<all.nodes, all.specs, 1, capacity_of_results> r;
     copy_into(r, all.g);
     return r;
   }();
@@ -237,9 +238,6 @@ struct gradient_trace<F, Mesh, Inputs, wrt<W...>> : traced_function<F, Mesh, Inp
   static constexpr int index[sizeof...(W) + 1] = {W..., -1};
   static constexpr problem wrong = gradient_problem<Mesh>(Inputs{}, index, static_cast<int>(sizeof...(W)));
   static_assert(raise<wrong, F, wrt<W...>>::ok);
-  static constexpr problem too_many =
-      base::result_count + static_cast<int>(sizeof...(W)) > max_outputs ? problem::function_outputs : problem::none;
-  static_assert(raise<too_many, F>::ok);
   static constexpr bool wants_input(std::int64_t i) { return wrong == problem::none && ((i == W) || ...); }
 };
 
@@ -252,8 +250,10 @@ struct gradient_outputs<Trace, wrt<W...>> {
     using joint = staged<autodiff::grad, Trace>;
     const auto state = joint::value;
     using state_graph = std::remove_cvref_t<decltype(state.g)>;
-    constexpr int nodes = state_graph::node_capacity + max_outputs, specs = state_graph::spec_capacity + max_outputs;
-    graph<nodes, specs, state_graph::scope_capacity> g;
+    constexpr int wants = static_cast<int>(sizeof...(W));
+    graph<state_graph::node_capacity + wants, state_graph::spec_capacity + wants, state_graph::scope_capacity,
+          state_graph::output_capacity + wants>
+        g;
     copy_into(g, state.g);
     builder b = g.edit();
     const int wanted[] = {W..., -1};

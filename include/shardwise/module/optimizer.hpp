@@ -151,7 +151,7 @@ struct apply_optimizer {
   template <class Source>
   static constexpr sizes size = sizes_after<forward<Source>>(Source::value);
   template <class Source>
-  using state = detail::update_state<graph<size<Source>.nodes, size<Source>.specs, decltype(Source::value.g)::scope_capacity>,
+  using state = detail::update_state<resized<decltype(Source::value.g), size<Source>.nodes, size<Source>.specs>,
                                      forward<Source>, Params>;
 
   template <class Source, class State>

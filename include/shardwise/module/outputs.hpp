@@ -144,7 +144,7 @@ struct task_result<R> {
 };
 template <class... N>
 struct task_result<named_outputs<N...>> {
-  static constexpr bool tensors = sizeof...(N) >= 1 && sizeof...(N) <= max_outputs && (... && names_tensor<N>());
+  static constexpr bool tensors = sizeof...(N) >= 1 && (... && names_tensor<N>());
   static constexpr bool named() {
     if constexpr (tensors) return output_names<N...>::distinct();
     else return true;

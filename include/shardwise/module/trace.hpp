@@ -131,7 +131,7 @@ struct traced {
  private:
   template <int N, int S, bool Own>
   static constexpr auto record() {
-    using graph_type = graph<N, S, modules>;
+    using graph_type = graph<N, S, modules, results::count < 1 ? 1 : results::count>;
     detail::trace_result<graph_type, parameters + buffers> r;
     builder b = r.g.edit();
     b.own_values = Own;

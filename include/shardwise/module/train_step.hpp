@@ -24,7 +24,7 @@ struct whole_output {
   static constexpr auto value = [] {
     constexpr int n = Source::value.node_count, s = Source::value.spec_count;
     constexpr int more = Source::value.output_count * (max_axes + 1);
-    graph<n + more, s + more, graph_type_of<Source>::scope_capacity> g;
+    resized<graph_type_of<Source>, n + more, s + more> g;
     copy_into(g, Source::value);
     builder b = g.edit();
     for (int k = 0; k < g.output_count; ++k) {

@@ -35,6 +35,21 @@ constexpr bool communicates(transition t) {
          t == transition::all_to_all;
 }
 
+// Collectives under NCCL's names; null where nothing moves between ranks.
+constexpr const char* name_of(transition t) {
+  switch (t) {
+    case transition::all_reduce: return "all_reduce";
+    case transition::reduce_scatter: return "reduce_scatter";
+    case transition::all_gather: return "all_gather";
+    case transition::all_to_all: return "all_to_all";
+    case transition::none:
+    case transition::take_chunk:
+    case transition::to_partial:
+    case transition::place_chunk: break;
+  }
+  return nullptr;
+}
+
 // A placement as one word of an operation's attributes. Law: unpack_placement(pack(p)) == p. From the lowest bit: four bits
 // of the kind, eight of the reduction, eight of the dim, 32 of the order of a norm and of the block of all others, eight of
 // the factor less one.

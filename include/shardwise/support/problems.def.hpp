@@ -387,7 +387,8 @@ SHARDWISE_X(convolution_channels,
 SHARDWISE_X(convolution_groups, "conv2d: the groups do not divide the outputs; give a weight of a multiple of them")
 SHARDWISE_X(convolution_kernel,
             "conv2d: the kernel, with its dilation, is larger than the padded image; give a larger padding or a smaller kernel")
-SHARDWISE_X(convolution_options, "conv2d: stride, dilation and groups are at least 1 and padding at least 0; correct the options")
+SHARDWISE_X(convolution_options, "conv2d: stride, dilation and groups are at least 1 and padding at least 0, all but groups at most 32767; correct the "
+            "options")
 SHARDWISE_X(convolution_dyn, "conv2d: a run-time extent may be the batch's alone; give channels, sizes and kernels static extents")
 SHARDWISE_X(convolution_placements,
             "conv2d: images and weights are cut along the batch (the weight reduced), along outputs (the image reduced) or along the "
@@ -395,6 +396,14 @@ SHARDWISE_X(convolution_placements,
 SHARDWISE_X(custom_too_many,
             "call: the program calls more than 16 different custom operations; give one of them an attribute that chooses, or "
             "split the program")
+SHARDWISE_X(custom_name,
+            "call: a custom operation's name is a word of letters, digits and underscores that is no operation's or collective's of "
+            "the library and does not end in an underscore and a number, so that a graph's names are its nodes' own; give .name "
+            "another word")
+SHARDWISE_X(custom_name_twice,
+            "call: two custom operations of one program have the same name, so that names of nodes would say nothing; give one of "
+            "them another .name")
+SHARDWISE_X(custom_operand_count, "call: a custom operation has from one to five operands; put several into one tensor, or split it")
 SHARDWISE_X(custom_operands,
             "call: the custom operation takes another number of operands; its record says how many (.operands), give it as many "
             "tensors")
@@ -427,8 +436,8 @@ SHARDWISE_X(opaque_backend,
             "opaque: an opaque function runs on the host, and the step's backend is not the host's; give the step "
             "sw::host_backend, or write the function with shardwise operations")
 SHARDWISE_X(function_outputs,
-            "function: it returns more tensors than a program has outputs (8, gradients included), or something that is "
-            "not a tensor; return one tensor or a std::tuple of tensors")
+            "function: it returns nothing that is an output of a program; return one tensor, a std::tuple of tensors, or "
+            "sw::outputs of named ones")
 SHARDWISE_X(gradient_input,
             "gradient: the input named here does not exist, has integer elements, or is partial with a reduction other "
             "than sum and avg; name floating-point inputs by their position")
@@ -575,7 +584,7 @@ SHARDWISE_X(copied_buffers_placed,
             "give both programs one plan, or carry it over whole with gather_buffer and set_buffer")
 SHARDWISE_X(task_result,
             "task: it returns something that is neither a tensor nor named tensors; return the loss, or with metrics beside it "
-            "outputs(named<...>(loss), named<...>(accuracy)), at most 8 tensors, the loss first")
+            "outputs(named<...>(loss), named<...>(accuracy)), the loss first")
 SHARDWISE_X(output_named_twice,
             "task: two of its outputs have one name; give each named<...> a name of its own")
 SHARDWISE_X(output_unknown,

@@ -98,6 +98,28 @@ void check_parts() {
     for (std::size_t c = 0; c < 3; ++c) CHECK(sums[c] == of(0, c) + of(7, c));
   });
 }
+// 20 results, and with a gradient 21.
+struct every_row {
+  constexpr auto operator()(const auto& x) const {
+    return std::apply([](const auto&... row) { return std::tuple{(row * row)...}; }, sw::unbind<0>(x));
+  }
+};
+template <int N>
+void check_many_results() {
+  CAPTURE(N);
+  using mesh = sw::mesh<ranks<N>>;
+  sw::launch<mesh>([](auto& rank) {
+    using tensor = sw::dtensor_of<double, sw::shape<20, 3>, mesh, sw::shard<1>>;
+    sw::eager on(rank);
+    std::vector<double> whole(60);
+    for (std::size_t i = 0; i < 60; ++i) whole[i] = static_cast<double>(i) - 20;
+    const auto all = test::gradients_both_ways<every_row, 0>(rank, tensor::distribute(on, whole));
+    const auto gradient = test::values_of(std::get<20>(all).full_tensor().to_local());
+    for (std::size_t c = 0; c < 60; ++c) CHECK(gradient[c] == (c < 3 ? 2 * whole[c] : 0));
+    const auto last = test::values_of(std::get<19>(all).full_tensor().to_local());
+    for (std::size_t c = 0; c < 3; ++c) CHECK(last[c] == whole[57 + c] * whole[57 + c]);
+  });
+}
 template <int N>
 void check_uneven_parts() {
   CAPTURE(N);
@@ -124,4 +146,9 @@ TEST_CASE("many parts of a tensor are of one type, and each is the part that it 
 TEST_CASE("many parts of which the last is smaller") {
   check_uneven_parts<1>();
   check_uneven_parts<2>();
+}
+TEST_CASE("a function has as many results as it returns") {
+  check_many_results<1>();
+  check_many_results<2>();
+  check_many_results<4>();
 }

@@ -314,7 +314,7 @@ inline verdict check(const program& p, statistics& st) {
   std::vector<int> shown;
   if (p.what != kind::forward) shown.push_back(p.root);
   for (const int o : p.outputs)
-    if (static_cast<int>(shown.size()) < sw::max_outputs) shown.push_back(o);
+    if (static_cast<int>(shown.size()) < graph::output_capacity) shown.push_back(o);
   for (int it = 0; it < p.iterations; ++it) {
     numbers.step = it + 1;
     reference ref(p, a.at, numbers, p.what != kind::forward);

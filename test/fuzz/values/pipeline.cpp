@@ -125,7 +125,7 @@ made make(const program& p, assembly& a) {
   for (const int o : p.outputs) outputs.push_back(o);
   g->output_count = 0;
   for (const int o : outputs)
-    if (g->output_count < sw::max_outputs) g->outputs[g->output_count++] = o;
+    if (g->output_count < graph::output_capacity) g->outputs[g->output_count++] = o;
   if (p.what == kind::gradient)
     for (int i = 0; i < g->node_count; ++i) {
       const sw::node& n = g->nodes[i];
@@ -181,7 +181,7 @@ made make(const program& p, assembly& a) {
         int id = -1;
         for (int i = 0; i < forward; ++i)
           if (b.nodes[i].op == op_code::input && b.nodes[i].a.v[0] == k) id = st.cotangent[i];
-        if (id >= 0 && g->output_count + static_cast<int>(found.size()) >= sw::max_outputs) continue;
+        if (id >= 0 && g->output_count + static_cast<int>(found.size()) >= graph::output_capacity) continue;
         if (id >= 0 && !sw::is_contiguous(b.specs[b.nodes[id].spec])) {
           sw::node n = sw::empty_node;
           n.op = op_code::contiguous;

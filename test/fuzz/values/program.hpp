@@ -278,7 +278,7 @@ class assembly {
     g.finish(b_);
     g.output_count = 0;
     for (const int o : outputs)
-      if (g.output_count < sw::max_outputs) g.outputs[g.output_count++] = o;
+      if (g.output_count < graph::output_capacity) g.outputs[g.output_count++] = o;
   }
   int size() const { return b_.node_count; }
   const spec& of(int i) const { return at[static_cast<std::size_t>(i)].s; }

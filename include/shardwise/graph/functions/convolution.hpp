@@ -8,12 +8,15 @@
 
 namespace shardwise {
 
-// One number for both dims, or (height, width).
+// One number for both dims, or (height, width), of 0 to 32767; any other becomes -1, which conv2d refuses.
 struct convolution_pair {
   std::int16_t height = 1, width = 1;
   constexpr convolution_pair() = default;
   constexpr convolution_pair(int both) : convolution_pair(both, both) {}
-  constexpr convolution_pair(int h, int w) : height(static_cast<std::int16_t>(h)), width(static_cast<std::int16_t>(w)) {}
+  constexpr convolution_pair(int h, int w) : height(fit(h)), width(fit(w)) {}
+
+ private:
+  static constexpr std::int16_t fit(int n) { return n >= 0 && n <= INT16_MAX ? static_cast<std::int16_t>(n) : std::int16_t{-1}; }
 };
 struct convolution_options {
   convolution_pair stride = 1;
@@ -28,7 +31,7 @@ inline constexpr int convolution_nodes = 3;  // an adjoint's, with copies of ope
 
 constexpr op_attr with_extent(const op_attr& v, const spec& of) {
   auto a = attributes_of<convolution_attributes>(v);
-  for (int d = 0; d < 2; ++d) a.extent[d] = static_cast<std::int32_t>(of.extent[2 + d]);
+  for (int d = 0; d < 2; ++d) a.extent[d] = of.extent[2 + d];
   return pack_attributes(a);
 }
 

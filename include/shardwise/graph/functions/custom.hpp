@@ -65,7 +65,9 @@ constexpr auto custom_operand(const X& x) {
 template <const custom_operation& Op, op_attr A, tensor X, tensor... More>
 constexpr auto call(double number, const X& x, const More&... more) {
   static_assert(A.v[5] == 0, "shardwise: call: an operation has at most 5 attributes.");
-  constexpr problem wrong = !detail::is_custom_record(Op.record)                      ? problem::custom_record
+  constexpr problem wrong = !is_custom_name(Op.name)                                  ? problem::custom_name
+                            : !detail::is_custom_record(Op.record)                    ? problem::custom_record
+                            : Op.operands < 1 || Op.operands > max_inputs             ? problem::custom_operand_count
                             : Op.operands != 1 + static_cast<int>(sizeof...(More)) ? problem::custom_operands
                                                                                       : problem::none;
   if constexpr (wrong != problem::none)

@@ -2,6 +2,8 @@
 // A graph's names and its text, as plain program, Graphviz and Mermaid, written to anything with push_back(char).
 #pragma once
 
+#include <iterator>
+
 #include <shardwise/graph/units.hpp>
 #include <shardwise/propagation/transition.hpp>
 #include <shardwise/support/words.hpp>
@@ -14,22 +16,18 @@ enum class text_format : std::uint8_t { program, graphviz, mermaid };
 // redistribution that communicates is named after its collective.
 namespace detail {
 
-inline constexpr int collective_names = 4;
+inline constexpr transition collectives[] = {transition::all_reduce, transition::reduce_scatter, transition::all_gather,
+                                             transition::all_to_all};
+inline constexpr int collective_names = static_cast<int>(std::size(collectives));
 inline constexpr int custom_names = static_cast<int>(op_code::count) + collective_names;  // the first custom operation's
 inline constexpr int base_names = custom_names + max_custom;
 
 template <class Graph>
 constexpr int base_of(const Graph& g, int i) {
-  switch (transition_at(g, i)) {
-    case transition::all_reduce: return static_cast<int>(op_code::count);
-    case transition::reduce_scatter: return static_cast<int>(op_code::count) + 1;
-    case transition::all_gather: return static_cast<int>(op_code::count) + 2;
-    case transition::all_to_all: return static_cast<int>(op_code::count) + 3;
-    case transition::none:
-    case transition::take_chunk:
-    case transition::to_partial:
-    case transition::place_chunk: break;
-  }
+  const transition moved = transition_at(g, i);
+  if (communicates(moved))
+    for (int k = 0; k < collective_names; ++k)
+      if (collectives[k] == moved) return static_cast<int>(op_code::count) + k;
   const node& n = g.nodes[i];
   return n.op == op_code::custom ? custom_names + static_cast<int>(n.a.v[5]) : static_cast<int>(n.op);
 }
@@ -37,13 +35,8 @@ constexpr int base_of(const Graph& g, int i) {
 template <class Graph>
 constexpr const char* base_name(const Graph& g, int base) {
   if (base >= custom_names) return base - custom_names < g.custom_count ? g.customs[base - custom_names]->name.value : "custom";
-  switch (base - static_cast<int>(op_code::count)) {
-    case 0: return "all_reduce";
-    case 1: return "reduce_scatter";
-    case 2: return "all_gather";
-    case 3: return "all_to_all";
-    default: return name_of(static_cast<op_code>(base));
-  }
+  const int collective = base - static_cast<int>(op_code::count);
+  return collective >= 0 ? name_of(collectives[collective]) : name_of(static_cast<op_code>(base));
 }
 
 }  // namespace detail

@@ -12,7 +12,7 @@ struct convolution_attributes {
   std::int16_t padding[2] = {0, 0};  // on both sides
   std::int16_t dilation[2] = {1, 1};
   std::int32_t groups = 1;
-  std::int32_t extent[2] = {0, 0};  // of an adjoint's result, which its operands do not tell: (h, w) or (kh, kw)
+  std::int64_t extent[2] = {0, 0};  // of an adjoint's result, which its operands do not tell: (h, w) or (kh, kw)
 };
 
 namespace operations {

@@ -74,8 +74,8 @@ struct inserting {
 // is room in the graph. So a collective starts where it stands and is done right behind.
 struct insert_waits {
   template <class Source>
-  using state = inserting<graph<graph_type_of<Source>::node_capacity + count_unawaited(Source::value),
-                                graph_type_of<Source>::spec_capacity, graph_type_of<Source>::scope_capacity>,
+  using state = inserting<resized<graph_type_of<Source>, graph_type_of<Source>::node_capacity + count_unawaited(Source::value),
+                                  graph_type_of<Source>::spec_capacity>,
                           graph_type_of<Source>::node_capacity>;
 
   template <class State, class Graph>

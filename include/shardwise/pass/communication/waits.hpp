@@ -14,20 +14,24 @@ struct comm_wait_schedule;
 
 namespace passes {
 
-// Waits, and with Views also the views of what was waited for, are held back until another node reads them.
-template <bool Views>
-struct sink_rules {
-  template <class Graph>
-  struct memory {
-    unsigned char held[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};
-  };
-
+// What rules of a reordering that asks nothing of a graph, and keeps nothing of it, share.
+struct admits_all {
   template <class Graph>
   static constexpr finding check(const Graph&) {
     return {};
   }
   template <class State, class Graph>
   static constexpr void start(State&, const Graph&) {}
+};
+
+// Waits, and with Views also the views of what was waited for, are held back until another node reads them.
+template <bool Views>
+struct sink_rules : admits_all {
+  template <class Graph>
+  struct memory {
+    unsigned char held[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};
+  };
+
   template <class State, class Graph>
   static constexpr void advance(State& st, const Graph& g, stage_work work) {
     const int n = g.node_count;
@@ -118,7 +122,7 @@ struct collective_walk {
   }
 };
 
-struct raise_rules {
+struct raise_rules : admits_all {
   template <class Graph>
   struct memory {
     int queue[Graph::node_capacity > 0 ? Graph::node_capacity : 1]{};  // collectives in program order
@@ -127,12 +131,6 @@ struct raise_rules {
     collective_walk<Graph::node_capacity> walk;
   };
 
-  template <class Graph>
-  static constexpr finding check(const Graph&) {
-    return {};
-  }
-  template <class State, class Graph>
-  static constexpr void start(State&, const Graph&) {}
   template <class State, class Graph>
   static constexpr void advance(State& st, const Graph& g, stage_work work) {
     auto& m = st.memory;
@@ -159,7 +157,7 @@ struct raise_rules {
 };
 
 // Behind node i come, in program order, the collectives whose last dependency it is.
-struct expedite_rules {
+struct expedite_rules : admits_all {
   template <class Graph>
   struct memory {
     static constexpr int n = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
@@ -167,12 +165,6 @@ struct expedite_rules {
     collective_walk<Graph::node_capacity> walk;
   };
 
-  template <class Graph>
-  static constexpr finding check(const Graph&) {
-    return {};
-  }
-  template <class State, class Graph>
-  static constexpr void start(State&, const Graph&) {}
   template <class State, class Graph>
   static constexpr void advance(State& st, const Graph& g, stage_work work) {
     auto& m = st.memory;

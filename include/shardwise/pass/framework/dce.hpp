@@ -77,7 +77,7 @@ struct eliminate_dead {
   template <class T>
   struct result<false, T> {
     static constexpr auto value = [] {
-      graph<marked.kept, Source::value.spec_count, graph_type_of<Source>::scope_capacity> r;
+      resized<graph_type_of<Source>, marked.kept, Source::value.spec_count> r;
       detail::keep(r, Source::value, marked.live);
       return r;
     }();

@@ -105,7 +105,7 @@ struct rewriting {
   static constexpr graph_room room_of = Rules::room(Source::value);
   template <class Source>
   using state = typename Rules::template state<
-      graph_type_of<Source>, graph<room_of<Source>.nodes, room_of<Source>.specs, graph_type_of<Source>::scope_capacity>>;
+      graph_type_of<Source>, resized<graph_type_of<Source>, room_of<Source>.nodes, room_of<Source>.specs>>;
 
   template <class Source, class State>
   static constexpr void start(State& st) {
@@ -135,7 +135,7 @@ struct rewriting {
   // A result that is larger than the graph's capacity is refused.
   template <class Graph>
   static constexpr finding apply(Graph& g) {
-    typename Rules::template state<Graph, graph<3 * Graph::node_capacity + 64, 2 * Graph::spec_capacity + 64, Graph::scope_capacity>> st;
+    typename Rules::template state<Graph, resized<Graph, 3 * Graph::node_capacity + 64, 2 * Graph::spec_capacity + 64>> st;
     begin_rewriting(st, g);
     while (st.step(g)) {
     }

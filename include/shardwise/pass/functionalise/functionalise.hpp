@@ -22,7 +22,7 @@ struct functional_stages {
     return a.sizes_after(Source::value);
   }();
   template <class Source>
-  using state = functional_state<graph<size<Source>.nodes, size<Source>.specs, graph_type_of<Source>::scope_capacity>,
+  using state = functional_state<resized<graph_type_of<Source>, size<Source>.nodes, size<Source>.specs>,
                                  graph_type_of<Source>::node_capacity>;
   // A write goes through the rules of some operations.
   static constexpr int per_stage(int nodes) { return nodes / 2 > 0 ? nodes / 2 : 1; }
@@ -67,7 +67,7 @@ struct functional_graph {
     static constexpr auto marked = marked_in(staged_type::value);
     static constexpr int root = marked.root;
     static constexpr auto value = [] {
-      graph<marked.mask.kept, staged_type::value.g.spec_count, graph_type_of<Source>::scope_capacity> r;
+      resized<graph_type_of<Source>, marked.mask.kept, staged_type::value.g.spec_count> r;
       detail::keep(r, staged_type::value.g, marked.mask.live);
       return r;
     }();

@@ -37,7 +37,7 @@ struct grow_regions {
 template <class Grown, int Capacity>
 struct write_regions {
   template <class Source>
-  using state = fuse_writer<graph<Capacity, graph_type_of<Source>::spec_capacity, graph_type_of<Source>::scope_capacity>,
+  using state = fuse_writer<resized<graph_type_of<Source>, Capacity, graph_type_of<Source>::spec_capacity>,
                             graph_type_of<Source>::node_capacity>;
   template <class Source, class State>
   static constexpr void start(State& st) {

@@ -226,8 +226,8 @@ template <class Found, class Settled>
 struct write_merged {
   template <class Source>
   using state = merge_state<graph_type_of<Source>,
-                            graph<Source::value.node_count + Settled::value.nodes, Source::value.spec_count + Settled::value.specs,
-                                  graph_type_of<Source>::scope_capacity>>;
+                            resized<graph_type_of<Source>, Source::value.node_count + Settled::value.nodes,
+                                    Source::value.spec_count + Settled::value.specs>>;
   static constexpr int per_stage(int nodes) { return nodes; }  // most are copied
   template <class Source>
   static constexpr int stages(int nodes) {
@@ -303,7 +303,7 @@ struct merge_products {
     passes::merge_table<n> m;
     m.begin(g);
     passes::settle_groups(g, t, m, (3 + passes::settled_group) * n);
-    passes::merge_state<Graph, graph<8 * n + 64, Graph::spec_capacity + 16 * passes::max_sibling_kinds, Graph::scope_capacity>> st;
+    passes::merge_state<Graph, resized<Graph, 8 * n + 64, Graph::spec_capacity + 16 * passes::max_sibling_kinds>> st;
     st.begin(g);
     for (int i = 0; i <= g.node_count; ++i) st.step(g, t, m);
     if (st.out.error) return st.out.error;

@@ -67,8 +67,8 @@ struct marking {
 template <class Units>
 struct mark_units {
   template <class Source>
-  using state = marking<graph<graph_type_of<Source>::node_capacity, graph_type_of<Source>::spec_capacity,
-                              graph_type_of<Source>::scope_capacity + Units::value.marks>,
+  using state = marking<resized<graph_type_of<Source>, graph_type_of<Source>::node_capacity, graph_type_of<Source>::spec_capacity,
+                                graph_type_of<Source>::scope_capacity + Units::value.marks>,
                         graph_type_of<Source>::node_capacity, graph_type_of<Source>::scope_capacity>;
   static constexpr int per_stage(int nodes) { return nodes; }
   template <class Source>

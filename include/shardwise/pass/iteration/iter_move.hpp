@@ -98,7 +98,7 @@ constexpr finding move_comm_block(iteration_module<Graph>& m, const char* comm, 
   struct nameless {
     static constexpr const char* text() { return ""; }
   };
-  using wide = graph<3 * Graph::node_capacity + 64, 2 * Graph::spec_capacity + 64, Graph::scope_capacity>;
+  using wide = resized<Graph, 3 * Graph::node_capacity + 64, 2 * Graph::spec_capacity + 64>;
   typename split_by_comm<nameless>::template state<Graph, wide> st;
   st.begin(m.g, comm);
   while (st.step(m.g)) {

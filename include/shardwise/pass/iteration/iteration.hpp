@@ -403,7 +403,7 @@ struct iteration_module {
   // A finding if it does not fit the capacity of `to`.
   template <iteration_phase Phase>
   constexpr finding phase(Graph& to) const {
-    typename passes::phase_rules<Phase>::template state<Graph, graph<3 * Graph::node_capacity + 64, 2 * Graph::spec_capacity + 64, Graph::scope_capacity>> st;
+    typename passes::phase_rules<Phase>::template state<Graph, resized<Graph, 3 * Graph::node_capacity + 64, 2 * Graph::spec_capacity + 64>> st;
     passes::begin_rewriting(st, g);
     st.moves = moves;
     st.settle(g);

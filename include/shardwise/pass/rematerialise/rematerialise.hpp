@@ -159,7 +159,7 @@ struct recompute_staged {
   static constexpr int capacity = Source::value.node_count + copied_nodes(Partition::value, Source::value);
   template <class Source>
   using state = recompute_values::progress<graph_type_of<Source>::node_capacity,
-                                           graph<capacity<Source>, graph_type_of<Source>::spec_capacity, graph_type_of<Source>::scope_capacity>>;
+                                           resized<graph_type_of<Source>, capacity<Source>, graph_type_of<Source>::spec_capacity>>;
   template <class Source, class State>
   static constexpr void start(State& st) {
     recompute_values::begin(st, Source::value);

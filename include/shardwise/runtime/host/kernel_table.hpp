@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// lowering: the entry of each host kernel, by operation and element type; what executor and eager tensors call.
+// kernel_table: the entry of each host kernel, by operation and element type; what executor and eager tensors call.
 #pragma once
 
 #include <array>
