@@ -124,7 +124,7 @@ void check_overlaps() {
     home[at] = i;
     if (sw::is_update(x.op) || (x.inputs > 0 && sw::is_view(x, g.spec_of(x.in[0]), g.spec_of(i))))
       home[at] = home[static_cast<std::size_t>(x.in[0])];
-    const bool leaf = x.op == sw::op_code::param || x.op == sw::op_code::state || x.op == sw::op_code::input;
+    const bool leaf = sw::is_leaf(x.op);
     first[at] = leaf ? 0 : i;
     last[at] = leaf ? n : i;
     for (int k = 0; k < x.inputs; ++k) {

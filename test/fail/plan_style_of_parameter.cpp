@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A style is given to a parameter.
-// expect: plan: this path names a parameter, and styles apply to modules
+// expect: plan: this path names a parameter or buffer, and styles and modes apply to modules
 // expect: plan_entry<
 
 #include "declared_step.hpp"
@@ -11,7 +11,7 @@ struct model : sw::module<model<Bound>, Bound> {
   constexpr auto forward(const auto& x) const { return net2(net1(x)); }
 };
 #ifdef SHARDWISE_FAIL
-using plan = sw::plan<sw::at<"net1", sw::colwise<tp>>, sw::at<"net2.bias", sw::rowwise<tp>>>;
+using plan = sw::plan<sw::at<"net2.bias", sw::rowwise<tp>>>;
 #else
 using plan = sw::plan<sw::at<"net1", sw::colwise<tp>>, sw::at<"net2", sw::rowwise<tp>>>;
 #endif

@@ -54,6 +54,8 @@ def of_program(p, name):
             found.add("run-time batches")
         if "writer" in text and "prepare_input" in text:
             found.add("modules that write their input")
+        if p.buffers:
+            found.add("buffers")
     found |= {u for u in p.used if u in ALL}
     if p.kind == "function":
         viewing = {}
@@ -82,7 +84,7 @@ def of_program(p, name):
 ALL = set(TEXTS) | {"refused programs", "partial extremes, products and norms", "1 mesh axes", "2 mesh axes", "3 mesh axes", "axes of 1", "axes of 2", "axes of 3", "axes of 4", "tensors made on a rank",
                     "submeshes", "flat groups", "modules under plans", "gradient accumulation", "loss scaling", "iterated", "iterated with buckets",
                     "updates moved to the next iteration", "buckets on two axes", "buckets with sequence-parallel norms", "run-time batches",
-                    "modules that write their input", "writes through views of views", "views of views", "written inputs", "uneven shards", "empty shards"}
+                    "modules that write their input", "buffers", "writes through views of views", "views of views", "written inputs", "uneven shards", "empty shards"}
 
 
 def count(first, programs, mesh_of):

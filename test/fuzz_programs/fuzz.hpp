@@ -738,6 +738,12 @@ void train_on_rank(Rank& rank, book& b) {
         check_places("compiled parameter " + std::to_string(i), leaves.parameter_spec(i), P::places + i * mesh::axes);
         leaves.set_parameter(i, typed<T>(P::start[i]));
       }
+      if (leaves.buffer_count() != static_cast<int>(P::buffers)) throw std::logic_error("the program has another number of buffers");
+      for (int i = 0; i < leaves.buffer_count(); ++i) {
+        const int at = static_cast<int>(P::parameters) + i;
+        check_places("compiled buffer " + std::to_string(i), leaves.buffer_spec(i), P::places + at * mesh::axes);
+        leaves.set_buffer(i, typed<T>(P::start[at]));
+      }
       for (int s = 0; s < P::steps; ++s) {
         const auto part = [&](auto values) {
           values.resize(values.size() / P::batch * static_cast<std::size_t>(P::batches[s]));
@@ -754,6 +760,11 @@ void train_on_rank(Rank& rank, book& b) {
       for (int i = 0; i < leaves.parameter_count(); ++i) {
         const sw::local_block<T> now{leaves.parameter(i), leaves.parameter_layout(i)};
         b.at(b.results[1], static_cast<std::size_t>(P::steps + i), rank.index()) = block_of(now, leaves.parameter_spec(i));
+      }
+      for (int i = 0; i < leaves.buffer_count(); ++i) {
+        const sw::local_block<T> now{leaves.buffer(i), leaves.buffer_layout(i)};
+        b.at(b.results[1], static_cast<std::size_t>(P::steps) + P::parameters + static_cast<std::size_t>(i), rank.index()) =
+            block_of(now, leaves.buffer_spec(i));
       }
     };
     if constexpr (P::iterates) {
@@ -778,6 +789,10 @@ void train_on_rank(Rank& rank, book& b) {
       check_places("eager parameter " + path, X::sp, P::places + k * mesh::axes);
       t = X::distribute(on, typed<T>(P::start[k++]));
     });
+    sw::for_each_buffer(model, [&]<class X>(const std::string& path, X& t) {
+      check_places("eager buffer " + path, X::sp, P::places + k * mesh::axes);
+      t = X::distribute(on, typed<T>(P::start[k++]));
+    });
     sw::eager_optimizer<typename P::optimizer, std::remove_cvref_t<decltype(model)>> optimizer;
     const auto in = [&](int j) {
       return std::pair{placed::x::distribute(on, typed<typename placed::x::element>(P::data[2 * j])),
@@ -800,9 +815,11 @@ void train_on_rank(Rank& rank, book& b) {
       optimizer.step(model, first.gradients, env);
     }
     k = 0;
-    sw::for_each_parameter(model, [&]<class X>(const std::string&, X& t) {
+    const auto keep = [&]<class X>(const std::string&, X& t) {
       b.at(b.results[0], static_cast<std::size_t>(P::steps + k++), rank.index()) = block_of(t.to_local(), X::sp);
-    });
+    };
+    sw::for_each_parameter(model, keep);
+    sw::for_each_buffer(model, keep);
   }
 }
 

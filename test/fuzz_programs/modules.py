@@ -51,6 +51,7 @@ def attempt_program(seed, sizes, r):
     roles = {1: r.choice([["dp"], ["tp"]]), 2: r.choice([["dp", "tp"], ["tp", "dp"]]),
              3: r.choice([["dp", "tp", "dp"], ["dp", "dp", "tp"], ["tp", "dp", "dp"]])}[axes]
     more = random.Random(seed * 7877 + 29)  # of its own: what is drawn below does not move what is drawn above
+    held = random.Random(seed * 5113 + 47)  # likewise
     if more.random() < 0.3:
         roles = ["dp"] * axes
     tp = roles.index("tp") if "tp" in roles else None
@@ -166,6 +167,30 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
         for leaf, (o, i) in (("up", (hidden, F)), ("down", (F, hidden))):
             parameters.append((f"{b}.{leaf}.weight", [o, i], "linear"))
             parameters.append((f"{b}.{leaf}.bias", [o], "linear"))
+    # a running mean of what comes by, read before it is written: (initial values, weight of the new mean)
+    tracked = None
+    if not accumulate and held.random() < 0.35:
+        tracked = ([held.randrange(-8, 9) / 16 for _ in range(F)], held.choice([0.25, 0.5, 1.0]))
+        partly = held.random() < 0.3  # written through a view, twice
+        over = "0, 1" if sequence else "0"
+        write = f"sw::lerp_(sw::implicit(seen), sw::mean<{over}>(x), {tracked[1]});"
+        if partly:
+            write += " sw::mul_(sw::narrow<0, 1, 2>(seen), 0.5);"
+        types.append(f"""template <class Bound = sw::unbound>
+struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
+  {struct(name + "_tracker", [(f"sw::buffer<sw::shape<{F}>, sw::init::zeros, {{}}>", "seen")])}
+  constexpr auto forward(const auto& x) const {{
+    const auto y = x + seen * 0.5;
+    if constexpr (sw::training<Bound>) {{
+      {write}
+    }}
+    return y;
+  }}
+}};
+""")
+        member(f"{name}_tracker<{{}}>", "running")
+        nxt(f"running(h{now})")
+        steps.append(("running",))
     norm = r.choice([None, "layer_norm", "rms_norm"])
     if tp is not None and sequence and form != "plain" and norm is None:
         norm = more.choice(["layer_norm", "rms_norm"])
@@ -248,6 +273,8 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
     values = {path: [r.choice([k for k in range(-24, 25) if k != 0]) / 32 for _ in range(py.numel(shape))] for path, shape, _ in parameters}
     shapes = {path: shape for path, shape, _ in parameters}
     near = [0.0]
+    seen = list(tracked[0]) if tracked else []
+    seen_now = []  # what the forward pass made last has written
 
     def forward(v, x):
         q = {k: Array(v[k], shapes[k]) for k in v}
@@ -268,6 +295,13 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
                     if activation == "sw::relu":
                         near[0] = min([near[0]] + [abs(u) for u in up.flat()])
                     h = py.pointwise(lambda a, c: a + c, out, h) if residual else out
+            elif s[0] == "running":
+                flat = h.flat()
+                means = [math.fsum(flat[f::F]) / (len(flat) // F) for f in range(F)]
+                seen_now[:] = [a + tracked[1] * (b - a) for a, b in zip(seen, means)]
+                if partly:
+                    seen_now[1:3] = [0.5 * a for a in seen_now[1:3]]
+                h = py.pointwise(lambda a, b: a + 0.5 * b, h, Array(list(seen), [F]))
             elif s[0] == "layer_norm":
                 h = py.layer_norm(h, q["norm.weight"], q["norm.bias"])
             elif s[0] == "rms_norm":
@@ -296,6 +330,7 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
         near[0] = 1.0
         n = sizes_of_steps[step - 1]
         losses.append(loss(now_values, n))
+        written = list(seen_now)
         if near[0] < 1e-3:
             return None
         gradient = {}
@@ -333,10 +368,12 @@ struct {name}_writer : sw::module<{name}_writer<Bound>, Bound> {{
                     v[i] -= rate * mh / (math.sqrt(vh) + eps)
                 else:
                     v[i] -= rate * g
+        seen = written
     if any(py.is_nan(x) or abs(x) > 1e3 for x in losses):
         return None
     p.losses = losses
     p.parameters = [(path, values[path], now_values[path]) for path, _, _ in parameters]
+    p.buffers = [("running.seen", tracked[0], seen)] if tracked else []
     p.inputs = inputs
     p.accumulate, p.scale = accumulate, scale
     pipelines = ["", "", "sw::cancel_redistributions, sw::merge_common", "sw::fuse_pointwise", "sw::schedule_comm_wait",
@@ -385,9 +422,10 @@ using {name}_model = {name}_net<B>;
     for x, y in inputs:
         flat += [x.flat(), y.flat()]
     out.append(numbers(f"{name}_data", flat))
-    out.append(numbers(f"{name}_start", [q[1] for q in p.parameters]))
-    out.append(numbers(f"{name}_results", [[v] for v in losses or [0.0] * count_steps] + [q[2] for q in p.parameters]))
-    out.append(f"inline const int {name}_places[] = {{{', '.join(str(v) for q in p.places for v in q)}}};\n")
+    out.append(numbers(f"{name}_start", [q[1] for q in p.parameters + p.buffers]))
+    out.append(numbers(f"{name}_results", [[v] for v in losses or [0.0] * count_steps] + [q[2] for q in p.parameters + p.buffers]))
+    places = p.places + [[1 if a in dp else 0 for a in range(axes)] for _ in p.buffers]
+    out.append(f"inline const int {name}_places[] = {{{', '.join(str(v) for q in places for v in q)}}};\n")
     entries_text = ", ".join(entries)
     sums = "".join(f"    {member_text('a', path)} = sw::scale({member_text('a', path)} + {member_text('b', path)}, {0.5 / scale!r});\n"
                    for path, _, _ in parameters if not path.startswith("writer.unused"))
@@ -420,7 +458,7 @@ using {name}_model = {name}_net<B>;
   static constexpr bool dynamic = {'true' if form == 'dynamic' else 'false'}, iterates = {'true' if form in ('iterated', 'moved') else 'false'};
   template <class Step>
   using iterated = sw::iterated<{', '.join(['Step'] + moves)}>;
-  static constexpr std::size_t results = {count_steps + len(parameters)}, parameters = {len(parameters)};
+  static constexpr std::size_t results = {count_steps + len(parameters) + len(p.buffers)}, parameters = {len(parameters)}, buffers = {len(p.buffers)};
   static constexpr const fuzz::numbers* data = {name}_data;
   static constexpr const fuzz::numbers* start = {name}_start;
   static constexpr const int* places = {name}_places;
@@ -440,7 +478,7 @@ using {name}_model = {name}_net<B>;
     return env;
   }}
   static fuzz::expectation expected() {{
-    return {{{name}_results, nullptr, nullptr, {count_steps + len(parameters)}, 0, 0, {'1e-4, 0, 1e-4' if dtype == 'float' else '1e-7, 0, 1e-10'}, false, 0}};
+    return {{{name}_results, nullptr, nullptr, {count_steps + len(parameters) + len(p.buffers)}, 0, 0, {'1e-4, 0, 1e-4' if dtype == 'float' else '1e-7, 0, 1e-10'}, false, 0}};
   }}
 }};
 

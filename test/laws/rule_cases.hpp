@@ -357,6 +357,7 @@ inline constexpr exemption unproved[] = {
     {op_code::input, "a leaf: holds what it is given"},
     {op_code::param, "a leaf: holds what it is given"},
     {op_code::state, "a leaf: holds what it is given"},
+    {op_code::module_buffer, "a leaf: holds what it is given"},
     {op_code::relabel, "a claim of the user: its law, equal blocks, is checked by verify"},
     {op_code::opaque, "a function of the user: nothing is known of it"},
     {op_code::custom, "the user's own operations: each has a record and a proof of its own"},

@@ -17,6 +17,7 @@ SPMD = "unit/pass/spmd.cpp"
 EQUAL = "dist/mesh_equivalence_double.cpp"
 MOVES = "pass/iteration/iteration.hpp"
 MOVES_TEST = "unit/pass/moves.cpp"
+BUFFERS = "static/module/buffers.cpp"
 FUNCTIONAL_TEST = "unit/pass/functionalise/functionalise.cpp"
 
 RESULTS = "unit/graph/results.cpp"
@@ -112,4 +113,8 @@ MUTANTS = [
      "lies_in_leaf(b, id) : false) {", (FUNCTIONAL_TEST,)),
     ("redistribute: stored as the axis' size says", "graph/redistribution.hpp", "return transition_of(from, to, 2) == transition::none;",
      "return transition_of(from, to, 1) == transition::none;", ("static/graph/values.cpp",)),
+    ("buffers: a gradient is lost in one without a word", "pass/functionalise/functionalise.hpp",
+     "if (through[i] == 0) through[i] = held && written_needs[from] ? i + 1 : read_through(x.in[k]);", "through[i] = 0;", (BUFFERS,)),
+    ("buffers: a part that is written over is all of it", "pass/functionalise/functionalise.hpp",
+     "const bool whole = seen.depth[x.in[0]] == 0;  // else the rest stays what it was", "const bool whole = true;", (BUFFERS,)),
 ]

@@ -9,6 +9,8 @@ READY = "runtime/program/ready.hpp"
 EXECUTOR = "runtime/executor/executor.hpp"
 WHOLE = "dist/redistribution/whole_values.cpp"
 SET = "unit/runtime/program/ready.cpp"
+BUFFERS = "unit/runtime/program/buffers.cpp"
+BUFFER_GRAPHS = "static/module/buffers.cpp"
 METRICS = "dist/metrics.cpp"
 COMMUNICATION = "dist/communication.cpp"
 PAIRS = "dist/redistribution/pairs.cpp"
@@ -101,4 +103,17 @@ MUTANTS = [
     ("pending: its source may be written before it is read", FLIGHT, "      to.kept.back().read_until(to.ticket);\n", "", (SOURCES,)),
     ("pending: its source is written through a pointer", FLIGHT,
      "if (source.storage.is_given()) source.storage = source.storage.copy();  // nobody can tell when he writes", "", (SOURCES,)),
+    ("buffers: they are numbered behind the parameters in the graph too", "module/trace.hpp",
+     "int& number = is_buffer ? buffers : count;", "int& number = count;", (BUFFER_GRAPHS, BUFFERS)),
+    ("buffers: initialised with the values of the first parameters", EXECUTOR,
+     "runtime::initialise_block(block<element>(id), layout_of(id), info.kind, info.scale, seed, base::table_name(at));",
+     "runtime::initialise_block(block<element>(id), layout_of(id), info.kind, info.scale, seed, base::table_name(0));", (BUFFERS,)),
+    ("buffers: copies leave them", EXECUTOR, "for (int at = 0; at < base::table_count(); ++at) {\n      const int id = base::table_node(at);\n      std::memcpy(",
+     "for (int at = 0; at < parameter_count(); ++at) {\n      const int id = base::table_node(at);\n      std::memcpy(", ("dist/module/buffers.cpp",)),
+    ("modes: that of a module ends at the module", "module/plan.hpp",
+     "if (mode[e] != run_mode::unsaid && k == segments[e]) s.at[e] = from.at[e];", "if (k > 100) s.at[e] = from.at[e];", (BUFFER_GRAPHS,)),
+    ("modes: entries without a path come last", "module/plan.hpp", "if (is_entry[e] && mode[e] != run_mode::unsaid && s.at[e] == segments[e]) r = mode[e];",
+     "if (r == run_mode::unsaid && is_entry[e] && mode[e] != run_mode::unsaid && s.at[e] == segments[e]) r = mode[e];", (BUFFER_GRAPHS,)),
+    ("modes: gradients of an eager model are those of an evaluation", "module/eager.hpp",
+     "gradient_mode = Said == run_mode::unsaid ? run_mode::train : Said;", "gradient_mode = mode;", ("dist/module/buffers.cpp",)),
 ]

@@ -9,10 +9,11 @@ namespace shardwise {
 
 namespace detail {
 
-template <class Mesh, dtype Type, class Report = noted>
+template <class Mesh, dtype Type, class Report = noted, run_mode Mode = run_mode::unsaid>
 struct trace_context {
   using mesh_type = Mesh;
   static constexpr dtype type = Type;
+  static constexpr run_mode mode = Mode;
   template <spec S>
   using tensor = sym<S, Mesh, Report>;
 };
@@ -22,7 +23,7 @@ struct trace_context {
 struct hits {
   unsigned matched = 0;      // entries that name some module
   unsigned wrong_style = 0;  // entries whose style does not fit a module they name
-  unsigned parameter = 0;    // entries that name some parameter
+  unsigned parameter = 0;    // entries that name some parameter or buffer
 
   constexpr void add(const hits& below) {
     matched |= below.matched;
@@ -43,7 +44,7 @@ constexpr void add_member_hits(hits& h, std::integer_sequence<int, I...>) {
         if constexpr (reflected<child_type> || module_list<child_type>) {
           constexpr auto s = traits::advance(State, std::string_view(member_name<M, I>()));
           h.add(plan_hits<Plan, s, child_type>::value);
-        } else if constexpr (is_parameter_decl<child_type>::value) {
+        } else if constexpr (is_tensor_decl<child_type>) {
           h.parameter |= traits::matched(traits::advance(State, std::string_view(member_name<M, I>())));
         }
       }(),
@@ -98,7 +99,7 @@ struct plan_hits {
     constexpr unsigned own = plan_traits<Plan>::matched(State);
     h.matched = own;
     if constexpr (module_list<M>) {
-      h.wrong_style = own;  // a list is no module: styles go to its elements
+      h.wrong_style = own & ~plan_traits<Plan>::modes();  // a list is no module: styles go to its elements
       add_element_hits<Plan, State, M, 0>(h);
     } else {
       h.wrong_style = refused_entries<M, Plan>(own, Plan{});
@@ -206,7 +207,7 @@ constexpr bool style_axes_known(style_list<S...>) {
 }
 template <class Mesh, class E>
 constexpr bool entry_axes_known() {
-  if constexpr (entry_traits<E>::is_entry) return style_axes_known<Mesh>(typename entry_traits<E>::styles{});
+  if constexpr (entry_traits<E>::is_entry || is_mode<E>) return style_axes_known<Mesh>(typename entry_traits<E>::styles{});
   else return style_axis_known<Mesh, E>;
 }
 
@@ -255,8 +256,8 @@ struct bind_with<Model, Plan, Ctx, false> {
 
 }  // namespace detail
 
-// The model as tracing sees it: every parameter a sym whose type carries its placements.
-template <template <class> class Model, class Plan, class Mesh, class T = float>
-using bind = typename detail::bind_with<Model, Plan, detail::trace_context<Mesh, dtype_v<T>>>::type;
+// The model as tracing sees it: every parameter and buffer a sym whose type carries its placements.
+template <template <class> class Model, class Plan, class Mesh, class T = float, run_mode Mode = run_mode::unsaid>
+using bind = typename detail::bind_with<Model, Plan, detail::trace_context<Mesh, dtype_v<T>, detail::noted, Mode>>::type;
 
 }  // namespace shardwise

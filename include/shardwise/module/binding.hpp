@@ -35,7 +35,7 @@ inline constexpr bool unwritten<binding<Ctx, Plan, State, M>> = true;
 
 namespace detail {
 
-// The parameter of the module bound by Parent that stands at member I.
+// The parameter or buffer of the module bound by Parent that stands at member I.
 template <class Parent, int I>
 struct parameter_binding {
   using parent = Parent;
@@ -44,6 +44,10 @@ struct parameter_binding {
 
 template <class T>
 struct is_parameter_decl : std::false_type {};
+template <class T>
+struct is_buffer_decl : std::false_type {};
+template <class T>
+inline constexpr bool is_tensor_decl = is_parameter_decl<T>::value || is_buffer_decl<T>::value;
 
 template <class Bound, int I>
 struct child_of {  // Bound is no binding
@@ -66,7 +70,7 @@ struct bind_member {
   using type = binding<typename Bound::context, typename Bound::plan_type, state, Member>;
 };
 template <class Bound, int I, class Member>
-  requires is_parameter_decl<Member>::value
+  requires is_tensor_decl<Member>
 struct bind_member<Bound, I, Member> {
   using type = parameter_binding<Bound, I>;
 };
@@ -96,7 +100,7 @@ constexpr void for_each_style(plan<E...>, F&& f) {
   constexpr unsigned hit = plan_traits<plan<E...>>::matched(Bound::state);
   int e = 0;
   [[maybe_unused]] auto whole = [&]<class Entry>() {
-    if constexpr (!entry_traits<Entry>::is_entry) f.template operator()<Entry>();
+    if constexpr (!entry_traits<Entry>::is_entry && !is_mode<Entry>) f.template operator()<Entry>();
   };
   [[maybe_unused]] auto named = [&]<class Entry>() {
     if constexpr (entry_traits<Entry>::is_entry)
@@ -149,7 +153,40 @@ constexpr auto run_hook(const X& x) {
   }
 }
 
+// The mode of a bound module: what the plan says, or else what it is bound for.
+template <class Bound>
+constexpr run_mode mode_of() {
+  return run_mode::unsaid;
+}
+template <class Bound>
+  requires requires { Bound::context::mode; }
+constexpr run_mode mode_of() {
+  constexpr run_mode said = plan_traits<typename Bound::plan_type>::mode_at(Bound::state);
+  return said == run_mode::unsaid ? Bound::context::mode : said;
+}
+
+template <class Bound>
+struct module_of_binding {
+  using type = Bound;
+};
+template <class Bound>
+  requires requires { typename Bound::unbound_module; }
+struct module_of_binding<Bound> {
+  using type = typename Bound::unbound_module;
+};
+template <class Bound>
+struct said_mode {
+  static constexpr run_mode value = mode_of<Bound>();
+  static constexpr problem wrong = value == run_mode::unsaid ? problem::mode_unsaid : problem::none;
+  static_assert(raise<wrong, typename module_of_binding<Bound>::type>::ok);
+};
+
 }  // namespace detail
+
+// Whether the module bound by Bound trains: if constexpr (sw::training<Bound>) in its forward. That of a module that no program
+// has bound does not compile.
+template <class Bound>
+inline constexpr bool training = detail::said_mode<Bound>::value == run_mode::train;
 
 // The binding of member I of the module bound by Bound, I its place among the registered members, from 0: what a module
 // that registers them by BOOST_HANA_DEFINE_STRUCT hands to each. SHARDWISE_MEMBERS hands it by itself.

@@ -35,8 +35,8 @@ template <class B>
 struct bound_at {  // what a member under a place was handed
   using type = void;
 };
-template <class Shape, class Init, class Place>
-struct bound_at<placed_parameter<Shape, Init, Place>> {
+template <class Decl, class Place>
+struct bound_at<placed_tensor<Decl, Place>> {
   using type = Place;
 };
 template <class M>
@@ -71,7 +71,7 @@ constexpr problem member_problem() {
   using handed = typename bound_at<B>::type;
   constexpr bool module_like = reflected<D> || module_list<D>;
   if constexpr (std::is_same_v<D, absent>) return problem::none;
-  else if constexpr (!module_like && !is_parameter_decl<D>::value) return problem::module_member_kind;
+  else if constexpr (!module_like && !is_tensor_decl<D>) return problem::module_member_kind;
   else if constexpr (std::is_same_v<handed, expected>) return problem::none;
   else if constexpr (std::is_same_v<D, B>) return problem::child_forgotten;
   else if constexpr (std::is_same_v<handed, unbound>) return problem::none;  // its base loses the binding: said by `declared`

@@ -15,6 +15,7 @@ namespace detail {
 // Parameters become their gradients: dual placements (a reduced one's is partial: still to be summed), densely stored.
 template <class Ctx>
 struct gradient_context {
+  using of_gradients = void;
   using mesh_type = typename Ctx::mesh_type;
   static constexpr dtype type = Ctx::type;
   template <spec S>
@@ -36,25 +37,8 @@ struct eager_binding {
   using element = element_t<context::type>;
   using gradients = typename bind_with<context::template model, plan_type, gradient_context<context>>::type;
   static constexpr int parameters = parameter_count<typename Bound::unbound_module>();
+  static constexpr int buffers = buffer_count<typename Bound::unbound_module>();
 };
-
-// f(parameter) for all of them, in the order of a program's; unlike walk_parameters without names.
-template <class F>
-struct leaf_walk {
-  F& f;
-  constexpr int enter(const char*, int) { return 0; }
-  constexpr int current() const { return -1; }
-  constexpr void exit(int) {}
-  template <class Decl, class Tensor>
-  constexpr void leaf(Tensor& parameter, const char*) {
-    f(parameter);
-  }
-};
-template <class Model, class F>
-void each_leaf(Model& model, F&& f) {
-  leaf_walk<F> walk{f};
-  visit_module<typename Model::bound::unbound_module>(model, "", -1, walk);
-}
 
 // The task as train_step takes it, with the operands that it is called with.
 template <class Task, class... X>
@@ -109,13 +93,15 @@ struct model_gradient {
   using binding_type = eager_binding<Bound>;
   using trace_type = functional<typename checked_loss<traced<binding_type::context::template model, task_on<Task, X...>,
                                                              typename binding_type::plan_type, typename binding_type::mesh_type,
-                                                             typename binding_type::element>>::type, true>;
+                                                             typename binding_type::element,
+                                                             binding_type::context::gradient_mode>>::type, true>;
   using list = dense_gradients<staged<autodiff::grad, trace_type>, binding_type::parameters, writes_leaves<trace_type>>;
   static constexpr const auto& program = list::value.g;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(refused_graph<graph_of<list>, typename binding_type::mesh_type>::ok);
 #endif
   static constexpr int input_count = static_cast<int>(sizeof...(X)), parameter_total = binding_type::parameters;
+  static constexpr int buffer_total = binding_type::buffers;
   static constexpr const int* results = list::value.node;
   using output_names = typename trace_type::output_names;
   static constexpr int result_count = parameter_total + program.output_count;
@@ -131,18 +117,19 @@ template <class Bound>
 struct given_gradients {
   using binding_type = eager_binding<Bound>;
   using mesh_type = typename binding_type::mesh_type;
-  static constexpr int parameters = binding_type::parameters, nodes = 2 * parameters + 1;
+  static constexpr int parameters = binding_type::parameters, tensors = parameters + binding_type::buffers;
+  static constexpr int nodes = tensors + parameters + 1;
   struct joint {
-    graph<nodes, 2 * parameters + 1, module_count<typename Bound::unbound_module>() + 1> g;
+    graph<nodes, nodes, module_count<typename Bound::unbound_module>() + 1> g;
     int cotangent[nodes];
   };
   static constexpr auto value = [] {
     joint r;
     builder b = r.g.edit();
-    parameter_table<parameters> table{};
+    parameter_table<tensors> table{};
     bind<binding_type::context::template model, typename binding_type::plan_type, mesh_type, typename binding_type::element>
         model{};
-    parameter_recorder<mesh_type> recorder{b, table.item};
+    parameter_recorder<mesh_type> recorder{b, table.item, parameters};
     visit_module<typename Bound::unbound_module>(model, "", -1, recorder);
     for (int& c : r.cotangent) c = -1;
     for (int k = 0; k < parameters; ++k) {
@@ -227,7 +214,8 @@ struct eager_metrics<X, Program, output_names<Loss, N...>> {
 // auto [loss, gradients] = value_and_grad(task)(model, x, y), and of a task that returns outputs(named<...>(loss), ...)
 // auto [loss, gradients, metrics] = ..., then metrics.get<"accuracy">(): the task's loss, and its gradients with respect to the
 // parameters of an eager model. Task: a type without members, or a lambda without captures, called as train_step does.
-// A parameter that the loss does not depend on has a gradient without a value. Law: with an eager_optimizer's step this
+// A parameter that the loss does not depend on has a gradient without a value. The model trains, unless with_mode or its plan
+// say otherwise, and buffers that the task writes are written. Law: with an eager_optimizer's step this
 // is the train_step of the same model, task, plan and optimizer, bit for bit. Collective where that is.
 template <class Task>
 constexpr auto value_and_grad(Task) {
@@ -240,11 +228,13 @@ auto detail::task_gradient<Task>::operator()(const Model& model, const X& x, con
   using program = detail::model_gradient<typename Model::bound, Task, X, More...>;
   using untyped = typename X::untyped;
   constexpr int inputs = program::input_count, parameters = program::parameter_total;
-  const untyped* in[inputs + parameters] = {&x.value(), &more.value()...};
+  constexpr int operands = inputs + parameters + program::buffer_total;
+  const untyped* in[operands] = {&x.value(), &more.value()...};
   int k = inputs;
   detail::each_leaf(model, [&](const auto& parameter) { in[k++] = &parameter.value(); });
+  detail::each_leaf<detail::walked::buffers>(model, [&](const auto& buffer) { in[k++] = &buffer.value(); });
   untyped out[program::result_count];
-  X::template run_untyped<program>(x.value(), in, inputs + parameters, out);
+  X::template run_untyped<program>(x.value(), in, operands, out);
   using loss_type = typename X::template like<program::loss>;
   const auto fill = [&](auto& r) {
     int at = 1;

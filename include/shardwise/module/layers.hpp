@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers with parameters: linear, embedding, layer_norm, rms_norm; shapes and initial values as in torch.nn.
+// Layers: linear, embedding, layer_norm, rms_norm, dropout; shapes and initial values as in torch.nn.
 #pragma once
 
 #include <shardwise/module/module.hpp>
@@ -64,6 +64,19 @@ struct rms_norm_module : module<rms_norm_module<Features, Bound>, Bound> {
   template <class X>
   constexpr auto forward(const X& x) const {
     return rms_norm(x, weight);
+  }
+};
+
+// dropout(x, Num / Den) where it trains, and x itself, with no random site, where it evaluates (run_mode).
+template <int Num, int Den, class Bound = unbound>
+struct dropout_module : module<dropout_module<Num, Den, Bound>, Bound> {
+  template <class B>
+  using rebound = dropout_module<Num, Den, B>;
+
+  template <class X>
+  constexpr auto forward(const X& x) const {
+    if constexpr (training<Bound>) return dropout(x, static_cast<double>(Num) / Den);
+    else return x;
   }
 };
 

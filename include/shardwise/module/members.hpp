@@ -79,7 +79,7 @@ struct rebind<T, Bound> {
 template <class T>
 concept module_list = requires { typename T::shardwise_list; };
 
-// A member declared as D under the binding B of its place: a parameter's tensor, a module bound; D where it is neither.
+// A member declared as D under the binding B of its place: a parameter's or buffer's tensor, a module bound; else D.
 template <class D, class B>
 struct placed_member {
   using type = D;
@@ -89,13 +89,14 @@ template <class D, class B>
 struct placed_member<D, B> {
   using type = typename rebind<D, B>::type;
 };
-template <class Shape, class Init, class B>
-struct placed_member<parameter_decl<Shape, Init>, B> {
-  using type = typename parameter_of<Shape, Init, B>::type;
+template <class D, class B>
+  requires is_tensor_decl<D>
+struct placed_member<D, B> {
+  using type = typename tensor_of_module<D, B>::type;
 };
-template <class Shape, class Init, class Place, class B>
-struct placed_member<placed_parameter<Shape, Init, Place>, B> {
-  using type = placed_parameter<Shape, Init, B>;
+template <class Decl, class Place, class B>
+struct placed_member<placed_tensor<Decl, Place>, B> {
+  using type = placed_tensor<Decl, B>;
 };
 
 // Member I, written as T, of a module under Bound. Under a plan's binding the unbound module says what it is.
@@ -133,9 +134,10 @@ struct given_member;  // a fact: a member stands where its module's binding belo
 //     constexpr auto forward(const auto& x) const { return net2(sw::relu(net1(x))); }
 //   };
 //
-// Types are written unbound: layers, modules, lists (sw::repeat<N, block>), sw::parameter<shape, init>, sw::absent. They
-// may have commas. At most 32 members. A module's binding is the template argument that defaults to sw::unbound; where it
-// cannot be told from the others, a sentence says what to declare. The module is also a Boost.Hana struct.
+// Types are written unbound: layers, modules, lists (sw::repeat<N, block>), sw::parameter<shape, init>, sw::buffer<shape,
+// init>, sw::absent. They may have commas. At most 32 members. A module's binding is the template argument that defaults to
+// sw::unbound; where it cannot be told from the others, a sentence says what to declare. The module is also a Boost.Hana
+// struct.
 #define SHARDWISE_MEMBERS(Bound, ...)                                                                                     \
   BOOST_HANA_PP_CONCAT(SHARDWISE_MEMBERS_IF_, SHARDWISE_IS_TUPLE(Bound))(Bound __VA_OPT__(,) __VA_ARGS__)
 

@@ -31,9 +31,11 @@ struct scope_mark {
   scope_mark& operator=(const scope_mark&) = delete;
 };
 
-// Number of parameters of an unbound module type.
+// Number of parameters, and of buffers, of an unbound module type.
 template <class M>
 constexpr int parameter_count();
+template <class M>
+constexpr int buffer_count();
 
 // Whether D has a member of the name forward, told without instantiating it: a second one would make the name ambiguous.
 struct another_forward {
@@ -50,7 +52,8 @@ inline constexpr bool has_forward = !requires { &two_forwards<D>::forward; };
 template <class Derived, class Bound>
 constexpr problem call_problem() {
   if constexpr (!has_forward<Derived>) return problem::module_forward_missing;
-  else if constexpr (std::is_same_v<Bound, unbound>) return parameter_count<Derived>() > 0 ? problem::module_unbound : problem::none;
+  else if constexpr (!std::is_same_v<Bound, unbound>) return problem::none;
+  else if constexpr (parameter_count<Derived>() + buffer_count<Derived>() > 0) return problem::module_unbound;
   else return problem::none;
 }
 
@@ -224,7 +227,7 @@ struct repeat<N, Block, detail::place<Depth, Index>> {
 namespace detail {
 
 // Walks a bound module beside its unbound type, in declaration order: module(m, name, index) -> scope id when entered,
-// leaf(tensor, decl, name) for every parameter. Names are literals; list elements have an index and a null name.
+// leaf<decl>(tensor, name) for every parameter and buffer. Names are literals; list elements have an index and a null name.
 template <class M, class T, class Visitor>
 constexpr void visit_module(T& m, const char* name, int index, Visitor& v);
 
@@ -234,7 +237,7 @@ constexpr void visit_members(T& m, Visitor& v, std::integer_sequence<int, I...>)
       [&] {
         using declared = member_type<M, I>;
         constexpr const char* name = member_name<M, I>();
-        if constexpr (is_parameter_decl<declared>::value) v.template leaf<declared>(member<I>(m), name);
+        if constexpr (is_tensor_decl<declared>) v.template leaf<declared>(member<I>(m), name);
         else if constexpr (reflected<declared> || module_list<declared>) visit_module<declared>(member<I>(m), name, -1, v);
       }(),
       ...);
@@ -262,16 +265,26 @@ constexpr void visit_module(T& m, const char* name, int index, Visitor& v) {
   v.exit(outer);
 }
 
-template <class M, int... I>
+template <class M, bool Buffers>
+constexpr int tensor_count();
+template <class M, bool Buffers, int... I>
 constexpr int count_members(std::integer_sequence<int, I...>) {
-  return (0 + ... + parameter_count<member_type<M, I>>());
+  return (0 + ... + tensor_count<member_type<M, I>, Buffers>());
+}
+template <class M, bool Buffers>
+constexpr int tensor_count() {
+  if constexpr (is_tensor_decl<M>) return is_buffer_decl<M>::value == Buffers ? 1 : 0;
+  else if constexpr (module_list<M>) return M::size * tensor_count<typename M::element_unbound, Buffers>();
+  else if constexpr (reflected<M>) return count_members<M, Buffers>(std::make_integer_sequence<int, member_count<M>>{});
+  else return 0;
 }
 template <class M>
 constexpr int parameter_count() {
-  if constexpr (is_parameter_decl<M>::value) return 1;
-  else if constexpr (module_list<M>) return M::size * parameter_count<typename M::element_unbound>();
-  else if constexpr (reflected<M>) return count_members<M>(std::make_integer_sequence<int, member_count<M>>{});
-  else return 0;
+  return tensor_count<M, false>();
+}
+template <class M>
+constexpr int buffer_count() {
+  return tensor_count<M, true>();
 }
 
 template <class M>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// parameter: a leaf of a module: unbound it declares shape and initial values, bound it is the context's tensor.
+// parameter, buffer: the tensors of a module: unbound they declare shape and initial values, bound they are the context's
+// tensors.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,13 @@ struct parameter_decl {
   using init_type = Init;
 };
 
+template <class Shape, class Init>
+struct buffer_decl {
+  using shardwise_declaration = void;
+  using shape_type = Shape;
+  using init_type = Init;
+};
+
 // A member that a configuration leaves out: std::conditional_t<Bias, sw::parameter<...>, sw::absent>.
 struct absent {};
 
@@ -50,8 +58,12 @@ namespace detail {
 
 template <class S, class I>
 struct is_parameter_decl<parameter_decl<S, I>> : std::true_type {};
+template <class S, class I>
+struct is_buffer_decl<buffer_decl<S, I>> : std::true_type {};
 
-// Placements of a parameter: replicate, overridden by whole-model styles (reduced), then by the module's styles.
+// Placements of a module's tensor: replicate, overridden by whole-model styles (reduced), then by the module's styles. A
+// buffer, too, is reduced where the batch is split: that is what a tensor beside a split one must be, and what makes it so
+// costs nothing.
 template <class PB, class Shape>
 constexpr spec parameter_spec() {
   using bound = typename PB::parent;
@@ -74,9 +86,9 @@ constexpr spec parameter_spec() {
   return s;
 }
 
-constexpr finding check_parameter(const spec& s) {
+constexpr finding check_parameter(const spec& s, problem partial) {
   for (int a = 0; a < s.axes; ++a)
-    if (s.place[a].is_partial()) return {problem::parameter_partial, 0, -1, a};
+    if (s.place[a].is_partial()) return {partial, 0, -1, a};
   return check_placements(s);
 }
 
@@ -92,7 +104,7 @@ struct entries_naming<Hit, plan<E...>> {
   using type = decltype(list(std::index_sequence_for<E...>{}));
 };
 
-// A parameter that cannot be placed: its name, its module, and the plan's entries that place it, with their paths.
+// A tensor of a module that cannot be placed: its name, its module, and the plan's entries that place it, with their paths.
 template <finding F, class PB, class Shape>
 struct placed_as {
   using bound = typename PB::parent;
@@ -107,30 +119,56 @@ struct placed_as<F, PB, Shape> {
   static constexpr bool ok = true;
 };
 
-template <class Shape, class Init, class PB>
-struct parameter_of {
-  static constexpr spec built = parameter_spec<PB, Shape>();
-  static constexpr finding error = check_parameter(built);
-  static_assert(placed_as<error, PB, Shape>::ok);
-  using type = typename PB::parent::context::template tensor<built>;
+// What the gradients of a model have in a buffer's place.
+struct no_gradient {};
+
+template <class Ctx, spec S, bool Buffer>
+struct tensor_in {
+  using type = typename Ctx::template tensor<S>;
 };
-template <class Shape, class Init>
-struct parameter_of<Shape, Init, unbound> {
-  using type = parameter_decl<Shape, Init>;
+template <class Ctx, spec S>
+  requires requires { typename Ctx::of_gradients; }
+struct tensor_in<Ctx, S, true> {
+  using type = no_gradient;
 };
 
-// A parameter while its module's declaration is checked.
-template <class Shape, class Init, class Place>
-struct placed_parameter {};
-template <class Shape, class Init, int Depth, int Index>
-struct parameter_of<Shape, Init, place<Depth, Index>> {
-  using type = placed_parameter<Shape, Init, place<Depth, Index>>;
+// Decl: a parameter_decl or buffer_decl.
+template <class Decl, class PB>
+struct tensor_of_module {
+  static constexpr bool is_buffer = is_buffer_decl<Decl>::value;
+  static constexpr spec built = parameter_spec<PB, typename Decl::shape_type>();
+  static constexpr finding error = check_parameter(built, is_buffer ? problem::buffer_partial : problem::parameter_partial);
+  static_assert(placed_as<error, PB, typename Decl::shape_type>::ok);
+  using type = typename tensor_in<typename PB::parent::context, built, is_buffer>::type;
+};
+template <class Decl>
+struct tensor_of_module<Decl, unbound> {
+  using type = Decl;
+};
+
+// One while its module's declaration is checked.
+template <class Decl, class Place>
+struct placed_tensor {};
+template <class Decl, int Depth, int Index>
+struct tensor_of_module<Decl, place<Depth, Index>> {
+  using type = placed_tensor<Decl, place<Depth, Index>>;
 };
 
 }  // namespace detail
 
 // A member that is trained: its extents, and init::* for its first values.
 template <class Shape, class Init, class PB = unbound>
-using parameter = typename detail::parameter_of<Shape, Init, PB>::type;
+using parameter = typename detail::tensor_of_module<parameter_decl<Shape, Init>, PB>::type;
+
+// A member that lasts from step to step and is no parameter: a running statistic, a moving average. It is declared, placed,
+// initialised, named and copied as a parameter is; it is not differentiated, and no optimizer sees it. In forward it is a
+// tensor to read, and to write in place: lerp_(running_mean, mean, 0.1), copy_, add_, mul_, ... A program stores what was
+// written last once, at its end; within it, what reads the buffer after the write reads the new value.
+//
+// Law: a write takes the value alone, as under torch.no_grad. No gradient flows through a buffer; a loss that would need one,
+// since it reads a buffer behind a write of what depends on a parameter, is refused: it must read that value itself. What is
+// written is placed as the buffer is: a mean over a split batch is redistributed first.
+template <class Shape, class Init, class PB = unbound>
+using buffer = typename detail::tensor_of_module<buffer_decl<Shape, Init>, PB>::type;
 
 }  // namespace shardwise

@@ -13,6 +13,19 @@ namespace shardwise {
 template <class... Styles>
 struct style_list {};
 
+// What a module runs for, known in types: training<Bound>. A train_step trains, a forward_step and calls of eager models
+// evaluate, value_and_grad of an eager model trains; a plan may say otherwise, of all modules or of some.
+enum class run_mode : std::uint8_t { unsaid, train, eval };
+
+// Entries of a plan: plan<eval_mode> for the whole model, at<"backbone", eval_mode> for a module and all below it, as
+// model.backbone.eval() in PyTorch. The last entry that holds for a module wins, entries with a path behind those without.
+struct train_mode {
+  static constexpr run_mode shardwise_mode = run_mode::train;
+};
+struct eval_mode {
+  static constexpr run_mode shardwise_mode = run_mode::eval;
+};
+
 namespace detail {
 
 template <class T>
@@ -20,10 +33,12 @@ inline constexpr bool is_style = requires {
   typename T::axis;
   T::whole_model;
 };
+template <class T>
+inline constexpr bool is_mode = requires { T::shardwise_mode; };
 // A style alone names no module, so only one of the whole model is an entry.
 template <class T>
 constexpr bool is_plan_entry() {
-  if constexpr (requires { typename T::shardwise_entry; }) return true;
+  if constexpr (requires { typename T::shardwise_entry; } || is_mode<T>) return true;
   else if constexpr (is_style<T>) return T::whole_model;
   else return false;
 }
@@ -35,12 +50,14 @@ struct only_entries {
 }  // namespace detail
 
 // One entry: a dotted path whose segments are names, list indices, or shell patterns ('*', '?', '[set]'); "" is the model itself.
-// Of several styles for one mesh axis the last entry that matches wins.
+// Of several styles for one mesh axis the last entry that matches wins. A mode has an entry of its own.
 template <fixed_string Path, class... Styles>
 struct at {
-  static_assert(detail::only_entries<(detail::is_style<Styles> && ...), Styles...>::ok);
+  static_assert(detail::only_entries<((detail::is_style<Styles> || detail::is_mode<Styles>) && ...), Styles...>::ok);
   static_assert(raise<sizeof...(Styles) == 0 ? problem::plan_entry_without_style : problem::none, at>::ok);
-  using shardwise_entry = style_list<Styles...>;
+  static constexpr bool mode_beside = (sizeof...(Styles) > 1) && (detail::is_mode<Styles> || ... || false);
+  static_assert(raise<mode_beside ? problem::plan_mode_beside : problem::none, at>::ok);
+  using shardwise_entry = std::conditional_t<mode_beside, style_list<>, style_list<Styles...>>;
   static constexpr auto path = Path;
 };
 
@@ -108,16 +125,28 @@ constexpr bool glob(std::string_view pattern, std::string_view name) {
   return p == pattern.size();
 }
 
-// Entry by entry: how many segments the path so far has matched, or -1. Modules with equal states get equal types.
+// Entry by entry: how many segments the path so far has matched, or -1. A mode's entry stays matched below the module that
+// it names. Modules with equal states get equal types.
 template <int N>
 struct plan_state {
   signed char at[N > 0 ? N : 1];
   constexpr bool operator==(const plan_state&) const = default;
 };
 
+template <class List>
+struct listed_mode {
+  static constexpr run_mode value = run_mode::unsaid;
+};
+template <class Mode>
+  requires is_mode<Mode>
+struct listed_mode<style_list<Mode>> {
+  static constexpr run_mode value = Mode::shardwise_mode;
+};
+
 template <class Entry>
-struct entry_traits {  // a style for the whole model
+struct entry_traits {  // a style or a mode for the whole model
   static constexpr bool is_entry = false;
+  static constexpr run_mode mode = listed_mode<style_list<Entry>>::value;
   static constexpr std::string_view path = "";
   using styles = style_list<>;
 };
@@ -125,8 +154,9 @@ template <class Entry>  // nvcc cannot deduce a string argument: the entry is as
   requires requires { typename Entry::shardwise_entry; }
 struct entry_traits<Entry> {
   static constexpr bool is_entry = true;
+  static constexpr run_mode mode = listed_mode<typename Entry::shardwise_entry>::value;
   static constexpr std::string_view path = Entry::path.view();
-  using styles = typename Entry::shardwise_entry;
+  using styles = std::conditional_t<mode == run_mode::unsaid, typename Entry::shardwise_entry, style_list<>>;
 };
 
 template <class Plan>
@@ -138,6 +168,7 @@ struct plan_traits<plan<E...>> {
   static constexpr std::string_view path[n > 0 ? n : 1] = {entry_traits<E>::path...};
   static constexpr bool is_entry[n > 0 ? n : 1] = {entry_traits<E>::is_entry...};
   static constexpr int segments[n > 0 ? n : 1] = {segment_count(entry_traits<E>::path)...};
+  static constexpr run_mode mode[n > 0 ? n : 1] = {entry_traits<E>::mode...};
 
   static constexpr state root() {
     state s{};
@@ -148,7 +179,8 @@ struct plan_traits<plan<E...>> {
     state s{};
     for (int e = 0; e < n; ++e) {
       const int k = from.at[e];
-      s.at[e] = k >= 0 && k < segments[e] && glob(segment(path[e], k), name) ? static_cast<signed char>(k + 1) : -1;
+      if (mode[e] != run_mode::unsaid && k == segments[e]) s.at[e] = from.at[e];
+      else s.at[e] = k >= 0 && k < segments[e] && glob(segment(path[e], k), name) ? static_cast<signed char>(k + 1) : -1;
     }
     return s;
   }
@@ -157,6 +189,21 @@ struct plan_traits<plan<E...>> {
     unsigned m = 0;
     for (int e = 0; e < n; ++e)
       if (s.at[e] >= 0 && s.at[e] == segments[e]) m |= 1U << e;
+    return m;
+  }
+  // What the plan says of the mode of the module with this state.
+  static constexpr run_mode mode_at(const state& s) {
+    run_mode r = run_mode::unsaid;
+    for (int e = 0; e < n; ++e)
+      if (!is_entry[e] && mode[e] != run_mode::unsaid) r = mode[e];
+    for (int e = 0; e < n; ++e)
+      if (is_entry[e] && mode[e] != run_mode::unsaid && s.at[e] == segments[e]) r = mode[e];
+    return r;
+  }
+  // Entries that say a mode.
+  static constexpr unsigned modes() {
+    unsigned m = 0;
+    for (int e = 0; e < n; ++e) m |= mode[e] != run_mode::unsaid ? 1U << e : 0U;
     return m;
   }
 };

@@ -23,6 +23,7 @@ struct inputs {
 
 namespace detail {
 
+// A parameter or buffer of a program.
 struct parameter_info {
   int node = -1;
   int scope = -1;
@@ -31,12 +32,14 @@ struct parameter_info {
   double scale = 0;
 };
 
-// Enters parameters into the graph in declaration order, each with the module it belongs to.
+// Enters parameters and buffers into the graph in declaration order, each with the module it belongs to. In the table buffers
+// come after the `parameters` parameters.
 template <class Mesh>
 struct parameter_recorder {
   builder& b;
   parameter_info* table;
-  int count = 0;
+  int parameters = 0;
+  int count = 0, buffers = 0;
 
   constexpr int enter(const char* name, int index) {
     const int outer = b.current_scope;
@@ -48,15 +51,17 @@ struct parameter_recorder {
 
   template <class Decl, class Sym>
   constexpr void leaf(Sym& slot, const char* name) {
+    constexpr bool is_buffer = is_buffer_decl<Decl>::value;
+    int& number = is_buffer ? buffers : count;
     node n = empty_node;
-    n.op = op_code::param;
-    n.a.v[0] = count;
+    n.op = is_buffer ? op_code::module_buffer : op_code::param;
+    n.a.v[0] = number;
     n.spec = b.intern(Sym::sp, Sym::hash);
     n.scope = b.current_scope;
     slot.b = &b;
     slot.id = b.append(n);
     using init_type = typename Decl::init_type;
-    table[count++] = {slot.id, b.current_scope, name, init_type::kind, init_type::scale};
+    table[(is_buffer ? parameters : 0) + number++] = {slot.id, b.current_scope, name, init_type::kind, init_type::scale};
   }
 };
 
@@ -93,10 +98,10 @@ struct parameter_table {
   parameter_info item[Params > 0 ? Params : 1]{};
 };
 
-template <class Graph, int Params>
+template <class Graph, int Tensors>
 struct trace_result {
   Graph g{};
-  parameter_table<Params> params{};
+  parameter_table<Tensors> params{};
   bool complete = false;
   bool again = false;  // with builder::own_values
   bool resolved = true;
@@ -107,13 +112,14 @@ struct trace_result {
 
 // Task: struct { using inputs = sw::inputs<...>; constexpr auto operator()(const auto& model, const auto&... in) const; },
 // returning the scalar loss, or outputs(named<"loss">(..), ...). `value` is the forward graph: output 0 the loss as returned,
-// possibly partial, and the others behind it.
-template <template <class> class Model, class Task, class Plan, class Mesh, class T = float>
+// possibly partial, and the others behind it. Mode: of the modules of which the plan says none.
+template <template <class> class Model, class Task, class Plan, class Mesh, class T = float, run_mode Mode = run_mode::unsaid>
 struct traced {
-  using model_type = bind<Model, Plan, Mesh, T>;
+  using model_type = bind<Model, Plan, Mesh, T, Mode>;
   using unbound_model = typename model_type::bound::unbound_module;
   using mesh_type = Mesh;
   static constexpr int parameters = detail::parameter_count<unbound_model>();
+  static constexpr int buffers = detail::buffer_count<unbound_model>();
   static constexpr int modules = detail::module_count<unbound_model>() > 0 ? detail::module_count<unbound_model>() : 1;
   using result_type = typename detail::task_call<Task, model_type, Mesh, typename Task::inputs>::type;
   using results = detail::task_result<result_type>;
@@ -126,11 +132,11 @@ struct traced {
   template <int N, int S, bool Own>
   static constexpr auto record() {
     using graph_type = graph<N, S, modules, results::count < 1 ? 1 : results::count>;
-    detail::trace_result<graph_type, parameters> r;
+    detail::trace_result<graph_type, parameters + buffers> r;
     builder b = r.g.edit();
     b.own_values = Own;
     model_type model{};
-    detail::parameter_recorder<Mesh> rec{b, r.params.item};
+    detail::parameter_recorder<Mesh> rec{b, r.params.item, parameters};
     detail::visit_module<unbound_model>(model, "", -1, rec);
     run(r, b, model, typename Task::inputs{}, std::make_index_sequence<Task::inputs::count>{});
     r.complete = !b.overflowed();
@@ -167,7 +173,7 @@ struct traced {
 
   // One evaluation into a guessed capacity, a second one only if the guess was short; once more if it must tell values
   // apart.
-  static constexpr int guess = 4 * parameters + 96;
+  static constexpr int guess = 4 * (parameters + buffers) + 96;
   template <int N, int S, bool Own>
   static constexpr auto recorded = record<N, S, Own>();
   template <bool Own>
@@ -188,7 +194,7 @@ struct traced {
   };
   struct once_more {
     template <class Report>
-    using with = detail::task_call<Task, typename detail::bind_with<Model, Plan, detail::trace_context<Mesh, dtype_v<T>, Report>>::type, Mesh,
+    using with = detail::task_call<Task, typename detail::bind_with<Model, Plan, detail::trace_context<Mesh, dtype_v<T>, Report, Mode>>::type, Mesh,
                                    typename Task::inputs, Report>;
   };
   static constexpr const auto& checked() {
@@ -201,7 +207,7 @@ struct traced {
  public:
   // Its capacity may be larger than its size: to store it anew would cost more than the rest of it.
   static constexpr const auto& value = checked();
-  static constexpr const auto& params = all.params;
+  static constexpr const auto& params = all.params;  // the parameters, then the buffers
 };
 
 }  // namespace shardwise

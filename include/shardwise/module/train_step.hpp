@@ -126,8 +126,9 @@ struct program_base {
   using output_names = typename Trace::output_names;
 
   static constexpr const auto& program = GraphSource::value;
-  static constexpr const auto& parameters = Trace::params;
+  static constexpr const auto& parameters = Trace::params;  // and behind them the buffers
   static constexpr int parameter_total = Trace::parameters;
+  static constexpr int buffer_total = Trace::buffers;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(detail::refused_graph<GraphSource, Mesh>::ok);
   static_assert(detail::no_mutation<GraphSource, Mesh>::ok);
@@ -177,7 +178,7 @@ struct program_base {
 
 template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T>
 struct step_graph {
-  using trace_type = functional<typename checked_loss<traced<Model, Task, Plan, Mesh, T>>::type, true>;
+  using trace_type = functional<typename checked_loss<traced<Model, Task, Plan, Mesh, T, run_mode::train>>::type, true>;
   using joint = staged<autodiff::grad, trace_type>;
   using updated = staged<apply_optimizer<Optimizer, trace_type::parameters>, joint>;
   using written = writes_at_end<trace_type, graph_of<updated>>;
@@ -186,7 +187,7 @@ struct step_graph {
 
 template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline, class T>
 struct forward_graph {
-  using trace_type = functional<traced<Model, Task, Plan, Mesh, T>, false>;
+  using trace_type = functional<traced<Model, Task, Plan, Mesh, T, run_mode::eval>, false>;
   using source = passes::eliminate_dead<typename run_pipeline<whole_output<trace_type>, Pipeline>::type>;
 };
 
@@ -194,6 +195,7 @@ struct forward_graph {
 
 // One training step: forward, backward, gradient reduction, clipping, optimizer. Loss: the task's, summed over the mesh. A
 // task that returns outputs(named<"loss">(l), named<"accuracy">(a)) makes a step with metrics: executor::output<"accuracy">.
+// Its modules train (run_mode), unless the plan says eval_mode.
 template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer = adam<>,
           class Pipeline = pipeline<>, class T = float, class Backend = host_backend>
 struct train_step
@@ -204,7 +206,8 @@ struct train_step
   using optimizer = Optimizer;
 };
 
-// The task's results alone (losses, logits), made whole where they are partial.
+// The task's results alone (losses, logits), made whole where they are partial. Its modules evaluate (run_mode), unless the plan
+// says train_mode.
 template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline = pipeline<>, class T = float,
           class Backend = host_backend>
 struct forward_step

@@ -70,6 +70,8 @@ constexpr bool makes_indices(op_code op) { return is_comparison(op) || traits_of
 
 // What belongs to the caller whether or not a program reads it.
 constexpr bool is_leaf(op_code op) { return kind_of(op) == operation_kind::leaf; }
+// Leaves that last from run to run, and that the program itself writes.
+constexpr bool is_variable_leaf(op_code op) { return is_leaf(op) && op != op_code::input; }
 // Operations whose result may be their first operand's storage seen differently: is_view says whether it is.
 constexpr bool may_view(op_code op) {
   const operation_kind kind = kind_of(op);

@@ -44,7 +44,7 @@ namespace shardwise {
   X(amax, 1) X(amin, 1) X(prod, 1) X(prod_dx, 1)                                                                    \
   X(log_softmax, 1) X(exp_sum, 1)                                                                                   \
   X(topk, 1) X(take, 1) X(take_dx, 1)                                                                               \
-  X(slice_scatter, 1) X(copy_, 0)
+  X(slice_scatter, 1) X(copy_, 0) X(module_buffer, 0)
 
 enum class op_code : std::uint8_t {
 #define SHARDWISE_X(name, kernel) name,
@@ -104,7 +104,7 @@ inline constexpr int max_results = 8;  // of one operation
 constexpr bool is_elementwise(op_code op) { return op >= op_code::abs && op <= op_code::mask_keep; }
 
 // Integers whose meaning belongs to the operation:
-//   param, state, input  v0 index in its table
+//   param, module_buffer, state, input  v0 index in its table
 //   redistribute         v0 mesh axis, v1 target placement (packed)
 //   wait                 none: its operand, which may have been on its way (see graph/waits.hpp)
 //   einsum               v0, v1, v2 labels of lhs, rhs, out (4 bits a dim, dim 0 lowest, labels from 1)

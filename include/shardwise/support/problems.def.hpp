@@ -500,8 +500,8 @@ SHARDWISE_X(plan_path_unmatched,
             "plan: this path names no module of the model; see plan_entry<...> for the path and nearest<...> for the "
             "names that come closest")
 SHARDWISE_X(plan_style_of_parameter,
-            "plan: this path names a parameter, and styles apply to modules; end the path at the parameter's module, whose "
-            "style places all its parameters")
+            "plan: this path names a parameter or buffer, and styles and modes apply to modules; end the path at the module that "
+            "has it, whose style places all its parameters and buffers")
 SHARDWISE_X(plan_style_wrong_module,
             "plan: this style does not apply to the module that the path names; colwise and rowwise apply to linear and "
             "embedding, sequence_parallel to layer_norm and rms_norm; a list takes none: name its "
@@ -517,6 +517,9 @@ SHARDWISE_X(plan_not_an_entry,
 SHARDWISE_X(plan_entry_without_style,
             "plan: an entry names a path and no style, and would do nothing; give it the styles of the modules there, as in "
             "at<path, colwise<axis>>, or take it out")
+SHARDWISE_X(plan_mode_beside,
+            "plan: an entry names a mode beside something else; a style holds for the modules that the path names, a mode for all "
+            "below them too: give the mode an entry of its own, at<path, eval_mode>")
 SHARDWISE_X(plan_too_large, "plan: more than 32 entries; merge entries with '*' in their paths")
 SHARDWISE_X(colwise_input,
             "colwise: the input must be replicate or reduced on the style's axis; gather it with the option "
@@ -578,12 +581,27 @@ SHARDWISE_X(module_needs_tensor,
 SHARDWISE_X(parameter_partial,
             "style: a parameter would be partial on a mesh axis, and every rank would update its summand by the whole gradient; "
             "a style places parameters replicate, reduced or shard")
+SHARDWISE_X(buffer_partial,
+            "style: a buffer would be partial on a mesh axis, and its initial value would be counted once a rank; a style places "
+            "buffers replicate, reduced or shard")
+SHARDWISE_X(mode_unsaid,
+            "training: the module does not know whether it trains, since no program has bound it; make it a registered member of "
+            "the model of a train_step or forward_step, or say it in the plan that it is bound with: plan<train_mode>")
+SHARDWISE_X(mode_expected,
+            "with_mode: what is given where the mode belongs is none; give train_mode or eval_mode: with_mode<eval_mode>(model)")
 SHARDWISE_X(copied_parameters_differ,
             "copy_parameters: the two programs do not have the same parameters: one of them has another name, shape, element "
             "type or number; copy between programs of one model, or one by one with gather_parameter and set_parameter")
 SHARDWISE_X(copied_parameters_placed,
             "copy_parameters: a parameter is placed differently in the two programs, so that its blocks are not the same part "
             "of it; give both programs one plan, or carry it over whole with gather_parameter and set_parameter")
+SHARDWISE_X(copied_buffers_differ,
+            "copy_parameters: the two programs have the same parameters and not the same buffers: one of them has another name, "
+            "shape, element type or number; copy between programs of one model, or one by one with set_parameter, and "
+            "gather_buffer and set_buffer")
+SHARDWISE_X(copied_buffers_placed,
+            "copy_parameters: a buffer is placed differently in the two programs, so that its blocks are not the same part of it; "
+            "give both programs one plan, or carry it over whole with gather_buffer and set_buffer")
 SHARDWISE_X(task_result,
             "task: it returns something that is neither a tensor nor named tensors; return the loss, or with metrics beside it "
             "outputs(named<...>(loss), named<...>(accuracy)), the loss first")
@@ -720,6 +738,9 @@ SHARDWISE_X(mutation_overlap,
 SHARDWISE_X(mutation_leaf,
             "in place: a leaf Variable that requires grad is being used in an in-place operation, itself or through a view: a "
             "parameter, or an input that a gradient is asked for; use the operation without underscore, whose result is no leaf")
+SHARDWISE_X(buffer_gradient,
+            "in place: the loss reads a buffer behind a write of what depends on a parameter, and no gradient flows through a "
+            "buffer; read the value that is written instead: const auto now = lerp(buffer, mean, 0.1); copy_(buffer, now)")
 SHARDWISE_X(mutation_view,
             "functionalise: what is written in place is a view that cannot be written through: an expanded tensor, or the local "
             "blocks of a tensor that some axis does not shard; write to the tensor it is a view of")

@@ -60,7 +60,7 @@ template <int Phase>
 struct run_step {
   using mesh_type = void;
   using element = float;
-  static constexpr int parameter_total = 3;
+  static constexpr int parameter_total = 3, buffer_total = 0;
   static inline graph program;
   struct memory {
     static inline sw::passes::memory_plan<max_nodes> value;

@@ -30,7 +30,8 @@ enum class role {
   drawn,     // the generator has a row for it
   adjoint,   // differentiation writes it, and nothing else
   update,    // an optimizer writes it
-  of_passes  // passes write it
+  of_passes,  // passes write it
+  of_modules  // a module has it: drawn by test/fuzz_programs
 };
 
 // Every op_code, by hand: a new one needs a row here, one in generate.hpp if it is drawn, and its law in reference.hpp.
@@ -136,6 +137,7 @@ constexpr role role_of(op_code op) {
     case op_code::state:
     case op_code::sgd:
     case op_code::adam: return role::update;
+    case op_code::module_buffer: return role::of_modules;
     case op_code::fused:
     case op_code::norm:
     case op_code::norm_grads:

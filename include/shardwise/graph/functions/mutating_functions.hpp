@@ -5,8 +5,9 @@
 //
 // The result must have the operand's extents, element type and placements: nothing is redistributed in place. implicit(x)
 // moves the other operands, never x. A parameter, or an input that a gradient is asked for, is not written where gradients
-// are computed; programs that write inputs copy them back at their end. A traced write is one node, copy_, which names
-// what it writes; functionalise (pass/functionalise/functionalise.hpp) ends all of them before a program is differentiated or lowered.
+// are computed; programs that write inputs, or buffers of modules, copy them back at their end. A traced write is one node,
+// copy_, which names what it writes; functionalise (pass/functionalise/functionalise.hpp) ends all of them before a program
+// is differentiated or lowered.
 //
 // What shares storage: views (view, permute, transpose, narrow, slice, select, expand, ...), wait(x) of an input, and
 // to_local and from_local between tensors that every axis shards. Nothing else does: reshape, flatten and contiguous of a

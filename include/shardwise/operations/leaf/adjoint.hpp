@@ -11,6 +11,7 @@ using namespace autodiff;
 inline constexpr adjoint_rule input = no_operands;
 inline constexpr adjoint_rule param = no_operands;
 inline constexpr adjoint_rule state = no_operands;
+inline constexpr adjoint_rule module_buffer = no_operands;
 inline constexpr adjoint_rule fill = no_operands;
 inline constexpr adjoint_rule arange = no_operands;
 inline constexpr adjoint_rule rand = no_operands;

@@ -10,6 +10,7 @@ namespace shardwise::operations {
 inline constexpr operation input = without_rule(operation_kind::leaf);
 inline constexpr operation param = without_rule(operation_kind::leaf);
 inline constexpr operation state = without_rule(operation_kind::leaf);
+inline constexpr operation module_buffer = without_rule(operation_kind::leaf);
 
 inline constexpr operation fill =
     without_rule(operation_kind::source, &writes_nothing, element_rule::any, recomputing::cheap);

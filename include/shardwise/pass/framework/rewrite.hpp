@@ -69,7 +69,6 @@ constexpr bool has_storage(const Graph& g, int i) {
   if (!runs_kernel(n.op) || is_update(n.op) || !is_contiguous(g.specs[n.spec])) return false;
   return n.inputs == 0 || !may_view(n.op) || !is_view(n, g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec]);
 }
-constexpr bool is_variable_leaf(op_code op) { return op == op_code::param || op == op_code::state; }
 
 // Storage of a constant graph, a constant of its own: it costs as much evaluation as all else that a rewriting begins with.
 template <class Source>

@@ -74,7 +74,7 @@ struct sweep_state {
   // Whether an update may write into the storage of node i's value.
   constexpr bool may_change(int i) const {
     const op_code op = g.nodes[root[i]].op;
-    return op == op_code::param || op == op_code::state || (op == op_code::input && inputs_change);
+    return is_variable_leaf(op) || (op == op_code::input && inputs_change);
   }
 
   // All users of node i read node `by` instead.

@@ -175,6 +175,51 @@ constexpr int result_of(bool gradient) {
   return autodiff::root_of<Trace>(Trace::value);
 }
 
+// Whether what is differentiated needs a gradient through a buffer of a module: it reads one that has been written with what
+// depends on a variable. The finding's node is the first that reads it.
+template <class Trace, class Graph>
+constexpr finding buffer_problem(const Graph& g, int result) {
+  bool any = false;
+  for (int i = 0; i < g.node_count && !any; ++i) any = g.nodes[i].op == op_code::module_buffer;
+  if (!any) return {};
+  constexpr int capacity = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
+  passes::aliasing<capacity> seen;
+  seen.find(g);
+  bool needs[capacity]{}, written_needs[capacity]{};  // the second of a root, by what it was written with
+  int through[capacity]{}, written_through[capacity]{};  // the reader of such a buffer that a node depends on, plus one
+  const auto read_needs = [&](int i) { return needs[i] || written_needs[seen.root[i]]; };
+  const auto read_through = [&](int i) { return through[i] > 0 ? through[i] : written_through[seen.root[i]]; };
+  for (int i = 0; i < g.node_count; ++i) {
+    const node& x = g.nodes[i];
+    const int r = seen.root[i];
+    if (x.op == op_code::copy_) {
+      const bool whole = seen.depth[x.in[0]] == 0;  // else the rest stays what it was
+      written_needs[r] = read_needs(x.in[1]) || (!whole && written_needs[r]);
+      const int from = read_through(x.in[1]);
+      if (whole || from > 0) written_through[r] = from;
+      if (whole) {
+        needs[r] = false;
+        through[r] = 0;
+      }
+      continue;
+    }
+    needs[i] = autodiff::is_variable<Trace>(x);
+    const autodiff::adjoint_rule& rule = autodiff::rule_of(g, x);
+    for (int k = 0; k < x.inputs; ++k) {
+      if (!autodiff::differentiable(rule, k)) continue;
+      const int from = seen.root[x.in[k]];
+      const bool held = g.nodes[from].op == op_code::module_buffer;
+      needs[i] = needs[i] || (!held && read_needs(x.in[k]));
+      if (through[i] == 0) through[i] = held && written_needs[from] ? i + 1 : read_through(x.in[k]);
+    }
+  }
+  const int reader = read_through(result);
+  if (reader > 0) return {problem::buffer_gradient, reader - 1};
+  const int last = seen.root[result];
+  if (g.nodes[last].op == op_code::module_buffer && written_needs[last]) return {problem::buffer_gradient, result};
+  return {};
+}
+
 // A trace as programs are made of it: itself, if it writes nothing in place. With Gradient its result is differentiated.
 template <class Trace, bool Gradient, bool Writes>
 struct functional_of {
@@ -182,7 +227,9 @@ struct functional_of {
 };
 template <class Trace, bool Gradient>
 struct functional_trace : Trace {
-  static constexpr finding wrong = Gradient ? leaf_problem<Trace>(Trace::value) : finding{};
+  static constexpr finding leaf_wrong = Gradient ? leaf_problem<Trace>(Trace::value) : finding{};
+  static constexpr finding buffer_wrong = Gradient ? buffer_problem<Trace>(Trace::value, result_of<Trace>(true)) : finding{};
+  static constexpr finding wrong = leaf_wrong ? leaf_wrong : buffer_wrong;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(raise_at<wrong.what, Trace, wrong.operand, typename Trace::mesh_type>::ok);
 #endif

@@ -9,6 +9,7 @@ namespace shardwise {
 
 enum class memory_kind : std::uint8_t {
   parameters,
+  buffers,        // of modules
   gradients,      // of parameters, unreduced or reduced
   optimizer,      // states and what updates are computed from
   inputs,
@@ -22,7 +23,7 @@ enum class memory_kind : std::uint8_t {
 inline constexpr int memory_kinds = static_cast<int>(memory_kind::count);
 
 constexpr const char* name_of(memory_kind k) {
-  constexpr const char* names[] = {"parameters", "gradients",  "optimizer",     "inputs",
+  constexpr const char* names[] = {"parameters",  "buffers",    "gradients",     "optimizer", "inputs",
                                    "activations", "cotangents", "communication", "workspace"};
   return k < memory_kind::count ? names[static_cast<int>(k)] : "?";
 }
@@ -85,6 +86,7 @@ struct break_memory_down {
   static constexpr memory_kind kind_of(const State& st, const Graph& g, int i) {
     const node& x = g.nodes[i];
     if (x.op == op_code::param) return memory_kind::parameters;
+    if (x.op == op_code::module_buffer) return memory_kind::buffers;
     if (x.op == op_code::state) return memory_kind::optimizer;
     if (x.op == op_code::input) return memory_kind::inputs;
     if (st.marks.gradient[i]) return memory_kind::gradients;

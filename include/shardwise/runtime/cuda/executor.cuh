@@ -227,38 +227,16 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   // --- parameters -----------------------------------------------------------------------------------------------------
 
   const runtime::layout& parameter_layout(int index) const { return layout_of(find(op_code::param, index)); }
-  std::vector<element> get_parameter(int index) {
-    const int id = find(op_code::param, index);
-    base::check_parameter("get_parameter", index);
-    return value(id);
-  }
+  std::vector<element> get_parameter(int index) { return get_block("get_parameter", op_code::param, index); }
   template <class Range>
   void set_parameter(int index, const Range& global) {
-    const int id = find(op_code::param, index);
-    base::check_size("set_parameter", id, std::size(global));
-    std::vector<element> block(static_cast<std::size_t>(layout_of(id).numel()));
-    base::load("set_parameter", id, std::data(global), block.data(), rank_->coordinate().data());
-    upload(id, block);
-    base::given().parameter(index);
+    set_whole("set_parameter", op_code::param, index, global);
   }
   // Writes this rank's block into a whole tensor: shared by the ranks where they are threads, and where they are
   // processes each one's own, which is then whole on all. Collective.
   template <class Range>
   void gather_parameter(int index, Range&& global) {
-    const int id = find(op_code::param, index);
-    base::check_size("gather_parameter", id, std::size(global));
-    base::check_parameter("gather_parameter", index);
-    const bool first = base::writes_first(id, rank_->coordinate().data());
-    const std::vector<element> block = value(id);
-    if (rank_->shares_memory()) {
-      if (first) runtime::store_block(block.data(), std::data(global), layout_of(id));
-    } else {
-      std::vector<element> whole(std::size(global), element(0));
-      if (first) runtime::store_block(block.data(), whole.data(), layout_of(id));
-      rank_->combine_disjoint(whole);
-      std::copy(whole.begin(), whole.end(), std::data(global));
-    }
-    rank_->barrier();
+    gather_whole("gather_parameter", op_code::param, index, global);
   }
   // As on the host.
   template <class Other>
@@ -266,14 +244,27 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     static_assert(runtime::checked_parameters<Step, Other>::ok);
     from.check_parameters("copy_parameters");
     from.synchronize();
-    for (int i = 0; i < parameter_count(); ++i) {
-      const int id = find(op_code::param, i);
-      base::given().parameter(i);
-      cuda::check(cudaMemcpyAsync(pointer(id), from.pointer(from.find(op_code::param, i)), base::bytes_of(id),
-                                  cudaMemcpyDeviceToDevice, stream()),
+    for (int at = 0; at < base::table_count(); ++at) {
+      const int id = base::table_node(at);
+      base::given().parameter(at);
+      cuda::check(cudaMemcpyAsync(pointer(id), from.pointer(from.table_node(at)), base::bytes_of(id), cudaMemcpyDeviceToDevice,
+                                  stream()),
                   "cudaMemcpyAsync");
     }
     cuda::check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+  }
+
+  // --- buffers of modules: the same -----------------------------------------------------------------------------------
+
+  const runtime::layout& buffer_layout(int index) const { return layout_of(find(op_code::module_buffer, index)); }
+  std::vector<element> get_buffer(int index) { return get_block("get_buffer", op_code::module_buffer, index); }
+  template <class Range>
+  void set_buffer(int index, const Range& global) {
+    set_whole("set_buffer", op_code::module_buffer, index, global);
+  }
+  template <class Range>
+  void gather_buffer(int index, Range&& global) {
+    gather_whole("gather_buffer", op_code::module_buffer, index, global);
   }
 
   // This rank's value of node `id` of the program, if its storage has not been reused since.
@@ -288,17 +279,17 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
     return host;
   }
 
-  // Initial values as the modules declare them, from (seed, parameter path, global element index); states are zeroed.
-  // Collective: ranks that give different seeds are told.
+  // Initial values of parameters and buffers as the modules declare them, from (seed, path, global element index); states are
+  // zeroed. Collective: ranks that give different seeds are told.
   void initialise(std::uint64_t seed) {
     rank_->agree(seed, "the seed");
-    for (int i = 0; i < parameter_count(); ++i) {
-      const auto& info = source::parameters.item[i];
-      const int id = find(op_code::param, i);
+    for (int at = 0; at < base::table_count(); ++at) {
+      const auto& info = source::parameters.item[at];
+      const int id = base::table_node(at);
       std::vector<element> block(static_cast<std::size_t>(layout_of(id).numel()));
-      runtime::initialise_block(std::span<element>(block), layout_of(id), info.kind, info.scale, seed, parameter_name(i));
+      runtime::initialise_block(std::span<element>(block), layout_of(id), info.kind, info.scale, seed, base::table_name(at));
       upload(id, block);
-      base::given().parameter(i);
+      base::given().parameter(at);
     }
     reset_states();
   }
@@ -324,6 +315,39 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   void check_ran() const {
     if (!ran_) [[unlikely]]
       base::refuse_unrun();
+  }
+
+  // A parameter or buffer: `op` is the leaf that it is.
+  std::vector<element> get_block(const char* call_name, op_code op, int index) {
+    const int id = find(op, index);
+    base::check_parameter(call_name, base::table_place(op, index));
+    return value(id);
+  }
+  template <class Range>
+  void set_whole(const char* call_name, op_code op, int index, const Range& global) {
+    const int id = find(op, index);
+    base::check_size(call_name, id, std::size(global));
+    std::vector<element> block(static_cast<std::size_t>(layout_of(id).numel()));
+    base::load(call_name, id, std::data(global), block.data(), rank_->coordinate().data());
+    upload(id, block);
+    base::given().parameter(base::table_place(op, index));
+  }
+  template <class Range>
+  void gather_whole(const char* call_name, op_code op, int index, Range& global) {
+    const int id = find(op, index);
+    base::check_size(call_name, id, std::size(global));
+    base::check_parameter(call_name, base::table_place(op, index));
+    const bool first = base::writes_first(id, rank_->coordinate().data());
+    const std::vector<element> block = value(id);
+    if (rank_->shares_memory()) {
+      if (first) runtime::store_block(block.data(), std::data(global), layout_of(id));
+    } else {
+      std::vector<element> whole(std::size(global), element(0));
+      if (first) runtime::store_block(block.data(), whole.data(), layout_of(id));
+      rank_->combine_disjoint(whole);
+      std::copy(whole.begin(), whole.end(), std::data(global));
+    }
+    rank_->barrier();
   }
 
   static constexpr std::size_t ticket_bytes = cuda::ticket_count * sizeof(std::uint32_t);

@@ -21,7 +21,7 @@ struct program_tag {
 template <class Program>
 struct program_results {
 #if SHARDWISE_DEVICE_PASS
-  static constexpr int count = 0, inputs = 0, parameters = 0;
+  static constexpr int count = 0, inputs = 0, parameters = 0, buffers = 0;
   static constexpr int node(int) { return -1; }
 #else
   static constexpr bool listed = requires { Program::results; };
@@ -33,13 +33,17 @@ struct program_results {
     if constexpr (listed) return Program::results[k];
     else return Program::program.outputs[k];
   }
-  // Operands are the inputs, then the parameters, then the optimizer's states.
+  // Operands are the inputs, then the parameters, the buffers and the optimizer's states.
   static constexpr int inputs = [] {
     if constexpr (requires { Program::input_count; }) return Program::input_count;
     else return 0;
   }();
   static constexpr int parameters = [] {
     if constexpr (requires { Program::parameter_total; }) return Program::parameter_total;
+    else return 0;
+  }();
+  static constexpr int buffers = [] {
+    if constexpr (requires { Program::buffer_total; }) return Program::buffer_total;
     else return 0;
   }();
 #endif
@@ -156,9 +160,10 @@ void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int
     if (p->runs[at] == 0) continue;
     const eager_operation<Rank>& o = p->operation[at];
     if (is_leaf(n.op)) {
-      const int first = n.op == op_code::input   ? 0
-                        : n.op == op_code::param ? results::inputs
-                                                 : results::inputs + results::parameters;
+      const int first = n.op == op_code::input           ? 0
+                        : n.op == op_code::param         ? results::inputs
+                        : n.op == op_code::module_buffer ? results::inputs + results::parameters
+                                                         : results::inputs + results::parameters + results::buffers;
       p->value[at] = *in[first + static_cast<int>(n.a.v[0])];
     } else if (n.inputs == 0) {  // a constant
       const std::int32_t site = rules::is_random(n.op) ? first_site + static_cast<std::int32_t>(n.a.v[0]) : -1;

@@ -75,7 +75,7 @@ class executor : public runtime::lowered<Step> {
  public:
   using mesh_type = typename program_traits<Step>::mesh_type;
   using element = typename base::element;
-  using base::calls, base::find, base::layout_of, base::parameter_count, base::parameter_name, base::pointer, base::program;
+  using base::calls, base::find, base::layout_of, base::parameter_count, base::pointer, base::program;
   static constexpr int world_size = mesh_type::size;
 
   explicit executor(Rank& rank, executor_checks checks = executor_checks::none)
@@ -243,44 +243,42 @@ class executor : public runtime::lowered<Step> {
 
   const runtime::layout& parameter_layout(int index) const { return layout_of(find(op_code::param, index)); }
   // This rank's block of a parameter, to be written: it counts as set from now on. Of a const executor, to be read.
-  std::span<element> parameter(int index) {
-    const int id = find(op_code::param, index);
-    base::given().parameter(index);
-    return block<element>(id);
-  }
-  std::span<const element> parameter(int index) const {
-    const int id = find(op_code::param, index);
-    base::check_parameter("parameter", index);
-    return block<const element>(id);
-  }
+  std::span<element> parameter(int index) { return block_to_write(op_code::param, index); }
+  std::span<const element> parameter(int index) const { return block_to_read("parameter", op_code::param, index); }
   template <class Range>
   void set_parameter(int index, const Range& global) {
-    const int id = find(op_code::param, index);
-    base::check_size("set_parameter", id, std::size(global));
-    base::load("set_parameter", id, std::data(global), static_cast<element*>(pointer(id)), rank_->coordinate().data());
-    base::given().parameter(index);
+    set_whole("set_parameter", op_code::param, index, global);
   }
   // Writes this rank's block into a whole tensor shared by all ranks. Collective: returns when all blocks are there.
   template <class Range>
   void gather_parameter(int index, Range&& global) {
-    const int id = find(op_code::param, index);
-    base::check_size("gather_parameter", id, std::size(global));
-    base::check_parameter("gather_parameter", index);
-    if (base::writes_first(id, rank_->coordinate().data()))
-      runtime::store_block(static_cast<const element*>(pointer(id)), std::data(global), layout_of(id));
-    rank_->barrier();
+    gather_whole("gather_parameter", op_code::param, index, global);
   }
-  // The blocks of another program with the same parameters in the same places: an evaluation of the model in training.
-  // Parameters of other names, shapes or placements do not compile.
+  // The blocks of another program with the same parameters and buffers in the same places: an evaluation of the model in
+  // training. Parameters or buffers of other names, shapes or placements do not compile.
   template <class Other>
   void copy_parameters(const executor<Other, Rank>& from) {
     static_assert(runtime::checked_parameters<Step, Other>::ok);
     from.check_parameters("copy_parameters");
-    for (int i = 0; i < parameter_count(); ++i) {
-      const int id = find(op_code::param, i);
-      std::memcpy(pointer(id), from.pointer(from.find(op_code::param, i)), base::bytes_of(id));
-      base::given().parameter(i);
+    for (int at = 0; at < base::table_count(); ++at) {
+      const int id = base::table_node(at);
+      std::memcpy(pointer(id), from.pointer(from.table_node(at)), base::bytes_of(id));
+      base::given().parameter(at);
     }
+  }
+
+  // --- buffers of modules: the same -----------------------------------------------------------------------------------
+
+  const runtime::layout& buffer_layout(int index) const { return layout_of(find(op_code::module_buffer, index)); }
+  std::span<element> buffer(int index) { return block_to_write(op_code::module_buffer, index); }
+  std::span<const element> buffer(int index) const { return block_to_read("buffer", op_code::module_buffer, index); }
+  template <class Range>
+  void set_buffer(int index, const Range& global) {
+    set_whole("set_buffer", op_code::module_buffer, index, global);
+  }
+  template <class Range>
+  void gather_buffer(int index, Range&& global) {
+    gather_whole("gather_buffer", op_code::module_buffer, index, global);
   }
 
   // This rank's value of node `id` of the program, if its storage has not been reused since.
@@ -291,13 +289,15 @@ class executor : public runtime::lowered<Step> {
     return {b.begin(), b.end()};
   }
 
-  // Initial values as the modules declare them, from (seed, parameter path, global element index); states are zeroed, as
-  // they are after construction. Collective: ranks that give different seeds are told.
+  // Initial values of parameters and buffers as the modules declare them, from (seed, path, global element index); states are
+  // zeroed, as they are after construction. Collective: ranks that give different seeds are told.
   void initialise(std::uint64_t seed) {
     rank_->agree(seed, "the seed");
-    for (int i = 0; i < parameter_count(); ++i) {
-      const auto& info = source::parameters.item[i];
-      runtime::initialise_block(parameter(i), parameter_layout(i), info.kind, info.scale, seed, parameter_name(i));
+    for (int at = 0; at < base::table_count(); ++at) {
+      const auto& info = source::parameters.item[at];
+      const int id = base::table_node(at);
+      runtime::initialise_block(block<element>(id), layout_of(id), info.kind, info.scale, seed, base::table_name(at));
+      base::given().parameter(at);
     }
     reset_states();
   }
@@ -328,6 +328,34 @@ class executor : public runtime::lowered<Step> {
   void check_ran() const {
     if (!ran_) [[unlikely]]
       base::refuse_unrun();
+  }
+
+  // A parameter or buffer: `op` is the leaf that it is.
+  std::span<element> block_to_write(op_code op, int index) {
+    const int id = find(op, index);
+    base::given().parameter(base::table_place(op, index));
+    return block<element>(id);
+  }
+  std::span<const element> block_to_read(const char* call_name, op_code op, int index) const {
+    const int id = find(op, index);
+    base::check_parameter(call_name, base::table_place(op, index));
+    return block<const element>(id);
+  }
+  template <class Range>
+  void set_whole(const char* call_name, op_code op, int index, const Range& global) {
+    const int id = find(op, index);
+    base::check_size(call_name, id, std::size(global));
+    base::load(call_name, id, std::data(global), static_cast<element*>(pointer(id)), rank_->coordinate().data());
+    base::given().parameter(base::table_place(op, index));
+  }
+  template <class Range>
+  void gather_whole(const char* call_name, op_code op, int index, Range& global) {
+    const int id = find(op, index);
+    base::check_size(call_name, id, std::size(global));
+    base::check_parameter(call_name, base::table_place(op, index));
+    if (base::writes_first(id, rank_->coordinate().data()))
+      runtime::store_block(static_cast<const element*>(pointer(id)), std::data(global), layout_of(id));
+    rank_->barrier();
   }
 
   static constexpr bool overlapped = runtime::has_stream<Rank> && has_waits(source::program);

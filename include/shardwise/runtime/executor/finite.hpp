@@ -101,7 +101,7 @@ class finite_watch {
     if (g.nodes[id].op != op_code::pack) return f(id);
     for (int k = 0; k < g.nodes[id].inputs; ++k) each_value(g, g.nodes[id].in[k], f);
   }
-  // The parameter, state or input whose storage a node shows, -1: none.
+  // The parameter, buffer, state or input whose storage a node shows, -1: none.
   template <class Graph>
   static int leaf_of(const Graph& g, int id) {
     while (g.nodes[id].inputs > 0 && is_view(g.nodes[id], g.spec_of(g.nodes[id].in[0]), g.spec_of(id))) id = g.nodes[id].in[0];
@@ -122,6 +122,7 @@ class finite_watch {
     const node& n = lowered_type::program().nodes[id];
     const auto index = static_cast<int>(n.a.v[0]);
     if (n.op == op_code::param) return "parameter '" + lowered_type::parameter_name(index) + "'";
+    if (n.op == op_code::module_buffer) return "buffer '" + lowered_type::buffer_name(index) + "'";
     if (n.op == op_code::state && n.a.v[1] >= 0)
       return "state " + std::to_string(n.a.v[2]) + " of parameter '" + lowered_type::parameter_name(static_cast<int>(n.a.v[1])) + "'";
     return (n.op == op_code::state ? "kept value " : "input ") + std::to_string(index);

@@ -26,8 +26,8 @@ inline std::vector<std::string> axis_names(std::vector<std::string> names, int a
 
 }  // namespace detail
 
-// One line for each parameter (global shape, placement on every axis, shape on rank 0, bytes), then bytes sent on every
-// axis by the busiest rank, and the arena. `axes` names the mesh's axes in order.
+// One line for each parameter and each buffer (global shape, placement on every axis, shape on rank 0), then bytes sent on
+// every axis by the busiest rank, and the arena. `axes` names the mesh's axes in order.
 template <class Step>
 std::string describe_plan(const std::vector<std::string>& axes) {
   using mesh_type = typename Step::mesh_type;
@@ -40,23 +40,29 @@ std::string describe_plan(const std::vector<std::string>& axes) {
   out += " (" + std::to_string(mesh_type::size) + " ranks)\n";
   std::size_t wide = 9;
   for (int i = 0; i < ex::parameter_count(); ++i) wide = std::max(wide, ex::parameter_name(i).size());
-  out += detail::padded("parameter", wide + 2) + detail::padded("shape", 14);
-  for (const auto& n : names) out += detail::padded("on " + n, 16);
-  out += "on rank 0\n";
+  for (int i = 0; i < ex::buffer_count(); ++i) wide = std::max(wide, ex::buffer_name(i).size());
   const int origin[max_axes]{};
-  std::int64_t elements = 0, local = 0;
-  for (int i = 0; i < ex::parameter_count(); ++i) {
-    const spec& s = g.spec_of(Step::parameters.item[i].node);
-    spec block = s;
-    for (int d = 0; d < s.rank; ++d) block.extent[d] = local_interval(s, d, origin).size;
-    const std::int64_t own = numel(block);
-    elements += numel(s);
-    local += own;
-    out += detail::padded(ex::parameter_name(i), wide + 2) + detail::padded(extents_text(s), 14);
-    for (int a = 0; a < mesh_type::axes; ++a) out += detail::padded(to_string(s.place[a]), 16);
-    out += extents_text(block) + "\n";
-  }
-  out += "parameters: " + std::to_string(elements) + ", on rank 0: " + std::to_string(local) + "\n";
+  // Of so many tensors: a headed line each, and the sum of their elements.
+  const auto lines = [&](const char* what, int count, auto&& name_of_tensor, auto&& spec_of_tensor) {
+    out += detail::padded(what, wide + 2) + detail::padded("shape", 14);
+    for (const auto& n : names) out += detail::padded("on " + n, 16);
+    out += "on rank 0\n";
+    std::int64_t elements = 0, local = 0;
+    for (int i = 0; i < count; ++i) {
+      const spec& s = spec_of_tensor(i);
+      spec block = s;
+      for (int d = 0; d < s.rank; ++d) block.extent[d] = local_interval(s, d, origin).size;
+      const std::int64_t own = numel(block);
+      elements += numel(s);
+      local += own;
+      out += detail::padded(name_of_tensor(i), wide + 2) + detail::padded(extents_text(s), 14);
+      for (int a = 0; a < mesh_type::axes; ++a) out += detail::padded(to_string(s.place[a]), 16);
+      out += extents_text(block) + "\n";
+    }
+    out += what + ("s: " + std::to_string(elements)) + ", on rank 0: " + std::to_string(local) + "\n";
+  };
+  lines("parameter", ex::parameter_count(), ex::parameter_name, ex::parameter_spec);
+  if (ex::buffer_count() > 0) lines("buffer", ex::buffer_count(), ex::buffer_name, ex::buffer_spec);
   for (int a = 0; a < mesh_type::axes; ++a)
     out += "communication on " + names[static_cast<std::size_t>(a)] + ": " +
            std::to_string(passes::busiest_bytes<mesh_type>(g, Step::traffic, a, -1)) + " bytes sent per step by the busiest rank\n";

@@ -37,7 +37,7 @@ struct program_source {
   static constexpr struct {
     parameter item[1]{};
   } parameters{};
-  static constexpr int parameter_total = 0;
+  static constexpr int parameter_total = 0, buffer_total = 0;
   static constexpr std::int64_t peak_bytes = 0, dyn_bound = 0;
   struct memory {
     static constexpr passes::memory_plan<1> value{};
@@ -61,14 +61,18 @@ std::string place_of(const Program& program, int node_id, int rank) {
 
 namespace detail {
 
-// A parameter by its number, and what it is in each of two programs.
+// A parameter or a buffer by its number, and what it is in each of two programs.
 template <int Number>
 struct parameter_number;
+template <int Number>
+struct buffer_number;
 template <class First, class Second>
 struct placed_in;
 // Its path: "net1.weight".
 template <fixed_string Path>
 struct parameter_named;
+template <fixed_string Path>
+struct buffer_named;
 }  // namespace detail
 
 }  // namespace shardwise::runtime
@@ -77,8 +81,12 @@ namespace shardwise {
 
 template <int Number>
 struct fact<runtime::detail::parameter_number<Number>> : detail::number_fact<"parameter number", Number> {};
+template <int Number>
+struct fact<runtime::detail::buffer_number<Number>> : detail::number_fact<"buffer number", Number> {};
 template <fixed_string Path>
 struct fact<runtime::detail::parameter_named<Path>> : detail::quoted_fact<"parameter", Path> {};
+template <fixed_string Path>
+struct fact<runtime::detail::buffer_named<Path>> : detail::quoted_fact<"buffer", Path> {};
 template <class First, class Second>
 struct facts_in<runtime::detail::placed_in<First, Second>> {
   using type = detail::type_list<First, Second>;
@@ -112,39 +120,47 @@ constexpr bool same_path(const G& g, int a, const H& h, int b) {
   }
 }
 
-template <int Count>
-struct parameter_nodes {
-  int of[Count > 0 ? Count : 1];
-};
-template <int Count, class Graph>
-constexpr parameter_nodes<Count> parameter_nodes_of(const Graph& g) {
-  parameter_nodes<Count> r{};
-  for (int i = 0, left = Count; left > 0 && i < g.node_count; ++i)
-    if (g.nodes[i].op == op_code::param) {
-      r.of[g.nodes[i].a.v[0]] = i;
-      --left;
-    }
-  return r;
-}
+// A program's parameters, or its buffers: how many, where they begin in its table, and the leaf that each of them is.
+template <class Program, bool Buffers>
+struct module_tensors {
+  static constexpr int count = Buffers ? Program::buffer_total : Program::parameter_total;
+  static constexpr int first = Buffers ? Program::parameter_total : 0;
+  static constexpr op_code op = Buffers ? op_code::module_buffer : op_code::param;
 
-// Whether two programs have the same parameters in the same places: the first difference, if there is one.
+  int node[count > 0 ? count : 1]{};
+
+  template <class Graph>
+  constexpr explicit module_tensors(const Graph& g) {
+    for (int i = 0, left = count; left > 0 && i < g.node_count; ++i)
+      if (g.nodes[i].op == op) {
+        node[g.nodes[i].a.v[0]] = i;
+        --left;
+      }
+  }
+};
+
+// Whether two programs have the same parameters, or buffers, in the same places: the first difference, if there is one.
 struct parameter_difference {
   problem what = problem::none;
   int at = -1, node_a = 0, node_b = 0;
 };
-template <class A, class B>
+template <class A, class B, bool Buffers>
 constexpr parameter_difference differing_parameter() {
-  constexpr int count = A::parameter_total;
-  if (count != B::parameter_total) return {problem::copied_parameters_differ, -1, 0, 0};
+  using in_a = module_tensors<A, Buffers>;
+  using in_b = module_tensors<B, Buffers>;
+  constexpr problem differ = Buffers ? problem::copied_buffers_differ : problem::copied_parameters_differ;
+  constexpr problem placed = Buffers ? problem::copied_buffers_placed : problem::copied_parameters_placed;
+  if (in_a::count != in_b::count) return {differ, -1, 0, 0};
   const auto& g = A::program;
   const auto& h = B::program;
-  const parameter_nodes<count> a = parameter_nodes_of<count>(g), b = parameter_nodes_of<count>(h);
+  const in_a a(g);
+  const in_b b(h);
   int same_a = -2, same_b = -2;  // parameters of one module follow each other
-  for (int i = 0; i < count; ++i) {
-    const auto& p = A::parameters.item[i];
-    const auto& q = B::parameters.item[i];
-    const spec& s = g.spec_of(a.of[i]);
-    const spec& t = h.spec_of(b.of[i]);
+  for (int i = 0; i < in_a::count; ++i) {
+    const auto& p = A::parameters.item[in_a::first + i];
+    const auto& q = B::parameters.item[in_b::first + i];
+    const spec& s = g.spec_of(a.node[i]);
+    const spec& t = h.spec_of(b.node[i]);
     bool same = same_name(p.name, q.name) && s.rank == t.rank && s.type == t.type;
     for (int d = 0; same && d < s.rank; ++d) same = s.extent[d] == t.extent[d];
     if (same && !(p.scope == same_a && q.scope == same_b)) {
@@ -152,18 +168,19 @@ constexpr parameter_difference differing_parameter() {
       same_a = p.scope;
       same_b = q.scope;
     }
-    if (!same) return {problem::copied_parameters_differ, i, a.of[i], b.of[i]};
-    if (!(s == t)) return {problem::copied_parameters_placed, i, a.of[i], b.of[i]};
+    if (!same) return {differ, i, a.node[i], b.node[i]};
+    if (!(s == t)) return {placed, i, a.node[i], b.node[i]};
   }
   return {};
 }
 
-template <class Program, int At>
+template <class Program, bool Buffers, int At>
 struct parameter_path {
+  using tensors = module_tensors<Program, Buffers>;
   static constexpr text_buffer<120> path = [] {
     text_buffer<120> out;
-    const auto& item = Program::parameters.item[At];
-    const int node = parameter_nodes_of<Program::parameter_total>(Program::program).of[At];
+    const auto& item = Program::parameters.item[tensors::first + At];
+    const int node = tensors(Program::program).node[At];
     if (text::has_module(Program::program, Program::program.nodes[node].scope)) {
       text::put_module(out, Program::program, Program::program.nodes[node].scope);
       out.push_back('.');
@@ -172,26 +189,36 @@ struct parameter_path {
     return out;
   }();
   static constexpr auto name = exact_string<path.view().size()>(path.view());
-  using type = parameter_named<name>;
+  using type = std::conditional_t<Buffers, buffer_named<name>, parameter_named<name>>;
 };
+
+template <class A, class B, bool Buffers>
+constexpr bool say_differing() {
+  constexpr parameter_difference found = differing_parameter<A, B, Buffers>();
+  if constexpr (found.at < 0) {
+    constexpr int a = module_tensors<A, Buffers>::count, b = module_tensors<B, Buffers>::count;
+    return raise<found.what, std::conditional_t<Buffers, buffer_number<a>, parameter_number<a>>,
+                 std::conditional_t<Buffers, buffer_number<b>, parameter_number<b>>>::ok;
+  } else {
+    return raise<found.what, std::conditional_t<Buffers, buffer_number<found.at>, parameter_number<found.at>>,
+                 typename parameter_path<A, Buffers, found.at>::type, typename A::mesh_type,
+                 placed_in<operand_t<A::program.spec_of(found.node_a)>, operand_t<B::program.spec_of(found.node_b)>>>::ok;
+  }
+}
 
 }  // namespace detail
 
-// `ok` is true; parameters of programs A and B that cannot be copied block by block are a sentence with the first of them.
+// `ok` is true; parameters or buffers of programs A and B that cannot be copied block by block are a sentence with the first of
+// them.
 template <class A, class B>
 struct checked_parameters {
 #if SHARDWISE_DEVICE_PASS
   static constexpr bool ok = true;
 #else
-  static constexpr detail::parameter_difference found = detail::differing_parameter<A, B>();
-  static constexpr bool say() {
-    if constexpr (found.at < 0)
-      return raise<found.what, detail::parameter_number<A::parameter_total>, detail::parameter_number<B::parameter_total>>::ok;
-    else
-      return raise<found.what, detail::parameter_number<found.at>, typename detail::parameter_path<A, found.at>::type, typename A::mesh_type,
-                   detail::placed_in<operand_t<A::program.spec_of(found.node_a)>, operand_t<B::program.spec_of(found.node_b)>>>::ok;
-  }
-  static constexpr bool ok = say();
+  static constexpr bool ok = [] {
+    if constexpr (!detail::say_differing<A, B, false>()) return false;
+    else return detail::say_differing<A, B, true>();
+  }();
 #endif
 };
 
@@ -206,11 +233,7 @@ class lowered {
   static constexpr const auto& plan() { return source::memory::value; }
 
   static constexpr int parameter_count() { return source::parameter_total; }
-  static std::string parameter_name(int index) {
-    const auto& p = source::parameters.item[index];
-    const std::string path = module_path(program(), p.scope);
-    return path.empty() ? p.name : path + "." + p.name;
-  }
+  static std::string parameter_name(int index) { return table_name(index); }
   static int parameter_index(const std::string& name) {
     for (int i = 0; i < parameter_count(); ++i)
       if (parameter_name(i) == name) return i;
@@ -218,12 +241,23 @@ class lowered {
   }
   static const spec& parameter_spec(int index) { return program().spec_of(find(op_code::param, index)); }
 
+  // Buffers of modules, counted by themselves.
+  static constexpr int buffer_count() { return source::buffer_total; }
+  static std::string buffer_name(int index) { return table_name(source::parameter_total + index); }
+  static int buffer_index(const std::string& name) {
+    for (int i = 0; i < buffer_count(); ++i)
+      if (buffer_name(i) == name) return i;
+    throw std::out_of_range("shardwise: the model has no buffer named '" + name + "'");
+  }
+  static const spec& buffer_spec(int index) { return program().spec_of(find(op_code::module_buffer, index)); }
+
   static int find(op_code op, int index) {
     for (int i = 0; i < program().node_count; ++i)
       if (program().nodes[i].op == op && program().nodes[i].a.v[0] == index) return i;
     int count = 0;
     for (int i = 0; i < program().node_count; ++i) count += program().nodes[i].op == op ? 1 : 0;
-    throw std::out_of_range(no_such(op == op_code::param ? "parameter" : name_of(op), index, count));
+    const char* const what = op == op_code::param ? "parameter" : op == op_code::module_buffer ? "buffer" : name_of(op);
+    throw std::out_of_range(no_such(what, index, count));
   }
   // "shardwise: input number 2 is asked for; the program has 2 inputs, counted from 0: give 0..1"
   static std::string no_such(const std::string& what, int index, int count) {
@@ -284,7 +318,7 @@ class lowered {
     std::vector<char> needed(static_cast<std::size_t>(inputs), 0);
     for (int i = 0; i < g.node_count; ++i)
       if (g.nodes[i].op == op_code::input && read[static_cast<std::size_t>(i)] != 0) needed[static_cast<std::size_t>(g.nodes[i].a.v[0])] = 1;
-    given_values r(inputs, parameter_count());
+    given_values r(inputs, parameter_count() + buffer_count());
     for (int i = 0; i < inputs; ++i)
       if (needed[static_cast<std::size_t>(i)] == 0) r.input(i);
     return r;
@@ -414,12 +448,23 @@ class lowered {
     if (!given_->complete()) [[unlikely]]
       refuse_unset();
   }
-  void check_parameter(const char* call_name, int index) const {
-    if (!given_->has_parameter(index)) [[unlikely]]
-      refuse_parameter(call_name, index);
+  // A parameter, or a buffer, by its place in the program's table: the parameters, then the buffers.
+  static constexpr int table_count() { return source::parameter_total + source::buffer_total; }
+  static std::string table_name(int at) {
+    const auto& p = source::parameters.item[at];
+    const std::string path = module_path(program(), p.scope);
+    return path.empty() ? p.name : path + "." + p.name;
+  }
+  static int table_node(int at) {
+    return at < parameter_count() ? find(op_code::param, at) : find(op_code::module_buffer, at - parameter_count());
+  }
+  static int table_place(op_code op, int index) { return op == op_code::module_buffer ? parameter_count() + index : index; }
+  void check_parameter(const char* call_name, int at) const {
+    if (!given_->has_parameter(at)) [[unlikely]]
+      refuse_parameter(call_name, at);
   }
   void check_parameters(const char* call_name) const {
-    for (int i = 0; i < parameter_count(); ++i) check_parameter(call_name, i);
+    for (int at = 0; at < table_count(); ++at) check_parameter(call_name, at);
   }
   // Inputs whose blocks change with the run-time size must be set again.
   void resize_inputs() {
@@ -471,9 +516,11 @@ class lowered {
     check_parameters("run");
     throw std::logic_error("shardwise: run: a value is missing");
   }
-  [[noreturn]] __attribute__((noinline)) static void refuse_parameter(const char* call_name, int index) {
-    throw std::logic_error(std::string("shardwise: ") + call_name + ": parameter '" + parameter_name(index) +
-                           "' has no value; give all of them one with initialise(seed), copy_parameters or set_parameter");
+  [[noreturn]] __attribute__((noinline)) static void refuse_parameter(const char* call_name, int at) {
+    const bool is_buffer = at >= parameter_count();
+    throw std::logic_error(std::string("shardwise: ") + call_name + (is_buffer ? ": buffer '" : ": parameter '") + table_name(at) +
+                           "' has no value; give all of them one with initialise(seed), copy_parameters or " +
+                           (is_buffer ? "set_buffer" : "set_parameter"));
   }
 
   given_values own_given_;

@@ -112,7 +112,7 @@ inline void check_unchanged(const env_needs& n, const step_env& now, const step_
   }
 }
 
-// Which inputs and parameters of a program have been given values: executors over one arena share it.
+// Which inputs and parameters (and behind them buffers) of a program have been given values: executors over one arena share it.
 class given_values {
  public:
   given_values(int inputs, int parameters)
