@@ -32,12 +32,12 @@ TEST_CASE("one node that is wrong is found wherever it stands") {
   for (int i = 0; i < g->node_count; ++i) {
     sw::node& n = g->nodes[i];
     if (n.inputs == 0) continue;
-    for (int way = 0; way < 4; ++way) {
+    for (int way = 0; way < 8; ++way) {
       const sw::node was = n;
       if (way == 0) n.spec = (n.spec + 1) % g->spec_count;
       if (way == 1) n.in[n.inputs - 1] = i;      // itself
       if (way == 2) n.in[0] = (n.in[0] * 7 + 3) % i;  // another operand
-      if (way == 3) n.a.v[0] ^= 1;
+      if (way > 2) n.a.v[way - 3] ^= 1;
       const sw::finding alone = one_by_one(*g, i), whole = sw::verify(*g);
       sw::checked_applications memory;
       const sw::finding after = sw::verify(*g, 0, g->node_count, memory, before);
@@ -53,7 +53,8 @@ TEST_CASE("one node that is wrong is found wherever it stands") {
       n = was;
     }
   }
-  CHECK(broken > 2 * others);
+  CHECK(broken > 1000);
+  CHECK(others > 0);
 }
 
 }  // namespace
