@@ -37,7 +37,8 @@ struct checked_applications {
     }
     return a.a == b.a;
   }
-  // Whether node b, the i-th, is the application that a is, whose check says all of it: packs lie where others do, too.
+  // Whether node b, the i-th, is the application that a is, whose check says all of it: not packs, which lie where
+  // others do, nor what reads a user's operation, which has a table of its own.
   template <class Graph>
   static constexpr bool repeats(const Graph& g, const node& a, const node& b, int i) {
     if (a.op != b.op || a.spec != b.spec || a.inputs != b.inputs || a.expression != b.expression || a.op == op_code::part ||
@@ -46,6 +47,7 @@ struct checked_applications {
     for (int k = 0; k < b.inputs; ++k) {
       if (b.in[k] < 0 || b.in[k] >= i) return false;
       const node &x = g.nodes[a.in[k]], &y = g.nodes[b.in[k]];
+      if (y.op == op_code::custom) return false;
       if (x.spec != y.spec || (x.op == op_code::buffer) != (y.op == op_code::buffer)) return false;
     }
     return true;
@@ -123,8 +125,8 @@ constexpr problem storage_problem(const Graph& g, int i) {
   return at <= local_numel(flat, origin) ? problem::none : problem::graph_storage;
 }
 
-// Checks nodes [begin, end), but not what `before` knows; the finding's operand is the node's id. Usable in constants and at run time; forward and
-// backward nodes alike, so that differentiation answers to the same rules as the user.
+// Checks nodes [begin, end), but not what `before` knows; the finding's operand is the node's id. Usable in constants and at
+// run time; forward and backward nodes alike, so that differentiation answers to the same rules as the user.
 template <class Graph, class Before>
 constexpr finding verify(const Graph& g, int begin, int end, checked_applications& memory, const Before& before) {
   int next = -1;  // the node that this one repeats if layers do: the one after that which the last one repeated
