@@ -26,6 +26,7 @@ BELOW_RUNTIME = LAYERS[: LAYERS.index("runtime")]
 RULES = [
     (BACKEND, BELOW_RUNTIME, "backend headers belong to runtime/ and io/"),
     (re.compile(r"^(iostream|format|print|regex)$"), BELOW_RUNTIME, "too heavy below runtime/"),
+    (re.compile(r"^(algorithm|cmath|iterator|ranges|memory)$"), BELOW_RUNTIME, "a tenth of what the umbrella costs; loops, support/elementary.hpp"),
     (re.compile(r"^(iostream|functional|regex)$"), LAYERS, "too heavy for any header; use <ostream>, <cstdio> or a plain function object"),
     (re.compile(r"^boost/hana\.hpp$"), LAYERS + [""], "include the narrow boost/hana/*.hpp headers that are used"),
 ]
@@ -146,6 +147,7 @@ SELFTEST = [
     ("runtime/mpi.hpp", "#include <mpi.h>\n", None),
     ("runtime/d.hpp", "#include <functional>\n", "<functional> in layer 'runtime'"),
     ("module/e.hpp", "#include <format>\n", "<format> in layer 'module'"),
+    ("pass/o.hpp", "#include <algorithm>\n", "<algorithm> in layer 'pass'"),
     ("module/f.hpp", "#include <boost/hana.hpp>\n", "boost/hana.hpp"),
     ("module/g.hpp", "#include <boost/hana/for_each.hpp>\n#include <shardwise/shardwise.hpp>\n", "umbrella"),
     ("graph/h.hpp", "#include <shardwise/support/gone.hpp>\n", "does not exist"),

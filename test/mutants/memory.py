@@ -21,7 +21,7 @@ MUTANTS = [
     ("outputs die with their last reader", PLAN, "for (int i = 0; i < g.output_count; ++i) p.last_use[p.owner[g.outputs[i]]] = n;", "",
      (STEP, "dist/communication.cpp", GRAPHS)),
     ("leaves die with their last reader", PLAN, "p.last_use[i] = p.last_use[own] = n;", "(void)0;", (STEP, EQUAL)),
-    ("a hole that is too small fits", PLAN, "if (size >= need && size < best_size) {", "if (size + 64 >= need && size < best_size) {",
+    ("a hole that is too small fits", PLAN, "size >= need && size < best_size) {", "size + 64 >= need && size < best_size) {",
      (STEP, EQUAL, GRAPHS)),
     ("what is left of a hole begins where the hole did", PLAN, "st.holes[best].begin = at + need;", "st.holes[best].begin = at;",
      (STEP, EQUAL, GRAPHS)),

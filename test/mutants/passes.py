@@ -117,4 +117,8 @@ MUTANTS = [
      "if (through[i] == 0) through[i] = held && written_needs[from] ? i + 1 : read_through(x.in[k]);", "through[i] = 0;", (BUFFERS,)),
     ("buffers: a part that is written over is all of it", "pass/functionalise/functionalise.hpp",
      "const bool whole = seen.depth[x.in[0]] == 0;  // else the rest stays what it was", "const bool whole = true;", (BUFFERS,)),
+    ("verify: a node that repeats another may read anything", "graph/verify/verify.hpp", "if (x.spec != y.spec || (x.op == op_code::buffer) != (y.op == op_code::buffer)) return false;\n    }\n    return true;",
+     "if (x.spec < 0 || y.spec < 0) return false;\n    }\n    return true;", ("unit/graph/verify/repeats.cpp",)),
+    ("verify: what was checked before the pass may have other attributes", "graph/verify/verify.hpp", "return o.a == n.a;", "return true;",
+     ("unit/graph/verify/repeats.cpp",)),
 ]

@@ -140,7 +140,7 @@ struct iteration_graphs {
     template <class Backend>
     static constexpr std::int64_t least_workspace = workspace<Backend>;
 #if !SHARDWISE_DEVICE_PASS
-    static constexpr finding found = staged<verify_stages, graph_at<Phase>>::value.found;
+    static constexpr finding found = staged<verify_stages<>, graph_at<Phase>>::value.found;
     static_assert(raise_at<found.what, graph_at<Phase>, found.operand, Moves...>::ok);
 #endif
   };

@@ -41,12 +41,18 @@ struct traits {
   bool random, scalar;
 };
 constexpr traits traits_of(const operation& o) { return {o.kind, o.elements, o.indices, o.random, o.scalar}; }
-inline constexpr traits all_traits[] = {
+// One for every number that the type of operations holds, so that a question is one look-up; those that are none have the last.
+inline constexpr struct traits_table {
+  traits of[256];
+} all_traits = [] {
+  traits_table t{{
 #define SHARDWISE_X(name, kernel) traits_of(name),
-    SHARDWISE_OPS(SHARDWISE_X)
+      SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_X
-        traits_of(unlisted),
-};
+  }};
+  for (int i = static_cast<int>(op_code::count); i < 256; ++i) t.of[i] = traits_of(unlisted);
+  return t;
+}();
 
 }  // namespace operations
 
@@ -55,13 +61,11 @@ constexpr const operation& operation_of(op_code op) {
   return op < op_code::count ? *operations::all[static_cast<int>(op)] : operations::unlisted;
 }
 
-constexpr const operations::traits& traits_of(op_code op) {
-  return operations::all_traits[static_cast<int>(op < op_code::count ? op : op_code::count)];
-}
+constexpr const operations::traits& traits_of(op_code op) { return operations::all_traits.of[static_cast<int>(op)]; }
 
 // --- questions to a record --------------------------------------------------------------------------------------------------
 
-constexpr operation_kind kind_of(op_code op) { return traits_of(op).kind; }
+constexpr operation_kind kind_of(op_code op) { return operations::all_traits.of[static_cast<int>(op)].kind; }
 // The operand that holds int32 indices, targets or a mask, -1: none.
 constexpr int index_operand(op_code op) { return traits_of(op).indices; }
 constexpr bool is_comparison(op_code op) { return traits_of(op).elements == element_rule::compared; }
@@ -69,7 +73,7 @@ constexpr bool is_comparison(op_code op) { return traits_of(op).elements == elem
 constexpr bool makes_indices(op_code op) { return is_comparison(op) || traits_of(op).elements == element_rule::positions; }
 
 // What belongs to the caller whether or not a program reads it.
-constexpr bool is_leaf(op_code op) { return kind_of(op) == operation_kind::leaf; }
+constexpr bool is_leaf(op_code op) { return operations::all_traits.of[static_cast<int>(op)].kind == operation_kind::leaf; }
 // Leaves that last from run to run, and that the program itself writes.
 constexpr bool is_variable_leaf(op_code op) { return is_leaf(op) && op != op_code::input; }
 // Operations whose result may be their first operand's storage seen differently: is_view says whether it is.
@@ -78,7 +82,7 @@ constexpr bool may_view(op_code op) {
   return kind == operation_kind::view || kind == operation_kind::moving;
 }
 // Operations that write into an operand's storage and have no result of their own.
-constexpr bool is_update(op_code op) { return kind_of(op) == operation_kind::update; }
+constexpr bool is_update(op_code op) { return operations::all_traits.of[static_cast<int>(op)].kind == operation_kind::update; }
 // Which operands an operation writes into.
 constexpr bool writes_operand(op_code op, const op_attr& a, int k) { return (operation_of(op).writes.value(a) >> k & 1U) != 0; }
 

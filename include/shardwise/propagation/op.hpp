@@ -53,26 +53,24 @@ enum class op_code : std::uint8_t {
       count
 };
 
-constexpr const char* name_of(op_code op) {
-  switch (op) {
-#define SHARDWISE_X(name, kernel) \
-  case op_code::name: return #name;
+namespace detail {
+// Tables, not switches: a compiler that evaluates a switch compares the labels one by one.
+inline constexpr const char* op_names[] = {
+#define SHARDWISE_X(name, kernel) #name,
     SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_X
-    case op_code::count: break;
-  }
-  return "?";
-}
+        "?"};
+inline constexpr bool ops_with_kernels[] = {
+#define SHARDWISE_X(name, kernel) kernel != 0,
+    SHARDWISE_OPS(SHARDWISE_X)
+#undef SHARDWISE_X
+        false};
+}  // namespace detail
+
+constexpr const char* name_of(op_code op) { return detail::op_names[static_cast<int>(op < op_code::count ? op : op_code::count)]; }
 
 constexpr bool runs_kernel(op_code op) {
-  switch (op) {
-#define SHARDWISE_X(name, kernel) \
-  case op_code::name: return kernel != 0;
-    SHARDWISE_OPS(SHARDWISE_X)
-#undef SHARDWISE_X
-    case op_code::count: break;
-  }
-  return false;
+  return detail::ops_with_kernels[static_cast<int>(op < op_code::count ? op : op_code::count)];
 }
 
 // What errors print of an operation: the name of the function.
@@ -165,7 +163,10 @@ constexpr bool is_elementwise(op_code op) { return op >= op_code::abs && op <= o
 // assign writes operand 1 over operand 0; in_place says that operand 1 was computed there; advance adds 1 to operand 0.
 struct op_attr {
   std::int64_t v[6];
-  constexpr bool operator==(const op_attr&) const = default;
+  // one expression: verification and merging compare attributes of every node, and a compiler's own loop costs it ten times that
+  constexpr bool operator==(const op_attr& o) const {
+    return v[0] == o.v[0] && v[1] == o.v[1] && v[2] == o.v[2] && v[3] == o.v[3] && v[4] == o.v[4] && v[5] == o.v[5];
+  }
 };
 
 // --- attributes with names -------------------------------------------------------------------------------------------------

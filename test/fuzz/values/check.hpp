@@ -6,6 +6,7 @@
 #include <library.hpp>
 #include <reference.hpp>
 
+#include <cmath>
 #include <set>
 
 namespace fuzz {

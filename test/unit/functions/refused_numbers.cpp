@@ -4,6 +4,7 @@
 
 #include <both_ways.hpp>
 
+#include <cmath>
 #include <limits>
 
 namespace {

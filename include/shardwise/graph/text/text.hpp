@@ -2,8 +2,6 @@
 // A graph's names and its text, as plain program, Graphviz and Mermaid, written to anything with push_back(char).
 #pragma once
 
-#include <iterator>
-
 #include <shardwise/graph/units.hpp>
 #include <shardwise/propagation/transition.hpp>
 #include <shardwise/support/words.hpp>
@@ -18,7 +16,7 @@ namespace detail {
 
 inline constexpr transition collectives[] = {transition::all_reduce, transition::reduce_scatter, transition::all_gather,
                                              transition::all_to_all};
-inline constexpr int collective_names = static_cast<int>(std::size(collectives));
+inline constexpr int collective_names = static_cast<int>(sizeof(collectives) / sizeof(transition));
 inline constexpr int custom_names = static_cast<int>(op_code::count) + collective_names;  // the first custom operation's
 inline constexpr int base_names = custom_names + max_custom;
 

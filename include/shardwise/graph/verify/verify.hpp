@@ -19,12 +19,12 @@ struct checked_applications {
   }
 
   template <class Graph>
-  constexpr std::int32_t& place_of(const Graph& g, const node& n) {
+  static constexpr unsigned place_of(const Graph& g, const node& n) {
     unsigned h = static_cast<unsigned>(n.op) * 37U + static_cast<unsigned>(n.spec) * 5U + static_cast<unsigned>(n.expression) +
                  static_cast<unsigned>(n.a.v[0]) * 7U + static_cast<unsigned>(n.a.v[1]);
     for (int k = 0; k < n.inputs; ++k) h = h * 31U + static_cast<unsigned>(g.nodes[n.in[k]].spec);
     h *= 0x9e3779b1U;
-    return node_of[h >> 24 & (size - 1)];
+    return h >> 24 & (size - 1);
   }
   // Whether the two nodes are one application: the same operation on operands of the same specs.
   template <class Graph>
@@ -37,7 +37,52 @@ struct checked_applications {
     }
     return a.a == b.a;
   }
+  // Whether node b, the i-th, is the application that a is, whose check says all of it: not packs, which lie where
+  // others do, nor what reads a user's operation, which has a table of its own.
+  template <class Graph>
+  static constexpr bool repeats(const Graph& g, const node& a, const node& b, int i) {
+    if (a.op != b.op || a.spec != b.spec || a.inputs != b.inputs || a.expression != b.expression || a.op == op_code::part ||
+        a.op == op_code::pack || a.op == op_code::unpack || !(a.a == b.a))
+      return false;
+    for (int k = 0; k < b.inputs; ++k) {
+      if (b.in[k] < 0 || b.in[k] >= i) return false;
+      const node &x = g.nodes[a.in[k]], &y = g.nodes[b.in[k]];
+      if (y.op == op_code::custom) return false;
+      if (x.spec != y.spec || (x.op == op_code::buffer) != (y.op == op_code::buffer)) return false;
+    }
+    return true;
+  }
 };
+// Of a graph that was verified, what the next one need not infer again: most of a pass's result is as it was.
+template <class Graph>
+struct verified_graph {
+  const Graph& g;
+  const checked_applications& memory;
+  int specs;  // how many of the first specs both graphs have at the same numbers
+
+  // Whether the application of node n of `now` was checked there. Expressions, a user's operations and functions stand in
+  // tables of their own, so nodes that name one are checked anew.
+  template <class Now>
+  constexpr bool knows(const Now& now, const node& n, unsigned place) const {
+    const std::int32_t known = memory.node_of[place];
+    if (known == 0 || n.expression >= 0 || n.spec >= specs || n.op == op_code::custom || n.op == op_code::opaque) return false;
+    const node& o = g.nodes[known - 1];
+    if (o.op != n.op || o.spec != n.spec || o.inputs != n.inputs || o.expression >= 0) return false;
+    for (int k = 0; k < n.inputs; ++k) {
+      const node& x = now.nodes[n.in[k]];
+      const node& y = g.nodes[o.in[k]];
+      if (x.spec != y.spec || x.spec >= specs || (x.op == op_code::buffer) != (y.op == op_code::buffer)) return false;
+    }
+    return o.a == n.a;
+  }
+};
+struct nothing_verified {
+  template <class Now>
+  constexpr bool knows(const Now&, const node&, unsigned) const {
+    return false;
+  }
+};
+
 // A pack's operands have storage for it to place and are as it says of them; an unpacked slot lies in its pack.
 template <class Graph>
 constexpr problem storage_problem(const Graph& g, int i) {
@@ -101,12 +146,18 @@ constexpr bool item_fits(const Graph& g, int i) {
          item_of(g, n.in[0], static_cast<int>(n.a.v[0]), i) < 0;
 }
 
-// Checks nodes [begin, end); the finding's operand is the node's id. Usable in constants and at run time; forward and
-// backward nodes alike, so that differentiation answers to the same rules as the user.
-template <class Graph>
-constexpr finding verify(const Graph& g, int begin, int end, checked_applications& memory) {
+// Checks nodes [begin, end), but not what `before` knows; the finding's operand is the node's id. Usable in constants and at
+// run time; forward and backward nodes alike, so that differentiation answers to the same rules as the user.
+template <class Graph, class Before>
+constexpr finding verify(const Graph& g, int begin, int end, checked_applications& memory, const Before& before) {
+  int next = -1;  // the node that this one repeats if layers do: the one after that which the last one repeated
   for (int i = begin; i < end; ++i) {
     const node& n = g.nodes[i];
+    if (next >= 0 && next < i && checked_applications::repeats(g, g.nodes[next], n, i)) {
+      ++next;
+      continue;
+    }
+    next = -1;
     for (int k = 0; k < n.inputs; ++k)
       if (n.in[k] < 0 || n.in[k] >= i) return {problem::graph_cycle, i};
     for (int k = 0; k < n.inputs; ++k)
@@ -125,8 +176,16 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
       if (const problem p = storage_problem(g, i); p != problem::none) return {p, i};
       continue;
     }
-    std::int32_t& known = memory.place_of(g, n);
-    if (known > 0 && checked_applications::same(g, g.nodes[known - 1], n)) continue;
+    const unsigned place = checked_applications::place_of(g, n);
+    std::int32_t& known = memory.node_of[place];
+    if (known > 0 && checked_applications::same(g, g.nodes[known - 1], n)) {
+      next = known;
+      continue;
+    }
+    if (before.knows(g, n, place)) {
+      known = i + 1;
+      continue;
+    }
     if (is_fused(n)) {
       if (!fused_fits(g, n)) return {problem::graph_unplaced, i};
       known = i + 1;
@@ -171,7 +230,7 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
 template <class Graph>
 constexpr finding verify(const Graph& g, int begin, int end) {
   checked_applications none;
-  return verify(g, begin, end, none);
+  return verify(g, begin, end, none, nothing_verified{});
 }
 
 template <class Graph>

@@ -249,11 +249,14 @@ struct explain_pass<problem::pass_prerequisites, P, Source, Applied, Reason> {
       raise<problem::pass_prerequisites, P, Reason, typename as<pass_order::applied_passes, Applied>::type>::ok;
 };
 
-// The verifier in stages: a rule costs up to some thousand steps of evaluation.
+// The verifier in stages: a rule costs up to some thousand steps of evaluation. Before: the `verified` of the graph that the
+// pass was given, or void.
+template <class Before = void>
 struct verify_stages {
   struct progress {
     finding found;
     int cursor;
+    int specs;  // the first of Before's that the graph has, too
     checked_applications memory;
   };
   template <class Source>
@@ -266,15 +269,34 @@ struct verify_stages {
   template <class Source>
   static constexpr void start(progress& st) {
     st.found = {};
-    st.cursor = 0;
+    st.cursor = st.specs = 0;
+    if constexpr (!std::is_void_v<Before>) {
+      const int count = Source::value.spec_count < Before::graph.spec_count ? Source::value.spec_count : Before::graph.spec_count;
+      while (st.specs < count && Source::value.hashes[st.specs] == Before::graph.hashes[st.specs] &&
+             Source::value.specs[st.specs] == Before::graph.specs[st.specs])
+        ++st.specs;
+    }
   }
   template <class Source>
   static constexpr void advance(progress& st, int nodes) {
     const int count = Source::value.node_count;
     const int end = st.cursor + per_stage(nodes) < count ? st.cursor + per_stage(nodes) : count;
-    if (!st.found) st.found = verify(Source::value, st.cursor, end, st.memory);
+    if (!st.found) st.found = verify(Source::value, st.cursor, end, st.memory, known(st.specs));
     st.cursor = end;
   }
+
+ private:
+  static constexpr auto known(int specs) {
+    if constexpr (std::is_void_v<Before>) return nothing_verified{};
+    else return verified_graph<std::remove_cvref_t<decltype(Before::graph)>>{Before::graph, Before::memory, specs};
+  }
+};
+// What the verification of a pass's result found, and what it leaves to that of the next one.
+template <class Source, class Before>
+struct verified {
+  static constexpr const auto& graph = Source::value;
+  static constexpr const auto& found = staged<verify_stages<Before>, Source>::value.found;
+  static constexpr const auto& memory = staged<verify_stages<Before>, Source>::value.memory;
 };
 
 // A graph function on a constant.
@@ -318,32 +340,34 @@ struct promises<Before, After, P, passes_list<Property...>> {
 };
 
 // P on Source after the passes Applied. Where it fails, `type` is Source and `good` false, so that one mistake is one
-// error.
-template <class P, class Source, class Applied, bool Admitted>
+// error. Before: what is known of Source, a `verified` or void; `known`: of `type`.
+template <class P, class Source, class Applied, class Before, bool Admitted>
 struct checked_pass {
   using type = Source;
+  using known = Before;
   static constexpr bool good = false;
 };
-template <class P, class Source, class Applied>
-struct checked_pass<P, Source, Applied, true> {
+template <class P, class Source, class Applied, class Before>
+struct checked_pass<P, Source, Applied, Before, true> {
   using outcome = pass_result<P, Source>;
   using result = typename outcome::type;
   static_assert(raise<outcome::what, P>::ok);
   // between passes: the one that refused, or that broke an invariant, is named
-  static constexpr finding found = result::value.error ? result::value.error : staged<verify_stages, result>::value.found;
+  static constexpr finding found = result::value.error ? result::value.error : verified<result, Before>::found;
   static constexpr bool good = outcome::what == problem::none && (!found || Source::value.error);
   // what a pass refuses is a node of the graph that it was given, what is wrong with its result one of that
   using about = std::conditional_t<static_cast<bool>(result::value.error), Source, result>;
   static_assert(refused_at<Source::value.error ? problem::none : found.what, found.have, found.want, about, found.operand, P>::ok);
   using type = std::conditional_t<good, result, Source>;
+  using known = std::conditional_t<good && !found, verified<result, Before>, Before>;
   static_assert(promises<Source, type, P, typename preserved_by<P>::type>::ok);
 };
 
-template <class P, class Source, class Applied>
+template <class P, class Source, class Applied, class Before = void>
 struct one_pass {
   using check = objection<P, Source, Applied>;
   static_assert(explain_pass<check::what, P, Source, Applied, typename check::reason>::ok);
-  using done = checked_pass<P, Source, Applied, check::what == problem::none>;
+  using done = checked_pass<P, Source, Applied, Before, check::what == problem::none>;
 };
 
 template <class Applied, class P>
@@ -353,17 +377,17 @@ struct appended<passes_list<Q...>, P> {
   using type = passes_list<Q..., P>;
 };
 
-template <class Source, class Pipeline, class Applied = passes_list<>>
+template <class Source, class Pipeline, class Applied = passes_list<>, class Before = void>
 struct run_pipeline;
-template <class Source, class Applied>
-struct run_pipeline<Source, pipeline<>, Applied> {
+template <class Source, class Applied, class Before>
+struct run_pipeline<Source, pipeline<>, Applied, Before> {
   using type = Source;
 };
-template <class Source, class P, class... Rest, class Applied>
-struct run_pipeline<Source, pipeline<P, Rest...>, Applied> {
-  using done = typename one_pass<P, Source, Applied>::done;
+template <class Source, class P, class... Rest, class Applied, class Before>
+struct run_pipeline<Source, pipeline<P, Rest...>, Applied, Before> {
+  using done = typename one_pass<P, Source, Applied, Before>::done;
   using next = run_pipeline<typename done::type, std::conditional_t<done::good, pipeline<Rest...>, pipeline<>>,
-                            typename appended<Applied, P>::type>;
+                            typename appended<Applied, P>::type, typename done::known>;
   using type = typename next::type;
 };
 

@@ -71,16 +71,14 @@ constexpr void unlink(State& st, int before, int h) {
 template <class State>
 constexpr std::int64_t take(State& st, std::int64_t need) {
   if (need == 0) return st.top;
-  int best = -1, before_best = -1, last = -1, before_last = -1;
+  int best = -1, before_best = -1, last = -1;
   std::int64_t best_size = std::numeric_limits<std::int64_t>::max();
-  for (int h = st.first; h >= 0; h = st.holes[h].next) {
-    const std::int64_t size = st.holes[h].size;
-    if (size >= need && size < best_size) {
+  for (int h = st.first; h >= 0 && best_size != need; h = st.holes[h].next) {
+    if (const std::int64_t size = st.holes[h].size; size >= need && size < best_size) {
       best = h;
       best_size = size;
       before_best = last;
     }
-    before_last = last;
     last = h;
   }
   if (best >= 0) {
@@ -96,6 +94,8 @@ constexpr std::int64_t take(State& st, std::int64_t need) {
   std::int64_t at = st.top;
   if (last >= 0 && st.holes[last].begin + st.holes[last].size == st.top) {
     at = st.holes[last].begin;
+    int before_last = -1;
+    for (int h = st.first; h != last; h = st.holes[h].next) before_last = h;
     unlink(st, before_last, last);
   }
   st.top = at + need;
@@ -265,7 +265,7 @@ struct plan_memory {
     auto& p = st.plan;
     const int end = st.cursor + 2 * nodes < count ? st.cursor + 2 * nodes : count;  // these nodes cost little
     for (int i = st.cursor; i < end; ++i) {
-      const node x = g.nodes[i];
+      const node& x = g.nodes[i];
       if (is_leaf(x.op)) continue;
       int own = p.owner[p.owner[i]];  // the owner found so far may have moved into another's storage since
       if (own == i) {

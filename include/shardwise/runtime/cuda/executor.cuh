@@ -26,6 +26,7 @@
 #include <shardwise/runtime/host/kernels/random.hpp>
 #include <shardwise/runtime/program/schedule.hpp>
 #include <shardwise/runtime/timeline/program.hpp>
+#include <shardwise/support/dynamic_array.hpp>
 
 namespace shardwise {
 
@@ -306,7 +307,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   int kernel_nodes() const { return nodes().kernels; }
   // The stream that steps are queued on.
   cudaStream_t stream() const { return stream_[runtime::compute_stream].get(); }
-  const std::vector<runtime::scheduled_call>& schedule() const { return schedule_; }
+  const dynamic_array<runtime::scheduled_call>& schedule() const { return schedule_; }
 
  private:
   template <class Other, class R>
@@ -538,7 +539,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::lowered<Step> {
   std::array<cuda::context, runtime::stream_count> context_{};
   std::byte* compute_scratch_ = nullptr;
   std::byte* communication_scratch_ = nullptr;
-  std::vector<runtime::scheduled_call> schedule_;
+  dynamic_array<runtime::scheduled_call> schedule_;
   std::vector<runtime::call> work_;
   std::array<std::int64_t, max_axes> collectives_{};  // of one run, by axis
   std::map<std::size_t, cuda::event> event_;

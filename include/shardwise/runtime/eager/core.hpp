@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include <shardwise/runtime/host/kernel_table.hpp>
 #include <shardwise/runtime/eager/pool.hpp>
 #include <shardwise/runtime/program/random_stream.hpp>
+#include <shardwise/support/dynamic_array.hpp>
 
 namespace shardwise {
 
@@ -97,13 +97,13 @@ class prepared_table {
     return slot_[i];
   }
   void grow() {
-    std::vector<slot> old(slot_.size() * 2);
-    old.swap(slot_);
+    const dynamic_array<slot> old = static_cast<dynamic_array<slot>&&>(slot_);
+    slot_.resize(old.size() * 2);
     for (const slot& s : old)
       if (s.key) free_or(s.key) = s;
   }
 
-  std::vector<slot> slot_;  // a power of two of them
+  dynamic_array<slot> slot_;  // a power of two of them
   std::size_t count_ = 0;
 };
 
@@ -121,7 +121,7 @@ struct eager_core : block_pool {
   step_env env{};
   std::int32_t site = 0;
   eager_checks checks = eager_checks::none;
-  std::vector<std::int64_t> site_offset;  // under random_policy::by_offset: of the sites so far
+  dynamic_array<std::int64_t> site_offset;  // under random_policy::by_offset: of the sites so far
   std::int64_t next_offset = 0;
 
   eager_core() = default;

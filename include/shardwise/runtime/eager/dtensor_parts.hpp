@@ -2,7 +2,7 @@
 // What eager tensors are declared with: ranges they take values from, checks of blocks, ranks without peers.
 #pragma once
 
-#include <iterator>
+#include <span>
 
 #include <shardwise/graph/functions/functions.hpp>
 #include <shardwise/runtime/eager/eager.hpp>
@@ -11,7 +11,7 @@
 namespace shardwise {
 
 namespace detail {
-// Not <ranges>, which costs every program a tenth of a second.
+// Not <ranges>, which costs every program a tenth of a second; std::data and std::size come with <span>.
 template <class R>
 concept contiguous_values = requires(const R& r) {
   *std::data(r);

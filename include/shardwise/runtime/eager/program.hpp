@@ -7,6 +7,7 @@
 
 #include <shardwise/runtime/eager/eager.hpp>
 #include <shardwise/runtime/program/lowered.hpp>
+#include <shardwise/support/dynamic_array.hpp>
 
 namespace shardwise::runtime {
 
@@ -59,9 +60,9 @@ struct prepared_program final : prepared {
 
   std::vector<eager_operation<Rank>> operation;
   std::vector<eager_value<Rank>> value;
-  std::vector<char> runs;       // whether a result or an update depends on the node
-  std::vector<int> dies;        // nodes in the order in which their values are last read
-  std::vector<int> dies_begin;  // those whose last reader is node i: dies[dies_begin[i] .. dies_begin[i + 1])
+  dynamic_array<char> runs;       // whether a result or an update depends on the node
+  dynamic_array<int> dies;        // nodes in the order in which their values are last read
+  dynamic_array<int> dies_begin;  // those whose last reader is node i: dies[dies_begin[i] .. dies_begin[i + 1])
 
   prepared_program() {
     const auto count = static_cast<std::size_t>(g.node_count);
@@ -75,7 +76,7 @@ struct prepared_program final : prepared {
       if (runs[static_cast<std::size_t>(i)] != 0)
         for (int k = 0; k < g.nodes[i].inputs; ++k) runs[static_cast<std::size_t>(g.nodes[i].in[k])] = 1;
     }
-    std::vector<int> last(count, -1);
+    dynamic_array<int> last(count, -1);
     for (int i = 0; i < g.node_count; ++i) {
       const node& n = g.nodes[i];
       last[static_cast<std::size_t>(i)] = i;
@@ -90,7 +91,7 @@ struct prepared_program final : prepared {
     for (const int l : last) ++dies_begin[static_cast<std::size_t>(l) + 1];
     for (std::size_t i = 0; i <= count; ++i) dies_begin[i + 1] += dies_begin[i];
     dies.resize(count);
-    std::vector<int> at(dies_begin);
+    dynamic_array<int> at(dies_begin);
     int v = 0;
     for (const int l : last) dies[static_cast<std::size_t>(at[static_cast<std::size_t>(l)]++)] = v++;
   }

@@ -19,6 +19,7 @@
 #include <shardwise/runtime/program/overlap.hpp>
 #include <shardwise/runtime/threads/collectives.hpp>
 #include <shardwise/runtime/timeline/program.hpp>
+#include <shardwise/support/dynamic_array.hpp>
 
 namespace shardwise {
 
@@ -102,7 +103,7 @@ class executor : public runtime::lowered<Step> {
   void run(const step_env& env) {
     base::check_ready(env);
     if (checks_ != executor_checks::none) rank_->agree(env.seed, "the seed");
-    const std::vector<runtime::call>& list = calls();
+    const dynamic_array<runtime::call>& list = calls();
     std::size_t at = 0;
     recorder_ = timeline_ && timeline_->begin(recorded_as_, env.step) ? timeline_ : nullptr;
     try {
@@ -495,7 +496,7 @@ class executor : public runtime::lowered<Step> {
   void note_deaths() {
     const auto& plan = base::plan();
     const int nodes = program().node_count;
-    std::vector<bool> dead(static_cast<std::size_t>(nodes), false);
+    dynamic_array<bool> dead(static_cast<std::size_t>(nodes), false);
     dies_.clear();
     dies_begin_.assign(1, 0);
     for (std::size_t i = 0; i <= calls().size(); ++i) {
@@ -503,7 +504,7 @@ class executor : public runtime::lowered<Step> {
       for (int o = 0; o < next; ++o)
         if (plan.owner[o] == o && plan.last_use[o] < next && plan.bytes[o] > 0 && !dead[static_cast<std::size_t>(o)]) {
           dead[static_cast<std::size_t>(o)] = true;
-          dies_.emplace_back(plan.offset[o], plan.bytes[o]);
+          dies_.push_back({plan.offset[o], plan.bytes[o]});
         }
       dies_begin_.push_back(dies_.size());
     }
@@ -512,13 +513,13 @@ class executor : public runtime::lowered<Step> {
   Rank* rank_;
   runtime::arena arena_;
   executor_checks checks_;
-  std::vector<runtime::kernel_function<Rank>> kernel_;
+  dynamic_array<runtime::kernel_function<Rank>> kernel_;
   static constexpr std::int64_t stream_workspace = overlapped ? host_backend::stream_workspace(source::program) : 0;
   runtime::arrivals<Rank> arrivals_;
   runtime::overlap overlap_;
-  std::vector<unsigned> ticket_;  // of the calls on the stream
-  std::vector<std::pair<std::int64_t, std::int64_t>> dies_;
-  std::vector<std::size_t> dies_begin_;
+  dynamic_array<unsigned> ticket_;  // of the calls on the stream
+  dynamic_array<std::pair<std::int64_t, std::int64_t>> dies_;
+  dynamic_array<std::size_t> dies_begin_;
   std::int64_t n_dyn_ = 0;
   bool ran_ = false;
   timeline* timeline_ = nullptr;

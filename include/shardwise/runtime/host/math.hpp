@@ -3,9 +3,10 @@
 #pragma once
 
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <limits>
+
+#include <shardwise/support/elementary.hpp>
 
 namespace shardwise::host {
 
@@ -20,7 +21,7 @@ T power_of(T x, T n) {
   if (n == T(-0.5)) return T(1) / M::sqrt(x);
   if (n == T(-2)) return T(1) / (x * x);
   if (n == T(1)) return x;
-  return std::pow(x, n);
+  return elementary::pow(x, n);
 }
 
 // A trait, so that the rule proofs can run the same kernels over integers modulo a prime.
@@ -28,20 +29,20 @@ template <class T>
 struct math {
   using accumulator = T;
   static constexpr bool ordered = true;
-  static T exp(T x) { return std::exp(x); }
-  static T log(T x) { return std::log(x); }
-  static T tanh(T x) { return std::tanh(x); }
-  static T erf(T x) { return std::erf(x); }
-  static T sqrt(T x) { return std::sqrt(x); }
-  static double power(double x, double n) { return std::pow(x, n); }
-  static T inverse_root(double x) { return static_cast<T>(1 / std::sqrt(x)); }
+  static T exp(T x) { return elementary::exp(x); }
+  static T log(T x) { return elementary::log(x); }
+  static T tanh(T x) { return elementary::tanh(x); }
+  static T erf(T x) { return elementary::erf(x); }
+  static T sqrt(T x) { return elementary::sqrt(x); }
+  static double power(double x, double n) { return elementary::pow(x, n); }
+  static T inverse_root(double x) { return static_cast<T>(1 / elementary::sqrt(x)); }
   static constexpr T from(double x) { return static_cast<T>(x); }
   static constexpr double number(T x) { return static_cast<double>(x); }
   static constexpr T from_count(std::int64_t n) { return static_cast<T>(n); }
   static constexpr T max(T a, T b) { return a > b ? a : b; }
   static constexpr bool positive(T x) { return x > T(0); }
-  static T sin(T x) { return std::sin(x); }
-  static T cos(T x) { return std::cos(x); }
+  static T sin(T x) { return elementary::sin(x); }
+  static T cos(T x) { return elementary::cos(x); }
   static T pow(T x, T n) { return power_of<math>(x, n); }
   static constexpr bool less(T a, T b) { return a < b; }
   static constexpr T lowest() { return -std::numeric_limits<T>::infinity(); }
@@ -71,9 +72,9 @@ inline float exp_float(float x) {
 
 // 1 - 2 / (e^2|x| + 1) from 0.625 on; below, where that cancels, an odd polynomial (Cephes): within 2 units.
 inline float tanh_float(float x) {
-  const float a = std::fabs(x), q = x * x;
+  const float a = elementary::fabs(x), q = x * x;
   const float e = exp_float(2.0F * (a > 20.0F ? 20.0F : a));
-  const float big = std::copysign(1.0F - 2.0F / (e + 1.0F), x);
+  const float big = elementary::copysign(1.0F - 2.0F / (e + 1.0F), x);
   float p = -5.70498872745e-3F;
   p = p * q + 2.06390887954e-2F;
   p = p * q - 5.37397155531e-2F;
@@ -88,19 +89,19 @@ struct math<float> {
   using accumulator = double;
   static constexpr bool ordered = true;
   static float exp(float x) { return exp_float(x); }
-  static float log(float x) { return std::log(x); }
+  static float log(float x) { return elementary::log(x); }
   static float tanh(float x) { return tanh_float(x); }
-  static float erf(float x) { return std::erf(x); }
-  static float sqrt(float x) { return std::sqrt(x); }
-  static double power(double x, double n) { return std::pow(x, n); }
-  static float inverse_root(double x) { return static_cast<float>(1 / std::sqrt(x)); }
+  static float erf(float x) { return elementary::erf(x); }
+  static float sqrt(float x) { return elementary::sqrt(x); }
+  static double power(double x, double n) { return elementary::pow(x, n); }
+  static float inverse_root(double x) { return static_cast<float>(1 / elementary::sqrt(x)); }
   static constexpr float from(double x) { return static_cast<float>(x); }
   static constexpr double number(float x) { return static_cast<double>(x); }
   static constexpr float from_count(std::int64_t n) { return static_cast<float>(n); }
   static constexpr float max(float a, float b) { return a > b ? a : b; }
   static constexpr bool positive(float x) { return x > 0.0F; }
-  static float sin(float x) { return std::sin(x); }
-  static float cos(float x) { return std::cos(x); }
+  static float sin(float x) { return elementary::sin(x); }
+  static float cos(float x) { return elementary::cos(x); }
   static float pow(float x, float n) { return power_of<math>(x, n); }
   static constexpr bool less(float a, float b) { return a < b; }
   static constexpr float lowest() { return -std::numeric_limits<float>::infinity(); }

@@ -3,7 +3,6 @@
 // redistributions.
 #pragma once
 
-#include <cmath>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include <shardwise/runtime/program/call.hpp>
 #include <shardwise/runtime/program/local_view.hpp>
+#include <shardwise/support/elementary.hpp>
 #include <shardwise/support/philox.hpp>
 #include <shardwise/vocabulary/init.hpp>
 
@@ -154,7 +154,7 @@ inline double initial_value(init_kind kind, double scale, std::uint64_t seed, st
     case init_kind::uniform:
       return scale * (2.0 * w.w[0] * unit - 1);
     case init_kind::normal:  // Box-Muller; the shift keeps the logarithm finite
-      return scale * std::sqrt(-2 * std::log((w.w[0] + 0.5) * unit)) * std::cos(6.283185307179586 * w.w[1] * unit);
+      return scale * elementary::sqrt(-2 * elementary::log((w.w[0] + 0.5) * unit)) * elementary::cos(6.283185307179586 * w.w[1] * unit);
     case init_kind::zeros:
       break;
   }

@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 #include <shardwise/graph/text/render.hpp>
 #include <shardwise/pass/analysis/kernels.hpp>
@@ -18,6 +17,7 @@
 #include <shardwise/runtime/program/random_stream.hpp>
 #include <shardwise/runtime/program/ready.hpp>
 #include <shardwise/support/config.hpp>
+#include <shardwise/support/dynamic_array.hpp>
 #include <shardwise/support/fixed_string.hpp>
 
 namespace shardwise::runtime {
@@ -310,12 +310,12 @@ class lowered {
   // Before anything has been set. An input that nothing reads needs no value.
   static given_values nothing_given() {
     const auto& g = program();
-    std::vector<char> read(static_cast<std::size_t>(g.node_count), 0);
+    dynamic_array<char> read(static_cast<std::size_t>(g.node_count), 0);
     for (int i = 0; i < g.node_count; ++i)
       for (int k = 0; k < g.nodes[i].inputs; ++k) read[static_cast<std::size_t>(g.nodes[i].in[k])] = 1;
     for (int k = 0; k < g.output_count; ++k) read[static_cast<std::size_t>(g.outputs[k])] = 1;
     const int inputs = input_count();
-    std::vector<char> needed(static_cast<std::size_t>(inputs), 0);
+    dynamic_array<char> needed(static_cast<std::size_t>(inputs), 0);
     for (int i = 0; i < g.node_count; ++i)
       if (g.nodes[i].op == op_code::input && read[static_cast<std::size_t>(i)] != 0) needed[static_cast<std::size_t>(g.nodes[i].a.v[0])] = 1;
     given_values r(inputs, parameter_count() + buffer_count());
@@ -334,7 +334,7 @@ class lowered {
     view_bytes_.assign(nodes, 0);
     calls_.clear();
     results_.clear();
-    std::vector<std::int64_t> site_offset;
+    dynamic_array<std::int64_t> site_offset;
     site_offsets(g, n_dyn, 0, site_offset);
     for (int i = 0; i < g.node_count; ++i) {
       const node& n = g.nodes[i];
@@ -372,7 +372,7 @@ class lowered {
     }
   }
 
-  const std::vector<call>& calls() const { return calls_; }
+  const dynamic_array<call>& calls() const { return calls_; }
   void set_workspace(std::size_t call_index, void* scratch) { calls_[call_index].workspace = scratch; }
   // One past the last call that goes out together with call i.
   std::size_t launch_end(std::size_t i) const {
@@ -526,10 +526,10 @@ class lowered {
   given_values own_given_;
   given_values* given_ = &own_given_;
   std::byte* arena_ = nullptr;
-  std::vector<layout> layouts_;
-  std::vector<std::int64_t> view_bytes_;
-  std::vector<call> calls_;
-  std::vector<std::unique_ptr<const result_blocks>> results_;  // of calls with several
+  dynamic_array<layout> layouts_;
+  dynamic_array<std::int64_t> view_bytes_;
+  dynamic_array<call> calls_;
+  dynamic_array<std::unique_ptr<const result_blocks>> results_;  // of calls with several
 };
 
 }  // namespace shardwise::runtime

@@ -2,9 +2,9 @@
 // Where random operations draw: by element, the same on every mesh; or by offset in one stream, as PyTorch's DTensor.
 #pragma once
 
-#include <vector>
 
 #include <shardwise/operations/all.hpp>
+#include <shardwise/support/dynamic_array.hpp>
 #include <shardwise/vocabulary/spec.hpp>
 
 namespace shardwise::runtime {
@@ -38,7 +38,7 @@ constexpr std::int64_t shard_offset(const spec& s, const int* c, std::int64_t n 
 
 // Offsets of a program's sites, from `first` on; returns where the last one ends.
 template <class Graph>
-std::int64_t site_offsets(const Graph& g, std::int64_t n, std::int64_t first, std::vector<std::int64_t>& offset) {
+std::int64_t site_offsets(const Graph& g, std::int64_t n, std::int64_t first, dynamic_array<std::int64_t>& offset) {
   const std::size_t before = offset.size();
   offset.resize(before + static_cast<std::size_t>(g.sites), 0);
   for (int i = 0; i < g.node_count; ++i)

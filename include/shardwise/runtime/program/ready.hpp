@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/operations/infer.hpp>
 #include <shardwise/runtime/program/call.hpp>
+#include <shardwise/support/dynamic_array.hpp>
 
 namespace shardwise::runtime {
 
@@ -136,7 +136,7 @@ class given_values {
     g = 1;
   }
 
-  std::vector<char> given_;
+  dynamic_array<char> given_;
   int inputs_, missing_;
 };
 

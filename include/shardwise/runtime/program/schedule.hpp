@@ -2,12 +2,11 @@
 // schedule: which calls of a program run on the communication stream, and which must wait for a call of the other one.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <vector>
 
 #include <shardwise/runtime/program/lowered.hpp>
+#include <shardwise/support/dynamic_array.hpp>
 
 namespace shardwise::runtime {
 
@@ -31,11 +30,11 @@ constexpr bool conflict(const access& a, const access& b) {
 }
 
 template <class Step>
-std::vector<access> accesses_of(const call& c, bool one_device = true) {
+dynamic_array<access> accesses_of(const call& c, bool one_device = true) {
   const auto& g = lowered<Step>::program();
   const auto& plan = lowered<Step>::plan();
   const node& n = g.nodes[c.node];
-  std::vector<access> all;
+  dynamic_array<access> all;
   auto touch = [&](int id, bool write) {
     const int own = plan.owner[id];
     if (plan.bytes[own] > 0) all.push_back({plan.offset[own], plan.offset[own] + plan.bytes[own], write});
@@ -53,10 +52,11 @@ std::vector<access> accesses_of(const call& c, bool one_device = true) {
   return all;
 }
 
-inline bool conflict(const std::vector<access>& a, const std::vector<access>& b) {
-  return std::any_of(a.begin(), a.end(), [&](const access& x) {
-    return std::any_of(b.begin(), b.end(), [&](const access& y) { return conflict(x, y); });
-  });
+inline bool conflict(const dynamic_array<access>& a, const dynamic_array<access>& b) {
+  for (const access& x : a)
+    for (const access& y : b)
+      if (conflict(x, y)) return true;
+  return false;
 }
 
 // Law: two calls on different streams that touch the same bytes, one of them writing, keep their order in the program.
@@ -66,9 +66,9 @@ inline bool conflict(const std::vector<access>& a, const std::vector<access>& b)
 // each change of streams costs a graph some microseconds.
 // Only collectives of which `leaves` is true of the call may leave the compute stream.
 template <class Step, class Leaves>
-std::vector<scheduled_call> schedule(const std::vector<call>& calls, bool one_device, Leaves&& leaves) {
-  std::vector<scheduled_call> s(calls.size());
-  std::vector<std::vector<access>> touched;
+dynamic_array<scheduled_call> schedule(const dynamic_array<call>& calls, bool one_device, Leaves&& leaves) {
+  dynamic_array<scheduled_call> s(calls.size());
+  dynamic_array<dynamic_array<access>> touched;
   touched.reserve(calls.size());
   for (const call& c : calls) touched.push_back(accesses_of<Step>(c, one_device));
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -77,15 +77,16 @@ std::vector<scheduled_call> schedule(const std::vector<call>& calls, bool one_de
     while (next < calls.size() && communicates(calls[next].kind)) ++next;
     if (next < calls.size() && !conflict(touched[i], touched[next])) s[i].stream = communication_stream;
   }
-  std::array<std::vector<int>, stream_count> on;  // calls of each stream, in order
+  std::array<dynamic_array<int>, stream_count> on;  // calls of each stream, in order
   std::array<int, stream_count> seen{-1, -1};     // last call of the other stream that a stream has waited for
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const auto mine = static_cast<std::size_t>(s[i].stream);
-    const std::vector<int>& other = on[1 - mine];
-    for (auto j = other.rbegin(); j != other.rend() && *j > seen[mine]; ++j) {
-      if (!conflict(touched[i], touched[static_cast<std::size_t>(*j)])) continue;
-      s[i].wait = seen[mine] = *j;
-      s[static_cast<std::size_t>(*j)].awaited = true;
+    const dynamic_array<int>& other = on[1 - mine];
+    for (std::size_t k = other.size(); k-- > 0 && other[k] > seen[mine];) {
+      const int j = other[k];
+      if (!conflict(touched[i], touched[static_cast<std::size_t>(j)])) continue;
+      s[i].wait = seen[mine] = j;
+      s[static_cast<std::size_t>(j)].awaited = true;
       break;
     }
     on[mine].push_back(static_cast<int>(i));
@@ -93,7 +94,7 @@ std::vector<scheduled_call> schedule(const std::vector<call>& calls, bool one_de
   return s;
 }
 template <class Step>
-std::vector<scheduled_call> schedule(const std::vector<call>& calls) {
+dynamic_array<scheduled_call> schedule(const dynamic_array<call>& calls) {
   return schedule<Step>(calls, true, [](const call&) { return true; });
 }
 

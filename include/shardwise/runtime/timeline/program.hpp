@@ -8,6 +8,7 @@
 #include <shardwise/graph/text/render.hpp>
 #include <shardwise/runtime/program/lowered.hpp>
 #include <shardwise/runtime/timeline/timeline.hpp>
+#include <shardwise/support/dynamic_array.hpp>
 
 namespace shardwise::runtime {
 
@@ -25,10 +26,10 @@ inline std::string block_text(const layout& l) {
 // Bytes of the arena in use at each node: leaves and workspace always, a buffer from the first node whose value lies in it, or
 // that computes it as one of its results, to the last one that reads it.
 template <class Graph, class Plan>
-std::vector<std::int64_t> live_bytes(const Graph& g, const Plan& plan) {
+dynamic_array<std::int64_t> live_bytes(const Graph& g, const Plan& plan) {
   const std::size_t n = static_cast<std::size_t>(g.node_count);
-  std::vector<std::int64_t> change(n + 1, 0);
-  std::vector<bool> born(n, false);
+  dynamic_array<std::int64_t> change(n + 1, 0);
+  dynamic_array<bool> born(n, false);
   for (int i = 0; i < g.node_count; ++i) {
     const std::size_t own = static_cast<std::size_t>(plan.owner[i]);
     if (is_leaf(g.nodes[i].op) || is_leaf(g.nodes[own].op) || places_leaves(g.nodes[own]) || born[own]) continue;
@@ -46,7 +47,7 @@ template <class Step>
 timeline_program timeline_program_of(const lowered<Step>& l, const int* coordinate, std::int64_t n_dyn, const std::string& phase) {
   const auto& g = lowered<Step>::program();
   const std::vector<std::string> names = node_names(g);
-  const std::vector<std::int64_t> live = live_bytes(g, lowered<Step>::plan());
+  const dynamic_array<std::int64_t> live = live_bytes(g, lowered<Step>::plan());
   timeline_program p;
   p.phase = phase;
   p.arena = lowered<Step>::source::peak_bytes;

@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <shardwise/runtime/program/clock.hpp>
+#include <shardwise/support/dynamic_array.hpp>
 
 namespace shardwise {
 
@@ -45,7 +45,7 @@ struct timeline_call {
 
 struct timeline_program {
   std::string phase;  // of an iterated step: setup, main, cleanup
-  std::vector<timeline_call> calls;
+  dynamic_array<timeline_call> calls;
   std::int64_t most_events = 0;  // of one run
   std::int64_t arena = 0;        // bytes
 };
@@ -75,9 +75,9 @@ class timeline {
   }
 
   const timeline_rank& rank() const { return rank_; }
-  std::span<const timeline_run> runs() const { return runs_; }
+  std::span<const timeline_run> runs() const { return {runs_.data(), runs_.size()}; }
   std::span<const timeline_event> events(const timeline_run& r) const {
-    return std::span<const timeline_event>(events_).subspan(static_cast<std::size_t>(r.first_event), static_cast<std::size_t>(r.events));
+    return {events_.data() + r.first_event, static_cast<std::size_t>(r.events)};
   }
   const timeline_program& program_of(const timeline_run& r) const { return programs_[static_cast<std::size_t>(r.program)]; }
   std::int64_t room() const { return room_; }
@@ -123,9 +123,9 @@ class timeline {
  private:
   std::int64_t room_, most_events_ = 0, used_ = 0, missed_ = 0;
   timeline_rank rank_;
-  std::vector<timeline_program> programs_;
-  std::vector<timeline_run> runs_;
-  std::vector<timeline_event> events_;
+  dynamic_array<timeline_program> programs_;
+  dynamic_array<timeline_run> runs_;
+  dynamic_array<timeline_event> events_;
 };
 
 }  // namespace shardwise

@@ -4,6 +4,7 @@
 
 #include <shardwise/runtime/host/kernel_table.hpp>
 
+#include <cmath>
 #include <numeric>
 
 namespace {

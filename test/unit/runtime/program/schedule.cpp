@@ -23,7 +23,7 @@ using program = step<float, D, N, tensor_parallel, sizes, on_paper>;
 template <class Step>
 struct settled : sw::runtime::lowered<Step> {};
 template <class Step>
-std::vector<sw::runtime::call> calls_of(int rank) {
+sw::dynamic_array<sw::runtime::call> calls_of(int rank) {
   static settled<Step> l;
   const auto c = Step::mesh_type::coordinate(rank);
   l.lower(nullptr, c.data(), 0, [](const sw::node&) { return nullptr; });
@@ -31,7 +31,7 @@ std::vector<sw::runtime::call> calls_of(int rank) {
 }
 
 // Whether call `before` is surely done when call `after` starts, by streams and waits alone.
-bool ordered(const std::vector<scheduled_call>& s, int before, int after) {
+bool ordered(const sw::dynamic_array<scheduled_call>& s, int before, int after) {
   if (s[static_cast<std::size_t>(before)].stream == s[static_cast<std::size_t>(after)].stream) return true;
   for (int k = after; k >= 0; --k) {
     const scheduled_call& c = s[static_cast<std::size_t>(k)];
@@ -45,7 +45,7 @@ void check_schedule() {
   for (int rank = 0; rank < Step::mesh_type::size; ++rank) {
     const auto calls = calls_of<Step>(rank);
     const auto s = sw::runtime::schedule<Step>(calls);
-    std::vector<std::vector<sw::runtime::access>> touched;
+    sw::dynamic_array<sw::dynamic_array<sw::runtime::access>> touched;
     for (const auto& c : calls) touched.push_back(sw::runtime::accesses_of<Step>(c));
     int unordered = 0, unmarked = 0, idle = 0, last_collective = -1, out_of_order = 0;
     for (int i = 0; i < static_cast<int>(calls.size()); ++i) {

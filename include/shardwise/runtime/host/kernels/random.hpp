@@ -2,11 +2,11 @@
 // Random masks and fills, drawn by position; and fills whose values are their positions.
 #pragma once
 
-#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 
+#include <shardwise/support/elementary.hpp>
 #include <shardwise/support/philox.hpp>
 #include <shardwise/runtime/host/kernels/kernel.hpp>
 
@@ -67,8 +67,8 @@ struct kernel<op_code::randn> {
   static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
     detail::each_draw(c, c.l[result], env, [&](std::int64_t i, std::int64_t, const philox_words& w) {
       if constexpr (std::is_floating_point_v<T>) {
-        const double radius = std::sqrt(-2 * std::log((w.w[0] + 0.5) * (1.0 / 4294967296.0)));
-        q.p[result][i] = static_cast<T>(radius * std::cos(6.283185307179586 / 4294967296.0 * w.w[1]));
+        const double radius = elementary::sqrt(-2 * elementary::log((w.w[0] + 0.5) * (1.0 / 4294967296.0)));
+        q.p[result][i] = static_cast<T>(radius * elementary::cos(6.283185307179586 / 4294967296.0 * w.w[1]));
       } else {  // some function of the words
         q.p[result][i] = math<T>::from(w.w[0] + 0.5) + math<T>::from(w.w[1] + 0.25);
       }

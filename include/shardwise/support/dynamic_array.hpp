@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// dynamic_array: elements one after the other, as many as a run asks for: what the runtime keeps of std::vector.
+#pragma once
+
+#include <cstddef>
+
+namespace shardwise {
+
+// The members mean what std::vector's of the same names do. T can be made without arguments and assigned; elements up to the
+// capacity always exist, so `clear` destroys nothing. Price of std::vector instead: some thirty functions for every type of
+// element, which every program that includes the runtime compiles, a fifth of the functions in a train step's object file.
+template <class T>
+class dynamic_array {
+ public:
+  dynamic_array() = default;
+  explicit dynamic_array(std::size_t count) { resize(count); }
+  dynamic_array(std::size_t count, const T& value) { assign(count, value); }
+  dynamic_array(const dynamic_array& other) { append(other); }
+  dynamic_array(dynamic_array&& other) noexcept { swap(other); }
+  dynamic_array& operator=(dynamic_array other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~dynamic_array() { delete[] data_; }
+
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  T* begin() { return data_; }
+  const T* begin() const { return data_; }
+  T* end() { return data_ + size_; }
+  const T* end() const { return data_ + size_; }
+  T& operator[](std::size_t i) { return data_[i]; }
+  const T& operator[](std::size_t i) const { return data_[i]; }
+  T& back() { return data_[size_ - 1]; }
+
+  void reserve(std::size_t capacity) {
+    if (capacity <= capacity_) return;
+    dynamic_array more;
+    more.data_ = new T[capacity];
+    more.capacity_ = capacity;
+    for (std::size_t i = 0; i < size_; ++i) more.data_[i] = static_cast<T&&>(data_[i]);
+    more.size_ = size_;
+    swap(more);
+  }
+  void resize(std::size_t count, T value = T()) {
+    reserve(count);
+    for (std::size_t i = size_; i < count; ++i) data_[i] = value;
+    size_ = count;
+  }
+  void assign(std::size_t count, T value) {
+    size_ = 0;
+    resize(count, static_cast<T&&>(value));
+  }
+  void push_back(T value) {
+    if (size_ == capacity_) reserve(2 * size_ + 8);
+    data_[size_++] = static_cast<T&&>(value);
+  }
+  void clear() { size_ = 0; }
+
+ private:
+  void append(const dynamic_array& other) {
+    reserve(size_ + other.size_);
+    for (const T& value : other) data_[size_++] = value;
+  }
+  void swap(dynamic_array& other) {
+    T* const data = data_;
+    const std::size_t size = size_, capacity = capacity_;
+    data_ = other.data_, size_ = other.size_, capacity_ = other.capacity_;
+    other.data_ = data, other.size_ = size, other.capacity_ = capacity;
+  }
+
+  T* data_ = nullptr;
+  std::size_t size_ = 0, capacity_ = 0;
+};
+
+}  // namespace shardwise
