@@ -42,13 +42,14 @@ static_assert(first_against([](op_code op) {
                 return any == is_update(op) && (!any || autodiff::adjoint_of(op) == autodiff::adjoint::refused);
               }) == -1);
 
-// Leaves run nothing and are not differentiated; what runs no kernel is a leaf, a view, or says where its operands lie.
+// Leaves run nothing and are not differentiated; what runs no kernel is a leaf, a view, a result of
+// another node, or says where its operands lie.
 static_assert(first_against([](op_code op) {
                 return !is_leaf(op) || (!runs_kernel(op) && autodiff::adjoint_of(op) == autodiff::adjoint::leaf);
               }) == -1);
 static_assert(first_against([](op_code op) {
                 return runs_kernel(op) || is_leaf(op) || may_view(op) || op == op_code::buffer || op == op_code::pack ||
-                       op == op_code::in_place || op == op_code::copy_;
+                       op == op_code::in_place || op == op_code::copy_ || op == op_code::getitem;
               }) == -1);
 
 // Results that are int32 have no gradient, and gradients flow into no operand of indices.
