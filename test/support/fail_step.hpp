@@ -2,6 +2,7 @@
 // The step that wrong programs about passes share: two layers, Adam, two data-parallel ranks.
 #pragma once
 
+#include <shardwise/graph/functions/pointwise_functions.hpp>
 #include <shardwise/module/iterated.hpp>
 #include <shardwise/module/layers.hpp>
 #include <shardwise/pass/communication/fuse_collectives.hpp>

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #include <shardwise/runtime/host/kernel_table.hpp>
 #include <shardwise/runtime/eager/pool.hpp>
@@ -40,7 +39,7 @@ struct prepared_call final : prepared {
   std::int64_t skipped = 0;  // bytes, of a view
   int out_class = -1, workspace_class = -1;  // -1: takes no block
   call c;
-  std::unique_ptr<prepared_results> results;  // if there are several
+  dynamic_array<prepared_results> results;  // one if there are several; `c` points to it
 };
 
 // The layout of a tensor type's blocks on this rank.

@@ -152,16 +152,17 @@ __attribute__((noinline)) prepared_call& prepare(eager_core<Rank>& core, const e
     return p;
   }
   if (x.results > 1) {
-    p.results = std::make_unique<prepared_results>();
-    p.results->count = x.results;
+    p.results.resize(1);
+    prepared_results& r = p.results[0];
+    r.count = x.results;
     for (int k = 0; k < x.results; ++k) {
       if (!x.outs[k]) continue;
-      p.results->out[k] = core.intern(local_layout(*x.outs[k], coordinate));
-      p.results->out_class[k] = block_pool::class_of(p.results->out[k]->numel() * static_cast<std::int64_t>(size_of(x.outs[k]->type)));
-      p.results->blocks.l[k] = *p.results->out[k];
-      p.results->blocks.type[k] = x.outs[k]->type;
+      r.out[k] = core.intern(local_layout(*x.outs[k], coordinate));
+      r.out_class[k] = block_pool::class_of(r.out[k]->numel() * static_cast<std::int64_t>(size_of(x.outs[k]->type)));
+      r.blocks.l[k] = *r.out[k];
+      r.blocks.type[k] = x.outs[k]->type;
     }
-    p.c.results = &p.results->blocks;
+    p.c.results = &r.blocks;
   }
   p.out = core.intern(local_layout(*x.out, coordinate));
   p.out_class = is_update(x.op) ? -1 : block_pool::class_of(p.out->numel() * item);
@@ -208,7 +209,7 @@ template <class Rank>
 void apply_results_eagerly(const eager_operation<Rank>& x, double f, const eager_value<Rank>* const* in, int n, eager_value<Rank>* const* out) {
   eager_core<Rank>& core = in[0]->live();
   prepared_call& p = prepared_for(core, x, in, n);
-  prepared_results& r = *p.results;
+  prepared_results& r = p.results[0];
   p.c.f = f;
   for (int k = 0; k < n; ++k) p.c.p[k] = in[k]->data();
   for (int k = 0; k < r.count; ++k) {

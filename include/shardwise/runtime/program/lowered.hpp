@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -486,17 +485,17 @@ class lowered {
   // Of the results that somebody wants: they lie where their nodes say.
   const result_blocks* lower_results(int id, const int* coordinate, std::int64_t n_dyn) {
     const auto& g = program();
-    auto r = std::make_unique<result_blocks>();
+    dynamic_array<result_blocks> r(1);
     for (int j = id + 1; j < g.node_count; ++j) {
       const node& n = g.nodes[j];
       if (n.op != op_code::getitem || n.in[0] != id) continue;
       const spec& s = g.specs[n.spec];
-      r->l[n.a.v[0]] = local_layout(s, coordinate, n_dyn);
-      r->type[n.a.v[0]] = s.type;
-      r->p[n.a.v[0]] = pointer(j);
+      r[0].l[n.a.v[0]] = local_layout(s, coordinate, n_dyn);
+      r[0].type[n.a.v[0]] = s.type;
+      r[0].p[n.a.v[0]] = pointer(j);
     }
-    results_.push_back(std::move(r));
-    return results_.back().get();
+    results_.push_back(static_cast<dynamic_array<result_blocks>&&>(r));
+    return results_.back().data();
   }
 
   static constexpr env_needs needs = env_needs_of(source::program);
@@ -529,7 +528,7 @@ class lowered {
   dynamic_array<layout> layouts_;
   dynamic_array<std::int64_t> view_bytes_;
   dynamic_array<call> calls_;
-  dynamic_array<std::unique_ptr<const result_blocks>> results_;  // of calls with several
+  dynamic_array<dynamic_array<result_blocks>> results_;  // of calls with several: one each, which calls point to, so it stays where it is
 };
 
 }  // namespace shardwise::runtime
