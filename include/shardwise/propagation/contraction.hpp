@@ -16,7 +16,7 @@ constexpr int find_label(std::int64_t packed, int rank, int l) {
 
 constexpr int label_count(std::int64_t packed) {
   int n = 0;
-  while (label(packed, n) != 0) ++n;
+  while (n < 16 && label(packed, n) != 0) ++n;
   return n;
 }
 
@@ -30,15 +30,22 @@ constexpr std::int64_t contracted_dims(const op_attr& a, int lhs_rank, int rhs_r
   return mask;
 }
 
+// Whether the label of a dim of one operand stands in the other or in the result: in a graph that something has broken it may not.
+constexpr bool is_used(std::int64_t other, int other_rank, std::int64_t result, int l) {
+  return find_label(other, other_rank, l) >= 0 || find_label(result, label_count(result), l) >= 0;
+}
+
 constexpr outcome einsum_shape(const op_attr& a, const spec* in) {
   outcome r{{}, scalar_like(in[0])};
   const int rank = label_count(a.v[2]);
+  if (rank > max_rank) return fail(problem::rank_too_large, in[0], 0, -1, rank, max_rank);
   r.out.rank = static_cast<std::uint8_t>(rank);
   for (int d = 0; d < rank; ++d) {
     const int l = label(a.v[2], d);
     const int da = find_label(a.v[0], in[0].rank, l), db = find_label(a.v[1], in[1].rank, l);
     const spec& src = da >= 0 ? in[0] : in[1];
     const int ds = da >= 0 ? da : db;
+    if (ds < 0) return fail(problem::contraction_extents, in[0], 0, -1);
     r.out.extent[d] = src.extent[ds];
     if (is_dyn(src, ds)) {
       r.out.dyn |= 1U << d;
@@ -47,11 +54,14 @@ constexpr outcome einsum_shape(const op_attr& a, const spec* in) {
   }
   for (int d = 0; d < in[0].rank; ++d) {
     const int l = label(a.v[0], d), db = find_label(a.v[1], in[1].rank, l);
+    if (!is_used(a.v[1], in[1].rank, a.v[2], l)) return fail(problem::contraction_extents, r.out, 0, d);
     if (db >= 0 && in[0].extent[d] != in[1].extent[db])
       return fail(find_label(a.v[2], rank, l) >= 0 ? problem::contraction_batch : problem::contraction_extents, r.out, 0,
                   d, in[0].extent[d], in[1].extent[db]);
     if (db >= 0 && !same_extent(in[0], d, in[1], db)) return fail(problem::dyn_meets_static, r.out, 1, db);
   }
+  for (int d = 0; d < in[1].rank; ++d)
+    if (!is_used(a.v[0], in[0].rank, a.v[2], label(a.v[1], d))) return fail(problem::contraction_extents, r.out, 1, d);
   make_contiguous(r.out);
   return r;
 }
