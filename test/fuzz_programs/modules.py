@@ -393,7 +393,8 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
     if form == "moved":
         moves.append(f"fuzz::moved_bucket<Step, {'true' if embedded else 'false'}>")
     if form in ("iterated", "moved") and more.random() < 0.4:
-        moves += more.choice([["sw::raise_comms", "sw::sink_waits"], ["sw::sink_waits"], ["sw::raise_comms"]])
+        wanted = more.choice([["sw::raise_comms", "sw::sink_waits"], ["sw::sink_waits"], ["sw::raise_comms"]])
+        moves += [m for m in wanted if m not in p.pipeline]  # a pass is listed once
     if form == "iterated" and more.random() < 0.3 and "partial_lower" not in (p.pipeline or ""):
         moves = ["sw::finalize<sw::partial_lower<sw::core_operations, 2>>"]
     p.form, p.moves = form, moves
