@@ -4,16 +4,17 @@
 
 #include "fail_step.hpp"
 
-using source = graph_in<bare_step>;
-constexpr int sum = sw::find_node(source::value, "all_reduce");
-constexpr auto found = [] {
-  sw::iteration_moves<sw::graph_type_of<source>::node_capacity> m;
+template <class Source>
+constexpr sw::graph_finding moved() {
+  sw::iteration_moves<sw::graph_type_of<Source>::node_capacity> m;
+  const int sum = sw::find_node(Source::value, "all_reduce"), to = sw::find_node(Source::value, "einsum");
 #ifdef SHARDWISE_FAIL
   const int roots[] = {sum};
-  return sw::passes::add_move(source::value, m, roots, sw::find_node(source::value, "einsum"));
+  return sw::passes::add_move(Source::value, m, roots, to);
 #else
-  const int roots[] = {sum, sw::find_node(source::value, "advance")};
-  return sw::passes::add_move(source::value, m, sw::find_all_descendants(source::value, roots, 2), sw::find_node(source::value, "einsum"));
+  const int roots[] = {sum, sw::find_node(Source::value, "advance")};
+  return sw::passes::add_move(Source::value, m, sw::find_all_descendants(Source::value, roots, 2), to);
 #endif
-}();
-static_assert(sw::raise<found.what, source>::ok);
+}
+using source = graph_in<bare_step>;
+static_assert(sw::raise<moved<source>().what, source>::ok);
