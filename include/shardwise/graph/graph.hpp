@@ -11,7 +11,8 @@
 
 namespace shardwise {
 
-// One operation, one result; of an operation with several, see item_of. `spec` indexes the graph's spec table, `scope` its module tree (-1: no module).
+// One operation and its result; an operation with several results: see item_of. `spec` indexes the graph's spec table, `scope` its
+// module tree (-1: no module).
 // No initialisers: constructing the elements of an array costs nvcc four kilobytes each, assigning them nothing. A node
 // begins as a copy of `empty_node`.
 struct node {
@@ -82,17 +83,13 @@ constexpr bool is_custom_name(const char* name) {
   return true;
 }
 
-// Law: within a program a custom operation is known by its name. Addresses would tell, too, but in constants g++ compares none of
-// inline variables under -fsanitize=undefined, which lets it believe that they may have no address.
+// Law: an operation is the constant that holds it, whatever its name. In constants g++ under -fsanitize=undefined compares the
+// address of an inline variable with itself alone, and calls any other comparison no constant: that one means two variables.
 constexpr bool is_same_operation(const custom_operation* a, const custom_operation* b) {
-  return is_same_name(a->name.value, b->name.value);
-}
-// Of two of one name, whether they are known to be two.
-constexpr bool are_other(const custom_operation* a, const custom_operation* b) {
 #if defined(__GNUC__) && !defined(__clang__)
-  if (std::is_constant_evaluated() && !__builtin_constant_p(a != b)) return false;
+  if (std::is_constant_evaluated() && !__builtin_constant_p(a == b)) return false;
 #endif
-  return a != b;
+  return a == b;
 }
 
 // Its kernel has one element type: that of the operands, but for indices, and of the result; of several results the first has
@@ -241,8 +238,9 @@ struct builder {
     while (i < custom_count && !is_same_operation(customs[i], o)) ++i;
     n.op = op_code::custom;
     n.a.v[5] = i;
-    if (i < custom_count && are_other(customs[i], o)) refuse_value({problem::custom_name_twice}, op_code::custom);
     if (i < custom_count) return;
+    for (i = 0; i < custom_count; ++i)
+      if (is_same_name(customs[i]->name, o->name)) refuse_value({problem::custom_name_twice}, op_code::custom);
     if (i < max_custom) {
       customs[custom_count++] = o;
       return;

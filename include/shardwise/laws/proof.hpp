@@ -165,7 +165,8 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     if (st.record().results > (j + 1 < p.step_count ? 1 : most_results)) return failure::too_large;
   }
   const int results = p.results(), last = b.node_count - 1;
-  int out[most_results] = {last, -1, -1, -1};  // the node of each result, -1: unread
+  int out[most_results], dy[most_results];  // the node of each result, and of its cotangent; -1: unread
+  for (int k = 0; k < most_results; ++k) out[k] = k == 0 ? last : -1, dy[k] = -1;
   for (int k = 0; results > 1 && k < results; ++k) {
     const node& of = b.nodes[last];
     spec in[max_inputs]{};
@@ -186,7 +187,6 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
   }
 
   // adjoint
-  int dy[most_results] = {-1, -1, -1, -1};
   bool pulled = false;
   {
     autodiff::tape t;

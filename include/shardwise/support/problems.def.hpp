@@ -430,6 +430,9 @@ SHARDWISE_X(result_type,
 SHARDWISE_X(result_number,
             "call: the operation has no result of this number; results are counted from 0, and its record says how many there are "
             "(.results)")
+SHARDWISE_X(adjoint_dy,
+            "call: an adjoint reads dy of an operation with several results, each of which has a cotangent of its own; ask has(k) "
+            "whether the gradient depends on result k, and cotangent(k) for its node")
 SHARDWISE_X(result_formula,
             "call: a formula computes one result; specialise shardwise::host_kernel<operation> (and shardwise::device_kernel"
             "<operation> for GPUs) for an operation with several")
