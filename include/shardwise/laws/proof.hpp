@@ -62,7 +62,7 @@ constexpr bool linear_together(const step& s) {
   if (s.custom) return s.custom->record.linear == linearity::joint;
   return s.op == op_code::add || s.op == op_code::sub || s.op == op_code::where || s.op == op_code::cat ||
          s.op == op_code::slice_scatter ||
-         (s.op == op_code::constant_pad && s.a.v[5] != 0) || (s.op == op_code::scatter && (s.inputs > 2 || s.a.v[1] != 0));
+         (s.op == op_code::constant_pad && s.a.v[5] != 0) || (s.op == op_code::scatter && (s.inputs > 2 || attributes_of<scatter_attributes>(s.a).zeros != 0));
 }
 
 constexpr modp inner(const modp* x, const modp* y, std::int64_t n) {
@@ -232,7 +232,7 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     } else if (n.op == op_code::fill && n.f == 0) {  // zeros may be placed anywhere
       o = {{}, g.spec_of(i)};
     } else {
-      o = infer(record_of(g, n), n.a, in, n.inputs, item ? static_cast<int>(g.nodes[i].a.v[0]) : 0);
+      o = infer(record_of(g, n), n.a, in, n.inputs, item ? static_cast<int>(attributes_of<getitem_attributes>(g.nodes[i].a).result) : 0);
     }
     spec claimed = g.spec_of(i);
     normalise(claimed);

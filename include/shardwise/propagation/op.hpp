@@ -144,17 +144,38 @@ constexpr op_attr pack_attributes(const A& given) {
     std::int64_t v[sizeof(A) / 8];
   };
   const auto w = std::bit_cast<words>(given);
-  op_attr a{};
+  op_attr a{{0, 0, 0, 0, 0, 0}};  // all are written: g++ 12 takes a template argument's array whose first ones alone are for another
   for (std::size_t i = 0; i < sizeof(A) / 8; ++i) a.v[i] = w.v[i];
   return a;
 }
+// Those of class A whose first words these are; the rest are 0.
+template <class A, class... Word>
+constexpr op_attr attributes(Word... word) {
+  static_assert(sizeof...(Word) <= sizeof(A) / 8);
+  op_attr a{{0, 0, 0, 0, 0, 0}};
+  int i = 0;
+  ((a.v[i++] = static_cast<std::int64_t>(word)), ...);
+  return a;
+}
+// Price: what has plain words alone is built of them, since a compiler's own bit_cast costs it ten times that.
 template <class A>
 constexpr A attributes_of(const op_attr& a) {
-  struct words {
-    std::int64_t v[sizeof(A) / 8];
-  } w{};
-  for (std::size_t i = 0; i < sizeof(A) / 8; ++i) w.v[i] = a.v[i];
-  return std::bit_cast<A>(w);
+  constexpr int n = sizeof(A) / 8;
+  if constexpr (n == 1 && requires { A{a.v[0]}; }) {
+    return A{a.v[0]};
+  } else if constexpr (n == 2 && requires { A{a.v[0], a.v[1]}; }) {
+    return A{a.v[0], a.v[1]};
+  } else if constexpr (n == 3 && requires { A{a.v[0], a.v[1], a.v[2]}; }) {
+    return A{a.v[0], a.v[1], a.v[2]};
+  } else if constexpr (n == 4 && requires { A{a.v[0], a.v[1], a.v[2], a.v[3]}; }) {
+    return A{a.v[0], a.v[1], a.v[2], a.v[3]};
+  } else {
+    struct words {
+      std::int64_t v[n];
+    } w{};
+    for (int i = 0; i < n; ++i) w.v[i] = a.v[i];
+    return std::bit_cast<A>(w);
+  }
 }
 
 }  // namespace shardwise

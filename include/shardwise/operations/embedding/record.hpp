@@ -27,7 +27,7 @@ inline constexpr operation embedding_dw = [] {
       [](const op_attr& a, const spec* in, int) {
         outcome r{{}, scalar_like(in[0])};
         r.out.rank = 2;
-        r.out.extent[0] = a.v[0];
+        r.out.extent[0] = attributes_of<embedding_dw_attributes>(a).rows;
         rules::copy_dim(r.out, 1, in[0], in[0].rank - 1);
         make_contiguous(r.out);
         return r;
