@@ -11,8 +11,9 @@ import tempfile
 
 # A header may include its own layer and those below; the umbrella headers (directly under shardwise/) may include all.
 LAYERS = ["support", "vocabulary", "propagation", "operations", "graph", "autodiff", "pass", "module", "runtime", "io", "laws"]
-# A family of operations has a folder of its own, in which the file's name says the layer.
-FAMILIES = {"adjoint.hpp": "autodiff", "host.hpp": "runtime", "device.cuh": "runtime"}
+# A family of operations has a folder of its own, in which the file's name says the room: record.hpp, adjoint.hpp, host.hpp,
+# device.cuh, and what these are cut into, as device_backward.cuh.
+FAMILIES = {"adjoint": "autodiff", "host": "runtime/host", "device": "runtime/cuda"}
 FORBIDDEN_EDGES = {("runtime", "module"): "runtime knows programs, not modules; move what both need below"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
@@ -49,9 +50,13 @@ def dear_members(path):
 def layer_of(path):
     """The layer of a path relative to the include directory: 'shardwise/graph/op.hpp' -> 'graph', umbrella -> ''."""
     parts = pathlib.PurePosixPath(path).parts
-    if parts[1:2] == ("operations",):
-        return FAMILIES.get(parts[-1], "operations")
-    return parts[1] if len(parts) > 2 else ""
+    return family_room(path).partition("/")[0] or (parts[1] if len(parts) > 2 else "")
+
+
+def family_room(path):
+    """The room that the name of a family's file says: 'shardwise/operations/row/host.hpp' -> 'runtime/host'; else ''."""
+    parts = pathlib.PurePosixPath(path).parts
+    return FAMILIES.get(re.split(r"[_.]", parts[-1])[0], "") if parts[1:2] == ("operations",) and len(parts) > 3 else ""
 
 
 def includes(path):
@@ -102,9 +107,9 @@ def check(root):
 
 
 def room_of(path):
-    """The folder of a header, with the folders below it: 'shardwise/runtime/host/kernels/sum.hpp' -> 'runtime/host'."""
+    """The folder of a header, with the folders below it: 'shardwise/runtime/cuda/device/map.cuh' -> 'runtime/cuda'."""
     parts = pathlib.PurePosixPath(path).parts
-    return "/".join(parts[1:3]) if len(parts) > 3 else parts[1]
+    return family_room(path) or "/".join(parts[1:3]) if len(parts) > 3 else parts[1]
 
 
 def circles(root):
@@ -155,6 +160,9 @@ SELFTEST = [
     ("extras/j.hpp", "", "'extras' is no layer"),
     ("pass/fuse/m.hpp", "#include <shardwise/pass/memory/plan.hpp>\n", "closes a circle"),
     ("pass/fuse/n.hpp", "#include <shardwise/graph/op.hpp>\n", None),
+    ("operations/row/host.hpp", "#include <shardwise/runtime/executor/executor.hpp>\n", "closes a circle"),
+    ("operations/row/host_sums.hpp", "#include <shardwise/graph/op.hpp>\n", None),
+    ("operations/row/record.hpp", "#include <shardwise/operations/fill/host.hpp>\n", "operations -> runtime points upward"),
     ("graph/k.hpp", "template <class A>\nauto f() {\n  constexpr auto n = g(A::sp,\n                       1);\n}\n", "A::sp costs nvcc"),
     ("graph/l.hpp", "template <class A>\nauto f() {\n  constexpr auto n = g(spec(A::sp), A::sp.rank);\n}\n", None),
 ]
@@ -166,12 +174,13 @@ def selftest():
     for name, content, expected in SELFTEST:
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder).resolve()
-            for base in ("graph/op.hpp", "module/plan.hpp", "runtime/run.hpp", "shardwise.hpp"):
+            for base in ("graph/op.hpp", "module/plan.hpp", "operations/fill/host.hpp", "runtime/run.hpp", "shardwise.hpp"):
                 (root / "shardwise" / base).parent.mkdir(parents=True, exist_ok=True)
                 (root / "shardwise" / base).write_text("#pragma once\n")
-            back = root / "shardwise/pass/memory/plan.hpp"
-            back.parent.mkdir(parents=True)
-            back.write_text("#include <shardwise/pass/fuse/m.hpp>\n" if name == "pass/fuse/m.hpp" else "")
+            for base in ("pass/memory/plan.hpp", "runtime/executor/executor.hpp"):  # these include what closes a circle
+                back = root / "shardwise" / base
+                back.parent.mkdir(parents=True, exist_ok=True)
+                back.write_text(f"#include <shardwise/{name}>\n" if expected == "closes a circle" and base in content else "")
             file = root / "shardwise" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(content)

@@ -2,7 +2,6 @@
 """Mutants of sharding rules, adjoints, layouts and the kernels that the rule proofs run: the proofs must not compile."""
 
 PROPAGATION = "propagation/"
-KERNELS = "runtime/host/kernels/"
 FAMILY = "operations/"
 TAPE = "graph/tape.hpp"
 PROOF = "static/propagation/rule_proofs/"
@@ -75,7 +74,7 @@ MUTANTS = [
     ("embedding: rows of a sharded table are called whole", PROPAGATION + "reduction.hpp",
      "t.push_back({{S(0), R}, P});", "t.push_back({{S(0), R}, U});",
      (PROOF + "indexing.cpp",)),
-    ("embedding: a rank takes its first row for one that it does not own", KERNELS + "index.hpp",
+    ("embedding: a rank takes its first row for one that it does not own", "operations/embedding/host.hpp",
      "if (row < 0 || row >= w.ext[0]) {\n        for (std::int64_t i = 0; i < n; ++i) to[i] = T(0);",
      "if (row < 0 || row >= w.ext[0]) {\n        for (std::int64_t i = 0; i < n; ++i) to[i] = T(1);",
      (PROOF + "indexing.cpp",)),
@@ -163,20 +162,20 @@ MUTANTS = [
     ("pullback: a reduced loss is seeded on every rank", "autodiff/grad.hpp",
      "if (s.place[a].is_partial()) s.place[a] = replicate_value();", "(void)a;",
      (PROOF + "reductions.cpp",)),
-    ("kernel: the mean divides by the local count", KERNELS + "sum.hpp", "if ((a.v[0] >> d) & 1) n *= x.global[d];",
+    ("kernel: the mean divides by the local count", "runtime/host/sums.hpp", "if ((a.v[0] >> d) & 1) n *= x.global[d];",
      "if ((a.v[0] >> d) & 1) n *= x.ext[d];",
      (PROOF + "reductions.cpp",)),
-    ("kernel: causal softmax counts queries from the block", KERNELS + "rows.hpp", "first = causal ? x.origin[last - 1] : 0;",
+    ("kernel: causal softmax counts queries from the block", "operations/row/host.hpp", "first = causal ? x.origin[last - 1] : 0;",
      "first = 0;",
      (PROOF + "rows.cpp",)),
     ("kernel: dropout draws by local index", "runtime/program/call.hpp", "g = g * l.global[d] + l.origin[d] + at[d];", "g = g * l.ext[d] + at[d];",
      (PROOF + "pointwise.cpp",)),
-    ("kernel: overwritten elements of a scatter have a gradient", KERNELS + "gather.hpp", "last[id] == i ?", "last[id] >= 0 ?",
+    ("kernel: overwritten elements of a scatter have a gradient", "operations/indexing/host.hpp", "last[id] == i ?", "last[id] >= 0 ?",
      (PROOF + "indexing.cpp",)),
-    ("kernel: a triangle by position in the block", KERNELS + "join.hpp",
+    ("kernel: a triangle by position in the block", "operations/fill/host.hpp",
      "o.origin[column] + at[column] - o.origin[row] - at[row]", "at[column] - at[row]",
      (PROOF + "moves.cpp",)),
-    ("kernel: every rank places its part of a new partial", KERNELS + "block.hpp", "} else if (c.coordinate == 0) {",
+    ("kernel: every rank places its part of a new partial", "operations/movement/host.hpp", "} else if (c.coordinate == 0) {",
      "} else if (c.coordinate >= 0) {",
      (PROOF + "reductions.cpp",)),
     ("optimizer: a strided gradient is read as if it were dense", "module/optimizer.hpp",
@@ -203,7 +202,7 @@ MUTANTS = [
     ("sharded classes: the rows' numbers are replicate", PROPAGATION + "ordering.hpp",
      "rule_row r = rows::all(rows::U, out);", "rule_row r = rows::all(rows::R, out);",
      (PROOF + "rows.cpp",)),
-    ("kernel: every rank with classes has the target's logit", KERNELS + "rows.hpp",
+    ("kernel: every rank with classes has the target's logit", "operations/loss/host.hpp",
      "const bool own = !ignored && id >= first && id < first + n;", "const bool own = !ignored && n > 0;",
      (PROOF + "rows.cpp",)),
     ("layout: a local block thinks it starts at the origin", "runtime/program/call.hpp", "l.origin[d] = v.begin;", "l.origin[d] = 0;",

@@ -5,7 +5,7 @@
 
 #include <shardwise/laws/program.hpp>
 #include <shardwise/runtime/host/custom.hpp>
-#include <shardwise/runtime/host/einsum.hpp>
+#include <shardwise/runtime/host/kernels.hpp>
 
 namespace shardwise::laws {
 

@@ -94,6 +94,10 @@ SHARDWISE_X(rule_missing,
 SHARDWISE_X(kernel_missing,
             "this operation has no kernel for the element type here; arithmetic exists for floating-point elements: convert "
             "the operand to float or double")
+SHARDWISE_X(kernel_unwritten,
+            "the library's list says that this operation runs a kernel, and none is written; specialise host::kernel<op_code> in "
+            "operations/<family>/host.hpp, cuda::kernel<op_code> in device.cuh beside it, which runtime/host/kernels.hpp and "
+            "runtime/cuda/kernels.cuh include, or write 0 for it in propagation/op.hpp")
 SHARDWISE_X(types_differ, 
             "operands have different element types; give both the same: an input is of the type that input_tensor<type, ...> "
             "names, a model's parameters of the type that train_step names behind the pipeline (float), an eager model's of "

@@ -26,7 +26,7 @@
 //   adjoint  `pulled` with a function that gives operands their cotangents (pullback in graph/tape.hpp), written with other
 //            operations, custom ones too; or &autodiff::no_derivative, &autodiff::unknown (a gradient through it is refused)
 //   kernel   formula<Op> for what is elementwise; else host_kernel<Op> (runtime/host/custom.hpp) and, for GPUs,
-//            device_kernel<Op> (runtime/cuda/kernels/custom.cuh)
+//            device_kernel<Op> (runtime/cuda/device/custom.cuh)
 //   proof    laws::holds (laws/cases.hpp) runs this very kernel on simulated ranks under every placement that the rows
 //            admit, forward and adjoint; gradcheck (laws/gradcheck.hpp) compares the adjoint with differences
 //

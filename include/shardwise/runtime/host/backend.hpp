@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/waits.hpp>
 #include <shardwise/pass/memory/memory.hpp>
-#include <shardwise/runtime/host/einsum.hpp>
+#include <shardwise/runtime/host/kernels.hpp>
 
 namespace shardwise {
 
