@@ -157,17 +157,23 @@ constexpr op_attr attributes(Word... word) {
   ((a.v[i++] = static_cast<std::int64_t>(word)), ...);
   return a;
 }
+// Stands for a word where a class is asked for its members: converts to nothing else.
+struct a_word {
+  template <class T>
+    requires std::is_same_v<T, std::int64_t>
+  constexpr operator T() const;
+};
 // Price: what has plain words alone is built of them, since a compiler's own bit_cast costs it ten times that.
 template <class A>
 constexpr A attributes_of(const op_attr& a) {
   constexpr int n = sizeof(A) / 8;
-  if constexpr (n == 1 && requires { A{a.v[0]}; }) {
+  if constexpr (n == 1 && requires { A{a_word{}}; }) {
     return A{a.v[0]};
-  } else if constexpr (n == 2 && requires { A{a.v[0], a.v[1]}; }) {
+  } else if constexpr (n == 2 && requires { A{a_word{}, a_word{}}; }) {
     return A{a.v[0], a.v[1]};
-  } else if constexpr (n == 3 && requires { A{a.v[0], a.v[1], a.v[2]}; }) {
+  } else if constexpr (n == 3 && requires { A{a_word{}, a_word{}, a_word{}}; }) {
     return A{a.v[0], a.v[1], a.v[2]};
-  } else if constexpr (n == 4 && requires { A{a.v[0], a.v[1], a.v[2], a.v[3]}; }) {
+  } else if constexpr (n == 4 && requires { A{a_word{}, a_word{}, a_word{}, a_word{}}; }) {
     return A{a.v[0], a.v[1], a.v[2], a.v[3]};
   } else {
     struct words {
