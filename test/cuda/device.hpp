@@ -15,6 +15,7 @@
 #include <shardwise/runtime/cuda/device/env.cuh>
 #include <shardwise/runtime/cuda/kernels.cuh>
 #include <shardwise/runtime/cuda/resources.hpp>
+#include <shardwise/runtime/host/backend.hpp>
 #include <shardwise/runtime/host/kernels.hpp>
 
 namespace device_test {

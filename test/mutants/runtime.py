@@ -25,7 +25,7 @@ CUSTOM = "dist/custom.cpp"
 
 MUTANTS = [
     ("own operations: a broadcast operand is read as it lies", "runtime/host/custom.hpp", "from[K][i * s[K + 1]]...);", "from[K][i]...);", (CUSTOM,)),
-    ("own operations: one kernel serves all of a type", "runtime/host/backend.hpp", "&& k.item[at].type == t && is_same_operation(k.custom[at], own))",
+    ("own operations: one kernel serves all of a type", "runtime/host/signatures.hpp", "&& k.item[at].type == t && is_same_operation(k.custom[at], own))",
      "&& k.item[at].type == t)", (CUSTOM,)),
     ("own operations: all are the first", "graph/graph.hpp", "while (i < custom_count && !is_same_operation(customs[i], o)) ++i;", "", (CUSTOM,)),
     ("own operations: all have one name", "graph/text/text.hpp", "custom_names + static_cast<int>(n.a.v[custom_word])", "static_cast<int>(n.op)", (CUSTOM,)),

@@ -10,11 +10,10 @@
 #include <shardwise/pass/memory/memory_breakdown.hpp>
 #include <shardwise/pass/framework/pipeline.hpp>
 #include <shardwise/pass/framework/program_traits.hpp>
+#include <shardwise/runtime/host/backend.hpp>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise {
-
-struct host_backend;
 
 namespace detail {
 

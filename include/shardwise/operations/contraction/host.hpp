@@ -72,26 +72,6 @@ constexpr void sum_rows(const call& c, const operands<T>& q) {
 }
 }  // namespace detail
 
-// Scratch that an einsum of these local extents needs at most; gemm's own bound is monotone in its three sizes.
-template <class T>
-constexpr std::size_t einsum_workspace(const op_attr& a, const spec& x, const spec& y, const std::int64_t* ex,
-                                       const std::int64_t* ey) {
-  std::int64_t m = 1, n = 1, k = 1;
-  for (int d = 0; d < x.rank; ++d) {
-    const int l = rules::label(a.v[0], d);
-    const bool in_y = rules::find_label(a.v[1], y.rank, l) >= 0;
-    const bool in_out = rules::find_label(a.v[2], max_rank, l) >= 0;
-    if (!in_y)
-      m *= ex[d];
-    else if (!in_out)
-      k *= ex[d];
-  }
-  for (int d = 0; d < y.rank; ++d)
-    if (rules::find_label(a.v[0], x.rank, rules::label(a.v[1], d)) < 0) n *= ey[d];
-  const std::size_t straight = gemm_workspace_bytes<T>(m, n, k), turned = gemm_workspace_bytes<T>(n, m, k);
-  return straight > turned ? straight : turned;
-}
-
 template <>
 struct kernel<op_code::einsum> {
   template <class T>

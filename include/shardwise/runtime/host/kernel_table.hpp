@@ -8,8 +8,9 @@
 
 #include <shardwise/graph/verify/located.hpp>
 #include <shardwise/runtime/program/blocks.hpp>
-#include <shardwise/runtime/host/backend.hpp>
 #include <shardwise/runtime/host/custom.hpp>
+#include <shardwise/runtime/host/kernels.hpp>
+#include <shardwise/runtime/host/signatures.hpp>
 #include <shardwise/runtime/rank.hpp>
 
 namespace shardwise {
