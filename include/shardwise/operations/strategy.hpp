@@ -70,7 +70,7 @@ constexpr strategy follow_strategy(const operation& o, const op_attr& a, const s
   const spec& lead = in[followed];
   for (int m = 0; m < lead.axes; ++m) {
     const placement p = lead.place[m];
-    bool alike = true, shares = o.linear == linearity::joint && p == rows::P;  // a shard has none; an extreme's are no summands
+    bool alike = true, shares = o.linear.value(a, n) == linearity::joint && p == rows::P;  // a shard has none; an extreme's are no summands
     for (int k = 0; k < n; ++k) {
       alike = alike && in[k].place[m] == p;
       shares = shares && (in[k].place[m] == p || in[k].place[m].is_whole());

@@ -86,16 +86,17 @@ constexpr rule_rows index_add_rows(const op_attr& a, const spec& x) {
   return t;
 }
 
-// Linear in what is written into and what is written, together. A number other than zero would be written once a rank.
+// Of a scatter: whether it writes a tensor, or zeros.
+constexpr bool writes_no_number(const op_attr& a, int n) { return n > 2 || attributes_of<scatter_attributes>(a).zeros != 0; }
+// Linear then in what is written into and what is written, together. A number other than zero would be written once a rank.
 constexpr rule_rows scatter_rows(const op_attr& a, const spec& x, int n) {
-  const auto at = attributes_of<scatter_attributes>(a);
   using namespace rows;
   rule_rows t;
   t.push_back({{R, R, R}, R});
   t.push_back({{U, R, U}, U});
   for (int d = 0; d < x.rank; ++d)
-    if (d != at.dim) t.push_back({{S(d), S(d), S(d)}, S(d)});
-  if (n > 2 || at.zeros != 0) t.push_back({{P, R, P}, P});
+    if (d != indexed_dim(a)) t.push_back({{S(d), S(d), S(d)}, S(d)});
+  if (writes_no_number(a, n)) t.push_back({{P, R, P}, P});
   return t;
 }
 

@@ -15,6 +15,7 @@ inline constexpr operation einsum = [] {
                         });
   o.choice = operand_choice::contracted;
   o.arithmetic = true;
+  o.linear = linearity::each;
   // 2 for each multiplication: elements of the result times extents of the contracted labels
   o.flops = [](const op_attr& a, const spec* const* in, const spec& out) {
     constexpr int origin[max_axes]{};

@@ -56,8 +56,8 @@ constexpr rule_rows rows_of_take(const operation&, const op_attr&, const spec* i
   rules::indices_replicate(t, in, n);
   return t;
 }
-inline constexpr operation take = by_rows([](const op_attr&, const spec* in, int) { return rules::take_shape(in[0], in[1]); }, &rows_of_take,
-                                          &refuse_with<problem::topk_dim_sharded>, 1);
+inline constexpr operation take = linear_in(linearity::first, by_rows([](const op_attr&, const spec* in, int) { return rules::take_shape(in[0], in[1]); }, &rows_of_take,
+                                          &refuse_with<problem::topk_dim_sharded>, 1));
 inline constexpr operation take_dx =
     by_rows(
         [](const op_attr& a, const spec* in, int) {
