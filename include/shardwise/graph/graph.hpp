@@ -8,6 +8,7 @@
 #include <shardwise/graph/expression.hpp>
 #include <shardwise/operations/all.hpp>
 #include <shardwise/propagation/transition.hpp>
+#include <shardwise/support/hash.hpp>
 
 namespace shardwise {
 
@@ -107,11 +108,8 @@ constexpr op_code code_of(op_code op) { return op; }
 constexpr op_code code_of(const custom_operation*) { return op_code::custom; }
 
 constexpr std::uint64_t hash_of(const spec& s) {
-  std::uint64_t h = 0x9e3779b97f4a7c15ULL;
-  auto mix = [&h](std::uint64_t v) {
-    h ^= v + 0x9e3779b97f4a7c15ULL + (h << 6) + (h >> 2);
-    h *= 0xff51afd7ed558ccdULL;
-  };
+  std::uint64_t h = hash_seed;
+  auto mix = [&h](std::uint64_t v) { h = hash_mixed(h, v); };
   for (int d = 0; d < s.rank; ++d) {
     mix(static_cast<std::uint64_t>(s.extent[d]));
     mix(static_cast<std::uint64_t>(s.stride[d]));

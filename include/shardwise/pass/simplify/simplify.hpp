@@ -72,10 +72,7 @@ struct merge_rules {
   }
   static constexpr std::uint64_t key(const node& n) {
     std::uint64_t h = static_cast<std::uint64_t>(n.op) | static_cast<std::uint64_t>(n.spec) << 8;
-    const auto mix = [&h](std::uint64_t v) {
-      h = (h ^ v) * 0xff51afd7ed558ccdULL;
-      h ^= h >> 29;
-    };
+    const auto mix = [&h](std::uint64_t v) { h = hash_mixed(h, v); };
     for (int k = 0; k < n.inputs; ++k) mix(static_cast<std::uint64_t>(n.in[k]));
     for (const std::int64_t v : n.a.v) mix(static_cast<std::uint64_t>(v));
     mix(std::bit_cast<std::uint64_t>(n.f));
