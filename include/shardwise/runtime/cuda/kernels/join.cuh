@@ -13,9 +13,10 @@ struct kernel<op_code::cat> {
   static void run(const call& c, context& ctx) {
     const std::int64_t zeros[max_rank]{};
     std::int64_t begin[max_rank]{};
+    const std::int64_t dim = attributes_of<cat_attributes>(c.a).dim;
     for (int k = 0; k < c.inputs; ++k) {
       copy_block<T>(op_code::cat, as<T>(c.p[k]), c.l[k], zeros, as<T>(c.p[result]), c.l[result], begin, c.l[k].ext, ctx);
-      begin[c.a.v[0]] += c.l[k].ext[c.a.v[0]];
+      begin[dim] += c.l[k].ext[dim];
     }
   }
 };
@@ -67,10 +68,11 @@ struct kernel<op_code::triangle> {
       w.push(o.ext[d], s);
     }
     w.merge();
+    const auto of = attributes_of<triangle_attributes>(c.a);
     const auto go = [&](const walk<3>& piece, const std::int64_t* base) {
       const strided<3> s = make_strided(piece, base);
       launch(op_code::triangle, &detail::triangle_kernel<T>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256,
-             ctx.stream, s, static_cast<const T*>(c.p[0]), as<T>(c.p[result]), c.a.v[0], c.a.v[1] != 0);
+             ctx.stream, s, static_cast<const T*>(c.p[0]), as<T>(c.p[result]), of.diagonal, of.upper != 0);
     };
     const std::int64_t origin[3] = {0, 0, o.origin[column] - o.origin[row]};
     each_piece(w, origin, most_points, go);
@@ -83,8 +85,9 @@ struct kernel<op_code::arange> {
   static void run(const call& c, context& ctx) {
     const std::int64_t n = c.l[result].numel();
     if (n == 0) return;
+    const auto of = attributes_of<arange_attributes>(c.a);
     launch(op_code::arange, &detail::arange_kernel<T>, grid_for((n + 255) / 256, ctx), 256, ctx.stream, as<T>(c.p[result]), n,
-           c.a.v[0] + c.a.v[1] * c.l[result].origin[0], c.a.v[1]);
+           of.first + of.step * c.l[result].origin[0], of.step);
   }
 };
 

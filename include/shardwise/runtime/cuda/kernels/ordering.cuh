@@ -28,7 +28,7 @@ void fold_into(op_code op, const call& c, context& ctx) {
   const layout &x = c.l[0], &out = c.l[result];
   walk<2> kept, folded;
   for (int d = 0; d < x.rank; ++d) {
-    const bool reduced = (c.a.v[0] >> d) & 1;
+    const bool reduced = (attributes_of<extent_one_attributes>(c.a).dims >> d) & 1;
     const std::int64_t s[2] = {reduced ? 0 : out.str[d], x.str[d]};
     (reduced ? folded : kept).push(x.ext[d], s);
   }
@@ -97,7 +97,7 @@ struct kernel<op_code::prod_dx> {
     walk<2> folded;
     for (int d = 0; d < x.rank; ++d) {
       const std::int64_t s[3] = {dy.str[d], x.str[d], out.str[d]};
-      if ((c.a.v[0] >> d) & 1)
+      if ((attributes_of<extent_one_attributes>(c.a).dims >> d) & 1)
         folded.push(x.ext[d], s + 1);
       else
         kept.push(x.ext[d], s);
@@ -193,9 +193,10 @@ struct kernel<op_code::topk> {
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
+    const auto of = attributes_of<topk_attributes>(c.a);
     each_row(op_code::topk, row_walk(both, last), n,
              topk_row<T>{as<T>(c.p[0]), as<std::int32_t>(c.p[result]), n, c.l[0].str[last], c.l[result].ext[last],
-                         earlier<T>{c.a.v[1] != 0, c.a.v[1] != 1}},
+                         earlier<T>{of.smallest != 0, of.smallest != 1}},
              ctx);
   }
 };

@@ -206,7 +206,7 @@ void sum_into(op_code op, const call& c, double divisor, context& ctx, const The
   walk<2> kept, summed;
   for (int d = 0; d < x.rank; ++d) {
     const std::int64_t s[2] = {so[d], x.str[d]};
-    ((c.a.v[0] >> d) & 1 ? summed : kept).push(x.ext[d], s);
+    ((attributes_of<sum_attributes>(c.a).dims >> d) & 1 ? summed : kept).push(x.ext[d], s);
   }
   kept.merge();
   summed.merge();
@@ -219,7 +219,7 @@ template <>
 struct kernel<op_code::sum> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    const std::int64_t n = c.a.v[2] == 0 ? 1 : host::detail::summed_count(c.a, c.l[0]);
+    const std::int64_t n = attributes_of<sum_attributes>(c.a).mean == 0 ? 1 : host::detail::summed_count(c.a, c.l[0]);
     detail::sum_into<T, false>(op_code::sum, c, static_cast<double>(n), ctx);
   }
 };
@@ -373,7 +373,8 @@ namespace detail {
 template <class T>
 void sum_rows(const call& c, const layout& to, void* p, context& ctx, std::int64_t mask = 0) {
   call s;
-  s.a.v[0] = mask != 0 ? mask : (std::int64_t{1} << (c.l[0].rank - 1)) - 1;
+  const std::int64_t dims = mask != 0 ? mask : (std::int64_t{1} << (c.l[0].rank - 1)) - 1;
+  s.a = pack_attributes(sum_attributes{.dims = dims, .kept = 0, .mean = 0});
   s.inputs = 1;
   s.node = c.node;
   s.l[0] = c.l[0];
@@ -437,7 +438,7 @@ struct kernel<op_code::expand> {
       w.push(out.ext[d], s);
     }
     w.merge();
-    const T count = static_cast<T>(c.a.v[2] ? host::detail::summed_count(c.a, out) : 1);
+    const T count = static_cast<T>(attributes_of<sum_attributes>(c.a).mean ? host::detail::summed_count(c.a, out) : 1);
     map(op_code::expand, w, pointers<T, 2>{{as<T>(c.p[result]), as<T>(c.p[0])}}, expand_functor<T>{count}, ctx);
   }
 };

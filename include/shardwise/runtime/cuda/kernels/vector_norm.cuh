@@ -46,13 +46,14 @@ struct kernel<op_code::vector_norm> {
   template <class T>
   static void run(const call& c, context& ctx) {
     const layout &x = c.l[0], &out = c.l[result];
-    const int order = static_cast<int>(c.a.v[2]);
+    const auto of = attributes_of<vector_norm_attributes>(c.a);
+    const int order = static_cast<int>(of.order);
     std::int64_t so[max_rank]{};
     host::detail::sum_strides(c.a, x, out, so);
     walk<2> kept, summed;
     for (int d = 0; d < x.rank; ++d) {
       const std::int64_t s[2] = {so[d], x.str[d]};
-      ((c.a.v[0] >> d) & 1 ? summed : kept).push(x.ext[d], s);
+      ((of.dims >> d) & 1 ? summed : kept).push(x.ext[d], s);
     }
     kept.merge();
     summed.merge();
@@ -77,7 +78,7 @@ struct kernel<op_code::vector_norm_bwd> {
     w.merge();
     map(op_code::vector_norm_bwd, w,
         pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}},
-        detail::norm_slope<T>{static_cast<int>(c.a.v[2])}, ctx);
+        detail::norm_slope<T>{static_cast<int>(attributes_of<vector_norm_attributes>(c.a).order)}, ctx);
   }
 };
 

@@ -18,7 +18,7 @@ constexpr void reduce_into(const call& c, const operands<T>& q, T start, F f) {
   for (std::int64_t i = 0; i < n; ++i) o[i] = start;
   walk<2> w;
   for (int d = 0; d < x.rank; ++d) {
-    const std::int64_t s[2] = {(c.a.v[0] >> d) & 1 ? 0 : out.str[d], x.str[d]};
+    const std::int64_t s[2] = {(attributes_of<extent_one_attributes>(c.a).dims >> d) & 1 ? 0 : out.str[d], x.str[d]};
     w.push(x.ext[d], s);
   }
   w.merge();
@@ -81,7 +81,7 @@ struct kernel<op_code::prod_dx> {
     walk<2> reduced;  // x, out
     for (int d = 0; d < x.rank; ++d) {
       const std::int64_t s[3] = {dy.str[d], x.str[d], out.str[d]};
-      if ((c.a.v[0] >> d) & 1)
+      if ((attributes_of<extent_one_attributes>(c.a).dims >> d) & 1)
         reduced.push(x.ext[d], s + 1);
       else
         kept.push(x.ext[d], s);
@@ -118,7 +118,7 @@ struct kernel<op_code::prod_dx> {
 };
 
 // Position k is that of the largest element after those found before: of equals the one that stands first. A NaN is larger
-// than any number, as in PyTorch; argmin (v1 2) finds one first. K passes over a row.
+// than any number, as in PyTorch; argmin (smallest 2) finds one first. K passes over a row.
 template <>
 struct kernel<op_code::topk> {
   template <class T>
@@ -127,7 +127,8 @@ struct kernel<op_code::topk> {
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last], found = c.l[result].ext[last];
-    const bool smallest = c.a.v[1] != 0, nan_first = c.a.v[1] != 1;
+    const auto of = attributes_of<topk_attributes>(c.a);
+    const bool smallest = of.smallest != 0, nan_first = of.smallest != 1;
     const auto before = [smallest, nan_first](T x, T y) {
       if (!(x == x)) return nan_first && y == y;
       if (!(y == y)) return !nan_first;

@@ -11,18 +11,20 @@ namespace shardwise::host {
 namespace detail {
 // Strides with which the summed result follows the operand's dims (0 along summed dims).
 constexpr void sum_strides(const op_attr& a, const layout& x, const layout& out, std::int64_t* s) {
+  const auto of = attributes_of<sum_attributes>(a);
   int k = 0;
   for (int d = 0; d < x.rank; ++d) {
-    const bool summed = (a.v[0] >> d) & 1, kept = (a.v[1] >> d) & 1;
+    const bool summed = (of.dims >> d) & 1, kept = (of.kept >> d) & 1;
     s[d] = summed ? 0 : out.str[k];
     if (!summed || kept) ++k;
   }
 }
 
 constexpr std::int64_t summed_count(const op_attr& a, const layout& x) {
+  const auto of = attributes_of<sum_attributes>(a);
   std::int64_t n = 1;
   for (int d = 0; d < x.rank; ++d)
-    if ((a.v[0] >> d) & 1) n *= x.global[d];
+    if ((of.dims >> d) & 1) n *= x.global[d];
   return n;
 }
 
@@ -128,7 +130,7 @@ constexpr void sum_values(const call& c, const operands<T>& q, F value, G finish
   walk<2> kept, summed;
   for (int d = 0; d < x.rank; ++d) {
     const std::int64_t s[2] = {so[d], x.str[d]};
-    ((c.a.v[0] >> d) & 1 ? summed : kept).push(x.ext[d], s);
+    ((attributes_of<sum_attributes>(c.a).dims >> d) & 1 ? summed : kept).push(x.ext[d], s);
   }
   kept.merge();
   summed.merge();
@@ -189,7 +191,7 @@ struct kernel<op_code::sum> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     using acc = typename math<T>::accumulator;
-    if (c.a.v[2] == 0) return detail::sum_into<T, false>(c, q);
+    if (attributes_of<sum_attributes>(c.a).mean == 0) return detail::sum_into<T, false>(c, q);
     const acc count = math<acc>::from_count(detail::summed_count(c.a, c.l[0]));
     detail::sum_values(c, q, as_it_is{}, [count](acc total) { return static_cast<T>(total / count); });
   }
@@ -217,7 +219,7 @@ struct kernel<op_code::expand> {
       w.push(out.ext[d], s);
     }
     w.merge();
-    const T count = math<T>::from_count(c.a.v[2] ? detail::summed_count(c.a, out) : 1);
+    const T count = math<T>::from_count(attributes_of<sum_attributes>(c.a).mean ? detail::summed_count(c.a, out) : 1);
     w.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
       for (std::int64_t i = 0; i < n; ++i) q.p[result][off[0] + i * s[0]] = q.p[0][off[1] + i * s[1]] / count;
     });

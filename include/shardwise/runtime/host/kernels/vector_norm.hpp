@@ -25,7 +25,7 @@ struct kernel<op_code::vector_norm> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     using acc = typename math<T>::accumulator;
-    const int p = static_cast<int>(c.a.v[2]);
+    const int p = static_cast<int>(attributes_of<vector_norm_attributes>(c.a).order);
     const auto root = [p](acc total) { return static_cast<T>(norm_math<acc>::root(total, p)); };
     if (p == 1) detail::sum_values(c, q, detail::power<1>{p}, root);
     else if (p == 2) detail::sum_values(c, q, squared{}, root);
@@ -39,7 +39,7 @@ struct kernel<op_code::vector_norm_bwd> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout& out = c.l[result];
-    const int p = static_cast<int>(c.a.v[2]);
+    const int p = static_cast<int>(attributes_of<vector_norm_attributes>(c.a).order);
     std::int64_t sy[max_rank]{}, sn[max_rank]{};
     detail::sum_strides(c.a, out, c.l[0], sy);
     detail::sum_strides(c.a, out, c.l[2], sn);
