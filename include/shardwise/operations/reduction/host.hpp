@@ -59,7 +59,7 @@ constexpr void reduce_into(const call& c, const operands<T>& q, T start, F f) {
   for (std::int64_t i = 0; i < n; ++i) o[i] = start;
   walk<2> w;
   for (int d = 0; d < x.rank; ++d) {
-    const std::int64_t s[2] = {(c.a.v[0] >> d) & 1 ? 0 : out.str[d], x.str[d]};
+    const std::int64_t s[2] = {(attributes_of<extent_one_attributes>(c.a).dims >> d) & 1 ? 0 : out.str[d], x.str[d]};
     w.push(x.ext[d], s);
   }
   w.merge();
@@ -122,7 +122,7 @@ struct kernel<op_code::prod_dx> {
     walk<2> reduced;  // x, out
     for (int d = 0; d < x.rank; ++d) {
       const std::int64_t s[3] = {dy.str[d], x.str[d], out.str[d]};
-      if ((c.a.v[0] >> d) & 1)
+      if ((attributes_of<extent_one_attributes>(c.a).dims >> d) & 1)
         reduced.push(x.ext[d], s + 1);
       else
         kept.push(x.ext[d], s);

@@ -38,7 +38,8 @@ constexpr void each_collective(const Graph& g, F&& f) {
   for (int i = 0; i < g.node_count; ++i) {
     const node& n = g.nodes[i];
     if (n.op != op_code::redistribute) continue;
-    const int from = g.nodes[n.in[0]].spec, to = n.spec, axis = static_cast<int>(n.a.v[0]);
+    const int from = g.nodes[n.in[0]].spec, to = n.spec;
+    const int axis = static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis);
     const spec& a = g.specs[from];
     const transition kind = transition_of(a.place[axis], g.specs[to].place[axis], a.axis_size[axis]);
     if (communicates(kind)) f(from, to, axis, kind);

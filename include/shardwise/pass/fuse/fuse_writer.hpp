@@ -126,17 +126,23 @@ struct fuse_writer {
     if (r.lead < 0) {
       n.op = op_code::fused;
       n.f = 0;
-      for (int k = 0; k < max_constants; ++k) n.a.v[k] = std::bit_cast<std::int64_t>(constants[k]);
+      fused_attributes of{};
+      for (int k = 0; k < max_constants; ++k) of.constant[k] = constants[k];
+      n.a = pack_attributes(of);
     } else if (r.second >= 0) {
       if (n.op == op_code::norm_apply) {
         n.op = op_code::norm;
         n.f = from.nodes[r.second].f;
-        n.a.v[2] = r.keeps_second ? 1 : 0;
+        auto of = attributes_of<norm_attributes>(n.a);
+        of.keeps_statistics = r.keeps_second ? 1 : 0;
+        n.a = pack_attributes(of);
       } else if (n.op == op_code::sum) {
         n.op = op_code::norm_grads;
         n.a = from.nodes[r.second].a;
       } else {
-        n.a.v[3] = 1;
+        auto of = attributes_of<einsum_attributes>(n.a);
+        of.keeps_sums = 1;
+        n.a = pack_attributes(of);
       }
     }
     n.expression = id;

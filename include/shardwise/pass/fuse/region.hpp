@@ -89,7 +89,8 @@ constexpr bool same_extents(const spec& a, const spec& b) {
 template <class Graph, class Table>
 constexpr bool is_skipped(const Graph& g, const Table& t, int i) {
   const node& n = g.nodes[i];
-  return n.op == op_code::redistribute && t.uses[i] == 1 && g.specs[n.spec].axis_size[n.a.v[0]] == 1 &&
+  return n.op == op_code::redistribute && t.uses[i] == 1 &&
+         g.specs[n.spec].axis_size[attributes_of<redistribute_attributes>(n.a).axis] == 1 &&
          (!t.within || unit_of(g, i) >= 0);
 }
 template <class Graph, class Table>

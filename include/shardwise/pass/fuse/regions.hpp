@@ -96,23 +96,25 @@ constexpr bool sums_stacked_rows(const Graph& g, int i) {
   const node& n = g.nodes[i];
   if (n.op != op_code::sum) return false;
   const int rank = g.spec_of(n.in[0]).rank;
-  op_attr a = shardwise::detail::summed_leading_dims(rank > 0 ? rank : 1);
-  a.v[0] -= 1;
-  return rank > 2 && n.a == a;
+  auto of = attributes_of<sum_attributes>(shardwise::detail::summed_leading_dims(rank > 0 ? rank : 1));
+  of.dims -= 1;
+  return rank > 2 && n.a == pack_attributes(of);
 }
 
 // A weight's gradient: (..., n) by (..., k) to (n, k); or of several weights side by side, their dim first of all.
 template <class Graph>
 constexpr bool is_weight_gradient(const Graph& g, int i) {
   const node& n = g.nodes[i];
-  if (n.op != op_code::einsum || n.a.v[3] != 0) return false;
+  if (n.op != op_code::einsum) return false;
+  const auto of = attributes_of<einsum_attributes>(n.a);
+  if (of.keeps_sums != 0) return false;
   const int rank = g.spec_of(n.in[0]).rank, stack = g.specs[n.spec].rank - 2;
   if (stack < 0 || stack > 1 || rank < 2 + stack || g.spec_of(n.in[1]).rank != rank) return false;
   for (int d = 0; d + 1 < rank; ++d)
-    if (rules::label(n.a.v[0], d) != rules::label(n.a.v[1], d)) return false;
-  return (stack == 0 || rules::label(n.a.v[2], 0) == rules::label(n.a.v[0], 0)) &&
-         rules::label(n.a.v[2], stack) == rules::label(n.a.v[0], rank - 1) &&
-         rules::label(n.a.v[2], stack + 1) == rules::label(n.a.v[1], rank - 1);
+    if (rules::label(of.lhs, d) != rules::label(of.rhs, d)) return false;
+  return (stack == 0 || rules::label(of.out, 0) == rules::label(of.lhs, 0)) &&
+         rules::label(of.out, stack) == rules::label(of.lhs, rank - 1) &&
+         rules::label(of.out, stack + 1) == rules::label(of.rhs, rank - 1);
 }
 
 // Node i, with all nodes before it visited.
@@ -133,7 +135,8 @@ constexpr void visit(const Graph& g, Table& t, int i, stage_work& work) {
     } else if (is_weight_gradient(g, i)) {
       const int mate = t.mate[storage_of(g, n.in[0])];
       if (mate >= 0 && g.nodes[mate].op == op_code::sum &&
-          g.nodes[mate].a.v[0] == rules::contracted_dims(n.a, g.spec_of(n.in[0]).rank, g.spec_of(n.in[1]).rank))
+          attributes_of<sum_attributes>(g.nodes[mate].a).dims ==
+              rules::contracted_dims(n.a, g.spec_of(n.in[0]).rank, g.spec_of(n.in[1]).rank))
         join(g, t, mate, i, work);
     }
   }

@@ -72,7 +72,8 @@ struct sibling_table {
 template <class Graph>
 constexpr bool is_product(const Graph& g, int i) {
   const node& n = g.nodes[i];
-  return n.op == op_code::einsum && n.expression < 0 && n.a.v[3] == 0 && n.in[0] != n.in[1];
+  return n.op == op_code::einsum && n.expression < 0 && attributes_of<einsum_attributes>(n.a).keeps_sums == 0 &&
+         n.in[0] != n.in[1];
 }
 
 // Equal but for their operands; both operands have equal specs.

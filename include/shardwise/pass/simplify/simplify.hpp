@@ -32,9 +32,10 @@ struct cancel_rules {
       if (!st.packed[i]) st.replace(i, by);
       return;
     }
-    if (m.op != op_code::redistribute || m.a.v[0] != n.a.v[0]) return;
+    if (m.op != op_code::redistribute) return;
+    const int axis = static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis);
+    if (attributes_of<redistribute_attributes>(m.a).axis != axis) return;
     const int from = m.in[0];
-    const int axis = static_cast<int>(n.a.v[0]);
     const spec& x = st.g.specs[st.g.nodes[from].spec];
     const spec& out = st.g.specs[n.spec];
     if (!composes(x.place[axis], st.g.specs[m.spec].place[axis], out.place[axis])) return;

@@ -174,7 +174,8 @@ __attribute__((noinline)) prepared_call& prepare(eager_core<Rank>& core, const e
   for (int k = 0; k < n; ++k) c.l[k] = *in[k]->layout;
   c.l[result] = *p.out;
   c.function = x.function;
-  if (x.op == op_code::redistribute) lower_redistribute(c, static_cast<int>(x.a.v[0]), *x.in, *x.out, coordinate);
+  if (x.op == op_code::redistribute)
+    lower_redistribute(c, static_cast<int>(attributes_of<redistribute_attributes>(x.a).axis), *x.in, *x.out, coordinate);
   return p;
 }
 

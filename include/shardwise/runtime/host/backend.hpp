@@ -99,8 +99,8 @@ struct host_backend {
       return static_cast<std::int64_t>(x.type == dtype::f64 ? host::einsum_workspace<double>(n.a, x, y, ex, ey)
                                                             : host::einsum_workspace<float>(n.a, x, y, ex, ey));
     if (n.op == op_code::scatter_dsrc)  // the last writer of each place of a line
-      return (ex[n.a.v[0]] + 1) * static_cast<std::int64_t>(sizeof(std::int32_t));
-    const int axis = static_cast<int>(n.a.v[0]);
+      return (ex[attributes_of<index_attributes>(n.a).dim] + 1) * static_cast<std::int64_t>(sizeof(std::int32_t));
+    const int axis = static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis);
     const int ranks = x.axis_size[axis];
     std::int64_t total = static_cast<std::int64_t>(size_of(x.type));
     for (int d = 0; d < x.rank; ++d) total *= ex[d];
