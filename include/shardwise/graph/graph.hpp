@@ -285,6 +285,10 @@ struct graph {
     for (int& o : outputs) o = -1;
   }
 
+  // Nodes and outputs as they come: whoever makes such a graph assigns all of them.
+  struct unfilled {};
+  constexpr explicit graph(unfilled) {}
+
   constexpr int size() const { return node_count; }
   constexpr const spec& spec_of(int id) const { return specs[nodes[id].spec]; }
 
@@ -343,7 +347,8 @@ constexpr void copy_functions(To& to, const From& from) {
 // The same graph in other capacities, which must suffice; `r` is new. In place: a copy of a large value costs memory.
 template <class To, class From>
 constexpr void copy_into(To& r, const From& g) {
-  for (int i = 0; i < g.node_count; ++i) r.nodes[i] = g.nodes[i];
+  const int count = g.node_count;
+  for (int i = 0; i < count; ++i) r.nodes[i] = g.nodes[i];
   for (int i = 0; i < g.spec_count; ++i) {
     r.specs[i] = g.specs[i];
     r.hashes[i] = g.hashes[i];

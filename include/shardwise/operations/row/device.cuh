@@ -34,7 +34,7 @@ struct kernel<op_code::softmax> {
   static void run(const call& c, context& ctx) {
     const layout& x = c.l[0];
     const int last = x.rank - 1;
-    const bool causal = c.a.v[0] != 0;
+    const bool causal = attributes_of<softmax_attributes>(c.a).causal != 0;
     walk<3> w;  // x, result, position of the query in the block
     for (int d = 0; d < last; ++d) {
       const std::int64_t s[3] = {x.str[d], c.l[result].str[d], causal && d == last - 1 ? 1 : 0};

@@ -184,28 +184,27 @@ struct merge_state : rewrite_state<In, Out> {
 };
 
 template <class State, class Graph, class Table, class Merges>
-constexpr void write_merges(State& st, const Graph& g, const Table& t, const Merges& m, int nodes) {
+constexpr bool write_merges(State& st, const Graph& g, const Table& t, const Merges& m, stage_work work) {
   builder b = st.out.edit();
-  for (; nodes > 0 && st.cursor <= g.node_count; --nodes) st.step(b, g, t, m);
+  while (st.cursor <= g.node_count && work.take(40)) {
+    if (st.cursor < g.node_count && m.group_at(st.cursor) >= 0) work.take(600);
+    st.step(b, g, t, m);
+  }
   if (b.overflowed() && !b.error) b.error = {problem::graph_full, st.cursor - 1};
   st.out.finish(b);
+  return st.cursor <= g.node_count;
 }
 
 struct collect_siblings {
   template <class Source>
   using state = sibling_table<graph_type_of<Source>::node_capacity>;
-  static constexpr int per_stage(int nodes) { return nodes; }
-  template <class Source>
-  static constexpr int stages(int nodes) {
-    return (graph_type_of<Source>::node_capacity + per_stage(nodes) - 1) / per_stage(nodes);
-  }
   template <class Source, class State>
   static constexpr void start(State& st) {
     st.begin(Source::value);
   }
   template <class Source, class State>
-  static constexpr void advance(State& st, int nodes) {
-    find_siblings(Source::value, st, per_stage(nodes));
+  static constexpr bool advance(State& st, int nodes) {
+    return find_siblings(Source::value, st, stage_work(nodes));
   }
 };
 
@@ -234,18 +233,13 @@ struct write_merged {
   using state = merge_state<graph_type_of<Source>,
                             resized<graph_type_of<Source>, Source::value.node_count + Settled::value.nodes,
                                     Source::value.spec_count + Settled::value.specs>>;
-  static constexpr int per_stage(int nodes) { return nodes; }  // most are copied
-  template <class Source>
-  static constexpr int stages(int nodes) {
-    return Source::value.node_count / per_stage(nodes) + 1;
-  }
   template <class Source, class State>
   static constexpr void start(State& st) {
     st.begin(Source::value);
   }
   template <class Source, class State>
-  static constexpr void advance(State& st, int nodes) {
-    write_merges(st, Source::value, Found::value, Settled::value, per_stage(nodes));
+  static constexpr bool advance(State& st, int nodes) {
+    return write_merges(st, Source::value, Found::value, Settled::value, stage_work(nodes));
   }
 };
 
@@ -302,13 +296,13 @@ struct merge_products {
     constexpr int n = Graph::node_capacity;
     passes::sibling_table<n> t;
     t.begin(g);
-    passes::find_siblings(g, t, n);
+    passes::find_siblings(g, t, stage_work::all());
     passes::merge_table<n> m;
     m.begin(g);
     passes::settle_groups(g, t, m, (3 + passes::settled_group) * n);
     passes::merge_state<Graph, resized<Graph, 8 * n + 64, Graph::spec_capacity + 16 * passes::max_sibling_kinds>> st;
     st.begin(g);
-    passes::write_merges(st, g, t, m, g.node_count + 1);
+    passes::write_merges(st, g, t, m, stage_work::all());
     if (st.out.error) return st.out.error;
     passes::remove_dead(st.out);
     if (st.out.node_count > n || st.out.spec_count > Graph::spec_capacity)

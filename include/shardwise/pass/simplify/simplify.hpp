@@ -15,6 +15,17 @@ struct cancel_rules {
   template <int Nodes>
   struct memory {};
 
+  template <class Graph>
+  static constexpr bool any(const Graph& g) {
+    for (int i = 0; i < g.node_count; ++i) {
+      const node& n = g.nodes[i];
+      if (n.op != op_code::redistribute) continue;
+      const node& m = g.nodes[n.in[0]];
+      if (m.spec == n.spec || m.op == op_code::redistribute) return true;
+    }
+    return false;
+  }
+
   // Whether from -> by -> to and from -> to give every rank the same bits. Moves of elements do; so does a change of name
   // between whole placements. A partial on the way does not: 0 + -0 is 0, and sums are taken in another order.
   static constexpr bool composes(const placement& from, const placement& by, const placement& to) {
@@ -66,6 +77,27 @@ struct merge_rules {
     static constexpr unsigned size = std::bit_ceil(2U * static_cast<unsigned>(Nodes > 0 ? Nodes : 1));
     int slot[size]{};
   };
+
+  // Whether two nodes are equal before anything is merged, by a hash of less than `key` takes; true of a graph that is too large to
+  // be looked at in one constant.
+  template <class Graph>
+  static constexpr bool any(const Graph& g) {
+    memory<Graph::node_capacity> seen;
+    constexpr unsigned size = memory<Graph::node_capacity>::size;
+    const int count = g.node_count;
+    if (count > 10 * stage_nodes) return true;
+    for (int i = 0; i < count; ++i) {
+      const node& n = g.nodes[i];
+      if (!is_pure(n.op)) continue;
+      unsigned h = static_cast<unsigned>(n.op) * 0x85ebca6bU + static_cast<unsigned>(n.a.v[0]) * 0x27d4eb2fU;
+      for (int k = 0; k < n.inputs; ++k) h = (h + static_cast<unsigned>(n.in[k])) * 0x9e3779b1U;
+      unsigned at = (h ^ h >> 15) & (size - 1);
+      for (; seen.slot[at] != 0; at = (at + 1) & (size - 1))
+        if (same(g.nodes[seen.slot[at] - 1], n)) return true;
+      seen.slot[at] = i + 1;
+    }
+    return false;
+  }
 
   // Random draws, updates and functions that nothing is known of are not merged; leaves are the caller's.
   static constexpr bool is_pure(op_code op) {
