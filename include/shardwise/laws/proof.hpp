@@ -62,7 +62,7 @@ constexpr bool linear_together(const step& s) {
   if (s.custom) return s.custom->record.linear == linearity::joint;
   return s.op == op_code::add || s.op == op_code::sub || s.op == op_code::where || s.op == op_code::cat ||
          s.op == op_code::slice_scatter ||
-         (s.op == op_code::constant_pad && s.a.v[5] != 0) || (s.op == op_code::scatter && (s.inputs > 2 || s.a.v[1] != 0));
+         (s.op == op_code::constant_pad && rules::pads_zeros(s.a)) || (s.op == op_code::scatter && (s.inputs > 2 || s.a.v[1] != 0));
 }
 
 constexpr modp inner(const modp* x, const modp* y, std::int64_t n) {

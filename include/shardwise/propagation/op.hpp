@@ -114,7 +114,7 @@ constexpr bool is_elementwise(op_code op) { return op >= op_code::abs && op <= o
 //   norm_stats, norm_*   v0 0 layer norm (mean, 1/sigma), 1 rms norm (1/rms); v1 1 with bias
 //   embedding_dw         v0 rows of the table, v1..v4 its placement on each axis (packed) where it shards rows, else 0
 //   permute              v0 source dim of each dim (4 bits a dim, dim 0 lowest)
-//   reshape              v0.. new extents, v5 rank (negative extents are dyn bounds' multiples)
+//   reshape              new extents, packed: propagation/extents.hpp (negative ones are dyn bounds' multiples)
 //   slice, pad           v0 dim, v1 start, v2 length (slice) or full extent (pad); slice: v3 1 for one of many equal parts,
 //                        which are of one type, the first too, so none is taken for the beginning of its storage
 //   broadcast            as reshape
@@ -123,7 +123,8 @@ constexpr bool is_elementwise(op_code op) { return op >= op_code::abs && op <= o
 //   scatter_add, index_add               v0 dim, v1 its extent in the result
 //   scatter              v0 dim, v1 1: writes zeros (two operands: the number f is written)
 //   one_hot              v0 classes, v1 element type of the result
-//   constant_pad         v0.. elements before (low 32 bits) and after (high) each dim, v5 1 if the number f is zero
+//   constant_pad         v0..v4 elements before (low 32 bits) and after (high) each of five neighbouring dims; v5 bit 0: the
+//                        number f is zero, from bit 1: the first of these dims
 //   triangle             v0 diagonal, v1 1 for the upper part
 //   arange               v0 first, v1 step
 //   rand, randn, bernoulli   v0 site
