@@ -21,7 +21,7 @@ struct checked_applications {
   template <class Graph>
   static constexpr unsigned place_of(const Graph& g, const node& n) {
     unsigned h = static_cast<unsigned>(n.op) * 37U + static_cast<unsigned>(n.spec) * 5U + static_cast<unsigned>(n.expression) +
-                 static_cast<unsigned>(n.a.v[0]) * 7U + static_cast<unsigned>(n.a.v[1]);
+                 static_cast<unsigned>(n.a.v[0]) * 7U + static_cast<unsigned>(n.a.v[0] >> 32) + static_cast<unsigned>(n.a.v[1]) * 3U;
     for (int k = 0; k < n.inputs; ++k) h = h * 31U + static_cast<unsigned>(g.nodes[n.in[k]].spec);
     h *= 0x9e3779b1U;
     return h >> 24 & (size - 1);
