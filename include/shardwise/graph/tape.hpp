@@ -69,17 +69,19 @@ struct tape {
 
 // Which dims of the result `out` an operand `x` was broadcast along: summed away, or kept with extent 1.
 constexpr op_attr unbroadcast(const spec& x, const spec& out) {
-  op_attr a{};
+  std::int64_t summed = 0, kept = 0;
   for (int d = 0; d < out.rank; ++d) {
     const int own = d - (out.rank - x.rank);
-    if (own < 0) a.v[0] |= std::int64_t{1} << d;
+    if (own < 0) summed |= std::int64_t{1} << d;
     else if (x.extent[own] == 1 && out.extent[d] != 1) {
-      a.v[0] |= std::int64_t{1} << d;
-      a.v[1] |= std::int64_t{1} << d;
+      summed |= std::int64_t{1} << d;
+      kept |= std::int64_t{1} << d;
     }
   }
-  return a;
+  return attributes<sum_attributes>(summed, kept);
 }
+
+constexpr bool sums(const op_attr& unbroadcast) { return attributes_of<sum_attributes>(unbroadcast).dims != 0; }
 
 constexpr int contiguous_node(tape& t, int id, int scope) {
   if (t.lacks(id)) return id;
@@ -92,7 +94,7 @@ constexpr int contiguous_node(tape& t, int id, int scope) {
 // The part of a cotangent that belongs to elements start.. of dim d: a view.
 constexpr int sliced(tape& t, int from, int d, std::int64_t start, std::int64_t length, int scope) {
   if (t.lacks(from)) return from;
-  const op_attr a{{d, start, length, 0, 0, 0}};
+  const op_attr a = attributes<slice_attributes>(d, start, length);
   return t.emit(op_code::slice, a, 0, t.intern(rules::slice_spec(a, t.spec_at(from))), scope, from);
 }
 
@@ -193,7 +195,7 @@ struct pullback {
   // Operand k gets g, summed over what it was broadcast along.
   constexpr void give_summed(int k, int g) {
     const op_attr u = unbroadcast(operand(k), result());
-    give(k, u.v[0] == 0 ? g : emit(op_code::sum, u, 0, k, g));
+    give(k, sums(u) ? emit(op_code::sum, u, 0, k, g) : g);
   }
   // Operand 0 gets the cotangent times a factor.
   constexpr void times(int factor) { give(0, make(op_code::mul, dy, factor)); }

@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include <shardwise/propagation/op.hpp>
+#include <shardwise/propagation/attributes.hpp>
 #include <shardwise/support/static_vector.hpp>
 #include <shardwise/vocabulary/spec.hpp>
 
