@@ -33,7 +33,7 @@ struct checked_applications {
     for (int k = 0; k < a.inputs; ++k) {
       const node& x = g.nodes[a.in[k]];
       const node& y = g.nodes[b.in[k]];
-      if (x.spec != y.spec || (x.op == op_code::buffer) != (y.op == op_code::buffer)) return false;
+      if (x.spec != y.spec || (x.op == op_code::room) != (y.op == op_code::room)) return false;
     }
     return a.a == b.a;
   }
@@ -48,7 +48,7 @@ struct checked_applications {
       if (b.in[k] < 0 || b.in[k] >= i) return false;
       const node &x = g.nodes[a.in[k]], &y = g.nodes[b.in[k]];
       if (y.op == op_code::custom) return false;
-      if (x.spec != y.spec || (x.op == op_code::buffer) != (y.op == op_code::buffer)) return false;
+      if (x.spec != y.spec || (x.op == op_code::room) != (y.op == op_code::room)) return false;
     }
     return true;
   }
@@ -71,7 +71,7 @@ struct verified_graph {
     for (int k = 0; k < n.inputs; ++k) {
       const node& x = now.nodes[n.in[k]];
       const node& y = g.nodes[o.in[k]];
-      if (x.spec != y.spec || x.spec >= specs || (x.op == op_code::buffer) != (y.op == op_code::buffer)) return false;
+      if (x.spec != y.spec || x.spec >= specs || (x.op == op_code::room) != (y.op == op_code::room)) return false;
     }
     return o.a == n.a;
   }

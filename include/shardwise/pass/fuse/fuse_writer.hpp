@@ -8,7 +8,7 @@
 
 namespace shardwise::passes {
 
-// Writes the new graph: roots as fused nodes, buffers before them, what the buffers hold behind them.
+// Writes the new graph: roots as fused nodes, rooms before them, what the rooms hold behind them.
 template <class Graph, int From>
 struct fuse_writer {
   Graph g;
@@ -133,7 +133,7 @@ struct fuse_writer {
         n.f = from.nodes[r.second].f;
         n.a.v[2] = r.keeps_second ? 1 : 0;
       } else if (n.op == op_code::sum) {
-        n.op = op_code::norm_grads;
+        n.op = op_code::norm_dw_db;
         n.a = from.nodes[r.second].a;
       } else {
         n.a.v[3] = 1;
@@ -147,7 +147,7 @@ struct fuse_writer {
     for (int k = 0; k < r.stores; ++k) kept[writes++] = r.stored[k];
     for (int k = 0; k < writes; ++k) {
       node b = empty_node;
-      b.op = op_code::buffer;
+      b.op = op_code::room;
       b.spec = from.nodes[kept[k]].spec;
       b.scope = from.nodes[kept[k]].scope;
       to[kept[k]] = append(b);

@@ -53,7 +53,7 @@ class finite_watch {
       for (int k = 0; k < 4; ++k) allowed = allowed || is_infinite(std::bit_cast<double>(n.a.v[k]));
     for (int k = 0; k < n.inputs; ++k)
       each_value(g, n.in[k], [&](int id) {
-        if (g.nodes[id].op == op_code::buffer) return;  // where it writes
+        if (g.nodes[id].op == op_code::room) return;  // where it writes
         const specials s = look(at, id, fetch);
         allowed = allowed || s.infinite > 0 || at.layout_of(id).numel() == 0;
         const int leaf = leaf_of(g, id);
@@ -86,7 +86,7 @@ class finite_watch {
       check(c.node, "the result of ");
     }
     for (int k = 0; k < n.inputs; ++k)
-      if (g.nodes[n.in[k]].op == op_code::buffer) check(n.in[k], "a further result of ");
+      if (g.nodes[n.in[k]].op == op_code::room) check(n.in[k], "a further result of ");
   }
 
  private:
