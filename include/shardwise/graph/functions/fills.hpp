@@ -64,7 +64,7 @@ constexpr auto leaf_like(const Like& like, double f) {
   if constexpr (Op == op_code::fill) check_element<S, Op>(like, f, "full, fill_");
   if constexpr (is_implicit<Like>) return as_implicit(leaf_like<Op, S, A>(like.strict, f));
   else if constexpr (!resolved<Like>) return like;
-  else return Like::template record_leaf<Op, S, A>(f, like);
+  else return Like::template apply_leaf<Op, S, A>(f, like);
 }
 template <op_code Op, spec S, class Like>
 constexpr auto random_like(const Like& like) {
