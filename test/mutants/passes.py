@@ -101,7 +101,7 @@ MUTANTS = [
      ("unit/module/optimizer.cpp", "golden/transformer.cpp")),
     ("optimizer: biases decay too", OPTIMIZER, "n.f = !Optimizer::matrices_only || sp.rank >= 2 ? 1 : 0;", "n.f = 1;",
      ("unit/module/optimizer.cpp", "golden/transformer.cpp")),
-    ("optimizer: the norm leaves a parameter out", OPTIMIZER, "        sum = emit(b, op_code::add, {}, 0, out, -1, sum, square);\n        return;",
+    ("optimizer: the norm leaves a parameter out", OPTIMIZER, "        sum = b.emit(op_code::add, {}, 0, out, -1, sum, square);\n        return;",
      "        return;", ("unit/module/optimizer.cpp", "dist/silent_bugs/values.cpp", EQUAL)),
     ("optimizer: the norm of a shard is taken for the whole", OPTIMIZER, "      sum = whole(st, b, sum, -1);\n      spec s", "      spec s",
      ("dist/silent_bugs/values.cpp", EQUAL, "unit/module/optimizer.cpp")),
