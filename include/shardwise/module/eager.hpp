@@ -9,14 +9,9 @@
 #include <vector>
 
 #include <shardwise/module/bind.hpp>
+#include <shardwise/runtime/eager/dtensor.hpp>
 
 namespace shardwise {
-
-// Declared here, defined in runtime/: modules know contexts, not backends.
-template <class Mesh>
-class thread_rank;
-template <class Mesh, dtype Type, class Rank>
-struct eager_context;
 
 namespace detail {
 

@@ -94,6 +94,10 @@ SHARDWISE_X(rule_missing,
 SHARDWISE_X(kernel_missing,
             "this operation has no kernel for the element type here; arithmetic exists for floating-point elements: convert "
             "the operand to float or double")
+SHARDWISE_X(kernel_unwritten,
+            "the library's list says that this operation runs a kernel, and none is written; specialise host::kernel<op_code> in "
+            "operations/<family>/host.hpp, cuda::kernel<op_code> in device.cuh beside it, which runtime/host/kernels.hpp and "
+            "runtime/cuda/kernels.cuh include, or write 0 for it in propagation/op.hpp")
 SHARDWISE_X(types_differ, 
             "operands have different element types; give both the same: an input is of the type that input_tensor<type, ...> "
             "names, a model's parameters of the type that train_step names behind the pipeline (float), an eager model's of "
@@ -430,6 +434,9 @@ SHARDWISE_X(result_type,
 SHARDWISE_X(result_number,
             "call: the operation has no result of this number; results are counted from 0, and its record says how many there are "
             "(.results)")
+SHARDWISE_X(adjoint_dy,
+            "call: an adjoint reads dy of an operation with several results, each of which has a cotangent of its own; ask has(k) "
+            "whether the gradient depends on result k, and cotangent(k) for its node")
 SHARDWISE_X(result_formula,
             "call: a formula computes one result; specialise shardwise::host_kernel<operation> (and shardwise::device_kernel"
             "<operation> for GPUs) for an operation with several")
@@ -786,5 +793,9 @@ SHARDWISE_X(distribute_placed,
 SHARDWISE_X(rank_member_missing,
             "backend: the rank type lacks the member that rank_member:: names, or has it with another signature; give it "
             "that member as shardwise/runtime/rank.hpp declares it")
+SHARDWISE_X(program_member_missing,
+            "executor: the program lacks the member that program_member:: names, or has it with another type; a program is a "
+            "train_step, forward_step, function_step or gradient_step, or has the members that "
+            "shardwise/runtime/program/offered.hpp declares")
 
 #undef SHARDWISE_X

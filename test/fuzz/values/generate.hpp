@@ -346,12 +346,12 @@ class generator {
   // Adjoints are drawn as operations of their own where nothing is differentiated.
   static bool only_forward(op_code op) {
     switch (op) {
-      case op_code::relu_bwd:
-      case op_code::tanh_bwd:
-      case op_code::gelu_tanh_bwd:
-      case op_code::gelu_erf_bwd:
-      case op_code::vector_norm_bwd:
-      case op_code::softmax_bwd:
+      case op_code::relu_dx:
+      case op_code::tanh_dx:
+      case op_code::gelu_tanh_dx:
+      case op_code::gelu_erf_dx:
+      case op_code::vector_norm_dx:
+      case op_code::softmax_dx:
       case op_code::norm_stats:
       case op_code::norm_dx:
       case op_code::norm_dw:
@@ -478,10 +478,10 @@ class generator {
       case op_code::minimum:
       case op_code::wins:
       case op_code::keeps:
-      case op_code::relu_bwd:
-      case op_code::tanh_bwd:
-      case op_code::gelu_tanh_bwd:
-      case op_code::gelu_erf_bwd: {
+      case op_code::relu_dx:
+      case op_code::tanh_dx:
+      case op_code::gelu_tanh_dx:
+      case op_code::gelu_erf_dx: {
         int x = some(true);
         if (op == op_code::custom && roll.one_in(2)) {  // several results, some of which are named here
           if (x < 0) return;
@@ -585,7 +585,7 @@ class generator {
         }
         return;
       }
-      case op_code::vector_norm_bwd: {
+      case op_code::vector_norm_dx: {
         const int x = whole(some(true, 1));
         if (x < 0) return;
         const std::int64_t dims = some_dims(of(x).rank);
@@ -610,7 +610,7 @@ class generator {
         if (x >= 0 && of(x).extent[of(x).rank - 1] > 0) emit(op, {x}, attr(op == op_code::softmax && of(x).rank > 1 ? roll(2) : 0));
         return;
       }
-      case op_code::softmax_bwd: {
+      case op_code::softmax_dx: {
         const int x = row_operand();
         const int y = x < 0 ? -1 : emit(op_code::softmax, {x});
         if (y >= 0) emit(op, {like(of(y)), y});

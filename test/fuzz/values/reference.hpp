@@ -287,8 +287,9 @@ class reference {
   // of zeros.
   num product(const values& x) {
     double v = 1, size = 1, largest = 1, smallest = 1;
-    bool finite = true, nothing = false;
+    bool finite = true, nothing = false, unknown = false;
     for (const num& k : x) {
+      unknown = unknown || std::isnan(k.v);
       const double most = std::fabs(k.v) + k.e, least = std::fabs(k.v) - k.e;
       v *= k.v;
       size *= most;
@@ -301,7 +302,8 @@ class reference {
     const double lost = vanishes ? tiny_ * largest * static_cast<double>(x.size()) : 0;
     double own = std::isfinite(v) && std::isfinite(size) ? eps_ * static_cast<double>(x.size() + 2) * size : 0;
     if (!nothing) own += finite ? lost : 0;
-    if (finite ? largest > largest_ : std::isinf(v) && vanishes) own = wild;
+    if (finite && largest > largest_) own = wild;
+    if (!finite && !unknown && !nothing && vanishes) v = wild, own = wild;  // infinite, or 0 times infinity where a part vanishes first
     std::vector<with> w;
     for (std::size_t k = 0; k < x.size(); ++k) {
       double others = 1, most = 1;
@@ -691,7 +693,7 @@ inline void reference::rows(int i) {
         out.push_back(still(total(e)));
         break;
       }
-      case op_code::softmax_bwd: {
+      case op_code::softmax_dx: {
         const values y = row(1, r);
         values t;
         for (std::size_t k = 0; k < x.size(); ++k) t.push_back(mul(x[k], y[k]));
@@ -1085,19 +1087,19 @@ inline void reference::one(int i) {
         return extreme({constant(1), ratio}, false);
       });
       break;
-    case op_code::relu_bwd:
+    case op_code::relu_dx:
       map2(i, [&](num x, num y) {
         num r = y.v > 0 ? x : constant(0);
         if (any_special(x, y) || near_zero(y)) r.e = wild;
         return r;
       });
       break;
-    case op_code::tanh_bwd:
+    case op_code::tanh_dx:
       map2(i, [&](num x, num y) { return any_special(x, y) ? made(0, wild, {}) : mul(x, sub(constant(1), mul(y, y))); });
       break;
-    case op_code::gelu_tanh_bwd:
-    case op_code::gelu_erf_bwd: {
-      const bool by_erf = s.op == op_code::gelu_erf_bwd;
+    case op_code::gelu_tanh_dx:
+    case op_code::gelu_erf_dx: {
+      const bool by_erf = s.op == op_code::gelu_erf_dx;
       const auto slope = [by_erf](double v) {
         const double pi = 3.14159265358979323846;
         if (by_erf) return 0.5 * (1 + std::erf(v / std::sqrt(2.0))) + v * std::exp(-0.5 * v * v) / std::sqrt(2 * pi);
@@ -1150,7 +1152,7 @@ inline void reference::one(int i) {
       write(i, r);
       break;
     }
-    case op_code::vector_norm_bwd: {
+    case op_code::vector_norm_dx: {
       const spec& whole = spec_of(s.in[1]);
       const std::vector<std::size_t> to = folded(whole, s.a.v[0]);
       const values dy = operand(i, 0), x = operand(i, 1), n = operand(i, 2);
@@ -1203,7 +1205,7 @@ inline void reference::one(int i) {
       break;
     }
     case op_code::softmax:
-    case op_code::softmax_bwd:
+    case op_code::softmax_dx:
     case op_code::log_softmax:
     case op_code::lse:
     case op_code::exp_sum:

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <shardwise/operations/convolution/host.hpp>
-#include <shardwise/runtime/cuda/kernels/custom.cuh>
+#include <shardwise/runtime/cuda/device/custom.cuh>
 
 namespace shardwise {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <shardwise/operations/extreme/host.hpp>
-#include <shardwise/runtime/cuda/kernels/custom.cuh>
+#include <shardwise/runtime/cuda/device/custom.cuh>
 
 namespace shardwise {
 

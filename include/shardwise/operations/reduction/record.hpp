@@ -11,17 +11,21 @@ namespace shardwise::operations {
 constexpr outcome shape_of_sum(const op_attr& a, const spec* in, int) { return rules::sum_shape(a, in[0]); }
 
 inline constexpr operation sum =
-    by_rows(&shape_of_sum, [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::sum_rows(a, in[0]); },
-            &refuse_pointwise);
+    linear_in(linearity::first, by_rows(&shape_of_sum, [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::sum_rows(a, in[0]); },
+            &refuse_pointwise));
 // Not linear: the partial row, which stands last, goes.
-inline constexpr operation sumsq = by_rows(
-    &shape_of_sum,
-    [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
-      rule_rows t = rules::sum_rows(a, in[0]);
-      --t.count;
-      return t;
-    },
-    &refuse_with<problem::partial_nonlinear>);
+inline constexpr operation sumsq = [] {
+  operation o = by_rows(
+      &shape_of_sum,
+      [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
+        rule_rows t = rules::sum_rows(a, in[0]);
+        --t.count;
+        return t;
+      },
+      &refuse_with<problem::partial_nonlinear>);
+  o.launch = launching::chained;
+  return o;
+}();
 // sum's adjoint, whose placement the primal chooses.
 inline constexpr operation expand = without_rule(operation_kind::computed, &writes_nothing, element_rule::real, recomputing::cheap);
 
@@ -29,9 +33,9 @@ inline constexpr operation vector_norm =
     by_rows([](const op_attr& a, const spec* in, int) { return rules::vector_norm_shape(a, in[0]); },
             [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::vector_norm_rows(a, in[0]); },
             &refuse_pointwise);
-inline constexpr operation vector_norm_bwd =
+inline constexpr operation vector_norm_dx =
     by_rows(&like_second,
-            [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::vector_norm_bwd_rows(a, in[1]); },
+            [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::vector_norm_dx_rows(a, in[1]); },
             &refuse_pointwise);
 
 template <reduction Op>

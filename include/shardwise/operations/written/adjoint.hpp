@@ -9,12 +9,9 @@ namespace shardwise::adjoints {
 using namespace autodiff;
 
 inline constexpr adjoint_rule fused = unknown;
-inline constexpr adjoint_rule norm = unknown;
-inline constexpr adjoint_rule norm_grads = unknown;
-inline constexpr adjoint_rule norm_bwd = unknown;
 inline constexpr adjoint_rule part = unknown;
 inline constexpr adjoint_rule pack = unknown;
 inline constexpr adjoint_rule unpack = unknown;
-inline constexpr adjoint_rule buffer = no_operands;
+inline constexpr adjoint_rule room = no_operands;
 
 }  // namespace shardwise::adjoints

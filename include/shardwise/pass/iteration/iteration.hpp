@@ -107,17 +107,19 @@ struct move_check {
         continue;
       }
       if (is_leaf(n.op) || moves.group[i] != 0 || i == destination) return {problem::move_not_leaf, i};
-      if (rules::is_random(n.op) || (n.op == op_code::adam && n.a.v[2] == 0)) return {problem::move_numbered, i};
+      if (rules::is_random(n.op) || (n.op == op_code::adam && attributes_of<adam_attributes>(n.a).counts == 0))
+        return {problem::move_numbered, i};
     }
     return {};
   }
   template <class Graph>
   constexpr finding close(const Graph& g) {
     for (int i = g.node_count - 1; i >= 0; --i)  // a list moves as a whole
-      if (in[i] && g.nodes[i].op == op_code::pack && g.nodes[i].a.v[1] != 0) in[g.nodes[i].in[0]] = true;
+      if (in[i] && g.nodes[i].op == op_code::pack && attributes_of<storage_attributes>(g.nodes[i].a).goes_on != 0)
+        in[g.nodes[i].in[0]] = true;
     for (int i = g.node_count - 1; i >= 0; --i)  // what a kernel stores besides its result goes with it
       for (int k = 0; in[i] && k < g.nodes[i].inputs; ++k)
-        if (g.nodes[g.nodes[i].in[k]].op == op_code::buffer) in[g.nodes[i].in[k]] = true;
+        if (g.nodes[g.nodes[i].in[k]].op == op_code::room) in[g.nodes[i].in[k]] = true;
     for (int i = 0; i < g.node_count; ++i) {
       if (in[i]) continue;
       for (int k = 0; k < g.nodes[i].inputs; ++k)
@@ -138,7 +140,7 @@ struct move_check {
   constexpr finding note(const Graph& g) {
     for (int i = 0; i < g.node_count; ++i) {
       if (!in[i]) continue;
-      if (i < destination && g.nodes[i].op != op_code::buffer)
+      if (i < destination && g.nodes[i].op != op_code::room)
         return {problem::move_hazard, i, -1, -1, i, destination};  // its own next run would overtake it
       bool overwrites = false;  // the next iteration's input
       each_access(g, i, [&](int owner, bool writes) {
@@ -278,14 +280,14 @@ struct phase_rules {
     constexpr void keep_leaves(builder& b, const In& g) {
       int index = 0;
       for (int i = 0; i < g.node_count; ++i)
-        if (g.nodes[i].op == op_code::state && g.nodes[i].a.v[0] >= index) index = static_cast<int>(g.nodes[i].a.v[0]) + 1;
+        if (g.nodes[i].op == op_code::state)
+          if (const std::int64_t taken = attributes_of<leaf_attributes>(g.nodes[i].a).index; taken >= index)
+            index = static_cast<int>(taken) + 1;
       for (int i = 0; i < g.node_count; ++i) {
         if (kept[i] != -2) continue;
         node n = empty_node;
         n.op = op_code::state;
-        n.a.v[0] = index++;
-        n.a.v[1] = -1;  // of no parameter
-        n.a.v[2] = 3;
+        n.a = pack_attributes(leaf_attributes{.index = index++, .parameter = -1, .which = 3});
         n.scope = g.nodes[i].scope;
         n.spec = b.intern(contiguous(g.spec_of(i)));
         kept[i] = b.append(n);
@@ -332,7 +334,7 @@ struct phase_rules {
         return;
       }
       if (n.op == op_code::in_place && moved_to[n.in[1]] < 0) n.op = op_code::assign;  // the value lies where it is kept
-      const int first = n.op == op_code::pack && n.a.v[1] != 0 ? 1 : 0;
+      const int first = n.op == op_code::pack && attributes_of<storage_attributes>(n.a).goes_on != 0 ? 1 : 0;
       for (int k = 0; k < n.inputs; ++k) {
         bool moved = moved_to[n.in[k]] >= 0;
         n.in[k] = before(b, g, n.in[k]);
@@ -342,11 +344,10 @@ struct phase_rules {
       moved_to[i] = b.append(n);
     }
 
-    constexpr bool step(const In& g) {
+    constexpr bool step(const In& g, builder& b) {
       const int n = g.node_count;
-      if (out.error || cursor > 3 * n) return false;
+      if (b.error || cursor > 3 * n) return false;
       const int at = cursor++;
-      builder b = out.edit();
       if (at < n) {
         if (is_leaf(g.nodes[at].op)) base::copy(b, g, at);
         if (at == n - 1) {
@@ -369,8 +370,6 @@ struct phase_rules {
         if (keeps) store_kept(b, g);
         base::set_outputs(g);
       }
-      if (b.overflowed() && !b.error) b.error = {problem::graph_full, at};
-      out.finish(b);
       return at < 3 * n;
     }
   };
@@ -411,8 +410,7 @@ struct iteration_module {
     passes::begin_rewriting(st, g);
     st.moves = moves;
     st.settle(g);
-    while (st.step(g)) {
-    }
+    passes::write_on(st, g, stage_work::all());
     if (st.out.error) return st.out.error;
     passes::remove_dead(st.out);
     if (st.out.node_count > Graph::node_capacity || st.out.spec_count > Graph::spec_capacity)

@@ -2,24 +2,37 @@
 // All device kernels, one struct per operation over local blocks, and the tables of what launches them.
 #pragma once
 
-#include <shardwise/runtime/cuda/kernels/block.cuh>
-#include <shardwise/runtime/cuda/kernels/custom.cuh>
-#include <shardwise/runtime/cuda/kernels/elementwise.cuh>
-#include <shardwise/runtime/cuda/kernels/fused.cuh>
-#include <shardwise/runtime/cuda/kernels/gather.cuh>
-#include <shardwise/runtime/cuda/kernels/index.cuh>
-#include <shardwise/runtime/cuda/kernels/join.cuh>
-#include <shardwise/runtime/cuda/kernels/norm_bwd.cuh>
-#include <shardwise/runtime/cuda/kernels/ordering.cuh>
-#include <shardwise/runtime/cuda/kernels/pointwise.cuh>
-#include <shardwise/runtime/cuda/kernels/random.cuh>
-#include <shardwise/runtime/cuda/kernels/rows.cuh>
-#include <shardwise/runtime/cuda/kernels/sum.cuh>
-#include <shardwise/runtime/cuda/kernels/update.cuh>
-#include <shardwise/runtime/cuda/kernels/vector_norm.cuh>
-#include <shardwise/runtime/cuda/matmul.cuh>
+#include <shardwise/operations/contraction/device.cuh>
+#include <shardwise/operations/embedding/device.cuh>
+#include <shardwise/operations/fill/device.cuh>
+#include <shardwise/operations/indexing/device.cuh>
+#include <shardwise/operations/join/device.cuh>
+#include <shardwise/operations/leaf/device.cuh>
+#include <shardwise/operations/loss/device.cuh>
+#include <shardwise/operations/movement/device.cuh>
+#include <shardwise/operations/norm/device.cuh>
+#include <shardwise/operations/pointwise/device.cuh>
+#include <shardwise/operations/reduction/device.cuh>
+#include <shardwise/operations/row/device.cuh>
+#include <shardwise/operations/update/device.cuh>
+#include <shardwise/operations/view/device.cuh>
+#include <shardwise/operations/written/device.cuh>
+#include <shardwise/runtime/cuda/device/custom.cuh>
 
 namespace shardwise::cuda {
+
+template <op_code Op, class T>
+concept kernel_written = requires(const call& c, context& ctx) { kernel<Op>::template run<T>(c, ctx); };
+
+template <op_code Op, class T>
+constexpr launcher written_launcher() {
+  if constexpr (kernel_written<Op, T>) {
+    return &kernel<Op>::template run<T>;
+  } else {
+    static_assert(raise<problem::kernel_unwritten, typename shardwise::detail::op_tag<Op>::type, T>::ok);
+    return nullptr;
+  }
+}
 
 // What launches one operation on elements of T; null where there is no kernel, and for fused ones, which are those of
 // their expressions. Integers are only moved and compared. Instantiates the kernels of that operation alone.
@@ -27,9 +40,22 @@ template <op_code Op, class T>
 constexpr launcher launcher_for() {
   constexpr bool moves = rules::only_moves(Op) || Op == op_code::redistribute || is_comparison(Op);
   if constexpr (runs_kernel(Op) && Op != op_code::opaque && Op != op_code::custom && Op != op_code::fused && (std::is_floating_point_v<T> || moves))
-    return &kernel<Op>::template run<T>;
+    return written_launcher<Op, T>();
   else
     return nullptr;
+}
+
+// What launches neighbours of one operation together; null where its record says that each goes out alone.
+using launcher_of_all = void (*)(const call*, std::size_t, context&);
+template <op_code Op, class T>
+constexpr launcher_of_all launcher_for_all() {
+  if constexpr (traits_of(Op).launch == launching::alone) {
+    return nullptr;
+  } else {
+    static_assert(requires(const call* c, context& ctx) { kernel<Op>::template run_all<T>(c, std::size_t{1}, ctx); },
+                  "an operation whose record says that neighbours go out together has run_all beside run in its device.cuh");
+    return &kernel<Op>::template run_all<T>;
+  }
 }
 
 // All of them, by operation.
@@ -37,6 +63,11 @@ template <class T>
 struct launchers {
   static constexpr launcher table[static_cast<int>(op_code::count)] = {
 #define SHARDWISE_X(name, kernel) launcher_for<op_code::name, T>(),
+      SHARDWISE_OPS(SHARDWISE_X)
+#undef SHARDWISE_X
+  };
+  static constexpr launcher_of_all all[static_cast<int>(op_code::count)] = {
+#define SHARDWISE_X(name, kernel) launcher_for_all<op_code::name, T>(),
       SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_X
   };

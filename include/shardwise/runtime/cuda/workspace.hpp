@@ -3,7 +3,7 @@
 #pragma once
 
 #include <shardwise/propagation/contraction.hpp>
-#include <shardwise/propagation/op.hpp>
+#include <shardwise/propagation/attributes.hpp>
 
 namespace shardwise::runtime {
 
@@ -22,7 +22,7 @@ inline constexpr std::int64_t reduction_blocks = 1024;  // blocks that fill any 
 inline constexpr std::int64_t row_chunk = 2048;         // elements that are worth a block of their own
 inline constexpr std::int64_t column_chunk = 64, column_tile = 32;
 
-inline constexpr std::int64_t norm_bwd_blocks = 64;
+inline constexpr std::int64_t norm_dx_dw_blocks = 64;
 
 // Sums of squares that go out together, and the room for as many before others are added to them.
 inline constexpr int squares_at_once = 128;
@@ -128,15 +128,16 @@ constexpr bool is_by_role(const einsum_operand* w, int k) {
 // if all its operands step alike, so an operand brings those of its innermost role with it: lhs and rhs k, out n.
 constexpr std::int64_t einsum_device_bytes(const op_attr& a, const spec& x, const spec& y, const spec& out,
                                            const std::int64_t* ex, const std::int64_t* ey) {
-  const detail::einsum_operand w[3] = {{a.v[0], x.extent, x.stride, x.rank},
-                                       {a.v[1], y.extent, y.stride, y.rank},
-                                       {a.v[2], out.extent, out.stride, out.rank}};
+  const auto of = attributes_of<einsum_attributes>(a);
+  const detail::einsum_operand w[3] = {{of.lhs, x.extent, x.stride, x.rank},
+                                       {of.rhs, y.extent, y.stride, y.rank},
+                                       {of.out, out.extent, out.stride, out.rank}};
   std::int64_t numel[3] = {1, 1, 1};
   for (int d = 0; d < x.rank; ++d) numel[0] *= ex[d];
   for (int d = 0; d < y.rank; ++d) numel[1] *= ey[d];
   for (int d = 0; d < out.rank; ++d) {
-    const int l = rules::label(a.v[2], d), in_x = rules::find_label(a.v[0], x.rank, l);
-    numel[2] *= in_x >= 0 ? ex[in_x] : ey[rules::find_label(a.v[1], y.rank, l)];
+    const int l = rules::label(of.out, d), in_x = rules::find_label(of.lhs, x.rank, l);
+    numel[2] *= in_x >= 0 ? ex[in_x] : ey[rules::find_label(of.rhs, y.rank, l)];
   }
   const bool inputs = detail::may_need_copy(w, 0) || detail::may_need_copy(w, 1), result = detail::may_need_copy(w, 2);
   const bool copied[3] = {inputs, inputs || result, result};
@@ -153,7 +154,7 @@ constexpr std::int64_t einsum_device_bytes(const op_attr& a, const spec& x, cons
 constexpr bool needs_device_workspace(op_code op) {
   return op == op_code::einsum || op == op_code::sum || op == op_code::sumsq || op == op_code::norm_dw ||
          op == op_code::vector_norm || op == op_code::amax || op == op_code::amin || op == op_code::prod ||
-         op == op_code::scatter_dsrc || op == op_code::norm_grads || op == op_code::norm_bwd;
+         op == op_code::scatter_dsrc || op == op_code::norm_dw_db || op == op_code::norm_dx_dw;
 }
 
 // x is a node's first operand, y its last; `ex`, `ey` are their local extents on the ranks at coordinate 0.
@@ -164,18 +165,19 @@ constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, cons
   std::int64_t outputs = 1, count = 1;
   if (op == op_code::sum || op == op_code::sumsq || op == op_code::vector_norm || op == op_code::amax ||
       op == op_code::amin || op == op_code::prod) {
-    for (int d = 0; d < x.rank; ++d) ((a.v[0] >> d) & 1 ? count : outputs) *= ex[d];
+    const std::int64_t dims = attributes_of<extent_one_attributes>(a).dims;  // the first word of all of these
+    for (int d = 0; d < x.rank; ++d) ((dims >> d) & 1 ? count : outputs) *= ex[d];
     return (op == op_code::sumsq ? squares_aside_bytes : 0) + reduction_workspace_bytes(outputs, count);
   }
-  if (op == op_code::norm_bwd)  // two sums a column of each team of at most four in a block
-    return align_device(norm_bwd_blocks * 4 * 2 * ex[x.rank - 1] * static_cast<std::int64_t>(sizeof(double)));
+  if (op == op_code::norm_dx_dw)  // two sums a column of each team of at most four in a block
+    return align_device(norm_dx_dw_blocks * 4 * 2 * ex[x.rank - 1] * static_cast<std::int64_t>(sizeof(double)));
   if (op == op_code::scatter_dsrc) {  // the last writer of each place
     for (int d = 0; d < x.rank; ++d) count *= ex[d];
     return align_device(count * static_cast<std::int64_t>(sizeof(std::int32_t)));
   }
-  if (op == op_code::norm_dw || op == op_code::norm_grads) {  // which makes two sums at once
+  if (op == op_code::norm_dw || op == op_code::norm_dw_db) {  // which makes two sums at once
     for (int d = 0; d < x.rank; ++d) (d + 1 < x.rank ? count : outputs) *= ex[d];
-    return (op == op_code::norm_grads ? 2 : 1) * reduction_workspace_bytes(outputs, count);
+    return (op == op_code::norm_dw_db ? 2 : 1) * reduction_workspace_bytes(outputs, count);
   }
   return 0;
 }
