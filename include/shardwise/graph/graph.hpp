@@ -27,7 +27,7 @@ struct node {
   op_attr a;
 };
 
-inline constexpr node empty_node{op_code::input, 0, {-1, -1, -1, -1, -1}, -1, -1, -1, 0, {}};
+inline constexpr node empty_node{op_code::input, 0, {-1, -1, -1, -1, -1, -1, -1, -1}, -1, -1, -1, 0, {}};
 
 // A module instance: its name under its parent; list elements have an index and no name.
 struct scope {
@@ -146,7 +146,7 @@ struct refusal {
   std::int32_t scope = -1;
   std::int32_t at = 0;
   std::int32_t inputs = 0;
-  std::int32_t in[max_inputs] = {-1, -1, -1, -1, -1};
+  std::int32_t in[max_inputs] = {-1, -1, -1, -1, -1, -1, -1, -1};
   bool by_value = false;  // types do not tell: it is in the graph's error too
 
   constexpr explicit operator bool() const { return what != problem::none; }

@@ -150,7 +150,7 @@ struct pullback {
     int in[] = {operand...};
     spec s[sizeof...(Node)];
     constexpr int count = static_cast<int>(sizeof...(Node));
-    static_assert(count <= max_inputs, "shardwise: make: an operation has at most 5 operands.");
+    static_assert(count <= max_inputs, "shardwise: make: an operation has at most 8 operands.");
     if (o.operands != count) {
       refuse({problem::custom_operands, id, -1, -1, count, o.operands});
       return in[0];

@@ -70,7 +70,7 @@ struct norm_adjoint_rules {
       if (a < 0 || b < 0 || (g.nodes[maker].op != op_code::norm && g.nodes[maker].op != op_code::norm_stats)) return false;
       const node &x = g.nodes[a], &y = g.nodes[b];
       const int more = x.inputs - 4;  // of the expression behind it
-      if (more > max_inputs - 4 || y.expression >= 0 || storage_of(g, x.in[0]) != storage_of(g, y.in[0]) ||
+      if (more > max_fused_inputs - 4 || y.expression >= 0 || storage_of(g, x.in[0]) != storage_of(g, y.in[0]) ||
           storage_of(g, x.in[1]) != storage_of(g, y.in[1]) || storage_of(g, x.in[1]) != storage_of(g, g.nodes[maker].in[0]))
         return false;
       if (x.expression >= 0 && g.expressions[x.expression].stores() > 0) return false;
