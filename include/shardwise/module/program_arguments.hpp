@@ -38,7 +38,7 @@ inline constexpr bool may_be_backend = std::is_class_v<T> && !is_plan<T> && !is_
 // One argument: the sentence names what was given in its place.
 template <bool Good, problem Wrong, class Given>
 struct program_argument {
-  static_assert(raise<Good ? problem::none : Wrong, Given>::ok);
+  static_assert(raise<(Good ? problem::none : Wrong), Given>::ok);
   static constexpr bool good = Good;
 };
 

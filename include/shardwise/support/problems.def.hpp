@@ -6,6 +6,8 @@
 #define SHARDWISE_X(name, text)
 #endif
 
+// clang-format off: a table
+
 // --- meshes, placements, specs ---------------------------------------------------------------------------------------
 
 SHARDWISE_X(mesh_axis_used_twice,
@@ -786,5 +788,7 @@ SHARDWISE_X(distribute_placed,
 SHARDWISE_X(rank_member_missing,
             "backend: the rank type lacks the member that rank_member:: names, or has it with another signature; give it "
             "that member as shardwise/runtime/rank.hpp declares it")
+
+// clang-format on
 
 #undef SHARDWISE_X

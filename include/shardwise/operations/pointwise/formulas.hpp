@@ -6,6 +6,7 @@
 
 #include <shardwise/propagation/op.hpp>
 
+// clang-format off: a table
 #define SHARDWISE_FORMULAS1(X)                      \
   X(contiguous, x)                                  \
   X(scale, x * f)                                   \
@@ -52,6 +53,7 @@
   X(le, m::less(x, y) || x == y)     \
   X(gt, m::less(y, x))               \
   X(ge, m::less(y, x) || x == y)
+// clang-format on
 
 namespace shardwise::operations {
 

@@ -84,7 +84,7 @@ struct eliminate_dead {
   };
 
  public:
-  static constexpr const auto& value = result<marked.kept == Source::value.node_count>::value;
+  static constexpr const auto& value = result<(marked.kept == Source::value.node_count)>::value;
 };
 
 }  // namespace shardwise::passes

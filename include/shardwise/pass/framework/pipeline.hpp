@@ -334,7 +334,7 @@ template <class Before, class After, class P, class... Property>
 struct promises<Before, After, P, passes_list<Property...>> {
   template <class One>
   static constexpr bool check() {
-    return raise<One::holds(Before::value, After::value) ? problem::none : problem::pass_broke_promise, P, One>::ok;
+    return raise<(One::holds(Before::value, After::value) ? problem::none : problem::pass_broke_promise), P, One>::ok;
   }
   static constexpr bool ok = (true && ... && check<Property>());
 };
@@ -357,7 +357,7 @@ struct checked_pass<P, Source, Applied, Before, true> {
   static constexpr bool good = outcome::what == problem::none && (!found || Source::value.error);
   // what a pass refuses is a node of the graph that it was given, what is wrong with its result one of that
   using about = std::conditional_t<static_cast<bool>(result::value.error), Source, result>;
-  static_assert(refused_at<Source::value.error ? problem::none : found.what, found.have, found.want, about, found.operand, P>::ok);
+  static_assert(refused_at<(Source::value.error ? problem::none : found.what), found.have, found.want, about, found.operand, P>::ok);
   using type = std::conditional_t<good, result, Source>;
   using known = std::conditional_t<good && !found, verified<result, Before>, Before>;
   static_assert(promises<Source, type, P, typename preserved_by<P>::type>::ok);
