@@ -95,7 +95,7 @@ SHARDWISE_OPS(SHARDWISE_X)
 }  // namespace detail
 
 template <class Op>
-  requires(detail::begins_at(spelling<Op>(), 0, "shardwise::op::"))
+  requires(detail::in_library_namespace<Op>("op::"))
 struct fact<Op> : detail::type_fact<"operation", Op> {};
 
 inline constexpr int max_inputs = 5;

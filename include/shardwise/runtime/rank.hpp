@@ -37,7 +37,7 @@ struct resplit;        // shard -> shard of the same dim with other boundaries
 }  // namespace rank_member
 
 template <class Member>
-  requires(detail::begins_at(spelling<Member>(), 0, "shardwise::rank_member::"))
+  requires(detail::in_library_namespace<Member>("rank_member::"))
 struct fact<Member> : detail::type_fact<"rank_member", Member> {};
 
 // One concept for each collective of a host backend: C has it for every element type, and returns nothing. Of a call it reads

@@ -9,6 +9,9 @@
 #define SHARDWISE_VERSION_MAJOR 0
 #define SHARDWISE_VERSION_MINOR 1
 #define SHARDWISE_VERSION_PATCH 0
+// The inline namespace that everything lies in, so that two versions in one program do not meet. g++ and nvcc print it, clang
+// does not. test/version_namespace.py writes it here and into every header.
+#define SHARDWISE_VERSION_NAMESPACE "v0_1"
 
 // nvcc reads a file once for the host and once for the device. What the host pass has checked and computed need not be
 // evaluated again where no kernel depends on it: for a train step of 48 layers that is most of the device pass.
