@@ -21,3 +21,7 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   add_test(NAME "sources: one that needs another is found" COMMAND ${alone} --selftest)
   set_tests_properties("sources: each links alone" "sources: one that needs another is found" PROPERTIES LABELS levels)
 endif()
+
+add_test(NAME "version namespace: a header outside it is found"
+         COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/version_namespace.py --selftest)
+set_tests_properties("version namespace: a header outside it is found" PROPERTIES LABELS levels)

@@ -3,7 +3,8 @@
 """Checks that every namespace of the headers lies in the inline namespace of the library's version, or writes it so.
 
 Two versions in one program are then two sets of symbols, and users go on to write shardwise::x. The name stands in
-support/config.hpp and follows from the version there. --write puts it into every header: what a new version needs.
+support/config.hpp and follows from the version there. --write puts it into every header: what a new version needs. A header
+that opens a namespace whose name is a macro must include what defines it.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import tempfile
 INCLUDE = pathlib.Path(__file__).resolve().parent.parent / "include" / "shardwise"
 OPENED = re.compile(r"^([ \t]*(?:\}[ \t]*//[ \t]*)?namespace shardwise)(?:::inline \w+)?(?=[ \t:{\n])", re.MULTILINE)
 OPENING = re.compile(r"^[ \t]*(?:inline )?namespace shardwise\b.*$", re.MULTILINE)
+BY_MACRO = re.compile(r"^[ \t]*inline namespace (SHARDWISE_\w+)", re.MULTILINE)  # see config.hpp
 PART = re.compile(r"#define SHARDWISE_VERSION_(MAJOR|MINOR) (\d+)")
 NAME = re.compile(r'(#define SHARDWISE_VERSION_NAMESPACE )"\w*"')
 
@@ -26,12 +28,17 @@ def check(include, write):
     part = dict(PART.findall(text))
     name = f"v{part['MAJOR']}_{part['MINOR']}"
     wrong = headers = 0
+    macros = {macro for macro in re.findall(r"#define (SHARDWISE_\w+_BUILD)\b", text)}
     for path in sorted(include.rglob("*")):
         if path.suffix not in (".hpp", ".cuh"):
             continue
         headers += 1
         old = path.read_text(encoding="utf-8")
         new = OPENED.sub(rf"\1::inline {name}", old)
+        for macro in sorted(macros & set(BY_MACRO.findall(old))):
+            if path != config and "#include <shardwise/support/config.hpp>" not in old:
+                sys.exit(f"{path.relative_to(include)}: namespace {macro} without #include <shardwise/support/config.hpp>: without it the "
+                         "namespace has the macro's own name")
         if path == config:
             new = NAME.sub(rf'\1"{name}"', new)
         for line in OPENING.findall(new):

@@ -47,7 +47,7 @@ PLACE = re.compile(r"(?:Here:|;) module: ([^;]*); node: (\w+)")
 LOCATED = re.compile(r"^\s*//\s*located:[ \t]*(\S*)[ \t]+(\S+)\s*$", re.MULTILINE)
 PROGRAM = re.compile(r"\b(train_step|function_step|gradient_step|value_and_grad|sw::traced<|small_step\.hpp|declared_step\.hpp)")
 FACT = {name: re.compile(rf"\b{name}<(?:shardwise::)?fixed_string<\d+(?:UL)?>\{{+\"?(.*?)\"?\}}+>") for name in ("in_module", "at_node")}
-VERSIONED = re.compile(r"\bshardwise::v\d+_\d+::")  # g++ and nvcc write the inline namespace, clang does not
+VERSIONED = re.compile(r"\bshardwise::v\d+_\d+::(?:(?:un)?checked(?:_with_blas)?::)?")  # g++ and nvcc write inline namespaces, clang does not
 VERDICT = re.compile(r"^\s*//\s*harness:[ \t]*(.*?)\s*$", re.MULTILINE)
 
 

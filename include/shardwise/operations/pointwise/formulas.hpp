@@ -5,6 +5,7 @@
 #pragma once
 
 #include <shardwise/propagation/op.hpp>
+#include <shardwise/support/config.hpp>
 
 // clang-format off: a table
 #define SHARDWISE_FORMULAS1(X)                      \
@@ -59,7 +60,7 @@ namespace shardwise::operations {
 
 // value<m, T>(f, x...): one element of the result; of a comparison, whether it holds.
 template <op_code Op>
-struct element;
+struct SHARDWISE_HIDDEN element;
 
 template <op_code Op>
 concept has_element = requires { element<Op>::arity; };
@@ -92,7 +93,7 @@ constexpr T gelu_erf_slope(T x) {
 
 #define SHARDWISE_X(name, ...)                               \
   template <>                                                \
-  struct element<op_code::name> {                            \
+  struct SHARDWISE_HIDDEN element<op_code::name> {                            \
     static constexpr int arity = 1;                          \
     template <class m, class T>                              \
     static constexpr T value([[maybe_unused]] T f, T x) {    \
@@ -104,7 +105,7 @@ SHARDWISE_FORMULAS1(SHARDWISE_X)
 #undef SHARDWISE_X
 #define SHARDWISE_X(name, ...)                               \
   template <>                                                \
-  struct element<op_code::name> {                            \
+  struct SHARDWISE_HIDDEN element<op_code::name> {                            \
     static constexpr int arity = 2;                          \
     template <class m, class T>                              \
     static constexpr T value(T, T x, T y) {                  \
@@ -116,7 +117,7 @@ SHARDWISE_FORMULAS2(SHARDWISE_X)
 #undef SHARDWISE_X
 #define SHARDWISE_X(name, ...)                               \
   template <>                                                \
-  struct element<op_code::name> {                            \
+  struct SHARDWISE_HIDDEN element<op_code::name> {                            \
     static constexpr int arity = 2;                          \
     template <class m, class T>                              \
     static constexpr bool value(T, T x, T y) {               \

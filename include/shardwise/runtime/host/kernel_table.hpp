@@ -11,10 +11,12 @@
 #include <shardwise/runtime/host/backend.hpp>
 #include <shardwise/runtime/host/custom.hpp>
 #include <shardwise/runtime/rank.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise {
 
 namespace runtime {
+inline namespace SHARDWISE_HOST_BUILD {
 
 template <class Rank>
 using kernel_function = void (*)(const call&, const step_env&, Rank&);
@@ -116,6 +118,7 @@ struct kernel_table {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace runtime
 
 using runtime::step_env;

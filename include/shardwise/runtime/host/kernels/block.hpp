@@ -6,6 +6,7 @@
 #include <shardwise/runtime/host/kernels/kernel.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // Copies the block of `x` that begins at x_begin into that of `o` beginning at o_begin, `ext` elements a dim.
 template <class T>
@@ -80,4 +81,5 @@ struct kernel<op_code::redistribute> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/host/kernels/pointwise.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
 
@@ -67,4 +69,5 @@ struct kernel<op_code::mask_keep> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -4,8 +4,10 @@
 
 #include <shardwise/propagation/fill.hpp>
 #include <shardwise/runtime/host/kernels/block.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 template <>
 struct kernel<op_code::cat> {
@@ -54,4 +56,5 @@ struct kernel<op_code::triangle> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

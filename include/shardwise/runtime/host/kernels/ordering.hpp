@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/host/kernels/sum.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
 
@@ -189,4 +191,5 @@ struct kernel<op_code::take_dx> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

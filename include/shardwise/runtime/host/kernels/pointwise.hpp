@@ -5,8 +5,10 @@
 #include <shardwise/operations/pointwise/formulas.hpp>
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/runtime/host/kernels/kernel.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
 
@@ -93,4 +95,5 @@ struct kernel<op_code::fill> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

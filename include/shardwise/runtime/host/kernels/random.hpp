@@ -6,11 +6,13 @@
 #include <string>
 #include <type_traits>
 
+#include <shardwise/support/config.hpp>
 #include <shardwise/support/elementary.hpp>
 #include <shardwise/support/philox.hpp>
 #include <shardwise/runtime/host/kernels/kernel.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
 
@@ -107,4 +109,5 @@ struct kernel<op_code::arange> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -5,8 +5,10 @@
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/runtime/host/kernels/kernel.hpp>
 #include <shardwise/runtime/host/summation.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
 
@@ -464,4 +466,5 @@ struct kernel<op_code::log_softmax> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -7,6 +7,7 @@
 #include <shardwise/runtime/host/summation.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
 // Strides with which the summed result follows the operand's dims (0 along summed dims).
@@ -224,4 +225,5 @@ struct kernel<op_code::expand> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -4,8 +4,10 @@
 
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/runtime/host/kernels/block.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // operands: parameter, gradient [, momentum buffer] [, clip factor]; torch.optim.SGD with momentum, no dampening.
 template <>
@@ -121,4 +123,5 @@ struct kernel<op_code::advance> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

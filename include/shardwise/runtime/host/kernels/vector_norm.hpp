@@ -4,8 +4,10 @@
 
 #include <shardwise/runtime/host/kernels/sum.hpp>
 #include <shardwise/runtime/host/norm_math.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
 // P: an order known to the compiler; 0: the one that p says. Orders other than 2 are rare: compiled for one instruction set.
@@ -58,4 +60,5 @@ struct kernel<op_code::vector_norm_bwd> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host
