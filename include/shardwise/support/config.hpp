@@ -70,6 +70,9 @@
 #define SHARDWISE_HOST_BUILD built_in SHARDWISE_HIDDEN
 #endif
 
+// Those of devices, which no option alters.
+#define SHARDWISE_DEVICE_BUILD launched SHARDWISE_HIDDEN
+
 // Nodes that a pass handles in one constant, see graph/stage.hpp. clang allows a million evaluation steps per constant.
 // g++ and nvcc's front end manage more than twice 4000 nodes of a GPT, and every further constant costs them its size.
 #if defined(__clang__)

@@ -18,8 +18,10 @@
 #include <shardwise/runtime/cuda/kernels/update.cuh>
 #include <shardwise/runtime/cuda/kernels/vector_norm.cuh>
 #include <shardwise/runtime/cuda/matmul.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // What launches one operation on elements of T; null where there is no kernel, and for fused ones, which are those of
 // their expressions. Integers are only moved and compared. Instantiates the kernels of that operation alone.
@@ -47,4 +49,5 @@ launcher launcher_of(op_code op) {
   return launchers<T>::table[static_cast<int>(op)];
 }
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

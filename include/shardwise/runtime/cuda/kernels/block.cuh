@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/cuda/kernels/map.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // Adjoint of slice: the operand in a frame of zeros.
 template <>
@@ -60,4 +62,5 @@ struct kernel<op_code::redistribute> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

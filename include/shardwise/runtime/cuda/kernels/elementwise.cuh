@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -95,4 +97,5 @@ struct kernel<op_code::mask_keep> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

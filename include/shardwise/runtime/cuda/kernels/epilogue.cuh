@@ -7,8 +7,10 @@
 #include <utility>
 
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -79,4 +81,5 @@ inline std::int64_t epilogue_stride(const call& c, int j, int d) {
   return host::broadcast_stride(c.l[c.inputs + j], out.rank, d, out.global);
 }
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/cuda/kernels/index.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -237,4 +239,5 @@ struct kernel<op_code::one_hot> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -6,8 +6,10 @@
 #include <shardwise/runtime/cuda/kernels/map.cuh>
 #include <shardwise/runtime/cuda/kernels/rows.cuh>
 #include <shardwise/runtime/cuda/workspace.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // Reports the first index outside 0..limit-1 of a context and goes on with 0.
 struct index_guard {
@@ -331,4 +333,5 @@ struct kernel<op_code::nll_dx> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

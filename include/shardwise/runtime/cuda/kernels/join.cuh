@@ -4,8 +4,10 @@
 
 #include <shardwise/propagation/fill.hpp>
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <>
 struct kernel<op_code::cat> {
@@ -88,4 +90,5 @@ struct kernel<op_code::arange> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

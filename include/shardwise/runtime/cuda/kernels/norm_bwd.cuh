@@ -7,8 +7,10 @@
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
 #include <shardwise/runtime/cuda/kernels/team.cuh>
 #include <shardwise/runtime/cuda/workspace.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -132,4 +134,5 @@ struct kernel<op_code::norm_bwd> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

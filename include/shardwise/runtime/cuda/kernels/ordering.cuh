@@ -4,8 +4,10 @@
 
 #include <shardwise/runtime/cuda/kernels/index.cuh>
 #include <shardwise/runtime/cuda/kernels/sum.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // A NaN stays. Every float is a double, so that folding in double gives the host's bits.
 struct max_fold {
@@ -263,4 +265,5 @@ struct kernel<op_code::take_dx> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

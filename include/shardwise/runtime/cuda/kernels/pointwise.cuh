@@ -4,8 +4,10 @@
 
 #include <shardwise/operations/pointwise/formulas.hpp>
 #include <shardwise/runtime/cuda/kernels/map.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // The functions of <cmath>, in the element's own precision; correctly rounded within 1 to 2 units, never the fast ones.
 template <class T>
@@ -155,4 +157,5 @@ struct kernel<op_code::clip_factor> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

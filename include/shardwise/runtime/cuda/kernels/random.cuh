@@ -6,8 +6,10 @@
 
 #include <shardwise/runtime/cuda/kernels/map.cuh>
 #include <shardwise/support/philox.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -131,4 +133,5 @@ struct kernel<op_code::bernoulli> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -6,8 +6,10 @@
 #include <shardwise/runtime/cuda/kernels/epilogue.cuh>
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
 #include <shardwise/runtime/cuda/kernels/team.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -409,4 +411,5 @@ struct kernel<op_code::lse> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -11,8 +11,10 @@
 #include <shardwise/runtime/cuda/kernels/team.cuh>
 #include <shardwise/runtime/cuda/workspace.hpp>
 #include <shardwise/runtime/host/kernels/sum.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // What two parts of a reduction make together, from `start`.
 struct sum_fold {
@@ -442,4 +444,5 @@ struct kernel<op_code::expand> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -4,8 +4,10 @@
 
 #include <shardwise/runtime/cuda/kernels/map.cuh>
 #include <shardwise/runtime/cuda/kernels/pointwise.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -263,4 +265,5 @@ struct kernel<op_code::advance> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -4,8 +4,10 @@
 
 #include <shardwise/runtime/cuda/kernels/norm_functors.cuh>
 #include <shardwise/runtime/cuda/kernels/sum.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -81,4 +83,5 @@ struct kernel<op_code::vector_norm_bwd> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda
