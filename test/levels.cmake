@@ -25,3 +25,12 @@ endif()
 add_test(NAME "version namespace: a header outside it is found"
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/version_namespace.py --selftest)
 set_tests_properties("version namespace: a header outside it is found" PROPERTIES LABELS levels)
+
+set(contributing_run ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/contributing.py --compiler ${CMAKE_CXX_COMPILER})
+foreach(directory IN LISTS Boost_INCLUDE_DIRS)
+  if(NOT directory IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+    list(APPEND contributing_run --system-include ${directory})
+  endif()
+endforeach()
+add_test(NAME "contributing: the examples of CONTRIBUTING.md compile and run" COMMAND ${contributing_run})
+set_tests_properties("contributing: the examples of CONTRIBUTING.md compile and run" PROPERTIES LABELS levels TIMEOUT 600)
