@@ -22,9 +22,9 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   set_tests_properties("sources: each links alone" "sources: one that needs another is found" PROPERTIES LABELS levels)
 endif()
 
-add_test(NAME "version namespace: a header outside it is found"
-         COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/version_namespace.py --selftest)
-set_tests_properties("version namespace: a header outside it is found" PROPERTIES LABELS levels)
+add_test(NAME "namespaces: a header outside them is found"
+         COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/namespaces.py --selftest)
+set_tests_properties("namespaces: a header outside them is found" PROPERTIES LABELS levels)
 
 set(contributing_run ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/contributing.py --compiler ${CMAKE_CXX_COMPILER})
 foreach(directory IN LISTS Boost_INCLUDE_DIRS)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Reads the headers of include/shardwise and fails on an #include that points upward or out of bounds, on rooms (folders)
-of a layer that include each other, and on a spelling that makes a compiler dear."""
+of a layer that include each other, on a declaration of what a higher layer or such a room defines, and on a spelling that makes a
+compiler dear."""
 
 import argparse
 import pathlib
@@ -10,10 +11,16 @@ import sys
 import tempfile
 
 # A header may include its own layer and those below; the umbrella headers (directly under shardwise/) may include all.
-LAYERS = ["support", "vocabulary", "propagation", "operations", "graph", "autodiff", "pass", "module", "runtime", "io", "laws"]
-# A family of operations has a folder of its own, in which the file's name says the layer.
-FAMILIES = {"adjoint.hpp": "autodiff", "host.hpp": "runtime", "device.cuh": "runtime"}
-FORBIDDEN_EDGES = {("runtime", "module"): "runtime knows programs, not modules; move what both need below"}
+LAYERS = ["support", "vocabulary", "propagation", "operations", "graph", "autodiff", "pass", "runtime", "module", "io", "laws"]
+# A family of operations has a folder of its own, in which the file's name says the room: record.hpp, adjoint.hpp, host.hpp,
+# device.cuh, and what these are cut into, as device_backward.cuh.
+FAMILIES = {"adjoint": "autodiff", "host": "runtime/host", "device": "runtime/cuda"}
+# Programs may be planned for any backend by any compiler, so what lies beside the runtime's layer takes no device's headers.
+FORBIDDEN_ROOMS = {("module", "runtime/cuda"): "modules know no device; users name the backend"}
+# Declarations of what is defined above: (header, name) -> why it stays.
+DECLARED = {
+    ("shardwise/pass/framework/pipeline.hpp", "functionalise"): "the errors of all pipelines name this pass",
+}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -22,11 +29,11 @@ BACKEND = re.compile(
     r"^(cuda|cublas|cudnn|curand|nvrtc|nvtx|nccl|mpi\.h|mpi/|cub/|thrust/|cooperative_groups|cblas|mkl|openblas|dnnl|"
     r"oneapi/|nv/|device_launch_parameters|vector_types)")
 # (pattern, layers it is forbidden in, why)
-BELOW_RUNTIME = LAYERS[: LAYERS.index("runtime")]
+EVERYWHERE = [layer for layer in LAYERS if layer not in ("runtime", "io", "laws")]  # what compiled programs are planned with
 RULES = [
-    (BACKEND, BELOW_RUNTIME, "backend headers belong to runtime/ and io/"),
-    (re.compile(r"^(iostream|format|print|regex)$"), BELOW_RUNTIME, "too heavy below runtime/"),
-    (re.compile(r"^(algorithm|cmath|iterator|ranges|memory)$"), BELOW_RUNTIME, "a tenth of what the umbrella costs; loops, support/elementary.hpp"),
+    (BACKEND, EVERYWHERE, "backend headers belong to runtime/ and io/"),
+    (re.compile(r"^(iostream|format|print|regex)$"), EVERYWHERE, "too heavy outside runtime/ and io/"),
+    (re.compile(r"^(algorithm|cmath|iterator|ranges|memory)$"), EVERYWHERE, "a tenth of what the umbrella costs; loops, support/elementary.hpp"),
     (re.compile(r"^(iostream|functional|regex)$"), LAYERS, "too heavy for any header; use <ostream>, <cstdio> or a plain function object"),
     (re.compile(r"^boost/hana\.hpp$"), LAYERS + [""], "include the narrow boost/hana/*.hpp headers that are used"),
 ]
@@ -49,9 +56,13 @@ def dear_members(path):
 def layer_of(path):
     """The layer of a path relative to the include directory: 'shardwise/graph/op.hpp' -> 'graph', umbrella -> ''."""
     parts = pathlib.PurePosixPath(path).parts
-    if parts[1:2] == ("operations",):
-        return FAMILIES.get(parts[-1], "operations")
-    return parts[1] if len(parts) > 2 else ""
+    return family_room(path).partition("/")[0] or (parts[1] if len(parts) > 2 else "")
+
+
+def family_room(path):
+    """The room that the name of a family's file says: 'shardwise/operations/row/host.hpp' -> 'runtime/host'; else ''."""
+    parts = pathlib.PurePosixPath(path).parts
+    return FAMILIES.get(re.split(r"[_.]", parts[-1])[0], "") if parts[1:2] == ("operations",) and len(parts) > 3 else ""
 
 
 def includes(path):
@@ -89,8 +100,8 @@ def check(root):
                     problems.append(f"{where}: the umbrella {target} is for users; include the headers that are used")
                 elif below not in LAYERS:
                     problems.append(f"{where}: {target} is in no layer")
-                elif (layer, below) in FORBIDDEN_EDGES:
-                    problems.append(f"{where}: {layer} -> {below}: {FORBIDDEN_EDGES[layer, below]}")
+                elif (layer, room_of(target)) in FORBIDDEN_ROOMS:
+                    problems.append(f"{where}: {layer} -> {room_of(target)}: {FORBIDDEN_ROOMS[layer, room_of(target)]}")
                 elif LAYERS.index(below) > LAYERS.index(layer):
                     problems.append(f"{where}: {layer} -> {below} points upward ({target})")
             else:
@@ -98,13 +109,113 @@ def check(root):
                     if layer in layers and pattern.search(target):
                         problems.append(f"{where}: <{target}> in layer '{layer or 'umbrella'}': {why}")
                         break
-    return problems + circles(root), edges
+    return problems + circles(root) + upward_declarations(root), edges
 
 
 def room_of(path):
-    """The folder of a header, with the folders below it: 'shardwise/runtime/host/kernels/sum.hpp' -> 'runtime/host'."""
+    """The folder of a header, with the folders below it: 'shardwise/runtime/cuda/device/map.cuh' -> 'runtime/cuda'."""
     parts = pathlib.PurePosixPath(path).parts
-    return "/".join(parts[1:3]) if len(parts) > 3 else parts[1]
+    return family_room(path) or "/".join(parts[1:3]) if len(parts) > 3 else parts[1]
+
+
+TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)\'')
+DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
+CLASS = re.compile(r"\b(?:struct|class|union|enum)\s+(?:class\s+)?(?:\[\[[^]]*\]\]\s*)?(\w+)\s*(?:final\s*)?(?::[^:].*)?$", re.DOTALL)
+FUNCTION = re.compile(r"^(?:template\b|inline\b|constexpr\b|auto\b|void\b|bool\b|[\w:]+\b).*?[\s&*>](\w+)\s*\(", re.DOTALL)
+
+
+def statements(text):
+    """Yields (namespace, head, what ends it: ';' or '{', position) of everything that stands at namespace scope."""
+    blank = lambda m: re.sub(r"[^\n]", " ", m.group())
+    for pattern in (COMMENT, DIRECTIVE, TEXT):
+        text = pattern.sub(blank, text)
+    scopes, begin, skipped = [], 0, 0
+    for brace in re.finditer(r"[{};]", text):
+        at, mark = brace.start(), brace.group()
+        if skipped:  # inside of what is no namespace
+            skipped += {"{": 1, "}": -1, ";": 0}[mark]
+            begin = at + 1
+            continue
+        head = text[begin:at]
+        begin = at + 1
+        opened = re.search(r"\bnamespace\b\s*([\w:]*)\s*$", head)
+        if mark == "{" and opened:
+            scopes.append(opened.group(1))
+        elif mark == "}":
+            scopes = scopes[:-1]
+        else:
+            yield "::".join(scopes), head.strip(), mark, at - len(head.lstrip())
+            skipped = 1 if mark == "{" else 0
+
+
+def without_template(head):
+    """The head of a declaration without the parameters of its template and what these must fulfil."""
+    while head.startswith("template"):
+        depth = 0
+        for at, c in enumerate(head):
+            depth += (c == "<") - (c == ">" and head[at - 1] != "-")
+            if c == ">" and depth == 0:
+                break
+        head = head[at + 1:].lstrip()
+    return head
+
+
+def named(head, mark):
+    """(kind, name) of what a statement declares or defines; None for what is neither class nor function, and for
+    specialisations, which follow what they specialise."""
+    head = without_template(head)
+    if head.startswith("requires"):  # its condition may be anything; what it stands before is the last word of the head
+        found = re.search(r"\b(?:struct|class)\s+(\w+)\s*(?:final\s*)?(?::[^:].*)?$", head, re.DOTALL)
+        return ("class", found.group(1)) if found else None
+    if re.match(r"(using|static_assert|extern|friend|concept|typedef|return)\b", head):
+        return None
+    found = CLASS.match(head)
+    if found:
+        return "class", found.group(1)
+    if "(" not in head or "=" in head.partition("(")[0] or (mark == ";" and "operator" in head):
+        return None
+    found = FUNCTION.match(head)
+    return ("function", found.group(1)) if found else None
+
+
+def upward_declarations(root):
+    """Declarations of classes and functions that only a higher layer defines, or a room of the same layer that includes this one:
+    an #include that is not written. What nobody defines, as a template that users specialise, is free."""
+    declared, defined, specialised, uses = [], {}, set(), {}
+    for path in sorted(p for p in (root / "shardwise").rglob("*") if p.suffix in (".hpp", ".cuh")):
+        name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
+        if not layer_of(name):
+            continue
+        for line, quoted, target in includes(path):
+            if not quoted and target.startswith("shardwise/") and layer_of(target) == layer_of(name):
+                uses.setdefault(room_of(name), set()).add(room_of(target))
+        for scope, head, mark, at in statements(text):
+            what = named(head, mark)
+            if what and mark == "{":
+                defined.setdefault((scope, *what), set()).add(name)
+            elif what:
+                declared.append((name, text.count("\n", 0, at) + 1, (scope, *what)))
+            elif mark == "{" and (special := re.search(r"\b(?:struct|class)\s+(\w+)\s*<", head)):
+                specialised.add((name, special.group(1)))
+    problems, used = [], set()
+    for name, line, what in declared:
+        where = defined.get(what, set())
+        if not where or name in where or (name, what[2]) in specialised:
+            continue
+        order = lambda n: LAYERS.index(layer_of(n))
+        above = all(order(n) > order(name) for n in where)
+        beside = all(layer_of(n) == layer_of(name) and room_of(n) != room_of(name) and room_of(name) in uses.get(room_of(n), ()) for n in where)
+        if not above and not beside:
+            continue
+        if (name, what[2]) in DECLARED:
+            used.add((name, what[2]))
+            continue
+        problems.append(f"{name}:{line}: declares {what[2]}, which {', '.join(sorted(where))} defines, {'above' if above else 'in a room that includes this one'}: "
+                        "an include that points upward, not written")
+    for name, what in DECLARED:
+        if (root / name).is_file() and (name, what) not in used:
+            problems.append(f"{name}: declares {what} no more; take it out of DECLARED in test/levels.py")
+    return problems
 
 
 def circles(root):
@@ -139,7 +250,14 @@ def mermaid(edges):
 # (file, content, text that must be among the problems; None: must be clean)
 SELFTEST = [
     ("vocabulary/mesh.hpp", "#include <shardwise/graph/op.hpp>\n", "vocabulary -> graph points upward"),
-    ("runtime/executor/executor.hpp", "#include <shardwise/module/plan.hpp>\n", "runtime -> module"),
+    ("runtime/executor/executor.hpp", "#include <shardwise/module/plan.hpp>\n", "runtime -> module points upward"),
+    ("module/p.hpp", "#include <shardwise/runtime/run.hpp>\n", None),
+    ("module/q.hpp", "#include <shardwise/runtime/cuda/rank.hpp>\n", "modules know no device"),
+    ("pass/r.hpp", "namespace shardwise {\ntemplate <class M>\nclass ranks;\n}\n", "declares ranks, which shardwise/runtime/cuda/rank.hpp defines, above"),
+    ("pass/s.hpp", "namespace shardwise::detail {\nvoid start(int x);\n}\n", "declares start, which shardwise/runtime/cuda/rank.hpp defines, above"),
+    ("pass/t.hpp", "namespace shardwise {\nvoid start(int x);\nclass nobody;\ntemplate <class M>\nclass ranks { };\n}\n", None),
+    ("io/u.hpp", "namespace shardwise {\ntemplate <class M> class ranks;\n}\n", None),
+    ("graph/v.hpp", "namespace shardwise {\nstruct other;\n}\n", "declares other, which shardwise/graph/text/w.hpp defines, in a room that includes"),
     ("io/file.hpp", "#include <shardwise/module/plan.hpp>\n#include <shardwise/runtime/run.hpp>\n", None),
     ("support/a.hpp", "#include \"../graph/op.hpp\"\n", "support -> graph points upward"),
     ("graph/b.hpp", "  # include <cuda_runtime.h>\n", "<cuda_runtime.h> in layer 'graph'"),
@@ -155,6 +273,9 @@ SELFTEST = [
     ("extras/j.hpp", "", "'extras' is no layer"),
     ("pass/fuse/m.hpp", "#include <shardwise/pass/memory/plan.hpp>\n", "closes a circle"),
     ("pass/fuse/n.hpp", "#include <shardwise/graph/op.hpp>\n", None),
+    ("operations/row/host.hpp", "#include <shardwise/runtime/executor/executor.hpp>\n", "closes a circle"),
+    ("operations/row/host_sums.hpp", "#include <shardwise/graph/op.hpp>\n", None),
+    ("operations/row/record.hpp", "#include <shardwise/operations/fill/host.hpp>\n", "operations -> runtime points upward"),
     ("graph/k.hpp", "template <class A>\nauto f() {\n  constexpr auto n = g(A::sp,\n                       1);\n}\n", "A::sp costs nvcc"),
     ("graph/l.hpp", "template <class A>\nauto f() {\n  constexpr auto n = g(spec(A::sp), A::sp.rank);\n}\n", None),
 ]
@@ -166,12 +287,18 @@ def selftest():
     for name, content, expected in SELFTEST:
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder).resolve()
-            for base in ("graph/op.hpp", "module/plan.hpp", "runtime/run.hpp", "shardwise.hpp"):
+            for base in ("graph/op.hpp", "module/plan.hpp", "operations/fill/host.hpp", "runtime/run.hpp", "shardwise.hpp"):
                 (root / "shardwise" / base).parent.mkdir(parents=True, exist_ok=True)
                 (root / "shardwise" / base).write_text("#pragma once\n")
-            back = root / "shardwise/pass/memory/plan.hpp"
-            back.parent.mkdir(parents=True)
-            back.write_text("#include <shardwise/pass/fuse/m.hpp>\n" if name == "pass/fuse/m.hpp" else "")
+            for base in ("pass/memory/plan.hpp", "runtime/executor/executor.hpp"):  # these include what closes a circle
+                back = root / "shardwise" / base
+                back.parent.mkdir(parents=True, exist_ok=True)
+                back.write_text(f"#include <shardwise/{name}>\n" if expected == "closes a circle" and base in content else "")
+            for base, text in (("runtime/cuda/rank.hpp", "namespace shardwise {\ntemplate <class M>\n  requires true\nclass ranks final {\n};\nnamespace detail {\n"
+                                "inline void start(int x) {}\n}\n}\n"),
+                               ("graph/text/w.hpp", "#include <shardwise/graph/op.hpp>\nnamespace shardwise {\nstruct other : base<1> {\n};\n}\n")):
+                (root / "shardwise" / base).parent.mkdir(parents=True, exist_ok=True)
+                (root / "shardwise" / base).write_text(text)
             file = root / "shardwise" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(content)

@@ -20,7 +20,7 @@ CAPACITY = re.compile(r"\bconstexpr\s+(?:std::size_t|std::int64_t|int|long)\s+(m
 VECTOR = re.compile(r"\bstatic_vector<[^;<>]*(?:<[^<>]*>)?[^;<>]*,\s*(\w+)>")
 DIMENSIONS = {"max_rank", "max_axes", "max_inputs"}  # bounds of a tensor, a mesh and an operation: their own rows say so
 # Tiles of a kernel: loops take as many as there are.
-KERNELS = ("runtime/cuda/kernels/", "runtime/cuda/matmul.cuh", "runtime/host/gemm")
+KERNELS = re.compile(r"runtime/cuda/device/|runtime/cuda/matmul_plans\.cuh|runtime/host/gemm|operations/\w+/device\w*\.cuh")
 
 
 def rows(text):
@@ -49,9 +49,9 @@ def find(root):
         if count:
             defaults[name] = count
         for m in CAPACITY.finditer(text):
-            if not name.startswith(KERNELS):
+            if not KERNELS.match(name):
                 tables.add((name, m.group(1)))
-        if name.startswith(KERNELS):
+        if KERNELS.match(name):
             continue
         for m in TABLE.finditer(text):
             if m.group(2) not in DIMENSIONS:

@@ -12,10 +12,11 @@
 #include <string>
 #include <vector>
 
+#include <shardwise/runtime/cuda/device/env.cuh>
 #include <shardwise/runtime/cuda/kernels.cuh>
 #include <shardwise/runtime/cuda/resources.hpp>
-#include <shardwise/runtime/host/einsum.hpp>
-#include <shardwise/runtime/host/kernels/fused.hpp>
+#include <shardwise/runtime/host/backend.hpp>
+#include <shardwise/runtime/host/kernels.hpp>
 
 namespace device_test {
 

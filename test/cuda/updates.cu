@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include "device.hpp"
+#include <shardwise/runtime/cuda/device/env.cuh>
 #include <shardwise/runtime/cuda/kernels.cuh>
 #include <shardwise/runtime/host/kernels.hpp>
 #include <vector>

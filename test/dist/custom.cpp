@@ -30,7 +30,7 @@ constexpr T bent(T x, T low, T high) {
 }
 extern const sw::custom_operation slope;
 inline constexpr sw::autodiff::adjoint_rule clamp_adjoint = sw::autodiff::pulled([](sw::autodiff::pullback& p) {
-  p.give(0, p.make(slope, p.n.a, 0, p.dy, p.n.in[0]));
+  if (p.has(0)) p.give(0, p.make(slope, p.n.a, 0, p.cotangent(0), p.n.in[0]));
 });
 inline constexpr sw::custom_operation clamp{
     .name = "leaky_clamp", .operands = 1, .record = sw::operations::pointwise(sw::linearity::none), .adjoint = &clamp_adjoint};

@@ -1233,7 +1233,8 @@ def in_place_operand(g, t, rows):
             want = S(want[1])
         if kind(o.place[a]) != kind(want):
             skip(o.place[a][0] == "P" and want[0] == "P")
-        target[a] = want if t.real or want != U() else R()
+        skip(want == U() and not t.real)  # no integers are moved to reduced
+        target[a] = want
     return g.move(o, target)
 
 

@@ -26,7 +26,7 @@ RESULTS_RUN = "dist/custom_results.cpp"
 MUTANTS = [
     ("verify: a node with several results is read by anything", "graph/verify/verify.hpp",
      "if (g.nodes[n.in[k]].op == op_code::custom && n.op != op_code::getitem", "if (false", (RESULTS,)),
-    ("verify: a result is named twice", "graph/verify/verify.hpp", "item_of(g, n.in[0], static_cast<int>(n.a.v[0]), i) < 0", "true", (RESULTS,)),
+    ("verify: a result is named twice", "graph/verify/verify.hpp", "item_of(g, n.in[0], static_cast<int>(attributes_of<getitem_attributes>(n.a).result), i) < 0", "true", (RESULTS,)),
     ("verify: a getitem has any spec", "graph/verify/verify.hpp", "infers(o.out, g.specs[n.spec]) && is_contiguous", "is_contiguous", (RESULTS,)),
     ("verify: several results as an output", "graph/verify/verify.hpp", "if (has_results(g, g.outputs[k]))", "if (false)", (RESULTS,)),
     ("merge_common: a result that stands before an update has a second node", MERGE, " && n.op != op_code::getitem", "", (RESULTS,)),
@@ -105,7 +105,7 @@ MUTANTS = [
      "        return;", ("unit/module/optimizer.cpp", "dist/silent_bugs/values.cpp", EQUAL)),
     ("optimizer: the norm of a shard is taken for the whole", OPTIMIZER, "      sum = whole(st, b, sum, -1);\n      spec s", "      spec s",
      ("dist/silent_bugs/values.cpp", EQUAL, "unit/module/optimizer.cpp")),
-    ("optimizer: the factor is computed and not applied", OPTIMIZER, "n.a.v[0] = st.factor >= 0 ? 1 : 0;", "n.a.v[0] = 0;",
+    ("optimizer: the factor is computed and not applied", OPTIMIZER, "attributes<adam_attributes>(st.factor >= 0,", "attributes<adam_attributes>(0,",
      ("dist/silent_bugs/values.cpp", "unit/module/optimizer.cpp")),
     ("functionalise: a redistribution that moves nothing is its operand", "graph/mutation.hpp",
      "return n.op != op_code::redistribute && lies_in_operand(n, specs, nodes);", "return lies_in_operand(n, specs, nodes);", (FUNCTIONAL_TEST,)),

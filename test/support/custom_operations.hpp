@@ -8,6 +8,25 @@
 #include <shardwise/runtime/host/custom.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 
+// x / y: linear in x, whatever y is, and not in y. With the adjoint of twice itself, too.
+namespace quotients {
+
+namespace sw = shardwise;
+
+template <int Times>
+constexpr void pull(sw::autodiff::pullback& p) {
+  const int y = p.n.in[1];
+  if (p.wants(0)) p.give_summed(0, p.make(sw::op_code::scale, p.make(sw::op_code::div, p.dy, y), -1, Times));
+  if (p.wants(1)) p.give_summed(1, p.make(sw::op_code::scale, p.make(sw::op_code::mul, p.dy, p.make(sw::op_code::div, p.id, y)), -1, -Times));
+}
+inline constexpr sw::autodiff::adjoint_rule adjoint = sw::autodiff::pulled<4>(&pull<1>), doubled_adjoint = sw::autodiff::pulled<4>(&pull<2>);
+inline constexpr sw::custom_operation quotient{
+    .name = "quotient", .operands = 2, .record = sw::operations::pointwise(sw::linearity::first), .adjoint = &adjoint};
+inline constexpr sw::custom_operation doubled{
+    .name = "doubled", .operands = 2, .record = sw::operations::pointwise(sw::linearity::first), .adjoint = &doubled_adjoint};
+
+}  // namespace quotients
+
 namespace sums {
 
 namespace sw = shardwise;
@@ -137,3 +156,12 @@ struct shardwise::host_kernel<mapped::sum_columns> {
     for (std::int64_t i = 0; i < k.size(); ++i) k.out()[i] = i % n == 0 ? k.in(0)[i] : k.out()[i - 1] + k.in(0)[i];
   }
 };
+template <>
+struct shardwise::formula<quotients::quotient> {
+  template <class m, class T>
+  static constexpr T value(T x, T y) {
+    return x / y;
+  }
+};
+template <>
+struct shardwise::formula<quotients::doubled> : shardwise::formula<quotients::quotient> {};

@@ -39,7 +39,7 @@ constexpr const adjoint_rule& rule_of(op_code op) { return op < op_code::count ?
 // That of a node's operation; `g` is its graph, or a builder of it.
 template <class Graph>
 constexpr const adjoint_rule& rule_of(const Graph& g, const node& n) {
-  return is_custom(g, n) ? *g.customs[n.a.v[5]]->adjoint.value : rule_of(n.op);
+  return is_custom(g, n) ? *g.customs[n.a.v[custom_word]]->adjoint.value : rule_of(n.op);
 }
 
 constexpr adjoint adjoint_of(op_code op) { return rule_of(op).kind; }

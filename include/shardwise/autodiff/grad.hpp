@@ -28,7 +28,7 @@ constexpr int root_of(const Graph& g) {
 template <class Source>
 constexpr bool is_variable(const node& n) {
   if constexpr (requires { Source::wants_input(0); })
-    if (n.op == op_code::input) return Source::wants_input(n.a.v[0]);
+    if (n.op == op_code::input) return Source::wants_input(attributes_of<leaf_attributes>(n.a).index);
   return n.op == op_code::param;
 }
 
@@ -127,7 +127,7 @@ struct grad {
     for (int a = 0; a < s.axes; ++a) {
       if (s.place[a] == cotangent.place[a]) continue;
       s.place[a] = cotangent.place[a];
-      id = t.emit(op_code::redistribute, {{a, pack(s.place[a]), 0, 0, 0, 0}}, 0, t.b.intern(s), -1, id);
+      id = t.emit(op_code::redistribute, attributes<redistribute_attributes>(a, pack(s.place[a])), 0, t.b.intern(s), -1, id);
     }
     return id;
   }

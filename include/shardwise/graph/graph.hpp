@@ -11,7 +11,8 @@
 
 namespace shardwise {
 
-// One operation, one result; of an operation with several, see item_of. `spec` indexes the graph's spec table, `scope` its module tree (-1: no module).
+// One operation and its result; an operation with several results: see item_of. `spec` indexes the graph's spec table, `scope` its
+// module tree (-1: no module).
 // No initialisers: constructing the elements of an array costs nvcc four kilobytes each, assigning them nothing. A node
 // begins as a copy of `empty_node`.
 struct node {
@@ -82,17 +83,13 @@ constexpr bool is_custom_name(const char* name) {
   return true;
 }
 
-// Law: within a program a custom operation is known by its name. Addresses would tell, too, but in constants g++ compares none of
-// inline variables under -fsanitize=undefined, which lets it believe that they may have no address.
+// Law: an operation is the constant that holds it, whatever its name. In constants g++ under -fsanitize=undefined compares the
+// address of an inline variable with itself alone, and calls any other comparison no constant: that one means two variables.
 constexpr bool is_same_operation(const custom_operation* a, const custom_operation* b) {
-  return is_same_name(a->name.value, b->name.value);
-}
-// Of two of one name, whether they are known to be two.
-constexpr bool are_other(const custom_operation* a, const custom_operation* b) {
 #if defined(__GNUC__) && !defined(__clang__)
-  if (std::is_constant_evaluated() && !__builtin_constant_p(a != b)) return false;
+  if (std::is_constant_evaluated() && !__builtin_constant_p(a == b)) return false;
 #endif
-  return a != b;
+  return a == b;
 }
 
 // Its kernel has one element type: that of the operands, but for indices, and of the result; of several results the first has
@@ -240,14 +237,15 @@ struct builder {
     int i = 0;
     while (i < custom_count && !is_same_operation(customs[i], o)) ++i;
     n.op = op_code::custom;
-    n.a.v[5] = i;
-    if (i < custom_count && are_other(customs[i], o)) refuse_value({problem::custom_name_twice}, op_code::custom);
+    n.a.v[custom_word] = i;
     if (i < custom_count) return;
+    for (i = 0; i < custom_count; ++i)
+      if (is_same_name(customs[i]->name, o->name)) refuse_value({problem::custom_name_twice}, op_code::custom);
     if (i < max_custom) {
       customs[custom_count++] = o;
       return;
     }
-    n.a.v[5] = 0;
+    n.a.v[custom_word] = 0;
     refuse_value({problem::custom_too_many, -1, -1, -1, max_custom + 1, max_custom}, op_code::custom);
   }
 
@@ -366,18 +364,18 @@ constexpr void copy_into(To& r, const From& g) {
 // Whether a node applies a custom operation, one that its graph has.
 template <class Graph>
 constexpr bool is_custom(const Graph& g, const node& n) {
-  return n.op == op_code::custom && n.a.v[5] >= 0 && n.a.v[5] < g.custom_count;
+  return n.op == op_code::custom && n.a.v[custom_word] >= 0 && n.a.v[custom_word] < g.custom_count;
 }
 // The custom operation that a node applies; null for the library's own, and where a broken graph names none. `g` is the node's
 // graph, or a builder of it.
 template <class Graph>
 constexpr const custom_operation* custom_of(const Graph& g, const node& n) {
-  return is_custom(g, n) ? g.customs[n.a.v[5]] : nullptr;
+  return is_custom(g, n) ? g.customs[n.a.v[custom_word]] : nullptr;
 }
 // The record of a node's operation.
 template <class Graph>
 constexpr const operation& record_of(const Graph& g, const node& n) {
-  return is_custom(g, n) ? g.customs[n.a.v[5]]->record : operation_of(n.op);
+  return is_custom(g, n) ? g.customs[n.a.v[custom_word]]->record : operation_of(n.op);
 }
 // --- several results ----------------------------------------------------------------------------------------------------------
 
@@ -387,7 +385,7 @@ constexpr const operation& record_of(const Graph& g, const node& n) {
 // node names is not wanted, and is not written.
 template <class Graph>
 constexpr int result_count(const Graph& g, const node& n) {
-  return is_custom(g, n) ? g.customs[n.a.v[5]]->record.results.value : 1;
+  return is_custom(g, n) ? g.customs[n.a.v[custom_word]]->record.results.value : 1;
 }
 template <class Graph>
 constexpr bool has_results(const Graph& g, int i) {
@@ -398,7 +396,7 @@ constexpr bool has_results(const Graph& g, int i) {
 template <class Graph>
 constexpr int item_of(const Graph& g, int i, int k, int end) {
   for (int j = i + 1; j < end; ++j)
-    if (g.nodes[j].op == op_code::getitem && g.nodes[j].in[0] == i && g.nodes[j].a.v[0] == k) return j;
+    if (g.nodes[j].op == op_code::getitem && g.nodes[j].in[0] == i && attributes_of<getitem_attributes>(g.nodes[j].a).result == k) return j;
   return -1;
 }
 // A node that is result k of node `of`.
@@ -407,7 +405,7 @@ constexpr node item_node(int of, int k, int spec_id, int scope) {
   n.op = op_code::getitem;
   n.inputs = 1;
   n.in[0] = of;
-  n.a.v[0] = k;
+  n.a = attributes<getitem_attributes>(k);
   n.spec = spec_id;
   n.scope = scope;
   return n;
@@ -433,14 +431,14 @@ struct item_lists {
 // What a node's operation is called.
 template <class Graph>
 constexpr const char* name_of(const Graph& g, const node& n) {
-  return is_custom(g, n) ? g.customs[n.a.v[5]]->name.value : name_of(n.op);
+  return is_custom(g, n) ? g.customs[n.a.v[custom_word]]->name.value : name_of(n.op);
 }
 
 // Whether a node's result is its first operand's storage seen differently.
 constexpr bool is_view(const node& n, const spec& in, const spec& out) {
   const operation_kind kind = kind_of(n.op);
   if (kind != operation_kind::moving) return kind == operation_kind::view;
-  const int a = static_cast<int>(n.a.v[0]);
+  const int a = static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis);
   return transition_of(in.place[a], out.place[a], in.axis_size[a]) == transition::none;
 }
 
@@ -451,7 +449,7 @@ template <class Graph>
 constexpr transition transition_at(const Graph& g, int i) {
   const node& n = g.nodes[i];
   if (n.op != op_code::redistribute || n.inputs == 0) return transition::none;
-  const int a = static_cast<int>(n.a.v[0]);
+  const int a = static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis);
   const spec& from = g.specs[g.nodes[n.in[0]].spec];
   return transition_of(from.place[a], g.specs[n.spec].place[a], from.axis_size[a]);
 }
@@ -467,9 +465,6 @@ constexpr bool placed_as_one(const spec& result, const spec& operand) {
   }
   return same;
 }
-
-// Of a relabelling, among its attributes: the axes, bit by bit, for which nobody has said how the gradient arrives.
-inline constexpr int unlabelled = 5;
 
 // Whether a graph writes into values in place, so that what a node reads depends on where it stands: functionalise ends it.
 template <class Graph>

@@ -81,7 +81,7 @@ struct redistribution_target {
 // them is written, in a program nothing unless one is.
 template <class X>
 constexpr auto owned(const X& x) {
-  return apply<op_code::redistribute, op_attr{{0, pack(X::sp.place[0]), 0, 0, 0, 0}}>(0, x);
+  return apply<op_code::redistribute, attributes<redistribute_attributes>(0, pack(X::sp.place[0]))>(0, x);
 }
 
 // Whether the result is as its operand is stored. Says nothing of the axis' size: what is a view of the result must not
@@ -110,7 +110,7 @@ struct planned_steps {
   template <int K>
   static constexpr int divisor = plan.steps.item[K].divisor;
   template <int K>
-  static constexpr op_attr attr{{plan.steps.item[K].axis, pack(plan.steps.item[K].to), 0, 0, 0, 0}};
+  static constexpr op_attr attr = attributes<redistribute_attributes>(plan.steps.item[K].axis, pack(plan.steps.item[K].to));
 
   // The ranks' equal values under the name of shares. Backward, each share's cotangent is a summand of the value's.
   template <int K>
@@ -120,9 +120,9 @@ struct planned_steps {
   }
   template <int K>
   static constexpr op_attr labels(const spec& x) {
-    op_attr r{};
-    for (int a = 0; a < x.axes; ++a) r.v[a] = pack(a == plan.steps.item[K].axis ? partial_value() : dual(x.place[a]));
-    return r;
+    relabel_attributes r{};
+    for (int a = 0; a < x.axes; ++a) r.cotangent[a] = pack(a == plan.steps.item[K].axis ? partial_value() : dual(x.place[a]));
+    return pack_attributes(r);
   }
   template <int K, class X>
   static constexpr auto shares(const X& x) {

@@ -18,7 +18,9 @@ namespace shardwise {
 inline constexpr std::int64_t slot_alignment = 64;
 
 // A pack of leaves. Where they lie belongs to the caller as well: programs that share them place them alike.
-constexpr bool places_leaves(const node& n) { return n.op == op_code::pack && n.a.v[2] != 0; }
+// Of a pack: whether operand 0 is one, where whose last slot ends it goes on.
+constexpr bool goes_on(const node& n) { return attributes_of<storage_attributes>(n.a).goes_on != 0; }
+constexpr bool places_leaves(const node& n) { return n.op == op_code::pack && attributes_of<storage_attributes>(n.a).leaves != 0; }
 
 constexpr std::int64_t slot_bytes(const spec& s) {
   constexpr int origin[max_axes]{};
@@ -85,9 +87,7 @@ constexpr int emit_pack(builder& b, Slots& slots, const int* ids, int count, boo
     n.op = op_code::pack;
     n.spec = flat;
     n.scope = scope;
-    n.a.v[0] = within[k] / size;
-    n.a.v[1] = last >= 0 ? 1 : 0;
-    n.a.v[2] = leaves ? 1 : 0;
+    n.a = attributes<storage_attributes>(within[k] / size, last >= 0, leaves);
     if (last >= 0) n.in[n.inputs++] = last;
     while (n.inputs < max_inputs && k < count) n.in[n.inputs++] = ids[k++];
     last = b.append(n);
@@ -102,12 +102,13 @@ constexpr void each_packed(const Graph& g, int id, F&& f) {
   for (;;) {
     const node& n = g.nodes[id];
     const std::int64_t size = static_cast<std::int64_t>(size_of(g.specs[n.spec].type));
-    std::int64_t at = n.a.v[0];
-    for (int k = n.a.v[1] != 0 ? 1 : 0; k < n.inputs; ++k) {
+    const auto of = attributes_of<storage_attributes>(n.a);
+    std::int64_t at = of.at;
+    for (int k = of.goes_on != 0 ? 1 : 0; k < n.inputs; ++k) {
       f(n.in[k], at);
       at += slot_bytes(g.specs[g.nodes[n.in[k]].spec]) / size;
     }
-    if (n.a.v[1] == 0) return;
+    if (of.goes_on == 0) return;
     id = n.in[0];
   }
 }
@@ -125,12 +126,12 @@ template <class Graph>
 constexpr auto packed_tensors(const Graph& g, int pack) {
   packed_list<Graph::node_capacity> r;
   int link = pack;
-  for (; g.nodes[link].a.v[1] != 0; link = g.nodes[link].in[0]) r.count += g.nodes[link].inputs - 1;
+  for (; goes_on(g.nodes[link]); link = g.nodes[link].in[0]) r.count += g.nodes[link].inputs - 1;
   r.count += g.nodes[link].inputs;
   int at = r.count;
   for (link = pack;; link = g.nodes[link].in[0]) {
     const node& n = g.nodes[link];
-    const int first = n.a.v[1] != 0 ? 1 : 0;
+    const int first = goes_on(n) ? 1 : 0;
     for (int k = n.inputs - 1; k >= first; --k) r.id[--at] = n.in[k];
     if (first == 0) return r;
   }
@@ -184,10 +185,10 @@ constexpr void find_storage(const Graph& g, storage_map<Graph::node_capacity>& m
     if (n.inputs == 0) continue;
     if (n.op == op_code::pack) {
       placed = true;
-      const bool goes_on = n.a.v[1] != 0;
+      const bool goes_on = shardwise::goes_on(n);
       const int root = goes_on ? m.owner[n.in[0]] : i;
       m.owner[i] = root;
-      std::int64_t at = n.a.v[0] * static_cast<std::int64_t>(size_of(g.specs[n.spec].type));
+      std::int64_t at = attributes_of<storage_attributes>(n.a).at * static_cast<std::int64_t>(size_of(g.specs[n.spec].type));
       for (int k = goes_on ? 1 : 0; k < n.inputs; ++k) {
         const int s = g.nodes[n.in[k]].spec;
         const int placed_one = computed_by(g, n.in[k]);

@@ -82,7 +82,7 @@ struct sym {
       }
     }
     if constexpr (code == op_code::copy_) b.last_write = b.node_count;
-    if constexpr (rules::is_random(code)) n.a.v[0] = b.sites++;
+    if constexpr (rules::is_random(code)) n.a = attributes<random_attributes>(b.sites++);
     return {at, b.append(n)};
   }
 
@@ -156,7 +156,7 @@ struct sym {
     n.op = Op;
     n.a = A;
     n.f = f;
-    if constexpr (rules::is_random(Op)) n.a.v[0] = b.sites++;
+    if constexpr (rules::is_random(Op)) n.a = attributes<random_attributes>(b.sites++);
     n.spec = b.intern(sym<Out, Mesh, Report>::sp, sym<Out, Mesh, Report>::hash);
     n.scope = b.current_scope;
     return {like.b, b.append(n)};
@@ -170,7 +170,7 @@ struct sym {
     builder& b = *at;
     node n = empty_node;
     n.op = op_code::opaque;
-    n.a.v[0] = b.function_count;
+    n.a = attributes<opaque_attributes>(b.function_count);
     n.inputs = 1 + static_cast<int>(sizeof...(X));
     n.in[0] = b.operand(first.id, n.op);
     int k = 1;

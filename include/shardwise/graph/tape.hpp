@@ -22,6 +22,11 @@ struct tape {
   constexpr void refuse(const finding& f) {
     if (f && !b.error) b.error = f;
   }
+  // Whether there is no such node: of an operation with several results an adjoint must say whose cotangent it means.
+  constexpr bool lacks(int id) {
+    if (id < 0) refuse({problem::adjoint_dy});
+    return id < 0;
+  }
   // The id of a rule's result; what the rule finds is refused.
   constexpr int intern(const outcome& o) {
     refuse(o.error);
@@ -55,6 +60,7 @@ struct tape {
 
   // Contributions are added in the order in which the reverse sweep meets them.
   constexpr void give(int operand, int node_id, int scope) {
+    if (lacks(node_id)) return;
     if (cotangent[operand] < 0) cotangent[operand] = node_id;
     else
       cotangent[operand] = emit(op_code::add, op_attr{}, 0, dual_id(b.nodes[operand].spec), scope, cotangent[operand], node_id);
@@ -63,19 +69,22 @@ struct tape {
 
 // Which dims of the result `out` an operand `x` was broadcast along: summed away, or kept with extent 1.
 constexpr op_attr unbroadcast(const spec& x, const spec& out) {
-  op_attr a{};
+  std::int64_t summed = 0, kept = 0;
   for (int d = 0; d < out.rank; ++d) {
     const int own = d - (out.rank - x.rank);
-    if (own < 0) a.v[0] |= std::int64_t{1} << d;
+    if (own < 0) summed |= std::int64_t{1} << d;
     else if (x.extent[own] == 1 && out.extent[d] != 1) {
-      a.v[0] |= std::int64_t{1} << d;
-      a.v[1] |= std::int64_t{1} << d;
+      summed |= std::int64_t{1} << d;
+      kept |= std::int64_t{1} << d;
     }
   }
-  return a;
+  return attributes<sum_attributes>(summed, kept);
 }
 
+constexpr bool sums(const op_attr& unbroadcast) { return attributes_of<sum_attributes>(unbroadcast).dims != 0; }
+
 constexpr int contiguous_node(tape& t, int id, int scope) {
+  if (t.lacks(id)) return id;
   const spec& s = t.spec_at(id);
   if (is_contiguous(s)) return id;
   const int c = t.b.intern(contiguous(s));
@@ -84,12 +93,14 @@ constexpr int contiguous_node(tape& t, int id, int scope) {
 
 // The part of a cotangent that belongs to elements start.. of dim d: a view.
 constexpr int sliced(tape& t, int from, int d, std::int64_t start, std::int64_t length, int scope) {
-  const op_attr a{{d, start, length, 0, 0, 0}};
+  if (t.lacks(from)) return from;
+  const op_attr a = attributes<slice_attributes>(d, start, length);
   return t.emit(op_code::slice, a, 0, t.intern(rules::slice_spec(a, t.spec_at(from))), scope, from);
 }
 
 // A node whose extents and placement are its rule's.
 constexpr int derive(tape& t, op_code op, const op_attr& a, double f, int scope, int i0, int i1 = -1) {
+  if (t.lacks(i0)) return i0;
   const spec in[2] = {t.spec_at(i0), i1 < 0 ? spec{} : t.spec_at(i1)};
   return t.emit(op, a, f, t.intern(infer(op, a, in, i1 < 0 ? 1 : 2)), scope, i0, i1);
 }
@@ -99,21 +110,27 @@ struct pullback {
   tape& t;
   int id;
   node n;
-  int dy;         // the node of its cotangent; of several results: see cotangent
+  int dy;         // the node of its cotangent; -1 of an operation with several results, each of which has one: see cotangent
   unsigned into;  // operands that gradients flow into, bit by bit
 
   constexpr pullback(tape& given, int node_id, unsigned to)
-      : t(given), id(node_id), n(given.b.nodes[node_id]), dy(given.cotangent[node_id]), into(to) {}
+      : t(given),
+        id(node_id),
+        n(given.b.nodes[node_id]),
+        dy(has_results(given.b, node_id) ? -1 : given.cotangent[node_id]),
+        into(to) {}
 
-  // --- of an operation with several results, by their numbers ---
+  // --- by the numbers of its results ---
   // Whether the gradient depends on result k. If it does not, its cotangent is zero.
-  constexpr bool has(int k) const {
+  constexpr bool has(int k) {
+    if (k < 0 || k >= result_count(t.b, n)) refuse({problem::result_number, id, -1, -1, k, result_count(t.b, n)});
+    if (!has_results(t.b, id)) return true;
     const int item = item_of(t.b, id, k, t.forward);
     return item >= 0 && t.cotangent[item] >= 0;
   }
   // The node of its cotangent: zeros are made where there is none.
   constexpr int cotangent(int k) {
-    if (has(k)) return t.cotangent[item_of(t.b, id, k, t.forward)];
+    if (has(k)) return has_results(t.b, id) ? t.cotangent[item_of(t.b, id, k, t.forward)] : dy;
     const int known = item_of(t.b, id, k, t.b.node_count);
     const int spec_id = known >= 0 ? t.b.nodes[known].spec : t.intern(inferred(t.b.nodes[id], k));
     return t.emit(op_code::fill, op_attr{}, 0, t.dual_id(spec_id), n.scope, -1);
@@ -139,6 +156,7 @@ struct pullback {
   }
   // A node placed as operand k's cotangent is.
   constexpr int emit(op_code op, const op_attr& a, double f, int k, int i0, int i1 = -1, int i2 = -1, int i3 = -1) {
+    if (t.lacks(i0)) return i0;
     return t.emit(op, a, f, cospec(k), n.scope, i0, i1, i2, i3);
   }
   constexpr void refuse(const finding& f) { t.refuse(f); }
@@ -154,6 +172,7 @@ struct pullback {
       return in[0];
     }
     for (int k = 0; k < count; ++k) {
+      if (t.lacks(in[k])) return in[k];
       if (o.record.kind != operation_kind::pointwise) in[k] = contiguous_node(t, in[k], n.scope);
       s[k] = t.spec_at(in[k]);
     }
@@ -176,7 +195,7 @@ struct pullback {
   // Operand k gets g, summed over what it was broadcast along.
   constexpr void give_summed(int k, int g) {
     const op_attr u = unbroadcast(operand(k), result());
-    give(k, u.v[0] == 0 ? g : emit(op_code::sum, u, 0, k, g));
+    give(k, sums(u) ? emit(op_code::sum, u, 0, k, g) : g);
   }
   // Operand 0 gets the cotangent times a factor.
   constexpr void times(int factor) { give(0, make(op_code::mul, dy, factor)); }

@@ -58,12 +58,18 @@ inline constexpr bool is_unresolved<unresolved<Mesh>> = true;
 template <class T>
 inline constexpr bool is_implicit = requires { typename T::strict_type; };
 
+// The first of the types that is one: it applies an operation to all.
+template <class T, class... More>
+struct first_implicit : first_implicit<More...> {};
+template <class T, class... More>
+  requires is_implicit<T>
+struct first_implicit<T, More...> {
+  using type = T;
+};
+
 // Modelled by pending: a tensor that may not be there yet is no operand.
 template <class T>
 inline constexpr bool is_pending = requires { typename T::pending_type; };
-
-template <auto Op, op_attr A>
-struct implicit_application;
 
 // Whether applying an operation records it: sym and its like have a node.
 template <class T>
@@ -255,7 +261,7 @@ constexpr auto apply(double f, const X& x, const More&... more) {
   } else if constexpr (!((is_traced<X>() == is_traced<More>()) && ...)) {
     return refused<problem::mixed_tensors, code, operand_t<X::sp>, operand_t<More::sp>...>(x, more...);
   } else if constexpr (is_implicit<X> || (is_implicit<More> || ...)) {
-    return implicit_application<Op, A>::run(f, x, more...);
+    return first_implicit<X, More...>::type::template apply<Op, A>(f, x, more...);
   } else {
     using rule = rule_result<mesh_type, Op, A, X::sp, More::sp...>;
     if constexpr (rule::what != problem::none)

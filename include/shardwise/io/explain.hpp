@@ -107,7 +107,7 @@ std::string explain_collectives(const std::vector<std::string>& axes = {}) {
   sum run, by_phase[program_phases], all;
   for (int i = 0; i < g.node_count; ++i) {
     if (!communicates(detail::transition_at(g, i))) continue;
-    const int axis = static_cast<int>(g.nodes[i].a.v[0]);
+    const int axis = static_cast<int>(attributes_of<redistribute_attributes>(g.nodes[i].a).axis);
     const spec& from = g.spec_of(g.nodes[i].in[0]);
     std::vector<std::string> cells{detail::base_name(g, detail::base_of(g, i)), names[static_cast<std::size_t>(axis)],
                                    extents_text(from), name_of(marks.of(i))};

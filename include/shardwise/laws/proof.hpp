@@ -24,45 +24,27 @@ struct placing {
 
 constexpr bool has_pullback(const step& s) { return s.rule().kind == autodiff::adjoint::pulled; }
 
-// Linear in operand k alone (the others fixed), so that its pullback must be the transpose: exact over integers.
-constexpr bool linear_alone(const step& s, int k) {
-  if (s.custom) return s.custom->record.linear == linearity::each || (s.custom->record.linear == linearity::first && k == 0);
-  switch (s.op) {
-    case op_code::einsum:
-    case op_code::mul:
-    case op_code::scale:
-    case op_code::sum:
-    case op_code::permute:
-    case op_code::reshape:
-    case op_code::slice:
-    case op_code::pad:
-    case op_code::wait:
-    case op_code::contiguous:
-    case op_code::dropout:
-    case op_code::redistribute:
-      return true;
-    case op_code::broadcast:
-    case op_code::triangle:
-      return true;
-    case op_code::embedding:
-    case op_code::mask_keep:
-    case op_code::take:
-    case op_code::gather:
-    case op_code::scatter_add:
-    case op_code::index_select:
-    case op_code::index_add:
-      return k == 0;
-    default:
-      return false;
+// Whether the program's result is linear in these leaves (bit by bit), together, the others fixed: through every step their values
+// come in at one operand in which it is linear alone, or at all that hold numbers, in which it is linear together.
+constexpr bool is_linear_in(const program& p, unsigned leaves) {
+  unsigned carries = leaves;
+  for (int j = 0; j < p.step_count; ++j) {
+    const step& s = p.steps[j];
+    const operation& o = s.record();
+    const linearity linear = o.linear.value(s.a, s.inputs);
+    int carried = 0, first = -1;
+    for (int k = 0; k < s.inputs; ++k)
+      if ((carries >> s.in[k]) & 1U) {
+        ++carried;
+        if (first < 0) first = k;
+      }
+    if (carried == 0) continue;
+    const bool all = carried == s.inputs - (o.indices >= 0 ? 1 : 0);
+    const bool alone = carried == 1 && (linear == linearity::each || (linear == linearity::first && first == 0));
+    if (!alone && !(all && linear == linearity::joint)) return false;
+    carries |= 1U << (p.leaf_count + j);
   }
-}
-
-// Linear in all floating-point operands together: the transpose is checked for their sum.
-constexpr bool linear_together(const step& s) {
-  if (s.custom) return s.custom->record.linear == linearity::joint;
-  return s.op == op_code::add || s.op == op_code::sub || s.op == op_code::where || s.op == op_code::cat ||
-         s.op == op_code::slice_scatter ||
-         (s.op == op_code::constant_pad && s.a.v[5] != 0) || (s.op == op_code::scatter && (s.inputs > 2 || s.a.v[1] != 0));
+  return ((carries >> (p.leaf_count + p.step_count - 1)) & 1U) != 0;
 }
 
 constexpr modp inner(const modp* x, const modp* y, std::int64_t n) {
@@ -78,19 +60,16 @@ constexpr failure check_transposes(const program& p, const reference& ref, modp 
     for (int d = 0; d < p.leaves[k].rank; ++d) n *= p.leaves[k].extent[d];
     return n;
   };
-  bool joint = true, alone = true;
-  for (int j = 0; j < p.step_count; ++j) {
-    joint = joint && (linear_together(p.steps[j]) || (linear_alone(p.steps[j], 0) && p.steps[j].inputs == 1));
-    alone = alone && linear_alone(p.steps[j], 0);
-    for (int k = 1; k < p.steps[j].inputs; ++k) alone = alone && p.steps[j].in[k] != p.steps[j].in[0];
-  }
-  if (joint) {
+  unsigned numbers = 0;
+  for (int k = 0; k < p.leaf_count; ++k)
+    if (p.leaves[k].below == 0) numbers |= 1U << k;
+  if (is_linear_in(p, numbers)) {
     modp backward{};
     for (int k = 0; k < p.leaf_count; ++k) backward = backward + inner(ref.cotangent[k], ref.leaves[k], size(k));
     return backward == forward ? failure::none : failure::not_the_adjoint;
   }
-  for (int k = 0; alone && k < p.leaf_count; ++k)
-    if (ref.has_cotangent[k] && !(inner(ref.cotangent[k], ref.leaves[k], size(k)) == forward))
+  for (int k = 0; k < p.leaf_count; ++k)
+    if (ref.has_cotangent[k] && is_linear_in(p, 1U << k) && !(inner(ref.cotangent[k], ref.leaves[k], size(k)) == forward))
       return failure::not_the_adjoint;
   return failure::none;
 }
@@ -165,7 +144,8 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     if (st.record().results > (j + 1 < p.step_count ? 1 : most_results)) return failure::too_large;
   }
   const int results = p.results(), last = b.node_count - 1;
-  int out[most_results] = {last, -1, -1, -1};  // the node of each result, -1: unread
+  int out[most_results], dy[most_results];  // the node of each result, and of its cotangent; -1: unread
+  for (int k = 0; k < most_results; ++k) out[k] = k == 0 ? last : -1, dy[k] = -1;
   for (int k = 0; results > 1 && k < results; ++k) {
     const node& of = b.nodes[last];
     spec in[max_inputs]{};
@@ -186,7 +166,6 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
   }
 
   // adjoint
-  int dy[most_results] = {-1, -1, -1, -1};
   bool pulled = false;
   {
     autodiff::tape t;
@@ -232,7 +211,7 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     } else if (n.op == op_code::fill && n.f == 0) {  // zeros may be placed anywhere
       o = {{}, g.spec_of(i)};
     } else {
-      o = infer(record_of(g, n), n.a, in, n.inputs, item ? static_cast<int>(g.nodes[i].a.v[0]) : 0);
+      o = infer(record_of(g, n), n.a, in, n.inputs, item ? static_cast<int>(attributes_of<getitem_attributes>(g.nodes[i].a).result) : 0);
     }
     spec claimed = g.spec_of(i);
     normalise(claimed);

@@ -5,7 +5,7 @@
 
 #include <shardwise/laws/program.hpp>
 #include <shardwise/runtime/host/custom.hpp>
-#include <shardwise/runtime/host/einsum.hpp>
+#include <shardwise/runtime/host/kernels.hpp>
 
 namespace shardwise::laws {
 
@@ -284,7 +284,7 @@ constexpr bool execute(const Graph& g, int i, const ranks_of& mesh, cell* cells,
     k.f = n.f;
     k.inputs = n.inputs;
     if (n.op == op_code::redistribute) {
-      k.axis = static_cast<std::int32_t>(n.a.v[0]);
+      k.axis = static_cast<std::int32_t>(attributes_of<redistribute_attributes>(n.a).axis);
       k.ranks = in.axis_size[k.axis];
       k.coordinate = c[k.axis];
       k.from = in.place[k.axis];
@@ -320,7 +320,7 @@ constexpr bool execute(const Graph& g, int i, const ranks_of& mesh, cell* cells,
       pointers.l = layouts;
       for (int j = i + 1; j < g.node_count; ++j) {
         if (g.nodes[j].op != op_code::getitem || g.nodes[j].in[0] != i) continue;
-        const int which = static_cast<int>(g.nodes[j].a.v[0]);
+        const int which = static_cast<int>(attributes_of<getitem_attributes>(g.nodes[j].a).result);
         cell& item = cells[j * max_ranks + r];
         item.l = layouts[which] = runtime::local_layout(g.spec_of(j), c);
         if (is_floating(g.spec_of(j).type)) item.p = pointers.p[which] = m.values(item.l.numel());

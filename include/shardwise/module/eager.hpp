@@ -9,17 +9,9 @@
 #include <vector>
 
 #include <shardwise/module/bind.hpp>
-#include <shardwise/support/config.hpp>
+#include <shardwise/runtime/eager/dtensor.hpp>
 
 namespace shardwise {
-
-// Declared here, defined in runtime/: modules know contexts, not backends.
-inline namespace SHARDWISE_RANK_BUILD {
-template <class Mesh>
-class thread_rank;
-}  // namespace SHARDWISE_RANK_BUILD
-template <class Mesh, dtype Type, class Rank>
-struct eager_context;
 
 namespace detail {
 

@@ -77,7 +77,7 @@ struct dense_gradients {
         n.spec = b.intern(contiguous(s));
         id = b.append(n);
       }
-      r.node[1 + b.nodes[i].a.v[0]] = id;
+      r.node[1 + attributes_of<leaf_attributes>(b.nodes[i].a).index] = id;
       if (!b.error && !(b.specs[b.nodes[id].spec] == contiguous(dual(b.specs[b.nodes[i].spec]))))
         b.error = {problem::gradient_placement, i};
       place_error(b.error, b, i);
@@ -135,7 +135,7 @@ struct given_gradients {
     for (int k = 0; k < parameters; ++k) {
       node n = empty_node;
       n.op = op_code::input;
-      n.a.v[0] = k;
+      n.a = attributes<leaf_attributes>(k);
       n.spec = b.intern(contiguous(dual(b.specs[b.nodes[table.item[k].node].spec])));
       n.scope = b.nodes[table.item[k].node].scope;
       r.cotangent[table.item[k].node] = b.append(n);

@@ -261,7 +261,7 @@ struct gradient_outputs<Trace, wrt<W...>> {
     for (std::size_t k = 0; k < sizeof...(W); ++k) {
       int id = -1;
       for (int i = 0; i < b.node_count; ++i)
-        if (b.nodes[i].op == op_code::input && b.nodes[i].a.v[0] == wanted[k]) {
+        if (b.nodes[i].op == op_code::input && attributes_of<leaf_attributes>(b.nodes[i].a).index == wanted[k]) {
           id = state.cotangent[i];
           break;
         }

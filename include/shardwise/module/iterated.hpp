@@ -156,8 +156,10 @@ constexpr bool same_leaves() {
   for (int i = 0; i < g.node_count; ++i) {
     if (!is_leaf(g.nodes[i].op)) continue;
     while (j < h.node_count && !is_leaf(h.nodes[j].op)) ++j;
-    if (j == h.node_count || g.nodes[i].op != h.nodes[j].op || g.nodes[i].a.v[0] != h.nodes[j].a.v[0] || p.offset[i] != q.offset[j])
-      return false;
+    if (j == h.node_count) return false;
+    const node &x = g.nodes[i], &y = h.nodes[j];
+    const bool named_alike = x.op == y.op && attributes_of<leaf_attributes>(x.a).index == attributes_of<leaf_attributes>(y.a).index;
+    if (!named_alike || p.offset[i] != q.offset[j]) return false;
     ++j;
   }
   return p.persistent_end == q.persistent_end;
@@ -200,7 +202,7 @@ struct iterated {
     int n = 0;
     for (int i = 0; i < main::program.node_count; ++i) {
       const node& x = main::program.nodes[i];
-      n += x.op == op_code::state && x.a.v[1] < 0 ? 1 : 0;
+      n += x.op == op_code::state && attributes_of<leaf_attributes>(x.a).parameter < 0 ? 1 : 0;
     }
     return n;
   }();

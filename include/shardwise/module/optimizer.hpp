@@ -165,7 +165,7 @@ struct apply_optimizer {
     for (int& p : st.param_node) p = -1;
     for (int& sum : st.scalar_sum) sum = -1;
     for (int i = 0; i < forward<Source>; ++i)
-      if (st.g.nodes[i].op == op_code::param) st.param_node[st.g.nodes[i].a.v[0]] = i;
+      if (st.g.nodes[i].op == op_code::param) st.param_node[attributes_of<leaf_attributes>(st.g.nodes[i].a).index] = i;
     builder b = st.g.edit();
     for (int k = 0; k < st.g.output_count; ++k) st.g.outputs[k] = apart(st, b, whole(st, b, st.g.outputs[k], -1));
     st.g.finish(b);
@@ -241,7 +241,7 @@ struct apply_optimizer {
         s.place[m.partial_axis] = replicate_value();
         m.summed_spec = b.intern(s);
       }
-      id = emit(b, op_code::redistribute, {{m.partial_axis, pack(replicate_value()), 0, 0, 0, 0}}, 0, m.summed_spec, scope, id);
+      id = emit(b, op_code::redistribute, attributes<redistribute_attributes>(m.partial_axis, pack(replicate_value())), 0, m.summed_spec, scope, id);
     }
   }
 
@@ -257,7 +257,7 @@ struct apply_optimizer {
   template <class State>
   static constexpr void add_square(State& st, builder& b, int g) {
     const int in = b.nodes[g].spec;
-    const op_attr all{{(std::int64_t{1} << b.specs[in].rank) - 1, 0, 0, 0, 0, 0}};
+    const op_attr all = attributes<sum_attributes>((std::int64_t{1} << b.specs[in].rank) - 1);
     int& out = st.memo[in].square_spec;
     if (out < 0) {
       const outcome o = infer(op_code::sumsq, all, b.specs + in, 1);
@@ -287,7 +287,7 @@ struct apply_optimizer {
       for (int a = 0; a < s.axes; ++a)
         if (s.place[a].is_reduced()) {
           s.place[a] = replicate_value();
-          sum = emit(b, op_code::redistribute, {{a, pack(replicate_value()), 0, 0, 0, 0}}, 0, s, -1, sum);
+          sum = emit(b, op_code::redistribute, attributes<redistribute_attributes>(a, pack(replicate_value())), 0, s, -1, sum);
         }
       total = total < 0 ? sum : emit(b, op_code::add, {}, 0, s, -1, total, sum);
     }
@@ -314,12 +314,11 @@ struct apply_optimizer {
     n.spec = own;
     n.scope = b.nodes[p].scope;
     n.f = !Optimizer::matrices_only || sp.rank >= 2 ? 1 : 0;  // whether weight decay applies
-    n.a.v[0] = st.factor >= 0 ? 1 : 0;
-    n.a.v[1] = Optimizer::flavour;
+    n.a = attributes<adam_attributes>(st.factor >= 0, Optimizer::flavour);  // and sgd's
     n.in[n.inputs++] = p;
     n.in[n.inputs++] = g;
     for (int k = 0; k < Optimizer::states; ++k)
-      n.in[n.inputs++] = emit(b, op_code::state, {{st.states++, index, k, 0, 0, 0}}, 0, m.state_spec, n.scope, -1);
+      n.in[n.inputs++] = emit(b, op_code::state, attributes<leaf_attributes>(st.states++, index, k), 0, m.state_spec, n.scope, -1);
     if (st.factor >= 0) n.in[n.inputs++] = st.factor;
     b.append(n);
   }

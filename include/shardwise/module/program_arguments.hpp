@@ -2,6 +2,8 @@
 // program_arguments: what train_step and its like are given, checked argument by argument before anything is traced.
 #pragma once
 
+#include <concepts>
+
 #include <shardwise/module/trace.hpp>
 #include <shardwise/pass/analysis/communication.hpp>
 #include <shardwise/pass/memory/memory_breakdown.hpp>
@@ -31,9 +33,11 @@ concept optimizer_type = requires {
   T::states;
   T::clips;
 };
-// A backend may still be incomplete here, so that it is known by what it is not.
+// Memory is planned by it: bytes of scratch that any kernel of a program needs at most. Source: a type with a graph as `value`.
 template <class T>
-inline constexpr bool may_be_backend = std::is_class_v<T> && !is_plan<T> && !is_pipeline<T> && !is_inputs<T>;
+concept backend_type = requires {
+  { T::template workspace_bytes<void>() } -> std::same_as<std::int64_t>;
+};
 
 // One argument: the sentence names what was given in its place.
 template <bool Good, problem Wrong, class Given>
@@ -52,7 +56,7 @@ struct program_arguments {
     else if constexpr (!optimizer_type<Optimizer>) return program_argument<false, problem::program_optimizer, Optimizer>::good;
     else if constexpr (!is_pipeline<Pipeline>) return program_argument<false, problem::program_pipeline, Pipeline>::good;
     else if constexpr (!std::is_floating_point_v<T> || !is_element<T>) return program_argument<false, problem::program_element, T>::good;
-    else if constexpr (!may_be_backend<Backend>) return program_argument<false, problem::program_backend, Backend>::good;
+    else if constexpr (!backend_type<Backend>) return program_argument<false, problem::program_backend, Backend>::good;
     else return program_argument<is_inputs<Inputs>, problem::program_inputs, Inputs>::good;
   }();
 };

@@ -55,7 +55,7 @@ struct parameter_recorder {
     int& number = is_buffer ? buffers : count;
     node n = empty_node;
     n.op = is_buffer ? op_code::module_buffer : op_code::param;
-    n.a.v[0] = number;
+    n.a = attributes<leaf_attributes>(number);
     n.spec = b.intern(Sym::sp, Sym::hash);
     n.scope = b.current_scope;
     slot.b = &b;
@@ -71,7 +71,7 @@ constexpr auto record_input(builder& b, int index) {
   using sym_type = sym<s, Mesh, Report>;
   node n = empty_node;
   n.op = op_code::input;
-  n.a.v[0] = index;
+  n.a = attributes<leaf_attributes>(index);
   n.spec = b.intern(sym_type::sp, sym_type::hash);
   const sym_type x{&b, b.append(n)};
   if constexpr (requires { In::waits; }) return wait(x);

@@ -10,11 +10,10 @@
 #include <shardwise/pass/memory/memory_breakdown.hpp>
 #include <shardwise/pass/framework/pipeline.hpp>
 #include <shardwise/pass/framework/program_traits.hpp>
+#include <shardwise/runtime/host/backend.hpp>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise {
-
-struct host_backend;
 
 namespace detail {
 
@@ -37,8 +36,7 @@ struct whole_output {
         r.op = op_code::redistribute;
         r.inputs = 1;
         r.in[0] = id;
-        r.a.v[0] = a;
-        r.a.v[1] = pack(replicate_value());
+        r.a = attributes<redistribute_attributes>(a, pack(replicate_value()));
         r.spec = b.intern(o);
         id = b.append(r);
       }

@@ -9,7 +9,6 @@ namespace shardwise {
 
 namespace rules {
 
-constexpr linearity linearity_of(op_code op) { return operation_of(op).linear; }
 constexpr bool is_pointwise(op_code op) { return kind_of(op) == operation_kind::pointwise; }
 
 // Pointwise operations whose value at an element needs no more than the operands' there and one real parameter: what a

@@ -70,7 +70,7 @@ constexpr strategy follow_strategy(const operation& o, const op_attr& a, const s
   const spec& lead = in[followed];
   for (int m = 0; m < lead.axes; ++m) {
     const placement p = lead.place[m];
-    bool alike = true, shares = o.linear == linearity::joint && p == rows::P;  // a shard has none; an extreme's are no summands
+    bool alike = true, shares = o.linear.value(a, n) == linearity::joint && p == rows::P;  // a shard has none; an extreme's are no summands
     for (int k = 0; k < n; ++k) {
       alike = alike && in[k].place[m] == p;
       shares = shares && (in[k].place[m] == p || in[k].place[m].is_whole());
@@ -126,7 +126,7 @@ constexpr strategy merge_strategy(const operation& o, const op_attr& a, const sp
   for (int m = 0; m < in[0].axes; ++m) {
     placement p = in[0].place[m];
     for (int k = 1; k < n; ++k) p = merged(p, in[k].place[m]);
-    if (p.is_shard(static_cast<int>(a.v[0]))) p = replicate_value();
+    if (p.is_shard(rules::joined_dim(a))) p = replicate_value();
     for (int k = 0; k < n; ++k) place_target(s.target[k], m, p.is_shard() && in[k].place[m].is_shard(p.dim) ? in[k].place[m] : p);
   }
   for (int k = 0; k < n; ++k) price(s, k, in[k]);

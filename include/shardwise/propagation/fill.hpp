@@ -11,6 +11,8 @@ namespace shardwise::rules {
 constexpr std::int64_t pad_before(const op_attr& a, int d) { return a.v[d] & 0xFFFFFFFF; }
 constexpr std::int64_t pad_after(const op_attr& a, int d) { return a.v[d] >> 32; }
 
+constexpr bool pads_zeros(const op_attr& a) { return a.v[5] != 0; }
+
 constexpr outcome constant_pad_shape(const op_attr& a, const spec& x) {
   outcome r{{}, contiguous(x)};
   for (int d = 0; d < x.rank; ++d) {
@@ -29,7 +31,7 @@ constexpr rule_rows constant_pad_rows(const op_attr& a, const spec& x) {
   t.push_back(rows::all(rows::U, rows::U));
   for (int d = 0; d < x.rank; ++d)
     if (a.v[d] == 0) t.push_back(rows::all(rows::S(d), rows::S(d)));
-  if (a.v[5] != 0) t.push_back(rows::all(rows::P, rows::P));
+  if (pads_zeros(a)) t.push_back(rows::all(rows::P, rows::P));
   return t;
 }
 

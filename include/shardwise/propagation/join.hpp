@@ -6,11 +6,13 @@
 
 namespace shardwise::rules {
 
-// --- cat: v0 the dim along which operands lie side by side -----------------------------------------------------------
+// --- cat: operands lie side by side along a dim -----------------------------------------------------------
+
+constexpr int joined_dim(const op_attr& a) { return static_cast<int>(attributes_of<cat_attributes>(a).dim); }
 
 constexpr outcome cat_shape(const op_attr& a, const spec* in, int n) {
   const spec& x = in[0];
-  const int dim = static_cast<int>(a.v[0]);
+  const int dim = joined_dim(a);
   if (dim < 0 || dim >= x.rank) return fail(problem::dim_out_of_range, x, 0, dim, dim, x.rank);
   outcome r{{}, contiguous(x)};
   for (int k = 0; k < n; ++k) {
@@ -31,7 +33,7 @@ constexpr rule_rows cat_rows(const op_attr& a, const spec& x) {
   t.push_back(rows::all(rows::R, rows::R));
   t.push_back(rows::all(rows::U, rows::U));
   for (int d = 0; d < x.rank; ++d)
-    if (d != a.v[0]) t.push_back(rows::all(rows::S(d), rows::S(d)));
+    if (d != joined_dim(a)) t.push_back(rows::all(rows::S(d), rows::S(d)));
   for (reduction op : {reduction::sum, reduction::avg, reduction::product, reduction::max, reduction::min})
     t.push_back(rows::all(partial_value(op), partial_value(op)));
   return t;
@@ -39,7 +41,7 @@ constexpr rule_rows cat_rows(const op_attr& a, const spec& x) {
 
 constexpr problem cat_problem(const op_attr& a, const spec* in, int n, int axis) {
   for (int k = 0; k < n; ++k)
-    if (in[k].place[axis].is_shard(static_cast<int>(a.v[0]))) return problem::cat_dim_sharded;
+    if (in[k].place[axis].is_shard(joined_dim(a))) return problem::cat_dim_sharded;
   return problem::cat_placements;
 }
 

@@ -19,6 +19,19 @@ namespace shardwise {
   X(eq, 1) X(ne, 1) X(lt, 1) X(le, 1) X(gt, 1) X(ge, 1)                                                             \
   X(where, 1) X(mask_keep, 1)
 
+// What some names do not say:
+//   wait            its operand, which may have been on its way (graph/waits.hpp)
+//   wins            1 where the first operand is larger, 1/2 where both are equal, 0 elsewhere
+//   keeps           0 where the first operand is smaller, 1/2 where both are equal, 1 elsewhere, beside a NaN too
+//   exp_sum         over the last dim, of exp(x - top), top without that dim; a top that is not finite counts as 0
+//   take, take_dx   the elements at int32 positions along the last dim, and its adjoint
+//   copy_           writes operand 1 over operand 0, a tensor or a view of one, and over all that shares its storage; only traces
+//                   have it (pass/functionalise/functionalise.hpp)
+// and of what only passes write, after differentiation (graph/expression.hpp):
+//   norm_grads      sum of dy over all dims but the last; norm_dw is stored in its last operand, a room
+//   norm_bwd        norm_dx of (dy, x, weight), statistics computed anew; row 0 of its last operand, a room, is norm_dw
+//   buffer, part    storage without a value; its value once operand 1 has run
+//   assign, in_place, advance   writes operand 1 over operand 0; says that operand 1 was computed there; adds 1 to operand 0
 // name, kernel (1: runs a kernel, 2: the user's, 0: a view, a leaf or a marker without one)
 #define SHARDWISE_OPS(X)                                                                                            \
   X(input, 0) X(param, 0) X(state, 0) X(fill, 1)                                                                    \
@@ -103,66 +116,9 @@ inline constexpr int max_results = 8;  // of one operation
 
 constexpr bool is_elementwise(op_code op) { return op >= op_code::abs && op <= op_code::mask_keep; }
 
-// Integers whose meaning belongs to the operation:
-//   param, module_buffer, state, input  v0 index in its table
-//   redistribute         v0 mesh axis, v1 target placement (packed)
-//   wait                 none: its operand, which may have been on its way (see graph/waits.hpp)
-//   einsum               v0, v1, v2 labels of lhs, rhs, out (4 bits a dim, dim 0 lowest, labels from 1)
-//   sum                  v0 mask of summed dims, v1 mask of those kept with extent 1, v2 1 for the mean
-//   vector_norm          v0 mask of summed dims, v1 mask of those kept with extent 1, v2 the order
-//   vector_norm_bwd      those of the vector_norm that it is the adjoint of: operands cotangent, operand, norms
-//   expand               v0, v1, v2 of the sum that it is the adjoint of
-//   softmax              v0 1 for causal (key position <= query position, the last two dims)
-//   norm_stats, norm_*   v0 0 layer norm (mean, 1/sigma), 1 rms norm (1/rms); v1 1 with bias
-//   embedding_dw         v0 rows of the table, v1..v4 its placement on each axis (packed) where it shards rows, else 0
-//   permute              v0 source dim of each dim (4 bits a dim, dim 0 lowest)
-//   reshape              v0.. new extents, v5 rank (negative extents are dyn bounds' multiples)
-//   slice, pad           v0 dim, v1 start, v2 length (slice) or full extent (pad); slice: v3 1 for one of many equal parts,
-//                        which are of one type, the first too, so none is taken for the beginning of its storage
-//   broadcast            as reshape
-//   cat                  v0 dim
-//   gather, index_select, scatter_dsrc   v0 dim
-//   scatter_add, index_add               v0 dim, v1 its extent in the result
-//   scatter              v0 dim, v1 1: writes zeros (two operands: the number f is written)
-//   one_hot              v0 classes, v1 element type of the result
+// Integers whose meaning belongs to the operation: propagation/attributes.hpp names them. Beside those:
+//   reshape, broadcast   v0.. new extents, v5 rank (negative extents are dyn bounds' multiples)
 //   constant_pad         v0.. elements before (low 32 bits) and after (high) each dim, v5 1 if the number f is zero
-//   triangle             v0 diagonal, v1 1 for the upper part
-//   arange               v0 first, v1 step
-//   rand, randn, bernoulli   v0 site
-//   dropout              v0 site: equal sites draw equal masks
-//   relabel              v0..v3 placement on each axis (packed) of the operand's cotangent before it is redistributed
-//   opaque               v0 index in the graph's table of functions
-//   custom               v0..v4 the user's, v5 index in the graph's table of custom operations
-//   getitem              v0 which result of its operand, a node of an operation with several: see item_of in graph/graph.hpp
-//   sqrt                 v0 1: its gradient is 0 where it is 0 (a standard deviation's), else infinite there
-//   wins                 1 where the first operand is larger, 1/2 where both are equal, 0 elsewhere
-//   keeps                0 where the first operand is smaller, 1/2 where both are equal, 1 elsewhere, beside a NaN too
-//   mask_keep            v0 1: zero where the mask is not 0; 0: zero where it is
-//   amax, amin, prod, prod_dx   v0 mask of the dims reduced, which stay with extent 1
-//   exp_sum              over the last dim, of exp(x - top), top without that dim; a top that is not finite counts as 0
-//   nll, nll_dx          v0 1: rows whose target is v1 do not count
-//   topk                 v0 how many, v1 1 or 2 for the smallest; int32 positions along the last dim, of equals the first. A NaN
-//                        comes first, as the largest, and with v1 1 last; with 2 (argmin) first
-//   take, take_dx        positions along the last dim; take_dx: v0 extent of that dim
-//   slice_scatter        v0 dim, v1 start, v2 length: operand 0, and operand 1 in place of that slice of it
-//   copy_                none: writes operand 1 over operand 0, a tensor or a view of one, and over all that shares its
-//                        storage; only traces have it, see pass/functionalise/functionalise.hpp
-//   What only passes write, after differentiation (see graph/expression.hpp):
-//   fused                v0..v3 the bits of its expression's constants
-//   norm                 v0, v1 as norm_apply; v2 1 if the statistics are stored in its last operand, a buffer
-//   norm_grads           sum of dy over all dims but the last; norm_dw is stored in its last operand, a buffer
-//   einsum               v3 1: sum of lhs over the contracted dims is stored in operand 2, a buffer
-//   norm_bwd             norm_dx of (dy, x, weight), statistics computed anew; row 0 of its last operand, a buffer, is
-//                        norm_dw, row 1, if v1 says so, the sum of dy over all dims but the last
-//   buffer               storage without a value; part: its value once operand 1 has run
-//   sgd, adam            v0 1 if the last input is the clip factor; v1 flavour
-//   adam                 v2 1 if operand 4 counts the steps (then v0 is 0), else the run's number of the step is taken
-//   pack                 v0 element at which the first operand that is not a pack begins; v1 1: goes on where operand 0,
-//                        a pack, ends; v2 1: of leaves (see graph/storage.hpp)
-//   unpack               v0 element at which the slot begins
-//   adam_term            v1 flavour, v2 which: 0 the next first moment of (m, gradient, parameter), 1 the next second
-//                        moment of (v, gradient, parameter), 2 the next parameter of (parameter, m, v, steps)
-// assign writes operand 1 over operand 0; in_place says that operand 1 was computed there; advance adds 1 to operand 0.
 struct op_attr {
   std::int64_t v[6];
   // one expression: verification and merging compare attributes of every node, and a compiler's own loop costs it ten times that
@@ -190,17 +146,44 @@ constexpr op_attr pack_attributes(const A& given) {
     std::int64_t v[sizeof(A) / 8];
   };
   const auto w = std::bit_cast<words>(given);
-  op_attr a{};
+  op_attr a{{0, 0, 0, 0, 0, 0}};  // all are written: g++ 12 takes a template argument's array whose first ones alone are for another
   for (std::size_t i = 0; i < sizeof(A) / 8; ++i) a.v[i] = w.v[i];
   return a;
 }
+// Those of class A whose first words these are; the rest are 0.
+template <class A, class... Word>
+constexpr op_attr attributes(Word... word) {
+  static_assert(sizeof...(Word) <= sizeof(A) / 8);
+  op_attr a{{0, 0, 0, 0, 0, 0}};
+  int i = 0;
+  ((a.v[i++] = static_cast<std::int64_t>(word)), ...);
+  return a;
+}
+// Stands for a word where a class is asked for its members: converts to nothing else.
+struct a_word {
+  template <class T>
+    requires std::is_same_v<T, std::int64_t>
+  constexpr operator T() const;
+};
+// Price: what has plain words alone is built of them, since a compiler's own bit_cast costs it ten times that.
 template <class A>
 constexpr A attributes_of(const op_attr& a) {
-  struct words {
-    std::int64_t v[sizeof(A) / 8];
-  } w{};
-  for (std::size_t i = 0; i < sizeof(A) / 8; ++i) w.v[i] = a.v[i];
-  return std::bit_cast<A>(w);
+  constexpr int n = sizeof(A) / 8;
+  if constexpr (n == 1 && requires { A{a_word{}}; }) {
+    return A{a.v[0]};
+  } else if constexpr (n == 2 && requires { A{a_word{}, a_word{}}; }) {
+    return A{a.v[0], a.v[1]};
+  } else if constexpr (n == 3 && requires { A{a_word{}, a_word{}, a_word{}}; }) {
+    return A{a.v[0], a.v[1], a.v[2]};
+  } else if constexpr (n == 4 && requires { A{a_word{}, a_word{}, a_word{}, a_word{}}; }) {
+    return A{a.v[0], a.v[1], a.v[2], a.v[3]};
+  } else {
+    struct words {
+      std::int64_t v[n];
+    } w{};
+    for (int i = 0; i < n; ++i) w.v[i] = a.v[i];
+    return std::bit_cast<A>(w);
+  }
 }
 
 }  // namespace shardwise

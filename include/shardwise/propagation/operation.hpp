@@ -122,7 +122,24 @@ class row_rule {
   bool several_;
 };
 
+// In which floating-point operands the result is linear: one linearity, or a function of (attributes, how many operands).
+class linear_rule {
+  using when_t = linearity (*)(const op_attr&, int);
+
+ public:
+  constexpr linear_rule(linearity always) : always_(always) {}  // not explicit: a record states either
+  template <class F>
+    requires std::is_convertible_v<F, when_t>
+  constexpr linear_rule(F f) : when_(f) {}
+  constexpr linearity operator()(const op_attr& a, int n) const { return when_ ? when_(a, n) : always_; }
+
+ private:
+  linearity always_ = linearity::none;
+  when_t when_ = nullptr;
+};
+
 struct operation {
+  using linear_rule = shardwise::linear_rule;
   using shape_rule = shardwise::shape_rule;
   using row_rule = shardwise::row_rule;
   using refusal_rule = void (*)(finding&, bool, const operation&, const op_attr&, const spec*, int, const spec&, bool);
@@ -132,7 +149,7 @@ struct operation {
 
   stated<operation_kind> kind;
   stated<int> results;               // how many; several: its node is read by `getitem` nodes alone
-  stated<linearity> linear;          // in which operands a pointwise operation is linear: its rows for partial values
+  stated<linear_rule> linear;        // of a pointwise one its rows for partial values follow; proofs of adjoints ask for it
   stated<int> indices;               // the operand that holds int32 indices, targets or a mask, -1: none
   stated<element_rule> elements;
   stated<bool> random;               // draws at a site, whose number is v0
@@ -166,13 +183,13 @@ constexpr double one_an_element(const op_attr&, const spec* const*, const spec& 
   return static_cast<double>(local_numel(out, origin));
 }
 
-constexpr rule_rows rows_of_pointwise(const operation& o, const op_attr&, const spec* in, int n, const spec& out) {
-  rule_rows t = rules::pointwise_rows(in, n, out, o.linear);
+constexpr rule_rows rows_of_pointwise(const operation& o, const op_attr& a, const spec* in, int n, const spec& out) {
+  rule_rows t = rules::pointwise_rows(in, n, out, o.linear.value(a, n));
   if (o.indices >= 0) rules::indices_replicate(t, in, n);
   return t;
 }
-constexpr void refuse_pointwise(finding& f, bool, const operation& o, const op_attr&, const spec* in, int n, const spec& out, bool) {
-  f.what = rules::pointwise_problem(in, n, out, f.axis, o.linear);
+constexpr void refuse_pointwise(finding& f, bool, const operation& o, const op_attr& a, const spec* in, int n, const spec& out, bool) {
+  f.what = rules::pointwise_problem(in, n, out, f.axis, o.linear.value(a, n));
 }
 
 // One sentence whatever the placements are; or one for a partial operand and one for all else.
@@ -208,6 +225,11 @@ constexpr operation by_rows(operation::shape_rule shape, operation::row_rule row
           .writes = &writes_nothing,
           .arithmetic = false,
           .flops = &one_an_element};
+}
+
+constexpr operation linear_in(linear_rule linear, operation o) {
+  o.linear = linear;
+  return o;
 }
 
 // What no table of rows places: what is never inferred (leaves, and what only passes write, which verify checks by the rules of

@@ -8,29 +8,34 @@
 namespace shardwise::rules {
 
 // A reduction that keeps its dims with extent 1, as sum's attributes.
-constexpr op_attr kept_dims(const op_attr& a) { return {{a.v[0], a.v[0], 0, 0, 0, 0}}; }
+constexpr op_attr kept_dims(const op_attr& a) {
+  const std::int64_t dims = attributes_of<extent_one_attributes>(a).dims;
+  return pack_attributes(sum_attributes{.dims = dims, .kept = dims, .mean = 0});
+}
 
 // Over a sharded dim every rank has the reduction of its own elements: partial with that reduction. A partial operand
 // is admitted with the same reduction only: the largest of the ranks' largest is the largest. (DTensor keeps any
 // partial, which is wrong for, say, the largest of sums.)
 constexpr rule_rows extreme_rows(const op_attr& a, const spec& x, reduction op) {
+  const std::int64_t dims = attributes_of<extent_one_attributes>(a).dims;
   const placement p = partial_value(op);
   rule_rows t;
   t.push_back(rows::all(rows::R, rows::R));
   t.push_back(rows::all(rows::U, rows::U));
-  for (int d = 0; d < x.rank; ++d) t.push_back(rows::all(rows::S(d), in_mask(a.v[0], d) ? p : rows::S(d)));
+  for (int d = 0; d < x.rank; ++d) t.push_back(rows::all(rows::S(d), in_mask(dims, d) ? p : rows::S(d)));
   t.push_back(rows::all(p, p));
   return t;
 }
 
 // Operands: cotangent, x. A partial product has no adjoint.
 constexpr rule_rows prod_dx_rows(const op_attr& a, const spec& x) {
+  const std::int64_t dims = attributes_of<extent_one_attributes>(a).dims;
   using namespace rows;
   rule_rows t;
   t.push_back(all(R, R));
   t.push_back({{P, U}, P});
   for (int d = 0; d < x.rank; ++d)
-    if (!in_mask(a.v[0], d)) t.push_back(all(S(d), S(d)));
+    if (!in_mask(dims, d)) t.push_back(all(S(d), S(d)));
   return t;
 }
 
@@ -49,11 +54,12 @@ constexpr spec with_last(const spec& x, std::int64_t extent) {
 }
 
 constexpr outcome topk_shape(const op_attr& a, const spec& x) {
+  const std::int64_t count = attributes_of<topk_attributes>(a).count;
   if (x.rank < 1) return fail(problem::dim_out_of_range, x);
   const std::int64_t n = x.extent[x.rank - 1];
   const std::int64_t least = is_dyn(x, x.rank - 1) ? n / x.dyn_bound : n;  // at the run-time size 1
-  if (a.v[0] < 1 || a.v[0] > least) return fail(problem::topk_count, x, 0, x.rank - 1, a.v[0], least);
-  outcome r{{}, with_last(x, a.v[0])};
+  if (count < 1 || count > least) return fail(problem::topk_count, x, 0, x.rank - 1, count, least);
+  outcome r{{}, with_last(x, count)};
   r.out.type = dtype::i32;
   return r;
 }

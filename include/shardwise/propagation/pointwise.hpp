@@ -38,7 +38,8 @@ constexpr outcome broadcast_shape(const spec* in, int n) {
   return r;
 }
 
-// How many of the leading operands an operation is linear in, jointly (add: all; mul: each alone).
+// In which floating-point operands an operation is linear: in none; in the first, whatever the others are; in all of them
+// together (add); in each, whatever the others are (mul).
 enum class linearity { none, first, joint, each };
 
 constexpr rule_rows pointwise_rows(const spec* in, int n, const spec& out, linearity lin) {

@@ -11,9 +11,10 @@ constexpr bool in_mask(std::int64_t mask, int d) { return (mask >> d) & 1; }
 
 // The dim of sum's result that dim `d` of its operand becomes, or -1 if it is summed away.
 constexpr int sum_dim(const op_attr& a, int d) {
-  if (in_mask(a.v[0], d) && !in_mask(a.v[1], d)) return -1;
+  const auto of = attributes_of<sum_attributes>(a);
+  if (in_mask(of.dims, d) && !in_mask(of.kept, d)) return -1;
   int k = 0;
-  for (int i = 0; i < d; ++i) k += in_mask(a.v[0], i) && !in_mask(a.v[1], i) ? 0 : 1;
+  for (int i = 0; i < d; ++i) k += in_mask(of.dims, i) && !in_mask(of.kept, i) ? 0 : 1;
   return k;
 }
 
@@ -26,12 +27,13 @@ constexpr void copy_dim(spec& out, int to, const spec& from, int d) {
 }
 
 constexpr outcome sum_shape(const op_attr& a, const spec& x) {
-  if ((a.v[0] >> x.rank) != 0) return fail(problem::dim_out_of_range, x, 0, -1, a.v[0], x.rank);
+  const auto of = attributes_of<sum_attributes>(a);
+  if ((of.dims >> x.rank) != 0) return fail(problem::dim_out_of_range, x, 0, -1, of.dims, x.rank);
   outcome r{{}, scalar_like(x)};
   int k = 0;
   for (int d = 0; d < x.rank; ++d) {
-    if (!in_mask(a.v[0], d)) copy_dim(r.out, k++, x, d);
-    else if (in_mask(a.v[1], d)) r.out.extent[k++] = 1;
+    if (!in_mask(of.dims, d)) copy_dim(r.out, k++, x, d);
+    else if (in_mask(of.kept, d)) r.out.extent[k++] = 1;
   }
   r.out.rank = static_cast<std::uint8_t>(k);
   make_contiguous(r.out);
@@ -39,36 +41,40 @@ constexpr outcome sum_shape(const op_attr& a, const spec& x) {
 }
 
 constexpr rule_rows sum_rows(const op_attr& a, const spec& x) {
+  const std::int64_t dims = attributes_of<sum_attributes>(a).dims;
   rule_rows t;
   t.push_back(rows::all(rows::R, rows::R));
   t.push_back(rows::all(rows::U, rows::U));
   for (int d = 0; d < x.rank; ++d)
-    t.push_back(rows::all(rows::S(d), in_mask(a.v[0], d) ? rows::P : rows::S(sum_dim(a, d))));
+    t.push_back(rows::all(rows::S(d), in_mask(dims, d) ? rows::P : rows::S(sum_dim(a, d))));
   t.push_back(rows::all(rows::P, rows::P));
   return t;
 }
 
 constexpr outcome vector_norm_shape(const op_attr& a, const spec& x) {
-  if (a.v[2] < 1) return fail(problem::norm_order, x, 0, -1, a.v[2], 1);
+  const auto order = attributes_of<vector_norm_attributes>(a).order;
+  if (order < 1) return fail(problem::norm_order, x, 0, -1, order, 1);
   return sum_shape(a, x);
 }
 
 // As a sum's, but that norms of parts are not norms of the whole in parts: they are partial norms, and nothing partial may
 // come in.
 constexpr rule_rows vector_norm_rows(const op_attr& a, const spec& x) {
+  const auto order = attributes_of<vector_norm_attributes>(a).order;
   rule_rows t = sum_rows(a, x);
   --t.count;  // the partial row, which stands last
   for (int r = 0; r < t.count; ++r)
-    if (t.item[r].out.is_partial()) t.item[r].out = partial_norm_value(static_cast<int>(a.v[2]));
+    if (t.item[r].out.is_partial()) t.item[r].out = partial_norm_value(static_cast<int>(order));
   return t;
 }
 constexpr rule_rows vector_norm_bwd_rows(const op_attr& a, const spec& x) {
+  const std::int64_t dims = attributes_of<vector_norm_attributes>(a).dims;
   using namespace rows;
   rule_rows t;
   t.push_back(all(R, R));
   t.push_back(all(U, U));
   for (int d = 0; d < x.rank; ++d)
-    if (!in_mask(a.v[0], d)) t.push_back({{S(sum_dim(a, d)), S(d), S(sum_dim(a, d))}, S(d)});
+    if (!in_mask(dims, d)) t.push_back({{S(sum_dim(a, d)), S(d), S(sum_dim(a, d))}, S(d)});
   t.push_back({{P, U, U}, P});
   return t;
 }
@@ -136,13 +142,14 @@ constexpr rule_rows embedding_dw_rows(const spec& index) {
 
 // How the rows of the adjoint's result are split on an axis: as the table's are, which no operand tells.
 constexpr placement embedding_dw_split(const op_attr& a, int axis, placement out) {
-  return out.is_shard(0) && a.v[1 + axis] != 0 ? unpack_placement(a.v[1 + axis]) : out;
+  const std::int64_t cut = attributes_of<embedding_dw_attributes>(a).cut[axis];
+  return out.is_shard(0) && cut != 0 ? unpack_placement(cut) : out;
 }
 constexpr op_attr embedding_dw_attr(const spec& table) {
-  op_attr a{{table.extent[0], 0, 0, 0, 0, 0}};
+  embedding_dw_attributes a{.rows = table.extent[0], .cut = {}};
   for (int axis = 0; axis < table.axes; ++axis)
-    if (table.place[axis].is_shard(0)) a.v[1 + axis] = pack(table.place[axis]);
-  return a;
+    if (table.place[axis].is_shard(0)) a.cut[axis] = pack(table.place[axis]);
+  return pack_attributes(a);
 }
 
 }  // namespace shardwise::rules

@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include <shardwise/propagation/op.hpp>
+#include <shardwise/propagation/attributes.hpp>
 #include <shardwise/support/static_vector.hpp>
 #include <shardwise/vocabulary/spec.hpp>
 
@@ -38,8 +38,12 @@ struct results_row {
   constexpr results_row() = default;
   constexpr results_row(std::initializer_list<placement> operands, std::initializer_list<placement> placed) {
     int k = 0;
-    for (const placement& p : operands) in[k++] = p;
-    for (const placement& p : placed) out[results++] = p;
+    for (const placement& p : operands)
+      if (k < max_inputs) in[k++] = p;
+    for (const placement& p : placed) {  // what is too many is counted: `results` then says that the row is wrong
+      if (results < max_results) out[results] = p;
+      ++results;
+    }
   }
 };
 using results_rows = static_vector<results_row, 24>;

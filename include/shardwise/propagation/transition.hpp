@@ -68,11 +68,12 @@ constexpr placement unpack_placement(std::int64_t v) {
 
 namespace rules {
 
-// redistribute on one axis: v0 axis, v1 packed target. Axes that shard one dim must be undone from the last one that splits
+// redistribute on one axis. Axes that shard one dim must be undone from the last one that splits
 // it to the first.
 constexpr outcome redistribute_spec(const op_attr& a, const spec& x) {
-  const int axis = static_cast<int>(a.v[0]);
-  const placement to = unpack_placement(a.v[1]);
+  const auto of = attributes_of<redistribute_attributes>(a);
+  const int axis = static_cast<int>(of.axis);
+  const placement to = unpack_placement(of.to);
   const placement from = x.place[axis];
   outcome r{{}, contiguous(x)};
   if (from == to) return {{}, x};

@@ -9,16 +9,17 @@ namespace shardwise::rules {
 constexpr int packed_dim(std::int64_t packed, int d) { return static_cast<int>((packed >> (4 * d)) & 15); }
 
 constexpr outcome permute_spec(const op_attr& a, const spec& x) {
+  const std::int64_t dims = attributes_of<permute_attributes>(a).from;
   outcome r{{}, x};
   unsigned seen = 0;
   for (int d = 0; d < x.rank; ++d) {
-    const int from = packed_dim(a.v[0], d);
+    const int from = packed_dim(dims, d);
     if (from >= x.rank || ((seen >> from) & 1U)) return fail(problem::permute_not_a_permutation, x, 0, from);
     seen |= 1U << from;
   }
   r.out.dyn = 0;
   for (int d = 0; d < x.rank; ++d) {
-    const int from = packed_dim(a.v[0], d);
+    const int from = packed_dim(dims, d);
     r.out.extent[d] = x.extent[from];
     r.out.stride[d] = x.stride[from];
     if (is_dyn(x, from)) r.out.dyn |= 1U << d;
@@ -42,26 +43,28 @@ constexpr bool keeps_chunks(const spec& x, int d, std::int64_t start, std::int64
 }
 
 constexpr outcome slice_spec(const op_attr& a, const spec& x) {
-  const int d = static_cast<int>(a.v[0]);
+  const auto of = attributes_of<slice_attributes>(a);
+  const int d = static_cast<int>(of.dim);
   if (d < 0 || d >= x.rank) return fail(problem::dim_out_of_range, x, 0, d, d, x.rank);
-  if (a.v[1] < 0 || a.v[2] < 0 || a.v[1] + a.v[2] > x.extent[d] || is_dyn(x, d))
-    return fail(problem::slice_out_of_range, x, 0, d, a.v[1] + a.v[2], x.extent[d]);
+  if (of.start < 0 || of.length < 0 || of.start + of.length > x.extent[d] || is_dyn(x, d))
+    return fail(problem::slice_out_of_range, x, 0, d, of.start + of.length, x.extent[d]);
   for (int m = 0; m < x.axes; ++m)
-    if (x.place[m].is_shard(d) && !keeps_chunks(x, d, a.v[1], a.v[2])) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);
+    if (x.place[m].is_shard(d) && !keeps_chunks(x, d, of.start, of.length)) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);
   outcome r{{}, x};
-  r.out.extent[d] = a.v[2];
-  if (a.v[1] * x.stride[d] != 0 || a.v[3] != 0) r.out.offset = 1;
+  r.out.extent[d] = of.length;
+  if (of.start * x.stride[d] != 0 || of.one_of_many != 0) r.out.offset = 1;
   return r;
 }
 
 constexpr outcome pad_spec(const op_attr& a, const spec& x) {
-  const int d = static_cast<int>(a.v[0]);
+  const auto of = attributes_of<slice_attributes>(a);
+  const int d = static_cast<int>(of.dim);
   if (is_dyn(x, d)) return fail(problem::dyn_dim_changed, x, 0, d);
   outcome r{{}, x};
-  r.out.extent[d] = a.v[2];
+  r.out.extent[d] = of.length;
   make_contiguous(r.out);
   for (int m = 0; m < x.axes; ++m)
-    if (x.place[m].is_shard(d) && !keeps_chunks(x, d, a.v[1], a.v[2])) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);
+    if (x.place[m].is_shard(d) && !keeps_chunks(x, d, of.start, of.length)) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);
   return r;
 }
 

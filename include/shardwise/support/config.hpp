@@ -10,7 +10,7 @@
 #define SHARDWISE_VERSION_MINOR 1
 #define SHARDWISE_VERSION_PATCH 0
 // The inline namespace that everything lies in, so that two versions in one program do not meet. g++ and nvcc print it, clang
-// does not. test/version_namespace.py writes it here and into every header.
+// does not. test/namespaces.py writes it here and into every header.
 #define SHARDWISE_VERSION_NAMESPACE "v0_1"
 
 // nvcc reads a file once for the host and once for the device. What the host pass has checked and computed need not be

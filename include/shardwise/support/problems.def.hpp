@@ -96,6 +96,10 @@ SHARDWISE_X(rule_missing,
 SHARDWISE_X(kernel_missing,
             "this operation has no kernel for the element type here; arithmetic exists for floating-point elements: convert "
             "the operand to float or double")
+SHARDWISE_X(kernel_unwritten,
+            "the library's list says that this operation runs a kernel, and none is written; specialise host::kernel<op_code> in "
+            "operations/<family>/host.hpp, cuda::kernel<op_code> in device.cuh beside it, which runtime/host/kernels.hpp and "
+            "runtime/cuda/kernels.cuh include, or write 0 for it in propagation/op.hpp")
 SHARDWISE_X(types_differ, 
             "operands have different element types; give both the same: an input is of the type that input_tensor<type, ...> "
             "names, a model's parameters of the type that train_step names behind the pipeline (float), an eager model's of "
@@ -432,6 +436,9 @@ SHARDWISE_X(result_type,
 SHARDWISE_X(result_number,
             "call: the operation has no result of this number; results are counted from 0, and its record says how many there are "
             "(.results)")
+SHARDWISE_X(adjoint_dy,
+            "call: an adjoint reads dy of an operation with several results, each of which has a cotangent of its own; ask has(k) "
+            "whether the gradient depends on result k, and cotangent(k) for its node")
 SHARDWISE_X(result_formula,
             "call: a formula computes one result; specialise shardwise::host_kernel<operation> (and shardwise::device_kernel"
             "<operation> for GPUs) for an operation with several")

@@ -62,7 +62,8 @@ struct written<std::int32_t> {
 };
 namespace detail {
 template <class Said>
-inline constexpr bool says_shape = Said::what == problem::kernel_missing || Said::what == problem::custom_kernel || Said::what == problem::tensor_shape;
+inline constexpr bool says_shape = Said::what == problem::kernel_missing || Said::what == problem::kernel_unwritten ||
+                                   Said::what == problem::custom_kernel || Said::what == problem::tensor_shape;
 template <problem P, class... Facts>
   requires(is_shape<Facts> || ...)
 inline constexpr bool says_shape<told<P, Facts...>> = true;

@@ -287,8 +287,9 @@ class reference {
   // of zeros.
   num product(const values& x) {
     double v = 1, size = 1, largest = 1, smallest = 1;
-    bool finite = true, nothing = false;
+    bool finite = true, nothing = false, unknown = false;
     for (const num& k : x) {
+      unknown = unknown || std::isnan(k.v);
       const double most = std::fabs(k.v) + k.e, least = std::fabs(k.v) - k.e;
       v *= k.v;
       size *= most;
@@ -301,7 +302,8 @@ class reference {
     const double lost = vanishes ? tiny_ * largest * static_cast<double>(x.size()) : 0;
     double own = std::isfinite(v) && std::isfinite(size) ? eps_ * static_cast<double>(x.size() + 2) * size : 0;
     if (!nothing) own += finite ? lost : 0;
-    if (finite ? largest > largest_ : std::isinf(v) && vanishes) own = wild;
+    if (finite && largest > largest_) own = wild;
+    if (!finite && !unknown && !nothing && vanishes) v = wild, own = wild;  // infinite, or 0 times infinity where a part vanishes first
     std::vector<with> w;
     for (std::size_t k = 0; k < x.size(); ++k) {
       double others = 1, most = 1;

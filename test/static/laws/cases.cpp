@@ -36,6 +36,11 @@ static_assert(finds<on_rows<laws::customs<sums::wrong_transpose, sums::running>>
 static_assert(finds<on_rows<laws::customs<sums::wrong_adjoint>>>(laws::failure::kernel_unknown));  // running is not named
 static_assert(!finds<on_rows<laws::customs<sums::running>>>(laws::failure::value));
 
+// Linear in one operand alone: the adjoint is held against that one, and only against it.
+static_assert(laws::holds<laws::customs<quotients::quotient>, sw::shape<5, 3>, sw::shape<3>> > 8);
+template <class Customs>
+using on_two = laws::custom_case<Customs, sw::op_attr{}, sw::shape<5, 3>, sw::shape<5, 3>>;
+static_assert(finds<on_two<laws::customs<quotients::doubled>>>(laws::failure::not_the_adjoint));
 
 // A function of blocks holds as it is placed, uneven blocks too; what needs its neighbours' blocks does not.
 static_assert(laws::holds_local_map<laws::customs<mapped::weigh>, mapped::map, sw::shape<4, 6>, sw::shape<6>>);

@@ -72,5 +72,11 @@ struct bounds {
   sw::real low, high;
 };
 static_assert(sw::attributes_of<bounds>(sw::pack_attributes(bounds{-0.5, 7.25})).high == 7.25);
+struct counted_bound {
+  std::int64_t count[2];
+  sw::real high;
+};
+static_assert(sw::attributes_of<counted_bound>(sw::pack_attributes(counted_bound{{3, 5}, 7.25})).high == 7.25);
+static_assert(sw::attributes_of<sw::relabel_attributes>(sw::attributes<sw::relabel_attributes>(1, 2, 3, 4, 5)).unlabelled == 5);
 
 }  // namespace

@@ -8,12 +8,12 @@ namespace shardwise::detail {
 
 // Exchanges dim `d` and the last one; applied twice it is the identity.
 constexpr op_attr exchange_with_last(int rank, int d) {
-  op_attr a{{0, 0, 0, 0, 0, 0}};
+  std::int64_t dims = 0;
   for (int k = 0; k < rank; ++k) {
     const int from = k == d ? rank - 1 : k == rank - 1 ? d : k;
-    a.v[0] |= std::int64_t{from} << (4 * k);
+    dims |= std::int64_t{from} << (4 * k);
   }
-  return a;
+  return attributes<permute_attributes>(dims);
 }
 
 template <int Dim, tensor X>

@@ -21,12 +21,12 @@
 //            argument
 //   results  several, of different extents and types: `results` of by_rows says how many, `shape` takes the number of the one that
 //            it is asked for, and a row, {{operands...}, {results...}}, places all of them. `call` then gives a std::tuple; an adjoint
-//            asks has(k), cotangent(k) and result(k), and a kernel wanted(k) before it writes out(k). Results after the first may
-//            be int32. sw::max of graph/functions/extremes.hpp is made so
+//            asks has(k), cotangent(k) and result(k) (dy is the cotangent of a single result), and a kernel wanted(k) before it
+//            writes out(k). Results after the first may be int32. sw::max of graph/functions/extremes.hpp is made so
 //   adjoint  `pulled` with a function that gives operands their cotangents (pullback in graph/tape.hpp), written with other
 //            operations, custom ones too; or &autodiff::no_derivative, &autodiff::unknown (a gradient through it is refused)
 //   kernel   formula<Op> for what is elementwise; else host_kernel<Op> (runtime/host/custom.hpp) and, for GPUs,
-//            device_kernel<Op> (runtime/cuda/kernels/custom.cuh)
+//            device_kernel<Op> (runtime/cuda/device/custom.cuh)
 //   proof    laws::holds (laws/cases.hpp) runs this very kernel on simulated ranks under every placement that the rows
 //            admit, forward and adjoint; gradcheck (laws/gradcheck.hpp) compares the adjoint with differences
 //
@@ -70,8 +70,8 @@ constexpr auto custom_operand(const X& x) {
 
 }  // namespace detail
 
-// Op on x, more...; A are its attributes, `number` its real parameter. Gives its result, or a std::tuple of its results. Refused as any operation: where no row of the record fits
-// the operands' placements, where their extents do not fit.
+// Op on x, more...; A are its attributes, `number` its real parameter. Gives its result, or a std::tuple of its results. Refused as
+// any operation: where no row of the record fits the operands' placements, where their extents do not fit.
 template <const custom_operation& Op, op_attr A, tensor X, tensor... More>
 constexpr auto call(double number, const X& x, const More&... more) {
   static_assert(A.v[5] == 0, "shardwise: call: an operation has at most 5 attributes.");

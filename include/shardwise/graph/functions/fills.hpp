@@ -87,11 +87,11 @@ constexpr auto constant_pad(const A& a) {
 // The last two dims' elements on and below (tril), on and above (triu) a diagonal; zeros elsewhere.
 template <int Diagonal = 0, tensor A>
 constexpr auto tril(const A& a) {
-  return detail::apply<op_code::triangle, detail::attr(Diagonal, 0)>(0, a);
+  return detail::apply<op_code::triangle, attributes<triangle_attributes>(Diagonal, 0)>(0, a);
 }
 template <int Diagonal = 0, tensor A>
 constexpr auto triu(const A& a) {
-  return detail::apply<op_code::triangle, detail::attr(Diagonal, 1)>(0, a);
+  return detail::apply<op_code::triangle, attributes<triangle_attributes>(Diagonal, 1)>(0, a);
 }
 
 // --- a number, positions: tensors without operands in the program of `like` -------------------------------------------------
@@ -119,14 +119,14 @@ constexpr auto full(const A& like, double value) {
 template <class T, std::int64_t Count, class... Placements, tensor A>
 constexpr auto arange(const A& like) {
   constexpr spec s = spec_of<T, shape<Count>, typename A::mesh_type, Placements...>::value;
-  return detail::leaf_like<op_code::arange, detail::like_spec(s), detail::attr(0, 1)>(like, 0);
+  return detail::leaf_like<op_code::arange, detail::like_spec(s), attributes<arange_attributes>(0, 1)>(like, 0);
 }
 template <class T, std::int64_t First, std::int64_t Last, std::int64_t Step, class... Placements, tensor A>
 constexpr auto arange_from(const A& like) {
   static_assert(Step != 0, "shardwise: arange_from: the step is 0; give one that leads from the first number to the last.");
   constexpr std::int64_t count = Step > 0 ? ceil_div(Last - First, Step) : ceil_div(First - Last, -Step);
   constexpr spec s = spec_of<T, shape<(count > 0 ? count : 0)>, typename A::mesh_type, Placements...>::value;
-  return detail::leaf_like<op_code::arange, detail::like_spec(s), detail::attr(First, Step)>(like, 0);
+  return detail::leaf_like<op_code::arange, detail::like_spec(s), attributes<arange_attributes>(First, Step)>(like, 0);
 }
 
 // --- random numbers: see runtime/program/random_stream.hpp --------------------------------------------------------------------------

@@ -13,25 +13,25 @@ namespace detail {
 
 // Labels 1.. for the dims of lhs (batch..., m, k) and rhs (batch..., k, n) or (k, n); out (batch..., m, n).
 constexpr op_attr matmul_labels(int ra, int rb) {
-  op_attr r{};
+  einsum_attributes r{};
   const int k = ra, n = ra + 1;
-  for (int d = 0; d < ra; ++d) r.v[0] |= static_cast<std::int64_t>(d + 1) << (4 * d);
-  for (int d = 0; d + 2 < rb; ++d) r.v[1] |= static_cast<std::int64_t>(d + 1) << (4 * d);
-  r.v[1] |= static_cast<std::int64_t>(k) << (4 * (rb - 2));
-  r.v[1] |= static_cast<std::int64_t>(n) << (4 * (rb - 1));
-  for (int d = 0; d + 1 < ra; ++d) r.v[2] |= static_cast<std::int64_t>(d + 1) << (4 * d);
-  r.v[2] |= static_cast<std::int64_t>(n) << (4 * (ra - 1));
-  return r;
+  for (int d = 0; d < ra; ++d) r.lhs |= static_cast<std::int64_t>(d + 1) << (4 * d);
+  for (int d = 0; d + 2 < rb; ++d) r.rhs |= static_cast<std::int64_t>(d + 1) << (4 * d);
+  r.rhs |= static_cast<std::int64_t>(k) << (4 * (rb - 2));
+  r.rhs |= static_cast<std::int64_t>(n) << (4 * (rb - 1));
+  for (int d = 0; d + 1 < ra; ++d) r.out |= static_cast<std::int64_t>(d + 1) << (4 * d);
+  r.out |= static_cast<std::int64_t>(n) << (4 * (ra - 1));
+  return pack_attributes(r);
 }
 
 // x (..., k) with w (n, k): out (..., n)
 constexpr op_attr linear_labels(int rx) {
-  op_attr r{};
-  for (int d = 0; d < rx; ++d) r.v[0] |= static_cast<std::int64_t>(d + 1) << (4 * d);
-  r.v[1] = (rx + 1) | static_cast<std::int64_t>(rx) << 4;
-  for (int d = 0; d + 1 < rx; ++d) r.v[2] |= static_cast<std::int64_t>(d + 1) << (4 * d);
-  r.v[2] |= static_cast<std::int64_t>(rx + 1) << (4 * (rx - 1));
-  return r;
+  einsum_attributes r{};
+  for (int d = 0; d < rx; ++d) r.lhs |= static_cast<std::int64_t>(d + 1) << (4 * d);
+  r.rhs = (rx + 1) | static_cast<std::int64_t>(rx) << 4;
+  for (int d = 0; d + 1 < rx; ++d) r.out |= static_cast<std::int64_t>(d + 1) << (4 * d);
+  r.out |= static_cast<std::int64_t>(rx + 1) << (4 * (rx - 1));
+  return pack_attributes(r);
 }
 
 constexpr std::int64_t mask_of(std::initializer_list<int> dims, int rank) {
@@ -170,13 +170,13 @@ template <int... Dims, tensor A>
 constexpr auto sum(const A& a) {
   constexpr std::int64_t mask =
       sizeof...(Dims) == 0 ? (std::int64_t{1} << A::sp.rank) - 1 : detail::mask_of({Dims...}, A::sp.rank);
-  return detail::apply<op_code::sum, detail::attr(mask)>(0, a);
+  return detail::apply<op_code::sum, attributes<sum_attributes>(mask)>(0, a);
 }
 template <int... Dims, tensor A>
 constexpr auto mean(const A& a) {
   constexpr std::int64_t mask =
       sizeof...(Dims) == 0 ? (std::int64_t{1} << A::sp.rank) - 1 : detail::mask_of({Dims...}, A::sp.rank);
-  return detail::apply<op_code::sum, detail::attr(mask, 0, 1)>(0, a);
+  return detail::apply<op_code::sum, attributes<sum_attributes>(mask, 0, 1)>(0, a);
 }
 
 // (sum |a|^P)^(1/P) over the dims given, or over all, as torch.linalg.vector_norm; P is whole and at least 1. As there, powers
@@ -187,30 +187,30 @@ template <int P, int... Dims, tensor A>
 constexpr auto vector_norm(const A& a) {
   constexpr std::int64_t mask =
       sizeof...(Dims) == 0 ? (std::int64_t{1} << A::sp.rank) - 1 : detail::mask_of({Dims...}, A::sp.rank);
-  return detail::apply<op_code::vector_norm, detail::attr(mask, 0, P)>(0, a);
+  return detail::apply<op_code::vector_norm, attributes<vector_norm_attributes>(mask, 0, P)>(0, a);
 }
 
 template <int Dim = -1, tensor A>
 constexpr auto softmax(const A& a) {
-  return detail::along<Dim, A>::template run<op_code::softmax, detail::attr(0)>(0, a);
+  return detail::along<Dim, A>::template run<op_code::softmax, attributes<softmax_attributes>(0)>(0, a);
 }
 // Over the last dim (keys), where a key may not come after its query (the dim before).
 template <tensor A>
 constexpr auto causal_softmax(const A& a) {
-  return detail::apply<op_code::softmax, detail::attr(1)>(0, a);
+  return detail::apply<op_code::softmax, attributes<softmax_attributes>(1)>(0, a);
 }
 
 template <tensor X, tensor W, tensor B>
 constexpr auto layer_norm(const X& x, const W& w, const B& b, double eps = 1e-5) {
-  const auto rows = detail::ready_for<op_code::norm_stats, detail::attr(0)>(x);
-  auto stats = detail::apply<op_code::norm_stats, detail::attr(0)>(eps, rows);
-  return detail::apply<op_code::norm_apply, detail::attr(0, 1)>(eps, rows, stats, w, b);
+  const auto rows = detail::ready_for<op_code::norm_stats, attributes<norm_attributes>(0)>(x);
+  auto stats = detail::apply<op_code::norm_stats, attributes<norm_attributes>(0)>(eps, rows);
+  return detail::apply<op_code::norm_apply, attributes<norm_attributes>(0, 1)>(eps, rows, stats, w, b);
 }
 template <tensor X, tensor W>
 constexpr auto rms_norm(const X& x, const W& w, double eps = 1e-5) {
-  const auto rows = detail::ready_for<op_code::norm_stats, detail::attr(1)>(x);
-  auto stats = detail::apply<op_code::norm_stats, detail::attr(1)>(eps, rows);
-  return detail::apply<op_code::norm_apply, detail::attr(1, 0)>(eps, rows, stats, w);
+  const auto rows = detail::ready_for<op_code::norm_stats, attributes<norm_attributes>(1)>(x);
+  auto stats = detail::apply<op_code::norm_stats, attributes<norm_attributes>(1)>(eps, rows);
+  return detail::apply<op_code::norm_apply, attributes<norm_attributes>(1, 0)>(eps, rows, stats, w);
 }
 
 // --- indices --------------------------------------------------------------------------------------------------------
@@ -271,9 +271,9 @@ constexpr auto scaled_dot_product_attention(const Q& q, const K& k, const V& v) 
   if constexpr (wrong) {
     return detail::refused<what, op_code::einsum, operand_t<Q::sp>, operand_t<K::sp>, operand_t<V::sp>>(q, k, v);
   } else {
-    auto scores = detail::apply<op_code::einsum, op_attr{{lq, lk, ls, 0, 0, 0}}>(1 / root, q, k);
-    auto weights = detail::apply<op_code::softmax, detail::attr(Causal ? 1 : 0)>(0, scores);
-    return detail::apply<op_code::einsum, op_attr{{ls, lk, lq, 0, 0, 0}}>(1, weights, v);
+    auto scores = detail::apply<op_code::einsum, attributes<einsum_attributes>(lq, lk, ls)>(1 / root, q, k);
+    auto weights = detail::apply<op_code::softmax, attributes<softmax_attributes>(Causal ? 1 : 0)>(0, scores);
+    return detail::apply<op_code::einsum, attributes<einsum_attributes>(ls, lk, lq)>(1, weights, v);
   }
 }
 

@@ -11,6 +11,11 @@
 
 namespace shardwise {
 
+namespace detail {
+template <auto Op, op_attr A>
+struct implicit_application;
+}
+
 // What implicit(x) yields. Its operations record, or compute, the redistributions that they insert like written ones,
 // so they are seen in the graph and counted in its traffic. With View it is a view of another one, which a redistribution
 // may have come before: whether one does depends on the mesh, so it is a tensor of its own, and not for writing in place.
@@ -22,6 +27,12 @@ struct implicit_tensor {
   using mesh_type = typename X::mesh_type;
 
   X strict;
+
+  // Of operands of which one at least is implicit: detail::apply, once they are where the cheapest strategy wants them.
+  template <auto Op, op_attr A, class... Y>
+  static constexpr auto apply(double f, const Y&... y) {
+    return detail::implicit_application<Op, A>::run(f, y...);
+  }
 };
 
 namespace detail {
@@ -55,7 +66,7 @@ struct strategy_of {
     return all > at_once ? (all + at_once - 1) / at_once : 1;
   }();
   template <int K>
-  static constexpr strategy some = choose_strategy(operation_of(Op), A, in, operands, at_once * K, at_once);
+  static constexpr strategy some = choose_strategy(operation_of(Op), A, in, operands, (K * at_once), at_once);
   template <int... K>
   static constexpr strategy cheapest(std::integer_sequence<int, K...>) {
     strategy best = some<0>;

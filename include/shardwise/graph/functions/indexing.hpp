@@ -31,14 +31,14 @@ constexpr auto cut_beside(const X& x) {
 template <int Dim, tensor X, tensor I>
 constexpr auto gather(const X& x, const I& index) {
   constexpr int d = detail::own_dim(Dim, X::sp.rank);
-  return detail::apply<op_code::gather, detail::attr(d)>(0, detail::cut_beside<d, 0, X, I>(x), index);
+  return detail::apply<op_code::gather, attributes<index_attributes>(d)>(0, detail::cut_beside<d, 0, X, I>(x), index);
 }
 
 // x with Dim replaced by the index's elements, an index of rank 1. The index may be sharded where x is reduced: the
 // result then is along Dim.
 template <int Dim, tensor X, tensor I>
 constexpr auto index_select(const X& x, const I& index) {
-  return detail::apply<op_code::index_select, detail::attr(detail::own_dim(Dim, X::sp.rank))>(0, x, index);
+  return detail::apply<op_code::index_select, attributes<index_attributes>(detail::own_dim(Dim, X::sp.rank))>(0, x, index);
 }
 
 // x with src[i][j] added at [index[i][j]][j] for Dim 0; index and src have equal extents, beside Dim those of x. Where
@@ -47,37 +47,37 @@ template <int Dim, tensor X, tensor I, tensor Src>
 constexpr auto scatter_add(const X& x, const I& index, const Src& src) {
   constexpr int d = detail::own_dim(Dim, X::sp.rank);
   constexpr std::int64_t places = detail::places_of(spec(X::sp), d);
-  return add(x, detail::apply<op_code::scatter_add, detail::attr(d, places)>(0, src, index));
+  return add(x, detail::apply<op_code::scatter_add, attributes<index_attributes>(d, places)>(0, src, index));
 }
 // The same for an index of rank 1: x with slice i of src added at index[i].
 template <int Dim, tensor X, tensor I, tensor Src>
 constexpr auto index_add(const X& x, const I& index, const Src& src) {
   constexpr int d = detail::own_dim(Dim, X::sp.rank);
   constexpr std::int64_t places = detail::places_of(spec(X::sp), d);
-  return add(x, detail::apply<op_code::index_add, detail::attr(d, places)>(0, src, index));
+  return add(x, detail::apply<op_code::index_add, attributes<index_attributes>(d, places)>(0, src, index));
 }
 
 // x with src written at [index[i][j]][j] for Dim 0. Where an index repeats in a line the last element counts, on every
 // mesh; an overwritten one has gradient 0 (PyTorch leaves both open).
 template <int Dim, tensor X, tensor I, tensor Src>
 constexpr auto scatter(const X& x, const I& index, const Src& src) {
-  return detail::apply<op_code::scatter, detail::attr(detail::own_dim(Dim, X::sp.rank))>(0, x, index, src);
+  return detail::apply<op_code::scatter, attributes<scatter_attributes>(detail::own_dim(Dim, X::sp.rank))>(0, x, index, src);
 }
 // The same with one number; of a partial tensor, zero alone: scatter_zero.
 template <int Dim, tensor X, tensor I>
 constexpr auto scatter(const X& x, const I& index, double value) {
   detail::check_element<X::sp, op_code::scatter>(x, value, "scatter");
-  return detail::apply<op_code::scatter, detail::attr(detail::own_dim(Dim, X::sp.rank))>(value, x, index);
+  return detail::apply<op_code::scatter, attributes<scatter_attributes>(detail::own_dim(Dim, X::sp.rank))>(value, x, index);
 }
 template <int Dim, tensor X, tensor I>
 constexpr auto scatter_zero(const X& x, const I& index) {
-  return detail::apply<op_code::scatter, detail::attr(detail::own_dim(Dim, X::sp.rank), 1)>(0, x, index);
+  return detail::apply<op_code::scatter, attributes<scatter_attributes>(detail::own_dim(Dim, X::sp.rank), 1)>(0, x, index);
 }
 
 // Rows of Classes elements, 1 at the index and 0 elsewhere, of type T (PyTorch: integers).
 template <int Classes, class T = float, tensor I>
 constexpr auto one_hot(const I& index) {
-  return detail::apply<op_code::one_hot, detail::attr(Classes, static_cast<std::int64_t>(dtype_v<T>))>(0, index);
+  return detail::apply<op_code::one_hot, attributes<one_hot_attributes>(Classes, static_cast<std::int64_t>(dtype_v<T>))>(0, index);
 }
 
 }  // namespace shardwise

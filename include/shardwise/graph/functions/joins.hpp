@@ -51,8 +51,8 @@ constexpr const T& at(const operand_array<T, N>& x) {
 // Operands First.. of a list, Count of them, joined by one operation.
 template <int Dim, int First, class List, std::size_t... I>
 constexpr auto cat_some(const List& x, std::index_sequence<I...>) {
-  constexpr auto attributes = attr(Dim);
-  return apply<op_code::cat, attributes>(0, at<static_cast<std::size_t>(First) + I>(x)...);
+  constexpr auto joined = attributes<cat_attributes>(Dim);
+  return apply<op_code::cat, joined>(0, at<static_cast<std::size_t>(First) + I>(x)...);
 }
 
 // More operands than an operation takes are joined in groups, and the groups then: each element is copied once for each
@@ -124,14 +124,14 @@ inline constexpr std::size_t parts_in_tuple = 16;
 // In implicit mode the dim is gathered once for all parts.
 template <int Dim, std::int64_t Start, std::int64_t Length, class X>
 constexpr auto ready_to_split(const X& x) {
-  if constexpr (Start > 0) return ready_for<op_code::slice, attr(Dim, Start, Length)>(x);
+  if constexpr (Start > 0) return ready_for<op_code::slice, attributes<slice_attributes>(Dim, Start, Length)>(x);
   else return x;
 }
 // One of many equal parts: see op_attr.
 template <int Dim, std::int64_t Start, std::int64_t Length, class X>
 constexpr auto equal_part(const X& x) {
-  constexpr op_attr attributes{{Dim, Start, Length, 1, 0, 0}};
-  return apply<op_code::slice, attributes>(0, x);
+  constexpr op_attr part = attributes<slice_attributes>(Dim, Start, Length, 1);
+  return apply<op_code::slice, part>(0, x);
 }
 template <int Dim, std::int64_t... Sizes, class X, std::size_t... I>
 constexpr auto split_parts(const X& given, std::index_sequence<I...>) {
@@ -278,7 +278,7 @@ constexpr auto slice_scatter(const X& x, const Y& part) {
   constexpr bool fits = d >= 0 && d < X::sp.rank && d < Y::sp.rank;
   constexpr std::int64_t start = Start < 0 && fits ? Start + X::sp.extent[fits ? d : 0] : Start;
   constexpr std::int64_t length = fits ? Y::sp.extent[fits ? d : 0] : 0;
-  return detail::apply<op_code::slice_scatter, detail::attr(d, start, length)>(0, x, part);
+  return detail::apply<op_code::slice_scatter, attributes<slice_attributes>(d, start, length)>(0, x, part);
 }
 
 }  // namespace shardwise

@@ -62,12 +62,12 @@ constexpr local_outcome local_spec(const spec& x) {
 // The cotangents' placements that the operand of a relabelling takes, packed; by default its dual's.
 struct label_outcome {
   finding error;
-  op_attr attr;
+  relabel_attributes labels;
 };
 
 constexpr label_outcome default_labels(const spec& x) {
   label_outcome r{{}, {}};
-  for (int a = 0; a < x.axes; ++a) r.attr.v[a] = pack(dual(x.place[a]));
+  for (int a = 0; a < x.axes; ++a) r.labels.cotangent[a] = pack(dual(x.place[a]));
   return r;
 }
 // A replicate tensor's blocks may be used alike by all ranks or by each in its own way, and its type does not tell: the
@@ -76,7 +76,7 @@ constexpr label_outcome asking(label_outcome r, const spec& x, unsigned named) {
   unsigned open = 0;
   for (int a = 0; a < x.axes; ++a)
     if (x.place[a].is_replicate()) open |= 1U << a;
-  r.attr.v[unlabelled] = open & ~named;
+  r.labels.unlabelled = open & ~named;
   return r;
 }
 
@@ -108,7 +108,7 @@ constexpr label_outcome gradient_labels(const spec& x, grad<P...>*) {
                       : g.is_shard()        ? splits_last(x, a, g)
                                             : !g.is_partial() || g.op == reduction::sum;
     if (!fits && !r.error) r.error = {problem::to_local_gradient, 0, -1, a};
-    r.attr.v[a] = pack(g);
+    r.labels.cotangent[a] = pack(g);
   }
   return asking(r, x, seen);
 }
@@ -173,7 +173,7 @@ struct checked_local {
   }();
   static constexpr problem what = labels.error ? labels.error.what : built.error.what;
   static constexpr spec out = built.out;
-  static constexpr op_attr attr = labels.attr;
+  static constexpr op_attr attr = pack_attributes(labels.labels);
 };
 
 // The operand's own blocks under another spec; its cotangent is labelled as Attr says and redistributed to its dual.
@@ -205,7 +205,7 @@ constexpr auto claim(const X& x) {
       return refused<checked::what, op_code::relabel, operand_t<std::remove_const_t<decltype(dense)>::sp>, Shape, typename X::mesh_type,
                      P...>(x);
     } else {
-      constexpr op_attr labels = default_labels(std::remove_const_t<decltype(dense)>::sp).attr;
+      constexpr op_attr labels = pack_attributes(default_labels(std::remove_const_t<decltype(dense)>::sp).labels);
       if constexpr (shards_everywhere(X::sp) && shards_everywhere(checked::out)) return relabelled<labels, checked::out>(dense);
       else return relabelled<labels, checked::out>(own_dense(x));
     }
@@ -269,7 +269,7 @@ constexpr auto whole_from(const X& x) {
   } else if constexpr (X::sp.place[Axis].is_replicate()) {
     return whole_from<Axis - 1>(x);
   } else {
-    constexpr op_attr attr{{Axis, pack(replicate_value()), 0, 0, 0, 0}};
+    constexpr op_attr attr = attributes<redistribute_attributes>(Axis, pack(replicate_value()));
     return whole_from<Axis - 1>(apply<op_code::redistribute, attr>(0, x));
   }
 }

@@ -28,8 +28,8 @@ constexpr auto redistribute(const A& a) {
     return a;
   } else {
     // nvcc crashes on the attributes as a local constant
-    if constexpr (detail::keeps_storage(A::sp.place[axis], to)) return detail::apply<op_code::redistribute, detail::attr(axis, pack(to))>(0, a);
-    else return detail::apply<op_code::redistribute, detail::attr(axis, pack(to))>(0, contiguous(a));
+    if constexpr (detail::keeps_storage(A::sp.place[axis], to)) return detail::apply<op_code::redistribute, attributes<redistribute_attributes>(axis, pack(to))>(0, a);
+    else return detail::apply<op_code::redistribute, attributes<redistribute_attributes>(axis, pack(to))>(0, contiguous(a));
   }
 }
 
@@ -87,7 +87,7 @@ constexpr auto redistribute_padded(const A& a) {
   if constexpr (!valid || full == extent || !A::mesh_type::template has<Axis>) {
     return redistribute<Axis, To>(a);
   } else {
-    const auto padded = detail::apply<op_code::pad, detail::attr(d, 0, full)>(0, a);
+    const auto padded = detail::apply<op_code::pad, attributes<slice_attributes>(d, 0, full)>(0, a);
     return slice<d, 0, extent>(redistribute<Axis, To>(padded));
   }
 }

@@ -18,7 +18,7 @@ namespace detail {
 // Of the largest or the smallest; a NaN is both, as in PyTorch's argmax and argmin.
 template <int K, int Dim, bool Largest, tensor A>
 constexpr auto positions(const A& a) {
-  return along<Dim, A>::exchange(apply<op_code::topk, attr(K, Largest ? 0 : 2)>(0, along<Dim, A>::exchange(a)));
+  return along<Dim, A>::exchange(apply<op_code::topk, attributes<topk_attributes>(K, Largest ? 0 : 2)>(0, along<Dim, A>::exchange(a)));
 }
 
 // Position of the largest (smallest) element of all, row-major, or along one dim, which goes.
@@ -43,8 +43,8 @@ constexpr auto position(const A& a) {
 template <int K, int Dim = -1, bool Largest = true, tensor A>
 constexpr auto topk(const A& a) {
   using line = detail::along<Dim, A>;
-  const auto rows = detail::ready_for<op_code::topk, detail::attr(K, Largest ? 0 : 1)>(line::exchange(a));
-  const auto indices = detail::apply<op_code::topk, detail::attr(K, Largest ? 0 : 1)>(0, rows);
+  const auto rows = detail::ready_for<op_code::topk, attributes<topk_attributes>(K, Largest ? 0 : 1)>(line::exchange(a));
+  const auto indices = detail::apply<op_code::topk, attributes<topk_attributes>(K, Largest ? 0 : 1)>(0, rows);
   const auto values = detail::apply<op_code::take, detail::no_attr>(0, rows, indices);
   return ranked<decltype(line::exchange(values)), decltype(line::exchange(indices))>{
       line::exchange(values), line::exchange(indices)};

@@ -73,14 +73,14 @@ constexpr bool any_dyn(const spec& s, std::int64_t mask) {
 template <int... Dims, tensor A>
 constexpr auto sum(const A& a, keepdim_t) {
   constexpr std::int64_t mask = detail::dims_mask<Dims...>(A::sp.rank);
-  return detail::apply<op_code::sum, detail::attr(mask, mask)>(0, a);
+  return detail::apply<op_code::sum, attributes<sum_attributes>(mask, mask)>(0, a);
 }
 // The sum of the ranks' elements over the number of all: partial<> over a sharded dim, exact for uneven shards, where
 // DTensor has a mean of means.
 template <int... Dims, tensor A>
 constexpr auto mean(const A& a, keepdim_t) {
   constexpr std::int64_t mask = detail::dims_mask<Dims...>(A::sp.rank);
-  return detail::apply<op_code::sum, detail::attr(mask, mask, 1)>(0, a);
+  return detail::apply<op_code::sum, attributes<sum_attributes>(mask, mask, 1)>(0, a);
 }
 
 // amax, amin: equal largest elements share the gradient evenly. prod: exact gradients with any number of zeros. Of no
@@ -88,7 +88,7 @@ constexpr auto mean(const A& a, keepdim_t) {
 #define SHARDWISE_X(name)                                                                            \
   template <int... Dims, tensor A>                                                                   \
   constexpr auto name(const A& a, keepdim_t) {                                                       \
-    return detail::apply<op_code::name, detail::attr(detail::dims_mask<Dims...>(A::sp.rank))>(0, a); \
+    return detail::apply<op_code::name, attributes<extent_one_attributes>(detail::dims_mask<Dims...>(A::sp.rank))>(0, a); \
   }                                                                                                  \
   template <int... Dims, tensor A>                                                                   \
   constexpr auto name(const A& a) {                                                                  \
@@ -128,7 +128,7 @@ constexpr auto var(const A& a, double correction = 1) {
 // The root of var. Its gradient where all elements are equal is 0.
 template <int... Dims, tensor A>
 constexpr auto std(const A& a, double correction = 1) {
-  return detail::apply<op_code::sqrt, detail::attr(1)>(0, var<Dims...>(a, correction));
+  return detail::apply<op_code::sqrt, attributes<sqrt_attributes>(1)>(0, var<Dims...>(a, correction));
 }
 
 // The same where Axis shards a reduced dim: an all-reduce of the means comes before the squares, so that uneven shards

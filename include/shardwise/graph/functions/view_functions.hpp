@@ -11,7 +11,6 @@ namespace detail {
 
 inline constexpr op_attr no_attr{};
 
-constexpr op_attr attr(std::int64_t a, std::int64_t b = 0, std::int64_t c = 0) { return {{a, b, c, 0, 0, 0}}; }
 
 constexpr std::int64_t pack_dims(std::initializer_list<int> dims) {
   std::int64_t m = 0;
@@ -26,7 +25,7 @@ template <int... Dims, tensor A>
 constexpr auto permute(const A& a) {
   constexpr bool wrong = detail::resolved<A> && sizeof...(Dims) != A::sp.rank;
   if constexpr (wrong) return detail::refused<problem::permute_not_a_permutation, op_code::permute, operand_t<A::sp>>(a);
-  else return detail::apply<op_code::permute, detail::attr(detail::pack_dims({Dims...}))>(0, a);
+  else return detail::apply<op_code::permute, attributes<permute_attributes>(detail::pack_dims({Dims...}))>(0, a);
 }
 
 template <tensor A>
@@ -60,7 +59,7 @@ constexpr auto reshape(const A& a) {
 
 template <int Dim, std::int64_t Start, std::int64_t Length, tensor A>
 constexpr auto slice(const A& a) {
-  return detail::apply<op_code::slice, detail::attr(Dim < 0 ? Dim + A::sp.rank : Dim, Start, Length)>(0, a);
+  return detail::apply<op_code::slice, attributes<slice_attributes>(Dim < 0 ? Dim + A::sp.rank : Dim, Start, Length)>(0, a);
 }
 
 }  // namespace shardwise

@@ -112,9 +112,9 @@ constexpr extent_list expanded(const spec& s, std::initializer_list<std::int64_t
 }
 
 constexpr op_attr transposed(int rank, int a, int b) {
-  op_attr r{{0, 0, 0, 0, 0, 0}};
-  for (int d = 0; d < rank; ++d) r.v[0] |= static_cast<std::int64_t>(d == a ? b : d == b ? a : d) << (4 * d);
-  return r;
+  std::int64_t dims = 0;
+  for (int d = 0; d < rank; ++d) dims |= static_cast<std::int64_t>(d == a ? b : d == b ? a : d) << (4 * d);
+  return attributes<permute_attributes>(dims);
 }
 
 // Ends every view: says what is wrong with the list, or sees the tensor in these extents.
@@ -187,7 +187,7 @@ template <int Dim, std::int64_t Start, std::int64_t Length, tensor A>
 constexpr auto narrow(const A& a) {
   constexpr int d = detail::own_dim(Dim, A::sp.rank);
   constexpr std::int64_t extent = d >= 0 && d < A::sp.rank ? A::sp.extent[d] : 0;
-  return detail::apply<op_code::slice, detail::attr(d, Start < 0 ? Start + extent : Start, Length)>(0, a);
+  return detail::apply<op_code::slice, attributes<slice_attributes>(d, Start < 0 ? Start + extent : Start, Length)>(0, a);
 }
 
 // One index of a dim, which goes; a negative index counts from the end.

@@ -27,7 +27,7 @@ constexpr int base_of(const Graph& g, int i) {
     for (int k = 0; k < collective_names; ++k)
       if (collectives[k] == moved) return static_cast<int>(op_code::count) + k;
   const node& n = g.nodes[i];
-  return n.op == op_code::custom ? custom_names + static_cast<int>(n.a.v[5]) : static_cast<int>(n.op);
+  return n.op == op_code::custom ? custom_names + static_cast<int>(n.a.v[custom_word]) : static_cast<int>(n.op);
 }
 
 template <class Graph>
@@ -262,7 +262,7 @@ constexpr void put_node(Sink& out, text_format f, const Graph& g, int i, const i
     }
     if (n.op == op_code::getitem) {
       put(out, ", ");
-      put(out, n.a.v[0]);
+      put(out, attributes_of<getitem_attributes>(n.a).result);
     }
     put(out, ") ");
     put_extents(out, s);

@@ -98,19 +98,20 @@ constexpr problem storage_problem(const Graph& g, int i) {
   };
   constexpr int origin[max_axes]{};
   const std::int64_t size = static_cast<std::int64_t>(size_of(flat.type));
+  const auto of = attributes_of<storage_attributes>(n.a);
   if (n.op == op_code::unpack) {
     const spec& from = g.specs[g.nodes[n.in[0]].spec];
-    const bool inside = n.a.v[0] >= 0 && n.a.v[0] + slot_bytes(flat) / size <= local_numel(from, origin);
+    const bool inside = of.at >= 0 && of.at + slot_bytes(flat) / size <= local_numel(from, origin);
     return from.rank == 1 && inside && is_contiguous(flat) && places_fit(from, flat) ? problem::none : problem::graph_storage;
   }
-  std::int64_t at = n.a.v[0];
+  std::int64_t at = of.at;
   if (flat.rank != 1 || at * size % slot_alignment != 0) return problem::graph_storage;
-  const int first = n.a.v[1] != 0 ? 1 : 0;
+  const int first = goes_on(n) ? 1 : 0;
   if (first == 1) {  // goes on where the operand ends
     const node& before = g.nodes[n.in[0]];
-    if (before.op != op_code::pack || before.spec != n.spec || before.a.v[2] != n.a.v[2]) return problem::graph_storage;
-    std::int64_t end = before.a.v[0];
-    for (int k = before.a.v[1] != 0 ? 1 : 0; k < before.inputs; ++k) end += slot_bytes(g.specs[g.nodes[before.in[k]].spec]) / size;
+    if (before.op != op_code::pack || before.spec != n.spec || places_leaves(before) != places_leaves(n)) return problem::graph_storage;
+    std::int64_t end = attributes_of<storage_attributes>(before.a).at;
+    for (int k = goes_on(before) ? 1 : 0; k < before.inputs; ++k) end += slot_bytes(g.specs[g.nodes[before.in[k]].spec]) / size;
     if (end != at) return problem::graph_storage;
   }
   for (int k = first; k < n.inputs; ++k) {
@@ -119,7 +120,7 @@ constexpr problem storage_problem(const Graph& g, int i) {
     const bool leaf = x.op == op_code::param || x.op == op_code::state;
     const bool own = leaf || x.op == op_code::part ||
                      (runs_kernel(x.op) && !is_update(x.op) && !(x.inputs > 0 && is_view(x, g.specs[g.nodes[x.in[0]].spec], s)));
-    if (!own || leaf != (n.a.v[2] != 0) || !is_contiguous(s) || !places_fit(flat, s)) return problem::graph_storage;
+    if (!own || leaf != places_leaves(n) || !is_contiguous(s) || !places_fit(flat, s)) return problem::graph_storage;
     at += slot_bytes(s) / size;
   }
   return at <= local_numel(flat, origin) ? problem::none : problem::graph_storage;
@@ -141,9 +142,9 @@ constexpr bool item_fits(const Graph& g, int i) {
   const node& of = g.nodes[n.in[0]];
   spec in[max_inputs]{};
   for (int k = 0; k < of.inputs; ++k) in[k] = g.specs[g.nodes[of.in[k]].spec];
-  const outcome o = infer(record_of(g, of), of.a, in, of.inputs, static_cast<int>(n.a.v[0]));
+  const outcome o = infer(record_of(g, of), of.a, in, of.inputs, static_cast<int>(attributes_of<getitem_attributes>(n.a).result));
   return !o.error && infers(o.out, g.specs[n.spec]) && is_contiguous(g.specs[n.spec]) &&
-         item_of(g, n.in[0], static_cast<int>(n.a.v[0]), i) < 0;
+         item_of(g, n.in[0], static_cast<int>(attributes_of<getitem_attributes>(n.a).result), i) < 0;
 }
 
 // Checks nodes [begin, end), but not what `before` knows; the finding's operand is the node's id. Usable in constants and at

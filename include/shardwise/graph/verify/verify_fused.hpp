@@ -7,9 +7,12 @@
 
 namespace shardwise {
 
+// Of a product: whether it stores the sum of lhs over the contracted dims, too.
+constexpr bool keeps_sums(const node& n) { return n.op == op_code::einsum && attributes_of<einsum_attributes>(n.a).keeps_sums != 0; }
+
 constexpr bool is_fused(const node& n) {
   return n.expression >= 0 || n.op == op_code::fused || n.op == op_code::norm || n.op == op_code::norm_grads || n.op == op_code::norm_bwd ||
-         (n.op == op_code::einsum && n.a.v[3] != 0);
+         keeps_sums(n);
 }
 
 namespace detail {
@@ -43,9 +46,7 @@ constexpr spec rows_of(const spec& row, int count) {
 }
 
 constexpr op_attr summed_leading_dims(int rank) {
-  op_attr a{};
-  a.v[0] = (std::int64_t{1} << (rank - 1)) - 1;
-  return a;
+  return attributes<sum_attributes>((std::int64_t{1} << (rank - 1)) - 1);
 }
 
 }  // namespace detail
@@ -75,11 +76,11 @@ constexpr bool fused_fits(const Graph& g, const node& n) {
   spec slot[16]{};
   int filled = 0;
   if (n.op == op_code::norm) {
-    op_attr a = n.a;
-    a.v[2] = 0;
-    const int with = own - (n.a.v[2] != 0 ? 1 : 0);
+    const auto of = attributes_of<norm_attributes>(n.a);
+    const op_attr a = attributes<norm_attributes>(of.rms, of.biased);
+    const int with = own - (of.keeps_statistics != 0 ? 1 : 0);
     const outcome stats = infer(op_code::norm_stats, a, in, 1);
-    if (n.a.v[2] != 0 && !is_buffer(with, stats)) return false;
+    if (of.keeps_statistics != 0 && !is_buffer(with, stats)) return false;
     const spec all[max_inputs] = {in[0], stats.out, in[1], in[2]};
     const outcome o = infer(op_code::norm_apply, a, all, with + 1);
     if (stats.error || o.error) return false;
@@ -90,23 +91,23 @@ constexpr bool fused_fits(const Graph& g, const node& n) {
     slot[filled++] = o.out;
   } else if (n.op == op_code::norm_bwd) {
     if (own != 4) return false;
-    op_attr a = n.a;
-    a.v[1] = 0;
+    const auto of = attributes_of<norm_attributes>(n.a);
+    const op_attr a = attributes<norm_attributes>(of.rms);
     const outcome stats = infer(op_code::norm_stats, a, in + 1, 1);
     const spec all[max_inputs] = {in[0], in[1], stats.out, in[2]};
     const outcome o = infer(op_code::norm_dx, a, all, 4), w = infer(op_code::norm_dw, a, all, 3);
     const outcome b = infer(op_code::sum, detail::summed_leading_dims(in[0].rank), in, 1);
-    if (stats.error || o.error || w.error || (n.a.v[1] != 0 && (b.error || !detail::alike(b.out, w.out)))) return false;
-    if (!is_buffer(3, {{}, detail::rows_of(w.out, n.a.v[1] != 0 ? 2 : 1)})) return false;
+    if (stats.error || o.error || w.error || (of.biased != 0 && (b.error || !detail::alike(b.out, w.out)))) return false;
+    if (!is_buffer(3, {{}, detail::rows_of(w.out, of.biased != 0 ? 2 : 1)})) return false;
     slot[filled++] = o.out;
   } else if (n.op != op_code::fused) {
     op_attr a = n.a;
     int operands = own;
-    if (n.op == op_code::einsum && a.v[3] != 0) {
-      a.v[3] = 0;
+    if (keeps_sums(n)) {
+      const auto labels = attributes_of<einsum_attributes>(n.a);
+      a = attributes<einsum_attributes>(labels.lhs, labels.rhs, labels.out);
       operands = 2;
-      op_attr sums{};
-      sums.v[0] = rules::contracted_dims(a, in[0].rank, in[1].rank);
+      const op_attr sums = attributes<sum_attributes>(rules::contracted_dims(a, in[0].rank, in[1].rank));
       if (own != 3 || !is_buffer(2, infer(op_code::sum, sums, in, 1))) return false;
     }
     const outcome o = infer(n.op, a, in, operands);

@@ -15,12 +15,14 @@ inline constexpr operation einsum = [] {
                         });
   o.choice = operand_choice::contracted;
   o.arithmetic = true;
+  o.linear = linearity::each;
   // 2 for each multiplication: elements of the result times extents of the contracted labels
   o.flops = [](const op_attr& a, const spec* const* in, const spec& out) {
     constexpr int origin[max_axes]{};
+    const auto labels = attributes_of<einsum_attributes>(a);
     double flops = 2.0 * static_cast<double>(local_numel(out, origin));
     for (int d = 0; d < in[0]->rank; ++d)
-      if (rules::find_label(a.v[2], out.rank, rules::label(a.v[0], d)) < 0)
+      if (rules::find_label(labels.out, out.rank, rules::label(labels.lhs, d)) < 0)
         flops *= static_cast<double>(local_interval(*in[0], d, origin).size);
     return flops;
   };

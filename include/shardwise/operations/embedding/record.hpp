@@ -7,7 +7,7 @@
 
 namespace shardwise::operations {
 
-inline constexpr operation embedding = by_rows(
+inline constexpr operation embedding = linear_in(linearity::first, by_rows(
     [](const op_attr&, const spec* in, int) {
       const spec &x = in[0], &index = in[1];
       if (x.rank != 2) return fail(problem::embedding_rank, x, 0, -1, x.rank, 2);
@@ -21,13 +21,13 @@ inline constexpr operation embedding = by_rows(
       return r;
     },
     [](const operation&, const op_attr&, const spec* in, int, const spec&) { return rules::embedding_rows(in[1]); },
-    &refuse_with<problem::embedding_placements>, 1);
+    &refuse_with<problem::embedding_placements>, 1));
 inline constexpr operation embedding_dw = [] {
   operation o = by_rows(
       [](const op_attr& a, const spec* in, int) {
         outcome r{{}, scalar_like(in[0])};
         r.out.rank = 2;
-        r.out.extent[0] = a.v[0];
+        r.out.extent[0] = attributes_of<embedding_dw_attributes>(a).rows;
         rules::copy_dim(r.out, 1, in[0], in[0].rank - 1);
         make_contiguous(r.out);
         return r;

@@ -9,7 +9,7 @@ namespace shardwise::adjoints {
 using namespace autodiff;
 
 inline constexpr adjoint_rule cat = pulled([](pullback& p) {
-  const int d = static_cast<int>(p.n.a.v[0]);
+  const int d = rules::joined_dim(p.n.a);
   std::int64_t start = 0;
   for (int k = 0; k < p.n.inputs; ++k) {
     const std::int64_t length = p.operand(k).extent[d];

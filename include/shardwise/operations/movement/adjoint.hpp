@@ -28,11 +28,11 @@ constexpr bool rescales(const spec& x, const spec& out) {
 inline constexpr adjoint_rule redistribute = pulled([](int, const spec& x, const spec& out) { return 2 + (rescales(x, out) ? 1 : 0); },
                                                     [](pullback& p) {
   tape& t = p.t;
-  const int axis = static_cast<int>(p.n.a.v[0]);
+  const int axis = static_cast<int>(attributes_of<redistribute_attributes>(p.n.a).axis);
   const placement given = p.operand(0).place[axis], made = p.result().place[axis], to = dual(given);
   for (const placement& q : {given, made})
     if (q.is_partial() && q == dual(q)) p.refuse({problem::redistribute_partial_op, p.id, -1, axis});
-  const op_attr a{{axis, pack(to), 0, 0, 0, 0}};
+  const op_attr a = attributes<redistribute_attributes>(axis, pack(to));
   const spec& c = t.spec_at(p.dy);
   int source = p.dy;
   if (transition_of(c.place[axis], to, c.axis_size[axis]) != transition::none) source = contiguous_node(t, p.dy, p.n.scope);
@@ -51,13 +51,14 @@ inline constexpr adjoint_rule relabel = pulled<2 + 2 * max_axes>([](pullback& p)
   tape& t = p.t;
   const node& n = p.n;
   const spec own = p.operand(0);
+  const auto labels = attributes_of<relabel_attributes>(n.a);
   for (int a = 0; a < own.axes; ++a)
-    if ((n.a.v[unlabelled] >> a) & 1) p.refuse({problem::to_local_gradient_missing, p.id, -1, a});
+    if ((labels.unlabelled >> a) & 1) p.refuse({problem::to_local_gradient_missing, p.id, -1, a});
   spec claim = contiguous(own);
   double copies = 1;  // equal summands need no sum
   bool equal[max_axes]{};
   for (int a = 0; a < own.axes; ++a) {
-    const placement g = unpack_placement(n.a.v[a]);
+    const placement g = unpack_placement(labels.cotangent[a]);
     equal[a] = own.place[a].is_replicate() && g == partial_value() && t.spec_at(p.dy).place[a].is_whole();
     if (equal[a]) {
       copies *= own.axis_size[a];
@@ -65,19 +66,19 @@ inline constexpr adjoint_rule relabel = pulled<2 + 2 * max_axes>([](pullback& p)
     }
     claim.place[a] = own.place[a].is_shard() ? own.place[a] : g.is_shard() ? reduced_value() : g;
   }
-  op_attr back{};
-  for (int a = 0; a < own.axes; ++a) back.v[a] = pack(dual(claim.place[a]));
+  relabel_attributes back{};
+  for (int a = 0; a < own.axes; ++a) back.cotangent[a] = pack(dual(claim.place[a]));
   const int source = contiguous_node(t, p.dy, n.scope);
-  int c = t.emit(op_code::relabel, back, 0, t.b.intern(claim), n.scope, source);
+  int c = t.emit(op_code::relabel, pack_attributes(back), 0, t.b.intern(claim), n.scope, source);
   auto move = [&](int axis, placement to) {
     if (claim.place[axis] == to) return;
     claim.place[axis] = to;
     p.refuse(check_placements(claim));
-    c = t.emit(op_code::redistribute, {{axis, pack(to), 0, 0, 0, 0}}, 0, t.b.intern(claim), n.scope, c);
+    c = t.emit(op_code::redistribute, attributes<redistribute_attributes>(axis, pack(to)), 0, t.b.intern(claim), n.scope, c);
   };
   for (int a = 0; a < own.axes; ++a)
     if (!own.place[a].is_shard() && !equal[a]) {
-      move(a, unpack_placement(n.a.v[a]));
+      move(a, unpack_placement(labels.cotangent[a]));
       move(a, dual(own.place[a]));
     }
   if (copies != 1) c = t.emit(op_code::scale, {}, copies, t.b.intern(claim), n.scope, c);

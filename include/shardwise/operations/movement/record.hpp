@@ -10,6 +10,7 @@ namespace shardwise::operations {
 inline constexpr operation redistribute = [] {
   operation o = without_rule(operation_kind::moving, &writes_nothing, element_rule::real, recomputing::cheap_unless_it_communicates);
   o.choice = operand_choice::none;
+  o.linear = linearity::first;
   o.tabled = false;
   o.shape = [](const op_attr& a, const spec* in, int) { return rules::redistribute_spec(a, in[0]); };
   return o;
@@ -17,6 +18,7 @@ inline constexpr operation redistribute = [] {
 
 inline constexpr operation wait = [] {
   operation o = without_rule(operation_kind::view);
+  o.linear = linearity::first;
   o.tabled = false;
   o.shape = [](const op_attr&, const spec* in, int) { return outcome{{}, in[0]}; };
   return o;

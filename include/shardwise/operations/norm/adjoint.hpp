@@ -21,4 +21,9 @@ inline constexpr adjoint_rule norm_stats = no_derivative;
 inline constexpr adjoint_rule norm_dx = unknown;
 inline constexpr adjoint_rule norm_dw = unknown;
 
+// What passes write stands behind differentiation.
+inline constexpr adjoint_rule norm = unknown;
+inline constexpr adjoint_rule norm_grads = unknown;
+inline constexpr adjoint_rule norm_bwd = unknown;
+
 }  // namespace shardwise::adjoints

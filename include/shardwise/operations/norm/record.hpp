@@ -36,4 +36,9 @@ inline constexpr operation norm_dw = by_rows(
     [](const operation&, const op_attr&, const spec* in, int, const spec&) { return rules::norm_dw_rows(in[0].rank); },
     &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>);
 
+// What passes write after differentiation: several of these in one kernel; verify checks them by the rules of their parts.
+inline constexpr operation norm = without_rule(operation_kind::computed);
+inline constexpr operation norm_grads = without_rule(operation_kind::computed);
+inline constexpr operation norm_bwd = without_rule(operation_kind::computed);
+
 }  // namespace shardwise::operations

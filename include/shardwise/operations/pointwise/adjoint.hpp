@@ -8,7 +8,7 @@ namespace shardwise::adjoints {
 
 using namespace autodiff;
 
-constexpr int most_of_sum(const spec& x, const spec& out) { return unbroadcast(x, out).v[0] != 0 ? 1 : 0; }
+constexpr int most_of_sum(const spec& x, const spec& out) { return sums(unbroadcast(x, out)) ? 1 : 0; }
 
 inline constexpr adjoint_rule add = pulled([](int, const spec& x, const spec& out) { return most_of_sum(x, out); },
                                            [](pullback& p) {
@@ -20,14 +20,14 @@ inline constexpr adjoint_rule sub = pulled([](int k, const spec& x, const spec& 
   if (p.wants(0)) p.give_summed(0, p.dy);
   if (!p.wants(1)) return;
   const op_attr u = unbroadcast(p.operand(1), p.result());
-  const int g = u.v[0] != 0 ? p.emit(op_code::sum, u, 0, 1, p.dy) : p.dy;
+  const int g = sums(u) ? p.emit(op_code::sum, u, 0, 1, p.dy) : p.dy;
   p.give(1, p.emit(op_code::scale, {}, -1, 1, g));
 });
 inline constexpr adjoint_rule mul = pulled([](int, const spec& x, const spec& out) { return most_of_sum(x, out) + 1; },
                                            [](pullback& p) {
   for (int k = 0; k < 2; ++k) {
     if (!p.wants(k)) continue;
-    const bool summed = unbroadcast(p.operand(k), p.result()).v[0] != 0;
+    const bool summed = sums(unbroadcast(p.operand(k), p.result()));
     p.give_summed(k, summed ? p.make(op_code::mul, p.dy, p.n.in[1 - k]) : p.emit(op_code::mul, {}, 0, k, p.dy, p.n.in[1 - k]));
   }
 });
@@ -60,7 +60,8 @@ inline constexpr adjoint_rule log = pulled([](pullback& p) { p.give(0, p.make(op
 inline constexpr adjoint_rule sqrt = pulled<5>([](pullback& p) {
   const int g = p.make(op_code::scale, p.make(op_code::div, p.dy, p.id), -1, 0.5);
   // 0 equals itself times 0; no other number does
-  p.give(0, p.n.a.v[0] == 0 ? g : p.make(op_code::mask_keep, g, p.make(op_code::eq, p.id, p.make(op_code::scale, p.id, -1, 0)), 0, 1));
+  const bool zero_at_zero = attributes_of<sqrt_attributes>(p.n.a).zero_at_zero != 0;
+  p.give(0, zero_at_zero ? p.make(op_code::mask_keep, g, p.make(op_code::eq, p.id, p.make(op_code::scale, p.id, -1, 0)), 0, 1) : g);
 });
 inline constexpr adjoint_rule rsqrt = pulled<4>([](pullback& p) {  // -y^3 / 2
   p.times(p.make(op_code::scale, p.make(op_code::mul, p.make(op_code::mul, p.id, p.id), p.id), -1, -0.5));
@@ -100,7 +101,7 @@ inline constexpr adjoint_rule where = pulled<2>(
     },
     every_operand & ~1U);
 inline constexpr adjoint_rule mask_keep = pulled<2>(
-    [](pullback& p) { p.give_summed(0, p.make(op_code::mask_keep, p.dy, p.n.in[1], 0, p.n.a.v[0])); }, 1U);
+    [](pullback& p) { p.give_summed(0, p.make(op_code::mask_keep, p.dy, p.n.in[1], 0, attributes_of<mask_keep_attributes>(p.n.a).where_zero)); }, 1U);
 
 inline constexpr adjoint_rule sign = no_derivative;
 inline constexpr adjoint_rule wins = no_derivative;

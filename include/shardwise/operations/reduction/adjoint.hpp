@@ -20,13 +20,13 @@ inline constexpr adjoint_rule vector_norm =
 template <bool Largest>
 constexpr void pull_extreme(pullback& p) {
   const int tie = Largest ? p.make(op_code::wins, p.n.in[0], p.id) : p.make(op_code::wins, p.id, p.n.in[0]);
-  const int count = p.make(op_code::sum, tie, -1, 0, p.n.a.v[0]);
+  const int count = p.make(op_code::sum, tie, -1, 0, attributes_of<extent_one_attributes>(p.n.a).dims);
   p.give(0, p.make(op_code::mul, p.make(op_code::div, p.dy, count), tie));
 }
 inline constexpr adjoint_rule amax = pulled<4>(&pull_extreme<true>);
 inline constexpr adjoint_rule amin = pulled<4>(&pull_extreme<false>);
 inline constexpr adjoint_rule prod =
-    pulled([](pullback& p) { p.give(0, p.make(op_code::prod_dx, p.dy, p.n.in[0], 0, p.n.a.v[0])); });
+    pulled([](pullback& p) { p.give(0, p.make(op_code::prod_dx, p.dy, p.n.in[0], 0, attributes_of<extent_one_attributes>(p.n.a).dims)); });
 
 inline constexpr adjoint_rule expand = unknown;
 inline constexpr adjoint_rule vector_norm_bwd = unknown;

@@ -11,8 +11,8 @@ namespace shardwise::operations {
 constexpr outcome shape_of_sum(const op_attr& a, const spec* in, int) { return rules::sum_shape(a, in[0]); }
 
 inline constexpr operation sum =
-    by_rows(&shape_of_sum, [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::sum_rows(a, in[0]); },
-            &refuse_pointwise);
+    linear_in(linearity::first, by_rows(&shape_of_sum, [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::sum_rows(a, in[0]); },
+            &refuse_pointwise));
 // Not linear: the partial row, which stands last, goes.
 inline constexpr operation sumsq = by_rows(
     &shape_of_sum,

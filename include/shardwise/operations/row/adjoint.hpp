@@ -17,7 +17,7 @@ inline constexpr adjoint_rule take = pulled(
     [](pullback& p) {
       const spec& whole = p.operand(0);
       const int last = whole.rank - 1;
-      const op_attr a{{whole.extent[last], is_dyn(whole, last) ? whole.dyn_bound : 0, 0, 0, 0, 0}};
+      const op_attr a = attributes<take_dx_attributes>(whole.extent[last], is_dyn(whole, last) ? whole.dyn_bound : 0);
       p.give(0, p.emit(op_code::take_dx, a, 0, 0, p.dy, p.n.in[1]));
     },
     1U);

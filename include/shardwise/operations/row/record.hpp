@@ -35,7 +35,7 @@ constexpr outcome statistic_of_rows(const op_attr&, const spec* in, int) {
 
 constexpr outcome shape_of_softmax(const op_attr& a, const spec* in, int) {
   if (in[0].rank < 1) return fail(problem::dim_out_of_range, in[0]);
-  if (a.v[0] != 0 && in[0].rank < 2) return fail(problem::causal_rank, in[0]);
+  if (attributes_of<softmax_attributes>(a).causal != 0 && in[0].rank < 2) return fail(problem::causal_rank, in[0]);
   return {{}, shardwise::contiguous(in[0])};
 }
 inline constexpr operation softmax =
@@ -56,8 +56,8 @@ constexpr rule_rows rows_of_take(const operation&, const op_attr&, const spec* i
   rules::indices_replicate(t, in, n);
   return t;
 }
-inline constexpr operation take = by_rows([](const op_attr&, const spec* in, int) { return rules::take_shape(in[0], in[1]); }, &rows_of_take,
-                                          &refuse_with<problem::topk_dim_sharded>, 1);
+inline constexpr operation take = linear_in(linearity::first, by_rows([](const op_attr&, const spec* in, int) { return rules::take_shape(in[0], in[1]); }, &rows_of_take,
+                                          &refuse_with<problem::topk_dim_sharded>, 1));
 inline constexpr operation take_dx =
     by_rows(
         [](const op_attr& a, const spec* in, int) {
@@ -66,10 +66,11 @@ inline constexpr operation take_dx =
           if (all.error) return all;
           const int last = x.rank - 1;
           if (index.extent[last] != x.extent[last]) return fail(problem::index_shape, x, 1, last, index.extent[last], x.extent[last]);
-          outcome r{{}, rules::with_last(x, a.v[0])};
-          if (a.v[1] != 0) {
+          const auto of = attributes_of<take_dx_attributes>(a);
+          outcome r{{}, rules::with_last(x, of.extent)};
+          if (of.dyn_bound != 0) {
             r.out.dyn |= 1U << last;
-            r.out.dyn_bound = a.v[1];
+            r.out.dyn_bound = static_cast<decltype(r.out.dyn_bound)>(of.dyn_bound);
           }
           return r;
         },

@@ -8,7 +8,7 @@ namespace shardwise::operations {
 
 // The parameter; with momentum its buffer, too.
 inline constexpr operation sgd =
-    without_rule(operation_kind::update, [](const op_attr& a) { return a.v[1] != 0 ? 0b101U : 0b1U; });
+    without_rule(operation_kind::update, [](const op_attr& a) { return attributes_of<sgd_attributes>(a).momentum != 0 ? 0b101U : 0b1U; });
 // The parameter and both moments.
 inline constexpr operation adam = without_rule(operation_kind::update, [](const op_attr&) { return 0b1101U; });
 inline constexpr operation assign = without_rule(operation_kind::update, &writes_first, element_rule::any);

@@ -9,8 +9,10 @@ namespace shardwise::adjoints {
 using namespace autodiff;
 
 inline constexpr adjoint_rule permute = pulled([](pullback& p) {
-  op_attr inverse{};
-  for (int d = 0; d < p.result().rank; ++d) inverse.v[0] |= std::int64_t{d} << (4 * rules::packed_dim(p.n.a.v[0], d));
+  const std::int64_t from = attributes_of<permute_attributes>(p.n.a).from;
+  std::int64_t to = 0;
+  for (int d = 0; d < p.result().rank; ++d) to |= std::int64_t{d} << (4 * rules::packed_dim(from, d));
+  const op_attr inverse = attributes<permute_attributes>(to);
   const int s = p.t.b.intern(rules::permute_spec(inverse, p.t.spec_at(p.dy)).out);
   p.give(0, p.t.emit(op_code::permute, inverse, 0, s, p.n.scope, p.dy));
 });
@@ -23,12 +25,12 @@ inline constexpr adjoint_rule reshape = pulled<2>([](pullback& p) {
   p.give(0, p.emit(op_code::reshape, a, 0, 0, source));
 });
 inline constexpr adjoint_rule slice = pulled([](pullback& p) {
-  const auto d = p.n.a.v[0];
-  p.give(0, p.emit(op_code::pad, {{d, p.n.a.v[1], p.operand(0).extent[d], 0, 0, 0}}, 0, 0, p.dy));
+  const auto of = attributes_of<slice_attributes>(p.n.a);
+  p.give(0, p.emit(op_code::pad, attributes<slice_attributes>(of.dim, of.start, p.operand(0).extent[of.dim]), 0, 0, p.dy));
 });
 inline constexpr adjoint_rule pad = pulled([](pullback& p) {
-  const auto d = p.n.a.v[0];
-  p.give(0, sliced(p.t, p.dy, static_cast<int>(d), p.n.a.v[1], p.operand(0).extent[d], p.n.scope));
+  const auto of = attributes_of<slice_attributes>(p.n.a);
+  p.give(0, sliced(p.t, p.dy, static_cast<int>(of.dim), of.start, p.operand(0).extent[of.dim], p.n.scope));
 });
 // Zeros where the slice was written over; to what was written, the slice.
 inline constexpr adjoint_rule slice_scatter = pulled([](int k, const spec&, const spec&) { return k == 0 ? 2 : 1; }, [](pullback& p) {
@@ -36,7 +38,8 @@ inline constexpr adjoint_rule slice_scatter = pulled([](int k, const spec&, cons
     const int zeros = p.t.emit(op_code::fill, {}, 0, p.cospec(1), p.n.scope, -1);
     p.give(0, p.emit(op_code::slice_scatter, p.n.a, 0, 0, p.dy, zeros));
   }
-  if (p.wants(1)) p.give(1, sliced(p.t, p.dy, static_cast<int>(p.n.a.v[0]), p.n.a.v[1], p.n.a.v[2], p.n.scope));
+  const auto of = attributes_of<slice_attributes>(p.n.a);
+  if (p.wants(1)) p.give(1, sliced(p.t, p.dy, static_cast<int>(of.dim), of.start, of.length, p.n.scope));
 });
 inline constexpr adjoint_rule broadcast = pulled([](pullback& p) { p.give_summed(0, p.dy); });
 inline constexpr adjoint_rule copy_ = unknown;

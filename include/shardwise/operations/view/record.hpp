@@ -12,6 +12,7 @@ template <auto Result>
 constexpr operation view_by(operand_choice choice) {
   operation o = without_rule(operation_kind::view, &writes_nothing, element_rule::real, recomputing::cheap);
   o.choice = choice;
+  o.linear = linearity::first;
   o.tabled = false;
   o.shape = [](const op_attr& a, const spec* in, int) { return Result(a, in[0]); };
   return o;
@@ -29,6 +30,7 @@ inline constexpr operation broadcast = [] {
                         &refuse_partial<problem::partial_nonlinear, problem::expand_dim_sharded>, -1, element_rule::any,
                         operand_choice::kept, recomputing::cheap);
   o.kind = operation_kind::view;
+  o.linear = linearity::first;
   return o;
 }();
 
@@ -42,6 +44,7 @@ inline constexpr operation pad = [] {
 inline constexpr operation slice_scatter = [] {
   operation o = without_rule(operation_kind::computed, &writes_nothing, element_rule::any, recomputing::cheap);
   o.choice = operand_choice::merged;
+  o.linear = linearity::joint;
   o.tabled = false;
   o.shape = [](const op_attr& a, const spec* in, int) { return rules::slice_scatter_spec(a, in); };
   return o;

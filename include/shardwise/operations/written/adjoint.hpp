@@ -9,9 +9,6 @@ namespace shardwise::adjoints {
 using namespace autodiff;
 
 inline constexpr adjoint_rule fused = unknown;
-inline constexpr adjoint_rule norm = unknown;
-inline constexpr adjoint_rule norm_grads = unknown;
-inline constexpr adjoint_rule norm_bwd = unknown;
 inline constexpr adjoint_rule part = unknown;
 inline constexpr adjoint_rule pack = unknown;
 inline constexpr adjoint_rule unpack = unknown;

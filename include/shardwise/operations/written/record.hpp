@@ -7,9 +7,6 @@
 namespace shardwise::operations {
 
 inline constexpr operation fused = without_rule(operation_kind::computed);
-inline constexpr operation norm = without_rule(operation_kind::computed);
-inline constexpr operation norm_grads = without_rule(operation_kind::computed);
-inline constexpr operation norm_bwd = without_rule(operation_kind::computed);
 inline constexpr operation buffer = without_rule(operation_kind::source);
 inline constexpr operation part = without_rule(operation_kind::view);
 inline constexpr operation pack = without_rule(operation_kind::computed);

@@ -238,14 +238,12 @@ struct fuse_rules {
       }
     }
 
-    constexpr bool step(const In& g) {
+    constexpr bool step(const In& g, builder& b) {
       const int n = g.node_count;
       if (cursor < n) {
         group(g, cursor);
       } else if (cursor < 2 * n) {
-        builder b = out.edit();
         place(b, g, cursor - n);
-        out.finish(b);
       } else {
         if (cursor == 2 * n) base::set_outputs(g);
         if (cursor == 2 * n) ++cursor;
@@ -287,6 +285,7 @@ struct comm_fusion;
 template <std::int64_t CapMiB = 100>
 struct comm_fusion_with_concat : passes::rewriting<passes::fuse_with_cap<CapMiB * mebibyte, true>> {
   using key = comm_fusion;
+  using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates>;
 };
 
@@ -296,6 +295,7 @@ struct comm_fusion_with_concat : passes::rewriting<passes::fuse_with_cap<CapMiB 
 template <std::int64_t CapMiB = 100>
 struct comm_fusion_in_place : passes::rewriting<passes::fuse_with_cap<CapMiB * mebibyte, false>> {
   using key = comm_fusion;
+  using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates>;
 };
 

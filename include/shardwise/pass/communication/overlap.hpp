@@ -293,6 +293,7 @@ struct overlap_rules {
 // and the price are theirs.
 template <class Model = run_time<>>
 struct reorder_compute_for_overlap : passes::reordering<passes::overlap_rules<Model>> {
+  using verified_with_next = void;
   using preserves = passes_list<kept::collectives, kept::outputs, kept::updates>;
 };
 

@@ -201,16 +201,19 @@ struct expedite_rules : admits_all {
 struct schedule_comm_wait : passes::reordering<passes::schedule_rules> {
   using key = comm_wait_schedule;
   using apply_after = passes_list<comm_fusion>;
+  using verified_with_next = void;
   using preserves = passes_list<kept::collectives, kept::outputs, kept::updates>;
 };
 
 // Each wait moves to right before the first node that reads it.
 struct sink_waits : passes::reordering<passes::sink_rules<false>> {
+  using verified_with_next = void;
   using preserves = passes_list<kept::collectives, kept::outputs, kept::updates>;
 };
 
 // Each collective moves to right behind the last node that it depends on, or the collective before.
 struct raise_comms : passes::reordering<passes::raise_rules> {
+  using verified_with_next = void;
   using preserves = passes_list<kept::collectives, kept::outputs, kept::updates>;
 };
 
@@ -218,6 +221,7 @@ struct raise_comms : passes::reordering<passes::raise_rules> {
 // still one for all ranks: gradients are summed as backward makes them, not in the order of the parameters.
 struct expedite_comms : passes::reordering<passes::expedite_rules> {
   using apply_after = passes_list<comm_fusion>;
+  using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates>;
 };
 

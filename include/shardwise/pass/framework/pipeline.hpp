@@ -24,6 +24,8 @@ namespace shardwise {
 //   using key = K;                            a type by which passes know it: those with equal keys count as one pass
 //   using admits_mutation = void;             that it takes graphs that write in place, as they are traced; others are
 //                                             given what functionalise made of them
+//   using verified_with_next = void;          that it never breaks an invariant that the next pass relies on: of passes in a row
+//                                             that say so the last one's graph alone is verified, and each one's where that fails
 template <class P>
 concept pass = requires { typename P::shardwise_pass; };
 
@@ -77,24 +79,29 @@ struct fact<pass_order::applied_passes<P...>> : detail::types_fact<"applied_pass
 template <class P>
 struct fact<pass_order::must_follow<P>> : detail::types_fact<"must_follow", P> {};
 
-// What a pass may declare to preserve. A property is a struct with `holds(before, after)`; users may add their own.
+// What a pass may declare to preserve. A property is a struct with `holds(before, after)`; users may add their own. Where it
+// compares what each graph has by itself, `of(graph)` gives that, once for each graph of a pipeline.
 namespace kept {
 struct collectives {  // their kinds, axes and specs, in order
+  template <class Graph>
+  static constexpr passes::collective_order of(const Graph& g) {
+    return passes::order_of(g);
+  }
   template <class Before, class After>
   static constexpr bool holds(const Before& a, const After& b) {
-    return passes::order_of(a) == passes::order_of(b);
+    return of(a) == of(b);
   }
 };
 struct updates {  // of parameters
   template <class Graph>
-  static constexpr int count(const Graph& g) {
+  static constexpr int of(const Graph& g) {
     int n = 0;
     for (int i = 0; i < g.node_count; ++i) n += is_update(g.nodes[i].op) ? 1 : 0;
     return n;
   }
   template <class Before, class After>
   static constexpr bool holds(const Before& a, const After& b) {
-    return count(a) == count(b);
+    return of(a) == of(b);
   }
 };
 struct outputs {  // their number, extents and placements, and how they are stored
@@ -328,46 +335,61 @@ struct pass_result<P, Source> {
   static constexpr problem what = problem::none;
 };
 
+// Whether a property of a graph, one that has `of(graph)`, is kept: each graph's own is one constant, whatever passes stand on
+// either side of it.
+template <class Property, class Source>
+inline constexpr auto property_of = Property::of(Source::value);
+template <class Property, class Source>
+concept has_property = requires { Property::of(Source::value); };
+template <class Property, class Before, class After>
+inline constexpr bool is_kept = [] {
+  if constexpr (has_property<Property, Before>) return property_of<Property, Before> == property_of<Property, After>;
+  else return Property::holds(Before::value, After::value);
+}();
+
 template <class Before, class After, class P, class List>
 struct promises;
 template <class Before, class After, class P, class... Property>
 struct promises<Before, After, P, passes_list<Property...>> {
-  template <class One>
-  static constexpr bool check() {
-    return raise<(One::holds(Before::value, After::value) ? problem::none : problem::pass_broke_promise), P, One>::ok;
-  }
-  static constexpr bool ok = (true && ... && check<Property>());
+  static constexpr bool ok = (true && ... && raise<(is_kept<Property, Before, After> ? problem::none : problem::pass_broke_promise), P, Property>::ok);
 };
 
+template <class P>
+concept verified_with_next = requires { typename P::verified_with_next; };
+
 // P on Source after the passes Applied. Where it fails, `type` is Source and `good` false, so that one mistake is one
-// error. Before: what is known of Source, a `verified` or void; `known`: of `type`.
-template <class P, class Source, class Applied, class Before, bool Admitted>
+// error. Before: what is known of Source or of a graph before it, a `verified` or void; `known`: of `type`. Later: the result is
+// verified with a later pass's.
+template <class P, class Source, class Applied, class Before, bool Admitted, bool Later = false>
 struct checked_pass {
   using type = Source;
   using known = Before;
   static constexpr bool good = false;
 };
-template <class P, class Source, class Applied, class Before>
-struct checked_pass<P, Source, Applied, Before, true> {
+template <class P, class Source, class Applied, class Before, bool Later>
+struct checked_pass<P, Source, Applied, Before, true, Later> {
   using outcome = pass_result<P, Source>;
   using result = typename outcome::type;
   static_assert(raise<outcome::what, P>::ok);
   // between passes: the one that refused, or that broke an invariant, is named
-  static constexpr finding found = result::value.error ? result::value.error : verified<result, Before>::found;
+  static constexpr finding found = [] {
+    if constexpr (Later) return finding(result::value.error);
+    else return result::value.error ? finding(result::value.error) : verified<result, Before>::found;
+  }();
   static constexpr bool good = outcome::what == problem::none && (!found || Source::value.error);
   // what a pass refuses is a node of the graph that it was given, what is wrong with its result one of that
   using about = std::conditional_t<static_cast<bool>(result::value.error), Source, result>;
   static_assert(refused_at<(Source::value.error ? problem::none : found.what), found.have, found.want, about, found.operand, P>::ok);
   using type = std::conditional_t<good, result, Source>;
-  using known = std::conditional_t<good && !found, verified<result, Before>, Before>;
+  using known = std::conditional_t<good && !found && !Later, verified<result, Before>, Before>;
   static_assert(promises<Source, type, P, typename preserved_by<P>::type>::ok);
 };
 
-template <class P, class Source, class Applied, class Before = void>
+template <class P, class Source, class Applied, class Before = void, bool Later = false>
 struct one_pass {
   using check = objection<P, Source, Applied>;
   static_assert(explain_pass<check::what, P, Source, Applied, typename check::reason>::ok);
-  using done = checked_pass<P, Source, Applied, Before, check::what == problem::none>;
+  using done = checked_pass<P, Source, Applied, Before, check::what == problem::none, Later>;
 };
 
 template <class Applied, class P>
@@ -377,17 +399,65 @@ struct appended<passes_list<Q...>, P> {
   using type = passes_list<Q..., P>;
 };
 
-template <class Source, class Pipeline, class Applied = passes_list<>, class Before = void>
-struct run_pipeline;
-template <class Source, class Applied, class Before>
-struct run_pipeline<Source, pipeline<>, Applied, Before> {
-  using type = Source;
+// A row of passes whose results have not been verified yet, and what they began with.
+template <class Source, class Applied, class Before, class Passes>
+struct unverified {};
+struct all_verified {};
+template <class Row, class P, class Source, class Applied, class Before>
+struct row_with {
+  using type = unverified<Source, Applied, Before, pipeline<P>>;
 };
-template <class Source, class P, class... Rest, class Applied, class Before>
-struct run_pipeline<Source, pipeline<P, Rest...>, Applied, Before> {
-  using done = typename one_pass<P, Source, Applied, Before>::done;
+template <class First, class Applied0, class Before0, class... Q, class P, class Source, class Applied, class Before>
+struct row_with<unverified<First, Applied0, Before0, pipeline<Q...>>, P, Source, Applied, Before> {
+  using type = unverified<First, Applied0, Before0, pipeline<Q..., P>>;
+};
+
+// Together: passes may be verified with the next one.
+template <class Source, class Pipeline, class Applied = passes_list<>, class Before = void, class Row = all_verified, bool Together = true>
+struct run_pipeline;
+
+// The graph behind a row: verified, or, where something is wrong with it, what is left of it when each pass answers for its own.
+template <class Source, class Before, class Row>
+struct end_of_row {
+  using type = Source;
+  using known = Before;
+};
+template <class Source, class Before, class First, class Applied, class Known, class Passes>
+struct end_of_row<Source, Before, unverified<First, Applied, Known, Passes>> {
+  using last = verified<Source, Before>;
+  static constexpr bool good = Source::value.error || !last::found;
+  template <bool Good, class = void>
+  struct result {
+    using type = Source;
+    using known = last;
+  };
+  template <class T>
+  struct result<false, T> {
+    using type = typename run_pipeline<First, Passes, Applied, Known, all_verified, false>::type;
+    using known = Known;
+  };
+  using type = typename result<good>::type;
+  using known = typename result<good>::known;
+};
+
+template <class Source, class Applied, class Before, class Row, bool Together>
+struct run_pipeline<Source, pipeline<>, Applied, Before, Row, Together> {
+  using type = typename end_of_row<Source, Before, Row>::type;
+};
+template <class Source, class P, class... Rest, class Applied, class Before, class Row, bool Together>
+struct run_pipeline<Source, pipeline<P, Rest...>, Applied, Before, Row, Together> {
+  using before = end_of_row<Source, Before, Row>;
+  using done = typename one_pass<P, typename before::type, Applied, typename before::known>::done;
   using next = run_pipeline<typename done::type, std::conditional_t<done::good, pipeline<Rest...>, pipeline<>>,
-                            typename appended<Applied, P>::type, typename done::known>;
+                            typename appended<Applied, P>::type, typename done::known, all_verified, Together>;
+  using type = typename next::type;
+};
+template <class Source, verified_with_next P, class... Rest, class Applied, class Before, class Row>
+struct run_pipeline<Source, pipeline<P, Rest...>, Applied, Before, Row, true> {
+  using done = typename one_pass<P, Source, Applied, Before, true>::done;
+  using row = std::conditional_t<done::good, typename row_with<Row, P, Source, Applied, Before>::type, Row>;
+  using next = run_pipeline<typename done::type, std::conditional_t<done::good, pipeline<Rest...>, pipeline<>>,
+                            typename appended<Applied, P>::type, Before, row, true>;
   using type = typename next::type;
 };
 

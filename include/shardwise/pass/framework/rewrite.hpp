@@ -92,10 +92,22 @@ constexpr void begin_rewriting(State& st, const Graph& g) {
   st.begin(g);
 }
 
+// Steps until one says that no work is left, or `work` is done; whether any is left. One builder for all of them: to make one
+// costs an evaluator more than most steps do.
+template <class State, class Graph>
+constexpr bool write_on(State& st, const Graph& g, stage_work work) {
+  builder b = st.out.edit();
+  bool left = true;
+  for (st.work = work; left && st.work.take(st.step_cost);) left = st.step(g, b);
+  if (b.overflowed() && !b.error) b.error = {problem::graph_full, st.cursor - 1};
+  st.out.finish(b);
+  return left;
+}
+
 // Rules derive from rewriting<Rules> and have
-//   template <class In, class Out> struct state : rewrite_state<In, Out>   with begin(g) and step(g) -> whether work is left;
-//       what costs more than some ten nodes' statements, a step takes from `work`; a member `storage`, a storage_map, is
-//       filled before
+//   template <class In, class Out> struct state : rewrite_state<In, Out>   with begin(g) and step(g, b) -> whether work is left;
+//       `b` goes on with `out`; what costs more than some ten nodes' statements, a step takes from `work`; a member `storage`, a
+//       storage_map, is filled before
 //   static constexpr graph_room room(const auto& g)       how large the result is at most
 template <class Rules>
 struct rewriting {
@@ -114,11 +126,7 @@ struct rewriting {
   }
   template <class Source, class State>
   static constexpr bool advance(State& st, int nodes) {
-    st.work = stage_work(nodes);
-    while (st.work.take(st.step_cost)) {
-      if (!st.step(Source::value)) return false;
-    }
-    return true;
+    return write_on(st, Source::value, stage_work(nodes));
   }
 
   template <class Source, int Nodes>
@@ -137,8 +145,7 @@ struct rewriting {
   static constexpr finding apply(Graph& g) {
     typename Rules::template state<Graph, resized<Graph, 3 * Graph::node_capacity + 64, 2 * Graph::spec_capacity + 64>> st;
     begin_rewriting(st, g);
-    while (st.step(g)) {
-    }
+    write_on(st, g, stage_work::all());
     if (st.out.error) return st.out.error;
     remove_dead(st.out);
     if (st.out.node_count > Graph::node_capacity || st.out.spec_count > Graph::spec_capacity)

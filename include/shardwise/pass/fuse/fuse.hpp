@@ -108,6 +108,7 @@ struct fuse {
 // may be added without having been rounded. The price: what stood between stays until the region's last node.
 struct fuse_pointwise : passes::fuse<false> {
   using apply_after = passes_list<cancel_redistributions, merge_common, merge_products>;  // which know no fused nodes
+  using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
 };
 
@@ -116,6 +117,7 @@ struct fuse_pointwise : passes::fuse<false> {
 // the sum that is its bias's.
 struct fuse_kernels : passes::fuse<true> {
   using apply_after = passes_list<cancel_redistributions, merge_common, merge_products, fuse_pointwise>;
+  using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
 };
 

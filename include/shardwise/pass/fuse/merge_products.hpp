@@ -16,7 +16,7 @@ namespace passes {
 template <class In, class Out>
 struct merge_state : rewrite_state<In, Out> {
   using base = rewrite_state<In, Out>;
-  using base::capacity, base::out, base::to, base::cursor;
+  using base::capacity, base::to, base::cursor;
 
   slot_table<Out::spec_capacity> slots;
   int packed[capacity];  // the pack of the stack that begins with this base, -1: not written yet
@@ -161,9 +161,8 @@ struct merge_state : rewrite_state<In, Out> {
   }
 
   template <class Table, class Merges>
-  constexpr void step(const In& g, const Table& t, const Merges& m) {
+  constexpr void step(builder& b, const In& g, const Table& t, const Merges& m) {
     if (cursor > g.node_count) return;
-    builder b = out.edit();
     const int i = cursor++;
     if (i == g.node_count) {
       base::set_outputs(g);
@@ -180,10 +179,16 @@ struct merge_state : rewrite_state<In, Out> {
     } else if (t.group[i] >= 0 && t.side[t.group[i]] == added_up) {
       to[i] = absent;
     }
-    if (b.overflowed() && !b.error) b.error = {problem::graph_full, i};
-    out.finish(b);
   }
 };
+
+template <class State, class Graph, class Table, class Merges>
+constexpr void write_merges(State& st, const Graph& g, const Table& t, const Merges& m, int nodes) {
+  builder b = st.out.edit();
+  for (; nodes > 0 && st.cursor <= g.node_count; --nodes) st.step(b, g, t, m);
+  if (b.overflowed() && !b.error) b.error = {problem::graph_full, st.cursor - 1};
+  st.out.finish(b);
+}
 
 struct collect_siblings {
   template <class Source>
@@ -239,11 +244,7 @@ struct write_merged {
   }
   template <class Source, class State>
   static constexpr void advance(State& st, int nodes) {
-    write(Source::value, Found::value, Settled::value, st, per_stage(nodes));
-  }
-  template <class Graph, class Table, class Merges, class State>
-  static constexpr void write(const Graph& g, const Table& t, const Merges& m, State& st, int nodes) {
-    for (; nodes > 0; --nodes) st.step(g, t, m);
+    write_merges(st, Source::value, Found::value, Settled::value, per_stage(nodes));
   }
 };
 
@@ -258,6 +259,7 @@ struct write_merged {
 struct merge_products {
   using shardwise_pass = void;
   using apply_after = passes_list<cancel_redistributions, merge_common, comm_fusion, list_optimizer>;
+  using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
 
   template <class Source, int Nodes = stage_nodes>
@@ -305,7 +307,7 @@ struct merge_products {
     passes::settle_groups(g, t, m, (3 + passes::settled_group) * n);
     passes::merge_state<Graph, resized<Graph, 8 * n + 64, Graph::spec_capacity + 16 * passes::max_sibling_kinds>> st;
     st.begin(g);
-    for (int i = 0; i <= g.node_count; ++i) st.step(g, t, m);
+    passes::write_merges(st, g, t, m, g.node_count + 1);
     if (st.out.error) return st.out.error;
     passes::remove_dead(st.out);
     if (st.out.node_count > n || st.out.spec_count > Graph::spec_capacity)

@@ -21,7 +21,7 @@ struct norm_adjoint_rules {
   template <class In, class Out>
   struct state : rewrite_state<In, Out> {
     using base = rewrite_state<In, Out>;
-    using base::capacity, base::out, base::to, base::cursor;
+    using base::capacity, base::to, base::cursor;
 
     int dx[capacity], grads[capacity];  // of statistics: their adjoints, -1: none, -2: several
     int uses[capacity];
@@ -132,9 +132,8 @@ struct norm_adjoint_rules {
       unasked[stats] = true;
     }
 
-    constexpr bool step(const In& g) {
+    constexpr bool step(const In& g, builder& b) {
       if (cursor > g.node_count) return false;
-      builder b = out.edit();
       const int i = cursor++;
       if (i == g.node_count) {
         base::set_outputs(g);
@@ -148,8 +147,6 @@ struct norm_adjoint_rules {
         else if (n.op == op_code::norm && n.a.v[2] != 0) write_norm(b, g, i);
         else if (to[i] < 0 && !unasked[i] && !is_joined(g, i)) base::copy(b, g, i);
       }
-      if (b.overflowed() && !b.error) b.error = {problem::graph_full, i};
-      out.finish(b);
       return cursor <= g.node_count;
     }
     // Gradients that the joined kernel computes later, and their buffers.
@@ -185,6 +182,7 @@ struct norm_adjoint_rules {
 // before.
 struct join_norm_adjoints : passes::rewriting<passes::norm_adjoint_rules> {
   using apply_after = passes_list<cancel_redistributions, merge_common, comm_fusion, list_optimizer, merge_products, fuse_pointwise, fuse_kernels>;
+  using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
 };
 

@@ -164,6 +164,7 @@ struct partial_lower {
   using writes_expressions = void;
   using key = struct partial_lowering;
   using apply_after = passes_list<cancel_redistributions, merge_common, fuse_pointwise, fuse_kernels>;
+  using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates>;
 
  private:

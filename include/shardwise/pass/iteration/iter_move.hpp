@@ -101,8 +101,7 @@ constexpr finding move_comm_block(iteration_module<Graph>& m, const char* comm, 
   using wide = resized<Graph, 3 * Graph::node_capacity + 64, 2 * Graph::spec_capacity + 64>;
   typename split_by_comm<nameless>::template state<Graph, wide> st;
   st.begin(m.g, comm);
-  while (st.step(m.g)) {
-  }
+  write_on(st, m.g, stage_work::all());
   if (st.out.error) return st.out.error;
   remove_dead(st.out);
   if (st.out.node_count > Graph::node_capacity || st.out.spec_count > Graph::spec_capacity)

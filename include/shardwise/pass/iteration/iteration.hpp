@@ -342,11 +342,10 @@ struct phase_rules {
       moved_to[i] = b.append(n);
     }
 
-    constexpr bool step(const In& g) {
+    constexpr bool step(const In& g, builder& b) {
       const int n = g.node_count;
-      if (out.error || cursor > 3 * n) return false;
+      if (b.error || cursor > 3 * n) return false;
       const int at = cursor++;
-      builder b = out.edit();
       if (at < n) {
         if (is_leaf(g.nodes[at].op)) base::copy(b, g, at);
         if (at == n - 1) {
@@ -369,8 +368,6 @@ struct phase_rules {
         if (keeps) store_kept(b, g);
         base::set_outputs(g);
       }
-      if (b.overflowed() && !b.error) b.error = {problem::graph_full, at};
-      out.finish(b);
       return at < 3 * n;
     }
   };
@@ -411,8 +408,7 @@ struct iteration_module {
     passes::begin_rewriting(st, g);
     st.moves = moves;
     st.settle(g);
-    while (st.step(g)) {
-    }
+    passes::write_on(st, g, stage_work::all());
     if (st.out.error) return st.out.error;
     passes::remove_dead(st.out);
     if (st.out.node_count > Graph::node_capacity || st.out.spec_count > Graph::spec_capacity)

@@ -180,7 +180,7 @@ struct list_rules {
       return emit(b, op_code::advance, {}, 0, b.nodes[s].spec, s);
     }
 
-    constexpr bool step(const In& g) {
+    constexpr bool step(const In& g, builder& b) {
       if (cursor > g.node_count) return false;
       const int i = cursor;
       bool depends = i == g.node_count;
@@ -190,7 +190,6 @@ struct list_rules {
       }
       if (depends && work.defer(write_cost * waits)) return true;
       ++cursor;
-      builder b = out.edit();
       if (depends) write_waiting(b, g);
       if (i < g.node_count) {
         if (may_join(g, i)) {
@@ -202,8 +201,6 @@ struct list_rules {
       } else {
         base::set_outputs(g);
       }
-      if (b.overflowed() && !b.error) b.error = {problem::graph_full, i};
-      out.finish(b);
       return cursor <= g.node_count;
     }
   };
@@ -223,6 +220,7 @@ struct list_rules {
 // are scaled by an operation of their own, rounded once more where weight decay is added.
 struct fused_optimizer : passes::rewriting<passes::list_rules<true>> {
   using key = struct list_optimizer;
+  using verified_with_next = void;
   using preserves = passes_list<kept::outputs>;
 };
 
@@ -230,6 +228,7 @@ struct fused_optimizer : passes::rewriting<passes::list_rules<true>> {
 // then assigned.
 struct foreach_optimizer : passes::rewriting<passes::list_rules<false>> {
   using key = struct list_optimizer;
+  using verified_with_next = void;
   using preserves = passes_list<kept::outputs>;
 };
 

@@ -233,7 +233,7 @@ struct remove_copy_rules {
       return true;
     }
 
-    constexpr bool step(const In& g) {
+    constexpr bool step(const In& g, builder& b) {
       const int n = g.node_count;
       if (cursor > 2 * n) return false;
       const int at = cursor++;
@@ -246,7 +246,6 @@ struct remove_copy_rules {
         return false;
       }
       const int i = at - n;
-      builder b = out.edit();
       if (block_of[i] >= 0) {
         if (tail[i]) to[i] = write_list(b, g, i, block_of[i]);
       } else {
@@ -255,7 +254,6 @@ struct remove_copy_rules {
         if (copied.op == op_code::assign && may_lie_there(g, i)) copied.op = op_code::in_place;
         if (copied.op == op_code::unpack) move_slot(g, i, copied);
       }
-      out.finish(b);
       return true;
     }
 
@@ -287,6 +285,7 @@ struct remove_copy_rules {
 // An assignment of a list's new values becomes the place where they are computed, and gradients that were copied out of
 // their bucket's sum are read where it lies: the optimizer's lists take the order of the buckets. The same bits.
 struct remove_copy_from_optimizer : passes::rewriting<passes::remove_copy_rules> {
+  using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates>;
 };
 

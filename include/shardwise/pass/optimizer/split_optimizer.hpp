@@ -87,14 +87,13 @@ struct split_rules {
       return b.append(n);
     }
 
-    constexpr bool step(const In& g) {
-      if (out.error || cursor > g.node_count) return false;
+    constexpr bool step(const In& g, builder& b) {
+      if (b.error || cursor > g.node_count) return false;
       const int i = cursor++;
       if (i == g.node_count) {
         base::set_outputs(g);
         return false;
       }
-      builder b = out.edit();
       if (i == block.update) {
         parts[0] = write_block(b, g, true);
         parts[1] = write_block(b, g, false);
@@ -102,7 +101,6 @@ struct split_rules {
         if (g.nodes[i].op == op_code::unpack && g.nodes[i].in[0] == block.update) copy_slot(b, g, i);
         else base::copy(b, g, i);
       }
-      out.finish(b);
       return true;
     }
 
@@ -159,6 +157,7 @@ struct split_at : split_rules {
 // the order they had, each with counters of its own.
 template <int Block, int... Gradients>
 struct split_fused_optimizer : passes::rewriting<passes::split_at<Block, Gradients...>> {
+  using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::collectives>;
 };
 

@@ -182,6 +182,7 @@ template <int Percent = 100>
 struct rematerialise {
   using shardwise_pass = void;
   using apply_after = passes_list<merge_common, cancel_redistributions>;  // which would undo it
+  using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates>;
   static_assert(raise<((Percent < 0 || Percent > 100) ? problem::memory_budget : problem::none), rematerialise>::ok);
 

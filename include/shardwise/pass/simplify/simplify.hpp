@@ -113,12 +113,14 @@ struct merge_rules {
 // Chains of redistributions along one axis become one, or none where they lead back: replicate -> shard -> replicate. A
 // collective goes wherever the result is the same bits. The price: what was a shard in between may stay whole longer.
 struct cancel_redistributions : passes::sweep<passes::cancel_rules> {
+  using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates>;
 };
 
 // Equal operations on equal operands are computed once.
 struct merge_common : passes::sweep<passes::merge_rules> {
   using apply_after = passes_list<cancel_redistributions>;  // which leaves more to merge
+  using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates>;
 };
 

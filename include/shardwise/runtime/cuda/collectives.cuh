@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include <shardwise/runtime/cuda/context.hpp>
-#include <shardwise/runtime/cuda/kernels/norm_functors.cuh>
+#include <shardwise/runtime/cuda/device/norm_functors.cuh>
 #include <shardwise/runtime/cuda/nccl_error.hpp>
 #include <shardwise/runtime/host/collective_blocks.hpp>
 #include <shardwise/runtime/cuda/regroup.cuh>

@@ -37,7 +37,7 @@ struct index_fault {
 
 class matmul_plans;
 
-// Counters by which the blocks of one kernel find out which of them is the last; see kernels/arrival.cuh. Every kernel
+// Counters by which the blocks of one kernel find out which of them is the last; see device/arrival.cuh. Every kernel
 // leaves them at 0, and one stream's kernels run one after another, so each stream has one set.
 inline constexpr int ticket_count = 1024;
 

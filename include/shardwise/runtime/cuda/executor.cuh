@@ -17,13 +17,14 @@
 #include <vector>
 
 #include <shardwise/runtime/cuda/collectives.cuh>
+#include <shardwise/runtime/cuda/device/env.cuh>
 #include <shardwise/runtime/cuda/kernels.cuh>
 #include <shardwise/runtime/cuda/rank.hpp>
 #include <shardwise/runtime/cuda/recorder.hpp>
 #include <shardwise/runtime/cuda/resources.hpp>
 #include <shardwise/runtime/cuda/backend.hpp>
 #include <shardwise/runtime/executor/executor.hpp>
-#include <shardwise/runtime/host/kernels/random.hpp>
+#include <shardwise/operations/leaf/host.hpp>
 #include <shardwise/runtime/program/schedule.hpp>
 #include <shardwise/runtime/timeline/program.hpp>
 #include <shardwise/support/dynamic_array.hpp>

@@ -2,26 +2,39 @@
 // All device kernels, one struct per operation over local blocks, and the tables of what launches them.
 #pragma once
 
-#include <shardwise/runtime/cuda/kernels/block.cuh>
-#include <shardwise/runtime/cuda/kernels/custom.cuh>
-#include <shardwise/runtime/cuda/kernels/elementwise.cuh>
-#include <shardwise/runtime/cuda/kernels/fused.cuh>
-#include <shardwise/runtime/cuda/kernels/gather.cuh>
-#include <shardwise/runtime/cuda/kernels/index.cuh>
-#include <shardwise/runtime/cuda/kernels/join.cuh>
-#include <shardwise/runtime/cuda/kernels/norm_bwd.cuh>
-#include <shardwise/runtime/cuda/kernels/ordering.cuh>
-#include <shardwise/runtime/cuda/kernels/pointwise.cuh>
-#include <shardwise/runtime/cuda/kernels/random.cuh>
-#include <shardwise/runtime/cuda/kernels/rows.cuh>
-#include <shardwise/runtime/cuda/kernels/sum.cuh>
-#include <shardwise/runtime/cuda/kernels/update.cuh>
-#include <shardwise/runtime/cuda/kernels/vector_norm.cuh>
-#include <shardwise/runtime/cuda/matmul.cuh>
+#include <shardwise/operations/contraction/device.cuh>
+#include <shardwise/operations/embedding/device.cuh>
+#include <shardwise/operations/fill/device.cuh>
+#include <shardwise/operations/indexing/device.cuh>
+#include <shardwise/operations/join/device.cuh>
+#include <shardwise/operations/leaf/device.cuh>
+#include <shardwise/operations/loss/device.cuh>
+#include <shardwise/operations/movement/device.cuh>
+#include <shardwise/operations/norm/device.cuh>
+#include <shardwise/operations/pointwise/device.cuh>
+#include <shardwise/operations/reduction/device.cuh>
+#include <shardwise/operations/row/device.cuh>
+#include <shardwise/operations/update/device.cuh>
+#include <shardwise/operations/view/device.cuh>
+#include <shardwise/operations/written/device.cuh>
+#include <shardwise/runtime/cuda/device/custom.cuh>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
+
+template <op_code Op, class T>
+concept kernel_written = requires(const call& c, context& ctx) { kernel<Op>::template run<T>(c, ctx); };
+
+template <op_code Op, class T>
+constexpr launcher written_launcher() {
+  if constexpr (kernel_written<Op, T>) {
+    return &kernel<Op>::template run<T>;
+  } else {
+    static_assert(raise<problem::kernel_unwritten, typename shardwise::detail::op_tag<Op>::type, T>::ok);
+    return nullptr;
+  }
+}
 
 // What launches one operation on elements of T; null where there is no kernel, and for fused ones, which are those of
 // their expressions. Integers are only moved and compared. Instantiates the kernels of that operation alone.
@@ -29,7 +42,7 @@ template <op_code Op, class T>
 constexpr launcher launcher_for() {
   constexpr bool moves = rules::only_moves(Op) || Op == op_code::redistribute || is_comparison(Op);
   if constexpr (runs_kernel(Op) && Op != op_code::opaque && Op != op_code::custom && Op != op_code::fused && (std::is_floating_point_v<T> || moves))
-    return &kernel<Op>::template run<T>;
+    return written_launcher<Op, T>();
   else
     return nullptr;
 }

@@ -11,6 +11,7 @@
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/graph/storage.hpp>
 #include <shardwise/runtime/eager/core.hpp>
+#include <shardwise/runtime/host/backend.hpp>
 
 namespace shardwise {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <shardwise/runtime/host/collective_blocks.hpp>
-#include <shardwise/runtime/host/kernels.hpp>
+#include <shardwise/runtime/host/copy_block.hpp>
 
 namespace shardwise::fake {
 

@@ -1,12 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_backend: which scratch host kernels need, and the table of kernels that a program instantiates.
+// host_backend: how much scratch a program's kernels and collectives need on the host; free of kernels, so that a program is
+// planned without them.
 #pragma once
 
 #include <shardwise/graph/waits.hpp>
 #include <shardwise/pass/memory/memory.hpp>
-#include <shardwise/runtime/host/einsum.hpp>
+#include <shardwise/propagation/contraction.hpp>
+#include <shardwise/runtime/host/gemm.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise {
+
+namespace host {
+inline namespace SHARDWISE_HOST_BUILD {
+
+// Scratch that an einsum of these local extents needs at most; gemm's own bound is monotone in its three sizes.
+template <class T>
+constexpr std::size_t einsum_workspace(const op_attr& a, const spec& x, const spec& y, const std::int64_t* ex,
+                                       const std::int64_t* ey) {
+  std::int64_t m = 1, n = 1, k = 1;
+  for (int d = 0; d < x.rank; ++d) {
+    const int l = rules::label(a.v[0], d);
+    const bool in_y = rules::find_label(a.v[1], y.rank, l) >= 0;
+    const bool in_out = rules::find_label(a.v[2], max_rank, l) >= 0;
+    if (!in_y)
+      m *= ex[d];
+    else if (!in_out)
+      k *= ex[d];
+  }
+  for (int d = 0; d < y.rank; ++d)
+    if (rules::find_label(a.v[0], x.rank, rules::label(a.v[1], d)) < 0) n *= ey[d];
+  const std::size_t straight = gemm_workspace_bytes<T>(m, n, k), turned = gemm_workspace_bytes<T>(n, m, k);
+  return straight > turned ? straight : turned;
+}
+
+}  // namespace SHARDWISE_HOST_BUILD
+}  // namespace host
 
 struct host_backend {
   // Largest scratch of any node on the ranks at coordinate 0: packed matrix panels, inboxes of reductions.
@@ -95,108 +124,5 @@ struct host_backend {
     return 0;
   }
 };
-
-namespace runtime {
-
-// A kernel is one function per (operation, element type, expression): sizes, strides, placements and an expression's
-// constants are run-time arguments.
-struct signature {
-  op_code op = op_code::input;
-  dtype type = dtype::f32;
-  expression then{};
-  constexpr bool operator==(const signature&) const = default;
-};
-
-// The distinct signatures of a program, a small object that template arguments are read from, and each node's entry.
-// Past `Room` signatures are counted and not stored.
-template <int Nodes, int Room>
-struct kernel_list {
-  signature item[Room]{};
-  const custom_operation* custom[Room]{};  // of each item, null for the library's own operations
-  int count = 0;
-  std::int16_t of[Nodes]{};  // -1: no kernel (leaves, views)
-
-  constexpr int add(const signature& s, const custom_operation* own = nullptr) {
-    if (count < Room) {
-      item[count] = s;
-      custom[count] = own;
-    }
-    return count++;
-  }
-};
-
-template <int Room, class Graph>
-constexpr auto list_kernels(const Graph& g) {
-  constexpr int ops = static_cast<int>(op_code::count);
-  kernel_list<Graph::node_capacity, Room> k;
-  bool runs[ops]{};  // clang takes a step for every case of the switch behind it
-  for (int i = 0; i < ops; ++i) runs[i] = runs_kernel(static_cast<op_code>(i));
-  std::int16_t seen[ops][dtypes];
-  int from[Room]{};  // the expression of each item
-  for (auto& row : seen)
-    for (auto& v : row) v = -1;
-  for (int i = g.node_count; i < Graph::node_capacity; ++i) k.of[i] = -1;
-  for (int i = 0; i < g.node_count; ++i) {
-    const op_code op = g.nodes[i].op;
-    k.of[i] = -1;
-    if (!runs[static_cast<int>(op)]) continue;
-    const int s = g.nodes[i].spec;
-    if (may_view(op) && is_view(g.nodes[i], g.specs[g.nodes[g.nodes[i].in[0]].spec], g.specs[s])) continue;
-    const dtype t = g.specs[makes_indices(op) ? g.nodes[g.nodes[i].in[0]].spec : s].type;
-    if (op == op_code::custom) {
-      const custom_operation* const own = custom_of(g, g.nodes[i]);
-      const int stored = k.count < Room ? k.count : Room;
-      int at = 0;
-      while (at < stored && !(k.item[at].op == op && k.item[at].type == t && is_same_operation(k.custom[at], own))) ++at;
-      if (at == stored) at = k.add({op, t, no_expression}, own);
-      k.of[i] = static_cast<std::int16_t>(at);
-      continue;
-    }
-    const int e = g.nodes[i].expression;
-    if (e >= 0) {
-      const int stored = k.count < Room ? k.count : Room;
-      int at = 0;
-      while (at < stored && !(from[at] == e && k.item[at].op == op && k.item[at].type == t)) ++at;
-      if (at == stored) {
-        if (at < Room) from[at] = e;
-        at = k.add({op, t, g.expressions[e]});
-      }
-      k.of[i] = static_cast<std::int16_t>(at);
-      continue;
-    }
-    std::int16_t& at = seen[static_cast<int>(op)][static_cast<int>(t)];
-    if (at < 0) {
-      if (k.count < Room) from[k.count] = -1;
-      at = static_cast<std::int16_t>(k.add({op, t, no_expression}));
-    }
-    k.of[i] = at;
-  }
-  return k;
-}
-
-// First with room for as many as most programs have (`Guess`).
-template <class Source, int Guess = 96>
-struct kernels_of {
-  template <int Room>
-  static constexpr auto listed = list_kernels<Room>(Source::value);
-  static constexpr int room = listed<Guess>.count <= Guess ? Guess : listed<Guess>.count;
-  static constexpr const auto& list = listed<room>;
-  struct small {
-    signature item[list.count > 0 ? list.count : 1]{};
-    const custom_operation* custom[list.count > 0 ? list.count : 1]{};
-    int count = 0;
-  };
-  static constexpr small signatures = [] {
-    small s;
-    for (int i = 0; i < list.count; ++i) {
-      s.item[i] = list.item[i];
-      s.custom[i] = list.custom[i];
-    }
-    s.count = list.count;
-    return s;
-  }();
-};
-
-}  // namespace runtime
 
 }  // namespace shardwise

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <shardwise/graph/tensor.hpp>
-#include <shardwise/runtime/host/kernels/kernel.hpp>
+#include <shardwise/runtime/host/kernel.hpp>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise {

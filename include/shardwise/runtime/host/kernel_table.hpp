@@ -8,8 +8,9 @@
 
 #include <shardwise/graph/verify/located.hpp>
 #include <shardwise/runtime/program/blocks.hpp>
-#include <shardwise/runtime/host/backend.hpp>
 #include <shardwise/runtime/host/custom.hpp>
+#include <shardwise/runtime/host/kernels.hpp>
+#include <shardwise/runtime/host/signatures.hpp>
 #include <shardwise/runtime/rank.hpp>
 #include <shardwise/support/config.hpp>
 
@@ -31,6 +32,8 @@ __attribute__((noinline)) void compute(const call& c, const step_env& env) {
   if constexpr (makes_indices(Op)) q.index_out = static_cast<std::int32_t*>(c.p[result]);
   if constexpr (Op == op_code::fused) {
     if constexpr (Then.head != 0) host::evaluate<T, Then>(c, q);
+  } else if constexpr (!host::kernel_written<Op, T>) {
+    static_assert(raise<problem::kernel_unwritten, typename shardwise::detail::op_tag<Op>::type, T>::ok);
   } else {
     host::kernel<Op>::template run<T>(c, q, env);
     if constexpr (Then.head != 0) host::evaluate<T, Then>(c, q);

@@ -2,16 +2,19 @@
 // All host kernels, one struct per operation over local blocks. The rule proofs run this very code on exact integers.
 #pragma once
 
-#include <shardwise/runtime/host/kernels/block.hpp>
-#include <shardwise/runtime/host/kernels/elementwise.hpp>
-#include <shardwise/runtime/host/kernels/fused.hpp>
-#include <shardwise/runtime/host/kernels/gather.hpp>
-#include <shardwise/runtime/host/kernels/index.hpp>
-#include <shardwise/runtime/host/kernels/join.hpp>
-#include <shardwise/runtime/host/kernels/pointwise.hpp>
-#include <shardwise/runtime/host/kernels/ordering.hpp>
-#include <shardwise/runtime/host/kernels/random.hpp>
-#include <shardwise/runtime/host/kernels/rows.hpp>
-#include <shardwise/runtime/host/kernels/sum.hpp>
-#include <shardwise/runtime/host/kernels/update.hpp>
-#include <shardwise/runtime/host/kernels/vector_norm.hpp>
+#include <shardwise/operations/contraction/host.hpp>
+#include <shardwise/operations/embedding/host.hpp>
+#include <shardwise/operations/fill/host.hpp>
+#include <shardwise/operations/indexing/host.hpp>
+#include <shardwise/operations/join/host.hpp>
+#include <shardwise/operations/leaf/host.hpp>
+#include <shardwise/operations/loss/host.hpp>
+#include <shardwise/operations/movement/host.hpp>
+#include <shardwise/operations/norm/host.hpp>
+#include <shardwise/operations/opaque/host.hpp>
+#include <shardwise/operations/pointwise/host.hpp>
+#include <shardwise/operations/reduction/host.hpp>
+#include <shardwise/operations/row/host.hpp>
+#include <shardwise/operations/update/host.hpp>
+#include <shardwise/operations/view/host.hpp>
+#include <shardwise/operations/written/host.hpp>

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include <shardwise/runtime/host/collective_blocks.hpp>
-#include <shardwise/runtime/host/kernels.hpp>
+#include <shardwise/runtime/host/copy_block.hpp>
 #include <shardwise/runtime/threads/threads.hpp>
 
 namespace shardwise::threads {

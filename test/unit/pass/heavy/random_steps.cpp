@@ -133,7 +133,7 @@ void check_variants() {
     const auto before = std::make_unique<graph>(test::random_step<capacity, body>(seed, Ranks, 9, seed % 2 == 0));
     REQUIRE(!sw::verify(*before));
     sw::passes::remove_dead(*before);
-    updates += sw::kept::updates::count(*before);
+    updates += sw::kept::updates::of(*before);
     std::vector<std::unique_ptr<graph>> after;
     for (int v = 0; v < variant_count; ++v) {
       after.push_back(std::make_unique<graph>(*before));

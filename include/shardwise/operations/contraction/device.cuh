@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// einsum on a device: labelled dims become loops around strided-batch products of cuBLASLt, whose plans are kept; or one
+// product of our own, where that saves launches.
+#pragma once
+
+#include <shardwise/operations/contraction/device_product.cuh>
+#include <shardwise/operations/contraction/host.hpp>
+#include <shardwise/operations/written/device.cuh>
+#include <shardwise/runtime/cuda/device/map.cuh>
+#include <shardwise/runtime/cuda/device/reduce.cuh>
+#include <shardwise/runtime/cuda/matmul_plans.cuh>
+#include <shardwise/runtime/cuda/workspace.hpp>
+#include <shardwise/support/config.hpp>
+
+namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
+
+namespace detail {
+
+// A matrix of one product as it lies in memory: extent and stride of its two dims, and of the batch.
+struct strided_matrix {
+  std::int64_t row = 0, column = 0, row_step = 0, column_step = 0;
+
+  // cuBLASLt steps by 1 along stored columns: along the rows, or (transposed) along the columns.
+  bool plain() const { return row == 1 || row_step == 1; }
+  bool turned() const { return column == 1 || column_step == 1; }
+  // Columns must not overlap, as a broadcast operand's do.
+  bool fits() const { return (plain() || turned()) && leading() >= (plain() ? row : column); }
+  // The other stride; of a single stored column it means nothing, yet must be at least the rows.
+  std::int64_t leading() const {
+    return plain() ? distance(row, column, column_step) : distance(column, row, row_step);
+  }
+
+ private:
+  static std::int64_t distance(std::int64_t rows, std::int64_t columns, std::int64_t step) {
+    return columns == 1 ? rows : step;
+  }
+};
+
+constexpr std::int64_t alignment_of(std::uintptr_t p) { return p % 16 == 0 ? 16 : p % 8 == 0 ? 8 : 4; }
+
+// f(offsets, whether it is the first) for every point of a walk.
+template <class F>
+void each_point(walk<3> w, F&& f) {
+  if (w.rank == 0) {
+    const std::int64_t none[3]{};
+    w.push(1, none);
+  }
+  bool first = true;
+  w.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* step) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t at[3] = {off[0] + i * step[0], off[1] + i * step[1], off[2] + i * step[2]};
+      f(at, first);
+      first = false;
+    }
+  });
+}
+
+// What of an expression cuBLASLt can do in a product: up to two values added, one after the other, then relu.
+struct addition {
+  int values = 0;
+  bool relu = false, fits = false;
+
+  static constexpr addition of(const expression& e) {
+    addition a;
+    int at = 0;  // the slot of what has been computed so far
+    bool used[16]{};  // slots have four bits
+    for (int i = 0; i < e.steps(); ++i) {
+      const expression_step s = e.at(i);
+      const bool last = i + 1 == e.steps();
+      const int other = s.x == at ? s.y : s.x;
+      if (s.op == op_code::relu && last && s.x == at)
+        a.relu = true;
+      else if (s.op == op_code::add && (s.x == at || s.y == at) && other > 0 && other < e.values() && !used[other])
+        used[other] = true;
+      else
+        return {};
+      at = e.values() + i;
+    }
+    a.values = e.values() - 1;
+    for (int k = 1; k < e.values(); ++k)
+      if (!used[k]) return {};
+    a.fits = e.follows() && e.stores() == 0 && a.values <= 2;
+    return a;
+  }
+};
+
+// One einsum: its operands, of which those that no matrix layout describes are first copied densely into the scratch.
+template <class T>
+class device_einsum {
+ public:
+  device_einsum(const call& c, context& ctx)
+      : c_(c), ctx_(ctx), l_{c.l[0], c.l[1], c.l[result]}, p_{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[result])} {}
+
+  void run() {
+    if (l_[2].numel() == 0) return;
+    if (l_[0].numel() == 0 || l_[1].numel() == 0) {  // nothing to contract
+      zero<T>(c_, ctx_);
+      return;
+    }
+    settle();
+    walk<3> outer, inner;
+    push_but(plan_.batch, batch_dim(), outer);
+    push_but(plan_.m, plan_.m.rank - 1, outer);
+    push_but(plan_.n, plan_.n.rank - 1, outer);
+    push_but(plan_.k, plan_.k.rank - 1, inner);
+    each_point(outer, [&](const std::int64_t* o, bool) {
+      each_point(inner, [&](const std::int64_t* i, bool first) {
+        const std::int64_t off[3] = {o[0] + i[0], o[1] + i[1], o[2] + i[2]};
+        batches(off, first);
+      });
+    });
+    if (p_[2] != c_.p[result]) {
+      const std::int64_t zeros[max_rank]{};
+      copy_block<T>(op_code::einsum, p_[2], l_[2], zeros, as<T>(c_.p[result]), c_.l[result], zeros, l_[2].ext, ctx_);
+    }
+  }
+
+  // How many launches that is at least, of what computes anything.
+  std::int64_t launches() {
+    plan();
+    std::int64_t n = 1;
+    for (int k = 0; k < 3; ++k) n += matrix(k).fits() ? 0 : 1;
+    const auto loops = [&](const walk<3>& w, int without) {
+      for (int d = 0; d < w.rank; ++d)
+        if (d != without) n *= w.ext[d];
+    };
+    loops(plan_.batch, batch_dim());
+    loops(plan_.m, plan_.m.rank - 1);
+    loops(plan_.n, plan_.n.rank - 1);
+    loops(plan_.k, plan_.k.rank - 1);
+    return n > 1 ? n : 1;
+  }
+
+  // The product with the expression as its epilogue, in one launch; false, and nothing is launched, where that cannot be.
+  bool run_with(const addition& then) {
+    if (!then.fits || l_[0].numel() == 0 || l_[1].numel() == 0 || l_[2].numel() == 0 || launches() != 1) return false;
+    if (points(plan_.batch) != 1) return false;
+    const strided_matrix out = matrix(2);
+    const bool swap = !out.plain();  // as in product(): whether the rows of what is stored are the columns
+    const walk<3>&rows = swap ? plan_.n : plan_.m, &columns = swap ? plan_.m : plan_.n;
+    matmul_shape s;
+    const T *c = as<T>(c_.p[result]), *bias = nullptr;
+    T beta = T(0);
+    for (int j = 0; j < then.values; ++j) {
+      // the value's strides along the stored rows and columns, which merge as the result's do
+      std::int64_t row = 0, column = 0;
+      if (!steps_like(j, rows, swap ? 1 : 0, row) || !steps_like(j, columns, swap ? 0 : 1, column)) return false;
+      const T* const p = as<T>(c_.p[c_.inputs + j]);
+      const std::int64_t m = rows.ext[rows.rank - 1], n = columns.ext[columns.rank - 1];
+      if (!bias && column == 0 && (row == 1 || m == 1) && n > 1) {
+        bias = p;
+      } else if (s.ld_c == 0 && (row == 1 || m == 1) && (n == 1 || column >= m)) {
+        s.ld_c = n == 1 ? m : column;
+        s.align_c = alignment_of(reinterpret_cast<std::uintptr_t>(p));
+        c = p;
+        beta = T(1);
+      } else {
+        return false;
+      }
+    }
+    s.epilogue = then.relu ? (bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU)
+                           : (bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
+    if (bias && reinterpret_cast<std::uintptr_t>(bias) % 16 != 0) return false;  // what plans are made for
+    const std::int64_t none[3]{};
+    T* const p[3] = {p_[0], p_[1], p_[2]};
+    describe(s, p, none, 1);
+    const T alpha = static_cast<T>(c_.f);
+    return ctx_.plans->try_run(s, &alpha, p[swap ? 1 : 0], p[swap ? 0 : 1], &beta, c, bias, p[2], c_.workspace, ctx_);
+  }
+
+ private:
+  static constexpr std::int64_t most_batches = 32768;  // of one product: kernels may number them in a grid's third dim
+
+  // The matrix of operand k: lhs m x k, rhs k x n, out m x n.
+  strided_matrix matrix(int k) const {
+    const walk<3>& rows = k == 1 ? plan_.k : plan_.m;
+    const walk<3>& columns = k == 0 ? plan_.k : plan_.n;
+    const int r = rows.rank - 1, s = columns.rank - 1;
+    return {rows.ext[r], columns.ext[s], rows.str[k][r], columns.str[k][s]};
+  }
+
+  void plan() {
+    plan_ = host::plan_einsum(c_.a, l_[0], l_[1], l_[2]);
+    host::detail::largest_last(plan_.m);
+    host::detail::largest_last(plan_.n);
+    host::detail::largest_last(plan_.k);
+  }
+
+  // Whether value j of the expression goes along the result's dims of one role, `of` the operand that has them besides, in
+  // one step, as the role's walk does in one dim.
+  bool steps_like(int j, const walk<3>& role, int of, std::int64_t& step) const {
+    const layout &in = l_[of], &other = l_[1 - of], &out = l_[2];
+    bool first = true;
+    std::int64_t covered = 1;
+    for (int d = in.rank - 1; d >= 0; --d) {
+      const int l = rules::label(c_.a.v[of], d);
+      if (rules::find_label(c_.a.v[1 - of], other.rank, l) >= 0 || in.ext[d] == 1) continue;
+      const std::int64_t s = epilogue_stride(c_, j, rules::find_label(c_.a.v[2], out.rank, l));
+      if (first)
+        step = s;
+      else if (s != step * covered)
+        return false;
+      first = false;
+      covered *= in.ext[d];
+    }
+    return covered == role.ext[role.rank - 1];
+  }
+
+  // Plans, copies what does not fit, plans again. An operand that is dense already does not fit where another one keeps
+  // its innermost role from merging: the inputs are then copied too. With all dense every role is one dim, so this
+  // ends.
+  void settle() {
+    std::byte* free = static_cast<std::byte*>(c_.workspace) + runtime::matmul_workspace_bytes;
+    bool dense[3]{};
+    for (;;) {
+      plan();
+      int copied = -1;
+      bool all_fit = true;
+      for (int k = 2; k >= 0; --k) {
+        if (matrix(k).fits()) continue;
+        all_fit = false;
+        if (!dense[k]) copied = k;
+      }
+      if (all_fit) return;
+      if (copied < 0) copied = !dense[1] ? 1 : !dense[0] ? 0 : 2;
+      dense[copied] = true;
+      copy_by_role(copied, free);
+    }
+  }
+
+  void copy_by_role(int k, std::byte*& free) {
+    const runtime::detail::einsum_operand w[3] = {{c_.a.v[0], l_[0].ext, l_[0].str, l_[0].rank},
+                                                  {c_.a.v[1], l_[1].ext, l_[1].str, l_[1].rank},
+                                                  {c_.a.v[2], l_[2].ext, l_[2].str, l_[2].rank}};
+    if (runtime::detail::is_by_role(w, k)) return;
+    layout to = l_[k];
+    runtime::detail::strides_by_role(w, k, to.str);
+    T* const copy = reinterpret_cast<T*>(free);
+    free += runtime::align_device(to.numel() * static_cast<std::int64_t>(sizeof(T)));
+    const std::int64_t zeros[max_rank]{};
+    if (k < 2) copy_block<T>(op_code::einsum, p_[k], l_[k], zeros, copy, to, zeros, to.ext, ctx_);
+    l_[k] = to;
+    p_[k] = copy;
+  }
+
+  // The largest batch dim is cuBLASLt's; the others are loops.
+  int batch_dim() const {
+    int best = 0;
+    for (int d = 1; d < plan_.batch.rank; ++d)
+      if (plan_.batch.ext[d] > plan_.batch.ext[best]) best = d;
+    return best;
+  }
+
+  static void push_but(const walk<3>& w, int without, walk<3>& to) {
+    for (int d = 0; d < w.rank; ++d) {
+      if (d == without) continue;
+      const std::int64_t s[3] = {w.str[0][d], w.str[1][d], w.str[2][d]};
+      to.push(w.ext[d], s);
+    }
+  }
+
+  void batches(const std::int64_t* off, bool first) {
+    const int d = batch_dim();
+    const std::int64_t all = plan_.batch.ext[d];
+    const std::int64_t step[3] = {plan_.batch.str[0][d], plan_.batch.str[1][d], plan_.batch.str[2][d]};
+    for (std::int64_t b = 0; b < all; b += most_batches) {
+      T* p[3];
+      for (int k = 0; k < 3; ++k) p[k] = p_[k] + off[k] + b * step[k];
+      product(p, step, all - b < most_batches ? all - b : most_batches, first);
+    }
+  }
+
+  void product(T* const (&p)[3], const std::int64_t* step, std::int64_t batch, bool first) {
+    matmul_shape s;
+    const bool swap = describe(s, p, step, batch);
+    const T alpha = static_cast<T>(c_.f), beta = first ? T(0) : T(1);
+    ctx_.plans->run(s, &alpha, p[swap ? 1 : 0], p[swap ? 0 : 1], &beta, p[2], c_.workspace, ctx_);
+  }
+
+  // cuBLASLt is column-major: a row-major result is the product of the turned operands in the other order; returns whether
+  // it is.
+  bool describe(matmul_shape& s, T* const (&p)[3], const std::int64_t* step, std::int64_t batch) const {
+    const strided_matrix x = matrix(0), y = matrix(1), o = matrix(2);
+    s.batch = batch;
+    s.depth = x.column;
+    s.type = sizeof(T) == 4 ? CUDA_R_32F : CUDA_R_64F;
+    const bool swap = !o.plain();  // rows of the stored result are n
+    const int ka = swap ? 1 : 0, kb = swap ? 0 : 1;
+    const strided_matrix a = swap ? turn(y) : x, b = swap ? turn(x) : y, out = swap ? turn(o) : o;
+    s.rows = a.row;
+    s.columns = b.column;
+    s.ld_a = a.leading();
+    s.ld_b = b.leading();
+    s.ld_d = out.leading();
+    s.transposed_a = a.plain() ? 0 : 1;
+    s.transposed_b = b.plain() ? 0 : 1;
+    if (batch > 1) {  // of a single matrix the distance to the next means nothing
+      s.step_a = step[ka];
+      s.step_b = step[kb];
+      s.step_d = step[2];
+    }
+    s.align_a = alignment_of(reinterpret_cast<std::uintptr_t>(p[ka]));
+    s.align_b = alignment_of(reinterpret_cast<std::uintptr_t>(p[kb]));
+    s.align_d = alignment_of(reinterpret_cast<std::uintptr_t>(p[2]));
+    return swap;
+  }
+  static strided_matrix turn(const strided_matrix& m) { return {m.column, m.row, m.column_step, m.row_step}; }
+
+  const call& c_;
+  context& ctx_;
+  layout l_[3];
+  T* p_[3];
+  host::einsum_plan plan_;
+};
+
+}  // namespace detail
+
+template <>
+struct kernel<op_code::einsum> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const bool sums = c.a.v[3] != 0;
+    detail::device_einsum<T> products(c, ctx);
+    if (sums) {
+      if (c.l[2].rank == 1 && detail::run_product<T>(c, no_epilogue{}, &c.l[2], c.p[2], 1, ctx)) return;
+      detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
+    } else if (const std::int64_t n = products.launches(); n > 1) {
+      if (detail::run_product<T>(c, no_epilogue{}, nullptr, nullptr, n, ctx)) return;
+    }
+    products.run();
+  }
+
+  // One launch where cuBLASLt has the expression as an epilogue, or where the product is small; else the expression is a
+  // launch in place.
+  template <class T, expression E>
+  static void run_then(const call& c, context& ctx) {
+    if (c.a.v[3] != 0) detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
+    detail::device_einsum<T> products(c, ctx);
+    constexpr detail::addition adds = detail::addition::of(E);
+    if (adds.fits && products.run_with(adds)) return;
+    if (detail::run_product<T>(c, epilogue_of<T, E>(c), nullptr, nullptr, products.launches(), ctx)) return;
+    products.run();
+    evaluate<T, E>(op_code::einsum, c, ctx);
+  }
+
+ private:
+  // The dims over which the rows of operand 0 are summed beside the product: those that it contracts.
+  static std::int64_t summed(const call& c) { return rules::contracted_dims(c.a, c.l[0].rank, c.l[1].rank); }
+};
+
+}  // namespace SHARDWISE_DEVICE_BUILD
+}  // namespace shardwise::cuda

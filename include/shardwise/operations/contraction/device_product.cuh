@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// A matrix product of our own, for what no product of cuBLASLt is one launch of: batches that no single stride describes,
+// any expression on the result, the sum of an operand beside the product. Operands are read where they lie, whatever their
+// strides.
+//
+// Price, against cuBLASLt on one large matrix: no tensor cores for float64, tiles of 64 by 64 only. So it takes products that
+// are small enough for launches and passes over memory to cost more; see small_product.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include <shardwise/propagation/contraction.hpp>
+#include <shardwise/runtime/cuda/device/arrival.cuh>
+#include <shardwise/runtime/cuda/device/epilogue.cuh>
+#include <shardwise/runtime/cuda/device/map.cuh>
+#include <shardwise/runtime/cuda/workspace.hpp>
+#include <shardwise/support/config.hpp>
+
+namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
+
+// out[batch, row, column] = then(alpha * sum over depth of a[batch, row, depth] b[batch, depth, column]). Walks of the roles,
+// each over as many dims as it has; their operands: a or b or both, out, and the expression's.
+template <int Operands>
+struct product_roles {
+  walk<2 + Operands> rows;     // a, out, ...
+  walk<2 + Operands> columns;  // b, out, ...
+  walk<3 + Operands> batch;    // a, b, out, ...
+  walk<2> depth;               // a, b
+};
+
+namespace detail {
+
+inline constexpr int product_tile = 64, product_depth = 16, product_threads = 256;
+inline constexpr int product_grid = 16;                             // threads along either side of a tile
+inline constexpr int product_own = product_tile / product_grid;     // elements of a thread along either side
+inline constexpr int product_pitch = product_tile + 4;              // keeps 16 bytes aligned, spreads banks
+inline constexpr int product_partial = product_tile * product_tile;  // elements that a tile's part takes in the scratch
+static_assert(product_grid * product_grid == product_threads);
+static_assert(product_tile * product_depth == product_threads * product_own, "each thread loads as many elements as it owns along a side");
+
+template <int Operands>
+struct product_steps {
+  strided<2 + Operands> rows, columns;
+  strided<3 + Operands> batch;
+  strided<2> depth;
+};
+
+template <class T>
+struct product_arrays {
+  const T *a, *b;
+  T* out;
+  T alpha;
+  bool a_along_depth, b_along_depth;  // which of the two dims neighbouring threads load along
+  // the sum of a over its depth, null: none
+  T* sums;
+  std::int64_t sums_step;
+  // with more than one split: [tile][split][element], [row tile][split][row]
+  std::uint32_t splits, split_depth;
+  T* part;
+  double* sums_part;
+  std::uint32_t* tickets;
+};
+
+// The elements of one operand that a thread loads for a stage: `own` of them, of one position along the tile's side and
+// several along the depth, or the other way round.
+struct product_load {
+  bool along_depth;
+  int thread;
+  __device__ int side(int j) const { return along_depth ? thread / product_depth + product_grid * j : thread % product_tile; }
+  __device__ int depth(int j) const { return along_depth ? thread % product_depth : thread / product_tile + product_own * j; }
+};
+static_assert(product_threads / product_depth == product_grid && product_threads / product_tile == product_own);
+
+// A block for each tile, matrix and split: blockIdx.x tiles of columns, .y tiles of rows, .z matrix * splits + split.
+template <class T, class Then, bool Sums>
+__global__ void __launch_bounds__(product_threads)
+    product_kernel(const __grid_constant__ product_steps<Then::operands> w, const __grid_constant__ product_arrays<T> g,
+                   const Then then) {
+  constexpr int E = Then::operands, own = product_own;
+  __shared__ __align__(32) T as[2][product_depth][product_pitch];
+  __shared__ __align__(32) T bs[2][product_depth][product_pitch];
+  const int t = static_cast<int>(threadIdx.x), tx = t % product_grid, ty = t / product_grid;
+  const std::uint32_t row0 = blockIdx.y * product_tile, column0 = blockIdx.x * product_tile;
+  const std::uint32_t matrix = blockIdx.z / g.splits, split = blockIdx.z - matrix * g.splits;
+  const bool sums_here = Sums && blockIdx.x == 0 && t < product_tile;
+  std::int64_t mo[3 + E];
+  w.batch.offsets(matrix, mo);
+  const std::uint32_t begin = split * g.split_depth;
+  const std::uint32_t end = w.depth.count < begin + g.split_depth ? w.depth.count : begin + g.split_depth;
+
+  // where this thread's elements begin; -1: outside of the matrix, read as zero
+  const product_load la{g.a_along_depth, t}, lb{g.b_along_depth, t};
+  std::int64_t a_at[own], b_at[own];
+#pragma unroll
+  for (int j = 0; j < own; ++j) {
+    std::int64_t off[2 + E];
+    const std::uint32_t r = row0 + static_cast<std::uint32_t>(la.side(j));
+    a_at[j] = -1;
+    if (r < w.rows.count) {
+      w.rows.offsets(r, off);
+      a_at[j] = mo[0] + off[0];
+    }
+    const std::uint32_t c = column0 + static_cast<std::uint32_t>(lb.side(j));
+    b_at[j] = -1;
+    if (c < w.columns.count) {
+      w.columns.offsets(c, off);
+      b_at[j] = mo[1] + off[0];
+    }
+  }
+
+  T va[own], vb[own];  // of the next stage
+  const auto fetch = [&](std::uint32_t first) {
+#pragma unroll
+    for (int j = 0; j < own; ++j) {
+      std::int64_t off[2];
+      const std::uint32_t ka = first + static_cast<std::uint32_t>(la.depth(j)), kb = first + static_cast<std::uint32_t>(lb.depth(j));
+      va[j] = vb[j] = T(0);
+      if (ka < end && a_at[j] >= 0) {
+        w.depth.offsets(ka, off);
+        va[j] = g.a[a_at[j] + off[0]];
+      }
+      if (kb < end && b_at[j] >= 0) {
+        w.depth.offsets(kb, off);
+        vb[j] = g.b[b_at[j] + off[1]];
+      }
+    }
+  };
+  const auto put = [&](int buffer) {
+#pragma unroll
+    for (int j = 0; j < own; ++j) {
+      as[buffer][la.depth(j)][la.side(j)] = va[j];
+      bs[buffer][lb.depth(j)][lb.side(j)] = vb[j];
+    }
+  };
+
+  T acc[own][own];  // rows ty * own + i, columns tx + grid * j: stores of neighbouring threads lie side by side
+#pragma unroll
+  for (int i = 0; i < own; ++i)
+#pragma unroll
+    for (int j = 0; j < own; ++j) acc[i][j] = T(0);
+  double row_sum = 0;
+
+  if (begin < end) {
+    fetch(begin);
+    put(0);
+  }
+  __syncthreads();
+  int buffer = 0;
+  for (std::uint32_t first = begin; first < end; first += product_depth) {
+    const bool more = first + product_depth < end;
+    if (more) fetch(first + product_depth);
+#pragma unroll
+    for (int k = 0; k < product_depth; ++k) {
+      constexpr int V = vector_of<T>;
+      T fa[own], fb[own];
+#pragma unroll
+      for (int i = 0; i < own; i += V) {
+        const pack<T, V> p = *reinterpret_cast<const pack<T, V>*>(&as[buffer][k][ty * own + i]);
+#pragma unroll
+        for (int v = 0; v < V; ++v) fa[i + v] = p.v[v];
+      }
+#pragma unroll
+      for (int j = 0; j < own; ++j) fb[j] = bs[buffer][k][tx + product_grid * j];
+#pragma unroll
+      for (int i = 0; i < own; ++i)
+#pragma unroll
+        for (int j = 0; j < own; ++j) acc[i][j] += fa[i] * fb[j];
+    }
+    if (sums_here)
+      for (int k = 0; k < product_depth; ++k) row_sum += static_cast<double>(as[buffer][k][t]);
+    buffer ^= 1;
+    if (more) put(buffer);  // which all have read before the last barrier
+    __syncthreads();
+  }
+
+  if (g.splits > 1) {
+    const std::int64_t row_tile = std::int64_t{matrix} * gridDim.y + blockIdx.y, tile = row_tile * gridDim.x + blockIdx.x;
+    T* const parts = g.part + tile * g.splits * product_partial;
+    double* const sums_parts = g.sums_part + row_tile * g.splits * product_tile;
+#pragma unroll
+    for (int i = 0; i < own; ++i)
+#pragma unroll
+      for (int j = 0; j < own; ++j) parts[std::int64_t{split} * product_partial + (i * own + j) * product_threads + t] = acc[i][j];
+    if (sums_here) sums_parts[split * product_tile + t] = row_sum;
+    if (!last_to_arrive(g.tickets + tile, g.splits)) return;
+#pragma unroll
+    for (int i = 0; i < own; ++i)
+#pragma unroll
+      for (int j = 0; j < own; ++j) acc[i][j] = T(0);
+    row_sum = 0;
+    for (std::uint32_t s = 0; s < g.splits; ++s) {
+#pragma unroll
+      for (int i = 0; i < own; ++i)
+#pragma unroll
+        for (int j = 0; j < own; ++j) acc[i][j] += arrived(parts + std::int64_t{s} * product_partial + (i * own + j) * product_threads + t);
+      if (sums_here) row_sum += arrived(sums_parts + s * product_tile + t);
+    }
+  }
+
+  if (sums_here && row0 + static_cast<std::uint32_t>(t) < w.rows.count)
+    g.sums[(std::int64_t{row0} + t) * g.sums_step] = static_cast<T>(row_sum);
+#pragma unroll
+  for (int i = 0; i < own; ++i) {
+    const std::uint32_t r = row0 + static_cast<std::uint32_t>(ty * own + i);
+    if (r >= w.rows.count) break;
+    std::int64_t ro[2 + E];
+    w.rows.offsets(r, ro);
+#pragma unroll
+    for (int j = 0; j < own; ++j) {
+      const std::uint32_t c = column0 + static_cast<std::uint32_t>(tx + product_grid * j);
+      if (c >= w.columns.count) break;
+      std::int64_t co[2 + E], off[E + 1];
+      w.columns.offsets(c, co);
+#pragma unroll
+      for (int e = 0; e < E; ++e) off[e] = mo[3 + e] + ro[2 + e] + co[2 + e];
+      g.out[mo[2] + ro[1] + co[1]] = then(g.alpha * acc[i][j], off);
+    }
+  }
+}
+
+// Depth is cut where tiles alone would leave the device idle. The cut depends on extents only: sums are the same on all.
+inline constexpr std::int64_t product_blocks = 256, product_least_depth = 64, product_most_splits = 16;
+static_assert(product_blocks <= ticket_count);
+static_assert(product_blocks * product_partial * static_cast<std::int64_t>(sizeof(double)) +
+                      product_blocks * product_tile * static_cast<std::int64_t>(sizeof(double)) <=
+                  runtime::matmul_workspace_bytes,
+              "parts lie where cuBLASLt's scratch would");
+
+constexpr std::int64_t product_splits(std::int64_t tiles, std::int64_t depth) {
+  std::int64_t n = product_blocks / tiles;
+  if (n > depth / product_least_depth) n = depth / product_least_depth;
+  if (n > product_most_splits) n = product_most_splits;
+  return n > 1 ? n : 1;
+}
+
+// The roles of a call of einsum, with the operands of the expression behind it.
+template <int Operands>
+product_roles<Operands> product_roles_of(const call& c) {
+  product_roles<Operands> w;
+  const layout &x = c.l[0], &y = c.l[1], &out = c.l[result];
+  // a's or b's strides, both or one of them, then those along the result's dim
+  const auto push = [&](auto& to, std::int64_t ext, std::int64_t sa, std::int64_t sb, int first, int count, int dim) {
+    const std::int64_t operand[2] = {sa, sb};
+    std::int64_t s[3 + Operands]{};
+    for (int k = 0; k < count; ++k) s[k] = operand[first + k];
+    s[count] = out.str[dim];
+    for (int j = 0; j < Operands; ++j) s[count + 1 + j] = epilogue_stride(c, j, dim);
+    to.push(ext, s);
+  };
+  for (int d = 0; d < x.rank; ++d) {
+    const int l = rules::label(c.a.v[0], d);
+    const int dy = rules::find_label(c.a.v[1], y.rank, l), dim = rules::find_label(c.a.v[2], out.rank, l);
+    const std::int64_t both[2] = {x.str[d], dy < 0 ? 0 : y.str[dy]};
+    if (dim < 0)
+      w.depth.push(x.ext[d], both);
+    else if (dy < 0)
+      push(w.rows, x.ext[d], both[0], both[1], 0, 1, dim);
+    else
+      push(w.batch, x.ext[d], both[0], both[1], 0, 2, dim);
+  }
+  for (int d = 0; d < y.rank; ++d) {
+    const int l = rules::label(c.a.v[1], d);
+    if (rules::find_label(c.a.v[0], x.rank, l) >= 0) continue;
+    push(w.columns, y.ext[d], 0, y.str[d], 1, 1, rules::find_label(c.a.v[2], out.rank, l));
+  }
+  w.rows.merge();
+  w.columns.merge();
+  w.batch.merge();
+  w.depth.merge();
+  return w;
+}
+
+template <int K>
+void swap_operands(walk<K>& w) {
+  std::swap(w.str[0], w.str[1]);
+}
+template <int K>
+std::int64_t last_step(const walk<K>& w, int operand) {
+  return w.str[operand][w.rank - 1];
+}
+
+// Multiply-adds up to which one launch of ours is worth more than cuBLASLt's and another one, and than several of cuBLASLt's.
+// Measured on an H200, bench/results/fusion.md: at 2^25 and more, a product and the kernel behind it are faster as two.
+inline constexpr std::int64_t small_multiply_adds = std::int64_t{1} << 24, small_batch_multiply_adds = std::int64_t{1} << 27;
+
+// Whether one launch of ours may stand for `launches` of cuBLASLt's. In double: the product may exceed 2^63.
+constexpr bool small_product(std::int64_t m, std::int64_t n, std::int64_t depth, std::int64_t matrices, std::int64_t launches) {
+  const double most = static_cast<double>(launches > 1 ? small_batch_multiply_adds : small_multiply_adds);
+  const double one = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(depth > 0 ? depth : 1);
+  return one <= most && one * static_cast<double>(matrices) <= most * static_cast<double>(launches);
+}
+
+// One launch, or false where the sizes are not for it: the caller then has to do it in another way. `sums`: where the sum of
+// operand 0 over all dims but its last goes; only for a product without batches whose rows are that last dim.
+template <class T, class Then>
+bool run_product(const call& c, const Then& then, const layout* sums, void* sums_at, std::int64_t launches, context& ctx) {
+  constexpr int E = Then::operands;
+  product_roles<E> w = product_roles_of<E>(c);
+  std::int64_t m = points(w.rows), n = points(w.columns);
+  const std::int64_t matrices = points(w.batch), depth = points(w.depth);
+  if (m == 0 || n == 0 || matrices == 0) return sums == nullptr;
+  const std::int64_t limit = most_points / 2;
+  if (m >= limit || n >= limit || matrices >= limit || depth >= limit) return false;
+  if (!small_product(m, n, depth, matrices, launches)) return false;
+  const T *a = as<T>(c.p[0]), *b = as<T>(c.p[1]);
+  // neighbouring threads write along the columns
+  if (last_step(w.columns, 1) != 1 && last_step(w.rows, 1) == 1) {
+    if (sums) return false;
+    std::swap(w.rows, w.columns);
+    swap_operands(w.batch);
+    swap_operands(w.depth);
+    std::swap(a, b);
+    std::swap(m, n);
+  }
+  const std::int64_t row_tiles = (m + product_tile - 1) / product_tile, column_tiles = (n + product_tile - 1) / product_tile;
+  const std::int64_t splits = product_splits(row_tiles * column_tiles * matrices, depth);
+  if (row_tiles > 65535 || matrices * splits > 65535) return false;
+  const std::int64_t share = (depth + splits - 1) / splits;
+  T* const part = as<T>(c.workspace);
+  const product_arrays<T> g{a,
+                            b,
+                            as<T>(c.p[result]),
+                            static_cast<T>(c.f),
+                            last_step(w.depth, 0) == 1,
+                            last_step(w.depth, 1) == 1,
+                            as<T>(sums_at),
+                            sums ? sums->str[0] : 0,
+                            static_cast<std::uint32_t>(splits),
+                            static_cast<std::uint32_t>((share + product_depth - 1) / product_depth * product_depth),
+                            part,
+                            reinterpret_cast<double*>(part + product_blocks * product_partial),
+                            ctx.tickets};
+  std::int64_t zero[3 + E]{};
+  const product_steps<E> steps{make_strided(w.rows, zero), make_strided(w.columns, zero), make_strided(w.batch, zero),
+                               make_strided(w.depth, zero)};
+  const dim3 grid(static_cast<unsigned>(column_tiles), static_cast<unsigned>(row_tiles), static_cast<unsigned>(matrices * splits));
+  if (sums)
+    launch(op_code::einsum, &product_kernel<T, Then, true>, grid, product_threads, ctx.stream, steps, g, then);
+  else
+    launch(op_code::einsum, &product_kernel<T, Then, false>, grid, product_threads, ctx.stream, steps, g, then);
+  return true;
+}
+
+}  // namespace detail
+
+}  // namespace SHARDWISE_DEVICE_BUILD
+}  // namespace shardwise::cuda

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors side by side on a device.
+#pragma once
+
+#include <shardwise/runtime/cuda/device/map.cuh>
+#include <shardwise/support/config.hpp>
+
+namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
+
+template <>
+struct kernel<op_code::cat> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const std::int64_t zeros[max_rank]{};
+    std::int64_t begin[max_rank]{};
+    for (int k = 0; k < c.inputs; ++k) {
+      copy_block<T>(op_code::cat, as<T>(c.p[k]), c.l[k], zeros, as<T>(c.p[result]), c.l[result], begin, c.l[k].ext, ctx);
+      begin[c.a.v[0]] += c.l[k].ext[c.a.v[0]];
+    }
+  }
+};
+
+}  // namespace SHARDWISE_DEVICE_BUILD
+}  // namespace shardwise::cuda

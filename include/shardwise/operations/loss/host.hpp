@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cross entropy on the host: log-sum-exp and likelihoods, classes whole or sharded.
+#pragma once
+
+#include <shardwise/runtime/host/row_exponentials.hpp>
+#include <shardwise/support/config.hpp>
+
+namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
+
+// Of no elements, or of -infinity alone, -infinity; infinity beside an infinity, but a NaN beside a NaN.
+template <>
+struct kernel<op_code::lse> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    using m = math<T>;
+    const layout* const both[2] = {&c.l[0], &c.l[result]};
+    const int last = c.l[0].rank - 1;
+    const std::int64_t n = c.l[0].ext[last];
+    const auto rows = [&](auto s) {
+      each_row<2>(both, last, [&](const std::int64_t* at) {
+        const T* const x = q.p[0] + at[0];
+        const T from = detail::finite_or_zero(detail::top_of(x, n, s));
+        q.p[result][at[1]] = from + m::log(detail::exp_total(x, n, s, from));
+      });
+    };
+    by_strides<T>(rows, c.l[0].str[last]);
+  }
+};
+
+// Where ranks share a row's classes, the one that holds the target has the row's loss and the others have zero.
+template <>
+struct kernel<op_code::nll> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const layout* const all[4] = {&c.l[0], &c.l[1], &c.l[2], &c.l[result]};
+    const int last = c.l[0].rank - 1;
+    const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
+    const std::int64_t first = c.l[0].origin[last], classes = c.l[0].global[last];
+    each_row<4>(all, last, [&](const std::int64_t* at) {
+      const std::int64_t id = q.index[at[2]];
+      const bool ignored = c.a.v[0] != 0 && id == c.a.v[1];
+      if (!ignored && (id < 0 || id >= classes)) detail::refuse_index("cross_entropy target", id, classes, op_code::nll);
+      const bool own = !ignored && id >= first && id < first + n;
+      q.p[result][at[3]] = own ? q.p[1][at[1]] - q.p[0][at[0] + (id - first) * s] : T(0);
+    });
+  }
+};
+
+// operands: cotangent, logits, log-sum-exp, target: dy (softmax - onehot)
+template <>
+struct kernel<op_code::nll_dx> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    using m = math<T>;
+    const layout* const all[5] = {&c.l[1], &c.l[0], &c.l[2], &c.l[3], &c.l[result]};
+    const int last = c.l[1].rank - 1;
+    const std::int64_t n = c.l[1].ext[last], s = c.l[1].str[last], first = c.l[1].origin[last];
+    each_row<5>(all, last, [&](const std::int64_t* at) {
+      const T* const x = q.p[1] + at[0];
+      const std::int64_t id = q.index[at[3]];
+      const bool ignored = c.a.v[0] != 0 && id == c.a.v[1];
+      const T g = q.p[0][at[1]], norm = q.p[2][at[2]];
+      T* const o = q.p[result] + at[4];
+      if (ignored) {
+        for (std::int64_t i = 0; i < n; ++i) o[i] = T(0);
+      } else if (s == 1) {
+        independent_loop<T>(n, [=](std::int64_t i) { o[i] = g * m::exp(x[i] - norm); });
+      } else {
+        for (std::int64_t i = 0; i < n; ++i) o[i] = g * m::exp(x[i * s] - norm);
+      }
+      if (!ignored && id >= first && id < first + n) o[id - first] = o[id - first] - g;
+    });
+  }
+};
+
+// The part of the log-sum-exp that a rank with some of the classes has: sum of exp(x - top), `top` being the largest of
+// all classes.
+template <>
+struct kernel<op_code::exp_sum> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
+    const int last = c.l[0].rank - 1;
+    const std::int64_t n = c.l[0].ext[last];
+    const auto rows = [&](auto s) {
+      each_row<3>(all, last, [&](const std::int64_t* at) {
+        q.p[result][at[2]] = detail::exp_total(q.p[0] + at[0], n, s, detail::finite_or_zero(q.p[1][at[1]]));
+      });
+    };
+    by_strides<T>(rows, c.l[0].str[last]);
+  }
+};
+
+}  // namespace SHARDWISE_HOST_BUILD
+}  // namespace shardwise::host

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of the elements at one place on the host, broadcast from the right; comparisons, choices by a mask, dropout.
+#pragma once
+
+#include <shardwise/operations/pointwise/formulas.hpp>
+#include <shardwise/runtime/host/draw.hpp>
+#include <shardwise/runtime/host/isa.hpp>
+#include <shardwise/runtime/host/kernel.hpp>
+#include <shardwise/support/config.hpp>
+
+namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
+
+namespace detail {
+
+template <class T, class F>
+constexpr void map1(const call& c, const operands<T>& q, F f) {
+  const layout* const in[1] = {&c.l[0]};
+  const walk<2> w = broadcast_walk<2>(c.l[result], in);
+  T* const o = q.p[result];
+  const T* const x = q.p[0];
+  w.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
+    T* const oo = o + off[0];
+    const T* const xx = x + off[1];
+    if (s[0] == 1 && s[1] == 1) {
+      // f = f: in constants, nvcc 13 gives a closure inside a plain copy capture wrong values
+      independent_loop<T>(n, [=, f = f](std::int64_t i) { oo[i] = f(xx[i]); });
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) oo[i * s[0]] = f(xx[i * s[1]]);
+    }
+  });
+}
+
+template <class T, class F>
+constexpr void map2(const call& c, const operands<T>& q, F f) {
+  const layout* const in[2] = {&c.l[0], &c.l[1]};
+  const walk<3> w = broadcast_walk<3>(c.l[result], in);
+  T* const o = q.p[result];
+  const T* const x = q.p[0];
+  const T* const y = q.p[1];
+  w.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
+    T* const oo = o + off[0];
+    const T* const xx = x + off[1];
+    const T* const yy = y + off[2];
+    if (s[0] == 1 && s[1] == 1 && s[2] == 1) {
+      independent_loop<T>(n, [=, f = f](std::int64_t i) { oo[i] = f(xx[i], yy[i]); });
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) oo[i * s[0]] = f(xx[i * s[1]], yy[i * s[2]]);
+    }
+  });
+}
+
+}  // namespace detail
+
+// One element of a pointwise operation on this machine; f is the operation's real parameter, already rounded to T.
+template <op_code Op, class T, class... X>
+constexpr auto element(T f, X... x) {
+  return operations::element<Op>::template value<math<T>, T>(f, x...);
+}
+
+// The kernel that follows from the formula.
+template <op_code Op>
+struct map_kernel {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const T f = math<T>::from(c.f);
+    if constexpr (operations::element<Op>::arity == 1) detail::map1<T>(c, q, [=](T x) { return element<Op>(f, x); });
+    else detail::map2<T>(c, q, [=](T x, T y) { return element<Op>(f, x, y); });
+  }
+};
+
+#define SHARDWISE_X(name, ...) \
+  template <>                  \
+  struct kernel<op_code::name> : map_kernel<op_code::name> {};
+SHARDWISE_FORMULAS1(SHARDWISE_X)
+SHARDWISE_FORMULAS2(SHARDWISE_X)
+#undef SHARDWISE_X
+
+// min(1, max_norm / (sqrt(sum of squares) + 1e-6)), as torch.nn.utils.clip_grad_norm_: of a NaN, NaN.
+template <>
+struct kernel<op_code::clip_factor> {
+  template <class T>
+  static constexpr void run(const call&, const operands<T>& q, const step_env& env) {
+    using m = math<T>;
+    const T ratio = m::from(env.max_norm) / (m::sqrt(q.p[0][0]) + m::from(1e-6));
+    q.p[result][0] = m::less(T(1), ratio) ? T(1) : ratio;
+  }
+};
+
+namespace detail {
+
+// out[i] = f(i-th offsets of the operands); operand K of the walk is input K-1.
+template <int K, class F>
+constexpr void each_offset(const call& c, F&& f) {
+  const layout* in[K - 1]{};
+  for (int k = 0; k < K - 1; ++k) in[k] = &c.l[k];
+  walk<K> w;
+  const layout& out = c.l[result];
+  for (int d = 0; d < out.rank; ++d) {
+    std::int64_t s[K]{};
+    s[0] = out.str[d];
+    for (int k = 1; k < K; ++k) s[k] = broadcast_stride(*in[k - 1], out.rank, d, out.global);
+    w.push(out.ext[d], s);
+  }
+  w.merge();
+  w.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
+    std::int64_t at[K]{};
+    for (int k = 0; k < K; ++k) at[k] = off[k];
+    for (std::int64_t i = 0; i < n; ++i) {
+      f(at);
+      for (int k = 0; k < K; ++k) at[k] += s[k];
+    }
+  });
+}
+
+}  // namespace detail
+
+#define SHARDWISE_X(name, ...)                                                        \
+  template <>                                                                         \
+  struct kernel<op_code::name> {                                                      \
+    template <class T>                                                                \
+    static constexpr void run(const call& c, const operands<T>& q, const step_env&) { \
+      detail::each_offset<3>(c, [&](const std::int64_t* at) {                         \
+        q.index_out[at[0]] = element<op_code::name>(T(0), q.p[0][at[1]], q.p[1][at[2]]) ? 1 : 0; \
+      });                                                                             \
+    }                                                                                 \
+  };
+SHARDWISE_COMPARISONS(SHARDWISE_X)
+#undef SHARDWISE_X
+
+template <>
+struct kernel<op_code::where> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    detail::each_offset<4>(
+        c, [&](const std::int64_t* at) { q.p[result][at[0]] = q.index[at[1]] != 0 ? q.p[1][at[2]] : q.p[2][at[3]]; });
+  }
+};
+
+template <>
+struct kernel<op_code::mask_keep> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const bool zero_where = c.a.v[0] != 0;
+    detail::each_offset<3>(c, [&](const std::int64_t* at) {
+      q.p[result][at[0]] = (q.index[at[2]] != 0) == zero_where ? T(0) : q.p[0][at[1]];
+    });
+  }
+};
+
+// A product, also where it is dropped: a NaN stays one, as in PyTorch.
+template <>
+struct kernel<op_code::dropout> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
+    const T keep = T(1) / math<T>::from(1 - c.f);
+    detail::each_draw(c, c.l[0], env, [&](std::int64_t i, std::int64_t from, const philox_words& w) {
+      q.p[result][i] = static_cast<T>(q.p[0][from] * (unit_32(w) < c.f ? T(0) : keep));
+    });
+  }
+};
+
+}  // namespace SHARDWISE_HOST_BUILD
+}  // namespace shardwise::host

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums, means, sums of squares, extremes, products and norms of vectors over dims on a device, with their adjoints.
+#pragma once
+
+#include <shardwise/runtime/cuda/device/norm_functors.cuh>
+#include <shardwise/runtime/cuda/device/reduce.cuh>
+#include <shardwise/operations/written/device.cuh>
+#include <shardwise/support/config.hpp>
+
+namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
+
+template <>
+struct kernel<op_code::sum> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const std::int64_t n = c.a.v[2] == 0 ? 1 : host::detail::summed_count(c.a, c.l[0]);
+    detail::sum_into<T, false>(op_code::sum, c, static_cast<double>(n), ctx);
+  }
+};
+
+namespace detail {
+
+// Sums of squares side by side: most gradients are small, and a launch each would be most of a small model's norm. A large
+// one fills the device alone.
+template <class T>
+struct square_item {
+  const T* x;  // null: summed already
+  std::int64_t n;
+  T* out;
+  const T* add[max_inputs - 1];  // added to the sum, in this order; null: no more
+};
+using runtime::squares_at_once;
+inline constexpr std::int64_t small_square = std::int64_t{1} << 17;
+template <class T>
+struct square_list {
+  square_item<T> item[squares_at_once];
+  int count;
+};
+
+// A block for each item. Where any adds others, the sums lie `aside` until the last block adds, one item after the other: an
+// item may add what an item before it has become, and a result may lie where a value was that only items before it read.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    squares_kernel(const __grid_constant__ square_list<T> list, T* aside, std::uint32_t* ticket) {
+  const team<block_threads> t;
+  const square_item<T>& s = list.item[blockIdx.x];
+  if (s.x) {
+    double total = 0;
+    for (std::int64_t i = t.lane(); i < s.n; i += block_threads) {
+      const double v = static_cast<double>(s.x[i]);
+      total += v * v;
+    }
+    total = t.sum(total);
+    if (t.lane() == 0) *(aside ? aside + blockIdx.x : s.out) = static_cast<T>(total);
+  }
+  if (!aside || !last_to_arrive(ticket, gridDim.x) || t.lane() != 0) return;
+  for (int k = 0; k < list.count; ++k) {
+    const square_item<T>& item = list.item[k];
+    T total = arrived(aside + k);
+    for (const T* a : item.add)
+      if (a) total = total + *a;
+    *item.out = total;
+  }
+}
+
+}  // namespace detail
+
+template <>
+struct kernel<op_code::sumsq> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    detail::sum_into<T, true>(op_code::sumsq, c, T(1), ctx);
+  }
+  template <class T, expression E>
+  static void run_then(const call& c, context& ctx) {
+    if (c.l[result].numel() == 1)
+      detail::sum_into<T, true>(op_code::sumsq, c, T(1), ctx, epilogue_of<T, E>(c));
+    else {
+      run<T>(c, ctx);
+      evaluate<T, E>(op_code::sumsq, c, ctx);
+    }
+  }
+
+  // Of several, each adds the operands behind its first to its sum; one alone leaves that to its expression.
+  template <class T>
+  static void run_all(const call* calls, std::size_t count, context& ctx) {
+    if (count == 1) return run<T>(calls[0], ctx);
+    bool adds = false;
+    for (std::size_t i = 0; i < count; ++i) adds = adds || calls[i].all_inputs > calls[i].inputs;
+    // Sums that others are added to are kept aside first, in front of the scratch of the large ones.
+    T* const aside = adds ? as<T>(calls[0].workspace) : nullptr;
+    detail::square_list<T> list;
+    bool pending = false;  // whether the list's kernel has anything to do
+    list.count = 0;
+    const auto flush = [&] {
+      if (pending || (adds && list.count > 0))
+        launch(op_code::sumsq, &detail::squares_kernel<T>, static_cast<unsigned>(list.count), block_threads, ctx.stream, list,
+               aside, ctx.tickets);
+      list.count = 0;
+      pending = false;
+    };
+    for (std::size_t i = 0; i < count; ++i) {
+      call c = calls[i];
+      detail::square_item<T> s{as<T>(c.p[0]), c.l[0].numel(), as<T>(c.p[result]), {}};
+      for (int k = c.inputs; k < c.all_inputs; ++k) s.add[k - c.inputs] = as<T>(c.p[k]);
+      if (is_dense(c.l[0]) && s.n <= detail::small_square && c.l[result].numel() == 1) {
+        pending = true;
+      } else {
+        if (adds) {
+          c.p[result] = aside + list.count;
+          c.workspace = static_cast<std::byte*>(c.workspace) + runtime::squares_aside_bytes;
+        }
+        run<T>(c, ctx);
+        s.x = nullptr;
+      }
+      list.item[list.count++] = s;
+      if (list.count == detail::squares_at_once) flush();
+    }
+    flush();
+  }
+
+ private:
+  static bool is_dense(const layout& x) { return static_cast<std::int64_t>(x.span()) == x.numel(); }
+};
+
+template <class T>
+struct expand_functor {
+  T count;
+  __device__ T operator()(T x) const { return x / count; }
+};
+
+// Adjoint of sum: operand 0 is the (smaller) cotangent, spread over the result's summed dims.
+template <>
+struct kernel<op_code::expand> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const layout& out = c.l[result];
+    std::int64_t si[max_rank]{};
+    host::detail::sum_strides(c.a, out, c.l[0], si);
+    walk<2> w;
+    for (int d = 0; d < out.rank; ++d) {
+      const std::int64_t s[2] = {out.str[d], si[d]};
+      w.push(out.ext[d], s);
+    }
+    w.merge();
+    const T count = static_cast<T>(c.a.v[2] ? host::detail::summed_count(c.a, out) : 1);
+    map(op_code::expand, w, pointers<T, 2>{{as<T>(c.p[result]), as<T>(c.p[0])}}, expand_functor<T>{count}, ctx);
+  }
+};
+
+// A NaN stays. Every float is a double, so that folding in double gives the host's bits.
+struct max_fold {
+  static constexpr double start = -static_cast<double>(INFINITY);
+  __device__ double operator()(double a, double b) const { return a < b || !(b == b) ? b : a; }
+};
+struct min_fold {
+  static constexpr double start = static_cast<double>(INFINITY);
+  __device__ double operator()(double a, double b) const { return b < a || !(b == b) ? b : a; }
+};
+struct product_fold {
+  static constexpr double start = 1;
+  __device__ double operator()(double a, double b) const { return a * b; }
+};
+
+namespace detail {
+
+template <class T, class Fold>
+void fold_into(op_code op, const call& c, context& ctx) {
+  const layout &x = c.l[0], &out = c.l[result];
+  walk<2> kept, folded;
+  for (int d = 0; d < x.rank; ++d) {
+    const bool reduced = (c.a.v[0] >> d) & 1;
+    const std::int64_t s[2] = {reduced ? 0 : out.str[d], x.str[d]};
+    (reduced ? folded : kept).push(x.ext[d], s);
+  }
+  kept.merge();
+  folded.merge();
+  reduce<T, Fold>(op, c, kept, folded, element_value<T, false>{as<T>(c.p[0])}, T(1), ctx);
+}
+
+}  // namespace detail
+
+template <>
+struct kernel<op_code::amax> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    detail::fold_into<T, max_fold>(op_code::amax, c, ctx);
+  }
+};
+template <>
+struct kernel<op_code::amin> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    detail::fold_into<T, min_fold>(op_code::amin, c, ctx);
+  }
+};
+template <>
+struct kernel<op_code::prod> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    detail::fold_into<T, product_fold>(op_code::prod, c, ctx);
+  }
+};
+
+namespace detail {
+
+// kept: cotangent, x, result; folded: x, result. A thread for each product, twice over its elements: the products
+// before and after each one are running ones.
+template <class T>
+__global__ void __launch_bounds__(256)
+    prod_dx_kernel(const __grid_constant__ strided<3> kept, const __grid_constant__ strided<2> folded, const T* dy,
+                   const T* x, T* out) {
+  for (std::uint32_t r = blockIdx.x * blockDim.x + threadIdx.x; r < kept.count; r += gridDim.x * blockDim.x) {
+    std::int64_t at[3], off[2];
+    kept.offsets(r, at);
+    T before = dy[at[0]], after = T(1);
+    for (std::uint32_t i = 0; i < folded.count; ++i) {
+      folded.offsets(i, off);
+      out[at[2] + off[1]] = before;
+      before *= x[at[1] + off[0]];
+    }
+    for (std::uint32_t i = folded.count; i-- > 0;) {
+      folded.offsets(i, off);
+      out[at[2] + off[1]] *= after;
+      after *= x[at[1] + off[0]];
+    }
+  }
+}
+
+}  // namespace detail
+
+template <>
+struct kernel<op_code::prod_dx> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const layout &dy = c.l[0], &x = c.l[1], &out = c.l[result];
+    walk<3> kept;
+    walk<2> folded;
+    for (int d = 0; d < x.rank; ++d) {
+      const std::int64_t s[3] = {dy.str[d], x.str[d], out.str[d]};
+      if ((c.a.v[0] >> d) & 1)
+        folded.push(x.ext[d], s + 1);
+      else
+        kept.push(x.ext[d], s);
+    }
+    kept.merge();
+    folded.merge();
+    if (points(folded) == 0) return;
+    if (points(folded) >= most_points)
+      throw device_error(name_of(op_code::prod_dx),
+                         "2^31 or more elements are multiplied; reduce one dim after another");
+    const std::int64_t zero[2]{};
+    const strided<2> f = make_strided(folded, zero);
+    each_piece(kept, [&](const walk<3>& w, const std::int64_t* base) {
+      const strided<3> k = make_strided(w, base);
+      launch(op_code::prod_dx, &detail::prod_dx_kernel<T>, grid_for((std::int64_t{k.count} + 255) / 256, ctx), 256,
+             ctx.stream, k, f, as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[result]));
+    });
+  }
+};
+
+namespace detail {
+
+template <class T>
+struct power_value {
+  const T* x;
+  int order;
+  __device__ double operator()(const std::int64_t* off) const {
+    return norm_power<double>{order}(static_cast<double>(x[off[1]]));
+  }
+};
+
+template <class T>
+struct store_root {
+  T* out;
+  norm_root<double> root;
+  __device__ void operator()(const std::int64_t* at, double total) const { out[at[0]] = static_cast<T>(root(total)); }
+};
+
+template <class T>
+struct norm_slope {
+  int order;
+  __device__ T operator()(T dy, T x, T n) const {
+    if (n == T(0) || x == T(0)) return T(0);
+    if (!(x == x)) return x;
+    const T ratio = (x < T(0) ? -x : x) / n;
+    T r = x < T(0) ? -dy : dy;
+    for (int k = 1; k < order; ++k) r *= ratio;
+    return r;
+  }
+};
+
+}  // namespace detail
+
+// The roots of the sums of powers.
+template <>
+struct kernel<op_code::vector_norm> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const layout &x = c.l[0], &out = c.l[result];
+    const int order = static_cast<int>(c.a.v[2]);
+    std::int64_t so[max_rank]{};
+    host::detail::sum_strides(c.a, x, out, so);
+    walk<2> kept, summed;
+    for (int d = 0; d < x.rank; ++d) {
+      const std::int64_t s[2] = {so[d], x.str[d]};
+      ((c.a.v[0] >> d) & 1 ? summed : kept).push(x.ext[d], s);
+    }
+    kept.merge();
+    summed.merge();
+    detail::reduce_to<sum_fold>(op_code::vector_norm, c, kept, summed, detail::power_value<T>{as<T>(c.p[0]), order},
+                                detail::store_root<T>{as<T>(c.p[result]), norm_root<double>{order}}, ctx);
+  }
+};
+
+template <>
+struct kernel<op_code::vector_norm_bwd> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const layout& out = c.l[result];
+    std::int64_t sy[max_rank]{}, sn[max_rank]{};
+    host::detail::sum_strides(c.a, out, c.l[0], sy);
+    host::detail::sum_strides(c.a, out, c.l[2], sn);
+    walk<4> w;
+    for (int d = 0; d < out.rank; ++d) {
+      const std::int64_t s[4] = {out.str[d], sy[d], c.l[1].str[d], sn[d]};
+      w.push(out.ext[d], s);
+    }
+    w.merge();
+    map(op_code::vector_norm_bwd, w,
+        pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}},
+        detail::norm_slope<T>{static_cast<int>(c.a.v[2])}, ctx);
+  }
+};
+
+}  // namespace SHARDWISE_DEVICE_BUILD
+}  // namespace shardwise::cuda

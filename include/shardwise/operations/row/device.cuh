@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Along the last dim on a device: softmax, its logarithm, the largest elements and what stands where they do. Rows are read from
+// the device's memory once and again from its caches; none is kept in registers, so a row may have any length.
+#pragma once
+
+#include <shardwise/runtime/cuda/device/index_guard.cuh>
+#include <shardwise/runtime/cuda/device/row_exponentials.cuh>
+#include <shardwise/support/config.hpp>
+
+namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
+
+template <class T>
+struct softmax_row {
+  const T* x;
+  T* o;
+  std::int64_t n, sx, first;
+  bool causal;
+
+  // at: x, o, query
+  template <class Team>
+  __device__ void operator()(const Team& t, const std::int64_t* at) const {
+    const T* const in = x + at[0];
+    T* const out = o + at[1];
+    const std::int64_t seen = causal ? first + at[2] + 1 : n, visible = seen < n ? seen : n;
+    const auto e = detail::running_exp<T>::of_row(t, in, visible, sx);
+    const T inverse = T(1) / e.divisor();
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads)
+      out[i] = i < visible ? math<T>::exp(in[i * sx] - e.top) * inverse : T(0);
+  }
+};
+
+template <>
+struct kernel<op_code::softmax> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const layout& x = c.l[0];
+    const int last = x.rank - 1;
+    const bool causal = c.a.v[0] != 0;
+    walk<3> w;  // x, result, position of the query in the block
+    for (int d = 0; d < last; ++d) {
+      const std::int64_t s[3] = {x.str[d], c.l[result].str[d], causal && d == last - 1 ? 1 : 0};
+      w.push(x.ext[d], s);
+    }
+    w.merge();
+    each_row(op_code::softmax, w, x.ext[last],
+             softmax_row<T>{as<T>(c.p[0]), as<T>(c.p[result]), x.ext[last], x.str[last],
+                            causal ? x.origin[last - 1] : 0, causal},
+             ctx);
+  }
+};
+
+// dx = y (dy - sum(dy y)); masked elements have y = 0.
+template <class T>
+struct softmax_bwd_row {
+  const T *dy, *y;
+  T* o;
+  std::int64_t n, sg, sy;
+
+  template <class Team>
+  __device__ void operator()(const Team& t, const std::int64_t* at) const {
+    const T *const g = dy + at[0], *const p = y + at[1];
+    T* const out = o + at[2];
+    T dot = T(0);
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) dot += g[i * sg] * p[i * sy];
+    dot = t.sum(dot);
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) out[i] = p[i * sy] * (g[i * sg] - dot);
+  }
+};
+
+template <>
+struct kernel<op_code::softmax_bwd> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
+    const int last = c.l[0].rank - 1;
+    const std::int64_t n = c.l[0].ext[last];
+    each_row(
+        op_code::softmax_bwd, row_walk(all, last), n,
+        softmax_bwd_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[result]), n, c.l[0].str[last], c.l[1].str[last]},
+        ctx);
+  }
+};
+
+// (x - top) - log(sum of exp(x - top)), as the host's
+template <class T>
+struct log_softmax_row {
+  const T* x;
+  T* o;
+  std::int64_t n, sx;
+
+  template <class Team>
+  __device__ void operator()(const Team& t, const std::int64_t* at) const {
+    const auto e = detail::running_exp<T>::of_row(t, x + at[0], n, sx);
+    const T rest = math<T>::log(e.divisor());
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) o[at[1] + i] = (x[at[0] + i * sx] - e.top) - rest;
+  }
+};
+
+template <>
+struct kernel<op_code::log_softmax> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const layout* const both[2] = {&c.l[0], &c.l[result]};
+    const int last = c.l[0].rank - 1;
+    const std::int64_t n = c.l[0].ext[last];
+    each_row(op_code::log_softmax, row_walk(both, last), n,
+             log_softmax_row<T>{as<T>(c.p[0]), as<T>(c.p[result]), n, c.l[0].str[last]}, ctx);
+  }
+};
+
+// --- searches -------------------------------------------------------------------------------------------------------
+
+// An element and where it stands; before another one if it is larger (smaller), or equal and stands first. A NaN comes
+// before any number, or behind all. Position -1: none.
+template <class T>
+struct candidate {
+  T value;
+  std::int64_t position;
+};
+
+template <class T>
+struct earlier {
+  bool smallest, nan_first;
+
+  __device__ bool before(T x, T y) const {
+    if (!(x == x)) return nan_first && y == y;
+    if (!(y == y)) return !nan_first;
+    return smallest ? x < y : y < x;
+  }
+  __device__ bool precedes(const candidate<T>& a, const candidate<T>& b) const {
+    if (b.position < 0 || a.position < 0) return a.position >= 0;
+    return before(a.value, b.value) || (!before(b.value, a.value) && a.position < b.position);
+  }
+  __device__ candidate<T> operator()(const candidate<T>& a, const candidate<T>& b) const {
+    return precedes(b, a) ? b : a;
+  }
+};
+
+// K passes over a row: each finds the first of what comes after the one found before.
+template <class T>
+struct topk_row {
+  const T* x;
+  std::int32_t* o;
+  std::int64_t n, sx, found;
+  earlier<T> order;
+
+  template <class Team>
+  __device__ void operator()(const Team& t, const std::int64_t* at) const {
+    candidate<T> last{T(0), -1};
+    for (std::int64_t k = 0; k < found; ++k) {
+      candidate<T> best{T(0), -1};
+      for (std::int64_t i = t.lane(); i < n; i += Team::threads) {
+        const candidate<T> c{x[at[0] + i * sx], i};
+        if (k == 0 || order.precedes(last, c)) best = order(best, c);
+      }
+      const std::int64_t position = first_of(t, best);
+      last = {x[at[0] + position * sx], position};
+      if (t.lane() == 0) o[at[1] + k] = static_cast<std::int32_t>(position);
+    }
+  }
+
+ private:
+  // The team's: a maximum of values, then the lowest position among its equals, so that lanes exchange plain numbers.
+  template <class Team>
+  __device__ std::int64_t first_of(const Team& t, const candidate<T>& mine) const {
+    const bool any = mine.position >= 0, number = any && mine.value == mine.value;
+    // NaNs are in question where they come first and there is one, or last and there is nothing else
+    const bool nans = order.nan_first ? t.max(any && !number ? 1 : 0) != 0 : t.max(number ? 1 : 0) == 0;
+    bool wins = nans ? any && !number : number;
+    if (!nans) {
+      const T key = order.smallest ? -mine.value : mine.value;
+      const T top = t.max(wins ? key : -static_cast<T>(INFINITY));
+      wins = wins && key == top;
+    }
+    return -t.max(wins ? -mine.position : -n);
+  }
+};
+
+template <>
+struct kernel<op_code::topk> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const layout* const both[2] = {&c.l[0], &c.l[result]};
+    const int last = c.l[0].rank - 1;
+    const std::int64_t n = c.l[0].ext[last];
+    each_row(op_code::topk, row_walk(both, last), n,
+             topk_row<T>{as<T>(c.p[0]), as<std::int32_t>(c.p[result]), n, c.l[0].str[last], c.l[result].ext[last],
+                         earlier<T>{c.a.v[1] != 0, c.a.v[1] != 1}},
+             ctx);
+  }
+};
+
+template <class T>
+struct take_row {
+  const T* x;
+  const std::int32_t* index;
+  T* o;
+  std::int64_t n, sx, count, si;
+  index_guard guard;
+
+  template <class Team>
+  __device__ void operator()(const Team& t, const std::int64_t* at) const {
+    for (std::int64_t k = t.lane(); k < count; k += Team::threads)
+      o[at[2] + k] = n > 0 ? x[at[0] + guard.checked(index[at[1] + k * si], n) * sx] : T(0);
+  }
+};
+
+template <>
+struct kernel<op_code::take> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
+    const int last = c.l[0].rank - 1;
+    const std::int64_t count = c.l[1].ext[last];
+    each_row(op_code::take, row_walk(all, last), count,
+             take_row<T>{as<T>(c.p[0]), as<std::int32_t>(c.p[1]), as<T>(c.p[result]), c.l[0].ext[last],
+                         c.l[0].str[last], count, c.l[1].str[last], index_guard{ctx.fault, c.node}},
+             ctx);
+  }
+};
+
+// Each element sums the cotangents of the positions that name it, in their order: nothing is added atomically. Costs
+// the row's length times the number of positions, which are few.
+template <class T>
+struct take_dx_row {
+  const T* dy;
+  const std::int32_t* index;
+  T* o;
+  std::int64_t n, sg, count, si;
+
+  template <class Team>
+  __device__ void operator()(const Team& t, const std::int64_t* at) const {
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) {
+      T total = T(0);
+      for (std::int64_t k = 0; k < count; ++k)
+        if (index[at[1] + k * si] == i) total += dy[at[0] + k * sg];
+      o[at[2] + i] = total;
+    }
+  }
+};
+
+template <>
+struct kernel<op_code::take_dx> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
+    const int last = c.l[0].rank - 1;
+    const std::int64_t n = c.l[result].ext[last];
+    each_row(op_code::take_dx, row_walk(all, last), n,
+             take_dx_row<T>{as<T>(c.p[0]), as<std::int32_t>(c.p[1]), as<T>(c.p[result]), n, c.l[0].str[last],
+                            c.l[1].ext[last], c.l[1].str[last]},
+             ctx);
+  }
+};
+
+}  // namespace SHARDWISE_DEVICE_BUILD
+}  // namespace shardwise::cuda

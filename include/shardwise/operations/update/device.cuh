@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizer updates on a device, in place on parameter and states; the step's numbers are read from the device's memory.
+#pragma once
+
+#include <shardwise/runtime/cuda/device/map.cuh>
+#include <shardwise/runtime/cuda/device/math.cuh>
+#include <shardwise/support/config.hpp>
+
+namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
+
+namespace detail {
+
+// Parameter, gradient and up to two states, of equal length; a state that is not there is null.
+template <class T>
+struct update_arrays {
+  T* p;
+  const T* g;
+  T *m, *v;
+  const T* clip;  // null: not clipped
+};
+
+template <class T, int V, class Step>
+__device__ void update_pack(const update_arrays<T>& a, std::int64_t i, const Step& step) {
+  using P = pack<T, V>;
+  P p = *reinterpret_cast<P*>(a.p + i), m{}, v{};
+  const P g = *reinterpret_cast<const P*>(a.g + i);
+  if (a.m) m = *reinterpret_cast<P*>(a.m + i);
+  if (a.v) v = *reinterpret_cast<P*>(a.v + i);
+#pragma unroll
+  for (int j = 0; j < V; ++j) step(p.v[j], g.v[j], m.v[j], v.v[j]);
+  *reinterpret_cast<P*>(a.p + i) = p;
+  if (a.m) *reinterpret_cast<P*>(a.m + i) = m;
+  if (a.v) *reinterpret_cast<P*>(a.v + i) = v;
+}
+
+// Updates of one optimizer side by side in one launch: most parameters are small, and a launch each would be most of a
+// small model's step.
+template <class T, class Rule>
+struct update_item {
+  update_arrays<T> a;
+  std::int64_t n;
+  Rule rule;
+  std::uint32_t first_block;
+  std::uint32_t packs;  // 1 if every array is aligned to 16 bytes
+};
+inline constexpr int updates_at_once = 128;
+template <class T, class Rule>
+struct update_list {
+  update_item<T, Rule> item[updates_at_once];
+  int count;
+};
+inline constexpr int update_threads = 256, update_chunk = update_threads * 16;  // elements of a block
+
+// Rule::step is made of the step's numbers once a thread.
+template <class T, class Rule>
+__global__ void __launch_bounds__(update_threads) update_kernel(const __grid_constant__ update_list<T, Rule> list, const device_env* env) {
+  constexpr int V = vector_of<T>;
+  int k = 0;  // the last item that begins no later than this block
+  for (int end = list.count; end - k > 1;) {
+    const int middle = (k + end) / 2;
+    if (blockIdx.x >= list.item[middle].first_block)
+      k = middle;
+    else
+      end = middle;
+  }
+  const update_item<T, Rule>& u = list.item[k];
+  const typename Rule::step step(u.rule, *env, u.a.clip ? *u.a.clip : T(1));
+  const std::int64_t begin = std::int64_t{blockIdx.x - u.first_block} * update_chunk;
+  const std::int64_t end = begin + update_chunk < u.n ? begin + update_chunk : u.n;
+  const std::int64_t packed = u.packs ? begin + (end - begin) / V * V : begin;
+  for (std::int64_t i = begin + std::int64_t{threadIdx.x} * V; i < packed; i += update_threads * V) update_pack<T, V>(u.a, i, step);
+  for (std::int64_t i = packed + threadIdx.x; i < end; i += update_threads) update_pack<T, 1>(u.a, i, step);
+}
+
+// `item_of(call)` -> arrays and rule of one update.
+template <class T, class Rule, class F>
+void update_all(op_code op, const call* calls, std::size_t count, context& ctx, F&& item_of) {
+  update_list<T, Rule> list;
+  list.count = 0;
+  std::uint32_t blocks = 0;
+  const auto flush = [&] {
+    if (list.count > 0) launch(op, &update_kernel<T, Rule>, blocks, update_threads, ctx.stream, list, ctx.env);
+    list.count = 0;
+    blocks = 0;
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t n = calls[i].l[0].numel();
+    if (n == 0) continue;
+    update_item<T, Rule> u = item_of(calls[i]);
+    u.n = n;
+    u.first_block = blocks;
+    u.packs = 1;
+    for (const void* p : {static_cast<const void*>(u.a.p), static_cast<const void*>(u.a.g), static_cast<const void*>(u.a.m),
+                          static_cast<const void*>(u.a.v)})
+      if (reinterpret_cast<std::uintptr_t>(p) % 16 != 0) u.packs = 0;
+    blocks += static_cast<std::uint32_t>((n + update_chunk - 1) / update_chunk);
+    list.item[list.count++] = u;
+    if (list.count == updates_at_once) flush();
+  }
+  flush();
+}
+
+}  // namespace detail
+
+template <class T>
+struct sgd_rule {
+  double decay;  // the parameter's share of weight_decay
+  bool momentum;
+
+  struct step {
+    T lr, mu, decay, factor;
+    bool momentum;
+    __device__ step(const sgd_rule& r, const device_env& e, T clip)
+        : lr(static_cast<T>(e.env.lr)),
+          mu(static_cast<T>(e.env.momentum)),
+          decay(static_cast<T>(e.env.weight_decay * r.decay)),
+          factor(clip),
+          momentum(r.momentum) {}
+    __device__ void operator()(T& p, T g, T& m, T&) const {
+      T d = g * factor + decay * p;
+      if (momentum) d = m = mu * m + d;
+      p = p - lr * d;
+    }
+  };
+};
+
+// operands: parameter, gradient [, momentum buffer] [, clip factor]
+template <>
+struct kernel<op_code::sgd> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    run_all<T>(&c, 1, ctx);
+  }
+  // Consecutive updates of different parameters.
+  template <class T>
+  static void run_all(const call* calls, std::size_t count, context& ctx) {
+    using item = detail::update_item<T, sgd_rule<T>>;
+    detail::update_all<T, sgd_rule<T>>(op_code::sgd, calls, count, ctx, [](const call& c) {
+      const bool clipped = c.a.v[0] != 0, momentum = c.a.v[1] != 0;
+      return item{{as<T>(c.p[0]), as<T>(c.p[1]), momentum ? as<T>(c.p[2]) : nullptr, nullptr, clipped ? as<T>(c.p[c.inputs - 1]) : nullptr},
+                  0,
+                  sgd_rule<T>{c.f, momentum},
+                  0,
+                  0};
+    });
+  }
+};
+
+template <class T>
+struct adam_rule {
+  double decay;
+  bool decoupled;
+  const T* steps;  // null: the run's number of the step
+
+  struct step {
+    T b1, b2, rest1, rest2, eps, size, root, coupled, shrink, factor;
+    __device__ step(const adam_rule& r, const device_env& e, T clip)
+        : b1(static_cast<T>(e.env.beta1)),
+          b2(static_cast<T>(e.env.beta2)),
+          rest1(static_cast<T>(1 - e.env.beta1)),
+          rest2(static_cast<T>(1 - e.env.beta2)),
+          eps(static_cast<T>(e.env.eps)),
+          size(static_cast<T>(r.steps ? e.env.lr / (1 - ::pow(e.env.beta1, static_cast<double>(*r.steps))) : e.adam_rate)),
+          root(static_cast<T>(r.steps ? 1 / ::sqrt(1 - ::pow(e.env.beta2, static_cast<double>(*r.steps))) : e.adam_root)),
+          coupled(r.decoupled ? T(0) : static_cast<T>(e.env.weight_decay * r.decay)),
+          shrink(r.decoupled ? static_cast<T>(1 - e.env.lr * (e.env.weight_decay * r.decay)) : T(1)),
+          factor(clip) {}
+    __device__ T first(T m, T g) const { return b1 * m + rest1 * g; }
+    __device__ T second(T v, T g) const { return b2 * v + rest2 * g * g; }
+    __device__ T parameter(T p, T m, T v) const { return p * shrink - size * m / (math<T>::sqrt(v) * root + eps); }
+    __device__ void operator()(T& p, T gradient, T& m, T& v) const {
+      const T g = gradient * factor + coupled * p;
+      m = first(m, g);
+      v = second(v, g);
+      p = parameter(p, m, v);
+    }
+  };
+};
+
+// operands: parameter, gradient, first moment, second moment [, clip factor or steps]
+template <>
+struct kernel<op_code::adam> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    run_all<T>(&c, 1, ctx);
+  }
+  template <class T>
+  static void run_all(const call* calls, std::size_t count, context& ctx) {
+    using item = detail::update_item<T, adam_rule<T>>;
+    detail::update_all<T, adam_rule<T>>(op_code::adam, calls, count, ctx, [](const call& c) {
+      const bool clipped = c.a.v[0] != 0, decoupled = c.a.v[1] != 0;
+      return item{{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[3]), clipped ? as<T>(c.p[c.inputs - 1]) : nullptr},
+                  0,
+                  adam_rule<T>{c.f, decoupled, c.a.v[2] != 0 ? as<T>(c.p[4]) : nullptr},
+                  0,
+                  0};
+    });
+  }
+};
+
+namespace detail {
+
+inline constexpr int flat_threads = 256;
+
+inline unsigned flat_blocks(std::int64_t n) {
+  const std::int64_t blocks = (n + flat_threads - 1) / flat_threads;
+  return static_cast<unsigned>(blocks < 65'536 ? blocks : 65'536);
+}
+
+// Which: as the attribute of adam_term.
+template <class T>
+__global__ void __launch_bounds__(flat_threads) adam_term_kernel(T* out, const T* x, const T* y, const T* z, const T* steps, int which,
+                                                                 adam_rule<T> rule, std::int64_t n, const device_env* env) {
+  rule.steps = steps;
+  const typename adam_rule<T>::step with(rule, *env, T(1));
+  const std::int64_t stride = std::int64_t{gridDim.x} * flat_threads;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * flat_threads + threadIdx.x; i < n; i += stride) {
+    if (which == 2) out[i] = with.parameter(x[i], y[i], z[i]);
+    else if (which == 0) out[i] = with.first(x[i], y[i] + with.coupled * z[i]);
+    else out[i] = with.second(x[i], y[i] + with.coupled * z[i]);
+  }
+}
+
+// to += 1, or a copy of `from`.
+template <class T>
+__global__ void __launch_bounds__(flat_threads) write_kernel(T* to, const T* from, std::int64_t n) {
+  const std::int64_t stride = std::int64_t{gridDim.x} * flat_threads;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * flat_threads + threadIdx.x; i < n; i += stride)
+    to[i] = from ? from[i] : to[i] + T(1);
+}
+
+}  // namespace detail
+
+template <>
+struct kernel<op_code::adam_term> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const std::int64_t n = c.l[0].numel();
+    if (n == 0) return;
+    const bool last = c.a.v[2] == 2;
+    const adam_rule<T> rule{c.f, c.a.v[1] != 0, nullptr};
+    launch(op_code::adam_term, &detail::adam_term_kernel<T>, detail::flat_blocks(n), detail::flat_threads, ctx.stream, as<T>(c.p[result]),
+           as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), last ? as<T>(c.p[3]) : nullptr, static_cast<int>(c.a.v[2]), rule, n, ctx.env);
+  }
+};
+
+template <>
+struct kernel<op_code::assign> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const std::int64_t zeros[max_rank]{};
+    copy_block<T>(op_code::assign, as<T>(c.p[1]), c.l[1], zeros, as<T>(c.p[0]), c.l[0], zeros, c.l[0].ext, ctx);
+  }
+};
+
+template <>
+struct kernel<op_code::advance> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const std::int64_t n = c.l[0].numel();
+    if (n > 0)
+      launch(op_code::advance, &detail::write_kernel<T>, detail::flat_blocks(n), detail::flat_threads, ctx.stream, as<T>(c.p[0]),
+             static_cast<T*>(nullptr), n);
+  }
+};
+
+}  // namespace SHARDWISE_DEVICE_BUILD
+}  // namespace shardwise::cuda

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizer updates on the host, in place on parameter and states.
+#pragma once
+
+#include <shardwise/runtime/host/isa.hpp>
+#include <shardwise/runtime/host/copy_block.hpp>
+#include <shardwise/support/config.hpp>
+
+namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
+
+// operands: parameter, gradient [, momentum buffer] [, clip factor]; torch.optim.SGD with momentum, no dampening.
+template <>
+struct kernel<op_code::sgd> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
+    const bool clipped = c.a.v[0] != 0, momentum = c.a.v[1] != 0;
+    using real = math<T>;
+    const T lr = real::from(env.lr), mu = real::from(env.momentum), decay = real::from(env.weight_decay * c.f);
+    const T factor = clipped ? *q.p[c.inputs - 1] : T(1);
+    const std::int64_t n = c.l[0].numel();
+    T* const p = q.p[0];
+    const T* const g = q.p[1];
+    T* const b = q.p[2];
+    for (std::int64_t i = 0; i < n; ++i) {
+      T d = g[i] * factor + decay * p[i];
+      if (momentum) d = b[i] = mu * b[i] + d;
+      p[i] = p[i] - lr * d;
+    }
+  }
+};
+
+namespace detail {
+
+// The run's numbers as Adam needs them, and its formulas, element by element: bias-corrected, eps outside the root.
+template <class T>
+struct adam_numbers {
+  T b1, b2, rest1, rest2, eps, size, root, coupled, shrink;
+
+  constexpr adam_numbers(const step_env& env, double t, bool decoupled, double share)
+      : b1(math<T>::from(env.beta1)),
+        b2(math<T>::from(env.beta2)),
+        rest1(math<T>::from(1 - env.beta1)),
+        rest2(math<T>::from(1 - env.beta2)),
+        eps(math<T>::from(env.eps)),
+        size(math<T>::from(env.lr / (1 - math<T>::power(env.beta1, t)))),
+        root(math<T>::inverse_root(1 - math<T>::power(env.beta2, t))),
+        coupled(decoupled ? T(0) : math<T>::from(env.weight_decay * share)),
+        shrink(decoupled ? math<T>::from(1 - env.lr * (env.weight_decay * share)) : T(1)) {}
+
+  constexpr T decayed(T g, T p) const { return g + coupled * p; }
+  constexpr T first(T m, T g) const { return b1 * m + rest1 * g; }
+  constexpr T second(T v, T g) const { return b2 * v + rest2 * g * g; }
+  constexpr T parameter(T p, T m, T v) const { return p * shrink - size * m / (math<T>::sqrt(v) * root + eps); }
+};
+
+}  // namespace detail
+
+// operands: parameter, gradient, first moment, second moment [, clip factor or steps]. v1 = 0: Adam (decay added to the
+// gradient); 1: AdamW (decoupled). As torch.optim. Steps: the first element of a list that counts them.
+template <>
+struct kernel<op_code::adam> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
+    const bool clipped = c.a.v[0] != 0, counted = c.a.v[2] != 0;
+    const detail::adam_numbers<T> with(env, counted ? math<T>::number(*q.p[4]) : static_cast<double>(env.step), c.a.v[1] != 0, c.f);
+    const T factor = clipped ? *q.p[c.inputs - 1] : T(1);
+    const std::int64_t n = c.l[0].numel();
+    T* const p = q.p[0];
+    const T* const gr = q.p[1];
+    T* const m = q.p[2];
+    T* const v = q.p[3];
+    const auto update = [=](std::int64_t i, T g) {
+      m[i] = with.first(m[i], g);
+      v[i] = with.second(v[i], g);
+      p[i] = with.parameter(p[i], m[i], v[i]);
+    };
+    if (clipped) independent_loop<T, 1>(n, [=](std::int64_t i) { update(i, gr[i] * factor + with.coupled * p[i]); });
+    else independent_loop<T, 1>(n, [=](std::int64_t i) { update(i, with.decayed(gr[i], p[i])); });
+  }
+};
+
+// Parameters that are updated together get the bits that they get alone, hence loops with Shortest = 1.
+// One of Adam's three results, as a value of its own.
+template <>
+struct kernel<op_code::adam_term> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
+    const std::int64_t n = c.l[0].numel();
+    T* const out = q.p[result];
+    const T* const x = q.p[0];
+    const T* const y = q.p[1];
+    const T* const z = q.p[2];
+    const bool last = c.a.v[2] == 2;
+    const detail::adam_numbers<T> with(env, last ? math<T>::number(*q.p[3]) : 1.0, c.a.v[1] != 0, c.f);
+    if (last) {
+      independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.parameter(x[i], y[i], z[i]); });
+    } else if (c.a.v[2] == 0) {
+      independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.first(x[i], with.decayed(y[i], z[i])); });
+    } else {
+      independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.second(x[i], with.decayed(y[i], z[i])); });
+    }
+  }
+};
+
+// operands: what is written, its new value
+template <>
+struct kernel<op_code::assign> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const std::int64_t zero[max_rank]{};
+    copy_block<T>(q.p[1], c.l[1], zero, q.p[0], c.l[0], zero, c.l[0].ext);
+  }
+};
+
+template <>
+struct kernel<op_code::advance> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const std::int64_t n = c.l[0].numel();
+    T* const to = q.p[0];
+    for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] + T(1);
+  }
+};
+
+}  // namespace SHARDWISE_HOST_BUILD
+}  // namespace shardwise::host

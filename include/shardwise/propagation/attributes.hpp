@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// The attributes of the library's operations, by name: what the words of a node's op_attr mean. Read with attributes_of<T>(a),
+// written with pack_attributes(T{...}), as those of users' own operations are. All members are words; a mask has a bit a dim, a
+// packed placement is read by unpack_placement (propagation/transition.hpp), yes and no are 1 and 0. What is not listed has none.
+#pragma once
+
+#include <shardwise/propagation/op.hpp>
+#include <shardwise/vocabulary/mesh.hpp>
+
+namespace shardwise {
+
+// --- leaf -----------------------------------------------------------------------------------------------------------------
+
+// param, module_buffer, input: which of the program's; state: also whose it is.
+struct leaf_attributes {
+  std::int64_t index;
+  std::int64_t parameter;  // of a state: the parameter whose it is, -1: of none
+  std::int64_t which;      // of its states: 0, 1 moments, 2 a count of steps, 3 a value kept for the next iteration
+};
+// rand, randn, bernoulli, dropout: equal sites draw equal numbers. Of a graph in the making: numbered as they are recorded.
+struct random_attributes {
+  std::int64_t site;
+};
+struct arange_attributes {
+  std::int64_t first, step;
+};
+
+// --- movement -------------------------------------------------------------------------------------------------------------
+
+struct redistribute_attributes {
+  std::int64_t axis;  // of the mesh
+  std::int64_t to;    // packed placement
+};
+// A claim about blocks: where the operand's cotangent arrives before it is redistributed.
+struct relabel_attributes {
+  std::int64_t cotangent[max_axes];  // packed placement on each axis
+  std::int64_t unlabelled;           // mask of axes for which nobody has said it
+};
+
+// --- contraction ----------------------------------------------------------------------------------------------------------
+
+// Labels of each tensor's dims: 4 bits a dim, dim 0 lowest, labels from 1.
+struct einsum_attributes {
+  std::int64_t lhs, rhs, out;
+  std::int64_t keeps_sums;  // the sum of lhs over the contracted dims is stored in operand 2, a room
+};
+
+// --- reduction ------------------------------------------------------------------------------------------------------------
+
+// sum, and expand, its adjoint, which has those of its sum.
+struct sum_attributes {
+  std::int64_t dims;  // mask of summed dims
+  std::int64_t kept;  // mask of those that stay with extent 1
+  std::int64_t mean;
+};
+// vector_norm, and vector_norm_bwd (cotangent, operand, norms).
+struct vector_norm_attributes {
+  std::int64_t dims, kept;  // as of a sum
+  std::int64_t order;
+};
+// amax, amin, prod, prod_dx: the dims stay with extent 1.
+struct extent_one_attributes {
+  std::int64_t dims;
+};
+
+// --- pointwise ------------------------------------------------------------------------------------------------------------
+
+struct sqrt_attributes {
+  std::int64_t zero_at_zero;  // its gradient at 0 is 0 (a standard deviation's), else infinite
+};
+struct mask_keep_attributes {
+  std::int64_t where_zero;  // zero where the mask is not 0; else: zero where it is
+};
+
+// --- rows, norms, losses ----------------------------------------------------------------------------------------------------
+
+struct softmax_attributes {
+  std::int64_t causal;  // key position <= query position, the last two dims
+};
+// norm_stats, norm_apply and their adjoints; norm, norm_bwd, which only passes write.
+struct norm_attributes {
+  std::int64_t rms;     // 1/rms alone; else mean and 1/sigma
+  std::int64_t biased;  // with bias; norm_bwd: row 1 of its last operand is the sum of dy over all dims but the last
+  std::int64_t keeps_statistics;  // norm: stored in its last operand, a room
+};
+// Positions along the last dim, int32, of equals the first. A NaN is the largest.
+struct topk_attributes {
+  std::int64_t count;
+  std::int64_t smallest;  // 0 the largest; 1 the smallest, a NaN last; 2 the smallest, a NaN first (argmin)
+};
+// take_dx: the last dim of the result, take's operand.
+struct take_dx_attributes {
+  std::int64_t extent;
+  std::int64_t dyn_bound;  // of a run-time extent, else 0
+};
+// nll, nll_dx.
+struct nll_attributes {
+  std::int64_t ignores;  // rows whose target is `ignored` do not count
+  std::int64_t ignored;
+};
+
+// --- embedding, indexing ----------------------------------------------------------------------------------------------------
+
+struct embedding_dw_attributes {
+  std::int64_t rows;               // of the table
+  std::int64_t cut[max_axes];      // its packed placement on each axis that shards rows, else 0
+};
+// gather, index_select, scatter_dsrc; scatter_add, index_add, whose result has `extent` there.
+struct index_attributes {
+  std::int64_t dim;
+  std::int64_t extent;
+};
+struct scatter_attributes {
+  std::int64_t dim;
+  std::int64_t zeros;  // writes zeros (two operands; else the number f is written)
+};
+struct one_hot_attributes {
+  std::int64_t classes;
+  std::int64_t type;  // dtype of the result
+};
+
+// --- views, joins, fills ------------------------------------------------------------------------------------------------------
+
+struct permute_attributes {
+  std::int64_t from;  // source dim of each dim: 4 bits a dim, dim 0 lowest
+};
+// slice, slice_scatter (operand 0, with operand 1 in place of that slice), and pad, a slice's adjoint.
+struct slice_attributes {
+  std::int64_t dim, start;
+  std::int64_t length;     // of the slice; pad: the full extent
+  std::int64_t one_of_many;  // of equal parts, which are of one type, the first too: none is taken for the beginning of its storage
+};
+struct cat_attributes {
+  std::int64_t dim;
+};
+struct triangle_attributes {
+  std::int64_t diagonal;
+  std::int64_t upper;
+};
+
+// --- opaque -----------------------------------------------------------------------------------------------------------------
+
+struct opaque_attributes {
+  std::int64_t function;  // in the graph's table
+};
+struct getitem_attributes {
+  std::int64_t result;  // which one of its operand, a node of an operation with several: see item_of in graph/graph.hpp
+};
+inline constexpr int custom_word = 5;  // of a user's operation: its index in the graph's table; the words before are the user's
+
+// --- updates ------------------------------------------------------------------------------------------------------------------
+
+struct sgd_attributes {
+  std::int64_t clipped;  // the last operand is the clip factor
+  std::int64_t momentum;
+};
+struct adam_attributes {
+  std::int64_t clipped;    // as of sgd
+  std::int64_t decoupled;  // weight decay: AdamW
+  std::int64_t counts;     // operand 4 counts the steps (then it is not clipped); else the run's number of the step is taken
+};
+// The next first moment of (m, gradient, parameter), the next second one of (v, gradient, parameter), or the next parameter of
+// (parameter, m, v, steps).
+struct adam_term_attributes {
+  std::int64_t none;
+  std::int64_t decoupled;
+  std::int64_t which;
+};
+
+// --- written by passes alone, after differentiation (graph/expression.hpp, graph/storage.hpp) ------------------------------------
+
+struct fused_attributes {
+  real constant[4];  // of its expression
+};
+struct storage_attributes {
+  std::int64_t at;       // pack: the element at which the first operand that is no pack begins; unpack: at which the slot begins
+  std::int64_t goes_on;  // pack: where operand 0, a pack, ends
+  std::int64_t leaves;   // pack: of leaves
+};
+
+}  // namespace shardwise

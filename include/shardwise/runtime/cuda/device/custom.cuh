@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of users' own operations on devices. SHARDWISE_DEVICE_KERNELS(mine::swiglu, mine::swiglu_gate) at namespace scope
+// in one CUDA source of the program compiles them; an executor asks for them when it is made, by the operation's address.
+// So neither nvcc's device pass nor the other sources need to know which program calls them.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <shardwise/runtime/cuda/device/map.cuh>
+#include <shardwise/runtime/cuda/device/math.cuh>
+#include <shardwise/runtime/host/custom.hpp>
+
+namespace shardwise {
+
+// Specialise it for what is not elementwise: `run(arguments, stream)` with kernel_arguments<T>, whose pointers are the device's,
+// launches on the stream and neither waits nor allocates: the step is captured as one graph.
+template <const custom_operation& Op>
+struct device_kernel;
+template <const custom_operation& Op>
+concept has_device_kernel = requires { sizeof(device_kernel<Op>); };
+
+namespace cuda {
+
+template <const custom_operation& Op, class T>
+struct formula_functor {
+  host::detail::formula_parameter<Op, T> f;
+  template <class... X>
+  __device__ T operator()(X... x) const {
+    return f.template of<math<T>>(x...);
+  }
+};
+
+namespace detail {
+
+template <const custom_operation& Op, class T, std::size_t... K>
+void map_formula(const call& c, context& ctx, std::index_sequence<K...>) {
+  constexpr int count = 1 + static_cast<int>(sizeof...(K));
+  const layout* const in[] = {&c.l[K]...};
+  map(op_code::custom, host::broadcast_walk<count>(c.l[result], in), pointers<T, count>{{as<T>(c.p[result]), as<T>(c.p[K])...}},
+      formula_functor<Op, T>{host::detail::formula_parameter<Op, T>(c)}, ctx);
+}
+
+template <const custom_operation& Op, class T>
+void run_custom(const call& c, context& ctx) {
+  if constexpr (has_formula<Op> && Op.record.results > 1) {
+    static_assert(raise<problem::result_formula, shardwise::detail::custom_tag<Op>, T>::ok);
+  } else if constexpr (has_formula<Op>) {
+    map_formula<Op, T>(c, ctx, std::make_index_sequence<static_cast<std::size_t>(Op.operands.value)>{});
+  } else if constexpr (has_device_kernel<Op>) {
+    host::operands<T> q;
+    for (int k = 0; k <= max_inputs; ++k) q.p[k] = as<T>(c.p[k]);
+    constexpr int index = Op.record.indices;
+    if constexpr (index >= 0) q.index = as<std::int32_t>(c.p[index]);
+    if constexpr (Op.record.results > 1) {
+      const host::result_pointers<T> several = host::pointers_of<T>(*c.results);
+      device_kernel<Op>::run(kernel_arguments<T>(c, q, &several), ctx.stream);
+    } else {
+      device_kernel<Op>::run(kernel_arguments<T>(c, q), ctx.stream);
+    }
+    check_launch(Op.name);
+  } else {
+    static_assert(raise<problem::custom_kernel, shardwise::detail::custom_tag<Op>, T>::ok);
+  }
+}
+
+}  // namespace detail
+
+// The launchers of the operations that this program has compiled, by element type.
+struct custom_launchers {
+  const custom_operation* operation;
+  launcher of[dtypes];
+};
+inline std::vector<custom_launchers>& compiled_customs() {
+  static std::vector<custom_launchers> all;
+  return all;
+}
+
+template <const custom_operation& Op>
+bool compile_custom() {
+  custom_launchers l{&Op, {}};
+  l.of[static_cast<int>(dtype::f32)] = &detail::run_custom<Op, float>;
+  l.of[static_cast<int>(dtype::f64)] = &detail::run_custom<Op, double>;
+  if constexpr (Op.record.elements == element_rule::any) l.of[static_cast<int>(dtype::i32)] = &detail::run_custom<Op, std::int32_t>;
+  compiled_customs().push_back(l);
+  return true;
+}
+template <const custom_operation&... Op>
+inline const bool compiled = (compile_custom<Op>() && ...);
+
+// Price: a look-up, once for each operation of an executor and for each launch that is not replayed.
+inline launcher custom_launcher(const custom_operation& op, dtype type) {
+  for (const custom_launchers& l : compiled_customs())
+    if (l.operation == &op && l.of[static_cast<int>(type)]) return l.of[static_cast<int>(type)];
+  throw std::logic_error("shardwise: executor: the program calls the custom operation " + std::string(op.name) +
+                         ", of which no device kernel for its element type is compiled; write SHARDWISE_DEVICE_KERNELS(" +
+                         std::string(op.name) + ") at namespace scope in one CUDA source");
+}
+
+}  // namespace cuda
+
+}  // namespace shardwise
+
+#define SHARDWISE_JOIN_NAMES(a, b) a##b
+#define SHARDWISE_UNIQUE_NAME(line) SHARDWISE_JOIN_NAMES(shardwise_device_kernels_, line)
+#define SHARDWISE_DEVICE_KERNELS(...) [[maybe_unused]] static const bool SHARDWISE_UNIQUE_NAME(__LINE__) = shardwise::cuda::compiled<__VA_ARGS__>;

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every host kernel is given: the lowered call, typed pointers, the step; and where it is found, by its operation.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include <shardwise/runtime/program/call.hpp>
+#include <shardwise/runtime/host/loops.hpp>
+#include <shardwise/runtime/host/math.hpp>
+#include <shardwise/support/config.hpp>
+
+namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
+
+using runtime::call;
+using runtime::result;
+using runtime::step_env;
+
+// Typed pointers of a call; integer operands are read through `index`, integer results written through `index_out`.
+template <class T>
+struct operands {
+  T* p[max_inputs + 1]{};
+  const std::int32_t* index = nullptr;
+  std::int32_t* index_out = nullptr;
+};
+
+// The host kernel of an operation, in its family's operations/<family>/host.hpp: a static run<T>(call, operands<T>, step_env).
+template <op_code Op>
+struct kernel;
+
+template <op_code Op, class T>
+concept kernel_written = requires(const call& c, const operands<T>& q, const step_env& env) { kernel<Op>::template run<T>(c, q, env); };
+
+namespace detail {
+
+using runtime::global_index;
+
+inline void refuse_index(const char* what, std::int64_t id, std::int64_t limit, op_code op = op_code::embedding) {
+  throw std::out_of_range(std::string("shardwise: ") + what + ": index " + std::to_string(id) + " is outside 0.." +
+                          std::to_string(limit - 1) + "; " + runtime::index_remedy(op));
+}
+}  // namespace detail
+
+}  // namespace SHARDWISE_HOST_BUILD
+}  // namespace shardwise::host
