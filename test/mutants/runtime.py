@@ -7,6 +7,7 @@ CALL = "runtime/program/call.hpp"
 BLOCKS = "runtime/program/blocks.hpp"
 READY = "runtime/program/ready.hpp"
 EXECUTOR = "runtime/executor/executor.hpp"
+EXECUTORS = "runtime/executor/executor_base.hpp"
 WHOLE = "dist/redistribution/whole_values.cpp"
 SET = "unit/runtime/program/ready.cpp"
 BUFFERS = "unit/runtime/program/buffers.cpp"
@@ -64,10 +65,10 @@ MUTANTS = [
      ("dist/pending/failures.cpp",)),
     ("view: a permuted block keeps its strides", CALL, "      l.str[d] = x.str[from];\n      l.origin[d] = x.origin[from];",
      "      l.origin[d] = x.origin[from];", (EAGER, "unit/runtime/eager/eager.cpp", "unit/functions/elementwise.cpp")),
-    ("view: a slice begins at the front", CALL, "offset += a.v[1] * x.str[d];", "offset += 0;", ("dist/functions/slices.cpp", "unit/runtime/eager/eager.cpp")),
+    ("view: a slice begins at the front", CALL, "offset += of.start * x.str[d];", "offset += 0;", ("dist/functions/slices.cpp", "unit/runtime/eager/eager.cpp")),
     ("view: a broadcast dim is walked", CALL, "l.str[d] = own < 0 || x.global[own] != l.global[d] ? 0 : x.str[own];",
      "l.str[d] = own < 0 ? 0 : x.str[own];", ("unit/runtime/eager/eager.cpp", "unit/graph/families.cpp", "static/graph/functions/views.cpp")),
-    ("view: an unpacked value begins with its pack", CALL, "offset += a.v[0];\n    l = local_layout(out, c, n);", "l = local_layout(out, c, n);",
+    ("view: an unpacked value begins with its pack", CALL, "offset += attributes_of<storage_attributes>(a).at;\n    l = local_layout(out, c, n);", "l = local_layout(out, c, n);",
      ("unit/pass/composed.cpp", "unit/pass/spmd.cpp")),
     ("block: the cut of a nested shard is the whole", BLOCKS, "k.cut = split(k.cut, in.place[a].block, in.axis_size[a], c[a]);", "(void)a;",
      (PAIRS, STRIDED, COMMUNICATION), "rank threads exchange by layouts; device ranks read the cut: test/cuda/collectives.cu"),
@@ -86,8 +87,8 @@ MUTANTS = [
     ("share_of: a sum's neutral element loses a -0", BLOCKS, "r = {false, -0.0};", "r = {false, 0.0};", (WHOLE,)),
     ("check_env: an explicit rate of 0 is refused", READY, "const bool rates = e.lr >= 0 &&", "const bool rates = e.lr > 0 &&", (SET,)),
     ("check_env: Adam's step may be 0", READY, "const bool counted = e.step >= 1 ||", "const bool counted = e.step >= 0 ||", (SET,)),
-    ("executor: states are what the arena held", EXECUTOR, "    lower(0);\n    reset_states();\n", "    lower(0);\n", (SET,)),
-    ("executor: inputs of another size are kept", EXECUTOR, "if (n != (n_dyn_ != 0 ? n_dyn_ : source::dyn_bound)) base::resize_inputs();", "",
+    ("executor: states are what the arena held", EXECUTOR, "    lower(0);\n    base::reset_states();\n", "    lower(0);\n", (SET,)),
+    ("executor: inputs of another size are kept", EXECUTORS, "if (n != (n_dyn_ != 0 ? n_dyn_ : source::dyn_bound)) base::resize_inputs();", "",
      (SET,)),
     ("apply_optimizer: metrics stay partial", "module/optimizer.hpp", "for (int k = 0; k < st.g.output_count; ++k) st.g.outputs[k] = apart",
      "for (int k = 0; k < 1; ++k) st.g.outputs[k] = apart", (METRICS,)),
@@ -105,11 +106,11 @@ MUTANTS = [
      "if (source.storage.is_given()) source.storage = source.storage.copy();  // nobody can tell when he writes", "", (SOURCES,)),
     ("buffers: they are numbered behind the parameters in the graph too", "module/trace.hpp",
      "int& number = is_buffer ? buffers : count;", "int& number = count;", (BUFFER_GRAPHS, BUFFERS)),
-    ("buffers: initialised with the values of the first parameters", EXECUTOR,
-     "runtime::initialise_block(block<element>(id), layout_of(id), info.kind, info.scale, seed, base::table_name(at));",
-     "runtime::initialise_block(block<element>(id), layout_of(id), info.kind, info.scale, seed, base::table_name(0));", (BUFFERS,)),
-    ("buffers: copies leave them", EXECUTOR, "for (int at = 0; at < base::table_count(); ++at) {\n      const int id = base::table_node(at);\n      std::memcpy(",
-     "for (int at = 0; at < parameter_count(); ++at) {\n      const int id = base::table_node(at);\n      std::memcpy(", ("dist/module/buffers.cpp",)),
+    ("buffers: initialised with the values of the first parameters", EXECUTORS,
+     "initialise_block(block, layout_of(id), info.kind, info.scale, seed, base::table_name(at));",
+     "initialise_block(block, layout_of(id), info.kind, info.scale, seed, base::table_name(0));", (BUFFERS,)),
+    ("buffers: copies leave them", EXECUTORS, "for (int at = 0; at < base::table_count(); ++at) {\n      copy(",
+     "for (int at = 0; at < base::parameter_count(); ++at) {\n      copy(", ("dist/module/buffers.cpp",)),
     ("modes: that of a module ends at the module", "module/plan.hpp",
      "if (mode[e] != run_mode::unsaid && k == segments[e]) s.at[e] = from.at[e];", "if (k > 100) s.at[e] = from.at[e];", (BUFFER_GRAPHS,)),
     ("modes: entries without a path come last", "module/plan.hpp", "if (is_entry[e] && mode[e] != run_mode::unsaid && s.at[e] == segments[e]) r = mode[e];",

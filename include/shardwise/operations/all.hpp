@@ -39,8 +39,9 @@ struct traits {
   element_rule elements;
   int indices;
   bool random, scalar;
+  launching launch;
 };
-constexpr traits traits_of(const operation& o) { return {o.kind, o.elements, o.indices, o.random, o.scalar}; }
+constexpr traits traits_of(const operation& o) { return {o.kind, o.elements, o.indices, o.random, o.scalar, o.launch}; }
 // One for every number that the type of operations holds, so that a question is one look-up; those that are none have the last.
 inline constexpr struct traits_table {
   traits of[256];

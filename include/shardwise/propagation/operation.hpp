@@ -55,6 +55,13 @@ enum class operand_choice : std::uint8_t {
 // Whether computing the value again, to save memory, is cheap.
 enum class recomputing : std::uint8_t { never, cheap, cheap_unless_it_communicates };
 
+// Which neighbouring nodes of one operation go out in one launch, where a backend's kernel has run_all.
+enum class launching : std::uint8_t {
+  alone,
+  together,  // all: they write apart from each other
+  chained    // those with one element whose expression, if any, adds earlier ones' results in their order
+};
+
 struct operation;
 
 // Extents and element type of a result: a function of (attributes, operands, how many), or, of an operation with several
@@ -164,6 +171,7 @@ struct operation {
   stated<refusal_rule> refusal;      // (finding, a partial operand, record, attributes, operands, how many, result, cuts differ):
                                        // the sentence where no row fits
   stated<write_rule> writes;         // the operands written into, bit by bit
+  stated<launching> launch;          // whether neighbours of it go out in one launch, where a backend has kernels for that
   stated<bool> arithmetic;           // its arithmetic takes longer than reading and writing its blocks
   stated<work_rule> flops;           // (attributes, operands, result): of the ranks at coordinate 0
 };
@@ -223,6 +231,7 @@ constexpr operation by_rows(operation::shape_rule shape, operation::row_rule row
           .split = &as_the_row_says,
           .refusal = refusal,
           .writes = &writes_nothing,
+          .launch = launching::alone,
           .arithmetic = false,
           .flops = &one_an_element};
 }
@@ -251,6 +260,7 @@ constexpr operation without_rule(operation_kind kind, operation::write_rule writ
           .split = &as_the_row_says,
           .refusal = &refuse_pointwise,
           .writes = writes,
+          .launch = launching::alone,
           .arithmetic = false,
           .flops = &one_an_element};
 }

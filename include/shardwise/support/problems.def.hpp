@@ -795,6 +795,10 @@ SHARDWISE_X(distribute_placed,
 SHARDWISE_X(rank_member_missing,
             "backend: the rank type lacks the member that rank_member:: names, or has it with another signature; give it "
             "that member as shardwise/runtime/rank.hpp declares it")
+SHARDWISE_X(program_member_missing,
+            "executor: the program lacks the member that program_member:: names, or has it with another type; a program is a "
+            "train_step, forward_step, function_step or gradient_step, or has the members that "
+            "shardwise/runtime/program/offered.hpp declares")
 
 // clang-format on
 

@@ -22,6 +22,7 @@ constexpr operation pointwise(linearity linear, int indices = -1, element_rule e
           .split = &as_the_row_says,
           .refusal = &refuse_pointwise,
           .writes = &writes_nothing,
+          .launch = launching::alone,
           .arithmetic = false,
           .flops = &one_an_element};
 }

@@ -14,14 +14,18 @@ inline constexpr operation sum =
     linear_in(linearity::first, by_rows(&shape_of_sum, [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::sum_rows(a, in[0]); },
             &refuse_pointwise));
 // Not linear: the partial row, which stands last, goes.
-inline constexpr operation sumsq = by_rows(
-    &shape_of_sum,
-    [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
-      rule_rows t = rules::sum_rows(a, in[0]);
-      --t.count;
-      return t;
-    },
-    &refuse_with<problem::partial_nonlinear>);
+inline constexpr operation sumsq = [] {
+  operation o = by_rows(
+      &shape_of_sum,
+      [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
+        rule_rows t = rules::sum_rows(a, in[0]);
+        --t.count;
+        return t;
+      },
+      &refuse_with<problem::partial_nonlinear>);
+  o.launch = launching::chained;
+  return o;
+}();
 // sum's adjoint, whose placement the primal chooses.
 inline constexpr operation expand = without_rule(operation_kind::computed, &writes_nothing, element_rule::real, recomputing::cheap);
 

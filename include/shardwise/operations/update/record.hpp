@@ -6,11 +6,17 @@
 
 namespace shardwise::operations {
 
+// Most parameters are small, and a launch each would be most of a small model's step.
+constexpr operation update_together(operation::write_rule writes) {
+  operation o = without_rule(operation_kind::update, writes);
+  o.launch = launching::together;
+  return o;
+}
 // The parameter; with momentum its buffer, too.
 inline constexpr operation sgd =
-    without_rule(operation_kind::update, [](const op_attr& a) { return attributes_of<sgd_attributes>(a).momentum != 0 ? 0b101U : 0b1U; });
+    update_together([](const op_attr& a) { return attributes_of<sgd_attributes>(a).momentum != 0 ? 0b101U : 0b1U; });
 // The parameter and both moments.
-inline constexpr operation adam = without_rule(operation_kind::update, [](const op_attr&) { return 0b1101U; });
+inline constexpr operation adam = update_together([](const op_attr&) { return 0b1101U; });
 inline constexpr operation assign = without_rule(operation_kind::update, &writes_first, element_rule::any);
 inline constexpr operation in_place = without_rule(operation_kind::update, &writes_first);
 inline constexpr operation advance = without_rule(operation_kind::update, &writes_first);

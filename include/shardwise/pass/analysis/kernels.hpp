@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/graph/text/text.hpp>
+#include <shardwise/operations/all.hpp>
 
 namespace shardwise::passes {
 
@@ -15,16 +16,17 @@ constexpr bool is_kernel(const Graph& g, int i) {
          !(is_view(n, g.spec_of(n.in[0]), g.spec_of(i)) || communicates(shardwise::detail::transition_at(g, i)));
 }
 
-// Neighbouring kernels that go out together: updates of one optimizer, and the sums of squares that a gradient's norm is
-// made of, each of which may add earlier ones to its own.
+// Neighbouring kernels that go out together, as their record says: updates of one optimizer, and the sums of squares that a
+// gradient's norm is made of, each of which may add earlier ones to its own.
 template <class Graph>
 constexpr bool starts_together(const Graph& g, int before, int i) {
   const node& a = g.nodes[before];
   const node& b = g.nodes[i];
-  if (a.op != b.op) return false;
-  if (a.op == op_code::adam || a.op == op_code::sgd) return true;
+  const launching how = traits_of(a.op).launch;
+  if (a.op != b.op || how == launching::alone) return false;
+  if (how == launching::together) return true;
   const auto joins = [&](const node& n) { return n.expression < 0 || adds_in_order(g.expressions[n.expression]); };
-  return a.op == op_code::sumsq && g.specs[a.spec].rank == 0 && g.specs[b.spec].rank == 0 && joins(a) && joins(b);
+  return g.specs[a.spec].rank == 0 && g.specs[b.spec].rank == 0 && joins(a) && joins(b);
 }
 
 struct kernel_counts {

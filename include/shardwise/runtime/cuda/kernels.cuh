@@ -47,11 +47,29 @@ constexpr launcher launcher_for() {
     return nullptr;
 }
 
+// What launches neighbours of one operation together; null where its record says that each goes out alone.
+using launcher_of_all = void (*)(const call*, std::size_t, context&);
+template <op_code Op, class T>
+constexpr launcher_of_all launcher_for_all() {
+  if constexpr (traits_of(Op).launch == launching::alone) {
+    return nullptr;
+  } else {
+    static_assert(requires(const call* c, context& ctx) { kernel<Op>::template run_all<T>(c, std::size_t{1}, ctx); },
+                  "an operation whose record says that neighbours go out together has run_all beside run in its device.cuh");
+    return &kernel<Op>::template run_all<T>;
+  }
+}
+
 // All of them, by operation.
 template <class T>
 struct launchers {
   static constexpr launcher table[static_cast<int>(op_code::count)] = {
 #define SHARDWISE_X(name, kernel) launcher_for<op_code::name, T>(),
+      SHARDWISE_OPS(SHARDWISE_X)
+#undef SHARDWISE_X
+  };
+  static constexpr launcher_of_all all[static_cast<int>(op_code::count)] = {
+#define SHARDWISE_X(name, kernel) launcher_for_all<op_code::name, T>(),
       SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_X
   };
