@@ -25,7 +25,7 @@ from source_text import tokens
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VERSION = "19.1.7"
-MISREAD = re.compile(r" > ::\w")  # nobody writes so, clang-format does where it takes `<` and `>` for operators
+MISREAD = re.compile(r" >+ ::\w")  # nobody writes so, clang-format does where it takes `<` and `>` for operators
 SUFFIXES = (".hpp", ".cuh", ".cpp", ".cu")
 FOLDERS = ("include", "test", "examples", "bench", "conan")
 
