@@ -193,13 +193,13 @@ void norms(std::int64_t rows, std::int64_t n) {
   std::vector<T> db(static_cast<std::size_t>(n));
   q.p[3] = db.data();
   c.inputs = 4;
-  measure("norm_grads" + tail, rows * n, [&] { compute<op_code::norm_grads, T>(c, q); });
+  measure("norm_dw_db" + tail, rows * n, [&] { compute<op_code::norm_dw_db, T>(c, q); });
   c.a.v[1] = 1;
   c.l[2] = dense({n});
   c.l[3] = dense({2, n});
   c.l[result] = dense(e);
   q.p[2] = w.data(), q.p[3] = dw.data(), q.p[result] = o.data();
-  measure("norm_bwd" + tail, rows * n, [&] { compute<op_code::norm_bwd, T>(c, q); });
+  measure("norm_dx_dw" + tail, rows * n, [&] { compute<op_code::norm_dx_dw, T>(c, q); });
 }
 
 template <class T>
@@ -225,7 +225,7 @@ void rows() {
     mapped<softmax, T>("softmax", e);
     mapped<log_softmax, T>("log_softmax", e);
     mapped<lse, T>("lse", e, 0, true);
-    of_two<softmax_bwd, T>("softmax_bwd", e);
+    of_two<softmax_dx, T>("softmax_dx", e);
   }
   mapped<softmax, T>("softmax", {128, 128}, 0, false, true);
   mapped<log_softmax, T>("log_softmax", {128, 128}, 0, false, true);
@@ -248,8 +248,8 @@ void maps() {
   mapped<op_code::pow, T>("pow 2", e, 2);
   mapped<op_code::pow, T>("pow 2.5", {100000}, 2.5);
   mapped<op_code::dropout, T>("dropout", {100000}, 0.1);
-  of_two<relu_bwd, T>("relu_bwd", e);
-  of_two<tanh_bwd, T>("tanh_bwd", e);
+  of_two<relu_dx, T>("relu_dx", e);
+  of_two<tanh_dx, T>("tanh_dx", e);
   of_two<maximum, T>("maximum", e);
 }
 

@@ -170,7 +170,7 @@ prepared prepare(const change& x, const std::array<int, sw::max_axes>& at) {
   p.c.l[0] = sw::runtime::local_layout(in, at.data());
   p.c.l[result] = sw::runtime::local_layout(out, at.data());
   sw::runtime::lower_redistribute(p.c, x.axis, in, out, at.data());
-  p.c.l[1] = sw::runtime::fibre_block(in, x.axis, at.data());
+  p.c.l[1] = sw::runtime::group_block(in, x.axis, at.data());
   p.taken = p.c.l[0].numel();
   p.made = p.c.l[result].numel();
   p.host_scratch = sw::host_backend::workspace_of(n, in, in, out, first, first);

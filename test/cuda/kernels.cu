@@ -71,10 +71,10 @@ TEST_CASE("binary pointwise kernels equal the host's") {
   binary<add>(r);
   binary<sub>(r);
   binary<mul>(r);
-  binary<relu_bwd>(r);
-  binary<tanh_bwd>(r);
-  binary<gelu_tanh_bwd>(r);
-  binary<gelu_erf_bwd>(r);
+  binary<relu_dx>(r);
+  binary<tanh_dx>(r);
+  binary<gelu_tanh_dx>(r);
+  binary<gelu_erf_dx>(r);
 }
 
 TEST_CASE("operands are broadcast from the right") {
@@ -158,9 +158,9 @@ TEST_CASE("sums, means and their adjoint equal the host's") {
             problem norm{vector_norm, {values(l)}, dense(out)};
             norm.a = {{c.mask, c.kept, order, 0, 0, 0}};
             compare<vector_norm>(norm, r);
-            problem slope{vector_norm_bwd, {values(dense(out)), values(l, -1, 1), values(dense(out), 1, 2)}, dense(c.e)};
+            problem slope{vector_norm_dx, {values(dense(out)), values(l, -1, 1), values(dense(out), 1, 2)}, dense(c.e)};
             slope.a = norm.a;
-            compare<vector_norm_bwd>(slope, r);
+            compare<vector_norm_dx>(slope, r);
           }
         problem back{expand, {values(dense(out))}, dense(c.e)};
         back.a = p.a;
@@ -175,8 +175,8 @@ TEST_CASE("softmax and its adjoint equal the host's") {
        {extents{1}, {33}, {1025}, {5, 1}, {5, 33}, {3, 1024}, {3, 1025}, {2, 50000}, {1000, 7}, {0, 5}, {2, 3, 4, 65}})
     for (const layout& l : layouts(e)) {
       compare<softmax>(problem{softmax, {values(l, -30, 30)}, dense(e)}, r);
-      compare<softmax_bwd>(problem{softmax_bwd, {values(l), values(dense(e), 0, 1)}, dense(e)}, r);
-      compare<softmax_bwd>(problem{softmax_bwd, {values(dense(e)), values(l, 0, 1)}, dense(e)}, r);
+      compare<softmax_dx>(problem{softmax_dx, {values(l), values(dense(e), 0, 1)}, dense(e)}, r);
+      compare<softmax_dx>(problem{softmax_dx, {values(dense(e)), values(l, 0, 1)}, dense(e)}, r);
     }
   for (const std::int64_t origin : {0, 2, 40})
     for (const extents& e : {extents{5, 5}, {3, 33}, {2, 3, 7, 65}, {2, 3, 2000}, {0, 8}, {4, 1, 9}, {1100, 1100}})

@@ -26,7 +26,7 @@ constexpr expression plus_one_value = followed_by(2, 0, {{add, 0, 1}});
 constexpr expression value_plus = followed_by(2, 0, {{add, 1, 0}});
 constexpr expression plus_two_values = followed_by(3, 0, {{add, 0, 1}, {add, 2, 3}});
 constexpr expression biased_gelu = followed_by(2, 1, {{add, 0, 1, 1}, {gelu_tanh, 2}});
-constexpr expression gelu_adjoint = followed_by(2, 0, {{gelu_tanh_bwd, 0, 1}});
+constexpr expression gelu_adjoint = followed_by(2, 0, {{gelu_tanh_dx, 0, 1}});
 constexpr expression biased_relu = followed_by(2, 0, {{add, 0, 1}, {relu, 2}});
 constexpr expression only_relu = followed_by(1, 0, {{relu, 0}});
 // every slot and two buffers: (r v1 stored) - v2, tanh of it stored, times r
@@ -245,12 +245,12 @@ TEST_CASE("norms' adjoints with expressions, and both sums at once, equal the ho
       dx.a.v[0] = rms;
       variants<norm_dx, value_plus>(dx, r);
       if (e.size() < 2) continue;
-      problem both{norm_grads, {values(dense(e)), values(dense(e)), stats, values(dense({n}))}, dense({n})};
+      problem both{norm_dw_db, {values(dense(e)), values(dense(e)), stats, values(dense({n}))}, dense({n})};
       both.a.v[0] = rms;
-      compare<norm_grads>(both, r);
+      compare<norm_dw_db>(both, r);
       both.in[0] = values(sliced(e, static_cast<int>(e.size()) - 1, 3));
       both.in[1] = values(sliced(e, 0, 2));
-      compare<norm_grads>(both, r);
+      compare<norm_dw_db>(both, r);
     }
   CHECK(device::get().tickets_are_zero());
 }
@@ -369,9 +369,9 @@ void check_one_launch() {
   problem dx{norm_dx, {}, dense({4, 128, 64})};
   for (const extents& e : {extents{4, 128, 64}, {4, 128, 64}, {4, 128, 2}, {64}, {4, 128, 64}}) dx.in.push_back(values(dense(e), 0.5, 1));
   CHECK(kernels_of_problem<T, norm_dx, value_plus>(dx) == 1);
-  problem both{norm_grads, {}, dense({64})};
+  problem both{norm_dw_db, {}, dense({64})};
   for (const extents& e : {extents{40, 128, 64}, {40, 128, 64}, {40, 128, 2}, {64}}) both.in.push_back(values(dense(e), 0.5, 1));
-  CHECK(kernels_of_problem<T, norm_grads>(both) == 1);
+  CHECK(kernels_of_problem<T, norm_dw_db>(both) == 1);
   problem total{sum, {values(dense({1 << 20}))}, dense({})};
   total.a.v[0] = 1;
   CHECK(kernels_of_problem<T, sum>(total) == 1);

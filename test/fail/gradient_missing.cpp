@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A gradient through an operation without an adjoint, beside a way that has one: what is missing would be dropped.
 // expect: gradient: a gradient is asked for through an operation that has no adjoint
-// expect: shardwise::op::relu_bwd
-// expect(text): operation: relu_bwd
+// expect: shardwise::op::relu_dx
+// expect(text): operation: relu_dx
 
 #include <shardwise/module/function.hpp>
 #include <shardwise/vocabulary/axis.hpp>
@@ -14,7 +14,7 @@ using mesh = sw::mesh<line>;
 
 struct f {
   constexpr auto operator()(const auto& x, const auto& y) const {
-    return sw::detail::apply<sw::op_code::relu_bwd, sw::detail::no_attr>(0, x, x) + y;
+    return sw::detail::apply<sw::op_code::relu_dx, sw::detail::no_attr>(0, x, x) + y;
   }
 };
 struct g {

@@ -19,7 +19,7 @@ MEMBERS_USED = {
     "full_tensor", "item", "has_value", "rank", "local_mdspan", "shares_storage_with", "initial",
 }
 # Members that are the operations' way in, not the user's.
-MEMBERS_INNER = {"record", "record_results", "take_off", "depart", "arrive", "abandon", "record_leaf", "record_opaque", "value", "of", "run_untyped",
+MEMBERS_INNER = {"apply", "apply_results", "take_off", "depart", "arrive", "cancel", "apply_leaf", "apply_opaque", "value", "of", "run_untyped",
                  "update_untyped", "zero_states", "dtensor", "refuse_number", "landed", "operatorB", "operator["}
 
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[A-Za-z_]\w*|\d[\w.\']*|::|->|<<=|<=|>=|==|!=|&&|\|\||\+=|-=|\*=|/=|\S')

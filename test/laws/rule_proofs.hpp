@@ -40,9 +40,9 @@ constexpr family family_of(op_code op) {
     case op_code::sum:
     case op_code::sumsq:
     case op_code::vector_norm:
-    case op_code::vector_norm_bwd: return family::reductions;
+    case op_code::vector_norm_dx: return family::reductions;
     case op_code::softmax:
-    case op_code::softmax_bwd:
+    case op_code::softmax_dx:
     case op_code::norm_stats:
     case op_code::norm_apply:
     case op_code::norm_dx:

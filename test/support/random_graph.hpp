@@ -166,7 +166,7 @@ std::vector<std::vector<std::uint32_t>> run_graph(sw::eager<Rank>& e, const Grap
       fill_input(v, out, static_cast<int>(n.a.v[0]), e.rank().index());
       continue;
     }
-    if (n.op == op_code::buffer) {
+    if (n.op == op_code::room) {
       v = sw::runtime::eager_value<Rank>(e.core(), out);
       continue;
     }

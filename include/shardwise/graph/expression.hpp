@@ -18,13 +18,13 @@ inline constexpr int no_slot = 15;
 struct expression_step {
   op_code op = op_code::input;
   int x = 0, y = no_slot;  // slots of the operands
-  int store = 0;     // k: the value is also written to the k-th buffer, from 1
+  int store = 0;     // k: the value is also written to the k-th room, from 1
   int constant = 0;  // k: the operation's real parameter is constant k, from 1
 };
 
 // Words of 32 bits, so that it is a template argument without padding and copying a graph's table costs little.
 struct expression {
-  std::uint32_t head;  // values loaded (4 bits), steps (4), buffers (4), 1 if value 0 is another kernel's result
+  std::uint32_t head;  // values loaded (4 bits), steps (4), rooms (4), 1 if value 0 is another kernel's result
   std::uint32_t step[max_steps];
 
   constexpr bool operator==(const expression&) const = default;

@@ -129,7 +129,7 @@ struct planned_steps {
     if constexpr (!resolved<X>)
       return x;
     else
-      return X::template record<op_code::relabel, labels<K>(X::sp), renamed<K>(X::sp)>(0, x);
+      return X::template apply<op_code::relabel, labels<K>(X::sp), renamed<K>(X::sp)>(0, x);
   }
 };
 

@@ -194,7 +194,7 @@ constexpr void find_storage(const Graph& g, storage_map<Graph::node_capacity>& m
         const int placed_one = computed_by(g, n.in[k]);
         m.owner[placed_one] = root;
         m.within[placed_one] = at;
-        if (g.nodes[placed_one].op == op_code::part) {  // the buffer that it is the value of
+        if (g.nodes[placed_one].op == op_code::part) {  // the room that it is the value of
           m.owner[g.nodes[placed_one].in[0]] = root;
           m.within[g.nodes[placed_one].in[0]] = at;
         }

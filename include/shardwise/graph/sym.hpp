@@ -55,7 +55,7 @@ struct sym {
   }
 
   template <auto Op, op_attr A, spec Out, class... X>
-  static constexpr sym<Out, Mesh, Report> record(double f, const sym& first, const X&... more) {
+  static constexpr sym<Out, Mesh, Report> apply(double f, const sym& first, const X&... more) {
     builder* const at = recording(first, more...);
     if (!at) return {};
     builder& b = *at;
@@ -88,8 +88,8 @@ struct sym {
 
   // An operation with several results: its node, and one for each result.
   template <auto Op, op_attr A, spec First, spec... Out, class... X>
-  static constexpr std::tuple<sym<First, Mesh, Report>, sym<Out, Mesh, Report>...> record_results(double f, const sym& first, const X&... more) {
-    const sym<First, Mesh, Report> all = record<Op, A, First>(f, first, more...);
+  static constexpr std::tuple<sym<First, Mesh, Report>, sym<Out, Mesh, Report>...> apply_results(double f, const sym& first, const X&... more) {
+    const sym<First, Mesh, Report> all = apply<Op, A, First>(f, first, more...);
     if (!all.b) return {};
     int k = 0;
     const auto item = [&](std::uint64_t spec_hash, const spec& s) {
@@ -122,7 +122,7 @@ struct sym {
   constexpr flight_type take_off() const { return {b, id}; }
   template <op_code Op, op_attr A, spec Out>
   static constexpr typename sym<Out, Mesh, Report>::flight_type depart(double f, const flight_type& x) {
-    return record<Op, A, Out>(f, sym{x.b, x.id}).take_off();
+    return apply<Op, A, Out>(f, sym{x.b, x.id}).take_off();
   }
   // One wait for one node.
   static constexpr sym arrive(flight_type f) {
@@ -140,16 +140,16 @@ struct sym {
     if (f.id < b.node_capacity && arrival_at(b, f.id) < 0) return {f.b, f.id};
     for (int i = f.id + 1; i < b.node_count && i < b.node_capacity; ++i)
       if (b.nodes[i].op == op_code::wait && b.nodes[i].in[0] == f.id) return {f.b, i};
-    return record<op_code::wait, op_attr{}, S>(0, sym{f.b, f.id});
+    return apply<op_code::wait, op_attr{}, S>(0, sym{f.b, f.id});
   }
   static constexpr flight_type landed(const flight_type& f) { return {f.b, -1}; }
-  static constexpr void abandon(const flight_type& f) {
+  static constexpr void cancel(const flight_type& f) {
     if (f.b && f.id >= 0) f.b->refuse_node(problem::pending_unwaited, f.id);
   }
 
   // A tensor without operands (a constant) in the graph that `like` is in.
   template <op_code Op, spec Out, op_attr A = op_attr{}>
-  static constexpr sym<Out, Mesh, Report> record_leaf(double f, const sym& like) {
+  static constexpr sym<Out, Mesh, Report> apply_leaf(double f, const sym& like) {
     if (!like.b) return {};
     builder& b = *like.b;
     node n = empty_node;
@@ -164,7 +164,7 @@ struct sym {
 
   // A call that is recorded and not looked into.
   template <opaque_function Function, spec Out, class... X>
-  static constexpr sym<Out, Mesh, Report> record_opaque(const sym& first, const X&... more) {
+  static constexpr sym<Out, Mesh, Report> apply_opaque(const sym& first, const X&... more) {
     builder* const at = recording(first, more...);
     if (!at) return {};
     builder& b = *at;

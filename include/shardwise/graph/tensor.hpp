@@ -277,9 +277,9 @@ constexpr auto apply(double f, const X& x, const More&... more) {
                        typename finding_facts<all::found, mesh_type>::type>(x, more...);
       else
         return [&]<int... K>(std::integer_sequence<int, K...>) {
-          return X::template record_results<Op, A, all::template nth<K>::out...>(f, x, more...);
+          return X::template apply_results<Op, A, all::template nth<K>::out...>(f, x, more...);
         }(typename all::each{});
-    } else return X::template record<Op, A, rule::out>(f, x, more...);
+    } else return X::template apply<Op, A, rule::out>(f, x, more...);
   }
 }
 

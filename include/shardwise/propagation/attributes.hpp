@@ -53,7 +53,7 @@ struct sum_attributes {
   std::int64_t kept;  // mask of those that stay with extent 1
   std::int64_t mean;
 };
-// vector_norm, and vector_norm_bwd (cotangent, operand, norms).
+// vector_norm, and vector_norm_dx (cotangent, operand, norms).
 struct vector_norm_attributes {
   std::int64_t dims, kept;  // as of a sum
   std::int64_t order;
@@ -77,10 +77,10 @@ struct mask_keep_attributes {
 struct softmax_attributes {
   std::int64_t causal;  // key position <= query position, the last two dims
 };
-// norm_stats, norm_apply and their adjoints; norm, norm_bwd, which only passes write.
+// norm_stats, norm_apply and their adjoints; norm, norm_dx_dw, which only passes write.
 struct norm_attributes {
   std::int64_t rms;     // 1/rms alone; else mean and 1/sigma
-  std::int64_t biased;  // with bias; norm_bwd: row 1 of its last operand is the sum of dy over all dims but the last
+  std::int64_t biased;  // with bias; norm_dx_dw: row 1 of its last operand is the sum of dy over all dims but the last
   std::int64_t keeps_statistics;  // norm: stored in its last operand, a room
 };
 // Positions along the last dim, int32, of equals the first. A NaN is the largest.

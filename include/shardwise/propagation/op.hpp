@@ -28,9 +28,9 @@ namespace shardwise {
 //   copy_           writes operand 1 over operand 0, a tensor or a view of one, and over all that shares its storage; only traces
 //                   have it (pass/functionalise/functionalise.hpp)
 // and of what only passes write, after differentiation (graph/expression.hpp):
-//   norm_grads      sum of dy over all dims but the last; norm_dw is stored in its last operand, a room
-//   norm_bwd        norm_dx of (dy, x, weight), statistics computed anew; row 0 of its last operand, a room, is norm_dw
-//   buffer, part    storage without a value; its value once operand 1 has run
+//   norm_dw_db      sum of dy over all dims but the last; norm_dw is stored in its last operand, a room
+//   norm_dx_dw      norm_dx of (dy, x, weight), statistics computed anew; row 0 of its last operand, a room, is norm_dw
+//   room, part      storage without a value; its value once operand 1 has run
 //   assign, in_place, advance   writes operand 1 over operand 0; says that operand 1 was computed there; adds 1 to operand 0
 // name, kernel (1: runs a kernel, 2: the user's, 0: a view, a leaf or a marker without one)
 #define SHARDWISE_OPS(X)                                                                                            \
@@ -39,10 +39,10 @@ namespace shardwise {
   X(einsum, 1)                                                                                                      \
   X(add, 1) X(sub, 1) X(mul, 1) X(scale, 1)                                                                         \
   X(relu, 1) X(tanh, 1) X(gelu_tanh, 1) X(gelu_erf, 1) X(clip_factor, 1)                                            \
-  X(relu_bwd, 1) X(tanh_bwd, 1) X(gelu_tanh_bwd, 1) X(gelu_erf_bwd, 1)                                              \
+  X(relu_dx, 1) X(tanh_dx, 1) X(gelu_tanh_dx, 1) X(gelu_erf_dx, 1)                                              \
   X(sum, 1) X(expand, 1) X(sumsq, 1)                                                                                \
-  X(vector_norm, 1) X(vector_norm_bwd, 1)                                                                           \
-  X(softmax, 1) X(softmax_bwd, 1)                                                                                   \
+  X(vector_norm, 1) X(vector_norm_dx, 1)                                                                           \
+  X(softmax, 1) X(softmax_dx, 1)                                                                                   \
   X(norm_stats, 1) X(norm_apply, 1) X(norm_dx, 1) X(norm_dw, 1)                                                     \
   X(embedding, 1) X(embedding_dw, 1)                                                                                \
   X(lse, 1) X(nll, 1) X(nll_dx, 1)                                                                                  \
@@ -51,7 +51,7 @@ namespace shardwise {
   X(gather, 1) X(scatter_add, 1) X(index_select, 1) X(index_add, 1) X(scatter, 1) X(scatter_dsrc, 1) X(one_hot, 1)  \
   X(constant_pad, 1) X(triangle, 1) X(arange, 1) X(rand, 1) X(randn, 1) X(bernoulli, 1)                             \
   X(dropout, 1) X(relabel, 0) X(opaque, 1) X(custom, 2) X(getitem, 0)                                               \
-  X(fused, 1) X(norm, 1) X(norm_grads, 1) X(norm_bwd, 1) X(buffer, 0) X(part, 0)                                     \
+  X(fused, 1) X(norm, 1) X(norm_dw_db, 1) X(norm_dx_dw, 1) X(room, 0) X(part, 0)                                     \
   X(sgd, 1) X(adam, 1)                                                                                              \
   X(pack, 0) X(unpack, 0) X(assign, 1) X(in_place, 0) X(advance, 1) X(adam_term, 1)                                 \
   SHARDWISE_ELEMENTWISE_OPS(X)                                                                                      \
@@ -117,8 +117,9 @@ inline constexpr int max_results = 8;  // of one operation
 constexpr bool is_elementwise(op_code op) { return op >= op_code::abs && op <= op_code::mask_keep; }
 
 // Integers whose meaning belongs to the operation: propagation/attributes.hpp names them. Beside those:
-//   reshape, broadcast   v0.. new extents, v5 rank (negative extents are dyn bounds' multiples)
-//   constant_pad         v0.. elements before (low 32 bits) and after (high) each dim, v5 1 if the number f is zero
+//   reshape, broadcast   new extents, packed: propagation/extents.hpp (negative ones are dyn bounds' multiples)
+//   constant_pad         v0..v4 elements before (low 32 bits) and after (high) each of five neighbouring dims; v5 bit 0: the
+//                        number f is zero, from bit 1: the first of these dims
 struct op_attr {
   std::int64_t v[6];
   // one expression: verification and merging compare attributes of every node, and a compiler's own loop costs it ten times that

@@ -67,7 +67,7 @@ constexpr rule_rows vector_norm_rows(const op_attr& a, const spec& x) {
     if (t.item[r].out.is_partial()) t.item[r].out = partial_norm_value(static_cast<int>(order));
   return t;
 }
-constexpr rule_rows vector_norm_bwd_rows(const op_attr& a, const spec& x) {
+constexpr rule_rows vector_norm_dx_rows(const op_attr& a, const spec& x) {
   const std::int64_t dims = attributes_of<vector_norm_attributes>(a).dims;
   using namespace rows;
   rule_rows t;

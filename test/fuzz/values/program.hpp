@@ -52,16 +52,16 @@ constexpr role role_of(op_code op) {
     case op_code::gelu_tanh:
     case op_code::gelu_erf:
     case op_code::clip_factor:
-    case op_code::relu_bwd:
-    case op_code::tanh_bwd:
-    case op_code::gelu_tanh_bwd:
-    case op_code::gelu_erf_bwd:
+    case op_code::relu_dx:
+    case op_code::tanh_dx:
+    case op_code::gelu_tanh_dx:
+    case op_code::gelu_erf_dx:
     case op_code::sum:
     case op_code::sumsq:
     case op_code::vector_norm:
-    case op_code::vector_norm_bwd:
+    case op_code::vector_norm_dx:
     case op_code::softmax:
-    case op_code::softmax_bwd:
+    case op_code::softmax_dx:
     case op_code::norm_stats:
     case op_code::norm_apply:
     case op_code::norm_dx:
@@ -140,9 +140,9 @@ constexpr role role_of(op_code op) {
     case op_code::module_buffer: return role::of_modules;
     case op_code::fused:
     case op_code::norm:
-    case op_code::norm_grads:
-    case op_code::norm_bwd:
-    case op_code::buffer:
+    case op_code::norm_dw_db:
+    case op_code::norm_dx_dw:
+    case op_code::room:
     case op_code::part:
     case op_code::pack:
     case op_code::unpack:
@@ -282,7 +282,7 @@ class assembly {
       if (at[static_cast<std::size_t>(s.in[j])].pending != (s.op == op_code::wait || s.op == op_code::getitem)) return false;
     if (!placed(s, p, k)) return false;
     k.pending = s.pending || (s.op == op_code::custom && s.inputs == 1);
-    if (sw::numel(k.s) > 300 || k.s.rank > 5) return false;
+    if (sw::numel(k.s) > 300 || k.s.rank > sw::max_rank) return false;
     for (int d = 0; d < k.s.rank; ++d)
       if (k.s.extent[d] < 0) return false;
     if (!limited(s, k)) return false;

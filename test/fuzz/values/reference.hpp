@@ -693,7 +693,7 @@ inline void reference::rows(int i) {
         out.push_back(still(total(e)));
         break;
       }
-      case op_code::softmax_bwd: {
+      case op_code::softmax_dx: {
         const values y = row(1, r);
         values t;
         for (std::size_t k = 0; k < x.size(); ++k) t.push_back(mul(x[k], y[k]));
@@ -1087,19 +1087,19 @@ inline void reference::one(int i) {
         return extreme({constant(1), ratio}, false);
       });
       break;
-    case op_code::relu_bwd:
+    case op_code::relu_dx:
       map2(i, [&](num x, num y) {
         num r = y.v > 0 ? x : constant(0);
         if (any_special(x, y) || near_zero(y)) r.e = wild;
         return r;
       });
       break;
-    case op_code::tanh_bwd:
+    case op_code::tanh_dx:
       map2(i, [&](num x, num y) { return any_special(x, y) ? made(0, wild, {}) : mul(x, sub(constant(1), mul(y, y))); });
       break;
-    case op_code::gelu_tanh_bwd:
-    case op_code::gelu_erf_bwd: {
-      const bool by_erf = s.op == op_code::gelu_erf_bwd;
+    case op_code::gelu_tanh_dx:
+    case op_code::gelu_erf_dx: {
+      const bool by_erf = s.op == op_code::gelu_erf_dx;
       const auto slope = [by_erf](double v) {
         const double pi = 3.14159265358979323846;
         if (by_erf) return 0.5 * (1 + std::erf(v / std::sqrt(2.0))) + v * std::exp(-0.5 * v * v) / std::sqrt(2 * pi);
@@ -1152,7 +1152,7 @@ inline void reference::one(int i) {
       write(i, r);
       break;
     }
-    case op_code::vector_norm_bwd: {
+    case op_code::vector_norm_dx: {
       const spec& whole = spec_of(s.in[1]);
       const std::vector<std::size_t> to = folded(whole, s.a.v[0]);
       const values dy = operand(i, 0), x = operand(i, 1), n = operand(i, 2);
@@ -1205,7 +1205,7 @@ inline void reference::one(int i) {
       break;
     }
     case op_code::softmax:
-    case op_code::softmax_bwd:
+    case op_code::softmax_dx:
     case op_code::log_softmax:
     case op_code::lse:
     case op_code::exp_sum:
@@ -1289,7 +1289,7 @@ inline void reference::one(int i) {
       for (std::int64_t j = 0; j < sw::numel(from); ++j) {
         std::int64_t rest = j, where = 0, step = 1;
         for (int d = from.rank - 1; d >= 0; --d) {
-          where += (rest % from.extent[d] + (s.a.v[d] & 0xFFFFFFFF)) * step;
+          where += (rest % from.extent[d] + sw::rules::pad_before(s.a, d)) * step;
           rest /= from.extent[d];
           step *= out.extent[d];
         }

@@ -48,7 +48,7 @@ static_assert(first_against([](op_code op) {
                 return !is_leaf(op) || (!runs_kernel(op) && autodiff::adjoint_of(op) == autodiff::adjoint::leaf);
               }) == -1);
 static_assert(first_against([](op_code op) {
-                return runs_kernel(op) || is_leaf(op) || may_view(op) || op == op_code::buffer || op == op_code::pack ||
+                return runs_kernel(op) || is_leaf(op) || may_view(op) || op == op_code::room || op == op_code::pack ||
                        op == op_code::in_place || op == op_code::copy_ || op == op_code::getitem;
               }) == -1);
 

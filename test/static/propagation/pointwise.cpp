@@ -59,8 +59,8 @@ constexpr bool adjoint_law(op_code op) {
     }
   return true;
 }
-static_assert(adjoint_law(op_code::relu_bwd) && adjoint_law(op_code::tanh_bwd) && adjoint_law(op_code::gelu_tanh_bwd) &&
-              adjoint_law(op_code::gelu_erf_bwd));
+static_assert(adjoint_law(op_code::relu_dx) && adjoint_law(op_code::tanh_dx) && adjoint_law(op_code::gelu_tanh_dx) &&
+              adjoint_law(op_code::gelu_erf_dx));
 
 // --- broadcasting ----------------------------------------------------------------------------------------------------
 

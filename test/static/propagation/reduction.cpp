@@ -58,7 +58,7 @@ static_assert(row_law(op_code::norm_stats, problem::norm_dim_sharded));
 static_assert(row_law(op_code::lse, problem::loss_class_dim_sharded));
 static_assert(apply(op_code::norm_stats, none, on_line<matrix>(S(0))).out.extent[1] == 2);  // mean and 1 / sigma
 static_assert(apply(op_code::lse, none, on_line<matrix>(S(0))).out.rank == 1);
-static_assert(gives(apply(op_code::softmax_bwd, none, on_line<matrix>(P), on_line<matrix>(U)), P));
+static_assert(gives(apply(op_code::softmax_dx, none, on_line<matrix>(P), on_line<matrix>(U)), P));
 static_assert(refuses(apply(op_code::softmax, {{1, 0, 0, 0, 0, 0}}, on_line<sw::shape<4>>(R)), problem::causal_rank));
 
 // norms: x, statistics, weight, bias; parameters are reduced where rows are sharded, else replicate with the rest

@@ -85,20 +85,20 @@ constexpr int count(op_code op) {
 // buffer, fused = fused[mul, tanh*, mul, exp](.., buffer), part; .. buffer_1, fused_1 = fused[mul*, mul](.., part, buffer_1), part_1;
 // fused_2(part_1, .., part), two updates.
 using fused = step<sw::sgd<>, sw::fuse_pointwise>;
-static_assert(count<fused>(op_code::buffer) == 2 && count<fused>(op_code::part) == 2);
+static_assert(count<fused>(op_code::room) == 2 && count<fused>(op_code::part) == 2);
 
 // A part stays where its writer stays: it is what is kept, and the buffer and the writer's own result are not.
 using reads_parts = sw::iterated<fused, sw::move_descendants<"fused", "fused_2", "sgd_1">>;
 static_assert(reads_parts::kept_values == 4);  // part, part_1, the input, the other gradient
-static_assert(count<reads_parts::main>(op_code::buffer) == 2 && count<reads_parts::main>(op_code::part) == 2);
+static_assert(count<reads_parts::main>(op_code::room) == 2 && count<reads_parts::main>(op_code::part) == 2);
 using names_part = sw::iterated<fused, sw::move_descendants<"fused", "part_1", "sgd_1">>;  // as a descendant of what is asked for
 static_assert(names_part::kept_values == 4);
 
 // A buffer goes where its writer goes.
 using moves_writer = sw::iterated<fused, sw::move_descendants<"fused", "fused_1">>;
 static_assert(moves_writer::kept_values == 4);  // expand, the result of fused, its part, the input
-static_assert(count<moves_writer::setup>(op_code::buffer) == 1 && count<moves_writer::main>(op_code::buffer) == 2 &&
-              count<moves_writer::cleanup>(op_code::buffer) == 3);
+static_assert(count<moves_writer::setup>(op_code::room) == 1 && count<moves_writer::main>(op_code::room) == 2 &&
+              count<moves_writer::cleanup>(op_code::room) == 3);
 
 TEST_CASE("what a fused kernel stores besides its result is read, and is stored, in the next iteration") {
   check_same<fused, reads_parts>();

@@ -46,7 +46,7 @@ static_assert(counts<plain<1, 1>>.kernels == 447);
 static_assert(3 * counts<fused<1, 1>>.launches <= counts<plain<1, 1>>.kernels);
 // Nothing pointwise stands alone but the clip factor and the sum of two norms; what is left are products and reductions.
 static_assert(of<fused<1, 1>>(op_code::add) == 1 && of<fused<1, 1>>(op_code::gelu_tanh) == 0 &&
-              of<fused<1, 1>>(op_code::gelu_tanh_bwd) == 0 && of<fused<1, 1>>(op_code::fused) == 0);
+              of<fused<1, 1>>(op_code::gelu_tanh_dx) == 0 && of<fused<1, 1>>(op_code::fused) == 0);
 static_assert(of<fused<1, 1>>(op_code::einsum) == of<plain<1, 1>>(op_code::einsum));
 static_assert(of<fused<1, 1>>(op_code::norm) == 9 && of<fused<1, 1>>(op_code::norm_stats) == 0);
 // On 2 x 2 ranks reductions of gradients stand between sums of squares, and an all-reduce before each residual.
@@ -57,7 +57,7 @@ static_assert(2 * counts<fused<2, 2>>.launches < counts<plain<2, 2>>.kernels);
 static_assert(3 * counts<merged<1, 1>>.launches <= counts<plain<1, 1>>.launches);
 static_assert(3 * counts<merged<2, 2>>.launches <= counts<plain<2, 2>>.launches);
 static_assert(of<merged<1, 1>>(op_code::einsum) == of<plain<1, 1>>(op_code::einsum) - 4 * 6);
-static_assert(of<merged<1, 1>>(op_code::norm_bwd) == 9 && of<merged<1, 1>>(op_code::norm_dx) == 0 && of<merged<1, 1>>(op_code::norm_grads) == 0);
+static_assert(of<merged<1, 1>>(op_code::norm_dx_dw) == 9 && of<merged<1, 1>>(op_code::norm_dx) == 0 && of<merged<1, 1>>(op_code::norm_dw_db) == 0);
 // Values that lie side by side are kept as long as any of them.
 static_assert(merged<1, 1>::peak_bytes <= plain<1, 1>::peak_bytes + plain<1, 1>::peak_bytes / 25);
 static_assert(merged<2, 2>::peak_bytes <= plain<2, 2>::peak_bytes);

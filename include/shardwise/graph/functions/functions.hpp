@@ -82,7 +82,7 @@ constexpr auto constant_like(const A& like, double value) {
   } else {
     constexpr spec s = detail::constant_spec(spec(A::sp));
     detail::check_element<s, op_code::fill>(like, value, "constant_like");
-    return A::template record_leaf<op_code::fill, s>(value, like);
+    return A::template apply_leaf<op_code::fill, s>(value, like);
   }
 }
 // Not for a partial tensor, where every rank would add the number: redistribute it first.

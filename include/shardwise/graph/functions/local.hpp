@@ -179,7 +179,7 @@ struct checked_local {
 // The operand's own blocks under another spec; its cotangent is labelled as Attr says and redistributed to its dual.
 template <op_attr Attr, spec Out, class X>
 constexpr auto relabelled(const X& x) {
-  return X::template record<op_code::relabel, Attr, Out>(0, x);
+  return X::template apply<op_code::relabel, Attr, Out>(0, x);
 }
 
 // Blocks that stand side by side already keep their strides, and are the tensor's own. What stood on several ranks does

@@ -57,7 +57,7 @@ constexpr auto opaque(const X& x, const More&... more) {
     } else {
       constexpr spec out = contiguous(spec(X::sp));
       constexpr int operands = 1 + static_cast<int>(sizeof...(More));
-      return decltype(contiguous(x))::template record_opaque<&detail::call_opaque<F, element, operands>, out>(
+      return decltype(contiguous(x))::template apply_opaque<&detail::call_opaque<F, element, operands>, out>(
           contiguous(x), contiguous(more)...);
     }
   }

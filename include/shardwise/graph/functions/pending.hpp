@@ -23,7 +23,7 @@ struct departing {
   typename X::flight_type flight;
 
   template <op_code Op, op_attr A, spec Out>
-  static constexpr auto record(double f, const departing& x) {
+  static constexpr auto apply(double f, const departing& x) {
     using out_type = typename X::template placed_like<Out>;
     return departing<out_type>{X::template depart<Op, A, Out>(f, x.flight)};
   }
@@ -57,7 +57,7 @@ class [[nodiscard("wait() is the only way to the tensor")]] pending {
   explicit constexpr pending(flight_type&& f) : flight_(std::move(f)) {}
   constexpr pending(pending&& p) noexcept : flight_(p.release_flight()) {}
   pending& operator=(pending&&) = delete;
-  constexpr ~pending() { X::abandon(flight_); }
+  constexpr ~pending() { X::cancel(flight_); }
 
   // The tensor, when it is there. It can be taken once: a second wait() is an error of the program, or throws.
   constexpr X wait() && { return X::arrive(release_flight()); }

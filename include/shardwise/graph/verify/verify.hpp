@@ -21,7 +21,7 @@ struct checked_applications {
   template <class Graph>
   static constexpr unsigned place_of(const Graph& g, const node& n) {
     unsigned h = static_cast<unsigned>(n.op) * 37U + static_cast<unsigned>(n.spec) * 5U + static_cast<unsigned>(n.expression) +
-                 static_cast<unsigned>(n.a.v[0]) * 7U + static_cast<unsigned>(n.a.v[1]);
+                 static_cast<unsigned>(n.a.v[0]) * 7U + static_cast<unsigned>(n.a.v[0] >> 32) + static_cast<unsigned>(n.a.v[1]) * 3U;
     for (int k = 0; k < n.inputs; ++k) h = h * 31U + static_cast<unsigned>(g.nodes[n.in[k]].spec);
     h *= 0x9e3779b1U;
     return h >> 24 & (size - 1);
@@ -33,7 +33,7 @@ struct checked_applications {
     for (int k = 0; k < a.inputs; ++k) {
       const node& x = g.nodes[a.in[k]];
       const node& y = g.nodes[b.in[k]];
-      if (x.spec != y.spec || (x.op == op_code::buffer) != (y.op == op_code::buffer)) return false;
+      if (x.spec != y.spec || (x.op == op_code::room) != (y.op == op_code::room)) return false;
     }
     return a.a == b.a;
   }
@@ -50,7 +50,7 @@ struct checked_applications {
       if (at < 0 || at >= i) return false;
       const node &x = g.nodes[a.in[k]], &y = g.nodes[at];
       if (x.spec != y.spec || y.op == op_code::custom) return false;
-      if (x.op != y.op && (x.op == op_code::buffer || y.op == op_code::buffer)) return false;
+      if (x.op != y.op && (x.op == op_code::room || y.op == op_code::room)) return false;
     }
     return true;
   }
@@ -73,7 +73,7 @@ struct verified_graph {
     for (int k = 0; k < n.inputs; ++k) {
       const node& x = now.nodes[n.in[k]];
       const node& y = g.nodes[o.in[k]];
-      if (x.spec != y.spec || x.spec >= specs || (x.op == op_code::buffer) != (y.op == op_code::buffer)) return false;
+      if (x.spec != y.spec || x.spec >= specs || (x.op == op_code::room) != (y.op == op_code::room)) return false;
     }
     return o.a == n.a;
   }

@@ -11,7 +11,7 @@ namespace shardwise {
 constexpr bool keeps_sums(const node& n) { return n.op == op_code::einsum && attributes_of<einsum_attributes>(n.a).keeps_sums != 0; }
 
 constexpr bool is_fused(const node& n) {
-  return n.expression >= 0 || n.op == op_code::fused || n.op == op_code::norm || n.op == op_code::norm_grads || n.op == op_code::norm_bwd ||
+  return n.expression >= 0 || n.op == op_code::fused || n.op == op_code::norm || n.op == op_code::norm_dw_db || n.op == op_code::norm_dx_dw ||
          keeps_sums(n);
 }
 
@@ -51,10 +51,10 @@ constexpr op_attr summed_leading_dims(int rank) {
 
 }  // namespace detail
 
-// A part is a buffer that the node it depends on has among its operands.
+// A part is a room that the node it depends on has among its operands.
 template <class Graph>
 constexpr bool part_fits(const Graph& g, const node& n) {
-  if (n.inputs != 2 || g.nodes[n.in[0]].op != op_code::buffer || g.nodes[n.in[0]].spec != n.spec) return false;
+  if (n.inputs != 2 || g.nodes[n.in[0]].op != op_code::room || g.nodes[n.in[0]].spec != n.spec) return false;
   const node& writer = g.nodes[n.in[1]];
   for (int k = 0; k < writer.inputs; ++k)
     if (writer.in[k] == n.in[0]) return true;
@@ -66,8 +66,8 @@ constexpr bool fused_fits(const Graph& g, const node& n) {
   const spec out = detail::without_trivial_axes(g.specs[n.spec]);
   spec in[max_inputs]{};
   for (int k = 0; k < n.inputs; ++k) in[k] = detail::without_trivial_axes(g.spec_of(n.in[k]));
-  const auto is_buffer = [&](int k, const outcome& o) {
-    return k < n.inputs && g.nodes[n.in[k]].op == op_code::buffer && !o.error && detail::alike(o.out, in[k]);
+  const auto is_room = [&](int k, const outcome& o) {
+    return k < n.inputs && g.nodes[n.in[k]].op == op_code::room && !o.error && detail::alike(o.out, in[k]);
   };
   // the kernel that an expression follows
   const expression e = n.expression < 0 ? no_expression : g.expressions[n.expression];
@@ -80,16 +80,16 @@ constexpr bool fused_fits(const Graph& g, const node& n) {
     const op_attr a = attributes<norm_attributes>(of.rms, of.biased);
     const int with = own - (of.keeps_statistics != 0 ? 1 : 0);
     const outcome stats = infer(op_code::norm_stats, a, in, 1);
-    if (of.keeps_statistics != 0 && !is_buffer(with, stats)) return false;
+    if (of.keeps_statistics != 0 && !is_room(with, stats)) return false;
     const spec all[max_inputs] = {in[0], stats.out, in[1], in[2]};
     const outcome o = infer(op_code::norm_apply, a, all, with + 1);
     if (stats.error || o.error) return false;
     slot[filled++] = o.out;
-  } else if (n.op == op_code::norm_grads) {
+  } else if (n.op == op_code::norm_dw_db) {
     const outcome o = infer(op_code::sum, detail::summed_leading_dims(in[0].rank), in, 1);
-    if (own != 4 || o.error || !is_buffer(3, infer(op_code::norm_dw, n.a, in, 3))) return false;
+    if (own != 4 || o.error || !is_room(3, infer(op_code::norm_dw, n.a, in, 3))) return false;
     slot[filled++] = o.out;
-  } else if (n.op == op_code::norm_bwd) {
+  } else if (n.op == op_code::norm_dx_dw) {
     if (own != 4) return false;
     const auto of = attributes_of<norm_attributes>(n.a);
     const op_attr a = attributes<norm_attributes>(of.rms);
@@ -98,7 +98,7 @@ constexpr bool fused_fits(const Graph& g, const node& n) {
     const outcome o = infer(op_code::norm_dx, a, all, 4), w = infer(op_code::norm_dw, a, all, 3);
     const outcome b = infer(op_code::sum, detail::summed_leading_dims(in[0].rank), in, 1);
     if (stats.error || o.error || w.error || (of.biased != 0 && (b.error || !detail::alike(b.out, w.out)))) return false;
-    if (!is_buffer(3, {{}, detail::rows_of(w.out, of.biased != 0 ? 2 : 1)})) return false;
+    if (!is_room(3, {{}, detail::rows_of(w.out, of.biased != 0 ? 2 : 1)})) return false;
     slot[filled++] = o.out;
   } else if (n.op != op_code::fused) {
     op_attr a = n.a;
@@ -108,20 +108,20 @@ constexpr bool fused_fits(const Graph& g, const node& n) {
       a = attributes<einsum_attributes>(labels.lhs, labels.rhs, labels.out);
       operands = 2;
       const op_attr sums = attributes<sum_attributes>(rules::contracted_dims(a, in[0].rank, in[1].rank));
-      if (own != 3 || !is_buffer(2, infer(op_code::sum, sums, in, 1))) return false;
+      if (own != 3 || !is_room(2, infer(op_code::sum, sums, in, 1))) return false;
     }
     const outcome o = infer(n.op, a, in, operands);
     if (o.error) return false;
     slot[filled++] = detail::without_trivial_axes(o.out);
   }
   for (int k = own; filled < e.values(); ++k) slot[filled++] = in[k];
-  const int buffers = n.inputs - e.stores();
+  const int rooms = n.inputs - e.stores();
   for (int i = 0; i < e.steps(); ++i) {
     const expression_step s = e.at(i);
     if (!rules::is_scalar(s.op) || s.x >= filled || (s.y >= filled && s.y != no_slot)) return false;
     const spec of[2] = {slot[s.x], slot[s.y]};
     const outcome o = infer(s.op, op_attr{}, of, s.y == no_slot ? 1 : 2);
-    if (o.error || (s.store > 0 && !is_buffer(buffers + s.store - 1, o))) return false;
+    if (o.error || (s.store > 0 && !is_room(rooms + s.store - 1, o))) return false;
     slot[filled++] = o.out;
   }
   return filled > 0 && detail::alike(slot[filled - 1], out);

@@ -23,7 +23,7 @@ inline constexpr adjoint_rule norm_dw = unknown;
 
 // What passes write stands behind differentiation.
 inline constexpr adjoint_rule norm = unknown;
-inline constexpr adjoint_rule norm_grads = unknown;
-inline constexpr adjoint_rule norm_bwd = unknown;
+inline constexpr adjoint_rule norm_dw_db = unknown;
+inline constexpr adjoint_rule norm_dx_dw = unknown;
 
 }  // namespace shardwise::adjoints

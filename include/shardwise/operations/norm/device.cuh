@@ -267,7 +267,7 @@ namespace detail {
 
 // The weight's and the bias's sum from one reading of dy.
 template <class T>
-struct norm_grads_value {
+struct norm_dw_db_value {
   norm_dw_value<T> dw;
   __device__ two_sums operator()(const std::int64_t* off) const { return {dw(off), static_cast<double>(dw.dy[off[1]])}; }
 };
@@ -284,13 +284,13 @@ struct store_both {
 
 // norm_dw, to operand 3, and the sum of dy over all dims but the last.
 template <>
-struct kernel<op_code::norm_grads> {
+struct kernel<op_code::norm_dw_db> {
   template <class T>
   static void run(const call& c, context& ctx) {
     walk<4> kept, summed;
     detail::norm_dw_walks(c, kept, summed);
-    detail::reduce_to<sum_fold, two_sums>(op_code::norm_grads, c, kept, summed,
-                                          detail::norm_grads_value<T>{detail::norm_dw_value_of<T>(c)},
+    detail::reduce_to<sum_fold, two_sums>(op_code::norm_dw_db, c, kept, summed,
+                                          detail::norm_dw_db_value<T>{detail::norm_dw_value_of<T>(c)},
                                           detail::store_both<T>{as<T>(c.p[3]), as<T>(c.p[result])}, ctx);
   }
 };

@@ -31,7 +31,7 @@ struct norm_rows {
 };
 
 template <class T>
-struct norm_bwd_arguments {
+struct norm_dx_dw_arguments {
   norm_rows rows;
   const T *dy, *x, *w;
   T *o, *dw, *db;  // db: null without a bias
@@ -44,7 +44,7 @@ struct norm_bwd_arguments {
 
 template <class T, int Threads>
 __global__ void __launch_bounds__(Threads == warp_threads ? warp_threads * rows_in_block : Threads)
-    norm_bwd_kernel(const __grid_constant__ norm_bwd_arguments<T> a) {
+    norm_dx_dw_kernel(const __grid_constant__ norm_dx_dw_arguments<T> a) {
   const team<Threads> t;
   double* const sum_w = a.sums + std::int64_t{t.first_row()} * 2 * a.n;
   double* const sum_b = sum_w + a.n;
@@ -94,11 +94,11 @@ __global__ void __launch_bounds__(Threads == warp_threads ? warp_threads * rows_
 }  // namespace detail
 
 template <>
-struct kernel<op_code::norm_bwd> {
+struct kernel<op_code::norm_dx_dw> {
   template <class T>
   static void run(const call& c, context& ctx) {
     const int last = c.l[0].rank - 1;
-    detail::norm_bwd_arguments<T> a{};
+    detail::norm_dx_dw_arguments<T> a{};
     walk<3> rows;
     for (int d = 0; d < last; ++d) {
       const std::int64_t s[3] = {c.l[0].str[d], c.l[1].str[d], c.l[result].str[d]};
@@ -126,12 +126,12 @@ struct kernel<op_code::norm_bwd> {
     a.rms = of.rms == 1;
     a.ticket = ctx.tickets;
     a.sums = as<double>(c.workspace);
-    const std::int64_t most = runtime::norm_bwd_blocks, blocks = a.n <= short_row ? (a.rows.count + rows_in_block - 1) / rows_in_block : a.rows.count;
+    const std::int64_t most = runtime::norm_dx_dw_blocks, blocks = a.n <= short_row ? (a.rows.count + rows_in_block - 1) / rows_in_block : a.rows.count;
     const auto grid = static_cast<unsigned>(blocks < 1 ? 1 : blocks < most ? blocks : most);
     if (a.n <= short_row)
-      launch(op_code::norm_bwd, &detail::norm_bwd_kernel<T, warp_threads>, grid, warp_threads * rows_in_block, ctx.stream, a);
+      launch(op_code::norm_dx_dw, &detail::norm_dx_dw_kernel<T, warp_threads>, grid, warp_threads * rows_in_block, ctx.stream, a);
     else
-      launch(op_code::norm_bwd, &detail::norm_bwd_kernel<T, block_threads>, grid, block_threads, ctx.stream, a);
+      launch(op_code::norm_dx_dw, &detail::norm_dx_dw_kernel<T, block_threads>, grid, block_threads, ctx.stream, a);
   }
 };
 

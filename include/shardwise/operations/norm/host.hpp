@@ -209,7 +209,7 @@ struct kernel<op_code::norm_dw> {
 
 // norm_dw into the last operand and the sum of dy over the same rows.
 template <>
-struct kernel<op_code::norm_grads> {
+struct kernel<op_code::norm_dw_db> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     kernel<op_code::norm_dw>::sums<T>(c, q, q.p[3], q.p[result]);
@@ -219,7 +219,7 @@ struct kernel<op_code::norm_grads> {
 // norm_dx, norm_dw and the sum of dy in one pass over the rows, whose statistics are those of norm_stats; wide rows are read
 // once more for every further tile of columns.
 template <>
-struct kernel<op_code::norm_bwd> {
+struct kernel<op_code::norm_dx_dw> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};

@@ -38,7 +38,7 @@ inline constexpr operation norm_dw = by_rows(
 
 // What passes write after differentiation: several of these in one kernel; verify checks them by the rules of their parts.
 inline constexpr operation norm = without_rule(operation_kind::computed);
-inline constexpr operation norm_grads = without_rule(operation_kind::computed);
-inline constexpr operation norm_bwd = without_rule(operation_kind::computed);
+inline constexpr operation norm_dw_db = without_rule(operation_kind::computed);
+inline constexpr operation norm_dx_dw = without_rule(operation_kind::computed);
 
 }  // namespace shardwise::operations

@@ -49,10 +49,10 @@ template <op_code Back, bool OfResult = false>
 constexpr void pull_by(pullback& p) {
   p.give(0, p.emit(Back, {}, 0, 0, p.dy, OfResult ? p.id : p.n.in[0]));
 }
-inline constexpr adjoint_rule relu = pulled(&pull_by<op_code::relu_bwd>);
-inline constexpr adjoint_rule tanh = pulled(&pull_by<op_code::tanh_bwd, true>);
-inline constexpr adjoint_rule gelu_tanh = pulled(&pull_by<op_code::gelu_tanh_bwd>);
-inline constexpr adjoint_rule gelu_erf = pulled(&pull_by<op_code::gelu_erf_bwd>);
+inline constexpr adjoint_rule relu = pulled(&pull_by<op_code::relu_dx>);
+inline constexpr adjoint_rule tanh = pulled(&pull_by<op_code::tanh_dx, true>);
+inline constexpr adjoint_rule gelu_tanh = pulled(&pull_by<op_code::gelu_tanh_dx>);
+inline constexpr adjoint_rule gelu_erf = pulled(&pull_by<op_code::gelu_erf_dx>);
 
 inline constexpr adjoint_rule abs = pulled<2>([](pullback& p) { p.times(p.make(op_code::sign, p.n.in[0])); });
 inline constexpr adjoint_rule exp = pulled([](pullback& p) { p.times(p.id); });
@@ -112,10 +112,10 @@ inline constexpr adjoint_rule lt = no_derivative;
 inline constexpr adjoint_rule le = no_derivative;
 inline constexpr adjoint_rule gt = no_derivative;
 inline constexpr adjoint_rule ge = no_derivative;
-inline constexpr adjoint_rule relu_bwd = unknown;
-inline constexpr adjoint_rule tanh_bwd = unknown;
-inline constexpr adjoint_rule gelu_tanh_bwd = unknown;
-inline constexpr adjoint_rule gelu_erf_bwd = unknown;
+inline constexpr adjoint_rule relu_dx = unknown;
+inline constexpr adjoint_rule tanh_dx = unknown;
+inline constexpr adjoint_rule gelu_tanh_dx = unknown;
+inline constexpr adjoint_rule gelu_erf_dx = unknown;
 inline constexpr adjoint_rule clip_factor = unknown;
 
 }  // namespace shardwise::adjoints

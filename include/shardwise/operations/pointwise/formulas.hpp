@@ -36,10 +36,10 @@
   X(add, x + y)                                                                \
   X(sub, x - y)                                                                \
   X(mul, x * y)                                                                \
-  X(relu_bwd, m::less(y, T(0)) || y == T(0) ? T(0) : x)                        \
-  X(tanh_bwd, x * (T(1) - y * y))                                              \
-  X(gelu_tanh_bwd, x * half<T> * gelu_tanh_slope<m>(y))                        \
-  X(gelu_erf_bwd, x * gelu_erf_slope<m>(y))                                    \
+  X(relu_dx, m::less(y, T(0)) || y == T(0) ? T(0) : x)                        \
+  X(tanh_dx, x * (T(1) - y * y))                                              \
+  X(gelu_tanh_dx, x * half<T> * gelu_tanh_slope<m>(y))                        \
+  X(gelu_erf_dx, x * gelu_erf_slope<m>(y))                                    \
   X(div, x / y)                                                                \
   X(maximum, m::less(x, y) || !(y == y) ? y : x)                               \
   X(minimum, m::less(y, x) || !(y == y) ? y : x)                               \

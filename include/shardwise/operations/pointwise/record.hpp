@@ -56,10 +56,10 @@ inline constexpr operation wins = pointwise(linearity::none);
 inline constexpr operation keeps = pointwise(linearity::none);
 
 // Adjoints of those whose factor is computed where it is used: linear in the cotangent.
-inline constexpr operation relu_bwd = pointwise(linearity::first);
-inline constexpr operation tanh_bwd = pointwise(linearity::first);
-inline constexpr operation gelu_tanh_bwd = pointwise(linearity::first);
-inline constexpr operation gelu_erf_bwd = pointwise(linearity::first);
+inline constexpr operation relu_dx = pointwise(linearity::first);
+inline constexpr operation tanh_dx = pointwise(linearity::first);
+inline constexpr operation gelu_tanh_dx = pointwise(linearity::first);
+inline constexpr operation gelu_erf_dx = pointwise(linearity::first);
 
 inline constexpr operation eq = pointwise(linearity::none, -1, element_rule::compared);
 inline constexpr operation ne = pointwise(linearity::none, -1, element_rule::compared);

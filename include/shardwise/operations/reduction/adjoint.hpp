@@ -14,7 +14,7 @@ inline constexpr adjoint_rule sumsq = pulled<3>([](pullback& p) {
   p.give(0, p.make(op_code::mul, spread, p.n.in[0]));
 });
 inline constexpr adjoint_rule vector_norm =
-    pulled([](pullback& p) { p.give(0, p.emit(op_code::vector_norm_bwd, p.n.a, 0, 0, p.dy, p.n.in[0], p.id)); });
+    pulled([](pullback& p) { p.give(0, p.emit(op_code::vector_norm_dx, p.n.a, 0, 0, p.dy, p.n.in[0], p.id)); });
 
 // All elements that are the largest share evenly; each of them ties: 1/2, of half their number.
 template <bool Largest>
@@ -29,7 +29,7 @@ inline constexpr adjoint_rule prod =
     pulled([](pullback& p) { p.give(0, p.make(op_code::prod_dx, p.dy, p.n.in[0], 0, attributes_of<extent_one_attributes>(p.n.a).dims)); });
 
 inline constexpr adjoint_rule expand = unknown;
-inline constexpr adjoint_rule vector_norm_bwd = unknown;
+inline constexpr adjoint_rule vector_norm_dx = unknown;
 inline constexpr adjoint_rule prod_dx = unknown;
 
 }  // namespace shardwise::adjoints

@@ -316,7 +316,7 @@ struct kernel<op_code::vector_norm> {
 };
 
 template <>
-struct kernel<op_code::vector_norm_bwd> {
+struct kernel<op_code::vector_norm_dx> {
   template <class T>
   static void run(const call& c, context& ctx) {
     const layout& out = c.l[result];
@@ -329,7 +329,7 @@ struct kernel<op_code::vector_norm_bwd> {
       w.push(out.ext[d], s);
     }
     w.merge();
-    map(op_code::vector_norm_bwd, w,
+    map(op_code::vector_norm_dx, w,
         pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}},
         detail::norm_slope<T>{static_cast<int>(attributes_of<vector_norm_attributes>(c.a).order)}, ctx);
   }

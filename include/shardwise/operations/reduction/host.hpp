@@ -188,7 +188,7 @@ struct kernel<op_code::vector_norm> {
 
 // Operands: cotangent of the norms, the operand, the norms.
 template <>
-struct kernel<op_code::vector_norm_bwd> {
+struct kernel<op_code::vector_norm_dx> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout& out = c.l[result];

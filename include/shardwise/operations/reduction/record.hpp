@@ -33,9 +33,9 @@ inline constexpr operation vector_norm =
     by_rows([](const op_attr& a, const spec* in, int) { return rules::vector_norm_shape(a, in[0]); },
             [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::vector_norm_rows(a, in[0]); },
             &refuse_pointwise);
-inline constexpr operation vector_norm_bwd =
+inline constexpr operation vector_norm_dx =
     by_rows(&like_second,
-            [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::vector_norm_bwd_rows(a, in[1]); },
+            [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::vector_norm_dx_rows(a, in[1]); },
             &refuse_pointwise);
 
 template <reduction Op>

@@ -52,7 +52,7 @@ struct kernel<op_code::softmax> {
 
 // dx = y (dy - sum(dy y)); masked elements have y = 0.
 template <class T>
-struct softmax_bwd_row {
+struct softmax_dx_row {
   const T *dy, *y;
   T* o;
   std::int64_t n, sg, sy;
@@ -69,15 +69,15 @@ struct softmax_bwd_row {
 };
 
 template <>
-struct kernel<op_code::softmax_bwd> {
+struct kernel<op_code::softmax_dx> {
   template <class T>
   static void run(const call& c, context& ctx) {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
     each_row(
-        op_code::softmax_bwd, row_walk(all, last), n,
-        softmax_bwd_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[result]), n, c.l[0].str[last], c.l[1].str[last]},
+        op_code::softmax_dx, row_walk(all, last), n,
+        softmax_dx_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[result]), n, c.l[0].str[last], c.l[1].str[last]},
         ctx);
   }
 };

@@ -41,7 +41,7 @@ struct kernel<op_code::softmax> {
 
 // dx = y (dy - sum(dy y)); masked elements have y = 0.
 template <>
-struct kernel<op_code::softmax_bwd> {
+struct kernel<op_code::softmax_dx> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     using acc = typename math<T>::accumulator;

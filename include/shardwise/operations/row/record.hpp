@@ -41,7 +41,7 @@ constexpr outcome shape_of_softmax(const op_attr& a, const spec* in, int) {
 inline constexpr operation softmax =
     by_rows(&shape_of_softmax, &rows_beside<1>, &refuse_partial<problem::partial_nonlinear, problem::softmax_dim_sharded, true>, -1,
             element_rule::real, operand_choice::along_rows, recomputing::cheap);
-inline constexpr operation softmax_bwd = by_rows(&shape_of_softmax, &rows_beside<2, 0, true>,
+inline constexpr operation softmax_dx = by_rows(&shape_of_softmax, &rows_beside<2, 0, true>,
                                                  &refuse_partial<problem::partial_nonlinear, problem::softmax_dim_sharded, true>);
 inline constexpr operation log_softmax =
     by_rows(&shape_of_rows, &rows_beside<1>, &refuse_partial<problem::partial_nonlinear, problem::softmax_dim_sharded, true>, -1,

@@ -12,6 +12,6 @@ inline constexpr adjoint_rule fused = unknown;
 inline constexpr adjoint_rule part = unknown;
 inline constexpr adjoint_rule pack = unknown;
 inline constexpr adjoint_rule unpack = unknown;
-inline constexpr adjoint_rule buffer = no_operands;
+inline constexpr adjoint_rule room = no_operands;
 
 }  // namespace shardwise::adjoints

@@ -33,7 +33,7 @@ __device__ void expression_value(pack<T, V>* slot, pack<T, V>& out, const consta
   }
 }
 
-// Operands: the result, the values loaded, the buffers.
+// Operands: the result, the values loaded, the rooms.
 template <class T, int V, int Values, int K, std::uint32_t... Word, std::size_t... I>
 __device__ void expression_point(const strided<K>& w, const pointers<T, K>& q, const constants<T>& k, const std::int64_t* off,
                                  std::index_sequence<I...>) {

@@ -26,7 +26,7 @@ constexpr T step_value(const T* slot, const T* constant) {
   else return host::element<s.op>(f, slot[s.x], slot[s.y]);
 }
 
-// Pointers and strides of a run: the result, the values loaded, the buffers.
+// Pointers and strides of a run: the result, the values loaded, the rooms.
 template <class T, int N>
 struct run_operands {
   T* p[N];

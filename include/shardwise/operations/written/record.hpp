@@ -7,7 +7,7 @@
 namespace shardwise::operations {
 
 inline constexpr operation fused = without_rule(operation_kind::computed);
-inline constexpr operation buffer = without_rule(operation_kind::source);
+inline constexpr operation room = without_rule(operation_kind::source);
 inline constexpr operation part = without_rule(operation_kind::view);
 inline constexpr operation pack = without_rule(operation_kind::computed);
 inline constexpr operation unpack = without_rule(operation_kind::view);

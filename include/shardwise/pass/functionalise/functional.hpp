@@ -175,8 +175,7 @@ struct functional {
       case op_code::reshape:
         m.op = op_code::reshape;
         m.in[0] = dense(b, value, n.scope);
-        for (int d = 0; d < whole.rank; ++d) m.a.v[d] = is_dyn(whole, d) ? -whole.extent[d] : whole.extent[d];
-        m.a.v[5] = whole.rank;
+        m.a = pack_extents(whole);
         break;
       case op_code::slice:
         m.op = op_code::slice_scatter;

@@ -8,7 +8,7 @@
 
 namespace shardwise::passes {
 
-// Writes the new graph: roots as fused nodes, buffers before them, what the buffers hold behind them.
+// Writes the new graph: roots as fused nodes, rooms before them, what the rooms hold behind them.
 template <class Graph, int From>
 struct fuse_writer {
   Graph g;
@@ -137,7 +137,7 @@ struct fuse_writer {
         of.keeps_statistics = r.keeps_second ? 1 : 0;
         n.a = pack_attributes(of);
       } else if (n.op == op_code::sum) {
-        n.op = op_code::norm_grads;
+        n.op = op_code::norm_dw_db;
         n.a = from.nodes[r.second].a;
       } else {
         auto of = attributes_of<einsum_attributes>(n.a);
@@ -153,7 +153,7 @@ struct fuse_writer {
     for (int k = 0; k < r.stores; ++k) kept[writes++] = r.stored[k];
     for (int k = 0; k < writes; ++k) {
       node b = empty_node;
-      b.op = op_code::buffer;
+      b.op = op_code::room;
       b.spec = from.nodes[kept[k]].spec;
       b.scope = from.nodes[kept[k]].scope;
       to[kept[k]] = append(b);

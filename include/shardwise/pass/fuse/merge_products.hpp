@@ -42,12 +42,6 @@ struct merge_state : rewrite_state<In, Out> {
     n.in[1] = y;
     return b.append(n);
   }
-  static constexpr op_attr extents_of(const spec& s) {
-    op_attr a{};
-    for (int d = 0; d < s.rank; ++d) a.v[d] = is_dyn(s, d) ? -s.extent[d] : s.extent[d];
-    a.v[5] = s.rank;
-    return a;
-  }
   // The innermost module that all of them are in.
   static constexpr int common_scope(const In& g, const sibling_list& m) {
     int s = g.nodes[m.id[0]].scope;
@@ -96,7 +90,7 @@ struct merge_state : rewrite_state<In, Out> {
       if (k * s.stride[0] != 0) s.offset = 1;
       const auto of = slice_attributes{.dim = 0, .start = k, .length = 1, .one_of_many = 0};
       const int block = emit(b, op_code::slice, pack_attributes(of), 0, scope, s, whole);
-      to[old] = emit(b, op_code::reshape, extents_of(g.spec_of(old)), 0, scope, g.spec_of(old), block);
+      to[old] = emit(b, op_code::reshape, pack_extents(g.spec_of(old)), 0, scope, g.spec_of(old), block);
     }
   }
 
@@ -121,7 +115,7 @@ struct merge_state : rewrite_state<In, Out> {
     }
     spec same = stacked(b.specs[b.nodes[to[n.in[side]]].spec], count);
     same.stride[0] = 0;
-    in[side] = emit(b, op_code::broadcast, extents_of(same), 0, scope, same, to[n.in[side]]);
+    in[side] = emit(b, op_code::broadcast, pack_extents(same), 0, scope, same, to[n.in[side]]);
     auto of = attributes_of<einsum_attributes>(n.a);
     of = {with_label(of.lhs), with_label(of.rhs), with_label(of.out), of.keeps_sums};
     const spec out = dense_stack(g.specs[n.spec], count);
@@ -141,7 +135,7 @@ struct merge_state : rewrite_state<In, Out> {
         for (int x = 0; x < s.axes; ++x)
           if (s.place[x].is_shard()) s.place[x].dim = static_cast<decltype(s.place[x].dim)>(s.place[x].dim + more);
         s = dense_stack(s, count);
-        y = emit(b, op_code::reshape, extents_of(s), 0, scope, s, y);
+        y = emit(b, op_code::reshape, pack_extents(s), 0, scope, s, y);
       }
       whole = emit(b, op_code::add, g.nodes[values.id[0]].a, 0, scope, out, whole, y);
     }

@@ -45,7 +45,7 @@ struct norm_adjoint_rules {
           if (n.op == op_code::pack) packed[n.in[k]] = true;
         }
         if (n.op == op_code::norm_dx) note(dx[n.in[2]], i);
-        if (n.op == op_code::norm_grads || n.op == op_code::norm_dw) note(grads[n.in[2]], i);
+        if (n.op == op_code::norm_dw_db || n.op == op_code::norm_dw) note(grads[n.in[2]], i);
       }
       for (int k = 0; k < g.output_count; ++k) ++uses[g.outputs[k]];
     }
@@ -54,15 +54,15 @@ struct norm_adjoint_rules {
     static constexpr int maker_of(const In& g, int stats) {
       return g.nodes[stats].op == op_code::part ? g.nodes[stats].in[1] : stats;
     }
-    // What a buffer holds once `writer` has run; node_count if nothing asks.
-    static constexpr int value_of(const In& g, int buffer, int writer) {
+    // What a room holds once `writer` has run; node_count if nothing asks.
+    static constexpr int value_of(const In& g, int room, int writer) {
       int i = writer + 1;
-      while (i < g.node_count && !(g.nodes[i].op == op_code::part && g.nodes[i].in[0] == buffer)) ++i;
+      while (i < g.node_count && !(g.nodes[i].op == op_code::part && g.nodes[i].in[0] == room)) ++i;
       return i;
     }
-    // The gradient of the weight, which stands in a buffer where the result is that of the bias.
+    // The gradient of the weight, which stands in a room where the result is that of the bias.
     static constexpr int weight_part(const In& g, int grad) {
-      return g.nodes[grad].op == op_code::norm_grads ? value_of(g, g.nodes[grad].in[3], grad) : grad;
+      return g.nodes[grad].op == op_code::norm_dw_db ? value_of(g, g.nodes[grad].in[3], grad) : grad;
     }
 
     constexpr bool may_join(const In& g, int stats) const {
@@ -100,17 +100,17 @@ struct norm_adjoint_rules {
       const int part = weight_part(g, grad), stats = g.nodes[a].in[2];
       const bool biased = part != grad;
       const spec rows = shardwise::detail::rows_of(g.spec_of(part), biased ? 2 : 1);
-      const int scope = g.nodes[grad].scope, buffer = emit(b, op_code::buffer, {}, scope, rows, -1);
+      const int scope = g.nodes[grad].scope, room = emit(b, op_code::room, {}, scope, rows, -1);
       node n = g.nodes[a];
-      n.op = op_code::norm_bwd;
+      n.op = op_code::norm_dx_dw;
       n.f = g.nodes[maker_of(g, stats)].f;
       const auto of = attributes_of<norm_attributes>(n.a);
       n.a = pack_attributes(norm_attributes{.rms = of.rms, .biased = biased ? 1 : 0, .keeps_statistics = 0});
-      const int from[] = {to[g.nodes[a].in[0]], to[g.nodes[a].in[1]], to[g.nodes[a].in[3]], buffer};
+      const int from[] = {to[g.nodes[a].in[0]], to[g.nodes[a].in[1]], to[g.nodes[a].in[3]], room};
       for (int k = 0; k < 4; ++k) n.in[k] = from[k];
       for (int k = 4; k < n.inputs; ++k) n.in[k] = to[n.in[k]];
       to[a] = b.append(n);
-      const int values = emit(b, op_code::part, {}, scope, rows, buffer, to[a]);
+      const int values = emit(b, op_code::part, {}, scope, rows, room, to[a]);
       for (int k = 0; k < (biased ? 2 : 1); ++k) {
         const int old = k == 0 ? part : grad;
         spec row = rows;
@@ -153,7 +153,7 @@ struct norm_adjoint_rules {
       }
       return cursor <= g.node_count;
     }
-    // Gradients that the joined kernel computes later, and their buffers.
+    // Gradients that the joined kernel computes later, and their rooms.
     constexpr bool is_joined(const In& g, int i) const {
       if (g.nodes[i].op == op_code::part) return other[g.nodes[i].in[1]] >= 0;
       return other[i] >= 0;

@@ -41,7 +41,7 @@ namespace passes {
 
 // Two supported nodes are in one subgraph if as many changes between supported and unsupported nodes stand before each, on
 // the longest way from the leaves, by operands and by what updates write. So no way leads out of a subgraph and back into
-// it, and there cannot be fewer of them: some way goes through all. What does no work (views, buffers) or reads nothing
+// it, and there cannot be fewer of them: some way goes through all. What does no work (views, rooms) or reads nothing
 // (fills) changes nothing, and goes with its first reader. Those of fewer than `least` kernels are no subgraphs.
 //
 // Order: every subgraph is one run of nodes, where its last one stood; what reads it comes after it, and all else stays
@@ -133,7 +133,7 @@ struct unit_order {
     if (n.inputs > 0 && !update && (!runs_kernel(n.op) || is_view(n, g.spec_of(n.in[0]), g.spec_of(i)))) return;
     for (int k = 0; k < n.inputs; ++k) {
       const int o = storage.owner[n.in[k]];
-      if (outlives(g, o)) f(o, writes_operand(n, k) || g.nodes[n.in[k]].op == op_code::buffer);
+      if (outlives(g, o)) f(o, writes_operand(n, k) || g.nodes[n.in[k]].op == op_code::room);
     }
     if (const int o = storage.owner[i]; o != i && !update && outlives(g, o)) f(o, true);
   }

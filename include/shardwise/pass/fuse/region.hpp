@@ -113,7 +113,7 @@ struct region {
   int count = 0;
   int lead = -1;    // the kernel that the expression follows
   int second = -1;  // the operation that this kernel computes besides: statistics, a sum over rows
-  bool keeps_second = false;  // in a buffer, the last of the kernel's operands
+  bool keeps_second = false;  // in a room, the last of the kernel's operands
   int operands[max_inputs];
   int own = 0;      // operands of the kernel
   int values = 0;   // operands of the expression
@@ -184,7 +184,7 @@ constexpr void complete(const Graph& g, const Table& t, region& r) {
   }
   if (r.lead >= 0) {
     const node& n = g.nodes[r.lead];
-    if (r.second >= 0 && n.op == op_code::sum) {  // norm_grads reads what norm_dw reads
+    if (r.second >= 0 && n.op == op_code::sum) {  // norm_dw_db reads what norm_dw reads
       for (int k = 0; k < 3; ++k) r.operands[r.own++] = g.nodes[r.second].in[k];
     } else {
       for (int k = 0; k < n.inputs; ++k)

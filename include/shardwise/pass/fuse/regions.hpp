@@ -15,7 +15,7 @@ constexpr bool may_move(const Table& t, int i) {  // the region whose root is no
   return first > t.last_update;
 }
 
-// Whether the region may be one kernel where it is: within a unit, and no value that it stores on the way, in a buffer, is
+// Whether the region may be one kernel where it is: within a unit, and no value that it stores on the way, in a room, is
 // computed in a place of its own.
 template <class Graph, class Table>
 constexpr bool may_stand(const Graph& g, const Table& t, const region& r) {
@@ -27,7 +27,7 @@ constexpr bool may_stand(const Graph& g, const Table& t, const region& r) {
   return may;
 }
 
-// Region r, whose last member is `root`, stands from now on, if it fits: a stored value is two nodes, the buffer and what
+// Region r, whose last member is `root`, stands from now on, if it fits: a stored value is two nodes, the room and what
 // it holds afterwards.
 template <class Graph, class Table>
 constexpr bool adopt(const Graph& g, Table& t, const region& r, int root) {

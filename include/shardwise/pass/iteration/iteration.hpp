@@ -119,7 +119,7 @@ struct move_check {
         in[g.nodes[i].in[0]] = true;
     for (int i = g.node_count - 1; i >= 0; --i)  // what a kernel stores besides its result goes with it
       for (int k = 0; in[i] && k < g.nodes[i].inputs; ++k)
-        if (g.nodes[g.nodes[i].in[k]].op == op_code::buffer) in[g.nodes[i].in[k]] = true;
+        if (g.nodes[g.nodes[i].in[k]].op == op_code::room) in[g.nodes[i].in[k]] = true;
     for (int i = 0; i < g.node_count; ++i) {
       if (in[i]) continue;
       for (int k = 0; k < g.nodes[i].inputs; ++k)
@@ -140,7 +140,7 @@ struct move_check {
   constexpr finding note(const Graph& g) {
     for (int i = 0; i < g.node_count; ++i) {
       if (!in[i]) continue;
-      if (i < destination && g.nodes[i].op != op_code::buffer)
+      if (i < destination && g.nodes[i].op != op_code::room)
         return {problem::move_hazard, i, -1, -1, i, destination};  // its own next run would overtake it
       bool overwrites = false;  // the next iteration's input
       each_access(g, i, [&](int owner, bool writes) {

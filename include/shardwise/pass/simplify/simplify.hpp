@@ -101,7 +101,7 @@ struct merge_rules {
 
   // Random draws, updates and functions that nothing is known of are not merged; leaves are the caller's.
   static constexpr bool is_pure(op_code op) {
-    return !is_leaf(op) && !is_update(op) && op != op_code::opaque && op != op_code::buffer && !rules::is_random(op);
+    return !is_leaf(op) && !is_update(op) && op != op_code::opaque && op != op_code::room && !rules::is_random(op);
   }
   static constexpr std::uint64_t key(const node& n) {
     std::uint64_t h = static_cast<std::uint64_t>(n.op) | static_cast<std::uint64_t>(n.spec) << 8;

@@ -25,8 +25,8 @@ constexpr std::int64_t scratch_align(std::int64_t bytes) { return (bytes + 15) /
 
 // What the ranks along `axis` hold together of `in`: the block that the axis divides. From one rank's own operand and
 // result it cannot be told when another axis divides the same dim, so whoever lowers a redistribution between two
-// splits of one dim puts it into the call: k.l[1] = fibre_block(in, axis, c, n).
-constexpr layout fibre_block(spec in, int axis, const int* c, std::int64_t n = 0) {
+// splits of one dim puts it into the call: k.l[1] = group_block(in, axis, c, n).
+constexpr layout group_block(spec in, int axis, const int* c, std::int64_t n = 0) {
   in.place[axis] = replicate_value();
   return local_layout(in, c, n);
 }

@@ -238,7 +238,7 @@ std::int64_t reduce_scatter(const call& c, context& ctx, ncclComm_t comm) {
 
 // The operand cut as `give` says, piece k to rank k; the result put together from the pieces that `take` says.
 template <class T>
-std::int64_t trade(const call& c, context& ctx, ncclComm_t comm, const cut& give, const cut& take) {
+std::int64_t all_to_all(const call& c, context& ctx, ncclComm_t comm, const cut& give, const cut& take) {
   const layout &x = c.l[0], &o = c.l[result];
   const runtime::sides sx = runtime::around(x.ext, x.rank, give.dim), so = runtime::around(o.ext, o.rank, take.dim);
   const bool packs = sx.outer > 1, lands = so.outer > 1;
@@ -298,15 +298,15 @@ std::int64_t communicate(const call& c, context& ctx, ncclComm_t comm) {
     case transition::all_to_all: {
       const int f = c.from.dim, t = c.to.dim;
       if (f != t) {
-        sent = exchange::trade<T>(c, ctx, comm, {t, chunk_size(x.ext[t], c.to.block, c.ranks), 0},
+        sent = exchange::all_to_all<T>(c, ctx, comm, {t, chunk_size(x.ext[t], c.to.block, c.ranks), 0},
                                   {f, chunk_size(o.ext[f], c.from.block, c.ranks), 0});
         break;
       }
-      // without a fibre_block in l[1] the axis is taken to be the only one that divides the dim
+      // without a group_block in l[1] the axis is taken to be the only one that divides the dim
       const bool told = c.l[1].rank == x.rank;
       const interval whole{told ? c.l[1].origin[f] : 0, told ? c.l[1].ext[f] : x.global[f]};
       if (whole.size > 0)
-        sent = exchange::trade<T>(c, ctx, comm,
+        sent = exchange::all_to_all<T>(c, ctx, comm,
                                   {f, chunk_size(whole.size, c.to.block, c.ranks), x.origin[f] - whole.begin},
                                   {f, chunk_size(whole.size, c.from.block, c.ranks), o.origin[f] - whole.begin});
       break;

@@ -81,8 +81,8 @@ void split_axes(std::span<communicators* const> ranks, int first) {
     nccl_group g;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const int r = first + static_cast<int>(i);
-      const int fibre = threads::world<Mesh>::fibre(r, a), place = Mesh::coordinate(r)[static_cast<unsigned>(a)];
-      g.keep(ncclCommSplit(ranks[i]->world(), fibre, place, &ranks[i]->axis(a), nullptr), "ncclCommSplit");
+      const int number = threads::world<Mesh>::group_of(r, a), place = Mesh::coordinate(r)[static_cast<unsigned>(a)];
+      g.keep(ncclCommSplit(ranks[i]->world(), number, place, &ranks[i]->axis(a), nullptr), "ncclCommSplit");
     }
     g.end();
   }

@@ -253,7 +253,7 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::executor_base<Step, cuda
       runtime::call& c = work_[i];
       if (communicates(c.kind)) ++collectives_[static_cast<std::size_t>(c.axis)];
       if (c.kind == transition::all_to_all && c.from.dim == c.to.dim)
-        c.l[1] = runtime::fibre_block(program().spec_of(program().nodes[c.node].in[0]), c.axis, rank_->coordinate().data(), n_dyn);
+        c.l[1] = runtime::group_block(program().spec_of(program().nodes[c.node].in[0]), c.axis, rank_->coordinate().data(), n_dyn);
       work_[i].workspace = communicates(c.kind) ? communication_scratch_ : compute_scratch_;
       if (schedule_[i].awaited) event_.emplace(i, cuda::event());
     }

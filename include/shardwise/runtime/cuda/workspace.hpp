@@ -22,7 +22,7 @@ inline constexpr std::int64_t reduction_blocks = 1024;  // blocks that fill any 
 inline constexpr std::int64_t row_chunk = 2048;         // elements that are worth a block of their own
 inline constexpr std::int64_t column_chunk = 64, column_tile = 32;
 
-inline constexpr std::int64_t norm_bwd_blocks = 64;
+inline constexpr std::int64_t norm_dx_dw_blocks = 64;
 
 // Sums of squares that go out together, and the room for as many before others are added to them.
 inline constexpr int squares_at_once = 128;
@@ -154,7 +154,7 @@ constexpr std::int64_t einsum_device_bytes(const op_attr& a, const spec& x, cons
 constexpr bool needs_device_workspace(op_code op) {
   return op == op_code::einsum || op == op_code::sum || op == op_code::sumsq || op == op_code::norm_dw ||
          op == op_code::vector_norm || op == op_code::amax || op == op_code::amin || op == op_code::prod ||
-         op == op_code::scatter_dsrc || op == op_code::norm_grads || op == op_code::norm_bwd;
+         op == op_code::scatter_dsrc || op == op_code::norm_dw_db || op == op_code::norm_dx_dw;
 }
 
 // x is a node's first operand, y its last; `ex`, `ey` are their local extents on the ranks at coordinate 0.
@@ -169,15 +169,15 @@ constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, cons
     for (int d = 0; d < x.rank; ++d) ((dims >> d) & 1 ? count : outputs) *= ex[d];
     return (op == op_code::sumsq ? squares_aside_bytes : 0) + reduction_workspace_bytes(outputs, count);
   }
-  if (op == op_code::norm_bwd)  // two sums a column of each team of at most four in a block
-    return align_device(norm_bwd_blocks * 4 * 2 * ex[x.rank - 1] * static_cast<std::int64_t>(sizeof(double)));
+  if (op == op_code::norm_dx_dw)  // two sums a column of each team of at most four in a block
+    return align_device(norm_dx_dw_blocks * 4 * 2 * ex[x.rank - 1] * static_cast<std::int64_t>(sizeof(double)));
   if (op == op_code::scatter_dsrc) {  // the last writer of each place
     for (int d = 0; d < x.rank; ++d) count *= ex[d];
     return align_device(count * static_cast<std::int64_t>(sizeof(std::int32_t)));
   }
-  if (op == op_code::norm_dw || op == op_code::norm_grads) {  // which makes two sums at once
+  if (op == op_code::norm_dw || op == op_code::norm_dw_db) {  // which makes two sums at once
     for (int d = 0; d < x.rank; ++d) (d + 1 < x.rank ? count : outputs) *= ex[d];
-    return (op == op_code::norm_grads ? 2 : 1) * reduction_workspace_bytes(outputs, count);
+    return (op == op_code::norm_dw_db ? 2 : 1) * reduction_workspace_bytes(outputs, count);
   }
   return 0;
 }

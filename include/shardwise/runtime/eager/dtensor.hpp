@@ -208,7 +208,7 @@ class dtensor {
   // -----------------------------------------------------------------------
 
   template <auto Op, op_attr A, spec Out, class... X>
-  static dtensor<Out, Mesh, Rank> record(double f, const dtensor& first, const X&... more) {
+  static dtensor<Out, Mesh, Rank> apply(double f, const dtensor& first, const X&... more) {
     using out_type = dtensor<Out, Mesh, Rank>;
     if constexpr (std::is_same_v<out_type, dtensor> && code_of(Op) == op_code::redistribute) {
       return out_type((first.value_.live(), first.value_.lend()));
@@ -225,7 +225,7 @@ class dtensor {
 
   // An operation with several results.
   template <auto Op, op_attr A, spec... Out, class... X>
-  static std::tuple<dtensor<Out, Mesh, Rank>...> record_results(double f, const dtensor& first, const X&... more) {
+  static std::tuple<dtensor<Out, Mesh, Rank>...> apply_results(double f, const dtensor& first, const X&... more) {
     using out_types = std::tuple<dtensor<Out, Mesh, Rank>...>;
     static constexpr runtime::eager_operation<Rank> application = runtime::operation_with_results<Op, A, Rank, dtensor, out_types, X...>();
     const runtime::eager_value<Rank>* const operands[] = {&first.value_, &more.value_...};
@@ -262,12 +262,12 @@ class dtensor {
     runtime::land(f);
     return dtensor(std::move(f.value));
   }
-  static void abandon(flight_type& f) noexcept { runtime::drop(f); }
+  static void cancel(flight_type& f) noexcept { runtime::drop(f); }
   static flight_type landed(const flight_type&) noexcept { return {}; }
 
   // A constant: the same number everywhere, positions, or random numbers.
   template <op_code Op, spec Out, op_attr A = op_attr{}>
-  static dtensor<Out, Mesh, Rank> record_leaf(double f, const dtensor& like) {
+  static dtensor<Out, Mesh, Rank> apply_leaf(double f, const dtensor& like) {
     using out_type = dtensor<Out, Mesh, Rank>;
     if constexpr (Op != op_code::fill)
       return out_type(runtime::fill_eagerly<Rank>(like.value_.live(), Op, A, f, out_type::sp, runtime::kernel_entry<runtime::signature{Op, out_type::sp.type}, Rank>()));
@@ -277,7 +277,7 @@ class dtensor {
   }
 
   template <opaque_function Function, spec Out, class... X>
-  static dtensor<Out, Mesh, Rank> record_opaque(const dtensor& first, const X&... more) {
+  static dtensor<Out, Mesh, Rank> apply_opaque(const dtensor& first, const X&... more) {
     using out_type = dtensor<Out, Mesh, Rank>;
     static constexpr runtime::eager_operation<Rank> application =
         runtime::opaque_on<Function, Rank, dtensor, out_type>();
@@ -336,10 +336,10 @@ class dtensor {
   template <class X>
   static void write_over(const dtensor& to, const X& value) {
     if constexpr (!is_contiguous(X::sp)) {
-      write_over(to, X::template record<op_code::contiguous, op_attr{}, contiguous(X::sp)>(0, value));
+      write_over(to, X::template apply<op_code::contiguous, op_attr{}, contiguous(X::sp)>(0, value));
     } else {
-      if (to.shares_storage_with(value)) return write_over(to, X::template record<op_code::contiguous, op_attr{}, X::sp>(0, value));
-      record<op_code::assign, op_attr{}, contiguous(sp)>(0, to, value);
+      if (to.shares_storage_with(value)) return write_over(to, X::template apply<op_code::contiguous, op_attr{}, X::sp>(0, value));
+      apply<op_code::assign, op_attr{}, contiguous(sp)>(0, to, value);
     }
   }
 
@@ -420,7 +420,7 @@ class dtensor {
         return s;
       }();
       constexpr op_attr attr = pack_attributes(redistribute_attributes{.axis = axis, .to = pack(p)});
-      return record<op_code::redistribute, attr, out>(0, *this).template settle<Left - 1, To>();
+      return apply<op_code::redistribute, attr, out>(0, *this).template settle<Left - 1, To>();
     }
   }
 
@@ -442,7 +442,7 @@ class dtensor {
         return s;
       }();
       constexpr op_attr attr = pack_attributes(redistribute_attributes{.axis = axis, .to = pack(replicate_value())});
-      return record<op_code::redistribute, attr, out>(0, *this).whole();
+      return apply<op_code::redistribute, attr, out>(0, *this).whole();
     }
   }
 

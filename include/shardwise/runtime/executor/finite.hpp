@@ -55,7 +55,7 @@ class finite_watch {
     }
     for (int k = 0; k < n.inputs; ++k)
       each_value(g, n.in[k], [&](int id) {
-        if (g.nodes[id].op == op_code::buffer) return;  // where it writes
+        if (g.nodes[id].op == op_code::room) return;  // where it writes
         const specials s = look(at, id, fetch);
         allowed = allowed || s.infinite > 0 || at.layout_of(id).numel() == 0;
         const int leaf = leaf_of(g, id);
@@ -88,7 +88,7 @@ class finite_watch {
       check(c.node, "the result of ");
     }
     for (int k = 0; k < n.inputs; ++k)
-      if (g.nodes[n.in[k]].op == op_code::buffer) check(n.in[k], "a further result of ");
+      if (g.nodes[n.in[k]].op == op_code::room) check(n.in[k], "a further result of ");
   }
 
  private:

@@ -41,7 +41,7 @@ dynamic_array<access> accesses_of(const call& c, bool one_device = true) {
   };
   // an update writes its parameter and states, and reads its gradient and the clip factor; a buffer is there to be written
   for (int j = 0; j < n.inputs; ++j)
-    touch(n.in[j], g.nodes[n.in[j]].op == op_code::buffer || writes_operand(n, j));
+    touch(n.in[j], g.nodes[n.in[j]].op == op_code::room || writes_operand(n, j));
   if (c.results) {
     for (int j = c.node + 1; j < g.node_count; ++j)
       if (g.nodes[j].op == op_code::getitem && g.nodes[j].in[0] == c.node) touch(j, true);

@@ -98,7 +98,7 @@ struct world {
   std::exception_ptr first_error;
   pthread_mutex_t error_mutex = PTHREAD_MUTEX_INITIALIZER;
   group all;
-  // groups[lane][a][g]: the g-th fibre along axis a. The ranks' own threads and their streams meet in places of their own,
+  // groups[lane][a][g]: the g-th process group along axis a: the ranks that differ on it alone. The ranks' own threads and their streams meet in places of their own,
   // so that neither has to keep the other's order.
   std::array<std::vector<group>, max_axes> groups[lanes];
 
@@ -111,8 +111,8 @@ struct world {
         for (int g = 0; g < count; ++g) make(lane[static_cast<unsigned>(a)][static_cast<unsigned>(g)], n);
       }
   }
-  // Fibre of `rank` along axis a: its coordinates without that axis, row-major.
-  static int fibre(int rank, int a) {
+  // The number of `rank`'s group along axis a: its coordinates without that axis, row-major.
+  static int group_of(int rank, int a) {
     const auto c = Mesh::coordinate(rank);
     int f = 0;
     for (int i = 0; i < Mesh::axes; ++i)
@@ -135,7 +135,7 @@ struct world {
   void leave(int rank) {
     all.gate.leave(rank);
     for (auto& lane : groups)
-      for (int a = 0; a < Mesh::axes; ++a) lane[static_cast<unsigned>(a)][static_cast<unsigned>(fibre(rank, a))].gate.leave(rank);
+      for (int a = 0; a < Mesh::axes; ++a) lane[static_cast<unsigned>(a)][static_cast<unsigned>(group_of(rank, a))].gate.leave(rank);
   }
 
  private:
@@ -222,7 +222,7 @@ class thread_rank {
       : world_(&w), index_(index), coordinate_(Mesh::coordinate(index)), counts_(&own_counts_) {
     for (int a = 0; a < Mesh::axes; ++a)
       group_[static_cast<unsigned>(a)] =
-          &w.groups[lane][static_cast<unsigned>(a)][static_cast<unsigned>(threads::world<Mesh>::fibre(index, a))];
+          &w.groups[lane][static_cast<unsigned>(a)][static_cast<unsigned>(threads::world<Mesh>::group_of(index, a))];
   }
   // The same rank as its stream's thread knows it: other meeting places, one account.
   thread_rank(thread_rank& owner, threads::stream_lane) : thread_rank(*owner.world_, owner.index_, 1) {

@@ -83,8 +83,8 @@ double worst() {
   using plain = gradient<F, Wrt, T, Ranks, Rows>;
   using joined = gradient<F, Wrt, T, Ranks, Rows, sw::fuse_kernels, sw::join_norm_adjoints>;
   using alone = gradient<F, Wrt, T, Ranks, Rows, sw::join_norm_adjoints>;
-  static_assert(count_of<joined>(op_code::norm_bwd) == 2 && count_of<joined>(op_code::norm_dx) == 0);
-  static_assert(count_of<joined>(op_code::norm_dw) == 0 && count_of<joined>(op_code::norm_grads) == 0);
+  static_assert(count_of<joined>(op_code::norm_dx_dw) == 2 && count_of<joined>(op_code::norm_dx) == 0);
+  static_assert(count_of<joined>(op_code::norm_dw) == 0 && count_of<joined>(op_code::norm_dw_db) == 0);
   constexpr auto before = sw::passes::kernel_calls(gradient<F, Wrt, T, Ranks, Rows, sw::fuse_kernels>::program);
   static_assert(sw::passes::kernel_calls(joined::program).kernels == before.kernels - 2);
   for (int i = 0; i < joined::program.node_count; ++i)  // no statistics are stored
@@ -119,7 +119,7 @@ TEST_CASE("joined norm adjoints: gradients of rms norms") {
 
 TEST_CASE("joined norm adjoints: without a gradient of the weight there is nothing to join") {
   using only_x = gradient<layer_norms, sw::wrt<0>, double, 1, 6, sw::fuse_kernels, sw::join_norm_adjoints>;
-  static_assert(count_of<only_x>(op_code::norm_bwd) == 0 && count_of<only_x>(op_code::norm_dx) == 2);
+  static_assert(count_of<only_x>(op_code::norm_dx_dw) == 0 && count_of<only_x>(op_code::norm_dx) == 2);
 }
 
 template <int Nodes>
@@ -140,7 +140,7 @@ TEST_CASE("joined norm adjoints: constants in stages of any size become what gra
   CHECK(!sw::verify(g));
   int tried = 0;
   for (int i = 0; i < g.node_count; ++i) {
-    if (g.nodes[i].op != op_code::norm_bwd) continue;
+    if (g.nodes[i].op != op_code::norm_dx_dw) continue;
     for (int change = 0; change < 5; ++change) {
       if (change == 0 && g.nodes[i].a.v[1] == 0) continue;
       graph broken = g;
