@@ -53,7 +53,7 @@ result_pointers<T> pointers_of(const runtime::result_blocks& r) {
 
 // One rank's blocks, densely stored row-major, elements of T. Where a block lies in its tensor: extents and origin.
 template <class T>
-class kernel_arguments {
+class SHARDWISE_HIDDEN kernel_arguments {
  public:
   constexpr kernel_arguments(const runtime::call& c, const host::operands<T>& q, const host::result_pointers<T>* r = nullptr)
       : c_(c), q_(q), r_(r) {}
