@@ -21,3 +21,16 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   add_test(NAME "sources: one that needs another is found" COMMAND ${alone} --selftest)
   set_tests_properties("sources: each links alone" "sources: one that needs another is found" PROPERTIES LABELS levels)
 endif()
+
+add_test(NAME "namespaces: a header outside them is found"
+         COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/namespaces.py --selftest)
+set_tests_properties("namespaces: a header outside them is found" PROPERTIES LABELS levels)
+
+set(contributing_run ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/contributing.py --compiler ${CMAKE_CXX_COMPILER})
+foreach(directory IN LISTS Boost_INCLUDE_DIRS)
+  if(NOT directory IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+    list(APPEND contributing_run --system-include ${directory})
+  endif()
+endforeach()
+add_test(NAME "contributing: the examples of CONTRIBUTING.md compile and run" COMMAND ${contributing_run})
+set_tests_properties("contributing: the examples of CONTRIBUTING.md compile and run" PROPERTIES LABELS levels TIMEOUT 600)

@@ -119,15 +119,17 @@ def room_of(path):
 
 
 TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)\'')
+ATTRIBUTE = re.compile(r"\bSHARDWISE_(?:HIDDEN|VISIBLE)\b")
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
 CLASS = re.compile(r"\b(?:struct|class|union|enum)\s+(?:class\s+)?(?:\[\[[^]]*\]\]\s*)?(\w+)\s*(?:final\s*)?(?::[^:].*)?$", re.DOTALL)
 FUNCTION = re.compile(r"^(?:template\b|inline\b|constexpr\b|auto\b|void\b|bool\b|[\w:]+\b).*?[\s&*>](\w+)\s*\(", re.DOTALL)
 
 
 def statements(text):
-    """Yields (namespace, head, what ends it: ';' or '{', position) of everything that stands at namespace scope."""
+    """Yields (namespace, head, what ends it: ';' or '{', position) of everything that stands at namespace scope; inline namespaces
+    are left out of the name."""
     blank = lambda m: re.sub(r"[^\n]", " ", m.group())
-    for pattern in (COMMENT, DIRECTIVE, TEXT):
+    for pattern in (COMMENT, DIRECTIVE, TEXT, ATTRIBUTE):
         text = pattern.sub(blank, text)
     scopes, begin, skipped = [], 0, 0
     for brace in re.finditer(r"[{};]", text):
@@ -138,13 +140,13 @@ def statements(text):
             continue
         head = text[begin:at]
         begin = at + 1
-        opened = re.search(r"\bnamespace\b\s*([\w:]*)\s*$", head)
+        opened = re.search(r"\b(inline\s+)?namespace\b\s*((?:[\w:]|\binline\s)*)\s*$", head)
         if mark == "{" and opened:
-            scopes.append(opened.group(1))
+            scopes.append("" if opened.group(1) else re.sub(r"::inline\s+\w+", "", opened.group(2)))
         elif mark == "}":
             scopes = scopes[:-1]
         else:
-            yield "::".join(scopes), head.strip(), mark, at - len(head.lstrip())
+            yield "::".join(filter(None, scopes)), head.strip(), mark, at - len(head.lstrip())
             skipped = 1 if mark == "{" else 0
 
 
@@ -255,6 +257,8 @@ SELFTEST = [
     ("module/q.hpp", "#include <shardwise/runtime/cuda/rank.hpp>\n", "modules know no device"),
     ("pass/r.hpp", "namespace shardwise {\ntemplate <class M>\nclass ranks;\n}\n", "declares ranks, which shardwise/runtime/cuda/rank.hpp defines, above"),
     ("pass/s.hpp", "namespace shardwise::detail {\nvoid start(int x);\n}\n", "declares start, which shardwise/runtime/cuda/rank.hpp defines, above"),
+    ("pass/q.hpp", "namespace shardwise::inline v1_2::detail {\nvoid start(int x);\n}\n", "declares start, which shardwise/runtime/cuda/rank.hpp defines, above"),
+    ("pass/p.hpp", "namespace shardwise {\ninline namespace X {\ntemplate <class M>\nclass ranks;\n}\n}\n", "declares ranks, which shardwise/runtime/cuda/rank.hpp defines, above"),
     ("pass/t.hpp", "namespace shardwise {\nvoid start(int x);\nclass nobody;\ntemplate <class M>\nclass ranks { };\n}\n", None),
     ("io/u.hpp", "namespace shardwise {\ntemplate <class M> class ranks;\n}\n", None),
     ("graph/v.hpp", "namespace shardwise {\nstruct other;\n}\n", "declares other, which shardwise/graph/text/w.hpp defines, in a room that includes"),

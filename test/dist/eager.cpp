@@ -99,7 +99,7 @@ struct bench {
     (*this)("add", sw::add(a, b));
     (*this)("add", a + b);
     (*this)("sub", a - b);
-    (*this)("mul", a * b);
+    (*this)("mul", sw::mul(a, b));
     (*this)("scale", a * 0.75);
     (*this)("relu", sw::relu(a));
     (*this)("tanh", sw::tanh(a));
@@ -191,7 +191,7 @@ struct bench {
     (*this)("add", a + b);
     (*this)("sub", a - b);
     (*this)("scale", sw::scale(a, 0.75));
-    (*this)("mul", a * make<shape, U, S<1>>(2));
+    (*this)("mul", sw::mul(a, make<shape, U, S<1>>(2)));
     (*this)("sum 0", sw::sum<0>(a));
     (*this)("distribute", make<shape, sw::partial<sw::reduction::max>, R>(1));
     (*this)("distribute", make<shape, S<2>, sw::partial<sw::reduction::avg>>(1));

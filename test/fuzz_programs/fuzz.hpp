@@ -707,7 +707,7 @@ struct no_move {
 };
 template <int Bucket, bool Table>
 struct move_of {
-  static constexpr auto collective = sw::exact_string<Bucket == 0 ? 10 : 12>(reduction_name(Bucket).text);
+  static constexpr auto collective = sw::exact_string<(Bucket == 0 ? 10 : 12)>(reduction_name(Bucket).text);
   using type = std::conditional_t<Table, sw::iter_move_grads_and_optimizers<collective, "embedding">,
                                   sw::iter_move_grads_and_optimizers<collective, "einsum">>;
 };

@@ -16,6 +16,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent))
+import source_text  # noqa: E402
 
 # (name, header below include/shardwise, text, replacement)
 PLANTED = [
@@ -48,8 +50,9 @@ def main():
         if args.only and args.only not in name:
             continue
         content = (pathlib.Path(args.include) / "shardwise" / header).read_text()
-        if content.count(text) != 1:
-            print(f"stale: {name}: the text is found {content.count(text)} times in {header}")
+        found = len(source_text.places(content, text))
+        if found != 1:
+            print(f"stale: {name}: the text is found {found} times in {header}")
             missed += 1
             continue
         if args.stale:
@@ -57,7 +60,7 @@ def main():
         with tempfile.TemporaryDirectory(prefix="planted_") as folder:
             include = pathlib.Path(folder) / "include"
             shutil.copytree(args.include, include)
-            (include / "shardwise" / header).write_text(content.replace(text, replacement))
+            (include / "shardwise" / header).write_text(source_text.replaced(content, text, replacement))
             command = [sys.executable, str(HERE / "run.py"), "--include", str(include), "--programs", str(args.most), "--seed", str(args.seed),
                        "--jobs", args.jobs, "--compiler", args.compiler, "--stop-at-first", "--minimise", "0", "--build", f"{folder}/build"]
             command += [x for k in args.kernels for x in ("--kernels", k)]

@@ -123,7 +123,8 @@ def declarations(tokens, wanted=("shardwise",)):
                 name.append(tokens[k])
                 k += 1
             if tokens[k] == "{":
-                stack.append("".join(name))
+                written = "" if i > 0 and tokens[i - 1] == "inline" else " ".join(name)
+                stack.append(re.sub(r"( :: )inline \w+", "", written).replace(" ", ""))  # an inline namespace is none of its own
                 i = start = k + 1
             else:
                 i = start = k + 1
@@ -134,7 +135,7 @@ def declarations(tokens, wanted=("shardwise",)):
             i = start = i + 1
             continue
         if t == ";":
-            if tuple(stack) == wanted:
+            if tuple(filter(None, stack)) == wanted:
                 yield tokens[start:i]
             i = start = i + 1
             continue
@@ -146,7 +147,7 @@ def declarations(tokens, wanted=("shardwise",)):
             continue
         if t == "{":
             end = balanced(tokens, i, "{", "}")
-            if tuple(stack) == wanted:
+            if tuple(filter(None, stack)) == wanted:
                 yield tokens[start:end]
             i = end
             if i < len(tokens) and tokens[i] == ";":

@@ -22,7 +22,7 @@ template <int Case>
 constexpr int prove_case() {
   using at = numbered_case<Case>;
   int n = one_device<at>::count + on_one_axis<at, 2>::count + on_one_axis<at, 3>::count;
-  if constexpr (Case % 6 == 1) n += on_two_axes < at, Case % 4 == 1 ? 2 : 3 > ::count;
+  if constexpr (Case % 6 == 1) n += on_two_axes<at, (Case % 4 == 1 ? 2 : 3)>::count;
   return n;
 }
 // By a case's last operation. Every case is in one family, whatever it is of.

@@ -3,7 +3,8 @@
 """Breaks the library in one place at a time, in a temporary copy of include/; tests named beforehand must notice.
 
 The mutants stand in the lists beside this file (rules.py, adjoints.py, ...). Each is a change of text in one header and
-names the sources below test/, three at most and all of the default run, of which one must kill it:
+names the sources below test/, three at most and all of the default run, of which one must kill it (white space in the text
+counts for nothing, so that formatting the headers leaves the lists as they are):
 
   static/...           must no longer compile, and for a reason of its own: a sentence, or a constant that does not hold
   unit, dist, golden   must no longer pass: a check fails, the program ends by a signal or exception, or it hangs
@@ -29,6 +30,9 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 TEST = HERE.parent
+sys.path.insert(0, str(TEST))
+import source_text  # noqa: E402
+
 LISTS = ("rules", "adjoints", "kernels", "passes", "memory", "modules", "runtime")
 MEMORY = 14_000_000 * 1024  # bytes of address space
 EVIDENCE = ("shardwise: ", "constant expression", "outside the bounds of array", "static assertion failed", "static_assert failed",
@@ -125,7 +129,7 @@ def try_mutant(bench, mutant, usual):
     copy = folder / "include"
     shutil.copytree(bench.options.include, copy)
     path = copy / "shardwise" / mutant.header
-    path.write_text(path.read_text(encoding="utf-8").replace(mutant.text, mutant.replacement), encoding="utf-8")
+    path.write_text(source_text.replaced(path.read_text(encoding="utf-8"), mutant.text, mutant.replacement), encoding="utf-8")
     began, verdict, said, by = time.monotonic(), "passes", "", ""
     for by in mutant.killers:
         verdict, said = bench.verdict(copy, by, folder, 30 + 10 * usual[by])
@@ -176,7 +180,7 @@ def main():
     stale = 0
     for mutant in mutants:
         path = pathlib.Path(options.include) / "shardwise" / mutant.header
-        found = path.read_text(encoding="utf-8").count(mutant.text) if path.is_file() else 0
+        found = len(source_text.places(path.read_text(encoding="utf-8"), mutant.text)) if path.is_file() else 0
         if found != 1:
             print(f"STALE    {mutant.number:3} {mutant.group}: {mutant.name}: its text is {found} times in {mutant.header}")
             chosen = [other for other in chosen if other is not mutant]

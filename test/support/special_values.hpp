@@ -69,6 +69,7 @@ inline const difference differences[] = {
 
 // --- the functions ------------------------------------------------------------------------------------------------------
 
+// clang-format off: a table
 #define SHARDWISE_UNARY(X)                                                                                                 \
   X("abs", sw::abs(x)) X("neg", sw::neg(x)) X("sign", sw::sign(x)) X("exp", sw::exp(x)) X("log", sw::log(x))               \
   X("sqrt", sw::sqrt(x)) X("rsqrt", sw::rsqrt(x)) X("reciprocal", sw::reciprocal(x)) X("sigmoid", sw::sigmoid(x))          \
@@ -105,6 +106,7 @@ inline const difference differences[] = {
   X("topk smallest", (sw::constant_pad<0, 1>(sw::topk<3, -1, false>(x).values))) X("sort", sw::sort(x).values)             \
   X("sort descending", (sw::sort<-1, true>(x).values))
 #define SHARDWISE_POSITIONS(X) X("argmax", sw::argmax<-1>(x)) X("argmin", sw::argmin<-1>(x))
+// clang-format on
 
 inline constexpr int element_count = 30, operand_count = 10, row_count = 17;
 

@@ -91,7 +91,7 @@ def of(kind, name, function, *inputs, gradients=True):
 def main():
     print("// SPDX-License-Identifier: Apache-2.0")
     print(f"// Written by special_values.py with PyTorch {torch.__version__.split('+')[0]} on the CPU: do not edit.")
-    print("#pragma once\n\n#include <vector>\n\nnamespace test::special {\n")
+    print("#pragma once\n\n// clang-format off\n#include <vector>\n\nnamespace test::special {\n")
     print("inline constexpr double nan = __builtin_nan(\"\"), inf = __builtin_huge_val();\n")
     print("// Of one element; of pairs of elements; of rows of four: to one number, to four, to a position.")
     print("enum class kind { unary, compared, binary, reduced, along, position };\n")

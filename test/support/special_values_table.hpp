@@ -2,6 +2,7 @@
 // Written by special_values.py with PyTorch 2.6.0 on the CPU: do not edit.
 #pragma once
 
+// clang-format off
 #include <vector>
 
 namespace test::special {

@@ -190,7 +190,7 @@ constexpr auto refused(const X&... x) {
 
 template <bool Same, class... Mesh>
 struct one_mesh {
-  static constexpr bool ok = raise<Same ? problem::none : problem::meshes_differ, Mesh...>::ok;
+  static constexpr bool ok = raise<(Same ? problem::none : problem::meshes_differ), Mesh...>::ok;
 };
 
 // What errors print of a custom operation.
@@ -268,7 +268,7 @@ constexpr auto apply(double f, const X& x, const More&... more) {
       return refused<rule::what, code, where<typename decltype(tag_of<Op>())::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>,
                      typename finding_facts<rule::value.error, mesh_type>::type>(x, more...);
     else if constexpr (code == op_code::custom && !is_of_one_type(operation_of(Op), rule::in, 1 + static_cast<int>(sizeof...(More)), rule::out))
-      return refused<operation_results<Op>() == 1 ? problem::custom_record : problem::result_type, code,
+      return refused<(operation_results<Op>() == 1 ? problem::custom_record : problem::result_type), code,
                      where<typename decltype(tag_of<Op>())::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>>(x, more...);
     else if constexpr (operation_results<Op>() > 1) {
       using all = several_results<Op, A, X, More...>;

@@ -7,6 +7,7 @@
 
 #include <shardwise/runtime/host/math.hpp>
 #include <shardwise/runtime/host/norm_math.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::laws {
 
@@ -54,6 +55,7 @@ constexpr modp arbitrary(modp x, std::uint64_t salt) { return reduced_to(scrambl
 }  // namespace shardwise::laws
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // Every transcendental is an arbitrary fixed function; only what holds for all functions can be proved with it.
 template <>
@@ -109,4 +111,5 @@ static_assert(norm_math<laws::modp>::power(norm_math<laws::modp>::root(laws::mod
 static_assert(math<laws::modp>::place(math<laws::modp>::lowest()) == 0 &&
               math<laws::modp>::place(math<laws::modp>::highest()) == laws::modulus - 1);
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

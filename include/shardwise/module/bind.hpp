@@ -226,17 +226,21 @@ struct plan_check;
 template <class M, class... E, class Mesh>
 struct plan_check<M, plan<E...>, Mesh> {
   using traits = plan_traits<plan<E...>>;
-  static_assert((raise<entry_axes_known<Mesh, E>() ? problem::none : problem::plan_axis_not_in_mesh, plan_entry<E>, Mesh>::ok && ...));
+  static_assert((raise<(entry_axes_known<Mesh, E>() ? problem::none : problem::plan_axis_not_in_mesh), plan_entry<E>, Mesh>::ok && ...));
   static constexpr hits found = plan_hits<plan<E...>, traits::root(), M>::value;
 
+  template <class Entry, std::size_t K>
+  static constexpr bool holds() {
+    constexpr bool matched = !entry_traits<Entry>::is_entry || ((found.matched >> K) & 1U) != 0;
+    constexpr bool of_parameter = ((found.parameter >> K) & 1U) != 0;
+    constexpr problem style = ((found.wrong_style >> K) & 1U) != 0                     ? problem::plan_style_wrong_module
+                              : styles_collide(typename entry_traits<Entry>::styles{}) ? problem::plan_style_twice
+                                                                                       : problem::none;
+    return check_matched<matched, of_parameter, M, Entry>::ok && raise<style, plan_entry<Entry>>::ok;
+  }
   template <std::size_t... K>
   static constexpr bool check(std::index_sequence<K...>) {
-    return ((check_matched<!entry_traits<E>::is_entry || ((found.matched >> K) & 1U) != 0, ((found.parameter >> K) & 1U) != 0, M, E>::ok &&
-             raise<((found.wrong_style >> K) & 1U) != 0                      ? problem::plan_style_wrong_module
-                   : styles_collide(typename entry_traits<E>::styles{}) ? problem::plan_style_twice
-                                                                        : problem::none,
-                   plan_entry<E>>::ok) &&
-            ...);
+    return (holds<E, K>() && ...);
   }
   static constexpr bool ok = check(std::index_sequence_for<E...>{});
 };

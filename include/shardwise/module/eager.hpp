@@ -151,7 +151,7 @@ void store_parameters(Model& model, Executor& program) {
 // hold.
 template <class Mode, class Model>
 auto with_mode(const Model& model) {
-  static_assert(raise<detail::is_mode<Mode> ? problem::none : problem::mode_expected, Mode>::ok);
+  static_assert(raise<(detail::is_mode<Mode> ? problem::none : problem::mode_expected), Mode>::ok);
   using bound = typename Model::bound;
   using context = typename bound::context::template in_mode<detail::listed_mode<style_list<Mode>>::value>;
   typename detail::bind_with<context::template model, typename bound::plan_type, context>::type in_mode{};

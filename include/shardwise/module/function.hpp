@@ -115,7 +115,7 @@ struct traced_function {
   static constexpr problem wrong_results = result_count == 0 ? problem::function_outputs : problem::none;
   static_assert(raise<wrong_results, F, typename function_result<F, Mesh, Inputs>::type>::ok);
   using output_names = typename result_names<typename function_result<F, Mesh, Inputs>::type>::type;
-  static_assert(raise<output_names::distinct() ? problem::none : problem::output_named_twice, F>::ok);
+  static_assert(raise<(output_names::distinct() ? problem::none : problem::output_named_twice), F>::ok);
   static constexpr int parameters = 0, buffers = 0;
   static constexpr parameter_table<0> params{};
 

@@ -68,7 +68,7 @@ SHARDWISE_XY((auto, auto, auto, auto, auto, auto), (auto A, auto B, auto C, auto
 template <class T, class Bound>
 struct rebind {
   using type = typename rebind_pattern<T, Bound>::type;
-  static_assert(raise<std::is_same_v<T, type> ? problem::module_binding_hidden : problem::none, T>::ok);
+  static_assert(raise<(std::is_same_v<T, type> ? problem::module_binding_hidden : problem::none), T>::ok);
 };
 template <class T, class Bound>
   requires requires { typename T::template rebound<Bound>; }

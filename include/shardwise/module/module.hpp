@@ -110,7 +110,7 @@ struct module {
       constexpr bool returns = !std::is_void_v<decltype(std::declval<Derived&>().forward(in, more...))>;
       constexpr bool reads = requires(const Derived& d) { d.forward(in, more...); };
       if constexpr (returns && reads) return detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...));
-      else return detail::refused<!returns ? problem::module_forward_void : problem::module_forward_const, detail::no_node, Derived>(in);
+      else return detail::refused<(!returns ? problem::module_forward_void : problem::module_forward_const), detail::no_node, Derived>(in);
     }
   }
 };

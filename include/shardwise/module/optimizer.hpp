@@ -25,7 +25,7 @@ struct momentum_choice {
 
 template <momentum_choice Momentum = false>
 struct sgd {
-  static_assert(raise<Momentum.is_number ? problem::sgd_momentum : problem::none, sgd>::ok);
+  static_assert(raise<(Momentum.is_number ? problem::sgd_momentum : problem::none), sgd>::ok);
   static constexpr op_code op = op_code::sgd;
   static constexpr int states = Momentum.on ? 1 : 0;
   static constexpr int flavour = Momentum.on ? 1 : 0;

@@ -80,7 +80,7 @@ struct output_names {
   template <fixed_string Name>
   static constexpr int at() {
     constexpr int index = find(Name.view());
-    static_assert(raise<index < 0 ? problem::output_unknown : problem::none, named_output<Name, no_value>,
+    static_assert(raise<(index < 0 ? problem::output_unknown : problem::none), named_output<Name, no_value>,
                         output_names<typename N::template with<no_value>...>>::ok);
     return index;
   }

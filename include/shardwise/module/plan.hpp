@@ -44,7 +44,7 @@ constexpr bool is_plan_entry() {
 }
 template <bool Entries, class... Facts>
 struct only_entries {
-  static constexpr bool ok = raise<Entries ? problem::none : problem::plan_not_an_entry, Facts...>::ok;
+  static constexpr bool ok = raise<(Entries ? problem::none : problem::plan_not_an_entry), Facts...>::ok;
 };
 
 }  // namespace detail
@@ -54,9 +54,9 @@ struct only_entries {
 template <fixed_string Path, class... Styles>
 struct at {
   static_assert(detail::only_entries<((detail::is_style<Styles> || detail::is_mode<Styles>) && ...), Styles...>::ok);
-  static_assert(raise<sizeof...(Styles) == 0 ? problem::plan_entry_without_style : problem::none, at>::ok);
+  static_assert(raise<(sizeof...(Styles) == 0 ? problem::plan_entry_without_style : problem::none), at>::ok);
   static constexpr bool mode_beside = (sizeof...(Styles) > 1) && (detail::is_mode<Styles> || ... || false);
-  static_assert(raise<mode_beside ? problem::plan_mode_beside : problem::none, at>::ok);
+  static_assert(raise<(mode_beside ? problem::plan_mode_beside : problem::none), at>::ok);
   using shardwise_entry = std::conditional_t<mode_beside, style_list<>, style_list<Styles...>>;
   static constexpr auto path = Path;
 };
@@ -66,7 +66,7 @@ template <class... Entries>
 struct plan {
   static constexpr int entries = static_cast<int>(sizeof...(Entries));
   static_assert(detail::only_entries<(detail::is_plan_entry<Entries>() && ...), Entries...>::ok);
-  static_assert(raise<(entries > 32) ? problem::plan_too_large : problem::none, plan, have<entries>, want<32>>::ok);
+  static_assert(raise<((entries > 32) ? problem::plan_too_large : problem::none), plan, have<entries>, want<32>>::ok);
 };
 
 namespace detail {

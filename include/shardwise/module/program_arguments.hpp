@@ -42,7 +42,7 @@ concept backend_type = requires {
 // One argument: the sentence names what was given in its place.
 template <bool Good, problem Wrong, class Given>
 struct program_argument {
-  static_assert(raise<Good ? problem::none : Wrong, Given>::ok);
+  static_assert(raise<(Good ? problem::none : Wrong), Given>::ok);
   static constexpr bool good = Good;
 };
 

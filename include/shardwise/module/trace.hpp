@@ -85,7 +85,7 @@ struct task_call<Task, Model, Mesh, inputs<In...>, Report> {
   // asked of the call alone: what is wrong within it is said there
   static constexpr bool fits =
       std::is_invocable_v<Task, const Model&, const decltype(record_input<Mesh, In, Report>(std::declval<builder&>(), 0))&...>;
-  static_assert(raise<fits ? problem::none : problem::task_call, Task, inputs<In...>>::ok);
+  static_assert(raise<(fits ? problem::none : problem::task_call), Task, inputs<In...>>::ok);
   static constexpr auto result() {
     if constexpr (fits) return std::type_identity<decltype(Task{}(std::declval<const Model&>(), record_input<Mesh, In, Report>(std::declval<builder&>(), 0)...))>{};
     else return std::type_identity<no_result>{};
@@ -131,7 +131,7 @@ struct traced {
  private:
   template <int N, int S, bool Own>
   static constexpr auto record() {
-    using graph_type = graph<N, S, modules, results::count < 1 ? 1 : results::count>;
+    using graph_type = graph<N, S, modules, (results::count < 1 ? 1 : results::count)>;
     detail::trace_result<graph_type, parameters + buffers> r;
     builder b = r.g.edit();
     b.own_values = Own;

@@ -133,7 +133,7 @@ struct program_base {
 #endif
 
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(detail::opaque_call<GraphSource::value.function_count != 0 && !std::is_same_v<Backend, host_backend>, GraphSource, Backend>::ok);
+  static_assert(detail::opaque_call<(GraphSource::value.function_count != 0 && !std::is_same_v<Backend, host_backend>), GraphSource, Backend>::ok);
 #endif
 
   // Bound of the program's run-time size, 0 if every extent is static.
@@ -156,14 +156,14 @@ struct program_base {
   template <class Axis, int R = -1>
   static constexpr std::int64_t comm_bytes = [] {
     constexpr int axis = Mesh::template index_of<Axis>;
-    static_assert(raise<axis < 0 ? problem::axis_not_in_mesh : problem::none, Axis, Mesh>::ok);
+    static_assert(raise<(axis < 0 ? problem::axis_not_in_mesh : problem::none), Axis, Mesh>::ok);
     return passes::busiest_bytes<Mesh>(GraphSource::value, traffic, axis, R);
   }();
   // The same by kind of collective (none: all) and by phase (count: all): comm_bytes_of<tp>(transition::all_gather).
   template <class Axis>
   static constexpr std::int64_t comm_bytes_of(transition kind, program_phase phase = program_phase::count, int rank = -1) {
     constexpr int axis = Mesh::template index_of<Axis>;
-    static_assert(raise<axis < 0 ? problem::axis_not_in_mesh : problem::none, Axis, Mesh>::ok);
+    static_assert(raise<(axis < 0 ? problem::axis_not_in_mesh : problem::none), Axis, Mesh>::ok);
     return passes::busiest_bytes<Mesh>(GraphSource::value, axis, kind, phase, rank);
   }
   // The same over all axes together.

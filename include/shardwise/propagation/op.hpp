@@ -10,6 +10,7 @@
 
 namespace shardwise {
 
+// clang-format off: a table
 // Elementwise functions whose formulas stand once for all devices, in operations/pointwise/formulas.hpp; see is_elementwise.
 #define SHARDWISE_ELEMENTWISE_OPS(X)                                                                                \
   X(abs, 1) X(sign, 1) X(exp, 1) X(log, 1) X(sqrt, 1) X(rsqrt, 1) X(reciprocal, 1) X(sigmoid, 1) X(sin, 1) X(cos, 1) \
@@ -58,6 +59,7 @@ namespace shardwise {
   X(log_softmax, 1) X(exp_sum, 1)                                                                                   \
   X(topk, 1) X(take, 1) X(take_dx, 1)                                                                               \
   X(slice_scatter, 1) X(copy_, 0) X(module_buffer, 0)
+// clang-format on
 
 enum class op_code : std::uint8_t {
 #define SHARDWISE_X(name, kernel) name,
@@ -106,7 +108,7 @@ SHARDWISE_OPS(SHARDWISE_X)
 }  // namespace detail
 
 template <class Op>
-  requires(detail::begins_at(spelling<Op>(), 0, "shardwise::op::"))
+  requires(detail::in_library_namespace<Op>("op::"))
 struct fact<Op> : detail::type_fact<"operation", Op> {};
 
 inline constexpr int max_inputs = 8;   // of one operation; what a fused kernel reads: max_fused_inputs in graph/expression.hpp

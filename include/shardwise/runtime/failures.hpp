@@ -5,15 +5,17 @@
 #include <stdexcept>
 #include <string>
 
+#include <shardwise/support/config.hpp>
+
 namespace shardwise {
 
 // What the ranks that did not fail see when another one did.
-struct rank_failed : std::runtime_error {
+struct SHARDWISE_VISIBLE rank_failed : std::runtime_error {
   rank_failed() : std::runtime_error("shardwise: another rank failed; this one was released from a collective") {}
 };
 
 // What a rank sees that waits for one whose function has returned.
-struct rank_returned : std::runtime_error {
+struct SHARDWISE_VISIBLE rank_returned : std::runtime_error {
   explicit rank_returned(int who) : std::runtime_error(said(who, "another one waits for it")), rank(who) {}
   rank_returned(int who, int waiting, const char* in)
       : std::runtime_error(said(who, "rank " + std::to_string(waiting) + " waits in " + in)), rank(who) {}

@@ -37,7 +37,7 @@ struct resplit;        // shard -> shard of the same dim with other boundaries
 }  // namespace rank_member
 
 template <class Member>
-  requires(detail::begins_at(spelling<Member>(), 0, "shardwise::rank_member::"))
+  requires(detail::in_library_namespace<Member>("rank_member::"))
 struct fact<Member> : detail::type_fact<"rank_member", Member> {};
 
 // One concept for each collective of a host backend: C has it for every element type, and returns nothing. Of a call it reads
@@ -110,7 +110,7 @@ concept host_rank = backend_rank<R> && collectives_of<typename detail::collectiv
 namespace detail {
 
 template <bool Has, class Rank, class Member>
-inline constexpr bool rank_has = raise<Has ? problem::none : problem::rank_member_missing, Rank, Member>::ok;
+inline constexpr bool rank_has = raise<(Has ? problem::none : problem::rank_member_missing), Rank, Member>::ok;
 
 }  // namespace detail
 
@@ -134,11 +134,11 @@ struct checked_host_rank {
   static constexpr bool own = detail::has_collectives<Rank>;  // of what it has none, the first sentence is enough
   static constexpr bool ok =
       checked_rank<Rank>::ok && detail::rank_has<own, Rank, rank_member::collectives> &&
-      detail::rank_has<!own || has_all_reduce<collectives, Rank>, Rank, rank_member::all_reduce> &&
-      detail::rank_has<!own || has_reduce_scatter<collectives, Rank>, Rank, rank_member::reduce_scatter> &&
-      detail::rank_has<!own || has_all_gather<collectives, Rank>, Rank, rank_member::all_gather> &&
-      detail::rank_has<!own || has_all_to_all<collectives, Rank>, Rank, rank_member::all_to_all> &&
-      detail::rank_has<!own || has_resplit<collectives, Rank>, Rank, rank_member::resplit>;
+      detail::rank_has<(!own || has_all_reduce<collectives, Rank>), Rank, rank_member::all_reduce> &&
+      detail::rank_has<(!own || has_reduce_scatter<collectives, Rank>), Rank, rank_member::reduce_scatter> &&
+      detail::rank_has<(!own || has_all_gather<collectives, Rank>), Rank, rank_member::all_gather> &&
+      detail::rank_has<(!own || has_all_to_all<collectives, Rank>), Rank, rank_member::all_to_all> &&
+      detail::rank_has<(!own || has_resplit<collectives, Rank>), Rank, rank_member::resplit>;
 };
 
 namespace runtime {
@@ -180,10 +180,10 @@ namespace detail {
 // Whether F can be run on the ranks of Mesh; a sentence if not.
 template <class Mesh, template <class> class Rank, class F>
 constexpr bool can_launch() {
-  static_assert(raise<is_mesh<Mesh> ? problem::none : problem::launch_mesh, Mesh>::ok);
+  static_assert(raise<(is_mesh<Mesh> ? problem::none : problem::launch_mesh), Mesh>::ok);
   if constexpr (is_mesh<Mesh>) {
     constexpr bool called = std::is_invocable_v<F&, Rank<Mesh>&>;
-    static_assert(raise<called ? problem::none : problem::launch_function, F, Rank<Mesh>>::ok);
+    static_assert(raise<(called ? problem::none : problem::launch_function), F, Rank<Mesh>>::ok);
     return called;
   } else {
     return false;

@@ -9,6 +9,9 @@
 #define SHARDWISE_VERSION_MAJOR 0
 #define SHARDWISE_VERSION_MINOR 1
 #define SHARDWISE_VERSION_PATCH 0
+// The inline namespace that everything lies in, so that two versions in one program do not meet. g++ and nvcc print it, clang
+// does not. test/namespaces.py writes it here and into every header.
+#define SHARDWISE_VERSION_NAMESPACE "v0_1"
 
 // nvcc reads a file once for the host and once for the device. What the host pass has checked and computed need not be
 // evaluated again where no kernel depends on it: for a train step of 48 layers that is most of the device pass.
@@ -30,7 +33,7 @@
 #endif
 
 // A checked build looks for mistakes of the program while it runs, and ends where there is no other way to tell: a pending
-// tensor that nobody waits for. By default as assert: on unless NDEBUG is defined. One value for the whole program.
+// tensor that nobody waits for. By default as assert: on unless NDEBUG is defined.
 #if !defined(SHARDWISE_CHECKED)
 #if defined(NDEBUG)
 #define SHARDWISE_CHECKED 0
@@ -38,6 +41,37 @@
 #define SHARDWISE_CHECKED 1
 #endif
 #endif
+
+// Code that options alter has the option in its name, so that objects compiled with different ones go together in one program:
+// an inline namespace, which users do not write. A rank's type is in that of the options, and so differs in name all that is
+// made for it: eager tensors, executors, the calls of both. A program that hands such a thing from one object to another of
+// other options does not link. The other macros of this file follow from the compiler, its language level or its pass alone.
+#if SHARDWISE_CHECKED && defined(SHARDWISE_WITH_BLAS)
+#define SHARDWISE_RANK_BUILD checked_with_blas
+#elif SHARDWISE_CHECKED
+#define SHARDWISE_RANK_BUILD checked
+#elif defined(SHARDWISE_WITH_BLAS)
+#define SHARDWISE_RANK_BUILD unchecked_with_blas
+#else
+#define SHARDWISE_RANK_BUILD unchecked
+#endif
+
+// The kernels of the host, with their tables. They are hidden, so that a shared object runs its own and exports none: each one
+// that has kernels compiled apart (SHARDWISE_EXTERN_KERNELS) links them itself. nvcc's choose no instruction set at run time.
+#define SHARDWISE_HIDDEN __attribute__((visibility("hidden")))
+#define SHARDWISE_VISIBLE __attribute__((visibility("default")))
+#if defined(__CUDACC__) && !defined(SHARDWISE_EXTERN_KERNELS) && defined(SHARDWISE_WITH_BLAS)
+#define SHARDWISE_HOST_BUILD with_blas_by_nvcc SHARDWISE_HIDDEN
+#elif defined(__CUDACC__) && !defined(SHARDWISE_EXTERN_KERNELS)
+#define SHARDWISE_HOST_BUILD built_in_by_nvcc SHARDWISE_HIDDEN
+#elif defined(SHARDWISE_WITH_BLAS)
+#define SHARDWISE_HOST_BUILD with_blas SHARDWISE_HIDDEN
+#else
+#define SHARDWISE_HOST_BUILD built_in SHARDWISE_HIDDEN
+#endif
+
+// Those of devices, which no option alters.
+#define SHARDWISE_DEVICE_BUILD launched SHARDWISE_HIDDEN
 
 // Nodes that a pass handles in one constant, see graph/stage.hpp. clang allows a million evaluation steps per constant.
 // g++ and nvcc's front end manage more than twice 4000 nodes of a GPT, and every further constant costs them its size.

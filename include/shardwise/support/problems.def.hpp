@@ -6,6 +6,8 @@
 #define SHARDWISE_X(name, text)
 #endif
 
+// clang-format off: a table
+
 // --- meshes, placements, specs ---------------------------------------------------------------------------------------
 
 SHARDWISE_X(mesh_axis_used_twice,
@@ -797,5 +799,7 @@ SHARDWISE_X(program_member_missing,
             "executor: the program lacks the member that program_member:: names, or has it with another type; a program is a "
             "train_step, forward_step, function_step or gradient_step, or has the members that "
             "shardwise/runtime/program/offered.hpp declares")
+
+// clang-format on
 
 #undef SHARDWISE_X

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include <shardwise/support/config.hpp>
 #include <shardwise/support/words.hpp>
 
 namespace shardwise {
@@ -22,6 +23,13 @@ constexpr bool begins_at(std::string_view s, std::size_t at, std::string_view pa
   return true;
 }
 
+// How long the library's namespace at `at` is, with the version's that some compilers write; 0: it is not there.
+constexpr std::size_t library_at(std::string_view s, std::size_t at) {
+  constexpr std::string_view library = "shardwise::", version = SHARDWISE_VERSION_NAMESPACE "::";
+  if (!begins_at(s, at, library)) return 0;
+  return begins_at(s, at + library.size(), version) ? library.size() + version.size() : library.size();
+}
+
 // Where `double` stands in its own signature; every other type stands there too.
 constexpr std::size_t spelling_begin() {
   const std::string_view s = signature<double>();
@@ -38,6 +46,15 @@ constexpr std::string_view spelling() {
   const std::string_view s = detail::signature<T>();
   return s.substr(detail::spelling_begin(), s.size() - (detail::signature<double>().size() - 6));
 }
+
+namespace detail {
+// Whether T is of a namespace of the library, given with its colons.
+template <class T>
+constexpr bool in_library_namespace(std::string_view name) {
+  const std::size_t at = library_at(spelling<T>(), 0);
+  return at > 0 && begins_at(spelling<T>(), at, name);
+}
+}  // namespace detail
 
 namespace text {
 
@@ -61,7 +78,8 @@ constexpr std::size_t behind_bracket(std::string_view s, std::size_t at) {
 
 // A namespace of the library, below shardwise::.
 constexpr bool is_library_namespace(std::string_view s) {
-  for (const std::string_view name : {"detail", "op", "passes", "pass_order", "rules", "kept", "rank_member", "init", "text", "runtime"})
+  for (const std::string_view name : {"detail", "op", "passes", "pass_order", "rules", "kept", "rank_member", "init", "text", "runtime", "checked", "unchecked",
+                                      "checked_with_blas", "unchecked_with_blas"})
     if (s.size() == name.size() && detail::begins_at(s, 0, name)) return true;
   return false;
 }
@@ -87,6 +105,15 @@ constexpr std::size_t behind_cast(std::string_view s, std::size_t i) {
   return cast ? k + 1 : i;
 }
 
+// The binding that no user writes, last or alone among arguments: where it ends (before the bracket that closes others, behind
+// its own), or 0.
+constexpr std::size_t behind_unbound(std::string_view s, std::size_t i) {
+  if (s[i] != ',' && s[i] != '<') return 0;
+  const std::size_t at = i + (detail::begins_at(s, i, ", ") ? 2 : 1), n = detail::library_at(s, at);
+  if (n == 0 || !detail::begins_at(s, at + n, "unbound>")) return 0;
+  return at + n + (s[i] == '<' ? 8 : 7);
+}
+
 // A type's spelling as a user would write it.
 template <class Sink>
 constexpr void put_spelling(Sink& out, std::string_view s) {
@@ -109,7 +136,7 @@ constexpr void put_spelling(Sink& out, std::string_view s) {
         i = call + 2;
       } else if (detail::begins_at(s, j, "::") && (word == "shardwise" || (in_library && is_library_namespace(word)))) {
         in_library = true;
-        i = j + 2;
+        i = word == "shardwise" ? i + detail::library_at(s, i) : j + 2;
       } else if (word == "fixed_string" && j < s.size() && s[j] == '<') {
         i = behind_bracket(s, j);
         in_library = false;
@@ -126,10 +153,8 @@ constexpr void put_spelling(Sink& out, std::string_view s) {
       for (i = j + 1; braces > 0 && i < s.size() && s[i] == '}'; --braces) ++i;
     } else if (c == '(' && behind_cast(s, i) != i) {
       i = behind_cast(s, i);
-    } else if (detail::begins_at(s, i, ", shardwise::unbound>")) {
-      i += 20;
-    } else if (detail::begins_at(s, i, "<shardwise::unbound>")) {
-      i += 20;
+    } else if (const std::size_t n = behind_unbound(s, i); n > 0) {
+      i = n;
     } else if (c == ' ' && i + 1 < s.size() && (s[i + 1] == '>' || s[i + 1] == '&' || s[i + 1] == '*')) {
       ++i;
     } else {

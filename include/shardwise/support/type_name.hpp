@@ -10,7 +10,10 @@ namespace shardwise {
 
 template <class T>
 std::string type_name() {
-  return std::string(spelling<T>());
+  std::string name(spelling<T>());
+  constexpr std::string_view version = "::" SHARDWISE_VERSION_NAMESPACE "::";  // which some compilers write and no user does
+  for (std::size_t at = name.find(version); at != name.npos; at = name.find(version, at)) name.erase(at, version.size() - 2);
+  return name;
 }
 
 }  // namespace shardwise

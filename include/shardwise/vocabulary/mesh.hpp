@@ -69,7 +69,7 @@ struct mesh_base {
   // Ranks along one of the mesh's axes.
   template <class A>
   static constexpr int size_of = [] {
-    static_assert(raise<has<A> ? problem::none : problem::submesh_axes, mesh_base, A>::ok);
+    static_assert(raise<(has<A> ? problem::none : problem::submesh_axes), mesh_base, A>::ok);
     return A::size;
   }();
 
@@ -99,7 +99,7 @@ struct mesh_base {
   template <class... A>
   static constexpr auto group(int rank) {
     constexpr bool known = sizeof...(A) > 0 && ascending<index_of<A>...>();
-    static_assert(raise<known ? problem::none : problem::submesh_axes, mesh_base, A...>::ok);
+    static_assert(raise<(known ? problem::none : problem::submesh_axes), mesh_base, A...>::ok);
     std::array<int, static_cast<std::size_t>((1 * ... * A::size))> r{};
     if constexpr (known) {
       constexpr int at[] = {index_of<A>...};
@@ -120,7 +120,7 @@ struct mesh_base {
   template <class... A>
   static constexpr int local_rank(int rank) {
     constexpr bool known = sizeof...(A) > 0 && ascending<index_of<A>...>();
-    static_assert(raise<known ? problem::none : problem::submesh_axes, mesh_base, A...>::ok);
+    static_assert(raise<(known ? problem::none : problem::submesh_axes), mesh_base, A...>::ok);
     int r = 0;
     if constexpr (known) {
       const auto c = coordinate(rank);

@@ -63,7 +63,7 @@ struct even : detail::placement_queries<even<Shard>> {};
 template <class Axis, class Placement>
 struct on {
   static constexpr bool in_order = detail::is_axis<Axis> && detail::is_placement<Placement>;
-  static_assert(raise<in_order ? problem::none : problem::axis_then_placement, Axis, Placement>::ok);
+  static_assert(raise<(in_order ? problem::none : problem::axis_then_placement), Axis, Placement>::ok);
   using axis = std::conditional_t<in_order, Axis, void>;  // of none, nothing more is said
   using placement = std::conditional_t<in_order, Placement, replicate>;
 };

@@ -24,18 +24,18 @@ struct mesh_of<device_kind::cuda, A...> {
 template <class Mesh, class... A>
 struct submesh_of {
   static constexpr bool known = sizeof...(A) > 0 && ascending<Mesh::template index_of<A>...>();
-  static_assert(raise<known ? problem::none : problem::submesh_axes, Mesh, A...>::ok);
+  static_assert(raise<(known ? problem::none : problem::submesh_axes), Mesh, A...>::ok);
   using type = typename mesh_of<Mesh::device, A...>::type;
 };
 
 template <class Mesh, class Name, class... A>
 struct flattened_mesh {
   static constexpr bool known = sizeof...(A) > 0 && ascending<Mesh::template index_of<A>...>();
-  static_assert(raise<!known                               ? problem::submesh_axes
+  static_assert(raise<(!known                               ? problem::submesh_axes
                       : Name::size != (1 * ... * A::size) ? problem::flatten_size
                       : Mesh::template has<Name> && !(sizeof...(A) == 1 && (std::is_same_v<Name, A> && ...))
                           ? problem::flatten_name
-                          : problem::none,
+                          : problem::none),
                       Mesh, Name, A...>::ok);
   using type = typename mesh_of<Mesh::device, Name>::type;
 };
@@ -74,9 +74,9 @@ struct mesh_of_list<Device, axis_list<A...>> : mesh_of<Device, A...> {};
 template <class Mesh, class Axis, class... New>
 struct unflattened_mesh {
   static constexpr bool known = Mesh::template has<Axis> && sizeof...(New) > 0;
-  static_assert(raise<!known                                 ? problem::submesh_axes
+  static_assert(raise<(!known                                 ? problem::submesh_axes
                       : Axis::size != (1 * ... * New::size) ? problem::unflatten_size
-                                                             : problem::none,
+                                                             : problem::none),
                       Mesh, Axis, New...>::ok);
   template <class List>
   struct of;
@@ -118,7 +118,7 @@ using concatenated = typename detail::submesh_of_list<
 template <class Mesh, int... World>
 struct placed_mesh : Mesh {
   using mesh_type = Mesh;
-  static_assert(raise<static_cast<int>(sizeof...(World)) != Mesh::size ? problem::placed_mesh_count : problem::none, Mesh,
+  static_assert(raise<(static_cast<int>(sizeof...(World)) != Mesh::size ? problem::placed_mesh_count : problem::none), Mesh,
                       placed_mesh>::ok);
   static constexpr std::array<int, sizeof...(World)> ranks{World...};
 
@@ -129,7 +129,7 @@ struct placed_mesh : Mesh {
         if (ranks[i] == ranks[j]) return false;
     return ((World >= 0) && ...);
   }
-  static_assert(raise<distinct() ? problem::none : problem::placed_mesh_ranks, Mesh, placed_mesh>::ok);
+  static_assert(raise<(distinct() ? problem::none : problem::placed_mesh_ranks), Mesh, placed_mesh>::ok);
 
  public:
   // The rank of the mesh that a rank of the world is, or none.

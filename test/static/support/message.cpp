@@ -52,6 +52,12 @@ constexpr bool spelled(std::string_view given, std::string_view wanted) {
 // --- what compilers write, as users do --------------------------------------------------------------------------------
 static_assert(spelled("shardwise::shard<0, 2>", "shard<0, 2>"));
 static_assert(spelled("shardwise::op::add", "add"));
+static_assert(spelled("shardwise::" SHARDWISE_VERSION_NAMESPACE "::op::add", "add"));
+static_assert(spelled("shardwise::" SHARDWISE_VERSION_NAMESPACE "::shard<0>", "shard<0>") && spelled("shardwise::v9::x", "v9::x"));
+static_assert(spelled("net<mine, shardwise::unbound>", "net<mine>") && spelled("net<shardwise::unbound>", "net"));
+static_assert(spelled("net<mine, shardwise::" SHARDWISE_VERSION_NAMESPACE "::unbound>", "net<mine>") &&
+              spelled("net<shardwise::" SHARDWISE_VERSION_NAMESPACE "::unbound>", "net"));
+static_assert(spelled("net<mine::unbound>", "net<mine::unbound>"));
 static_assert(spelled("shardwise::pass_order::must_follow<shardwise::functionalise>", "must_follow<functionalise>"));
 static_assert(spelled("op::add", "op::add"));  // a user's own
 static_assert(spelled("my_shardwise::x", "my_shardwise::x"));

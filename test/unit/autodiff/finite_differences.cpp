@@ -112,8 +112,9 @@ constexpr auto repeated(const auto& like) {
   }                                                                                           \
   TEST_CASE("gradient: " #name) { check_gradients<name, extents>(); }
 
+// clang-format off: a table
 SHARDWISE_CASE(add_and_sub_broadcast, full, (a + c) - (c - b))
-SHARDWISE_CASE(mul_broadcast, full, a* c* b)
+SHARDWISE_CASE(mul_broadcast, full, a * c * b)
 SHARDWISE_CASE(scaled, full, sw::scale(a, -2.5) * b)
 SHARDWISE_CASE(relu_of, full, sw::relu(a) * b)
 SHARDWISE_CASE(tanh_of, full, sw::tanh(a * b))
@@ -156,3 +157,4 @@ SHARDWISE_CASE(lower, full, (sw::tril(a * b) * sw::triu<-1>(b)))
 SHARDWISE_CASE(with_random_numbers, full, a * sw::rand_like(a) + b * sw::randn_like(b) * sw::bernoulli(sw::full_like(a, 0.5)))
 SHARDWISE_CASE(dropped, full, sw::dropout(a * b, 0.3))
 SHARDWISE_CASE(one_value_used_often, full, a + a * a + sw::tanh(a) * a)
+// clang-format on

@@ -128,7 +128,7 @@ enum class gelu_form { erf, tanh };
 // 0.5 x (1 + erf(x / sqrt 2)), or its tanh approximation.
 template <gelu_form Form = gelu_form::erf, tensor A>
 constexpr auto gelu(const A& a) {
-  return detail::apply<Form == gelu_form::erf ? op_code::gelu_erf : op_code::gelu_tanh, detail::no_attr>(0, a);
+  return detail::apply<(Form == gelu_form::erf ? op_code::gelu_erf : op_code::gelu_tanh), detail::no_attr>(0, a);
 }
 
 // Zeroes each element with probability p and scales the others by 1 / (1 - p). Which elements depends on the run's

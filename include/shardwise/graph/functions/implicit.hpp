@@ -66,7 +66,7 @@ struct strategy_of {
     return all > at_once ? (all + at_once - 1) / at_once : 1;
   }();
   template <int K>
-  static constexpr strategy some = choose_strategy(operation_of(Op), A, in, operands, K * at_once, at_once);
+  static constexpr strategy some = choose_strategy(operation_of(Op), A, in, operands, (K * at_once), at_once);
   template <int... K>
   static constexpr strategy cheapest(std::integer_sequence<int, K...>) {
     strategy best = some<0>;

@@ -10,8 +10,10 @@
 #include <shardwise/runtime/cuda/device/reduce.cuh>
 #include <shardwise/runtime/cuda/matmul_plans.cuh>
 #include <shardwise/runtime/cuda/workspace.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -350,4 +352,5 @@ struct kernel<op_code::einsum> {
   static std::int64_t summed(const call& c) { return rules::contracted_dims(c.a, c.l[0].rank, c.l[1].rank); }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -15,8 +15,10 @@
 #include <shardwise/runtime/cuda/device/epilogue.cuh>
 #include <shardwise/runtime/cuda/device/map.cuh>
 #include <shardwise/runtime/cuda/workspace.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // out[batch, row, column] = then(alpha * sum over depth of a[batch, row, depth] b[batch, depth, column]). Walks of the roles,
 // each over as many dims as it has; their operands: a or b or both, out, and the expression's.
@@ -344,4 +346,5 @@ bool run_product(const call& c, const Then& then, const layout* sums, void* sums
 
 }  // namespace detail
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

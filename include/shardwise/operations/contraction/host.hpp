@@ -7,11 +7,13 @@
 #include <shardwise/propagation/contraction.hpp>
 #include <shardwise/runtime/host/gemm.hpp>
 #include <shardwise/runtime/host/sums.hpp>
+#include <shardwise/support/config.hpp>
 #if defined(SHARDWISE_WITH_BLAS)
 #include <shardwise/runtime/host/cblas.hpp>
 #endif
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // The dims of one role with the strides of lhs, rhs and out (0 where absent), neighbours merged.
 struct einsum_plan {
@@ -88,14 +90,16 @@ struct kernel<op_code::einsum> {
         const matrix_view<T> vc{q.p[result] + off[2], p.m.str[2][lm], p.n.str[2][ln]};
         const T beta = first ? T(0) : T(1);
 #if defined(SHARDWISE_WITH_BLAS)
-        using cblas::gemm;
+        namespace product = cblas;  // named, since operands would find the other one, too
+#else
+        namespace product = shardwise::host;
 #endif
         // rows of the result should run along memory
         if (vc.col != 1 && vc.row == 1)
-          gemm<T>(n, m, k, alpha, {vb.data, vb.col, vb.row}, {va.data, va.col, va.row}, beta, {vc.data, vc.col, vc.row},
+          product::gemm<T>(n, m, k, alpha, {vb.data, vb.col, vb.row}, {va.data, va.col, va.row}, beta, {vc.data, vc.col, vc.row},
                   c.workspace);
         else
-          gemm<T>(m, n, k, alpha, va, vb, beta, vc, c.workspace);
+          product::gemm<T>(m, n, k, alpha, va, vb, beta, vc, c.workspace);
       });
     } else {
       const T alpha = math<T>::from(c.f);
@@ -167,4 +171,5 @@ struct kernel<op_code::einsum> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -4,10 +4,12 @@
 
 #include <shardwise/operations/convolution/host.hpp>
 #include <shardwise/runtime/cuda/device/custom.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise {
 
 namespace cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // Which of the three: each computes an element of its result from two operands.
 struct convolution_element {
@@ -42,6 +44,7 @@ void convolve(const host::convolution_blocks& b, const kernel_arguments<T>& k, c
     convolution_kernel<Element, T><<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0, stream>>>(b, k.in(0), k.in(1), k.out(), k.size());
 }
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace cuda
 
 template <>

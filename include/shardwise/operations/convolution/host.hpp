@@ -5,10 +5,12 @@
 
 #include <shardwise/graph/functions/convolution.hpp>
 #include <shardwise/runtime/host/custom.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise {
 
 namespace host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // Extents of this rank's blocks: (batch, channels, height, width) of x, (outputs, channels of a group) of the weight and its window,
 // and y's height and width. Where channels or outputs are cut there is one group.
@@ -102,10 +104,11 @@ constexpr T convolution_dw_at(const convolution_blocks& b, const T* dy, const T*
   return T(sum);
 }
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace host
 
 template <>
-struct host_kernel<custom::conv2d> {
+struct SHARDWISE_HIDDEN host_kernel<custom::conv2d> {
   template <class T>
   static constexpr void run(const kernel_arguments<T>& k) {
     const auto b = host::blocks_of(k, 0, 1, -1);
@@ -113,7 +116,7 @@ struct host_kernel<custom::conv2d> {
   }
 };
 template <>
-struct host_kernel<custom::conv2d_dx> {
+struct SHARDWISE_HIDDEN host_kernel<custom::conv2d_dx> {
   template <class T>
   static constexpr void run(const kernel_arguments<T>& k) {
     const auto b = host::blocks_of(k, -1, 1, 0);
@@ -121,7 +124,7 @@ struct host_kernel<custom::conv2d_dx> {
   }
 };
 template <>
-struct host_kernel<custom::conv2d_dw> {
+struct SHARDWISE_HIDDEN host_kernel<custom::conv2d_dw> {
   template <class T>
   static constexpr void run(const kernel_arguments<T>& k) {
     const auto b = host::blocks_of(k, 1, -1, 0);

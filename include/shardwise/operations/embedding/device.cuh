@@ -7,8 +7,10 @@
 #include <shardwise/runtime/cuda/device/map.cuh>
 #include <shardwise/runtime/cuda/device/team.cuh>
 #include <shardwise/runtime/cuda/workspace.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // --- embedding ------------------------------------------------------------------------------------------------------
 
@@ -221,4 +223,5 @@ struct kernel<op_code::embedding_dw> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

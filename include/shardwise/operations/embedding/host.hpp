@@ -6,6 +6,7 @@
 #include <shardwise/runtime/host/kernel.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // A block of the table may hold some of its rows: the others are zeros in the result, for the ranks that own them to add.
 template <>
@@ -50,4 +51,5 @@ struct kernel<op_code::embedding_dw> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

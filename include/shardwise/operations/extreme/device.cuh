@@ -5,10 +5,12 @@
 
 #include <shardwise/operations/extreme/host.hpp>
 #include <shardwise/runtime/cuda/device/custom.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise {
 
 namespace cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // `values`, `indices`: null where nobody wants them.
 template <bool Largest, class T>
@@ -32,6 +34,7 @@ struct extreme_launch {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace cuda
 
 template <>

@@ -4,10 +4,12 @@
 
 #include <shardwise/graph/functions/extremes.hpp>
 #include <shardwise/runtime/host/custom.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise {
 
 namespace host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // Extents of this rank's block before, along and behind the dim.
 struct extreme_blocks {
@@ -53,11 +55,12 @@ struct extreme_kernel {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace host
 
 template <>
-struct host_kernel<custom::max> : host::extreme_kernel<true> {};
+struct SHARDWISE_HIDDEN host_kernel<custom::max> : host::extreme_kernel<true> {};
 template <>
-struct host_kernel<custom::min> : host::extreme_kernel<false> {};
+struct SHARDWISE_HIDDEN host_kernel<custom::min> : host::extreme_kernel<false> {};
 
 }  // namespace shardwise

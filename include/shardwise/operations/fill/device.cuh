@@ -4,8 +4,10 @@
 
 #include <shardwise/propagation/fill.hpp>
 #include <shardwise/operations/leaf/device.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <>
 struct kernel<op_code::constant_pad> {
@@ -59,4 +61,5 @@ struct kernel<op_code::triangle> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -4,8 +4,10 @@
 
 #include <shardwise/propagation/fill.hpp>
 #include <shardwise/runtime/host/copy_block.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 template <>
 struct kernel<op_code::constant_pad> {
@@ -42,4 +44,5 @@ struct kernel<op_code::triangle> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

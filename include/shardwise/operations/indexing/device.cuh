@@ -5,8 +5,10 @@
 
 #include <shardwise/runtime/cuda/device/index_guard.cuh>
 #include <shardwise/runtime/cuda/device/map.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -240,4 +242,5 @@ struct kernel<op_code::one_hot> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

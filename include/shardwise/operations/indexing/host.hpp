@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/host/kernel.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
 
@@ -154,4 +156,5 @@ struct kernel<op_code::one_hot> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

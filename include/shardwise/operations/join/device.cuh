@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/cuda/device/map.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <>
 struct kernel<op_code::cat> {
@@ -19,4 +21,5 @@ struct kernel<op_code::cat> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

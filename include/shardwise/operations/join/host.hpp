@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/host/copy_block.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 template <>
 struct kernel<op_code::cat> {
@@ -19,4 +21,5 @@ struct kernel<op_code::cat> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/cuda/device/draw.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <class T>
 struct fill_functor {
@@ -94,4 +96,5 @@ struct kernel<op_code::bernoulli> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

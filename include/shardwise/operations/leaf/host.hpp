@@ -6,10 +6,12 @@
 #include <string>
 #include <type_traits>
 
+#include <shardwise/support/config.hpp>
 #include <shardwise/support/elementary.hpp>
 #include <shardwise/runtime/host/draw.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 template <>
 struct kernel<op_code::fill> {
@@ -78,4 +80,5 @@ struct kernel<op_code::arange> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

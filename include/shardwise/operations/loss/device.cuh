@@ -4,8 +4,10 @@
 
 #include <shardwise/runtime/cuda/device/index_guard.cuh>
 #include <shardwise/runtime/cuda/device/row_exponentials.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <class T>
 struct lse_row {
@@ -155,4 +157,5 @@ struct kernel<op_code::nll_dx> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

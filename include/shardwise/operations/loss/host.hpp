@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/host/row_exponentials.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // Of no elements, or of -infinity alone, -infinity; infinity beside an infinity, but a NaN beside a NaN.
 template <>
@@ -92,4 +94,5 @@ struct kernel<op_code::exp_sum> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/cuda/device/map.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // The kinds that communicate are the collectives' business.
 template <>
@@ -33,4 +35,5 @@ struct kernel<op_code::redistribute> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/host/copy_block.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // The redistributions that need no peer; the others are the backend's collectives.
 template <>
@@ -32,4 +34,5 @@ struct kernel<op_code::redistribute> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -7,8 +7,10 @@
 #include <shardwise/runtime/cuda/device/math.cuh>
 #include <shardwise/runtime/cuda/device/reduce.cuh>
 #include <shardwise/operations/norm/device_backward.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // Layer norm: (mean, 1 / sqrt(variance + eps)); rms norm: (0, 1 / sqrt(mean square + eps)); sums in double, as the
 // host's.
@@ -293,4 +295,5 @@ struct kernel<op_code::norm_dw_db> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

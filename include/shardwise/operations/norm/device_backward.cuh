@@ -7,8 +7,10 @@
 #include <shardwise/runtime/cuda/device/math.cuh>
 #include <shardwise/runtime/cuda/device/team.cuh>
 #include <shardwise/runtime/cuda/workspace.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -133,4 +135,5 @@ struct kernel<op_code::norm_dx_dw> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

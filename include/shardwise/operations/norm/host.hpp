@@ -5,8 +5,10 @@
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/runtime/host/kernel.hpp>
 #include <shardwise/runtime/host/summation.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
 
@@ -255,4 +257,5 @@ struct kernel<op_code::norm_dx_dw> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

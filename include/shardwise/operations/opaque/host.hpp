@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/host/kernel.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // What the user gave, on the blocks, which are stored densely.
 template <>
@@ -17,4 +19,5 @@ struct kernel<op_code::opaque> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

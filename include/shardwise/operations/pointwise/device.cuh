@@ -6,8 +6,10 @@
 #include <shardwise/runtime/cuda/device/draw.cuh>
 #include <shardwise/runtime/cuda/device/map.cuh>
 #include <shardwise/runtime/cuda/device/math.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -176,4 +178,5 @@ struct kernel<op_code::dropout> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

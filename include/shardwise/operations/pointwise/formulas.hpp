@@ -5,7 +5,9 @@
 #pragma once
 
 #include <shardwise/propagation/op.hpp>
+#include <shardwise/support/config.hpp>
 
+// clang-format off: a table
 #define SHARDWISE_FORMULAS1(X)                      \
   X(contiguous, x)                                  \
   X(scale, x * f)                                   \
@@ -52,12 +54,13 @@
   X(le, m::less(x, y) || x == y)     \
   X(gt, m::less(y, x))               \
   X(ge, m::less(y, x) || x == y)
+// clang-format on
 
 namespace shardwise::operations {
 
 // value<m, T>(f, x...): one element of the result; of a comparison, whether it holds.
 template <op_code Op>
-struct element;
+struct SHARDWISE_HIDDEN element;
 
 template <op_code Op>
 concept has_element = requires { element<Op>::arity; };
@@ -90,7 +93,7 @@ constexpr T gelu_erf_slope(T x) {
 
 #define SHARDWISE_X(name, ...)                               \
   template <>                                                \
-  struct element<op_code::name> {                            \
+  struct SHARDWISE_HIDDEN element<op_code::name> {                            \
     static constexpr int arity = 1;                          \
     template <class m, class T>                              \
     static constexpr T value([[maybe_unused]] T f, T x) {    \
@@ -102,7 +105,7 @@ SHARDWISE_FORMULAS1(SHARDWISE_X)
 #undef SHARDWISE_X
 #define SHARDWISE_X(name, ...)                               \
   template <>                                                \
-  struct element<op_code::name> {                            \
+  struct SHARDWISE_HIDDEN element<op_code::name> {                            \
     static constexpr int arity = 2;                          \
     template <class m, class T>                              \
     static constexpr T value(T, T x, T y) {                  \
@@ -114,7 +117,7 @@ SHARDWISE_FORMULAS2(SHARDWISE_X)
 #undef SHARDWISE_X
 #define SHARDWISE_X(name, ...)                               \
   template <>                                                \
-  struct element<op_code::name> {                            \
+  struct SHARDWISE_HIDDEN element<op_code::name> {                            \
     static constexpr int arity = 2;                          \
     template <class m, class T>                              \
     static constexpr bool value(T, T x, T y) {               \

@@ -6,8 +6,10 @@
 #include <shardwise/runtime/host/draw.hpp>
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/runtime/host/kernel.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
 
@@ -158,4 +160,5 @@ struct kernel<op_code::dropout> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

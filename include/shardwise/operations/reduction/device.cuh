@@ -5,8 +5,10 @@
 #include <shardwise/runtime/cuda/device/norm_functors.cuh>
 #include <shardwise/runtime/cuda/device/reduce.cuh>
 #include <shardwise/operations/written/device.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <>
 struct kernel<op_code::sum> {
@@ -333,4 +335,5 @@ struct kernel<op_code::vector_norm_dx> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -4,8 +4,10 @@
 
 #include <shardwise/runtime/host/norm_math.hpp>
 #include <shardwise/runtime/host/sums.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 template <>
 struct kernel<op_code::sum> {
@@ -209,4 +211,5 @@ struct kernel<op_code::vector_norm_dx> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -5,8 +5,10 @@
 
 #include <shardwise/runtime/cuda/device/index_guard.cuh>
 #include <shardwise/runtime/cuda/device/row_exponentials.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <class T>
 struct softmax_row {
@@ -253,4 +255,5 @@ struct kernel<op_code::take_dx> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/host/row_exponentials.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // Of a row with a NaN or +infinity, or of -infinity alone: NaN, as in PyTorch.
 template <>
@@ -155,4 +157,5 @@ struct kernel<op_code::take_dx> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -4,8 +4,10 @@
 
 #include <shardwise/runtime/cuda/device/map.cuh>
 #include <shardwise/runtime/cuda/device/math.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -266,4 +268,5 @@ struct kernel<op_code::advance> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

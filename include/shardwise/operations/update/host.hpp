@@ -4,8 +4,10 @@
 
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/runtime/host/copy_block.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // operands: parameter, gradient [, momentum buffer] [, clip factor]; torch.optim.SGD with momentum, no dampening.
 template <>
@@ -124,4 +126,5 @@ struct kernel<op_code::advance> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/cuda/device/map.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // Adjoint of slice: the operand in a frame of zeros.
 template <>
@@ -35,4 +37,5 @@ struct kernel<op_code::slice_scatter> {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/host/copy_block.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // Adjoint of slice: the operand in a frame of zeros.
 template <>
@@ -33,4 +35,5 @@ struct kernel<op_code::slice_scatter> {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

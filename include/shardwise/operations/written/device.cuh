@@ -9,8 +9,10 @@
 
 #include <shardwise/runtime/cuda/device/epilogue.cuh>
 #include <shardwise/runtime/cuda/device/map.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <class T>
 struct constants {
@@ -165,4 +167,5 @@ struct followed_launchers {
   static launcher of(op_code op, int expression) { return table[static_cast<std::size_t>(pairs.find(op, expression))]; }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

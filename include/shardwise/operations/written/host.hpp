@@ -7,8 +7,10 @@
 
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/operations/pointwise/host.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
 
@@ -95,4 +97,5 @@ constexpr void evaluate(const call& c, const operands<T>& q) {
   });
 }
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -355,7 +355,7 @@ template <class Before, class After, class P, class List>
 struct promises;
 template <class Before, class After, class P, class... Property>
 struct promises<Before, After, P, passes_list<Property...>> {
-  static constexpr bool ok = (true && ... && raise<is_kept<Property, Before, After> ? problem::none : problem::pass_broke_promise, P, Property>::ok);
+  static constexpr bool ok = (true && ... && raise<(is_kept<Property, Before, After> ? problem::none : problem::pass_broke_promise), P, Property>::ok);
 };
 
 template <class P>
@@ -383,7 +383,7 @@ struct checked_pass<P, Source, Applied, Before, true, Later> {
   static constexpr bool good = outcome::what == problem::none && (!found || Source::value.error);
   // what a pass refuses is a node of the graph that it was given, what is wrong with its result one of that
   using about = std::conditional_t<static_cast<bool>(result::value.error), Source, result>;
-  static_assert(refused_at<Source::value.error ? problem::none : found.what, found.have, found.want, about, found.operand, P>::ok);
+  static_assert(refused_at<(Source::value.error ? problem::none : found.what), found.have, found.want, about, found.operand, P>::ok);
   using type = std::conditional_t<good, result, Source>;
   using known = std::conditional_t<good && !found && !Later && !std::is_same_v<result, Source>, verified<result, Before>, Before>;
   static_assert(promises<Source, type, P, typename preserved_by<P>::type>::ok);

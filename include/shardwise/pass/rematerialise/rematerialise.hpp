@@ -184,7 +184,7 @@ struct rematerialise {
   using apply_after = passes_list<merge_common, cancel_redistributions>;  // which would undo it
   using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates>;
-  static_assert(raise<(Percent < 0 || Percent > 100) ? problem::memory_budget : problem::none, rematerialise>::ok);
+  static_assert(raise<((Percent < 0 || Percent > 100) ? problem::memory_budget : problem::none), rematerialise>::ok);
 
   template <class Source, int Nodes = stage_nodes>
   struct in_stages {

@@ -58,7 +58,7 @@ struct cuda_backend {
 template <class Step>
 struct checked_device_step {
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(raise<std::is_same_v<typename Step::backend, cuda_backend> ? problem::none : problem::backend_not_cuda,
+  static_assert(raise<(std::is_same_v<typename Step::backend, cuda_backend> ? problem::none : problem::backend_not_cuda),
                       typename Step::backend>::ok);
 #endif
   static constexpr bool ok = true;

@@ -8,10 +8,12 @@
 #include <stdexcept>
 #include <string>
 
+#include <shardwise/support/config.hpp>
+
 namespace shardwise {
 
 // Thrown at the call that failed; executor and launch add the rank and the module path to the sentence.
-struct device_error : std::runtime_error {
+struct SHARDWISE_VISIBLE device_error : std::runtime_error {
   device_error(const std::string& call, const std::string& reason)
       : std::runtime_error("shardwise: " + call + " failed: " + reason) {}
 };

@@ -18,8 +18,10 @@
 #include <shardwise/operations/view/device.cuh>
 #include <shardwise/operations/written/device.cuh>
 #include <shardwise/runtime/cuda/device/custom.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <op_code Op, class T>
 concept kernel_written = requires(const call& c, context& ctx) { kernel<Op>::template run<T>(c, ctx); };
@@ -78,4 +80,5 @@ launcher launcher_of(op_code op) {
   return launchers<T>::table[static_cast<int>(op)];
 }
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -19,6 +19,7 @@
 #include <shardwise/runtime/cuda/communicators.hpp>
 #include <shardwise/runtime/cuda/resources.hpp>
 #include <shardwise/runtime/rank.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise {
 
@@ -98,6 +99,8 @@ struct mailbox {
 };
 
 }  // namespace cuda
+
+inline namespace SHARDWISE_RANK_BUILD {
 
 // Made by launch_cuda and launch_cuda_process, and used by one thread, whose current device is the rank's. Streams,
 // memory and graphs that f(rank) makes have to be gone when f returns or throws.
@@ -253,5 +256,7 @@ class cuda_rank {
   std::array<std::int64_t, max_axes> written_{};
   bool quiet_ = false;
 };
+
+}  // namespace SHARDWISE_RANK_BUILD
 
 }  // namespace shardwise

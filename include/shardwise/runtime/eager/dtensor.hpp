@@ -103,7 +103,7 @@ class dtensor {
   template <class Other, spec From, class FromMesh>
   static on_rank<Other> distribute(const eager<Other>&, const dtensor<From, FromMesh, Other>& t) {
     constexpr bool same = std::is_same_v<dtensor<From, FromMesh, Other>, on_rank<Other>>;
-    static_assert(raise<same ? problem::none : problem::distribute_placed, operand_t<From>, FromMesh, operand_t<S>, Mesh>::ok);
+    static_assert(raise<(same ? problem::none : problem::distribute_placed), operand_t<From>, FromMesh, operand_t<S>, Mesh>::ok);
     if constexpr (same) return t;
     else return {};
   }

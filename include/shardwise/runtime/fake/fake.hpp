@@ -11,6 +11,7 @@
 
 #include <shardwise/runtime/rank.hpp>
 #include <shardwise/runtime/fake/collectives.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise {
 
@@ -21,6 +22,8 @@ struct collective_record {
   std::int64_t bytes;
   bool operator==(const collective_record&) const = default;
 };
+
+inline namespace SHARDWISE_RANK_BUILD {
 
 // Law: a collective gives what it gives on ranks that exist if, along its axis, every peer holds what this rank holds.
 // A peer whose block has other extents (uneven shards) holds the rows that both have, and zeros in the others. So
@@ -79,6 +82,8 @@ class fake_rank {
   std::vector<collective_record> log_;
   bool logs_ = false;
 };
+
+}  // namespace SHARDWISE_RANK_BUILD
 
 // Runs f(rank) once, in this thread, as rank `index` of a mesh whose other ranks are not there.
 template <class Mesh, class F>

@@ -7,10 +7,12 @@
 #include <shardwise/pass/memory/memory.hpp>
 #include <shardwise/propagation/contraction.hpp>
 #include <shardwise/runtime/host/gemm.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise {
 
 namespace host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // Scratch that an einsum of these local extents needs at most; gemm's own bound is monotone in its three sizes.
 template <class T>
@@ -33,6 +35,7 @@ constexpr std::size_t einsum_workspace(const op_attr& a, const spec& x, const sp
   return straight > turned ? straight : turned;
 }
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace host
 
 struct host_backend {

@@ -10,13 +10,16 @@
 #include <cblas.h>
 
 #include <shardwise/runtime/host/gemm.hpp>
+#include <shardwise/support/config.hpp>
 
 #include <climits>
 
 // Each rank is one thread, so the library must run one: set OPENBLAS_NUM_THREADS=1 (or the like of MKL or BLIS) before
 // the process starts; OpenBLAS has one pool per process, for which ranks would queue. What a library promises about
 // equal bits is its own affair; the built-in product's law does not extend to it.
-namespace shardwise::host::cblas {
+namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
+namespace cblas {
 
 namespace cblas_detail {
 
@@ -73,4 +76,6 @@ void gemm(long m, long n, long k, T alpha, matrix_view<const std::type_identity_
   }
 }
 
-}  // namespace shardwise::host::cblas
+}  // namespace cblas
+}  // namespace SHARDWISE_HOST_BUILD
+}  // namespace shardwise::host

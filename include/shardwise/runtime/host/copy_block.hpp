@@ -6,6 +6,7 @@
 #include <shardwise/runtime/host/kernel.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // Copies the block of `x` that begins at x_begin into that of `o` beginning at o_begin, `ext` elements a dim.
 template <class T>
@@ -31,4 +32,5 @@ constexpr void copy_block(const T* x, const layout& lx, const std::int64_t* x_be
   });
 }
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

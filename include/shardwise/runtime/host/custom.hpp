@@ -6,6 +6,7 @@
 
 #include <shardwise/graph/tensor.hpp>
 #include <shardwise/runtime/host/kernel.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise {
 
@@ -27,6 +28,7 @@ template <const custom_operation& Op>
 concept has_host_kernel = requires { sizeof(host_kernel<Op>); };
 
 namespace host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // Typed pointers to several results: to those of T, and to those of int32.
 template <class T>
@@ -46,11 +48,12 @@ result_pointers<T> pointers_of(const runtime::result_blocks& r) {
   return q;
 }
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace host
 
 // One rank's blocks, densely stored row-major, elements of T. Where a block lies in its tensor: extents and origin.
 template <class T>
-class kernel_arguments {
+class SHARDWISE_HIDDEN kernel_arguments {
  public:
   constexpr kernel_arguments(const runtime::call& c, const host::operands<T>& q, const host::result_pointers<T>* r = nullptr)
       : c_(c), q_(q), r_(r) {}
@@ -92,6 +95,7 @@ class kernel_arguments {
 };
 
 namespace host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
 
@@ -156,9 +160,11 @@ struct custom_kernel {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace host
 
 namespace runtime {
+inline namespace SHARDWISE_HOST_BUILD {
 
 template <const custom_operation& Op, class T>
 __attribute__((noinline)) void compute_custom(const call& c, const step_env& env) {
@@ -179,6 +185,7 @@ void run_custom(const call& c, const step_env& env, Rank&) {
   compute_custom<Op, T>(c, env);
 }
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace runtime
 
 }  // namespace shardwise

@@ -2,10 +2,12 @@
 // each_draw: random words for the elements of a block, by their positions in the whole tensor.
 #pragma once
 
+#include <shardwise/support/config.hpp>
 #include <shardwise/support/philox.hpp>
 #include <shardwise/runtime/host/kernel.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
 
@@ -33,4 +35,5 @@ constexpr void each_draw(const call& c, const layout& x, const step_env& env, F&
 
 }  // namespace detail
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -6,7 +6,8 @@
 //   #include <shardwise/runtime/host/extern_kernels.hpp>
 //
 // and may be optimised on its own, so that a debug build trains at full speed. Two sources share the work with
-// SHARDWISE_KERNELS_OF_FLOAT_ONLY in one and SHARDWISE_KERNELS_OF_DOUBLE_ONLY in the other.
+// SHARDWISE_KERNELS_OF_FLOAT_ONLY in one and SHARDWISE_KERNELS_OF_DOUBLE_ONLY in the other. Kernels are hidden: a shared object
+// has such sources of its own. They are compiled with the same SHARDWISE_WITH_BLAS as those that use them, or nothing links.
 #pragma once
 
 #include <shardwise/runtime/host/kernel_table.hpp>

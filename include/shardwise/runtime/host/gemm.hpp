@@ -6,12 +6,14 @@
 #include <type_traits>
 
 #include <shardwise/runtime/host/gemm_pack.hpp>
+#include <shardwise/support/config.hpp>
 
 // The law. An element's bits depend on its row of A, its column of B, its old value, alpha, beta, k and the
 // instruction set: every tile adds its products in order of k and every block of k begins where k alone says. Hence
 // equal calls give equal bits, a row does not depend on m, a column does not depend on n, and strides do not matter:
 // the product of a shard is the shard of the product. (On x86-64. Elsewhere the compiler decides what it fuses.)
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 template <class T>
 struct matrix_view {
@@ -178,4 +180,5 @@ void gemm(long m, long n, long k, T alpha, matrix_view<const std::type_identity_
   gemm<T>(m, n, k, alpha, a, b, beta, c, workspace, best_isa());
 }
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -4,8 +4,11 @@
 
 #include <shardwise/runtime/host/gemm_tile.hpp>
 #include <shardwise/runtime/host/isa.hpp>
+#include <shardwise/support/config.hpp>
 
-namespace shardwise::host::gemm_detail {
+namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
+namespace gemm_detail {
 
 // Transposes a strip of columns of unit-stride rows: to[i, j] = from[j, i] for every j in the strip. No loop over the
 // block's sides: -O2 would keep such a loop and the block in memory. One function per vector width, because compilers
@@ -185,4 +188,6 @@ void pack(const tile_set<T>& set, const T* from, long row, long col, long rows, 
   }
 }
 
-}  // namespace shardwise::host::gemm_detail
+}  // namespace gemm_detail
+}  // namespace SHARDWISE_HOST_BUILD
+}  // namespace shardwise::host

@@ -4,7 +4,11 @@
 
 #include <cstddef>
 
-namespace shardwise::host::gemm_detail {
+#include <shardwise/support/config.hpp>
+
+namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
+namespace gemm_detail {
 
 // One tile: C[rows, V vectors] = alpha * A B + beta * C. A is read through two strides and B as rows of whole vectors.
 // Strides are in elements. keep == false must not read C.
@@ -143,4 +147,6 @@ SHARDWISE_GEMM_TILE(tile_generic, 16)
 #undef SHARDWISE_GEMM_ZERO
 #undef SHARDWISE_GEMM_ROWS
 
-}  // namespace shardwise::host::gemm_detail
+}  // namespace gemm_detail
+}  // namespace SHARDWISE_HOST_BUILD
+}  // namespace shardwise::host

@@ -8,6 +8,7 @@
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 enum class isa { generic, avx2, avx512 };
 
@@ -122,4 +123,5 @@ constexpr void by_strides(const F& f, S... strides) {
   f(strides...);
 }
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

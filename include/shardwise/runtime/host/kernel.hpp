@@ -9,8 +9,10 @@
 #include <shardwise/runtime/program/call.hpp>
 #include <shardwise/runtime/host/loops.hpp>
 #include <shardwise/runtime/host/math.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 using runtime::call;
 using runtime::result;
@@ -41,4 +43,5 @@ inline void refuse_index(const char* what, std::int64_t id, std::int64_t limit, 
 }
 }  // namespace detail
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -12,10 +12,12 @@
 #include <shardwise/runtime/host/kernels.hpp>
 #include <shardwise/runtime/host/signatures.hpp>
 #include <shardwise/runtime/rank.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise {
 
 namespace runtime {
+inline namespace SHARDWISE_HOST_BUILD {
 
 template <class Rank>
 using kernel_function = void (*)(const call&, const step_env&, Rank&);
@@ -119,6 +121,7 @@ struct kernel_table {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace runtime
 
 using runtime::step_env;

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/program/call.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 using runtime::layout;
 
@@ -118,4 +120,5 @@ constexpr void each_row(const layout* const (&x)[K], int leading, F&& f) {
   each_offset(w, f);
 }
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <limits>
 
+#include <shardwise/support/config.hpp>
 #include <shardwise/support/elementary.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // Constant exponents whose powers are products, roots and quotients are computed as such: exact where the general function is
 // not, and many times faster. Law, as in PyTorch: x^(1/2) is sqrt(x), hence no number at -infinity.
@@ -108,4 +110,5 @@ struct math<float> {
   static constexpr float highest() { return std::numeric_limits<float>::infinity(); }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

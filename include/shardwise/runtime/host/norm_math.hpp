@@ -2,9 +2,11 @@
 // Powers, roots and slopes of vector norms (sum |x|^P)^(1/P), for whole orders P from 1.
 #pragma once
 
+#include <shardwise/support/config.hpp>
 #include <shardwise/support/elementary.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 // A trait, as math is. Law: power(root(s, p), p) is s up to rounding, so that norms of parts make up the norm.
 template <class T>
@@ -27,4 +29,5 @@ struct norm_math {
   }
 };
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

@@ -5,8 +5,10 @@
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/runtime/host/kernel.hpp>
 #include <shardwise/runtime/host/summation.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
 
@@ -60,4 +62,5 @@ constexpr T top_of(const T* x, std::int64_t n, S s) {
 
 }  // namespace detail
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

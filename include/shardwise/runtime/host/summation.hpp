@@ -10,6 +10,7 @@
 #include <shardwise/runtime/host/math.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 struct as_it_is {
   template <class V>
@@ -113,4 +114,5 @@ constexpr T largest_of(const T* x, std::int64_t n, S s) {
   return top;
 }
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

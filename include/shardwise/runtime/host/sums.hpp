@@ -7,6 +7,7 @@
 #include <shardwise/runtime/host/summation.hpp>
 
 namespace shardwise::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
 // Strides with which the summed result follows the operand's dims (0 along summed dims).
@@ -186,4 +187,5 @@ constexpr void sum_into(const call& c, const operands<T>& q) {
 }
 }  // namespace detail
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::host

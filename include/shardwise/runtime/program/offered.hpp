@@ -64,7 +64,7 @@ template <class P>
 concept offers_output_names = requires { { P::output_names::find("") } -> std::convertible_to<int>; };
 
 template <bool Has, class Program, class Member>
-inline constexpr bool program_has = raise<Has ? problem::none : problem::program_member_missing, Program, Member>::ok;
+inline constexpr bool program_has = raise<(Has ? problem::none : problem::program_member_missing), Program, Member>::ok;
 
 }  // namespace detail
 

@@ -16,6 +16,7 @@
 
 #include <shardwise/runtime/rank.hpp>
 #include <shardwise/runtime/threads/stream.hpp>
+#include <shardwise/support/config.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 
 namespace shardwise {
@@ -146,6 +147,8 @@ struct world {
 
 }  // namespace threads
 
+inline namespace SHARDWISE_RANK_BUILD {
+
 // One rank of a run: who it is, its groups, and the bytes it has written into other ranks' memory.
 template <class Mesh>
 class thread_rank {
@@ -241,6 +244,8 @@ class thread_rank {
   std::int64_t unsent_ = 0;
   threads::stream<thread_rank> stream_{*this};
 };
+
+}  // namespace SHARDWISE_RANK_BUILD
 
 namespace threads {
 

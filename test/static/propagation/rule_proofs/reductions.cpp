@@ -23,7 +23,7 @@ template <int I, int Ranks>
 struct filled {
   static constexpr int tried = prove_fills(fills[I], Ranks);
   using op = typename shardwise::detail::op_tag<fills[I].op>::type;
-  static constexpr int count = proof<op, Ranks, filled, 0, tried == 2 + fills[I].shape.rank ? failure::none : failure::value>::count;
+  static constexpr int count = proof<op, Ranks, filled, 0, (tried == 2 + fills[I].shape.rank ? failure::none : failure::value)>::count;
 };
 template <int... I>
 constexpr int prove_all_fills(std::integer_sequence<int, I...>) {

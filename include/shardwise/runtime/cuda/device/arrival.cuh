@@ -4,8 +4,10 @@
 #pragma once
 
 #include <shardwise/runtime/cuda/device/team.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // Whether this block is the last of `count` to arrive at `ticket`; what the others wrote before is then visible to all its
 // threads. All threads of all of these blocks call it; the counter is 0 before and afterwards.
@@ -28,4 +30,5 @@ __device__ T arrived(const T* p) {
 }
 __device__ inline two_sums arrived(const two_sums* p) { return {__ldcg(&p->a), __ldcg(&p->b)}; }
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

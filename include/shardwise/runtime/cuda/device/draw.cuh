@@ -2,10 +2,12 @@
 // draw: random words for the elements of a block, the host's own, by their positions in the whole tensor.
 #pragma once
 
+#include <shardwise/support/config.hpp>
 #include <shardwise/support/philox.hpp>
 #include <shardwise/runtime/cuda/device/map.cuh>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -55,4 +57,5 @@ void draw(op_code op, const call& c, const F& f, context& ctx) {
 
 }  // namespace detail
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

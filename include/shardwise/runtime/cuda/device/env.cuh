@@ -5,8 +5,10 @@
 #include <cmath>
 
 #include <shardwise/runtime/cuda/device/kernel.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -24,4 +26,5 @@ inline void set_env(const step_env& env, device_env* where, cudaStream_t stream)
   launch(op_code::input, &detail::store_env<device_env>, 1, 1, stream, all, where);
 }
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -8,8 +8,10 @@
 
 #include <shardwise/runtime/cuda/device/kernel.cuh>
 #include <shardwise/runtime/cuda/device/math.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -80,4 +82,5 @@ inline std::int64_t epilogue_stride(const call& c, int j, int d) {
   return host::broadcast_stride(c.l[c.inputs + j], out.rank, d, out.global);
 }
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

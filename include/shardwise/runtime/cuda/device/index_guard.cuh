@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/runtime/cuda/device/kernel.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // Reports the first index outside 0..limit-1 of a context and goes on with 0.
 struct index_guard {
@@ -22,4 +24,5 @@ struct index_guard {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

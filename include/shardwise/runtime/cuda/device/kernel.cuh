@@ -6,8 +6,10 @@
 #include <shardwise/runtime/cuda/context.hpp>
 #include <shardwise/runtime/cuda/device/launch.cuh>
 #include <shardwise/runtime/host/loops.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 using host::walk;
 
@@ -130,4 +132,5 @@ void zero(const call& c, context& ctx) {
     check(cudaMemsetAsync(c.p[result], 0, static_cast<std::size_t>(n) * sizeof(T), ctx.stream), "cudaMemsetAsync");
 }
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

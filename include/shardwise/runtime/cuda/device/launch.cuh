@@ -4,8 +4,10 @@
 
 #include <shardwise/propagation/op.hpp>
 #include <shardwise/runtime/cuda/error.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // A grid of 0 is an error of CUDA's: callers return before where there is nothing to do.
 template <class... P, class... A>
@@ -14,4 +16,5 @@ void launch(op_code op, void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_
   check_launch(name_of(op));
 }
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include <shardwise/runtime/cuda/device/kernel.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // Operand 0 is the result. Operands may be the same memory, element for element (nothing is __restrict__).
 template <class T, int K>
@@ -130,4 +132,5 @@ void copy_block(op_code op, T* x, const layout& lx, const std::int64_t* x_begin,
   map(op, w, pointers<T, 2>{{o, x}}, identity{}, ctx);
 }
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <shardwise/operations/pointwise/formulas.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // The functions of <cmath>, in the element's own precision; correctly rounded within 1 to 2 units, never the fast ones.
 template <class T>
@@ -76,4 +78,5 @@ __device__ auto element(T f, X... x) {
   return operations::element<Op>::template value<math<T>, T>(f, x...);
 }
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -2,7 +2,10 @@
 // Powers and roots of norms on a device, for the operation and for collectives of partial norms.
 #pragma once
 
+#include <shardwise/support/config.hpp>
+
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <class T>
 struct norm_power {
@@ -23,4 +26,5 @@ struct norm_root {
   }
 };
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -11,8 +11,10 @@
 #include <shardwise/runtime/cuda/device/team.cuh>
 #include <shardwise/runtime/cuda/workspace.hpp>
 #include <shardwise/runtime/host/sums.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 // What two parts of a reduction make together, from `start`.
 struct sum_fold {
@@ -233,4 +235,5 @@ void sum_rows(const call& c, const layout& to, void* p, context& ctx, std::int64
 }
 }  // namespace detail
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -4,8 +4,10 @@
 
 #include <shardwise/runtime/cuda/device/math.cuh>
 #include <shardwise/runtime/cuda/device/team.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
@@ -46,4 +48,5 @@ struct running_exp {
 
 }  // namespace detail
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda

@@ -6,8 +6,10 @@
 #include <cub/warp/warp_reduce.cuh>
 
 #include <shardwise/runtime/cuda/device/kernel.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 inline constexpr int warp_threads = 32, block_threads = 512;
 inline constexpr int rows_in_block = 4;          // of warps, each with its own row
@@ -108,4 +110,5 @@ void each_row(op_code op, const walk<K>& rows, std::int64_t n, const Row& row, c
   });
 }
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::cuda
