@@ -6,6 +6,7 @@
 #include <shardwise/graph/verify/verify.hpp>
 #include <shardwise/pass/memory/memory.hpp>
 #include <shardwise/runtime/program/lowered.hpp>
+#include <shardwise/runtime/host/backend.hpp>
 #include <shardwise/runtime/host/kernel_table.hpp>
 #include <shardwise/runtime/program/overlap.hpp>
 
