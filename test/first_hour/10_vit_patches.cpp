@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // wanted: the patches of an image, as einops would cut them
-// mistake: a reshape to six dims
+// mistake: a reshape to ten dims
 // names: reshape|rank
-// names: \b5\b|five
+// names: \b8\b|eight
 // names: merge|fewer|in two
 #include <cstdint>
 
@@ -18,12 +18,11 @@ struct patches : sw::module<patches<Bound>, Bound> {
   BOOST_HANA_DEFINE_STRUCT(patches, (sw::linear<48, 32, sw::child<Bound, 0>>, embed));
   constexpr auto forward(const auto& image) const {
 #ifdef SHARDWISE_FAIL
+    const auto cut = sw::reshape<4, 3, 2, 2, 2, 4, 2, 2, 2, 4>(image);
+    return embed(sw::reshape<4, 64, 48>(sw::permute<0, 2, 3, 4, 6, 7, 8, 1, 5, 9>(cut)));
+#else
     const auto cut = sw::reshape<4, 3, 8, 4, 8, 4>(image);
     return embed(sw::reshape<4, 64, 48>(sw::permute<0, 2, 4, 1, 3, 5>(cut)));
-#else
-    const auto rows = sw::permute<0, 2, 1, 3, 4>(sw::reshape<4, 3, 8, 4, 32>(image));  // batch, row, channel, y, x
-    const auto cut = sw::permute<0, 1, 3, 2, 4>(sw::reshape<4, 8, 12, 8, 4>(rows));    // batch, row, column, channel y, x
-    return embed(sw::reshape<4, 64, 48>(cut));
 #endif
   }
 };

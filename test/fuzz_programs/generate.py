@@ -182,6 +182,7 @@ class Generator:
         self.special = "special" in features
         self.writes = "writes" in features
         self.used = set()
+        self.most_rank = 8 if seed // 1000 % 8 == 6 else 4  # of most programs low, so that their functions meet operands alike
 
     # --- choosing
 
@@ -279,7 +280,7 @@ class Generator:
         name = self.fresh()
         names = [t.name for t in operands]
         array = f(*[self.env[n] for n in names])
-        if py.numel(array.shape) > MAX_NUMEL or len(array.shape) > 4:
+        if py.numel(array.shape) > MAX_NUMEL or len(array.shape) > self.most_rank:
             raise Skip
         values = array.flat()
         self.check(values, dtype != "int")
@@ -511,7 +512,7 @@ class Generator:
         self.used.update(names)
         dtype = dtype or self.p.dtype
         value = f(*[t.array for t in operands])  # before anything is written: this may have to be skipped
-        if py.numel(value.shape) > MAX_NUMEL or len(value.shape) > 4:
+        if py.numel(value.shape) > MAX_NUMEL or len(value.shape) > self.most_rank:
             raise Skip
         self.check(value.flat(), dtype != "int")
         # an extreme of a partial tensor may come out partial in itself, which no gradient goes through
@@ -742,6 +743,8 @@ def try_program(g):
     if "dynamic" in g.features:
         return try_dynamic(g)
     shapes = [[5, 4], [4, 6], [3, 4], [7], [6], [2, 3, 4], [4, 4], [1, 6], [2, 5, 3], [5, 1]]
+    if g.most_rank > 4:
+        shapes = [[2, 1, 3, 2, 1, 3], [1, 3, 2, 1, 2, 1, 3], [2, 1, 2, 1, 2, 1, 2, 3], [3, 4]]
     shape = r.choice(shapes)
     g.new_input(shape)
     for _ in range(r.randrange(1, 3)):

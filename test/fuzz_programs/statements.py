@@ -722,7 +722,7 @@ def one_index(g):
 
 @statement(["unsqueeze", "squeeze"], 0.8, smooth=True)
 def unit(g):
-    t = g.pick(lambda x: x.rank <= 3, real=None)
+    t = g.pick(lambda x: x.rank < g.most_rank, real=None)
     if 1 in t.shape and g.chance(0.6):
         d = t.shape.index(1)
         t = whole_dims(g, t, [d])
@@ -757,7 +757,7 @@ def seen(g):
         code = f"sw::flatten<{first}>({{0}})" if first or g.chance(0.5) else "sw::flatten({0})"
     elif which == "unflatten":
         found = [(d, k) for d in range(t.rank) for k in (2, 3) if t.shape[d] % k == 0 and t.shape[d] > 0]
-        skip(not found or t.rank > 3)
+        skip(not found or t.rank >= g.most_rank)
         d, k = g.r.choice(found)
         skip(any(p[1] == d for p in sharded) or any(t.shape[p[1]] == 1 for p in sharded))
         shape = t.shape[:d] + [k, t.shape[d] // k] + t.shape[d + 1:]
@@ -784,7 +784,7 @@ def packed(g):
 
 @statement(["expand", "expand_as"], 0.6, smooth=True)
 def widened(g):
-    t = g.pick(lambda x: x.rank <= 3 and py.numel(x.shape) <= 24)
+    t = g.pick(lambda x: x.rank < g.most_rank and py.numel(x.shape) <= 24)
     skip(any(p[0] == "S" and t.shape[p[1]] == 1 for p in t.place))
     lead = g.r.random() < 0.5 or 1 not in t.shape
     shape = [g.r.choice([2, 3]) if e == 1 and g.chance(0.8) else e for e in t.shape]
@@ -826,7 +826,7 @@ def joined(g):
     skip(stack and any(t.shape.count(1) for t in parts))
     text = ", ".join(f"{{{k}}}" for k in range(n))
     if stack:
-        skip(a.rank > 3)
+        skip(a.rank >= g.most_rank)
 
         def f(*v):
             return py.cat(d, [py.reshape(x, x.shape[:d] + [1] + x.shape[d:]) for x in v])

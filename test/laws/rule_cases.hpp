@@ -33,9 +33,10 @@ constexpr op_attr labels(std::string_view lhs, std::string_view rhs, std::string
 
 constexpr op_attr attr(std::int64_t a, std::int64_t b = 0, std::int64_t c = 0) { return {{a, b, c, 0, 0, 0}}; }
 constexpr op_attr to_shape(std::initializer_list<int> extents) {
-  op_attr a{};
-  for (int e : extents) a.v[a.v[5]++] = e;
-  return a;
+  std::int64_t e[max_rank]{};
+  int rank = 0;
+  for (int n : extents) e[rank++] = n;
+  return pack_extents(e, rank);
 }
 constexpr op_attr dims(std::initializer_list<int> from) {
   op_attr a{};
@@ -43,15 +44,15 @@ constexpr op_attr dims(std::initializer_list<int> from) {
   for (int d : from) a.v[0] |= std::int64_t{d} << (4 * i++);
   return a;
 }
-// constant_pad: (before, after) of each dim in order; `zero` where the number is.
-constexpr op_attr pads(std::initializer_list<int> pairs, bool zero) {
+// constant_pad: (before, after) of each dim in order, from the first on; `zero` where the number is.
+constexpr op_attr pads(std::initializer_list<int> pairs, bool zero, int first = 0) {
   op_attr a{};
   int i = 0;
   for (int e : pairs) {
     a.v[i / 2] |= i % 2 == 0 ? std::int64_t{e} : std::int64_t{e} << 32;
     ++i;
   }
-  a.v[5] = zero ? 1 : 0;
+  a.v[5] = (zero ? 1 : 0) | first << 1;
   return a;
 }
 constexpr op_attr target(placement p, int axis = 0) { return attr(axis, pack(p)); }
@@ -85,6 +86,8 @@ inline constexpr program cases[] = {
     apply(op_code::einsum, {tensor_of({1, 5, 3, 2}), tensor_of({1, 4, 3, 2})}, labels("bqhd", "bkhd", "bhqk"), 0.25),
     apply(op_code::einsum, {tensor_of({1, 3, 4, 5}), tensor_of({1, 5, 3, 2})}, labels("bhqk", "bkhd", "bqhd"), 1),
     apply(op_code::einsum, {tensor_of({5}), tensor_of({4})}, labels("i", "j", "ij"), 1),
+    apply(op_code::einsum, {tensor_of({1, 2, 1, 1, 2, 1, 2, 3}), tensor_of({1, 2, 1, 1, 2, 1, 3, 2})},
+          labels("abcdefik", "abcdefkj", "abcdefij"), 1),
     apply(op_code::einsum, {tensor_of({5}), tensor_of({5})}, labels("i", "i", ""), 1),
 
     // pointwise, with and without broadcasting; one tensor used twice
@@ -289,6 +292,10 @@ inline constexpr program cases[] = {
 
     // broadcast views, joins
     apply(op_code::broadcast, {tensor_of({1, 4})}, to_shape({3, 4})).blocks(2),
+    apply(op_code::broadcast, {tensor_of({2, 1, 3, 1, 2})}, to_shape({1, 2, 1, 2, 2, 3, 1, 2})),
+    apply(op_code::reshape, {tensor_of({4, 3, 4})}, to_shape({2, 2, 1, 3, 2, 1, 2, 1})),
+    apply(op_code::reshape, {tensor_of({2, 1, 2, 3, 1, 2, 2})}, to_shape({4, 3, 4})).blocks(2),
+    apply(op_code::permute, {tensor_of({2, 1, 3, 1, 2, 1, 2, 1})}, dims({7, 2, 0, 1, 6, 5, 3, 4})).blocks(2),
     apply(op_code::broadcast, {tensor_of({5})}, to_shape({2, 3, 5})),
     apply(op_code::broadcast, {tensor_of({4, 1, 2})}, to_shape({4, 3, 2})),
     on_leaves({tensor_of({5, 1})})
@@ -324,6 +331,7 @@ inline constexpr program cases[] = {
     // frames and triangles
     apply(op_code::constant_pad, {tensor_of({5, 3})}, pads({0, 0, 1, 2}, true)),
     apply(op_code::constant_pad, {tensor_of({2, 4, 3})}, pads({1, 0, 0, 0, 0, 2}, false), 7).blocks(2),
+    apply(op_code::constant_pad, {tensor_of({1, 2, 1, 2, 1, 3})}, pads({0, 0, 1, 0, 0, 0, 0, 0, 0, 1}, true, 1)),
     apply(op_code::triangle, {tensor_of({5, 4})}, attr(0, 0)),
     apply(op_code::triangle, {tensor_of({2, 4, 4})}, attr(-1, 1)).blocks(2),
     apply(op_code::bernoulli, {tensor_of({5, 3})}, attr(1)),

@@ -8,6 +8,7 @@
 #include <shardwise/graph/expression.hpp>
 #include <shardwise/operations/all.hpp>
 #include <shardwise/propagation/transition.hpp>
+#include <shardwise/support/hash.hpp>
 
 namespace shardwise {
 
@@ -107,11 +108,8 @@ constexpr op_code code_of(op_code op) { return op; }
 constexpr op_code code_of(const custom_operation*) { return op_code::custom; }
 
 constexpr std::uint64_t hash_of(const spec& s) {
-  std::uint64_t h = 0x9e3779b97f4a7c15ULL;
-  auto mix = [&h](std::uint64_t v) {
-    h ^= v + 0x9e3779b97f4a7c15ULL + (h << 6) + (h >> 2);
-    h *= 0xff51afd7ed558ccdULL;
-  };
+  std::uint64_t h = hash_seed;
+  auto mix = [&h](std::uint64_t v) { h = hash_mixed(h, v); };
   for (int d = 0; d < s.rank; ++d) {
     mix(static_cast<std::uint64_t>(s.extent[d]));
     mix(static_cast<std::uint64_t>(s.stride[d]));
@@ -287,6 +285,10 @@ struct graph {
     for (int& o : outputs) o = -1;
   }
 
+  // Nodes and outputs as they come: whoever makes such a graph assigns all of them.
+  struct unfilled {};
+  constexpr explicit graph(unfilled) {}
+
   constexpr int size() const { return node_count; }
   constexpr const spec& spec_of(int id) const { return specs[nodes[id].spec]; }
 
@@ -345,7 +347,8 @@ constexpr void copy_functions(To& to, const From& from) {
 // The same graph in other capacities, which must suffice; `r` is new. In place: a copy of a large value costs memory.
 template <class To, class From>
 constexpr void copy_into(To& r, const From& g) {
-  for (int i = 0; i < g.node_count; ++i) r.nodes[i] = g.nodes[i];
+  const int count = g.node_count;
+  for (int i = 0; i < count; ++i) r.nodes[i] = g.nodes[i];
   for (int i = 0; i < g.spec_count; ++i) {
     r.specs[i] = g.specs[i];
     r.hashes[i] = g.hashes[i];

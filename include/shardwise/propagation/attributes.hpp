@@ -47,7 +47,7 @@ struct einsum_attributes {
 
 // --- reduction ------------------------------------------------------------------------------------------------------------
 
-// sum, and expand, its adjoint, which has those of its sum.
+// sum, sumsq (never a mean), and expand, sum's adjoint, which has those of its sum.
 struct sum_attributes {
   std::int64_t dims;  // mask of summed dims
   std::int64_t kept;  // mask of those that stay with extent 1

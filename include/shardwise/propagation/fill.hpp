@@ -8,15 +8,22 @@ namespace shardwise::rules {
 
 // --- constant_pad -----------------------------------------------------------------------------------------------------
 
-constexpr std::int64_t pad_before(const op_attr& a, int d) { return a.v[d] & 0xFFFFFFFF; }
-constexpr std::int64_t pad_after(const op_attr& a, int d) { return a.v[d] >> 32; }
+inline constexpr int padded_dims = 5;  // of one operation: neighbours, see graph/functions/fills.hpp
 
-constexpr bool pads_zeros(const op_attr& a) { return a.v[5] != 0; }
+constexpr int first_padded(const op_attr& a) { return static_cast<int>(a.v[5] >> 1); }
+// Elements before (low 32 bits) and after dim d.
+constexpr std::int64_t pads_of(const op_attr& a, int d) {
+  const int k = d - first_padded(a);
+  return k >= 0 && k < padded_dims ? a.v[k] : 0;
+}
+constexpr std::int64_t pad_before(const op_attr& a, int d) { return pads_of(a, d) & 0xFFFFFFFF; }
+constexpr std::int64_t pad_after(const op_attr& a, int d) { return pads_of(a, d) >> 32; }
+constexpr bool pads_zeros(const op_attr& a) { return (a.v[5] & 1) != 0; }
 
 constexpr outcome constant_pad_shape(const op_attr& a, const spec& x) {
   outcome r{{}, contiguous(x)};
   for (int d = 0; d < x.rank; ++d) {
-    if (a.v[d] == 0) continue;
+    if (pads_of(a, d) == 0) continue;
     if (is_dyn(x, d)) return fail(problem::dyn_dim_changed, x, 0, d);
     r.out.extent[d] += pad_before(a, d) + pad_after(a, d);
   }
@@ -30,7 +37,7 @@ constexpr rule_rows constant_pad_rows(const op_attr& a, const spec& x) {
   t.push_back(rows::all(rows::R, rows::R));
   t.push_back(rows::all(rows::U, rows::U));
   for (int d = 0; d < x.rank; ++d)
-    if (a.v[d] == 0) t.push_back(rows::all(rows::S(d), rows::S(d)));
+    if (pads_of(a, d) == 0) t.push_back(rows::all(rows::S(d), rows::S(d)));
   if (pads_zeros(a)) t.push_back(rows::all(rows::P, rows::P));
   return t;
 }

@@ -2,6 +2,7 @@
 // Rules of joins and of broadcast views: tensors side by side along one dim, and dims of extent 1 seen as longer ones.
 #pragma once
 
+#include <shardwise/propagation/extents.hpp>
 #include <shardwise/propagation/rule.hpp>
 
 namespace shardwise::rules {
@@ -45,11 +46,12 @@ constexpr problem cat_problem(const op_attr& a, const spec* in, int n, int axis)
   return problem::cat_placements;
 }
 
-// --- broadcast: v0.. the extents, v5 the rank, as reshape -------------------------------------------------------------
+// --- broadcast: extents as reshape has them ---------------------------------------------------------------------------
 
 // A view: strides are 0 along dims that are new or were 1, so nothing is copied and an element stands in many places.
 constexpr outcome broadcast_to_shape(const op_attr& a, const spec& x) {
-  const int rank = static_cast<int>(a.v[5]);
+  const int rank = packed_rank(a);
+  if (const problem wrong = packed_problem(a); wrong != problem::none) return fail(wrong, x, 0, -1, rank, max_rank);
   if (rank < x.rank) return fail(problem::expand_extents, x, 0, -1, rank, x.rank);
   outcome r{{}, scalar_like(x)};
   r.out.rank = static_cast<std::uint8_t>(rank);
@@ -57,8 +59,8 @@ constexpr outcome broadcast_to_shape(const op_attr& a, const spec& x) {
   r.out.dyn_bound = x.dyn_bound;
   for (int d = 0; d < rank; ++d) {
     const int own = d - (rank - x.rank);
-    const std::int64_t e = a.v[d] < 0 ? -a.v[d] : a.v[d];
-    const bool dyn = a.v[d] < 0, same = own >= 0 && x.extent[own] == e && is_dyn(x, own) == dyn;
+    const std::int64_t given = packed_extent(a, d), e = given < 0 ? -given : given;
+    const bool dyn = given < 0, same = own >= 0 && x.extent[own] == e && is_dyn(x, own) == dyn;
     if (!same && own >= 0 && (x.extent[own] != 1 || is_dyn(x, own)))
       return fail(problem::expand_extents, x, 0, own, e, x.extent[own]);
     if (!same && dyn && (x.dyn_bound == 0 || e % x.dyn_bound != 0)) return fail(problem::dyn_dim_changed, x, 0, own);

@@ -115,8 +115,9 @@ inline constexpr int max_results = 8;  // of one operation
 constexpr bool is_elementwise(op_code op) { return op >= op_code::abs && op <= op_code::mask_keep; }
 
 // Integers whose meaning belongs to the operation: propagation/attributes.hpp names them. Beside those:
-//   reshape, broadcast   v0.. new extents, v5 rank (negative extents are dyn bounds' multiples)
-//   constant_pad         v0.. elements before (low 32 bits) and after (high) each dim, v5 1 if the number f is zero
+//   reshape, broadcast   new extents, packed: propagation/extents.hpp (negative ones are dyn bounds' multiples)
+//   constant_pad         v0..v4 elements before (low 32 bits) and after (high) each of five neighbouring dims; v5 bit 0: the
+//                        number f is zero, from bit 1: the first of these dims
 struct op_attr {
   std::int64_t v[6];
   // one expression: verification and merging compare attributes of every node, and a compiler's own loop costs it ten times that

@@ -2,6 +2,7 @@
 // Views: how permute, reshape and slice carry extents, strides and split boundaries.
 #pragma once
 
+#include <shardwise/propagation/extents.hpp>
 #include <shardwise/propagation/rule.hpp>
 
 namespace shardwise::rules {
@@ -198,11 +199,12 @@ constexpr unit_dims unit_dims_of(const std::int64_t* old, int old_rank, const st
 // dims of extent 1 come or go, which any strides allow.
 constexpr outcome reshape_spec(const op_attr& a, const spec& x) {
   outcome r{{}, x};
-  const int rank = static_cast<int>(a.v[5]);
+  const int rank = packed_rank(a);
+  if (const problem wrong = packed_problem(a); wrong != problem::none) return fail(wrong, x, 0, -1, rank, max_rank);
   r.out.rank = static_cast<std::uint8_t>(rank);
   r.out.dyn = 0;
   for (int d = 0; d < max_rank; ++d) {
-    const std::int64_t e = d < rank ? a.v[d] : 0;
+    const std::int64_t e = d < rank ? packed_extent(a, d) : 0;
     r.out.extent[d] = e < 0 ? -e : e;
     r.out.stride[d] = 0;
     if (e < 0) r.out.dyn |= 1U << d;

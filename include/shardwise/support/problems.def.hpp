@@ -68,7 +68,7 @@ SHARDWISE_X(partial_norm_type,
 SHARDWISE_X(uneven_shard,
             "placement: even<shard<d>> needs an extent that the mesh axis divides; pad the tensor's dim, choose "
             "another axis size, or drop even<...> to allow uneven shards")
-SHARDWISE_X(rank_too_large, "tensor: the rank exceeds 5; merge dims with reshape first")
+SHARDWISE_X(rank_too_large, "tensor: the rank exceeds 8; merge dims with reshape first")
 SHARDWISE_X(element_type,
             "tensor: the element type is none that tensors have; elements are float or double, and std::int32_t for ids, labels "
             "and masks: name one of them first, before the shape, as in input_tensor<float, shape<32, 10>, placements...>, and "

@@ -8,7 +8,7 @@
 
 namespace shardwise {
 
-inline constexpr int max_rank = 5;
+inline constexpr int max_rank = 8;
 
 // A run-time extent of at most Bound, written inside shape<...>. Sizes that are products of it (batch * sequence)
 // scale with it; one program serves every value from 0 to Bound.

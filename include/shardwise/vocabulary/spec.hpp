@@ -38,6 +38,17 @@ struct spec {
 // clang 14 to 19 read template arguments with padding bits wrongly at run time.
 static_assert(std::has_unique_object_representations_v<spec>);
 
+// Whether offsets of the bytes of a few tensors with such extents, spelled as in shape<...>, would leave 64 bits.
+constexpr bool too_large(const std::int64_t* extent, int rank) {
+  std::int64_t left = std::int64_t{1} << 57;  // elements, of eight bytes
+  for (int d = 0; d < rank; ++d) {
+    if (extent[d] > left || extent[d] < -left) return true;
+    const std::int64_t e = extent[d] < 0 ? -extent[d] : extent[d];
+    if (e > 1) left /= e;
+  }
+  return false;
+}
+
 constexpr std::int64_t numel(const spec& s) {
   std::int64_t n = 1;
   for (int i = 0; i < s.rank; ++i) n *= s.extent[i];
@@ -360,18 +371,6 @@ constexpr problem spec_arguments() {
   return is_mesh<Mesh> ? problem::none : problem::tensor_mesh;
 }
 
-// Whether offsets of the bytes of a few such tensors would leave 64 bits.
-template <class Shape>
-constexpr bool too_large() {
-  std::int64_t left = std::int64_t{1} << 57;  // elements, of eight bytes
-  for (int i = 0; i < Shape::rank; ++i) {
-    const std::int64_t e = Shape::extent[i] < 0 ? -Shape::extent[i] : Shape::extent[i];
-    if (e > left) return true;
-    if (e > 1) left /= e;
-  }
-  return false;
-}
-
 template <class T, class Shape, class Mesh, class... P>
 constexpr spec_outcome place_spec() {
   spec_outcome r{{}, mesh_spec<Mesh>(dtype_v<T>)};
@@ -379,7 +378,7 @@ constexpr spec_outcome place_spec() {
     r.error = {problem::rank_too_large, 0, -1, -1, Shape::rank, max_rank};
     return r;
   }
-  if (too_large<Shape>()) {
+  if (too_large(&Shape::extent[0], Shape::rank)) {
     r.error = {problem::tensor_too_large, 0};
     return r;
   }

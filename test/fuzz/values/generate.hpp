@@ -129,7 +129,7 @@ class generator {
 
   // --- leaves ---------------------------------------------------------------------------------------------------------------
 
-  int some_rank() { return chance({1, 3, 6, 3, 1}); }
+  int some_rank() { return chance({8, 24, 48, 24, 8, 2, 2, 2, 2}); }
   std::int64_t some_extent() { return roll.one_in(8) ? 1 : extents_[roll(3)]; }
   spec some_spec(int rank, sw::dtype t) {
     spec s = sw::empty_spec(t, p.axes, p.sizes, sw::device_kind::host);
@@ -648,7 +648,8 @@ class generator {
       case op_code::permute: {
         const int x = recent();
         const int rank = of(x).rank;
-        int dims[sw::max_rank] = {0, 1, 2, 3, 4};
+        int dims[sw::max_rank]{};
+        for (int d = 0; d < rank; ++d) dims[d] = d;
         for (int d = rank; d > 1; --d) std::swap(dims[d - 1], dims[roll(d)]);
         sw::op_attr a{};
         for (int d = 0; d < rank; ++d) a.v[0] |= std::int64_t{dims[d]} << (4 * d);
@@ -688,14 +689,13 @@ class generator {
       case op_code::broadcast: {
         const int x = recent();
         const spec& s = of(x);
-        sw::op_attr a{};
-        const int more = s.rank < 4 ? roll(2) : 0;
+        std::int64_t e[sw::max_rank]{};
+        const int more = s.rank < sw::max_rank && (s.rank < 4 || roll.one_in(4)) ? roll(2) : 0;
         for (int d = 0; d < s.rank + more; ++d) {
           const int own = d - more;
-          a.v[d] = own < 0 ? 1 + roll(3) : s.extent[own] == 1 ? 1 + roll(4) : s.extent[own];
+          e[d] = own < 0 ? 1 + roll(3) : s.extent[own] == 1 ? 1 + roll(4) : s.extent[own];
         }
-        a.v[5] = s.rank + more;
-        emit(op, {x}, a);
+        emit(op, {x}, sw::pack_extents(e, s.rank + more));
         return;
       }
       case op_code::cat: {
@@ -767,10 +767,11 @@ class generator {
       case op_code::constant_pad: {
         const int x = recent();
         sw::op_attr a{};
-        for (int d = 0; d < of(x).rank; ++d)
-          if (roll.one_in(2)) a.v[d] = roll(3) | std::int64_t{roll(3)} << 32;
+        const int rank = of(x).rank, first = rank > sw::rules::padded_dims ? roll(rank - sw::rules::padded_dims + 1) : 0;
+        for (int k = 0; k < sw::rules::padded_dims && first + k < rank; ++k)
+          if (roll.one_in(2)) a.v[k] = roll(3) | std::int64_t{roll(3)} << 32;
         const bool zero = roll.one_in(2);
-        a.v[5] = zero ? 1 : 0;
+        a.v[5] = (zero ? 1 : 0) | first << 1;
         emit(op, {x}, a, zero ? 0 : real(x) ? some_number() : roll(3));
         return;
       }
@@ -807,14 +808,14 @@ class generator {
   sw::op_attr other_extents(const spec& x) {
     // neighbouring dims joined or cut, dims of extent 1 put in or left out
     std::vector<std::int64_t> e(x.extent, x.extent + x.rank);
-    const int steps = 1 + roll(2);
+    const int steps = 1 + roll(2), most = roll.one_in(4) ? sw::max_rank : 4;
     for (int k = 0; k < steps; ++k) {
       const int how = roll(4), n = static_cast<int>(e.size());
       if (how == 0 && n > 1) {
         const int d = roll(n - 1);
         e[static_cast<std::size_t>(d)] *= e[static_cast<std::size_t>(d + 1)];
         e.erase(e.begin() + d + 1);
-      } else if (how == 1 && n > 0 && n < 4) {
+      } else if (how == 1 && n > 0 && n < most) {
         const int d = roll(n);
         const std::int64_t whole = e[static_cast<std::size_t>(d)];
         for (std::int64_t f : {2, 3, 4, 5}) {
@@ -823,7 +824,7 @@ class generator {
           e.insert(e.begin() + d + 1, whole / f);
           break;
         }
-      } else if (how == 2 && n < 4) {
+      } else if (how == 2 && n < most) {
         e.insert(e.begin() + roll(n + 1), 1);
       } else if (how == 3) {
         for (int d = 0; d < n; ++d)
@@ -833,10 +834,7 @@ class generator {
           }
       }
     }
-    sw::op_attr a{};
-    for (std::size_t d = 0; d < e.size() && d < 5; ++d) a.v[d] = e[d];
-    a.v[5] = static_cast<std::int64_t>(e.size() < 5 ? e.size() : 5);
-    return a;
+    return sw::pack_extents(e.data(), static_cast<int>(e.size()));
   }
 
   // Labels for two operands: each dim of either is contracted, shared or free.
@@ -844,7 +842,6 @@ class generator {
     const int x = some(true, 1);
     if (x < 0) return;
     const spec sx = of(x);
-    if (sx.rank > 3) return;
     int next = 1;
     sw::op_attr a{};
     std::vector<int> shared, out;
@@ -874,7 +871,7 @@ class generator {
       right.push_back(next);
       out.push_back(next++);
     }
-    if (right.empty() || right.size() > 4 || out.size() > 4) return;
+    if (right.empty() || right.size() > sw::max_rank || out.size() > sw::max_rank) return;
     for (std::size_t k = right.size(); k > 1; --k) std::swap(right[k - 1], right[static_cast<std::size_t>(roll(static_cast<int>(k)))]);
     for (std::size_t k = out.size(); k > 1; --k) std::swap(out[k - 1], out[static_cast<std::size_t>(roll(static_cast<int>(k)))]);
     spec want = sw::scalar_like(sx);
@@ -951,10 +948,7 @@ class generator {
       for (int m = 0; m < p.axes && top >= 0; ++m)
         if (of(top).place[m].is_partial()) top = move(top, m, sw::reduced_value());
       if (top < 0) return;
-      sw::op_attr a{};
-      for (int d = 0; d + 1 < s.rank; ++d) a.v[d] = s.extent[d];
-      a.v[5] = s.rank - 1;
-      top = emit(op_code::reshape, {top}, a);
+      top = emit(op_code::reshape, {top}, sw::pack_extents(s.extent, s.rank - 1));
       if (top >= 0) emit(op, {x, top});
       return;
     }

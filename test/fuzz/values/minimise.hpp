@@ -134,13 +134,17 @@ class minimiser {
       else if (s.a.v[0] == axis) s.op = op_code::contiguous, s.a = {};
     }
   }
+  static sw::op_attr shrunk(const sw::op_attr& a, std::int64_t e, std::int64_t less) {
+    std::int64_t x[sw::max_rank]{};
+    for (int d = 0; d < sw::packed_rank(a); ++d) x[d] = sw::packed_extent(a, d) == e ? less : sw::packed_extent(a, d);
+    return sw::pack_extents(x, sw::packed_rank(a));
+  }
   static void shrink(program& q, std::int64_t e, std::int64_t less) {
     for (statement& s : q.body) {
       for (int d = 0; d < s.given.rank; ++d)
         if (s.given.extent[d] == e) s.given.extent[d] = less;
       if (s.op == op_code::reshape || s.op == op_code::broadcast)
-        for (int d = 0; d < s.a.v[5]; ++d)
-          if (s.a.v[d] == e) s.a.v[d] = less;
+        s.a = shrunk(s.a, e, less);
       if (s.bound == e && s.op == op_code::input) s.bound = less;
       if (s.op == op_code::slice && s.a.v[2] == e) s.a.v[2] = less;
       if ((s.op == op_code::scatter_add || s.op == op_code::index_add) && s.a.v[1] == e) s.a.v[1] = less;

@@ -282,7 +282,7 @@ class assembly {
       if (at[static_cast<std::size_t>(s.in[j])].pending != (s.op == op_code::wait || s.op == op_code::getitem)) return false;
     if (!placed(s, p, k)) return false;
     k.pending = s.pending || (s.op == op_code::custom && s.inputs == 1);
-    if (sw::numel(k.s) > 300 || k.s.rank > 5) return false;
+    if (sw::numel(k.s) > 300 || k.s.rank > sw::max_rank) return false;
     for (int d = 0; d < k.s.rank; ++d)
       if (k.s.extent[d] < 0) return false;
     if (!limited(s, k)) return false;

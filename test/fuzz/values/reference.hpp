@@ -1289,7 +1289,7 @@ inline void reference::one(int i) {
       for (std::int64_t j = 0; j < sw::numel(from); ++j) {
         std::int64_t rest = j, where = 0, step = 1;
         for (int d = from.rank - 1; d >= 0; --d) {
-          where += (rest % from.extent[d] + (s.a.v[d] & 0xFFFFFFFF)) * step;
+          where += (rest % from.extent[d] + sw::rules::pad_before(s.a, d)) * step;
           rest /= from.extent[d];
           step *= out.extent[d];
         }

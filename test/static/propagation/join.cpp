@@ -68,10 +68,7 @@ static_assert([] {
 template <std::int64_t... E>
 constexpr sw::op_attr to() {
   const std::int64_t e[] = {E..., 0};
-  sw::op_attr a{};
-  for (std::size_t d = 0; d < sizeof...(E); ++d) a.v[d] = e[d];
-  a.v[5] = static_cast<std::int64_t>(sizeof...(E));
-  return a;
+  return sw::pack_extents(e, static_cast<int>(sizeof...(E)));
 }
 static_assert(gives(apply(op_code::broadcast, to<3, 4>(), on_line<sw::shape<1, 4>>(S(1))), S(1)));
 static_assert(gives(apply(op_code::broadcast, to<3, 1, 4>(), on_line<sw::shape<1, 4>>(S(0))), S(1)));

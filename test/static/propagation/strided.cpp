@@ -62,11 +62,16 @@ static_assert(placed(apply(op_code::embedding, {}, at<sw::shape<9, 4>, owed, owe
 
 // --- views -----------------------------------------------------------------------------------------------------------
 
+template <std::int64_t... E>
+constexpr sw::op_attr to_extents() {
+  const std::int64_t e[] = {E...};
+  return sw::pack_extents(e, static_cast<int>(sizeof...(E)));
+}
 static_assert(placed(apply(op_code::permute, {{0x01, 0, 0, 0, 0, 0}}, x), after(1), S(1)));
-static_assert(placed(apply(op_code::reshape, {{32, 0, 0, 0, 0, 1}}, x), after(0), S(0)));
-static_assert(placed(apply(op_code::reshape, {{8, 2, 2, 0, 0, 3}}, x), after(0), S(0)));
-static_assert(placed(apply(op_code::reshape, {{4, 2, 4, 0, 0, 3}}, x), after(0), S(0)));
-static_assert(refuses(apply(op_code::reshape, {{2, 4, 4, 0, 0, 3}}, x), problem::reshape_crosses_shard));
+static_assert(placed(apply(op_code::reshape, to_extents<32>(), x), after(0), S(0)));
+static_assert(placed(apply(op_code::reshape, to_extents<8, 2, 2>(), x), after(0), S(0)));
+static_assert(placed(apply(op_code::reshape, to_extents<4, 2, 4>(), x), after(0), S(0)));
+static_assert(refuses(apply(op_code::reshape, to_extents<2, 4, 4>(), x), problem::reshape_crosses_shard));
 static_assert(refuses(apply(op_code::slice, {{0, 0, 7, 0, 0, 0}}, x), problem::slice_dim_sharded));
 
 // --- plans -----------------------------------------------------------------------------------------------------------

@@ -23,16 +23,7 @@ constexpr sw::spec over(sw::placement p) {
 template <std::int64_t... E>
 constexpr sw::op_attr to() {
   const std::int64_t e[] = {E..., 0};
-  sw::op_attr a{};
-  for (std::size_t d = 0; d < sizeof...(E); ++d) a.v[d] = e[d];
-  a.v[5] = static_cast<std::int64_t>(sizeof...(E));
-  return a;
-}
-constexpr sw::op_attr back_to(const sw::spec& s) {
-  sw::op_attr a{};
-  for (int d = 0; d < s.rank; ++d) a.v[d] = s.extent[d];
-  a.v[5] = s.rank;
-  return a;
+  return sw::pack_extents(e, static_cast<int>(sizeof...(E)));
 }
 
 // --- reshape: which split becomes which ------------------------------------------------------------------------------
@@ -102,7 +93,7 @@ constexpr void try_reshape(tally& t, const sw::spec& from, const sw::op_attr& a)
   const sw::outcome o = apply(op_code::reshape, a, from);
   if (o.error) return;
   ++t.admitted;
-  const sw::outcome back = apply(op_code::reshape, back_to(from), o.out);
+  const sw::outcome back = apply(op_code::reshape, sw::pack_extents(from), o.out);
   for (int c = 0; c < from.axis_size[0]; ++c)
     if (!same_elements(from, o.out, c) || (!back.error && !same_elements(from, back.out, c))) ++t.wrong;
 }

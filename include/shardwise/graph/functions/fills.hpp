@@ -8,11 +8,13 @@ namespace shardwise {
 
 namespace detail {
 
-// Pairs (before, after) from the last dim on, as in PyTorch.
+// Pairs (before, after) from the last dim on, as in PyTorch. An operation pads five neighbouring dims: `a` the last ones, `front`
+// those before them, if there are any to pad.
 struct pad_list {
-  op_attr a{{0, 0, 0, 0, 0, 0}};
-  bool wrong = false;
+  op_attr a{{0, 0, 0, 0, 0, 0}}, front{{0, 0, 0, 0, 0, 0}};
+  bool wrong = false, in_front = false;
 };
+static_assert(max_rank <= 2 * rules::padded_dims);
 constexpr pad_list padded_by(const spec& s, std::initializer_list<std::int64_t> numbers, bool zero) {
   pad_list r;
   const int count = static_cast<int>(numbers.size());
@@ -20,14 +22,17 @@ constexpr pad_list padded_by(const spec& s, std::initializer_list<std::int64_t> 
     r.wrong = true;
     return r;
   }
+  const int first = s.rank > rules::padded_dims ? s.rank - rules::padded_dims : 0;  // of those that `a` pads
   int i = 0;
   for (const std::int64_t e : numbers) {
     r.wrong = r.wrong || e < 0 || e > 0x7FFFFFFF;
     const int d = s.rank - 1 - i / 2;
-    if (!r.wrong) r.a.v[d] |= i % 2 == 0 ? e : e << 32;
+    if (!r.wrong) (d < first ? r.front.v[d] : r.a.v[d - first]) |= i % 2 == 0 ? e : e << 32;
+    r.in_front = r.in_front || (d < first && e != 0);
     ++i;
   }
-  r.a.v[5] = zero ? 1 : 0;
+  r.front.v[5] = zero ? 1 : 0;
+  r.a.v[5] = (zero ? 1 : 0) | first << 1;
   return r;
 }
 
@@ -37,6 +42,7 @@ constexpr auto pad_with(const A& a, double value) {
   constexpr problem wrong = resolved<A> && list.wrong ? problem::pad_negative : problem::none;
   check_element<A::sp, op_code::constant_pad>(a, value, "constant_pad");
   if constexpr (wrong != problem::none) return refused<wrong, op_code::constant_pad, operand_t<A::sp>>(a);
+  else if constexpr (list.in_front) return apply<op_code::constant_pad, list.a>(value, apply<op_code::constant_pad, list.front>(value, a));
   else return apply<op_code::constant_pad, list.a>(value, a);
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include <shardwise/graph/functions/pointwise_functions.hpp>
+#include <shardwise/graph/functions/views.hpp>
 
 namespace shardwise {
 
@@ -22,10 +23,10 @@ constexpr std::int64_t dims_mask(int rank) {
 }
 
 constexpr op_attr without_dims(const spec& s, std::int64_t mask) {
-  op_attr a{{0, 0, 0, 0, 0, 0}};
+  extent_list r;
   for (int d = 0; d < s.rank; ++d)
-    if (!((mask >> d) & 1)) a.v[a.v[5]++] = s.extent[d];
-  return a;
+    if (!((mask >> d) & 1)) r.push(spelled(s, d));
+  return r.attributes();
 }
 
 // A view without the dims of the mask, whose extents are 1.
@@ -37,11 +38,9 @@ constexpr auto drop_dims(const A& a) {
     return apply<op_code::reshape, without_dims(A::sp, Mask)>(0, contiguous(a));
 }
 constexpr op_attr with_one_more(const spec& s) {
-  op_attr a{{0, 0, 0, 0, 0, 0}};
-  for (int d = 0; d < s.rank; ++d) a.v[d] = s.extent[d];
-  a.v[s.rank] = 1;
-  a.v[5] = s.rank + 1;
-  return a;
+  extent_list r = without_dim(s, -1);
+  r.push(1);
+  return r.attributes();
 }
 
 constexpr bool any_sharded(const spec& s, std::int64_t mask) {

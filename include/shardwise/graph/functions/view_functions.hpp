@@ -46,15 +46,10 @@ constexpr auto own_dense(const X& x) {
 // A view where the storage allows it, else of a contiguous copy.
 template <std::int64_t... Extents, tensor A>
 constexpr auto reshape(const A& a) {
-  constexpr auto attr = [] {
-    op_attr r{{0, 0, 0, 0, 0, 0}};  // all are written: see extent_list in graph/functions/views.hpp
-    const std::int64_t e[] = {Extents..., 0};
-    for (std::size_t i = 0; i < sizeof...(Extents) && i < max_rank; ++i) r.v[i] = e[i];
-    r.v[5] = static_cast<std::int64_t>(sizeof...(Extents));
-    return r;
-  }();
-  if constexpr (sizeof...(Extents) > max_rank) return detail::refused<problem::rank_too_large, op_code::reshape, operand_t<A::sp>>(a);
-  else return detail::apply<op_code::reshape, attr>(0, contiguous(a));
+  constexpr std::int64_t extents[] = {Extents..., 0};
+  constexpr op_attr packed = pack_extents(extents, static_cast<int>(sizeof...(Extents)));
+  if constexpr (packed_problem(packed) != problem::none) return detail::refused<packed_problem(packed), op_code::reshape, operand_t<A::sp>>(a);
+  else return detail::apply<op_code::reshape, packed>(0, contiguous(a));
 }
 
 template <int Dim, std::int64_t Start, std::int64_t Length, tensor A>

@@ -13,22 +13,25 @@ constexpr int own_dim(int dim, int rank) { return dim < 0 ? dim + rank : dim; }
 // An extent as attributes and shape<...> spell it: a dim with run-time extent as minus its bound.
 constexpr std::int64_t spelled(const spec& s, int d) { return is_dyn(s, d) ? -s.extent[d] : s.extent[d]; }
 
-// The attributes of a reshape in the making. All six are written: g++ 12 takes a template argument's array whose first
-// elements and last one alone are ever stored for one in which the last follows the first.
+// The extents of a view in the making.
 struct extent_list {
-  op_attr a{{0, 0, 0, 0, 0, 0}};
-  problem wrong = problem::none;
+  std::int64_t extent[max_rank]{};
+  int rank = 0;
+  problem problem_met = problem::none;
 
   constexpr void push(std::int64_t e) {
-    if (a.v[5] >= max_rank) wrong = wrong == problem::none ? problem::rank_too_large : wrong;
-    else a.v[a.v[5]++] = e;
+    if (rank < max_rank) extent[rank] = e;
+    ++rank;
   }
+  constexpr op_attr attributes() const { return pack_extents(extent, rank); }
+  constexpr problem wrong() const { return problem_met != problem::none ? problem_met : packed_problem(attributes()); }
 };
-constexpr extent_list no_extents(problem p) { return {{{0, 0, 0, 0, 0, 0}}, p}; }
+constexpr extent_list no_extents(problem p) { return {{}, 0, p}; }
 
 // Extents of which one may be -1: what the others leave of `count` elements.
 constexpr extent_list inferred(std::initializer_list<std::int64_t> extents, std::int64_t count) {
   extent_list r;
+  if (too_large(extents.begin(), static_cast<int>(extents.size()))) return no_extents(problem::tensor_too_large);
   std::int64_t others = 1;
   int free = 0;
   for (const std::int64_t e : extents) {
@@ -70,7 +73,7 @@ constexpr extent_list flattened_dims(const spec& s, int first, int last) {
   if (a < 0 || b >= s.rank || a > b) return no_extents(problem::dim_out_of_range);
   for (int d = 0; d < s.rank; ++d) {
     if (d > a && d <= b) {
-      std::int64_t& e = r.a.v[a];
+      std::int64_t& e = r.extent[a];
       const std::int64_t size = e < 0 ? -e : e;
       e = e < 0 || is_dyn(s, d) ? -size * s.extent[d] : size * s.extent[d];
     } else {
@@ -84,11 +87,11 @@ constexpr extent_list unflattened(const spec& s, int dim, std::initializer_list<
   const int at = own_dim(dim, s.rank);
   if (at < 0 || at >= s.rank) return no_extents(problem::dim_out_of_range);
   const extent_list part = inferred(sizes, s.extent[at]);
-  if (part.wrong != problem::none) return part;
+  if (part.problem_met != problem::none) return part;
   for (int d = 0; d < s.rank; ++d) {
     if (d != at) r.push(spelled(s, d));
     else
-      for (int i = 0; i < part.a.v[5]; ++i) r.push(part.a.v[i]);
+      for (int i = 0; i < part.rank; ++i) r.push(i < max_rank ? part.extent[i] : 1);
   }
   return r;
 }
@@ -132,33 +135,33 @@ constexpr auto seen_as(const A& a) {
 template <std::int64_t... Extents, tensor A>
 constexpr auto view(const A& a) {
   constexpr auto list = detail::inferred({Extents...}, numel(spec(A::sp)));
-  return detail::seen_as<op_code::reshape, list.a, list.wrong>(a);
+  return detail::seen_as<op_code::reshape, list.attributes(), list.wrong()>(a);
 }
 
 // Dims First to Last as one; a copy where storage does not allow it.
 template <int First = 0, int Last = -1, tensor A>
 constexpr auto flatten(const A& a) {
   constexpr auto list = detail::flattened_dims(spec(A::sp), First, Last);
-  return detail::seen_as<op_code::reshape, list.a, list.wrong>(contiguous(a));
+  return detail::seen_as<op_code::reshape, list.attributes(), list.wrong()>(contiguous(a));
 }
 // One dim as several, one of which may be -1; a copy where storage does not allow it.
 template <int Dim, std::int64_t... Sizes, tensor A>
 constexpr auto unflatten(const A& a) {
   constexpr auto list = detail::unflattened(spec(A::sp), Dim, {Sizes...});
-  return detail::seen_as<op_code::reshape, list.a, list.wrong>(contiguous(a));
+  return detail::seen_as<op_code::reshape, list.attributes(), list.wrong()>(contiguous(a));
 }
 
 // Without the dims given that have extent 1 (others stay), or without any such dim.
 template <int... Dims, tensor A>
 constexpr auto squeeze(const A& a) {
   constexpr auto list = detail::squeezed(spec(A::sp), {Dims...});
-  return detail::seen_as<op_code::reshape, list.a, list.wrong>(a);
+  return detail::seen_as<op_code::reshape, list.attributes(), list.wrong()>(a);
 }
 // With a dim of extent 1 at position Dim of the result.
 template <int Dim, tensor A>
 constexpr auto unsqueeze(const A& a) {
   constexpr auto list = detail::unsqueezed(spec(A::sp), Dim);
-  return detail::seen_as<op_code::reshape, list.a, list.wrong>(a);
+  return detail::seen_as<op_code::reshape, list.attributes(), list.wrong()>(a);
 }
 
 template <int First, int Second, tensor A>
@@ -174,12 +177,12 @@ constexpr auto transpose(const A& a) {
 template <std::int64_t... Extents, tensor A>
 constexpr auto expand(const A& a) {
   constexpr auto list = detail::expanded(spec(A::sp), {Extents...});
-  return detail::seen_as<op_code::broadcast, list.a, list.wrong>(a);
+  return detail::seen_as<op_code::broadcast, list.attributes(), list.wrong()>(a);
 }
 template <tensor A, tensor Like>
 constexpr auto expand_as(const A& a, const Like&) {
   constexpr auto list = detail::without_dim(spec(Like::sp), -1);
-  return detail::seen_as<op_code::broadcast, list.a, list.wrong>(a);
+  return detail::seen_as<op_code::broadcast, list.attributes(), list.wrong()>(a);
 }
 
 // Length elements of one dim from Start on; a negative Start counts from the end.
@@ -196,7 +199,7 @@ constexpr auto select(const A& a) {
   const auto one = narrow<Dim, Index, 1>(a);
   using type = std::remove_const_t<decltype(one)>;
   constexpr auto list = detail::without_dim(spec(type::sp), detail::own_dim(Dim, A::sp.rank));
-  return detail::seen_as<op_code::reshape, list.a, list.wrong>(one);
+  return detail::seen_as<op_code::reshape, list.attributes(), list.wrong()>(one);
 }
 
 }  // namespace shardwise

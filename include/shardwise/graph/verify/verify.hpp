@@ -21,7 +21,7 @@ struct checked_applications {
   template <class Graph>
   static constexpr unsigned place_of(const Graph& g, const node& n) {
     unsigned h = static_cast<unsigned>(n.op) * 37U + static_cast<unsigned>(n.spec) * 5U + static_cast<unsigned>(n.expression) +
-                 static_cast<unsigned>(n.a.v[0]) * 7U + static_cast<unsigned>(n.a.v[1]);
+                 static_cast<unsigned>(n.a.v[0]) * 7U + static_cast<unsigned>(n.a.v[0] >> 32) + static_cast<unsigned>(n.a.v[1]) * 3U;
     for (int k = 0; k < n.inputs; ++k) h = h * 31U + static_cast<unsigned>(g.nodes[n.in[k]].spec);
     h *= 0x9e3779b1U;
     return h >> 24 & (size - 1);
@@ -41,14 +41,16 @@ struct checked_applications {
   // others do, nor what reads a user's operation, which has a table of its own.
   template <class Graph>
   static constexpr bool repeats(const Graph& g, const node& a, const node& b, int i) {
-    if (a.op != b.op || a.spec != b.spec || a.inputs != b.inputs || a.expression != b.expression || a.op == op_code::part ||
-        a.op == op_code::pack || a.op == op_code::unpack || !(a.a == b.a))
-      return false;
-    for (int k = 0; k < b.inputs; ++k) {
-      if (b.in[k] < 0 || b.in[k] >= i) return false;
-      const node &x = g.nodes[a.in[k]], &y = g.nodes[b.in[k]];
-      if (y.op == op_code::custom) return false;
-      if (x.spec != y.spec || (x.op == op_code::room) != (y.op == op_code::room)) return false;
+    const op_code op = b.op;
+    const int inputs = b.inputs;
+    if (a.op != op || a.spec != b.spec || a.inputs != inputs || a.expression != b.expression || !(a.a == b.a)) return false;
+    if (op == op_code::part || op == op_code::pack || op == op_code::unpack) return false;
+    for (int k = 0; k < inputs; ++k) {
+      const int at = b.in[k];
+      if (at < 0 || at >= i) return false;
+      const node &x = g.nodes[a.in[k]], &y = g.nodes[at];
+      if (x.spec != y.spec || y.op == op_code::custom) return false;
+      if (x.op != y.op && (x.op == op_code::room || y.op == op_code::room)) return false;
     }
     return true;
   }

@@ -189,12 +189,14 @@ class device_einsum {
   // one step, as the role's walk does in one dim.
   bool steps_like(int j, const walk<3>& role, int of, std::int64_t& step) const {
     const layout &in = l_[of], &other = l_[1 - of], &out = l_[2];
+    const auto e = attributes_of<einsum_attributes>(c_.a);
+    const std::int64_t own = of == 0 ? e.lhs : e.rhs, others = of == 0 ? e.rhs : e.lhs;
     bool first = true;
     std::int64_t covered = 1;
     for (int d = in.rank - 1; d >= 0; --d) {
-      const int l = rules::label(c_.a.v[of], d);
-      if (rules::find_label(c_.a.v[1 - of], other.rank, l) >= 0 || in.ext[d] == 1) continue;
-      const std::int64_t s = epilogue_stride(c_, j, rules::find_label(c_.a.v[2], out.rank, l));
+      const int l = rules::label(own, d);
+      if (rules::find_label(others, other.rank, l) >= 0 || in.ext[d] == 1) continue;
+      const std::int64_t s = epilogue_stride(c_, j, rules::find_label(e.out, out.rank, l));
       if (first)
         step = s;
       else if (s != step * covered)
@@ -228,9 +230,10 @@ class device_einsum {
   }
 
   void copy_by_role(int k, std::byte*& free) {
-    const runtime::detail::einsum_operand w[3] = {{c_.a.v[0], l_[0].ext, l_[0].str, l_[0].rank},
-                                                  {c_.a.v[1], l_[1].ext, l_[1].str, l_[1].rank},
-                                                  {c_.a.v[2], l_[2].ext, l_[2].str, l_[2].rank}};
+    const auto of = attributes_of<einsum_attributes>(c_.a);
+    const runtime::detail::einsum_operand w[3] = {{of.lhs, l_[0].ext, l_[0].str, l_[0].rank},
+                                                  {of.rhs, l_[1].ext, l_[1].str, l_[1].rank},
+                                                  {of.out, l_[2].ext, l_[2].str, l_[2].rank}};
     if (runtime::detail::is_by_role(w, k)) return;
     layout to = l_[k];
     runtime::detail::strides_by_role(w, k, to.str);
@@ -318,7 +321,7 @@ template <>
 struct kernel<op_code::einsum> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    const bool sums = c.a.v[3] != 0;
+    const bool sums = attributes_of<einsum_attributes>(c.a).keeps_sums != 0;
     detail::device_einsum<T> products(c, ctx);
     if (sums) {
       if (c.l[2].rank == 1 && detail::run_product<T>(c, no_epilogue{}, &c.l[2], c.p[2], 1, ctx)) return;
@@ -333,7 +336,7 @@ struct kernel<op_code::einsum> {
   // launch in place.
   template <class T, expression E>
   static void run_then(const call& c, context& ctx) {
-    if (c.a.v[3] != 0) detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
+    if (attributes_of<einsum_attributes>(c.a).keeps_sums != 0) detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
     detail::device_einsum<T> products(c, ctx);
     constexpr detail::addition adds = detail::addition::of(E);
     if (adds.fits && products.run_with(adds)) return;

@@ -247,9 +247,10 @@ product_roles<Operands> product_roles_of(const call& c) {
     for (int j = 0; j < Operands; ++j) s[count + 1 + j] = epilogue_stride(c, j, dim);
     to.push(ext, s);
   };
+  const auto of = attributes_of<einsum_attributes>(c.a);
   for (int d = 0; d < x.rank; ++d) {
-    const int l = rules::label(c.a.v[0], d);
-    const int dy = rules::find_label(c.a.v[1], y.rank, l), dim = rules::find_label(c.a.v[2], out.rank, l);
+    const int l = rules::label(of.lhs, d);
+    const int dy = rules::find_label(of.rhs, y.rank, l), dim = rules::find_label(of.out, out.rank, l);
     const std::int64_t both[2] = {x.str[d], dy < 0 ? 0 : y.str[dy]};
     if (dim < 0)
       w.depth.push(x.ext[d], both);
@@ -259,9 +260,9 @@ product_roles<Operands> product_roles_of(const call& c) {
       push(w.batch, x.ext[d], both[0], both[1], 0, 2, dim);
   }
   for (int d = 0; d < y.rank; ++d) {
-    const int l = rules::label(c.a.v[1], d);
-    if (rules::find_label(c.a.v[0], x.rank, l) >= 0) continue;
-    push(w.columns, y.ext[d], 0, y.str[d], 1, 1, rules::find_label(c.a.v[2], out.rank, l));
+    const int l = rules::label(of.rhs, d);
+    if (rules::find_label(of.lhs, x.rank, l) >= 0) continue;
+    push(w.columns, y.ext[d], 0, y.str[d], 1, 1, rules::find_label(of.out, out.rank, l));
   }
   w.rows.merge();
   w.columns.merge();

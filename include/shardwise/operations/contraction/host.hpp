@@ -20,16 +20,17 @@ struct einsum_plan {
 
 constexpr einsum_plan plan_einsum(const op_attr& a, const layout& x, const layout& y, const layout& o) {
   einsum_plan p;
+  const auto of = attributes_of<einsum_attributes>(a);
   for (int d = 0; d < x.rank; ++d) {
-    const int l = rules::label(a.v[0], d);
-    const int dy = rules::find_label(a.v[1], y.rank, l), dout = rules::find_label(a.v[2], o.rank, l);
+    const int l = rules::label(of.lhs, d);
+    const int dy = rules::find_label(of.rhs, y.rank, l), dout = rules::find_label(of.out, o.rank, l);
     const std::int64_t s[3] = {x.str[d], dy < 0 ? 0 : y.str[dy], dout < 0 ? 0 : o.str[dout]};
     (dy >= 0 ? (dout >= 0 ? p.batch : p.k) : p.m).push(x.ext[d], s);
   }
   for (int d = 0; d < y.rank; ++d) {
-    const int l = rules::label(a.v[1], d);
-    if (rules::find_label(a.v[0], x.rank, l) >= 0) continue;
-    const int dout = rules::find_label(a.v[2], o.rank, l);
+    const int l = rules::label(of.rhs, d);
+    if (rules::find_label(of.lhs, x.rank, l) >= 0) continue;
+    const int dout = rules::find_label(of.out, o.rank, l);
     const std::int64_t s[3] = {0, y.str[d], o.str[dout]};
     p.n.push(y.ext[d], s);
   }
@@ -61,7 +62,7 @@ constexpr void largest_last(walk<3>& w) {
 template <class T>
 constexpr void sum_rows(const call& c, const operands<T>& q) {
   call s;
-  s.a.v[0] = rules::contracted_dims(c.a, c.l[0].rank, c.l[1].rank);
+  s.a = pack_attributes(sum_attributes{.dims = rules::contracted_dims(c.a, c.l[0].rank, c.l[1].rank), .kept = 0, .mean = 0});
   s.inputs = 1;
   s.l[0] = c.l[0];
   s.l[result] = c.l[2];
@@ -76,7 +77,7 @@ template <>
 struct kernel<op_code::einsum> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
-    if (c.a.v[3] != 0) detail::sum_rows<T>(c, q);
+    if (attributes_of<einsum_attributes>(c.a).keeps_sums != 0) detail::sum_rows<T>(c, q);
     if constexpr (std::is_floating_point_v<T>) {
       const T alpha = static_cast<T>(c.f);
       products(c, [&](std::int64_t m, std::int64_t n, std::int64_t k, const einsum_plan& p, const std::int64_t* off,

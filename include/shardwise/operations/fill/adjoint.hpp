@@ -14,7 +14,7 @@ inline constexpr adjoint_rule constant_pad = pulled([](int, const spec& x, const
   std::int64_t length[max_rank]{};
   for (int d = 0; d < x.rank; ++d) length[d] = x.extent[d];
   for (int d = 0; d < p.result().rank; ++d)
-    if (p.n.a.v[d] != 0) g = sliced(p.t, g, d, rules::pad_before(p.n.a, d), length[d], p.n.scope);
+    if (rules::pads_of(p.n.a, d) != 0) g = sliced(p.t, g, d, rules::pad_before(p.n.a, d), length[d], p.n.scope);
   p.give(0, g);
 });
 inline constexpr adjoint_rule triangle = pulled([](pullback& p) { p.give(0, p.emit(p.n.op, p.n.a, 0, 0, p.dy)); });

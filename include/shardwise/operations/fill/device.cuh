@@ -48,10 +48,11 @@ struct kernel<op_code::triangle> {
       w.push(o.ext[d], s);
     }
     w.merge();
+    const auto of = attributes_of<triangle_attributes>(c.a);
     const auto go = [&](const walk<3>& piece, const std::int64_t* base) {
       const strided<3> s = make_strided(piece, base);
       launch(op_code::triangle, &detail::triangle_kernel<T>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256,
-             ctx.stream, s, static_cast<const T*>(c.p[0]), as<T>(c.p[result]), c.a.v[0], c.a.v[1] != 0);
+             ctx.stream, s, static_cast<const T*>(c.p[0]), as<T>(c.p[result]), of.diagonal, of.upper != 0);
     };
     const std::int64_t origin[3] = {0, 0, o.origin[column] - o.origin[row]};
     each_piece(w, origin, most_points, go);

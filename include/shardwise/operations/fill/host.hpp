@@ -27,14 +27,15 @@ struct kernel<op_code::triangle> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout &x = c.l[0], &o = c.l[result];
-    const bool upper = c.a.v[1] != 0;
+    const auto of = attributes_of<triangle_attributes>(c.a);
+    const bool upper = of.upper != 0;
     const int row = o.rank - 2, column = o.rank - 1;
     std::int64_t at[max_rank]{};
     const std::int64_t n = o.numel();
     for (std::int64_t i = 0; i < n; ++i) {
       std::int64_t from = 0;
       for (int d = 0; d < o.rank; ++d) from += at[d] * x.str[d];
-      const std::int64_t off = o.origin[column] + at[column] - o.origin[row] - at[row] - c.a.v[0];
+      const std::int64_t off = o.origin[column] + at[column] - o.origin[row] - at[row] - of.diagonal;
       q.p[result][i] = (upper ? off >= 0 : off <= 0) ? q.p[0][from] : T(0);
       for (int d = o.rank - 1; d >= 0 && ++at[d] == o.ext[d]; --d) at[d] = 0;
     }

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(256)
 template <class T>
 void gather_elements(op_code op, const call& c, context& ctx) {
   const layout &x = c.l[0], &o = c.l[result];
-  const int dim = static_cast<int>(c.a.v[0]);
+  const int dim = static_cast<int>(attributes_of<index_attributes>(c.a).dim);
   walk<3> w;
   for (int d = 0; d < o.rank; ++d) {
     const std::int64_t s[3] = {o.str[d], d == dim ? 0 : x.str[d], index_stride(c, dim, d)};
@@ -110,7 +110,7 @@ inline walk<3> line_walk(const call& c, int dim, const layout& first) {
 
 template <class T>
 void add_by_index(op_code op, const call& c, context& ctx) {
-  const int dim = static_cast<int>(c.a.v[0]);
+  const int dim = static_cast<int>(attributes_of<index_attributes>(c.a).dim);
   const layout &src = c.l[0], &o = c.l[result];
   zero<T>(c, ctx);
   const line_steps steps{src.ext[dim], o.ext[dim], src.str[dim], index_stride(c, dim, dim), o.str[dim]};
@@ -157,7 +157,7 @@ template <>
 struct kernel<op_code::scatter> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    const int dim = static_cast<int>(c.a.v[0]);
+    const int dim = static_cast<int>(attributes_of<scatter_attributes>(c.a).dim);
     const layout &x = c.l[0], &o = c.l[result];
     const bool number = c.inputs < 3;
     const layout& src = number ? c.l[1] : c.l[2];
@@ -177,7 +177,7 @@ template <>
 struct kernel<op_code::scatter_dsrc> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    const int dim = static_cast<int>(c.a.v[0]);
+    const int dim = static_cast<int>(attributes_of<index_attributes>(c.a).dim);
     const layout &dy = c.l[0], &o = c.l[result];
     walk<4> w;
     std::int64_t number[max_rank]{}, below = 1;
@@ -233,7 +233,8 @@ struct kernel<op_code::one_hot> {
     each_piece(w, [&](const walk<3>& piece, const std::int64_t* base) {
       const strided<3> s = make_strided(piece, base);
       launch(op_code::one_hot, &detail::one_hot_kernel<T>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256,
-             ctx.stream, s, static_cast<const std::int32_t*>(c.p[0]), as<T>(c.p[result]), c.a.v[0],
+             ctx.stream, s, static_cast<const std::int32_t*>(c.p[0]), as<T>(c.p[result]),
+             attributes_of<one_hot_attributes>(c.a).classes,
              index_guard{ctx.fault, c.node});
     });
   }

@@ -39,7 +39,7 @@ constexpr std::int64_t checked_index(const char* what, std::int64_t id, std::int
 
 template <class T>
 constexpr void gather_lines(const char* what, const call& c, const operands<T>& q) {
-  const int dim = static_cast<int>(c.a.v[0]);
+  const int dim = static_cast<int>(attributes_of<index_attributes>(c.a).dim);
   const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
   const line_steps s = line_steps_of(c, dim, c.l[0]);
   each_line<3>(all, dim, [&](const std::int64_t* at) {
@@ -52,7 +52,7 @@ constexpr void gather_lines(const char* what, const call& c, const operands<T>& 
 // In the order of the index, so that sums are the same every time.
 template <class T>
 constexpr void add_lines(const char* what, const call& c, const operands<T>& q) {
-  const int dim = static_cast<int>(c.a.v[0]);
+  const int dim = static_cast<int>(attributes_of<index_attributes>(c.a).dim);
   const std::int64_t n = c.l[result].numel();
   for (std::int64_t i = 0; i < n; ++i) q.p[result][i] = T(0);
   const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
@@ -101,7 +101,7 @@ template <>
 struct kernel<op_code::scatter> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
-    const int dim = static_cast<int>(c.a.v[0]);
+    const int dim = static_cast<int>(attributes_of<scatter_attributes>(c.a).dim);
     const bool number = c.inputs < 3;
     const T value = math<T>::from(c.f);
     const layout* const all[4] = {&c.l[0], &c.l[1], number ? &c.l[1] : &c.l[2], &c.l[result]};
@@ -123,7 +123,7 @@ template <>
 struct kernel<op_code::scatter_dsrc> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
-    const int dim = static_cast<int>(c.a.v[0]);
+    const int dim = static_cast<int>(attributes_of<index_attributes>(c.a).dim);
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
     const detail::line_steps s = detail::line_steps_of(c, dim, c.l[0]);
     std::int32_t* last = nullptr;
@@ -145,7 +145,7 @@ template <>
 struct kernel<op_code::one_hot> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
-    const std::int64_t n = c.l[result].numel(), classes = c.a.v[0];
+    const std::int64_t n = c.l[result].numel(), classes = attributes_of<one_hot_attributes>(c.a).classes;
     for (std::int64_t i = 0; i < n; ++i) q.p[result][i] = T(0);
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     each_row<2>(both, c.l[0].rank, [&](const std::int64_t* at) {

@@ -14,7 +14,7 @@ struct kernel<op_code::cat> {
     std::int64_t begin[max_rank]{};
     for (int k = 0; k < c.inputs; ++k) {
       copy_block<T>(op_code::cat, as<T>(c.p[k]), c.l[k], zeros, as<T>(c.p[result]), c.l[result], begin, c.l[k].ext, ctx);
-      begin[c.a.v[0]] += c.l[k].ext[c.a.v[0]];
+      begin[rules::joined_dim(c.a)] += c.l[k].ext[rules::joined_dim(c.a)];
     }
   }
 };

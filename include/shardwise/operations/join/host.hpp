@@ -14,7 +14,7 @@ struct kernel<op_code::cat> {
     std::int64_t begin[max_rank]{};
     for (int k = 0; k < c.inputs; ++k) {
       copy_block<T>(q.p[k], c.l[k], zero, q.p[result], c.l[result], begin, c.l[k].ext);
-      begin[c.a.v[0]] += c.l[k].ext[c.a.v[0]];
+      begin[rules::joined_dim(c.a)] += c.l[k].ext[rules::joined_dim(c.a)];
     }
   }
 };

@@ -37,10 +37,11 @@ template <>
 struct kernel<op_code::arange> {
   template <class T>
   static void run(const call& c, context& ctx) {
+    const auto of = attributes_of<arange_attributes>(c.a);
     const std::int64_t n = c.l[result].numel();
     if (n == 0) return;
     launch(op_code::arange, &detail::arange_kernel<T>, grid_for((n + 255) / 256, ctx), 256, ctx.stream, as<T>(c.p[result]), n,
-           c.a.v[0] + c.a.v[1] * c.l[result].origin[0], c.a.v[1]);
+           of.first + of.step * c.l[result].origin[0], of.step);
   }
 };
 

@@ -71,9 +71,10 @@ struct kernel<op_code::arange> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout& o = c.l[result];
+    const auto of = attributes_of<arange_attributes>(c.a);
     const std::int64_t n = o.numel();
     for (std::int64_t i = 0; i < n; ++i)
-      q.p[result][i] = math<T>::from(static_cast<double>(c.a.v[0] + c.a.v[1] * (o.origin[0] + i)));
+      q.p[result][i] = math<T>::from(static_cast<double>(of.first + of.step * (o.origin[0] + i)));
   }
 };
 

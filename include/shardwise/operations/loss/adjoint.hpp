@@ -9,10 +9,9 @@ namespace shardwise::adjoints {
 using namespace autodiff;
 
 inline constexpr adjoint_rule lse = pulled<6>([](pullback& p) {  // dy softmax: rows' numbers get a last dim of extent 1
-  op_attr rows{};
-  const spec& whole = p.operand(0);
-  for (int d = 0; d < whole.rank; ++d) rows.v[d] = d + 1 < whole.rank ? whole.extent[d] : 1;
-  rows.v[5] = whole.rank;
+  spec lines = p.operand(0);
+  set_extent(lines, lines.rank - 1, 1);
+  const op_attr rows = pack_extents(lines);
   const int norm = derive(p.t, op_code::reshape, rows, 0, p.n.scope, p.id);
   const int softmax = p.make(op_code::exp, p.make(op_code::sub, p.n.in[0], norm));
   const int g = derive(p.t, op_code::reshape, rows, 0, p.n.scope, contiguous_node(p.t, p.dy, p.n.scope));

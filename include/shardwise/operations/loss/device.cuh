@@ -68,7 +68,8 @@ struct class_range {
 
   static class_range of(const call& c, const layout& logits) {
     const int last = logits.rank - 1;
-    return {logits.origin[last], logits.ext[last], logits.global[last], c.a.v[1], c.a.v[0] != 0};
+    const auto of = attributes_of<nll_attributes>(c.a);
+    return {logits.origin[last], logits.ext[last], logits.global[last], of.ignored, of.ignores != 0};
   }
   __device__ bool counts(std::int64_t id) const { return !ignores || id != ignored; }
   // Position among the own classes; outside 0..size-1 where another rank has it, or none.

@@ -31,13 +31,14 @@ template <>
 struct kernel<op_code::nll> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const auto of = attributes_of<nll_attributes>(c.a);
     const layout* const all[4] = {&c.l[0], &c.l[1], &c.l[2], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
     const std::int64_t first = c.l[0].origin[last], classes = c.l[0].global[last];
     each_row<4>(all, last, [&](const std::int64_t* at) {
       const std::int64_t id = q.index[at[2]];
-      const bool ignored = c.a.v[0] != 0 && id == c.a.v[1];
+      const bool ignored = of.ignores != 0 && id == of.ignored;
       if (!ignored && (id < 0 || id >= classes)) detail::refuse_index("cross_entropy target", id, classes, op_code::nll);
       const bool own = !ignored && id >= first && id < first + n;
       q.p[result][at[3]] = own ? q.p[1][at[1]] - q.p[0][at[0] + (id - first) * s] : T(0);
@@ -50,6 +51,7 @@ template <>
 struct kernel<op_code::nll_dx> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    const auto of = attributes_of<nll_attributes>(c.a);
     using m = math<T>;
     const layout* const all[5] = {&c.l[1], &c.l[0], &c.l[2], &c.l[3], &c.l[result]};
     const int last = c.l[1].rank - 1;
@@ -57,7 +59,7 @@ struct kernel<op_code::nll_dx> {
     each_row<5>(all, last, [&](const std::int64_t* at) {
       const T* const x = q.p[1] + at[0];
       const std::int64_t id = q.index[at[3]];
-      const bool ignored = c.a.v[0] != 0 && id == c.a.v[1];
+      const bool ignored = of.ignores != 0 && id == of.ignored;
       const T g = q.p[0][at[1]], norm = q.p[2][at[2]];
       T* const o = q.p[result] + at[4];
       if (ignored) {

@@ -60,7 +60,10 @@ struct kernel<op_code::norm_stats> {
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
     each_row(op_code::norm_stats, row_walk(both, last), n,
-             norm_stats_row<T>{{n, c.l[0].str[last], c.f, c.a.v[0] == 1}, as<T>(c.p[0]), as<T>(c.p[result])}, ctx);
+             norm_stats_row<T>{{n, c.l[0].str[last], c.f, attributes_of<norm_attributes>(c.a).rms == 1},
+                               as<T>(c.p[0]),
+                               as<T>(c.p[result])},
+             ctx);
   }
 };
 
@@ -133,14 +136,15 @@ template <>
 struct kernel<op_code::norm> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    const bool keeps = c.a.v[2] != 0;
+    const auto of = attributes_of<norm_attributes>(c.a);
+    const bool keeps = of.keeps_statistics != 0;
     const int pairs = c.inputs - 1, weights = c.inputs - (keeps ? 1 : 0);
     const bool bias = weights > 2;
     const layout* const all[3] = {&c.l[0], &c.l[result], &c.l[keeps ? pairs : result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
     each_row(op_code::norm, row_walk(all, last), n,
-             norm_row<T>{{n, s, c.f, c.a.v[0] == 1},
+             norm_row<T>{{n, s, c.f, of.rms == 1},
                          as<T>(c.p[0]),
                          as<T>(c.p[1]),
                          bias ? as<T>(c.p[2]) : nullptr,
@@ -204,7 +208,7 @@ struct kernel<op_code::norm_dx> {
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
     norm_dx_row<T, Then> row{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[3]), as<T>(c.p[result]), n, c.l[0].str[last],
-                             c.l[1].str[last], c.l[2].str[last], c.l[3].str[0], c.a.v[0] == 1, then, {}};
+                             c.l[1].str[last], c.l[2].str[last], c.l[3].str[0], attributes_of<norm_attributes>(c.a).rms == 1, then, {}};
     for (int j = 0; j < Then::operands; ++j) row.step[j] = epilogue_stride(c, j, last);
     walk<K> w;
     for (int d = 0; d < last; ++d) {

@@ -109,18 +109,19 @@ struct kernel<op_code::norm_dx_dw> {
       a.rows.ext[d] = rows.ext[d];
       for (int k = 0; k < 3; ++k) a.rows.str[k][d] = rows.str[k][d];
     }
+    const auto of = attributes_of<norm_attributes>(c.a);
     a.dy = as<T>(c.p[0]);
     a.x = as<T>(c.p[1]);
     a.w = as<T>(c.p[2]);
     a.o = as<T>(c.p[result]);
     a.dw = as<T>(c.p[3]);
-    a.db = c.a.v[1] != 0 ? a.dw + c.l[3].str[0] : nullptr;
+    a.db = of.biased != 0 ? a.dw + c.l[3].str[0] : nullptr;
     a.n = c.l[0].ext[last];
     a.sg = c.l[0].str[last];
     a.sx = c.l[1].str[last];
     a.sw = c.l[2].str[0];
     a.eps = c.f;
-    a.rms = c.a.v[0] == 1;
+    a.rms = of.rms == 1;
     a.ticket = ctx.tickets;
     a.sums = as<double>(c.workspace);
     const std::int64_t most = runtime::norm_dx_dw_blocks, blocks = a.n <= short_row ? (a.rows.count + rows_in_block - 1) / rows_in_block : a.rows.count;

@@ -93,9 +93,10 @@ struct kernel<op_code::norm_stats> {
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
+    const bool rms = attributes_of<norm_attributes>(c.a).rms == 1;
     const auto rows = [&](auto s) {
       each_row<2>(both, last, [&](const std::int64_t* at) {
-        detail::row_stats<T>(q.p[0] + at[0], n, s, c.f, c.a.v[0] == 1, q.p[result] + at[1]);
+        detail::row_stats<T>(q.p[0] + at[0], n, s, c.f, rms, q.p[result] + at[1]);
       });
     };
     by_strides<T>(rows, c.l[0].str[last]);
@@ -120,12 +121,13 @@ struct kernel<op_code::norm_apply> {
   }
 };
 
-// norm_stats and norm_apply, the row still in the nearest cache; the statistics go to the last operand if v2 says so.
+// norm_stats and norm_apply, the row still in the nearest cache; the statistics go to the last operand if they are kept.
 template <>
 struct kernel<op_code::norm> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
-    const int pairs = c.a.v[2] != 0 ? c.inputs - 1 : -1;
+    const auto of = attributes_of<norm_attributes>(c.a);
+    const int pairs = of.keeps_statistics != 0 ? c.inputs - 1 : -1;
     const T* const bias = c.inputs - (pairs < 0 ? 0 : 1) > 2 ? q.p[2] : nullptr;
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
@@ -138,7 +140,7 @@ struct kernel<op_code::norm> {
       each_row<3>(all, last, [&](const std::int64_t* at) {
         const T* const x = q.p[0] + at[0];
         T* const pair = stats + at[1];
-        detail::row_stats<T>(x, n, s, c.f, c.a.v[0] == 1, pair);
+        detail::row_stats<T>(x, n, s, c.f, of.rms == 1, pair);
         detail::normalise_row<T>(x, n, s, pair[0], pair[1], q.p[1], sw, bias, c.l[2].str[0], q.p[result] + at[2]);
       });
     };
@@ -154,7 +156,7 @@ struct kernel<op_code::norm_dx> {
     const layout* const all[4] = {&c.l[0], &c.l[1], &c.l[2], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
-    const bool rms = c.a.v[0] == 1;
+    const bool rms = attributes_of<norm_attributes>(c.a).rms == 1;
     const auto rows = [&](auto sg, auto sx, auto sw) {
       each_row<4>(all, last, [&](const std::int64_t* at) {
         const T* const dy = q.p[0] + at[0];
@@ -221,7 +223,8 @@ struct kernel<op_code::norm_dx_dw> {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
-    const bool rms = c.a.v[0] == 1, biased = c.a.v[1] != 0;
+    const auto of = attributes_of<norm_attributes>(c.a);
+    const bool rms = of.rms == 1, biased = of.biased != 0;
     T* const dw = q.p[3];
     T* const db = q.p[3] + (biased ? c.l[3].str[0] : 0);
     const auto tiles = [&](auto sg, auto sx, auto sw) {

@@ -155,7 +155,8 @@ struct kernel<op_code::mask_keep> {
   template <class T>
   static void run(const call& c, context& ctx) {
     detail::each_offset<3>(op_code::mask_keep, c,
-                           mask_keep_at<T>{as<T>(c.p[0]), as<std::int32_t>(c.p[1]), as<T>(c.p[result]), c.a.v[0] != 0},
+                           mask_keep_at<T>{as<T>(c.p[0]), as<std::int32_t>(c.p[1]), as<T>(c.p[result]),
+                                           attributes_of<mask_keep_attributes>(c.a).where_zero != 0},
                            ctx);
   }
 };

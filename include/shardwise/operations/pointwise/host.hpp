@@ -139,7 +139,7 @@ template <>
 struct kernel<op_code::mask_keep> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
-    const bool zero_where = c.a.v[0] != 0;
+    const bool zero_where = attributes_of<mask_keep_attributes>(c.a).where_zero != 0;
     detail::each_offset<3>(c, [&](const std::int64_t* at) {
       q.p[result][at[0]] = (q.index[at[2]] != 0) == zero_where ? T(0) : q.p[0][at[1]];
     });

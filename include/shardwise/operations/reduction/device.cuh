@@ -12,7 +12,7 @@ template <>
 struct kernel<op_code::sum> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    const std::int64_t n = c.a.v[2] == 0 ? 1 : host::detail::summed_count(c.a, c.l[0]);
+    const std::int64_t n = attributes_of<sum_attributes>(c.a).mean == 0 ? 1 : host::detail::summed_count(c.a, c.l[0]);
     detail::sum_into<T, false>(op_code::sum, c, static_cast<double>(n), ctx);
   }
 };
@@ -142,7 +142,7 @@ struct kernel<op_code::expand> {
       w.push(out.ext[d], s);
     }
     w.merge();
-    const T count = static_cast<T>(c.a.v[2] ? host::detail::summed_count(c.a, out) : 1);
+    const T count = static_cast<T>(attributes_of<sum_attributes>(c.a).mean != 0 ? host::detail::summed_count(c.a, out) : 1);
     map(op_code::expand, w, pointers<T, 2>{{as<T>(c.p[result]), as<T>(c.p[0])}}, expand_functor<T>{count}, ctx);
   }
 };
@@ -168,7 +168,7 @@ void fold_into(op_code op, const call& c, context& ctx) {
   const layout &x = c.l[0], &out = c.l[result];
   walk<2> kept, folded;
   for (int d = 0; d < x.rank; ++d) {
-    const bool reduced = (c.a.v[0] >> d) & 1;
+    const bool reduced = (attributes_of<extent_one_attributes>(c.a).dims >> d) & 1;
     const std::int64_t s[2] = {reduced ? 0 : out.str[d], x.str[d]};
     (reduced ? folded : kept).push(x.ext[d], s);
   }
@@ -237,7 +237,7 @@ struct kernel<op_code::prod_dx> {
     walk<2> folded;
     for (int d = 0; d < x.rank; ++d) {
       const std::int64_t s[3] = {dy.str[d], x.str[d], out.str[d]};
-      if ((c.a.v[0] >> d) & 1)
+      if ((attributes_of<extent_one_attributes>(c.a).dims >> d) & 1)
         folded.push(x.ext[d], s + 1);
       else
         kept.push(x.ext[d], s);
@@ -297,13 +297,14 @@ struct kernel<op_code::vector_norm> {
   template <class T>
   static void run(const call& c, context& ctx) {
     const layout &x = c.l[0], &out = c.l[result];
-    const int order = static_cast<int>(c.a.v[2]);
+    const auto of = attributes_of<vector_norm_attributes>(c.a);
+    const int order = static_cast<int>(of.order);
     std::int64_t so[max_rank]{};
     host::detail::sum_strides(c.a, x, out, so);
     walk<2> kept, summed;
     for (int d = 0; d < x.rank; ++d) {
       const std::int64_t s[2] = {so[d], x.str[d]};
-      ((c.a.v[0] >> d) & 1 ? summed : kept).push(x.ext[d], s);
+      ((of.dims >> d) & 1 ? summed : kept).push(x.ext[d], s);
     }
     kept.merge();
     summed.merge();
@@ -328,7 +329,7 @@ struct kernel<op_code::vector_norm_dx> {
     w.merge();
     map(op_code::vector_norm_dx, w,
         pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}},
-        detail::norm_slope<T>{static_cast<int>(c.a.v[2])}, ctx);
+        detail::norm_slope<T>{static_cast<int>(attributes_of<vector_norm_attributes>(c.a).order)}, ctx);
   }
 };
 

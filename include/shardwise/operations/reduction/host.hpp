@@ -12,7 +12,7 @@ struct kernel<op_code::sum> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     using acc = typename math<T>::accumulator;
-    if (c.a.v[2] == 0) return detail::sum_into<T, false>(c, q);
+    if (attributes_of<sum_attributes>(c.a).mean == 0) return detail::sum_into<T, false>(c, q);
     const acc count = math<acc>::from_count(detail::summed_count(c.a, c.l[0]));
     detail::sum_values(c, q, as_it_is{}, [count](acc total) { return static_cast<T>(total / count); });
   }
@@ -40,7 +40,7 @@ struct kernel<op_code::expand> {
       w.push(out.ext[d], s);
     }
     w.merge();
-    const T count = math<T>::from_count(c.a.v[2] ? detail::summed_count(c.a, out) : 1);
+    const T count = math<T>::from_count(attributes_of<sum_attributes>(c.a).mean != 0 ? detail::summed_count(c.a, out) : 1);
     w.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
       for (std::int64_t i = 0; i < n; ++i) q.p[result][off[0] + i * s[0]] = q.p[0][off[1] + i * s[1]] / count;
     });
@@ -59,7 +59,7 @@ constexpr void reduce_into(const call& c, const operands<T>& q, T start, F f) {
   for (std::int64_t i = 0; i < n; ++i) o[i] = start;
   walk<2> w;
   for (int d = 0; d < x.rank; ++d) {
-    const std::int64_t s[2] = {(c.a.v[0] >> d) & 1 ? 0 : out.str[d], x.str[d]};
+    const std::int64_t s[2] = {(attributes_of<extent_one_attributes>(c.a).dims >> d) & 1 ? 0 : out.str[d], x.str[d]};
     w.push(x.ext[d], s);
   }
   w.merge();
@@ -122,7 +122,7 @@ struct kernel<op_code::prod_dx> {
     walk<2> reduced;  // x, out
     for (int d = 0; d < x.rank; ++d) {
       const std::int64_t s[3] = {dy.str[d], x.str[d], out.str[d]};
-      if ((c.a.v[0] >> d) & 1)
+      if ((attributes_of<extent_one_attributes>(c.a).dims >> d) & 1)
         reduced.push(x.ext[d], s + 1);
       else
         kept.push(x.ext[d], s);
@@ -176,7 +176,7 @@ struct kernel<op_code::vector_norm> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     using acc = typename math<T>::accumulator;
-    const int p = static_cast<int>(c.a.v[2]);
+    const int p = static_cast<int>(attributes_of<vector_norm_attributes>(c.a).order);
     const auto root = [p](acc total) { return static_cast<T>(norm_math<acc>::root(total, p)); };
     if (p == 1) detail::sum_values(c, q, detail::power<1>{p}, root);
     else if (p == 2) detail::sum_values(c, q, squared{}, root);
@@ -190,7 +190,7 @@ struct kernel<op_code::vector_norm_dx> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout& out = c.l[result];
-    const int p = static_cast<int>(c.a.v[2]);
+    const int p = static_cast<int>(attributes_of<vector_norm_attributes>(c.a).order);
     std::int64_t sy[max_rank]{}, sn[max_rank]{};
     detail::sum_strides(c.a, out, c.l[0], sy);
     detail::sum_strides(c.a, out, c.l[2], sn);

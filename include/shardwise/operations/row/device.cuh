@@ -34,7 +34,7 @@ struct kernel<op_code::softmax> {
   static void run(const call& c, context& ctx) {
     const layout& x = c.l[0];
     const int last = x.rank - 1;
-    const bool causal = c.a.v[0] != 0;
+    const bool causal = attributes_of<softmax_attributes>(c.a).causal != 0;
     walk<3> w;  // x, result, position of the query in the block
     for (int d = 0; d < last; ++d) {
       const std::int64_t s[3] = {x.str[d], c.l[result].str[d], causal && d == last - 1 ? 1 : 0};
@@ -182,9 +182,10 @@ struct kernel<op_code::topk> {
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
+    const auto of = attributes_of<topk_attributes>(c.a);
     each_row(op_code::topk, row_walk(both, last), n,
              topk_row<T>{as<T>(c.p[0]), as<std::int32_t>(c.p[result]), n, c.l[0].str[last], c.l[result].ext[last],
-                         earlier<T>{c.a.v[1] != 0, c.a.v[1] != 1}},
+                         earlier<T>{of.smallest != 0, of.smallest != 1}},
              ctx);
   }
 };

@@ -15,7 +15,7 @@ struct kernel<op_code::softmax> {
     const layout& o = c.l[result];
     const int last = x.rank - 1;
     const std::int64_t keys = x.ext[last];
-    const bool causal = c.a.v[0] != 0;
+    const bool causal = attributes_of<softmax_attributes>(c.a).causal != 0;
     const std::int64_t queries = causal ? x.ext[last - 1] : 1, first = causal ? x.origin[last - 1] : 0;
     const layout* const both[2] = {&x, &o};
     const auto rows = [&](auto s) {
@@ -92,7 +92,8 @@ struct kernel<op_code::topk> {
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last], found = c.l[result].ext[last];
-    const bool smallest = c.a.v[1] != 0, nan_first = c.a.v[1] != 1;
+    const std::int64_t order = attributes_of<topk_attributes>(c.a).smallest;
+    const bool smallest = order != 0, nan_first = order != 1;
     const auto before = [smallest, nan_first](T x, T y) {
       if (!(x == x)) return nan_first && y == y;
       if (!(y == y)) return !nan_first;

@@ -135,7 +135,8 @@ struct kernel<op_code::sgd> {
   static void run_all(const call* calls, std::size_t count, context& ctx) {
     using item = detail::update_item<T, sgd_rule<T>>;
     detail::update_all<T, sgd_rule<T>>(op_code::sgd, calls, count, ctx, [](const call& c) {
-      const bool clipped = c.a.v[0] != 0, momentum = c.a.v[1] != 0;
+      const auto of = attributes_of<sgd_attributes>(c.a);
+      const bool clipped = of.clipped != 0, momentum = of.momentum != 0;
       return item{{as<T>(c.p[0]), as<T>(c.p[1]), momentum ? as<T>(c.p[2]) : nullptr, nullptr, clipped ? as<T>(c.p[c.inputs - 1]) : nullptr},
                   0,
                   sgd_rule<T>{c.f, momentum},
@@ -187,10 +188,11 @@ struct kernel<op_code::adam> {
   static void run_all(const call* calls, std::size_t count, context& ctx) {
     using item = detail::update_item<T, adam_rule<T>>;
     detail::update_all<T, adam_rule<T>>(op_code::adam, calls, count, ctx, [](const call& c) {
-      const bool clipped = c.a.v[0] != 0, decoupled = c.a.v[1] != 0;
+      const auto of = attributes_of<adam_attributes>(c.a);
+      const bool clipped = of.clipped != 0, decoupled = of.decoupled != 0;
       return item{{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[3]), clipped ? as<T>(c.p[c.inputs - 1]) : nullptr},
                   0,
-                  adam_rule<T>{c.f, decoupled, c.a.v[2] != 0 ? as<T>(c.p[4]) : nullptr},
+                  adam_rule<T>{c.f, decoupled, of.counts != 0 ? as<T>(c.p[4]) : nullptr},
                   0,
                   0};
     });
@@ -236,10 +238,11 @@ struct kernel<op_code::adam_term> {
   static void run(const call& c, context& ctx) {
     const std::int64_t n = c.l[0].numel();
     if (n == 0) return;
-    const bool last = c.a.v[2] == 2;
-    const adam_rule<T> rule{c.f, c.a.v[1] != 0, nullptr};
+    const auto of = attributes_of<adam_term_attributes>(c.a);
+    const bool last = of.which == 2;
+    const adam_rule<T> rule{c.f, of.decoupled != 0, nullptr};
     launch(op_code::adam_term, &detail::adam_term_kernel<T>, detail::flat_blocks(n), detail::flat_threads, ctx.stream, as<T>(c.p[result]),
-           as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), last ? as<T>(c.p[3]) : nullptr, static_cast<int>(c.a.v[2]), rule, n, ctx.env);
+           as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), last ? as<T>(c.p[3]) : nullptr, static_cast<int>(of.which), rule, n, ctx.env);
   }
 };
 

@@ -12,7 +12,8 @@ template <>
 struct kernel<op_code::sgd> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
-    const bool clipped = c.a.v[0] != 0, momentum = c.a.v[1] != 0;
+    const auto of = attributes_of<sgd_attributes>(c.a);
+    const bool clipped = of.clipped != 0, momentum = of.momentum != 0;
     using real = math<T>;
     const T lr = real::from(env.lr), mu = real::from(env.momentum), decay = real::from(env.weight_decay * c.f);
     const T factor = clipped ? *q.p[c.inputs - 1] : T(1);
@@ -54,14 +55,15 @@ struct adam_numbers {
 
 }  // namespace detail
 
-// operands: parameter, gradient, first moment, second moment [, clip factor or steps]. v1 = 0: Adam (decay added to the
-// gradient); 1: AdamW (decoupled). As torch.optim. Steps: the first element of a list that counts them.
+// operands: parameter, gradient, first moment, second moment [, clip factor or steps]. Adam adds the decay to the
+// gradient, AdamW's is decoupled. As torch.optim. Steps: the first element of a list that counts them.
 template <>
 struct kernel<op_code::adam> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
-    const bool clipped = c.a.v[0] != 0, counted = c.a.v[2] != 0;
-    const detail::adam_numbers<T> with(env, counted ? math<T>::number(*q.p[4]) : static_cast<double>(env.step), c.a.v[1] != 0, c.f);
+    const auto of = attributes_of<adam_attributes>(c.a);
+    const bool clipped = of.clipped != 0, counted = of.counts != 0;
+    const detail::adam_numbers<T> with(env, counted ? math<T>::number(*q.p[4]) : static_cast<double>(env.step), of.decoupled != 0, c.f);
     const T factor = clipped ? *q.p[c.inputs - 1] : T(1);
     const std::int64_t n = c.l[0].numel();
     T* const p = q.p[0];
@@ -89,11 +91,12 @@ struct kernel<op_code::adam_term> {
     const T* const x = q.p[0];
     const T* const y = q.p[1];
     const T* const z = q.p[2];
-    const bool last = c.a.v[2] == 2;
-    const detail::adam_numbers<T> with(env, last ? math<T>::number(*q.p[3]) : 1.0, c.a.v[1] != 0, c.f);
+    const auto of = attributes_of<adam_term_attributes>(c.a);
+    const bool last = of.which == 2;
+    const detail::adam_numbers<T> with(env, last ? math<T>::number(*q.p[3]) : 1.0, of.decoupled != 0, c.f);
     if (last) {
       independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.parameter(x[i], y[i], z[i]); });
-    } else if (c.a.v[2] == 0) {
+    } else if (of.which == 0) {
       independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.first(x[i], with.decayed(y[i], z[i])); });
     } else {
       independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.second(x[i], with.decayed(y[i], z[i])); });

@@ -17,10 +17,7 @@ inline constexpr adjoint_rule permute = pulled([](pullback& p) {
   p.give(0, p.t.emit(op_code::permute, inverse, 0, s, p.n.scope, p.dy));
 });
 inline constexpr adjoint_rule reshape = pulled<2>([](pullback& p) {
-  const spec& x = p.operand(0);
-  op_attr a{};
-  for (int d = 0; d < x.rank; ++d) a.v[d] = x.extent[d];
-  a.v[5] = x.rank;
+  const op_attr a = pack_extents(p.operand(0));
   const int source = contiguous_node(p.t, p.dy, p.n.scope);
   p.give(0, p.emit(op_code::reshape, a, 0, 0, source));
 });

@@ -14,7 +14,8 @@ struct kernel<op_code::pad> {
     zero<T>(c, ctx);
     const std::int64_t from[max_rank]{};
     std::int64_t to[max_rank]{};
-    to[c.a.v[0]] = c.a.v[1];
+    const auto of = attributes_of<slice_attributes>(c.a);
+    to[of.dim] = of.start;
     copy_block<T>(op_code::pad, as<T>(c.p[0]), c.l[0], from, as<T>(c.p[result]), c.l[result], to, c.l[0].ext, ctx);
   }
 };
@@ -28,7 +29,8 @@ struct kernel<op_code::slice_scatter> {
     std::int64_t to[max_rank]{};
     if (c.p[0] != c.p[result])
       copy_block<T>(op_code::slice_scatter, as<T>(c.p[0]), c.l[0], from, as<T>(c.p[result]), c.l[result], to, c.l[0].ext, ctx);
-    to[c.a.v[0]] = c.a.v[1];
+    const auto of = attributes_of<slice_attributes>(c.a);
+    to[of.dim] = of.start;
     copy_block<T>(op_code::slice_scatter, as<T>(c.p[1]), c.l[1], from, as<T>(c.p[result]), c.l[result], to, c.l[1].ext, ctx);
   }
 };

@@ -14,7 +14,8 @@ struct kernel<op_code::pad> {
     const std::int64_t n = c.l[result].numel();
     for (std::int64_t i = 0; i < n; ++i) q.p[result][i] = T(0);
     std::int64_t zero[max_rank]{}, begin[max_rank]{};
-    begin[c.a.v[0]] = c.a.v[1];
+    const auto of = attributes_of<slice_attributes>(c.a);
+    begin[of.dim] = of.start;
     copy_block<T>(q.p[0], c.l[0], zero, q.p[result], c.l[result], begin, c.l[0].ext);
   }
 };
@@ -25,7 +26,8 @@ struct kernel<op_code::slice_scatter> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     std::int64_t zero[max_rank]{}, begin[max_rank]{};
-    begin[c.a.v[0]] = c.a.v[1];
+    const auto of = attributes_of<slice_attributes>(c.a);
+    begin[of.dim] = of.start;
     if (q.p[0] != q.p[result]) copy_block<T>(q.p[0], c.l[0], zero, q.p[result], c.l[result], zero, c.l[0].ext);
     copy_block<T>(q.p[1], c.l[1], zero, q.p[result], c.l[result], begin, c.l[1].ext);
   }

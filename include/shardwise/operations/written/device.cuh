@@ -94,7 +94,7 @@ void evaluate(op_code op, const call& c, context& ctx) {
   }
   constants<T> f{};
   if constexpr (!E.follows())
-    for (int k = 0; k < max_constants; ++k) f.f[k] = static_cast<T>(std::bit_cast<double>(c.a.v[k]));
+    for (int k = 0; k < max_constants; ++k) f.f[k] = static_cast<T>(double{attributes_of<fused_attributes>(c.a).constant[k]});
   const layout& out = c.l[result];
   walk<K> w;
   for (int d = 0; d < out.rank; ++d) {

@@ -65,7 +65,7 @@ constexpr void evaluate(const call& c, const operands<T>& q) {
     all.p[k + 1] = q.p[c.inputs + k - before];
   }
   if constexpr (!E.follows())
-    for (int k = 0; k < max_constants; ++k) all.constant[k] = math<T>::from(std::bit_cast<double>(c.a.v[k]));
+    for (int k = 0; k < max_constants; ++k) all.constant[k] = math<T>::from(attributes_of<fused_attributes>(c.a).constant[k]);
   const walk<count> w = [&] {
     walk<count> x;
     const layout& out = c.l[result];

@@ -16,7 +16,7 @@ struct traffic_item {
 // How many collectives a program has, and a hash of their ordered list, equal on all ranks.
 struct collective_order {
   int collectives = 0;
-  std::uint64_t order_hash = 1469598103934665603ULL;
+  std::uint64_t order_hash = hash_seed;
 
   constexpr bool operator==(const collective_order&) const = default;
 };
@@ -38,7 +38,8 @@ constexpr void each_collective(const Graph& g, F&& f) {
   for (int i = 0; i < g.node_count; ++i) {
     const node& n = g.nodes[i];
     if (n.op != op_code::redistribute) continue;
-    const int from = g.nodes[n.in[0]].spec, to = n.spec, axis = static_cast<int>(n.a.v[0]);
+    const int from = g.nodes[n.in[0]].spec, to = n.spec;
+    const int axis = static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis);
     const spec& a = g.specs[from];
     const transition kind = transition_of(a.place[axis], g.specs[to].place[axis], a.axis_size[axis]);
     if (communicates(kind)) f(from, to, axis, kind);
@@ -52,7 +53,7 @@ constexpr collective_order order_of(const Graph& g) {
   detail::each_collective(g, [&](int from, int to, int axis, transition kind) {
     ++r.collectives;
     for (std::uint64_t v : {static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(axis), g.hashes[from], g.hashes[to]})
-      r.order_hash = (r.order_hash ^ v) * 1099511628211ULL;
+      r.order_hash = hash_mixed(r.order_hash, v);
   });
   return r;
 }

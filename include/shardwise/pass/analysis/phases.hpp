@@ -69,7 +69,7 @@ constexpr std::int64_t sent_bytes(const Graph& g, const phase_marks<Nodes>& m, i
   for (int i = 0; i < g.node_count; ++i) {
     const node& x = g.nodes[i];
     if (x.op != op_code::redistribute) continue;
-    const int a = static_cast<int>(x.a.v[0]);
+    const int a = static_cast<int>(attributes_of<redistribute_attributes>(x.a).axis);
     const spec& from = g.specs[g.nodes[x.in[0]].spec];
     const spec& to = g.specs[x.spec];
     const transition t = transition_of(from.place[a], to.place[a], from.axis_size[a]);

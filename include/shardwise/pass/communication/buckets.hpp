@@ -40,7 +40,8 @@ constexpr fusion_plan<Graph::node_capacity> comm_fusion_buckets(const Graph& g, 
   fusion_bucket open;
   std::int64_t threshold = first;
   for (int i = 0; i < g.node_count; ++i) {
-    if (!wanted[i] || detail::transition_at(g, i) != transition::all_reduce || g.nodes[i].a.v[0] != axis) continue;
+    if (!wanted[i] || detail::transition_at(g, i) != transition::all_reduce) continue;
+    if (attributes_of<redistribute_attributes>(g.nodes[i].a).axis != axis) continue;
     const spec& s = g.spec_of(i);
     r.item[r.items++] = i;
     ++open.count;

@@ -72,8 +72,9 @@ struct fuse_rules {
     static constexpr std::uint64_t key_of(const In& g, int reduction) {
       const node& n = g.nodes[reduction];
       const spec& from = g.specs[g.nodes[n.in[0]].spec];
-      std::uint64_t h = static_cast<std::uint64_t>(n.a.v[0]) | static_cast<std::uint64_t>(from.type) << 8 |
-                        static_cast<std::uint64_t>(n.a.v[1]) << 16;
+      const auto of = attributes_of<redistribute_attributes>(n.a);
+      std::uint64_t h = static_cast<std::uint64_t>(of.axis) | static_cast<std::uint64_t>(from.type) << 8 |
+                        static_cast<std::uint64_t>(of.to) << 16;
       for (int a = 0; a < from.axes; ++a)
         h = h * 31 + (from.place[a].is_partial() ? static_cast<std::uint64_t>(pack(from.place[a])) : 0);
       return h;
@@ -183,7 +184,7 @@ struct fuse_rules {
         at = emit_pack(b, slots, list, count, false, -1, within);
       }
       node n = g.nodes[last_member[which]];  // as the last one of them says
-      const int axis = static_cast<int>(n.a.v[0]);
+      const int axis = static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis);
       spec sum = b.specs[b.nodes[at].spec];
       sum.place[axis] = g.specs[n.spec].place[axis];
       n.in[0] = at;
@@ -198,7 +199,7 @@ struct fuse_rules {
         u.inputs = 1;
         u.in[0] = at;
         slot[r] = within[k];
-        u.a.v[0] = within[k] / size;
+        u.a = pack_attributes(storage_attributes{.at = within[k] / size, .goes_on = 0, .leaves = 0});
         u.spec = g.nodes[r].spec;
         u.scope = g.nodes[r].scope;
         to[r] = b.append(u);

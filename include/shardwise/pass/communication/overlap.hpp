@@ -33,9 +33,12 @@ struct overlap_rules {
     int next[n + 1]{}, next_fed[n + 1]{};  // nodes to come, in program order and by what they feed; [n] is the first
     int stack[n]{};
     int depth = 0;
+    // What the current collective needs and has not come: two heaps, the first node in front, from the two ends of one array: `free`
+    // that do not need the collective before, `blocked_nodes` that do.
+    int heap[n]{};
     unsigned char changes[n]{};  // whether a node's storage is a parameter's or a state's
     int comms = 0, current = 0, walk = 0;
-    int free = 0, blocked_nodes = 0;  // of what the current collective needs and has not come: without the one before, with it
+    int free = 0, blocked_nodes = 0;
     int looked = 0;
     int deepest = -1, deepest_update = -1;  // collectives that touches and updates so far depend on
     int first_fed = 0, first_fed_touch = 0;
@@ -89,15 +92,9 @@ struct overlap_rules {
         return;
       case run_needed: {  // what the collective needs beside the one before
         if (m.free == 0) return restart(m, m.current == 0 ? run_blocked : fill_gap);
-        const int i = following(st, m.next);
-        if (m.needed[i] == m.current + 1 && m.depends[i] < m.current - 1) {
-          m.computed += time_of(g, i, work);
-          --m.free;
-          put(st, i);
-        } else {
-          m.walk = i;
-        }
-        return;
+        const int i = first_of(m.heap, 0, 1, m.free, work);
+        m.computed += time_of(g, i, work);
+        return put(st, i);
       }
       case fill_gap: {  // until the collective before is done: whatever is ready
         const int i = following(st, m.next_fed);
@@ -114,15 +111,8 @@ struct overlap_rules {
       case run_blocked: {  // the rest of what it needs, and the collective
         const int c = m.comm[m.current];
         if (m.blocked_nodes > 0) {
-          const int i = following(st, m.next);
-          if (m.needed[i] == m.current + 1 && i != c) {
-            m.blocked = true;
-            --m.blocked_nodes;
-            put(st, i);
-          } else {
-            m.walk = i;
-          }
-          return;
+          m.blocked = true;
+          return put(st, first_of(m.heap, end(m) - 1, -1, m.blocked_nodes, work));
         }
         put(st, c);
         if (m.current > 0 && !m.blocked) {
@@ -254,6 +244,31 @@ struct overlap_rules {
     }
   }
 
+  // A heap of `count` nodes: entry k lies at heap[from + by * k], none before that half as far.
+  static constexpr void add_to(int* heap, int from, int by, int& count, int i, stage_work& work) {
+    int at = count++;
+    for (; at > 0; at = (at - 1) / 2) {
+      const int above = heap[from + by * ((at - 1) / 2)];
+      if (above < i) break;
+      heap[from + by * at] = above;
+      work.take(8);
+    }
+    heap[from + by * at] = i;
+  }
+  static constexpr int first_of(int* heap, int from, int by, int& count, stage_work& work) {
+    const int first = heap[from], i = heap[from + by * --count];
+    int at = 0;
+    for (int below = 1; below < count; below = 2 * at + 1) {
+      if (below + 1 < count && heap[from + by * (below + 1)] < heap[from + by * below]) ++below;
+      if (heap[from + by * below] > i) break;
+      heap[from + by * at] = heap[from + by * below];
+      at = below;
+      work.take(12);
+    }
+    heap[from + by * at] = i;
+    return first;
+  }
+
   template <class Memory>
   static constexpr void need(Memory& m, int i, int c) {
     m.needed[i] = c + 1;
@@ -265,7 +280,8 @@ struct overlap_rules {
     const node& x = g.nodes[i];
     const auto add = [&](int d) {
       if (st.emitted[d] || m.needed[d] == m.current + 1) return;
-      ++(m.depends[d] < m.current - 1 ? m.free : m.blocked_nodes);
+      if (m.depends[d] < m.current - 1) add_to(m.heap, 0, 1, m.free, d, work);
+      else add_to(m.heap, end(m) - 1, -1, m.blocked_nodes, d, work);
       need(m, d, m.current);
     };
     for (int k = 0; k < x.inputs; ++k) add(x.in[k]);

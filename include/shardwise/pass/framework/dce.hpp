@@ -12,8 +12,10 @@ constexpr int mark_live(const Graph& g, unsigned char* live) {
   int count = 0;
   for (int i = g.node_count - 1; i >= 0; --i) {
     const node& n = g.nodes[i];
-    if (is_update(n.op) || is_leaf(n.op) || places_leaves(n)) live[i] = 1;
-    if (!live[i]) continue;
+    if (!live[i]) {
+      if (!is_update(n.op) && !is_leaf(n.op) && !places_leaves(n)) continue;
+      live[i] = 1;
+    }
     ++count;
     for (int k = 0; k < n.inputs; ++k) live[n.in[k]] = 1;
   }
@@ -48,6 +50,7 @@ constexpr void keep(To& r, const From& g, const unsigned char* live) {
     to[i] = count++;
   }
   r.node_count = count;
+  for (int i = count; i < To::node_capacity; ++i) r.nodes[i] = empty_node;
   for (int i = 0; i < g.spec_count; ++i) {
     r.specs[i] = g.specs[i];
     r.hashes[i] = g.hashes[i];
@@ -57,14 +60,15 @@ constexpr void keep(To& r, const From& g, const unsigned char* live) {
   r.scope_count = g.scope_count;
   r.sites = g.sites;
   copy_functions(r, g);
-  for (int i = 0; i < g.output_count; ++i) r.outputs[i] = to[g.outputs[i]];
+  for (int i = 0; i < To::output_capacity; ++i) r.outputs[i] = i < g.output_count ? to[g.outputs[i]] : -1;
   r.output_count = g.output_count;
   r.error = g.error;
 }
 
 }  // namespace detail
 
-// Source::value is the graph; the result is exactly as large as what lives, or the graph itself where all of it lives.
+// Source::value is the graph; the result is exactly as large as what lives, or the graph itself where all of it lives. A source that
+// says all_live is not looked at.
 template <class Source>
 struct eliminate_dead {
  private:
@@ -77,14 +81,22 @@ struct eliminate_dead {
   template <class T>
   struct result<false, T> {
     static constexpr auto value = [] {
-      resized<graph_type_of<Source>, marked.kept, Source::value.spec_count> r;
+      using kept = resized<graph_type_of<Source>, marked.kept, Source::value.spec_count>;
+      kept r(typename kept::unfilled{});
       detail::keep(r, Source::value, marked.live);
       return r;
     }();
   };
 
  public:
-  static constexpr const auto& value = result<marked.kept == Source::value.node_count>::value;
+  static constexpr bool unchanged = marked.kept == Source::value.node_count, all_live = true;
+  static constexpr const auto& value = result<unchanged>::value;
+};
+template <class Source>
+  requires(Source::all_live)
+struct eliminate_dead<Source> {
+  static constexpr bool unchanged = true, all_live = true;
+  static constexpr const auto& value = Source::value;
 };
 
 }  // namespace shardwise::passes

@@ -15,7 +15,8 @@ namespace shardwise {
 
 // A pass is a struct that declares `using shardwise_pass = void;` and has one of
 //   template <class Source> struct run;                      its `value` is the new graph, Source::value is the old one;
-//                                                            a finding in value.error says why there is none
+//                                                            a finding in value.error says why there is none; where its
+//                                                            `unchanged` is true, the graph is the old one
 //   template <class Graph> static constexpr finding apply(Graph&);   changes a graph value, or says why it cannot
 // and may declare
 //   using prerequisites = passes_list<...>;   passes that must have been applied before
@@ -322,10 +323,13 @@ struct pass_result {
   using type = Source;
   static constexpr problem what = problem::pass_not_a_pass;
 };
+template <class Run>
+concept says_unchanged = requires { requires Run::unchanged; };
 template <class P, class Source>
   requires(has_run<P, Source>)
 struct pass_result<P, Source> {
-  using type = typename P::template run<Source>;
+  using run = typename P::template run<Source>;
+  using type = std::conditional_t<says_unchanged<run>, Source, run>;
   static constexpr problem what = problem::none;
 };
 template <class P, class Source>
@@ -373,7 +377,7 @@ struct checked_pass<P, Source, Applied, Before, true, Later> {
   static_assert(raise<outcome::what, P>::ok);
   // between passes: the one that refused, or that broke an invariant, is named
   static constexpr finding found = [] {
-    if constexpr (Later) return finding(result::value.error);
+    if constexpr (Later || std::is_same_v<result, Source>) return finding(result::value.error);
     else return result::value.error ? finding(result::value.error) : verified<result, Before>::found;
   }();
   static constexpr bool good = outcome::what == problem::none && (!found || Source::value.error);
@@ -381,7 +385,7 @@ struct checked_pass<P, Source, Applied, Before, true, Later> {
   using about = std::conditional_t<static_cast<bool>(result::value.error), Source, result>;
   static_assert(refused_at<Source::value.error ? problem::none : found.what, found.have, found.want, about, found.operand, P>::ok);
   using type = std::conditional_t<good, result, Source>;
-  using known = std::conditional_t<good && !found && !Later, verified<result, Before>, Before>;
+  using known = std::conditional_t<good && !found && !Later && !std::is_same_v<result, Source>, verified<result, Before>, Before>;
   static_assert(promises<Source, type, P, typename preserved_by<P>::type>::ok);
 };
 
@@ -455,7 +459,7 @@ struct run_pipeline<Source, pipeline<P, Rest...>, Applied, Before, Row, Together
 template <class Source, verified_with_next P, class... Rest, class Applied, class Before, class Row>
 struct run_pipeline<Source, pipeline<P, Rest...>, Applied, Before, Row, true> {
   using done = typename one_pass<P, Source, Applied, Before, true>::done;
-  using row = std::conditional_t<done::good, typename row_with<Row, P, Source, Applied, Before>::type, Row>;
+  using row = std::conditional_t<done::good && !std::is_same_v<typename done::type, Source>, typename row_with<Row, P, Source, Applied, Before>::type, Row>;
   using next = run_pipeline<typename done::type, std::conditional_t<done::good, pipeline<Rest...>, pipeline<>>,
                             typename appended<Applied, P>::type, Before, row, true>;
   using type = typename next::type;

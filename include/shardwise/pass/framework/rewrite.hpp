@@ -41,9 +41,12 @@ struct rewrite_state {
 
   // Node i with its operands' new ids.
   constexpr int copy(builder& b, const In& g, int i) {
-    node n = g.nodes[i];
-    for (int k = 0; k < n.inputs; ++k) n.in[k] = to[n.in[k]];
-    return to[i] = b.append(n);
+    if (b.node_count < b.node_capacity) {
+      node& n = b.nodes[b.node_count];
+      n = g.nodes[i];
+      for (int k = 0; k < n.inputs; ++k) n.in[k] = to[n.in[k]];
+    }
+    return to[i] = b.node_count++;
   }
   constexpr void set_outputs(const In& g) {
     out.output_count = g.output_count;
@@ -98,7 +101,9 @@ template <class State, class Graph>
 constexpr bool write_on(State& st, const Graph& g, stage_work work) {
   builder b = st.out.edit();
   bool left = true;
-  for (st.work = work; left && st.work.take(st.step_cost);) left = st.step(g, b);
+  constexpr int row = 8;  // steps that are paid together
+  for (st.work = work; left && st.work.take(row * st.step_cost);)
+    for (int k = 0; left && k < row; ++k) left = st.step(g, b);
   if (b.overflowed() && !b.error) b.error = {problem::graph_full, st.cursor - 1};
   st.out.finish(b);
   return left;
@@ -136,6 +141,7 @@ struct rewriting {
   template <class Source, int Nodes = stage_nodes>
   struct in_stages {
     static constexpr const auto& value = eliminate_dead<rewritten<Source, Nodes>>::value;
+    static constexpr bool all_live = true;
   };
   template <class Source>
   struct run : in_stages<Source> {};

@@ -105,7 +105,8 @@ struct sweep_state {
   }
 };
 
-// Rules has memory<Nodes>, what it remembers, and visit(state, i), whose operands are up to date.
+// Rules has memory<Nodes>, what it remembers, and visit(state, i), whose operands are up to date. It may have any(graph): where
+// that says false, no visit would change a node, and the graph stays the constant that it is.
 template <class Rules>
 struct sweep {
   using shardwise_pass = void;
@@ -136,7 +137,16 @@ struct sweep {
 
   template <class Source, int Nodes = stage_nodes>
   struct in_stages {
-    static constexpr const auto& value = eliminate_dead<swept<Source, Nodes>>::value;
+   private:
+    static constexpr bool idle = [] {
+      if constexpr (requires { Rules::any(Source::value); }) return !Rules::any(Source::value);
+      else return false;
+    }();
+    using result = eliminate_dead<std::conditional_t<idle, Source, swept<Source, Nodes>>>;
+
+   public:
+    static constexpr const auto& value = result::value;
+    static constexpr bool unchanged = idle && result::unchanged, all_live = true;
   };
   template <class Source>
   struct run : in_stages<Source> {};

@@ -162,17 +162,20 @@ struct functional {
     bool possible = true;
     switch (n.op) {
       case op_code::wait: return value;
-      case op_code::permute:
-        for (int d = 0; d < whole.rank; ++d) m.a.v[0] |= std::int64_t{d} << (4 * rules::packed_dim(n.a.v[0], d));
+      case op_code::permute: {
+        const auto of = attributes_of<permute_attributes>(n.a);
+        permute_attributes back{.from = 0};
+        for (int d = 0; d < whole.rank; ++d) back.from |= std::int64_t{d} << (4 * rules::packed_dim(of.from, d));
+        m.a = pack_attributes(back);
         break;
+      }
       case op_code::broadcast:
         possible = numel(whole) == numel(g.spec_of(i));
         [[fallthrough]];
       case op_code::reshape:
         m.op = op_code::reshape;
         m.in[0] = dense(b, value, n.scope);
-        for (int d = 0; d < whole.rank; ++d) m.a.v[d] = is_dyn(whole, d) ? -whole.extent[d] : whole.extent[d];
-        m.a.v[5] = whole.rank;
+        m.a = pack_extents(whole);
         break;
       case op_code::slice:
         m.op = op_code::slice_scatter;
@@ -181,13 +184,16 @@ struct functional {
         m.in[0] = derived(st, g, b, p, newest(st, g, p));
         m.in[1] = value;
         break;
-      case op_code::relabel:  // blocks stay blocks where no rank has another one's
+      case op_code::relabel: {  // blocks stay blocks where no rank has another one's
         m.in[0] = dense(b, value, n.scope);
+        relabel_attributes back{};
         for (int a = 0; a < whole.axes; ++a) {
           possible = possible && whole.place[a].is_shard() && g.spec_of(i).place[a].is_shard();
-          m.a.v[a] = pack(dual(g.spec_of(i).place[a]));
+          back.cotangent[a] = pack(dual(g.spec_of(i).place[a]));
         }
+        m.a = pack_attributes(back);
         break;
+      }
       default: possible = false;
     }
     spec in[2]{};

@@ -20,8 +20,7 @@ struct grow_regions {
   using state = region_table<graph_type_of<Source>::node_capacity>;
   template <class Source, class State>
   static constexpr void start(State& st) {
-    st.begin(Source::value, std::numeric_limits<int>::max(), Leads);
-    st.within = Within;
+    st.begin(Source::value, std::numeric_limits<int>::max(), Leads, Within);
   }
   template <class Source, class State>
   static constexpr bool advance(State& st, int nodes) {
@@ -90,8 +89,7 @@ struct fuse {
   template <class Graph>
   static constexpr finding apply(Graph& g) {
     region_table<Graph::node_capacity> t;
-    t.begin(g, Graph::node_capacity, Leads);
-    t.within = Within;
+    t.begin(g, Graph::node_capacity, Leads, Within);
     grow_regions<Leads, Within>::grow(g, t, stage_work::all());
     fuse_writer<Graph, Graph::node_capacity> w;
     w.begin(g);

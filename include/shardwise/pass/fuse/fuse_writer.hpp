@@ -52,7 +52,7 @@ struct fuse_writer {
   template <class Source, class Table>
   constexpr void step(const Source& from, const Table& t, stage_work& work) {
     const int i = cursor++;
-    if (t.root[i] != i || is_skipped(from, t, i)) return;  // what is skipped is written where it is read
+    if (t.of[i].root != i || t.is_skipped(i)) return;  // what is skipped is written where it is read
     const node& n = from.nodes[i];
     if (is_update(n.op) || (t.within && holds > 0 && unit_of(from, i) != unit_of(from, held[0]))) flush(from, t, work);
     if (t.leads && (!t.within || unit_of(from, i) >= 0) && (n.op == op_code::sumsq || ends_squares(from, t, i))) {
@@ -64,7 +64,7 @@ struct fuse_writer {
   }
   template <class Source, class Table>
   static constexpr bool ends_squares(const Source& from, const Table& t, int i) {
-    for (int m = t.next[i]; m >= 0; m = t.next[m])
+    for (int m = t.of[i].next; m >= 0; m = t.of[m].next)
       if (from.nodes[m].op == op_code::sumsq) return true;
     return false;
   }
@@ -79,7 +79,7 @@ struct fuse_writer {
   }
   template <class Source, class Table>
   constexpr void place(const Source& from, const Table& t, int i, stage_work& work) {
-    if (t.next[i] < 0) {
+    if (t.of[i].next < 0) {
       copy(from, t, i, work);
       return;
     }
@@ -126,17 +126,23 @@ struct fuse_writer {
     if (r.lead < 0) {
       n.op = op_code::fused;
       n.f = 0;
-      for (int k = 0; k < max_constants; ++k) n.a.v[k] = std::bit_cast<std::int64_t>(constants[k]);
+      fused_attributes of{};
+      for (int k = 0; k < max_constants; ++k) of.constant[k] = constants[k];
+      n.a = pack_attributes(of);
     } else if (r.second >= 0) {
       if (n.op == op_code::norm_apply) {
         n.op = op_code::norm;
         n.f = from.nodes[r.second].f;
-        n.a.v[2] = r.keeps_second ? 1 : 0;
+        auto of = attributes_of<norm_attributes>(n.a);
+        of.keeps_statistics = r.keeps_second ? 1 : 0;
+        n.a = pack_attributes(of);
       } else if (n.op == op_code::sum) {
         n.op = op_code::norm_dw_db;
         n.a = from.nodes[r.second].a;
       } else {
-        n.a.v[3] = 1;
+        auto of = attributes_of<einsum_attributes>(n.a);
+        of.keeps_sums = 1;
+        n.a = pack_attributes(of);
       }
     }
     n.expression = id;

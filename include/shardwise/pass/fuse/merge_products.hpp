@@ -42,12 +42,6 @@ struct merge_state : rewrite_state<In, Out> {
     n.in[1] = y;
     return b.append(n);
   }
-  static constexpr op_attr extents_of(const spec& s) {
-    op_attr a{};
-    for (int d = 0; d < s.rank; ++d) a.v[d] = is_dyn(s, d) ? -s.extent[d] : s.extent[d];
-    a.v[5] = s.rank;
-    return a;
-  }
   // The innermost module that all of them are in.
   static constexpr int common_scope(const In& g, const sibling_list& m) {
     int s = g.nodes[m.id[0]].scope;
@@ -94,8 +88,9 @@ struct merge_state : rewrite_state<In, Out> {
       spec s = b.specs[b.nodes[whole].spec];
       s.extent[0] = 1;
       if (k * s.stride[0] != 0) s.offset = 1;
-      const int block = emit(b, op_code::slice, {{0, k, 1, 0, 0, 0}}, 0, scope, s, whole);
-      to[old] = emit(b, op_code::reshape, extents_of(g.spec_of(old)), 0, scope, g.spec_of(old), block);
+      const auto of = slice_attributes{.dim = 0, .start = k, .length = 1, .one_of_many = 0};
+      const int block = emit(b, op_code::slice, pack_attributes(of), 0, scope, s, whole);
+      to[old] = emit(b, op_code::reshape, pack_extents(g.spec_of(old)), 0, scope, g.spec_of(old), block);
     }
   }
 
@@ -114,17 +109,17 @@ struct merge_state : rewrite_state<In, Out> {
     const sibling_list sums = each_of(others, [&t](int i) { return t.row_sum[i]; });
     if (m.rows[leader]) {
       const node& r = g.nodes[sums.id[0]];
-      op_attr mask = r.a;
-      mask.v[0] <<= 1;
-      total = emit(b, op_code::sum, mask, r.f, scope, dense_stack(g.specs[r.spec], count), in[0]);
+      auto of = attributes_of<sum_attributes>(r.a);
+      of.dims <<= 1;
+      total = emit(b, op_code::sum, pack_attributes(of), r.f, scope, dense_stack(g.specs[r.spec], count), in[0]);
     }
     spec same = stacked(b.specs[b.nodes[to[n.in[side]]].spec], count);
     same.stride[0] = 0;
-    in[side] = emit(b, op_code::broadcast, extents_of(same), 0, scope, same, to[n.in[side]]);
-    op_attr a = n.a;
-    for (int k = 0; k < 3; ++k) a.v[k] = with_label(a.v[k]);
+    in[side] = emit(b, op_code::broadcast, pack_extents(same), 0, scope, same, to[n.in[side]]);
+    auto of = attributes_of<einsum_attributes>(n.a);
+    of = {with_label(of.lhs), with_label(of.rhs), with_label(of.out), of.keeps_sums};
     const spec out = dense_stack(g.specs[n.spec], count);
-    int whole = emit(b, op_code::einsum, a, n.f, scope, out, in[0], in[1]);
+    int whole = emit(b, op_code::einsum, pack_attributes(of), n.f, scope, out, in[0], in[1]);
     sibling_list values = members;
     if (m.bias[leader]) {
       values = each_of(members, [&t](int i) { return t.first_user[i]; });
@@ -140,7 +135,7 @@ struct merge_state : rewrite_state<In, Out> {
         for (int x = 0; x < s.axes; ++x)
           if (s.place[x].is_shard()) s.place[x].dim = static_cast<decltype(s.place[x].dim)>(s.place[x].dim + more);
         s = dense_stack(s, count);
-        y = emit(b, op_code::reshape, extents_of(s), 0, scope, s, y);
+        y = emit(b, op_code::reshape, pack_extents(s), 0, scope, s, y);
       }
       whole = emit(b, op_code::add, g.nodes[values.id[0]].a, 0, scope, out, whole, y);
     }
@@ -153,11 +148,11 @@ struct merge_state : rewrite_state<In, Out> {
     const sibling_list members = as_stacked(g, m, members_of(t, leader), 0);
     const int scope = common_scope(g, members);
     const node& n = g.nodes[last];
-    op_attr a = n.a;
-    for (int k = 0; k < 2; ++k) a.v[k] = with_label(a.v[k]);
+    auto of = attributes_of<einsum_attributes>(n.a);
+    of = {with_label(of.lhs), with_label(of.rhs), of.out, of.keeps_sums};
     const int x = stack_of(b, g, operands_of(g, members, 0), scope), y = stack_of(b, g, operands_of(g, members, 1), scope);
     for (int k = 0; k < members.count; ++k) to[members.id[k]] = absent;
-    to[last] = emit(b, op_code::einsum, a, n.f, scope, g.specs[n.spec], x, y);
+    to[last] = emit(b, op_code::einsum, pack_attributes(of), n.f, scope, g.specs[n.spec], x, y);
   }
 
   template <class Table, class Merges>
@@ -183,28 +178,27 @@ struct merge_state : rewrite_state<In, Out> {
 };
 
 template <class State, class Graph, class Table, class Merges>
-constexpr void write_merges(State& st, const Graph& g, const Table& t, const Merges& m, int nodes) {
+constexpr bool write_merges(State& st, const Graph& g, const Table& t, const Merges& m, stage_work work) {
   builder b = st.out.edit();
-  for (; nodes > 0 && st.cursor <= g.node_count; --nodes) st.step(b, g, t, m);
+  while (st.cursor <= g.node_count && work.take(40)) {
+    if (st.cursor < g.node_count && m.group_at(st.cursor) >= 0) work.take(600);
+    st.step(b, g, t, m);
+  }
   if (b.overflowed() && !b.error) b.error = {problem::graph_full, st.cursor - 1};
   st.out.finish(b);
+  return st.cursor <= g.node_count;
 }
 
 struct collect_siblings {
   template <class Source>
   using state = sibling_table<graph_type_of<Source>::node_capacity>;
-  static constexpr int per_stage(int nodes) { return nodes; }
-  template <class Source>
-  static constexpr int stages(int nodes) {
-    return (graph_type_of<Source>::node_capacity + per_stage(nodes) - 1) / per_stage(nodes);
-  }
   template <class Source, class State>
   static constexpr void start(State& st) {
     st.begin(Source::value);
   }
   template <class Source, class State>
-  static constexpr void advance(State& st, int nodes) {
-    find_siblings(Source::value, st, per_stage(nodes));
+  static constexpr bool advance(State& st, int nodes) {
+    return find_siblings(Source::value, st, stage_work(nodes));
   }
 };
 
@@ -233,18 +227,13 @@ struct write_merged {
   using state = merge_state<graph_type_of<Source>,
                             resized<graph_type_of<Source>, Source::value.node_count + Settled::value.nodes,
                                     Source::value.spec_count + Settled::value.specs>>;
-  static constexpr int per_stage(int nodes) { return nodes; }  // most are copied
-  template <class Source>
-  static constexpr int stages(int nodes) {
-    return Source::value.node_count / per_stage(nodes) + 1;
-  }
   template <class Source, class State>
   static constexpr void start(State& st) {
     st.begin(Source::value);
   }
   template <class Source, class State>
-  static constexpr void advance(State& st, int nodes) {
-    write_merges(st, Source::value, Found::value, Settled::value, per_stage(nodes));
+  static constexpr bool advance(State& st, int nodes) {
+    return write_merges(st, Source::value, Found::value, Settled::value, stage_work(nodes));
   }
 };
 
@@ -301,13 +290,13 @@ struct merge_products {
     constexpr int n = Graph::node_capacity;
     passes::sibling_table<n> t;
     t.begin(g);
-    passes::find_siblings(g, t, n);
+    passes::find_siblings(g, t, stage_work::all());
     passes::merge_table<n> m;
     m.begin(g);
     passes::settle_groups(g, t, m, (3 + passes::settled_group) * n);
     passes::merge_state<Graph, resized<Graph, 8 * n + 64, Graph::spec_capacity + 16 * passes::max_sibling_kinds>> st;
     st.begin(g);
-    passes::write_merges(st, g, t, m, g.node_count + 1);
+    passes::write_merges(st, g, t, m, stage_work::all());
     if (st.out.error) return st.out.error;
     passes::remove_dead(st.out);
     if (st.out.node_count > n || st.out.spec_count > Graph::spec_capacity)

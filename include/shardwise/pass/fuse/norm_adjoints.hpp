@@ -104,7 +104,8 @@ struct norm_adjoint_rules {
       node n = g.nodes[a];
       n.op = op_code::norm_dx_dw;
       n.f = g.nodes[maker_of(g, stats)].f;
-      n.a = {{n.a.v[0], biased ? 1 : 0, 0, 0, 0, 0}};
+      const auto of = attributes_of<norm_attributes>(n.a);
+      n.a = pack_attributes(norm_attributes{.rms = of.rms, .biased = biased ? 1 : 0, .keeps_statistics = 0});
       const int from[] = {to[g.nodes[a].in[0]], to[g.nodes[a].in[1]], to[g.nodes[a].in[3]], room};
       for (int k = 0; k < 4; ++k) n.in[k] = from[k];
       for (int k = 4; k < n.inputs; ++k) n.in[k] = to[n.in[k]];
@@ -115,7 +116,8 @@ struct norm_adjoint_rules {
         spec row = rows;
         row.extent[0] = 1;
         row.offset = k * rows.stride[0] != 0 ? 1 : 0;
-        const int slice = emit(b, op_code::slice, {{0, k, 1, 0, 0, 0}}, scope, row, values);
+        const auto cut = slice_attributes{.dim = 0, .start = k, .length = 1, .one_of_many = 0};
+        const int slice = emit(b, op_code::slice, pack_attributes(cut), scope, row, values);
         to[old] = emit(b, op_code::reshape, {{rows.extent[1], 0, 0, 0, 0, 1}}, scope, g.spec_of(old), slice);
       }
     }
@@ -126,7 +128,9 @@ struct norm_adjoint_rules {
       base::copy(b, g, i);
       if (stats == g.node_count || g.nodes[i].expression >= 0 || uses[stats] != 2 || !may_join(g, stats)) return;
       node& n = b.nodes[to[i]];
-      n.a.v[2] = 0;
+      auto of = attributes_of<norm_attributes>(n.a);
+      of.keeps_statistics = 0;
+      n.a = pack_attributes(of);
       n.in[last] = -1;
       n.inputs = last;
       unasked[stats] = true;
@@ -144,7 +148,7 @@ struct norm_adjoint_rules {
           other[grads[i]] = dx[i];
         }
         if (n.op == op_code::norm_dx && other[i] >= 0) write_joined(b, g, i, other[i]);
-        else if (n.op == op_code::norm && n.a.v[2] != 0) write_norm(b, g, i);
+        else if (n.op == op_code::norm && attributes_of<norm_attributes>(n.a).keeps_statistics != 0) write_norm(b, g, i);
         else if (to[i] < 0 && !unasked[i] && !is_joined(g, i)) base::copy(b, g, i);
       }
       return cursor <= g.node_count;

@@ -11,20 +11,25 @@ namespace shardwise::passes {
 
 inline constexpr int max_members = 16;
 
-// Node i belongs to the region whose root is root[i], its last member, which alone stands in the new graph. Regions are
-// grown in program order and never shrink. `touched`: a node outside of the region has read one of its values, so that
-// no member may move down any more.
+// Node i belongs to the region of its root, the region's last member, which alone stands in the new graph. Regions are grown in
+// program order and never shrink. An evaluator pays for each assignment, so what a node begins with is one value.
+struct region_entry {
+  int root;
+  int next;    // the member before this one in its region, -1: none; from the root downwards
+  int behind;  // itself, or the value that a skipped one sees: see steps_over
+  int uses;    // by nodes and outputs
+  int held;    // of a root: how many of its region's values are stored besides its own
+  int mate;    // of a value's storage: the reduction over its rows that was met last, -1: none
+  bool touched;  // a node outside of the region has read one of its values, so that no member may move down any more
+  bool sealed;   // nothing is added
+  bool step;     // see is_step; known of nodes that were visited
+  bool placed;   // an update says where the value is computed: what other steps may still read
+};
+
 template <int Nodes>
 struct region_table {
   static constexpr int capacity = Nodes > 0 ? Nodes : 1;
-  int root[capacity];
-  int next[capacity];  // the member before this one in its region, -1: none; from the root downwards
-  int uses[capacity];  // by nodes and outputs
-  int held[capacity];  // of a root: how many of its region's values are stored besides its own
-  int mate[capacity];  // of a value's storage: the reduction over its rows that was met last, -1: none
-  bool touched[capacity];
-  bool sealed[capacity];  // nothing is added
-  bool placed[capacity];  // an update says where the value is computed: what other steps may still read
+  region_entry of[capacity];
   int last_update = -1;
   int cursor = 0;
   int absorbed = 0, stores = 0;
@@ -33,28 +38,36 @@ struct region_table {
   bool within = false;  // whether regions stay within one unit each, and all else as it is
 
   template <class Graph>
-  constexpr void begin(const Graph& g, int nodes, bool follow) {
+  constexpr void begin(const Graph& g, int nodes, bool follow, bool stay) {
     limit = nodes;
     leads = follow;
-    const int n = g.node_count;
-    for (int i = 0; i < n; ++i) {
-      root[i] = i;
-      next[i] = mate[i] = -1;
-      uses[i] = held[i] = 0;
-      touched[i] = sealed[i] = placed[i] = false;
+    within = stay;
+    region_entry fresh{-1, -1, -1, 0, 0, -1, false, false, false, false};
+    for (int i = 0; i < capacity; ++i) {
+      fresh.root = fresh.behind = i;
+      of[i] = fresh;
     }
-    for (int i = n; i < capacity; ++i) {
-      root[i] = next[i] = mate[i] = -1;
-      uses[i] = held[i] = 0;
-      touched[i] = sealed[i] = placed[i] = false;
-    }
-    for (int i = n - 1; i >= 0; --i) {
+    for (int k = 0; k < g.output_count; ++k) of[g.outputs[k]].uses += 2;  // never by one node alone
+    for (int i = g.node_count - 1; i >= 0; --i) {
       const node& x = g.nodes[i];
-      for (int k = 0; k < x.inputs; ++k) ++uses[x.in[k]];
-      if (x.op == op_code::in_place || (x.op == op_code::pack && placed[i]))
-        for (int k = 0; k < x.inputs; ++k) placed[x.in[k]] = true;
+      for (int k = 0; k < x.inputs; ++k) ++of[x.in[k]].uses;
+      if (x.op == op_code::in_place || (x.op == op_code::pack && of[i].placed))
+        for (int k = 0; k < x.inputs; ++k) of[x.in[k]].placed = true;
+      else if (x.op == op_code::redistribute && steps_over(g, i))
+        of[i].behind = x.in[0];
     }
-    for (int k = 0; k < g.output_count; ++k) uses[g.outputs[k]] += 2;  // never by one node alone
+  }
+
+  // A change of placement along an axis of one rank that one node reads: the region steps over it.
+  template <class Graph>
+  constexpr bool steps_over(const Graph& g, int i) const {
+    const node& n = g.nodes[i];
+    return of[i].uses == 1 && g.specs[n.spec].axis_size[attributes_of<redistribute_attributes>(n.a).axis] == 1 && (!within || unit_of(g, i) >= 0);
+  }
+  constexpr bool is_skipped(int i) const { return of[i].behind != i; }
+  // What is skipped, met in program order: the value behind all that are in a row.
+  constexpr void settle(int i) {
+    if (is_skipped(i)) of[i].behind = of[of[i].behind].behind;
   }
 };
 
@@ -64,8 +77,7 @@ template <class Graph>
 constexpr bool is_step(const Graph& g, int i) {
   const node& n = g.nodes[i];
   if (n.inputs == 0 || n.inputs > 2 || n.expression >= 0 || !rules::is_scalar(n.op)) return false;
-  for (const std::int64_t v : n.a.v)
-    if (v != 0) return false;
+  if (!(n.a == op_attr{})) return false;
   for (int k = 0; k < n.inputs; ++k)
     if (g.spec_of(n.in[k]).type != g.specs[n.spec].type) return false;
   return is_floating(g.specs[n.spec].type);
@@ -73,7 +85,7 @@ constexpr bool is_step(const Graph& g, int i) {
 
 // Kernels that an expression may follow in place.
 constexpr bool may_lead(const node& n) {
-  return n.expression < 0 && n.a.v[3] == 0 &&
+  return n.expression < 0 && !keeps_sums(n) &&
          (n.op == op_code::einsum || n.op == op_code::embedding || n.op == op_code::embedding_dw || n.op == op_code::norm_dx ||
           n.op == op_code::sumsq);
 }
@@ -85,18 +97,6 @@ constexpr bool same_extents(const spec& a, const spec& b) {
   return true;
 }
 
-// A change of placement along an axis of one rank that one node reads: the region steps over it.
-template <class Graph, class Table>
-constexpr bool is_skipped(const Graph& g, const Table& t, int i) {
-  const node& n = g.nodes[i];
-  return n.op == op_code::redistribute && t.uses[i] == 1 && g.specs[n.spec].axis_size[n.a.v[0]] == 1 &&
-         (!t.within || unit_of(g, i) >= 0);
-}
-template <class Graph, class Table>
-constexpr int behind_skipped(const Graph& g, const Table& t, int i) {
-  while (is_skipped(g, t, i)) i = g.nodes[i].in[0];
-  return i;
-}
 // The node whose very block node i is.
 template <class Graph>
 constexpr int storage_of(const Graph& g, int i) {
@@ -152,7 +152,7 @@ struct region {
 
 template <class Table>
 constexpr void insert_region(const Table& t, int of, region& r) {
-  for (int m = of; m >= 0; m = t.next[m]) r.insert(m);
+  for (int m = of; m >= 0; m = t.of[m].next) r.insert(m);
 }
 
 constexpr bool is_second(const node& n) {
@@ -169,7 +169,7 @@ constexpr void complete(const Graph& g, const Table& t, region& r) {
   for (int k = 0; k < r.count; ++k) {
     const int m = r.member[k];
     const node& n = g.nodes[m];
-    if (is_step(g, m)) {
+    if (t.of[m].step) {
       ++r.steps;
       if (has_constant(n)) ++r.constants;
     } else if (n.op == op_code::redistribute) {
@@ -190,15 +190,15 @@ constexpr void complete(const Graph& g, const Table& t, region& r) {
       for (int k = 0; k < n.inputs; ++k)
         if (r.second < 0 || n.op != op_code::norm_apply || k != 1) r.operands[r.own++] = n.in[k];
     }
-    r.keeps_second = r.second >= 0 && (n.op != op_code::norm_apply || t.uses[r.second] > 1);
+    r.keeps_second = r.second >= 0 && (n.op != op_code::norm_apply || t.of[r.second].uses > 1);
     if (r.keeps_second) r.operands[r.own++] = r.second;
   }
   int inside[max_members]{};
   for (int k = 0; k < r.count; ++k) {
     const int m = r.member[k];
-    if (!is_step(g, m)) continue;
+    if (!t.of[m].step) continue;
     for (int j = 0; j < g.nodes[m].inputs; ++j) {
-      const int operand = g.nodes[m].in[j], p = behind_skipped(g, t, operand);
+      const int operand = g.nodes[m].in[j], p = t.of[operand].behind;
       int at = -1;
       for (int e = 0; e < k && at < 0; ++e)
         if (r.member[e] == p) at = e;
@@ -208,7 +208,7 @@ constexpr void complete(const Graph& g, const Table& t, region& r) {
   }
   for (int k = 0; k + 1 < r.count && r.fits; ++k) {
     const int m = r.member[k];
-    if (m == r.second || g.nodes[m].op == op_code::redistribute || t.uses[m] == inside[k]) continue;
+    if (m == r.second || g.nodes[m].op == op_code::redistribute || t.of[m].uses == inside[k]) continue;
     if (m == r.lead || r.own + r.values + r.stores == max_inputs) r.fits = false;
     else r.stored[r.stores++] = m;
   }
@@ -227,12 +227,12 @@ constexpr expression expression_of(const Graph& g, const Table& t, const region&
     const int m = r.member[k];
     const node& n = g.nodes[m];
     slot[k] = 0;
-    if (!is_step(g, m)) continue;
+    if (!t.of[m].step) continue;
     expression_step s;
     s.op = n.op;
     int of[2] = {no_slot, no_slot};
     for (int j = 0; j < n.inputs; ++j) {
-      const int p = behind_skipped(g, t, n.in[j]);
+      const int p = t.of[n.in[j]].behind;
       for (int q = 0; q < k; ++q)
         if (r.member[q] == p) of[j] = slot[q];
       if (of[j] == no_slot) of[j] = r.slot_of_value(n.in[j]);

@@ -9,9 +9,9 @@ namespace shardwise::passes {
 
 template <class Table>
 constexpr bool may_move(const Table& t, int i) {  // the region whose root is node i, to a later place
-  if (t.touched[i] || t.sealed[i]) return false;
+  if (t.of[i].touched || t.of[i].sealed) return false;
   int first = i;
-  for (int m = i; m >= 0; m = t.next[m]) first = m < first ? m : first;
+  for (int m = i; m >= 0; m = t.of[m].next) first = m < first ? m : first;
   return first > t.last_update;
 }
 
@@ -19,8 +19,8 @@ constexpr bool may_move(const Table& t, int i) {  // the region whose root is no
 // computed in a place of its own.
 template <class Graph, class Table>
 constexpr bool may_stand(const Graph& g, const Table& t, const region& r) {
-  bool may = !r.keeps_second || !t.placed[r.second];
-  for (int k = 0; k < r.stores; ++k) may = may && !t.placed[r.stored[k]];
+  bool may = !r.keeps_second || !t.of[r.second].placed;
+  for (int k = 0; k < r.stores; ++k) may = may && !t.of[r.stored[k]].placed;
   if (!t.within) return may;
   const int unit = unit_of(g, r.member[0]);
   for (int k = 0; k < r.count; ++k) may = may && unit >= 0 && unit_of(g, r.member[k]) == unit;
@@ -36,18 +36,18 @@ constexpr bool adopt(const Graph& g, Table& t, const region& r, int root) {
   const int held = more;
   for (int k = 0; k < r.count; ++k) {
     const int m = r.member[k];
-    if (t.root[m] == m) more -= t.held[m];
-    if (t.root[m] == m && m != root) ++fewer;
+    if (t.of[m].root == m) more -= t.of[m].held;
+    if (t.of[m].root == m && m != root) ++fewer;
   }
   if (g.node_count - t.absorbed - fewer + 2 * (t.stores + more) > t.limit) return false;
   int below = -1;
   for (int k = 0; k < r.count; ++k) {
     const int m = r.member[k];
-    t.root[m] = root;
-    t.next[m] = below;
+    t.of[m].root = root;
+    t.of[m].next = below;
     below = m;
   }
-  t.held[root] = held;
+  t.of[root].held = held;
   t.stores += more;
   t.absorbed += fewer;
   return true;
@@ -57,14 +57,14 @@ constexpr bool adopt(const Graph& g, Table& t, const region& r, int root) {
 // the root's, and the root's is then stored like any other.
 template <class Graph, class Table>
 constexpr void absorb(const Graph& g, Table& t, int i, int k, stage_work& work) {
-  const int from = t.root[behind_skipped(g, t, g.nodes[i].in[k])];
-  if (from == i || t.touched[from] || t.sealed[from]) return;
-  if (!is_step(g, from) && !(t.leads && may_lead(g.nodes[from]))) return;
+  const int from = t.of[t.of[g.nodes[i].in[k]].behind].root;
+  if (from == i || t.of[from].touched || t.of[from].sealed) return;
+  if (!t.of[from].step && !(t.leads && may_lead(g.nodes[from]))) return;
   if (!same_extents(g.spec_of(from), g.spec_of(i)) || !may_move(t, from)) return;
   region r;
   insert_region(t, i, r);
   insert_region(t, from, r);
-  for (int p = g.nodes[i].in[k]; is_skipped(g, t, p); p = g.nodes[p].in[0]) r.insert(p);
+  for (int p = g.nodes[i].in[k]; t.is_skipped(p); p = g.nodes[p].in[0]) r.insert(p);
   work.take(200 + 40 * r.count + 12 * r.count * r.count);
   if (r.fits) complete(g, t, r);
   adopt(g, t, r, i);
@@ -72,13 +72,13 @@ constexpr void absorb(const Graph& g, Table& t, int i, int k, stage_work& work) 
 
 template <class Graph, class Table>
 constexpr void join(const Graph& g, Table& t, int second, int i, stage_work& work) {
-  if (second < 0 || t.root[second] != second || !may_move(t, second) || t.next[second] >= 0 || g.nodes[second].expression >= 0) return;
+  if (second < 0 || t.of[second].root != second || !may_move(t, second) || t.of[second].next >= 0 || g.nodes[second].expression >= 0) return;
   region r;
   r.insert(second);
   r.insert(i);
   work.take(300);
   complete(g, t, r);
-  t.sealed[i] = adopt(g, t, r, i);
+  t.of[i].sealed = adopt(g, t, r, i);
 }
 
 // Whether node i sums all dims but the last.
@@ -96,50 +96,66 @@ constexpr bool sums_stacked_rows(const Graph& g, int i) {
   const node& n = g.nodes[i];
   if (n.op != op_code::sum) return false;
   const int rank = g.spec_of(n.in[0]).rank;
-  op_attr a = shardwise::detail::summed_leading_dims(rank > 0 ? rank : 1);
-  a.v[0] -= 1;
-  return rank > 2 && n.a == a;
+  auto of = attributes_of<sum_attributes>(shardwise::detail::summed_leading_dims(rank > 0 ? rank : 1));
+  of.dims -= 1;
+  return rank > 2 && n.a == pack_attributes(of);
 }
 
 // A weight's gradient: (..., n) by (..., k) to (n, k); or of several weights side by side, their dim first of all.
 template <class Graph>
 constexpr bool is_weight_gradient(const Graph& g, int i) {
   const node& n = g.nodes[i];
-  if (n.op != op_code::einsum || n.a.v[3] != 0) return false;
+  if (n.op != op_code::einsum) return false;
+  const auto of = attributes_of<einsum_attributes>(n.a);
+  if (of.keeps_sums != 0) return false;
   const int rank = g.spec_of(n.in[0]).rank, stack = g.specs[n.spec].rank - 2;
   if (stack < 0 || stack > 1 || rank < 2 + stack || g.spec_of(n.in[1]).rank != rank) return false;
   for (int d = 0; d + 1 < rank; ++d)
-    if (rules::label(n.a.v[0], d) != rules::label(n.a.v[1], d)) return false;
-  return (stack == 0 || rules::label(n.a.v[2], 0) == rules::label(n.a.v[0], 0)) &&
-         rules::label(n.a.v[2], stack) == rules::label(n.a.v[0], rank - 1) &&
-         rules::label(n.a.v[2], stack + 1) == rules::label(n.a.v[1], rank - 1);
+    if (rules::label(of.lhs, d) != rules::label(of.rhs, d)) return false;
+  return (stack == 0 || rules::label(of.out, 0) == rules::label(of.lhs, 0)) &&
+         rules::label(of.out, stack) == rules::label(of.lhs, rank - 1) &&
+         rules::label(of.out, stack + 1) == rules::label(of.rhs, rank - 1);
+}
+
+// What else has a kernel that takes in another node: statistics with their norm, reductions of equal rows.
+template <class Graph, class Table>
+constexpr void visit_kernel(const Graph& g, Table& t, int i, stage_work& work) {
+  const node& n = g.nodes[i];
+  if (n.op == op_code::norm_apply) {
+    if (g.nodes[n.in[1]].op == op_code::norm_stats && g.nodes[n.in[1]].in[0] == n.in[0]) join(g, t, n.in[1], i, work);
+  } else if (n.op == op_code::norm_dw) {
+    t.of[storage_of(g, n.in[0])].mate = i;
+  } else if (n.op == op_code::sum) {
+    const bool rows = sums_rows(g, i);
+    if (!rows && !sums_stacked_rows(g, i)) return;
+    int& mate = t.of[storage_of(g, n.in[0])].mate;
+    if (rows && mate >= 0 && g.nodes[mate].op == op_code::norm_dw && g.nodes[mate].in[0] == n.in[0]) join(g, t, mate, i, work);
+    mate = i;
+  } else if (is_weight_gradient(g, i)) {
+    const int mate = t.of[storage_of(g, n.in[0])].mate;
+    if (mate >= 0 && g.nodes[mate].op == op_code::sum &&
+        attributes_of<sum_attributes>(g.nodes[mate].a).dims == rules::contracted_dims(n.a, g.spec_of(n.in[0]).rank, g.spec_of(n.in[1]).rank))
+      join(g, t, mate, i, work);
+  }
 }
 
 // Node i, with all nodes before it visited.
 template <class Graph, class Table>
 constexpr void visit(const Graph& g, Table& t, int i, stage_work& work) {
   const node& n = g.nodes[i];
-  if (is_step(g, i)) {
-    for (int k = 0; k < n.inputs; ++k) absorb(g, t, i, k, work);
+  if (rules::is_scalar(n.op)) {
+    t.of[i].step = is_step(g, i);
+    if (t.of[i].step)
+      for (int k = 0; k < n.inputs; ++k) absorb(g, t, i, k, work);
+  } else if (n.op == op_code::redistribute) {
+    t.settle(i);
   } else if (t.leads && n.expression < 0) {
-    if (n.op == op_code::norm_apply && g.nodes[n.in[1]].op == op_code::norm_stats && g.nodes[n.in[1]].in[0] == n.in[0])
-      join(g, t, n.in[1], i, work);
-    else if (n.op == op_code::norm_dw)
-      t.mate[storage_of(g, n.in[0])] = i;
-    else if (sums_rows(g, i) || sums_stacked_rows(g, i)) {
-      int& mate = t.mate[storage_of(g, n.in[0])];
-      if (sums_rows(g, i) && mate >= 0 && g.nodes[mate].op == op_code::norm_dw && g.nodes[mate].in[0] == n.in[0]) join(g, t, mate, i, work);
-      mate = i;
-    } else if (is_weight_gradient(g, i)) {
-      const int mate = t.mate[storage_of(g, n.in[0])];
-      if (mate >= 0 && g.nodes[mate].op == op_code::sum &&
-          g.nodes[mate].a.v[0] == rules::contracted_dims(n.a, g.spec_of(n.in[0]).rank, g.spec_of(n.in[1]).rank))
-        join(g, t, mate, i, work);
-    }
+    visit_kernel(g, t, i, work);
   }
-  for (int k = 0; k < n.inputs; ++k) {
-    const int from = t.root[behind_skipped(g, t, n.in[k])];
-    if (from != t.root[i] && !is_skipped(g, t, i)) t.touched[from] = true;
+  if (!t.is_skipped(i)) {
+    const int root = t.of[i].root;
+    for (int k = 0; k < n.inputs; ++k)
+      if (const int from = t.of[t.of[n.in[k]].behind].root; from != root) t.of[from].touched = true;
   }
   if (is_update(n.op)) t.last_update = i;
 }

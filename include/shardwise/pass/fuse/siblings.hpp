@@ -72,7 +72,8 @@ struct sibling_table {
 template <class Graph>
 constexpr bool is_product(const Graph& g, int i) {
   const node& n = g.nodes[i];
-  return n.op == op_code::einsum && n.expression < 0 && n.a.v[3] == 0 && n.in[0] != n.in[1];
+  return n.op == op_code::einsum && n.expression < 0 && attributes_of<einsum_attributes>(n.a).keeps_sums == 0 &&
+         n.in[0] != n.in[1];
 }
 
 // Equal but for their operands; both operands have equal specs.
@@ -137,19 +138,25 @@ constexpr void visit_sum(const Graph& g, Table& t, int i) {
 }
 
 template <class Graph, class Table>
-constexpr void find_siblings(const Graph& g, Table& t, int nodes) {
-  for (; nodes > 0 && t.cursor < g.node_count; --nodes) {
+constexpr bool find_siblings(const Graph& g, Table& t, stage_work work) {
+  while (t.cursor < g.node_count && work.take(40)) {
     const int i = t.cursor++;
     const op_code op = g.nodes[i].op;
     t.epoch[i] = t.updates;
-    if (is_product(g, i)) visit_product(g, t, i);
-    else if (op == op_code::add) visit_sum(g, t, i);
-    else if (sums_rows(g, i) && g.nodes[i].expression < 0) t.row_sum[g.nodes[i].in[0]] = i;
-    else if (is_update(op)) {
+    if (op == op_code::einsum) {
+      work.take(40 + 4 * max_siblings);
+      if (is_product(g, i)) visit_product(g, t, i);
+    } else if (op == op_code::add) {
+      work.take(40 + 4 * max_siblings);
+      visit_sum(g, t, i);
+    } else if (op == op_code::sum) {
+      if (sums_rows(g, i) && g.nodes[i].expression < 0) t.row_sum[g.nodes[i].in[0]] = i;
+    } else if (is_update(op)) {
       t.last_update = i;
       ++t.updates;
     }
   }
+  return t.cursor < g.node_count;
 }
 
 // --- stacks ---------------------------------------------------------------------------------------------------------

@@ -107,14 +107,16 @@ struct move_check {
         continue;
       }
       if (is_leaf(n.op) || moves.group[i] != 0 || i == destination) return {problem::move_not_leaf, i};
-      if (rules::is_random(n.op) || (n.op == op_code::adam && n.a.v[2] == 0)) return {problem::move_numbered, i};
+      if (rules::is_random(n.op) || (n.op == op_code::adam && attributes_of<adam_attributes>(n.a).counts == 0))
+        return {problem::move_numbered, i};
     }
     return {};
   }
   template <class Graph>
   constexpr finding close(const Graph& g) {
     for (int i = g.node_count - 1; i >= 0; --i)  // a list moves as a whole
-      if (in[i] && g.nodes[i].op == op_code::pack && g.nodes[i].a.v[1] != 0) in[g.nodes[i].in[0]] = true;
+      if (in[i] && g.nodes[i].op == op_code::pack && attributes_of<storage_attributes>(g.nodes[i].a).goes_on != 0)
+        in[g.nodes[i].in[0]] = true;
     for (int i = g.node_count - 1; i >= 0; --i)  // what a kernel stores besides its result goes with it
       for (int k = 0; in[i] && k < g.nodes[i].inputs; ++k)
         if (g.nodes[g.nodes[i].in[k]].op == op_code::room) in[g.nodes[i].in[k]] = true;
@@ -278,14 +280,14 @@ struct phase_rules {
     constexpr void keep_leaves(builder& b, const In& g) {
       int index = 0;
       for (int i = 0; i < g.node_count; ++i)
-        if (g.nodes[i].op == op_code::state && g.nodes[i].a.v[0] >= index) index = static_cast<int>(g.nodes[i].a.v[0]) + 1;
+        if (g.nodes[i].op == op_code::state)
+          if (const std::int64_t taken = attributes_of<leaf_attributes>(g.nodes[i].a).index; taken >= index)
+            index = static_cast<int>(taken) + 1;
       for (int i = 0; i < g.node_count; ++i) {
         if (kept[i] != -2) continue;
         node n = empty_node;
         n.op = op_code::state;
-        n.a.v[0] = index++;
-        n.a.v[1] = -1;  // of no parameter
-        n.a.v[2] = 3;
+        n.a = pack_attributes(leaf_attributes{.index = index++, .parameter = -1, .which = 3});
         n.scope = g.nodes[i].scope;
         n.spec = b.intern(contiguous(g.spec_of(i)));
         kept[i] = b.append(n);
@@ -332,7 +334,7 @@ struct phase_rules {
         return;
       }
       if (n.op == op_code::in_place && moved_to[n.in[1]] < 0) n.op = op_code::assign;  // the value lies where it is kept
-      const int first = n.op == op_code::pack && n.a.v[1] != 0 ? 1 : 0;
+      const int first = n.op == op_code::pack && attributes_of<storage_attributes>(n.a).goes_on != 0 ? 1 : 0;
       for (int k = 0; k < n.inputs; ++k) {
         bool moved = moved_to[n.in[k]] >= 0;
         n.in[k] = before(b, g, n.in[k]);

@@ -41,7 +41,7 @@ inline constexpr int max_holes = 512;
 // Free bytes below the top: a list by address, in which nothing is moved.
 struct hole {
   std::int64_t begin, size;
-  int next;  // -1: the last
+  int next, before;  // -1: the last, the first
 };
 
 template <int Nodes>
@@ -51,17 +51,23 @@ struct memory_state {
   item_lists<Nodes> items;
   hole holes[max_holes];
   int first = -1;       // the lowest hole
+  int last = -1;        // the highest
+  int near = -1;        // where bytes came back last: the next ones are looked for from there, up or down
   int unused = -1;      // the first of the entries that were holes once
   int ever = 0;         // entries that are or were holes
   std::int64_t top = 0;  // everything above is free
   int cursor = 0;
 };
 
-// The entry after `before` leaves the list (before < 0: the first).
+// Hole h leaves the list.
 template <class State>
-constexpr void unlink(State& st, int before, int h) {
-  if (before < 0) st.first = st.holes[h].next;
-  else st.holes[before].next = st.holes[h].next;
+constexpr void unlink(State& st, int h) {
+  const int before = st.holes[h].before, after = st.holes[h].next;
+  if (before < 0) st.first = after;
+  else st.holes[before].next = after;
+  if (after < 0) st.last = before;
+  else st.holes[after].before = before;
+  if (st.near == h) st.near = before < 0 ? after : before;
   st.holes[h].next = st.unused;
   st.unused = h;
 }
@@ -71,20 +77,17 @@ constexpr void unlink(State& st, int before, int h) {
 template <class State>
 constexpr std::int64_t take(State& st, std::int64_t need) {
   if (need == 0) return st.top;
-  int best = -1, before_best = -1, last = -1;
+  int best = -1;
   std::int64_t best_size = std::numeric_limits<std::int64_t>::max();
-  for (int h = st.first; h >= 0 && best_size != need; h = st.holes[h].next) {
+  for (int h = st.first; h >= 0 && best_size != need; h = st.holes[h].next)
     if (const std::int64_t size = st.holes[h].size; size >= need && size < best_size) {
       best = h;
       best_size = size;
-      before_best = last;
     }
-    last = h;
-  }
   if (best >= 0) {
     const std::int64_t at = st.holes[best].begin;
     if (best_size == need) {
-      unlink(st, before_best, best);
+      unlink(st, best);
     } else {
       st.holes[best].begin = at + need;
       st.holes[best].size = best_size - need;
@@ -92,11 +95,9 @@ constexpr std::int64_t take(State& st, std::int64_t need) {
     return at;
   }
   std::int64_t at = st.top;
-  if (last >= 0 && st.holes[last].begin + st.holes[last].size == st.top) {
+  if (const int last = st.last; last >= 0 && st.holes[last].begin + st.holes[last].size == st.top) {
     at = st.holes[last].begin;
-    int before_last = -1;
-    for (int h = st.first; h != last; h = st.holes[h].next) before_last = h;
-    unlink(st, before_last, last);
+    unlink(st, last);
   }
   st.top = at + need;
   return at;
@@ -105,29 +106,36 @@ constexpr std::int64_t take(State& st, std::int64_t need) {
 template <class State>
 constexpr void give_back(State& st, std::int64_t at, std::int64_t size) {
   if (size == 0) return;
-  int before = -1, after = st.first;
-  while (after >= 0 && st.holes[after].begin < at) {
-    before = after;
-    after = st.holes[after].next;
+  int after = st.near;
+  while (after >= 0 && st.holes[after].begin < at) after = st.holes[after].next;
+  int before = after >= 0 ? st.holes[after].before : st.last;
+  while (before >= 0 && st.holes[before].begin >= at) {
+    after = before;
+    before = st.holes[before].before;
   }
   const bool joins_right = after >= 0 && st.holes[after].begin == at + size;
   if (before >= 0 && st.holes[before].begin + st.holes[before].size == at) {
     if (joins_right) {
       size += st.holes[after].size;
-      unlink(st, before, after);
+      unlink(st, after);
     }
     st.holes[before].size += size;
+    st.near = before;
   } else if (joins_right) {
     st.holes[after].begin = at;
     st.holes[after].size += size;
+    st.near = after;
   } else {
     int h = st.unused;
     if (h >= 0) st.unused = st.holes[h].next;
     else if (st.ever < max_holes) h = st.ever++;
     else return;  // a full table only costs memory: the bytes stay unused
-    st.holes[h] = {at, size, after};
+    st.holes[h] = {at, size, after, before};
     if (before < 0) st.first = h;
     else st.holes[before].next = h;
+    if (after < 0) st.last = h;
+    else st.holes[after].before = h;
+    st.near = h;
   }
 }
 
@@ -203,7 +211,7 @@ struct plan_memory {
     constexpr int origin[max_axes]{};
     std::int64_t spec_bytes[Graph::spec_capacity]{};
     for (int i = 0; i < s; ++i) spec_bytes[i] = local_numel(g.specs[i], origin) * static_cast<std::int64_t>(size_of(g.specs[i].type));
-    for (detail::hole& h : st.holes) h = {0, 0, -1};
+    for (detail::hole& h : st.holes) h = {0, 0, -1, -1};
     auto& p = st.plan;
     find_storage(g, st.storage);
     st.items.find(g);

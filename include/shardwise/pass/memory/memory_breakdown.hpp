@@ -91,7 +91,7 @@ struct break_memory_down {
     if (x.op == op_code::input) return memory_kind::inputs;
     if (st.marks.gradient[i]) return memory_kind::gradients;
     if (x.op == op_code::redistribute) {
-      const int a = static_cast<int>(x.a.v[0]);
+      const int a = static_cast<int>(attributes_of<redistribute_attributes>(x.a).axis);
       const spec& from = g.specs[g.nodes[x.in[0]].spec];
       if (communicates(transition_of(from.place[a], g.specs[x.spec].place[a], from.axis_size[a])))
         return memory_kind::communication;

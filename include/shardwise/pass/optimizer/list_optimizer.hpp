@@ -36,7 +36,9 @@ struct list_rules {
       for (int& s : scaled) s = -1;
       for (int i = 0; i < g.node_count; ++i) {
         const node& n = g.nodes[i];
-        if (n.op == op_code::state && n.a.v[0] >= counters) counters = static_cast<int>(n.a.v[0]) + 1;
+        if (n.op == op_code::state)
+          if (const std::int64_t index = attributes_of<leaf_attributes>(n.a).index; index >= counters)
+            counters = static_cast<int>(index) + 1;
         if (n.op == op_code::pack)
           for (int k = 0; k < n.inputs; ++k) listed[n.in[k]] = true;
         if (n.op == op_code::in_place) listed[n.in[1]] = true;
@@ -47,15 +49,16 @@ struct list_rules {
 
     constexpr bool may_join(const In& g, int i) const {
       const node& n = g.nodes[i];
-      if (n.op != op_code::adam || n.a.v[2] != 0) return false;
+      if (n.op != op_code::adam || attributes_of<adam_attributes>(n.a).counts != 0) return false;
       for (int k : {0, 2, 3})
         if (!is_variable_leaf(g.nodes[n.in[k]].op) || listed[n.in[k]] || !is_contiguous(g.specs[g.nodes[n.in[k]].spec])) return false;
       return true;
     }
     static constexpr bool alike(const In& g, int i, int j) {
       const node &x = g.nodes[i], &y = g.nodes[j];
-      return x.a.v[0] == y.a.v[0] && x.a.v[1] == y.a.v[1] && x.f == y.f && g.specs[x.spec].type == g.specs[y.spec].type &&
-             (x.a.v[0] == 0 || x.in[x.inputs - 1] == y.in[y.inputs - 1]);
+      const auto a = attributes_of<adam_attributes>(x.a), c = attributes_of<adam_attributes>(y.a);
+      return a.clipped == c.clipped && a.decoupled == c.decoupled && x.f == y.f && g.specs[x.spec].type == g.specs[y.spec].type &&
+             (a.clipped == 0 || x.in[x.inputs - 1] == y.in[y.inputs - 1]);
     }
 
     static constexpr int emit(builder& b, op_code op, const op_attr& a, double f, int spec_id, int i0, int i1 = -1, int i2 = -1,
@@ -91,7 +94,8 @@ struct list_rules {
         spec s = b.specs[b.nodes[known].spec];
         if (s.place[a].is_reduced()) continue;
         s.place[a] = reduced_value();
-        known = emit(b, op_code::redistribute, {{a, pack(reduced_value()), 0, 0, 0, 0}}, 0, b.intern(s), known);
+        const auto of = redistribute_attributes{.axis = a, .to = pack(reduced_value())};
+        known = emit(b, op_code::redistribute, pack_attributes(of), 0, b.intern(s), known);
       }
       return known;
     }
@@ -102,7 +106,7 @@ struct list_rules {
         const node& n = g.nodes[list[j]];
         const int x = n.in[1];
         int id = to[x];
-        if (n.a.v[0] != 0) {  // scaled by the clip factor
+        if (attributes_of<adam_attributes>(n.a).clipped != 0) {  // scaled by the clip factor
           const int factor = clip_for(b, to[n.in[n.inputs - 1]], id);
           int& product = scaled[b.nodes[id].spec];
           if (product < 0) {
@@ -127,8 +131,9 @@ struct list_rules {
       for (int j = 0; j < count; ++j) {
         const node& n = g.nodes[list[j]];
         if (spec_id < 0) spec_id = b.intern(scalar_like(g.specs[n.spec]));
-        const op_attr a{{counters++, g.nodes[n.in[0]].a.v[0], 2, 0, 0, 0}};
-        parameters[j] = emit(b, op_code::state, a, 0, spec_id, -1);
+        const std::int64_t parameter = attributes_of<leaf_attributes>(g.nodes[n.in[0]].a).index;
+        const auto of = leaf_attributes{.index = counters++, .parameter = parameter, .which = 2};
+        parameters[j] = emit(b, op_code::state, pack_attributes(of), 0, spec_id, -1);
         b.nodes[parameters[j]].scope = n.scope;
       }
       return emit_pack(b, slots, parameters, count, true, -1, within);
@@ -155,13 +160,18 @@ struct list_rules {
         const int flat = b.nodes[p].spec;
         const int steps = emit_steps(b, g, count);
         int done = p;
+        const std::int64_t decoupled = attributes_of<adam_attributes>(n.a).decoupled;
         if constexpr (Fused) {
-          done = emit(b, op_code::adam, {{0, n.a.v[1], 1, 0, 0, 0}}, n.f, flat, p, d, m, v, steps);
+          const auto of = adam_attributes{.clipped = 0, .decoupled = decoupled, .counts = 1};
+          done = emit(b, op_code::adam, pack_attributes(of), n.f, flat, p, d, m, v, steps);
         } else {
           const int state = b.nodes[m].spec;
-          const int m1 = emit(b, op_code::adam_term, {{0, n.a.v[1], 0, 0, 0, 0}}, n.f, state, m, d, p);
-          const int v1 = emit(b, op_code::adam_term, {{0, n.a.v[1], 1, 0, 0, 0}}, n.f, state, v, d, p);
-          const int p1 = emit(b, op_code::adam_term, {{0, n.a.v[1], 2, 0, 0, 0}}, n.f, flat, p, m1, v1, steps);
+          const auto term = [decoupled](int which) {
+            return pack_attributes(adam_term_attributes{.none = 0, .decoupled = decoupled, .which = which});
+          };
+          const int m1 = emit(b, op_code::adam_term, term(0), n.f, state, m, d, p);
+          const int v1 = emit(b, op_code::adam_term, term(1), n.f, state, v, d, p);
+          const int p1 = emit(b, op_code::adam_term, term(2), n.f, flat, p, m1, v1, steps);
           emit(b, op_code::assign, {}, 0, state, m, m1);
           emit(b, op_code::assign, {}, 0, state, v, v1);
           done = emit(b, op_code::assign, {}, 0, flat, p, p1);
@@ -170,7 +180,8 @@ struct list_rules {
         std::int64_t at = 0;
         for (int j = 0; j < count; ++j) {
           const int leaf = to[g.nodes[list[j]].in[0]];
-          to[list[j]] = used[list[j]] ? emit(b, op_code::unpack, {{at, 0, 0, 0, 0, 0}}, 0, b.nodes[leaf].spec, done) : done;
+          const op_attr slot = pack_attributes(storage_attributes{.at = at, .goes_on = 0, .leaves = 0});
+          to[list[j]] = used[list[j]] ? emit(b, op_code::unpack, slot, 0, b.nodes[leaf].spec, done) : done;
           at += slots.of(b, leaf) / size;
         }
       }

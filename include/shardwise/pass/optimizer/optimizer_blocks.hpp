@@ -43,7 +43,8 @@ constexpr optimizer_block block_at(const Graph& g, int i) {
   optimizer_block b;
   const node& n = g.nodes[i];
   const bool fused = n.op == op_code::adam && g.nodes[n.in[0]].op == op_code::pack;
-  const bool foreach = n.op == op_code::adam_term && n.a.v[2] == 2 && g.nodes[n.in[0]].op == op_code::pack;
+  const bool foreach = n.op == op_code::adam_term && attributes_of<adam_term_attributes>(n.a).which == 2 &&
+                       g.nodes[n.in[0]].op == op_code::pack;
   if (!fused && !foreach) return b;
   b.is_block = true;
   b.fused = fused;
@@ -117,7 +118,7 @@ struct remove_copy_rules {
         const node& n = g.nodes[i];
         for (int k = 0; k < n.inputs; ++k) ++uses[n.in[k]];
         if (n.op == op_code::pack)
-          for (int k = n.a.v[1] != 0 ? 1 : 0; k < n.inputs; ++k) listed[n.in[k]] = true;
+          for (int k = attributes_of<storage_attributes>(n.a).goes_on != 0 ? 1 : 0; k < n.inputs; ++k) listed[n.in[k]] = true;
         if (n.op == op_code::in_place) listed[n.in[1]] = true;
       }
       for (int k = 0; k < g.output_count; ++k) ++uses[g.outputs[k]];
@@ -134,7 +135,7 @@ struct remove_copy_rules {
     }
 
     constexpr bool links_used_once(const In& g, int pack) const {
-      for (; g.nodes[pack].a.v[1] != 0; pack = g.nodes[pack].in[0])
+      for (; attributes_of<storage_attributes>(g.nodes[pack].a).goes_on != 0; pack = g.nodes[pack].in[0])
         if (uses[g.nodes[pack].in[0]] != 1) return false;
       return true;
     }
@@ -142,7 +143,7 @@ struct remove_copy_rules {
       tail[pack] = true;
       for (;; pack = g.nodes[pack].in[0]) {
         block_of[pack] = update;
-        if (g.nodes[pack].a.v[1] == 0) return;
+        if (attributes_of<storage_attributes>(g.nodes[pack].a).goes_on == 0) return;
       }
     }
 
@@ -169,7 +170,9 @@ struct remove_copy_rules {
         bytes[sum] += slot_bytes(g.spec_of(items.id[k]));
       }
       const int begin = ordered;
-      const auto offset = [&](int position) { return g.nodes[g.nodes[items.id[position]].in[0]].a.v[0]; };
+      const auto offset = [&](int position) {
+        return attributes_of<storage_attributes>(g.nodes[g.nodes[items.id[position]].in[0]].a).at;
+      };
       for (int k = 0; k < items.count; ++k) {
         const int sum = sum_of[k] - 1;
         if (sum < 0 || flat[sum] || bytes[sum] != slot_bytes(g.spec_of(sum))) continue;
@@ -212,7 +215,8 @@ struct remove_copy_rules {
         before = joined ? sum : -1;
         list[count++] = to[joined ? sum : x];
       }
-      return emit_pack(b, slots, list, count, g.nodes[pack].a.v[2] != 0, g.nodes[pack].scope, within);
+      const bool leaves = attributes_of<storage_attributes>(g.nodes[pack].a).leaves != 0;
+      return emit_pack(b, slots, list, count, leaves, g.nodes[pack].scope, within);
     }
 
     // Whether the value that node i assigns may be computed where it goes: nothing reads what was there in between, and
@@ -265,12 +269,13 @@ struct remove_copy_rules {
       const auto items = packed_tensors(g, block_at(g, source).parameters);
       work.take(12 * items.count);
       const std::int64_t size = static_cast<std::int64_t>(size_of(g.spec_of(i).type));
+      const std::int64_t at = attributes_of<storage_attributes>(n.a).at;
       std::int64_t old = 0;
       int position = 0;
-      for (; position < items.count && old < n.a.v[0]; ++position) old += slot_bytes(g.spec_of(items.id[position])) / size;
+      for (; position < items.count && old < at; ++position) old += slot_bytes(g.spec_of(items.id[position])) / size;
       std::int64_t moved = 0;
       for (const int* by = order + order_begin[source]; *by != position; ++by) moved += slot_bytes(g.spec_of(items.id[*by])) / size;
-      n.a.v[0] = moved;
+      n.a = pack_attributes(storage_attributes{.at = moved, .goes_on = 0, .leaves = 0});
     }
   };
 

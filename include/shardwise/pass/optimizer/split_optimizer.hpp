@@ -60,7 +60,7 @@ struct split_rules {
       for (int pack : {block.parameters, block.gradients, block.first_moments, block.second_moments, block.steps})
         for (;; pack = g.nodes[pack].in[0]) {
           replaced[pack] = true;
-          if (g.nodes[pack].a.v[1] == 0) break;
+          if (attributes_of<storage_attributes>(g.nodes[pack].a).goes_on == 0) break;
         }
     }
 
@@ -70,7 +70,8 @@ struct split_rules {
       int count = 0;
       for (int k = 0; k < items.count; ++k)
         if ((pack == block.gradients ? chosen[items.id[k]] : in_first[k]) == first) list[count++] = to[items.id[k]];
-      return emit_pack(b, slots, list, count, g.nodes[pack].a.v[2] != 0, g.nodes[pack].scope, within);
+      const bool leaves = attributes_of<storage_attributes>(g.nodes[pack].a).leaves != 0;
+      return emit_pack(b, slots, list, count, leaves, g.nodes[pack].scope, within);
     }
 
     constexpr int write_block(builder& b, const In& g, bool first) {
@@ -109,16 +110,17 @@ struct split_rules {
       const auto items = packed_tensors(g, block.parameters);
       work.take(20 * items.count);
       const std::int64_t size = static_cast<std::int64_t>(size_of(g.spec_of(i).type));
+      const std::int64_t begin = attributes_of<storage_attributes>(g.nodes[i].a).at;
       std::int64_t at = 0, before[2] = {0, 0};
       int k = 0;
-      for (; k < items.count && at < g.nodes[i].a.v[0]; ++k) {
+      for (; k < items.count && at < begin; ++k) {
         const std::int64_t slot = slot_bytes(g.spec_of(items.id[k])) / size;
         at += slot;
         before[in_first[k] ? 0 : 1] += slot;
       }
       node n = g.nodes[i];
       n.in[0] = parts[in_first[k] ? 0 : 1];
-      n.a.v[0] = before[in_first[k] ? 0 : 1];
+      n.a = pack_attributes(storage_attributes{.at = before[in_first[k] ? 0 : 1], .goes_on = 0, .leaves = 0});
       to[i] = b.append(n);
     }
   };

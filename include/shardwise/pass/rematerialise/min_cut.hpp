@@ -20,7 +20,7 @@ constexpr bool recomputable(const Graph& g, const node& x, const spec& in, const
   if (x.expression >= 0) return false;
   const recomputing again = record_of(g, x).recompute;
   if (again != recomputing::cheap_unless_it_communicates) return again == recomputing::cheap;
-  const int a = static_cast<int>(x.a.v[0]);
+  const int a = static_cast<int>(attributes_of<redistribute_attributes>(x.a).axis);
   return !communicates(transition_of(in.place[a], out.place[a], in.axis_size[a]));
 }
 

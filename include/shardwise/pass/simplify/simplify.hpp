@@ -15,6 +15,17 @@ struct cancel_rules {
   template <int Nodes>
   struct memory {};
 
+  template <class Graph>
+  static constexpr bool any(const Graph& g) {
+    for (int i = 0; i < g.node_count; ++i) {
+      const node& n = g.nodes[i];
+      if (n.op != op_code::redistribute) continue;
+      const node& m = g.nodes[n.in[0]];
+      if (m.spec == n.spec || m.op == op_code::redistribute) return true;
+    }
+    return false;
+  }
+
   // Whether from -> by -> to and from -> to give every rank the same bits. Moves of elements do; so does a change of name
   // between whole placements. A partial on the way does not: 0 + -0 is 0, and sums are taken in another order.
   static constexpr bool composes(const placement& from, const placement& by, const placement& to) {
@@ -32,9 +43,10 @@ struct cancel_rules {
       if (!st.packed[i]) st.replace(i, by);
       return;
     }
-    if (m.op != op_code::redistribute || m.a.v[0] != n.a.v[0]) return;
+    if (m.op != op_code::redistribute) return;
+    const int axis = static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis);
+    if (attributes_of<redistribute_attributes>(m.a).axis != axis) return;
     const int from = m.in[0];
-    const int axis = static_cast<int>(n.a.v[0]);
     const spec& x = st.g.specs[st.g.nodes[from].spec];
     const spec& out = st.g.specs[n.spec];
     if (!composes(x.place[axis], st.g.specs[m.spec].place[axis], out.place[axis])) return;
@@ -66,16 +78,34 @@ struct merge_rules {
     int slot[size]{};
   };
 
+  // Whether two nodes are equal before anything is merged, by a hash of less than `key` takes; true of a graph that is too large to
+  // be looked at in one constant.
+  template <class Graph>
+  static constexpr bool any(const Graph& g) {
+    memory<Graph::node_capacity> seen;
+    constexpr unsigned size = memory<Graph::node_capacity>::size;
+    const int count = g.node_count;
+    if (count > 10 * stage_nodes) return true;
+    for (int i = 0; i < count; ++i) {
+      const node& n = g.nodes[i];
+      if (!is_pure(n.op)) continue;
+      unsigned h = static_cast<unsigned>(n.op) * 0x85ebca6bU + static_cast<unsigned>(n.a.v[0]) * 0x27d4eb2fU;
+      for (int k = 0; k < n.inputs; ++k) h = (h + static_cast<unsigned>(n.in[k])) * 0x9e3779b1U;
+      unsigned at = (h ^ h >> 15) & (size - 1);
+      for (; seen.slot[at] != 0; at = (at + 1) & (size - 1))
+        if (same(g.nodes[seen.slot[at] - 1], n)) return true;
+      seen.slot[at] = i + 1;
+    }
+    return false;
+  }
+
   // Random draws, updates and functions that nothing is known of are not merged; leaves are the caller's.
   static constexpr bool is_pure(op_code op) {
     return !is_leaf(op) && !is_update(op) && op != op_code::opaque && op != op_code::room && !rules::is_random(op);
   }
   static constexpr std::uint64_t key(const node& n) {
     std::uint64_t h = static_cast<std::uint64_t>(n.op) | static_cast<std::uint64_t>(n.spec) << 8;
-    const auto mix = [&h](std::uint64_t v) {
-      h = (h ^ v) * 0xff51afd7ed558ccdULL;
-      h ^= h >> 29;
-    };
+    const auto mix = [&h](std::uint64_t v) { h = hash_mixed(h, v); };
     for (int k = 0; k < n.inputs; ++k) mix(static_cast<std::uint64_t>(n.in[k]));
     for (const std::int64_t v : n.a.v) mix(static_cast<std::uint64_t>(v));
     mix(std::bit_cast<std::uint64_t>(n.f));

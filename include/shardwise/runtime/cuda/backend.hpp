@@ -35,9 +35,10 @@ struct cuda_backend {
       if (op != op_code::redistribute && !runtime::needs_device_workspace(op)) continue;
       const node n = g.nodes[i];
       const int x = g.nodes[n.in[0]].spec, y = g.nodes[n.in[op == op_code::einsum ? 1 : 0]].spec;
+      const std::int64_t axis = n.op == op_code::redistribute ? attributes_of<redistribute_attributes>(n.a).axis : 0;
       const bool talks =
           n.op == op_code::redistribute &&
-          communicates(transition_of(g.specs[x].place[n.a.v[0]], g.specs[n.spec].place[n.a.v[0]], g.specs[x].axis_size[n.a.v[0]]));
+          communicates(transition_of(g.specs[x].place[axis], g.specs[n.spec].place[axis], g.specs[x].axis_size[axis]));
       const std::int64_t need =
           talks ? device_collective_workspace_bytes(n, g.specs[x], g.specs[n.spec], ext[x])
                 : runtime::device_workspace_bytes(n.op, n.a, g.specs[x], g.specs[y], g.specs[n.spec], ext[x], ext[y]);

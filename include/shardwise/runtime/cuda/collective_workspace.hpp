@@ -40,7 +40,7 @@ constexpr layout group_block(spec in, int axis, const int* c, std::int64_t n = 0
 constexpr std::int64_t device_collective_workspace_bytes(const node& n, const spec& x, const spec& out,
                                                          const std::int64_t* ex) {
   if (n.op != op_code::redistribute) return 0;
-  const int axis = static_cast<int>(n.a.v[0]);
+  const int axis = static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis);
   const placement from = x.place[axis], to = out.place[axis];
   constexpr int origin[max_axes]{};
   std::int64_t eo[max_rank]{};

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <shardwise/propagation/contraction.hpp>
-#include <shardwise/propagation/op.hpp>
+#include <shardwise/propagation/attributes.hpp>
 
 namespace shardwise::runtime {
 
@@ -128,15 +128,16 @@ constexpr bool is_by_role(const einsum_operand* w, int k) {
 // if all its operands step alike, so an operand brings those of its innermost role with it: lhs and rhs k, out n.
 constexpr std::int64_t einsum_device_bytes(const op_attr& a, const spec& x, const spec& y, const spec& out,
                                            const std::int64_t* ex, const std::int64_t* ey) {
-  const detail::einsum_operand w[3] = {{a.v[0], x.extent, x.stride, x.rank},
-                                       {a.v[1], y.extent, y.stride, y.rank},
-                                       {a.v[2], out.extent, out.stride, out.rank}};
+  const auto of = attributes_of<einsum_attributes>(a);
+  const detail::einsum_operand w[3] = {{of.lhs, x.extent, x.stride, x.rank},
+                                       {of.rhs, y.extent, y.stride, y.rank},
+                                       {of.out, out.extent, out.stride, out.rank}};
   std::int64_t numel[3] = {1, 1, 1};
   for (int d = 0; d < x.rank; ++d) numel[0] *= ex[d];
   for (int d = 0; d < y.rank; ++d) numel[1] *= ey[d];
   for (int d = 0; d < out.rank; ++d) {
-    const int l = rules::label(a.v[2], d), in_x = rules::find_label(a.v[0], x.rank, l);
-    numel[2] *= in_x >= 0 ? ex[in_x] : ey[rules::find_label(a.v[1], y.rank, l)];
+    const int l = rules::label(of.out, d), in_x = rules::find_label(of.lhs, x.rank, l);
+    numel[2] *= in_x >= 0 ? ex[in_x] : ey[rules::find_label(of.rhs, y.rank, l)];
   }
   const bool inputs = detail::may_need_copy(w, 0) || detail::may_need_copy(w, 1), result = detail::may_need_copy(w, 2);
   const bool copied[3] = {inputs, inputs || result, result};
@@ -164,7 +165,8 @@ constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, cons
   std::int64_t outputs = 1, count = 1;
   if (op == op_code::sum || op == op_code::sumsq || op == op_code::vector_norm || op == op_code::amax ||
       op == op_code::amin || op == op_code::prod) {
-    for (int d = 0; d < x.rank; ++d) ((a.v[0] >> d) & 1 ? count : outputs) *= ex[d];
+    const std::int64_t dims = attributes_of<extent_one_attributes>(a).dims;  // the first word of all of these
+    for (int d = 0; d < x.rank; ++d) ((dims >> d) & 1 ? count : outputs) *= ex[d];
     return (op == op_code::sumsq ? squares_aside_bytes : 0) + reduction_workspace_bytes(outputs, count);
   }
   if (op == op_code::norm_dx_dw)  // two sums a column of each team of at most four in a block

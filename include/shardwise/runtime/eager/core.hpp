@@ -135,7 +135,7 @@ struct eager_core : block_pool {
   // Numbers a random operation and finds where its block draws; site -1: the next one.
   void draw_at(call& c, std::int32_t given, const spec& out) {
     const std::int32_t at = given >= 0 ? given : site++;
-    c.a.v[0] = at;
+    c.a = pack_attributes(random_attributes{.site = at});
     if (env.random == random_policy::by_element) return;
     while (site_offset.size() <= static_cast<std::size_t>(at)) {
       site_offset.push_back(next_offset);

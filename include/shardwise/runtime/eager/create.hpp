@@ -52,9 +52,9 @@ void check_replicas_along(const eager<Rank>& on, std::uint64_t hash) {
 template <class Tensor, class Rank>
 void check_replicas(const eager<Rank>& on, const Tensor& t) {
   const auto block = t.to_local();
-  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a over the bytes, as stored
+  std::uint64_t hash = hash_seed;  // of the bytes, as stored
   const auto* const bytes = reinterpret_cast<const unsigned char*>(block.data.data());
-  for (std::size_t i = 0; i < block.data.size_bytes(); ++i) hash = (hash ^ bytes[i]) * 1099511628211ULL;
+  for (std::size_t i = 0; i < block.data.size_bytes(); ++i) hash = hash_mixed(hash, bytes[i]);
   check_replicas_along<0, Tensor>(on, hash);
 }
 

@@ -419,7 +419,7 @@ class dtensor {
         s.place[axis] = p;
         return s;
       }();
-      constexpr op_attr attr{{axis, pack(p), 0, 0, 0, 0}};
+      constexpr op_attr attr = pack_attributes(redistribute_attributes{.axis = axis, .to = pack(p)});
       return apply<op_code::redistribute, attr, out>(0, *this).template settle<Left - 1, To>();
     }
   }
@@ -441,7 +441,7 @@ class dtensor {
         s.place[axis] = replicate_value();
         return s;
       }();
-      constexpr op_attr attr{{axis, pack(replicate_value()), 0, 0, 0, 0}};
+      constexpr op_attr attr = pack_attributes(redistribute_attributes{.axis = axis, .to = pack(replicate_value())});
       return apply<op_code::redistribute, attr, out>(0, *this).whole();
     }
   }

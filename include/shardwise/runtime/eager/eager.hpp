@@ -36,7 +36,7 @@ struct eager_operation {
   const spec* outs[max_results]{};  // of several results, one by one; null: the program wants it nowhere
 };
 
-constexpr std::uint64_t redistribution_signature(std::uint64_t from, std::uint64_t to) { return from * 1099511628211ULL ^ to; }
+constexpr std::uint64_t redistribution_signature(std::uint64_t from, std::uint64_t to) { return hash_mixed(from, to); }
 
 // Scratch that an operation's kernel needs where blocks are largest: peers write into scratch of equal size.
 constexpr std::int64_t eager_workspace(const node& n, const spec& x, const spec& y, const spec& out) {
@@ -174,7 +174,8 @@ __attribute__((noinline)) prepared_call& prepare(eager_core<Rank>& core, const e
   for (int k = 0; k < n; ++k) c.l[k] = *in[k]->layout;
   c.l[result] = *p.out;
   c.function = x.function;
-  if (x.op == op_code::redistribute) lower_redistribute(c, static_cast<int>(x.a.v[0]), *x.in, *x.out, coordinate);
+  if (x.op == op_code::redistribute)
+    lower_redistribute(c, static_cast<int>(attributes_of<redistribute_attributes>(x.a).axis), *x.in, *x.out, coordinate);
   return p;
 }
 

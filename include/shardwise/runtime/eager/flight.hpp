@@ -54,7 +54,8 @@ eager_flight<Rank> next_step(const eager_operation<Rank>& x, double f, const eag
   eager_core<Rank>& core = from.value.live();
   const int* const coordinate = core.rank->coordinate().data();
   call c;
-  if (x.op == op_code::redistribute) lower_redistribute(c, static_cast<int>(x.a.v[0]), *x.in, *x.out, coordinate);
+  if (x.op == op_code::redistribute)
+    lower_redistribute(c, static_cast<int>(attributes_of<redistribute_attributes>(x.a).axis), *x.in, *x.out, coordinate);
   if constexpr (has_stream<Rank>)
     if (!x.view && (from.issued || communicates(c.kind))) {
       if (core.checks == eager_checks::agree && communicates(c.kind))

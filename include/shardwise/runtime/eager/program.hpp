@@ -82,7 +82,8 @@ struct prepared_program final : prepared {
       last[static_cast<std::size_t>(i)] = i;
       if (runs[static_cast<std::size_t>(i)] == 0) continue;
       for (int k = 0; k < n.inputs; ++k) last[static_cast<std::size_t>(n.in[k])] = i;
-      if (n.op == op_code::getitem) operation[static_cast<std::size_t>(n.in[0])].outs[n.a.v[0]] = &g.specs[n.spec];
+      if (n.op == op_code::getitem)
+        operation[static_cast<std::size_t>(n.in[0])].outs[attributes_of<getitem_attributes>(n.a).result] = &g.specs[n.spec];
       else if (!is_leaf(n.op)) operation[static_cast<std::size_t>(i)] = application(i);
     }
     for (int k = 0; k < results::count; ++k)
@@ -110,10 +111,10 @@ struct prepared_program final : prepared {
     o.view = is_view(n, g.specs[x], out);
     o.workspace = o.view ? 0 : eager_workspace(n, g.specs[x], g.specs[y], out);
     o.signature = n.op == op_code::redistribute ? redistribution_signature(g.hashes[x], g.hashes[n.spec]) : 0;
-    if (n.op == op_code::opaque) o.function = g.functions[n.a.v[0]];
+    if (n.op == op_code::opaque) o.function = g.functions[attributes_of<opaque_attributes>(n.a).function];
     o.custom = custom_of(g, n);
     o.results = result_count(g, n);
-    if (rules::is_random(n.op)) o.site = static_cast<std::int32_t>(n.a.v[0]);
+    if (rules::is_random(n.op)) o.site = static_cast<std::int32_t>(attributes_of<random_attributes>(n.a).site);
     return o;
   }
 
@@ -133,7 +134,7 @@ void run_results(prepared_program<Program, Rank>& p, int i, const eager_value<Ra
   eager_value<Rank>* to[max_results]{};
   for (int j = i + 1; j < g.node_count; ++j)
     if (g.nodes[j].op == op_code::getitem && g.nodes[j].in[0] == i && p.runs[static_cast<std::size_t>(j)] != 0)
-      to[g.nodes[j].a.v[0]] = &p.value[static_cast<std::size_t>(j)];
+      to[attributes_of<getitem_attributes>(g.nodes[j].a).result] = &p.value[static_cast<std::size_t>(j)];
   apply_results_eagerly<Rank>(p.operation[static_cast<std::size_t>(i)], g.nodes[i].f, in, n, to);
 }
 
@@ -165,9 +166,10 @@ void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int
                         : n.op == op_code::param         ? results::inputs
                         : n.op == op_code::module_buffer ? results::inputs + results::parameters
                                                          : results::inputs + results::parameters + results::buffers;
-      p->value[at] = *in[first + static_cast<int>(n.a.v[0])];
+      p->value[at] = *in[first + static_cast<int>(attributes_of<leaf_attributes>(n.a).index)];
     } else if (n.inputs == 0) {  // a constant
-      const std::int32_t site = rules::is_random(n.op) ? first_site + static_cast<std::int32_t>(n.a.v[0]) : -1;
+      const std::int32_t site =
+          rules::is_random(n.op) ? first_site + static_cast<std::int32_t>(attributes_of<random_attributes>(n.a).site) : -1;
       p->value[at] = fill_eagerly<Rank>(core, n.op, n.a, n.f, *o.out, o.kernel, site);
     } else {
       const eager_value<Rank>* x[max_inputs];
@@ -204,7 +206,7 @@ std::vector<eager_value<Rank>> zero_states(eager_core<Rank>& core) {
   std::vector<eager_value<Rank>> states;
   for (int i = 0; i < g.node_count; ++i) {
     if (g.nodes[i].op != op_code::state) continue;
-    const auto at = static_cast<std::size_t>(g.nodes[i].a.v[0]);
+    const auto at = static_cast<std::size_t>(attributes_of<leaf_attributes>(g.nodes[i].a).index);
     if (states.size() <= at) states.resize(at + 1);
     states[at] = eager_value<Rank>(core, g.specs[g.nodes[i].spec]);
     std::memset(states[at].data(), 0,

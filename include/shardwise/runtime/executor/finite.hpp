@@ -49,8 +49,10 @@ class finite_watch {
     const auto& g = at.program();
     const node& n = g.nodes[c.node];
     bool allowed = is_infinite(n.f) || moves_values(c);
-    if (n.expression >= 0 || n.op == op_code::fused)
-      for (int k = 0; k < 4; ++k) allowed = allowed || is_infinite(std::bit_cast<double>(n.a.v[k]));
+    if (n.expression >= 0 || n.op == op_code::fused) {
+      const auto of = attributes_of<fused_attributes>(n.a);
+      for (const real& constant : of.constant) allowed = allowed || is_infinite(constant);
+    }
     for (int k = 0; k < n.inputs; ++k)
       each_value(g, n.in[k], [&](int id) {
         if (g.nodes[id].op == op_code::room) return;  // where it writes
@@ -120,11 +122,12 @@ class finite_watch {
   static std::string name(int id) { return node_names(lowered_type::program())[static_cast<std::size_t>(id)]; }
   static std::string leaf_name(int id) {
     const node& n = lowered_type::program().nodes[id];
-    const auto index = static_cast<int>(n.a.v[0]);
+    const auto of = attributes_of<leaf_attributes>(n.a);
+    const auto index = static_cast<int>(of.index);
     if (n.op == op_code::param) return "parameter '" + lowered_type::parameter_name(index) + "'";
     if (n.op == op_code::module_buffer) return "buffer '" + lowered_type::buffer_name(index) + "'";
-    if (n.op == op_code::state && n.a.v[1] >= 0)
-      return "state " + std::to_string(n.a.v[2]) + " of parameter '" + lowered_type::parameter_name(static_cast<int>(n.a.v[1])) + "'";
+    if (n.op == op_code::state && of.parameter >= 0)
+      return "state " + std::to_string(of.which) + " of parameter '" + lowered_type::parameter_name(static_cast<int>(of.parameter)) + "'";
     return (n.op == op_code::state ? "kept value " : "input ") + std::to_string(index);
   }
   // "3 NaN and 1 infinity among 64 elements of this rank's block, the first at (1, 3) of (4, 16)"

@@ -17,17 +17,18 @@ template <class T>
 constexpr std::size_t einsum_workspace(const op_attr& a, const spec& x, const spec& y, const std::int64_t* ex,
                                        const std::int64_t* ey) {
   std::int64_t m = 1, n = 1, k = 1;
+  const auto of = attributes_of<einsum_attributes>(a);
   for (int d = 0; d < x.rank; ++d) {
-    const int l = rules::label(a.v[0], d);
-    const bool in_y = rules::find_label(a.v[1], y.rank, l) >= 0;
-    const bool in_out = rules::find_label(a.v[2], max_rank, l) >= 0;
+    const int l = rules::label(of.lhs, d);
+    const bool in_y = rules::find_label(of.rhs, y.rank, l) >= 0;
+    const bool in_out = rules::find_label(of.out, max_rank, l) >= 0;
     if (!in_y)
       m *= ex[d];
     else if (!in_out)
       k *= ex[d];
   }
   for (int d = 0; d < y.rank; ++d)
-    if (rules::find_label(a.v[0], x.rank, rules::label(a.v[1], d)) < 0) n *= ey[d];
+    if (rules::find_label(of.lhs, x.rank, rules::label(of.rhs, d)) < 0) n *= ey[d];
   const std::size_t straight = gemm_workspace_bytes<T>(m, n, k), turned = gemm_workspace_bytes<T>(n, m, k);
   return straight > turned ? straight : turned;
 }
@@ -99,8 +100,8 @@ struct host_backend {
       return static_cast<std::int64_t>(x.type == dtype::f64 ? host::einsum_workspace<double>(n.a, x, y, ex, ey)
                                                             : host::einsum_workspace<float>(n.a, x, y, ex, ey));
     if (n.op == op_code::scatter_dsrc)  // the last writer of each place of a line
-      return (ex[n.a.v[0]] + 1) * static_cast<std::int64_t>(sizeof(std::int32_t));
-    const int axis = static_cast<int>(n.a.v[0]);
+      return (ex[attributes_of<index_attributes>(n.a).dim] + 1) * static_cast<std::int64_t>(sizeof(std::int32_t));
+    const int axis = static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis);
     const int ranks = x.axis_size[axis];
     std::int64_t total = static_cast<std::int64_t>(size_of(x.type));
     for (int d = 0; d < x.rank; ++d) total *= ex[d];

@@ -11,6 +11,8 @@ namespace shardwise::host {
 template <class T>
 constexpr void copy_block(const T* x, const layout& lx, const std::int64_t* x_begin, T* o, const layout& lo,
                           const std::int64_t* o_begin, const std::int64_t* ext) {
+  for (int d = 0; d < lx.rank; ++d)
+    if (ext[d] == 0) return;  // an empty block has no place that a pointer may name
   walk<2> w;
   for (int d = 0; d < lx.rank; ++d) {
     const std::int64_t s[2] = {lo.str[d], lx.str[d]};

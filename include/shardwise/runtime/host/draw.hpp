@@ -17,7 +17,7 @@ template <class F>
 constexpr void each_draw(const call& c, const layout& x, const step_env& env, F&& f) {
   const layout& o = c.l[result];
   const bool by_element = env.random == random_policy::by_element;
-  const std::uint32_t site = by_element ? static_cast<std::uint32_t>(c.a.v[0]) + 1 : 0;
+  const std::uint32_t site = by_element ? static_cast<std::uint32_t>(attributes_of<random_attributes>(c.a).site) + 1 : 0;
   std::int64_t at[max_rank]{};
   const std::int64_t n = o.numel();
   for (std::int64_t i = 0; i < n; ++i) {

@@ -11,18 +11,20 @@ namespace shardwise::host {
 namespace detail {
 // Strides with which the summed result follows the operand's dims (0 along summed dims).
 constexpr void sum_strides(const op_attr& a, const layout& x, const layout& out, std::int64_t* s) {
+  const auto of = attributes_of<sum_attributes>(a);
   int k = 0;
   for (int d = 0; d < x.rank; ++d) {
-    const bool summed = (a.v[0] >> d) & 1, kept = (a.v[1] >> d) & 1;
+    const bool summed = (of.dims >> d) & 1, kept = (of.kept >> d) & 1;
     s[d] = summed ? 0 : out.str[k];
     if (!summed || kept) ++k;
   }
 }
 
 constexpr std::int64_t summed_count(const op_attr& a, const layout& x) {
+  const auto of = attributes_of<sum_attributes>(a);
   std::int64_t n = 1;
   for (int d = 0; d < x.rank; ++d)
-    if ((a.v[0] >> d) & 1) n *= x.global[d];
+    if ((of.dims >> d) & 1) n *= x.global[d];
   return n;
 }
 
@@ -128,7 +130,7 @@ constexpr void sum_values(const call& c, const operands<T>& q, F value, G finish
   walk<2> kept, summed;
   for (int d = 0; d < x.rank; ++d) {
     const std::int64_t s[2] = {so[d], x.str[d]};
-    ((c.a.v[0] >> d) & 1 ? summed : kept).push(x.ext[d], s);
+    ((attributes_of<sum_attributes>(c.a).dims >> d) & 1 ? summed : kept).push(x.ext[d], s);
   }
   kept.merge();
   summed.merge();

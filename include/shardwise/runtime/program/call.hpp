@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include <shardwise/graph/graph.hpp>
-#include <shardwise/propagation/op.hpp>
+#include <shardwise/propagation/attributes.hpp>
 #include <shardwise/propagation/transition.hpp>
 #include <shardwise/propagation/view.hpp>
 
@@ -117,8 +117,9 @@ constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, cons
                              std::int64_t& offset) {
   layout l = x;
   if (op == op_code::permute) {
+    const auto of = attributes_of<permute_attributes>(a);
     for (int d = 0; d < x.rank; ++d) {
-      const int from = static_cast<int>((a.v[0] >> (4 * d)) & 15);
+      const int from = rules::packed_dim(of.from, d);
       l.ext[d] = x.ext[from];
       l.str[d] = x.str[from];
       l.origin[d] = x.origin[from];
@@ -136,7 +137,7 @@ constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, cons
       l.str[d] = own < 0 || x.global[own] != l.global[d] ? 0 : x.str[own];
     }
   } else if (op == op_code::unpack) {
-    offset += a.v[0];
+    offset += attributes_of<storage_attributes>(a).at;
     l = local_layout(out, c, n);
   } else if (op == op_code::relabel) {
     const layout as = local_layout(out, c, n);
@@ -145,9 +146,10 @@ constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, cons
       l.global[d] = as.global[d];
     }
   } else if (op == op_code::slice) {
-    const int d = static_cast<int>(a.v[0]);
+    const auto of = attributes_of<slice_attributes>(a);
+    const int d = static_cast<int>(of.dim);
     const layout as = local_layout(out, c, n);
-    offset += a.v[1] * x.str[d];
+    offset += of.start * x.str[d];
     l.ext[d] = as.ext[d];
     l.origin[d] = as.origin[d];
     l.global[d] = as.global[d];

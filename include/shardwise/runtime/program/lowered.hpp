@@ -132,7 +132,7 @@ struct module_tensors {
   constexpr explicit module_tensors(const Graph& g) {
     for (int i = 0, left = count; left > 0 && i < g.node_count; ++i)
       if (g.nodes[i].op == op) {
-        node[g.nodes[i].a.v[0]] = i;
+        node[attributes_of<leaf_attributes>(g.nodes[i].a).index] = i;
         --left;
       }
   }
@@ -252,7 +252,7 @@ class lowered {
 
   static int find(op_code op, int index) {
     for (int i = 0; i < program().node_count; ++i)
-      if (program().nodes[i].op == op && program().nodes[i].a.v[0] == index) return i;
+      if (program().nodes[i].op == op && attributes_of<leaf_attributes>(program().nodes[i].a).index == index) return i;
     int count = 0;
     for (int i = 0; i < program().node_count; ++i) count += program().nodes[i].op == op ? 1 : 0;
     const char* const what = op == op_code::param ? "parameter" : op == op_code::module_buffer ? "buffer" : name_of(op);
@@ -302,7 +302,9 @@ class lowered {
   static constexpr int input_count() {
     int n = 0;
     for (int i = 0; i < program().node_count; ++i)
-      if (program().nodes[i].op == op_code::input && program().nodes[i].a.v[0] >= n) n = static_cast<int>(program().nodes[i].a.v[0]) + 1;
+      if (program().nodes[i].op == op_code::input)
+        if (const std::int64_t index = attributes_of<leaf_attributes>(program().nodes[i].a).index; index >= n)
+          n = static_cast<int>(index) + 1;
     return n;
   }
 
@@ -316,7 +318,8 @@ class lowered {
     const int inputs = input_count();
     dynamic_array<char> needed(static_cast<std::size_t>(inputs), 0);
     for (int i = 0; i < g.node_count; ++i)
-      if (g.nodes[i].op == op_code::input && read[static_cast<std::size_t>(i)] != 0) needed[static_cast<std::size_t>(g.nodes[i].a.v[0])] = 1;
+      if (g.nodes[i].op == op_code::input && read[static_cast<std::size_t>(i)] != 0)
+        needed[static_cast<std::size_t>(attributes_of<leaf_attributes>(g.nodes[i].a).index)] = 1;
     given_values r(inputs, parameter_count() + buffer_count());
     for (int i = 0; i < inputs; ++i)
       if (needed[static_cast<std::size_t>(i)] == 0) r.input(i);
@@ -363,10 +366,12 @@ class lowered {
       else k.p[result] = pointer(i);
       k.workspace = workspace_of(n);
       if (rules::is_random(n.op))
-        k.draw = site_offset[static_cast<std::size_t>(n.a.v[0])] + shard_offset(out, coordinate, n_dyn);
-      if (n.op == op_code::opaque) k.function = g.functions[n.a.v[0]];
+        k.draw = site_offset[static_cast<std::size_t>(attributes_of<random_attributes>(n.a).site)] +
+                 shard_offset(out, coordinate, n_dyn);
+      if (n.op == op_code::opaque) k.function = g.functions[attributes_of<opaque_attributes>(n.a).function];
       if (n.op == op_code::redistribute)
-        lower_redistribute(k, static_cast<int>(n.a.v[0]), g.specs[g.nodes[n.in[0]].spec], out, coordinate, n_dyn);
+        lower_redistribute(k, static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis),
+                           g.specs[g.nodes[n.in[0]].spec], out, coordinate, n_dyn);
       calls_.push_back(k);
     }
   }
@@ -469,7 +474,7 @@ class lowered {
   void resize_inputs() {
     const given_values before = nothing_given();
     for (int i = 0; i < program().node_count; ++i)
-      if (const int at = static_cast<int>(program().nodes[i].a.v[0]);
+      if (const int at = static_cast<int>(attributes_of<leaf_attributes>(program().nodes[i].a).index);
           program().nodes[i].op == op_code::input && program().spec_of(i).dyn != 0 && !before.has_input(at))
         given_->take_input(at);
   }
@@ -490,9 +495,10 @@ class lowered {
       const node& n = g.nodes[j];
       if (n.op != op_code::getitem || n.in[0] != id) continue;
       const spec& s = g.specs[n.spec];
-      r[0].l[n.a.v[0]] = local_layout(s, coordinate, n_dyn);
-      r[0].type[n.a.v[0]] = s.type;
-      r[0].p[n.a.v[0]] = pointer(j);
+      const std::int64_t which = attributes_of<getitem_attributes>(n.a).result;
+      r[0].l[which] = local_layout(s, coordinate, n_dyn);
+      r[0].type[which] = s.type;
+      r[0].p[which] = pointer(j);
     }
     results_.push_back(static_cast<dynamic_array<result_blocks>&&>(r));
     return results_.back().data();

@@ -43,7 +43,8 @@ std::int64_t site_offsets(const Graph& g, std::int64_t n, std::int64_t first, dy
   offset.resize(before + static_cast<std::size_t>(g.sites), 0);
   for (int i = 0; i < g.node_count; ++i)
     if (rules::is_random(g.nodes[i].op))
-      offset[before + static_cast<std::size_t>(g.nodes[i].a.v[0])] = ceil4(numel_at(g.specs[g.nodes[i].spec], n));
+      offset[before + static_cast<std::size_t>(attributes_of<random_attributes>(g.nodes[i].a).site)] =
+          ceil4(numel_at(g.specs[g.nodes[i].spec], n));
   for (std::size_t s = before; s < offset.size(); ++s) {
     const std::int64_t size = offset[s];
     offset[s] = first;

@@ -32,8 +32,8 @@ constexpr env_needs env_needs_of(const Graph& g) {
     const bool sgd = n.op == op_code::sgd, adam = n.op == op_code::adam;
     r.updates = r.updates || sgd || adam || n.op == op_code::adam_term;
     r.betas = r.betas || adam || n.op == op_code::adam_term;
-    r.counts = r.counts || (adam && n.a.v[2] == 0);
-    r.momentum = r.momentum || (sgd && n.a.v[1] != 0);
+    r.counts = r.counts || (adam && attributes_of<adam_attributes>(n.a).counts == 0);
+    r.momentum = r.momentum || (sgd && attributes_of<sgd_attributes>(n.a).momentum != 0);
     r.clips = r.clips || n.op == op_code::clip_factor;
     r.draws = r.draws || rules::is_random(n.op);
   }

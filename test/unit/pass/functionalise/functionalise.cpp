@@ -70,8 +70,7 @@ constexpr graph draw(std::uint64_t seed, int ranks = 1) {
     } else if (kind < 4) {
       n.op = op_code::reshape;
       const auto& to = shapes[roll(7)];
-      for (int d = 0; d < 3; ++d) n.a.v[d] = to[d];
-      n.a.v[5] = to[3];
+      n.a = sw::pack_extents(&to[0], static_cast<int>(to[3]));
     } else if (kind < 7) {
       n.op = op_code::slice;
       const int d = roll(x.rank);
@@ -84,10 +83,9 @@ constexpr graph draw(std::uint64_t seed, int ranks = 1) {
         n.a.v[1] = sw::pack(places[roll(4)]);
         if (ranks > 1 && !sw::is_contiguous(x)) continue;
       } else {
-        n.a.v[5] = x.rank + 1;
-        for (int d = 0; d < x.rank; ++d) n.a.v[d + 1] = x.extent[d];
-        n.a.v[0] = 1 + roll(2);
-        if (n.a.v[5] > sw::max_rank) continue;
+        std::int64_t to[sw::max_rank + 1]{1 + roll(2)};
+        for (int d = 0; d < x.rank; ++d) to[d + 1] = x.extent[d];
+        n.a = sw::pack_extents(to, x.rank + 1);
       }
     } else if (kind < 9) {
       n.op = unary[roll(4)];

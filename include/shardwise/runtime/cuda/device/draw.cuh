@@ -48,7 +48,7 @@ void draw(op_code op, const call& c, const F& f, context& ctx) {
     const strided<3> s = make_strided(piece, base);
     launch(op, &draw_kernel<T, F>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream, s,
            static_cast<const T*>(reads ? c.p[0] : nullptr), as<T>(c.p[result]), ctx.env,
-           static_cast<std::uint32_t>(c.a.v[0]), c.draw, f);
+           static_cast<std::uint32_t>(attributes_of<random_attributes>(c.a).site), c.draw, f);
   };
   each_piece(w, origin, most_points, go);
 }

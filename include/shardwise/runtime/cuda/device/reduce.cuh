@@ -206,7 +206,7 @@ void sum_into(op_code op, const call& c, double divisor, context& ctx, const The
   walk<2> kept, summed;
   for (int d = 0; d < x.rank; ++d) {
     const std::int64_t s[2] = {so[d], x.str[d]};
-    ((c.a.v[0] >> d) & 1 ? summed : kept).push(x.ext[d], s);
+    ((attributes_of<sum_attributes>(c.a).dims >> d) & 1 ? summed : kept).push(x.ext[d], s);
   }
   kept.merge();
   summed.merge();
@@ -220,7 +220,8 @@ namespace detail {
 template <class T>
 void sum_rows(const call& c, const layout& to, void* p, context& ctx, std::int64_t mask = 0) {
   call s;
-  s.a.v[0] = mask != 0 ? mask : (std::int64_t{1} << (c.l[0].rank - 1)) - 1;
+  const std::int64_t dims = mask != 0 ? mask : (std::int64_t{1} << (c.l[0].rank - 1)) - 1;
+  s.a = pack_attributes(sum_attributes{.dims = dims, .kept = 0, .mean = 0});
   s.inputs = 1;
   s.node = c.node;
   s.l[0] = c.l[0];
