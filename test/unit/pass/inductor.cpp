@@ -83,8 +83,8 @@ TEST_CASE("spmd passes: test_inductor") {
     if (k == 0) CHECK(text.find("%adam_3") != std::string::npos);
     else CHECK(text == (k == 2 ? sw::to_text(g) : sw::to_text(phases::setup::program)));  // nothing is moved, the main graph is lowered
     CHECK((text.find("# mod.1.fc in submod_0\n") != std::string::npos) == (k == 2));
-    CHECK((text_of(files[3 * k + 1]).find("  subgraph cluster_submod_0 { label=\"submod_0\"; buffer; einsum;") != std::string::npos) == (k == 2));
-    CHECK((text_of(files[3 * k + 2]).find("  subgraph submod_0\n    buffer\n    einsum\n") != std::string::npos) == (k == 2));
+    CHECK((text_of(files[3 * k + 1]).find("  subgraph cluster_submod_0 { label=\"submod_0\"; room; einsum;") != std::string::npos) == (k == 2));
+    CHECK((text_of(files[3 * k + 2]).find("  subgraph submod_0\n    room\n    einsum\n") != std::string::npos) == (k == 2));
   }
   std::filesystem::remove_all(folder);
 

@@ -36,7 +36,7 @@ template <class X, std::int64_t... E>
 constexpr bool refused = [] {
   constexpr auto list = sw::detail::inferred({E...}, sw::numel(X::sp));
   const sw::spec in[] = {X::sp};
-  return sw::infer(sw::op_code::reshape, list.a, in, 1).error.what == sw::problem::reshape_crosses_shard;
+  return sw::infer(sw::op_code::reshape, list.attributes(), in, 1).error.what == sw::problem::reshape_crosses_shard;
 }();
 
 // --- views: DTensor's placements ---------------------------------------------------------------------------------------
