@@ -515,15 +515,19 @@ TEST_CASE("random einsums equal the host's in the scratch that is reserved") {
   const std::int64_t choice[] = {1, 2, 3, 4, 6, 9};
   for (int trial = 0; trial < 400; ++trial) {
     std::string s[3];
+    std::int64_t elements[3] = {1, 1, 1};
     std::vector<std::int64_t> ext, whole;
     for (char l = 'a'; l < 'a' + 8; ++l) {
       ext.push_back(choice[next_random() % 6]);
       whole.push_back(ext.back() * (1 + next_random() % 2));
       const int roles[] = {3, 5, 6, 7}, role = roles[next_random() % 4];
       bool room = true;
-      for (int k = 0; k < 3; ++k) room = room && (!((role >> k) & 1) || s[k].size() < sw::max_rank);
+      for (int k = 0; k < 3; ++k) room = room && (!((role >> k) & 1) || (s[k].size() < sw::max_rank && elements[k] * whole.back() <= 1 << 21));
       for (int k = 0; k < 3 && room; ++k)
-        if ((role >> k) & 1) s[k].insert(next_random() % (s[k].size() + 1), 1, l);
+        if ((role >> k) & 1) {
+          s[k].insert(next_random() % (s[k].size() + 1), 1, l);
+          elements[k] *= whole.back();
+        }
     }
     problem p = contraction(s[0].c_str(), s[1].c_str(), s[2].c_str(), ext);
     const problem all = contraction(s[0].c_str(), s[1].c_str(), s[2].c_str(), whole);

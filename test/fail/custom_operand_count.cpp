@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // More operands than a node holds.
-// expect: call: a custom operation has from one to five operands
+// expect: call: a custom operation has from one to eight operands
 // expect(types): custom_tag<(own::)?op>
 
 #include <shardwise/graph/functions/custom.hpp>
@@ -9,9 +9,9 @@
 
 namespace own {
 #ifdef SHARDWISE_FAIL
-inline constexpr int operands = 6;
+inline constexpr int operands = 9;
 #else
-inline constexpr int operands = 5;
+inline constexpr int operands = 8;
 #endif
 inline constexpr sw::custom_operation op{
     .name = "op", .operands = operands, .record = sw::operations::pointwise(sw::linearity::none), .adjoint = &sw::autodiff::unknown};

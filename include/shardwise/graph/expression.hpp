@@ -9,6 +9,7 @@
 
 namespace shardwise {
 
+inline constexpr int max_fused_inputs = 5;  // of one kernel with its expression, and buffers that it stores in
 inline constexpr int max_steps = 8;         // operations of one expression
 inline constexpr int max_constants = 4;     // real parameters of its operations
 inline constexpr int max_expressions = 24;  // of one graph, all different

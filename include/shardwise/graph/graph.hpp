@@ -27,7 +27,7 @@ struct node {
   op_attr a;
 };
 
-inline constexpr node empty_node{op_code::input, 0, {-1, -1, -1, -1, -1}, -1, -1, -1, 0, {}};
+inline constexpr node empty_node{op_code::input, 0, {-1, -1, -1, -1, -1, -1, -1, -1}, -1, -1, -1, 0, {}};
 
 // A module instance: its name under its parent; list elements have an index and no name.
 struct scope {
@@ -146,7 +146,7 @@ struct refusal {
   std::int32_t scope = -1;
   std::int32_t at = 0;
   std::int32_t inputs = 0;
-  std::int32_t in[max_inputs] = {-1, -1, -1, -1, -1};
+  std::int32_t in[max_inputs] = {-1, -1, -1, -1, -1, -1, -1, -1};
   bool by_value = false;  // types do not tell: it is in the graph's error too
 
   constexpr explicit operator bool() const { return what != problem::none; }
@@ -250,6 +250,24 @@ struct builder {
   constexpr int append(const node& n) {
     if (node_count < node_capacity) nodes[node_count] = n;
     return node_count++;
+  }
+  // Appends an application of `op`, an op_code or the address of a custom operation, to the nodes given; -1 is none.
+  template <class Op>
+  constexpr int emit(Op op, const op_attr& a, double f, int spec_id, int scope, int i0 = -1, int i1 = -1, int i2 = -1, int i3 = -1,
+                     int i4 = -1) {
+    node n = empty_node;
+    n.a = a;
+    set_operation(n, op);
+    n.f = f;
+    n.spec = spec_id;
+    n.scope = scope;
+    n.in[0] = i0;
+    n.in[1] = i1;
+    n.in[2] = i2;
+    n.in[3] = i3;
+    n.in[4] = i4;
+    n.inputs = (i0 >= 0 ? 1 : 0) + (i1 >= 0 ? 1 : 0) + (i2 >= 0 ? 1 : 0) + (i3 >= 0 ? 1 : 0) + (i4 >= 0 ? 1 : 0);
+    return append(n);
   }
 
   constexpr int enter(const char* name, int index) {

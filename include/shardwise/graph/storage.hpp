@@ -8,7 +8,7 @@ namespace shardwise {
 
 // A pack is a list of tensors as one flat tensor. Nothing is copied: the memory plan lays its operands out in its own
 // storage, one after another, each beginning at a multiple of slot_alignment bytes; so one collective or one update can
-// run over all of them. A list of more than max_inputs tensors is a chain of packs, each going on where its first operand
+// run over all of them. A list of more than max_packed tensors is a chain of packs, each going on where its first operand
 // ends. Operands are leaves (then a pack is where the caller's tensors lie, and updates may write through it) or values
 // with storage of their own, what a kernel stores besides its result included, or waits for such values; each belongs to
 // one pack at most. unpack is the way back: a view of one slot.
@@ -16,6 +16,7 @@ namespace shardwise {
 // Slots are as large as on the ranks at coordinate 0, so they are at the same place on all ranks and in all packs of
 // tensors with the same extents; what an uneven shard leaves of its slot, and what alignment does, nobody reads.
 inline constexpr std::int64_t slot_alignment = 64;
+inline constexpr int max_packed = 5;  // operands of one pack
 
 // A pack of leaves. Where they lie belongs to the caller as well: programs that share them place them alike.
 // Of a pack: whether operand 0 is one, where whose last slot ends it goes on.
@@ -89,7 +90,7 @@ constexpr int emit_pack(builder& b, Slots& slots, const int* ids, int count, boo
     n.scope = scope;
     n.a = attributes<storage_attributes>(within[k] / size, last >= 0, leaves);
     if (last >= 0) n.in[n.inputs++] = last;
-    while (n.inputs < max_inputs && k < count) n.in[n.inputs++] = ids[k++];
+    while (n.inputs < max_packed && k < count) n.in[n.inputs++] = ids[k++];
     last = b.append(n);
   }
   return last;

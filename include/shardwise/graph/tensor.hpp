@@ -117,7 +117,7 @@ struct first_report<void, More...> : first_report<More...> {};
 // What a refused operation was to read.
 struct refused_operands {
   builder* b = nullptr;
-  int in[max_inputs] = {-1, -1, -1, -1, -1};
+  int in[max_inputs] = {-1, -1, -1, -1, -1, -1, -1, -1};
   int count = 0;
 
   template <class X>

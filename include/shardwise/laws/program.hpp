@@ -10,9 +10,9 @@
 
 namespace shardwise::laws {
 
-inline constexpr int max_leaves = 5;
+inline constexpr int max_leaves = max_inputs;
 inline constexpr int max_elements = 72;  // of any tensor of a program
-inline constexpr int max_nodes = 20;
+inline constexpr int max_nodes = 40;
 inline constexpr int max_ranks = 6;
 inline constexpr int most_results = 4;  // of the last step
 

@@ -109,7 +109,7 @@ template <class Op>
   requires(detail::begins_at(spelling<Op>(), 0, "shardwise::op::"))
 struct fact<Op> : detail::type_fact<"operation", Op> {};
 
-inline constexpr int max_inputs = 5;
+inline constexpr int max_inputs = 8;   // of one operation; what a fused kernel reads: max_fused_inputs in graph/expression.hpp
 inline constexpr int max_results = 8;  // of one operation
 
 constexpr bool is_elementwise(op_code op) { return op >= op_code::abs && op <= op_code::mask_keep; }

@@ -21,10 +21,38 @@ constexpr outcome fail(problem p, const spec& fallback, int operand = -1, int di
   return {{p, operand, dim, axis, have, want}, fallback};
 }
 
+// A placement in a row, in one word: a table has up to 200 of them and is made for each application of a rule, and clang charges
+// a constant for every member. From the lowest bit: kind, op, dim, factor - 1 (8 bits each), and block - 1 of a shard or order of
+// another (32 bits). So zero is replicate.
+struct row_entry {
+  std::uint64_t bits;
+
+  row_entry() = default;
+  constexpr bool operator==(const row_entry&) const = default;
+  constexpr bool operator==(const placement& p) const { return *this == row_entry(p); }
+  constexpr row_entry(const placement& p)
+      : bits(static_cast<std::uint64_t>(p.kind) | static_cast<std::uint64_t>(p.op) << 8 | static_cast<std::uint64_t>(static_cast<std::uint8_t>(p.dim)) << 16 |
+             static_cast<std::uint64_t>(static_cast<std::uint8_t>(p.factor - 1)) << 24 |
+             static_cast<std::uint64_t>(static_cast<std::uint32_t>(p.is_shard() ? p.block - 1 : p.order)) << 32) {}
+  constexpr operator placement() const {
+    const std::int32_t number = static_cast<std::int32_t>(bits >> 32);
+    return {kind(), static_cast<reduction>(bits >> 8 & 255), static_cast<std::int8_t>(dim()), static_cast<std::uint8_t>((bits >> 24 & 255) + 1),
+            is_shard() ? number + 1 : 1, is_shard() ? 0 : number};
+  }
+  constexpr placement_kind kind() const { return static_cast<placement_kind>(bits & 255); }
+  constexpr int dim() const { return static_cast<std::int8_t>(bits >> 16 & 255); }
+  constexpr bool is_shard() const { return kind() == placement_kind::shard; }
+  constexpr bool is_shard(int d) const { return is_shard() && dim() == d; }
+  constexpr bool is_partial() const { return kind() == placement_kind::partial; }
+  constexpr bool is_reduced() const { return kind() == placement_kind::reduced; }
+  constexpr bool is_whole() const { return kind() == placement_kind::replicate || is_reduced(); }
+};
+static_assert(placement(row_entry{}) == placement{} && row_entry(placement{}).bits == 0);
+
 // One row: where the operands must be on one mesh axis, and where the result then is.
 struct rule_row {
-  placement in[max_inputs];
-  placement out;
+  row_entry in[max_inputs];
+  row_entry out;
 };
 
 using rule_rows = static_vector<rule_row, 24>;
@@ -67,7 +95,8 @@ constexpr placement S(int d) { return shard_value(d); }
 
 constexpr rule_row all(placement p, placement out) {
   rule_row r{};
-  for (auto& i : r.in) i = p;
+  const row_entry entry = p;
+  for (row_entry& i : r.in) i = entry;
   r.out = out;
   return r;
 }
@@ -98,8 +127,8 @@ constexpr row_match match(const rule_rows& table, const spec* in, int n, int axi
     const placement* split = nullptr;
     for (int k = 0; k < n && fits; ++k) {
       const placement& h = have[k];
-      const placement& w = row.in[k];
-      fits = w.is_shard() ? h.is_shard(w.dim) : w.is_partial() ? h == w : h.kind == w.kind;
+      const row_entry& w = row.in[k];
+      fits = w.is_shard() ? h.is_shard(w.dim()) : w.is_partial() ? h == placement(w) : h.kind == w.kind();
       if (fits && w.is_shard()) {
         if (!split) split = &h;
         same_split = same_split && split->splits_like(h);

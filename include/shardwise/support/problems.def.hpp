@@ -412,7 +412,7 @@ SHARDWISE_X(custom_name,
 SHARDWISE_X(custom_name_twice,
             "call: two custom operations of one program have the same name, so that names of nodes would say nothing; give one of "
             "them another .name")
-SHARDWISE_X(custom_operand_count, "call: a custom operation has from one to five operands; put several into one tensor, or split it")
+SHARDWISE_X(custom_operand_count, "call: a custom operation has from one to eight operands; put several into one tensor, or split it")
 SHARDWISE_X(custom_operands,
             "call: the custom operation takes another number of operands; its record says how many (.operands), give it as many "
             "tensors")

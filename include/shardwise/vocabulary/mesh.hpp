@@ -216,7 +216,7 @@ struct finding_facts {
   static constexpr auto list() {
     constexpr finding f = F;
     constexpr bool names_its_dim = f.what == problem::shard_dim_out_of_range || f.what == problem::dim_out_of_range;
-    return join(only<(f.operand > 0 && f.operand < 5), at_operand<f.operand>>(), only<(f.dim >= 0 && !names_its_dim), at_dim<f.dim>>(), axis(),
+    return join(only<(f.operand > 0 && f.operand < 8), at_operand<f.operand>>(), only<(f.dim >= 0 && !names_its_dim), at_dim<f.dim>>(), axis(),
                 numbers());
   }
   using type = decltype(list());

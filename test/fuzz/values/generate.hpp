@@ -703,7 +703,7 @@ class generator {
         if (of(x).rank == 0) return;
         statement s;
         s.op = op;
-        const int d = roll(of(x).rank), count = 1 + roll(4);
+        const int d = roll(of(x).rank), count = 1 + roll(roll.one_in(4) ? sw::max_inputs : 4);
         s.a = attr(d);
         s.in[s.inputs++] = x;
         for (int k = 1; k < count; ++k) {

@@ -166,7 +166,7 @@ struct statement {
   sw::op_attr a{};
   double f = 0;
   int inputs = 0;
-  int in[sw::max_inputs] = {-1, -1, -1, -1, -1};
+  int in[sw::max_inputs] = {-1, -1, -1, -1, -1, -1, -1, -1};
   spec given{};            // of leaves, fills and claims, which no rule places
   std::int64_t bound = 0;  // integers of an input are from 0 to this, which is not among them
   bool pending = false;    // a redistribution, or an input, that a wait must come for

@@ -2,6 +2,7 @@
 // The proof that users run on their own operations: what is right holds, and each kind of mistake is found as what it is.
 #include <03_own_operation/operation.hpp>
 #include <custom_operations.hpp>
+#include <eight_operands.hpp>
 #include <shardwise/laws/cases.hpp>
 
 namespace {
@@ -16,6 +17,8 @@ static_assert(laws::holds<gate, sw::shape<>, sw::shape<>> > 0);
 static_assert(laws::holds<laws::customs<gated::swiglu_gate>, sw::shape<5, 3>, sw::shape<5, 3>, sw::shape<5, 3>> > 8);
 static_assert(laws::holds<laws::customs<gated::swiglu_up>, sw::shape<5, 3>, sw::shape<5, 3>> > 8);
 static_assert(laws::holds<laws::customs<sums::running>, sw::shape<5, 3>> > 8);
+using row = sw::shape<3>;
+static_assert(laws::holds<laws::customs<own::pairs>, row, row, row, row, row, row, row, sw::shape<1>> > 4);
 constexpr sw::op_attr from_the_end{{1, 0, 0, 0, 0, 0}};
 static_assert(laws::holds_case<laws::custom_case<laws::customs<sums::running>, from_the_end, sw::shape<4, 3>>> > 8);
 

@@ -77,7 +77,7 @@ template <class Mesh, class Out, class... In>
 struct local_map {
   using mesh_type = Mesh;
   static constexpr int operands = static_cast<int>(sizeof...(In));
-  static_assert(operands >= 1 && operands <= max_inputs, "shardwise: local_map: from one to five operands.");
+  static_assert(operands >= 1 && operands <= max_inputs, "shardwise: local_map: from one to eight operands.");
   static constexpr detail::mapped_placements out = detail::placements_of<Mesh>(static_cast<Out*>(nullptr));
   static constexpr detail::mapped_placements in[operands] = {detail::placements_of<Mesh>(static_cast<In*>(nullptr))...};
   static constexpr problem what = [] {

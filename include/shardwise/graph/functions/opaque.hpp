@@ -44,7 +44,7 @@ constexpr problem opaque_problem() {
 // its operands alone. No gradient passes through it.
 template <class F, tensor X, tensor... More>
 constexpr auto opaque(const X& x, const More&... more) {
-  static_assert(sizeof...(More) < max_inputs, "shardwise: opaque: at most 5 operands.");
+  static_assert(sizeof...(More) < max_inputs, "shardwise: opaque: at most 8 operands.");
   if constexpr (detail::is_implicit<X> || (detail::is_implicit<More> || ...)) {
     return detail::as_implicit(opaque<F>(detail::as_strict(x), detail::as_strict(more)...));
   } else if constexpr (!detail::resolved<X, More...>) {

@@ -136,15 +136,28 @@ constexpr bool infers(const spec& rule, const spec& out) {
   return same;
 }
 
+// What a node's rule gives, as its first result or another one. Constants are charged for every spec that is copied, so one or two
+// operands do not pay for eight.
+template <class Graph>
+constexpr outcome inferred(const Graph& g, const node& n, int result = 0) {
+  const auto operand = [&g, &n](int k) -> const spec& { return g.specs[g.nodes[n.in[k]].spec]; };
+  if (n.inputs == 1) return infer(record_of(g, n), n.a, &operand(0), 1, result);
+  if (n.inputs == 2) {
+    const spec both[] = {operand(0), operand(1)};
+    return infer(record_of(g, n), n.a, both, 2, result);
+  }
+  spec in[max_inputs]{};
+  for (int k = 0; k < n.inputs; ++k) in[k] = operand(k);
+  return infer(record_of(g, n), n.a, in, n.inputs, result);
+}
+
 // Whether a getitem names a result that its operand has, with that result's spec, and no other node names it.
 template <class Graph>
 constexpr bool item_fits(const Graph& g, int i) {
   const node& n = g.nodes[i];
   if (n.inputs != 1 || !has_results(g, n.in[0])) return false;
   const node& of = g.nodes[n.in[0]];
-  spec in[max_inputs]{};
-  for (int k = 0; k < of.inputs; ++k) in[k] = g.specs[g.nodes[of.in[k]].spec];
-  const outcome o = infer(record_of(g, of), of.a, in, of.inputs, static_cast<int>(attributes_of<getitem_attributes>(n.a).result));
+  const outcome o = inferred(g, of, static_cast<int>(attributes_of<getitem_attributes>(n.a).result));
   return !o.error && infers(o.out, g.specs[n.spec]) && is_contiguous(g.specs[n.spec]) &&
          item_of(g, n.in[0], static_cast<int>(attributes_of<getitem_attributes>(n.a).result), i) < 0;
 }
@@ -214,15 +227,13 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
       known = i + 1;
       continue;
     }
-    spec in[max_inputs]{};
-    for (int k = 0; k < n.inputs; ++k) in[k] = g.specs[g.nodes[n.in[k]].spec];
-    const outcome o = infer(record_of(g, n), n.a, in, n.inputs);
+    const outcome o = inferred(g, n);
     const spec& out = g.specs[n.spec];
     bool same = !o.error && o.out.rank == out.rank && o.out.type == out.type;
     for (int d = 0; same && d < out.rank; ++d) same = same_extent(o.out, d, out, d);
     for (int a = 0; same && a < out.axes; ++a)
       if (!(o.out.place[a] == out.place[a])) return {problem::graph_unplaced, i, -1, a};
-    if (!same || !(is_contiguous(out) || is_view(n, in[0], out) || is_update(n.op))) return {problem::graph_unplaced, i};  // kernels store densely
+    if (!same || !(is_contiguous(out) || is_view(n, g.specs[g.nodes[n.in[0]].spec], out) || is_update(n.op))) return {problem::graph_unplaced, i};  // kernels store densely
     known = i + 1;
   }
   for (int k = 0; end == g.node_count && k < g.output_count; ++k)

@@ -26,7 +26,7 @@ struct square_item {
   const T* x;  // null: summed already
   std::int64_t n;
   T* out;
-  const T* add[max_inputs - 1];  // added to the sum, in this order; null: no more
+  const T* add[max_fused_inputs - 1];  // added to the sum, in this order; null: no more
 };
 using runtime::squares_at_once;
 inline constexpr std::int64_t small_square = std::int64_t{1} << 17;

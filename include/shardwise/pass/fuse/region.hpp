@@ -114,10 +114,10 @@ struct region {
   int lead = -1;    // the kernel that the expression follows
   int second = -1;  // the operation that this kernel computes besides: statistics, a sum over rows
   bool keeps_second = false;  // in a room, the last of the kernel's operands
-  int operands[max_inputs];
+  int operands[max_fused_inputs];
   int own = 0;      // operands of the kernel
   int values = 0;   // operands of the expression
-  int stored[max_inputs];
+  int stored[max_fused_inputs];
   int stores = 0;
   int steps = 0, constants = 0;
   bool fits = true;
@@ -137,7 +137,7 @@ struct region {
     member[at] = i;
   }
   constexpr void read(int i) {
-    if (own + values == max_inputs) {
+    if (own + values == max_fused_inputs) {
       fits = false;
       return;
     }
@@ -209,7 +209,7 @@ constexpr void complete(const Graph& g, const Table& t, region& r) {
   for (int k = 0; k + 1 < r.count && r.fits; ++k) {
     const int m = r.member[k];
     if (m == r.second || g.nodes[m].op == op_code::redistribute || t.of[m].uses == inside[k]) continue;
-    if (m == r.lead || r.own + r.values + r.stores == max_inputs) r.fits = false;
+    if (m == r.lead || r.own + r.values + r.stores == max_fused_inputs) r.fits = false;
     else r.stored[r.stores++] = m;
   }
   // a norm's sum is as long as the model has parameters: one sum each, so that expressions do not depend on their number
