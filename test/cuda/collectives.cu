@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <shardwise/runtime/host/backend.hpp>
 #include <shardwise/runtime/threads/collectives.hpp>
 #include <shardwise/runtime/cuda/collectives.cuh>
 #include <shardwise/runtime/cuda/launch.hpp>

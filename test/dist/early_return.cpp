@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <launch_message.hpp>
+
 #include <atomic>
 #include <stdexcept>
 #include <string>
@@ -13,6 +15,7 @@
 namespace {
 
 namespace sw = shardwise;
+using test::message_of;
 
 struct dp : sw::axis<2> {};
 struct tp : sw::axis<2> {};
@@ -20,18 +23,6 @@ using mesh = sw::mesh<dp, tp>;
 struct four : sw::axis<4> {};
 using line = sw::mesh<four>;
 using R = sw::replicate;
-
-template <class Mesh>
-std::string message_of(const auto& body) {
-  try {
-    sw::launch<Mesh>(body);
-  } catch (const sw::rank_failed& e) {
-    return std::string("released: ") + e.what();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "no exception";
-}
 
 // "shardwise: rank GONE has returned while rank W waits in WHAT; ...", for some other rank W of 4.
 bool says(const std::string& text, int gone, const std::string& what) {

@@ -2,6 +2,8 @@
 // A rank that fails releases the others, and errors name what went wrong, where, and on which rank.
 #include <doctest/doctest.h>
 
+#include <launch_message.hpp>
+
 #include <atomic>
 #include <gpt.hpp>
 #include <mutex>
@@ -11,23 +13,11 @@
 namespace {
 
 namespace sw = shardwise;
+using test::message_of;
 using namespace test::gpt;
 
 using program = step<float, 2, 2>;
 using mesh = program::mesh_type;
-
-// The message of the exception that launch rethrows.
-template <class Mesh>
-std::string message_of(const auto& body) {
-  try {
-    sw::launch<Mesh>(body);
-  } catch (const sw::rank_failed& e) {
-    return std::string("released: ") + e.what();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "no exception";
-}
 
 template <class Rank>
 using executor_of = sw::executor<program, std::remove_reference_t<Rank>>;

@@ -2,6 +2,8 @@
 // executor_checks::finite: the first node whose result holds a NaN or an infinity, by name, module path and rank.
 #include <doctest/doctest.h>
 
+#include <thrown.hpp>
+
 #include <gpt.hpp>
 #include <shardwise/module/iterated.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
@@ -19,6 +21,7 @@
 namespace {
 
 namespace sw = shardwise;
+using test::thrown;
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr auto finite = sw::executor_checks::finite;
@@ -47,16 +50,6 @@ struct task {
 template <int N, class Pipeline = sw::pipeline<>>
 using log_step = sw::train_step<net, task<N>, sw::plan<sw::data_parallel<dp<N>>>, line<N>, sw::sgd<>, Pipeline, double>;
 
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-
 sw::step_env numbers(double lr = 1e-3) {
   sw::step_env env;
   env.step = 1;
@@ -80,7 +73,7 @@ auto run_with(std::int64_t at, double value, double lr = 1e-3, double weight = 1
 }
 template <class Step>
 std::string told(std::int64_t at, double value, double lr = 1e-3, double weight = 1) {
-  return message_of([&] { sw::launch<typename Step::mesh_type>(run_with<Step>(at, value, lr, weight)); });
+  return thrown([&] { sw::launch<typename Step::mesh_type>(run_with<Step>(at, value, lr, weight)); });
 }
 
 TEST_CASE("the node that makes an infinity or a NaN is named, with its module and rank") {
@@ -92,7 +85,7 @@ TEST_CASE("the node that makes an infinity or a NaN is named, with its module an
   CHECK(told<log_step<4>>(5, -2) ==
         "shardwise: the result of log holds 1 NaN among the 4 elements of this rank's block, the first at (2, 1) of (8, 2); what it "
         "reads holds none (in log, module first, rank 1)");
-  CHECK(message_of([] { sw::launch_fake<line<4>>(3, run_with<log_step<4>>(15, 0)); }) ==
+  CHECK(thrown([] { sw::launch_fake<line<4>>(3, run_with<log_step<4>>(15, 0)); }) ==
         "shardwise: the result of log holds 1 infinity among the 4 elements of this rank's block, the first at (7, 1) of (8, 2); "
         "what it reads holds none (in log, module first, rank 3)");
   // beside kernels, and in kernels that compute several nodes
@@ -137,7 +130,7 @@ struct extremes {
 
 TEST_CASE("the extreme of an empty shard passes, and what is infinite beside it does not") {
   const auto with = [](double value) {
-    return message_of([&] {
+    return thrown([&] {
       sw::launch<line<3>>([&](auto& rank) {
         using program = sw::function_step<extremes, line<3>, sw::inputs<sw::input_tensor<double, sw::shape<4, 2>, sw::on<dp<3>, sw::shard<0>>>>>;
         sw::executor<program, std::remove_reference_t<decltype(rank)>> ex(rank, finite | sw::executor_checks::poison);
@@ -156,7 +149,7 @@ TEST_CASE("masks of -inf pass") {
   using mask_type = sw::input_tensor<double, sw::shape<4, 4>, sw::on<dp<2>, sw::shard<0>>>;
   using keep_type = sw::input_tensor<std::int32_t, sw::shape<4, 4>>;
   const auto with = [](bool fake) {
-    return message_of([&] {
+    return thrown([&] {
       const auto call = [](auto& rank) {
         using program = sw::function_step<masks, line<2>, sw::inputs<x_type, mask_type, keep_type>>;
         sw::executor<program, std::remove_reference_t<decltype(rank)>> ex(rank, finite | sw::executor_checks::poison);
@@ -184,7 +177,7 @@ struct overflows {
 
 TEST_CASE("a sum over the ranks that overflows is its collective's") {
   using program = sw::function_step<overflows, line<2>, sw::inputs<sw::input_tensor<double, sw::shape<2>, sw::on<dp<2>, sw::partial<>>>>>;
-  CHECK(message_of([] {
+  CHECK(thrown([] {
           sw::launch<line<2>>([](auto& rank) {
             sw::executor<program> ex(rank, finite);
             for (double& v : ex.template input<double>(0)) v = 1.7e308;
@@ -223,7 +216,7 @@ TEST_CASE("a language model's step is watched through its passes, and comes out 
 }
 
 TEST_CASE("the programs of an iterated step are watched, too") {
-  CHECK(message_of([] {
+  CHECK(thrown([] {
           sw::launch<line<2>>([](auto& rank) {
             sw::iterated_executor<sw::iterated<log_step<2>>> ex(rank, finite);
             ex.main().initialise(1);

@@ -8,6 +8,8 @@
 
 #include <doctest/doctest.h>
 
+#include <thrown.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -16,6 +18,7 @@
 namespace {
 
 namespace sw = shardwise;
+using test::thrown;
 
 template <int N>
 struct dp : sw::axis<N> {};
@@ -366,16 +369,6 @@ TEST_CASE("a function's outputs have names, too") {
     CHECK(ex.output("twice")(2) == 6);
     CHECK(ex.output(0).item() == 6);
   });
-}
-
-template <class F>
-std::string thrown(F&& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST_CASE("a name that the task does not give is told those that it gives") {

@@ -8,6 +8,7 @@
 #include <both_ways.hpp>
 #include <csignal>
 #include <gpt.hpp>
+#include <launch_message.hpp>
 #include <shardwise/pass/communication/waits.hpp>
 #include <stdexcept>
 
@@ -22,19 +23,6 @@ template <int D>
 using S = sw::shard<D>;
 template <std::int64_t Rows>
 using rows = sw::dtensor_of<float, sw::shape<Rows, 4>, mesh, S<0>>;
-
-// The message of the exception that launch rethrows.
-template <class Mesh>
-std::string message_of(const auto& body) {
-  try {
-    sw::launch<Mesh>(body);
-  } catch (const sw::rank_failed& e) {
-    return std::string("released: ") + e.what();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "no exception";
-}
 
 TEST_CASE("pending: a rank that throws with collectives under way releases the others from theirs") {
   for (int round = 0; round < 60; ++round) {

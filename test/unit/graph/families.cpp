@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <both_ways.hpp>
+#include <thrown.hpp>
 
 #include <cmath>
 #include <set>
@@ -32,16 +33,6 @@ template <class X>
 auto values(const X& x) {
   return values_of(x.to_local());
 }
-template <class F>
-std::string thrown(F&& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include <shardwise/runtime/program/copied_parameters.hpp>
 #include <shardwise/runtime/program/lowered.hpp>
 #include <shardwise/runtime/program/offered.hpp>
 #include <shardwise/runtime/timeline/program.hpp>

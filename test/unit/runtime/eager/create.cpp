@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <thrown.hpp>
+
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -16,6 +18,7 @@
 namespace {
 
 namespace sw = shardwise;
+using test::mentions, test::thrown;
 
 template <int N>
 struct rows : sw::axis<N> {};
@@ -29,17 +32,6 @@ template <int D>
 using S = sw::shard<D>;
 template <sw::reduction Op = sw::reduction::sum>
 using P = sw::partial<Op>;
-
-template <class F>
-std::string thrown(F&& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 template <class T>
 std::vector<T> whole(const auto& x) {

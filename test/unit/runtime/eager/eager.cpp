@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <thrown.hpp>
+
 #include <array>
 #include <cstdlib>
 #include <numeric>
@@ -37,6 +39,7 @@ SHARDWISE_WEAK void operator delete(void* p, std::size_t, std::align_val_t) noex
 namespace {
 
 namespace sw = shardwise;
+using test::mentions, test::thrown;
 
 struct dp : sw::axis<2> {};
 struct tp : sw::axis<2> {};
@@ -56,16 +59,6 @@ std::vector<double> iota(std::size_t n) {
 }
 
 // The message of what f throws.
-template <class F>
-std::string thrown(F&& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
-bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

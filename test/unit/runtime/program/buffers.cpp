@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <thrown.hpp>
+
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -14,6 +16,7 @@
 namespace {
 
 namespace sw = shardwise;
+using test::thrown;
 
 template <int N>
 struct dp : sw::axis<N> {};
@@ -62,16 +65,6 @@ sw::step_env numbers(int s) {
   env.lr = 0.1;
   env.step = s;
   return env;
-}
-
-template <class F>
-std::string thrown(F&& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "nothing";
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <thrown.hpp>
+
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -53,21 +55,13 @@ void feed(auto& ex) {
 }
 
 // What `call` throws in each of N threads, or on a rank without peers.
-std::string message_of(const auto& launched) {
-  try {
-    launched();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 template <int N>
 std::string told(const auto& call) {
-  return message_of([&] { sw::launch<line<N>>(call); });
+  return test::thrown([&] { sw::launch<line<N>>(call); });
 }
 template <int N>
 std::string told_alone(const auto& call) {
-  return message_of([&] { sw::launch_fake<line<N>>(N - 1, call); });
+  return test::thrown([&] { sw::launch_fake<line<N>>(N - 1, call); });
 }
 bool begins(const std::string& text, const std::string& with) { return text.rfind(with, 0) == 0; }
 
