@@ -2,6 +2,7 @@
 """Mutants of the memory plan: storage that is given back too early, taken twice, or counted wrongly."""
 
 PLAN = "pass/memory/memory.hpp"
+HOLES = "pass/memory/holes.hpp"
 STORAGE = "graph/storage.hpp"
 STEP = "dist/memory.cpp"
 EQUAL = "dist/mesh_equivalence_double.cpp"
@@ -21,13 +22,14 @@ MUTANTS = [
     ("outputs die with their last reader", PLAN, "for (int i = 0; i < g.output_count; ++i) p.last_use[p.owner[g.outputs[i]]] = n;", "",
      (STEP, "dist/communication.cpp", GRAPHS)),
     ("leaves die with their last reader", PLAN, "p.last_use[i] = p.last_use[own] = n;", "(void)0;", (STEP, EQUAL)),
-    ("a hole that is too small fits", PLAN, "size >= need && size < best_size) {", "size + 64 >= need && size < best_size) {",
+    ("a hole that is too small fits", HOLES, "if (s < need || s > size", "if (s + 64 < need || s > size",
      (STEP, EQUAL, GRAPHS)),
-    ("what is left of a hole begins where the hole did", PLAN, "st.holes[best].begin = at + need;", "st.holes[best].begin = at;",
+    ("what is left of a hole begins where the hole did", HOLES, "add_hole(st, at + need, size - need)", "add_hole(st, at, size - need)",
      (STEP, EQUAL, GRAPHS)),
-    ("holes that touch are joined one byte short", PLAN, "st.holes[before].size += size;", "st.holes[before].size += size + 64;",
+    ("holes that touch are joined one slot too long", HOLES, "size += st.holes[below].size;", "size += st.holes[below].size + 64;",
      (STEP, EQUAL, GRAPHS)),
-    ("a hole on the right is joined from its own beginning", PLAN, "    st.holes[after].begin = at;\n", "", (STEP, EQUAL, GRAPHS)),
+    ("a hole on the right is joined with what lies behind it", HOLES, "size += st.holes[above].size;", "size += st.holes[above].size + 64;",
+     (STEP, EQUAL, GRAPHS)),
     ("the peak forgets the last buffer", PLAN, "if (bytes > 0 && at + bytes > p.peak) p.peak = at + bytes;",
      "if (bytes > 0 && at > p.peak) p.peak = at;", (STEP, EQUAL)),
     ("the workspace lies over the parameters", PLAN, "st.top = p.workspace;", "st.top = 0;", (STEP, EQUAL)),

@@ -189,7 +189,7 @@ MUTANTS = [
      "} else if (c.coordinate >= 0) {",
      (PROOF + "reductions.cpp",)),
     ("optimizer: a strided gradient is read as if it were dense", "module/optimizer.hpp",
-     "return to == from ? id : emit(", "return to >= 0 ? id : emit(",
+     "return to == from ? id : b.emit(", "return to >= 0 ? id : b.emit(",
      (PROOF + "reductions.cpp",)),
     ("optimizer: a partial gradient is not summed", "module/optimizer.hpp",
      "m.partial_axis = a < s.axes ? a : -1;", "m.partial_axis = -1;",

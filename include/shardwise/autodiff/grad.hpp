@@ -127,7 +127,7 @@ struct grad {
     for (int a = 0; a < s.axes; ++a) {
       if (s.place[a] == cotangent.place[a]) continue;
       s.place[a] = cotangent.place[a];
-      id = t.emit(op_code::redistribute, attributes<redistribute_attributes>(a, pack(s.place[a])), 0, t.b.intern(s), -1, id);
+      id = t.b.emit(op_code::redistribute, attributes<redistribute_attributes>(a, pack(s.place[a])), 0, t.b.intern(s), -1, id);
     }
     return id;
   }

@@ -251,6 +251,24 @@ struct builder {
     if (node_count < node_capacity) nodes[node_count] = n;
     return node_count++;
   }
+  // Appends an application of `op`, an op_code or the address of a custom operation, to the nodes given; -1 is none.
+  template <class Op>
+  constexpr int emit(Op op, const op_attr& a, double f, int spec_id, int scope, int i0 = -1, int i1 = -1, int i2 = -1, int i3 = -1,
+                     int i4 = -1) {
+    node n = empty_node;
+    n.a = a;
+    set_operation(n, op);
+    n.f = f;
+    n.spec = spec_id;
+    n.scope = scope;
+    n.in[0] = i0;
+    n.in[1] = i1;
+    n.in[2] = i2;
+    n.in[3] = i3;
+    n.in[4] = i4;
+    n.inputs = (i0 >= 0 ? 1 : 0) + (i1 >= 0 ? 1 : 0) + (i2 >= 0 ? 1 : 0) + (i3 >= 0 ? 1 : 0) + (i4 >= 0 ? 1 : 0);
+    return append(n);
+  }
 
   constexpr int enter(const char* name, int index) {
     if (scope_count < scope_capacity) scopes[scope_count] = {name, index, current_scope};

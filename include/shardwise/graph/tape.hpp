@@ -41,29 +41,13 @@ struct tape {
     return id;
   }
 
-  // Op: an op_code, or the address of a custom operation.
-  template <class Op>
-  constexpr int emit(Op op, const op_attr& a, double f, int spec_id, int scope, int i0, int i1 = -1, int i2 = -1, int i3 = -1) {
-    node n = empty_node;
-    n.a = a;
-    b.set_operation(n, op);
-    n.f = f;
-    n.spec = spec_id;
-    n.scope = scope;
-    n.in[0] = i0;
-    n.in[1] = i1;
-    n.in[2] = i2;
-    n.in[3] = i3;
-    n.inputs = (i0 >= 0 ? 1 : 0) + (i1 >= 0 ? 1 : 0) + (i2 >= 0 ? 1 : 0) + (i3 >= 0 ? 1 : 0);
-    return b.append(n);
-  }
 
   // Contributions are added in the order in which the reverse sweep meets them.
   constexpr void give(int operand, int node_id, int scope) {
     if (lacks(node_id)) return;
     if (cotangent[operand] < 0) cotangent[operand] = node_id;
     else
-      cotangent[operand] = emit(op_code::add, op_attr{}, 0, dual_id(b.nodes[operand].spec), scope, cotangent[operand], node_id);
+      cotangent[operand] = b.emit(op_code::add, op_attr{}, 0, dual_id(b.nodes[operand].spec), scope, cotangent[operand], node_id);
   }
 };
 
@@ -88,21 +72,21 @@ constexpr int contiguous_node(tape& t, int id, int scope) {
   const spec& s = t.spec_at(id);
   if (is_contiguous(s)) return id;
   const int c = t.b.intern(contiguous(s));
-  return t.emit(op_code::contiguous, op_attr{}, 0, c, scope, id);
+  return t.b.emit(op_code::contiguous, op_attr{}, 0, c, scope, id);
 }
 
 // The part of a cotangent that belongs to elements start.. of dim d: a view.
 constexpr int sliced(tape& t, int from, int d, std::int64_t start, std::int64_t length, int scope) {
   if (t.lacks(from)) return from;
   const op_attr a = attributes<slice_attributes>(d, start, length);
-  return t.emit(op_code::slice, a, 0, t.intern(rules::slice_spec(a, t.spec_at(from))), scope, from);
+  return t.b.emit(op_code::slice, a, 0, t.intern(rules::slice_spec(a, t.spec_at(from))), scope, from);
 }
 
 // A node whose extents and placement are its rule's.
 constexpr int derive(tape& t, op_code op, const op_attr& a, double f, int scope, int i0, int i1 = -1) {
   if (t.lacks(i0)) return i0;
   const spec in[2] = {t.spec_at(i0), i1 < 0 ? spec{} : t.spec_at(i1)};
-  return t.emit(op, a, f, t.intern(infer(op, a, in, i1 < 0 ? 1 : 2)), scope, i0, i1);
+  return t.b.emit(op, a, f, t.intern(infer(op, a, in, i1 < 0 ? 1 : 2)), scope, i0, i1);
 }
 
 // One node of the sweep: the node, its cotangent, and the words in which its adjoint is written.
@@ -133,7 +117,7 @@ struct pullback {
     if (has(k)) return has_results(t.b, id) ? t.cotangent[item_of(t.b, id, k, t.forward)] : dy;
     const int known = item_of(t.b, id, k, t.b.node_count);
     const int spec_id = known >= 0 ? t.b.nodes[known].spec : t.intern(inferred(t.b.nodes[id], k));
-    return t.emit(op_code::fill, op_attr{}, 0, t.dual_id(spec_id), n.scope, -1);
+    return t.b.emit(op_code::fill, op_attr{}, 0, t.dual_id(spec_id), n.scope, -1);
   }
   // The node of result k, made if the trace has not read it.
   constexpr int result(int k) { return result_of(id, k); }
@@ -157,7 +141,7 @@ struct pullback {
   // A node placed as operand k's cotangent is.
   constexpr int emit(op_code op, const op_attr& a, double f, int k, int i0, int i1 = -1, int i2 = -1, int i3 = -1) {
     if (t.lacks(i0)) return i0;
-    return t.emit(op, a, f, cospec(k), n.scope, i0, i1, i2, i3);
+    return t.b.emit(op, a, f, cospec(k), n.scope, i0, i1, i2, i3);
   }
   constexpr void refuse(const finding& f) { t.refuse(f); }
   // A custom operation on these nodes; one that is not pointwise gets them densely stored. Of several results: see result_of.

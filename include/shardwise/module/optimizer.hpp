@@ -199,28 +199,12 @@ struct apply_optimizer {
   // Parameters handled by a stage, in either phase: each makes two to four nodes there, mostly from the memo.
   static constexpr int chunk(int nodes) { return nodes / 2 > 0 ? nodes / 2 : 1; }
 
-  static constexpr int emit(builder& b, op_code op, const op_attr& a, double f, const spec& s, int scope, int i0, int i1 = -1) {
-    return emit(b, op, a, f, b.intern(s), scope, i0, i1);
-  }
-  static constexpr int emit(builder& b, op_code op, const op_attr& a, double f, int spec_id, int scope, int i0, int i1 = -1) {
-    node n = empty_node;
-    n.op = op;
-    n.a = a;
-    n.f = f;
-    n.scope = scope;
-    n.spec = spec_id;
-    n.in[0] = i0;
-    n.in[1] = i1;
-    n.inputs = i0 < 0 ? 0 : i1 < 0 ? 1 : 2;
-    return b.append(n);
-  }
-
   template <class State>
   static constexpr int dense(State& st, builder& b, int id) {
     const int from = b.nodes[id].spec;
     int& to = st.memo[from].dense_spec;
     if (to < 0) to = is_contiguous(b.specs[from]) ? from : b.intern(contiguous(b.specs[from]));
-    return to == from ? id : emit(b, op_code::contiguous, {}, 0, to, b.nodes[id].scope, id);
+    return to == from ? id : b.emit(op_code::contiguous, {}, 0, to, b.nodes[id].scope, id);
   }
 
   // The value of `id` with every partial axis summed.
@@ -241,7 +225,7 @@ struct apply_optimizer {
         s.place[m.partial_axis] = replicate_value();
         m.summed_spec = b.intern(s);
       }
-      id = emit(b, op_code::redistribute, attributes<redistribute_attributes>(m.partial_axis, pack(replicate_value())), 0, m.summed_spec, scope, id);
+      id = b.emit(op_code::redistribute, attributes<redistribute_attributes>(m.partial_axis, pack(replicate_value())), 0, m.summed_spec, scope, id);
     }
   }
 
@@ -251,7 +235,7 @@ struct apply_optimizer {
     int at = id;
     while (lies_in_operand(b.nodes[at], b.specs, b.nodes)) at = b.nodes[at].in[0];
     if (b.nodes[at].op != op_code::param || st.cotangent[at] < 0) return id;
-    return emit(b, op_code::contiguous, {}, 0, contiguous(b.specs[b.nodes[id].spec]), b.nodes[id].scope, id);
+    return b.emit(op_code::contiguous, {}, 0, b.intern(contiguous(b.specs[b.nodes[id].spec])), b.nodes[id].scope, id);
   }
 
   template <class State>
@@ -264,14 +248,14 @@ struct apply_optimizer {
       if (o.error && !b.error) b.error = o.error;
       out = b.intern(o.out);
     }
-    const int square = emit(b, op_code::sumsq, all, 0, out, b.nodes[g].scope, g);
+    const int square = b.emit(op_code::sumsq, all, 0, out, b.nodes[g].scope, g);
     for (int& sum : st.scalar_sum) {
       if (sum < 0) {
         sum = square;
         return;
       }
       if (b.nodes[sum].spec == out) {
-        sum = emit(b, op_code::add, {}, 0, out, -1, sum, square);
+        sum = b.emit(op_code::add, {}, 0, out, -1, sum, square);
         return;
       }
     }
@@ -287,11 +271,11 @@ struct apply_optimizer {
       for (int a = 0; a < s.axes; ++a)
         if (s.place[a].is_reduced()) {
           s.place[a] = replicate_value();
-          sum = emit(b, op_code::redistribute, attributes<redistribute_attributes>(a, pack(replicate_value())), 0, s, -1, sum);
+          sum = b.emit(op_code::redistribute, attributes<redistribute_attributes>(a, pack(replicate_value())), 0, b.intern(s), -1, sum);
         }
-      total = total < 0 ? sum : emit(b, op_code::add, {}, 0, s, -1, total, sum);
+      total = total < 0 ? sum : b.emit(op_code::add, {}, 0, b.intern(s), -1, total, sum);
     }
-    if (total >= 0) st.factor = emit(b, op_code::clip_factor, {}, 0, b.specs[b.nodes[total].spec], -1, total);
+    if (total >= 0) st.factor = b.emit(op_code::clip_factor, {}, 0, b.nodes[total].spec, -1, total);
   }
 
   template <class State>
@@ -318,7 +302,7 @@ struct apply_optimizer {
     n.in[n.inputs++] = p;
     n.in[n.inputs++] = g;
     for (int k = 0; k < Optimizer::states; ++k)
-      n.in[n.inputs++] = emit(b, op_code::state, attributes<leaf_attributes>(st.states++, index, k), 0, m.state_spec, n.scope, -1);
+      n.in[n.inputs++] = b.emit(op_code::state, attributes<leaf_attributes>(st.states++, index, k), 0, m.state_spec, n.scope);
     if (st.factor >= 0) n.in[n.inputs++] = st.factor;
     b.append(n);
   }

@@ -42,6 +42,9 @@ constexpr op_attr pack_extents(const spec& s) {
   return a;
 }
 
+// All elements in a row.
+constexpr op_attr pack_extent(std::int64_t count) { return pack_extents(&count, 1); }
+
 constexpr int packed_rank(const op_attr& a) { return static_cast<int>(a.v[5] & 255); }
 
 constexpr std::int64_t packed_extent(const op_attr& a, int d) {

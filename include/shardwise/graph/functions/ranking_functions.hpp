@@ -30,7 +30,7 @@ constexpr auto position(const A& a) {
     return a;
   } else if constexpr (sizeof...(Dim) == 0) {
     return drop_dims<1>(
-        positions<1, 0, Largest>(apply<op_code::reshape, op_attr{{numel(A::sp), 0, 0, 0, 0, 1}}>(0, contiguous(a))));
+        positions<1, 0, Largest>(apply<op_code::reshape, pack_extent(numel(A::sp))>(0, contiguous(a))));
   } else {
     return drop_dims<dims_mask<Dim...>(A::sp.rank)>(positions<1, Dim..., Largest>(a));
   }

@@ -39,8 +39,8 @@ inline constexpr adjoint_rule redistribute = pulled([](int, const spec& x, const
   spec out = t.spec_at(source);
   out.place[axis] = to;
   const double factor = redistribution_factor(p.operand(0), p.result(), axis);
-  if (t.spec_at(source).place[axis] != to) source = t.emit(op_code::redistribute, a, 0, t.b.intern(out), p.n.scope, source);
-  if (factor != 1) source = t.emit(op_code::scale, {}, factor, t.b.intern(contiguous(t.spec_at(source))), p.n.scope, source);
+  if (t.spec_at(source).place[axis] != to) source = t.b.emit(op_code::redistribute, a, 0, t.b.intern(out), p.n.scope, source);
+  if (factor != 1) source = t.b.emit(op_code::scale, {}, factor, t.b.intern(contiguous(t.spec_at(source))), p.n.scope, source);
   p.give(0, source);
 });
 
@@ -69,19 +69,19 @@ inline constexpr adjoint_rule relabel = pulled<2 + 2 * max_axes>([](pullback& p)
   relabel_attributes back{};
   for (int a = 0; a < own.axes; ++a) back.cotangent[a] = pack(dual(claim.place[a]));
   const int source = contiguous_node(t, p.dy, n.scope);
-  int c = t.emit(op_code::relabel, pack_attributes(back), 0, t.b.intern(claim), n.scope, source);
+  int c = t.b.emit(op_code::relabel, pack_attributes(back), 0, t.b.intern(claim), n.scope, source);
   auto move = [&](int axis, placement to) {
     if (claim.place[axis] == to) return;
     claim.place[axis] = to;
     p.refuse(check_placements(claim));
-    c = t.emit(op_code::redistribute, attributes<redistribute_attributes>(axis, pack(to)), 0, t.b.intern(claim), n.scope, c);
+    c = t.b.emit(op_code::redistribute, attributes<redistribute_attributes>(axis, pack(to)), 0, t.b.intern(claim), n.scope, c);
   };
   for (int a = 0; a < own.axes; ++a)
     if (!own.place[a].is_shard() && !equal[a]) {
       move(a, unpack_placement(labels.cotangent[a]));
       move(a, dual(own.place[a]));
     }
-  if (copies != 1) c = t.emit(op_code::scale, {}, copies, t.b.intern(claim), n.scope, c);
+  if (copies != 1) c = t.b.emit(op_code::scale, {}, copies, t.b.intern(claim), n.scope, c);
   p.give(0, c);
 });
 

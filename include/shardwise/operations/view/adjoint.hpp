@@ -14,7 +14,7 @@ inline constexpr adjoint_rule permute = pulled([](pullback& p) {
   for (int d = 0; d < p.result().rank; ++d) to |= std::int64_t{d} << (4 * rules::packed_dim(from, d));
   const op_attr inverse = attributes<permute_attributes>(to);
   const int s = p.t.b.intern(rules::permute_spec(inverse, p.t.spec_at(p.dy)).out);
-  p.give(0, p.t.emit(op_code::permute, inverse, 0, s, p.n.scope, p.dy));
+  p.give(0, p.t.b.emit(op_code::permute, inverse, 0, s, p.n.scope, p.dy));
 });
 inline constexpr adjoint_rule reshape = pulled<2>([](pullback& p) {
   const op_attr a = pack_extents(p.operand(0));
@@ -32,7 +32,7 @@ inline constexpr adjoint_rule pad = pulled([](pullback& p) {
 // Zeros where the slice was written over; to what was written, the slice.
 inline constexpr adjoint_rule slice_scatter = pulled([](int k, const spec&, const spec&) { return k == 0 ? 2 : 1; }, [](pullback& p) {
   if (p.wants(0)) {
-    const int zeros = p.t.emit(op_code::fill, {}, 0, p.cospec(1), p.n.scope, -1);
+    const int zeros = p.t.b.emit(op_code::fill, {}, 0, p.cospec(1), p.n.scope, -1);
     p.give(0, p.emit(op_code::slice_scatter, p.n.a, 0, 0, p.dy, zeros));
   }
   const auto of = attributes_of<slice_attributes>(p.n.a);

@@ -30,18 +30,6 @@ struct merge_state : rewrite_state<In, Out> {
     for (int i = 0; i < capacity; ++i) packed[i] = seen[i] = -1;
   }
 
-  static constexpr int emit(builder& b, op_code op, const op_attr& a, double f, int scope, const spec& s, int x, int y = -1) {
-    node n = empty_node;
-    n.op = op;
-    n.a = a;
-    n.f = f;
-    n.scope = scope;
-    n.spec = b.intern(s);
-    n.inputs = y < 0 ? 1 : 2;
-    n.in[0] = x;
-    n.in[1] = y;
-    return b.append(n);
-  }
   // The innermost module that all of them are in.
   static constexpr int common_scope(const In& g, const sibling_list& m) {
     int s = g.nodes[m.id[0]].scope;
@@ -75,7 +63,7 @@ struct merge_state : rewrite_state<In, Out> {
     }
     const int id = b.intern(s);
     if (seen[lead] < 0 || b.nodes[seen[lead]].spec != id) {
-      seen[lead] = emit(b, op_code::unpack, {}, 0, scope, s, packed[lead]);
+      seen[lead] = b.emit(op_code::unpack, {}, 0, b.intern(s), scope, packed[lead]);
       b.nodes[seen[lead]].scope = scope;
     }
     return seen[lead];
@@ -89,8 +77,8 @@ struct merge_state : rewrite_state<In, Out> {
       s.extent[0] = 1;
       if (k * s.stride[0] != 0) s.offset = 1;
       const auto of = slice_attributes{.dim = 0, .start = k, .length = 1, .one_of_many = 0};
-      const int block = emit(b, op_code::slice, pack_attributes(of), 0, scope, s, whole);
-      to[old] = emit(b, op_code::reshape, pack_extents(g.spec_of(old)), 0, scope, g.spec_of(old), block);
+      const int block = b.emit(op_code::slice, pack_attributes(of), 0, b.intern(s), scope, whole);
+      to[old] = b.emit(op_code::reshape, pack_extents(g.spec_of(old)), 0, b.intern(g.spec_of(old)), scope, block);
     }
   }
 
@@ -111,15 +99,15 @@ struct merge_state : rewrite_state<In, Out> {
       const node& r = g.nodes[sums.id[0]];
       auto of = attributes_of<sum_attributes>(r.a);
       of.dims <<= 1;
-      total = emit(b, op_code::sum, pack_attributes(of), r.f, scope, dense_stack(g.specs[r.spec], count), in[0]);
+      total = b.emit(op_code::sum, pack_attributes(of), r.f, b.intern(dense_stack(g.specs[r.spec], count)), scope, in[0]);
     }
     spec same = stacked(b.specs[b.nodes[to[n.in[side]]].spec], count);
     same.stride[0] = 0;
-    in[side] = emit(b, op_code::broadcast, pack_extents(same), 0, scope, same, to[n.in[side]]);
+    in[side] = b.emit(op_code::broadcast, pack_extents(same), 0, b.intern(same), scope, to[n.in[side]]);
     auto of = attributes_of<einsum_attributes>(n.a);
     of = {with_label(of.lhs), with_label(of.rhs), with_label(of.out), of.keeps_sums};
     const spec out = dense_stack(g.specs[n.spec], count);
-    int whole = emit(b, op_code::einsum, pack_attributes(of), n.f, scope, out, in[0], in[1]);
+    int whole = b.emit(op_code::einsum, pack_attributes(of), n.f, b.intern(out), scope, in[0], in[1]);
     sibling_list values = members;
     if (m.bias[leader]) {
       values = each_of(members, [&t](int i) { return t.first_user[i]; });
@@ -135,9 +123,9 @@ struct merge_state : rewrite_state<In, Out> {
         for (int x = 0; x < s.axes; ++x)
           if (s.place[x].is_shard()) s.place[x].dim = static_cast<decltype(s.place[x].dim)>(s.place[x].dim + more);
         s = dense_stack(s, count);
-        y = emit(b, op_code::reshape, pack_extents(s), 0, scope, s, y);
+        y = b.emit(op_code::reshape, pack_extents(s), 0, b.intern(s), scope, y);
       }
-      whole = emit(b, op_code::add, g.nodes[values.id[0]].a, 0, scope, out, whole, y);
+      whole = b.emit(op_code::add, g.nodes[values.id[0]].a, 0, b.intern(out), scope, whole, y);
     }
     take_apart(b, g, whole, values);
     if (total >= 0) take_apart(b, g, total, sums);
@@ -152,7 +140,7 @@ struct merge_state : rewrite_state<In, Out> {
     of = {with_label(of.lhs), with_label(of.rhs), of.out, of.keeps_sums};
     const int x = stack_of(b, g, operands_of(g, members, 0), scope), y = stack_of(b, g, operands_of(g, members, 1), scope);
     for (int k = 0; k < members.count; ++k) to[members.id[k]] = absent;
-    to[last] = emit(b, op_code::einsum, pack_attributes(of), n.f, scope, g.specs[n.spec], x, y);
+    to[last] = b.emit(op_code::einsum, pack_attributes(of), n.f, b.intern(g.specs[n.spec]), scope, x, y);
   }
 
   template <class Table, class Merges>

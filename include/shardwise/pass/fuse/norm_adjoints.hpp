@@ -84,23 +84,12 @@ struct norm_adjoint_rules {
       return !packed[part] && !packed[b];  // a pack says where its operands' own storage lies
     }
 
-    static constexpr int emit(builder& b, op_code op, const op_attr& a, int scope, const spec& s, int x, int y = -1) {
-      node n = empty_node;
-      n.op = op;
-      n.a = a;
-      n.scope = scope;
-      n.spec = b.intern(s);
-      n.inputs = x < 0 ? 0 : y < 0 ? 1 : 2;
-      n.in[0] = x;
-      n.in[1] = y;
-      return b.append(n);
-    }
 
     constexpr void write_joined(builder& b, const In& g, int a, int grad) {
       const int part = weight_part(g, grad), stats = g.nodes[a].in[2];
       const bool biased = part != grad;
       const spec rows = shardwise::detail::rows_of(g.spec_of(part), biased ? 2 : 1);
-      const int scope = g.nodes[grad].scope, room = emit(b, op_code::room, {}, scope, rows, -1);
+      const int scope = g.nodes[grad].scope, room = b.emit(op_code::room, {}, 0, b.intern(rows), scope);
       node n = g.nodes[a];
       n.op = op_code::norm_dx_dw;
       n.f = g.nodes[maker_of(g, stats)].f;
@@ -110,15 +99,15 @@ struct norm_adjoint_rules {
       for (int k = 0; k < 4; ++k) n.in[k] = from[k];
       for (int k = 4; k < n.inputs; ++k) n.in[k] = to[n.in[k]];
       to[a] = b.append(n);
-      const int values = emit(b, op_code::part, {}, scope, rows, room, to[a]);
+      const int values = b.emit(op_code::part, {}, 0, b.intern(rows), scope, room, to[a]);
       for (int k = 0; k < (biased ? 2 : 1); ++k) {
         const int old = k == 0 ? part : grad;
         spec row = rows;
         row.extent[0] = 1;
         row.offset = k * rows.stride[0] != 0 ? 1 : 0;
         const auto cut = slice_attributes{.dim = 0, .start = k, .length = 1, .one_of_many = 0};
-        const int slice = emit(b, op_code::slice, pack_attributes(cut), scope, row, values);
-        to[old] = emit(b, op_code::reshape, {{rows.extent[1], 0, 0, 0, 0, 1}}, scope, g.spec_of(old), slice);
+        const int slice = b.emit(op_code::slice, pack_attributes(cut), 0, b.intern(row), scope, values);
+        to[old] = b.emit(op_code::reshape, pack_extents(g.spec_of(old)), 0, b.intern(g.spec_of(old)), scope, slice);
       }
     }
 

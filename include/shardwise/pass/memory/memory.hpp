@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/graph/stage.hpp>
 #include <shardwise/graph/storage.hpp>
 #include <shardwise/graph/waits.hpp>
 #include <shardwise/operations/infer.hpp>
+#include <shardwise/pass/memory/holes.hpp>
 
 namespace shardwise::passes {
 
@@ -36,108 +36,13 @@ struct memory_plan {
 
 namespace detail {
 
-inline constexpr int max_holes = 512;
-
-// Free bytes below the top: a list by address, in which nothing is moved.
-struct hole {
-  std::int64_t begin, size;
-  int next, before;  // -1: the last, the first
-};
-
 template <int Nodes>
-struct memory_state {
+struct memory_state : hole_table {
   memory_plan<Nodes> plan;
   storage_map<Nodes> storage;
   item_lists<Nodes> items;
-  hole holes[max_holes];
-  int first = -1;       // the lowest hole
-  int last = -1;        // the highest
-  int near = -1;        // where bytes came back last: the next ones are looked for from there, up or down
-  int unused = -1;      // the first of the entries that were holes once
-  int ever = 0;         // entries that are or were holes
-  std::int64_t top = 0;  // everything above is free
   int cursor = 0;
 };
-
-// Hole h leaves the list.
-template <class State>
-constexpr void unlink(State& st, int h) {
-  const int before = st.holes[h].before, after = st.holes[h].next;
-  if (before < 0) st.first = after;
-  else st.holes[before].next = after;
-  if (after < 0) st.last = before;
-  else st.holes[after].before = before;
-  if (st.near == h) st.near = before < 0 ? after : before;
-  st.holes[h].next = st.unused;
-  st.unused = h;
-}
-
-// Smallest hole that fits, the lowest of equals; else the top, grown from a hole that touches it. (Arrays are indexed
-// as such throughout: an element of a pointer takes g++ three times as long.)
-template <class State>
-constexpr std::int64_t take(State& st, std::int64_t need) {
-  if (need == 0) return st.top;
-  int best = -1;
-  std::int64_t best_size = std::numeric_limits<std::int64_t>::max();
-  for (int h = st.first; h >= 0 && best_size != need; h = st.holes[h].next)
-    if (const std::int64_t size = st.holes[h].size; size >= need && size < best_size) {
-      best = h;
-      best_size = size;
-    }
-  if (best >= 0) {
-    const std::int64_t at = st.holes[best].begin;
-    if (best_size == need) {
-      unlink(st, best);
-    } else {
-      st.holes[best].begin = at + need;
-      st.holes[best].size = best_size - need;
-    }
-    return at;
-  }
-  std::int64_t at = st.top;
-  if (const int last = st.last; last >= 0 && st.holes[last].begin + st.holes[last].size == st.top) {
-    at = st.holes[last].begin;
-    unlink(st, last);
-  }
-  st.top = at + need;
-  return at;
-}
-
-template <class State>
-constexpr void give_back(State& st, std::int64_t at, std::int64_t size) {
-  if (size == 0) return;
-  int after = st.near;
-  while (after >= 0 && st.holes[after].begin < at) after = st.holes[after].next;
-  int before = after >= 0 ? st.holes[after].before : st.last;
-  while (before >= 0 && st.holes[before].begin >= at) {
-    after = before;
-    before = st.holes[before].before;
-  }
-  const bool joins_right = after >= 0 && st.holes[after].begin == at + size;
-  if (before >= 0 && st.holes[before].begin + st.holes[before].size == at) {
-    if (joins_right) {
-      size += st.holes[after].size;
-      unlink(st, after);
-    }
-    st.holes[before].size += size;
-    st.near = before;
-  } else if (joins_right) {
-    st.holes[after].begin = at;
-    st.holes[after].size += size;
-    st.near = after;
-  } else {
-    int h = st.unused;
-    if (h >= 0) st.unused = st.holes[h].next;
-    else if (st.ever < max_holes) h = st.ever++;
-    else return;  // a full table only costs memory: the bytes stay unused
-    st.holes[h] = {at, size, after, before};
-    if (before < 0) st.first = h;
-    else st.holes[before].next = h;
-    if (after < 0) st.last = h;
-    else st.holes[after].before = h;
-    st.near = h;
-  }
-}
 
 // The owner of an operand whose storage node `i` may take for its result, -1: none. Pointwise kernels read an element of
 // each operand before they write that of the result, so an operand that is stored just as the result is and that nothing
@@ -211,7 +116,7 @@ struct plan_memory {
     constexpr int origin[max_axes]{};
     std::int64_t spec_bytes[Graph::spec_capacity]{};
     for (int i = 0; i < s; ++i) spec_bytes[i] = local_numel(g.specs[i], origin) * static_cast<std::int64_t>(size_of(g.specs[i].type));
-    for (detail::hole& h : st.holes) h = {0, 0, -1, -1};
+    detail::clear_holes(st);
     auto& p = st.plan;
     find_storage(g, st.storage);
     st.items.find(g);

@@ -61,18 +61,6 @@ struct list_rules {
              (a.clipped == 0 || x.in[x.inputs - 1] == y.in[y.inputs - 1]);
     }
 
-    static constexpr int emit(builder& b, op_code op, const op_attr& a, double f, int spec_id, int i0, int i1 = -1, int i2 = -1,
-                              int i3 = -1, int i4 = -1) {
-      node n = empty_node;
-      const int in[] = {i0, i1, i2, i3, i4};
-      n.op = op;
-      n.a = a;
-      n.f = f;
-      n.spec = spec_id;
-      for (const int x : in)
-        if (x >= 0) n.in[n.inputs++] = x;
-      return b.append(n);
-    }
 
     // The list of operand k of the updates in list[0], ..., which are leaves.
     constexpr int pack_leaves(builder& b, const In& g, int count, int k) {
@@ -95,7 +83,7 @@ struct list_rules {
         if (s.place[a].is_reduced()) continue;
         s.place[a] = reduced_value();
         const auto of = redistribute_attributes{.axis = a, .to = pack(reduced_value())};
-        known = emit(b, op_code::redistribute, pack_attributes(of), 0, b.intern(s), known);
+        known = b.emit(op_code::redistribute, pack_attributes(of), 0, b.intern(s), -1, known);
       }
       return known;
     }
@@ -116,7 +104,7 @@ struct list_rules {
             product = b.intern(o.out);
           }
           const int scope = b.nodes[id].scope;
-          id = emit(b, op_code::mul, {}, 0, product, id, factor);
+          id = b.emit(op_code::mul, {}, 0, product, -1, id, factor);
           b.nodes[id].scope = scope;
         } else if (listed[x] || storage.owner[x] != x || !has_storage(g, x)) {
           id = emit_one(b, op_code::contiguous, id, b.intern(contiguous(b.specs[b.nodes[id].spec])));
@@ -133,7 +121,7 @@ struct list_rules {
         if (spec_id < 0) spec_id = b.intern(scalar_like(g.specs[n.spec]));
         const std::int64_t parameter = attributes_of<leaf_attributes>(g.nodes[n.in[0]].a).index;
         const auto of = leaf_attributes{.index = counters++, .parameter = parameter, .which = 2};
-        parameters[j] = emit(b, op_code::state, pack_attributes(of), 0, spec_id, -1);
+        parameters[j] = b.emit(op_code::state, pack_attributes(of), 0, spec_id, -1);
         b.nodes[parameters[j]].scope = n.scope;
       }
       return emit_pack(b, slots, parameters, count, true, -1, within);
@@ -163,32 +151,32 @@ struct list_rules {
         const std::int64_t decoupled = attributes_of<adam_attributes>(n.a).decoupled;
         if constexpr (Fused) {
           const auto of = adam_attributes{.clipped = 0, .decoupled = decoupled, .counts = 1};
-          done = emit(b, op_code::adam, pack_attributes(of), n.f, flat, p, d, m, v, steps);
+          done = b.emit(op_code::adam, pack_attributes(of), n.f, flat, -1, p, d, m, v, steps);
         } else {
           const int state = b.nodes[m].spec;
           const auto term = [decoupled](int which) {
             return pack_attributes(adam_term_attributes{.none = 0, .decoupled = decoupled, .which = which});
           };
-          const int m1 = emit(b, op_code::adam_term, term(0), n.f, state, m, d, p);
-          const int v1 = emit(b, op_code::adam_term, term(1), n.f, state, v, d, p);
-          const int p1 = emit(b, op_code::adam_term, term(2), n.f, flat, p, m1, v1, steps);
-          emit(b, op_code::assign, {}, 0, state, m, m1);
-          emit(b, op_code::assign, {}, 0, state, v, v1);
-          done = emit(b, op_code::assign, {}, 0, flat, p, p1);
+          const int m1 = b.emit(op_code::adam_term, term(0), n.f, state, -1, m, d, p);
+          const int v1 = b.emit(op_code::adam_term, term(1), n.f, state, -1, v, d, p);
+          const int p1 = b.emit(op_code::adam_term, term(2), n.f, flat, -1, p, m1, v1, steps);
+          b.emit(op_code::assign, {}, 0, state, -1, m, m1);
+          b.emit(op_code::assign, {}, 0, state, -1, v, v1);
+          done = b.emit(op_code::assign, {}, 0, flat, -1, p, p1);
         }
         const std::int64_t size = static_cast<std::int64_t>(size_of(b.specs[flat].type));
         std::int64_t at = 0;
         for (int j = 0; j < count; ++j) {
           const int leaf = to[g.nodes[list[j]].in[0]];
           const op_attr slot = pack_attributes(storage_attributes{.at = at, .goes_on = 0, .leaves = 0});
-          to[list[j]] = used[list[j]] ? emit(b, op_code::unpack, slot, 0, b.nodes[leaf].spec, done) : done;
+          to[list[j]] = used[list[j]] ? b.emit(op_code::unpack, slot, 0, b.nodes[leaf].spec, -1, done) : done;
           at += slots.of(b, leaf) / size;
         }
       }
     }
     constexpr int emit_steps(builder& b, const In& g, int count) {
       const int s = pack_steps(b, g, count);
-      return emit(b, op_code::advance, {}, 0, b.nodes[s].spec, s);
+      return b.emit(op_code::advance, {}, 0, b.nodes[s].spec, -1, s);
     }
 
     constexpr bool step(const In& g, builder& b) {
