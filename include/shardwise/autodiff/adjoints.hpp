@@ -19,7 +19,7 @@
 #include <shardwise/operations/view/adjoint.hpp>
 #include <shardwise/operations/written/adjoint.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace adjoints {
 
@@ -56,4 +56,4 @@ constexpr void pull(tape& t, int id) {
 
 }  // namespace autodiff
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -6,7 +6,7 @@
 #include <shardwise/graph/verify/located.hpp>
 #include <shardwise/graph/stage.hpp>
 
-namespace shardwise::autodiff {
+namespace shardwise::inline v0_1::autodiff {
 
 // Forward nodes keep their ids; backward nodes follow. `cotangent[i]` is the gradient node of forward node i, or -1.
 template <class Graph, int Forward>
@@ -145,4 +145,4 @@ struct grad {
   }
 };
 
-}  // namespace shardwise::autodiff
+}  // namespace shardwise::inline v0_1::autodiff

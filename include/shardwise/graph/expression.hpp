@@ -7,7 +7,7 @@
 
 #include <shardwise/propagation/op.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 inline constexpr int max_fused_inputs = 5;  // of one kernel with its expression, and buffers that it stores in
 inline constexpr int max_steps = 8;         // operations of one expression
@@ -71,4 +71,4 @@ constexpr expression begin_expression(int values, int stores, bool follows) {
   return e;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -10,7 +10,7 @@
 #include <shardwise/propagation/transition.hpp>
 #include <shardwise/support/hash.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // One operation and its result; an operation with several results: see item_of. `spec` indexes the graph's spec table, `scope` its
 // module tree (-1: no module).
@@ -500,4 +500,4 @@ constexpr bool has_mutation(const Graph& g) {
   return first_mutation(g) >= 0;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

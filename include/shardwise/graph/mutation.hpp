@@ -5,7 +5,7 @@
 
 #include <shardwise/graph/graph.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Whether a node's value lies in its first operand's storage when the program runs.
 constexpr bool lies_in_operand(const node& n, const spec* specs, const node* nodes) {
@@ -19,4 +19,4 @@ constexpr bool is_seen(const node& n, const spec* specs, const node* nodes) {
   return n.op != op_code::redistribute && lies_in_operand(n, specs, nodes);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -6,7 +6,7 @@
 #include <shardwise/graph/tensor.hpp>
 #include <shardwise/propagation/planner.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -186,4 +186,4 @@ struct redistribution {
   static constexpr std::int64_t bytes = detail::most_bytes<typename From::mesh_type>(plan);
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -7,7 +7,7 @@
 
 #include <shardwise/support/config.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Nodes handled by one constant; the result of a staged pass does not depend on this number.
 inline constexpr int stage_nodes = SHARDWISE_STAGE_NODES;
@@ -141,4 +141,4 @@ struct staged {
   static constexpr const auto& value = detail::last_state<Pass, Source, Nodes>();
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

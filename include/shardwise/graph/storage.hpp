@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/graph.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // A pack is a list of tensors as one flat tensor. Nothing is copied: the memory plan lays its operands out in its own
 // storage, one after another, each beginning at a multiple of slot_alignment bytes; so one collective or one update can
@@ -224,4 +224,4 @@ constexpr void find_storage(const Graph& g, storage_map<Graph::node_capacity>& m
     }
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

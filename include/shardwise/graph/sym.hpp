@@ -11,7 +11,7 @@
 #include <shardwise/graph/tensor.hpp>
 #include <shardwise/graph/waits.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 template <spec S, class Mesh, class Report = detail::noted>
 struct sym {
@@ -196,4 +196,4 @@ struct sym {
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -5,7 +5,7 @@
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/operations/infer.hpp>
 
-namespace shardwise::autodiff {
+namespace shardwise::inline v0_1::autodiff {
 
 // Reverse sweep in the making: `b` appends to the joint graph, `cotangent[i]` is the node of i's cotangent so far.
 struct tape {
@@ -231,4 +231,4 @@ inline constexpr adjoint_rule no_derivative{.kind = adjoint::constant, .into = 0
 // Gradients lead there, and are refused.
 inline constexpr adjoint_rule unknown{.kind = adjoint::refused, .into = every_operand, .most = &at_most<1>, .pull = &refuse_gradient};
 
-}  // namespace shardwise::autodiff
+}  // namespace shardwise::inline v0_1::autodiff

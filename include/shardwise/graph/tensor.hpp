@@ -9,7 +9,7 @@
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/operations/infer.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Modelled by sym (records), dtensor (computes at once) and whatever else wants to run a model's forward.
 template <class T>
@@ -285,4 +285,4 @@ constexpr auto apply(double f, const X& x, const More&... more) {
 
 }  // namespace detail
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

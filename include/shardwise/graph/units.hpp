@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/graph.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // A scope with a name and an index is unit `index`; what it stands under is the module that its nodes belong to.
 inline constexpr const char* unit_name = "submod";
@@ -27,4 +27,4 @@ constexpr int unit_count(const Graph& g) {
   return count;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

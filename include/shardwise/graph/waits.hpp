@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/graph.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // A `wait` has its operand's value and storage. A collective that a wait reads is started where it stands, and done
 // where its first wait stands, or where something else reads it first; one that no wait reads is done where it stands.
@@ -58,4 +58,4 @@ constexpr bool has_waits(const Graph& g) {
   return false;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

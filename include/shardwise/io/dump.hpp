@@ -12,7 +12,7 @@
 #include <shardwise/module/function.hpp>
 #include <shardwise/support/type_name.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -103,4 +103,4 @@ std::vector<std::string> dump(const std::string& folder) {
   return files;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

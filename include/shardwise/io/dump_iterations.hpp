@@ -5,7 +5,7 @@
 #include <shardwise/io/dump.hpp>
 #include <shardwise/module/iterated.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 template <iteration_phase Phase, class Step, class... Moves>
@@ -30,4 +30,4 @@ std::vector<std::string> dump_iterations(const std::string& folder) {
   return files;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

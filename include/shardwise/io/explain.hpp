@@ -13,7 +13,7 @@
 #include <shardwise/pass/memory/memory_breakdown.hpp>
 #include <shardwise/runtime/program/describe.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -198,4 +198,4 @@ std::string explain(const std::vector<std::string>& axes = {}) {
          (subgraphs.empty() ? "" : "\n" + subgraphs);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -8,7 +8,7 @@
 #include <shardwise/io/dump.hpp>
 #include <shardwise/pass/fuse/partial_lower.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -86,4 +86,4 @@ std::vector<subgraph_names> lowered_subgraph_names() {
   return all;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -12,7 +12,7 @@
 #include <shardwise/support/type_name.hpp>
 #include <shardwise/vocabulary/submesh.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -124,4 +124,4 @@ std::ostream& operator<<(std::ostream& out, const dtensor<S, Mesh, Rank>& x) {
   return out << to_string(x);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -16,7 +16,7 @@
 
 #include <shardwise/runtime/timeline/timeline.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -306,4 +306,4 @@ inline std::string trace_file_of(const std::string& path, int rank) {
   return path.substr(0, dot) + ".rank" + std::to_string(rank) + path.substr(dot);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

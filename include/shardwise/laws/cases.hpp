@@ -13,7 +13,7 @@
 
 #include <shardwise/laws/placings.hpp>
 
-namespace shardwise::laws {
+namespace shardwise::inline v0_1::laws {
 
 // Compilers print the operation, the number of ranks, the case, the placement's number and what failed.
 template <class Op, int Ranks, class Case, int Placing, failure Found>
@@ -163,4 +163,4 @@ template <class Customs, class Map, class... Shape>
 inline constexpr bool holds_local_map =
     proof<typename detail::first_custom<Customs>::tag, Map::mesh_type::size, Map, 0, mapped_case<Customs, Map, Shape...>::found>::count == 1;
 
-}  // namespace shardwise::laws
+}  // namespace shardwise::inline v0_1::laws

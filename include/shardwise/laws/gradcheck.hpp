@@ -17,7 +17,7 @@
 #include <shardwise/runtime/threads/threads.hpp>
 #include <shardwise/support/philox.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -99,4 +99,4 @@ std::int64_t gradcheck(std::uint64_t seed = 1, double tolerance = 1e-6) {
   return compared;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

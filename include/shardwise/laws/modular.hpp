@@ -9,7 +9,7 @@
 #include <shardwise/runtime/host/norm_math.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::laws {
+namespace shardwise::inline v0_1::laws {
 
 inline constexpr std::uint64_t modulus = 2147483629;  // 2^31 - 19: products fit 64 bits
 
@@ -52,9 +52,9 @@ static_assert(modp(7) / modp(7) == modp(1) && modp(1) / modp(2) * modp(2) == mod
 
 constexpr modp arbitrary(modp x, std::uint64_t salt) { return reduced_to(scramble(number(x), salt)); }
 
-}  // namespace shardwise::laws
+}  // namespace shardwise::inline v0_1::laws
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 // Every transcendental is an arbitrary fixed function; only what holds for all functions can be proved with it.
@@ -112,4 +112,4 @@ static_assert(math<laws::modp>::place(math<laws::modp>::lowest()) == 0 &&
               math<laws::modp>::place(math<laws::modp>::highest()) == laws::modulus - 1);
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

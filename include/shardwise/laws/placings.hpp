@@ -4,7 +4,7 @@
 
 #include <shardwise/laws/proof.hpp>
 
-namespace shardwise::laws {
+namespace shardwise::inline v0_1::laws {
 
 using placings = static_vector<placing, 40>;
 
@@ -119,4 +119,4 @@ constexpr placing both_axes(const placing& first, const placing& second) {
   return r;
 }
 
-}  // namespace shardwise::laws
+}  // namespace shardwise::inline v0_1::laws

@@ -8,7 +8,7 @@
 #include <shardwise/autodiff/adjoints.hpp>
 #include <shardwise/laws/modular.hpp>
 
-namespace shardwise::laws {
+namespace shardwise::inline v0_1::laws {
 
 inline constexpr int max_leaves = max_inputs;
 inline constexpr int max_elements = 72;  // of any tensor of a program
@@ -161,4 +161,4 @@ struct reference {
   failure wrong = failure::none;
 };
 
-}  // namespace shardwise::laws
+}  // namespace shardwise::inline v0_1::laws

@@ -5,7 +5,7 @@
 
 #include <shardwise/laws/ranks.hpp>
 
-namespace shardwise::laws {
+namespace shardwise::inline v0_1::laws {
 
 constexpr spec leaf_spec(const leaf& l, const ranks_of& mesh) {
   spec s = empty_spec(l.below > 0 ? dtype::i32 : dtype::f32, mesh.axes, mesh.size, device_kind::host);
@@ -327,4 +327,4 @@ constexpr failure prove(const program& p, const placing& at, const ranks_of& mes
   return run_program<false, Customs>(p, at, mesh, one_device, unread);
 }
 
-}  // namespace shardwise::laws
+}  // namespace shardwise::inline v0_1::laws

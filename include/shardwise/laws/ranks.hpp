@@ -7,7 +7,7 @@
 #include <shardwise/runtime/host/custom.hpp>
 #include <shardwise/runtime/host/kernels.hpp>
 
-namespace shardwise::laws {
+namespace shardwise::inline v0_1::laws {
 
 // What one rank holds of one node. Views point into their operand's storage.
 struct cell {
@@ -332,4 +332,4 @@ constexpr bool execute(const Graph& g, int i, const ranks_of& mesh, cell* cells,
   return true;
 }
 
-}  // namespace shardwise::laws
+}  // namespace shardwise::inline v0_1::laws

@@ -5,7 +5,7 @@
 #include <shardwise/graph/sym.hpp>
 #include <shardwise/module/declared.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -264,4 +264,4 @@ struct bind_with<Model, Plan, Ctx, false> {
 template <template <class> class Model, class Plan, class Mesh, class T = float, run_mode Mode = run_mode::unsaid>
 using bind = typename detail::bind_with<Model, Plan, detail::trace_context<Mesh, dtype_v<T>, detail::noted, Mode>>::type;
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

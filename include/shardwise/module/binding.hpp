@@ -5,7 +5,7 @@
 #include <shardwise/module/reflection.hpp>
 #include <shardwise/module/style.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // The binding of a model that is only described: its parameters declare shapes and initial values.
 struct unbound {};
@@ -193,4 +193,4 @@ inline constexpr bool training = detail::said_mode<Bound>::value == run_mode::tr
 template <class Bound, int I>
 using child = typename detail::child_of<Bound, I>::type;
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -4,7 +4,7 @@
 
 #include <shardwise/module/module.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // What the errors print beside a member's name: the index that it is bound with, the one that it must have.
 template <int Index>
@@ -141,4 +141,4 @@ struct broken_model {
 
 }  // namespace detail
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

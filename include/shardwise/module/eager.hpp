@@ -11,7 +11,7 @@
 #include <shardwise/module/bind.hpp>
 #include <shardwise/runtime/eager/dtensor.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -164,4 +164,4 @@ auto with_mode(const Model& model) {
   return in_mode;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

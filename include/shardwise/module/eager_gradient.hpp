@@ -8,7 +8,7 @@
 #include <shardwise/module/eager.hpp>
 #include <shardwise/module/function.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -303,4 +303,4 @@ void for_each_gradient(Model& model, const gradients_of<Model>& gradients, F&& f
   });
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -9,7 +9,7 @@
 #include <shardwise/graph/functions/opaque.hpp>
 #include <shardwise/module/train_step.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // An input with the extents, type and placements of a tensor type: input_like<decltype(x)>.
 template <class Tensor>
@@ -355,4 +355,4 @@ auto value_and_grad(const X& x, const More&... more) {
   return X::template run<program>(x, more...);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -5,7 +5,7 @@
 #include <shardwise/module/train_step.hpp>
 #include <shardwise/pass/iteration/iter_move.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // The last of the moves: nothing moves any more, and the passes P run on the main graph alone, which is the one that is run
 // again and again: finalize<partial_lower<>>. They come after the passes of the step and the moves, under one law.
@@ -212,4 +212,4 @@ struct iterated {
   }();
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -4,7 +4,7 @@
 
 #include <shardwise/module/module.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // x (..., In) -> (..., Out): x weight^T + bias, weight (Out, In). Both uniform in +-1 / sqrt(In).
 template <int In, int Out, class Bound = unbound, bool Bias = true, class Init = init::uniform_fan<In>>
@@ -80,4 +80,4 @@ struct dropout_module : module<dropout_module<Num, Den, Bound>, Bound> {
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

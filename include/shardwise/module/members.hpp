@@ -4,7 +4,7 @@
 
 #include <shardwise/module/parameter.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -215,4 +215,4 @@ struct given_member;  // a fact: a member stands where its module's binding belo
 #define SHARDWISE_MEMBERS_EACH_31(F, B, n, m, ...) F(B, (n - 31), m) SHARDWISE_MEMBERS_EACH_30(F, B, n, __VA_ARGS__)
 #define SHARDWISE_MEMBERS_EACH_32(F, B, n, m, ...) F(B, (n - 32), m) SHARDWISE_MEMBERS_EACH_31(F, B, n, __VA_ARGS__)
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

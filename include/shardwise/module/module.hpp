@@ -7,7 +7,7 @@
 
 #include <shardwise/module/members.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -302,4 +302,4 @@ constexpr int module_count() {
 
 }  // namespace detail
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -8,7 +8,7 @@
 #include <shardwise/autodiff/grad.hpp>
 #include <shardwise/graph/mutation.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Hyperparameters (learning rate, betas, ...) are values of the run: see step_env. The types decide states and graph.
 
@@ -308,4 +308,4 @@ struct apply_optimizer {
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

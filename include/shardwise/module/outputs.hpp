@@ -10,7 +10,7 @@
 #include <shardwise/graph/functions/implicit.hpp>
 #include <shardwise/support/fixed_string.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 template <fixed_string Name, class T>
 struct named_output {
@@ -160,4 +160,4 @@ struct task_result<named_outputs<N...>> {
 
 }  // namespace detail
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -8,7 +8,7 @@
 #include <shardwise/module/binding.hpp>
 #include <shardwise/vocabulary/init.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace init {
 struct zeros {
@@ -171,4 +171,4 @@ using parameter = typename detail::tensor_of_module<parameter_decl<Shape, Init>,
 template <class Shape, class Init, class PB = unbound>
 using buffer = typename detail::tensor_of_module<buffer_decl<Shape, Init>, PB>::type;
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

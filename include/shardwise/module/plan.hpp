@@ -8,7 +8,7 @@
 #include <shardwise/support/fixed_string.hpp>
 #include <shardwise/vocabulary/spec.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 template <class... Styles>
 struct style_list {};
@@ -272,4 +272,4 @@ template <class Style>
   requires detail::is_style<Style>
 struct fact<Style> : detail::type_fact<"style", Style> {};
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

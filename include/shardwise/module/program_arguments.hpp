@@ -10,7 +10,7 @@
 #include <shardwise/pass/framework/pipeline.hpp>
 #include <shardwise/pass/framework/program_traits.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -117,4 +117,4 @@ struct program_or_refused<true, Base, Mesh, Backend, Graphs> {
 
 }  // namespace detail
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -20,7 +20,7 @@
 
 #include <shardwise/support/message.hpp>
 
-namespace shardwise::detail {
+namespace shardwise::inline v0_1::detail {
 
 namespace hana = boost::hana;
 
@@ -116,9 +116,9 @@ constexpr auto hana_accessors(std::integer_sequence<int, I...>) {
                       hana_accessor<Members, I>{})...);
 }
 
-}  // namespace shardwise::detail
+}  // namespace shardwise::inline v0_1::detail
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // What errors print of a member: its name.
 template <fixed_string Name>
@@ -135,4 +135,4 @@ struct name_of_member {
 };
 }  // namespace detail
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -7,7 +7,7 @@
 #include <shardwise/graph/verify/located.hpp>
 #include <shardwise/graph/tensor.hpp>
 
-namespace shardwise::detail {
+namespace shardwise::inline v0_1::detail {
 
 // Source: `value`, the graph up to there, and `refused`.
 template <class Source>
@@ -58,4 +58,4 @@ struct refusal_of<Source, Again, true, true> {
 template <class Source, class Again>
 using say_refusal = refusal_of<Source, Again, Source::refused.what != problem::none, Source::refused.by_value>;
 
-}  // namespace shardwise::detail
+}  // namespace shardwise::inline v0_1::detail

@@ -9,7 +9,7 @@
 #include <shardwise/graph/functions/functions.hpp>
 #include <shardwise/module/plan.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // What a module is to a style; modules declare it as a nested `kind`.
 enum class module_kind : std::uint8_t { other, linear, embedding, norm };
@@ -203,4 +203,4 @@ struct data_parallel : detail::style_base {
   static constexpr bool accepts(module_kind) { return true; }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -7,7 +7,7 @@
 #include <shardwise/module/outputs.hpp>
 #include <shardwise/module/refused_trace.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // A tensor that the caller fills before each step: element type, shape and placements as in spec_of.
 template <class T, class Shape, class... Placements>
@@ -210,4 +210,4 @@ struct traced {
   static constexpr const auto& params = all.params;  // the parameters, then the buffers
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

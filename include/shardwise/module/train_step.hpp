@@ -13,7 +13,7 @@
 #include <shardwise/runtime/host/backend.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -228,4 +228,4 @@ struct program_traits<forward_step<Model, Task, Plan, Mesh, Pipeline, T, Backend
   static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -19,7 +19,7 @@
 #include <shardwise/operations/view/record.hpp>
 #include <shardwise/operations/written/record.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace operations {
 
@@ -96,4 +96,4 @@ constexpr bool is_random(op_code op) { return traits_of(op).random; }
 
 }  // namespace rules
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

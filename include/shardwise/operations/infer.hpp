@@ -5,7 +5,7 @@
 #include <shardwise/operations/all.hpp>
 #include <shardwise/propagation/transition.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace rules {
 
@@ -123,4 +123,4 @@ struct further_result {
 template <class Mesh, auto Op, op_attr A, spec... In>
 struct further_result<0, Mesh, Op, A, In...> : rule_result<Mesh, Op, A, In...> {};
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

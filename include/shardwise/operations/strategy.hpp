@@ -6,7 +6,7 @@
 #include <shardwise/operations/infer.hpp>
 #include <shardwise/propagation/planner.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Where an operation's operands are to be; not found: no placement helps (their extents are wrong).
 struct strategy {
@@ -212,4 +212,4 @@ constexpr strategy choose_strategy(const operation& o, const op_attr& a, const s
 }
 constexpr strategy choose_strategy(op_code op, const op_attr& a, const spec* in, int n) { return choose_strategy(operation_of(op), a, in, n); }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

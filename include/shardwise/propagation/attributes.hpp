@@ -7,7 +7,7 @@
 #include <shardwise/propagation/op.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // --- leaf -----------------------------------------------------------------------------------------------------------------
 
@@ -178,4 +178,4 @@ struct storage_attributes {
   std::int64_t leaves;   // pack: of leaves
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

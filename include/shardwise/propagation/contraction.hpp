@@ -4,7 +4,7 @@
 
 #include <shardwise/propagation/rule.hpp>
 
-namespace shardwise::rules {
+namespace shardwise::inline v0_1::rules {
 
 constexpr int label(std::int64_t packed, int dim) { return static_cast<int>((packed >> (4 * dim)) & 15); }
 
@@ -107,4 +107,4 @@ constexpr problem einsum_problem(const op_attr& a, const spec* in, int axis, boo
   return problem::contraction_placements;
 }
 
-}  // namespace shardwise::rules
+}  // namespace shardwise::inline v0_1::rules

@@ -6,7 +6,7 @@
 
 #include <shardwise/propagation/transition.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // In microseconds: a latency for each hop and a bandwidth; axes that leave a host are slower.
 namespace cost_model {
@@ -65,4 +65,4 @@ constexpr double redistribution_cost(const spec& from, const spec& to, int devic
   return total;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

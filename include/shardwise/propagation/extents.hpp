@@ -5,7 +5,7 @@
 #include <shardwise/propagation/op.hpp>
 #include <shardwise/vocabulary/spec.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Eight extents in six words. No tensor has more than 2^57 elements, so at most one of its extents reaches 2^32. v0 to v3 hold
 // the low 32 bits of two extents each, v4 the other bits of the one extent that has more, v5 the rank (bits 0 to 7), which dims
@@ -59,4 +59,4 @@ constexpr problem packed_problem(const op_attr& a) {
   return rank <= max_rank ? problem::none : rank == packed_too_large ? problem::tensor_too_large : problem::rank_too_large;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

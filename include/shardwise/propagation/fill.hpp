@@ -4,7 +4,7 @@
 
 #include <shardwise/propagation/rule.hpp>
 
-namespace shardwise::rules {
+namespace shardwise::inline v0_1::rules {
 
 // --- constant_pad -----------------------------------------------------------------------------------------------------
 
@@ -57,4 +57,4 @@ constexpr rule_rows elementwise_rows(const spec& x, bool linear) {
   return t;
 }
 
-}  // namespace shardwise::rules
+}  // namespace shardwise::inline v0_1::rules

@@ -4,7 +4,7 @@
 
 #include <shardwise/propagation/reduction.hpp>
 
-namespace shardwise::rules {
+namespace shardwise::inline v0_1::rules {
 
 // Extents of `like` but along `dim`.
 constexpr bool same_beside(const spec& x, const spec& like, int dim) {
@@ -129,4 +129,4 @@ constexpr rule_rows one_hot_rows(const spec& index) {
   return t;
 }
 
-}  // namespace shardwise::rules
+}  // namespace shardwise::inline v0_1::rules

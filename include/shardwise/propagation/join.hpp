@@ -5,7 +5,7 @@
 #include <shardwise/propagation/extents.hpp>
 #include <shardwise/propagation/rule.hpp>
 
-namespace shardwise::rules {
+namespace shardwise::inline v0_1::rules {
 
 // --- cat: operands lie side by side along a dim -----------------------------------------------------------
 
@@ -86,4 +86,4 @@ constexpr rule_rows broadcast_to_rows(const spec& x, const spec& out) {
   return t;
 }
 
-}  // namespace shardwise::rules
+}  // namespace shardwise::inline v0_1::rules

@@ -8,7 +8,7 @@
 
 #include <shardwise/support/message.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // clang-format off: a table
 // Elementwise functions whose formulas stand once for all devices, in operations/pointwise/formulas.hpp; see is_elementwise.
@@ -187,4 +187,4 @@ constexpr A attributes_of(const op_attr& a) {
   }
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

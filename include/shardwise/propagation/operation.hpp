@@ -8,7 +8,7 @@
 #include <shardwise/propagation/pointwise.hpp>
 #include <shardwise/propagation/reduction.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // A field that a record may not leave out.
 template <class T>
@@ -267,4 +267,4 @@ constexpr operation without_rule(operation_kind kind, operation::write_rule writ
 
 }  // namespace operations
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

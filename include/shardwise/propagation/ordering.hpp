@@ -5,7 +5,7 @@
 
 #include <shardwise/propagation/reduction.hpp>
 
-namespace shardwise::rules {
+namespace shardwise::inline v0_1::rules {
 
 // A reduction that keeps its dims with extent 1, as sum's attributes.
 constexpr op_attr kept_dims(const op_attr& a) {
@@ -74,4 +74,4 @@ constexpr outcome take_shape(const spec& x, const spec& index) {
   return r;
 }
 
-}  // namespace shardwise::rules
+}  // namespace shardwise::inline v0_1::rules

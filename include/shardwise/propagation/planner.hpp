@@ -4,7 +4,7 @@
 
 #include <shardwise/propagation/cost.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Both orders gather nested shards of a dim from the axis that splits it last to the first and split again the other way
 // round, so no step meets a dim that another axis splits further.
@@ -324,4 +324,4 @@ constexpr redistribution_plan plan_redistribution(const spec& from, const spec& 
   return plan;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

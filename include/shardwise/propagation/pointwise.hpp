@@ -4,7 +4,7 @@
 
 #include <shardwise/propagation/rule.hpp>
 
-namespace shardwise::rules {
+namespace shardwise::inline v0_1::rules {
 
 // The dim of `s` that lines up with dim `d` of a result of rank `rank`, or -1 where s is broadcast there.
 constexpr int aligned_dim(const spec& s, int rank, int d, std::int64_t extent) {
@@ -90,4 +90,4 @@ constexpr problem pointwise_problem(const spec* in, int n, const spec& out, int 
   return problem::pointwise_placements;
 }
 
-}  // namespace shardwise::rules
+}  // namespace shardwise::inline v0_1::rules

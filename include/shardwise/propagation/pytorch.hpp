@@ -3,7 +3,7 @@
 // constants that a test walks. Sources: the issues named, and the rules as read in PyTorch of mid-2024 and 2.11.
 #pragma once
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 enum class decision : unsigned char {
   right,       // the result is right, or the program does not compile
@@ -98,4 +98,4 @@ inline constexpr known_difference known_differences[] = {
      "dist/known_differences.cpp"},
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

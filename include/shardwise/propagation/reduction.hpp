@@ -5,7 +5,7 @@
 #include <shardwise/propagation/rule.hpp>
 #include <shardwise/propagation/transition.hpp>
 
-namespace shardwise::rules {
+namespace shardwise::inline v0_1::rules {
 
 constexpr bool in_mask(std::int64_t mask, int d) { return (mask >> d) & 1; }
 
@@ -152,4 +152,4 @@ constexpr op_attr embedding_dw_attr(const spec& table) {
   return pack_attributes(a);
 }
 
-}  // namespace shardwise::rules
+}  // namespace shardwise::inline v0_1::rules

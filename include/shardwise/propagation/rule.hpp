@@ -8,7 +8,7 @@
 #include <shardwise/support/static_vector.hpp>
 #include <shardwise/vocabulary/spec.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // The shape of an operation's result (placements filled in later), or why there is none.
 struct outcome {
@@ -147,4 +147,4 @@ constexpr row_match match(const rule_rows& table, const spec* in, int n, int axi
   return m;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

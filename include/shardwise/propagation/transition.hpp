@@ -4,7 +4,7 @@
 
 #include <shardwise/propagation/rule.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 enum class transition : std::uint8_t {
   none,            // the same values under another name, or an axis of one rank; the mean and the extremes of equal
@@ -143,4 +143,4 @@ constexpr std::int64_t bytes_sent(const spec& from, const spec& to, int axis, co
   return 0;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -5,7 +5,7 @@
 #include <shardwise/propagation/extents.hpp>
 #include <shardwise/propagation/rule.hpp>
 
-namespace shardwise::rules {
+namespace shardwise::inline v0_1::rules {
 
 constexpr int packed_dim(std::int64_t packed, int d) { return static_cast<int>((packed >> (4 * d)) & 15); }
 
@@ -236,4 +236,4 @@ constexpr outcome reshape_spec(const op_attr& a, const spec& x) {
   return r;
 }
 
-}  // namespace shardwise::rules
+}  // namespace shardwise::inline v0_1::rules

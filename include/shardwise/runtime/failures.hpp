@@ -7,7 +7,7 @@
 
 #include <shardwise/support/config.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // What the ranks that did not fail see when another one did.
 struct SHARDWISE_VISIBLE rank_failed : std::runtime_error {
@@ -28,4 +28,4 @@ struct SHARDWISE_VISIBLE rank_returned : std::runtime_error {
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -15,7 +15,7 @@
 #include <shardwise/support/diagnose.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // The members of a rank, as types, so that an error can name the one that is missing.
 namespace rank_member {
@@ -199,4 +199,4 @@ int launch_cuda(Given&&...) {
   return 1;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

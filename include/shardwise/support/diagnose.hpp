@@ -6,7 +6,7 @@
 #include <shardwise/support/config.hpp>
 #include <shardwise/support/message.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Concepts choose overloads, sentences explain: nvcc prints no reason for a failed concept, but every compiler prints
 // the literal of a static_assert and the template arguments of the class it stands in.
@@ -44,4 +44,4 @@ struct raise<P, Facts...> {
 #include <shardwise/support/problems.def.hpp>
 #endif
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

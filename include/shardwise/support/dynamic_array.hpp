@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // The members mean what std::vector's of the same names do. T can be made without arguments and assigned; elements up to the
 // capacity always exist, so `clear` destroys nothing. Price of std::vector instead: some thirty functions for every type of
@@ -75,4 +75,4 @@ class dynamic_array {
   std::size_t size_ = 0, capacity_ = 0;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

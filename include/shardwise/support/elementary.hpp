@@ -3,7 +3,7 @@
 // names. Price of <cmath> instead: C++17's special functions, 250 kB of text that every program would read.
 #pragma once
 
-namespace shardwise::elementary {
+namespace shardwise::inline v0_1::elementary {
 
 #define SHARDWISE_ELEMENTARY(NAME)                               \
   inline float NAME(float x) { return __builtin_##NAME##f(x); }      \
@@ -22,4 +22,4 @@ inline float pow(float x, float n) { return __builtin_powf(x, n); }
 inline double pow(double x, double n) { return __builtin_pow(x, n); }
 inline float copysign(float x, float sign) { return __builtin_copysignf(x, sign); }
 
-}  // namespace shardwise::elementary
+}  // namespace shardwise::inline v0_1::elementary

@@ -5,7 +5,7 @@
 
 #include <shardwise/support/fixed_string.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // The two numbers of a finding: what is there, and what there should or may be.
 template <long long N>
@@ -28,4 +28,4 @@ struct at_node;
 template <fixed_string... Names>
 struct reading;
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 enum class problem : std::uint16_t {
   none = 0,
@@ -26,4 +26,4 @@ struct finding {
   constexpr bool operator==(const finding&) const = default;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

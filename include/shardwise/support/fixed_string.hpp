@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 template <std::size_t N>
 struct fixed_string {
@@ -32,4 +32,4 @@ constexpr fixed_string<N + 1> exact_string(std::string_view s) {
   return r;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 inline constexpr std::uint64_t hash_seed = 0x9e3779b97f4a7c15ULL;
 
@@ -15,4 +15,4 @@ constexpr std::uint64_t hash_mixed(std::uint64_t h, std::uint64_t v) {
   return h ^ (h >> 29);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -7,7 +7,7 @@
 #include <shardwise/support/finding.hpp>
 #include <shardwise/support/spelling.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // The sentence alone, also for errors that only a run can know.
 constexpr std::string_view sentence(problem p) {
@@ -298,4 +298,4 @@ struct message {
   static constexpr std::string_view view() { return text.view(); }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

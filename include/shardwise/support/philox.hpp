@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 struct philox_words {
   std::uint32_t w[4];
@@ -35,4 +35,4 @@ constexpr double philox_uniform(std::uint64_t seed, std::uint32_t site, std::uin
   return unit_32(r);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -7,7 +7,7 @@
 #include <shardwise/support/config.hpp>
 #include <shardwise/support/words.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -244,4 +244,4 @@ struct written<C<A...>> {
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -4,7 +4,7 @@
 
 #include <exception>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // What push_back throws; both numbers stand in the text.
 class capacity_exceeded : public std::exception {
@@ -48,4 +48,4 @@ struct static_vector {
   constexpr const T* end() const { return item + count; }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -6,7 +6,7 @@
 
 #include <shardwise/support/spelling.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 template <class T>
 std::string type_name() {
@@ -16,4 +16,4 @@ std::string type_name() {
   return name;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

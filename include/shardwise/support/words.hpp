@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Counts past its capacity without storing.
 template <int Capacity>
@@ -51,4 +51,4 @@ constexpr void put(Sink& out, std::int64_t v) {
 
 }  // namespace text
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

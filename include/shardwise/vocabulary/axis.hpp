@@ -6,7 +6,7 @@
 
 #include <shardwise/support/message.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 template <int Size>
 struct axis {
@@ -49,4 +49,4 @@ struct fact<Axis> : detail::fact_named<"axis"> {
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

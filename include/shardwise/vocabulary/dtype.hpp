@@ -9,7 +9,7 @@
 #include <shardwise/support/diagnose.hpp>
 #include <shardwise/vocabulary/shape.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 enum class dtype : std::uint8_t { f32 = 0, f64 = 1, i32 = 2 };
 inline constexpr int dtypes = 3;
@@ -84,4 +84,4 @@ inline constexpr dtype dtype_v = detail::dtype_of<T>::value;
 template <dtype D>
 using element_t = typename detail::element<D>::type;
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

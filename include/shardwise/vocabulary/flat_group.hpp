@@ -5,7 +5,7 @@
 #include <shardwise/support/static_vector.hpp>
 #include <shardwise/vocabulary/spec.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // One parameter of a group. All ranks give it equal storage, that of the first chunk of rows; what the last ranks lack is
 // padding at the tail of theirs. Sizes and offsets are in elements.
@@ -120,4 +120,4 @@ struct reshard_over {
   static_assert(raise_finding<value.error, void, Axis, reshard_over>::ok);
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

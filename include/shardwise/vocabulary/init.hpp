@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 enum class init_kind : std::uint8_t { zeros, ones, normal, uniform };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -9,7 +9,7 @@
 #include <shardwise/support/diagnose.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 inline constexpr int max_axes = 4;
 
@@ -276,4 +276,4 @@ struct mesh_said<told<P, Facts...>> : first_mesh<Facts...> {};
 
 }  // namespace detail
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -8,7 +8,7 @@
 #include <shardwise/support/diagnose.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // norm: ranks hold norms of their elements, and the whole is the norm of these; see partial_norm.
 enum class reduction : std::uint8_t { sum = 0, avg = 1, product = 2, max = 3, min = 4, norm = 5 };
@@ -275,4 +275,4 @@ inline constexpr placement placement_v = detail::placement_of<P>::value;
 template <class P>
 using dual_t = typename detail::dual_of<P>::type;
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -6,7 +6,7 @@
 
 #include <shardwise/support/message.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 inline constexpr int max_rank = 8;
 
@@ -67,4 +67,4 @@ constexpr std::int64_t gcd(std::int64_t a, std::int64_t b) {
   return a;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -12,7 +12,7 @@
 #include <shardwise/vocabulary/placement.hpp>
 #include <shardwise/vocabulary/shape.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Extents and strides are those of the logical (global) tensor, in elements. A dim whose bit is set in `dyn` has a
 // run-time extent: `extent` is then its bound and the run-time value is extent * n / dyn_bound for the program's one
@@ -481,4 +481,4 @@ struct fact<operand<Element, Shape, Placements...>> : detail::fact_named<"operan
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -8,7 +8,7 @@
 #include <shardwise/vocabulary/axis.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -154,4 +154,4 @@ struct placed_mesh : Mesh {
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/functions/implicit.hpp>
 
-namespace shardwise::detail {
+namespace shardwise::inline v0_1::detail {
 
 // Exchanges dim `d` and the last one; applied twice it is the identity.
 constexpr op_attr exchange_with_last(int rank, int d) {
@@ -39,4 +39,4 @@ struct along {
   }
 };
 
-}  // namespace shardwise::detail
+}  // namespace shardwise::inline v0_1::detail

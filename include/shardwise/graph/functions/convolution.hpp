@@ -6,7 +6,7 @@
 #include <shardwise/graph/functions/views.hpp>
 #include <shardwise/operations/convolution/record.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // One number for both dims, or (height, width), of 0 to 32767; any other becomes -1, which conv2d refuses.
 struct convolution_pair {
@@ -89,4 +89,4 @@ constexpr auto conv2d(const X& x, const W& weight, const B& bias) {
   return conv2d<Options>(x, weight) + unsqueeze<1>(unsqueeze<1>(bias));
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -36,7 +36,7 @@
 #include <shardwise/graph/functions/functions.hpp>
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -102,4 +102,4 @@ constexpr auto call(const X& x, const More&... more) {
   return call<Op, detail::listed_attributes<A...>()>(0.0, x, more...);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

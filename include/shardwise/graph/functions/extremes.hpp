@@ -6,7 +6,7 @@
 #include <shardwise/graph/functions/ranking_functions.hpp>
 #include <shardwise/operations/extreme/record.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace custom {
 
@@ -63,4 +63,4 @@ constexpr auto min(const A& a, keepdim_t) {
   return detail::extreme<custom::min, Dim>(a);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

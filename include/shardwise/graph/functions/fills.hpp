@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/functions/views.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -160,4 +160,4 @@ constexpr auto bernoulli(const A& probability) {
   return detail::apply<op_code::bernoulli, detail::no_attr>(0, probability);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

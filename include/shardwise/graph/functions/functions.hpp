@@ -7,7 +7,7 @@
 #include <shardwise/graph/functions/number.hpp>
 #include <shardwise/graph/functions/placement_functions.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -277,4 +277,4 @@ constexpr auto scaled_dot_product_attention(const Q& q, const K& k, const V& v) 
   }
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -9,7 +9,7 @@
 #include <shardwise/graph/redistribution.hpp>
 #include <shardwise/operations/strategy.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 template <auto Op, op_attr A>
@@ -166,4 +166,4 @@ struct implicitly {
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

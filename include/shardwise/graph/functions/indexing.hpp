@@ -5,7 +5,7 @@
 
 #include <shardwise/graph/functions/views.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -80,4 +80,4 @@ constexpr auto one_hot(const I& index) {
   return detail::apply<op_code::one_hot, attributes<one_hot_attributes>(Classes, static_cast<std::int64_t>(dtype_v<T>))>(0, index);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

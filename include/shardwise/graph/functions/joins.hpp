@@ -7,7 +7,7 @@
 
 #include <shardwise/graph/functions/views.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -281,4 +281,4 @@ constexpr auto slice_scatter(const X& x, const Y& part) {
   return detail::apply<op_code::slice_scatter, attributes<slice_attributes>(d, start, length)>(0, x, part);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/functions/functions.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // How the gradient of to_local's result arrives on each axis, one placement per mesh axis or on<axis, placement>:
 // replicate: equal on all ranks; partial<>: each rank's is a summand; shard<d>: the rank's own chunk of it counts.
@@ -335,4 +335,4 @@ inline constexpr placement placement_on = [] {
 template <class X>
 inline constexpr device_kind device_of = std::remove_cvref_t<X>::mesh_type::device;
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

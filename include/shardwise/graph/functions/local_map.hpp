@@ -16,7 +16,7 @@
 
 #include <shardwise/graph/functions/custom.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // One placement for each mesh axis, or on<axis, placement>, others replicate. out_placements<shape<...>, ...> names the
 // result's extents, which otherwise are the first operand's.
@@ -130,4 +130,4 @@ struct local_map {
   }();
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/functions/reduction_functions.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Rows whose target is Index add nothing to a loss and are not counted by its mean: cross_entropy<ignore_index<-100>>.
 template <std::int64_t Index>
@@ -96,4 +96,4 @@ constexpr auto loss_parallel_cross_entropy(const X& logits, const T& target) {
   return detail::mean_of_rows<I>(loss_parallel_cross_entropy_rows<Axis, I>(logits, target), target);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

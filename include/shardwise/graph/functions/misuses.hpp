@@ -7,7 +7,7 @@
 
 #include <shardwise/graph/tensor.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -124,4 +124,4 @@ Stream& operator<<(Stream& s, const A& a) {
   return s;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -7,7 +7,7 @@
 
 #include <shardwise/graph/tensor.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -51,4 +51,4 @@ SHARDWISE_REFUSE_MIXED(cross_entropy_rows)
 SHARDWISE_REFUSE_MIXED(cross_entropy)
 #undef SHARDWISE_REFUSE_MIXED
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -25,7 +25,7 @@
 #include <shardwise/graph/functions/fills.hpp>
 #include <shardwise/graph/functions/pointwise_functions.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -144,4 +144,4 @@ constexpr auto call_(const A& a, const More&... more) {
   return detail::written(a, call<Op, At...>(a, more...));
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -7,7 +7,7 @@
 
 #include <shardwise/graph/tensor.hpp>
 
-namespace shardwise::detail {
+namespace shardwise::inline v0_1::detail {
 
 inline constexpr double least_int32 = -2147483648.0, most_int32 = 2147483647.0;
 
@@ -48,4 +48,4 @@ constexpr void check_probability(const A& a, double p, const char* what) {
     refuse_number<problem::number_not_probability, op_code::dropout>(a, !(p >= 0 && p <= 1), what, p, "; a probability is from 0 to 1");
 }
 
-}  // namespace shardwise::detail
+}  // namespace shardwise::inline v0_1::detail

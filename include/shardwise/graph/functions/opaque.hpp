@@ -8,7 +8,7 @@
 #include <shardwise/graph/functions/functions.hpp>
 #include <shardwise/graph/graph.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -63,4 +63,4 @@ constexpr auto opaque(const X& x, const More&... more) {
   }
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -6,7 +6,7 @@
 
 #include <shardwise/graph/functions/functions.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 template <tensor X>
 class pending;
@@ -130,4 +130,4 @@ struct arriving {
   static constexpr bool waits = true;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

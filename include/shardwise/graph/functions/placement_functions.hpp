@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/functions/view_functions.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // The only operation that communicates. The result is a tensor of its own, never an alias of its operand, even if nothing
 // moves: see mutating_functions.hpp. Its gradient is redistributed from the dual of the target to the dual of the
@@ -104,4 +104,4 @@ constexpr auto reduce_gradient(const G& g) {
   else return detail::refused<wrong, op_code::redistribute, Axis, operand_t<G::sp>>(g);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

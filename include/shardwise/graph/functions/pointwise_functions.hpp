@@ -9,7 +9,7 @@
 
 #include <shardwise/graph/functions/functions.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // A function of one tensor, and of one and a number, whose formula stands in operations/pointwise/formulas.hpp: a name here makes
 // it and its form in place (mutating_functions.hpp). abs: its gradient at 0 is 0. sign: has none. reciprocal: 1 / x; rsqrt:
@@ -202,4 +202,4 @@ constexpr auto lerp(const A& a, const B& b, double weight) {
   return weight < 0.5 ? add(scale(way, weight), a) : add(scale(way, weight - 1), b);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/functions/reduction_functions.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // As PyTorch's named tuples: auto [values, indices] = topk<3>(x). Indices are int32.
 template <class Values, class Indices>
@@ -66,4 +66,4 @@ constexpr auto argmin(const A& a) {
   return detail::position<false, Dim...>(a);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -9,7 +9,7 @@
 #include <shardwise/graph/functions/pointwise_functions.hpp>
 #include <shardwise/graph/functions/views.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // sum<0>(x, keepdim): reduced dims stay with extent 1.
 struct keepdim_t {};
@@ -165,4 +165,4 @@ constexpr auto log_softmax(const A& a) {
   return detail::along<Dim, A>::template run<op_code::log_softmax, detail::no_attr>(0, a);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

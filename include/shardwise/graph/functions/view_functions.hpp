@@ -5,7 +5,7 @@
 #include <shardwise/graph/functions/implicit.hpp>
 #include <shardwise/graph/functions/mixed.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -57,4 +57,4 @@ constexpr auto slice(const A& a) {
   return detail::apply<op_code::slice, attributes<slice_attributes>(Dim < 0 ? Dim + A::sp.rank : Dim, Start, Length)>(0, a);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/functions/functions.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -202,4 +202,4 @@ constexpr auto select(const A& a) {
   return detail::seen_as<op_code::reshape, list.attributes(), list.wrong()>(one);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

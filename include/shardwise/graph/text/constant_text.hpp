@@ -5,7 +5,7 @@
 #include <shardwise/graph/stage.hpp>
 #include <shardwise/graph/text/text.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace passes {
 
@@ -56,4 +56,4 @@ struct program_text {
   static constexpr const auto& value = staged<passes::write_text<Format, size>, Source, Nodes>::value.out;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -8,7 +8,7 @@
 
 #include <shardwise/graph/text/text.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 inline std::string to_string(const placement& p) {
   std::string out;
@@ -50,4 +50,4 @@ std::string to_text(const Graph& g, text_format format = text_format::program) {
   return out;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

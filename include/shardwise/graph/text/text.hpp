@@ -6,7 +6,7 @@
 #include <shardwise/propagation/transition.hpp>
 #include <shardwise/support/words.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 enum class text_format : std::uint8_t { program, graphviz, mermaid };
 
@@ -317,4 +317,4 @@ constexpr void put_tail(Sink& out, text_format f, const Graph& g, const int* num
 
 }  // namespace text
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

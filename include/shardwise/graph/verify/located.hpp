@@ -7,7 +7,7 @@
 #include <shardwise/graph/text/text.hpp>
 #include <shardwise/support/facts.hpp>
 
-namespace shardwise::detail {
+namespace shardwise::inline v0_1::detail {
 
 template <std::size_t N>
 struct text_writer {
@@ -170,4 +170,4 @@ struct no_mutation {
   static constexpr bool ok = raise_at<(at >= 0 ? problem::mutation_left : problem::none), Source, at, Facts...>::ok;
 };
 
-}  // namespace shardwise::detail
+}  // namespace shardwise::inline v0_1::detail

@@ -6,7 +6,7 @@
 #include <shardwise/support/diagnose.hpp>
 #include <shardwise/support/facts.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -25,4 +25,4 @@ struct refused_program<problem::gradient_missing, Op, 0, Facts...> {
 
 }  // namespace detail
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -6,7 +6,7 @@
 #include <shardwise/graph/verify/verify_fused.hpp>
 #include <shardwise/operations/infer.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Of each application of an operation, the node that was checked last: layers repeat, and a rule costs a hundred times
 // what comparing two nodes does.
@@ -252,4 +252,4 @@ constexpr finding verify(const Graph& g) {
   return verify(g, 0, g.node_count);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

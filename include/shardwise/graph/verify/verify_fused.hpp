@@ -5,7 +5,7 @@
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/operations/infer.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Of a product: whether it stores the sum of lhs over the contracted dims, too.
 constexpr bool keeps_sums(const node& n) { return n.op == op_code::einsum && attributes_of<einsum_attributes>(n.a).keeps_sums != 0; }
@@ -127,4 +127,4 @@ constexpr bool fused_fits(const Graph& g, const node& n) {
   return filled > 0 && detail::alike(slot[filled - 1], out);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

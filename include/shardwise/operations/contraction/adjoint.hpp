@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise::adjoints {
+namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
@@ -14,4 +14,4 @@ inline constexpr adjoint_rule einsum = pulled([](pullback& p) {
   if (p.wants(1)) p.give(1, p.emit(op_code::einsum, attributes<einsum_attributes>(labels.out, labels.lhs, labels.rhs), p.n.f, 1, p.dy, p.n.in[0]));
 });
 
-}  // namespace shardwise::adjoints
+}  // namespace shardwise::inline v0_1::adjoints

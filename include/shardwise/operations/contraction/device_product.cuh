@@ -17,7 +17,7 @@
 #include <shardwise/runtime/cuda/workspace.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 // out[batch, row, column] = then(alpha * sum over depth of a[batch, row, depth] b[batch, depth, column]). Walks of the roles,
@@ -347,4 +347,4 @@ bool run_product(const call& c, const Then& then, const layout* sums, void* sums
 }  // namespace detail
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

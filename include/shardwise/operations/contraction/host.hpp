@@ -12,7 +12,7 @@
 #include <shardwise/runtime/host/cblas.hpp>
 #endif
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 // The dims of one role with the strides of lhs, rhs and out (0 where absent), neighbours merged.
@@ -172,4 +172,4 @@ struct kernel<op_code::einsum> {
 };
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

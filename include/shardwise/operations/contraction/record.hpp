@@ -5,7 +5,7 @@
 #include <shardwise/propagation/operation.hpp>
 #include <shardwise/propagation/contraction.hpp>
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 inline constexpr operation einsum = [] {
   operation o = by_rows([](const op_attr& a, const spec* in, int) { return rules::einsum_shape(a, in); },
@@ -29,4 +29,4 @@ inline constexpr operation einsum = [] {
   return o;
 }();
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

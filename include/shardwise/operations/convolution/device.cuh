@@ -6,7 +6,7 @@
 #include <shardwise/runtime/cuda/device/custom.cuh>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
@@ -69,6 +69,6 @@ struct device_kernel<custom::conv2d_dw> {
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1
 
 SHARDWISE_DEVICE_KERNELS(shardwise::custom::conv2d, shardwise::custom::conv2d_dx, shardwise::custom::conv2d_dw)

@@ -7,7 +7,7 @@
 #include <shardwise/runtime/host/custom.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace host {
 inline namespace SHARDWISE_HOST_BUILD {
@@ -132,4 +132,4 @@ struct SHARDWISE_HIDDEN host_kernel<custom::conv2d_dw> {
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

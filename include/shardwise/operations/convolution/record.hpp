@@ -5,7 +5,7 @@
 
 #include <shardwise/propagation/operation.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 struct convolution_attributes {
   std::int16_t stride[2] = {1, 1};
@@ -142,4 +142,4 @@ inline constexpr operation convolution_dw = [] {
 
 }  // namespace operations
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

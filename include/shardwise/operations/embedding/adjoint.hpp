@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise::adjoints {
+namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
@@ -15,4 +15,4 @@ inline constexpr adjoint_rule embedding = pulled(
     1U);
 inline constexpr adjoint_rule embedding_dw = unknown;
 
-}  // namespace shardwise::adjoints
+}  // namespace shardwise::inline v0_1::adjoints

@@ -9,7 +9,7 @@
 #include <shardwise/runtime/cuda/workspace.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 // --- embedding ------------------------------------------------------------------------------------------------------
@@ -224,4 +224,4 @@ struct kernel<op_code::embedding_dw> {
 };
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -5,7 +5,7 @@
 #include <shardwise/support/config.hpp>
 #include <shardwise/runtime/host/kernel.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 // A block of the table may hold some of its rows: the others are zeros in the result, for the ranks that own them to add.
@@ -52,4 +52,4 @@ struct kernel<op_code::embedding_dw> {
 };
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

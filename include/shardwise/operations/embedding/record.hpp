@@ -5,7 +5,7 @@
 #include <shardwise/propagation/operation.hpp>
 #include <shardwise/propagation/reduction.hpp>
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 inline constexpr operation embedding = linear_in(linearity::first, by_rows(
     [](const op_attr&, const spec* in, int) {
@@ -38,4 +38,4 @@ inline constexpr operation embedding_dw = [] {
   return o;
 }();
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

@@ -7,7 +7,7 @@
 #include <shardwise/runtime/cuda/device/custom.cuh>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
@@ -42,6 +42,6 @@ struct device_kernel<custom::max> : cuda::extreme_launch<true> {};
 template <>
 struct device_kernel<custom::min> : cuda::extreme_launch<false> {};
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1
 
 SHARDWISE_DEVICE_KERNELS(shardwise::custom::max, shardwise::custom::min)

@@ -6,7 +6,7 @@
 #include <shardwise/runtime/host/custom.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace host {
 inline namespace SHARDWISE_HOST_BUILD {
@@ -63,4 +63,4 @@ struct SHARDWISE_HIDDEN host_kernel<custom::max> : host::extreme_kernel<true> {}
 template <>
 struct SHARDWISE_HIDDEN host_kernel<custom::min> : host::extreme_kernel<false> {};
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -4,7 +4,7 @@
 
 #include <shardwise/propagation/operation.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 struct extreme_attributes {
   std::int64_t dim = 0;
@@ -41,4 +41,4 @@ inline constexpr operation extreme_along = by_rows(
 
 }  // namespace operations
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

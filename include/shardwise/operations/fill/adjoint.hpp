@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise::adjoints {
+namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
@@ -19,4 +19,4 @@ inline constexpr adjoint_rule constant_pad = pulled([](int, const spec& x, const
 });
 inline constexpr adjoint_rule triangle = pulled([](pullback& p) { p.give(0, p.emit(p.n.op, p.n.a, 0, 0, p.dy)); });
 
-}  // namespace shardwise::adjoints
+}  // namespace shardwise::inline v0_1::adjoints

@@ -6,7 +6,7 @@
 #include <shardwise/operations/leaf/device.cuh>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <>
@@ -62,4 +62,4 @@ struct kernel<op_code::triangle> {
 };
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -5,7 +5,7 @@
 #include <shardwise/propagation/operation.hpp>
 #include <shardwise/propagation/fill.hpp>
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 inline constexpr operation constant_pad = linear_in([](const op_attr& a, int) { return rules::pads_zeros(a) ? linearity::joint : linearity::none; }, by_rows(
     [](const op_attr& a, const spec* in, int) { return rules::constant_pad_shape(a, in[0]); },
@@ -22,4 +22,4 @@ inline constexpr operation triangle = linear_in(linearity::first, by_rows(
     [](const operation&, const op_attr&, const spec* in, int, const spec&) { return rules::elementwise_rows(in[0], true); },
     &refuse_pointwise));
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise::adjoints {
+namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
@@ -31,4 +31,4 @@ inline constexpr adjoint_rule scatter = pulled(
 inline constexpr adjoint_rule one_hot = no_derivative;
 inline constexpr adjoint_rule scatter_dsrc = unknown;
 
-}  // namespace shardwise::adjoints
+}  // namespace shardwise::inline v0_1::adjoints

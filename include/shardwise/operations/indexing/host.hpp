@@ -5,7 +5,7 @@
 #include <shardwise/runtime/host/kernel.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
@@ -157,4 +157,4 @@ struct kernel<op_code::one_hot> {
 };
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

@@ -5,7 +5,7 @@
 #include <shardwise/propagation/operation.hpp>
 #include <shardwise/propagation/indexing.hpp>
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 template <op_code Op>
 constexpr void refuse_index(finding& f, bool, const operation&, const op_attr& a, const spec* in, int n, const spec&, bool) {
@@ -54,4 +54,4 @@ inline constexpr operation one_hot =
             [](const operation&, const op_attr&, const spec* in, int, const spec&) { return rules::one_hot_rows(in[0]); },
             &refuse_pointwise, 0, element_rule::any);
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

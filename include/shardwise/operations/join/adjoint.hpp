@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise::adjoints {
+namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
@@ -18,4 +18,4 @@ inline constexpr adjoint_rule cat = pulled([](pullback& p) {
   }
 });
 
-}  // namespace shardwise::adjoints
+}  // namespace shardwise::inline v0_1::adjoints

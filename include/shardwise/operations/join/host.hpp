@@ -5,7 +5,7 @@
 #include <shardwise/runtime/host/copy_block.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 template <>
@@ -22,4 +22,4 @@ struct kernel<op_code::cat> {
 };
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

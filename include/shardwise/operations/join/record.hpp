@@ -5,7 +5,7 @@
 #include <shardwise/propagation/operation.hpp>
 #include <shardwise/propagation/join.hpp>
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 inline constexpr operation cat = linear_in(linearity::joint, by_rows(
     [](const op_attr& a, const spec* in, int n) { return rules::cat_shape(a, in, n); },
@@ -15,4 +15,4 @@ inline constexpr operation cat = linear_in(linearity::joint, by_rows(
     },
     -1, element_rule::any, operand_choice::merged));
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

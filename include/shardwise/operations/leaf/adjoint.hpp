@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise::adjoints {
+namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
@@ -18,4 +18,4 @@ inline constexpr adjoint_rule rand = no_operands;
 inline constexpr adjoint_rule randn = no_operands;
 inline constexpr adjoint_rule bernoulli = no_derivative;
 
-}  // namespace shardwise::adjoints
+}  // namespace shardwise::inline v0_1::adjoints

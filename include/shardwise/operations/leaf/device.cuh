@@ -5,7 +5,7 @@
 #include <shardwise/runtime/cuda/device/draw.cuh>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <class T>
@@ -97,4 +97,4 @@ struct kernel<op_code::bernoulli> {
 };
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -10,7 +10,7 @@
 #include <shardwise/support/elementary.hpp>
 #include <shardwise/runtime/host/draw.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 template <>
@@ -81,4 +81,4 @@ struct kernel<op_code::arange> {
 };
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

@@ -5,7 +5,7 @@
 #include <shardwise/propagation/operation.hpp>
 #include <shardwise/propagation/fill.hpp>
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 inline constexpr operation input = without_rule(operation_kind::leaf);
 inline constexpr operation param = without_rule(operation_kind::leaf);
@@ -33,4 +33,4 @@ inline constexpr operation bernoulli = [] {
   return o;
 }();
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise::adjoints {
+namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
@@ -22,4 +22,4 @@ inline constexpr adjoint_rule nll = pulled(
 inline constexpr adjoint_rule exp_sum = no_derivative;
 inline constexpr adjoint_rule nll_dx = unknown;
 
-}  // namespace shardwise::adjoints
+}  // namespace shardwise::inline v0_1::adjoints

@@ -6,7 +6,7 @@
 #include <shardwise/runtime/cuda/device/row_exponentials.cuh>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <class T>
@@ -158,4 +158,4 @@ struct kernel<op_code::nll_dx> {
 };
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -5,7 +5,7 @@
 #include <shardwise/runtime/host/row_exponentials.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 // Of no elements, or of -infinity alone, -infinity; infinity beside an infinity, but a NaN beside a NaN.
@@ -95,4 +95,4 @@ struct kernel<op_code::exp_sum> {
 };
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

@@ -5,7 +5,7 @@
 #include <shardwise/propagation/operation.hpp>
 #include <shardwise/operations/row/record.hpp>
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 inline constexpr operation lse = by_rows(&statistic_of_rows<false>, &rows_beside<1>,
                                          &refuse_partial<problem::partial_nonlinear, problem::loss_class_dim_sharded>, -1,
@@ -50,4 +50,4 @@ inline constexpr operation nll_dx = by_rows(
     },
     &refuse_partial<problem::partial_nonlinear, problem::loss_target_placement, false, 2>, 3);
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

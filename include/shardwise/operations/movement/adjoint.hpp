@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise::adjoints {
+namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
@@ -85,4 +85,4 @@ inline constexpr adjoint_rule relabel = pulled<2 + 2 * max_axes>([](pullback& p)
   p.give(0, c);
 });
 
-}  // namespace shardwise::adjoints
+}  // namespace shardwise::inline v0_1::adjoints

@@ -5,7 +5,7 @@
 #include <shardwise/runtime/cuda/device/map.cuh>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 // The kinds that communicate are the collectives' business.
@@ -36,4 +36,4 @@ struct kernel<op_code::redistribute> {
 };
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -5,7 +5,7 @@
 #include <shardwise/propagation/operation.hpp>
 #include <shardwise/propagation/transition.hpp>
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 inline constexpr operation redistribute = [] {
   operation o = without_rule(operation_kind::moving, &writes_nothing, element_rule::real, recomputing::cheap_unless_it_communicates);
@@ -28,4 +28,4 @@ inline constexpr operation wait = [] {
 inline constexpr operation relabel =
     without_rule(operation_kind::view, &writes_nothing, element_rule::real, recomputing::cheap);
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

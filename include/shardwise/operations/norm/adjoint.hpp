@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise::adjoints {
+namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
@@ -26,4 +26,4 @@ inline constexpr adjoint_rule norm = unknown;
 inline constexpr adjoint_rule norm_dw_db = unknown;
 inline constexpr adjoint_rule norm_dx_dw = unknown;
 
-}  // namespace shardwise::adjoints
+}  // namespace shardwise::inline v0_1::adjoints

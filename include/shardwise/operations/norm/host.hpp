@@ -7,7 +7,7 @@
 #include <shardwise/runtime/host/summation.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
@@ -258,4 +258,4 @@ struct kernel<op_code::norm_dx_dw> {
 };
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

@@ -5,7 +5,7 @@
 #include <shardwise/propagation/operation.hpp>
 #include <shardwise/operations/row/record.hpp>
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 inline constexpr operation norm_stats =
     by_rows(&statistic_of_rows<true>, &rows_beside<1>, &refuse_partial<problem::partial_nonlinear, problem::norm_dim_sharded, true>, -1,
@@ -41,4 +41,4 @@ inline constexpr operation norm = without_rule(operation_kind::computed);
 inline constexpr operation norm_dw_db = without_rule(operation_kind::computed);
 inline constexpr operation norm_dx_dw = without_rule(operation_kind::computed);
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

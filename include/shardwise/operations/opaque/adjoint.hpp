@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise::adjoints {
+namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
@@ -17,4 +17,4 @@ inline constexpr adjoint_rule custom = unknown;
 // has is a mark that one of them has one.
 inline constexpr adjoint_rule getitem = pulled<0>([](pullback& p) { p.t.cotangent[p.n.in[0]] = p.dy; });
 
-}  // namespace shardwise::adjoints
+}  // namespace shardwise::inline v0_1::adjoints

@@ -5,7 +5,7 @@
 #include <shardwise/runtime/host/kernel.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 // What the user gave, on the blocks, which are stored densely.
@@ -20,4 +20,4 @@ struct kernel<op_code::opaque> {
 };
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

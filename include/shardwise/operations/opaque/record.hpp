@@ -5,7 +5,7 @@
 
 #include <shardwise/propagation/operation.hpp>
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 inline constexpr operation opaque = without_rule(operation_kind::computed);
 inline constexpr operation custom = without_rule(operation_kind::computed);
@@ -13,4 +13,4 @@ inline constexpr operation custom = without_rule(operation_kind::computed);
 // One result of a node with several. Computed with that node, so computing it again is cheap where that is.
 inline constexpr operation getitem = without_rule(operation_kind::computed, &writes_nothing, element_rule::any, recomputing::cheap);
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise::adjoints {
+namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
@@ -118,4 +118,4 @@ inline constexpr adjoint_rule gelu_tanh_dx = unknown;
 inline constexpr adjoint_rule gelu_erf_dx = unknown;
 inline constexpr adjoint_rule clip_factor = unknown;
 
-}  // namespace shardwise::adjoints
+}  // namespace shardwise::inline v0_1::adjoints

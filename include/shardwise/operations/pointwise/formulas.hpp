@@ -56,7 +56,7 @@
   X(ge, m::less(y, x) || x == y)
 // clang-format on
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 // value<m, T>(f, x...): one element of the result; of a comparison, whether it holds.
 template <op_code Op>
@@ -127,4 +127,4 @@ SHARDWISE_FORMULAS2(SHARDWISE_X)
 SHARDWISE_COMPARISONS(SHARDWISE_X)
 #undef SHARDWISE_X
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

@@ -4,7 +4,7 @@
 
 #include <shardwise/propagation/operation.hpp>
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 constexpr operation pointwise(linearity linear, int indices = -1, element_rule elements = element_rule::real) {
   return {.kind = operation_kind::pointwise,
@@ -99,4 +99,4 @@ inline constexpr operation contiguous = [] {
   return o;
 }();
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

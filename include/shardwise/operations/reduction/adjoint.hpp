@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise::adjoints {
+namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
@@ -32,4 +32,4 @@ inline constexpr adjoint_rule expand = unknown;
 inline constexpr adjoint_rule vector_norm_dx = unknown;
 inline constexpr adjoint_rule prod_dx = unknown;
 
-}  // namespace shardwise::adjoints
+}  // namespace shardwise::inline v0_1::adjoints

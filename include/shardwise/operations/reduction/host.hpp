@@ -6,7 +6,7 @@
 #include <shardwise/runtime/host/sums.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 template <>
@@ -212,4 +212,4 @@ struct kernel<op_code::vector_norm_dx> {
 };
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

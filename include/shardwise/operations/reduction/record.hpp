@@ -6,7 +6,7 @@
 #include <shardwise/propagation/ordering.hpp>
 #include <shardwise/propagation/reduction.hpp>
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 constexpr outcome shape_of_sum(const op_attr& a, const spec* in, int) { return rules::sum_shape(a, in[0]); }
 
@@ -52,4 +52,4 @@ inline constexpr operation prod_dx =
             [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::prod_dx_rows(a, in[1]); },
             &refuse_pointwise);
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise::adjoints {
+namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
@@ -26,4 +26,4 @@ inline constexpr adjoint_rule topk = no_derivative;
 inline constexpr adjoint_rule softmax_dx = unknown;
 inline constexpr adjoint_rule take_dx = unknown;
 
-}  // namespace shardwise::adjoints
+}  // namespace shardwise::inline v0_1::adjoints

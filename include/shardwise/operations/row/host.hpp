@@ -5,7 +5,7 @@
 #include <shardwise/runtime/host/row_exponentials.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 // Of a row with a NaN or +infinity, or of -infinity alone: NaN, as in PyTorch.
@@ -158,4 +158,4 @@ struct kernel<op_code::take_dx> {
 };
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

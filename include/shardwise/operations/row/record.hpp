@@ -6,7 +6,7 @@
 #include <shardwise/propagation/ordering.hpp>
 #include <shardwise/propagation/reduction.hpp>
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 // Operands of the rows of operand 0; `Linear`: in the first one.
 template <int Operands, int Weights = 0, bool Linear = false>
@@ -76,4 +76,4 @@ inline constexpr operation take_dx =
         },
         &rows_of_take, &refuse_with<problem::topk_dim_sharded>, 1);
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise::adjoints {
+namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
@@ -15,4 +15,4 @@ inline constexpr adjoint_rule in_place = unknown;
 inline constexpr adjoint_rule advance = unknown;
 inline constexpr adjoint_rule adam_term = unknown;
 
-}  // namespace shardwise::adjoints
+}  // namespace shardwise::inline v0_1::adjoints

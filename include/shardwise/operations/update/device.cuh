@@ -6,7 +6,7 @@
 #include <shardwise/runtime/cuda/device/math.cuh>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
@@ -269,4 +269,4 @@ struct kernel<op_code::advance> {
 };
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -4,7 +4,7 @@
 
 #include <shardwise/propagation/operation.hpp>
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 // Most parameters are small, and a launch each would be most of a small model's step.
 constexpr operation update_together(operation::write_rule writes) {
@@ -22,4 +22,4 @@ inline constexpr operation in_place = without_rule(operation_kind::update, &writ
 inline constexpr operation advance = without_rule(operation_kind::update, &writes_first);
 inline constexpr operation adam_term = without_rule(operation_kind::computed);
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise::adjoints {
+namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
@@ -41,4 +41,4 @@ inline constexpr adjoint_rule slice_scatter = pulled([](int k, const spec&, cons
 inline constexpr adjoint_rule broadcast = pulled([](pullback& p) { p.give_summed(0, p.dy); });
 inline constexpr adjoint_rule copy_ = unknown;
 
-}  // namespace shardwise::adjoints
+}  // namespace shardwise::inline v0_1::adjoints

@@ -5,7 +5,7 @@
 #include <shardwise/runtime/cuda/device/map.cuh>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 // Adjoint of slice: the operand in a frame of zeros.
@@ -38,4 +38,4 @@ struct kernel<op_code::slice_scatter> {
 };
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -5,7 +5,7 @@
 #include <shardwise/runtime/host/copy_block.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 // Adjoint of slice: the operand in a frame of zeros.
@@ -36,4 +36,4 @@ struct kernel<op_code::slice_scatter> {
 };
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

@@ -6,7 +6,7 @@
 #include <shardwise/propagation/join.hpp>
 #include <shardwise/propagation/view.hpp>
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 template <auto Result>
 constexpr operation view_by(operand_choice choice) {
@@ -57,4 +57,4 @@ inline constexpr operation copy_ = [] {
   return o;
 }();
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

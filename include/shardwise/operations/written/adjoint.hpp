@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/tape.hpp>
 
-namespace shardwise::adjoints {
+namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
@@ -14,4 +14,4 @@ inline constexpr adjoint_rule pack = unknown;
 inline constexpr adjoint_rule unpack = unknown;
 inline constexpr adjoint_rule room = no_operands;
 
-}  // namespace shardwise::adjoints
+}  // namespace shardwise::inline v0_1::adjoints

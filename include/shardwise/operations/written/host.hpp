@@ -9,7 +9,7 @@
 #include <shardwise/operations/pointwise/host.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
@@ -98,4 +98,4 @@ constexpr void evaluate(const call& c, const operands<T>& q) {
 }
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

@@ -4,7 +4,7 @@
 
 #include <shardwise/propagation/operation.hpp>
 
-namespace shardwise::operations {
+namespace shardwise::inline v0_1::operations {
 
 inline constexpr operation fused = without_rule(operation_kind::computed);
 inline constexpr operation room = without_rule(operation_kind::source);
@@ -12,4 +12,4 @@ inline constexpr operation part = without_rule(operation_kind::view);
 inline constexpr operation pack = without_rule(operation_kind::computed);
 inline constexpr operation unpack = without_rule(operation_kind::view);
 
-}  // namespace shardwise::operations
+}  // namespace shardwise::inline v0_1::operations

@@ -5,7 +5,7 @@
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/propagation/transition.hpp>
 
-namespace shardwise::passes {
+namespace shardwise::inline v0_1::passes {
 
 struct traffic_item {
   int from = -1, to = -1;  // spec ids
@@ -104,4 +104,4 @@ constexpr std::int64_t busiest_bytes(const Graph& g, const traffic_list<Collecti
   return most;
 }
 
-}  // namespace shardwise::passes
+}  // namespace shardwise::inline v0_1::passes

@@ -5,7 +5,7 @@
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/support/diagnose.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Node ids in program order.
 template <int Nodes>
@@ -81,4 +81,4 @@ struct all_descendants {
   static_assert(raise<value.error.what, Source>::ok);
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

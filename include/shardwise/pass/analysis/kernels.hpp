@@ -5,7 +5,7 @@
 #include <shardwise/graph/text/text.hpp>
 #include <shardwise/operations/all.hpp>
 
-namespace shardwise::passes {
+namespace shardwise::inline v0_1::passes {
 
 // A node that computes on its rank: neither a view, a leaf, nor a collective.
 template <class Graph>
@@ -56,4 +56,4 @@ constexpr kernel_counts kernel_calls(const Graph& g) {
   return c;
 }
 
-}  // namespace shardwise::passes
+}  // namespace shardwise::inline v0_1::passes

@@ -5,7 +5,7 @@
 
 #include <shardwise/graph/graph.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // What a node is for: the program's first output; gradients; updates of parameters.
 enum class program_phase : std::uint8_t { forward, backward, optimizer, count };
@@ -98,4 +98,4 @@ constexpr std::int64_t busiest_bytes(const Graph& g, int axis, transition kind, 
 
 }  // namespace passes
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -6,7 +6,7 @@
 #include <shardwise/graph/waits.hpp>
 #include <shardwise/propagation/cost.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Floating-point operations of node i on the ranks at coordinate 0, as its record counts them.
 template <class Graph>
@@ -55,4 +55,4 @@ struct run_time {
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/text/text.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Reductions item[first] to item[first + count - 1], in program order.
 struct fusion_bucket {
@@ -55,4 +55,4 @@ constexpr fusion_plan<Graph::node_capacity> comm_fusion_buckets(const Graph& g, 
   return r;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -6,7 +6,7 @@
 #include <shardwise/pass/communication/buckets.hpp>
 #include <shardwise/pass/framework/holding.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace passes {
 
@@ -300,4 +300,4 @@ struct comm_fusion_in_place : passes::rewriting<passes::fuse_with_cap<CapMiB * m
   using preserves = passes_list<kept::outputs, kept::updates>;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

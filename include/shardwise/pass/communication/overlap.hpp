@@ -6,7 +6,7 @@
 #include <shardwise/pass/communication/reorder.hpp>
 #include <shardwise/pass/analysis/run_time.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace passes {
 
@@ -313,4 +313,4 @@ struct reorder_compute_for_overlap : passes::reordering<passes::overlap_rules<Mo
   using preserves = passes_list<kept::collectives, kept::outputs, kept::updates>;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -6,7 +6,7 @@
 #include <shardwise/graph/waits.hpp>
 #include <shardwise/pass/framework/rewrite.hpp>
 
-namespace shardwise::passes {
+namespace shardwise::inline v0_1::passes {
 
 // Everything but nodes and outputs.
 template <class To, class From>
@@ -259,4 +259,4 @@ struct reordering {
   }
 };
 
-}  // namespace shardwise::passes
+}  // namespace shardwise::inline v0_1::passes

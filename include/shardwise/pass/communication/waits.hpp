@@ -6,7 +6,7 @@
 #include <shardwise/pass/framework/pipeline.hpp>
 #include <shardwise/pass/communication/reorder.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Keys: what joins reductions into buckets, and what moves their waits.
 struct comm_fusion;
@@ -225,4 +225,4 @@ struct expedite_comms : passes::reordering<passes::expedite_rules> {
   using preserves = passes_list<kept::outputs, kept::updates>;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

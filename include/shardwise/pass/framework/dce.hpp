@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/storage.hpp>
 
-namespace shardwise::passes {
+namespace shardwise::inline v0_1::passes {
 
 template <class Graph>
 constexpr int mark_live(const Graph& g, unsigned char* live) {
@@ -99,4 +99,4 @@ struct eliminate_dead<Source> {
   static constexpr const auto& value = Source::value;
 };
 
-}  // namespace shardwise::passes
+}  // namespace shardwise::inline v0_1::passes

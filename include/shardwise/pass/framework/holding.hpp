@@ -4,7 +4,7 @@
 
 #include <shardwise/pass/framework/rewrite.hpp>
 
-namespace shardwise::passes {
+namespace shardwise::inline v0_1::passes {
 
 // Nodes in `waiting` are written later than they stood. What reads or writes the storage that they write, or writes what
 // they read, must come behind them.
@@ -46,4 +46,4 @@ struct holding_state : rewrite_state<In, Out> {
   }
 };
 
-}  // namespace shardwise::passes
+}  // namespace shardwise::inline v0_1::passes

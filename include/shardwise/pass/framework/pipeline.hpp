@@ -11,7 +11,7 @@
 #include <shardwise/pass/framework/dce.hpp>
 #include <shardwise/support/diagnose.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // A pass is a struct that declares `using shardwise_pass = void;` and has one of
 //   template <class Source> struct run;                      its `value` is the new graph, Source::value is the old one;
@@ -489,4 +489,4 @@ using why_not = typename detail::objection<P, G, typename detail::applied_to<G>:
 template <class P, class G>
 inline constexpr bool can_apply = std::is_same_v<why_not<P, G>, pass_order::fine>;
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

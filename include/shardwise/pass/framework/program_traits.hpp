@@ -5,7 +5,7 @@
 #include <shardwise/support/diagnose.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Of what is no program: one rank, and the sentence that says so.
 template <class Step>
@@ -34,4 +34,4 @@ inline constexpr bool writes_expressions = false;
 template <template <class...> class Pipeline, class... P>
 inline constexpr bool writes_expressions<Pipeline<P...>> = (false || ... || expression_writer<P>);
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

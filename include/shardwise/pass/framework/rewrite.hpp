@@ -5,7 +5,7 @@
 #include <shardwise/pass/framework/pipeline.hpp>
 #include <shardwise/pass/framework/sweep.hpp>
 
-namespace shardwise::passes {
+namespace shardwise::inline v0_1::passes {
 
 // What the result of a rewriting may need.
 struct graph_room {
@@ -161,4 +161,4 @@ struct rewriting {
   }
 };
 
-}  // namespace shardwise::passes
+}  // namespace shardwise::inline v0_1::passes

@@ -8,7 +8,7 @@
 #include <shardwise/pass/framework/pipeline.hpp>
 #include <shardwise/support/type_name.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // A pass as a value, for graphs of one type. Names are keys: two passes of one name are one pass.
 template <class Graph>
@@ -131,4 +131,4 @@ class pass_sequence {
   std::vector<std::string> names_;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

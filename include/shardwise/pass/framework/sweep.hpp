@@ -7,7 +7,7 @@
 #include <shardwise/graph/storage.hpp>
 #include <shardwise/pass/framework/dce.hpp>
 
-namespace shardwise::passes {
+namespace shardwise::inline v0_1::passes {
 
 // Removes dead nodes of a graph value; what eliminate_dead does for constants, in the same order.
 template <class Graph>
@@ -164,4 +164,4 @@ struct sweep {
   }
 };
 
-}  // namespace shardwise::passes
+}  // namespace shardwise::inline v0_1::passes

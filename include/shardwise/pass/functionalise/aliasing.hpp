@@ -4,7 +4,7 @@
 
 #include <shardwise/graph/mutation.hpp>
 
-namespace shardwise::passes {
+namespace shardwise::inline v0_1::passes {
 
 // What functionalise finds before it begins: for every node the one that it is or is a view of, whether that is ever
 // written, and through how many views the node sees it.
@@ -80,4 +80,4 @@ struct functional_state {
   int result = -1;  // the value that is differentiated
 };
 
-}  // namespace shardwise::passes
+}  // namespace shardwise::inline v0_1::passes

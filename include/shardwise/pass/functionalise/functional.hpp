@@ -6,7 +6,7 @@
 #include <shardwise/pass/functionalise/aliasing.hpp>
 #include <shardwise/operations/infer.hpp>
 
-namespace shardwise::passes {
+namespace shardwise::inline v0_1::passes {
 
 struct functional {
   template <class State, class Graph>
@@ -312,4 +312,4 @@ struct functional {
   }
 };
 
-}  // namespace shardwise::passes
+}  // namespace shardwise::inline v0_1::passes

@@ -8,7 +8,7 @@
 #include <shardwise/pass/framework/pipeline.hpp>
 #include <shardwise/pass/framework/sweep.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace passes {
 
@@ -260,4 +260,4 @@ using writes_at_end = std::conditional_t<writes_leaves<Trace>, sunk_writes<Sourc
 
 }  // namespace detail
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -8,7 +8,7 @@
 #include <shardwise/pass/framework/pipeline.hpp>
 #include <shardwise/pass/simplify/simplify.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 struct merge_products;
 
@@ -119,4 +119,4 @@ struct fuse_kernels : passes::fuse<true> {
   using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -6,7 +6,7 @@
 
 #include <shardwise/pass/fuse/regions.hpp>
 
-namespace shardwise::passes {
+namespace shardwise::inline v0_1::passes {
 
 // Writes the new graph: roots as fused nodes, rooms before them, what the rooms hold behind them.
 template <class Graph, int From>
@@ -183,4 +183,4 @@ struct fuse_writer {
   }
 };
 
-}  // namespace shardwise::passes
+}  // namespace shardwise::inline v0_1::passes

@@ -5,7 +5,7 @@
 #include <shardwise/pass/fuse/sibling_groups.hpp>
 #include <shardwise/pass/simplify/simplify.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 struct comm_fusion;     // the key of passes that fuse collectives,
 struct list_optimizer;  // and of those that update lists of parameters
@@ -294,4 +294,4 @@ struct merge_products {
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

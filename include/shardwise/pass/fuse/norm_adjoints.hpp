@@ -7,7 +7,7 @@
 #include <shardwise/pass/framework/rewrite.hpp>
 #include <shardwise/pass/simplify/simplify.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 struct comm_fusion;
 struct list_optimizer;
@@ -179,4 +179,4 @@ struct join_norm_adjoints : passes::rewriting<passes::norm_adjoint_rules> {
   using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

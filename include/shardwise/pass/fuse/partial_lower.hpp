@@ -6,7 +6,7 @@
 #include <shardwise/pass/fuse/partition.hpp>
 #include <shardwise/pass/communication/reorder.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // What became of one subgraph. It is unit k of the lowered graph, and submod_k in its text.
 struct lowered_subgraph {
@@ -248,4 +248,4 @@ struct partial_lower {
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -6,7 +6,7 @@
 #include <shardwise/pass/analysis/kernels.hpp>
 #include <shardwise/pass/framework/rewrite.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Subgraph of each node, in the order of what they depend on; -1: left alone.
 template <int Nodes>
@@ -296,4 +296,4 @@ constexpr partition<Graph::node_capacity> supported_subgraphs(const Graph& g, in
   return r;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -7,7 +7,7 @@
 #include <shardwise/graph/units.hpp>
 #include <shardwise/graph/verify/verify_fused.hpp>
 
-namespace shardwise::passes {
+namespace shardwise::inline v0_1::passes {
 
 inline constexpr int max_members = 16;
 
@@ -251,4 +251,4 @@ constexpr expression expression_of(const Graph& g, const Table& t, const region&
   return e;
 }
 
-}  // namespace shardwise::passes
+}  // namespace shardwise::inline v0_1::passes

@@ -5,7 +5,7 @@
 #include <shardwise/graph/stage.hpp>
 #include <shardwise/pass/fuse/region.hpp>
 
-namespace shardwise::passes {
+namespace shardwise::inline v0_1::passes {
 
 template <class Table>
 constexpr bool may_move(const Table& t, int i) {  // the region whose root is node i, to a later place
@@ -160,4 +160,4 @@ constexpr void visit(const Graph& g, Table& t, int i, stage_work& work) {
   if (is_update(n.op)) t.last_update = i;
 }
 
-}  // namespace shardwise::passes
+}  // namespace shardwise::inline v0_1::passes

@@ -4,7 +4,7 @@
 
 #include <shardwise/pass/fuse/siblings.hpp>
 
-namespace shardwise::passes {
+namespace shardwise::inline v0_1::passes {
 
 inline constexpr int max_sibling_kinds = 32;
 
@@ -280,4 +280,4 @@ constexpr void settle_groups(const Graph& g, const Table& t, Merges& m, int step
   }
 }
 
-}  // namespace shardwise::passes
+}  // namespace shardwise::inline v0_1::passes

@@ -7,7 +7,7 @@
 #include <shardwise/pass/fuse/regions.hpp>
 #include <shardwise/pass/framework/rewrite.hpp>
 
-namespace shardwise::passes {
+namespace shardwise::inline v0_1::passes {
 
 inline constexpr int max_siblings = 16;
 inline constexpr int added_up = 2;  // the side of products that are summed; 0, 1: of those that share that operand
@@ -209,4 +209,4 @@ constexpr bool stacks_densely(const spec& s) {
          elements * static_cast<std::int64_t>(size_of(s.type)) % slot_alignment == 0;
 }
 
-}  // namespace shardwise::passes
+}  // namespace shardwise::inline v0_1::passes

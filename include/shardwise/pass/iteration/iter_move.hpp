@@ -6,7 +6,7 @@
 #include <shardwise/pass/optimizer/split_optimizer.hpp>
 #include <shardwise/support/fixed_string.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // The key of the pass that schedules waits, if there is one in the pipeline: moves come after it.
 struct comm_wait_schedule;
@@ -163,4 +163,4 @@ struct iter_move_grads_and_optimizers : passes::rewriting<passes::split_by_comm<
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -7,7 +7,7 @@
 #include <shardwise/pass/framework/rewrite.hpp>
 #include <shardwise/propagation/fill.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // The first iteration leaves out what is moved and keeps what it reads of this iteration. Every further one does the
 // previous one's moved part before its destination. The last one does that and its own part where it stood. So two
@@ -456,4 +456,4 @@ struct moved_phase : phase_rules<Phase> {
 template <class Source, class Moves, iteration_phase Phase>
 using iterated_graph = typename passes::rewriting<passes::moved_phase<Moves, Phase>>::template run<Source>;
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

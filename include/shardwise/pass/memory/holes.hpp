@@ -7,7 +7,7 @@
 
 #include <shardwise/graph/storage.hpp>
 
-namespace shardwise::passes::detail {
+namespace shardwise::inline v0_1::passes::detail {
 
 inline constexpr int max_holes = 512;
 
@@ -157,4 +157,4 @@ constexpr void give_back(hole_table& st, std::int64_t at, std::int64_t size) {
   add_hole(st, at, size);
 }
 
-}  // namespace shardwise::passes::detail
+}  // namespace shardwise::inline v0_1::passes::detail

@@ -11,7 +11,7 @@
 #include <shardwise/operations/infer.hpp>
 #include <shardwise/pass/memory/holes.hpp>
 
-namespace shardwise::passes {
+namespace shardwise::inline v0_1::passes {
 
 inline constexpr std::int64_t buffer_alignment = slot_alignment;
 
@@ -216,4 +216,4 @@ struct planned_memory {
   static constexpr const auto& value = staged<plan_memory<Backend>, Source, Nodes>::value.plan;
 };
 
-}  // namespace shardwise::passes
+}  // namespace shardwise::inline v0_1::passes

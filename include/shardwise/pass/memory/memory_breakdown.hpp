@@ -5,7 +5,7 @@
 #include <shardwise/pass/memory/memory.hpp>
 #include <shardwise/pass/analysis/phases.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 enum class memory_kind : std::uint8_t {
   parameters,
@@ -163,4 +163,4 @@ struct memory_breakdown_of {
 
 }  // namespace passes
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

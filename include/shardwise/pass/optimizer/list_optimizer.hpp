@@ -4,7 +4,7 @@
 
 #include <shardwise/pass/framework/holding.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace passes {
 
@@ -231,4 +231,4 @@ struct foreach_optimizer : passes::rewriting<passes::list_rules<false>> {
   using preserves = passes_list<kept::outputs>;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -5,7 +5,7 @@
 #include <shardwise/pass/analysis/descendants.hpp>
 #include <shardwise/pass/framework/rewrite.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // One update over lists. All five lists name the same parameters in the same order, one slot each; the gradients' may
 // have one flat tensor for several slots.
@@ -294,4 +294,4 @@ struct remove_copy_from_optimizer : passes::rewriting<passes::remove_copy_rules>
   using preserves = passes_list<kept::outputs, kept::updates>;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

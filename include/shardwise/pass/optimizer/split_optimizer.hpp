@@ -4,7 +4,7 @@
 
 #include <shardwise/pass/optimizer/optimizer_blocks.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace passes {
 
@@ -163,4 +163,4 @@ struct split_fused_optimizer : passes::rewriting<passes::split_at<Block, Gradien
   using preserves = passes_list<kept::outputs, kept::collectives>;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

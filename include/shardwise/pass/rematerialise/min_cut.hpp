@@ -10,7 +10,7 @@
 #include <shardwise/propagation/cost.hpp>
 #include <shardwise/operations/infer.hpp>
 
-namespace shardwise::passes {
+namespace shardwise::inline v0_1::passes {
 
 // Cheap enough to compute twice: elementwise operations, rows of softmax and norms, copies, what a rank does alone.
 // Products, collectives, sums and functions that nothing is known of are not, nor is a kernel with an expression behind it,
@@ -341,4 +341,4 @@ struct minimum_cut {
   }
 };
 
-}  // namespace shardwise::passes
+}  // namespace shardwise::inline v0_1::passes

@@ -6,7 +6,7 @@
 #include <shardwise/pass/framework/pipeline.hpp>
 #include <shardwise/pass/simplify/simplify.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace passes {
 
@@ -212,4 +212,4 @@ struct rematerialise {
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

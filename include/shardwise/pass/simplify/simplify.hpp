@@ -7,7 +7,7 @@
 #include <shardwise/pass/framework/pipeline.hpp>
 #include <shardwise/pass/framework/sweep.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace passes {
 
@@ -154,4 +154,4 @@ struct merge_common : passes::sweep<passes::merge_rules> {
   using preserves = passes_list<kept::outputs, kept::updates>;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

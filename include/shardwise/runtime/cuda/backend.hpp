@@ -14,7 +14,7 @@
 #include <shardwise/support/config.hpp>
 #include <shardwise/support/diagnose.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Kernels and collectives run at the same time, so each kind has scratch of its own: [kernels][collectives].
 struct cuda_backend {
@@ -64,4 +64,4 @@ struct checked_device_step {
   static constexpr bool ok = true;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -5,7 +5,7 @@
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/runtime/program/call.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace runtime {
 
@@ -72,4 +72,4 @@ constexpr std::int64_t device_collective_workspace_bytes(const node& n, const sp
   return 0;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

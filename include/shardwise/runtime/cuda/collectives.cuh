@@ -15,7 +15,7 @@
 #include <shardwise/runtime/cuda/collective_workspace.hpp>
 #include <shardwise/runtime/rank.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 
 namespace exchange {
 
@@ -320,4 +320,4 @@ std::int64_t communicate(const call& c, context& ctx, ncclComm_t comm) {
   return sent * static_cast<std::int64_t>(sizeof(T));
 }
 
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -12,7 +12,7 @@
 #include <shardwise/runtime/cuda/nccl_error.hpp>
 #include <shardwise/runtime/threads/threads.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 
 // Communicators block. Non-blocking ones would do what is wanted of a failed peer (return, be polled, be aborted), but
 // with them NCCL hands every group to a thread that it starts for it: one thread for each collective of a step, a
@@ -106,4 +106,4 @@ inline std::exception_ptr with_rank(std::exception_ptr e, int rank) {
   }
 }
 
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

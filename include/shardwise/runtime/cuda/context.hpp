@@ -11,7 +11,7 @@
 #include <shardwise/runtime/program/call.hpp>
 #include <shardwise/runtime/cuda/error.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 
 using runtime::call;
 using runtime::layout;
@@ -53,4 +53,4 @@ struct context {
 
 using launcher = void (*)(const call&, context&);
 
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

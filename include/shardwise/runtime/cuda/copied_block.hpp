@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 
 // A block on the host.
 template <class E>
@@ -20,4 +20,4 @@ struct copied_block : std::vector<E> {
   }
 };
 
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -10,7 +10,7 @@
 
 #include <shardwise/support/config.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Thrown at the call that failed; executor and launch add the rank and the module path to the sentence.
 struct SHARDWISE_VISIBLE device_error : std::runtime_error {
@@ -35,4 +35,4 @@ inline void check_launch(const char* kernel) { check(cudaGetLastError(), kernel)
 
 }  // namespace cuda
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -27,7 +27,7 @@
 #include <shardwise/runtime/program/schedule.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // graph: captured once, replayed. stream: every launch again in each step, for debuggers and sanitizers.
 enum class device_execution { graph, stream };
@@ -386,4 +386,4 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::executor_base<Step, cuda
   cuda::recorder recorder_;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -20,7 +20,7 @@
 #include <shardwise/runtime/cuda/device/custom.cuh>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <op_code Op, class T>
@@ -81,4 +81,4 @@ launcher launcher_of(op_code op) {
 }
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -13,7 +13,7 @@
 
 #include <shardwise/runtime/cuda/rank.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace cuda {
 
@@ -234,4 +234,4 @@ int launch_cuda(int, char**, F&& f) {
   return 0;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

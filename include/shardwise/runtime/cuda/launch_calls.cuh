@@ -9,7 +9,7 @@
 #include <shardwise/runtime/cuda/kernels.cuh>
 #include <shardwise/runtime/program/lowered.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 
 // The graph whose expressions are kernels of their own; without any, nvcc's device pass need not know it.
 template <class Step, bool Has = program_traits<Step>::has_expressions>
@@ -54,4 +54,4 @@ void launch_calls(const call* calls, std::size_t count, context& ctx, int rank) 
   f(c, ctx);
 }
 
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -9,7 +9,7 @@
 #include <shardwise/runtime/cuda/error.hpp>
 #include <shardwise/runtime/cuda/workspace.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 
 // One column-major product D = f(alpha op(A) op(B) + beta C + bias) for `batch` matrices, all that a plan depends on. A is
 // rows x depth or, transposed, its storage depth x rows; ld_* are distances of stored columns, step_* of matrices. C is D
@@ -162,4 +162,4 @@ class matmul_plans {
   std::map<matmul_shape::key_type, plan> plans_;
 };
 
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

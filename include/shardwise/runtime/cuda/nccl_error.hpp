@@ -6,7 +6,7 @@
 
 #include <shardwise/runtime/cuda/error.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 
 // NCCL keeps one last message for the whole process: it is nearly always the reason, and can be an older one.
 inline void check(ncclResult_t status, const char* call) {
@@ -42,4 +42,4 @@ class nccl_group {
   bool open_ = true;
 };
 
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -21,7 +21,7 @@
 #include <shardwise/runtime/rank.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace cuda {
 
@@ -259,4 +259,4 @@ class cuda_rank {
 
 }  // namespace SHARDWISE_RANK_BUILD
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

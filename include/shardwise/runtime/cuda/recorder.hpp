@@ -9,7 +9,7 @@
 #include <shardwise/runtime/program/schedule.hpp>
 #include <shardwise/runtime/timeline/timeline.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 
 // Price of a recorded run: two events for each launch and wait, some microseconds on the stream, and a host that waits. The
 // device's clock is laid on the host's where the run begins: to some ten microseconds, the same for the whole run.
@@ -59,4 +59,4 @@ class recorder {
   std::int64_t last_ = -1;  // call of the communication stream
 };
 
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -7,7 +7,7 @@
 
 #include <shardwise/runtime/cuda/context.hpp>
 
-namespace shardwise::cuda::exchange {
+namespace shardwise::inline v0_1::cuda::exchange {
 
 // Rows of a dense block regrouped piece by piece, each piece dense, or back. One thread a word; two divisions each,
 // which is why words are as wide as the boundaries allow and indices have 32 bits where they suffice.
@@ -71,4 +71,4 @@ void regroup_rows(const void* x, void* o, std::int64_t rows, std::int64_t cols, 
   run(std::uint32_t{});
 }
 
-}  // namespace shardwise::cuda::exchange
+}  // namespace shardwise::inline v0_1::cuda::exchange

@@ -10,7 +10,7 @@
 
 #include <shardwise/runtime/cuda/error.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 
 class device_memory {
  public:
@@ -190,4 +190,4 @@ class staging {
   unsigned turn_ = 0;
 };
 
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -17,7 +17,7 @@
 #include <shardwise/runtime/program/lowered.hpp>
 #include <shardwise/runtime/program/schedule.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 
 // A rank's own; what it queues goes to the compute stream.
 class step_state {
@@ -85,4 +85,4 @@ class step_state {
   bool known_ = false;
 };
 
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

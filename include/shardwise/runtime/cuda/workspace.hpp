@@ -5,7 +5,7 @@
 #include <shardwise/propagation/contraction.hpp>
 #include <shardwise/propagation/attributes.hpp>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 inline constexpr std::int64_t matmul_workspace_bytes = std::int64_t{32} << 20;  // what cuBLASLt is offered
 inline constexpr std::int64_t device_alignment = 256;                           // of every part of the scratch
@@ -182,4 +182,4 @@ constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, cons
   return 0;
 }
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

@@ -10,7 +10,7 @@
 #include <shardwise/runtime/program/random_stream.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // agree: before each collective all ranks compare what they are about to run; costs two meetings of all ranks.
 enum class eager_checks { none, agree };
@@ -189,4 +189,4 @@ struct eager_core : block_pool {
 
 }  // namespace runtime
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

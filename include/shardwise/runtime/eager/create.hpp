@@ -5,7 +5,7 @@
 
 #include <shardwise/runtime/eager/dtensor.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -88,4 +88,4 @@ auto randn(const eager<Rank>& on, std::uint64_t seed) {
   return detail::made_on<T, Shape, Rank, Placements...>::randn(on, seed);
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

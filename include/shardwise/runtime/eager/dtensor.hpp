@@ -16,7 +16,7 @@
 #include <shardwise/runtime/eager/flight.hpp>
 #include <shardwise/runtime/eager/program.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // A value: operations make new tensors; views (permute, reshape, slice) share storage. A redistribution is a new tensor
 // whatever it moves: one that moves nothing is copied when it or its operand is written, or when pointers into both are
@@ -462,4 +462,4 @@ struct eager_context {
   using tensor = dtensor<S, Mesh, Rank>;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -8,7 +8,7 @@
 #include <shardwise/runtime/eager/eager.hpp>
 #include <shardwise/runtime/threads/collectives.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 // Not <ranges>, which costs every program a tenth of a second; std::data and std::size come with <span>.
@@ -48,4 +48,4 @@ void check_replicas(const eager<Rank>& on, const Tensor& t);  // in create.hpp
 
 }  // namespace detail
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

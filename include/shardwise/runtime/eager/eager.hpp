@@ -13,7 +13,7 @@
 #include <shardwise/runtime/eager/core.hpp>
 #include <shardwise/runtime/host/backend.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace runtime {
 
@@ -334,4 +334,4 @@ class eager {
   runtime::eager_core<Rank>* core_;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -11,7 +11,7 @@
 #include <shardwise/runtime/eager/eager.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 // Results and scratch are the rank's pool's. The blocks that calls under way use are kept until they are done. Law: the
 // value is that of what was redistributed when it was: whoever writes that waits for the call that reads it.
@@ -184,4 +184,4 @@ class arrivals {
   std::vector<item> items_;
 };
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

@@ -10,7 +10,7 @@
 #include <new>
 #include <utility>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 class block;
 
@@ -254,4 +254,4 @@ __attribute__((noinline)) inline block_pool::head* block_pool::fresh(int c) {
   return h;
 }
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

@@ -9,7 +9,7 @@
 #include <shardwise/runtime/program/lowered.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 // Nodes whose values a run is given.
 
@@ -215,4 +215,4 @@ std::vector<eager_value<Rank>> zero_states(eager_core<Rank>& core) {
   return states;
 }
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

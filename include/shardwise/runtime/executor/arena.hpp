@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 // An arena of exactly the bytes asked for, or the caller's.
 class arena {
@@ -36,4 +36,4 @@ class arena {
   bool own_;
 };
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

@@ -9,7 +9,7 @@
 #include <shardwise/runtime/program/call.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 class dead_storage {
  public:
@@ -45,4 +45,4 @@ class dead_storage {
   dynamic_array<std::size_t> begin_;
 };
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

@@ -21,7 +21,7 @@
 #include <shardwise/runtime/threads/collectives.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Step is a train_step or forward_step; Rank a rank of its mesh, by default a thread of this process. All memory is taken
 // in the constructor, and the optimizer's states in it are zeros. Collectives that the program waits for run beside its kernels, on the rank's stream if it has one.
@@ -385,4 +385,4 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   timeline* recorder_ = nullptr;  // of the run under way
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

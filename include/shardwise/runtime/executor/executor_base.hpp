@@ -13,7 +13,7 @@
 #include <shardwise/runtime/program/offered.hpp>
 #include <shardwise/runtime/timeline/program.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // What an executor watches while it runs; together: poison | finite.
 //   poison: storage that is dead is overwritten, and ranks compare their seeds.
@@ -176,4 +176,4 @@ class executor_base : public lowered<Step> {
 
 }  // namespace runtime
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -8,7 +8,7 @@
 
 #include <shardwise/runtime/program/lowered.hpp>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 // What of a block is no number.
 struct specials {
@@ -148,4 +148,4 @@ class finite_watch {
   }
 };
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

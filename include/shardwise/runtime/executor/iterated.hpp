@@ -5,7 +5,7 @@
 #include <shardwise/pass/iteration/iteration.hpp>
 #include <shardwise/runtime/executor/executor.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Iterated: see module/iterated.hpp. Parameters, states and inputs are those of `main()`, whichever phase runs: they lie in one place.
 template <class Iterated, class Rank = thread_rank<typename Iterated::mesh_type>>
@@ -93,4 +93,4 @@ class iterated_executor {
   typename Iterated::element loss_{};
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

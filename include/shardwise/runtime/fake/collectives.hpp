@@ -5,7 +5,7 @@
 #include <shardwise/runtime/host/collective_blocks.hpp>
 #include <shardwise/runtime/host/copy_block.hpp>
 
-namespace shardwise::fake {
+namespace shardwise::inline v0_1::fake {
 
 using runtime::call;
 using runtime::layout;
@@ -136,4 +136,4 @@ struct collectives {
 #undef SHARDWISE_COLLECTIVE
 };
 
-}  // namespace shardwise::fake
+}  // namespace shardwise::inline v0_1::fake

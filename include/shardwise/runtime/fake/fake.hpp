@@ -13,7 +13,7 @@
 #include <shardwise/runtime/fake/collectives.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // A collective that ran: which one, along which axis, and the payload bytes that this rank would have sent its peers.
 struct collective_record {
@@ -95,4 +95,4 @@ void launch_fake(int index, F&& f) {
   }
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -9,7 +9,7 @@
 #include <shardwise/runtime/host/gemm.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace host {
 inline namespace SHARDWISE_HOST_BUILD {
@@ -126,4 +126,4 @@ struct host_backend {
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

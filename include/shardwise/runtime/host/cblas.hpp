@@ -17,7 +17,7 @@
 // Each rank is one thread, so the library must run one: set OPENBLAS_NUM_THREADS=1 (or the like of MKL or BLIS) before
 // the process starts; OpenBLAS has one pool per process, for which ranks would queue. What a library promises about
 // equal bits is its own affair; the built-in product's law does not extend to it.
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 namespace cblas {
 
@@ -78,4 +78,4 @@ void gemm(long m, long n, long k, T alpha, matrix_view<const std::type_identity_
 
 }  // namespace cblas
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

@@ -7,7 +7,7 @@
 #include <shardwise/runtime/program/call.hpp>
 #include <shardwise/runtime/host/norm_math.hpp>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 // A NaN stays the largest and the smallest, as in the kernels, so that the ranks' number decides nothing.
 template <class T>
@@ -58,4 +58,4 @@ inline layout with_extent(layout l, int d, std::int64_t n) {
   return l;
 }
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

@@ -5,7 +5,7 @@
 #include <shardwise/support/config.hpp>
 #include <shardwise/runtime/host/kernel.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 // Copies the block of `x` that begins at x_begin into that of `o` beginning at o_begin, `ext` elements a dim.
@@ -33,4 +33,4 @@ constexpr void copy_block(const T* x, const layout& lx, const std::int64_t* x_be
 }
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

@@ -8,7 +8,7 @@
 #include <shardwise/runtime/host/kernel.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Specialise it for an elementwise operation: `value<m>(x, y, ...)` is the result's element, m the device's functions (exp,
 // log, tanh, erf, sqrt, sin, cos, pow, less, from(double)). With one more argument it gets the call's real parameter, or, if it has
@@ -188,4 +188,4 @@ void run_custom(const call& c, const step_env& env, Rank&) {
 }  // namespace SHARDWISE_HOST_BUILD
 }  // namespace runtime
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

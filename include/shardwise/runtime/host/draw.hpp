@@ -6,7 +6,7 @@
 #include <shardwise/support/philox.hpp>
 #include <shardwise/runtime/host/kernel.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
@@ -36,4 +36,4 @@ constexpr void each_draw(const call& c, const layout& x, const step_env& env, F&
 }  // namespace detail
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

@@ -20,7 +20,7 @@
 #define SHARDWISE_EXTERN extern
 #endif
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 #define SHARDWISE_KERNEL_0(name, type)
 #define SHARDWISE_KERNEL_2(name, type)
@@ -43,7 +43,7 @@ SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_KERNEL_1
 #undef SHARDWISE_KERNEL_2
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime
 
 #undef SHARDWISE_EXTERN
 

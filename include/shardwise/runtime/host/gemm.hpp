@@ -12,7 +12,7 @@
 // instruction set: every tile adds its products in order of k and every block of k begins where k alone says. Hence
 // equal calls give equal bits, a row does not depend on m, a column does not depend on n, and strides do not matter:
 // the product of a shard is the shard of the product. (On x86-64. Elsewhere the compiler decides what it fuses.)
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 template <class T>
@@ -181,4 +181,4 @@ void gemm(long m, long n, long k, T alpha, matrix_view<const std::type_identity_
 }
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

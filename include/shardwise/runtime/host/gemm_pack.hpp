@@ -6,7 +6,7 @@
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 namespace gemm_detail {
 
@@ -190,4 +190,4 @@ void pack(const tile_set<T>& set, const T* from, long row, long col, long rows, 
 
 }  // namespace gemm_detail
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

@@ -6,7 +6,7 @@
 
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 namespace gemm_detail {
 
@@ -149,4 +149,4 @@ SHARDWISE_GEMM_TILE(tile_generic, 16)
 
 }  // namespace gemm_detail
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

@@ -7,7 +7,7 @@
 
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 enum class isa { generic, avx2, avx512 };
@@ -124,4 +124,4 @@ constexpr void by_strides(const F& f, S... strides) {
 }
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

@@ -11,7 +11,7 @@
 #include <shardwise/runtime/host/math.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 using runtime::call;
@@ -44,4 +44,4 @@ inline void refuse_index(const char* what, std::int64_t id, std::int64_t limit, 
 }  // namespace detail
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

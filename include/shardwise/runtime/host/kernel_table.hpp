@@ -14,7 +14,7 @@
 #include <shardwise/runtime/rank.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace runtime {
 inline namespace SHARDWISE_HOST_BUILD {
@@ -126,6 +126,6 @@ struct kernel_table {
 
 using runtime::step_env;
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1
 
 #include <shardwise/runtime/host/extern_kernels.hpp>

@@ -5,7 +5,7 @@
 #include <shardwise/runtime/program/call.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 using runtime::layout;
@@ -121,4 +121,4 @@ constexpr void each_row(const layout* const (&x)[K], int leading, F&& f) {
 }
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

@@ -9,7 +9,7 @@
 #include <shardwise/support/config.hpp>
 #include <shardwise/support/elementary.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 // Constant exponents whose powers are products, roots and quotients are computed as such: exact where the general function is
@@ -111,4 +111,4 @@ struct math<float> {
 };
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

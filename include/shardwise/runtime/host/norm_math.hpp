@@ -5,7 +5,7 @@
 #include <shardwise/support/config.hpp>
 #include <shardwise/support/elementary.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 // A trait, as math is. Law: power(root(s, p), p) is s up to rounding, so that norms of parts make up the norm.
@@ -30,4 +30,4 @@ struct norm_math {
 };
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

@@ -7,7 +7,7 @@
 #include <shardwise/runtime/host/summation.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
@@ -63,4 +63,4 @@ constexpr T top_of(const T* x, std::int64_t n, S s) {
 }  // namespace detail
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

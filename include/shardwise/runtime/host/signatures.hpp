@@ -7,7 +7,7 @@
 #include <shardwise/graph/storage.hpp>
 #include <shardwise/operations/all.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace runtime {
 
@@ -112,4 +112,4 @@ struct kernels_of {
 
 }  // namespace runtime
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

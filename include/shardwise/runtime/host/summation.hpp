@@ -9,7 +9,7 @@
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/runtime/host/math.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 struct as_it_is {
@@ -115,4 +115,4 @@ constexpr T largest_of(const T* x, std::int64_t n, S s) {
 }
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

@@ -6,7 +6,7 @@
 #include <shardwise/runtime/host/kernel.hpp>
 #include <shardwise/runtime/host/summation.hpp>
 
-namespace shardwise::host {
+namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
@@ -188,4 +188,4 @@ constexpr void sum_into(const call& c, const operands<T>& q) {
 }  // namespace detail
 
 }  // namespace SHARDWISE_HOST_BUILD
-}  // namespace shardwise::host
+}  // namespace shardwise::inline v0_1::host

@@ -14,7 +14,7 @@
 #include <shardwise/support/philox.hpp>
 #include <shardwise/vocabulary/init.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // This rank's part of a tensor: its elements from the first to the last one, and the layout that finds them.
 template <class T>
@@ -51,9 +51,9 @@ struct local_block {
   }
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 // What a redistribution of `in` to `out` is for the rank at mesh coordinate `c`, at run-time size n.
 constexpr void lower_redistribute(call& k, int axis, const spec& in, const spec& out, const int* c, std::int64_t n = 0) {
@@ -178,4 +178,4 @@ void initialise_block(std::span<T> values, const layout& l, init_kind kind, doub
   });
 }
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

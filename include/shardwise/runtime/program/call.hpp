@@ -9,7 +9,7 @@
 #include <shardwise/propagation/transition.hpp>
 #include <shardwise/propagation/view.hpp>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 // The local block of a tensor. `origin` and `global` place it in the logical tensor; strides are in elements.
 struct layout {
@@ -157,8 +157,8 @@ constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, cons
   return l;
 }
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 using runtime::random_policy;
 }

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 inline std::int64_t now() {
   timespec t{};
@@ -19,4 +19,4 @@ struct time_span {
   std::int64_t begin = -1, end = -1;  // -1: it has not come
 };
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

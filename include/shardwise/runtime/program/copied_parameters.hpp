@@ -10,7 +10,7 @@
 #include <shardwise/support/config.hpp>
 #include <shardwise/support/fixed_string.hpp>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 namespace detail {
 
@@ -28,9 +28,9 @@ template <fixed_string Path>
 struct buffer_named;
 }  // namespace detail
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 template <int Number>
 struct fact<runtime::detail::parameter_number<Number>> : detail::number_fact<"parameter number", Number> {};
@@ -45,9 +45,9 @@ struct facts_in<runtime::detail::placed_in<First, Second>> {
   using type = detail::type_list<First, Second>;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 namespace detail {
 
@@ -175,4 +175,4 @@ struct checked_parameters {
 #endif
 };
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

@@ -10,7 +10,7 @@
 #include <shardwise/pass/analysis/communication.hpp>
 #include <shardwise/runtime/program/lowered.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -71,4 +71,4 @@ std::string describe_plan(const std::vector<std::string>& axes) {
   return out;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -18,7 +18,7 @@
 #include <mdspan>
 #endif
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace detail {
 
@@ -175,4 +175,4 @@ local_view<T, Rank> view_of(T* data, const runtime::layout& l) {
 
 }  // namespace detail
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

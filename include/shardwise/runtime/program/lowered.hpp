@@ -19,7 +19,7 @@
 #include <shardwise/support/dynamic_array.hpp>
 #include <shardwise/support/fixed_string.hpp>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 // What an executor reads of a program. Its kernels do not depend on the program, so in nvcc's device pass it reads an
 // empty one and the program's constants are not evaluated there.
@@ -374,4 +374,4 @@ class lowered {
   dynamic_array<dynamic_array<result_blocks>> results_;  // of calls with several: one each, which calls point to, so it stays where it is
 };
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

@@ -8,7 +8,7 @@
 
 #include <shardwise/support/diagnose.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // The members of a program, all constants of its type, as types, so that an error can name the one that is missing. (Mesh and
 // element type: program_traits.)
@@ -91,4 +91,4 @@ struct checked_program<Program> {
   static constexpr bool ok = true;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -7,7 +7,7 @@
 #include <shardwise/runtime/program/schedule.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 struct overlap {
   dynamic_array<bool> beside;  // calls that go to the stream
@@ -47,4 +47,4 @@ overlap overlap_of(const dynamic_array<call>& calls) {
   return o;
 }
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

@@ -7,7 +7,7 @@
 #include <shardwise/support/dynamic_array.hpp>
 #include <shardwise/vocabulary/spec.hpp>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 // random_policy::by_element, the default: a number is a function of (seed, step, site, global element index), so that
 // neither mesh nor placement changes it.
@@ -53,4 +53,4 @@ std::int64_t site_offsets(const Graph& g, std::int64_t n, std::int64_t first, dy
   return first;
 }
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

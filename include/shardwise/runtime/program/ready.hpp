@@ -11,7 +11,7 @@
 #include <shardwise/runtime/program/call.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 // Which of step_env's numbers a program reads.
 struct env_needs {
@@ -140,4 +140,4 @@ class given_values {
   int inputs_, missing_;
 };
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

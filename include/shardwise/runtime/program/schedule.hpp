@@ -8,7 +8,7 @@
 #include <shardwise/runtime/program/lowered.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 inline constexpr int compute_stream = 0, communication_stream = 1, stream_count = 2;
 
@@ -98,4 +98,4 @@ dynamic_array<scheduled_call> schedule(const dynamic_array<call>& calls) {
   return schedule<Step>(calls, true, [](const call&) { return true; });
 }
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

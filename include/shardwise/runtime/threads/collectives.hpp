@@ -10,7 +10,7 @@
 #include <shardwise/runtime/host/copy_block.hpp>
 #include <shardwise/runtime/threads/threads.hpp>
 
-namespace shardwise::threads {
+namespace shardwise::inline v0_1::threads {
 
 using runtime::call;
 using runtime::layout;
@@ -209,4 +209,4 @@ struct collectives {
 #undef SHARDWISE_COLLECTIVE
 };
 
-}  // namespace shardwise::threads
+}  // namespace shardwise::inline v0_1::threads

@@ -13,7 +13,7 @@
 #include <shardwise/runtime/program/call.hpp>
 #include <shardwise/runtime/program/clock.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace threads {
 
@@ -153,4 +153,4 @@ class stream {
 
 }  // namespace threads
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

@@ -19,7 +19,7 @@
 #include <shardwise/support/config.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 namespace threads {
 
@@ -304,4 +304,4 @@ int launch(int, char**, F&& f) {
   return 0;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

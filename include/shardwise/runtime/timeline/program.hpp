@@ -10,7 +10,7 @@
 #include <shardwise/runtime/timeline/timeline.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
-namespace shardwise::runtime {
+namespace shardwise::inline v0_1::runtime {
 
 // What moves elements and computes nothing.
 constexpr bool is_copy(op_code op) {
@@ -94,4 +94,4 @@ timeline_rank timeline_rank_of(const Rank& rank) {
   return r;
 }
 
-}  // namespace shardwise::runtime
+}  // namespace shardwise::inline v0_1::runtime

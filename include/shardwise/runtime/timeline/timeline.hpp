@@ -12,7 +12,7 @@
 #include <shardwise/runtime/program/clock.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 enum class call_kind : std::uint8_t { compute, communication, copy };
 
@@ -128,4 +128,4 @@ class timeline {
   dynamic_array<timeline_event> events_;
 };
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1

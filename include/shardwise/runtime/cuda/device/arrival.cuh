@@ -6,7 +6,7 @@
 #include <shardwise/runtime/cuda/device/team.cuh>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 // Whether this block is the last of `count` to arrive at `ticket`; what the others wrote before is then visible to all its
@@ -31,4 +31,4 @@ __device__ T arrived(const T* p) {
 __device__ inline two_sums arrived(const two_sums* p) { return {__ldcg(&p->a), __ldcg(&p->b)}; }
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

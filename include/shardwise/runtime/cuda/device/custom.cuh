@@ -13,7 +13,7 @@
 #include <shardwise/runtime/cuda/device/math.cuh>
 #include <shardwise/runtime/host/custom.hpp>
 
-namespace shardwise {
+namespace shardwise::inline v0_1 {
 
 // Specialise it for what is not elementwise: `run(arguments, stream)` with kernel_arguments<T>, whose pointers are the device's,
 // launches on the stream and neither waits nor allocates: the step is captured as one graph.
@@ -101,7 +101,7 @@ inline launcher custom_launcher(const custom_operation& op, dtype type) {
 
 }  // namespace cuda
 
-}  // namespace shardwise
+}  // namespace shardwise::inline v0_1
 
 #define SHARDWISE_JOIN_NAMES(a, b) a##b
 #define SHARDWISE_UNIQUE_NAME(line) SHARDWISE_JOIN_NAMES(shardwise_device_kernels_, line)

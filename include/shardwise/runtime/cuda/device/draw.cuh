@@ -6,7 +6,7 @@
 #include <shardwise/support/philox.hpp>
 #include <shardwise/runtime/cuda/device/map.cuh>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
@@ -58,4 +58,4 @@ void draw(op_code op, const call& c, const F& f, context& ctx) {
 }  // namespace detail
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -7,7 +7,7 @@
 #include <shardwise/runtime/cuda/device/kernel.cuh>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
@@ -27,4 +27,4 @@ inline void set_env(const step_env& env, device_env* where, cudaStream_t stream)
 }
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

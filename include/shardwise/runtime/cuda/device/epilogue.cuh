@@ -10,7 +10,7 @@
 #include <shardwise/runtime/cuda/device/math.cuh>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
@@ -83,4 +83,4 @@ inline std::int64_t epilogue_stride(const call& c, int j, int d) {
 }
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

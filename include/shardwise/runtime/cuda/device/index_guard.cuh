@@ -5,7 +5,7 @@
 #include <shardwise/runtime/cuda/device/kernel.cuh>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 // Reports the first index outside 0..limit-1 of a context and goes on with 0.
@@ -25,4 +25,4 @@ struct index_guard {
 };
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

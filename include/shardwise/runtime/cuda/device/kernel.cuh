@@ -8,7 +8,7 @@
 #include <shardwise/runtime/host/loops.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 using host::walk;
@@ -133,4 +133,4 @@ void zero(const call& c, context& ctx) {
 }
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -6,7 +6,7 @@
 #include <shardwise/runtime/cuda/error.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 // A grid of 0 is an error of CUDA's: callers return before where there is nothing to do.
@@ -17,4 +17,4 @@ void launch(op_code op, void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_
 }
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

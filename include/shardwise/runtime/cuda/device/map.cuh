@@ -7,7 +7,7 @@
 #include <shardwise/runtime/cuda/device/kernel.cuh>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 // Operand 0 is the result. Operands may be the same memory, element for element (nothing is __restrict__).
@@ -133,4 +133,4 @@ void copy_block(op_code op, T* x, const layout& lx, const std::int64_t* x_begin,
 }
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -5,7 +5,7 @@
 #include <shardwise/operations/pointwise/formulas.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 // The functions of <cmath>, in the element's own precision; correctly rounded within 1 to 2 units, never the fast ones.
@@ -79,4 +79,4 @@ __device__ auto element(T f, X... x) {
 }
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

@@ -13,7 +13,7 @@
 #include <shardwise/runtime/host/sums.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 // What two parts of a reduction make together, from `start`.
@@ -236,4 +236,4 @@ void sum_rows(const call& c, const layout& to, void* p, context& ctx, std::int64
 }  // namespace detail
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda

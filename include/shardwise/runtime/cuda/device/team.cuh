@@ -8,7 +8,7 @@
 #include <shardwise/runtime/cuda/device/kernel.cuh>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::cuda {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 inline constexpr int warp_threads = 32, block_threads = 512;
@@ -111,4 +111,4 @@ void each_row(op_code op, const walk<K>& rows, std::int64_t n, const Row& row, c
 }
 
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::cuda
+}  // namespace shardwise::inline v0_1::cuda
