@@ -8,21 +8,20 @@
 #include <shardwise/shardwise.hpp>
 namespace sw = shardwise;
 
-struct dp : sw::axis<2> {};                       // a mesh axis is a named type: errors print its name
+struct dp : sw::axis<2> {};  // a mesh axis is a named type: errors print its name
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<dp, tp>;
 
-template <class Bound = sw::unbound>              // a module is a class template over its binding by a plan
+template <class Bound = sw::unbound>  // a module is a class template over its binding by a plan
 struct mlp : sw::module<mlp<Bound>, Bound> {
   SHARDWISE_MEMBERS(Bound, (sw::linear<10, 16>, net1), (sw::linear<16, 10>, net2));
   constexpr auto forward(const auto& x) const { return net2(sw::relu(net1(x))); }
 };
 
-using plan = sw::plan<sw::data_parallel<dp>,
-                      sw::at<"net1", sw::colwise<tp>>,
-                      sw::at<"net2", sw::rowwise<tp>>>;   // a wrong path, style or order does not compile
+using plan = sw::plan<sw::data_parallel<dp>, sw::at<"net1", sw::colwise<tp>>,
+                      sw::at<"net2", sw::rowwise<tp>>>;  // a wrong path, style or order does not compile
 
-struct task {                                     // what a step is fed and what it minimises
+struct task {  // what a step is fed and what it minimises
   using batch = sw::input_tensor<float, sw::shape<32, 10>, sw::on<dp, sw::shard<0>>>;
   using inputs = sw::inputs<batch, batch>;
   constexpr auto operator()(const auto& model, const auto& x, const auto& y) const {
@@ -32,8 +31,8 @@ struct task {                                     // what a step is fed and what
 };
 
 using step = sw::train_step<mlp, task, plan, mesh, sw::adam<>>;
-static_assert(step::comm_bytes<tp> <= 1'400);     // bytes that the busiest rank sends: a constant
-static_assert(step::peak_bytes <= 20'000);        // memory of a rank, all of it: a constant
+static_assert(step::comm_bytes<tp> <= 1'400);  // bytes that the busiest rank sends: a constant
+static_assert(step::peak_bytes <= 20'000);     // memory of a rank, all of it: a constant
 // readme-end program
 
 int main() {

@@ -48,7 +48,8 @@ struct merge_relus {
     const auto is_relu = [&](int i) { return g.nodes[i].op == sw::op_code::relu; };
     for (int i = 0; i < g.node_count; ++i)
       for (int k = 0; k < g.nodes[i].inputs; ++k)
-        while (is_relu(g.nodes[i].in[k]) && is_relu(g.nodes[g.nodes[i].in[k]].in[0])) g.nodes[i].in[k] = g.nodes[g.nodes[i].in[k]].in[0];
+        while (is_relu(g.nodes[i].in[k]) && is_relu(g.nodes[g.nodes[i].in[k]].in[0]))
+          g.nodes[i].in[k] = g.nodes[g.nodes[i].in[k]].in[0];
     return {};
   }
 };

@@ -20,8 +20,8 @@ struct source {
   static constexpr const auto& value = constant;
 };
 // Room for what passes add.
-using roomy = sw::resized<std::remove_cvref_t<decltype(constant)>, 3 * constant.node_count + 256, 4 * constant.spec_count + 256,
-                          constant.node_count + constant.scope_count>;
+using roomy = sw::resized<std::remove_cvref_t<decltype(constant)>, 3 * constant.node_count + 256,
+                          4 * constant.spec_count + 256, constant.node_count + constant.scope_count>;
 
 struct report {
   unsigned long long blocks = 0;
@@ -61,7 +61,8 @@ report staged_pass() {
   return counted([&](report& r) {
     Pass::template start<source>(*st);
     if constexpr (sw::detail::counts_stages<Pass, source>) {
-      for (int k = Pass::template stages<source>(sw::stage_nodes); k > 0; --k) Pass::template advance<source>(*st, sw::stage_nodes);
+      for (int k = Pass::template stages<source>(sw::stage_nodes); k > 0; --k)
+        Pass::template advance<source>(*st, sw::stage_nodes);
     } else {
       while (Pass::template advance<source>(*st, sw::stage_nodes)) {
       }

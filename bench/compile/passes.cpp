@@ -51,8 +51,9 @@ using step = sw::train_step<stack, task, sw::plan<sw::data_parallel<dp>>, sw::me
 #else
 using sizes = train_text::config<16, 128, 128, 4, LAYERS>;
 template <class... P>
-using step = sw::train_step<train_text::gpt_of<sizes>::gpt, train_text::next_byte<sizes, dp>, train_text::megatron_plan<sizes, dp, tp>,
-                            sw::mesh<dp, tp>, sw::clip_norm<sw::adamw<true>>, sw::pipeline<P...>>;
+using step = sw::train_step<train_text::gpt_of<sizes>::gpt, train_text::next_byte<sizes, dp>,
+                            train_text::megatron_plan<sizes, dp, tp>, sw::mesh<dp, tp>, sw::clip_norm<sw::adamw<true>>,
+                            sw::pipeline<P...>>;
 #endif
 
 using program = step<PIPELINE>;

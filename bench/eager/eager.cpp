@@ -43,9 +43,7 @@ class by_hand {
     scratch_.resize(static_cast<std::size_t>(bytes) / sizeof(float) + 16);
     c_.workspace = aligned(scratch_.data());
   }
-  void result_is_input(const by_hand& before, int k) {
-    c_.p[k] = before.c_.p[rt::result];
-  }
+  void result_is_input(const by_hand& before, int k) { c_.p[k] = before.c_.p[rt::result]; }
   const rt::call& call() const { return c_; }
   const float* result() const { return static_cast<const float*>(c_.p[rt::result]); }
 
@@ -123,8 +121,15 @@ void add(const char* what, const On& on, int turns) {
   rt::compute<sw::op_code::add, float>(k.call(), env);
   check_equal(what, a + b, k);
   compare(
-      what, 1, turns, [&] { const auto y = a + b; keep(&y); },
-      [&] { rt::compute<sw::op_code::add, float>(k.call(), env); keep(k.result()); });
+      what, 1, turns,
+      [&] {
+        const auto y = a + b;
+        keep(&y);
+      },
+      [&] {
+        rt::compute<sw::op_code::add, float>(k.call(), env);
+        keep(k.result());
+      });
 }
 
 template <class Shape, class On>
@@ -134,8 +139,15 @@ void relu(const char* what, const On& on, int turns) {
   rt::compute<sw::op_code::relu, float>(k.call(), env);
   check_equal(what, sw::relu(a), k);
   compare(
-      what, 1, turns, [&] { const auto y = sw::relu(a); keep(&y); },
-      [&] { rt::compute<sw::op_code::relu, float>(k.call(), env); keep(k.result()); });
+      what, 1, turns,
+      [&] {
+        const auto y = sw::relu(a);
+        keep(&y);
+      },
+      [&] {
+        rt::compute<sw::op_code::relu, float>(k.call(), env);
+        keep(k.result());
+      });
 }
 
 template <class Shape, class On>
@@ -145,8 +157,15 @@ void softmax(const char* what, const On& on, int turns) {
   rt::compute<sw::op_code::softmax, float>(k.call(), env);
   check_equal(what, sw::softmax(a), k);
   compare(
-      what, 1, turns, [&] { const auto y = sw::softmax(a); keep(&y); },
-      [&] { rt::compute<sw::op_code::softmax, float>(k.call(), env); keep(k.result()); });
+      what, 1, turns,
+      [&] {
+        const auto y = sw::softmax(a);
+        keep(&y);
+      },
+      [&] {
+        rt::compute<sw::op_code::softmax, float>(k.call(), env);
+        keep(k.result());
+      });
 }
 
 std::int64_t scratch_of(const sw::op_attr& attr, const sw::spec& x, const sw::spec& y, const sw::spec& out) {
@@ -166,8 +185,15 @@ void matmul(const char* what, const On& on, int turns) {
   rt::compute<sw::op_code::einsum, float>(k.call(), env);
   check_equal(what, sw::matmul(a, b), k);
   compare(
-      what, 1, turns, [&] { const auto y = sw::matmul(a, b); keep(&y); },
-      [&] { rt::compute<sw::op_code::einsum, float>(k.call(), env); keep(k.result()); });
+      what, 1, turns,
+      [&] {
+        const auto y = sw::matmul(a, b);
+        keep(&y);
+      },
+      [&] {
+        rt::compute<sw::op_code::einsum, float>(k.call(), env);
+        keep(k.result());
+      });
 }
 
 // x w' + bias: two kernels.
@@ -188,7 +214,13 @@ void linear(const char* what, const On& on, int turns) {
   };
   hand();
   check_equal(what, y + bias, sum);
-  compare(what, 2, turns, [&] { const auto z = sw::linear_product(x, w) + bias; keep(&z); }, hand);
+  compare(
+      what, 2, turns,
+      [&] {
+        const auto z = sw::linear_product(x, w) + bias;
+        keep(&z);
+      },
+      hand);
 }
 
 }  // namespace

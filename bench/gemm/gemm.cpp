@@ -104,7 +104,7 @@ void report(const product& p, int repetitions) {
   const long ldc = p.ldc ? p.ldc : p.n;
   const auto a = numbers<T>(lda * (p.a_transposed ? p.k : p.m)), b = numbers<T>(ldb * (p.b_transposed ? p.n : p.k));
   auto c = numbers<T>(ldc * p.m), reference = c;
-  void* const workspace = ::operator new (host::gemm_workspace_bytes<T>(p.m, p.n, p.k) + 64, std::align_val_t{64});
+  void* const workspace = ::operator new(host::gemm_workspace_bytes<T>(p.m, p.n, p.k) + 64, std::align_val_t{64});
   const auto ours = [&] {
     host::gemm(p.m, p.n, p.k, T{1}, {a.data(), p.a_transposed ? 1 : lda, p.a_transposed ? lda : 1},
                {b.data(), p.b_transposed ? 1 : ldb, p.b_transposed ? ldb : 1}, T{0}, {c.data(), ldc, 1}, workspace);
@@ -116,8 +116,8 @@ void report(const product& p, int repetitions) {
 #if SHARDWISE_BENCH_RIVAL
   const auto theirs = [&] {
     if constexpr (sizeof(T) == 4) {
-      dnnl_sgemm(p.a_transposed ? 'T' : 'N', p.b_transposed ? 'T' : 'N', p.m, p.n, p.k, 1.0f, a.data(), lda, b.data(),
-                 ldb, 0.0f, reference.data(), ldc);
+      dnnl_sgemm(p.a_transposed ? 'T' : 'N', p.b_transposed ? 'T' : 'N', p.m, p.n, p.k, 1.0f, a.data(), lda, b.data(), ldb,
+                 0.0f, reference.data(), ldc);
     }
   };
   seconds(calls, theirs);
@@ -128,18 +128,16 @@ void report(const product& p, int repetitions) {
     if (sizeof(T) == 4) their_times.push_back(seconds(calls, theirs));
 #endif
   }
-  ::operator delete (workspace, std::align_val_t{64});
+  ::operator delete(workspace, std::align_val_t{64});
   const double speed = flops / median(our_times) / 1e9;
-  std::printf("{\"product\": \"%s\", \"type\": \"%s\", \"m\": %ld, \"n\": %ld, \"k\": %ld, \"layout\": \"%c%c\", ",
-              p.name, sizeof(T) == 4 ? "float" : "double", p.m, p.n, p.k, p.a_transposed ? 't' : 'n',
-              p.b_transposed ? 't' : 'n');
+  std::printf("{\"product\": \"%s\", \"type\": \"%s\", \"m\": %ld, \"n\": %ld, \"k\": %ld, \"layout\": \"%c%c\", ", p.name,
+              sizeof(T) == 4 ? "float" : "double", p.m, p.n, p.k, p.a_transposed ? 't' : 'n', p.b_transposed ? 't' : 'n');
   std::printf("\"shardwise_gflops\": %.1f", speed);
   if (!their_times.empty()) {
     double error = 0;
     for (std::size_t i = 0; i < c.size(); ++i) error = std::max(error, std::abs(double{c[i]} - double{reference[i]}));
     const double rival = flops / median(their_times) / 1e9;
-    std::printf(", \"onednn_gflops\": %.1f, \"ratio\": %.3f, \"largest_difference\": %.2g", rival, speed / rival,
-                error);
+    std::printf(", \"onednn_gflops\": %.1f, \"ratio\": %.3f, \"largest_difference\": %.2g", rival, speed / rival, error);
   }
   std::printf("}\n");
   std::fflush(stdout);

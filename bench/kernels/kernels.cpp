@@ -50,7 +50,8 @@ int turns = 21;
 double nanoseconds(const std::function<void()>& f, long times) {
   const auto start = std::chrono::steady_clock::now();
   for (long i = 0; i < times; ++i) measured(&f);
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / static_cast<double>(times);
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() /
+         static_cast<double>(times);
 }
 
 void measure(const std::string& name, std::int64_t elements, const std::function<void()>& f) {
@@ -205,11 +206,25 @@ void norms(std::int64_t rows, std::int64_t n) {
 template <class T>
 void sums() {
   using enum op_code;
-  for (const auto& [e, mask] : std::vector<std::pair<extents, int>>{{{100000, 1}, 2}, {{1, 100000}, 1}, {{100000, 2}, 2}, {{100000, 8}, 2},
-                                                                    {{16384, 32}, 2}, {{2000, 100}, 2}, {{1000, 1000}, 2}, {{16384, 3}, 1},
-                                                                    {{4, 100000}, 1}, {{64, 8}, 1}, {{100000, 8}, 1}, {{16384, 32}, 1},
-                                                                    {{1000, 1000}, 1}, {{100, 64, 100}, 2}, {{100, 64, 100}, 5},
-                                                                    {{1000000}, 1}, {{1000}, 1}, {{16}, 1}, {{1}, 1}})
+  for (const auto& [e, mask] : std::vector<std::pair<extents, int>>{{{100000, 1}, 2},
+                                                                    {{1, 100000}, 1},
+                                                                    {{100000, 2}, 2},
+                                                                    {{100000, 8}, 2},
+                                                                    {{16384, 32}, 2},
+                                                                    {{2000, 100}, 2},
+                                                                    {{1000, 1000}, 2},
+                                                                    {{16384, 3}, 1},
+                                                                    {{4, 100000}, 1},
+                                                                    {{64, 8}, 1},
+                                                                    {{100000, 8}, 1},
+                                                                    {{16384, 32}, 1},
+                                                                    {{1000, 1000}, 1},
+                                                                    {{100, 64, 100}, 2},
+                                                                    {{100, 64, 100}, 5},
+                                                                    {{1000000}, 1},
+                                                                    {{1000}, 1},
+                                                                    {{16}, 1},
+                                                                    {{1}, 1}})
     reduction<sum, T>("sum", e, mask);
   reduction<sum, T>("mean", {1000, 1000}, 1, 1);
   reduction<sum, T>("mean", {16384, 3}, 1, 1);

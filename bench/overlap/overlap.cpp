@@ -68,11 +68,11 @@ struct this_host {
 // Gradients are summed layer by layer where their bucket lies. Parameters are updated as three lists, layers 3 to 17, 1 and
 // 2, and 0, so that the most are updated while the last reductions, the first layers', are under way.
 template <int N, class... Passes>
-using step_with = sw::train_step<
-    model, task<N>, sw::plan<sw::data_parallel<dp<N>>>, mesh<N>, sw::adamw<>,
-    sw::pipeline<sw::fused_optimizer, sw::comm_fusion_in_place<1>, sw::remove_copy_from_optimizer,
-                 sw::split_fused_optimizer<0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17>,
-                 sw::split_fused_optimizer<1, 1, 2>, Passes...>>;
+using step_with =
+    sw::train_step<model, task<N>, sw::plan<sw::data_parallel<dp<N>>>, mesh<N>, sw::adamw<>,
+                   sw::pipeline<sw::fused_optimizer, sw::comm_fusion_in_place<1>, sw::remove_copy_from_optimizer,
+                                sw::split_fused_optimizer<0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17>,
+                                sw::split_fused_optimizer<1, 1, 2>, Passes...>>;
 template <int N>
 using as_written = step_with<N>;
 template <int N>
@@ -209,10 +209,12 @@ struct measured {
     for (int r = 0; r < o.rounds; ++r) fast.push_back(time(a));
     if (speaks) {
       compute_seconds = best(fast);
-      std::printf(o.json ? "{\"what\":\"step\",\"ranks\":%d,\"layers\":%d,\"width\":%d,\"rows\":%d,\"compute_ms\":%.2f,\"collectives\":%d}\n"
-                         : "%d ranks, %d layers of %d, %d rows a rank: %.2f ms, %d all-reduces\n\n"
-                           "program                             share  compute  communication     step  of the larger  of the best times\n",
-                  N, layers, width, rows, compute_seconds * 1e3, as_written<N>::traffic.collectives);
+      std::printf(
+          o.json
+              ? "{\"what\":\"step\",\"ranks\":%d,\"layers\":%d,\"width\":%d,\"rows\":%d,\"compute_ms\":%.2f,\"collectives\":%d}\n"
+              : "%d ranks, %d layers of %d, %d rows a rank: %.2f ms, %d all-reduces\n\n"
+                "program                             share  compute  communication     step  of the larger  of the best times\n",
+          N, layers, width, rows, compute_seconds * 1e3, as_written<N>::traffic.collectives);
     }
     rank.barrier();
     const double bytes = static_cast<double>(as_written<N>::total_comm_bytes());
@@ -238,15 +240,16 @@ struct measured {
       for (int k = 0; k < programs; ++k) {
         const double of_the_larger = ratio(t[k], plain, t[0]);
         if (k > 0) least_ratio = std::min(least_ratio, of_the_larger);
-        std::printf(o.json ? "{\"what\":\"%s\",\"share\":%.2f,\"compute_ms\":%.2f,\"communication_ms\":%.2f,\"step_ms\":%.2f,"
-                             "\"of_the_larger\":%.3f,\"best_of_the_larger\":%.3f}\n"
-                           : "%-34s%7.2f%9.2f%15.2f%9.2f%15.3f%19.3f\n",
+        std::printf(o.json
+                        ? "{\"what\":\"%s\",\"share\":%.2f,\"compute_ms\":%.2f,\"communication_ms\":%.2f,\"step_ms\":%.2f,"
+                          "\"of_the_larger\":%.3f,\"best_of_the_larger\":%.3f}\n"
+                        : "%-34s%7.2f%9.2f%15.2f%9.2f%15.3f%19.3f\n",
                     names[k], share, alone * 1e3, sent * 1e3, median(t[k]) * 1e3, of_the_larger, best(t[k]) / least_bound);
       }
       if (least_ratio > limit) too_slow = true;
       if (o.json)
-        std::printf("{\"what\":\"limit\",\"share\":%.2f,\"of_the_larger\":%.3f,\"limit\":%.2f,\"holds\":%s}\n", share, least_ratio, limit,
-                    least_ratio <= limit ? "true" : "false");
+        std::printf("{\"what\":\"limit\",\"share\":%.2f,\"of_the_larger\":%.3f,\"limit\":%.2f,\"holds\":%s}\n", share,
+                    least_ratio, limit, least_ratio <= limit ? "true" : "false");
     }
     hand_over<N>(rank, o);
   }
@@ -263,7 +266,8 @@ int number(const char* flag, const char* text, int least, int most) {
   char* end = nullptr;
   const long n = text ? std::strtol(text, &end, 10) : 0;
   if (!text || *text == '\0' || *end != '\0' || n < least || n > most)
-    throw std::invalid_argument(std::string(flag) + " takes a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+    throw std::invalid_argument(std::string(flag) + " takes a whole number from " + std::to_string(least) + " to " +
+                                std::to_string(most));
   return static_cast<int>(n);
 }
 
@@ -277,7 +281,9 @@ options parse(int argc, char** argv) {
     else if (flag == "--rounds") o.rounds = number("--rounds", value, 1, 10'000), ++i;
     else if (flag == "--ranks") o.ranks = number("--ranks", value, 2, 4), ++i;
     else if (flag == "--trace" && value) o.trace = value, ++i;
-    else throw std::invalid_argument("the flags are --ranks 2|4, --rounds N, --json, --check (exit code 3 above the limit) and --trace FILE");
+    else
+      throw std::invalid_argument(
+          "the flags are --ranks 2|4, --rounds N, --json, --check (exit code 3 above the limit) and --trace FILE");
   }
   if (o.ranks == 3) throw std::invalid_argument("--ranks takes 2 or 4");
   return o;

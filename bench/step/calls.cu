@@ -71,8 +71,9 @@ void report(const char* what, std::size_t rows) {
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.second.us > b.second.us; });
     std::printf("{\"what\":\"%s\",\"us\":%.1f,\"losses\":[%s]}\n", what, total, losses.c_str());
     for (std::size_t k = 0; k < std::min(rows, all.size()); ++k)
-      std::printf("{\"what\":\"%s\",\"kernel\":\"%s\",\"calls\":%d,\"us\":%.1f,\"us_a_call\":%.2f}\n", what, all[k].first.c_str(),
-                  all[k].second.calls / recorded, all[k].second.us, all[k].second.us * recorded / all[k].second.calls);
+      std::printf("{\"what\":\"%s\",\"kernel\":\"%s\",\"calls\":%d,\"us\":%.1f,\"us_a_call\":%.2f}\n", what,
+                  all[k].first.c_str(), all[k].second.calls / recorded, all[k].second.us,
+                  all[k].second.us * recorded / all[k].second.calls);
     std::fflush(stdout);
   });
 }

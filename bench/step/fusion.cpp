@@ -93,7 +93,8 @@ void report(const char* what, const std::vector<timing>& all) {
   std::printf(
       "{\"what\":\"%s\",\"dp\":%d,\"tp\":%d,\"tokens_per_second\":%.0f,\"tokens_per_cpu_second\":%.0f,"
       "\"kernels\":%d,\"launches\":%d,\"peak_bytes\":%lld}\n",
-      what, DP, TP, tokens / median(wall), tokens / median(cpu), k.kernels, k.launches, static_cast<long long>(Step::peak_bytes));
+      what, DP, TP, tokens / median(wall), tokens / median(cpu), k.kernels, k.launches,
+      static_cast<long long>(Step::peak_bytes));
 }
 
 }  // namespace

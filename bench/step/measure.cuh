@@ -57,10 +57,11 @@ void measure(const char* what, int steps, auto&& feed) {
       env.max_norm = 1;
       const figure f = time_steps(ex, rank, env, 15, steps);
       if (rank.index() != 0) continue;
-      std::printf("{\"what\":\"%s\",\"gpus\":%d,\"mode\":\"%s\",\"step_us\":%.1f,\"best_us\":%.1f,\"host_us\":%.1f,\"calls\":%zu,"
-                  "\"peak_bytes\":%lld}\n",
-                  what, mesh::size, how == sw::device_execution::graph ? "graph" : "stream", f.median_us, f.best_us, f.host_us,
-                  ex.call_count(), static_cast<long long>(Step::peak_bytes));
+      std::printf(
+          "{\"what\":\"%s\",\"gpus\":%d,\"mode\":\"%s\",\"step_us\":%.1f,\"best_us\":%.1f,\"host_us\":%.1f,\"calls\":%zu,"
+          "\"peak_bytes\":%lld}\n",
+          what, mesh::size, how == sw::device_execution::graph ? "graph" : "stream", f.median_us, f.best_us, f.host_us,
+          ex.call_count(), static_cast<long long>(Step::peak_bytes));
       std::fflush(stdout);
     }
   });

@@ -31,7 +31,8 @@ template <int Layers, int Width, class... Passes>
 void row(const char* what) {
   using step = bench::data_parallel_step<Layers, Width, rows, gpus, sw::cuda_backend, sw::pipeline<Passes...>>;
   const std::string name = "ddp_" + std::to_string(Layers) + "x" + std::to_string(Width) + "_adam, " + what;
-  bench::measure<step>(name.c_str(), Width > 1000 ? 20 : 100, [](auto& ex) { bench::floats(ex, static_cast<std::size_t>(rows) * gpus * Width); });
+  bench::measure<step>(name.c_str(), Width > 1000 ? 20 : 100,
+                       [](auto& ex) { bench::floats(ex, static_cast<std::size_t>(rows) * gpus * Width); });
 }
 
 template <int Layers, int Width, int MiB>
@@ -41,7 +42,8 @@ void rows_of() {
   row<Layers, Width, sw::comm_fusion_in_place<MiB>>("buckets");
   row<Layers, Width, sw::expedite_comms, sw::schedule_comm_wait>("expedited");
   row<Layers, Width, sw::expedite_comms, reorder, sw::sink_waits, sw::raise_comms>("reordered");
-  row<Layers, Width, sw::comm_fusion_in_place<MiB>, sw::expedite_comms, reorder, sw::sink_waits, sw::raise_comms>("buckets, reordered");
+  row<Layers, Width, sw::comm_fusion_in_place<MiB>, sw::expedite_comms, reorder, sw::sink_waits, sw::raise_comms>(
+      "buckets, reordered");
 }
 
 }  // namespace

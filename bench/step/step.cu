@@ -23,7 +23,8 @@ void tensor_parallel() {
 
 template <int Layers, int Width, int N>
 void data_parallel(const char* what) {
-  measure<bench::data_parallel_step<Layers, Width, 100, N, backend>>(what, 100, [](auto& ex) { floats(ex, 100 * N * Width); });
+  measure<bench::data_parallel_step<Layers, Width, 100, N, backend>>(what, 100,
+                                                                     [](auto& ex) { floats(ex, 100 * N * Width); });
 }
 
 template <int D, int N>

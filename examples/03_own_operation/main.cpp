@@ -32,7 +32,8 @@ using mesh = sw::mesh<dp, tp>;
 
 int main() {
 #ifdef OWN_OPERATION_CUDA
-  using step = sw::train_step<gated::block, gated::task<float, dp>, gated::plan<dp, tp>, mesh, sw::adam<>, sw::pipeline<>, float, sw::cuda_backend>;
+  using step = sw::train_step<gated::block, gated::task<float, dp>, gated::plan<dp, tp>, mesh, sw::adam<>, sw::pipeline<>,
+                              float, sw::cuda_backend>;
   sw::launch_cuda<mesh>([](auto& rank) {
 #else
   using step = sw::train_step<gated::block, gated::task<float, dp>, gated::plan<dp, tp>, mesh, sw::adam<>>;

@@ -12,10 +12,14 @@ namespace gated {
 namespace sw = shardwise;
 
 // The adjoint's operations: linear in the cotangent, which is their first operand, so they take partial ones, too.
-inline constexpr sw::custom_operation swiglu_gate{
-    .name = "swiglu_gate", .operands = 3, .record = sw::operations::pointwise(sw::linearity::first), .adjoint = &sw::autodiff::unknown};
-inline constexpr sw::custom_operation swiglu_up{
-    .name = "swiglu_up", .operands = 2, .record = sw::operations::pointwise(sw::linearity::first), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation swiglu_gate{.name = "swiglu_gate",
+                                                  .operands = 3,
+                                                  .record = sw::operations::pointwise(sw::linearity::first),
+                                                  .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation swiglu_up{.name = "swiglu_up",
+                                                .operands = 2,
+                                                .record = sw::operations::pointwise(sw::linearity::first),
+                                                .adjoint = &sw::autodiff::unknown};
 
 // Each operand that wants a gradient gets one, summed over what it was broadcast along.
 inline constexpr sw::autodiff::adjoint_rule swiglu_adjoint = sw::autodiff::pulled<2>([](sw::autodiff::pullback& p) {
@@ -63,7 +67,8 @@ struct block : sw::module<block<Bound>, Bound> {
 };
 
 template <class Dp, class Tp>
-using plan = sw::plan<sw::data_parallel<Dp>, sw::at<"gate", sw::colwise<Tp>>, sw::at<"up", sw::colwise<Tp>>, sw::at<"down", sw::rowwise<Tp>>>;
+using plan = sw::plan<sw::data_parallel<Dp>, sw::at<"gate", sw::colwise<Tp>>, sw::at<"up", sw::colwise<Tp>>,
+                      sw::at<"down", sw::rowwise<Tp>>>;
 
 template <class T, class Dp>
 struct task {

@@ -36,10 +36,9 @@ struct text_file {
 struct corpus {
   byte_vector train, held_out;  // files joined by one 0 byte, which no text holds
   std::vector<std::string> train_files, held_out_files;
-  std::size_t dropped_duplicates =
-      0;                          // byte-equal files; for a single file, blocks of its end that repeat its beginning
-  std::size_t skipped_files = 0;  // unreadable, binary, or nothing but comments
-  std::string source;             // the file or folder
+  std::size_t dropped_duplicates = 0;  // byte-equal files; for a single file, blocks of its end that repeat its beginning
+  std::size_t skipped_files = 0;       // unreadable, binary, or nothing but comments
+  std::string source;                  // the file or folder
 };
 
 // Near-duplicates ---------------------------------------------------------------------------------------------------
@@ -75,12 +74,9 @@ inline shingle_set shingles_of(std::string_view text) {
 inline std::size_t shared_shingles(const shingle_set& a, const shingle_set& b) {
   std::size_t shared = 0;
   for (auto i = a.begin(), j = b.begin(); i != a.end() && j != b.end();) {
-    if (*i == *j)
-      ++shared, ++i, ++j;
-    else if (*i < *j)
-      ++i;
-    else
-      ++j;
+    if (*i == *j) ++shared, ++i, ++j;
+    else if (*i < *j) ++i;
+    else ++j;
   }
   return shared;
 }
@@ -126,8 +122,7 @@ class near_duplicate_index {
     std::vector<std::size_t> found;
     for (const auto& [begin, end] : runs_[file])
       for (std::size_t p = begin; p < end; ++p)
-        if (const std::size_t other = postings_[p].second; other != file && shared_[other]++ == 0)
-          found.push_back(other);
+        if (const std::size_t other = postings_[p].second; other != file && shared_[other]++ == 0) found.push_back(other);
     std::erase_if(found, [&](std::size_t other) {
       return !near_duplicate(sizes_[file], sizes_[other], std::exchange(shared_[other], 0));
     });
@@ -263,12 +258,9 @@ inline corpus load_folder(const std::filesystem::path& folder, std::uint64_t see
     if (read.error && unreadable.empty()) unreadable = path.string() + ": " + read.error.message();
     const bool text = !read.error && read.bytes.find('\0') == std::string::npos;
     std::string bytes(text ? without_leading_comments(read.bytes) : std::string_view{});
-    if (bytes.empty())
-      ++result.skipped_files;
-    else if (!seen.insert(bytes).second)
-      ++result.dropped_duplicates;
-    else
-      files.push_back({path.lexically_relative(folder).generic_string(), std::move(bytes)});
+    if (bytes.empty()) ++result.skipped_files;
+    else if (!seen.insert(bytes).second) ++result.dropped_duplicates;
+    else files.push_back({path.lexically_relative(folder).generic_string(), std::move(bytes)});
   }
   if (files.empty())
     throw usage_error("the folder '" + folder.string() + "' holds no text" +
@@ -316,14 +308,11 @@ inline corpus load_single(const std::filesystem::path& path) {
     end = line_end(begin + block_bytes);
     const std::string_view block = text.substr(begin, end - begin);
     const shingle_set shingles = shingles_of(block);
-    const bool repeats = static_cast<double>(shared_shingles(shingles, trained)) >
-                         most_containment * static_cast<double>(shingles.size());
-    if (repeats)
-      ++result.dropped_duplicates;
-    else if (adjoining)
-      result.held_out.insert(result.held_out.end(), block.begin(), block.end());
-    else
-      append(result.held_out, block);
+    const bool repeats =
+        static_cast<double>(shared_shingles(shingles, trained)) > most_containment * static_cast<double>(shingles.size());
+    if (repeats) ++result.dropped_duplicates;
+    else if (adjoining) result.held_out.insert(result.held_out.end(), block.begin(), block.end());
+    else append(result.held_out, block);
     adjoining = !repeats;
   }
   if (result.held_out.empty() && result.dropped_duplicates != 0)
@@ -363,16 +352,14 @@ inline corpus load_corpus(const std::optional<std::filesystem::path>& path, std:
   const fs::path source = path ? *path : standard_library_headers();
   std::error_code error;
   const fs::file_status status = fs::status(source, error);
-  if (!fs::exists(status))
-    throw usage_error("cannot read the text '" + source.string() + "': " + error.message() + ".");
+  if (!fs::exists(status)) throw usage_error("cannot read the text '" + source.string() + "': " + error.message() + ".");
   if (fs::is_directory(status)) return detail::load_folder(source, seed);
   if (fs::is_regular_file(status)) return detail::load_single(source);
   throw usage_error("'" + source.string() + "' is neither a file nor a folder.");
 }
 
 /// Throws usage_error where `bytes` are fewer than one batch needs; `part` names them in the sentence.
-inline void require_at_least(std::span<const std::uint8_t> bytes, std::size_t need,
-                             std::string_view part = "the text") {
+inline void require_at_least(std::span<const std::uint8_t> bytes, std::size_t need, std::string_view part = "the text") {
   if (bytes.size() < need)
     throw usage_error(std::string(part) + " has " + std::to_string(bytes.size()) + " bytes, and one batch takes " +
                       std::to_string(need) + ": give a longer text.");

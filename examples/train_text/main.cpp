@@ -38,7 +38,8 @@ template <class Backend>
 using step_on = sw::train_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, plan, mesh, sw::clip_norm<sw::adamw<true>>,
                                sw::pipeline<>, float, Backend>;
 template <class Backend>
-using score_on = sw::forward_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, plan, mesh, sw::pipeline<>, float, Backend>;
+using score_on =
+    sw::forward_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, plan, mesh, sw::pipeline<>, float, Backend>;
 using step = step_on<sw::host_backend>;
 
 static_assert(mesh::size != 4 || step::comm_bytes<tp> < 9'000'000);  // a plan that communicates more does not compile
@@ -47,7 +48,8 @@ static_assert(mesh::size != 4 || step::peak_bytes < 40'000'000);     // nor one 
 // Sampling runs on one rank.
 struct one : sw::axis<1> {};
 using single = tt::config<1, size::time, size::width, size::heads, size::layers>;
-using sampler = sw::forward_step<tt::gpt_of<single>::gpt, tt::predict<single, one>, sw::plan<sw::data_parallel<one>>, sw::mesh<one>>;
+using sampler =
+    sw::forward_step<tt::gpt_of<single>::gpt, tt::predict<single, one>, sw::plan<sw::data_parallel<one>>, sw::mesh<one>>;
 
 namespace {
 
@@ -98,7 +100,8 @@ std::string printable(const std::string& text) {
 }
 
 // Continues `text` by `count` bytes at temperature 0.8, on one rank.
-std::string sample(const std::vector<std::vector<float>>& parameters, std::string text, std::size_t count, std::uint64_t seed) {
+std::string sample(const std::vector<std::vector<float>>& parameters, std::string text, std::size_t count,
+                   std::uint64_t seed) {
   sw::launch<sw::mesh<one>>([&](auto& rank) {
     sw::executor<sampler> run(rank);
     for (int i = 0; i < run.parameter_count(); ++i) run.set_parameter(i, parameters[static_cast<std::size_t>(i)]);
@@ -154,8 +157,9 @@ int train(const tt::options& o) {
   tt::output_folder out(o.out);
   if (!o.trace.empty() && !std::ofstream(o.trace, std::ios::app))  // before the training, not after it
     throw tt::usage_error("--trace needs a file that can be written, not '" + o.trace.string() + "'.");
-  std::cout << "text: " << text.source << ", " << text.train.size() << " bytes in " << text.train_files.size() << " files to train on, "
-            << text.held_out.size() << " bytes in " << text.held_out_files.size() << " files held out\n"
+  std::cout << "text: " << text.source << ", " << text.train.size() << " bytes in " << text.train_files.size()
+            << " files to train on, " << text.held_out.size() << " bytes in " << text.held_out_files.size()
+            << " files held out\n"
             << std::flush;
 
   std::vector<tt::loss_point> curve;
@@ -182,7 +186,8 @@ int train(const tt::options& o) {
       run.set_input(1, b.next);
       env.step = static_cast<std::int64_t>(s);
       env.lr = learning_rate(s, o.steps);
-      if (!o.trace.empty() && s == std::min(first_traced, o.steps)) run.record(&timelines[static_cast<std::size_t>(rank.index())]);
+      if (!o.trace.empty() && s == std::min(first_traced, o.steps))
+        run.record(&timelines[static_cast<std::size_t>(rank.index())]);
       if (s == first_traced + traced_steps) run.record(nullptr);
       run.run(env);
       if (!speaks) continue;
@@ -214,7 +219,8 @@ int train(const tt::options& o) {
 
   if (!o.trace.empty()) {
     sw::write_chrome_trace(o.trace.string(), timelines);
-    std::cout << "\ntimeline of " << timelines[0].runs().size() << " steps: " << o.trace.string() << " (open it in ui.perfetto.dev)\n";
+    std::cout << "\ntimeline of " << timelines[0].runs().size() << " steps: " << o.trace.string()
+              << " (open it in ui.perfetto.dev)\n";
   }
   const double unigram = tt::bits_per_byte(tt::ngram(text.train, 1), text.held_out, starts, size::time);
   const double bigram = tt::bits_per_byte(tt::ngram(text.train, 2), text.held_out, starts, size::time);
@@ -250,8 +256,9 @@ int main(int argc, char** argv) {
 #if defined(TRAIN_TEXT_CUDA)
     return train<on_gpus>(o);
 #else
-    throw tt::usage_error("this build runs on host threads only; for --backend cuda build the preset cuda and run "
-                          "build/cuda/examples/train_text_cuda, or ./quickstart train --backend cuda.");
+    throw tt::usage_error(
+        "this build runs on host threads only; for --backend cuda build the preset cuda and run "
+        "build/cuda/examples/train_text_cuda, or ./quickstart train --backend cuda.");
 #endif
   } catch (const tt::usage_error& e) {
     std::cerr << "train_text: " << e.what() << '\n';

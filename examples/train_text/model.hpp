@@ -78,9 +78,8 @@ struct gpt_of {
 
   template <class Bound = sw::unbound>
   struct gpt : sw::module<gpt<Bound>, Bound> {
-    SHARDWISE_MEMBERS(Bound, (sw::embedding_table<C::bytes, C::width, sw::unbound, narrow>, bytes),
-                      (positions<C>, position), (sw::repeat<C::layers, layer>, layers),
-                      (sw::layer_norm_module<C::width>, norm));
+    SHARDWISE_MEMBERS(Bound, (sw::embedding_table<C::bytes, C::width, sw::unbound, narrow>, bytes), (positions<C>, position),
+                      (sw::repeat<C::layers, layer>, layers), (sw::layer_norm_module<C::width>, norm));
 
     // bytes (batch, time) -> logits (batch, time, 256)
     template <class X>
@@ -92,11 +91,10 @@ struct gpt_of {
 
 // Column-wise into the heads and the hidden layer, row-wise out of them: two all-reduces a block each way.
 template <class C, class Data, class Tensor>
-using megatron_plan = sw::plan<sw::data_parallel<Data>,
-                               sw::at<"layers.*.attn.w[qkv]", sw::colwise<Tensor, C::head>>,
-                               sw::at<"layers.*.attn.wo", sw::rowwise<Tensor, C::head>>,
-                               sw::at<"layers.*.ffn.up", sw::colwise<Tensor>>,
-                               sw::at<"layers.*.ffn.down", sw::rowwise<Tensor>>>;
+using megatron_plan =
+    sw::plan<sw::data_parallel<Data>, sw::at<"layers.*.attn.w[qkv]", sw::colwise<Tensor, C::head>>,
+             sw::at<"layers.*.attn.wo", sw::rowwise<Tensor, C::head>>, sw::at<"layers.*.ffn.up", sw::colwise<Tensor>>,
+             sw::at<"layers.*.ffn.down", sw::rowwise<Tensor>>>;
 
 // Mean cross-entropy in nats over all positions of the batch.
 template <class C, class Data>

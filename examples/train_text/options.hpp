@@ -76,8 +76,8 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::string accepted;
   for (const auto& f : flags) accepted += (accepted.empty() ? "" : ", ") + std::string(f.name);
   const auto distance = [&](const flag& f) { return edit_distance(given, f.name); };
-  const auto nearest = std::min_element(flags.begin(), flags.end(),
-                                        [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
+  const auto nearest =
+      std::min_element(flags.begin(), flags.end(), [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
   // Beyond a third of the name, a guess misleads more often than it helps.
   const bool close = 3 * distance(*nearest) <= nearest->name.size();
   throw usage_error("unknown flag '" + std::string(given) + "'" +
@@ -137,8 +137,7 @@ inline options parse_options(int argc, const char* const* argv, options defaults
     // A following flag is not a value: `--text --steps 5` forgot the text. Such a path is written --text=--odd.
     if (equals == word.npos && i + 1 < argc && !std::string_view(argv[i + 1]).starts_with("--")) value = argv[++i];
     if (value.empty())
-      throw usage_error(std::string(name) + " needs a value: " + std::string(name) + " " + std::string(known->value) +
-                        ".");
+      throw usage_error(std::string(name) + " needs a value: " + std::string(name) + " " + std::string(known->value) + ".");
 
     if (name == "--text") result.text = value;
     if (name == "--out") result.out = value;

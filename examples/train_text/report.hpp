@@ -212,10 +212,9 @@ inline std::string loss_svg(std::span<const loss_point> curve, const summary& s)
     std::string_view name, color;
     double bits, label_y;
   };
-  std::array levels{level{"unigram", "#8c959f", s.unigram_bits_per_byte, 0},
-                    level{"bigram", "#6e7781", s.bigram_bits_per_byte, 0},
-                    level{"trigram", "#424a53", s.trigram_bits_per_byte, 0},
-                    level{"held out", "#cf222e", s.held_out_bits_per_byte, 0}};
+  std::array levels{
+      level{"unigram", "#8c959f", s.unigram_bits_per_byte, 0}, level{"bigram", "#6e7781", s.bigram_bits_per_byte, 0},
+      level{"trigram", "#424a53", s.trigram_bits_per_byte, 0}, level{"held out", "#cf222e", s.held_out_bits_per_byte, 0}};
   std::sort(levels.begin(), levels.end(), [](const level& a, const level& b) { return a.bits > b.bits; });
 
   const auto points = detail::thinned(curve, 600);
@@ -231,12 +230,12 @@ inline std::string loss_svg(std::span<const loss_point> curve, const summary& s)
 
   std::string svg;
   const auto line = [&](double x1, double y1, double x2, double y2, std::string_view style) {
-    svg += "<line x1=\"" + fixed(x1, 1) + "\" y1=\"" + fixed(y1, 1) + "\" x2=\"" + fixed(x2, 1) + "\" y2=\"" +
-           fixed(y2, 1) + "\" " + std::string(style) + "/>\n";
+    svg += "<line x1=\"" + fixed(x1, 1) + "\" y1=\"" + fixed(y1, 1) + "\" x2=\"" + fixed(x2, 1) + "\" y2=\"" + fixed(y2, 1) +
+           "\" " + std::string(style) + "/>\n";
   };
   const auto text = [&](double x, double y, std::string_view style, std::string_view words) {
-    svg += "<text x=\"" + fixed(x, 1) + "\" y=\"" + fixed(y, 1) + "\" " + std::string(style) + '>' +
-           std::string(words) + "</text>\n";
+    svg += "<text x=\"" + fixed(x, 1) + "\" y=\"" + fixed(y, 1) + "\" " + std::string(style) + '>' + std::string(words) +
+           "</text>\n";
   };
   const auto path = [&](std::span<const std::pair<double, double>> through, std::string_view style) {
     svg += "<polyline fill=\"none\" stroke=\"#0969da\" stroke-linejoin=\"round\" " + std::string(style) + " points=\"";
@@ -266,8 +265,8 @@ inline std::string loss_svg(std::span<const loss_point> curve, const summary& s)
   line(left, top, left, bottom, "stroke=\"#1f2328\"");
   line(left, bottom, right, bottom, "stroke=\"#1f2328\"");
   text((left + right) / 2, bottom + 42, "text-anchor=\"middle\"", "step");
-  text(18, (top + bottom) / 2,
-       "text-anchor=\"middle\" transform=\"rotate(-90 18 " + fixed((top + bottom) / 2, 1) + ")\"", "bits per byte");
+  text(18, (top + bottom) / 2, "text-anchor=\"middle\" transform=\"rotate(-90 18 " + fixed((top + bottom) / 2, 1) + ")\"",
+       "bits per byte");
 
   // Labels keep a line's height between them: first pushed down in order, then up again from the axis.
   constexpr double spacing = 17;
@@ -279,8 +278,7 @@ inline std::string loss_svg(std::span<const loss_point> curve, const summary& s)
     const std::string stroke = "stroke=\"" + std::string(l.color) + "\"";
     line(left, y_of(l.bits), right, y_of(l.bits), stroke + " stroke-width=\"1.5\" stroke-dasharray=\"6 4\"");
     line(right + 2, y_of(l.bits), right + 12, l.label_y, stroke);
-    text(right + 16, l.label_y + 4, "fill=\"" + std::string(l.color) + "\"",
-         std::string(l.name) + ' ' + fixed(l.bits, 3));
+    text(right + 16, l.label_y + 4, "fill=\"" + std::string(l.color) + "\"", std::string(l.name) + ' ' + fixed(l.bits, 3));
   }
   path(points, "stroke-width=\"1\" stroke-opacity=\"0.3\"");
   path(detail::smoothed(points), "stroke-width=\"2\"");
@@ -324,8 +322,7 @@ class output_folder {
   /// written nothing, where a figure is not finite (training diverged) or the disk refuses.
   void write(std::span<const loss_point> curve, const summary& s) {
     namespace fs = std::filesystem;
-    for (const auto& point : curve)
-      require_finite(point.bits_per_byte, "the loss at step " + std::to_string(point.step));
+    for (const auto& point : curve) require_finite(point.bits_per_byte, "the loss at step " + std::to_string(point.step));
     require_finite(s.held_out_bits_per_byte, "the held-out loss");
     require_finite(s.unigram_bits_per_byte, "the unigram cross-entropy");
     require_finite(s.bigram_bits_per_byte, "the bigram cross-entropy");

@@ -16,7 +16,8 @@ int main() {
   counting_rank<mesh> rank(0);
   rank.barrier();
   sw::eager on(rank);
-  const auto x = sw::dtensor<sw::spec_of<float, sw::shape<4, 2>, mesh, sw::shard<0>>::value, mesh, counting_rank<mesh>>::ones(on);
+  const auto x =
+      sw::dtensor<sw::spec_of<float, sw::shape<4, 2>, mesh, sw::shard<0>>::value, mesh, counting_rank<mesh>>::ones(on);
   const auto whole = sw::redistribute<tp, sw::replicate>(x);
   return rank.barriers >= 1 && whole.to_local().data[7] == 1 ? 0 : 1;
 }

@@ -24,7 +24,9 @@ const history<double>& one() {
 template <int D, int N, template <int, int> class Plan, class... P>
 void check() {
   if (!place::has(D * N)) return;
-  CHECK(difference(one(), train_and_judge<training<D, N, Plan, sw::pipeline<P...>>, evaluation<D, N, Plan, sw::pipeline<P...>>>(5)) < 1e-9);
+  CHECK(difference(one(),
+                   train_and_judge<training<D, N, Plan, sw::pipeline<P...>>, evaluation<D, N, Plan, sw::pipeline<P...>>>(
+                       5)) < 1e-9);
 }
 
 }  // namespace

@@ -241,8 +241,8 @@ std::string name_of_case(const change& x, const prepared& p) {
   std::string s = "kind " + std::to_string(static_cast<int>(p.c.kind)) + " of";
   for (std::int64_t e : x.extent) s += " " + std::to_string(e);
   s += ", op " + std::to_string(static_cast<int>(p.c.from.op)) + " of " + std::to_string(p.c.from.order) + ", dim " +
-       std::to_string(p.c.from.dim) + " / " + std::to_string(p.c.from.block) + " to " +
-       std::to_string(p.c.to.dim) + " / " + std::to_string(p.c.to.block);
+       std::to_string(p.c.from.dim) + " / " + std::to_string(p.c.from.block) + " to " + std::to_string(p.c.to.dim) + " / " +
+       std::to_string(p.c.to.block);
   return s;
 }
 
@@ -407,10 +407,8 @@ void reduce_for_ever(Rank& rank, bool captured) {
   }
   for (;;) {
     for (int i = 0; i < 4; ++i) {
-      if (captured)
-        sw::cuda::check(cudaGraphLaunch(graph.get(), queue.get()), "cudaGraphLaunch");
-      else
-        step();
+      if (captured) sw::cuda::check(cudaGraphLaunch(graph.get(), queue.get()), "cudaGraphLaunch");
+      else step();
     }
     rank.synchronize(queue.get());
   }

@@ -19,13 +19,16 @@ using mesh = sw::mesh<one>;
 template <int Stride, int Dilation, int Groups>
 struct f {
   constexpr auto operator()(const auto& x, const auto& w) const {
-    const auto y = sw::conv2d<sw::convolution_options{.stride = Stride, .padding = 1, .dilation = Dilation, .groups = Groups}>(x, w);
+    const auto y =
+        sw::conv2d<sw::convolution_options{.stride = Stride, .padding = 1, .dilation = Dilation, .groups = Groups}>(x, w);
     return y * y;
   }
 };
 template <class F, int Channels, class Backend>
-using program = sw::gradient_step<F, mesh, sw::inputs<sw::input_tensor<double, sw::shape<3, 4, 9, 7>>, sw::input_tensor<double, sw::shape<6, Channels, 3, 2>>>,
-                                  sw::wrt<0, 1>, sw::pipeline<>, Backend>;
+using program = sw::gradient_step<
+    F, mesh,
+    sw::inputs<sw::input_tensor<double, sw::shape<3, 4, 9, 7>>, sw::input_tensor<double, sw::shape<6, Channels, 3, 2>>>,
+    sw::wrt<0, 1>, sw::pipeline<>, Backend>;
 
 // The result and both gradients.
 template <class Program, int Channels, class Rank>

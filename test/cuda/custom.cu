@@ -19,7 +19,8 @@ struct dp : sw::axis<2> {};
 struct tp : sw::axis<2> {};
 struct one : sw::axis<1> {};
 template <class Backend>
-using step = sw::train_step<gated::block, gated::task<double, dp>, gated::plan<dp, tp>, sw::mesh<dp, tp>, sw::adam<>, sw::pipeline<>, double, Backend>;
+using step = sw::train_step<gated::block, gated::task<double, dp>, gated::plan<dp, tp>, sw::mesh<dp, tp>, sw::adam<>,
+                            sw::pipeline<>, double, Backend>;
 
 TEST_CASE("own operations: a train step on GPUs is the one on host ranks") {
   if (!test::place::has(4)) return;
@@ -49,7 +50,8 @@ __global__ void sum_rows(const T* x, T* out, std::int64_t rows, std::int64_t n, 
 template <class T>
 void launch_sums(const sw::kernel_arguments<T>& k, cudaStream_t stream) {
   const std::int64_t n = k.extent(k.rank() - 1), rows = n > 0 ? k.size() / n : 0;
-  if (rows > 0) sum_rows<<<static_cast<unsigned>((rows + 127) / 128), 128, 0, stream>>>(k.in(0), k.out(), rows, n, k.attribute(0) != 0);
+  if (rows > 0)
+    sum_rows<<<static_cast<unsigned>((rows + 127) / 128), 128, 0, stream>>>(k.in(0), k.out(), rows, n, k.attribute(0) != 0);
 }
 
 struct running {
@@ -59,9 +61,11 @@ struct not_compiled {
   constexpr auto operator()(const auto& x) const { return sw::call<sums::wrong_adjoint>(x); }
 };
 template <class F>
-using program = sw::gradient_step<F, sw::mesh<one>, sw::inputs<sw::input_tensor<double, sw::shape<3, 5>>>, sw::wrt<0>, sw::pipeline<>, sw::cuda_backend>;
+using program = sw::gradient_step<F, sw::mesh<one>, sw::inputs<sw::input_tensor<double, sw::shape<3, 5>>>, sw::wrt<0>,
+                                  sw::pipeline<>, sw::cuda_backend>;
 template <class F>
-using function = sw::function_step<F, sw::mesh<one>, sw::inputs<sw::input_tensor<double, sw::shape<3, 5>>>, sw::pipeline<>, sw::cuda_backend>;
+using function = sw::function_step<F, sw::mesh<one>, sw::inputs<sw::input_tensor<double, sw::shape<3, 5>>>, sw::pipeline<>,
+                                   sw::cuda_backend>;
 
 TEST_CASE("own operations: a kernel written by hand, and its adjoint, run on a GPU") {
   if (!test::place::has(1)) return;

@@ -320,8 +320,8 @@ outcome on_host(const problem& p) {
   std::vector<std::vector<double>> space;
   if constexpr (Op == op_code::einsum) {
     const layout &x = p.in[0].l, &y = p.in[1].l;
-    const std::size_t bytes = sw::host::einsum_workspace<double>(p.a, spec_like(x, sw::dtype::f64),
-                                                                 spec_like(y, sw::dtype::f64), x.ext, y.ext);
+    const std::size_t bytes =
+        sw::host::einsum_workspace<double>(p.a, spec_like(x, sw::dtype::f64), spec_like(y, sw::dtype::f64), x.ext, y.ext);
     space.emplace_back(bytes / 8 + 16);
     c.workspace = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(space[0].data()) + 63) / 64 * 64);
   }
@@ -379,8 +379,8 @@ void compare_as(const problem& p, const outcome& h, report& r, cu::launcher star
   double& most = r.most[sizeof(T) == 4 ? 0 : 1];
   if (e > most) most = e;
   ++r.calls;
-  INFO(std::string(sw::name_of(Op)) << " call " << r.calls << ", result of rank " << p.out.rank << " with "
-                                    << p.out.numel() << " elements");
+  INFO(std::string(sw::name_of(Op)) << " call " << r.calls << ", result of rank " << p.out.rank << " with " << p.out.numel()
+                                    << " elements");
   CHECK(e <= tolerance<T>);
 }
 

@@ -16,9 +16,7 @@ TEST_CASE("gpt in double on four gpus that split the heads, sequence parallel") 
   check_equivalence<double, 1, 4, sequence_parallel>();
 }
 TEST_CASE("gpt in double on three data-parallel gpus, which do not divide the batch") { check_equivalence<double, 3, 1>(); }
-TEST_CASE("gpt in double on one gpu, dropout") {
-  check_equivalence<double, 1, 1, tensor_parallel, dropout_sizes>();
-}
+TEST_CASE("gpt in double on one gpu, dropout") { check_equivalence<double, 1, 1, tensor_parallel, dropout_sizes>(); }
 
 // Nothing in a step allocates, so replays leave the device's free memory as it was.
 TEST_CASE("a replayed step takes no device memory, and a second run repeats it to the bit") {

@@ -105,7 +105,8 @@ TEST_CASE("a device's run is watched for what is not finite") {
   } catch (const std::exception& e) {
     said = e.what();
   }
-  CHECK(said.find("shardwise: parameter '" + sw::executor<program, sw::cuda_rank<typename program::mesh_type>>::parameter_name(0) +
+  CHECK(said.find("shardwise: parameter '" +
+                  sw::executor<program, sw::cuda_rank<typename program::mesh_type>>::parameter_name(0) +
                   "' holds 1 NaN among the ") == 0);
   CHECK(said.find("(in embedding, module tok_embeddings, rank ") != std::string::npos);
 }

@@ -25,7 +25,6 @@ problem at(problem p, std::int64_t v0, std::int64_t v1 = 0) {
   return p;
 }
 
-
 TEST_CASE("cat, constant_pad, triangle, arange equal the host's") {
   NEEDS_GPU();
   report r("joins and frames");

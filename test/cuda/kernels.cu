@@ -100,8 +100,8 @@ TEST_CASE("operands are broadcast from the right") {
     compare<mul>(problem{mul, {values(dense(c.x)), values(dense(c.y))}, dense(c.o)}, r);
   }
   // a shard of extent 1 of a longer dim is no broadcast
-  compare<add>(
-      problem{add, {values(shard(dense({1, 8}), 0, 2, 4)), values(dense({1, 8}))}, shard(dense({1, 8}), 0, 2, 4)}, r);
+  compare<add>(problem{add, {values(shard(dense({1, 8}), 0, 2, 4)), values(dense({1, 8}))}, shard(dense({1, 8}), 0, 2, 4)},
+               r);
 }
 
 TEST_CASE("an index walk is cut into pieces that cover it once") {
@@ -142,10 +142,8 @@ TEST_CASE("sums, means and their adjoint equal the host's") {
       for (int mean : {0, 1}) {
         extents out;
         for (int d = 0; d < l.rank; ++d) {
-          if (!((c.mask >> d) & 1))
-            out.push_back(l.ext[d]);
-          else if ((c.kept >> d) & 1)
-            out.push_back(1);
+          if (!((c.mask >> d) & 1)) out.push_back(l.ext[d]);
+          else if ((c.kept >> d) & 1) out.push_back(1);
         }
         bool empty = false;  // a mean over nothing is 0 / 0
         for (int d = 0; d < l.rank; ++d) empty = empty || (((c.mask >> d) & 1) && l.ext[d] == 0);
@@ -229,8 +227,7 @@ TEST_CASE("norms and their adjoints equal the host's") {
 TEST_CASE("log-sum-exp, cross entropy and its adjoint equal the host's") {
   NEEDS_GPU();
   report r("cross entropy");
-  for (const extents& e :
-       {extents{5}, {5, 1}, {5, 33}, {300, 65}, {3, 1024}, {3, 1025}, {2, 50257}, {0, 8}, {2, 3, 4, 64}})
+  for (const extents& e : {extents{5}, {5, 1}, {5, 33}, {300, 65}, {3, 1024}, {3, 1025}, {2, 50257}, {0, 8}, {2, 3, 4, 64}})
     for (const layout& l : layouts(e)) {
       const extents rows(e.begin(), e.end() - 1);
       const std::int64_t n = e.back();
@@ -247,9 +244,8 @@ TEST_CASE("embedding and its adjoint equal the host's") {
   const struct {
     std::int64_t rows, width;
     extents places;
-  } cases[] = {{1, 1, {1}},       {5, 3, {7}},          {33, 64, {5, 33}}, {65, 128, {1025}},
-               {65, 130, {300}},  {9000, 48, {4, 500}}, {50, 4, {}},       {50, 4, {0, 3}},
-               {4, 1025, {2, 3}}, {20000, 260, {129}},  {7, 0, {3}},       {1, 40, {3000}}};
+  } cases[] = {{1, 1, {1}}, {5, 3, {7}},     {33, 64, {5, 33}}, {65, 128, {1025}},   {65, 130, {300}}, {9000, 48, {4, 500}},
+               {50, 4, {}}, {50, 4, {0, 3}}, {4, 1025, {2, 3}}, {20000, 260, {129}}, {7, 0, {3}},      {1, 40, {3000}}};
   for (const auto& c : cases) {
     extents out = c.places;
     out.push_back(c.width);
@@ -281,8 +277,8 @@ TEST_CASE("an index outside the table is reported once and read as 0") {
   NEEDS_GPU();
   device& d = device::get();
   report r("bad indices");
-  const auto trial = [&]<op_code Op>(problem p, std::size_t operand, std::size_t at, std::int32_t bad,
-                                     std::int64_t limit, std::integral_constant<op_code, Op>) {
+  const auto trial = [&]<op_code Op>(problem p, std::size_t operand, std::size_t at, std::int32_t bad, std::int64_t limit,
+                                     std::integral_constant<op_code, Op>) {
     p.in[operand].index[at] = 0;
     const outcome h = on_host<Op>(p);
     p.in[operand].index[at] = bad;
@@ -302,8 +298,8 @@ TEST_CASE("an index outside the table is reported once and read as 0") {
     problem dw{embedding_dw, {values(dense({100, 8})), indices(dense({100}), 33)}, dense({33, 8})};
     dw.a.v[0] = 33;
     trial(dw, 1, 57, bad, 33, std::integral_constant<op_code, embedding_dw>{});
-    trial(problem{nll, {values(dense({100, 33})), values(dense({100})), indices(dense({100}), 33)}, dense({100})}, 2,
-          99, bad, 33, std::integral_constant<op_code, nll>{});
+    trial(problem{nll, {values(dense({100, 33})), values(dense({100})), indices(dense({100}), 33)}, dense({100})}, 2, 99,
+          bad, 33, std::integral_constant<op_code, nll>{});
     trial(problem{nll_dx,
                   {values(dense({100})), values(dense({100, 33})), values(dense({100})), indices(dense({100}), 33)},
                   dense({100, 33})},
@@ -400,10 +396,12 @@ TEST_CASE("every operation has a launcher for floats, and integers are only move
   using cu::launcher_of;
   for (int i = 0; i < static_cast<int>(count); ++i) {
     const op_code op = static_cast<op_code>(i);
-    const bool computes = sw::runs_kernel(op) && op != op_code::fused && op != op_code::opaque && op != op_code::custom;  // expressions; the user's
+    const bool computes = sw::runs_kernel(op) && op != op_code::fused && op != op_code::opaque &&
+                          op != op_code::custom;  // expressions; the user's
     CHECK((launcher_of<float>(op) != nullptr) == computes);
     CHECK((launcher_of<double>(op) != nullptr) == computes);
-    const bool of_integers = sw::runs_kernel(op) && (op == redistribute || sw::rules::only_moves(op) || sw::is_comparison(op));
+    const bool of_integers =
+        sw::runs_kernel(op) && (op == redistribute || sw::rules::only_moves(op) || sw::is_comparison(op));
     CHECK((launcher_of<std::int32_t>(op) != nullptr) == of_integers);
   }
 }
@@ -522,7 +520,8 @@ TEST_CASE("random einsums equal the host's in the scratch that is reserved") {
       whole.push_back(ext.back() * (1 + next_random() % 2));
       const int roles[] = {3, 5, 6, 7}, role = roles[next_random() % 4];
       bool room = true;
-      for (int k = 0; k < 3; ++k) room = room && (!((role >> k) & 1) || (s[k].size() < sw::max_rank && elements[k] * whole.back() <= 1 << 21));
+      for (int k = 0; k < 3; ++k)
+        room = room && (!((role >> k) & 1) || (s[k].size() < sw::max_rank && elements[k] * whole.back() <= 1 << 21));
       for (int k = 0; k < 3 && room; ++k)
         if ((role >> k) & 1) {
           s[k].insert(next_random() % (s[k].size() + 1), 1, l);
@@ -562,8 +561,8 @@ TEST_CASE("a plan is made once for a shape") {
 TEST_CASE("scratch is reserved where it is needed") {
   const auto bytes = [](const problem& p) {
     const auto t = sw::dtype::f32;
-    return rt::device_workspace_bytes(p.op, p.a, spec_like(p.in[0].l, t), spec_like(p.in.back().l, t),
-                                      spec_like(p.out, t), p.in[0].l.ext, p.in.back().l.ext);
+    return rt::device_workspace_bytes(p.op, p.a, spec_like(p.in[0].l, t), spec_like(p.in.back().l, t), spec_like(p.out, t),
+                                      p.in[0].l.ext, p.in.back().l.ext);
   };
   const std::vector<std::int64_t> e{3, 5, 8, 6, 7, 2};
   CHECK(bytes(contraction("abc", "cd", "abd", e)) == rt::matmul_workspace_bytes);

@@ -38,7 +38,8 @@ layout beside(const extents& e, unsigned ones, std::size_t missing, bool backwar
   extents own;
   for (std::size_t d = missing; d < e.size(); ++d) own.push_back((ones >> d) & 1U ? 1 : e[d]);
   extents order;
-  for (std::size_t d = 0; d < own.size(); ++d) order.push_back(static_cast<std::int64_t>(backwards ? own.size() - 1 - d : d));
+  for (std::size_t d = 0; d < own.size(); ++d)
+    order.push_back(static_cast<std::int64_t>(backwards ? own.size() - 1 - d : d));
   return stored(own, order);
 }
 extents extents_of(const layout& l) { return extents(l.ext, l.ext + l.rank); }
@@ -104,8 +105,8 @@ TEST_CASE("products with expressions equal the host's") {
   for (const auto& ext : {e, big}) {
     variants<einsum, plus_one_value>(contraction("abc", "dc", "abd", ext), r);
     variants<einsum, plus_two_values>(contraction("abc", "dc", "abd", ext), r);
-    variants<einsum, winding>(contraction("abcd", "abed", "abce", ext), r);   // batches
-    variants<einsum, winding>(contraction("abc", "abd", "dc", ext), r);       // the result is turned
+    variants<einsum, winding>(contraction("abcd", "abed", "abce", ext), r);      // batches
+    variants<einsum, winding>(contraction("abc", "abd", "dc", ext), r);          // the result is turned
     variants<einsum, biased_gelu>(contraction("abcd", "dcef", "abef", ext), r);  // several dims a role
     variants<einsum, biased_relu>(contraction("ab", "ac", "bca", ext), r);
   }
@@ -115,7 +116,8 @@ TEST_CASE("products with expressions equal the host's") {
 TEST_CASE("deep products with expressions equal the host's") {
   NEEDS_GPU();
   report r("deep product");
-  for (const auto& e : {std::vector<std::int64_t>{64, 64, 5000}, {1, 1, 4099}, {70, 3, 1000}, {200, 130, 2047}, {65, 65, 128}}) {
+  for (const auto& e :
+       {std::vector<std::int64_t>{64, 64, 5000}, {1, 1, 4099}, {70, 3, 1000}, {200, 130, 2047}, {65, 65, 128}}) {
     variants<einsum, plus_one_value>(contraction("ac", "bc", "ab", e), r);
     variants<einsum, winding>(contraction("ca", "cb", "ab", e), r);
     problem sums = contraction("ca", "cb", "ab", e);  // a weight's gradient with its bias's
@@ -148,7 +150,8 @@ TEST_CASE("a weight's gradient and the sum beside it equal the host's") {
 TEST_CASE("products with batches of two strides equal the host's") {
   NEEDS_GPU();
   report r("batches");
-  for (const auto& e : {std::vector<std::int64_t>{2, 3, 17, 16, 33}, {4, 4, 64, 32, 65}, {1, 5, 1, 8, 7}, {3, 2, 130, 70, 130}}) {
+  for (const auto& e :
+       {std::vector<std::int64_t>{2, 3, 17, 16, 33}, {4, 4, 64, 32, 65}, {1, 5, 1, 8, 7}, {3, 2, 130, 70, 130}}) {
     // a batch, b heads, c queries, d width, e keys
     problem scores = contraction("acbd", "aebd", "abce", e);
     compare<einsum>(scores, r);
@@ -177,7 +180,8 @@ TEST_CASE("large products with expressions equal the host's") {
     }
     return q;
   };
-  const layout whole = dense({608, 500}), bias = dense({500}), column = dense({608, 1}), other_way = stored({608, 500}, {1, 0});
+  const layout whole = dense({608, 500}), bias = dense({500}), column = dense({608, 1}),
+               other_way = stored({608, 500}, {1, 0});
   compare_followed<einsum, plus_one_value>(given(p, {bias}), r);
   compare_followed<einsum, plus_one_value>(given(p, {bias}, 1), r);  // not aligned
   compare_followed<einsum, plus_one_value>(given(p, {column}), r);
@@ -213,7 +217,8 @@ TEST_CASE("embeddings with expressions equal the host's") {
   const struct {
     std::int64_t rows, width;
     extents places;
-  } cases[] = {{1, 1, {1}}, {5, 3, {7}}, {33, 64, {5, 33}}, {65, 130, {300}}, {50, 4, {}}, {50, 4, {0, 3}}, {7, 0, {3}}, {90, 48, {4, 50}}};
+  } cases[] = {{1, 1, {1}}, {5, 3, {7}},     {33, 64, {5, 33}}, {65, 130, {300}},
+               {50, 4, {}}, {50, 4, {0, 3}}, {7, 0, {3}},       {90, 48, {4, 50}}};
   for (const auto& c : cases) {
     extents out = c.places;
     out.push_back(c.width);
@@ -313,7 +318,8 @@ void check_squares(int count, bool adds) {
   out.download(got.data());
   double most = 0;
   for (std::size_t i = 0; i < got.size(); ++i)
-    most = std::max(most, std::abs(static_cast<double>(got[i]) - static_cast<double>(squares[i])) / (1 + std::abs(static_cast<double>(squares[i]))));
+    most = std::max(most, std::abs(static_cast<double>(got[i]) - static_cast<double>(squares[i])) /
+                              (1 + std::abs(static_cast<double>(squares[i]))));
   CHECK(most <= tolerance<T>);
   CHECK(out.intact());
   CHECK(d.tickets_are_zero());
@@ -367,10 +373,12 @@ void check_one_launch() {
   CHECK(kernels_of_problem<T, einsum>(gradient) == 1);
   CHECK(kernels_of_problem<T, einsum>(contraction("acbd", "aebd", "abce", {4, 4, 128, 32, 128})) == 1);
   problem dx{norm_dx, {}, dense({4, 128, 64})};
-  for (const extents& e : {extents{4, 128, 64}, {4, 128, 64}, {4, 128, 2}, {64}, {4, 128, 64}}) dx.in.push_back(values(dense(e), 0.5, 1));
+  for (const extents& e : {extents{4, 128, 64}, {4, 128, 64}, {4, 128, 2}, {64}, {4, 128, 64}})
+    dx.in.push_back(values(dense(e), 0.5, 1));
   CHECK(kernels_of_problem<T, norm_dx, value_plus>(dx) == 1);
   problem both{norm_dw_db, {}, dense({64})};
-  for (const extents& e : {extents{40, 128, 64}, {40, 128, 64}, {40, 128, 2}, {64}}) both.in.push_back(values(dense(e), 0.5, 1));
+  for (const extents& e : {extents{40, 128, 64}, {40, 128, 64}, {40, 128, 2}, {64}})
+    both.in.push_back(values(dense(e), 0.5, 1));
   CHECK(kernels_of_problem<T, norm_dw_db>(both) == 1);
   problem total{sum, {values(dense({1 << 20}))}, dense({})};
   total.a.v[0] = 1;
@@ -393,9 +401,11 @@ TEST_CASE("additions in order, then relu, are told from other expressions") {
   static_assert(addition::of(biased_relu).fits && addition::of(biased_relu).relu);
   static_assert(addition::of(only_relu).fits && addition::of(only_relu).values == 0);
   static_assert(!addition::of(biased_gelu).fits && !addition::of(gelu_adjoint).fits && !addition::of(winding).fits);
-  constexpr expression twice = followed_by(2, 0, {{add, 0, 1}, {add, 2, 1}}), doubled = followed_by(2, 0, {{add, 0, 1}, {add, 2, 2}}),
+  constexpr expression twice = followed_by(2, 0, {{add, 0, 1}, {add, 2, 1}}),
+                       doubled = followed_by(2, 0, {{add, 0, 1}, {add, 2, 2}}),
                        later = followed_by(2, 0, {{relu, 0}, {add, 1, 2}}), own = followed_by(1, 0, {{add, 0, 0}});
-  static_assert(!addition::of(twice).fits && !addition::of(doubled).fits && !addition::of(later).fits && !addition::of(own).fits);
+  static_assert(!addition::of(twice).fits && !addition::of(doubled).fits && !addition::of(later).fits &&
+                !addition::of(own).fits);
 }
 
 }  // namespace device_epilogues

@@ -166,8 +166,7 @@ TEST_CASE("log_softmax, and cross entropy of a shard of the classes with ignored
         }
     }
   // a rank without classes
-  problem p{
-      op_code::nll, {values(shard(dense({5, 0}), 1, 8, 8)), values(dense({5})), indices(dense({5}), 8)}, dense({5})};
+  problem p{op_code::nll, {values(shard(dense({5, 0}), 1, 8, 8)), values(dense({5})), indices(dense({5}), 8)}, dense({5})};
   compare<op_code::nll>(p, r);
   compare<op_code::exp_sum>(problem{op_code::exp_sum, {p.in[0], p.in[1]}, dense({5})}, r);
 }

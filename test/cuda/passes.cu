@@ -30,7 +30,8 @@ void check_all() {
   const history<float> want = train<step<float, D, N, tensor_parallel, sizes, test::place, sw::pipeline<>>>(steps);
   check_same<D, N, sw::comm_fusion_in_place<1>>("buckets", want);
   check_same<D, N, sw::comm_fusion_with_concat<1>, sw::schedule_comm_wait>("copied buckets", want);
-  check_same<D, N, sw::expedite_comms, sw::reorder_compute_for_overlap<model>, sw::sink_waits, sw::raise_comms>("overlap", want);
+  check_same<D, N, sw::expedite_comms, sw::reorder_compute_for_overlap<model>, sw::sink_waits, sw::raise_comms>("overlap",
+                                                                                                                want);
   check_same<D, N, sw::rematerialise<0>>("recomputed", want);
 }
 

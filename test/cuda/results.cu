@@ -38,7 +38,8 @@ template <class T>
 void launch_rows(const sw::kernel_arguments<T>& k, cudaStream_t stream) {
   const std::int64_t n = k.extent(0, k.rank(0) - 1), rows = n > 0 ? k.size(0) / n : 0;
   if (rows > 0)
-    describe_rows<<<static_cast<unsigned>((rows + 127) / 128), 128, 0, stream>>>(k.in(0), k.out(0), k.out(1), k.index_out(2), rows, n);
+    describe_rows<<<static_cast<unsigned>((rows + 127) / 128), 128, 0, stream>>>(k.in(0), k.out(0), k.out(1), k.index_out(2),
+                                                                                 rows, n);
 }
 
 template <int Dim>
@@ -63,7 +64,8 @@ struct sums_alone {
 };
 
 template <class F, class Backend>
-using program = sw::gradient_step<F, mesh, sw::inputs<sw::input_tensor<double, sw::shape<70, 33>>>, sw::wrt<0>, sw::pipeline<>, Backend>;
+using program =
+    sw::gradient_step<F, mesh, sw::inputs<sw::input_tensor<double, sw::shape<70, 33>>>, sw::wrt<0>, sw::pipeline<>, Backend>;
 
 // All outputs, the gradient last.
 template <class Program, class Rank>
@@ -79,7 +81,8 @@ std::vector<double> run(Rank& rank) {
   };
   constexpr int outputs = Program::program.output_count;
   [&]<std::size_t... K>(std::index_sequence<K...>) {
-    (add(ex.template output<sw::element_t<Program::program.spec_of(Program::program.outputs[K]).type>>(static_cast<int>(K))), ...);
+    (add(ex.template output<sw::element_t<Program::program.spec_of(Program::program.outputs[K]).type>>(static_cast<int>(K))),
+     ...);
   }(std::make_index_sequence<static_cast<std::size_t>(outputs)>{});
   return all;
 }

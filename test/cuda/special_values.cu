@@ -33,7 +33,8 @@ TEST_CASE("a NaN goes through a product fused with relu") {
   if (!place::has(1)) return;
   using x_type = sw::input_tensor<float, sw::shape<64, 32>>;
   using w_type = sw::input_tensor<float, sw::shape<32, 64>>;
-  using program = sw::function_step<product_then_relu, special::mesh, sw::inputs<x_type, w_type>, sw::pipeline<sw::fuse_kernels>, sw::cuda_backend>;
+  using program = sw::function_step<product_then_relu, special::mesh, sw::inputs<x_type, w_type>,
+                                    sw::pipeline<sw::fuse_kernels>, sw::cuda_backend>;
   place::launch<special::mesh>([](auto& rank) {
     sw::executor<program, std::remove_reference_t<decltype(rank)>> run(rank);
     std::vector<float> x(64 * 32, -1.0F), w(32 * 64, 1.0F);
@@ -51,7 +52,8 @@ TEST_CASE("a NaN goes through a product fused with relu") {
 TEST_CASE("bernoulli on a gpu refuses what is no probability") {
   using namespace test;
   if (!place::has(1)) return;
-  using program = sw::function_step<coin, special::mesh, sw::inputs<sw::input_tensor<double, sw::shape<3>>>, sw::pipeline<>, sw::cuda_backend>;
+  using program = sw::function_step<coin, special::mesh, sw::inputs<sw::input_tensor<double, sw::shape<3>>>, sw::pipeline<>,
+                                    sw::cuda_backend>;
   place::launch<special::mesh>([](auto& rank) {
     for (const double p : {1.5, -0.5, special::nan}) {
       sw::executor<program, std::remove_reference_t<decltype(rank)>> run(rank);

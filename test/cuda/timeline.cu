@@ -21,8 +21,9 @@ template <int N>
 using mesh = sw::mesh<dp<N>>;
 constexpr int layers = 4, width = 64, rows = 30, steps = 3;
 template <int N>
-using step = sw::train_step<relu_stack<layers, width>::template model, sum_task<float, rows, width, sw::on<dp<N>, sw::shard<0>>>,
-                            sw::plan<sw::data_parallel<dp<N>>>, mesh<N>, sw::adam<>, sw::pipeline<>, float, sw::cuda_backend>;
+using step =
+    sw::train_step<relu_stack<layers, width>::template model, sum_task<float, rows, width, sw::on<dp<N>, sw::shard<0>>>,
+                   sw::plan<sw::data_parallel<dp<N>>>, mesh<N>, sw::adam<>, sw::pipeline<>, float, sw::cuda_backend>;
 
 // Parameters after five steps, of which two are recorded; another one meets a full timeline.
 template <int N>

@@ -33,7 +33,8 @@ void check() {
   }
   const std::size_t span = total + 8;
   std::vector<T> host(span * arrays);
-  for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<T>(std::abs(std::sin(static_cast<double>(i) * 0.7)) + 0.1);
+  for (std::size_t i = 0; i < host.size(); ++i)
+    host[i] = static_cast<T>(std::abs(std::sin(static_cast<double>(i) * 0.7)) + 0.1);
   T* device = nullptr;
   cu::check(cudaMalloc(reinterpret_cast<void**>(&device), host.size() * sizeof(T)), "cudaMalloc");
   cu::check(cudaMemcpy(device, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
@@ -66,7 +67,8 @@ void check() {
     sw::host::kernel<Op>::template run<T>(c, q, env);
   }
   double worst = 0;
-  for (std::size_t i = 0; i < host.size(); ++i) worst = std::max(worst, std::abs(static_cast<double>(got[i]) - static_cast<double>(host[i])));
+  for (std::size_t i = 0; i < host.size(); ++i)
+    worst = std::max(worst, std::abs(static_cast<double>(got[i]) - static_cast<double>(host[i])));
   CHECK(worst <= (sizeof(T) == 8 ? 1e-14 : 1e-6));
 }
 

@@ -24,8 +24,7 @@ using no_model = nothing<B>;
 constexpr double value_at(std::int64_t i) { return static_cast<double>((i * 37 + 11) % 101) - 40; }
 
 // Fills a rank's block of the tensor whose element i is value_at(i); partial blocks add up to it over the axes.
-void fill(std::span<double> block, const sw::spec& s, const sw::runtime::layout& l,
-          const std::array<int, sw::max_axes>& c) {
+void fill(std::span<double> block, const sw::spec& s, const sw::runtime::layout& l, const std::array<int, sw::max_axes>& c) {
   std::int64_t at[sw::max_rank]{};
   for (double& x : block) {
     const std::int64_t i = sw::host::detail::global_index(l, at);
@@ -46,8 +45,7 @@ template <class Program, class Axis>
 constexpr auto predicted() {
   return []<std::size_t... R>(std::index_sequence<R...>) {
     return std::array<std::int64_t, sizeof...(R)>{Program::template comm_bytes<Axis, static_cast<int>(R)>...};
-  }
-  (std::make_index_sequence<Program::mesh_type::size>{});
+  }(std::make_index_sequence<Program::mesh_type::size>{});
 }
 
 struct outcome {
@@ -266,8 +264,7 @@ struct nested_gather {
 struct cross {
   using inputs = input_on<sw::shard<0>, sw::shard<1>>;
   constexpr auto operator()(const auto&, const auto& x) const {
-    return sw::redistribute<col, sw::shard<0>>(
-        sw::redistribute<row, sw::shard<1>>(sw::redistribute<col, sw::replicate>(x)));
+    return sw::redistribute<col, sw::shard<0>>(sw::redistribute<row, sw::shard<1>>(sw::redistribute<col, sw::replicate>(x)));
   }
 };
 struct reduce_and_exchange {

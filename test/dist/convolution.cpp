@@ -27,12 +27,14 @@ struct sizes {
   int oh() const { return (h + 2 * padding - dilation * (kh - 1) - 1) / stride + 1; }
   int ow() const { return (w + 2 * padding - dilation * (kw - 1) - 1) / stride + 1; }
 };
-std::vector<double> scattered(const sizes& s, const std::vector<double>& x, const std::vector<double>& weight, const std::vector<double>& bias) {
+std::vector<double> scattered(const sizes& s, const std::vector<double>& x, const std::vector<double>& weight,
+                              const std::vector<double>& bias) {
   const int ci = s.c / s.groups, co = s.o / s.groups, oh = s.oh(), ow = s.ow();
   std::vector<double> y(static_cast<std::size_t>(s.n * s.o * oh * ow));
   for (int n = 0; n < s.n; ++n)
     for (int o = 0; o < s.o; ++o)
-      for (int i = 0; i < oh * ow; ++i) y[static_cast<std::size_t>((n * s.o + o) * oh * ow + i)] = bias.empty() ? 0 : bias[static_cast<std::size_t>(o)];
+      for (int i = 0; i < oh * ow; ++i)
+        y[static_cast<std::size_t>((n * s.o + o) * oh * ow + i)] = bias.empty() ? 0 : bias[static_cast<std::size_t>(o)];
   for (int n = 0; n < s.n; ++n)
     for (int c = 0; c < s.c; ++c)
       for (int r = 0; r < s.h; ++r)
@@ -41,7 +43,9 @@ std::vector<double> scattered(const sizes& s, const std::vector<double>& x, cons
             for (int a = 0; a < s.kh; ++a)
               for (int b = 0; b < s.kw; ++b) {
                 const int up = r + s.padding - a * s.dilation, left = q + s.padding - b * s.dilation;
-                if (up < 0 || left < 0 || up % s.stride != 0 || left % s.stride != 0 || up / s.stride >= oh || left / s.stride >= ow) continue;
+                if (up < 0 || left < 0 || up % s.stride != 0 || left % s.stride != 0 || up / s.stride >= oh ||
+                    left / s.stride >= ow)
+                  continue;
                 y[static_cast<std::size_t>(((n * s.o + o) * oh + up / s.stride) * ow + left / s.stride)] +=
                     x[static_cast<std::size_t>(((n * s.c + c) * s.h + r) * s.w + q)] *
                     weight[static_cast<std::size_t>(((o * ci + c % ci) * s.kh + a) * s.kw + b)];
@@ -73,7 +77,8 @@ TEST_CASE("conv2d: strides, paddings, dilations and groups, against windows that
   CHECK(off<options{.stride = 3}, 1, 2, 8, 8, 3, 2, 2>() < 1e-13);
   CHECK(off<options{.padding = 3, .dilation = 2}, 2, 3, 6, 5, 4, 3, 3>() < 1e-13);
   CHECK(off<options{.padding = 1, .groups = 2}, 2, 4, 5, 5, 6, 3, 3>() < 1e-13);
-  CHECK(off<options{.stride = 2, .padding = 1, .groups = 5}, 2, 5, 6, 7, 10, 3, 3>() < 1e-13);  // depthwise, two outputs a channel
+  CHECK(off<options{.stride = 2, .padding = 1, .groups = 5}, 2, 5, 6, 7, 10, 3, 3>() <
+        1e-13);  // depthwise, two outputs a channel
   CHECK(off<options{}, 1, 2, 4, 4, 3, 1, 1>() < 1e-13);
 }
 
@@ -82,7 +87,9 @@ struct convolved {
   constexpr auto operator()(const auto& x, const auto& w) const { return sw::conv2d<O>(x, w); }
 };
 struct with_bias {
-  constexpr auto operator()(const auto& x, const auto& w, const auto& b) const { return sw::conv2d<sw::convolution_options{.padding = 1}>(x, w, b); }
+  constexpr auto operator()(const auto& x, const auto& w, const auto& b) const {
+    return sw::conv2d<sw::convolution_options{.padding = 1}>(x, w, b);
+  }
 };
 // A view as operand, which is made dense.
 struct of_a_view {
@@ -104,8 +111,10 @@ struct of_other_adjoints {
 
 TEST_CASE("conv2d: gradients, and theirs, against differences") {
   using options = sw::convolution_options;
-  CHECK(sw::gradcheck<convolved<options{.stride = 2, .padding = 1}>, sw::shape<2, 2, 4, 5>, sw::shape<3, 2, 3, 2>>() == 80 + 36);
-  CHECK(sw::gradcheck<convolved<options{.padding = 1, .dilation = 2, .groups = 2}>, sw::shape<1, 4, 4, 4>, sw::shape<2, 2, 2, 2>>() == 64 + 16);
+  CHECK(sw::gradcheck<convolved<options{.stride = 2, .padding = 1}>, sw::shape<2, 2, 4, 5>, sw::shape<3, 2, 3, 2>>() ==
+        80 + 36);
+  CHECK(sw::gradcheck<convolved<options{.padding = 1, .dilation = 2, .groups = 2}>, sw::shape<1, 4, 4, 4>,
+                      sw::shape<2, 2, 2, 2>>() == 64 + 16);
   CHECK(sw::gradcheck<with_bias, sw::shape<1, 2, 3, 3>, sw::shape<2, 2, 3, 3>, sw::shape<2>>() == 18 + 36 + 2);
   CHECK(sw::gradcheck<of_a_view, sw::shape<1, 2, 4, 3>, sw::shape<2, 2, 2, 2>>() == 24 + 16);
   CHECK(sw::gradcheck<of_adjoints, sw::shape<1, 3, 3, 2>, sw::shape<3, 2, 3, 3>>() > 0);
@@ -117,7 +126,8 @@ template <int C, int O, class Bound = sw::unbound>
 struct layer : sw::module<layer<C, O, Bound>, Bound> {
   template <class B>
   using rebound = layer<C, O, B>;
-  SHARDWISE_MEMBERS(Bound, (sw::parameter<sw::shape<O, C, 3, 3>, sw::init::normal<1, 10>>, weight), (sw::parameter<sw::shape<O>, sw::init::zeros>, bias));
+  SHARDWISE_MEMBERS(Bound, (sw::parameter<sw::shape<O, C, 3, 3>, sw::init::normal<1, 10>>, weight),
+                    (sw::parameter<sw::shape<O>, sw::init::zeros>, bias));
   constexpr auto forward(const auto& x) const { return sw::conv2d<sw::convolution_options{.padding = 1}>(x, weight, bias); }
 };
 template <class Bound = sw::unbound>
@@ -137,7 +147,8 @@ struct task {
 };
 template <int D, int T>
 std::vector<double> losses() {
-  using step = sw::train_step<network, task<D>, sw::plan<sw::data_parallel<dp<D>>>, mesh<D, T>, sw::adam<>, sw::pipeline<>, double>;
+  using step =
+      sw::train_step<network, task<D>, sw::plan<sw::data_parallel<dp<D>>>, mesh<D, T>, sw::adam<>, sw::pipeline<>, double>;
   std::vector<double> all;
   sw::launch<mesh<D, T>>([&](auto& rank) {
     sw::executor<step, std::remove_reference_t<decltype(rank)>> run(rank);
@@ -170,10 +181,18 @@ std::vector<double> channels_of() {
     using x_type = sw::dtensor_of<double, sw::shape<2, 3, 5, 4>, mesh<1, T>, sw::on<tp<T>, X>>;
     using first = sw::dtensor_of<double, sw::shape<7, 3, 2, 2>, mesh<1, T>, sw::on<tp<T>, First>>;
     using second = sw::dtensor_of<double, sw::shape<2, 7, 3, 3>, mesh<1, T>, sw::on<tp<T>, Second>>;
-    const auto r = sw::value_and_grad<pair_of_layers, 0, 1, 2>(x_type::distribute(e, some(120, 0)), first::distribute(e, some(84, 1)),
-                                                               second::distribute(e, some(126, 2)));
+    const auto r = sw::value_and_grad<pair_of_layers, 0, 1, 2>(
+        x_type::distribute(e, some(120, 0)), first::distribute(e, some(84, 1)), second::distribute(e, some(126, 2)));
     std::vector<double> here;
-    std::apply([&](const auto&... t) { ([&] { for (const double v : whole(t)) here.push_back(v); }(), ...); }, r);
+    std::apply(
+        [&](const auto&... t) {
+          (
+              [&] {
+                for (const double v : whole(t)) here.push_back(v);
+              }(),
+              ...);
+        },
+        r);
     if (rank.index() == 0) all = here;
   });
   return all;

@@ -32,10 +32,14 @@ extern const sw::custom_operation slope;
 inline constexpr sw::autodiff::adjoint_rule clamp_adjoint = sw::autodiff::pulled([](sw::autodiff::pullback& p) {
   if (p.has(0)) p.give(0, p.make(slope, p.n.a, 0, p.cotangent(0), p.n.in[0]));
 });
-inline constexpr sw::custom_operation clamp{
-    .name = "leaky_clamp", .operands = 1, .record = sw::operations::pointwise(sw::linearity::none), .adjoint = &clamp_adjoint};
-inline constexpr sw::custom_operation slope{
-    .name = "leaky_slope", .operands = 2, .record = sw::operations::pointwise(sw::linearity::first), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation clamp{.name = "leaky_clamp",
+                                            .operands = 1,
+                                            .record = sw::operations::pointwise(sw::linearity::none),
+                                            .adjoint = &clamp_adjoint};
+inline constexpr sw::custom_operation slope{.name = "leaky_slope",
+                                            .operands = 2,
+                                            .record = sw::operations::pointwise(sw::linearity::first),
+                                            .adjoint = &sw::autodiff::unknown};
 
 }  // namespace leaky
 template <>
@@ -95,12 +99,16 @@ std::vector<double> eager_of() {
     using y_type = sw::dtensor_of<double, sw::shape<7, 5>, mesh<1, N>, sw::on<tp<N>, PY>>;
     const auto r = sw::value_and_grad<F, 0, 1>(x_type::distribute(e, some(35, 0)), y_type::distribute(e, some(35, 1)));
     std::vector<double> here;
-    std::apply([&](const auto&... t) {
-      ([&] {
-        const std::vector<double> all_of = whole(t);
-        here.insert(here.end(), all_of.begin(), all_of.end());
-      }(), ...);
-    }, r);
+    std::apply(
+        [&](const auto&... t) {
+          (
+              [&] {
+                const std::vector<double> all_of = whole(t);
+                here.insert(here.end(), all_of.begin(), all_of.end());
+              }(),
+              ...);
+        },
+        r);
     if (rank.index() == 0) all = here;
   });
   return all;
@@ -133,7 +141,8 @@ struct plain_block : sw::module<plain_block<Bound>, Bound> {
   constexpr auto forward(const auto& x) const { return down(written_out{}(gate(x), up(x))); }
 };
 template <template <class> class Block, int D, int T, class Pipeline = sw::pipeline<>>
-using step = sw::train_step<Block, gated::task<double, dp<D>>, gated::plan<dp<D>, tp<T>>, mesh<D, T>, sw::adam<>, Pipeline, double>;
+using step =
+    sw::train_step<Block, gated::task<double, dp<D>>, gated::plan<dp<D>, tp<T>>, mesh<D, T>, sw::adam<>, Pipeline, double>;
 
 TEST_CASE("own operations: eager results and gradients are those of the formula written out, wherever the operands are") {
   const std::vector<double> want = eager_of<written_out, 1, sw::replicate, sw::replicate>();
@@ -172,11 +181,14 @@ TEST_CASE("own operations: gradients against differences, and a wrong one is nam
   CHECK(sw::gradcheck<own, sw::shape<2, 1>, sw::shape<2, 3>>(7) == 8);
   CHECK(sw::gradcheck<running, sw::shape<3, 4>>() == 12);
   CHECK(sw::gradcheck<running_back, sw::shape<3, 4>>() == 12);  // a view is made dense for it
-  CHECK_THROWS_WITH(static_cast<void>(sw::gradcheck<wrong_end, sw::shape<2, 3>>()), doctest::Contains("the gradient of operand 0 at element 0 is"));
+  CHECK_THROWS_WITH(static_cast<void>(sw::gradcheck<wrong_end, sw::shape<2, 3>>()),
+                    doctest::Contains("the gradient of operand 0 at element 0 is"));
 }
 
 struct bent {
-  constexpr auto operator()(const auto& x) const { return sw::call<leaky::clamp, sw::pack_attributes(leaky::bounds{-0.5, 1.25})>(x); }
+  constexpr auto operator()(const auto& x) const {
+    return sw::call<leaky::clamp, sw::pack_attributes(leaky::bounds{-0.5, 1.25})>(x);
+  }
 };
 struct scaled {
   constexpr auto operator()(const auto& x) const { return sw::call<sums::times>(2.5, x); }
@@ -205,7 +217,9 @@ TEST_CASE("own operations: one with a kernel of its own and an attribute runs on
   std::vector<double> want(5 * 4);
   const std::vector<double> x = some(20, 0);
   for (int r = 0; r < 5; ++r)
-    for (int i = 0; i < 4; ++i) want[static_cast<std::size_t>(4 * r + i)] = x[static_cast<std::size_t>(4 * r + i)] + (i > 0 ? want[static_cast<std::size_t>(4 * r + i - 1)] : 0);
+    for (int i = 0; i < 4; ++i)
+      want[static_cast<std::size_t>(4 * r + i)] =
+          x[static_cast<std::size_t>(4 * r + i)] + (i > 0 ? want[static_cast<std::size_t>(4 * r + i - 1)] : 0);
   sw::launch<mesh<1, 4>>([&](auto& rank) {  // 2, 2, 1 and no rows
     sw::eager e(rank);
     using type = sw::dtensor_of<double, sw::shape<5, 4>, mesh<1, 4>, sw::on<tp<4>, sw::shard<0>>>;
@@ -228,16 +242,22 @@ std::vector<double> mapped_of() {
   std::vector<double> all;
   sw::launch<mapped::mesh>([&](auto& rank) {
     sw::eager e(rank);
-    using x_type = sw::dtensor_of<double, sw::shape<7, 10>, mapped::mesh, sw::on<mapped::dp, sw::shard<0>>, sw::on<mapped::tp, sw::shard<1>>>;
-    using w_type = sw::dtensor_of<double, sw::shape<10>, mapped::mesh, sw::on<mapped::dp, sw::reduced>, sw::on<mapped::tp, sw::shard<0>>>;
+    using x_type = sw::dtensor_of<double, sw::shape<7, 10>, mapped::mesh, sw::on<mapped::dp, sw::shard<0>>,
+                                  sw::on<mapped::tp, sw::shard<1>>>;
+    using w_type = sw::dtensor_of<double, sw::shape<10>, mapped::mesh, sw::on<mapped::dp, sw::reduced>,
+                                  sw::on<mapped::tp, sw::shard<0>>>;
     const auto r = sw::value_and_grad<F, 0, 1>(x_type::distribute(e, some(70, 4)), w_type::distribute(e, some(10, 5)));
     std::vector<double> here;
-    std::apply([&](const auto&... t) {
-      ([&] {
-        const std::vector<double> all_of = whole(t);
-        here.insert(here.end(), all_of.begin(), all_of.end());
-      }(), ...);
-    }, r);
+    std::apply(
+        [&](const auto&... t) {
+          (
+              [&] {
+                const std::vector<double> all_of = whole(t);
+                here.insert(here.end(), all_of.begin(), all_of.end());
+              }(),
+              ...);
+        },
+        r);
     if (rank.index() == 0) all = here;
   });
   return all;

@@ -87,7 +87,8 @@ std::vector<double> eagerly() {
   sw::launch<mesh<1, N>>([&](auto& rank) {
     sw::eager e(rank);
     std::vector<double> here;
-    std::apply([&](const auto&... t) { (add_values(here, t), ...); }, F{}(lines_of<N, Placement>::distribute(e, some(rows * width, 0))));
+    std::apply([&](const auto&... t) { (add_values(here, t), ...); },
+               F{}(lines_of<N, Placement>::distribute(e, some(rows * width, 0))));
     if (rank.index() == 0) all = here;
   });
   return all;
@@ -156,7 +157,8 @@ struct net {
   };
 };
 template <class F, int D, class Pipeline = sw::pipeline<>>
-using step = sw::train_step<net<F>::template model, task<dp<D>>, sw::plan<sw::data_parallel<dp<D>>>, mesh<D, 1>, sw::adam<>, Pipeline, double>;
+using step = sw::train_step<net<F>::template model, task<dp<D>>, sw::plan<sw::data_parallel<dp<D>>>, mesh<D, 1>, sw::adam<>,
+                            Pipeline, double>;
 
 TEST_CASE("several results: a train step is the one with the formula written out, on every mesh and under passes") {
   const std::vector<double> want = train<step<apart_written, 1>>();
@@ -168,7 +170,8 @@ TEST_CASE("several results: a train step is the one with the formula written out
   CHECK(apart(want, train<step<apart_rows, 2, simple>>()) < 1e-12);
   using all_again = sw::pipeline<sw::merge_common, sw::rematerialise<0>, sw::partial_lower<sw::core_operations, 2>>;
   CHECK(apart(want, train<step<apart_rows, 4, all_again>>()) < 1e-12);
-  using moving = sw::pipeline<sw::comm_fusion_in_place<>, sw::expedite_comms, sw::reorder_compute_for_overlap<>, sw::sink_waits, sw::raise_comms>;
+  using moving = sw::pipeline<sw::comm_fusion_in_place<>, sw::expedite_comms, sw::reorder_compute_for_overlap<>,
+                              sw::sink_waits, sw::raise_comms>;
   CHECK(apart(want, train<step<apart_rows, 2, moving>>()) < 1e-12);
 }
 
@@ -186,7 +189,8 @@ TEST_CASE("several results: a result that nobody reads has no node, and one that
   CHECK(text.find("%getitem_1 = getitem(%lines, 1) ") != std::string::npos);
   CHECK(sw::find_node(g, "getitem_1") > 0);
   CHECK(sw::find_node(g, "getitem_2") == -1);
-  using sums = sw::gradient_step<one<false, true>, mesh<1, 1>, sw::inputs<sw::input_tensor<double, sw::shape<rows, width>>>, sw::wrt<0>>;
+  using sums = sw::gradient_step<one<false, true>, mesh<1, 1>, sw::inputs<sw::input_tensor<double, sw::shape<rows, width>>>,
+                                 sw::wrt<0>>;
   CHECK(sw::find_node(sums::program, "getitem") > 0);
   CHECK(sw::find_node(sums::program, "getitem_1") == -1);
 }
@@ -246,10 +250,12 @@ TEST_CASE("max, min along a dim: of equals the first, a NaN wins, integers too")
     std::vector<double> v, w;
     add_values(v, sw::max<1>(t).indices);
     add_values(w, sw::min<1>(t).indices);
-    if (v != std::vector<double>{1, 0, 0, 1} || w != std::vector<double>{0, 0, 0, 1}) throw std::runtime_error("other positions");
+    if (v != std::vector<double>{1, 0, 0, 1} || w != std::vector<double>{0, 0, 0, 1})
+      throw std::runtime_error("other positions");
     std::vector<double> values;
     add_values(values, sw::max<1>(t).values);
-    if (values[0] != 7 || !std::isnan(values[1]) || values[2] != -inf || !std::isnan(values[3])) throw std::runtime_error("other values");
+    if (values[0] != 7 || !std::isnan(values[1]) || values[2] != -inf || !std::isnan(values[3]))
+      throw std::runtime_error("other values");
     using whole = sw::dtensor_of<std::int32_t, sw::shape<2, 3>, mesh<1, 2>>;
     std::vector<double> both;
     const auto r = sw::max<1>(whole::distribute(e, std::vector<std::int32_t>{3, 5, 5, -1, -2, -1}));

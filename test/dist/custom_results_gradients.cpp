@@ -35,14 +35,16 @@ struct scaled {
   };
 };
 template <class F, int D, class Optimizer = sw::adam<>, class Pipeline = sw::pipeline<>>
-using scaled_step = sw::train_step<scaled<F>::template model, task<dp<D>>, sw::plan<sw::data_parallel<dp<D>>>, mesh<D, 1>, Optimizer, Pipeline, double>;
+using scaled_step = sw::train_step<scaled<F>::template model, task<dp<D>>, sw::plan<sw::data_parallel<dp<D>>>, mesh<D, 1>,
+                                   Optimizer, Pipeline, double>;
 
 TEST_CASE("several results: gradients that one kernel computes go to buckets, lists and updates") {
   const std::vector<double> want = train<scaled_step<by_mul, 1>>();
   CHECK(apart(want, train<scaled_step<by_one_kernel, 1>>()) < 1e-12);
   CHECK(apart(want, train<scaled_step<by_one_kernel, 3>>()) < 1e-12);
   CHECK(apart(want, train<scaled_step<by_one_kernel, 2, sw::adam<>, sw::pipeline<sw::comm_fusion_in_place<>>>>()) < 1e-12);
-  CHECK(apart(want, train<scaled_step<by_one_kernel, 2, sw::adam<>, sw::pipeline<sw::comm_fusion_with_concat<>, sw::expedite_comms>>>()) < 1e-12);
+  CHECK(apart(want, train<scaled_step<by_one_kernel, 2, sw::adam<>,
+                                      sw::pipeline<sw::comm_fusion_with_concat<>, sw::expedite_comms>>>()) < 1e-12);
   using listed = sw::pipeline<sw::fused_optimizer, sw::comm_fusion_in_place<>, sw::schedule_comm_wait>;
   CHECK(apart(want, train<scaled_step<by_one_kernel, 2, sw::adam<>, listed>>()) < 1e-12);
 }

@@ -80,10 +80,12 @@ using plan_3 = sw::plan<sw::data_parallel<three>>;
 
 // Everything that works along a dim of run-time extent N, and the gradients of all of it.
 struct along_columns {
-  constexpr auto operator()(const auto& x, const auto& w, const auto& b, const auto& table, const auto& rows, const auto& classes) const {
+  constexpr auto operator()(const auto& x, const auto& w, const auto& b, const auto& table, const auto& rows,
+                            const auto& classes) const {
     const auto normed = sw::layer_norm(x, w, b) + sw::rms_norm(x, w) + sw::softmax<1>(x);
     const auto looked_up = sw::embedding(table, rows) * normed;
-    const auto numbers = sw::logsumexp<1>(looked_up) + sw::cross_entropy_rows(x, classes) + sw::amax<1>(x) * sw::mean<1>(looked_up);
+    const auto numbers =
+        sw::logsumexp<1>(looked_up) + sw::cross_entropy_rows(x, classes) + sw::amax<1>(x) * sw::mean<1>(looked_up);
     const auto product = sw::matmul(normed, sw::transpose<0, 1>(looked_up));
     return sw::sum(numbers) + sw::sum(sw::square(product)) + sw::sum(sw::topk<1, 1>(looked_up).values);
   }

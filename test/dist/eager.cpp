@@ -62,10 +62,8 @@ std::vector<T> some(std::int64_t n, int salt, int below = 0) {
   std::uint32_t x = 12345U + 77U * static_cast<std::uint32_t>(salt);
   for (auto& e : v) {
     x = x * 1664525U + 1013904223U;
-    if (below > 0)
-      e = static_cast<T>((x >> 8) % static_cast<std::uint32_t>(below));
-    else
-      e = static_cast<T>((x >> 8) / 8388608.0 - 1);
+    if (below > 0) e = static_cast<T>((x >> 8) % static_cast<std::uint32_t>(below));
+    else e = static_cast<T>((x >> 8) / 8388608.0 - 1);
   }
   return v;
 }
@@ -171,8 +169,7 @@ struct bench {
     (*this)("attention", sw::scaled_dot_product_attention(q, k, v));
     (*this)("full attention", sw::scaled_dot_product_attention<false>(q, k, v));
     const auto turn = [](const auto& x) { return sw::permute<0, 2, 1, 3>(x); };
-    (*this)("attention",
-            turn(sw::scaled_dot_product_attention<true, sw::head_layout::bthd>(turn(q), turn(k), turn(v))));
+    (*this)("attention", turn(sw::scaled_dot_product_attention<true, sw::head_layout::bthd>(turn(q), turn(k), turn(v))));
   }
 
   void indices() {
@@ -368,9 +365,9 @@ struct reader : sw::module<reader<Bound>, Bound> {
 template <class B>
 using reader_model = reader<B>;
 template <class r, class c>
-using reader_plan = sw::plan<sw::data_parallel<r>, sw::at<"blocks.*.query", sw::colwise<c, 6>>,
-                             sw::at<"blocks.*.key", sw::colwise<c, 6>>, sw::at<"blocks.*.value", sw::colwise<c, 6>>,
-                             sw::at<"blocks.*.merge", sw::rowwise<c, 6>>>;
+using reader_plan =
+    sw::plan<sw::data_parallel<r>, sw::at<"blocks.*.query", sw::colwise<c, 6>>, sw::at<"blocks.*.key", sw::colwise<c, 6>>,
+             sw::at<"blocks.*.value", sw::colwise<c, 6>>, sw::at<"blocks.*.merge", sw::rowwise<c, 6>>>;
 template <class r>
 struct read_task {
   using ids = sw::input_tensor<std::int32_t, sw::shape<6, 5>, sw::on<r, S<0>>>;
@@ -433,20 +430,19 @@ std::vector<double> by_hand() {
     sw::initialise(model, on, 5);
     auto& weight = model.net.weight;
     auto& bias = model.net.bias;
-    const auto x = sw::dtensor_of<double, sw::shape<9, 6>, mesh, sw::on<r, S<0>>, sw::on<c, U>>::distribute(
-        on, some<double>(54, 1));
-    const auto t = sw::dtensor_of<double, sw::shape<9, 7>, mesh, sw::on<r, S<0>>, sw::on<c, S<1>>>::distribute(
-        on, some<double>(63, 2));
+    const auto x =
+        sw::dtensor_of<double, sw::shape<9, 6>, mesh, sw::on<r, S<0>>, sw::on<c, U>>::distribute(on, some<double>(54, 1));
+    const auto t =
+        sw::dtensor_of<double, sw::shape<9, 7>, mesh, sw::on<r, S<0>>, sw::on<c, S<1>>>::distribute(on, some<double>(63, 2));
     for (int s = 0; s < 5; ++s) {
       const auto apart = model(x) - t;
       const double loss = sw::mean(apart * apart).item();
       if (rank.index() == 0) losses.push_back(loss);
       const auto dy = apart * (2.0 / 63);
-      const auto weight_gradient =
-          sw::reduce_gradient<r>(sw::linear_product(sw::permute<1, 0>(dy), sw::permute<1, 0>(x)));
+      const auto weight_gradient = sw::reduce_gradient<r>(sw::linear_product(sw::permute<1, 0>(dy), sw::permute<1, 0>(x)));
       const auto bias_gradient = sw::reduce_gradient<r>(sw::sum<0>(dy));
-      static_assert(sw::checked_update<std::remove_cvref_t<decltype(weight)>,
-                                       std::remove_cvref_t<decltype(weight_gradient)>>::ok);
+      static_assert(
+          sw::checked_update<std::remove_cvref_t<decltype(weight)>, std::remove_cvref_t<decltype(weight_gradient)>>::ok);
       static_assert(
           sw::checked_update<std::remove_cvref_t<decltype(bias)>, std::remove_cvref_t<decltype(bias_gradient)>>::ok);
       weight = weight - sw::redistribute<r, U>(weight_gradient) * 0.3;

@@ -46,7 +46,8 @@ TEST_CASE("a rank that returns before a barrier is named") {
                    if (rank.index() == gone && i == before) return;
                    rank.barrier();
                  }
-               }), gone, "a barrier of all ranks"));
+               }),
+               gone, "a barrier of all ranks"));
   }
 }
 
@@ -55,7 +56,8 @@ TEST_CASE("a rank that returns before a comparison is named") {
     CHECK(says(message_of<mesh>([&](auto& rank) {
                  sw::eager on(rank);
                  if (rank.index() != gone) on.start_step(1, 1);
-               }), gone, "a comparison of the seed"));
+               }),
+               gone, "a comparison of the seed"));
 }
 
 template <class Bound = sw::unbound>
@@ -86,8 +88,10 @@ void check_step() {
     });
     const int tp_peer = gone ^ 1, dp_peer = gone ^ 2;
     const std::string gone_text = "shardwise: rank " + std::to_string(gone) + " has returned while rank ";
-    const bool by_tp = told.rfind(gone_text + std::to_string(tp_peer) + " waits in an all-reduce on axis 1 of the mesh; ", 0) == 0;
-    const bool by_dp = told.rfind(gone_text + std::to_string(dp_peer) + " waits in an all-reduce on axis 0 of the mesh; ", 0) == 0;
+    const bool by_tp =
+        told.rfind(gone_text + std::to_string(tp_peer) + " waits in an all-reduce on axis 1 of the mesh; ", 0) == 0;
+    const bool by_dp =
+        told.rfind(gone_text + std::to_string(dp_peer) + " waits in an all-reduce on axis 0 of the mesh; ", 0) == 0;
     CHECK_MESSAGE((by_tp || by_dp), told);
     // the node: of the forward pass, or a gradient's or the loss's sum
     CHECK_MESSAGE(told.find(" (in all_reduce") != std::string::npos, told);
@@ -96,7 +100,9 @@ void check_step() {
   }
 }
 
-TEST_CASE("a rank that returns before a step is named, with the collective's place in the program") { check_step<step<sw::pipeline<>>>(); }
+TEST_CASE("a rank that returns before a step is named, with the collective's place in the program") {
+  check_step<step<sw::pipeline<>>>();
+}
 
 TEST_CASE("so is one whose peers wait on their communication streams") {
   using overlapped = step<sw::pipeline<sw::schedule_comm_wait>>;
@@ -121,7 +127,8 @@ TEST_CASE("a rank that returns before an eager collective is named") {
                  if (rank.index() == gone) return;
                  auto p = sw::redistribute_async<four, sw::shard<1>>(x);
                  std::move(p).wait();
-               }), gone, "an all-to-all on axis 0 of the mesh"));
+               }),
+               gone, "an all-to-all on axis 0 of the mesh"));
   }
 }
 

@@ -176,7 +176,8 @@ TEST_CASE("row-wise embedding: as a module's style") {
   CHECK(stepped<line<3>, sw::plan<P>, R>(3) == one);
   CHECK(stepped<line<4>, sw::plan<sw::at<"table", sw::rowwise<tp<4>>>>, R>(2) == one);
   // gathered indices, a scattered result, blocks of rows
-  CHECK(stepped<line<3>, sw::plan<sw::at<"table", sw::rowwise<tp<3>, 1, sw::input<S<0>>, sw::output<S<-1>>>>>, S<0>>(3) == one);
+  CHECK(stepped<line<3>, sw::plan<sw::at<"table", sw::rowwise<tp<3>, 1, sw::input<S<0>>, sw::output<S<-1>>>>>, S<0>>(3) ==
+        one);
   CHECK(stepped<line<2>, sw::plan<sw::at<"table", sw::rowwise<tp<2>, 7>>>, R>(7) == one);
   using step = sw::forward_step<model, task<tp<3>, R>, sw::plan<P>, line<3>, sw::pipeline<>, double>;
   static_assert(collectives_of<step>() == in_order(transition::all_reduce));
@@ -186,11 +187,11 @@ TEST_CASE("row-wise embedding: an index outside the whole table is refused by ev
   using mesh = line<2>;
   for (const int wrong : {-1, 5})
     CHECK_THROWS_WITH(sw::launch<mesh>([&](auto& rank) {
-                      sw::eager on(rank);
-                      const auto table = filled<sw::dtensor_of<double, sw::shape<5, 1>, mesh, S<0>>>(on, table_at);
-                      const auto index = filled<sw::dtensor_of<std::int32_t, sw::shape<2>, mesh, R>>(
-                          on, [&](std::int64_t i) { return i == 0 ? 4 : wrong; });
-                      sw::embedding(table, index);
-                    }),
-                    doctest::Contains("is outside 0..4"));
+                        sw::eager on(rank);
+                        const auto table = filled<sw::dtensor_of<double, sw::shape<5, 1>, mesh, S<0>>>(on, table_at);
+                        const auto index = filled<sw::dtensor_of<std::int32_t, sw::shape<2>, mesh, R>>(
+                            on, [&](std::int64_t i) { return i == 0 ? 4 : wrong; });
+                        sw::embedding(table, index);
+                      }),
+                      doctest::Contains("is outside 0..4"));
 }

@@ -125,11 +125,10 @@ TEST_CASE("an out-of-range token names operation, module and rank") {
       if (rank.index() == 2) ex.template input<std::int32_t>(0)[5] = token;
       ex.run(environment(1));
     });
-    CHECK(
-        what ==
-        "shardwise: embedding: index " + std::to_string(token) +
-            " is outside 0..255; map the data to that range or enlarge the table (in embedding, module tok_embeddings, "
-            "rank 2)");
+    CHECK(what ==
+          "shardwise: embedding: index " + std::to_string(token) +
+              " is outside 0..255; map the data to that range or enlarge the table (in embedding, module tok_embeddings, "
+              "rank 2)");
   }
 }
 
@@ -167,10 +166,11 @@ TEST_CASE("an input of a wrong size is refused with both sizes") {
 
 TEST_CASE("an input of a wrong type is refused with the type to pass") {
   const std::string want = " are given; the tensor's are int32 (std::int32_t): convert the values to that type first";
-  CHECK(refusal([](auto& ex) { ex.set_input(0, std::vector<float>(64)); }) == "shardwise: set_input: elements of type float" + want);
-  CHECK(refusal([](auto& ex) { ex.set_input(1, std::vector<double>(64)); }) == "shardwise: set_input: elements of type double" + want);
-  CHECK(refusal([](auto& ex) { (void)ex.template input<float>(1); }) ==
-        "shardwise: input: elements of type float" + want);
+  CHECK(refusal([](auto& ex) { ex.set_input(0, std::vector<float>(64)); }) ==
+        "shardwise: set_input: elements of type float" + want);
+  CHECK(refusal([](auto& ex) { ex.set_input(1, std::vector<double>(64)); }) ==
+        "shardwise: set_input: elements of type double" + want);
+  CHECK(refusal([](auto& ex) { (void)ex.template input<float>(1); }) == "shardwise: input: elements of type float" + want);
 }
 
 TEST_CASE("inputs, parameters and arenas that do not exist are refused") {
@@ -188,8 +188,9 @@ TEST_CASE("inputs, parameters and arenas that do not exist are refused") {
 
 TEST_CASE("ranks that disagree on what they run are stopped") {
   const std::string what = message_of<mesh>([](auto& rank) { rank.agree(rank.index() == 3 ? 8 : 7, "the seed"); });
-  CHECK(what == "shardwise: rank 3 and rank 0 disagree on the seed (8 and 7); all ranks must run one program on equal "
-                "arguments");
+  CHECK(what ==
+        "shardwise: rank 3 and rank 0 disagree on the seed (8 and 7); all ranks must run one program on equal "
+        "arguments");
 }
 
 TEST_CASE("ranks that pass different seeds are told both, wherever a seed is passed") {

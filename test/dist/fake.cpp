@@ -85,10 +85,8 @@ void check_law() {
       CHECK(rank.bytes_written(axis) == real_bytes);
       const auto from = X::sp.place[axis], to = decltype(y)::sp.place[axis];
       const sw::transition t = sw::transition_of(from, to, Axis::size);
-      if (sw::communicates(t))
-        CHECK(rank.log() == std::vector<sw::collective_record>{{t, axis, real_bytes}});
-      else
-        CHECK(rank.log().empty());
+      if (sw::communicates(t)) CHECK(rank.log() == std::vector<sw::collective_record>{{t, axis, real_bytes}});
+      else CHECK(rank.log().empty());
     });
     CHECK(fake.size() == real.size());
     if (const std::size_t n = std::min(fake.size(), real.size()); n > 0)

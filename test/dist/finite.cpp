@@ -79,26 +79,33 @@ std::string told(std::int64_t at, double value, double lr = 1e-3, double weight 
 TEST_CASE("the node that makes an infinity or a NaN is named, with its module and rank") {
   CHECK(told<log_step<1>>(-1, 0) == "nothing was thrown");
   CHECK(told<log_step<4>>(-1, 0) == "nothing was thrown");
-  CHECK(told<log_step<2>>(13, 0) ==
-        "shardwise: the result of log holds 1 infinity among the 8 elements of this rank's block, the first at (6, 1) of (8, 2); "
-        "what it reads holds none (in log, module first, rank 1)");
-  CHECK(told<log_step<4>>(5, -2) ==
-        "shardwise: the result of log holds 1 NaN among the 4 elements of this rank's block, the first at (2, 1) of (8, 2); what it "
-        "reads holds none (in log, module first, rank 1)");
-  CHECK(thrown([] { sw::launch_fake<line<4>>(3, run_with<log_step<4>>(15, 0)); }) ==
-        "shardwise: the result of log holds 1 infinity among the 4 elements of this rank's block, the first at (7, 1) of (8, 2); "
-        "what it reads holds none (in log, module first, rank 3)");
+  CHECK(
+      told<log_step<2>>(13, 0) ==
+      "shardwise: the result of log holds 1 infinity among the 8 elements of this rank's block, the first at (6, 1) of (8, 2); "
+      "what it reads holds none (in log, module first, rank 1)");
+  CHECK(
+      told<log_step<4>>(5, -2) ==
+      "shardwise: the result of log holds 1 NaN among the 4 elements of this rank's block, the first at (2, 1) of (8, 2); what it "
+      "reads holds none (in log, module first, rank 1)");
+  CHECK(
+      thrown([] { sw::launch_fake<line<4>>(3, run_with<log_step<4>>(15, 0)); }) ==
+      "shardwise: the result of log holds 1 infinity among the 4 elements of this rank's block, the first at (7, 1) of (8, 2); "
+      "what it reads holds none (in log, module first, rank 3)");
   // beside kernels, and in kernels that compute several nodes
-  CHECK(told<log_step<2, sw::pipeline<sw::schedule_comm_wait>>>(13, 0).find("the result of log holds 1 infinity") != std::string::npos);
+  CHECK(told<log_step<2, sw::pipeline<sw::schedule_comm_wait>>>(13, 0).find("the result of log holds 1 infinity") !=
+        std::string::npos);
   CHECK(told<log_step<2, sw::pipeline<sw::fuse_kernels>>>(13, 0).find("1 infinity among") != std::string::npos);
 }
 
 TEST_CASE("what stands in an input or a parameter is told as that") {
-  CHECK(told<log_step<2>>(3, nan) == "shardwise: input 0 holds 1 NaN among the 8 elements of this rank's block, the first at (1, 1) of "
-                                 "(8, 2); relu reads it (in relu, module <task>, rank 0)");
+  CHECK(told<log_step<2>>(3, nan) ==
+        "shardwise: input 0 holds 1 NaN among the 8 elements of this rank's block, the first at (1, 1) of "
+        "(8, 2); relu reads it (in relu, module <task>, rank 0)");
   const std::string parameter = told<log_step<1>>(-1, 0, 1e-3, nan);
-  CHECK(parameter.rfind("shardwise: parameter 'first.weigh.weight' holds 1 NaN among the 4 elements of this rank's block, the first at "
-                        "(0, 0) of (2, 2); ", 0) == 0);
+  CHECK(parameter.rfind(
+            "shardwise: parameter 'first.weigh.weight' holds 1 NaN among the 4 elements of this rank's block, the first at "
+            "(0, 0) of (2, 2); ",
+            0) == 0);
   CHECK(parameter.find("(in einsum, module first.weigh, rank 0)") != std::string::npos);
   CHECK(told<log_step<1>>(-1, 0, 1e-3, inf).rfind("shardwise: parameter 'first.weigh.weight' holds 1 infinity", 0) == 0);
 }
@@ -132,7 +139,9 @@ TEST_CASE("the extreme of an empty shard passes, and what is infinite beside it 
   const auto with = [](double value) {
     return thrown([&] {
       sw::launch<line<3>>([&](auto& rank) {
-        using program = sw::function_step<extremes, line<3>, sw::inputs<sw::input_tensor<double, sw::shape<4, 2>, sw::on<dp<3>, sw::shard<0>>>>>;
+        using program =
+            sw::function_step<extremes, line<3>,
+                              sw::inputs<sw::input_tensor<double, sw::shape<4, 2>, sw::on<dp<3>, sw::shard<0>>>>>;
         sw::executor<program, std::remove_reference_t<decltype(rank)>> ex(rank, finite | sw::executor_checks::poison);
         ex.set_input(0, std::vector<double>{1, 2, 3, 4, 5, 6, value, 8});
         ex.run({});
@@ -176,15 +185,20 @@ struct overflows {
 };
 
 TEST_CASE("a sum over the ranks that overflows is its collective's") {
-  using program = sw::function_step<overflows, line<2>, sw::inputs<sw::input_tensor<double, sw::shape<2>, sw::on<dp<2>, sw::partial<>>>>>;
-  CHECK(thrown([] {
-          sw::launch<line<2>>([](auto& rank) {
-            sw::executor<program> ex(rank, finite);
-            for (double& v : ex.template input<double>(0)) v = 1.7e308;
-            ex.run({});
-          });
-        }).rfind("shardwise: the result of all_reduce holds 2 infinities among the 2 elements of this rank's block, the first at (0) of "
-                 "(2); what it reads holds none (in all_reduce, module <task>, rank ", 0) == 0);
+  using program = sw::function_step<overflows, line<2>,
+                                    sw::inputs<sw::input_tensor<double, sw::shape<2>, sw::on<dp<2>, sw::partial<>>>>>;
+  CHECK(
+      thrown([] {
+        sw::launch<line<2>>([](auto& rank) {
+          sw::executor<program> ex(rank, finite);
+          for (double& v : ex.template input<double>(0)) v = 1.7e308;
+          ex.run({});
+        });
+      })
+          .rfind(
+              "shardwise: the result of all_reduce holds 2 infinities among the 2 elements of this rank's block, the first at (0) of "
+              "(2); what it reads holds none (in all_reduce, module <task>, rank ",
+              0) == 0);
 }
 
 // Kernels with further results, lists, overlap, iterations: nothing is seen that is not there, and nothing changes.
@@ -211,7 +225,8 @@ void check_clean() {
 }
 
 TEST_CASE("a language model's step is watched through its passes, and comes out the same") {
-  using all = sw::pipeline<sw::fused_optimizer, sw::comm_fusion_in_place<1>, sw::schedule_comm_wait, sw::fuse_kernels, sw::join_norm_adjoints>;
+  using all = sw::pipeline<sw::fused_optimizer, sw::comm_fusion_in_place<1>, sw::schedule_comm_wait, sw::fuse_kernels,
+                           sw::join_norm_adjoints>;
   check_clean<gpt::step<float, 2, 1, gpt::tensor_parallel, gpt::sizes, test::place, all>>();
 }
 

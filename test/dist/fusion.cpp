@@ -27,7 +27,8 @@ double worst_difference() {
   const auto compare = [&most](const std::vector<T>& a, const std::vector<T>& b) {
     REQUIRE(a.size() == b.size());
     for (std::size_t i = 0; i < a.size(); ++i)
-      most = std::max(most, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])) / (1 + std::abs(static_cast<double>(a[i]))));
+      most = std::max(
+          most, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])) / (1 + std::abs(static_cast<double>(a[i]))));
   };
   for (std::size_t r = 0; r < want.losses.size(); ++r) compare(want.losses[r], got.losses[r]);
   for (std::size_t p = 0; p < want.parameters.size(); ++p) compare(want.parameters[p], got.parameters[p]);

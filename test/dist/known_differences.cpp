@@ -227,9 +227,7 @@ double loss_after_steps() {
 
 }  // namespace
 
-TEST_CASE("known differences: partial_plus_number") {
-  check_partials<plus_ten>(counted(6, -2), counted(6, 8));
-}
+TEST_CASE("known differences: partial_plus_number") { check_partials<plus_ten>(counted(6, -2), counted(6, 8)); }
 
 TEST_CASE("known differences: partial_times_partial, and an activation of partial sums") {
   check_partials<squared>({-2, -1, 0, 1, 2, 3}, {4, 1, 0, 1, 4, 9});

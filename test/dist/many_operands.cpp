@@ -35,7 +35,8 @@ void check() {
     sw::eager on(rank);
     using tensor = sw::dtensor_of<double, sw::shape<5, 3>, mesh, Placement>;
     std::vector<double> a(15), b(15), c(3);
-    for (std::size_t i = 0; i < 15; ++i) a[i] = 0.25 * static_cast<double>(i) - 1.5, b[i] = 2 - 0.5 * static_cast<double>(i % 7);
+    for (std::size_t i = 0; i < 15; ++i)
+      a[i] = 0.25 * static_cast<double>(i) - 1.5, b[i] = 2 - 0.5 * static_cast<double>(i % 7);
     for (std::size_t i = 0; i < 3; ++i) c[i] = static_cast<double>(i) + 0.5;
     const auto x = tensor::distribute(on, a), y = tensor::distribute(on, b);
     const auto w = sw::dtensor_of<double, sw::shape<3>, mesh, sw::reduced>::distribute(on, c);

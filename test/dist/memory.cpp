@@ -18,12 +18,12 @@ class block {
  public:
   block(std::int64_t bytes, unsigned char value)
       : size_(static_cast<std::size_t>(bytes) + 2 * slack),
-        data_(static_cast<std::byte*>(::operator new (size_, std::align_val_t{64}))) {
+        data_(static_cast<std::byte*>(::operator new(size_, std::align_val_t{64}))) {
     std::memset(data_, value, size_);
   }
   block(const block&) = delete;
   block& operator=(const block&) = delete;
-  ~block() { ::operator delete (data_, std::align_val_t{64}); }
+  ~block() { ::operator delete(data_, std::align_val_t{64}); }
 
   std::span<std::byte> arena() const { return {data_ + slack, size_ - slack}; }
   // Offset in the arena of the highest byte that is no longer `value`; less than 0 for one before the arena.
@@ -132,8 +132,7 @@ void check_overlaps() {
       l = std::max(l, i);
     }
   }
-  for (int i = 0; i < g.output_count; ++i)
-    last[static_cast<std::size_t>(home[static_cast<std::size_t>(g.outputs[i])])] = n;
+  for (int i = 0; i < g.output_count; ++i) last[static_cast<std::size_t>(home[static_cast<std::size_t>(g.outputs[i])])] = n;
 
   int buffers = 0, overlaps = 0, overwritten = 0, too_small = 0, outside = 0, unaligned = 0;
   std::int64_t top = 0;
@@ -152,8 +151,8 @@ void check_overlaps() {
     std::int64_t& bytes = size[static_cast<std::size_t>(i)];
     for (int r = 0; r < mesh::size; ++r) {
       const auto c = mesh::coordinate(r);
-      bytes = std::max(
-          bytes, sw::local_numel(g.spec_of(i), c.data()) * static_cast<std::int64_t>(sw::size_of(g.spec_of(i).type)));
+      bytes = std::max(bytes,
+                       sw::local_numel(g.spec_of(i), c.data()) * static_cast<std::int64_t>(sw::size_of(g.spec_of(i).type)));
     }
     ++buffers;
     too_small += plan.bytes[plan.owner[i]] < bytes ? 1 : 0;
@@ -164,8 +163,8 @@ void check_overlaps() {
       if (home[static_cast<std::size_t>(j)] != j) continue;
       const bool together = first[static_cast<std::size_t>(i)] <= last[static_cast<std::size_t>(j)] &&
                             first[static_cast<std::size_t>(j)] <= last[static_cast<std::size_t>(i)];
-      const bool crossing = plan.offset[i] < plan.offset[j] + size[static_cast<std::size_t>(j)] &&
-                            plan.offset[j] < plan.offset[i] + bytes;
+      const bool crossing =
+          plan.offset[i] < plan.offset[j] + size[static_cast<std::size_t>(j)] && plan.offset[j] < plan.offset[i] + bytes;
       if (!together || !crossing) continue;
       (overwrites(i, j) ? overwritten : overlaps) += 1;
     }

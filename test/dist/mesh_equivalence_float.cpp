@@ -18,12 +18,10 @@ TEST_CASE("gpt in float32 on 1 data-parallel x 4 tensor-parallel ranks equals on
 TEST_CASE("gpt in float32 on 1 data-parallel x 2 tensor-parallel ranks equals one rank") {
   check_equivalence<float, 1, 2>();
 }
-TEST_CASE(
-    "gpt in float32 on 3 data-parallel x 1 tensor-parallel ranks equals one rank, which do not divide the batch") {
+TEST_CASE("gpt in float32 on 3 data-parallel x 1 tensor-parallel ranks equals one rank, which do not divide the batch") {
   check_equivalence<float, 3, 1>();
 }
-TEST_CASE(
-    "gpt in float32 on 1 data-parallel x 3 tensor-parallel ranks equals one rank, which do not divide the heads") {
+TEST_CASE("gpt in float32 on 1 data-parallel x 3 tensor-parallel ranks equals one rank, which do not divide the heads") {
   check_equivalence<float, 1, 3>();
 }
 TEST_CASE("gpt in float32: two runs are bitwise equal") { check_reproducible<step<float, 2, 2>>(5); }

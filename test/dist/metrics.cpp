@@ -46,8 +46,9 @@ struct with_metrics {
   constexpr auto operator()(const auto& model, const auto& x, const auto& y) const {
     const auto logits = model(x);
     const auto loss = sw::cross_entropy(logits, y);
-    return sw::outputs(sw::named<"loss">(loss), sw::named<"squares">(sw::sum(logits * logits)), sw::named<"top">(sw::amax<0>(sw::amax<1>(logits))),
-                       sw::named<"bias">(model.second.bias), sw::named<"rows">(sw::amax<1>(logits)));
+    return sw::outputs(sw::named<"loss">(loss), sw::named<"squares">(sw::sum(logits * logits)),
+                       sw::named<"top">(sw::amax<0>(sw::amax<1>(logits))), sw::named<"bias">(model.second.bias),
+                       sw::named<"rows">(sw::amax<1>(logits)));
   }
 };
 
@@ -197,8 +198,10 @@ TEST_CASE("value_and_grad of a task with metrics gives them too, and the same gr
     sw::eager on(rank);
     sw::bind_eager<net, plan<2, 2>, mesh<2, 2>, double> model{};
     sw::initialise(model, on, 5);
-    const auto x = sw::dtensor_of<double, sw::shape<7, 4>, mesh<2, 2>, sw::on<dp<2>, sw::shard<0>>>::distribute(on, batch(1));
-    const auto y = sw::dtensor_of<std::int32_t, sw::shape<7>, mesh<2, 2>, sw::on<dp<2>, sw::shard<0>>>::distribute(on, classes);
+    const auto x =
+        sw::dtensor_of<double, sw::shape<7, 4>, mesh<2, 2>, sw::on<dp<2>, sw::shard<0>>>::distribute(on, batch(1));
+    const auto y =
+        sw::dtensor_of<std::int32_t, sw::shape<7>, mesh<2, 2>, sw::on<dp<2>, sw::shard<0>>>::distribute(on, classes);
     const auto [loss, gradients, metrics] = sw::value_and_grad(with_metrics<2>{})(model, x, y);
     const auto [plain, same] = sw::value_and_grad(task<2>{})(model, x, y);
     CHECK(loss.item() == plain.item());
@@ -235,8 +238,9 @@ struct shows_parameters {
     const auto twice = sw::redistribute<dp<D>, sw::replicate>(sw::redistribute<dp<D>, sw::replicate>(model.weight));
     const auto part = sw::tanh(model.weight);
     sw::copy_(sw::slice<0, 0, 4>(part), model.weight);
-    return sw::outputs(sw::named<"loss">(model(x)), sw::named<"written">(written), sw::named<"moved">(moved), sw::named<"twice">(twice),
-                       sw::named<"view">(sw::slice<0, 1, 3>(moved)), sw::named<"part">(sw::redistribute<dp<D>, sw::replicate>(part)));
+    return sw::outputs(sw::named<"loss">(model(x)), sw::named<"written">(written), sw::named<"moved">(moved),
+                       sw::named<"twice">(twice), sw::named<"view">(sw::slice<0, 1, 3>(moved)),
+                       sw::named<"part">(sw::redistribute<dp<D>, sw::replicate>(part)));
   }
 };
 template <int D>
@@ -245,7 +249,8 @@ struct loss_is_a_parameter {
   constexpr auto operator()(const auto& model, const auto&) const { return model.factor; }
 };
 template <template <int> class Task, int D>
-using scaled_step = sw::train_step<scaled, Task<D>, sw::plan<sw::data_parallel<dp<D>>>, mesh<D, 1>, sw::sgd<>, sw::pipeline<>, double>;
+using scaled_step =
+    sw::train_step<scaled, Task<D>, sw::plan<sw::data_parallel<dp<D>>>, mesh<D, 1>, sw::sgd<>, sw::pipeline<>, double>;
 
 template <int D>
 void check_values_before_the_step() {
@@ -320,9 +325,10 @@ struct with_many {
   constexpr auto operator()(const auto& model, const auto& x, const auto& y) const {
     const auto total = sw::sum(model(x));
     const auto times = [&](double k) { return total * k; };
-    return sw::outputs(sw::named<"loss">(sw::cross_entropy(model(x), y)), sw::named<"by1">(times(1)), sw::named<"by2">(times(2)),
-                       sw::named<"by3">(times(3)), sw::named<"by4">(times(4)), sw::named<"by5">(times(5)), sw::named<"by6">(times(6)),
-                       sw::named<"by7">(times(7)), sw::named<"by8">(times(8)), sw::named<"by9">(times(9)), sw::named<"by10">(times(10)),
+    return sw::outputs(sw::named<"loss">(sw::cross_entropy(model(x), y)), sw::named<"by1">(times(1)),
+                       sw::named<"by2">(times(2)), sw::named<"by3">(times(3)), sw::named<"by4">(times(4)),
+                       sw::named<"by5">(times(5)), sw::named<"by6">(times(6)), sw::named<"by7">(times(7)),
+                       sw::named<"by8">(times(8)), sw::named<"by9">(times(9)), sw::named<"by10">(times(10)),
                        sw::named<"by11">(times(11)));
   }
 };
@@ -356,7 +362,9 @@ TEST_CASE("a step has as many metrics as its task names") {
 }
 
 struct halves {
-  constexpr auto operator()(const auto& x) const { return sw::outputs(sw::named<"all">(sw::sum(x)), sw::named<"twice">(x * 2.)); }
+  constexpr auto operator()(const auto& x) const {
+    return sw::outputs(sw::named<"all">(sw::sum(x)), sw::named<"twice">(x * 2.));
+  }
 };
 
 TEST_CASE("a function's outputs have names, too") {
@@ -381,11 +389,13 @@ TEST_CASE("a name that the task does not give is told those that it gives") {
     ex.run(numbers(1));
     CHECK(thrown([&] { ex.output("acuracy"); }) ==
           "shardwise: output: the program has no output named 'acuracy'; it has 'loss', 'squares', 'top', 'bias', 'rows'");
-    CHECK(thrown([&] { ex.output("rows").item(); }) ==
-          "shardwise: item: this rank's block has 3 elements; read them one by one, or make the output a scalar with sum or mean");
+    CHECK(
+        thrown([&] { ex.output("rows").item(); }) ==
+        "shardwise: item: this rank's block has 3 elements; read them one by one, or make the output a scalar with sum or mean");
     sw::executor<step<task, 2, 2>, rank_type> plain(rank);
-    CHECK(thrown([&] { plain.output("loss"); }) ==
-          "shardwise: output: the program has no output named 'loss'; its task names none: return outputs(named<...>(loss), ...)");
+    CHECK(
+        thrown([&] { plain.output("loss"); }) ==
+        "shardwise: output: the program has no output named 'loss'; its task names none: return outputs(named<...>(loss), ...)");
   });
 }
 

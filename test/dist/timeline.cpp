@@ -27,8 +27,9 @@ template <int N>
 using mesh = sw::mesh<dp<N>>;
 constexpr int layers = 3, width = 20, rows = 7;  // uneven on 2 and 3 ranks
 template <int N, class... Passes>
-using step = sw::train_step<relu_stack<layers, width>::template model, sum_task<float, rows, width, sw::on<dp<N>, sw::shard<0>>>,
-                            sw::plan<sw::data_parallel<dp<N>>>, mesh<N>, sw::adam<>, sw::pipeline<Passes...>>;
+using step =
+    sw::train_step<relu_stack<layers, width>::template model, sum_task<float, rows, width, sw::on<dp<N>, sw::shard<0>>>,
+                   sw::plan<sw::data_parallel<dp<N>>>, mesh<N>, sw::adam<>, sw::pipeline<Passes...>>;
 template <int N>
 using overlapped = step<N, sw::expedite_comms, sw::reorder_compute_for_overlap<>, sw::sink_waits, sw::raise_comms>;
 
@@ -59,7 +60,8 @@ template <class Step>
 recorded record() {
   using mesh_type = typename Step::mesh_type;
   constexpr std::size_t n = mesh_type::size;
-  recorded r{std::vector<sw::timeline>(n, sw::timeline(steps)), std::vector<std::vector<int>>(n), std::vector<std::int64_t>(n)};
+  recorded r{std::vector<sw::timeline>(n, sw::timeline(steps)), std::vector<std::vector<int>>(n),
+             std::vector<std::int64_t>(n)};
   sw::launch<mesh_type>([&](auto& rank) {
     const auto me = static_cast<std::size_t>(rank.index());
     sw::executor<Step, std::remove_reference_t<decltype(rank)>> ex(rank);
@@ -125,7 +127,8 @@ void check(int beside_at_least) {
   CHECK(t.json.at("distributedInfo").at("backend") == "threads");
   CHECK(t.json.at("distributedInfo").at("world_size") == n);
   for (int rank = 0; rank < n; ++rank) {
-    for (int s = 2; s < 2 + steps; ++s) CHECK(t.strangers(Step::program, r.calls[static_cast<std::size_t>(rank)], rank, s) == 0);
+    for (int s = 2; s < 2 + steps; ++s)
+      CHECK(t.strangers(Step::program, r.calls[static_cast<std::size_t>(rank)], rank, s) == 0);
     CHECK(t.sent(rank) == r.sent[static_cast<std::size_t>(rank)]);
     CHECK((t.most_in_flight(rank) > 0) == (n > 1));
     CHECK(t.most_in_use(rank) <= Step::peak_bytes);

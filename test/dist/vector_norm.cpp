@@ -46,7 +46,8 @@ numbers expected(int p, int dim) {
   numbers all;
   for (std::int64_t kept = 0; kept < (dim == 0 ? 3 : Rows); ++kept) {
     numbers line;
-    for (std::int64_t k = 0; k < (dim == 0 ? Rows : 3); ++k) line.push_back(element_at(dim == 0 ? k * 3 + kept : kept * 3 + k));
+    for (std::int64_t k = 0; k < (dim == 0 ? Rows : 3); ++k)
+      line.push_back(element_at(dim == 0 ? k * 3 + kept : kept * 3 + k));
     all.push_back(norm_of(line, p));
   }
   return all;

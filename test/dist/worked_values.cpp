@@ -47,9 +47,7 @@ void five_whole(const numbers& w) {
 }
 
 struct loss_of {
-  constexpr auto operator()(const auto& logits, const auto& target) const {
-    return sw::cross_entropy(logits, target);
-  }
+  constexpr auto operator()(const auto& logits, const auto& target) const { return sw::cross_entropy(logits, target); }
 };
 
 }  // namespace
@@ -72,11 +70,9 @@ TEST_CASE("worked values: (5, 3) from rows to columns over two ranks") {
     sw::eager on(rank);
     const auto x = tensor<sw::shape<5, 3>, mesh, S<0>>::distribute(on, v);
     const bool first = rank.index() == 0;
-    CHECK(values_of(x.to_local()) ==
-          (first ? numbers{0, 1, 2, 10, 11, 12, 20, 21, 22} : numbers{30, 31, 32, 40, 41, 42}));
+    CHECK(values_of(x.to_local()) == (first ? numbers{0, 1, 2, 10, 11, 12, 20, 21, 22} : numbers{30, 31, 32, 40, 41, 42}));
     const auto [y] = both_ways<to<pair, S<1>>>(rank, x);
-    CHECK(values_of(y.to_local()) ==
-          (first ? numbers{0, 1, 10, 11, 20, 21, 30, 31, 40, 41} : numbers{2, 12, 22, 32, 42}));
+    CHECK(values_of(y.to_local()) == (first ? numbers{0, 1, 10, 11, 20, 21, 30, 31, 40, 41} : numbers{2, 12, 22, 32, 42}));
   });
 }
 
@@ -99,8 +95,7 @@ TEST_CASE("worked values: a cross entropy over split classes, in implicit mode")
   sw::launch<mesh>([](auto& rank) {
     sw::eager on(rank);
     const auto logits = tensor<sw::shape<1, 4>, mesh, S<1>>::zeros(on);
-    const auto target =
-        sw::dtensor_of<std::int32_t, sw::shape<1>, mesh, R>::distribute(on, std::vector<std::int32_t>{3});
+    const auto target = sw::dtensor_of<std::int32_t, sw::shape<1>, mesh, R>::distribute(on, std::vector<std::int32_t>{3});
     const auto [loss, dx] = gradients_both_ways<sw::implicitly<loss_of>, 0>(rank, logits, target);
     CHECK(loss.item() == doctest::Approx(std::log(4.0)).epsilon(1e-15));
     static_assert(decltype(dx)::sp == decltype(logits)::sp);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A placement names an axis of another mesh.
 // expect: placement: the mesh axis named here is not an axis of the tensor's mesh
-// expect: shardwise::shape<4L?, 8L?>, (shardwise::mesh<.*?>|mesh), shardwise::on<dp, 
+// expect: shardwise::shape<4L?, 8L?>, (shardwise::mesh<.*?>|mesh), shardwise::on<dp,
 // expect(text): element: float; shape: shape<4, 8>; mesh: "tp" of 2; placement: on<dp, shard<0>>
 
 #include "typed.hpp"

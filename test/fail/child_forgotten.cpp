@@ -12,8 +12,7 @@
 template <class Bound = sw::unbound>
 struct model : sw::module<model<Bound>, Bound> {
 #ifdef SHARDWISE_FAIL
-  BOOST_HANA_DEFINE_STRUCT(model, (sw::linear<8, 6, sw::child<Bound, 0>>, net1),
-                           (sw::linear<6, 8, sw::unbound>, net2));
+  BOOST_HANA_DEFINE_STRUCT(model, (sw::linear<8, 6, sw::child<Bound, 0>>, net1), (sw::linear<6, 8, sw::unbound>, net2));
 #else
   BOOST_HANA_DEFINE_STRUCT(model, (sw::linear<8, 6, sw::child<Bound, 0>>, net1),
                            (sw::linear<6, 8, sw::child<Bound, 1>>, net2));

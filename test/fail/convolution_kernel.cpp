@@ -12,7 +12,9 @@ using mesh = sw::mesh<tp>;
 template <std::int64_t... E>
 using whole = typed<float, sw::shape<E...>, mesh>;
 #ifdef SHARDWISE_FAIL
-using y = decltype(sw::conv2d<sw::convolution_options{.padding = 1, .dilation = 2}>(whole<2, 6, 9, 8>{}, whole<4, 6, 3, 6>{}));
+using y =
+    decltype(sw::conv2d<sw::convolution_options{.padding = 1, .dilation = 2}>(whole<2, 6, 9, 8>{}, whole<4, 6, 3, 6>{}));
 #else
-using y = decltype(sw::conv2d<sw::convolution_options{.padding = 1, .dilation = 2}>(whole<2, 6, 9, 8>{}, whole<4, 6, 3, 5>{}));
+using y =
+    decltype(sw::conv2d<sw::convolution_options{.padding = 1, .dilation = 2}>(whole<2, 6, 9, 8>{}, whole<4, 6, 3, 5>{}));
 #endif

@@ -13,7 +13,9 @@ using mesh = sw::mesh<tp>;
 template <std::int64_t... E>
 using whole = typed<float, sw::shape<E...>, mesh>;
 #ifdef SHARDWISE_FAIL
-using y = decltype(sw::conv2d(typed<float, sw::shape<2, 6, 9, 8>, mesh, sw::shard<2>>{}, typed<float, sw::shape<4, 6, 3, 3>, mesh, sw::reduced>{}));
+using y = decltype(sw::conv2d(typed<float, sw::shape<2, 6, 9, 8>, mesh, sw::shard<2>>{},
+                              typed<float, sw::shape<4, 6, 3, 3>, mesh, sw::reduced>{}));
 #else
-using y = decltype(sw::conv2d(typed<float, sw::shape<2, 6, 9, 8>, mesh, sw::shard<0>>{}, typed<float, sw::shape<4, 6, 3, 3>, mesh, sw::reduced>{}));
+using y = decltype(sw::conv2d(typed<float, sw::shape<2, 6, 9, 8>, mesh, sw::shard<0>>{},
+                              typed<float, sw::shape<4, 6, 3, 3>, mesh, sw::reduced>{}));
 #endif

@@ -16,7 +16,9 @@ template <class Axis>
 struct split : sw::detail::style_base {
   using axis = Axis;
   static constexpr bool accepts(sw::module_kind) { return true; }
-  static constexpr sw::detail::maybe_placement parameter(sw::module_kind, std::string_view, int) { return {true, sw::shard_value(0)}; }
+  static constexpr sw::detail::maybe_placement parameter(sw::module_kind, std::string_view, int) {
+    return {true, sw::shard_value(0)};
+  }
 };
 template <class Bound = sw::unbound>
 struct averaged : sw::module<averaged<Bound>, Bound> {

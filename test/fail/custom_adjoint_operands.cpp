@@ -8,8 +8,10 @@
 #include "typed.hpp"
 
 namespace own {
-inline constexpr sw::custom_operation slope{
-    .name = "slope", .operands = 2, .record = sw::operations::pointwise(sw::linearity::first), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation slope{.name = "slope",
+                                            .operands = 2,
+                                            .record = sw::operations::pointwise(sw::linearity::first),
+                                            .adjoint = &sw::autodiff::unknown};
 inline constexpr sw::autodiff::adjoint_rule bend_adjoint = sw::autodiff::pulled([](sw::autodiff::pullback& p) {
 #ifdef SHARDWISE_FAIL
   p.give(0, p.make(slope, p.n.a, 0, p.dy));

@@ -7,8 +7,10 @@
 #include "typed.hpp"
 
 namespace own {
-inline constexpr sw::custom_operation shift{
-    .name = "shift", .operands = 1, .record = sw::operations::pointwise(sw::linearity::none), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation shift{.name = "shift",
+                                            .operands = 1,
+                                            .record = sw::operations::pointwise(sw::linearity::none),
+                                            .adjoint = &sw::autodiff::unknown};
 }
 struct tp : sw::axis<2> {};
 using x = typed<float, sw::shape<4>, sw::mesh<tp>, sw::shard<0>>;

@@ -12,6 +12,8 @@ namespace sw = shardwise;
 inline constexpr sw::custom_operation shift{
     .name = "shift", .operands = 1, .record = sw::operations::pointwise(sw::linearity::none)};
 #else
-inline constexpr sw::custom_operation shift{
-    .name = "shift", .operands = 1, .record = sw::operations::pointwise(sw::linearity::none), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation shift{.name = "shift",
+                                            .operands = 1,
+                                            .record = sw::operations::pointwise(sw::linearity::none),
+                                            .adjoint = &sw::autodiff::unknown};
 #endif

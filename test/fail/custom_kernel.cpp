@@ -12,8 +12,10 @@
 namespace sw = shardwise;
 
 namespace own {
-inline constexpr sw::custom_operation twice{
-    .name = "twice", .operands = 1, .record = sw::operations::pointwise(sw::linearity::first), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation twice{.name = "twice",
+                                            .operands = 1,
+                                            .record = sw::operations::pointwise(sw::linearity::first),
+                                            .adjoint = &sw::autodiff::unknown};
 }
 #ifndef SHARDWISE_FAIL
 template <>

@@ -14,8 +14,10 @@ inline constexpr char name[] = "relu";
 #else
 inline constexpr char name[] = "relu_of_mine";
 #endif
-inline constexpr sw::custom_operation op{
-    .name = name, .operands = 1, .record = sw::operations::pointwise(sw::linearity::none), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation op{.name = name,
+                                         .operands = 1,
+                                         .record = sw::operations::pointwise(sw::linearity::none),
+                                         .adjoint = &sw::autodiff::unknown};
 }  // namespace own
 struct tp : sw::axis<2> {};
 using x = typed<float, sw::shape<4>, sw::mesh<tp>, sw::shard<0>>;

@@ -10,8 +10,10 @@
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;
 template <int N>
-inline constexpr sw::custom_operation gate{
-    .name = "gate", .operands = 1, .record = sw::operations::pointwise(sw::linearity::none), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation gate{.name = "gate",
+                                           .operands = 1,
+                                           .record = sw::operations::pointwise(sw::linearity::none),
+                                           .adjoint = &sw::autodiff::unknown};
 struct f {
   constexpr auto operator()(const auto& x) const {
 #ifdef SHARDWISE_FAIL

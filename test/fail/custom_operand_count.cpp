@@ -13,8 +13,10 @@ inline constexpr int operands = 9;
 #else
 inline constexpr int operands = 8;
 #endif
-inline constexpr sw::custom_operation op{
-    .name = "op", .operands = operands, .record = sw::operations::pointwise(sw::linearity::none), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation op{.name = "op",
+                                         .operands = operands,
+                                         .record = sw::operations::pointwise(sw::linearity::none),
+                                         .adjoint = &sw::autodiff::unknown};
 template <class X, std::size_t... I>
 constexpr auto of_all(const X& x, std::index_sequence<I...>) {
   return sw::call<op>((void(I), x)...);

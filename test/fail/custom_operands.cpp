@@ -9,8 +9,10 @@
 #include "typed.hpp"
 
 namespace own {
-inline constexpr sw::custom_operation product{
-    .name = "product", .operands = 2, .record = sw::operations::pointwise(sw::linearity::each), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation product{.name = "product",
+                                              .operands = 2,
+                                              .record = sw::operations::pointwise(sw::linearity::each),
+                                              .adjoint = &sw::autodiff::unknown};
 }
 struct tp : sw::axis<2> {};
 using x = typed<float, sw::shape<4>, sw::mesh<tp>, sw::shard<0>>;

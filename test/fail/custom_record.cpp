@@ -15,7 +15,8 @@ constexpr sw::operation drawing = [] {
 #endif
   return o;
 }();
-inline constexpr sw::custom_operation noise{.name = "noise", .operands = 1, .record = drawing, .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation noise{
+    .name = "noise", .operands = 1, .record = drawing, .adjoint = &sw::autodiff::unknown};
 }  // namespace own
 struct tp : sw::axis<2> {};
 using x = typed<float, sw::shape<4>, sw::mesh<tp>, sw::shard<0>>;

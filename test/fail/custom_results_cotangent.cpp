@@ -12,12 +12,15 @@
 namespace own {
 inline constexpr sw::autodiff::adjoint_rule adjoint = sw::autodiff::pulled<2>([](sw::autodiff::pullback& p) {
 #ifdef SHARDWISE_FAIL
-  p.give(0, p.emit(sw::op_code::expand, {{std::int64_t{1} << (p.operand(0).rank - 1), 0, 0, 0, 0, 0}}, 0, 0, p.cotangent(3)));
+  p.give(0,
+         p.emit(sw::op_code::expand, {{std::int64_t{1} << (p.operand(0).rank - 1), 0, 0, 0, 0, 0}}, 0, 0, p.cotangent(3)));
 #else
-  p.give(0, p.emit(sw::op_code::expand, {{std::int64_t{1} << (p.operand(0).rank - 1), 0, 0, 0, 0, 0}}, 0, 0, p.cotangent(1)));
+  p.give(0,
+         p.emit(sw::op_code::expand, {{std::int64_t{1} << (p.operand(0).rank - 1), 0, 0, 0, 0, 0}}, 0, 0, p.cotangent(1)));
 #endif
 });
-inline constexpr sw::custom_operation lines{.name = "lines", .operands = 1, .record = described::record(&described::rows), .adjoint = &adjoint};
+inline constexpr sw::custom_operation lines{
+    .name = "lines", .operands = 1, .record = described::record(&described::rows), .adjoint = &adjoint};
 }  // namespace own
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;

@@ -13,8 +13,10 @@ using mesh = sw::mesh<tp>;
 template <int N>
 inline constexpr char name[] = {'n', 't', 'h', '_', static_cast<char>('a' + N), '\0'};
 template <int N>
-inline constexpr sw::custom_operation nth{
-    .name = name<N>, .operands = 1, .record = sw::operations::pointwise(sw::linearity::none), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation nth{.name = name<N>,
+                                          .operands = 1,
+                                          .record = sw::operations::pointwise(sw::linearity::none),
+                                          .adjoint = &sw::autodiff::unknown};
 template <int N, class X>
 constexpr auto times(const X& x) {
   if constexpr (N == 0) return x;

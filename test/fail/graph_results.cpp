@@ -30,4 +30,6 @@ using pass = reads<true>;
 #else
 using pass = reads<false>;
 #endif
-constexpr int nodes = sw::function_step<total, mesh, sw::inputs<sw::input_tensor<float, sw::shape<4, 6>>>, sw::pipeline<pass>>::program.node_count;
+constexpr int nodes =
+    sw::function_step<total, mesh, sw::inputs<sw::input_tensor<float, sw::shape<4, 6>>>, sw::pipeline<pass>>::program
+        .node_count;

@@ -11,7 +11,8 @@
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;
 using rows = sw::local_map<mesh, sw::out_placements<sw::on<tp, sw::shard<0>>>, sw::in_placements<sw::on<tp, sw::shard<0>>>>;
-inline constexpr sw::custom_operation op{.name = "op", .operands = 1, .record = rows::record, .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation op{
+    .name = "op", .operands = 1, .record = rows::record, .adjoint = &sw::autodiff::unknown};
 #ifdef SHARDWISE_FAIL
 using x = typed<float, sw::shape<4, 6>, mesh, sw::shard<1>>;
 #else

@@ -10,9 +10,11 @@
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;
 #ifdef SHARDWISE_FAIL
-constexpr auto record = sw::local_map<mesh, sw::out_placements<sw::on<tp, sw::shard<0>>>, sw::in_placements<sw::on<tp, sw::shard<0>>>,
-                                      sw::in_placements<sw::on<tp, sw::replicate>>>::record;
+constexpr auto record =
+    sw::local_map<mesh, sw::out_placements<sw::on<tp, sw::shard<0>>>, sw::in_placements<sw::on<tp, sw::shard<0>>>,
+                  sw::in_placements<sw::on<tp, sw::replicate>>>::record;
 #else
-constexpr auto record = sw::local_map<mesh, sw::out_placements<sw::on<tp, sw::shard<0>>>, sw::in_placements<sw::on<tp, sw::shard<0>>>,
-                                      sw::in_placements<sw::on<tp, sw::reduced>>>::record;
+constexpr auto record =
+    sw::local_map<mesh, sw::out_placements<sw::on<tp, sw::shard<0>>>, sw::in_placements<sw::on<tp, sw::shard<0>>>,
+                  sw::in_placements<sw::on<tp, sw::reduced>>>::record;
 #endif

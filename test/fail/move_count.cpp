@@ -10,8 +10,9 @@
 
 using source = graph_in<bare_step>;
 #ifdef SHARDWISE_FAIL
-using move = sw::move_descendants<"einsum", "all_reduce", "advance", "all_reduce", "advance", "all_reduce", "advance", "all_reduce", "advance",
-                                  "all_reduce", "advance", "all_reduce", "advance", "all_reduce", "advance", "all_reduce", "advance", "all_reduce">;
+using move = sw::move_descendants<"einsum", "all_reduce", "advance", "all_reduce", "advance", "all_reduce", "advance",
+                                  "all_reduce", "advance", "all_reduce", "advance", "all_reduce", "advance", "all_reduce",
+                                  "advance", "all_reduce", "advance", "all_reduce">;
 #else
 using move = sw::move_descendants<"einsum", "all_reduce", "advance">;
 #endif

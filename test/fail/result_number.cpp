@@ -18,7 +18,8 @@ inline constexpr sw::autodiff::adjoint_rule adjoint = sw::autodiff::pulled<2>([]
 #endif
   p.give(0, p.make(sw::op_code::mul, p.cotangent(0), slope));
 });
-inline constexpr sw::custom_operation lines{.name = "lines", .operands = 1, .record = described::record(&described::rows), .adjoint = &adjoint};
+inline constexpr sw::custom_operation lines{
+    .name = "lines", .operands = 1, .record = described::record(&described::rows), .adjoint = &adjoint};
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;
 struct total {

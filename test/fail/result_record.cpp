@@ -15,13 +15,15 @@ constexpr sw::rule_rows rows(const sw::operation&, const sw::op_attr&, const sw:
   return t;
 }
 constexpr sw::operation record = [] {
-  sw::operation o = sw::operations::by_rows(&sw::operations::like_first, &rows, &sw::operations::refuse_with<sw::problem::custom_placements>);
+  sw::operation o = sw::operations::by_rows(&sw::operations::like_first, &rows,
+                                            &sw::operations::refuse_with<sw::problem::custom_placements>);
 #ifdef SHARDWISE_FAIL
   o.results = 2;
 #endif
   return o;
 }();
-inline constexpr sw::custom_operation halves{.name = "halves", .operands = 1, .record = record, .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation halves{
+    .name = "halves", .operands = 1, .record = record, .adjoint = &sw::autodiff::unknown};
 }  // namespace own
 struct tp : sw::axis<2> {};
 using x = typed<float, sw::shape<4>, sw::mesh<tp>, sw::shard<0>>;

@@ -26,8 +26,8 @@ constexpr sw::results_rows rows(const sw::operation&, const sw::op_attr&, const 
 inline constexpr sw::custom_operation halves{
     .name = "halves",
     .operands = 1,
-    .record = sw::operations::by_rows(&shape, &rows, &sw::operations::refuse_with<sw::problem::custom_placements>, -1, sw::element_rule::real,
-                                      sw::operand_choice::cheapest, sw::recomputing::never, 2),
+    .record = sw::operations::by_rows(&shape, &rows, &sw::operations::refuse_with<sw::problem::custom_placements>, -1,
+                                      sw::element_rule::real, sw::operand_choice::cheapest, sw::recomputing::never, 2),
     .adjoint = &sw::autodiff::unknown};
 }  // namespace own
 struct tp : sw::axis<2> {};

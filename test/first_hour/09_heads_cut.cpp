@@ -15,7 +15,8 @@ using mesh = sw::mesh<dp, tp>;
 
 template <class Bound = sw::unbound>
 struct heads : sw::module<heads<Bound>, Bound> {
-  BOOST_HANA_DEFINE_STRUCT(heads, (sw::linear<12, 12, sw::child<Bound, 0>>, wq), (sw::linear<12, 12, sw::child<Bound, 1>>, wo));
+  BOOST_HANA_DEFINE_STRUCT(heads, (sw::linear<12, 12, sw::child<Bound, 0>>, wq),
+                           (sw::linear<12, 12, sw::child<Bound, 1>>, wo));
   constexpr auto forward(const auto& x) const {
     const auto q = sw::reshape<4, 8, 3, 4>(wq(x));
     return wo(sw::reshape<4, 8, 12>(sw::softmax(q)));

@@ -3,7 +3,7 @@
 // mistake: the sum is written with +=
 // names: \+=
 // names: add_|new tensor|in place
-// names: add_|h \+|x = 
+// names: add_|h \+|x =
 #include "mlp.hpp"
 
 template <class Bound = sw::unbound>

@@ -18,7 +18,7 @@ using mesh = sw::mesh<dp, tp>;
 template <class Bound = sw::unbound>
 struct mlp : sw::module<mlp<Bound>, Bound> {
   BOOST_HANA_DEFINE_STRUCT(mlp, (sw::linear<10, 16, sw::child<Bound, 0>>, net1),
-                                (sw::linear<16, 10, sw::child<Bound, 1>>, net2));
+                           (sw::linear<16, 10, sw::child<Bound, 1>>, net2));
   constexpr auto forward(const auto& x) const { return net2(sw::relu(net1(x))); }
 };
 

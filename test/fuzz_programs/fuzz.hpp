@@ -38,8 +38,10 @@ namespace fuzz {
 namespace sw = shardwise;
 
 // A user's own operation: tanh(x) y.
-inline constexpr sw::custom_operation gate_slope{
-    .name = "gate_slope", .operands = 3, .record = sw::operations::pointwise(sw::linearity::first), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation gate_slope{.name = "gate_slope",
+                                                 .operands = 3,
+                                                 .record = sw::operations::pointwise(sw::linearity::first),
+                                                 .adjoint = &sw::autodiff::unknown};
 inline constexpr sw::autodiff::adjoint_rule gate_adjoint = sw::autodiff::pulled<3>([](sw::autodiff::pullback& p) {
   const int x = p.n.in[0], y = p.n.in[1];
   if (p.wants(0)) p.give_summed(0, p.make(gate_slope, {}, 0, p.dy, x, y));
@@ -206,7 +208,8 @@ inline whole assemble(const book& b, const std::vector<block>& blocks) {
     std::int64_t at[sw::max_rank]{};
     for (double value : from.v) {
       std::size_t g = 0;
-      for (int d = 0; d < s.rank; ++d) g = g * static_cast<std::size_t>(s.extent[d]) + static_cast<std::size_t>(from.origin[d] + at[d]);
+      for (int d = 0; d < s.rank; ++d)
+        g = g * static_cast<std::size_t>(s.extent[d]) + static_cast<std::size_t>(from.origin[d] + at[d]);
       if (g >= n) {
         r.error = "a block reaches beyond the tensor";
         return r;
@@ -234,8 +237,8 @@ inline whole assemble(const book& b, const std::vector<block>& blocks) {
           } else if (p.is_whole()) {
             if (!same(sum.v[i], other.v[i]))
               r.error = "ranks " + std::to_string(rank) + " and " + std::to_string(rank + m * stride) +
-                        " hold different values of a tensor that is whole on their axis: element " + std::to_string(i) + " is " +
-                        std::to_string(sum.v[i]) + " and " + std::to_string(other.v[i]);
+                        " hold different values of a tensor that is whole on their axis: element " + std::to_string(i) +
+                        " is " + std::to_string(sum.v[i]) + " and " + std::to_string(other.v[i]);
           } else {
             double& x = sum.v[i];
             const double y = other.v[i];
@@ -245,8 +248,7 @@ inline whole assemble(const book& b, const std::vector<block>& blocks) {
               case sw::reduction::product: x *= y; break;
               case sw::reduction::max: x = std::isnan(x) || std::isnan(y) ? nan : x > y ? x : y; break;
               case sw::reduction::min: x = std::isnan(x) || std::isnan(y) ? nan : x < y ? x : y; break;
-              default:
-                x = std::pow(std::pow(std::abs(x), p.order) + std::pow(std::abs(y), p.order), 1.0 / p.order);
+              default: x = std::pow(std::pow(std::abs(x), p.order) + std::pow(std::abs(y), p.order), 1.0 / p.order);
             }
           }
         }
@@ -294,9 +296,14 @@ struct on_inputs<list<X...>> {
   static void load(Executor& e, [[maybe_unused]] const numbers* data, [[maybe_unused]] const auto& like) {
     int k = 0;
 #ifdef FUZZ_COPY_INPUTS  // blocks as eager tensors have them: leaves set_input out
-    std::apply([&](const auto&... x) {
-      ((std::memcpy(e.template input<typename X::element>(k).data(), x.to_local().data.data(), x.to_local().data.size_bytes()), ++k), ...);
-    }, like);
+    std::apply(
+        [&](const auto&... x) {
+          ((std::memcpy(e.template input<typename X::element>(k).data(), x.to_local().data.data(),
+                        x.to_local().data.size_bytes()),
+            ++k),
+           ...);
+        },
+        like);
 #else
     ((e.set_input(k, typed<typename X::element>(data[k])), ++k), ...);
 #endif
@@ -322,7 +329,11 @@ struct on_inputs<list<X...>> {
   }
   template <class Step>
   static auto at_once(const auto& x) {
-    return std::apply([](const auto& first, const auto&... more) { return std::remove_cvref_t<decltype(first)>::template run<Step>(first, more...); }, x);
+    return std::apply(
+        [](const auto& first, const auto&... more) {
+          return std::remove_cvref_t<decltype(first)>::template run<Step>(first, more...);
+        },
+        x);
   }
   template <class F, int... Wrt>
   static auto differentiate(const auto& x) {
@@ -337,10 +348,12 @@ inline void room(std::vector<std::vector<block>>& v, std::size_t k, int ranks) {
 
 template <class Tuple>
 void keep_all(book& b, std::vector<std::vector<block>>& to, int rank, const Tuple& t) {
-  std::apply([&](const auto&... x) {
-    std::size_t k = 0;
-    (keep(b, to, rank, k++, x), ...);
-  }, t);
+  std::apply(
+      [&](const auto&... x) {
+        std::size_t k = 0;
+        (keep(b, to, rank, k++, x), ...);
+      },
+      t);
 }
 
 // What programs say since some of those in failed/ were written.
@@ -351,7 +364,8 @@ constexpr int run_times_of() {
 }
 template <class P, class Rank>
 constexpr sw::executor_checks checks_of() {
-  if constexpr (std::is_same_v<Rank, sw::fake_rank<typename Rank::mesh_type>>) return sw::executor_checks::poison;  // its numbers mean nothing
+  if constexpr (std::is_same_v<Rank, sw::fake_rank<typename Rank::mesh_type>>)
+    return sw::executor_checks::poison;  // its numbers mean nothing
   else if constexpr (requires { P::checks; }) return P::checks;
   else return sw::executor_checks::poison;
 }
@@ -388,7 +402,8 @@ void execute(book& b, int w, Rank& rank, const numbers* data, const auto& like, 
       else to = run_time_block(e->template output<std::int32_t>(k), s);
     }
     if constexpr (named_of<P>()) {
-      const std::vector<double> named = block_of(e->template output<"r0">(), g.spec_of(g.outputs[0])).v, &numbered = b.at(b.results[w], first, rank.index()).v;
+      const std::vector<double> named = block_of(e->template output<"r0">(), g.spec_of(g.outputs[0])).v,
+                                &numbered = b.at(b.results[w], first, rank.index()).v;
       bool one = named.size() == numbered.size();
       for (std::size_t i = 0; one && i < named.size(); ++i) one = same_bits(named[i], numbered[i]);
       if (!one) throw std::logic_error("the output named r0 is another one");
@@ -492,9 +507,11 @@ inline std::string number(double v) {
   return text;
 }
 
-inline void compare(verdict& to, const std::string& where, const whole& have, const double* want, std::size_t n, double tolerance) {
+inline void compare(verdict& to, const std::string& where, const whole& have, const double* want, std::size_t n,
+                    double tolerance) {
   if (!have.error.empty()) return to.say(where + ": " + have.error);
-  if (have.v.size() != n) return to.say(where + ": " + std::to_string(have.v.size()) + " elements, expected " + std::to_string(n));
+  if (have.v.size() != n)
+    return to.say(where + ": " + std::to_string(have.v.size()) + " elements, expected " + std::to_string(n));
   for (std::size_t i = 0; i < n; ++i) {
     const double a = have.v[i], w = want[i];
     const bool close = same(a, w) || std::abs(a - w) <= tolerance * (1 + std::abs(w));
@@ -507,8 +524,8 @@ inline void compare_blocks(verdict& to, const std::string& where, const std::vec
     if (a[r].v.size() != b[r].v.size()) return to.say(where + ": rank " + std::to_string(r) + " has other extents");
     for (std::size_t i = 0; i < a[r].v.size(); ++i)
       if (!same_bits(a[r].v[i], b[r].v[i]))
-        return to.say(where + ": rank " + std::to_string(r) + ", element " + std::to_string(i) + " of its block is " + number(a[r].v[i]) +
-                      " and " + number(b[r].v[i]));
+        return to.say(where + ": rank " + std::to_string(r) + ", element " + std::to_string(i) + " of its block is " +
+                      number(a[r].v[i]) + " and " + number(b[r].v[i]));
   }
 }
 
@@ -518,8 +535,8 @@ struct expectation {
   const numbers* gradients;
   std::size_t result_count, input_count, gradient_count;
   double tolerance, gradient_tolerance, mesh_tolerance;  // between one rank and the mesh
-  bool passes;             // whether compiled programs run passes
-  unsigned written;        // bits of the inputs that the program writes
+  bool passes;                                           // whether compiled programs run passes
+  unsigned written;                                      // bits of the inputs that the program writes
 };
 
 inline void check_world(verdict& to, const std::string& on, const book& b, unsigned how, const expectation& e) {
@@ -532,8 +549,8 @@ inline void check_world(verdict& to, const std::string& on, const book& b, unsig
                 static_cast<std::size_t>(e.results[k].count), e.tolerance);
     if (e.results && differentiates(w))
       for (std::size_t k = 0; k < e.gradient_count; ++k)
-        compare(to, where + ", gradient " + std::to_string(k), assemble(b, b.results[w][e.result_count + k]), e.gradients[k].data,
-                static_cast<std::size_t>(e.gradients[k].count), e.gradient_tolerance);
+        compare(to, where + ", gradient " + std::to_string(k), assemble(b, b.results[w][e.result_count + k]),
+                e.gradients[k].data, static_cast<std::size_t>(e.gradients[k].count), e.gradient_tolerance);
     const bool at_once = w == 0 || w == 2 || w == 3;
     for (std::size_t k = 0; e.after && k < e.input_count; ++k)
       if (at_once || ((e.written >> k) & 1U))
@@ -555,7 +572,8 @@ inline void check_world(verdict& to, const std::string& on, const book& b, unsig
   alike(0, 5, e.result_count);
 }
 
-inline void check_one_rank(verdict& to, const book& one, unsigned how_one, const book& mesh, unsigned how, const expectation& e) {
+inline void check_one_rank(verdict& to, const book& one, unsigned how_one, const book& mesh, unsigned how,
+                           const expectation& e) {
   const auto first = [](unsigned set, unsigned of) {
     for (int w = 0; w < ways; ++w)
       if ((((set & of) >> w) & 1U) != 0) return w;
@@ -567,7 +585,8 @@ inline void check_one_rank(verdict& to, const book& one, unsigned how_one, const
     for (std::size_t k = begin; k < end; ++k) {
       const whole want = assemble(one, one.results[v][k]);
       if (!want.error.empty()) to.say(std::string(way_name[v]) + " on one rank: " + want.error);
-      compare(to, std::string(way_name[w]) + " on the mesh against " + way_name[v] + " on one rank, result " + std::to_string(k),
+      compare(to,
+              std::string(way_name[w]) + " on the mesh against " + way_name[v] + " on one rank, result " + std::to_string(k),
               assemble(mesh, mesh.results[w][k]), want.v.data(), want.v.size(), e.mesh_tolerance);
     }
   };
@@ -615,7 +634,8 @@ void check_fake(verdict& to, const book& mesh, const expectation& e) {
       const block &alone = b.results[0][k][at], &program = b.results[1][k][at], &real = mesh.results[0][k][at];
       bool same = alone.v.size() == real.v.size() && program.v.size() == real.v.size();
       for (int d = 0; d < real.sp.rank; ++d)
-        same = same && alone.ext[d] == real.ext[d] && program.ext[d] == real.ext[d] && alone.origin[d] == real.origin[d] && program.origin[d] == real.origin[d];
+        same = same && alone.ext[d] == real.ext[d] && program.ext[d] == real.ext[d] && alone.origin[d] == real.origin[d] &&
+               program.origin[d] == real.origin[d];
       if (!same) return to.say(where + ", result " + std::to_string(k) + ": a block of other extents than among peers");
       if (!e.passes) compare_blocks(to, where + ", eager and compiled, result " + std::to_string(k), {alone}, {program});
       if (!talks) compare_blocks(to, where + " and among peers, result " + std::to_string(k), {alone}, {real});
@@ -624,8 +644,8 @@ void check_fake(verdict& to, const book& mesh, const expectation& e) {
       for (std::size_t a = 0; a < static_cast<std::size_t>(mesh_type::axes); ++a) {
         const std::size_t i = at * static_cast<std::size_t>(mesh_type::axes) + a;
         if (!mesh.sent[w].empty() && b.sent[w][i] != mesh.sent[w][i] && (w == 0 || mesh.sent[w][i] != 0))
-          to.say(where + ", " + way_name[w] + ": " + std::to_string(b.sent[w][i]) + " bytes are sent along axis " + std::to_string(a) + ", among peers " +
-                 std::to_string(mesh.sent[w][i]));
+          to.say(where + ", " + way_name[w] + ": " + std::to_string(b.sent[w][i]) + " bytes are sent along axis " +
+                 std::to_string(a) + ", among peers " + std::to_string(mesh.sent[w][i]));
       }
   }
 }
@@ -670,8 +690,8 @@ inline void check_places(const std::string& what, const sw::spec& s, const int* 
   for (int a = 0; a < s.axes; ++a) {
     const sw::placement p = s.place[a];
     if (placement_number(p) != want[a])
-      throw std::logic_error(what + " is placed as number " + std::to_string(placement_number(p)) + " on axis " + std::to_string(a) +
-                             ", the plan says " + std::to_string(want[a]));
+      throw std::logic_error(what + " is placed as number " + std::to_string(placement_number(p)) + " on axis " +
+                             std::to_string(a) + ", the plan says " + std::to_string(want[a]));
   }
 }
 
@@ -733,12 +753,14 @@ void train_on_rank(Rank& rank, book& b) {
     using step = sw::train_step<P::template model, task, plan, mesh, typename P::optimizer, typename P::pipeline, T>;
     const auto run = [&](auto& e, auto& leaves, const auto& step_of) {
       leaves.initialise(5);
-      if (leaves.parameter_count() != static_cast<int>(P::parameters)) throw std::logic_error("the program has another number of parameters");
+      if (leaves.parameter_count() != static_cast<int>(P::parameters))
+        throw std::logic_error("the program has another number of parameters");
       for (int i = 0; i < leaves.parameter_count(); ++i) {
         check_places("compiled parameter " + std::to_string(i), leaves.parameter_spec(i), P::places + i * mesh::axes);
         leaves.set_parameter(i, typed<T>(P::start[i]));
       }
-      if (leaves.buffer_count() != static_cast<int>(P::buffers)) throw std::logic_error("the program has another number of buffers");
+      if (leaves.buffer_count() != static_cast<int>(P::buffers))
+        throw std::logic_error("the program has another number of buffers");
       for (int i = 0; i < leaves.buffer_count(); ++i) {
         const int at = static_cast<int>(P::parameters) + i;
         check_places("compiled buffer " + std::to_string(i), leaves.buffer_spec(i), P::places + at * mesh::axes);
@@ -768,7 +790,8 @@ void train_on_rank(Rank& rank, book& b) {
       }
     };
     if constexpr (P::iterates) {
-      auto e = std::make_unique<sw::iterated_executor<typename P::template iterated<step>, Rank>>(rank, sw::executor_checks::poison);
+      auto e = std::make_unique<sw::iterated_executor<typename P::template iterated<step>, Rank>>(
+          rank, sw::executor_checks::poison);
       run(*e, e->main(), [&](int s) {
         e->run(env, s + 1 == P::steps);
         return e->loss();
@@ -841,7 +864,8 @@ void train(const char* name) {
   const auto bits = [&](const book& b) {
     if constexpr (Ways == (eager | compiled))
       for (std::size_t k = P::steps; k < P::results; ++k)
-        compare_blocks(v, "eager and compiled training, parameter " + std::to_string(k - P::steps), b.results[0][k], b.results[1][k]);
+        compare_blocks(v, "eager and compiled training, parameter " + std::to_string(k - P::steps), b.results[0][k],
+                       b.results[1][k]);
   };
   const bool ran = train_on<W, Ways, P>(v, "the mesh", mesh);
   if (ran) {
@@ -849,12 +873,15 @@ void train(const char* name) {
     for (int w = 0; w < 2; ++w)
       if ((Ways >> w) & 1U)
         for (std::size_t k = 0; k < P::results; ++k)
-          compare(v, std::string(way_name[w]) + " on the mesh, " + (k < P::steps ? "loss " : "parameter ") +
-                         std::to_string(k < P::steps ? k : k - P::steps),
-                  assemble(mesh, mesh.results[w][k]), e.results[k].data, static_cast<std::size_t>(e.results[k].count), e.tolerance);
+          compare(v,
+                  std::string(way_name[w]) + " on the mesh, " + (k < P::steps ? "loss " : "parameter ") +
+                      std::to_string(k < P::steps ? k : k - P::steps),
+                  assemble(mesh, mesh.results[w][k]), e.results[k].data, static_cast<std::size_t>(e.results[k].count),
+                  e.tolerance);
   }
   if constexpr (WaysAlone != 0) {
-    if (train_on<typename alone<W>::type, WaysAlone, P>(v, "one rank", one) && ran) check_one_rank(v, one, WaysAlone, mesh, Ways, e);
+    if (train_on<typename alone<W>::type, WaysAlone, P>(v, "one rank", one) && ran)
+      check_one_rank(v, one, WaysAlone, mesh, Ways, e);
   }
   if (!v.said.empty()) {
     ++failures;
@@ -884,7 +911,8 @@ void check_flat_group(verdict& v, const std::vector<rows_and_width>& all) {
       const auto at = g.position(static_cast<int>(k), i);
       const sw::interval rows = g.rows_of(static_cast<int>(k), at.rank);
       const std::int64_t row = i / all[k].width;
-      demand(v, row >= rows.begin && row < rows.begin + rows.size, "a flat group puts a row on a rank that does not hold it");
+      demand(v, row >= rows.begin && row < rows.begin + rows.size,
+             "a flat group puts a row on a rank that does not hold it");
       ++held[static_cast<std::size_t>(g.gathered(static_cast<int>(k), i))];
     }
   std::int64_t padding = 0, used = 0;
@@ -958,9 +986,11 @@ void make_on_rank(Rank& rank, book& b, const numbers& data) {
     const double total = static_cast<double>(sw::sum(sw::zeros<T, Shape>(on) + 2.0).item());
     if (total != 2.0 * data.count) throw std::logic_error("the sum of twos is " + number(total));
   }
-  if (!x.has_value() || &x.rank() != &rank || !x.shares_storage_with(x)) throw std::logic_error("a tensor does not know its rank");
+  if (!x.has_value() || &x.rank() != &rank || !x.shares_storage_with(x))
+    throw std::logic_error("a tensor does not know its rank");
   auto through = x;
-  if (through.local_mdspan().extent(0) != static_cast<std::size_t>(x.to_local().layout.ext[0])) throw std::logic_error("local_mdspan has other extents");
+  if (through.local_mdspan().extent(0) != static_cast<std::size_t>(x.to_local().layout.ext[0]))
+    throw std::logic_error("local_mdspan has other extents");
 }
 
 // Every way to make a tensor, on the mesh and on one rank: the whole is what was said, and random numbers do not see the mesh.
@@ -977,9 +1007,9 @@ void make(const char* name, const numbers& data, const std::vector<rows_and_widt
     make_on_rank<T, Shape, W, P...>(rank, b, *given);
   });
   using lone = typename alone<W>::type;
-  const bool alone_ran = launched<typename lone::mesh>(v, "one rank", one, [](sw::thread_rank<typename lone::mesh>& rank, book& b) {
-    make_on_rank<T, Shape, lone, P...>(rank, b, *given);
-  });
+  const bool alone_ran = launched<typename lone::mesh>(
+      v, "one rank", one,
+      [](sw::thread_rank<typename lone::mesh>& rank, book& b) { make_on_rank<T, Shape, lone, P...>(rank, b, *given); });
   if (ran && alone_ran)
     for (std::size_t k = 0; k < mesh.results[0].size(); ++k) {
       const whole want = assemble(one, one.results[0][k]), have = assemble(mesh, mesh.results[0][k]);

@@ -30,22 +30,20 @@ void check(const char* name, int iterations) {
   using split = sw::on<Axis, sw::shard<0>>;
   constexpr int divisor = Mean ? World : 1;
   using step =
-      sw::train_step<relu_stack<Layers, Width>::template model, sum_task<double, World * Batch, Width, split, divisor>,
-                     plan, mesh, sw::adam<>, sw::pipeline<>, double, place::backend>;
-  using rows = sw::forward_step<relu_stack<Layers, Width>::template model,
-                                sum_rows<double, World * Batch, Width, split>, plan, mesh, sw::pipeline<>, double, place::backend>;
+      sw::train_step<relu_stack<Layers, Width>::template model, sum_task<double, World * Batch, Width, split, divisor>, plan,
+                     mesh, sw::adam<>, sw::pipeline<>, double, place::backend>;
+  using rows = sw::forward_step<relu_stack<Layers, Width>::template model, sum_rows<double, World * Batch, Width, split>,
+                                plan, mesh, sw::pipeline<>, double, place::backend>;
   const safetensors file(data_file(name));
   CHECK(file.metadata("grad_reduce") == (Mean ? "mean" : "sum"));
   CHECK(file.metadata("optimizer") == "Adam lr=0.01");
   CHECK(file.metadata("world") == std::to_string(World));
   const auto run = run_golden<step, rows>(file, World, iterations, 0.01, false, golden_name, [&](auto& ex, int k) {
-    ex.set_input(
-        0, whole_batch<double>(file, World, 0, static_cast<std::size_t>(k), static_cast<std::size_t>(iterations)));
+    ex.set_input(0, whole_batch<double>(file, World, 0, static_cast<std::size_t>(k), static_cast<std::size_t>(iterations)));
   });
   const golden_errors e = compare(run, file, World, 1.0 / divisor, 1e-9, iterations * 0.01 / 1e-8);
   MESSAGE("losses " << e.loss << ", step's loss " << e.program_loss << ", gradients " << e.gradient << ", parameters "
-                    << e.final << " (" << e.beyond << " elements past 1e-9, at most " << e.final_excess
-                    << " of the bound)");
+                    << e.final << " (" << e.beyond << " elements past 1e-9, at most " << e.final_excess << " of the bound)");
   CHECK(run.replicas_equal);
   CHECK(e.tensors == 2 * Layers);
   CHECK(e.loss <= 1e-10);

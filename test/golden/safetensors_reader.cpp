@@ -47,9 +47,8 @@ TEST_CASE("a reference file is read") {
 
 TEST_CASE("broken reference files are refused") {
   CHECK(error_of([] { const safetensors file("/nowhere/x"); }) == "safetensors: file '/nowhere/x' cannot be opened");
-  CHECK(error_of([] {
-          const safetensors file("x", {1, 2});
-        }) == "safetensors: file 'x' is truncated: 2 bytes, the header size alone takes 8");
+  CHECK(error_of([] { const safetensors file("x", {1, 2}); }) ==
+        "safetensors: file 'x' is truncated: 2 bytes, the header size alone takes 8");
   std::vector<char> cut = file_of("{}", 0);
   cut.pop_back();
   CHECK(error_of([&] { const safetensors file("x", cut); }) ==

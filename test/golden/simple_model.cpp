@@ -53,8 +53,7 @@ using sequence_plan =
     sw::plan<sw::at<"*", sw::prepare_input<Axis, sw::replicate, sw::shard<0>>>, sw::at<"*.net1", sw::colwise<Axis>>,
              sw::at<"*.net2", sw::rowwise<Axis, 1, sw::output<sw::shard<0>>>>>;
 template <class Dp, class Axis>
-using grid_plan = sw::plan<sw::data_parallel<Dp>, sw::at<"*.net1", sw::colwise<Axis>>,
-                           sw::at<"*.net2", sw::rowwise<Axis>>>;
+using grid_plan = sw::plan<sw::data_parallel<Dp>, sw::at<"*.net1", sw::colwise<Axis>>, sw::at<"*.net2", sw::rowwise<Axis>>>;
 
 template <int N>
 using line = sw::mesh<tp<N>>;

@@ -24,7 +24,8 @@ using model = transformer<sizes>::model<B>;
 
 template <class Mesh, class Plan, class Dp>
 golden_errors errors(const char* reference) {
-  using step = sw::train_step<model, language_task<sizes, 4, Dp>, Plan, Mesh, sw::adam<>, sw::pipeline<>, double, place::backend>;
+  using step =
+      sw::train_step<model, language_task<sizes, 4, Dp>, Plan, Mesh, sw::adam<>, sw::pipeline<>, double, place::backend>;
   using rows = sw::forward_step<model, language_rows<sizes, 4, Dp>, Plan, Mesh, sw::pipeline<>, double, place::backend>;
   const safetensors file(data_file(reference));
   std::vector<std::int32_t> positions;
@@ -47,9 +48,9 @@ struct tolerances {
 template <class Mesh, class Plan, class Dp>
 void check(const char* reference, tolerances allowed) {
   const golden_errors e = errors<Mesh, Plan, Dp>(reference);
-  MESSAGE(std::string(reference) << ": losses " << e.loss << ", step's loss " << e.program_loss << ", gradients " << e.gradient
-                    << ", parameters " << e.final << " (" << e.beyond << " elements past 1e-9, at most " << e.final_excess
-                    << " of the bound)");
+  MESSAGE(std::string(reference) << ": losses " << e.loss << ", step's loss " << e.program_loss << ", gradients "
+                                 << e.gradient << ", parameters " << e.final << " (" << e.beyond
+                                 << " elements past 1e-9, at most " << e.final_excess << " of the bound)");
   CHECK(e.tensors == 28);
   CHECK(e.loss <= allowed.loss);
   CHECK(e.program_loss <= allowed.loss);
@@ -77,11 +78,11 @@ TEST_CASE("transformer reference on one rank with the whole batch") {
 
 TEST_CASE("transformer reference on two data-parallel times two tensor-parallel ranks") {
   using axis = tp<2>;
-  using plan = sw::plan<
-      sw::data_parallel<dp<2>>, sw::at<"layers.*.attention.wq", sw::colwise<axis, 4>>,
-      sw::at<"layers.*.attention.wk", sw::colwise<axis, 4>>, sw::at<"layers.*.attention.wv", sw::colwise<axis, 4>>,
-      sw::at<"layers.*.attention.wo", sw::rowwise<axis, 4>>, sw::at<"layers.*.feed_forward.w1", sw::colwise<axis>>,
-      sw::at<"layers.*.feed_forward.w2", sw::rowwise<axis>>>;
+  using plan =
+      sw::plan<sw::data_parallel<dp<2>>, sw::at<"layers.*.attention.wq", sw::colwise<axis, 4>>,
+               sw::at<"layers.*.attention.wk", sw::colwise<axis, 4>>, sw::at<"layers.*.attention.wv", sw::colwise<axis, 4>>,
+               sw::at<"layers.*.attention.wo", sw::rowwise<axis, 4>>, sw::at<"layers.*.feed_forward.w1", sw::colwise<axis>>,
+               sw::at<"layers.*.feed_forward.w2", sw::rowwise<axis>>>;
   check_both<sw::mesh<dp<2>, axis>, plan, dp<2>>();
 }
 

@@ -298,15 +298,14 @@ inline constexpr program cases[] = {
     apply(op_code::permute, {tensor_of({2, 1, 3, 1, 2, 1, 2, 1})}, dims({7, 2, 0, 1, 6, 5, 3, 4})).blocks(2),
     apply(op_code::broadcast, {tensor_of({5})}, to_shape({2, 3, 5})),
     apply(op_code::broadcast, {tensor_of({4, 1, 2})}, to_shape({4, 3, 2})),
-    on_leaves({tensor_of({5, 1})})
-        .then(op_code::permute, {0}, dims({1, 0}))
-        .then(op_code::broadcast, {1}, to_shape({2, 5})),
+    on_leaves({tensor_of({5, 1})}).then(op_code::permute, {0}, dims({1, 0})).then(op_code::broadcast, {1}, to_shape({2, 5})),
     on_leaves({tensor_of({4, 5})})
         .then(op_code::permute, {0}, dims({1, 0}))
         .then(op_code::reshape, {1}, to_shape({5, 1, 4})),
     apply(op_code::cat, {tensor_of({5, 3}), tensor_of({5, 2})}, attr(1)),
     apply(op_code::cat, {tensor_of({2, 4}), tensor_of({0, 4}), tensor_of({3, 4})}, attr(0)).blocks(2),
-    apply(op_code::cat, {tensor_of({1, 3, 2}), tensor_of({1, 3, 2}), tensor_of({1, 3, 2}), tensor_of({1, 3, 2}), tensor_of({1, 3, 2})},
+    apply(op_code::cat,
+          {tensor_of({1, 3, 2}), tensor_of({1, 3, 2}), tensor_of({1, 3, 2}), tensor_of({1, 3, 2}), tensor_of({1, 3, 2})},
           attr(0)),
     on_leaves({tensor_of({5, 3})}).then(op_code::cat, {0, 0}, attr(1)).then(op_code::scale, {1}, {}, 3),
 
@@ -378,7 +377,8 @@ inline constexpr exemption unproved[] = {
     {op_code::part, "written by a pass: the buffer as it is"},
     {op_code::pack, "says where its operands lie: checked by verify"},
     {op_code::unpack, "a slot of a pack: checked by verify"},
-    {op_code::copy_, "writes a value over one of equal extents and placements: checked by verify, gone before anything runs"},
+    {op_code::copy_,
+     "writes a value over one of equal extents and placements: checked by verify, gone before anything runs"},
     {op_code::assign, "writes a value over one with equal blocks: checked by verify"},
     {op_code::in_place, "says where its operand lies: checked by verify"},
     {op_code::advance, "counts steps, on every rank alike"},

@@ -29,7 +29,8 @@ constexpr failure prove_fill(op_code op, const leaf& shape, const op_attr& a, do
     cell cells[max_ranks];
     execute(g, 0, on, cells, m);
     if (on.count() > 1) return compare(cells, s, on, whole, failure::value);
-    laws::each_element(cells[0].l, [&](const std::int64_t* at, std::int64_t i) { whole[i] = cells[0].p[offset_of(cells[0], at)]; });
+    laws::each_element(cells[0].l,
+                       [&](const std::int64_t* at, std::int64_t i) { whole[i] = cells[0].p[offset_of(cells[0], at)]; });
   }
   return failure::none;
 }
@@ -41,8 +42,10 @@ struct fill_case {
   double f = 0;
 };
 inline constexpr fill_case fills[] = {
-    {op_code::fill, tensor_of({5, 3}), {}, 7},          {op_code::arange, tensor_of({5}), {{2, -3, 0, 0, 0, 0}}},
-    {op_code::rand, tensor_of({5, 3}), {{1, 0, 0, 0, 0, 0}}},  {op_code::randn, tensor_of({2, 4}), {}},
+    {op_code::fill, tensor_of({5, 3}), {}, 7},
+    {op_code::arange, tensor_of({5}), {{2, -3, 0, 0, 0, 0}}},
+    {op_code::rand, tensor_of({5, 3}), {{1, 0, 0, 0, 0, 0}}},
+    {op_code::randn, tensor_of({2, 4}), {}},
 };
 
 // Every placement but partial, which fills are not given; how many were tried.
@@ -154,8 +157,7 @@ constexpr failure run_update(const Graph& g, const ranks_of& mesh, Updated& ref)
   cell cells[32 * max_ranks];
   modp whole[3 + 1][24]{};
   for (int k = 0; k < 4; ++k)
-    for (int e = 0; e < 24; ++e)
-      whole[k][e] = reduced_to(scramble(static_cast<unsigned>(e), 70 + static_cast<unsigned>(k)));
+    for (int e = 0; e < 24; ++e) whole[k][e] = reduced_to(scramble(static_cast<unsigned>(e), 70 + static_cast<unsigned>(k)));
   int update = -1;
   for (int i = 0; i < g.node_count; ++i) {
     const node& n = g.nodes[i];
@@ -181,8 +183,7 @@ constexpr failure run_update(const Graph& g, const ranks_of& mesh, Updated& ref)
     if constexpr (Fill) {
       laws::each_element(x->l, [&](const std::int64_t* e, std::int64_t i) { ref.value[k][i] = x->p[offset_of(*x, e)]; });
     } else {
-      if (const failure f = compare(x, g.spec_of(n.in[j]), mesh, ref.value[k], failure::value); f != failure::none)
-        return f;
+      if (const failure f = compare(x, g.spec_of(n.in[j]), mesh, ref.value[k], failure::value); f != failure::none) return f;
     }
     ++k;
   }

@@ -87,8 +87,8 @@ template <class T>
 bool same_bits(const sw::local_block<T>& a, const sw::local_block<T>& b) {
   bool same = a.data.size() == b.data.size() && a.layout.rank == b.layout.rank;
   for (int d = 0; same && d < a.layout.rank; ++d)
-    same = a.layout.ext[d] == b.layout.ext[d] && a.layout.str[d] == b.layout.str[d] &&
-           a.layout.origin[d] == b.layout.origin[d];
+    same =
+        a.layout.ext[d] == b.layout.ext[d] && a.layout.str[d] == b.layout.str[d] && a.layout.origin[d] == b.layout.origin[d];
   return same && std::memcmp(a.data.data(), b.data.data(), a.data.size_bytes()) == 0;
 }
 
@@ -132,8 +132,8 @@ void check_program(Rank& rank, const Results& results, const X&... x) {
 }
 
 template <class F, class... X>
-using function_of = sw::function_step<F, typename std::tuple_element_t<0, std::tuple<X...>>::mesh_type,
-                                      sw::inputs<sw::input_like<X>...>>;
+using function_of =
+    sw::function_step<F, typename std::tuple_element_t<0, std::tuple<X...>>::mesh_type, sw::inputs<sw::input_like<X>...>>;
 template <class F, class Wrt, class... X>
 using gradient_of = sw::gradient_step<F, typename std::tuple_element_t<0, std::tuple<X...>>::mesh_type,
                                       sw::inputs<sw::input_like<X>...>, Wrt>;
@@ -164,8 +164,7 @@ auto gradients_both_ways(Rank& rank, const X&... x) {
                       CHECK(same);
                     }(),
                     ...);
-              }
-              (std::make_index_sequence<sizeof...(r)>{}, std::tie(r...));
+              }(std::make_index_sequence<sizeof...(r)>{}, std::tie(r...));
             },
             results);
       },

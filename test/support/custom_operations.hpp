@@ -17,13 +17,18 @@ template <int Times>
 constexpr void pull(sw::autodiff::pullback& p) {
   const int y = p.n.in[1];
   if (p.wants(0)) p.give_summed(0, p.make(sw::op_code::scale, p.make(sw::op_code::div, p.dy, y), -1, Times));
-  if (p.wants(1)) p.give_summed(1, p.make(sw::op_code::scale, p.make(sw::op_code::mul, p.dy, p.make(sw::op_code::div, p.id, y)), -1, -Times));
+  if (p.wants(1))
+    p.give_summed(1,
+                  p.make(sw::op_code::scale, p.make(sw::op_code::mul, p.dy, p.make(sw::op_code::div, p.id, y)), -1, -Times));
 }
-inline constexpr sw::autodiff::adjoint_rule adjoint = sw::autodiff::pulled<4>(&pull<1>), doubled_adjoint = sw::autodiff::pulled<4>(&pull<2>);
+inline constexpr sw::autodiff::adjoint_rule adjoint = sw::autodiff::pulled<4>(&pull<1>),
+                                            doubled_adjoint = sw::autodiff::pulled<4>(&pull<2>);
 inline constexpr sw::custom_operation quotient{
     .name = "quotient", .operands = 2, .record = sw::operations::pointwise(sw::linearity::first), .adjoint = &adjoint};
-inline constexpr sw::custom_operation doubled{
-    .name = "doubled", .operands = 2, .record = sw::operations::pointwise(sw::linearity::first), .adjoint = &doubled_adjoint};
+inline constexpr sw::custom_operation doubled{.name = "doubled",
+                                              .operands = 2,
+                                              .record = sw::operations::pointwise(sw::linearity::first),
+                                              .adjoint = &doubled_adjoint};
 
 }  // namespace quotients
 
@@ -38,14 +43,15 @@ constexpr sw::rule_rows rows_of(const sw::operation&, const sw::op_attr&, const 
   for (int d = 0; d + 1 < in[0].rank; ++d) t.push_back(sw::rows::all(sw::rows::S(d), sw::rows::S(d)));
   return t;
 }
-constexpr sw::operation record =
-    sw::operations::by_rows(&sw::operations::shape_of_rows, &rows_of, &sw::operations::refuse_with<sw::problem::custom_placements>);
+constexpr sw::operation record = sw::operations::by_rows(&sw::operations::shape_of_rows, &rows_of,
+                                                         &sw::operations::refuse_with<sw::problem::custom_placements>);
 
 // Attribute 0: 1 for sums from the end, which are the adjoint of sums from the beginning, and these of those.
 extern const sw::custom_operation running;  // defined below
 constexpr void pull_running(sw::autodiff::pullback& p);
 inline constexpr sw::autodiff::adjoint_rule running_adjoint = sw::autodiff::pulled<2>(&pull_running);
-inline constexpr sw::custom_operation running{.name = "running_sum", .operands = 1, .record = record, .adjoint = &running_adjoint};
+inline constexpr sw::custom_operation running{
+    .name = "running_sum", .operands = 1, .record = record, .adjoint = &running_adjoint};
 constexpr void pull_running(sw::autodiff::pullback& p) {
   p.give(0, p.make(running, {{1 - p.n.a.v[0], 0, 0, 0, 0, 0}}, 0, p.dy));
 }
@@ -64,7 +70,8 @@ constexpr void run(const sw::kernel_arguments<T>& k) {
 }
 
 // Mistakes: a row for the last dim, where each rank would begin anew; and an adjoint that sums from the wrong end.
-constexpr sw::rule_rows too_many_rows(const sw::operation& o, const sw::op_attr& a, const sw::spec* in, int n, const sw::spec& out) {
+constexpr sw::rule_rows too_many_rows(const sw::operation& o, const sw::op_attr& a, const sw::spec* in, int n,
+                                      const sw::spec& out) {
   sw::rule_rows t = rows_of(o, a, in, n, out);
   t.push_back(sw::rows::all(sw::rows::S(in[0].rank - 1), sw::rows::S(in[0].rank - 1)));
   return t;
@@ -72,12 +79,13 @@ constexpr sw::rule_rows too_many_rows(const sw::operation& o, const sw::op_attr&
 inline constexpr sw::custom_operation wrong_row{
     .name = "wrong_row",
     .operands = 1,
-    .record = sw::operations::by_rows(&sw::operations::shape_of_rows, &too_many_rows, &sw::operations::refuse_with<sw::problem::custom_placements>),
+    .record = sw::operations::by_rows(&sw::operations::shape_of_rows, &too_many_rows,
+                                      &sw::operations::refuse_with<sw::problem::custom_placements>),
     .adjoint = &sw::autodiff::unknown};
-inline constexpr sw::autodiff::adjoint_rule wrong_end = sw::autodiff::pulled<2>([](sw::autodiff::pullback& p) {
-  p.give(0, p.make(running, {{p.n.a.v[0], 0, 0, 0, 0, 0}}, 0, p.dy));
-});
-inline constexpr sw::custom_operation wrong_adjoint{.name = "wrong_adjoint", .operands = 1, .record = record, .adjoint = &wrong_end};
+inline constexpr sw::autodiff::adjoint_rule wrong_end = sw::autodiff::pulled<2>(
+    [](sw::autodiff::pullback& p) { p.give(0, p.make(running, {{p.n.a.v[0], 0, 0, 0, 0, 0}}, 0, p.dy)); });
+inline constexpr sw::custom_operation wrong_adjoint{
+    .name = "wrong_adjoint", .operands = 1, .record = record, .adjoint = &wrong_end};
 
 // The same, declared linear in its operand: then a proof shows that the adjoint is not the transpose.
 inline constexpr sw::custom_operation wrong_transpose{.name = "wrong_transpose",
@@ -91,8 +99,10 @@ inline constexpr sw::custom_operation wrong_transpose{.name = "wrong_transpose",
                                                       .adjoint = &wrong_end};
 
 // Its number times the operand.
-inline constexpr sw::custom_operation times{
-    .name = "times", .operands = 1, .record = sw::operations::pointwise(sw::linearity::first), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation times{.name = "times",
+                                            .operands = 1,
+                                            .record = sw::operations::pointwise(sw::linearity::first),
+                                            .adjoint = &sw::autodiff::unknown};
 
 }  // namespace sums
 
@@ -104,13 +114,13 @@ struct shardwise::formula<sums::times> {
   }
 };
 
-#define SHARDWISE_TEST_SUMS(name)                          \
-  template <>                                              \
-  struct shardwise::host_kernel<sums::name> {              \
-    template <class T>                                     \
+#define SHARDWISE_TEST_SUMS(name)                             \
+  template <>                                                 \
+  struct shardwise::host_kernel<sums::name> {                 \
+    template <class T>                                        \
     static constexpr void run(const kernel_arguments<T>& k) { \
-      sums::run(k);                                        \
-    }                                                      \
+      sums::run(k);                                           \
+    }                                                         \
   };
 SHARDWISE_TEST_SUMS(running)
 SHARDWISE_TEST_SUMS(wrong_row)
@@ -133,10 +143,12 @@ inline constexpr sw::autodiff::adjoint_rule weigh_adjoint = sw::autodiff::pulled
   if (p.wants(0)) p.give(0, p.make(sw::op_code::mul, p.dy, p.n.in[1]));
   if (p.wants(1)) p.give_summed(1, p.make(sw::op_code::mul, p.dy, p.n.in[0]));
 });
-inline constexpr sw::custom_operation weigh{.name = "weigh", .operands = 2, .record = map::record, .adjoint = &weigh_adjoint};
+inline constexpr sw::custom_operation weigh{
+    .name = "weigh", .operands = 2, .record = map::record, .adjoint = &weigh_adjoint};
 
 // Wrong: sums along the columns, of which a rank sees its own alone.
-inline constexpr sw::custom_operation sum_columns{.name = "sum_columns", .operands = 2, .record = map::record, .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation sum_columns{
+    .name = "sum_columns", .operands = 2, .record = map::record, .adjoint = &sw::autodiff::unknown};
 
 }  // namespace mapped
 

@@ -32,14 +32,16 @@ constexpr sw::results_rows rows(const sw::operation&, const sw::op_attr&, const 
   return t;
 }
 constexpr sw::operation record(sw::operation::row_rule by) {
-  return sw::operations::by_rows(&shape, by, &sw::operations::refuse_with<sw::problem::custom_placements>, -1, sw::element_rule::real,
-                                 sw::operand_choice::kept, sw::recomputing::cheap, 3);
+  return sw::operations::by_rows(&shape, by, &sw::operations::refuse_with<sw::problem::custom_placements>, -1,
+                                 sw::element_rule::real, sw::operand_choice::kept, sw::recomputing::cheap, 3);
 }
 
 // dx = exp(x) dy0 + dy1, of each row.
 inline constexpr sw::autodiff::adjoint_rule adjoint = sw::autodiff::pulled<2>([](sw::autodiff::pullback& p) {
   if (p.has(0)) p.give(0, p.make(sw::op_code::mul, p.cotangent(0), p.result(0)));
-  if (p.has(1)) p.give(0, p.emit(sw::op_code::expand, {{std::int64_t{1} << (p.operand(0).rank - 1), 0, 0, 0, 0, 0}}, 0, 0, p.cotangent(1)));
+  if (p.has(1))
+    p.give(0,
+           p.emit(sw::op_code::expand, {{std::int64_t{1} << (p.operand(0).rank - 1), 0, 0, 0, 0, 0}}, 0, 0, p.cotangent(1)));
 });
 inline constexpr sw::custom_operation lines{.name = "lines", .operands = 1, .record = record(&rows), .adjoint = &adjoint};
 
@@ -65,13 +67,16 @@ constexpr void run(const sw::kernel_arguments<T>& k) {
 
 // Mistakes: a kernel that writes what nobody wants, sums that are taken for whole where the rows are cut, an adjoint that forgets
 // the sums.
-inline constexpr sw::custom_operation forgetful{.name = "forgetful", .operands = 1, .record = record(&rows), .adjoint = &sw::autodiff::unknown};
-constexpr sw::results_rows wrong_rows(const sw::operation& o, const sw::op_attr& a, const sw::spec* in, int n, const sw::spec& out) {
+inline constexpr sw::custom_operation forgetful{
+    .name = "forgetful", .operands = 1, .record = record(&rows), .adjoint = &sw::autodiff::unknown};
+constexpr sw::results_rows wrong_rows(const sw::operation& o, const sw::op_attr& a, const sw::spec* in, int n,
+                                      const sw::spec& out) {
   sw::results_rows t = rows(o, a, in, n, out);
   t.push_back({{sw::rows::S(in[0].rank - 1)}, {sw::rows::S(in[0].rank - 1), sw::rows::R, sw::rows::R}});
   return t;
 }
-inline constexpr sw::custom_operation wrong_row{.name = "wrong_row", .operands = 1, .record = record(&wrong_rows), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation wrong_row{
+    .name = "wrong_row", .operands = 1, .record = record(&wrong_rows), .adjoint = &sw::autodiff::unknown};
 
 }  // namespace described
 
@@ -95,7 +100,9 @@ constexpr sw::rule_rows rows(const sw::operation&, const sw::op_attr&, const sw:
   return t;
 }
 // (dy, x, w): the gradients of x and w.
-constexpr sw::outcome shape_back(const sw::op_attr&, const sw::spec* in, int, int result) { return {{}, sw::contiguous(in[1 + result])}; }
+constexpr sw::outcome shape_back(const sw::op_attr&, const sw::spec* in, int, int result) {
+  return {{}, sw::contiguous(in[1 + result])};
+}
 constexpr sw::results_rows rows_back(const sw::operation&, const sw::op_attr&, const sw::spec*, int, const sw::spec&) {
   using namespace sw::rows;
   sw::results_rows t;
@@ -108,8 +115,8 @@ constexpr sw::results_rows rows_back(const sw::operation&, const sw::op_attr&, c
 inline constexpr sw::custom_operation scale_back{
     .name = "scale_back",
     .operands = 3,
-    .record = sw::operations::by_rows(&shape_back, &rows_back, &sw::operations::refuse_with<sw::problem::custom_placements>, -1,
-                                      sw::element_rule::real, sw::operand_choice::cheapest, sw::recomputing::never, 2),
+    .record = sw::operations::by_rows(&shape_back, &rows_back, &sw::operations::refuse_with<sw::problem::custom_placements>,
+                                      -1, sw::element_rule::real, sw::operand_choice::cheapest, sw::recomputing::never, 2),
     .adjoint = &sw::autodiff::unknown};
 inline constexpr sw::autodiff::adjoint_rule scale_adjoint = sw::autodiff::pulled<3>([](sw::autodiff::pullback& p) {
   const int both = p.make(scale_back, {}, 0, p.dy, p.n.in[0], p.n.in[1]);

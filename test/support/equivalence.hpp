@@ -14,8 +14,9 @@ namespace test::gpt {
 inline constexpr int equivalence_steps = 20;
 
 template <class T>
-inline constexpr double loss_tolerance =
-    !std::is_same_v<T, double> ? 1e-5 : std::is_same_v<place, on_threads> ? 1e-12 : 1e-10;
+inline constexpr double loss_tolerance = !std::is_same_v<T, double>          ? 1e-5
+                                         : std::is_same_v<place, on_threads> ? 1e-12
+                                                                             : 1e-10;
 
 // Parameters, which are of order 1: Adam turns the rounding of a small gradient into a larger step.
 template <class T>

@@ -25,8 +25,9 @@ struct tp : sw::axis<1> {};
 using mesh = sw::mesh<dp, tp>;
 using size = train_text::config<4, 16, 32, 2, 2>;
 template <class T, class... Passes>
-using step = sw::train_step<train_text::gpt_of<size>::gpt, train_text::next_byte<size, dp>, train_text::megatron_plan<size, dp, tp>,
-                            mesh, sw::clip_norm<sw::adamw<true>>, sw::pipeline<Passes...>, T, sw::cuda_backend>;
+using step =
+    sw::train_step<train_text::gpt_of<size>::gpt, train_text::next_byte<size, dp>, train_text::megatron_plan<size, dp, tp>,
+                   mesh, sw::clip_norm<sw::adamw<true>>, sw::pipeline<Passes...>, T, sw::cuda_backend>;
 
 constexpr int steps = 5;
 
@@ -43,7 +44,8 @@ run train() {
     ex.initialise(3);
     for (int s = 1; s <= steps; ++s) {
       std::vector<std::int32_t> text(size::batch * size::time);
-      for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::int32_t>((i * 131 + static_cast<std::size_t>(s) * 7) % 251);
+      for (std::size_t i = 0; i < text.size(); ++i)
+        text[i] = static_cast<std::int32_t>((i * 131 + static_cast<std::size_t>(s) * 7) % 251);
       ex.set_input(0, text);
       ex.set_input(1, text);
       sw::step_env env;
@@ -68,12 +70,14 @@ void check_launches(double tolerance) {
   }
   using plain = step<T>;
   using fused = step<T, sw::fuse_kernels>;
-  constexpr sw::passes::kernel_counts one_by_one = sw::passes::kernel_calls(plain::program), together = sw::passes::kernel_calls(fused::program);
+  constexpr sw::passes::kernel_counts one_by_one = sw::passes::kernel_calls(plain::program),
+                                      together = sw::passes::kernel_calls(fused::program);
   const run a = train<plain>(), b = train<fused>();
   const int products = together.of[static_cast<int>(sw::op_code::einsum)];
-  std::printf("%s: kernels %d one by one (%d calls), %d fused (%d calls, %d of them products); copies %d and %d, fills %d and %d\n",
-              sizeof(T) == 4 ? "float" : "double", a.nodes.kernels, one_by_one.launches, b.nodes.kernels, together.launches, products,
-              a.nodes.copies, b.nodes.copies, a.nodes.fills, b.nodes.fills);
+  std::printf(
+      "%s: kernels %d one by one (%d calls), %d fused (%d calls, %d of them products); copies %d and %d, fills %d and %d\n",
+      sizeof(T) == 4 ? "float" : "double", a.nodes.kernels, one_by_one.launches, b.nodes.kernels, together.launches,
+      products, a.nodes.copies, b.nodes.copies, a.nodes.fills, b.nodes.fills);
   CHECK(a.nodes.kernels >= one_by_one.launches);
   CHECK(b.nodes.kernels >= together.launches);
   // cuBLASLt may cut a product along its depth, which takes one kernel more

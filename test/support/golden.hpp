@@ -35,10 +35,8 @@ std::vector<T> whole_batch(const safetensors& file, int world, int k, std::size_
       const std::size_t n = all.size() / iterations;
       for (std::size_t i = 0; i < n; ++i) batch.push_back(static_cast<T>(all[iteration * n + i]));
     };
-    if constexpr (std::is_integral_v<T>)
-      add(file.integers(name));
-    else
-      add(file.values(name));
+    if constexpr (std::is_integral_v<T>) add(file.integers(name));
+    else add(file.values(name));
   }
   return batch;
 }
@@ -88,16 +86,16 @@ golden_run run_golden(const safetensors& file, int world, int iterations, double
     feed(ex, 0);
     ex.run(probe);
     for (int id = 0; id < Step::program.node_count; ++id) {
-        const sw::node& n = Step::program.nodes[id];
-        if (n.op != sw::op_code::state || n.a.v[2] != 0) continue;
-        const std::vector<double> value = ex.value(id);
-        const std::lock_guard lock(gate);
-        auto& whole = result.gradient[golden_name(ex.parameter_name(static_cast<int>(n.a.v[1])))];
-        const std::vector<double> before = whole;
-        whole.resize(static_cast<std::size_t>(numel(Step::program.spec_of(id))), std::nan(""));
-        scatter_block(value.data(), ex.layout_of(id), whole);
-        for (std::size_t i = 0; i < before.size(); ++i)
-          if (!std::isnan(before[i]) && before[i] != whole[i]) result.replicas_equal = false;
+      const sw::node& n = Step::program.nodes[id];
+      if (n.op != sw::op_code::state || n.a.v[2] != 0) continue;
+      const std::vector<double> value = ex.value(id);
+      const std::lock_guard lock(gate);
+      auto& whole = result.gradient[golden_name(ex.parameter_name(static_cast<int>(n.a.v[1])))];
+      const std::vector<double> before = whole;
+      whole.resize(static_cast<std::size_t>(numel(Step::program.spec_of(id))), std::nan(""));
+      scatter_block(value.data(), ex.layout_of(id), whole);
+      for (std::size_t i = 0; i < before.size(); ++i)
+        if (!std::isnan(before[i]) && before[i] != whole[i]) result.replicas_equal = false;
     }
     ex.reset_states();
 

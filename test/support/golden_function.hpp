@@ -94,8 +94,8 @@ struct golden_function<Case, F, Mesh, sw::wrt<Wrt...>, Placed...> {
     sw::launch<Mesh>([&](auto& rank) {
       sw::eager on(rank);
       [&]<std::size_t... I>(std::index_sequence<I...>) {
-        const auto all = gradients_both_ways<F, Wrt...>(
-            rank, operand_type<Shape, Mesh, Placed>::type::distribute(on, values[I])...);
+        const auto all =
+            gradients_both_ways<F, Wrt...>(rank, operand_type<Shape, Mesh, Placed>::type::distribute(on, values[I])...);
         std::apply(
             [&](const auto&... r) {
               const std::vector<std::vector<double>> mine{values_of(sw::contiguous(r).full_tensor().to_local())...};
@@ -109,8 +109,7 @@ struct golden_function<Case, F, Mesh, sw::wrt<Wrt...>, Placed...> {
               }
             },
             all);
-      }
-      (std::index_sequence_for<Shape...>{});
+      }(std::index_sequence_for<Shape...>{});
     });
     const auto named = wanted.size() - static_cast<std::size_t>(std::count(wanted.begin(), wanted.end(), ""));
     CHECK(compared == Mesh::size * static_cast<int>(named));

@@ -36,11 +36,12 @@ struct tp : sw::axis<N> {};
 // Attention split by heads, feed-forward by hidden units; activations between them are whole.
 template <class Dp, class Tp>
 struct tensor_parallel {
-  using type = sw::plan<
-      sw::data_parallel<Dp>, sw::at<"layers.*.attention.wq", sw::colwise<Tp, head>>,
-      sw::at<"layers.*.attention.wk", sw::colwise<Tp, head>>, sw::at<"layers.*.attention.wv", sw::colwise<Tp, head>>,
-      sw::at<"layers.*.attention.wo", sw::rowwise<Tp, head>>, sw::at<"layers.*.feed_forward.w1", sw::colwise<Tp>>,
-      sw::at<"layers.*.feed_forward.w2", sw::rowwise<Tp>>>;
+  using type =
+      sw::plan<sw::data_parallel<Dp>, sw::at<"layers.*.attention.wq", sw::colwise<Tp, head>>,
+               sw::at<"layers.*.attention.wk", sw::colwise<Tp, head>>,
+               sw::at<"layers.*.attention.wv", sw::colwise<Tp, head>>,
+               sw::at<"layers.*.attention.wo", sw::rowwise<Tp, head>>, sw::at<"layers.*.feed_forward.w1", sw::colwise<Tp>>,
+               sw::at<"layers.*.feed_forward.w2", sw::rowwise<Tp>>>;
 };
 
 // The same, but activations between the two are split along time: gathered before, scattered after.
@@ -62,9 +63,9 @@ struct sequence_parallel {
 
 template <class T, int D, int N, template <class, class> class Plan = tensor_parallel, class Sizes = sizes,
           class Place = place, class Pipeline = sw::pipeline<>>
-using step = sw::train_step<transformer<Sizes>::template model, language_task<Sizes, batch, dp<D>>,
-                            typename Plan<dp<D>, tp<N>>::type, sw::mesh<dp<D>, tp<N>>, sw::clip_norm<sw::adamw<true>>,
-                            Pipeline, T, typename Place::backend>;
+using step =
+    sw::train_step<transformer<Sizes>::template model, language_task<Sizes, batch, dp<D>>, typename Plan<dp<D>, tp<N>>::type,
+                   sw::mesh<dp<D>, tp<N>>, sw::clip_norm<sw::adamw<true>>, Pipeline, T, typename Place::backend>;
 
 struct data {
   std::array<std::int32_t, batch * sizes::time> tokens{}, targets{};

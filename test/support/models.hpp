@@ -54,10 +54,8 @@ struct transformer_sizes {
 namespace detail {
 template <class Sizes, class X>
 constexpr auto drop(const X& x) {
-  if constexpr (Sizes::dropout > 0)
-    return sw::dropout(x, Sizes::dropout);
-  else
-    return x;
+  if constexpr (Sizes::dropout > 0) return sw::dropout(x, Sizes::dropout);
+  else return x;
 }
 }  // namespace detail
 
@@ -128,10 +126,9 @@ struct transformer {
 
 // Inputs of a language model: tokens, targets, positions; the batch is split along Dp.
 template <class Sizes, int Batch, class Dp>
-using language_inputs =
-    sw::inputs<sw::input_tensor<std::int32_t, sw::shape<Batch, Sizes::time>, sw::on<Dp, sw::shard<0>>>,
-               sw::input_tensor<std::int32_t, sw::shape<Batch, Sizes::time>, sw::on<Dp, sw::shard<0>>>,
-               sw::input_tensor<std::int32_t, sw::shape<Sizes::time>, sw::on<Dp, sw::replicate>>>;
+using language_inputs = sw::inputs<sw::input_tensor<std::int32_t, sw::shape<Batch, Sizes::time>, sw::on<Dp, sw::shard<0>>>,
+                                   sw::input_tensor<std::int32_t, sw::shape<Batch, Sizes::time>, sw::on<Dp, sw::shard<0>>>,
+                                   sw::input_tensor<std::int32_t, sw::shape<Sizes::time>, sw::on<Dp, sw::replicate>>>;
 
 template <class Sizes, int Batch, class Dp>
 struct language_task {
@@ -155,10 +152,8 @@ template <class T, int Batch, int Width, class Placement, int Divisor = 1>
 struct sum_task {
   using inputs = sw::inputs<sw::input_tensor<T, sw::shape<Batch, Width>, Placement>>;
   constexpr auto operator()(const auto& m, const auto& x) const {
-    if constexpr (Divisor == 1)
-      return sw::sum(m(x));
-    else
-      return sw::scale(sw::sum(m(x)), 1.0 / Divisor);
+    if constexpr (Divisor == 1) return sw::sum(m(x));
+    else return sw::scale(sw::sum(m(x)), 1.0 / Divisor);
   }
 };
 

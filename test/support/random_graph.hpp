@@ -20,7 +20,9 @@ struct dice {
   std::uint64_t seed = 0;
   std::uint32_t rolls = 0;
 
-  constexpr int operator()(int n) { return static_cast<int>(sw::philox(seed, rolls++, 0, 0, 0).w[0] % static_cast<unsigned>(n)); }
+  constexpr int operator()(int n) {
+    return static_cast<int>(sw::philox(seed, rolls++, 0, 0, 0).w[0] % static_cast<unsigned>(n));
+  }
 };
 
 template <int Nodes>
@@ -113,7 +115,8 @@ template <class Rank, class T = float, std::size_t... Op>
 constexpr auto all_kernels(std::index_sequence<Op...>) {
   return std::array<sw::runtime::kernel_function<Rank>, sizeof...(Op)>{[] {
     constexpr sw::op_code op = static_cast<sw::op_code>(Op);
-    if constexpr (sw::runs_kernel(op) && op != sw::op_code::fused && op != sw::op_code::custom) return sw::runtime::kernel_entry<sw::runtime::signature{op, sw::dtype_v<T>}, Rank>();
+    if constexpr (sw::runs_kernel(op) && op != sw::op_code::fused && op != sw::op_code::custom)
+      return sw::runtime::kernel_entry<sw::runtime::signature{op, sw::dtype_v<T>}, Rank>();
     else return sw::runtime::kernel_function<Rank>{nullptr};
   }()...};
 }
@@ -155,7 +158,8 @@ const sw::runtime::eager_operation<Rank>& kept(const sw::runtime::eager_operatio
 template <class Rank, class Graph>
 std::vector<std::vector<std::uint32_t>> run_graph(sw::eager<Rank>& e, const Graph& g) {
   using sw::op_code;
-  static constexpr auto kernels = all_kernels<Rank>(std::make_index_sequence<static_cast<std::size_t>(sw::op_code::count)>{});
+  static constexpr auto kernels =
+      all_kernels<Rank>(std::make_index_sequence<static_cast<std::size_t>(sw::op_code::count)>{});
   std::vector<sw::runtime::eager_value<Rank>> value(static_cast<std::size_t>(g.node_count));
   for (int i = 0; i < g.node_count; ++i) {
     const sw::node& n = g.nodes[i];

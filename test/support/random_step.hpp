@@ -117,10 +117,12 @@ class graph_runner {
   }
   void feed(int iteration) {
     for (int i = 0; i < g_.node_count; ++i)
-      if (g_.nodes[i].op == sw::op_code::input) fill(i, static_cast<int>(g_.nodes[i].a.v[0]) + 10 * iteration, rank_->index());
+      if (g_.nodes[i].op == sw::op_code::input)
+        fill(i, static_cast<int>(g_.nodes[i].a.v[0]) + 10 * iteration, rank_->index());
   }
   void run(const sw::step_env& env) {
-    static constexpr auto kernels = all_kernels<Rank, T>(std::make_index_sequence<static_cast<std::size_t>(sw::op_code::count)>{});
+    static constexpr auto kernels =
+        all_kernels<Rank, T>(std::make_index_sequence<static_cast<std::size_t>(sw::op_code::count)>{});
     for (const sw::runtime::call& c : calls_) kernels[static_cast<std::size_t>(g_.nodes[c.node].op)](c, env, *rank_);
   }
 
@@ -142,7 +144,9 @@ class graph_runner {
 
  private:
   void* data(int i) const { return arena_ + plan_.offset[i] + skipped_[static_cast<std::size_t>(i)]; }
-  std::size_t bytes(int i) const { return static_cast<std::size_t>(layouts_[static_cast<std::size_t>(i)].numel()) * sizeof(T); }
+  std::size_t bytes(int i) const {
+    return static_cast<std::size_t>(layouts_[static_cast<std::size_t>(i)].numel()) * sizeof(T);
+  }
 
   void fill(int i, int stream, int rank) {
     auto* const x = static_cast<T*>(data(i));
@@ -176,7 +180,8 @@ class graph_runner {
       const auto at = static_cast<std::size_t>(i);
       if (n.inputs > 0 && sw::is_view(n, g_.spec_of(n.in[0]), out)) {
         std::int64_t elements = 0;
-        layouts_[at] = sw::runtime::view_layout(n.op, n.a, layouts_[static_cast<std::size_t>(n.in[0])], out, coordinate, 0, elements);
+        layouts_[at] =
+            sw::runtime::view_layout(n.op, n.a, layouts_[static_cast<std::size_t>(n.in[0])], out, coordinate, 0, elements);
         skipped_[at] = skipped_[static_cast<std::size_t>(n.in[0])] + elements * static_cast<std::int64_t>(sizeof(T));
         continue;
       }

@@ -51,8 +51,8 @@ struct writes {
     auto pending = sw::redistribute_async<axis, To>(d);
     sw::mul_(sw::transpose<0, 1>(d), 2);
     const auto arrived = std::move(pending).wait();
-    return std::tuple{sw::scale(a, 1), sw::scale(to_a, 1), to_b,    sw::contiguous(b),
-                      sw::scale(first, 1), second, sw::scale(arrived, 1), sw::scale(d, 1)};
+    return std::tuple{sw::scale(a, 1), sw::scale(to_a, 1),    to_b,           sw::contiguous(b), sw::scale(first, 1),
+                      second,          sw::scale(arrived, 1), sw::scale(d, 1)};
   }
 };
 // What is as it was, together.
@@ -61,7 +61,8 @@ struct unwritten {
   constexpr auto operator()(const auto& x) const {
     const auto all = writes<N, To>{}(x);
     const auto back = [](const auto& y) { return sw::redistribute<line<N>, From>(y); };
-    return sw::add(sw::add(std::get<0>(all), back(std::get<2>(all))), sw::add(back(std::get<4>(all)), back(std::get<6>(all))));
+    return sw::add(sw::add(std::get<0>(all), back(std::get<2>(all))),
+                   sw::add(back(std::get<4>(all)), back(std::get<6>(all))));
   }
 };
 // The same of x itself, which the caller finds written then.
@@ -105,7 +106,8 @@ void check_on(auto& rank) {
   const auto x = fresh();
   using f = writes<N, To>;
   check_results<function_of<f, x_type>>(rank, x, f{}(x), whole, {1, 2, 1, 2, 1, 2, 1, 2});
-  using merged = sw::function_step<f, mesh<N>, sw::inputs<sw::input_like<x_type>>, sw::pipeline<sw::cancel_redistributions, sw::merge_common>>;
+  using merged = sw::function_step<f, mesh<N>, sw::inputs<sw::input_like<x_type>>,
+                                   sw::pipeline<sw::cancel_redistributions, sw::merge_common>>;
   check_results<merged>(rank, x, f{}(x), whole, {1, 2, 1, 2, 1, 2, 1, 2});
   CHECK(values_of(x.full_tensor().to_local()) == whole);
 

@@ -46,7 +46,8 @@ template <class Step>
 std::vector<double> train() {
   std::vector<double> after;
   sw::launch<typename Step::mesh_type>([&](auto& rank) {
-    sw::executor<Step, std::remove_reference_t<decltype(rank)>> run(rank, sw::executor_checks::poison | sw::executor_checks::finite);
+    sw::executor<Step, std::remove_reference_t<decltype(rank)>> run(
+        rank, sw::executor_checks::poison | sw::executor_checks::finite);
     run.initialise(1);
     sw::step_env env;
     env.lr = 0.01;

@@ -50,14 +50,17 @@ template <class Axis>
 struct split_features : sw::detail::style_base {
   using axis = Axis;
   static constexpr bool accepts(sw::module_kind) { return true; }
-  static constexpr sw::detail::maybe_placement parameter(sw::module_kind, std::string_view, int) { return {true, sw::shard_value(0)}; }
+  static constexpr sw::detail::maybe_placement parameter(sw::module_kind, std::string_view, int) {
+    return {true, sw::shard_value(0)};
+  }
 };
 
 template <class Axis>
 struct models {
   template <class Bound = sw::unbound>
   struct net : sw::module<net<Bound>, Bound> {
-    SHARDWISE_MEMBERS(Bound, (sw::linear<5, 6>, up), (running_norm<Axis, 6>, norm), (sw::dropout_module<1, 4>, drop), (sw::linear<6, 3>, down));
+    SHARDWISE_MEMBERS(Bound, (sw::linear<5, 6>, up), (running_norm<Axis, 6>, norm), (sw::dropout_module<1, 4>, drop),
+                      (sw::linear<6, 3>, down));
     constexpr auto forward(const auto& x) const { return down(drop(sw::relu(norm(up(x))))); }
   };
   template <class B>
@@ -65,8 +68,8 @@ struct models {
 };
 
 template <int D, int N>
-using split_plan = sw::plan<sw::data_parallel<dp<D>>, sw::at<"up", sw::colwise<tp<N>>>, sw::at<"norm", split_features<tp<N>>>,
-                            sw::at<"down", sw::rowwise<tp<N>>>>;
+using split_plan = sw::plan<sw::data_parallel<dp<D>>, sw::at<"up", sw::colwise<tp<N>>>,
+                            sw::at<"norm", split_features<tp<N>>>, sw::at<"down", sw::rowwise<tp<N>>>>;
 template <int D, int N>
 using whole_plan = sw::plan<sw::data_parallel<dp<D>>>;
 
@@ -88,8 +91,8 @@ struct predict {
 // By SGD: the gradient of up's bias is zero up to rounding, which Adam would turn into steps.
 template <int D, int N, template <int, int> class Plan, class Pipeline = sw::pipeline<>, int Rows = 7, class T = double,
           class Place = place>
-using training = sw::train_step<models<dp<D>>::template net_of, fit<T, D, Rows>, Plan<D, N>, mesh<D, N>, sw::sgd<true>, Pipeline, T,
-                                typename Place::backend>;
+using training = sw::train_step<models<dp<D>>::template net_of, fit<T, D, Rows>, Plan<D, N>, mesh<D, N>, sw::sgd<true>,
+                                Pipeline, T, typename Place::backend>;
 template <int D, int N, template <int, int> class Plan, class Pipeline = sw::pipeline<>, int Rows = 7, class T = double,
           class Place = place>
 using evaluation = sw::forward_step<models<dp<D>>::template net_of, predict<T, D, Rows>, Plan<D, N>, mesh<D, N>, Pipeline, T,
@@ -98,7 +101,8 @@ using evaluation = sw::forward_step<models<dp<D>>::template net_of, predict<T, D
 template <class T>
 std::vector<T> numbers(std::size_t n, int salt) {
   std::vector<T> v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<T>(std::sin(0.7 * static_cast<double>(i) + 1.3 * salt) + 0.2 * salt);
+  for (std::size_t i = 0; i < n; ++i)
+    v[i] = static_cast<T>(std::sin(0.7 * static_cast<double>(i) + 1.3 * salt) + 0.2 * salt);
   return v;
 }
 inline sw::step_env step_numbers(int s) {

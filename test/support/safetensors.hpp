@@ -81,23 +81,20 @@ class safetensors {
   }
 
   void parse(std::vector<char> bytes) {
-    if (bytes.size() < 8)
-      refuse("is truncated: " + std::to_string(bytes.size()) + " bytes, the header size alone takes 8");
+    if (bytes.size() < 8) refuse("is truncated: " + std::to_string(bytes.size()) + " bytes, the header size alone takes 8");
     std::uint64_t header = 0;
     for (int i = 7; i >= 0; --i) header = header << 8 | static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]);
     if (header > bytes.size() - 8)
-      refuse("is truncated: its header takes " + std::to_string(header) + " bytes, " +
-             std::to_string(bytes.size() - 8) + " follow");
+      refuse("is truncated: its header takes " + std::to_string(header) + " bytes, " + std::to_string(bytes.size() - 8) +
+             " follow");
     const auto begin = bytes.begin() + 8, end = begin + static_cast<std::ptrdiff_t>(header);
     const nlohmann::json json = nlohmann::json::parse(begin, end, nullptr, false);
     if (json.is_discarded() || !json.is_object()) refuse("has a header that is not a JSON object");
     data_.assign(end, bytes.end());
     for (const auto& [name, value] : json.items()) {
       try {
-        if (name == "__metadata__")
-          metadata_ = value.get<std::map<std::string, std::string>>();
-        else
-          entries_[name] = parse_entry(name, value);
+        if (name == "__metadata__") metadata_ = value.get<std::map<std::string, std::string>>();
+        else entries_[name] = parse_entry(name, value);
       } catch (const nlohmann::json::exception& e) {
         refuse("describes '" + name + "' wrongly: " + e.what());
       }

@@ -35,32 +35,48 @@ inline bool is_nan(double x) { return x != x; }
 inline const difference differences[] = {
     {"sign", "value", "a NaN stays visible; PyTorch has 0",
      [](double x, double, double theirs, double ours) { return is_nan(x) && theirs == 0 && is_nan(ours); }},
-    {"abs", "dx", "sign's NaN", [](double x, double, double theirs, double ours) { return is_nan(x) && theirs == 0 && is_nan(ours); }},
+    {"abs", "dx", "sign's NaN",
+     [](double x, double, double theirs, double ours) { return is_nan(x) && theirs == 0 && is_nan(ours); }},
     {"gelu", "value", "PyTorch's float, not its double, overflows on the way",
      [](double x, double, double theirs, double ours) { return x >= 3e38 && !std::isfinite(theirs) && ours > 0; }},
     {"norm 1", "dx", "sign's NaN", [](double, double, double theirs, double ours) { return theirs == 0 && is_nan(ours); }},
-    {"norm 2", "value", "float's powers are summed in double", [](double x, double, double theirs, double ours) { return x == 1e38 && theirs == inf && ours < inf; }},
-    {"norm 2", "dx", "the norm is finite", [](double x, double, double theirs, double ours) { return x == 1e38 && theirs == 0 && std::isfinite(ours); }},
-    {"norm 3", "value", "float's powers are summed in double", [](double x, double, double theirs, double ours) { return x == 1e38 && theirs == inf && ours < inf; }},
+    {"norm 2", "value", "float's powers are summed in double",
+     [](double x, double, double theirs, double ours) { return x == 1e38 && theirs == inf && ours < inf; }},
+    {"norm 2", "dx", "the norm is finite",
+     [](double x, double, double theirs, double ours) { return x == 1e38 && theirs == 0 && std::isfinite(ours); }},
+    {"norm 3", "value", "float's powers are summed in double",
+     [](double x, double, double theirs, double ours) { return x == 1e38 && theirs == inf && ours < inf; }},
     {"norm 3", "dx", "the norm is finite, or infinite beside finite elements, whose shares of it are 0",
      [](double x, double, double theirs, double ours) { return x >= 1e38 && is_nan(theirs) && std::isfinite(ours); }},
-    {"layer_norm", "value", "float's statistics are in double", [](double x, double, double theirs, double ours) { return x == 1e38 && is_nan(theirs) && std::isfinite(ours); }},
-    {"layer_norm", "dx", "float's statistics are in double", [](double x, double, double theirs, double ours) { return x == 1e38 && is_nan(theirs) && std::isfinite(ours); }},
-    {"layer_norm eps 0", "value", "float's statistics are in double", [](double x, double, double theirs, double ours) { return x == 1e38 && is_nan(theirs) && std::isfinite(ours); }},
-    {"layer_norm eps 0", "dx", "float's statistics are in double", [](double x, double, double theirs, double ours) { return x == 1e38 && is_nan(theirs) && std::isfinite(ours); }},
-    {"std", "value", "squares of distances are of the element type", [](double x, double, double, double ours) { return x == 1e38 && ours == inf; }},
+    {"layer_norm", "value", "float's statistics are in double",
+     [](double x, double, double theirs, double ours) { return x == 1e38 && is_nan(theirs) && std::isfinite(ours); }},
+    {"layer_norm", "dx", "float's statistics are in double",
+     [](double x, double, double theirs, double ours) { return x == 1e38 && is_nan(theirs) && std::isfinite(ours); }},
+    {"layer_norm eps 0", "value", "float's statistics are in double",
+     [](double x, double, double theirs, double ours) { return x == 1e38 && is_nan(theirs) && std::isfinite(ours); }},
+    {"layer_norm eps 0", "dx", "float's statistics are in double",
+     [](double x, double, double theirs, double ours) { return x == 1e38 && is_nan(theirs) && std::isfinite(ours); }},
+    {"std", "value", "squares of distances are of the element type",
+     [](double x, double, double, double ours) { return x == 1e38 && ours == inf; }},
     {"std", "dx", "the deviation is infinite", [](double x, double, double, double ours) { return x == 1e38 && ours == 0; }},
 #ifdef SHARDWISE_TEST_DEVICES
     {"prod", "value", "a GPU multiplies float's factors in double, where they stay finite",
      [](double x, double, double theirs, double ours) { return x == 1e38 && is_nan(theirs) && ours == 0; }},
 #endif
-    {"var", "dx", "differences of infinities", [](double, double, double theirs, double ours) { return std::isinf(theirs) && is_nan(ours); }},
-    {"var of all", "dx", "differences of infinities", [](double, double, double theirs, double ours) { return std::isinf(theirs) && is_nan(ours); }},
-    {"var correction 5", "dx", "the variance is infinite for want of degrees of freedom; PyTorch goes on with a negative number of them",
+    {"var", "dx", "differences of infinities",
+     [](double, double, double theirs, double ours) { return std::isinf(theirs) && is_nan(ours); }},
+    {"var of all", "dx", "differences of infinities",
+     [](double, double, double theirs, double ours) { return std::isinf(theirs) && is_nan(ours); }},
+    {"var correction 5", "dx",
+     "the variance is infinite for want of degrees of freedom; PyTorch goes on with a negative number of them",
      [](double, double, double, double ours) { return is_nan(ours); }},
-    {"cross_entropy", "value", "the log-sum-exp is one rounded number: infinite beside an infinity, and beside 1e38 its logarithm is lost",
-     [](double x, double, double theirs, double ours) { return (x == inf && is_nan(theirs) && ours == inf) || (x >= 1e38 && ours == 0); }},
-    {"cross_entropy", "dx", "the same", [](double x, double y, double, double ours) { return (x >= 1e38 || y == inf) && std::isfinite(ours); }},
+    {"cross_entropy", "value",
+     "the log-sum-exp is one rounded number: infinite beside an infinity, and beside 1e38 its logarithm is lost",
+     [](double x, double, double theirs, double ours) {
+       return (x == inf && is_nan(theirs) && ours == inf) || (x >= 1e38 && ours == 0);
+     }},
+    {"cross_entropy", "dx", "the same",
+     [](double x, double y, double, double ours) { return (x >= 1e38 || y == inf) && std::isfinite(ours); }},
     {"topk", "dx", "of equals the one that stands first, which PyTorch leaves open",
      [](double, double, double theirs, double ours) { return theirs + ours == 1 && theirs * ours == 0; }},
     {"topk smallest", "dx", "of equals the one that stands first, which PyTorch leaves open",
@@ -132,10 +148,10 @@ template <class X>
 using element_of = sw::element_t<std::remove_cvref_t<X>::sp.type>;
 
 // A list's functions in order, and their names.
-#define SHARDWISE_FUNCTION1(name, ...)                \
-  [](const auto& x) {                                 \
+#define SHARDWISE_FUNCTION1(name, ...)                  \
+  [](const auto& x) {                                   \
     using T [[maybe_unused]] = element_of<decltype(x)>; \
-    return __VA_ARGS__;                               \
+    return __VA_ARGS__;                                 \
   },
 #define SHARDWISE_FUNCTION2(name, ...) [](const auto& x, const auto& y) { return __VA_ARGS__; },
 #define SHARDWISE_NAME(name, ...) name,
@@ -150,9 +166,10 @@ inline constexpr std::tuple reduced_functions{SHARDWISE_REDUCED(SHARDWISE_FUNCTI
 inline constexpr std::tuple along_functions{SHARDWISE_ALONG(SHARDWISE_FUNCTION1) nullptr};
 inline constexpr std::tuple position_functions{SHARDWISE_POSITIONS(SHARDWISE_FUNCTION1) nullptr};
 
-inline const std::vector<std::string> unary_names{SHARDWISE_UNARY(SHARDWISE_NAME)}, compared_names{SHARDWISE_COMPARED(SHARDWISE_NAME)},
-    binary_names{SHARDWISE_BINARY(SHARDWISE_NAME)}, reduced_names{SHARDWISE_REDUCED(SHARDWISE_NAME)},
-    along_names{SHARDWISE_ALONG(SHARDWISE_NAME)}, position_names{SHARDWISE_POSITIONS(SHARDWISE_NAME)};
+inline const std::vector<std::string> unary_names{SHARDWISE_UNARY(SHARDWISE_NAME)},
+    compared_names{SHARDWISE_COMPARED(SHARDWISE_NAME)}, binary_names{SHARDWISE_BINARY(SHARDWISE_NAME)},
+    reduced_names{SHARDWISE_REDUCED(SHARDWISE_NAME)}, along_names{SHARDWISE_ALONG(SHARDWISE_NAME)},
+    position_names{SHARDWISE_POSITIONS(SHARDWISE_NAME)};
 
 // Function I of row I of the operands; `First`: of row 0.
 template <auto& Functions, bool First = false>
@@ -162,8 +179,7 @@ constexpr auto each_of(const auto&... x) {
       return std::get<K>(Functions)(sw::slice<0, First ? 0 : static_cast<int>(K), 1>(x)...);
     };
     return joined(one(std::integral_constant<std::size_t, I>{})...);
-  }
-  (std::make_index_sequence<count_of<Functions>>{});
+  }(std::make_index_sequence<count_of<Functions>>{});
 }
 
 struct of_elements {
@@ -195,7 +211,8 @@ bool alike(const std::string& name, bool value, double ours, double theirs) {
   if (ours == theirs) return true;
   if (std::isinf(ours) || std::isinf(theirs)) return false;
   const double unit = sizeof(T) == 4 ? 1.2e-7 : 2.3e-16, least = sizeof(T) == 4 ? 1.5e-45 : 5e-324;
-  static const char* const exact[] = {"exp", "abs", "neg", "relu", "sqrt", "rsqrt", "reciprocal", "square", "pow", "clamp", "x /", "x *", "3 /"};
+  static const char* const exact[] = {"exp",    "abs", "neg",   "relu", "sqrt", "rsqrt", "reciprocal",
+                                      "square", "pow", "clamp", "x /",  "x *",  "3 /"};
   bool strict = false;
   for (const char* e : exact) strict = strict || name.starts_with(e);
   const double error = std::fabs(ours - theirs);
@@ -203,8 +220,8 @@ bool alike(const std::string& name, bool value, double ours, double theirs) {
 }
 
 template <class T>
-void compare(const char* where, const answer& a, const char* part, const std::vector<double>& theirs, std::size_t i, double x, double y,
-             double ours) {
+void compare(const char* where, const answer& a, const char* part, const std::vector<double>& theirs, std::size_t i,
+             double x, double y, double ours) {
   if (alike<T>(a.name, std::string(part) == "value", ours, theirs[i])) return;
   for (std::size_t d = 0; d < sizeof(differences) / sizeof(differences[0]); ++d)
     if (std::string(differences[d].name) == a.name && std::string(differences[d].part) == part &&
@@ -326,8 +343,8 @@ void check_rows(const char* where) {
   for (int k = 0; k < count; ++k)
     for (const double v : rows) x.push_back(static_cast<T>(v));
   using input = sw::input_tensor<T, sw::shape<count, row_count, 4>>;
-  const auto out = outputs_of<Place, std::conditional_t<Reduced, of_rows, of_lines>, sw::wrt<0>, sw::inputs<input>, Pipeline, T,
-                              Reduced ? 1 : -1>({x});
+  const auto out = outputs_of<Place, std::conditional_t<Reduced, of_rows, of_lines>, sw::wrt<0>, sw::inputs<input>, Pipeline,
+                              T, Reduced ? 1 : -1>({x});
   for (std::size_t f = 0; f < all.size(); ++f) {
     const bool ranked = std::string(all[f]->name).starts_with("topk");  // three of four
     const std::size_t width = Reduced ? 1 : 4, given = Reduced ? 1 : ranked ? 3 : 4;

@@ -41,7 +41,9 @@ struct trace {
   std::map<std::pair<int, int>, std::string> thread_names;
   std::vector<std::string> instants;
 
-  static std::int64_t nanoseconds(const nlohmann::json& microseconds) { return std::llround(microseconds.get<double>() * 1000); }
+  static std::int64_t nanoseconds(const nlohmann::json& microseconds) {
+    return std::llround(microseconds.get<double>() * 1000);
+  }
 
   explicit trace(const std::string& text) : json(nlohmann::json::parse(text)) {
     for (const auto& e : json.at("traceEvents")) {
@@ -58,9 +60,10 @@ struct trace {
       if (ph == "s" || ph == "t" || ph == "f") flows[e.at("id")].push_back({ph, pid, tid, at});
       if (ph != "X") continue;
       const auto& a = e.at("args");
-      slices.push_back({e.at("name"), e.at("cat"), a.value("op", ""), a.value("module", ""), a.value("fused", ""), a.value("phase", ""), pid, tid,
-                        a.value("node", -1), a.value("call", -1), a.value("calls", 1), a.value("step", std::int64_t{-1}), at,
-                        at + nanoseconds(e.at("dur")), a.value("sent", std::int64_t{0}), a.value("bytes", std::int64_t{0})});
+      slices.push_back({e.at("name"), e.at("cat"), a.value("op", ""), a.value("module", ""), a.value("fused", ""),
+                        a.value("phase", ""), pid, tid, a.value("node", -1), a.value("call", -1), a.value("calls", 1),
+                        a.value("step", std::int64_t{-1}), at, at + nanoseconds(e.at("dur")),
+                        a.value("sent", std::int64_t{0}), a.value("bytes", std::int64_t{0})});
     }
   }
 

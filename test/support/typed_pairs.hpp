@@ -43,7 +43,9 @@ X made(const sw::eager<Rank>& on, Rank& rank) {
       const sw::placement p = X::sp.place[a];
       const int n = X::sp.axis_size[a], k = c[static_cast<std::size_t>(a)];
       if (!p.is_partial()) continue;
-      if (p.op == reduction::sum) v = k > 0 ? 3.0 * k + static_cast<double>(g % 5) : v - 3.0 * n * (n - 1) / 2 - static_cast<double>((n - 1) * (g % 5));
+      if (p.op == reduction::sum)
+        v = k > 0 ? 3.0 * k + static_cast<double>(g % 5)
+                  : v - 3.0 * n * (n - 1) / 2 - static_cast<double>((n - 1) * (g % 5));
       if (p.op == reduction::avg) v += 2 * k - (n - 1);
       if (p.op == reduction::max) v -= g % n == k ? 0 : 1 + k;
       if (p.op == reduction::min) v += g % n == k ? 0 : 1 + k;
@@ -70,9 +72,7 @@ struct moves {
 };
 template <class Mesh, class To, sw::redistribution_policy Policy>
 struct weighs {
-  constexpr auto operator()(const auto& x, const auto& w) const {
-    return named<Mesh, To>::template move<Policy>(x) * w;
-  }
+  constexpr auto operator()(const auto& x, const auto& w) const { return named<Mesh, To>::template move<Policy>(x) * w; }
 };
 
 // A factor of the tensor beside which a placement may stand.
@@ -190,8 +190,7 @@ constexpr drawn_pair drawn(const sw::spec& tensor, std::uint64_t seed) {
 template <sw::spec S>
 struct listed {
   template <std::size_t... A>
-  static auto types(std::index_sequence<A...>)
-      -> list<typename sw::detail::placement_type<S.place[A]>::type...>;
+  static auto types(std::index_sequence<A...>) -> list<typename sw::detail::placement_type<S.place[A]>::type...>;
   static constexpr std::size_t axes = S.axes;
   using type = decltype(types(std::make_index_sequence<axes>{}));
 };

@@ -17,7 +17,8 @@ std::vector<int> runs_of_calls(const Graph& g) {
   std::vector<int> runs(static_cast<std::size_t>(sw::unit_count(g)));
   int before = -1;
   for (int i = 0; i < g.node_count; ++i) {
-    if (!sw::passes::is_kernel(g, i) && !sw::is_update(g.nodes[i].op) && !sw::communicates(sw::detail::transition_at(g, i))) continue;
+    if (!sw::passes::is_kernel(g, i) && !sw::is_update(g.nodes[i].op) && !sw::communicates(sw::detail::transition_at(g, i)))
+      continue;
     const int unit = sw::unit_of(g, i);
     if (unit >= 0 && unit != before) ++runs[static_cast<std::size_t>(unit)];
     before = unit;
@@ -36,7 +37,8 @@ bool is_partition(const Graph& g, int least) {
     kernels[static_cast<std::size_t>(p.of[i])] += sw::passes::is_kernel(g, i) ? 1 : 0;
   }
   for (int s = 0; s < p.count; ++s) {
-    if (kernels[static_cast<std::size_t>(s)] < least || kernels[static_cast<std::size_t>(s)] != p.operations[s]) return false;
+    if (kernels[static_cast<std::size_t>(s)] < least || kernels[static_cast<std::size_t>(s)] != p.operations[s])
+      return false;
     // 1: in it or after it by nodes of it; 2: after it by a node outside
     std::vector<int> after(static_cast<std::size_t>(g.node_count));
     for (int i = 0; i < g.node_count; ++i) {

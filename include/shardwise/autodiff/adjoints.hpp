@@ -34,7 +34,9 @@ inline constexpr const autodiff::adjoint_rule* all[] = {
 
 namespace autodiff {
 
-constexpr const adjoint_rule& rule_of(op_code op) { return op < op_code::count ? *adjoints::all[static_cast<int>(op)] : unknown; }
+constexpr const adjoint_rule& rule_of(op_code op) {
+  return op < op_code::count ? *adjoints::all[static_cast<int>(op)] : unknown;
+}
 
 // That of a node's operation; `g` is its graph, or a builder of it.
 template <class Graph>

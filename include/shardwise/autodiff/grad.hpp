@@ -85,8 +85,8 @@ struct grad {
   template <class Source>
   static constexpr int joint = forward<Source> + pulled_nodes<Source, forward<Source>>(Source::value) + 1 + max_axes;
   template <class Source>
-  using state = grad_state<resized<graph_type_of<Source>, joint<Source>, 3 * Source::value.spec_count + 16>,
-                           forward<Source>>;
+  using state =
+      grad_state<resized<graph_type_of<Source>, joint<Source>, 3 * Source::value.spec_count + 16>, forward<Source>>;
 
   template <class Source, class State>
   static constexpr void start(State& st) {
@@ -127,7 +127,8 @@ struct grad {
     for (int a = 0; a < s.axes; ++a) {
       if (s.place[a] == cotangent.place[a]) continue;
       s.place[a] = cotangent.place[a];
-      id = t.b.emit(op_code::redistribute, attributes<redistribute_attributes>(a, pack(s.place[a])), 0, t.b.intern(s), -1, id);
+      id = t.b.emit(op_code::redistribute, attributes<redistribute_attributes>(a, pack(s.place[a])), 0, t.b.intern(s), -1,
+                    id);
     }
     return id;
   }

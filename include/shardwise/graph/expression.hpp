@@ -19,8 +19,8 @@ inline constexpr int no_slot = 15;
 struct expression_step {
   op_code op = op_code::input;
   int x = 0, y = no_slot;  // slots of the operands
-  int store = 0;     // k: the value is also written to the k-th room, from 1
-  int constant = 0;  // k: the operation's real parameter is constant k, from 1
+  int store = 0;           // k: the value is also written to the k-th room, from 1
+  int constant = 0;        // k: the operation's real parameter is constant k, from 1
 };
 
 // Words of 32 bits, so that it is a template argument without padding and copying a graph's table costs little.

@@ -23,7 +23,7 @@ struct node {
   std::int32_t spec;
   std::int32_t scope;
   std::int32_t expression;  // in the graph's table: what becomes of the result before it is stored, -1: nothing
-  double f;  // the operation's real parameter: factor, epsilon, probability
+  double f;                 // the operation's real parameter: factor, epsilon, probability
   op_attr a;
 };
 
@@ -79,7 +79,8 @@ constexpr bool is_custom_name(const char* name) {
   if (*name == '\0' || number != nullptr) return false;
   for (int op = 0; op < static_cast<int>(op_code::count); ++op)
     if (is_same_name(name, name_of(static_cast<op_code>(op)))) return false;
-  for (const transition t : {transition::all_reduce, transition::reduce_scatter, transition::all_gather, transition::all_to_all})
+  for (const transition t :
+       {transition::all_reduce, transition::reduce_scatter, transition::all_gather, transition::all_to_all})
     if (is_same_name(name, name_of(t))) return false;
   return true;
 }
@@ -119,8 +120,8 @@ constexpr std::uint64_t hash_of(const spec& s) {
     mix(static_cast<std::uint64_t>(s.axis_size[a]));
   }
   mix(static_cast<std::uint64_t>(s.offset));
-  mix(static_cast<std::uint64_t>(s.rank) | static_cast<std::uint64_t>(s.type) << 8 | static_cast<std::uint64_t>(s.dyn) << 16 |
-      static_cast<std::uint64_t>(s.device) << 48);
+  mix(static_cast<std::uint64_t>(s.rank) | static_cast<std::uint64_t>(s.type) << 8 |
+      static_cast<std::uint64_t>(s.dyn) << 16 | static_cast<std::uint64_t>(s.device) << 48);
   return h;
 }
 
@@ -168,7 +169,7 @@ struct builder {
   int function_count = 0;
   int custom_count = 0;
   int last_write = -1;  // the node that last wrote in place: what was computed before it is not taken for what comes after
-  bool own_values = false;  // a redistribution has a node of its own even if another one has its value: see sym
+  bool own_values = false;   // a redistribution has a node of its own even if another one has its value: see sym
   bool same_values = false;  // whether that would have made a difference
   graph_finding error{};
   refusal refused{};
@@ -253,8 +254,8 @@ struct builder {
   }
   // Appends an application of `op`, an op_code or the address of a custom operation, to the nodes given; -1 is none.
   template <class Op>
-  constexpr int emit(Op op, const op_attr& a, double f, int spec_id, int scope, int i0 = -1, int i1 = -1, int i2 = -1, int i3 = -1,
-                     int i4 = -1) {
+  constexpr int emit(Op op, const op_attr& a, double f, int spec_id, int scope, int i0 = -1, int i1 = -1, int i2 = -1,
+                     int i3 = -1, int i4 = -1) {
     node n = empty_node;
     n.a = a;
     set_operation(n, op);
@@ -417,7 +418,9 @@ constexpr bool has_results(const Graph& g, int i) {
 template <class Graph>
 constexpr int item_of(const Graph& g, int i, int k, int end) {
   for (int j = i + 1; j < end; ++j)
-    if (g.nodes[j].op == op_code::getitem && g.nodes[j].in[0] == i && attributes_of<getitem_attributes>(g.nodes[j].a).result == k) return j;
+    if (g.nodes[j].op == op_code::getitem && g.nodes[j].in[0] == i &&
+        attributes_of<getitem_attributes>(g.nodes[j].a).result == k)
+      return j;
   return -1;
 }
 // A node that is result k of node `of`.

@@ -61,10 +61,8 @@ constexpr spec_outcome replaced(const spec& x) {
   unsigned seen = 0;
   (replace_on<Mesh, P>(r, seen), ...);
   if (!r.error) r.error = check_placements(r.out);
-  if (r.error)
-    r.out = x;
-  else
-    normalise(r.out);
+  if (r.error) r.out = x;
+  else normalise(r.out);
   return r;
 }
 
@@ -72,8 +70,8 @@ constexpr spec_outcome replaced(const spec& x) {
 template <redistribution_policy Policy, class Mesh, spec X, class... P>
 struct redistribution_target {
   static constexpr spec_outcome target = replaced<Mesh, P...>(X);
-  static constexpr problem what = target.error ? target.error.what
-                                               : problem_of(plan_redistribution(X, target.out, Policy).obstacle);
+  static constexpr problem what =
+      target.error ? target.error.what : problem_of(plan_redistribution(X, target.out, Policy).obstacle);
   static constexpr spec out = target.out;
 };
 
@@ -96,14 +94,11 @@ struct planned_steps {
   // Steps K and later of a tensor that has done those before.
   template <int K = 0, class X>
   static constexpr auto from(const X& x) {
-    if constexpr (K == count || !resolved<X>)
-      return x;
+    if constexpr (K == count || !resolved<X>) return x;
     else if constexpr (!keeps_storage(X::sp.place[plan.steps.item[K].axis], plan.steps.item[K].to) && !is_contiguous(X::sp))
       return from<K>(apply<op_code::contiguous, op_attr{}>(0, x));
-    else if constexpr (divisor<K> > 1)
-      return from<K + 1>(shares<K>(apply<op_code::scale, op_attr{}>(1.0 / divisor<K>, x)));
-    else
-      return from<K + 1>(apply<op_code::redistribute, attr<K>>(0, x));
+    else if constexpr (divisor<K> > 1) return from<K + 1>(shares<K>(apply<op_code::scale, op_attr{}>(1.0 / divisor<K>, x)));
+    else return from<K + 1>(apply<op_code::redistribute, attr<K>>(0, x));
   }
 
  private:
@@ -121,15 +116,14 @@ struct planned_steps {
   template <int K>
   static constexpr op_attr labels(const spec& x) {
     relabel_attributes r{};
-    for (int a = 0; a < x.axes; ++a) r.cotangent[a] = pack(a == plan.steps.item[K].axis ? partial_value() : dual(x.place[a]));
+    for (int a = 0; a < x.axes; ++a)
+      r.cotangent[a] = pack(a == plan.steps.item[K].axis ? partial_value() : dual(x.place[a]));
     return pack_attributes(r);
   }
   template <int K, class X>
   static constexpr auto shares(const X& x) {
-    if constexpr (!resolved<X>)
-      return x;
-    else
-      return X::template apply<op_code::relabel, labels<K>(X::sp), renamed<K>(X::sp)>(0, x);
+    if constexpr (!resolved<X>) return x;
+    else return X::template apply<op_code::relabel, labels<K>(X::sp), renamed<K>(X::sp)>(0, x);
   }
 };
 

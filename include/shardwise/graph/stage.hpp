@@ -114,7 +114,8 @@ template <class Pass, class Source, int Nodes, int K, int Level>
 struct last_stage {
   static constexpr int half = last_stage<Pass, Source, Nodes, K, Level - 1>::value;
   static constexpr int value = [] {
-    if constexpr (stage_of_work<Pass, Source, Nodes, half>::value.left) return last_stage<Pass, Source, Nodes, half + 1, Level - 1>::value;
+    if constexpr (stage_of_work<Pass, Source, Nodes, half>::value.left)
+      return last_stage<Pass, Source, Nodes, half + 1, Level - 1>::value;
     else return half;
   }();
 };

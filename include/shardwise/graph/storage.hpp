@@ -21,7 +21,9 @@ inline constexpr int max_packed = 5;  // operands of one pack
 // A pack of leaves. Where they lie belongs to the caller as well: programs that share them place them alike.
 // Of a pack: whether operand 0 is one, where whose last slot ends it goes on.
 constexpr bool goes_on(const node& n) { return attributes_of<storage_attributes>(n.a).goes_on != 0; }
-constexpr bool places_leaves(const node& n) { return n.op == op_code::pack && attributes_of<storage_attributes>(n.a).leaves != 0; }
+constexpr bool places_leaves(const node& n) {
+  return n.op == op_code::pack && attributes_of<storage_attributes>(n.a).leaves != 0;
+}
 
 constexpr std::int64_t slot_bytes(const spec& s) {
   constexpr int origin[max_axes]{};
@@ -147,7 +149,8 @@ constexpr bool writes_inputs(const Graph& g) {
   for (int i = 0; i < g.node_count; ++i) {
     if (!is_update(g.nodes[i].op)) continue;
     int o = g.nodes[i].in[0];
-    while (g.nodes[o].inputs > 0 && (is_update(g.nodes[o].op) || is_view(g.nodes[o], g.spec_of(g.nodes[o].in[0]), g.spec_of(o))))
+    while (g.nodes[o].inputs > 0 &&
+           (is_update(g.nodes[o].op) || is_view(g.nodes[o], g.spec_of(g.nodes[o].in[0]), g.spec_of(o))))
       o = g.nodes[o].in[0];
     if (g.nodes[o].op == op_code::input) return true;
   }

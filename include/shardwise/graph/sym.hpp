@@ -73,7 +73,8 @@ struct sym {
     if constexpr (code == op_code::redistribute) {
       // one tensor redistributed twice in the same way is communicated once, forward and (summed first) backward
       int same = Out == S ? first.id : -1;
-      for (int i = (first.id < b.last_write ? b.last_write : first.id) + 1; same < 0 && i < b.node_count && i < b.node_capacity; ++i)
+      for (int i = (first.id < b.last_write ? b.last_write : first.id) + 1;
+           same < 0 && i < b.node_count && i < b.node_capacity; ++i)
         if (b.nodes[i].op == code && b.nodes[i].in[0] == first.id && b.nodes[i].spec == n.spec) same = i;
       if (same >= 0) {
         b.same_values = true;
@@ -88,7 +89,8 @@ struct sym {
 
   // An operation with several results: its node, and one for each result.
   template <auto Op, op_attr A, spec First, spec... Out, class... X>
-  static constexpr std::tuple<sym<First, Mesh, Report>, sym<Out, Mesh, Report>...> apply_results(double f, const sym& first, const X&... more) {
+  static constexpr std::tuple<sym<First, Mesh, Report>, sym<Out, Mesh, Report>...> apply_results(double f, const sym& first,
+                                                                                                 const X&... more) {
     const sym<First, Mesh, Report> all = apply<Op, A, First>(f, first, more...);
     if (!all.b) return {};
     int k = 0;

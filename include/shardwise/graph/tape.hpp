@@ -41,13 +41,13 @@ struct tape {
     return id;
   }
 
-
   // Contributions are added in the order in which the reverse sweep meets them.
   constexpr void give(int operand, int node_id, int scope) {
     if (lacks(node_id)) return;
     if (cotangent[operand] < 0) cotangent[operand] = node_id;
     else
-      cotangent[operand] = b.emit(op_code::add, op_attr{}, 0, dual_id(b.nodes[operand].spec), scope, cotangent[operand], node_id);
+      cotangent[operand] =
+          b.emit(op_code::add, op_attr{}, 0, dual_id(b.nodes[operand].spec), scope, cotangent[operand], node_id);
   }
 };
 
@@ -203,9 +203,9 @@ enum class adjoint : std::uint8_t { leaf, constant, pulled, refused };
 // What differentiation makes of one operation, as one constant: operations/<family>/adjoint.hpp.
 struct adjoint_rule {
   stated<adjoint> kind;
-  stated<unsigned> into;                                          // operands that gradients flow into, bit by bit
+  stated<unsigned> into;                                              // operands that gradients flow into, bit by bit
   stated<int (*)(int operand, const spec& x, const spec& out)> most;  // nodes that `pull` appends at most for one operand,
-                                                                    // beside the sum with an earlier contribution
+                                                                      // beside the sum with an earlier contribution
   stated<void (*)(pullback&)> pull;
 };
 
@@ -218,7 +218,8 @@ template <int N = 1>
 constexpr adjoint_rule pulled(void (*pull)(pullback&), unsigned into = every_operand) {
   return {.kind = adjoint::pulled, .into = into, .most = &at_most<N>, .pull = pull};
 }
-constexpr adjoint_rule pulled(int (*most)(int, const spec&, const spec&), void (*pull)(pullback&), unsigned into = every_operand) {
+constexpr adjoint_rule pulled(int (*most)(int, const spec&, const spec&), void (*pull)(pullback&),
+                              unsigned into = every_operand) {
   return {.kind = adjoint::pulled, .into = into, .most = most, .pull = pull};
 }
 
@@ -227,8 +228,10 @@ constexpr void refuse_gradient(pullback& p) {
   p.refuse({problem::gradient_missing, p.id, -1, -1, static_cast<long long>(p.n.op), 0});
 }
 inline constexpr adjoint_rule no_operands{.kind = adjoint::leaf, .into = 0U, .most = &at_most<0>, .pull = &pull_nothing};
-inline constexpr adjoint_rule no_derivative{.kind = adjoint::constant, .into = 0U, .most = &at_most<0>, .pull = &refuse_gradient};
+inline constexpr adjoint_rule no_derivative{
+    .kind = adjoint::constant, .into = 0U, .most = &at_most<0>, .pull = &refuse_gradient};
 // Gradients lead there, and are refused.
-inline constexpr adjoint_rule unknown{.kind = adjoint::refused, .into = every_operand, .most = &at_most<1>, .pull = &refuse_gradient};
+inline constexpr adjoint_rule unknown{
+    .kind = adjoint::refused, .into = every_operand, .most = &at_most<1>, .pull = &refuse_gradient};
 
 }  // namespace shardwise::inline v0_1::autodiff

@@ -223,7 +223,10 @@ constexpr int operation_results() {
 template <int N, class R>
 constexpr auto as_results(const R& r) {
   if constexpr (N == 1 || !is_unresolved<R>) return r;
-  else return [&]<std::size_t... K>(std::index_sequence<K...>) { return std::tuple{((void)K, r)...}; }(std::make_index_sequence<N>{});
+  else
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return std::tuple{((void)K, r)...};
+    }(std::make_index_sequence<N>{});
 }
 
 // The results of an application of Op, a custom operation with several; the first one is found to have no fault.
@@ -239,7 +242,10 @@ struct several_results {
   static constexpr finding fault(std::integer_sequence<int, K...>) {
     finding f;
     (void)((nth<K>::what != problem::none && (f = nth<K>::value.error, true)) || ...);
-    if (!f) (void)((!is_of_one_type(operation_of(Op), nth<K>::in, operands, nth<K>::out, K) && (f = {problem::result_type}, true)) || ...);
+    if (!f)
+      (void)((!is_of_one_type(operation_of(Op), nth<K>::in, operands, nth<K>::out, K) &&
+              (f = {problem::result_type}, true)) ||
+             ...);
     return f;
   }
   using each = std::make_integer_sequence<int, count>;
@@ -265,15 +271,19 @@ constexpr auto apply(double f, const X& x, const More&... more) {
   } else {
     using rule = rule_result<mesh_type, Op, A, X::sp, More::sp...>;
     if constexpr (rule::what != problem::none)
-      return refused<rule::what, code, where<typename decltype(tag_of<Op>())::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>,
+      return refused<rule::what, code,
+                     where<typename decltype(tag_of<Op>())::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>,
                      typename finding_facts<rule::value.error, mesh_type>::type>(x, more...);
-    else if constexpr (code == op_code::custom && !is_of_one_type(operation_of(Op), rule::in, 1 + static_cast<int>(sizeof...(More)), rule::out))
+    else if constexpr (code == op_code::custom &&
+                       !is_of_one_type(operation_of(Op), rule::in, 1 + static_cast<int>(sizeof...(More)), rule::out))
       return refused<(operation_results<Op>() == 1 ? problem::custom_record : problem::result_type), code,
-                     where<typename decltype(tag_of<Op>())::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>>(x, more...);
+                     where<typename decltype(tag_of<Op>())::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>>(
+          x, more...);
     else if constexpr (operation_results<Op>() > 1) {
       using all = several_results<Op, A, X, More...>;
       if constexpr (all::found.what != problem::none)
-        return refused<all::found.what, code, where<typename decltype(tag_of<Op>())::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>,
+        return refused<all::found.what, code,
+                       where<typename decltype(tag_of<Op>())::type, mesh_type, operand_t<X::sp>, operand_t<More::sp>...>,
                        typename finding_facts<all::found, mesh_type>::type>(x, more...);
       else
         return [&]<int... K>(std::integer_sequence<int, K...>) {

@@ -19,7 +19,8 @@ namespace detail {
 // The graph that a step's pipeline begins with, and the pipeline.
 template <class Step>
 struct pipeline_of;
-template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T, class Backend>
+template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T,
+          class Backend>
 struct pipeline_of<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T, Backend>> {
   using source = graph_of<typename step_graph<Model, Task, Plan, Mesh, Optimizer, Pipeline, T>::updated>;
   using type = Pipeline;
@@ -58,7 +59,8 @@ inline std::string file_stem(const std::string& type) {
 }
 
 template <class Graph>
-void dump_graph(const std::filesystem::path& folder, const std::string& name, const Graph& g, std::vector<std::string>& files) {
+void dump_graph(const std::filesystem::path& folder, const std::string& name, const Graph& g,
+                std::vector<std::string>& files) {
   const struct {
     text_format format;
     const char* ending;

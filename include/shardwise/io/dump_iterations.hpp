@@ -10,7 +10,8 @@ namespace shardwise::inline v0_1 {
 namespace detail {
 template <iteration_phase Phase, class Step, class... Moves>
 struct pipeline_of<step_phase<Phase, Step, Moves...>> {
-  using source = iterated_graph<typename iteration_graphs<Step, Moves...>::prepared, typename iteration_graphs<Step, Moves...>::moves, Phase>;
+  using source = iterated_graph<typename iteration_graphs<Step, Moves...>::prepared,
+                                typename iteration_graphs<Step, Moves...>::moves, Phase>;
   using type = std::conditional_t<Phase == iteration_phase::main, typename main_passes_of<Moves...>::type, pipeline<>>;
 };
 }  // namespace detail

@@ -30,7 +30,8 @@ class text_table {
     std::string out;
     for (const auto& cells : rows_) {
       std::string line = " ";
-      for (std::size_t k = 0; k < cells.size(); ++k) line += " " + padded(cells[k], width_[k], k >= left_) + (k + 1 < cells.size() ? " " : "");
+      for (std::size_t k = 0; k < cells.size(); ++k)
+        line += " " + padded(cells[k], width_[k], k >= left_) + (k + 1 < cells.size() ? " " : "");
       while (line.back() == ' ') line.pop_back();
       out += line + "\n";
     }
@@ -71,8 +72,8 @@ inline std::string kernels_line(const counted_graph& from, const counted_graph& 
   if (to.after != from.after && to.kernels.launches > 0) {
     const long hundredths = (100L * from.kernels.launches + to.kernels.launches / 2) / to.kernels.launches;
     const std::string rest = std::to_string(hundredths % 100);
-    line += "; after " + to.after + ": " + count(to.kernels) + ", " + std::to_string(hundredths / 100) + (rest.size() < 2 ? ".0" : ".") +
-            rest + " times fewer";
+    line += "; after " + to.after + ": " + count(to.kernels) + ", " + std::to_string(hundredths / 100) +
+            (rest.size() < 2 ? ".0" : ".") + rest + " times fewer";
   }
   return line + "\n";
 }
@@ -150,7 +151,8 @@ std::string explain_memory() {
 template <class Step>
 std::string explain_kernels() {
   using from = detail::pipeline_of<Step>;
-  std::vector<detail::counted_graph> all{{"as written", passes::kernel_calls(from::source::value), from::source::value.node_count}};
+  std::vector<detail::counted_graph> all{
+      {"as written", passes::kernel_calls(from::source::value), from::source::value.node_count}};
   detail::count_passes<typename from::source, typename from::type>::run(all);
   detail::text_table t(1);
   std::vector<std::string> head{"operation"}, launches{"launches"}, kernels{"kernels"}, nodes{"nodes"};
@@ -185,8 +187,8 @@ std::string explain_subgraphs() {
   t.row({"subgraph", "nodes", "inputs", "outputs", "kernels before", "after"});
   int k = 0;
   for (const lowered_subgraph& u : all)
-    t.row({unit_name + ("_" + std::to_string(k++)), std::to_string(u.nodes), std::to_string(u.inputs), std::to_string(u.outputs),
-           std::to_string(u.kernels_before), std::to_string(u.kernels_after)});
+    t.row({unit_name + ("_" + std::to_string(k++)), std::to_string(u.nodes), std::to_string(u.inputs),
+           std::to_string(u.outputs), std::to_string(u.kernels_before), std::to_string(u.kernels_after)});
   return "subgraphs lowered to one unit each\n" + t.text();
 }
 

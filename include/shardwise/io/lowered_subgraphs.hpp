@@ -30,15 +30,15 @@ struct find_lowering {
 };
 template <class Source, class P, class... Rest, class Applied>
 struct find_lowering<Source, pipeline<P, Rest...>, Applied>
-    : find_lowering<typename one_pass<P, Source, Applied>::done::type, pipeline<Rest...>, typename appended<Applied, P>::type> {};
+    : find_lowering<typename one_pass<P, Source, Applied>::done::type, pipeline<Rest...>,
+                    typename appended<Applied, P>::type> {};
 template <class Source, class Supported, int MinOps, class... Rest, class Applied>
 struct find_lowering<Source, pipeline<partial_lower<Supported, MinOps>, Rest...>, Applied> {
   using type = lowering_by<partial_lower<Supported, MinOps>, Source>;
 };
 
 template <class Step>
-using lowering_of =
-    typename find_lowering<typename pipeline_of<Step>::source, typename pipeline_of<Step>::type>::type;
+using lowering_of = typename find_lowering<typename pipeline_of<Step>::source, typename pipeline_of<Step>::type>::type;
 
 }  // namespace detail
 

@@ -56,8 +56,7 @@ void put_values(std::string& out, const local_block<T>& b, int d, std::int64_t o
   if (d == b.layout.rank) {
     if constexpr (std::is_floating_point_v<T>)
       put_number(out, static_cast<double>(b.data[static_cast<std::size_t>(offset)]));
-    else
-      put_number(out, b.data[static_cast<std::size_t>(offset)]);
+    else put_number(out, b.data[static_cast<std::size_t>(offset)]);
     return;
   }
   out += '[';
@@ -87,8 +86,7 @@ template <class Mesh>
 std::string mesh_text() {
   const std::vector<std::string> names = axis_names<Mesh>();
   std::string s = Mesh::device == device_kind::cuda ? "cuda mesh<" : "mesh<";
-  for (std::size_t a = 0; a < names.size(); ++a)
-    s += (a ? ", " : "") + names[a] + "=" + std::to_string(Mesh::sizes[a]);
+  for (std::size_t a = 0; a < names.size(); ++a) s += (a ? ", " : "") + names[a] + "=" + std::to_string(Mesh::sizes[a]);
   return s + ">";
 }
 
@@ -113,7 +111,8 @@ std::string to_string(const dtensor<S, Mesh, Rank>& x) {
   std::int64_t at[max_axes]{};
   for (int a = 0; a < Mesh::axes; ++a) at[a] = rank.coordinate(a);
   out += "\nrank " + std::to_string(rank.index()) + " at " + detail::list_text(at, Mesh::axes) + ", block " +
-         detail::list_text(b.layout.ext, b.layout.rank) + " from " + detail::list_text(b.layout.origin, b.layout.rank) + "\n";
+         detail::list_text(b.layout.ext, b.layout.rank) + " from " + detail::list_text(b.layout.origin, b.layout.rank) +
+         "\n";
   if (b.layout.numel() == 0) return out + "empty";
   detail::put_values(out, b, 0, 0, b.layout.numel() > detail::most_elements);
   return out;

@@ -38,7 +38,8 @@ inline void put_json(std::string& out, std::string_view s) {
 // Times are microseconds from the first event, to the nanosecond.
 inline void put_microseconds(std::string& out, std::int64_t nanoseconds) {
   char digits[40];
-  std::snprintf(digits, sizeof digits, "%lld.%03d", static_cast<long long>(nanoseconds / 1000), static_cast<int>(nanoseconds % 1000));
+  std::snprintf(digits, sizeof digits, "%lld.%03d", static_cast<long long>(nanoseconds / 1000),
+                static_cast<int>(nanoseconds % 1000));
   out += digits;
 }
 
@@ -83,7 +84,8 @@ class trace_writer {
   void begin(std::string_view name, const char* phase, int tid) {
     *out_ += ",\n{\"name\":";
     put_json(*out_, name);
-    *out_ += std::string(",\"ph\":\"") + phase + "\",\"pid\":" + std::to_string(t_->rank().rank) + ",\"tid\":" + std::to_string(tid);
+    *out_ += std::string(",\"ph\":\"") + phase + "\",\"pid\":" + std::to_string(t_->rank().rank) +
+             ",\"tid\":" + std::to_string(tid);
   }
   void put(const char* key, std::string_view value) {
     *out_ += std::string(",\"") + key + "\":";
@@ -154,7 +156,11 @@ class trace_writer {
       return;
     }
     const timeline_call& c = call_of(r, e);
-    begin((e.kind == event_kind::launch ? "launch " : e.kind == event_kind::wait ? "wait for " : "") + c.name, phase, e.stream);
+    begin((e.kind == event_kind::launch ? "launch "
+           : e.kind == event_kind::wait ? "wait for "
+                                        : "") +
+              c.name,
+          phase, e.stream);
     put("cat", category(e, c));
     put_span(e.time);
     open_args("op", c.op);
@@ -225,7 +231,8 @@ class trace_writer {
     std::int64_t now = 0;
     for (std::size_t i = 0; i < in_flight_.size(); ++i) {
       now += in_flight_[i].by;
-      if (i + 1 == in_flight_.size() || in_flight_[i + 1].at != in_flight_[i].at) write_counter("bytes in flight", in_flight_[i].at, now);
+      if (i + 1 == in_flight_.size() || in_flight_[i + 1].at != in_flight_[i].at)
+        write_counter("bytes in flight", in_flight_[i].at, now);
     }
     std::int64_t before = -1;
     for (const change& c : live_)
@@ -267,20 +274,22 @@ inline std::string chrome_trace(std::span<const timeline> ranks) {
     all.push_back(&t);
   }
   if (all.empty())
-    throw std::invalid_argument("shardwise: chrome_trace: nothing is recorded; give an executor the timeline with record(&t), then run a step");
+    throw std::invalid_argument(
+        "shardwise: chrome_trace: nothing is recorded; give an executor the timeline with record(&t), then run a step");
   std::sort(all.begin(), all.end(), [](const timeline* a, const timeline* b) { return a->rank().rank < b->rank().rank; });
   std::string numbers;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i > 0 && all[i]->rank().rank == all[i - 1]->rank().rank)
-      throw std::invalid_argument("shardwise: chrome_trace: two timelines are of rank " + std::to_string(all[i]->rank().rank) +
-                                  "; give one for each rank");
+      throw std::invalid_argument("shardwise: chrome_trace: two timelines are of rank " +
+                                  std::to_string(all[i]->rank().rank) + "; give one for each rank");
     numbers += (i > 0 ? "," : "") + std::to_string(all[i]->rank().rank);
   }
   const timeline_rank& first = all.front()->rank();
-  std::string out = "{\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":" + std::to_string(origin) + ",\n\"distributedInfo\":{\"backend\":";
+  std::string out = "{\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":" + std::to_string(origin) +
+                    ",\n\"distributedInfo\":{\"backend\":";
   detail::put_json(out, first.backend);
-  out += ",\"rank\":" + std::to_string(first.rank) + ",\"world_size\":" + std::to_string(first.world_size) + ",\"ranks\":[" + numbers +
-         "]},\n\"otherData\":{\"missed_steps\":" + std::to_string(missed) + "},\n\"traceEvents\":[\n";
+  out += ",\"rank\":" + std::to_string(first.rank) + ",\"world_size\":" + std::to_string(first.world_size) + ",\"ranks\":[" +
+         numbers + "]},\n\"otherData\":{\"missed_steps\":" + std::to_string(missed) + "},\n\"traceEvents\":[\n";
   const std::size_t head = out.size();
   for (const timeline* t : all) detail::trace_writer(out, *t, origin).write();
   out.erase(head, 2);  // the first event's comma
@@ -294,9 +303,12 @@ inline void write_chrome_trace(const std::string& path, std::span<const timeline
   out << text;
   out.close();
   if (!out)
-    throw std::runtime_error("shardwise: write_chrome_trace: the file " + path + " cannot be written; give a path in a folder that can");
+    throw std::runtime_error("shardwise: write_chrome_trace: the file " + path +
+                             " cannot be written; give a path in a folder that can");
 }
-inline void write_chrome_trace(const std::string& path, const timeline& rank) { write_chrome_trace(path, std::span(&rank, 1)); }
+inline void write_chrome_trace(const std::string& path, const timeline& rank) {
+  write_chrome_trace(path, std::span(&rank, 1));
+}
 
 // "trace.json" -> "trace.rank3.json": the file of one of several processes.
 inline std::string trace_file_of(const std::string& path, int rank) {

@@ -33,7 +33,8 @@ struct one_device {
 template <class Case, int Ranks>
 inline constexpr placings placings_on = placings_of(Case::value, Ranks);
 // Law: the kernel runs with any one of its results unwanted, and so does the adjoint.
-template <class Case, class Results = std::make_integer_sequence<int, (Case::value.results() > 1 ? Case::value.results() : 0)>>
+template <class Case,
+          class Results = std::make_integer_sequence<int, (Case::value.results() > 1 ? Case::value.results() : 0)>>
 struct unread_results;
 template <class Case, int... Unread>
 struct unread_results<Case, std::integer_sequence<int, Unread...>> {
@@ -45,8 +46,8 @@ struct unread_results<Case, std::integer_sequence<int, Unread...>> {
   template <int Ranks, int Placing>
   struct placed {
     template <int K>
-    static constexpr failure found =
-        prove<typename Case::used>(Case::value, placings_on<Case, Ranks>.item[Placing], ranks_of{1, {Ranks, 1, 1, 1}}, one_device<Case, K>::value, K);
+    static constexpr failure found = prove<typename Case::used>(
+        Case::value, placings_on<Case, Ranks>.item[Placing], ranks_of{1, {Ranks, 1, 1, 1}}, one_device<Case, K>::value, K);
     static constexpr int count = (0 + ... + proof<typename Case::operation, Ranks, Case, Placing, found<Unread>>::count);
   };
 };
@@ -122,7 +123,8 @@ struct custom_case {
 
 // How many placements were proved. What fails does not compile.
 template <class Case>
-inline constexpr int holds_case = (unread_results<Case>::count >= 0 ? one_device<Case>::count : 0) + on_one_axis<Case, 2>::count + on_one_axis<Case, 3>::count + on_two_axes<Case, 3>::count;
+inline constexpr int holds_case = (unread_results<Case>::count >= 0 ? one_device<Case>::count : 0) +
+                                  on_one_axis<Case, 2>::count + on_one_axis<Case, 3>::count + on_two_axes<Case, 3>::count;
 template <class Customs, class... Shape>
 inline constexpr int holds = holds_case<custom_case<Customs, op_attr{}, Shape...>>;
 
@@ -131,7 +133,8 @@ inline constexpr int holds = holds_case<custom_case<Customs, op_attr{}, Shape...
 template <class Customs, class Map, class... Shape>
 struct mapped_case : custom_case<Customs, op_attr{}, Shape...> {
   using base = custom_case<Customs, op_attr{}, Shape...>;
-  static_assert(Map::mesh_type::size <= max_ranks && Map::mesh_type::axes <= 2, "shardwise: local_map is proved on at most two axes and six ranks.");
+  static_assert(Map::mesh_type::size <= max_ranks && Map::mesh_type::axes <= 2,
+                "shardwise: local_map is proved on at most two axes and six ranks.");
   static constexpr ranks_of mesh = [] {
     ranks_of m;
     const spec s = shardwise::detail::mesh_spec<typename Map::mesh_type>(dtype::f32);
@@ -160,7 +163,7 @@ struct mapped_case : custom_case<Customs, op_attr{}, Shape...> {
   }();
 };
 template <class Customs, class Map, class... Shape>
-inline constexpr bool holds_local_map =
-    proof<typename detail::first_custom<Customs>::tag, Map::mesh_type::size, Map, 0, mapped_case<Customs, Map, Shape...>::found>::count == 1;
+inline constexpr bool holds_local_map = proof<typename detail::first_custom<Customs>::tag, Map::mesh_type::size, Map, 0,
+                                              mapped_case<Customs, Map, Shape...>::found>::count == 1;
 
 }  // namespace shardwise::inline v0_1::laws

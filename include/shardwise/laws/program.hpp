@@ -65,7 +65,7 @@ struct program {
   int step_count = 0;
   std::int32_t block = 1;  // shards are also tried with this block
 
-  bool partly = false;     // rows of the last step that an earlier one refuses are left to other cases
+  bool partly = false;  // rows of the last step that an earlier one refuses are left to other cases
 
   constexpr program where_admitted() const {
     program p = *this;

@@ -211,7 +211,8 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     } else if (n.op == op_code::fill && n.f == 0) {  // zeros may be placed anywhere
       o = {{}, g.spec_of(i)};
     } else {
-      o = infer(record_of(g, n), n.a, in, n.inputs, item ? static_cast<int>(attributes_of<getitem_attributes>(g.nodes[i].a).result) : 0);
+      o = infer(record_of(g, n), n.a, in, n.inputs,
+                item ? static_cast<int>(attributes_of<getitem_attributes>(g.nodes[i].a).result) : 0);
     }
     spec claimed = g.spec_of(i);
     normalise(claimed);
@@ -240,23 +241,19 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
       const std::int64_t n = numel(g.spec_of(i));
       for (std::int64_t e = 0; e < n; ++e) {
         const std::uint32_t random = scramble(static_cast<std::uint64_t>(e), salt);
-        if (of >= 0)
-          ref.dy[of][e] = reduced_to(random);
+        if (of >= 0) ref.dy[of][e] = reduced_to(random);
         else if (p.leaves[i].below > 0)
           ref.indices[i][e] = static_cast<std::int32_t>(random % static_cast<std::uint32_t>(p.leaves[i].below));
         else
-          ref.leaves[i][e] =
-              reduced_to(p.leaves[i].few > 0 ? random % static_cast<std::uint32_t>(p.leaves[i].few) : random);
+          ref.leaves[i][e] = reduced_to(p.leaves[i].few > 0 ? random % static_cast<std::uint32_t>(p.leaves[i].few) : random);
       }
     }
     for (int r = 0; r < mesh.count(); ++r) {
       int c[max_axes]{};
       mesh.coordinate(r, c);
       cell& x = cells[i * max_ranks + r];
-      if (of < 0 && p.leaves[i].below > 0)
-        distribute(ref.indices[i], g.spec_of(i), c, x, m);
-      else
-        distribute(of >= 0 ? ref.dy[of] : ref.leaves[i], g.spec_of(i), c, salt + 50, x, m);
+      if (of < 0 && p.leaves[i].below > 0) distribute(ref.indices[i], g.spec_of(i), c, x, m);
+      else distribute(of >= 0 ? ref.dy[of] : ref.leaves[i], g.spec_of(i), c, salt + 50, x, m);
     }
   }
 
@@ -286,7 +283,8 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
         wanted = wanted || (p.steps[j].in[i] == k && needs[k] && needs[p.leaf_count + j] &&
                             autodiff::differentiable(p.steps[j].rule(), i));
     // an operand that the read results do not depend on has none
-    if (unread >= 0 ? !Fill && ref.has_cotangent[k] != (cotangent[k] >= 0) : wanted != (cotangent[k] >= 0)) return failure::cotangent_missing;
+    if (unread >= 0 ? !Fill && ref.has_cotangent[k] != (cotangent[k] >= 0) : wanted != (cotangent[k] >= 0))
+      return failure::cotangent_missing;
     if (cotangent[k] < 0) continue;
     spec s = g.spec_of(cotangent[k]), expected = dual(g.spec_of(k));
     for (int d = 0; d < expected.rank; ++d)
@@ -294,8 +292,7 @@ constexpr failure run_program(const program& p, const placing& at, const ranks_o
     for (int a = 0; a < mesh.axes; ++a)
       if (!(s.place[a] == expected.place[a])) return failure::cotangent_placement;
     if constexpr (!Fill)
-      if (const failure f =
-              compare(cells + cotangent[k] * max_ranks, s, mesh, ref.cotangent[k], failure::adjoint_value);
+      if (const failure f = compare(cells + cotangent[k] * max_ranks, s, mesh, ref.cotangent[k], failure::adjoint_value);
           f != failure::none)
         return f;
   }
@@ -323,7 +320,8 @@ constexpr failure run_without(const program& p, int unread) {
 
 // The whole law for one placement of the leaves.
 template <class Customs = customs<>>
-constexpr failure prove(const program& p, const placing& at, const ranks_of& mesh, const reference& one_device, int unread = -1) {
+constexpr failure prove(const program& p, const placing& at, const ranks_of& mesh, const reference& one_device,
+                        int unread = -1) {
   return run_program<false, Customs>(p, at, mesh, one_device, unread);
 }
 

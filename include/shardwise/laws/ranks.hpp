@@ -28,9 +28,7 @@ class memory {
     for (int i = 0; i < values_; ++i) delete[] value_[i];
     for (int i = 0; i < indices_; ++i) delete[] index_[i];
   }
-  constexpr modp* values(std::int64_t n) {
-    return value_[values_++] = new modp[static_cast<unsigned long>(n > 0 ? n : 1)];
-  }
+  constexpr modp* values(std::int64_t n) { return value_[values_++] = new modp[static_cast<unsigned long>(n > 0 ? n : 1)]; }
   constexpr std::int32_t* indices(std::int64_t n) {
     return index_[indices_++] = new std::int32_t[static_cast<unsigned long>(n > 0 ? n : 1)];
   }
@@ -190,8 +188,8 @@ constexpr failure compare(const cell* x, const spec& s, const ranks_of& mesh, co
 }
 
 // What a collective along `axis` leaves on the rank at coordinate c: element by element, from whoever holds it.
-constexpr void communicate(const cell* x, const spec& from, const spec& to, int axis, const ranks_of& mesh,
-                           const int* c, cell& out, memory& m) {
+constexpr void communicate(const cell* x, const spec& from, const spec& to, int axis, const ranks_of& mesh, const int* c,
+                           cell& out, memory& m) {
   out.l = runtime::local_layout(to, c);
   out.p = m.values(out.l.numel());
   std::int64_t i = 0;
@@ -211,7 +209,8 @@ constexpr void communicate(const cell* x, const spec& from, const spec& to, int 
         holds = holds && there[d] >= 0 && there[d] < y.l.ext[d];
       }
       if (!holds) continue;
-      const modp part = from.place[axis].is_norm() ? host::norm_math<modp>::power(y.p[offset_of(y, there)], 1) : y.p[offset_of(y, there)];
+      const modp part =
+          from.place[axis].is_norm() ? host::norm_math<modp>::power(y.p[offset_of(y, there)], 1) : y.p[offset_of(y, there)];
       v = first ? part : combine(op, v, part);
       first = false;
     }
@@ -224,15 +223,16 @@ constexpr void communicate(const cell* x, const spec& from, const spec& to, int 
 // The custom operations that a program and its adjoint call; their kernels are found among these.
 template <const custom_operation&... Op>
 struct customs {
-  static constexpr bool run(const custom_operation* o, const runtime::call& k, const host::operands<modp>& q, const runtime::step_env& env,
-                            [[maybe_unused]] const host::result_pointers<modp>* several) {
+  static constexpr bool run(const custom_operation* o, const runtime::call& k, const host::operands<modp>& q,
+                            const runtime::step_env& env, [[maybe_unused]] const host::result_pointers<modp>* several) {
     return ((is_same_operation(o, &Op) && (host::custom_kernel<Op>::template run<modp>(k, q, env, several), true)) || ...);
   }
 };
 
 template <op_code Op>
 constexpr void run_kernel(const runtime::call& k, const host::operands<modp>& q, const runtime::step_env& env) {
-  if constexpr (runs_kernel(Op) && Op != op_code::fused && Op != op_code::custom) host::kernel<Op>::template run<modp>(k, q, env);
+  if constexpr (runs_kernel(Op) && Op != op_code::fused && Op != op_code::custom)
+    host::kernel<Op>::template run<modp>(k, q, env);
 }
 
 // False for a custom operation that is not among Customs.
@@ -248,14 +248,11 @@ constexpr bool dispatch(op_code op, const custom_operation* own, const runtime::
   env.weight_decay = 0.01;
   if (op == op_code::custom) return Customs::run(own, k, q, env, several);
   switch (op) {
-#define SHARDWISE_X(name, kernel)         \
-  case op_code::name:                     \
-    run_kernel<op_code::name>(k, q, env); \
-    break;
+#define SHARDWISE_X(name, kernel) \
+  case op_code::name: run_kernel<op_code::name>(k, q, env); break;
     SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_X
-    default:
-      break;
+    default: break;
   }
   return true;
 }
@@ -306,10 +303,8 @@ constexpr bool execute(const Graph& g, int i, const ranks_of& mesh, cell* cells,
     for (int j = 0; j < n.inputs; ++j) {
       const cell& x = cells[n.in[j] * max_ranks + r];
       k.l[j] = x.l;
-      if (x.index)
-        q.index = x.index + x.offset;
-      else
-        q.p[j] = x.p + x.offset;
+      if (x.index) q.index = x.index + x.offset;
+      else q.p[j] = x.p + x.offset;
     }
     k.l[runtime::result] = to.l;
     q.p[runtime::result] = to.p;

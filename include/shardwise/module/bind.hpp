@@ -149,7 +149,8 @@ struct best_paths {
 template <class M>
 constexpr void offer_paths(best_paths& best, const path_buffer& at, std::string_view wanted);
 template <class M, int... I>
-constexpr void offer_members(best_paths& best, const path_buffer& at, std::string_view wanted, std::integer_sequence<int, I...>) {
+constexpr void offer_members(best_paths& best, const path_buffer& at, std::string_view wanted,
+                             std::integer_sequence<int, I...>) {
   (
       [&] {
         using child_type = member_type<M, I>;
@@ -196,7 +197,8 @@ struct check_matched<false, true, M, Entry> {
 };
 template <class M, class Entry>
 struct check_matched<false, false, M, Entry> {
-  static constexpr bool ok = raise<problem::plan_path_unmatched, plan_entry<Entry>, typename nearest_names<M, Entry>::type>::ok;
+  static constexpr bool ok =
+      raise<problem::plan_path_unmatched, plan_entry<Entry>, typename nearest_names<M, Entry>::type>::ok;
 };
 
 template <class Mesh, class S>
@@ -226,7 +228,9 @@ struct plan_check;
 template <class M, class... E, class Mesh>
 struct plan_check<M, plan<E...>, Mesh> {
   using traits = plan_traits<plan<E...>>;
-  static_assert((raise<(entry_axes_known<Mesh, E>() ? problem::none : problem::plan_axis_not_in_mesh), plan_entry<E>, Mesh>::ok && ...));
+  static_assert(
+      (raise<(entry_axes_known<Mesh, E>() ? problem::none : problem::plan_axis_not_in_mesh), plan_entry<E>, Mesh>::ok &&
+       ...));
   static constexpr hits found = plan_hits<plan<E...>, traits::root(), M>::value;
 
   template <class Entry, std::size_t K>

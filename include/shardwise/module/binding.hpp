@@ -138,8 +138,7 @@ template <hook H, unsigned Hit, int E, class Entry, class... R, class X>
 constexpr auto apply_entries(plan<Entry, R...>, const X& x) {
   if constexpr ((Hit >> E) & 1U)
     return apply_entries<H, Hit, E + 1>(plan<R...>{}, apply_styles<H>(typename entry_traits<Entry>::styles{}, x));
-  else
-    return apply_entries<H, Hit, E + 1>(plan<R...>{}, x);
+  else return apply_entries<H, Hit, E + 1>(plan<R...>{}, x);
 }
 
 template <hook H, class Bound, class X>

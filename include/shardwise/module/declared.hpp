@@ -61,7 +61,8 @@ struct declared;
 
 template <class U, class B, class At>
 constexpr bool derives_from_module() {
-  if constexpr (requires { typename B::bound; }) return std::is_same_v<typename B::bound, At> && std::is_base_of_v<module<B, At>, B>;
+  if constexpr (requires { typename B::bound; })
+    return std::is_same_v<typename B::bound, At> && std::is_base_of_v<module<B, At>, B>;
   else return false;
 }
 
@@ -74,7 +75,8 @@ constexpr problem member_problem() {
   else if constexpr (!module_like && !is_tensor_decl<D>) return problem::module_member_kind;
   else if constexpr (std::is_same_v<handed, expected>) return problem::none;
   else if constexpr (std::is_same_v<D, B>) return problem::child_forgotten;
-  else if constexpr (std::is_same_v<handed, unbound>) return problem::none;  // its base loses the binding: said by `declared`
+  else if constexpr (std::is_same_v<handed, unbound>)
+    return problem::none;  // its base loses the binding: said by `declared`
   else return problem::child_index;
 }
 
@@ -92,8 +94,8 @@ struct declared_member {
     } else if constexpr (wrong == problem::child_forgotten) {
       return !raise<wrong, U, typename name_of_member<U, I>::type, D, required<I>>::ok;
     } else if constexpr (wrong == problem::child_index) {
-      return !raise<wrong, U, typename name_of_member<U, I>::type, typename given_index<At, typename bound_at<M>::type>::type,
-                    required<I>>::ok;
+      return !raise<wrong, U, typename name_of_member<U, I>::type,
+                    typename given_index<At, typename bound_at<M>::type>::type, required<I>>::ok;
     } else if constexpr (reflected<D> || module_list<D>) {
       return declared<D, M, typename child_of<At, I>::type>::ok;
     } else {
@@ -109,9 +111,10 @@ constexpr bool members_declared(std::integer_sequence<int, I...>) {
 
 template <class U, class B, class At>
 struct declared {
-  static constexpr problem wrong = !derives_from_module<U, B, At>()                    ? problem::module_base
-                                   : !registers<U> && sizeof(U) > sizeof(module<U, unbound>) ? problem::module_members_missing
-                                                                                             : problem::none;
+  static constexpr problem wrong = !derives_from_module<U, B, At>() ? problem::module_base
+                                   : !registers<U> && sizeof(U) > sizeof(module<U, unbound>)
+                                       ? problem::module_members_missing
+                                       : problem::none;
   static constexpr bool ok = [] {
     if constexpr (wrong != problem::none) return !raise<wrong, U>::ok;
     else return members_declared<U, B, At>(std::make_integer_sequence<int, member_count<U>>{});

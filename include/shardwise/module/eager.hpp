@@ -59,7 +59,8 @@ struct parameter_walk {
 
   template <class Decl, class Tensor>
   void leaf(Tensor& tensor, const char* name) {
-    if constexpr (is_walked<What, Decl>) f.template operator()<Decl>(path.empty() ? std::string(name) : path + "." + name, tensor);
+    if constexpr (is_walked<What, Decl>)
+      f.template operator()<Decl>(path.empty() ? std::string(name) : path + "." + name, tensor);
   }
 };
 
@@ -121,29 +122,33 @@ void for_each_buffer(Model& model, F&& f) {
 template <class Model, class Eager>
 void initialise(Model& model, const Eager& on, std::uint64_t seed) {
   on.rank().agree(seed, "the seed");
-  detail::walk_parameters<detail::walked::both>(model, [&]<class Decl, class Tensor>(const std::string& path, Tensor& tensor) {
-    using init_type = typename Decl::init_type;
-    tensor = Tensor::initial(on, init_type::kind, init_type::scale, seed, path);
-  });
+  detail::walk_parameters<detail::walked::both>(
+      model, [&]<class Decl, class Tensor>(const std::string& path, Tensor& tensor) {
+        using init_type = typename Decl::init_type;
+        tensor = Tensor::initial(on, init_type::kind, init_type::scale, seed, path);
+      });
 }
 
 // The parameters and buffers that a program has now, copied; and back. Local: no rank needs another one's part.
 template <class Model, class Eager, class Executor>
 void load_parameters(Model& model, const Eager& on, Executor& program) {
-  detail::walk_parameters<detail::walked::both>(model, [&]<class Decl, class Tensor>(const std::string& path, Tensor& tensor) {
-    const int i = detail::same_parameter<Decl, Tensor>(program, path);
-    if constexpr (detail::is_buffer_decl<Decl>::value) tensor = Tensor::from_local(on, std::as_const(program).buffer(i));
-    else tensor = Tensor::from_local(on, std::as_const(program).parameter(i));
-  });
+  detail::walk_parameters<detail::walked::both>(model,
+                                                [&]<class Decl, class Tensor>(const std::string& path, Tensor& tensor) {
+                                                  const int i = detail::same_parameter<Decl, Tensor>(program, path);
+                                                  if constexpr (detail::is_buffer_decl<Decl>::value)
+                                                    tensor = Tensor::from_local(on, std::as_const(program).buffer(i));
+                                                  else tensor = Tensor::from_local(on, std::as_const(program).parameter(i));
+                                                });
 }
 template <class Model, class Executor>
 void store_parameters(Model& model, Executor& program) {
-  detail::walk_parameters<detail::walked::both>(model, [&]<class Decl, class Tensor>(const std::string& path, Tensor& tensor) {
-    const int k = detail::same_parameter<Decl, Tensor>(program, path);
-    const auto to = detail::is_buffer_decl<Decl>::value ? program.buffer(k) : program.parameter(k);
-    const auto from = tensor.to_local();
-    for (std::size_t i = 0; i < to.size(); ++i) to[i] = from.data[i];
-  });
+  detail::walk_parameters<detail::walked::both>(
+      model, [&]<class Decl, class Tensor>(const std::string& path, Tensor& tensor) {
+        const int k = detail::same_parameter<Decl, Tensor>(program, path);
+        const auto to = detail::is_buffer_decl<Decl>::value ? program.buffer(k) : program.parameter(k);
+        const auto from = tensor.to_local();
+        for (std::size_t i = 0; i < to.size(); ++i) to[i] = from.data[i];
+      });
 }
 
 // The eager model in another mode, as model.train() and model.eval() in PyTorch: with_mode<train_mode>(model)(x). It shares the

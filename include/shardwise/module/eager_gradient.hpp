@@ -50,7 +50,8 @@ struct task_on {
 template <class Graph, int Params>
 struct gradient_list {
   Graph g;
-  int node[Params + Graph::output_capacity];  // the loss, each parameter's gradient (-1: the loss does not depend on it), the metrics
+  int node[Params +
+           Graph::output_capacity];  // the loss, each parameter's gradient (-1: the loss does not depend on it), the metrics
 };
 
 // The joint graph with every parameter's gradient made dense; with Writes it writes over its inputs, at its end.
@@ -91,10 +92,11 @@ struct dense_gradients {
 template <class Bound, class Task, class... X>
 struct model_gradient {
   using binding_type = eager_binding<Bound>;
-  using trace_type = functional<typename checked_loss<traced<binding_type::context::template model, task_on<Task, X...>,
-                                                             typename binding_type::plan_type, typename binding_type::mesh_type,
-                                                             typename binding_type::element,
-                                                             binding_type::context::gradient_mode>>::type, true>;
+  using trace_type =
+      functional<typename checked_loss<traced<binding_type::context::template model, task_on<Task, X...>,
+                                              typename binding_type::plan_type, typename binding_type::mesh_type,
+                                              typename binding_type::element, binding_type::context::gradient_mode>>::type,
+                 true>;
   using list = dense_gradients<staged<autodiff::grad, trace_type>, binding_type::parameters, writes_leaves<trace_type>>;
   static constexpr const auto& program = list::value.g;
 #if !SHARDWISE_DEVICE_PASS
@@ -205,7 +207,8 @@ struct eager_metrics<X, Program, output_names<Loss, N...>> {
   }
   template <class Tensor, class Untyped, std::size_t... K>
   static auto make(Tensor loss, Untyped* out, std::index_sequence<K...>) {
-    return outputs(make_one<Loss>(std::move(loss)), make_one<N>(tensor_at<static_cast<int>(K) + 1>::type::of(std::move(out[K])))...);
+    return outputs(make_one<Loss>(std::move(loss)),
+                   make_one<N>(tensor_at<static_cast<int>(K) + 1>::type::of(std::move(out[K])))...);
   }
 };
 
@@ -248,7 +251,8 @@ auto detail::task_gradient<Task>::operator()(const Model& model, const X& x, con
   } else {
     const loss_type loss = loss_type::of(std::move(out[0]));
     using metrics = detail::eager_metrics<X, program, names>;
-    auto named = metrics::make(loss, out + parameters + 1, std::make_index_sequence<static_cast<std::size_t>(names::count - 1)>{});
+    auto named =
+        metrics::make(loss, out + parameters + 1, std::make_index_sequence<static_cast<std::size_t>(names::count - 1)>{});
     loss_and_gradients<loss_type, gradients_of<Model>, decltype(named)> r{loss, {}, std::move(named)};
     fill(r);
     return r;
@@ -283,8 +287,9 @@ class eager_optimizer {
 
  private:
   // any tensor of the model's context leads to its runs
-  using tensor_type = typename Model::bound::context::template tensor<detail::mesh_spec<typename Model::bound::context::mesh_type>(
-      Model::bound::context::type)>;
+  using tensor_type =
+      typename Model::bound::context::template tensor<detail::mesh_spec<typename Model::bound::context::mesh_type>(
+          Model::bound::context::type)>;
   using untyped = typename tensor_type::untyped;
 
   std::vector<untyped> states_;

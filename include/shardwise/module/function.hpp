@@ -111,7 +111,8 @@ struct traced_function {
   using mesh_type = Mesh;
   using results = typename function_results<F, Mesh, Inputs>::type;
   static constexpr int result_count = static_cast<int>(std::tuple_size_v<results>);
-  static constexpr int capacity_of_results = result_count > 0 ? result_count : 1;  // one that was refused has a constant in its place
+  static constexpr int capacity_of_results =
+      result_count > 0 ? result_count : 1;  // one that was refused has a constant in its place
   static constexpr problem wrong_results = result_count == 0 ? problem::function_outputs : problem::none;
   static_assert(raise<wrong_results, F, typename function_result<F, Mesh, Inputs>::type>::ok);
   using output_names = typename result_names<typename function_result<F, Mesh, Inputs>::type>::type;
@@ -319,8 +320,8 @@ struct function_element<F, Mesh, Inputs> {
 // std::tuple of them or outputs(named<"sum">(x), ...), which become the program's outputs as they are placed.
 template <class F, class Mesh, class Inputs, class Pipeline = pipeline<>, class Backend = host_backend>
 struct function_step
-    : detail::program_or_refused<detail::function_arguments<Mesh, Inputs, Pipeline, Backend>::ok, detail::program_base, Mesh, Backend,
-                                 detail::function_graph<F, Mesh, Inputs, Pipeline>>::type {
+    : detail::program_or_refused<detail::function_arguments<Mesh, Inputs, Pipeline, Backend>::ok, detail::program_base, Mesh,
+                                 Backend, detail::function_graph<F, Mesh, Inputs, Pipeline>>::type {
   using element = typename detail::function_element<F, Mesh, Inputs>::type;
 };
 
@@ -328,8 +329,8 @@ struct function_step
 // gradient has its input's extents and the dual of its placements.
 template <class F, class Mesh, class Inputs, class Wrt, class Pipeline = pipeline<>, class Backend = host_backend>
 struct gradient_step
-    : detail::program_or_refused<detail::function_arguments<Mesh, Inputs, Pipeline, Backend>::ok, detail::program_base, Mesh, Backend,
-                                 detail::gradient_graph<F, Mesh, Inputs, Wrt, Pipeline>>::type {
+    : detail::program_or_refused<detail::function_arguments<Mesh, Inputs, Pipeline, Backend>::ok, detail::program_base, Mesh,
+                                 Backend, detail::gradient_graph<F, Mesh, Inputs, Wrt, Pipeline>>::type {
   using element = typename detail::function_element<F, Mesh, Inputs>::type;
 };
 

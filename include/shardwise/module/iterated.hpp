@@ -34,7 +34,8 @@ struct main_passes_of<finalize<P...>, Moves...> {
 
 template <class Step>
 struct passes_of;
-template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class... P, class T, class Backend>
+template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class... P, class T,
+          class Backend>
 struct passes_of<train_step<Model, Task, Plan, Mesh, Optimizer, pipeline<P...>, T, Backend>> {
   using type = passes_list<P...>;
 };
@@ -108,7 +109,8 @@ struct iteration_graphs {
   using prepared = typename run_pipeline<step_program<Step>, typename move_list::type, typename passes_of<Step>::type>::type;
   using moves = typename move_list::template marked<prepared>;
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(refused_at<moves::value.error.what, moves::value.error.have, moves::value.error.want, prepared, moves::value.error.operand, Moves...>::ok);
+  static_assert(refused_at<moves::value.error.what, moves::value.error.have, moves::value.error.want, prepared,
+                           moves::value.error.operand, Moves...>::ok);
 #endif
   using moved = typename joined<typename passes_of<Step>::type, typename lists::moves>::type;
   using applied = typename joined<moved, typename lists::after>::type;
@@ -158,7 +160,8 @@ constexpr bool same_leaves() {
     while (j < h.node_count && !is_leaf(h.nodes[j].op)) ++j;
     if (j == h.node_count) return false;
     const node &x = g.nodes[i], &y = h.nodes[j];
-    const bool named_alike = x.op == y.op && attributes_of<leaf_attributes>(x.a).index == attributes_of<leaf_attributes>(y.a).index;
+    const bool named_alike =
+        x.op == y.op && attributes_of<leaf_attributes>(x.a).index == attributes_of<leaf_attributes>(y.a).index;
     if (!named_alike || p.offset[i] != q.offset[j]) return false;
     ++j;
   }
@@ -179,7 +182,8 @@ struct program_traits<step_phase<Phase, Step, Moves...>> {
   using element = typename Step::element;
   static constexpr bool has_expressions =
       program_traits<Step>::has_expressions ||
-      writes_expressions<typename detail::as_pipeline<typename detail::moves_and_passes<passes_list<>, passes_list<>, Moves...>::after>::type> ||
+      writes_expressions<typename detail::as_pipeline<
+          typename detail::moves_and_passes<passes_list<>, passes_list<>, Moves...>::after>::type> ||
       (Phase == iteration_phase::main && writes_expressions<typename detail::main_passes_of<Moves...>::type>);
 };
 

@@ -19,7 +19,8 @@ struct linear : module<linear<In, Out, Bound, Bias, Init>, Bound> {
   template <class X>
   constexpr auto forward(const X& x) const {
     constexpr bool fits = X::sp.rank > 0 && X::sp.extent[X::sp.rank > 0 ? X::sp.rank - 1 : 0] == In;
-    if constexpr (!fits) return detail::refused<problem::module_input, detail::no_node, operand_t<X::sp>, linear<In, Out>>(x);
+    if constexpr (!fits)
+      return detail::refused<problem::module_input, detail::no_node, operand_t<X::sp>, linear<In, Out>>(x);
     else if constexpr (Bias) return detail::run_hook<detail::hook::after_product, Bound>(linear_product(x, weight)) + bias;
     else return detail::run_hook<detail::hook::after_product, Bound>(linear_product(x, weight));
   }
@@ -45,7 +46,8 @@ struct layer_norm_module : module<layer_norm_module<Features, Bound>, Bound> {
   static constexpr module_kind kind = module_kind::norm;
   template <class B>
   using rebound = layer_norm_module<Features, B>;
-  SHARDWISE_MEMBERS(Bound, (parameter<shape<Features>, init::ones>, weight), (parameter<shape<Features>, init::zeros>, bias));
+  SHARDWISE_MEMBERS(Bound, (parameter<shape<Features>, init::ones>, weight),
+                    (parameter<shape<Features>, init::zeros>, bias));
 
   template <class X>
   constexpr auto forward(const X& x) const {

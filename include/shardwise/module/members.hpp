@@ -28,28 +28,28 @@ struct rebind_pattern<M<T...>, Bound> {
   using type = M<SHARDWISE_T(T)...>;
 };
 // values, then types; then values again; then types again
-#define SHARDWISE_X(parameters, declared, values)                                                                  \
-  template <template <parameters class, class...> class M, declared class T, class... More, class Bound>           \
-  struct rebind_pattern<M<values T, More...>, Bound> {                                                             \
-    using type = M<values SHARDWISE_T(T), SHARDWISE_T(More)...>;                                                   \
+#define SHARDWISE_X(parameters, declared, values)                                                        \
+  template <template <parameters class, class...> class M, declared class T, class... More, class Bound> \
+  struct rebind_pattern<M<values T, More...>, Bound> {                                                   \
+    using type = M<values SHARDWISE_T(T), SHARDWISE_T(More)...>;                                         \
   };
-#define SHARDWISE_Y(parameters, declared, values)                                                                  \
-  template <template <parameters class, auto, auto...> class M, declared class T, auto V, auto... W, class Bound>  \
-  struct rebind_pattern<M<values T, V, W...>, Bound> {                                                             \
-    using type = M<values SHARDWISE_T(T), V, W...>;                                                                \
-  };                                                                                                               \
+#define SHARDWISE_Y(parameters, declared, values)                                                                         \
+  template <template <parameters class, auto, auto...> class M, declared class T, auto V, auto... W, class Bound>         \
+  struct rebind_pattern<M<values T, V, W...>, Bound> {                                                                    \
+    using type = M<values SHARDWISE_T(T), V, W...>;                                                                       \
+  };                                                                                                                      \
   template <template <parameters class, auto, class, class...> class M, declared class T, auto V, class U, class... More, \
-            class Bound>                                                                                           \
-  struct rebind_pattern<M<values T, V, U, More...>, Bound> {                                                       \
-    using type = M<values SHARDWISE_T(T), V, SHARDWISE_T(U), SHARDWISE_T(More)...>;                                \
-  };                                                                                                               \
-  template <template <parameters class, class, auto, auto...> class M, declared class T, class U, auto V, auto... W, \
-            class Bound>                                                                                           \
-  struct rebind_pattern<M<values T, U, V, W...>, Bound> {                                                          \
-    using type = M<values SHARDWISE_T(T), SHARDWISE_T(U), V, W...>;                                                \
+            class Bound>                                                                                                  \
+  struct rebind_pattern<M<values T, V, U, More...>, Bound> {                                                              \
+    using type = M<values SHARDWISE_T(T), V, SHARDWISE_T(U), SHARDWISE_T(More)...>;                                       \
+  };                                                                                                                      \
+  template <template <parameters class, class, auto, auto...> class M, declared class T, class U, auto V, auto... W,      \
+            class Bound>                                                                                                  \
+  struct rebind_pattern<M<values T, U, V, W...>, Bound> {                                                                 \
+    using type = M<values SHARDWISE_T(T), SHARDWISE_T(U), V, W...>;                                                       \
   };
 #define SHARDWISE_Z(...) __VA_ARGS__,
-#define SHARDWISE_XY(parameters, declared, values) \
+#define SHARDWISE_XY(parameters, declared, values)                              \
   SHARDWISE_X(SHARDWISE_Z parameters, SHARDWISE_Z declared, SHARDWISE_Z values) \
   SHARDWISE_Y(SHARDWISE_Z parameters, SHARDWISE_Z declared, SHARDWISE_Z values)
 SHARDWISE_Y(, , )
@@ -138,8 +138,8 @@ struct given_member;  // a fact: a member stands where its module's binding belo
 // init>, sw::absent. They may have commas. At most 32 members. A module's binding is the template argument that defaults to
 // sw::unbound; where it cannot be told from the others, a sentence says what to declare. The module is also a Boost.Hana
 // struct.
-#define SHARDWISE_MEMBERS(Bound, ...)                                                                                     \
-  BOOST_HANA_PP_CONCAT(SHARDWISE_MEMBERS_IF_, SHARDWISE_IS_TUPLE(Bound))(Bound __VA_OPT__(,) __VA_ARGS__)
+#define SHARDWISE_MEMBERS(Bound, ...) \
+  BOOST_HANA_PP_CONCAT(SHARDWISE_MEMBERS_IF_, SHARDWISE_IS_TUPLE(Bound))(Bound __VA_OPT__(, ) __VA_ARGS__)
 
 #define SHARDWISE_IS_TUPLE(x) SHARDWISE_SECOND(SHARDWISE_TUPLE x, 0, )
 #define SHARDWISE_SECOND(...) SHARDWISE_SECOND_OF(__VA_ARGS__)
@@ -150,34 +150,35 @@ struct given_member;  // a fact: a member stands where its module's binding belo
   static_assert(::shardwise::raise<::shardwise::problem::child_of_no_binding, ::shardwise::given_member>::ok)
 #define SHARDWISE_MEMBERS_IF_0(Bound, ...) BOOST_HANA_PP_CONCAT(SHARDWISE_MEMBERS_OF, __VA_OPT__(_SOME))(Bound, __VA_ARGS__)
 #define SHARDWISE_MEMBERS_OF(...) static_assert(true)  // a module without members
-#define SHARDWISE_MEMBERS_OF_SOME(Bound, ...)                                                                             \
-  SHARDWISE_MEMBERS_EACH(SHARDWISE_MEMBER_DATA, Bound, BOOST_HANA_PP_NARG(__VA_ARGS__), __VA_ARGS__)                      \
-  struct shardwise_members {                                                                                              \
-    using count = ::std::integral_constant<int, BOOST_HANA_PP_NARG(__VA_ARGS__)>;                                         \
-    template <int I, class = void>                                                                                        \
-    struct at;                                                                                                            \
-    SHARDWISE_MEMBERS_EACH(SHARDWISE_MEMBER_ENTRY, Bound, BOOST_HANA_PP_NARG(__VA_ARGS__), __VA_ARGS__)                   \
-  };                                                                                                                      \
-  struct hana_accessors_impl {                                                                                            \
-    static constexpr auto apply() {                                                                                       \
-      return ::shardwise::detail::hana_accessors<shardwise_members>(                                                      \
-          ::std::make_integer_sequence<int, shardwise_members::count::value>{});                                          \
-    }                                                                                                                     \
+#define SHARDWISE_MEMBERS_OF_SOME(Bound, ...)                                                           \
+  SHARDWISE_MEMBERS_EACH(SHARDWISE_MEMBER_DATA, Bound, BOOST_HANA_PP_NARG(__VA_ARGS__), __VA_ARGS__)    \
+  struct shardwise_members {                                                                            \
+    using count = ::std::integral_constant<int, BOOST_HANA_PP_NARG(__VA_ARGS__)>;                       \
+    template <int I, class = void>                                                                      \
+    struct at;                                                                                          \
+    SHARDWISE_MEMBERS_EACH(SHARDWISE_MEMBER_ENTRY, Bound, BOOST_HANA_PP_NARG(__VA_ARGS__), __VA_ARGS__) \
+  };                                                                                                    \
+  struct hana_accessors_impl {                                                                          \
+    static constexpr auto apply() {                                                                     \
+      return ::shardwise::detail::hana_accessors<shardwise_members>(                                    \
+          ::std::make_integer_sequence<int, shardwise_members::count::value>{});                        \
+    }                                                                                                   \
   }
 
 // A function takes a type or a template, which a class cannot.
-#define SHARDWISE_MEMBER_TYPE(member) typename decltype(::shardwise::detail::member_as<BOOST_HANA_PP_DROP_BACK member>())::type
+#define SHARDWISE_MEMBER_TYPE(member) \
+  typename decltype(::shardwise::detail::member_as<BOOST_HANA_PP_DROP_BACK member>())::type
 #define SHARDWISE_MEMBER_DATA(Bound, index, member) \
   typename ::shardwise::detail::bound_member<Bound, index, SHARDWISE_MEMBER_TYPE(member)>::type BOOST_HANA_PP_BACK member;
-#define SHARDWISE_MEMBER_ENTRY(Bound, index, member)                        \
-  template <class Shardwise>                                                \
-  struct at<index, Shardwise> {                                             \
-    using type = SHARDWISE_MEMBER_TYPE(member);                             \
+#define SHARDWISE_MEMBER_ENTRY(Bound, index, member)                                                   \
+  template <class Shardwise>                                                                           \
+  struct at<index, Shardwise> {                                                                        \
+    using type = SHARDWISE_MEMBER_TYPE(member);                                                        \
     static constexpr const char* name() { return BOOST_HANA_PP_STRINGIZE(BOOST_HANA_PP_BACK member); } \
-    template <class ShardwiseT>                                             \
-    static constexpr auto& get(ShardwiseT& m) {                             \
-      return m.BOOST_HANA_PP_BACK member;                                   \
-    }                                                                       \
+    template <class ShardwiseT>                                                                        \
+    static constexpr auto& get(ShardwiseT& m) {                                                        \
+      return m.BOOST_HANA_PP_BACK member;                                                              \
+    }                                                                                                  \
   };
 
 // F(Bound, index, member) for each of n members.

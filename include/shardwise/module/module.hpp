@@ -109,8 +109,11 @@ struct module {
       // on an object that may change first: what does not compile in the body is then said once, where it stands
       constexpr bool returns = !std::is_void_v<decltype(std::declval<Derived&>().forward(in, more...))>;
       constexpr bool reads = requires(const Derived& d) { d.forward(in, more...); };
-      if constexpr (returns && reads) return detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...));
-      else return detail::refused<(!returns ? problem::module_forward_void : problem::module_forward_const), detail::no_node, Derived>(in);
+      if constexpr (returns && reads)
+        return detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...));
+      else
+        return detail::refused<(!returns ? problem::module_forward_void : problem::module_forward_const), detail::no_node,
+                               Derived>(in);
     }
   }
 };
@@ -180,7 +183,8 @@ struct repeat {
   // Whether all elements map X to X. A tuple has no items[0], and && alone would still look at it.
   template <class X>
   static constexpr bool keeps_type() {
-    if constexpr (uniform) return std::is_same_v<decltype(std::declval<const repeat&>().items[0](std::declval<const X&>())), X>;
+    if constexpr (uniform)
+      return std::is_same_v<decltype(std::declval<const repeat&>().items[0](std::declval<const X&>())), X>;
     else return false;
   }
 

@@ -129,7 +129,8 @@ struct apply_optimizer {
   // A close bound, as in grad: what makes gradients whole and dense, their squares and sums, states and updates.
   template <int Forward, class Joint>
   static constexpr sizes sizes_after(const Joint& joint) {
-    int total = joint.g.node_count + joint.g.output_count * (2 * max_axes + 1) + (Optimizer::clips ? detail::max_sums * (2 * max_axes + 1) + 1 : 0);
+    int total = joint.g.node_count + joint.g.output_count * (2 * max_axes + 1) +
+                (Optimizer::clips ? detail::max_sums * (2 * max_axes + 1) + 1 : 0);
     for (int i = 0; i < Forward; ++i) {
       const int c = joint.cotangent[i];
       if (joint.g.nodes[i].op != op_code::param || c < 0) continue;
@@ -225,7 +226,8 @@ struct apply_optimizer {
         s.place[m.partial_axis] = replicate_value();
         m.summed_spec = b.intern(s);
       }
-      id = b.emit(op_code::redistribute, attributes<redistribute_attributes>(m.partial_axis, pack(replicate_value())), 0, m.summed_spec, scope, id);
+      id = b.emit(op_code::redistribute, attributes<redistribute_attributes>(m.partial_axis, pack(replicate_value())), 0,
+                  m.summed_spec, scope, id);
     }
   }
 
@@ -271,7 +273,8 @@ struct apply_optimizer {
       for (int a = 0; a < s.axes; ++a)
         if (s.place[a].is_reduced()) {
           s.place[a] = replicate_value();
-          sum = b.emit(op_code::redistribute, attributes<redistribute_attributes>(a, pack(replicate_value())), 0, b.intern(s), -1, sum);
+          sum = b.emit(op_code::redistribute, attributes<redistribute_attributes>(a, pack(replicate_value())), 0,
+                       b.intern(s), -1, sum);
         }
       total = total < 0 ? sum : b.emit(op_code::add, {}, 0, b.intern(s), -1, total, sum);
     }
@@ -297,12 +300,13 @@ struct apply_optimizer {
     n.op = Optimizer::op;
     n.spec = own;
     n.scope = b.nodes[p].scope;
-    n.f = !Optimizer::matrices_only || sp.rank >= 2 ? 1 : 0;  // whether weight decay applies
+    n.f = !Optimizer::matrices_only || sp.rank >= 2 ? 1 : 0;                // whether weight decay applies
     n.a = attributes<adam_attributes>(st.factor >= 0, Optimizer::flavour);  // and sgd's
     n.in[n.inputs++] = p;
     n.in[n.inputs++] = g;
     for (int k = 0; k < Optimizer::states; ++k)
-      n.in[n.inputs++] = b.emit(op_code::state, attributes<leaf_attributes>(st.states++, index, k), 0, m.state_spec, n.scope);
+      n.in[n.inputs++] =
+          b.emit(op_code::state, attributes<leaf_attributes>(st.states++, index, k), 0, m.state_spec, n.scope);
     if (st.factor >= 0) n.in[n.inputs++] = st.factor;
     b.append(n);
   }

@@ -99,7 +99,9 @@ template <unsigned Hit, class... E>
 struct entries_naming<Hit, plan<E...>> {
   template <std::size_t... K>
   static constexpr auto list(std::index_sequence<K...>) {
-    return typename joined_lists<type_list<>, std::conditional_t<((Hit >> K) & 1U) != 0, type_list<plan_entry<E>>, type_list<>>...>::type{};
+    return
+        typename joined_lists<type_list<>,
+                              std::conditional_t<((Hit >> K) & 1U) != 0, type_list<plan_entry<E>>, type_list<>>...>::type{};
   }
   using type = decltype(list(std::index_sequence_for<E...>{}));
 };
@@ -108,10 +110,13 @@ struct entries_naming<Hit, plan<E...>> {
 template <finding F, class PB, class Shape>
 struct placed_as {
   using bound = typename PB::parent;
-  using entries = typename entries_naming<plan_traits<typename bound::plan_type>::matched(bound::state), typename bound::plan_type>::type;
-  using own = type_list<typename name_of_member<typename bound::unbound_module, PB::index>::type, Shape, typename bound::unbound_module>;
+  using entries = typename entries_naming<plan_traits<typename bound::plan_type>::matched(bound::state),
+                                          typename bound::plan_type>::type;
+  using own = type_list<typename name_of_member<typename bound::unbound_module, PB::index>::type, Shape,
+                        typename bound::unbound_module>;
   static constexpr bool ok = raise_list<
-      F.what, typename joined_lists<own, entries, typename finding_facts<F, typename bound::context::mesh_type>::type>::type>::ok;
+      F.what,
+      typename joined_lists<own, entries, typename finding_facts<F, typename bound::context::mesh_type>::type>::type>::ok;
 };
 template <finding F, class PB, class Shape>
   requires(F.what == problem::none)

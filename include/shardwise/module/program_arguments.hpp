@@ -25,7 +25,8 @@ inline constexpr bool is_pipeline<pipeline<Passes...>> = true;
 template <class T>
 inline constexpr bool is_inputs = false;
 template <class... In>
-inline constexpr bool is_inputs<inputs<In...>> = (true && ... && requires { typename In::template spec_type<mesh<axis<1>>>; });
+inline constexpr bool is_inputs<inputs<In...>> =
+    (true && ... && requires { typename In::template spec_type<mesh<axis<1>>>; });
 // What apply_optimizer reads of one.
 template <class T>
 concept optimizer_type = requires {
@@ -53,9 +54,11 @@ struct program_arguments {
   static constexpr bool ok = [] {
     if constexpr (!is_plan<Plan>) return program_argument<false, problem::program_plan, Plan>::good;
     else if constexpr (!is_mesh<Mesh>) return program_argument<false, problem::program_mesh, Mesh>::good;
-    else if constexpr (!optimizer_type<Optimizer>) return program_argument<false, problem::program_optimizer, Optimizer>::good;
+    else if constexpr (!optimizer_type<Optimizer>)
+      return program_argument<false, problem::program_optimizer, Optimizer>::good;
     else if constexpr (!is_pipeline<Pipeline>) return program_argument<false, problem::program_pipeline, Pipeline>::good;
-    else if constexpr (!std::is_floating_point_v<T> || !is_element<T>) return program_argument<false, problem::program_element, T>::good;
+    else if constexpr (!std::is_floating_point_v<T> || !is_element<T>)
+      return program_argument<false, problem::program_element, T>::good;
     else if constexpr (!backend_type<Backend>) return program_argument<false, problem::program_backend, Backend>::good;
     else return program_argument<is_inputs<Inputs>, problem::program_inputs, Inputs>::good;
   }();

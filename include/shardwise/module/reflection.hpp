@@ -110,10 +110,9 @@ constexpr auto hana_name(std::index_sequence<C...>) {
 }
 template <class Members, int... I>
 constexpr auto hana_accessors(std::integer_sequence<int, I...>) {
-  return hana::make_tuple(
-      hana::make_pair(hana_name<typename Members::template at<I>>(
-                          std::make_index_sequence<text_size(Members::template at<I>::name())>{}),
-                      hana_accessor<Members, I>{})...);
+  return hana::make_tuple(hana::make_pair(
+      hana_name<typename Members::template at<I>>(std::make_index_sequence<text_size(Members::template at<I>::name())>{}),
+      hana_accessor<Members, I>{})...);
 }
 
 }  // namespace shardwise::inline v0_1::detail

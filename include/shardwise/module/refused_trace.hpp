@@ -21,8 +21,9 @@ struct refusal_at {
     const auto& g = Source::value;
     return found.by_value && g.node_count > found.at && g.nodes[found.at].op == op;
   }();
-  using text = std::conditional_t<op == no_node, call_text<Source, found.scope>,
-                                  std::conditional_t<exists, node_text<Source, found.at>, next_node_text<Source, op, found.at>>>;
+  using text =
+      std::conditional_t<op == no_node, call_text<Source, found.scope>,
+                         std::conditional_t<exists, node_text<Source, found.at>, next_node_text<Source, op, found.at>>>;
   using node = at_node<exact_text<text>::value>;
 
   template <int... K>
@@ -52,8 +53,8 @@ struct refusal_of<Source, Again, true, false> {
 template <class Source, class Again>
 struct refusal_of<Source, Again, true, true> {
   using at = refusal_at<Source>;
-  static constexpr bool ok = refused_program<at::what, Source::value.error.have, Source::value.error.want, typename at::module,
-                                             typename at::node, typename at::operands>::ok;
+  static constexpr bool ok = refused_program<at::what, Source::value.error.have, Source::value.error.want,
+                                             typename at::module, typename at::node, typename at::operands>::ok;
 };
 template <class Source, class Again>
 using say_refusal = refusal_of<Source, Again, Source::refused.what != problem::none, Source::refused.by_value>;

@@ -159,7 +159,8 @@ struct prepare_input : detail::style_base {
   static constexpr bool accepts(module_kind) { return true; }
   template <class X>
   static constexpr auto enter(const X& x) {
-    if constexpr (!as_declared<X>) return detail::refused<problem::style_declared_input, detail::no_node, prepare_input, operand_t<X::sp>>(x);
+    if constexpr (!as_declared<X>)
+      return detail::refused<problem::style_declared_input, detail::no_node, prepare_input, operand_t<X::sp>>(x);
     else return redistribute<Axis, To>(x);
   }
 };

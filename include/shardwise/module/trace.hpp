@@ -84,10 +84,13 @@ template <class Task, class Model, class Mesh, class... In, class Report>
 struct task_call<Task, Model, Mesh, inputs<In...>, Report> {
   // asked of the call alone: what is wrong within it is said there
   static constexpr bool fits =
-      std::is_invocable_v<Task, const Model&, const decltype(record_input<Mesh, In, Report>(std::declval<builder&>(), 0))&...>;
+      std::is_invocable_v<Task, const Model&,
+                          const decltype(record_input<Mesh, In, Report>(std::declval<builder&>(), 0))&...>;
   static_assert(raise<(fits ? problem::none : problem::task_call), Task, inputs<In...>>::ok);
   static constexpr auto result() {
-    if constexpr (fits) return std::type_identity<decltype(Task{}(std::declval<const Model&>(), record_input<Mesh, In, Report>(std::declval<builder&>(), 0)...))>{};
+    if constexpr (fits)
+      return std::type_identity<decltype(Task{}(std::declval<const Model&>(),
+                                                record_input<Mesh, In, Report>(std::declval<builder&>(), 0)...))>{};
     else return std::type_identity<no_result>{};
   }
   using type = typename decltype(result())::type;
@@ -113,7 +116,8 @@ struct trace_result {
 // Task: struct { using inputs = sw::inputs<...>; constexpr auto operator()(const auto& model, const auto&... in) const; },
 // returning the scalar loss, or outputs(named<"loss">(..), ...). `value` is the forward graph: output 0 the loss as returned,
 // possibly partial, and the others behind it. Mode: of the modules of which the plan says none.
-template <template <class> class Model, class Task, class Plan, class Mesh, class T = float, run_mode Mode = run_mode::unsaid>
+template <template <class> class Model, class Task, class Plan, class Mesh, class T = float,
+          run_mode Mode = run_mode::unsaid>
 struct traced {
   using model_type = bind<Model, Plan, Mesh, T, Mode>;
   using unbound_model = typename model_type::bound::unbound_module;
@@ -151,7 +155,8 @@ struct traced {
     if constexpr (results::count == 0) {
       keep(r, b, detail::unresolved<Mesh>{});
     } else {
-      std::tuple<decltype(detail::record_input<Mesh, In>(b, 0))...> in{detail::record_input<Mesh, In>(b, static_cast<int>(I))...};
+      std::tuple<decltype(detail::record_input<Mesh, In>(b, 0))...> in{
+          detail::record_input<Mesh, In>(b, static_cast<int>(I))...};
       const auto result = std::apply([&](const auto&... x) { return Task{}(model, x...); }, in);
       results::each(result, [&](const auto& x) { keep(r, b, x); });
     }
@@ -194,12 +199,14 @@ struct traced {
   };
   struct once_more {
     template <class Report>
-    using with = detail::task_call<Task, typename detail::bind_with<Model, Plan, detail::trace_context<Mesh, dtype_v<T>, Report, Mode>>::type, Mesh,
-                                   typename Task::inputs, Report>;
+    using with = detail::task_call<
+        Task, typename detail::bind_with<Model, Plan, detail::trace_context<Mesh, dtype_v<T>, Report, Mode>>::type, Mesh,
+        typename Task::inputs, Report>;
   };
   static constexpr const auto& checked() {
 #if !SHARDWISE_DEVICE_PASS
-    if constexpr (!all.resolved || all.refused.what != problem::none) static_assert(detail::say_refusal<found, once_more>::ok);
+    if constexpr (!all.resolved || all.refused.what != problem::none)
+      static_assert(detail::say_refusal<found, once_more>::ok);
 #endif
     return all.g;
   }

@@ -55,7 +55,8 @@ struct graph_of {
 constexpr problem loss_problem(const spec& s) {
   if (s.rank != 0) return problem::loss_not_scalar;
   for (int a = 0; a < s.axes; ++a)
-    if (s.place[a].is_shard() || (s.place[a].is_partial() && s.place[a].op != reduction::sum)) return problem::loss_not_summable;
+    if (s.place[a].is_shard() || (s.place[a].is_partial() && s.place[a].op != reduction::sum))
+      return problem::loss_not_summable;
   return problem::none;
 }
 
@@ -133,7 +134,8 @@ struct program_base {
 #endif
 
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(detail::opaque_call<(GraphSource::value.function_count != 0 && !std::is_same_v<Backend, host_backend>), GraphSource, Backend>::ok);
+  static_assert(detail::opaque_call<(GraphSource::value.function_count != 0 && !std::is_same_v<Backend, host_backend>),
+                                    GraphSource, Backend>::ok);
 #endif
 
   // Bound of the program's run-time size, 0 if every extent is static.
@@ -196,10 +198,10 @@ struct forward_graph {
 // Its modules train (run_mode), unless the plan says eval_mode.
 template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer = adam<>,
           class Pipeline = pipeline<>, class T = float, class Backend = host_backend>
-struct train_step
-    : detail::program_or_refused<
-          detail::program_arguments<typename detail::inputs_of_task<Task>::type, Plan, Mesh, Optimizer, Pipeline, T, Backend>::ok,
-          detail::program_base, Mesh, Backend, detail::step_graph<Model, Task, Plan, Mesh, Optimizer, Pipeline, T>>::type {
+struct train_step : detail::program_or_refused<detail::program_arguments<typename detail::inputs_of_task<Task>::type, Plan,
+                                                                         Mesh, Optimizer, Pipeline, T, Backend>::ok,
+                                               detail::program_base, Mesh, Backend,
+                                               detail::step_graph<Model, Task, Plan, Mesh, Optimizer, Pipeline, T>>::type {
   using element = T;
   using optimizer = Optimizer;
 };
@@ -208,14 +210,15 @@ struct train_step
 // says train_mode.
 template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline = pipeline<>, class T = float,
           class Backend = host_backend>
-struct forward_step
-    : detail::program_or_refused<
-          detail::program_arguments<typename detail::inputs_of_task<Task>::type, Plan, Mesh, adam<>, Pipeline, T, Backend>::ok,
-          detail::program_base, Mesh, Backend, detail::forward_graph<Model, Task, Plan, Mesh, Pipeline, T>>::type {
+struct forward_step : detail::program_or_refused<detail::program_arguments<typename detail::inputs_of_task<Task>::type, Plan,
+                                                                           Mesh, adam<>, Pipeline, T, Backend>::ok,
+                                                 detail::program_base, Mesh, Backend,
+                                                 detail::forward_graph<Model, Task, Plan, Mesh, Pipeline, T>>::type {
   using element = T;
 };
 
-template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T, class Backend>
+template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T,
+          class Backend>
 struct program_traits<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T, Backend>> {
   using mesh_type = typename detail::mesh_or_one<Mesh>::type;
   using element = T;

@@ -83,9 +83,13 @@ constexpr bool may_view(op_code op) {
   return kind == operation_kind::view || kind == operation_kind::moving;
 }
 // Operations that write into an operand's storage and have no result of their own.
-constexpr bool is_update(op_code op) { return operations::all_traits.of[static_cast<int>(op)].kind == operation_kind::update; }
+constexpr bool is_update(op_code op) {
+  return operations::all_traits.of[static_cast<int>(op)].kind == operation_kind::update;
+}
 // Which operands an operation writes into.
-constexpr bool writes_operand(op_code op, const op_attr& a, int k) { return (operation_of(op).writes.value(a) >> k & 1U) != 0; }
+constexpr bool writes_operand(op_code op, const op_attr& a, int k) {
+  return (operation_of(op).writes.value(a) >> k & 1U) != 0;
+}
 
 namespace rules {
 

@@ -32,10 +32,13 @@ constexpr outcome infer_shape(const operation& o, const op_attr& a, const spec* 
   return r;
 }
 
-constexpr outcome infer_shape(op_code op, const op_attr& a, const spec* in, int n) { return infer_shape(operation_of(op), a, in, n); }
+constexpr outcome infer_shape(op_code op, const op_attr& a, const spec* in, int n) {
+  return infer_shape(operation_of(op), a, in, n);
+}
 
 // `out`: the first result. The rows place the one that is asked for.
-constexpr rule_rows infer_rows(const operation& o, const op_attr& a, const spec* in, int n, const spec& out, int result = 0) {
+constexpr rule_rows infer_rows(const operation& o, const op_attr& a, const spec* in, int n, const spec& out,
+                               int result = 0) {
   return o.rows.value(o, a, in, n, out, result);
 }
 constexpr rule_rows infer_rows(op_code op, const op_attr& a, const spec* in, int n, const spec& out) {
@@ -43,7 +46,8 @@ constexpr rule_rows infer_rows(op_code op, const op_attr& a, const spec* in, int
 }
 
 // The sentence for operands that no row admits on `axis`.
-constexpr finding placement_finding(const operation& o, const op_attr& a, const spec* in, int n, const spec& out, int axis, bool split_differs) {
+constexpr finding placement_finding(const operation& o, const op_attr& a, const spec* in, int n, const spec& out, int axis,
+                                    bool split_differs) {
   finding f{problem::pointwise_placements, 0, -1, axis};
   bool partial_in = false;
   for (int k = 0; k < n; ++k)

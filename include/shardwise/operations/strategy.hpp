@@ -70,7 +70,8 @@ constexpr strategy follow_strategy(const operation& o, const op_attr& a, const s
   const spec& lead = in[followed];
   for (int m = 0; m < lead.axes; ++m) {
     const placement p = lead.place[m];
-    bool alike = true, shares = o.linear.value(a, n) == linearity::joint && p == rows::P;  // a shard has none; an extreme's are no summands
+    bool alike = true, shares = o.linear.value(a, n) == linearity::joint &&
+                                p == rows::P;  // a shard has none; an extreme's are no summands
     for (int k = 0; k < n; ++k) {
       alike = alike && in[k].place[m] == p;
       shares = shares && (in[k].place[m] == p || in[k].place[m].is_whole());
@@ -83,8 +84,7 @@ constexpr strategy follow_strategy(const operation& o, const op_attr& a, const s
         const int d = p.dim + out.rank - lead.rank;
         const int own = aligned_dim(in[k], out.rank, d, out.extent[d]);
         want = own < 0 ? reduced_value() : split_along(own, p);
-        if (lead.extent[p.dim] != out.extent[d])
-          want = k == followed ? replicate_value() : in[k].place[m];  // broadcast
+        if (lead.extent[p.dim] != out.extent[d]) want = k == followed ? replicate_value() : in[k].place[m];  // broadcast
       }
       place_target(s.target[k], m, want);
     }
@@ -127,7 +127,8 @@ constexpr strategy merge_strategy(const operation& o, const op_attr& a, const sp
     placement p = in[0].place[m];
     for (int k = 1; k < n; ++k) p = merged(p, in[k].place[m]);
     if (p.is_shard(rules::joined_dim(a))) p = replicate_value();
-    for (int k = 0; k < n; ++k) place_target(s.target[k], m, p.is_shard() && in[k].place[m].is_shard(p.dim) ? in[k].place[m] : p);
+    for (int k = 0; k < n; ++k)
+      place_target(s.target[k], m, p.is_shard() && in[k].place[m].is_shard(p.dim) ? in[k].place[m] : p);
   }
   for (int k = 0; k < n; ++k) price(s, k, in[k]);
   s.found = s.found && !infer(o, a, s.target, n).error;
@@ -152,7 +153,8 @@ constexpr bool admits_first(const operation& o, const spec& x, int axis, const r
 
 // Whether an operation's operands go to the cheapest of all combinations of rows over the mesh axes.
 constexpr bool is_searched(const operation& o) {
-  return o.choice == operand_choice::cheapest || o.choice == operand_choice::contracted || o.choice == operand_choice::along_rows;
+  return o.choice == operand_choice::cheapest || o.choice == operand_choice::contracted ||
+         o.choice == operand_choice::along_rows;
 }
 
 // How many combinations there are. A thousand of them are more than compilers evaluate in one constant: see strategy_of.
@@ -166,7 +168,8 @@ constexpr int combinations(const operation& o, const op_attr& a, const spec* in,
 }
 
 // The first of the cheapest among combinations first .. first + count, the first axis slowest.
-constexpr strategy cheapest_strategy(const operation& o, const op_attr& a, const spec* in, int n, const spec& out, int first, int count) {
+constexpr strategy cheapest_strategy(const operation& o, const op_attr& a, const spec* in, int n, const spec& out, int first,
+                                     int count) {
   const rule_rows rows = candidate_rows(o, a, in, n, out);
   strategy best{false, n, 0, {}};
   int choice[max_axes]{};
@@ -194,7 +197,8 @@ constexpr strategy cheapest_strategy(const operation& o, const op_attr& a, const
 
 // Where the operands of an operation go in implicit mode: nowhere, if its rule admits them as they are. Of combinations that
 // are searched, `count` from `first` on.
-constexpr strategy choose_strategy(const operation& o, const op_attr& a, const spec* in, int n, int first = 0, int count = 1 << 30) {
+constexpr strategy choose_strategy(const operation& o, const op_attr& a, const spec* in, int n, int first = 0,
+                                   int count = 1 << 30) {
   if (!infer(o, a, in, n).error) {
     strategy s{true, n, 0, {}};
     for (int k = 0; k < n; ++k) s.target[k] = in[k];
@@ -210,6 +214,8 @@ constexpr strategy choose_strategy(const operation& o, const op_attr& a, const s
   if (choice == operand_choice::followed) return rules::follow_strategy(o, a, in, n, shape.out);
   return rules::cheapest_strategy(o, a, in, n, shape.out, first, count);
 }
-constexpr strategy choose_strategy(op_code op, const op_attr& a, const spec* in, int n) { return choose_strategy(operation_of(op), a, in, n); }
+constexpr strategy choose_strategy(op_code op, const op_attr& a, const spec* in, int n) {
+  return choose_strategy(operation_of(op), a, in, n);
+}
 
 }  // namespace shardwise::inline v0_1

@@ -102,8 +102,8 @@ struct nll_attributes {
 // --- embedding, indexing ----------------------------------------------------------------------------------------------------
 
 struct embedding_dw_attributes {
-  std::int64_t rows;               // of the table
-  std::int64_t cut[max_axes];      // its packed placement on each axis that shards rows, else 0
+  std::int64_t rows;           // of the table
+  std::int64_t cut[max_axes];  // its packed placement on each axis that shards rows, else 0
 };
 // gather, index_select, scatter_dsrc; scatter_add, index_add, whose result has `extent` there.
 struct index_attributes {
@@ -127,8 +127,9 @@ struct permute_attributes {
 // slice, slice_scatter (operand 0, with operand 1 in place of that slice), and pad, a slice's adjoint.
 struct slice_attributes {
   std::int64_t dim, start;
-  std::int64_t length;     // of the slice; pad: the full extent
-  std::int64_t one_of_many;  // of equal parts, which are of one type, the first too: none is taken for the beginning of its storage
+  std::int64_t length;  // of the slice; pad: the full extent
+  std::int64_t
+      one_of_many;  // of equal parts, which are of one type, the first too: none is taken for the beginning of its storage
 };
 struct cat_attributes {
   std::int64_t dim;
@@ -146,7 +147,8 @@ struct opaque_attributes {
 struct getitem_attributes {
   std::int64_t result;  // which one of its operand, a node of an operation with several: see item_of in graph/graph.hpp
 };
-inline constexpr int custom_word = 5;  // of a user's operation: its index in the graph's table; the words before are the user's
+inline constexpr int custom_word =
+    5;  // of a user's operation: its index in the graph's table; the words before are the user's
 
 // --- updates ------------------------------------------------------------------------------------------------------------------
 
@@ -173,7 +175,7 @@ struct fused_attributes {
   real constant[4];  // of its expression
 };
 struct storage_attributes {
-  std::int64_t at;       // pack: the element at which the first operand that is no pack begins; unpack: at which the slot begins
+  std::int64_t at;  // pack: the element at which the first operand that is no pack begins; unpack: at which the slot begins
   std::int64_t goes_on;  // pack: where operand 0, a pack, ends
   std::int64_t leaves;   // pack: of leaves
 };

@@ -26,7 +26,8 @@ constexpr std::int64_t contracted_dims(const op_attr& a, int lhs_rank, int rhs_r
   std::int64_t mask = 0;
   for (int d = 0; d < lhs_rank; ++d) {
     const int l = label(labels.lhs, d);
-    if (find_label(labels.rhs, rhs_rank, l) >= 0 && find_label(labels.out, label_count(labels.out), l) < 0) mask |= std::int64_t{1} << d;
+    if (find_label(labels.rhs, rhs_rank, l) >= 0 && find_label(labels.out, label_count(labels.out), l) < 0)
+      mask |= std::int64_t{1} << d;
   }
   return mask;
 }
@@ -63,7 +64,8 @@ constexpr outcome einsum_shape(const op_attr& a, const spec* in) {
     if (db >= 0 && !same_extent(in[0], d, in[1], db)) return fail(problem::dyn_meets_static, r.out, 1, db);
   }
   for (int d = 0; d < in[1].rank; ++d)
-    if (!is_used(labels.lhs, in[0].rank, labels.out, label(labels.rhs, d))) return fail(problem::contraction_extents, r.out, 1, d);
+    if (!is_used(labels.lhs, in[0].rank, labels.out, label(labels.rhs, d)))
+      return fail(problem::contraction_extents, r.out, 1, d);
   make_contiguous(r.out);
   return r;
 }

@@ -19,7 +19,10 @@ constexpr std::int64_t packed_too_large = 255;  // in place of the rank
 
 namespace detail {
 constexpr op_attr no_extents_of_rank(const std::int64_t* e, int rank) {
-  return {{0, 0, 0, 0, 0, rank >= packed_too_large ? packed_too_large - 1 : rank <= max_rank && too_large(e, rank) ? packed_too_large : rank}};
+  return {{0, 0, 0, 0, 0,
+           rank >= packed_too_large                 ? packed_too_large - 1
+           : rank <= max_rank && too_large(e, rank) ? packed_too_large
+                                                    : rank}};
 }
 constexpr void put_extent(op_attr& a, int d, std::int64_t n, bool run_time) {
   a.v[d / 2] |= static_cast<std::int64_t>(static_cast<std::uint64_t>(n & 0xFFFFFFFF) << (d % 2 * 32));
@@ -32,7 +35,8 @@ constexpr void put_extent(op_attr& a, int d, std::int64_t n, bool run_time) {
 
 constexpr op_attr pack_extents(const std::int64_t* e, int rank) {
   op_attr a = detail::no_extents_of_rank(e, rank);
-  for (int d = 0; d < rank && a.v[5] != packed_too_large && rank <= max_rank; ++d) detail::put_extent(a, d, e[d] < 0 ? -e[d] : e[d], e[d] < 0);
+  for (int d = 0; d < rank && a.v[5] != packed_too_large && rank <= max_rank; ++d)
+    detail::put_extent(a, d, e[d] < 0 ? -e[d] : e[d], e[d] < 0);
   return a;
 }
 // The extents of s, so that a reshape gives them to another view of the same elements.

@@ -46,8 +46,7 @@ constexpr outcome index_select_shape(op_code op, const op_attr& a, const spec* i
   if (index.rank != 1) return fail(problem::index_rank, x, 1, -1, index.rank, 1);
   if (is_dyn(x, dim) || is_dyn(index, 0)) return fail(problem::dyn_dim_changed, x, 0, dim);
   const bool add = op == op_code::index_add;
-  if (add && index.extent[0] != x.extent[dim])
-    return fail(problem::index_shape, x, 1, dim, index.extent[0], x.extent[dim]);
+  if (add && index.extent[0] != x.extent[dim]) return fail(problem::index_shape, x, 1, dim, index.extent[0], x.extent[dim]);
   outcome r{{}, contiguous(x)};
   r.out.extent[dim] = add ? at.extent : index.extent[0];
   make_contiguous(r.out);
@@ -69,9 +68,7 @@ constexpr rule_rows read_by_index_rows(const op_attr& a, const spec& x, bool bes
   t.push_back({{U, S(along)}, S(dim)});
   return t;
 }
-constexpr rule_rows gather_rows(const op_attr& a, const spec& x) {
-  return read_by_index_rows(a, x, true, indexed_dim(a));
-}
+constexpr rule_rows gather_rows(const op_attr& a, const spec& x) { return read_by_index_rows(a, x, true, indexed_dim(a)); }
 constexpr rule_rows scatter_add_rows(const op_attr& a, const spec& x) {
   rule_rows t = gather_rows(a, x);
   const int dim = indexed_dim(a);

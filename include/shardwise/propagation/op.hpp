@@ -82,7 +82,9 @@ inline constexpr bool ops_with_kernels[] = {
         false};
 }  // namespace detail
 
-constexpr const char* name_of(op_code op) { return detail::op_names[static_cast<int>(op < op_code::count ? op : op_code::count)]; }
+constexpr const char* name_of(op_code op) {
+  return detail::op_names[static_cast<int>(op < op_code::count ? op : op_code::count)];
+}
 
 constexpr bool runs_kernel(op_code op) {
   return detail::ops_with_kernels[static_cast<int>(op < op_code::count ? op : op_code::count)];
@@ -98,10 +100,10 @@ SHARDWISE_OPS(SHARDWISE_X)
 namespace detail {
 template <op_code C>
 struct op_tag;
-#define SHARDWISE_X(name, kernel)     \
-  template <>                         \
-  struct op_tag<op_code::name> {      \
-    using type = op::name;            \
+#define SHARDWISE_X(name, kernel) \
+  template <>                     \
+  struct op_tag<op_code::name> {  \
+    using type = op::name;        \
   };
 SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_X
@@ -111,7 +113,8 @@ template <class Op>
   requires(detail::in_library_namespace<Op>("op::"))
 struct fact<Op> : detail::type_fact<"operation", Op> {};
 
-inline constexpr int max_inputs = 8;   // of one operation; what a fused kernel reads: max_fused_inputs in graph/expression.hpp
+inline constexpr int max_inputs =
+    8;  // of one operation; what a fused kernel reads: max_fused_inputs in graph/expression.hpp
 inline constexpr int max_results = 8;  // of one operation
 
 constexpr bool is_elementwise(op_code op) { return op >= op_code::abs && op <= op_code::mask_keep; }
@@ -141,13 +144,15 @@ struct real {
 // A class of integers and `real`s, of whole words and at most five of them (40 bytes), as an operation's attributes, and back.
 template <class A>
 constexpr op_attr pack_attributes(const A& given) {
-  static_assert(sizeof(A) % 8 == 0 && sizeof(A) <= 40 && std::has_unique_object_representations_v<A>,
-                "shardwise: attributes are of 8, 16, 24, 32 or 40 bytes, all of which belong to a member; add one, or order them by size.");
+  static_assert(
+      sizeof(A) % 8 == 0 && sizeof(A) <= 40 && std::has_unique_object_representations_v<A>,
+      "shardwise: attributes are of 8, 16, 24, 32 or 40 bytes, all of which belong to a member; add one, or order them by size.");
   struct words {
     std::int64_t v[sizeof(A) / 8];
   };
   const auto w = std::bit_cast<words>(given);
-  op_attr a{{0, 0, 0, 0, 0, 0}};  // all are written: g++ 12 takes a template argument's array whose first ones alone are for another
+  op_attr a{{0, 0, 0, 0, 0,
+             0}};  // all are written: g++ 12 takes a template argument's array whose first ones alone are for another
   for (std::size_t i = 0; i < sizeof(A) / 8; ++i) a.v[i] = w.v[i];
   return a;
 }

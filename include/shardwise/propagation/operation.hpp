@@ -42,12 +42,12 @@ enum class element_rule : std::uint8_t {
 
 // How implicit mode places the operands: see operations/strategy.hpp.
 enum class operand_choice : std::uint8_t {
-  none,      // any placement is admitted, or nothing helps
-  followed,  // as the operand that most axes shard
-  kept,      // the operand as it is, but whole on axes whose shards the rule refuses
-  merged,    // all operands alike, gathered along the joined dim
-  written,   // where the tensor is that is written to
-  cheapest,  // the cheapest of all combinations of rows over the mesh axes
+  none,        // any placement is admitted, or nothing helps
+  followed,    // as the operand that most axes shard
+  kept,        // the operand as it is, but whole on axes whose shards the rule refuses
+  merged,      // all operands alike, gathered along the joined dim
+  written,     // where the tensor is that is written to
+  cheapest,    // the cheapest of all combinations of rows over the mesh axes
   contracted,  // the same, of rows that take no partial operand, in DTensor's order
   along_rows   // as cheapest, but shards of dims before the last one stay
 };
@@ -108,11 +108,13 @@ class row_rule {
 
   constexpr bool several() const { return several_; }
   // With the placement of that result in each row.
-  constexpr rule_rows operator()(const operation& o, const op_attr& a, const spec* in, int n, const spec& out, int result = 0) const {
+  constexpr rule_rows operator()(const operation& o, const op_attr& a, const spec* in, int n, const spec& out,
+                                 int result = 0) const {
     return several_ ? rows_of(each_(o, a, in, n, out), result) : one_(o, a, in, n, out);
   }
   // Whether a row places fewer or more results than there are.
-  constexpr bool incomplete(const operation& o, const op_attr& a, const spec* in, int n, const spec& out, int results) const {
+  constexpr bool incomplete(const operation& o, const op_attr& a, const spec* in, int n, const spec& out,
+                            int results) const {
     if (!several_) return results != 1;
     const results_rows t = each_(o, a, in, n, out);
     for (int r = 0; r < t.count; ++r)
@@ -122,7 +124,9 @@ class row_rule {
 
  private:
   static constexpr rule_rows no_one(const operation&, const op_attr&, const spec*, int, const spec&) { return rule_rows(); }
-  static constexpr results_rows no_other(const operation&, const op_attr&, const spec*, int, const spec&) { return results_rows(); }
+  static constexpr results_rows no_other(const operation&, const op_attr&, const spec*, int, const spec&) {
+    return results_rows();
+  }
 
   one_t one_;
   each_t each_;
@@ -155,25 +159,26 @@ struct operation {
   using work_rule = double (*)(const op_attr&, const spec* const*, const spec&);
 
   stated<operation_kind> kind;
-  stated<int> results;               // how many; several: its node is read by `getitem` nodes alone
-  stated<linear_rule> linear;        // of a pointwise one its rows for partial values follow; proofs of adjoints ask for it
-  stated<int> indices;               // the operand that holds int32 indices, targets or a mask, -1: none
+  stated<int> results;         // how many; several: its node is read by `getitem` nodes alone
+  stated<linear_rule> linear;  // of a pointwise one its rows for partial values follow; proofs of adjoints ask for it
+  stated<int> indices;         // the operand that holds int32 indices, targets or a mask, -1: none
   stated<element_rule> elements;
-  stated<bool> random;               // draws at a site, whose number is v0
-  stated<bool> scalar;               // an element needs the operands' elements and one real parameter: may be fused
+  stated<bool> random;  // draws at a site, whose number is v0
+  stated<bool> scalar;  // an element needs the operands' elements and one real parameter: may be fused
   stated<operand_choice> choice;
   stated<recomputing> recompute;
-  stated<shape_rule> shape;          // (attributes, operands, how many): extents of the result, and what is wrong with theirs
-  stated<row_rule> rows;             // (record, attributes, operands, how many, result): the table of placements; empty: no rule
-                                       // of both, those of several results: see shape_rule and row_rule
-  stated<bool> tabled;               // the rows place the result; else `shape` gives its placements, too
-  stated<split_rule> split;          // (attributes, axis, placement of the row): how the result is cut there
-  stated<refusal_rule> refusal;      // (finding, a partial operand, record, attributes, operands, how many, result, cuts differ):
-                                       // the sentence where no row fits
-  stated<write_rule> writes;         // the operands written into, bit by bit
-  stated<launching> launch;          // whether neighbours of it go out in one launch, where a backend has kernels for that
-  stated<bool> arithmetic;           // its arithmetic takes longer than reading and writing its blocks
-  stated<work_rule> flops;           // (attributes, operands, result): of the ranks at coordinate 0
+  stated<shape_rule> shape;  // (attributes, operands, how many): extents of the result, and what is wrong with theirs
+  stated<row_rule> rows;     // (record, attributes, operands, how many, result): the table of placements; empty: no rule
+                             // of both, those of several results: see shape_rule and row_rule
+  stated<bool> tabled;       // the rows place the result; else `shape` gives its placements, too
+  stated<split_rule> split;  // (attributes, axis, placement of the row): how the result is cut there
+  stated<refusal_rule>
+      refusal;                // (finding, a partial operand, record, attributes, operands, how many, result, cuts differ):
+                              // the sentence where no row fits
+  stated<write_rule> writes;  // the operands written into, bit by bit
+  stated<launching> launch;   // whether neighbours of it go out in one launch, where a backend has kernels for that
+  stated<bool> arithmetic;    // its arithmetic takes longer than reading and writing its blocks
+  stated<work_rule> flops;    // (attributes, operands, result): of the ranks at coordinate 0
 };
 
 namespace operations {
@@ -196,7 +201,8 @@ constexpr rule_rows rows_of_pointwise(const operation& o, const op_attr& a, cons
   if (o.indices >= 0) rules::indices_replicate(t, in, n);
   return t;
 }
-constexpr void refuse_pointwise(finding& f, bool, const operation& o, const op_attr& a, const spec* in, int n, const spec& out, bool) {
+constexpr void refuse_pointwise(finding& f, bool, const operation& o, const op_attr& a, const spec* in, int n,
+                                const spec& out, bool) {
   f.what = rules::pointwise_problem(in, n, out, f.axis, o.linear.value(a, n));
 }
 
@@ -206,16 +212,18 @@ constexpr void refuse_with(finding& f, bool, const operation&, const op_attr&, c
   f.what = P;
 }
 template <problem Partial, problem Other, bool LastDim = false, int Operand = -1>
-constexpr void refuse_partial(finding& f, bool partial, const operation&, const op_attr&, const spec* in, int, const spec&, bool) {
+constexpr void refuse_partial(finding& f, bool partial, const operation&, const op_attr&, const spec* in, int, const spec&,
+                              bool) {
   f.what = partial ? Partial : Other;
   if (LastDim) f.dim = in[0].rank - 1;
   if (Operand >= 0) f.operand = Operand;
 }
 
 // Whose rule is a table of rows. Several results: `shape` and `rows` are such functions, and `results` says how many.
-constexpr operation by_rows(operation::shape_rule shape, operation::row_rule rows, operation::refusal_rule refusal, int indices = -1,
-                            element_rule elements = element_rule::real, operand_choice choice = operand_choice::cheapest,
-                            recomputing recompute = recomputing::never, int results = 1) {
+constexpr operation by_rows(operation::shape_rule shape, operation::row_rule rows, operation::refusal_rule refusal,
+                            int indices = -1, element_rule elements = element_rule::real,
+                            operand_choice choice = operand_choice::cheapest, recomputing recompute = recomputing::never,
+                            int results = 1) {
   return {.kind = operation_kind::computed,
           .results = results,
           .linear = linearity::none,

@@ -117,8 +117,7 @@ constexpr std::int64_t busiest(const spec& from, const spec& to, int axis) {
     int a = from.axes - 1;
     for (; a >= 0; --a) {
       const placement outer = from.place[a];
-      const bool searched =
-          a == axis || (p.is_shard() && q.is_shard() && (outer.is_shard(p.dim) || outer.is_shard(q.dim)));
+      const bool searched = a == axis || (p.is_shard() && q.is_shard() && (outer.is_shard(p.dim) || outer.is_shard(q.dim)));
       if (searched && ++c[a] < from.axis_size[a]) break;
       c[a] = 0;
     }
@@ -246,8 +245,7 @@ struct redistribution_planner {
   }
 };
 
-constexpr redistribution_obstacle obstacle_between(placement from, placement to, int ranks,
-                                                   redistribution_policy policy) {
+constexpr redistribution_obstacle obstacle_between(placement from, placement to, int ranks, redistribution_policy policy) {
   using enum redistribution_obstacle;
   if (from == to || !to.is_partial() || (ranks == 1 && policy == redistribution_policy::late)) return none;
   if (from.is_shard()) return shard_to_partial;
@@ -278,10 +276,7 @@ constexpr bool mixes_partials(const spec& from, const spec& to) {
 constexpr void find_obstacle(redistribution_plan& p, const spec& from, const spec& to, redistribution_policy policy) {
   using enum redistribution_obstacle;
   const finding wrong = check_placements(from) ? check_placements(from) : check_placements(to);
-  p.obstacle = !same_mesh(from, to)     ? meshes_differ
-               : !same_tensor(from, to) ? tensors_differ
-               : wrong                  ? bad_placement
-                                        : none;
+  p.obstacle = !same_mesh(from, to) ? meshes_differ : !same_tensor(from, to) ? tensors_differ : wrong ? bad_placement : none;
   if (p.obstacle == bad_placement) p.axis = wrong.axis;
   bool moves_partial = false;
   for (int a = 0; a < from.axes && p; ++a) {

@@ -37,7 +37,8 @@ inline constexpr known_difference known_differences[] = {
     {"view_across_shards", "12 x 8 by columns, viewed as 16 x 6, is called rows (pytorch#179502)",
      "a view across the boundaries of shards does not compile; implicit mode gathers first", decision::right,
      "fail/silent_pytorch_179502.cpp"},
-    {"random_shards", "offsets are rounded to 4 elements, so that small shards draw equal numbers, and values depend on "
+    {"random_shards",
+     "offsets are rounded to 4 elements, so that small shards draw equal numbers, and values depend on "
      "the mesh (pytorch#168058)",
      "a number is a function of seed, step, place and global element", decision::right, "dist/known_differences.cpp"},
     {"split_partial", "splitting a partial tensor is not implemented", "a slice of a partial tensor is partial",
@@ -57,8 +58,8 @@ inline constexpr known_difference known_differences[] = {
      "by default the dual: equal on all ranks; to_local<grad<...>> says otherwise", decision::right,
      "dist/known_differences.cpp"},
     // --- splits and redistribution
-    {"nested_offsets", "offsets of nested shards follow a rule of thumb (pytorch#161368)",
-     "the nested intervals themselves", decision::right, "static/vocabulary/spec.cpp"},
+    {"nested_offsets", "offsets of nested shards follow a rule of thumb (pytorch#161368)", "the nested intervals themselves",
+     decision::right, "static/vocabulary/spec.cpp"},
     {"from_local_extents", "the whole is the local extent times the ranks, and placements are not counted",
      "blocks that are not the tensor's do not compile; from_local_unchecked keeps such a claim, without operations",
      decision::seed_era, "fail/from_local_blocks.cpp"},
@@ -71,8 +72,7 @@ inline constexpr known_difference known_differences[] = {
     {"replicate_to_partial", "every rank holds the value over the ranks, which rounds; only sums are made",
      "coordinate 0 holds the value and the others zeros", decision::seed_era, "dist/redistribution/pairs.cpp"},
     {"padded_scatter", "an uneven scatter leaves a view into padded storage",
-     "the block is dense; redistribute_padded leaves the view", decision::seed_era,
-     "dist/dtensor_compile/padded.cpp"},
+     "the block is dense; redistribute_padded leaves the view", decision::seed_era, "dist/dtensor_compile/padded.cpp"},
     {"right_to_left_shards", "an order of its own for axes that shard one dim, or strided shards",
      "the order of the mesh's axes", decision::right, "dist/known_differences.cpp"},
     // --- choices of implicit mode
@@ -81,13 +81,13 @@ inline constexpr known_difference known_differences[] = {
     {"costs", "a replicate source costs nothing wherever it goes; an all-reduce counts 2 N - 1 hops", "the same",
      decision::as_pytorch, "static/operations/strategy.cpp"},
     {"partial_in_products", "2.11 keeps a partial operand of a product partial; the seed era scatters it",
-     "as the seed era; written, a partial times a reduced operand is partial without communication",
-     decision::as_pytorch, "static/operations/strategy.cpp"},
+     "as the seed era; written, a partial times a reduced operand is partial without communication", decision::as_pytorch,
+     "static/operations/strategy.cpp"},
     {"flattened_columns", "(4, 6) by columns to 24: the seed era gathers first, 2.11 refuses",
      "does not compile; implicit mode gathers first", decision::as_pytorch, "static/operations/strategy.cpp"},
     // --- plans
-    {"path_atoms", "'a.b' also styles a child 'b' of the module that has 'a'", "a path names one place",
-     decision::right, "dist/known_differences.cpp"},
+    {"path_atoms", "'a.b' also styles a child 'b' of the module that has 'a'", "a path names one place", decision::right,
+     "dist/known_differences.cpp"},
     {"unmatched_path", "ignored, or a warning", "does not compile, and says which names come closest", decision::right,
      "fail/plan_path_unmatched.cpp"},
     {"negative_layouts", "declared and actual placements are compared before S(-1) is the last dim",

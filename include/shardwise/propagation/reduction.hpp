@@ -45,8 +45,7 @@ constexpr rule_rows sum_rows(const op_attr& a, const spec& x) {
   rule_rows t;
   t.push_back(rows::all(rows::R, rows::R));
   t.push_back(rows::all(rows::U, rows::U));
-  for (int d = 0; d < x.rank; ++d)
-    t.push_back(rows::all(rows::S(d), in_mask(dims, d) ? rows::P : rows::S(sum_dim(a, d))));
+  for (int d = 0; d < x.rank; ++d) t.push_back(rows::all(rows::S(d), in_mask(dims, d) ? rows::P : rows::S(sum_dim(a, d))));
   t.push_back(rows::all(rows::P, rows::P));
   return t;
 }

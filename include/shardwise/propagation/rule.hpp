@@ -31,13 +31,18 @@ struct row_entry {
   constexpr bool operator==(const row_entry&) const = default;
   constexpr bool operator==(const placement& p) const { return *this == row_entry(p); }
   constexpr row_entry(const placement& p)
-      : bits(static_cast<std::uint64_t>(p.kind) | static_cast<std::uint64_t>(p.op) << 8 | static_cast<std::uint64_t>(static_cast<std::uint8_t>(p.dim)) << 16 |
+      : bits(static_cast<std::uint64_t>(p.kind) | static_cast<std::uint64_t>(p.op) << 8 |
+             static_cast<std::uint64_t>(static_cast<std::uint8_t>(p.dim)) << 16 |
              static_cast<std::uint64_t>(static_cast<std::uint8_t>(p.factor - 1)) << 24 |
              static_cast<std::uint64_t>(static_cast<std::uint32_t>(p.is_shard() ? p.block - 1 : p.order)) << 32) {}
   constexpr operator placement() const {
     const std::int32_t number = static_cast<std::int32_t>(bits >> 32);
-    return {kind(), static_cast<reduction>(bits >> 8 & 255), static_cast<std::int8_t>(dim()), static_cast<std::uint8_t>((bits >> 24 & 255) + 1),
-            is_shard() ? number + 1 : 1, is_shard() ? 0 : number};
+    return {kind(),
+            static_cast<reduction>(bits >> 8 & 255),
+            static_cast<std::int8_t>(dim()),
+            static_cast<std::uint8_t>((bits >> 24 & 255) + 1),
+            is_shard() ? number + 1 : 1,
+            is_shard() ? 0 : number};
   }
   constexpr placement_kind kind() const { return static_cast<placement_kind>(bits & 255); }
   constexpr int dim() const { return static_cast<std::int8_t>(bits >> 16 & 255); }

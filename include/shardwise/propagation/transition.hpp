@@ -25,7 +25,8 @@ constexpr transition transition_of(placement from, placement to, int ranks) {
     if (to.is_shard()) return transition::take_chunk;
     return to.is_partial() && to.op == reduction::sum ? transition::to_partial : transition::none;
   }
-  if (from.is_partial()) return to.is_shard() ? transition::reduce_scatter : to.is_whole() ? transition::all_reduce : transition::none;
+  if (from.is_partial())
+    return to.is_shard() ? transition::reduce_scatter : to.is_whole() ? transition::all_reduce : transition::none;
   if (to.is_whole()) return transition::all_gather;
   return to.is_partial() ? transition::place_chunk : transition::all_to_all;
 }

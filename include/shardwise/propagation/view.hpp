@@ -38,7 +38,8 @@ constexpr bool keeps_chunks(const spec& x, int d, std::int64_t start, std::int64
   for (int m = 0; m < x.axes; ++m) {
     if (!x.place[m].is_shard(d) || x.axis_size[m] == 1) continue;
     ++sharers;
-    same = same && x.place[m].block == 1 && chunk_size(length, 1, x.axis_size[m]) == chunk_size(x.extent[d], 1, x.axis_size[m]);
+    same =
+        same && x.place[m].block == 1 && chunk_size(length, 1, x.axis_size[m]) == chunk_size(x.extent[d], 1, x.axis_size[m]);
   }
   return sharers == 0 || (sharers == 1 && same);
 }
@@ -50,7 +51,8 @@ constexpr outcome slice_spec(const op_attr& a, const spec& x) {
   if (of.start < 0 || of.length < 0 || of.start + of.length > x.extent[d] || is_dyn(x, d))
     return fail(problem::slice_out_of_range, x, 0, d, of.start + of.length, x.extent[d]);
   for (int m = 0; m < x.axes; ++m)
-    if (x.place[m].is_shard(d) && !keeps_chunks(x, d, of.start, of.length)) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);
+    if (x.place[m].is_shard(d) && !keeps_chunks(x, d, of.start, of.length))
+      return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);
   outcome r{{}, x};
   r.out.extent[d] = of.length;
   if (of.start * x.stride[d] != 0 || of.one_of_many != 0) r.out.offset = 1;
@@ -65,7 +67,8 @@ constexpr outcome pad_spec(const op_attr& a, const spec& x) {
   r.out.extent[d] = of.length;
   make_contiguous(r.out);
   for (int m = 0; m < x.axes; ++m)
-    if (x.place[m].is_shard(d) && !keeps_chunks(x, d, of.start, of.length)) return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);
+    if (x.place[m].is_shard(d) && !keeps_chunks(x, d, of.start, of.length))
+      return fail(problem::slice_dim_sharded, x, 0, d, 0, 0, m);
   return r;
 }
 
@@ -152,8 +155,7 @@ constexpr bool reshape_shard(const spec& from, spec& to, int axis) {
       ++sharers;
       parts *= from.axis_size[a];
     }
-  if (sharers > 1)
-    return !is_dyn(from, d) && p.block == 1 && from.extent[d] % parts == 0 && to.extent[j] % parts == 0;
+  if (sharers > 1) return !is_dyn(from, d) && p.block == 1 && from.extent[d] % parts == 0 && to.extent[j] % parts == 0;
   const std::int64_t scaled = p.block * inner_from;
   if (is_dyn(from, d)) {
     if (scaled % inner_to != 0) return false;

@@ -19,21 +19,21 @@ namespace shardwise::inline v0_1 {
 
 // The members of a rank, as types, so that an error can name the one that is missing.
 namespace rank_member {
-struct mesh_type;      // the mesh<...> that the rank is one of
-struct index;          // int index() const: 0 .. size() - 1, row-major over the mesh
-struct size;           // static int size(): of the mesh
-struct coordinate;     // std::array<int, max_axes> coordinate() const and int coordinate(int axis) const
-struct barrier;        // void barrier(): returns when all ranks have come
-struct agree;          // void agree(std::uint64_t, const char*): throws if a rank's value differs from rank 0's
-struct bytes_written;  // std::int64_t bytes_written(int axis) const: payload sent to other ranks along the axis
-struct count_written;  // void count_written(int axis, std::int64_t bytes): called by whatever sends
-struct reset_counts;   // void reset_counts(): bytes_written is 0 on every axis
-struct collectives;    // a type with the five static functions below, each void f<T>(const runtime::call&, Rank&)
-struct all_reduce;     // partial -> replicate: out = x_0 op x_1 op ... , combined in rank order
-struct reduce_scatter; // partial -> shard: this rank's block of that
-struct all_gather;     // shard -> replicate: every rank's block, where it belongs
-struct all_to_all;     // shard -> shard of another dim
-struct resplit;        // shard -> shard of the same dim with other boundaries
+struct mesh_type;       // the mesh<...> that the rank is one of
+struct index;           // int index() const: 0 .. size() - 1, row-major over the mesh
+struct size;            // static int size(): of the mesh
+struct coordinate;      // std::array<int, max_axes> coordinate() const and int coordinate(int axis) const
+struct barrier;         // void barrier(): returns when all ranks have come
+struct agree;           // void agree(std::uint64_t, const char*): throws if a rank's value differs from rank 0's
+struct bytes_written;   // std::int64_t bytes_written(int axis) const: payload sent to other ranks along the axis
+struct count_written;   // void count_written(int axis, std::int64_t bytes): called by whatever sends
+struct reset_counts;    // void reset_counts(): bytes_written is 0 on every axis
+struct collectives;     // a type with the five static functions below, each void f<T>(const runtime::call&, Rank&)
+struct all_reduce;      // partial -> replicate: out = x_0 op x_1 op ... , combined in rank order
+struct reduce_scatter;  // partial -> shard: this rank's block of that
+struct all_gather;      // shard -> replicate: every rank's block, where it belongs
+struct all_to_all;      // shard -> shard of another dim
+struct resplit;         // shard -> shard of the same dim with other boundaries
 }  // namespace rank_member
 
 template <class Member>
@@ -43,12 +43,12 @@ struct fact<Member> : detail::type_fact<"rank_member", Member> {};
 // One concept for each collective of a host backend: C has it for every element type, and returns nothing. Of a call it reads
 // the blocks' layouts and pointers (l, p: operand 0 and the result), the axis with its ranks and this rank's coordinate, and
 // the placements from and to.
-#define SHARDWISE_COLLECTIVE(concept_name, function)                                                                      \
-  template <class C, class Rank>                                                                                          \
-  concept concept_name = requires(const runtime::call& c, Rank& rank) {                                                   \
-    { C::template function<float>(c, rank) } -> std::same_as<void>;                                                       \
-    { C::template function<double>(c, rank) } -> std::same_as<void>;                                                      \
-    { C::template function<std::int32_t>(c, rank) } -> std::same_as<void>;                                                \
+#define SHARDWISE_COLLECTIVE(concept_name, function)                       \
+  template <class C, class Rank>                                           \
+  concept concept_name = requires(const runtime::call& c, Rank& rank) {    \
+    { C::template function<float>(c, rank) } -> std::same_as<void>;        \
+    { C::template function<double>(c, rank) } -> std::same_as<void>;       \
+    { C::template function<std::int32_t>(c, rank) } -> std::same_as<void>; \
   };
 SHARDWISE_COLLECTIVE(has_all_reduce, all_reduce)
 SHARDWISE_COLLECTIVE(has_reduce_scatter, reduce_scatter)
@@ -65,9 +65,13 @@ namespace detail {
 template <class R>
 concept has_mesh = requires { requires R::mesh_type::size >= 1 && R::mesh_type::axes >= 1; };
 template <class R>
-concept has_index = requires(const R& r) { { r.index() } -> std::same_as<int>; };
+concept has_index = requires(const R& r) {
+  { r.index() } -> std::same_as<int>;
+};
 template <class R>
-concept has_size = requires { { R::size() } -> std::same_as<int>; };
+concept has_size = requires {
+  { R::size() } -> std::same_as<int>;
+};
 template <class R>
 concept has_coordinate = requires(const R& r) {
   { r.coordinate() } -> std::convertible_to<const std::array<int, max_axes>&>;
@@ -78,7 +82,9 @@ concept has_barrier = requires(R& r) { r.barrier(); };
 template <class R>
 concept has_agree = requires(R& r) { r.agree(std::uint64_t{}, ""); };
 template <class R>
-concept has_bytes_written = requires(const R& r) { { r.bytes_written(0) } -> std::same_as<std::int64_t>; };
+concept has_bytes_written = requires(const R& r) {
+  { r.bytes_written(0) } -> std::same_as<std::int64_t>;
+};
 template <class R>
 concept has_count_written = requires(R& r) { r.count_written(0, std::int64_t{}); };
 template <class R>
@@ -117,16 +123,15 @@ inline constexpr bool rank_has = raise<(Has ? problem::none : problem::rank_memb
 // `ok` is true; a member that Rank lacks is a sentence with its name.
 template <class Rank>
 struct checked_rank {
-  static constexpr bool ok =
-      detail::rank_has<detail::has_mesh<Rank>, Rank, rank_member::mesh_type> &&
-      detail::rank_has<detail::has_index<Rank>, Rank, rank_member::index> &&
-      detail::rank_has<detail::has_size<Rank>, Rank, rank_member::size> &&
-      detail::rank_has<detail::has_coordinate<Rank>, Rank, rank_member::coordinate> &&
-      detail::rank_has<detail::has_barrier<Rank>, Rank, rank_member::barrier> &&
-      detail::rank_has<detail::has_agree<Rank>, Rank, rank_member::agree> &&
-      detail::rank_has<detail::has_bytes_written<Rank>, Rank, rank_member::bytes_written> &&
-      detail::rank_has<detail::has_count_written<Rank>, Rank, rank_member::count_written> &&
-      detail::rank_has<detail::has_reset_counts<Rank>, Rank, rank_member::reset_counts>;
+  static constexpr bool ok = detail::rank_has<detail::has_mesh<Rank>, Rank, rank_member::mesh_type> &&
+                             detail::rank_has<detail::has_index<Rank>, Rank, rank_member::index> &&
+                             detail::rank_has<detail::has_size<Rank>, Rank, rank_member::size> &&
+                             detail::rank_has<detail::has_coordinate<Rank>, Rank, rank_member::coordinate> &&
+                             detail::rank_has<detail::has_barrier<Rank>, Rank, rank_member::barrier> &&
+                             detail::rank_has<detail::has_agree<Rank>, Rank, rank_member::agree> &&
+                             detail::rank_has<detail::has_bytes_written<Rank>, Rank, rank_member::bytes_written> &&
+                             detail::rank_has<detail::has_count_written<Rank>, Rank, rank_member::count_written> &&
+                             detail::rank_has<detail::has_reset_counts<Rank>, Rank, rank_member::reset_counts>;
 };
 template <class Rank>
 struct checked_host_rank {
@@ -165,7 +170,8 @@ void communicate(const call& c, Rank& rank) {
     case transition::reduce_scatter: return collectives::template reduce_scatter<T>(c, rank);
     case transition::all_gather: return collectives::template all_gather<T>(c, rank);
     case transition::all_to_all:
-      return c.from.dim == c.to.dim ? collectives::template resplit<T>(c, rank) : collectives::template all_to_all<T>(c, rank);
+      return c.from.dim == c.to.dim ? collectives::template resplit<T>(c, rank)
+                                    : collectives::template all_to_all<T>(c, rank);
     case transition::none:
     case transition::take_chunk:
     case transition::to_partial:

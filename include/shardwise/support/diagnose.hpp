@@ -32,14 +32,14 @@ struct raise<P, Facts...> {
   static constexpr bool ok = say();
 };
 #else
-#define SHARDWISE_X(name, text)                                   \
-  template <class... Facts>                                       \
-  struct raise<problem::name, Facts...> {                         \
-    static constexpr bool say() {                                 \
-      static_assert(admitted<Facts...>, "shardwise: " text ".");  \
-      return true;                                                \
-    }                                                             \
-    static constexpr bool ok = say();                             \
+#define SHARDWISE_X(name, text)                                  \
+  template <class... Facts>                                      \
+  struct raise<problem::name, Facts...> {                        \
+    static constexpr bool say() {                                \
+      static_assert(admitted<Facts...>, "shardwise: " text "."); \
+      return true;                                               \
+    }                                                            \
+    static constexpr bool ok = say();                            \
   };
 #include <shardwise/support/problems.def.hpp>
 #endif

@@ -5,8 +5,8 @@
 
 namespace shardwise::inline v0_1::elementary {
 
-#define SHARDWISE_ELEMENTARY(NAME)                               \
-  inline float NAME(float x) { return __builtin_##NAME##f(x); }      \
+#define SHARDWISE_ELEMENTARY(NAME)                              \
+  inline float NAME(float x) { return __builtin_##NAME##f(x); } \
   inline double NAME(double x) { return __builtin_##NAME(x); }
 SHARDWISE_ELEMENTARY(exp)
 SHARDWISE_ELEMENTARY(log)

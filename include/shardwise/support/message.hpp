@@ -250,7 +250,8 @@ template <int Index>
 struct fact<at_operand<Index>> : detail::fact_named<"at fault"> {
   template <class Said, class Sink>
   static constexpr void put(Sink& out) {
-    constexpr std::string_view ordinal[] = {"the first", "the second", "the third", "the fourth", "the fifth", "the sixth", "the seventh", "the eighth"};
+    constexpr std::string_view ordinal[] = {"the first", "the second", "the third",   "the fourth",
+                                            "the fifth", "the sixth",  "the seventh", "the eighth"};
     static_assert(Index >= 0 && Index < 8);
     text::put(out, ordinal[Index]);
     text::put(out, " operand");

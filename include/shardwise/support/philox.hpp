@@ -14,7 +14,8 @@ constexpr philox_words philox(std::uint64_t key, std::uint32_t c0, std::uint32_t
   std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t a = std::uint64_t{0xD2511F53U} * c0, b = std::uint64_t{0xCD9E8D57U} * c2;
-    const std::uint32_t n0 = static_cast<std::uint32_t>(b >> 32) ^ c1 ^ k0, n2 = static_cast<std::uint32_t>(a >> 32) ^ c3 ^ k1;
+    const std::uint32_t n0 = static_cast<std::uint32_t>(b >> 32) ^ c1 ^ k0,
+                        n2 = static_cast<std::uint32_t>(a >> 32) ^ c3 ^ k1;
     c1 = static_cast<std::uint32_t>(b);
     c3 = static_cast<std::uint32_t>(a);
     c0 = n0;
@@ -31,7 +32,8 @@ constexpr double unit_24(std::uint32_t word) { return (word >> 8) * (1.0 / 16777
 
 // Uniform in [0, 1) with 32 bits for element `index` of stream (`site`, `step`).
 constexpr double philox_uniform(std::uint64_t seed, std::uint32_t site, std::uint32_t step, std::uint64_t index) {
-  const philox_words r = philox(seed, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), site, step);
+  const philox_words r =
+      philox(seed, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), site, step);
   return unit_32(r);
 }
 

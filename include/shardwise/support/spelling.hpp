@@ -78,8 +78,8 @@ constexpr std::size_t behind_bracket(std::string_view s, std::size_t at) {
 
 // A namespace of the library, below shardwise::.
 constexpr bool is_library_namespace(std::string_view s) {
-  for (const std::string_view name : {"detail", "op", "passes", "pass_order", "rules", "kept", "rank_member", "init", "text", "runtime", "checked", "unchecked",
-                                      "checked_with_blas", "unchecked_with_blas"})
+  for (const std::string_view name : {"detail", "op", "passes", "pass_order", "rules", "kept", "rank_member", "init", "text",
+                                      "runtime", "checked", "unchecked", "checked_with_blas", "unchecked_with_blas"})
     if (s.size() == name.size() && detail::begins_at(s, 0, name)) return true;
   return false;
 }

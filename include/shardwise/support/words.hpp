@@ -18,9 +18,7 @@ struct text_buffer {
     ++count;
   }
   constexpr int size() const { return count; }
-  constexpr std::string_view view() const {
-    return {text, static_cast<std::size_t>(count < Capacity ? count : Capacity)};
-  }
+  constexpr std::string_view view() const { return {text, static_cast<std::size_t>(count < Capacity ? count : Capacity)}; }
 };
 
 namespace text {

@@ -20,7 +20,8 @@ inline constexpr bool is_axis = false;
 template <class T>
   requires requires { T::size; }
 inline constexpr bool is_axis<T> = [] {
-  if constexpr (std::is_convertible_v<decltype(T::size), int>) return std::is_convertible_v<const T*, const axis<static_cast<int>(T::size)>*>;
+  if constexpr (std::is_convertible_v<decltype(T::size), int>)
+    return std::is_convertible_v<const T*, const axis<static_cast<int>(T::size)>*>;
   else return false;
 }();
 

@@ -49,12 +49,12 @@ constexpr int ranks_of() {
 template <device_kind Device, class... Axes>
 struct mesh_base {
   static constexpr int axes = static_cast<int>(sizeof...(Axes));
-  static constexpr problem wrong = axes < 1 || axes > max_axes             ? problem::mesh_axis_count
-                                   : !(is_axis<Axes> && ...)                ? problem::mesh_not_an_axis
-                                   : ((count_of<Axes, Axes...> > 1) || ...) ? problem::mesh_axis_used_twice
-                                   : ((ranks_of<Axes>() < 1) || ...)        ? problem::mesh_bad_axis
+  static constexpr problem wrong = axes < 1 || axes > max_axes                   ? problem::mesh_axis_count
+                                   : !(is_axis<Axes> && ...)                     ? problem::mesh_not_an_axis
+                                   : ((count_of<Axes, Axes...> > 1) || ...)      ? problem::mesh_axis_used_twice
+                                   : ((ranks_of<Axes>() < 1) || ...)             ? problem::mesh_bad_axis
                                    : (1. * ... * ranks_of<Axes>()) > 2147483647. ? problem::mesh_too_large
-                                                                            : problem::none;
+                                                                                 : problem::none;
   static_assert(raise<wrong, Axes...>::ok);
 
   static constexpr device_kind device = Device;
@@ -216,8 +216,8 @@ struct finding_facts {
   static constexpr auto list() {
     constexpr finding f = F;
     constexpr bool names_its_dim = f.what == problem::shard_dim_out_of_range || f.what == problem::dim_out_of_range;
-    return join(only<(f.operand > 0 && f.operand < 8), at_operand<f.operand>>(), only<(f.dim >= 0 && !names_its_dim), at_dim<f.dim>>(), axis(),
-                numbers());
+    return join(only<(f.operand > 0 && f.operand < 8), at_operand<f.operand>>(),
+                only<(f.dim >= 0 && !names_its_dim), at_dim<f.dim>>(), axis(), numbers());
   }
   using type = decltype(list());
 };
@@ -234,8 +234,9 @@ struct raise_list<P, type_list<Facts...>> {
 // `ok` is true; a finding on a mesh is a sentence with the facts given, then the finding's own.
 template <finding F, class Mesh, class... Facts>
 struct raise_finding {
-  static constexpr bool ok = detail::raise_list<
-      F.what, typename detail::joined_lists<detail::type_list<Facts...>, typename detail::finding_facts<F, Mesh>::type>::type>::ok;
+  static constexpr bool ok =
+      detail::raise_list<F.what, typename detail::joined_lists<detail::type_list<Facts...>,
+                                                               typename detail::finding_facts<F, Mesh>::type>::type>::ok;
 };
 template <finding F, class Mesh, class... Facts>
   requires(F.what == problem::none)
@@ -251,8 +252,7 @@ struct fact<Mesh> : detail::fact_named<"mesh"> {
   static constexpr void put(Sink& out) {
     if constexpr (requires { detail::put_mesh(out, static_cast<const Mesh*>(nullptr)); })
       detail::put_mesh(out, static_cast<const Mesh*>(nullptr));
-    else
-      written<Mesh>::put(out);
+    else written<Mesh>::put(out);
   }
 };
 

@@ -81,7 +81,7 @@ struct placement {
   std::int8_t dim = 0;            // of a shard, as are the next two
   std::uint8_t factor = 1;        // above 1, later axes of that many parts split the dim before; 0 fits no mesh
   std::int32_t block = 1;
-  std::int32_t order = 0;         // of a norm, from 1
+  std::int32_t order = 0;  // of a norm, from 1
 
   constexpr bool operator==(const placement&) const = default;
   constexpr bool is_shard() const { return kind == placement_kind::shard; }
@@ -258,7 +258,8 @@ template <reduction Op>
 struct written<partial<Op>> {
   template <class Sink>
   static constexpr void put(Sink& out) {
-    constexpr std::string_view name[] = {"", "reduction::avg", "reduction::product", "reduction::max", "reduction::min", "reduction::norm"};
+    constexpr std::string_view name[] = {
+        "", "reduction::avg", "reduction::product", "reduction::max", "reduction::min", "reduction::norm"};
     text::put(out, "partial<");
     text::put(out, name[static_cast<unsigned>(Op)]);
     out.push_back('>');

@@ -58,7 +58,9 @@ constexpr std::int64_t numel(const spec& s) {
 constexpr bool is_dyn(const spec& s, int dim) { return (s.dyn >> dim) & 1U; }
 
 // Whether dim d of a and dim e of b have equally many elements at every run-time size.
-constexpr bool same_extent(const spec& a, int d, const spec& b, int e) { return a.extent[d] == b.extent[e] && is_dyn(a, d) == is_dyn(b, e); }
+constexpr bool same_extent(const spec& a, int d, const spec& b, int e) {
+  return a.extent[d] == b.extent[e] && is_dyn(a, d) == is_dyn(b, e);
+}
 
 // Makes dim d of s a static one.
 constexpr void set_extent(spec& s, int d, std::int64_t extent) {
@@ -197,8 +199,7 @@ constexpr int last_factor(const spec& s, int axis, int dim) {
 // Makes plain shards of those whose factor no longer fits the axes that split their dim.
 constexpr void drop_misplaced_factors(spec& s) {
   for (int d = 0; d < s.rank; ++d)
-    for (split_order o = split_order_of(s, d); o.misplaced >= 0; o = split_order_of(s, d))
-      s.place[o.misplaced].factor = 1;
+    for (split_order o = split_order_of(s, d); o.misplaced >= 0; o = split_order_of(s, d)) s.place[o.misplaced].factor = 1;
 }
 
 constexpr finding check_placements(const spec& s) {
@@ -325,7 +326,8 @@ constexpr void place_on(spec_outcome& r, unsigned& seen) {
     seen |= 1U << a;
     using pl = placement_of<typename P::placement>;
     r.out.place[a] = pl::value;
-    if (pl::even && pl::value.dim >= 0 && pl::value.dim < r.out.rank && r.out.extent[pl::value.dim] % r.out.axis_size[a] != 0 && !r.error)
+    if (pl::even && pl::value.dim >= 0 && pl::value.dim < r.out.rank &&
+        r.out.extent[pl::value.dim] % r.out.axis_size[a] != 0 && !r.error)
       r.error = {problem::uneven_shard, 0, pl::value.dim, a, r.out.extent[pl::value.dim], r.out.axis_size[a]};
   }
 }
@@ -335,7 +337,8 @@ constexpr void place_at(spec_outcome& r, int a) {
   using pl = placement_of<P>;
   if (a >= Mesh::axes) return;
   r.out.place[a] = pl::value;
-  if (pl::even && pl::value.dim >= 0 && pl::value.dim < r.out.rank && r.out.extent[pl::value.dim] % r.out.axis_size[a] != 0 && !r.error)
+  if (pl::even && pl::value.dim >= 0 && pl::value.dim < r.out.rank &&
+      r.out.extent[pl::value.dim] % r.out.axis_size[a] != 0 && !r.error)
     r.error = {problem::uneven_shard, 0, pl::value.dim, a, r.out.extent[pl::value.dim], r.out.axis_size[a]};
 }
 
@@ -429,9 +432,8 @@ struct operand_type;
 template <spec S, std::size_t... A>
 struct operand_type<S, std::index_sequence<A...>> {
   static constexpr spec s = S;
-  using type =
-      operand<element_t<s.type>, typename shape_type<S, std::make_index_sequence<s.rank>>::type,
-              typename placement_type<s.place[A]>::type...>;
+  using type = operand<element_t<s.type>, typename shape_type<S, std::make_index_sequence<s.rank>>::type,
+                       typename placement_type<s.place[A]>::type...>;
 };
 }  // namespace detail
 
@@ -449,7 +451,9 @@ namespace detail {
 template <class Sink, class... Axes, class... Placements>
 constexpr void put_placements(Sink& out, type_list<Axes...>, type_list<Placements...>) {
   bool first = true;
-  ((text::put(out, first ? "" : ", "), written<Axes>::put(out), text::put(out, ": "), written<Placements>::put(out), first = false), ...);
+  ((text::put(out, first ? "" : ", "), written<Axes>::put(out), text::put(out, ": "), written<Placements>::put(out),
+    first = false),
+   ...);
 }
 // "float[8, 16] (dp: shard<0>, tp: replicate)"; without a mesh the placements alone.
 template <class Operand, class Mesh = void>
@@ -464,8 +468,7 @@ struct written_operand<operand<Element, Shape, Placements...>, Mesh> {
     text::put(out, "] (");
     if constexpr (axes_count<Mesh> == sizeof...(Placements))
       put_placements(out, axes_list<Mesh>{}, type_list<Placements...>{});
-    else
-      put_list(out, type_list<Placements...>{});
+    else put_list(out, type_list<Placements...>{});
     out.push_back(')');
   }
 };

@@ -31,12 +31,12 @@ struct submesh_of {
 template <class Mesh, class Name, class... A>
 struct flattened_mesh {
   static constexpr bool known = sizeof...(A) > 0 && ascending<Mesh::template index_of<A>...>();
-  static_assert(raise<(!known                               ? problem::submesh_axes
-                      : Name::size != (1 * ... * A::size) ? problem::flatten_size
-                      : Mesh::template has<Name> && !(sizeof...(A) == 1 && (std::is_same_v<Name, A> && ...))
-                          ? problem::flatten_name
-                          : problem::none),
-                      Mesh, Name, A...>::ok);
+  static_assert(
+      raise<(!known                                                                                 ? problem::submesh_axes
+             : Name::size != (1 * ... * A::size)                                                    ? problem::flatten_size
+             : Mesh::template has<Name> && !(sizeof...(A) == 1 && (std::is_same_v<Name, A> && ...)) ? problem::flatten_name
+                                                                                                    : problem::none),
+            Mesh, Name, A...>::ok);
   using type = typename mesh_of<Mesh::device, Name>::type;
 };
 
@@ -74,16 +74,16 @@ struct mesh_of_list<Device, axis_list<A...>> : mesh_of<Device, A...> {};
 template <class Mesh, class Axis, class... New>
 struct unflattened_mesh {
   static constexpr bool known = Mesh::template has<Axis> && sizeof...(New) > 0;
-  static_assert(raise<(!known                                 ? problem::submesh_axes
-                      : Axis::size != (1 * ... * New::size) ? problem::unflatten_size
+  static_assert(raise<(!known                                ? problem::submesh_axes
+                       : Axis::size != (1 * ... * New::size) ? problem::unflatten_size
                                                              : problem::none),
                       Mesh, Axis, New...>::ok);
   template <class List>
   struct of;
   template <class... A>
   struct of<axis_list<A...>> {
-    using type = typename joined<
-        axis_list<>, std::conditional_t<std::is_same_v<A, Axis>, axis_list<New...>, axis_list<A>>...>::type;
+    using type =
+        typename joined<axis_list<>, std::conditional_t<std::is_same_v<A, Axis>, axis_list<New...>, axis_list<A>>...>::type;
   };
   using type = typename mesh_of_list<Mesh::device, typename of<typename axes_of<Mesh>::type>::type>::type;
 };

@@ -45,8 +45,7 @@ void run(Rank& rank, int bad) {
   whole[static_cast<std::size_t>(rank.index())] = -0.5 * (rank.index() + 1);
   rank.combine_disjoint(whole);
   for (int r = 0; r < mesh::size; ++r)
-    require(whole[static_cast<std::size_t>(r)] == -0.5 * (r + 1) || rank.shares_memory(),
-            "disjoint words are not combined");
+    require(whole[static_cast<std::size_t>(r)] == -0.5 * (r + 1) || rank.shares_memory(), "disjoint words are not combined");
   bool refused = false;
   try {
     rank.agree(static_cast<std::uint64_t>(rank.index()), "the rank");

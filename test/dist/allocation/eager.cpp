@@ -138,11 +138,13 @@ TEST_CASE("eager operations of every family allocate nothing once they have run"
       const auto local = sw::to_local(y);
       const auto back = sw::full_tensor(local);
       kept += m.item() + l.item() + cut_in_two.to_local().data[0] + cut.to_local().data[0] + o.to_local().data[0];
-      kept += static_cast<double>(s.to_local().layout.numel() + z.to_local().layout.numel() + e.to_local().layout.numel() +
-                                  rs.to_local().layout.numel() + ag.to_local().layout.numel() + aa.to_local().layout.numel() +
-                                  chunk.to_local().layout.numel() + back.to_local().layout.numel());
+      kept +=
+          static_cast<double>(s.to_local().layout.numel() + z.to_local().layout.numel() + e.to_local().layout.numel() +
+                              rs.to_local().layout.numel() + ag.to_local().layout.numel() + aa.to_local().layout.numel() +
+                              chunk.to_local().layout.numel() + back.to_local().layout.numel());
       // made anew
-      const auto made = sw::rand<double, sw::shape<6, 5>, sw::on<dp, S<0>>>(on, 3) + sw::ones<double, sw::shape<6, 5>, sw::on<dp, S<0>>>(on);
+      const auto made = sw::rand<double, sw::shape<6, 5>, sw::on<dp, S<0>>>(on, 3) +
+                        sw::ones<double, sw::shape<6, 5>, sw::on<dp, S<0>>>(on);
       kept += made.local_mdspan()[std::array{0, 0}];
     });
   });

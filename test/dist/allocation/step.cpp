@@ -47,7 +47,7 @@ TEST_CASE("the counter sees an allocation") {
   const long before = allocations.load();
   counting = true;
   ::operator delete(::operator new(10));
-  ::operator delete (::operator new (100, std::align_val_t{64}), std::align_val_t{64});
+  ::operator delete(::operator new(100, std::align_val_t{64}), std::align_val_t{64});
   std::free(std::malloc(10));
   counting = false;
   CHECK(allocations.load() == before + 3);

@@ -12,8 +12,8 @@ using namespace test;
 
 struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;
-using sharded = sw::dtensor_of<float, sw::shape<8, 4>, mesh, sw::shard<0>>;   // (4, 4) on each rank
-using local = sw::dtensor_of<float, sw::shape<16, 4>, mesh, sw::shard<0>>;  // the ranks' (8, 4) side by side
+using sharded = sw::dtensor_of<float, sw::shape<8, 4>, mesh, sw::shard<0>>;  // (4, 4) on each rank
+using local = sw::dtensor_of<float, sw::shape<16, 4>, mesh, sw::shard<0>>;   // the ranks' (8, 4) side by side
 
 struct sine_of_sine {
   constexpr auto operator()(const auto& x) const { return sw::sin(sw::sin(x)); }

@@ -31,7 +31,9 @@ struct replicated_and_back {
 };
 // The other spelling: the axis by name.
 struct replicated_and_back_named {
-  constexpr auto operator()(const auto& x) const { return sw::to_local<sw::dtensor_gradient>(sw::from_local<sw::on<tp, R>>(x)) + 2; }
+  constexpr auto operator()(const auto& x) const {
+    return sw::to_local<sw::dtensor_gradient>(sw::from_local<sw::on<tp, R>>(x)) + 2;
+  }
 };
 
 // to_local with a gradient placement, then something that differs from rank to rank, so that its gradient does too.
@@ -157,8 +159,7 @@ TEST_CASE("dtensor compile: test_dynamo_to_local_kwargs") {
     // equal on all ranks, as is claimed: each rank keeps its own
     CHECK(values_of(dr.to_local()) == own);
     // each rank's own chunk counts, and all see all chunks
-    if (found_at(rank, 1) != found_at(rank, 0))
-      CHECK(values_of(ds.to_local()) == numbers{1, 2, 30, 40});
+    if (found_at(rank, 1) != found_at(rank, 0)) CHECK(values_of(ds.to_local()) == numbers{1, 2, 30, 40});
     else  // the own chunk, twice
       CHECK(values_of(ds.to_local()) == (rank.index() == 0 ? numbers{1, 2, 1, 2} : numbers{30, 40, 30, 40}));
     // summands
@@ -168,10 +169,8 @@ TEST_CASE("dtensor compile: test_dynamo_to_local_kwargs") {
     using type = blocks<4>;
     static_assert(function_of<label_s, type, type>::traffic.collectives == 0);
     static_assert(collectives_of<gradient_of<label_r, sw::wrt<0>, type, type>>() == in_order());
-    static_assert(collectives_of<gradient_of<label_s, sw::wrt<0>, type, type>>() ==
-                  in_order(sw::transition::all_gather));
-    static_assert(collectives_of<gradient_of<label_p, sw::wrt<0>, type, type>>() ==
-                  in_order(sw::transition::all_reduce));
+    static_assert(collectives_of<gradient_of<label_s, sw::wrt<0>, type, type>>() == in_order(sw::transition::all_gather));
+    static_assert(collectives_of<gradient_of<label_p, sw::wrt<0>, type, type>>() == in_order(sw::transition::all_reduce));
   });
 }
 

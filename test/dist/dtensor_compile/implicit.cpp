@@ -99,8 +99,7 @@ TEST_CASE("dtensor compile: test_dtensor_partial_placement_graph_output") {
     const auto whole = z.full_tensor();
     // against the same on one device: x = sum of the ranks' summands
     numbers total(16), yv = counted(16, -5);
-    for (std::size_t i = 0; i < 16; ++i)
-      total[i] = 2 * (summand(found_at(rank, 0))[i] + summand(found_at(rank, 1))[i]);
+    for (std::size_t i = 0; i < 16; ++i) total[i] = 2 * (summand(found_at(rank, 0))[i] + summand(found_at(rank, 1))[i]);
     // x's columns and y's rows lie two to a rank
     const auto at = [&](int k) { return 2 * found_at(rank, k / 2) + k % 2; };
     for (int i = 0; i < 4; ++i)

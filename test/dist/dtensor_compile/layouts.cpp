@@ -203,6 +203,5 @@ TEST_CASE("dtensor compile: test_dtensor_different_gradient_placement") {
   for (std::size_t c = 0; c < 4; ++c) mean += x[c * 4] / 4;
   for (std::size_t c = 0; c < 4; ++c) variance += (x[c * 4] - mean) * (x[c * 4] - mean) / 4;
   for (std::size_t c = 0; c < 4; ++c)
-    CHECK(single[1][c * 4] ==
-          doctest::Approx(y[c] * (x[c * 4] - mean) / std::sqrt(variance + 1e-5) + z[c]).epsilon(1e-12));
+    CHECK(single[1][c * 4] == doctest::Approx(y[c] * (x[c * 4] - mean) / std::sqrt(variance + 1e-5) + z[c]).epsilon(1e-12));
 }

@@ -134,8 +134,8 @@ TEST_CASE("dtensor compile: test_dtensor_contiguous_dtensor_noncontiguous_local_
     for (std::int64_t i = 0; i < 10; ++i)
       for (std::int64_t j = 0; j < 257; ++j)
         for (std::int64_t k = 0; k < 160; ++k)
-          right = right && dturned.to_local()(i, j, k) ==
-                               (row(j) < 0 ? 0 : f[static_cast<std::size_t>((k * 10 + i) * 257 + row(j))]);
+          right = right &&
+                  dturned.to_local()(i, j, k) == (row(j) < 0 ? 0 : f[static_cast<std::size_t>((k * 10 + i) * 257 + row(j))]);
     CHECK(right);
   });
 }

@@ -25,11 +25,10 @@ template <class Axis>
 using split_plan = sw::plan<sw::at<"*.net1", sw::colwise<Axis>>, sw::at<"*.net2", sw::rowwise<Axis>>>;
 
 template <class Axis>
-using sequence_plan =
-    sw::plan<sw::at<"mlp_0", sw::prepare_input<Axis, R, S<0>>>, sw::at<"mlp_0.net1", sw::colwise<Axis>>,
-             sw::at<"mlp_0.net2", sw::rowwise<Axis, 1, sw::output<S<0>>>>,
-             sw::at<"mlp_1.net1", sw::colwise<Axis, 1, sw::input<S<0>>>>, sw::at<"mlp_1.net2", sw::rowwise<Axis>>,
-             sw::at<"mlp_1", sw::prepare_output<Axis, S<0>>>>;
+using sequence_plan = sw::plan<sw::at<"mlp_0", sw::prepare_input<Axis, R, S<0>>>, sw::at<"mlp_0.net1", sw::colwise<Axis>>,
+                               sw::at<"mlp_0.net2", sw::rowwise<Axis, 1, sw::output<S<0>>>>,
+                               sw::at<"mlp_1.net1", sw::colwise<Axis, 1, sw::input<S<0>>>>,
+                               sw::at<"mlp_1.net2", sw::rowwise<Axis>>, sw::at<"mlp_1", sw::prepare_output<Axis, S<0>>>>;
 
 template <int Rows, class Placement>
 struct forward_task {
@@ -141,8 +140,8 @@ void check(transition last_of_forward) {
   });
   CHECK(collectives_of<forward>().kind[collectives_of<forward>().count - 1] == last_of_forward);
   using single_mesh = sw::mesh<tp<1>>;
-  using single_step = sw::train_step<model, sum_task<double, Rows, 10, sw::on<tp<1>, R>>, sw::plan<>, single_mesh,
-                                     sw::sgd<>, sw::pipeline<>, double>;
+  using single_step = sw::train_step<model, sum_task<double, Rows, 10, sw::on<tp<1>, R>>, sw::plan<>, single_mesh, sw::sgd<>,
+                                     sw::pipeline<>, double>;
   const auto many = stepped<step, mesh>(x), one = stepped<single_step, single_mesh>(x);
   for (std::size_t i = 0; i < 8; ++i) {
     CHECK(many[i] == one[i]);
@@ -154,8 +153,8 @@ using mesh4 = sw::mesh<tp<4>>;
 template <template <class> class Plan, int Rows, class Placement>
 using forward_of = sw::forward_step<model, forward_task<Rows, Placement>, Plan<tp<4>>, mesh4, sw::pipeline<>, double>;
 template <template <class> class Plan, int Rows, class Placement>
-using step_of = sw::train_step<model, sum_task<double, Rows, 10, sw::on<tp<4>, Placement>>, Plan<tp<4>>, mesh4,
-                               sw::sgd<>, sw::pipeline<>, double>;
+using step_of = sw::train_step<model, sum_task<double, Rows, 10, sw::on<tp<4>, Placement>>, Plan<tp<4>>, mesh4, sw::sgd<>,
+                               sw::pipeline<>, double>;
 
 }  // namespace
 

@@ -57,8 +57,8 @@ void check_score() {
     const auto [y] = both_ways<scored>(rank, x);
     static_assert(decltype(y)::sp == decltype(x)::sp);
     // a partial tensor's ones are rank 0's: rank 1 alone finds zeros everywhere, rank 0 alone finds them twice
-    const float ones = !Placement::is_partial() ? 1.0F
-                                                : static_cast<float>((found_at(rank, 0) == 0) + (found_at(rank, 1) == 0));
+    const float ones =
+        !Placement::is_partial() ? 1.0F : static_cast<float>((found_at(rank, 0) == 0) + (found_at(rank, 1) == 0));
     for (const float v : y.full_tensor().to_local().data) CHECK(v == ones * static_cast<float>(score<Placement>()));
   });
 }
@@ -79,8 +79,7 @@ struct four : sw::axis<4> {};
 using grid = sw::mesh<dp, four>;
 static_assert(grid::group<four>(2) == std::array{0, 1, 2, 3} && grid::group<dp>(2) == std::array{2, 6} &&
               grid::group<dp>(6) == std::array{2, 6});
-static_assert(std::is_same_v<sw::submesh<grid, four>, sw::mesh<four>> &&
-              std::is_same_v<sw::submesh<grid, dp, four>, grid>);
+static_assert(std::is_same_v<sw::submesh<grid, four>, sw::mesh<four>> && std::is_same_v<sw::submesh<grid, dp, four>, grid>);
 
 struct cp : sw::axis<2> {};
 using cube = sw::mesh<dp, cp, tp>;
@@ -103,10 +102,8 @@ struct plus_sizes {
 struct on_device {
   template <class X>
   constexpr auto operator()(const X& x) const {
-    if constexpr (sw::device_of<X> == sw::device_kind::cuda)
-      return x + 1;
-    else
-      return x + 2;
+    if constexpr (sw::device_of<X> == sw::device_kind::cuda) return x + 1;
+    else return x + 2;
   }
 };
 
@@ -124,10 +121,8 @@ struct square_plus_two {
 struct asks_intermediate {
   constexpr auto operator()(const auto& x) const {
     const auto twice = x * 2;
-    if constexpr (sw::placement_on<decltype(twice), tp>.is_shard())
-      return sw::to_local(twice) + 2;
-    else
-      return sw::softmax(twice);
+    if constexpr (sw::placement_on<decltype(twice), tp>.is_shard()) return sw::to_local(twice) + 2;
+    else return sw::softmax(twice);
   }
 };
 
@@ -164,8 +159,7 @@ TEST_CASE("dtensor compile: test_fakify_dtensor") {
     CHECK(values_of(y.full_tensor().to_local()) ==
           numbers{3.5F + static_cast<float>(found_at(rank, 0)), 3.5F + static_cast<float>(found_at(rank, 1))});
     using program = function_of<identity, type>;
-    static_assert(program::program.node_count == 1 &&
-                  program::program.spec_of(program::program.outputs[0]) == type::sp);
+    static_assert(program::program.node_count == 1 && program::program.spec_of(program::program.outputs[0]) == type::sp);
     CHECK(sw::to_text(program::program) == "%input = input() (2) [shard<0>]\nreturn %input\n");
   });
 }

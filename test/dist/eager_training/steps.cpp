@@ -52,10 +52,11 @@ using net_model = net<B>;
 template <class r, class c>
 using plain_plan = sw::plan<sw::data_parallel<r>>;
 template <class r, class c>
-using even_plan = sw::plan<sw::data_parallel<r>, sw::at<"layers.*.up", sw::colwise<c>>, sw::at<"layers.*.down", sw::rowwise<c>>>;
+using even_plan =
+    sw::plan<sw::data_parallel<r>, sw::at<"layers.*.up", sw::colwise<c>>, sw::at<"layers.*.down", sw::rowwise<c>>>;
 template <class r, class c>
-using odd_plan = sw::plan<sw::data_parallel<r>, sw::at<"layers.1.up", sw::colwise<c>>, sw::at<"layers.1.down", sw::rowwise<c>>,
-                          sw::at<"head", sw::colwise<c, 1, sw::output<R>>>>;
+using odd_plan = sw::plan<sw::data_parallel<r>, sw::at<"layers.1.up", sw::colwise<c>>,
+                          sw::at<"layers.1.down", sw::rowwise<c>>, sw::at<"head", sw::colwise<c, 1, sw::output<R>>>>;
 
 template <class r>
 struct fit {
@@ -183,7 +184,8 @@ TEST_CASE("eager training: a model without values is refused, before anything is
     sw::initialise(model, on, 5);
     const auto x = sw::rand<double, sw::shape<9, 12>, sw::on<rows<1>, S<0>>>(on, 1);
     const auto t = sw::rand<double, sw::shape<9, 7>, sw::on<rows<1>, S<0>>>(on, 2);
-    CHECK_THROWS_WITH(sw::value_and_grad(fit<rows<1>>{})(other, x, t), doctest::Contains("a tensor without a value is used"));
+    CHECK_THROWS_WITH(sw::value_and_grad(fit<rows<1>>{})(other, x, t),
+                      doctest::Contains("a tensor without a value is used"));
     on.rewind(0);
     const auto r = sw::value_and_grad(fit<rows<1>>{})(model, x, t);
     const double again = r.loss.item();
@@ -236,7 +238,8 @@ TEST_CASE("eager training: gradients are the slopes of the loss") {
       return whole.to_local().data[at];
     };
     CHECK(gradient_at(g.head.weight, 17) == doctest::Approx(slope(model.head.weight, 17)).epsilon(1e-6));
-    CHECK(gradient_at(g.layers.items[0].up.bias, 3) == doctest::Approx(slope(model.layers.items[0].up.bias, 3)).epsilon(1e-6));
+    CHECK(gradient_at(g.layers.items[0].up.bias, 3) ==
+          doctest::Approx(slope(model.layers.items[0].up.bias, 3)).epsilon(1e-6));
     CHECK(gradient_at(g.layers.items[2].norm.weight, 5) ==
           doctest::Approx(slope(model.layers.items[2].norm.weight, 5)).epsilon(1e-6));
   });

@@ -61,9 +61,14 @@ struct views {
     using on = dims<Rank>;
     const auto turned = on::rotated(x * y);
     const auto whole = sw::contiguous(turned);
-    return std::tuple{turned, sw::flatten<0, -3>(whole), sw::transpose<-1, -2>(x), sw::select<-1, 1>(turned),
-                      on::longer(sw::narrow<-1, 1, 1>(x)), sw::unflatten<-1, 2, -1>(sw::flatten<-2>(sw::contiguous(x))),
-                      sw::squeeze<-1>(sw::slice<-1, 0, 1>(x)), sw::unsqueeze<0>(sw::select<-1, 1>(x))};
+    return std::tuple{turned,
+                      sw::flatten<0, -3>(whole),
+                      sw::transpose<-1, -2>(x),
+                      sw::select<-1, 1>(turned),
+                      on::longer(sw::narrow<-1, 1, 1>(x)),
+                      sw::unflatten<-1, 2, -1>(sw::flatten<-2>(sw::contiguous(x))),
+                      sw::squeeze<-1>(sw::slice<-1, 0, 1>(x)),
+                      sw::unsqueeze<0>(sw::select<-1, 1>(x))};
   }
 };
 template <int Rank>
@@ -78,8 +83,8 @@ template <int Rank>
 struct reductions {
   constexpr auto operator()(const auto& x, const auto& y, const auto&, const auto&) const {
     using on = dims<Rank>;
-    return std::tuple{on::sums(x * y), on::means(sw::exp(x)), on::sides(x), sw::vector_norm<2, -1>(x), sw::sum(x),
-                      sw::sum<0>(on::rotated(y)), sw::argmax<-1>(y)};
+    return std::tuple{on::sums(x * y), on::means(sw::exp(x)),      on::sides(x),     sw::vector_norm<2, -1>(x),
+                      sw::sum(x),      sw::sum<0>(on::rotated(y)), sw::argmax<-1>(y)};
   }
 };
 template <int Rank>
@@ -109,7 +114,8 @@ struct joins {
   constexpr auto operator()(const auto& x, const auto& y, const auto&, const auto&) const {
     const auto a = sw::select<-2, 0>(x), b = sw::select<-2, 1>(y);
     const auto [front, back] = sw::split<-1, 1, 3>(x * y);
-    return std::tuple{sw::stack<-2>(a, b), sw::cat<-1>(back, x, front), sw::cat<0>(x, y), dims<Rank>::framed(x), sw::full_like(x, 2) + y};
+    return std::tuple{sw::stack<-2>(a, b), sw::cat<-1>(back, x, front), sw::cat<0>(x, y), dims<Rank>::framed(x),
+                      sw::full_like(x, 2) + y};
   }
 };
 

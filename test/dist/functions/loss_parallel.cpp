@@ -87,8 +87,8 @@ void check() {
     using mesh = grid<D, T>;
     const auto x =
         sw::dtensor_of<double, sw::shape<batch, length, Classes>, mesh, Rows, S<2>>::distribute(on, logits_of(Classes));
-    const auto t = sw::dtensor_of<std::int32_t, sw::shape<batch, length>, mesh, Rows, R>::distribute(
-        on, targets(Classes, ignores));
+    const auto t =
+        sw::dtensor_of<std::int32_t, sw::shape<batch, length>, mesh, Rows, R>::distribute(on, targets(Classes, ignores));
     const auto all = gradients_both_ways<parallel_loss<T, Counting>, 0>(rank, x, t);
     const auto& [loss, dx] = all;
     CHECK(std::abs(loss.item() - want.loss) <= 1e-12);
@@ -132,13 +132,11 @@ std::vector<numbers> head() {
   sw::launch<grid<D, T>>([&](auto& rank) {
     sw::eager on(rank);
     using mesh = grid<D, T>;
-    const auto h =
-        sw::dtensor_of<double, sw::shape<batch, length, 6>, mesh, Rows, Hidden>::distribute(on, logits_of(6));
+    const auto h = sw::dtensor_of<double, sw::shape<batch, length, 6>, mesh, Rows, Hidden>::distribute(on, logits_of(6));
     numbers weights = logits_of(6);
     weights.resize(66);
     const auto w = sw::dtensor_of<double, sw::shape<11, 6>, mesh, WOnRows, W>::distribute(on, weights);
-    const auto t =
-        sw::dtensor_of<std::int32_t, sw::shape<batch, length>, mesh, Rows, R>::distribute(on, targets(11, false));
+    const auto t = sw::dtensor_of<std::int32_t, sw::shape<batch, length>, mesh, Rows, R>::distribute(on, targets(11, false));
     const auto all = gradients_both_ways<F, 0, 1>(rank, h, w, t);
     const auto& [loss, dh, dw] = all;
     const std::vector<numbers> mine{
@@ -200,8 +198,7 @@ TEST_CASE("cross entropy with ignored rows on whole classes") {
     const expected want = whole_loss(7, some_ignored);
     sw::launch<grid<2, 1>>([&](auto& rank) {
       sw::eager on(rank);
-      const auto x =
-          sw::dtensor_of<double, sw::shape<batch, length, 7>, grid<2, 1>, S<0>, R>::distribute(on, logits_of(7));
+      const auto x = sw::dtensor_of<double, sw::shape<batch, length, 7>, grid<2, 1>, S<0>, R>::distribute(on, logits_of(7));
       const auto t = sw::dtensor_of<std::int32_t, sw::shape<batch, length>, grid<2, 1>, S<0>, R>::distribute(
           on, targets(7, some_ignored));
       CHECK(std::abs(sw::cross_entropy<ignoring>(x, t).item() - want.loss) <= 1e-12);

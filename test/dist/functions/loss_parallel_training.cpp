@@ -86,8 +86,7 @@ struct history {
 template <int D, int T, bool Head, class Task>
 history train(bool some_ignored) {
   using mesh = sw::mesh<dp<D>, tp<T>>;
-  using step =
-      sw::train_step<model_of, Task, typename plan_of<D, T, Head>::type, mesh, sw::adam<>, sw::pipeline<>, double>;
+  using step = sw::train_step<model_of, Task, typename plan_of<D, T, Head>::type, mesh, sw::adam<>, sw::pipeline<>, double>;
   history h;
   for (int i = 0; i < step::parameter_total; ++i)
     h.parameters.emplace_back(
@@ -118,8 +117,7 @@ history train(bool some_ignored) {
 void compare(const history& have, const history& want) {
   REQUIRE(have.losses.size() == want.losses.size());
   double loss = 0, drift = 0;
-  for (std::size_t s = 0; s < want.losses.size(); ++s)
-    loss = std::max(loss, std::abs(have.losses[s] / want.losses[s] - 1));
+  for (std::size_t s = 0; s < want.losses.size(); ++s) loss = std::max(loss, std::abs(have.losses[s] / want.losses[s] - 1));
   REQUIRE(have.parameters.size() == want.parameters.size());
   for (std::size_t i = 0; i < want.parameters.size(); ++i)
     for (std::size_t k = 0; k < want.parameters[i].size(); ++k)

@@ -344,7 +344,8 @@ void check_training() {
       for (double& v : weight) v *= 0.5;
       CHECK(a.loss() == b.loss());
       for (int p = 0; p < a.parameter_count(); ++p)
-        CHECK(numbers(a.parameter(p).begin(), a.parameter(p).end()) == numbers(b.parameter(p).begin(), b.parameter(p).end()));
+        CHECK(numbers(a.parameter(p).begin(), a.parameter(p).end()) ==
+              numbers(b.parameter(p).begin(), b.parameter(p).end()));
       CHECK(numbers(a.template input<double>(1).begin(), a.template input<double>(1).end()) == weight);
     }
   });

@@ -52,7 +52,8 @@ constexpr std::uint64_t seed = 11;
 constexpr std::int64_t step = 3;
 double stream(std::int64_t at) {
   const auto index = static_cast<std::uint64_t>(at);
-  return sw::unit_24(sw::philox(seed, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), 0, step).w[0]);
+  return sw::unit_24(
+      sw::philox(seed, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), 0, step).w[0]);
 }
 
 struct two_draws {
@@ -115,7 +116,7 @@ TEST_CASE("random, by offset: equal where replicate, others in every shard, PyTo
   for (const auto& block : shards) all.insert(block.begin(), block.end());
   CHECK(all.size() == 16);
   CHECK(shards[0] == numbers(alike[0].begin(), alike[0].begin() + 4));  // the stream itself is the same
-  from_stream<3, S<1>, 2, 5>({0, 4, 8}, 12);  // columns 2, 2, 1
+  from_stream<3, S<1>, 2, 5>({0, 4, 8}, 12);                            // columns 2, 2, 1
   // shards of fewer than 4 elements meet their neighbours' numbers, as in PyTorch
   const auto small = from_stream<4, S<0>, 8>({0, 4, 4, 8}, 8);
   CHECK(small[1] == small[2]);

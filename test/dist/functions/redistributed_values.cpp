@@ -73,7 +73,8 @@ numbers losses() {
   using grid = sw::mesh<dp<D>, tp<T>>;
   using plan = sw::plan<sw::data_parallel<dp<D>>, sw::at<"block", sw::prepare_input<tp<T>, S<1>>>,
                         sw::at<"block.inner", sw::rowwise<tp<T>>>>;
-  using step = sw::train_step<family<InPlace>::template model, square_task<dp<D>>, plan, grid, sw::sgd<>, sw::pipeline<>, double>;
+  using step =
+      sw::train_step<family<InPlace>::template model, square_task<dp<D>>, plan, grid, sw::sgd<>, sw::pipeline<>, double>;
   numbers all;
   sw::launch<grid>([&](auto& rank) {
     sw::executor<step> e(rank, sw::executor_checks::poison);

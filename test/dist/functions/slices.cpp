@@ -57,7 +57,8 @@ namespace {
 struct by_parts {
   constexpr auto operator()(const auto& x) const {
     const auto rows = sw::unbind<0>(x);
-    static_assert(std::is_same_v<std::remove_cvref_t<decltype(std::get<0>(rows))>, std::remove_cvref_t<decltype(std::get<19>(rows))>>);
+    static_assert(
+        std::is_same_v<std::remove_cvref_t<decltype(std::get<0>(rows))>, std::remove_cvref_t<decltype(std::get<19>(rows))>>);
     const auto turned = std::apply([](const auto&... row) { return sw::stack<1>(row...); }, rows);
     const auto pairs = sw::chunk<0, 20>(sw::cat<0>(sw::slice<0, 1, 19>(x), sw::slice<0, 0, 1>(x)));
     const auto beside = sw::transpose<0, 1>(sw::cat<0>(pairs));

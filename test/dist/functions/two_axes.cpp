@@ -66,8 +66,7 @@ void compare(const results& single, const results& many) {
   REQUIRE(many.size() == 4);
   for (std::size_t k = 0; k < 4; ++k) {
     REQUIRE(single[k].size() == many[k].size());
-    for (std::size_t i = 0; i < single[k].size(); ++i)
-      CHECK(many[k][i] == doctest::Approx(single[k][i]).epsilon(1e-11));
+    for (std::size_t i = 0; i < single[k].size(); ++i) CHECK(many[k][i] == doctest::Approx(single[k][i]).epsilon(1e-11));
   }
 }
 

@@ -25,7 +25,8 @@ using namespace test::running;
 namespace sw = shardwise;
 
 template <class... P>
-using step = sw::train_step<models<dp<2>>::net_of, fit<double, 2, 7>, split_plan<2, 2>, mesh<2, 2>, sw::adam<>, sw::pipeline<P...>, double>;
+using step = sw::train_step<models<dp<2>>::net_of, fit<double, 2, 7>, split_plan<2, 2>, mesh<2, 2>, sw::adam<>,
+                            sw::pipeline<P...>, double>;
 template <class... P>
 using judge = evaluation<2, 2, split_plan, sw::pipeline<P...>>;
 
@@ -57,7 +58,8 @@ TEST_CASE("passes keep buffers: collectives in buckets, lists of updates, waits"
   CHECK(apart<sw::comm_fusion_in_place<>, sw::schedule_comm_wait, sw::fuse_kernels>() < 1e-12);
 }
 TEST_CASE("passes keep buffers: an evaluation under passes") {
-  CHECK(difference(plain(), train_and_judge<step<>, judge<sw::cancel_redistributions, sw::merge_common, sw::fuse_kernels>>(4)) < 1e-12);
+  CHECK(difference(plain(), train_and_judge<step<>, judge<sw::cancel_redistributions, sw::merge_common, sw::fuse_kernels>>(
+                                4)) < 1e-12);
 }
 
 namespace {
@@ -67,7 +69,8 @@ namespace {
 using listed = step<sw::fused_optimizer, sw::comm_fusion_in_place<>, sw::remove_copy_from_optimizer>;
 
 history<double> moved() {
-  using moves = sw::iterated<listed, sw::iter_move_grads_and_optimizers<"all_reduce_5", "einsum">, sw::raise_comms, sw::sink_waits>;
+  using moves =
+      sw::iterated<listed, sw::iter_move_grads_and_optimizers<"all_reduce_5", "einsum">, sw::raise_comms, sw::sink_waits>;
   history<double> h;
   h.losses.resize(4);
   h.parameters = plain().parameters;

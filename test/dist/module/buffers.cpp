@@ -15,7 +15,8 @@ namespace sw = shardwise;
 
 template <int D, int N, template <int, int> class Plan, int Rows = 7>
 history<double> run(int steps) {
-  return train_and_judge<training<D, N, Plan, sw::pipeline<>, Rows>, evaluation<D, N, Plan, sw::pipeline<>, Rows>, Rows>(steps);
+  return train_and_judge<training<D, N, Plan, sw::pipeline<>, Rows>, evaluation<D, N, Plan, sw::pipeline<>, Rows>, Rows>(
+      steps);
 }
 
 // What running_norm leaves of the batches that it is called with alone, in plain loops.
@@ -53,8 +54,10 @@ struct scored {
 
 template <int D, int Rows>
 void check_plain() {
-  using train = sw::train_step<alone<dp<D>>::template net_of, scored<D, Rows>, whole_plan<D, 1>, mesh<D, 1>, sw::sgd<>, sw::pipeline<>, double>;
-  using judge = sw::forward_step<alone<dp<D>>::template net_of, scored<D, Rows>, whole_plan<D, 1>, mesh<D, 1>, sw::pipeline<>, double>;
+  using train = sw::train_step<alone<dp<D>>::template net_of, scored<D, Rows>, whole_plan<D, 1>, mesh<D, 1>, sw::sgd<>,
+                               sw::pipeline<>, double>;
+  using judge =
+      sw::forward_step<alone<dp<D>>::template net_of, scored<D, Rows>, whole_plan<D, 1>, mesh<D, 1>, sw::pipeline<>, double>;
   sw::launch<mesh<D, 1>>([](auto& rank) {
     sw::executor<train> e(rank, sw::executor_checks::poison);
     sw::executor<judge> v(rank, sw::executor_checks::poison);
@@ -106,7 +109,9 @@ TEST_CASE("buffers: empty shards of the batch, and of the features") {
   CHECK(difference(run<1, 1, whole_plan, 3>(4), run<4, 1, whole_plan, 3>(4)) < 1e-10);
   CHECK(difference(run<1, 1, whole_plan, 3>(4), run<1, 4, split_plan, 3>(4)) < 1e-10);
 }
-TEST_CASE("buffers: two runs are bitwise equal") { CHECK(difference(run<2, 2, split_plan>(3), run<2, 2, split_plan>(3)) == 0); }
+TEST_CASE("buffers: two runs are bitwise equal") {
+  CHECK(difference(run<2, 2, split_plan>(3), run<2, 2, split_plan>(3)) == 0);
+}
 
 namespace {
 
@@ -146,8 +151,8 @@ void check_eager(Rank& rank) {
     program.set_input(1, numbers<double>(21, s + 20));
     program.run(step_numbers(s));
     on.start_step(11, s);
-    const auto [loss, gradients] = sw::value_and_grad(fit<double, D, 7>{})(model, input::distribute(on, numbers<double>(35, s)),
-                                                                           target::distribute(on, numbers<double>(21, s + 20)));
+    const auto [loss, gradients] = sw::value_and_grad(fit<double, D, 7>{})(
+        model, input::distribute(on, numbers<double>(35, s)), target::distribute(on, numbers<double>(21, s + 20)));
     CHECK(loss.item() == program.loss());
     optimizer.step(model, gradients, step_numbers(s));
     compare();

@@ -122,7 +122,9 @@ TEST_CASE("pending: one that is dropped ends a checked build with the operation'
         sw::launch<mesh>([](auto& rank) {
           sw::eager on(rank);
           const auto x = rows<8>::ones(on);
-          { auto p = sw::redistribute_async<tp, R>(x); }
+          {
+            auto p = sw::redistribute_async<tp, R>(x);
+          }
         });
       },
       signal);
@@ -135,7 +137,9 @@ TEST_CASE("pending: one that is dropped ends a checked build with the operation'
         sw::launch<sw::mesh<one>>([](auto& rank) {
           sw::eager on(rank);
           const auto x = sw::dtensor_of<float, sw::shape<3>, sw::mesh<one>, R>::ones(on);
-          { auto p = sw::redistribute_async<one, S<0>>(x); }
+          {
+            auto p = sw::redistribute_async<one, S<0>>(x);
+          }
         });
       },
       signal);
@@ -162,8 +166,8 @@ TEST_CASE("pending: one that is dropped ends a checked build with the operation'
 using namespace test::gpt;
 template <class Pipeline>
 using step_with = sw::train_step<transformer<sizes>::template model, language_task<sizes, batch, dp<2>>,
-                                 typename sequence_parallel<dp<2>, test::gpt::tp<2>>::type, sw::mesh<dp<2>, test::gpt::tp<2>>,
-                                 sw::clip_norm<sw::adamw<true>>, Pipeline>;
+                                 typename sequence_parallel<dp<2>, test::gpt::tp<2>>::type,
+                                 sw::mesh<dp<2>, test::gpt::tp<2>>, sw::clip_norm<sw::adamw<true>>, Pipeline>;
 using waiting = step_with<sw::pipeline<sw::raise_comms, sw::schedule_comm_wait>>;
 
 TEST_CASE("pending: a rank that throws in the middle of a step with collectives under way releases the others") {

@@ -25,8 +25,9 @@ template <int N>
 using mesh = sw::mesh<dp<N>>;
 constexpr int layers = 4, width = 512, rows = 7;  // a layer's gradients are a bucket
 template <int N, class... Passes>
-using step = sw::train_step<relu_stack<layers, width>::template model, sum_task<float, rows, width, sw::on<dp<N>, sw::shard<0>>>,
-                            sw::plan<sw::data_parallel<dp<N>>>, mesh<N>, sw::adam<>, sw::pipeline<Passes...>>;
+using step =
+    sw::train_step<relu_stack<layers, width>::template model, sum_task<float, rows, width, sw::on<dp<N>, sw::shard<0>>>,
+                   sw::plan<sw::data_parallel<dp<N>>>, mesh<N>, sw::adam<>, sw::pipeline<Passes...>>;
 template <int N, class... Passes>
 using listed = step<N, sw::fused_optimizer, sw::comm_fusion_in_place<1>, sw::remove_copy_from_optimizer, Passes...>;
 
@@ -36,8 +37,9 @@ using moved = sw::iterated<listed<N>, sw::iter_move_grads_and_optimizers<"all_re
                            sw::iter_move_grads_and_optimizers<"all_reduce", "einsum_3">, sw::raise_comms, sw::sink_waits>;
 // The same after waits have been put in and the loss, which is there first, goes first.
 template <int N>
-using moved_later = sw::iterated<listed<N, sw::split_fused_optimizer<0, 1, 2, 3>, sw::expedite_comms>,
-                                 sw::iter_move_grads_and_optimizers<"all_reduce_3", "einsum_1">, sw::raise_comms, sw::sink_waits>;
+using moved_later =
+    sw::iterated<listed<N, sw::split_fused_optimizer<0, 1, 2, 3>, sw::expedite_comms>,
+                 sw::iter_move_grads_and_optimizers<"all_reduce_3", "einsum_1">, sw::raise_comms, sw::sink_waits>;
 
 // --- structure -------------------------------------------------------------------------------------------------------
 
@@ -62,10 +64,12 @@ constexpr const auto& graph = main_of_two::program;
 // what is moved starts before anything computes, the sum that is needed first goes first, and each update stands where it
 // was moved to
 static_assert(sw::find_node(graph, "all_reduce_1") < sw::find_node(graph, "einsum"));
-static_assert(sw::find_node(graph, "adam") > sw::find_node(graph, "relu") && sw::find_node(graph, "adam") < sw::find_node(graph, "einsum_1"));
-static_assert(sw::find_node(graph, "adam_1") > sw::find_node(graph, "relu_2") && sw::find_node(graph, "adam_1") < sw::find_node(graph, "einsum_3"));
-static_assert(kernels_beside(graph, "all_reduce") == 3);       // einsum, add, relu
-static_assert(kernels_beside(graph, "all_reduce_1") == 11);    // of three layers, and the first update with its counters
+static_assert(sw::find_node(graph, "adam") > sw::find_node(graph, "relu") &&
+              sw::find_node(graph, "adam") < sw::find_node(graph, "einsum_1"));
+static_assert(sw::find_node(graph, "adam_1") > sw::find_node(graph, "relu_2") &&
+              sw::find_node(graph, "adam_1") < sw::find_node(graph, "einsum_3"));
+static_assert(kernels_beside(graph, "all_reduce") == 3);     // einsum, add, relu
+static_assert(kernels_beside(graph, "all_reduce_1") == 11);  // of three layers, and the first update with its counters
 static_assert(kernels_beside(moved<2>::setup::program, "all_reduce") > 0);  // layer 2's beside what is left of backward
 static_assert(moved<2>::kept_values == 2);
 static_assert(moved<2>::setup::traffic.collectives == 3 && moved<2>::main::traffic.collectives == 5 &&
@@ -86,7 +90,8 @@ int disturbed() {
       for (int i = c + 1; i < w; ++i) {
         const int own = plan.owner[i];
         if (own == mine || plan.bytes[own] == 0 || !sw::runs_kernel(g.nodes[i].op)) continue;
-        const bool apart = plan.offset[own] + plan.bytes[own] <= plan.offset[mine] || plan.offset[mine] + plan.bytes[mine] <= plan.offset[own];
+        const bool apart = plan.offset[own] + plan.bytes[own] <= plan.offset[mine] ||
+                           plan.offset[mine] + plan.bytes[mine] <= plan.offset[own];
         wrong += apart ? 0 : 1;
       }
   }

@@ -16,9 +16,8 @@ using namespace test::gpt;
 using namespace test;
 
 template <class Optimizer, template <class, class> class Plan, class Pipeline>
-using step_with =
-    sw::train_step<transformer<dropout_sizes>::template model, language_task<dropout_sizes, batch, dp<2>>,
-                   typename Plan<dp<2>, tp<2>>::type, sw::mesh<dp<2>, tp<2>>, Optimizer, Pipeline>;
+using step_with = sw::train_step<transformer<dropout_sizes>::template model, language_task<dropout_sizes, batch, dp<2>>,
+                                 typename Plan<dp<2>, tp<2>>::type, sw::mesh<dp<2>, tp<2>>, Optimizer, Pipeline>;
 
 using plain = sw::pipeline<>;
 using scheduled = sw::pipeline<sw::schedule_comm_wait>;
@@ -38,7 +37,8 @@ int disturbed() {
     for (const int mine : {plan.owner[g.nodes[c].in[0]], plan.owner[c]})
       for (int i = c + 1; i < w; ++i) {
         if (plan.owner[i] != i || plan.bytes[i] == 0 || i == mine || sw::is_leaf(g.nodes[i].op)) continue;
-        const bool apart = plan.offset[i] + plan.bytes[i] <= plan.offset[mine] || plan.offset[mine] + plan.bytes[mine] <= plan.offset[i];
+        const bool apart =
+            plan.offset[i] + plan.bytes[i] <= plan.offset[mine] || plan.offset[mine] + plan.bytes[mine] <= plan.offset[i];
         wrong += apart ? 0 : 1;
       }
   }
@@ -60,7 +60,8 @@ void check_step() {
   static_assert(beside_kernels<before>() == 0 && beside_kernels<after>() == after::traffic.collectives);
   static_assert(before::traffic.collectives == after::traffic.collectives);
   static_assert((before::traffic.order_hash == after::traffic.order_hash) != std::is_same_v<Pipeline, expedited>);
-  static_assert(after::memory_use::value.live() <= after::peak_bytes);  // until its wait a collective's operand lives, no longer
+  static_assert(after::memory_use::value.live() <=
+                after::peak_bytes);  // until its wait a collective's operand lives, no longer
   CHECK(disturbed<after>() == 0);
   const auto want = train<before>(3);
   const auto got = train<after>(3);

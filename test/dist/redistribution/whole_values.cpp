@@ -134,8 +134,9 @@ TEST_CASE("a negative number is no norm") {
   };
   using in = sw::input_tensor<double, sw::shape<2>, sw::on<rows<2>, norm>>;
   using tensor = sw::dtensor_of<double, sw::shape<2>, mesh, sw::on<rows<2>, norm>>;
-  const std::string why = "; a tensor that is partial_norm holds norms, which are not negative: give their absolute values, or "
-                          "place the tensor partial or replicate";
+  const std::string why =
+      "; a tensor that is partial_norm holds norms, which are not negative: give their absolute values, or "
+      "place the tensor partial or replicate";
   CHECK(told([](auto& rank) {
           sw::executor<sw::function_step<whole_by<rows<2>, cols<1>>, mesh, sw::inputs<in>>> program(rank);
           program.set_input(0, values{1, -2});

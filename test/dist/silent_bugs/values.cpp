@@ -50,16 +50,12 @@ struct plus_ten {
 
 // Leaves the typed world and comes back as what it was.
 struct there_and_back {
-  constexpr auto operator()(const auto& x, const auto& w) const {
-    return sw::from_local<P>(sw::to_local(x)) * w;
-  }
+  constexpr auto operator()(const auto& x, const auto& w) const { return sw::from_local<P>(sw::to_local(x)) * w; }
 };
 
 // Every rank weighs the whole tensor by rows of its own; the gradient is the sum of what the ranks find.
 struct own_rows {
-  constexpr auto operator()(const auto& x, const auto& w) const {
-    return sw::to_local<sw::grad<P>>(x) * w;
-  }
+  constexpr auto operator()(const auto& x, const auto& w) const { return sw::to_local<sw::grad<P>>(x) * w; }
 };
 
 struct from_copies {
@@ -244,6 +240,5 @@ TEST_CASE("silent bug: huggingface/transformers#46113, clipping scales every gra
   CHECK(norm > 5);
   CHECK(norm_of(held) == doctest::Approx(0.5).epsilon(1e-6));  // the factor has an epsilon in its denominator
   REQUIRE(held.size() == free.size());
-  for (std::size_t i = 0; i < free.size(); ++i)
-    CHECK(held[i] == doctest::Approx(free[i] * 0.5 / norm).epsilon(1e-6));
+  for (std::size_t i = 0; i < free.size(); ++i) CHECK(held[i] == doctest::Approx(free[i] * 0.5 / norm).epsilon(1e-6));
 }

@@ -109,7 +109,8 @@ TEST_CASE("silent bug: pytorch#160285, expert parallelism of two does not double
       for (std::int64_t c = 0; c < C; ++c)
         for (std::int64_t d = 0; d < D; ++d)
           for (std::int64_t f = 0; f < F; ++f) {
-            const double xv = static_cast<double>((e * C + c) * D + d - 7), wv = static_cast<double>((e * D + d) * F + f + 1);
+            const double xv = static_cast<double>((e * C + c) * D + d - 7),
+                         wv = static_cast<double>((e * D + d) * F + f + 1);
             const double gv = static_cast<double>(e * C + c + 2);
             want_y[static_cast<std::size_t>(c * F + f)] += xv * wv * gv;
             want_dw[static_cast<std::size_t>((e * D + d) * F + f)] += xv * gv;

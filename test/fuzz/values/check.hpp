@@ -40,7 +40,8 @@ inline double leaf_element(const program& p, const statement& s, std::int64_t el
 }
 inline std::vector<double> leaf_data(const program& p, int i, const spec& s, int iteration) {
   std::vector<double> x;
-  for (std::int64_t k = 0; k < sw::numel(s); ++k) x.push_back(leaf_element(p, p.body[static_cast<std::size_t>(i)], k, iteration));
+  for (std::int64_t k = 0; k < sw::numel(s); ++k)
+    x.push_back(leaf_element(p, p.body[static_cast<std::size_t>(i)], k, iteration));
   return x;
 }
 
@@ -79,7 +80,8 @@ inline whole_tensor assemble(const program& p, const spec& s, const std::vector<
     }
     const std::vector<double>& x = blocks[static_cast<std::size_t>(r)].x;
     if (static_cast<std::int64_t>(x.size()) != count) {
-      w.wrong = "rank " + std::to_string(r) + " holds " + std::to_string(x.size()) + " elements of a block of " + std::to_string(count);
+      w.wrong = "rank " + std::to_string(r) + " holds " + std::to_string(x.size()) + " elements of a block of " +
+                std::to_string(count);
       return w;
     }
     for (std::int64_t j = 0; j < count; ++j) {
@@ -126,10 +128,12 @@ inline whole_tensor assemble(const program& p, const spec& s, const std::vector<
           } else if (q.is_shard()) {
             w.wrong = "element " + std::to_string(e) + " lies on two ranks of axis " + std::to_string(a);
           } else if (!same(to, x)) {
-            w.wrong = "copies of element " + std::to_string(e) + " differ along axis " + std::to_string(a) + ": " + std::to_string(to) + " and " + std::to_string(x);
+            w.wrong = "copies of element " + std::to_string(e) + " differ along axis " + std::to_string(a) + ": " +
+                      std::to_string(to) + " and " + std::to_string(x);
           }
         }
-        if (found > 0 && !q.is_shard() && found != size) w.wrong = "element " + std::to_string(e) + " is missing on some ranks of axis " + std::to_string(a);
+        if (found > 0 && !q.is_shard() && found != size)
+          w.wrong = "element " + std::to_string(e) + " is missing on some ranks of axis " + std::to_string(a);
         if (found > 0 && q.is_partial() && q.op == sw::reduction::avg) to /= size;
         if (found > 0 && q.is_norm() && size > 1) to = norm_of(shares, q.order);
         there[static_cast<std::size_t>(k)] = found > 0 ? 1 : 0;
@@ -153,7 +157,8 @@ inline std::string number(double v) {
 }
 
 inline std::string difference(const std::vector<double>& have, const values& want, sw::dtype t, double eps, statistics& st) {
-  if (have.size() != want.size()) return std::to_string(have.size()) + " elements, the interpreter has " + std::to_string(want.size());
+  if (have.size() != want.size())
+    return std::to_string(have.size()) + " elements, the interpreter has " + std::to_string(want.size());
   std::string text;
   int wrong = 0;
   for (std::size_t k = 0; k < have.size(); ++k) {
@@ -172,7 +177,9 @@ inline std::string difference(const std::vector<double>& have, const values& wan
       good = std::fabs(have[k] - w.v) <= most;
     }
     if (good) continue;
-    if (++wrong <= 4) text += (wrong > 1 ? ", " : "") + std::string("element ") + std::to_string(k) + " is " + number(have[k]) + ", the interpreter has " + number(w.v) + " +- " + number(4 * w.e);
+    if (++wrong <= 4)
+      text += (wrong > 1 ? ", " : "") + std::string("element ") + std::to_string(k) + " is " + number(have[k]) +
+              ", the interpreter has " + number(w.v) + " +- " + number(4 * w.e);
   }
   if (wrong > 4) text += " and " + std::to_string(wrong - 4) + " more";
   return text;
@@ -182,8 +189,8 @@ inline std::string difference(const std::vector<double>& have, const values& wan
 struct parameter_state {
   values x, m, v;
 };
-inline void update(const program& p, std::vector<parameter_state>& params, const std::vector<values>& gradients, const std::vector<int>& ranks,
-                   const run_numbers& run, double eps) {
+inline void update(const program& p, std::vector<parameter_state>& params, const std::vector<values>& gradients,
+                   const std::vector<int>& ranks, const run_numbers& run, double eps) {
   const bool sgd = p.optimizer == 0 || p.optimizer == 1 || p.optimizer == 6, clips = p.optimizer == 4 || p.optimizer == 6;
   double factor = 1, factor_e = 0;
   if (clips) {
@@ -205,7 +212,10 @@ inline void update(const program& p, std::vector<parameter_state>& params, const
     } else {
       const double ratio = run.max_norm / static_cast<double>(norm + 1e-6L);
       factor = std::min(1.0, ratio);
-      factor_e = ratio > 2 && norm + ne < run.max_norm ? 0 : ratio * (static_cast<double>(ne / (norm + 1e-6L)) + 16 * eps * static_cast<double>(8 + gradients.size()));
+      factor_e =
+          ratio > 2 && norm + ne < run.max_norm
+              ? 0
+              : ratio * (static_cast<double>(ne / (norm + 1e-6L)) + 16 * eps * static_cast<double>(8 + gradients.size()));
       if (!std::isfinite(factor_e)) factor_e = wild;
     }
   }
@@ -218,7 +228,8 @@ inline void update(const program& p, std::vector<parameter_state>& params, const
     for (std::size_t i = 0; i < s.x.size(); ++i) {
       num& x = s.x[i];
       const num g0 = gradients[k][i];
-      double g = g0.v * factor, ge = g0.e == wild ? wild : g0.e * factor + std::fabs(g0.v) * factor_e + 4 * eps * std::fabs(g);
+      double g = g0.v * factor,
+             ge = g0.e == wild ? wild : g0.e * factor + std::fabs(g0.v) * factor_e + 4 * eps * std::fabs(g);
       if (factor_e == wild || std::isnan(ge) || std::fabs(g0.v) + g0.e > largest) ge = wild;  // 0 times infinity is none
       if (sgd) {
         g += decay * x.v;
@@ -248,7 +259,8 @@ inline void update(const program& p, std::vector<parameter_state>& params, const
       const double me = m.e / (1 - std::pow(run.beta1, t)), ve = v.e / (1 - std::pow(run.beta2, t));
       const double lowest = std::sqrt(std::max(0.0, vh - ve)) + run.eps, below = std::sqrt(vh) + run.eps;
       const double change = mh / below;
-      const double ce = std::max((std::fabs(mh) + me) / lowest - std::fabs(change), me / lowest) + 32 * eps * std::fabs(change);
+      const double ce =
+          std::max((std::fabs(mh) + me) / lowest - std::fabs(change), me / lowest) + 32 * eps * std::fabs(change);
       if (decoupled) {
         x.v *= 1 - run.lr * decay;
         x.e += 4 * eps * std::fabs(x.v);
@@ -289,7 +301,8 @@ inline verdict check(const program& p, statistics& st) {
 
   run_numbers numbers;
   const run_result run = execute(p, m, leaves, numbers);
-  if (run.thrown.find("is no probability") != std::string::npos) return {verdict::what::refused, "a probability outside 0..1"};
+  if (run.thrown.find("is no probability") != std::string::npos)
+    return {verdict::what::refused, "a probability outside 0..1"};
   if (!run.thrown.empty()) return {verdict::what::thrown, run.thrown};
   if (!run.broken.empty()) return {verdict::what::broken, run.broken};
 
@@ -321,7 +334,8 @@ inline verdict check(const program& p, statistics& st) {
     reference ref(p, a.at, numbers, p.what != kind::forward);
     ref.set_type(real);
     for (std::size_t i = 0; i < p.body.size(); ++i)
-      if (p.body[i].op == op_code::input) ref.set_leaf(static_cast<int>(i), leaves[static_cast<std::size_t>(it)][{op_code::input, p.body[i].a.v[0]}]);
+      if (p.body[i].op == op_code::input)
+        ref.set_leaf(static_cast<int>(i), leaves[static_cast<std::size_t>(it)][{op_code::input, p.body[i].a.v[0]}]);
     for (std::size_t k = 0; k < state.size(); ++k) ref.set_leaf(param_of[k], state[k].x);
     ref.go();
     if (!ref.wrong.empty()) return {verdict::what::broken, ref.wrong};
@@ -352,7 +366,9 @@ inline verdict check(const program& p, statistics& st) {
       ++st.gradients;
       if (g.output < 0) {
         for (const num& v : want)
-          if (v.e != wild && std::fabs(v.v) > 4 * v.e) return {verdict::what::differs, "the gradient of input " + std::to_string(g.input) + " is missing" + when + "; an element of it is " + number(v.v)};
+          if (v.e != wild && std::fabs(v.v) > 4 * v.e)
+            return {verdict::what::differs, "the gradient of input " + std::to_string(g.input) + " is missing" + when +
+                                                "; an element of it is " + number(v.v)};
         continue;
       }
       const spec& s = run.outputs[static_cast<std::size_t>(g.output)];
@@ -369,7 +385,8 @@ inline verdict check(const program& p, statistics& st) {
         if (!has_part[static_cast<std::size_t>(p.body[static_cast<std::size_t>(i)].a.v[0])])
           for (const num& v : g)
             if (v.e != wild && std::fabs(v.v) > 4 * v.e)
-              return {verdict::what::differs, "parameter " + std::to_string(p.body[static_cast<std::size_t>(i)].a.v[0]) + " is not updated; an element of its gradient is " + number(v.v)};
+              return {verdict::what::differs, "parameter " + std::to_string(p.body[static_cast<std::size_t>(i)].a.v[0]) +
+                                                  " is not updated; an element of its gradient is " + number(v.v)};
         if (!has_part[static_cast<std::size_t>(p.body[static_cast<std::size_t>(i)].a.v[0])]) g.clear();
         gradients.push_back(g);
       }
@@ -381,8 +398,12 @@ inline verdict check(const program& p, statistics& st) {
   }
   for (const parameter_blocks& b : run.parameters) {
     const whole_tensor w = assemble(p, b.s, b.by_rank);
-    const std::string d = w.wrong.empty() ? difference(w.x, state[static_cast<std::size_t>(b.number)].x, b.s.type, real == sw::dtype::f64 ? 1.12e-16 : 5.97e-8, st) : w.wrong;
-    if (!d.empty()) return {verdict::what::differs, "parameter " + std::to_string(b.number) + " after " + std::to_string(p.iterations) + " iterations: " + d};
+    const std::string d = w.wrong.empty() ? difference(w.x, state[static_cast<std::size_t>(b.number)].x, b.s.type,
+                                                       real == sw::dtype::f64 ? 1.12e-16 : 5.97e-8, st)
+                                          : w.wrong;
+    if (!d.empty())
+      return {verdict::what::differs,
+              "parameter " + std::to_string(b.number) + " after " + std::to_string(p.iterations) + " iterations: " + d};
   }
   return r;
 }

@@ -74,7 +74,9 @@ constexpr auto kernels_of_type(std::index_sequence<Op...>) {
   return std::array<function, sizeof...(Op)>{[] {
     constexpr op_code op = static_cast<op_code>(Op);
     constexpr bool integers = sw::rules::only_moves(op) || op == op_code::redistribute || sw::is_comparison(op);
-    if constexpr (sw::runs_kernel(op) && op != op_code::fused && op != op_code::custom && (std::is_floating_point_v<T> || integers)) return sw::runtime::kernel_entry<sw::runtime::signature{op, sw::dtype_v<T>}, fibre_rank>();
+    if constexpr (sw::runs_kernel(op) && op != op_code::fused && op != op_code::custom &&
+                  (std::is_floating_point_v<T> || integers))
+      return sw::runtime::kernel_entry<sw::runtime::signature{op, sw::dtype_v<T>}, fibre_rank>();
     else return function{nullptr};
   }()...};
 }
@@ -207,7 +209,7 @@ class phase_runner {
   void load_as(int i, const std::vector<double>& x) {
     std::vector<T> whole(x.size());
     for (std::size_t k = 0; k < x.size(); ++k) whole[k] = static_cast<T>(x[k]);
-lowered_.load("set_input", i, whole.data(), static_cast<T*>(lowered_.pointer(i)), coordinate_);
+    lowered_.load("set_input", i, whole.data(), static_cast<T*>(lowered_.pointer(i)), coordinate_);
   }
 
   static void one(const sw::runtime::call& c, const sw::runtime::step_env& env, fibre_rank& rank) {
@@ -225,7 +227,8 @@ lowered_.load("set_input", i, whole.data(), static_cast<T*>(lowered_.pointer(i))
   }
   // An expression step by step, each by its own kernel: the fused kernels belong to programs that are constants.
   template <class T>
-  static void follow(const sw::runtime::call& c, const sw::runtime::step_env& env, fibre_rank& rank, const sw::expression& e) {
+  static void follow(const sw::runtime::call& c, const sw::runtime::step_env& env, fibre_rank& rank,
+                     const sw::expression& e) {
     struct slot {
       sw::runtime::layout l;
       void* p;
@@ -259,9 +262,11 @@ lowered_.load("set_input", i, whole.data(), static_cast<T*>(lowered_.pointer(i))
     for (int k = 0; k < e.steps(); ++k)
       if (const int store = e.at(k).store; store > 0) {
         const int at = c.all_inputs - e.stores() + store - 1;
-        std::memcpy(c.p[at], slots[static_cast<std::size_t>(e.values() + k)].p, static_cast<std::size_t>(c.l[at].numel()) * sizeof(T));
+        std::memcpy(c.p[at], slots[static_cast<std::size_t>(e.values() + k)].p,
+                    static_cast<std::size_t>(c.l[at].numel()) * sizeof(T));
       }
-    if (e.steps() > 0) std::memcpy(c.p[sw::runtime::result], slots.back().p, static_cast<std::size_t>(dense.numel()) * sizeof(T));
+    if (e.steps() > 0)
+      std::memcpy(c.p[sw::runtime::result], slots.back().p, static_cast<std::size_t>(dense.numel()) * sizeof(T));
   }
 
   // What is dead holds garbage from then on.
@@ -313,11 +318,13 @@ run_result execute(const program& p, const made& m, const std::vector<leaf_value
   const graph& last = *m.g[phases - 1];
   const int outputs = last.output_count, ranks = p.ranks();
   std::vector<std::vector<std::vector<output_block>>> out(static_cast<std::size_t>(p.iterations));
-  for (auto& o : out) o.assign(static_cast<std::size_t>(outputs), std::vector<output_block>(static_cast<std::size_t>(ranks)));
+  for (auto& o : out)
+    o.assign(static_cast<std::size_t>(outputs), std::vector<output_block>(static_cast<std::size_t>(ranks)));
   std::vector<int> param_nodes;
   for (int i = 0; i < last.node_count; ++i)
     if (last.nodes[i].op == op_code::param) param_nodes.push_back(i);
-  std::vector<std::vector<output_block>> params(param_nodes.size(), std::vector<output_block>(static_cast<std::size_t>(ranks)));
+  std::vector<std::vector<output_block>> params(param_nodes.size(),
+                                                std::vector<output_block>(static_cast<std::size_t>(ranks)));
 
   constexpr std::int64_t fence = 64;
   std::vector<std::vector<std::byte>> arenas(static_cast<std::size_t>(ranks));
@@ -354,7 +361,8 @@ run_result execute(const program& p, const made& m, const std::vector<leaf_value
         const auto turn = [&](auto& runner, auto& stream) {
           runner.load(leaves[static_cast<std::size_t>(it)], it == 0);
           runner.run(rank, env, stream);
-          for (int o = 0; o < outputs; ++o) out[static_cast<std::size_t>(it)][static_cast<std::size_t>(o)][at] = runner.output(o);
+          for (int o = 0; o < outputs; ++o)
+            out[static_cast<std::size_t>(it)][static_cast<std::size_t>(o)][at] = runner.output(o);
           if (it + 1 == p.iterations)
             for (std::size_t j = 0; j < param_nodes.size(); ++j) params[j][at] = runner.block(param_nodes[j]);
         };
@@ -402,7 +410,8 @@ run_result execute(const program& p, const made& m, const std::vector<leaf_value
   for (int o = 0; o < outputs; ++o) r.outputs.push_back(last.spec_of(last.outputs[o]));
   r.blocks = std::move(out);
   for (std::size_t j = 0; j < param_nodes.size(); ++j)
-    r.parameters.push_back({static_cast<int>(last.nodes[param_nodes[j]].a.v[0]), last.spec_of(param_nodes[j]), std::move(params[j])});
+    r.parameters.push_back(
+        {static_cast<int>(last.nodes[param_nodes[j]].a.v[0]), last.spec_of(param_nodes[j]), std::move(params[j])});
   return r;
 }
 

@@ -41,7 +41,8 @@ struct tally {
 
 class generator {
  public:
-  generator(std::uint64_t seed, const choice& c, tally& t, int pass_count) : roll(seed), choice_(c), tally_(t), pass_count_(pass_count) {
+  generator(std::uint64_t seed, const choice& c, tally& t, int pass_count)
+      : roll(seed), choice_(c), tally_(t), pass_count_(pass_count) {
     p.seed = seed;
   }
 
@@ -253,7 +254,8 @@ class generator {
   }
   int move(int x, int axis, placement to) {
     const spec& s = of(x);
-    if (!sw::is_contiguous(s) && sw::transition_of(s.place[axis], to, s.axis_size[axis]) != sw::transition::none) x = emit(op_code::contiguous, {x});
+    if (!sw::is_contiguous(s) && sw::transition_of(s.place[axis], to, s.axis_size[axis]) != sw::transition::none)
+      x = emit(op_code::contiguous, {x});
     return emit(op_code::redistribute, {x}, {{axis, sw::pack(to), 0, 0, 0, 0}});
   }
 
@@ -299,7 +301,8 @@ class generator {
     for (int tries = 0; tries < 6; ++tries) {  // one that is there
       const int i = roll(a_.size());
       const spec& s = of(i);
-      bool fits = !real(i) && !a_.at[static_cast<std::size_t>(i)].pending && s.rank == want.rank && a_.at[static_cast<std::size_t>(i)].limit <= bound && same_places(s, want);
+      bool fits = !real(i) && !a_.at[static_cast<std::size_t>(i)].pending && s.rank == want.rank &&
+                  a_.at[static_cast<std::size_t>(i)].limit <= bound && same_places(s, want);
       for (int d = 0; fits && d < s.rank; ++d) fits = s.extent[d] == want.extent[d];
       if (fits) return i;
     }
@@ -310,7 +313,8 @@ class generator {
   int whole(int x, int last_dim = -1) {
     for (int a = 0; a < p.axes && x >= 0; ++a) {
       const placement q = of(x).place[a];
-      if (q.is_partial() || (last_dim >= 0 && q.is_shard(last_dim))) x = move(x, a, roll.one_in(2) ? sw::reduced_value() : sw::replicate_value());
+      if (q.is_partial() || (last_dim >= 0 && q.is_shard(last_dim)))
+        x = move(x, a, roll.one_in(2) ? sw::reduced_value() : sw::replicate_value());
     }
     return x;
   }
@@ -323,7 +327,8 @@ class generator {
     spec want = sw::scalar_like(of(x));
     want.rank = 1;
     want.extent[0] = of(x).extent[of(x).rank - 1];
-    for (int a = 0; a < p.axes; ++a) want.place[a] = of(x).place[a].is_shard() || of(x).place[a].is_reduced() ? sw::reduced_value() : sw::replicate_value();
+    for (int a = 0; a < p.axes; ++a)
+      want.place[a] = of(x).place[a].is_shard() || of(x).place[a].is_reduced() ? sw::reduced_value() : sw::replicate_value();
     sw::make_contiguous(want);
     return like(want);
   }
@@ -371,11 +376,13 @@ class generator {
     if (k < 26 && choice_.writes) return op_code::copy_;
     if (k < 30) return op_code::wait;
     if (k < 42) {
-      static constexpr op_code views[] = {op_code::permute, op_code::reshape, op_code::slice, op_code::broadcast, op_code::contiguous};
+      static constexpr op_code views[] = {op_code::permute, op_code::reshape, op_code::slice, op_code::broadcast,
+                                          op_code::contiguous};
       return views[roll(5)];
     }
     if (k < 52) {
-      static constexpr op_code often[] = {op_code::add, op_code::mul, op_code::sub, op_code::einsum, op_code::sum, op_code::scale, op_code::custom, op_code::getitem};
+      static constexpr op_code often[] = {op_code::add, op_code::mul,   op_code::sub,    op_code::einsum,
+                                          op_code::sum, op_code::scale, op_code::custom, op_code::getitem};
       return often[roll(8)];
     }
     for (;;) {
@@ -394,7 +401,9 @@ class generator {
     return numbers[roll(12)];
   }
   static sw::op_attr attr(std::int64_t a = 0, std::int64_t b = 0, std::int64_t c = 0) { return {{a, b, c, 0, 0, 0}}; }
-  std::int64_t some_dims(int rank) { return roll.one_in(3) ? (std::int64_t{1} << rank) - 1 : rank == 0 ? 0 : 1 + roll((1 << rank) - 1); }
+  std::int64_t some_dims(int rank) {
+    return roll.one_in(3) ? (std::int64_t{1} << rank) - 1 : rank == 0 ? 0 : 1 + roll((1 << rank) - 1);
+  }
 
   void row(op_code op) {
     switch (op) {
@@ -413,7 +422,8 @@ class generator {
       case op_code::arange: {
         statement s;
         s.op = op;
-        s.given = some_spec(op == op_code::arange ? 1 : some_rank(), op == op_code::rand || op == op_code::randn || roll.one_in(2) ? real_ : sw::dtype::i32);
+        s.given = some_spec(op == op_code::arange ? 1 : some_rank(),
+                            op == op_code::rand || op == op_code::randn || roll.one_in(2) ? real_ : sw::dtype::i32);
         place(s.given, false);
         if (op == op_code::arange) s.a = attr(roll(3), roll(3));
         if (op == op_code::fill) s.f = sw::is_floating(s.given.type) ? some_number() : roll(4);
@@ -431,7 +441,8 @@ class generator {
         m.a = attr(axis, sw::pack(to));
         m.in[m.inputs++] = x;
         m.pending = roll.one_in(4);
-        if (!sw::is_contiguous(s) && sw::transition_of(s.place[axis], to, s.axis_size[axis]) != sw::transition::none) x = emit(op_code::contiguous, {x});
+        if (!sw::is_contiguous(s) && sw::transition_of(s.place[axis], to, s.axis_size[axis]) != sw::transition::none)
+          x = emit(op_code::contiguous, {x});
         m.in[0] = x;
         const int id = x < 0 ? -1 : emit(m);
         if (id >= 0 && m.pending && roll.one_in(2)) emit(op_code::wait, {id});
@@ -448,7 +459,8 @@ class generator {
         int y = -1;
         const int how = roll(5);
         if (how < 3 && real(x)) {  // of what it was
-          static constexpr op_code of_itself[] = {op_code::scale, op_code::relu, op_code::tanh, op_code::abs, op_code::exp, op_code::cos};
+          static constexpr op_code of_itself[] = {op_code::scale, op_code::relu, op_code::tanh,
+                                                  op_code::abs,   op_code::exp,  op_code::cos};
           const op_code f = of_itself[roll(6)];
           if (roll.one_in(3)) {
             const int z = beside(x);
@@ -466,7 +478,8 @@ class generator {
       }
       case op_code::getitem:
         for (int tries = 0; tries < 8; ++tries)
-          if (const int i = roll(a_.size()); a_.at[static_cast<std::size_t>(i)].pending && emit(op, {i}, attr(roll(4))) >= 0) return;
+          if (const int i = roll(a_.size()); a_.at[static_cast<std::size_t>(i)].pending && emit(op, {i}, attr(roll(4))) >= 0)
+            return;
         return;
       case op_code::einsum: product(); return;
       case op_code::add:
@@ -508,7 +521,10 @@ class generator {
           statement s;
           s.op = op_code::fill;
           s.given = sw::scalar_like(of(x));
-          for (int a = 0; a < p.axes; ++a) s.given.place[a] = of(x).place[a].is_shard() && real(x) ? sw::reduced_value() : of(x).place[a].is_reduced() && real(x) ? sw::reduced_value() : sw::replicate_value();
+          for (int a = 0; a < p.axes; ++a)
+            s.given.place[a] = of(x).place[a].is_shard() && real(x)     ? sw::reduced_value()
+                               : of(x).place[a].is_reduced() && real(x) ? sw::reduced_value()
+                                                                        : sw::replicate_value();
           s.f = real(x) ? some_number() : roll(4);  // functions of integers and numbers see to it that it is one
           const int y = emit(s);
           emit(op, {x, y});
@@ -530,9 +546,7 @@ class generator {
       case op_code::scale:
       case op_code::pow:
       case op_code::clamp_min:
-      case op_code::clamp_max:
-        emit(op, {some(true)}, {}, some_number());
-        return;
+      case op_code::clamp_max: emit(op, {some(true)}, {}, some_number()); return;
       case op_code::dropout: emit(op, {some(true)}, {}, roll(4) * 0.25); return;
       case op_code::relu:
       case op_code::tanh:
@@ -550,7 +564,8 @@ class generator {
       case op_code::cos: {
         int x = some(true);
         if (x >= 0 && !roll.one_in(3)) x = whole(x);
-        if (x >= 0 && (op == op_code::log || op == op_code::sqrt || op == op_code::rsqrt) && !roll.one_in(3)) x = emit(op_code::abs, {x});
+        if (x >= 0 && (op == op_code::log || op == op_code::sqrt || op == op_code::rsqrt) && !roll.one_in(3))
+          x = emit(op_code::abs, {x});
         emit(op, {x});
         return;
       }
@@ -607,7 +622,8 @@ class generator {
       case op_code::softmax:
       case op_code::log_softmax: {
         const int x = row_operand();
-        if (x >= 0 && of(x).extent[of(x).rank - 1] > 0) emit(op, {x}, attr(op == op_code::softmax && of(x).rank > 1 ? roll(2) : 0));
+        if (x >= 0 && of(x).extent[of(x).rank - 1] > 0)
+          emit(op, {x}, attr(op == op_code::softmax && of(x).rank > 1 ? roll(2) : 0));
         return;
       }
       case op_code::softmax_dx: {
@@ -629,7 +645,10 @@ class generator {
         spec table = some_spec(2, real_);
         for (int a = 0; a < p.axes; ++a) {
           const int k = roll(5);
-          table.place[a] = k == 0 ? sw::shard_value(0) : k == 1 ? sw::shard_value(1) : k < 4 ? sw::reduced_value() : sw::replicate_value();
+          table.place[a] = k == 0   ? sw::shard_value(0)
+                           : k == 1 ? sw::shard_value(1)
+                           : k < 4  ? sw::reduced_value()
+                                    : sw::replicate_value();
         }
         spec ids = some_spec(1 + roll(2), sw::dtype::i32);
         for (int a = 0; a < p.axes; ++a)
@@ -752,7 +771,8 @@ class generator {
         want.rank = 1;
         want.extent[0] = op == op_code::index_add ? s.extent[d] : 1 + roll(5);
         for (int a = 0; a < p.axes; ++a)
-          if (op == op_code::index_add ? s.place[a].is_shard(d) : s.place[a].is_reduced() && roll.one_in(2)) want.place[a] = op == op_code::index_add ? sw::split_along(0, s.place[a]) : sw::shard_value(0);
+          if (op == op_code::index_add ? s.place[a].is_shard(d) : s.place[a].is_reduced() && roll.one_in(2))
+            want.place[a] = op == op_code::index_add ? sw::split_along(0, s.place[a]) : sw::shard_value(0);
         const int i = indices(want, op == op_code::index_add ? places : s.extent[d]);
         if (i >= 0) emit(op, {x, i}, attr(d, op == op_code::index_add ? places : 0));
         return;
@@ -798,7 +818,9 @@ class generator {
       case op_code::topk: {
         const int x = row_operand();
         if (x < 0 || of(x).extent[of(x).rank - 1] < 1) return;
-        emit(op, {x}, attr(1 + roll(static_cast<int>(of(x).extent[of(x).rank - 1])), roll(2)));  // (2: argmin's, whose NaN comes first)
+        emit(op, {x},
+             attr(1 + roll(static_cast<int>(of(x).extent[of(x).rank - 1])),
+                  roll(2)));  // (2: argmin's, whose NaN comes first)
         return;
       }
       default: return;  // written by passes, optimizers and differentiation
@@ -872,8 +894,10 @@ class generator {
       out.push_back(next++);
     }
     if (right.empty() || right.size() > sw::max_rank || out.size() > sw::max_rank) return;
-    for (std::size_t k = right.size(); k > 1; --k) std::swap(right[k - 1], right[static_cast<std::size_t>(roll(static_cast<int>(k)))]);
-    for (std::size_t k = out.size(); k > 1; --k) std::swap(out[k - 1], out[static_cast<std::size_t>(roll(static_cast<int>(k)))]);
+    for (std::size_t k = right.size(); k > 1; --k)
+      std::swap(right[k - 1], right[static_cast<std::size_t>(roll(static_cast<int>(k)))]);
+    for (std::size_t k = out.size(); k > 1; --k)
+      std::swap(out[k - 1], out[static_cast<std::size_t>(roll(static_cast<int>(k)))]);
     spec want = sw::scalar_like(sx);
     want.rank = static_cast<std::uint8_t>(right.size());
     for (std::size_t d = 0; d < right.size(); ++d) {
@@ -1004,7 +1028,8 @@ class generator {
       if (p.body[i].op == op_code::input && !p.body[i].pending && roll.one_in(3)) p.outputs.push_back(static_cast<int>(i));
     if (p.what == kind::gradient)
       for (const statement& s : p.body)
-        if (s.op == op_code::input && sw::is_floating(s.given.type) && !roll.one_in(3)) p.wanted |= std::uint64_t{1} << s.a.v[0];
+        if (s.op == op_code::input && sw::is_floating(s.given.type) && !roll.one_in(3))
+          p.wanted |= std::uint64_t{1} << s.a.v[0];
     if (p.what == kind::gradient && p.wanted == 0) p.what = kind::forward;
     p.optimizer = roll(7);
     if (choice_.passes && !roll.one_in(4)) {
@@ -1012,7 +1037,8 @@ class generator {
       for (int k = 0; k < pass_count_; ++k)
         if (choice_.fused_collectives || short_name(k) != "comm_fusion") order.push_back(k);
       pass_count_ = static_cast<int>(order.size());
-      for (int k = pass_count_; k > 1; --k) std::swap(order[static_cast<std::size_t>(k - 1)], order[static_cast<std::size_t>(roll(k))]);
+      for (int k = pass_count_; k > 1; --k)
+        std::swap(order[static_cast<std::size_t>(k - 1)], order[static_cast<std::size_t>(roll(k))]);
       order.resize(static_cast<std::size_t>(1 + roll(pass_count_ < 6 ? pass_count_ : 6)));
       p.passes = order;
     }

@@ -22,8 +22,8 @@ struct shown_gradient {
   int output;  // of the graph, -1: the input has none
 };
 struct made {
-  std::string refused;  // why the library does not take the program
-  std::string broken;   // what it promised and did not keep
+  std::string refused;          // why the library does not take the program
+  std::string broken;           // what it promised and did not keep
   std::unique_ptr<graph> g[3];  // one program, or setup, main and cleanup
   bool iterated = false;
   std::vector<shown_gradient> gradients;

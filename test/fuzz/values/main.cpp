@@ -100,7 +100,7 @@ void name_seed_of_crashes() {
   own.ss_sp = stack;
   own.ss_size = sizeof stack;
   sigaltstack(&own, nullptr);
-  struct sigaction a {};
+  struct sigaction a{};
   a.sa_handler = &name_seed;
   a.sa_flags = SA_ONSTACK | SA_RESETHAND;
   for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigaction(s, &a, nullptr);
@@ -156,7 +156,9 @@ int main(int argc, char** argv) {
     if (v.is == verdict::what::fine) return;
     if (first_failure < 0) first_failure = st.programs;
     if (++failures > o.failures) return;
-    if (line) std::printf("FAILED: a program of the fixed list, %s: %s\n%s", word(v.is), v.text.c_str(), text_of(p, short_name).c_str());
+    if (line)
+      std::printf("FAILED: a program of the fixed list, %s: %s\n%s", word(v.is), v.text.c_str(),
+                  text_of(p, short_name).c_str());
     else std::printf("FAILED: seed %" PRIu64 ", program %lld, %s: %s\n", seed, st.programs, word(v.is), v.text.c_str());
     if (!o.minimise) return;
     tidy(p);
@@ -175,23 +177,26 @@ int main(int argc, char** argv) {
     if (failures >= o.failures && o.failures > 0) break;
     run(o.seed + static_cast<std::uint64_t>(k), o.line);
   }
-  std::printf("programs: %lld as values from seed %" PRIu64 " in %.1f s, %lld refused, %lld elements compared (%lld unsure, %lld within a wide bound), %lld gradients, %lld updates, %lld iterated\n",
-              st.programs, o.seed, seconds(), st.refused, st.elements, st.unsure, st.vague, st.gradients, st.updates, st.iterated);
+  std::printf(
+      "programs: %lld as values from seed %" PRIu64
+      " in %.1f s, %lld refused, %lld elements compared (%lld unsure, %lld within a wide bound), %lld gradients, %lld updates, %lld iterated\n",
+      st.programs, o.seed, seconds(), st.refused, st.elements, st.unsure, st.vague, st.gradients, st.updates, st.iterated);
   for (const auto& [text, count] : st.refusals) std::printf("  refused %lld: %s\n", count, text.c_str());
   if (o.verbose) {
     std::printf("  passes:");
     for (const auto& [pass, count] : st.passes) std::printf(" %s %lld", short_name(pass).c_str(), count);
     std::printf("\n  operations tried, admitted, run:");
     for (int k = 0; k < static_cast<int>(op_code::count); ++k)
-      std::printf(" %s %lld/%lld/%lld", sw::name_of(static_cast<op_code>(k)), tally.tried[k], tally.admitted[k], st.executed[k]);
+      std::printf(" %s %lld/%lld/%lld", sw::name_of(static_cast<op_code>(k)), tally.tried[k], tally.admitted[k],
+                  st.executed[k]);
     std::printf("\n");
   }
   int missing = 0;
   std::string never;
   for (int k = 0; k < static_cast<int>(op_code::count); ++k) {
     // writes become values before anything runs; what passes write depends on the passes that a run has
-    if (st.executed[k] > 0 || static_cast<op_code>(k) == op_code::copy_ || role_of(static_cast<op_code>(k)) == role::of_passes ||
-        role_of(static_cast<op_code>(k)) == role::of_modules)
+    if (st.executed[k] > 0 || static_cast<op_code>(k) == op_code::copy_ ||
+        role_of(static_cast<op_code>(k)) == role::of_passes || role_of(static_cast<op_code>(k)) == role::of_modules)
       continue;
     never += std::string(" ") + sw::name_of(static_cast<op_code>(k));
     ++missing;

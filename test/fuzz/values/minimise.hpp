@@ -37,12 +37,22 @@ class minimiser {
 
   bool once() {
     bool any = false;
-    if (!best_.moves.empty()) any = with([](program& q) { q.moves.clear(); q.iterations = q.what == kind::training ? 2 : 1; }) || any;
+    if (!best_.moves.empty())
+      any = with([](program& q) {
+              q.moves.clear();
+              q.iterations = q.what == kind::training ? 2 : 1;
+            }) ||
+            any;
     if (best_.moves.size() > 1) any = with([](program& q) { q.moves.resize(1); }) || any;
     while (best_.iterations > (best_.moves.empty() ? 1 : 2) && with([](program& q) { --q.iterations; })) any = true;
     for (std::size_t k = best_.passes.size(); k-- > 0;)
       any = with([k](program& q) { q.passes.erase(q.passes.begin() + static_cast<std::ptrdiff_t>(k)); }) || any;
-    if (best_.what != kind::forward) any = with([](program& q) { if (q.root >= 0) q.outputs.push_back(q.root); q.what = kind::forward; }) || any;
+    if (best_.what != kind::forward)
+      any = with([](program& q) {
+              if (q.root >= 0) q.outputs.push_back(q.root);
+              q.what = kind::forward;
+            }) ||
+            any;
     if (best_.what == kind::training && best_.optimizer != 0) any = with([](program& q) { q.optimizer = 0; }) || any;
     if (best_.special) any = with([](program& q) { q.special = false; }) || any;
     for (int k = 0; k < 64; ++k)
@@ -88,8 +98,14 @@ class minimiser {
       for (int d = best_.body[i].given.rank; d-- > 0;)
         if (best_.body[i].given.extent[d] > 1) any = with([i, d](program& q) { --q.body[i].given.extent[d]; }) || any;
       for (int a = 0; a < best_.axes; ++a)
-        if (!(best_.body[i].given.place[a] == placement{})) any = with([i, a](program& q) { q.body[i].given.place[a] = placement{}; }) || any;
-      if (best_.body[i].given.type == sw::dtype::f32) any = with([](program& q) { for (statement& s : q.body) if (s.given.type == sw::dtype::f32) s.given.type = sw::dtype::f64; }) || any;
+        if (!(best_.body[i].given.place[a] == placement{}))
+          any = with([i, a](program& q) { q.body[i].given.place[a] = placement{}; }) || any;
+      if (best_.body[i].given.type == sw::dtype::f32)
+        any = with([](program& q) {
+                for (statement& s : q.body)
+                  if (s.given.type == sw::dtype::f32) s.given.type = sw::dtype::f64;
+              }) ||
+              any;
     }
     return any;
   }
@@ -143,8 +159,7 @@ class minimiser {
     for (statement& s : q.body) {
       for (int d = 0; d < s.given.rank; ++d)
         if (s.given.extent[d] == e) s.given.extent[d] = less;
-      if (s.op == op_code::reshape || s.op == op_code::broadcast)
-        s.a = shrunk(s.a, e, less);
+      if (s.op == op_code::reshape || s.op == op_code::broadcast) s.a = shrunk(s.a, e, less);
       if (s.bound == e && s.op == op_code::input) s.bound = less;
       if (s.op == op_code::slice && s.a.v[2] == e) s.a.v[2] = less;
       if ((s.op == op_code::scatter_add || s.op == op_code::index_add) && s.a.v[1] == e) s.a.v[1] = less;

@@ -105,13 +105,18 @@ void optimize(std::unique_ptr<graph>& g, int optimizer) {
   }
 }
 
-std::string problem_text(const char* where, const sw::finding& f) { return std::string(where) + ": " + std::string(sw::sentence(f.what)) + " At node " + std::to_string(f.operand) + ", axis " + std::to_string(f.axis) + "."; }
+std::string problem_text(const char* where, const sw::finding& f) {
+  return std::string(where) + ": " + std::string(sw::sentence(f.what)) + " At node " + std::to_string(f.operand) +
+         ", axis " + std::to_string(f.axis) + ".";
+}
 
 bool writes_variable(const program& p, const graph& g) {
   sw::passes::aliasing<max_nodes> seen;
   seen.find(g);
   for (int i = 0; i < g.node_count; ++i)
-    if (seen.written[i] && (g.nodes[i].op == op_code::param || (g.nodes[i].op == op_code::input && ((p.wanted >> g.nodes[i].a.v[0]) & 1U)))) return true;
+    if (seen.written[i] &&
+        (g.nodes[i].op == op_code::param || (g.nodes[i].op == op_code::input && ((p.wanted >> g.nodes[i].a.v[0]) & 1U))))
+      return true;
   return false;
 }
 

@@ -27,9 +27,9 @@ using graph = sw::graph<max_nodes, max_specs>;
 // How programs come to contain an operation. An operation without a role does not compile: see role_of.
 enum class role {
   missing,
-  drawn,     // the generator has a row for it
-  adjoint,   // differentiation writes it, and nothing else
-  update,    // an optimizer writes it
+  drawn,      // the generator has a row for it
+  adjoint,    // differentiation writes it, and nothing else
+  update,     // an optimizer writes it
   of_passes,  // passes write it
   of_modules  // a module has it: drawn by test/fuzz_programs
 };
@@ -185,7 +185,7 @@ struct program {
   int root = -1;             // what is differentiated: the first output
   std::uint64_t wanted = 0;  // inputs whose gradients are asked for, bit by bit
   int optimizer = 0;
-  std::vector<int> passes;  // numbers in the table of passes, in order
+  std::vector<int> passes;           // numbers in the table of passes, in order
   std::vector<std::uint64_t> moves;  // to the next iteration: what picks root and destination
   int iterations = 1;
   std::uint64_t schedule = 0;  // in which order ranks and streams go on
@@ -207,8 +207,8 @@ struct known {
   spec s;
   std::int64_t limit = 0;  // of integers: all are smaller
   int root = -1;           // whose storage it may share
-  bool pending = false;      // nobody but a wait may have it, or, of several results, a getitem
-  unsigned named = 0;        // of several results: those that a getitem has named, bit by bit
+  bool pending = false;    // nobody but a wait may have it, or, of several results, a getitem
+  unsigned named = 0;      // of several results: those that a getitem has named, bit by bit
 };
 
 // A function of blocks: element by element, so that it is the same on every block.
@@ -220,15 +220,19 @@ void opaque_blocks(const sw::opaque_block* b) {
 }
 
 // A user's own operation, x y - y, and the products of its adjoint: another one of the user's.
-inline constexpr sw::custom_operation own_product{
-    .name = "own_product", .operands = 2, .record = sw::operations::pointwise(sw::linearity::each), .adjoint = &sw::autodiff::unknown};
+inline constexpr sw::custom_operation own_product{.name = "own_product",
+                                                  .operands = 2,
+                                                  .record = sw::operations::pointwise(sw::linearity::each),
+                                                  .adjoint = &sw::autodiff::unknown};
 inline constexpr sw::autodiff::adjoint_rule own_adjoint = sw::autodiff::pulled<3>([](sw::autodiff::pullback& p) {
   const int x = p.n.in[0], y = p.n.in[1];
   if (p.wants(0)) p.give_summed(0, p.make(own_product, {}, 0, p.dy, y));
   if (p.wants(1)) p.give_summed(1, p.make(sw::op_code::sub, p.make(own_product, {}, 0, p.dy, x), p.dy));
 });
-inline constexpr sw::custom_operation own_operation{
-    .name = "own_operation", .operands = 2, .record = sw::operations::pointwise(sw::linearity::none), .adjoint = &own_adjoint};
+inline constexpr sw::custom_operation own_operation{.name = "own_operation",
+                                                    .operands = 2,
+                                                    .record = sw::operations::pointwise(sw::linearity::none),
+                                                    .adjoint = &own_adjoint};
 
 // Of one operand: its squares, the sums of its rows, where each element stands in its row, and twice the elements, by which the
 // adjoint multiplies.
@@ -260,8 +264,8 @@ inline constexpr sw::autodiff::adjoint_rule own_results_adjoint = sw::autodiff::
 inline constexpr sw::custom_operation own_results{
     .name = "own_results",
     .operands = 1,
-    .record = sw::operations::by_rows(&own_shape, &own_rows, &sw::operations::refuse_with<sw::problem::custom_placements>, -1,
-                                      sw::element_rule::real, sw::operand_choice::kept, sw::recomputing::cheap, 4),
+    .record = sw::operations::by_rows(&own_shape, &own_rows, &sw::operations::refuse_with<sw::problem::custom_placements>,
+                                      -1, sw::element_rule::real, sw::operand_choice::kept, sw::recomputing::cheap, 4),
     .adjoint = &own_results_adjoint};
 inline const sw::custom_operation& own_of(int operands) { return operands == 1 ? own_results : own_operation; }
 
@@ -304,7 +308,8 @@ class assembly {
     if (s.op == op_code::getitem) at[static_cast<std::size_t>(s.in[0])].named |= 1U << s.a.v[0];
     n.spec = b_.intern(k.s);
     const int id = b_.append(n);
-    k.root = s.inputs > 0 && (s.op == op_code::copy_ || s.op == op_code::redistribute || sw::is_view(n, at[static_cast<std::size_t>(s.in[0])].s, k.s))
+    k.root = s.inputs > 0 && (s.op == op_code::copy_ || s.op == op_code::redistribute ||
+                              sw::is_view(n, at[static_cast<std::size_t>(s.in[0])].s, k.s))
                  ? at[static_cast<std::size_t>(s.in[0])].root
                  : id;
     at.push_back(k);
@@ -346,14 +351,16 @@ class assembly {
         sw::normalise(k.s);
         if (s.op != op_code::input && has_partial(k.s)) return false;
         if (s.op == op_code::arange && k.s.rank != 1) return false;
-        if ((s.op == op_code::rand || s.op == op_code::randn || s.op == op_code::param) && !sw::is_floating(k.s.type)) return false;
+        if ((s.op == op_code::rand || s.op == op_code::randn || s.op == op_code::param) && !sw::is_floating(k.s.type))
+          return false;
         return true;
       case op_code::relabel: return claimed(s, k);
       case op_code::wait:
         k.s = of(s.in[0]);
         return !waited_[static_cast<std::size_t>(s.in[0])] && !sw::has_results(b_, s.in[0]);
       case op_code::getitem: {
-        if (!sw::has_results(b_, s.in[0]) || (at[static_cast<std::size_t>(s.in[0])].named >> s.a.v[0] & 1U) != 0) return false;
+        if (!sw::has_results(b_, s.in[0]) || (at[static_cast<std::size_t>(s.in[0])].named >> s.a.v[0] & 1U) != 0)
+          return false;
         k.s = sw::infer(own_results.record, {}, &of(b_.nodes[s.in[0]].in[0]), 1, static_cast<int>(s.a.v[0])).out;
         return true;
       }
@@ -369,14 +376,16 @@ class assembly {
       const spec& x = of(s.in[0]);
       const int axis = static_cast<int>(s.a.v[0]);
       const placement to = sw::unpack_placement(s.a.v[1]);
-      if (!sw::is_contiguous(x) && sw::transition_of(x.place[axis], to, x.axis_size[axis]) != sw::transition::none) return false;
+      if (!sw::is_contiguous(x) && sw::transition_of(x.place[axis], to, x.axis_size[axis]) != sw::transition::none)
+        return false;
     }
     spec in[sw::max_inputs]{};
     for (int j = 0; j < s.inputs; ++j) in[j] = of(s.in[j]);
     if (s.op == op_code::einsum && !labelled(s, in)) return false;
     if (s.op == op_code::clip_factor && in[0].rank != 0) return false;
     if (s.op == op_code::embedding_dw) s.a = embedding_attr(s, in);
-    const sw::outcome o = s.op == op_code::custom ? sw::infer(own_of(s.inputs).record, s.a, in, s.inputs) : sw::infer(s.op, s.a, in, s.inputs);
+    const sw::outcome o =
+        s.op == op_code::custom ? sw::infer(own_of(s.inputs).record, s.a, in, s.inputs) : sw::infer(s.op, s.a, in, s.inputs);
     if (o.error) return false;
     k.s = o.out;
     return true;
@@ -404,7 +413,9 @@ class assembly {
       if (o.error) return false;
       k.s = o.out;
       for (int a = 0; a < x.axes; ++a)
-        s.a.v[a] = sw::pack(x.place[a].is_shard() ? x.place[a] : x.place[a].is_reduced() || x.axis_size[a] > 1 ? sw::partial_value() : placement{});
+        s.a.v[a] = sw::pack(x.place[a].is_shard()                           ? x.place[a]
+                            : x.place[a].is_reduced() || x.axis_size[a] > 1 ? sw::partial_value()
+                                                                            : placement{});
     } else {
       if (d >= x.rank) return false;
       for (int a = 0; a < x.axes; ++a) {
@@ -466,13 +477,13 @@ class assembly {
     switch (s.op) {
       case op_code::input: k.limit = s.bound; return s.bound > 0;
       case op_code::fill: k.limit = static_cast<std::int64_t>(s.f < 0 ? 0 : s.f) + 1; return s.f >= 0 && s.f < 1e6;
-      case op_code::arange: k.limit = s.a.v[0] + s.a.v[1] * (k.s.extent[0] > 0 ? k.s.extent[0] - 1 : 0) + 1; return s.a.v[0] >= 0 && s.a.v[1] >= 0;
+      case op_code::arange:
+        k.limit = s.a.v[0] + s.a.v[1] * (k.s.extent[0] > 0 ? k.s.extent[0] - 1 : 0) + 1;
+        return s.a.v[0] >= 0 && s.a.v[1] >= 0;
       case op_code::topk: k.limit = extent(0, of(s.in[0]).rank - 1); return true;
       case op_code::getitem: k.limit = extent(0, of(s.in[0]).rank - 1); return true;
       case op_code::one_hot: k.limit = 2; return true;
-      case op_code::copy_:
-        k.limit = limit(0);
-        return limit(1) <= limit(0);
+      case op_code::copy_: k.limit = limit(0); return limit(1) <= limit(0);
       default: break;
     }
     if (sw::is_comparison(s.op)) {
@@ -538,7 +549,9 @@ inline bool tidy(program& p) {
 // --- text -----------------------------------------------------------------------------------------------------------------
 
 inline std::string name(int i) { return "v" + std::to_string(i); }
-inline std::string of_type(const spec& s) { return s.type == sw::dtype::f32 ? "f32" : s.type == sw::dtype::f64 ? "f64" : "i32"; }
+inline std::string of_type(const spec& s) {
+  return s.type == sw::dtype::f32 ? "f32" : s.type == sw::dtype::f64 ? "f64" : "i32";
+}
 inline std::string shown(const spec& s) {
   std::string t = of_type(s) + sw::extents_text(s) + " {";
   for (int a = 0; a < s.axes; ++a) t += (a ? ", " : "") + sw::to_string(s.place[a]);
@@ -549,7 +562,8 @@ template <class Names>
 std::string text_of(const program& p, Names&& pass_name) {
   std::string t = "mesh(";
   for (int a = 0; a < p.axes; ++a) t += (a ? ", " : "") + std::to_string(p.sizes[a]);
-  t += std::string(")") + (p.special ? ", special values" : "") + (p.iterations > 1 ? ", " + std::to_string(p.iterations) + " iterations" : "") + "\n";
+  t += std::string(")") + (p.special ? ", special values" : "") +
+       (p.iterations > 1 ? ", " + std::to_string(p.iterations) + " iterations" : "") + "\n";
   assembly a;
   for (std::size_t i = 0; i < p.body.size(); ++i) {
     const statement& s = p.body[i];
@@ -570,7 +584,8 @@ std::string text_of(const program& p, Names&& pass_name) {
   }
   t += "  outputs";
   for (const int o : p.outputs) t += " " + name(o);
-  if (p.what != kind::forward) t += std::string(p.what == kind::gradient ? ", gradients of " : ", a training step on ") + name(p.root);
+  if (p.what != kind::forward)
+    t += std::string(p.what == kind::gradient ? ", gradients of " : ", a training step on ") + name(p.root);
   if (p.what == kind::gradient) {
     t += " by inputs";
     for (int k = 0; k < 64; ++k)
@@ -601,11 +616,13 @@ inline std::string lines_of(const program& p) {
     if (s.bound != 0) t += "    s.bound = " + std::to_string(s.bound) + ";\n";
     for (int k = 0; k < s.inputs; ++k) t += "    s.in[s.inputs++] = " + std::to_string(s.in[k]) + ";\n";
     if (s.inputs == 0) {
-      t += "    s.given.type = sw::dtype::" + of_type(s.given) + ";\n    s.given.rank = " + std::to_string(s.given.rank) + ";\n";
+      t += "    s.given.type = sw::dtype::" + of_type(s.given) + ";\n    s.given.rank = " + std::to_string(s.given.rank) +
+           ";\n";
       for (int d = 0; d < s.given.rank; ++d)
         t += "    s.given.extent[" + std::to_string(d) + "] = " + std::to_string(s.given.extent[d]) + ";\n";
       for (int a = 0; a < p.axes; ++a)
-        t += "    s.given.place[" + std::to_string(a) + "] = sw::unpack_placement(" + std::to_string(sw::pack(s.given.place[a])) + ");\n";
+        t += "    s.given.place[" + std::to_string(a) + "] = sw::unpack_placement(" +
+             std::to_string(sw::pack(s.given.place[a])) + ");\n";
     }
     t += "    p.body.push_back(s);\n  }\n";
   }
@@ -625,8 +642,9 @@ std::string encoded(const program& p, Names&& pass_name) {
     return std::string(b);
   };
   for (int a = 0; a < p.axes; ++a) put(std::to_string(p.sizes[a]));
-  for (const std::uint64_t v : {p.seed, static_cast<std::uint64_t>(p.what), static_cast<std::uint64_t>(p.special), p.wanted,
-                                static_cast<std::uint64_t>(p.optimizer), static_cast<std::uint64_t>(p.iterations), p.schedule})
+  for (const std::uint64_t v :
+       {p.seed, static_cast<std::uint64_t>(p.what), static_cast<std::uint64_t>(p.special), p.wanted,
+        static_cast<std::uint64_t>(p.optimizer), static_cast<std::uint64_t>(p.iterations), p.schedule})
     put(std::to_string(v));
   put(std::to_string(p.root));
   put(std::to_string(p.passes.size()));

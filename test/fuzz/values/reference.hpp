@@ -136,9 +136,13 @@ class reference {
         num& to = adjoint_[static_cast<std::size_t>(edges_[j].to)];
         const double p = edges_[j].p, ep = edges_[j].ep;
         to.v += p * a.v;
-        const double more = (std::fabs(p) + ep) * a.e + ep * std::fabs(a.v) + 16 * eps_ * std::fabs(p * a.v) + (p * a.v != 0 ? tiny_ : 0);
+        const double more =
+            (std::fabs(p) + ep) * a.e + ep * std::fabs(a.v) + 16 * eps_ * std::fabs(p * a.v) + (p * a.v != 0 ? tiny_ : 0);
         // a share of a cotangent may be infinite where the whole is not
-        to.e += std::isfinite(more) && std::isfinite(to.v) && std::fabs(p * a.v) + more <= largest_ && std::fabs(to.v) <= largest_ ? more : wild;
+        to.e += std::isfinite(more) && std::isfinite(to.v) && std::fabs(p * a.v) + more <= largest_ &&
+                        std::fabs(to.v) <= largest_
+                    ? more
+                    : wild;
         if (!std::isfinite(to.v)) to.v = 0;
       }
     }
@@ -147,7 +151,8 @@ class reference {
     values r;
     for (const auto& [leaf, ids] : variables_)
       if (leaf == statement)
-        for (const int id : ids) r.push_back({adjoint_[static_cast<std::size_t>(id)].v, adjoint_[static_cast<std::size_t>(id)].e, -1});
+        for (const int id : ids)
+          r.push_back({adjoint_[static_cast<std::size_t>(id)].v, adjoint_[static_cast<std::size_t>(id)].e, -1});
     return r;
   }
 
@@ -199,7 +204,10 @@ class reference {
       r.n = static_cast<int>(first_.size());
       first_.push_back(edges_.size());
       for (std::size_t k = 0; k < count; ++k)
-        if (w[k].x.n >= 0) edges_.push_back({w[k].x.n, w[k].p, std::isfinite(w[k].ep) && std::isfinite(r.v) && r.e != wild ? w[k].ep + 8 * eps_ * std::fabs(w[k].p) : wild});
+        if (w[k].x.n >= 0)
+          edges_.push_back(
+              {w[k].x.n, w[k].p,
+               std::isfinite(w[k].ep) && std::isfinite(r.v) && r.e != wild ? w[k].ep + 8 * eps_ * std::fabs(w[k].p) : wild});
     }
     return r;
   }
@@ -266,8 +274,14 @@ class reference {
     if (near_zero(y) || y.v == 0) return made(x.v / y.v, wild, {{x, 1}, {y, 1}});
     const double v = x.v / y.v, low = std::isfinite(y.v) ? std::fabs(y.v) - y.e : std::fabs(y.v);
     const double px = 1 / y.v, py = -x.v / y.v / y.v;
-    const double own = rounding(v, 3) + (y.e > 0 ? std::fabs(v) * y.e / low - std::fabs(py) * y.e + x.e / low - std::fabs(px) * x.e : 0);
-    return made(v, !std::isfinite(v) ? 0 : own >= 0 || std::isfinite(own) ? own : wild, {{x, std::isfinite(y.v) ? px : 0, y.e / (low * low)}, {y, std::isfinite(py) ? py : 0, (std::fabs(v) * 2 * y.e + x.e) / (low * low)}});
+    const double own =
+        rounding(v, 3) + (y.e > 0 ? std::fabs(v) * y.e / low - std::fabs(py) * y.e + x.e / low - std::fabs(px) * x.e : 0);
+    return made(v,
+                !std::isfinite(v)                ? 0
+                : own >= 0 || std::isfinite(own) ? own
+                                                 : wild,
+                {{x, std::isfinite(y.v) ? px : 0, y.e / (low * low)},
+                 {y, std::isfinite(py) ? py : 0, (std::fabs(v) * 2 * y.e + x.e) / (low * low)}});
   }
   // A sum in whatever order, of parts that ranks and vectors make.
   num total(const values& x) {
@@ -280,7 +294,8 @@ class reference {
       size += std::isfinite(k.v) ? std::fabs(k.v) : 0;
       w.push_back({k, 1});
     }
-    return made(static_cast<double>(s), size > largest_ ? wild : eps_ * static_cast<double>(x.size() + 4) * size, w.data(), w.size());
+    return made(static_cast<double>(s), size > largest_ ? wild : eps_ * static_cast<double>(x.size() + 4) * size, w.data(),
+                w.size());
   }
   // A product in whatever order, of parts that ranks and rows make: a part may be infinite, or lose digits because it is too
   // small, where the whole is and does neither. Each factor's derivative is the product of the others, exact with any number
@@ -303,7 +318,8 @@ class reference {
     double own = std::isfinite(v) && std::isfinite(size) ? eps_ * static_cast<double>(x.size() + 2) * size : 0;
     if (!nothing) own += finite ? lost : 0;
     if (finite && largest > largest_) own = wild;
-    if (!finite && !unknown && !nothing && vanishes) v = wild, own = wild;  // infinite, or 0 times infinity where a part vanishes first
+    if (!finite && !unknown && !nothing && vanishes)
+      v = wild, own = wild;  // infinite, or 0 times infinity where a part vanishes first
     std::vector<with> w;
     for (std::size_t k = 0; k < x.size(); ++k) {
       double others = 1, most = 1;
@@ -325,7 +341,8 @@ class reference {
   }
   num root_of(num t, int order) {
     const double q = 1.0 / order;
-    num r = unary(t, [q](double v) { return std::pow(v < 0 ? 0 : v, q); }, [q](double v) { return q * std::pow(v, q - 1); }, 16);
+    num r =
+        unary(t, [q](double v) { return std::pow(v < 0 ? 0 : v, q); }, [q](double v) { return q * std::pow(v, q - 1); }, 16);
     if (std::isfinite(r.v) && t.v > 0) r.e += std::fabs(r.v * std::log(t.v)) * eps_;  // 1 / order is rounded
     return r;
   }
@@ -339,7 +356,9 @@ class reference {
     return unary(x, [](double v) { return std::sqrt(v); }, [](double v) { return 0.5 / std::sqrt(v); });
   }
   // Whether the library may see x and y the other way round.
-  static bool close(num x, num y) { return is_wild(x) || is_wild(y) || (x.e + y.e > 0 && std::fabs(x.v - y.v) <= 4 * (x.e + y.e)); }
+  static bool close(num x, num y) {
+    return is_wild(x) || is_wild(y) || (x.e + y.e > 0 && std::fabs(x.v - y.v) <= 4 * (x.e + y.e));
+  }
   // The extreme of some: a NaN is it; those that are equal to it share its derivative.
   num extreme(const values& x, bool largest) {
     if (x.empty()) return constant(largest ? -wild : wild);
@@ -362,7 +381,8 @@ class reference {
     std::vector<with> w;  // those that lose have a share of 0, which is none of a cotangent that is no number
     for (const num& k : x) {
       const bool may_win = close(k, best) || k.v == best.v;
-      w.push_back({{k.v, 0, k.n}, k.v == best.v ? 1.0 / ties : 0, !may_win || (near == ties && !(e > 0 && ties > 1)) ? 0.0 : 1.0});
+      w.push_back(
+          {{k.v, 0, k.n}, k.v == best.v ? 1.0 / ties : 0, !may_win || (near == ties && !(e > 0 && ties > 1)) ? 0.0 : 1.0});
     }
     return made(best.v, std::isfinite(best.v) ? e : 0, w.data(), w.size());
   }
@@ -374,7 +394,9 @@ class reference {
   void write(int i, const values& x) {
     tensor t = fresh(spec_of(i));
     for (std::size_t k = 0; k < x.size() && k < t.storage->size(); ++k) (*t.storage)[k] = x[k];
-    if (static_cast<std::int64_t>(x.size()) != t.count()) wrong = std::string("the interpreter made ") + std::to_string(x.size()) + " elements for " + sw::name_of(p_.body[static_cast<std::size_t>(i)].op);
+    if (static_cast<std::int64_t>(x.size()) != t.count())
+      wrong = std::string("the interpreter made ") + std::to_string(x.size()) + " elements for " +
+              sw::name_of(p_.body[static_cast<std::size_t>(i)].op);
     value[static_cast<std::size_t>(i)] = t;
   }
 
@@ -423,7 +445,9 @@ class reference {
     for (std::size_t k = 0; k < x.size(); ++k) x[k] = f(x[k], y[k]);
     write(i, x);
   }
-  static bool any_special(num x, num y = {}, num z = {}) { return !std::isfinite(x.v) || !std::isfinite(y.v) || !std::isfinite(z.v); }
+  static bool any_special(num x, num y = {}, num z = {}) {
+    return !std::isfinite(x.v) || !std::isfinite(y.v) || !std::isfinite(z.v);
+  }
 
   // Which result each element goes into when the dims of the mask go.
   std::vector<std::size_t> folded(const spec& x, std::int64_t mask) const {
@@ -452,7 +476,9 @@ class reference {
 
   struct lines {  // element (outer, along, inner)
     std::int64_t outer = 1, along = 1, inner = 1;
-    std::size_t at(std::int64_t o, std::int64_t a, std::int64_t n) const { return static_cast<std::size_t>((o * along + a) * inner + n); }
+    std::size_t at(std::int64_t o, std::int64_t a, std::int64_t n) const {
+      return static_cast<std::size_t>((o * along + a) * inner + n);
+    }
   };
   static lines lines_of(const spec& s, int dim) {
     lines l;
@@ -466,7 +492,8 @@ class reference {
 
   num random_uniform(std::int64_t site, std::int64_t element, int bits) {
     std::uint32_t w[4];
-    const std::uint32_t counter[4] = {static_cast<std::uint32_t>(element), 0, static_cast<std::uint32_t>(site) + 1, static_cast<std::uint32_t>(run_.step)};
+    const std::uint32_t counter[4] = {static_cast<std::uint32_t>(element), 0, static_cast<std::uint32_t>(site) + 1,
+                                      static_cast<std::uint32_t>(run_.step)};
     philox_words(run_.seed, counter, w);
     return constant(bits == 24 ? (w[0] >> 8) / 16777216.0 : w[0] / 4294967296.0);
   }
@@ -616,7 +643,9 @@ inline void reference::einsum(int i) {
       w.push_back({a, b.v, b.e});
       w.push_back({b, a.v, a.e});
     }
-    r.push_back(times(made(static_cast<double>(sum), size > largest_ ? wild : eps_ * static_cast<double>(terms + 6) * size + both, w.data(), w.size()), s.f));
+    r.push_back(times(made(static_cast<double>(sum),
+                           size > largest_ ? wild : eps_ * static_cast<double>(terms + 6) * size + both, w.data(), w.size()),
+                      s.f));
   }
   write(i, r);
 }
@@ -698,7 +727,8 @@ inline void reference::rows(int i) {
         values t;
         for (std::size_t k = 0; k < x.size(); ++k) t.push_back(mul(x[k], y[k]));
         const num dot = total(t);
-        for (std::size_t k = 0; k < x.size(); ++k) out.push_back(any_special(x[k], y[k], dot) ? made(0, wild, {}) : mul(y[k], sub(x[k], dot)));
+        for (std::size_t k = 0; k < x.size(); ++k)
+          out.push_back(any_special(x[k], y[k], dot) ? made(0, wild, {}) : mul(y[k], sub(x[k], dot)));
         break;
       }
       case op_code::norm_stats: {
@@ -768,7 +798,8 @@ inline void reference::rows(int i) {
         for (std::size_t k = 0; k < x.size(); ++k) order.push_back(k);
         const auto before = [&](std::size_t a, std::size_t b) {
           const double p = x[a].v, q = x[b].v;
-          if (std::isnan(p) || std::isnan(q)) return smallest ? !std::isnan(p) && std::isnan(q) : std::isnan(p) && !std::isnan(q);
+          if (std::isnan(p) || std::isnan(q))
+            return smallest ? !std::isnan(p) && std::isnan(q) : std::isnan(p) && !std::isnan(q);
           return smallest ? p < q : p > q;
         };
         std::stable_sort(order.begin(), order.end(), before);
@@ -803,7 +834,9 @@ inline void reference::indexed(int i) {
   const lines lx = lines_of(sx, d), lo = lines_of(out, d);
   const bool beside = si.rank == sx.rank && s.op != op_code::index_select && s.op != op_code::index_add;
   const lines li = beside ? lines_of(si, d) : lines{1, si.extent[0], 1};
-  const auto index = [&](std::int64_t o, std::int64_t k, std::int64_t n) { return index_at(ix, beside ? li.at(o, k, n) : static_cast<std::size_t>(k)); };
+  const auto index = [&](std::int64_t o, std::int64_t k, std::int64_t n) {
+    return index_at(ix, beside ? li.at(o, k, n) : static_cast<std::size_t>(k));
+  };
   values r(static_cast<std::size_t>(sw::numel(out)));
   for (std::int64_t o = 0; o < lo.outer; ++o)
     for (std::int64_t n = 0; n < lo.inner; ++n) switch (s.op) {
@@ -816,7 +849,8 @@ inline void reference::indexed(int i) {
         case op_code::index_add:
         case op_code::take_dx: {
           std::vector<values> parts(static_cast<std::size_t>(lo.along));
-          for (std::int64_t k = 0; k < lx.along; ++k) parts[static_cast<std::size_t>(index(o, k, n))].push_back(x[lx.at(o, k, n)]);
+          for (std::int64_t k = 0; k < lx.along; ++k)
+            parts[static_cast<std::size_t>(index(o, k, n))].push_back(x[lx.at(o, k, n)]);
           for (std::int64_t k = 0; k < lo.along; ++k) r[lo.at(o, k, n)] = total(parts[static_cast<std::size_t>(k)]);
           break;
         }
@@ -853,8 +887,9 @@ inline void reference::one(int i) {
       tensor t = fresh(out);
       bool partial = false;
       for (int a = 0; a < out.axes; ++a) partial = partial || out.place[a].is_partial();
-      const bool variable = derivatives_ && (s.op == op_code::param ? p_.what == kind::training
-                                                                    : p_.what == kind::gradient && ((p_.wanted >> s.a.v[0]) & 1U) != 0);
+      const bool variable =
+          derivatives_ && (s.op == op_code::param ? p_.what == kind::training
+                                                  : p_.what == kind::gradient && ((p_.wanted >> s.a.v[0]) & 1U) != 0);
       std::vector<int> ids;
       const auto put = [&](std::int64_t k, num v) {
         if (variable) {
@@ -866,7 +901,9 @@ inline void reference::one(int i) {
       };
       for (const auto& [leaf, x] : leaves_)
         if (leaf == i)
-          for (std::int64_t k = 0; k < t.count(); ++k) put(k, {x[static_cast<std::size_t>(k)], partial && sw::is_floating(out.type) ? rounding(x[static_cast<std::size_t>(k)], 8) : 0, -1});
+          for (std::int64_t k = 0; k < t.count(); ++k)
+            put(k, {x[static_cast<std::size_t>(k)],
+                    partial && sw::is_floating(out.type) ? rounding(x[static_cast<std::size_t>(k)], 8) : 0, -1});
       for (const auto& [leaf, x] : exact_)
         if (leaf == i)
           for (std::int64_t k = 0; k < t.count(); ++k) put(k, still(x[static_cast<std::size_t>(k)]));
@@ -874,7 +911,9 @@ inline void reference::one(int i) {
       value[static_cast<std::size_t>(i)] = t;
       break;
     }
-    case op_code::fill: write(i, values(static_cast<std::size_t>(sw::numel(out)), num{f, sw::is_floating(out.type) ? fe : 0, -1})); break;
+    case op_code::fill:
+      write(i, values(static_cast<std::size_t>(sw::numel(out)), num{f, sw::is_floating(out.type) ? fe : 0, -1}));
+      break;
     case op_code::arange: {
       values r;
       for (std::int64_t k = 0; k < out.extent[0]; ++k) r.push_back(constant(static_cast<double>(s.a.v[0] + s.a.v[1] * k)));
@@ -890,9 +929,11 @@ inline void reference::one(int i) {
           continue;
         }
         std::uint32_t w[4];
-        const std::uint32_t counter[4] = {static_cast<std::uint32_t>(k), 0, static_cast<std::uint32_t>(site) + 1, static_cast<std::uint32_t>(run_.step)};
+        const std::uint32_t counter[4] = {static_cast<std::uint32_t>(k), 0, static_cast<std::uint32_t>(site) + 1,
+                                          static_cast<std::uint32_t>(run_.step)};
         philox_words(run_.seed, counter, w);
-        const double v = std::sqrt(-2 * std::log((w[0] + 0.5) / 4294967296.0)) * std::cos(2 * 3.14159265358979323846 * (w[1] / 4294967296.0));
+        const double v = std::sqrt(-2 * std::log((w[0] + 0.5) / 4294967296.0)) *
+                         std::cos(2 * 3.14159265358979323846 * (w[1] / 4294967296.0));
         r.push_back({v, 4 * eps_ * std::fabs(v) + 1e-15, -1});
       }
       write(i, r);
@@ -948,10 +989,14 @@ inline void reference::one(int i) {
       const std::size_t row = static_cast<std::size_t>(spec_of(s.in[0]).extent[spec_of(s.in[0]).rank - 1]);
       values r;
       if (s.a.v[0] == 1) {
-        for (const values& g : groups(i, 0, std::int64_t{1} << (spec_of(s.in[0]).rank - 1), static_cast<std::size_t>(sw::numel(out)))) r.push_back(total(g));
+        for (const values& g :
+             groups(i, 0, std::int64_t{1} << (spec_of(s.in[0]).rank - 1), static_cast<std::size_t>(sw::numel(out))))
+          r.push_back(total(g));
       } else {
         for (std::size_t k = 0; k < x.size(); ++k)
-          r.push_back(s.a.v[0] == 0 ? mul(x[k], x[k]) : s.a.v[0] == 2 ? constant(static_cast<double>(k % row)) : times(x[k], 2));
+          r.push_back(s.a.v[0] == 0   ? mul(x[k], x[k])
+                      : s.a.v[0] == 2 ? constant(static_cast<double>(k % row))
+                                      : times(x[k], 2));
       }
       write(i, r);
       break;
@@ -961,34 +1006,54 @@ inline void reference::one(int i) {
         map1(i, [](num x) { return x; });
         break;
       }
-      map2(i, [&](num x, num y) { return sub(mul(x, y), y); }); break;
+      map2(i, [&](num x, num y) { return sub(mul(x, y), y); });
+      break;
     case op_code::add: map2(i, [&](num x, num y) { return add(x, y); }); break;
     case op_code::sub: map2(i, [&](num x, num y) { return sub(x, y); }); break;
     case op_code::mul: map2(i, [&](num x, num y) { return mul(x, y); }); break;
     case op_code::div: map2(i, [&](num x, num y) { return over(x, y); }); break;
     case op_code::scale: map1(i, [&](num x) { return times(x, f); }); break;
     case op_code::relu:
-      map1(i, [&](num x) { return unary(x, [](double v) { return std::isnan(v) ? v : v > 0 ? v : 0; }, [](double v) { return v > 0 ? 1.0 : 0.0; }); });
+      map1(i, [&](num x) {
+        return unary(
+            x, [](double v) { return std::isnan(v) ? v
+                                     : v > 0       ? v
+                                                   : 0; }, [](double v) { return v > 0 ? 1.0 : 0.0; });
+      });
       break;
     case op_code::tanh:
-      map1(i, [&](num x) { return unary(x, [](double v) { return std::tanh(v); }, [](double v) { return 1 - std::tanh(v) * std::tanh(v); }, 64, 128); });
+      map1(i, [&](num x) {
+        return unary(
+            x, [](double v) { return std::tanh(v); }, [](double v) { return 1 - std::tanh(v) * std::tanh(v); }, 64, 128);
+      });
       break;
     case op_code::gelu_tanh:
     case op_code::gelu_erf: {
       const bool by_erf = s.op == op_code::gelu_erf;
       const auto of = [by_erf](double v) {
-        return by_erf ? 0.5 * v * (1 + std::erf(v / std::sqrt(2.0))) : 0.5 * v * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (v + 0.044715 * v * v * v)));
+        return by_erf ? 0.5 * v * (1 + std::erf(v / std::sqrt(2.0)))
+                      : 0.5 * v * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (v + 0.044715 * v * v * v)));
       };
       map1(i, [&](num x) {
         if (std::isinf(x.v)) return made(0, wild, {{x, 1}});
-        num r = unary(x, of, [&](double v) { const double h = 1e-4; return (of(v - 2 * h) - 8 * of(v - h) + 8 * of(v + h) - of(v + 2 * h)) / (12 * h); }, 16);
+        num r = unary(
+            x, of,
+            [&](double v) {
+              const double h = 1e-4;
+              return (of(v - 2 * h) - 8 * of(v - h) + 8 * of(v + h) - of(v + 2 * h)) / (12 * h);
+            },
+            16);
         r.e += std::isfinite(x.v) ? 64 * eps_ * std::fabs(x.v) : 0;  // 1 + tanh cancels
         if (r.n >= 0) edges_.back().ep += 1e-10 + 128 * eps_ * (1 + std::fabs(x.v));
         return r;
       });
       break;
     }
-    case op_code::abs: map1(i, [&](num x) { return unary(x, [](double v) { return std::fabs(v); }, [](double v) { return v > 0 ? 1.0 : v < 0 ? -1.0 : 0.0; }); }); break;
+    case op_code::abs:
+      map1(i, [&](num x) {
+        return unary(x, [](double v) { return std::fabs(v); }, [](double v) { return v > 0 ? 1.0 : v < 0 ? -1.0 : 0.0; });
+      });
+      break;
     case op_code::sign:
       map1(i, [&](num x) {
         num r{std::isnan(x.v) ? x.v : x.v > 0 ? 1.0 : x.v < 0 ? -1.0 : 0.0, near_zero(x) ? wild : 0, -1};
@@ -999,19 +1064,43 @@ inline void reference::one(int i) {
     case op_code::log: map1(i, [&](num x) { return logarithm(x); }); break;
     case op_code::sqrt: map1(i, [&](num x) { return root(x); }); break;
     case op_code::rsqrt:
-      map1(i, [&](num x) { return unary(x, [](double v) { return 1 / std::sqrt(v); }, [](double v) { return -0.5 / (v * std::sqrt(v)); }); });
+      map1(i, [&](num x) {
+        return unary(x, [](double v) { return 1 / std::sqrt(v); }, [](double v) { return -0.5 / (v * std::sqrt(v)); });
+      });
       break;
     case op_code::reciprocal: map1(i, [&](num x) { return over(constant(1), x); }); break;
     case op_code::sigmoid:
-      map1(i, [&](num x) { return unary(x, [](double v) { return 1 / (1 + std::exp(-v)); }, [](double v) { const double y = 1 / (1 + std::exp(-v)); return y * (1 - y); }, 10, 16); });
+      map1(i, [&](num x) {
+        return unary(
+            x, [](double v) { return 1 / (1 + std::exp(-v)); },
+            [](double v) {
+              const double y = 1 / (1 + std::exp(-v));
+              return y * (1 - y);
+            },
+            10, 16);
+      });
       break;
-    case op_code::sin: map1(i, [&](num x) { return x.e > 0.1 ? made(0, wild, {{x, 1}}) : unary(x, [](double v) { return std::sin(v); }, [](double v) { return std::cos(v); }); }); break;
-    case op_code::cos: map1(i, [&](num x) { return x.e > 0.1 ? made(0, wild, {{x, 1}}) : unary(x, [](double v) { return std::cos(v); }, [](double v) { return -std::sin(v); }); }); break;
+    case op_code::sin:
+      map1(i, [&](num x) {
+        return x.e > 0.1 ? made(0, wild, {{x, 1}})
+                         : unary(x, [](double v) { return std::sin(v); }, [](double v) { return std::cos(v); });
+      });
+      break;
+    case op_code::cos:
+      map1(i, [&](num x) {
+        return x.e > 0.1 ? made(0, wild, {{x, 1}})
+                         : unary(x, [](double v) { return std::cos(v); }, [](double v) { return -std::sin(v); });
+      });
+      break;
     case op_code::pow: {
       const double g = rounded(f);
       map1(i, [&](num x) {
         if (g < 0 && near_zero(x, 4)) return made(0, wild, {{x, 1}});  // perhaps at the pole
-        num r = unary(x, [g](double v) { return g == 0.5 ? std::sqrt(v) : g == -0.5 ? 1 / std::sqrt(v) : std::pow(v, g); }, [g](double v) { return g == 0 ? 0 : g * std::pow(v, g - 1); }, 16);
+        num r = unary(
+            x, [g](double v) { return g == 0.5    ? std::sqrt(v)
+                                      : g == -0.5 ? 1 / std::sqrt(v)
+                                                  : std::pow(v, g); },
+            [g](double v) { return g == 0 ? 0 : g * std::pow(v, g - 1); }, 16);
         if (r.e != wild && std::isfinite(r.v) && x.v > 0) r.e += std::fabs(r.v * std::log(x.v)) * eps_ * std::fabs(g);
         return r;
       });
@@ -1022,8 +1111,11 @@ inline void reference::one(int i) {
       const double g = rounded(f);
       const bool low = s.op == op_code::clamp_min;
       map1(i, [&](num x) {
-        return unary(x, [&](double v) { return std::isnan(v) ? v : low ? (v < g ? g : v) : (v > g ? g : v); },
-                     [&](double v) { return (low ? v >= g : v <= g) ? 1.0 : 0.0; });
+        return unary(
+            x, [&](double v) { return std::isnan(v) ? v
+                                      : low         ? (v < g ? g : v)
+                                                    : (v > g ? g : v); },
+            [&](double v) { return (low ? v >= g : v <= g) ? 1.0 : 0.0; });
       });
       break;
     }
@@ -1165,7 +1257,8 @@ inline void reference::one(int i) {
         }
         num slope = norm.v == 0 || x[k].v == 0 ? constant(0) : constant(x[k].v < 0 ? -1 : 1);
         if (slope.v != 0) {
-          const num ratio = over(unary(x[k], [](double v) { return std::fabs(v); }, [](double v) { return v < 0 ? -1.0 : 1.0; }), norm);
+          const num ratio =
+              over(unary(x[k], [](double v) { return std::fabs(v); }, [](double v) { return v < 0 ? -1.0 : 1.0; }), norm);
           for (int p = 1; p < static_cast<int>(s.a.v[2]); ++p) slope = mul(slope, ratio);
         }
         if (near_zero(x[k])) slope.e = wild;
@@ -1239,7 +1332,8 @@ inline void reference::one(int i) {
       std::vector<values> parts(static_cast<std::size_t>(sw::numel(out)));
       for (std::size_t k = 0; k < index.size(); ++k)
         for (std::int64_t j = 0; j < n; ++j)
-          parts[static_cast<std::size_t>(index_at(index, k) * n + j)].push_back(dy[k * static_cast<std::size_t>(n) + static_cast<std::size_t>(j)]);
+          parts[static_cast<std::size_t>(index_at(index, k) * n + j)].push_back(
+              dy[k * static_cast<std::size_t>(n) + static_cast<std::size_t>(j)]);
       values r;
       for (const values& v : parts) r.push_back(total(v));
       write(i, r);
@@ -1314,7 +1408,9 @@ inline void reference::one(int i) {
   tensor& t = value[static_cast<std::size_t>(i)];
   if (unsure_)  // an index that the library may see otherwise
     for (std::int64_t k = 0; k < t.count(); ++k) t.at(k).e = wild;
-  if (s.op == op_code::redistribute || s.op == op_code::copy_ || s.op == op_code::wait || s.inputs == 0 || !sw::is_floating(out.type)) return;
+  if (s.op == op_code::redistribute || s.op == op_code::copy_ || s.op == op_code::wait || s.inputs == 0 ||
+      !sw::is_floating(out.type))
+    return;
   // shares of a sum: infinities and NaNs need not come out of them as they would of the whole
   bool partial = false;
   for (int k = 0; k < s.inputs; ++k)

@@ -20,7 +20,9 @@ void DROP() {
   sw::launch<mesh>([](auto& rank) {
     sw::eager on(rank);
     const auto x = sw::dtensor_of<float, sw::shape<8, 4>, mesh, sw::shard<0>>::ones(on);
-    { auto p = sw::redistribute_async<odr::tp, sw::replicate>(x); }
+    {
+      auto p = sw::redistribute_async<odr::tp, sw::replicate>(x);
+    }
   });
 }
 
@@ -35,7 +37,8 @@ int PRODUCT() {
   sw::launch<mesh>([&](auto& rank) {
     sw::eager on(rank);
     using square = sw::dtensor_of<float, sw::shape<2, 2>, mesh, sw::replicate>;
-    const auto a = square::distribute(on, std::vector<float>{1, 2, 3, 4}), b = square::distribute(on, std::vector<float>{5, 6, 7, 8});
+    const auto a = square::distribute(on, std::vector<float>{1, 2, 3, 4}),
+               b = square::distribute(on, std::vector<float>{5, 6, 7, 8});
     const int before = calls();
     const auto y = sw::matmul(a, b);
     int made_here = calls() - before;

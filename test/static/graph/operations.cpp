@@ -23,7 +23,8 @@ constexpr node node_of(op_code op) {
 constexpr spec whole{};
 
 constexpr std::string_view unknown = name_of(op_code::count);
-static_assert(first_against([](op_code op) { return name_of(op) != unknown && !std::string_view(name_of(op)).empty(); }) == -1);
+static_assert(first_against([](op_code op) { return name_of(op) != unknown && !std::string_view(name_of(op)).empty(); }) ==
+              -1);
 
 // A record states every field: one that leaves a field out does not compile.
 static_assert(!std::is_default_constructible_v<operation> && !std::is_default_constructible_v<autodiff::adjoint_rule> &&
@@ -33,7 +34,8 @@ static_assert(!std::is_default_constructible_v<operation> && !std::is_default_co
 static_assert(first_against([](op_code op) {
                 return op == op_code::redistribute || is_view(node_of(op), whole, whole) == may_view(op);
               }) == -1);
-static_assert(first_against([](op_code op) { return !may_view(op) || op == op_code::redistribute || !runs_kernel(op); }) == -1);
+static_assert(first_against([](op_code op) { return !may_view(op) || op == op_code::redistribute || !runs_kernel(op); }) ==
+              -1);
 
 // What writes into an operand is an update, and says into which; it is no operand's gradient.
 static_assert(first_against([](op_code op) {
@@ -53,10 +55,13 @@ static_assert(first_against([](op_code op) {
               }) == -1);
 
 // Results that are int32 have no gradient, and gradients flow into no operand of indices.
-static_assert(first_against([](op_code op) { return !makes_indices(op) || autodiff::adjoint_of(op) == autodiff::adjoint::constant; }) == -1);
+static_assert(first_against([](op_code op) {
+                return !makes_indices(op) || autodiff::adjoint_of(op) == autodiff::adjoint::constant;
+              }) == -1);
 static_assert(first_against([](op_code op) {
                 const int index = index_operand(op);
-                return index < 0 || autodiff::adjoint_of(op) == autodiff::adjoint::refused || !autodiff::differentiable(op, index);
+                return index < 0 || autodiff::adjoint_of(op) == autodiff::adjoint::refused ||
+                       !autodiff::differentiable(op, index);
               }) == -1);
 
 // Without a rule nothing is placed: only what `infer` answers itself, before the rules, needs none.

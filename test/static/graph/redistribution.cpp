@@ -30,8 +30,8 @@ constexpr bool arrives() {
   using early = decltype(sw::redistribute<seed_era, on<tp, B>, on<dp, A>>(X{}));
   return std::is_same_v<there, at<A, B>> && std::is_same_v<early, there>;
 }
-static_assert(arrives<S<0>, S<0>, R, S<0>>() && arrives<R, S<0>, S<0>, S<0>>() &&
-              arrives<S<0>, S<1>, S<1>, S<0>>() && arrives<S<0>, S<0>, S<0>, S<0>>());
+static_assert(arrives<S<0>, S<0>, R, S<0>>() && arrives<R, S<0>, S<0>, S<0>>() && arrives<S<0>, S<1>, S<1>, S<0>>() &&
+              arrives<S<0>, S<0>, S<0>, S<0>>());
 static_assert(arrives<P, P, S<0>, S<0>>() && arrives<P, S<0>, S<0>, U>() && arrives<R, U, P, S<1>>());
 
 template <class From0, class From1, class To0, class To1, class... Named>

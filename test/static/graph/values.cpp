@@ -21,7 +21,8 @@ constexpr bool is_dense = sw::is_contiguous(decltype(sw::redistribute<line<N>, T
 template <int N, class From, class To>
 constexpr bool is_dense_by_steps =
     sw::is_contiguous(decltype(sw::redistribute<sw::on<line<N>, To>>(sw::permute<1, 0>(x<N, From>{})))::sp);
-static_assert(is_dense<1, S<0>, R> && is_dense<2, S<0>, R> && is_dense_by_steps<1, S<0>, R> && is_dense_by_steps<2, S<0>, R>);
+static_assert(is_dense<1, S<0>, R> && is_dense<2, S<0>, R> && is_dense_by_steps<1, S<0>, R> &&
+              is_dense_by_steps<2, S<0>, R>);
 static_assert(is_dense<1, R, S<0>> && is_dense<2, R, S<0>> && is_dense_by_steps<1, R, S<0>>);
 static_assert(is_dense<1, sw::partial<>, R> && is_dense<2, sw::partial<>, R>);
 // another name moves nothing on any mesh

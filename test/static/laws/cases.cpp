@@ -29,7 +29,8 @@ constexpr bool finds(laws::failure what) {
   const laws::reference alone = laws::solve<typename Case::used>(Case::value);
   if (alone.wrong == what) return true;
   for (int i = 0; i < all.count; ++i)
-    if (laws::prove<typename Case::used>(Case::value, all.item[i], laws::on_one_axis<Case, 2>::mesh, alone) == what) return true;
+    if (laws::prove<typename Case::used>(Case::value, all.item[i], laws::on_one_axis<Case, 2>::mesh, alone) == what)
+      return true;
   return false;
 }
 template <class Customs>
@@ -48,6 +49,7 @@ static_assert(finds<on_two<laws::customs<quotients::doubled>>>(laws::failure::no
 // A function of blocks holds as it is placed, uneven blocks too; what needs its neighbours' blocks does not.
 static_assert(laws::holds_local_map<laws::customs<mapped::weigh>, mapped::map, sw::shape<4, 6>, sw::shape<6>>);
 static_assert(laws::holds_local_map<laws::customs<mapped::weigh>, mapped::map, sw::shape<3, 7>, sw::shape<7>>);
-static_assert(laws::mapped_case<laws::customs<mapped::sum_columns>, mapped::map, sw::shape<4, 6>, sw::shape<6>>::found == laws::failure::value);
+static_assert(laws::mapped_case<laws::customs<mapped::sum_columns>, mapped::map, sw::shape<4, 6>, sw::shape<6>>::found ==
+              laws::failure::value);
 
 }  // namespace

@@ -24,8 +24,8 @@ using mesh = sw::mesh<dp, tp>;
 template <class Bound = sw::unbound>
 struct listed : sw::module<listed<Bound>, Bound> {
   static constexpr sw::module_kind kind = sw::module_kind::linear;
-  SHARDWISE_MEMBERS(Bound, (sw::parameter<sw::shape<8, 4>, sw::init::ones>, weight), (sw::buffer<sw::shape<8>, sw::init::ones>, held),
-                    (sw::parameter<sw::shape<8>, sw::init::zeros>, bias));
+  SHARDWISE_MEMBERS(Bound, (sw::parameter<sw::shape<8, 4>, sw::init::ones>, weight),
+                    (sw::buffer<sw::shape<8>, sw::init::ones>, held), (sw::parameter<sw::shape<8>, sw::init::zeros>, bias));
   constexpr auto forward(const auto& x) const {
     const auto y = sw::linear_product(x, weight) + bias;
     sw::lerp_(held, bias, 0.5);
@@ -97,8 +97,8 @@ static_assert(stored_once<listed> && stored_once<by_hand>);
 // A program that writes a buffer more than once, also in part, stores it once; one that reads it alone does not.
 template <class Bound = sw::unbound>
 struct counting : sw::module<counting<Bound>, Bound> {
-  SHARDWISE_MEMBERS(Bound, (sw::parameter<sw::shape<4>, sw::init::ones>, factor), (sw::buffer<sw::shape<4>, sw::init::zeros>, seen),
-                    (sw::buffer<sw::shape<4>, sw::init::ones>, offset));
+  SHARDWISE_MEMBERS(Bound, (sw::parameter<sw::shape<4>, sw::init::ones>, factor),
+                    (sw::buffer<sw::shape<4>, sw::init::zeros>, seen), (sw::buffer<sw::shape<4>, sw::init::ones>, offset));
   constexpr auto forward(const auto& x) const {
     sw::add_(seen, 1);
     sw::mul_(sw::narrow<0, 0, 2>(seen), 2);
@@ -117,7 +117,8 @@ struct written_by {
     SHARDWISE_MEMBERS(Bound, (sw::linear<4, 4>, net), (sw::buffer<sw::shape<4>, sw::init::zeros>, held));
     constexpr auto forward(const auto& x) const {
       const auto h = net(x);
-      return Forward{}(h, sw::redistribute<dp, sw::reduced>(sw::mean<0>(h)), sw::redistribute<dp, sw::reduced>(sw::mean<0>(x)), held);
+      return Forward{}(h, sw::redistribute<dp, sw::reduced>(sw::mean<0>(h)),
+                       sw::redistribute<dp, sw::reduced>(sw::mean<0>(x)), held);
     }
   };
   template <class B>
@@ -188,7 +189,8 @@ struct value_read {
   }
 };
 static_assert(!refused<never_read> && !refused<of_the_input> && !refused<overwritten> && !refused<value_read>);
-static_assert(refused<read_behind> && refused<read_by_way_of_a_tensor> && refused<view_read_behind> && refused<partly_overwritten>);
+static_assert(refused<read_behind> && refused<read_by_way_of_a_tensor> && refused<view_read_behind> &&
+              refused<partly_overwritten>);
 // The node is the one that reads it.
 static_assert([] {
   using trace = sw::traced<written_by<read_behind>::model_of, task, plan, mesh>;
@@ -231,8 +233,9 @@ constexpr int modes = [] {
     if constexpr (std::remove_cvref_t<decltype(list)>::uniform) return list.items[1].template trains<>;
     else return std::get<1>(list.items).template trains<>;
   };
-  return (bound::template trains<> ? 64 : 0) + (left::template trains<> ? 32 : 0) + (decltype(left{}.last)::template trains<> ? 16 : 0) +
-         (second(left{}.leaves) ? 8 : 0) + (right::template trains<> ? 4 : 0) + (decltype(right{}.last)::template trains<> ? 2 : 0) +
+  return (bound::template trains<> ? 64 : 0) + (left::template trains<> ? 32 : 0) +
+         (decltype(left{}.last)::template trains<> ? 16 : 0) + (second(left{}.leaves) ? 8 : 0) +
+         (right::template trains<> ? 4 : 0) + (decltype(right{}.last)::template trains<> ? 2 : 0) +
          (second(right{}.leaves) ? 1 : 0);
 }();
 inline constexpr auto trained = sw::run_mode::train, evaluated = sw::run_mode::eval, unsaid = sw::run_mode::unsaid;
@@ -243,10 +246,11 @@ static_assert(modes<trained, sw::at<"left", sw::eval_mode>> == 0b1000111);
 static_assert(modes<trained, sw::at<"*", sw::eval_mode>> == 0b1000000);
 static_assert(modes<trained, sw::at<"left", sw::eval_mode>, sw::at<"left.last", sw::train_mode>> == 0b1010111);
 static_assert(modes<trained, sw::at<"left.last", sw::train_mode>, sw::at<"left", sw::eval_mode>> == 0b1000111);
-static_assert(modes<trained, sw::at<"right.leaves", sw::eval_mode>> == 0b1111110);   // a list has a mode, and no style
+static_assert(modes<trained, sw::at<"right.leaves", sw::eval_mode>> == 0b1111110);  // a list has a mode, and no style
 static_assert(modes<trained, sw::at<"right.leaves.1", sw::eval_mode>> == 0b1111110);
 static_assert(modes<trained, sw::at<"right.leaves.2", sw::eval_mode>> == 0b1111111);
-static_assert(modes<evaluated, sw::at<"left.last", sw::train_mode>, sw::eval_mode> == 0b0010000);  // entries without a path first
+static_assert(modes<evaluated, sw::at<"left.last", sw::train_mode>, sw::eval_mode> ==
+              0b0010000);  // entries without a path first
 // Modes change no placement.
 static_assert(held<listed, sw::plan<sw::data_parallel<dp>, sw::eval_mode>> == held<listed, plan>);
 

@@ -86,8 +86,8 @@ struct activation : sw::module<activation<Bound>, Bound> {
 };
 template <class C, class Bound = sw::unbound>
 struct feed : sw::module<feed<C, Bound>, Bound> {
-  SHARDWISE_MEMBERS(Bound, (sw::layer_norm_module<C::width>, norm), (sw::linear<C::width, C::hidden>, up), (activation<>, act),
-                    (sw::linear<C::hidden, C::width, sw::unbound, false>, down));
+  SHARDWISE_MEMBERS(Bound, (sw::layer_norm_module<C::width>, norm), (sw::linear<C::width, C::hidden>, up),
+                    (activation<>, act), (sw::linear<C::hidden, C::width, sw::unbound, false>, down));
   constexpr auto forward(const auto& x) const { return down(act(up(norm(x)))); }
 };
 template <class Bound>
@@ -107,7 +107,8 @@ struct old_activation : sw::module<old_activation<Bound>, Bound> {
 template <class C, class Bound = sw::unbound>
 struct old_feed : sw::module<old_feed<C, Bound>, Bound> {
   BOOST_HANA_DEFINE_STRUCT(old_feed, (sw::layer_norm_module<C::width, sw::child<Bound, 0>>, norm),
-                           (sw::linear<C::width, C::hidden, sw::child<Bound, 1>>, up), (old_activation<sw::child<Bound, 2>>, act),
+                           (sw::linear<C::width, C::hidden, sw::child<Bound, 1>>, up),
+                           (old_activation<sw::child<Bound, 2>>, act),
                            (sw::linear<C::hidden, C::width, sw::child<Bound, 3>, false>, down));
   constexpr auto forward(const auto& x) const { return down(act(up(norm(x)))); }
 };
@@ -132,17 +133,18 @@ struct old_rate : sw::module<old_rate<Bound>, Bound> {
 template <class Bound = sw::unbound>
 struct old_model : sw::module<old_model<Bound>, Bound> {
   using list_type = sw::repeat<sizes::layers, old_residual, sw::child<Bound, 1>>;
-  BOOST_HANA_DEFINE_STRUCT(old_model, (sw::linear<sizes::width, sizes::width, sw::child<Bound, 0>>, first), (list_type, layers),
-                           (old_scale<sw::child<Bound, 2>>, scale), (old_rate<sw::child<Bound, 3>>, rate),
+  BOOST_HANA_DEFINE_STRUCT(old_model, (sw::linear<sizes::width, sizes::width, sw::child<Bound, 0>>, first),
+                           (list_type, layers), (old_scale<sw::child<Bound, 2>>, scale),
+                           (old_rate<sw::child<Bound, 3>>, rate),
                            (sw::linear<sizes::width, sizes::width, sw::child<Bound, 4>>, last));
   constexpr auto forward(const auto& x) const { return last(rate(scale(layers(first(x))))); }
 };
 // children by hand are understood among SHARDWISE_MEMBERS too
 template <class Bound = sw::unbound>
 struct mixed_model : sw::module<mixed_model<Bound>, Bound> {
-  SHARDWISE_MEMBERS(Bound, (sw::linear<sizes::width, sizes::width, sw::child<Bound, 0>>, first), (sw::repeat<sizes::layers, layer>, layers),
-                    (old_scale<>, scale), (scale_by<sizes::width, false, Bound>, rate),
-                    (sw::linear<sizes::width, sizes::width>, last));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<sizes::width, sizes::width, sw::child<Bound, 0>>, first),
+                    (sw::repeat<sizes::layers, layer>, layers), (old_scale<>, scale),
+                    (scale_by<sizes::width, false, Bound>, rate), (sw::linear<sizes::width, sizes::width>, last));
   constexpr auto forward(const auto& x) const { return last(rate(scale(layers(first(x))))); }
 };
 
@@ -161,10 +163,12 @@ template <class A, class B>
 constexpr bool same_program() {
   const auto& a = A::program;
   const auto& b = B::program;
-  if (a.node_count != b.node_count || a.output_count != b.output_count || A::parameter_total != B::parameter_total) return false;
+  if (a.node_count != b.node_count || a.output_count != b.output_count || A::parameter_total != B::parameter_total)
+    return false;
   for (int i = 0; i < a.node_count; ++i) {
     const sw::node &x = a.nodes[i], &y = b.nodes[i];
-    if (x.op != y.op || x.inputs != y.inputs || !(x.a == y.a) || x.scope != y.scope || !(a.specs[x.spec] == b.specs[y.spec])) return false;
+    if (x.op != y.op || x.inputs != y.inputs || !(x.a == y.a) || x.scope != y.scope || !(a.specs[x.spec] == b.specs[y.spec]))
+      return false;
     for (int k = 0; k < x.inputs; ++k)
       if (x.in[k] != y.in[k]) return false;
   }
@@ -185,7 +189,7 @@ static_assert(step<model, plan>::comm_bytes<tp> != step<model, whole>::comm_byte
 static_assert(hana::Struct<model<>>::value);
 static_assert(decltype(hana::length(hana::keys(model<>{})))::value == 5);
 static_assert(decltype(hana::keys(scale_by<4, true>{}) == hana::make_tuple(hana::string_c<'w', 'e', 'i', 'g', 'h', 't'>,
-                                                                          hana::string_c<'b', 'i', 'a', 's'>))::value);
+                                                                           hana::string_c<'b', 'i', 'a', 's'>))::value);
 static_assert(std::is_same_v<std::remove_cvref_t<decltype(hana::at_key(model<>{}, hana::string_c<'l', 'a', 's', 't'>))>,
                              sw::linear<sizes::width, sizes::width>>);
 

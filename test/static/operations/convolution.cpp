@@ -11,7 +11,8 @@ using sw::problem;
 using rules_test::on_line;
 
 constexpr sw::op_attr with(int stride, int padding, int dilation, int groups = 1, int h = 0, int w = 0) {
-  const auto s = static_cast<std::int16_t>(stride), p = static_cast<std::int16_t>(padding), d = static_cast<std::int16_t>(dilation);
+  const auto s = static_cast<std::int16_t>(stride), p = static_cast<std::int16_t>(padding),
+             d = static_cast<std::int16_t>(dilation);
   return sw::pack_attributes(sw::convolution_attributes{{s, s}, {p, p}, {d, d}, groups, {h, w}});
 }
 template <class X, class W>
@@ -58,8 +59,10 @@ using forward = proved<sw::custom::conv2d, sw::custom::conv2d_dx, sw::custom::co
 static_assert(forward::of<with(1, 1, 1), sw::shape<3, 2, 2, 2>, sw::shape<2, 2, 2, 2>> > 8);
 static_assert(forward::of<with(2, 1, 1), sw::shape<2, 3, 4, 3>, sw::shape<2, 3, 3, 2>> > 8);
 static_assert(forward::of<with(1, 0, 2), sw::shape<2, 2, 4, 4>, sw::shape<3, 2, 2, 2>> > 8);
-static_assert(forward::of<with(1, 1, 1, 2), sw::shape<3, 4, 2, 2>, sw::shape<2, 2, 2, 2>> > 6);  // two groups: along the batch
-static_assert(forward::of<with(1, 0, 1, 3), sw::shape<3, 3, 2, 3>, sw::shape<6, 1, 2, 2>> > 6);  // depthwise, two outputs a channel
+static_assert(forward::of<with(1, 1, 1, 2), sw::shape<3, 4, 2, 2>, sw::shape<2, 2, 2, 2>> >
+              6);  // two groups: along the batch
+static_assert(forward::of<with(1, 0, 1, 3), sw::shape<3, 3, 2, 3>, sw::shape<6, 1, 2, 2>> >
+              6);  // depthwise, two outputs a channel
 // and the adjoints' own, so that gradients of gradients hold
 using of_dx = proved<sw::custom::conv2d_dx, sw::custom::conv2d, sw::custom::conv2d_dw>;
 static_assert(of_dx::of<with(2, 1, 1, 1, 4, 3), sw::shape<2, 2, 2, 2>, sw::shape<2, 3, 3, 3>> > 8);
@@ -77,6 +80,7 @@ struct counted_bound {
   sw::real high;
 };
 static_assert(sw::attributes_of<counted_bound>(sw::pack_attributes(counted_bound{{3, 5}, 7.25})).high == 7.25);
-static_assert(sw::attributes_of<sw::relabel_attributes>(sw::attributes<sw::relabel_attributes>(1, 2, 3, 4, 5)).unlabelled == 5);
+static_assert(sw::attributes_of<sw::relabel_attributes>(sw::attributes<sw::relabel_attributes>(1, 2, 3, 4, 5)).unlabelled ==
+              5);
 
 }  // namespace

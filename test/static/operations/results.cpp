@@ -31,8 +31,9 @@ static_assert(of(sw::shard_value(0), 1).out.rank == 1 && of(sw::shard_value(0), 
 static_assert(of(sw::reduced_value(), 2).out.type == sw::dtype::i32 && of(sw::reduced_value(), 2).out.place[0].is_reduced());
 static_assert(of(sw::shard_value(1), 0).error.what == sw::problem::custom_placements &&
               of(sw::shard_value(1), 2).error.what == sw::problem::custom_placements);
-static_assert(of(sw::shard_value(0), 3).error.what == sw::problem::result_number && of(sw::shard_value(0), 3).error.have == 3 &&
-              of(sw::shard_value(0), 3).error.want == 3 && of(sw::shard_value(0), -1).error.what == sw::problem::result_number);
+static_assert(of(sw::shard_value(0), 3).error.what == sw::problem::result_number &&
+              of(sw::shard_value(0), 3).error.have == 3 && of(sw::shard_value(0), 3).error.want == 3 &&
+              of(sw::shard_value(0), -1).error.what == sw::problem::result_number);
 
 // The results of one operation may be placed apart.
 constexpr sw::outcome back(int result) {
@@ -48,7 +49,8 @@ constexpr sw::outcome largest(std::int64_t rows, std::int64_t columns, sw::place
   return sw::infer(sw::custom::max.record, sw::pack_attributes(sw::extreme_attributes{dim}), &x, 1, result);
 }
 static_assert(largest(4, 6, sw::shard_value(0), 1, 0).out == tensor(4, 1, sw::shard_value(0)));
-static_assert(largest(4, 6, sw::shard_value(1), 0, 1).out.place[0].is_shard(1) && largest(4, 6, sw::shard_value(1), 0, 1).out.type == sw::dtype::i32);
+static_assert(largest(4, 6, sw::shard_value(1), 0, 1).out.place[0].is_shard(1) &&
+              largest(4, 6, sw::shard_value(1), 0, 1).out.type == sw::dtype::i32);
 static_assert(largest(0, 6, sw::shard_value(0), 1, 0).out == tensor(0, 1, sw::shard_value(0)));
 static_assert(largest(4, 6, sw::shard_value(1), 1, 0).error.what == sw::problem::extreme_placements &&
               largest(4, 6, sw::partial_value(), 1, 0).error.what == sw::problem::extreme_placements &&

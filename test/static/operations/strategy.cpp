@@ -28,9 +28,9 @@ struct choice {
 constexpr placement given[4] = {R, S(0), S(1), P};
 constexpr choice table[4][4] = {
     // rhs R, S(0), S(1), P
-    {{whole, 0}, {contracting, 0}, {rhs, 0}, {contracting, 8.53}},             // lhs R
-    {{lhs, 0}, {lhs, 8.53}, {lhs, 8.53}, {lhs, 11.10}},                        // S(0)
-    {{contracting, 0}, {contracting, 0}, {rhs, 8.53}, {contracting, 8.53}},    // S(1)
+    {{whole, 0}, {contracting, 0}, {rhs, 0}, {contracting, 8.53}},                   // lhs R
+    {{lhs, 0}, {lhs, 8.53}, {lhs, 8.53}, {lhs, 11.10}},                              // S(0)
+    {{contracting, 0}, {contracting, 0}, {rhs, 8.53}, {contracting, 8.53}},          // S(1)
     {{contracting, 8.53}, {contracting, 8.53}, {rhs, 11.10}, {contracting, 17.06}},  // P
 };
 
@@ -69,7 +69,8 @@ static_assert(follows(P, P, P, false, false) && follows(P, R, P, false, true) &&
 static_assert(follows(P, S(0), S(0), true, false) && follows(S(0), P, S(0), false, true));
 // the largest of shares is no sum of them: it is taken first
 constexpr placement largest = sw::partial_value(sw::reduction::max);
-static_assert(follows(largest, R, R, true, false) && follows(largest, largest, R, true, true) && follows(P, largest, R, true, true));
+static_assert(follows(largest, R, R, true, false) && follows(largest, largest, R, true, true) &&
+              follows(P, largest, R, true, true));
 // a shard has no share of a sum: where one meets a partial tensor on one axis, and shards less on the others, both are whole
 struct first : sw::axis<2> {};
 struct second : sw::axis<2> {};
@@ -94,7 +95,8 @@ static_assert(moved(op_code::softmax, {}, on_line<tiny>(S(0))) == S(0));
 static_assert(moved(op_code::softmax, {}, on_line<tiny>(S(1))) == R && moved(op_code::softmax, {}, on_line<tiny>(P)) == R);
 static_assert(moved(op_code::norm_stats, {}, on_line<much>(S(1))) == R);  // although an exchange of dims would be cheaper
 constexpr sw::op_attr flat{{16, 0, 0, 0, 0, 1}};
-static_assert(moved(op_code::reshape, flat, on_line<tiny>(S(0))) == S(0) && moved(op_code::reshape, flat, on_line<tiny>(S(1))) == R);
+static_assert(moved(op_code::reshape, flat, on_line<tiny>(S(0))) == S(0) &&
+              moved(op_code::reshape, flat, on_line<tiny>(S(1))) == R);
 // what no placement helps is left to the rule to refuse
 constexpr bool wrong_extents_are_not_found() {
   const sw::spec in[] = {on_line<tiny>(S(0)), on_line<sw::shape<3, 4>>(R)};

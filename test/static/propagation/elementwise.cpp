@@ -46,8 +46,7 @@ constexpr bool pair_law(op_code op, bool divides) {
 }
 static_assert(pair_law(op_code::div, true) && pair_law(op_code::maximum, false) && pair_law(op_code::minimum, false) &&
               pair_law(op_code::wins, false) && pair_law(op_code::keeps, false));
-static_assert(refuses(apply(op_code::div, none, on_line<matrix>(P), on_line<matrix>(R)),
-                      problem::pointwise_placements));
+static_assert(refuses(apply(op_code::div, none, on_line<matrix>(P), on_line<matrix>(R)), problem::pointwise_placements));
 static_assert(refuses(apply(op_code::div, none, on_line<matrix>(R), on_line<matrix>(P)), problem::partial_nonlinear));
 
 // comparisons give int32, of either type, whole or sharded as their operands
@@ -120,8 +119,7 @@ constexpr bool extreme_law(op_code op, placement part) {
   }
   return refuses(apply(op, dims(4), on_line<square>(R)), problem::dim_out_of_range);
 }
-static_assert(extreme_law(op_code::amax, Pmax) && extreme_law(op_code::amin, Pmin) &&
-              extreme_law(op_code::prod, Pproduct));
+static_assert(extreme_law(op_code::amax, Pmax) && extreme_law(op_code::amin, Pmin) && extreme_law(op_code::prod, Pproduct));
 
 // --- rows of sharded classes
 // ---------------------------------------------------------------------------------------------

@@ -35,8 +35,14 @@ static_assert(kept<2, 3, 2, 2, 2, 0, 1>() && kept<1, 1, 1, 1, 1, 1, 1, 0>());
 
 // The edges of a half word and of the one large extent, at every dim and of both signs, beside as much as a tensor may have.
 constexpr bool large_ones() {
-  const std::int64_t edges[] = {0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, std::int64_t{1} << 32, (std::int64_t{1} << 32) + 1,
-                                std::int64_t{0x123456789A}, std::int64_t{1} << 56, std::int64_t{1} << 57};
+  const std::int64_t edges[] = {0x7FFFFFFF,
+                                0x80000000,
+                                0xFFFFFFFF,
+                                std::int64_t{1} << 32,
+                                (std::int64_t{1} << 32) + 1,
+                                std::int64_t{0x123456789A},
+                                std::int64_t{1} << 56,
+                                std::int64_t{1} << 57};
   bool all = true;
   for (int rank = 1; rank <= sw::max_rank; ++rank)
     for (int d = 0; d < rank; ++d)
@@ -80,8 +86,10 @@ static_assert(sw::packed_problem(packed<1, 1, 1, 1, 1, 1, 1, 1, 1>()) == problem
 static_assert(sw::packed_rank(packed<1, 1, 1, 1, 1, 1, 1, 1, 1>()) == 9);
 static_assert(sw::packed_problem(packed<4294967296, 0, 4294967296>()) == problem::tensor_too_large);
 static_assert(sw::packed_problem(packed<4294967296, 65536, 1024>()) == problem::tensor_too_large);
-static_assert(sw::packed_problem(packed<INT64_MIN>()) == problem::tensor_too_large && sw::packed_problem(packed<INT64_MAX, 2>()) == problem::tensor_too_large);
-static_assert(sw::packed_problem(packed<(1LL << 57)>()) == problem::none && sw::packed_problem(packed<(1LL << 57) + 1>()) == problem::tensor_too_large);
+static_assert(sw::packed_problem(packed<INT64_MIN>()) == problem::tensor_too_large &&
+              sw::packed_problem(packed<INT64_MAX, 2>()) == problem::tensor_too_large);
+static_assert(sw::packed_problem(packed<(1LL << 57)>()) == problem::none &&
+              sw::packed_problem(packed<(1LL << 57) + 1>()) == problem::tensor_too_large);
 constexpr sw::op_attr three_hundred = [] {
   std::int64_t e[300]{};
   return sw::pack_extents(e, 300);
@@ -90,17 +98,23 @@ static_assert(sw::packed_problem(three_hundred) == problem::rank_too_large);
 
 // A rule refuses what was not packed, and takes a spec's own extents for what they are.
 using pair = sw::shape<1, 1>;
-static_assert(refuses(apply(op_code::reshape, packed<1, 1, 1, 1, 1, 1, 1, 1, 1>(), on_line<pair>(R)), problem::rank_too_large));
-static_assert(refuses(apply(op_code::broadcast, packed<1, 1, 1, 1, 1, 1, 1, 1, 1>(), on_line<pair>(R)), problem::rank_too_large));
-static_assert(refuses(apply(op_code::reshape, packed<4294967296, 0, 4294967296>(), on_line<pair>(R)), problem::tensor_too_large));
-static_assert(refuses(apply(op_code::broadcast, packed<4294967296, 4294967296>(), on_line<pair>(R)), problem::tensor_too_large));
+static_assert(refuses(apply(op_code::reshape, packed<1, 1, 1, 1, 1, 1, 1, 1, 1>(), on_line<pair>(R)),
+                      problem::rank_too_large));
+static_assert(refuses(apply(op_code::broadcast, packed<1, 1, 1, 1, 1, 1, 1, 1, 1>(), on_line<pair>(R)),
+                      problem::rank_too_large));
+static_assert(refuses(apply(op_code::reshape, packed<4294967296, 0, 4294967296>(), on_line<pair>(R)),
+                      problem::tensor_too_large));
+static_assert(refuses(apply(op_code::broadcast, packed<4294967296, 4294967296>(), on_line<pair>(R)),
+                      problem::tensor_too_large));
 using deep = sw::shape<2, -6, 1, 2, 3, 1, 2, 2>;
-static_assert(apply(op_code::reshape, sw::pack_extents(on_line<deep>(S(1))), on_line<deep>(S(1))).out == on_line<deep>(S(1)));
+static_assert(apply(op_code::reshape, sw::pack_extents(on_line<deep>(S(1))), on_line<deep>(S(1))).out ==
+              on_line<deep>(S(1)));
 static_assert(apply(op_code::reshape, packed<2, -6, 24>(), on_line<deep>(S(1))).out == on_line<sw::shape<2, -6, 24>>(S(1)));
 static_assert(apply(op_code::broadcast, packed<5, 1, 2, 1, 2, 3, 4, 2>(), on_line<sw::shape<1, 3, 1, 2>>(P)).out.rank == 8);
 
 // Paddings are those of five neighbouring dims, from any dim on.
-static_assert(apply(op_code::constant_pad, {{1, std::int64_t{2} << 32, 0, 0, 3, 2 << 1}}, on_line<sw::shape<2, 1, 3, 1, 2, 1, 1, 2>>(R)).out ==
-              on_line<sw::shape<2, 1, 4, 3, 2, 1, 4, 2>>(R));
+static_assert(apply(op_code::constant_pad, {{1, std::int64_t{2} << 32, 0, 0, 3, 2 << 1}},
+                    on_line<sw::shape<2, 1, 3, 1, 2, 1, 1, 2>>(R))
+                  .out == on_line<sw::shape<2, 1, 4, 3, 2, 1, 4, 2>>(R));
 
 }  // namespace

@@ -20,7 +20,8 @@ static_assert(gives(apply(op_code::cat, at(1), on_line<matrix>(S(0)), on_line<ma
 static_assert(gives(apply(op_code::cat, at(1), on_line<matrix>(R), on_line<matrix>(R)), R));
 static_assert(gives(apply(op_code::cat, at(1), on_line<matrix>(U), on_line<matrix>(U)), U));
 constexpr bool partials_join() {
-  for (const sw::reduction op : {sw::reduction::sum, sw::reduction::avg, sw::reduction::product, sw::reduction::max, sw::reduction::min}) {
+  for (const sw::reduction op :
+       {sw::reduction::sum, sw::reduction::avg, sw::reduction::product, sw::reduction::max, sw::reduction::min}) {
     const placement p = sw::partial_value(op);
     if (!gives(apply(op_code::cat, at(0), on_line<matrix>(p), on_line<matrix>(p)), p)) return false;
   }
@@ -30,13 +31,15 @@ static_assert(partials_join());
 static_assert(refuses(apply(op_code::cat, at(0), on_line<matrix>(S(0)), on_line<matrix>(S(0))), problem::cat_dim_sharded));
 static_assert(refuses(apply(op_code::cat, at(1), on_line<matrix>(S(0)), on_line<matrix>(R)), problem::cat_placements));
 static_assert(refuses(apply(op_code::cat, at(1), on_line<matrix>(R), on_line<matrix>(U)), problem::cat_placements));
-static_assert(refuses(apply(op_code::cat, at(1), on_line<matrix>(P), on_line<matrix>(sw::partial_value(sw::reduction::max))), problem::cat_placements));
+static_assert(refuses(apply(op_code::cat, at(1), on_line<matrix>(P), on_line<matrix>(sw::partial_value(sw::reduction::max))),
+                      problem::cat_placements));
 static_assert(refuses(apply(op_code::cat, at(1), on_line<matrix>(R), on_line<sw::shape<3, 4>>(R)), problem::cat_shapes));
 static_assert(refuses(apply(op_code::cat, at(1), on_line<matrix>(R), on_line<sw::shape<4>>(R)), problem::cat_shapes));
 static_assert(refuses(apply(op_code::cat, at(2), on_line<matrix>(R)), problem::dim_out_of_range));
 static_assert(apply(op_code::cat, at(0), on_line<matrix>(R), on_line<sw::shape<0, 4>>(R), on_line<sw::shape<3, 4>>(R)).out ==
               on_line<sw::shape<7, 4>>(R));
-static_assert(gives(apply(op_code::cat, at(0), on_line<matrix, std::int32_t>(S(1)), on_line<matrix, std::int32_t>(S(1))), S(1)));
+static_assert(gives(apply(op_code::cat, at(0), on_line<matrix, std::int32_t>(S(1)), on_line<matrix, std::int32_t>(S(1))),
+                    S(1)));
 // other dims may have run-time extents, the joined one not
 using some_rows = sw::shape<sw::dyn<8>, 4>;
 static_assert(gives(apply(op_code::cat, at(1), on_line<some_rows>(S(0)), on_line<some_rows>(S(0))), S(0)));
@@ -58,7 +61,8 @@ static_assert(merged(0, P, sw::partial_value(sw::reduction::max)) == R);
 static_assert(merged(0, R, U) == R && merged(0, U, U) == U && merged(1, U, S(0)) == S(0));
 // from left to right: two shards that differ are whole, and a later shard takes that along
 static_assert([] {
-  const sw::spec in[] = {on_line<sw::shape<4, 4, 4>>(S(0)), on_line<sw::shape<4, 4, 4>>(S(1)), on_line<sw::shape<4, 4, 4>>(S(0))};
+  const sw::spec in[] = {on_line<sw::shape<4, 4, 4>>(S(0)), on_line<sw::shape<4, 4, 4>>(S(1)),
+                         on_line<sw::shape<4, 4, 4>>(S(0))};
   const sw::strategy s = sw::choose_strategy(op_code::cat, at(2), in, 3);
   return s.found && s.target[1].place[0] == S(0) && s.target[2].place[0] == S(0);
 }());
@@ -108,9 +112,10 @@ static_assert(refuses(apply(op_code::index_select, at(0), on_line<matrix>(R), in
 static_assert(gives(apply(op_code::index_add, at(1, 7), on_line<ids>(S(1)), list(S(0))), P));
 static_assert(gives(apply(op_code::scatter, at(1), on_line<matrix>(P), index(R), on_line<ids>(P)), P));
 static_assert(gives(apply(op_code::scatter, at(1), on_line<matrix>(S(0)), index(S(0)), on_line<ids>(S(0))), S(0)));
-static_assert(refuses(apply(op_code::scatter, at(1), on_line<matrix>(U), index(S(1)), on_line<ids>(S(1))), problem::index_dim_sharded));
+static_assert(refuses(apply(op_code::scatter, at(1), on_line<matrix>(U), index(S(1)), on_line<ids>(S(1))),
+                      problem::index_dim_sharded));
 static_assert(refuses(apply(op_code::scatter, at(1), on_line<matrix>(P), index(R)), problem::index_placements));  // a number
-static_assert(gives(apply(op_code::scatter, at(1, 1), on_line<matrix>(P), index(R)), P));                          // zero
+static_assert(gives(apply(op_code::scatter, at(1, 1), on_line<matrix>(P), index(R)), P));                         // zero
 // which write was the last is known only where the whole line is
 static_assert(refuses(apply(op_code::scatter_dsrc, at(1), on_line<matrix>(U), index(S(1))), problem::index_placements));
 static_assert(gives(apply(op_code::one_hot, at(5), index(S(1))), S(1)));
@@ -118,9 +123,8 @@ static_assert(gives(apply(op_code::one_hot, at(5), index(S(1))), S(1)));
 // the rows of an operation and of its adjoint are each other's, with duals
 constexpr bool adjoint_rows() {
   const sw::spec x = on_line<sw::shape<4, 5, 6>>(R);
-  const sw::rule_rows pairs[][2] = {
-      {sw::rules::gather_rows(at(1), x), sw::rules::scatter_add_rows(at(1), x)},
-      {sw::rules::index_select_rows(at(2), x), sw::rules::index_add_rows(at(2), x)}};
+  const sw::rule_rows pairs[][2] = {{sw::rules::gather_rows(at(1), x), sw::rules::scatter_add_rows(at(1), x)},
+                                    {sw::rules::index_select_rows(at(2), x), sw::rules::index_add_rows(at(2), x)}};
   for (const auto& pair : pairs)
     for (const sw::rule_row& row : pair[0]) {
       bool found = false;
@@ -134,7 +138,9 @@ static_assert(adjoint_rows());
 
 // --- frames, triangles, bernoulli --------------------------------------------------------------------------------------
 
-constexpr sw::op_attr frame(std::int64_t before, std::int64_t after, bool zero) { return {{0, before | after << 32, 0, 0, 0, zero ? 1 : 0}}; }
+constexpr sw::op_attr frame(std::int64_t before, std::int64_t after, bool zero) {
+  return {{0, before | after << 32, 0, 0, 0, zero ? 1 : 0}};
+}
 static_assert(apply(op_code::constant_pad, frame(1, 2, true), on_line<matrix>(S(0))).out == on_line<sw::shape<4, 7>>(S(0)));
 static_assert(gives(apply(op_code::constant_pad, frame(1, 2, true), on_line<matrix>(P)), P));
 static_assert(refuses(apply(op_code::constant_pad, frame(1, 2, false), on_line<matrix>(P)), problem::partial_nonlinear));
@@ -161,8 +167,8 @@ constexpr bool indices_follow() {
   const sw::strategy w = sw::choose_strategy(op_code::gather, at(1), cut, 2);
   const sw::spec spread[] = {on_line<matrix>(R), list(S(0))};
   const sw::strategy u = sw::choose_strategy(op_code::index_select, at(0), spread, 2);
-  return s.found && s.cost == 0 && s.target[1].place[0] == S(0) && w.found && !w.target[0].place[0].is_shard(1) && u.found && u.cost == 0 &&
-         u.target[0].place[0] == U;
+  return s.found && s.cost == 0 && s.target[1].place[0] == S(0) && w.found && !w.target[0].place[0].is_shard(1) && u.found &&
+         u.cost == 0 && u.target[0].place[0] == U;
 }
 static_assert(indices_follow());
 

@@ -44,8 +44,7 @@ template <std::size_t N>
 constexpr bool steps(const redistribution_plan& p, const step (&expected)[N]) {
   bool same = p && p.steps.size() == static_cast<int>(N);
   for (std::size_t k = 0; k < N && same; ++k)
-    same =
-        p.steps[static_cast<int>(k)].axis == expected[k].axis && p.steps[static_cast<int>(k)].kind == expected[k].kind;
+    same = p.steps[static_cast<int>(k)].axis == expected[k].axis && p.steps[static_cast<int>(k)].kind == expected[k].kind;
   return same;
 }
 constexpr redistribution_plan plan(const spec& from, const spec& to, redistribution_policy policy = late) {
@@ -66,8 +65,7 @@ constexpr bool every_pair_on_one_axis() {
   for (auto policy : {late, seed_era})
     for (int i = 0; i < 5; ++i)
       for (int j = 0; j < 5; ++j) {
-        const redistribution_plan p =
-            plan(on_line<sw::shape<4, 6>>(kinds[i]), on_line<sw::shape<4, 6>>(kinds[j]), policy);
+        const redistribution_plan p = plan(on_line<sw::shape<4, 6>>(kinds[i]), on_line<sw::shape<4, 6>>(kinds[j]), policy);
         if (!p != (i > 2 && j == 2)) return false;
         if (p && !(i == j ? p.steps.size() == 0 : steps(p, {{0, expected[i][j]}}))) return false;
       }
@@ -97,16 +95,15 @@ static_assert(steps(five, {{0, scatter}}));
 static_assert(holds(five, reduction::sum, 0, 2, 60, 4) && holds(five, reduction::sum, 1, 2, 68, 4) &&
               holds(five, reduction::sum, 2, 1, 76, 4) && holds(five, reduction::sum, 3, 0, 0, 0));
 template <reduction Op>
-constexpr redistribution_plan whole = plan(at<sw::shape<5>, line_of<4>, sw::partial<Op>>,
-                                           at<sw::shape<5>, line_of<4>, Re>);
+constexpr redistribution_plan whole = plan(at<sw::shape<5>, line_of<4>, sw::partial<Op>>, at<sw::shape<5>, line_of<4>, Re>);
 template <reduction Op>
 constexpr bool is_summed(std::int64_t first, std::int64_t more) {
   bool all = steps(whole<Op>, {{0, reduce}});
   for (int r = 0; r < 4; ++r) all = all && holds(whole<Op>, Op, r, 5, first, more);
   return all;
 }
-static_assert(is_summed<reduction::sum>(60, 4) && is_summed<reduction::avg>(15, 1) &&
-              is_summed<reduction::max>(30, 1) && is_summed<reduction::min>(0, 1));
+static_assert(is_summed<reduction::sum>(60, 4) && is_summed<reduction::avg>(15, 1) && is_summed<reduction::max>(30, 1) &&
+              is_summed<reduction::min>(0, 1));
 
 // replicate to partial: of 8 on 4 ranks each holds 2; here coordinate 0 holds 8 and the others 0, which is exact
 constexpr auto share_of = [](redistribution_policy policy, reduction op = reduction::sum) {
@@ -133,8 +130,7 @@ constexpr std::int64_t own(const spec& s, int dim, int r) { return sw::local_int
 
 // (5, 3) from rows to columns on 2 ranks: 3 and 2 rows of 3; padded to (3, 4), (6, 2) arrives; one row and, on rank 1,
 // one column are cut off
-constexpr redistribution_plan turn =
-    plan(at<sw::shape<5, 3>, line_of<2>, Sh<0>>, at<sw::shape<5, 3>, line_of<2>, Sh<1>>);
+constexpr redistribution_plan turn = plan(at<sw::shape<5, 3>, line_of<2>, Sh<0>>, at<sw::shape<5, 3>, line_of<2>, Sh<1>>);
 static_assert(steps(turn, {{0, exchange}}));
 static_assert(own(turn.from, 0, 0) == 3 && own(turn.from, 0, 1) == 2);
 static_assert(own(turn.result(), 1, 0) == 2 && own(turn.result(), 1, 1) == 1 && own(turn.result(), 0, 1) == 5);
@@ -162,8 +158,7 @@ static_assert(pads<8, 4>(2, 0) && pads<5, 4>(2, 3) && pads<6, 4>(2, 2) && pads<7
 static_assert(pads<10, 4>(3, 2) && pads<1, 4>(1, 3) && pads<4, 3>(2, 2) && pads<3, 8>(1, 5) && pads<257, 2>(129, 1));
 
 // parameters (5, 2) and (3) over 2 ranks: 3 rows of 2 and 2 elements, one row and one element of it padding on rank 1
-constexpr redistribution_plan rows_of =
-    plan(at<sw::shape<5, 2>, line_of<2>, Sh<0>>, at<sw::shape<5, 2>, line_of<2>, Re>);
+constexpr redistribution_plan rows_of = plan(at<sw::shape<5, 2>, line_of<2>, Sh<0>>, at<sw::shape<5, 2>, line_of<2>, Re>);
 constexpr redistribution_plan bias_of = plan(at<sw::shape<3>, line_of<2>, Sh<0>>, at<sw::shape<3>, line_of<2>, Re>);
 static_assert(extents(padded(rows_of, 1).sent, {3, 2}) && extents(padded(bias_of, 1).sent, {2}));
 static_assert(rows_of.steps[0].padded_bytes + bias_of.steps[0].padded_bytes == 4 * 8);
@@ -206,8 +201,7 @@ static_assert(unnest.steps[0].bytes == 4 * 2 && unnest.steps[1].bytes == 4 * 4 &
 
 // rows and columns change places: late exchanges on the outer axis, the seed gathers both
 static_assert(steps(plan(matrix(s0, s1), matrix(s1, s0)), {{1, gather}, {0, exchange}, {1, chunk}}));
-static_assert(steps(plan(matrix(s0, s1), matrix(s1, s0), seed_era),
-                    {{1, gather}, {0, gather}, {0, chunk}, {1, chunk}}));
+static_assert(steps(plan(matrix(s0, s1), matrix(s1, s0), seed_era), {{1, gather}, {0, gather}, {0, chunk}, {1, chunk}}));
 static_assert(steps(plan(matrix(pa, s0), matrix(s0, re)), {{1, gather}, {0, scatter}}));
 static_assert(steps(plan(matrix(pa, s0), matrix(s0, re), seed_era), {{1, gather}, {0, scatter}}));
 static_assert(steps(plan(matrix(pa, pa), matrix(s0, s0)), {{0, scatter}, {1, scatter}}));
@@ -229,8 +223,7 @@ static_assert(steps(plan(at<sw::shape<5>, thin, Sh<0>, Re>, at<sw::shape<5>, thi
 using heads = sw::shard<0, 4>;
 static_assert(steps(plan(at<sw::shape<12>, square, Sh<0>, Sh<0>>, at<sw::shape<12>, square, heads, Sh<0>>),
                     {{1, gather}, {0, exchange}, {1, chunk}}));
-static_assert(steps(plan(at<sw::shape<16>, square, heads, Sh<0>>, at<sw::shape<16>, square, Sh<0>, Re>),
-                    {{1, gather}}));
+static_assert(steps(plan(at<sw::shape<16>, square, heads, Sh<0>>, at<sw::shape<16>, square, Sh<0>, Re>), {{1, gather}}));
 
 // --- no plan ---------------------------------------------------------------------------------------------------------
 
@@ -249,8 +242,8 @@ static_assert(refuses(plan(at<sw::shape<8>, line_of<2>, Re>, at<sw::shape<8>, li
                       redistribution_obstacle::meshes_differ));
 static_assert(refuses(plan(at<sw::shape<8>, line_of<2>, Re>, at<sw::shape<6>, line_of<2>, Re>),
                       redistribution_obstacle::tensors_differ));
-static_assert(refuses(plan(on_line<sw::shape<8>>(R), on_line<sw::shape<8>>(S(1))),
-                      redistribution_obstacle::bad_placement, 0));
+static_assert(refuses(plan(on_line<sw::shape<8>>(R), on_line<sw::shape<8>>(S(1))), redistribution_obstacle::bad_placement,
+                      0));
 
 // --- run-time extents ------------------------------------------------------------------------------------------------
 
@@ -269,8 +262,7 @@ template <std::int64_t Bytes, int N>
 constexpr bool costs(double gathered, double reduced, double within) {
   using flat = sw::shape<Bytes / 4>;
   constexpr spec r = at<flat, line_of<N>, Re>, s = at<flat, line_of<N>, Sh<0>>, p = at<flat, line_of<N>, Pa>;
-  return near(sw::redistribution_cost(s, r), gathered, within) &&
-         near(sw::redistribution_cost(p, r), reduced, within) &&
+  return near(sw::redistribution_cost(s, r), gathered, within) && near(sw::redistribution_cost(p, r), reduced, within) &&
          sw::redistribution_cost(p, s) == sw::redistribution_cost(s, r) && sw::redistribution_cost(r, s) == 0 &&
          sw::redistribution_cost(r, p) == 0 && sw::redistribution_cost(s, p) == sw::cost_model::infinite;
 }
@@ -280,8 +272,7 @@ static_assert(costs<mib, 2>(12.77, 25.10, 0.0051) && costs<mib, 4>(16.75, 30.29,
 static_assert(costs<64 * mib, 2>(363.5, 1077.4, 0.051) && costs<64 * mib, 4>(542.9, 1257.9, 0.051) &&
               costs<64 * mib, 8>(634.4, 1351.8, 0.051));
 static_assert(costs<4, 4>(8.40, 10.80, 0.0051));
-static_assert(near(sw::redistribution_cost(at<sw::shape<1, 1>, line_of<4>, Sh<0>>,
-                                           at<sw::shape<1, 1>, line_of<4>, Sh<1>>),
+static_assert(near(sw::redistribution_cost(at<sw::shape<1, 1>, line_of<4>, Sh<0>>, at<sw::shape<1, 1>, line_of<4>, Sh<1>>),
                    9.40));
 
 // an axis that leaves the host of 4: 2.7 a hop, 22 % of the bandwidth
@@ -452,8 +443,7 @@ constexpr auto walk(const X& x) {
   } else {
     constexpr int axis = Pair::plan.steps.item[K].axis;
     constexpr placement target = Pair::plan.steps.item[K].to;
-    return walk<Pair, K + 1>(
-        sw::redistribute<typename axis_of<typename Pair::mesh, axis>::type, placement_t<target>>(x));
+    return walk<Pair, K + 1>(sw::redistribute<typename axis_of<typename Pair::mesh, axis>::type, placement_t<target>>(x));
   }
 }
 

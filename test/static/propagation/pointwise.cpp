@@ -45,10 +45,9 @@ constexpr bool unary_law(op_code op, bool linear) {
   }
   return true;
 }
-static_assert(unary_law(op_code::scale, true) && unary_law(op_code::dropout, true) &&
-              unary_law(op_code::contiguous, true));
-static_assert(unary_law(op_code::relu, false) && unary_law(op_code::tanh, false) &&
-              unary_law(op_code::gelu_tanh, false) && unary_law(op_code::gelu_erf, false));
+static_assert(unary_law(op_code::scale, true) && unary_law(op_code::dropout, true) && unary_law(op_code::contiguous, true));
+static_assert(unary_law(op_code::relu, false) && unary_law(op_code::tanh, false) && unary_law(op_code::gelu_tanh, false) &&
+              unary_law(op_code::gelu_erf, false));
 
 // adjoints are linear in the cotangent: a partial cotangent meets a reduced operand
 constexpr bool adjoint_law(op_code op) {
@@ -97,8 +96,7 @@ constexpr sw::spec heads = on_line<sw::shape<64>, float, three>(sw::shard_value(
 static_assert(apply(op_code::add, none, heads, heads).out.place[0].block == 32);
 static_assert(refuses(apply(op_code::add, none, flat, heads), problem::pointwise_placements));
 
-static_assert(refuses(apply(op_code::add, none, on_line<matrix>(R), on_line<matrix, double>(R)),
-                      problem::types_differ));
+static_assert(refuses(apply(op_code::add, none, on_line<matrix>(R), on_line<matrix, double>(R)), problem::types_differ));
 static_assert(refuses(apply(op_code::relu, none, on_line<matrix, std::int32_t>(R)), problem::needs_floating_point));
 
 // axes are looked up one by one

@@ -69,8 +69,7 @@ constexpr sw::outcome norm(placement x, placement w) {
                on_line<vector>(w));
 }
 static_assert(gives(norm(S(0), U), S(0)) && gives(norm(R, R), R) && gives(norm(U, U), U));
-static_assert(refuses(norm(S(0), R), problem::norm_weight_placement) &&
-              refuses(norm(R, U), problem::norm_weight_placement));
+static_assert(refuses(norm(S(0), R), problem::norm_weight_placement) && refuses(norm(R, U), problem::norm_weight_placement));
 
 // the gradient of the weight is partial where rows are sharded
 constexpr sw::outcome norm_dw(placement x) {

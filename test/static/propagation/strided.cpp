@@ -115,7 +115,8 @@ constexpr bool finds(op_code op, const sw::op_attr& a, const sw::spec& l, const 
   const sw::strategy s = sw::choose_strategy(op, a, in, 2);
   return s.found && !sw::infer(op, a, s.target, 2).error;
 }
-static_assert(finds(op_code::add, {}, x, plain) && finds(op_code::mul, {}, plain, x) && finds(op_code::mul, {}, x, to<whole, shards<0>>));
+static_assert(finds(op_code::add, {}, x, plain) && finds(op_code::mul, {}, plain, x) &&
+              finds(op_code::mul, {}, x, to<whole, shards<0>>));
 static_assert(finds(op_code::einsum, product, columns, at<sw::shape<4, 8>, shards<1>, shards<1>>));
 static_assert(finds(op_code::einsum, product, x, at<sw::shape<6, 4>, shards<1>, whole>));
 

@@ -18,11 +18,11 @@ constexpr auto scatter = transition::reduce_scatter, exchange = transition::all_
 constexpr auto zeros = transition::to_partial, placed = transition::place_chunk;
 constexpr transition expected[5][5] = {
     // to R, U, P, S(0), S(1)
-    {none, none, zeros, chunk, chunk},           // from R
-    {none, none, zeros, chunk, chunk},           // U
-    {reduce, reduce, none, scatter, scatter},    // P
-    {gather, gather, placed, none, exchange},    // S(0)
-    {gather, gather, placed, exchange, none},    // S(1)
+    {none, none, zeros, chunk, chunk},         // from R
+    {none, none, zeros, chunk, chunk},         // U
+    {reduce, reduce, none, scatter, scatter},  // P
+    {gather, gather, placed, none, exchange},  // S(0)
+    {gather, gather, placed, exchange, none},  // S(1)
 };
 constexpr bool table_law() {
   for (int i = 0; i < 5; ++i)
@@ -151,8 +151,7 @@ constexpr std::int64_t total(placement from, placement to) {
 // even: B bytes over N ranks cost (N-1)/N B for each half of an all-reduce
 static_assert(sent<4, sw::shape<8, 16>>(P, R, 0) == 2 * 3 * 512 / 4 &&
               sent<4, sw::shape<8, 16>>(P, R, 3) == 2 * 3 * 512 / 4);
-static_assert(sent<4, sw::shape<8, 16>>(P, S(0), 1) == 3 * 512 / 4 &&
-              sent<4, sw::shape<8, 16>>(S(1), R, 2) == 3 * 512 / 4);
+static_assert(sent<4, sw::shape<8, 16>>(P, S(0), 1) == 3 * 512 / 4 && sent<4, sw::shape<8, 16>>(S(1), R, 2) == 3 * 512 / 4);
 static_assert(sent<4, sw::shape<8, 16>>(S(0), S(1), 2) == 3 * 512 / 16);  // own rows, the others' columns
 static_assert(sent<4, sw::shape<8, 16>, double>(P, U, 0) == 2 * 3 * 1024 / 4);
 static_assert(sent<4, sw::shape<8, 16>>(R, S(0), 0) == 0 && sent<4, sw::shape<8, 16>>(S(0), P, 0) == 0 &&
@@ -161,8 +160,7 @@ static_assert(sent<1, sw::shape<8, 16>>(P, R, 0) == 0);
 
 // uneven: 5 rows over 4 ranks are 2, 2, 1, 0
 using five = sw::shape<5, 3>;
-static_assert(sent<4, five>(S(0), R, 0) == 3 * 24 && sent<4, five>(S(0), R, 2) == 3 * 12 &&
-              sent<4, five>(S(0), R, 3) == 0);
+static_assert(sent<4, five>(S(0), R, 0) == 3 * 24 && sent<4, five>(S(0), R, 2) == 3 * 12 && sent<4, five>(S(0), R, 3) == 0);
 static_assert(sent<4, five>(P, S(0), 0) == 60 - 24 && sent<4, five>(P, S(0), 3) == 60);
 // an all-reduce cuts the 15 elements flat: 4, 4, 4, 3; others' parts out, then the own sum to everyone
 static_assert(sent<4, five>(P, R, 0) == 4 * (15 - 4 + 3 * 4) && sent<4, five>(P, R, 3) == 4 * (15 - 3 + 3 * 3));

@@ -35,11 +35,9 @@ static_assert(refuses(apply(op_code::reshape, to<0>(), over<2, sw::shape<2, 0>>(
 
 static_assert(gives(apply(op_code::reshape, to<24>(), over<2, sw::shape<4, 6>>(S(0))),
                     S(0)));  // the leftmost of a merge
-static_assert(refuses(apply(op_code::reshape, to<24>(), over<2, sw::shape<4, 6>>(S(1))),
-                      problem::reshape_crosses_shard));
+static_assert(refuses(apply(op_code::reshape, to<24>(), over<2, sw::shape<4, 6>>(S(1))), problem::reshape_crosses_shard));
 static_assert(gives(apply(op_code::reshape, to<4, 2>(), over<2, sw::shape<8>>(S(0))), S(0)));
-static_assert(refuses(apply(op_code::reshape, to<2, 3>(), over<4, sw::shape<6>>(S(0))),
-                      problem::reshape_crosses_shard));
+static_assert(refuses(apply(op_code::reshape, to<2, 3>(), over<4, sw::shape<6>>(S(0))), problem::reshape_crosses_shard));
 static_assert(gives(apply(op_code::reshape, to<6, 4>(), over<2, sw::shape<2, 3, 4>>(S(2))), S(1)));
 static_assert(gives(apply(op_code::reshape, to<6>(), over<2, sw::shape<1, 6>>(S(1))), S(0)));
 static_assert(gives(apply(op_code::reshape, to<2, 2, 4>(), over<2, sw::shape<4, 4>>(S(1))), S(2)));
@@ -47,10 +45,10 @@ static_assert(gives(apply(op_code::reshape, to<1, 8>(), over<2, sw::shape<8>>(S(
 
 // heads: 64 features over 3 ranks are 22, 22, 20 when split flat, whole heads of 16 when split by blocks
 using features = sw::shape<5, 64>;
-static_assert(refuses(apply(op_code::reshape, to<5, 4, 16>(), over<3, features>(S(1))),
-                      problem::reshape_crosses_shard));
+static_assert(refuses(apply(op_code::reshape, to<5, 4, 16>(), over<3, features>(S(1))), problem::reshape_crosses_shard));
 static_assert(gives(apply(op_code::reshape, to<5, 4, 16>(), over<3, features>(sw::shard_value(1, 16))), S(1)));
-static_assert(gives(apply(op_code::reshape, to<5, 64>(), over<3, sw::shape<5, 4, 16>>(S(1))), sw::shard_value(1, 32)));  // 2, 2, 0 heads
+static_assert(gives(apply(op_code::reshape, to<5, 64>(), over<3, sw::shape<5, 4, 16>>(S(1))),
+                    sw::shard_value(1, 32)));  // 2, 2, 0 heads
 
 // partial and whole values may be viewed in any way
 static_assert(gives(apply(op_code::reshape, to<24>(), over<2, sw::shape<4, 6>>(P)), P));
@@ -119,8 +117,7 @@ constexpr bool lawful_dims(std::index_sequence<D...>) {
 }
 template <int N, class Shape>
 constexpr bool lawful = lawful_dims<N, Shape>(std::make_index_sequence<Shape::rank>{});
-static_assert(lawful<2, sw::shape<24>> && lawful<3, sw::shape<24>> && lawful<4, sw::shape<24>> &&
-              lawful<5, sw::shape<24>>);
+static_assert(lawful<2, sw::shape<24>> && lawful<3, sw::shape<24>> && lawful<4, sw::shape<24>> && lawful<5, sw::shape<24>>);
 static_assert(lawful<2, sw::shape<4, 6>> && lawful<3, sw::shape<4, 6>> && lawful<4, sw::shape<4, 6>>);
 static_assert(lawful<2, sw::shape<2, 3, 4>> && lawful<3, sw::shape<2, 3, 4>>);
 static_assert(lawful<2, sw::shape<1, 6, 4>> && lawful<5, sw::shape<1, 6, 4>>);
@@ -155,9 +152,7 @@ static_assert(permute_inverts());
 
 // --- slice -----------------------------------------------------------------------------------------------------------
 
-constexpr sw::op_attr range(int dim, std::int64_t start, std::int64_t length) {
-  return {{dim, start, length, 0, 0, 0}};
-}
+constexpr sw::op_attr range(int dim, std::int64_t start, std::int64_t length) { return {{dim, start, length, 0, 0, 0}}; }
 static_assert([] {
   const sw::spec x = on_line<cube>(S(0));
   const sw::outcome o = apply(op_code::slice, range(1, 1, 2), x);
@@ -199,12 +194,18 @@ static_assert(apply(op_code::pad, range(1, 1, 4), apply(op_code::slice, range(1,
 constexpr bool scatters(sw::placement p) {
   return gives(apply(op_code::slice_scatter, range(0, 3, 2), on_line<six>(p), on_line<two>(p)), p);
 }
-static_assert(scatters(R) && scatters(U) && scatters(P) && scatters(S(1)) && scatters(sw::partial_value(sw::reduction::max)));
-static_assert(refuses(apply(op_code::slice_scatter, range(0, 3, 2), on_line<six>(R), on_line<two>(U)), problem::slice_scatter_placements));
-static_assert(refuses(apply(op_code::slice_scatter, range(0, 3, 2), on_line<six>(S(0)), on_line<two>(S(0))), problem::slice_dim_sharded));
-static_assert(gives(apply(op_code::slice_scatter, range(0, 0, 5), on_line<six>(S(0)), on_line<sw::shape<5, 2>>(S(0))), S(0)));
-static_assert(refuses(apply(op_code::slice_scatter, range(0, 3, 3), on_line<six>(R), on_line<two>(R)), problem::slice_scatter_shape));
-static_assert(refuses(apply(op_code::slice_scatter, range(0, 5, 2), on_line<six>(R), on_line<two>(R)), problem::slice_out_of_range));
+static_assert(scatters(R) && scatters(U) && scatters(P) && scatters(S(1)) &&
+              scatters(sw::partial_value(sw::reduction::max)));
+static_assert(refuses(apply(op_code::slice_scatter, range(0, 3, 2), on_line<six>(R), on_line<two>(U)),
+                      problem::slice_scatter_placements));
+static_assert(refuses(apply(op_code::slice_scatter, range(0, 3, 2), on_line<six>(S(0)), on_line<two>(S(0))),
+                      problem::slice_dim_sharded));
+static_assert(gives(apply(op_code::slice_scatter, range(0, 0, 5), on_line<six>(S(0)), on_line<sw::shape<5, 2>>(S(0))),
+                    S(0)));
+static_assert(refuses(apply(op_code::slice_scatter, range(0, 3, 3), on_line<six>(R), on_line<two>(R)),
+                      problem::slice_scatter_shape));
+static_assert(refuses(apply(op_code::slice_scatter, range(0, 5, 2), on_line<six>(R), on_line<two>(R)),
+                      problem::slice_out_of_range));
 
 // a write in place changes nothing of what is written but its elements
 static_assert(gives(apply(op_code::copy_, {}, on_line<six>(S(0)), on_line<six>(S(0))), S(0)));

@@ -77,7 +77,8 @@ constexpr bool partition() {
     before = g[0];
     for (std::size_t k = 0; k < g.size(); ++k) {
       ++seen[g[k]];
-      if (Mesh::template local_rank<A...>(g[k]) != static_cast<int>(k) || Mesh::template group<A...>(g[k]) != g) return false;
+      if (Mesh::template local_rank<A...>(g[k]) != static_cast<int>(k) || Mesh::template group<A...>(g[k]) != g)
+        return false;
     }
   }
   for (const int n : seen)
@@ -114,7 +115,8 @@ static_assert(std::is_same_v<sw::flattened<sw::mesh<tp_a, tp_b>, tp, tp_a, tp_b>
 
 // concatenate: the axes of submeshes, together
 static_assert(std::is_same_v<sw::concatenated<cube, sw::submesh<cube, dp>, sw::submesh<cube, cp, tp>>, cube>);
-static_assert(std::is_same_v<sw::concatenated<cube, sw::submesh<cube, dp>, sw::submesh<cube, tp>>, sw::submesh<cube, dp, tp>>);
+static_assert(
+    std::is_same_v<sw::concatenated<cube, sw::submesh<cube, dp>, sw::submesh<cube, tp>>, sw::submesh<cube, dp, tp>>);
 static_assert(std::is_same_v<sw::concatenated<cube, cube>, cube>);
 
 }  // namespace

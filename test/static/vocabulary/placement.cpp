@@ -14,7 +14,7 @@ namespace {
 // dual of dual is the placement itself, for types and for values
 template <class P>
 constexpr bool is_involution =
-    std::is_same_v<sw::dual_t<sw::dual_t<P>>, P>&& dual(dual(sw::placement_v<P>)) == sw::placement_v<P>;
+    std::is_same_v<sw::dual_t<sw::dual_t<P>>, P> && dual(dual(sw::placement_v<P>)) == sw::placement_v<P>;
 static_assert(is_involution<sw::replicate>);
 static_assert(is_involution<sw::reduced>);
 static_assert(is_involution<sw::shard<0>>);
@@ -63,7 +63,8 @@ static_assert(classified(sw::replicate_value()) && classified(sw::reduced_value(
 static_assert(sw::strided_shard_value(2, 3).is_strided() && sw::strided_shard_value(2, 3).factor == 3 &&
               !sw::shard_value(2).is_strided() && sw::strided_shard_value(2, 1) == sw::shard_value(2));
 static_assert(sw::partial_norm_value(3).is_norm() && sw::partial_norm_value(3).order == 3 && !sw::partial_value().is_norm());
-static_assert(sw::strided_shard_value(2, 3) != sw::shard_value(2) && sw::strided_shard_value(2, 3) != sw::strided_shard_value(2, 2) &&
+static_assert(sw::strided_shard_value(2, 3) != sw::shard_value(2) &&
+              sw::strided_shard_value(2, 3) != sw::strided_shard_value(2, 2) &&
               sw::partial_norm_value(1) != sw::partial_norm_value(2));
 static_assert(sizeof(sw::placement) == 12);
 

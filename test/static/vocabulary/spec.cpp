@@ -130,9 +130,8 @@ static_assert(vector<8, 2, sw::even<sw::shard<0>>> == vector<8, 2, sw::shard<0>>
 
 // by name, in any order, or by position; axes left out are replicate
 using two = sw::mesh<ax<2>, ax<3>>;
-static_assert(
-    sw::spec_of<float, sw::shape<6, 6>, two, sw::on<ax<3>, sw::shard<1>>, sw::on<ax<2>, sw::shard<0>>>::value ==
-    sw::spec_of<float, sw::shape<6, 6>, two, sw::shard<0>, sw::shard<1>>::value);
+static_assert(sw::spec_of<float, sw::shape<6, 6>, two, sw::on<ax<3>, sw::shard<1>>, sw::on<ax<2>, sw::shard<0>>>::value ==
+              sw::spec_of<float, sw::shape<6, 6>, two, sw::shard<0>, sw::shard<1>>::value);
 static_assert(sw::spec_of<float, sw::shape<6, 6>, two, sw::on<ax<3>, sw::shard<1>>>::value ==
               sw::spec_of<float, sw::shape<6, 6>, two, sw::replicate, sw::shard<1>>::value);
 
@@ -174,8 +173,7 @@ constexpr sw::spec mixed = seven_by_ten<sw::partial<>, sw::reduced, sw::shard<1>
 static_assert(sw::dual(sw::dual(mixed)) == mixed);
 static_assert(sw::dual(mixed) == seven_by_ten<sw::reduced, sw::partial<>, sw::shard<1>>);
 
-static_assert(sw::is_contiguous(mixed) && sw::contiguous(mixed) == mixed && mixed.stride[0] == 10 &&
-              mixed.stride[1] == 1);
+static_assert(sw::is_contiguous(mixed) && sw::contiguous(mixed) == mixed && mixed.stride[0] == 10 && mixed.stride[1] == 1);
 static_assert(sw::numel(mixed) == 70 && sw::numel(sw::scalar_like(mixed)) == 1 && sw::scalar_like(mixed).rank == 0);
 
 static_assert(

@@ -153,9 +153,9 @@ constexpr bool misfits(sw::finding f, int axis, long long have, long long want) 
   return f.what == sw::problem::strided_shard_factor && f.axis == axis && f.have == have && f.want == want && f.dim == 0;
 }
 static_assert(!checked(strided_shard_value(0, 3), shard_value(0)));
-static_assert(misfits(checked(strided_shard_value(0, 2), shard_value(0)), 0, 2, 3));      // the other axis has 3
+static_assert(misfits(checked(strided_shard_value(0, 2), shard_value(0)), 0, 2, 3));         // the other axis has 3
 static_assert(misfits(checked(strided_shard_value(0, 3), sw::replicate_value()), 0, 3, 1));  // splits nothing
-static_assert(misfits(checked(shard_value(0), strided_shard_value(0, 2)), 1, 2, 1));      // an earlier axis has no say
+static_assert(misfits(checked(shard_value(0), strided_shard_value(0, 2)), 1, 2, 1));         // an earlier axis has no say
 static_assert(checked(strided_shard_value(0, 0), shard_value(0)).what == sw::problem::strided_shard_factor);
 static_assert(checked(strided_shard_value(0, 3 + 256), shard_value(0)).what == sw::problem::strided_shard_factor);
 // a factor beyond the largest is taken for no other, however many parts the later axis makes

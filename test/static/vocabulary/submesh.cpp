@@ -44,8 +44,8 @@ using tp = ax<2, 1>;
 using one = ax<1>;
 using cube = sw::mesh<dp, cp, tp>;
 static_assert(groups_are_lawful<cube, dp>() && groups_are_lawful<cube, cp>() && groups_are_lawful<cube, tp>());
-static_assert(groups_are_lawful<cube, dp, cp>() && groups_are_lawful<cube, dp, tp>() &&
-              groups_are_lawful<cube, cp, tp>() && groups_are_lawful<cube, dp, cp, tp>());
+static_assert(groups_are_lawful<cube, dp, cp>() && groups_are_lawful<cube, dp, tp>() && groups_are_lawful<cube, cp, tp>() &&
+              groups_are_lawful<cube, dp, cp, tp>());
 static_assert(groups_are_lawful<sw::mesh<ax<8>>, ax<8>>() && groups_are_lawful<sw::mesh<one>, one>());
 static_assert(groups_are_lawful<sw::mesh<dp, one, cp>, one>() && groups_are_lawful<sw::mesh<dp, one, cp>, dp, cp>());
 

@@ -38,7 +38,8 @@ struct task {
 
 template <class F, class Extents>
 void check_gradients() {
-  using step = sw::train_step<holder<F>::template model, task<F, Extents>, sw::plan<>, mesh, sw::sgd<>, sw::pipeline<>, double>;
+  using step =
+      sw::train_step<holder<F>::template model, task<F, Extents>, sw::plan<>, mesh, sw::sgd<>, sw::pipeline<>, double>;
   sw::launch<mesh>([](auto& rank) {
     using executor = sw::executor<step, sw::thread_rank<mesh>>;
     std::size_t outputs = 1;
@@ -80,7 +81,8 @@ void check_gradients() {
           run.run(env);
           side[s] = run.loss();
         }
-        CHECK(gradient[static_cast<std::size_t>(p)][i] == doctest::Approx((side[1] - side[0]) / (2 * h)).epsilon(1e-6).scale(largest));
+        CHECK(gradient[static_cast<std::size_t>(p)][i] ==
+              doctest::Approx((side[1] - side[0]) / (2 * h)).epsilon(1e-6).scale(largest));
       }
   });
 }

@@ -25,8 +25,7 @@ using type = sw::dtensor_of<T, Shape, mesh>;
 template <class T = double>
 std::vector<T> some(std::int64_t n, int salt) {
   std::vector<T> v;
-  for (std::int64_t i = 0; i < n; ++i)
-    v.push_back(static_cast<T>(static_cast<int>((i * 37 + salt * 11) % 17) - 8) / T(4));
+  for (std::int64_t i = 0; i < n; ++i) v.push_back(static_cast<T>(static_cast<int>((i * 37 + salt * 11) % 17) - 8) / T(4));
   return v;
 }
 
@@ -86,8 +85,7 @@ void check_binary(const char* name, F f, const std::function<double(double, doub
 }  // namespace
 
 #define SHARDWISE_UNARY(name, want) \
-  check_unary(                      \
-      #name, [](const auto& x) { return sw::name(x); }, [](double x) -> double { return want; })
+  check_unary(#name, [](const auto& x) { return sw::name(x); }, [](double x) -> double { return want; })
 #define SHARDWISE_BINARY(name, want)                                      \
   check_binary(                                                           \
       #name, [](const auto& x, const auto& y) { return sw::name(x, y); }, \
@@ -107,21 +105,16 @@ TEST_CASE("elementwise functions of one tensor") {
   SHARDWISE_UNARY(sin, std::sin(x));
   SHARDWISE_UNARY(cos, std::cos(x));
   SHARDWISE_UNARY(square, x * x);
-  check_unary(
-      "pow 3", [](const auto& x) { return sw::pow(x, 3); }, [](double x) { return x * x * x; });
-  check_unary(
-      "pow 0", [](const auto& x) { return sw::pow(x, 0); }, [](double) { return 1.0; });
+  check_unary("pow 3", [](const auto& x) { return sw::pow(x, 3); }, [](double x) { return x * x * x; });
+  check_unary("pow 0", [](const auto& x) { return sw::pow(x, 0); }, [](double) { return 1.0; });
   check_unary(
       "clamp", [](const auto& x) { return sw::clamp(x, -0.5, 1.0); },
       [](double x) { return x < -0.5 ? -0.5
                             : x > 1  ? 1
                                      : x; });
-  check_unary(
-      "number - x", [](const auto& x) { return 2 - x; }, [](double x) { return 2 - x; });
-  check_unary(
-      "number / x", [](const auto& x) { return 3 / x; }, [](double x) { return 3 * (1 / x); });
-  check_unary(
-      "x / number", [](const auto& x) { return -x / 4 * 2 + 2 * x; }, [](double x) { return -x / 4 * 2 + 2 * x; });
+  check_unary("number - x", [](const auto& x) { return 2 - x; }, [](double x) { return 2 - x; });
+  check_unary("number / x", [](const auto& x) { return 3 / x; }, [](double x) { return 3 * (1 / x); });
+  check_unary("x / number", [](const auto& x) { return -x / 4 * 2 + 2 * x; }, [](double x) { return -x / 4 * 2 + 2 * x; });
 }
 
 TEST_CASE("elementwise functions of two tensors broadcast; NaNs spread as in PyTorch") {
@@ -151,19 +144,19 @@ TEST_CASE("elementwise functions of two tensors broadcast; NaNs spread as in PyT
 TEST_CASE("integers are compared, and with numbers; a mask chooses integers' places") {
   sw::launch<mesh>([](auto& rank) {
     sw::eager on(rank);
-    const auto x =
-        type<sw::shape<2, 3>, std::int32_t>::distribute(on, std::vector<std::int32_t>{3, -100, 7, -100, 0, 3});
+    const auto x = type<sw::shape<2, 3>, std::int32_t>::distribute(on, std::vector<std::int32_t>{3, -100, 7, -100, 0, 3});
     CHECK(values_of(sw::eq(x, -100).to_local()) == std::vector<std::int32_t>{0, 1, 0, 1, 0, 0});
     CHECK(values_of(sw::ge(x, sw::permute<1, 0>(sw::permute<1, 0>(x))).to_local()) == std::vector<std::int32_t>(6, 1));
     CHECK(values_of(sw::lt(x, 3).to_local()) == std::vector<std::int32_t>{0, 1, 0, 1, 1, 0});
     // compare_fraction: with any number, in int32's range or not
     const std::vector<std::int32_t> ends{-2147483647 - 1, -1, 0, 1, 2, 2147483647};
     const auto e = type<sw::shape<6>, std::int32_t>::distribute(on, ends);
-    for (const double n : {1.5, -1.5, 2.0, 0.0, -0.25, 3e9, -3e9, 2147483646.5, 2147483647.0, 2147483648.0, -2147483648.0, -2147483648.5,
-                           1e300, inf, -inf, not_a_number}) {
+    for (const double n : {1.5, -1.5, 2.0, 0.0, -0.25, 3e9, -3e9, 2147483646.5, 2147483647.0, 2147483648.0, -2147483648.0,
+                           -2147483648.5, 1e300, inf, -inf, not_a_number}) {
       const auto check = [&](const auto& got, auto holds) {
         const auto v = values_of(got.to_local());
-        for (std::size_t i = 0; i < 6; ++i) CHECK_MESSAGE(v[i] == (holds(static_cast<double>(ends[i])) ? 1 : 0), ends[i], " and ", n);
+        for (std::size_t i = 0; i < 6; ++i)
+          CHECK_MESSAGE(v[i] == (holds(static_cast<double>(ends[i])) ? 1 : 0), ends[i], " and ", n);
       };
       check(sw::lt(e, n), [n](double i) { return i < n; });
       check(sw::le(e, n), [n](double i) { return i <= n; });
@@ -202,8 +195,7 @@ TEST_CASE("reductions over any dims") {
     const auto largest = folded(-inf, [](double a, double b) { return std::max(a, b); });
     CHECK(values_of(sw::amax<0, 2>(x).to_local()) == largest);
     CHECK(values_of(sw::amax<0, -1>(x, sw::keepdim).to_local()) == largest);
-    static_assert(decltype(sw::amax<0, -1>(x, sw::keepdim))::sp.rank == 3 &&
-                  decltype(sw::amax<0, -1>(x))::sp.rank == 1);
+    static_assert(decltype(sw::amax<0, -1>(x, sw::keepdim))::sp.rank == 3 && decltype(sw::amax<0, -1>(x))::sp.rank == 1);
     CHECK(values_of(sw::amax<0, 1>(sw::permute<0, 2, 1>(x)).to_local()) == largest);
     CHECK(values_of(sw::amin<0, 2>(x).to_local()) == folded(inf, [](double a, double b) { return std::min(a, b); }));
     CHECK(values_of(sw::prod<0, 2>(x + 3).to_local()) == folded(1, [](double a, double b) { return a * (b + 3); }));

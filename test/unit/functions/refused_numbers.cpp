@@ -38,12 +38,14 @@ TEST_CASE("dropout and bernoulli refuse what is no probability") {
     for (const double p : {1.5, -0.5, not_a_number, -inf, 1 + 1e-15}) {
       const std::vector<double> given{0, p, 1};
       CHECK_THROWS_WITH(sw::bernoulli(type::distribute(on, given)), refused);
-      sw::executor<sw::function_step<coin, mesh, sw::inputs<sw::input_tensor<double, sw::shape<3>>>>, std::remove_reference_t<decltype(rank)>>
+      sw::executor<sw::function_step<coin, mesh, sw::inputs<sw::input_tensor<double, sw::shape<3>>>>,
+                   std::remove_reference_t<decltype(rank)>>
           run(rank);
       run.set_input(0, given);
       CHECK_THROWS_WITH(run.run({}), refused);
     }
-    CHECK(values_of(sw::bernoulli(type::distribute(on, std::vector<double>{0, 1, 1})).to_local()) == std::vector<double>{0, 1, 1});
+    CHECK(values_of(sw::bernoulli(type::distribute(on, std::vector<double>{0, 1, 1})).to_local()) ==
+          std::vector<double>{0, 1, 1});
   });
 }
 

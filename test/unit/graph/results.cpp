@@ -59,13 +59,14 @@ TEST_CASE("several results: verify admits each result once, read by getitem alon
     return sw::verify(h);
   };
   const auto is = [](const sw::finding& f, problem p, int node) { return f.what == p && f.operand == node; };
-  CHECK(is(broken([&](auto& h) { h.nodes[w.last].in[0] = w.all; }), problem::graph_results, w.last));       // read as a tensor
-  CHECK(is(broken([&](auto& h) { h.outputs[0] = w.all; }), problem::graph_results, w.all));                // given out as one
-  CHECK(is(broken([&](auto& h) { h.nodes[w.s].in[0] = w.x; }), problem::graph_results, w.s));              // of one with one result
-  CHECK(is(broken([&](auto& h) { h.nodes[w.s].in[0] = w.e; }), problem::graph_results, w.s));              // of a result
-  CHECK(is(broken([&](auto& h) { h.nodes[w.s].a.v[0] = 3; }), problem::graph_results, w.s));               // there are three
+  CHECK(is(broken([&](auto& h) { h.nodes[w.last].in[0] = w.all; }), problem::graph_results, w.last));  // read as a tensor
+  CHECK(is(broken([&](auto& h) { h.outputs[0] = w.all; }), problem::graph_results, w.all));            // given out as one
+  CHECK(is(broken([&](auto& h) { h.nodes[w.s].in[0] = w.x; }), problem::graph_results, w.s));  // of one with one result
+  CHECK(is(broken([&](auto& h) { h.nodes[w.s].in[0] = w.e; }), problem::graph_results, w.s));  // of a result
+  CHECK(is(broken([&](auto& h) { h.nodes[w.s].a.v[0] = 3; }), problem::graph_results, w.s));   // there are three
   CHECK(is(broken([&](auto& h) { h.nodes[w.s].a.v[0] = -1; }), problem::graph_results, w.s));
-  CHECK(is(broken([&](auto& h) { h.nodes[w.where].spec = h.nodes[w.s].spec; }), problem::graph_results, w.where));  // not its spec
+  CHECK(is(broken([&](auto& h) { h.nodes[w.where].spec = h.nodes[w.s].spec; }), problem::graph_results,
+           w.where));  // not its spec
   CHECK(is(broken([&](auto& h) {
              h.nodes[w.where].a.v[0] = 1;
              h.nodes[w.where].spec = h.nodes[w.s].spec;
@@ -156,12 +157,14 @@ TEST_CASE("several results: the text names them as torch.fx does, and they cost 
 }
 
 // Forward: y = sum(tanh(exp) + ...); the backward pass reads result 0 and the sums.
-TEST_CASE("several results: what is kept for the backward pass is results, and computing one again computes the node again") {
+TEST_CASE(
+    "several results: what is kept for the backward pass is results, and computing one again computes the node again") {
   maker<32> m;
   const int x = m.leaf(op_code::input, sw::replicate_value());
   const int all = m.lines(x), e = m.item(all, 0), s = m.item(all, 1);
   const int t = m.apply(op_code::tanh, e), loss = m.apply(op_code::sum, {{3, 0, 0, 0, 0, 0}}, {t});
-  const int back = m.apply(op_code::mul, e, t), rows = m.apply(op_code::sum, {{2, 0, 0, 0, 0, 0}}, {back}), use = m.apply(op_code::mul, rows, s);
+  const int back = m.apply(op_code::mul, e, t), rows = m.apply(op_code::sum, {{2, 0, 0, 0, 0, 0}}, {back}),
+            use = m.apply(op_code::mul, rows, s);
   const auto g = m.finish(loss, use);
   CHECK(!sw::verify(g));
   sw::passes::solve_cut<100>::progress<32> st;

@@ -73,8 +73,9 @@ TEST_CASE("traces of nothing, of one rank twice, and to nowhere throw") {
   CHECK_THROWS_AS(sw::chrome_trace(all), std::invalid_argument);
   for (sw::timeline& t : all) record(t, t.add(rank_of(1), program()), 1);
   CHECK_THROWS_WITH(sw::chrome_trace(all), "shardwise: chrome_trace: two timelines are of rank 1; give one for each rank");
-  CHECK_THROWS_WITH(sw::write_chrome_trace("/nowhere/at/all/trace.json", all[0]),
-                    "shardwise: write_chrome_trace: the file /nowhere/at/all/trace.json cannot be written; give a path in a folder that can");
+  CHECK_THROWS_WITH(
+      sw::write_chrome_trace("/nowhere/at/all/trace.json", all[0]),
+      "shardwise: write_chrome_trace: the file /nowhere/at/all/trace.json cannot be written; give a path in a folder that can");
   if (std::ifstream("/dev/full")) CHECK_THROWS_AS(sw::write_chrome_trace("/dev/full", all[0]), std::runtime_error);
 }
 

@@ -89,7 +89,8 @@ TEST_CASE("sgd: momentum buffer") {
 }
 
 TEST_CASE("adam: bias-corrected moments, eps outside the root") {
-  check<sw::adam<>>(environment(), [](double& p, double g, double& m, double& v, int s, bool) { adam_reference(p, g, m, v, s); });
+  check<sw::adam<>>(environment(),
+                    [](double& p, double g, double& m, double& v, int s, bool) { adam_reference(p, g, m, v, s); });
 }
 
 TEST_CASE("adamw: decoupled decay of all parameters, or of matrices only") {

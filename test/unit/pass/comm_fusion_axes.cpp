@@ -31,7 +31,8 @@ using mesh = sw::mesh<outer<M>, inner<N>>;
 constexpr int rows = 6, width = 10;
 template <int M, int N>
 struct task {
-  using inputs = sw::inputs<sw::input_tensor<double, sw::shape<rows, width>, sw::on<outer<M>, sw::shard<0>>, sw::on<inner<N>, sw::shard<0>>>>;
+  using inputs = sw::inputs<
+      sw::input_tensor<double, sw::shape<rows, width>, sw::on<outer<M>, sw::shard<0>>, sw::on<inner<N>, sw::shard<0>>>>;
   constexpr auto operator()(const auto& m, const auto& x) const {
     const auto y = m(x);
     return sw::sum(y * y);
@@ -39,9 +40,8 @@ struct task {
 };
 // Two linear layers, whose gradients both axes sum.
 template <int M, int N, class... Passes>
-using step = sw::train_step<mlp_module, task<M, N>,
-                            sw::plan<sw::data_parallel<outer<M>>, sw::data_parallel<inner<N>>>, mesh<M, N>, sw::adam<>,
-                            sw::pipeline<Passes...>, double>;
+using step = sw::train_step<mlp_module, task<M, N>, sw::plan<sw::data_parallel<outer<M>>, sw::data_parallel<inner<N>>>,
+                            mesh<M, N>, sw::adam<>, sw::pipeline<Passes...>, double>;
 
 template <class Step>
 constexpr int count_of_op(op_code op) {
@@ -53,7 +53,9 @@ template <class Step>
 constexpr int sums_on(int axis) {
   int n = 0;
   for (int i = 0; i < Step::program.node_count; ++i)
-    n += sw::detail::transition_at(Step::program, i) == sw::transition::all_reduce && Step::program.nodes[i].a.v[0] == axis ? 1 : 0;
+    n += sw::detail::transition_at(Step::program, i) == sw::transition::all_reduce && Step::program.nodes[i].a.v[0] == axis
+             ? 1
+             : 0;
   return n;
 }
 
@@ -80,22 +82,23 @@ struct normed : sw::module<normed<Bound>, Bound> {
 };
 template <int M, int N>
 struct sequences {
-  using inputs = sw::inputs<sw::input_tensor<double, sw::shape<4, 6, 8>, sw::on<outer<M>, sw::shard<0>>, sw::on<inner<N>, sw::shard<1>>>>;
+  using inputs = sw::inputs<
+      sw::input_tensor<double, sw::shape<4, 6, 8>, sw::on<outer<M>, sw::shard<0>>, sw::on<inner<N>, sw::shard<1>>>>;
   constexpr auto operator()(const auto& m, const auto& x) const {
     const auto y = m(x);
     return sw::sum(y * y);
   }
 };
 template <int M, int N, class... Passes>
-using sequence_step =
-    sw::train_step<normed, sequences<M, N>,
-                   sw::plan<sw::data_parallel<outer<M>>, sw::at<"norm", sw::sequence_parallel<inner<N>>>,
-                            sw::at<"up", sw::colwise<inner<N>, 1, sw::input<sw::shard<1>>>>,
-                            sw::at<"down", sw::rowwise<inner<N>, 1, sw::output<sw::shard<1>>>>>,
-                   mesh<M, N>, sw::adam<>, sw::pipeline<Passes...>, double>;
+using sequence_step = sw::train_step<normed, sequences<M, N>,
+                                     sw::plan<sw::data_parallel<outer<M>>, sw::at<"norm", sw::sequence_parallel<inner<N>>>,
+                                              sw::at<"up", sw::colwise<inner<N>, 1, sw::input<sw::shard<1>>>>,
+                                              sw::at<"down", sw::rowwise<inner<N>, 1, sw::output<sw::shard<1>>>>>,
+                                     mesh<M, N>, sw::adam<>, sw::pipeline<Passes...>, double>;
 // 6 gradients and the loss on the outer axis, of them 3 and the loss on the inner one; two buckets, the one as above
 static_assert(sums_on<sequence_step<2, 2>>(0) == 7 && sums_on<sequence_step<2, 2>>(1) == 4);
-static_assert(sums_on<sequence_step<2, 2, sw::comm_fusion_in_place<>>>(0) == 3 && sums_on<sequence_step<2, 2, sw::comm_fusion_in_place<>>>(1) == 2);
+static_assert(sums_on<sequence_step<2, 2, sw::comm_fusion_in_place<>>>(0) == 3 &&
+              sums_on<sequence_step<2, 2, sw::comm_fusion_in_place<>>>(1) == 2);
 static_assert(sums_on<sequence_step<2, 2, sw::comm_fusion_with_concat<>>>(0) == 3 &&
               sums_on<sequence_step<2, 2, sw::comm_fusion_with_concat<>>>(1) == 2);
 
@@ -112,7 +115,8 @@ std::vector<double> train(int iterations, std::size_t elements) {
       leaves.initialise(3);
       for (int k = 0; k < iterations; ++k) {
         std::vector<double> x(elements);
-        for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>((i * 5 + static_cast<std::size_t>(k)) % 11) - 4;
+        for (std::size_t i = 0; i < x.size(); ++i)
+          x[i] = static_cast<double>((i * 5 + static_cast<std::size_t>(k)) % 11) - 4;
         leaves.set_input(0, x);
         env.step = k + 1;
         ex.run(env, last(k)...);
@@ -156,8 +160,10 @@ void check_sequences() {
 
 using listed = step<2, 2, sw::fused_optimizer, sw::comm_fusion_in_place<>, sw::remove_copy_from_optimizer>;
 // Both sums of the gradients and the update, or the second sum and the update, one iteration later.
-using both_later = sw::iterated<listed, sw::iter_move_grads_and_optimizers<"all_reduce", "einsum">, sw::raise_comms, sw::sink_waits>;
-using second_later = sw::iterated<listed, sw::iter_move_grads_and_optimizers<"all_reduce_1", "einsum">, sw::raise_comms, sw::sink_waits>;
+using both_later =
+    sw::iterated<listed, sw::iter_move_grads_and_optimizers<"all_reduce", "einsum">, sw::raise_comms, sw::sink_waits>;
+using second_later =
+    sw::iterated<listed, sw::iter_move_grads_and_optimizers<"all_reduce_1", "einsum">, sw::raise_comms, sw::sink_waits>;
 static_assert(sums_on<both_later::setup>(0) == 1 && sums_on<both_later::setup>(1) == 1);
 static_assert(sums_on<second_later::setup>(0) == 2 && sums_on<second_later::setup>(1) == 1);
 static_assert(sums_on<both_later::main>(0) == 2 && sums_on<both_later::main>(1) == 2);
@@ -171,7 +177,8 @@ TEST_CASE("comm_fusion: gradients of two axes train as without it") {
   check_step<1, 2, sw::comm_fusion_in_place<>>();
 }
 TEST_CASE("comm_fusion: of two axes, with one update for all, kernels fused and waits put off") {
-  check_step<2, 2, sw::fused_optimizer, sw::comm_fusion_in_place<>, sw::remove_copy_from_optimizer, sw::schedule_comm_wait, sw::fuse_kernels>();
+  check_step<2, 2, sw::fused_optimizer, sw::comm_fusion_in_place<>, sw::remove_copy_from_optimizer, sw::schedule_comm_wait,
+             sw::fuse_kernels>();
 }
 TEST_CASE("comm_fusion: norms of split sequences, whose gradients are of two axes and their neighbours' of one") {
   check_sequences<2, 2, sw::comm_fusion_in_place<>>();

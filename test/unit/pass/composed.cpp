@@ -35,7 +35,8 @@ std::vector<double> train() {
     sw::executor<Step> ex(rank, sw::executor_checks::poison);
     ex.initialise(3);
     const auto in = ex.template input<double>(0);
-    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<double>((i * 37 + static_cast<std::size_t>(rank.index()) * 11) % 19) / 9.5 - 1;
+    for (std::size_t i = 0; i < in.size(); ++i)
+      in[i] = static_cast<double>((i * 37 + static_cast<std::size_t>(rank.index()) * 11) % 19) / 9.5 - 1;
     sw::step_env env;
     env.lr = 0.01;
     for (env.step = 1; env.step <= 3; ++env.step) ex.run(env);

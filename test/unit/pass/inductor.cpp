@@ -70,7 +70,8 @@ TEST_CASE("spmd passes: test_inductor") {
   const auto folder = std::filesystem::temp_directory_path() / ("shardwise_dump_" + std::to_string(::getpid()));
   const auto files = sw::dump_iterations<phases>(folder.string());
   REQUIRE(files.size() == 12);
-  const char* const stems[] = {"before_transformation_gm.txt", "iter_graph_setup_gm.txt", "iter_graph_main_gm.txt", "iter_graph_cleanup_gm.txt"};
+  const char* const stems[] = {"before_transformation_gm.txt", "iter_graph_setup_gm.txt", "iter_graph_main_gm.txt",
+                               "iter_graph_cleanup_gm.txt"};
   const auto text_of = [](const std::string& path) {
     std::ifstream in(path);
     std::stringstream text;
@@ -81,9 +82,12 @@ TEST_CASE("spmd passes: test_inductor") {
     CHECK(std::filesystem::path(files[3 * k]).filename() == stems[k]);
     const std::string text = text_of(files[3 * k]);
     if (k == 0) CHECK(text.find("%adam_3") != std::string::npos);
-    else CHECK(text == (k == 2 ? sw::to_text(g) : sw::to_text(phases::setup::program)));  // nothing is moved, the main graph is lowered
+    else
+      CHECK(text ==
+            (k == 2 ? sw::to_text(g) : sw::to_text(phases::setup::program)));  // nothing is moved, the main graph is lowered
     CHECK((text.find("# mod.1.fc in submod_0\n") != std::string::npos) == (k == 2));
-    CHECK((text_of(files[3 * k + 1]).find("  subgraph cluster_submod_0 { label=\"submod_0\"; room; einsum;") != std::string::npos) == (k == 2));
+    CHECK((text_of(files[3 * k + 1]).find("  subgraph cluster_submod_0 { label=\"submod_0\"; room; einsum;") !=
+           std::string::npos) == (k == 2));
     CHECK((text_of(files[3 * k + 2]).find("  subgraph submod_0\n    room\n    einsum\n") != std::string::npos) == (k == 2));
   }
   std::filesystem::remove_all(folder);
@@ -112,7 +116,9 @@ TEST_CASE("spmd passes: test_inductor") {
     });
   };
   train(0, [](auto& rank) { return std::make_unique<sw::executor<step<>, std::remove_reference_t<decltype(rank)>>>(rank); });
-  train(1, [](auto& rank) { return std::make_unique<sw::iterated_executor<phases, std::remove_reference_t<decltype(rank)>>>(rank); });
+  train(1, [](auto& rank) {
+    return std::make_unique<sw::iterated_executor<phases, std::remove_reference_t<decltype(rank)>>>(rank);
+  });
   REQUIRE(results[0][0].size() == 2 * (100 * 100 + 100));
   CHECK(results[1][0] == results[1][1]);
   double most = 0;
@@ -134,7 +140,8 @@ TEST_CASE("partial lowering: explain names the units") {
 TEST_CASE("partial lowering: values of packs are computed in their place") {
   using listed = step<sw::fused_optimizer, sw::comm_fusion_in_place<>, sw::partial_lower<>>;
   static_assert(sw::lowered_subgraphs<listed>().count == 1);
-  static_assert(sw::lowered_subgraphs<listed>().unit[0].kernels_before == 16 && sw::lowered_subgraphs<listed>().unit[0].kernels_after == 9);
+  static_assert(sw::lowered_subgraphs<listed>().unit[0].kernels_before == 16 &&
+                sw::lowered_subgraphs<listed>().unit[0].kernels_after == 9);
   CHECK(runs_of_calls(listed::program) == std::vector<int>{1});
 }
 

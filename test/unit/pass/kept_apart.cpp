@@ -34,7 +34,8 @@ TEST_CASE("merge_common keeps apart what differs in its attributes alone, howeve
     for (int k = 0; k <= before; ++k) x = m.leaf(op_code::input, R, k);
     std::vector<int> ids;
     for (std::int64_t diagonal = -10; diagonal < 10; ++diagonal)
-      for (std::int64_t upper = 0; upper < 2; ++upper) ids.push_back(m.apply(op_code::triangle, {{diagonal, upper, 0, 0, 0, 0}}, {x}));
+      for (std::int64_t upper = 0; upper < 2; ++upper)
+        ids.push_back(m.apply(op_code::triangle, {{diagonal, upper, 0, 0, 0, 0}}, {x}));
     auto g = m.finish();
     for (const int id : {ids.front(), ids.back()}) g.outputs[g.output_count++] = id;
     const int nodes = g.node_count;
@@ -144,7 +145,8 @@ TEST_CASE("passes that move collectives and kernels leave every reader before or
   {
     maker m;  // between two collectives there is room for the update, not for the product that reads before it
     const int w = m.leaf(op_code::param, R, 0, sw::dtype::f32, 6, 6), d = m.leaf(op_code::input, R, 1, sw::dtype::f32, 6, 6);
-    const int x = m.leaf(op_code::input, P, 2, sw::dtype::f32, 6, 6), y = m.leaf(op_code::input, S0, 3, sw::dtype::f32, 6, 6);
+    const int x = m.leaf(op_code::input, P, 2, sw::dtype::f32, 6, 6),
+              y = m.leaf(op_code::input, S0, 3, sw::dtype::f32, 6, 6);
     const int whole = m.to(x, R);
     const int rows = m.to(y, R);
     const int product = m.apply(op_code::einsum, square_product, {w, d});
@@ -197,7 +199,8 @@ TEST_CASE("a list of updates takes those alike, and gives each parameter its own
   const int grads[] = {m.leaf(op_code::input, R, 0), m.leaf(op_code::input, R, 1), m.leaf(op_code::input, R, 2)};
   int results[3];
   for (int k = 0; k < 3; ++k) {
-    const int p = m.leaf(op_code::param, R, k), mean = m.leaf(op_code::state, R, 2 * k), square = m.leaf(op_code::state, R, 2 * k + 1);
+    const int p = m.leaf(op_code::param, R, k), mean = m.leaf(op_code::state, R, 2 * k),
+              square = m.leaf(op_code::state, R, 2 * k + 1);
     results[k] = m.apply(op_code::adam, {{0, 1, 0, 0, 0, 0}}, {p, grads[k], mean, square});
     m.b.nodes[results[k]].f = k == 1 ? 0 : 1;  // this one does not decay
   }
@@ -244,12 +247,14 @@ int overlaps(const Graph& g) {
   for (int j = 0; j < n; ++j)
     for (int i = 0; i < j; ++i) {
       if (at(of, i) != i || at(of, j) != j || at(last, i) < j) continue;  // a view, or i has died before j
-      const bool apart = p.offset[i] + bytes(i) <= p.offset[j] || p.offset[j] + bytes(j) <= p.offset[i] || bytes(i) == 0 || bytes(j) == 0;
+      const bool apart =
+          p.offset[i] + bytes(i) <= p.offset[j] || p.offset[j] + bytes(j) <= p.offset[i] || bytes(i) == 0 || bytes(j) == 0;
       // the last reader of a value, or of a view that is stored as its result is, may compute where that lies
       bool in_place = false;
       for (int k = 0; k < g.nodes[j].inputs; ++k) {
         const int operand = g.nodes[j].in[k];
-        in_place = in_place || (at(of, operand) == i && p.offset[operand] == p.offset[j] && g.spec_of(operand) == g.spec_of(j));
+        in_place =
+            in_place || (at(of, operand) == i && p.offset[operand] == p.offset[j] && g.spec_of(operand) == g.spec_of(j));
       }
       if (!apart && !(in_place && at(last, i) == j && sw::rules::is_pointwise(g.nodes[j].op))) ++wrong;
     }

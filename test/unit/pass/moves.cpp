@@ -62,7 +62,8 @@ std::vector<double> train(int iterations) {
       else ex.run(env);
       if (rank.index() == 0) all.push_back(ex.loss());
     }
-    for (int p = 0; rank.index() == 0 && p < 2; ++p) all.insert(all.end(), main.parameter(p).begin(), main.parameter(p).end());
+    for (int p = 0; rank.index() == 0 && p < 2; ++p)
+      all.insert(all.end(), main.parameter(p).begin(), main.parameter(p).end());
   });
   return all;
 }
@@ -91,7 +92,8 @@ static_assert(count<fused>(op_code::room) == 2 && count<fused>(op_code::part) ==
 using reads_parts = sw::iterated<fused, sw::move_descendants<"fused", "fused_2", "sgd_1">>;
 static_assert(reads_parts::kept_values == 4);  // part, part_1, the input, the other gradient
 static_assert(count<reads_parts::main>(op_code::room) == 2 && count<reads_parts::main>(op_code::part) == 2);
-using names_part = sw::iterated<fused, sw::move_descendants<"fused", "part_1", "sgd_1">>;  // as a descendant of what is asked for
+using names_part =
+    sw::iterated<fused, sw::move_descendants<"fused", "part_1", "sgd_1">>;  // as a descendant of what is asked for
 static_assert(names_part::kept_values == 4);
 
 // A buffer goes where its writer goes.
@@ -129,9 +131,10 @@ TEST_CASE("a learning rate that changes between calls is refused where updates h
     } catch (const std::invalid_argument& e) {
       said = e.what();
     }
-    CHECK(said ==
-          "shardwise: run: env.lr is 0.25 and was 0.5 in the call before, whose moved updates run in this call and would take it; keep it "
-          "until the last call, or run the step without moves");
+    CHECK(
+        said ==
+        "shardwise: run: env.lr is 0.25 and was 0.5 in the call before, whose moved updates run in this call and would take it; keep it "
+        "until the last call, or run the step without moves");
     env.lr = 0.5;
     ex.run(env, true);
     env.lr = 0.25;  // nothing is under way
@@ -162,11 +165,13 @@ template <class... Moves>
 constexpr sw::problem refusal() {
   sw::iteration_moves<sw::graph_type_of<sw::detail::step_program<writing>>::node_capacity> moves;
   sw::problem first = sw::problem::none;
-  ((first = first == sw::problem::none ? sw::passes::add_move(writing::program, moves, Moves::request(writing::program)).what : first), ...);
+  ((first = first == sw::problem::none ? sw::passes::add_move(writing::program, moves, Moves::request(writing::program)).what
+                                       : first),
+   ...);
   return first;
 }
-static_assert(refusal<sw::move_descendants<"mul", "mul_5">>() == sw::problem::move_hazard);  // mul_5 reads the input
-static_assert(refusal<sw::move_descendants<"mul", "assign">>() == sw::problem::move_hazard);          // writes the next one's
+static_assert(refusal<sw::move_descendants<"mul", "mul_5">>() == sw::problem::move_hazard);   // mul_5 reads the input
+static_assert(refusal<sw::move_descendants<"mul", "assign">>() == sw::problem::move_hazard);  // writes the next one's
 static_assert(refusal<sw::move_descendants<"mul", "all_reduce_1", "all_reduce_2">>() == sw::problem::none);
 
 }  // namespace

@@ -55,7 +55,7 @@ struct scene<First, Rest...> {
 template <class... P>
 using after = typename scene<P...>::graph;
 template <class P, class On, class Reason>
-inline constexpr bool refused = !sw::can_apply<P, On>&& std::is_same_v<sw::why_not<P, On>, Reason>;
+inline constexpr bool refused = !sw::can_apply<P, On> && std::is_same_v<sw::why_not<P, On>, Reason>;
 
 // Scene A: p1, p3, p2.
 static_assert(sw::can_apply<p1, G> && sw::can_apply<p3, after<p1>> && sw::can_apply<p2, after<p3, p1>>);

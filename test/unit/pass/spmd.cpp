@@ -51,9 +51,13 @@ auto train(int iterations) {
     using rank_type = std::remove_reference_t<decltype(rank)>;
     const auto feed = [&](auto& ex, int k) {
       auto in = ex.template input<T>(0);
-      const std::size_t first = in.size() * static_cast<std::size_t>(rank.index());  // of the whole batch, on any number of ranks
+      const std::size_t first =
+          in.size() * static_cast<std::size_t>(rank.index());  // of the whole batch, on any number of ranks
       for (std::size_t i = 0; i < in.size(); ++i)
-        in[i] = static_cast<T>(static_cast<int>(sw::philox(5, static_cast<std::uint32_t>(first + i), static_cast<std::uint32_t>(k), 0, 0).w[0] % 9U) - 4);
+        in[i] = static_cast<T>(
+            static_cast<int>(sw::philox(5, static_cast<std::uint32_t>(first + i), static_cast<std::uint32_t>(k), 0, 0).w[0] %
+                             9U) -
+            4);
     };
     const auto take = [&](auto& ex) {
       for (int i = 0; i < ex.parameter_count(); ++i)
@@ -141,9 +145,9 @@ TEST_CASE("spmd passes: test_basic_transformation") {
 
 // Two layers of 4096: {b1 w1} {b0 w0}. Of 512, one MiB each with the bias, the same buckets.
 template <class Form, int Dim, std::int64_t Cap, bool Copies>
-using optimized = step<2, Dim, Form,
-                       std::conditional_t<Copies, sw::comm_fusion_with_concat<Cap>, sw::comm_fusion_in_place<Cap>>,
-                       sw::remove_copy_from_optimizer>;
+using optimized =
+    step<2, Dim, Form, std::conditional_t<Copies, sw::comm_fusion_with_concat<Cap>, sw::comm_fusion_in_place<Cap>>,
+         sw::remove_copy_from_optimizer>;
 
 template <class Step>
 constexpr int sums_of_loss_and_buckets = Step::traffic.collectives;
@@ -208,11 +212,14 @@ constexpr bool is_split() {
   constexpr const auto& g = parted<Dim>::program;
   for (int k = 0; k < 2; ++k) {
     const sw::optimizer_block b = block<parted<Dim>>(k);
-    if (b.step < 0 || sw::packed_tensors(g, b.steps).count != 2 || sw::packed_tensors(g, b.gradients).count != 2) return false;
+    if (b.step < 0 || sw::packed_tensors(g, b.steps).count != 2 || sw::packed_tensors(g, b.gradients).count != 2)
+      return false;
     // every list names the same parameters in the same order
-    const auto p = sw::packed_tensors(g, b.parameters), m = sw::packed_tensors(g, b.first_moments), s = sw::packed_tensors(g, b.steps);
+    const auto p = sw::packed_tensors(g, b.parameters), m = sw::packed_tensors(g, b.first_moments),
+               s = sw::packed_tensors(g, b.steps);
     for (int i = 0; i < 2; ++i)
-      if (g.nodes[m.id[i]].a.v[1] != g.nodes[p.id[i]].a.v[0] || g.nodes[s.id[i]].a.v[1] != g.nodes[p.id[i]].a.v[0]) return false;
+      if (g.nodes[m.id[i]].a.v[1] != g.nodes[p.id[i]].a.v[0] || g.nodes[s.id[i]].a.v[1] != g.nodes[p.id[i]].a.v[0])
+        return false;
   }
   return block<parted<Dim>>(0).step != block<parted<Dim>>(1).step;
 }
@@ -237,7 +244,8 @@ constexpr bool is_moved() {
   // {b4 w4} {b3 w3 b2 w2} {b1 w1 b0 w0} and the loss; the update is split 4 to 6
   static_assert(before::traffic.collectives == 4 && blocks_of<before>.count == 1);
   static_assert(after::kept_values == 1);  // the bucket
-  static_assert(after::setup::traffic.collectives == 3 && after::main::traffic.collectives == 4 && after::cleanup::traffic.collectives == 5);
+  static_assert(after::setup::traffic.collectives == 3 && after::main::traffic.collectives == 4 &&
+                after::cleanup::traffic.collectives == 5);
   static_assert(blocks_of<typename after::setup>.count == 1 && blocks_of<typename after::main>.count == 2 &&
                 blocks_of<typename after::cleanup>.count == 3);
   static_assert(sw::packed_tensors(after::main::program, block<typename after::main>(0).parameters).count == 4);
@@ -294,7 +302,8 @@ template <int Dim, std::int64_t Cap>
 constexpr sw::finding literal_move = [] {
   using source = five_layers<Dim, Cap>;
   sw::iteration_moves<sw::graph_type_of<source>::node_capacity> moves;
-  return sw::passes::add_move(source::value, moves, sw::move_descendants<"relu", "all_reduce", "advance">::request(source::value));
+  return sw::passes::add_move(source::value, moves,
+                              sw::move_descendants<"relu", "all_reduce", "advance">::request(source::value));
 }();
 static_assert(literal_move<4096, 100>.what == sw::problem::move_hazard);
 

@@ -22,8 +22,7 @@ struct in_stages_of {
 };
 
 bool equal(const sw::node& x, const sw::node& y) {
-  bool same =
-      x.op == y.op && x.inputs == y.inputs && x.spec == y.spec && x.scope == y.scope && x.f == y.f && x.a == y.a;
+  bool same = x.op == y.op && x.inputs == y.inputs && x.spec == y.spec && x.scope == y.scope && x.f == y.f && x.a == y.a;
   for (int k = 0; k < x.inputs; ++k) same = same && x.in[k] == y.in[k];
   return same;
 }
@@ -48,10 +47,10 @@ void check_memory(const A& a, const B& b, int nodes) {
   CHECK(a.persistent_end == b.persistent_end);
   int different = 0;
   for (int i = 0; i < nodes; ++i)
-    different += a.offset[i] == b.offset[i] && a.bytes[i] == b.bytes[i] && a.owner[i] == b.owner[i] &&
-                         a.last_use[i] == b.last_use[i]
-                     ? 0
-                     : 1;
+    different +=
+        a.offset[i] == b.offset[i] && a.bytes[i] == b.bytes[i] && a.owner[i] == b.owner[i] && a.last_use[i] == b.last_use[i]
+            ? 0
+            : 1;
   CHECK(different == 0);
 }
 

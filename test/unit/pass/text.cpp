@@ -147,8 +147,7 @@ TEST_CASE("spmd passes: names and texts of a small program") {
   CHECK(sw::to_text(program::program, text_format::graphviz) == dot);
   CHECK(sw::to_text(program::program, text_format::mermaid) == mermaid);
   const std::vector<std::string> names = sw::node_names(program::program);
-  CHECK(names ==
-        std::vector<std::string>{"input", "input_1", "relu", "einsum", "relu_1", "relu_2", "sum", "all_reduce"});
+  CHECK(names == std::vector<std::string>{"input", "input_1", "relu", "einsum", "relu_1", "relu_2", "sum", "all_reduce"});
   for (std::size_t i = 0; i < names.size(); ++i)
     CHECK(sw::find_node(program::program, names[i].c_str()) == static_cast<int>(i));
 }
@@ -184,7 +183,8 @@ TEST_CASE("spmd passes: a dump has the graph before and after each pass, and the
   } catch (const std::exception& e) {
     said = e.what();
   }
-  CHECK(said == "shardwise: dump: the file /dev/null/nowhere/1_add_dead.before.txt cannot be written; give a folder that can");
+  CHECK(said ==
+        "shardwise: dump: the file /dev/null/nowhere/1_add_dead.before.txt cannot be written; give a folder that can");
 }
 
 }  // namespace

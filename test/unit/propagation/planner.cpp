@@ -41,8 +41,7 @@ std::int64_t noise(int axis, int c, std::int64_t g) {
 // What coordinate c of a partial axis of n ranks holds of value v at element g. Law: over all c it reduces to v, in any
 // order of axes whose reductions commute; so the blocks depend on the placements alone, not on how they arose. Of norms v
 // is not negative.
-std::int64_t share(std::int64_t v, const mark& m, redistribution_policy policy, int axis, int n, int c,
-                   std::int64_t g) {
+std::int64_t share(std::int64_t v, const mark& m, redistribution_policy policy, int axis, int n, int c, std::int64_t g) {
   const reduction op = m.at.op;
   if (m.made && op != reduction::sum) return v;
   if (m.made) return policy == redistribution_policy::seed_era ? v / n : c == 0 ? v : 0;
@@ -52,17 +51,14 @@ std::int64_t share(std::int64_t v, const mark& m, redistribution_policy policy, 
     case reduction::avg:
       for (int k = 1; k < n; ++k) rest -= noise(axis, k, g);
       return v * (c == 0 ? rest : noise(axis, c, g));
-    case reduction::max:
-      return c == g % n ? v : v - common * (3 + noise(axis, c, g));
-    case reduction::min:
-      return c == g % n ? v : v + common * (3 + noise(axis, c, g));
+    case reduction::max: return c == g % n ? v : v - common * (3 + noise(axis, c, g));
+    case reduction::min: return c == g % n ? v : v + common * (3 + noise(axis, c, g));
     case reduction::norm: {  // 9 + 16 = 25 and 1 + 4 + 4 = 9
       const bool one = m.at.order == 1;
       const std::int64_t part = c == g % n ? (n == 2 ? 3 : 1) : n == 2 ? (one ? 2 : 4) : one ? 1 : 2;
       return v / (n == 2 ? 5 : 3) * part;
     }
-    default:
-      return c == g % n ? v : 1;
+    default: return c == g % n ? v : 1;
   }
 }
 
@@ -80,16 +76,11 @@ std::int64_t ended(const placement& p, std::int64_t x, int n) {
 }
 std::int64_t combine(const placement& p, std::int64_t a, std::int64_t b) {
   switch (p.op) {
-    case reduction::norm:
-      return a + begun(p, b);
-    case reduction::product:
-      return a * b;
-    case reduction::max:
-      return std::max(a, b);
-    case reduction::min:
-      return std::min(a, b);
-    default:
-      return a + b;
+    case reduction::norm: return a + begun(p, b);
+    case reduction::product: return a * b;
+    case reduction::max: return std::max(a, b);
+    case reduction::min: return std::min(a, b);
+    default: return a + b;
   }
 }
 
@@ -231,8 +222,7 @@ class world {
   int with_digit(int state, int axis, int to) const { return state + (to - digit(state, axis)) * power(axis); }
   int index_of(const mark& m) const {
     for (int i = 0; i < kinds(); ++i)
-      if (marks_[static_cast<std::size_t>(i)].at == m.at && marks_[static_cast<std::size_t>(i)].made == m.made)
-        return i;
+      if (marks_[static_cast<std::size_t>(i)].at == m.at && marks_[static_cast<std::size_t>(i)].made == m.made) return i;
     return -1;
   }
   void coordinate(int r, int* c) const {
@@ -319,10 +309,8 @@ class world {
             const std::int64_t v = theirs[static_cast<std::size_t>(j)];
             e = !reduces ? v : k == 0 ? begun(step.from, v) : combine(step.from, e, v);
             // an element of an all-reduce is summed where its chunk is, and sent from there
-            if (reduces && !step.to.is_shard())
-              counter += i / chunk == c[step.axis] ? p != r : i / chunk == k;
-            else
-              counter += p != r;
+            if (reduces && !step.to.is_shard()) counter += i / chunk == c[step.axis] ? p != r : i / chunk == k;
+            else counter += p != r;
           });
         }
         if (reduces)

@@ -99,10 +99,8 @@ TEST_CASE("every operation's rule is proved, or its reason is listed") {
     const char* reason = nullptr;
     for (const exemption& e : unproved)
       if (e.op == op) reason = e.reason;
-    if (reason)
-      std::printf("  %-14s without proof: %s\n", name_of(op), reason);
-    else
-      std::printf("  %-14s %4d %4d\n", name_of(op), rows[o], adjoints[o]);
+    if (reason) std::printf("  %-14s without proof: %s\n", name_of(op), reason);
+    else std::printf("  %-14s %4d %4d\n", name_of(op), rows[o], adjoints[o]);
     CHECK_MESSAGE((rows[o] + adjoints[o] > 0) == (reason == nullptr), name_of(op));
     if (op != op_code::expand && !reason)
       CHECK_MESSAGE(rows[o] > 0, name_of(op));  // expand is placed by the sum it is the adjoint of

@@ -14,10 +14,10 @@ namespace sw = shardwise;
 
 constexpr std::size_t count = 40000;
 
-
 std::vector<double> values_of(sw::init_kind kind, double scale, std::uint64_t seed, const std::string& path) {
   std::vector<double> v(count);
-  sw::runtime::initialise_block(std::span<double>(v), sw::runtime::flat_layout(static_cast<std::int64_t>(count)), kind, scale, seed, path);
+  sw::runtime::initialise_block(std::span<double>(v), sw::runtime::flat_layout(static_cast<std::int64_t>(count)), kind,
+                                scale, seed, path);
   return v;
 }
 

@@ -22,8 +22,19 @@ bool same(T a, T b) {
 
 TEST_CASE_TEMPLATE("bits of the standard library's functions", T, float, double) {
   using limits = std::numeric_limits<T>;
-  const T special[] = {T(0),           -T(0),          T(1),          T(-1),           T(0.5),         T(-2),        limits::min(),
-                       limits::max(),  limits::lowest(), limits::denorm_min(), limits::infinity(), -limits::infinity(), limits::quiet_NaN()};
+  const T special[] = {T(0),
+                       -T(0),
+                       T(1),
+                       T(-1),
+                       T(0.5),
+                       T(-2),
+                       limits::min(),
+                       limits::max(),
+                       limits::lowest(),
+                       limits::denorm_min(),
+                       limits::infinity(),
+                       -limits::infinity(),
+                       limits::quiet_NaN()};
   const auto check = [&](T x) {
     CHECK(same(own::exp(x), std::exp(x)));
     CHECK(same(own::log(x), std::log(x)));

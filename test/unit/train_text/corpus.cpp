@@ -111,8 +111,7 @@ TEST_CASE("train_text corpus: near-duplicates stay on one side, for every seed")
     if (f % 6 == 0) files.push_back({"h" + std::to_string(f), prose(1000 + f, 10) + prose(2000 + f, 5)});
   }
   // A chain too long to hold out: whichever link is met first, the others must not be held out without it.
-  for (unsigned f = 0; f < 24; ++f)
-    files.push_back({"x" + std::to_string(f), prose(3000 + f, 20) + prose(3001 + f, 20)});
+  for (unsigned f = 0; f < 24; ++f) files.push_back({"x" + std::to_string(f), prose(3000 + f, 20) + prose(3001 + f, 20)});
   std::size_t total = 0;
   for (const auto& file : files) total += file.bytes.size();
   std::set<std::vector<bool>> splits;
@@ -208,8 +207,7 @@ TEST_CASE("train_text corpus: a single file holds out its last tenth, less what 
   CHECK(held.find(prose(1).substr(20 * 41, 40)) == std::string::npos);
   CHECK(held.size() < 60 * 41 + 2 * 1024);  // blocks at the seams may keep a little of what they repeat
 
-  CHECK_THROWS_WITH_AS(load_corpus(dir.put("loop.txt", text + text), 1), doctest::Contains("only repeats"),
-                       usage_error);
+  CHECK_THROWS_WITH_AS(load_corpus(dir.put("loop.txt", text + text), 1), doctest::Contains("only repeats"), usage_error);
 }
 
 TEST_CASE("train_text corpus: a file without line ends, or of a few bytes, is still split") {

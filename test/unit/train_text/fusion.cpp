@@ -57,7 +57,8 @@ static_assert(2 * counts<fused<2, 2>>.launches < counts<plain<2, 2>>.kernels);
 static_assert(3 * counts<merged<1, 1>>.launches <= counts<plain<1, 1>>.launches);
 static_assert(3 * counts<merged<2, 2>>.launches <= counts<plain<2, 2>>.launches);
 static_assert(of<merged<1, 1>>(op_code::einsum) == of<plain<1, 1>>(op_code::einsum) - 4 * 6);
-static_assert(of<merged<1, 1>>(op_code::norm_dx_dw) == 9 && of<merged<1, 1>>(op_code::norm_dx) == 0 && of<merged<1, 1>>(op_code::norm_dw_db) == 0);
+static_assert(of<merged<1, 1>>(op_code::norm_dx_dw) == 9 && of<merged<1, 1>>(op_code::norm_dx) == 0 &&
+              of<merged<1, 1>>(op_code::norm_dw_db) == 0);
 // Values that lie side by side are kept as long as any of them.
 static_assert(merged<1, 1>::peak_bytes <= plain<1, 1>::peak_bytes + plain<1, 1>::peak_bytes / 25);
 static_assert(merged<2, 2>::peak_bytes <= plain<2, 2>::peak_bytes);
@@ -113,7 +114,8 @@ TEST_CASE("explain: the example's step in one table") {
   CHECK(has("  sumsq                 66             1\n"));
   CHECK(has("as written, one kernel for each operation: 447 kernels in 378 launches; after fuse_kernels: "));
   const auto line = [](const char* last, const auto& c) {
-    return std::string("; after ") + last + ": " + std::to_string(c.kernels) + " kernels in " + std::to_string(c.launches) + " launches, 3.";
+    return std::string("; after ") + last + ": " + std::to_string(c.kernels) + " kernels in " + std::to_string(c.launches) +
+           " launches, 3.";
   };
   CHECK(sw::explain_kernels<merged<1, 1>>().find(line("join_norm_adjoints", counts<merged<1, 1>>)) != std::string::npos);
   CHECK(sw::explain_kernels<merged<2, 2>>().find(line("join_norm_adjoints", counts<merged<2, 2>>)) != std::string::npos);

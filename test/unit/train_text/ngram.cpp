@@ -85,8 +85,7 @@ TEST_CASE("train_text n-grams: exactly the targets of the spans are scored, from
     return -std::log2(model.probability(of(context), static_cast<std::uint8_t>(next)));
   };
   const std::vector<std::size_t> one{1}, two{1, 4};
-  CHECK(bits_per_byte(model, text, one, 3) ==
-        doctest::Approx((bits("a", 'b') + bits("ab", 'c') + bits("bc", 'd')) / 3));
+  CHECK(bits_per_byte(model, text, one, 3) == doctest::Approx((bits("a", 'b') + bits("ab", 'c') + bits("bc", 'd')) / 3));
   CHECK(bits_per_byte(model, text, two, 2) ==
         doctest::Approx((bits("a", 'b') + bits("ab", 'c') + bits("d", 'e') + bits("de", 'f')) / 4));
   bytes other = text;

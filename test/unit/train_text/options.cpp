@@ -19,10 +19,10 @@ train_text::options parse(std::initializer_list<const char*> words) {
 }
 
 TEST_CASE("train_text options: both spellings of a value") {
-  for (const auto& o : {parse({"--text", "a b", "--steps", "7", "--seed", "18446744073709551615", "--out", "x",
-                               "--backend", "threads", "--trace", "t.json", "--plan-only"}),
-                        parse({"--text=a b", "--steps=7", "--seed=18446744073709551615", "--out=x", "--backend=threads", "--trace=t.json",
-                               "--plan-only"})}) {
+  for (const auto& o : {parse({"--text", "a b", "--steps", "7", "--seed", "18446744073709551615", "--out", "x", "--backend",
+                               "threads", "--trace", "t.json", "--plan-only"}),
+                        parse({"--text=a b", "--steps=7", "--seed=18446744073709551615", "--out=x", "--backend=threads",
+                               "--trace=t.json", "--plan-only"})}) {
     CHECK(o.text == "a b");
     CHECK(o.steps == 7);
     CHECK(o.seed == 18446744073709551615u);

@@ -136,7 +136,9 @@ TEST_CASE("train_text report: one line redrawn on a terminal, at most ten times 
 
 TEST_CASE("train_text report: a run that ends before its first step draws nothing") {
   std::ostringstream out;
-  { train_text::progress progress(3, 1, out, true); }
+  {
+    train_text::progress progress(3, 1, out, true);
+  }
   CHECK(out.str().empty());
 }
 
@@ -204,10 +206,14 @@ TEST_CASE("train_text report: the folder is made, and holds the three files and 
 
 TEST_CASE("train_text report: a run without a report leaves no trace") {
   const scratch dir;
-  { const output_folder out(dir.root / "a" / "b"); }
+  {
+    const output_folder out(dir.root / "a" / "b");
+  }
   CHECK(names_in(dir.root).empty());
   fs::create_directories(dir.root / "mine");
-  { const output_folder out(dir.root / "mine"); }
+  {
+    const output_folder out(dir.root / "mine");
+  }
   CHECK(names_in(dir.root) == std::set<std::string>{"mine"});
 }
 

@@ -26,12 +26,9 @@ struct along {
   // x with the dim last, and back.
   template <tensor Y>
   static constexpr auto exchange(const Y& y) {
-    if constexpr (wrong)
-      return refused<what, op_code::permute, operand_t<X::sp>>(y);
-    else if constexpr (dim == rank - 1 || !resolved<Y>)
-      return y;
-    else
-      return apply<op_code::permute, exchange_with_last(rank, dim)>(0, y);
+    if constexpr (wrong) return refused<what, op_code::permute, operand_t<X::sp>>(y);
+    else if constexpr (dim == rank - 1 || !resolved<Y>) return y;
+    else return apply<op_code::permute, exchange_with_last(rank, dim)>(0, y);
   }
   template <op_code Op, op_attr A>
   static constexpr auto run(double f, const X& x) {

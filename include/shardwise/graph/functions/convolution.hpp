@@ -16,7 +16,9 @@ struct convolution_pair {
   constexpr convolution_pair(int h, int w) : height(fit(h)), width(fit(w)) {}
 
  private:
-  static constexpr std::int16_t fit(int n) { return n >= 0 && n <= INT16_MAX ? static_cast<std::int16_t>(n) : std::int16_t{-1}; }
+  static constexpr std::int16_t fit(int n) {
+    return n >= 0 && n <= INT16_MAX ? static_cast<std::int16_t>(n) : std::int16_t{-1};
+  }
 };
 struct convolution_options {
   convolution_pair stride = 1;
@@ -46,7 +48,8 @@ constexpr void pull_conv2d_dw(autodiff::pullback& p);
 inline constexpr autodiff::adjoint_rule conv2d_adjoint = autodiff::pulled<detail::convolution_nodes>(&pull_conv2d);
 inline constexpr autodiff::adjoint_rule conv2d_dx_adjoint = autodiff::pulled<detail::convolution_nodes>(&pull_conv2d_dx);
 inline constexpr autodiff::adjoint_rule conv2d_dw_adjoint = autodiff::pulled<detail::convolution_nodes>(&pull_conv2d_dw);
-inline constexpr custom_operation conv2d{.name = "conv2d", .operands = 2, .record = operations::convolution, .adjoint = &conv2d_adjoint};
+inline constexpr custom_operation conv2d{
+    .name = "conv2d", .operands = 2, .record = operations::convolution, .adjoint = &conv2d_adjoint};
 inline constexpr custom_operation conv2d_dx{
     .name = "conv2d_dx", .operands = 2, .record = operations::convolution_dx, .adjoint = &conv2d_dx_adjoint};
 inline constexpr custom_operation conv2d_dw{

@@ -48,8 +48,8 @@ constexpr bool is_custom_record(const operation& o) {
 // Of several results: kernels that broadcast and overwrite operands, as pointwise ones do, have one.
 constexpr bool is_results_record(const operation& o) {
   const bool several = o.results > 1;
-  return o.results >= 1 && o.results <= max_results && o.shape.value.several() == several && (!several || o.kind == operation_kind::computed) &&
-         (!o.tabled || o.rows.value.several() == several);
+  return o.results >= 1 && o.results <= max_results && o.shape.value.several() == several &&
+         (!several || o.kind == operation_kind::computed) && (!o.tabled || o.rows.value.several() == several);
 }
 
 template <std::int64_t... A>
@@ -75,18 +75,20 @@ constexpr auto custom_operand(const X& x) {
 template <const custom_operation& Op, op_attr A, tensor X, tensor... More>
 constexpr auto call(double number, const X& x, const More&... more) {
   static_assert(A.v[5] == 0, "shardwise: call: an operation has at most 5 attributes.");
-  constexpr problem wrong = !is_custom_name(Op.name)                                  ? problem::custom_name
-                            : !detail::is_custom_record(Op.record)                    ? problem::custom_record
-                            : !detail::is_results_record(Op.record)                   ? problem::result_record
-                            : Op.operands < 1 || Op.operands > max_inputs             ? problem::custom_operand_count
+  constexpr problem wrong = !is_custom_name(Op.name)                               ? problem::custom_name
+                            : !detail::is_custom_record(Op.record)                 ? problem::custom_record
+                            : !detail::is_results_record(Op.record)                ? problem::result_record
+                            : Op.operands < 1 || Op.operands > max_inputs          ? problem::custom_operand_count
                             : Op.operands != 1 + static_cast<int>(sizeof...(More)) ? problem::custom_operands
-                                                                                      : problem::none;
+                                                                                   : problem::none;
   constexpr int results = wrong == problem::result_record ? 1 : Op.record.results.value;
   if constexpr (wrong != problem::none)
     return detail::as_results<results>(
-        detail::refused<wrong, op_code::custom, detail::custom_tag<Op>, operand_t<X::sp>, operand_t<More::sp>...>(x, more...));
+        detail::refused<wrong, op_code::custom, detail::custom_tag<Op>, operand_t<X::sp>, operand_t<More::sp>...>(x,
+                                                                                                                  more...));
   else
-    return detail::as_results<results>(detail::apply<&Op, A>(number, detail::custom_operand<Op>(x), detail::custom_operand<Op>(more)...));
+    return detail::as_results<results>(
+        detail::apply<&Op, A>(number, detail::custom_operand<Op>(x), detail::custom_operand<Op>(more)...));
 }
 template <const custom_operation& Op, op_attr A, tensor X, tensor... More>
 constexpr auto call(const X& x, const More&... more) {

@@ -14,10 +14,13 @@ namespace custom {
 inline constexpr autodiff::adjoint_rule extreme_adjoint = autodiff::pulled([](autodiff::pullback& p) {
   if (!p.has(0)) return;
   const std::int64_t d = attributes_of<extreme_attributes>(p.n.a).dim;
-  p.give(0, p.emit(op_code::scatter_add, attributes<index_attributes>(d, p.operand(0).extent[d]), 0, 0, p.cotangent(0), p.result(1)));
+  p.give(0, p.emit(op_code::scatter_add, attributes<index_attributes>(d, p.operand(0).extent[d]), 0, 0, p.cotangent(0),
+                   p.result(1)));
 });
-inline constexpr custom_operation max{.name = "max", .operands = 1, .record = operations::extreme_along, .adjoint = &extreme_adjoint};
-inline constexpr custom_operation min{.name = "min", .operands = 1, .record = operations::extreme_along, .adjoint = &extreme_adjoint};
+inline constexpr custom_operation max{
+    .name = "max", .operands = 1, .record = operations::extreme_along, .adjoint = &extreme_adjoint};
+inline constexpr custom_operation min{
+    .name = "min", .operands = 1, .record = operations::extreme_along, .adjoint = &extreme_adjoint};
 
 }  // namespace custom
 

@@ -42,7 +42,8 @@ constexpr auto pad_with(const A& a, double value) {
   constexpr problem wrong = resolved<A> && list.wrong ? problem::pad_negative : problem::none;
   check_element<A::sp, op_code::constant_pad>(a, value, "constant_pad");
   if constexpr (wrong != problem::none) return refused<wrong, op_code::constant_pad, operand_t<A::sp>>(a);
-  else if constexpr (list.in_front) return apply<op_code::constant_pad, list.a>(value, apply<op_code::constant_pad, list.front>(value, a));
+  else if constexpr (list.in_front)
+    return apply<op_code::constant_pad, list.a>(value, apply<op_code::constant_pad, list.front>(value, a));
   else return apply<op_code::constant_pad, list.a>(value, a);
 }
 
@@ -68,8 +69,8 @@ constexpr auto leaf_like(const Like& like, double f) {
 }
 template <op_code Op, spec S, class Like>
 constexpr auto random_like(const Like& like) {
-  constexpr problem wrong = !resolved<Like>       ? problem::none
-                            : has_partial(S)      ? problem::random_partial
+  constexpr problem wrong = !resolved<Like>        ? problem::none
+                            : has_partial(S)       ? problem::random_partial
                             : !is_floating(S.type) ? problem::needs_floating_point
                                                    : problem::none;
   if constexpr (wrong != problem::none) return refused<wrong, Op, typename op_tag<Op>::type, operand_t<S>>(like);

@@ -148,8 +148,7 @@ constexpr auto matmul(const A& a, const B& b) {
   constexpr problem wrong = detail::resolved<A, B> ? detail::matmul_ranks(A::sp.rank, B::sp.rank) : problem::none;
   if constexpr (wrong == problem::none)
     return detail::apply<op_code::einsum, detail::matmul_labels(A::sp.rank, B::sp.rank)>(1, a, b);
-  else
-    return detail::refused<wrong, op_code::einsum, operand_t<A::sp>, operand_t<B::sp>>(a, b);
+  else return detail::refused<wrong, op_code::einsum, operand_t<A::sp>, operand_t<B::sp>>(a, b);
 }
 
 // x (..., in), w (out, in): x times w transposed.
@@ -157,10 +156,8 @@ template <tensor X, tensor W>
 constexpr auto linear_product(const X& x, const W& w) {
   constexpr problem wrong =
       detail::resolved<X, W> && (X::sp.rank < 1 || W::sp.rank != 2) ? problem::contraction_rank : problem::none;
-  if constexpr (wrong == problem::none)
-    return detail::apply<op_code::einsum, detail::linear_labels(X::sp.rank)>(1, x, w);
-  else
-    return detail::refused<wrong, op_code::einsum, operand_t<X::sp>, operand_t<W::sp>>(x, w);
+  if constexpr (wrong == problem::none) return detail::apply<op_code::einsum, detail::linear_labels(X::sp.rank)>(1, x, w);
+  else return detail::refused<wrong, op_code::einsum, operand_t<X::sp>, operand_t<W::sp>>(x, w);
 }
 
 // --- reductions -----------------------------------------------------------------------------------------------------
@@ -248,7 +245,8 @@ constexpr problem attention_operands(bool heads_first, spec q, spec k, spec v) {
   if (q.rank != 4 || k.rank != 4 || v.rank != 4) return problem::contraction_rank;
   const int heads = heads_first ? 1 : 2, time = heads_first ? 2 : 1;
   const auto differ = [](const spec& a, const spec& b, int d) { return !same_extent(a, d, b, d); };
-  return differ(q, k, 0) || differ(q, v, 0) || differ(q, k, heads) || differ(q, v, heads) || differ(q, k, 3) || differ(k, v, time)
+  return differ(q, k, 0) || differ(q, v, 0) || differ(q, k, heads) || differ(q, v, heads) || differ(q, k, 3) ||
+                 differ(k, v, time)
              ? problem::attention_shapes
          : is_dyn(q, 3) ? problem::attention_dyn
                         : problem::none;
@@ -259,7 +257,8 @@ constexpr problem attention_operands(bool heads_first, spec q, spec k, spec v) {
 // softmax(q k^T / sqrt(size)) v, optionally causal.
 template <bool Causal = true, head_layout Layout = head_layout::bhtd, tensor Q, tensor K, tensor V>
 constexpr auto scaled_dot_product_attention(const Q& q, const K& k, const V& v) {
-  constexpr problem what = detail::resolved<Q, K, V> ? detail::attention_operands(Layout == head_layout::bhtd, spec(Q::sp), spec(K::sp), spec(V::sp))
+  constexpr problem what = detail::resolved<Q, K, V> ? detail::attention_operands(Layout == head_layout::bhtd, spec(Q::sp),
+                                                                                  spec(K::sp), spec(V::sp))
                                                      : problem::none;
   constexpr bool wrong = what != problem::none;
   // labels: 1 batch, 2 heads, 3 query time, 4 key time, 5 size

@@ -39,17 +39,13 @@ namespace detail {
 
 template <class X>
 constexpr auto as_implicit(const X& x) {
-  if constexpr (is_implicit<X> || !resolved<X>)
-    return x;
-  else
-    return implicit_tensor<X>{x};
+  if constexpr (is_implicit<X> || !resolved<X>) return x;
+  else return implicit_tensor<X>{x};
 }
 template <class X>
 constexpr auto as_strict(const X& x) {
-  if constexpr (is_implicit<X>)
-    return x.strict;
-  else
-    return x;
+  if constexpr (is_implicit<X>) return x.strict;
+  else return x;
 }
 
 template <auto Op, op_attr A, spec... In>
@@ -94,10 +90,8 @@ struct implicit_application {
   template <class... Given, std::size_t... I, class... X>
   static constexpr auto place(std::index_sequence<I...>, double f, const X&... x) {
     using chosen = strategy_of<Op, A, X::sp...>;
-    if constexpr (!chosen::found)
-      return apply<Op, A>(f, x...);  // says what is wrong with the operands as given
-    else
-      return result(apply<Op, A>(f, moved_operand<chosen, static_cast<int>(I)>::from(x)...));
+    if constexpr (!chosen::found) return apply<Op, A>(f, x...);  // says what is wrong with the operands as given
+    else return result(apply<Op, A>(f, moved_operand<chosen, static_cast<int>(I)>::from(x)...));
   }
   template <class... R>
   static constexpr auto result(const std::tuple<R...>& r) {
@@ -105,10 +99,10 @@ struct implicit_application {
   }
   template <class R>
   static constexpr auto result(const R& r) {
-    if constexpr (resolved<R> && may_view(code_of(Op)) && code_of(Op) != op_code::redistribute && code_of(Op) != op_code::wait)
+    if constexpr (resolved<R> && may_view(code_of(Op)) && code_of(Op) != op_code::redistribute &&
+                  code_of(Op) != op_code::wait)
       return implicit_tensor<R, true>{owned(r)};
-    else
-      return as_implicit(r);
+    else return as_implicit(r);
   }
 };
 
@@ -119,10 +113,8 @@ constexpr auto ready_for(const X& x) {
     return x;
   } else {
     using chosen = strategy_of<Op, A, X::sp>;
-    if constexpr (!chosen::found)
-      return x;
-    else
-      return as_implicit(moved_operand<chosen, 0>::from(x.strict));
+    if constexpr (!chosen::found) return x;
+    else return as_implicit(moved_operand<chosen, 0>::from(x.strict));
   }
 }
 
@@ -134,10 +126,8 @@ struct is_tuple<std::tuple<T...>> : std::true_type {};
 // The tensors of a function's result, strict, as a tuple.
 template <class R>
 constexpr auto strict_results(const R& r) {
-  if constexpr (is_tuple<R>::value)
-    return std::apply([](const auto&... x) { return std::tuple{as_strict(x)...}; }, r);
-  else
-    return std::tuple{as_strict(r)};
+  if constexpr (is_tuple<R>::value) return std::apply([](const auto&... x) { return std::tuple{as_strict(x)...}; }, r);
+  else return std::tuple{as_strict(r)};
 }
 
 }  // namespace detail
@@ -159,10 +149,8 @@ struct implicitly {
   template <tensor... X>
   constexpr auto operator()(const X&... x) const {
     const auto r = F{}(detail::as_implicit(x)...);
-    if constexpr (detail::is_tuple<std::remove_const_t<decltype(r)>>::value)
-      return detail::strict_results(r);
-    else
-      return detail::as_strict(r);
+    if constexpr (detail::is_tuple<std::remove_const_t<decltype(r)>>::value) return detail::strict_results(r);
+    else return detail::as_strict(r);
   }
 };
 

@@ -77,7 +77,8 @@ constexpr auto scatter_zero(const X& x, const I& index) {
 // Rows of Classes elements, 1 at the index and 0 elsewhere, of type T (PyTorch: integers).
 template <int Classes, class T = float, tensor I>
 constexpr auto one_hot(const I& index) {
-  return detail::apply<op_code::one_hot, attributes<one_hot_attributes>(Classes, static_cast<std::int64_t>(dtype_v<T>))>(0, index);
+  return detail::apply<op_code::one_hot, attributes<one_hot_attributes>(Classes, static_cast<std::int64_t>(dtype_v<T>))>(
+      0, index);
 }
 
 }  // namespace shardwise::inline v0_1

@@ -203,8 +203,9 @@ constexpr auto stack(const X& x, const More&... more) {
   if constexpr (!detail::resolved<X, More...>) return detail::unresolved<typename X::mesh_type>{};
   else if constexpr (!detail::resolved<decltype(unsqueeze<d>(x)), decltype(unsqueeze<d>(more))...>)
     return unsqueeze<d>(x);  // says why; of one of the others, cat does
-  else  // a braced list keeps them in their order
-    return detail::cat_all<d>(operands_of<decltype(unsqueeze<d>(x)), decltype(unsqueeze<d>(more))...>{{unsqueeze<d>(x)}, {unsqueeze<d>(more)}...});
+  else                       // a braced list keeps them in their order
+    return detail::cat_all<d>(
+        operands_of<decltype(unsqueeze<d>(x)), decltype(unsqueeze<d>(more))...>{{unsqueeze<d>(x)}, {unsqueeze<d>(more)}...});
 }
 // The same of a list, as split, chunk and unbind give it.
 template <int Dim, class... T>
@@ -227,7 +228,8 @@ template <int Dim, tensor T, std::size_t N>
   requires(N > 0)
 constexpr auto stack(const std::array<T, N>& parts) {
   constexpr int d = Dim < 0 ? Dim + T::sp.rank + 1 : Dim;
-  return cat<d>(detail::each_part(parts, std::make_index_sequence<N>{}, [](const auto& part) { return unsqueeze<d>(part); }));
+  return cat<d>(
+      detail::each_part(parts, std::make_index_sequence<N>{}, [](const auto& part) { return unsqueeze<d>(part); }));
 }
 
 // Parts of the given sizes along Dim, as a std::tuple of views, or as a std::array where they are more than 16 and equal:
@@ -240,8 +242,7 @@ constexpr auto split(const X& x) {
   if constexpr (wrong) detail::refused<problem::split_sizes, op_code::slice, operand_t<X::sp>>(x);
   if constexpr (wrong || !detail::resolved<X>)
     return detail::unresolved_parts<typename X::mesh_type>(std::make_index_sequence<sizeof...(Sizes)>{});
-  else
-    return detail::split_parts<d, Sizes...>(x, std::make_index_sequence<sizeof...(Sizes)>{});
+  else return detail::split_parts<d, Sizes...>(x, std::make_index_sequence<sizeof...(Sizes)>{});
 }
 
 // At most Count parts of equal size, the last one perhaps smaller, as split gives them.
@@ -255,7 +256,8 @@ constexpr auto chunk(const X& x) {
                                                  : problem::none;
   if constexpr (wrong != problem::none) detail::refused<wrong, op_code::slice, operand_t<X::sp>>(x);
   if constexpr (wrong != problem::none || !detail::resolved<X>) {
-    return detail::unresolved_parts<typename X::mesh_type>(std::make_index_sequence<(Count < 1 ? 1 : static_cast<std::size_t>(Count))>{});
+    return detail::unresolved_parts<typename X::mesh_type>(
+        std::make_index_sequence<(Count < 1 ? 1 : static_cast<std::size_t>(Count))>{});
   } else {
     constexpr std::int64_t extent = X::sp.extent[d], size = detail::chunk_extent(extent, Count);
     constexpr std::int64_t parts = extent == 0 ? 1 : ceil_div(extent, size);

@@ -164,12 +164,9 @@ template <class Mesh, spec X, class Grad>
 struct checked_local {
   static constexpr local_outcome built = local_spec(X);
   static constexpr label_outcome labels = [] {
-    if constexpr (std::is_void_v<Grad>)
-      return asking(default_labels(X), X, 0);
-    else if constexpr (std::is_same_v<Grad, dtensor_gradient>)
-      return default_labels(X);
-    else
-      return gradient_labels<Mesh>(X, static_cast<Grad*>(nullptr));
+    if constexpr (std::is_void_v<Grad>) return asking(default_labels(X), X, 0);
+    else if constexpr (std::is_same_v<Grad, dtensor_gradient>) return default_labels(X);
+    else return gradient_labels<Mesh>(X, static_cast<Grad*>(nullptr));
   }();
   static constexpr problem what = labels.error ? labels.error.what : built.error.what;
   static constexpr spec out = built.out;
@@ -186,10 +183,8 @@ constexpr auto relabelled(const X& x) {
 // not: a rank that writes its block would leave the others with other values.
 template <class X>
 constexpr auto block_storage(const X& x) {
-  if constexpr (shards_everywhere(X::sp))
-    return x;
-  else
-    return own_dense(x);
+  if constexpr (shards_everywhere(X::sp)) return x;
+  else return own_dense(x);
 }
 
 template <class X, class Shape, class... P>
@@ -202,11 +197,12 @@ constexpr auto claim(const X& x) {
     const auto dense = contiguous(x);
     using checked = checked_claim<typename X::mesh_type, std::remove_const_t<decltype(dense)>::sp, Shape, P...>;
     if constexpr (checked::what != problem::none) {
-      return refused<checked::what, op_code::relabel, operand_t<std::remove_const_t<decltype(dense)>::sp>, Shape, typename X::mesh_type,
-                     P...>(x);
+      return refused<checked::what, op_code::relabel, operand_t<std::remove_const_t<decltype(dense)>::sp>, Shape,
+                     typename X::mesh_type, P...>(x);
     } else {
       constexpr op_attr labels = pack_attributes(default_labels(std::remove_const_t<decltype(dense)>::sp).labels);
-      if constexpr (shards_everywhere(X::sp) && shards_everywhere(checked::out)) return relabelled<labels, checked::out>(dense);
+      if constexpr (shards_everywhere(X::sp) && shards_everywhere(checked::out))
+        return relabelled<labels, checked::out>(dense);
       else return relabelled<labels, checked::out>(own_dense(x));
     }
   }
@@ -245,10 +241,9 @@ constexpr auto to_local(const X& x) {
     const auto dense = detail::block_storage(x);
     using checked = detail::checked_local<typename X::mesh_type, std::remove_const_t<decltype(dense)>::sp, Grad>;
     if constexpr (checked::what != problem::none)
-      return detail::refused<checked::what, op_code::relabel, operand_t<std::remove_const_t<decltype(dense)>::sp>, typename X::mesh_type,
-                             Grad>(x);
-    else
-      return detail::relabelled<checked::attr, checked::out>(dense);
+      return detail::refused<checked::what, op_code::relabel, operand_t<std::remove_const_t<decltype(dense)>::sp>,
+                             typename X::mesh_type, Grad>(x);
+    else return detail::relabelled<checked::attr, checked::out>(dense);
   }
 }
 

@@ -112,7 +112,8 @@ struct local_map {
         if (want.is_shard()) split = have;
       }
       for (int k = 0; k < n; ++k)
-        if (x[k].place[a].is_shard() && !split.splits_like(x[k].place[a])) return fail(problem::local_map_operand, x[0], k, -1, 0, 0, a);
+        if (x[k].place[a].is_shard() && !split.splits_like(x[k].place[a]))
+          return fail(problem::local_map_operand, x[0], k, -1, 0, 0, a);
       placement to = out.at[a];
       if (to.is_shard()) to = split_along(to.dim < 0 ? to.dim + s.rank : to.dim, split);
       s.place[a] = to;

@@ -30,12 +30,11 @@ inline constexpr op_attr nll_attr = attributes<nll_attributes>(I::ignores ? 1 : 
 // `count`, placed to divide a total that is partial, or whole: reduced where the total is partial.
 template <spec Total, int Axis, tensor N>
 constexpr auto divisor_of(const N& count) {
-  if constexpr (Axis == Total.axes)
-    return count;
-  else if constexpr (!Total.place[Axis].is_partial())
-    return divisor_of<Total, Axis + 1>(count);
+  if constexpr (Axis == Total.axes) return count;
+  else if constexpr (!Total.place[Axis].is_partial()) return divisor_of<Total, Axis + 1>(count);
   else
-    return divisor_of<Total, Axis + 1>(apply<op_code::redistribute, attributes<redistribute_attributes>(Axis, pack(reduced_value()))>(0, count));
+    return divisor_of<Total, Axis + 1>(
+        apply<op_code::redistribute, attributes<redistribute_attributes>(Axis, pack(reduced_value()))>(0, count));
 }
 
 // Mean of the rows that count. Without ignored rows their number is known; else it is counted, and each axis that
@@ -48,7 +47,8 @@ constexpr auto mean_of_rows(const L& rows, const T& target) {
     return mean(rows);
   } else {
     const auto ignored = eq(target, static_cast<double>(I::value));
-    const auto count = sum(apply<op_code::mask_keep, attributes<mask_keep_attributes>(1)>(0, constant_like(rows, 1), ignored));
+    const auto count =
+        sum(apply<op_code::mask_keep, attributes<mask_keep_attributes>(1)>(0, constant_like(rows, 1), ignored));
     const auto total = sum(rows);
     return div(total, divisor_of<std::remove_cvref_t<decltype(total)>::sp, 0>(count));
   }

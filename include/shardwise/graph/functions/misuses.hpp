@@ -24,11 +24,11 @@ concept operand_like = tensor<T> || std::is_arithmetic_v<T>;
 
 // --- dims and extents as function arguments: they decide types, so they are template arguments ----------------------------
 
-#define SHARDWISE_X(name)                                                                      \
-  template <tensor A, std::integral... Dims>                                                   \
-    requires(sizeof...(Dims) > 0)                                                              \
-  constexpr auto name(const A& a, Dims...) {                                                   \
-    return detail::misused<problem::dims_as_arguments, Dims...>(a);                          \
+#define SHARDWISE_X(name)                                           \
+  template <tensor A, std::integral... Dims>                        \
+    requires(sizeof...(Dims) > 0)                                   \
+  constexpr auto name(const A& a, Dims...) {                        \
+    return detail::misused<problem::dims_as_arguments, Dims...>(a); \
   }
 SHARDWISE_X(sum)
 SHARDWISE_X(mean)
@@ -86,15 +86,15 @@ constexpr auto dropout(const A& a) {
 
 // --- operators that tensors do not have -----------------------------------------------------------------------------------
 
-#define SHARDWISE_X(op)                                                    \
-  template <tensor A, detail::operand_like B>                              \
-  constexpr auto operator op(const A& a, const B&) {                       \
-    return detail::misused<problem::comparison_operator>(a);             \
-  }                                                                        \
-  template <class B, tensor A>                                             \
-    requires std::is_arithmetic_v<B>                                       \
-  constexpr auto operator op(const B&, const A& a) {                       \
-    return detail::misused<problem::comparison_operator>(a);             \
+#define SHARDWISE_X(op)                                      \
+  template <tensor A, detail::operand_like B>                \
+  constexpr auto operator op(const A& a, const B&) {         \
+    return detail::misused<problem::comparison_operator>(a); \
+  }                                                          \
+  template <class B, tensor A>                               \
+    requires std::is_arithmetic_v<B>                         \
+  constexpr auto operator op(const B&, const A& a) {         \
+    return detail::misused<problem::comparison_operator>(a); \
   }
 SHARDWISE_X(<)
 SHARDWISE_X(>)
@@ -104,11 +104,11 @@ SHARDWISE_X(==)
 SHARDWISE_X(!=)
 #undef SHARDWISE_X
 
-#define SHARDWISE_X(op)                                                    \
-  template <tensor A, detail::operand_like B>                              \
-  constexpr A& operator op(A& a, const B&) {                               \
-    detail::misused<problem::compound_assignment>(a);                    \
-    return a;                                                              \
+#define SHARDWISE_X(op)                               \
+  template <tensor A, detail::operand_like B>         \
+  constexpr A& operator op(A & a, const B&) {         \
+    detail::misused<problem::compound_assignment>(a); \
+    return a;                                         \
   }
 SHARDWISE_X(+=)
 SHARDWISE_X(-=)

@@ -32,11 +32,11 @@ constexpr auto refuse_mixed(const A& a, const B& b) {
 
 }  // namespace detail
 
-#define SHARDWISE_REFUSE_MIXED(function)              \
-  template <class A, class B>                         \
-    requires detail::mixed<A, B>                      \
-  constexpr auto function(const A& a, const B& b) {   \
-    return detail::refuse_mixed(a, b);                \
+#define SHARDWISE_REFUSE_MIXED(function)            \
+  template <class A, class B>                       \
+    requires detail::mixed<A, B>                    \
+  constexpr auto function(const A& a, const B& b) { \
+    return detail::refuse_mixed(a, b);              \
   }
 SHARDWISE_REFUSE_MIXED(add)
 SHARDWISE_REFUSE_MIXED(sub)

@@ -36,16 +36,18 @@ constexpr void refuse_number(const A& a, bool wrong, const char* what, double gi
 template <spec S, op_code Op, tensor A>
 constexpr void check_element(const A& a, double number, const char* what) {
   if constexpr (resolved<A> && !is_floating(S.type))
-    refuse_number<problem::number_not_int32, Op>(a, !is_int32(number), what, number,
-                                             ", and the tensor's elements are int32; give a whole number from -2147483648 to "
-                                             "2147483647, or make the tensor float or double");
+    refuse_number<problem::number_not_int32, Op>(
+        a, !is_int32(number), what, number,
+        ", and the tensor's elements are int32; give a whole number from -2147483648 to "
+        "2147483647, or make the tensor float or double");
 }
 
 // A probability, from 0 to 1.
 template <tensor A>
 constexpr void check_probability(const A& a, double p, const char* what) {
   if constexpr (resolved<A>)
-    refuse_number<problem::number_not_probability, op_code::dropout>(a, !(p >= 0 && p <= 1), what, p, "; a probability is from 0 to 1");
+    refuse_number<problem::number_not_probability, op_code::dropout>(a, !(p >= 0 && p <= 1), what, p,
+                                                                     "; a probability is from 0 to 1");
 }
 
 }  // namespace shardwise::inline v0_1::detail

@@ -95,7 +95,7 @@ constexpr auto set_off(const X& x, F f) {
 
 // redistribute<Axis, To>(x), started: a pending tensor. Collectives are issued in program order and done in it.
 template <class Axis, class To, tensor A>
-requires(!detail::is_on<Axis>::value)
+  requires(!detail::is_on<Axis>::value)
 constexpr auto redistribute_async(const A& a) {
   return detail::set_off(a, [](const auto& x) { return redistribute<Axis, To>(x); });
 }
@@ -105,12 +105,12 @@ constexpr auto redistribute_async(const A& a) {
 }
 // To several placements at once, as redistribute: every step is on its way.
 template <redistribution_policy Policy, class... To, tensor A>
-requires(sizeof...(To) > 0 && (detail::is_on<To>::value && ...))
+  requires(sizeof...(To) > 0 && (detail::is_on<To>::value && ...))
 constexpr auto redistribute_async(const A& a) {
   return detail::set_off(a, [](const auto& x) { return redistribute<Policy, To...>(x); });
 }
 template <class... To, tensor A>
-requires(sizeof...(To) > 0 && (detail::is_on<To>::value && ...))
+  requires(sizeof...(To) > 0 && (detail::is_on<To>::value && ...))
 constexpr auto redistribute_async(const A& a) {
   return redistribute_async<redistribution_policy::late, To...>(a);
 }

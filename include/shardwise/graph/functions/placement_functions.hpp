@@ -10,7 +10,7 @@ namespace shardwise::inline v0_1 {
 // moves: see mutating_functions.hpp. Its gradient is redistributed from the dual of the target to the dual of the
 // source: replicate -> reduced is free forward and an all-reduce backward; partial -> replicate the other way round.
 template <class Axis, class To, tensor A>
-requires(!detail::is_on<Axis>::value)
+  requires(!detail::is_on<Axis>::value)
 constexpr auto redistribute(const A& a) {
   using mesh_type = typename A::mesh_type;
   constexpr bool in_order = detail::is_axis<Axis> && detail::is_placement<To>;
@@ -21,14 +21,15 @@ constexpr auto redistribute(const A& a) {
   constexpr problem wrong = !in_order  ? problem::axis_then_placement
                             : axis < 0 ? problem::axis_not_in_mesh
                             : even && A::sp.extent[even ? to.dim : 0] % detail::ranks_of<Axis>() != 0 ? problem::uneven_shard
-                                                                                        : problem::none;
+                                                                                                      : problem::none;
   if constexpr (wrong != problem::none) {
     return detail::refused<wrong, op_code::redistribute, on<Axis, To>, mesh_type, operand_t<A::sp>>(a);
   } else if constexpr (!detail::resolved<A>) {
     return a;
   } else {
     // nvcc crashes on the attributes as a local constant
-    if constexpr (detail::keeps_storage(A::sp.place[axis], to)) return detail::apply<op_code::redistribute, attributes<redistribute_attributes>(axis, pack(to))>(0, a);
+    if constexpr (detail::keeps_storage(A::sp.place[axis], to))
+      return detail::apply<op_code::redistribute, attributes<redistribute_attributes>(axis, pack(to))>(0, a);
     else return detail::apply<op_code::redistribute, attributes<redistribute_attributes>(axis, pack(to))>(0, contiguous(a));
   }
 }
@@ -37,7 +38,7 @@ constexpr auto redistribute(const A& a) {
 // theirs. The steps, one axis each, are the planner's, so that the order in which axes shard one dim is never in the way:
 // redistribution<X, Y> knows their collectives and bytes. Their gradient goes back step by step.
 template <redistribution_policy Policy, class... To, tensor A>
-requires(sizeof...(To) > 0 && (detail::is_on<To>::value && ...))
+  requires(sizeof...(To) > 0 && (detail::is_on<To>::value && ...))
 constexpr auto redistribute(const A& a) {
   if constexpr (detail::is_implicit<A>) {
     return detail::as_implicit(redistribute<Policy, To...>(a.strict));
@@ -54,7 +55,7 @@ constexpr auto redistribute(const A& a) {
   }
 }
 template <class... To, tensor A>
-requires(sizeof...(To) > 0 && (detail::is_on<To>::value && ...))
+  requires(sizeof...(To) > 0 && (detail::is_on<To>::value && ...))
 constexpr auto redistribute(const A& a) {
   return redistribute<redistribution_policy::late, To...>(a);
 }
@@ -70,7 +71,7 @@ constexpr auto redistribute(const A& a) {
   return detail::refused<problem::redistribute_target_missing, op_code::redistribute, operand_t<A::sp>>(a);
 }
 template <class AxisOrPlacement, tensor A>
-requires(!detail::is_on<AxisOrPlacement>::value)
+  requires(!detail::is_on<AxisOrPlacement>::value)
 constexpr auto redistribute(const A& a) {
   return detail::refused<problem::redistribute_target_missing, op_code::redistribute, operand_t<A::sp>, AxisOrPlacement>(a);
 }
@@ -96,7 +97,7 @@ constexpr auto redistribute_padded(const A& a) {
 template <class Axis, tensor G>
 constexpr auto reduce_gradient(const G& g) {
   constexpr int axis = G::mesh_type::template index_of<Axis>;
-  constexpr problem wrong = axis < 0               ? problem::axis_not_in_mesh
+  constexpr problem wrong = axis < 0 ? problem::axis_not_in_mesh
                             : !detail::resolved<G> || G::sp.place[axis < 0 ? 0 : axis].is_partial()
                                 ? problem::none
                                 : problem::gradient_reduced_twice;

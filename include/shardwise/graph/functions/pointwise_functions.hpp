@@ -76,7 +76,8 @@ constexpr double of_type(dtype type, double number) {
   if (type != dtype::f32) return number;
   constexpr double none = 7.006492321624085e-46;  // 2^-150, half of the smallest
   if (number <= none && number >= -none) return number < 0 ? -0.0 : number > 0 ? 0.0 : number;
-  if (number > 3.4028235e38 || number < -3.4028235e38) return number > 0 ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+  if (number > 3.4028235e38 || number < -3.4028235e38)
+    return number > 0 ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
   return static_cast<double>(static_cast<float>(number));
 }
 

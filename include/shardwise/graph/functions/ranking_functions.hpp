@@ -18,7 +18,8 @@ namespace detail {
 // Of the largest or the smallest; a NaN is both, as in PyTorch's argmax and argmin.
 template <int K, int Dim, bool Largest, tensor A>
 constexpr auto positions(const A& a) {
-  return along<Dim, A>::exchange(apply<op_code::topk, attributes<topk_attributes>(K, Largest ? 0 : 2)>(0, along<Dim, A>::exchange(a)));
+  return along<Dim, A>::exchange(
+      apply<op_code::topk, attributes<topk_attributes>(K, Largest ? 0 : 2)>(0, along<Dim, A>::exchange(a)));
 }
 
 // Position of the largest (smallest) element of all, row-major, or along one dim, which goes.
@@ -29,8 +30,7 @@ constexpr auto position(const A& a) {
   if constexpr (!resolved<A>) {
     return a;
   } else if constexpr (sizeof...(Dim) == 0) {
-    return drop_dims<1>(
-        positions<1, 0, Largest>(apply<op_code::reshape, pack_extent(numel(A::sp))>(0, contiguous(a))));
+    return drop_dims<1>(positions<1, 0, Largest>(apply<op_code::reshape, pack_extent(numel(A::sp))>(0, contiguous(a))));
   } else {
     return drop_dims<dims_mask<Dim...>(A::sp.rank)>(positions<1, Dim..., Largest>(a));
   }
@@ -46,8 +46,8 @@ constexpr auto topk(const A& a) {
   const auto rows = detail::ready_for<op_code::topk, attributes<topk_attributes>(K, Largest ? 0 : 1)>(line::exchange(a));
   const auto indices = detail::apply<op_code::topk, attributes<topk_attributes>(K, Largest ? 0 : 1)>(0, rows);
   const auto values = detail::apply<op_code::take, detail::no_attr>(0, rows, indices);
-  return ranked<decltype(line::exchange(values)), decltype(line::exchange(indices))>{
-      line::exchange(values), line::exchange(indices)};
+  return ranked<decltype(line::exchange(values)), decltype(line::exchange(indices))>{line::exchange(values),
+                                                                                     line::exchange(indices)};
 }
 
 // All elements along Dim in order.

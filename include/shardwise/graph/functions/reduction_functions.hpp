@@ -32,10 +32,8 @@ constexpr op_attr without_dims(const spec& s, std::int64_t mask) {
 // A view without the dims of the mask, whose extents are 1.
 template <std::int64_t Mask, tensor A>
 constexpr auto drop_dims(const A& a) {
-  if constexpr (!resolved<A>)
-    return a;
-  else
-    return apply<op_code::reshape, without_dims(A::sp, Mask)>(0, contiguous(a));
+  if constexpr (!resolved<A>) return a;
+  else return apply<op_code::reshape, without_dims(A::sp, Mask)>(0, contiguous(a));
 }
 constexpr op_attr with_one_more(const spec& s) {
   extent_list r = without_dim(s, -1);
@@ -84,14 +82,14 @@ constexpr auto mean(const A& a, keepdim_t) {
 
 // amax, amin: equal largest elements share the gradient evenly. prod: exact gradients with any number of zeros. Of no
 // elements: -infinity, infinity, 1. Over a sharded dim there is no gradient; make the operand whole first for one.
-#define SHARDWISE_X(name)                                                                            \
-  template <int... Dims, tensor A>                                                                   \
-  constexpr auto name(const A& a, keepdim_t) {                                                       \
+#define SHARDWISE_X(name)                                                                                                 \
+  template <int... Dims, tensor A>                                                                                        \
+  constexpr auto name(const A& a, keepdim_t) {                                                                            \
     return detail::apply<op_code::name, attributes<extent_one_attributes>(detail::dims_mask<Dims...>(A::sp.rank))>(0, a); \
-  }                                                                                                  \
-  template <int... Dims, tensor A>                                                                   \
-  constexpr auto name(const A& a) {                                                                  \
-    return detail::drop_dims<detail::dims_mask<Dims...>(A::sp.rank)>(name<Dims...>(a, keepdim));     \
+  }                                                                                                                       \
+  template <int... Dims, tensor A>                                                                                        \
+  constexpr auto name(const A& a) {                                                                                       \
+    return detail::drop_dims<detail::dims_mask<Dims...>(A::sp.rank)>(name<Dims...>(a, keepdim));                          \
   }
 SHARDWISE_X(amax)
 SHARDWISE_X(amin)
@@ -113,10 +111,10 @@ constexpr auto min(const A& a) {
 template <int... Dims, tensor A>
 constexpr auto var(const A& a, double correction = 1) {
   constexpr std::int64_t mask = detail::dims_mask<Dims...>(A::sp.rank);
-  constexpr problem wrong = !detail::resolved<A>                                          ? problem::none
+  constexpr problem wrong = !detail::resolved<A>                                                ? problem::none
                             : detail::any_dyn(spec(A::sp), mask)                                ? problem::var_dyn
                             : !detail::is_implicit<A> && detail::any_sharded(spec(A::sp), mask) ? problem::var_dim_sharded
-                                                                                          : problem::none;
+                                                                                                : problem::none;
   if constexpr (wrong != problem::none) {
     return detail::refused<wrong, op_code::sub, operand_t<A::sp>>(a);
   } else {
@@ -150,10 +148,8 @@ constexpr auto logsumexp(const A& a, keepdim_t) {
   using line = detail::along<Dim, A>;
   const auto sums = detail::apply<op_code::lse, detail::no_attr>(0, line::exchange(a));
   using type = std::remove_cvref_t<decltype(sums)>;
-  if constexpr (!detail::resolved<type>)
-    return sums;
-  else
-    return line::exchange(detail::apply<op_code::reshape, detail::with_one_more(type::sp)>(0, sums));
+  if constexpr (!detail::resolved<type>) return sums;
+  else return line::exchange(detail::apply<op_code::reshape, detail::with_one_more(type::sp)>(0, sums));
 }
 template <int Dim = -1, tensor A>
 constexpr auto logsumexp(const A& a) {

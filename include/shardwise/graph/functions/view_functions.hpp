@@ -11,7 +11,6 @@ namespace detail {
 
 inline constexpr op_attr no_attr{};
 
-
 constexpr std::int64_t pack_dims(std::initializer_list<int> dims) {
   std::int64_t m = 0;
   int i = 0;
@@ -48,7 +47,8 @@ template <std::int64_t... Extents, tensor A>
 constexpr auto reshape(const A& a) {
   constexpr std::int64_t extents[] = {Extents..., 0};
   constexpr op_attr packed = pack_extents(extents, static_cast<int>(sizeof...(Extents)));
-  if constexpr (packed_problem(packed) != problem::none) return detail::refused<packed_problem(packed), op_code::reshape, operand_t<A::sp>>(a);
+  if constexpr (packed_problem(packed) != problem::none)
+    return detail::refused<packed_problem(packed), op_code::reshape, operand_t<A::sp>>(a);
   else return detail::apply<op_code::reshape, packed>(0, contiguous(a));
 }
 

@@ -32,7 +32,8 @@ constexpr int base_of(const Graph& g, int i) {
 
 template <class Graph>
 constexpr const char* base_name(const Graph& g, int base) {
-  if (base >= custom_names) return base - custom_names < g.custom_count ? g.customs[base - custom_names]->name.value : "custom";
+  if (base >= custom_names)
+    return base - custom_names < g.custom_count ? g.customs[base - custom_names]->name.value : "custom";
   const int collective = base - static_cast<int>(op_code::count);
   return collective >= 0 ? name_of(collectives[collective]) : name_of(static_cast<op_code>(base));
 }
@@ -86,7 +87,8 @@ constexpr void find_nodes(const Graph& g, const char* const* names, int count, i
     for (int k = 0; k < count; ++k) wanted[b] = wanted[b] || detail::begins_with(names[k], detail::base_name(g, b));
   bool& redistributions = wanted[static_cast<int>(op_code::redistribute)];
   bool& customs = wanted[static_cast<int>(op_code::custom)];
-  for (int b = static_cast<int>(op_code::count); b < detail::custom_names; ++b) redistributions = redistributions || wanted[b];
+  for (int b = static_cast<int>(op_code::count); b < detail::custom_names; ++b)
+    redistributions = redistributions || wanted[b];
   for (int b = detail::custom_names; b < detail::base_names; ++b) customs = customs || wanted[b];
   name_counter counter;
   for (int i = 0, left = count; left > 0 && i < g.node_count; ++i) {
@@ -125,7 +127,10 @@ constexpr void put_placement(Sink& out, const placement& p, bool html = false) {
         put(out, std::int64_t{p.order});
         return put(out, close);
       }
-      put(out, p.op == reduction::avg ? "avg" : p.op == reduction::product ? "product" : p.op == reduction::max ? "max" : "min");
+      put(out, p.op == reduction::avg       ? "avg"
+               : p.op == reduction::product ? "product"
+               : p.op == reduction::max     ? "max"
+                                            : "min");
       return put(out, close);
     case placement_kind::shard:
       put(out, p.is_strided() ? "strided_shard" : "shard");

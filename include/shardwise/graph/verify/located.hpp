@@ -129,14 +129,15 @@ struct error_text {
 // The error of Source's graph, with the numbers that it speaks of and its place.
 template <class Source, bool Placed, class... Facts>
 struct error_facts {
-  static constexpr bool ok = refused_program<Source::value.error.what, Source::value.error.have, Source::value.error.want, Facts...>::ok;
+  static constexpr bool ok =
+      refused_program<Source::value.error.what, Source::value.error.have, Source::value.error.want, Facts...>::ok;
 };
 template <class Source, class... Facts>
 struct error_facts<Source, true, Facts...> {
   static constexpr int scope = Source::value.error.scope;
-  static constexpr bool ok =
-      refused_program<Source::value.error.what, Source::value.error.have, Source::value.error.want, Facts...,
-                      in_module<exact_text<module_text<Source, scope>>::value>, at_node<exact_text<error_text<Source>>::value>>::ok;
+  static constexpr bool ok = refused_program<Source::value.error.what, Source::value.error.have, Source::value.error.want,
+                                             Facts..., in_module<exact_text<module_text<Source, scope>>::value>,
+                                             at_node<exact_text<error_text<Source>>::value>>::ok;
 };
 template <bool Any, class Source, class... Facts>
 struct refused_graph_of {
@@ -145,7 +146,8 @@ struct refused_graph_of {
 template <class Source, class... Facts>
 struct refused_graph_of<true, Source, Facts...> : error_facts<Source, (Source::value.error.base >= 0), Facts...> {};
 template <class Source, class... Facts>
-using refused_graph = refused_graph_of<(Source::value.error.what != problem::none && !Source::value.error.said), Source, Facts...>;
+using refused_graph =
+    refused_graph_of<(Source::value.error.what != problem::none && !Source::value.error.said), Source, Facts...>;
 
 // Raises P, with the place of node Node of Source if there is one.
 template <bool Wrong, bool Placed, problem P, long long Have, long long Want, class Source, int Node, class... Facts>
@@ -159,7 +161,8 @@ struct refused_at_node<true, true, P, Have, Want, Source, Node, Facts...>
     : refused_program<P, Have, Want, Facts..., typename located<Source, Node>::module, typename located<Source, Node>::node,
                       typename located<Source, Node>::operands> {};
 template <problem P, long long Have, long long Want, class Source, int Node, class... Facts>
-using refused_at = refused_at_node<P != problem::none, (Node >= 0 && Node < Source::value.node_count), P, Have, Want, Source, Node, Facts...>;
+using refused_at = refused_at_node<P != problem::none, (Node >= 0 && Node < Source::value.node_count), P, Have, Want, Source,
+                                   Node, Facts...>;
 template <problem P, class Source, int Node, class... Facts>
 using raise_at = refused_at<P, 0, 0, Source, Node, Facts...>;
 

@@ -20,8 +20,9 @@ struct checked_applications {
 
   template <class Graph>
   static constexpr unsigned place_of(const Graph& g, const node& n) {
-    unsigned h = static_cast<unsigned>(n.op) * 37U + static_cast<unsigned>(n.spec) * 5U + static_cast<unsigned>(n.expression) +
-                 static_cast<unsigned>(n.a.v[0]) * 7U + static_cast<unsigned>(n.a.v[0] >> 32) + static_cast<unsigned>(n.a.v[1]) * 3U;
+    unsigned h = static_cast<unsigned>(n.op) * 37U + static_cast<unsigned>(n.spec) * 5U +
+                 static_cast<unsigned>(n.expression) + static_cast<unsigned>(n.a.v[0]) * 7U +
+                 static_cast<unsigned>(n.a.v[0] >> 32) + static_cast<unsigned>(n.a.v[1]) * 3U;
     for (int k = 0; k < n.inputs; ++k) h = h * 31U + static_cast<unsigned>(g.nodes[n.in[k]].spec);
     h *= 0x9e3779b1U;
     return h >> 24 & (size - 1);
@@ -67,7 +68,8 @@ struct verified_graph {
   template <class Now>
   constexpr bool knows(const Now& now, const node& n, unsigned place) const {
     const std::int32_t known = memory.node_of[place];
-    if (known == 0 || n.expression >= 0 || n.spec >= specs || n.op == op_code::custom || n.op == op_code::opaque) return false;
+    if (known == 0 || n.expression >= 0 || n.spec >= specs || n.op == op_code::custom || n.op == op_code::opaque)
+      return false;
     const node& o = g.nodes[known - 1];
     if (o.op != n.op || o.spec != n.spec || o.inputs != n.inputs || o.expression >= 0) return false;
     for (int k = 0; k < n.inputs; ++k) {
@@ -104,24 +106,28 @@ constexpr problem storage_problem(const Graph& g, int i) {
   if (n.op == op_code::unpack) {
     const spec& from = g.specs[g.nodes[n.in[0]].spec];
     const bool inside = of.at >= 0 && of.at + slot_bytes(flat) / size <= local_numel(from, origin);
-    return from.rank == 1 && inside && is_contiguous(flat) && places_fit(from, flat) ? problem::none : problem::graph_storage;
+    return from.rank == 1 && inside && is_contiguous(flat) && places_fit(from, flat) ? problem::none
+                                                                                     : problem::graph_storage;
   }
   std::int64_t at = of.at;
   if (flat.rank != 1 || at * size % slot_alignment != 0) return problem::graph_storage;
   const int first = goes_on(n) ? 1 : 0;
   if (first == 1) {  // goes on where the operand ends
     const node& before = g.nodes[n.in[0]];
-    if (before.op != op_code::pack || before.spec != n.spec || places_leaves(before) != places_leaves(n)) return problem::graph_storage;
+    if (before.op != op_code::pack || before.spec != n.spec || places_leaves(before) != places_leaves(n))
+      return problem::graph_storage;
     std::int64_t end = attributes_of<storage_attributes>(before.a).at;
-    for (int k = goes_on(before) ? 1 : 0; k < before.inputs; ++k) end += slot_bytes(g.specs[g.nodes[before.in[k]].spec]) / size;
+    for (int k = goes_on(before) ? 1 : 0; k < before.inputs; ++k)
+      end += slot_bytes(g.specs[g.nodes[before.in[k]].spec]) / size;
     if (end != at) return problem::graph_storage;
   }
   for (int k = first; k < n.inputs; ++k) {
     const node& x = g.nodes[computed_by(g, n.in[k])];
     const spec& s = g.specs[x.spec];
     const bool leaf = x.op == op_code::param || x.op == op_code::state;
-    const bool own = leaf || x.op == op_code::part ||
-                     (runs_kernel(x.op) && !is_update(x.op) && !(x.inputs > 0 && is_view(x, g.specs[g.nodes[x.in[0]].spec], s)));
+    const bool own =
+        leaf || x.op == op_code::part ||
+        (runs_kernel(x.op) && !is_update(x.op) && !(x.inputs > 0 && is_view(x, g.specs[g.nodes[x.in[0]].spec], s)));
     if (!own || leaf != places_leaves(n) || !is_contiguous(s) || !places_fit(flat, s)) return problem::graph_storage;
     at += slot_bytes(s) / size;
   }
@@ -177,12 +183,13 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
     for (int k = 0; k < n.inputs; ++k)
       if (n.in[k] < 0 || n.in[k] >= i) return {problem::graph_cycle, i};
     for (int k = 0; k < n.inputs; ++k)
-      if (g.nodes[n.in[k]].op == op_code::custom && n.op != op_code::getitem && has_results(g, n.in[k])) return {problem::graph_results, i};
+      if (g.nodes[n.in[k]].op == op_code::custom && n.op != op_code::getitem && has_results(g, n.in[k]))
+        return {problem::graph_results, i};
     if (n.op == op_code::getitem) {
       if (!item_fits(g, i)) return {problem::graph_results, i};
       continue;
     }
-    if (n.inputs == 0) continue;  // leaves and fills are placed by their makers
+    if (n.inputs == 0) continue;            // leaves and fills are placed by their makers
     if (n.op == op_code::expand) continue;  // an adjoint whose placement the primal chooses; see its proof
     if (n.op == op_code::part) {
       if (!part_fits(g, n)) return {problem::graph_unplaced, i};
@@ -215,14 +222,17 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
       known = i + 1;
       continue;
     }
-    if (n.op == op_code::adam_term || n.op == op_code::assign || n.op == op_code::in_place) {  // all operands are of equal blocks
+    if (n.op == op_code::adam_term || n.op == op_code::assign ||
+        n.op == op_code::in_place) {  // all operands are of equal blocks
       for (int k = 1; k < (n.op == op_code::adam_term ? 3 : 2); ++k)
-        if (!same_blocks(g.specs[g.nodes[n.in[0]].spec], g.specs[g.nodes[n.in[k]].spec])) return {problem::graph_unplaced, i};
+        if (!same_blocks(g.specs[g.nodes[n.in[0]].spec], g.specs[g.nodes[n.in[k]].spec]))
+          return {problem::graph_unplaced, i};
     }
     if (n.op == op_code::advance) continue;
     if ((is_update(n.op) && n.op != op_code::copy_) || n.op == op_code::adam_term) {
       for (int a = 0; a < g.specs[n.spec].axes; ++a)
-        if (const placement& given = g.specs[g.nodes[n.in[1]].spec].place[a]; given.is_partial() && !(given == g.specs[n.spec].place[a]))
+        if (const placement& given = g.specs[g.nodes[n.in[1]].spec].place[a];
+            given.is_partial() && !(given == g.specs[n.spec].place[a]))
           return {problem::graph_unplaced, i, -1, a};
       known = i + 1;
       continue;
@@ -233,7 +243,8 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
     for (int d = 0; same && d < out.rank; ++d) same = same_extent(o.out, d, out, d);
     for (int a = 0; same && a < out.axes; ++a)
       if (!(o.out.place[a] == out.place[a])) return {problem::graph_unplaced, i, -1, a};
-    if (!same || !(is_contiguous(out) || is_view(n, g.specs[g.nodes[n.in[0]].spec], out) || is_update(n.op))) return {problem::graph_unplaced, i};  // kernels store densely
+    if (!same || !(is_contiguous(out) || is_view(n, g.specs[g.nodes[n.in[0]].spec], out) || is_update(n.op)))
+      return {problem::graph_unplaced, i};  // kernels store densely
     known = i + 1;
   }
   for (int k = 0; end == g.node_count && k < g.output_count; ++k)

@@ -8,11 +8,13 @@
 namespace shardwise::inline v0_1 {
 
 // Of a product: whether it stores the sum of lhs over the contracted dims, too.
-constexpr bool keeps_sums(const node& n) { return n.op == op_code::einsum && attributes_of<einsum_attributes>(n.a).keeps_sums != 0; }
+constexpr bool keeps_sums(const node& n) {
+  return n.op == op_code::einsum && attributes_of<einsum_attributes>(n.a).keeps_sums != 0;
+}
 
 constexpr bool is_fused(const node& n) {
-  return n.expression >= 0 || n.op == op_code::fused || n.op == op_code::norm || n.op == op_code::norm_dw_db || n.op == op_code::norm_dx_dw ||
-         keeps_sums(n);
+  return n.expression >= 0 || n.op == op_code::fused || n.op == op_code::norm || n.op == op_code::norm_dw_db ||
+         n.op == op_code::norm_dx_dw || keeps_sums(n);
 }
 
 namespace detail {
@@ -28,7 +30,8 @@ constexpr bool alike(const spec& a, const spec& b) {
   bool same = a.rank == b.rank && a.type == b.type;
   for (int d = 0; same && d < a.rank; ++d) same = same_extent(a, d, b, d);
   // replicate and reduced are the same blocks, and a change between the two no operation
-  for (int x = 0; same && x < a.axes; ++x) same = a.place[x] == b.place[x] || (a.place[x].is_whole() && b.place[x].is_whole());
+  for (int x = 0; same && x < a.axes; ++x)
+    same = a.place[x] == b.place[x] || (a.place[x].is_whole() && b.place[x].is_whole());
   return same;
 }
 
@@ -45,9 +48,7 @@ constexpr spec rows_of(const spec& row, int count) {
   return s;
 }
 
-constexpr op_attr summed_leading_dims(int rank) {
-  return attributes<sum_attributes>((std::int64_t{1} << (rank - 1)) - 1);
-}
+constexpr op_attr summed_leading_dims(int rank) { return attributes<sum_attributes>((std::int64_t{1} << (rank - 1)) - 1); }
 
 }  // namespace detail
 

@@ -10,8 +10,12 @@ using namespace autodiff;
 
 inline constexpr adjoint_rule einsum = pulled([](pullback& p) {
   const auto labels = attributes_of<einsum_attributes>(p.n.a);
-  if (p.wants(0)) p.give(0, p.emit(op_code::einsum, attributes<einsum_attributes>(labels.out, labels.rhs, labels.lhs), p.n.f, 0, p.dy, p.n.in[1]));
-  if (p.wants(1)) p.give(1, p.emit(op_code::einsum, attributes<einsum_attributes>(labels.out, labels.lhs, labels.rhs), p.n.f, 1, p.dy, p.n.in[0]));
+  if (p.wants(0))
+    p.give(0, p.emit(op_code::einsum, attributes<einsum_attributes>(labels.out, labels.rhs, labels.lhs), p.n.f, 0, p.dy,
+                     p.n.in[1]));
+  if (p.wants(1))
+    p.give(1, p.emit(op_code::einsum, attributes<einsum_attributes>(labels.out, labels.lhs, labels.rhs), p.n.f, 1, p.dy,
+                     p.n.in[0]));
 });
 
 }  // namespace shardwise::inline v0_1::adjoints

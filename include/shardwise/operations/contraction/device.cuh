@@ -27,9 +27,7 @@ struct strided_matrix {
   // Columns must not overlap, as a broadcast operand's do.
   bool fits() const { return (plain() || turned()) && leading() >= (plain() ? row : column); }
   // The other stride; of a single stored column it means nothing, yet must be at least the rows.
-  std::int64_t leading() const {
-    return plain() ? distance(row, column, column_step) : distance(column, row, row_step);
-  }
+  std::int64_t leading() const { return plain() ? distance(row, column, column_step) : distance(column, row, row_step); }
 
  private:
   static std::int64_t distance(std::int64_t rows, std::int64_t columns, std::int64_t step) {
@@ -63,18 +61,16 @@ struct addition {
 
   static constexpr addition of(const expression& e) {
     addition a;
-    int at = 0;  // the slot of what has been computed so far
+    int at = 0;       // the slot of what has been computed so far
     bool used[16]{};  // slots have four bits
     for (int i = 0; i < e.steps(); ++i) {
       const expression_step s = e.at(i);
       const bool last = i + 1 == e.steps();
       const int other = s.x == at ? s.y : s.x;
-      if (s.op == op_code::relu && last && s.x == at)
-        a.relu = true;
+      if (s.op == op_code::relu && last && s.x == at) a.relu = true;
       else if (s.op == op_code::add && (s.x == at || s.y == at) && other > 0 && other < e.values() && !used[other])
         used[other] = true;
-      else
-        return {};
+      else return {};
       at = e.values() + i;
     }
     a.values = e.values() - 1;
@@ -199,10 +195,8 @@ class device_einsum {
       const int l = rules::label(own, d);
       if (rules::find_label(others, other.rank, l) >= 0 || in.ext[d] == 1) continue;
       const std::int64_t s = epilogue_stride(c_, j, rules::find_label(e.out, out.rank, l));
-      if (first)
-        step = s;
-      else if (s != step * covered)
-        return false;
+      if (first) step = s;
+      else if (s != step * covered) return false;
       first = false;
       covered *= in.ext[d];
     }

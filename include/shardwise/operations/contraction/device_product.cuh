@@ -33,12 +33,13 @@ struct product_roles {
 namespace detail {
 
 inline constexpr int product_tile = 64, product_depth = 16, product_threads = 256;
-inline constexpr int product_grid = 16;                             // threads along either side of a tile
-inline constexpr int product_own = product_tile / product_grid;     // elements of a thread along either side
-inline constexpr int product_pitch = product_tile + 4;              // keeps 16 bytes aligned, spreads banks
+inline constexpr int product_grid = 16;                              // threads along either side of a tile
+inline constexpr int product_own = product_tile / product_grid;      // elements of a thread along either side
+inline constexpr int product_pitch = product_tile + 4;               // keeps 16 bytes aligned, spreads banks
 inline constexpr int product_partial = product_tile * product_tile;  // elements that a tile's part takes in the scratch
 static_assert(product_grid * product_grid == product_threads);
-static_assert(product_tile * product_depth == product_threads * product_own, "each thread loads as many elements as it owns along a side");
+static_assert(product_tile * product_depth == product_threads * product_own,
+              "each thread loads as many elements as it owns along a side");
 
 template <int Operands>
 struct product_steps {
@@ -68,8 +69,12 @@ struct product_arrays {
 struct product_load {
   bool along_depth;
   int thread;
-  __device__ int side(int j) const { return along_depth ? thread / product_depth + product_grid * j : thread % product_tile; }
-  __device__ int depth(int j) const { return along_depth ? thread % product_depth : thread / product_tile + product_own * j; }
+  __device__ int side(int j) const {
+    return along_depth ? thread / product_depth + product_grid * j : thread % product_tile;
+  }
+  __device__ int depth(int j) const {
+    return along_depth ? thread % product_depth : thread / product_tile + product_own * j;
+  }
 };
 static_assert(product_threads / product_depth == product_grid && product_threads / product_tile == product_own);
 
@@ -115,7 +120,8 @@ __global__ void __launch_bounds__(product_threads)
 #pragma unroll
     for (int j = 0; j < own; ++j) {
       std::int64_t off[2];
-      const std::uint32_t ka = first + static_cast<std::uint32_t>(la.depth(j)), kb = first + static_cast<std::uint32_t>(lb.depth(j));
+      const std::uint32_t ka = first + static_cast<std::uint32_t>(la.depth(j)),
+                          kb = first + static_cast<std::uint32_t>(lb.depth(j));
       va[j] = vb[j] = T(0);
       if (ka < end && a_at[j] >= 0) {
         w.depth.offsets(ka, off);
@@ -182,7 +188,8 @@ __global__ void __launch_bounds__(product_threads)
 #pragma unroll
     for (int i = 0; i < own; ++i)
 #pragma unroll
-      for (int j = 0; j < own; ++j) parts[std::int64_t{split} * product_partial + (i * own + j) * product_threads + t] = acc[i][j];
+      for (int j = 0; j < own; ++j)
+        parts[std::int64_t{split} * product_partial + (i * own + j) * product_threads + t] = acc[i][j];
     if (sums_here) sums_parts[split * product_tile + t] = row_sum;
     if (!last_to_arrive(g.tickets + tile, g.splits)) return;
 #pragma unroll
@@ -194,7 +201,8 @@ __global__ void __launch_bounds__(product_threads)
 #pragma unroll
       for (int i = 0; i < own; ++i)
 #pragma unroll
-        for (int j = 0; j < own; ++j) acc[i][j] += arrived(parts + std::int64_t{s} * product_partial + (i * own + j) * product_threads + t);
+        for (int j = 0; j < own; ++j)
+          acc[i][j] += arrived(parts + std::int64_t{s} * product_partial + (i * own + j) * product_threads + t);
       if (sums_here) row_sum += arrived(sums_parts + s * product_tile + t);
     }
   }
@@ -254,12 +262,9 @@ product_roles<Operands> product_roles_of(const call& c) {
     const int l = rules::label(of.lhs, d);
     const int dy = rules::find_label(of.rhs, y.rank, l), dim = rules::find_label(of.out, out.rank, l);
     const std::int64_t both[2] = {x.str[d], dy < 0 ? 0 : y.str[dy]};
-    if (dim < 0)
-      w.depth.push(x.ext[d], both);
-    else if (dy < 0)
-      push(w.rows, x.ext[d], both[0], both[1], 0, 1, dim);
-    else
-      push(w.batch, x.ext[d], both[0], both[1], 0, 2, dim);
+    if (dim < 0) w.depth.push(x.ext[d], both);
+    else if (dy < 0) push(w.rows, x.ext[d], both[0], both[1], 0, 1, dim);
+    else push(w.batch, x.ext[d], both[0], both[1], 0, 2, dim);
   }
   for (int d = 0; d < y.rank; ++d) {
     const int l = rules::label(of.rhs, d);
@@ -287,7 +292,8 @@ std::int64_t last_step(const walk<K>& w, int operand) {
 inline constexpr std::int64_t small_multiply_adds = std::int64_t{1} << 24, small_batch_multiply_adds = std::int64_t{1} << 27;
 
 // Whether one launch of ours may stand for `launches` of cuBLASLt's. In double: the product may exceed 2^63.
-constexpr bool small_product(std::int64_t m, std::int64_t n, std::int64_t depth, std::int64_t matrices, std::int64_t launches) {
+constexpr bool small_product(std::int64_t m, std::int64_t n, std::int64_t depth, std::int64_t matrices,
+                             std::int64_t launches) {
   const double most = static_cast<double>(launches > 1 ? small_batch_multiply_adds : small_multiply_adds);
   const double one = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(depth > 0 ? depth : 1);
   return one <= most && one * static_cast<double>(matrices) <= most * static_cast<double>(launches);
@@ -336,11 +342,10 @@ bool run_product(const call& c, const Then& then, const layout* sums, void* sums
   std::int64_t zero[3 + E]{};
   const product_steps<E> steps{make_strided(w.rows, zero), make_strided(w.columns, zero), make_strided(w.batch, zero),
                                make_strided(w.depth, zero)};
-  const dim3 grid(static_cast<unsigned>(column_tiles), static_cast<unsigned>(row_tiles), static_cast<unsigned>(matrices * splits));
-  if (sums)
-    launch(op_code::einsum, &product_kernel<T, Then, true>, grid, product_threads, ctx.stream, steps, g, then);
-  else
-    launch(op_code::einsum, &product_kernel<T, Then, false>, grid, product_threads, ctx.stream, steps, g, then);
+  const dim3 grid(static_cast<unsigned>(column_tiles), static_cast<unsigned>(row_tiles),
+                  static_cast<unsigned>(matrices * splits));
+  if (sums) launch(op_code::einsum, &product_kernel<T, Then, true>, grid, product_threads, ctx.stream, steps, g, then);
+  else launch(op_code::einsum, &product_kernel<T, Then, false>, grid, product_threads, ctx.stream, steps, g, then);
   return true;
 }
 

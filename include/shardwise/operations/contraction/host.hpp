@@ -82,40 +82,39 @@ struct kernel<op_code::einsum> {
     if (attributes_of<einsum_attributes>(c.a).keeps_sums != 0) detail::sum_rows<T>(c, q);
     if constexpr (std::is_floating_point_v<T>) {
       const T alpha = static_cast<T>(c.f);
-      products(c, [&](std::int64_t m, std::int64_t n, std::int64_t k, const einsum_plan& p, const std::int64_t* off,
-                      bool first) {
-        const int lm = p.m.rank - 1, ln = p.n.rank - 1, lk = p.k.rank - 1;
-        const matrix_view<const T> va{q.p[0] + off[0], p.m.str[0][lm], p.k.str[0][lk]};
-        const matrix_view<const T> vb{q.p[1] + off[1], p.k.str[1][lk], p.n.str[1][ln]};
-        const matrix_view<T> vc{q.p[result] + off[2], p.m.str[2][lm], p.n.str[2][ln]};
-        const T beta = first ? T(0) : T(1);
+      products(
+          c, [&](std::int64_t m, std::int64_t n, std::int64_t k, const einsum_plan& p, const std::int64_t* off, bool first) {
+            const int lm = p.m.rank - 1, ln = p.n.rank - 1, lk = p.k.rank - 1;
+            const matrix_view<const T> va{q.p[0] + off[0], p.m.str[0][lm], p.k.str[0][lk]};
+            const matrix_view<const T> vb{q.p[1] + off[1], p.k.str[1][lk], p.n.str[1][ln]};
+            const matrix_view<T> vc{q.p[result] + off[2], p.m.str[2][lm], p.n.str[2][ln]};
+            const T beta = first ? T(0) : T(1);
 #if defined(SHARDWISE_WITH_BLAS)
-        namespace product = cblas;  // named, since operands would find the other one, too
+            namespace product = cblas;  // named, since operands would find the other one, too
 #else
         namespace product = shardwise::host;
 #endif
-        // rows of the result should run along memory
-        if (vc.col != 1 && vc.row == 1)
-          product::gemm<T>(n, m, k, alpha, {vb.data, vb.col, vb.row}, {va.data, va.col, va.row}, beta, {vc.data, vc.col, vc.row},
-                  c.workspace);
-        else
-          product::gemm<T>(m, n, k, alpha, va, vb, beta, vc, c.workspace);
-      });
+            // rows of the result should run along memory
+            if (vc.col != 1 && vc.row == 1)
+              product::gemm<T>(n, m, k, alpha, {vb.data, vb.col, vb.row}, {va.data, va.col, va.row}, beta,
+                               {vc.data, vc.col, vc.row}, c.workspace);
+            else product::gemm<T>(m, n, k, alpha, va, vb, beta, vc, c.workspace);
+          });
     } else {
       const T alpha = math<T>::from(c.f);
-      products(c, [&](std::int64_t m, std::int64_t n, std::int64_t k, const einsum_plan& p, const std::int64_t* off,
-                      bool first) {
-        const int lm = p.m.rank - 1, ln = p.n.rank - 1, lk = p.k.rank - 1;
-        for (std::int64_t i = 0; i < m; ++i)
-          for (std::int64_t j = 0; j < n; ++j) {
-            T total = T(0);
-            for (std::int64_t r = 0; r < k; ++r)
-              total = total + q.p[0][off[0] + i * p.m.str[0][lm] + r * p.k.str[0][lk]] *
-                                  q.p[1][off[1] + r * p.k.str[1][lk] + j * p.n.str[1][ln]];
-            T& o = q.p[result][off[2] + i * p.m.str[2][lm] + j * p.n.str[2][ln]];
-            o = first ? alpha * total : o + alpha * total;
-          }
-      });
+      products(
+          c, [&](std::int64_t m, std::int64_t n, std::int64_t k, const einsum_plan& p, const std::int64_t* off, bool first) {
+            const int lm = p.m.rank - 1, ln = p.n.rank - 1, lk = p.k.rank - 1;
+            for (std::int64_t i = 0; i < m; ++i)
+              for (std::int64_t j = 0; j < n; ++j) {
+                T total = T(0);
+                for (std::int64_t r = 0; r < k; ++r)
+                  total = total + q.p[0][off[0] + i * p.m.str[0][lm] + r * p.k.str[0][lk]] *
+                                      q.p[1][off[1] + r * p.k.str[1][lk] + j * p.n.str[1][ln]];
+                T& o = q.p[result][off[2] + i * p.m.str[2][lm] + j * p.n.str[2][ln]];
+                o = first ? alpha * total : o + alpha * total;
+              }
+          });
     }
   }
 

@@ -8,11 +8,12 @@
 namespace shardwise::inline v0_1::operations {
 
 inline constexpr operation einsum = [] {
-  operation o = by_rows([](const op_attr& a, const spec* in, int) { return rules::einsum_shape(a, in); },
-                        [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::einsum_rows(a, in); },
-                        [](finding& f, bool, const operation&, const op_attr& a, const spec* in, int, const spec&, bool cuts_differ) {
-                          f.what = rules::einsum_problem(a, in, f.axis, cuts_differ);
-                        });
+  operation o =
+      by_rows([](const op_attr& a, const spec* in, int) { return rules::einsum_shape(a, in); },
+              [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::einsum_rows(a, in); },
+              [](finding& f, bool, const operation&, const op_attr& a, const spec* in, int, const spec&, bool cuts_differ) {
+                f.what = rules::einsum_problem(a, in, f.axis, cuts_differ);
+              });
   o.choice = operand_choice::contracted;
   o.arithmetic = true;
   o.linear = linearity::each;

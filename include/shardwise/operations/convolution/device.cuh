@@ -32,16 +32,18 @@ struct convolution_dw_element {
 };
 
 template <class Element, class T>
-__global__ void __launch_bounds__(256)
-    convolution_kernel(const __grid_constant__ host::convolution_blocks b, const T* x, const T* y, T* out, std::int64_t size) {
+__global__ void __launch_bounds__(256) convolution_kernel(const __grid_constant__ host::convolution_blocks b, const T* x,
+                                                          const T* y, T* out, std::int64_t size) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < size; i += step) out[i] = Element::at(b, x, y, i);
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < size; i += step)
+    out[i] = Element::at(b, x, y, i);
 }
 template <class Element, class T>
 void convolve(const host::convolution_blocks& b, const kernel_arguments<T>& k, cudaStream_t stream) {
   const std::int64_t blocks = (k.size() + 255) / 256;
   if (blocks > 0)
-    convolution_kernel<Element, T><<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0, stream>>>(b, k.in(0), k.in(1), k.out(), k.size());
+    convolution_kernel<Element, T>
+        <<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0, stream>>>(b, k.in(0), k.in(1), k.out(), k.size());
 }
 
 }  // namespace SHARDWISE_DEVICE_BUILD

@@ -69,7 +69,8 @@ constexpr T convolution_at(const convolution_blocks& b, const T* x, const T* wei
       if (r < 0) continue;
       for (std::int64_t q = 0; q < b.kw; ++q)
         if (const std::int64_t s = b.column(v, q); s >= 0)
-          sum = sum + Sum(x[((n * b.c + first + i) * b.h + r) * b.w + s]) * Sum(weight[((o * b.i + i) * b.kh + p) * b.kw + q]);
+          sum =
+              sum + Sum(x[((n * b.c + first + i) * b.h + r) * b.w + s]) * Sum(weight[((o * b.i + i) * b.kh + p) * b.kw + q]);
     }
   return T(sum);
 }
@@ -112,7 +113,8 @@ struct SHARDWISE_HIDDEN host_kernel<custom::conv2d> {
   template <class T>
   static constexpr void run(const kernel_arguments<T>& k) {
     const auto b = host::blocks_of(k, 0, 1, -1);
-    for (std::int64_t at = 0; at < k.size(); ++at) k.out()[at] = host::convolution_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at);
+    for (std::int64_t at = 0; at < k.size(); ++at)
+      k.out()[at] = host::convolution_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at);
   }
 };
 template <>
@@ -120,7 +122,8 @@ struct SHARDWISE_HIDDEN host_kernel<custom::conv2d_dx> {
   template <class T>
   static constexpr void run(const kernel_arguments<T>& k) {
     const auto b = host::blocks_of(k, -1, 1, 0);
-    for (std::int64_t at = 0; at < k.size(); ++at) k.out()[at] = host::convolution_dx_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at);
+    for (std::int64_t at = 0; at < k.size(); ++at)
+      k.out()[at] = host::convolution_dx_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at);
   }
 };
 template <>
@@ -128,7 +131,8 @@ struct SHARDWISE_HIDDEN host_kernel<custom::conv2d_dw> {
   template <class T>
   static constexpr void run(const kernel_arguments<T>& k) {
     const auto b = host::blocks_of(k, 1, -1, 0);
-    for (std::int64_t at = 0; at < k.size(); ++at) k.out()[at] = host::convolution_dw_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at);
+    for (std::int64_t at = 0; at < k.size(); ++at)
+      k.out()[at] = host::convolution_dw_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at);
   }
 };
 

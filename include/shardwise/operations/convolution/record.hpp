@@ -36,11 +36,13 @@ constexpr finding convolution_finding(const convolution_attributes& a, const spe
   for (int d = 1; d < 4; ++d)
     if (is_dyn(x, d)) return {problem::convolution_dyn, 0, d};
   if (weight.dyn != 0) return {problem::convolution_dyn, 1};
-  if (x.extent[1] != weight.extent[1] * a.groups) return {problem::convolution_channels, 0, 1, -1, x.extent[1], weight.extent[1] * a.groups};
+  if (x.extent[1] != weight.extent[1] * a.groups)
+    return {problem::convolution_channels, 0, 1, -1, x.extent[1], weight.extent[1] * a.groups};
   if (weight.extent[0] % a.groups != 0) return {problem::convolution_groups, 1, 0, -1, weight.extent[0], a.groups};
   for (int d = 0; d < 2; ++d)
     if (convolved_extent(a, d, x.extent[2 + d], weight.extent[2 + d]) < 1)
-      return {problem::convolution_kernel, 1, 2 + d, -1, a.dilation[d] * (weight.extent[2 + d] - 1) + 1, x.extent[2 + d] + 2 * a.padding[d]};
+      return {problem::convolution_kernel,       1, 2 + d, -1, a.dilation[d] * (weight.extent[2 + d] - 1) + 1,
+              x.extent[2 + d] + 2 * a.padding[d]};
   return {};
 }
 
@@ -61,14 +63,16 @@ constexpr outcome shape_of_convolution(const op_attr& v, const spec* in, int) {
   const auto a = attributes_of<convolution_attributes>(v);
   const spec &x = in[0], &w = in[1];
   if (const finding f = convolution_finding(a, x, w)) return {f, x};
-  return {{}, four_dims(x, 0, x.extent[0], w.extent[0], convolved_extent(a, 0, x.extent[2], w.extent[2]),
-                        convolved_extent(a, 1, x.extent[3], w.extent[3]))};
+  return {{},
+          four_dims(x, 0, x.extent[0], w.extent[0], convolved_extent(a, 0, x.extent[2], w.extent[2]),
+                    convolved_extent(a, 1, x.extent[3], w.extent[3]))};
 }
 // (dy, weight): the gradient of x.
 constexpr outcome shape_of_convolution_dx(const op_attr& v, const spec* in, int) {
   const auto a = attributes_of<convolution_attributes>(v);
   const spec &dy = in[0], &w = in[1];
-  if (dy.rank != 4 || w.rank != 4) return fail(problem::convolution_rank, dy, dy.rank != 4 ? 0 : 1, -1, dy.rank != 4 ? dy.rank : w.rank, 4);
+  if (dy.rank != 4 || w.rank != 4)
+    return fail(problem::convolution_rank, dy, dy.rank != 4 ? 0 : 1, -1, dy.rank != 4 ? dy.rank : w.rank, 4);
   const spec x = four_dims(dy, 0, dy.extent[0], w.extent[1] * a.groups, a.extent[0], a.extent[1]);
   if (const finding f = convolution_finding(a, x, w)) return {f, dy};
   return {{}, x};
@@ -77,7 +81,8 @@ constexpr outcome shape_of_convolution_dx(const op_attr& v, const spec* in, int)
 constexpr outcome shape_of_convolution_dw(const op_attr& v, const spec* in, int) {
   const auto a = attributes_of<convolution_attributes>(v);
   const spec &dy = in[0], &x = in[1];
-  if (dy.rank != 4 || x.rank != 4) return fail(problem::convolution_rank, dy, dy.rank != 4 ? 0 : 1, -1, dy.rank != 4 ? dy.rank : x.rank, 4);
+  if (dy.rank != 4 || x.rank != 4)
+    return fail(problem::convolution_rank, dy, dy.rank != 4 ? 0 : 1, -1, dy.rank != 4 ? dy.rank : x.rank, 4);
   if (a.groups < 1) return fail(problem::convolution_options, dy);
   const spec w = four_dims(dy, -1, dy.extent[1], x.extent[1] / a.groups, a.extent[0], a.extent[1]);
   if (const finding f = convolution_finding(a, x, w)) return {f, dy};
@@ -116,26 +121,29 @@ constexpr double convolution_flops(const spec& y, const spec& weight) {
 }
 
 inline constexpr operation convolution = [] {
-  operation o = convolution_record(&shape_of_convolution, [](const operation&, const op_attr& v, const spec*, int, const spec&) {
-    using namespace rows;
-    return convolution_rows(v, {{S(0), U}, S(0)}, {{U, S(0)}, S(1)}, {{S(1), S(1)}, P});
-  });
+  operation o =
+      convolution_record(&shape_of_convolution, [](const operation&, const op_attr& v, const spec*, int, const spec&) {
+        using namespace rows;
+        return convolution_rows(v, {{S(0), U}, S(0)}, {{U, S(0)}, S(1)}, {{S(1), S(1)}, P});
+      });
   o.flops = [](const op_attr&, const spec* const* in, const spec& out) { return convolution_flops(out, *in[1]); };
   return o;
 }();
 inline constexpr operation convolution_dx = [] {
-  operation o = convolution_record(&shape_of_convolution_dx, [](const operation&, const op_attr& v, const spec*, int, const spec&) {
-    using namespace rows;
-    return convolution_rows(v, {{S(0), U}, S(0)}, {{S(1), S(0)}, P}, {{U, S(1)}, S(1)});
-  });
+  operation o =
+      convolution_record(&shape_of_convolution_dx, [](const operation&, const op_attr& v, const spec*, int, const spec&) {
+        using namespace rows;
+        return convolution_rows(v, {{S(0), U}, S(0)}, {{S(1), S(0)}, P}, {{U, S(1)}, S(1)});
+      });
   o.flops = [](const op_attr&, const spec* const* in, const spec&) { return convolution_flops(*in[0], *in[1]); };
   return o;
 }();
 inline constexpr operation convolution_dw = [] {
-  operation o = convolution_record(&shape_of_convolution_dw, [](const operation&, const op_attr& v, const spec*, int, const spec&) {
-    using namespace rows;
-    return convolution_rows(v, {{S(0), S(0)}, P}, {{S(1), U}, S(0)}, {{U, S(1)}, S(1)});
-  });
+  operation o =
+      convolution_record(&shape_of_convolution_dw, [](const operation&, const op_attr& v, const spec*, int, const spec&) {
+        using namespace rows;
+        return convolution_rows(v, {{S(0), S(0)}, P}, {{S(1), U}, S(0)}, {{U, S(1)}, S(1)});
+      });
   o.flops = [](const op_attr&, const spec* const* in, const spec& out) { return convolution_flops(*in[0], out); };
   return o;
 }();

@@ -10,7 +10,8 @@ using namespace autodiff;
 
 inline constexpr adjoint_rule embedding = pulled(
     [](pullback& p) {
-      if (p.wants(0)) p.give(0, p.emit(op_code::embedding_dw, rules::embedding_dw_attr(p.operand(0)), 0, 0, p.dy, p.n.in[1]));
+      if (p.wants(0))
+        p.give(0, p.emit(op_code::embedding_dw, rules::embedding_dw_attr(p.operand(0)), 0, 0, p.dy, p.n.in[1]));
     },
     1U);
 inline constexpr adjoint_rule embedding_dw = unknown;

@@ -39,10 +39,8 @@ __global__ void __launch_bounds__(256)
     const std::int64_t id = guard.checked(index[at[0]], limit) - first_row;
     if (id >= 0 && id < table_rows) {
       const T* const from = table + id * row_step + column * step;
-      if constexpr (V > 1)
-        x = *reinterpret_cast<const pack<T, V>*>(from);
-      else
-        x.v[0] = *from;
+      if constexpr (V > 1) x = *reinterpret_cast<const pack<T, V>*>(from);
+      else x.v[0] = *from;
     }
 #pragma unroll
     for (int v = 0; v < V; ++v) {
@@ -88,10 +86,8 @@ struct kernel<op_code::embedding> {
                  detail::aligned16(c.p[result]);
     for (int d = 0; d < rows.rank; ++d) packs = packs && rows.str[1][d] % V == 0;
     const auto go = [&](const walk<K>& w, const std::int64_t* base) {
-      if (packs)
-        launch_rows<T, V>(c, make_strided(w, base), then, ctx);
-      else
-        launch_rows<T, 1>(c, make_strided(w, base), then, ctx);
+      if (packs) launch_rows<T, V>(c, make_strided(w, base), then, ctx);
+      else launch_rows<T, 1>(c, make_strided(w, base), then, ctx);
     };
     const std::int64_t zero[K]{};
     each_piece(rows, zero, most_points / n, go);  // elements have 32-bit numbers
@@ -114,8 +110,7 @@ struct kernel<op_code::embedding> {
 
 namespace detail {
 
-inline constexpr int dw_threads =
-    128;  // a block's columns; each thread owns one, so additions need no order but its own
+inline constexpr int dw_threads = 128;  // a block's columns; each thread owns one, so additions need no order but its own
 template <class T>
 inline constexpr int dw_rows = static_cast<int>(32768 / (dw_threads * sizeof(T)));  // most rows that a block keeps
 
@@ -124,10 +119,10 @@ inline constexpr int dw_rows = static_cast<int>(32768 / (dw_threads * sizeof(T))
 // each tile reads every index (tiles * indices * 4 bytes, from L2), and one row's hits are added one after another.
 template <class T, class Then>
 __global__ void __launch_bounds__(dw_threads)
-    embedding_dw_kernel(const __grid_constant__ strided<2> places, const std::int32_t* index, const T* dy,
-                        std::int64_t step, T* out, std::int64_t limit, std::int64_t block_row, std::int64_t table_rows,
-                        std::int64_t columns, std::int64_t row_step, int tile_rows, unsigned column_tiles,
-                        const index_guard guard, const Then then, const __grid_constant__ along_rows<Then::operands> across,
+    embedding_dw_kernel(const __grid_constant__ strided<2> places, const std::int32_t* index, const T* dy, std::int64_t step,
+                        T* out, std::int64_t limit, std::int64_t block_row, std::int64_t table_rows, std::int64_t columns,
+                        std::int64_t row_step, int tile_rows, unsigned column_tiles, const index_guard guard,
+                        const Then then, const __grid_constant__ along_rows<Then::operands> across,
                         const __grid_constant__ along_rows<Then::operands> along) {
   constexpr int warps = dw_threads / warp_threads;
   __shared__ T sums[dw_rows<T> * dw_threads];

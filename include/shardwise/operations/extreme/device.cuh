@@ -30,7 +30,8 @@ struct extreme_launch {
     const host::extreme_blocks b = host::extreme_blocks_of(k);
     const std::int64_t blocks = (b.lines() + 255) / 256;
     if (blocks > 0)
-      extreme_lines<Largest, T><<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0, stream>>>(b, k.in(0), k.out(0), k.index_out(1));
+      extreme_lines<Largest, T>
+          <<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0, stream>>>(b, k.in(0), k.out(0), k.index_out(1));
   }
 };
 

@@ -25,7 +25,8 @@ inline constexpr adjoint_rule scatter = pulled(
     [](pullback& p) {
       const int dim = rules::indexed_dim(p.n.a);
       if (p.wants(0)) p.give(0, p.emit(op_code::scatter, attributes<scatter_attributes>(dim, 1), 0, 0, p.dy, p.n.in[1]));
-      if (p.n.inputs > 2 && p.wants(2)) p.give(2, p.emit(op_code::scatter_dsrc, attributes<index_attributes>(dim), 0, 2, p.dy, p.n.in[1]));
+      if (p.n.inputs > 2 && p.wants(2))
+        p.give(2, p.emit(op_code::scatter_dsrc, attributes<index_attributes>(dim), 0, 2, p.dy, p.n.in[1]));
     },
     every_operand & ~2U);
 inline constexpr adjoint_rule one_hot = no_derivative;

@@ -208,9 +208,8 @@ namespace detail {
 
 // at: result, index, and, which is no memory, the class
 template <class T>
-__global__ void __launch_bounds__(256)
-    one_hot_kernel(const __grid_constant__ strided<3> w, const std::int32_t* index, T* o, std::int64_t classes,
-                   const index_guard guard) {
+__global__ void __launch_bounds__(256) one_hot_kernel(const __grid_constant__ strided<3> w, const std::int32_t* index, T* o,
+                                                      std::int64_t classes, const index_guard guard) {
   for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < w.count; i += gridDim.x * blockDim.x) {
     std::int64_t at[3];
     w.offsets(i, at);
@@ -236,8 +235,7 @@ struct kernel<op_code::one_hot> {
       const strided<3> s = make_strided(piece, base);
       launch(op_code::one_hot, &detail::one_hot_kernel<T>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256,
              ctx.stream, s, static_cast<const std::int32_t*>(c.p[0]), as<T>(c.p[result]),
-             attributes_of<one_hot_attributes>(c.a).classes,
-             index_guard{ctx.fault, c.node});
+             attributes_of<one_hot_attributes>(c.a).classes, index_guard{ctx.fault, c.node});
     });
   }
 };

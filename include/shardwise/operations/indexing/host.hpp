@@ -46,8 +46,7 @@ constexpr void gather_lines(const char* what, const call& c, const operands<T>& 
   const line_steps s = line_steps_of(c, dim, c.l[0]);
   each_line<3>(all, dim, [&](const std::int64_t* at) {
     for (std::int64_t i = 0; i < s.count; ++i)
-      q.p[result][at[2] + i * s.out] =
-          q.p[0][at[0] + checked_index(what, q.index[at[1] + i * s.index], s.limit) * s.x];
+      q.p[result][at[2] + i * s.out] = q.p[0][at[0] + checked_index(what, q.index[at[1] + i * s.index], s.limit) * s.x];
   });
 }
 

@@ -20,18 +20,27 @@ constexpr outcome shape_of_index_select(const op_attr& a, const spec* in, int) {
   return rules::index_select_shape(Op, a, in);
 }
 
-inline constexpr operation gather =
-    linear_in(linearity::first, by_rows(&shape_of_gather<op_code::gather>,
-            [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::gather_rows(a, in[0]); },
-            &refuse_index<op_code::gather>, 1, element_rule::any));
+inline constexpr operation gather = linear_in(
+    linearity::first,
+    by_rows(
+        &shape_of_gather<op_code::gather>,
+        [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::gather_rows(a, in[0]); },
+        &refuse_index<op_code::gather>, 1, element_rule::any));
 inline constexpr operation scatter_add =
-    linear_in(linearity::first, by_rows(&shape_of_gather<op_code::scatter_add>,
-            [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::scatter_add_rows(a, in[0]); },
-            &refuse_index<op_code::scatter_add>, 1));
+    linear_in(linearity::first, by_rows(
+                                    &shape_of_gather<op_code::scatter_add>,
+                                    [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
+                                      return rules::scatter_add_rows(a, in[0]);
+                                    },
+                                    &refuse_index<op_code::scatter_add>, 1));
 inline constexpr operation scatter =
-    linear_in([](const op_attr& a, int n) { return rules::writes_no_number(a, n) ? linearity::joint : linearity::none; }, by_rows(&shape_of_gather<op_code::scatter>,
-            [](const operation&, const op_attr& a, const spec* in, int n, const spec&) { return rules::scatter_rows(a, in[0], n); },
-            &refuse_index<op_code::scatter>, 1));
+    linear_in([](const op_attr& a, int n) { return rules::writes_no_number(a, n) ? linearity::joint : linearity::none; },
+              by_rows(
+                  &shape_of_gather<op_code::scatter>,
+                  [](const operation&, const op_attr& a, const spec* in, int n, const spec&) {
+                    return rules::scatter_rows(a, in[0], n);
+                  },
+                  &refuse_index<op_code::scatter>, 1));
 // Which write was the last, no rank knows of its part of the index: gather's last row goes.
 inline constexpr operation scatter_dsrc = by_rows(
     &shape_of_gather<op_code::scatter_dsrc>,
@@ -42,13 +51,18 @@ inline constexpr operation scatter_dsrc = by_rows(
     },
     &refuse_index<op_code::scatter_dsrc>, 1);
 inline constexpr operation index_select =
-    linear_in(linearity::first, by_rows(&shape_of_index_select<op_code::index_select>,
-            [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::index_select_rows(a, in[0]); },
-            &refuse_index<op_code::index_select>, 1, element_rule::any));
-inline constexpr operation index_add =
-    linear_in(linearity::first, by_rows(&shape_of_index_select<op_code::index_add>,
-            [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::index_add_rows(a, in[0]); },
-            &refuse_index<op_code::index_add>, 1));
+    linear_in(linearity::first, by_rows(
+                                    &shape_of_index_select<op_code::index_select>,
+                                    [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
+                                      return rules::index_select_rows(a, in[0]);
+                                    },
+                                    &refuse_index<op_code::index_select>, 1, element_rule::any));
+inline constexpr operation index_add = linear_in(
+    linearity::first,
+    by_rows(
+        &shape_of_index_select<op_code::index_add>,
+        [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::index_add_rows(a, in[0]); },
+        &refuse_index<op_code::index_add>, 1));
 inline constexpr operation one_hot =
     by_rows([](const op_attr& a, const spec* in, int) { return rules::one_hot_shape(a, in[0]); },
             [](const operation&, const op_attr&, const spec* in, int, const spec&) { return rules::one_hot_rows(in[0]); },

@@ -29,7 +29,8 @@ namespace detail {
 
 template <class T>
 __global__ void __launch_bounds__(256) arange_kernel(T* o, std::int64_t n, std::int64_t first, std::int64_t step) {
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += std::int64_t{gridDim.x} * blockDim.x)
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n;
+       i += std::int64_t{gridDim.x} * blockDim.x)
     o[i] = static_cast<T>(first + step * i);
 }
 
@@ -42,8 +43,8 @@ struct kernel<op_code::arange> {
     const auto of = attributes_of<arange_attributes>(c.a);
     const std::int64_t n = c.l[result].numel();
     if (n == 0) return;
-    launch(op_code::arange, &detail::arange_kernel<T>, grid_for((n + 255) / 256, ctx), 256, ctx.stream, as<T>(c.p[result]), n,
-           of.first + of.step * c.l[result].origin[0], of.step);
+    launch(op_code::arange, &detail::arange_kernel<T>, grid_for((n + 255) / 256, ctx), 256, ctx.stream, as<T>(c.p[result]),
+           n, of.first + of.step * c.l[result].origin[0], of.step);
   }
 };
 

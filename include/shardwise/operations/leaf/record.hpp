@@ -27,7 +27,9 @@ inline constexpr operation randn = rand;
 inline constexpr operation bernoulli = [] {
   operation o = by_rows(
       &like_first,
-      [](const operation&, const op_attr&, const spec* in, int, const spec&) { return rules::elementwise_rows(in[0], false); },
+      [](const operation&, const op_attr&, const spec* in, int, const spec&) {
+        return rules::elementwise_rows(in[0], false);
+      },
       &refuse_with<problem::random_partial>, -1, element_rule::real, operand_choice::kept);
   o.random = true;
   return o;

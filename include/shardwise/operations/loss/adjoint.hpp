@@ -17,8 +17,8 @@ inline constexpr adjoint_rule lse = pulled<6>([](pullback& p) {  // dy softmax: 
   const int g = derive(p.t, op_code::reshape, rows, 0, p.n.scope, contiguous_node(p.t, p.dy, p.n.scope));
   p.give(0, p.make(op_code::mul, softmax, g));
 });
-inline constexpr adjoint_rule nll = pulled(
-    [](pullback& p) { p.give(0, p.emit(op_code::nll_dx, p.n.a, 0, 0, p.dy, p.n.in[0], p.n.in[1], p.n.in[2])); }, 1U);
+inline constexpr adjoint_rule nll =
+    pulled([](pullback& p) { p.give(0, p.emit(op_code::nll_dx, p.n.a, 0, 0, p.dy, p.n.in[0], p.n.in[1], p.n.in[2])); }, 1U);
 inline constexpr adjoint_rule exp_sum = no_derivative;
 inline constexpr adjoint_rule nll_dx = unknown;
 

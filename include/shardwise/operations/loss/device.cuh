@@ -58,8 +58,7 @@ struct kernel<op_code::lse> {
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
-    each_row(op_code::lse, row_walk(both, last), n, lse_row<T>{as<T>(c.p[0]), as<T>(c.p[result]), n, c.l[0].str[last]},
-             ctx);
+    each_row(op_code::lse, row_walk(both, last), n, lse_row<T>{as<T>(c.p[0]), as<T>(c.p[result]), n, c.l[0].str[last]}, ctx);
   }
 };
 
@@ -105,8 +104,8 @@ struct kernel<op_code::nll> {
     const int last = c.l[0].rank - 1;
     each_piece(row_walk(all, last), [&](const walk<4>& w, const std::int64_t* base) {
       const strided<4> s = make_strided(w, base);
-      launch(op_code::nll, &detail::nll_kernel<T>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream,
-             s, static_cast<const T*>(c.p[0]), static_cast<const T*>(c.p[1]), static_cast<const std::int32_t*>(c.p[2]),
+      launch(op_code::nll, &detail::nll_kernel<T>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream, s,
+             static_cast<const T*>(c.p[0]), static_cast<const T*>(c.p[1]), static_cast<const std::int32_t*>(c.p[2]),
              as<T>(c.p[result]), class_range::of(c, c.l[0]), c.l[0].str[last], index_guard{ctx.fault, c.node});
     });
   }
@@ -151,8 +150,7 @@ struct kernel<op_code::nll_dx> {
     const std::int64_t n = c.l[1].ext[last];
     each_row(op_code::nll_dx, row_walk(all, last), n,
              nll_dx_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), static_cast<const std::int32_t*>(c.p[3]),
-                           as<T>(c.p[result]), class_range::of(c, c.l[1]), c.l[1].str[last],
-                           index_guard{ctx.fault, c.node}},
+                           as<T>(c.p[result]), class_range::of(c, c.l[1]), c.l[1].str[last], index_guard{ctx.fault, c.node}},
              ctx);
   }
 };

@@ -23,26 +23,29 @@ constexpr bool rescales(const spec& x, const spec& out) {
   return any;
 }
 
-
 // Back to the dual of where the operand was.
-inline constexpr adjoint_rule redistribute = pulled([](int, const spec& x, const spec& out) { return 2 + (rescales(x, out) ? 1 : 0); },
-                                                    [](pullback& p) {
-  tape& t = p.t;
-  const int axis = static_cast<int>(attributes_of<redistribute_attributes>(p.n.a).axis);
-  const placement given = p.operand(0).place[axis], made = p.result().place[axis], to = dual(given);
-  for (const placement& q : {given, made})
-    if (q.is_partial() && q == dual(q)) p.refuse({problem::redistribute_partial_op, p.id, -1, axis});
-  const op_attr a = attributes<redistribute_attributes>(axis, pack(to));
-  const spec& c = t.spec_at(p.dy);
-  int source = p.dy;
-  if (transition_of(c.place[axis], to, c.axis_size[axis]) != transition::none) source = contiguous_node(t, p.dy, p.n.scope);
-  spec out = t.spec_at(source);
-  out.place[axis] = to;
-  const double factor = redistribution_factor(p.operand(0), p.result(), axis);
-  if (t.spec_at(source).place[axis] != to) source = t.b.emit(op_code::redistribute, a, 0, t.b.intern(out), p.n.scope, source);
-  if (factor != 1) source = t.b.emit(op_code::scale, {}, factor, t.b.intern(contiguous(t.spec_at(source))), p.n.scope, source);
-  p.give(0, source);
-});
+inline constexpr adjoint_rule redistribute =
+    pulled([](int, const spec& x, const spec& out) { return 2 + (rescales(x, out) ? 1 : 0); },
+           [](pullback& p) {
+             tape& t = p.t;
+             const int axis = static_cast<int>(attributes_of<redistribute_attributes>(p.n.a).axis);
+             const placement given = p.operand(0).place[axis], made = p.result().place[axis], to = dual(given);
+             for (const placement& q : {given, made})
+               if (q.is_partial() && q == dual(q)) p.refuse({problem::redistribute_partial_op, p.id, -1, axis});
+             const op_attr a = attributes<redistribute_attributes>(axis, pack(to));
+             const spec& c = t.spec_at(p.dy);
+             int source = p.dy;
+             if (transition_of(c.place[axis], to, c.axis_size[axis]) != transition::none)
+               source = contiguous_node(t, p.dy, p.n.scope);
+             spec out = t.spec_at(source);
+             out.place[axis] = to;
+             const double factor = redistribution_factor(p.operand(0), p.result(), axis);
+             if (t.spec_at(source).place[axis] != to)
+               source = t.b.emit(op_code::redistribute, a, 0, t.b.intern(out), p.n.scope, source);
+             if (factor != 1)
+               source = t.b.emit(op_code::scale, {}, factor, t.b.intern(contiguous(t.spec_at(source))), p.n.scope, source);
+             p.give(0, source);
+           });
 
 inline constexpr adjoint_rule wait = pulled<0>([](pullback& p) { p.give(0, p.dy); });
 
@@ -74,7 +77,8 @@ inline constexpr adjoint_rule relabel = pulled<2 + 2 * max_axes>([](pullback& p)
     if (claim.place[axis] == to) return;
     claim.place[axis] = to;
     p.refuse(check_placements(claim));
-    c = t.b.emit(op_code::redistribute, attributes<redistribute_attributes>(axis, pack(to)), 0, t.b.intern(claim), n.scope, c);
+    c = t.b.emit(op_code::redistribute, attributes<redistribute_attributes>(axis, pack(to)), 0, t.b.intern(claim), n.scope,
+                 c);
   };
   for (int a = 0; a < own.axes; ++a)
     if (!own.place[a].is_shard() && !equal[a]) {

@@ -8,7 +8,8 @@
 namespace shardwise::inline v0_1::operations {
 
 inline constexpr operation redistribute = [] {
-  operation o = without_rule(operation_kind::moving, &writes_nothing, element_rule::real, recomputing::cheap_unless_it_communicates);
+  operation o =
+      without_rule(operation_kind::moving, &writes_nothing, element_rule::real, recomputing::cheap_unless_it_communicates);
   o.choice = operand_choice::none;
   o.linear = linearity::first;
   o.tabled = false;

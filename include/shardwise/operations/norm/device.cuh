@@ -61,11 +61,11 @@ struct kernel<op_code::norm_stats> {
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
-    each_row(op_code::norm_stats, row_walk(both, last), n,
-             norm_stats_row<T>{{n, c.l[0].str[last], c.f, attributes_of<norm_attributes>(c.a).rms == 1},
-                               as<T>(c.p[0]),
-                               as<T>(c.p[result])},
-             ctx);
+    each_row(
+        op_code::norm_stats, row_walk(both, last), n,
+        norm_stats_row<T>{
+            {n, c.l[0].str[last], c.f, attributes_of<norm_attributes>(c.a).rms == 1}, as<T>(c.p[0]), as<T>(c.p[result])},
+        ctx);
   }
 };
 
@@ -90,8 +90,7 @@ struct kernel<op_code::norm_apply> {
           norm_apply_functor<T>{}, ctx);
     else
       map(op_code::norm_apply, operands<5>(c, last),
-          pointers<T, 5>{{as<T>(c.p[result]), as<T>(c.p[0]), stats, rstd, as<T>(c.p[2])}}, norm_apply_functor<T>{},
-          ctx);
+          pointers<T, 5>{{as<T>(c.p[result]), as<T>(c.p[0]), stats, rstd, as<T>(c.p[2])}}, norm_apply_functor<T>{}, ctx);
   }
 
  private:
@@ -209,8 +208,19 @@ struct kernel<op_code::norm_dx> {
     const layout* const all[4] = {&c.l[0], &c.l[1], &c.l[2], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
-    norm_dx_row<T, Then> row{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[3]), as<T>(c.p[result]), n, c.l[0].str[last],
-                             c.l[1].str[last], c.l[2].str[last], c.l[3].str[0], attributes_of<norm_attributes>(c.a).rms == 1, then, {}};
+    norm_dx_row<T, Then> row{as<T>(c.p[0]),
+                             as<T>(c.p[1]),
+                             as<T>(c.p[2]),
+                             as<T>(c.p[3]),
+                             as<T>(c.p[result]),
+                             n,
+                             c.l[0].str[last],
+                             c.l[1].str[last],
+                             c.l[2].str[last],
+                             c.l[3].str[0],
+                             attributes_of<norm_attributes>(c.a).rms == 1,
+                             then,
+                             {}};
     for (int j = 0; j < Then::operands; ++j) row.step[j] = epilogue_stride(c, j, last);
     walk<K> w;
     for (int d = 0; d < last; ++d) {

@@ -126,12 +126,13 @@ struct kernel<op_code::norm_dx_dw> {
     a.rms = of.rms == 1;
     a.ticket = ctx.tickets;
     a.sums = as<double>(c.workspace);
-    const std::int64_t most = runtime::norm_dx_dw_blocks, blocks = a.n <= short_row ? (a.rows.count + rows_in_block - 1) / rows_in_block : a.rows.count;
+    const std::int64_t most = runtime::norm_dx_dw_blocks,
+                       blocks = a.n <= short_row ? (a.rows.count + rows_in_block - 1) / rows_in_block : a.rows.count;
     const auto grid = static_cast<unsigned>(blocks < 1 ? 1 : blocks < most ? blocks : most);
     if (a.n <= short_row)
-      launch(op_code::norm_dx_dw, &detail::norm_dx_dw_kernel<T, warp_threads>, grid, warp_threads * rows_in_block, ctx.stream, a);
-    else
-      launch(op_code::norm_dx_dw, &detail::norm_dx_dw_kernel<T, block_threads>, grid, block_threads, ctx.stream, a);
+      launch(op_code::norm_dx_dw, &detail::norm_dx_dw_kernel<T, warp_threads>, grid, warp_threads * rows_in_block,
+             ctx.stream, a);
+    else launch(op_code::norm_dx_dw, &detail::norm_dx_dw_kernel<T, block_threads>, grid, block_threads, ctx.stream, a);
   }
 };
 

@@ -29,7 +29,8 @@ constexpr void row_stats(const T* x, std::int64_t n, S s, double epsilon, bool r
 
 // (x - mean) * rstd * w (+ b)
 template <class T, class S, class W>
-constexpr void normalise_row(const T* x, std::int64_t n, S s, T mean, T rstd, const T* w, W sw, const T* b, std::int64_t sb, T* o) {
+constexpr void normalise_row(const T* x, std::int64_t n, S s, T mean, T rstd, const T* w, W sw, const T* b, std::int64_t sb,
+                             T* o) {
   SHARDWISE_IVDEP
   for (std::int64_t i = 0; i < n; ++i) o[i] = (x[i * s] - mean) * rstd * w[i * sw];
   if (b == nullptr) return;
@@ -42,7 +43,8 @@ struct gradient_means {
 };
 // Of g = dy w: mean(g), 0 for rms norms, and mean(g h), h = (x - mean) rstd.
 template <class T, class G, class X, class W>
-constexpr gradient_means<T> row_means(const T* dy, G sg, const T* x, X sx, const T* w, W sw, T mean, T rstd, std::int64_t n, bool rms) {
+constexpr gradient_means<T> row_means(const T* dy, G sg, const T* x, X sx, const T* w, W sw, T mean, T rstd, std::int64_t n,
+                                      bool rms) {
   using acc = typename math<T>::accumulator;
   const acc count = math<acc>::from_count(n);
   const auto plain = [=](std::int64_t i) { return static_cast<acc>(dy[i * sg] * w[i * sw]); };

@@ -7,9 +7,9 @@
 
 namespace shardwise::inline v0_1::operations {
 
-inline constexpr operation norm_stats =
-    by_rows(&statistic_of_rows<true>, &rows_beside<1>, &refuse_partial<problem::partial_nonlinear, problem::norm_dim_sharded, true>, -1,
-            element_rule::real, operand_choice::along_rows);
+inline constexpr operation norm_stats = by_rows(&statistic_of_rows<true>, &rows_beside<1>,
+                                                &refuse_partial<problem::partial_nonlinear, problem::norm_dim_sharded, true>,
+                                                -1, element_rule::real, operand_choice::along_rows);
 inline constexpr operation norm_apply = by_rows(
     [](const op_attr&, const spec* in, int n) {
       const spec& x = in[0];
@@ -20,11 +20,14 @@ inline constexpr operation norm_apply = by_rows(
       }
       return outcome{{}, shardwise::contiguous(x)};
     },
-    [](const operation&, const op_attr&, const spec* in, int n, const spec&) { return rules::row_rows(in[0].rank, n, n - 2, false); },
+    [](const operation&, const op_attr&, const spec* in, int n, const spec&) {
+      return rules::row_rows(in[0].rank, n, n - 2, false);
+    },
     &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>, -1, element_rule::real,
     operand_choice::along_rows, recomputing::cheap);
-inline constexpr operation norm_dx = by_rows(&like_first, &rows_beside<4, 1, true>,
-                                             &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>);
+inline constexpr operation norm_dx =
+    by_rows(&like_first, &rows_beside<4, 1, true>,
+            &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>);
 inline constexpr operation norm_dw = by_rows(
     [](const op_attr&, const spec* in, int) {
       outcome r{{}, scalar_like(in[0])};

@@ -8,8 +8,10 @@ namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
-inline constexpr adjoint_rule opaque{.kind = adjoint::refused, .into = every_operand, .most = &at_most<1>,
-                                     .pull = [](pullback& p) { p.refuse({problem::opaque_gradient, p.id}); }};
+inline constexpr adjoint_rule opaque{
+    .kind = adjoint::refused, .into = every_operand, .most = &at_most<1>, .pull = [](pullback& p) {
+      p.refuse({problem::opaque_gradient, p.id});
+    }};
 
 inline constexpr adjoint_rule custom = unknown;
 

@@ -11,6 +11,7 @@ inline constexpr operation opaque = without_rule(operation_kind::computed);
 inline constexpr operation custom = without_rule(operation_kind::computed);
 
 // One result of a node with several. Computed with that node, so computing it again is cheap where that is.
-inline constexpr operation getitem = without_rule(operation_kind::computed, &writes_nothing, element_rule::any, recomputing::cheap);
+inline constexpr operation getitem =
+    without_rule(operation_kind::computed, &writes_nothing, element_rule::any, recomputing::cheap);
 
 }  // namespace shardwise::inline v0_1::operations

@@ -12,31 +12,36 @@ constexpr int most_of_sum(const spec& x, const spec& out) { return sums(unbroadc
 
 inline constexpr adjoint_rule add = pulled([](int, const spec& x, const spec& out) { return most_of_sum(x, out); },
                                            [](pullback& p) {
-  for (int k = 0; k < 2; ++k)
-    if (p.wants(k)) p.give_summed(k, p.dy);
-});
-inline constexpr adjoint_rule sub = pulled([](int k, const spec& x, const spec& out) { return most_of_sum(x, out) + (k == 1 ? 1 : 0); },
-                                           [](pullback& p) {
-  if (p.wants(0)) p.give_summed(0, p.dy);
-  if (!p.wants(1)) return;
-  const op_attr u = unbroadcast(p.operand(1), p.result());
-  const int g = sums(u) ? p.emit(op_code::sum, u, 0, 1, p.dy) : p.dy;
-  p.give(1, p.emit(op_code::scale, {}, -1, 1, g));
-});
-inline constexpr adjoint_rule mul = pulled([](int, const spec& x, const spec& out) { return most_of_sum(x, out) + 1; },
-                                           [](pullback& p) {
-  for (int k = 0; k < 2; ++k) {
-    if (!p.wants(k)) continue;
-    const bool summed = sums(unbroadcast(p.operand(k), p.result()));
-    p.give_summed(k, summed ? p.make(op_code::mul, p.dy, p.n.in[1 - k]) : p.emit(op_code::mul, {}, 0, k, p.dy, p.n.in[1 - k]));
-  }
-});
-inline constexpr adjoint_rule div = pulled([](int k, const spec&, const spec&) { return k == 0 ? 2 : 4; }, [](pullback& p) {
-  const int y = p.n.in[1];
-  if (p.wants(0)) p.give_summed(0, p.make(op_code::div, p.dy, y));
-  if (p.wants(1))
-    p.give_summed(1, p.make(op_code::scale, p.make(op_code::mul, p.dy, p.make(op_code::div, p.id, y)), -1, -1));
-});
+                                             for (int k = 0; k < 2; ++k)
+                                               if (p.wants(k)) p.give_summed(k, p.dy);
+                                           });
+inline constexpr adjoint_rule sub =
+    pulled([](int k, const spec& x, const spec& out) { return most_of_sum(x, out) + (k == 1 ? 1 : 0); },
+           [](pullback& p) {
+             if (p.wants(0)) p.give_summed(0, p.dy);
+             if (!p.wants(1)) return;
+             const op_attr u = unbroadcast(p.operand(1), p.result());
+             const int g = sums(u) ? p.emit(op_code::sum, u, 0, 1, p.dy) : p.dy;
+             p.give(1, p.emit(op_code::scale, {}, -1, 1, g));
+           });
+inline constexpr adjoint_rule mul =
+    pulled([](int, const spec& x, const spec& out) { return most_of_sum(x, out) + 1; },
+           [](pullback& p) {
+             for (int k = 0; k < 2; ++k) {
+               if (!p.wants(k)) continue;
+               const bool summed = sums(unbroadcast(p.operand(k), p.result()));
+               p.give_summed(k, summed ? p.make(op_code::mul, p.dy, p.n.in[1 - k])
+                                       : p.emit(op_code::mul, {}, 0, k, p.dy, p.n.in[1 - k]));
+             }
+           });
+inline constexpr adjoint_rule div =
+    pulled([](int k, const spec&, const spec&) { return k == 0 ? 2 : 4; },
+           [](pullback& p) {
+             const int y = p.n.in[1];
+             if (p.wants(0)) p.give_summed(0, p.make(op_code::div, p.dy, y));
+             if (p.wants(1))
+               p.give_summed(1, p.make(op_code::scale, p.make(op_code::mul, p.dy, p.make(op_code::div, p.id, y)), -1, -1));
+           });
 
 // Linear in their operand: the same function of the cotangent.
 constexpr void pull_alike(pullback& p) { p.give(0, p.emit(p.n.op, p.n.a, p.n.f, 0, p.dy)); }
@@ -61,7 +66,9 @@ inline constexpr adjoint_rule sqrt = pulled<5>([](pullback& p) {
   const int g = p.make(op_code::scale, p.make(op_code::div, p.dy, p.id), -1, 0.5);
   // 0 equals itself times 0; no other number does
   const bool zero_at_zero = attributes_of<sqrt_attributes>(p.n.a).zero_at_zero != 0;
-  p.give(0, zero_at_zero ? p.make(op_code::mask_keep, g, p.make(op_code::eq, p.id, p.make(op_code::scale, p.id, -1, 0)), 0, 1) : g);
+  p.give(0, zero_at_zero
+                ? p.make(op_code::mask_keep, g, p.make(op_code::eq, p.id, p.make(op_code::scale, p.id, -1, 0)), 0, 1)
+                : g);
 });
 inline constexpr adjoint_rule rsqrt = pulled<4>([](pullback& p) {  // -y^3 / 2
   p.times(p.make(op_code::scale, p.make(op_code::mul, p.make(op_code::mul, p.id, p.id), p.id), -1, -0.5));
@@ -73,13 +80,16 @@ inline constexpr adjoint_rule sigmoid =
 inline constexpr adjoint_rule sin = pulled<2>([](pullback& p) { p.times(p.make(op_code::cos, p.n.in[0])); });
 inline constexpr adjoint_rule cos =
     pulled<3>([](pullback& p) { p.times(p.make(op_code::scale, p.make(op_code::sin, p.n.in[0]), -1, -1)); });
-inline constexpr adjoint_rule pow = pulled<3>([](pullback& p) {  // x^0 is constant, at 0 too; clang takes no NaN - 1 in a constant
-  const double f = p.n.f;
-  if (f == 0) p.give(0, p.make(op_code::scale, p.dy, -1, 0));
-  else p.times(p.make(op_code::scale, p.make(op_code::pow, p.n.in[0], -1, f == f ? f - 1 : f), -1, f));
-});
+inline constexpr adjoint_rule pow =
+    pulled<3>([](pullback& p) {  // x^0 is constant, at 0 too; clang takes no NaN - 1 in a constant
+      const double f = p.n.f;
+      if (f == 0) p.give(0, p.make(op_code::scale, p.dy, -1, 0));
+      else p.times(p.make(op_code::scale, p.make(op_code::pow, p.n.in[0], -1, f == f ? f - 1 : f), -1, f));
+    });
 // Where the bound is met, too.
-constexpr void pull_clamped(pullback& p) { p.give(0, p.make(op_code::mask_keep, p.dy, p.make(op_code::eq, p.n.in[0], p.id))); }
+constexpr void pull_clamped(pullback& p) {
+  p.give(0, p.make(op_code::mask_keep, p.dy, p.make(op_code::eq, p.n.in[0], p.id)));
+}
 inline constexpr adjoint_rule clamp_min = pulled<2>(&pull_clamped);
 inline constexpr adjoint_rule clamp_max = pulled<2>(&pull_clamped);
 
@@ -89,7 +99,8 @@ constexpr void pull_larger(pullback& p) {
   const int x = p.n.in[0], y = p.n.in[1];
   for (int k = 0; k < 2; ++k)
     if (p.wants(k))
-      p.give_summed(k, p.make(op_code::mul, p.dy, (k == 0) == Maximum ? p.make(op_code::keeps, x, y) : p.make(op_code::keeps, y, x)));
+      p.give_summed(
+          k, p.make(op_code::mul, p.dy, (k == 0) == Maximum ? p.make(op_code::keeps, x, y) : p.make(op_code::keeps, y, x)));
 }
 inline constexpr adjoint_rule maximum = pulled<3>(&pull_larger<true>);
 inline constexpr adjoint_rule minimum = pulled<3>(&pull_larger<false>);
@@ -101,7 +112,11 @@ inline constexpr adjoint_rule where = pulled<2>(
     },
     every_operand & ~1U);
 inline constexpr adjoint_rule mask_keep = pulled<2>(
-    [](pullback& p) { p.give_summed(0, p.make(op_code::mask_keep, p.dy, p.n.in[1], 0, attributes_of<mask_keep_attributes>(p.n.a).where_zero)); }, 1U);
+    [](pullback& p) {
+      p.give_summed(0,
+                    p.make(op_code::mask_keep, p.dy, p.n.in[1], 0, attributes_of<mask_keep_attributes>(p.n.a).where_zero));
+    },
+    1U);
 
 inline constexpr adjoint_rule sign = no_derivative;
 inline constexpr adjoint_rule wins = no_derivative;

@@ -22,8 +22,8 @@ void map1(const call& c, op_code op, const F& f, context& ctx) {
 template <class T, class F>
 void map2(const call& c, op_code op, const F& f, context& ctx) {
   const layout* const in[2] = {&c.l[0], &c.l[1]};
-  map(op, host::broadcast_walk<3>(c.l[result], in), pointers<T, 3>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1])}},
-      f, ctx);
+  map(op, host::broadcast_walk<3>(c.l[result], in), pointers<T, 3>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1])}}, f,
+      ctx);
 }
 
 }  // namespace detail
@@ -68,8 +68,8 @@ template <>
 struct kernel<op_code::clip_factor> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    launch(op_code::clip_factor, &detail::clip_factor_kernel<T>, 1, 1, ctx.stream, ctx.env,
-           static_cast<const T*>(c.p[0]), as<T>(c.p[result]));
+    launch(op_code::clip_factor, &detail::clip_factor_kernel<T>, 1, 1, ctx.stream, ctx.env, static_cast<const T*>(c.p[0]),
+           as<T>(c.p[result]));
   }
 };
 
@@ -136,8 +136,7 @@ struct kernel<op_code::where> {
   template <class T>
   static void run(const call& c, context& ctx) {
     detail::each_offset<4>(op_code::where, c,
-                           where_at<T>{as<std::int32_t>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[result])},
-                           ctx);
+                           where_at<T>{as<std::int32_t>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[result])}, ctx);
   }
 };
 
@@ -147,9 +146,7 @@ struct mask_keep_at {
   const std::int32_t* mask;
   T* o;
   bool zero_where;
-  __device__ void operator()(const std::int64_t* at) const {
-    o[at[0]] = (mask[at[2]] != 0) == zero_where ? T(0) : x[at[1]];
-  }
+  __device__ void operator()(const std::int64_t* at) const { o[at[0]] = (mask[at[2]] != 0) == zero_where ? T(0) : x[at[1]]; }
 };
 
 template <>

@@ -91,38 +91,38 @@ constexpr T gelu_erf_slope(T x) {
 
 }  // namespace detail
 
-#define SHARDWISE_X(name, ...)                               \
-  template <>                                                \
-  struct SHARDWISE_HIDDEN element<op_code::name> {                            \
-    static constexpr int arity = 1;                          \
-    template <class m, class T>                              \
-    static constexpr T value([[maybe_unused]] T f, T x) {    \
-      using namespace detail;                                \
-      return static_cast<T>(__VA_ARGS__);                    \
-    }                                                        \
+#define SHARDWISE_X(name, ...)                            \
+  template <>                                             \
+  struct SHARDWISE_HIDDEN element<op_code::name> {        \
+    static constexpr int arity = 1;                       \
+    template <class m, class T>                           \
+    static constexpr T value([[maybe_unused]] T f, T x) { \
+      using namespace detail;                             \
+      return static_cast<T>(__VA_ARGS__);                 \
+    }                                                     \
   };
 SHARDWISE_FORMULAS1(SHARDWISE_X)
 #undef SHARDWISE_X
-#define SHARDWISE_X(name, ...)                               \
-  template <>                                                \
-  struct SHARDWISE_HIDDEN element<op_code::name> {                            \
-    static constexpr int arity = 2;                          \
-    template <class m, class T>                              \
-    static constexpr T value(T, T x, T y) {                  \
-      using namespace detail;                                \
-      return static_cast<T>(__VA_ARGS__);                    \
-    }                                                        \
+#define SHARDWISE_X(name, ...)                     \
+  template <>                                      \
+  struct SHARDWISE_HIDDEN element<op_code::name> { \
+    static constexpr int arity = 2;                \
+    template <class m, class T>                    \
+    static constexpr T value(T, T x, T y) {        \
+      using namespace detail;                      \
+      return static_cast<T>(__VA_ARGS__);          \
+    }                                              \
   };
 SHARDWISE_FORMULAS2(SHARDWISE_X)
 #undef SHARDWISE_X
-#define SHARDWISE_X(name, ...)                               \
-  template <>                                                \
-  struct SHARDWISE_HIDDEN element<op_code::name> {                            \
-    static constexpr int arity = 2;                          \
-    template <class m, class T>                              \
-    static constexpr bool value(T, T x, T y) {               \
-      return __VA_ARGS__;                                    \
-    }                                                        \
+#define SHARDWISE_X(name, ...)                     \
+  template <>                                      \
+  struct SHARDWISE_HIDDEN element<op_code::name> { \
+    static constexpr int arity = 2;                \
+    template <class m, class T>                    \
+    static constexpr bool value(T, T x, T y) {     \
+      return __VA_ARGS__;                          \
+    }                                              \
   };
 SHARDWISE_COMPARISONS(SHARDWISE_X)
 #undef SHARDWISE_X

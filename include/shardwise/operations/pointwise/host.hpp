@@ -115,15 +115,15 @@ constexpr void each_offset(const call& c, F&& f) {
 
 }  // namespace detail
 
-#define SHARDWISE_X(name, ...)                                                        \
-  template <>                                                                         \
-  struct kernel<op_code::name> {                                                      \
-    template <class T>                                                                \
-    static constexpr void run(const call& c, const operands<T>& q, const step_env&) { \
-      detail::each_offset<3>(c, [&](const std::int64_t* at) {                         \
+#define SHARDWISE_X(name, ...)                                                                   \
+  template <>                                                                                    \
+  struct kernel<op_code::name> {                                                                 \
+    template <class T>                                                                           \
+    static constexpr void run(const call& c, const operands<T>& q, const step_env&) {            \
+      detail::each_offset<3>(c, [&](const std::int64_t* at) {                                    \
         q.index_out[at[0]] = element<op_code::name>(T(0), q.p[0][at[1]], q.p[1][at[2]]) ? 1 : 0; \
-      });                                                                             \
-    }                                                                                 \
+      });                                                                                        \
+    }                                                                                            \
   };
 SHARDWISE_COMPARISONS(SHARDWISE_X)
 #undef SHARDWISE_X
@@ -142,9 +142,8 @@ struct kernel<op_code::mask_keep> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const bool zero_where = attributes_of<mask_keep_attributes>(c.a).where_zero != 0;
-    detail::each_offset<3>(c, [&](const std::int64_t* at) {
-      q.p[result][at[0]] = (q.index[at[2]] != 0) == zero_where ? T(0) : q.p[0][at[1]];
-    });
+    detail::each_offset<3>(
+        c, [&](const std::int64_t* at) { q.p[result][at[0]] = (q.index[at[2]] != 0) == zero_where ? T(0) : q.p[0][at[1]]; });
   }
 };
 

@@ -25,8 +25,9 @@ constexpr void pull_extreme(pullback& p) {
 }
 inline constexpr adjoint_rule amax = pulled<4>(&pull_extreme<true>);
 inline constexpr adjoint_rule amin = pulled<4>(&pull_extreme<false>);
-inline constexpr adjoint_rule prod =
-    pulled([](pullback& p) { p.give(0, p.make(op_code::prod_dx, p.dy, p.n.in[0], 0, attributes_of<extent_one_attributes>(p.n.a).dims)); });
+inline constexpr adjoint_rule prod = pulled([](pullback& p) {
+  p.give(0, p.make(op_code::prod_dx, p.dy, p.n.in[0], 0, attributes_of<extent_one_attributes>(p.n.a).dims));
+});
 
 inline constexpr adjoint_rule expand = unknown;
 inline constexpr adjoint_rule vector_norm_dx = unknown;

@@ -74,8 +74,7 @@ struct kernel<op_code::sumsq> {
   }
   template <class T, expression E>
   static void run_then(const call& c, context& ctx) {
-    if (c.l[result].numel() == 1)
-      detail::sum_into<T, true>(op_code::sumsq, c, T(1), ctx, epilogue_of<T, E>(c));
+    if (c.l[result].numel() == 1) detail::sum_into<T, true>(op_code::sumsq, c, T(1), ctx, epilogue_of<T, E>(c));
     else {
       run<T>(c, ctx);
       evaluate<T, E>(op_code::sumsq, c, ctx);
@@ -95,8 +94,8 @@ struct kernel<op_code::sumsq> {
     list.count = 0;
     const auto flush = [&] {
       if (pending || (adds && list.count > 0))
-        launch(op_code::sumsq, &detail::squares_kernel<T>, static_cast<unsigned>(list.count), block_threads, ctx.stream, list,
-               aside, ctx.tickets);
+        launch(op_code::sumsq, &detail::squares_kernel<T>, static_cast<unsigned>(list.count), block_threads, ctx.stream,
+               list, aside, ctx.tickets);
       list.count = 0;
       pending = false;
     };
@@ -239,17 +238,14 @@ struct kernel<op_code::prod_dx> {
     walk<2> folded;
     for (int d = 0; d < x.rank; ++d) {
       const std::int64_t s[3] = {dy.str[d], x.str[d], out.str[d]};
-      if ((attributes_of<extent_one_attributes>(c.a).dims >> d) & 1)
-        folded.push(x.ext[d], s + 1);
-      else
-        kept.push(x.ext[d], s);
+      if ((attributes_of<extent_one_attributes>(c.a).dims >> d) & 1) folded.push(x.ext[d], s + 1);
+      else kept.push(x.ext[d], s);
     }
     kept.merge();
     folded.merge();
     if (points(folded) == 0) return;
     if (points(folded) >= most_points)
-      throw device_error(name_of(op_code::prod_dx),
-                         "2^31 or more elements are multiplied; reduce one dim after another");
+      throw device_error(name_of(op_code::prod_dx), "2^31 or more elements are multiplied; reduce one dim after another");
     const std::int64_t zero[2]{};
     const strided<2> f = make_strided(folded, zero);
     each_piece(kept, [&](const walk<3>& w, const std::int64_t* base) {
@@ -329,8 +325,7 @@ struct kernel<op_code::vector_norm_dx> {
       w.push(out.ext[d], s);
     }
     w.merge();
-    map(op_code::vector_norm_dx, w,
-        pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}},
+    map(op_code::vector_norm_dx, w, pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}},
         detail::norm_slope<T>{static_cast<int>(attributes_of<vector_norm_attributes>(c.a).order)}, ctx);
   }
 };

@@ -124,10 +124,8 @@ struct kernel<op_code::prod_dx> {
     walk<2> reduced;  // x, out
     for (int d = 0; d < x.rank; ++d) {
       const std::int64_t s[3] = {dy.str[d], x.str[d], out.str[d]};
-      if ((attributes_of<extent_one_attributes>(c.a).dims >> d) & 1)
-        reduced.push(x.ext[d], s + 1);
-      else
-        kept.push(x.ext[d], s);
+      if ((attributes_of<extent_one_attributes>(c.a).dims >> d) & 1) reduced.push(x.ext[d], s + 1);
+      else kept.push(x.ext[d], s);
     }
     kept.merge();
     reduced.merge();
@@ -205,8 +203,7 @@ struct kernel<op_code::vector_norm_dx> {
     w.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
       for (std::int64_t i = 0; i < n; ++i)
         q.p[result][off[0] + i * s[0]] =
-            q.p[0][off[1] + i * s[1]] *
-            norm_math<T>::slope(q.p[1][off[2] + i * s[2]], q.p[2][off[3] + i * s[3]], p);
+            q.p[0][off[1] + i * s[1]] * norm_math<T>::slope(q.p[1][off[2] + i * s[2]], q.p[2][off[3] + i * s[3]], p);
     });
   }
 };

@@ -10,9 +10,11 @@ namespace shardwise::inline v0_1::operations {
 
 constexpr outcome shape_of_sum(const op_attr& a, const spec* in, int) { return rules::sum_shape(a, in[0]); }
 
-inline constexpr operation sum =
-    linear_in(linearity::first, by_rows(&shape_of_sum, [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::sum_rows(a, in[0]); },
-            &refuse_pointwise));
+inline constexpr operation sum = linear_in(linearity::first, by_rows(
+                                                                 &shape_of_sum,
+                                                                 [](const operation&, const op_attr& a, const spec* in, int,
+                                                                    const spec&) { return rules::sum_rows(a, in[0]); },
+                                                                 &refuse_pointwise));
 // Not linear: the partial row, which stands last, goes.
 inline constexpr operation sumsq = [] {
   operation o = by_rows(
@@ -27,29 +29,33 @@ inline constexpr operation sumsq = [] {
   return o;
 }();
 // sum's adjoint, whose placement the primal chooses.
-inline constexpr operation expand = without_rule(operation_kind::computed, &writes_nothing, element_rule::real, recomputing::cheap);
+inline constexpr operation expand =
+    without_rule(operation_kind::computed, &writes_nothing, element_rule::real, recomputing::cheap);
 
-inline constexpr operation vector_norm =
-    by_rows([](const op_attr& a, const spec* in, int) { return rules::vector_norm_shape(a, in[0]); },
-            [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::vector_norm_rows(a, in[0]); },
-            &refuse_pointwise);
-inline constexpr operation vector_norm_dx =
-    by_rows(&like_second,
-            [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::vector_norm_dx_rows(a, in[1]); },
-            &refuse_pointwise);
+inline constexpr operation vector_norm = by_rows(
+    [](const op_attr& a, const spec* in, int) { return rules::vector_norm_shape(a, in[0]); },
+    [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::vector_norm_rows(a, in[0]); },
+    &refuse_pointwise);
+inline constexpr operation vector_norm_dx = by_rows(
+    &like_second,
+    [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
+      return rules::vector_norm_dx_rows(a, in[1]);
+    },
+    &refuse_pointwise);
 
 template <reduction Op>
 constexpr operation extreme() {
-  return by_rows([](const op_attr& a, const spec* in, int) { return rules::sum_shape(rules::kept_dims(a), in[0]); },
-                 [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::extreme_rows(a, in[0], Op); },
-                 &refuse_partial<problem::partial_other_reduction, problem::pointwise_placements>);
+  return by_rows(
+      [](const op_attr& a, const spec* in, int) { return rules::sum_shape(rules::kept_dims(a), in[0]); },
+      [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::extreme_rows(a, in[0], Op); },
+      &refuse_partial<problem::partial_other_reduction, problem::pointwise_placements>);
 }
 inline constexpr operation amax = extreme<reduction::max>();
 inline constexpr operation amin = extreme<reduction::min>();
 inline constexpr operation prod = extreme<reduction::product>();
-inline constexpr operation prod_dx =
-    by_rows(&like_second,
-            [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::prod_dx_rows(a, in[1]); },
-            &refuse_pointwise);
+inline constexpr operation prod_dx = by_rows(
+    &like_second,
+    [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::prod_dx_rows(a, in[1]); },
+    &refuse_pointwise);
 
 }  // namespace shardwise::inline v0_1::operations

@@ -8,7 +8,8 @@ namespace shardwise::inline v0_1::adjoints {
 
 using namespace autodiff;
 
-inline constexpr adjoint_rule softmax = pulled([](pullback& p) { p.give(0, p.emit(op_code::softmax_dx, p.n.a, 0, 0, p.dy, p.id)); });
+inline constexpr adjoint_rule softmax =
+    pulled([](pullback& p) { p.give(0, p.emit(op_code::softmax_dx, p.n.a, 0, 0, p.dy, p.id)); });
 inline constexpr adjoint_rule log_softmax = pulled<4>([](pullback& p) {  // dy - softmax sum(dy)
   const int total = p.make(op_code::sum, p.dy, -1, 0, std::int64_t{1} << (p.result().rank - 1));
   p.give(0, p.make(op_code::sub, p.dy, p.make(op_code::mul, p.make(op_code::exp, p.id), total)));

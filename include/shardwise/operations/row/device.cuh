@@ -43,10 +43,10 @@ struct kernel<op_code::softmax> {
       w.push(x.ext[d], s);
     }
     w.merge();
-    each_row(op_code::softmax, w, x.ext[last],
-             softmax_row<T>{as<T>(c.p[0]), as<T>(c.p[result]), x.ext[last], x.str[last],
-                            causal ? x.origin[last - 1] : 0, causal},
-             ctx);
+    each_row(
+        op_code::softmax, w, x.ext[last],
+        softmax_row<T>{as<T>(c.p[0]), as<T>(c.p[result]), x.ext[last], x.str[last], causal ? x.origin[last - 1] : 0, causal},
+        ctx);
   }
 };
 
@@ -75,10 +75,9 @@ struct kernel<op_code::softmax_dx> {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
-    each_row(
-        op_code::softmax_dx, row_walk(all, last), n,
-        softmax_dx_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[result]), n, c.l[0].str[last], c.l[1].str[last]},
-        ctx);
+    each_row(op_code::softmax_dx, row_walk(all, last), n,
+             softmax_dx_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[result]), n, c.l[0].str[last], c.l[1].str[last]},
+             ctx);
   }
 };
 
@@ -132,9 +131,7 @@ struct earlier {
     if (b.position < 0 || a.position < 0) return a.position >= 0;
     return before(a.value, b.value) || (!before(b.value, a.value) && a.position < b.position);
   }
-  __device__ candidate<T> operator()(const candidate<T>& a, const candidate<T>& b) const {
-    return precedes(b, a) ? b : a;
-  }
+  __device__ candidate<T> operator()(const candidate<T>& a, const candidate<T>& b) const { return precedes(b, a) ? b : a; }
 };
 
 // K passes over a row: each finds the first of what comes after the one found before.
@@ -215,8 +212,8 @@ struct kernel<op_code::take> {
     const int last = c.l[0].rank - 1;
     const std::int64_t count = c.l[1].ext[last];
     each_row(op_code::take, row_walk(all, last), count,
-             take_row<T>{as<T>(c.p[0]), as<std::int32_t>(c.p[1]), as<T>(c.p[result]), c.l[0].ext[last],
-                         c.l[0].str[last], count, c.l[1].str[last], index_guard{ctx.fault, c.node}},
+             take_row<T>{as<T>(c.p[0]), as<std::int32_t>(c.p[1]), as<T>(c.p[result]), c.l[0].ext[last], c.l[0].str[last],
+                         count, c.l[1].str[last], index_guard{ctx.fault, c.node}},
              ctx);
   }
 };

@@ -53,7 +53,8 @@ struct kernel<op_code::softmax_dx> {
         const T* const g = q.p[0] + at[0];
         const T* const y = q.p[1] + at[1];
         T* const o = q.p[result] + at[2];
-        const T dot = static_cast<T>(sum_terms<T>(n, [=](std::int64_t i) { return static_cast<acc>(g[i * s0]) * static_cast<acc>(y[i * s1]); }));
+        const T dot = static_cast<T>(
+            sum_terms<T>(n, [=](std::int64_t i) { return static_cast<acc>(g[i * s0]) * static_cast<acc>(y[i * s1]); }));
         SHARDWISE_IVDEP
         for (std::int64_t i = 0; i < n; ++i) o[i] = y[i * s1] * (g[i * s0] - dot);
       });
@@ -144,8 +145,7 @@ struct kernel<op_code::take_dx> {
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
     const int last = c.l[0].rank - 1;
-    const std::int64_t count = c.l[1].ext[last], sg = c.l[0].str[last], si = c.l[1].str[last],
-                       n = c.l[result].ext[last];
+    const std::int64_t count = c.l[1].ext[last], sg = c.l[0].str[last], si = c.l[1].str[last], n = c.l[result].ext[last];
     each_row<3>(all, last, [&](const std::int64_t* at) {
       T* const o = q.p[result] + at[2];
       for (std::int64_t i = 0; i < n; ++i) o[i] = T(0);

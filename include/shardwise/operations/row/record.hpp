@@ -38,42 +38,45 @@ constexpr outcome shape_of_softmax(const op_attr& a, const spec* in, int) {
   if (attributes_of<softmax_attributes>(a).causal != 0 && in[0].rank < 2) return fail(problem::causal_rank, in[0]);
   return {{}, shardwise::contiguous(in[0])};
 }
-inline constexpr operation softmax =
-    by_rows(&shape_of_softmax, &rows_beside<1>, &refuse_partial<problem::partial_nonlinear, problem::softmax_dim_sharded, true>, -1,
-            element_rule::real, operand_choice::along_rows, recomputing::cheap);
-inline constexpr operation softmax_dx = by_rows(&shape_of_softmax, &rows_beside<2, 0, true>,
-                                                 &refuse_partial<problem::partial_nonlinear, problem::softmax_dim_sharded, true>);
+inline constexpr operation softmax = by_rows(&shape_of_softmax, &rows_beside<1>,
+                                             &refuse_partial<problem::partial_nonlinear, problem::softmax_dim_sharded, true>,
+                                             -1, element_rule::real, operand_choice::along_rows, recomputing::cheap);
+inline constexpr operation softmax_dx =
+    by_rows(&shape_of_softmax, &rows_beside<2, 0, true>,
+            &refuse_partial<problem::partial_nonlinear, problem::softmax_dim_sharded, true>);
 inline constexpr operation log_softmax =
-    by_rows(&shape_of_rows, &rows_beside<1>, &refuse_partial<problem::partial_nonlinear, problem::softmax_dim_sharded, true>, -1,
-            element_rule::real, operand_choice::along_rows);
+    by_rows(&shape_of_rows, &rows_beside<1>, &refuse_partial<problem::partial_nonlinear, problem::softmax_dim_sharded, true>,
+            -1, element_rule::real, operand_choice::along_rows);
 
 // Positions along the last dim would be the ranks' own where it is sharded.
-inline constexpr operation topk = by_rows([](const op_attr& a, const spec* in, int) { return rules::topk_shape(a, in[0]); }, &rows_beside<1>,
-                                          &refuse_partial<problem::partial_nonlinear, problem::topk_dim_sharded>, -1,
-                                          element_rule::positions, operand_choice::along_rows);
+inline constexpr operation topk =
+    by_rows([](const op_attr& a, const spec* in, int) { return rules::topk_shape(a, in[0]); }, &rows_beside<1>,
+            &refuse_partial<problem::partial_nonlinear, problem::topk_dim_sharded>, -1, element_rule::positions,
+            operand_choice::along_rows);
 constexpr rule_rows rows_of_take(const operation&, const op_attr&, const spec* in, int n, const spec&) {
   rule_rows t = rules::row_rows(in[0].rank, 2, 0, true);
   rules::indices_replicate(t, in, n);
   return t;
 }
-inline constexpr operation take = linear_in(linearity::first, by_rows([](const op_attr&, const spec* in, int) { return rules::take_shape(in[0], in[1]); }, &rows_of_take,
-                                          &refuse_with<problem::topk_dim_sharded>, 1));
-inline constexpr operation take_dx =
-    by_rows(
-        [](const op_attr& a, const spec* in, int) {
-          const spec &x = in[0], &index = in[1];
-          const outcome all = rules::take_shape(x, index);
-          if (all.error) return all;
-          const int last = x.rank - 1;
-          if (index.extent[last] != x.extent[last]) return fail(problem::index_shape, x, 1, last, index.extent[last], x.extent[last]);
-          const auto of = attributes_of<take_dx_attributes>(a);
-          outcome r{{}, rules::with_last(x, of.extent)};
-          if (of.dyn_bound != 0) {
-            r.out.dyn |= 1U << last;
-            r.out.dyn_bound = static_cast<decltype(r.out.dyn_bound)>(of.dyn_bound);
-          }
-          return r;
-        },
-        &rows_of_take, &refuse_with<problem::topk_dim_sharded>, 1);
+inline constexpr operation take =
+    linear_in(linearity::first, by_rows([](const op_attr&, const spec* in, int) { return rules::take_shape(in[0], in[1]); },
+                                        &rows_of_take, &refuse_with<problem::topk_dim_sharded>, 1));
+inline constexpr operation take_dx = by_rows(
+    [](const op_attr& a, const spec* in, int) {
+      const spec &x = in[0], &index = in[1];
+      const outcome all = rules::take_shape(x, index);
+      if (all.error) return all;
+      const int last = x.rank - 1;
+      if (index.extent[last] != x.extent[last])
+        return fail(problem::index_shape, x, 1, last, index.extent[last], x.extent[last]);
+      const auto of = attributes_of<take_dx_attributes>(a);
+      outcome r{{}, rules::with_last(x, of.extent)};
+      if (of.dyn_bound != 0) {
+        r.out.dyn |= 1U << last;
+        r.out.dyn_bound = static_cast<decltype(r.out.dyn_bound)>(of.dyn_bound);
+      }
+      return r;
+    },
+    &rows_of_take, &refuse_with<problem::topk_dim_sharded>, 1);
 
 }  // namespace shardwise::inline v0_1::operations

@@ -54,22 +54,22 @@ inline constexpr int update_threads = 256, update_chunk = update_threads * 16;  
 
 // Rule::step is made of the step's numbers once a thread.
 template <class T, class Rule>
-__global__ void __launch_bounds__(update_threads) update_kernel(const __grid_constant__ update_list<T, Rule> list, const device_env* env) {
+__global__ void __launch_bounds__(update_threads)
+    update_kernel(const __grid_constant__ update_list<T, Rule> list, const device_env* env) {
   constexpr int V = vector_of<T>;
   int k = 0;  // the last item that begins no later than this block
   for (int end = list.count; end - k > 1;) {
     const int middle = (k + end) / 2;
-    if (blockIdx.x >= list.item[middle].first_block)
-      k = middle;
-    else
-      end = middle;
+    if (blockIdx.x >= list.item[middle].first_block) k = middle;
+    else end = middle;
   }
   const update_item<T, Rule>& u = list.item[k];
   const typename Rule::step step(u.rule, *env, u.a.clip ? *u.a.clip : T(1));
   const std::int64_t begin = std::int64_t{blockIdx.x - u.first_block} * update_chunk;
   const std::int64_t end = begin + update_chunk < u.n ? begin + update_chunk : u.n;
   const std::int64_t packed = u.packs ? begin + (end - begin) / V * V : begin;
-  for (std::int64_t i = begin + std::int64_t{threadIdx.x} * V; i < packed; i += update_threads * V) update_pack<T, V>(u.a, i, step);
+  for (std::int64_t i = begin + std::int64_t{threadIdx.x} * V; i < packed; i += update_threads * V)
+    update_pack<T, V>(u.a, i, step);
   for (std::int64_t i = packed + threadIdx.x; i < end; i += update_threads) update_pack<T, 1>(u.a, i, step);
 }
 
@@ -139,7 +139,8 @@ struct kernel<op_code::sgd> {
     detail::update_all<T, sgd_rule<T>>(op_code::sgd, calls, count, ctx, [](const call& c) {
       const auto of = attributes_of<sgd_attributes>(c.a);
       const bool clipped = of.clipped != 0, momentum = of.momentum != 0;
-      return item{{as<T>(c.p[0]), as<T>(c.p[1]), momentum ? as<T>(c.p[2]) : nullptr, nullptr, clipped ? as<T>(c.p[c.inputs - 1]) : nullptr},
+      return item{{as<T>(c.p[0]), as<T>(c.p[1]), momentum ? as<T>(c.p[2]) : nullptr, nullptr,
+                   clipped ? as<T>(c.p[c.inputs - 1]) : nullptr},
                   0,
                   sgd_rule<T>{c.f, momentum},
                   0,
@@ -212,8 +213,9 @@ inline unsigned flat_blocks(std::int64_t n) {
 
 // Which: as the attribute of adam_term.
 template <class T>
-__global__ void __launch_bounds__(flat_threads) adam_term_kernel(T* out, const T* x, const T* y, const T* z, const T* steps, int which,
-                                                                 adam_rule<T> rule, std::int64_t n, const device_env* env) {
+__global__ void __launch_bounds__(flat_threads)
+    adam_term_kernel(T* out, const T* x, const T* y, const T* z, const T* steps, int which, adam_rule<T> rule,
+                     std::int64_t n, const device_env* env) {
   rule.steps = steps;
   const typename adam_rule<T>::step with(rule, *env, T(1));
   const std::int64_t stride = std::int64_t{gridDim.x} * flat_threads;
@@ -243,8 +245,9 @@ struct kernel<op_code::adam_term> {
     const auto of = attributes_of<adam_term_attributes>(c.a);
     const bool last = of.which == 2;
     const adam_rule<T> rule{c.f, of.decoupled != 0, nullptr};
-    launch(op_code::adam_term, &detail::adam_term_kernel<T>, detail::flat_blocks(n), detail::flat_threads, ctx.stream, as<T>(c.p[result]),
-           as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), last ? as<T>(c.p[3]) : nullptr, static_cast<int>(of.which), rule, n, ctx.env);
+    launch(op_code::adam_term, &detail::adam_term_kernel<T>, detail::flat_blocks(n), detail::flat_threads, ctx.stream,
+           as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), last ? as<T>(c.p[3]) : nullptr,
+           static_cast<int>(of.which), rule, n, ctx.env);
   }
 };
 
@@ -263,8 +266,8 @@ struct kernel<op_code::advance> {
   static void run(const call& c, context& ctx) {
     const std::int64_t n = c.l[0].numel();
     if (n > 0)
-      launch(op_code::advance, &detail::write_kernel<T>, detail::flat_blocks(n), detail::flat_threads, ctx.stream, as<T>(c.p[0]),
-             static_cast<T*>(nullptr), n);
+      launch(op_code::advance, &detail::write_kernel<T>, detail::flat_blocks(n), detail::flat_threads, ctx.stream,
+             as<T>(c.p[0]), static_cast<T*>(nullptr), n);
   }
 };
 

@@ -65,7 +65,8 @@ struct kernel<op_code::adam> {
   static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
     const auto of = attributes_of<adam_attributes>(c.a);
     const bool clipped = of.clipped != 0, counted = of.counts != 0;
-    const detail::adam_numbers<T> with(env, counted ? math<T>::number(*q.p[4]) : static_cast<double>(env.step), of.decoupled != 0, c.f);
+    const detail::adam_numbers<T> with(env, counted ? math<T>::number(*q.p[4]) : static_cast<double>(env.step),
+                                       of.decoupled != 0, c.f);
     const T factor = clipped ? *q.p[c.inputs - 1] : T(1);
     const std::int64_t n = c.l[0].numel();
     T* const p = q.p[0];

@@ -30,14 +30,16 @@ inline constexpr adjoint_rule pad = pulled([](pullback& p) {
   p.give(0, sliced(p.t, p.dy, static_cast<int>(of.dim), of.start, p.operand(0).extent[of.dim], p.n.scope));
 });
 // Zeros where the slice was written over; to what was written, the slice.
-inline constexpr adjoint_rule slice_scatter = pulled([](int k, const spec&, const spec&) { return k == 0 ? 2 : 1; }, [](pullback& p) {
-  if (p.wants(0)) {
-    const int zeros = p.t.b.emit(op_code::fill, {}, 0, p.cospec(1), p.n.scope, -1);
-    p.give(0, p.emit(op_code::slice_scatter, p.n.a, 0, 0, p.dy, zeros));
-  }
-  const auto of = attributes_of<slice_attributes>(p.n.a);
-  if (p.wants(1)) p.give(1, sliced(p.t, p.dy, static_cast<int>(of.dim), of.start, of.length, p.n.scope));
-});
+inline constexpr adjoint_rule slice_scatter =
+    pulled([](int k, const spec&, const spec&) { return k == 0 ? 2 : 1; },
+           [](pullback& p) {
+             if (p.wants(0)) {
+               const int zeros = p.t.b.emit(op_code::fill, {}, 0, p.cospec(1), p.n.scope, -1);
+               p.give(0, p.emit(op_code::slice_scatter, p.n.a, 0, 0, p.dy, zeros));
+             }
+             const auto of = attributes_of<slice_attributes>(p.n.a);
+             if (p.wants(1)) p.give(1, sliced(p.t, p.dy, static_cast<int>(of.dim), of.start, of.length, p.n.scope));
+           });
 inline constexpr adjoint_rule broadcast = pulled([](pullback& p) { p.give_summed(0, p.dy); });
 inline constexpr adjoint_rule copy_ = unknown;
 

@@ -30,7 +30,8 @@ struct kernel<op_code::slice_scatter> {
     const std::int64_t from[max_rank]{};
     std::int64_t to[max_rank]{};
     if (c.p[0] != c.p[result])
-      copy_block<T>(op_code::slice_scatter, as<T>(c.p[0]), c.l[0], from, as<T>(c.p[result]), c.l[result], to, c.l[0].ext, ctx);
+      copy_block<T>(op_code::slice_scatter, as<T>(c.p[0]), c.l[0], from, as<T>(c.p[result]), c.l[result], to, c.l[0].ext,
+                    ctx);
     const auto of = attributes_of<slice_attributes>(c.a);
     to[of.dim] = of.start;
     copy_block<T>(op_code::slice_scatter, as<T>(c.p[1]), c.l[1], from, as<T>(c.p[result]), c.l[result], to, c.l[1].ext, ctx);

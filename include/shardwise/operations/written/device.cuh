@@ -35,8 +35,8 @@ __device__ void expression_value(pack<T, V>* slot, pack<T, V>& out, const consta
 
 // Operands: the result, the values loaded, the rooms.
 template <class T, int V, int Values, int K, std::uint32_t... Word, std::size_t... I>
-__device__ void expression_point(const strided<K>& w, const pointers<T, K>& q, const constants<T>& k, const std::int64_t* off,
-                                 std::index_sequence<I...>) {
+__device__ void expression_point(const strided<K>& w, const pointers<T, K>& q, const constants<T>& k,
+                                 const std::int64_t* off, std::index_sequence<I...>) {
   pack<T, V> slot[Values + sizeof...(Word)];
 #pragma unroll
   for (int j = 0; j < Values; ++j) {
@@ -49,15 +49,17 @@ __device__ void expression_point(const strided<K>& w, const pointers<T, K>& q, c
     }
   }
   (expression_value<T, V, Word>(slot, slot[Values + I], k), ...);
-  const auto store = [&](int operand, const pack<T, V>& x) { *reinterpret_cast<pack<T, V>*>(q.p[operand] + off[operand]) = x; };
+  const auto store = [&](int operand, const pack<T, V>& x) {
+    *reinterpret_cast<pack<T, V>*>(q.p[operand] + off[operand]) = x;
+  };
   (((Word >> 16 & 15U) != 0 ? store(Values + static_cast<int>(Word >> 16 & 15U), slot[Values + I]) : void()), ...);
   store(0, slot[Values + sizeof...(Word) - 1]);
 }
 
 template <class T, int V, int Values, int K, std::uint32_t... Word>
-__global__ void __launch_bounds__(256) expression_kernel(const __grid_constant__ strided<K> w,
-                                                         const __grid_constant__ pointers<T, K> q,
-                                                         const __grid_constant__ constants<T> k) {
+__global__ void __launch_bounds__(256)
+    expression_kernel(const __grid_constant__ strided<K> w, const __grid_constant__ pointers<T, K> q,
+                      const __grid_constant__ constants<T> k) {
   for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < w.count; i += gridDim.x * blockDim.x) {
     std::int64_t off[K];
     w.offsets(i, off);
@@ -66,8 +68,8 @@ __global__ void __launch_bounds__(256) expression_kernel(const __grid_constant__
 }
 
 template <class T, int V, expression E, int K, std::size_t... I>
-void expression_launch(op_code op, const walk<K>& w, const std::int64_t* base, const pointers<T, K>& q, const constants<T>& k,
-                       context& ctx, std::index_sequence<I...>) {
+void expression_launch(op_code op, const walk<K>& w, const std::int64_t* base, const pointers<T, K>& q,
+                       const constants<T>& k, context& ctx, std::index_sequence<I...>) {
   walk<K> packs = w;
   const int last = w.rank - 1;
   packs.ext[last] /= V;
@@ -96,7 +98,8 @@ void evaluate(op_code op, const call& c, context& ctx) {
   }
   constants<T> f{};
   if constexpr (!E.follows())
-    for (int k = 0; k < max_constants; ++k) f.f[k] = static_cast<T>(double{attributes_of<fused_attributes>(c.a).constant[k]});
+    for (int k = 0; k < max_constants; ++k)
+      f.f[k] = static_cast<T>(double{attributes_of<fused_attributes>(c.a).constant[k]});
   const layout& out = c.l[result];
   walk<K> w;
   for (int d = 0; d < out.rank; ++d) {
@@ -110,8 +113,7 @@ void evaluate(op_code op, const call& c, context& ctx) {
   each_piece(w, [&](const walk<K>& piece, const std::int64_t* base) {
     if (detail::steps_by_packs(piece, base, q))
       detail::expression_launch<T, vector_of<T>, E>(op, piece, base, q, f, ctx, steps);
-    else
-      detail::expression_launch<T, 1, E>(op, piece, base, q, f, ctx, steps);
+    else detail::expression_launch<T, 1, E>(op, piece, base, q, f, ctx, steps);
   });
 }
 
@@ -131,7 +133,8 @@ void run_with(const call& c, context& ctx) {
 
 // The distinct pairs of an operation and an expression in a program.
 struct followed_pairs {
-  static constexpr int most = 8 * max_expressions;  // few operations lead an expression, see may_lead in pass/fuse/region.hpp
+  static constexpr int most =
+      8 * max_expressions;  // few operations lead an expression, see may_lead in pass/fuse/region.hpp
   op_code op[most]{};
   int expression[most]{};
   int count = 0;

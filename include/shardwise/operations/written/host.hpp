@@ -19,7 +19,8 @@ namespace detail {
 template <class T, expression E, int I>
 constexpr T step_value(const T* slot, const T* constant) {
   constexpr expression_step s = E.at(I);
-  static_assert(operations::has_element<s.op>, "an operation whose record says `scalar` has no formula in operations/pointwise/formulas.hpp");
+  static_assert(operations::has_element<s.op>,
+                "an operation whose record says `scalar` has no formula in operations/pointwise/formulas.hpp");
   T f = T(0);
   if constexpr (s.constant > 0) f = constant[s.constant - 1];
   if constexpr (operations::element<s.op>::arity == 1) return host::element<s.op>(f, slot[s.x]);
@@ -36,7 +37,7 @@ struct run_operands {
 
 template <class T, expression E, bool Dense, std::size_t... V, std::size_t... I>
 constexpr void run_element(const run_operands<T, E.values() + E.stores() + 1>& r, std::int64_t i, std::index_sequence<V...>,
-                       std::index_sequence<I...>) {
+                           std::index_sequence<I...>) {
   T slot[sizeof...(V) + sizeof...(I)];
   ((slot[V] = r.p[V + 1][Dense ? i : i * r.s[V + 1]]), ...);
   ((slot[sizeof...(V) + I] = step_value<T, E, static_cast<int>(I)>(slot, r.constant)), ...);
@@ -67,7 +68,8 @@ constexpr void evaluate(const call& c, const operands<T>& q) {
     all.p[k + 1] = q.p[c.inputs + k - before];
   }
   if constexpr (!E.follows())
-    for (int k = 0; k < max_constants; ++k) all.constant[k] = math<T>::from(attributes_of<fused_attributes>(c.a).constant[k]);
+    for (int k = 0; k < max_constants; ++k)
+      all.constant[k] = math<T>::from(attributes_of<fused_attributes>(c.a).constant[k]);
   const walk<count> w = [&] {
     walk<count> x;
     const layout& out = c.l[result];
@@ -90,8 +92,7 @@ constexpr void evaluate(const call& c, const operands<T>& q) {
       r.s[k] = s[k];
       dense = dense && s[k] == 1;
     }
-    if (dense)
-      independent_loop<T>(n, [r](std::int64_t i) { detail::run_element<T, E, true>(r, i, loads{}, steps{}); });
+    if (dense) independent_loop<T>(n, [r](std::int64_t i) { detail::run_element<T, E, true>(r, i, loads{}, steps{}); });
     else
       for (std::int64_t i = 0; i < n; ++i) detail::run_element<T, E, false>(r, i, loads{}, steps{});
   });

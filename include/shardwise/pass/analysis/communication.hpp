@@ -52,7 +52,8 @@ constexpr collective_order order_of(const Graph& g) {
   collective_order r;
   detail::each_collective(g, [&](int from, int to, int axis, transition kind) {
     ++r.collectives;
-    for (std::uint64_t v : {static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(axis), g.hashes[from], g.hashes[to]})
+    for (std::uint64_t v :
+         {static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(axis), g.hashes[from], g.hashes[to]})
       r.order_hash = hash_mixed(r.order_hash, v);
   });
   return r;
@@ -69,7 +70,8 @@ constexpr traffic_list<Collectives> traffic_of(const Graph& g) {
   int found[slots]{};  // by hash: an item, plus one
   detail::each_collective(g, [&](int from, int to, int axis, transition) {
     int at = static_cast<int>((static_cast<std::uint32_t>(from) * 40503U + static_cast<std::uint32_t>(to) * 9973U +
-                               static_cast<std::uint32_t>(axis)) % static_cast<std::uint32_t>(slots));
+                               static_cast<std::uint32_t>(axis)) %
+                              static_cast<std::uint32_t>(slots));
     for (; found[at] > 0; at = at + 1 == slots ? 0 : at + 1)
       if (const traffic_item& k = t.item[found[at] - 1]; k.from == from && k.to == to && k.axis == axis) break;
     if (found[at] == 0) {

@@ -30,8 +30,8 @@ constexpr bool starts_together(const Graph& g, int before, int i) {
 }
 
 struct kernel_counts {
-  int kernels = 0;   // as many as nodes compute
-  int launches = 0;  // those that go out together counted once
+  int kernels = 0;                             // as many as nodes compute
+  int launches = 0;                            // those that go out together counted once
   int of[static_cast<int>(op_code::count)]{};  // launches by operation
 };
 

@@ -63,8 +63,8 @@ constexpr void mark_phases(phase_marks<Nodes>& m, const Graph& g) {
 // Payload that the rank at coordinate `c` sends in one run: on one axis or all (-1), by one kind of collective or all
 // (none), in one phase or all (count).
 template <int Nodes, class Graph>
-constexpr std::int64_t sent_bytes(const Graph& g, const phase_marks<Nodes>& m, int axis, transition kind, program_phase phase,
-                                  const int* c) {
+constexpr std::int64_t sent_bytes(const Graph& g, const phase_marks<Nodes>& m, int axis, transition kind,
+                                  program_phase phase, const int* c) {
   std::int64_t total = 0;
   for (int i = 0; i < g.node_count; ++i) {
     const node& x = g.nodes[i];

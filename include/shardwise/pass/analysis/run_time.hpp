@@ -40,14 +40,14 @@ struct run_time {
   template <class Graph>
   static constexpr double microseconds(const Graph& g, int i) {
     const node& n = g.nodes[i];
-    if (is_collective(g, i))
-      return redistribution_cost(g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec]);
+    if (is_collective(g, i)) return redistribution_cost(g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec]);
     return compute(g, i);
   }
   template <class Graph>
   static constexpr double compute(const Graph& g, int i) {
     const node& n = g.nodes[i];
-    if (!runs_kernel(n.op) || (n.inputs > 0 && may_view(n.op) && is_view(n, g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec])))
+    if (!runs_kernel(n.op) ||
+        (n.inputs > 0 && may_view(n.op) && is_view(n, g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec])))
       return 0;
     const double work = flops_of(g, i) / (static_cast<double>(Gigaflops) * 1e3);
     const double traffic = bytes_of(g, i) / (static_cast<double>(Gigabytes) * 1e3);

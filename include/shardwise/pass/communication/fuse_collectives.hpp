@@ -21,23 +21,23 @@ struct fuse_rules {
   template <class In, class Out>
   struct state : holding_state<In, Out> {
     using base = holding_state<In, Out>;
-    using base::capacity, base::out, base::to, base::cursor, base::work, base::storage, base::slots, base::within, base::list,
-        base::waiting, base::waits;
+    using base::capacity, base::out, base::to, base::cursor, base::work, base::storage, base::slots, base::within,
+        base::list, base::waiting, base::waits;
     static constexpr int step_cost = 60;
 
-    bool wanted[capacity]{};       // goes to an update
-    bool listed[capacity]{};       // a pack or an update says where it lies
-    int depends[capacity]{};       // on buckets below this number
-    int read_after[capacity]{};    // by owner: buckets that its readers depend on
+    bool wanted[capacity]{};     // goes to an update
+    bool listed[capacity]{};     // a pack or an update says where it lies
+    int depends[capacity]{};     // on buckets below this number
+    int read_after[capacity]{};  // by owner: buckets that its readers depend on
     int written_after[capacity]{};
-    int bucket[capacity];        // of a reduction; -1: it is not fused
+    int bucket[capacity];                                     // of a reduction; -1: it is not fused
     int next_reduction[capacity], first_reduction[capacity];  // of an operand
-    int next_member[capacity];   // reductions of a bucket
-    int first_member[capacity], last_member[capacity];  // by bucket
+    int next_member[capacity];                                // reductions of a bucket
+    int first_member[capacity], last_member[capacity];        // by bucket
     int members[capacity]{}, missing[capacity]{};
-    int flat[capacity]{};        // by bucket: the new node that is its sum
+    int flat[capacity]{};           // by bucket: the new node that is its sum
     std::int64_t slot[capacity]{};  // of a reduction: the byte of its bucket at which its result begins
-    int open[capacity]{};        // by kind of reduction
+    int open[capacity]{};           // by kind of reduction
     std::int64_t open_bytes[capacity]{}, threshold[capacity]{};
     std::uint64_t key[capacity]{};
     int keys = 0, buckets = 0;
@@ -58,11 +58,13 @@ struct fuse_rules {
         for (int k = 0; k < n.inputs; ++k) listed[n.in[k]] = true;
       if (n.op == op_code::in_place) listed[n.in[1]] = true;
       if (wanted[i] || update) {
-        const bool passes_on = update || n.op == op_code::redistribute || n.op == op_code::contiguous || n.op == op_code::pack ||
-                               n.op == op_code::unpack || n.op == op_code::mul || n.op == op_code::adam_term;
+        const bool passes_on = update || n.op == op_code::redistribute || n.op == op_code::contiguous ||
+                               n.op == op_code::pack || n.op == op_code::unpack || n.op == op_code::mul ||
+                               n.op == op_code::adam_term;
         for (int k = 0; passes_on && k < n.inputs; ++k) wanted[n.in[k]] = true;
       }
-      if (!wanted[i] || n.op != op_code::redistribute || shardwise::detail::transition_at(g, i) != transition::all_reduce) return;
+      if (!wanted[i] || n.op != op_code::redistribute || shardwise::detail::transition_at(g, i) != transition::all_reduce)
+        return;
       const op_code root = g.nodes[storage.owner[n.in[0]]].op;
       if (is_variable_leaf(root) || places_leaves(g.nodes[storage.owner[n.in[0]]]) || g.specs[n.spec].dyn != 0) return;
       next_reduction[i] = first_reduction[n.in[0]];
@@ -119,7 +121,9 @@ struct fuse_rules {
         if (writes) raise(d, read_after[owner]);
       });
       depends[i] = d;
-      if (d > 0) base::each_access(g, i, [&](int owner, bool writes) { raise(writes ? written_after[owner] : read_after[owner], d); });
+      if (d > 0)
+        base::each_access(g, i,
+                          [&](int owner, bool writes) { raise(writes ? written_after[owner] : read_after[owner], d); });
       for (int r = first_reduction[i]; r >= 0; r = next_reduction[r]) join(g, r, i);
     }
 
@@ -177,8 +181,7 @@ struct fuse_rules {
           const bool elsewhere = bucket[x] >= 0 && members[bucket[x]] > 1;  // in another bucket
           if (Copies || elsewhere || listed[x] || storage.owner[x] != x || !has_storage(g, x))
             id = emit_one(b, op_code::contiguous, id, b.intern(contiguous(b.specs[b.nodes[id].spec])));
-          else
-            listed[x] = true;
+          else listed[x] = true;
           list[k] = id;
         }
         at = emit_pack(b, slots, list, count, false, -1, within);
@@ -259,7 +262,8 @@ struct fuse_rules {
   static constexpr graph_room room(const Graph& g) {
     int sums = 0;
     for (int i = 0; i < g.node_count; ++i)
-      sums += g.nodes[i].op == op_code::redistribute && shardwise::detail::transition_at(g, i) == transition::all_reduce ? 1 : 0;
+      sums +=
+          g.nodes[i].op == op_code::redistribute && shardwise::detail::transition_at(g, i) == transition::all_reduce ? 1 : 0;
     return {g.node_count + 4 * sums + 4, g.spec_count + (sums < 64 ? 2 * sums : 128 + sums / 4) + 4};
   }
 };

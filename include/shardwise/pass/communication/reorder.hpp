@@ -74,9 +74,10 @@ struct inserting {
 // is room in the graph. So a collective starts where it stands and is done right behind.
 struct insert_waits {
   template <class Source>
-  using state = inserting<resized<graph_type_of<Source>, graph_type_of<Source>::node_capacity + count_unawaited(Source::value),
-                                  graph_type_of<Source>::spec_capacity>,
-                          graph_type_of<Source>::node_capacity>;
+  using state =
+      inserting<resized<graph_type_of<Source>, graph_type_of<Source>::node_capacity + count_unawaited(Source::value),
+                        graph_type_of<Source>::spec_capacity>,
+                graph_type_of<Source>::node_capacity>;
 
   template <class State, class Graph>
   static constexpr void begin(State& st, const Graph& g) {
@@ -150,7 +151,8 @@ struct find_order {
   using state = ordering_of<Rule, graph_type_of<Source>>;
   template <class Source, class State>
   static constexpr void start(State& st) {
-    if constexpr (walks_storage<State>) copy_storage(found_storage<Source>, st.memory.walk.storage, Source::value.node_count);
+    if constexpr (walks_storage<State>)
+      copy_storage(found_storage<Source>, st.memory.walk.storage, Source::value.node_count);
     Rule::start(st, Source::value);
   }
   template <class Source, class State>
@@ -215,8 +217,7 @@ struct reordering {
   template <class Source, int Nodes>
   struct permuted {
     using from = awaited<Source, Nodes>;
-    static constexpr const auto& value =
-        staged<permute_nodes<staged<find_order<Rule>, from, Nodes>>, from, Nodes>::value.g;
+    static constexpr const auto& value = staged<permute_nodes<staged<find_order<Rule>, from, Nodes>>, from, Nodes>::value.g;
   };
   template <class Source>
   struct with_finding {

@@ -39,9 +39,8 @@ struct holding_state : rewrite_state<In, Out> {
   constexpr bool conflicts(const In& g, int i) const {
     bool any = false;
     if (waits > 0)
-      each_access(g, i, [&](int owner, bool writes) {
-        any = any || held_writes[owner] != 0 || (writes && held_reads[owner] != 0);
-      });
+      each_access(
+          g, i, [&](int owner, bool writes) { any = any || held_writes[owner] != 0 || (writes && held_reads[owner] != 0); });
     return any;
   }
 };

@@ -228,11 +228,12 @@ struct objection {
           what == problem::pass_not_a_pass, pass_order::not_a_pass,
           std::conditional_t<
               what == problem::pass_not_a_graph, pass_order::not_a_graph,
-              std::conditional_t<what == problem::pass_twice, pass_order::twice,
-                                 std::conditional_t<
-                                     what == problem::pass_too_late, typename as<pass_order::must_precede, later>::type,
-                                     std::conditional_t<what == problem::mutation_left, pass_order::must_follow<functionalise>,
-                                                        typename as<pass_order::missing_prerequisite, missing>::type>>>>>>;
+              std::conditional_t<
+                  what == problem::pass_twice, pass_order::twice,
+                  std::conditional_t<
+                      what == problem::pass_too_late, typename as<pass_order::must_precede, later>::type,
+                      std::conditional_t<what == problem::mutation_left, pass_order::must_follow<functionalise>,
+                                         typename as<pass_order::missing_prerequisite, missing>::type>>>>>>;
 };
 
 template <problem What, class P, class Source, class Applied, class Reason>
@@ -279,7 +280,8 @@ struct verify_stages {
     st.found = {};
     st.cursor = st.specs = 0;
     if constexpr (!std::is_void_v<Before>) {
-      const int count = Source::value.spec_count < Before::graph.spec_count ? Source::value.spec_count : Before::graph.spec_count;
+      const int count =
+          Source::value.spec_count < Before::graph.spec_count ? Source::value.spec_count : Before::graph.spec_count;
       while (st.specs < count && Source::value.hashes[st.specs] == Before::graph.hashes[st.specs] &&
              Source::value.specs[st.specs] == Before::graph.specs[st.specs])
         ++st.specs;
@@ -355,7 +357,9 @@ template <class Before, class After, class P, class List>
 struct promises;
 template <class Before, class After, class P, class... Property>
 struct promises<Before, After, P, passes_list<Property...>> {
-  static constexpr bool ok = (true && ... && raise<(is_kept<Property, Before, After> ? problem::none : problem::pass_broke_promise), P, Property>::ok);
+  static constexpr bool ok =
+      (true && ... &&
+       raise<(is_kept<Property, Before, After> ? problem::none : problem::pass_broke_promise), P, Property>::ok);
 };
 
 template <class P>
@@ -383,9 +387,11 @@ struct checked_pass<P, Source, Applied, Before, true, Later> {
   static constexpr bool good = outcome::what == problem::none && (!found || Source::value.error);
   // what a pass refuses is a node of the graph that it was given, what is wrong with its result one of that
   using about = std::conditional_t<static_cast<bool>(result::value.error), Source, result>;
-  static_assert(refused_at<(Source::value.error ? problem::none : found.what), found.have, found.want, about, found.operand, P>::ok);
+  static_assert(
+      refused_at<(Source::value.error ? problem::none : found.what), found.have, found.want, about, found.operand, P>::ok);
   using type = std::conditional_t<good, result, Source>;
-  using known = std::conditional_t<good && !found && !Later && !std::is_same_v<result, Source>, verified<result, Before>, Before>;
+  using known =
+      std::conditional_t<good && !found && !Later && !std::is_same_v<result, Source>, verified<result, Before>, Before>;
   static_assert(promises<Source, type, P, typename preserved_by<P>::type>::ok);
 };
 
@@ -417,7 +423,8 @@ struct row_with<unverified<First, Applied0, Before0, pipeline<Q...>>, P, Source,
 };
 
 // Together: passes may be verified with the next one.
-template <class Source, class Pipeline, class Applied = passes_list<>, class Before = void, class Row = all_verified, bool Together = true>
+template <class Source, class Pipeline, class Applied = passes_list<>, class Before = void, class Row = all_verified,
+          bool Together = true>
 struct run_pipeline;
 
 // The graph behind a row: verified, or, where something is wrong with it, what is left of it when each pass answers for its own.
@@ -459,7 +466,8 @@ struct run_pipeline<Source, pipeline<P, Rest...>, Applied, Before, Row, Together
 template <class Source, verified_with_next P, class... Rest, class Applied, class Before, class Row>
 struct run_pipeline<Source, pipeline<P, Rest...>, Applied, Before, Row, true> {
   using done = typename one_pass<P, Source, Applied, Before, true>::done;
-  using row = std::conditional_t<done::good && !std::is_same_v<typename done::type, Source>, typename row_with<Row, P, Source, Applied, Before>::type, Row>;
+  using row = std::conditional_t<done::good && !std::is_same_v<typename done::type, Source>,
+                                 typename row_with<Row, P, Source, Applied, Before>::type, Row>;
   using next = run_pipeline<typename done::type, std::conditional_t<done::good, pipeline<Rest...>, pipeline<>>,
                             typename appended<Applied, P>::type, Before, row, true>;
   using type = typename next::type;

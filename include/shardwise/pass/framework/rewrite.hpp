@@ -121,8 +121,8 @@ struct rewriting {
   template <class Source>
   static constexpr graph_room room_of = Rules::room(Source::value);
   template <class Source>
-  using state = typename Rules::template state<
-      graph_type_of<Source>, resized<graph_type_of<Source>, room_of<Source>.nodes, room_of<Source>.specs>>;
+  using state = typename Rules::template state<graph_type_of<Source>,
+                                               resized<graph_type_of<Source>, room_of<Source>.nodes, room_of<Source>.specs>>;
 
   template <class Source, class State>
   static constexpr void start(State& st) {

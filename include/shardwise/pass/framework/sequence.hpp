@@ -65,8 +65,10 @@ bool all_hold(passes_list<Property...>, const Graph& before, const Graph& after)
 template <pass P, class Graph>
   requires requires(Graph& g) { P::apply(g); }
 pass_entry<Graph> entry_of() {
-  return {detail::key_name<P>(), detail::names_of(typename detail::prerequisites_of<P>::type{}),
-          detail::names_of(typename detail::apply_after_of<P>::type{}), [](Graph& g) -> finding { return P::apply(g); },
+  return {detail::key_name<P>(),
+          detail::names_of(typename detail::prerequisites_of<P>::type{}),
+          detail::names_of(typename detail::apply_after_of<P>::type{}),
+          [](Graph& g) -> finding { return P::apply(g); },
           [](const Graph& before, const Graph& after) {
             return detail::all_hold(typename detail::preserved_by<P>::type{}, before, after);
           },
@@ -91,15 +93,16 @@ class pass_sequence {
       if (detail::has(e.apply_after, p.name)) r.passes.push_back(e.name);
     if (!r.passes.empty()) {
       r.what.what = problem::pass_too_late;
-      r.text = std::string(sentence(r.what.what)) + " " + detail::name_list(r.passes) + " must be applied after " + p.name + ".";
+      r.text =
+          std::string(sentence(r.what.what)) + " " + detail::name_list(r.passes) + " must be applied after " + p.name + ".";
       return r;
     }
     for (const std::string& n : p.prerequisites)
       if (!detail::has(names_, n)) r.passes.push_back(n);
     if (!r.passes.empty()) {
       r.what.what = problem::pass_prerequisites;
-      r.text = std::string(sentence(r.what.what)) + " " + detail::name_list(r.passes) + " are the prerequisites of " + p.name +
-               " but are not applied. Applied passes are " + detail::name_list(names_) + ".";
+      r.text = std::string(sentence(r.what.what)) + " " + detail::name_list(r.passes) + " are the prerequisites of " +
+               p.name + " but are not applied. Applied passes are " + detail::name_list(names_) + ".";
       return r;
     }
     if (!p.admits_mutation && has_mutation(g)) {

@@ -40,7 +40,8 @@ struct functional {
     for (; count > 0 && st.cursor < g.node_count && !b.error; --count) visit(st, g, b, st.cursor++);
     const bool last = st.cursor == g.node_count && count > 0;
     if (last && !b.error) finish(st, g, b, root);
-    if (b.error) shardwise::detail::place_error(b.error, g, b.error.what == problem::mutation_view ? b.error.operand : st.cursor - 1);
+    if (b.error)
+      shardwise::detail::place_error(b.error, g, b.error.what == problem::mutation_view ? b.error.operand : st.cursor - 1);
     if (last) ++st.cursor;
     if (b.overflowed() && !b.error) b.error = {problem::graph_full, -1, -1, -1, b.node_count, State::capacity};
     st.g.finish(b);
@@ -169,9 +170,7 @@ struct functional {
         m.a = pack_attributes(back);
         break;
       }
-      case op_code::broadcast:
-        possible = numel(whole) == numel(g.spec_of(i));
-        [[fallthrough]];
+      case op_code::broadcast: possible = numel(whole) == numel(g.spec_of(i)); [[fallthrough]];
       case op_code::reshape:
         m.op = op_code::reshape;
         m.in[0] = dense(b, value, n.scope);
@@ -238,8 +237,10 @@ struct functional {
     if (r != i && st.seen.written[r]) return;  // a view is made where it is read
     node n = given;
     for (int k = 0; k < n.inputs; ++k) n.in[k] = read(st, g, b, n.in[k]);
-    if (n.op == op_code::redistribute && given.spec == g.nodes[given.in[0]].spec) st.now[i] = n.in[0];  // values need no copy
-    else if (lies_in_operand(given, g.specs, g.nodes) && !(spec_at(b, n.in[0]) == g.spec_of(given.in[0]))) st.now[i] = stored_anew(b, g, i, n.in[0]);
+    if (n.op == op_code::redistribute && given.spec == g.nodes[given.in[0]].spec)
+      st.now[i] = n.in[0];  // values need no copy
+    else if (lies_in_operand(given, g.specs, g.nodes) && !(spec_at(b, n.in[0]) == g.spec_of(given.in[0])))
+      st.now[i] = stored_anew(b, g, i, n.in[0]);
     else st.now[i] = append(b, n);
     st.home[i] = st.now[i];
     st.stamp[i] = 0;

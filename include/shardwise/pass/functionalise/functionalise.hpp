@@ -185,7 +185,7 @@ constexpr finding buffer_problem(const Graph& g, int result) {
   constexpr int capacity = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
   passes::aliasing<capacity> seen;
   seen.find(g);
-  bool needs[capacity]{}, written_needs[capacity]{};  // the second of a root, by what it was written with
+  bool needs[capacity]{}, written_needs[capacity]{};     // the second of a root, by what it was written with
   int through[capacity]{}, written_through[capacity]{};  // the reader of such a buffer that a node depends on, plus one
   const auto read_needs = [&](int i) { return needs[i] || written_needs[seen.root[i]]; };
   const auto read_through = [&](int i) { return through[i] > 0 ? through[i] : written_through[seen.root[i]]; };

@@ -14,7 +14,7 @@ struct fuse_writer {
   Graph g;
   int to[From > 0 ? From : 1];
   static constexpr int most_held = 256;  // all are written in one step, which compilers bound
-  int held[From > 0 ? From : 1];  // sums of squares not yet written
+  int held[From > 0 ? From : 1];         // sums of squares not yet written
   int holds = 0;
   int cursor = 0;
   bool full = false;  // more expressions than a graph holds: their regions stay as they were, which takes more nodes

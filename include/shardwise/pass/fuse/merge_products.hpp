@@ -194,7 +194,9 @@ template <class Found>
 struct settle_siblings {
   template <class Source>
   using state = merge_table<graph_type_of<Source>::node_capacity>;
-  static constexpr int per_stage(int nodes) { return nodes / 4 > 0 ? nodes / 4 : 1; }  // a group costs some ten thousand steps
+  static constexpr int per_stage(int nodes) {
+    return nodes / 4 > 0 ? nodes / 4 : 1;
+  }  // a group costs some ten thousand steps
   template <class Source>
   static constexpr int stages(int nodes) {
     return (3 + settled_group) * Found::value.groups / per_stage(nodes) + 1;
@@ -212,9 +214,9 @@ struct settle_siblings {
 template <class Found, class Settled>
 struct write_merged {
   template <class Source>
-  using state = merge_state<graph_type_of<Source>,
-                            resized<graph_type_of<Source>, Source::value.node_count + Settled::value.nodes,
-                                    Source::value.spec_count + Settled::value.specs>>;
+  using state =
+      merge_state<graph_type_of<Source>, resized<graph_type_of<Source>, Source::value.node_count + Settled::value.nodes,
+                                                 Source::value.spec_count + Settled::value.specs>>;
   template <class Source, class State>
   static constexpr void start(State& st) {
     st.begin(Source::value);

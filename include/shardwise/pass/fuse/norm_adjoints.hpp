@@ -26,7 +26,7 @@ struct norm_adjoint_rules {
     int dx[capacity], grads[capacity];  // of statistics: their adjoints, -1: none, -2: several
     int uses[capacity];
     int first_user[capacity];
-    int other[capacity];                // of an adjoint that is joined: the other one, -1: it stays
+    int other[capacity];  // of an adjoint that is joined: the other one, -1: it stays
     bool packed[capacity], unasked[capacity];
 
     constexpr void begin(const In& g) {
@@ -83,7 +83,6 @@ struct norm_adjoint_rules {
         if (const int u = first_user[value]; value < a && u >= 0 && u <= a && u != part) return false;
       return !packed[part] && !packed[b];  // a pack says where its operands' own storage lies
     }
-
 
     constexpr void write_joined(builder& b, const In& g, int a, int grad) {
       const int part = weight_part(g, grad), stats = g.nodes[a].in[2];
@@ -174,7 +173,8 @@ struct norm_adjoint_rules {
 // arithmetic once more; the gradients of weight and bias lie side by side, so that a pass that packs gradients must run
 // before.
 struct join_norm_adjoints : passes::rewriting<passes::norm_adjoint_rules> {
-  using apply_after = passes_list<cancel_redistributions, merge_common, comm_fusion, list_optimizer, merge_products, fuse_pointwise, fuse_kernels>;
+  using apply_after = passes_list<cancel_redistributions, merge_common, comm_fusion, list_optimizer, merge_products,
+                                  fuse_pointwise, fuse_kernels>;
   using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
 };

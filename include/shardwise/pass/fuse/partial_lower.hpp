@@ -10,8 +10,8 @@ namespace shardwise::inline v0_1 {
 
 // What became of one subgraph. It is unit k of the lowered graph, and submod_k in its text.
 struct lowered_subgraph {
-  int first = 0, nodes = 0;       // in the graph in order, before kernels are fused: members are [first, first + nodes)
-  int inputs = 0, outputs = 0;    // values that it takes from outside, and that are needed there
+  int first = 0, nodes = 0;     // in the graph in order, before kernels are fused: members are [first, first + nodes)
+  int inputs = 0, outputs = 0;  // values that it takes from outside, and that are needed there
   int kernels_before = 0, kernels_after = 0;
 };
 
@@ -67,9 +67,10 @@ struct marking {
 template <class Units>
 struct mark_units {
   template <class Source>
-  using state = marking<resized<graph_type_of<Source>, graph_type_of<Source>::node_capacity, graph_type_of<Source>::spec_capacity,
-                                graph_type_of<Source>::scope_capacity + Units::value.marks>,
-                        graph_type_of<Source>::node_capacity, graph_type_of<Source>::scope_capacity>;
+  using state =
+      marking<resized<graph_type_of<Source>, graph_type_of<Source>::node_capacity, graph_type_of<Source>::spec_capacity,
+                      graph_type_of<Source>::scope_capacity + Units::value.marks>,
+              graph_type_of<Source>::node_capacity, graph_type_of<Source>::scope_capacity>;
   static constexpr int per_stage(int nodes) { return nodes; }
   template <class Source>
   static constexpr int stages(int nodes) {
@@ -90,7 +91,7 @@ template <class Ordered, int Count>
 struct count_units {
   struct progress {
     lowered_partition<Count> found;
-    int reader[graph_type_of<Ordered>::node_capacity];    // the subgraph that read a value from outside last
+    int reader[graph_type_of<Ordered>::node_capacity];   // the subgraph that read a value from outside last
     bool leaves[graph_type_of<Ordered>::node_capacity];  // something outside its subgraph reads it
     int before, after;
   };

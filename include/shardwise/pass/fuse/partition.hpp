@@ -53,13 +53,13 @@ struct unit_order {
   storage_map<Nodes> storage;
   // Changes before a node, from 1: even where a subgraph is, odd elsewhere, never less than an operand's.
   int key[capacity];
-  int low[capacity];  // the lowest that a reader's is
+  int low[capacity];   // the lowest that a reader's is
   int time[capacity];  // what a node comes after: the number of the last node that it waits for, or its own
-  int head[capacity + 2], next[capacity];  // nodes of each key, in program order
+  int head[capacity + 2], next[capacity];               // nodes of each key, in program order
   int first[capacity], last[capacity], link[capacity];  // nodes of each time, by key, then in program order
-  int kernels[capacity + 1], number[capacity + 1];  // by half of an even key: its kernels, its subgraph
+  int kernels[capacity + 1], number[capacity + 1];      // by half of an even key: its kernels, its subgraph
   int written[capacity], read[capacity];  // what outlives the step: highest key of its writers and readers, then last time
-  int seen[Scopes + 1];  // the subgraph that met the module last
+  int seen[Scopes + 1];                   // the subgraph that met the module last
   int of[capacity], order[capacity];
   int least, count, last_key, placed, marks;
   int phase, cursor, at, latest;

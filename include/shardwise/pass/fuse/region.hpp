@@ -15,11 +15,11 @@ inline constexpr int max_members = 16;
 // program order and never shrink. An evaluator pays for each assignment, so what a node begins with is one value.
 struct region_entry {
   int root;
-  int next;    // the member before this one in its region, -1: none; from the root downwards
-  int behind;  // itself, or the value that a skipped one sees: see steps_over
-  int uses;    // by nodes and outputs
-  int held;    // of a root: how many of its region's values are stored besides its own
-  int mate;    // of a value's storage: the reduction over its rows that was met last, -1: none
+  int next;      // the member before this one in its region, -1: none; from the root downwards
+  int behind;    // itself, or the value that a skipped one sees: see steps_over
+  int uses;      // by nodes and outputs
+  int held;      // of a root: how many of its region's values are stored besides its own
+  int mate;      // of a value's storage: the reduction over its rows that was met last, -1: none
   bool touched;  // a node outside of the region has read one of its values, so that no member may move down any more
   bool sealed;   // nothing is added
   bool step;     // see is_step; known of nodes that were visited
@@ -33,8 +33,8 @@ struct region_table {
   int last_update = -1;
   int cursor = 0;
   int absorbed = 0, stores = 0;
-  int limit = 0;  // nodes that the new graph may have
-  bool leads = false;  // whether regions may follow other kernels
+  int limit = 0;        // nodes that the new graph may have
+  bool leads = false;   // whether regions may follow other kernels
   bool within = false;  // whether regions stay within one unit each, and all else as it is
 
   template <class Graph>
@@ -53,8 +53,7 @@ struct region_table {
       for (int k = 0; k < x.inputs; ++k) ++of[x.in[k]].uses;
       if (x.op == op_code::in_place || (x.op == op_code::pack && of[i].placed))
         for (int k = 0; k < x.inputs; ++k) of[x.in[k]].placed = true;
-      else if (x.op == op_code::redistribute && steps_over(g, i))
-        of[i].behind = x.in[0];
+      else if (x.op == op_code::redistribute && steps_over(g, i)) of[i].behind = x.in[0];
     }
   }
 
@@ -62,7 +61,8 @@ struct region_table {
   template <class Graph>
   constexpr bool steps_over(const Graph& g, int i) const {
     const node& n = g.nodes[i];
-    return of[i].uses == 1 && g.specs[n.spec].axis_size[attributes_of<redistribute_attributes>(n.a).axis] == 1 && (!within || unit_of(g, i) >= 0);
+    return of[i].uses == 1 && g.specs[n.spec].axis_size[attributes_of<redistribute_attributes>(n.a).axis] == 1 &&
+           (!within || unit_of(g, i) >= 0);
   }
   constexpr bool is_skipped(int i) const { return of[i].behind != i; }
   // What is skipped, met in program order: the value behind all that are in a row.
@@ -86,8 +86,8 @@ constexpr bool is_step(const Graph& g, int i) {
 // Kernels that an expression may follow in place.
 constexpr bool may_lead(const node& n) {
   return n.expression < 0 && !keeps_sums(n) &&
-         (n.op == op_code::einsum || n.op == op_code::embedding || n.op == op_code::embedding_dw || n.op == op_code::norm_dx ||
-          n.op == op_code::sumsq);
+         (n.op == op_code::einsum || n.op == op_code::embedding || n.op == op_code::embedding_dw ||
+          n.op == op_code::norm_dx || n.op == op_code::sumsq);
 }
 
 constexpr bool same_extents(const spec& a, const spec& b) {
@@ -111,12 +111,12 @@ constexpr int storage_of(const Graph& g, int i) {
 struct region {
   int member[max_members];
   int count = 0;
-  int lead = -1;    // the kernel that the expression follows
-  int second = -1;  // the operation that this kernel computes besides: statistics, a sum over rows
+  int lead = -1;              // the kernel that the expression follows
+  int second = -1;            // the operation that this kernel computes besides: statistics, a sum over rows
   bool keeps_second = false;  // in a room, the last of the kernel's operands
   int operands[max_fused_inputs];
-  int own = 0;      // operands of the kernel
-  int values = 0;   // operands of the expression
+  int own = 0;     // operands of the kernel
+  int values = 0;  // operands of the expression
   int stored[max_fused_inputs];
   int stores = 0;
   int steps = 0, constants = 0;

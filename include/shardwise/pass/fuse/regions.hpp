@@ -72,7 +72,9 @@ constexpr void absorb(const Graph& g, Table& t, int i, int k, stage_work& work) 
 
 template <class Graph, class Table>
 constexpr void join(const Graph& g, Table& t, int second, int i, stage_work& work) {
-  if (second < 0 || t.of[second].root != second || !may_move(t, second) || t.of[second].next >= 0 || g.nodes[second].expression >= 0) return;
+  if (second < 0 || t.of[second].root != second || !may_move(t, second) || t.of[second].next >= 0 ||
+      g.nodes[second].expression >= 0)
+    return;
   region r;
   r.insert(second);
   r.insert(i);
@@ -129,12 +131,14 @@ constexpr void visit_kernel(const Graph& g, Table& t, int i, stage_work& work) {
     const bool rows = sums_rows(g, i);
     if (!rows && !sums_stacked_rows(g, i)) return;
     int& mate = t.of[storage_of(g, n.in[0])].mate;
-    if (rows && mate >= 0 && g.nodes[mate].op == op_code::norm_dw && g.nodes[mate].in[0] == n.in[0]) join(g, t, mate, i, work);
+    if (rows && mate >= 0 && g.nodes[mate].op == op_code::norm_dw && g.nodes[mate].in[0] == n.in[0])
+      join(g, t, mate, i, work);
     mate = i;
   } else if (is_weight_gradient(g, i)) {
     const int mate = t.of[storage_of(g, n.in[0])].mate;
     if (mate >= 0 && g.nodes[mate].op == op_code::sum &&
-        attributes_of<sum_attributes>(g.nodes[mate].a).dims == rules::contracted_dims(n.a, g.spec_of(n.in[0]).rank, g.spec_of(n.in[1]).rank))
+        attributes_of<sum_attributes>(g.nodes[mate].a).dims ==
+            rules::contracted_dims(n.a, g.spec_of(n.in[0]).rank, g.spec_of(n.in[1]).rank))
       join(g, t, mate, i, work);
   }
 }

@@ -20,9 +20,9 @@ template <int Nodes>
 struct merge_table {
   static constexpr int capacity = Nodes > 0 ? Nodes : 1;
   sibling_role role[capacity]{};
-  int stacks[capacity]{};   // of a base: the one that lies first, plus one; 0: in none
-  int nexts[capacity]{};    // of a base: the one behind it, plus one
-  int written[capacity]{};  // of a node: the group that is written in its place, plus one
+  int stacks[capacity]{};                   // of a base: the one that lies first, plus one; 0: in none
+  int nexts[capacity]{};                    // of a base: the one behind it, plus one
+  int written[capacity]{};                  // of a node: the group that is written in its place, plus one
   bool bias[capacity]{}, rows[capacity]{};  // of a first member: its values are sums with leaves; its others are summed too
   int kind_of[max_sibling_kinds][3]{};
   int kinds = 0;
@@ -103,7 +103,8 @@ constexpr bool may_stack(const Graph& g, const Merges& m, const sibling_list& va
   const bool leaves = g.nodes[bases.id[0]].op == op_code::param;
   for (int k = 0; k < bases.count; ++k) {
     const int b = bases.id[k];
-    if (g.nodes[b].spec != g.nodes[bases.id[0]].spec || g.nodes[values.id[k]].spec != g.nodes[values.id[0]].spec) return false;
+    if (g.nodes[b].spec != g.nodes[bases.id[0]].spec || g.nodes[values.id[k]].spec != g.nodes[values.id[0]].spec)
+      return false;
     for (int j = 0; j < k; ++j)
       if (bases.id[j] == b) return false;
     if (lead >= 0 ? m.stack(b) != lead : m.role[b] != sibling_role::none) return false;
@@ -204,7 +205,8 @@ constexpr void settle_shared(const Graph& g, const Table& t, Merges& m, int lead
   const sibling_list rows = each_of(others, [&](int i) { return side == 1 ? t.row_sum[i] : -1; });
   bool summed = true;
   for (int k = 0; k < rows.count; ++k)
-    summed = summed && rows.id[k] >= 0 && m.role[rows.id[k]] == sibling_role::none && g.nodes[rows.id[k]].spec == g.nodes[rows.id[0]].spec;
+    summed = summed && rows.id[k] >= 0 && m.role[rows.id[k]] == sibling_role::none &&
+             g.nodes[rows.id[k]].spec == g.nodes[rows.id[0]].spec;
   // at the first member, or at the last one: what it reads stands before, what reads it behind
   for (int k = 0; k < members.count; ++k)
     if (m.role[members.id[k]] != sibling_role::none) return;

@@ -16,14 +16,14 @@ inline constexpr int added_up = 2;  // the side of products that are summed; 0, 
 template <int Nodes>
 struct sibling_table {
   static constexpr int capacity = Nodes > 0 ? Nodes : 1;
-  int uses[capacity];        // by nodes and outputs
-  int first_user[capacity];  // -1: none
-  int open[2][capacity];     // of an operand: the product that last joined, as lhs and as rhs, those that share it
-  int group[capacity];       // of a product or of a sum of some: the group's first member, -1: none
-  int next[capacity];        // of a member: another one, -1: no more
-  int tree[capacity];        // of a first member: the last sum above; of that: the one before
-  int row_sum[capacity];     // of a value: its sum over all dims but the last, -1: none
-  int epoch[capacity];       // updates before the node
+  int uses[capacity];           // by nodes and outputs
+  int first_user[capacity];     // -1: none
+  int open[2][capacity];        // of an operand: the product that last joined, as lhs and as rhs, those that share it
+  int group[capacity];          // of a product or of a sum of some: the group's first member, -1: none
+  int next[capacity];           // of a member: another one, -1: no more
+  int tree[capacity];           // of a first member: the last sum above; of that: the one before
+  int row_sum[capacity];        // of a value: its sum over all dims but the last, -1: none
+  int epoch[capacity];          // updates before the node
   int first[capacity / 2 + 1];  // first members of the groups
   signed char side[capacity];
   int groups;
@@ -89,7 +89,8 @@ constexpr void visit_product(const Graph& g, Table& t, int i) {
   for (int s = 0; s < 2; ++s) {
     int& open = t.open[s][g.nodes[i].in[s]];
     const int leader = open;
-    const bool joins = leader > t.last_update && t.group[i] < 0 && (t.is_alone(leader) || (t.group[leader] == leader && t.side[leader] == s)) &&
+    const bool joins = leader > t.last_update && t.group[i] < 0 &&
+                       (t.is_alone(leader) || (t.group[leader] == leader && t.side[leader] == s)) &&
                        are_alike(g, leader, i) && g.nodes[leader].in[1 - s] != g.nodes[i].in[1 - s] &&
                        t.size_of_group(leader) < max_siblings;
     if (joins) t.join(leader, i, s);
@@ -119,7 +120,8 @@ constexpr void visit_sum(const Graph& g, Table& t, int i) {
       leader = other;
       other = x;
     }
-    if (leader == other || !t.is_alone(other) || !are_alike(g, leader, other) || t.size_of_group(leader) == max_siblings) return;
+    if (leader == other || !t.is_alone(other) || !are_alike(g, leader, other) || t.size_of_group(leader) == max_siblings)
+      return;
     t.join(leader, other, added_up);
     while (t.tree[other] >= 0) {  // sums above the one that was alone
       const int above = t.tree[other];

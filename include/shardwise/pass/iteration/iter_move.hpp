@@ -19,7 +19,8 @@ constexpr bool comes_from(const Graph& g, int x, int comm) {
   for (int level = 0; level < search_levels; ++level) {
     if (x == comm) return true;
     const op_code op = g.nodes[x].op;
-    if (op != op_code::unpack && op != op_code::contiguous && op != op_code::redistribute && op != op_code::wait) return false;
+    if (op != op_code::unpack && op != op_code::contiguous && op != op_code::redistribute && op != op_code::wait)
+      return false;
     x = g.nodes[x].in[0];
   }
   return false;

@@ -58,8 +58,8 @@ template <int Nodes>
 struct move_check {
   static constexpr int capacity = Nodes > 0 ? Nodes : 1;
 
-  storage_map<Nodes> storage;  // of the graph
-  bool in[capacity]{};         // the set
+  storage_map<Nodes> storage;                           // of the graph
+  bool in[capacity]{};                                  // the set
   int first_write[capacity]{}, first_read[capacity]{};  // by owner: the first moved node, plus one
   int destination = -1;
   int part = 0, cursor = 0;
@@ -142,7 +142,7 @@ struct move_check {
       if (!in[i]) continue;
       if (i < destination && g.nodes[i].op != op_code::room)
         return {problem::move_hazard, i, -1, -1, i, destination};  // its own next run would overtake it
-      bool overwrites = false;  // the next iteration's input
+      bool overwrites = false;                                     // the next iteration's input
       each_access(g, i, [&](int owner, bool writes) {
         int& first = (writes ? first_write : first_read)[owner];
         if (first == 0 && belongs_to_caller(g, owner)) first = i + 1;
@@ -246,13 +246,13 @@ struct phase_rules {
     using base = rewrite_state<In, Out>;
     using base::capacity, base::out, base::to, base::cursor, base::work;
     static constexpr int step_cost = 30;
-    static constexpr bool early = Phase != iteration_phase::setup;      // does the previous iteration's part
-    static constexpr bool keeps = Phase != iteration_phase::cleanup;    // and leaves its own to the next one
+    static constexpr bool early = Phase != iteration_phase::setup;    // does the previous iteration's part
+    static constexpr bool keeps = Phase != iteration_phase::cleanup;  // and leaves its own to the next one
 
     iteration_moves<In::node_capacity> moves;
     storage_map<capacity> storage;
-    int moved_to[capacity];  // the node of the previous iteration's part
-    int kept[capacity];      // where the next iteration finds a value; -1: it is not kept
+    int moved_to[capacity];          // the node of the previous iteration's part
+    int kept[capacity];              // where the next iteration finds a value; -1: it is not kept
     bool early_storage[capacity]{};  // by owner: something is written there before the last destination
     int keeps_count = 0;
 
@@ -303,7 +303,8 @@ struct phase_rules {
         const int root = storage.owner[i];
         const bool own = root == i ? has_storage(g, i) || g.nodes[i].op == op_code::pack : g.nodes[i].op == op_code::pack;
         // where the value can be computed in the place that is kept, after its last reader, it is
-        n.op = own && !early_storage[root] && !names_leaves(g, root) && kept_in[root] == 1 ? op_code::in_place : op_code::assign;
+        n.op = own && !early_storage[root] && !names_leaves(g, root) && kept_in[root] == 1 ? op_code::in_place
+                                                                                           : op_code::assign;
         n.inputs = 2;
         n.in[0] = kept[i];
         n.in[1] = to[i];
@@ -339,7 +340,8 @@ struct phase_rules {
         bool moved = moved_to[n.in[k]] >= 0;
         n.in[k] = before(b, g, n.in[k]);
         moved = moved && !is_leaf(b.nodes[n.in[k]].op);
-        if (n.op == op_code::pack && k >= first && !moved) n.in[k] = emit_one(b, op_code::contiguous, n.in[k], b.nodes[n.in[k]].spec);
+        if (n.op == op_code::pack && k >= first && !moved)
+          n.in[k] = emit_one(b, op_code::contiguous, n.in[k], b.nodes[n.in[k]].spec);
       }
       moved_to[i] = b.append(n);
     }
@@ -406,7 +408,9 @@ struct iteration_module {
   // A finding if it does not fit the capacity of `to`.
   template <iteration_phase Phase>
   constexpr finding phase(Graph& to) const {
-    typename passes::phase_rules<Phase>::template state<Graph, resized<Graph, 3 * Graph::node_capacity + 64, 2 * Graph::spec_capacity + 64>> st;
+    typename passes::phase_rules<Phase>::template state<
+        Graph, resized<Graph, 3 * Graph::node_capacity + 64, 2 * Graph::spec_capacity + 64>>
+        st;
     passes::begin_rewriting(st, g);
     st.moves = moves;
     st.settle(g);
@@ -436,7 +440,8 @@ struct moved_phase : phase_rules<Phase> {
       for (int k = 0; k < g.nodes[i].inputs; ++k) {
         int x = g.nodes[i].in[k];
         if (moves.group[x] != 0) continue;
-        for (more += 5; g.nodes[x].inputs > 0 && (is_update(g.nodes[x].op) || may_view(g.nodes[x].op)); x = g.nodes[x].in[0]) ++more;
+        for (more += 5; g.nodes[x].inputs > 0 && (is_update(g.nodes[x].op) || may_view(g.nodes[x].op)); x = g.nodes[x].in[0])
+          ++more;
       }
     }
     return {g.node_count + more, g.spec_count + 64};

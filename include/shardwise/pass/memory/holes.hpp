@@ -25,10 +25,10 @@ static_assert(slot_alignment == 64);  // of slot_of
 struct hole_table {
   hole holes[max_holes];
   int of_class[hole_classes], by_begin[hole_classes], by_end[hole_classes];  // the first hole, -1: none
-  std::uint64_t filled[hole_classes / 64];  // classes that have one
-  int unused;        // the first of the entries that were holes once
-  int ever;          // entries that are or were holes
-  std::int64_t top;  // everything above is free
+  std::uint64_t filled[hole_classes / 64];                                   // classes that have one
+  int unused;                                                                // the first of the entries that were holes once
+  int ever;                                                                  // entries that are or were holes
+  std::int64_t top;                                                          // everything above is free
 };
 
 constexpr void clear_holes(hole_table& st) {

@@ -55,8 +55,7 @@ constexpr int overwritten_owner(const Plan& p, const Graph& g, const node& x, in
     const int o = p.owner[x.in[j]];
     if (p.last_use[o] != i || g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;
     bool alone = true;
-    for (int k = 0; k < x.inputs; ++k)
-      alone = alone && (p.owner[x.in[k]] != o || g.nodes[x.in[k]].spec == x.spec);
+    for (int k = 0; k < x.inputs; ++k) alone = alone && (p.owner[x.in[k]] != o || g.nodes[x.in[k]].spec == x.spec);
     if (alone) return o;
   }
   return -1;
@@ -115,7 +114,8 @@ struct plan_memory {
     const int n = g.node_count, s = g.spec_count;
     constexpr int origin[max_axes]{};
     std::int64_t spec_bytes[Graph::spec_capacity]{};
-    for (int i = 0; i < s; ++i) spec_bytes[i] = local_numel(g.specs[i], origin) * static_cast<std::int64_t>(size_of(g.specs[i].type));
+    for (int i = 0; i < s; ++i)
+      spec_bytes[i] = local_numel(g.specs[i], origin) * static_cast<std::int64_t>(size_of(g.specs[i].type));
     detail::clear_holes(st);
     auto& p = st.plan;
     find_storage(g, st.storage);

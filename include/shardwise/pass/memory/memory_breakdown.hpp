@@ -9,9 +9,9 @@ namespace shardwise::inline v0_1 {
 
 enum class memory_kind : std::uint8_t {
   parameters,
-  buffers,        // of modules
-  gradients,      // of parameters, unreduced or reduced
-  optimizer,      // states and what updates are computed from
+  buffers,    // of modules
+  gradients,  // of parameters, unreduced or reduced
+  optimizer,  // states and what updates are computed from
   inputs,
   activations,    // what the result depends on
   cotangents,     // what only gradients depend on
@@ -149,7 +149,8 @@ struct break_memory_down {
         if (!again) release(o);
       }
       if (x.op == op_code::wait)  // until then the collective reads its operand
-        if (const int c = collective_of(g, i); c >= 0 && p.owner[g.nodes[c].in[0]] != own) release(p.owner[g.nodes[c].in[0]]);
+        if (const int c = collective_of(g, i); c >= 0 && p.owner[g.nodes[c].in[0]] != own)
+          release(p.owner[g.nodes[c].in[0]]);
       if (own == i) release(i);
     }
     st.cursor = end;

@@ -18,16 +18,16 @@ struct list_rules {
   template <class In, class Out>
   struct state : holding_state<In, Out> {
     using base = holding_state<In, Out>;
-    using base::capacity, base::out, base::to, base::cursor, base::work, base::storage, base::slots, base::within, base::list,
-        base::waiting, base::waits;
+    using base::capacity, base::out, base::to, base::cursor, base::work, base::storage, base::slots, base::within,
+        base::list, base::waiting, base::waits;
 
-    bool listed[capacity]{};  // lies in a pack
-    bool used[capacity]{};    // an update's result that somebody reads
+    bool listed[capacity]{};                // lies in a pack
+    bool used[capacity]{};                  // an update's result that somebody reads
     static constexpr int write_cost = 320;  // statements of an update that is written
 
     int parameters[capacity]{};
-    int counters = 0;  // states so far
-    int clip[1 << max_axes];  // by axes that split a gradient
+    int counters = 0;                // states so far
+    int clip[1 << max_axes];         // by axes that split a gradient
     int scaled[Out::spec_capacity];  // spec of the product with it, by the gradient's
 
     constexpr void begin(const In& g) {
@@ -51,16 +51,16 @@ struct list_rules {
       const node& n = g.nodes[i];
       if (n.op != op_code::adam || attributes_of<adam_attributes>(n.a).counts != 0) return false;
       for (int k : {0, 2, 3})
-        if (!is_variable_leaf(g.nodes[n.in[k]].op) || listed[n.in[k]] || !is_contiguous(g.specs[g.nodes[n.in[k]].spec])) return false;
+        if (!is_variable_leaf(g.nodes[n.in[k]].op) || listed[n.in[k]] || !is_contiguous(g.specs[g.nodes[n.in[k]].spec]))
+          return false;
       return true;
     }
     static constexpr bool alike(const In& g, int i, int j) {
       const node &x = g.nodes[i], &y = g.nodes[j];
       const auto a = attributes_of<adam_attributes>(x.a), c = attributes_of<adam_attributes>(y.a);
-      return a.clipped == c.clipped && a.decoupled == c.decoupled && x.f == y.f && g.specs[x.spec].type == g.specs[y.spec].type &&
-             (a.clipped == 0 || x.in[x.inputs - 1] == y.in[y.inputs - 1]);
+      return a.clipped == c.clipped && a.decoupled == c.decoupled && x.f == y.f &&
+             g.specs[x.spec].type == g.specs[y.spec].type && (a.clipped == 0 || x.in[x.inputs - 1] == y.in[y.inputs - 1]);
     }
-
 
     // The list of operand k of the updates in list[0], ..., which are leaves.
     constexpr int pack_leaves(builder& b, const In& g, int count, int k) {

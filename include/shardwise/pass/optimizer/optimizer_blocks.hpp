@@ -100,11 +100,11 @@ struct remove_copy_rules {
     storage_map<capacity> storage;
     slot_table<Out::spec_capacity> slots;
     int uses[capacity]{};
-    bool listed[capacity]{};  // a pack or an update says where it lies
-    int block_of[capacity];   // of a pack that is written anew: the block's update; -1: none
-    bool tail[capacity]{};    // its last link
-    bool flat[capacity]{};    // a sum of a bucket that becomes a list's operand
-    int order[capacity]{};    // by position in the new list: position in the old one; blocks one after another
+    bool listed[capacity]{};    // a pack or an update says where it lies
+    int block_of[capacity];     // of a pack that is written anew: the block's update; -1: none
+    bool tail[capacity]{};      // its last link
+    bool flat[capacity]{};      // a sum of a bucket that becomes a list's operand
+    int order[capacity]{};      // by position in the new list: position in the old one; blocks one after another
     int order_begin[capacity];  // by update
     std::int64_t within[capacity]{};
     int list[capacity]{};
@@ -118,7 +118,8 @@ struct remove_copy_rules {
         const node& n = g.nodes[i];
         for (int k = 0; k < n.inputs; ++k) ++uses[n.in[k]];
         if (n.op == op_code::pack)
-          for (int k = attributes_of<storage_attributes>(n.a).goes_on != 0 ? 1 : 0; k < n.inputs; ++k) listed[n.in[k]] = true;
+          for (int k = attributes_of<storage_attributes>(n.a).goes_on != 0 ? 1 : 0; k < n.inputs; ++k)
+            listed[n.in[k]] = true;
         if (n.op == op_code::in_place) listed[n.in[1]] = true;
       }
       for (int k = 0; k < g.output_count; ++k) ++uses[g.outputs[k]];
@@ -131,7 +132,9 @@ struct remove_copy_rules {
       const node& u = g.nodes[n.in[0]];
       if (u.op != op_code::unpack) return -1;
       const int sum = u.in[0];
-      return g.nodes[sum].op == op_code::redistribute && has_storage(g, sum) && storage.owner[sum] == sum && !listed[sum] ? sum : -1;
+      return g.nodes[sum].op == op_code::redistribute && has_storage(g, sum) && storage.owner[sum] == sum && !listed[sum]
+                 ? sum
+                 : -1;
     }
 
     constexpr bool links_used_once(const In& g, int pack) const {
@@ -274,7 +277,8 @@ struct remove_copy_rules {
       int position = 0;
       for (; position < items.count && old < at; ++position) old += slot_bytes(g.spec_of(items.id[position])) / size;
       std::int64_t moved = 0;
-      for (const int* by = order + order_begin[source]; *by != position; ++by) moved += slot_bytes(g.spec_of(items.id[*by])) / size;
+      for (const int* by = order + order_begin[source]; *by != position; ++by)
+        moved += slot_bytes(g.spec_of(items.id[*by])) / size;
       n.a = pack_attributes(storage_attributes{.at = moved, .goes_on = 0, .leaves = 0});
     }
   };

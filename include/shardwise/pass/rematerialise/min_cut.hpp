@@ -55,21 +55,21 @@ struct minimum_cut {
   static constexpr std::int64_t infinite = std::numeric_limits<std::int64_t>::max() / 4;
 
   phase_marks<Nodes> marks;
-  std::int64_t width[Nodes]{};            // of the node's own arc
-  std::int64_t through[Nodes]{};          // flow on it
+  std::int64_t width[Nodes]{};             // of the node's own arc
+  std::int64_t through[Nodes]{};           // flow on it
   std::int64_t flow[Nodes][max_inputs]{};  // from operand k's outside to the node's inside
   std::int32_t users_begin[Nodes + 1]{};
-  std::int32_t users[max_inputs * Nodes]{};        // forward users in the network, each node's together
-  unsigned char member[Nodes]{};          // in the network
-  unsigned char used[Nodes]{};            // by the backward pass
-  unsigned char banned[Nodes]{};          // from being computed again
-  unsigned char kept[Nodes]{};            // the result: 1 where the value is kept
-  std::int32_t stamp[Nodes][2]{};         // of the last search that met the inside, the outside
-  std::int32_t from[Nodes][2]{};          // the arc by which it got there
+  std::int32_t users[max_inputs * Nodes]{};  // forward users in the network, each node's together
+  unsigned char member[Nodes]{};             // in the network
+  unsigned char used[Nodes]{};               // by the backward pass
+  unsigned char banned[Nodes]{};             // from being computed again
+  unsigned char kept[Nodes]{};               // the result: 1 where the value is kept
+  std::int32_t stamp[Nodes][2]{};            // of the last search that met the inside, the outside
+  std::int32_t from[Nodes][2]{};             // the arc by which it got there
   std::int32_t stack[2 * Nodes + 2]{};
   std::int32_t search = 0;
-  std::int32_t cursor = 0;              // next source to saturate
-  std::int32_t cut_cursor = 0;          // next source to reach the cut from; past the nodes: it is found
+  std::int32_t cursor = 0;      // next source to saturate
+  std::int32_t cut_cursor = 0;  // next source to reach the cut from; past the nodes: it is found
 
   // Arcs by which a search reaches a state; `via` holds the node on the other end where it is another one.
   enum arc : std::int32_t { start = 0, own_forward = 1, own_back = 2, to_user = 3, to_operand = 4 };

@@ -107,7 +107,8 @@ struct recompute_values {
       const int i = st.cursor;
       node x = g.nodes[i];
       const bool forward = p.marks.of(i) == program_phase::forward;
-      for (int k = 0; k < x.inputs; ++k) x.in[k] = forward || available(p, x.in[k]) ? st.to[x.in[k]] : again(st, p, g, x.in[k], work);
+      for (int k = 0; k < x.inputs; ++k)
+        x.in[k] = forward || available(p, x.in[k]) ? st.to[x.in[k]] : again(st, p, g, x.in[k], work);
       st.to[i] = append(st.g, x);
     }
     if (st.cursor < g.node_count) return true;
@@ -158,8 +159,9 @@ struct recompute_staged {
   template <class Source>
   static constexpr int capacity = Source::value.node_count + copied_nodes(Partition::value, Source::value);
   template <class Source>
-  using state = recompute_values::progress<graph_type_of<Source>::node_capacity,
-                                           resized<graph_type_of<Source>, capacity<Source>, graph_type_of<Source>::spec_capacity>>;
+  using state =
+      recompute_values::progress<graph_type_of<Source>::node_capacity,
+                                 resized<graph_type_of<Source>, capacity<Source>, graph_type_of<Source>::spec_capacity>>;
   template <class Source, class State>
   static constexpr void start(State& st) {
     recompute_values::begin(st, Source::value);

@@ -112,7 +112,8 @@ struct merge_rules {
     return h;
   }
   static constexpr bool same(const node& a, const node& b) {
-    if (a.op != b.op || a.spec != b.spec || a.inputs != b.inputs || a.expression != b.expression || !(a.a == b.a)) return false;
+    if (a.op != b.op || a.spec != b.spec || a.inputs != b.inputs || a.expression != b.expression || !(a.a == b.a))
+      return false;
     for (int k = 0; k < a.inputs; ++k)
       if (a.in[k] != b.in[k]) return false;
     return std::bit_cast<std::uint64_t>(a.f) == std::bit_cast<std::uint64_t>(b.f);  // 0 and -0 differ
@@ -128,7 +129,8 @@ struct merge_rules {
     unsigned at = static_cast<unsigned>(key(n)) & (size - 1), spare = size;
     for (; slot[at] != 0; at = (at + 1) & (size - 1)) {
       const int known = slot[at] - 1;
-      if (known < st.last_update && n.op != op_code::getitem) {  // a node's results are what they were, whatever is written since
+      if (known < st.last_update &&
+          n.op != op_code::getitem) {  // a node's results are what they were, whatever is written since
         if (spare == size && st.g.nodes[known].op != op_code::getitem) spare = at;
         continue;
       }

@@ -51,10 +51,10 @@ constexpr std::int64_t device_collective_workspace_bytes(const node& n, const sp
     made *= eo[d];
   }
   switch (transition_of(from, to, x.axis_size[axis])) {
-    case transition::all_gather:
-      return runtime::around(eo, x.rank, from.dim).outer > 1 ? made : 0;
+    case transition::all_gather: return runtime::around(eo, x.rank, from.dim).outer > 1 ? made : 0;
     case transition::reduce_scatter:
-      return runtime::around(ex, x.rank, to.dim).outer > 1 || from.is_norm() || from.op == reduction::max || from.op == reduction::min
+      return runtime::around(ex, x.rank, to.dim).outer > 1 || from.is_norm() || from.op == reduction::max ||
+                     from.op == reduction::min
                  ? taken  // or its powers, or keys
                  : 0;
     case transition::all_to_all: {
@@ -66,8 +66,7 @@ constexpr std::int64_t device_collective_workspace_bytes(const node& n, const sp
     case transition::none:
     case transition::take_chunk:
     case transition::to_partial:
-    case transition::place_chunk:
-      break;
+    case transition::place_chunk: break;
   }
   return 0;
 }

@@ -37,8 +37,7 @@ constexpr interval piece(const cut& q, std::int64_t extent, int k) {
 template <class T, class F>
 __global__ void __launch_bounds__(256) apply_each(const T* x, T* o, std::int64_t n, F f) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
-    o[i] = f(x[i]);
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) o[i] = f(x[i]);
 }
 
 // The mean's division, after the sum: NCCL's own average multiplies by 1/n first, which rounds once more.
@@ -66,10 +65,12 @@ constexpr ncclDataType_t nccl_type() {
 template <class T>
 using key_of = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 template <class T>
-inline constexpr key_of<T> top_key = sizeof(T) == 4 ? static_cast<key_of<T>>(0x7FFFFFFF) : static_cast<key_of<T>>(0x7FFFFFFFFFFFFFFFLL);
+inline constexpr key_of<T> top_key =
+    sizeof(T) == 4 ? static_cast<key_of<T>>(0x7FFFFFFF) : static_cast<key_of<T>>(0x7FFFFFFFFFFFFFFFLL);
 // A NaN of the type, as bits.
 template <class T>
-inline constexpr key_of<T> nan_bits = sizeof(T) == 4 ? static_cast<key_of<T>>(0x7FC00000) : static_cast<key_of<T>>(0x7FF8000000000000LL);
+inline constexpr key_of<T> nan_bits =
+    sizeof(T) == 4 ? static_cast<key_of<T>>(0x7FC00000) : static_cast<key_of<T>>(0x7FF8000000000000LL);
 template <class T>
 struct to_key {
   bool largest;
@@ -98,7 +99,9 @@ struct from_key {
     return to_key<T>::template from_bits<T>(k == (largest ? top : -top - 1) ? nan : k < 0 ? k ^ top : k);
   }
 };
-constexpr bool keeps_keys(const placement& p) { return p.is_partial() && (p.op == reduction::max || p.op == reduction::min); }
+constexpr bool keeps_keys(const placement& p) {
+  return p.is_partial() && (p.op == reduction::max || p.op == reduction::min);
+}
 // The type in which the numbers of a reduction travel.
 template <class T>
 ncclDataType_t reduced_type(const placement& p) {
@@ -109,16 +112,12 @@ ncclDataType_t reduced_type(const placement& p) {
 
 constexpr ncclRedOp_t nccl_op(reduction op) {
   switch (op) {
-    case reduction::product:
-      return ncclProd;
-    case reduction::max:
-      return ncclMax;
-    case reduction::min:
-      return ncclMin;
+    case reduction::product: return ncclProd;
+    case reduction::max: return ncclMax;
+    case reduction::min: return ncclMin;
     case reduction::sum:
     case reduction::avg:
-    case reduction::norm:
-      break;
+    case reduction::norm: break;
   }
   return ncclSum;
 }
@@ -152,8 +151,7 @@ inline void require_dense(const layout& l) {
   std::int64_t step = 1;
   for (int d = l.rank - 1; d >= 0; --d) {
     if (l.ext[d] != 1 && l.str[d] != step)
-      throw std::logic_error(
-          "shardwise: a collective got a strided block; make it contiguous before it is redistributed");
+      throw std::logic_error("shardwise: a collective got a strided block; make it contiguous before it is redistributed");
     step *= l.ext[d];
   }
 }
@@ -183,8 +181,7 @@ std::int64_t all_gather(const call& c, context& ctx, ncclComm_t comm) {
   const std::int64_t mine = x.numel();
   T* const landing = static_cast<T*>(outer > 1 ? c.workspace : c.p[result]);
   if (q.chunk * c.ranks == o.ext[d]) {
-    check(ncclAllGather(c.p[0], landing, static_cast<std::size_t>(mine), nccl_type<T>(), comm, ctx.stream),
-          "ncclAllGather");
+    check(ncclAllGather(c.p[0], landing, static_cast<std::size_t>(mine), nccl_type<T>(), comm, ctx.stream), "ncclAllGather");
   } else {
     nccl_group g;
     for (int k = 0; k < c.ranks; ++k) {
@@ -226,9 +223,10 @@ std::int64_t reduce_scatter(const call& c, context& ctx, ncclComm_t comm) {
     for (int k = 0; k < c.ranks; ++k) {
       const interval part = piece(q, x.ext[d], k);
       if (part.size > 0)
-        g.keep(ncclReduce(source + outer * part.begin * inner, c.p[result],
-                          static_cast<std::size_t>(outer * part.size * inner), reduced_type<T>(c.from), op, k, comm, ctx.stream),
-               "ncclReduce");
+        g.keep(
+            ncclReduce(source + outer * part.begin * inner, c.p[result], static_cast<std::size_t>(outer * part.size * inner),
+                       reduced_type<T>(c.from), op, k, comm, ctx.stream),
+            "ncclReduce");
     }
     g.end();
   }
@@ -244,11 +242,10 @@ std::int64_t all_to_all(const call& c, context& ctx, ncclComm_t comm, const cut&
   const bool packs = sx.outer > 1, lands = so.outer > 1;
   const T* source = static_cast<const T*>(c.p[0]);
   const std::int64_t packed = packs ? runtime::scratch_align(x.numel() * static_cast<std::int64_t>(sizeof(T))) : 0;
-  T* const landing =
-      lands ? reinterpret_cast<T*>(static_cast<char*>(c.workspace) + packed) : static_cast<T*>(c.p[result]);
+  T* const landing = lands ? reinterpret_cast<T*>(static_cast<char*>(c.workspace) + packed) : static_cast<T*>(c.p[result]);
   if (packs) {
-    regroup_rows<0>(source, c.workspace, sx.outer, x.ext[give.dim] * sx.inner, give.chunk * sx.inner,
-                    give.first * sx.inner, sizeof(T), ctx);
+    regroup_rows<0>(source, c.workspace, sx.outer, x.ext[give.dim] * sx.inner, give.chunk * sx.inner, give.first * sx.inner,
+                    sizeof(T), ctx);
     source = static_cast<const T*>(c.workspace);
   }
   std::int64_t sent = 0;
@@ -261,15 +258,15 @@ std::int64_t all_to_all(const call& c, context& ctx, ncclComm_t comm, const cut&
                       ctx.stream),
              "ncclSend");
     if (comes > 0)
-      g.keep(ncclRecv(landing + so.outer * in.begin * so.inner, static_cast<std::size_t>(comes), nccl_type<T>(), k,
-                      comm, ctx.stream),
+      g.keep(ncclRecv(landing + so.outer * in.begin * so.inner, static_cast<std::size_t>(comes), nccl_type<T>(), k, comm,
+                      ctx.stream),
              "ncclRecv");
     if (k != c.coordinate) sent += goes;
   }
   g.end();
   if (lands)
-    regroup_rows<1>(landing, c.p[result], so.outer, o.ext[take.dim] * so.inner, take.chunk * so.inner,
-                    take.first * so.inner, sizeof(T), ctx);
+    regroup_rows<1>(landing, c.p[result], so.outer, o.ext[take.dim] * so.inner, take.chunk * so.inner, take.first * so.inner,
+                    sizeof(T), ctx);
   return sent;
 }
 
@@ -286,20 +283,14 @@ std::int64_t communicate(const call& c, context& ctx, ncclComm_t comm) {
   const layout &x = c.l[0], &o = c.l[result];
   std::int64_t sent = 0;
   switch (c.kind) {
-    case transition::all_reduce:
-      sent = exchange::all_reduce<T>(c, ctx, comm);
-      break;
-    case transition::all_gather:
-      sent = exchange::all_gather<T>(c, ctx, comm);
-      break;
-    case transition::reduce_scatter:
-      sent = exchange::reduce_scatter<T>(c, ctx, comm);
-      break;
+    case transition::all_reduce: sent = exchange::all_reduce<T>(c, ctx, comm); break;
+    case transition::all_gather: sent = exchange::all_gather<T>(c, ctx, comm); break;
+    case transition::reduce_scatter: sent = exchange::reduce_scatter<T>(c, ctx, comm); break;
     case transition::all_to_all: {
       const int f = c.from.dim, t = c.to.dim;
       if (f != t) {
         sent = exchange::all_to_all<T>(c, ctx, comm, {t, chunk_size(x.ext[t], c.to.block, c.ranks), 0},
-                                  {f, chunk_size(o.ext[f], c.from.block, c.ranks), 0});
+                                       {f, chunk_size(o.ext[f], c.from.block, c.ranks), 0});
         break;
       }
       // without a group_block in l[1] the axis is taken to be the only one that divides the dim
@@ -307,15 +298,14 @@ std::int64_t communicate(const call& c, context& ctx, ncclComm_t comm) {
       const interval whole{told ? c.l[1].origin[f] : 0, told ? c.l[1].ext[f] : x.global[f]};
       if (whole.size > 0)
         sent = exchange::all_to_all<T>(c, ctx, comm,
-                                  {f, chunk_size(whole.size, c.to.block, c.ranks), x.origin[f] - whole.begin},
-                                  {f, chunk_size(whole.size, c.from.block, c.ranks), o.origin[f] - whole.begin});
+                                       {f, chunk_size(whole.size, c.to.block, c.ranks), x.origin[f] - whole.begin},
+                                       {f, chunk_size(whole.size, c.from.block, c.ranks), o.origin[f] - whole.begin});
       break;
     }
     case transition::none:
     case transition::take_chunk:
     case transition::to_partial:
-    case transition::place_chunk:
-      runtime::not_a_collective(c.kind);
+    case transition::place_chunk: runtime::not_a_collective(c.kind);
   }
   return sent * static_cast<std::int64_t>(sizeof(T));
 }

@@ -26,8 +26,7 @@ namespace shardwise::inline v0_1::cuda {
 class communicators {
  public:
   communicators() = default;
-  communicators(communicators&& o) noexcept
-      : world_(std::exchange(o.world_, nullptr)), axis_(std::exchange(o.axis_, {})) {}
+  communicators(communicators&& o) noexcept : world_(std::exchange(o.world_, nullptr)), axis_(std::exchange(o.axis_, {})) {}
   communicators& operator=(communicators&& o) noexcept {
     std::swap(world_, o.world_);
     std::swap(axis_, o.axis_);

@@ -30,7 +30,7 @@ struct device_env {
 // carries atomics, so the host copies it when it waits anyway. Kernels go on, with index 0 or the number as it is, so no rank
 // leaves the others waiting in a collective.
 struct index_fault {
-  std::int32_t node;  // -1: none
+  std::int32_t node;    // -1: none
   std::int32_t limits;  // 1: index is outside 0..limit-1; 2: index holds the bits of a double that is no probability
   std::int64_t index, limit;
 };

@@ -35,7 +35,8 @@ enum class device_execution { graph, stream };
 // The executor of a rank on a device: the same members as on the host, but blocks are copied, not seen: `value`,
 // `get_parameter`. `run` returns when the step is queued; loss, output, value and gather_parameter wait for it.
 template <class Step, class Mesh>
-class executor<Step, cuda_rank<Mesh>> : public runtime::executor_base<Step, cuda_rank<Mesh>, executor<Step, cuda_rank<Mesh>>> {
+class executor<Step, cuda_rank<Mesh>>
+    : public runtime::executor_base<Step, cuda_rank<Mesh>, executor<Step, cuda_rank<Mesh>>> {
   using base = runtime::executor_base<Step, cuda_rank<Mesh>, executor>;
   using source = typename base::source;
   using Rank = cuda_rank<Mesh>;
@@ -49,15 +50,17 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::executor_base<Step, cuda
 
   explicit executor(Rank& rank, executor_checks checks) : executor(rank, device_execution::graph, checks) {}
   // Of the checks there is `finite`: such a run is launched call by call, and every result is copied to the host.
-  explicit executor(Rank& rank, device_execution how = device_execution::graph, executor_checks checks = executor_checks::none)
+  explicit executor(Rank& rank, device_execution how = device_execution::graph,
+                    executor_checks checks = executor_checks::none)
       : base(&rank),
         how_(how),
         watches_(has_check(checks, executor_checks::finite)),
         arena_(static_cast<std::size_t>(source::peak_bytes)),
         state_(rank.multiprocessors()) {
     if (has_check(checks, executor_checks::poison))
-      throw std::invalid_argument("shardwise: executor: executor_checks::poison is given; a device's executor has the check "
-                                  "finite alone: run the program on host ranks for the other one");
+      throw std::invalid_argument(
+          "shardwise: executor: executor_checks::poison is given; a device's executor has the check "
+          "finite alone: run the program on host ranks for the other one");
     rank.agree(source::traffic.order_hash, "the ordered list of collectives");
     cuda::check_customs<Step>();
     const auto scratch = cuda_backend::scratch_of(program());
@@ -85,14 +88,10 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::executor_base<Step, cuda
     base::check_ready(env);
     state_.set(env);
     queue_collectives();
-    if (timeline_ && timeline_->begin(recorded_as_, env.step))
-      record_run();
-    else if (watches_)
-      issue_watched();
-    else if (how_ == device_execution::graph)
-      cuda::check(cudaGraphLaunch(graph_.get(), stream()), "cudaGraphLaunch");
-    else
-      issue();
+    if (timeline_ && timeline_->begin(recorded_as_, env.step)) record_run();
+    else if (watches_) issue_watched();
+    else if (how_ == device_execution::graph) cuda::check(cudaGraphLaunch(graph_.get(), stream()), "cudaGraphLaunch");
+    else issue();
     ran_ = true;
   }
 
@@ -150,7 +149,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::executor_base<Step, cuda
   void copy_parameters(executor<Other, Rank>& from) {
     from.synchronize();
     base::template copy_tables<Other>(from, [&](int to, int id) {
-      cuda::check(cudaMemcpyAsync(pointer(to), from.pointer(id), base::bytes_of(to), cudaMemcpyDeviceToDevice, stream()), "cudaMemcpyAsync");
+      cuda::check(cudaMemcpyAsync(pointer(to), from.pointer(id), base::bytes_of(to), cudaMemcpyDeviceToDevice, stream()),
+                  "cudaMemcpyAsync");
     });
     cuda::check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
   }
@@ -205,7 +205,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::executor_base<Step, cuda
     upload(id, block);
   }
   void zero_block(int id) {
-    if (base::bytes_of(id) > 0) cuda::check(cudaMemsetAsync(pointer(id), 0, base::bytes_of(id), stream()), "cudaMemsetAsync");
+    if (base::bytes_of(id) > 0)
+      cuda::check(cudaMemsetAsync(pointer(id), 0, base::bytes_of(id), stream()), "cudaMemsetAsync");
   }
   template <class Range>
   void gather_block(int id, bool first, Range& global) {
@@ -227,7 +228,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::executor_base<Step, cuda
   }
 
   void clear() {
-    cuda::check(cudaMemsetAsync(arena_.data(), 0, static_cast<std::size_t>(source::peak_bytes), stream()), "cudaMemsetAsync");
+    cuda::check(cudaMemsetAsync(arena_.data(), 0, static_cast<std::size_t>(source::peak_bytes), stream()),
+                "cudaMemsetAsync");
     state_.clear();
   }
   void upload(int id, const std::vector<element>& block) {
@@ -239,7 +241,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::executor_base<Step, cuda
 
   cuda::staging& staging_for(int index, std::size_t bytes) {
     while (static_cast<int>(staging_.size()) <= index) staging_.emplace_back();
-    if (!staging_[static_cast<std::size_t>(index)]) staging_[static_cast<std::size_t>(index)] = std::make_unique<cuda::staging>(bytes);
+    if (!staging_[static_cast<std::size_t>(index)])
+      staging_[static_cast<std::size_t>(index)] = std::make_unique<cuda::staging>(bytes);
     return *staging_[static_cast<std::size_t>(index)];
   }
 
@@ -253,7 +256,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::executor_base<Step, cuda
       runtime::call& c = work_[i];
       if (communicates(c.kind)) ++collectives_[static_cast<std::size_t>(c.axis)];
       if (c.kind == transition::all_to_all && c.from.dim == c.to.dim)
-        c.l[1] = runtime::group_block(program().spec_of(program().nodes[c.node].in[0]), c.axis, rank_->coordinate().data(), n_dyn);
+        c.l[1] = runtime::group_block(program().spec_of(program().nodes[c.node].in[0]), c.axis, rank_->coordinate().data(),
+                                      n_dyn);
       work_[i].workspace = communicates(c.kind) ? communication_scratch_ : compute_scratch_;
       if (schedule_[i].awaited) event_.emplace(i, cuda::event());
     }
@@ -339,7 +343,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::executor_base<Step, cuda
       const std::size_t bytes = layout_of(id).span() * size_of(program().spec_of(id).type);
       fetched_.resize(bytes);
       if (bytes > 0) {
-        cuda::check(cudaMemcpyAsync(fetched_.data(), pointer(id), bytes, cudaMemcpyDeviceToHost, ctx.stream), "cudaMemcpyAsync");
+        cuda::check(cudaMemcpyAsync(fetched_.data(), pointer(id), bytes, cudaMemcpyDeviceToHost, ctx.stream),
+                    "cudaMemcpyAsync");
         rank_->synchronize(ctx.stream);
       }
       return fetched_.data();
@@ -356,7 +361,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::executor_base<Step, cuda
     } catch (const device_error&) {
       throw;
     } catch (const std::exception& e) {
-      throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(program(), work_[at < end ? at : i].node, rank_->index()) + ")");
+      throw std::runtime_error(std::string(e.what()) + " (" +
+                               runtime::place_of(program(), work_[at < end ? at : i].node, rank_->index()) + ")");
     }
   }
 
@@ -364,7 +370,8 @@ class executor<Step, cuda_rank<Mesh>> : public runtime::executor_base<Step, cuda
     if (!communicates(c.kind)) return cuda::launch_calls<Step>(&c, count, ctx, rank_->index());
     ncclComm_t const group = rank_->communicator(c.axis);
     const bool integers = program().spec_of(c.node).type == dtype::i32;
-    rank_->count_written(c.axis, integers ? cuda::communicate<std::int32_t>(c, ctx, group) : cuda::communicate<element>(c, ctx, group));
+    rank_->count_written(
+        c.axis, integers ? cuda::communicate<std::int32_t>(c, ctx, group) : cuda::communicate<element>(c, ctx, group));
   }
 
   using base::rank_, base::ran_, base::timeline_, base::recorded_as_, base::check_ran;

@@ -41,10 +41,10 @@ constexpr launcher written_launcher() {
 template <op_code Op, class T>
 constexpr launcher launcher_for() {
   constexpr bool moves = rules::only_moves(Op) || Op == op_code::redistribute || is_comparison(Op);
-  if constexpr (runs_kernel(Op) && Op != op_code::opaque && Op != op_code::custom && Op != op_code::fused && (std::is_floating_point_v<T> || moves))
+  if constexpr (runs_kernel(Op) && Op != op_code::opaque && Op != op_code::custom && Op != op_code::fused &&
+                (std::is_floating_point_v<T> || moves))
     return written_launcher<Op, T>();
-  else
-    return nullptr;
+  else return nullptr;
 }
 
 // What launches neighbours of one operation together; null where its record says that each goes out alone.
@@ -54,8 +54,9 @@ constexpr launcher_of_all launcher_for_all() {
   if constexpr (traits_of(Op).launch == launching::alone) {
     return nullptr;
   } else {
-    static_assert(requires(const call* c, context& ctx) { kernel<Op>::template run_all<T>(c, std::size_t{1}, ctx); },
-                  "an operation whose record says that neighbours go out together has run_all beside run in its device.cuh");
+    static_assert(
+        requires(const call* c, context& ctx) { kernel<Op>::template run_all<T>(c, std::size_t{1}, ctx); },
+        "an operation whose record says that neighbours go out together has run_all beside run in its device.cuh");
     return &kernel<Op>::template run_all<T>;
   }
 }

@@ -101,30 +101,25 @@ process process_of() {
   if (!l) {
     std::string names;
     for (const starter& x : starters)
-      names +=
-          std::string(names.empty() ? "" : ", ") + x.started_by + " (" + x.rank + ", " + x.size + ", " + x.local + ")";
-    throw std::runtime_error(
-        "shardwise: no launcher has started this process; start one process for each GPU with one of " + names +
-        ", or call launch_cuda for ranks as threads");
+      names += std::string(names.empty() ? "" : ", ") + x.started_by + " (" + x.rank + ", " + x.size + ", " + x.local + ")";
+    throw std::runtime_error("shardwise: no launcher has started this process; start one process for each GPU with one of " +
+                             names + ", or call launch_cuda for ranks as threads");
   }
   const int rank = number_in(*l, l->rank), size = number_in(*l, l->size);
   if (size != Mesh::size)
     throw std::runtime_error("shardwise: the mesh " + mesh_sizes<Mesh>() + " has " + std::to_string(Mesh::size) +
-                             " ranks; " + l->started_by + " has started " + std::to_string(size) + " processes (" +
-                             l->size + "); start as many as the mesh has ranks");
+                             " ranks; " + l->started_by + " has started " + std::to_string(size) + " processes (" + l->size +
+                             "); start as many as the mesh has ranks");
   if (rank >= size)
-    throw std::runtime_error(std::string("shardwise: ") + l->rank + " is " + std::to_string(rank) +
-                             "; it must be below " + l->size + ", which is " + std::to_string(size));
+    throw std::runtime_error(std::string("shardwise: ") + l->rank + " is " + std::to_string(rank) + "; it must be below " +
+                             l->size + ", which is " + std::to_string(size));
   const char* const meet = std::getenv("NCCL_COMM_ID");
   if (size > 1 && (!meet || !std::strchr(meet, ':')))
-    throw std::runtime_error(
-        std::string("shardwise: the environment variable NCCL_COMM_ID is ") +
-        (meet ? std::string("'") + meet + "'" : std::string("missing")) +
-        "; set it to <host of rank 0>:<free port> for all processes, so that NCCL can connect them");
+    throw std::runtime_error(std::string("shardwise: the environment variable NCCL_COMM_ID is ") +
+                             (meet ? std::string("'") + meet + "'" : std::string("missing")) +
+                             "; set it to <host of rank 0>:<free port> for all processes, so that NCCL can connect them");
   std::string why;
-  const int gpus = visible_gpus(why), local = std::getenv(l->local) ? number_in(*l, l->local)
-                                              : gpus > 0            ? rank % gpus
-                                                                    : 0;
+  const int gpus = visible_gpus(why), local = std::getenv(l->local) ? number_in(*l, l->local) : gpus > 0 ? rank % gpus : 0;
   // a launcher may show each process its own GPU alone
   const int device = gpus == 1 ? 0 : local;
   if (device >= gpus)
@@ -182,10 +177,8 @@ void launch_cuda(F&& f) {
     for (auto& t : pool) t.join();
   };
   crew.wait();
-  if (crew.failed)
-    cuda::abort_all(all, join);
-  else
-    join();
+  if (crew.failed) cuda::abort_all(all, join);
+  else join();
   if (crew.meeting.first_error) std::rethrow_exception(crew.meeting.first_error);
 }
 
@@ -227,10 +220,8 @@ int launch_cuda(int, char**, F&& f) {
   if constexpr (!detail::can_launch<Mesh, cuda_rank, F>()) return 1;
   const cuda::starter* const l = cuda::find_starter();
   const int started = l && std::getenv(l->size) ? cuda::number_in(*l, l->size) : 0;
-  if (started > 1 || started == Mesh::size)
-    launch_cuda_process<Mesh>(static_cast<F&&>(f));
-  else
-    launch_cuda<Mesh>(static_cast<F&&>(f));
+  if (started > 1 || started == Mesh::size) launch_cuda_process<Mesh>(static_cast<F&&>(f));
+  else launch_cuda<Mesh>(static_cast<F&&>(f));
   return 0;
 }
 

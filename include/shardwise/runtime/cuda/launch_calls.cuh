@@ -48,9 +48,10 @@ void launch_calls(const call* calls, std::size_t count, context& ctx, int rank) 
     return followed_launchers<expression_source<Step>, element>::of(op, then)(c, ctx);
   const launcher f = integers ? launcher_of<std::int32_t>(op) : launcher_of<element>(op);
   if (!f)
-    throw std::logic_error(std::string("shardwise: ") + name_of(op) +
-                           (op == op_code::opaque ? ": a function of the user's runs on the host only" : ": there is no device kernel") +
-                           " (" + runtime::place_of(g, c.node, rank) + ")");
+    throw std::logic_error(
+        std::string("shardwise: ") + name_of(op) +
+        (op == op_code::opaque ? ": a function of the user's runs on the host only" : ": there is no device kernel") + " (" +
+        runtime::place_of(g, c.node, rank) + ")");
   f(c, ctx);
 }
 

@@ -28,7 +28,7 @@ struct matmul_shape {
   bool plain() const { return epilogue == CUBLASLT_EPILOGUE_DEFAULT && ld_c == 0; }
   using key_type = std::array<std::int64_t, 20>;
   key_type key() const {
-    return {rows,   columns,      depth,        batch,   ld_a,    ld_b,    ld_d, step_a,   step_b, step_d,
+    return {rows,         columns,      depth,   batch,   ld_a,    ld_b, ld_d,     step_a, step_b, step_d,
             transposed_a, transposed_b, align_a, align_b, align_d, type, epilogue, ld_c,   step_c, align_c};
   }
 };
@@ -84,8 +84,8 @@ class matmul_plans {
     }
   };
 
-  static cublasLtMatrixLayout_t make_layout(const matmul_shape& s, std::int64_t rows, std::int64_t columns,
-                                            std::int64_t ld, std::int64_t step) {
+  static cublasLtMatrixLayout_t make_layout(const matmul_shape& s, std::int64_t rows, std::int64_t columns, std::int64_t ld,
+                                            std::int64_t step) {
     cublasLtMatrixLayout_t l = nullptr;
     check(cublasLtMatrixLayoutCreate(&l, static_cast<cudaDataType>(s.type), static_cast<std::uint64_t>(rows),
                                      static_cast<std::uint64_t>(columns), ld),
@@ -142,14 +142,12 @@ class matmul_plans {
       prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(s.align_d));
       cublasLtMatmulHeuristicResult_t best{};
       int found = 0;
-      const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(ctx.lt, p.product, p.a, p.b, p.c ? p.c : p.d, p.d, preference, 1,
-                                                                   &best, &found);
+      const cublasStatus_t status =
+          cublasLtMatmulAlgoGetHeuristic(ctx.lt, p.product, p.a, p.b, p.c ? p.c : p.d, p.d, preference, 1, &best, &found);
       if (s.plain()) check(status, "cublasLtMatmulAlgoGetHeuristic");
       if (s.plain() && found > 0) check(best.state, "cublasLtMatmulAlgoGetHeuristic");
-      if (status == CUBLAS_STATUS_SUCCESS && found > 0 && best.state == CUBLAS_STATUS_SUCCESS)
-        p.algorithm = best.algo;
-      else
-        p.destroy();
+      if (status == CUBLAS_STATUS_SUCCESS && found > 0 && best.state == CUBLAS_STATUS_SUCCESS) p.algorithm = best.algo;
+      else p.destroy();
     } catch (...) {
       if (preference) cublasLtMatmulPreferenceDestroy(preference);
       p.destroy();

@@ -50,7 +50,8 @@ struct crew {
     for (int a = 0; a < Mesh::axes; ++a)
       for (int k = 0; k < Mesh::sizes[at(a)]; ++k) {
         const int peer = Mesh::group_member(rank, a, k);
-        if (queued[at(peer)][at(a)] > queued[at(rank)][at(a)]) return fail(std::make_exception_ptr(waits_for(rank, peer, a)), rank);
+        if (queued[at(peer)][at(a)] > queued[at(rank)][at(a)])
+          return fail(std::make_exception_ptr(waits_for(rank, peer, a)), rank);
       }
   }
 
@@ -111,17 +112,10 @@ class cuda_rank {
   static constexpr const char* backend_name = "nccl";
 
   cuda_rank(int index, int device, cuda::communicators c, cuda::crew<Mesh>* crew)
-      : index_(index),
-        device_(device),
-        coordinate_(Mesh::coordinate(index)),
-        communicators_(std::move(c)),
-        crew_(crew) {
-    if (crew_)
-      meeting_.emplace(crew_->meeting, index);
-    else if (Mesh::size > 1)
-      mailbox_ = std::make_unique<cuda::mailbox>(Mesh::size);
-    cuda::check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device),
-                "cudaDeviceGetAttribute");
+      : index_(index), device_(device), coordinate_(Mesh::coordinate(index)), communicators_(std::move(c)), crew_(crew) {
+    if (crew_) meeting_.emplace(crew_->meeting, index);
+    else if (Mesh::size > 1) mailbox_ = std::make_unique<cuda::mailbox>(Mesh::size);
+    cuda::check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
   }
 
   int index() const { return index_; }
@@ -139,10 +133,8 @@ class cuda_rank {
   // All ranks meet. As threads they meet on the host, whatever their devices still do; as processes when each device is
   // done, since communicators must be used in one order on all ranks and streams give none. Not inside a capture.
   void barrier() {
-    if (meeting_)
-      released([&] { meeting_->barrier(); });
-    else
-      first_of(0);
+    if (meeting_) released([&] { meeting_->barrier(); });
+    else first_of(0);
   }
 
   // Every rank must show the same value: programs, seeds, sizes that have to agree.
@@ -239,8 +231,7 @@ class cuda_rank {
     cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     const cudaStream_t s = mailbox_->queue.get();
     auto* const words = reinterpret_cast<std::uint64_t*>(mailbox_->words.data());
-    cuda::check(cudaMemcpyAsync(words + Mesh::size, &value, sizeof value, cudaMemcpyHostToDevice, s),
-                "cudaMemcpyAsync");
+    cuda::check(cudaMemcpyAsync(words + Mesh::size, &value, sizeof value, cudaMemcpyHostToDevice, s), "cudaMemcpyAsync");
     cuda::check(ncclAllGather(words + Mesh::size, words, 1, ncclUint64, communicators_.world(), s), "ncclAllGather");
     cuda::check(cudaMemcpyAsync(&value, words, sizeof value, cudaMemcpyDeviceToHost, s), "cudaMemcpyAsync");
     synchronize(s);

@@ -21,10 +21,8 @@ __global__ void __launch_bounds__(256)
     const Index begin = low > first ? low - first : 0;
     const Index end = low + chunk - first < cols ? low + chunk - first : cols;
     const Index at = rows * begin + row * (end - begin) + (col - begin);
-    if (Back)
-      o[i] = x[at];
-    else
-      o[at] = x[i];
+    if (Back) o[i] = x[at];
+    else o[at] = x[i];
   }
 }
 
@@ -34,8 +32,8 @@ inline unsigned blocks_for(std::int64_t n, const context& ctx) {
 }
 
 template <class Word, int Back>
-void launch_regroup(const void* x, void* o, std::int64_t rows, std::int64_t cols, std::int64_t chunk,
-                    std::int64_t first, context& ctx) {
+void launch_regroup(const void* x, void* o, std::int64_t rows, std::int64_t cols, std::int64_t chunk, std::int64_t first,
+                    context& ctx) {
   const unsigned grid = blocks_for(rows * cols, ctx);
   // an index grows by at most the grid's threads beyond the last word
   constexpr std::int64_t narrow = std::int64_t{1} << 31;
@@ -57,8 +55,7 @@ void regroup_rows(const void* x, void* o, std::int64_t rows, std::int64_t cols, 
   if (rows == 0 || cols == 0) return;
   const auto fits = [&](std::int64_t bytes) {
     const std::int64_t lengths = cols * element | chunk * element | first * element;
-    return (lengths |
-            static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(o))) %
+    return (lengths | static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(o))) %
                bytes ==
            0;
   };

@@ -40,7 +40,9 @@ class device_memory {
 // Host memory that copies to and from a device do not wait for.
 class pinned_memory {
  public:
-  explicit pinned_memory(std::size_t bytes) { check(cudaHostAlloc(&host_, bytes > 0 ? bytes : 1, cudaHostAllocDefault), "cudaHostAlloc"); }
+  explicit pinned_memory(std::size_t bytes) {
+    check(cudaHostAlloc(&host_, bytes > 0 ? bytes : 1, cudaHostAllocDefault), "cudaHostAlloc");
+  }
   pinned_memory(const pinned_memory&) = delete;
   pinned_memory& operator=(const pinned_memory&) = delete;
   ~pinned_memory() { cudaFreeHost(host_); }

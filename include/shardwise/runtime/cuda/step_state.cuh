@@ -23,7 +23,10 @@ namespace shardwise::inline v0_1::cuda {
 class step_state {
  public:
   explicit step_state(std::int32_t multiprocessors)
-      : env_(sizeof(device_env)), fault_(sizeof(index_fault)), tickets_(runtime::stream_count * ticket_bytes), seen_fault_(sizeof(index_fault)) {
+      : env_(sizeof(device_env)),
+        fault_(sizeof(index_fault)),
+        tickets_(runtime::stream_count * ticket_bytes),
+        seen_fault_(sizeof(index_fault)) {
     for (std::size_t s = 0; s < runtime::stream_count; ++s) {
       context_[s].stream = stream_[s].get();
       context_[s].env = reinterpret_cast<const device_env*>(env_.data());
@@ -65,8 +68,9 @@ class step_state {
     clear_fault();
     const std::string place = " (" + runtime::place_of(program, found.node, rank.index()) + ")";
     if (found.limits == 2) throw std::domain_error(host::not_a_probability(std::bit_cast<double>(found.index)) + place);
-    throw std::out_of_range("shardwise: index " + std::to_string(found.index) + " is outside 0.." + std::to_string(found.limit - 1) +
-                            "; " + runtime::index_remedy(program.nodes[found.node].op) + place);
+    throw std::out_of_range("shardwise: index " + std::to_string(found.index) + " is outside 0.." +
+                            std::to_string(found.limit - 1) + "; " + runtime::index_remedy(program.nodes[found.node].op) +
+                            place);
   }
 
  private:

@@ -26,7 +26,8 @@ inline constexpr std::int64_t norm_dx_dw_blocks = 64;
 
 // Sums of squares that go out together, and the room for as many before others are added to them.
 inline constexpr int squares_at_once = 128;
-inline constexpr std::int64_t squares_aside_bytes = align_device(squares_at_once * static_cast<std::int64_t>(sizeof(double)));
+inline constexpr std::int64_t squares_aside_bytes =
+    align_device(squares_at_once * static_cast<std::int64_t>(sizeof(double)));
 
 constexpr std::int64_t reduction_chunks(std::int64_t outputs, std::int64_t count, bool columns) {
   if (outputs == 0) return 1;
@@ -143,8 +144,7 @@ constexpr std::int64_t einsum_device_bytes(const op_attr& a, const spec& x, cons
   const bool copied[3] = {inputs, inputs || result, result};
   std::int64_t bytes = matmul_workspace_bytes;
   for (int k = 0; k < 3; ++k)
-    if (copied[k] && !detail::is_by_role(w, k))
-      bytes += align_device(numel[k] * static_cast<std::int64_t>(size_of(x.type)));
+    if (copied[k] && !detail::is_by_role(w, k)) bytes += align_device(numel[k] * static_cast<std::int64_t>(size_of(x.type)));
   return bytes;
 }
 
@@ -158,8 +158,8 @@ constexpr bool needs_device_workspace(op_code op) {
 }
 
 // x is a node's first operand, y its last; `ex`, `ey` are their local extents on the ranks at coordinate 0.
-constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, const spec& x, const spec& y,
-                                              const spec& out, const std::int64_t* ex, const std::int64_t* ey) {
+constexpr std::int64_t device_workspace_bytes(op_code op, const op_attr& a, const spec& x, const spec& y, const spec& out,
+                                              const std::int64_t* ex, const std::int64_t* ey) {
   // what cuBLASLt is offered is more than the sum beside a product needs
   if (op == op_code::einsum) return einsum_device_bytes(a, x, y, out, ex, ey);
   std::int64_t outputs = 1, count = 1;

@@ -36,7 +36,7 @@ struct prepared_call final : prepared {
   int inputs = 0;
   const layout* in[max_inputs]{};
   const layout* out = nullptr;
-  std::int64_t skipped = 0;  // bytes, of a view
+  std::int64_t skipped = 0;                  // bytes, of a view
   int out_class = -1, workspace_class = -1;  // -1: takes no block
   call c;
   dynamic_array<prepared_results> results;  // one if there are several; `c` points to it

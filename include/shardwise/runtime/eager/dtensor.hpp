@@ -103,7 +103,8 @@ class dtensor {
   template <class Other, spec From, class FromMesh>
   static on_rank<Other> distribute(const eager<Other>&, const dtensor<From, FromMesh, Other>& t) {
     constexpr bool same = std::is_same_v<dtensor<From, FromMesh, Other>, on_rank<Other>>;
-    static_assert(raise<(same ? problem::none : problem::distribute_placed), operand_t<From>, FromMesh, operand_t<S>, Mesh>::ok);
+    static_assert(
+        raise<(same ? problem::none : problem::distribute_placed), operand_t<From>, FromMesh, operand_t<S>, Mesh>::ok);
     if constexpr (same) return t;
     else return {};
   }
@@ -137,9 +138,8 @@ class dtensor {
   }
   template <class Other>
   static on_rank<Other> randn(const eager<Other>& on, std::uint64_t seed) {
-    return random(on, seed, [](std::uint64_t s, std::int64_t i) {
-      return runtime::initial_value(init_kind::normal, 1, s, 0, i);
-    });
+    return random(on, seed,
+                  [](std::uint64_t s, std::int64_t i) { return runtime::initial_value(init_kind::normal, 1, s, 0, i); });
   }
 
   // A parameter's initial values: those that executor::initialise gives the parameter of this path.
@@ -188,8 +188,7 @@ class dtensor {
 
   // The value of a tensor of one element, summed where it is partial. Collective as full_tensor.
   element item() const {
-    static_assert(numel(sp) == 1,
-                  "shardwise: item: the tensor has more than one element; use full_tensor or to_local.");
+    static_assert(numel(sp) == 1, "shardwise: item: the tensor has more than one element; use full_tensor or to_local.");
     return full_tensor().to_local().data[0];
   }
 
@@ -227,7 +226,8 @@ class dtensor {
   template <auto Op, op_attr A, spec... Out, class... X>
   static std::tuple<dtensor<Out, Mesh, Rank>...> apply_results(double f, const dtensor& first, const X&... more) {
     using out_types = std::tuple<dtensor<Out, Mesh, Rank>...>;
-    static constexpr runtime::eager_operation<Rank> application = runtime::operation_with_results<Op, A, Rank, dtensor, out_types, X...>();
+    static constexpr runtime::eager_operation<Rank> application =
+        runtime::operation_with_results<Op, A, Rank, dtensor, out_types, X...>();
     const runtime::eager_value<Rank>* const operands[] = {&first.value_, &more.value_...};
     runtime::eager_value<Rank> made[sizeof...(Out)];
     runtime::eager_value<Rank>* to[sizeof...(Out)];
@@ -257,8 +257,9 @@ class dtensor {
   }
   static dtensor arrive(flight_type f) {
     if (!f.value.storage)
-      throw std::logic_error("shardwise: wait: the pending tensor has been waited for already, or was moved from, and has nothing "
-                             "left to give; keep the tensor that the first wait gave");
+      throw std::logic_error(
+          "shardwise: wait: the pending tensor has been waited for already, or was moved from, and has nothing "
+          "left to give; keep the tensor that the first wait gave");
     runtime::land(f);
     return dtensor(std::move(f.value));
   }
@@ -270,7 +271,8 @@ class dtensor {
   static dtensor<Out, Mesh, Rank> apply_leaf(double f, const dtensor& like) {
     using out_type = dtensor<Out, Mesh, Rank>;
     if constexpr (Op != op_code::fill)
-      return out_type(runtime::fill_eagerly<Rank>(like.value_.live(), Op, A, f, out_type::sp, runtime::kernel_entry<runtime::signature{Op, out_type::sp.type}, Rank>()));
+      return out_type(runtime::fill_eagerly<Rank>(like.value_.live(), Op, A, f, out_type::sp,
+                                                  runtime::kernel_entry<runtime::signature{Op, out_type::sp.type}, Rank>()));
     dtensor<Out, Mesh, Rank> t(runtime::eager_value<Rank>(like.value_.live(), dtensor<Out, Mesh, Rank>::sp));
     t.fill(static_cast<element_t<dtensor<Out, Mesh, Rank>::sp.type>>(f));
     return t;
@@ -279,8 +281,7 @@ class dtensor {
   template <opaque_function Function, spec Out, class... X>
   static dtensor<Out, Mesh, Rank> apply_opaque(const dtensor& first, const X&... more) {
     using out_type = dtensor<Out, Mesh, Rank>;
-    static constexpr runtime::eager_operation<Rank> application =
-        runtime::opaque_on<Function, Rank, dtensor, out_type>();
+    static constexpr runtime::eager_operation<Rank> application = runtime::opaque_on<Function, Rank, dtensor, out_type>();
     const runtime::eager_value<Rank>* const operands[] = {&first.value_, &more.value_...};
     return out_type(runtime::apply_eagerly<Rank>(application, 0, operands, 1 + static_cast<int>(sizeof...(X))));
   }
@@ -338,7 +339,8 @@ class dtensor {
     if constexpr (!is_contiguous(X::sp)) {
       write_over(to, X::template apply<op_code::contiguous, op_attr{}, contiguous(X::sp)>(0, value));
     } else {
-      if (to.shares_storage_with(value)) return write_over(to, X::template apply<op_code::contiguous, op_attr{}, X::sp>(0, value));
+      if (to.shares_storage_with(value))
+        return write_over(to, X::template apply<op_code::contiguous, op_attr{}, X::sp>(0, value));
       apply<op_code::assign, op_attr{}, contiguous(sp)>(0, to, value);
     }
   }
@@ -362,16 +364,17 @@ class dtensor {
 
   template <class Range>
   static constexpr bool safe_from =
-      std::is_floating_point_v<element> || std::is_integral_v<std::remove_cvref_t<decltype(*std::data(std::declval<const Range&>()))>>;
+      std::is_floating_point_v<element> ||
+      std::is_integral_v<std::remove_cvref_t<decltype(*std::data(std::declval<const Range&>()))>>;
 
   template <class Tensor>
   static void check_count(const char* name, const Tensor& t, std::size_t given, std::int64_t wanted, const char* what,
                           const char* fix) {
     if (static_cast<std::int64_t>(given) == wanted) return;
-    throw std::invalid_argument(std::string("shardwise: ") + name + ": " + std::to_string(given) +
-                                " elements are given; " + what + " has " + std::to_string(wanted) + " (block of rank " +
-                                std::to_string(t.value_.core->rank->index()) + ": " +
-                                runtime::extents_of(*t.value_.layout) + "); " + fix);
+    throw std::invalid_argument(std::string("shardwise: ") + name + ": " + std::to_string(given) + " elements are given; " +
+                                what + " has " + std::to_string(wanted) + " (block of rank " +
+                                std::to_string(t.value_.core->rank->index()) + ": " + runtime::extents_of(*t.value_.layout) +
+                                "); " + fix);
   }
 
   // The block becomes this rank's share of the whole that f(position in the block, index in the whole) gives.

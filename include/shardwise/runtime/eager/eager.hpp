@@ -70,7 +70,8 @@ constexpr eager_operation<Rank> operation_on() {
     x.custom = Op;
     x.kernel = custom_entry<*Op, Result::sp.type, Rank>();
   } else if constexpr (runs_kernel(Op))
-    x.kernel = kernel_entry<signature{Op, makes_indices(Op) ? First::sp.type : Result::sp.type}, Rank>();  // others: always a view
+    x.kernel =
+        kernel_entry<signature{Op, makes_indices(Op) ? First::sp.type : Result::sp.type}, Rank>();  // others: always a view
   return x;
 }
 // The same of an operation with several results, of these types.
@@ -99,7 +100,7 @@ template <class Rank>
 struct eager_value {
   eager_core<Rank>* core = nullptr;
   block storage{};
-  std::int64_t offset = 0;  // in bytes, of the storage
+  std::int64_t offset = 0;                  // in bytes, of the storage
   const runtime::layout* layout = nullptr;  // the core's
 
   eager_value() = default;
@@ -187,13 +188,14 @@ template <class Rank>
   } catch (const rank_failed&) {
     throw;
   } catch (const std::exception& e) {
-    throw std::runtime_error(std::string(e.what()) + " (in " + (x.custom ? x.custom->name.value : name_of(x.op)) + ", eager, rank " +
-                             std::to_string(rank.index()) + ")");
+    throw std::runtime_error(std::string(e.what()) + " (in " + (x.custom ? x.custom->name.value : name_of(x.op)) +
+                             ", eager, rank " + std::to_string(rank.index()) + ")");
   }
 }
 
 template <class Rank>
-prepared_call& prepared_for(eager_core<Rank>& core, const eager_operation<Rank>& x, const eager_value<Rank>* const* in, int n) {
+prepared_call& prepared_for(eager_core<Rank>& core, const eager_operation<Rank>& x, const eager_value<Rank>* const* in,
+                            int n) {
   for (int k = 1; k < n; ++k)
     if (&in[k]->live() != &core) [[unlikely]]
       refuse_mixed_runs();
@@ -208,7 +210,8 @@ prepared_call& prepared_for(eager_core<Rank>& core, const eager_operation<Rank>&
 
 // An operation with several results: out[k] becomes result k, of those that x.outs names.
 template <class Rank>
-void apply_results_eagerly(const eager_operation<Rank>& x, double f, const eager_value<Rank>* const* in, int n, eager_value<Rank>* const* out) {
+void apply_results_eagerly(const eager_operation<Rank>& x, double f, const eager_value<Rank>* const* in, int n,
+                           eager_value<Rank>* const* out) {
   eager_core<Rank>& core = in[0]->live();
   prepared_call& p = prepared_for(core, x, in, n);
   prepared_results& r = p.results[0];
@@ -234,7 +237,8 @@ eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f, const 
   eager_core<Rank>& core = in[0]->live();
   prepared_call* const p = &prepared_for(core, x, in, n);
   if (x.view) {  // what is redistributed is a value, moved or not
-    return {core, x.op == op_code::redistribute ? in[0]->storage.lend() : in[0]->storage, in[0]->offset + p->skipped, p->out};
+    return {core, x.op == op_code::redistribute ? in[0]->storage.lend() : in[0]->storage, in[0]->offset + p->skipped,
+            p->out};
   }
   const bool updates = p->out_class < 0;  // its first operand
   if (updates)

@@ -64,7 +64,7 @@ class block_pool {
     for (head* h : free_)
       while (h) {
         head* const next = h->next;
-        ::operator delete (h, std::align_val_t{alignment});
+        ::operator delete(h, std::align_val_t{alignment});
         h = next;
       }
   }
@@ -77,11 +77,11 @@ class block_pool {
   // Stands before the bytes, a cache line of its own.
   struct alignas(alignment) head {
     block_pool* pool;
-    head* next;             // of the free ones, and of those that borrow from one lender
-    head* before;           // of the latter
-    std::int64_t count;     // references; the borrowers' too, and those of calls under way
-    head* lender;           // whose bytes it has: its own, as a rule
-    head* borrowers;        // that have its bytes
+    head* next;          // of the free ones, and of those that borrow from one lender
+    head* before;        // of the latter
+    std::int64_t count;  // references; the borrowers' too, and those of calls under way
+    head* lender;        // whose bytes it has: its own, as a rule
+    head* borrowers;     // that have its bytes
     int size_class;
     std::uint32_t ticket;  // of the last call under way that reads the bytes
     bool read;             // whether there may be one
@@ -246,7 +246,7 @@ inline block block_pool::take_class(int c) {
 
 __attribute__((noinline)) inline block_pool::head* block_pool::fresh(int c) {
   const std::size_t size = sizeof(head) + static_cast<std::size_t>(size_classes::bytes_of(c));
-  head* const h = ::new (::operator new (size, std::align_val_t{alignment}))
+  head* const h = ::new (::operator new(size, std::align_val_t{alignment}))
       head{this, nullptr, nullptr, 0, nullptr, nullptr, c, 0, false, false};
   h->lender = h;
   ++allocations_;

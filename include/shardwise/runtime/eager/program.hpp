@@ -181,10 +181,8 @@ void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int
       if (n.op == op_code::getitem) {  // it was computed with its operand
       } else if (o.results > 1) {
         if (!MayMiss || there == n.inputs) run_results<Program>(*p, i, x, n.inputs);
-      } else if (!MayMiss || there == n.inputs)
-        p->value[at] = apply_eagerly<Rank>(o, n.f, x, n.inputs, first_site);
-      else if (n.op == op_code::add && there == 1)
-        p->value[at] = x[0]->storage ? *x[0] : *x[1];
+      } else if (!MayMiss || there == n.inputs) p->value[at] = apply_eagerly<Rank>(o, n.f, x, n.inputs, first_site);
+      else if (n.op == op_code::add && there == 1) p->value[at] = x[0]->storage ? *x[0] : *x[1];
     }
     for (int d = p->dies_begin[at]; d < p->dies_begin[at + 1]; ++d)
       p->value[static_cast<std::size_t>(p->dies[static_cast<std::size_t>(d)])] = eager_value<Rank>{};

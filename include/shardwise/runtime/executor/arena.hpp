@@ -19,8 +19,8 @@ class arena {
   }
   arena(std::span<std::byte> given, std::int64_t bytes) : bytes_(bytes), data_(given.data()), own_(false) {
     if (static_cast<std::int64_t>(given.size()) < bytes || reinterpret_cast<std::uintptr_t>(given.data()) % 64 != 0)
-      throw std::invalid_argument("shardwise: the arena given has " + std::to_string(given.size()) + " bytes; the program needs " +
-                                  std::to_string(bytes) + ", aligned to 64");
+      throw std::invalid_argument("shardwise: the arena given has " + std::to_string(given.size()) +
+                                  " bytes; the program needs " + std::to_string(bytes) + ", aligned to 64");
   }
   arena(const arena&) = delete;
   arena& operator=(const arena&) = delete;

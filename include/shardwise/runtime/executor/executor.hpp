@@ -81,7 +81,8 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
       throw;
     } catch (const std::exception& e) {
       if (at >= list.size()) throw;
-      throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(program(), list[at].node, rank_->index()) + ")");
+      throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(program(), list[at].node, rank_->index()) +
+                               ")");
     }
   }
 
@@ -146,7 +147,8 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
                                   " has other extents or placements than the pending tensor; declare it with "
                                   "arriving<input_like<...>> of the tensor's type");
     arrivals_.forget(pointer(id));
-    arrivals_.add(needed_at(id), pointer(id), layout_of(id), static_cast<std::int64_t>(size_of(T::sp.type)), std::move(p).release());
+    arrivals_.add(needed_at(id), pointer(id), layout_of(id), static_cast<std::int64_t>(size_of(T::sp.type)),
+                  std::move(p).release());
     base::given().input(index);
     if (!is_awaited(id)) arrivals_.land_for(calls().size());
   }
@@ -178,7 +180,8 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   // training. Parameters or buffers of other names, shapes or placements do not compile.
   template <class Other>
   void copy_parameters(const executor<Other, Rank>& from) {
-    base::template copy_tables<Other>(from, [&](int to, int id) { std::memcpy(pointer(to), from.pointer(id), base::bytes_of(to)); });
+    base::template copy_tables<Other>(
+        from, [&](int to, int id) { std::memcpy(pointer(to), from.pointer(id), base::bytes_of(to)); });
   }
 
   // --- buffers of modules: the same -----------------------------------------------------------------------------------

@@ -60,7 +60,9 @@ class finite_watch {
         allowed = allowed || s.infinite > 0 || at.layout_of(id).numel() == 0;
         const int leaf = leaf_of(g, id);
         const bool bad = leaf >= 0 && (s.nan > 0 || (s.infinite > 0 && g.nodes[leaf].op != op_code::input));
-        if (bad) throw std::runtime_error("shardwise: " + leaf_name(leaf) + " holds " + counted(at, id, s) + "; " + name(c.node) + " reads it");
+        if (bad)
+          throw std::runtime_error("shardwise: " + leaf_name(leaf) + " holds " + counted(at, id, s) + "; " + name(c.node) +
+                                   " reads it");
       });
     return allowed;
   }
@@ -72,7 +74,8 @@ class finite_watch {
     const auto check = [&](int id, const std::string& what) {
       const specials s = look(at, id, fetch);
       if (s.nan > 0 || (s.infinite > 0 && !allowed))
-        throw std::runtime_error("shardwise: " + what + name(c.node) + " holds " + counted(at, id, s) + "; what it reads holds none");
+        throw std::runtime_error("shardwise: " + what + name(c.node) + " holds " + counted(at, id, s) +
+                                 "; what it reads holds none");
     };
     if (is_update(n.op)) {
       for (int k = 0; k < n.inputs; ++k)
@@ -106,7 +109,8 @@ class finite_watch {
   // The parameter, buffer, state or input whose storage a node shows, -1: none.
   template <class Graph>
   static int leaf_of(const Graph& g, int id) {
-    while (g.nodes[id].inputs > 0 && is_view(g.nodes[id], g.spec_of(g.nodes[id].in[0]), g.spec_of(id))) id = g.nodes[id].in[0];
+    while (g.nodes[id].inputs > 0 && is_view(g.nodes[id], g.spec_of(g.nodes[id].in[0]), g.spec_of(id)))
+      id = g.nodes[id].in[0];
     return is_leaf(g.nodes[id].op) ? id : -1;
   }
   template <class Fetch>
@@ -127,7 +131,8 @@ class finite_watch {
     if (n.op == op_code::param) return "parameter '" + lowered_type::parameter_name(index) + "'";
     if (n.op == op_code::module_buffer) return "buffer '" + lowered_type::buffer_name(index) + "'";
     if (n.op == op_code::state && of.parameter >= 0)
-      return "state " + std::to_string(of.which) + " of parameter '" + lowered_type::parameter_name(static_cast<int>(of.parameter)) + "'";
+      return "state " + std::to_string(of.which) + " of parameter '" +
+             lowered_type::parameter_name(static_cast<int>(of.parameter)) + "'";
     return (n.op == op_code::state ? "kept value " : "input ") + std::to_string(index);
   }
   // "3 NaN and 1 infinity among 64 elements of this rank's block, the first at (1, 3) of (4, 16)"
@@ -135,7 +140,8 @@ class finite_watch {
     const layout& l = at.layout_of(id);
     std::string out;
     if (s.nan > 0) out += std::to_string(s.nan) + " NaN";
-    if (s.infinite > 0) out += (s.nan > 0 ? " and " : "") + std::to_string(s.infinite) + (s.infinite == 1 ? " infinity" : " infinities");
+    if (s.infinite > 0)
+      out += (s.nan > 0 ? " and " : "") + std::to_string(s.infinite) + (s.infinite == 1 ? " infinity" : " infinities");
     std::string place, whole;
     std::int64_t left = s.first;
     for (int d = l.rank - 1; d >= 0; --d) {
@@ -143,8 +149,8 @@ class finite_watch {
       whole = std::to_string(l.global[d]) + (whole.empty() ? "" : ", ") + whole;
       left /= l.global[d];
     }
-    return out + " among the " + std::to_string(l.numel()) + (l.numel() == 1 ? " element" : " elements") + " of this rank's block" +
-           (l.rank > 0 ? ", the first at (" + place + ") of (" + whole + ")" : "");
+    return out + " among the " + std::to_string(l.numel()) + (l.numel() == 1 ? " element" : " elements") +
+           " of this rank's block" + (l.rank > 0 ? ", the first at (" + place + ") of (" + whole + ")" : "");
   }
 };
 

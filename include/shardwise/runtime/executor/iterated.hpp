@@ -27,12 +27,14 @@ class iterated_executor {
   // from the first of them to the last: a moved update runs in the next call.
   void run(const step_env& env, bool last = false) {
     if (iteration_ > 0 && Iterated::kept_values > 0) {
-      static constexpr runtime::env_needs needs = runtime::env_needs_of(runtime::program_source<typename Iterated::main>::program);
+      static constexpr runtime::env_needs needs =
+          runtime::env_needs_of(runtime::program_source<typename Iterated::main>::program);
       runtime::check_unchanged(needs, env, before_);
     }
     if (last && iteration_ == 0 && Iterated::kept_values > 0)
-      throw std::logic_error("shardwise: iterated_executor: the last iteration is also the first, and nothing is kept for it to "
-                             "finish; run at least two iterations, or the step without moves");
+      throw std::logic_error(
+          "shardwise: iterated_executor: the last iteration is also the first, and nothing is kept for it to "
+          "finish; run at least two iterations, or the step without moves");
     if (last) {
       ran_ = iteration_phase::cleanup;
       cleanup_.run(env);
@@ -56,13 +58,13 @@ class iterated_executor {
   // The same iteration's output of this name: see executor::output.
   template <fixed_string Name>
   auto output() const {
-    return ran_ == iteration_phase::setup ? setup_.template output<Name>()
+    return ran_ == iteration_phase::setup  ? setup_.template output<Name>()
            : ran_ == iteration_phase::main ? main_.template output<Name>()
                                            : cleanup_.template output<Name>();
   }
   template <class E = typename Iterated::element>
   local_block<E> output(std::string_view name) const {
-    return ran_ == iteration_phase::setup ? setup_.template output<E>(name)
+    return ran_ == iteration_phase::setup  ? setup_.template output<E>(name)
            : ran_ == iteration_phase::main ? main_.template output<E>(name)
                                            : cleanup_.template output<E>(name);
   }

@@ -71,8 +71,8 @@ class fake_rank {
  private:
   static int checked(int index) {
     if (index < 0 || index >= Mesh::size)
-      throw std::out_of_range("shardwise: fake_rank: rank " + std::to_string(index) + " is asked for; the mesh has ranks 0.." +
-                              std::to_string(Mesh::size - 1));
+      throw std::out_of_range("shardwise: fake_rank: rank " + std::to_string(index) +
+                              " is asked for; the mesh has ranks 0.." + std::to_string(Mesh::size - 1));
     return index;
   }
 

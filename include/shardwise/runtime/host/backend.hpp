@@ -24,10 +24,8 @@ constexpr std::size_t einsum_workspace(const op_attr& a, const spec& x, const sp
     const int l = rules::label(of.lhs, d);
     const bool in_y = rules::find_label(of.rhs, y.rank, l) >= 0;
     const bool in_out = rules::find_label(of.out, max_rank, l) >= 0;
-    if (!in_y)
-      m *= ex[d];
-    else if (!in_out)
-      k *= ex[d];
+    if (!in_y) m *= ex[d];
+    else if (!in_out) k *= ex[d];
   }
   for (int d = 0; d < y.rank; ++d)
     if (rules::find_label(of.lhs, x.rank, rules::label(of.rhs, d)) < 0) n *= ey[d];
@@ -109,8 +107,9 @@ struct host_backend {
     std::int64_t total = static_cast<std::int64_t>(size_of(x.type));
     for (int d = 0; d < x.rank; ++d) total *= ex[d];
     switch (transition_of(x.place[axis], out.place[axis], ranks)) {
-      case transition::all_reduce: return ranks * ceil_div(total / static_cast<std::int64_t>(size_of(x.type)), ranks) *
-                                          static_cast<std::int64_t>(size_of(x.type));
+      case transition::all_reduce:
+        return ranks * ceil_div(total / static_cast<std::int64_t>(size_of(x.type)), ranks) *
+               static_cast<std::int64_t>(size_of(x.type));
       case transition::reduce_scatter: {
         const int d = out.place[axis].dim;
         return ex[d] == 0 ? 0 : total / ex[d] * chunk_size(ex[d], out.place[axis].block, ranks) * ranks;

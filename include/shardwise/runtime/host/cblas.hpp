@@ -3,8 +3,7 @@
 #pragma once
 
 #ifndef SHARDWISE_WITH_BLAS
-#error \
-    "runtime/host/cblas.hpp needs a CBLAS library: define SHARDWISE_WITH_BLAS and link one, or use runtime/host/gemm.hpp"
+#error "runtime/host/cblas.hpp needs a CBLAS library: define SHARDWISE_WITH_BLAS and link one, or use runtime/host/gemm.hpp"
 #endif
 
 #include <cblas.h>
@@ -50,8 +49,8 @@ constexpr layout name_layout(matrix_view<T> x, long rows, long cols) {
 // The same as host::gemm, workspace included: the fallback needs it.
 template <class T>
 void gemm(long m, long n, long k, T alpha, matrix_view<const std::type_identity_t<T>> a,
-          matrix_view<const std::type_identity_t<T>> b, std::type_identity_t<T> beta,
-          matrix_view<std::type_identity_t<T>> c, void* workspace) {
+          matrix_view<const std::type_identity_t<T>> b, std::type_identity_t<T> beta, matrix_view<std::type_identity_t<T>> c,
+          void* workspace) {
   using namespace cblas_detail;
   const layout cl = name_layout(c, m, n);
   if (cl.leading > 0 && cl.transpose == CblasTrans) {  // C' = B' A' has unit columns
@@ -67,12 +66,12 @@ void gemm(long m, long n, long k, T alpha, matrix_view<const std::type_identity_
   const int rows = static_cast<int>(m), cols = static_cast<int>(n), depth = static_cast<int>(k);
   const int lda = static_cast<int>(al.leading), ldb = static_cast<int>(bl.leading), ldc = static_cast<int>(cl.leading);
   if constexpr (std::is_same_v<T, float>) {
-    cblas_sgemm(CblasRowMajor, al.transpose, bl.transpose, rows, cols, depth, alpha, a.data, lda, b.data, ldb, beta,
-                c.data, ldc);
+    cblas_sgemm(CblasRowMajor, al.transpose, bl.transpose, rows, cols, depth, alpha, a.data, lda, b.data, ldb, beta, c.data,
+                ldc);
   } else {
     static_assert(std::is_same_v<T, double>, "gemm computes in float or in double");
-    cblas_dgemm(CblasRowMajor, al.transpose, bl.transpose, rows, cols, depth, alpha, a.data, lda, b.data, ldb, beta,
-                c.data, ldc);
+    cblas_dgemm(CblasRowMajor, al.transpose, bl.transpose, rows, cols, depth, alpha, a.data, lda, b.data, ldb, beta, c.data,
+                ldc);
   }
 }
 

@@ -147,7 +147,8 @@ constexpr void run_formula(const call& c, const operands<T>& q, std::index_seque
 template <const custom_operation& Op>
 struct custom_kernel {
   template <class T>
-  static constexpr void run(const call& c, const operands<T>& q, const step_env&, const result_pointers<T>* several = nullptr) {
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&,
+                            const result_pointers<T>* several = nullptr) {
     if constexpr (has_formula<Op> && Op.record.results > 1) {
       static_assert(raise<problem::result_formula, shardwise::detail::custom_tag<Op>, T>::ok);
     } else if constexpr (has_formula<Op>) {

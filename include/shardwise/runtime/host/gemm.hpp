@@ -21,7 +21,8 @@ struct matrix_view {
   long row, col;  // strides in elements; zero repeats, so only where the matrix is read
 
   template <class U>
-  requires(std::is_same_v<U, const T> && !std::is_const_v<T>) constexpr operator matrix_view<U>() const {
+    requires(std::is_same_v<U, const T> && !std::is_const_v<T>)
+  constexpr operator matrix_view<U>() const {
     return {data, row, col};
   }
 };
@@ -150,8 +151,8 @@ constexpr std::size_t gemm_workspace_bytes(long m, long n, long k) {
 // zero. `level` must be supported. alpha == 0 follows IEEE: a NaN in A or B reaches C.
 template <class T>
 void gemm(long m, long n, long k, T alpha, matrix_view<const std::type_identity_t<T>> a,
-          matrix_view<const std::type_identity_t<T>> b, std::type_identity_t<T> beta,
-          matrix_view<std::type_identity_t<T>> c, void* workspace, isa level) {
+          matrix_view<const std::type_identity_t<T>> b, std::type_identity_t<T> beta, matrix_view<std::type_identity_t<T>> c,
+          void* workspace, isa level) {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "gemm computes in float or in double");
   if (m <= 0 || n <= 0) return;
   if (k <= 0) {
@@ -175,8 +176,8 @@ void gemm(long m, long n, long k, T alpha, matrix_view<const std::type_identity_
 
 template <class T>
 void gemm(long m, long n, long k, T alpha, matrix_view<const std::type_identity_t<T>> a,
-          matrix_view<const std::type_identity_t<T>> b, std::type_identity_t<T> beta,
-          matrix_view<std::type_identity_t<T>> c, void* workspace) {
+          matrix_view<const std::type_identity_t<T>> b, std::type_identity_t<T> beta, matrix_view<std::type_identity_t<T>> c,
+          void* workspace) {
   gemm<T>(m, n, k, alpha, a, b, beta, c, workspace, best_isa());
 }
 

@@ -46,17 +46,17 @@ struct vector_of {
     if constexpr (V > 1) SHARDWISE_GEMM_FMA(acc[r * V + 1], x, b1); \
   }
 
-#define SHARDWISE_GEMM_PUT(r, v)              \
-  {                                           \
-    T* const to = c + r * c_row + (v)*lanes;  \
-    vec sum = acc[r * V + (v)] * scale;       \
-    SHARDWISE_GEMM_ROUND(sum);                \
-    if (keep) {                               \
-      vec old;                                \
-      __builtin_memcpy(&old, to, sizeof old); \
-      SHARDWISE_GEMM_FMA(sum, factor, old);   \
-    }                                         \
-    __builtin_memcpy(to, &sum, sizeof sum);   \
+#define SHARDWISE_GEMM_PUT(r, v)               \
+  {                                            \
+    T* const to = c + r * c_row + (v) * lanes; \
+    vec sum = acc[r * V + (v)] * scale;        \
+    SHARDWISE_GEMM_ROUND(sum);                 \
+    if (keep) {                                \
+      vec old;                                 \
+      __builtin_memcpy(&old, to, sizeof old);  \
+      SHARDWISE_GEMM_FMA(sum, factor, old);    \
+    }                                          \
+    __builtin_memcpy(to, &sum, sizeof sum);    \
   }
 
 #define SHARDWISE_GEMM_STORE(r, p)                    \
@@ -65,51 +65,47 @@ struct vector_of {
     if constexpr (V > 1) SHARDWISE_GEMM_PUT(r, V - 1) \
   }
 
-#define SHARDWISE_GEMM_TILE(name, bytes, ...)                                                                \
-  template <class T, int R, int V>                                                                           \
-  __VA_ARGS__ void name(long k, const T* a, long a_row, long a_col, const T* b, long b_row, T alpha, T beta, \
-                        bool keep, T* c, long c_row) {                                                       \
-    static_assert(R <= 12 && (V == 1 || V == 2));                                                            \
-    using vec = typename vector_of<T, bytes>::type;                                                          \
-    constexpr long lanes = bytes / long{sizeof(T)};                                                          \
-    vec acc[std::size_t{R} * std::size_t{V}];                                                                \
-    const long rs = a_row * long{sizeof(T)}, rs3 = 3 * rs, ks = a_col * long{sizeof(T)};                     \
-    const char* p0 = reinterpret_cast<const char*>(a);                                                       \
-    const char* p1 = p0 + (R > 4 ? 4 * rs : 0);                                                              \
-    const char* p2 = p0 + (R > 8 ? 8 * rs : 0);                                                              \
-    SHARDWISE_GEMM_ROWS(SHARDWISE_GEMM_ZERO)                                                                 \
-    for (; k > 0; --k) {                                                                                     \
-      vec b0, b1;                                                                                            \
-      __builtin_memcpy(&b0, b, sizeof b0);                                                                   \
-      __builtin_memcpy(&b1, b + (V - 1) * lanes, sizeof b1);                                                 \
-      SHARDWISE_GEMM_ROWS(SHARDWISE_GEMM_STEP)                                                               \
-      b += b_row;                                                                                            \
-      p0 += ks;                                                                                              \
-      if constexpr (R > 4) p1 += ks;                                                                         \
-      if constexpr (R > 8) p2 += ks;                                                                         \
-      SHARDWISE_GEMM_OPAQUE(p0, p1, p2);                                                                     \
-    }                                                                                                        \
-    vec scale, factor;                                                                                       \
-    SHARDWISE_GEMM_SPLAT(scale, alpha);                                                                      \
-    SHARDWISE_GEMM_SPLAT(factor, beta);                                                                      \
-    SHARDWISE_GEMM_ROWS(SHARDWISE_GEMM_STORE)                                                                \
+#define SHARDWISE_GEMM_TILE(name, bytes, ...)                                                                           \
+  template <class T, int R, int V>                                                                                      \
+  __VA_ARGS__ void name(long k, const T* a, long a_row, long a_col, const T* b, long b_row, T alpha, T beta, bool keep, \
+                        T* c, long c_row) {                                                                             \
+    static_assert(R <= 12 && (V == 1 || V == 2));                                                                       \
+    using vec = typename vector_of<T, bytes>::type;                                                                     \
+    constexpr long lanes = bytes / long{sizeof(T)};                                                                     \
+    vec acc[std::size_t{R} * std::size_t{V}];                                                                           \
+    const long rs = a_row * long{sizeof(T)}, rs3 = 3 * rs, ks = a_col * long{sizeof(T)};                                \
+    const char* p0 = reinterpret_cast<const char*>(a);                                                                  \
+    const char* p1 = p0 + (R > 4 ? 4 * rs : 0);                                                                         \
+    const char* p2 = p0 + (R > 8 ? 8 * rs : 0);                                                                         \
+    SHARDWISE_GEMM_ROWS(SHARDWISE_GEMM_ZERO)                                                                            \
+    for (; k > 0; --k) {                                                                                                \
+      vec b0, b1;                                                                                                       \
+      __builtin_memcpy(&b0, b, sizeof b0);                                                                              \
+      __builtin_memcpy(&b1, b + (V - 1) * lanes, sizeof b1);                                                            \
+      SHARDWISE_GEMM_ROWS(SHARDWISE_GEMM_STEP)                                                                          \
+      b += b_row;                                                                                                       \
+      p0 += ks;                                                                                                         \
+      if constexpr (R > 4) p1 += ks;                                                                                    \
+      if constexpr (R > 8) p2 += ks;                                                                                    \
+      SHARDWISE_GEMM_OPAQUE(p0, p1, p2);                                                                                \
+    }                                                                                                                   \
+    vec scale, factor;                                                                                                  \
+    SHARDWISE_GEMM_SPLAT(scale, alpha);                                                                                 \
+    SHARDWISE_GEMM_SPLAT(factor, beta);                                                                                 \
+    SHARDWISE_GEMM_ROWS(SHARDWISE_GEMM_STORE)                                                                           \
   }
 
 // Three pointers and one stride address twelve rows; without this line a compiler may carry twelve pointers instead.
 #define SHARDWISE_GEMM_OPAQUE(p0, p1, p2) asm("" : "+r"(p0), "+r"(p1), "+r"(p2))
 
 #if defined(__x86_64__)
-#define SHARDWISE_GEMM_SPLAT(x, value)                          \
-  if constexpr (sizeof(T) == 4)                                 \
-    asm("vbroadcastss {%1, %0|%0, %1}" : "=v"(x) : "m"(value)); \
-  else                                                          \
-    asm("vbroadcastsd {%1, %0|%0, %1}" : "=v"(x) : "m"(value))
-#define SHARDWISE_GEMM_FMA(sum, x, y)                                          \
-  {                                                                            \
-    if constexpr (sizeof(T) == 4)                                              \
-      asm("vfmadd231ps {%2, %1, %0|%0, %1, %2}" : "+v"(sum) : "v"(x), "v"(y)); \
-    else                                                                       \
-      asm("vfmadd231pd {%2, %1, %0|%0, %1, %2}" : "+v"(sum) : "v"(x), "v"(y)); \
+#define SHARDWISE_GEMM_SPLAT(x, value)                                                      \
+  if constexpr (sizeof(T) == 4) asm("vbroadcastss {%1, %0|%0, %1}" : "=v"(x) : "m"(value)); \
+  else asm("vbroadcastsd {%1, %0|%0, %1}" : "=v"(x) : "m"(value))
+#define SHARDWISE_GEMM_FMA(sum, x, y)                                                                      \
+  {                                                                                                        \
+    if constexpr (sizeof(T) == 4) asm("vfmadd231ps {%2, %1, %0|%0, %1, %2}" : "+v"(sum) : "v"(x), "v"(y)); \
+    else asm("vfmadd231pd {%2, %1, %0|%0, %1, %2}" : "+v"(sum) : "v"(x), "v"(y));                          \
   }
 #define SHARDWISE_GEMM_ROUND(x)
 SHARDWISE_GEMM_TILE(tile_avx512, 64, __attribute__((target("avx512f"))))
@@ -121,7 +117,7 @@ SHARDWISE_GEMM_TILE(tile_avx2, 32, __attribute__((target("avx2,fma"))))
 
 // x - 0 is x for every x, so the subtraction folds away.
 #define SHARDWISE_GEMM_SPLAT(x, value) \
-  x = (value)-vec {}
+  x = (value) - vec {}
 #if defined(__x86_64__)
 // Under -march=native a compiler would fuse here, in some tiles and not in others.
 #define SHARDWISE_GEMM_ROUND(x) asm("" : "+x"(x))

@@ -15,12 +15,9 @@ enum class isa { generic, avx2, avx512 };
 inline bool supports(isa level) {
 #if defined(__x86_64__)
   switch (level) {
-    case isa::generic:
-      return true;
-    case isa::avx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    case isa::avx512:
-      return __builtin_cpu_supports("avx512f");
+    case isa::generic: return true;
+    case isa::avx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case isa::avx512: return __builtin_cpu_supports("avx512f");
   }
   return false;
 #else
@@ -44,7 +41,8 @@ namespace isa_detail {
 #endif
 #if defined(__x86_64__) && !defined(__CUDACC__)
 template <class F>
-__attribute__((SHARDWISE_VECTORISE target("avx512f,avx512dq,avx512vl,avx2,fma"), flatten)) void loop_avx512(std::int64_t n, F f) {
+__attribute__((SHARDWISE_VECTORISE target("avx512f,avx512dq,avx512vl,avx2,fma"), flatten)) void loop_avx512(std::int64_t n,
+                                                                                                            F f) {
   SHARDWISE_IVDEP
   for (std::int64_t i = 0; i < n; ++i) f(i);
 }

@@ -31,7 +31,8 @@ template <op_code Op>
 struct kernel;
 
 template <op_code Op, class T>
-concept kernel_written = requires(const call& c, const operands<T>& q, const step_env& env) { kernel<Op>::template run<T>(c, q, env); };
+concept kernel_written =
+    requires(const call& c, const operands<T>& q, const step_env& env) { kernel<Op>::template run<T>(c, q, env); };
 
 namespace detail {
 

@@ -53,7 +53,8 @@ void run_kernel(const call& c, const step_env& env, Rank& rank) {
 
 // Integers are only moved and compared; arithmetic kernels exist for floating-point elements.
 constexpr bool has_kernel(op_code op, dtype type) {
-  return is_floating(type) || rules::only_moves(op) || op == op_code::redistribute || op == op_code::opaque || is_comparison(op);
+  return is_floating(type) || rules::only_moves(op) || op == op_code::redistribute || op == op_code::opaque ||
+         is_comparison(op);
 }
 template <const custom_operation& Op, dtype Type, class Rank>
 constexpr kernel_function<Rank> custom_entry() {
@@ -74,8 +75,10 @@ constexpr kernel_function<Rank> kernel_entry() {
     return &run_kernel<op, T, S.then, Rank>;
   } else {
     using facts = shardwise::detail::type_list<typename shardwise::detail::op_tag<op>::type, T>;
-    return shardwise::detail::raise_list<problem::kernel_missing, typename shardwise::detail::joined_lists<facts, Place>::type>::ok ? nullptr
-                                                                                                                                   : nullptr;
+    return shardwise::detail::raise_list<problem::kernel_missing,
+                                         typename shardwise::detail::joined_lists<facts, Place>::type>::ok
+               ? nullptr
+               : nullptr;
   }
 }
 
@@ -106,8 +109,9 @@ struct kernel_table {
     if constexpr (kernels::signatures.item[K].op == op_code::custom)
       return custom_entry<*kernels::signatures.custom[K], type, Rank>();
     else
-      return kernel_entry<signature{kernels::signatures.item[K].op, type, kernels::signatures.item[K].then}, Rank,
-                          typename missing_at<!has_kernel(kernels::signatures.item[K].op, type), Source, static_cast<int>(K)>::type>();
+      return kernel_entry<
+          signature{kernels::signatures.item[K].op, type, kernels::signatures.item[K].then}, Rank,
+          typename missing_at<!has_kernel(kernels::signatures.item[K].op, type), Source, static_cast<int>(K)>::type>();
   }
   template <std::size_t... K>
   static constexpr auto make(std::index_sequence<K...>) {

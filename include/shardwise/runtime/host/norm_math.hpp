@@ -17,7 +17,9 @@ struct norm_math {
     for (int k = 1; k < p; ++k) r = r * a;
     return r;
   }
-  static T root(T s, int p) { return p == 1 ? s : p == 2 ? elementary::sqrt(s) : elementary::pow(s, T(1) / static_cast<T>(p)); }
+  static T root(T s, int p) {
+    return p == 1 ? s : p == 2 ? elementary::sqrt(s) : elementary::pow(s, T(1) / static_cast<T>(p));
+  }
   // The norm n as a function of its element x: sign(x) (|x| / n)^(P-1), and 0 where n is, as in PyTorch. Of a NaN, NaN.
   static constexpr T slope(T x, T n, int p) {
     if (n == T(0) || x == T(0)) return T(0);

@@ -105,13 +105,17 @@ void sum_columns(const walk<2>& kept, const walk<2>& summed, const T* x, T* o, c
 template <class T, class F>
 constexpr void sum_rows(const T* x, std::int64_t n, std::int64_t sx, std::int64_t count, std::int64_t step, const F& value,
                         typename math<T>::accumulator* o) {
-  sum_by_strides<T, F>([&](auto s) { for (std::int64_t i = 0; i < n; ++i) o[i] = sum_of(x + i * sx, count, s, value); }, step);
+  sum_by_strides<T, F>(
+      [&](auto s) {
+        for (std::int64_t i = 0; i < n; ++i) o[i] = sum_of(x + i * sx, count, s, value);
+      },
+      step);
 }
 
 // The same, where loops over a row's elements are not worth their beginning or not fast: many rows side by side.
 template <class T, class F>
-constexpr void sum_short_rows(const T* x, std::int64_t n, std::int64_t sx, std::int64_t count, std::int64_t step, const F& value,
-                              typename math<T>::accumulator* o) {
+constexpr void sum_short_rows(const T* x, std::int64_t n, std::int64_t sx, std::int64_t count, std::int64_t step,
+                              const F& value, typename math<T>::accumulator* o) {
   using acc = typename math<T>::accumulator;
   constexpr bool narrow = requires { F::narrow; };
   independent_loop<std::conditional_t<narrow, std::int64_t, T>>(n, [=, value = value](std::int64_t i) {

@@ -123,7 +123,8 @@ void load_share_by(const char* caller, T* local, const layout& l, const spec& s,
     each_element(l, [&](std::int64_t i, std::int64_t g) {
       if (local[i] < T(0))
         throw std::invalid_argument(std::string("shardwise: ") + caller + ": element " + std::to_string(g) + " is " +
-                                    std::to_string(local[i]) + "; a tensor that is partial_norm holds norms, which are not "
+                                    std::to_string(local[i]) +
+                                    "; a tensor that is partial_norm holds norms, which are not "
                                     "negative: give their absolute values, or place the tensor partial or replicate");
     });
     return;
@@ -143,20 +144,17 @@ constexpr std::uint32_t stream_of(std::string_view path) {
   return h;
 }
 
-inline double initial_value(init_kind kind, double scale, std::uint64_t seed, std::uint32_t stream,
-                            std::int64_t index) {
+inline double initial_value(init_kind kind, double scale, std::uint64_t seed, std::uint32_t stream, std::int64_t index) {
   const philox_words w =
       philox(seed, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), stream, 0xFFFFFFFFU);
   constexpr double unit = 1.0 / 4294967296.0;
   switch (kind) {
-    case init_kind::ones:
-      return 1;
-    case init_kind::uniform:
-      return scale * (2.0 * w.w[0] * unit - 1);
+    case init_kind::ones: return 1;
+    case init_kind::uniform: return scale * (2.0 * w.w[0] * unit - 1);
     case init_kind::normal:  // Box-Muller; the shift keeps the logarithm finite
-      return scale * elementary::sqrt(-2 * elementary::log((w.w[0] + 0.5) * unit)) * elementary::cos(6.283185307179586 * w.w[1] * unit);
-    case init_kind::zeros:
-      break;
+      return scale * elementary::sqrt(-2 * elementary::log((w.w[0] + 0.5) * unit)) *
+             elementary::cos(6.283185307179586 * w.w[1] * unit);
+    case init_kind::zeros: break;
   }
   return 0;
 }

@@ -65,9 +65,10 @@ struct step_env {
 
 // What to do about an index that an operation met outside its range.
 constexpr const char* index_remedy(op_code op) {
-  return op == op_code::nll ? "class ids count from 0 and stay below the extent of the logits' last dim: map the labels to that range, or give "
-                              "the logits more classes"
-                            : "map the data to that range or enlarge the table";
+  return op == op_code::nll
+             ? "class ids count from 0 and stay below the extent of the logits' last dim: map the labels to that range, or give "
+               "the logits more classes"
+             : "map the data to that range or enlarge the table";
 }
 
 // Where the results of an operation with several go; without a pointer: nobody wants it, and its layout is not set.

@@ -65,7 +65,8 @@ std::string describe_plan(const std::vector<std::string>& axes) {
   if (ex::buffer_count() > 0) lines("buffer", ex::buffer_count(), ex::buffer_name, ex::buffer_spec);
   for (int a = 0; a < mesh_type::axes; ++a)
     out += "communication on " + names[static_cast<std::size_t>(a)] + ": " +
-           std::to_string(passes::busiest_bytes<mesh_type>(g, Step::traffic, a, -1)) + " bytes sent per step by the busiest rank\n";
+           std::to_string(passes::busiest_bytes<mesh_type>(g, Step::traffic, a, -1)) +
+           " bytes sent per step by the busiest rank\n";
   out += "collectives per step: " + std::to_string(Step::traffic.collectives) + "\n";
   out += "peak memory per rank: " + std::to_string(Step::peak_bytes) + " bytes\n";
   return out;

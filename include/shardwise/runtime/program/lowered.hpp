@@ -55,7 +55,8 @@ template <class Program>
 std::string place_of(const Program& program, int node_id, int rank) {
   const node& n = program.nodes[node_id];
   const std::string path = module_path(program, n.scope);
-  return "in " + node_names(program)[static_cast<std::size_t>(node_id)] + ", module " + (path.empty() ? "<task>" : path) + ", rank " + std::to_string(rank);
+  return "in " + node_names(program)[static_cast<std::size_t>(node_id)] + ", module " + (path.empty() ? "<task>" : path) +
+         ", rank " + std::to_string(rank);
 }
 
 // Specs become local extents, strides and pointers: everything that depends on the rank is settled here, once.
@@ -98,8 +99,9 @@ class lowered {
   // "shardwise: input number 2 is asked for; the program has 2 inputs, counted from 0: give 0..1"
   static std::string no_such(const std::string& what, int index, int count) {
     return "shardwise: " + what + " number " + std::to_string(index) + " is asked for; the program has " +
-           (count == 0 ? "none" : std::to_string(count) + " " + what + (count == 1 ? "" : "s") + ", counted from 0: give 0.." +
-                                      std::to_string(count - 1));
+           (count == 0 ? "none"
+                       : std::to_string(count) + " " + what + (count == 1 ? "" : "s") + ", counted from 0: give 0.." +
+                             std::to_string(count - 1));
   }
 
   // The outputs that the task has named, by number; a name that is none of theirs does not compile, or throws.
@@ -122,8 +124,9 @@ class lowered {
     if (const int k = names::find(name); k >= 0) return k;
     std::string known;
     for (int k = 0; k < names::count; ++k) known += (k ? ", '" : "'") + std::string(names::name(k)) + "'";
-    throw std::out_of_range("shardwise: output: the program has no output named '" + std::string(name) + "'; " +
-                            (known.empty() ? "its task names none: return outputs(named<...>(loss), ...)" : "it has " + known));
+    throw std::out_of_range(
+        "shardwise: output: the program has no output named '" + std::string(name) + "'; " +
+        (known.empty() ? "its task names none: return outputs(named<...>(loss), ...)" : "it has " + known));
 #endif
   }
   // The element type of output Number.
@@ -351,16 +354,17 @@ class lowered {
       text::put_extents(what, s);
       what.push_back(' ');
       text::put_placements(what, s);
-      throw std::logic_error("shardwise: run: " + what + ", has no value" +
-                             (s.dyn != 0 ? " of this run-time size" : "") + "; give it one with set_input(" + std::to_string(i) +
-                             ", ...), or fill the block input<...>(" + std::to_string(i) + "), before the run");
+      throw std::logic_error("shardwise: run: " + what + ", has no value" + (s.dyn != 0 ? " of this run-time size" : "") +
+                             "; give it one with set_input(" + std::to_string(i) + ", ...), or fill the block input<...>(" +
+                             std::to_string(i) + "), before the run");
     }
     check_parameters("run");
     throw std::logic_error("shardwise: run: a value is missing");
   }
   [[noreturn]] __attribute__((noinline)) static void refuse_parameter(const char* call_name, int at) {
     const bool is_buffer = at >= parameter_count();
-    throw std::logic_error(std::string("shardwise: ") + call_name + (is_buffer ? ": buffer '" : ": parameter '") + table_name(at) +
+    throw std::logic_error(std::string("shardwise: ") + call_name + (is_buffer ? ": buffer '" : ": parameter '") +
+                           table_name(at) +
                            "' has no value; give all of them one with initialise(seed), copy_parameters or " +
                            (is_buffer ? "set_buffer" : "set_parameter"));
   }
@@ -371,7 +375,8 @@ class lowered {
   dynamic_array<layout> layouts_;
   dynamic_array<std::int64_t> view_bytes_;
   dynamic_array<call> calls_;
-  dynamic_array<dynamic_array<result_blocks>> results_;  // of calls with several: one each, which calls point to, so it stays where it is
+  dynamic_array<dynamic_array<result_blocks>>
+      results_;  // of calls with several: one each, which calls point to, so it stays where it is
 };
 
 }  // namespace shardwise::inline v0_1::runtime

@@ -45,9 +45,13 @@ concept offers_parameters = requires {
   P::parameters.item[0].scale;
 };
 template <class P>
-concept offers_parameter_total = requires { { P::parameter_total } -> std::convertible_to<int>; };
+concept offers_parameter_total = requires {
+  { P::parameter_total } -> std::convertible_to<int>;
+};
 template <class P>
-concept offers_buffer_total = requires { { P::buffer_total } -> std::convertible_to<int>; };
+concept offers_buffer_total = requires {
+  { P::buffer_total } -> std::convertible_to<int>;
+};
 template <class P>
 concept offers_memory = requires {
   P::memory::value.offset[0];
@@ -55,13 +59,21 @@ concept offers_memory = requires {
   P::memory::value.workspace;
 };
 template <class P>
-concept offers_peak_bytes = requires { { P::peak_bytes } -> std::convertible_to<std::int64_t>; };
+concept offers_peak_bytes = requires {
+  { P::peak_bytes } -> std::convertible_to<std::int64_t>;
+};
 template <class P>
-concept offers_dyn_bound = requires { { P::dyn_bound } -> std::convertible_to<std::int64_t>; };
+concept offers_dyn_bound = requires {
+  { P::dyn_bound } -> std::convertible_to<std::int64_t>;
+};
 template <class P>
-concept offers_traffic = requires { { P::traffic.order_hash } -> std::convertible_to<std::uint64_t>; };
+concept offers_traffic = requires {
+  { P::traffic.order_hash } -> std::convertible_to<std::uint64_t>;
+};
 template <class P>
-concept offers_output_names = requires { { P::output_names::find("") } -> std::convertible_to<int>; };
+concept offers_output_names = requires {
+  { P::output_names::find("") } -> std::convertible_to<int>;
+};
 
 template <bool Has, class Program, class Member>
 inline constexpr bool program_has = raise<(Has ? problem::none : problem::program_member_missing), Program, Member>::ok;
@@ -76,15 +88,16 @@ concept executable_program = detail::offers_graph<P> && detail::offers_parameter
 // `ok` is true; a member that Program lacks is a sentence with its name.
 template <class Program>
 struct checked_program {
-  static constexpr bool ok = detail::program_has<detail::offers_graph<Program>, Program, program_member::program> &&
-                             detail::program_has<detail::offers_parameters<Program>, Program, program_member::parameters> &&
-                             detail::program_has<detail::offers_parameter_total<Program>, Program, program_member::parameter_total> &&
-                             detail::program_has<detail::offers_buffer_total<Program>, Program, program_member::buffer_total> &&
-                             detail::program_has<detail::offers_memory<Program>, Program, program_member::memory> &&
-                             detail::program_has<detail::offers_peak_bytes<Program>, Program, program_member::peak_bytes> &&
-                             detail::program_has<detail::offers_dyn_bound<Program>, Program, program_member::dyn_bound> &&
-                             detail::program_has<detail::offers_traffic<Program>, Program, program_member::traffic> &&
-                             detail::program_has<detail::offers_output_names<Program>, Program, program_member::output_names>;
+  static constexpr bool ok =
+      detail::program_has<detail::offers_graph<Program>, Program, program_member::program> &&
+      detail::program_has<detail::offers_parameters<Program>, Program, program_member::parameters> &&
+      detail::program_has<detail::offers_parameter_total<Program>, Program, program_member::parameter_total> &&
+      detail::program_has<detail::offers_buffer_total<Program>, Program, program_member::buffer_total> &&
+      detail::program_has<detail::offers_memory<Program>, Program, program_member::memory> &&
+      detail::program_has<detail::offers_peak_bytes<Program>, Program, program_member::peak_bytes> &&
+      detail::program_has<detail::offers_dyn_bound<Program>, Program, program_member::dyn_bound> &&
+      detail::program_has<detail::offers_traffic<Program>, Program, program_member::traffic> &&
+      detail::program_has<detail::offers_output_names<Program>, Program, program_member::output_names>;
 };
 template <executable_program Program>
 struct checked_program<Program> {

@@ -2,7 +2,6 @@
 // overlap: what a host program does beside its kernels: which collectives, and what is done before which call.
 #pragma once
 
-
 #include <shardwise/graph/waits.hpp>
 #include <shardwise/runtime/program/schedule.hpp>
 #include <shardwise/support/dynamic_array.hpp>

@@ -2,7 +2,6 @@
 // Where random operations draw: by element, the same on every mesh; or by offset in one stream, as PyTorch's DTensor.
 #pragma once
 
-
 #include <shardwise/operations/all.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 #include <shardwise/vocabulary/spec.hpp>

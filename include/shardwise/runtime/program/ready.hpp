@@ -15,12 +15,12 @@ namespace shardwise::inline v0_1::runtime {
 
 // Which of step_env's numbers a program reads.
 struct env_needs {
-  bool updates = false;   // an optimizer's: lr, eps, weight_decay
-  bool betas = false;     // Adam's
-  bool counts = false;    // Adam's, by the run's number of the step
+  bool updates = false;  // an optimizer's: lr, eps, weight_decay
+  bool betas = false;    // Adam's
+  bool counts = false;   // Adam's, by the run's number of the step
   bool momentum = false;
   bool clips = false;
-  bool draws = false;     // random numbers
+  bool draws = false;  // random numbers
 };
 
 template <class Graph>
@@ -45,30 +45,35 @@ namespace detail {
 [[noreturn]] __attribute__((noinline)) inline void refuse_number(const char* field, double value, const char* why) {
   char held[40];
   std::snprintf(held, sizeof held, "%.9g", value);
-  throw std::invalid_argument(std::string("shardwise: run: env.") + field + " is " + (value == value ? held : "not a number") + why);
+  throw std::invalid_argument(std::string("shardwise: run: env.") + field + " is " +
+                              (value == value ? held : "not a number") + why);
 }
 
 [[noreturn]] __attribute__((noinline)) inline void refuse_env(const env_needs& n, const step_env& e) {
   const auto good = [](double v) { return v >= 0 && v - v == 0; };
   if (!good(e.lr))
-    refuse_number("lr", e.lr, e.lr == e.lr ? "; a learning rate is finite and at least 0"
-                                           : ", as it is while nobody has set it; the program updates parameters: set the "
-                                             "learning rate before every run, as in env.lr = 1e-3 (0 leaves them as they are)");
+    refuse_number("lr", e.lr,
+                  e.lr == e.lr ? "; a learning rate is finite and at least 0"
+                               : ", as it is while nobody has set it; the program updates parameters: set the "
+                                 "learning rate before every run, as in env.lr = 1e-3 (0 leaves them as they are)");
   if (n.momentum && !good(e.momentum))
     refuse_number("momentum", e.momentum,
                   e.momentum == e.momentum ? "; a momentum is finite and at least 0"
                                            : ", as it is while nobody has set it; the optimizer is sgd<true>: set it, as in "
                                              "env.momentum = 0.9, or take sgd<> without momentum");
-  if (n.betas && !(e.beta1 >= 0 && e.beta1 < 1)) refuse_number("beta1", e.beta1, "; Adam's betas are at least 0 and less than 1");
-  if (n.betas && !(e.beta2 >= 0 && e.beta2 < 1)) refuse_number("beta2", e.beta2, "; Adam's betas are at least 0 and less than 1");
+  if (n.betas && !(e.beta1 >= 0 && e.beta1 < 1))
+    refuse_number("beta1", e.beta1, "; Adam's betas are at least 0 and less than 1");
+  if (n.betas && !(e.beta2 >= 0 && e.beta2 < 1))
+    refuse_number("beta2", e.beta2, "; Adam's betas are at least 0 and less than 1");
   if (n.betas && !good(e.eps)) refuse_number("eps", e.eps, "; Adam's eps is finite and at least 0");
   if (!good(e.weight_decay)) refuse_number("weight_decay", e.weight_decay, "; a weight decay is finite and at least 0");
   if (n.clips && !(e.max_norm > 0))
     refuse_number("max_norm", e.max_norm,
-                  e.max_norm == e.max_norm ? "; clip_norm scales gradients to that norm, and they would all be 0: give a norm "
-                                             "above 0, or take the optimizer without clip_norm"
-                                           : ", as it is while nobody has set it; the optimizer is a clip_norm: set the "
-                                             "largest norm that gradients may have, as in env.max_norm = 1");
+                  e.max_norm == e.max_norm
+                      ? "; clip_norm scales gradients to that norm, and they would all be 0: give a norm "
+                        "above 0, or take the optimizer without clip_norm"
+                      : ", as it is while nobody has set it; the optimizer is a clip_norm: set the "
+                        "largest norm that gradients may have, as in env.max_norm = 1");
   throw std::invalid_argument("shardwise: run: env.step is " + std::to_string(e.step) +
                               (n.counts ? "; Adam divides by 1 - beta^step, so the first step is number 1"
                                         : "; the step draws random numbers by its number, so the first step is number 1") +
@@ -83,7 +88,8 @@ inline void check_env(const env_needs& n, const step_env& e) {
   if (!n.updates) return;
   constexpr double most = 1.7976931348623157e308;
   const bool rates = e.lr >= 0 && e.lr <= most && e.weight_decay >= 0 && e.weight_decay <= most;
-  const bool moments = !n.betas || (e.beta1 >= 0 && e.beta1 < 1 && e.beta2 >= 0 && e.beta2 < 1 && e.eps >= 0 && e.eps <= most);
+  const bool moments =
+      !n.betas || (e.beta1 >= 0 && e.beta1 < 1 && e.beta2 >= 0 && e.beta2 < 1 && e.eps >= 0 && e.eps <= most);
   const bool rest = (!n.momentum || (e.momentum >= 0 && e.momentum <= most)) && (!n.clips || e.max_norm > 0);
   const bool counted = e.step >= 1 || !(n.counts || n.draws);
   if (!(rates && moments && rest && counted)) [[unlikely]]
@@ -97,18 +103,21 @@ inline void check_unchanged(const env_needs& n, const step_env& now, const step_
     const char* field;
     bool read;
     double now, before;
-  } numbers[] = {{"lr", n.updates, static_cast<double>(now.lr), static_cast<double>(before.lr)},
-                 {"weight_decay", n.updates, static_cast<double>(now.weight_decay), static_cast<double>(before.weight_decay)},
-                 {"momentum", n.momentum, static_cast<double>(now.momentum), static_cast<double>(before.momentum)},
-                 {"beta1", n.betas, static_cast<double>(now.beta1), static_cast<double>(before.beta1)},
-                 {"beta2", n.betas, static_cast<double>(now.beta2), static_cast<double>(before.beta2)},
-                 {"eps", n.betas, static_cast<double>(now.eps), static_cast<double>(before.eps)},
-                 {"max_norm", n.clips, static_cast<double>(now.max_norm), static_cast<double>(before.max_norm)}};
+  } numbers[] = {
+      {"lr", n.updates, static_cast<double>(now.lr), static_cast<double>(before.lr)},
+      {"weight_decay", n.updates, static_cast<double>(now.weight_decay), static_cast<double>(before.weight_decay)},
+      {"momentum", n.momentum, static_cast<double>(now.momentum), static_cast<double>(before.momentum)},
+      {"beta1", n.betas, static_cast<double>(now.beta1), static_cast<double>(before.beta1)},
+      {"beta2", n.betas, static_cast<double>(now.beta2), static_cast<double>(before.beta2)},
+      {"eps", n.betas, static_cast<double>(now.eps), static_cast<double>(before.eps)},
+      {"max_norm", n.clips, static_cast<double>(now.max_norm), static_cast<double>(before.max_norm)}};
   for (const auto& x : numbers) {
     if (!x.read || x.now == x.before) continue;
     char was[120];
-    std::snprintf(was, sizeof was, " and was %.9g in the call before, whose moved updates run in this call and would take it", x.before);
-    detail::refuse_number(x.field, x.now, (std::string(was) + "; keep it until the last call, or run the step without moves").c_str());
+    std::snprintf(was, sizeof was,
+                  " and was %.9g in the call before, whose moved updates run in this call and would take it", x.before);
+    detail::refuse_number(x.field, x.now,
+                          (std::string(was) + "; keep it until the last call, or run the step without moves").c_str());
   }
 }
 

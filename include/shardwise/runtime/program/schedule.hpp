@@ -14,7 +14,7 @@ inline constexpr int compute_stream = 0, communication_stream = 1, stream_count 
 
 struct scheduled_call {
   int stream = compute_stream;
-  int wait = -1;        // the call of the other stream that must be done before this one starts, -1: none
+  int wait = -1;         // the call of the other stream that must be done before this one starts, -1: none
   bool awaited = false;  // a later call of the other stream waits for this one
 };
 
@@ -40,8 +40,7 @@ dynamic_array<access> accesses_of(const call& c, bool one_device = true) {
     if (plan.bytes[own] > 0) all.push_back({plan.offset[own], plan.offset[own] + plan.bytes[own], write});
   };
   // an update writes its parameter and states, and reads its gradient and the clip factor; a buffer is there to be written
-  for (int j = 0; j < n.inputs; ++j)
-    touch(n.in[j], g.nodes[n.in[j]].op == op_code::room || writes_operand(n, j));
+  for (int j = 0; j < n.inputs; ++j) touch(n.in[j], g.nodes[n.in[j]].op == op_code::room || writes_operand(n, j));
   if (c.results) {
     for (int j = c.node + 1; j < g.node_count; ++j)
       if (g.nodes[j].op == op_code::getitem && g.nodes[j].in[0] == c.node) touch(j, true);
@@ -78,7 +77,7 @@ dynamic_array<scheduled_call> schedule(const dynamic_array<call>& calls, bool on
     if (next < calls.size() && !conflict(touched[i], touched[next])) s[i].stream = communication_stream;
   }
   std::array<dynamic_array<int>, stream_count> on;  // calls of each stream, in order
-  std::array<int, stream_count> seen{-1, -1};     // last call of the other stream that a stream has waited for
+  std::array<int, stream_count> seen{-1, -1};       // last call of the other stream that a stream has waited for
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const auto mine = static_cast<std::size_t>(s[i].stream);
     const dynamic_array<int>& other = on[1 - mine];

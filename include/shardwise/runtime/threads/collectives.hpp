@@ -68,8 +68,8 @@ void all_reduce(const call& c, Rank& rank) {
     const layout l = runtime::flat_layout(own.size);
     for (int step = 0; step < n; ++step) {
       const int to = (me + step) % n;
-      detail::send_block<T>(rank, c, to, inbox, l, zero, static_cast<T*>(g.member[static_cast<unsigned>(to)].target) + own.begin, l,
-                            zero, l.ext);
+      detail::send_block<T>(rank, c, to, inbox, l, zero,
+                            static_cast<T*>(g.member[static_cast<unsigned>(to)].target) + own.begin, l, zero, l.ext);
     }
   }
   g.gate.finish();
@@ -111,7 +111,8 @@ void reduce_scatter(const call& c, Rank& rank) {
     std::int64_t begin[max_rank]{};
     begin[d] = part.begin;
     detail::send_block<T>(rank, c, to, static_cast<const T*>(c.p[0]), x, begin,
-                          static_cast<T*>(g.member[static_cast<unsigned>(to)].inbox) + me * theirs.numel(), theirs, zero, theirs.ext);
+                          static_cast<T*>(g.member[static_cast<unsigned>(to)].inbox) + me * theirs.numel(), theirs, zero,
+                          theirs.ext);
   }
   g.gate.finish();
   const std::int64_t own = c.l[result].numel();
@@ -191,15 +192,15 @@ namespace detail {
 
 // What ranks exchange. A rank that waits for one that has returned says in which collective.
 struct collectives {
-#define SHARDWISE_COLLECTIVE(function)                                     \
-  template <class T, class Rank>                                           \
-  static void function(const call& c, Rank& rank) {                        \
-    try {                                                                  \
-      threads::function<T>(c, rank);                                       \
-    } catch (const rank_returned& e) {                                     \
-      detail::rethrow_waiting(c, e.rank, rank.index());                    \
-    }                                                                      \
-    rank.sent();                                                           \
+#define SHARDWISE_COLLECTIVE(function)                  \
+  template <class T, class Rank>                        \
+  static void function(const call& c, Rank& rank) {     \
+    try {                                               \
+      threads::function<T>(c, rank);                    \
+    } catch (const rank_returned& e) {                  \
+      detail::rethrow_waiting(c, e.rank, rank.index()); \
+    }                                                   \
+    rank.sent();                                        \
   }
   SHARDWISE_COLLECTIVE(all_reduce)
   SHARDWISE_COLLECTIVE(reduce_scatter)

@@ -133,7 +133,9 @@ class stream {
         } catch (const std::exception& e) {
           broken_.store(true, std::memory_order_release);
           if (!s.where) lane.fail(std::current_exception());
-          else lane.fail(std::make_exception_ptr(std::runtime_error(std::string(e.what()) + " (" + s.where(s.c.node, lane.index()) + ")")));
+          else
+            lane.fail(std::make_exception_ptr(
+                std::runtime_error(std::string(e.what()) + " (" + s.where(s.c.node, lane.index()) + ")")));
         } catch (...) {
           broken_.store(true, std::memory_order_release);
           lane.fail(std::current_exception());

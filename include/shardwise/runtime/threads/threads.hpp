@@ -135,7 +135,8 @@ struct world {
   void leave(int rank) {
     all.gate.leave(rank);
     for (auto& lane : groups)
-      for (int a = 0; a < Mesh::axes; ++a) lane[static_cast<unsigned>(a)][static_cast<unsigned>(group_of(rank, a))].gate.leave(rank);
+      for (int a = 0; a < Mesh::axes; ++a)
+        lane[static_cast<unsigned>(a)][static_cast<unsigned>(group_of(rank, a))].gate.leave(rank);
   }
 
  private:
@@ -211,8 +212,9 @@ class thread_rank {
     const std::uint64_t first = *static_cast<const std::uint64_t*>(g.member[0].info);
     g.gate.finish();
     if (first != value)
-      throw std::logic_error("shardwise: rank " + std::to_string(index_) + " and rank 0 disagree on " + what +
-                             " (" + std::to_string(value) + " and " + std::to_string(first) + "); all ranks must run one program on equal arguments");
+      throw std::logic_error("shardwise: rank " + std::to_string(index_) + " and rank 0 disagree on " + what + " (" +
+                             std::to_string(value) + " and " + std::to_string(first) +
+                             "); all ranks must run one program on equal arguments");
   }
 
  private:
@@ -283,7 +285,9 @@ void run_ranks(F& f) {
     if (pthread_create(&s.thread, nullptr, entry, &s) != 0) break;
   }
   if (started == Mesh::size) body(0);
-  else w.fail(std::make_exception_ptr(std::runtime_error("shardwise: the system gives no thread for rank " + std::to_string(started))));
+  else
+    w.fail(std::make_exception_ptr(
+        std::runtime_error("shardwise: the system gives no thread for rank " + std::to_string(started))));
   for (int r = 1; r < started; ++r) pthread_join(pool[r].thread, nullptr);
   if (w.first_error) std::rethrow_exception(w.first_error);
 }

@@ -14,7 +14,8 @@ namespace shardwise::inline v0_1::runtime {
 
 // What moves elements and computes nothing.
 constexpr bool is_copy(op_code op) {
-  return op == op_code::contiguous || op == op_code::assign || op == op_code::redistribute || op == op_code::pad || op == op_code::cat;
+  return op == op_code::contiguous || op == op_code::assign || op == op_code::redistribute || op == op_code::pad ||
+         op == op_code::cat;
 }
 
 inline std::string block_text(const layout& l) {
@@ -44,7 +45,8 @@ dynamic_array<std::int64_t> live_bytes(const Graph& g, const Plan& plan) {
 }
 
 template <class Step>
-timeline_program timeline_program_of(const lowered<Step>& l, const int* coordinate, std::int64_t n_dyn, const std::string& phase) {
+timeline_program timeline_program_of(const lowered<Step>& l, const int* coordinate, std::int64_t n_dyn,
+                                     const std::string& phase) {
   const auto& g = lowered<Step>::program();
   const std::vector<std::string> names = node_names(g);
   const dynamic_array<std::int64_t> live = live_bytes(g, lowered<Step>::plan());

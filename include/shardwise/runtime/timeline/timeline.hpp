@@ -22,8 +22,8 @@ enum class event_kind : std::uint8_t { call, launch, wait, arrival };
 
 struct timeline_event {
   runtime::time_span time;
-  std::int32_t call = -1;   // of the run's program; of a launch or wait, the one that is launched or waited for
-  std::int32_t calls = 1;   // neighbours that went out together with it, itself included
+  std::int32_t call = -1;  // of the run's program; of a launch or wait, the one that is launched or waited for
+  std::int32_t calls = 1;  // neighbours that went out together with it, itself included
   event_kind kind = event_kind::call;
   std::uint8_t stream = 0;  // 0 computes, 1 communicates beside it
 };
@@ -32,7 +32,7 @@ struct timeline_event {
 struct timeline_call {
   call_kind kind = call_kind::compute;
   std::int32_t node = -1;
-  std::string name;        // the node's, as the graph's text has it: einsum_3, all_reduce_1
+  std::string name;  // the node's, as the graph's text has it: einsum_3, all_reduce_1
   std::string op;
   std::string module;      // "blocks.3.fc"; of fused operations that of the first
   std::string fused;       // "[add, relu]": what else the kernel computes
@@ -71,7 +71,8 @@ class timeline {
  public:
   explicit timeline(std::int64_t steps) : room_(steps) {
     if (steps < 1)
-      throw std::invalid_argument("shardwise: timeline: room for " + std::to_string(steps) + " steps is asked for; at least 1");
+      throw std::invalid_argument("shardwise: timeline: room for " + std::to_string(steps) +
+                                  " steps is asked for; at least 1");
   }
 
   const timeline_rank& rank() const { return rank_; }
@@ -94,8 +95,8 @@ class timeline {
   // The number by which `begin` knows the program.
   int add(timeline_rank who, timeline_program p) {
     if (rank_.rank >= 0 && rank_.rank != who.rank)
-      throw std::logic_error("shardwise: timeline: it belongs to rank " + std::to_string(rank_.rank) + " and is given to rank " +
-                             std::to_string(who.rank) + "; every rank needs one of its own");
+      throw std::logic_error("shardwise: timeline: it belongs to rank " + std::to_string(rank_.rank) +
+                             " and is given to rank " + std::to_string(who.rank) + "; every rank needs one of its own");
     rank_ = std::move(who);
     if (p.most_events > most_events_) most_events_ = p.most_events;
     events_.resize(static_cast<std::size_t>(room_ * most_events_));

@@ -55,8 +55,7 @@ struct pointwise {
 struct reductions {
   constexpr auto operator()(const auto& x, const auto& b) const {
     const auto y = x * x + b;
-    return sw::var<0>(y) + sw::std<0>(y - b, 0) + sw::mean<0>(sw::log_softmax<1>(y)) +
-           sw::sum<0>(sw::softmax<0>(y) * x);
+    return sw::var<0>(y) + sw::std<0>(y - b, 0) + sw::mean<0>(sw::log_softmax<1>(y)) + sw::sum<0>(sw::softmax<0>(y) * x);
   }
 };
 struct searches {
@@ -180,9 +179,7 @@ TEST_CASE("silent bug: pytorch#149768, pytorch#159856, a norm of sharded gradien
 }
 
 TEST_CASE("implicit mode: elementwise functions do not depend on mesh and placement") { check_placements<pointwise>(); }
-TEST_CASE("implicit mode: reductions and softmax do not depend on mesh and placement") {
-  check_placements<reductions>();
-}
+TEST_CASE("implicit mode: reductions and softmax do not depend on mesh and placement") { check_placements<reductions>(); }
 TEST_CASE("implicit mode: searches do not depend on mesh and placement") { check_placements<searches>(); }
 
 TEST_CASE("reductions over a sharded dim are partial, and whole after an all-reduce: 1 to 8 ranks") {

@@ -23,9 +23,7 @@ struct whole_times {
 };
 // Each rank's own from there on: the cotangents of all ranks are summed.
 struct own_times {
-  constexpr auto operator()(const auto& x, const auto& w) const {
-    return sw::full_tensor<sw::grad<sw::partial<>>>(x) * w;
-  }
+  constexpr auto operator()(const auto& x, const auto& w) const { return sw::full_tensor<sw::grad<sw::partial<>>>(x) * w; }
 };
 
 numbers some(std::size_t n, int salt) {
@@ -101,7 +99,8 @@ TEST_CASE("full_tensor: with a gradient's placement given, each rank computes on
     const int me = rank.index();
     for (std::int64_t i = 0; i < 7; ++i)
       for (std::int64_t j = 0; j < 3; ++j)
-        CHECK(y.to_local()(i, j) == xs[static_cast<std::size_t>(i * 3 + j)] * ws[static_cast<std::size_t>((me * 7 + i) * 3 + j)]);
+        CHECK(y.to_local()(i, j) ==
+              xs[static_cast<std::size_t>(i * 3 + j)] * ws[static_cast<std::size_t>((me * 7 + i) * 3 + j)]);
     const auto mine = dx.to_local();
     for (std::int64_t i = 0; i < mine.layout.ext[0]; ++i)
       for (std::int64_t j = 0; j < 3; ++j) {

@@ -45,11 +45,13 @@ void same() {
     const auto l = sw::runtime::local_layout(X::sp, rank.coordinate().data());
     std::vector<float> block(static_cast<std::size_t>(l.numel()));
     const int salt = X::sp.place[0].is_whole() ? 0 : rank.index();
-    sw::runtime::each_element(l, [&](std::int64_t i, std::int64_t g) { block[static_cast<std::size_t>(i)] = value_at(g, salt); });
+    sw::runtime::each_element(
+        l, [&](std::int64_t i, std::int64_t g) { block[static_cast<std::size_t>(i)] = value_at(g, salt); });
     const X x = X::from_local(on, block);
     using axis = ring<N>;
     const auto want = at_once<axis, To>{}(x);
-    const auto [got, meanwhile] = both_ways<started<axis, To>>(rank, x, sw::dtensor_of<float, sw::shape<6, 6>, line<N>, R>::full(on, 0.5F));
+    const auto [got, meanwhile] =
+        both_ways<started<axis, To>>(rank, x, sw::dtensor_of<float, sw::shape<6, 6>, line<N>, R>::full(on, 0.5F));
     static_assert(std::is_same_v<std::remove_cvref_t<decltype(got)>, std::remove_cvref_t<decltype(want)>>);
     const bool equal = same_bits(got.to_local(), want.to_local());
     CHECK(equal);

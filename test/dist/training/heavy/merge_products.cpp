@@ -49,7 +49,8 @@ constexpr auto train_model = []<class Step>(sw::executor_checks checks) { return
 
 template <int D, int N, template <class, class> class Plan = tensor_parallel>
 double model() {
-  return worst_difference<model_step<D, N, Plan>, model_step<D, N, Plan, sw::merge_products, sw::fuse_kernels, sw::join_norm_adjoints>>(train_model);
+  return worst_difference<model_step<D, N, Plan>,
+                          model_step<D, N, Plan, sw::merge_products, sw::fuse_kernels, sw::join_norm_adjoints>>(train_model);
 }
 
 template <class Step>
@@ -57,15 +58,18 @@ inline constexpr int kernels = sw::passes::kernel_calls(Step::program).kernels;
 
 TEST_CASE("merged products: a language model trains the same on one rank and on two") {
   // two blocks: of each three projections, of their gradients and of what goes back and was added, one is left
-  static_assert(kernels<model_step<1, 1, tensor_parallel, sw::merge_products>> == kernels<model_step<1, 1, tensor_parallel>> - 2 * 8);
+  static_assert(kernels<model_step<1, 1, tensor_parallel, sw::merge_products>> ==
+                kernels<model_step<1, 1, tensor_parallel>> - 2 * 8);
   CHECK(model<1, 1>() < 1e-12);
   CHECK(model<1, 2>() < 1e-12);
   CHECK(model<2, 1>() < 1e-12);
 }
 TEST_CASE("merged products: a language model trains the same on three ranks, whose shards differ") {
   // four heads on three ranks: the projections stay apart, as do rows of a batch that does not divide
-  static_assert(kernels<model_step<1, 3, tensor_parallel, sw::merge_products>> == kernels<model_step<1, 3, tensor_parallel>>);
-  static_assert(kernels<model_step<3, 1, tensor_parallel, sw::merge_products>> == kernels<model_step<3, 1, tensor_parallel>> - 2 * 2);
+  static_assert(kernels<model_step<1, 3, tensor_parallel, sw::merge_products>> ==
+                kernels<model_step<1, 3, tensor_parallel>>);
+  static_assert(kernels<model_step<3, 1, tensor_parallel, sw::merge_products>> ==
+                kernels<model_step<3, 1, tensor_parallel>> - 2 * 2);
   CHECK(model<1, 3>() < 1e-12);
   CHECK(model<3, 1>() < 1e-12);
 }
@@ -94,8 +98,10 @@ struct gate_task {
   }
 };
 template <int D, int N, class... Passes>
-using gate_step = sw::train_step<gated, gate_task<dp<D>>, sw::plan<sw::data_parallel<dp<D>>, sw::at<"w[13]", sw::colwise<tp<N>>>, sw::at<"w2", sw::rowwise<tp<N>>>>,
-                                 sw::mesh<dp<D>, tp<N>>, sw::adam<>, sw::pipeline<Passes...>, double>;
+using gate_step =
+    sw::train_step<gated, gate_task<dp<D>>,
+                   sw::plan<sw::data_parallel<dp<D>>, sw::at<"w[13]", sw::colwise<tp<N>>>, sw::at<"w2", sw::rowwise<tp<N>>>>,
+                   sw::mesh<dp<D>, tp<N>>, sw::adam<>, sw::pipeline<Passes...>, double>;
 
 constexpr auto train_gate = []<class Step>(sw::executor_checks checks) {
   history<double> h;

@@ -86,12 +86,11 @@ TEST_CASE("norm of a turned tensor: data parallel times tensor parallel") {
   using mesh = sw::mesh<dp<2>, tp<2>>;
   check<norm_times_self<stay, stay, move<tp<2>, S<1>>, move<tp<2>, S<1>>>, mesh, placed<S<0>, S<2>>, placed<U, U>,
         placed<U, U>, placed<S<0>, S<2>>>();
-  check<norm_times_self<move<tp<2>, R>, move<tp<2>, S<2>>, stay, move<tp<2>, R>>, mesh, placed<S<0>, S<1>>,
-        placed<U, R>, placed<U, R>, placed<S<0>, R>>();
+  check<norm_times_self<move<tp<2>, R>, move<tp<2>, S<2>>, stay, move<tp<2>, R>>, mesh, placed<S<0>, S<1>>, placed<U, R>,
+        placed<U, R>, placed<S<0>, R>>();
   check<anyhow, mesh, placed<S<0>, S<1>>, placed<R, R>, placed<R, S<0>>, placed<S<0>, R>>();
   using uneven = sw::mesh<dp<2>, tp<3>>;
-  check<norm_times_self<stay, move<tp<3>, U>>, uneven, placed<S<0>, S<2>>, placed<U, U>, placed<U, U>,
-        placed<S<0>, S<1>>>();
+  check<norm_times_self<stay, move<tp<3>, U>>, uneven, placed<S<0>, S<2>>, placed<U, U>, placed<U, U>, placed<S<0>, S<1>>>();
   check<anyhow, uneven, placed<S<1>, S<1>>, placed<P, R>, placed<R, S<0>>, placed<R, P>>();
 }
 

@@ -83,8 +83,7 @@ TEST_CASE("linear of a turned tensor: two, three and four ranks, implicit commun
 TEST_CASE("linear of a turned tensor: data parallel times tensor parallel") {
   using mesh = sw::mesh<dp<2>, tp<2>>;
   check<as_placed, mesh, placed<S<0>, U>, placed<U, S<0>>, placed<U, S<0>>, placed<S<0>, S<1>>>();
-  check<turned_linear<stay, move<tp<2>, R>>, mesh, placed<S<0>, S<1>>, placed<U, S<1>>, placed<U, R>,
-        placed<S<0>, R>>();
+  check<turned_linear<stay, move<tp<2>, R>>, mesh, placed<S<0>, S<1>>, placed<U, S<1>>, placed<U, R>, placed<S<0>, R>>();
   check<turned_linear<stay, move<tp<2>, S<1>>>, mesh, placed<S<0>, S<1>>, placed<U, S<1>>, placed<U, U>,
         placed<S<0>, S<2>>>();
   check<anyhow, mesh, placed<S<0>, S<2>>, placed<R, S<1>>, placed<R, R>, placed<R, R>>();

@@ -50,8 +50,8 @@ struct perceptrons {
     const auto h = sw::relu(sw::linear_product(In{}(x), w1) + b1);
     return Product{}(sw::linear_product(h, w2)) + b2;
   }
-  constexpr auto operator()(const auto& x, const auto& a1, const auto& c1, const auto& a2, const auto& c2,
-                            const auto& w1, const auto& b1, const auto& w2, const auto& b2) const {
+  constexpr auto operator()(const auto& x, const auto& a1, const auto& c1, const auto& a2, const auto& c2, const auto& w1,
+                            const auto& b1, const auto& w2, const auto& b2) const {
     return sw::sum(one(one(x, a1, c1, a2, c2), w1, b1, w2, b2));
   }
 };
@@ -82,9 +82,7 @@ TEST_CASE("two perceptrons as a function: one rank gives the reference") {
   check<as_placed, sw::mesh<tp<1>>, placed<R>, placed<R>, placed<R>, placed<R>, placed<R>>();
 }
 TEST_CASE("two perceptrons as a function: two ranks, written communication") { check_written<2>(); }
-TEST_CASE("two perceptrons as a function: three ranks, which divide nothing, written communication") {
-  check_written<3>();
-}
+TEST_CASE("two perceptrons as a function: three ranks, which divide nothing, written communication") { check_written<3>(); }
 TEST_CASE("two perceptrons as a function: four ranks, written communication") { check_written<4>(); }
 TEST_CASE("two perceptrons as a function: implicit communication") {
   check<anyhow, sw::mesh<tp<2>>, placed<S<0>>, placed<S<0>>, placed<R>, placed<R>, placed<R>>();

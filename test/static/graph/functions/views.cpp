@@ -42,7 +42,7 @@ constexpr bool refused = [] {
 // --- views: DTensor's placements ---------------------------------------------------------------------------------------
 
 static_assert(is<decltype(sw::view<24>(two<sw::shape<4, 6>, S<0>>{})), S<0>, 24>);  // the leftmost of a merge
-static_assert(refused<two<sw::shape<4, 6>, S<1>>, 24>);                   // DTensor replicates first
+static_assert(refused<two<sw::shape<4, 6>, S<1>>, 24>);                             // DTensor replicates first
 static_assert(is<decltype(sw::strict(sw::view<24>(sw::implicit(two<sw::shape<4, 6>, S<1>>{})))), R, 24>);
 static_assert(is<decltype(sw::view<4, -1>(two<sw::shape<8>, S<0>>{})), S<0>, 4, 2>);
 static_assert(refused<on<4, sw::shape<6>, S<0>>, 2, 3>);  // 2 % 4 != 0
@@ -58,7 +58,7 @@ static_assert(is<decltype(sw::unsqueeze<-1>(two<sw::shape<4>, S<0>>{})), S<0>, 4
 static_assert(is<decltype(sw::squeeze<0>(two<sw::shape<1, 4>, S<1>>{})), S<0>, 4>);
 static_assert(is<decltype(sw::squeeze(two<sw::shape<1, 3, 1, 4, 1>, S<3>>{})), S<1>, 3, 4>);
 static_assert(is<decltype(sw::squeeze<0, 1>(two<sw::shape<4, 6>, S<0>>{})), S<0>, 4, 6>);  // dims of other extents stay
-static_assert(refused<two<sw::shape<1, 4>, S<0>>, 4>);                           // of an extent of 1 most ranks have nothing
+static_assert(refused<two<sw::shape<1, 4>, S<0>>, 4>);  // of an extent of 1 most ranks have nothing
 static_assert(is<decltype(sw::strict(sw::squeeze<0>(sw::implicit(two<sw::shape<1, 4>, S<0>>{})))), R, 4>);
 static_assert(is<decltype(sw::expand<3, 4>(two<sw::shape<1, 4>, S<1>>{})), S<1>, 3, 4>);
 static_assert(is<decltype(sw::expand<2, 3, -1>(two<sw::shape<1, 4>, S<1>>{})), S<2>, 2, 3, 4>);
@@ -127,16 +127,22 @@ static_assert(is<decltype(sw::strict(std::get<1>(sw::chunk<0, 2>(sw::implicit(x{
 template <class Shape, class Placement>
 using ids = typed<std::int32_t, Shape, sw::mesh<ranks<2>>, Placement>;
 static_assert(is<decltype(sw::gather<1>(x{}, ids<sw::shape<4, 3>, S<0>>{})), S<0>, 4, 3>);
-static_assert(is<decltype(sw::gather<1>(w{}, ids<sw::shape<2, 9>, R>{})), R, 2, 9>);  // an index that is smaller beside the dim
-static_assert(is<decltype(sw::strict(sw::gather<1>(sw::implicit(x{}), sw::implicit(ids<sw::shape<4, 3>, R>{})))), S<0>, 4, 3>);
+static_assert(
+    is<decltype(sw::gather<1>(w{}, ids<sw::shape<2, 9>, R>{})), R, 2, 9>);  // an index that is smaller beside the dim
+static_assert(
+    is<decltype(sw::strict(sw::gather<1>(sw::implicit(x{}), sw::implicit(ids<sw::shape<4, 3>, R>{})))), S<0>, 4, 3>);
 static_assert(is<decltype(sw::scatter_add<1>(x{}, ids<sw::shape<4, 3>, S<0>>{}, two<sw::shape<4, 3>, S<0>>{})), S<0>, 4, 6>);
 static_assert(is<decltype(sw::index_add<1>(x{}, ids<sw::shape<3>, R>{}, two<sw::shape<4, 3>, S<0>>{})), S<0>, 4, 6>);
 static_assert(is<decltype(sw::one_hot<5>(ids<sw::shape<4, 6>, S<0>>{})), S<0>, 4, 6, 5>);
 static_assert(decltype(sw::one_hot<5, double>(ids<sw::shape<4, 6>, S<0>>{}))::sp.type == sw::dtype::f64);
-static_assert(is<decltype(sw::constant_pad<1, 2>(x{}, 7)), S<0>, 4, 9> && is<decltype(sw::constant_pad<0, 0, 0, 1>(w{}, 7)), R, 5, 6>);
-static_assert(is<decltype(sw::zeros_like(two<sw::shape<4, 6>, P>{})), R, 4, 6> && is<decltype(sw::ones_like(two<sw::shape<4, 6>, U>{})), U, 4, 6>);
-static_assert(is<decltype(sw::arange<float, 7, S<0>>(x{})), S<0>, 7> && is<decltype(sw::arange_from<float, 9, 2, -2>(x{})), R, 4>);
-static_assert(is<decltype(sw::rand_like(x{})), S<0>, 4, 6> && is<decltype(sw::randn<float, sw::shape<3, 4>, S<1>>(x{})), S<1>, 3, 4>);
+static_assert(is<decltype(sw::constant_pad<1, 2>(x{}, 7)), S<0>, 4, 9> &&
+              is<decltype(sw::constant_pad<0, 0, 0, 1>(w{}, 7)), R, 5, 6>);
+static_assert(is<decltype(sw::zeros_like(two<sw::shape<4, 6>, P>{})), R, 4, 6> &&
+              is<decltype(sw::ones_like(two<sw::shape<4, 6>, U>{})), U, 4, 6>);
+static_assert(is<decltype(sw::arange<float, 7, S<0>>(x{})), S<0>, 7> &&
+              is<decltype(sw::arange_from<float, 9, 2, -2>(x{})), R, 4>);
+static_assert(is<decltype(sw::rand_like(x{})), S<0>, 4, 6> &&
+              is<decltype(sw::randn<float, sw::shape<3, 4>, S<1>>(x{})), S<1>, 3, 4>);
 static_assert(is<decltype(sw::strict(sw::implicit(x{}) + sw::rand_like(sw::implicit(x{})))), S<0>, 4, 6>);
 static_assert(is<decltype(sw::strict(sw::bernoulli(sw::implicit(two<sw::shape<4, 6>, P>{})))), R, 4, 6>);
 

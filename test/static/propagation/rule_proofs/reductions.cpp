@@ -14,8 +14,7 @@ struct seed {
   static constexpr failure found = prove_seed<P, Ranks>();
   static constexpr int count = proof<op::fill, Ranks, seed, 0, found>::count;
 };
-static_assert(seed<replicate, 2>::count + seed<reduced, 2>::count + seed<partial<>, 3>::count +
-                  seed<reduced, 3>::count ==
+static_assert(seed<replicate, 2>::count + seed<reduced, 2>::count + seed<partial<>, 3>::count + seed<reduced, 3>::count ==
               4);
 
 // Fills, whose numbers are functions of the element alone.
@@ -23,7 +22,8 @@ template <int I, int Ranks>
 struct filled {
   static constexpr int tried = prove_fills(fills[I], Ranks);
   using op = typename shardwise::detail::op_tag<fills[I].op>::type;
-  static constexpr int count = proof<op, Ranks, filled, 0, (tried == 2 + fills[I].shape.rank ? failure::none : failure::value)>::count;
+  static constexpr int count =
+      proof<op, Ranks, filled, 0, (tried == 2 + fills[I].shape.rank ? failure::none : failure::value)>::count;
 };
 template <int... I>
 constexpr int prove_all_fills(std::integer_sequence<int, I...>) {

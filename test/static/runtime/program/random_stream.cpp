@@ -38,8 +38,8 @@ constexpr std::int64_t on_grid(sw::placement p, sw::placement q, int r, int c) {
   return shard_offset(s, at);
 }
 static_assert(on_grid(S(0), S(1), 0, 1) == 4 && on_grid(S(0), S(1), 1, 0) == 8 && on_grid(S(0), S(1), 1, 1) == 12);
-static_assert(on_grid(S(1), S(0), 0, 1) == 8 && on_grid(S(1), S(0), 1, 0) == 4);    // tensor dims lead, not mesh axes
-static_assert(on_grid(S(0), S(0), 1, 0) == 8 && on_grid(S(0), S(0), 0, 1) == 4);    // nested: in axis order
+static_assert(on_grid(S(1), S(0), 0, 1) == 8 && on_grid(S(1), S(0), 1, 0) == 4);  // tensor dims lead, not mesh axes
+static_assert(on_grid(S(0), S(0), 1, 0) == 8 && on_grid(S(0), S(0), 0, 1) == 4);  // nested: in axis order
 static_assert(on_grid(S(0), R, 1, 0) == 8 && on_grid(S(0), R, 1, 1) == 8);
 
 }  // namespace

@@ -35,7 +35,7 @@ TEST_CASE("one node that is wrong is found wherever it stands") {
     for (int way = 0; way < 8; ++way) {
       const sw::node was = n;
       if (way == 0) n.spec = (n.spec + 1) % g->spec_count;
-      if (way == 1) n.in[n.inputs - 1] = i;      // itself
+      if (way == 1) n.in[n.inputs - 1] = i;           // itself
       if (way == 2) n.in[0] = (n.in[0] * 7 + 3) % i;  // another operand
       if (way > 2) n.a.v[way - 3] ^= 1;
       const sw::finding alone = one_by_one(*g, i), whole = sw::verify(*g);

@@ -116,7 +116,8 @@ struct stack_task {
   constexpr auto operator()(const auto& m, const auto& x) const { return sw::mean(m(x)); }
 };
 template <int Layers, int Dim>
-using step = sw::train_step<stack<Layers, Dim>::template model, stack_task<Layers, Dim>, sw::plan<sw::data_parallel<dp>>, mesh>;
+using step =
+    sw::train_step<stack<Layers, Dim>::template model, stack_task<Layers, Dim>, sw::plan<sw::data_parallel<dp>>, mesh>;
 
 TEST_CASE("spmd passes: buckets of a training step's gradients") {
   const auto two = sw::comm_fusion_buckets(step<2, 4096>::program, 0);

@@ -163,8 +163,7 @@ void check_bits() {
     REQUIRE(!sw::verify(before));
     const graph a = moved<sw::schedule_comm_wait>(before), b = moved<sw::sink_waits>(before),
                 c = moved<sw::raise_comms>(before), d = moved<overlap>(before),
-                e = moved<overlap, sw::sink_waits, sw::raise_comms>(before),
-                f = moved<sw::expedite_comms>(before),
+                e = moved<overlap, sw::sink_waits, sw::raise_comms>(before), f = moved<sw::expedite_comms>(before),
                 h = moved<sw::expedite_comms, overlap, sw::sink_waits, sw::raise_comms>(before);
     check_moves(before, a, scheduled);
     check_moves(before, b, sunk);
@@ -309,7 +308,9 @@ std::vector<std::string> ops(const graph& g) {
   std::vector<std::string> r;
   for (int i = 0; i < g.node_count; ++i)
     if (g.nodes[i].op != op_code::input)
-      r.push_back(communicates_at(g, i) ? "start" : g.nodes[i].op == op_code::einsum ? "product" : sw::name_of(g.nodes[i].op));
+      r.push_back(communicates_at(g, i)              ? "start"
+                  : g.nodes[i].op == op_code::einsum ? "product"
+                                                     : sw::name_of(g.nodes[i].op));
   return r;
 }
 using names = std::vector<std::string>;
@@ -327,11 +328,13 @@ TEST_CASE("overlap passes: kernels fill the time of a collective, and no more of
   CHECK(ops(moved<sw::reorder_compute_for_overlap<priced<5>>, sw::sink_waits>(g)) == ops(filled));
   CHECK(ops(moved<sw::reorder_compute_for_overlap<priced<6>>, sw::sink_waits>(g)) == ops(filled));
   CHECK(ops(moved<sw::reorder_compute_for_overlap<priced<7>>, sw::sink_waits>(g)) ==
-        names{"start", "scale", "product", "start", "wait", "wait", "add", "product", "product", "product", "product", "product", "add"});
+        names{"start", "scale", "product", "start", "wait", "wait", "add", "product", "product", "product", "product",
+              "product", "add"});
   CHECK(ops(moved<sw::reorder_compute_for_overlap<priced<20>>, sw::sink_waits>(g)) ==
-        names{"start", "scale", "start", "wait", "wait", "add", "product", "product", "product", "product", "product", "product", "add"});
-  CHECK(ops(moved<sw::schedule_comm_wait>(g)) == names{"start", "scale", "start", "wait", "wait", "add", "product", "product",
-                                                       "product", "product", "product", "product", "add"});
+        names{"start", "scale", "start", "wait", "wait", "add", "product", "product", "product", "product", "product",
+              "product", "add"});
+  CHECK(ops(moved<sw::schedule_comm_wait>(g)) == names{"start", "scale", "start", "wait", "wait", "add", "product",
+                                                       "product", "product", "product", "product", "product", "add"});
 }
 
 TEST_CASE("overlap passes: a collective that nothing uses, and a wait that is too far from its own, are found") {

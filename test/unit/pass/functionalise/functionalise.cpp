@@ -261,8 +261,9 @@ std::vector<bits> blocks_of(const Graph& g, const std::vector<bits>& whole, cons
   for (int k = 0; k < g.output_count; ++k) {
     out.emplace_back();
     const bits& all = whole[static_cast<std::size_t>(k)];
-    sw::runtime::each_element(sw::runtime::local_layout(g.spec_of(g.outputs[k]), coordinate),
-                              [&](std::int64_t, std::int64_t at) { out.back().push_back(all[static_cast<std::size_t>(at)]); });
+    sw::runtime::each_element(
+        sw::runtime::local_layout(g.spec_of(g.outputs[k]), coordinate),
+        [&](std::int64_t, std::int64_t at) { out.back().push_back(all[static_cast<std::size_t>(at)]); });
   }
   return out;
 }
@@ -292,7 +293,8 @@ int count_of(const Graph& g, op_code op) {
   return n;
 }
 
-TEST_CASE("functionalise: random programs of views, redistributions and writes compute what shared memory does, bit for bit") {
+TEST_CASE(
+    "functionalise: random programs of views, redistributions and writes compute what shared memory does, bit for bit") {
   constexpr int programs = 400;
   int writes = 0, through_slices = 0, back = 0, refused = 0, still = 0, moved = 0;
   for (std::uint64_t seed = 0; seed < programs; ++seed) {
@@ -437,7 +439,9 @@ struct write_view_of_product {
   }
 };
 struct pure_product {
-  constexpr auto operator()(const auto& x, const auto& w) const { return sw::mul(sw::linear_product(x, w), sw::ones_like(x)); }
+  constexpr auto operator()(const auto& x, const auto& w) const {
+    return sw::mul(sw::linear_product(x, w), sw::ones_like(x));
+  }
 };
 using operands = sw::inputs<sw::input_tensor<float, sw::shape<4, 3>>, sw::input_tensor<float, sw::shape<5, 3>>>;
 using product = program_of<write_product, operands>;
@@ -514,7 +518,8 @@ TEST_CASE("functionalise: writes that are not read before the next") {
     sw::executor<step> e(rank, sw::executor_checks::poison);
     e.set_input(0, std::vector<float>(12, 1.0F));
     e.run({});
-    CHECK(std::vector<float>(e.output().begin(), e.output().end()) == std::vector<float>{5, 5, 7, 7, 4, 4, 5, 5, 7, 7, 3, 3});
+    CHECK(std::vector<float>(e.output().begin(), e.output().end()) ==
+          std::vector<float>{5, 5, 7, 7, 4, 4, 5, 5, 7, 7, 3, 3});
   });
 }
 

@@ -124,17 +124,18 @@ struct mixture {
   }
 };
 template <class T, int Ranks, int Rows, class Pipeline>
-using mixture_step =
-    sw::function_step<mixture, mesh<Ranks>,
-                      sw::inputs<sw::input_tensor<T, sw::shape<Rows, 37>, sw::shard<0>>, sw::input_tensor<T, sw::shape<37>, sw::reduced>,
-                                 sw::input_tensor<T, sw::shape<37, Rows>, sw::shard<1>>>,
-                      Pipeline>;
+using mixture_step = sw::function_step<
+    mixture, mesh<Ranks>,
+    sw::inputs<sw::input_tensor<T, sw::shape<Rows, 37>, sw::shard<0>>, sw::input_tensor<T, sw::shape<37>, sw::reduced>,
+               sw::input_tensor<T, sw::shape<37, Rows>, sw::shard<1>>>,
+    Pipeline>;
 
 template <class Step, class T, int Ranks, int Rows>
 std::vector<T> outputs_of() {
   const auto values = [](std::size_t n, int k) {
     std::vector<T> v(n);
-    for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<T>((i * 7919U + static_cast<std::size_t>(k) * 31U) % 401U) / T(100) - T(2);
+    for (std::size_t i = 0; i < n; ++i)
+      v[i] = static_cast<T>((i * 7919U + static_cast<std::size_t>(k) * 31U) % 401U) / T(100) - T(2);
     return v;
   };
   std::vector<T> all(std::size_t{Rows} * 37);
@@ -227,7 +228,8 @@ TEST_CASE("fusion: chains, values needed elsewhere, and what stands between") {
   {
     maker m;
     const int x = m.leaf(op_code::input, 4);
-    CHECK(m.finish(m.apply(op_code::tanh, m.apply(op_code::relu, m.apply(op_code::scale, x, -1, 0.5)))) == "fused[scale, relu, tanh]");
+    CHECK(m.finish(m.apply(op_code::tanh, m.apply(op_code::relu, m.apply(op_code::scale, x, -1, 0.5)))) ==
+          "fused[scale, relu, tanh]");
   }
   {
     maker m;  // an output on the way is stored
@@ -276,7 +278,8 @@ TEST_CASE("fusion: regions stay within the limits of an expression") {
 // Pairs of operations between softmaxes, all pairs different and more than a graph holds expressions.
 constexpr int pairs = 30;
 constexpr sw::graph<200, 8> many_expressions() {
-  constexpr op_code unary[] = {op_code::relu, op_code::tanh, op_code::gelu_erf, op_code::gelu_tanh, op_code::contiguous, op_code::scale};
+  constexpr op_code unary[] = {op_code::relu,      op_code::tanh,       op_code::gelu_erf,
+                               op_code::gelu_tanh, op_code::contiguous, op_code::scale};
   sw::graph<200, 8> g;
   sw::builder b = g.edit();
   const std::int32_t sizes[] = {2};

@@ -105,8 +105,11 @@ void random_products(graph& g, std::uint64_t seed, int ranks) {
   for (int i = 0; i < 2; ++i) values.push_back(m.leaf(op_code::input, {batch, rows, 16}, places[roll(2)]));
   const sw::placement split = places[roll(4)];
   for (int i = 0; i < 5; ++i) weights.push_back(m.leaf(op_code::param, {16, 16}, roll(5) == 0 ? places[roll(4)] : split));
-  for (int i = 0; i < 5; ++i) biases.push_back(m.leaf(op_code::param, {16}, split.is_shard(0) ? split : sw::reduced_value()));
-  const auto any = [&roll](const std::vector<int>& v) { return v[static_cast<std::size_t>(roll(static_cast<int>(v.size())))]; };
+  for (int i = 0; i < 5; ++i)
+    biases.push_back(m.leaf(op_code::param, {16}, split.is_shard(0) ? split : sw::reduced_value()));
+  const auto any = [&roll](const std::vector<int>& v) {
+    return v[static_cast<std::size_t>(roll(static_cast<int>(v.size())))];
+  };
   const auto keep = [&values](int id) {
     if (id >= 0) values.push_back(id);
     return id;
@@ -139,7 +142,9 @@ void random_products(graph& g, std::uint64_t seed, int ranks) {
     } else if (kind == 6) {
       keep(m.apply(op_code::mul, {}, 0, any(values), any(values)));
     } else if (kind == 7) {
-      keep(m.apply(op_code::redistribute, {{0, sw::pack(roll(2) == 0 ? sw::reduced_value() : sw::shard_value(roll(3))), 0, 0, 0, 0}}, 0, any(values)));
+      keep(m.apply(op_code::redistribute,
+                   {{0, sw::pack(roll(2) == 0 ? sw::reduced_value() : sw::shard_value(roll(3))), 0, 0, 0, 0}}, 0,
+                   any(values)));
     } else if (kind == 8 && !gradients.empty() && updates < 4) {
       int d = any(gradients);
       const int p = any(weights);
@@ -248,7 +253,8 @@ void check_values() {
     graph apart = *before, together = *after;
     REQUIRE(run_passes<sw::fuse_kernels>(apart) == "");
     REQUIRE(run_passes<sw::fuse_kernels>(together) == "");
-    const int fused_apart = sw::passes::kernel_calls(apart).kernels, fused_together = sw::passes::kernel_calls(together).kernels;
+    const int fused_apart = sw::passes::kernel_calls(apart).kernels,
+              fused_together = sw::passes::kernel_calls(together).kernels;
     worse += fused_together > fused_apart ? 1 : 0;
     fused_before += fused_apart;
     fused_after += fused_together;
@@ -261,8 +267,9 @@ void check_values() {
       REQUIRE(w <= (added_up(*after) == 0 ? 0 : 1e-12));
     }
   }
-  MESSAGE(Ranks << " ranks: " << merged << " of " << graphs << " graphs with fewer kernels, " << before_all << " -> " << after_all << ", "
-                << exact << " of them bit for bit, " << sums << " products added up; fused " << fused_before << " -> " << fused_after);
+  MESSAGE(Ranks << " ranks: " << merged << " of " << graphs << " graphs with fewer kernels, " << before_all << " -> "
+                << after_all << ", " << exact << " of them bit for bit, " << sums << " products added up; fused "
+                << fused_before << " -> " << fused_after);
   CHECK(worse < graphs / 20);
   CHECK(fused_after < fused_before);
   CHECK(merged > graphs / 4);
@@ -382,7 +389,8 @@ TEST_CASE("merged products: other extents, gaps between slots, and what lies els
   }
   {
     projections p;
-    const int small[2] = {p.m.leaf(op_code::param, {3, 16}, sw::reduced_value()), p.m.leaf(op_code::param, {3, 16}, sw::reduced_value())};
+    const int small[2] = {p.m.leaf(op_code::param, {3, 16}, sw::reduced_value()),
+                          p.m.leaf(op_code::param, {3, 16}, sw::reduced_value())};
     for (const int w : small) p.m.output(p.m.project(p.x, w));  // 48 floats: three slots
     CHECK(count_of(p.merged(), op_code::pack) == 1);
   }
@@ -419,7 +427,8 @@ TEST_CASE("merged products: the order of passes") {
   CHECK(run_passes<sw::fuse_kernels, sw::merge_products>(g = p.g).find("must be applied after") != std::string::npos);
   CHECK(run_passes<sw::merge_products, sw::merge_common>(g = p.g).find("must be applied after") != std::string::npos);
   CHECK(run_passes<sw::merge_products, sw::fused_optimizer>(g = p.g).find("must be applied after") != std::string::npos);
-  CHECK(run_passes<sw::merge_products, sw::comm_fusion_in_place<>>(g = p.g).find("must be applied after") != std::string::npos);
+  CHECK(run_passes<sw::merge_products, sw::comm_fusion_in_place<>>(g = p.g).find("must be applied after") !=
+        std::string::npos);
 }
 
 TEST_CASE("merged products: the verifier knows them") {

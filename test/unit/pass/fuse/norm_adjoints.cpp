@@ -40,11 +40,11 @@ struct rms_norms {
 };
 
 template <class F, class Wrt, class T, int Ranks, int Rows, class... Passes>
-using gradient =
-    sw::gradient_step<F, mesh<Ranks>,
-                      sw::inputs<sw::input_tensor<T, sw::shape<Rows, 2, width>, sw::shard<0>>, sw::input_tensor<T, sw::shape<width>, sw::reduced>,
-                                 sw::input_tensor<T, sw::shape<width>, sw::reduced>>,
-                      Wrt, sw::pipeline<Passes...>>;
+using gradient = sw::gradient_step<
+    F, mesh<Ranks>,
+    sw::inputs<sw::input_tensor<T, sw::shape<Rows, 2, width>, sw::shard<0>>,
+               sw::input_tensor<T, sw::shape<width>, sw::reduced>, sw::input_tensor<T, sw::shape<width>, sw::reduced>>,
+    Wrt, sw::pipeline<Passes...>>;
 
 // All outputs as each rank holds them.
 template <class Step, class T, int Ranks, int Rows>
@@ -60,7 +60,8 @@ std::vector<std::vector<T>> outputs_of() {
     program.set_input(0, values(std::size_t{Rows} * 2 * width, 1));
     program.set_input(1, values(width, 2));
     for (int i = 0; i < Step::program.node_count; ++i)
-      if (Step::program.nodes[i].op == op_code::input && Step::program.nodes[i].a.v[0] == 2) program.set_input(2, values(width, 3));
+      if (Step::program.nodes[i].op == op_code::input && Step::program.nodes[i].a.v[0] == 2)
+        program.set_input(2, values(width, 3));
     program.run({});
     auto& mine = all[static_cast<std::size_t>(rank.index())];
     for (int k = 0; k < Step::program.output_count; ++k) {
@@ -95,7 +96,8 @@ double worst() {
     for (std::size_t r = 0; r < want.size(); ++r) {
       REQUIRE(want[r].size() == got[r].size());
       for (std::size_t i = 0; i < want[r].size(); ++i) {
-        const double x = static_cast<double>(want[r][i]), d = std::abs(x - static_cast<double>(got[r][i])) / (1 + std::abs(x));
+        const double x = static_cast<double>(want[r][i]),
+                     d = std::abs(x - static_cast<double>(got[r][i])) / (1 + std::abs(x));
         most = d >= most || !(d == d) ? d : most;
       }
     }

@@ -60,8 +60,8 @@ bool same_outside(const Graph& before, const Graph& after) {
     while (j < after.node_count && sw::unit_of(after, j) >= 0) ++j;
     if (j == after.node_count) return false;
     const sw::node &a = before.nodes[i], &b = after.nodes[j];
-    bool same = a.op == b.op && a.inputs == b.inputs && a.spec == b.spec && a.scope == b.scope && a.expression == b.expression &&
-                a.f == b.f && a.a == b.a;
+    bool same = a.op == b.op && a.inputs == b.inputs && a.spec == b.spec && a.scope == b.scope &&
+                a.expression == b.expression && a.f == b.f && a.a == b.a;
     for (int k = 0; same && k < a.inputs; ++k) {
       const int unit = sw::unit_of(before, a.in[k]);
       same = unit < 0 ? to[static_cast<std::size_t>(a.in[k])] == b.in[k]
@@ -97,7 +97,8 @@ void check_values() {
     sw::launch<fibres<Ranks>>([&](auto& rank) {
       sw::eager<std::remove_reference_t<decltype(rank)>> e(rank);
       const auto want = test::run_graph(e, before);
-      wrong[static_cast<std::size_t>(rank.index())] = test::run_graph(e, ordered) == want && test::run_graph(e, after) == want ? 0 : 1;
+      wrong[static_cast<std::size_t>(rank.index())] =
+          test::run_graph(e, ordered) == want && test::run_graph(e, after) == want ? 0 : 1;
     });
     int different = 0;
     for (const int w : wrong) different += w;
@@ -179,7 +180,8 @@ TEST_CASE("partial lowering: subgraphs of random steps, and the same bits of par
           r->feed(k);
           r->run(env);
         }
-        if (plain.outputs() != ordered.outputs() || plain.leaves() != ordered.leaves()) wrong[static_cast<std::size_t>(rank.index())] = 1;
+        if (plain.outputs() != ordered.outputs() || plain.leaves() != ordered.leaves())
+          wrong[static_cast<std::size_t>(rank.index())] = 1;
       }
     });
     if (wrong[0] + wrong[1] != 0) {

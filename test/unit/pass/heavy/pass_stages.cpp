@@ -38,8 +38,8 @@ bool same(const A& a, const B& b) {
   if (a.node_count != b.node_count || a.output_count != b.output_count || a.error.what != b.error.what) return false;
   for (int i = 0; i < a.node_count; ++i) {
     const sw::node &x = a.nodes[i], &y = b.nodes[i];
-    if (x.op != y.op || x.inputs != y.inputs || x.scope != y.scope || x.f != y.f || !(x.a == y.a) || x.expression != y.expression ||
-        !(a.spec_of(i) == b.spec_of(i)))
+    if (x.op != y.op || x.inputs != y.inputs || x.scope != y.scope || x.f != y.f || !(x.a == y.a) ||
+        x.expression != y.expression || !(a.spec_of(i) == b.spec_of(i)))
       return false;
     for (int k = 0; k < x.inputs; ++k)
       if (x.in[k] != y.in[k]) return false;
@@ -53,7 +53,8 @@ bool same(const A& a, const B& b) {
 
 // Room for what passes add.
 template <class Source>
-using large = sw::graph<3 * Source::value.node_count + 64, 2 * Source::value.spec_count + 64, sw::graph_type_of<Source>::scope_capacity>;
+using large = sw::graph<3 * Source::value.node_count + 64, 2 * Source::value.spec_count + 64,
+                        sw::graph_type_of<Source>::scope_capacity>;
 
 template <class Pass, class Source>
 void check_pass() {
@@ -74,10 +75,12 @@ template <class Step>
 void check_passes() {
   using source = program<Step>;
   check_each<source, sw::cancel_redistributions, sw::merge_common>();
-  check_each<source, sw::schedule_comm_wait, sw::sink_waits, sw::raise_comms, sw::expedite_comms, sw::reorder_compute_for_overlap<>>();
+  check_each<source, sw::schedule_comm_wait, sw::sink_waits, sw::raise_comms, sw::expedite_comms,
+             sw::reorder_compute_for_overlap<>>();
   check_each<source, sw::fuse_pointwise, sw::fuse_kernels>();
   check_each<source, sw::rematerialise<>, sw::rematerialise<50>>();
-  check_each<source, sw::comm_fusion_with_concat<1>, sw::comm_fusion_in_place<1>, sw::foreach_optimizer, sw::fused_optimizer>();
+  check_each<source, sw::comm_fusion_with_concat<1>, sw::comm_fusion_in_place<1>, sw::foreach_optimizer,
+             sw::fused_optimizer>();
   using listed = sw::fused_optimizer::run<source>;
   using joined = sw::comm_fusion_in_place<1>::run<listed>;
   check_each<joined, sw::remove_copy_from_optimizer>();
@@ -96,7 +99,8 @@ int differently_parted() {
   const auto g = std::make_unique<large<Source>>();
   sw::copy_into(*g, Source::value);
   const auto at_run_time = sw::supported_subgraphs(*g, 2);
-  const auto &few = sw::supported_subgraphs_of<Source, 2, Nodes>::value, &whole = sw::supported_subgraphs_of<Source, 2>::value;
+  const auto &few = sw::supported_subgraphs_of<Source, 2, Nodes>::value,
+             &whole = sw::supported_subgraphs_of<Source, 2>::value;
   int different = few.count == whole.count && at_run_time.count == whole.count && whole.count > 0 ? 0 : 1;
   for (int i = 0; i < Source::value.node_count; ++i)
     different += few.of[i] == whole.of[i] && at_run_time.of[i] == whole.of[i] ? 0 : 1;

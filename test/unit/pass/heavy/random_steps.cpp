@@ -149,17 +149,21 @@ void check_variants() {
     sw::launch<mesh<Ranks>>([&](auto& rank) {
       const outcome_bits want = run_steps(rank, *before);
       for (int v = 0; v < variant_count; ++v) {
-        if (!(run_steps(rank, *after[static_cast<std::size_t>(v)]) == want)) wrong[static_cast<std::size_t>(rank.index())] = v;
+        if (!(run_steps(rank, *after[static_cast<std::size_t>(v)]) == want))
+          wrong[static_cast<std::size_t>(rank.index())] = v;
       }
     });
     for (const int v : wrong) {
       if (v < 0) continue;
-      INFO("seed " << seed << ", " << std::string(variants[v].name) << "\n" << sw::to_text(*before) << "\n" << sw::to_text(*after[static_cast<std::size_t>(v)]));
+      INFO("seed " << seed << ", " << std::string(variants[v].name) << "\n"
+                   << sw::to_text(*before) << "\n"
+                   << sw::to_text(*after[static_cast<std::size_t>(v)]));
       REQUIRE(v < 0);
     }
   }
   for (int v = 0; v < variant_count; ++v) {
-    MESSAGE(Ranks << " ranks, " << std::string(variants[v].name) << ": " << changed[v] << " graphs changed, " << fewer[v] << " with fewer collectives");
+    MESSAGE(Ranks << " ranks, " << std::string(variants[v].name) << ": " << changed[v] << " graphs changed, " << fewer[v]
+                  << " with fewer collectives");
     if (Ranks > 1 || v > 1) CHECK(changed[v] > graphs / 4);
   }
   CHECK(updates > 4 * graphs);
@@ -180,7 +184,8 @@ outcome_bits run_phases(Rank& rank, const graph (&phase)[3], int count) {
   std::int64_t workspace = 0;
   for (const graph& g : phase) workspace = std::max(workspace, runner::workspace_of(g));
   std::vector<std::byte> memory(1 << 20, std::byte{0xFF});
-  runner setup(rank, phase[0], workspace, &memory), main(rank, phase[1], workspace, &memory), cleanup(rank, phase[2], workspace, &memory);
+  runner setup(rank, phase[0], workspace, &memory), main(rank, phase[1], workspace, &memory),
+      cleanup(rank, phase[2], workspace, &memory);
   REQUIRE(memory.size() == std::size_t{1} << 20);
   setup.start();
   for (int k = 0; k < count; ++k) {
@@ -233,12 +238,14 @@ void check_moves() {
     CHECK(m->move_to_next_iter_before(std::vector<int>{0}, 1).what == sw::problem::move_frozen);
     kept += m->kept_values();
     const auto phase = std::make_unique<graph[]>(3);
-    const sw::finding made[] = {m->template phase<sw::iteration_phase::setup>(phase[0]), m->template phase<sw::iteration_phase::main>(phase[1]),
+    const sw::finding made[] = {m->template phase<sw::iteration_phase::setup>(phase[0]),
+                                m->template phase<sw::iteration_phase::main>(phase[1]),
                                 m->template phase<sw::iteration_phase::cleanup>(phase[2])};
     for (const sw::finding& f : made) REQUIRE(static_cast<int>(f.what) == 0);
     for (std::size_t k = 0; k < 3; ++k) {
       const sw::finding f = sw::verify(phase[k]);
-      INFO("seed " << seed << ", phase " << k << ", node " << f.operand << ": " << std::string(sw::sentence(f.what)) << "\n" << sw::to_text(phase[k]));
+      INFO("seed " << seed << ", phase " << k << ", node " << f.operand << ": " << std::string(sw::sentence(f.what)) << "\n"
+                   << sw::to_text(phase[k]));
       REQUIRE(!f);
     }
     std::vector<int> wrong(static_cast<std::size_t>(Ranks), 0);
@@ -252,8 +259,8 @@ void check_moves() {
       REQUIRE(w == 0);
     }
   }
-  MESSAGE(Ranks << " ranks: " << accepted + by_name << " moves (" << by_name << " by name), " << kept << " values kept, refused: " << hazards
-                << " hazards, " << others << " others");
+  MESSAGE(Ranks << " ranks: " << accepted + by_name << " moves (" << by_name << " by name), " << kept
+                << " values kept, refused: " << hazards << " hazards, " << others << " others");
   CHECK(accepted > graphs / 4);
   if (Ranks > 1) CHECK(by_name > 5);
   CHECK(hazards > graphs / 8);

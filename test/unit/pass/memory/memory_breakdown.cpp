@@ -36,7 +36,8 @@ void check_breakdown() {
     }
     std::int64_t live = plan.workspace;
     for (int i = 0; i < g.node_count; ++i)
-      if (plan.owner[i] == i && (leaf(i) || (i <= at && at <= plan.last_use[i]))) live += sw::passes::align_up(plan.bytes[i]);
+      if (plan.owner[i] == i && (leaf(i) || (i <= at && at <= plan.last_use[i])))
+        live += sw::passes::align_up(plan.bytes[i]);
     std::int64_t& most = phase[static_cast<int>(marks.of(at))];
     most = std::max(most, live);
   }

@@ -166,8 +166,8 @@ TEST_CASE("spmd passes: chains of redistributions") {
   CHECK(chain({S0, R, S0}) == "");
   CHECK(chain({S0, S1, S0}) == "");
   CHECK(chain({R, U, R}) == "");
-  CHECK(chain({R, S0, U}) == "redistribute");   // a change of name
-  CHECK(chain({S0, R, S1}) == "all_to_all");    // not a gather
+  CHECK(chain({R, S0, U}) == "redistribute");  // a change of name
+  CHECK(chain({S0, R, S1}) == "all_to_all");   // not a gather
   CHECK(chain({S0, S1, R}) == "all_gather");
   CHECK(chain({R, S0, S1}) == "redistribute");  // takes the other chunk
   CHECK(chain({S0, R, S1, R, S0}) == "");

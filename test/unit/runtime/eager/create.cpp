@@ -45,7 +45,8 @@ using numbers = std::vector<double>;
 
 // The placed tensors are what the plain ones are.
 template <int M, int N, class PR, class PC>
-void check_values(const numbers& uniform, const numbers& normal, numbers* keep_uniform = nullptr, numbers* keep_normal = nullptr) {
+void check_values(const numbers& uniform, const numbers& normal, numbers* keep_uniform = nullptr,
+                  numbers* keep_normal = nullptr) {
   using sw::on;
   sw::launch<grid<M, N>>([&](auto& rank) {
     sw::eager run(rank);
@@ -159,7 +160,8 @@ TEST_CASE("create: data of another size on the first rank is refused") {
   CHECK(mentions(thrown([] {
                    sw::launch<mesh>([](auto& rank) {
                      sw::eager run(rank);
-                     sw::dtensor_of<float, shape, mesh, sw::on<rows<2>, S<0>>>::distribute_from_first(run, std::vector<float>(4));
+                     sw::dtensor_of<float, shape, mesh, sw::on<rows<2>, S<0>>>::distribute_from_first(run,
+                                                                                                      std::vector<float>(4));
                    });
                  }),
                  "distribute_from_first: 4 elements are given; the whole tensor has 35"));

@@ -148,7 +148,11 @@ TEST_CASE("eager: a redistribution that moves nothing is copied when it must be,
     const auto turned = sw::permute<1, 0>(x);
     const auto block = x.to_local();
     {  // reading costs nothing but the name
-      CHECK(bytes_of([&] { const auto y = same(x); const auto z = again(y); CHECK(!z.shares_storage_with(y)); }) == 2 * 64);
+      CHECK(bytes_of([&] {
+              const auto y = same(x);
+              const auto z = again(y);
+              CHECK(!z.shares_storage_with(y));
+            }) == 2 * 64);
       const auto y = same(x);
       CHECK(of(y) == was);
     }
@@ -311,8 +315,7 @@ TEST_CASE("eager: an operation that fails names itself and its rank") {
       sw::eager on(rank);
       const auto table = matrix<sw::shape<5, 4>, sw::on<dp, sw::reduced>>::ones(on);
       const std::vector<int> ids{0, 1, 2, 7};
-      const auto index =
-          sw::dtensor_of<std::int32_t, sw::shape<4>, mesh, sw::on<dp, sw::shard<0>>>::distribute(on, ids);
+      const auto index = sw::dtensor_of<std::int32_t, sw::shape<4>, mesh, sw::on<dp, sw::shard<0>>>::distribute(on, ids);
       sw::embedding(table, index).full_tensor();
     });
   });
@@ -327,10 +330,8 @@ TEST_CASE("eager: ranks that run different collectives are told, when checked") 
       const auto a = sw::dtensor_of<double, sw::shape<4>, sw::mesh<dp>, sw::shard<0>>::ones(on);
       const auto b = sw::dtensor_of<double, sw::shape<4>, sw::mesh<dp>, sw::partial<>>::ones(on);
       CHECK(a.full_tensor().to_local()(3) == 1);
-      if (rank.index() == 0)
-        a.full_tensor();
-      else
-        b.full_tensor();
+      if (rank.index() == 0) a.full_tensor();
+      else b.full_tensor();
     });
   });
   CHECK(mentions(said, "disagree on the collective to run next"));

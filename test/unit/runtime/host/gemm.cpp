@@ -21,8 +21,7 @@ constexpr unsigned char canary = 0xA5;
 // 64-byte aligned bytes, filled with the canary, with a guard on both sides of the middle.
 class guarded {
  public:
-  explicit guarded(std::size_t bytes)
-      : bytes_(bytes), memory_(new (std::align_val_t{64}) unsigned char[bytes + 2 * guard]) {
+  explicit guarded(std::size_t bytes) : bytes_(bytes), memory_(new(std::align_val_t{64}) unsigned char[bytes + 2 * guard]) {
     std::memset(memory_, canary, bytes + 2 * guard);
   }
   guarded(const guarded&) = delete;
@@ -48,8 +47,7 @@ struct matrix {
   matrix(long rows, long cols, long row_stride, long col_stride, unsigned seed)
       : row(row_stride),
         col(col_stride),
-        values(static_cast<std::size_t>(1 + (rows > 0 ? rows - 1 : 0) * row_stride +
-                                        (cols > 0 ? cols - 1 : 0) * col_stride),
+        values(static_cast<std::size_t>(1 + (rows > 0 ? rows - 1 : 0) * row_stride + (cols > 0 ? cols - 1 : 0) * col_stride),
                std::numeric_limits<T>::quiet_NaN()) {
     for (long i = 0; i < rows; ++i) {
       for (long j = 0; j < cols; ++j)
@@ -66,22 +64,16 @@ struct matrix {
 };
 
 enum class order { rows, columns, padded_rows, padded_columns, both_strided };
-constexpr order orders[] = {order::rows, order::columns, order::padded_rows, order::padded_columns,
-                            order::both_strided};
+constexpr order orders[] = {order::rows, order::columns, order::padded_rows, order::padded_columns, order::both_strided};
 
 template <class T>
 matrix<T> make(long rows, long cols, order o, unsigned seed) {
   switch (o) {
-    case order::rows:
-      return {rows, cols, cols, 1, seed};
-    case order::columns:
-      return {rows, cols, 1, rows, seed};
-    case order::padded_rows:
-      return {rows, cols, cols + 3, 1, seed};
-    case order::padded_columns:
-      return {rows, cols, 1, rows + 5, seed};
-    case order::both_strided:
-      break;
+    case order::rows: return {rows, cols, cols, 1, seed};
+    case order::columns: return {rows, cols, 1, rows, seed};
+    case order::padded_rows: return {rows, cols, cols + 3, 1, seed};
+    case order::padded_columns: return {rows, cols, 1, rows + 5, seed};
+    case order::both_strided: break;
   }
   return {rows, cols, 2 * cols + 7, 2, seed};
 }
@@ -150,15 +142,13 @@ TEST_CASE_TEMPLATE("gemm equals the triple loop on awkward shapes", T, float, do
 }
 
 TEST_CASE_TEMPLATE("gemm equals the triple loop for every order of strides and every block edge", T, float, double) {
-  constexpr long shapes[][3] = {{29, 41, 37}, {65, 129, 17},  {145, 7, 257},
-                                {5, 515, 9},  {151, 33, 300}, {128, 32, 128}};
+  constexpr long shapes[][3] = {{29, 41, 37}, {65, 129, 17}, {145, 7, 257}, {5, 515, 9}, {151, 33, 300}, {128, 32, 128}};
   for (const isa level : levels) {
     if (!host::supports(level)) continue;
     for (const auto& s : shapes) {
       for (const order oa : orders) {
         for (const order ob : orders) {
-          for (const order oc : orders)
-            check<T>(level, s[0], s[1], s[2], oa, ob, oc, T{1}, oc == order::rows ? T{0} : T{2});
+          for (const order oc : orders) check<T>(level, s[0], s[1], s[2], oa, ob, oc, T{1}, oc == order::rows ? T{0} : T{2});
         }
       }
     }
@@ -178,8 +168,7 @@ TEST_CASE_TEMPLATE("gemm reads operands that repeat through zero strides", T, fl
       std::vector<T> c(static_cast<std::size_t>(7 * n), T{1});
       run<T>(level, 7, n, 50, T{1}, {column, 1, 0}, {one, 0, 0}, T{1}, {c.data(), n, 1});
       for (long i = 0; i < 7; ++i) {
-        for (long j = 0; j < n; ++j)
-          REQUIRE(c[static_cast<std::size_t>(i * n + j)] == static_cast<T>(150 * (i + 1) + 1));
+        for (long j = 0; j < n; ++j) REQUIRE(c[static_cast<std::size_t>(i * n + j)] == static_cast<T>(150 * (i + 1) + 1));
       }
     }
   }
@@ -215,8 +204,8 @@ TEST_CASE_TEMPLATE("the product of a shard is the shard of the product, bit for 
     bool same = true;
     for (long i = 0; i < m; ++i) {
       for (long j = 0; j < n; ++j) {
-        same &= std::memcmp(&transposed[static_cast<std::size_t>(j * m + i)],
-                            &whole[static_cast<std::size_t>(i * n + j)], sizeof(T)) == 0;
+        same &= std::memcmp(&transposed[static_cast<std::size_t>(j * m + i)], &whole[static_cast<std::size_t>(i * n + j)],
+                            sizeof(T)) == 0;
       }
     }
     CHECK(same);

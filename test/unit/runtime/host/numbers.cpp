@@ -43,7 +43,8 @@ void in_blocks(const char* name, double f = 0) {
       for (std::size_t first = 0; first < special::elements.size(); ++first) {
         std::vector<T> x(static_cast<std::size_t>(n * step)), o(static_cast<std::size_t>(n), T(7));
         const auto at = [&](std::int64_t i) { return (first + static_cast<std::size_t>(i)) % special::elements.size(); };
-        for (std::int64_t i = 0; i < n; ++i) x[static_cast<std::size_t>(i * step)] = static_cast<T>(special::elements[at(i)]);
+        for (std::int64_t i = 0; i < n; ++i)
+          x[static_cast<std::size_t>(i * step)] = static_cast<T>(special::elements[at(i)]);
         call c;
         c.f = f;
         c.inputs = 1;
@@ -112,7 +113,8 @@ struct terms {
   std::vector<T> x;
   explicit terms(std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i)
-      x.push_back(static_cast<T>(1 + static_cast<double>((i * 2654435761LL) % 1000003) / 1000003.0 - (i % 3 == 0 ? 0.7 : 0.0)));
+      x.push_back(
+          static_cast<T>(1 + static_cast<double>((i * 2654435761LL) % 1000003) / 1000003.0 - (i % 3 == 0 ? 0.7 : 0.0)));
   }
 };
 
@@ -153,7 +155,8 @@ double error_of(std::initializer_list<std::int64_t> extents, std::int64_t mask, 
     long double w = want[k], s = size[k];
     if (Op == op_code::vector_norm) w = s = std::sqrt(w);
     if (Op == op_code::sum && v2 != 0) w /= static_cast<long double>(count), s /= static_cast<long double>(count);
-    most = std::fmax(most, static_cast<double>(std::fabs(static_cast<long double>(o[k]) - w) / s) / (sizeof(T) == 4 ? 0x1p-24 : 0x1p-53));
+    most = std::fmax(
+        most, static_cast<double>(std::fabs(static_cast<long double>(o[k]) - w) / s) / (sizeof(T) == 4 ? 0x1p-24 : 0x1p-53));
   }
   return most;
 }
@@ -194,11 +197,15 @@ void rows_of_all_lengths(bool per_row) {
       c.l[result] = per_row ? dense({rows}) : dense({rows, n});
       run<Op>(c, x.data(), o.data());
       for (std::int64_t r = 0; r < rows; ++r) {
-        const auto at = [&](std::int64_t i) { return static_cast<long double>(x[static_cast<std::size_t>((r * n + i) * step)]); };
+        const auto at = [&](std::int64_t i) {
+          return static_cast<long double>(x[static_cast<std::size_t>((r * n + i) * step)]);
+        };
         long double total = 0;
         for (std::int64_t i = 0; i < n; ++i) total += std::exp(at(i));
         for (std::int64_t i = 0; i < (per_row ? 1 : n); ++i) {
-          const long double want = Op == op_code::softmax ? std::exp(at(i)) / total : Op == op_code::lse ? std::log(total) : at(i) - std::log(total);
+          const long double want = Op == op_code::softmax ? std::exp(at(i)) / total
+                                   : Op == op_code::lse   ? std::log(total)
+                                                          : at(i) - std::log(total);
           const long double have = static_cast<long double>(o[static_cast<std::size_t>(per_row ? r : r * n + i)]);
           const long double unit = sizeof(T) == 4 ? 1.2e-7L : 2.3e-16L;
           CHECK(std::fabs(have - want) <= 16 * unit * (Op == op_code::softmax ? want : 1 + std::fabs(want)));

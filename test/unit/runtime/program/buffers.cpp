@@ -25,7 +25,8 @@ using mesh = sw::mesh<dp<N>>;
 
 template <class Bound = sw::unbound>
 struct averaged : sw::module<averaged<Bound>, Bound> {
-  SHARDWISE_MEMBERS(Bound, (sw::parameter<sw::shape<3>, sw::init::ones>, factor), (sw::buffer<sw::shape<5, 3>, sw::init::normal<1, 2>>, noise),
+  SHARDWISE_MEMBERS(Bound, (sw::parameter<sw::shape<3>, sw::init::ones>, factor),
+                    (sw::buffer<sw::shape<5, 3>, sw::init::normal<1, 2>>, noise),
                     (sw::buffer<sw::shape<>, sw::init::zeros>, calls));
   constexpr auto forward(const auto& x) const {
     sw::add_(calls, 1);
@@ -81,7 +82,8 @@ TEST_CASE("buffers have names and numbers of their own") {
   CHECK(thrown([] { ex::parameter_index("tail.noise"); }) == "shardwise: the model has no parameter named 'tail.noise'");
   sw::launch<mesh<1>>([](auto& rank) {
     ex e(rank);
-    CHECK(thrown([&] { e.buffer(2); }) == "shardwise: buffer number 2 is asked for; the program has 2 buffers, counted from 0: give 0..1");
+    CHECK(thrown([&] { e.buffer(2); }) ==
+          "shardwise: buffer number 2 is asked for; the program has 2 buffers, counted from 0: give 0..1");
     CHECK(thrown([&] { e.parameter(3); }) ==
           "shardwise: parameter number 3 is asked for; the program has 3 parameters, counted from 0: give 0..2");
     CHECK(thrown([&] { e.set_buffer(0, batch); }) == "shardwise: set_buffer: 8 elements are given; the whole tensor has 15");
@@ -97,8 +99,9 @@ TEST_CASE("a run asks for buffers that nobody has set") {
     e.set_parameter(0, std::vector<double>(6, 1));
     e.set_parameter(1, std::vector<double>(3, 0));
     e.set_parameter(2, std::vector<double>(3, 1));
-    CHECK(thrown([&] { e.run(numbers(1)); }) ==
-          "shardwise: run: buffer 'tail.noise' has no value; give all of them one with initialise(seed), copy_parameters or set_buffer");
+    CHECK(
+        thrown([&] { e.run(numbers(1)); }) ==
+        "shardwise: run: buffer 'tail.noise' has no value; give all of them one with initialise(seed), copy_parameters or set_buffer");
     CHECK(thrown([&] { (void)std::as_const(e).buffer(1); }).find("buffer 'tail.calls' has no value") != std::string::npos);
     e.set_buffer(0, std::vector<double>(15, 0));
     e.buffer(1)[0] = 4;
@@ -130,7 +133,8 @@ TEST_CASE("buffers are drawn from seed and path, and gathered whole") {
   CHECK(most > 0.1);
   std::vector<double> want(15);
   for (std::size_t i = 0; i < 15; ++i)
-    want[i] = sw::runtime::initial_value(sw::init_kind::normal, 0.5, 7, sw::runtime::stream_of("noise"), static_cast<std::int64_t>(i));
+    want[i] = sw::runtime::initial_value(sw::init_kind::normal, 0.5, 7, sw::runtime::stream_of("noise"),
+                                         static_cast<std::int64_t>(i));
   CHECK(two == want);
 }
 
@@ -141,7 +145,8 @@ TEST_CASE("a rank without peers has its part of a buffer") {
       sw::executor<split, Rank> e(rank);
       e.initialise(7);
       CHECK(std::as_const(e).buffer(0).size() == (q == 0 ? 9U : 6U));
-      CHECK(e.buffer(0)[0] == sw::runtime::initial_value(sw::init_kind::normal, 0.5, 7, sw::runtime::stream_of("noise"), q * 9));
+      CHECK(e.buffer(0)[0] ==
+            sw::runtime::initial_value(sw::init_kind::normal, 0.5, 7, sw::runtime::stream_of("noise"), q * 9));
     });
 }
 
@@ -153,7 +158,8 @@ TEST_CASE("the check for NaN and infinity names a buffer") {
     std::vector<double> noise(15, 0);
     noise[4] = NAN;
     e.set_buffer(0, noise);
-    CHECK(thrown([&] { e.run(numbers(1)); }).find("buffer 'tail.noise' holds 1 NaN among the 15 elements") != std::string::npos);
+    CHECK(thrown([&] { e.run(numbers(1)); }).find("buffer 'tail.noise' holds 1 NaN among the 15 elements") !=
+          std::string::npos);
     e.set_buffer(0, std::vector<double>(15, 0));
     e.run(numbers(1));
     e.set_buffer(1, std::vector<double>{INFINITY});
@@ -173,8 +179,10 @@ TEST_CASE("an eager model takes and gives buffers, and says where its plan diffe
     sw::store_parameters(model, e);
     CHECK(model.noise.to_local().data[0] == e.buffer(0)[0]);
     sw::bind_eager<plain, sw::plan<sw::at<"up", rows<dp<2>>>>, mesh<2>, double> other{};
-    CHECK(thrown([&] { sw::load_parameters(other, on, e); }).find("parameter 'up.weight' has other extents") != std::string::npos);
+    CHECK(thrown([&] { sw::load_parameters(other, on, e); }).find("parameter 'up.weight' has other extents") !=
+          std::string::npos);
     sw::bind_eager<plain, sw::plan<>, mesh<2>, double> whole{};
-    CHECK(thrown([&] { sw::load_parameters(whole, on, e); }).find("buffer 'noise' has other extents, placements") != std::string::npos);
+    CHECK(thrown([&] { sw::load_parameters(whole, on, e); }).find("buffer 'noise' has other extents, placements") !=
+          std::string::npos);
   });
 }

@@ -61,7 +61,8 @@ void check_ranks() {
     std::vector<double> all(7 * 6 * 4);
     std::iota(all.begin(), all.end(), 0.0);
     // 7 rows: uneven for most N, empty at the end for 4 and 8
-    const auto x = tensor<N, sw::shape<7, 6, 4>, sw::on<rows<N>, sw::shard<0>>, sw::on<cols, sw::shard<1>>>::distribute(on, all);
+    const auto x =
+        tensor<N, sw::shape<7, 6, 4>, sw::on<rows<N>, sw::shard<0>>, sw::on<cols, sw::shard<1>>>::distribute(on, all);
     check_view<3>(x.local_mdspan(), x.to_local());
     const auto turned = sw::permute<2, 0, 1>(x);
     check_view<3>(turned.local_mdspan(), turned.to_local());

@@ -42,7 +42,8 @@ struct task {
 };
 
 template <class Optimizer, int N = 2, bool Drops = false>
-using step_of = sw::train_step<net, task<N, Drops>, sw::plan<sw::data_parallel<dp<N>>>, line<N>, Optimizer, sw::pipeline<>, double>;
+using step_of =
+    sw::train_step<net, task<N, Drops>, sw::plan<sw::data_parallel<dp<N>>>, line<N>, Optimizer, sw::pipeline<>, double>;
 
 std::vector<double> numbers(std::size_t n, double at) {
   std::vector<double> v(n);
@@ -90,8 +91,10 @@ sw::step_env complete() {
 TEST_CASE("a learning rate that nobody has set is refused, and an explicit 0 is not") {
   sw::step_env env;
   env.step = 1;
-  CHECK(begins(run_with<step_of<sw::sgd<>>>(env), "shardwise: run: env.lr is not a number, as it is while nobody has set it"));
-  CHECK(begins(run_with<step_of<sw::adam<>>>(env), "shardwise: run: env.lr is not a number, as it is while nobody has set it"));
+  CHECK(
+      begins(run_with<step_of<sw::sgd<>>>(env), "shardwise: run: env.lr is not a number, as it is while nobody has set it"));
+  CHECK(begins(run_with<step_of<sw::adam<>>>(env),
+               "shardwise: run: env.lr is not a number, as it is while nobody has set it"));
   for (const double lr : {0.0, 1e-3}) {
     env.lr = lr;
     CHECK(run_with<step_of<sw::adam<>>>(env) == "nothing was thrown");
@@ -107,7 +110,8 @@ TEST_CASE("what an optimizer divides by, decays or scales with is checked as PyT
   using clipped = step_of<sw::clip_norm<sw::sgd<>>>;
   sw::step_env env = complete();
   env.step = 0;
-  CHECK(begins(run_with<adam>(env), "shardwise: run: env.step is 0; Adam divides by 1 - beta^step, so the first step is number 1"));
+  CHECK(begins(run_with<adam>(env),
+               "shardwise: run: env.step is 0; Adam divides by 1 - beta^step, so the first step is number 1"));
   CHECK(run_with<step_of<sw::sgd<>>>(env) == "nothing was thrown");  // reads no step
   env = complete();
   env.beta1 = 1;
@@ -128,7 +132,8 @@ TEST_CASE("what an optimizer divides by, decays or scales with is checked as PyT
   env.max_norm = 1;
   CHECK(run_with<clipped>(env) == "nothing was thrown");
   env = complete();
-  CHECK(begins(run_with<step_of<sw::sgd<true>>>(env), "shardwise: run: env.momentum is not a number, as it is while nobody has set it"));
+  CHECK(begins(run_with<step_of<sw::sgd<true>>>(env),
+               "shardwise: run: env.momentum is not a number, as it is while nobody has set it"));
   env.momentum = 0;
   CHECK(run_with<step_of<sw::sgd<true>>>(env) == "nothing was thrown");
 }
@@ -151,7 +156,7 @@ TEST_CASE("an eager optimizer asks for the same numbers") {
       using x_type = sw::dtensor_of<double, sw::shape<6, 4>, line<2>, sw::on<dp<2>, sw::shard<0>>>;
       using y_type = sw::dtensor_of<double, sw::shape<6, 2>, line<2>, sw::on<dp<2>, sw::shard<0>>>;
       const auto [loss, gradients] = sw::value_and_grad(task<2>{})(model, x_type::distribute(on, numbers(24, 0.3)),
-                                                                  y_type::distribute(on, numbers(12, 1.1)));
+                                                                   y_type::distribute(on, numbers(12, 1.1)));
       sw::eager_optimizer<sw::clip_norm<sw::adam<>>, decltype(model)> optimizer;
       optimizer.step(model, gradients, env);
     });
@@ -191,8 +196,9 @@ TEST_CASE("an input that nobody has set is named, if the program reads it") {
       ex.run(complete());
     };
   };
-  const std::string none = "shardwise: run: input 0, (6, 4) [shard<0>], has no value; give it one with set_input(0, ...), or fill "
-                           "the block input<...>(0), before the run";
+  const std::string none =
+      "shardwise: run: input 0, (6, 4) [shard<0>], has no value; give it one with set_input(0, ...), or fill "
+      "the block input<...>(0), before the run";
   CHECK(told<3>(call(0, false)) == none);
   CHECK(told_alone<3>(call(0, false)) == none);
   CHECK(begins(told<3>(call(1, false)), "shardwise: run: input 1, (6, 2) [shard<0>], has no value"));
@@ -305,7 +311,8 @@ struct doubled {
 };
 
 TEST_CASE("after another run-time size an input must be set again") {
-  using step = sw::function_step<doubled, line<2>, sw::inputs<sw::input_tensor<double, sw::shape<sw::dyn<6>>, sw::on<dp<2>, sw::shard<0>>>>>;
+  using step = sw::function_step<doubled, line<2>,
+                                 sw::inputs<sw::input_tensor<double, sw::shape<sw::dyn<6>>, sw::on<dp<2>, sw::shard<0>>>>>;
   CHECK(told<2>([](auto& rank) {
           sw::executor<step> ex(rank);
           ex.set_input(0, numbers(6, 0));
@@ -322,7 +329,8 @@ TEST_CASE("after another run-time size an input must be set again") {
                  ex.set_input(0, numbers(6, 0));
                  ex.resize(4);
                  ex.run({});
-               }), "shardwise: run: input 0, (6) [shard<0>], has no value of this run-time size"));
+               }),
+               "shardwise: run: input 0, (6) [shard<0>], has no value of this run-time size"));
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ void check_schedule() {
     for (int i = 0; i < static_cast<int>(calls.size()); ++i) {
       const scheduled_call& c = s[static_cast<std::size_t>(i)];
       for (int j = 0; j < i; ++j)
-        if (sw::runtime::conflict(touched[static_cast<std::size_t>(i)], touched[static_cast<std::size_t>(j)]) && !ordered(s, j, i))
+        if (sw::runtime::conflict(touched[static_cast<std::size_t>(i)], touched[static_cast<std::size_t>(j)]) &&
+            !ordered(s, j, i))
           ++unordered;
       if (c.wait >= 0) {
         const scheduled_call& other = s[static_cast<std::size_t>(c.wait)];
@@ -72,7 +73,9 @@ void check_schedule() {
   }
 }
 
-TEST_CASE("the schedule keeps the order of calls that touch the same bytes, tensor parallel") { check_schedule<program<1, 2>>(); }
+TEST_CASE("the schedule keeps the order of calls that touch the same bytes, tensor parallel") {
+  check_schedule<program<1, 2>>();
+}
 TEST_CASE("the schedule keeps the order of calls that touch the same bytes, two axes") { check_schedule<program<2, 2>>(); }
 
 TEST_CASE("scratch on a device holds the needs of every kernel and collective") {

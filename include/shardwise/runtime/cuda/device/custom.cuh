@@ -39,7 +39,8 @@ template <const custom_operation& Op, class T, std::size_t... K>
 void map_formula(const call& c, context& ctx, std::index_sequence<K...>) {
   constexpr int count = 1 + static_cast<int>(sizeof...(K));
   const layout* const in[] = {&c.l[K]...};
-  map(op_code::custom, host::broadcast_walk<count>(c.l[result], in), pointers<T, count>{{as<T>(c.p[result]), as<T>(c.p[K])...}},
+  map(op_code::custom, host::broadcast_walk<count>(c.l[result], in),
+      pointers<T, count>{{as<T>(c.p[result]), as<T>(c.p[K])...}},
       formula_functor<Op, T>{host::detail::formula_parameter<Op, T>(c)}, ctx);
 }
 
@@ -83,7 +84,8 @@ bool compile_custom() {
   custom_launchers l{&Op, {}};
   l.of[static_cast<int>(dtype::f32)] = &detail::run_custom<Op, float>;
   l.of[static_cast<int>(dtype::f64)] = &detail::run_custom<Op, double>;
-  if constexpr (Op.record.elements == element_rule::any) l.of[static_cast<int>(dtype::i32)] = &detail::run_custom<Op, std::int32_t>;
+  if constexpr (Op.record.elements == element_rule::any)
+    l.of[static_cast<int>(dtype::i32)] = &detail::run_custom<Op, std::int32_t>;
   compiled_customs().push_back(l);
   return true;
 }
@@ -105,4 +107,5 @@ inline launcher custom_launcher(const custom_operation& op, dtype type) {
 
 #define SHARDWISE_JOIN_NAMES(a, b) a##b
 #define SHARDWISE_UNIQUE_NAME(line) SHARDWISE_JOIN_NAMES(shardwise_device_kernels_, line)
-#define SHARDWISE_DEVICE_KERNELS(...) [[maybe_unused]] static const bool SHARDWISE_UNIQUE_NAME(__LINE__) = shardwise::cuda::compiled<__VA_ARGS__>;
+#define SHARDWISE_DEVICE_KERNELS(...) \
+  [[maybe_unused]] static const bool SHARDWISE_UNIQUE_NAME(__LINE__) = shardwise::cuda::compiled<__VA_ARGS__>;

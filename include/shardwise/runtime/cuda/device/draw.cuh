@@ -25,7 +25,8 @@ __global__ void __launch_bounds__(256)
     std::int64_t off[3];
     w.offsets(i, off);
     const std::uint64_t at = static_cast<std::uint64_t>(by_element ? off[2] : draw + off[0]);
-    const philox_words words = philox(seed, static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(at >> 32), site, step);
+    const philox_words words =
+        philox(seed, static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(at >> 32), site, step);
     o[off[0]] = f(x ? x[off[1]] : T(0), words);
   }
 }

@@ -42,7 +42,9 @@ struct epilogue {
   T* p[operands > 0 ? operands : 1];
 
   // The value of the element that the kernel has computed to be x; off[j] is where operand j has it.
-  __device__ T operator()(T x, const std::int64_t* off) const { return value(x, off, std::make_index_sequence<sizeof...(Word)>{}); }
+  __device__ T operator()(T x, const std::int64_t* off) const {
+    return value(x, off, std::make_index_sequence<sizeof...(Word)>{});
+  }
 
  private:
   template <std::size_t... I>

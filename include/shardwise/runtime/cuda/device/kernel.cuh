@@ -25,8 +25,7 @@ struct fast_divisor {
   fast_divisor() = default;
   explicit fast_divisor(std::int64_t d) : divisor(static_cast<std::uint32_t>(d)) {
     while ((std::uint64_t{1} << shift) < divisor) ++shift;
-    factor =
-        static_cast<std::uint32_t>((std::uint64_t{1} << 32) * ((std::uint64_t{1} << shift) - divisor) / divisor + 1);
+    factor = static_cast<std::uint32_t>((std::uint64_t{1} << 32) * ((std::uint64_t{1} << shift) - divisor) / divisor + 1);
   }
   __device__ std::uint32_t quotient(std::uint32_t n) const { return (__umulhi(n, factor) + n) >> shift; }
 };
@@ -128,8 +127,7 @@ T* as(void* p) {
 template <class T>
 void zero(const call& c, context& ctx) {
   const std::int64_t n = c.l[result].numel();
-  if (n > 0)
-    check(cudaMemsetAsync(c.p[result], 0, static_cast<std::size_t>(n) * sizeof(T), ctx.stream), "cudaMemsetAsync");
+  if (n > 0) check(cudaMemsetAsync(c.p[result], 0, static_cast<std::size_t>(n) * sizeof(T), ctx.stream), "cudaMemsetAsync");
 }
 
 }  // namespace SHARDWISE_DEVICE_BUILD

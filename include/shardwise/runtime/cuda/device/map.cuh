@@ -70,8 +70,7 @@ bool steps_by_packs(const walk<K>& w, const std::int64_t* base, const pointers<T
 }
 
 template <class T, int V, int K, class F>
-void map_launch(op_code op, const walk<K>& w, const std::int64_t* base, const pointers<T, K>& q, const F& f,
-                context& ctx) {
+void map_launch(op_code op, const walk<K>& w, const std::int64_t* base, const pointers<T, K>& q, const F& f, context& ctx) {
   walk<K> packs = w;
   const int last = w.rank - 1;
   packs.ext[last] /= V;
@@ -101,10 +100,8 @@ void map(op_code op, const walk<K>& whole, const pointers<T, K>& q, const F& f, 
       }
       w.ext[0] += tail;
     }
-    if (detail::steps_by_packs(w, base, q))
-      detail::map_launch<T, V>(op, w, base, q, f, ctx);
-    else
-      detail::map_launch<T, 1>(op, w, base, q, f, ctx);
+    if (detail::steps_by_packs(w, base, q)) detail::map_launch<T, V>(op, w, base, q, f, ctx);
+    else detail::map_launch<T, 1>(op, w, base, q, f, ctx);
   });
 }
 

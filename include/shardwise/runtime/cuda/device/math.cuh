@@ -13,46 +13,32 @@ template <class T>
 struct math {
   static constexpr bool single = sizeof(T) == 4;
   static __device__ T exp(T x) {
-    if constexpr (single)
-      return ::expf(x);
-    else
-      return ::exp(x);
+    if constexpr (single) return ::expf(x);
+    else return ::exp(x);
   }
   static __device__ T log(T x) {
-    if constexpr (single)
-      return ::logf(x);
-    else
-      return ::log(x);
+    if constexpr (single) return ::logf(x);
+    else return ::log(x);
   }
   static __device__ T tanh(T x) {
-    if constexpr (single)
-      return ::tanhf(x);
-    else
-      return ::tanh(x);
+    if constexpr (single) return ::tanhf(x);
+    else return ::tanh(x);
   }
   static __device__ T erf(T x) {
-    if constexpr (single)
-      return ::erff(x);
-    else
-      return ::erf(x);
+    if constexpr (single) return ::erff(x);
+    else return ::erf(x);
   }
   static __device__ T sqrt(T x) {
-    if constexpr (single)
-      return ::sqrtf(x);
-    else
-      return ::sqrt(x);
+    if constexpr (single) return ::sqrtf(x);
+    else return ::sqrt(x);
   }
   static __device__ T sin(T x) {
-    if constexpr (single)
-      return ::sinf(x);
-    else
-      return ::sin(x);
+    if constexpr (single) return ::sinf(x);
+    else return ::sin(x);
   }
   static __device__ T cos(T x) {
-    if constexpr (single)
-      return ::cosf(x);
-    else
-      return ::cos(x);
+    if constexpr (single) return ::cosf(x);
+    else return ::cos(x);
   }
   static __device__ T pow(T x, T n) {
     // as host::power_of
@@ -63,10 +49,8 @@ struct math {
     if (n == T(-0.5)) return T(1) / sqrt(x);
     if (n == T(-2)) return T(1) / (x * x);
     if (n == T(1)) return x;
-    if constexpr (single)
-      return ::powf(x, n);
-    else
-      return ::pow(x, n);
+    if constexpr (single) return ::powf(x, n);
+    else return ::pow(x, n);
   }
   static __device__ bool less(T a, T b) { return a < b; }
   static __host__ __device__ constexpr T from(double x) { return static_cast<T>(x); }

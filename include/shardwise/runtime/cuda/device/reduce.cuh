@@ -38,10 +38,8 @@ struct reduction_chunks {
 
 template <class Part, class Fold>
 __device__ Part nothing() {
-  if constexpr (std::is_same_v<Part, double>)
-    return Fold::start;
-  else
-    return {Fold::start, Fold::start};
+  if constexpr (std::is_same_v<Part, double>) return Fold::start;
+  else return {Fold::start, Fold::start};
 }
 
 // The summed walk has 64-bit indices where it is a single run, so that a whole parameter's gradient may be one.
@@ -49,8 +47,7 @@ template <int K>
 __device__ void summed_offsets(const strided<K>& s, std::int64_t i, std::int64_t* off) {
   if (s.rank == 1)
     for (int k = 0; k < K; ++k) off[k] = i * s.str[k][0];
-  else
-    s.offsets(static_cast<std::uint32_t>(i), off);
+  else s.offsets(static_cast<std::uint32_t>(i), off);
 }
 
 static_assert(short_row <= runtime::row_chunk, "rows that a warp takes are not cut into chunks");
@@ -143,8 +140,8 @@ __global__ void __launch_bounds__(runtime::column_tile* column_rows)
 // finish(output's offsets, fold over summed of value(offsets)) for every point of `kept`. Operand 0 of both walks is the
 // output, operand 1 the one whose storage order decides how threads are laid out.
 template <class Fold, class Part = double, int K, class Value, class Finish>
-void reduce_to(op_code op, const call& c, const walk<K>& kept, const walk<K>& summed, const Value& value, const Finish& finish,
-               context& ctx) {
+void reduce_to(op_code op, const call& c, const walk<K>& kept, const walk<K>& summed, const Value& value,
+               const Finish& finish, context& ctx) {
   const std::int64_t count = points(summed), outputs = points(kept);
   const bool columns = outputs >= 16 && kept.str[1][kept.rank - 1] == 1 && summed.str[1][summed.rank - 1] != 1;
   if (count >= most_points && summed.rank > 1)
@@ -154,7 +151,8 @@ void reduce_to(op_code op, const call& c, const walk<K>& kept, const walk<K>& su
   strided<K> s = make_strided(summed, zero);
   reduction_chunks<Part> chunks{as<Part>(c.workspace), ctx.tickets, runtime::reduction_chunks(outputs, count, columns), 0};
   chunks.length = (count + chunks.count - 1) / chunks.count;
-  static_assert(runtime::reduction_blocks / 2 <= ticket_count, "more than one chunk: at most so many outputs or tiles of them");
+  static_assert(runtime::reduction_blocks / 2 <= ticket_count,
+                "more than one chunk: at most so many outputs or tiles of them");
   // more than one chunk: fewer than 2^31 outputs, hence one piece
   each_piece(kept, [&](const walk<K>& w, const std::int64_t* base) {
     const strided<K> k = make_strided(w, base);

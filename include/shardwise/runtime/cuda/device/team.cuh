@@ -105,8 +105,7 @@ void each_row(op_code op, const walk<K>& rows, std::int64_t n, const Row& row, c
       launch(op, &detail::row_kernel<Row, K, warp_threads>,
              grid_for((std::int64_t{s.count} + rows_in_block - 1) / rows_in_block, ctx), warp_threads * rows_in_block,
              ctx.stream, s, row);
-    else
-      launch(op, &detail::row_kernel<Row, K, block_threads>, grid_for(s.count, ctx), block_threads, ctx.stream, s, row);
+    else launch(op, &detail::row_kernel<Row, K, block_threads>, grid_for(s.count, ctx), block_threads, ctx.stream, s, row);
   });
 }
 
