@@ -24,6 +24,7 @@ import tempfile
 from source_text import tokens
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+SKIPPED = 77  # what CTest shows as skipped
 VERSION = "19.1.7"
 MISREAD = re.compile(r" >+ ::\w")  # nobody writes so, clang-format does where it takes `<` and `>` for operators
 SUFFIXES = (".hpp", ".cuh", ".cpp", ".cu")
@@ -144,8 +145,8 @@ def main():
         return 1 if same_tokens(root, options.tokens) else 0
     command, lacks = find()
     if not command:
-        print(f"format: {lacks}")
-        return 1
+        print(f"format: not checked: {lacks}")
+        return 1 if options.available or options.write else SKIPPED
     if options.available:
         return 0
     if options.selftest:
