@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // An expression evaluated in the kernel that it follows gives what the host's kernel and then its expression give, on awkward
 // extents and strides; and it is no launch of its own where it need not be.
+#include <cmath>
+#include <cstring>
+
 #include "device.hpp"
 
 // Named: nvcc reads CUDA's own headers after the source, and there the names of operations would hide functions.
@@ -85,6 +88,12 @@ problem contraction(const char* x, const char* y, const char* o, const std::vect
   problem p{einsum, {values(dense(of(x))), values(dense(of(y)))}, dense(of(o))};
   p.a = {{labels(x), labels(y), labels(o), 0, 0, 0}};
   p.f = 0.75;
+  // The product's size: its rounding is some 1e-6 of that, which functions behind it pass on, however small their results are (tanh
+  // of a difference of two products). Operands are uniform on [-2, 2]: a product of two has mean square 16/9.
+  double depth = 1;
+  for (const char* s = x; *s; ++s)
+    if (std::strchr(y, *s) && !std::strchr(o, *s)) depth *= static_cast<double>(ext[static_cast<unsigned>(*s - 'a')]);
+  p.unit = p.f * std::sqrt(depth * 16 / 9);
   return p;
 }
 
