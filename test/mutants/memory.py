@@ -7,6 +7,7 @@ STORAGE = "graph/storage.hpp"
 STEP = "dist/memory.cpp"
 EQUAL = "dist/mesh_equivalence_double.cpp"
 GRAPHS = "unit/pass/simplify/simplify.cpp"
+ARENA = "unit/pass/memory/holes.cpp"
 
 RESULTS = "unit/graph/results.cpp"
 
@@ -23,13 +24,17 @@ MUTANTS = [
      (STEP, "dist/communication.cpp", GRAPHS)),
     ("leaves die with their last reader", PLAN, "p.last_use[i] = p.last_use[own] = n;", "(void)0;", (STEP, EQUAL)),
     ("a hole that is too small fits", HOLES, "if (s < need || s > size", "if (s + 64 < need || s > size",
-     (STEP, EQUAL, GRAPHS)),
+     (ARENA,)),
     ("what is left of a hole begins where the hole did", HOLES, "add_hole(st, at + need, size - need)", "add_hole(st, at, size - need)",
-     (STEP, EQUAL, GRAPHS)),
+     (ARENA,)),
     ("holes that touch are joined one slot too long", HOLES, "size += st.holes[below].size;", "size += st.holes[below].size + 64;",
-     (STEP, EQUAL, GRAPHS)),
+     (ARENA,)),
     ("a hole on the right is joined with what lies behind it", HOLES, "size += st.holes[above].size;", "size += st.holes[above].size + 64;",
-     (STEP, EQUAL, GRAPHS)),
+     (ARENA,)),
+    ("a class that has lost its last hole is looked at", HOLES, "else if (x.before < 0) st.filled[c / 64] &=", "else if (false) st.filled[c / 64] &=", (ARENA,)),
+    ("the top is not grown from the hole below it", HOLES, "if (const int last = hole_up_to(st, st.top); last >= 0) {",
+     "if (const int last = hole_up_to(st, st.top); last >= max_holes) {", (ARENA,)),
+    ("a larger hole of the class is taken as well", HOLES, "s > size ||", "", (ARENA,)),
     ("the peak forgets the last buffer", PLAN, "if (bytes > 0 && at + bytes > p.peak) p.peak = at + bytes;",
      "if (bytes > 0 && at > p.peak) p.peak = at;", (STEP, EQUAL)),
     ("the workspace lies over the parameters", PLAN, "st.top = p.workspace;", "st.top = 0;", (STEP, EQUAL)),
