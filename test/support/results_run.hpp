@@ -3,8 +3,8 @@
 // lists of numbers are.
 #pragma once
 
-#include <cmath>
 #include <cstddef>
+#include <figures.hpp>
 #include <shardwise/shardwise.hpp>
 #include <type_traits>
 #include <vector>
@@ -20,19 +20,8 @@ struct tp : sw::axis<N> {};
 template <int D, int T>
 using mesh = sw::mesh<dp<D>, tp<T>>;
 
-inline std::vector<double> some(std::size_t n, double salt) {
-  std::vector<double> v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = 1.5 * std::sin(1.3 * static_cast<double>(i) + salt);
-  return v;
-}
-inline double apart(const std::vector<double>& a, const std::vector<double>& b) {
-  double worst = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    const double d = std::abs(a[i] - b[i]);
-    worst = d <= worst ? worst : d;
-  }
-  return worst;
-}
+using figures::apart;
+using figures::some;
 
 template <class Batch>
 struct task {

@@ -9,6 +9,7 @@
 #include <shardwise/operations/all.hpp>
 #include <shardwise/propagation/transition.hpp>
 #include <shardwise/support/hash.hpp>
+#include <shardwise/support/same_object.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -85,14 +86,8 @@ constexpr bool is_custom_name(const char* name) {
   return true;
 }
 
-// Law: an operation is the constant that holds it, whatever its name. In constants g++ under -fsanitize=undefined compares the
-// address of an inline variable with itself alone, and calls any other comparison no constant: that one means two variables.
-constexpr bool is_same_operation(const custom_operation* a, const custom_operation* b) {
-#if defined(__GNUC__) && !defined(__clang__)
-  if (std::is_constant_evaluated() && !__builtin_constant_p(a == b)) return false;
-#endif
-  return a == b;
-}
+// Law: an operation is the constant that holds it, whatever its name.
+constexpr bool is_same_operation(const custom_operation* a, const custom_operation* b) { return is_same_object(a, b); }
 
 // Its kernel has one element type: that of the operands, but for indices, and of the result; of several results the first has
 // it, and further ones may be int32 instead.

@@ -134,9 +134,10 @@ struct pullback {
   // Whether operand k takes a gradient, and somebody asks for it.
   constexpr bool wants(int k) const { return (into >> k & 1U) != 0 && n.in[k] >= 0 && t.needs[n.in[k]]; }
 
-  // A node placed as its rule says; v0 is its first attribute, and its second.
-  constexpr int make(op_code op, int i0, int i1 = -1, double f = 0, std::int64_t v0 = 0) {
-    return derive(t, op, {{v0, v0, 0, 0, 0, 0}}, f, n.scope, i0, i1);
+  // A node placed as its rule says. `dims`: of a sum or another reduction, which stay with extent 1; or an operation's only
+  // attribute.
+  constexpr int make(op_code op, int i0, int i1 = -1, double f = 0, std::int64_t dims = 0) {
+    return derive(t, op, {{dims, dims, 0, 0, 0, 0}}, f, n.scope, i0, i1);
   }
   // A node placed as operand k's cotangent is.
   constexpr int emit(op_code op, const op_attr& a, double f, int k, int i0, int i1 = -1, int i2 = -1, int i3 = -1) {

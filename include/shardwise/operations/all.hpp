@@ -95,7 +95,7 @@ namespace rules {
 
 // Kernels that copy or place elements and do no arithmetic: they exist for integers too.
 constexpr bool only_moves(op_code op) { return traits_of(op).elements == element_rule::any; }
-// Operations that draw at a site: v0 is its number.
+// Operations that draw at a site: see random_attributes.
 constexpr bool is_random(op_code op) { return traits_of(op).random; }
 
 }  // namespace rules

@@ -94,7 +94,7 @@ template <const custom_operation& Op, op_attr A, tensor X, tensor... More>
 constexpr auto call(const X& x, const More&... more) {
   return call<Op, A>(0.0, x, more...);
 }
-// The same with attributes v0 to v4 as numbers.
+// The same with up to five attributes given as numbers, in their order.
 template <const custom_operation& Op, std::int64_t... A, tensor X, tensor... More>
 constexpr auto call(double number, const X& x, const More&... more) {
   return call<Op, detail::listed_attributes<A...>()>(number, x, more...);

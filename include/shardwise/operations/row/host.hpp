@@ -86,7 +86,7 @@ struct kernel<op_code::log_softmax> {
 };
 
 // Position k is that of the largest element after those found before: of equals the one that stands first. A NaN is larger
-// than any number, as in PyTorch; argmin (v1 2) finds one first. K passes over a row.
+// than any number, as in PyTorch; argmin (topk_attributes::smallest 2) finds one first. K passes over a row.
 template <>
 struct kernel<op_code::topk> {
   template <class T>

@@ -16,7 +16,7 @@ namespace shardwise::inline v0_1 {
 // A pass is a struct that declares `using shardwise_pass = void;` and has one of
 //   template <class Source> struct run;                      its `value` is the new graph, Source::value is the old one;
 //                                                            a finding in value.error says why there is none; where its
-//                                                            `unchanged` is true, the graph is the old one
+//                                                            `unchanged` is true, it is Source::value itself
 //   template <class Graph> static constexpr finding apply(Graph&);   changes a graph value, or says why it cannot
 // and may declare
 //   using prerequisites = passes_list<...>;   passes that must have been applied before
@@ -325,13 +325,18 @@ struct pass_result {
   using type = Source;
   static constexpr problem what = problem::pass_not_a_pass;
 };
-template <class Run>
-concept says_unchanged = requires { requires Run::unchanged; };
+// What a pass says of itself is not believed: its result is dropped only where it is the very graph that was given.
+template <class Run, class Source>
+inline constexpr bool is_unchanged = [] {
+  if constexpr (requires { requires Run::unchanged; } && std::is_same_v<decltype((Run::value)), decltype((Source::value))>)
+    return is_same_object(&Run::value, &Source::value);
+  else return false;
+}();
 template <class P, class Source>
   requires(has_run<P, Source>)
 struct pass_result<P, Source> {
   using run = typename P::template run<Source>;
-  using type = std::conditional_t<says_unchanged<run>, Source, run>;
+  using type = std::conditional_t<is_unchanged<run, Source>, Source, run>;
   static constexpr problem what = problem::none;
 };
 template <class P, class Source>
