@@ -71,6 +71,19 @@ report staged_pass() {
   });
 }
 
+// Every layer a checkpoint.
+struct checkpoint_layers {
+  template <class Graph>
+  static constexpr sw::finding apply(Graph& g) {
+    for (int s = 0; s < g.scope_count; ++s) {
+      sw::scope& own = g.scopes[s];
+      own.region = sw::detail::region_of(g.scopes, own.parent);
+      if (own.index >= 0 && own.region < 0) own.checkpoint = &sw::checkpoint::shardwise_checkpoint;
+    }
+    return {};
+  }
+};
+
 struct entry {
   const char* name;
   report (*run)();
@@ -106,6 +119,7 @@ constexpr entry entries[] = {
     {"join_norm_adjoints", pass_after<sw::join_norm_adjoints, sw::fuse_kernels>},
     {"partial_lower", pass_after<sw::partial_lower<>>},
     {"rematerialise", pass_after<sw::rematerialise<50>>},
+    {"recompute", pass_after<sw::recompute, checkpoint_layers>},
 };
 
 }  // namespace

@@ -172,7 +172,9 @@ std::int64_t scratch_of(const sw::op_attr& attr, const sw::spec& x, const sw::sp
   sw::node n = sw::empty_node;
   n.op = sw::op_code::einsum;
   n.a = attr;
-  return rt::eager_workspace(n, x, y, out);
+  n.inputs = 2;
+  const sw::spec* const in[] = {&x, &y};
+  return rt::eager_workspace(sw::operation_of(n.op), n, in, out);
 }
 
 template <int N, class On>

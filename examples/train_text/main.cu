@@ -3,4 +3,6 @@
 #include <shardwise/cuda.cuh>
 
 #define TRAIN_TEXT_CUDA 1
+#include "plan.cpp"
+
 #include "main.cpp"

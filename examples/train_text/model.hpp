@@ -89,17 +89,19 @@ struct gpt_of {
   };
 };
 
-// Column-wise into the heads and the hidden layer, row-wise out of them: two all-reduces a block each way.
+// Column-wise into the heads and the hidden layer, row-wise out of them: two all-reduces a block each way. More: what the plan says
+// beside that.
+template <class C, class Tensor, class... More>
+using megatron = sw::plan<More..., sw::at<"layers.*.attn.w[qkv]", sw::colwise<Tensor, C::head>>,
+                          sw::at<"layers.*.attn.wo", sw::rowwise<Tensor, C::head>>,
+                          sw::at<"layers.*.ffn.up", sw::colwise<Tensor>>, sw::at<"layers.*.ffn.down", sw::rowwise<Tensor>>>;
 template <class C, class Data, class Tensor>
-using megatron_plan =
-    sw::plan<sw::data_parallel<Data>, sw::at<"layers.*.attn.w[qkv]", sw::colwise<Tensor, C::head>>,
-             sw::at<"layers.*.attn.wo", sw::rowwise<Tensor, C::head>>, sw::at<"layers.*.ffn.up", sw::colwise<Tensor>>,
-             sw::at<"layers.*.ffn.down", sw::rowwise<Tensor>>>;
+using megatron_plan = megatron<C, Tensor, sw::data_parallel<Data>>;
 
-// Mean cross-entropy in nats over all positions of the batch.
-template <class C, class Data>
+// Mean cross-entropy in nats over all positions of the batch, which the axes Data split.
+template <class C, class... Data>
 struct next_byte {
-  using ids = sw::input_tensor<std::int32_t, sw::shape<C::batch, C::time>, sw::on<Data, sw::shard<0>>>;
+  using ids = sw::input_tensor<std::int32_t, sw::shape<C::batch, C::time>, sw::on<Data, sw::shard<0>>...>;
   using inputs = sw::inputs<ids, ids>;
   constexpr auto operator()(const auto& model, const auto& bytes, const auto& next) const {
     return sw::cross_entropy(model(bytes), next);

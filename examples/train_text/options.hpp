@@ -31,6 +31,7 @@ struct options {
   std::uint64_t seed = 1;
   std::filesystem::path out = "train_text-out";
   std::string backend = "threads";
+  std::string parallel = "ddp+tp";
   std::filesystem::path trace;  // empty: none is written
   bool plan_only = false;
   bool help = false;
@@ -52,6 +53,7 @@ inline constexpr std::array flags{
     flag{"--seed", "N", "seed of the split, of the initial weights and of the batches"},
     flag{"--out", "DIR", "folder for loss.csv, loss.svg and summary.json"},
     flag{"--backend", "NAME", "where the ranks run: threads of this process (threads), or one GPU each (cuda)"},
+    flag{"--parallel", "NAME", "how the ranks share the work: ddp+tp, ddp, fsdp, hsdp, tp or fsdp+tp"},
     flag{"--trace", "FILE", "a timeline of a few steps for ui.perfetto.dev: every kernel and collective of every rank"},
     flag{"--plan-only", "", "print the plan and exit"},
     flag{"--help", "", "print this text and exit"},
@@ -149,6 +151,12 @@ inline options parse_options(int argc, const char* const* argv, options defaults
       if (value != "threads" && value != "cuda")
         throw usage_error("--backend accepts threads and cuda, not '" + std::string(value) + "'.");
       result.backend = value;
+    }
+    if (name == "--parallel") {
+      constexpr std::array<std::string_view, 6> known_plans{"ddp+tp", "ddp", "fsdp", "hsdp", "tp", "fsdp+tp"};
+      if (std::find(known_plans.begin(), known_plans.end(), value) == known_plans.end())
+        throw usage_error("--parallel accepts ddp+tp, ddp, fsdp, hsdp, tp and fsdp+tp, not '" + std::string(value) + "'.");
+      result.parallel = value;
     }
   }
   return result;

@@ -174,7 +174,7 @@ prepared prepare(const change& x, const std::array<int, sw::max_axes>& at) {
   p.c.l[1] = sw::runtime::group_block(in, x.axis, at.data());
   p.taken = p.c.l[0].numel();
   p.made = p.c.l[result].numel();
-  p.host_scratch = sw::host_backend::workspace_of(n, in, in, out, first, first);
+  p.host_scratch = sw::host_backend::collective_workspace(n.a, in, out);
   p.device_scratch = sw::device_collective_workspace_bytes(n, in, out, first);
   return p;
 }

@@ -236,6 +236,16 @@ inline sw::spec spec_like(const layout& l, sw::dtype t) {
   return s;
 }
 
+// What a record asks for of a problem; `whole`, where given, holds the layouts of its first two operands' and its result's tensors.
+inline std::int64_t scratch_of(const sw::scratch_rule& bytes, const problem& p, sw::dtype t) {
+  std::vector<sw::spec> specs;
+  for (std::size_t k = 0; k < p.own(); ++k)
+    specs.push_back(spec_like(k < 2 && !p.whole.empty() ? p.whole[k] : p.in[k].l, t));
+  std::vector<const sw::spec*> in;
+  for (const sw::spec& s : specs) in.push_back(&s);
+  return bytes(p.a, in.data(), static_cast<int>(in.size()), spec_like(p.whole.empty() ? p.out : p.whole[2], t));
+}
+
 // Result and operands after the call, all as double.
 struct outcome {
   std::vector<double> out;
@@ -267,12 +277,7 @@ outcome on_device(const problem& p, cu::launcher start = nullptr) {
   result.upload(positions ? static_cast<const void*>(found.data()) : out.data());
   c.p[rt::result] = p.updates() ? c.p[0] : result.data();
 
-  const layout& x = p.in.empty() ? p.out : p.in[0].l;
-  const layout& y = p.in.empty() ? p.out : p.in[p.op == op_code::einsum ? 1 : p.own() - 1].l;
-  const std::vector<layout> whole = p.whole.empty() ? std::vector<layout>{x, y, p.out} : p.whole;
-  const sw::dtype t = sw::dtype_v<T>;
-  const std::int64_t scratch = rt::device_workspace_bytes(p.op, p.a, spec_like(whole[0], t), spec_like(whole[1], t),
-                                                          spec_like(whole[2], t), x.ext, y.ext);
+  const std::int64_t scratch = scratch_of(sw::operation_of(p.op).device_scratch.value, p, sw::dtype_v<T>);
   device_bytes workspace(static_cast<std::size_t>(scratch));
   c.workspace = scratch > 0 ? workspace.data() : nullptr;
 
@@ -318,16 +323,10 @@ outcome on_host(const problem& p) {
   std::vector<std::int32_t> found(r.out.size());
   q.index_out = found.data();
   std::vector<std::vector<double>> space;
-  if constexpr (Op == op_code::einsum) {
-    const layout &x = p.in[0].l, &y = p.in[1].l;
-    const std::size_t bytes =
-        sw::host::einsum_workspace<double>(p.a, spec_like(x, sw::dtype::f64), spec_like(y, sw::dtype::f64), x.ext, y.ext);
-    space.emplace_back(bytes / 8 + 16);
+  const std::int64_t bytes = scratch_of(sw::operation_of(Op).host_scratch.value, p, sw::dtype::f64);
+  if (bytes > 0) {
+    space.emplace_back(static_cast<std::size_t>(bytes) / 8 + 16);
     c.workspace = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(space[0].data()) + 63) / 64 * 64);
-  }
-  if constexpr (Op == op_code::scatter_dsrc) {
-    space.emplace_back(static_cast<std::size_t>(p.in[0].l.ext[p.a.v[0]]) + 1);
-    c.workspace = space[0].data();
   }
   sw::host::kernel<Op>::template run<double>(c, q, p.env);
   if constexpr (E.head != 0) sw::host::evaluate<double, E>(c, q);

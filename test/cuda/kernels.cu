@@ -561,13 +561,14 @@ TEST_CASE("a plan is made once for a shape") {
 TEST_CASE("scratch is reserved where it is needed") {
   const auto bytes = [](const problem& p) {
     const auto t = sw::dtype::f32;
-    return rt::device_workspace_bytes(p.op, p.a, spec_like(p.in[0].l, t), spec_like(p.in.back().l, t), spec_like(p.out, t),
-                                      p.in[0].l.ext, p.in.back().l.ext);
+    const sw::spec x = spec_like(p.in[0].l, t), y = spec_like(p.in.back().l, t);
+    const sw::spec* const in[] = {&x, &y};
+    return sw::operation_of(p.op).device_scratch.value(p.a, in, static_cast<int>(p.in.size()), spec_like(p.out, t));
   };
   const std::vector<std::int64_t> e{3, 5, 8, 6, 7, 2};
-  CHECK(bytes(contraction("abc", "cd", "abd", e)) == rt::matmul_workspace_bytes);
-  CHECK(bytes(contraction("abcd", "abed", "abce", e)) == rt::matmul_workspace_bytes);
-  CHECK(bytes(contraction("ab", "ac", "bca", e)) > rt::matmul_workspace_bytes);
+  CHECK(bytes(contraction("abc", "cd", "abd", e)) == sw::device_scratch::product_bytes);
+  CHECK(bytes(contraction("abcd", "abed", "abce", e)) == sw::device_scratch::product_bytes);
+  CHECK(bytes(contraction("ab", "ac", "bca", e)) > sw::device_scratch::product_bytes);
   problem p{sum, {values(dense({1 << 20}))}, dense({})};
   p.a = {{1, 0, 0, 0, 0, 0}};
   CHECK(bytes(p) == 8192);

@@ -176,8 +176,10 @@ TEST_CASE("an input of a wrong type is refused with the type to pass") {
 TEST_CASE("inputs, parameters and arenas that do not exist are refused") {
   CHECK(refusal([](auto& ex) { ex.set_input(3, std::vector<std::int32_t>(64)); }) ==
         "shardwise: input number 3 is asked for; the program has 3 inputs, counted from 0: give 0..2");
-  CHECK(refusal([](auto& ex) { (void)ex.parameter_index("layers.7.norm.weight"); }) ==
-        "shardwise: the model has no parameter named 'layers.7.norm.weight'");
+  CHECK(
+      refusal([](auto& ex) { (void)ex.parameter_index("layers.7.norm.weight"); }) ==
+      "shardwise: the model has no parameter named 'layers.7.norm.weight'; the nearest names are 'layers.0.ffn_norm.weight', "
+      "'layers.1.ffn_norm.weight', 'norm.weight'");
   using one = step<float, 1, 1>;
   const std::string want = ", aligned to 64";
   CHECK(message_of<one::mesh_type>([&](auto& rank) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters copied between programs whose plans place a buffer differently, and all parameters alike.
+// Parameters copied on a rank without peers between programs whose plans place a buffer differently, and all parameters alike.
 // expect: copy_parameters: a buffer is placed differently in the two programs
 // expect(text): buffer number: 0; buffer: "held.mean"; mesh: "tp" of 2; operands: float[6] (tp: replicate), float[6] (tp: shard<0>)
 #include <shardwise/shardwise.hpp>
@@ -39,4 +39,5 @@ using other = plan;
 using train = sw::train_step<model, task, plan, mesh>;
 using judge = sw::forward_step<model, task, other, mesh>;
 
-void copy(sw::executor<judge>& to, const sw::executor<train>& from) { to.copy_parameters(from); }
+using rank = sw::fake_rank<mesh>;
+void copy(sw::executor<judge, rank>& to, const sw::executor<train, rank>& from) { to.copy_parameters(from); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters copied between programs with different plans: the blocks are other parts of the weights.
+// Parameters copied between programs with different plans on a rank without peers: the blocks are other parts of the weights.
 // expect: copy_parameters: a parameter is placed differently in the two programs
 // expect(text): parameter number: 0; parameter: "net1.weight"; mesh: "tp" of 2; operands: float[16, 10] (tp: replicate), float[16, 10] (tp: shard<0>)
 #include <shardwise/shardwise.hpp>
@@ -21,4 +21,5 @@ using judged = plan;
 using train = sw::train_step<two_linears, task, plan, mesh>;
 using judge = sw::forward_step<two_linears, task, judged, mesh>;
 
-void copy(sw::executor<judge>& to, const sw::executor<train>& from) { to.copy_parameters(from); }
+using rank = sw::fake_rank<mesh>;
+void copy(sw::executor<judge, rank>& to, const sw::executor<train, rank>& from) { to.copy_parameters(from); }

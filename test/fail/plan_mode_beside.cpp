@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A mode, which holds for all below a module, stands beside a style, which holds for the module.
-// expect: plan: an entry names a mode beside something else
+// expect: plan: an entry names a mode, frozen or a param_group beside something else
 #include "declared_step.hpp"
 
 template <class Bound = sw::unbound>

@@ -17,10 +17,12 @@ TEXTS = {
     "members said once": r"SHARDWISE_MEMBERS", "lists of modules": r"sw::repeat<", "embedding tables": r"sw::embedding_table", "clipped gradients": r"clip_norm",
     "buckets in place": r"comm_fusion_in_place", "buckets by copies": r"comm_fusion_with_concat", "one update for all": r"sw::fused_optimizer",
     "updates as lists": r"sw::foreach_optimizer", "sequence-parallel norms": r"sequence_parallel", "rematerialisation": r"sw::rematerialise",
+    "checkpoints": r"sw::checkpoint\b", "selective checkpoints": r"sw::checkpoint_(except|only)",
+    "parameters in shards": r"sw::fully_shard<A\d>", "hybrid shards": r"sw::replicate_over<",
     "generated kernels": r"sw::fuse_(kernels|pointwise)", "lowered parts": r"sw::partial_lower", "waits put off": r"schedule_comm_wait|sink_waits",
     "merged products": r"sw::merge_products", "joined adjoints of norms": r"sw::join_norm_adjoints", "ranks without peers": r"fuzz::faked",
     "watched for NaN": r"executor_checks::finite", "eager": r"fuzz::eager", "compiled": r"fuzz::compiled\b", "traced": r"fuzz::traced", "mixed": r"fuzz::mixed",
-    "value_and_grad": r"fuzz::gradients", "gradient_step": r"fuzz::compiled_gradients", "arriving inputs": r"arrives = true",
+    "value_and_grad": r"fuzz::gradients", "frozen modules": r"sw::frozen", "groups of parameters": r"sw::param_group", "gradient_step": r"fuzz::compiled_gradients", "arriving inputs": r"arrives = true",
 }
 
 

@@ -689,6 +689,7 @@ inline int placement_number(const sw::placement& p) {
 inline void check_places(const std::string& what, const sw::spec& s, const int* want) {
   for (int a = 0; a < s.axes; ++a) {
     const sw::placement p = s.place[a];
+    if (want[a] < 0 && p.is_shard(0)) continue;  // behind a later axis, or plain where that has one rank
     if (placement_number(p) != want[a])
       throw std::logic_error(what + " is placed as number " + std::to_string(placement_number(p)) + " on axis " +
                              std::to_string(a) + ", the plan says " + std::to_string(want[a]));
@@ -748,7 +749,8 @@ void train_on_rank(Rank& rank, book& b) {
   if (rank.index() == 0)
     for (int w = 0; w < 2; ++w) room(b.results[w], P::results, mesh::size);
   rank.barrier();
-  sw::step_env env = P::environment();
+  sw::grouped_env<typename sw::detail::groups_of_plan<plan>::type> env;
+  P::set(env);
   if constexpr ((Ways & compiled) != 0) {
     using step = sw::train_step<P::template model, task, plan, mesh, typename P::optimizer, typename P::pipeline, T>;
     const auto run = [&](auto& e, auto& leaves, const auto& step_of) {

@@ -52,6 +52,7 @@ def attempt_program(seed, sizes, r):
              3: r.choice([["dp", "tp", "dp"], ["dp", "dp", "tp"], ["tp", "dp", "dp"]])}[axes]
     more = random.Random(seed * 7877 + 29)  # of its own: what is drawn below does not move what is drawn above
     held = random.Random(seed * 5113 + 47)  # likewise
+    again = random.Random(seed * 9929 + 61)  # likewise
     if more.random() < 0.3:
         roles = ["dp"] * axes
     tp = roles.index("tp") if "tp" in roles else None
@@ -70,6 +71,15 @@ def attempt_program(seed, sizes, r):
     # --- the network
     types, members, parameters, steps = [], [], [], []
     entries = [f"sw::data_parallel<A{a}>" for a in dp]
+    # an axis over which parameters are stored in shards; named moves are of reductions, which there are none of then
+    groups = random.Random(seed * 4241 + 83)
+    sharded = groups.choice(dp) if dp and form != "moved" and not accumulate and groups.random() < 0.4 else None
+    if sharded is not None:
+        options = groups.choice(["", "", ", sw::reshard_after_forward<true>"])
+        copies = [a for a in dp if a != sharded]
+        if copies and groups.random() < 0.5:
+            options += f", sw::replicate_over<A{copies[0]}>"
+        entries[dp.index(sharded)] = f"sw::fully_shard<A{sharded}{options}>"
 
     def style(path, text):
         if tp is not None:
@@ -191,6 +201,9 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
         member(f"{name}_tracker<{{}}>", "running")
         nxt(f"running(h{now})")
         steps.append(("running",))
+    if sharded is not None and groups.random() < 0.7:
+        inner = groups.choice(["", ", sw::reshard_after_forward<false>"])
+        entries.append(f'sw::at<"{"layers.*" if layers == "repeat" else groups.choice(blocks)}", sw::fully_shard<A{sharded}{inner}>>')
     norm = r.choice([None, "layer_norm", "rms_norm"])
     if tp is not None and sequence and form != "plain" and norm is None:
         norm = more.choice(["layer_norm", "rms_norm"])
@@ -236,12 +249,12 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
             style(text, which)
 
     def place_of(path, shape, kind):
-        """Placement on each axis: 0 replicate, 1 reduced, 2 + d shard of dim d."""
+        """Placement on each axis: 0 replicate, 1 reduced, 2 + d shard of dim d, -1 a shard that is split otherwise."""
         leaf = path.split(".")[-1]
         module = path.split(".")[:-1]
         place = [0] * axes
         for a in dp:
-            place[a] = 1
+            place[a] = 2 if a == sharded else 1
         for _, which, text in styles:
             pattern = text.split(".")
             if len(pattern) != len(module) or not all(fnmatch.fnmatchcase(m, q) for m, q in zip(module, pattern)):
@@ -252,6 +265,8 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
                 place[tp] = 1
             elif which == "rowwise":
                 place[tp] = 2 if kind == "embedding" else 3 if leaf == "weight" else 0
+        if sharded is not None and tp is not None and sharded < tp and place[tp] == 2 and sizes[tp] > 1:
+            place[sharded] = -1  # behind the later axis, which is a strided shard
         return place
     p.places = [place_of(*q) for q in parameters]
 
@@ -322,6 +337,25 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
                                   ("sw::clip_norm<sw::sgd<>>", "clip")])
     if form == "moved":  # of updates of one list
         optimizer, python = more.choice([("sw::adam<>", "adam"), ("sw::adamw<>", "adamw")])
+    # what is not trained, and what is trained by numbers of its own; drawn apart, so that nothing above moves
+    settings = random.Random(seed * 6151 + 11)
+    frozen, group, pattern = None, None, None
+    trained = [path for path, _, _ in parameters if not path.startswith("writer.unused")]
+    if not accumulate and form != "moved":
+        firsts = sorted({path.split(".")[0] for path in trained})
+        if settings.random() < 0.2 and len(firsts) > 1:
+            frozen = settings.choice(firsts)
+            entries.append(f'sw::at<"{frozen}", sw::frozen>')
+        elif settings.random() < 0.35:
+            pattern = settings.choice(["bias", "weight", "w*", ""])
+            if any(pattern != "bias" or path.endswith(".bias") for path in trained):
+                group = 0.0125
+                entries.append('sw::param_group<"own"' + (f', "{pattern}"' if pattern else "") + ">")
+    is_frozen = lambda path: frozen is not None and path.split(".")[0] == frozen
+
+    def rate_of(path):
+        mine = group is not None and (not pattern or path.split(".")[-1].startswith(pattern.rstrip("*")))
+        return group if mine else rate
     rate, decay = 0.05, (r.choice([0.0, 0.125]) if python in ("adam", "adamw") else 0.0)
     eps, beta1, beta2, momentum, max_norm = 0.01, 0.9, 0.99, 0.5, 0.25
     losses, now_values = [], {k: list(v) for k, v in values.items()}
@@ -346,28 +380,31 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
                 gradient[k].append((up - down) / (2 * h))
         factor = 1.0
         if python == "clip":
-            norm2 = math.sqrt(sum(g * g for gs in gradient.values() for g in gs))
+            norm2 = math.sqrt(sum(g * g for k, gs in gradient.items() if not is_frozen(k) for g in gs))
             factor = min(1.0, max_norm / (norm2 + 1e-6))
         for k, v in now_values.items():
             if k.startswith("writer.unused"):
                 continue  # no loss depends on it: it stays as it is
+            if is_frozen(k):
+                continue
+            own_rate = rate_of(k)
             m1, m2 = state[k]
             for i in range(len(v)):
                 g = gradient[k][i] * factor
                 if python == "momentum":
                     m1[i] = momentum * m1[i] + g
-                    v[i] -= rate * m1[i]
+                    v[i] -= own_rate * m1[i]
                 elif python in ("adam", "adamw"):
                     if python == "adam":
                         g += decay * v[i]
                     else:
-                        v[i] -= rate * decay * v[i]
+                        v[i] -= own_rate * decay * v[i]
                     m1[i] = beta1 * m1[i] + (1 - beta1) * g
                     m2[i] = beta2 * m2[i] + (1 - beta2) * g * g
                     mh, vh = m1[i] / (1 - beta1 ** step), m2[i] / (1 - beta2 ** step)
-                    v[i] -= rate * mh / (math.sqrt(vh) + eps)
+                    v[i] -= own_rate * mh / (math.sqrt(vh) + eps)
                 else:
-                    v[i] -= rate * g
+                    v[i] -= own_rate * g
         seen = written
     if any(py.is_nan(x) or abs(x) > 1e3 for x in losses):
         return None
@@ -397,6 +434,17 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
         moves += [m for m in wanted if m not in p.pipeline]  # a pass is listed once
     if form == "iterated" and more.random() < 0.3 and "partial_lower" not in (p.pipeline or ""):
         moves = ["sw::finalize<sw::partial_lower<sw::core_operations, 2>>"]
+    # what the backward pass computes again; the layers and what is in them may both be checkpoints
+    def checkpoint():
+        return again.choice(["sw::checkpoint", "sw::checkpoint", 'sw::checkpoint_except<"matmul", "collectives">',
+                             f'sw::checkpoint_only<"add", "{"relu" if activation == "sw::relu" else "einsum"}", "norm_apply">'])
+
+    if again.random() < 0.4:
+        paths = [n + ".*" if "sw::repeat" in cpp else n for cpp, n in members]
+        if again.random() < 0.3:
+            entries.append(checkpoint())
+        for path in again.sample(paths, again.randint(0 if entries and entries[-1].startswith("sw::checkpoint") else 1, min(2, len(paths)))):
+            entries.append(f'sw::at<"{path}", {checkpoint()}>')
     p.form, p.moves = form, moves
     p.note = f"{optimizer}, {'accumulated, ' if accumulate else ''}{form}, plan {', '.join(entries)}"
 
@@ -466,8 +514,8 @@ using {name}_model = {name}_net<B>;
   static void accumulate(auto& a, const auto& b) {{
 {sums or '    (void)a, (void)b;'}
   }}
-  static sw::step_env environment() {{
-    sw::step_env env;
+  template <class Env>
+  static void set(Env& env) {{
     env.seed = 3;
     env.lr = {rate};
     env.beta1 = {beta1};
@@ -476,7 +524,7 @@ using {name}_model = {name}_net<B>;
     env.momentum = {momentum};
     env.weight_decay = {decay};
     env.max_norm = {max_norm};
-    return env;
+{'    env.template group<"own">().lr = ' + repr(group) + ';' if group is not None else ''}
   }}
   static fuzz::expectation expected() {{
     return {{{name}_results, nullptr, nullptr, {count_steps + len(parameters) + len(p.buffers)}, 0, 0, {'1e-4, 0, 1e-4' if dtype == 'float' else '1e-7, 0, 1e-10'}, false, 0}};

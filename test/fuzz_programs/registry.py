@@ -10,6 +10,7 @@ import sys
 # Public functions that no generated program can call, with the reason.
 EXEMPT = {
     "implicit_application": "part of implicit mode",
+    "set_": "changes which storage a tensor has; a generated program's tensors are const",
     # graph/functions/misuses.hpp: each use of one is a sentence
     **{f"operator{op}": "refused in every program" for op in ("<", ">", "<=", ">=", "==", "!=", "+=", "-=", "*=", "/=")},
 }
@@ -20,7 +21,8 @@ MEMBERS_USED = {
 }
 # Members that are the operations' way in, not the user's.
 MEMBERS_INNER = {"apply", "apply_results", "take_off", "depart", "arrive", "cancel", "apply_leaf", "apply_opaque", "value", "of", "run_untyped",
-                 "update_untyped", "zero_states", "dtensor", "refuse_number", "landed", "operatorB", "operator["}
+                 "update_untyped", "zero_states", "dtensor", "refuse_number", "landed", "operatorB", "operator[",
+                 "set_storage", "watcher"}
 
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[A-Za-z_]\w*|\d[\w.\']*|::|->|<<=|<=|>=|==|!=|&&|\|\||\+=|-=|\*=|/=|\S')
 OPERATORS = {"+", "-", "*", "/", "==", "!=", "<=", ">=", "<", ">", "&&", "||", "()", "[]", "=", "%", "!", "+=", "-=", "*=", "/="}

@@ -1127,6 +1127,14 @@ def awaited(g):
     g.frozen.add(id(out.array.store))
 
 
+@statement(["detach"], 0.3, needs=("no_gradient",))
+def detached(g):
+    """A view that may not be written, nor what it is a view of; gradients past it are what fuzz/values looks at."""
+    t = g.pick(real=None)
+    out = view_of(g, "sw::detach({0})", t, lambda a: py.Array(a.store, a.shape, a.strides, a.offset), t.place)
+    g.frozen.add(id(out.array.store))
+
+
 @statement(["to_local", "from_local"], 0.7, needs=("no_gradient",))
 def in_blocks(g):
     """Blocks as tensors of their own, an elementwise function of them, and back."""

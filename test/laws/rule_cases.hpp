@@ -272,6 +272,8 @@ inline constexpr program cases[] = {
         .then(op_code::contiguous, {1})
         .then(op_code::reshape, {2}, to_shape({4, 6})),
     apply(op_code::wait, {tensor_of({5, 4})}),
+    apply(op_code::detach, {tensor_of({5, 4})}),
+    apply(op_code::detach, {tensor_of({6, 4})}).blocks(2),
     apply(op_code::slice, {tensor_of({5, 4})}, attr(1, 1, 2)),
     apply(op_code::slice, {tensor_of({5, 4})}, attr(0, 2, 3)).blocks(2),
     on_leaves({tensor_of({5, 4})})

@@ -55,6 +55,7 @@ constexpr family family_of(op_code op) {
     case op_code::permute:
     case op_code::reshape:
     case op_code::wait:
+    case op_code::detach:
     case op_code::slice:
     case op_code::pad:
     case op_code::broadcast:

@@ -11,6 +11,24 @@ GRADIENTS = "unit/functions/gradients.cpp"
 PROOF = "static/propagation/rule_proofs/"
 
 MUTANTS = [
+    ("frozen: a gradient is taken all the same", GRAD, "return n.op == op_code::param && !is_frozen_parameter(n);",
+     "return n.op == op_code::param;", ("dist/module/param_groups.cpp",)),
+    ("param_group: updates forget theirs", "module/optimizer.hpp", "attributes_of<parameter_attributes>(b.nodes[p].a).group);", "0);",
+     ("dist/module/param_groups.cpp",)),
+    ("param_group: lists take all groups together", "pass/optimizer/list_optimizer.hpp", "a.group == c.group && x.f == y.f &&",
+     "x.f == y.f &&", ("dist/module/param_groups.cpp",)),
+    ("param_group: an entry with a path does not come last", "module/plan.hpp", "is_entry[e] == (with_path != 0)) r = e;",
+     "is_entry[e] == (with_path == 0)) r = e;", ("dist/module/param_groups.cpp",)),
+    ("param_group: what is not set is no number", "runtime/program/numbers.hpp",
+     "if (std::bit_cast<std::uint64_t>(given) != std::bit_cast<std::uint64_t>(runtime::unset)) to = given;", "to = given;",
+     ("dist/module/param_groups.cpp",)),
+    ("param_group: a run's first group has the main one's numbers", "runtime/program/numbers.hpp",
+     "for (int k = 1; k <= Names::count; ++k) of[k] = env.numbers_of(Given::find(Names::name(k)));",
+     "for (int k = 1; k <= Names::count; ++k) of[k] = env.numbers_of(k == 1 ? 0 : k);", ("dist/module/param_groups.cpp",)),
+    ("detach: a gradient flows through it", FAMILY + "view/adjoint.hpp", "detach = no_derivative;",
+     "detach = pulled<0>([](pullback& p) { p.give(0, p.dy); });", ("dist/functions/detach.cpp",)),
+    ("detach: a buffer behind its write needs a gradient all the same", "pass/functionalise/functionalise.hpp",
+     "seen.root[i] == i || g.nodes[i].op == op_code::detach ? i", "seen.root[i] == i ? i", ("dist/functions/detach.cpp",)),
     ("abs: the sign of the result", POINTWISE, "p.times(p.make(op_code::sign, p.n.in[0]));", "p.times(p.make(op_code::sign, p.id));",
      (GRADIENTS, PROOF + "elementwise.cpp")),
     ("exp: of the operand", POINTWISE, "exp = pulled([](pullback& p) { p.times(p.id); });",
@@ -67,7 +85,7 @@ MUTANTS = [
      "only a program that must not compile shows it: test/fail/opaque_gradient.cpp"),
     ("the sweep ends one node early", GRAD, "for (int k = 0; k < nodes && st.cursor >= 0; ++k, --st.cursor)",
      "for (int k = 0; k < nodes && st.cursor > 0; ++k, --st.cursor)", (NUMBERS, GRADIENTS), "node 0 is a leaf or a fill, which nothing is pulled through"),
-    ("the seed is two", GRAD, "one.f = 1;", "one.f = 2;", (NUMBERS, GRADIENTS)),
+    ("the seed is two", GRAD, "one.f = value;", "one.f = 2 * value;", (NUMBERS, GRADIENTS)),
     ("only the first operand passes a need on", GRAD, "for (int k = 0; k < x.inputs && !any; ++k) any = needs[x.in[k]] && differentiable(rule_of(g, x), k);",
      "for (int k = 0; k < x.inputs && k < 1 && !any; ++k) any = needs[x.in[k]] && differentiable(rule_of(g, x), k);", (NUMBERS, GRADIENTS)),
 ]

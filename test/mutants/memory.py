@@ -10,16 +10,24 @@ GRAPHS = "unit/pass/simplify/simplify.cpp"
 ARENA = "unit/pass/memory/holes.cpp"
 
 RESULTS = "unit/graph/results.cpp"
+SCRATCH = "pass/memory/scratch.hpp"
+ASKED = "dist/custom_scratch.cpp"
+BATCHES = "unit/graph/batches.cpp"
 
 MUTANTS = [
+    ("the last kernel's scratch is taken for the most", SCRATCH, "if (bytes > most) most = bytes;", "most = bytes;", (ASKED,)),
+    ("scratch is counted once an operation", SCRATCH, "if (n.op != m.op || n.spec != m.spec || n.inputs != m.inputs) return false;",
+     "if (n.op == m.op) return true;", (ASKED,)),
+    ("scratch of one's own kernels lies nowhere", "runtime/host/custom.hpp", "if (q.has_scratch) q.scratch = static_cast<T*>(c.workspace);",
+     "if (q.has_scratch) q.scratch = nullptr;", (ASKED,)),
     ("a result's storage is taken where its own node stands", PLAN,
      "for (int k = st.items.first[i]; k >= 0; k = st.items.next[k]) take_for(st, k);", "", (RESULTS,)),
     ("a node with several results has bytes", PLAN, "alias || has_results(g, i) ? 0", "alias ? 0", (RESULTS,)),
     ("a value dies at its first reader", PLAN, "for (int k = 0; k < x.inputs; ++k) p.last_use[st.storage.owner[x.in[k]]] = i;",
      "for (int k = 0; k < x.inputs; ++k) if (p.last_use[st.storage.owner[x.in[k]]] == st.storage.owner[x.in[k]]) "
      "p.last_use[st.storage.owner[x.in[k]]] = i;", (STEP, EQUAL, GRAPHS)),
-    ("what a collective on its way reads is given back", PLAN, "p.last_use[st.storage.owner[g.nodes[c].in[0]]] = i;\n      p.last_use[i] = i;",
-     "(void)c;\n      p.last_use[i] = i;", ("dist/pending/programs.cpp", "unit/pass/communication/waits.cpp", STEP)),
+    ("what a collective on its way reads is given back", PLAN, "each_member(g, c, [&](int j) { p.last_use[st.storage.owner[g.nodes[j].in[0]]] = i; });",
+     "(void)c;", ("dist/pending/programs.cpp", "unit/pass/communication/waits.cpp", STEP)),
     ("outputs die with their last reader", PLAN, "for (int i = 0; i < g.output_count; ++i) p.last_use[p.owner[g.outputs[i]]] = n;", "",
      (STEP, "dist/communication.cpp", GRAPHS)),
     ("leaves die with their last reader", PLAN, "p.last_use[i] = p.last_use[own] = n;", "(void)0;", (STEP, EQUAL)),
@@ -50,6 +58,13 @@ MUTANTS = [
      ("unit/pass/kept_apart.cpp",)),
     ("sizes are not rounded up to the alignment", PLAN,
      "return (n + buffer_alignment - 1) & -buffer_alignment;", "return n;", (STEP, EQUAL)),
-    ("a value inside a pack begins where the pack does", PLAN, "if (own != i) p.offset[i] = p.offset[own] + st.storage.within[i];",
-     "if (own != i) p.offset[i] = p.offset[own];", ("unit/pass/spmd.cpp", "unit/pass/communication/buckets.cpp", "unit/pass/fuse/fuse.cpp")),
+    ("a value inside a pack begins where the pack does", PLAN, "if (own != i) p.offset[i] = p.offset[own] + st.storage.within[i];\n      for",
+     "if (own != i) p.offset[i] = p.offset[own];\n      for", ("unit/pass/spmd.cpp", "unit/pass/communication/buckets.cpp", "unit/pass/fuse/fuse.cpp")),
+    ("a batch's results die with their own member", PLAN, "p.last_use[i] = p.last_use[own] = p.last_use[st.storage.owner[x.in[0]]] = batch_end(g, i) - 1;",
+     "p.last_use[st.storage.owner[x.in[0]]] = batch_end(g, i) - 1;", (BATCHES,)),
+    ("a batch's operands die with their own member", PLAN,
+     "p.last_use[i] = p.last_use[own] = p.last_use[st.storage.owner[x.in[0]]] = batch_end(g, i) - 1;", "p.last_use[i] = p.last_use[own] = batch_end(g, i) - 1;", (BATCHES,)),
+    ("a wait for one member keeps its operand alone", PLAN, "each_member(g, c, [&](int j) { p.last_use[st.storage.owner[g.nodes[j].in[0]]] = i; });",
+     "p.last_use[st.storage.owner[g.nodes[c].in[0]]] = i;", (BATCHES,)),
+    ("a batch's operands are not given back", PLAN, "if (p.last_use[o] == i && p.offset[o] >= 0) detail::give_back", "if (false) detail::give_back", (BATCHES,)),
 ]

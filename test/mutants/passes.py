@@ -7,6 +7,11 @@ REGION = "pass/fuse/region.hpp"
 BUCKETS = "pass/communication/fuse_collectives.hpp"
 LISTS = "pass/optimizer/list_optimizer.hpp"
 OVERLAP = "pass/communication/overlap.hpp"
+BATCHING = "pass/communication/batch_collectives.hpp"
+PREFETCH = "pass/communication/prefetch.hpp"
+BATCHES_TEST = "unit/pass/communication/batch_collectives.cpp"
+PREFETCH_TEST = "unit/pass/communication/prefetch.cpp"
+BATCHES_UNIT = "unit/graph/batches.cpp"
 OPTIMIZER = "module/optimizer.hpp"
 DEAD = "pass/framework/dce.hpp"
 REWRITE = "pass/framework/rewrite.hpp"
@@ -18,13 +23,43 @@ EQUAL = "dist/mesh_equivalence_double.cpp"
 MOVES = "pass/iteration/iteration.hpp"
 MOVES_TEST = "unit/pass/moves.cpp"
 BUFFERS = "static/module/buffers.cpp"
+SHARDS = "unit/module/fully_shard.cpp"
+RESHARD = "pass/communication/reshard.hpp"
 FUNCTIONAL_TEST = "unit/pass/functionalise/functionalise.cpp"
 
 RESULTS = "unit/graph/results.cpp"
 RESULTS_RUN = "dist/custom_results.cpp"
 RESULTS_MOVED = "dist/custom_results_gradients.cpp"
 
+DEMAND = "pass/rematerialise/checkpoint_demand.hpp"
+REPLAY = "pass/rematerialise/recompute.hpp"
+MARKS = "graph/checkpoint.hpp"
+RECOMPUTE_TEST = "unit/pass/rematerialise/recompute.cpp"
+CHECKPOINT_TEST = "dist/module/checkpoint.cpp"
+
 MUTANTS = [
+    ("checkpoint: a second call lies in the region of the first", MARKS, "  if (checkpoint == nullptr) {\n    if (own.region == region) return s;",
+     "  {\n    if (own.region == region) return s;", (RECOMPUTE_TEST,)),
+    ("checkpoint: a policy is not asked", MARKS, "  if (!named && p.keeps_named) return false;", "  if (p.keeps_named) return false;", (RECOMPUTE_TEST,)),
+    ("checkpoint: an unnamed view is kept", MARKS, "return named && p.keeps_named;", "return true;", (RECOMPUTE_TEST,)),
+    ("checkpoint: a replay may be read as what it repeats", MARKS, "return replay < 0 || replay == replay_of(g, earlier);", "return true;", (RECOMPUTE_TEST,)),
+    ("recompute: the first pass's value is read by its own module", DEMAND, "if (k > level) k = level;", "k = 0;", (RECOMPUTE_TEST,)),
+    ("recompute: a replay reads instances further in", DEMAND, "if (k > level) k = level;", "", (RECOMPUTE_TEST,)),
+    ("recompute: what outsiders hold is computed again", DEMAND, "if ((held[i] & (bit - 1)) != 0) {", "if (false) {", (RECOMPUTE_TEST,)),
+    ("recompute: behind the first update values are computed again", DEMAND, " && i < first_update; }", "; }", (RECOMPUTE_TEST,),
+     "updates of train steps come last, and nothing behind them reads what a checkpoint lets go"),
+    ("recompute: opaque functions are called again", DEMAND, " && n.op != op_code::opaque &&", " &&", (CHECKPOINT_TEST,)),
+    ("recompute: a region is replayed before those around it", REPLAY, "for (; r >= 0; r = shardwise::detail::around(from.scopes, r)) {",
+     "for (; r >= 0; r = -1) {", (RECOMPUTE_TEST,)),
+    ("recompute: a replay goes beyond what has been written", REPLAY, " || next[r] >= cursor) {", ") {", (RECOMPUTE_TEST,)),
+    ("recompute: copies of a replay have the scopes of what they repeat", REPLAY, "n.scope = scope_in_replay(from, x.scope, r);", "", (RECOMPUTE_TEST,)),
+    ("rematerialise: a budget lets go of what a policy keeps", "pass/rematerialise/min_cut.hpp", "checkpoints && keeps_value(g, i) ? 2", "false ? 2", (RECOMPUTE_TEST,)),
+    ("checkpoint: eager gradients forget it", "module/eager_gradient.hpp", "implies_passes<typename binding_type::plan_type>>;", "false>;", ("dist/eager_training/steps.cpp",)),
+    ("verify: a batch's number comes again", "graph/batches.hpp", "number > before && is_batchable(g, i, i)", "is_batchable(g, i, i)", (BATCHES_UNIT,)),
+    ("verify: a member reads another one", "graph/batches.hpp", "return g.nodes[i].in[0] >= batch_begin(g, i) ?", "return false ?", (BATCHES_UNIT,)),
+    ("verify: members of any kind", "graph/batches.hpp", "t == detail::transition_at(g, b) && ", "", (BATCHES_UNIT,)),
+    ("an order counts every member", "pass/analysis/communication.hpp", "r.collectives += goes_on ? 0 : 1;", "++r.collectives;", (BATCHES_UNIT,)),
+    ("a model charges every member's latency", "pass/analysis/run_time.hpp", "joins_batch(g, i) ? whole - latency(g, n) : whole", "whole", (BATCHES_UNIT,)),
     ("verify: a node with several results is read by anything", "graph/verify/verify.hpp",
      "if (g.nodes[n.in[k]].op == op_code::custom && n.op != op_code::getitem", "if (false", (RESULTS,)),
     ("verify: a result is named twice", "graph/verify/verify.hpp", "item_of(g, n.in[0], static_cast<int>(attributes_of<getitem_attributes>(n.a).result), i) < 0", "true", (RESULTS,)),
@@ -69,12 +104,38 @@ MUTANTS = [
      (SPMD, "unit/pass/fuse/merge_products.cpp", "unit/pass/fuse/norm_adjoints.cpp")),
     ("sink_waits: operands come in no order", WAITS, "if (!st.emitted[x.in[k]] && (next < 0 || x.in[k] < next)) next = x.in[k];",
      "if (!st.emitted[x.in[k]] && (next < 0 || x.in[k] > next)) next = x.in[k];", (WAITS_TEST, SPMD)),
-    ("raise_comms: before its operand is there", WAITS, "return st.emitted[g.nodes[st.memory.queue[st.memory.next]].in[0]] && (after < 0 || st.emitted[after]);",
-     "return after < 0 || st.emitted[after];", (WAITS_TEST, SPMD)),
-    ("raise_comms: past a write of what it reads", WAITS, "return st.emitted[g.nodes[st.memory.queue[st.memory.next]].in[0]] && (after < 0 || st.emitted[after]);",
-     "return st.emitted[g.nodes[st.memory.queue[st.memory.next]].in[0]];", ("unit/pass/kept_apart.cpp", WAITS_TEST)),
-    ("expedite_comms: past a write of what it reads", WAITS, "const int behind = after > g.nodes[i].in[0] ? after : g.nodes[i].in[0];",
-     "const int behind = g.nodes[i].in[0];", ("unit/pass/kept_apart.cpp", WAITS_TEST)),
+    ("raise_comms: before its operand is there", WAITS, "all = st.emitted[g.nodes[m.queue[k]].in[0]] && (m.after[k] < 0 || st.emitted[m.after[k]]);",
+     "all = m.after[k] < 0 || st.emitted[m.after[k]];", (WAITS_TEST, SPMD)),
+    ("raise_comms: past a write of what it reads", WAITS, "all = st.emitted[g.nodes[m.queue[k]].in[0]] && (m.after[k] < 0 || st.emitted[m.after[k]]);",
+     "all = st.emitted[g.nodes[m.queue[k]].in[0]];", ("unit/pass/kept_apart.cpp", WAITS_TEST)),
+    ("expedite_comms: past a write of what it reads", WAITS, "int behind = after > g.nodes[i].in[0] ? after : g.nodes[i].in[0];",
+     "int behind = g.nodes[i].in[0];", ("unit/pass/kept_apart.cpp", WAITS_TEST)),
+    ("raise_comms: a batch before its last operand is there", WAITS, "all && k < m.count && m.queue[k] < end; ++k)", "all && k == m.next; ++k)", (BATCHES_TEST,)),
+    ("expedite_comms: what depends on a member comes behind that member", WAITS, "behind = batch_end(g, behind) - 1;", "",
+     (BATCHES_TEST,), "where there is room, collectives read one another by way of waits, which stand behind the batch"),
+    ("sink_waits: a batch's members are released one by one", WAITS, "each_member(g, i, [&](int j) { release_operands(st, g, j); });\n",
+     "release_operands(st, g, i);\n", (BATCHES_TEST,)),
+    ("overlap: a batch needs what its first member does", OVERLAP, "each_member(g, i, [&](int j) { need_operands_of(st, g, j, work); });",
+     "need_operands_of(st, g, i, work);", (BATCHES_TEST,)),
+    ("waits are inserted between the members of a batch", "pass/communication/reorder.hpp", "if (batch_number(g.nodes[i]) == 0) {\n        if (st.unawaited[i]) insert",
+     "if (true) {\n        if (st.unawaited[i]) insert", (BATCHES_TEST,)),
+    ("batches keep their numbers in another order", "pass/communication/reorder.hpp", "set_batch(st.g.nodes[st.to[i]], st.batches);", "", (BATCHES_TEST,)),
+    ("batch_collectives: a batch waits for itself", BATCHING, "if (open[at] < 0 || d > open[at]) open[at] = batches++;",
+     "if (open[at] < 0) open[at] = batches++;", (BATCHES_TEST,)),
+    ("batch_collectives: whatever computes may stand between neighbours", BATCHING, "opened = 0;\n      }", "}", (BATCHES_TEST,)),
+    ("batch_collectives: of any module", BATCHING, "g.nodes[a].scope == g.nodes[b].scope && ", "", (BATCHES_TEST,)),
+    ("batch_collectives: what waits is overtaken", BATCHING, "all = all && !base::conflicts(g, j);", "", (BATCHES_TEST,),
+     "between neighbours stands nothing that writes what one of them reads, but for slots of packs, which the fuzzers draw"),
+    ("batch_collectives: a member stands in its own way", BATCHING, "if (j != i) base::hold(g, j, -1);", "if (false) base::hold(g, j, -1);", (BATCHES_TEST,)),
+    ("cancel_redistributions: a member of a batch becomes another collective", MERGE, "|| batch_number(n) != 0) return;", ") return;", (BATCHES_TEST,)),
+    ("prefetch: a group is gathered at its first use", PREFETCH, "m.due = m.used_first[i] - 1 + N;", "m.due = m.used_first[i] - 1;", (PREFETCH_TEST,)),
+    ("prefetch: a group is gathered again while it is in use", PREFETCH, "ready = ready && (last < 0 || last >= g.node_count || st.emitted[last]);", "",
+     (PREFETCH_TEST,)),
+    ("prefetch: before a write that it must see", PREFETCH, "bool ready = m.after[u] == 0 || st.emitted[m.after[u] - 1];", "bool ready = true;",
+     (PREFETCH_TEST,)),
+    ("prefetch: behind a write that it must not see", PREFETCH, "if (const int u = st.memory.reader[owner] - 1; u >= 0 && !st.emitted[u]) release(st, g, u);", "",
+     (PREFETCH_TEST,)),
+    ("prefetch: sums are waited for by the updates", PREFETCH, "if (last > 0) finish_sum(st, g, last - 1);", "", (PREFETCH_TEST,)),
     ("schedule: a collective without users passes", WAITS, "if (!used[i] && is_collective(g, i)) return {problem::comm_no_output, i};", "",
      (SPMD, WAITS_TEST)),
     ("overlap: an update before what still reads", OVERLAP,
@@ -92,8 +153,8 @@ MUTANTS = [
     ("buckets: never closed", BUCKETS, "if (open_bytes[k] < threshold[k]) return;", "if (threshold[k] >= 0) return;", (SPMD, "unit/pass/communication/buckets.cpp")),
     ("buckets: a reduction joins the bucket that it depends on", BUCKETS, "if (open[k] >= 0 && depends[operand] > open[k]) open[k] = -1;", "",
      ("unit/pass/kept_apart.cpp", SPMD)),
-    ("lists: updates of other flavours join", LISTS, "return a.clipped == c.clipped && a.decoupled == c.decoupled && x.f == y.f &&",
-     "return a.clipped == c.clipped && a.decoupled == c.decoupled &&", ("unit/pass/kept_apart.cpp", SPMD)),
+    ("lists: updates of other flavours join", LISTS, "return a.clipped == c.clipped && a.decoupled == c.decoupled && a.group == c.group && x.f == y.f &&",
+     "return a.clipped == c.clipped && a.decoupled == c.decoupled && a.group == c.group &&", ("unit/pass/kept_apart.cpp", SPMD)),
     ("lists: moments are swapped", LISTS, "p = pack_leaves(b, g, count, 0), m = pack_leaves(b, g, count, 2), v = pack_leaves(b, g, count, 3);",
      "p = pack_leaves(b, g, count, 0), v = pack_leaves(b, g, count, 2), m = pack_leaves(b, g, count, 3);", (SPMD,),
      "both moments are states that start at zero, and no name tells them apart"),
@@ -122,4 +183,25 @@ MUTANTS = [
      "if (x.spec < 0 || y.op == op_code::custom) return false;\n      if", ("unit/graph/verify/repeats.cpp",)),
     ("verify: what was checked before the pass may have other attributes", "graph/verify/verify.hpp", "return o.a == n.a;", "return true;",
      ("unit/graph/verify/repeats.cpp",)),
+    ("fully_shard: the first entry that holds has the parameters", "module/plan.hpp", "if (holds && (r < 0 || depth(e) >= depth(r))) r = e;",
+     "if (holds && r < 0) r = e;", (SHARDS,)),
+    ("fully_shard: a group is its module's own parameters", "module/plan.hpp", "else if (shards[e] && k >= segments[e]) s.at[e]",
+     "else if (shards[e] && k > 100) s.at[e]", (SHARDS,)),
+    ("fully_shard: rows are split before tensor parallelism", "module/parameter.hpp", "strided_shard_value(0, last_factor(r.used, axis, 0))",
+     "shard_value(0)", (SHARDS,)),
+    ("fully_shard: a parameter is gathered by itself", "graph/graph.hpp", "for (int k = leaf[id].first; k >= 0; k = leaf[k].next)",
+     "for (int k = id; k >= 0; k = -1)", (SHARDS,)),
+    ("fully_shard: who frees keeps", "module/fully_shard.hpp", "(options::said ? options::ranks == 1 : Root)",
+     "(options::said ? options::ranks != 1 : Root)", (SHARDS,)),
+    ("fully_shard: what is gathered again begins where it is read", RESHARD, "while (first > 0 && is_beside(g, first - 1, i)) --first;",
+     "", (SHARDS,)),
+    ("fully_shard: the backward pass reads what the forward pass gathered", RESHARD, "b.nodes[to[i]].in[k] = again[n.in[k]];",
+     "b.nodes[to[i]].in[k] = to[n.in[k]];", (SHARDS,)),
+    ("fully_shard: gathers are computed again like any value", "pass/rematerialise/min_cut.hpp", "!gathers_parameter(g.nodes[i]) &&",
+     "", (SHARDS,)),
+    ("fully_shard: gathered again before values are computed again", "module/plan_passes.hpp", "std::conditional_t<requires { typename P::computes_again; },", "std::conditional_t<false,",
+     (SHARDS,)),
+    ("fully_shard: a redistribution of a gathered parameter is recorded twice", "graph/sym.hpp", "const int from = n.in[0];",
+     "const int from = first.id;", (SHARDS,)),
+    ("average_gradients: they are summed", "module/batch_axes.hpp", "value.averaged ? Axis::size : 1", "value.averaged ? 1 : 1", (SHARDS,)),
 ]

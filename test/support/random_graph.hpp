@@ -181,14 +181,15 @@ std::vector<std::vector<std::uint32_t>> run_graph(sw::eager<Rank>& e, const Grap
     const sw::expression then = n.expression < 0 ? sw::no_expression : g.expressions[n.expression];
     const int own = n.inputs - then.operands();
     const sw::spec& x = g.spec_of(n.in[0]);
-    const sw::spec& y = g.spec_of(n.in[n.op == op_code::einsum ? 1 : 0]);
+    const sw::spec* in[sw::max_inputs]{};
+    for (int k = 0; k < n.inputs; ++k) in[k] = &g.spec_of(n.in[k]);
     sw::runtime::eager_operation<Rank> o{};
     o.op = n.op;
     o.a = n.a;
     o.in = &x;
     o.out = &out;
     o.view = sw::is_view(n, x, out);
-    o.workspace = o.view ? 0 : sw::runtime::eager_workspace(n, x, y, out);
+    o.workspace = o.view ? 0 : sw::runtime::eager_workspace(sw::record_of(g, n), n, in, out);
     o.kernel = kernels[static_cast<std::size_t>(n.op)];
     const sw::runtime::eager_value<Rank>* operands[sw::max_inputs]{};
     for (int k = 0; k < n.inputs; ++k) operands[k] = &value[static_cast<std::size_t>(n.in[k])];

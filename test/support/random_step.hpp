@@ -123,7 +123,8 @@ class graph_runner {
   void run(const sw::step_env& env) {
     static constexpr auto kernels =
         all_kernels<Rank, T>(std::make_index_sequence<static_cast<std::size_t>(sw::op_code::count)>{});
-    for (const sw::runtime::call& c : calls_) kernels[static_cast<std::size_t>(g_.nodes[c.node].op)](c, env, *rank_);
+    for (const sw::runtime::call& c : calls_)
+      if (c.members != 0) kernels[static_cast<std::size_t>(g_.nodes[c.node].op)](c, env, *rank_);
   }
 
   // Bits of outputs, and of parameters and states by (parameter, kind): their order may differ between graphs.
@@ -203,6 +204,7 @@ class graph_runner {
         sw::runtime::lower_redistribute(c, static_cast<int>(n.a.v[0]), g_.spec_of(n.in[0]), out, coordinate);
       calls_.push_back(c);
     }
+    sw::runtime::link_batches(calls_);
   }
 
   Rank* rank_;

@@ -18,7 +18,7 @@ struct grad_state {
   int cursor;  // next forward node to pull, downward
 };
 
-// What is differentiated with respect to what: by default output 0 and parameters. A source may name another scalar
+// What is differentiated with respect to what: by default output 0 and parameters that are not frozen. A source may name another scalar
 // node (`root`), and say of each input whether it is wanted (`wants_input`).
 template <class Source, class Graph>
 constexpr int root_of(const Graph& g) {
@@ -29,10 +29,17 @@ template <class Source>
 constexpr bool is_variable(const node& n) {
   if constexpr (requires { Source::wants_input(0); })
     if (n.op == op_code::input) return Source::wants_input(attributes_of<leaf_attributes>(n.a).index);
-  return n.op == op_code::param;
+  return n.op == op_code::param && !is_frozen_parameter(n);
 }
 
-// The root of the forward graph is differentiated; its cotangent is 1.
+// Over how many ranks a source's gradients are averaged (average_gradients); 1: they are the loss's own.
+template <class Source>
+constexpr double averaged_over() {
+  if constexpr (requires { Source::averaged_over; }) return static_cast<double>(Source::averaged_over);
+  else return 1;
+}
+
+// The root of the forward graph is differentiated; its cotangent is 1, or one part of it where gradients are averaged.
 struct grad {
  private:
   // Which nodes depend on a variable through operands that gradients flow into.
@@ -97,7 +104,7 @@ struct grad {
     mark_needs<Source>(st.g, st.needs);
     const int loss = root_of<Source>(st.g);
     auto t = open(st);
-    st.cotangent[loss] = seed(t, contiguous(dual(st.g.spec_of(loss))));
+    st.cotangent[loss] = seed(t, contiguous(dual(st.g.spec_of(loss))), 1 / averaged_over<Source>());
     st.g.finish(t.b);
     st.cursor = n - 1;
   }
@@ -107,6 +114,7 @@ struct grad {
     auto t = open(st);
     for (int k = 0; k < nodes && st.cursor >= 0; ++k, --st.cursor)
       if (st.needs[st.cursor] && st.cotangent[st.cursor] >= 0) {
+        if constexpr (requires { st.began; }) st.began[st.cursor] = t.b.node_count;
         pull(t, st.cursor);
         if (t.b.error) shardwise::detail::place_error(t.b.error, t.b, st.cursor);
       }
@@ -114,14 +122,14 @@ struct grad {
   }
 
  private:
-  // The cotangent 1: on every rank, or, where it is partial, on coordinate 0 alone, so that its sum is 1.
-  static constexpr int seed(tape& t, const spec& cotangent) {
+  // The root's cotangent: on every rank, or, where it is partial, on coordinate 0 alone, so that it is the sum.
+  static constexpr int seed(tape& t, const spec& cotangent, double value) {
     spec s = cotangent;
     for (int a = 0; a < s.axes; ++a)
       if (s.place[a].is_partial()) s.place[a] = replicate_value();
     node one = empty_node;
     one.op = op_code::fill;
-    one.f = 1;
+    one.f = value;
     one.spec = t.b.intern(s);
     int id = t.b.append(one);
     for (int a = 0; a < s.axes; ++a) {
@@ -143,6 +151,21 @@ struct grad {
     t.dual_spec = st.dual_spec;
     t.dual_capacity = decltype(st.g)::spec_capacity;
     return t;
+  }
+};
+
+// grad, and where in the joint graph the sweep pulled each forward node: began[i] nodes came before its first one, -1: not pulled.
+template <class Base, int Forward>
+struct followed_state : Base {
+  int began[Forward];
+};
+struct followed_grad : grad {
+  template <class Source>
+  using state = followed_state<grad::state<Source>, grad::forward<Source>>;
+  template <class Source, class State>
+  static constexpr void start(State& st) {
+    grad::start<Source>(st);
+    for (int& b : st.began) b = -1;
   }
 };
 

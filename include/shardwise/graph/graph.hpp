@@ -30,11 +30,19 @@ struct node {
 
 inline constexpr node empty_node{op_code::input, 0, {-1, -1, -1, -1, -1, -1, -1, -1}, -1, -1, -1, 0, {}};
 
-// A module instance: its name under its parent; list elements have an index and no name.
+struct checkpoint_policy;  // graph/checkpoint.hpp
+
+// A module instance: its name under its parent; list elements have an index and no name. What lies in a checkpoint has a scope of
+// its own for each call, of the same name and parent: see graph/checkpoint.hpp.
 struct scope {
+  static constexpr std::int32_t uncalled = -2;
+
   const char* name = nullptr;
   std::int32_t index = -1;
   std::int32_t parent = -1;
+  std::int32_t region = uncalled;                 // the innermost checkpointed call that it lies in, itself not; -1: in none
+  std::int32_t replay = -1;                       // the call that its nodes compute again, -1: none
+  const checkpoint_policy* checkpoint = nullptr;  // of a checkpointed call: what is kept of it
 };
 
 // One rank's blocks, densely stored row-major: the result's first, then the operands'.
@@ -148,6 +156,22 @@ struct refusal {
   constexpr explicit operator bool() const { return what != problem::none; }
 };
 
+// A parameter that is stored in shards and read whole, and the others of its group: the first of them to be read gathers all.
+struct stored_shard {
+  std::int32_t spec = -1;  // of the whole; -1: this leaf is read as it is stored
+  std::int32_t axis = 0;
+  std::int32_t scope = -1;  // of the module whose group it is in
+  std::int32_t first = -1;  // the group's first leaf
+  std::int32_t next = -1;   // the one after this
+  std::int32_t whole = -1;  // the node that gathers it, once there is one
+  std::int64_t unshard = 0;
+};
+struct stored_shards {
+  stored_shard* leaf = nullptr;  // by node
+  int count = 0;
+};
+struct call_log;  // graph/calls.hpp
+
 // Nodes and specs in the making, without owning them: the same code appends to constants and to run-time graphs.
 // Past the capacity it counts without storing, so that a first guess can be corrected.
 struct builder {
@@ -164,8 +188,10 @@ struct builder {
   int function_count = 0;
   int custom_count = 0;
   int last_write = -1;  // the node that last wrote in place: what was computed before it is not taken for what comes after
-  bool own_values = false;   // a redistribution has a node of its own even if another one has its value: see sym
-  bool same_values = false;  // whether that would have made a difference
+  call_log* calls = nullptr;  // is told of modules' calls, null: nobody asks
+  bool own_values = false;    // a redistribution has a node of its own even if another one has its value: see sym
+  bool same_values = false;   // whether that would have made a difference
+  const stored_shards* stored = nullptr;  // of a trace under a plan with fully_shard
   graph_finding error{};
   refusal refused{};
   std::int16_t recent[64]{};  // by hash: the spec interned last, plus one
@@ -194,17 +220,34 @@ struct builder {
 
   // What a recorded node reads: a node of this graph. A parameter that its module does not register was never entered.
   constexpr int operand(int id, op_code op) {
-    if (id >= 0) return id;
+    if (id >= 0) return stored ? gathered(id) : id;
     refuse_value({problem::parameter_unregistered, node_count}, op);
     return 0;
+  }
+
+  // The node that has the whole of leaf `id`: at the first use of any parameter of its group all of them are gathered, side by
+  // side, in the order in which the model declares them and in the name of the group's module.
+  constexpr int gathered(int id) {
+    if (id >= stored->count) return id;
+    const stored_shard* const leaf = stored->leaf;
+    if (leaf[id].spec < 0) return id;
+    if (leaf[id].whole < 0)
+      for (int k = leaf[id].first; k >= 0; k = leaf[k].next)
+        stored->leaf[k].whole = emit(
+            op_code::redistribute, attributes<redistribute_attributes>(leaf[k].axis, pack(reduced_value()), leaf[k].unshard),
+            0, leaf[k].spec, leaf[k].scope, k);
+    return leaf[id].whole;
   }
 
   // Keeps the first.
   constexpr void refuse(problem p, op_code op, const int* in, int inputs) {
     if (refused) return;
+    if (stored)
+      for (int k = 0; k < inputs; ++k)
+        if (in[k] >= 0) gathered(in[k]);
     refused = {p, op, current_scope, node_count};
     for (int k = 0; k < inputs; ++k)
-      if (in[k] >= 0) refused.in[refused.inputs++] = in[k];
+      if (in[k] >= 0) refused.in[refused.inputs++] = stored ? gathered(in[k]) : in[k];
   }
   // What depends on values, not types.
   constexpr void refuse_value(const finding& f, op_code op) {
@@ -453,12 +496,22 @@ constexpr const char* name_of(const Graph& g, const node& n) {
   return is_custom(g, n) ? g.customs[n.a.v[custom_word]]->name.value : name_of(n.op);
 }
 
+// A parameter that the plan freezes: nothing is differentiated by it.
+constexpr bool is_frozen_parameter(const node& n) {
+  return n.op == op_code::param && attributes_of<parameter_attributes>(n.a).group < 0;
+}
+
 // Whether a node's result is its first operand's storage seen differently.
 constexpr bool is_view(const node& n, const spec& in, const spec& out) {
   const operation_kind kind = kind_of(n.op);
   if (kind != operation_kind::moving) return kind == operation_kind::view;
   const int a = static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis);
   return transition_of(in.place[a], out.place[a], in.axis_size[a]) == transition::none;
+}
+
+// Whether a node makes a parameter whole for the group that stores it in shards.
+constexpr bool gathers_parameter(const node& n) {
+  return n.op == op_code::redistribute && attributes_of<redistribute_attributes>(n.a).unshard != 0;
 }
 
 namespace detail {
@@ -483,6 +536,16 @@ constexpr bool placed_as_one(const spec& result, const spec& operand) {
     same = p == q || (p.is_whole() && q.is_whole());
   }
   return same;
+}
+
+// Whether a node gives an input the storage of another tensor.
+constexpr bool sets_storage(const node& n) {
+  return n.op == op_code::copy_ && attributes_of<copy_attributes>(n.a).sets != 0;
+}
+// Whether a leaf is storage that an input has behind a run: which input's, -1: it is none.
+constexpr std::int64_t exchanged_with(const node& n) {
+  if (n.op != op_code::state || attributes_of<leaf_attributes>(n.a).which != 4) return -1;
+  return attributes_of<leaf_attributes>(n.a).parameter;
 }
 
 // Whether a graph writes into values in place, so that what a node reads depends on where it stands: functionalise ends it.

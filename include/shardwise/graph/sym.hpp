@@ -72,10 +72,10 @@ struct sym {
     n.scope = b.current_scope;
     if constexpr (code == op_code::redistribute) {
       // one tensor redistributed twice in the same way is communicated once, forward and (summed first) backward
-      int same = Out == S ? first.id : -1;
-      for (int i = (first.id < b.last_write ? b.last_write : first.id) + 1;
-           same < 0 && i < b.node_count && i < b.node_capacity; ++i)
-        if (b.nodes[i].op == code && b.nodes[i].in[0] == first.id && b.nodes[i].spec == n.spec) same = i;
+      const int from = n.in[0];
+      int same = Out == S ? from : -1;
+      for (int i = (from < b.last_write ? b.last_write : from) + 1; same < 0 && i < b.node_count && i < b.node_capacity; ++i)
+        if (b.nodes[i].op == code && b.nodes[i].in[0] == from && b.nodes[i].spec == n.spec) same = i;
       if (same >= 0) {
         b.same_values = true;
         if (!b.own_values) return {at, same};

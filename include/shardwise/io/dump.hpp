@@ -16,19 +16,27 @@ namespace shardwise::inline v0_1 {
 
 namespace detail {
 
-// The graph that a step's pipeline begins with, and the pipeline.
+template <class First, class Second>
+struct joined_pipelines;
+template <class... P, class... Q>
+struct joined_pipelines<pipeline<P...>, pipeline<Q...>> {
+  using type = pipeline<P..., Q...>;
+};
+
+// The graph that a step's passes begin with, and those of the plan and of the pipeline.
 template <class Step>
 struct pipeline_of;
 template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T,
           class Backend>
 struct pipeline_of<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T, Backend>> {
-  using source = graph_of<typename step_graph<Model, Task, Plan, Mesh, Optimizer, Pipeline, T>::updated>;
-  using type = Pipeline;
+  using source = typename step_graph<Model, Task, Plan, Mesh, Optimizer, Pipeline, T>::written;
+  using type =
+      typename joined_pipelines<typename implied_passes<Plan>::type, typename with_shards<Plan, Pipeline>::type>::type;
 };
 template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline, class T, class Backend>
 struct pipeline_of<forward_step<Model, Task, Plan, Mesh, Pipeline, T, Backend>> {
   using source = whole_output<typename forward_graph<Model, Task, Plan, Mesh, Pipeline, T>::trace_type>;
-  using type = Pipeline;
+  using type = typename with_batches<Plan, Pipeline>::type;
 };
 template <class F, class Mesh, class Inputs, class Pipeline, class Backend>
 struct pipeline_of<function_step<F, Mesh, Inputs, Pipeline, Backend>> {

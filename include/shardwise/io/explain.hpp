@@ -80,7 +80,7 @@ inline std::string kernels_line(const counted_graph& from, const counted_graph& 
 
 }  // namespace detail
 
-// Every collective in program order with its axis, the phase that it belongs to and the bytes that rank 0 sends; neighbours
+// Every collective, a batch as one, in program order with its axis, the phase that it belongs to and the bytes that rank 0 sends; neighbours
 // that are alike are one line. Then the sums of each phase.
 template <class Step>
 std::string explain_collectives(const std::vector<std::string>& axes = {}) {
@@ -108,11 +108,17 @@ std::string explain_collectives(const std::vector<std::string>& axes = {}) {
   sum run, by_phase[program_phases], all;
   for (int i = 0; i < g.node_count; ++i) {
     if (!communicates(detail::transition_at(g, i))) continue;
+    if (joins_batch(g, i)) continue;  // with its first member
     const int axis = static_cast<int>(attributes_of<redistribute_attributes>(g.nodes[i].a).axis);
-    const spec& from = g.spec_of(g.nodes[i].in[0]);
+    std::int64_t sent = 0;
+    int members = 0;
+    each_member(g, i, [&](int j) {
+      sent += bytes_sent(g.spec_of(g.nodes[j].in[0]), g.spec_of(j), axis, origin);
+      ++members;
+    });
+    const std::string more = members > 1 ? " and " + std::to_string(members - 1) + " more" : "";
     std::vector<std::string> cells{detail::base_name(g, detail::base_of(g, i)), names[static_cast<std::size_t>(axis)],
-                                   extents_text(from), name_of(marks.of(i))};
-    const std::int64_t sent = bytes_sent(from, g.spec_of(i), axis, origin);
+                                   extents_text(g.spec_of(g.nodes[i].in[0])) + more, name_of(marks.of(i))};
     if (run.times > 0 && (cells != open || sent * run.times != run.bytes)) {
       line(open, run);
       run = {};

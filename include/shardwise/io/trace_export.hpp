@@ -80,6 +80,12 @@ class trace_writer {
   const timeline_call& call_of(const timeline_run& r, const timeline_event& e) const {
     return t_->program_of(r).calls[static_cast<std::size_t>(e.call)];
   }
+  // Of the calls that went out together.
+  std::int64_t sum_of(const timeline_run& r, const timeline_event& e, std::int64_t timeline_call::* of) const {
+    std::int64_t n = 0;
+    for (int k = 0; k < e.calls; ++k) n += t_->program_of(r).calls[static_cast<std::size_t>(e.call + k)].*of;
+    return n;
+  }
 
   void begin(std::string_view name, const char* phase, int tid) {
     *out_ += ",\n{\"name\":";
@@ -173,8 +179,8 @@ class trace_writer {
     if (e.kind == event_kind::call) {
       put("shapes", c.shapes);
       put("placements", c.placements);
-      put("bytes", c.bytes);
-      if (c.kind == call_kind::communication) put("sent", c.sent);
+      put("bytes", sum_of(r, e, &timeline_call::bytes));
+      if (c.kind == call_kind::communication) put("sent", sum_of(r, e, &timeline_call::sent));
       if (e.calls > 1) {
         put("calls", e.calls);
         std::string together;
@@ -214,8 +220,9 @@ class trace_writer {
   void count(const timeline_run& r, const timeline_event& e) {
     const timeline_call& c = call_of(r, e);
     if (e.kind == event_kind::call && c.kind == call_kind::communication && e.time.end >= 0) {
-      in_flight_.push_back({e.time.begin, c.sent});
-      in_flight_.push_back({e.time.end, -c.sent});
+      const std::int64_t sent = sum_of(r, e, &timeline_call::sent);
+      in_flight_.push_back({e.time.begin, sent});
+      in_flight_.push_back({e.time.end, -sent});
     }
     if (e.stream == compute_track) live_.push_back({e.time.begin, c.live});
   }

@@ -10,7 +10,7 @@ using placings = static_vector<placing, 40>;
 
 constexpr bool is_placement_function(op_code op) {
   return op == op_code::permute || op == op_code::reshape || op == op_code::slice || op == op_code::pad ||
-         op == op_code::slice_scatter || op == op_code::redistribute || op == op_code::wait;
+         op == op_code::slice_scatter || op == op_code::redistribute || op == op_code::wait || op == op_code::detach;
 }
 
 // Specs of all nodes with the leaves placed on one axis; false where a placement or a step is refused.

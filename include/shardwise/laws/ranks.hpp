@@ -4,6 +4,7 @@
 #pragma once
 
 #include <shardwise/laws/program.hpp>
+#include <shardwise/pass/memory/scratch.hpp>
 #include <shardwise/runtime/host/custom.hpp>
 #include <shardwise/runtime/host/kernels.hpp>
 
@@ -309,6 +310,12 @@ constexpr bool execute(const Graph& g, int i, const ranks_of& mesh, cell* cells,
     k.l[runtime::result] = to.l;
     q.p[runtime::result] = to.p;
     q.index_out = to.index;
+    if (n.op == op_code::custom) {  // as many elements here as there
+      const std::int64_t size = static_cast<std::int64_t>(size_of(out.type));
+      const std::int64_t bytes = passes::kernel_scratch_of<passes::kernel_place::host>(g, n);
+      q.has_scratch = static_cast<bool>(record_of(g, n).host_scratch.value);
+      if (bytes > 0) q.scratch = m.values((bytes + size - 1) / size);
+    }
     runtime::layout layouts[max_results];
     host::result_pointers<modp> pointers;
     if (several) {

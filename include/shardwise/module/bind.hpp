@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/graph/sym.hpp>
+#include <shardwise/module/batch_axes.hpp>
 #include <shardwise/module/declared.hpp>
 
 namespace shardwise::inline v0_1 {
@@ -11,6 +12,7 @@ namespace detail {
 
 template <class Mesh, dtype Type, class Report = noted, run_mode Mode = run_mode::unsaid>
 struct trace_context {
+  using records = void;  // a member's tensor is the one that is read; others hold tensors, as they are stored
   using mesh_type = Mesh;
   static constexpr dtype type = Type;
   static constexpr run_mode mode = Mode;
@@ -23,12 +25,22 @@ struct trace_context {
 struct hits {
   unsigned matched = 0;      // entries that name some module
   unsigned wrong_style = 0;  // entries whose style does not fit a module they name
+  unsigned list = 0;         // entries that name some list
   unsigned parameter = 0;    // entries that name some parameter or buffer
+  unsigned grouped = 0;      // entries whose group some parameter has a place in
+  unsigned deciding = 0;     // entries in whose group some parameter is
+  unsigned frozen = 0;       // entries that freeze some parameter
+  unsigned stopped = 0;      // entries whose group some frozen parameter has a place in
 
   constexpr void add(const hits& below) {
     matched |= below.matched;
     wrong_style |= below.wrong_style;
+    list |= below.list;
     parameter |= below.parameter;
+    grouped |= below.grouped;
+    deciding |= below.deciding;
+    frozen |= below.frozen;
+    stopped |= below.stopped;
   }
 };
 
@@ -46,6 +58,13 @@ constexpr void add_member_hits(hits& h, std::integer_sequence<int, I...>) {
           h.add(plan_hits<Plan, s, child_type>::value);
         } else if constexpr (is_tensor_decl<child_type>) {
           h.parameter |= traits::matched(traits::advance(State, std::string_view(member_name<M, I>())));
+          if constexpr (traits::any_freezes && is_parameter_decl<child_type>::value) h.frozen |= traits::freezing(State);
+          if constexpr (traits::any_groups && is_parameter_decl<child_type>::value) {
+            const unsigned named = traits::groups_of(State, std::string_view(member_name<M, I>()));
+            h.grouped |= named;
+            for (int e = 0; e < traits::n; ++e) h.deciding |= traits::deciding(named) == e ? 1U << e : 0U;
+            if (traits::frozen_at(State)) h.stopped |= named;
+          }
         }
       }(),
       ...);
@@ -99,7 +118,9 @@ struct plan_hits {
     constexpr unsigned own = plan_traits<Plan>::matched(State);
     h.matched = own;
     if constexpr (module_list<M>) {
-      h.wrong_style = own & ~plan_traits<Plan>::modes();  // a list is no module: styles go to its elements
+      h.list = own;
+      h.wrong_style = own & ~plan_traits<Plan>::settings() &
+                      ~plan_traits<Plan>::shardings();  // a list is no module: styles go to its elements
       add_element_hits<Plan, State, M, 0>(h);
     } else {
       h.wrong_style = refused_entries<M, Plan>(own, Plan{});
@@ -174,11 +195,38 @@ constexpr void offer_paths(best_paths& best, const path_buffer& at, std::string_
   }
 }
 
-template <class M, class Entry>
+// The parameters' own names, each once.
+template <class M>
+constexpr void offer_parameters(best_paths& best, std::string_view wanted);
+template <class M, int... I>
+constexpr void offer_member_parameters(best_paths& best, std::string_view wanted, std::integer_sequence<int, I...>) {
+  (
+      [&] {
+        using child_type = member_type<M, I>;
+        if constexpr (reflected<child_type> || module_list<child_type>) {
+          offer_parameters<child_type>(best, wanted);
+        } else if constexpr (is_parameter_decl<child_type>::value) {
+          path_buffer p;
+          p.push(member_name<M, I>());
+          bool known = false;
+          for (const path_buffer& other : best.path) known = known || other.view() == p.view();
+          if (!known) best.offer(p, wanted);
+        }
+      }(),
+      ...);
+}
+template <class M>
+constexpr void offer_parameters(best_paths& best, std::string_view wanted) {
+  if constexpr (module_list<M>) offer_parameters<typename M::element_unbound>(best, wanted);
+  else offer_member_parameters<M>(best, wanted, std::make_integer_sequence<int, member_count<M>>{});
+}
+
+template <class M, class Entry, bool Parameters = false>
 struct nearest_names {
   static constexpr best_paths found = [] {
     best_paths b;
-    offer_paths<M>(b, path_buffer{}, entry_traits<Entry>::path);
+    if constexpr (Parameters) offer_parameters<M>(b, entry_traits<Entry>::setting::wanted());
+    else offer_paths<M>(b, path_buffer{}, entry_traits<Entry>::path);
     return b;
   }();
   static constexpr auto a = exact_string<found.path[0].size>(found.path[0].view());
@@ -201,15 +249,34 @@ struct check_matched<false, false, M, Entry> {
       raise<problem::plan_path_unmatched, plan_entry<Entry>, typename nearest_names<M, Entry>::type>::ok;
 };
 
+template <class Mesh, class... Axis>
+constexpr bool axes_known(type_list<Axis...>) {
+  return (Mesh::template has<Axis> && ...);
+}
+// A group that has no parameter is one that nothing would be updated by.
+template <bool Grouped, class M, class Entry>
+struct check_grouped {
+  static constexpr bool ok = true;
+};
+template <class M, class Entry>
+struct check_grouped<false, M, Entry> {
+  static constexpr bool ok =
+      raise<problem::param_group_unmatched, plan_entry<Entry>, typename nearest_names<M, Entry, true>::type>::ok;
+};
+
 template <class Mesh, class S>
 constexpr bool style_axis_known = Mesh::template has<typename S::axis>;
+template <class Mesh, class S>
+  requires is_sharding<S>
+constexpr bool style_axis_known<Mesh, S> = axes_known<Mesh>(typename S::split_batch{});
 template <class Mesh, class... S>
 constexpr bool style_axes_known(style_list<S...>) {
   return (style_axis_known<Mesh, S> && ...);
 }
 template <class Mesh, class E>
 constexpr bool entry_axes_known() {
-  if constexpr (entry_traits<E>::is_entry || is_mode<E>) return style_axes_known<Mesh>(typename entry_traits<E>::styles{});
+  if constexpr (entry_traits<E>::is_entry || is_setting<E>)
+    return style_axes_known<Mesh>(typename entry_traits<E>::styles{});
   else return style_axis_known<Mesh, E>;
 }
 
@@ -221,6 +288,19 @@ constexpr int placers_on = (0 + ... + (places_parameters<S> && std::is_same_v<ty
 template <class... S>
 constexpr bool styles_collide(style_list<S...>) {
   return ((placers_on<typename S::axis, S...> > 1) || ...);
+}
+
+// What is wrong with a style's options, with the numbers where it is one.
+template <class S>
+constexpr bool options_good() {
+  if constexpr (!requires { S::wrong; }) return true;
+  else if constexpr (S::wrong == problem::fsdp_factor)
+    return raise<S::wrong, S, have<S::options::ranks>, want<axis_ranks<typename S::axis>>>::ok;
+  else return raise<S::wrong, S>::ok;
+}
+template <class... S>
+constexpr bool all_options_good(style_list<S...>) {
+  return (options_good<S>() && ...);
 }
 
 template <class M, class Plan, class Mesh>
@@ -237,16 +317,33 @@ struct plan_check<M, plan<E...>, Mesh> {
   static constexpr bool holds() {
     constexpr bool matched = !entry_traits<Entry>::is_entry || ((found.matched >> K) & 1U) != 0;
     constexpr bool of_parameter = ((found.parameter >> K) & 1U) != 0;
-    constexpr problem style = ((found.wrong_style >> K) & 1U) != 0                     ? problem::plan_style_wrong_module
+    constexpr bool checkpoints_list =
+        is_checkpoint<typename entry_traits<Entry>::checkpoint> && ((found.list >> K) & 1U) != 0;
+    constexpr problem style = checkpoints_list                       ? problem::checkpoint_of_list
+                              : ((found.wrong_style >> K) & 1U) != 0 ? problem::plan_style_wrong_module
+                              : ((found.list & plan_traits<plan<E...>>::shardings()) >> K & 1U) != 0
+                                  ? problem::fully_shard_list
+                              : sharding_in<entry_styles<Entry>>::count > 1            ? problem::fully_shard_twice
                               : styles_collide(typename entry_traits<Entry>::styles{}) ? problem::plan_style_twice
                                                                                        : problem::none;
-    return check_matched<matched, of_parameter, M, Entry>::ok && raise<style, plan_entry<Entry>>::ok;
+    constexpr bool is_group = !entry_traits<Entry>::setting::group.empty() && matched;
+    constexpr bool grouped = !is_group || ((found.grouped >> K) & 1U) != 0;
+    constexpr problem group = is_group && ((found.stopped >> K) & 1U) != 0               ? problem::param_group_frozen
+                              : is_group && grouped && ((found.deciding >> K) & 1U) == 0 ? problem::param_group_overruled
+                                                                                         : problem::none;
+    constexpr bool freezes = entry_traits<Entry>::is_entry && entry_traits<Entry>::setting::freezes;
+    constexpr problem still =
+        freezes && matched && ((found.frozen >> K) & 1U) == 0 ? problem::frozen_nothing : problem::none;
+    return check_matched<matched, of_parameter, M, Entry>::ok && raise<style, plan_entry<Entry>>::ok &&
+           raise<still, plan_entry<Entry>>::ok && check_grouped<grouped, M, Entry>::ok &&
+           raise<group, plan_entry<Entry>>::ok;
   }
   template <std::size_t... K>
   static constexpr bool check(std::index_sequence<K...>) {
     return (holds<E, K>() && ...);
   }
-  static constexpr bool ok = check(std::index_sequence_for<E...>{});
+  static constexpr bool ok = (all_options_good(entry_styles<E>{}) && ...) && check(std::index_sequence_for<E...>{}) &&
+                             batch_axes<plan<E...>, Mesh>::agree;
 };
 
 template <template <class> class Model, class Plan, class Ctx, bool Declared = declared_model<Model>::ok>

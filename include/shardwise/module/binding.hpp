@@ -3,7 +3,7 @@
 #pragma once
 
 #include <shardwise/module/reflection.hpp>
-#include <shardwise/module/style.hpp>
+#include <shardwise/module/fully_shard.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -100,7 +100,7 @@ constexpr void for_each_style(plan<E...>, F&& f) {
   constexpr unsigned hit = plan_traits<plan<E...>>::matched(Bound::state);
   int e = 0;
   [[maybe_unused]] auto whole = [&]<class Entry>() {
-    if constexpr (!entry_traits<Entry>::is_entry && !is_mode<Entry>) f.template operator()<Entry>();
+    if constexpr (!entry_traits<Entry>::is_entry && !is_setting<Entry>) f.template operator()<Entry>();
   };
   [[maybe_unused]] auto named = [&]<class Entry>() {
     if constexpr (entry_traits<Entry>::is_entry)
@@ -110,6 +110,32 @@ constexpr void for_each_style(plan<E...>, F&& f) {
   (whole.template operator()<E>(), ...);
   (named.template operator()<E>(), ...);
 }
+
+// The fully_shard of entry K of a plan; void: it has none.
+template <int K, class... E>
+struct sharding_of_entry {
+  using type = void;
+};
+template <int K, class First, class... E>
+struct sharding_of_entry<K, First, E...> : sharding_of_entry<K - 1, E...> {};
+template <class First, class... E>
+struct sharding_of_entry<0, First, E...> {
+  using type = typename entry_traits<First>::sharding;
+};
+
+// The group that has the parameters of the module bound by Bound: its fully_shard, void for none, and how far below the model
+// its module stands.
+template <class Plan, auto State>
+struct group_at;
+template <class... E, auto State>
+struct group_at<plan<E...>, State> {
+  static constexpr int entry = plan_traits<plan<E...>>::owner_at(State);
+  using style = typename sharding_of_entry<entry, E...>::type;
+  static constexpr int depth =
+      entry < 0 || plan_traits<plan<E...>>::depth(entry) < 0 ? 0 : plan_traits<plan<E...>>::depth(entry);
+};
+template <class Bound>
+using owning_group = group_at<typename Bound::plan_type, Bound::state>;
 
 // The chain of transformations that the matching entries' styles make of a value.
 enum class hook { enter, after_product, leave };
@@ -150,6 +176,18 @@ constexpr auto run_hook(const X& x) {
   } else {
     return x;
   }
+}
+
+// The checkpoint of a bound module's calls, null: none.
+template <class Bound>
+constexpr const checkpoint_policy* checkpoint_of() {
+  return nullptr;
+}
+template <class Bound>
+  requires(plan_traits<typename Bound::plan_type>::checkpoints != 0)
+constexpr const checkpoint_policy* checkpoint_of() {
+  constexpr const checkpoint_policy* said = plan_traits<typename Bound::plan_type>::checkpoint_at(Bound::state);
+  return said;
 }
 
 // The mode of a bound module: what the plan says, or else what it is bound for.

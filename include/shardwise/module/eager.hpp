@@ -158,7 +158,7 @@ template <class Mode, class Model>
 auto with_mode(const Model& model) {
   static_assert(raise<(detail::is_mode<Mode> ? problem::none : problem::mode_expected), Mode>::ok);
   using bound = typename Model::bound;
-  using context = typename bound::context::template in_mode<detail::listed_mode<style_list<Mode>>::value>;
+  using context = typename bound::context::template in_mode<detail::listed_setting<style_list<Mode>>::mode>;
   typename detail::bind_with<context::template model, typename bound::plan_type, context>::type in_mode{};
   std::vector<const void*> shared;
   detail::each_leaf<detail::walked::both>(model, [&](const auto& tensor) { shared.push_back(&tensor); });

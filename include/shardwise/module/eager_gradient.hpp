@@ -47,19 +47,34 @@ struct task_on {
   constexpr auto operator()(const auto& model, const auto&... x) const { return Task{}(model, x...); }
 };
 
-template <class Graph, int Params>
+template <class Graph, int Results>
 struct gradient_list {
   Graph g;
-  int node[Params +
-           Graph::output_capacity];  // the loss, each parameter's gradient (-1: the loss does not depend on it), the metrics
+  // the loss, each parameter's gradient (-1: the loss does not depend on it), the metrics, the gradients of inputs
+  int node[Results + Graph::output_capacity];
 };
 
-// The joint graph with every parameter's gradient made dense; with Writes it writes over its inputs, at its end.
-template <class Joint, int Params, bool Writes = false>
+// The place of input i among those of which gradients are asked for, -1: it is none.
+template <int... W>
+constexpr int wanted_place(std::int64_t i, wrt<W...>) {
+  int k = 0, found = -1;
+  ((found = found < 0 && W == i ? k : found, ++k), ...);
+  return found;
+}
+template <int... W>
+constexpr int wanted_count(wrt<W...>) {
+  return static_cast<int>(sizeof...(W));
+}
+
+// The joint graph with every parameter's gradient made dense, and those of the inputs Wrt; with Writes it writes over its inputs, at
+// its end.
+template <class Joint, int Params, bool Writes = false, class Wrt = wrt<>>
 struct dense_gradients {
   using from = std::remove_cvref_t<decltype(Joint::value.g)>;
+  static constexpr int wanted = wanted_count(Wrt{});
   static constexpr auto value = [] {
-    gradient_list<resized<from, from::node_capacity + Params, from::spec_capacity + Params>, Params> r;
+    constexpr int all = Params + wanted;
+    gradient_list<resized<from, from::node_capacity + all, from::spec_capacity + all>, all> r;
     copy_into(r.g, Joint::value.g);
     const int* const cotangent = Joint::value.cotangent;
     constexpr int forward = static_cast<int>(sizeof(Joint::value.cotangent) / sizeof(int));
@@ -68,7 +83,11 @@ struct dense_gradients {
     for (int k = 1; k < r.g.output_count; ++k) r.node[Params + k] = r.g.outputs[k];
     builder b = r.g.edit();
     for (int i = 0; i < forward; ++i) {
-      if (b.nodes[i].op != op_code::param || cotangent[i] < 0) continue;
+      const node& leaf = b.nodes[i];
+      if ((leaf.op != op_code::param && leaf.op != op_code::input) || cotangent[i] < 0) continue;
+      const std::int64_t index = attributes_of<leaf_attributes>(leaf.a).index;
+      if (leaf.op == op_code::input && wanted_place(index, Wrt{}) < 0) continue;
+      const std::int64_t to = leaf.op == op_code::param ? 1 + index : Params + r.g.output_count + wanted_place(index, Wrt{});
       int id = cotangent[i];
       if (const spec s = b.specs[b.nodes[id].spec]; !is_contiguous(s)) {
         node n = empty_node;
@@ -78,13 +97,51 @@ struct dense_gradients {
         n.spec = b.intern(contiguous(s));
         id = b.append(n);
       }
-      r.node[1 + attributes_of<leaf_attributes>(b.nodes[i].a).index] = id;
+      r.node[to] = id;
       if (!b.error && !(b.specs[b.nodes[id].spec] == contiguous(dual(b.specs[b.nodes[i].spec]))))
         b.error = {problem::gradient_placement, i};
       place_error(b.error, b, i);
     }
     r.g.finish(b);
-    if constexpr (Writes) passes::sink_writes(r.g, r.node, Params + r.g.output_count);
+    if constexpr (Writes) passes::sink_writes(r.g, r.node, all + r.g.output_count);
+    return r;
+  }();
+};
+
+// The same behind the passes that a plan implies. They are given a graph whose outputs are all that is asked for.
+template <class List, int Params>
+struct as_outputs {
+  static constexpr int ours = Params + List::value.g.output_count, count = ours + List::wanted;  // behind ours: of inputs
+  static constexpr bool is_gradient(int k) {
+    int i = 0;
+    for (int skipped = k; List::value.node[i] < 0 || skipped-- > 0;) ++i;
+    return (i > 0 && i <= Params) || i >= ours;
+  }
+  static constexpr auto value = [] {
+    using from = std::remove_cvref_t<decltype(List::value.g)>;
+    graph<from::node_capacity, from::spec_capacity, from::scope_capacity, Params + List::wanted + from::output_capacity> g;
+    copy_into(g, List::value.g);
+    g.output_count = 0;
+    for (int i = 0; i < count; ++i)
+      if (List::value.node[i] >= 0) g.outputs[g.output_count++] = List::value.node[i];
+    return g;
+  }();
+};
+template <class List, int Params, class Plan, bool Implied>
+struct planned_gradients : List {};
+template <class List, int Params, class Plan>
+struct planned_gradients<List, Params, Plan, true> {
+  using asked = as_outputs<List, Params>;
+  using result = typename planned<Plan, asked>::type;
+  static constexpr auto value = [] {
+    gradient_list<graph_type_of<result>, Params + List::wanted> r;
+    copy_into(r.g, result::value);
+    for (int& n : r.node) n = -1;
+    int k = 0;
+    for (int i = 0; i < asked::count; ++i)
+      if (List::value.node[i] >= 0) r.node[i] = result::value.outputs[k++];
+    r.g.output_count = List::value.g.output_count;
+    for (int i = 0; i < r.g.output_count; ++i) r.g.outputs[i] = r.node[i == 0 ? 0 : Params + i];
     return r;
   }();
 };
@@ -92,12 +149,16 @@ struct dense_gradients {
 template <class Bound, class Task, class... X>
 struct model_gradient {
   using binding_type = eager_binding<Bound>;
-  using trace_type =
-      functional<typename checked_loss<traced<binding_type::context::template model, task_on<Task, X...>,
-                                              typename binding_type::plan_type, typename binding_type::mesh_type,
-                                              typename binding_type::element, binding_type::context::gradient_mode>>::type,
-                 true>;
-  using list = dense_gradients<staged<autodiff::grad, trace_type>, binding_type::parameters, writes_leaves<trace_type>>;
+  using trace_type = functional<
+      typename checked_trained<
+          typename checked_loss<traced<binding_type::context::template model, task_on<Task, X...>,
+                                       typename binding_type::plan_type, typename binding_type::mesh_type,
+                                       typename binding_type::element, binding_type::context::gradient_mode>>::type,
+          typename binding_type::plan_type>::type,
+      true>;
+  using dense = dense_gradients<staged<autodiff::grad, trace_type>, binding_type::parameters, writes_leaves<trace_type>>;
+  using list = planned_gradients<dense, binding_type::parameters, typename binding_type::plan_type,
+                                 implies_passes<typename binding_type::plan_type>>;
   static constexpr const auto& program = list::value.g;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(refused_graph<graph_of<list>, typename binding_type::mesh_type>::ok);
@@ -114,15 +175,17 @@ struct model_gradient {
   };
 };
 
-// A joint graph of nothing but parameters and, as inputs, their gradients: what apply_optimizer starts from.
+// A joint graph of nothing but parameters and, as inputs, the gradients of those that are trained: what apply_optimizer starts
+// from.
 template <class Bound>
 struct given_gradients {
   using binding_type = eager_binding<Bound>;
   using mesh_type = typename binding_type::mesh_type;
   static constexpr int parameters = binding_type::parameters, tensors = parameters + binding_type::buffers;
   static constexpr int nodes = tensors + parameters + 1;
+  static constexpr int modules = module_count<typename Bound::unbound_module>() + 1;
   struct joint {
-    graph<nodes, nodes, module_count<typename Bound::unbound_module>() + 1> g;
+    graph<nodes, nodes, modules> g;
     int cotangent[nodes];
   };
   static constexpr auto value = [] {
@@ -131,10 +194,12 @@ struct given_gradients {
     parameter_table<tensors> table{};
     bind<binding_type::context::template model, typename binding_type::plan_type, mesh_type, typename binding_type::element>
         model{};
-    parameter_recorder<mesh_type> recorder{b, table.item, parameters};
+    recorder_of<mesh_type, typename binding_type::plan_type, tensors, module_count<typename Bound::unbound_module>() + 1>
+        recorder{b, table.item, parameters};
     visit_module<typename Bound::unbound_module>(model, "", -1, recorder);
     for (int& c : r.cotangent) c = -1;
     for (int k = 0; k < parameters; ++k) {
+      if (is_frozen_parameter(b.nodes[table.item[k].node])) continue;
       node n = empty_node;
       n.op = op_code::input;
       n.a = attributes<leaf_attributes>(k);
@@ -155,6 +220,7 @@ struct given_gradients {
 template <class Optimizer, class Bound>
 struct update_program {
   using binding_type = eager_binding<Bound>;
+  using param_groups = typename groups_of_plan<typename binding_type::plan_type>::type;
   using updated = staged<apply_optimizer<Optimizer, binding_type::parameters>, given_gradients<Bound>>;
   static constexpr const auto& program = updated::value.g;
 #if !SHARDWISE_DEVICE_PASS
@@ -217,7 +283,7 @@ struct eager_metrics<X, Program, output_names<Loss, N...>> {
 // auto [loss, gradients] = value_and_grad(task)(model, x, y), and of a task that returns outputs(named<...>(loss), ...)
 // auto [loss, gradients, metrics] = ..., then metrics.get<"accuracy">(): the task's loss, and its gradients with respect to the
 // parameters of an eager model. Task: a type without members, or a lambda without captures, called as train_step does.
-// A parameter that the loss does not depend on has a gradient without a value. The model trains, unless with_mode or its plan
+// A parameter that the loss does not depend on, or that is frozen, has a gradient without a value. The model trains, unless with_mode or its plan
 // say otherwise, and buffers that the task writes are written. Law: with an eager_optimizer's step this
 // is the train_step of the same model, task, plan and optimizer, bit for bit. Collective where that is.
 template <class Task>
@@ -225,38 +291,56 @@ constexpr auto value_and_grad(Task) {
   return detail::task_gradient<Task>{};
 }
 
-template <class Task>
-template <class Model, tensor X, tensor... More>
-auto detail::task_gradient<Task>::operator()(const Model& model, const X& x, const More&... more) const {
-  using program = detail::model_gradient<typename Model::bound, Task, X, More...>;
-  using untyped = typename X::untyped;
-  constexpr int inputs = program::input_count, parameters = program::parameter_total;
-  constexpr int operands = inputs + parameters + program::buffer_total;
-  const untyped* in[operands] = {&x.value(), &more.value()...};
+namespace detail {
+
+// Program's results of a model and the operands; `observer`: null, or told of the nodes. The model is read before the first call of
+// one of its modules alone.
+template <class Program, class Model, class X, class... More>
+void compute_gradients(typename X::untyped* out, runtime::call_observer* observer, const Model& model, const X& x,
+                       const More&... more) {
+  constexpr int inputs = Program::input_count, parameters = Program::parameter_total;
+  constexpr int operands = inputs + parameters + Program::buffer_total;
+  const typename X::untyped* in[operands] = {&x.value(), &more.value()...};
   int k = inputs;
-  detail::each_leaf(model, [&](const auto& parameter) { in[k++] = &parameter.value(); });
-  detail::each_leaf<detail::walked::buffers>(model, [&](const auto& buffer) { in[k++] = &buffer.value(); });
-  untyped out[program::result_count];
-  X::template run_untyped<program>(x.value(), in, operands, out);
-  using loss_type = typename X::template like<program::loss>;
+  each_leaf(model, [&](const auto& parameter) { in[k++] = &parameter.value(); });
+  each_leaf<walked::buffers>(model, [&](const auto& buffer) { in[k++] = &buffer.value(); });
+  X::template run_untyped<Program>(x.value(), in, operands, out, observer);
+}
+
+// These results as value_and_grad gives them.
+template <class Program, class Model, class X>
+auto named_gradients(typename X::untyped* out) {
+  constexpr int parameters = Program::parameter_total;
+  using loss_type = typename X::template like<Program::loss>;
   const auto fill = [&](auto& r) {
     int at = 1;
-    detail::each_leaf(r.gradients, [&]<class Gradient>(Gradient& g) { g = Gradient::of(std::move(out[at++])); });
+    each_leaf(r.gradients, [&]<class Gradient>(Gradient& g) { g = Gradient::of(std::move(out[at++])); });
   };
-  using names = typename program::output_names;
+  using names = typename Program::output_names;
   if constexpr (names::count == 0) {
     loss_and_gradients<loss_type, gradients_of<Model>> r{loss_type::of(std::move(out[0])), {}};
     fill(r);
     return r;
   } else {
     const loss_type loss = loss_type::of(std::move(out[0]));
-    using metrics = detail::eager_metrics<X, program, names>;
+    using metrics = eager_metrics<X, Program, names>;
     auto named =
         metrics::make(loss, out + parameters + 1, std::make_index_sequence<static_cast<std::size_t>(names::count - 1)>{});
     loss_and_gradients<loss_type, gradients_of<Model>, decltype(named)> r{loss, {}, std::move(named)};
     fill(r);
     return r;
   }
+}
+
+}  // namespace detail
+
+template <class Task>
+template <class Model, tensor X, tensor... More>
+auto detail::task_gradient<Task>::operator()(const Model& model, const X& x, const More&... more) const {
+  using program = detail::model_gradient<typename Model::bound, Task, X, More...>;
+  typename X::untyped out[program::result_count];
+  detail::compute_gradients<program>(out, nullptr, model, x, more...);
+  return detail::named_gradients<program, Model, X>(out);
 }
 
 // An optimizer with its states for the parameters of one eager model.
@@ -267,7 +351,8 @@ class eager_optimizer {
  public:
   // One update in place: gradients are summed over the ranks where they are partial, clipped if the optimizer clips, and
   // applied. All tensors that share a parameter's storage see it. A parameter whose gradient has no value stays as it is.
-  // `env`: rate, step (from 1) and the optimizer's numbers, as executor::run takes them. Collective.
+  // `env`: rate, step (from 1) and the optimizer's numbers, as executor::run takes them: a step_env or an
+  // env_of<eager_optimizer<...>>. Collective.
   template <class Env>
   void step(Model& model, const gradients_of<Model>& gradients, const Env& env) {
     std::vector<const untyped*>& in = operands_;
@@ -294,6 +379,11 @@ class eager_optimizer {
 
   std::vector<untyped> states_;
   std::vector<const untyped*> operands_;
+};
+
+template <class Optimizer, class Model>
+struct program_traits<eager_optimizer<Optimizer, Model>> {
+  using param_groups = typename detail::groups_of_plan<typename Model::bound::plan_type>::type;
 };
 
 // f(path, parameter, gradient) for every parameter of a model, in declaration order.

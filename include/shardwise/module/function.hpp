@@ -338,12 +338,14 @@ template <class F, class Mesh, class Inputs, class Pipeline, class Backend>
 struct program_traits<function_step<F, Mesh, Inputs, Pipeline, Backend>> {
   using mesh_type = typename detail::mesh_or_one<Mesh>::type;
   using element = typename detail::function_element<F, Mesh, Inputs>::type;
+  using param_groups = group_names<>;
   static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };
 template <class F, class Mesh, class Inputs, class Wrt, class Pipeline, class Backend>
 struct program_traits<gradient_step<F, Mesh, Inputs, Wrt, Pipeline, Backend>> {
   using mesh_type = typename detail::mesh_or_one<Mesh>::type;
   using element = typename detail::function_element<F, Mesh, Inputs>::type;
+  using param_groups = group_names<>;
   static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };
 

@@ -180,6 +180,7 @@ template <iteration_phase Phase, class Step, class... Moves>
 struct program_traits<step_phase<Phase, Step, Moves...>> {
   using mesh_type = typename Step::mesh_type;
   using element = typename Step::element;
+  using param_groups = typename program_traits<Step>::param_groups;
   static constexpr bool has_expressions =
       program_traits<Step>::has_expressions ||
       writes_expressions<typename detail::as_pipeline<
@@ -194,6 +195,7 @@ struct program_traits<step_phase<Phase, Step, Moves...>> {
 template <class Step, class... Moves>
 struct iterated {
   using step = Step;
+  using param_groups = typename program_traits<Step>::param_groups;
   using mesh_type = typename Step::mesh_type;
   using element = typename Step::element;
   using setup = step_phase<iteration_phase::setup, Step, Moves...>;

@@ -5,23 +5,24 @@
 #include <array>
 #include <tuple>
 
+#include <shardwise/graph/calls.hpp>
 #include <shardwise/module/members.hpp>
 
 namespace shardwise::inline v0_1 {
 
 namespace detail {
 
-// While alive, nodes recorded through the tensor's builder belong to module `s`.
+// While alive, nodes recorded through the tensor's builder belong to this call of module `s`.
 struct scope_mark {
   int* current = nullptr;
   int before = -1;
   template <class X>
-  constexpr scope_mark(const X& x, int s) {
+  constexpr scope_mark(const X& x, int s, const checkpoint_policy* checkpoint) {
     if constexpr (requires { x.b->current_scope; }) {
       if (!x.b) return;
       current = &x.b->current_scope;
       before = *current;
-      *current = s;
+      *current = scope_of_call(*x.b, s, checkpoint);
     }
   }
   constexpr ~scope_mark() {
@@ -48,11 +49,19 @@ struct two_forwards<D, true> {};
 template <class D>
 inline constexpr bool has_forward = !requires { &two_forwards<D>::forward; };
 
+// Whether the parameters of a module that holds tensors are stored in shards: nothing gathers them when it is called.
+template <class Bound>
+inline constexpr bool holds_shards = false;
+template <class Bound>
+  requires requires { typename Bound::plan_type; } && (!requires { typename Bound::context::records; })
+inline constexpr bool holds_shards<Bound> = !std::is_void_v<typename owning_group<Bound>::style>;
+
 // What a module lacks when it is called: a binding, or a forward.
 template <class Derived, class Bound>
 constexpr problem call_problem() {
   if constexpr (!has_forward<Derived>) return problem::module_forward_missing;
-  else if constexpr (!std::is_same_v<Bound, unbound>) return problem::none;
+  else if constexpr (!std::is_same_v<Bound, unbound>)
+    return holds_shards<Bound> ? problem::fully_shard_eager : problem::none;
   else if constexpr (parameter_count<Derived>() + buffer_count<Derived>() > 0) return problem::module_unbound;
   else return problem::none;
 }
@@ -94,26 +103,30 @@ struct module {
       detail::refused<problem::module_needs_tensor, detail::no_node, Derived, X>(more...);
       return detail::unresolved<typename detail::mesh_of_binding<Bound>::type>{};
     } else {
-      detail::scope_mark mark(x, scope);
+      detail::scope_mark mark(x, scope, detail::checkpoint_of<Bound>());
+      const detail::call_watch watch(this, x, more...);
       if constexpr (wrong != problem::none) return detail::refused<wrong, detail::no_node, Derived>(x, more...);
-      else return call(detail::run_hook<detail::hook::enter, Bound>(x), more...);
+      else return call(watch, detail::run_hook<detail::hook::enter, Bound>(x), more...);
     }
   }
 
  private:
   template <class X, class... More>
-  constexpr auto call(const X& in, const More&... more) const {
+  constexpr auto call(const detail::call_watch& watch, const X& in, const More&... more) const {
     if constexpr (!detail::resolved<X>) {
       return in;
     } else {
       // on an object that may change first: what does not compile in the body is then said once, where it stands
       constexpr bool returns = !std::is_void_v<decltype(std::declval<Derived&>().forward(in, more...))>;
       constexpr bool reads = requires(const Derived& d) { d.forward(in, more...); };
-      if constexpr (returns && reads)
-        return detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...));
-      else
+      if constexpr (returns && reads) {
+        auto out = detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...));
+        watch.leave(out);
+        return out;
+      } else {
         return detail::refused<(!returns ? problem::module_forward_void : problem::module_forward_const), detail::no_node,
                                Derived>(in);
+      }
     }
   }
 };
@@ -231,7 +244,8 @@ struct repeat<N, Block, detail::place<Depth, Index>> {
 namespace detail {
 
 // Walks a bound module beside its unbound type, in declaration order: module(m, name, index) -> scope id when entered,
-// leaf<decl>(tensor, name) for every parameter and buffer. Names are literals; list elements have an index and a null name.
+// leaf<decl>(tensor, name) for every parameter and buffer, and then in_group<its binding, decl>(tensor) if the visitor is of_groups;
+// object(m) for every module if it asks. Names are literals; list elements have an index and a null name.
 template <class M, class T, class Visitor>
 constexpr void visit_module(T& m, const char* name, int index, Visitor& v);
 
@@ -241,8 +255,11 @@ constexpr void visit_members(T& m, Visitor& v, std::integer_sequence<int, I...>)
       [&] {
         using declared = member_type<M, I>;
         constexpr const char* name = member_name<M, I>();
-        if constexpr (is_tensor_decl<declared>) v.template leaf<declared>(member<I>(m), name);
-        else if constexpr (reflected<declared> || module_list<declared>) visit_module<declared>(member<I>(m), name, -1, v);
+        if constexpr (is_tensor_decl<declared>) {
+          v.template leaf<declared>(member<I>(m), name);
+          if constexpr (requires { typename Visitor::of_groups; })
+            v.template in_group<parameter_binding<typename T::bound, I>, declared>(member<I>(m));
+        } else if constexpr (reflected<declared> || module_list<declared>) visit_module<declared>(member<I>(m), name, -1, v);
       }(),
       ...);
 }
@@ -264,6 +281,7 @@ constexpr void visit_module(T& m, const char* name, int index, Visitor& v) {
     }
   } else {
     if constexpr (!std::is_const_v<T>) m.scope = v.current();
+    if constexpr (requires { v.object(m); }) v.object(m);
     visit_members<M>(m, v, std::make_integer_sequence<int, member_count<M>>{});
   }
   v.exit(outer);

@@ -300,8 +300,9 @@ struct apply_optimizer {
     n.op = Optimizer::op;
     n.spec = own;
     n.scope = b.nodes[p].scope;
-    n.f = !Optimizer::matrices_only || sp.rank >= 2 ? 1 : 0;                // whether weight decay applies
-    n.a = attributes<adam_attributes>(st.factor >= 0, Optimizer::flavour);  // and sgd's
+    n.f = !Optimizer::matrices_only || sp.rank >= 2 ? 1 : 0;  // whether weight decay applies
+    n.a = attributes<adam_attributes>(st.factor >= 0, Optimizer::flavour, 0,
+                                      attributes_of<parameter_attributes>(b.nodes[p].a).group);  // and sgd's
     n.in[n.inputs++] = p;
     n.in[n.inputs++] = g;
     for (int k = 0; k < Optimizer::states; ++k)

@@ -73,7 +73,7 @@ constexpr spec parameter_spec() {
   constexpr const char* name = member_name<typename bound::unbound_module, PB::index>();
   for_each_style<bound>(typename bound::plan_type{}, [&]<class Style>() {
     constexpr int a = mesh_type::template index_of<typename Style::axis>;
-    if constexpr (a >= 0) {
+    if constexpr (a >= 0 && !is_sharding<Style>) {
       if constexpr (Style::whole_model) {
         s.place[a] = reduced_value();
       } else {
@@ -85,6 +85,41 @@ constexpr spec parameter_spec() {
   normalise(s);
   return s;
 }
+
+// How a tensor of a group is placed where it is used, and how it is stored between uses: by rows over the axis of its group's
+// fully_shard, behind all axes that split them otherwise. Where the batch is split, it is used whole and reduced.
+struct tensor_placing {
+  spec used, stored;
+  finding error;
+};
+template <class Sharding, class Mesh>
+constexpr tensor_placing placed_in_group(const spec& s, bool is_buffer) {
+  tensor_placing r{s, s, {}};
+  constexpr int axis = Mesh::template index_of<typename Sharding::axis>;
+  constexpr int copies = Mesh::template index_of<typename Sharding::replicated>;
+  for (const int a : {axis, copies}) {
+    if (a < 0) continue;  // none, or said by plan_check
+    if (!s.place[a].is_whole() && !r.error) r.error = {problem::fully_shard_placed, 0, -1, a};
+    r.used.place[a] = reduced_value();
+  }
+  r.stored = r.used;
+  if (axis < 0 || is_buffer || s.rank == 0 || r.error) return r;
+  r.stored.place[axis] = strided_shard_value(0, last_factor(r.used, axis, 0));
+  normalise(r.stored);
+  r.error = check_placements(r.stored);
+  return r;
+}
+template <class PB, class Shape, bool Buffer>
+struct tensor_in_group {
+  using bound = typename PB::parent;
+  using sharding = typename owning_group<bound>::style;
+  static constexpr tensor_placing value = [] {
+    const spec s = parameter_spec<PB, Shape>();
+    if constexpr (std::is_void_v<sharding>) return tensor_placing{s, s, {}};
+    else return placed_in_group<sharding, typename bound::context::mesh_type>(s, Buffer);
+  }();
+  static constexpr bool in_shards = !(value.stored == value.used);
+};
 
 constexpr finding check_parameter(const spec& s, problem partial) {
   for (int a = 0; a < s.axes; ++a)
@@ -141,10 +176,24 @@ struct tensor_in<Ctx, S, true> {
 template <class Decl, class PB>
 struct tensor_of_module {
   static constexpr bool is_buffer = is_buffer_decl<Decl>::value;
-  static constexpr spec built = parameter_spec<PB, typename Decl::shape_type>();
-  static constexpr finding error = check_parameter(built, is_buffer ? problem::buffer_partial : problem::parameter_partial);
+  static constexpr bool in_groups = plan_traits<typename PB::parent::plan_type>::any_shards;
+  using in_group = tensor_in_group<PB, typename Decl::shape_type, is_buffer>;
+  static constexpr spec built = [] {
+    if constexpr (in_groups) return in_group::value.used;
+    else return parameter_spec<PB, typename Decl::shape_type>();
+  }();
+  static constexpr finding error = [] {
+    if constexpr (in_groups)
+      if (in_group::value.error) return in_group::value.error;
+    return check_parameter(built, is_buffer ? problem::buffer_partial : problem::parameter_partial);
+  }();
   static_assert(placed_as<error, PB, typename Decl::shape_type>::ok);
-  using type = typename tensor_in<typename PB::parent::context, built, is_buffer>::type;
+  using context = typename PB::parent::context;
+  static constexpr spec held = [] {
+    if constexpr (in_groups && !requires { typename context::records; }) return in_group::value.stored;
+    else return built;
+  }();
+  using type = typename tensor_in<context, held, is_buffer>::type;
 };
 template <class Decl>
 struct tensor_of_module<Decl, unbound> {
@@ -171,7 +220,8 @@ using parameter = typename detail::tensor_of_module<parameter_decl<Shape, Init>,
 // written last once, at its end; within it, what reads the buffer after the write reads the new value.
 //
 // Law: a write takes the value alone, as under torch.no_grad. No gradient flows through a buffer; a loss that would need one,
-// since it reads a buffer behind a write of what depends on a parameter, is refused: it must read that value itself. What is
+// since it reads a buffer behind a write of what depends on a parameter, is refused: it must read that value itself, or
+// detach(buffer), which says that no gradient is wanted. What is
 // written is placed as the buffer is: a mean over a split batch is redistributed first.
 template <class Shape, class Init, class PB = unbound>
 using buffer = typename detail::tensor_of_module<buffer_decl<Shape, Init>, PB>::type;

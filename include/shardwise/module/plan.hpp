@@ -3,28 +3,17 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 
+#include <shardwise/module/checkpoint.hpp>
+#include <shardwise/module/settings.hpp>
 #include <shardwise/support/diagnose.hpp>
+#include <shardwise/support/edit_distance.hpp>
 #include <shardwise/support/fixed_string.hpp>
+#include <shardwise/vocabulary/param_groups.hpp>
 #include <shardwise/vocabulary/spec.hpp>
 
 namespace shardwise::inline v0_1 {
-
-template <class... Styles>
-struct style_list {};
-
-// What a module runs for, known in types: training<Bound>. A train_step trains, a forward_step and calls of eager models
-// evaluate, value_and_grad of an eager model trains; a plan may say otherwise, of all modules or of some.
-enum class run_mode : std::uint8_t { unsaid, train, eval };
-
-// Entries of a plan: plan<eval_mode> for the whole model, at<"backbone", eval_mode> for a module and all below it, as
-// model.backbone.eval() in PyTorch. The last entry that holds for a module wins, entries with a path behind those without.
-struct train_mode {
-  static constexpr run_mode shardwise_mode = run_mode::train;
-};
-struct eval_mode {
-  static constexpr run_mode shardwise_mode = run_mode::eval;
-};
 
 namespace detail {
 
@@ -33,12 +22,13 @@ inline constexpr bool is_style = requires {
   typename T::axis;
   T::whole_model;
 };
+// fully_shard (fully_shard.hpp): like a setting it holds for the module named and all below, up to inner modules that are named.
 template <class T>
-inline constexpr bool is_mode = requires { T::shardwise_mode; };
+inline constexpr bool is_sharding = requires { typename T::shardwise_sharding; };
 // A style alone names no module, so only one of the whole model is an entry.
 template <class T>
 constexpr bool is_plan_entry() {
-  if constexpr (requires { typename T::shardwise_entry; } || is_mode<T>) return true;
+  if constexpr (requires { typename T::shardwise_entry; } || is_setting<T> || is_checkpoint<T>) return true;
   else if constexpr (is_style<T>) return T::whole_model;
   else return false;
 }
@@ -50,18 +40,23 @@ struct only_entries {
 }  // namespace detail
 
 // One entry: a dotted path whose segments are names, list indices, or shell patterns ('*', '?', '[set]'); "" is the model itself.
-// Of several styles for one mesh axis the last entry that matches wins. A mode has an entry of its own.
+// Of several styles for one mesh axis, and of several checkpoints, the last entry that matches wins. A setting (a mode, frozen, a
+// param_group) has an entry of its own.
 template <fixed_string Path, class... Styles>
 struct at {
-  static_assert(detail::only_entries<((detail::is_style<Styles> || detail::is_mode<Styles>) && ...), Styles...>::ok);
+  static_assert(detail::only_entries<
+                ((detail::is_style<Styles> || detail::is_setting<Styles> || detail::is_checkpoint<Styles>) && ...),
+                Styles...>::ok);
+  static constexpr int checkpoints = (0 + ... + (detail::is_checkpoint<Styles> ? 1 : 0));
+  static_assert(raise<(checkpoints > 1 ? problem::checkpoint_twice : problem::none), at>::ok);
   static_assert(raise<(sizeof...(Styles) == 0 ? problem::plan_entry_without_style : problem::none), at>::ok);
-  static constexpr bool mode_beside = (sizeof...(Styles) > 1) && (detail::is_mode<Styles> || ... || false);
-  static_assert(raise<(mode_beside ? problem::plan_mode_beside : problem::none), at>::ok);
-  using shardwise_entry = std::conditional_t<mode_beside, style_list<>, style_list<Styles...>>;
+  static constexpr bool setting_beside = (sizeof...(Styles) > 1) && (detail::is_setting<Styles> || ... || false);
+  static_assert(raise<(setting_beside ? problem::plan_mode_beside : problem::none), at>::ok);
+  using shardwise_entry = std::conditional_t<setting_beside, style_list<>, style_list<Styles...>>;
   static constexpr auto path = Path;
 };
 
-// Entries, and styles for the whole model (data_parallel<dp>).
+// Entries, and styles, settings and checkpoints for the whole model (data_parallel<dp>, frozen).
 template <class... Entries>
 struct plan {
   static constexpr int entries = static_cast<int>(sizeof...(Entries));
@@ -78,75 +73,69 @@ constexpr int segment_count(std::string_view path) {
   return n;
 }
 
-// string_view::find by hand: under g++'s undefined-behaviour sanitizer the library's own is no constant.
-constexpr std::size_t find_char(std::string_view text, char c, std::size_t from) {
-  while (from < text.size() && text[from] != c) ++from;
-  return from;
-}
-
 constexpr std::string_view segment(std::string_view path, int k) {
   std::size_t begin = 0;
   for (; k > 0; --k) begin = find_char(path, '.', begin) + 1;
   return path.substr(begin, find_char(path, '.', begin) - begin);
 }
 
-// Length of the pattern element at p ('?', a character, or a set "[abc]") if it matches `c`, else 0.
-constexpr std::size_t match_one(std::string_view pattern, std::size_t p, char c) {
-  if (pattern[p] == '[') {
-    const std::size_t close = find_char(pattern, ']', p);
-    if (close < pattern.size()) {
-      for (std::size_t i = p + 1; i < close; ++i)
-        if (pattern[i] == c) return close - p + 1;
-      return 0;
-    }
-  }
-  return pattern[p] == '?' || (pattern[p] != '*' && pattern[p] == c) ? 1 : 0;
-}
-
-// Shell-style match of one segment: '*', '?', '[set]'.
-constexpr bool glob(std::string_view pattern, std::string_view name) {
-  std::size_t p = 0, n = 0, star = std::string_view::npos, resume = 0;
-  while (n < name.size()) {
-    const std::size_t step = p < pattern.size() ? match_one(pattern, p, name[n]) : 0;
-    if (step > 0) {
-      p += step;
-      ++n;
-    } else if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++resume;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
-// Entry by entry: how many segments the path so far has matched, or -1. A mode's entry stays matched below the module that
-// it names. Modules with equal states get equal types.
+// Entry by entry: how many segments the path so far has matched, or -1. A setting's entry stays matched below the module that
+// it names, and one of fully_shard has one more there, since it asks which module it names. Modules with equal states get equal
+// types.
 template <int N>
 struct plan_state {
   signed char at[N > 0 ? N : 1];
   constexpr bool operator==(const plan_state&) const = default;
 };
 
+// The first of a list's styles that shards parameters; void: none.
 template <class List>
-struct listed_mode {
-  static constexpr run_mode value = run_mode::unsaid;
+struct sharding_in {
+  using type = void;
+  static constexpr int count = 0;
 };
-template <class Mode>
-  requires is_mode<Mode>
-struct listed_mode<style_list<Mode>> {
-  static constexpr run_mode value = Mode::shardwise_mode;
+template <class S, class... R>
+struct sharding_in<style_list<S, R...>> {
+  using rest = sharding_in<style_list<R...>>;
+  using type = std::conditional_t<is_sharding<S>, S, typename rest::type>;
+  static constexpr int count = rest::count + (is_sharding<S> ? 1 : 0);
 };
 
+// What an entry lists: its styles, and its checkpoint.
+template <class List, class... Found>
+struct listed_styles;
+template <class... Found>
+struct listed_styles<style_list<>, Found...> {
+  using type = style_list<Found...>;
+};
+template <class S, class... Rest, class... Found>
+struct listed_styles<style_list<S, Rest...>, Found...>
+    : std::conditional_t<is_style<S>, listed_styles<style_list<Rest...>, Found..., S>,
+                         listed_styles<style_list<Rest...>, Found...>> {};
+struct no_checkpoint {
+  using names = void;
+};
+template <class... S>
+constexpr auto checkpoint_among(style_list<S...>) {
+  if constexpr ((is_checkpoint<S> || ... || false)) {
+    constexpr auto first = []<class T, class... More>(auto&& self, style_list<T, More...>) {
+      if constexpr (is_checkpoint<T>) return std::type_identity<T>{};
+      else return self(self, style_list<More...>{});
+    };
+    return decltype(first(first, style_list<S...>{})){};
+  } else {
+    return std::type_identity<no_checkpoint>{};
+  }
+}
+template <class List>
+using listed_checkpoint = typename decltype(checkpoint_among(List{}))::type;
+
 template <class Entry>
-struct entry_traits {  // a style or a mode for the whole model
-  static constexpr bool is_entry = false;
-  static constexpr run_mode mode = listed_mode<style_list<Entry>>::value;
+struct entry_traits {                                     // a style, a setting or a checkpoint for the whole model
+  static constexpr bool is_entry = is_checkpoint<Entry>;  // that of the model itself
+  using setting = listed_setting<style_list<Entry>>;
+  using sharding = typename sharding_in<style_list<Entry>>::type;
+  using checkpoint = listed_checkpoint<style_list<Entry>>;
   static constexpr std::string_view path = "";
   using styles = style_list<>;
 };
@@ -154,10 +143,18 @@ template <class Entry>  // nvcc cannot deduce a string argument: the entry is as
   requires requires { typename Entry::shardwise_entry; }
 struct entry_traits<Entry> {
   static constexpr bool is_entry = true;
-  static constexpr run_mode mode = listed_mode<typename Entry::shardwise_entry>::value;
+  using setting = listed_setting<typename Entry::shardwise_entry>;
+  using sharding = typename sharding_in<typename Entry::shardwise_entry>::type;
+  using checkpoint = listed_checkpoint<typename Entry::shardwise_entry>;
   static constexpr std::string_view path = Entry::path.view();
-  using styles = std::conditional_t<mode == run_mode::unsaid, typename Entry::shardwise_entry, style_list<>>;
+  using styles = typename listed_styles<typename Entry::shardwise_entry>::type;
 };
+template <class Entry>
+constexpr const checkpoint_policy* policy_of() {
+  if constexpr (is_checkpoint<typename entry_traits<Entry>::checkpoint>)
+    return &entry_traits<Entry>::checkpoint::shardwise_checkpoint;
+  else return nullptr;
+}
 
 template <class Plan>
 struct plan_traits;
@@ -168,18 +165,26 @@ struct plan_traits<plan<E...>> {
   static constexpr std::string_view path[n > 0 ? n : 1] = {entry_traits<E>::path...};
   static constexpr bool is_entry[n > 0 ? n : 1] = {entry_traits<E>::is_entry...};
   static constexpr int segments[n > 0 ? n : 1] = {segment_count(entry_traits<E>::path)...};
-  static constexpr run_mode mode[n > 0 ? n : 1] = {entry_traits<E>::mode...};
+  static constexpr run_mode mode[n > 0 ? n : 1] = {entry_traits<E>::setting::mode...};
+  static constexpr bool setting[n > 0 ? n : 1] = {entry_traits<E>::setting::is...};
+  static constexpr bool freezes[n > 0 ? n : 1] = {entry_traits<E>::setting::freezes...};
+  static constexpr std::string_view group[n > 0 ? n : 1] = {entry_traits<E>::setting::group...};
+  static constexpr bool shards[n > 0 ? n : 1] = {!std::is_void_v<typename entry_traits<E>::sharding>...};
+  static constexpr bool any_shards = (false || ... || !std::is_void_v<typename entry_traits<E>::sharding>);
+  static constexpr int checkpoints = (0 + ... + (is_checkpoint<typename entry_traits<E>::checkpoint> ? 1 : 0));
 
+  // A group of the whole model is one of the model's path: its parameters are asked for by name.
   static constexpr state root() {
     state s{};
-    for (int e = 0; e < n; ++e) s.at[e] = is_entry[e] ? 0 : -1;
+    for (int e = 0; e < n; ++e) s.at[e] = is_entry[e] || !group[e].empty() ? 0 : -1;
     return s;
   }
   static constexpr state advance(const state& from, std::string_view name) {
     state s{};
     for (int e = 0; e < n; ++e) {
       const int k = from.at[e];
-      if (mode[e] != run_mode::unsaid && k == segments[e]) s.at[e] = from.at[e];
+      if (setting[e] && k == segments[e]) s.at[e] = from.at[e];
+      else if (shards[e] && k >= segments[e]) s.at[e] = static_cast<signed char>(segments[e] + 1);
       else s.at[e] = k >= 0 && k < segments[e] && glob(segment(path[e], k), name) ? static_cast<signed char>(k + 1) : -1;
     }
     return s;
@@ -191,6 +196,24 @@ struct plan_traits<plan<E...>> {
       if (s.at[e] >= 0 && s.at[e] == segments[e]) m |= 1U << e;
     return m;
   }
+  // How far below the model the modules stand that entry e names: 0 is the model, -1 an entry without a path.
+  static constexpr int depth(int e) { return is_entry[e] ? segments[e] : -1; }
+  // The entry of fully_shard that owns the parameters of the module with this state: of those that name it or a module above
+  // it the one with the longest path, and of such the last; else the last for the whole model; -1: none.
+  static constexpr int owner_at(const state& s) {
+    int r = -1;
+    for (int e = 0; e < n && any_shards; ++e) {
+      const bool holds = shards[e] && (!is_entry[e] || s.at[e] >= segments[e]);
+      if (holds && (r < 0 || depth(e) >= depth(r))) r = e;
+    }
+    return r;
+  }
+  // Entries of fully_shard.
+  static constexpr unsigned shardings() {
+    unsigned m = 0;
+    for (int e = 0; e < n; ++e) m |= shards[e] ? 1U << e : 0U;
+    return m;
+  }
   // What the plan says of the mode of the module with this state.
   static constexpr run_mode mode_at(const state& s) {
     run_mode r = run_mode::unsaid;
@@ -200,12 +223,108 @@ struct plan_traits<plan<E...>> {
       if (is_entry[e] && mode[e] != run_mode::unsaid && s.at[e] == segments[e]) r = mode[e];
     return r;
   }
-  // Entries that say a mode.
-  static constexpr unsigned modes() {
+  // The checkpoint of the module with this state, null: none.
+  static constexpr const checkpoint_policy* checkpoint_at(const state& s) {
+    constexpr const checkpoint_policy* policy[n > 0 ? n : 1] = {policy_of<E>()...};
+    const unsigned hit = matched(s);
+    const checkpoint_policy* r = nullptr;
+    for (int e = 0; e < n; ++e)
+      if ((hit >> e & 1U) != 0 && policy[e] != nullptr) r = policy[e];
+    return r;
+  }
+  // Entries that are settings.
+  static constexpr unsigned settings() {
     unsigned m = 0;
-    for (int e = 0; e < n; ++e) m |= mode[e] != run_mode::unsaid ? 1U << e : 0U;
+    for (int e = 0; e < n; ++e) m |= setting[e] ? 1U << e : 0U;
     return m;
   }
+
+  // --- how parameters are updated: see frozen and param_group ---
+
+  static constexpr bool any_freezes = (entry_traits<E>::setting::freezes || ... || false);
+  static constexpr bool any_groups = (!entry_traits<E>::setting::group.empty() || ... || false);
+
+  // Entries that freeze the parameters of a module with this state.
+  static constexpr unsigned freezing(const state& s) {
+    unsigned m = 0;
+    for (int e = 0; e < n; ++e) m |= freezes[e] && (!is_entry[e] || s.at[e] == segments[e]) ? 1U << e : 0U;
+    return m;
+  }
+  static constexpr bool frozen_at(const state& s) { return freezing(s) != 0; }
+  // Entries whose group the parameter of this name has a place in, in a module with this state.
+  static constexpr unsigned groups_of([[maybe_unused]] const state& s, [[maybe_unused]] std::string_view parameter) {
+    unsigned m = 0;
+    int e = 0;
+    ((m |= s.at[e] == segments[e] && entry_traits<E>::setting::takes(parameter) ? 1U << e : 0U, ++e), ...);
+    return m;
+  }
+  // The one of them that it is in: the last, those with a path behind those without; -1: none.
+  static constexpr int deciding(unsigned entries) {
+    int r = -1;
+    for (int with_path = 0; with_path < 2; ++with_path)
+      for (int e = 0; e < n; ++e)
+        if (((entries >> e) & 1U) != 0 && is_entry[e] == (with_path != 0)) r = e;
+    return r;
+  }
+  // Groups by number, from 1, in the order in which the plan names them first. 0: the main group.
+  static constexpr int group_number(std::string_view name) {
+    int count = 0;
+    for (int e = 0; e < n; ++e) {
+      if (group[e].empty() || first_of(group[e]) != e) continue;
+      ++count;
+      if (group[e] == name) return count;
+    }
+    return 0;
+  }
+  static constexpr int group_count() {
+    int count = 0;
+    for (int e = 0; e < n; ++e) count += !group[e].empty() && first_of(group[e]) == e ? 1 : 0;
+    return count;
+  }
+  static constexpr std::string_view group_name(int number) {
+    for (int e = 0; e < n; ++e)
+      if (!group[e].empty() && group_number(group[e]) == number) return group[e];
+    return "";
+  }
+  // What parameter_attributes::group says of a parameter.
+  static constexpr int update_group(const state& s, std::string_view parameter) {
+    if (frozen_at(s)) return -1;
+    if constexpr (!any_groups) return 0;
+    else {
+      const int e = deciding(groups_of(s, parameter));
+      return e < 0 ? 0 : group_number(group[e]);
+    }
+  }
+
+ private:
+  static constexpr int first_of(std::string_view name) {
+    int e = 0;
+    while (group[e] != name) ++e;
+    return e;
+  }
+};
+
+// The names of a plan's groups of parameters, by number.
+template <class Plan, int Number>
+struct name_of_group {
+  static constexpr std::string_view view = plan_traits<Plan>::group_name(Number);
+  static constexpr auto value = exact_string<view.size()>(view);
+};
+template <class Plan, class Numbers>
+struct names_of_groups;
+template <class Plan, int... K>
+struct names_of_groups<Plan, std::integer_sequence<int, K...>> {
+  using type = group_names<name_of_group<Plan, K + 1>::value...>;
+};
+template <class Plan>
+struct groups_of_plan {
+  using type = group_names<>;
+};
+template <class... E>
+  requires(plan_traits<plan<E...>>::any_groups)
+struct groups_of_plan<plan<E...>> {
+  using type =
+      typename names_of_groups<plan<E...>, std::make_integer_sequence<int, plan_traits<plan<E...>>::group_count()>>::type;
 };
 
 // Name of list element i, without <string>.
@@ -224,26 +343,6 @@ struct index_name {
   }
   constexpr std::string_view view() const { return {text, static_cast<std::size_t>(size)}; }
 };
-
-// Levenshtein distance, for "did you mean".
-constexpr int edit_distance(std::string_view a, std::string_view b) {
-  int row[65]{};
-  if (b.size() > 64 || a.size() > 64) return 1000;
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    int diagonal = row[0];
-    row[0] = static_cast<int>(i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const int up = row[j];
-      int best = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      if (up + 1 < best) best = up + 1;
-      if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-      diagonal = up;
-      row[j] = best;
-    }
-  }
-  return row[b.size()];
-}
 
 }  // namespace detail
 

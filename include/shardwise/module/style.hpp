@@ -195,11 +195,28 @@ struct prepare_output : detail::style_base {
   }
 };
 
+// An option of data_parallel and fully_shard: gradients are averaged over the ranks that split the batch instead of summed, as
+// in PyTorch. Without it they are those of the program's loss, which is summed over these ranks.
+//
+// Law: the parameters' gradients are those of the loss over the product of the axes' sizes, before anything is clipped or
+// updated; outputs, the loss among them, are as without. The cotangent that the backward pass begins with is divided, so it
+// costs no operation. One loss has one cotangent, so all styles of an axis say it or none.
+struct average_gradients {};
+
+namespace detail {
+template <class Option, class... Given>
+inline constexpr bool has_option = (std::is_same_v<Option, Given> || ...);
+}  // namespace detail
+
 // A style of the whole plan: the batch is sharded on Axis, so every parameter is reduced there and its gradient is
-// summed over the axis once before the optimizer may use it.
-template <class Axis>
+// summed over the axis once before the optimizer may use it. Options: average_gradients.
+template <class Axis, class... Options>
 struct data_parallel : detail::style_base {
+  static constexpr problem wrong =
+      (std::is_same_v<Options, average_gradients> && ...) ? problem::none : problem::data_parallel_option;
   using axis = Axis;
+  using split_batch = detail::type_list<Axis>;
+  static constexpr bool averages = detail::has_option<average_gradients, Options...>;
   static constexpr bool whole_model = true;
   static constexpr bool accepts(module_kind) { return true; }
 };

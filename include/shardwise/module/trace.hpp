@@ -32,22 +32,51 @@ struct parameter_info {
   double scale = 0;
 };
 
+// Where a walk through a model stands in its plan, for what is said of parameters by name. A plan that says nothing costs nothing.
+template <class Plan, int Modules, bool Asked = plan_traits<Plan>::any_freezes || plan_traits<Plan>::any_groups>
+struct plan_walk {
+  constexpr void enter(const char*, int) {}
+  constexpr void exit() {}
+  static constexpr int group(const char*) { return 0; }
+};
+template <class Plan, int Modules>
+struct plan_walk<Plan, Modules, true> {
+  using traits = plan_traits<Plan>;
+  typename traits::state at[Modules + 1]{};
+  int depth = 0;
+
+  constexpr plan_walk() { at[0] = traits::root(); }
+  constexpr void enter(const char* name, int index) {
+    const auto outer = at[depth++];
+    at[depth] = !name             ? traits::advance(outer, index_name(index).view())
+                : name[0] == '\0' ? outer
+                                  : traits::advance(outer, std::string_view(name));
+  }
+  constexpr void exit() { --depth; }
+  constexpr int group(const char* parameter) const { return traits::update_group(at[depth], std::string_view(parameter)); }
+};
+
 // Enters parameters and buffers into the graph in declaration order, each with the module it belongs to. In the table buffers
 // come after the `parameters` parameters.
-template <class Mesh>
+template <class Mesh, class Plan, int Modules>
 struct parameter_recorder {
   builder& b;
   parameter_info* table;
   int parameters = 0;
   int count = 0, buffers = 0;
+  plan_walk<Plan, Modules> walk{};
 
   constexpr int enter(const char* name, int index) {
+    walk.enter(name, index);
     const int outer = b.current_scope;
     b.current_scope = b.enter(name, index);
     return outer;
   }
   constexpr int current() const { return b.current_scope; }
-  constexpr void exit(int outer) { b.current_scope = outer; }
+  constexpr void exit(int outer) {
+    walk.exit();
+    b.current_scope = outer;
+  }
 
   template <class Decl, class Sym>
   constexpr void leaf(Sym& slot, const char* name) {
@@ -55,7 +84,7 @@ struct parameter_recorder {
     int& number = is_buffer ? buffers : count;
     node n = empty_node;
     n.op = is_buffer ? op_code::module_buffer : op_code::param;
-    n.a = attributes<leaf_attributes>(number);
+    n.a = is_buffer ? attributes<leaf_attributes>(number) : attributes<parameter_attributes>(number, 0, 0, walk.group(name));
     n.spec = b.intern(Sym::sp, Sym::hash);
     n.scope = b.current_scope;
     slot.b = &b;
@@ -64,6 +93,55 @@ struct parameter_recorder {
     table[(is_buffer ? parameters : 0) + number++] = {slot.id, b.current_scope, name, init_type::kind, init_type::scale};
   }
 };
+
+// The same under a plan with fully_shard: the leaf of a parameter that a group stores in shards has the spec that it is stored
+// in, the member's tensor that of its use, and the builder learns how one becomes the other.
+template <class Mesh, class Plan, int Leaves, int Scopes>
+struct group_recorder : parameter_recorder<Mesh, Plan, Scopes> {
+  using of_groups = void;
+  stored_shard leaves[Leaves > 0 ? Leaves : 1]{};
+  int first[Scopes]{}, last[Scopes]{};  // leaves of the group of each scope, plus one
+  stored_shards stored{leaves, Leaves};
+
+  constexpr group_recorder(builder& to, parameter_info* info, int parameters)
+      : parameter_recorder<Mesh, Plan, Scopes>{to, info, parameters} {}
+
+  template <class PB, class Decl, class Sym>
+  constexpr void in_group(const Sym& slot) {
+    using placing = tensor_in_group<PB, typename Decl::shape_type, is_buffer_decl<Decl>::value>;
+    if constexpr (placing::in_shards) {
+      using group = owning_group<typename PB::parent>;
+      builder& b = this->b;
+      const int scope = ancestor(group::depth);
+      stored_shard s;
+      s.spec = b.intern(Sym::sp, Sym::hash);
+      s.axis = Mesh::template index_of<typename group::style::axis>;
+      s.scope = scope;
+      s.unshard = static_cast<std::int64_t>(group::style::template gathered < group::depth == 0 >);
+      if (first[scope] == 0) first[scope] = slot.id + 1;
+      else leaves[last[scope] - 1].next = slot.id;
+      s.first = first[scope] - 1;
+      last[scope] = slot.id + 1;
+      leaves[slot.id] = s;
+      const int spec_id = b.intern(placing::value.stored);
+      if (slot.id < b.node_capacity) b.nodes[slot.id].spec = spec_id;
+    }
+  }
+
+ private:
+  // The scope that holds the current one, so many below the model's own.
+  constexpr int ancestor(int depth) const {
+    const builder& b = this->b;
+    int below = 0;
+    for (int s = b.current_scope; b.scopes[s].parent >= 0; s = b.scopes[s].parent) ++below;
+    int scope = b.current_scope;
+    for (; below > depth; --below) scope = b.scopes[scope].parent;
+    return scope;
+  }
+};
+template <class Mesh, class Plan, int Leaves, int Scopes>
+using recorder_of = std::conditional_t<plan_traits<Plan>::any_shards, group_recorder<Mesh, Plan, Leaves, Scopes>,
+                                       parameter_recorder<Mesh, Plan, Scopes>>;
 
 template <class Mesh, class In, class Report = noted>
 constexpr auto record_input(builder& b, int index) {
@@ -125,6 +203,8 @@ struct traced {
   static constexpr int parameters = detail::parameter_count<unbound_model>();
   static constexpr int buffers = detail::buffer_count<unbound_model>();
   static constexpr int modules = detail::module_count<unbound_model>() > 0 ? detail::module_count<unbound_model>() : 1;
+  static constexpr std::int64_t averaged_over = detail::batch_axes<Plan, Mesh>::averaged;
+  static constexpr bool shards = detail::plan_traits<Plan>::any_shards;
   using result_type = typename detail::task_call<Task, model_type, Mesh, typename Task::inputs>::type;
   using results = detail::task_result<result_type>;
   using output_names = typename results::names;
@@ -133,15 +213,17 @@ struct traced {
 #endif
 
  private:
-  template <int N, int S, bool Own>
-  static constexpr auto record() {
-    using graph_type = graph<N, S, modules, (results::count < 1 ? 1 : results::count)>;
+  template <int N, int S, int M, bool Own>
+  static constexpr auto record(call_log* calls = nullptr) {
+    using graph_type = graph<N, S, M, (results::count < 1 ? 1 : results::count)>;
     detail::trace_result<graph_type, parameters + buffers> r;
     builder b = r.g.edit();
     b.own_values = Own;
+    b.calls = calls;
     model_type model{};
-    detail::parameter_recorder<Mesh> rec{b, r.params.item, parameters};
+    detail::recorder_of<Mesh, Plan, parameters + buffers, modules> rec{b, r.params.item, parameters};
     detail::visit_module<unbound_model>(model, "", -1, rec);
+    if constexpr (shards) b.stored = &rec.stored;
     run(r, b, model, typename Task::inputs{}, std::make_index_sequence<Task::inputs::count>{});
     r.complete = !b.overflowed();
     r.again = !Own && b.last_write >= 0 && b.same_values;
@@ -178,13 +260,15 @@ struct traced {
 
   // One evaluation into a guessed capacity, a second one only if the guess was short; once more if it must tell values
   // apart.
-  static constexpr int guess = 4 * (parameters + buffers) + 96;
-  template <int N, int S, bool Own>
-  static constexpr auto recorded = record<N, S, Own>();
+  static constexpr int guess = (shards ? 5 : 4) * (parameters + buffers) + 96;
+  template <int N, int S, int M, bool Own>
+  static constexpr auto recorded = record<N, S, M, Own>();
   template <bool Own>
   static constexpr const auto& complete_trace() {
-    if constexpr (recorded<guess, 96, Own>.complete) return recorded<guess, 96, Own>;
-    else return recorded<recorded<guess, 96, Own>.g.node_count, recorded<guess, 96, Own>.g.spec_count, Own>;
+    if constexpr (recorded<guess, 96, modules, Own>.complete) return recorded<guess, 96, modules, Own>;
+    else
+      return recorded<recorded<guess, 96, modules, Own>.g.node_count, recorded<guess, 96, modules, Own>.g.spec_count,
+                      recorded<guess, 96, modules, Own>.g.scope_count, Own>;
   }
   static constexpr const auto& final_trace() {
     if constexpr (complete_trace<false>().again) return complete_trace<true>();
@@ -215,6 +299,13 @@ struct traced {
   // Its capacity may be larger than its size: to store it anew would cost more than the rest of it.
   static constexpr const auto& value = checked();
   static constexpr const auto& params = all.params;  // the parameters, then the buffers
+
+  // Tells the log of all calls of modules, of notes and hooks, in the order of the program: one more evaluation of the trace.
+  static constexpr void tell(call_log& log) {
+    using graph_type = std::remove_cvref_t<decltype(all.g)>;
+    record<graph_type::node_capacity, graph_type::spec_capacity, graph_type::scope_capacity, complete_trace<false>().again>(
+        &log);
+  }
 };
 
 }  // namespace shardwise::inline v0_1

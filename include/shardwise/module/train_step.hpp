@@ -4,6 +4,7 @@
 
 #include <shardwise/graph/verify/refused.hpp>
 #include <shardwise/module/optimizer.hpp>
+#include <shardwise/module/plan_passes.hpp>
 #include <shardwise/module/program_arguments.hpp>
 #include <shardwise/pass/analysis/communication.hpp>
 #include <shardwise/pass/functionalise/functionalise.hpp>
@@ -69,6 +70,24 @@ struct checked_loss {
   using type = Trace;
 };
 
+// A trace of which something is trained. One without parameters is none of a model's mistakes.
+template <class Trace, class Plan>
+struct checked_trained {
+  static constexpr bool all_frozen = [] {
+    if constexpr (plan_traits<Plan>::any_freezes) {
+      for (int i = 0; i < Trace::value.node_count; ++i)
+        if (Trace::value.nodes[i].op == op_code::param && !is_frozen_parameter(Trace::value.nodes[i])) return false;
+      return Trace::parameters > 0;
+    } else {
+      return false;
+    }
+  }();
+#if !SHARDWISE_DEVICE_PASS
+  static_assert(raise<(all_frozen ? problem::all_frozen : problem::none), Plan>::ok);
+#endif
+  using type = Trace;
+};
+
 // The first opaque node of a program whose backend runs none.
 template <bool Wrong, class Source, class Backend>
 struct opaque_call {
@@ -82,6 +101,22 @@ struct opaque_call<true, Source, Backend> {
     return i;
   }();
   static constexpr bool ok = raise_at<problem::opaque_backend, Source, node, Backend>::ok;
+};
+
+// The first input that gets other storage, of a program whose backend exchanges none.
+template <bool Asked, class Source, class Backend>
+struct storage_exchange {
+  static constexpr bool ok = true;
+};
+template <class Source, class Backend>
+struct storage_exchange<true, Source, Backend> {
+  static constexpr int node = [] {
+    for (int i = 0; i < Source::value.node_count; ++i)
+      if (exchanged_with(Source::value.nodes[i]) >= 0) return i;
+    return -1;
+  }();
+  static constexpr bool ok =
+      raise_at<(node < 0 ? problem::none : problem::set_backend), Source, (node < 0 ? 0 : node), Backend>::ok;
 };
 
 // The one bound of the graph's dyn dims, 0 if it has none, -1 if they disagree.
@@ -134,6 +169,11 @@ struct program_base {
 #endif
 
 #if !SHARDWISE_DEVICE_PASS
+  static_assert(detail::storage_exchange<(detail::writes_leaves<Trace> && !std::is_same_v<Backend, host_backend>),
+                                         GraphSource, Backend>::ok);
+#endif
+
+#if !SHARDWISE_DEVICE_PASS
   static_assert(detail::opaque_call<(GraphSource::value.function_count != 0 && !std::is_same_v<Backend, host_backend>),
                                     GraphSource, Backend>::ok);
 #endif
@@ -152,7 +192,7 @@ struct program_base {
   // What that memory is for: memory_use::value.kind[...], .phase[...].
   using memory_use = passes::memory_breakdown_of<memory, GraphSource>;
 
-  static constexpr auto traffic = passes::traffic_of<passes::order_of(GraphSource::value).collectives>(GraphSource::value);
+  static constexpr auto traffic = passes::traffic_of<passes::order_of(GraphSource::value).members>(GraphSource::value);
 
   // Payload bytes that rank R sends in one step on Axis; by default those of the busiest rank.
   template <class Axis, int R = -1>
@@ -178,17 +218,20 @@ struct program_base {
 
 template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T>
 struct step_graph {
-  using trace_type = functional<typename checked_loss<traced<Model, Task, Plan, Mesh, T, run_mode::train>>::type, true>;
+  using forward_type = typename checked_loss<traced<Model, Task, Plan, Mesh, T, run_mode::train>>::type;
+  using trace_type = functional<typename checked_trained<forward_type, Plan>::type, true>;
   using joint = staged<autodiff::grad, trace_type>;
   using updated = staged<apply_optimizer<Optimizer, trace_type::parameters>, joint>;
   using written = writes_at_end<trace_type, graph_of<updated>>;
-  using source = passes::eliminate_dead<typename run_pipeline<written, Pipeline>::type>;
+  using source = passes::eliminate_dead<
+      typename run_pipeline<typename planned<Plan, written>::type, typename with_shards<Plan, Pipeline>::type>::type>;
 };
 
 template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline, class T>
 struct forward_graph {
   using trace_type = functional<traced<Model, Task, Plan, Mesh, T, run_mode::eval>, false>;
-  using source = passes::eliminate_dead<typename run_pipeline<whole_output<trace_type>, Pipeline>::type>;
+  using source = passes::eliminate_dead<
+      typename run_pipeline<whole_output<trace_type>, typename with_batches<Plan, Pipeline>::type>::type>;
 };
 
 }  // namespace detail
@@ -222,12 +265,14 @@ template <template <class> class Model, class Task, class Plan, class Mesh, clas
 struct program_traits<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T, Backend>> {
   using mesh_type = typename detail::mesh_or_one<Mesh>::type;
   using element = T;
+  using param_groups = typename detail::groups_of_plan<Plan>::type;
   static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };
 template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline, class T, class Backend>
 struct program_traits<forward_step<Model, Task, Plan, Mesh, Pipeline, T, Backend>> {
   using mesh_type = typename detail::mesh_or_one<Mesh>::type;
   using element = T;
+  using param_groups = group_names<>;  // nothing is updated
   static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };
 

@@ -15,7 +15,15 @@ namespace shardwise::inline v0_1 {
 struct leaf_attributes {
   std::int64_t index;
   std::int64_t parameter;  // of a state: the parameter whose it is, -1: of none
-  std::int64_t which;      // of its states: 0, 1 moments, 2 a count of steps, 3 a value kept for the next iteration
+  // of its states: 0, 1 moments, 2 a count of steps, 3 a value kept for the next iteration; 4: no state, but storage that is input
+  // `parameter`'s behind a run, and has the input's storage then (set_)
+  std::int64_t which;
+};
+// Of a param also: the optimizer's group that updates it (param_group), 0 the main one, -1 none: it is frozen.
+struct parameter_attributes {
+  std::int64_t index;
+  std::int64_t parameter, which;  // as of leaf_attributes: of a state
+  std::int64_t group;
 };
 // rand, randn, bernoulli, dropout: equal sites draw equal numbers. Of a graph in the making: numbered as they are recorded.
 struct random_attributes {
@@ -28,8 +36,17 @@ struct arange_attributes {
 // --- movement -------------------------------------------------------------------------------------------------------------
 
 struct redistribute_attributes {
-  std::int64_t axis;  // of the mesh
-  std::int64_t to;    // packed placement
+  std::int64_t axis;       // of the mesh
+  std::int64_t to;         // packed placement
+  std::int64_t unshard{};  // an unsharding, where it makes a parameter whole for the group that stores it in shards
+  std::int64_t batch{};    // neighbours with one number run as one collective (graph/batches.hpp); 0: alone
+};
+// What becomes of a parameter that a group has gathered for the forward pass.
+enum class unsharding : std::int64_t {
+  none,   // no gathered parameter
+  kept,   // the backward pass reads it too
+  freed,  // the backward pass gathers it again: until the pass reshard_parameters has seen to it a mark, after it a fact
+  again,  // the one gathered again
 };
 // A claim about blocks: where the operand's cotangent arrives before it is redistributed.
 struct relabel_attributes {
@@ -155,11 +172,14 @@ inline constexpr int custom_word =
 struct sgd_attributes {
   std::int64_t clipped;  // the last operand is the clip factor
   std::int64_t momentum;
+  std::int64_t none;
+  std::int64_t group;  // of all updates: see optimizer_group
 };
 struct adam_attributes {
   std::int64_t clipped;    // as of sgd
   std::int64_t decoupled;  // weight decay: AdamW
   std::int64_t counts;     // operand 4 counts the steps (then it is not clipped); else the run's number of the step is taken
+  std::int64_t group;
 };
 // The next first moment of (m, gradient, parameter), the next second one of (v, gradient, parameter), or the next parameter of
 // (parameter, m, v, steps).
@@ -167,12 +187,20 @@ struct adam_term_attributes {
   std::int64_t none;
   std::int64_t decoupled;
   std::int64_t which;
+  std::int64_t group;
 };
+// Whose numbers an optimizer's operation reads: 0 the run's, else those of that group of parameters.
+constexpr std::int64_t optimizer_group(op_code op, const op_attr& a) {
+  return op == op_code::sgd || op == op_code::adam || op == op_code::adam_term ? a.v[3] : 0;
+}
 
 // --- written by passes alone, after differentiation (graph/expression.hpp, graph/storage.hpp) ------------------------------------
 
 struct fused_attributes {
   real constant[4];  // of its expression
+};
+struct copy_attributes {
+  std::int64_t sets;  // copy_: 1: operand 0, an input, gets operand 1's storage; nothing is written
 };
 struct storage_attributes {
   std::int64_t at;  // pack: the element at which the first operand that is no pack begins; unpack: at which the slot begins

@@ -21,6 +21,7 @@ namespace shardwise::inline v0_1 {
 
 // What some names do not say:
 //   wait            its operand, which may have been on its way (graph/waits.hpp)
+//   detach          its operand, of which it is a view; no gradient flows through it
 //   wins            1 where the first operand is larger, 1/2 where both are equal, 0 elsewhere
 //   keeps           0 where the first operand is smaller, 1/2 where both are equal, 1 elsewhere, beside a NaN too
 //   exp_sum         over the last dim, of exp(x - top), top without that dim; a top that is not finite counts as 0
@@ -58,7 +59,7 @@ namespace shardwise::inline v0_1 {
   X(amax, 1) X(amin, 1) X(prod, 1) X(prod_dx, 1)                                                                    \
   X(log_softmax, 1) X(exp_sum, 1)                                                                                   \
   X(topk, 1) X(take, 1) X(take_dx, 1)                                                                               \
-  X(slice_scatter, 1) X(copy_, 0) X(module_buffer, 0)
+  X(slice_scatter, 1) X(copy_, 0) X(module_buffer, 0) X(detach, 0)
 // clang-format on
 
 enum class op_code : std::uint8_t {

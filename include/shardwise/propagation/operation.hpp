@@ -7,6 +7,7 @@
 
 #include <shardwise/propagation/pointwise.hpp>
 #include <shardwise/propagation/reduction.hpp>
+#include <shardwise/propagation/scratch.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -151,6 +152,7 @@ class linear_rule {
 
 struct operation {
   using linear_rule = shardwise::linear_rule;
+  using scratch_rule = shardwise::scratch_rule;
   using shape_rule = shardwise::shape_rule;
   using row_rule = shardwise::row_rule;
   using refusal_rule = void (*)(finding&, bool, const operation&, const op_attr&, const spec*, int, const spec&, bool);
@@ -179,6 +181,8 @@ struct operation {
   stated<launching> launch;   // whether neighbours of it go out in one launch, where a backend has kernels for that
   stated<bool> arithmetic;    // its arithmetic takes longer than reading and writing its blocks
   stated<work_rule> flops;    // (attributes, operands, result): of the ranks at coordinate 0
+  stated<scratch_rule> host_scratch;    // bytes beside operands and results that its kernels on hosts
+  stated<scratch_rule> device_scratch;  // and on devices are given
 };
 
 namespace operations {
@@ -241,11 +245,18 @@ constexpr operation by_rows(operation::shape_rule shape, operation::row_rule row
           .writes = &writes_nothing,
           .launch = launching::alone,
           .arithmetic = false,
-          .flops = &one_an_element};
+          .flops = &one_an_element,
+          .host_scratch = no_scratch,
+          .device_scratch = no_scratch};
 }
 
 constexpr operation linear_in(linear_rule linear, operation o) {
   o.linear = linear;
+  return o;
+}
+constexpr operation with_scratch(scratch_rule on_hosts, scratch_rule on_devices, operation o) {
+  o.host_scratch = on_hosts;
+  o.device_scratch = on_devices;
   return o;
 }
 
@@ -270,7 +281,9 @@ constexpr operation without_rule(operation_kind kind, operation::write_rule writ
           .writes = writes,
           .launch = launching::alone,
           .arithmetic = false,
-          .flops = &one_an_element};
+          .flops = &one_an_element,
+          .host_scratch = no_scratch,
+          .device_scratch = no_scratch};
 }
 
 }  // namespace operations

@@ -33,6 +33,7 @@ struct all_reduce;      // partial -> replicate: out = x_0 op x_1 op ... , combi
 struct reduce_scatter;  // partial -> shard: this rank's block of that
 struct all_gather;      // shard -> replicate: every rank's block, where it belongs
 struct all_to_all;      // shard -> shard of another dim
+struct exchange;        // void exchange(const void* mine, f): f(peer) on all ranks, peer(r) what rank r shows; optional
 struct resplit;         // shard -> shard of the same dim with other boundaries
 }  // namespace rank_member
 
@@ -102,6 +103,12 @@ struct collectives_type<R> {
 
 }  // namespace detail
 
+// Optional: `n` calls of one batch (graph/batches.hpp) as one collective. Without it they run one after the other.
+template <class C, class Rank>
+concept has_batch = requires(const runtime::call* c, int n, Rank& rank) {
+  { C::template batch<float>(c, n, rank) } -> std::same_as<void>;
+};
+
 // One rank of a mesh, whatever computes for it.
 template <class R>
 concept backend_rank = detail::has_mesh<R> && detail::has_index<R> && detail::has_size<R> && detail::has_coordinate<R> &&
@@ -148,6 +155,14 @@ struct checked_host_rank {
 
 namespace runtime {
 
+// Ranks that can read each other's memory: see thread_rank::exchange.
+struct peer_reader {
+  template <class Peer>
+  void operator()(const Peer&) const {}
+};
+template <class Rank>
+concept has_exchange = requires(Rank& r, const void* mine) { r.exchange(mine, peer_reader{}); };
+
 // Ranks whose collectives can run beside their kernels: see threads::stream.
 template <class Rank>
 concept has_stream = requires(Rank& r, typename Rank::stream_type::ticket t) {
@@ -165,6 +180,18 @@ concept has_stream = requires(Rank& r, typename Rank::stream_type::ticket t) {
 template <class T, class Rank>
 void communicate(const call& c, Rank& rank) {
   using collectives = typename Rank::collectives;
+  if (c.members > 1) {
+    if constexpr (has_batch<collectives, Rank>) {
+      return collectives::template batch<T>(c.batch, c.members, rank);
+    } else {
+      for (int k = 0; k < c.members; ++k) {
+        call alone = c.batch[k];
+        alone.members = 1;
+        communicate<T>(alone, rank);
+      }
+      return;
+    }
+  }
   switch (c.kind) {
     case transition::all_reduce: return collectives::template all_reduce<T>(c, rank);
     case transition::reduce_scatter: return collectives::template reduce_scatter<T>(c, rank);

@@ -12,30 +12,30 @@ namespace shardwise::inline v0_1 {
 template <class T>
 class dynamic_array {
  public:
-  dynamic_array() = default;
-  explicit dynamic_array(std::size_t count) { resize(count); }
-  dynamic_array(std::size_t count, const T& value) { assign(count, value); }
-  dynamic_array(const dynamic_array& other) { append(other); }
-  dynamic_array(dynamic_array&& other) noexcept { swap(other); }
-  dynamic_array& operator=(dynamic_array other) noexcept {
+  constexpr dynamic_array() = default;
+  constexpr explicit dynamic_array(std::size_t count) { resize(count); }
+  constexpr dynamic_array(std::size_t count, const T& value) { assign(count, value); }
+  constexpr dynamic_array(const dynamic_array& other) { append(other); }
+  constexpr dynamic_array(dynamic_array&& other) noexcept { swap(other); }
+  constexpr dynamic_array& operator=(dynamic_array other) noexcept {
     swap(other);
     return *this;
   }
-  ~dynamic_array() { delete[] data_; }
+  constexpr ~dynamic_array() { delete[] data_; }
 
-  std::size_t size() const { return size_; }
-  bool empty() const { return size_ == 0; }
-  T* data() { return data_; }
-  const T* data() const { return data_; }
-  T* begin() { return data_; }
-  const T* begin() const { return data_; }
-  T* end() { return data_ + size_; }
-  const T* end() const { return data_ + size_; }
-  T& operator[](std::size_t i) { return data_[i]; }
-  const T& operator[](std::size_t i) const { return data_[i]; }
-  T& back() { return data_[size_ - 1]; }
+  constexpr std::size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr T* data() { return data_; }
+  constexpr const T* data() const { return data_; }
+  constexpr T* begin() { return data_; }
+  constexpr const T* begin() const { return data_; }
+  constexpr T* end() { return data_ + size_; }
+  constexpr const T* end() const { return data_ + size_; }
+  constexpr T& operator[](std::size_t i) { return data_[i]; }
+  constexpr const T& operator[](std::size_t i) const { return data_[i]; }
+  constexpr T& back() { return data_[size_ - 1]; }
 
-  void reserve(std::size_t capacity) {
+  constexpr void reserve(std::size_t capacity) {
     if (capacity <= capacity_) return;
     dynamic_array more;
     more.data_ = new T[capacity];
@@ -44,27 +44,27 @@ class dynamic_array {
     more.size_ = size_;
     swap(more);
   }
-  void resize(std::size_t count, T value = T()) {
+  constexpr void resize(std::size_t count, T value = T()) {
     reserve(count);
     for (std::size_t i = size_; i < count; ++i) data_[i] = value;
     size_ = count;
   }
-  void assign(std::size_t count, T value) {
+  constexpr void assign(std::size_t count, T value) {
     size_ = 0;
     resize(count, static_cast<T&&>(value));
   }
-  void push_back(T value) {
+  constexpr void push_back(T value) {
     if (size_ == capacity_) reserve(2 * size_ + 8);
     data_[size_++] = static_cast<T&&>(value);
   }
-  void clear() { size_ = 0; }
+  constexpr void clear() { size_ = 0; }
 
  private:
-  void append(const dynamic_array& other) {
+  constexpr void append(const dynamic_array& other) {
     reserve(size_ + other.size_);
     for (const T& value : other) data_[size_++] = value;
   }
-  void swap(dynamic_array& other) {
+  constexpr void swap(dynamic_array& other) {
     T* const data = data_;
     const std::size_t size = size_, capacity = capacity_;
     data_ = other.data_, size_ = other.size_, capacity_ = other.capacity_;

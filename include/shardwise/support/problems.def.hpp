@@ -509,8 +509,8 @@ SHARDWISE_X(plan_path_unmatched,
             "plan: this path names no module of the model; see plan_entry<...> for the path and nearest<...> for the "
             "names that come closest")
 SHARDWISE_X(plan_style_of_parameter,
-            "plan: this path names a parameter or buffer, and styles and modes apply to modules; end the path at the module that "
-            "has it, whose style places all its parameters and buffers")
+            "plan: this path names a parameter or buffer, and styles and modes apply to modules, as checkpoints do; end the path at "
+            "the module that has it, whose style places all its parameters and buffers")
 SHARDWISE_X(plan_style_wrong_module,
             "plan: this style does not apply to the module that the path names; colwise and rowwise apply to linear and "
             "embedding, sequence_parallel to layer_norm and rms_norm; a list takes none: name its "
@@ -527,8 +527,75 @@ SHARDWISE_X(plan_entry_without_style,
             "plan: an entry names a path and no style, and would do nothing; give it the styles of the modules there, as in "
             "at<path, colwise<axis>>, or take it out")
 SHARDWISE_X(plan_mode_beside,
-            "plan: an entry names a mode beside something else; a style holds for the modules that the path names, a mode for all "
-            "below them too: give the mode an entry of its own, at<path, eval_mode>")
+            "plan: an entry names a mode, frozen or a param_group beside something else; a style holds for the modules that the "
+            "path names, these for all below them too: give each an entry of its own, at<path, eval_mode>")
+SHARDWISE_X(data_parallel_option,
+            "data_parallel: an option is given that it does not have; the one that it has is average_gradients")
+SHARDWISE_X(average_gradients_mixed,
+            "plan: of the styles that split the batch over one mesh axis some average gradients and some sum them, and one loss "
+            "has one gradient; give average_gradients to all of them or to none")
+SHARDWISE_X(fully_shard_option,
+            "fully_shard: an option is given that it does not have; it has reshard_after_forward<...>, replicate_over<axis> and "
+            "average_gradients")
+SHARDWISE_X(fully_shard_option_twice, "fully_shard: an option is given twice; keep one of the two")
+SHARDWISE_X(fully_shard_hybrid_axes,
+            "fully_shard: parameters are to be sharded and replicated over one and the same mesh axis; hybrid sharding takes two: "
+            "fully_shard<shards, replicate_over<copies>>")
+SHARDWISE_X(fully_shard_groups,
+            "fully_shard: parameters are to be kept over some of the axis' ranks after the forward pass, and that is not there "
+            "yet; say reshard_after_forward<true>, which keeps each rank's shard, or <false>, which keeps the whole")
+SHARDWISE_X(fully_shard_list,
+            "fully_shard: the path names a list of modules, which has no forward of its own, so there is no time at which its "
+            "parameters would be gathered; name its elements, for example with '.*', each of which becomes a group")
+SHARDWISE_X(fully_shard_twice,
+            "fully_shard: one entry of the plan has it twice, and a parameter belongs to one group, which is sharded over one mesh "
+            "axis; keep one, with replicate_over<axis> for a second axis over which the batch is split")
+SHARDWISE_X(fully_shard_beside_data_parallel,
+            "plan: parameters are stored whole on a mesh axis by data_parallel and in shards by fully_shard; keep one of them: "
+            "fully_shard<axis> as an entry of its own is a group of all parameters that no other one has")
+SHARDWISE_X(fully_shard_placed,
+            "fully_shard: a style of the module already places this tensor on a mesh axis over which the module's group splits the "
+            "batch; give the style another axis of the mesh, or keep fully_shard from the module")
+SHARDWISE_X(fully_shard_eager,
+            "fully_shard: a module of an eager model is called while its parameters are stored in shards, and nothing gathers them "
+            "there; compute gradients with value_and_grad and results with a forward_step, or bind the model with data_parallel")
+SHARDWISE_X(checkpoint_of_list,
+            "plan: a checkpoint is given to a list, which is not called as one; give it to the list's elements, by a path "
+            "that ends in '.*', or to the module that has the list")
+SHARDWISE_X(checkpoint_twice,
+            "plan: an entry lists several checkpoints, which say different things of what a module keeps; keep one of checkpoint, "
+            "checkpoint_except<...> and checkpoint_only<...>")
+SHARDWISE_X(checkpoint_of_nothing,
+            "checkpoint_only: no operation is named, so nothing would be computed again; name those that are, such as gelu, or "
+            "take the checkpoint out of the plan")
+SHARDWISE_X(checkpoint_operation,
+            "plan: a checkpoint names what is no operation of the library or of the program; name operations as the program's text "
+            "prints them, such as einsum or all_gather; nearest<...> has the names that come closest")
+SHARDWISE_X(checkpoint_depth,
+            "plan: more than 31 checkpoints lie in each other; leave out some of the inner ones")
+SHARDWISE_X(param_group_unnamed, "param_group: its name is empty; name the group: param_group<name, patterns...>")
+SHARDWISE_X(param_group_unmatched,
+            "plan: this param_group has no parameter: below the modules that its path names no parameter has a name like its "
+            "patterns, so nothing would be updated by it; see plan_entry<...> for the entry and nearest<...> for the parameters' "
+            "names that come closest")
+SHARDWISE_X(param_group_overruled,
+            "plan: every parameter that this param_group names is in the group of a later entry, or of one with a path, so nothing "
+            "would be updated by it; order the entries, or narrow the later one's path or patterns")
+SHARDWISE_X(param_group_frozen,
+            "plan: this param_group names a parameter that is frozen, which no optimizer updates; narrow the entry to modules that "
+            "are trained, with at<path, param_group<...>>, or take the frozen modules out of the one with the group")
+SHARDWISE_X(frozen_nothing,
+            "plan: this entry freezes modules that have no parameters, and would do nothing; name the modules that have them, or "
+            "take it out")
+SHARDWISE_X(param_group_unknown,
+            "group: the plan has no param_group of this name; see the groups that it has, or name it there: "
+            "param_group<name, patterns...>")
+SHARDWISE_X(param_group_other,
+            "run: the numbers that are given are for groups of parameters that this program's plan does not have; declare them for "
+            "the program: env_of<step> env")
+SHARDWISE_X(all_frozen,
+            "train_step: the plan freezes every parameter of the model, so there is nothing to train; take a forward_step, or "
+            "freeze the modules that are not trained: at<path, frozen>")
 SHARDWISE_X(plan_too_large, "plan: more than 32 entries; merge entries with '*' in their paths")
 SHARDWISE_X(colwise_input,
             "colwise: the input must be replicate or reduced on the style's axis; gather it with the option "
@@ -603,14 +670,23 @@ SHARDWISE_X(copied_parameters_differ,
             "type or number; copy between programs of one model, or one by one with gather_parameter and set_parameter")
 SHARDWISE_X(copied_parameters_placed,
             "copy_parameters: a parameter is placed differently in the two programs, so that its blocks are not the same part "
-            "of it; give both programs one plan, or carry it over whole with gather_parameter and set_parameter")
+            "of it, and this rank has no peers to take the rest from; give both programs one plan, or run on ranks that are there")
 SHARDWISE_X(copied_buffers_differ,
             "copy_parameters: the two programs have the same parameters and not the same buffers: one of them has another name, "
             "shape, element type or number; copy between programs of one model, or one by one with set_parameter, and "
             "gather_buffer and set_buffer")
 SHARDWISE_X(copied_buffers_placed,
-            "copy_parameters: a buffer is placed differently in the two programs, so that its blocks are not the same part of it; "
-            "give both programs one plan, or carry it over whole with gather_buffer and set_buffer")
+            "copy_parameters: a buffer is placed differently in the two programs, so that its blocks are not the same part of it, "
+            "and this rank has no peers to take the rest from; give both programs one plan, or run on ranks that are there")
+SHARDWISE_X(copied_ranks_differ,
+            "copy_parameters: the two programs are of meshes with different numbers of ranks, of which none is both; carry over "
+            "what one holds whole, with full_parameter and set_parameter, full_state and set_state")
+SHARDWISE_X(copied_states_differ,
+            "copy_state: the two programs do not keep the same states of the same parameters; give both one optimizer, the same frozen "
+            "modules, and both or neither fused_optimizer or foreach_optimizer, whose lists count steps")
+SHARDWISE_X(launch_ranks_differ,
+            "launch: the two meshes have different numbers of ranks, and each thread is a rank of both; give meshes of as many "
+            "ranks, or launch one after the other")
 SHARDWISE_X(task_result,
             "task: it returns something that is neither a tensor nor named tensors; return the loss, or with metrics beside it "
             "outputs(named<...>(loss), named<...>(accuracy)), the loss first")
@@ -704,6 +780,13 @@ SHARDWISE_X(graph_full,
 SHARDWISE_X(graph_storage,
             "graph: a pack or unpack does not fit its operands: packed values need storage of their own, begin at multiples "
             "of 64 bytes and are placed as the pack is; take packs from emit_pack and slots from its offsets")
+SHARDWISE_X(prefetch_count,
+            "prefetch: groups are gathered a number of groups ahead of their use, which is 1 or more; leave the pass out to gather "
+            "each group where it is used")
+SHARDWISE_X(graph_batch,
+            "graph: a batch of collectives is not whole: its members must be neighbours, move elements of one type on one axis by "
+            "the same transition, and read none of each other's results, and numbers of batches rise along the graph; a pass took "
+            "it apart: apply that pass before batch_collectives")
 SHARDWISE_X(graph_results,
             "graph: a node with several results is read as a tensor, or one of its results is named twice or not there; read it "
             "by one getitem node for each result, and nothing else but such a node by getitem")
@@ -750,9 +833,32 @@ SHARDWISE_X(mutation_leaf,
 SHARDWISE_X(buffer_gradient,
             "in place: the loss reads a buffer behind a write of what depends on a parameter, and no gradient flows through a "
             "buffer; read the value that is written instead: const auto now = lerp(buffer, mean, 0.1); copy_(buffer, now)")
+SHARDWISE_X(set_other,
+            "set_: the data has other extents, another element type or other placements than the tensor that is to have its storage; "
+            "view or redistribute the data first")
+SHARDWISE_X(set_const,
+            "set_: the tensor is const, and a const tensor keeps its storage; take it by reference, auto& x")
+SHARDWISE_X(set_input_only,
+            "set_: only an input of the program can get other storage, itself and not a view of it; what the program computes is a "
+            "name: use the data itself from here on")
+SHARDWISE_X(set_data,
+            "set_: the data is no tensor that the program computes, all of its storage and for this input alone: it is an input, a "
+            "parameter or a buffer, or a part of a tensor; add 0 to it, or give a tensor made for this")
+SHARDWISE_X(set_written,
+            "set_: the tensor or its data is written in place afterwards, which each would have to see in the other; write before "
+            "set_")
+SHARDWISE_X(set_view,
+            "set_: a view of the tensor from before set_ is read afterwards; it is of the old storage, whose values the program does "
+            "not keep: read it before, or make the view anew")
+SHARDWISE_X(set_differentiated,
+            "set_: the program computes gradients, and storage is exchanged in programs without them alone: function_step or "
+            "forward_step")
+SHARDWISE_X(set_backend,
+            "set_: the program is for a backend that does not exchange the storage of inputs; give the step the host's, "
+            "sw::host_backend, or copy_ instead")
 SHARDWISE_X(mutation_view,
-            "functionalise: what is written in place is a view that cannot be written through: an expanded tensor, or the local "
-            "blocks of a tensor that some axis does not shard; write to the tensor it is a view of")
+            "functionalise: what is written in place is a view that cannot be written through: an expanded tensor, a detached one, or "
+            "the local blocks of a tensor that some axis does not shard; write to the tensor it is a view of")
 SHARDWISE_X(mutation_implicit_view,
             "in place: the tensor is a view made of an implicit tensor, which may be redistributed first and is then no part of "
             "it; take the view of the strict tensor, as in relu_(narrow<0, 0, 2>(strict(x))), or use the operation without underscore")
@@ -799,6 +905,19 @@ SHARDWISE_X(program_member_missing,
             "executor: the program lacks the member that program_member:: names, or has it with another type; a program is a "
             "train_step, forward_step, function_step or gradient_step, or has the members that "
             "shardwise/runtime/program/offered.hpp declares")
+SHARDWISE_X(hook_body,
+            "forward_hooks: a hook's body cannot be called with the module's tensor; give it operator()(const auto& x) const, or say "
+            "hook_bodies::opaque of one that works on blocks")
+SHARDWISE_X(tracker_hook,
+            "module_tracker: a hook given is no function of a tracked_module; write [&](sw::tracked_module m) { ... }, or nullptr for "
+            "none")
+SHARDWISE_X(tracker_pipeline,
+            "run_tracked: the step has passes that write its program anew, its own or those that fully_shard implies, so that what "
+            "happens to a module has no place among its calls any more; give the step an empty pipeline<> and a plan without groups, "
+            "or replay the module_events_of its task")
+SHARDWISE_X(tracker_views,
+            "run_tracked: a module is called with a tensor of which a view has been written in place, and looking at the tensor there "
+            "makes another program of the step; call the module with the view, or replay the module_events_of the task")
 
 // clang-format on
 

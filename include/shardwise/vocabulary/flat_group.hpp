@@ -108,7 +108,7 @@ struct reshard_setting {
 };
 
 // For parameters over `ranks` ranks, to be kept over k of them: 1 is never, all of them is fully.
-constexpr reshard_setting reshard_after_forward(int k, int ranks) {
+constexpr reshard_setting reshard_over_ranks(int k, int ranks) {
   if (k < 1 || ranks % k != 0) return {{problem::fsdp_factor, -1, -1, -1, k, ranks}};
   return {{}, k == 1 ? reshard::never : k == ranks ? reshard::fully : reshard::to_groups, ranks / k, k};
 }
@@ -116,7 +116,7 @@ constexpr reshard_setting reshard_after_forward(int k, int ranks) {
 // The same for an axis, as a type: reshard_over<shard_axis, 2>::value; no factor of its size does not compile.
 template <class Axis, int K>
 struct reshard_over {
-  static constexpr reshard_setting value = reshard_after_forward(K, Axis::size);
+  static constexpr reshard_setting value = reshard_over_ranks(K, Axis::size);
   static_assert(raise_finding<value.error, void, Axis, reshard_over>::ok);
 };
 

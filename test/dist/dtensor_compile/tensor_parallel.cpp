@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two perceptrons, each split column-wise and then row-wise over four ranks, without and with a sharded sequence.
+// Two perceptrons, each split column-wise and then row-wise, without and with a sharded sequence, with parameters in shards over a
+// second axis, and checkpointed.
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <both_ways.hpp>
 #include <models.hpp>
+#include <shardwise/module/eager_gradient.hpp>
 
 namespace {
 
@@ -174,4 +177,143 @@ TEST_CASE("dtensor compile: test_tp_compile_fullgraph") {
     static_assert(output_spec<forward_of<sequence_plan, 80, S<0>>>.place[0] == sw::shard_value(0));
     check<sequence_plan, 80, S<0>>(ar);
   }
+}
+
+namespace {
+
+template <class Plan>
+struct as_checkpoint;
+template <class... E>
+struct as_checkpoint<sw::plan<E...>> {
+  using type = sw::plan<E..., sw::checkpoint>;
+};
+template <class Axis>
+using checkpointed_sequence_plan = typename as_checkpoint<sequence_plan<Axis>>::type;
+// The model as one checkpoint, and each perceptron as its own.
+template <class Axis>
+using checkpointed_plan = typename as_checkpoint<split_plan<Axis>>::type;
+template <class Axis>
+using checkpoints_plan =
+    sw::plan<sw::at<"*.net1", sw::colwise<Axis>>, sw::at<"*.net2", sw::rowwise<Axis>>, sw::at<"mlp_?", sw::checkpoint>>;
+
+}  // namespace
+
+TEST_CASE("dtensor compile: checkpointed perceptrons have the gradients of the plain ones") {
+  constexpr transition ar = transition::all_reduce;
+  using plain = step_of<split_plan, 20, R>;
+  using whole = step_of<checkpointed_plan, 20, R>;
+  using parts = step_of<checkpoints_plan, 20, R>;
+  // The model is computed again as far as the backward pass reads it: the first perceptron's sum, which the second one's weights
+  // meet. Nothing reads the second sum any more, as where PyTorch's recomputation stops early.
+  static_assert(collectives_of<whole>() == in_order(ar, ar, ar, ar));
+  static_assert(whole::comm_bytes_of<tp<4>>(ar, sw::program_phase::backward) ==
+                2 * plain::comm_bytes_of<tp<4>>(ar, sw::program_phase::backward));
+  static_assert(whole::comm_bytes_of<tp<4>>(ar, sw::program_phase::forward) ==
+                plain::comm_bytes_of<tp<4>>(ar, sw::program_phase::forward));
+  static_assert(collectives_of<parts>() == collectives_of<plain>());
+  static_assert(count_of<whole>(sw::op_code::einsum) == count_of<plain>(sw::op_code::einsum) + 3);
+  static_assert(count_of<parts>(sw::op_code::einsum) == count_of<plain>(sw::op_code::einsum) + 2);
+  const numbers x = integers(20 * 10, 0);
+  const auto want = stepped<plain, mesh4>(x), one_region = stepped<whole, mesh4>(x), two_regions = stepped<parts, mesh4>(x);
+  for (std::size_t i = 0; i < 8; ++i) {
+    CHECK(want[i] != parameter_values(static_cast<int>(i)));
+    CHECK(one_region[i] == want[i]);
+    CHECK(two_regions[i] == want[i]);
+  }
+  // sharded rows: all of the forward pass's collectives but the last, whose result nothing reads
+  using sequence = step_of<checkpointed_sequence_plan, 80, S<0>>;
+  static_assert(sequence::comm_bytes_of<tp<4>>(transition::all_gather, sw::program_phase::backward) >
+                step_of<sequence_plan, 80, S<0>>::comm_bytes_of<tp<4>>(transition::all_gather, sw::program_phase::backward));
+  const numbers rows = integers(80 * 10, 0);
+  const auto scattered = stepped<step_of<sequence_plan, 80, S<0>>, mesh4>(rows), again = stepped<sequence, mesh4>(rows);
+  for (std::size_t i = 0; i < 8; ++i) CHECK(again[i] == scattered[i]);
+}
+
+// --- with parameters in shards over a second axis -----------------------------------------------------------------------------
+
+namespace {
+
+struct dp : sw::axis<2> {};
+using mesh22 = sw::mesh<dp, tp<2>>;
+using sharded_plan =
+    sw::plan<sw::fully_shard<dp>, sw::at<"*.net1", sw::colwise<tp<2>>>, sw::at<"*.net2", sw::rowwise<tp<2>>>>;
+using sharded_checkpoint_plan = typename as_checkpoint<sharded_plan>::type;
+
+using rows_of_dp = sw::on<dp, S<0>>;
+using sharded_forward = sw::forward_step<model, forward_task<40, rows_of_dp>, sharded_plan, mesh22, sw::pipeline<>, double>;
+template <class Plan>
+using sharded_step =
+    sw::train_step<model, sum_task<double, 40, 10, rows_of_dp>, Plan, mesh22, sw::sgd<>, sw::pipeline<>, double>;
+
+// One step, compiled under Plan and eager under EagerPlan, from equal parameters: every parameter, and so every gradient, is the same
+// to the bit, and what one device computes.
+template <class Plan, class EagerPlan>
+void check_sharded() {
+  using step = sharded_step<Plan>;
+  using task = sum_task<double, 40, 10, rows_of_dp>;
+  using batch = sw::dtensor_of<double, sw::shape<40, 10>, mesh22, rows_of_dp>;
+  using single_step = sw::train_step<model, sum_task<double, 40, 10, sw::on<tp<1>, R>>, sw::plan<>, sw::mesh<tp<1>>,
+                                     sw::sgd<>, sw::pipeline<>, double>;
+  const numbers x = integers(40 * 10, 0);
+  const auto one = stepped<single_step, sw::mesh<tp<1>>>(x);
+  sw::launch<mesh22>([&](auto& rank) {
+    using rank_type = std::remove_reference_t<decltype(rank)>;
+    sw::executor<step, rank_type> program(rank, sw::executor_checks::poison);
+    set_parameters(program);
+    sw::eager on(rank);
+    sw::bind_eager<model, EagerPlan, mesh22, double, rank_type> eager_model{};
+    sw::load_parameters(eager_model, on, program);
+    program.set_input(0, x);
+    sw::step_env env;
+    env.lr = 1;
+    env.step = 1;
+    program.run(env);
+    on.start_step(env.seed, env.step);
+    const auto [loss, gradients] = sw::value_and_grad(task{})(eager_model, batch::distribute(on, x));
+    CHECK(loss.item() == program.loss());
+    sw::eager_optimizer<sw::sgd<>, decltype(eager_model)> optimizer;
+    optimizer.step(eager_model, gradients, env);
+    sw::for_each_parameter(eager_model, [&](const std::string& path, auto& p) {
+      const auto mine = p.to_local();
+      const auto theirs = program.parameter(program.parameter_index(path));
+      CHECK(numbers(mine.data.begin(), mine.data.end()) == numbers(theirs.begin(), theirs.end()));
+    });
+  });
+  const auto many = stepped<step, mesh22>(x);
+  for (std::size_t i = 0; i < 8; ++i) CHECK(many[i] == one[i]);
+}
+
+}  // namespace
+
+TEST_CASE("dtensor compile: test_2d_fsdp_tp_compile") {
+  // [[0, 1], [2, 3]]
+  static_assert(mesh22::group<tp<2>>(0) == std::array{0, 1} && mesh22::group<tp<2>>(3) == std::array{2, 3} &&
+                mesh22::group<dp>(0) == std::array{0, 2});
+  constexpr transition ar = transition::all_reduce, ag = transition::all_gather;
+  // 80 + 8 + 80 + 10 elements of each perceptron on a rank of tp: 356, gathered out of 178 on each rank of dp
+  static_assert(sharded_forward::comm_bytes_of<dp>(ag) == 178 * 8);
+  static_assert(sharded_step<sharded_plan>::comm_bytes_of<dp>(transition::reduce_scatter) == 178 * 8);
+  // one all-gather over dp, two all-reduces over tp
+  static_assert(sw::passes::order_of(sharded_forward::program).collectives == 3);
+  static_assert(sw::passes::order_of(sharded_forward::program).members == 8 + 2);
+  static_assert(collectives_of<sharded_forward>() == in_order(ag, ag, ag, ag, ag, ag, ag, ag, ar, ar));
+  check_sharded<sharded_plan, sharded_plan>();
+}
+
+TEST_CASE("dtensor compile: test_2d_fsdp_tp_ac_compile") {
+  constexpr transition ar = transition::all_reduce, ag = transition::all_gather, rs = transition::reduce_scatter;
+  using plain = sharded_step<sharded_plan>;
+  using checkpointed = sharded_step<sharded_checkpoint_plan>;
+  constexpr sw::program_phase backward = sw::program_phase::backward;
+  // The model is computed again with its collectives over tp, as far as the backward pass reads it (as where PyTorch's recomputation
+  // stops early): the first perceptron's sum, 20 rows of 10. Parameters are gathered no more often than without.
+  static_assert(checkpointed::comm_bytes_of<tp<2>>(ar, backward) ==
+                plain::comm_bytes_of<tp<2>>(ar, backward) + sharded_forward::comm_bytes_of<tp<2>>(ar) / 2);
+  static_assert(sw::passes::order_of(checkpointed::program).collectives ==
+                sw::passes::order_of(plain::program).collectives + 1);
+  static_assert(checkpointed::comm_bytes_of<dp>(ag) == plain::comm_bytes_of<dp>(ag));
+  static_assert(checkpointed::comm_bytes_of<dp>(rs) == plain::comm_bytes_of<dp>(rs));
+  // gradients of the checkpointed eager copy against those of the compiled one, and of both compiled
+  check_sharded<sharded_plan, sharded_checkpoint_plan>();
+  check_sharded<sharded_checkpoint_plan, sharded_checkpoint_plan>();
 }

@@ -58,6 +58,11 @@ template <class r, class c>
 using odd_plan = sw::plan<sw::data_parallel<r>, sw::at<"layers.1.up", sw::colwise<c>>,
                           sw::at<"layers.1.down", sw::rowwise<c>>, sw::at<"head", sw::colwise<c, 1, sw::output<R>>>>;
 
+// Of the layers the eager step, too, computes again what it does not keep.
+template <class r, class c>
+using checkpointed_plan = sw::plan<sw::data_parallel<r>, sw::at<"layers.*.up", sw::colwise<c>>,
+                                   sw::at<"layers.*.down", sw::rowwise<c>>, sw::at<"layers.*", sw::checkpoint>>;
+
 template <class r>
 struct fit {
   using inputs = sw::inputs<sw::input_tensor<double, sw::shape<9, 12>, sw::on<r, S<0>>>,
@@ -131,6 +136,26 @@ TEST_CASE("eager training: steps on 1, 2 and 4 ranks and three plans are the com
   check_on<2, 2, even_plan, sw::adamw<>>();
   check_on<2, 2, odd_plan, sw::clip_norm<sw::adam<>>>();
   check_on<4, 1, plain_plan, sw::sgd<>>();
+}
+
+TEST_CASE("eager training: checkpointed layers are computed again, to the same bits") {
+  check_on<1, 1, checkpointed_plan, sw::adam<>>();
+  check_on<2, 2, checkpointed_plan, sw::clip_norm<sw::adam<>>>();
+  check_on<3, 1, checkpointed_plan, sw::sgd<>>();
+  using mesh = grid<2, 2>;
+  using x = sw::dtensor_of<double, sw::shape<9, 12>, mesh, sw::on<rows<2>, S<0>>>;
+  using t = sw::dtensor_of<double, sw::shape<9, 7>, mesh, sw::on<rows<2>, S<0>>>;
+  using checked = sw::bind_eager<net_model, checkpointed_plan<rows<2>, cols<2>>, mesh, double>;
+  using plain = sw::bind_eager<net_model, even_plan<rows<2>, cols<2>>, mesh, double>;
+  constexpr auto repeated = [](const auto& g) {
+    int n = 0;
+    for (int i = 0; i < g.node_count; ++i) n += sw::replay_of(g, i) >= 0 ? 1 : 0;
+    return n;
+  };
+  using gradient = sw::detail::model_gradient<checked::bound, fit<rows<2>>, x, t>;
+  static_assert(repeated(gradient::program) >= 3 * 5);
+  static_assert(repeated(sw::detail::model_gradient<plain::bound, fit<rows<2>>, x, t>::program) == 0);
+  CHECK(gradient::results[0] == gradient::program.outputs[0]);
 }
 
 TEST_CASE("eager training: a rank without peers takes the compiled step too") {

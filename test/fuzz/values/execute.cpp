@@ -134,7 +134,7 @@ class phase_runner {
       const std::int64_t beside = sw::host_backend::stream_workspace(step::program);
       std::byte* const far = scratch ? scratch + plan.workspace - sw::passes::align_up(beside) : nullptr;
       for (std::size_t i = 0; i < lowered_.calls().size(); ++i)
-        if (overlap_.beside[i]) lowered_.set_workspace(i, far);
+        for (std::size_t k = i; overlap_.beside[i] && k < lowered_.launch_end(i); ++k) lowered_.set_workspace(k, far);
     }
     note_deaths();
   }
@@ -146,6 +146,7 @@ class phase_runner {
     const auto& calls = lowered_.calls();
     std::vector<unsigned> ticket(calls.size(), 0);
     for (std::size_t at = 0; at <= calls.size(); ++at) {
+      if (at < calls.size() && calls[at].members == 0) continue;  // with its batch
       if (overlapped() && overlap_.await[at] >= 0)
         fibres::instance().wait({&s.done, 0, ticket[static_cast<std::size_t>(overlap_.await[at])], true});
       poison(at);

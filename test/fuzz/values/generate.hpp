@@ -675,6 +675,7 @@ class generator {
         emit(op, {x}, a);
         return;
       }
+      case op_code::detach: emit(op, {recent()}); return;
       case op_code::reshape: {
         const int x = recent();
         emit(op, {x}, other_extents(of(x)));

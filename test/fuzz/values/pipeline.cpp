@@ -13,6 +13,7 @@
 #include <shardwise/pass/fuse/norm_adjoints.hpp>
 #include <shardwise/pass/optimizer/optimizer_blocks.hpp>
 #include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/communication/prefetch.hpp>
 #include <shardwise/pass/fuse/partial_lower.hpp>
 #include <shardwise/pass/rematerialise/rematerialise.hpp>
 #include <shardwise/pass/framework/sequence.hpp>
@@ -67,6 +68,8 @@ const std::vector<sw::pass_entry<graph>>& all_passes() {
       sw::entry_of<sw::fuse_kernels, graph>(),
       sw::entry_of<sw::rematerialise<>, graph>(),
       sw::entry_of<sw::partial_lower<sw::core_operations, 2>, graph>(),
+      sw::entry_of<sw::batch_collectives, graph>(),
+      sw::entry_of<sw::prefetch<1>, graph>(),
   };
   return list;
 }
@@ -239,6 +242,7 @@ made make(const program& p, assembly& a) {
       case sw::problem::pass_too_late:
       case sw::problem::pass_prerequisites:
       case sw::problem::pass_twice:
+      case sw::problem::graph_batch:  // of fused kernels, one stood between members: refused, with what to do
       case sw::problem::graph_full:
       case sw::problem::comm_no_output:
       case sw::problem::comm_wait_too_far: break;

@@ -132,6 +132,7 @@ constexpr role role_of(op_code op) {
     case op_code::take:
     case op_code::take_dx:
     case op_code::slice_scatter:
+    case op_code::detach:
     case op_code::copy_: return role::drawn;
     case op_code::expand: return role::adjoint;
     case op_code::state:
@@ -285,6 +286,9 @@ class assembly {
     for (int j = 0; j < s.inputs; ++j)
       if (at[static_cast<std::size_t>(s.in[j])].pending != (s.op == op_code::wait || s.op == op_code::getitem)) return false;
     if (!placed(s, p, k)) return false;
+    // a write through a detached view, or beside one, is refused or told from PyTorch's by what reads which; drawn: none
+    if (s.op == op_code::copy_ && detached_[static_cast<std::size_t>(at[static_cast<std::size_t>(s.in[0])].root)])
+      return false;
     k.pending = s.pending || (s.op == op_code::custom && s.inputs == 1);
     if (sw::numel(k.s) > 300 || k.s.rank > sw::max_rank) return false;
     for (int d = 0; d < k.s.rank; ++d)
@@ -315,6 +319,8 @@ class assembly {
     at.push_back(k);
     if (s.op == op_code::wait) waited_[static_cast<std::size_t>(s.in[0])] = true;
     waited_.push_back(false);
+    detached_.push_back(false);
+    if (s.op == op_code::detach) detached_[static_cast<std::size_t>(k.root)] = true;
     return true;
   }
   void finish(const std::vector<int>& outputs) {
@@ -501,7 +507,7 @@ class assembly {
   }
 
   sw::builder b_;
-  std::vector<bool> waited_;
+  std::vector<bool> waited_, detached_;  // the second by root
 };
 
 // Whether a scalar may be differentiated, as train steps ask it.

@@ -973,6 +973,12 @@ inline void reference::one(int i) {
     case op_code::reshape:
     case op_code::slice:
     case op_code::broadcast: view(i); break;
+    case op_code::detach:  // programs do not write what it shares: see assembly::admit
+      map1(i, [](num x) {
+        x.n = -1;
+        return x;
+      });
+      break;
     case op_code::relabel: relabel(i); break;
     case op_code::copy_: {
       const values x = operand(i, 1);
@@ -1420,6 +1426,7 @@ inline void reference::one(int i) {
     case op_code::permute:
     case op_code::reshape:
     case op_code::slice:
+    case op_code::detach:
     case op_code::amax:
     case op_code::amin:
     case op_code::prod: return;

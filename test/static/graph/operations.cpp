@@ -74,6 +74,7 @@ constexpr bool placed_or_refused(op_code op) {
     case op_code::redistribute:
     case op_code::slice_scatter:
     case op_code::copy_:
+    case op_code::detach:
     case op_code::wait: return true;
     default: break;
   }

@@ -136,14 +136,14 @@ static_assert(hybrid::group<replica>(0) == std::array{0, 2} && hybrid::group<rep
 // --- after the forward pass --------------------------------------------------------------------------------------------
 
 constexpr bool keeps(int k, int ranks, sw::reshard kind, int groups, int group) {
-  const sw::reshard_setting s = sw::reshard_after_forward(k, ranks);
+  const sw::reshard_setting s = sw::reshard_over_ranks(k, ranks);
   return !s.error && s.kind == kind && s.groups == groups && s.group == group;
 }
 static_assert(keeps(2, 8, sw::reshard::to_groups, 4, 2) && keeps(4, 8, sw::reshard::to_groups, 2, 4));
 static_assert(keeps(1, 8, sw::reshard::never, 8, 1) && keeps(8, 8, sw::reshard::fully, 1, 8));
 static_assert(keeps(1, 1, sw::reshard::never, 1, 1));
 constexpr bool refuses(int k, int ranks) {
-  const sw::finding f = sw::reshard_after_forward(k, ranks).error;
+  const sw::finding f = sw::reshard_over_ranks(k, ranks).error;
   return f.what == sw::problem::fsdp_factor && f.have == k && f.want == ranks;
 }
 static_assert(refuses(3, 8) && refuses(0, 8) && refuses(-2, 8) && refuses(16, 8));

@@ -51,11 +51,11 @@ TEST_CASE("train_text options: what is not given keeps its default") {
 TEST_CASE("train_text options: an unknown flag is named, with the nearest and all accepted ones") {
   CHECK_THROWS_WITH_AS(parse({"--step", "3"}),
                        "unknown flag '--step', did you mean '--steps'? Accepted are --text, --steps, --seed, --out, "
-                       "--backend, --trace, --plan-only, --help.",
+                       "--backend, --parallel, --trace, --plan-only, --help.",
                        usage_error);
   CHECK_THROWS_WITH_AS(
       parse({"--mesh=2x2"}),
-      "unknown flag '--mesh'; accepted are --text, --steps, --seed, --out, --backend, --trace, --plan-only, --help.",
+      "unknown flag '--mesh'; accepted are --text, --steps, --seed, --out, --backend, --parallel, --trace, --plan-only, --help.",
       usage_error);
   CHECK_THROWS_WITH_AS(parse({"--"}), doctest::Contains("unknown flag '--'"), usage_error);
   CHECK_THROWS_WITH_AS(parse({"-h"}), doctest::Contains("unknown flag '-h'"), usage_error);
@@ -83,6 +83,9 @@ TEST_CASE("train_text options: missing, unwanted and unexpected values") {
   CHECK_THROWS_WITH_AS(parse({"book.txt"}), "unexpected argument 'book.txt': a text is given as --text FILE_OR_DIR.",
                        usage_error);
   CHECK_THROWS_WITH_AS(parse({"--backend", "abacus"}), "--backend accepts threads and cuda, not 'abacus'.", usage_error);
+  CHECK_THROWS_WITH_AS(parse({"--parallel", "pipeline"}),
+                       "--parallel accepts ddp+tp, ddp, fsdp, hsdp, tp and fsdp+tp, not 'pipeline'.", usage_error);
+  CHECK(parse({"--parallel", "fsdp"}).parallel == "fsdp");
 }
 
 TEST_CASE("train_text options: the help page names every flag") {

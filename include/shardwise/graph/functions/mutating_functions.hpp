@@ -44,6 +44,12 @@ constexpr bool equal_extents() {
   return same;
 }
 
+template <class A, class B>
+constexpr bool same_stored() {
+  return std::is_same_v<typename A::mesh_type, typename B::mesh_type> &&
+         contiguous(spec(A::sp)) == contiguous(spec(B::sp)) && is_contiguous(A::sp) == is_contiguous(B::sp);
+}
+
 }  // namespace detail
 
 // b over a, broadcast to its extents.
@@ -51,6 +57,23 @@ template <tensor A, tensor B>
 constexpr auto copy_(const A& a, const B& b) {
   if constexpr (detail::resolved<A, B> && !detail::equal_extents<A, B>()) return detail::written(a, expand_as(b, a));
   else return detail::written(a, b);
+}
+// a gets b's storage: a is b from here on, nothing is copied, and what shared a's storage (views made before) keeps it. a and b have
+// equal extents, element types and placements. At once, a is a tensor that is not const. In a program a is an input of it, and b is
+// computed by it for this alone; behind a run the input is the block that b was computed in, and the storage that it had is what the
+// next run computes in. Neither may be written afterwards in the same program. PyTorch's fsdp.set_.
+template <tensor A, tensor B>
+constexpr void set_(A& a, const B& b) {
+  if constexpr (!detail::resolved<A, B>) {
+  } else if constexpr (!detail::same_stored<A, B>()) {
+    detail::refused<problem::set_other, op_code::copy_, operand_t<A::sp>, operand_t<B::sp>>(a, b);
+  } else if constexpr (requires { a.set_storage(b); }) {
+    a.set_storage(b);
+  } else if constexpr (requires(std::remove_const_t<A>& changing) { changing.set_storage(b); }) {
+    detail::refused<problem::set_const, op_code::copy_, operand_t<A::sp>>(a, b);
+  } else {
+    detail::apply<op_code::copy_, attributes<copy_attributes>(1)>(0, a, b);
+  }
 }
 // A partial tensor takes no number but 0: every rank would hold it, and they would be added up.
 template <tensor A>

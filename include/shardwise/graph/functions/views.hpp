@@ -185,6 +185,15 @@ constexpr auto expand_as(const A& a, const Like&) {
   return detail::seen_as<op_code::broadcast, list.attributes(), list.wrong()>(a);
 }
 
+// The same value, through which no gradient flows: a view, placed as its operand is. Law: d/dx f(x, detach(x)) is the partial
+// derivative of f by its first argument alone. A reduced tensor stays reduced, so that it fits beside a split one; no sum
+// over the axis is owed for it, since nothing pulls it back. What is written into it in place would be a value that x's
+// gradient knows nothing of, and is refused where anything reads x afterwards (problem::mutation_view).
+template <tensor A>
+constexpr auto detach(const A& a) {
+  return detail::apply<op_code::detach, detail::no_attr>(0, a);
+}
+
 // Length elements of one dim from Start on; a negative Start counts from the end.
 template <int Dim, std::int64_t Start, std::int64_t Length, tensor A>
 constexpr auto narrow(const A& a) {

@@ -2,6 +2,7 @@
 // verify: the invariants of a graph: operands come first, and every node has the extents and placements its rule gives.
 #pragma once
 
+#include <shardwise/graph/batches.hpp>
 #include <shardwise/graph/storage.hpp>
 #include <shardwise/graph/verify/verify_fused.hpp>
 #include <shardwise/operations/infer.hpp>
@@ -13,6 +14,7 @@ namespace shardwise::inline v0_1 {
 struct checked_applications {
   static constexpr unsigned size = 256;
   std::int32_t node_of[size];  // plus one; 0: none
+  std::int64_t last_batch = 0;
 
   constexpr checked_applications() {
     for (std::int32_t& n : node_of) n = 0;
@@ -175,6 +177,8 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
   int next = -1;  // the node that this one repeats if layers do: the one after that which the last one repeated
   for (int i = begin; i < end; ++i) {
     const node& n = g.nodes[i];
+    if (n.op == op_code::redistribute && batch_number(n) != 0)
+      if (const problem p = batch_problem(g, i, memory.last_batch); p != problem::none) return {p, i};
     if (next >= 0 && next < i && checked_applications::repeats(g, g.nodes[next], n, i)) {
       ++next;
       continue;

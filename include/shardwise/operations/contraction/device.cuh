@@ -9,7 +9,7 @@
 #include <shardwise/runtime/cuda/device/map.cuh>
 #include <shardwise/runtime/cuda/device/reduce.cuh>
 #include <shardwise/runtime/cuda/matmul_plans.cuh>
-#include <shardwise/runtime/cuda/workspace.hpp>
+#include <shardwise/operations/contraction/scratch.hpp>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {
@@ -207,7 +207,7 @@ class device_einsum {
   // its innermost role from merging: the inputs are then copied too. With all dense every role is one dim, so this
   // ends.
   void settle() {
-    std::byte* free = static_cast<std::byte*>(c_.workspace) + runtime::matmul_workspace_bytes;
+    std::byte* free = static_cast<std::byte*>(c_.workspace) + device_scratch::product_bytes;
     bool dense[3]{};
     for (;;) {
       plan();
@@ -227,14 +227,14 @@ class device_einsum {
 
   void copy_by_role(int k, std::byte*& free) {
     const auto of = attributes_of<einsum_attributes>(c_.a);
-    const runtime::detail::einsum_operand w[3] = {{of.lhs, l_[0].ext, l_[0].str, l_[0].rank},
-                                                  {of.rhs, l_[1].ext, l_[1].str, l_[1].rank},
-                                                  {of.out, l_[2].ext, l_[2].str, l_[2].rank}};
-    if (runtime::detail::is_by_role(w, k)) return;
+    const device_scratch::einsum_operand w[3] = {{of.lhs, l_[0].ext, l_[0].str, l_[0].rank},
+                                                 {of.rhs, l_[1].ext, l_[1].str, l_[1].rank},
+                                                 {of.out, l_[2].ext, l_[2].str, l_[2].rank}};
+    if (device_scratch::is_by_role(w, k)) return;
     layout to = l_[k];
-    runtime::detail::strides_by_role(w, k, to.str);
+    device_scratch::strides_by_role(w, k, to.str);
     T* const copy = reinterpret_cast<T*>(free);
-    free += runtime::align_device(to.numel() * static_cast<std::int64_t>(sizeof(T)));
+    free += device_scratch::align(to.numel() * static_cast<std::int64_t>(sizeof(T)));
     const std::int64_t zeros[max_rank]{};
     if (k < 2) copy_block<T>(op_code::einsum, p_[k], l_[k], zeros, copy, to, zeros, to.ext, ctx_);
     l_[k] = to;

@@ -14,7 +14,7 @@
 #include <shardwise/runtime/cuda/device/arrival.cuh>
 #include <shardwise/runtime/cuda/device/epilogue.cuh>
 #include <shardwise/runtime/cuda/device/map.cuh>
-#include <shardwise/runtime/cuda/workspace.hpp>
+#include <shardwise/operations/contraction/scratch.hpp>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {
@@ -233,7 +233,7 @@ inline constexpr std::int64_t product_blocks = 256, product_least_depth = 64, pr
 static_assert(product_blocks <= ticket_count);
 static_assert(product_blocks * product_partial * static_cast<std::int64_t>(sizeof(double)) +
                       product_blocks * product_tile * static_cast<std::int64_t>(sizeof(double)) <=
-                  runtime::matmul_workspace_bytes,
+                  device_scratch::product_bytes,
               "parts lie where cuBLASLt's scratch would");
 
 constexpr std::int64_t product_splits(std::int64_t tiles, std::int64_t depth) {

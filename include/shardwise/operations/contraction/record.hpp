@@ -2,8 +2,8 @@
 // The record of products that sum over common labels: matrix products, batched and with any order of dims.
 #pragma once
 
+#include <shardwise/operations/contraction/scratch.hpp>
 #include <shardwise/propagation/operation.hpp>
-#include <shardwise/propagation/contraction.hpp>
 
 namespace shardwise::inline v0_1::operations {
 
@@ -27,6 +27,8 @@ inline constexpr operation einsum = [] {
         flops *= static_cast<double>(local_interval(*in[0], d, origin).size);
     return flops;
   };
+  o.host_scratch = &einsum_host_scratch;
+  o.device_scratch = &einsum_device_scratch;
   return o;
 }();
 

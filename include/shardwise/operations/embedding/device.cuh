@@ -6,7 +6,7 @@
 #include <shardwise/runtime/cuda/device/index_guard.cuh>
 #include <shardwise/runtime/cuda/device/map.cuh>
 #include <shardwise/runtime/cuda/device/team.cuh>
-#include <shardwise/runtime/cuda/workspace.hpp>
+#include <shardwise/operations/reduction/scratch.hpp>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {
@@ -202,7 +202,7 @@ struct kernel<op_code::embedding_dw> {
     if (points(places) >= most_points) throw device_error("embedding_dw", "2^31 or more indices in one call");
     const std::int64_t tiles = (columns + detail::dw_threads - 1) / detail::dw_threads;
     // as many rows a block as leave enough blocks to fill a device
-    std::int64_t tile_rows = (rows * tiles + runtime::reduction_blocks - 1) / runtime::reduction_blocks;
+    std::int64_t tile_rows = (rows * tiles + device_scratch::reduction_blocks - 1) / device_scratch::reduction_blocks;
     if (tile_rows > detail::dw_rows<T>) tile_rows = detail::dw_rows<T>;
     const std::int64_t origin[2]{};
     detail::along_rows<Then::operands> across{}, along{};

@@ -41,15 +41,25 @@ inline constexpr operation scatter =
                     return rules::scatter_rows(a, in[0], n);
                   },
                   &refuse_index<op_code::scatter>, 1));
-// Which write was the last, no rank knows of its part of the index: gather's last row goes.
-inline constexpr operation scatter_dsrc = by_rows(
-    &shape_of_gather<op_code::scatter_dsrc>,
-    [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
-      rule_rows t = rules::gather_rows(a, in[0]);
-      --t.count;
-      return t;
+// Which write was the last, no rank knows of its part of the index: gather's last row goes. Scratch: the last writer of each
+// place, on hosts of a line at a time.
+inline constexpr operation scatter_dsrc = with_scratch(
+    [](const op_attr& a, const spec* const* in, int, const spec&) {
+      return (largest_block(*in[0]).extent[attributes_of<index_attributes>(a).dim] + 1) *
+             static_cast<std::int64_t>(sizeof(std::int32_t));
     },
-    &refuse_index<op_code::scatter_dsrc>, 1);
+    [](const op_attr&, const spec* const* in, int, const spec&) {
+      constexpr int origin[max_axes]{};
+      return device_scratch::align(local_numel(*in[0], origin) * static_cast<std::int64_t>(sizeof(std::int32_t)));
+    },
+    by_rows(
+        &shape_of_gather<op_code::scatter_dsrc>,
+        [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
+          rule_rows t = rules::gather_rows(a, in[0]);
+          --t.count;
+          return t;
+        },
+        &refuse_index<op_code::scatter_dsrc>, 1));
 inline constexpr operation index_select =
     linear_in(linearity::first, by_rows(
                                     &shape_of_index_select<op_code::index_select>,

@@ -23,6 +23,18 @@ constexpr bool rescales(const spec& x, const spec& out) {
   return any;
 }
 
+// The gradients of a group's parameters are scattered side by side: what some need before, dense storage, is done for all of them
+// when the sweep meets the first. All readers of the group's parameters come after its gathers, so their cotangents are complete.
+constexpr void make_group_dense(pullback& p) {
+  tape& t = p.t;
+  const auto beside = [&](int i) { return gathers_parameter(t.b.nodes[i]) && t.b.nodes[i].scope == p.n.scope; };
+  for (int i = p.id + 1; i < t.forward && beside(i); ++i)
+    if (t.cotangent[i] >= 0) return;  // done before
+  for (int i = p.id; i >= 0 && beside(i); --i)
+    if (t.cotangent[i] >= 0) t.cotangent[i] = contiguous_node(t, t.cotangent[i], p.n.scope);
+  p.dy = t.cotangent[p.id];
+}
+
 // Back to the dual of where the operand was.
 inline constexpr adjoint_rule redistribute =
     pulled([](int, const spec& x, const spec& out) { return 2 + (rescales(x, out) ? 1 : 0); },
@@ -33,10 +45,10 @@ inline constexpr adjoint_rule redistribute =
              for (const placement& q : {given, made})
                if (q.is_partial() && q == dual(q)) p.refuse({problem::redistribute_partial_op, p.id, -1, axis});
              const op_attr a = attributes<redistribute_attributes>(axis, pack(to));
-             const spec& c = t.spec_at(p.dy);
-             int source = p.dy;
-             if (transition_of(c.place[axis], to, c.axis_size[axis]) != transition::none)
-               source = contiguous_node(t, p.dy, p.n.scope);
+             const placement from = t.spec_at(p.dy).place[axis];
+             const bool moves = transition_of(from, to, p.operand(0).axis_size[axis]) != transition::none;
+             if (moves && gathers_parameter(p.n)) make_group_dense(p);
+             int source = moves ? contiguous_node(t, p.dy, p.n.scope) : p.dy;
              spec out = t.spec_at(source);
              out.place[axis] = to;
              const double factor = redistribution_factor(p.operand(0), p.result(), axis);

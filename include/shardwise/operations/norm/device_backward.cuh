@@ -6,7 +6,7 @@
 #include <shardwise/runtime/cuda/device/arrival.cuh>
 #include <shardwise/runtime/cuda/device/math.cuh>
 #include <shardwise/runtime/cuda/device/team.cuh>
-#include <shardwise/runtime/cuda/workspace.hpp>
+#include <shardwise/operations/norm/record.hpp>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {
@@ -126,7 +126,7 @@ struct kernel<op_code::norm_dx_dw> {
     a.rms = of.rms == 1;
     a.ticket = ctx.tickets;
     a.sums = as<double>(c.workspace);
-    const std::int64_t most = runtime::norm_dx_dw_blocks,
+    const std::int64_t most = operations::norm_dx_dw_blocks,
                        blocks = a.n <= short_row ? (a.rows.count + rows_in_block - 1) / rows_in_block : a.rows.count;
     const auto grid = static_cast<unsigned>(blocks < 1 ? 1 : blocks < most ? blocks : most);
     if (a.n <= short_row)

@@ -2,6 +2,7 @@
 // Records of layer norm and rms norm over the last dim, their statistics and adjoints.
 #pragma once
 
+#include <shardwise/operations/reduction/scratch.hpp>
 #include <shardwise/propagation/operation.hpp>
 #include <shardwise/operations/row/record.hpp>
 
@@ -28,20 +29,31 @@ inline constexpr operation norm_apply = by_rows(
 inline constexpr operation norm_dx =
     by_rows(&like_first, &rows_beside<4, 1, true>,
             &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>);
-inline constexpr operation norm_dw = by_rows(
-    [](const op_attr&, const spec* in, int) {
-      outcome r{{}, scalar_like(in[0])};
-      r.out.rank = 1;
-      rules::copy_dim(r.out, 0, in[0], in[0].rank - 1);
-      make_contiguous(r.out);
-      return r;
-    },
-    [](const operation&, const op_attr&, const spec* in, int, const spec&) { return rules::norm_dw_rows(in[0].rank); },
-    &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>);
+inline constexpr operation norm_dw = with_scratch(
+    no_scratch, &columns_device_scratch<1>,
+    by_rows(
+        [](const op_attr&, const spec* in, int) {
+          outcome r{{}, scalar_like(in[0])};
+          r.out.rank = 1;
+          rules::copy_dim(r.out, 0, in[0], in[0].rank - 1);
+          make_contiguous(r.out);
+          return r;
+        },
+        [](const operation&, const op_attr&, const spec* in, int, const spec&) { return rules::norm_dw_rows(in[0].rank); },
+        &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>));
 
 // What passes write after differentiation: several of these in one kernel; verify checks them by the rules of their parts.
 inline constexpr operation norm = without_rule(operation_kind::computed);
-inline constexpr operation norm_dw_db = without_rule(operation_kind::computed);
-inline constexpr operation norm_dx_dw = without_rule(operation_kind::computed);
+inline constexpr operation norm_dw_db =
+    with_scratch(no_scratch, &columns_device_scratch<2>, without_rule(operation_kind::computed));
+inline constexpr std::int64_t norm_dx_dw_blocks = 64;
+// Two sums a column of each team, of which there are at most four in a block.
+inline constexpr operation norm_dx_dw = with_scratch(
+    no_scratch,
+    [](const op_attr&, const spec* const* in, int, const spec&) {
+      const std::int64_t columns = largest_block(*in[0]).extent[in[0]->rank - 1];
+      return device_scratch::align(norm_dx_dw_blocks * 4 * 2 * columns * static_cast<std::int64_t>(sizeof(double)));
+    },
+    without_rule(operation_kind::computed));
 
 }  // namespace shardwise::inline v0_1::operations

@@ -24,7 +24,9 @@ constexpr operation pointwise(linearity linear, int indices = -1, element_rule e
           .writes = &writes_nothing,
           .launch = launching::alone,
           .arithmetic = false,
-          .flops = &one_an_element};
+          .flops = &one_an_element,
+          .host_scratch = no_scratch,
+          .device_scratch = no_scratch};
 }
 
 inline constexpr operation add = pointwise(linearity::joint);

@@ -30,7 +30,7 @@ struct square_item {
   T* out;
   const T* add[max_fused_inputs - 1];  // added to the sum, in this order; null: no more
 };
-using runtime::squares_at_once;
+using device_scratch::squares_at_once;
 inline constexpr std::int64_t small_square = std::int64_t{1} << 17;
 template <class T>
 struct square_list {
@@ -108,7 +108,7 @@ struct kernel<op_code::sumsq> {
       } else {
         if (adds) {
           c.p[result] = aside + list.count;
-          c.workspace = static_cast<std::byte*>(c.workspace) + runtime::squares_aside_bytes;
+          c.workspace = static_cast<std::byte*>(c.workspace) + device_scratch::squares_aside_bytes;
         }
         run<T>(c, ctx);
         s.x = nullptr;

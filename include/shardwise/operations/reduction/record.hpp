@@ -2,6 +2,7 @@
 // Records of sums, norms, extremes and products over dims.
 #pragma once
 
+#include <shardwise/operations/reduction/scratch.hpp>
 #include <shardwise/propagation/operation.hpp>
 #include <shardwise/propagation/ordering.hpp>
 #include <shardwise/propagation/reduction.hpp>
@@ -10,11 +11,14 @@ namespace shardwise::inline v0_1::operations {
 
 constexpr outcome shape_of_sum(const op_attr& a, const spec* in, int) { return rules::sum_shape(a, in[0]); }
 
-inline constexpr operation sum = linear_in(linearity::first, by_rows(
-                                                                 &shape_of_sum,
-                                                                 [](const operation&, const op_attr& a, const spec* in, int,
-                                                                    const spec&) { return rules::sum_rows(a, in[0]); },
-                                                                 &refuse_pointwise));
+inline constexpr operation sum =
+    with_scratch(no_scratch, &reduction_device_scratch,
+                 linear_in(linearity::first, by_rows(
+                                                 &shape_of_sum,
+                                                 [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
+                                                   return rules::sum_rows(a, in[0]);
+                                                 },
+                                                 &refuse_pointwise)));
 // Not linear: the partial row, which stands last, goes.
 inline constexpr operation sumsq = [] {
   operation o = by_rows(
@@ -26,16 +30,20 @@ inline constexpr operation sumsq = [] {
       },
       &refuse_with<problem::partial_nonlinear>);
   o.launch = launching::chained;
+  o.device_scratch = &sumsq_device_scratch;
   return o;
 }();
 // sum's adjoint, whose placement the primal chooses.
 inline constexpr operation expand =
     without_rule(operation_kind::computed, &writes_nothing, element_rule::real, recomputing::cheap);
 
-inline constexpr operation vector_norm = by_rows(
-    [](const op_attr& a, const spec* in, int) { return rules::vector_norm_shape(a, in[0]); },
-    [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::vector_norm_rows(a, in[0]); },
-    &refuse_pointwise);
+inline constexpr operation vector_norm =
+    with_scratch(no_scratch, &reduction_device_scratch,
+                 by_rows([](const op_attr& a, const spec* in, int) { return rules::vector_norm_shape(a, in[0]); },
+                         [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
+                           return rules::vector_norm_rows(a, in[0]);
+                         },
+                         &refuse_pointwise));
 inline constexpr operation vector_norm_dx = by_rows(
     &like_second,
     [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
@@ -45,10 +53,13 @@ inline constexpr operation vector_norm_dx = by_rows(
 
 template <reduction Op>
 constexpr operation extreme() {
-  return by_rows(
-      [](const op_attr& a, const spec* in, int) { return rules::sum_shape(rules::kept_dims(a), in[0]); },
-      [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::extreme_rows(a, in[0], Op); },
-      &refuse_partial<problem::partial_other_reduction, problem::pointwise_placements>);
+  return with_scratch(
+      no_scratch, &reduction_device_scratch,
+      by_rows([](const op_attr& a, const spec* in, int) { return rules::sum_shape(rules::kept_dims(a), in[0]); },
+              [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
+                return rules::extreme_rows(a, in[0], Op);
+              },
+              &refuse_partial<problem::partial_other_reduction, problem::pointwise_placements>));
 }
 inline constexpr operation amax = extreme<reduction::max>();
 inline constexpr operation amin = extreme<reduction::min>();

@@ -42,5 +42,6 @@ inline constexpr adjoint_rule slice_scatter =
            });
 inline constexpr adjoint_rule broadcast = pulled([](pullback& p) { p.give_summed(0, p.dy); });
 inline constexpr adjoint_rule copy_ = unknown;
+inline constexpr adjoint_rule detach = no_derivative;
 
 }  // namespace shardwise::inline v0_1::adjoints

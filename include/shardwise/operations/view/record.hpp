@@ -21,6 +21,16 @@ inline constexpr operation permute = view_by<&rules::permute_spec>(operand_choic
 inline constexpr operation reshape = view_by<&rules::reshape_spec>(operand_choice::kept);
 inline constexpr operation slice = view_by<&rules::slice_spec>(operand_choice::kept);
 
+// Its operand in every respect, partial placements too: what it is not, stands in its adjoint.
+inline constexpr operation detach = [] {
+  operation o = without_rule(operation_kind::view, &writes_nothing, element_rule::any, recomputing::cheap);
+  o.choice = operand_choice::none;
+  o.linear = linearity::first;
+  o.tabled = false;
+  o.shape = [](const op_attr&, const spec* in, int) { return outcome{{}, in[0]}; };
+  return o;
+}();
+
 // Strides are 0 along dims that are new or were 1.
 inline constexpr operation broadcast = [] {
   operation o = by_rows([](const op_attr& a, const spec* in, int) { return rules::broadcast_to_shape(a, in[0]); },

@@ -2,7 +2,7 @@
 // Communication as constants: the distinct transitions of a program, how often each occurs, the bytes each rank sends.
 #pragma once
 
-#include <shardwise/graph/graph.hpp>
+#include <shardwise/graph/batches.hpp>
 #include <shardwise/propagation/transition.hpp>
 
 namespace shardwise::inline v0_1::passes {
@@ -13,18 +13,19 @@ struct traffic_item {
   int count = 0;
 };
 
-// How many collectives a program has, and a hash of their ordered list, equal on all ranks.
+// How many collectives a program has, a batch counted once, and a hash of their ordered list, equal on all ranks; and how many
+// redistributions they are.
 struct collective_order {
-  int collectives = 0;
+  int collectives = 0, members = 0;
   std::uint64_t order_hash = hash_seed;
 
   constexpr bool operator==(const collective_order&) const = default;
 };
 
-// The distinct transitions, in the order in which they first occur. Room is for as many as the program has collectives.
-template <int Collectives>
+// The distinct transitions, in the order in which they first occur. Room is for as many as the program has members of collectives.
+template <int Members>
 struct traffic_list {
-  static constexpr int capacity = Collectives > 0 ? Collectives : 1;
+  static constexpr int capacity = Members > 0 ? Members : 1;
   traffic_item item[capacity]{};
   int count = 0;
   int collectives = 0;
@@ -32,7 +33,8 @@ struct traffic_list {
 };
 
 namespace detail {
-// Calls f(from, to, axis, kind) for every collective, in program order; from and to are spec ids.
+// Calls f(from, to, axis, kind, goes_on) for every collective, in program order; from and to are spec ids. Of a batch for every
+// member; all but the first go on with it.
 template <class Graph, class F>
 constexpr void each_collective(const Graph& g, F&& f) {
   for (int i = 0; i < g.node_count; ++i) {
@@ -42,7 +44,7 @@ constexpr void each_collective(const Graph& g, F&& f) {
     const int axis = static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis);
     const spec& a = g.specs[from];
     const transition kind = transition_of(a.place[axis], g.specs[to].place[axis], a.axis_size[axis]);
-    if (communicates(kind)) f(from, to, axis, kind);
+    if (communicates(kind)) f(from, to, axis, kind, joins_batch(g, i));
   }
 }
 }  // namespace detail
@@ -50,8 +52,10 @@ constexpr void each_collective(const Graph& g, F&& f) {
 template <class Graph>
 constexpr collective_order order_of(const Graph& g) {
   collective_order r;
-  detail::each_collective(g, [&](int from, int to, int axis, transition kind) {
-    ++r.collectives;
+  detail::each_collective(g, [&](int from, int to, int axis, transition kind, bool goes_on) {
+    ++r.members;
+    r.collectives += goes_on ? 0 : 1;
+    if (goes_on) r.order_hash = hash_mixed(r.order_hash, hash_seed);
     for (std::uint64_t v :
          {static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(axis), g.hashes[from], g.hashes[to]})
       r.order_hash = hash_mixed(r.order_hash, v);
@@ -59,16 +63,16 @@ constexpr collective_order order_of(const Graph& g) {
   return r;
 }
 
-// `Collectives` is order_of(g).collectives.
-template <int Collectives, class Graph>
-constexpr traffic_list<Collectives> traffic_of(const Graph& g) {
-  traffic_list<Collectives> t;
+// `Members` is order_of(g).members.
+template <int Members, class Graph>
+constexpr traffic_list<Members> traffic_of(const Graph& g) {
+  traffic_list<Members> t;
   const collective_order order = order_of(g);
   t.collectives = order.collectives;
   t.order_hash = order.order_hash;
-  constexpr int slots = 2 * traffic_list<Collectives>::capacity + 1;
+  constexpr int slots = 2 * traffic_list<Members>::capacity + 1;
   int found[slots]{};  // by hash: an item, plus one
-  detail::each_collective(g, [&](int from, int to, int axis, transition) {
+  detail::each_collective(g, [&](int from, int to, int axis, transition, bool) {
     int at = static_cast<int>((static_cast<std::uint32_t>(from) * 40503U + static_cast<std::uint32_t>(to) * 9973U +
                                static_cast<std::uint32_t>(axis)) %
                               static_cast<std::uint32_t>(slots));
@@ -84,8 +88,8 @@ constexpr traffic_list<Collectives> traffic_of(const Graph& g) {
 }
 
 // Bytes that the rank with coordinate `c` writes into other ranks' memory on `axis` (all axes: -1) in one run.
-template <class Graph, int Collectives>
-constexpr std::int64_t sent_bytes(const Graph& g, const traffic_list<Collectives>& t, int axis, const int* c) {
+template <class Graph, int Members>
+constexpr std::int64_t sent_bytes(const Graph& g, const traffic_list<Members>& t, int axis, const int* c) {
   std::int64_t total = 0;
   for (int k = 0; k < t.count; ++k)
     if (axis < 0 || t.item[k].axis == axis)
@@ -94,8 +98,8 @@ constexpr std::int64_t sent_bytes(const Graph& g, const traffic_list<Collectives
 }
 
 // Of one rank, or (rank < 0) of the busiest.
-template <class Mesh, class Graph, int Collectives>
-constexpr std::int64_t busiest_bytes(const Graph& g, const traffic_list<Collectives>& t, int axis, int rank) {
+template <class Mesh, class Graph, int Members>
+constexpr std::int64_t busiest_bytes(const Graph& g, const traffic_list<Members>& t, int axis, int rank) {
   std::int64_t most = 0;
   for (int r = 0; r < Mesh::size; ++r) {
     if (rank >= 0 && r != rank) continue;

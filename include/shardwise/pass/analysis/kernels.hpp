@@ -16,7 +16,7 @@ constexpr bool is_kernel(const Graph& g, int i) {
          !(is_view(n, g.spec_of(n.in[0]), g.spec_of(i)) || communicates(shardwise::detail::transition_at(g, i)));
 }
 
-// Neighbouring kernels that go out together, as their record says: updates of one optimizer, and the sums of squares that a
+// Neighbouring kernels that go out together, as their record says: updates of one optimizer by one group's numbers, and the sums of squares that a
 // gradient's norm is made of, each of which may add earlier ones to its own.
 template <class Graph>
 constexpr bool starts_together(const Graph& g, int before, int i) {
@@ -24,7 +24,7 @@ constexpr bool starts_together(const Graph& g, int before, int i) {
   const node& b = g.nodes[i];
   const launching how = traits_of(a.op).launch;
   if (a.op != b.op || how == launching::alone) return false;
-  if (how == launching::together) return true;
+  if (how == launching::together) return optimizer_group(a.op, a.a) == optimizer_group(b.op, b.a);
   const auto joins = [&](const node& n) { return n.expression < 0 || adds_in_order(g.expressions[n.expression]); };
   return g.specs[a.spec].rank == 0 && g.specs[b.spec].rank == 0 && joins(a) && joins(b);
 }

@@ -3,6 +3,7 @@
 // operations and bytes.
 #pragma once
 
+#include <shardwise/graph/batches.hpp>
 #include <shardwise/graph/waits.hpp>
 #include <shardwise/propagation/cost.hpp>
 
@@ -40,8 +41,17 @@ struct run_time {
   template <class Graph>
   static constexpr double microseconds(const Graph& g, int i) {
     const node& n = g.nodes[i];
-    if (is_collective(g, i)) return redistribution_cost(g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec]);
-    return compute(g, i);
+    if (!is_collective(g, i)) return compute(g, i);
+    const double whole = redistribution_cost(g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec]);
+    return joins_batch(g, i) ? whole - latency(g, n) : whole;  // a batch starts once
+  }
+  // What the collective n takes however few elements it moves.
+  template <class Graph>
+  static constexpr double latency(const Graph& g, const node& n) {
+    spec from = g.specs[g.nodes[n.in[0]].spec], to = g.specs[n.spec];
+    from.rank = to.rank = 1;
+    from.extent[0] = to.extent[0] = 0;
+    return redistribution_cost(from, to);
   }
   template <class Graph>
   static constexpr double compute(const Graph& g, int i) {

@@ -4,13 +4,14 @@
 
 #include <shardwise/pass/framework/pipeline.hpp>
 #include <shardwise/pass/communication/reorder.hpp>
+#include <shardwise/graph/checkpoint.hpp>
 #include <shardwise/pass/analysis/run_time.hpp>
 
 namespace shardwise::inline v0_1 {
 
 namespace passes {
 
-// Collectives keep their order; they are numbered in it. Parameters and states are overwritten where they lie, so an
+// Collectives keep their order; they are numbered in it, a batch by its first member as one. Parameters and states are overwritten where they lie, so an
 // update comes behind all that touches such storage before it, and what touches it later comes behind the update.
 template <class Model>
 struct overlap_rules {
@@ -23,7 +24,7 @@ struct overlap_rules {
   template <class Graph>
   struct memory {
     static constexpr int n = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
-    int comm[n]{};     // node ids of the collectives
+    int comm[n]{};     // node ids of the collectives, of batches their first members'
     int depends[n]{};  // the last collective that a node needs, -1: none; a collective needs itself
     int feeds[n]{};    // the first collective that needs a node; their number: none
     int needed[n]{};   // 1 + the collective that a node has been found necessary for
@@ -102,6 +103,7 @@ struct overlap_rules {
         if (i < 0 || gap <= 0 || m.looked++ == most_looked_at) return restart(m, run_blocked);
         m.walk = i;
         if (m.depends[i] >= m.current - 1 || is_comm(m, i) || !ready(st, g, i)) return;
+        if (i > m.comm[m.current] && replay_of(g, i) >= 0) return;  // computed again late, so that little is kept meanwhile
         const double cost = time_of(g, i, work);
         if (gap <= cost / 2) return;
         m.computed += cost;
@@ -114,12 +116,13 @@ struct overlap_rules {
           m.blocked = true;
           return put(st, first_of(m.heap, end(m) - 1, -1, m.blocked_nodes, work));
         }
-        put(st, c);
+        each_member(g, c, [&](int j) { put(st, j); });
         if (m.current > 0 && !m.blocked) {
           const double more = m.computed - m.before;
           m.rolled_over = more > 0 ? more : 0;
         }
-        m.before = time_of(g, c, work);
+        m.before = 0;
+        each_member(g, c, [&](int j) { m.before += time_of(g, j, work); });
         if (++m.current == m.comms) return restart(m, run_rest);
         m.at = find_needed;
         need(m, m.comm[m.current], m.current);
@@ -195,8 +198,8 @@ struct overlap_rules {
       m.deepest = last > m.deepest ? last : m.deepest;
     }
     if (is_collective(g, i)) {
-      last = m.comms;
-      m.comm[m.comms++] = i;
+      if (!joins_batch(g, i)) m.comm[m.comms++] = i;
+      last = m.comms - 1;
     }
     m.depends[i] = last;
     m.feeds[i] = -1;
@@ -212,7 +215,7 @@ struct overlap_rules {
     const bool touches = !updates && touches_storage(g, m, i);
     if (updates) first = m.first_fed_touch < first ? m.first_fed_touch : first;
     if (touches) first = m.first_fed < first ? m.first_fed : first;
-    if (is_comm(m, i)) first = m.depends[i];
+    if (is_comm(m, i) || joins_batch(g, i)) first = m.depends[i];
     if (updates && first < m.first_fed) m.first_fed = first;
     if (touches && first < m.first_fed_touch) m.first_fed_touch = first;
     m.feeds[i] = first;
@@ -277,6 +280,15 @@ struct overlap_rules {
   template <class State, class Graph>
   static constexpr void need_operands(State& st, const Graph& g, int i, stage_work& work) {
     auto& m = st.memory;
+    if (is_comm(m, i) && i + 1 < g.node_count && joins_batch(g, i + 1)) {
+      each_member(g, i, [&](int j) { need_operands_of(st, g, j, work); });
+      return;
+    }
+    need_operands_of(st, g, i, work);
+  }
+  template <class State, class Graph>
+  static constexpr void need_operands_of(State& st, const Graph& g, int i, stage_work& work) {
+    auto& m = st.memory;
     const node& x = g.nodes[i];
     const auto add = [&](int d) {
       if (st.emitted[d] || m.needed[d] == m.current + 1) return;
@@ -309,6 +321,7 @@ struct overlap_rules {
 // and the price are theirs.
 template <class Model = run_time<>>
 struct reorder_compute_for_overlap : passes::reordering<passes::overlap_rules<Model>> {
+  using moves_collectives = void;
   using verified_with_next = void;
   using preserves = passes_list<kept::collectives, kept::outputs, kept::updates>;
 };

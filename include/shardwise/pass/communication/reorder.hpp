@@ -2,6 +2,7 @@
 // reorder: passes that move nodes and change nothing else: a wait behind every collective, an order, the graph in it.
 #pragma once
 
+#include <shardwise/graph/batches.hpp>
 #include <shardwise/graph/stage.hpp>
 #include <shardwise/graph/waits.hpp>
 #include <shardwise/pass/framework/rewrite.hpp>
@@ -71,7 +72,8 @@ struct inserting {
 };
 
 // Every collective that nothing waits for is followed by its wait, which all others read in its place; as far as there
-// is room in the graph. So a collective starts where it stands and is done right behind.
+// is room in the graph. So a collective starts where it stands and is done right behind. Those of a batch stand behind its last
+// member.
 struct insert_waits {
   template <class Source>
   using state =
@@ -90,20 +92,29 @@ struct insert_waits {
     while (st.cursor < n && work.take(30)) {
       const int i = st.cursor++;
       copy_node(st.g, g, i, st.to);
-      const int left = n - st.cursor;
-      if (!st.unawaited[i] || st.g.node_count + left >= decltype(st.g)::node_capacity) continue;
-      node& w = st.g.nodes[st.g.node_count];
-      w = empty_node;
-      w.op = op_code::wait;
-      w.inputs = 1;
-      w.in[0] = st.to[i];
-      w.spec = g.nodes[i].spec;
-      w.scope = g.nodes[i].scope;
-      st.to[i] = st.g.node_count++;
+      if (batch_number(g.nodes[i]) == 0) {
+        if (st.unawaited[i]) insert(st, g, i);
+      } else if (i + 1 == batch_end(g, i)) {
+        each_member(g, i, [&](int j) {
+          if (st.unawaited[j]) insert(st, g, j);
+        });
+      }
     }
     if (st.cursor < n) return true;
     copy_outputs(st.g, g, st.to);
     return false;
+  }
+  template <class State, class Graph>
+  static constexpr void insert(State& st, const Graph& g, int i) {
+    if (st.g.node_count + g.node_count - st.cursor >= decltype(st.g)::node_capacity) return;
+    node& w = st.g.nodes[st.g.node_count];
+    w = empty_node;
+    w.op = op_code::wait;
+    w.inputs = 1;
+    w.in[0] = st.to[i];
+    w.spec = g.nodes[i].spec;
+    w.scope = g.nodes[i].scope;
+    st.to[i] = st.g.node_count++;
   }
 
   template <class Source, class State>
@@ -118,7 +129,8 @@ struct insert_waits {
 
 // --- an order -------------------------------------------------------------------------------------------------------
 
-// The nodes in another order, and what a Rule remembers while it makes it. A Rule has memory<Graph>,
+// The nodes in another order, and what a Rule remembers while it makes it. Law: members of a batch come one right after the
+// other, in their order. A Rule has memory<Graph>,
 // start(state, graph), and advance(state, graph, work), which goes on while there is work and in the end sets `done`;
 // check(graph) says what it cannot order.
 template <class Graph, class Memory>
@@ -169,6 +181,7 @@ struct permuting {
   Graph g;
   int to[Nodes > 0 ? Nodes : 1]{};
   int cursor = 0;
+  int batches = 0;  // numbered anew, in their new order
 };
 
 // Order::value.order lists all nodes of Source::value.
@@ -184,7 +197,13 @@ struct permute_nodes {
   template <class State, class Graph>
   static constexpr bool step(State& st, const Graph& g, const int* order, stage_work work) {
     const int n = g.node_count;
-    while (st.cursor < n && work.take(20)) copy_node(st.g, g, order[st.cursor++], st.to);
+    for (; st.cursor < n && work.take(20); ++st.cursor) {
+      const int i = order[st.cursor];
+      copy_node(st.g, g, i, st.to);
+      if (batch_number(g.nodes[i]) == 0) continue;
+      if (!joins_batch(g, i)) ++st.batches;
+      set_batch(st.g.nodes[st.to[i]], st.batches);
+    }
     if (st.cursor < n) return true;
     copy_outputs(st.g, g, st.to);
     return false;

@@ -52,9 +52,19 @@ struct sink_rules : admits_all {
   }
 
  private:
-  // What node i reads comes first, in program order; then the node.
+  // What node i reads comes first, in program order; then the node. Of a batch, what any member reads, and then all of them.
   template <class State, class Graph>
   static constexpr void release(State& st, const Graph& g, int i) {
+    if (batch_number(g.nodes[i]) == 0) {
+      release_operands(st, g, i);
+      return st.emit(i);
+    }
+    if (st.emitted[i]) return;
+    each_member(g, i, [&](int j) { release_operands(st, g, j); });
+    each_member(g, i, [&](int j) { st.emit(j); });
+  }
+  template <class State, class Graph>
+  static constexpr void release_operands(State& st, const Graph& g, int i) {
     const node& x = g.nodes[i];
     for (;;) {
       int next = -1;
@@ -63,7 +73,6 @@ struct sink_rules : admits_all {
       if (next < 0) break;
       release(st, g, next);
     }
-    st.emit(i);
   }
 };
 
@@ -151,25 +160,39 @@ struct raise_rules : admits_all {
  private:
   template <class State, class Graph>
   static constexpr bool ready(const State& st, const Graph& g) {
-    const int after = st.memory.after[st.memory.next];
-    return st.emitted[g.nodes[st.memory.queue[st.memory.next]].in[0]] && (after < 0 || st.emitted[after]);
+    const auto& m = st.memory;
+    const int first = m.queue[m.next], end = batch_end(g, first);
+    bool all = true;  // the rest of a batch stands behind in the queue, and nothing comes between
+    for (int k = m.next; all && k < m.count && m.queue[k] < end; ++k)
+      all = st.emitted[g.nodes[m.queue[k]].in[0]] && (m.after[k] < 0 || st.emitted[m.after[k]]);
+    return all;
   }
 };
 
-// Behind node i come, in program order, the collectives whose last dependency it is.
+// Behind node i come, in program order, the collectives whose last dependency it is. A batch comes behind the last dependency of
+// any member, and what depends on one comes behind the last of them.
 struct expedite_rules : admits_all {
   template <class Graph>
   struct memory {
     static constexpr int n = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
-    int first[n]{}, last[n]{}, next[n]{};  // 1 + node: lists by dependency
+    int first[n]{}, last[n]{}, next[n]{};  // 1 + node: lists by dependency; of a batch its first member
+    int latest[n]{};                       // 1 + node: of the members of a batch so far, by its first one
     collective_walk<Graph::node_capacity> walk;
   };
 
   template <class State, class Graph>
   static constexpr void advance(State& st, const Graph& g, stage_work work) {
     auto& m = st.memory;
-    const auto list = [&](int i, int after) {
-      const int behind = after > g.nodes[i].in[0] ? after : g.nodes[i].in[0];
+    const auto list = [&m, &g](int i, int after) {
+      int behind = after > g.nodes[i].in[0] ? after : g.nodes[i].in[0];
+      if (batch_number(g.nodes[i]) != 0) {
+        const int begin = batch_begin(g, i);
+        if (m.latest[begin] < behind + 1) m.latest[begin] = behind + 1;
+        if (i + 1 != batch_end(g, i)) return;
+        behind = m.latest[begin] - 1;
+        i = begin;
+      }
+      behind = batch_end(g, behind) - 1;
       if (m.first[behind] == 0) m.first[behind] = i + 1;
       else m.next[m.last[behind] - 1] = i + 1;
       m.last[behind] = i + 1;
@@ -177,16 +200,16 @@ struct expedite_rules : admits_all {
     if (m.walk.some(g, work, list)) return;
     while (st.cursor < g.node_count && work.take(40)) {
       const int i = st.cursor++;
-      if (!is_collective(g, i)) emit(st, i);
+      if (!is_collective(g, i)) emit(st, g, i);
     }
     st.done = st.cursor == g.node_count;
   }
 
  private:
-  template <class State>
-  static constexpr void emit(State& st, int i) {
-    st.emit(i);
-    for (int c = st.memory.first[i]; c != 0; c = st.memory.next[c - 1]) emit(st, c - 1);
+  template <class State, class Graph>
+  static constexpr void emit(State& st, const Graph& g, int i) {
+    each_member(g, i, [&](int j) { st.emit(j); });
+    for (int c = st.memory.first[batch_end(g, i) - 1]; c != 0; c = st.memory.next[c - 1]) emit(st, g, c - 1);
   }
 };
 
@@ -199,6 +222,7 @@ struct expedite_rules : admits_all {
 // Each wait, and the views of what it waited for, moves to right before the first node that uses them. Where reductions
 // are joined, that comes first.
 struct schedule_comm_wait : passes::reordering<passes::schedule_rules> {
+  using moves_collectives = void;
   using key = comm_wait_schedule;
   using apply_after = passes_list<comm_fusion>;
   using verified_with_next = void;
@@ -207,12 +231,14 @@ struct schedule_comm_wait : passes::reordering<passes::schedule_rules> {
 
 // Each wait moves to right before the first node that reads it.
 struct sink_waits : passes::reordering<passes::sink_rules<false>> {
+  using moves_collectives = void;
   using verified_with_next = void;
   using preserves = passes_list<kept::collectives, kept::outputs, kept::updates>;
 };
 
 // Each collective moves to right behind the last node that it depends on, or the collective before.
 struct raise_comms : passes::reordering<passes::raise_rules> {
+  using moves_collectives = void;
   using verified_with_next = void;
   using preserves = passes_list<kept::collectives, kept::outputs, kept::updates>;
 };
@@ -220,6 +246,7 @@ struct raise_comms : passes::reordering<passes::raise_rules> {
 // Each collective moves to right behind the last node that it depends on, whatever that does to their order, which is
 // still one for all ranks: gradients are summed as backward makes them, not in the order of the parameters.
 struct expedite_comms : passes::reordering<passes::expedite_rules> {
+  using moves_collectives = void;
   using apply_after = passes_list<comm_fusion>;
   using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates>;

@@ -39,6 +39,34 @@ struct aliasing {
     return {};
   }
 
+  // What is wrong with the tensors that get other storage (set_): not an input of the program; data that the program does not
+  // compute, or that another input got; the tensor or its data written afterwards; a view of the tensor, of what it was, read
+  // afterwards.
+  template <class Graph>
+  constexpr finding set_problem(const Graph& g) const {
+    for (int s = 0; s < g.node_count; ++s) {
+      if (!sets_storage(g.nodes[s])) continue;
+      const int x = root[s], data = root[g.nodes[s].in[1]];
+      int set = g.nodes[s].in[0];
+      while (g.nodes[set].op == op_code::copy_) set = g.nodes[set].in[0];
+      if (set != x || g.nodes[x].op != op_code::input) return {problem::set_input_only, s};
+      if (is_leaf(g.nodes[data].op)) return {problem::set_data, s};
+      for (int j = 0; j < g.node_count; ++j) {
+        const node& n = g.nodes[j];
+        if (j != s && sets_storage(n) && root[n.in[1]] == data) return {problem::set_data, j};
+        if (j <= s) continue;
+        if (n.op == op_code::copy_ && (root[j] == x || root[j] == data)) return {problem::set_written, j};
+        for (int k = 0; k < n.inputs; ++k) {
+          const bool view = root[n.in[k]] == x && depth[n.in[k]] > 0;
+          if (view && n.in[k] < s) return {problem::set_view, j};
+        }
+      }
+      for (int k = 0; k < g.output_count; ++k)
+        if (root[g.outputs[k]] == x && depth[g.outputs[k]] > 0 && g.outputs[k] < s) return {problem::set_view, g.outputs[k]};
+    }
+    return {};
+  }
+
   // Bounds of what the pass appends: a read makes its views anew, a write goes back through them.
   struct sizes {
     int nodes, specs;
@@ -53,6 +81,7 @@ struct aliasing {
         if (written[root[n.in[k]]]) nodes += 2 * depth[n.in[k]];
       // a value, a way back of at most three nodes a view, and what slices are written into
       if (writes) nodes += depth[i] == 0 ? 1 : 5 * depth[i] - 1;
+      if (sets_storage(n)) nodes += 3 + g.output_count;  // a copy, the leaf and what says that the value is there
       if (view && !writes) ++aliases;
       // what is stored as its operand is may have to be made dense
       if (!view) nodes += (written[i] ? 3 : 1) + (lies_in_operand(n, g.specs, g.nodes) ? 1 : 0);

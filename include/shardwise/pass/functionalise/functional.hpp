@@ -11,7 +11,8 @@ namespace shardwise::inline v0_1::passes {
 struct functional {
   template <class State, class Graph>
   static constexpr void begin(State& st, const Graph& g) {
-    const finding f = st.seen.find(g);
+    finding f = st.seen.find(g);
+    if (!f) f = st.seen.set_problem(g);
     for (int i = 0; i < g.spec_count; ++i) {
       st.g.specs[i] = g.specs[i];
       st.g.hashes[i] = g.hashes[i];
@@ -32,19 +33,42 @@ struct functional {
     }
   }
 
-  // Nodes one after the other, at most `count` of them; the last call ends the graph. `root`: see finish.
-  template <class State, class Graph>
-  static constexpr void go(State& st, const Graph& g, int count, int root) {
+  struct unseen {
+    template <class State>
+    constexpr void operator()(State&, builder&) const {}
+  };
+
+  // Nodes one after the other, at most `count` of them; the last call ends the graph. `root`: see finish. Before each node, and
+  // behind the last one, look(state, builder).
+  template <class State, class Graph, class Look = unseen>
+  static constexpr void go(State& st, const Graph& g, int count, int root, Look look = {}) {
     if (st.cursor > g.node_count) return;
     builder b = st.g.edit();
-    for (; count > 0 && st.cursor < g.node_count && !b.error; --count) visit(st, g, b, st.cursor++);
+    for (; count > 0 && st.cursor < g.node_count && !b.error; --count) {
+      look(st, b);
+      visit(st, g, b, st.cursor++);
+    }
     const bool last = st.cursor == g.node_count && count > 0;
+    if (last && !b.error) look(st, b);
     if (last && !b.error) finish(st, g, b, root);
     if (b.error)
       shardwise::detail::place_error(b.error, g, b.error.what == problem::mutation_view ? b.error.operand : st.cursor - 1);
     if (last) ++st.cursor;
     if (b.overflowed() && !b.error) b.error = {problem::graph_full, -1, -1, -1, b.node_count, State::capacity};
     st.g.finish(b);
+  }
+
+  // The value of node i, where the program has come to.
+  template <class State, class Graph>
+  static constexpr int read(State& st, const Graph& g, builder& b, int given) {
+    const int i = tensor_of(g, given), r = st.seen.root[i];
+    if (!st.seen.written[r]) return st.now[i];
+    int from = newest(st, g, i);
+    if (st.stamp[from] < st.writes[r]) {
+      go_back(st, g, b, r);
+      from = newest(st, g, i);
+    }
+    return derived(st, g, b, i, from);
   }
 
  private:
@@ -136,19 +160,6 @@ struct functional {
     }
     return st.now[i];
   }
-  // The value of node i, where the program has come to.
-  template <class State, class Graph>
-  static constexpr int read(State& st, const Graph& g, builder& b, int given) {
-    const int i = tensor_of(g, given), r = st.seen.root[i];
-    if (!st.seen.written[r]) return st.now[i];
-    int from = newest(st, g, i);
-    if (st.stamp[from] < st.writes[r]) {
-      go_back(st, g, b, r);
-      from = newest(st, g, i);
-    }
-    return derived(st, g, b, i, from);
-  }
-
   // The value of what view i is a view of, when i's is `value`.
   template <class State, class Graph>
   static constexpr int inverse(State& st, const Graph& g, builder& b, int i, int value) {
@@ -226,7 +237,9 @@ struct functional {
     const int r = st.seen.root[i];
     if (given.op == op_code::copy_) {
       const int i0 = tensor_of(g, given.in[0]), was = st.ahead[r];
-      const int value = dense(b, read(st, g, b, given.in[1]), given.scope);
+      const bool sets = sets_storage(given);
+      int value = read(st, g, b, given.in[1]);
+      if (sets ? lies_in_leaf(b, value) : true) value = dense(b, value, given.scope, sets);
       // of two views that are ahead neither may be lost, unless one is all written over, or lies in the other
       if (was >= 0 && !is_above(g, was, i0, r) && !is_above(g, i0, was, r) && st.ahead[r] == was) go_back(st, g, b, r);
       st.now[i0] = value;
@@ -273,6 +286,42 @@ struct functional {
     return derived(st, g, b, o, r);
   }
 
+  // Whether leaf i gets other storage.
+  template <class State, class Graph>
+  static constexpr bool is_set(const State& st, const Graph& g, int i) {
+    if (!is_written_leaf(st, g, i)) return false;
+    for (int s = i; s < g.node_count; ++s)
+      if (sets_storage(g.nodes[s]) && st.seen.root[s] == i) return true;
+    return false;
+  }
+  // The storage that leaf i gets is where its value is computed; in the next run that storage is the leaf's, and the leaf's is free.
+  // Outputs are copies: they stay what they are.
+  template <class State, class Graph>
+  static constexpr void give_storage(State& st, const Graph& g, builder& b, int i, int spare) {
+    const int value = stored_in(b, st.now[i]);
+    if (numel(spec_at(b, value)) != numel(g.spec_of(i)) && !b.error) {
+      b.error = {problem::set_data, i};
+      return;
+    }
+    for (int k = 0; k < g.output_count; ++k) {
+      int& o = st.g.outputs[k];
+      const int of = tensor_of(g, g.outputs[k]);
+      if (st.seen.root[of] == i) o = read(st, g, b, of);
+      if (stored_in(b, o) == value) o = dense(b, o, g.nodes[of].scope, true);
+    }
+    node leaf = empty_node;
+    leaf.op = op_code::state;
+    leaf.a = attributes<leaf_attributes>(spare, attributes_of<leaf_attributes>(g.nodes[i].a).index, 4);
+    leaf.spec = b.nodes[value].spec;
+    node there = empty_node;
+    there.op = op_code::in_place;
+    there.inputs = 2;
+    there.in[0] = append(b, leaf);
+    there.in[1] = value;
+    there.spec = leaf.spec;
+    append(b, there);
+  }
+
   // One copy for each leaf that was written; outputs that share its storage are views of it then.
   template <class State, class Graph>
   static constexpr void finish(State& st, const Graph& g, builder& b, int root) {
@@ -290,14 +339,17 @@ struct functional {
       }
       st.g.outputs[k] = id;
     }
+    int spares = 0;
+    for (int i = 0; i < g.node_count; ++i)
+      if (is_set(st, g, i)) give_storage(st, g, b, i, spares++);
     // what is copied back must not change on the way: copies of leaves come before all that writes them
     for (int i = 0; i < g.node_count; ++i) {
-      if (!is_written_leaf(st, g, i)) continue;
+      if (!is_written_leaf(st, g, i) || is_set(st, g, i)) continue;
       go_back(st, g, b, i);
       if (st.now[i] != st.home[i] && lies_in_leaf(b, st.now[i])) st.now[i] = dense(b, st.now[i], -1, true);
     }
     for (int i = 0; i < g.node_count; ++i) {
-      if (!is_written_leaf(st, g, i) || st.now[i] == st.home[i]) continue;
+      if (!is_written_leaf(st, g, i) || st.now[i] == st.home[i] || is_set(st, g, i)) continue;
       node n = empty_node;
       n.op = op_code::assign;
       n.inputs = 2;
@@ -308,7 +360,7 @@ struct functional {
     }
     for (int k = 0; k < g.output_count; ++k) {
       const int o = tensor_of(g, g.outputs[k]), r = st.seen.root[o];
-      if (is_written_leaf(st, g, r)) st.g.outputs[k] = from_root(st, g, b, o, st.now[r]);
+      if (is_written_leaf(st, g, r) && !is_set(st, g, r)) st.g.outputs[k] = from_root(st, g, b, o, st.now[r]);
     }
   }
 };

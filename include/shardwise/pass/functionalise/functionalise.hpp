@@ -185,13 +185,16 @@ constexpr finding buffer_problem(const Graph& g, int result) {
   constexpr int capacity = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
   passes::aliasing<capacity> seen;
   seen.find(g);
+  int root[capacity]{};  // as gradients see it: they do not come from a detached value to what it is a view of
+  for (int i = 0; i < g.node_count; ++i)
+    root[i] = seen.root[i] == i || g.nodes[i].op == op_code::detach ? i : root[g.nodes[i].in[0]];
   bool needs[capacity]{}, written_needs[capacity]{};     // the second of a root, by what it was written with
   int through[capacity]{}, written_through[capacity]{};  // the reader of such a buffer that a node depends on, plus one
-  const auto read_needs = [&](int i) { return needs[i] || written_needs[seen.root[i]]; };
-  const auto read_through = [&](int i) { return through[i] > 0 ? through[i] : written_through[seen.root[i]]; };
+  const auto read_needs = [&](int i) { return needs[i] || written_needs[root[i]]; };
+  const auto read_through = [&](int i) { return through[i] > 0 ? through[i] : written_through[root[i]]; };
   for (int i = 0; i < g.node_count; ++i) {
     const node& x = g.nodes[i];
-    const int r = seen.root[i];
+    const int r = root[i];
     if (x.op == op_code::copy_) {
       const bool whole = seen.depth[x.in[0]] == 0;  // else the rest stays what it was
       written_needs[r] = read_needs(x.in[1]) || (!whole && written_needs[r]);
@@ -207,7 +210,7 @@ constexpr finding buffer_problem(const Graph& g, int result) {
     const autodiff::adjoint_rule& rule = autodiff::rule_of(g, x);
     for (int k = 0; k < x.inputs; ++k) {
       if (!autodiff::differentiable(rule, k)) continue;
-      const int from = seen.root[x.in[k]];
+      const int from = root[x.in[k]];
       const bool held = g.nodes[from].op == op_code::module_buffer;
       needs[i] = needs[i] || (!held && read_needs(x.in[k]));
       if (through[i] == 0) through[i] = held && written_needs[from] ? i + 1 : read_through(x.in[k]);
@@ -215,8 +218,16 @@ constexpr finding buffer_problem(const Graph& g, int result) {
   }
   const int reader = read_through(result);
   if (reader > 0) return {problem::buffer_gradient, reader - 1};
-  const int last = seen.root[result];
+  const int last = root[result];
   if (g.nodes[last].op == op_code::module_buffer && written_needs[last]) return {problem::buffer_gradient, result};
+  return {};
+}
+
+// A tensor that gets other storage where gradients are computed.
+template <class Graph>
+constexpr finding first_set(const Graph& g) {
+  for (int i = 0; i < g.node_count; ++i)
+    if (sets_storage(g.nodes[i])) return {problem::set_differentiated, i};
   return {};
 }
 
@@ -229,7 +240,8 @@ template <class Trace, bool Gradient>
 struct functional_trace : Trace {
   static constexpr finding leaf_wrong = Gradient ? leaf_problem<Trace>(Trace::value) : finding{};
   static constexpr finding buffer_wrong = Gradient ? buffer_problem<Trace>(Trace::value, result_of<Trace>(true)) : finding{};
-  static constexpr finding wrong = leaf_wrong ? leaf_wrong : buffer_wrong;
+  static constexpr finding set_wrong = Gradient ? first_set(Trace::value) : finding{};
+  static constexpr finding wrong = leaf_wrong ? leaf_wrong : buffer_wrong ? buffer_wrong : set_wrong;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(raise_at<wrong.what, Trace, wrong.operand, typename Trace::mesh_type>::ok);
 #endif

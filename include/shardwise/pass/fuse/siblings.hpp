@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include <shardwise/graph/checkpoint.hpp>
 #include <shardwise/pass/fuse/regions.hpp>
 #include <shardwise/pass/framework/rewrite.hpp>
 
@@ -92,7 +93,7 @@ constexpr void visit_product(const Graph& g, Table& t, int i) {
     const bool joins = leader > t.last_update && t.group[i] < 0 &&
                        (t.is_alone(leader) || (t.group[leader] == leader && t.side[leader] == s)) &&
                        are_alike(g, leader, i) && g.nodes[leader].in[1 - s] != g.nodes[i].in[1 - s] &&
-                       t.size_of_group(leader) < max_siblings;
+                       t.size_of_group(leader) < max_siblings && may_stand_for(g, leader, i);
     if (joins) t.join(leader, i, s);
     else open = i;
   }

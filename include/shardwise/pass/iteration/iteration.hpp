@@ -371,6 +371,7 @@ struct phase_rules {
       } else {
         if (keeps) store_kept(b, g);
         base::set_outputs(g);
+        if (!b.overflowed()) number_batches(b);  // what has moved is in its batch no longer
       }
       return at < 3 * n;
     }

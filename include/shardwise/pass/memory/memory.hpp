@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include <shardwise/graph/batches.hpp>
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/graph/stage.hpp>
 #include <shardwise/graph/storage.hpp>
@@ -20,6 +21,8 @@ constexpr std::int64_t align_up(std::int64_t n) { return (n + buffer_alignment -
 // Offsets are the same on all ranks: a buffer is as large as on the ranks at coordinate 0, whose chunks are the largest.
 // A pack's operands lie in its storage, which is taken when the first of them is computed, and kept until nothing reads
 // the pack or any of them. Packed leaves stand where the first of them does.
+// The members of a batch run together: what any of them reads, and what nobody reads of their results, is given back where the last
+// one stands, operands that are waited for with the last wait for any of them.
 // A node with several results has no bytes; those of its results are taken where it stands, beside its operands', since its kernel
 // writes all of them there.
 // The arena is [workspace shared by all kernels][parameters, states, inputs][buffers that live for part of the step].
@@ -130,9 +133,12 @@ struct plan_memory {
       p.bytes[i] = alias || has_results(g, i) ? 0 : spec_bytes[x.spec];
       for (int k = 0; k < x.inputs; ++k) p.last_use[st.storage.owner[x.in[k]]] = i;
       if (x.op == op_code::wait)  // until then the collective reads its operand
-        if (const int c = collective_of(g, i); c >= 0) p.last_use[st.storage.owner[g.nodes[c].in[0]]] = i;
+        if (const int c = collective_of(g, i); c >= 0)
+          each_member(g, c, [&](int j) { p.last_use[st.storage.owner[g.nodes[j].in[0]]] = i; });
       p.last_use[i] = i;
       p.last_use[own] = i;
+      if (x.op == op_code::redistribute && batch_number(x) != 0)
+        p.last_use[i] = p.last_use[own] = p.last_use[st.storage.owner[x.in[0]]] = batch_end(g, i) - 1;
     }
     for (int i = n; i < Graph::node_capacity; ++i) {
       p.offset[i] = p.bytes[i] = 0;
@@ -170,6 +176,23 @@ struct plan_memory {
     if (bytes > 0 && at + bytes > p.peak) p.peak = at + bytes;
   }
 
+  // A member of a batch: see memory_plan. Nothing is given back before the last one, so results that are taken in turn are apart
+  // from all operands and from each other.
+  template <class State, class Graph>
+  static constexpr void place_member(State& st, const Graph& g, int i) {
+    auto& p = st.plan;
+    const int own = p.owner[i];
+    if (p.offset[own] < 0) take_for(st, own);
+    if (own != i) p.offset[i] = p.offset[own] + st.storage.within[i];
+    if (i + 1 != batch_end(g, i)) return;
+    each_operand_storage(g, p.owner, i, [&](int o) {
+      if (p.last_use[o] == i && p.offset[o] >= 0) detail::give_back(st, p.offset[o], align_up(p.bytes[o]));
+    });
+    each_member(g, i, [&](int j) {
+      if (p.owner[j] == j && p.last_use[j] == i) detail::give_back(st, p.offset[j], align_up(p.bytes[j]));
+    });
+  }
+
   // One node: its storage is taken, from an operand if one can be overwritten; then that of operands it was the last to
   // read is given back.
   template <class State, class Graph>
@@ -190,6 +213,10 @@ struct plan_memory {
         }
       }
       p.owner[i] = own;
+      if (x.op == op_code::redistribute && batch_number(x) != 0) {
+        place_member(st, g, i);
+        continue;
+      }
       if (p.offset[own] < 0) take_for(st, own);
       for (int k = st.items.first[i]; k >= 0; k = st.items.next[k]) take_for(st, k);
       if (own != i) p.offset[i] = p.offset[own] + st.storage.within[i];
@@ -201,10 +228,10 @@ struct plan_memory {
         if (!again) detail::give_back(st, p.offset[o], align_up(p.bytes[o]));
       }
       if (x.op == op_code::wait)
-        if (const int c = collective_of(g, i); c >= 0) {
-          const int o = p.owner[g.nodes[c].in[0]];
-          if (p.last_use[o] == i && o != own) detail::give_back(st, p.offset[o], align_up(p.bytes[o]));
-        }
+        if (const int c = collective_of(g, i); c >= 0)
+          each_operand_storage(g, p.owner, c, [&](int o) {
+            if (p.last_use[o] == i && o != own) detail::give_back(st, p.offset[o], align_up(p.bytes[o]));
+          });
       if (own == i && p.last_use[i] == i) detail::give_back(st, p.offset[i], align_up(p.bytes[i]));
     }
     if (st.cursor < end) st.cursor = end;

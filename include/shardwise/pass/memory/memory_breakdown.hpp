@@ -121,10 +121,14 @@ struct break_memory_down {
       if (is_leaf(x.op)) continue;
       // a buffer is of the kind that its owner is; packs of leaves are the leaves
       const int own = p.owner[i];
-      if (!st.taken[own] && !is_leaf(g.nodes[own].op) && !places_leaves(g.nodes[own])) {
-        st.taken[own] = 1;
-        st.now[static_cast<int>(kind_of(st, g, own))] += align_up(p.bytes[own]);
-      }
+      const auto take = [&](int o) {
+        if (st.taken[o] || is_leaf(g.nodes[o].op) || places_leaves(g.nodes[o])) return;
+        st.taken[o] = 1;
+        st.now[static_cast<int>(kind_of(st, g, o))] += align_up(p.bytes[o]);
+      };
+      const bool batched = x.op == op_code::redistribute && batch_number(x) != 0;
+      if (batched) each_member(g, i, [&](int j) { take(p.owner[j]); });
+      else take(own);
       for (int k = st.items.first[i]; k >= 0; k = st.items.next[k]) {  // computed here
         st.taken[k] = 1;
         st.now[static_cast<int>(kind_of(st, g, k))] += align_up(p.bytes[k]);
@@ -142,16 +146,24 @@ struct break_memory_down {
         st.now[static_cast<int>(kind_of(st, g, o))] -= align_up(p.bytes[o]);
         st.taken[o] = 2;
       };
-      for (int j = 0; j < x.inputs; ++j) {
+      if (batched && i + 1 == batch_end(g, i)) {
+        each_operand_storage(g, p.owner, i, release);
+        each_member(g, i, [&](int j) {
+          if (p.owner[j] == j) release(j);
+        });
+      }
+      for (int j = 0; j < x.inputs && !batched; ++j) {
         const int o = p.owner[x.in[j]];
         bool again = o == p.owner[i];
         for (int e = 0; e < j; ++e) again = again || p.owner[x.in[e]] == o;
         if (!again) release(o);
       }
       if (x.op == op_code::wait)  // until then the collective reads its operand
-        if (const int c = collective_of(g, i); c >= 0 && p.owner[g.nodes[c].in[0]] != own)
-          release(p.owner[g.nodes[c].in[0]]);
-      if (own == i) release(i);
+        if (const int c = collective_of(g, i); c >= 0)
+          each_operand_storage(g, p.owner, c, [&](int o) {
+            if (o != own) release(o);
+          });
+      if (own == i && !batched) release(i);
     }
     st.cursor = end;
   }

@@ -8,7 +8,7 @@ namespace shardwise::inline v0_1 {
 
 namespace passes {
 
-inline constexpr int max_update_kinds = 8;
+inline constexpr int max_update_kinds = 8;  // of a group of parameters
 
 // Updates that differ in nothing but their tensors are put off until something reads what one of them writes, or the graph
 // ends, and then done together over packs. Their steps are counted in states, one for each parameter, so a block of
@@ -58,7 +58,7 @@ struct list_rules {
     static constexpr bool alike(const In& g, int i, int j) {
       const node &x = g.nodes[i], &y = g.nodes[j];
       const auto a = attributes_of<adam_attributes>(x.a), c = attributes_of<adam_attributes>(y.a);
-      return a.clipped == c.clipped && a.decoupled == c.decoupled && x.f == y.f &&
+      return a.clipped == c.clipped && a.decoupled == c.decoupled && a.group == c.group && x.f == y.f &&
              g.specs[x.spec].type == g.specs[y.spec].type && (a.clipped == 0 || x.in[x.inputs - 1] == y.in[y.inputs - 1]);
     }
 
@@ -148,14 +148,15 @@ struct list_rules {
         const int flat = b.nodes[p].spec;
         const int steps = emit_steps(b, g, count);
         int done = p;
-        const std::int64_t decoupled = attributes_of<adam_attributes>(n.a).decoupled;
+        const std::int64_t decoupled = attributes_of<adam_attributes>(n.a).decoupled,
+                           group = attributes_of<adam_attributes>(n.a).group;
         if constexpr (Fused) {
-          const auto of = adam_attributes{.clipped = 0, .decoupled = decoupled, .counts = 1};
+          const auto of = adam_attributes{.clipped = 0, .decoupled = decoupled, .counts = 1, .group = group};
           done = b.emit(op_code::adam, pack_attributes(of), n.f, flat, -1, p, d, m, v, steps);
         } else {
           const int state = b.nodes[m].spec;
-          const auto term = [decoupled](int which) {
-            return pack_attributes(adam_term_attributes{.none = 0, .decoupled = decoupled, .which = which});
+          const auto term = [decoupled, group](int which) {
+            return pack_attributes(adam_term_attributes{.none = 0, .decoupled = decoupled, .which = which, .group = group});
           };
           const int m1 = b.emit(op_code::adam_term, term(0), n.f, state, -1, m, d, p);
           const int v1 = b.emit(op_code::adam_term, term(1), n.f, state, -1, v, d, p);
@@ -206,9 +207,15 @@ struct list_rules {
 
   template <class Graph>
   static constexpr graph_room room(const Graph& g) {
-    int updates = 0;
-    for (int i = 0; i < g.node_count; ++i) updates += g.nodes[i].op == op_code::adam ? 1 : 0;
-    return {g.node_count + 9 * updates + max_update_kinds * 32 + 2, g.spec_count + (updates < 32 ? 4 * updates : 128) + 4};
+    int updates = 0, groups = 1;  // the largest number of a group, and the main one
+    for (int i = 0; i < g.node_count; ++i) {
+      if (g.nodes[i].op != op_code::adam) continue;
+      ++updates;
+      if (const int group = static_cast<int>(optimizer_group(op_code::adam, g.nodes[i].a)); group >= groups)
+        groups = group + 1;
+    }
+    return {g.node_count + 9 * updates + groups * max_update_kinds * 32 + 2,
+            g.spec_count + (updates < 32 ? 4 * updates : 128) + 4};
   }
 };
 

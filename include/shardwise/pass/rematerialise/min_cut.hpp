@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include <shardwise/graph/checkpoint.hpp>
 #include <shardwise/graph/stage.hpp>
 #include <shardwise/pass/analysis/phases.hpp>
 #include <shardwise/pass/analysis/run_time.hpp>
@@ -47,7 +48,7 @@ constexpr double recompute_cost(const Graph& g, int i) {
 // The network: every forward node is an arc from its inside to its outside, as wide as keeping its value costs; outsides
 // lead to the insides of forward users, and to the sink where the backward pass uses the value. Nodes that must not be
 // computed again hang on the source. The cut arcs are what is kept. Values that are there anyway (parameters, states,
-// inputs, outputs) are no part of it. Keeping a value counts its bytes times 1.1 for each step that it lies before the
+// inputs, outputs) are no part of it, nor are gathered parameters, of which the plan says whether they are kept. Keeping a value counts its bytes times 1.1 for each step that it lies before the
 // first backward use, so that of equal cuts the latest is taken.
 // Solved by augmenting paths; a path stays within a few operations between two that must be kept.
 template <int Nodes>
@@ -62,7 +63,7 @@ struct minimum_cut {
   std::int32_t users[max_inputs * Nodes]{};  // forward users in the network, each node's together
   unsigned char member[Nodes]{};             // in the network
   unsigned char used[Nodes]{};               // by the backward pass
-  unsigned char banned[Nodes]{};             // from being computed again
+  unsigned char banned[Nodes]{};             // from being computed again; 2: under any budget, as a checkpoint says
   unsigned char kept[Nodes]{};               // the result: 1 where the value is kept
   std::int32_t stamp[Nodes][2]{};            // of the last search that met the inside, the outside
   std::int32_t from[Nodes][2]{};             // the arc by which it got there
@@ -99,7 +100,7 @@ struct minimum_cut {
     for (int i = n - 1; i >= 0; --i)
       if (is_update(g.nodes[i].op)) first_update = i;
     for (int i = 0; i < n; ++i) {
-      member[i] = !is_leaf(g.nodes[i].op) && marks.of(i) == program_phase::forward;
+      member[i] = !is_leaf(g.nodes[i].op) && !gathers_parameter(g.nodes[i]) && marks.of(i) == program_phase::forward;
       used[i] = 0;
     }
     for (int k = 0; k < g.output_count; ++k) member[g.outputs[k]] = 0;
@@ -153,6 +154,7 @@ struct minimum_cut {
     constexpr int origin[max_axes]{};
     double factor[101]{1};
     for (int d = 1; d <= 100; ++d) factor[d] = factor[d - 1] * 1.1;
+    const bool checkpoints = has_checkpoints(g);
     for (int i = 0; i < g.node_count; ++i) {
       if (!member[i]) continue;
       const node& x = g.nodes[i];
@@ -162,7 +164,7 @@ struct minimum_cut {
       const double bytes = static_cast<double>(local_numel(out, origin) * static_cast<std::int64_t>(size_of(out.type)));
       // a node with several results has no value: what is kept is its results
       width[i] = view || has_results(g, i) ? infinite : static_cast<std::int64_t>(bytes * factor[via[i][0]]) + 1;
-      banned[i] = !recomputable(g, x, in, out);
+      banned[i] = checkpoints && keeps_value(g, i) ? 2 : !recomputable(g, x, in, out);
     }
   }
 
@@ -315,7 +317,7 @@ struct minimum_cut {
     int count = 0;
     std::int64_t total = 0;
     for (int i = 0; i < g.node_count; ++i) {
-      if (!member[i] || !banned[i]) continue;
+      if (!member[i] || banned[i] != 1) continue;
       if (percent == 0) banned[i] = 0;
       else if (through[i] > 0) stack[count++] = i;  // something on its way to the backward pass is kept for it
     }

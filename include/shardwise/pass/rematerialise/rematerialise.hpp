@@ -2,6 +2,7 @@
 // rematerialise: values of the forward pass that are cheap to compute again are, just before the backward pass needs them.
 #pragma once
 
+#include <shardwise/graph/batches.hpp>
 #include <shardwise/pass/rematerialise/min_cut.hpp>
 #include <shardwise/pass/framework/pipeline.hpp>
 #include <shardwise/pass/simplify/simplify.hpp>
@@ -114,6 +115,7 @@ struct recompute_values {
     if (st.cursor < g.node_count) return true;
     st.g.output_count = g.output_count;
     for (int k = 0; k < g.output_count; ++k) st.g.outputs[k] = st.to[g.outputs[k]];
+    number_batches(st.g);  // what is computed again may stand between members
     return false;
   }
 
@@ -178,11 +180,12 @@ struct recompute_staged {
 // the rest again: the same operations on the same values, hence the same bits. Percent is the memory budget of
 // activations: 100 (the cut itself: no product, no collective, no sum is done twice) down to 0 (parameters and inputs
 // alone are kept; the whole forward pass is done twice, so the peak is not the least). Between, values are let go in order of what computing them again
-// costs for their bytes. As PyTorch's partitioner with its memory budget; of its heuristics only those that concern
-// memory are here.
+// costs for their bytes. What the policy of a checkpoint keeps stays under any budget; of what a checkpoint keeps besides, the cut
+// chooses. As PyTorch's partitioner with its memory budget; of its heuristics only those that concern memory are here.
 template <int Percent = 100>
 struct rematerialise {
   using shardwise_pass = void;
+  using computes_again = void;
   using apply_after = passes_list<merge_common, cancel_redistributions>;  // which would undo it
   using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates>;

@@ -4,6 +4,8 @@
 
 #include <bit>
 
+#include <shardwise/graph/batches.hpp>
+#include <shardwise/graph/checkpoint.hpp>
 #include <shardwise/pass/framework/pipeline.hpp>
 #include <shardwise/pass/framework/sweep.hpp>
 
@@ -43,7 +45,7 @@ struct cancel_rules {
       if (!st.packed[i]) st.replace(i, by);
       return;
     }
-    if (m.op != op_code::redistribute) return;
+    if (m.op != op_code::redistribute || batch_number(n) != 0) return;  // a batch stays whole
     const int axis = static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis);
     if (attributes_of<redistribute_attributes>(m.a).axis != axis) return;
     const int from = m.in[0];
@@ -134,7 +136,7 @@ struct merge_rules {
         if (spare == size && st.g.nodes[known].op != op_code::getitem) spare = at;
         continue;
       }
-      if (!st.packed[i] && same(st.g.nodes[known], n)) return st.replace(i, known);
+      if (!st.packed[i] && same(st.g.nodes[known], n) && may_stand_for(st.g, known, i)) return st.replace(i, known);
     }
     slot[spare == size ? at : spare] = i + 1;
   }
@@ -149,7 +151,7 @@ struct cancel_redistributions : passes::sweep<passes::cancel_rules> {
   using preserves = passes_list<kept::outputs, kept::updates>;
 };
 
-// Equal operations on equal operands are computed once.
+// Equal operations on equal operands are computed once; what a checkpoint computes again stays apart from what it repeats.
 struct merge_common : passes::sweep<passes::merge_rules> {
   using apply_after = passes_list<cancel_redistributions>;  // which leaves more to merge
   using verified_with_next = void;

@@ -8,9 +8,10 @@
 #include <type_traits>
 
 #include <shardwise/graph/graph.hpp>
+#include <shardwise/propagation/scratch.hpp>
 #include <shardwise/pass/memory/memory.hpp>
+#include <shardwise/pass/memory/scratch.hpp>
 #include <shardwise/runtime/cuda/collective_workspace.hpp>
-#include <shardwise/runtime/cuda/workspace.hpp>
 #include <shardwise/support/config.hpp>
 #include <shardwise/support/diagnose.hpp>
 
@@ -25,25 +26,15 @@ struct cuda_backend {
 
   template <class Graph>
   static constexpr scratch scratch_of(const Graph& g) {
-    constexpr int origin[max_axes]{};
-    std::int64_t ext[Graph::spec_capacity][max_rank]{};
-    for (int s = 0; s < g.spec_count; ++s)
-      for (int d = 0; d < g.specs[s].rank; ++d) ext[s][d] = local_interval(g.specs[s], d, origin).size;
     scratch most;
+    most.compute = passes::kernel_scratch<passes::kernel_place::device>(g);
     for (int i = 0; i < g.node_count; ++i) {
-      const op_code op = g.nodes[i].op;
-      if (op != op_code::redistribute && !runtime::needs_device_workspace(op)) continue;
-      const node n = g.nodes[i];
-      const int x = g.nodes[n.in[0]].spec, y = g.nodes[n.in[op == op_code::einsum ? 1 : 0]].spec;
-      const std::int64_t axis = n.op == op_code::redistribute ? attributes_of<redistribute_attributes>(n.a).axis : 0;
-      const bool talks =
-          n.op == op_code::redistribute &&
-          communicates(transition_of(g.specs[x].place[axis], g.specs[n.spec].place[axis], g.specs[x].axis_size[axis]));
+      const node& n = g.nodes[i];
+      if (n.op != op_code::redistribute) continue;
+      const spec& x = g.specs[g.nodes[n.in[0]].spec];
       const std::int64_t need =
-          talks ? device_collective_workspace_bytes(n, g.specs[x], g.specs[n.spec], ext[x])
-                : runtime::device_workspace_bytes(n.op, n.a, g.specs[x], g.specs[y], g.specs[n.spec], ext[x], ext[y]);
-      std::int64_t& top = talks ? most.communication : most.compute;
-      if (need > top) top = need;
+          device_collective_workspace_bytes(n, x, g.specs[n.spec], operations::largest_block(x).extent);
+      if (need > most.communication) most.communication = need;
     }
     return most;
   }

@@ -164,7 +164,6 @@ std::int64_t all_reduce(const call& c, context& ctx, ncclComm_t comm) {
   const T* const x = begin_reduction(c, static_cast<const T*>(c.p[0]), o, n, ctx);
   check(ncclAllReduce(x, o, static_cast<std::size_t>(n), reduced_type<T>(c.from), nccl_op(c.from.op), comm, ctx.stream),
         "ncclAllReduce");
-  end_reduction<T>(c, ctx);
   const std::int64_t own = split({0, n}, 1, c.ranks, c.coordinate).size;
   return n - own + own * (c.ranks - 1);
 }
@@ -230,7 +229,6 @@ std::int64_t reduce_scatter(const call& c, context& ctx, ncclComm_t comm) {
     }
     g.end();
   }
-  end_reduction<T>(c, ctx);
   return x.numel() - o.numel();
 }
 
@@ -272,42 +270,88 @@ std::int64_t all_to_all(const call& c, context& ctx, ncclComm_t comm, const cut&
 
 }  // namespace exchange
 
+namespace exchange {
+
+// All of a collective but what ends a reduction; the elements sent.
+template <class T>
+std::int64_t begin(const call& c, context& ctx, ncclComm_t comm) {
+  require_dense(c.l[0]);
+  require_dense(c.l[result]);
+  const layout &x = c.l[0], &o = c.l[result];
+  switch (c.kind) {
+    case transition::all_reduce: return all_reduce<T>(c, ctx, comm);
+    case transition::all_gather: return all_gather<T>(c, ctx, comm);
+    case transition::reduce_scatter: return reduce_scatter<T>(c, ctx, comm);
+    case transition::all_to_all: {
+      const int f = c.from.dim, t = c.to.dim;
+      if (f != t)
+        return all_to_all<T>(c, ctx, comm, {t, chunk_size(x.ext[t], c.to.block, c.ranks), 0},
+                             {f, chunk_size(o.ext[f], c.from.block, c.ranks), 0});
+      // without a group_block in l[1] the axis is taken to be the only one that divides the dim
+      const bool told = c.l[1].rank == x.rank;
+      const interval whole{told ? c.l[1].origin[f] : 0, told ? c.l[1].ext[f] : x.global[f]};
+      if (whole.size == 0) return 0;
+      return all_to_all<T>(c, ctx, comm, {f, chunk_size(whole.size, c.to.block, c.ranks), x.origin[f] - whole.begin},
+                           {f, chunk_size(whole.size, c.from.block, c.ranks), o.origin[f] - whole.begin});
+    }
+    case transition::none:
+    case transition::take_chunk:
+    case transition::to_partial:
+    case transition::place_chunk: break;
+  }
+  runtime::not_a_collective(c.kind);
+}
+template <class T>
+void end(const call& c, context& ctx) {
+  if ((c.kind == transition::all_reduce || c.kind == transition::reduce_scatter) && c.l[0].numel() > 0)
+    end_reduction<T>(c, ctx);
+}
+
+// Whether nothing but calls of NCCL stands between a collective's begin and its end: no kernel that puts rows together in scratch,
+// none that begins a reduction. Inside a group such a kernel would run before what NCCL does.
+inline bool is_plain(const call& c) {
+  const auto whole_rows = [](const layout& l, int dim) { return runtime::around(l.ext, l.rank, dim).outer <= 1; };
+  switch (c.kind) {
+    case transition::all_reduce: return !c.from.is_norm() && !keeps_keys(c.from);
+    case transition::reduce_scatter: return !c.from.is_norm() && !keeps_keys(c.from) && whole_rows(c.l[0], c.to.dim);
+    case transition::all_gather: return whole_rows(c.l[result], c.from.dim);
+    case transition::all_to_all:  // how many rows a block has differs from rank to rank
+    case transition::none:
+    case transition::take_chunk:
+    case transition::to_partial:
+    case transition::place_chunk: break;
+  }
+  return false;
+}
+
+}  // namespace exchange
+
 // Enqueues the collective of `c` on ctx.stream; neither allocates nor waits, and may be captured (after one run
 // outside, in which NCCL connects the ranks). All ranks of the axis call it in one order. Returns the payload bytes
 // that this rank hands to NCCL for others, counted from what is passed to NCCL: transition's bytes_sent, and no
 // padding.
 template <class T>
 std::int64_t communicate(const call& c, context& ctx, ncclComm_t comm) {
-  exchange::require_dense(c.l[0]);
-  exchange::require_dense(c.l[result]);
-  const layout &x = c.l[0], &o = c.l[result];
-  std::int64_t sent = 0;
-  switch (c.kind) {
-    case transition::all_reduce: sent = exchange::all_reduce<T>(c, ctx, comm); break;
-    case transition::all_gather: sent = exchange::all_gather<T>(c, ctx, comm); break;
-    case transition::reduce_scatter: sent = exchange::reduce_scatter<T>(c, ctx, comm); break;
-    case transition::all_to_all: {
-      const int f = c.from.dim, t = c.to.dim;
-      if (f != t) {
-        sent = exchange::all_to_all<T>(c, ctx, comm, {t, chunk_size(x.ext[t], c.to.block, c.ranks), 0},
-                                       {f, chunk_size(o.ext[f], c.from.block, c.ranks), 0});
-        break;
-      }
-      // without a group_block in l[1] the axis is taken to be the only one that divides the dim
-      const bool told = c.l[1].rank == x.rank;
-      const interval whole{told ? c.l[1].origin[f] : 0, told ? c.l[1].ext[f] : x.global[f]};
-      if (whole.size > 0)
-        sent = exchange::all_to_all<T>(c, ctx, comm,
-                                       {f, chunk_size(whole.size, c.to.block, c.ranks), x.origin[f] - whole.begin},
-                                       {f, chunk_size(whole.size, c.from.block, c.ranks), o.origin[f] - whole.begin});
-      break;
-    }
-    case transition::none:
-    case transition::take_chunk:
-    case transition::to_partial:
-    case transition::place_chunk: runtime::not_a_collective(c.kind);
-  }
+  const std::int64_t sent = exchange::begin<T>(c, ctx, comm);
+  exchange::end<T>(c, ctx);
   return sent * static_cast<std::int64_t>(sizeof(T));
+}
+
+// A batch of `n` calls: those that are NCCL's alone in one group, one launch for all of them; the others, which share their
+// scratch, one after the other behind it. All ranks of the axis agree on which are which: what is_plain reads is equal on them.
+template <class T>
+std::int64_t communicate(const call* c, std::size_t n, context& ctx, ncclComm_t comm) {
+  std::int64_t sent = 0;
+  nccl_group g;
+  for (std::size_t k = 0; k < n; ++k)
+    if (exchange::is_plain(c[k])) sent += exchange::begin<T>(c[k], ctx, comm);
+  g.end();
+  for (std::size_t k = 0; k < n; ++k)
+    if (exchange::is_plain(c[k])) exchange::end<T>(c[k], ctx);
+  sent *= static_cast<std::int64_t>(sizeof(T));
+  for (std::size_t k = 0; k < n; ++k)
+    if (!exchange::is_plain(c[k])) sent += communicate<T>(c[k], ctx, comm);
+  return sent;
 }
 
 }  // namespace shardwise::inline v0_1::cuda

@@ -11,6 +11,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include <shardwise/runtime/cuda/collectives.cuh>
 #include <shardwise/runtime/cuda/copied_block.hpp>
 #include <shardwise/runtime/cuda/launch_calls.cuh>
+#include <shardwise/runtime/cuda/ranges.hpp>
 #include <shardwise/runtime/cuda/rank.hpp>
 #include <shardwise/runtime/cuda/recorder.hpp>
 #include <shardwise/runtime/cuda/resources.hpp>
@@ -46,6 +48,7 @@ class executor<Step, cuda_rank<Mesh>>
  public:
   using mesh_type = typename base::mesh_type;
   using element = typename base::element;
+  using numbers = typename base::numbers;
   using base::calls, base::find, base::layout_of, base::parameter_count, base::parameter_name, base::pointer, base::program;
 
   explicit executor(Rank& rank, executor_checks checks) : executor(rank, device_execution::graph, checks) {}
@@ -56,7 +59,7 @@ class executor<Step, cuda_rank<Mesh>>
         how_(how),
         watches_(has_check(checks, executor_checks::finite)),
         arena_(static_cast<std::size_t>(source::peak_bytes)),
-        state_(rank.multiprocessors()) {
+        state_(rank.multiprocessors(), groups) {
     if (has_check(checks, executor_checks::poison))
       throw std::invalid_argument(
           "shardwise: executor: executor_checks::poison is given; a device's executor has the check "
@@ -84,15 +87,19 @@ class executor<Step, cuda_rank<Mesh>>
   }
 
   // Queues one run of the program. All ranks call it with equal arguments. Throws as on the host if something is not set.
-  void run(const step_env& env) {
-    base::check_ready(env);
-    state_.set(env);
-    queue_collectives();
-    if (timeline_ && timeline_->begin(recorded_as_, env.step)) record_run();
-    else if (watches_) issue_watched();
-    else if (how_ == device_execution::graph) cuda::check(cudaGraphLaunch(graph_.get(), stream()), "cudaGraphLaunch");
-    else issue();
-    ran_ = true;
+  void run(const step_env& env) { run_numbers(env); }
+  template <class Names>
+  void run(const grouped_env<Names>& env) {
+    run_numbers(env);
+  }
+
+  // Launches from now on lie in NVTX ranges of their modules' paths and their nodes' names, or no longer. Of a step that is replayed
+  // as a graph a profiler shows them where it is captured, here, and in recorded runs. Collective.
+  void mark_ranges(bool on = true) {
+    synchronize();
+    if (on) ranges_.name(program());
+    else ranges_.clear();
+    relowered();
   }
 
   // Waits until all that is queued is done; reports indices that kernels met outside their tables.
@@ -141,23 +148,13 @@ class executor<Step, cuda_rank<Mesh>>
     base::given().input(index);
   }
 
-  // --- parameters -----------------------------------------------------------------------------------------------------
+  // --- blocks, copied, by number or by name ---------------------------------------------------------------------------
 
   std::vector<element> get_parameter(int index) { return get_block("get_parameter", op_code::param, index); }
-  // As on the host.
-  template <class Other>
-  void copy_parameters(executor<Other, Rank>& from) {
-    from.synchronize();
-    base::template copy_tables<Other>(from, [&](int to, int id) {
-      cuda::check(cudaMemcpyAsync(pointer(to), from.pointer(id), base::bytes_of(to), cudaMemcpyDeviceToDevice, stream()),
-                  "cudaMemcpyAsync");
-    });
-    cuda::check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
-  }
-
-  // --- buffers of modules: the same -----------------------------------------------------------------------------------
-
+  std::vector<element> get_parameter(std::string_view name) { return get_parameter(base::parameter_index(name)); }
   std::vector<element> get_buffer(int index) { return get_block("get_buffer", op_code::module_buffer, index); }
+  std::vector<element> get_buffer(std::string_view name) { return get_buffer(base::buffer_index(name)); }
+  std::vector<element> get_state(std::string_view name, moment m) { return value(base::state_node(name, m)); }
 
   // This rank's value of node `id` of the program, if its storage has not been reused since.
   template <class E = element>
@@ -204,6 +201,20 @@ class executor<Step, cuda_rank<Mesh>>
     f(block.data());
     upload(id, block);
   }
+  const element* shown(int id) { return copies_.show(value(id)); }
+  void hidden() { copies_.shown.clear(); }
+  element* landing(int id) { return copies_.land(id, layout_of(id).numel()); }
+  void landed() {
+    for (const auto& [id, block] : copies_.landing) upload(id, block);
+    copies_.landing.clear();
+  }
+  template <class Other>
+  void copy_local(int to, Other& from, int id) {
+    from.synchronize();
+    cuda::check(cudaMemcpyAsync(pointer(to), from.pointer(id), base::bytes_of(to), cudaMemcpyDeviceToDevice, stream()),
+                "cudaMemcpyAsync");
+    cuda::check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+  }
   void zero_block(int id) {
     if (base::bytes_of(id) > 0)
       cuda::check(cudaMemsetAsync(pointer(id), 0, base::bytes_of(id), stream()), "cudaMemsetAsync");
@@ -225,6 +236,17 @@ class executor<Step, cuda_rank<Mesh>>
     const auto n = static_cast<std::int64_t>(base::launch_count() + calls().size()) + 1;
     recorder_.reserve(static_cast<std::size_t>(n));
     return n;
+  }
+
+  void run_numbers(const numbers& env) {
+    base::check_ready(env);
+    state_.set(env.of);
+    queue_collectives();
+    if (timeline_ && timeline_->begin(recorded_as_, env.run().step)) record_run();
+    else if (watches_) issue_watched();
+    else if (how_ == device_execution::graph) cuda::check(cudaGraphLaunch(graph_.get(), stream()), "cudaGraphLaunch");
+    else issue();
+    ran_ = true;
   }
 
   void clear() {
@@ -254,7 +276,7 @@ class executor<Step, cuda_rank<Mesh>>
     collectives_ = {};
     for (std::size_t i = 0; i < work_.size(); ++i) {
       runtime::call& c = work_[i];
-      if (communicates(c.kind)) ++collectives_[static_cast<std::size_t>(c.axis)];
+      if (communicates(c.kind) && c.members != 0) ++collectives_[static_cast<std::size_t>(c.axis)];
       if (c.kind == transition::all_to_all && c.from.dim == c.to.dim)
         c.l[1] = runtime::group_block(program().spec_of(program().nodes[c.node].in[0]), c.axis, rank_->coordinate().data(),
                                       n_dyn);
@@ -309,6 +331,7 @@ class executor<Step, cuda_rank<Mesh>>
             if (seen) seen->close(ctx.stream);
           }
         if (seen) seen->open(event_kind::call, i, schedule_[i].stream, ctx.stream, end - i);
+        const cuda::launch_ranges::range named(ranges_, c.node);
         if (watching_) watched(i, end, ctx);
         else launch(c, end - i, ctx);
         if (seen) seen->close(ctx.stream);
@@ -367,14 +390,23 @@ class executor<Step, cuda_rank<Mesh>>
   }
 
   void launch(const runtime::call& c, std::size_t count, cuda::context& ctx) {
-    if (!communicates(c.kind)) return cuda::launch_calls<Step>(&c, count, ctx, rank_->index());
+    if (!communicates(c.kind)) {
+      ctx.env = state_.env_of_group(static_cast<int>(optimizer_group(program().nodes[c.node].op, c.a)));
+      return cuda::launch_calls<Step>(&c, count, ctx, rank_->index());
+    }
     ncclComm_t const group = rank_->communicator(c.axis);
     const bool integers = program().spec_of(c.node).type == dtype::i32;
-    rank_->count_written(
-        c.axis, integers ? cuda::communicate<std::int32_t>(c, ctx, group) : cuda::communicate<element>(c, ctx, group));
+    if (count == 1)
+      rank_->count_written(
+          c.axis, integers ? cuda::communicate<std::int32_t>(c, ctx, group) : cuda::communicate<element>(c, ctx, group));
+    else
+      rank_->count_written(c.axis, integers ? cuda::communicate<std::int32_t>(&c, count, ctx, group)
+                                            : cuda::communicate<element>(&c, count, ctx, group));
   }
 
   using base::rank_, base::ran_, base::timeline_, base::recorded_as_, base::check_ran;
+  // The main group and those with names.
+  static constexpr int groups = program_traits<Step>::param_groups::count + 1;
   device_execution how_;
   bool watches_ = false;   // executor_checks::finite
   bool watching_ = false;  // in the run under way
@@ -389,8 +421,10 @@ class executor<Step, cuda_rank<Mesh>>
   std::array<std::int64_t, max_axes> collectives_{};  // of one run, by axis
   std::map<std::size_t, cuda::event> event_;
   std::vector<std::unique_ptr<cuda::staging>> staging_;
+  cuda::host_copies<element> copies_;
   cuda::graph_instance graph_;
   cuda::recorder recorder_;
+  cuda::launch_ranges ranges_;
 };
 
 }  // namespace shardwise::inline v0_1

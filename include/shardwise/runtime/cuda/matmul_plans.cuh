@@ -7,7 +7,7 @@
 
 #include <shardwise/runtime/cuda/context.hpp>
 #include <shardwise/runtime/cuda/error.hpp>
-#include <shardwise/runtime/cuda/workspace.hpp>
+#include <shardwise/operations/contraction/scratch.hpp>
 
 namespace shardwise::inline v0_1::cuda {
 
@@ -59,7 +59,7 @@ class matmul_plans {
     if (bias) set_bias(p.product, bias);
     const cublasStatus_t status =
         cublasLtMatmul(ctx.lt, p.product, alpha, a, p.a, b, p.b, beta, c, p.c ? p.c : p.d, d, p.d, &p.algorithm, workspace,
-                       static_cast<std::size_t>(runtime::matmul_workspace_bytes), ctx.stream);
+                       static_cast<std::size_t>(device_scratch::product_bytes), ctx.stream);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED && !s.plain()) {
       p.destroy();
       return false;
@@ -130,7 +130,7 @@ class matmul_plans {
       }
 
       check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
-      const std::size_t bytes = static_cast<std::size_t>(runtime::matmul_workspace_bytes);
+      const std::size_t bytes = static_cast<std::size_t>(device_scratch::product_bytes);
       const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
         check(cublasLtMatmulPreferenceSetAttribute(preference, what, &value, sizeof(value)),
               "cublasLtMatmulPreferenceSetAttribute");

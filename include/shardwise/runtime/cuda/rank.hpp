@@ -146,6 +146,13 @@ class cuda_rank {
                              "); all ranks must run one program on equal arguments");
   }
 
+  // As thread_rank::exchange, where ranks share memory.
+  template <class F>
+  void exchange(const void* mine, const F& f) {
+    if (meeting_) released([&] { meeting_->exchange(mine, f); });
+    else f([=](int) { return mine; });
+  }
+
   // Words of which each rank has set its own and left the others 0: all of them, on every rank. Bits are added, so that
   // they arrive as they are.
   template <class E>

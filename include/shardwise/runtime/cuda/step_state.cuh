@@ -9,6 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <shardwise/operations/leaf/host.hpp>
 #include <shardwise/runtime/cuda/device/env.cuh>
@@ -19,23 +20,25 @@
 
 namespace shardwise::inline v0_1::cuda {
 
-// A rank's own; what it queues goes to the compute stream.
+// A rank's own; what it queues goes to the compute stream. Each of `groups` groups of parameters has numbers of its own; what is
+// no update reads those of group 0.
 class step_state {
  public:
-  explicit step_state(std::int32_t multiprocessors)
-      : env_(sizeof(device_env)),
+  explicit step_state(std::int32_t multiprocessors, int groups = 1)
+      : env_(static_cast<std::size_t>(groups) * sizeof(device_env)),
         fault_(sizeof(index_fault)),
         tickets_(runtime::stream_count * ticket_bytes),
         seen_fault_(sizeof(index_fault)) {
     for (std::size_t s = 0; s < runtime::stream_count; ++s) {
       context_[s].stream = stream_[s].get();
-      context_[s].env = reinterpret_cast<const device_env*>(env_.data());
+      context_[s].env = env_of_group(0);
       context_[s].fault = reinterpret_cast<index_fault*>(fault_.data());
       context_[s].lt = lt_.get();
       context_[s].plans = &plans_;
       context_[s].tickets = reinterpret_cast<std::uint32_t*>(tickets_.data() + s * ticket_bytes);
       context_[s].multiprocessors = multiprocessors;
     }
+    last_.resize(static_cast<std::size_t>(groups));
     check(cudaMemsetAsync(tickets_.data(), 0, runtime::stream_count * ticket_bytes, compute()), "cudaMemsetAsync");
   }
 
@@ -43,16 +46,20 @@ class step_state {
   cudaStream_t communication() const { return stream_[runtime::communication_stream].get(); }
   context& of_stream(int s) { return context_[static_cast<std::size_t>(s)]; }
 
-  // The run's numbers, stored where they are not those of the run before.
-  void set(const step_env& env) {
-    if (known_ && std::memcmp(&env, &last_, sizeof env) == 0) return;
-    set_env(env, reinterpret_cast<device_env*>(env_.data()), compute());
-    std::memcpy(&last_, &env, sizeof env);
+  const device_env* env_of_group(int group) const { return reinterpret_cast<const device_env*>(env_.data()) + group; }
+
+  // The run's numbers, a group after the other, stored where they are not those of the run before.
+  void set(const step_env* envs) {
+    for (std::size_t k = 0; k < last_.size(); ++k) {
+      if (known_ && std::memcmp(envs + k, &last_[k], sizeof(step_env)) == 0) continue;
+      store(k, envs[k]);
+      std::memcpy(&last_[k], envs + k, sizeof(step_env));
+    }
     known_ = true;
   }
   // Numbers of a run that nobody has asked for, and no bad index.
   void clear() {
-    set_env(last_, reinterpret_cast<device_env*>(env_.data()), compute());
+    for (std::size_t k = 0; k < last_.size(); ++k) store(k, last_[k]);
     clear_fault();
   }
 
@@ -74,6 +81,10 @@ class step_state {
   }
 
  private:
+  void store(std::size_t group, const step_env& env) {
+    set_env(env, reinterpret_cast<device_env*>(env_.data()) + group, compute());
+  }
+
   static constexpr std::size_t ticket_bytes = ticket_count * sizeof(std::uint32_t);
 
   // All bits set: node -1.
@@ -85,7 +96,7 @@ class step_state {
   lt_handle lt_;
   matmul_plans plans_;
   std::array<context, runtime::stream_count> context_{};
-  step_env last_{};
+  std::vector<step_env> last_;
   bool known_ = false;
 };
 

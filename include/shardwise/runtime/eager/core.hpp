@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <shardwise/graph/calls.hpp>
 #include <shardwise/runtime/host/kernel_table.hpp>
 #include <shardwise/runtime/eager/pool.hpp>
 #include <shardwise/runtime/program/random_stream.hpp>
@@ -120,6 +121,7 @@ struct eager_core : block_pool {
   step_env env{};
   std::int32_t site = 0;
   eager_checks checks = eager_checks::none;
+  module_watcher* watcher = nullptr;        // is told of modules' calls, null: nobody asks
   dynamic_array<std::int64_t> site_offset;  // under random_policy::by_offset: of the sites so far
   std::int64_t next_offset = 0;
 

@@ -155,6 +155,8 @@ class dtensor {
   // --------------------------------------------------------------------------------------------------------
 
   bool has_value() const { return static_cast<bool>(value_.storage); }
+  // Who is told of the calls of modules on this run's tensors, null: nobody.
+  module_watcher* watcher() const { return value_.core ? value_.core->watcher : nullptr; }
   // Whose block it is.
   const Rank& rank() const { return *value_.live().rank; }
 
@@ -190,6 +192,13 @@ class dtensor {
   element item() const {
     static_assert(numel(sp) == 1, "shardwise: item: the tensor has more than one element; use full_tensor or to_local.");
     return full_tensor().to_local().data[0];
+  }
+
+  // This tensor has the storage of `data` from now on: what is written to one is seen in the other. Other tensors that share the
+  // storage it had, views of it too, keep that.
+  void set_storage(const dtensor& data) {
+    data.value_.live();
+    value_ = data.value_;
   }
 
   template <std::same_as<bool> B>
@@ -308,21 +317,23 @@ class dtensor {
 
   // Program's results of these operands, computed on the run that `first` belongs to.
   template <class Program>
-  static void run_untyped(const untyped& first, const untyped* const* in, int operands, untyped* out) {
-    runtime::run_eagerly<Program, false>(first.live(), in, operands, out);
+  static void run_untyped(const untyped& first, const untyped* const* in, int operands, untyped* out,
+                          runtime::call_observer* observer = nullptr) {
+    runtime::run_eagerly<Program, false>(first.live(), in, operands, out, nullptr, observer);
   }
   // An optimizer's program: updates in place of the operands that have values, under `env`.
-  template <class Program>
-  static void update_untyped(const untyped& first, const untyped* const* in, int operands, const step_env& env) {
+  template <class Program, class Env>
+  static void update_untyped(const untyped& first, const untyped* const* in, int operands, const Env& env) {
     static constexpr runtime::env_needs needs = runtime::env_needs_of(runtime::program_tag<Program>::value);
-    runtime::check_env(needs, env);
+    const runtime::run_numbers<typename detail::param_groups_of<Program>::type> numbers(env);
+    runtime::check_env(needs, numbers);
     struct restore {
       step_env& now;
       step_env before;
       ~restore() { now = before; }
     } at_end{first.live().env, first.live().env};
-    at_end.now = env;
-    runtime::run_eagerly<Program, true>(first.live(), in, operands, static_cast<untyped*>(nullptr));
+    at_end.now = numbers.run();
+    runtime::run_eagerly<Program, true>(first.live(), in, operands, static_cast<untyped*>(nullptr), numbers.of);
   }
   template <class Program>
   static auto zero_states(const untyped& first) {

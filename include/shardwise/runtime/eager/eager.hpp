@@ -39,19 +39,14 @@ struct eager_operation {
 constexpr std::uint64_t redistribution_signature(std::uint64_t from, std::uint64_t to) { return hash_mixed(from, to); }
 
 // Scratch that an operation's kernel needs where blocks are largest: peers write into scratch of equal size.
-constexpr std::int64_t eager_workspace(const node& n, const spec& x, const spec& y, const spec& out) {
-  if (n.op != op_code::einsum && n.op != op_code::redistribute && n.op != op_code::scatter_dsrc) return 0;
-  constexpr int origin[max_axes]{};
-  std::int64_t ex[max_rank]{}, ey[max_rank]{};
-  for (int d = 0; d < x.rank; ++d) ex[d] = local_interval(x, d, origin).size;
-  for (int d = 0; d < y.rank; ++d) ey[d] = local_interval(y, d, origin).size;
-  return host_backend::workspace_of(n, x, y, out, ex, ey);
+constexpr std::int64_t eager_workspace(const operation& o, const node& n, const spec* const* in, const spec& out) {
+  if (n.op == op_code::redistribute) return host_backend::collective_workspace(n.a, *in[0], out);
+  return o.host_scratch.value(n.a, in, n.inputs, out);
 }
 
 // An operation on tensors of these types, First and then More; and an opaque function.
 template <auto Op, op_attr A, class Rank, class First, class Result, class... More>
 constexpr eager_operation<Rank> operation_on() {
-  using last = std::tuple_element_t<sizeof...(More), std::tuple<First, More...>>;
   constexpr op_code code = code_of(Op);
   node n = empty_node;
   n.op = code;
@@ -63,7 +58,8 @@ constexpr eager_operation<Rank> operation_on() {
   x.in = &First::sp;
   x.out = &Result::sp;
   x.view = is_view(n, First::sp, Result::sp);
-  x.workspace = x.view ? 0 : eager_workspace(n, First::sp, last::sp, Result::sp);
+  const spec* const in[] = {&First::sp, &More::sp...};
+  x.workspace = x.view ? 0 : eager_workspace(operation_of(Op), n, in, Result::sp);
   if constexpr (code == op_code::redistribute)
     x.signature = redistribution_signature(hash_of(First::sp), hash_of(Result::sp));
   if constexpr (code == op_code::custom) {

@@ -7,6 +7,7 @@
 
 #include <shardwise/runtime/eager/eager.hpp>
 #include <shardwise/runtime/program/lowered.hpp>
+#include <shardwise/runtime/program/observer.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
 namespace shardwise::inline v0_1::runtime {
@@ -106,10 +107,12 @@ struct prepared_program final : prepared {
     o.out = &out;
     o.kernel = kernel_table<graph_tag, Rank>::of(i);
     if (n.inputs == 0) return o;
-    const int x = g.nodes[n.in[0]].spec, y = g.nodes[n.in[n.inputs - 1]].spec;
+    const int x = g.nodes[n.in[0]].spec;
+    const spec* in[max_inputs]{};
+    for (int k = 0; k < n.inputs; ++k) in[k] = &g.specs[g.nodes[n.in[k]].spec];
     o.in = &g.specs[x];
     o.view = is_view(n, g.specs[x], out);
-    o.workspace = o.view ? 0 : eager_workspace(n, g.specs[x], g.specs[y], out);
+    o.workspace = o.view ? 0 : eager_workspace(record_of(g, n), n, in, out);
     o.signature = n.op == op_code::redistribute ? redistribution_signature(g.hashes[x], g.hashes[n.spec]) : 0;
     if (n.op == op_code::opaque) o.function = g.functions[attributes_of<opaque_attributes>(n.a).function];
     o.custom = custom_of(g, n);
@@ -141,9 +144,11 @@ void run_results(prepared_program<Program, Rank>& p, int i, const eager_value<Ra
 // `in` are the program's operands, `out` becomes its results, tensors of their own. A value is given back to the pool after its last use, nodes
 // that no result depends on are not run. Collective where the program is.
 // An operand may be missing (have no storage) where MayMiss: then what would be computed of it is missing too, except
-// that a sum of two is the other one. The core is that of the first parameter or input.
+// that a sum of two is the other one; what updates read is by_group[number of the group]. The core is that of the first parameter
+// or input. `observer`: null, or told of every node.
 template <class Program, bool MayMiss, class Rank>
-void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int operands, eager_value<Rank>* out) {
+void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int operands, eager_value<Rank>* out,
+                 [[maybe_unused]] const step_env* by_group = nullptr, call_observer* observer = nullptr) {
   using program = prepared_program<Program, Rank>;
   using results = program_results<Program>;
   const auto& g = program::g;
@@ -160,7 +165,10 @@ void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int
     const node& n = g.nodes[i];
     const auto at = static_cast<std::size_t>(i);
     if (p->runs[at] == 0) continue;
+    if (observer) observer->before(i);
     const eager_operation<Rank>& o = p->operation[at];
+    if constexpr (MayMiss)
+      if (is_update(n.op)) core.env = by_group[optimizer_group(n.op, n.a)];
     if (is_leaf(n.op)) {
       const int first = n.op == op_code::input           ? 0
                         : n.op == op_code::param         ? results::inputs
@@ -187,6 +195,7 @@ void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int
     for (int d = p->dies_begin[at]; d < p->dies_begin[at + 1]; ++d)
       p->value[static_cast<std::size_t>(p->dies[static_cast<std::size_t>(d)])] = eager_value<Rank>{};
   }
+  if (observer) observer->before(g.node_count);
   for (int k = 0; k < results::count; ++k) {
     if (results::node(k) < 0) {
       out[k] = eager_value<Rank>{};

@@ -16,7 +16,9 @@
 #include <shardwise/runtime/executor/dead_storage.hpp>
 #include <shardwise/runtime/executor/executor_base.hpp>
 #include <shardwise/runtime/executor/finite.hpp>
+#include <shardwise/runtime/executor/held_blocks.hpp>
 #include <shardwise/runtime/host/kernel_table.hpp>
+#include <shardwise/runtime/program/observer.hpp>
 #include <shardwise/runtime/program/overlap.hpp>
 #include <shardwise/runtime/threads/collectives.hpp>
 #include <shardwise/support/dynamic_array.hpp>
@@ -26,7 +28,8 @@ namespace shardwise::inline v0_1 {
 // Step is a train_step or forward_step; Rank a rank of its mesh, by default a thread of this process. All memory is taken
 // in the constructor, and the optimizer's states in it are zeros. Collectives that the program waits for run beside its kernels, on the rank's stream if it has one.
 template <class Step, class Rank = thread_rank<typename program_traits<Step>::mesh_type>>
-class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>> {
+class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>,
+                 public runtime::held_blocks<executor<Step, Rank>, typename program_traits<Step>::element> {
   using base = runtime::executor_base<Step, Rank, executor>;
   using source = typename base::source;
   static_assert(checked_host_rank<Rank>::ok);
@@ -34,6 +37,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
  public:
   using mesh_type = typename base::mesh_type;
   using element = typename base::element;
+  using numbers = typename base::numbers;
   using base::calls, base::find, base::layout_of, base::parameter_count, base::pointer, base::program;
 
   explicit executor(Rank& rank, executor_checks checks = executor_checks::none)
@@ -57,33 +61,11 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
 
   // One run of the program. All ranks call it with equal arguments; a checked run tells ranks whose seeds differ. Throws if
   // an input or a parameter has no value yet, or a number of `env` that the optimizer reads is not set: see check_env.
-  void run(const step_env& env) {
-    base::check_ready(env);
-    if (checks_ != executor_checks::none) rank_->agree(env.seed, "the seed");
-    const dynamic_array<runtime::call>& list = calls();
-    std::size_t at = 0;
-    recorder_ = timeline_ && timeline_->begin(recorded_as_, env.step) ? timeline_ : nullptr;
-    try {
-      if constexpr (overlapped) {
-        run_overlapped(env, at);
-      } else {
-        for (; at < list.size(); ++at) {
-          if (arrivals_.any()) land_for(at);
-          if (has_check(checks_, executor_checks::poison)) dead_.poison_before(arena_.data(), at);
-          watched(at, [&] { run_call(at, env); });
-        }
-      }
-      if (has_check(checks_, executor_checks::poison)) dead_.poison_before(arena_.data(), list.size());
-      if (arrivals_.any()) land_for(list.size());
-      if (recorder_) recorder_->end();
-      ran_ = true;
-    } catch (const rank_failed&) {
-      throw;
-    } catch (const std::exception& e) {
-      if (at >= list.size()) throw;
-      throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(program(), list[at].node, rank_->index()) +
-                               ")");
-    }
+  void run(const step_env& env) { run_numbers(env); }
+  // With numbers for groups of parameters: see env_of.
+  template <class Names>
+  void run(const grouped_env<Names>& env) {
+    run_numbers(env);
   }
 
   template <class... Given>
@@ -91,6 +73,9 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   void run(const Given&...) {
     static_assert(raise<problem::run_without_env, executor, Given...>::ok);
   }
+
+  // Who is told of the calls of the runs that follow; null: nobody. Price: a virtual call for each call of the program.
+  void observe(runtime::call_observer* observer) { observer_ = observer; }
 
   // Output 0 of the program as this rank holds it: the loss of a train_step.
   element loss() const { return output()[0]; }
@@ -171,24 +156,6 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
     return block<E>(id);
   }
 
-  // --- parameters -----------------------------------------------------------------------------------------------------
-
-  // This rank's block of a parameter, to be written: it counts as set from now on. Of a const executor, to be read.
-  std::span<element> parameter(int index) { return block_to_write(op_code::param, index); }
-  std::span<const element> parameter(int index) const { return block_to_read("parameter", op_code::param, index); }
-  // The blocks of another program with the same parameters and buffers in the same places: an evaluation of the model in
-  // training. Parameters or buffers of other names, shapes or placements do not compile.
-  template <class Other>
-  void copy_parameters(const executor<Other, Rank>& from) {
-    base::template copy_tables<Other>(
-        from, [&](int to, int id) { std::memcpy(pointer(to), from.pointer(id), base::bytes_of(to)); });
-  }
-
-  // --- buffers of modules: the same -----------------------------------------------------------------------------------
-
-  std::span<element> buffer(int index) { return block_to_write(op_code::module_buffer, index); }
-  std::span<const element> buffer(int index) const { return block_to_read("buffer", op_code::module_buffer, index); }
-
   // This rank's value of node `id` of the program, if its storage has not been reused since.
   template <class E = element>
   std::vector<E> value(int id) const {
@@ -207,6 +174,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   template <class Iterated, class R>
   friend class iterated_executor;
   friend base;
+  friend class runtime::held_blocks<executor, element>;
   template <class OtherStep, class R, class Self>
   friend class runtime::executor_base;
 
@@ -236,6 +204,14 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   void fill_block(int id, const F& f) {
     f(static_cast<element*>(pointer(id)));
   }
+  const element* shown(int id) const { return static_cast<const element*>(pointer(id)); }
+  void hidden() {}
+  element* landing(int id) { return static_cast<element*>(pointer(id)); }
+  void landed() {}
+  template <class Other>
+  void copy_local(int to, const Other& from, int id) {
+    std::memcpy(pointer(to), from.pointer(id), base::bytes_of(to));
+  }
   void zero_block(int id) { std::memset(pointer(id), 0, base::bytes_of(id)); }
   template <class Range>
   void gather_block(int id, bool first, Range& whole) {
@@ -251,23 +227,65 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
 
   static constexpr bool overlapped = runtime::has_stream<Rank> && has_waits(source::program);
 
+  void run_numbers(const numbers& env) {
+    base::check_ready(env);
+    if (checks_ != executor_checks::none) rank_->agree(env.run().seed, "the seed");
+    const dynamic_array<runtime::call>& list = calls();
+    std::size_t at = 0;
+    recorder_ = timeline_ && timeline_->begin(recorded_as_, env.run().step) ? timeline_ : nullptr;
+    try {
+      if constexpr (overlapped) {
+        run_overlapped(env, at);
+      } else {
+        for (; at < list.size(); at += static_cast<std::size_t>(list[at].members)) {
+          if (arrivals_.any()) land_for(at);
+          if (has_check(checks_, executor_checks::poison)) dead_.poison_before(arena_.data(), at);
+          if (observer_) observer_->before(list[at].node);
+          watched(at, [&] { run_call(at, env); });
+        }
+      }
+      if (observer_) observer_->before(program().node_count);
+      if (has_check(checks_, executor_checks::poison)) dead_.poison_before(arena_.data(), list.size());
+      if (arrivals_.any()) land_for(list.size());
+      if (recorder_) recorder_->end();
+      base::exchange_storage();
+      ran_ = true;
+    } catch (const rank_failed&) {
+      throw;
+    } catch (const std::exception& e) {
+      if (at >= list.size()) throw;
+      throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(program(), list[at].node, rank_->index()) +
+                               ")");
+    }
+  }
+
   // Call `at`, run by f, and what there is to see before and after it.
   template <class F>
   void watched(std::size_t at, F&& f) {
     if (!has_check(checks_, executor_checks::finite)) return f();
     using watch = runtime::finite_watch<Step>;
     const auto fetch = [this](int id) -> const void* { return pointer(id); };
-    const bool allowed = watch::before(*this, calls()[at], fetch);
+    const std::size_t end = at + static_cast<std::size_t>(calls()[at].members);
+    bool allowed = false;
+    for (std::size_t k = at; k < end; ++k) allowed = watch::before(*this, calls()[k], fetch) || allowed;
     f();
-    watch::after(*this, calls()[at], allowed, fetch);
+    for (std::size_t k = at; k < end; ++k) watch::after(*this, calls()[k], allowed, fetch);
   }
 
-  void run_call(std::size_t at, const step_env& env) {
-    if (!recorder_) return kernel_[at](calls()[at], env, *rank_);
-    runtime::time_span& when = recorder_->next(event_kind::call, at).time;
+  static const step_env& read_by(const runtime::call& c, const numbers& env) {
+    return env.read_by(program().nodes[c.node].op, c.a);
+  }
+  void run_call(std::size_t at, const numbers& env) {
+    if (!recorder_) return kernel_[at](calls()[at], read_by(calls()[at], env), *rank_);
+    runtime::time_span& when = next_event(event_kind::call, at).time;
     when.begin = runtime::now();
-    kernel_[at](calls()[at], env, *rank_);
+    kernel_[at](calls()[at], read_by(calls()[at], env), *rank_);
     when.end = runtime::now();
+  }
+  timeline_event& next_event(event_kind kind, std::size_t at, int stream = runtime::compute_stream) {
+    timeline_event& e = recorder_->next(kind, at, stream);
+    e.calls = calls()[at].members;
+    return e;
   }
   void land_for(std::size_t at) {
     if (!recorder_ || !arrivals_.due(at)) return arrivals_.land_for(at);
@@ -279,12 +297,13 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
 
   // What is under way uses the arena: whatever is thrown leaves when that is done. It will be: all ranks have issued the
   // same before, or fail as well, which ends it.
-  void run_overlapped(const step_env& env, std::size_t& at) {
+  void run_overlapped(const numbers& env, std::size_t& at) {
     try {
-      for (; at < calls().size(); ++at) {
+      for (; at < calls().size(); at += static_cast<std::size_t>(calls()[at].members)) {
         if (arrivals_.any()) land_for(at);
         catch_up(at);
         if (has_check(checks_, executor_checks::poison)) dead_.poison_before(arena_.data(), at);
+        if (observer_) observer_->before(calls()[at].node);
         watched(at, [&] {
           if (!overlap_.beside[at]) return run_call(at, env);
           issue(at, env);
@@ -298,16 +317,16 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
     }
   }
   static std::string place(int node, int rank) { return runtime::place_of(program(), node, rank); }
-  void issue(std::size_t at, const step_env& env) {
+  void issue(std::size_t at, const numbers& env) {
     auto& stream = rank_->stream();
     if (!recorder_) {
-      ticket_[at] = stream.issue(kernel_[at], calls()[at], env, nullptr, place);
+      ticket_[at] = stream.issue(kernel_[at], calls()[at], env.run(), nullptr, place);
       return;
     }
-    runtime::time_span& when = recorder_->next(event_kind::launch, at).time;
-    runtime::time_span& there = recorder_->next(event_kind::call, at, runtime::communication_stream).time;
+    runtime::time_span& when = next_event(event_kind::launch, at).time;
+    runtime::time_span& there = next_event(event_kind::call, at, runtime::communication_stream).time;
     when.begin = runtime::now();
-    ticket_[at] = stream.issue(kernel_[at], calls()[at], env, &there, place);
+    ticket_[at] = stream.issue(kernel_[at], calls()[at], env.run(), &there, place);
     when.end = runtime::now();
   }
   void catch_up(std::size_t at) {
@@ -339,6 +358,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
       for (int k = 0; k < n.inputs; ++k) reads = reads || base::plan().owner[n.in[k]] == id;
       if (reads) break;
     }
+    while (at < calls().size() && calls()[at].members == 0) --at;  // a batch needs what any member does
     return at;
   }
 
@@ -371,7 +391,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
       ticket_.resize(calls().size());
       std::byte* const beside = scratch ? scratch + base::plan().workspace - passes::align_up(stream_workspace) : nullptr;
       for (std::size_t i = 0; i < calls().size(); ++i)
-        if (overlap_.beside[i]) base::set_workspace(i, beside);
+        for (std::size_t k = i; overlap_.beside[i] && k < base::launch_end(i); ++k) base::set_workspace(k, beside);
     }
     if (has_check(checks_, executor_checks::poison)) dead_.note(program(), base::plan(), calls());
   }
@@ -386,6 +406,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   dynamic_array<unsigned> ticket_;  // of the calls on the stream
   runtime::dead_storage dead_;
   timeline* recorder_ = nullptr;  // of the run under way
+  runtime::call_observer* observer_ = nullptr;
 };
 
 }  // namespace shardwise::inline v0_1

@@ -7,10 +7,13 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <shardwise/runtime/program/copied_parameters.hpp>
 #include <shardwise/runtime/program/lowered.hpp>
 #include <shardwise/runtime/program/offered.hpp>
+#include <shardwise/runtime/rank.hpp>
 #include <shardwise/runtime/timeline/program.hpp>
 
 namespace shardwise::inline v0_1 {
@@ -28,6 +31,9 @@ constexpr bool has_check(executor_checks all, executor_checks one) {
   return (static_cast<unsigned>(all) & static_cast<unsigned>(one)) != 0;
 }
 
+template <class Step, class Rank>
+class executor;
+
 namespace runtime {
 
 // Self is the executor, which derives from this and says what it does with its memory, by this rank alone, on blocks that are
@@ -36,6 +42,9 @@ namespace runtime {
 //   quiesce(), relowered()       before it and after it, where the size changes: nothing is under way; what was captured is new
 //   fill_block(id, f)            f(elements) writes the block
 //   zero_block(id)               the block becomes zeros
+//   shown(id)                    the block where other ranks can read it, until hidden()
+//   landing(id), landed()        where a block is put together, which it becomes when it is complete
+//   copy_local(to, other, from)  a block of another executor of this rank, as it is
 //   gather_block(id, first, to)  writes the block to where it lies in `to`, the whole tensor, if `first`: no other rank writes it
 //   most_events()                of one run in a timeline
 template <class Step, class Rank, class Self>
@@ -105,6 +114,68 @@ class executor_base : public lowered<Step> {
     gather_whole("gather_buffer", op_code::module_buffer, index, global);
   }
 
+  // --- by name: "layers.3.attn.wq"; a name that the model does not have throws, with the nearest ones -------------------
+
+  template <class Range>
+  void set_parameter(std::string_view name, const Range& global) {
+    set_parameter(base::parameter_index(name), global);
+  }
+  template <class Range>
+  void set_buffer(std::string_view name, const Range& global) {
+    set_buffer(base::buffer_index(name), global);
+  }
+  // The whole tensor, row-major, on every rank, or on rank `root` alone: the others get no elements. Collective.
+  std::vector<element> full_parameter(std::string_view name, int root = -1) {
+    const int at = base::parameter_index(name);
+    check_root("full_parameter", root);
+    base::check_parameter("full_parameter", at);
+    return full(find(op_code::param, at), root);
+  }
+  std::vector<element> full_buffer(std::string_view name, int root = -1) {
+    const int at = base::buffer_index(name);
+    check_root("full_buffer", root);
+    base::check_parameter("full_buffer", base::table_place(op_code::module_buffer, at));
+    return full(find(op_code::module_buffer, at), root);
+  }
+  // What the optimizer keeps for a parameter. Of a parameter that it keeps nothing for: throws.
+  const layout& state_layout(std::string_view name, moment m) const { return layout_of(base::state_node(name, m)); }
+  template <class Range>
+  void set_state(std::string_view name, moment m, const Range& global) {
+    const int id = base::state_node(name, m);
+    base::check_size("set_state", id, std::size(global));
+    self().fill_block(id,
+                      [&](element* p) { base::load("set_state", id, std::data(global), p, rank_->coordinate().data()); });
+  }
+  std::vector<element> full_state(std::string_view name, moment m, int root = -1) {
+    check_root("full_state", root);
+    return full(base::state_node(name, m), root);
+  }
+
+  // What another program of the model holds, whatever its plan, its mesh (of as many ranks) and its passes: by name, block by block,
+  // each rank taking out of the others' blocks what its own are made of (copied_blocks). Parameters or buffers of other names or
+  // shapes do not compile. Collective, unless all are placed alike.
+  template <class Other, class OtherRank>
+  void copy_parameters(executor<Other, OtherRank>& from) {
+    static_assert(checked_parameters<Step, Other, has_exchange<Rank>>::ok);
+    from.check_parameters("copy_parameters");
+    copy_leaves<copied_leaves::parameters, Other>(from);
+    for (int at = 0; at < base::table_count(); ++at) base::given().parameter(at);
+  }
+  template <class Other, class OtherRank>
+  void copy_parameters(const executor<Other, OtherRank>& from) {
+    copy_parameters(const_cast<executor<Other, OtherRank>&>(from));  // it is read alone
+  }
+  // The same of the optimizers' states: both programs must keep the same ones.
+  template <class Other, class OtherRank>
+  void copy_state(executor<Other, OtherRank>& from) {
+    static_assert(checked_states<Step, Other, has_exchange<Rank>>::ok);
+    copy_leaves<copied_leaves::states, Other>(from);
+  }
+  template <class Other, class OtherRank>
+  void copy_state(const executor<Other, OtherRank>& from) {
+    copy_state(const_cast<executor<Other, OtherRank>&>(from));
+  }
+
   // Initial values of parameters and buffers as the modules declare them, from (seed, path, global element index); states are
   // zeroed, as they are after construction. Collective: ranks that give different seeds are told.
   void initialise(std::uint64_t seed) {
@@ -135,14 +206,45 @@ class executor_base : public lowered<Step> {
     if (!ran_) [[unlikely]]
       base::refuse_unrun();
   }
-  // Copies the parameters and buffers of another program; copy(node, node of the other program).
-  template <class OtherStep, class Other, class Copy>
-  void copy_tables(const Other& from, const Copy& copy) {
-    static_assert(checked_parameters<Step, OtherStep>::ok);
-    from.check_parameters("copy_parameters");
-    for (int at = 0; at < base::table_count(); ++at) {
-      copy(base::table_node(at), from.table_node(at));
-      base::given().parameter(at);
+  // The blocks of another program's leaves: those that are placed alike by this rank alone, the others by all ranks together.
+  template <copied_leaves What, class OtherStep, class Other>
+  void copy_leaves(Other& from) {
+    using table = copied_blocks<Step, OtherStep, What>;
+    for (int k = 0; k < table::count; ++k)
+      if (table::leaves[k].list < 0) self().copy_local(table::leaves[k].to, from, table::leaves[k].from);
+    if constexpr (has_exchange<Rank>) {
+      bool moves = false;
+      for (int k = 0; k < table::count; ++k) moves = moves || table::leaves[k].list >= 0;
+      if (!moves) return;
+      if (!rank_shares_memory(*rank_)) {
+        for (int k = 0; k < table::count; ++k)
+          if (table::leaves[k].list >= 0) carry_over(table::leaves[k].to, from, table::leaves[k].from);
+        return;
+      }
+      dynamic_array<const void*> mine(static_cast<std::size_t>(table::count), nullptr);
+      dynamic_array<element*> to(static_cast<std::size_t>(table::count), nullptr);
+      for (int k = 0; k < table::count; ++k)
+        if (table::leaves[k].list >= 0) {
+          mine[static_cast<std::size_t>(k)] = from.shown(table::leaves[k].from);
+          to[static_cast<std::size_t>(k)] = self().landing(table::leaves[k].to);
+        }
+      const int own = rank_->index();
+      rank_->exchange(mine.data(), [&](const auto& peer) {
+        for (int k = 0; k < table::count; ++k) {
+          const auto& leaf = table::leaves[k];
+          if (leaf.list < 0) continue;
+          const auto& list = table::lists[leaf.list];
+          const spec &s = Other::program().spec_of(leaf.from), &t = program().spec_of(leaf.to);
+          for (int i = list.begin[own]; i < list.begin[own + 1]; ++i) {
+            const box_copy& box = list.item[i];
+            const void* const there = static_cast<const void* const*>(peer(box.from))[k];
+            copy_box(box, static_cast<const element*>(there), layout_on(s, box.from), to[static_cast<std::size_t>(k)],
+                     layout_on(t, own));
+          }
+        }
+      });
+      from.hidden();
+      self().landed();
     }
   }
 
@@ -154,6 +256,54 @@ class executor_base : public lowered<Step> {
   std::string phase_;
 
  private:
+  static bool rank_shares_memory(const Rank& r) {
+    if constexpr (requires { r.shares_memory(); }) return r.shares_memory();
+    else return true;
+  }
+  static std::size_t elements_of(const layout& l) {
+    std::size_t n = 1;
+    for (int d = 0; d < l.rank; ++d) n *= static_cast<std::size_t>(l.global[d]);
+    return n;
+  }
+  // Between processes: one whole tensor at a time.
+  template <class Other>
+  void carry_over(int to, Other& from, int id) {
+    std::vector<element> whole(elements_of(from.layout_of(id)));
+    from.gather_block(id, Other::writes_first(id, rank_->coordinate().data()), whole);
+    self().fill_block(to,
+                      [&](element* p) { base::load("copy_parameters", to, whole.data(), p, rank_->coordinate().data()); });
+  }
+  // The whole tensor of which this rank has a block, on rank `root`, or on all for -1.
+  std::vector<element> full(int id, int root) {
+    static_assert(shardwise::detail::rank_has<has_exchange<Rank>, Rank, rank_member::exchange>);
+    const bool wanted = root < 0 || root == rank_->index();
+    std::vector<element> whole(wanted || !rank_shares_memory(*rank_) ? elements_of(layout_of(id)) : 0);
+    if constexpr (has_exchange<Rank>) {
+      if (!rank_shares_memory(*rank_)) {
+        self().gather_block(id, base::writes_first(id, rank_->coordinate().data()), whole);
+        if (!wanted) whole.clear();
+        return whole;
+      }
+      const spec& s = program().spec_of(id);
+      rank_->exchange(self().shown(id), [&](const auto& peer) {
+        if (!wanted) return;
+        const int own = rank_->index();
+        each_copy(s, whole_spec(s), own, [&](const box_copy& box) {
+          copy_box(box, static_cast<const element*>(peer(box.from)), layout_on(s, box.from), whole.data(),
+                   layout_on(whole_spec(s), own));
+        });
+      });
+      self().hidden();
+    }
+    return whole;
+  }
+  void check_root(const char* call_name, int root) const {
+    if (root < -1 || root >= world_size)
+      throw std::out_of_range(std::string("shardwise: ") + call_name + ": rank " + std::to_string(root) +
+                              " is asked for; the mesh has ranks 0.." + std::to_string(world_size - 1) +
+                              ", and -1 is all of them");
+  }
+
   // `op` is the leaf that a parameter or a buffer is.
   template <class Range>
   void set_whole(const char* call_name, op_code op, int index, const Range& global) {

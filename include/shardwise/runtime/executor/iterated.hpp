@@ -15,6 +15,8 @@ class iterated_executor {
   using main_executor = executor<typename Iterated::main, Rank>;
   using cleanup_executor = executor<typename Iterated::cleanup, Rank>;
 
+  using numbers = typename main_executor::numbers;
+
   explicit iterated_executor(Rank& rank, executor_checks checks = executor_checks::none)
       : arena_(Iterated::peak_bytes),
         given_(main_executor::nothing_given()),
@@ -25,33 +27,10 @@ class iterated_executor {
   // One iteration. `last` says that no further one follows (the parameters are then what they would be without moves);
   // the next call begins anew. At least two calls from setup to cleanup. What an update reads of `env` (lr, ...) stays as it is
   // from the first of them to the last: a moved update runs in the next call.
-  void run(const step_env& env, bool last = false) {
-    if (iteration_ > 0 && Iterated::kept_values > 0) {
-      static constexpr runtime::env_needs needs =
-          runtime::env_needs_of(runtime::program_source<typename Iterated::main>::program);
-      runtime::check_unchanged(needs, env, before_);
-    }
-    if (last && iteration_ == 0 && Iterated::kept_values > 0)
-      throw std::logic_error(
-          "shardwise: iterated_executor: the last iteration is also the first, and nothing is kept for it to "
-          "finish; run at least two iterations, or the step without moves");
-    if (last) {
-      ran_ = iteration_phase::cleanup;
-      cleanup_.run(env);
-      loss_ = cleanup_.loss();
-      iteration_ = 0;
-      return;
-    }
-    ran_ = iteration_ == 0 ? iteration_phase::setup : iteration_phase::main;
-    if (iteration_ == 0) {
-      setup_.run(env);
-      loss_ = setup_.loss();
-    } else {
-      main_.run(env);
-      loss_ = main_.loss();
-    }
-    before_ = env;  // a call that has thrown is none
-    ++iteration_;
+  void run(const step_env& env, bool last = false) { run_numbers(env, last); }
+  template <class Names>
+  void run(const grouped_env<Names>& env, bool last = false) {
+    run_numbers(env, last);
   }
   // Of the last call's iteration.
   typename Iterated::element loss() const { return loss_; }
@@ -82,6 +61,34 @@ class iterated_executor {
   cleanup_executor& cleanup() { return cleanup_; }
 
  private:
+  void run_numbers(const numbers& env, bool last) {
+    if (iteration_ > 0 && Iterated::kept_values > 0) {
+      static constexpr runtime::env_needs needs =
+          runtime::env_needs_of(runtime::program_source<typename Iterated::main>::program);
+      runtime::check_unchanged(needs, env, before_);
+    }
+    if (last && iteration_ == 0 && Iterated::kept_values > 0)
+      throw std::logic_error(
+          "shardwise: iterated_executor: the last iteration is also the first, and nothing is kept for it to "
+          "finish; run at least two iterations, or the step without moves");
+    if (last) {
+      ran_ = iteration_phase::cleanup;
+      cleanup_.run_numbers(env);
+      loss_ = cleanup_.loss();
+      iteration_ = 0;
+      return;
+    }
+    ran_ = iteration_ == 0 ? iteration_phase::setup : iteration_phase::main;
+    if (iteration_ == 0) {
+      setup_.run_numbers(env);
+      loss_ = setup_.loss();
+    } else {
+      main_.run_numbers(env);
+      loss_ = main_.loss();
+    }
+    before_ = env;  // a call that has thrown is none
+    ++iteration_;
+  }
   std::span<std::byte> bytes() { return {arena_.data(), static_cast<std::size_t>(arena_.size())}; }
 
   runtime::arena arena_;
@@ -90,7 +97,7 @@ class iterated_executor {
   main_executor main_;
   cleanup_executor cleanup_;
   std::int64_t iteration_ = 0;
-  step_env before_{};
+  numbers before_{};
   iteration_phase ran_ = iteration_phase::setup;
   typename Iterated::element loss_{};
 };

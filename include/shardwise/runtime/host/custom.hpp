@@ -2,6 +2,7 @@
 // Kernels of users' own operations on the host: what they are made from, and what they are given.
 #pragma once
 
+#include <stdexcept>
 #include <utility>
 
 #include <shardwise/graph/tensor.hpp>
@@ -79,6 +80,17 @@ class SHARDWISE_HIDDEN kernel_arguments {
   // Of the whole tensor: its extent, and where this block begins.
   constexpr std::int64_t whole_extent(int operand, int dim) const { return c_.l[operand].global[dim]; }
   constexpr std::int64_t origin(int operand, int dim) const { return c_.l[operand].origin[dim]; }
+
+  // The bytes that the record asks for (host_scratch, device_scratch), aligned for any vector; what lies there before is
+  // nobody's, and so is what the kernel leaves. A kernel that is run in constants, as proofs do, keeps elements of T there.
+  // Throws std::logic_error where the record asks for none.
+  constexpr T* scratch() const {
+    if (!q_.has_scratch)
+      throw std::logic_error(
+          "shardwise: a kernel of one's own reads scratch() and its operation's record asks for none; state host_scratch and "
+          "device_scratch in the record, as with_scratch does");
+    return q_.scratch;
+  }
 
   // Those of `call`.
   template <class A>
@@ -173,6 +185,8 @@ __attribute__((noinline)) void compute_custom(const call& c, const step_env& env
   for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<T*>(c.p[k]);
   constexpr int index = Op.record.indices;
   if constexpr (index >= 0) q.index = static_cast<const std::int32_t*>(c.p[index]);
+  q.has_scratch = static_cast<bool>(Op.record.host_scratch.value);
+  if (q.has_scratch) q.scratch = static_cast<T*>(c.workspace);
   if constexpr (Op.record.results > 1) {
     const host::result_pointers<T> several = host::pointers_of<T>(*c.results);
     host::custom_kernel<Op>::template run<T>(c, q, env, &several);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <type_traits>
 
+#include <shardwise/operations/contraction/scratch.hpp>
 #include <shardwise/runtime/host/gemm_pack.hpp>
 #include <shardwise/support/config.hpp>
 
@@ -29,36 +30,8 @@ struct matrix_view {
 
 namespace gemm_detail {
 
-inline constexpr long max_rows = 12;       // the tallest tile of any instruction set
-inline constexpr long depth_bytes = 2048;  // deep blocks: each further block reads and writes all of C once more
-inline constexpr long max_height = 96;     // rows of A between two passes over B; a multiple of every tile height
-inline constexpr long width_bytes = 2048;  // columns of B packed at once
-inline constexpr long row_gap = 16;        // keeps the rows of a packed A block out of one cache set
-inline constexpr long widest_bytes = 128;
-
-constexpr long round_up(long x, long to) { return (x + to - 1) / to * to; }
-constexpr long smaller(long x, long y) { return x < y ? x : y; }
-
-// Depth of the blocks that k is cut into: a function of k alone, see the law.
-template <class T>
-constexpr long depth_of(long k) {
-  constexpr long max_depth = depth_bytes / long{sizeof(T)};
-  const long blocks = (k + max_depth - 1) / max_depth;
-  return blocks < 2 ? k : round_up((k + blocks - 1) / blocks, 8);
-}
-
-template <class T>
-inline constexpr long max_width = width_bytes / long{sizeof(T)};
-
-template <class T>
-constexpr long packed_b(long n, long k) {
-  return smaller(round_up(n, widest_bytes / long{sizeof(T)}), max_width<T>) * depth_of<T>(k);
-}
-
-template <class T>
-constexpr long packed_a(long m, long k) {
-  return smaller(m, max_height) * (depth_of<T>(k) + row_gap);
-}
+inline constexpr long max_rows = 12;  // the tallest tile of any instruction set
+using namespace gemm_panels;
 
 // Tiles that end inside a vector or land on strided columns go through a copy, by the same kernel: the same bits.
 template <class T>
@@ -135,16 +108,6 @@ void multiply(const tile_set<T>& set, long m, long n, long k, T alpha, matrix_vi
 }
 
 }  // namespace gemm_detail
-
-// An upper bound for every CPU and all strides; the product touches no byte behind it.
-template <class T>
-constexpr std::size_t gemm_workspace_bytes(long m, long n, long k) {
-  using namespace gemm_detail;
-  if (m <= 0 || n <= 0 || k <= 0) return 0;
-  const long as_is = packed_b<T>(n, k) + packed_a<T>(m, k);
-  const long swapped = packed_b<T>(m, k) + packed_a<T>(n, k);
-  return static_cast<std::size_t>(as_is < swapped ? swapped : as_is) * sizeof(T);
-}
 
 // C = alpha * A B + beta * C for A [m, k], B [k, n]. C must not overlap A, B or the workspace and is not read when beta
 // is zero. `workspace` is 64-byte aligned and has gemm_workspace_bytes<T>(m, n, k) bytes; it may be null when that is

@@ -24,6 +24,9 @@ struct operands {
   T* p[max_inputs + 1]{};
   const std::int32_t* index = nullptr;
   std::int32_t* index_out = nullptr;
+  // Of a custom operation: what its record asks for, if it does.
+  T* scratch = nullptr;
+  bool has_scratch = false;
 };
 
 // The host kernel of an operation, in its family's operations/<family>/host.hpp: a static run<T>(call, operands<T>, step_env).

@@ -97,7 +97,30 @@ struct call {
   std::int64_t draw = 0;  // where a random operation's block begins in the stream of random_policy::by_offset
   opaque_function function = nullptr;
   const result_blocks* results = nullptr;  // of an operation with several, whose p[result] is not set
+  // Of a batch of collectives (graph/batches.hpp): the first member's count of them, 0 for the others, which it runs; and where
+  // all of them lie, the first one in front.
+  std::int32_t members = 1;
+  const call* batch = nullptr;
 };
+
+// Makes one collective of each batch among a program's calls, which stay where they are from now on.
+template <class Calls>
+void link_batches(Calls& calls) {
+  const auto number = [&](std::size_t i) {
+    return communicates(calls[i].kind) ? attributes_of<redistribute_attributes>(calls[i].a).batch : 0;
+  };
+  for (std::size_t i = 0; i < calls.size();) {
+    std::size_t end = i + 1;
+    if (const std::int64_t own = number(i); own != 0)
+      while (end < calls.size() && number(end) == own) ++end;
+    if (end - i > 1) {
+      calls[i].members = static_cast<std::int32_t>(end - i);
+      calls[i].batch = &calls[i];
+      for (std::size_t k = i + 1; k < end; ++k) calls[k].members = 0;
+    }
+    i = end;
+  }
+}
 
 // The block of `s` at mesh coordinate `c`, densely stored.
 constexpr layout local_layout(const spec& s, const int* c, std::int64_t n = 0) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// checked_parameters: whether the parameters and buffers of one program may be copied to another one, block by block.
+// copied_blocks: what is copied from one program's blocks to another one's, parameter by parameter or state by state, and whether it
+// may be.
 #pragma once
 
 #include <type_traits>
@@ -7,6 +8,7 @@
 #include <shardwise/graph/tensor.hpp>
 #include <shardwise/graph/text/text.hpp>
 #include <shardwise/graph/units.hpp>
+#include <shardwise/runtime/program/copy_list.hpp>
 #include <shardwise/support/config.hpp>
 #include <shardwise/support/fixed_string.hpp>
 
@@ -97,7 +99,7 @@ struct parameter_difference {
   problem what = problem::none;
   int at = -1, node_a = 0, node_b = 0;
 };
-template <class A, class B, bool Buffers>
+template <class A, class B, bool Buffers, bool Anywhere>
 constexpr parameter_difference differing_parameter() {
   using in_a = module_tensors<A, Buffers>;
   using in_b = module_tensors<B, Buffers>;
@@ -122,7 +124,7 @@ constexpr parameter_difference differing_parameter() {
       same_b = q.scope;
     }
     if (!same) return {differ, i, a.node[i], b.node[i]};
-    if (!(s == t)) return {placed, i, a.node[i], b.node[i]};
+    if (!Anywhere && !(s == t)) return {placed, i, a.node[i], b.node[i]};
   }
   return {};
 }
@@ -145,9 +147,9 @@ struct parameter_path {
   using type = std::conditional_t<Buffers, buffer_named<name>, parameter_named<name>>;
 };
 
-template <class A, class B, bool Buffers>
+template <class A, class B, bool Buffers, bool Anywhere>
 constexpr bool say_differing() {
-  constexpr parameter_difference found = differing_parameter<A, B, Buffers>();
+  constexpr parameter_difference found = differing_parameter<A, B, Buffers, Anywhere>();
   if constexpr (found.at < 0) {
     constexpr int a = module_tensors<A, Buffers>::count, b = module_tensors<B, Buffers>::count;
     return raise<found.what, std::conditional_t<Buffers, buffer_number<a>, parameter_number<a>>,
@@ -159,19 +161,139 @@ constexpr bool say_differing() {
   }
 }
 
+// A state that an optimizer keeps for a parameter: which one, by the parameter's number and the moment.
+template <class Graph>
+constexpr int state_of(const Graph& g, const leaf_attributes& of) {
+  for (int i = 0; i < g.node_count; ++i) {
+    if (g.nodes[i].op != op_code::state) continue;
+    const auto a = attributes_of<leaf_attributes>(g.nodes[i].a);
+    if (a.parameter == of.parameter && a.which == of.which) return i;
+  }
+  return -1;
+}
+// How many; kept values of an iterated step are nobody's.
+template <class Graph>
+constexpr int count_states(const Graph& g) {
+  int n = 0;
+  for (int i = 0; i < g.node_count; ++i)
+    n += g.nodes[i].op == op_code::state && attributes_of<leaf_attributes>(g.nodes[i].a).parameter >= 0 ? 1 : 0;
+  return n;
+}
+template <class A, class B>
+constexpr bool same_states() {
+  const auto& g = A::program;
+  const auto& h = B::program;
+  if (count_states(g) != count_states(h)) return false;
+  for (int i = 0; i < g.node_count; ++i) {
+    if (g.nodes[i].op != op_code::state) continue;
+    const auto of = attributes_of<leaf_attributes>(g.nodes[i].a);
+    if (of.parameter >= 0 && state_of(h, of) < 0) return false;
+  }
+  return true;
+}
+
 }  // namespace detail
 
-// `ok` is true; parameters or buffers of programs A and B that cannot be copied block by block are a sentence with the first of
-// them.
-template <class A, class B>
+// `ok` is true; parameters or buffers of programs A and B that cannot be copied, Anywhere or block by block, are a sentence with the
+// first of them.
+template <class A, class B, bool Anywhere>
 struct checked_parameters {
 #if SHARDWISE_DEVICE_PASS
   static constexpr bool ok = true;
 #else
   static constexpr bool ok = [] {
-    if constexpr (!detail::say_differing<A, B, false>()) return false;
-    else return detail::say_differing<A, B, true>();
+    if constexpr (A::mesh_type::size != B::mesh_type::size)
+      return raise<problem::copied_ranks_differ, typename A::mesh_type, typename B::mesh_type>::ok;
+    else if constexpr (!detail::say_differing<A, B, false, Anywhere>()) return false;
+    else return detail::say_differing<A, B, true, Anywhere>();
   }();
+#endif
+};
+
+// The same of their states, beside the parameters that they are of.
+template <class A, class B, bool Anywhere>
+struct checked_states {
+#if SHARDWISE_DEVICE_PASS
+  static constexpr bool ok = true;
+#else
+  static constexpr bool ok = [] {
+    if constexpr (!checked_parameters<A, B, Anywhere>::ok) return false;
+    else
+      return raise<(detail::same_states<A, B>() ? problem::none : problem::copied_states_differ), typename A::mesh_type>::ok;
+  }();
+#endif
+};
+
+enum class copied_leaves { parameters, states };
+
+// Leaf by leaf the nodes in To and in From, and for those whose blocks are not the same part of the tensor the list of what goes
+// where: a constant table.
+template <class To, class From, copied_leaves What>
+struct copied_blocks {
+  struct leaf {
+    int to = 0, from = 0, list = -1;  // -1: block for block
+  };
+#if SHARDWISE_DEVICE_PASS
+  static constexpr int count = 0, ranks = 1;
+  static constexpr leaf leaves[1]{};
+  static constexpr copy_list<1> lists[1]{};
+#else
+  static constexpr int ranks = To::mesh_type::size;
+  static constexpr int count =
+      What == copied_leaves::states ? detail::count_states(To::program) : To::parameter_total + To::buffer_total;
+
+ private:
+  struct pair {
+    int to, from;  // numbers of specs
+  };
+  struct found {
+    leaf all[count > 0 ? count : 1]{};
+    pair pairs[count > 0 ? count : 1]{};
+    int pair_count = 0;
+  };
+  static constexpr found of = [] {
+    found r;
+    const auto& g = To::program;
+    const auto& h = From::program;
+    int n = 0;
+    const auto add = [&](int to, int from) {
+      leaf& l = r.all[n++];
+      l = {to, from, -1};
+      const spec &s = g.spec_of(to), &t = h.spec_of(from);
+      if (s == t) return;
+      const pair wanted{g.nodes[to].spec, h.nodes[from].spec};
+      for (l.list = 0; l.list < r.pair_count; ++l.list)
+        if (r.pairs[l.list].to == wanted.to && r.pairs[l.list].from == wanted.from) return;
+      r.pairs[r.pair_count++] = wanted;
+    };
+    if constexpr (What == copied_leaves::states) {
+      for (int i = 0; i < g.node_count; ++i)
+        if (g.nodes[i].op == op_code::state)
+          if (const auto a = attributes_of<leaf_attributes>(g.nodes[i].a); a.parameter >= 0) add(i, detail::state_of(h, a));
+    } else {
+      const detail::module_tensors<To, false> parameters(g);
+      const detail::module_tensors<From, false> given(h);
+      for (int i = 0; i < To::parameter_total; ++i) add(parameters.node[i], given.node[i]);
+      const detail::module_tensors<To, true> buffers(g);
+      const detail::module_tensors<From, true> held(h);
+      for (int i = 0; i < To::buffer_total; ++i) add(buffers.node[i], held.node[i]);
+    }
+    return r;
+  }();
+  static constexpr int list_count = of.pair_count > 0 ? of.pair_count : 1;
+  struct table {
+    copy_list<ranks> all[list_count]{};
+  };
+  static constexpr table made = [] {
+    table r;
+    for (int k = 0; k < of.pair_count; ++k)
+      r.all[k] = copies_between<ranks>(From::program.specs[of.pairs[k].from], To::program.specs[of.pairs[k].to]);
+    return r;
+  }();
+
+ public:
+  static constexpr const auto& leaves = of.all;
+  static constexpr const auto& lists = made.all;
 #endif
 };
 

@@ -13,6 +13,7 @@
 #include <shardwise/pass/memory/memory.hpp>
 #include <shardwise/pass/framework/program_traits.hpp>
 #include <shardwise/runtime/program/blocks.hpp>
+#include <shardwise/runtime/program/names.hpp>
 #include <shardwise/runtime/program/random_stream.hpp>
 #include <shardwise/runtime/program/ready.hpp>
 #include <shardwise/support/config.hpp>
@@ -65,28 +66,42 @@ class lowered {
  public:
   using source = program_source<Step>;
   using element = typename program_traits<Step>::element;
+  using numbers = run_numbers<typename program_traits<Step>::param_groups>;  // of one run
 
   static constexpr const auto& program() { return source::program; }
   static constexpr const auto& plan() { return source::memory::value; }
 
   static constexpr int parameter_count() { return source::parameter_total; }
   static std::string parameter_name(int index) { return table_name(index); }
-  static int parameter_index(const std::string& name) {
+  static int parameter_index(std::string_view name) {
     for (int i = 0; i < parameter_count(); ++i)
       if (parameter_name(i) == name) return i;
-    throw std::out_of_range("shardwise: the model has no parameter named '" + name + "'");
+    refuse_name("parameter", name, parameter_count(), parameter_name);
   }
   static const spec& parameter_spec(int index) { return program().spec_of(find(op_code::param, index)); }
 
   // Buffers of modules, counted by themselves.
   static constexpr int buffer_count() { return source::buffer_total; }
   static std::string buffer_name(int index) { return table_name(source::parameter_total + index); }
-  static int buffer_index(const std::string& name) {
+  static int buffer_index(std::string_view name) {
     for (int i = 0; i < buffer_count(); ++i)
       if (buffer_name(i) == name) return i;
-    throw std::out_of_range("shardwise: the model has no buffer named '" + name + "'");
+    refuse_name("buffer", name, buffer_count(), buffer_name);
   }
   static const spec& buffer_spec(int index) { return program().spec_of(find(op_code::module_buffer, index)); }
+
+  // The node of a state that the optimizer keeps for a parameter.
+  static int state_node(std::string_view name, moment m) {
+    const int parameter = parameter_index(name);
+    bool kept = false;
+    for (int i = 0; i < program().node_count; ++i) {
+      if (program().nodes[i].op != op_code::state) continue;
+      const auto of = attributes_of<leaf_attributes>(program().nodes[i].a);
+      if (of.parameter == parameter && of.which == static_cast<int>(m)) return i;
+      kept = kept || of.parameter == parameter;
+    }
+    refuse_state(name, m, kept);
+  }
 
   static int find(op_code op, int index) {
     for (int i = 0; i < program().node_count; ++i)
@@ -176,6 +191,7 @@ class lowered {
     view_bytes_.assign(nodes, 0);
     calls_.clear();
     results_.clear();
+    find_exchanges();
     dynamic_array<std::int64_t> site_offset;
     site_offsets(g, n_dyn, 0, site_offset);
     for (int i = 0; i < g.node_count; ++i) {
@@ -199,11 +215,11 @@ class lowered {
       k.inputs = n.expression < 0 ? n.inputs : n.inputs - g.expressions[n.expression].operands();
       for (int j = 0; j < n.inputs; ++j) {
         k.l[j] = layouts_[static_cast<std::size_t>(n.in[j])];
-        k.p[j] = pointer(n.in[j]);
+        k.p[j] = place_of(n.in[j]);
       }
       k.l[result] = layouts_[at];
       if (has_results(g, i)) k.results = lower_results(i, coordinate, n_dyn);
-      else k.p[result] = pointer(i);
+      else k.p[result] = place_of(i);
       k.workspace = workspace_of(n);
       if (rules::is_random(n.op))
         k.draw = site_offset[static_cast<std::size_t>(attributes_of<random_attributes>(n.a).site)] +
@@ -214,12 +230,14 @@ class lowered {
                            g.specs[g.nodes[n.in[0]].spec], out, coordinate, n_dyn);
       calls_.push_back(k);
     }
+    link_batches(calls_);
   }
 
   const dynamic_array<call>& calls() const { return calls_; }
   void set_workspace(std::size_t call_index, void* scratch) { calls_[call_index].workspace = scratch; }
-  // One past the last call that goes out together with call i.
+  // One past the last call that goes out together with call i, the first of a batch or in none.
   std::size_t launch_end(std::size_t i) const {
+    if (calls_[i].members > 1) return i + static_cast<std::size_t>(calls_[i].members);
     std::size_t end = i + 1;
     while (end < calls_.size() && passes::starts_together(program(), calls_[end - 1].node, calls_[end].node)) ++end;
     return end;
@@ -231,7 +249,30 @@ class lowered {
   }
   const layout& layout_of(int id) const { return layouts_[static_cast<std::size_t>(id)]; }
   // The storage of node `id`'s value, while nothing else has taken it.
-  void* pointer(int id) const { return arena_ + plan().offset[id] + view_bytes_[static_cast<std::size_t>(id)]; }
+  void* pointer(int id) const {
+    for (const exchange& e : exchanges_)  // what was computed in an input's next storage is where the input is
+      if (plan().owner[id] == e.spare && id != e.spare)
+        return static_cast<std::byte*>(place_of(e.input)) + plan().offset[id] - plan().offset[e.spare] +
+               view_bytes_[static_cast<std::size_t>(id)];
+    return place_of(id);
+  }
+  // Behind a run: inputs that got other storage (set_) have it, and theirs is what the next run computes in. Nothing is copied; calls
+  // are pointed anew. Price: nothing where there are none; else a comparison for each pointer of each call.
+  void exchange_storage() {
+    for (exchange& e : exchanges_) {
+      e.done = !e.done;
+      std::byte *const a = arena_ + plan().offset[e.input], *const b = arena_ + plan().offset[e.spare];
+      const auto moved = [&](void*& p) {
+        std::byte* const at = static_cast<std::byte*>(p);
+        if (at >= a && at < a + e.bytes) p = b + (at - a);
+        else if (at >= b && at < b + e.bytes) p = a + (at - b);
+      };
+      for (call& c : calls_)
+        for (void*& p : c.p) moved(p);
+      for (dynamic_array<result_blocks>& r : results_)
+        for (void*& p : r[0].p) moved(p);
+    }
+  }
   std::size_t bytes_of(int id) const {
     return static_cast<std::size_t>(layout_of(id).numel()) * size_of(program().spec_of(id).type);
   }
@@ -287,7 +328,7 @@ class lowered {
   void share_given(given_values& with) { given_ = &with; }
 
   // Throws if a run would read what nobody has set. Price: comparisons, no allocation.
-  void check_ready(const step_env& env) const {
+  void check_ready(const numbers& env) const {
     check_env(needs, env);
     if (!given_->complete()) [[unlikely]]
       refuse_unset();
@@ -338,7 +379,7 @@ class lowered {
       const std::int64_t which = attributes_of<getitem_attributes>(n.a).result;
       r[0].l[which] = local_layout(s, coordinate, n_dyn);
       r[0].type[which] = s.type;
-      r[0].p[which] = pointer(j);
+      r[0].p[which] = place_of(j);
     }
     results_.push_back(static_cast<dynamic_array<result_blocks>&&>(r));
     return results_.back().data();
@@ -369,8 +410,34 @@ class lowered {
                            (is_buffer ? "set_buffer" : "set_parameter"));
   }
 
+  // An input and the leaf that has its next storage; done: an odd number of runs has been.
+  struct exchange {
+    int input = -1, spare = -1;
+    std::int64_t bytes = 0;
+    bool done = false;
+  };
+  void find_exchanges() {
+    if (!exchanges_.empty()) return;
+    const auto& g = program();
+    for (int i = 0; i < g.node_count; ++i)
+      if (const std::int64_t input = exchanged_with(g.nodes[i]); input >= 0)
+        exchanges_.push_back({find(op_code::input, static_cast<int>(input)), i, plan().bytes[i], false});
+  }
+  // The storage that calls find node `id`'s value in.
+  void* place_of(int id) const {
+    std::int64_t at = plan().offset[id];
+    for (const exchange& e : exchanges_) {
+      const std::int64_t a = plan().offset[e.input], b = plan().offset[e.spare];
+      if (!e.done) continue;
+      if (at >= a && at < a + e.bytes) at += b - a;
+      else if (at >= b && at < b + e.bytes) at += a - b;
+    }
+    return arena_ + at + view_bytes_[static_cast<std::size_t>(id)];
+  }
+
   given_values own_given_;
   given_values* given_ = &own_given_;
+  dynamic_array<exchange> exchanges_;
   std::byte* arena_ = nullptr;
   dynamic_array<layout> layouts_;
   dynamic_array<std::int64_t> view_bytes_;

@@ -2,6 +2,7 @@
 // overlap: what a host program does beside its kernels: which collectives, and what is done before which call.
 #pragma once
 
+#include <shardwise/graph/batches.hpp>
 #include <shardwise/graph/waits.hpp>
 #include <shardwise/runtime/program/schedule.hpp>
 #include <shardwise/support/dynamic_array.hpp>
@@ -9,7 +10,7 @@
 namespace shardwise::inline v0_1::runtime {
 
 struct overlap {
-  dynamic_array<bool> beside;  // calls that go to the stream
+  dynamic_array<bool> beside;  // calls that go to the stream; of a batch the first alone
   dynamic_array<int> await;    // before each call, and at the end: the last call of the stream that must be done, -1: none
 };
 
@@ -22,7 +23,7 @@ overlap overlap_of(const dynamic_array<call>& calls) {
   dynamic_array<int> wait_at(static_cast<std::size_t>(g.node_count), -1);  // a collective's first wait
   for (int i = g.node_count - 1; i >= 0; --i)
     if (g.nodes[i].op == op_code::wait)
-      if (const int c = collective_of(g, i); c >= 0) wait_at[static_cast<std::size_t>(c)] = i;
+      if (const int c = collective_of(g, i); c >= 0) wait_at[static_cast<std::size_t>(batch_begin(g, c))] = i;
   const auto waited = [&](const call& c) { return wait_at[static_cast<std::size_t>(c.node)] >= 0; };
   const dynamic_array<scheduled_call> s = schedule<Step>(calls, false, waited);
   overlap o{dynamic_array<bool>(calls.size(), false), dynamic_array<int>(calls.size() + 1, -1)};
@@ -39,7 +40,7 @@ overlap overlap_of(const dynamic_array<call>& calls) {
     for (const int k : pending)
       if (k > done) pending[left++] = k;
     pending.resize(left);
-    if (i == calls.size() || s[i].stream != communication_stream) continue;
+    if (i == calls.size() || s[i].stream != communication_stream || calls[i].members == 0) continue;
     o.beside[i] = true;
     pending.push_back(static_cast<int>(i));
   }

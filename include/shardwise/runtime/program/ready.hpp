@@ -5,10 +5,12 @@
 #include <cstdio>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/operations/infer.hpp>
 #include <shardwise/runtime/program/call.hpp>
+#include <shardwise/runtime/program/numbers.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
 namespace shardwise::inline v0_1::runtime {
@@ -42,38 +44,38 @@ constexpr env_needs env_needs_of(const Graph& g) {
 
 namespace detail {
 
-[[noreturn]] __attribute__((noinline)) inline void refuse_number(const char* field, double value, const char* why) {
+[[noreturn]] __attribute__((noinline)) inline void refuse_number(const char* field, double value, const char* why,
+                                                                 std::string_view group = {}) {
+  const std::string whose = group.empty() ? std::string("env.") : "env.group<\"" + std::string(group) + "\">().";
   char held[40];
   std::snprintf(held, sizeof held, "%.9g", value);
-  throw std::invalid_argument(std::string("shardwise: run: env.") + field + " is " +
-                              (value == value ? held : "not a number") + why);
+  throw std::invalid_argument("shardwise: run: " + whose + field + " is " + (value == value ? held : "not a number") + why);
 }
 
-[[noreturn]] __attribute__((noinline)) inline void refuse_env(const env_needs& n, const step_env& e) {
+[[noreturn]] __attribute__((noinline)) inline void refuse_env(const env_needs& n, const step_env& e,
+                                                              std::string_view group) {
+  const auto refuse = [&](const char* field, double value, const char* why) { refuse_number(field, value, why, group); };
   const auto good = [](double v) { return v >= 0 && v - v == 0; };
   if (!good(e.lr))
-    refuse_number("lr", e.lr,
-                  e.lr == e.lr ? "; a learning rate is finite and at least 0"
-                               : ", as it is while nobody has set it; the program updates parameters: set the "
-                                 "learning rate before every run, as in env.lr = 1e-3 (0 leaves them as they are)");
+    refuse("lr", e.lr,
+           e.lr == e.lr ? "; a learning rate is finite and at least 0"
+                        : ", as it is while nobody has set it; the program updates parameters: set the "
+                          "learning rate before every run, as in env.lr = 1e-3 (0 leaves them as they are)");
   if (n.momentum && !good(e.momentum))
-    refuse_number("momentum", e.momentum,
-                  e.momentum == e.momentum ? "; a momentum is finite and at least 0"
-                                           : ", as it is while nobody has set it; the optimizer is sgd<true>: set it, as in "
-                                             "env.momentum = 0.9, or take sgd<> without momentum");
-  if (n.betas && !(e.beta1 >= 0 && e.beta1 < 1))
-    refuse_number("beta1", e.beta1, "; Adam's betas are at least 0 and less than 1");
-  if (n.betas && !(e.beta2 >= 0 && e.beta2 < 1))
-    refuse_number("beta2", e.beta2, "; Adam's betas are at least 0 and less than 1");
-  if (n.betas && !good(e.eps)) refuse_number("eps", e.eps, "; Adam's eps is finite and at least 0");
-  if (!good(e.weight_decay)) refuse_number("weight_decay", e.weight_decay, "; a weight decay is finite and at least 0");
+    refuse("momentum", e.momentum,
+           e.momentum == e.momentum ? "; a momentum is finite and at least 0"
+                                    : ", as it is while nobody has set it; the optimizer is sgd<true>: set it, as in "
+                                      "env.momentum = 0.9, or take sgd<> without momentum");
+  if (n.betas && !(e.beta1 >= 0 && e.beta1 < 1)) refuse("beta1", e.beta1, "; Adam's betas are at least 0 and less than 1");
+  if (n.betas && !(e.beta2 >= 0 && e.beta2 < 1)) refuse("beta2", e.beta2, "; Adam's betas are at least 0 and less than 1");
+  if (n.betas && !good(e.eps)) refuse("eps", e.eps, "; Adam's eps is finite and at least 0");
+  if (!good(e.weight_decay)) refuse("weight_decay", e.weight_decay, "; a weight decay is finite and at least 0");
   if (n.clips && !(e.max_norm > 0))
-    refuse_number("max_norm", e.max_norm,
-                  e.max_norm == e.max_norm
-                      ? "; clip_norm scales gradients to that norm, and they would all be 0: give a norm "
-                        "above 0, or take the optimizer without clip_norm"
-                      : ", as it is while nobody has set it; the optimizer is a clip_norm: set the "
-                        "largest norm that gradients may have, as in env.max_norm = 1");
+    refuse("max_norm", e.max_norm,
+           e.max_norm == e.max_norm ? "; clip_norm scales gradients to that norm, and they would all be 0: give a norm "
+                                      "above 0, or take the optimizer without clip_norm"
+                                    : ", as it is while nobody has set it; the optimizer is a clip_norm: set the "
+                                      "largest norm that gradients may have, as in env.max_norm = 1");
   throw std::invalid_argument("shardwise: run: env.step is " + std::to_string(e.step) +
                               (n.counts ? "; Adam divides by 1 - beta^step, so the first step is number 1"
                                         : "; the step draws random numbers by its number, so the first step is number 1") +
@@ -82,9 +84,9 @@ namespace detail {
 
 }  // namespace detail
 
-// Throws std::invalid_argument, naming the field, if a number that a program reads is unset or none that an optimizer can
+// Throws std::invalid_argument, naming the field (and the group of parameters whose number it is), if a number that a program reads is unset or none that an optimizer can
 // work with (PyTorch's bounds). Price: a few comparisons.
-inline void check_env(const env_needs& n, const step_env& e) {
+inline void check_env(const env_needs& n, const step_env& e, std::string_view group = {}) {
   if (!n.updates) return;
   constexpr double most = 1.7976931348623157e308;
   const bool rates = e.lr >= 0 && e.lr <= most && e.weight_decay >= 0 && e.weight_decay <= most;
@@ -93,12 +95,19 @@ inline void check_env(const env_needs& n, const step_env& e) {
   const bool rest = (!n.momentum || (e.momentum >= 0 && e.momentum <= most)) && (!n.clips || e.max_norm > 0);
   const bool counted = e.step >= 1 || !(n.counts || n.draws);
   if (!(rates && moments && rest && counted)) [[unlikely]]
-    detail::refuse_env(n, e);
+    detail::refuse_env(n, e, group);
+}
+
+// The same of every group's numbers.
+template <class Names>
+void check_env(const env_needs& n, const run_numbers<Names>& e) {
+  check_env(n, e.run());
+  for (int k = 1; k <= Names::count; ++k) check_env(n, e.of[k], Names::name(k));
 }
 
 // Throws std::invalid_argument if a number that updates read is another one than in the call before: updates that moved from
 // that call into this one would take it.
-inline void check_unchanged(const env_needs& n, const step_env& now, const step_env& before) {
+inline void check_unchanged(const env_needs& n, const step_env& now, const step_env& before, std::string_view group = {}) {
   const struct {
     const char* field;
     bool read;
@@ -116,9 +125,14 @@ inline void check_unchanged(const env_needs& n, const step_env& now, const step_
     char was[120];
     std::snprintf(was, sizeof was,
                   " and was %.9g in the call before, whose moved updates run in this call and would take it", x.before);
-    detail::refuse_number(x.field, x.now,
-                          (std::string(was) + "; keep it until the last call, or run the step without moves").c_str());
+    detail::refuse_number(
+        x.field, x.now, (std::string(was) + "; keep it until the last call, or run the step without moves").c_str(), group);
   }
+}
+template <class Names>
+void check_unchanged(const env_needs& n, const run_numbers<Names>& now, const run_numbers<Names>& before) {
+  check_unchanged(n, now.run(), before.run());
+  for (int k = 1; k <= Names::count; ++k) check_unchanged(n, now.of[k], before.of[k], Names::name(k));
 }
 
 // Which inputs and parameters (and behind them buffers) of a program have been given values: executors over one arena share it.

@@ -63,15 +63,23 @@ inline bool conflict(const dynamic_array<access>& a, const dynamic_array<access>
 // if the stream has waited for that one or a later one before.
 // A collective whose result the next kernel needs stays between its neighbours: there is nothing to run meanwhile, and
 // each change of streams costs a graph some microseconds.
-// Only collectives of which `leaves` is true of the call may leave the compute stream.
+// Only collectives of which `leaves` is true of the call may leave the compute stream. A batch is on the stream of its first
+// member, which waits and is waited for in place of all.
 template <class Step, class Leaves>
 dynamic_array<scheduled_call> schedule(const dynamic_array<call>& calls, bool one_device, Leaves&& leaves) {
   dynamic_array<scheduled_call> s(calls.size());
   dynamic_array<dynamic_array<access>> touched;
   touched.reserve(calls.size());
-  for (const call& c : calls) touched.push_back(accesses_of<Step>(c, one_device));
+  std::size_t first = 0;  // of the batch
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    if (!communicates(calls[i].kind) || !leaves(calls[i])) continue;
+    touched.push_back(accesses_of<Step>(calls[i], one_device));
+    if (calls[i].members != 0) first = i;
+    else
+      for (const access& a : touched[i]) touched[first].push_back(a);
+  }
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (calls[i].members == 0) s[i].stream = s[i - 1].stream;
+    if (!communicates(calls[i].kind) || calls[i].members == 0 || !leaves(calls[i])) continue;
     std::size_t next = i + 1;
     while (next < calls.size() && communicates(calls[next].kind)) ++next;
     if (next < calls.size() && !conflict(touched[i], touched[next])) s[i].stream = communication_stream;
@@ -79,6 +87,7 @@ dynamic_array<scheduled_call> schedule(const dynamic_array<call>& calls, bool on
   std::array<dynamic_array<int>, stream_count> on;  // calls of each stream, in order
   std::array<int, stream_count> seen{-1, -1};       // last call of the other stream that a stream has waited for
   for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (calls[i].members == 0) continue;
     const auto mine = static_cast<std::size_t>(s[i].stream);
     const dynamic_array<int>& other = on[1 - mine];
     for (std::size_t k = other.size(); k-- > 0 && other[k] > seen[mine];) {

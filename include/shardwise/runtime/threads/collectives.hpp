@@ -75,22 +75,27 @@ void all_reduce(const call& c, Rank& rank) {
   g.gate.finish();
 }
 
-// Each rank writes its block into every rank's result.
+// Each rank writes its block into every rank's result. What is sent to one rank, whose result lies at `target`, apart: batches
+// send so, too.
 template <class T, class Rank>
-void all_gather(const call& c, Rank& rank) {
-  auto& g = rank.group(c.axis);
-  const int n = c.ranks, me = c.coordinate, d = c.from.dim;
-  g.member[static_cast<unsigned>(me)] = {c.p[0], c.p[result], nullptr, nullptr};
-  g.gate.wait();
+void send_gathered(const call& c, Rank& rank, int to, T* target) {
+  const int d = c.from.dim;
   const std::int64_t zero[max_rank]{};
   std::int64_t begin[max_rank]{};
   begin[d] = c.l[0].origin[d] - c.l[result].origin[d];
   if (c.l[0].numel() > 0)
-    for (int step = 0; step < n; ++step) {
-      const int to = (me + step) % n;
-      detail::send_block<T>(rank, c, to, static_cast<const T*>(c.p[0]), c.l[0], zero,
-                            static_cast<T*>(g.member[static_cast<unsigned>(to)].target), c.l[result], begin, c.l[0].ext);
-    }
+    detail::send_block<T>(rank, c, to, static_cast<const T*>(c.p[0]), c.l[0], zero, target, c.l[result], begin, c.l[0].ext);
+}
+template <class T, class Rank>
+void all_gather(const call& c, Rank& rank) {
+  auto& g = rank.group(c.axis);
+  const int n = c.ranks, me = c.coordinate;
+  g.member[static_cast<unsigned>(me)] = {c.p[0], c.p[result], nullptr, nullptr};
+  g.gate.wait();
+  for (int step = 0; step < n; ++step) {
+    const int to = (me + step) % n;
+    send_gathered<T>(c, rank, to, static_cast<T*>(g.member[static_cast<unsigned>(to)].target));
+  }
   g.gate.finish();
 }
 
@@ -128,53 +133,174 @@ void reduce_scatter(const call& c, Rank& rank) {
 
 // From shards of one dim to shards of another: each rank writes the crossing of its rows and the others' columns.
 template <class T, class Rank>
+void send_crossing(const call& c, Rank& rank, int to, T* target) {
+  const int from = c.from.dim, to_dim = c.to.dim;
+  const layout& x = c.l[0];
+  const interval part = split({0, x.ext[to_dim]}, c.to.block, c.ranks, to);
+  const layout theirs = runtime::with_extent(c.l[result], to_dim, part.size);
+  std::int64_t ext[max_rank]{}, x_begin[max_rank]{}, o_begin[max_rank]{};
+  for (int d = 0; d < x.rank; ++d) ext[d] = x.ext[d];
+  ext[to_dim] = part.size;
+  x_begin[to_dim] = part.begin;
+  o_begin[from] = x.origin[from] - c.l[result].origin[from];
+  for (int d = 0; d < x.rank; ++d)
+    if (ext[d] == 0) return;
+  detail::send_block<T>(rank, c, to, static_cast<const T*>(c.p[0]), x, x_begin, target, theirs, o_begin, ext);
+}
+template <class T, class Rank>
 void all_to_all(const call& c, Rank& rank) {
   auto& g = rank.group(c.axis);
-  const int n = c.ranks, me = c.coordinate, from = c.from.dim, to_dim = c.to.dim;
-  const layout& x = c.l[0];
+  const int n = c.ranks, me = c.coordinate;
   g.member[static_cast<unsigned>(me)] = {c.p[0], c.p[result], nullptr, nullptr};
   g.gate.wait();
   for (int step = 0; step < n; ++step) {
     const int to = (me + step) % n;
-    const interval part = split({0, x.ext[to_dim]}, c.to.block, n, to);
-    const layout theirs = runtime::with_extent(c.l[result], to_dim, part.size);
-    std::int64_t ext[max_rank]{}, x_begin[max_rank]{}, o_begin[max_rank]{};
-    for (int d = 0; d < x.rank; ++d) ext[d] = x.ext[d];
-    ext[to_dim] = part.size;
-    x_begin[to_dim] = part.begin;
-    o_begin[from] = x.origin[from] - c.l[result].origin[from];
-    bool empty = false;
-    for (int d = 0; d < x.rank; ++d) empty = empty || ext[d] == 0;
-    if (empty) continue;
-    detail::send_block<T>(rank, c, to, static_cast<const T*>(c.p[0]), x, x_begin,
-                          static_cast<T*>(g.member[static_cast<unsigned>(to)].target), theirs, o_begin, ext);
+    send_crossing<T>(c, rank, to, static_cast<T*>(g.member[static_cast<unsigned>(to)].target));
   }
   g.gate.finish();
 }
 
 // From shards of one dim to shards of it with other boundaries: each rank writes what its block shares with the others'.
 template <class T, class Rank>
+void send_common(const call& c, Rank& rank, int to, T* target, const layout& theirs) {
+  const int d = c.to.dim;
+  const layout& x = c.l[0];
+  const std::int64_t end = x.origin[d] + x.ext[d], their_end = theirs.origin[d] + theirs.ext[d];
+  const std::int64_t lo = x.origin[d] > theirs.origin[d] ? x.origin[d] : theirs.origin[d];
+  const std::int64_t hi = end < their_end ? end : their_end;
+  if (x.numel() == 0 || lo >= hi) return;
+  std::int64_t ext[max_rank]{}, x_begin[max_rank]{}, o_begin[max_rank]{};
+  for (int k = 0; k < x.rank; ++k) ext[k] = x.ext[k];
+  ext[d] = hi - lo;
+  x_begin[d] = lo - x.origin[d];
+  o_begin[d] = lo - theirs.origin[d];
+  detail::send_block<T>(rank, c, to, static_cast<const T*>(c.p[0]), x, x_begin, target, theirs, o_begin, ext);
+}
+template <class T, class Rank>
 void resplit(const call& c, Rank& rank) {
   auto& g = rank.group(c.axis);
-  const int n = c.ranks, me = c.coordinate, d = c.to.dim;
-  const layout& x = c.l[0];
+  const int n = c.ranks, me = c.coordinate;
   g.member[static_cast<unsigned>(me)] = {c.p[0], c.p[result], nullptr, &c.l[result]};
   g.gate.wait();
-  for (int step = 0; step < n && x.numel() > 0; ++step) {
+  for (int step = 0; step < n; ++step) {
     const int to = (me + step) % n;
-    const layout& theirs = *static_cast<const layout*>(g.member[static_cast<unsigned>(to)].info);
-    const std::int64_t end = x.origin[d] + x.ext[d], their_end = theirs.origin[d] + theirs.ext[d];
-    const std::int64_t lo = x.origin[d] > theirs.origin[d] ? x.origin[d] : theirs.origin[d];
-    const std::int64_t hi = end < their_end ? end : their_end;
-    if (lo >= hi) continue;
-    std::int64_t ext[max_rank]{}, x_begin[max_rank]{}, o_begin[max_rank]{};
-    for (int k = 0; k < x.rank; ++k) ext[k] = x.ext[k];
-    ext[d] = hi - lo;
-    x_begin[d] = lo - x.origin[d];
-    o_begin[d] = lo - theirs.origin[d];
-    detail::send_block<T>(rank, c, to, static_cast<const T*>(c.p[0]), x, x_begin,
-                          static_cast<T*>(g.member[static_cast<unsigned>(to)].target), theirs, o_begin, ext);
+    const exhibit& peer = g.member[static_cast<unsigned>(to)];
+    send_common<T>(c, rank, to, static_cast<T*>(peer.target), *static_cast<const layout*>(peer.info));
   }
+  g.gate.finish();
+}
+
+// A batch: each rank shows its calls, and all members are exchanged between one meeting and the next, so that a batch of many
+// costs the meetings of one. Reductions are fetched, not sent: every rank combines its part of what the others show, in rank
+// order, where its result lies; so no member needs an inbox. What is fetched is counted for the rank that it is fetched from.
+template <class T, class Rank, class Group>
+struct batch_exchange {
+  const call* c;
+  int n;
+  Rank& rank;
+  Group& g;
+
+  const call* calls_of(int peer) const { return static_cast<const call*>(g.member[static_cast<unsigned>(peer)].info); }
+  void fetched_from(int peer, std::int64_t elements) const {
+    if (peer != c->coordinate)
+      static_cast<Rank*>(g.member[static_cast<unsigned>(peer)].inbox)
+          ->count_written(c->axis, elements * static_cast<std::int64_t>(sizeof(T)));
+  }
+
+  // o = x_0 op x_1 op ... , where x_r is what rank r shows of the block `l` that begins at `at`, and o is dense.
+  void combine(int member, std::int64_t at, const layout& l, T* o) const {
+    const placement& by = c[member].from;
+    const std::int64_t total = l.numel(), last = l.rank - 1, row = l.rank > 0 ? l.ext[last] : 1;
+    const std::int64_t step = l.rank > 0 ? l.str[last] : 1;
+    for (int r = 0; r < c->ranks; ++r) {
+      const T* const x = static_cast<const T*>(calls_of(r)[member].p[0]) + at;
+      std::int64_t index[max_rank]{};
+      for (std::int64_t done = 0; done < total; done += row) {
+        std::int64_t from = 0;
+        for (int d = 0; d < last; ++d) from += index[d] * l.str[d];
+        add_row(by, r == 0, x + from, step, o + done, row);
+        for (int d = static_cast<int>(last) - 1; d >= 0 && ++index[d] == l.ext[d]; --d) index[d] = 0;
+      }
+      fetched_from(r, total);
+    }
+    runtime::end_reduction(by, o, total, c->ranks);
+  }
+  static void add_row(const placement& by, bool first, const T* x, std::int64_t step, T* o, std::int64_t n) {
+    const auto each = [&](auto&& value) {
+      if (first)
+        for (std::int64_t i = 0; i < n; ++i) o[i] = value(x[i * step]);
+      else if (by.op == reduction::sum && step == 1)
+        for (std::int64_t i = 0; i < n; ++i) o[i] = o[i] + value(x[i]);
+      else
+        for (std::int64_t i = 0; i < n; ++i) o[i] = runtime::combine(by.op, o[i], value(x[i * step]));
+    };
+    if constexpr (std::is_floating_point_v<T>)
+      if (by.is_norm()) return each([&](T v) { return host::norm_math<T>::power(v, by.order); });
+    each([](T v) { return v; });
+  }
+
+  void scatter_sums() const {
+    for (int k = 0; k < n; ++k) {
+      layout part = c[k].l[0];
+      const int d = c[k].to.dim;
+      const interval own = split({0, part.ext[d]}, c[k].to.block, c[k].ranks, c[k].coordinate);
+      const bool flat = d == 0 && is_dense(part);
+      part.ext[d] = own.size;
+      combine(k, own.begin * part.str[d], flat ? runtime::flat_layout(part.numel()) : part, static_cast<T*>(c[k].p[result]));
+    }
+  }
+  static bool is_dense(const layout& l) {
+    layout dense = l;
+    dense.make_dense();
+    bool same = true;
+    for (int d = 0; d < l.rank; ++d) same = same && dense.str[d] == l.str[d];
+    return same;
+  }
+  // Sums of equal flat chunks, and when all are there, each rank's chunk to all.
+  void sum() const {
+    const auto own = [&](int k) { return split({0, c[k].l[0].numel()}, 1, c[k].ranks, c[k].coordinate); };
+    for (int k = 0; k < n; ++k)
+      combine(k, own(k).begin, runtime::flat_layout(own(k).size), static_cast<T*>(c[k].p[result]) + own(k).begin);
+    g.gate.finish();
+    const std::int64_t zero[max_rank]{};
+    to_all([&](int k, int to) {
+      const interval part = own(k);
+      const layout l = runtime::flat_layout(part.size);
+      if (part.size > 0 && to != c[k].coordinate)
+        detail::send_block<T>(rank, c[k], to, static_cast<const T*>(c[k].p[result]) + part.begin, l, zero,
+                              target(to, k) + part.begin, l, zero, l.ext);
+    });
+  }
+
+  T* target(int to, int member) const { return static_cast<T*>(calls_of(to)[member].p[result]); }
+  template <class F>
+  void to_all(F&& f) const {
+    for (int step = 0; step < c->ranks; ++step)
+      for (int k = 0; k < n; ++k) f(k, (c->coordinate + step) % c->ranks);
+  }
+  void run() const {
+    switch (c->kind) {
+      case transition::all_reduce: return sum();
+      case transition::reduce_scatter: return scatter_sums();
+      case transition::all_gather: return to_all([&](int k, int to) { send_gathered<T>(c[k], rank, to, target(to, k)); });
+      case transition::all_to_all:
+        return to_all([&](int k, int to) {
+          if (c[k].from.dim == c[k].to.dim) send_common<T>(c[k], rank, to, target(to, k), calls_of(to)[k].l[result]);
+          else send_crossing<T>(c[k], rank, to, target(to, k));
+        });
+      case transition::none:
+      case transition::take_chunk:
+      case transition::to_partial:
+      case transition::place_chunk: runtime::not_a_collective(c->kind);
+    }
+  }
+};
+template <class T, class Rank>
+void batch(const call* c, int n, Rank& rank) {
+  auto& g = rank.group(c->axis);
+  g.member[static_cast<unsigned>(c->coordinate)] = {nullptr, nullptr, &rank, c};
+  g.gate.wait();
+  batch_exchange<T, Rank, std::remove_reference_t<decltype(g)>>{c, n, rank, g}.run();
   g.gate.finish();
 }
 
@@ -208,6 +334,15 @@ struct collectives {
   SHARDWISE_COLLECTIVE(all_to_all)
   SHARDWISE_COLLECTIVE(resplit)
 #undef SHARDWISE_COLLECTIVE
+  template <class T, class Rank>
+  static void batch(const call* c, int n, Rank& rank) {
+    try {
+      threads::batch<T>(c, n, rank);
+    } catch (const rank_returned& e) {
+      detail::rethrow_waiting(*c, e.rank, rank.index());
+    }
+    rank.sent();
+  }
 };
 
 }  // namespace shardwise::inline v0_1::threads

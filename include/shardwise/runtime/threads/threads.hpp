@@ -174,13 +174,13 @@ class thread_rank {
     }
   }
 
-  // Counted where the bytes are copied, independently of every prediction.
+  // Counted where the bytes are copied, independently of every prediction; by a peer where it fetches them.
   std::int64_t bytes_written(int axis) const {
     return counts_->written[static_cast<unsigned>(axis)].load(std::memory_order_relaxed);
   }
   void count_written(int axis, std::int64_t bytes) {
     counts_->written[static_cast<unsigned>(axis)].fetch_add(bytes, std::memory_order_relaxed);
-    unsent_ += bytes;
+    unsent_.fetch_add(bytes, std::memory_order_relaxed);
   }
   void reset_counts() {
     for (auto& w : counts_->written) w.store(0, std::memory_order_relaxed);
@@ -195,9 +195,24 @@ class thread_rank {
   // The bytes counted since the last time are sent: called at the end of a collective.
   void sent() {
     const threads::link& l = counts_->link;
+    const auto unsent = static_cast<double>(unsent_.exchange(0, std::memory_order_relaxed));
     if (l.latency > 0 || l.bytes_per_second > 0)
-      threads::pass_time(l.latency + (l.bytes_per_second > 0 ? static_cast<double>(unsent_) / l.bytes_per_second : 0));
-    unsent_ = 0;
+      threads::pass_time(l.latency + (l.bytes_per_second > 0 ? unsent / l.bytes_per_second : 0));
+  }
+
+  // All ranks show a pointer and read the others' blocks by it: f(peer), where peer(r) is what rank r shows, runs when all have
+  // come, and no rank goes on before it has returned on all. It throws nothing, and counts no bytes.
+  template <class F>
+  void exchange(const void* mine, const F& f) {
+    auto& g = world_->all;
+    g.member[static_cast<unsigned>(index_)].info = mine;
+    try {
+      g.gate.wait();
+    } catch (const rank_returned& e) {
+      throw rank_returned(e.rank, index_, "an exchange of blocks");
+    }
+    f([&](int rank) { return g.member[static_cast<unsigned>(rank)].info; });
+    g.gate.finish();
   }
 
   // Every rank must show the same value: programs, seeds, sizes that have to agree.
@@ -243,13 +258,40 @@ class thread_rank {
   std::array<threads::group*, max_axes> group_{};
   account own_counts_;
   account* counts_;
-  std::int64_t unsent_ = 0;
+  std::atomic<std::int64_t> unsent_{0};
   threads::stream<thread_rank> stream_{*this};
 };
 
 }  // namespace SHARDWISE_RANK_BUILD
 
 namespace threads {
+
+// body(r) in a thread of its own for each rank, the first in this one; no_thread(r) where the system gives none.
+template <int Ranks, class Body, class F>
+void run_threads(Body& body, const F& no_thread) {
+  struct start {
+    Body* run;
+    int rank;
+    pthread_t thread;
+  };
+  start pool[Ranks]{};
+  int started = 1;
+  for (; started < Ranks; ++started) {
+    start& s = pool[started];
+    s.run = &body;
+    s.rank = started;
+    const auto entry = [](void* p) -> void* {
+      (*static_cast<start*>(p)->run)(static_cast<start*>(p)->rank);
+      return nullptr;
+    };
+    if (pthread_create(&s.thread, nullptr, entry, &s) != 0) break;
+  }
+  if (started == Ranks) body(0);
+  else
+    no_thread(std::make_exception_ptr(
+        std::runtime_error("shardwise: the system gives no thread for rank " + std::to_string(started))));
+  for (int r = 1; r < started; ++r) pthread_join(pool[r].thread, nullptr);
+}
 
 template <class Mesh, class F>
 void run_ranks(F& f) {
@@ -267,28 +309,34 @@ void run_ranks(F& f) {
       w.fail(std::current_exception());
     }
   };
-  struct start {
-    decltype(body)* run;
-    int rank;
-    pthread_t thread;
+  run_threads<Mesh::size>(body, [&](std::exception_ptr e) { w.fail(e); });
+  if (w.first_error) std::rethrow_exception(w.first_error);
+}
+
+// The same threads are ranks of both meshes: who fails or leaves does so in both.
+template <class Mesh, class Other, class F>
+void run_ranks_of_two(F& f) {
+  threads::world<Mesh> w;
+  threads::world<Other> v;
+  const auto fail = [&](std::exception_ptr e) {
+    w.fail(e);
+    v.fail(e);
   };
-  start pool[Mesh::size]{};
-  int started = 1;
-  for (; started < Mesh::size; ++started) {
-    start& s = pool[started];
-    s.run = &body;
-    s.rank = started;
-    const auto entry = [](void* p) -> void* {
-      (*static_cast<start*>(p)->run)(static_cast<start*>(p)->rank);
-      return nullptr;
-    };
-    if (pthread_create(&s.thread, nullptr, entry, &s) != 0) break;
-  }
-  if (started == Mesh::size) body(0);
-  else
-    w.fail(std::make_exception_ptr(
-        std::runtime_error("shardwise: the system gives no thread for rank " + std::to_string(started))));
-  for (int r = 1; r < started; ++r) pthread_join(pool[r].thread, nullptr);
+  auto body = [&](int r) {
+    try {
+      {
+        thread_rank<Mesh> rank(w, r);
+        thread_rank<Other> other(v, r);
+        f(rank, other);
+      }
+      w.leave(r);
+      v.leave(r);
+    } catch (const rank_failed&) {
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  };
+  run_threads<Mesh::size>(body, fail);
   if (w.first_error) std::rethrow_exception(w.first_error);
 }
 
@@ -300,6 +348,16 @@ void run_ranks(F& f) {
 template <class Mesh, class F>
 void launch(F&& f) {
   if constexpr (detail::can_launch<Mesh, thread_rank, F>()) threads::run_ranks<Mesh>(f);
+}
+
+// The same with each thread a rank of two meshes of as many ranks, the same number in both: f(rank, other). So that what one program
+// holds moves to another one's mesh: executor::copy_parameters.
+template <class Mesh, class Other, class F>
+  requires detail::is_mesh<Mesh> && detail::is_mesh<Other>
+void launch(F&& f) {
+  constexpr bool as_many = Mesh::size == Other::size;
+  static_assert(raise<(as_many ? problem::none : problem::launch_ranks_differ), Mesh, Other>::ok);
+  if constexpr (as_many) threads::run_ranks_of_two<Mesh, Other>(f);
 }
 
 template <class Mesh, class F>

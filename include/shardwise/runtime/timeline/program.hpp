@@ -36,7 +36,8 @@ dynamic_array<std::int64_t> live_bytes(const Graph& g, const Plan& plan) {
     if (is_leaf(g.nodes[i].op) || is_leaf(g.nodes[own].op) || places_leaves(g.nodes[own]) || born[own]) continue;
     born[own] = true;
     const std::int64_t bytes = passes::align_up(plan.bytes[own]);
-    change[static_cast<std::size_t>(g.nodes[i].op == op_code::getitem ? g.nodes[i].in[0] : i)] += bytes;  // computed there
+    const int where = g.nodes[i].op == op_code::getitem ? g.nodes[i].in[0] : batch_begin(g, i);  // computed there
+    change[static_cast<std::size_t>(where)] += bytes;
     if (plan.last_use[own] < g.node_count) change[static_cast<std::size_t>(plan.last_use[own]) + 1] -= bytes;
   }
   std::int64_t live = plan.persistent_end;

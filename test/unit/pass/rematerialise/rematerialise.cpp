@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <gpt.hpp>
+#include <kept_bytes.hpp>
 #include <random_graph.hpp>
 #include <vector>
 
@@ -123,21 +124,6 @@ using step = sw::train_step<test::transformer<test::gpt::sizes>::template model,
                             typename test::gpt::tensor_parallel<test::gpt::dp<D>, test::gpt::tp<N>>::type,
                             sw::mesh<test::gpt::dp<D>, test::gpt::tp<N>>, sw::clip_norm<sw::adamw<true>>, Pipeline, float>;
 
-// What is live when the backward pass begins, inputs and parameters aside.
-template <class Step>
-constexpr std::int64_t kept_for_backward() {
-  const auto& g = Step::program;
-  const auto& plan = Step::memory::value;
-  sw::passes::phase_marks<std::remove_cvref_t<decltype(g)>::node_capacity> marks;
-  sw::passes::mark_phases(marks, g);
-  int begin = 0;
-  while (marks.of(begin) == sw::program_phase::forward || sw::is_leaf(g.nodes[begin].op)) ++begin;
-  std::int64_t bytes = 0;
-  for (int i = 0; i < begin; ++i)
-    if (!sw::is_leaf(g.nodes[i].op) && plan.owner[i] == i && plan.last_use[i] > begin) bytes += plan.bytes[i];
-  return bytes;
-}
-
 template <int D, int N>
 void check_steps() {
   using plain = step<D, N, sw::pipeline<>>;
@@ -145,8 +131,8 @@ void check_steps() {
   using half = step<D, N, sw::pipeline<sw::rematerialise<50>>>;
   using none = step<D, N, sw::pipeline<sw::rematerialise<0>>>;
   static_assert(full::traffic.collectives == plain::traffic.collectives);
-  constexpr std::int64_t all = kept_for_backward<plain>(), cut = kept_for_backward<full>();
-  constexpr std::int64_t some = kept_for_backward<half>(), least = kept_for_backward<none>();
+  constexpr std::int64_t all = test::kept_for_backward<plain>(), cut = test::kept_for_backward<full>();
+  constexpr std::int64_t some = test::kept_for_backward<half>(), least = test::kept_for_backward<none>();
   static_assert(cut < all && some < cut && least < some);
   MESSAGE("bytes kept for the backward pass: ", all, ", cut ", cut, ", 50 percent ", some, ", 0 percent ", least);
   static_assert(none::program.node_count > half::program.node_count);

@@ -78,8 +78,11 @@ TEST_CASE("buffers have names and numbers of their own") {
   CHECK(ex::buffer_name(1) == "tail.calls");
   CHECK(ex::parameter_name(2) == "tail.factor");
   CHECK(ex::buffer_index("tail.calls") == 1);
-  CHECK(thrown([] { ex::buffer_index("tail.factor"); }) == "shardwise: the model has no buffer named 'tail.factor'");
-  CHECK(thrown([] { ex::parameter_index("tail.noise"); }) == "shardwise: the model has no parameter named 'tail.noise'");
+  CHECK(thrown([] { ex::buffer_index("tail.factor"); }) ==
+        "shardwise: the model has no buffer named 'tail.factor'; the nearest names are 'tail.calls', 'tail.noise'");
+  CHECK(
+      thrown([] { ex::parameter_index("tail.noise"); }) ==
+      "shardwise: the model has no parameter named 'tail.noise'; the nearest names are 'tail.factor', 'up.bias', 'up.weight'");
   sw::launch<mesh<1>>([](auto& rank) {
     ex e(rank);
     CHECK(thrown([&] { e.buffer(2); }) ==

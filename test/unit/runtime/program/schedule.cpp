@@ -80,7 +80,7 @@ TEST_CASE("the schedule keeps the order of calls that touch the same bytes, two 
 
 TEST_CASE("scratch on a device holds the needs of every kernel and collective") {
   constexpr auto scratch = sw::cuda_backend::scratch_of(program<2, 2>::program);
-  static_assert(scratch.compute >= sw::runtime::matmul_workspace_bytes);
+  static_assert(scratch.compute >= sw::device_scratch::product_bytes);
   static_assert(program<2, 2>::memory::value.workspace == scratch.total());
   CHECK(program<2, 2>::peak_bytes > scratch.total());
 }

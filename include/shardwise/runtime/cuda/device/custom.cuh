@@ -55,6 +55,8 @@ void run_custom(const call& c, context& ctx) {
     for (int k = 0; k <= max_inputs; ++k) q.p[k] = as<T>(c.p[k]);
     constexpr int index = Op.record.indices;
     if constexpr (index >= 0) q.index = as<std::int32_t>(c.p[index]);
+    q.has_scratch = static_cast<bool>(Op.record.device_scratch.value);
+    if (q.has_scratch) q.scratch = as<T>(c.workspace);
     if constexpr (Op.record.results > 1) {
       const host::result_pointers<T> several = host::pointers_of<T>(*c.results);
       device_kernel<Op>::run(kernel_arguments<T>(c, q, &several), ctx.stream);

@@ -9,7 +9,7 @@
 #include <shardwise/runtime/cuda/device/epilogue.cuh>
 #include <shardwise/runtime/cuda/device/map.cuh>
 #include <shardwise/runtime/cuda/device/team.cuh>
-#include <shardwise/runtime/cuda/workspace.hpp>
+#include <shardwise/operations/reduction/scratch.hpp>
 #include <shardwise/runtime/host/sums.hpp>
 #include <shardwise/support/config.hpp>
 
@@ -50,7 +50,7 @@ __device__ void summed_offsets(const strided<K>& s, std::int64_t i, std::int64_t
   else s.offsets(static_cast<std::uint32_t>(i), off);
 }
 
-static_assert(short_row <= runtime::row_chunk, "rows that a warp takes are not cut into chunks");
+static_assert(short_row <= device_scratch::row_chunk, "rows that a warp takes are not cut into chunks");
 
 // A team for each output and chunk, its lanes along the summed dims. finish(offsets, whole reduction) writes an output.
 template <class Fold, class Part, class Value, class Finish, int K, int Threads>
@@ -90,10 +90,10 @@ inline constexpr int column_rows = 8;
 
 // A block for each tile of outputs that lie side by side and each chunk; threads of a warp along the outputs.
 template <class Fold, class Part, class Value, class Finish, int K>
-__global__ void __launch_bounds__(runtime::column_tile* column_rows)
+__global__ void __launch_bounds__(device_scratch::column_tile* column_rows)
     reduce_columns_kernel(const __grid_constant__ strided<K> kept, const __grid_constant__ strided<K> summed,
                           std::int64_t count, const Value value, const Finish finish, const reduction_chunks<Part> chunks) {
-  constexpr int tile = runtime::column_tile;
+  constexpr int tile = device_scratch::column_tile;
   __shared__ Part part[column_rows][tile];
   const int lane = static_cast<int>(threadIdx.x % tile), row = static_cast<int>(threadIdx.x / tile);
   const std::int64_t chunk = blockIdx.y, begin = chunk * chunks.length;
@@ -149,9 +149,10 @@ void reduce_to(op_code op, const call& c, const walk<K>& kept, const walk<K>& su
                        "2^31 or more elements are summed and do not lie in one run; make the operand contiguous");
   const std::int64_t zero[K]{};
   strided<K> s = make_strided(summed, zero);
-  reduction_chunks<Part> chunks{as<Part>(c.workspace), ctx.tickets, runtime::reduction_chunks(outputs, count, columns), 0};
+  reduction_chunks<Part> chunks{as<Part>(c.workspace), ctx.tickets,
+                                device_scratch::reduction_chunks(outputs, count, columns), 0};
   chunks.length = (count + chunks.count - 1) / chunks.count;
-  static_assert(runtime::reduction_blocks / 2 <= ticket_count,
+  static_assert(device_scratch::reduction_blocks / 2 <= ticket_count,
                 "more than one chunk: at most so many outputs or tiles of them");
   // more than one chunk: fewer than 2^31 outputs, hence one piece
   each_piece(kept, [&](const walk<K>& w, const std::int64_t* base) {
@@ -159,8 +160,8 @@ void reduce_to(op_code op, const call& c, const walk<K>& kept, const walk<K>& su
     const unsigned many = static_cast<unsigned>(chunks.count);
     const auto blocks = [&](std::int64_t of) { return grid_for((std::int64_t{k.count} + of - 1) / of, ctx); };
     if (columns)
-      launch(op, &reduce_columns_kernel<Fold, Part, Value, Finish, K>, dim3(blocks(runtime::column_tile), many),
-             runtime::column_tile * column_rows, ctx.stream, k, s, count, value, finish, chunks);
+      launch(op, &reduce_columns_kernel<Fold, Part, Value, Finish, K>, dim3(blocks(device_scratch::column_tile), many),
+             device_scratch::column_tile * column_rows, ctx.stream, k, s, count, value, finish, chunks);
     else if (count <= short_row)
       launch(op, &reduce_rows_kernel<Fold, Part, Value, Finish, K, warp_threads>, dim3(blocks(rows_in_block), many),
              warp_threads * rows_in_block, ctx.stream, k, s, count, value, finish, chunks);

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains under one plan, on host threads or GPUs, and compares the result with n-gram counts.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <shardwise/io/trace_export.hpp>
+#include <shardwise/runtime/program/describe.hpp>
+
+#include "corpus.hpp"
+#include "ngram.hpp"
+#include "options.hpp"
+#include "plans.hpp"
+#include "report.hpp"
+
+namespace train_text {
+
+template <class Plan, class Backend>
+using step_on = sw::train_step<gpt_of<size>::gpt, typename Plan::task, typename Plan::plan, typename Plan::mesh,
+                               sw::clip_norm<sw::adamw<true>>, typename Plan::pipeline, float, Backend>;
+template <class Plan, class Backend>
+using score_on = sw::forward_step<gpt_of<size>::gpt, typename Plan::task, typename Plan::plan, typename Plan::mesh,
+                                  sw::pipeline<>, float, Backend>;
+
+// Sampling runs on one rank.
+struct one : sw::axis<1> {};
+using single = config<1, size::time, size::width, size::heads, size::layers>;
+using sampler = sw::forward_step<gpt_of<single>::gpt, predict<single, one>, sw::plan<sw::data_parallel<one>>, sw::mesh<one>>;
+
+inline constexpr std::size_t tokens_per_step = size::batch * size::time;
+inline constexpr double peak_rate = 3e-3;
+inline constexpr std::size_t first_traced = 4, traced_steps = 3;  // what comes before warms caches and clocks
+
+// Linear warm-up, then a cosine down to a tenth.
+inline double learning_rate(std::size_t step_index, std::size_t steps) {
+  const double warm = std::min<double>(100, 0.1 * static_cast<double>(steps) + 1);
+  const double t = static_cast<double>(step_index);
+  if (t < warm) return peak_rate * t / warm;
+  const double done = (t - warm) / std::max(1.0, static_cast<double>(steps) - warm);
+  return peak_rate * (0.1 + 0.9 * 0.5 * (1 + std::cos(3.141592653589793 * done)));
+}
+
+struct batch {
+  std::vector<std::int32_t> in = std::vector<std::int32_t>(tokens_per_step);
+  std::vector<std::int32_t> next = std::vector<std::int32_t>(tokens_per_step);
+
+  void take(const std::vector<std::uint8_t>& text, std::size_t row, std::size_t start) {
+    for (std::size_t t = 0; t < size::time; ++t) {
+      in[row * size::time + t] = text[start + t];
+      next[row * size::time + t] = text[start + t + 1];
+    }
+  }
+  // Row r of step s is a function of (seed, s, r): the same for every mesh.
+  void draw(const std::vector<std::uint8_t>& text, std::uint64_t seed, std::size_t step_index) {
+    for (std::size_t r = 0; r < size::batch; ++r) {
+      const double u = sw::philox_uniform(seed, 0, static_cast<std::uint32_t>(step_index), r);
+      take(text, r, static_cast<std::size_t>(u * static_cast<double>(text.size() - size::time)));
+    }
+  }
+};
+
+// Starts of the held-out spans that are scored, spread evenly over the held-out text, a whole number of batches.
+inline std::vector<std::size_t> held_out_starts(std::size_t bytes) {
+  const std::size_t spans = std::min<std::size_t>(64 * size::batch, bytes / (size::time + 1)) / size::batch * size::batch;
+  std::vector<std::size_t> starts;
+  for (std::size_t i = 0; i < spans; ++i) starts.push_back(i * (bytes - size::time - 1) / spans);
+  return starts;
+}
+
+inline std::string printable(const std::string& text) {
+  std::string s;
+  for (const char c : text) s += (c >= 32 && c < 127) || c == '\n' || c == '\t' ? c : '?';
+  return s;
+}
+
+// Continues `text` by `count` bytes at temperature 0.8, on one rank.
+inline std::string sample(const std::vector<std::vector<float>>& parameters, std::string text, std::size_t count,
+                          std::uint64_t seed) {
+  sw::launch<sw::mesh<one>>([&](auto& rank) {
+    sw::executor<sampler> run(rank);
+    for (int i = 0; i < run.parameter_count(); ++i) run.set_parameter(i, parameters[static_cast<std::size_t>(i)]);
+    sw::step_env env;
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::size_t used = std::min<std::size_t>(text.size(), size::time);
+      std::vector<std::int32_t> in(size::time, 0);
+      for (std::size_t t = 0; t < used; ++t) in[t] = static_cast<unsigned char>(text[text.size() - used + t]);
+      run.set_input(0, in);
+      run.run(env);
+      const float* const logits = run.output().data() + (used - 1) * size::bytes;
+      double weight[size::bytes], total = 0;
+      float top = logits[0];
+      for (int b = 1; b < size::bytes; ++b) top = std::max(top, logits[b]);
+      for (int b = 0; b < size::bytes; ++b) total += weight[b] = std::exp((logits[b] - top) / 0.8);
+      double u = sw::philox_uniform(seed, 1, static_cast<std::uint32_t>(k), 0) * total;
+      int pick = 0;
+      while (pick + 1 < size::bytes && (u -= weight[pick]) > 0) ++pick;
+      text.push_back(static_cast<char>(pick));
+    }
+  });
+  return text;
+}
+
+// What every plan costs, side by side, with a mark at `mine`.
+inline std::string compared_plans(std::string_view mine) {
+  std::string out = "  plan     bytes sent a step  bytes of memory a rank\n";
+  for (const plan_costs& c : all_plans) {
+    std::string line = (c.name == mine ? "> " : "  ") + std::string(c.name);
+    line.resize(11, ' ');
+    const std::string sent = std::to_string(c.sent), peak = std::to_string(c.peak);
+    line += std::string(17 - sent.size(), ' ') + sent + std::string(24 - peak.size(), ' ') + peak;
+    out += line + "  " + std::string(c.meaning) + "\n";
+  }
+  return out + "\n";
+}
+
+// Where the ranks of a run are: what launches them and plans their memory.
+struct on_threads {
+  using backend = sw::host_backend;
+  template <class Mesh, class F>
+  static void launch(F&& f) {
+    sw::launch<Mesh>(f);
+  }
+};
+#if defined(TRAIN_TEXT_CUDA)
+struct on_gpus {
+  using backend = sw::cuda_backend;
+  template <class Mesh, class F>
+  static void launch(F&& f) {
+    sw::launch_cuda<Mesh>(f);
+  }
+};
+#endif
+
+template <class Plan, class Place>
+int train_at(const options& o) {
+  using step = step_on<Plan, typename Place::backend>;
+  using score = score_on<Plan, typename Place::backend>;
+  using mesh = typename Plan::mesh;
+  std::cout << compared_plans(Plan::name) << sw::describe_plan<step>({Plan::axes.begin(), Plan::axes.end()}) << std::flush;
+  if (o.plan_only) return 0;
+
+  const corpus text = load_corpus(o.text, o.seed);
+  require_at_least(text.train, tokens_per_step + size::batch, "the training text");
+  require_at_least(text.held_out, size::batch * (size::time + 1), "the held-out text");
+  output_folder out(o.out);
+  if (!o.trace.empty() && !std::ofstream(o.trace, std::ios::app))  // before the training, not after it
+    throw usage_error("--trace needs a file that can be written, not '" + o.trace.string() + "'.");
+  std::cout << "text: " << text.source << ", " << text.train.size() << " bytes in " << text.train_files.size()
+            << " files to train on, " << text.held_out.size() << " bytes in " << text.held_out_files.size()
+            << " files held out\n"
+            << std::flush;
+
+  std::vector<loss_point> curve;
+  progress bar(o.steps, tokens_per_step);
+  const std::vector<std::size_t> starts = held_out_starts(text.held_out.size());
+  std::vector<std::vector<float>> parameters;
+  double held_out = 0, speed = 0;
+  std::vector<sw::timeline> timelines(o.trace.empty() ? 0 : mesh::size, sw::timeline(traced_steps));
+
+  Place::template launch<mesh>([&](auto& rank) {
+    using rank_type = std::remove_reference_t<decltype(rank)>;
+    const bool speaks = rank.index() == 0;
+    sw::executor<step, rank_type> run(rank);
+    run.initialise(o.seed);
+    batch b;
+    sw::step_env env;
+    env.seed = o.seed;
+    env.beta2 = 0.99;
+    env.weight_decay = 0.05;
+    env.max_norm = 1;
+    for (std::size_t s = 1; s <= o.steps; ++s) {
+      b.draw(text.train, o.seed, s);
+      run.set_input(0, b.in);
+      run.set_input(1, b.next);
+      env.step = static_cast<std::int64_t>(s);
+      env.lr = learning_rate(s, o.steps);
+      if (!o.trace.empty() && s == std::min(first_traced, o.steps))
+        run.record(&timelines[static_cast<std::size_t>(rank.index())]);
+      if (s == first_traced + traced_steps) run.record(nullptr);
+      run.run(env);
+      if (!speaks) continue;
+      const double bits = run.loss() / std::log(2.0);
+      if (!std::isfinite(bits)) throw std::runtime_error("train_text: the loss is not finite at step " + std::to_string(s));
+      curve.push_back({s, bits});
+      bar.update(s, bits);
+    }
+    if (speaks) speed = bar.tokens_per_second();
+
+    sw::executor<score, rank_type> judge(rank);
+    judge.copy_parameters(run);
+    double total = 0;
+    for (std::size_t first = 0; first < starts.size(); first += size::batch) {
+      for (std::size_t r = 0; r < size::batch; ++r) b.take(text.held_out, r, starts[first + r]);
+      judge.set_input(0, b.in);
+      judge.set_input(1, b.next);
+      judge.run(env);
+      total += judge.loss();
+    }
+    if (speaks) {
+      held_out = total / static_cast<double>(starts.size() / size::batch) / std::log(2.0);
+      for (int i = 0; i < run.parameter_count(); ++i)
+        parameters.emplace_back(static_cast<std::size_t>(sw::numel(run.parameter_spec(i))));
+    }
+    rank.barrier();
+    for (int i = 0; i < run.parameter_count(); ++i) run.gather_parameter(i, parameters[static_cast<std::size_t>(i)]);
+  });
+
+  if (!o.trace.empty()) {
+    sw::write_chrome_trace(o.trace.string(), timelines);
+    std::cout << "\ntimeline of " << timelines[0].runs().size() << " steps: " << o.trace.string()
+              << " (open it in ui.perfetto.dev)\n";
+  }
+  const double unigram = bits_per_byte(ngram(text.train, 1), text.held_out, starts, size::time);
+  const double bigram = bits_per_byte(ngram(text.train, 2), text.held_out, starts, size::time);
+  const double trigram = bits_per_byte(ngram(text.train, 3), text.held_out, starts, size::time);
+  std::cout << "\nheld out, bits per byte on " << starts.size() * size::time << " bytes: model " << fixed(held_out, 4)
+            << ", unigram " << fixed(unigram, 4) << ", bigram " << fixed(bigram, 4) << ", trigram " << fixed(trigram, 4)
+            << "\n\nsample:\n"
+            << printable(sample(parameters, "namespace std\n{\n", 400, o.seed)) << "\n\n";
+  out.write(curve, summary{.steps = o.steps,
+                           .held_out_bits_per_byte = held_out,
+                           .unigram_bits_per_byte = unigram,
+                           .bigram_bits_per_byte = bigram,
+                           .trigram_bits_per_byte = trigram,
+                           .tokens_per_second = speed,
+                           .comm_bytes_per_step = static_cast<std::uint64_t>(step::total_comm_bytes()),
+                           .peak_bytes = static_cast<std::uint64_t>(step::peak_bytes)});
+  std::cout << "loss.csv, loss.svg and summary.json are in " << o.out.string() << "\n";
+  return 0;
+}
+
+template <class Plan>
+int train(const options& o) {
+  if (o.backend == "threads") return train_at<Plan, on_threads>(o);
+#if defined(TRAIN_TEXT_CUDA)
+  return train_at<Plan, on_gpus>(o);
+#else
+  throw usage_error(
+      "this build runs on host threads only; for --backend cuda build the preset cuda and run "
+      "build/cuda/examples/train_text_cuda, or ./quickstart train --backend cuda.");
+#endif
+}
+
+}  // namespace train_text

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// fully_shard: parameters stored in shards and made whole where they are used, group by group (FSDP, ZeRO-3), in a plan.
+#pragma once
+
+#include <shardwise/module/style.hpp>
+#include <shardwise/vocabulary/flat_group.hpp>
+
+namespace shardwise::inline v0_1 {
+
+// Options of fully_shard.
+//
+// reshard_after_forward<true>: a group's whole parameters are freed when the forward pass has used them, and the backward pass
+// gathers those that it reads again, once for the group, right before it first does. <false>: they stay until the backward
+// pass has used them. A number is the ranks over which they are kept in between: 1 is false, all ranks of the axis true; others
+// are not there yet. Where nothing is said it is true, but for the whole model's group, of which the backward pass needs
+// first what the forward pass needed last.
+template <auto Ranks>
+struct reshard_after_forward {};
+// The batch is split over Axis too, and each of its coordinates has all shards: hybrid sharding (HSDP). Parameters are reduced
+// there, as under data_parallel.
+template <class Axis>
+struct replicate_over {};
+
+namespace detail {
+
+template <class... Options>
+struct sharding_options {
+  using replicated = void;
+  static constexpr bool said = false;  // reshard_after_forward
+  static constexpr int ranks = 0;      // it: 0 for all
+  static constexpr bool known = true, repeated = false;
+};
+template <class... More>
+struct sharding_options<average_gradients, More...> : sharding_options<More...> {};
+template <class Axis, class... More>
+struct sharding_options<replicate_over<Axis>, More...> : sharding_options<More...> {
+  using replicated = Axis;
+  static constexpr bool repeated =
+      sharding_options<More...>::repeated || !std::is_void_v<typename sharding_options<More...>::replicated>;
+};
+template <auto Ranks, class... More>
+struct sharding_options<reshard_after_forward<Ranks>, More...> : sharding_options<More...> {
+  static constexpr bool said = true;
+  static constexpr int ranks = std::is_same_v<decltype(Ranks), bool> ? (Ranks ? 0 : 1) : static_cast<int>(Ranks);
+  static constexpr bool repeated = sharding_options<More...>::repeated || sharding_options<More...>::said;
+};
+template <class Other, class... More>
+struct sharding_options<Other, More...> : sharding_options<More...> {
+  static constexpr bool known = false;
+};
+
+template <class Axis>
+inline constexpr int axis_ranks = 1;
+template <class Axis>
+  requires is_axis<Axis>
+inline constexpr int axis_ranks<Axis> = Axis::size;
+
+template <class Axis, class Options>
+constexpr problem sharding_problem() {
+  constexpr int k = Options::ranks;
+  if (!Options::known) return problem::fully_shard_option;
+  if (Options::repeated) return problem::fully_shard_option_twice;
+  if (std::is_same_v<Axis, typename Options::replicated>) return problem::fully_shard_hybrid_axes;
+  if (k != 0 && reshard_over_ranks(k, axis_ranks<Axis>).error) return problem::fsdp_factor;
+  if (k > 1 && k < axis_ranks<Axis>) return problem::fully_shard_groups;
+  return problem::none;
+}
+
+}  // namespace detail
+
+// A module's parameters, and those of all modules below it that no inner fully_shard names, are one group: each rank of Axis
+// stores their rows of a chunk, ceil(rows / ranks), with their gradients and the optimizer's states, and the whole is gathered
+// for use. As an entry of a plan it names the whole model: plan<fully_shard<dp>>; at<"layers.*", fully_shard<dp>> makes a group
+// of each module there. Options: reshard_after_forward, replicate_over, average_gradients.
+//
+// Law: what a program computes is what it computes under data_parallel<Axis>, bit for bit but for the order in which a
+// reduction adds. The group's parameters are gathered side by side at the first use of any of them, and their gradients
+// reduce-scattered side by side when the backward pass has passed it. Where tensor parallelism splits the rows too, it does so
+// first. Buffers, and parameters without dims, are whole on all ranks.
+template <class Axis, class... Options>
+struct fully_shard : detail::style_base {
+  using options = detail::sharding_options<Options...>;
+  static constexpr problem wrong = detail::sharding_problem<Axis, options>();  // a plan says it when it binds a model
+  using axis = Axis;
+  using shardwise_sharding = void;
+  using replicated = typename options::replicated;
+  using split_batch =
+      std::conditional_t<std::is_void_v<replicated>, detail::type_list<Axis>, detail::type_list<Axis, replicated>>;
+  static constexpr bool averages = detail::has_option<average_gradients, Options...>;
+  static constexpr bool whole_model = true;
+  static constexpr bool accepts(module_kind) { return true; }
+  // What becomes of gathered parameters of the whole model's group (Root), or of a module's.
+  template <bool Root>
+  static constexpr unsharding gathered = (options::said ? options::ranks == 1 : Root) ? unsharding::kept : unsharding::freed;
+};
+
+}  // namespace shardwise::inline v0_1

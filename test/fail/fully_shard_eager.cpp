@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call of an eager model whose parameters are stored in shards.
+// expect: fully_shard: a module of an eager model is called while its parameters are stored in shards
+// expect(text): class: one_linear; mesh: "dp" of 2
+
+#include <shardwise/module/eager_gradient.hpp>
+#include <shardwise/runtime/threads/threads.hpp>
+
+#include "small_models.hpp"
+
+struct dp : sw::axis<2> {};
+using mesh = sw::mesh<dp>;
+#ifdef SHARDWISE_FAIL
+using plan = sw::plan<sw::fully_shard<dp>>;
+#else
+using plan = sw::plan<sw::data_parallel<dp>>;
+#endif
+using model = sw::bind_eager<one_linear, plan, mesh>;
+using x = sw::dtensor_of<float, sw::shape<4, 8>, mesh, sw::on<dp, sw::shard<0>>>;
+using y = decltype(std::declval<const model&>()(std::declval<const x&>()));

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tracked run of a step whose passes write its program anew.
+// expect: run_tracked: the step has passes that write its program anew
+
+#include <shardwise/module/tracker/runs.hpp>
+#include <shardwise/pass/simplify/simplify.hpp>
+#include <shardwise/shardwise.hpp>
+
+#include "small_models.hpp"
+
+struct tp : sw::axis<1> {};
+using mesh = sw::mesh<tp>;
+struct task {
+  using inputs = sw::inputs<sw::input_tensor<float, sw::shape<4, 8>>>;
+  constexpr auto operator()(const auto& model, const auto& x) const { return sw::sum(model(x)); }
+};
+#ifdef SHARDWISE_FAIL
+using passes = sw::pipeline<sw::merge_common>;
+#else
+using passes = sw::pipeline<>;
+#endif
+using step = sw::train_step<one_linear, task, sw::plan<>, mesh, sw::sgd<>, passes>;
+void run(sw::module_tracker& tracker, sw::executor<step>& one) { sw::run_tracked(tracker, one, sw::step_env{}); }
