@@ -2,6 +2,8 @@
 // Extents among the attributes of an operation: those that reshape and broadcast give to their operand.
 #pragma once
 
+#include <initializer_list>
+
 #include <shardwise/propagation/op.hpp>
 #include <shardwise/vocabulary/spec.hpp>
 
@@ -47,6 +49,9 @@ constexpr op_attr pack_extents(const spec& s) {
 }
 
 // All elements in a row.
+constexpr op_attr pack_extents(std::initializer_list<std::int64_t> extents) {
+  return pack_extents(extents.begin(), static_cast<int>(extents.size()));
+}
 constexpr op_attr pack_extent(std::int64_t count) { return pack_extents(&count, 1); }
 
 constexpr int packed_rank(const op_attr& a) { return static_cast<int>(a.v[5] & 255); }

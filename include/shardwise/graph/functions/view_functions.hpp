@@ -45,11 +45,9 @@ constexpr auto own_dense(const X& x) {
 // A view where the storage allows it, else of a contiguous copy.
 template <std::int64_t... Extents, tensor A>
 constexpr auto reshape(const A& a) {
-  constexpr std::int64_t extents[] = {Extents..., 0};
-  constexpr op_attr packed = pack_extents(extents, static_cast<int>(sizeof...(Extents)));
-  if constexpr (packed_problem(packed) != problem::none)
-    return detail::refused<packed_problem(packed), op_code::reshape, operand_t<A::sp>>(a);
-  else return detail::apply<op_code::reshape, packed>(0, contiguous(a));
+  constexpr problem wrong = packed_problem(pack_extents({Extents...}));
+  if constexpr (wrong != problem::none) return detail::refused<wrong, op_code::reshape, operand_t<A::sp>>(a);
+  else return detail::apply<op_code::reshape, pack_extents({Extents...})>(0, contiguous(a));
 }
 
 template <int Dim, std::int64_t Start, std::int64_t Length, tensor A>
