@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Thirty-two checkpoints lie in each other.
 // expect: more than 31 checkpoints lie in each other
+// not(nvcc): it evaluates a tree of modules in a time of 2^depth (22 levels 17 s, 32 levels hours)
+
 #include <shardwise/graph/functions/pointwise_functions.hpp>
 
 #include "declared_step.hpp"

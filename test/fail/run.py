@@ -12,6 +12,7 @@ what must be printed:
     // expect(text): axis: "tp" of 4; extent: 10        where it does (--compiler clang++-19 --std c++26): word for word in
                                                         one message
     // located: layers.1.attn einsum_2                  module path and node that the first error names; "" is the model
+    // not(nvcc): <reason>                              the program is not for this compiler; the run says so
     // flags: -Werror=unused-result                     more options for the compiler (the host compiler under nvcc)
 
 Without the macro the file must compile; with it, it must not, and every expectation must be in the output. Output and
@@ -41,9 +42,11 @@ SHARED = ("typed.hpp", "typed_tp.hpp", "small_models.hpp", "small_step.hpp", "de
 QUIET = {"g++": "-fno-diagnostics-show-caret", "clang": "-fno-caret-diagnostics"}
 
 EXPECT = re.compile(r"^\s*//\s*expect(?:\(([^)]+)\))?:[ \t]*(.*?)\s*$", re.MULTILINE)
+NOT = re.compile(r"^\s*//\s*not\(([^)]+)\):[ \t]*(\S.*?)\s*$", re.MULTILINE)
 FLAGS = re.compile(r"^\s*//\s*flags:[ \t]*(.*?)\s*$", re.MULTILINE)
 GUARD = re.compile(rf"^\s*#\s*(if|ifdef|ifndef|elif)\b.*\b{MACRO}\b", re.MULTILINE)
 PLACE = re.compile(r"(?:Here:|;) module: ([^;]*); node: (\w+)")
+AROSE = re.compile(r": +(?:recursively |\[ )?(?:required (?:from|by|for)|skipping )|: In (?:instantiation|substitution) of |in 'constexpr' expansion of ")
 LOCATED = re.compile(r"^\s*//\s*located:[ \t]*(\S*)[ \t]+(\S+)\s*$", re.MULTILINE)
 PROGRAM = re.compile(r"\b(train_step|function_step|gradient_step|value_and_grad|sw::traced<|small_step\.hpp|declared_step\.hpp)")
 FACT = {name: re.compile(rf"\b{name}<(?:shardwise::)?fixed_string<\d+(?:UL)?>\{{+\"?(.*?)\"?\}}+>") for name in ("in_module", "at_node")}
@@ -171,9 +174,14 @@ def written(wanted, output):
 
 
 def first_error(output):
-    """A compiler's output up to its second error."""
+    """A compiler's output up to its second error, without what g++ prints in front of that one about where it arose."""
     starts = [match.start() for match in re.finditer(r"^.*\berror\b\s*:", output, re.MULTILINE)]
-    return output[: starts[1]] if len(starts) > 1 else output
+    if len(starts) < 2:
+        return output
+    lines = output[: starts[1]].splitlines()
+    while lines and AROSE.search(lines[-1]):
+        lines.pop()
+    return "\n".join(lines)
 
 
 def letters(text):
@@ -253,6 +261,10 @@ def check(options, source):
 
 def report(options, source):
     """Checks one file, prints the verdict; returns it (empty: as it should be)."""
+    for only, reason in NOT.findall(source.read_text(encoding="utf-8")):
+        if only == family(options.compiler):
+            print(f"not    {source.name} with {options.compiler}: {reason}", flush=True)
+            return ""
     try:
         check(options, source)
     except Mismatch as mismatch:

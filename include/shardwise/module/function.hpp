@@ -219,11 +219,11 @@ struct traced_function {
 
 // The wanted inputs must be there and have gradients.
 template <class Mesh, class... In>
-constexpr problem gradient_problem(inputs<In...>, const int* index, int n) {
-  const spec specs[] = {In::template spec_type<Mesh>::value...};
-  for (int i = 0; i < n; ++i) {
-    if (index[i] < 0 || index[i] >= static_cast<int>(sizeof...(In))) return problem::gradient_input;
-    const spec& s = specs[index[i]];
+constexpr problem gradient_problem(inputs<In...>, std::initializer_list<int> wanted) {
+  const spec specs[] = {In::template spec_type<Mesh>::value..., spec{}};
+  for (const int k : wanted) {
+    if (k < 0 || k >= static_cast<int>(sizeof...(In))) return problem::gradient_input;
+    const spec& s = specs[k];
     if (!is_floating(s.type)) return problem::gradient_input;
     for (const placement& p : s.place)
       if (p.is_partial() && p == dual(p)) return problem::gradient_input;
@@ -236,10 +236,7 @@ struct gradient_trace;
 template <class F, class Mesh, class Inputs, int... W>
 struct gradient_trace<F, Mesh, Inputs, wrt<W...>> : traced_function<F, Mesh, Inputs, true> {
   using base = traced_function<F, Mesh, Inputs, true>;
-  static constexpr int index[sizeof...(W) + 1] = {W..., -1};
-  static constexpr problem wrong = gradient_problem<Mesh>(Inputs{}, index, static_cast<int>(sizeof...(W)));
-  static_assert(raise<wrong, F, wrt<W...>>::ok);
-  static constexpr bool wants_input(std::int64_t i) { return wrong == problem::none && ((i == W) || ...); }
+  static constexpr bool wants_input(std::int64_t i) { return ((i == W) || ...); }
 };
 
 // The joint graph; its outputs are the function's and then the cotangents of the wanted inputs, densely stored.
@@ -314,6 +311,20 @@ struct function_element<F, Mesh, Inputs> {
   using type = typename function_results<F, Mesh, Inputs>::element;
 };
 
+// Whether a gradient can be asked for: said before anything is traced, so that it is the only error.
+template <class Arguments, class F, class Mesh, class Inputs, class Wrt>
+struct gradient_arguments;
+template <class Arguments, class F, class Mesh, class Inputs, int... W>
+struct gradient_arguments<Arguments, F, Mesh, Inputs, wrt<W...>> {
+  static constexpr bool ok = [] {
+    if constexpr (!Arguments::ok) return false;
+    else {
+      constexpr problem wrong = gradient_problem<Mesh>(Inputs{}, {W...});
+      return raise<wrong, F, wrt<W...>>::ok && wrong == problem::none;
+    }
+  }();
+};
+
 }  // namespace detail
 
 // A function as a program: F has `constexpr auto operator()(const auto&... tensors) const` and returns one tensor, a
@@ -329,8 +340,9 @@ struct function_step
 // gradient has its input's extents and the dual of its placements.
 template <class F, class Mesh, class Inputs, class Wrt, class Pipeline = pipeline<>, class Backend = host_backend>
 struct gradient_step
-    : detail::program_or_refused<detail::function_arguments<Mesh, Inputs, Pipeline, Backend>::ok, detail::program_base, Mesh,
-                                 Backend, detail::gradient_graph<F, Mesh, Inputs, Wrt, Pipeline>>::type {
+    : detail::program_or_refused<
+          detail::gradient_arguments<detail::function_arguments<Mesh, Inputs, Pipeline, Backend>, F, Mesh, Inputs, Wrt>::ok,
+          detail::program_base, Mesh, Backend, detail::gradient_graph<F, Mesh, Inputs, Wrt, Pipeline>>::type {
   using element = typename detail::function_element<F, Mesh, Inputs>::type;
 };
 
