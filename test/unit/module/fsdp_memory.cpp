@@ -18,7 +18,8 @@ constexpr std::int64_t persistent_bytes = Step::memory::value.persistent_end - S
 template <int Ranks>
 constexpr bool keeps_shards() {
   using formula = deep_formula<Ranks>;
-  constexpr std::int64_t inputs = (2 * formula::tokens + twelve_layers::time) * 4, kept = persistent_bytes<deep_in_shards<Ranks>>;
+  constexpr std::int64_t inputs = (2 * formula::tokens + twelve_layers::time) * 4,
+                         kept = persistent_bytes<deep_in_shards<Ranks>>;
   return kept >= formula::parts(3) + inputs && kept <= formula::parts(3) + inputs + 3 * 150 * 64;
 }
 static_assert(keeps_shards<1>() && keeps_shards<2>() && keeps_shards<4>() && keeps_shards<8>());
@@ -49,8 +50,8 @@ TEST_CASE("fully_shard: memory falls as the formula says") {
   const auto say = []<int Ranks>(std::integral_constant<int, Ranks>) {
     using step = deep_in_shards<Ranks>;
     using formula = deep_formula<Ranks>;
-    MESSAGE(Ranks << " ranks: " << persistent_bytes<step> << " bytes throughout, " << step::peak_bytes << " at most; promised "
-                  << formula::parts(3) << " and " << formula::promised);
+    MESSAGE(Ranks << " ranks: " << persistent_bytes<step> << " bytes throughout, " << step::peak_bytes
+                  << " at most; promised " << formula::parts(3) << " and " << formula::promised);
     // Each halving of the shards takes off what the formula says, within a tenth.
     if constexpr (Ranks > 1) {
       const double fall = static_cast<double>(deep_in_shards<Ranks / 2>::peak_bytes - step::peak_bytes);
