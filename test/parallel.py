@@ -5,8 +5,9 @@
 usage: parallel.py PROGRAM     built with -DTRAIN_TEXT_PARALLEL=all
 
 Law: the loss of a step is a function of seed, data and step, not of the plan. Plans add in other orders, in float32: losses agree to
-1e-6 of themselves for ten steps; then training at this learning rate, which 50 steps warm up to within six, enlarges the
-difference, to 8.5e-4 where it was measured.
+2e-6 of themselves (2.5e-7 where it was measured, and 1.3e-7 in the first 50 of 1500 steps). How far apart they drift is a matter of
+the training, not of the plan: where the learning rate rises within six steps single updates overshoot and enlarge any difference, 60
+times in one step, to 1e-3 in float32 and, by the same factors, 4e-12 in float64: test/dist/training/heavy/example_plans.cpp.
 """
 import csv
 import pathlib
@@ -15,8 +16,7 @@ import sys
 import tempfile
 
 plans = ("ddp+tp", "ddp", "fsdp", "hsdp", "tp", "fsdp+tp")
-steps, early = 50, 10
-allowed, allowed_late = 1e-6, 5e-3
+steps, allowed = 50, 2e-6
 
 
 def losses(program, plan, folder):
@@ -44,12 +44,11 @@ def main():
         if len(values) != steps:
             sys.exit(f"parallel.py: {plan} has {len(values)} losses of {steps} steps")
         apart = [abs(a - b) / abs(a) for a, b in zip(first, values)]
-        print(f"{plan}: {values[0]:.6f} to {values[-1]:.6f}, {max(apart[:early]):.1e} from {plans[0]}, later {max(apart):.1e}")
-        if max(apart[:early]) > allowed or max(apart) > allowed_late:
+        print(f"{plan}: {values[0]:.6f} to {values[-1]:.6f}, at most {max(apart):.1e} from {plans[0]}")
+        if max(apart) > allowed:
             wrong.append(plan)
     if wrong:
-        sys.exit(f"parallel.py: losses of {', '.join(wrong)} are too far from those of {plans[0]}: {allowed:.0e} is allowed for "
-                 f"{early} steps, then {allowed_late:.0e}")
+        sys.exit(f"parallel.py: losses of {', '.join(wrong)} are too far from those of {plans[0]}: {allowed:.0e} is allowed")
 
 
 if __name__ == "__main__":

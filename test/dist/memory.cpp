@@ -2,10 +2,8 @@
 // The arena of a step, seen from outside: its highest byte, its canaries, poisoned dead buffers, and no overlaps.
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <gpt.hpp>
-#include <new>
-#include <span>
+#include <outside_memory.hpp>
 #include <vector>
 
 namespace {
@@ -13,47 +11,14 @@ namespace {
 namespace sw = shardwise;
 using namespace test::gpt;
 
-// 64-byte aligned memory of more bytes than asked for, all set to one value.
-class block {
- public:
-  block(std::int64_t bytes, unsigned char value)
-      : size_(static_cast<std::size_t>(bytes) + 2 * slack),
-        data_(static_cast<std::byte*>(::operator new(size_, std::align_val_t{64}))) {
-    std::memset(data_, value, size_);
-  }
-  block(const block&) = delete;
-  block& operator=(const block&) = delete;
-  ~block() { ::operator delete(data_, std::align_val_t{64}); }
-
-  std::span<std::byte> arena() const { return {data_ + slack, size_ - slack}; }
-  // Offset in the arena of the highest byte that is no longer `value`; less than 0 for one before the arena.
-  std::int64_t highest_touched(unsigned char value) const {
-    for (std::size_t i = size_; i > 0; --i)
-      if (data_[i - 1] != static_cast<std::byte>(value))
-        return static_cast<std::int64_t>(i - 1) - static_cast<std::int64_t>(slack);
-    return -static_cast<std::int64_t>(slack);
-  }
-  bool intact_before(unsigned char value) const {
-    for (std::size_t i = 0; i < slack; ++i)
-      if (data_[i] != static_cast<std::byte>(value)) return false;
-    return true;
-  }
-
- private:
-  static constexpr std::size_t slack = 1 << 16;
-  std::size_t size_;
-  std::byte* data_;
-};
-
-// Two fillings, so that no byte can hide by being written with the value it had.
 template <class Step>
 void check_peak() {
   using mesh = typename Step::mesh_type;
   std::vector<std::int64_t> highest(mesh::size, -1);
   std::vector<char> intact(mesh::size, 1);
-  for (const unsigned char value : {0xA5, 0x5A})
+  for (const std::uint32_t pattern : test::nan_patterns)
     sw::launch<mesh>([&](auto& rank) {
-      const block memory(Step::peak_bytes, value);
+      const test::outside_memory memory(Step::peak_bytes, pattern);
       {
         sw::executor<Step, std::remove_reference_t<decltype(rank)>> ex(rank, memory.arena());
         ex.initialise(7);
@@ -64,8 +29,8 @@ void check_peak() {
         rank.barrier();
       }
       const auto r = static_cast<std::size_t>(rank.index());
-      highest[r] = std::max(highest[r], memory.highest_touched(value));
-      intact[r] = intact[r] && memory.intact_before(value);
+      highest[r] = std::max(highest[r], memory.highest_touched());
+      intact[r] = intact[r] && memory.intact_before();
     });
   CHECK(highest[0] == Step::peak_bytes - 1);
   for (std::size_t r = 0; r < mesh::size; ++r) {

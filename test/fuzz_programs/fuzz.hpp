@@ -11,6 +11,7 @@
 #include <shardwise/pass/fuse/norm_adjoints.hpp>
 #include <shardwise/pass/optimizer/optimizer_blocks.hpp>
 #include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/communication/prefetch.hpp>
 #include <shardwise/pass/fuse/partial_lower.hpp>
 #include <shardwise/pass/rematerialise/rematerialise.hpp>
 #include <shardwise/pass/simplify/simplify.hpp>

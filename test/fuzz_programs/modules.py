@@ -70,16 +70,34 @@ def attempt_program(seed, sizes, r):
 
     # --- the network
     types, members, parameters, steps = [], [], [], []
-    entries = [f"sw::data_parallel<A{a}>" for a in dp]
     # an axis over which parameters are stored in shards; named moves are of reductions, which there are none of then
     groups = random.Random(seed * 4241 + 83)
-    sharded = groups.choice(dp) if dp and form != "moved" and not accumulate and groups.random() < 0.4 else None
+    sharded = groups.choice(dp) if dp and form != "moved" and groups.random() < 0.65 else None
+    copies = [a for a in dp if a != sharded]
+    hybrid = copies[0] if sharded is not None and copies and groups.random() < 0.6 else None
+    # over which axes gradients are averaged: the same for all styles that split the batch over one axis
+    averages = {a for a in dp if groups.random() < 0.3}
+    if hybrid is not None and (sharded in averages) != (hybrid in averages):
+        averages ^= {hybrid}
+    averaged = math.prod(sizes[a] for a in averages)
+
+    def shards(options):
+        """fully_shard with options: these, and what all groups share."""
+        options = [q for q in options if q] + ([f"sw::replicate_over<A{hybrid}>"] if hybrid is not None else [])
+        if sharded in averages:
+            options.append("sw::average_gradients")
+        groups.shuffle(options)
+        return f"sw::fully_shard<{', '.join([f'A{sharded}'] + options)}>"
+
+    def after_forward():
+        """What becomes of gathered parameters; as a number of ranks where the axis may be of one rank, too."""
+        return groups.choice(["", "", f"sw::reshard_after_forward<{groups.choice(['true', 'false'])}>",
+                              f"sw::reshard_after_forward<{groups.choice(['1', f'int(A{sharded}::size)'])}>"])
+    entries = [f"sw::data_parallel<A{a}{', sw::average_gradients' if a in averages else ''}>" for a in dp]
     if sharded is not None:
-        options = groups.choice(["", "", ", sw::reshard_after_forward<true>"])
-        copies = [a for a in dp if a != sharded]
-        if copies and groups.random() < 0.5:
-            options += f", sw::replicate_over<A{copies[0]}>"
-        entries[dp.index(sharded)] = f"sw::fully_shard<A{sharded}{options}>"
+        entries[dp.index(sharded)] = shards([after_forward()])
+        if hybrid is not None and groups.random() < 0.7:
+            del entries[dp.index(hybrid)]  # shards' copies are copies of the batch's parts as well
 
     def style(path, text):
         if tp is not None:
@@ -201,9 +219,6 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
         member(f"{name}_tracker<{{}}>", "running")
         nxt(f"running(h{now})")
         steps.append(("running",))
-    if sharded is not None and groups.random() < 0.7:
-        inner = groups.choice(["", ", sw::reshard_after_forward<false>"])
-        entries.append(f'sw::at<"{"layers.*" if layers == "repeat" else groups.choice(blocks)}", sw::fully_shard<A{sharded}{inner}>>')
     norm = r.choice([None, "layer_norm", "rms_norm"])
     if tp is not None and sequence and form != "plain" and norm is None:
         norm = more.choice(["layer_norm", "rms_norm"])
@@ -221,7 +236,12 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
     parameters.append(("head.bias", [out_features], "linear"))
     steps.append(("head",))
 
-    # --- the plan: which blocks are split, by which paths
+    # --- the plan: which modules are groups of their own; which blocks are split, by which paths
+    if sharded is not None and groups.random() < 0.8:
+        paths = ["layers.*", "layers.1", "layers.*.up"] if layers == "repeat" else blocks + ["first.down"]
+        paths += [n for _, n in members if n not in blocks + ["layers", "running"]]
+        for path in groups.sample(paths, min(len(paths), groups.choice([1, 1, 2, 3]))):
+            entries.append(f'sw::at<"{path}", {shards([after_forward()])}>')
     if tp is not None:
         block_styles = []
         if layers == "repeat":
@@ -378,6 +398,7 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
                 down = loss(now_values, n)
                 v[i] = before
                 gradient[k].append((up - down) / (2 * h))
+                gradient[k][-1] /= averaged
         factor = 1.0
         if python == "clip":
             norm2 = math.sqrt(sum(g * g for k, gs in gradient.items() if not is_frozen(k) for g in gs))
@@ -424,6 +445,9 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
         p.pipeline = f"sw::fused_optimizer, {fusion}, sw::remove_copy_from_optimizer"
     elif form == "dynamic":
         p.pipeline = more.choice(["", "", "sw::fuse_kernels", "sw::cancel_redistributions, sw::merge_common", "sw::schedule_comm_wait"])
+    if sharded is not None and not accumulate and p.pipeline in ("", *pipelines[2:4], pipelines[5]) and groups.random() < 0.7:
+        p.pipeline += (", " if p.pipeline else "") + groups.choice(["sw::prefetch<1>", "sw::batch_collectives, sw::prefetch<1>", "sw::prefetch<2>"])
+        p.ways = "compiled"
     if form != "plain":
         p.ways = "compiled"
     moves = []
@@ -478,7 +502,7 @@ using {name}_model = {name}_net<B>;
     entries_text = ", ".join(entries)
     sums = "".join(f"    {member_text('a', path)} = sw::scale({member_text('a', path)} + {member_text('b', path)}, {0.5 / scale!r});\n"
                    for path, _, _ in parameters if not path.startswith("writer.unused"))
-    alone = all(n == 1 for n in sizes)
+    alone = all(n == 1 for n in sizes) or averaged > 1  # one rank has nothing to average over
     out.append(f"""struct {name} {{
   template <class B>
   using model = {name}_net<B>;

@@ -46,7 +46,7 @@ MUTANTS = [
     ("tracker: recomputation counts as the forward's state", TRACKER, "if (!backward_) name_of(m).state = training_state::forward;",
      "name_of(m).state = training_state::forward;", (STATES,)),
     ("tracker: an exception leaves modules under way", RUNS, "if (next_ < events_->count) tracker_->abandon();", "", (RUN,)),
-    ("tracker: events come behind the node", RUNS, "events_->item[next_].at <= node", "events_->item[next_].at < node", (RUN,)),
+    ("tracker: events come behind the node", RUNS, "events_->item[next_].at <= node", "node > events_->item[next_].at", (RUN,)),
     ("tracker: dead nodes count as places", RUNS, "const auto marked = passes::detail::marked(all);",
      "const all_live<65536> marked;", (RUN,)),
     ("tracker: a call that throws has no end", CALLS, "if (watcher) watcher->leave(called);", "", (RUN,)),

@@ -103,6 +103,10 @@ void check_rotated(sw::executor_checks checks) {
       same(run.output(0).data, a_now);
       same(run.output(1).data, before_now);
       same(run.output(2).data, last_now);
+      if (k < 4) continue;
+      run.set_input(0, std::vector<double>(15, 99));  // the input, not what was given out of it
+      same(run.output(0).data, a_now);
+      CHECK(run.template input<double>(0)[0] == 99);
     }
   });
 }

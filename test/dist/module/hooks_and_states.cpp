@@ -65,8 +65,10 @@ static_assert(sw::trace_counts_of<compiled_plus_one>.graphs == 1);
 static_assert(sw::trace_counts_of<compiled_plus_one>.opaque_calls == 0);
 
 // The states of a module's call, its root's and of a name that nobody has, as the four hooks see them.
-using layers = sw::module_events_of<layers_model, sum_of<2, 8>, sw::plan<>, mesh, double>;
-constexpr auto states = [] {
+template <class Plan>
+using layers = sw::module_events_of<layers_model, sum_of<2, 8>, Plan, mesh, double>;
+template <class Watched>
+constexpr auto states_of = [] {
   struct {
     list<state, 16> first, root;
     state before, after, unknown;
@@ -78,14 +80,18 @@ constexpr auto states = [] {
   };
   tracker.register_user_hooks(hook, hook, hook, hook);
   r.before = tracker.state_of("Layers");
-  sw::replay<layers>(tracker);
+  sw::replay<Watched>(tracker);
   r.after = tracker.state_of("Layers");
   r.unknown = tracker.state_of("nobody");
   return r;
 }();
+constexpr auto states = states_of<layers<sw::plan<>>>;
 static_assert(states.first.is({state::forward, state::forward, state::pre_backward, state::post_backward}));
 static_assert(states.root.is({state::forward, state::forward, state::forward, state::forward, state::forward, state::forward,
                               state::pre_backward, state::pre_backward, state::pre_backward, state::pre_backward}));
+// What a checkpoint computes again is its backward's, in whose state it stays.
+static_assert(states_of<layers<sw::plan<sw::at<"linears.1", sw::checkpoint>>>>.first.is(
+    {state::forward, state::forward, state::pre_backward, state::pre_backward, state::pre_backward, state::post_backward}));
 static_assert(states.before == state::idle && states.after == state::idle && states.unknown == state::idle);
 
 // --- hooks ---------------------------------------------------------------------------------------------------------------------------

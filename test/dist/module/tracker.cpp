@@ -145,6 +145,19 @@ constexpr moment after_layers = [] {
 }();
 static_assert(after_layers == moment{{"Global"}, false});
 
+// And the next forward counts from the beginning: a call that has ended is no parent, though the backward before it had no end.
+constexpr bool counted_anew = [] {
+  bool ended = true;
+  sw::module_tracker tracker;
+  const auto hook = [&](sw::tracked_module m) {
+    if (m.name() == "Layers.linears.1" && !tracker.is_bw()) ended = ended && !tracker.is_parent("Layers.linears.0");
+  };
+  tracker.register_user_hooks(hook, nullptr, nullptr, nullptr);
+  for (int k = 0; k < 2; ++k) sw::replay<layers>(tracker);
+  return ended && tracker.warnings() == 0;
+}();
+static_assert(counted_anew);
+
 // With an operand that takes a gradient the modules that read it end: the outer one, which was registered first, before the inner.
 using layers_of_variable = sw::module_events_of<layers_model, sum_of<2, 8>, again_plan, mesh, double, sw::wrt<0>>;
 static_assert(log_of<layers_of_variable>.is({{"pre_fw", "Layers", true, false},

@@ -3,8 +3,7 @@
 // memory that is left.
 #include <doctest/doctest.h>
 
-#include <fsdp.hpp>
-#include <gpt.hpp>
+#include <fsdp_memory.hpp>
 #include <shardwise/io/dump.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/rematerialise/rematerialise.hpp>
@@ -288,12 +287,6 @@ TEST_CASE("fully_shard: gradients that are made dense are scattered side by side
 
 // --- memory ---------------------------------------------------------------------------------------------------------------
 
-struct twelve_layers : gpt::sizes {
-  static constexpr int layers = 12;
-};
-template <int Ranks, class... Entries>
-using deep = sw::train_step<transformer<twelve_layers>::template model, language_task<twelve_layers, 8, dp<Ranks>>,
-                            sw::plan<Entries...>, sw::mesh<dp<Ranks>>, sw::adam<>, sw::pipeline<>>;
 template <class Step>
 constexpr std::int64_t bytes_for(sw::memory_kind kind) {
   return Step::memory_use::value.kind[static_cast<int>(kind)];
@@ -302,7 +295,7 @@ constexpr std::int64_t bytes_for(sw::memory_kind kind) {
 TEST_CASE("fully_shard: memory of a deep model falls to shards and one gathered block") {
   using whole = deep<4, sw::data_parallel<dp<4>>>;
   using kept = deep<4, sw::fully_shard<dp<4>>, sw::at<"layers.*", sw::fully_shard<dp<4>, sw::reshard_after_forward<false>>>>;
-  using freed = deep<4, sw::fully_shard<dp<4>>, sw::at<"layers.*", sw::fully_shard<dp<4>>>>;
+  using freed = deep_in_shards<4>;
   constexpr std::int64_t width = 64, block = 12 * width * width + 9 * width, rest = (256 + 16 + 2) * width;
   constexpr std::int64_t all = (12 * block + rest) * 4;  // bytes of float
   CHECK(bytes_for<whole>(sw::memory_kind::parameters) == all);
