@@ -295,7 +295,7 @@ template <class S>
 constexpr bool options_good() {
   if constexpr (!requires { S::wrong; }) return true;
   else if constexpr (S::wrong == problem::fsdp_factor)
-    return raise<S::wrong, S, have<S::options::ranks>, want<axis_ranks<typename S::axis>>>::ok;
+    return raise<S::wrong, S, have<S::options::ranks>, want<S::ranks>>::ok;
   else return raise<S::wrong, S>::ok;
 }
 template <class... S>

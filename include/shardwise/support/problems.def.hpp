@@ -535,21 +535,25 @@ SHARDWISE_X(average_gradients_mixed,
             "plan: of the styles that split the batch over one mesh axis some average gradients and some sum them, and one loss "
             "has one gradient; give average_gradients to all of them or to none")
 SHARDWISE_X(fully_shard_option,
-            "fully_shard: an option is given that it does not have; it has reshard_after_forward<...>, replicate_over<axis> and "
-            "average_gradients")
+            "fully_shard: an option is given that it does not have; it has reshard_after_forward<...>, shard_over<axis>, "
+            "replicate_over<axis> and average_gradients")
 SHARDWISE_X(fully_shard_option_twice, "fully_shard: an option is given twice; keep one of the two")
 SHARDWISE_X(fully_shard_hybrid_axes,
             "fully_shard: parameters are to be sharded and replicated over one and the same mesh axis; hybrid sharding takes two: "
             "fully_shard<shards, replicate_over<copies>>")
 SHARDWISE_X(fully_shard_groups,
-            "fully_shard: parameters are to be kept over some of the axis' ranks after the forward pass, and that is not there "
-            "yet; say reshard_after_forward<true>, which keeps each rank's shard, or <false>, which keeps the whole")
+            "fully_shard: parameters are to be kept over some of the ranks after the forward pass, and these ranks are no axis of "
+            "the mesh; make it two axes, the second of as many ranks as are to keep them, and split the batch over both: "
+            "fully_shard<outer, shard_over<inner>, reshard_after_forward<inner::size>>")
+SHARDWISE_X(fully_shard_same_axis,
+            "fully_shard: parameters are to be split twice over one mesh axis; shard_over names a second one, or leave it out: "
+            "fully_shard<outer, shard_over<inner>>")
 SHARDWISE_X(fully_shard_list,
             "fully_shard: the path names a list of modules, which has no forward of its own, so there is no time at which its "
             "parameters would be gathered; name its elements, for example with '.*', each of which becomes a group")
 SHARDWISE_X(fully_shard_twice,
-            "fully_shard: one entry of the plan has it twice, and a parameter belongs to one group, which is sharded over one mesh "
-            "axis; keep one, with replicate_over<axis> for a second axis over which the batch is split")
+            "fully_shard: one entry of the plan has it twice, and a parameter belongs to one group; keep one, with "
+            "shard_over<axis> or replicate_over<axis> for a second axis over which the batch is split")
 SHARDWISE_X(fully_shard_beside_data_parallel,
             "plan: parameters are stored whole on a mesh axis by data_parallel and in shards by fully_shard; keep one of them: "
             "fully_shard<axis> as an entry of its own is a group of all parameters that no other one has")

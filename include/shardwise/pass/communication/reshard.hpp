@@ -69,7 +69,7 @@ struct reshard_rules {
       }
       const node& n = g.nodes[i];
       for (int k = 0; k < n.inputs; ++k)
-        if (whole[n.in[k]] >= 0) needed[whole[n.in[k]]] = true;
+        for (int w = whole[n.in[k]]; w >= 0 && !needed[w]; w = whole[g.nodes[w].in[0]]) needed[w] = true;
     }
     constexpr void write(const In& g, builder& b, int i) {
       const node& n = g.nodes[i];
@@ -91,18 +91,20 @@ struct reshard_rules {
       int first = i, last = i;  // of its group, which stands together
       while (first > 0 && is_beside(g, first - 1, i)) --first;
       while (last + 1 < g.node_count && is_beside(g, last + 1, i)) ++last;
+      for (int k = first; k <= last; ++k)  // over two axes: what they are gathered from comes before all of them
+        if (const int from = g.nodes[k].in[0]; needed[k] && whole[from] >= 0) make_again(g, b, from);
       for (int k = first; k <= last; ++k) {
         if (!needed[k] || again[k] >= 0) continue;
         node n = g.nodes[k];
         auto of = attributes_of<redistribute_attributes>(n.a);
         of.unshard = static_cast<std::int64_t>(unsharding::again);
         n.a = pack_attributes(of);
-        again[k] = copied(b, n, to[n.in[0]]);
+        again[k] = copied(b, n, whole[n.in[0]] >= 0 ? again[n.in[0]] : to[n.in[0]]);
         this->work.take(60);
       }
     }
     constexpr bool is_beside(const In& g, int k, int i) const {
-      return whole[k] == k && g.nodes[k].scope == g.nodes[i].scope;
+      return whole[k] == k && gathers_beside(g.nodes[k], g.nodes[i]);
     }
     static constexpr int copied(builder& b, node n, int operand) {
       n.in[0] = operand;
