@@ -517,10 +517,12 @@ constexpr bool is_view(const node& n, const spec& in, const spec& out) {
   return transition_of(in.place[a], out.place[a], in.axis_size[a]) == transition::none;
 }
 
-// Whether a node makes a parameter whole for the group that stores it in shards.
-constexpr bool gathers_parameter(const node& n) {
-  return n.op == op_code::redistribute && attributes_of<redistribute_attributes>(n.a).unshard != 0;
+// What becomes of a parameter that a node makes whole for the group that stores it in shards; none: it makes none whole.
+constexpr unsharding unsharding_of(const node& n) {
+  if (n.op != op_code::redistribute) return unsharding::none;
+  return static_cast<unsharding>(attributes_of<redistribute_attributes>(n.a).unshard);
 }
+constexpr bool gathers_parameter(const node& n) { return unsharding_of(n) != unsharding::none; }
 // Whether n gathers a parameter of the group whose parameter `other` gathers, over the same axis.
 constexpr bool gathers_beside(const node& n, const node& other) {
   return gathers_parameter(n) && n.scope == other.scope &&

@@ -40,6 +40,7 @@ struct only_entries {
 }  // namespace detail
 
 // One entry: a dotted path whose segments are names, list indices, or shell patterns ('*', '?', '[set]'); "" is the model itself.
+// It names modules, one with frozen parameters, too.
 // Of several styles for one mesh axis, and of several checkpoints, the last entry that matches wins. A setting (a mode, frozen, a
 // param_group) has an entry of its own.
 template <fixed_string Path, class... Styles>
@@ -244,7 +245,7 @@ struct plan_traits<plan<E...>> {
   static constexpr bool any_freezes = (entry_traits<E>::setting::freezes || ... || false);
   static constexpr bool any_groups = (!entry_traits<E>::setting::group.empty() || ... || false);
 
-  // Entries that freeze the parameters of a module with this state.
+  // Entries that freeze the parameters of a module with this state, or the parameter that it is the state of.
   static constexpr unsigned freezing(const state& s) {
     unsigned m = 0;
     for (int e = 0; e < n; ++e) m |= freezes[e] && (!is_entry[e] || s.at[e] == segments[e]) ? 1U << e : 0U;
@@ -288,7 +289,8 @@ struct plan_traits<plan<E...>> {
   }
   // What parameter_attributes::group says of a parameter.
   static constexpr int update_group(const state& s, std::string_view parameter) {
-    if (frozen_at(s)) return -1;
+    if constexpr (any_freezes)
+      if (frozen_at(advance(s, parameter))) return -1;
     if constexpr (!any_groups) return 0;
     else {
       const int e = deciding(groups_of(s, parameter));

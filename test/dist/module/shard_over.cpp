@@ -20,7 +20,8 @@ using test::running::history;
 // Rows of 7, 6 and 3.
 template <class Bound = sw::unbound>
 struct net : sw::module<net<Bound>, Bound> {
-  SHARDWISE_MEMBERS(Bound, (sw::linear<5, 7>, in), (sw::layer_norm_module<7>, norm), (sw::linear<7, 6>, up), (sw::linear<6, 3>, down));
+  SHARDWISE_MEMBERS(Bound, (sw::linear<5, 7>, in), (sw::layer_norm_module<7>, norm), (sw::linear<7, 6>, up),
+                    (sw::linear<6, 3>, down));
   constexpr auto forward(const auto& x) const { return down(sw::relu(up(norm(sw::relu(in(x)))))); }
 };
 template <class Axes>
@@ -51,7 +52,8 @@ using plan_of = sw::plan<sw::fully_shard<node<O>, sw::shard_over<local<I>>>,
                          sw::at<"up", sw::fully_shard<node<O>, sw::shard_over<local<I>>, Kept>>>;
 template <int O, int I, class Kept, class... P>
 history<double> over_two(int steps) {
-  return trained<sw::mesh<node<O>, local<I>>, batch_axes<node<O>, local<I>>, plan_of<O, I, Kept>, sw::sgd<true>, P...>(steps);
+  return trained<sw::mesh<node<O>, local<I>>, batch_axes<node<O>, local<I>>, plan_of<O, I, Kept>, sw::sgd<true>, P...>(
+      steps);
 }
 template <int N>
 history<double> over_one(int steps) {
@@ -87,8 +89,9 @@ TEST_CASE("shard_over beside tensor parallelism is data parallelism beside it") 
   using up = sw::at<"up", sw::colwise<tp<2>>>;
   using down = sw::at<"down", sw::rowwise<tp<2>>>;
   using axes = batch_axes<node<2>, local<2>>;
-  const auto whole = trained<sw::mesh<node<2>, local<2>, tp<2>>, axes,
-                             sw::plan<sw::data_parallel<node<2>>, sw::data_parallel<local<2>>, in, up, down>, sw::sgd<true>>(4);
+  const auto whole =
+      trained<sw::mesh<node<2>, local<2>, tp<2>>, axes,
+              sw::plan<sw::data_parallel<node<2>>, sw::data_parallel<local<2>>, in, up, down>, sw::sgd<true>>(4);
   const auto last = trained<sw::mesh<node<2>, local<2>, tp<2>>, axes, sw::plan<sharded, in, up, down>, sw::sgd<true>>(4);
   const auto first = trained<sw::mesh<tp<2>, local<2>, node<2>>, axes, sw::plan<sharded, in, up, down>, sw::sgd<true>>(4);
   CHECK(difference(whole, last) < 1e-12);

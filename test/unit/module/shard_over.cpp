@@ -5,6 +5,7 @@
 
 #include <fsdp.hpp>
 #include <gpt.hpp>
+#include <shardwise/pass/communication/prefetch.hpp>
 #include <shardwise/pass/rematerialise/rematerialise.hpp>
 
 namespace {
@@ -30,8 +31,7 @@ struct entropy {
 template <class Plan, class Mesh = machines<2, 2>, class Axes = all_ranks<2, 2>>
 using mlp_step = sw::train_step<three_linears, scaled_sum<double, 4, Axes>, Plan, Mesh, sw::sgd<>, sw::pipeline<>, double>;
 template <class Plan, class Pipeline = sw::pipeline<>, class Mesh = machines<2, 2>, class Axes = all_ranks<2, 2>>
-using transformer_step =
-    sw::train_step<tied_transformer, entropy<sizes, 4, Axes>, Plan, Mesh, sw::sgd<>, Pipeline, double>;
+using transformer_step = sw::train_step<tied_transformer, entropy<sizes, 4, Axes>, Plan, Mesh, sw::sgd<>, Pipeline, double>;
 
 template <class... Options>
 using shards = sw::fully_shard<node<2>, sw::shard_over<local<2>>, Options...>;
@@ -81,8 +81,8 @@ TEST_CASE("shard_over: all ranks free, one keeps the whole, and where nothing is
 }
 
 // Law: over the two axes a rank sends what it would over one of all these ranks, each way.
-using one_axis = transformer_step<sw::plan<sw::fully_shard<dp<4>>, sw::at<"layers.*", sw::fully_shard<dp<4>>>>, sw::pipeline<>,
-                                  sw::mesh<dp<4>>, batch_axes<dp<4>>>;
+using one_axis = transformer_step<sw::plan<sw::fully_shard<dp<4>>, sw::at<"layers.*", sw::fully_shard<dp<4>>>>,
+                                  sw::pipeline<>, sw::mesh<dp<4>>, batch_axes<dp<4>>>;
 template <class Step>
 constexpr std::int64_t on_both(transition t) {
   return Step::template comm_bytes_of<node<2>>(t) + Step::template comm_bytes_of<local<2>>(t);
@@ -95,10 +95,9 @@ TEST_CASE("shard_over: an axis of one rank is none") {
       sw::plan<sw::fully_shard<node<1>, sw::shard_over<local<4>>>,
                sw::at<"layers.*", sw::fully_shard<node<1>, sw::shard_over<local<4>>, sw::reshard_after_forward<4>>>>,
       sw::pipeline<>, machines<1, 4>, all_ranks<1, 4>>;
-  using inner =
-      transformer_step<sw::plan<sw::fully_shard<node<4>, sw::shard_over<local<1>>>,
-                                sw::at<"layers.*", sw::fully_shard<node<4>, sw::shard_over<local<1>>, freed>>>,
-                       sw::pipeline<>, machines<4, 1>, all_ranks<4, 1>>;
+  using inner = transformer_step<sw::plan<sw::fully_shard<node<4>, sw::shard_over<local<1>>>,
+                                          sw::at<"layers.*", sw::fully_shard<node<4>, sw::shard_over<local<1>>, freed>>>,
+                                 sw::pipeline<>, machines<4, 1>, all_ranks<4, 1>>;
   for (const transition t : {transition::all_gather, transition::reduce_scatter}) {
     CHECK(group_text<outer>(t) == group_text<one_axis>(t));
     CHECK(group_text<inner>(t) == group_text<one_axis>(t));
@@ -125,9 +124,34 @@ TEST_CASE("shard_over: each axis' collectives of a group are one batch") {
   CHECK(batches(static_cast<const freed_step*>(nullptr)) == 12 + 4);
 }
 
+// The first node of a layer's collectives on an axis, from the graph's node `from` on.
+template <class Step>
+int first_of(transition t, std::string_view layer, int axis, int from = 0) {
+  for (int i = from; i < Step::program.node_count; ++i) {
+    const sw::node& n = Step::program.nodes[i];
+    const sw::scope& at = Step::program.scopes[n.scope];
+    if (sw::detail::transition_at(Step::program, i) == t && !at.name && std::to_string(at.index) == layer &&
+        sw::attributes_of<sw::redistribute_attributes>(n.a).axis == axis)
+      return i;
+  }
+  return Step::program.node_count;
+}
+TEST_CASE("shard_over: a layer is gathered again over the inner axis while the layer before it computes") {
+  using ahead = transformer_step<sw::plan<shards<>, blocks<over_local>>, sw::pipeline<sw::prefetch<1>>>;
+  const auto again = []<class Step>(const Step*) {
+    const int forward = first_of<Step>(transition::all_gather, "0", 1);
+    return first_of<Step>(transition::all_gather, "0", 1, forward + 12) - first_of<Step>(transition::reduce_scatter, "1", 1);
+  };
+  CHECK(again(static_cast<const kept_step*>(nullptr)) > 0);
+  CHECK(again(static_cast<const ahead*>(nullptr)) < 0);
+  static_assert(ahead::comm_bytes<node<2>> == kept_step::comm_bytes<node<2>>);
+  static_assert(ahead::comm_bytes<local<2>> == kept_step::comm_bytes<local<2>>);
+}
+
 TEST_CASE("shard_over: gathering again on a graph made at run time, in stages of any size") {
-  using traced = sw::detail::step_graph<tied_transformer, entropy<sizes, 4, all_ranks<2, 2>>, sw::plan<shards<>, blocks<freed>>,
-                                        machines<2, 2>, sw::sgd<>, sw::pipeline<>, double>::written;
+  using traced =
+      sw::detail::step_graph<tied_transformer, entropy<sizes, 4, all_ranks<2, 2>>, sw::plan<shards<>, blocks<freed>>,
+                             machines<2, 2>, sw::sgd<>, sw::pipeline<>, double>::written;
   using all = sw::reshard_parameters::in_stages<traced>;
   using small = sw::reshard_parameters::in_stages<traced, 50>;
   using from = sw::graph_type_of<traced>;

@@ -13,10 +13,7 @@ struct reshard_rules {
   // Whether node i gathers a parameter of a group that frees it.
   template <class Graph>
   static constexpr bool is_freed(const Graph& g, int i) {
-    const node& n = g.nodes[i];
-    return n.op == op_code::redistribute &&
-           attributes_of<redistribute_attributes>(n.a).unshard == static_cast<std::int64_t>(unsharding::freed) &&
-           communicates(shardwise::detail::transition_at(g, i));
+    return unsharding_of(g.nodes[i]) == unsharding::freed && communicates(shardwise::detail::transition_at(g, i));
   }
   // The gathered parameter that node i is, or sees differently, -1: none. `of`: of the nodes before it.
   template <class Graph>
@@ -91,8 +88,8 @@ struct reshard_rules {
       int first = i, last = i;  // of its group, which stands together
       while (first > 0 && is_beside(g, first - 1, i)) --first;
       while (last + 1 < g.node_count && is_beside(g, last + 1, i)) ++last;
-      for (int k = first; k <= last; ++k)  // over two axes: what they are gathered from comes before all of them
-        if (const int from = g.nodes[k].in[0]; needed[k] && whole[from] >= 0) make_again(g, b, from);
+      // over two axes: what they are gathered from comes before all of them
+      if (const int from = g.nodes[first].in[0]; whole[from] >= 0) make_again(g, b, from);
       for (int k = first; k <= last; ++k) {
         if (!needed[k] || again[k] >= 0) continue;
         node n = g.nodes[k];
