@@ -25,6 +25,9 @@ inline constexpr bool is_style = requires {
 // fully_shard (fully_shard.hpp): like a setting it holds for the module named and all below, up to inner modules that are named.
 template <class T>
 inline constexpr bool is_sharding = requires { typename T::shardwise_sharding; };
+// Over two axes.
+template <class T>
+inline constexpr bool is_nested_sharding = requires { requires !std::is_void_v<typename T::inner>; };
 // A style alone names no module, so only one of the whole model is an entry.
 template <class T>
 constexpr bool is_plan_entry() {
@@ -172,6 +175,7 @@ struct plan_traits<plan<E...>> {
   static constexpr std::string_view group[n > 0 ? n : 1] = {entry_traits<E>::setting::group...};
   static constexpr bool shards[n > 0 ? n : 1] = {!std::is_void_v<typename entry_traits<E>::sharding>...};
   static constexpr bool any_shards = (false || ... || !std::is_void_v<typename entry_traits<E>::sharding>);
+  static constexpr bool any_nested = (false || ... || is_nested_sharding<typename entry_traits<E>::sharding>);
   static constexpr int checkpoints = (0 + ... + (is_checkpoint<typename entry_traits<E>::checkpoint> ? 1 : 0));
 
   // A group of the whole model is one of the model's path: its parameters are asked for by name.

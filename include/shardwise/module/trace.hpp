@@ -265,7 +265,8 @@ struct traced {
 
   // One evaluation into a guessed capacity, a second one only if the guess was short; once more if it must tell values
   // apart.
-  static constexpr int guess = (shards ? 5 : 4) * (parameters + buffers) + 96;
+  static constexpr int gathers = (shards ? 1 : 0) + (detail::plan_traits<Plan>::any_nested ? 1 : 0);  // of a parameter
+  static constexpr int guess = (4 + gathers) * (parameters + buffers) + 96;
   template <int N, int S, int M, bool Own>
   static constexpr auto recorded = record<N, S, M, Own>();
   template <bool Own>

@@ -1,42 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs under fully_shard over two axes: what one axis of all these ranks computes, on ranks that divide neither rows nor batch, some
 // without any row; beside tensor parallelism, in hybrid shards, under passes, with Adam over lists.
-#include <running_norm.hpp>
+#include <uneven_net.hpp>
 
 #include <shardwise/pass/communication/prefetch.hpp>
 #include <shardwise/pass/optimizer/list_optimizer.hpp>
 #include <shardwise/pass/rematerialise/rematerialise.hpp>
 
 #include <doctest/doctest.h>
-#include <fsdp.hpp>
 
 namespace {
 
 namespace sw = shardwise;
 using namespace test::fsdp;
+using namespace test::uneven;
 using test::running::difference;
 using test::running::history;
-
-// Rows of 7, 6 and 3.
-template <class Bound = sw::unbound>
-struct net : sw::module<net<Bound>, Bound> {
-  SHARDWISE_MEMBERS(Bound, (sw::linear<5, 7>, in), (sw::layer_norm_module<7>, norm), (sw::linear<7, 6>, up),
-                    (sw::linear<6, 3>, down));
-  constexpr auto forward(const auto& x) const { return down(sw::relu(up(norm(sw::relu(in(x)))))); }
-};
-template <class Axes>
-struct fit {
-  using inputs = sw::inputs<split_rows_t<double, sw::shape<7, 5>, Axes>, split_rows_t<double, sw::shape<7, 3>, Axes>>;
-  constexpr auto operator()(const auto& model, const auto& x, const auto& t) const {
-    const auto apart = model(x) - t;
-    return sw::mean(apart * apart);
-  }
-};
-template <class Axes>
-struct predict {
-  using inputs = sw::inputs<split_rows_t<double, sw::shape<7, 5>, Axes>>;
-  constexpr auto operator()(const auto& model, const auto& x) const { return sw::sum(model(x)); }
-};
 
 template <class Mesh, class Axes, class Plan, class Optimizer, class... P>
 history<double> trained(int steps) {
@@ -105,6 +84,15 @@ TEST_CASE("shard_over in hybrid shards is data parallelism") {
       sw::fully_shard<node<2>, sw::shard_over<local<2>>, sw::replicate_over<rep<2>>, sw::reshard_after_forward<2>>;
   const auto hybrid = trained<mesh, axes, sw::plan<sharded, sw::at<"up", sharded>>, sw::sgd<true>>(4);
   CHECK(difference(hybrid, over_one<8>(4)) < 1e-12);
+}
+
+// The first layer's shards lie within a machine, with a copy in each, and the others' on all ranks.
+TEST_CASE("shard_over beside groups in hybrid shards, on the same axes") {
+  using mesh = sw::mesh<node<2>, local<2>>;
+  using axes = batch_axes<node<2>, local<2>>;
+  using within = sw::fully_shard<local<2>, sw::replicate_over<node<2>>>;
+  using all = sw::fully_shard<node<2>, sw::shard_over<local<2>>, sw::reshard_after_forward<2>>;
+  CHECK(difference(trained<mesh, axes, sw::plan<all, sw::at<"in", within>>, sw::sgd<true>>(4), over_one<4>(4)) < 1e-12);
 }
 
 TEST_CASE("shard_over under passes, and with Adam over lists of shards") {
