@@ -3,7 +3,7 @@
 // expect: it should be a factor of the axis' size
 // expect(g++): reshard_after_forward<3>
 // expect(clang): reshard_after_forward<3>
-// expect(text): style: fully_shard<dp, reshard_after_forward<3>>; ranks asked for: 3; ranks of the axis: 8
+// expect(text): style: fully_shard<dp, reshard_after_forward<3>>; ranks asked for: 3; ranks in all: 8
 
 #include "small_models.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fully_shard against the reference: a perceptron and the tied transformer, whose gradients are averaged over two ranks, in
-// shards, in hybrid shards, beside tensor parallelism, and under data parallelism.
+// shards, over one axis and over two, in hybrid shards, beside tensor parallelism, and under data parallelism.
 #if SHARDWISE_TEST_JSON
 
 #include <doctest/doctest.h>
@@ -38,6 +38,11 @@ using sharded = setting<sw::mesh<dp<2>>, batch_axes<dp<2>>, sw::plan<shards<>, E
 template <class... Entries>
 using hybrid =
     setting<sw::mesh<rep<2>, dp<2>>, batch_axes<rep<2>, dp<2>>, sw::plan<shards<sw::replicate_over<rep<2>>>, Entries...>>;
+template <class... Options>
+using inner_shards =
+    sw::fully_shard<node<2>, sw::shard_over<local<2>>, sw::reshard_after_forward<2>, average_gradients, Options...>;
+template <class... Entries>
+using over_two = setting<sw::mesh<node<2>, local<2>>, batch_axes<node<2>, local<2>>, sw::plan<inner_shards<>, Entries...>>;
 using whole = setting<sw::mesh<dp<2>>, batch_axes<dp<2>>, sw::plan<sw::data_parallel<dp<2>, average_gradients>>>;
 template <class... Entries>
 using beside_tensor_parallel = setting<sw::mesh<dp<2>, tp<2>>, batch_axes<dp<2>>, sw::plan<shards<>, Entries...>>;
@@ -95,6 +100,9 @@ TEST_CASE("fsdp reference: perceptron in shards, a group for each layer") {
   check_mlp<sharded<sw::at<"fc1", shards<sw::reshard_after_forward<false>>>>>();
 }
 TEST_CASE("fsdp reference: perceptron in hybrid shards of two times two ranks") { check_mlp<hybrid<>>(); }
+TEST_CASE("fsdp reference: perceptron in shards over two axes of two ranks, kept over one of them") {
+  check_mlp<over_two<sw::at<"fc1", inner_shards<>>>>();
+}
 TEST_CASE("fsdp reference: perceptron under data parallelism with averaged gradients") { check_mlp<whole>(); }
 TEST_CASE("fsdp reference: perceptron in shards beside tensor parallelism") {
   check_mlp<beside_tensor_parallel<sw::at<"fc0", sw::colwise<tp<2>>>, sw::at<"fc1", sw::rowwise<tp<2>>>>>();
@@ -178,6 +186,7 @@ template <class... Options>
 using blocks = sw::at<"layers.*", shards<Options...>>;
 using by_blocks = sharded<blocks<>>;
 using hybrid_blocks = hybrid<blocks<sw::replicate_over<rep<2>>>>;
+using inner_blocks = over_two<sw::at<"layers.*", inner_shards<>>>;
 using by_blocks_and_heads = beside_tensor_parallel<
     blocks<>, sw::at<"layers.*.attention.wq", sw::colwise<tp<2>, 4>>, sw::at<"layers.*.attention.wk", sw::colwise<tp<2>, 4>>,
     sw::at<"layers.*.attention.wv", sw::colwise<tp<2>, 4>>, sw::at<"layers.*.attention.wo", sw::rowwise<tp<2>, 4>>,
@@ -185,12 +194,14 @@ using by_blocks_and_heads = beside_tensor_parallel<
 
 TEST_CASE("fsdp reference: transformer, sum of logits, in shards of two ranks") { check_sum<by_blocks>(); }
 TEST_CASE("fsdp reference: transformer, sum of logits, in hybrid shards") { check_sum<hybrid_blocks>(); }
+TEST_CASE("fsdp reference: transformer, sum of logits, in shards over two axes") { check_sum<inner_blocks>(); }
 TEST_CASE("fsdp reference: transformer, sum of logits, under data parallelism") { check_sum<whole>(); }
 TEST_CASE("fsdp reference: transformer, sum of logits, in shards beside tensor parallelism") {
   check_sum<by_blocks_and_heads>();
 }
 TEST_CASE("fsdp reference: transformer, cross entropy, in shards of two ranks") { check_entropy<by_blocks>(); }
 TEST_CASE("fsdp reference: transformer, cross entropy, in hybrid shards") { check_entropy<hybrid_blocks>(); }
+TEST_CASE("fsdp reference: transformer, cross entropy, in shards over two axes") { check_entropy<inner_blocks>(); }
 TEST_CASE("fsdp reference: transformer, cross entropy, under data parallelism") { check_entropy<whole>(); }
 TEST_CASE("fsdp reference: transformer, cross entropy, in shards beside tensor parallelism") {
   check_entropy<by_blocks_and_heads>();

@@ -24,6 +24,7 @@ MOVES = "pass/iteration/iteration.hpp"
 MOVES_TEST = "unit/pass/moves.cpp"
 BUFFERS = "static/module/buffers.cpp"
 SHARDS = "unit/module/fully_shard.cpp"
+INNER = "unit/module/shard_over.cpp"
 RESHARD = "pass/communication/reshard.hpp"
 FUNCTIONAL_TEST = "unit/pass/functionalise/functionalise.cpp"
 
@@ -187,12 +188,24 @@ MUTANTS = [
      "if (holds && r < 0) r = e;", (SHARDS,)),
     ("fully_shard: a group is its module's own parameters", "module/plan.hpp", "else if (shards[e] && k >= segments[e]) s.at[e]",
      "else if (shards[e] && k > 100) s.at[e]", (SHARDS,)),
-    ("fully_shard: rows are split before tensor parallelism", "module/parameter.hpp", "strided_shard_value(0, last_factor(r.used, axis, 0))",
+    ("fully_shard: rows are split before tensor parallelism", "module/parameter.hpp", "strided_shard_value(0, last_factor(whole, a, 0))",
      "shard_value(0)", (SHARDS,)),
     ("fully_shard: a parameter is gathered by itself", "graph/graph.hpp", "for (int k = leaf[id].first; k >= 0; k = leaf[k].next)",
      "for (int k = id; k >= 0; k = -1)", (SHARDS,)),
-    ("fully_shard: who frees keeps", "module/fully_shard.hpp", "(options::said ? options::ranks == 1 : Root)",
-     "(options::said ? options::ranks != 1 : Root)", (SHARDS,)),
+    ("fully_shard: who frees keeps", "module/fully_shard.hpp", "(options::said ? !options::fully && options::ranks == 1 : Root)",
+     "(options::said ? options::fully || options::ranks != 1 : Root)", (SHARDS,)),
+    ("shard_over: what is kept over the inner axis is freed", "module/fully_shard.hpp", "options::said && !options::fully && options::ranks < ranks",
+     "false", (INNER,)),
+    ("shard_over: what is kept over the inner axis is the whole", "graph/graph.hpp", "gather(k, leaf[k].whole, leaf[k].inner, leaf[k].spec, leaf[k].unshard);",
+     "gather(k, leaf[k].whole, leaf[k].inner, leaf[k].spec, leaf[k].unshard_part);", (INNER,)),
+    ("shard_over: the outer axis splits rows first", "module/parameter.hpp", "if (inner >= 0) split(r.part, inner);\n  r.stored = r.part;\n  split(r.stored, axis);",
+     "split(r.stored, axis);\n  if (inner >= 0) split(r.stored, inner), split(r.part, inner);", (INNER,)),
+    ("shard_over: nothing is gathered again over the outer axis", RESHARD, "needed[w]; w = whole[g.nodes[w].in[0]]) needed[w] = true;",
+     "needed[w]; w = -1) needed[w] = true;", (INNER,)),
+    ("shard_over: a whole gathered again is made of what the forward pass gathered", RESHARD, "whole[n.in[0]] >= 0 ? again[n.in[0]] : to[n.in[0]]",
+     "to[n.in[0]]", (INNER,)),
+    ("prefetch: over the inner axis a group is gathered again at its first use", PREFETCH, "parameters = parameters && (from.op == op_code::param || kept);",
+     "parameters = parameters && from.op == op_code::param && !kept;", (INNER,)),
     ("fully_shard: what is gathered again begins where it is read", RESHARD, "while (first > 0 && is_beside(g, first - 1, i)) --first;",
      "", (SHARDS,)),
     ("fully_shard: the backward pass reads what the forward pass gathered", RESHARD, "b.nodes[to[i]].in[k] = again[n.in[k]];",
@@ -203,5 +216,11 @@ MUTANTS = [
      (SHARDS,)),
     ("fully_shard: a redistribution of a gathered parameter is recorded twice", "graph/sym.hpp", "const int from = n.in[0];",
      "const int from = first.id;", (SHARDS,)),
+    ("shard_over: eager optimizers have room for two specs of a tensor", "module/eager_gradient.hpp", "any_shards ? 4 * tensors + 1 : nodes;",
+     "any_shards ? nodes : nodes;", ("dist/eager_training/nested_shards.cpp",)),
+    ("frozen: of modules alone", "module/plan.hpp", "if (frozen_at(advance(s, parameter))) return -1;", "if (frozen_at(s)) return -1;",
+     ("dist/module/param_groups.cpp",)),
+    ("frozen: a parameter by its own path freezes nothing, says the plan", "module/bind.hpp", "h.frozen |= traits::freezing(s);", "h.frozen |= traits::freezing(State);",
+     ("dist/module/param_groups.cpp",)),
     ("average_gradients: they are summed", "module/batch_axes.hpp", "value.averaged ? Axis::size : 1", "value.averaged ? 1 : 1", (SHARDS,)),
 ]

@@ -17,6 +17,11 @@ template <int N>
 struct rep : sw::axis<N> {};
 template <int N>
 struct tp : sw::axis<N> {};
+// Of machines, and of ranks in one.
+template <int N>
+struct node : sw::axis<N> {};
+template <int N>
+struct local : sw::axis<N> {};
 
 // Linear, ReLU, Linear, ReLU, Linear, all of width 16.
 template <class Bound = sw::unbound>
@@ -65,11 +70,12 @@ using language = sw::inputs<split_rows_t<std::int32_t, sw::shape<Batch, Sizes::t
 
 // --- the groups of a program's collectives --------------------------------------------------------------------------------
 
-// Collectives of one kind that stand side by side in the name of one module, as they come.
+// Collectives of one kind, on one axis, that stand side by side in the name of one module, as they come.
 struct collective_group {
   sw::transition kind;
   sw::program_phase phase;
   int scope;
+  std::int64_t axis;
   int members;
   std::int64_t sent;      // elements that rank 0 gives to it
   std::int64_t received;  // and gets from it
@@ -88,8 +94,9 @@ std::vector<collective_group> groups_of(const Graph& g, sw::transition kind) {
   for (int i = 0; i < g.node_count; ++i) {
     if (sw::detail::transition_at(g, i) != kind) continue;
     const sw::node& n = g.nodes[i];
-    const bool goes_on = last == i - 1 && r.back().scope == n.scope;
-    if (!goes_on) r.push_back({kind, marks.of(i), n.scope, 0, 0, 0});
+    const std::int64_t axis = sw::attributes_of<sw::redistribute_attributes>(n.a).axis;
+    const bool goes_on = last == i - 1 && r.back().scope == n.scope && r.back().axis == axis;
+    if (!goes_on) r.push_back({kind, marks.of(i), n.scope, axis, 0, 0, 0});
     ++r.back().members;
     r.back().sent += sw::local_numel(g.spec_of(n.in[0]), origin);
     r.back().received += sw::local_numel(g.spec_of(i), origin);

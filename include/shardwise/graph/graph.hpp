@@ -165,6 +165,9 @@ struct stored_shard {
   std::int32_t next = -1;   // the one after this
   std::int32_t whole = -1;  // the node that gathers it, once there is one
   std::int64_t unshard = 0;
+  std::int32_t inner = -1;  // the axis that is gathered last, where there are two
+  std::int32_t part = -1;   // the spec before that
+  std::int64_t unshard_part = 0;
 };
 struct stored_shards {
   stored_shard* leaf = nullptr;  // by node
@@ -231,11 +234,16 @@ struct builder {
     if (id >= stored->count) return id;
     const stored_shard* const leaf = stored->leaf;
     if (leaf[id].spec < 0) return id;
-    if (leaf[id].whole < 0)
-      for (int k = leaf[id].first; k >= 0; k = leaf[k].next)
-        stored->leaf[k].whole = emit(
-            op_code::redistribute, attributes<redistribute_attributes>(leaf[k].axis, pack(reduced_value()), leaf[k].unshard),
-            0, leaf[k].spec, leaf[k].scope, k);
+    if (leaf[id].whole >= 0) return leaf[id].whole;
+    const bool twice = leaf[id].inner >= 0;
+    const auto gather = [&](int k, int from, int axis, int to, std::int64_t unshard) {
+      const op_attr a = attributes<redistribute_attributes>(axis, pack(reduced_value()), unshard);
+      stored->leaf[k].whole = emit(op_code::redistribute, a, 0, to, leaf[k].scope, from);
+    };
+    for (int k = leaf[id].first; k >= 0; k = leaf[k].next)
+      gather(k, k, leaf[k].axis, twice ? leaf[k].part : leaf[k].spec, twice ? leaf[k].unshard_part : leaf[k].unshard);
+    for (int k = leaf[id].first; twice && k >= 0; k = leaf[k].next)
+      gather(k, leaf[k].whole, leaf[k].inner, leaf[k].spec, leaf[k].unshard);
     return leaf[id].whole;
   }
 
@@ -509,9 +517,16 @@ constexpr bool is_view(const node& n, const spec& in, const spec& out) {
   return transition_of(in.place[a], out.place[a], in.axis_size[a]) == transition::none;
 }
 
-// Whether a node makes a parameter whole for the group that stores it in shards.
-constexpr bool gathers_parameter(const node& n) {
-  return n.op == op_code::redistribute && attributes_of<redistribute_attributes>(n.a).unshard != 0;
+// What becomes of a parameter that a node makes whole for the group that stores it in shards; none: it makes none whole.
+constexpr unsharding unsharding_of(const node& n) {
+  if (n.op != op_code::redistribute) return unsharding::none;
+  return static_cast<unsharding>(attributes_of<redistribute_attributes>(n.a).unshard);
+}
+constexpr bool gathers_parameter(const node& n) { return unsharding_of(n) != unsharding::none; }
+// Whether n gathers a parameter of the group whose parameter `other` gathers, over the same axis.
+constexpr bool gathers_beside(const node& n, const node& other) {
+  return gathers_parameter(n) && n.scope == other.scope &&
+         attributes_of<redistribute_attributes>(n.a).axis == attributes_of<redistribute_attributes>(other.a).axis;
 }
 
 namespace detail {

@@ -36,8 +36,11 @@ using entry_styles =
 template <class Axis, class S>
 constexpr void add_to(batch_axis& r) {
   if constexpr (splits_over<Axis, S>()) {
-    if (is_sharding<S>) r.sharded = r.sharded || std::is_same_v<Axis, typename S::axis>;
-    else r.whole = true;
+    if constexpr (is_sharding<S>) {
+      if (!std::is_same_v<Axis, typename S::replicated>) r.sharded = true;
+    } else {
+      r.whole = true;
+    }
     (S::averages ? r.averaged : r.summed) = true;
   }
 }

@@ -57,13 +57,14 @@ constexpr void add_member_hits(hits& h, std::integer_sequence<int, I...>) {
           constexpr auto s = traits::advance(State, std::string_view(member_name<M, I>()));
           h.add(plan_hits<Plan, s, child_type>::value);
         } else if constexpr (is_tensor_decl<child_type>) {
-          h.parameter |= traits::matched(traits::advance(State, std::string_view(member_name<M, I>())));
-          if constexpr (traits::any_freezes && is_parameter_decl<child_type>::value) h.frozen |= traits::freezing(State);
+          const auto s = traits::advance(State, std::string_view(member_name<M, I>()));
+          h.parameter |= traits::matched(s);
+          if constexpr (traits::any_freezes && is_parameter_decl<child_type>::value) h.frozen |= traits::freezing(s);
           if constexpr (traits::any_groups && is_parameter_decl<child_type>::value) {
             const unsigned named = traits::groups_of(State, std::string_view(member_name<M, I>()));
             h.grouped |= named;
             for (int e = 0; e < traits::n; ++e) h.deciding |= traits::deciding(named) == e ? 1U << e : 0U;
-            if (traits::frozen_at(State)) h.stopped |= named;
+            if (traits::frozen_at(s)) h.stopped |= named;
           }
         }
       }(),
@@ -167,31 +168,31 @@ struct best_paths {
   }
 };
 
-template <class M>
+// Paths of modules, and with Parameters of these, too.
+template <class M, bool Parameters>
 constexpr void offer_paths(best_paths& best, const path_buffer& at, std::string_view wanted);
-template <class M, int... I>
+template <class M, bool Parameters, int... I>
 constexpr void offer_members(best_paths& best, const path_buffer& at, std::string_view wanted,
                              std::integer_sequence<int, I...>) {
   (
       [&] {
         using child_type = member_type<M, I>;
-        if constexpr (reflected<child_type> || module_list<child_type>) {
-          path_buffer p = at;
-          p.push(member_name<M, I>());
-          offer_paths<child_type>(best, p, wanted);
-        }
+        path_buffer p = at;
+        p.push(member_name<M, I>());
+        if constexpr (reflected<child_type> || module_list<child_type>) offer_paths<child_type, Parameters>(best, p, wanted);
+        else if constexpr (Parameters && is_parameter_decl<child_type>::value) best.offer(p, wanted);
       }(),
       ...);
 }
-template <class M>
+template <class M, bool Parameters>
 constexpr void offer_paths(best_paths& best, const path_buffer& at, std::string_view wanted) {
   if constexpr (module_list<M>) {
     path_buffer p = at;
     p.push("*");
-    offer_paths<typename M::element_unbound>(best, p, wanted);
+    offer_paths<typename M::element_unbound, Parameters>(best, p, wanted);
   } else {
     if (at.size > 0) best.offer(at, wanted);
-    offer_members<M>(best, at, wanted, std::make_integer_sequence<int, member_count<M>>{});
+    offer_members<M, Parameters>(best, at, wanted, std::make_integer_sequence<int, member_count<M>>{});
   }
 }
 
@@ -226,7 +227,7 @@ struct nearest_names {
   static constexpr best_paths found = [] {
     best_paths b;
     if constexpr (Parameters) offer_parameters<M>(b, entry_traits<Entry>::setting::wanted());
-    else offer_paths<M>(b, path_buffer{}, entry_traits<Entry>::path);
+    else offer_paths<M, entry_traits<Entry>::setting::freezes>(b, path_buffer{}, entry_traits<Entry>::path);
     return b;
   }();
   static constexpr auto a = exact_string<found.path[0].size>(found.path[0].view());
@@ -295,7 +296,7 @@ template <class S>
 constexpr bool options_good() {
   if constexpr (!requires { S::wrong; }) return true;
   else if constexpr (S::wrong == problem::fsdp_factor)
-    return raise<S::wrong, S, have<S::options::ranks>, want<axis_ranks<typename S::axis>>>::ok;
+    return raise<S::wrong, S, have<S::options::ranks>, want<S::ranks>>::ok;
   else return raise<S::wrong, S>::ok;
 }
 template <class... S>
@@ -315,8 +316,9 @@ struct plan_check<M, plan<E...>, Mesh> {
 
   template <class Entry, std::size_t K>
   static constexpr bool holds() {
-    constexpr bool matched = !entry_traits<Entry>::is_entry || ((found.matched >> K) & 1U) != 0;
+    constexpr bool freezes = entry_traits<Entry>::is_entry && entry_traits<Entry>::setting::freezes;
     constexpr bool of_parameter = ((found.parameter >> K) & 1U) != 0;
+    constexpr bool matched = !entry_traits<Entry>::is_entry || ((found.matched >> K) & 1U) != 0 || (freezes && of_parameter);
     constexpr bool checkpoints_list =
         is_checkpoint<typename entry_traits<Entry>::checkpoint> && ((found.list >> K) & 1U) != 0;
     constexpr problem style = checkpoints_list                       ? problem::checkpoint_of_list
@@ -331,7 +333,6 @@ struct plan_check<M, plan<E...>, Mesh> {
     constexpr problem group = is_group && ((found.stopped >> K) & 1U) != 0               ? problem::param_group_frozen
                               : is_group && grouped && ((found.deciding >> K) & 1U) == 0 ? problem::param_group_overruled
                                                                                          : problem::none;
-    constexpr bool freezes = entry_traits<Entry>::is_entry && entry_traits<Entry>::setting::freezes;
     constexpr problem still =
         freezes && matched && ((found.frozen >> K) & 1U) == 0 ? problem::frozen_nothing : problem::none;
     return check_matched<matched, of_parameter, M, Entry>::ok && raise<style, plan_entry<Entry>>::ok &&

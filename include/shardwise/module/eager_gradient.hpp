@@ -183,9 +183,10 @@ struct given_gradients {
   using mesh_type = typename binding_type::mesh_type;
   static constexpr int parameters = binding_type::parameters, tensors = parameters + binding_type::buffers;
   static constexpr int nodes = tensors + parameters + 1;
+  static constexpr int specs = plan_traits<typename binding_type::plan_type>::any_shards ? 4 * tensors + 1 : nodes;
   static constexpr int modules = module_count<typename Bound::unbound_module>() + 1;
   struct joint {
-    graph<nodes, nodes, modules> g;
+    graph<nodes, specs, modules> g;  // in shards, of a tensor: used, in part, stored, and its gradient's
     int cotangent[nodes];
   };
   static constexpr auto value = [] {

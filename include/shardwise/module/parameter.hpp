@@ -86,26 +86,33 @@ constexpr spec parameter_spec() {
   return s;
 }
 
-// How a tensor of a group is placed where it is used, and how it is stored between uses: by rows over the axis of its group's
-// fully_shard, behind all axes that split them otherwise. Where the batch is split, it is used whole and reduced.
+// How a tensor of a group is placed where it is used, and how it is stored between uses: by rows over the axes of its group's
+// fully_shard, the inner one first, behind all axes that split them otherwise; `part` is over the inner one alone. Where the
+// batch is split, it is used whole and reduced.
 struct tensor_placing {
-  spec used, stored;
+  spec used, stored, part;
   finding error;
 };
 template <class Sharding, class Mesh>
 constexpr tensor_placing placed_in_group(const spec& s, bool is_buffer) {
-  tensor_placing r{s, s, {}};
+  tensor_placing r{s, s, s, {}};
   constexpr int axis = Mesh::template index_of<typename Sharding::axis>;
+  constexpr int inner = Mesh::template index_of<typename Sharding::inner>;
   constexpr int copies = Mesh::template index_of<typename Sharding::replicated>;
-  for (const int a : {axis, copies}) {
+  for (const int a : {axis, inner, copies}) {
     if (a < 0) continue;  // none, or said by plan_check
     if (!s.place[a].is_whole() && !r.error) r.error = {problem::fully_shard_placed, 0, -1, a};
     r.used.place[a] = reduced_value();
   }
-  r.stored = r.used;
+  r.stored = r.part = r.used;
   if (axis < 0 || is_buffer || s.rank == 0 || r.error) return r;
-  r.stored.place[axis] = strided_shard_value(0, last_factor(r.used, axis, 0));
-  normalise(r.stored);
+  const auto split = [](spec& whole, int a) {
+    whole.place[a] = strided_shard_value(0, last_factor(whole, a, 0));
+    normalise(whole);
+  };
+  if (inner >= 0) split(r.part, inner);
+  r.stored = r.part;
+  split(r.stored, axis);
   r.error = check_placements(r.stored);
   return r;
 }
@@ -115,7 +122,7 @@ struct tensor_in_group {
   using sharding = typename owning_group<bound>::style;
   static constexpr tensor_placing value = [] {
     const spec s = parameter_spec<PB, Shape>();
-    if constexpr (std::is_void_v<sharding>) return tensor_placing{s, s, {}};
+    if constexpr (std::is_void_v<sharding>) return tensor_placing{s, s, s, {}};
     else return placed_in_group<sharding, typename bound::context::mesh_type>(s, Buffer);
   }();
   static constexpr bool in_shards = !(value.stored == value.used);

@@ -25,6 +25,9 @@ inline constexpr bool is_style = requires {
 // fully_shard (fully_shard.hpp): like a setting it holds for the module named and all below, up to inner modules that are named.
 template <class T>
 inline constexpr bool is_sharding = requires { typename T::shardwise_sharding; };
+// Over two axes.
+template <class T>
+inline constexpr bool is_nested_sharding = requires { requires !std::is_void_v<typename T::inner>; };
 // A style alone names no module, so only one of the whole model is an entry.
 template <class T>
 constexpr bool is_plan_entry() {
@@ -40,6 +43,7 @@ struct only_entries {
 }  // namespace detail
 
 // One entry: a dotted path whose segments are names, list indices, or shell patterns ('*', '?', '[set]'); "" is the model itself.
+// It names modules, one with frozen parameters, too.
 // Of several styles for one mesh axis, and of several checkpoints, the last entry that matches wins. A setting (a mode, frozen, a
 // param_group) has an entry of its own.
 template <fixed_string Path, class... Styles>
@@ -171,6 +175,7 @@ struct plan_traits<plan<E...>> {
   static constexpr std::string_view group[n > 0 ? n : 1] = {entry_traits<E>::setting::group...};
   static constexpr bool shards[n > 0 ? n : 1] = {!std::is_void_v<typename entry_traits<E>::sharding>...};
   static constexpr bool any_shards = (false || ... || !std::is_void_v<typename entry_traits<E>::sharding>);
+  static constexpr bool any_nested = (false || ... || is_nested_sharding<typename entry_traits<E>::sharding>);
   static constexpr int checkpoints = (0 + ... + (is_checkpoint<typename entry_traits<E>::checkpoint> ? 1 : 0));
 
   // A group of the whole model is one of the model's path: its parameters are asked for by name.
@@ -244,7 +249,7 @@ struct plan_traits<plan<E...>> {
   static constexpr bool any_freezes = (entry_traits<E>::setting::freezes || ... || false);
   static constexpr bool any_groups = (!entry_traits<E>::setting::group.empty() || ... || false);
 
-  // Entries that freeze the parameters of a module with this state.
+  // Entries that freeze the parameters of a module with this state, or the parameter that it is the state of.
   static constexpr unsigned freezing(const state& s) {
     unsigned m = 0;
     for (int e = 0; e < n; ++e) m |= freezes[e] && (!is_entry[e] || s.at[e] == segments[e]) ? 1U << e : 0U;
@@ -288,7 +293,8 @@ struct plan_traits<plan<E...>> {
   }
   // What parameter_attributes::group says of a parameter.
   static constexpr int update_group(const state& s, std::string_view parameter) {
-    if (frozen_at(s)) return -1;
+    if constexpr (any_freezes)
+      if (frozen_at(advance(s, parameter))) return -1;
     if constexpr (!any_groups) return 0;
     else {
       const int e = deciding(groups_of(s, parameter));

@@ -27,8 +27,8 @@ struct eval_mode {
   static constexpr run_mode shardwise_mode = run_mode::eval;
 };
 
-// An entry of a plan: plan<frozen> for the whole model, at<"backbone", frozen> for a module and all below it, as
-// requires_grad_(False) in PyTorch. Their parameters are read as ever, and are not trained: no gradient is computed for them, none
+// An entry of a plan: plan<frozen> for the whole model, at<"backbone", frozen> for a module and all below it,
+// at<"backbone.up.weight", frozen> for one parameter, as requires_grad_(False) in PyTorch. Frozen parameters are read as ever, and are not trained: no gradient is computed for them, none
 // is reduced, clipped or bucketed, and no state is kept. Law: the step is that of a model whose frozen parameters are constants.
 struct frozen {
   static constexpr bool shardwise_frozen = true;

@@ -118,6 +118,11 @@ struct group_recorder : parameter_recorder<Mesh, Plan, Scopes> {
       s.axis = Mesh::template index_of<typename group::style::axis>;
       s.scope = scope;
       s.unshard = static_cast<std::int64_t>(group::style::template gathered < group::depth == 0 >);
+      if constexpr (!std::is_void_v<typename group::style::inner>) {
+        s.inner = Mesh::template index_of<typename group::style::inner>;
+        s.part = b.intern(placing::value.part);
+        s.unshard_part = static_cast<std::int64_t>(group::style::template gathered_part < group::depth == 0 >);
+      }
       if (first[scope] == 0) first[scope] = slot.id + 1;
       else leaves[last[scope] - 1].next = slot.id;
       s.first = first[scope] - 1;
@@ -260,7 +265,8 @@ struct traced {
 
   // One evaluation into a guessed capacity, a second one only if the guess was short; once more if it must tell values
   // apart.
-  static constexpr int guess = (shards ? 5 : 4) * (parameters + buffers) + 96;
+  static constexpr int gathers = (shards ? 1 : 0) + (detail::plan_traits<Plan>::any_nested ? 1 : 0);  // of a parameter
+  static constexpr int guess = (4 + gathers) * (parameters + buffers) + 96;
   template <int N, int S, int M, bool Own>
   static constexpr auto recorded = record<N, S, M, Own>();
   template <bool Own>

@@ -506,11 +506,11 @@ SHARDWISE_X(task_call,
             "task: it cannot be called with the model and one tensor for each entry of its inputs; give it as many parameters: "
             "constexpr auto operator()(const auto& model, const auto& x, ...) const, one after the model for each of inputs<...>")
 SHARDWISE_X(plan_path_unmatched,
-            "plan: this path names no module of the model; see plan_entry<...> for the path and nearest<...> for the "
-            "names that come closest")
+            "plan: this path names no module of the model, and for frozen no parameter; see plan_entry<...> for the path and "
+            "nearest<...> for the names that come closest")
 SHARDWISE_X(plan_style_of_parameter,
-            "plan: this path names a parameter or buffer, and styles and modes apply to modules, as checkpoints do; end the path at "
-            "the module that has it, whose style places all its parameters and buffers")
+            "plan: this path names a parameter or buffer, and styles and modes apply to modules, as checkpoints do, frozen alone to "
+            "a parameter; end the path at the module that has it, whose style places all its parameters and buffers")
 SHARDWISE_X(plan_style_wrong_module,
             "plan: this style does not apply to the module that the path names; colwise and rowwise apply to linear and "
             "embedding, sequence_parallel to layer_norm and rms_norm; a list takes none: name its "
@@ -535,21 +535,25 @@ SHARDWISE_X(average_gradients_mixed,
             "plan: of the styles that split the batch over one mesh axis some average gradients and some sum them, and one loss "
             "has one gradient; give average_gradients to all of them or to none")
 SHARDWISE_X(fully_shard_option,
-            "fully_shard: an option is given that it does not have; it has reshard_after_forward<...>, replicate_over<axis> and "
-            "average_gradients")
+            "fully_shard: an option is given that it does not have; it has reshard_after_forward<...>, shard_over<axis>, "
+            "replicate_over<axis> and average_gradients")
 SHARDWISE_X(fully_shard_option_twice, "fully_shard: an option is given twice; keep one of the two")
 SHARDWISE_X(fully_shard_hybrid_axes,
             "fully_shard: parameters are to be sharded and replicated over one and the same mesh axis; hybrid sharding takes two: "
             "fully_shard<shards, replicate_over<copies>>")
 SHARDWISE_X(fully_shard_groups,
-            "fully_shard: parameters are to be kept over some of the axis' ranks after the forward pass, and that is not there "
-            "yet; say reshard_after_forward<true>, which keeps each rank's shard, or <false>, which keeps the whole")
+            "fully_shard: parameters are to be kept over some of the ranks after the forward pass, and these ranks are no axis of "
+            "the mesh; make it two axes, the second of as many ranks as are to keep them, and split the batch over both: "
+            "fully_shard<outer, shard_over<inner>, reshard_after_forward<inner::size>>")
+SHARDWISE_X(fully_shard_same_axis,
+            "fully_shard: parameters are to be split twice over one mesh axis; shard_over names a second one, or leave it out: "
+            "fully_shard<outer, shard_over<inner>>")
 SHARDWISE_X(fully_shard_list,
             "fully_shard: the path names a list of modules, which has no forward of its own, so there is no time at which its "
             "parameters would be gathered; name its elements, for example with '.*', each of which becomes a group")
 SHARDWISE_X(fully_shard_twice,
-            "fully_shard: one entry of the plan has it twice, and a parameter belongs to one group, which is sharded over one mesh "
-            "axis; keep one, with replicate_over<axis> for a second axis over which the batch is split")
+            "fully_shard: one entry of the plan has it twice, and a parameter belongs to one group; keep one, with "
+            "shard_over<axis> or replicate_over<axis> for a second axis over which the batch is split")
 SHARDWISE_X(fully_shard_beside_data_parallel,
             "plan: parameters are stored whole on a mesh axis by data_parallel and in shards by fully_shard; keep one of them: "
             "fully_shard<axis> as an entry of its own is a group of all parameters that no other one has")
@@ -582,11 +586,11 @@ SHARDWISE_X(param_group_overruled,
             "plan: every parameter that this param_group names is in the group of a later entry, or of one with a path, so nothing "
             "would be updated by it; order the entries, or narrow the later one's path or patterns")
 SHARDWISE_X(param_group_frozen,
-            "plan: this param_group names a parameter that is frozen, which no optimizer updates; narrow the entry to modules that "
-            "are trained, with at<path, param_group<...>>, or take the frozen modules out of the one with the group")
+            "plan: this param_group names a parameter that is frozen, which no optimizer updates; narrow the entry to what is "
+            "trained, with at<path, param_group<...>> or its patterns, or take what is frozen out of the one with the group")
 SHARDWISE_X(frozen_nothing,
-            "plan: this entry freezes modules that have no parameters, and would do nothing; name the modules that have them, or "
-            "take it out")
+            "plan: this entry freezes modules that have no parameters, or a buffer, and would do nothing; name a parameter, or "
+            "modules that have some, or take it out")
 SHARDWISE_X(param_group_unknown,
             "group: the plan has no param_group of this name; see the groups that it has, or name it there: "
             "param_group<name, patterns...>")
@@ -595,7 +599,7 @@ SHARDWISE_X(param_group_other,
             "the program: env_of<step> env")
 SHARDWISE_X(all_frozen,
             "train_step: the plan freezes every parameter of the model, so there is nothing to train; take a forward_step, or "
-            "freeze the modules that are not trained: at<path, frozen>")
+            "freeze the modules and parameters that are not trained: at<path, frozen>")
 SHARDWISE_X(plan_too_large, "plan: more than 32 entries; merge entries with '*' in their paths")
 SHARDWISE_X(colwise_input,
             "colwise: the input must be replicate or reduced on the style's axis; gather it with the option "

@@ -173,6 +173,40 @@ void check_frozen() {
   }
 }
 
+// The paths of what a step freezes.
+template <class Step>
+std::string frozen_paths() {
+  std::string paths;
+  for (int k = 0; k < Step::parameter_total; ++k) {
+    const auto& p = Step::parameters.item[k];
+    if (!is_frozen_parameter(Step::program.nodes[p.node])) continue;
+    std::string path = p.name;
+    for (int s = p.scope; s > 0; s = Step::program.scopes[s].parent) {
+      const sw::scope& at = Step::program.scopes[s];
+      path = (at.name ? std::string(at.name) : std::to_string(at.index)) + "." + path;
+    }
+    paths += path + " ";
+  }
+  return paths;
+}
+template <template <class> class Model, class... E>
+using with = step<1, 1, Model, sw::adam<>, sw::pipeline<>, E...>;
+
+// The step in which a group with rate 0 has them, of two parameters of different modules.
+template <int D, int N, class Optimizer, class Pipeline = sw::pipeline<>>
+void check_frozen_parameters() {
+  using trains = step<D, N, behind, Optimizer, Pipeline, sw::at<"last", sw::param_group<"still", "weight">>,
+                      sw::at<"fast", sw::param_group<"still", "bias">>>;
+  using freezes = step<D, N, behind, Optimizer, Pipeline, sw::at<"last.weight", sw::frozen>, sw::at<"fast.b*", sw::frozen>>;
+  static_assert(count_of<freezes>(sw::op_code::state) * 2 == count_of<trains>(sw::op_code::state));
+  static_assert(D == 1 || freezes::template comm_bytes<dp<D>> < trains::template comm_bytes<dp<D>>);
+  static_assert(freezes::peak_bytes < trains::peak_bytes);
+  CHECK(trained<freezes>([](auto&) {}) == trained<trains>([](auto& env) {
+          env.template group<"still">().lr = 0;
+          env.template group<"still">().weight_decay = 0;
+        }));
+}
+
 template <int D>
 using judge =
     sw::forward_step<behind, task<D>, sw::plan<sw::data_parallel<dp<D>>, sw::frozen>, mesh<D, 1>, sw::pipeline<>, double>;
@@ -266,7 +300,24 @@ TEST_CASE("frozen: as a group with rate 0, without gradients, states and sums, 1
   check_frozen<2, 2, sw::clip_norm<sw::adamw<>>>();
   check_frozen<3, 1, sw::adam<>, sw::pipeline<sw::comm_fusion_in_place<1>, sw::fused_optimizer>>();
 }
+TEST_CASE("frozen: parameters by their own paths, with patterns and in lists") {
+  CHECK(frozen_paths<with<behind, sw::at<"last.weight", sw::frozen>>>() == "last.weight ");
+  CHECK(frozen_paths<with<behind, sw::at<"*.weight", sw::frozen>>>() == "fast.weight last.weight ");
+  CHECK(frozen_paths<with<behind, sw::at<"last.*", sw::frozen>>>() ==
+        frozen_paths<with<behind, sw::at<"last", sw::frozen>>>());
+  CHECK(frozen_paths<with<beside, sw::at<"slow.1.bias", sw::frozen>>>() == "slow.1.bias ");
+  CHECK(frozen_paths<with<beside, sw::at<"slow.*.bias", sw::frozen>, sw::at<"slow.0", sw::frozen>>>() ==
+        "slow.0.weight slow.0.bias slow.1.bias ");
+  // beside what is frozen, groups are as they were
+  CHECK(frozen_paths<with<beside, sw::at<"slow.1.bias", sw::frozen>, slow>>() == "slow.1.bias ");
+}
+TEST_CASE("frozen: parameters as a group with rate 0, 1, 2, 3 and 4 ranks") {
+  check_frozen_parameters<1, 1, sw::adam<>>();
+  check_frozen_parameters<2, 2, sw::sgd<true>>();
+  check_frozen_parameters<3, 1, sw::adam<>, sw::pipeline<sw::comm_fusion_in_place<1>, sw::fused_optimizer>>();
+}
 TEST_CASE("frozen and grouped: eager training is the compiled step's, bit by bit") {
   check_eager<2, sw::adam<>, sw::at<"fast", sw::frozen>>();
+  check_eager<2, sw::adam<>, sw::at<"fast.weight", sw::frozen>>();
   check_eager<3, sw::clip_norm<sw::sgd<true>>, sw::at<"fast", sw::frozen>, sw::at<"last", sw::param_group<"own", "bias">>>();
 }

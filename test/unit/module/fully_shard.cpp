@@ -231,6 +231,12 @@ TEST_CASE("fully_shard: what has no rows stays whole, and so do buffers: fsdp_sc
   CHECK(group_text<step>(transition::all_gather) == "forward: model 2 of 136 to 272;");
 }
 
+TEST_CASE("fully_shard: a frozen parameter of a group is gathered with it, and its gradient is not there to be reduced") {
+  using step = mlp_step<sw::plan<whole_model<>, sw::at<"fc1.weight", sw::frozen>>>;
+  CHECK(group_text<step>(transition::all_gather) == "forward: model 6 of 408 to 816;");
+  CHECK(group_text<step>(transition::reduce_scatter) == "backward: model 5 of 560 to 280;");
+}
+
 TEST_CASE("fully_shard: a forward step gathers each group once") {
   using step = sw::forward_step<tied_transformer, language_task<sizes, 4, dp<2>>, sw::plan<whole_model<>, blocks<>>,
                                 sw::mesh<dp<2>>, sw::pipeline<>, double>;

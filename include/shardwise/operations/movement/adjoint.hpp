@@ -27,7 +27,7 @@ constexpr bool rescales(const spec& x, const spec& out) {
 // when the sweep meets the first. All readers of the group's parameters come after its gathers, so their cotangents are complete.
 constexpr void make_group_dense(pullback& p) {
   tape& t = p.t;
-  const auto beside = [&](int i) { return gathers_parameter(t.b.nodes[i]) && t.b.nodes[i].scope == p.n.scope; };
+  const auto beside = [&](int i) { return gathers_beside(t.b.nodes[i], p.n); };
   for (int i = p.id + 1; i < t.forward && beside(i); ++i)
     if (t.cotangent[i] >= 0) return;  // done before
   for (int i = p.id; i >= 0 && beside(i); --i)

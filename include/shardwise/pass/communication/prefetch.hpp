@@ -11,8 +11,8 @@ namespace shardwise::inline v0_1 {
 
 namespace passes {
 
-// A unit is an all-gather of parameters' shards, a batch or a collective by itself; units are numbered by their first uses, and
-// known by their first node. Unit k is issued right before the first use of unit k - N, the first N of them at the beginning; but
+// A unit is an all-gather of parameters' shards, or again of what a group has kept of them over an inner axis, a batch or a
+// collective by itself; units are numbered by their first uses, and known by their first node. Unit k is issued right before the first use of unit k - N, the first N of them at the beginning; but
 // not before what was gathered earlier of the same parameters has been read for the last time, nor before a write of them that it
 // must see. It is issued at its own first use at the latest, and before a write that it must not see.
 //
@@ -102,7 +102,9 @@ struct prefetch_rules : admits_all {
     if (own != i || shardwise::detail::transition_at(g, i) != transition::all_gather) return;
     bool parameters = true;
     each_member(g, i, [&](int j) {
-      parameters = parameters && g.nodes[m.walk.storage.owner[g.nodes[j].in[0]]].op == op_code::param;
+      const node& from = g.nodes[m.walk.storage.owner[g.nodes[j].in[0]]];
+      const bool kept = unsharding_of(g.nodes[j]) == unsharding::again && unsharding_of(from) == unsharding::kept;
+      parameters = parameters && (from.op == op_code::param || kept);
     });
     if (!parameters) return;
     m.unit[m.units++] = i;

@@ -13,10 +13,7 @@ struct reshard_rules {
   // Whether node i gathers a parameter of a group that frees it.
   template <class Graph>
   static constexpr bool is_freed(const Graph& g, int i) {
-    const node& n = g.nodes[i];
-    return n.op == op_code::redistribute &&
-           attributes_of<redistribute_attributes>(n.a).unshard == static_cast<std::int64_t>(unsharding::freed) &&
-           communicates(shardwise::detail::transition_at(g, i));
+    return unsharding_of(g.nodes[i]) == unsharding::freed && communicates(shardwise::detail::transition_at(g, i));
   }
   // The gathered parameter that node i is, or sees differently, -1: none. `of`: of the nodes before it.
   template <class Graph>
@@ -69,7 +66,7 @@ struct reshard_rules {
       }
       const node& n = g.nodes[i];
       for (int k = 0; k < n.inputs; ++k)
-        if (whole[n.in[k]] >= 0) needed[whole[n.in[k]]] = true;
+        for (int w = whole[n.in[k]]; w >= 0 && !needed[w]; w = whole[g.nodes[w].in[0]]) needed[w] = true;
     }
     constexpr void write(const In& g, builder& b, int i) {
       const node& n = g.nodes[i];
@@ -91,18 +88,20 @@ struct reshard_rules {
       int first = i, last = i;  // of its group, which stands together
       while (first > 0 && is_beside(g, first - 1, i)) --first;
       while (last + 1 < g.node_count && is_beside(g, last + 1, i)) ++last;
+      // over two axes: what they are gathered from comes before all of them
+      if (const int from = g.nodes[first].in[0]; whole[from] >= 0) make_again(g, b, from);
       for (int k = first; k <= last; ++k) {
         if (!needed[k] || again[k] >= 0) continue;
         node n = g.nodes[k];
         auto of = attributes_of<redistribute_attributes>(n.a);
         of.unshard = static_cast<std::int64_t>(unsharding::again);
         n.a = pack_attributes(of);
-        again[k] = copied(b, n, to[n.in[0]]);
+        again[k] = copied(b, n, whole[n.in[0]] >= 0 ? again[n.in[0]] : to[n.in[0]]);
         this->work.take(60);
       }
     }
     constexpr bool is_beside(const In& g, int k, int i) const {
-      return whole[k] == k && g.nodes[k].scope == g.nodes[i].scope;
+      return whole[k] == k && gathers_beside(g.nodes[k], g.nodes[i]);
     }
     static constexpr int copied(builder& b, node n, int operand) {
       n.in[0] = operand;
