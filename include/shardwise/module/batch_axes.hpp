@@ -66,6 +66,21 @@ struct batch_over<Axis, plan<E...>> {
   }();
 };
 
+// Whether a style splits the optimizer's states while parameters are whole, and whether any of a plan does.
+template <class S>
+constexpr bool splits_states() {
+  if constexpr (requires { S::splits_states; }) return S::splits_states;
+  else return false;
+}
+template <class... S>
+constexpr bool any_splits_states(style_list<S...>) {
+  return (splits_states<S>() || ... || false);
+}
+template <class Plan>
+inline constexpr bool splits_any_states = false;
+template <class... E>
+inline constexpr bool splits_any_states<plan<E...>> = (any_splits_states(entry_styles<E>{}) || ... || false);
+
 // Over the axes of a mesh: whether the styles agree, and over how many ranks they average gradients.
 template <class Plan, class Mesh, class Axes = axes_list<Mesh>>
 struct batch_axes;

@@ -123,7 +123,8 @@ template <class P>
   typename P::moves_collectives;
 }>{};
 
-// The passes of a program's pipeline, and those that groups of parameters in shards imply: of a forward pass, and of a train step.
+// The passes of a program's pipeline, and those that groups of parameters in shards imply: of a forward pass, and of a train step,
+// where optimizer states in shards imply batches, too.
 template <class Plan, class Pipeline, bool Shards = plan_traits<Plan>::any_shards>
 struct with_batches {
   using type = Pipeline;
@@ -131,9 +132,7 @@ struct with_batches {
 template <class Plan, class Pipeline>
 struct with_batches<Plan, Pipeline, true> : with_pass<batch_collectives, moves_collectives, Pipeline> {};
 template <class Plan, class Pipeline, bool Shards = plan_traits<Plan>::any_shards>
-struct with_shards {
-  using type = Pipeline;
-};
+struct with_shards : with_batches<Plan, Pipeline, splits_any_states<Plan>> {};
 template <class Plan, class Pipeline>
 struct with_shards<Plan, Pipeline, true> : with_batches<Plan, typename with_reshard<Pipeline>::type> {};
 

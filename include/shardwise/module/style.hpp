@@ -203,20 +203,39 @@ struct prepare_output : detail::style_base {
 // costs no operation. One loss has one cotangent, so all styles of an axis say it or none.
 struct average_gradients {};
 
+// An option of data_parallel: parameters stay whole on every rank of the axis, and of the optimizer's states each rank stores the
+// rows of its chunk alone, ceil(rows / ranks): ZeRO's first stage, PyTorch's ZeroRedundancyOptimizer. A step reduce-scatters the
+// gradients, each rank updates its rows, and the updated rows are gathered, those of a module's parameters side by side.
+//
+// Law: values are those without it, bit for bit but for the order in which a reduction adds. An even parameter sends what its
+// all-reduce sent. The price: each step copies the parameters once, and while a module's rows are gathered its parameters are
+// there twice. Where tensor parallelism splits the rows too, it does so first. The states of parameters without dims are whole.
+struct shard_optimizer_states {};
+
 namespace detail {
 template <class Option, class... Given>
-inline constexpr bool has_option = (std::is_same_v<Option, Given> || ...);
+inline constexpr int times_given = (0 + ... + (std::is_same_v<Option, Given> ? 1 : 0));
+template <class Option, class... Given>
+inline constexpr bool has_option = times_given<Option, Given...> > 0;
+
+template <class... Options>
+constexpr problem data_parallel_problem() {
+  constexpr int averages = times_given<average_gradients, Options...>,
+                shards = times_given<shard_optimizer_states, Options...>;
+  if (averages + shards != static_cast<int>(sizeof...(Options))) return problem::data_parallel_option;
+  return averages > 1 || shards > 1 ? problem::data_parallel_option_twice : problem::none;
+}
 }  // namespace detail
 
 // A style of the whole plan: the batch is sharded on Axis, so every parameter is reduced there and its gradient is
-// summed over the axis once before the optimizer may use it. Options: average_gradients.
+// summed over the axis once before the optimizer may use it. Options: average_gradients, shard_optimizer_states.
 template <class Axis, class... Options>
 struct data_parallel : detail::style_base {
-  static constexpr problem wrong =
-      (std::is_same_v<Options, average_gradients> && ...) ? problem::none : problem::data_parallel_option;
+  static constexpr problem wrong = detail::data_parallel_problem<Options...>();
   using axis = Axis;
   using split_batch = detail::type_list<Axis>;
   static constexpr bool averages = detail::has_option<average_gradients, Options...>;
+  static constexpr bool splits_states = detail::has_option<shard_optimizer_states, Options...>;
   static constexpr bool whole_model = true;
   static constexpr bool accepts(module_kind) { return true; }
 };
