@@ -26,6 +26,7 @@ BUFFERS = "static/module/buffers.cpp"
 SHARDS = "unit/module/fully_shard.cpp"
 STATES = "unit/module/shard_optimizer_states.cpp"
 STATES_RUN = "dist/module/shard_optimizer_states.cpp"
+PLAN_BUCKETS = "unit/module/buckets.cpp"
 RESHARD = "pass/communication/reshard.hpp"
 FUNCTIONAL_TEST = "unit/pass/functionalise/functionalise.cpp"
 
@@ -56,6 +57,14 @@ MUTANTS = [
     ("recompute: a replay goes beyond what has been written", REPLAY, " || next[r] >= cursor) {", ") {", (RECOMPUTE_TEST,)),
     ("recompute: copies of a replay have the scopes of what they repeat", REPLAY, "n.scope = scope_in_replay(from, x.scope, r);", "", (RECOMPUTE_TEST,)),
     ("rematerialise: a budget lets go of what a policy keeps", "pass/rematerialise/min_cut.hpp", "checkpoints && keeps_value(g, i) ? 2", "false ? 2", (RECOMPUTE_TEST,)),
+    ("buckets in a plan: those of all axes", "pass/communication/fuse_collectives.hpp",
+     "if (caps[attributes_of<redistribute_attributes>(n.a).axis] == 0) return;", "", (PLAN_BUCKETS,)),
+    ("buckets in a plan: the first axis' bound holds everywhere", "pass/communication/fuse_collectives.hpp",
+     "threshold[k] = caps[attributes_of<redistribute_attributes>(g.nodes[reduction].a).axis];", "threshold[k] = caps[0];", (PLAN_BUCKETS,)),
+    ("buckets in a plan: behind the pass that removes their copies", "module/plan_passes.hpp",
+     "std::is_same_v<P, remove_copy_from_optimizer>", "false", (PLAN_BUCKETS,)),
+    ("buckets in a plan: behind what must be applied after them", "module/plan_passes.hpp",
+     "is_listed<comm_fusion, typename apply_after_of<P>::type>", "false", (PLAN_BUCKETS,)),
     ("optimizer states in shards: rows are split before tensor parallelism splits them", "module/state_shards.hpp",
      "strided_shard_value(0, last_factor(s, axis, 0));", "strided_shard_value(0, 1);", (STATES,)),
     ("optimizer states in shards: the rows that are written stand for equal ones", "pass/framework/sweep.hpp",
