@@ -469,6 +469,15 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
             entries.append(checkpoint())
         for path in again.sample(paths, again.randint(0 if entries and entries[-1].startswith("sw::checkpoint") else 1, min(2, len(paths)))):
             entries.append(f'sw::at<"{path}", {checkpoint()}>')
+    # what data_parallel does with gradients and the optimizer's states: lists and moves by name take neither shards nor other buckets
+    held_in = random.Random(seed * 6007 + 29)
+    for k, a in enumerate(dp):
+        if not entries[k].startswith("sw::data_parallel"):
+            continue
+        if form in ("plain", "dynamic") and held_in.random() < 0.4:
+            entries[k] = f"sw::data_parallel<A{a}, sw::shard_optimizer_states>"
+        elif form != "moved" and "comm_fusion" not in (p.pipeline or "") and held_in.random() < 0.4:
+            entries[k] = f"sw::data_parallel<A{a}, sw::buckets<>>"
     p.form, p.moves = form, moves
     p.note = f"{optimizer}, {'accumulated, ' if accumulate else ''}{form}, plan {', '.join(entries)}"
 

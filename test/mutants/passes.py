@@ -25,6 +25,9 @@ MOVES_TEST = "unit/pass/moves.cpp"
 BUFFERS = "static/module/buffers.cpp"
 SHARDS = "unit/module/fully_shard.cpp"
 INNER = "unit/module/shard_over.cpp"
+STATES = "unit/module/shard_optimizer_states.cpp"
+STATES_RUN = "dist/module/shard_optimizer_states.cpp"
+PLAN_BUCKETS = "unit/module/buckets.cpp"
 RESHARD = "pass/communication/reshard.hpp"
 FUNCTIONAL_TEST = "unit/pass/functionalise/functionalise.cpp"
 
@@ -55,6 +58,32 @@ MUTANTS = [
     ("recompute: a replay goes beyond what has been written", REPLAY, " || next[r] >= cursor) {", ") {", (RECOMPUTE_TEST,)),
     ("recompute: copies of a replay have the scopes of what they repeat", REPLAY, "n.scope = scope_in_replay(from, x.scope, r);", "", (RECOMPUTE_TEST,)),
     ("rematerialise: a budget lets go of what a policy keeps", "pass/rematerialise/min_cut.hpp", "checkpoints && keeps_value(g, i) ? 2", "false ? 2", (RECOMPUTE_TEST,)),
+    ("buckets in a plan: those of all axes", "pass/communication/fuse_collectives.hpp",
+     "if (caps[attributes_of<redistribute_attributes>(n.a).axis] == 0) return;", "", (PLAN_BUCKETS,)),
+    ("buckets in a plan: the first axis' bound holds everywhere", "pass/communication/fuse_collectives.hpp",
+     "threshold[k] = caps[attributes_of<redistribute_attributes>(g.nodes[reduction].a).axis];", "threshold[k] = caps[0];", (PLAN_BUCKETS,)),
+    ("buckets in a plan: behind the pass that removes their copies", "module/plan_passes.hpp",
+     "std::is_same_v<P, remove_copy_from_optimizer>", "false", (PLAN_BUCKETS,)),
+    ("buckets in a plan: behind what must be applied after them", "module/plan_passes.hpp",
+     "is_listed<comm_fusion, typename apply_after_of<P>::type>", "false", (PLAN_BUCKETS,)),
+    ("optimizer states in shards: rows are split before tensor parallelism splits them", "module/state_shards.hpp",
+     "strided_shard_value(0, last_factor(s, axis, 0));", "strided_shard_value(0, 1);", (STATES,)),
+    ("optimizer states in shards: the rows that are written stand for equal ones", "pass/framework/sweep.hpp",
+     "packed[x.in[0]] = true;  // rows", "packed[x.in[0]] = false;  // rows", (STATES,)),
+    ("optimizer states in shards: what is written back counts as the forward pass", RESHARD,
+     " && g.nodes[n.in[0]].op != op_code::param);", ");", (STATES,)),
+    ("optimizer states in shards: modules do not wait for themselves alone", OPTIMIZER,
+     "if (st.first < st.end && b.nodes", "if (false && b.nodes", (STATES,)),
+    ("optimizer states in shards: the last parameters are never updated", OPTIMIZER,
+     "if (st.end == Params) update_module(st, b);", "", (STATES,)),
+    ("optimizer states in shards: squares are summed twice", OPTIMIZER,
+     "if (Optimizer::clips && !Split && g >= 0)", "if (Optimizer::clips && g >= 0)", (STATES_RUN,)),
+    ("optimizer states in shards: an earlier style of the axis holds", "module/parameter.hpp",
+     "Style::splits_states ? axes | bit : axes & ~bit;", "Style::splits_states ? axes | bit : axes;", (STATES,)),
+    ("optimizer states in shards: rows are gathered onto the first axis before the second", "module/state_shards.hpp",
+     "for (int a = max_axes - 1; a >= 0; --a)", "for (int a = 0; a < max_axes; ++a)", (STATES_RUN,)),
+    ("optimizer states in shards: a step's own rows are not the optimizer's", "pass/analysis/phases.hpp",
+     "p = g.nodes[p].in[0]) m.phase[p] = optimizer;", "p = g.nodes[p].in[0]) m.phase[p] = backward;", (STATES,)),
     ("checkpoint: eager gradients forget it", "module/eager_gradient.hpp", "implies_passes<typename binding_type::plan_type>>;", "false>;", ("dist/eager_training/steps.cpp",)),
     ("verify: a batch's number comes again", "graph/batches.hpp", "number > before && is_batchable(g, i, i)", "is_batchable(g, i, i)", (BATCHES_UNIT,)),
     ("verify: a member reads another one", "graph/batches.hpp", "return g.nodes[i].in[0] >= batch_begin(g, i) ?", "return false ?", (BATCHES_UNIT,)),

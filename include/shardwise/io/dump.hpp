@@ -30,8 +30,7 @@ template <template <class> class Model, class Task, class Plan, class Mesh, clas
           class Backend>
 struct pipeline_of<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T, Backend>> {
   using source = typename step_graph<Model, Task, Plan, Mesh, Optimizer, Pipeline, T>::written;
-  using type =
-      typename joined_pipelines<typename implied_passes<Plan>::type, typename with_shards<Plan, Pipeline>::type>::type;
+  using type = typename joined_pipelines<typename implied_passes<Plan>::type, passes_of_step<Plan, Mesh, Pipeline>>::type;
 };
 template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline, class T, class Backend>
 struct pipeline_of<forward_step<Model, Task, Plan, Mesh, Pipeline, T, Backend>> {

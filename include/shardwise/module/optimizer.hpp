@@ -2,11 +2,13 @@
 // Optimizers as graph updates: each parameter's gradient is reduced where it is still partial, clipped, and applied.
 #pragma once
 
+#include <bit>
 #include <concepts>
 #include <type_traits>
 
 #include <shardwise/autodiff/grad.hpp>
 #include <shardwise/graph/mutation.hpp>
+#include <shardwise/module/state_shards.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -102,8 +104,18 @@ struct update_memo {
 // A gradient's square sum is partial on the axes that shard the gradient and whole on the others: so many ways.
 inline constexpr int max_sums = 1 << max_axes;
 
-template <class Graph, int Forward, int Params>
-struct update_state {
+// Of parameters whose states are split: none are in most programs.
+template <int Specs, int Params, bool Split>
+struct split_updates {};
+template <int Specs, int Params>
+struct split_updates<Specs, Params, true> {
+  state_shards<Specs> moves;
+  int rows[Params > 0 ? Params : 1];  // a parameter's, then what updates them
+  int first = 0, end = 0;             // parameters of one module, some of which wait for their updates
+};
+
+template <class Graph, int Forward, int Params, bool Split>
+struct update_state : split_updates<Graph::spec_capacity, Params, Split> {
   Graph g;
   update_memo memo[Graph::spec_capacity];
   int cotangent[Forward];
@@ -112,7 +124,8 @@ struct update_state {
   int scalar_sum[max_sums];  // partial sums of squares, one for each way of placing them; -1: none
   int factor = -1;
   int states = 0;
-  int phase = 0;  // 0 reduce gradients, 1 clip, 2 update
+  int phase =
+      0;  // 0 reduce gradients, 1 clip, 2 update; where states are split, squares are summed at -1, behind all reductions
   int cursor = 0;
 };
 
@@ -120,7 +133,9 @@ struct update_state {
 
 // Joint graph (autodiff::grad) to train step: outputs become whole, the loss summed over the mesh. Law: an output is what it
 // was before the step's update; one that lies in a parameter that is updated is copied first, however it came to lie there.
-template <class Optimizer, int Params>
+// Split: the states of some parameters are split while they are whole: of these each rank updates its rows, which are then
+// gathered, those of one module together.
+template <class Optimizer, int Params, bool Split = false>
 struct apply_optimizer {
  private:
   struct sizes {
@@ -137,14 +152,15 @@ struct apply_optimizer {
       const spec& s = joint.g.specs[joint.g.nodes[c].spec];
       total += 1 + Optimizer::states + (Optimizer::clips ? 2 : 0) + (is_contiguous(s) ? 0 : 1);
       for (int a = 0; a < s.axes; ++a) total += s.place[a].is_partial() ? 1 : 0;
+      if (Split) total += 3 * std::popcount(detail::split_states(joint.g.nodes[i])) + 1;
     }
-    return {total, 3 * joint.g.spec_count + 32};
+    return {total, (Split ? 6 : 3) * joint.g.spec_count + 32};
   }
 
  public:
   template <class Source>
   static constexpr int stages(int nodes) {
-    return Params > 0 ? (2 * Params + chunk(nodes) - 1) / chunk(nodes) : 1;
+    return Params > 0 ? ((Split ? 3 : 2) * Params + chunk(nodes) - 1) / chunk(nodes) : 1;
   }
 
   template <class Source>
@@ -153,7 +169,7 @@ struct apply_optimizer {
   static constexpr sizes size = sizes_after<forward<Source>>(Source::value);
   template <class Source>
   using state = detail::update_state<resized<decltype(Source::value.g), size<Source>.nodes, size<Source>.specs>,
-                                     forward<Source>, Params>;
+                                     forward<Source>, Params, Split>;
 
   template <class Source, class State>
   static constexpr void start(State& st) {
@@ -165,6 +181,10 @@ struct apply_optimizer {
     for (int& g : st.gradient) g = -1;
     for (int& p : st.param_node) p = -1;
     for (int& sum : st.scalar_sum) sum = -1;
+    if constexpr (Split) {
+      st.moves.clear();
+      for (int& r : st.rows) r = -1;
+    }
     for (int i = 0; i < forward<Source>; ++i)
       if (st.g.nodes[i].op == op_code::param) st.param_node[attributes_of<leaf_attributes>(st.g.nodes[i].a).index] = i;
     builder b = st.g.edit();
@@ -181,9 +201,14 @@ struct apply_optimizer {
         const int p = st.param_node[st.cursor];
         const int g = st.cotangent[p];
         // update kernels walk parameter and gradient as flat arrays
-        st.gradient[st.cursor] = g < 0 ? -1 : dense(st, b, whole(st, b, g, b.nodes[g].scope));
-        if (Optimizer::clips && g >= 0) add_square(st, b, st.gradient[st.cursor]);
+        st.gradient[st.cursor] = g < 0 ? -1 : dense(st, b, whole(st, b, own_rows(st, b, g, p), b.nodes[g].scope));
+        if (Optimizer::clips && !Split && g >= 0) add_square(st, b, st.gradient[st.cursor]);
       }
+      if (st.cursor == Params) st.phase = Optimizer::clips && Split ? -1 : 1, st.cursor = 0;
+    }
+    if (st.phase == -1) {
+      for (; left > 0 && st.cursor < Params; --left, ++st.cursor)
+        if (st.gradient[st.cursor] >= 0) add_square(st, b, st.gradient[st.cursor]);
       if (st.cursor == Params) st.phase = 1;
     }
     if (st.phase == 1 && left > 0) {
@@ -192,13 +217,27 @@ struct apply_optimizer {
       st.cursor = 0;
     }
     if (st.phase == 2)
-      for (; left > 0 && st.cursor < Params; --left, ++st.cursor) update(st, b, st.cursor);
+      for (; left > 0 && st.cursor < Params; --left, ++st.cursor) {
+        if constexpr (Split) update_rows(st, b, st.cursor);
+        else update(st, b, st.cursor, st.param_node[st.cursor]);
+      }
     st.g.finish(b);
   }
 
  private:
   // Parameters handled by a stage, in either phase: each makes two to four nodes there, mostly from the memo.
-  static constexpr int chunk(int nodes) { return nodes / 2 > 0 ? nodes / 2 : 1; }
+  static constexpr int chunk(int nodes) {
+    const int each = Split ? 4 : 2;
+    return nodes / each > 0 ? nodes / each : 1;
+  }
+
+  // The rows of gradient `g` that this rank updates of parameter node `p`.
+  template <class State>
+  static constexpr int own_rows([[maybe_unused]] State& st, [[maybe_unused]] builder& b, int g, [[maybe_unused]] int p) {
+    if constexpr (!Split) return g;
+    else if (detail::split_states(b.nodes[p]) == 0) return g;
+    else return st.moves.rows_of(b, dense(st, b, g), detail::split_states(b.nodes[p]), b.nodes[g].scope, p);
+  }
 
   template <class State>
   static constexpr int dense(State& st, builder& b, int id) {
@@ -281,11 +320,40 @@ struct apply_optimizer {
     if (total >= 0) st.factor = b.emit(op_code::clip_factor, {}, 0, b.nodes[total].spec, -1, total);
   }
 
+  // The parameter's update at once, or, where its states are split, with those of its module behind all of them.
   template <class State>
-  static constexpr void update(State& st, builder& b, int index) {
+  static constexpr void update_rows(State& st, builder& b, int index) {
+    const int p = st.param_node[index];
+    const unsigned axes = detail::split_states(b.nodes[p]);
+    const bool waits = axes != 0 && st.gradient[index] >= 0;
+    if (st.first < st.end && b.nodes[st.param_node[st.first]].scope != b.nodes[p].scope) update_module(st, b);
+    if (waits) st.rows[index] = st.moves.rows_of(b, p, axes, b.nodes[p].scope, p);
+    else update(st, b, index, p);
+    if (st.first == st.end) st.first = index;
+    st.end = index + 1;
+    if (st.end == Params) update_module(st, b);
+  }
+  template <class State>
+  static constexpr void update_module(State& st, builder& b) {
+    const auto each = [&](auto&& f) {
+      for (int k = st.first; k < st.end; ++k)
+        if (const int p = st.param_node[k]; st.gradient[k] >= 0 && detail::split_states(b.nodes[p]) != 0)
+          st.rows[k] = f(k, p);
+    };
+    each([&](int k, int) { return update(st, b, k, st.rows[k]); });
+    each([&](int k, int p) {
+      return st.moves.gathered(b, st.rows[k], detail::split_states(b.nodes[p]), b.nodes[p].scope, p);
+    });
+    each([&](int k, int p) { return b.emit(op_code::assign, {}, 0, b.nodes[p].spec, b.nodes[p].scope, p, st.rows[k]); });
+    st.first = st.end;
+  }
+
+  // `written`: the parameter, or its rows.
+  template <class State>
+  static constexpr int update(State& st, builder& b, int index, int written) {
     const int p = st.param_node[index], g = st.gradient[index];
-    if (g < 0) return;
-    const int own = b.nodes[p].spec, given = b.nodes[g].spec;
+    if (g < 0) return -1;
+    const int own = b.nodes[written].spec, given = b.nodes[g].spec;
     const spec& sp = b.specs[own];
     detail::update_memo& m = st.memo[own];
     if (m.checked_with != given) {
@@ -303,13 +371,13 @@ struct apply_optimizer {
     n.f = !Optimizer::matrices_only || sp.rank >= 2 ? 1 : 0;  // whether weight decay applies
     n.a = attributes<adam_attributes>(st.factor >= 0, Optimizer::flavour, 0,
                                       attributes_of<parameter_attributes>(b.nodes[p].a).group);  // and sgd's
-    n.in[n.inputs++] = p;
+    n.in[n.inputs++] = written;
     n.in[n.inputs++] = g;
     for (int k = 0; k < Optimizer::states; ++k)
       n.in[n.inputs++] =
           b.emit(op_code::state, attributes<leaf_attributes>(st.states++, index, k), 0, m.state_spec, n.scope);
     if (st.factor >= 0) n.in[n.inputs++] = st.factor;
-    b.append(n);
+    return b.append(n);
   }
 };
 

@@ -86,6 +86,29 @@ constexpr spec parameter_spec() {
   return s;
 }
 
+// The mesh axes, as bits, over which the optimizer's states of a parameter are split while it is whole itself: those of several
+// ranks where the style that places it says so. A parameter without dims has no rows to split.
+template <class PB, class Shape>
+constexpr unsigned axes_of_states() {
+  using bound = typename PB::parent;
+  using mesh_type = typename bound::context::mesh_type;
+  unsigned axes = 0;
+  spec s = mesh_spec<mesh_type>(bound::context::type);
+  set_extents<Shape>(s);
+  if (s.rank == 0) return 0;
+  constexpr const char* name = member_name<typename bound::unbound_module, PB::index>();
+  for_each_style<bound>(typename bound::plan_type{}, [&]<class Style>() {
+    constexpr int a = mesh_type::template index_of<typename Style::axis>;
+    if constexpr (a >= 0 && !is_sharding<Style>) {
+      constexpr unsigned bit = 1U << a;
+      if constexpr (requires { Style::splits_states; }) axes = Style::splits_states ? axes | bit : axes & ~bit;
+      else if (Style::parameter(bound::unbound_module::kind, name, s.rank).given) axes &= ~bit;
+      if (Style::axis::size == 1) axes &= ~bit;
+    }
+  });
+  return axes;
+}
+
 // How a tensor of a group is placed where it is used, and how it is stored between uses: by rows over the axes of its group's
 // fully_shard, the inner one first, behind all axes that split them otherwise; `part` is over the inner one alone. Where the
 // batch is split, it is used whole and reduced.

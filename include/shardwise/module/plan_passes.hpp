@@ -4,9 +4,15 @@
 
 #include <shardwise/module/bind.hpp>
 #include <shardwise/pass/communication/batch_collectives.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
 #include <shardwise/pass/communication/reshard.hpp>
 #include <shardwise/pass/framework/pipeline.hpp>
+#include <shardwise/pass/framework/program_traits.hpp>
 #include <shardwise/pass/rematerialise/recompute.hpp>
+
+namespace shardwise::inline v0_1 {
+struct remove_copy_from_optimizer;
+}  // namespace shardwise::inline v0_1
 
 namespace shardwise::inline v0_1::detail {
 
@@ -123,7 +129,8 @@ template <class P>
   typename P::moves_collectives;
 }>{};
 
-// The passes of a program's pipeline, and those that groups of parameters in shards imply: of a forward pass, and of a train step.
+// The passes of a program's pipeline, and those that groups of parameters in shards imply: of a forward pass, and of a train step,
+// where optimizer states in shards imply batches, too.
 template <class Plan, class Pipeline, bool Shards = plan_traits<Plan>::any_shards>
 struct with_batches {
   using type = Pipeline;
@@ -131,10 +138,38 @@ struct with_batches {
 template <class Plan, class Pipeline>
 struct with_batches<Plan, Pipeline, true> : with_pass<batch_collectives, moves_collectives, Pipeline> {};
 template <class Plan, class Pipeline, bool Shards = plan_traits<Plan>::any_shards>
-struct with_shards {
-  using type = Pipeline;
-};
+struct with_shards : with_batches<Plan, Pipeline, splits_any_states<Plan>> {};
 template <class Plan, class Pipeline>
 struct with_shards<Plan, Pipeline, true> : with_batches<Plan, typename with_reshard<Pipeline>::type> {};
+
+// --- data_parallel with buckets ---------------------------------------------------------------------------------------------
+
+// What must come behind buckets: what says so, what moves collectives, writes kernels, or removes the copies that buckets make.
+template <class P>
+struct follows_buckets : std::bool_constant<moves_collectives<P>::value || expression_writer<P> ||
+                                            std::is_same_v<P, remove_copy_from_optimizer> ||
+                                            is_listed<comm_fusion, typename apply_after_of<P>::type>> {};
+
+template <class Pass>
+inline constexpr bool makes_buckets = std::is_same_v<typename key_of<Pass>::type, comm_fusion>;
+
+// A train step's pipeline with the buckets that its plan says.
+template <class Plan, class Mesh, class Pipeline, bool Buckets = any_buckets<Plan>>
+struct with_buckets {
+  using type = Pipeline;
+};
+template <class Plan, class Mesh, class... P>
+struct with_buckets<Plan, Mesh, pipeline<P...>, true> {
+#if !SHARDWISE_DEVICE_PASS
+  static_assert((raise<(makes_buckets<P> ? problem::buckets_twice : problem::none), Plan, P>::ok && ... && true));
+#endif
+  using pass = typename batch_axes<Plan, Mesh>::template in_buckets<comm_fusion_on_axes>;
+  using type = typename std::conditional_t<(makes_buckets<P> || ... || false), std::type_identity<pipeline<P...>>,
+                                           inserted<pass, follows_buckets, pipeline<>, pipeline<P...>>>::type;
+};
+
+// All passes of a train step, in order, but for those that run before its pipeline.
+template <class Plan, class Mesh, class Pipeline>
+using passes_of_step = typename with_shards<Plan, typename with_buckets<Plan, Mesh, Pipeline>::type>::type;
 
 }  // namespace shardwise::inline v0_1::detail

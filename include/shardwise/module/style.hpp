@@ -203,20 +203,70 @@ struct prepare_output : detail::style_base {
 // costs no operation. One loss has one cotangent, so all styles of an axis say it or none.
 struct average_gradients {};
 
+// An option of data_parallel: parameters stay whole on every rank of the axis, and of the optimizer's states each rank stores the
+// rows of its chunk alone, ceil(rows / ranks): ZeRO's first stage, PyTorch's ZeroRedundancyOptimizer. A step reduce-scatters the
+// gradients, each rank updates its rows, and the updated rows are gathered, those of a module's parameters side by side.
+//
+// Law: values are those without it, bit for bit but for the order in which a reduction adds. An even parameter sends what its
+// all-reduce sent. The price: each step copies the parameters once, and while a module's rows are gathered its parameters are
+// there twice. Where tensor parallelism splits the rows too, it does so first. The states of parameters without dims are whole.
+struct shard_optimizer_states {};
+
+// An option of data_parallel: a step sums gradients on the axis bucket by bucket, as PyTorch's DistributedDataParallel with
+// bucket_cap_mb: in the order in which the backward pass computes them, the first bucket is closed at one mebibyte, the others at
+// CapMiB of them, each is one all-reduce over the range of memory in which its gradients are computed.
+//
+// Law: every element has the summands that it has without, in their order, so values are the same bits (on GPUs as far as NCCL's
+// order of a sum does not depend on where an element lies). It is the pass comm_fusion_in_place on this axis alone, among those of the step's pipeline
+// and before what must come behind buckets; a pipeline that has such a pass of its own is refused beside it. Eager training, which
+// runs no passes, sums each gradient by itself.
+template <std::int64_t CapMiB = 25>
+struct buckets {};
+
 namespace detail {
+inline constexpr std::int64_t largest_bucket = std::int64_t{1} << 20;  // mebibytes
+
+template <class... Options>
+struct bucket_option {
+  static constexpr int given = 0;
+  static constexpr std::int64_t mebibytes = 0;
+};
+template <class Other, class... More>
+struct bucket_option<Other, More...> : bucket_option<More...> {};
+template <std::int64_t CapMiB, class... More>
+struct bucket_option<buckets<CapMiB>, More...> {
+  static constexpr int given = 1 + bucket_option<More...>::given;
+  static constexpr std::int64_t mebibytes = CapMiB;
+};
+
 template <class Option, class... Given>
-inline constexpr bool has_option = (std::is_same_v<Option, Given> || ...);
+inline constexpr int times_given = (0 + ... + (std::is_same_v<Option, Given> ? 1 : 0));
+template <class Option, class... Given>
+inline constexpr bool has_option = times_given<Option, Given...> > 0;
+
+template <class... Options>
+constexpr problem data_parallel_problem() {
+  constexpr int averages = times_given<average_gradients, Options...>,
+                shards = times_given<shard_optimizer_states, Options...>;
+  using in_buckets = bucket_option<Options...>;
+  if (averages + shards + in_buckets::given != static_cast<int>(sizeof...(Options))) return problem::data_parallel_option;
+  if (averages > 1 || shards > 1 || in_buckets::given > 1) return problem::data_parallel_option_twice;
+  if (in_buckets::given == 0) return problem::none;
+  if (in_buckets::mebibytes < 1 || in_buckets::mebibytes > largest_bucket) return problem::data_parallel_buckets;
+  return shards > 0 ? problem::data_parallel_buckets_states : problem::none;
+}
 }  // namespace detail
 
 // A style of the whole plan: the batch is sharded on Axis, so every parameter is reduced there and its gradient is
-// summed over the axis once before the optimizer may use it. Options: average_gradients.
+// summed over the axis once before the optimizer may use it. Options: average_gradients, shard_optimizer_states, buckets.
 template <class Axis, class... Options>
 struct data_parallel : detail::style_base {
-  static constexpr problem wrong =
-      (std::is_same_v<Options, average_gradients> && ...) ? problem::none : problem::data_parallel_option;
+  static constexpr problem wrong = detail::data_parallel_problem<Options...>();
   using axis = Axis;
   using split_batch = detail::type_list<Axis>;
   static constexpr bool averages = detail::has_option<average_gradients, Options...>;
+  static constexpr bool splits_states = detail::has_option<shard_optimizer_states, Options...>;
+  static constexpr std::int64_t bucket_mebibytes = detail::bucket_option<Options...>::mebibytes;  // 0: none
   static constexpr bool whole_model = true;
   static constexpr bool accepts(module_kind) { return true; }
 };

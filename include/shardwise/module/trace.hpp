@@ -145,8 +145,31 @@ struct group_recorder : parameter_recorder<Mesh, Plan, Scopes> {
   }
 };
 template <class Mesh, class Plan, int Leaves, int Scopes>
-using recorder_of = std::conditional_t<plan_traits<Plan>::any_shards, group_recorder<Mesh, Plan, Leaves, Scopes>,
-                                       parameter_recorder<Mesh, Plan, Scopes>>;
+using storing_recorder = std::conditional_t<plan_traits<Plan>::any_shards, group_recorder<Mesh, Plan, Leaves, Scopes>,
+                                            parameter_recorder<Mesh, Plan, Scopes>>;
+
+// The same under a plan that splits the optimizer's states of whole parameters: each parameter's leaf says over which axes.
+template <class Base>
+struct state_recorder : Base {
+  using of_groups = void;
+  constexpr state_recorder(builder& to, parameter_info* info, int parameters) : Base{to, info, parameters} {}
+
+  template <class PB, class Decl, class Sym>
+  constexpr void in_group(const Sym& slot) {
+    if constexpr (requires { typename Base::of_groups; }) Base::template in_group<PB, Decl>(slot);
+    if constexpr (!is_buffer_decl<Decl>::value) {
+      constexpr unsigned axes = axes_of_states<PB, typename Decl::shape_type>();
+      if (axes == 0 || slot.id >= this->b.node_capacity) return;
+      node& n = this->b.nodes[slot.id];
+      auto of = attributes_of<parameter_attributes>(n.a);
+      of.split_states = axes;
+      n.a = pack_attributes(of);
+    }
+  }
+};
+template <class Mesh, class Plan, int Leaves, int Scopes>
+using recorder_of = std::conditional_t<splits_any_states<Plan>, state_recorder<storing_recorder<Mesh, Plan, Leaves, Scopes>>,
+                                       storing_recorder<Mesh, Plan, Leaves, Scopes>>;
 
 template <class Mesh, class In, class Report = noted>
 constexpr auto record_input(builder& b, int index) {

@@ -221,10 +221,10 @@ struct step_graph {
   using forward_type = typename checked_loss<traced<Model, Task, Plan, Mesh, T, run_mode::train>>::type;
   using trace_type = functional<typename checked_trained<forward_type, Plan>::type, true>;
   using joint = staged<autodiff::grad, trace_type>;
-  using updated = staged<apply_optimizer<Optimizer, trace_type::parameters>, joint>;
+  using updated = staged<apply_optimizer<Optimizer, trace_type::parameters, splits_any_states<Plan>>, joint>;
   using written = writes_at_end<trace_type, graph_of<updated>>;
   using source = passes::eliminate_dead<
-      typename run_pipeline<typename planned<Plan, written>::type, typename with_shards<Plan, Pipeline>::type>::type>;
+      typename run_pipeline<typename planned<Plan, written>::type, passes_of_step<Plan, Mesh, Pipeline>>::type>;
 };
 
 template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline, class T>

@@ -24,6 +24,7 @@ struct parameter_attributes {
   std::int64_t index;
   std::int64_t parameter, which;  // as of leaf_attributes: of a state
   std::int64_t group;
+  std::int64_t split_states;  // mesh axes, as bits, over which the optimizer's states are split while the parameter is whole
 };
 // rand, randn, bernoulli, dropout: equal sites draw equal numbers. Of a graph in the making: numbered as they are recorded.
 struct random_attributes {

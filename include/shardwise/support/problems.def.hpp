@@ -530,7 +530,22 @@ SHARDWISE_X(plan_mode_beside,
             "plan: an entry names a mode, frozen or a param_group beside something else; a style holds for the modules that the "
             "path names, these for all below them too: give each an entry of its own, at<path, eval_mode>")
 SHARDWISE_X(data_parallel_option,
-            "data_parallel: an option is given that it does not have; the one that it has is average_gradients")
+            "data_parallel: an option is given that it does not have; it has average_gradients, shard_optimizer_states and "
+            "buckets<mebibytes>")
+SHARDWISE_X(data_parallel_option_twice, "data_parallel: an option is given twice; keep one of the two")
+SHARDWISE_X(data_parallel_buckets,
+            "data_parallel: a bucket of gradients is to hold a number of mebibytes that is less than 1 or more than 1048576; "
+            "buckets<25>, or buckets<>, is PyTorch's bucket_cap_mb")
+SHARDWISE_X(data_parallel_buckets_states,
+            "data_parallel: buckets hold gradients that are all-reduced, and with shard_optimizer_states they are reduce-scattered, "
+            "those of a module side by side; keep one of the two options")
+SHARDWISE_X(buckets_mixed,
+            "plan: of the styles that split the batch over one mesh axis some put gradients into buckets and others do not, or into "
+            "others; a bucket takes the gradients of all modules as they come, so give all of these styles the same buckets<...>, "
+            "or none")
+SHARDWISE_X(buckets_twice,
+            "plan: data_parallel has buckets, and the pipeline a pass that puts gradients into buckets too; leave out the pass, or the "
+            "option buckets")
 SHARDWISE_X(average_gradients_mixed,
             "plan: of the styles that split the batch over one mesh axis some average gradients and some sum them, and one loss "
             "has one gradient; give average_gradients to all of them or to none")
@@ -916,9 +931,9 @@ SHARDWISE_X(tracker_hook,
             "module_tracker: a hook given is no function of a tracked_module; write [&](sw::tracked_module m) { ... }, or nullptr for "
             "none")
 SHARDWISE_X(tracker_pipeline,
-            "run_tracked: the step has passes that write its program anew, its own or those that fully_shard implies, so that what "
-            "happens to a module has no place among its calls any more; give the step an empty pipeline<> and a plan without groups, "
-            "or replay the module_events_of its task")
+            "run_tracked: the step has passes that write its program anew, its own or those that its plan implies, so that what "
+            "happens to a module has no place among its calls any more; give the step an empty pipeline<> and a plan without "
+            "fully_shard, shard_optimizer_states and buckets, or replay the module_events_of its task")
 SHARDWISE_X(tracker_views,
             "run_tracked: a module is called with a tensor of which a view has been written in place, and looking at the tensor there "
             "makes another program of the step; call the module with the view, or replay the module_events_of the task")

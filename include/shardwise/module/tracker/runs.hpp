@@ -64,7 +64,7 @@ struct step_events;
 template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T,
           class Backend>
 struct step_events<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T, Backend>> {
-  static constexpr bool as_traced = std::is_same_v<typename with_shards<Plan, Pipeline>::type, pipeline<>>;
+  static constexpr bool as_traced = std::is_same_v<passes_of_step<Plan, Mesh, Pipeline>, pipeline<>>;
   static_assert(raise<(as_traced ? problem::none : problem::tracker_pipeline), Pipeline, Plan>::ok);
   using graphs = step_graph<Model, Task, Plan, Mesh, Optimizer, pipeline<>, T>;
   using watched_type = module_events_of<Model, Task, Plan, Mesh, T>;

@@ -46,7 +46,10 @@ constexpr void mark_phases(phase_marks<Nodes>& m, const Graph& g) {
     const node& x = g.nodes[i];
     if (m.phase[i] == forward)
       for (int k = 0; k < x.inputs; ++k) m.phase[x.in[k]] = forward;
-    if (x.op == op_code::sgd || x.op == op_code::adam || x.op == op_code::adam_term) m.gradient[x.in[1]] = 1;
+    if (x.op == op_code::sgd || x.op == op_code::adam || x.op == op_code::adam_term) {
+      m.gradient[x.in[1]] = 1;
+      for (int p = x.in[0]; g.nodes[p].op == op_code::redistribute; p = g.nodes[p].in[0]) m.phase[p] = optimizer;
+    }
     if (m.gradient[i] && (may_view(x.op) || x.op == op_code::pack))
       for (int k = 0; k < x.inputs && (k == 0 || x.op == op_code::pack); ++k) m.gradient[x.in[k]] = 1;
   }

@@ -41,7 +41,7 @@ struct fuse_rules {
     std::int64_t open_bytes[capacity]{}, threshold[capacity]{};
     std::uint64_t key[capacity]{};
     int keys = 0, buckets = 0;
-    std::int64_t cap = 0, first = mebibyte;
+    std::int64_t caps[max_axes]{}, first = mebibyte;  // by axis, 0: reductions there are left alone; set before begin
 
     constexpr void begin(const In& g) {
       base::begin(g);
@@ -65,6 +65,7 @@ struct fuse_rules {
       }
       if (!wanted[i] || n.op != op_code::redistribute || shardwise::detail::transition_at(g, i) != transition::all_reduce)
         return;
+      if (caps[attributes_of<redistribute_attributes>(n.a).axis] == 0) return;
       const op_code root = g.nodes[storage.owner[n.in[0]]].op;
       if (is_variable_leaf(root) || places_leaves(g.nodes[storage.owner[n.in[0]]]) || g.specs[n.spec].dyn != 0) return;
       next_reduction[i] = first_reduction[n.in[0]];
@@ -106,7 +107,7 @@ struct fuse_rules {
       open_bytes[k] += local_numel(s, origin) * static_cast<std::int64_t>(size_of(s.type));
       if (open_bytes[k] < threshold[k]) return;
       open[k] = -1;
-      threshold[k] = cap;
+      threshold[k] = caps[attributes_of<redistribute_attributes>(g.nodes[reduction].a).axis];
     }
 
     static constexpr void raise(int& to, int by) {
@@ -274,8 +275,20 @@ struct fuse_with_cap : fuse_rules<Copies> {
   struct state : fuse_rules<Copies>::template state<In, Out> {
     using base = typename fuse_rules<Copies>::template state<In, Out>;
     constexpr void begin(const In& g) {
+      for (std::int64_t& c : base::caps) c = Cap;
       base::begin(g);
-      base::cap = Cap;
+    }
+  };
+};
+template <std::int64_t... Cap>
+struct fuse_on_axes : fuse_rules<false> {
+  template <class In, class Out>
+  struct state : fuse_rules<false>::template state<In, Out> {
+    using base = typename fuse_rules<false>::template state<In, Out>;
+    constexpr void begin(const In& g) {
+      int a = 0;
+      ((base::caps[a++] = Cap), ...);
+      base::begin(g);
     }
   };
 };
@@ -299,6 +312,15 @@ struct comm_fusion_with_concat : passes::rewriting<passes::fuse_with_cap<CapMiB 
 // taken when the first of its gradients is computed.
 template <std::int64_t CapMiB = 100>
 struct comm_fusion_in_place : passes::rewriting<passes::fuse_with_cap<CapMiB * mebibyte, false>> {
+  using key = comm_fusion;
+  using verified_with_next = void;
+  using preserves = passes_list<kept::outputs, kept::updates>;
+};
+
+// The same with a bound of its own for each axis of the mesh, in their order; 0: reductions on that axis are left alone. What a
+// plan implies whose data_parallel has buckets.
+template <std::int64_t... CapMiB>
+struct comm_fusion_on_axes : passes::rewriting<passes::fuse_on_axes<CapMiB * mebibyte...>> {
   using key = comm_fusion;
   using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates>;

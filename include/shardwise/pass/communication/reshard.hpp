@@ -55,7 +55,7 @@ struct reshard_rules {
    private:
     constexpr void mark(const In& g, int i) {
       const node& n = g.nodes[i];
-      forward[i] = forward[i] || n.op == op_code::assign;
+      forward[i] = forward[i] || (n.op == op_code::assign && g.nodes[n.in[0]].op != op_code::param);
       if (!forward[i]) return;
       for (int k = 0; k < n.inputs; ++k) forward[n.in[k]] = true;
     }

@@ -57,7 +57,10 @@ struct sweep_state {
     }
     for (int i = n - 1; i >= 0; --i) {
       const node& x = g.nodes[i];
-      if (is_update(x.op)) first_update = i;
+      if (is_update(x.op)) {
+        first_update = i;
+        if (g.nodes[x.in[0]].op == op_code::redistribute) packed[x.in[0]] = true;  // rows that are written: nobody else's
+      }
       const bool view = is_alias(x);
       for (int k = 0; k < x.inputs; ++k) {
         if (x.op == op_code::pack) packed[x.in[k]] = packed[computed_by(g, x.in[k])] = true;
