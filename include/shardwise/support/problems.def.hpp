@@ -596,6 +596,27 @@ SHARDWISE_X(param_group_other,
 SHARDWISE_X(all_frozen,
             "train_step: the plan freezes every parameter of the model, so there is nothing to train; take a forward_step, or "
             "freeze the modules that are not trained: at<path, frozen>")
+SHARDWISE_X(accumulate_count,
+            "accumulate: the number of micro-batches is less than 1; name into how many pieces each rank's rows are cut, as in "
+            "accumulate<4>, or take it out of the plan")
+SHARDWISE_X(accumulate_twice,
+            "plan: accumulate is given more than once, and a step has one number of micro-batches; keep one of them")
+SHARDWISE_X(accumulate_rows,
+            "accumulate: each rank's rows of an input (dim 0) are not cut into this many equal micro-batches; make the extent a "
+            "multiple of the number of micro-batches times the ranks that split the dim, take another number, or give the input "
+            "whole to every micro-batch: accumulate<n, whole_inputs<i>>")
+SHARDWISE_X(accumulate_without_rows,
+            "accumulate: an input has no rows to cut: it is a scalar, or its dim 0 has a run-time extent; give it whole to every "
+            "micro-batch, accumulate<n, whole_inputs<i>>, or give the dim its extent")
+SHARDWISE_X(accumulate_blocks,
+            "accumulate: dim 0 of an input is split by blocks of several rows, which micro-batches would tear apart; split it by "
+            "rows, shard<0>, or give it whole to every micro-batch: accumulate<n, whole_inputs<i>>")
+SHARDWISE_X(accumulate_whole_input,
+            "accumulate: whole_inputs names an input that the task does not have; number them from 0 in the order of the task's "
+            "inputs")
+SHARDWISE_X(accumulate_nothing,
+            "accumulate: the task has no input that is cut, so all micro-batches would be the same; take accumulate out of the "
+            "plan, or one of the inputs out of whole_inputs")
 SHARDWISE_X(plan_too_large, "plan: more than 32 entries; merge entries with '*' in their paths")
 SHARDWISE_X(colwise_input,
             "colwise: the input must be replicate or reduced on the style's axis; gather it with the option "
