@@ -128,7 +128,7 @@ struct grad_in_turns : grad {
 
 // Source: that sweep. The same nodes with each turn's backward pass behind its forward pass, so that what a turn keeps is gone
 // before the next one begins. Parameters that their group frees (unsharding::freed) are gathered anew for each turn that reads
-// them, side by side as in the first: a gather of its own in a scope of its own, which nothing else stands for.
+// them, side by side as in the first. Scopes say the turn (scope::turn), so that passes leave the turns' nodes apart.
 template <int Pieces>
 struct in_turns {
   // Places: leaves, the pullbacks of the mean, forward and backward pass of each turn, the rest of the sweep, writes to leaves.
@@ -144,6 +144,8 @@ struct in_turns {
     std::int32_t to[capacity];
     std::int32_t copy[Forward > 0 ? Forward : 1];    // of a gather: the last turn's,
     std::int32_t copied[Forward > 0 ? Forward : 1];  // and which turn that is
+    std::int32_t scope_of[Graph::scope_capacity];    // of a module's scope: the last turn's,
+    std::int32_t scope_in[Graph::scope_capacity];    // and which turn that is
     int cursor;
   };
 
@@ -169,7 +171,7 @@ struct in_turns {
   using joint = std::remove_cvref_t<decltype(Source::value.g)>;
   template <class Source>
   using state = ordered<resized<joint<Source>, Source::value.g.node_count + more<Source>, joint<Source>::spec_capacity,
-                                joint<Source>::scope_capacity + more<Source>>,
+                                Pieces * joint<Source>::scope_capacity + more<Source>>,
                         forward<Source>>;
 
   template <class Source>
@@ -217,6 +219,8 @@ struct in_turns {
     for (int i = 0; i < State::forward; ++i) st.cotangent[i] = st.copy[i] = st.copied[i] = -1;
     for (auto& i : st.to) i = -1;
     for (auto& i : st.order) i = -1;
+    for (auto& s : st.scope_of) s = -1;
+    for (auto& s : st.scope_in) s = 0;
     st.cursor = 0;
   }
 
@@ -242,7 +246,29 @@ struct in_turns {
       const bool anew = in_turn && v < State::forward && from.marks.place[v] < turn && is_freed(from.g, v);
       n.in[k] = anew ? gathered(st, from, v, turn) : st.to[v];
     }
+    if (in_turn && turn > 0) n.scope = scope_in_turn(st, n.scope, turn);
     st.to[i] = append(st, n);
+  }
+
+  // A checkpointed call has scopes of its own.
+  template <class State>
+  static constexpr int scope_in_turn(State& st, int s, int turn) {
+    if (s < 0) return s;
+    if (st.g.scopes[s].region >= 0 || st.g.scopes[s].checkpoint != nullptr) {
+      st.g.scopes[s].turn = turn;
+      return s;
+    }
+    if (st.scope_in[s] != turn) {
+      st.scope_in[s] = turn;
+      st.scope_of[s] = new_scope(st, s, turn);
+    }
+    return st.scope_of[s];
+  }
+  template <class State>
+  static constexpr int new_scope(State& st, int s, int turn) {
+    const auto& own = st.g.scopes[s];
+    st.g.scopes[st.g.scope_count] = {own.name, own.index, own.parent, -1, -1, nullptr, turn};
+    return st.g.scope_count++;
   }
 
   template <class State, class Sweep>
@@ -251,9 +277,7 @@ struct in_turns {
     const auto beside = [&](int k) {
       return k >= 0 && k < State::forward && from.g.nodes[k].scope == from.g.nodes[v].scope && is_freed(from.g, k);
     };
-    const int scope = st.g.scope_count++;
-    st.g.scopes[scope] = from.g.scopes[from.g.nodes[v].scope];
-    st.g.scopes[scope].replay = scope;
+    const int scope = new_scope(st, from.g.nodes[v].scope, turn);
     int k = v;
     while (beside(k - 1)) --k;
     for (; beside(k); ++k) {
