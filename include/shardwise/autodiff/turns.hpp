@@ -26,7 +26,7 @@ struct turn_marks {
     by_readers(g);
     for (auto& t : total) t = 0;
     int i = root_of<Source>(g);  // the losses' sum divided: the last of its additions
-    for (int k = 0; k < pieces && !is_leaf(g.nodes[i].op); ++k) {
+    for (int k = 0; k < pieces && g.nodes[i].inputs > 0; ++k) {
       total[i] = 1;
       i = g.nodes[i].in[0];
     }

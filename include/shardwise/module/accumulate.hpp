@@ -36,8 +36,9 @@ struct whole_inputs {
 // their parameters gather them twice for each piece, others once a step. Each call draws numbers of its own, and buffers are
 // written N times in order. A micro-batch is a copy of its rows, so what a task writes into it is not written into the input.
 //
-// Memory: peak_bytes <= that of the step on one micro-batch without accumulate + the inputs + one gradient for each parameter, which
-// of a group of fully_shard is whole, not in shards.
+// Memory: peak_bytes <= that of the step on one micro-batch without accumulate + the inputs + one gradient for each parameter, the
+// largest twice (a sum stands beside what is added) + the parameters that groups of fully_shard keep whole for the backward pass.
+// Gradients are whole here, not in shards.
 // Price: those copies, and one addition for each parameter and piece; a program N times as long, and as long to compile.
 // Programs that train nothing compute the batch whole.
 template <int N, class Whole = whole_inputs<>>
@@ -80,7 +81,7 @@ constexpr std::int64_t ranks_of_rows(const spec& s) {
 constexpr problem cut_problem(const spec& s, std::int64_t pieces) {
   if (s.rank == 0 || is_dyn(s, 0)) return problem::accumulate_without_rows;
   for (int a = 0; a < s.axes; ++a)
-    if (s.place[a].is_shard(0) && s.place[a].block != 1) return problem::accumulate_blocks;
+    if (s.place[a].is_shard(0) && (s.place[a].block != 1 || s.place[a].is_strided())) return problem::accumulate_blocks;
   const std::int64_t all = ranks_of_rows(s) * pieces;
   return s.extent[0] == 0 || s.extent[0] % all != 0 ? problem::accumulate_rows : problem::none;
 }
@@ -172,11 +173,20 @@ template <class Accumulation, class Mesh, class... In>
 struct accumulated_inputs<Accumulation, Mesh, inputs<In...>> {
   using whole = typename Accumulation::whole;
   static constexpr int pieces = Accumulation::shardwise_micro_batches, count = static_cast<int>(sizeof...(In));
-  static constexpr spec given[] = {In::template spec_type<Mesh>::value..., spec{}};
-  static constexpr int wrong = [] {
+  struct input_spec {
+    int at;
+    spec value;
+  };
+  // The first input that is not cut as it should be; at == count: there is none.
+  static constexpr input_spec wrong = [] {
+    input_spec r{count, spec{}};
     int i = 0;
-    while (i < count && (whole::holds(i) || cut_problem(given[i], pieces) == problem::none)) ++i;
-    return i;
+    const auto look = [&](const spec& s) {
+      if (r.at == count && !whole::holds(i) && cut_problem(s, pieces) != problem::none) r = {i, s};
+      ++i;
+    };
+    (look(In::template spec_type<Mesh>::value), ...);
+    return r;
   }();
   static constexpr bool cuts = [] {
     bool any = false;
@@ -187,14 +197,14 @@ struct accumulated_inputs<Accumulation, Mesh, inputs<In...>> {
     if constexpr (whole::negative || whole::most >= count)
       return raise<problem::accumulate_whole_input, Accumulation, have<whole::most>, want<count - 1>>::ok && false;
     else if constexpr (!cuts) return raise<problem::accumulate_nothing, Accumulation>::ok && false;
-    else if constexpr (wrong == count) return true;
+    else if constexpr (wrong.at == count) return true;
     else {
-      constexpr problem what = cut_problem(given[wrong], pieces);
+      constexpr spec given = wrong.value;
+      constexpr problem what = cut_problem(given, pieces);
       if constexpr (what == problem::accumulate_rows)
-        return raise<what, Accumulation, operand_t<given[wrong]>, have<given[wrong].extent[0]>,
-                     want<ranks_of_rows(given[wrong]) * pieces>>::ok &&
+        return raise<what, Accumulation, operand_t<given>, have<given.extent[0]>, want<ranks_of_rows(given) * pieces>>::ok &&
                false;
-      else return raise<what, Accumulation, operand_t<given[wrong]>>::ok && false;
+      else return raise<what, Accumulation, operand_t<given>>::ok && false;
     }
   }();
 };

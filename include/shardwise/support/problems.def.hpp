@@ -609,8 +609,8 @@ SHARDWISE_X(accumulate_without_rows,
             "accumulate: an input has no rows to cut: it is a scalar, or its dim 0 has a run-time extent; give it whole to every "
             "micro-batch, accumulate<n, whole_inputs<i>>, or give the dim its extent")
 SHARDWISE_X(accumulate_blocks,
-            "accumulate: dim 0 of an input is split by blocks of several rows, which micro-batches would tear apart; split it by "
-            "rows, shard<0>, or give it whole to every micro-batch: accumulate<n, whole_inputs<i>>")
+            "accumulate: dim 0 of an input is split by blocks of several rows, or in strides, and micro-batches are cut from equal, "
+            "plain shards of rows; split it by shard<0>, or give it whole to every micro-batch: accumulate<n, whole_inputs<i>>")
 SHARDWISE_X(accumulate_whole_input,
             "accumulate: whole_inputs names an input that the task does not have; number them from 0 in the order of the task's "
             "inputs")
