@@ -933,9 +933,9 @@ SHARDWISE_X(tracker_hook,
             "module_tracker: a hook given is no function of a tracked_module; write [&](sw::tracked_module m) { ... }, or nullptr for "
             "none")
 SHARDWISE_X(tracker_pipeline,
-            "run_tracked: the step has passes that write its program anew, its own or those that fully_shard implies, so that what "
-            "happens to a module has no place among its calls any more; give the step an empty pipeline<> and a plan without groups, "
-            "or replay the module_events_of its task")
+            "run_tracked: the step has passes that write its program anew, its own or those that fully_shard implies, or takes its "
+            "batch in pieces (accumulate), so that what happens to a module has no place among its calls any more; give the step an "
+            "empty pipeline<> and a plan without groups and accumulate, or replay the module_events_of its task")
 SHARDWISE_X(tracker_views,
             "run_tracked: a module is called with a tensor of which a view has been written in place, and looking at the tensor there "
             "makes another program of the step; call the module with the view, or replay the module_events_of the task")
