@@ -10,7 +10,8 @@
 namespace shardwise::inline v0_1 {
 
 // sum += more, parameter by parameter, in place; both are gradients that value_and_grad has given. Law: nothing is sent; gradients
-// that are partial stay so, and eager_optimizer::step reduces the sum, once. As several calls of backward() under no_sync in PyTorch.
+// that are partial stay so, and eager_optimizer::step reduces the sum, once (those of groups of fully_shard are reduced to shards by every
+// value_and_grad, and are added as shards). As several calls of backward() under no_sync in PyTorch.
 // Of the mean of N losses: the task returns its loss over N. A parameter that one of the two has no gradient of has the other's.
 template <class Gradients>
 void add_gradients_(Gradients& sum, const Gradients& more) {

@@ -44,15 +44,18 @@ sw::step_env numbers(int s) {
   env.step = s;
   env.lr = 0.05;
   env.momentum = 0.9;
+  env.max_norm = 0.5;
   return env;
 }
 
 // Rows of piece k of every rank, of `width` numbers.
 std::vector<double> piece(const std::vector<double>& all, int ranks, int pieces, int k, std::size_t width) {
-  const std::size_t of_rank = all.size() / width / static_cast<std::size_t>(ranks), rows = of_rank / static_cast<std::size_t>(pieces);
+  const std::size_t of_rank = all.size() / width / static_cast<std::size_t>(ranks),
+                    rows = of_rank / static_cast<std::size_t>(pieces);
   std::vector<double> v;
   for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r)
-    for (std::size_t i = 0; i < rows * width; ++i) v.push_back(all[(r * of_rank + static_cast<std::size_t>(k) * rows) * width + i]);
+    for (std::size_t i = 0; i < rows * width; ++i)
+      v.push_back(all[(r * of_rank + static_cast<std::size_t>(k) * rows) * width + i]);
   return v;
 }
 
@@ -79,8 +82,10 @@ void check() {
       sw::gradients_of<decltype(model)> sum{};
       double loss = 0;
       for (int k = 0; k < pieces; ++k) {
-        const auto xk = sw::distribute<sw::shape<rows / pieces, 6>, split>(on, piece(x, D, pieces, k, 6));
-        const auto tk = sw::distribute<sw::shape<rows / pieces, 4>, split>(on, piece(t, D, pieces, k, 4));
+        const auto xk =
+            sw::dtensor_of<double, sw::shape<rows / pieces, 6>, mesh, split>::distribute(on, piece(x, D, pieces, k, 6));
+        const auto tk =
+            sw::dtensor_of<double, sw::shape<rows / pieces, 4>, mesh, split>::distribute(on, piece(t, D, pieces, k, 4));
         const auto one = sw::value_and_grad(fit<D, rows / pieces, pieces>{})(model, xk, tk);
         static_assert(D == 1 || std::remove_cvref_t<decltype(one.gradients.up.weight)>::sp.place[0].is_partial());
         sw::add_gradients_(sum, one.gradients);

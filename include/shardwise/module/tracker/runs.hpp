@@ -73,10 +73,9 @@ struct step_events<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T, B
   static constexpr const auto& joint = watched_type::joint::value.g;
   static constexpr bool sunk = writes_leaves<typename graphs::trace_type>;
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(
-      raise<(in_pieces || begins_alike(joint, graphs::joint::value.g, joint.node_count) ? problem::none
-                                                                                       : problem::tracker_views),
-            Task>::ok);
+  static_assert(raise<(in_pieces || begins_alike(joint, graphs::joint::value.g, joint.node_count) ? problem::none
+                                                                                                  : problem::tracker_views),
+                      Task>::ok);
 #endif
   // among the nodes that the optimizer goes on from, then beside what is computed again, then among those that live
   static constexpr auto value = [] {
