@@ -13,6 +13,7 @@
 #include <shardwise/graph/functions/mutating_functions.hpp>
 #include <shardwise/graph/functions/ranking_functions.hpp>
 #include <shardwise/graph/functions/views.hpp>
+#include <shardwise/module/add_gradients.hpp>
 #include <shardwise/module/eager.hpp>
 #include <shardwise/module/eager_gradient.hpp>
 #include <shardwise/module/function.hpp>

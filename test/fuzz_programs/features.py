@@ -19,14 +19,10 @@ TEXTS = {
     "buckets in place": r"comm_fusion_in_place", "buckets by copies": r"comm_fusion_with_concat", "one update for all": r"sw::fused_optimizer",
     "updates as lists": r"sw::foreach_optimizer", "sequence-parallel norms": r"sequence_parallel", "rematerialisation": r"sw::rematerialise",
     "checkpoints": r"sw::checkpoint\b", "selective checkpoints": r"sw::checkpoint_(except|only)",
-<<<<<<< HEAD
     "parameters in shards": r"sw::fully_shard<", "hybrid shards": r"sw::replicate_over<", "groups of shards in groups": r'sw::at<"[^"]*", sw::fully_shard<',
     "shards kept after the forward pass": r"reshard_after_forward<false", "shards freed after the forward pass": r"reshard_after_forward<true",
     "shards freed to a number of ranks": r"reshard_after_forward<(1|int)", "averaged gradients": r"sw::average_gradients", "prefetched groups": r"sw::prefetch<",
-=======
-    "parameters in shards": r"sw::fully_shard<A\d>", "hybrid shards": r"sw::replicate_over<",
     "optimizer states in shards": r"sw::shard_optimizer_states", "buckets of a plan": r"sw::buckets<",
->>>>>>> 235c553b7fc6774223cdbf9aa8236f82be48b6ef
     "generated kernels": r"sw::fuse_(kernels|pointwise)", "lowered parts": r"sw::partial_lower", "waits put off": r"schedule_comm_wait|sink_waits",
     "merged products": r"sw::merge_products", "joined adjoints of norms": r"sw::join_norm_adjoints", "ranks without peers": r"fuzz::faked",
     "watched for NaN": r"executor_checks::finite", "eager": r"fuzz::eager", "compiled": r"fuzz::compiled\b", "traced": r"fuzz::traced", "mixed": r"fuzz::mixed",

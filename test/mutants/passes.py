@@ -29,6 +29,10 @@ STATES = "unit/module/shard_optimizer_states.cpp"
 STATES_RUN = "dist/module/shard_optimizer_states.cpp"
 PLAN_BUCKETS = "unit/module/buckets.cpp"
 RESHARD = "pass/communication/reshard.hpp"
+TURNS = "autodiff/turns.hpp"
+PIECES = "unit/module/accumulate.cpp"
+WHOLE_BATCH = "dist/module/accumulate.cpp"
+EFFECTS = "dist/module/accumulate_effects.cpp"
 FUNCTIONAL_TEST = "unit/pass/functionalise/functionalise.cpp"
 
 RESULTS = "unit/graph/results.cpp"
@@ -46,7 +50,7 @@ MUTANTS = [
      "  {\n    if (own.region == region) return s;", (RECOMPUTE_TEST,)),
     ("checkpoint: a policy is not asked", MARKS, "  if (!named && p.keeps_named) return false;", "  if (p.keeps_named) return false;", (RECOMPUTE_TEST,)),
     ("checkpoint: an unnamed view is kept", MARKS, "return named && p.keeps_named;", "return true;", (RECOMPUTE_TEST,)),
-    ("checkpoint: a replay may be read as what it repeats", MARKS, "return replay < 0 || replay == replay_of(g, earlier);", "return true;", (RECOMPUTE_TEST,)),
+    ("checkpoint: a replay may be read as what it repeats", MARKS, "(replay < 0 || replay == replay_of(g, earlier)) &&", "", (RECOMPUTE_TEST,)),
     ("recompute: the first pass's value is read by its own module", DEMAND, "if (k > level) k = level;", "k = 0;", (RECOMPUTE_TEST,)),
     ("recompute: a replay reads instances further in", DEMAND, "if (k > level) k = level;", "", (RECOMPUTE_TEST,)),
     ("recompute: what outsiders hold is computed again", DEMAND, "if ((held[i] & (bit - 1)) != 0) {", "if (false) {", (RECOMPUTE_TEST,)),
@@ -252,4 +256,18 @@ MUTANTS = [
     ("frozen: a parameter by its own path freezes nothing, says the plan", "module/bind.hpp", "h.frozen |= traits::freezing(s);", "h.frozen |= traits::freezing(State);",
      ("dist/module/param_groups.cpp",)),
     ("average_gradients: they are summed", "module/batch_axes.hpp", "value.averaged ? Axis::size : 1", "value.averaged ? 1 : 1", (SHARDS,)),
+    ("accumulate: all forward passes come first", TURNS, "return 3 + 2 * turn - (turn == Pieces ? 1 : 0);",
+     "return turn == Pieces ? places - 2 : 1 + 2 * Pieces;", (PIECES,)),
+    ("accumulate: what several turns read is of the last", TURNS, "reader[v] = reader[v] == unread || reader[v] == turn[i] ? turn[i] : shared;",
+     "reader[v] = reader[v] == unread || reader[v] < turn[i] ? turn[i] : reader[v];", (PIECES,)),
+    ("accumulate: freed parameters are gathered once for all turns", TURNS, "const bool anew = in_turn && v < State::forward &&",
+     "const bool anew = false && v < State::forward &&", (PIECES,)),
+    ("accumulate: a group's parameters are gathered one by one in later turns", TURNS, "while (beside(k - 1)) --k;\n    for (; beside(k); ++k) {",
+     "for (; k == v; ++k) {", (PIECES,)),
+    ("accumulate: products of two turns are one", "pass/fuse/siblings.hpp", "turn_of(g, leader) != turn_of(g, other))", "false)", (PIECES,)),
+    ("accumulate: a gather stands for another turn's", "graph/checkpoint.hpp", " && turn_of(g, earlier) == turn_of(g, later);", ";", (PIECES,)),
+    ("accumulate: the loss is the sum", "module/accumulate.hpp", "return scale(total, 1.0 / static_cast<double>(N));",
+     "return scale(total, 1.0);", (WHOLE_BATCH,)),
+    ("accumulate: later turns see the first rows", "module/accumulate.hpp", "return micro_batch<Accumulation::shardwise_micro_batches, K>(x);",
+     "return micro_batch<Accumulation::shardwise_micro_batches, 0>(x);", (EFFECTS,)),
 ]

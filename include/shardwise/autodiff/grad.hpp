@@ -121,7 +121,7 @@ struct grad {
     st.g.finish(t.b);
   }
 
- private:
+ protected:
   // The root's cotangent: on every rank, or, where it is partial, on coordinate 0 alone, so that it is the sum.
   static constexpr int seed(tape& t, const spec& cotangent, double value) {
     spec s = cotangent;

@@ -71,20 +71,35 @@ constexpr bool has_checkpoints(const Graph& g) {
   return false;
 }
 
+namespace detail {
+template <class Graph>
+constexpr int module_scope(const Graph& g, int i) {
+  int s = g.nodes[i].scope;
+  while (s >= 0 && is_unit(g.scopes[s])) s = g.scopes[s].parent;
+  return s;
+}
+}  // namespace detail
+
 // The region whose values node i computes again, -1: none.
 template <class Graph>
 constexpr int replay_of(const Graph& g, int i) {
-  int s = g.nodes[i].scope;
-  while (s >= 0 && is_unit(g.scopes[s])) s = g.scopes[s].parent;
+  const int s = detail::module_scope(g, i);
   return s < 0 ? -1 : g.scopes[s].replay;
 }
 
+// The piece of the batch that node i computes, of a module's nodes; 0 where a program takes its batch whole.
+template <class Graph>
+constexpr int turn_of(const Graph& g, int i) {
+  const int s = detail::module_scope(g, i);
+  return s < 0 ? 0 : g.scopes[s].turn;
+}
+
 // Whether the value of an earlier node may be read in place of an equal one: not in place of one that is computed again so that the
-// earlier one need not be kept.
+// earlier one need not be kept, and what one piece of the batch reads is not kept for another.
 template <class Graph>
 constexpr bool may_stand_for(const Graph& g, int earlier, int later) {
   const int replay = replay_of(g, later);
-  return replay < 0 || replay == replay_of(g, earlier);
+  return (replay < 0 || replay == replay_of(g, earlier)) && turn_of(g, earlier) == turn_of(g, later);
 }
 
 // Whether a region with this policy keeps the value of node i. Views have no storage, so one that is not named is made anew of what

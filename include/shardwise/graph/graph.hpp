@@ -43,6 +43,7 @@ struct scope {
   std::int32_t region = uncalled;                 // the innermost checkpointed call that it lies in, itself not; -1: in none
   std::int32_t replay = -1;                       // the call that its nodes compute again, -1: none
   const checkpoint_policy* checkpoint = nullptr;  // of a checkpointed call: what is kept of it
+  std::int32_t turn = 0;                          // of the batch's piece that its nodes compute (autodiff/turns.hpp)
 };
 
 // One rank's blocks, densely stored row-major: the result's first, then the operands'.

@@ -276,7 +276,7 @@ constexpr bool style_axes_known(style_list<S...>) {
 }
 template <class Mesh, class E>
 constexpr bool entry_axes_known() {
-  if constexpr (entry_traits<E>::is_entry || is_setting<E>)
+  if constexpr (entry_traits<E>::is_entry || is_setting<E> || is_accumulation<E>)
     return style_axes_known<Mesh>(typename entry_traits<E>::styles{});
   else return style_axis_known<Mesh, E>;
 }

@@ -100,7 +100,8 @@ constexpr void for_each_style(plan<E...>, F&& f) {
   constexpr unsigned hit = plan_traits<plan<E...>>::matched(Bound::state);
   int e = 0;
   [[maybe_unused]] auto whole = [&]<class Entry>() {
-    if constexpr (!entry_traits<Entry>::is_entry && !is_setting<Entry>) f.template operator()<Entry>();
+    if constexpr (!entry_traits<Entry>::is_entry && !is_setting<Entry> && !is_accumulation<Entry>)
+      f.template operator()<Entry>();
   };
   [[maybe_unused]] auto named = [&]<class Entry>() {
     if constexpr (entry_traits<Entry>::is_entry)

@@ -28,10 +28,14 @@ inline constexpr bool is_sharding = requires { typename T::shardwise_sharding; }
 // Over two axes.
 template <class T>
 inline constexpr bool is_nested_sharding = requires { requires !std::is_void_v<typename T::inner>; };
+// accumulate (accumulate.hpp), of the whole model alone.
+template <class T>
+inline constexpr bool is_accumulation = requires { T::shardwise_micro_batches; };
 // A style alone names no module, so only one of the whole model is an entry.
 template <class T>
 constexpr bool is_plan_entry() {
-  if constexpr (requires { typename T::shardwise_entry; } || is_setting<T> || is_checkpoint<T>) return true;
+  if constexpr (requires { typename T::shardwise_entry; } || is_setting<T> || is_checkpoint<T> || is_accumulation<T>)
+    return true;
   else if constexpr (is_style<T>) return T::whole_model;
   else return false;
 }
@@ -60,12 +64,14 @@ struct at {
   static constexpr auto path = Path;
 };
 
-// Entries, and styles, settings and checkpoints for the whole model (data_parallel<dp>, frozen).
+// Entries, and styles, settings, checkpoints and one accumulate for the whole model (data_parallel<dp>, frozen).
 template <class... Entries>
 struct plan {
   static constexpr int entries = static_cast<int>(sizeof...(Entries));
   static_assert(detail::only_entries<(detail::is_plan_entry<Entries>() && ...), Entries...>::ok);
   static_assert(raise<((entries > 32) ? problem::plan_too_large : problem::none), plan, have<entries>, want<32>>::ok);
+  static constexpr int accumulations = (0 + ... + (detail::is_accumulation<Entries> ? 1 : 0));
+  static_assert(raise<(accumulations > 1 ? problem::accumulate_twice : problem::none), plan>::ok);
 };
 
 namespace detail {

@@ -3,23 +3,12 @@
 #pragma once
 
 #include <shardwise/graph/functions/pending.hpp>
+#include <shardwise/module/accumulate.hpp>
 #include <shardwise/module/bind.hpp>
 #include <shardwise/module/outputs.hpp>
 #include <shardwise/module/refused_trace.hpp>
 
 namespace shardwise::inline v0_1 {
-
-// A tensor that the caller fills before each step: element type, shape and placements as in spec_of.
-template <class T, class Shape, class... Placements>
-struct input_tensor {
-  template <class Mesh>
-  using spec_type = spec_of<T, Shape, Mesh, Placements...>;
-};
-
-template <class... Inputs>
-struct inputs {
-  static constexpr int count = static_cast<int>(sizeof...(Inputs));
-};
 
 namespace detail {
 
@@ -221,9 +210,10 @@ struct trace_result {
 
 // Task: struct { using inputs = sw::inputs<...>; constexpr auto operator()(const auto& model, const auto&... in) const; },
 // returning the scalar loss, or outputs(named<"loss">(..), ...). `value` is the forward graph: output 0 the loss as returned,
-// possibly partial, and the others behind it. Mode: of the modules of which the plan says none.
+// possibly partial, and the others behind it. Mode: of the modules of which the plan says none. Accumulation: an accumulate, whose
+// micro-batches the task is called with, one after the other.
 template <template <class> class Model, class Task, class Plan, class Mesh, class T = float,
-          run_mode Mode = run_mode::unsaid>
+          run_mode Mode = run_mode::unsaid, class Accumulation = accumulate<1>>
 struct traced {
   using model_type = bind<Model, Plan, Mesh, T, Mode>;
   using unbound_model = typename model_type::bound::unbound_module;
@@ -233,7 +223,10 @@ struct traced {
   static constexpr int modules = detail::module_count<unbound_model>() > 0 ? detail::module_count<unbound_model>() : 1;
   static constexpr std::int64_t averaged_over = detail::batch_axes<Plan, Mesh>::averaged;
   static constexpr bool shards = detail::plan_traits<Plan>::any_shards;
-  using result_type = typename detail::task_call<Task, model_type, Mesh, typename Task::inputs>::type;
+  using accumulation = Accumulation;
+  static constexpr int micro_batches = Accumulation::shardwise_micro_batches;
+  using called_with = typename detail::called_inputs<typename Task::inputs, Accumulation>::type;
+  using result_type = typename detail::task_call<Task, model_type, Mesh, called_with>::type;
   using results = detail::task_result<result_type>;
   using output_names = typename results::names;
 #if !SHARDWISE_DEVICE_PASS
@@ -267,9 +260,38 @@ struct traced {
     } else {
       std::tuple<decltype(detail::record_input<Mesh, In>(b, 0))...> in{
           detail::record_input<Mesh, In>(b, static_cast<int>(I))...};
-      const auto result = std::apply([&](const auto&... x) { return Task{}(model, x...); }, in);
-      results::each(result, [&](const auto& x) { keep(r, b, x); });
+      if constexpr (micro_batches > 1) {
+        run_pieces(r, b, model, in, std::make_index_sequence<micro_batches>{});
+      } else {
+        const auto result = std::apply([&](const auto&... x) { return Task{}(model, x...); }, in);
+        results::each(result, [&](const auto& x) { keep(r, b, x); });
+      }
     }
+  }
+  // The inputs' pieces K, one after the other.
+  template <class Result, class In, std::size_t... K>
+  static constexpr void run_pieces(Result& r, builder& b, const model_type& model, const In& in, std::index_sequence<K...>) {
+    constexpr auto all = std::make_index_sequence<std::tuple_size_v<In>>{};
+    int ids[results::count][micro_batches]{};
+    const auto call = [&]<std::size_t Piece>(std::integral_constant<std::size_t, Piece>) {
+      const auto result = call_piece<static_cast<int>(Piece)>(model, in, all);
+      int output = 0;
+      results::each(result, [&](const auto& x) {
+        if constexpr (detail::resolved<std::remove_cvref_t<decltype(x)>>)
+          ids[output][Piece] = b.operand(x.id, op_code::param);
+        ++output;
+      });
+      if constexpr (Piece + 1 == sizeof...(K))
+        detail::join_results<results, micro_batches>(result, ids, [&](const auto& x) { keep(r, b, x); });
+    };
+    (call(std::integral_constant<std::size_t, K>{}), ...);
+  }
+  template <int Piece, class In, std::size_t... I>
+  static constexpr auto call_piece(const model_type& model, const In& in, std::index_sequence<I...>) {
+    // a braced list keeps inputs in their order
+    const std::tuple<decltype(detail::piece_of_input<Accumulation, Piece, static_cast<int>(I)>(std::get<I>(in)))...> pieces{
+        detail::piece_of_input<Accumulation, Piece, static_cast<int>(I)>(std::get<I>(in))...};
+    return std::apply([&](const auto&... x) { return Task{}(model, x...); }, pieces);
   }
   template <class Result, class X>
   static constexpr void keep(Result& r, builder& b, const X& x) {
@@ -289,7 +311,7 @@ struct traced {
   // One evaluation into a guessed capacity, a second one only if the guess was short; once more if it must tell values
   // apart.
   static constexpr int gathers = (shards ? 1 : 0) + (detail::plan_traits<Plan>::any_nested ? 1 : 0);  // of a parameter
-  static constexpr int guess = (4 + gathers) * (parameters + buffers) + 96;
+  static constexpr int guess = micro_batches * ((4 + gathers) * (parameters + buffers) + 96);
   template <int N, int S, int M, bool Own>
   static constexpr auto recorded = record<N, S, M, Own>();
   template <bool Own>
@@ -314,7 +336,7 @@ struct traced {
     template <class Report>
     using with = detail::task_call<
         Task, typename detail::bind_with<Model, Plan, detail::trace_context<Mesh, dtype_v<T>, Report, Mode>>::type, Mesh,
-        typename Task::inputs, Report>;
+        called_with, Report>;
   };
   static constexpr const auto& checked() {
 #if !SHARDWISE_DEVICE_PASS

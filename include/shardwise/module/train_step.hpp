@@ -2,6 +2,7 @@
 // train_step, forward_step: a model, a task, a plan and a mesh as one program type with its costs as constants.
 #pragma once
 
+#include <shardwise/autodiff/turns.hpp>
 #include <shardwise/graph/verify/refused.hpp>
 #include <shardwise/module/optimizer.hpp>
 #include <shardwise/module/plan_passes.hpp>
@@ -52,14 +53,6 @@ template <class Source>
 struct graph_of {
   static constexpr const auto& value = Source::value.g;
 };
-
-constexpr problem loss_problem(const spec& s) {
-  if (s.rank != 0) return problem::loss_not_scalar;
-  for (int a = 0; a < s.axes; ++a)
-    if (s.place[a].is_shard() || (s.place[a].is_partial() && s.place[a].op != reduction::sum))
-      return problem::loss_not_summable;
-  return problem::none;
-}
 
 template <class Trace>
 struct checked_loss {
@@ -216,11 +209,23 @@ struct program_base {
   static constexpr std::int64_t padding_bytes = 0;
 };
 
+// The reverse sweep of all, or of one micro-batch after the other.
+template <class Trace, int MicroBatches>
+struct joint_graph {
+  using swept = staged<autodiff::grad_in_turns<MicroBatches>, Trace>;
+  using type = staged<autodiff::in_turns<MicroBatches>, swept>;
+};
+template <class Trace>
+struct joint_graph<Trace, 1> {
+  using type = staged<autodiff::grad, Trace>;
+};
+
 template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T>
 struct step_graph {
-  using forward_type = typename checked_loss<traced<Model, Task, Plan, Mesh, T, run_mode::train>>::type;
+  using accumulation = typename accumulation_of<Plan>::type;
+  using forward_type = typename checked_loss<traced<Model, Task, Plan, Mesh, T, run_mode::train, accumulation>>::type;
   using trace_type = functional<typename checked_trained<forward_type, Plan>::type, true>;
-  using joint = staged<autodiff::grad, trace_type>;
+  using joint = typename joint_graph<trace_type, accumulation::shardwise_micro_batches>::type;
   using updated = staged<apply_optimizer<Optimizer, trace_type::parameters, splits_any_states<Plan>>, joint>;
   using written = writes_at_end<trace_type, graph_of<updated>>;
   using source = passes::eliminate_dead<
@@ -238,13 +243,15 @@ struct forward_graph {
 
 // One training step: forward, backward, gradient reduction, clipping, optimizer. Loss: the task's, summed over the mesh. A
 // task that returns outputs(named<"loss">(l), named<"accuracy">(a)) makes a step with metrics: executor::output<"accuracy">.
-// Its modules train (run_mode), unless the plan says eval_mode.
+// Its modules train (run_mode), unless the plan says eval_mode. A plan with accumulate takes the batch in pieces.
 template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer = adam<>,
           class Pipeline = pipeline<>, class T = float, class Backend = host_backend>
-struct train_step : detail::program_or_refused<detail::program_arguments<typename detail::inputs_of_task<Task>::type, Plan,
-                                                                         Mesh, Optimizer, Pipeline, T, Backend>::ok,
-                                               detail::program_base, Mesh, Backend,
-                                               detail::step_graph<Model, Task, Plan, Mesh, Optimizer, Pipeline, T>>::type {
+struct train_step
+    : detail::program_or_refused<
+          detail::accumulation_arguments<detail::program_arguments<typename detail::inputs_of_task<Task>::type, Plan, Mesh,
+                                                                   Optimizer, Pipeline, T, Backend>,
+                                         Task, Plan, Mesh>::ok,
+          detail::program_base, Mesh, Backend, detail::step_graph<Model, Task, Plan, Mesh, Optimizer, Pipeline, T>>::type {
   using element = T;
   using optimizer = Optimizer;
 };

@@ -615,6 +615,27 @@ SHARDWISE_X(param_group_other,
 SHARDWISE_X(all_frozen,
             "train_step: the plan freezes every parameter of the model, so there is nothing to train; take a forward_step, or "
             "freeze the modules and parameters that are not trained: at<path, frozen>")
+SHARDWISE_X(accumulate_count,
+            "accumulate: the number of micro-batches is less than 1; name into how many pieces each rank's rows are cut, as in "
+            "accumulate<4>, or take it out of the plan")
+SHARDWISE_X(accumulate_twice,
+            "plan: accumulate is given more than once, and a step has one number of micro-batches; keep one of them")
+SHARDWISE_X(accumulate_rows,
+            "accumulate: each rank's rows of an input (dim 0) are not cut into this many equal micro-batches; make the extent a "
+            "multiple of the number of micro-batches times the ranks that split the dim, take another number, or give the input "
+            "whole to every micro-batch: accumulate<n, whole_inputs<i>>")
+SHARDWISE_X(accumulate_without_rows,
+            "accumulate: an input has no rows to cut: it is a scalar, or its dim 0 has a run-time extent; give it whole to every "
+            "micro-batch, accumulate<n, whole_inputs<i>>, or give the dim its extent")
+SHARDWISE_X(accumulate_blocks,
+            "accumulate: dim 0 of an input is split by blocks of several rows, or in strides, and micro-batches are cut from equal, "
+            "plain shards of rows; split it by shard<0>, or give it whole to every micro-batch: accumulate<n, whole_inputs<i>>")
+SHARDWISE_X(accumulate_whole_input,
+            "accumulate: whole_inputs names an input that the task does not have; number them from 0 in the order of the task's "
+            "inputs")
+SHARDWISE_X(accumulate_nothing,
+            "accumulate: the task has no input that is cut, so all micro-batches would be the same; take accumulate out of the "
+            "plan, or one of the inputs out of whole_inputs")
 SHARDWISE_X(plan_too_large, "plan: more than 32 entries; merge entries with '*' in their paths")
 SHARDWISE_X(colwise_input,
             "colwise: the input must be replicate or reduced on the style's axis; gather it with the option "
@@ -931,9 +952,10 @@ SHARDWISE_X(tracker_hook,
             "module_tracker: a hook given is no function of a tracked_module; write [&](sw::tracked_module m) { ... }, or nullptr for "
             "none")
 SHARDWISE_X(tracker_pipeline,
-            "run_tracked: the step has passes that write its program anew, its own or those that its plan implies, so that what "
-            "happens to a module has no place among its calls any more; give the step an empty pipeline<> and a plan without "
-            "fully_shard, shard_optimizer_states and buckets, or replay the module_events_of its task")
+            "run_tracked: the step has passes that write its program anew, its own or those that its plan implies, or takes its batch "
+            "in pieces (accumulate), so that what happens to a module has no place among its calls any more; give the step an empty "
+            "pipeline<> and a plan without fully_shard, shard_optimizer_states, buckets and accumulate, or replay the module_events of "
+            "its task")
 SHARDWISE_X(tracker_views,
             "run_tracked: a module is called with a tensor of which a view has been written in place, and looking at the tensor there "
             "makes another program of the step; call the module with the view, or replay the module_events_of the task")

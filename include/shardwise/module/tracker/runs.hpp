@@ -64,7 +64,8 @@ struct step_events;
 template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T,
           class Backend>
 struct step_events<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T, Backend>> {
-  static constexpr bool as_traced = std::is_same_v<passes_of_step<Plan, Mesh, Pipeline>, pipeline<>>;
+  static constexpr bool in_pieces = accumulation_of<Plan>::type::shardwise_micro_batches > 1;
+  static constexpr bool as_traced = std::is_same_v<passes_of_step<Plan, Mesh, Pipeline>, pipeline<>> && !in_pieces;
   static_assert(raise<(as_traced ? problem::none : problem::tracker_pipeline), Pipeline, Plan>::ok);
   using graphs = step_graph<Model, Task, Plan, Mesh, Optimizer, pipeline<>, T>;
   using watched_type = module_events_of<Model, Task, Plan, Mesh, T>;
@@ -72,9 +73,9 @@ struct step_events<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T, B
   static constexpr const auto& joint = watched_type::joint::value.g;
   static constexpr bool sunk = writes_leaves<typename graphs::trace_type>;
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(
-      raise<(begins_alike(joint, graphs::joint::value.g, joint.node_count) ? problem::none : problem::tracker_views),
-            Task>::ok);
+  static_assert(raise<(in_pieces || begins_alike(joint, graphs::joint::value.g, joint.node_count) ? problem::none
+                                                                                                  : problem::tracker_views),
+                      Task>::ok);
 #endif
   // among the nodes that the optimizer goes on from, then beside what is computed again, then among those that live
   static constexpr auto value = [] {

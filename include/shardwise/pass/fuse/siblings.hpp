@@ -121,7 +121,9 @@ constexpr void visit_sum(const Graph& g, Table& t, int i) {
       leader = other;
       other = x;
     }
-    if (leader == other || !t.is_alone(other) || !are_alike(g, leader, other) || t.size_of_group(leader) == max_siblings)
+    // what one piece of the batch is computed from is not kept for another
+    if (leader == other || !t.is_alone(other) || !are_alike(g, leader, other) || t.size_of_group(leader) == max_siblings ||
+        turn_of(g, leader) != turn_of(g, other))
       return;
     t.join(leader, other, added_up);
     while (t.tree[other] >= 0) {  // sums above the one that was alone

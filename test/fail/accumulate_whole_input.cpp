@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The task has one input, and the second is said to be whole.
+// expect: accumulate: whole_inputs names an input that the task does not have
+// expect(text): whole_inputs<1>
+#include <small_step.hpp>
+
+template <class Task, class... Entries>
+using step = sw::train_step<one_linear, Task, sw::plan<sw::data_parallel<dp>, Entries...>, mesh>;
+#ifdef SHARDWISE_FAIL
+constexpr auto bytes = step<mean_task, sw::accumulate<2, sw::whole_inputs<1>>>::peak_bytes;
+#else
+constexpr auto bytes = step<mean_task, sw::accumulate<2>>::peak_bytes;
+#endif
