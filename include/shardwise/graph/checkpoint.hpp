@@ -37,6 +37,12 @@ constexpr int region_of(const scope* scopes, int s) {
 // The region around a region.
 constexpr int around(const scope* scopes, int region) { return scopes[region].region < 0 ? -1 : scopes[region].region; }
 
+// Whether two scopes are calls of one module. Compilers do not say of two texts whether they lie at one address.
+constexpr bool is_same_module(const scope& a, const scope& b) {
+  if (a.index != b.index || a.parent != b.parent || (a.name == nullptr) != (b.name == nullptr)) return false;
+  return a.name == nullptr || is_same_name(a.name, b.name);
+}
+
 // The scope of a call of the module that scope `s` was entered for: s itself where that lies in the region of the call, or if
 // nothing has been called by it yet; else another one of its name and parent, in the region. A checkpointed call's is always its own.
 constexpr int scope_of_call(builder& b, int s, const checkpoint_policy* checkpoint) {
@@ -54,8 +60,7 @@ constexpr int scope_of_call(builder& b, int s, const checkpoint_policy* checkpoi
     if (own.region == region) return s;
     for (int i = b.scope_count - 1; i >= 0 && i > region; --i) {
       const scope& other = b.scopes[i];
-      if (other.name == own.name && other.index == own.index && other.parent == own.parent && other.region == region)
-        return i;
+      if (other.region == region && is_same_module(other, own)) return i;
     }
   }
   if (b.scope_count < b.scope_capacity) b.scopes[b.scope_count] = {own.name, own.index, own.parent, region, -1, checkpoint};

@@ -117,8 +117,7 @@ constexpr bool repeats_call(const Graph& g, int i, int s) {
   if (replay_of(g, i) < 0) return false;
   const scope& wanted = g.scopes[s];
   for (int at = g.nodes[i].scope; at >= 0; at = g.scopes[at].parent) {
-    const scope& x = g.scopes[at];
-    if (x.name == wanted.name && x.index == wanted.index && x.parent == wanted.parent) return true;
+    if (is_same_module(g.scopes[at], wanted)) return true;
   }
   return false;
 }
