@@ -114,7 +114,7 @@ struct split_updates<Specs, Params, true> {
   int first = 0, end = 0;             // parameters of one module, some of which wait for their updates
 };
 
-template <class Graph, int Forward, int Params, bool Split>
+template <class Graph, int Forward, int Params, bool Split = false>
 struct update_state : split_updates<Graph::spec_capacity, Params, Split> {
   Graph g;
   update_memo memo[Graph::spec_capacity];

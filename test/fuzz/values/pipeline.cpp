@@ -33,8 +33,8 @@ struct small_buckets : sw::passes::fuse_rules<Copies> {
   struct state : sw::passes::fuse_rules<Copies>::template state<In, Out> {
     using base = typename sw::passes::fuse_rules<Copies>::template state<In, Out>;
     constexpr void begin(const In& g) {
+      for (std::int64_t& cap : base::caps) cap = 300;
       base::begin(g);
-      base::cap = 300;
       base::first = 64;
     }
   };
@@ -44,6 +44,23 @@ struct fuse_with_copies : sw::passes::rewriting<small_buckets<true>> {
   using preserves = sw::passes_list<sw::kept::outputs, sw::kept::updates>;
 };
 struct fuse_in_place : sw::passes::rewriting<small_buckets<false>> {
+  using key = sw::comm_fusion;
+  using preserves = sw::passes_list<sw::kept::outputs, sw::kept::updates>;
+};
+
+// Those of the second axis alone.
+struct small_buckets_on_one : sw::passes::fuse_rules<false> {
+  template <class In, class Out>
+  struct state : sw::passes::fuse_rules<false>::state<In, Out> {
+    using base = sw::passes::fuse_rules<false>::state<In, Out>;
+    constexpr void begin(const In& g) {
+      base::caps[1] = 300;
+      base::begin(g);
+      base::first = 64;
+    }
+  };
+};
+struct fuse_on_one_axis : sw::passes::rewriting<small_buckets_on_one> {
   using key = sw::comm_fusion;
   using preserves = sw::passes_list<sw::kept::outputs, sw::kept::updates>;
 };
@@ -70,6 +87,7 @@ const std::vector<sw::pass_entry<graph>>& all_passes() {
       sw::entry_of<sw::partial_lower<sw::core_operations, 2>, graph>(),
       sw::entry_of<sw::batch_collectives, graph>(),
       sw::entry_of<sw::prefetch<1>, graph>(),
+      sw::entry_of<fuse_on_one_axis, graph>(),
   };
   return list;
 }

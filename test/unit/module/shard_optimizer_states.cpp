@@ -233,9 +233,14 @@ TEST_CASE("shard_optimizer_states: rows that a task reads are not those that are
 
 // --- phases ---------------------------------------------------------------------------------------------------------------
 
+template <class Graph>
+auto phases_of(const Graph& g) {
+  sw::passes::phase_marks<Graph::node_capacity> marks{};
+  sw::passes::mark_phases(marks, g);
+  return marks;
+}
 TEST_CASE("shard_optimizer_states: what takes, updates and gathers rows is the optimizer's") {
-  static sw::passes::phase_marks<std::remove_cvref_t<decltype(states::program)>::node_capacity> marks;
-  sw::passes::mark_phases(marks, states::program);
+  const auto marks = phases_of(states::program);
   int taken = 0, written = 0;
   for (int i = 0; i < states::program.node_count; ++i) {
     const sw::node& n = states::program.nodes[i];

@@ -280,11 +280,11 @@ struct fuse_with_cap : fuse_rules<Copies> {
     }
   };
 };
-template <std::int64_t... Cap>
-struct fuse_on_axes : fuse_rules<false> {
+template <bool Copies, std::int64_t... Cap>
+struct fuse_on_axes : fuse_rules<Copies> {
   template <class In, class Out>
-  struct state : fuse_rules<false>::template state<In, Out> {
-    using base = typename fuse_rules<false>::template state<In, Out>;
+  struct state : fuse_rules<Copies>::template state<In, Out> {
+    using base = typename fuse_rules<Copies>::template state<In, Out>;
     constexpr void begin(const In& g) {
       int a = 0;
       ((base::caps[a++] = Cap), ...);
@@ -320,7 +320,7 @@ struct comm_fusion_in_place : passes::rewriting<passes::fuse_with_cap<CapMiB * m
 // The same with a bound of its own for each axis of the mesh, in their order; 0: reductions on that axis are left alone. What a
 // plan implies whose data_parallel has buckets.
 template <std::int64_t... CapMiB>
-struct comm_fusion_on_axes : passes::rewriting<passes::fuse_on_axes<CapMiB * mebibyte...>> {
+struct comm_fusion_on_axes : passes::rewriting<passes::fuse_on_axes<false, CapMiB * mebibyte...>> {
   using key = comm_fusion;
   using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates>;

@@ -36,8 +36,8 @@ struct small_buckets : sw::passes::fuse_rules<Copies> {
   struct state : sw::passes::fuse_rules<Copies>::template state<In, Out> {
     using base = typename sw::passes::fuse_rules<Copies>::template state<In, Out>;
     constexpr void begin(const In& g) {
+      for (std::int64_t& cap : base::caps) cap = 300;
       base::begin(g);
-      base::cap = 300;
       base::first = 64;
     }
   };
