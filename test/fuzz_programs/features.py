@@ -19,6 +19,8 @@ TEXTS = {
     "updates as lists": r"sw::foreach_optimizer", "sequence-parallel norms": r"sequence_parallel", "rematerialisation": r"sw::rematerialise",
     "checkpoints": r"sw::checkpoint\b", "selective checkpoints": r"sw::checkpoint_(except|only)",
     "parameters in shards": r"sw::fully_shard<A\d>", "hybrid shards": r"sw::replicate_over<",
+    "shards over two axes": r"sw::shard_over<", "kept over the inner axis": r"sw::shard_over<A\d>, sw::reshard_after_forward<\d",
+    "frozen parameters": r'sw::at<"[^"]*\.\w*", sw::frozen>',
     "generated kernels": r"sw::fuse_(kernels|pointwise)", "lowered parts": r"sw::partial_lower", "waits put off": r"schedule_comm_wait|sink_waits",
     "merged products": r"sw::merge_products", "joined adjoints of norms": r"sw::join_norm_adjoints", "ranks without peers": r"fuzz::faked",
     "watched for NaN": r"executor_checks::finite", "eager": r"fuzz::eager", "compiled": r"fuzz::compiled\b", "traced": r"fuzz::traced", "mixed": r"fuzz::mixed",

@@ -73,13 +73,24 @@ def attempt_program(seed, sizes, r):
     entries = [f"sw::data_parallel<A{a}>" for a in dp]
     # an axis over which parameters are stored in shards; named moves are of reductions, which there are none of then
     groups = random.Random(seed * 4241 + 83)
+    inner_axis = None  # the second one, which splits rows first
     sharded = groups.choice(dp) if dp and form != "moved" and not accumulate and groups.random() < 0.4 else None
     if sharded is not None:
         options = groups.choice(["", "", ", sw::reshard_after_forward<true>"])
         copies = [a for a in dp if a != sharded]
-        if copies and groups.random() < 0.5:
+        shards = f"A{sharded}"
+        hybrid = copies and groups.random() < 0.5
+        if hybrid:
             options += f", sw::replicate_over<A{copies[0]}>"
-        entries[dp.index(sharded)] = f"sw::fully_shard<A{sharded}{options}>"
+        nested = random.Random(seed * 3571 + 29)
+        kept = ""
+        if copies and not hybrid and nested.random() < 0.9:  # over two axes
+            inner_axis = copies[0]
+            shards += f", sw::shard_over<A{inner_axis}>"
+            kept = nested.choice(["", f", sw::reshard_after_forward<A{copies[0]}::size>"])
+        entries[dp.index(sharded)] = f"sw::fully_shard<{shards}{options or kept}>"
+        if inner_axis is not None:
+            entries.remove(f"sw::data_parallel<A{inner_axis}>")
 
     def style(path, text):
         if tp is not None:
@@ -203,7 +214,7 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
         steps.append(("running",))
     if sharded is not None and groups.random() < 0.7:
         inner = groups.choice(["", ", sw::reshard_after_forward<false>"])
-        entries.append(f'sw::at<"{"layers.*" if layers == "repeat" else groups.choice(blocks)}", sw::fully_shard<A{sharded}{inner}>>')
+        entries.append(f'sw::at<"{"layers.*" if layers == "repeat" else groups.choice(blocks)}", sw::fully_shard<{shards}{kept or inner}>>')
     norm = r.choice([None, "layer_norm", "rms_norm"])
     if tp is not None and sequence and form != "plain" and norm is None:
         norm = more.choice(["layer_norm", "rms_norm"])
@@ -254,7 +265,7 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
         module = path.split(".")[:-1]
         place = [0] * axes
         for a in dp:
-            place[a] = 2 if a == sharded else 1
+            place[a] = 2 if a in (sharded, inner_axis) else 1
         for _, which, text in styles:
             pattern = text.split(".")
             if len(pattern) != len(module) or not all(fnmatch.fnmatchcase(m, q) for m, q in zip(module, pattern)):
@@ -265,8 +276,12 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
                 place[tp] = 1
             elif which == "rowwise":
                 place[tp] = 2 if kind == "embedding" else 3 if leaf == "weight" else 0
-        if sharded is not None and tp is not None and sharded < tp and place[tp] == 2 and sizes[tp] > 1:
-            place[sharded] = -1  # behind the later axis, which is a strided shard
+        by_tp = tp is not None and place[tp] == 2 and sizes[tp] > 1
+        nested = inner_axis is not None and sharded < inner_axis and sizes[inner_axis] > 1
+        if sharded is not None and (nested or (by_tp and sharded < tp)):
+            place[sharded] = -1  # behind a later axis, which is a strided shard
+        if inner_axis is not None and by_tp and inner_axis < tp:
+            place[inner_axis] = -1
         return place
     p.places = [place_of(*q) for q in parameters]
 
@@ -345,13 +360,16 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
         firsts = sorted({path.split(".")[0] for path in trained})
         if settings.random() < 0.2 and len(firsts) > 1:
             frozen = settings.choice(firsts)
+            alone = random.Random(seed * 8191 + 17)
+            if alone.random() < 0.5:
+                frozen = alone.choice([path for path in trained if path.split(".")[0] == frozen])
             entries.append(f'sw::at<"{frozen}", sw::frozen>')
         elif settings.random() < 0.35:
             pattern = settings.choice(["bias", "weight", "w*", ""])
             if any(pattern != "bias" or path.endswith(".bias") for path in trained):
                 group = 0.0125
                 entries.append('sw::param_group<"own"' + (f', "{pattern}"' if pattern else "") + ">")
-    is_frozen = lambda path: frozen is not None and path.split(".")[0] == frozen
+    is_frozen = lambda path: frozen is not None and (path == frozen or path.startswith(frozen + "."))
 
     def rate_of(path):
         mine = group is not None and (not pattern or path.split(".")[-1].startswith(pattern.rstrip("*")))
