@@ -75,15 +75,21 @@ def attempt_program(seed, sizes, r):
     sharded = groups.choice(dp) if dp and form != "moved" and groups.random() < 0.65 else None
     copies = [a for a in dp if a != sharded]
     hybrid = copies[0] if sharded is not None and copies and groups.random() < 0.6 else None
+    nested = random.Random(seed * 3571 + 29)
+    # the second axis of shards, which splits rows first
+    inner_axis = copies[0] if sharded is not None and copies and hybrid is None and nested.random() < 0.9 else None
     # over which axes gradients are averaged: the same for all styles that split the batch over one axis
     averages = {a for a in dp if groups.random() < 0.3}
-    if hybrid is not None and (sharded in averages) != (hybrid in averages):
-        averages ^= {hybrid}
+    for beside in (hybrid, inner_axis):
+        if beside is not None and (sharded in averages) != (beside in averages):
+            averages ^= {beside}
     averaged = math.prod(sizes[a] for a in averages)
 
     def shards(options):
         """fully_shard with options: these, and what all groups share."""
         options = [q for q in options if q] + ([f"sw::replicate_over<A{hybrid}>"] if hybrid is not None else [])
+        if inner_axis is not None:
+            options.append(f"sw::shard_over<A{inner_axis}>")
         if sharded in averages:
             options.append("sw::average_gradients")
         groups.shuffle(options)
@@ -91,6 +97,8 @@ def attempt_program(seed, sizes, r):
 
     def after_forward():
         """What becomes of gathered parameters; as a number of ranks where the axis may be of one rank, too."""
+        if inner_axis is not None:
+            return nested.choice(["", f"sw::reshard_after_forward<A{inner_axis}::size>", "sw::reshard_after_forward<false>"])
         return groups.choice(["", "", f"sw::reshard_after_forward<{groups.choice(['true', 'false'])}>",
                               f"sw::reshard_after_forward<{groups.choice(['1', f'int(A{sharded}::size)'])}>"])
     entries = [f"sw::data_parallel<A{a}{', sw::average_gradients' if a in averages else ''}>" for a in dp]
@@ -98,6 +106,8 @@ def attempt_program(seed, sizes, r):
         entries[dp.index(sharded)] = shards([after_forward()])
         if hybrid is not None and groups.random() < 0.7:
             del entries[dp.index(hybrid)]  # shards' copies are copies of the batch's parts as well
+        if inner_axis is not None:
+            entries.remove(f"sw::data_parallel<A{inner_axis}{', sw::average_gradients' if inner_axis in averages else ''}>")
 
     def style(path, text):
         if tp is not None:
@@ -274,7 +284,7 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
         module = path.split(".")[:-1]
         place = [0] * axes
         for a in dp:
-            place[a] = 2 if a == sharded else 1
+            place[a] = 2 if a in (sharded, inner_axis) else 1
         for _, which, text in styles:
             pattern = text.split(".")
             if len(pattern) != len(module) or not all(fnmatch.fnmatchcase(m, q) for m, q in zip(module, pattern)):
@@ -285,8 +295,12 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
                 place[tp] = 1
             elif which == "rowwise":
                 place[tp] = 2 if kind == "embedding" else 3 if leaf == "weight" else 0
-        if sharded is not None and tp is not None and sharded < tp and place[tp] == 2 and sizes[tp] > 1:
-            place[sharded] = -1  # behind the later axis, which is a strided shard
+        by_tp = tp is not None and place[tp] == 2 and sizes[tp] > 1
+        nested = inner_axis is not None and sharded < inner_axis and sizes[inner_axis] > 1
+        if sharded is not None and (nested or (by_tp and sharded < tp)):
+            place[sharded] = -1  # behind a later axis, which is a strided shard
+        if inner_axis is not None and by_tp and inner_axis < tp:
+            place[inner_axis] = -1
         return place
     p.places = [place_of(*q) for q in parameters]
 
@@ -365,13 +379,16 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
         firsts = sorted({path.split(".")[0] for path in trained})
         if settings.random() < 0.2 and len(firsts) > 1:
             frozen = settings.choice(firsts)
+            alone = random.Random(seed * 8191 + 17)
+            if alone.random() < 0.5:
+                frozen = alone.choice([path for path in trained if path.split(".")[0] == frozen])
             entries.append(f'sw::at<"{frozen}", sw::frozen>')
         elif settings.random() < 0.35:
             pattern = settings.choice(["bias", "weight", "w*", ""])
             if any(pattern != "bias" or path.endswith(".bias") for path in trained):
                 group = 0.0125
                 entries.append('sw::param_group<"own"' + (f', "{pattern}"' if pattern else "") + ">")
-    is_frozen = lambda path: frozen is not None and path.split(".")[0] == frozen
+    is_frozen = lambda path: frozen is not None and (path == frozen or path.startswith(frozen + "."))
 
     def rate_of(path):
         mine = group is not None and (not pattern or path.split(".")[-1].startswith(pattern.rstrip("*")))

@@ -251,6 +251,8 @@ MUTANTS = [
      "const int from = first.id;", (SHARDS,)),
     ("shard_over: eager optimizers have room for two specs of a tensor", "module/eager_gradient.hpp", "any_shards ? 4 * tensors + 1 : nodes;",
      "any_shards ? nodes : nodes;", ("dist/eager_training/nested_shards.cpp",)),
+    ("partial_lower: batches that it takes apart keep their numbers", "pass/fuse/partial_lower.hpp", "number_batches(g);  // a subgraph may stand between members now", "",
+     (INNER,)),
     ("frozen: of modules alone", "module/plan.hpp", "if (frozen_at(advance(s, parameter))) return -1;", "if (frozen_at(s)) return -1;",
      ("dist/module/param_groups.cpp",)),
     ("frozen: a parameter by its own path freezes nothing, says the plan", "module/bind.hpp", "h.frozen |= traits::freezing(s);", "h.frozen |= traits::freezing(State);",

@@ -523,7 +523,9 @@ constexpr unsharding unsharding_of(const node& n) {
   if (n.op != op_code::redistribute) return unsharding::none;
   return static_cast<unsharding>(attributes_of<redistribute_attributes>(n.a).unshard);
 }
-constexpr bool gathers_parameter(const node& n) { return unsharding_of(n) != unsharding::none; }
+constexpr bool gathers_parameter(const node& n) {
+  return n.op == op_code::redistribute && attributes_of<redistribute_attributes>(n.a).unshard != 0;
+}
 // Whether n gathers a parameter of the group whose parameter `other` gathers, over the same axis.
 constexpr bool gathers_beside(const node& n, const node& other) {
   return gathers_parameter(n) && n.scope == other.scope &&

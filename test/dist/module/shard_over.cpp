@@ -4,6 +4,7 @@
 #include <uneven_net.hpp>
 
 #include <shardwise/pass/communication/prefetch.hpp>
+#include <shardwise/pass/fuse/partial_lower.hpp>
 #include <shardwise/pass/optimizer/list_optimizer.hpp>
 #include <shardwise/pass/rematerialise/rematerialise.hpp>
 
@@ -102,6 +103,8 @@ TEST_CASE("shard_over under passes, and with Adam over lists of shards") {
   CHECK(difference(plain, over_two<2, 3, kept, sw::expedite_comms, sw::sink_waits>(3)) == 0);
   CHECK(difference(plain, over_two<2, 3, kept, sw::expedite_comms, sw::prefetch<1>>(3)) == 0);
   CHECK(difference(plain, over_two<2, 3, sw::reshard_after_forward<true>, sw::expedite_comms, sw::prefetch<2>>(3)) == 0);
+  CHECK(difference(plain, over_two<2, 3, kept, sw::schedule_comm_wait, sw::partial_lower<sw::core_operations, 2>>(3)) <
+        1e-12);
   using mesh = sw::mesh<node<2>, local<3>>;
   using axes = batch_axes<node<2>, local<3>>;
   const history<double> adam = trained<mesh, axes, plan_of<2, 3, kept>, sw::adam<>>(3);

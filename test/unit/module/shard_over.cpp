@@ -6,6 +6,8 @@
 #include <fsdp.hpp>
 #include <gpt.hpp>
 #include <shardwise/pass/communication/prefetch.hpp>
+#include <shardwise/pass/communication/waits.hpp>
+#include <shardwise/pass/fuse/partial_lower.hpp>
 #include <shardwise/pass/rematerialise/rematerialise.hpp>
 
 namespace {
@@ -146,6 +148,21 @@ TEST_CASE("shard_over: a layer is gathered again over the inner axis while the l
   CHECK(again(static_cast<const ahead*>(nullptr)) < 0);
   static_assert(ahead::comm_bytes<node<2>> == kept_step::comm_bytes<node<2>>);
   static_assert(ahead::comm_bytes<local<2>> == kept_step::comm_bytes<local<2>>);
+}
+
+// Units take collectives out of their batches: those that stand together are one still, and what is sent is the same.
+TEST_CASE("shard_over: batches under partial_lower") {
+  using plan = sw::plan<shards<freed>, blocks<over_local>>;
+  using lowers = sw::pipeline<sw::schedule_comm_wait, sw::partial_lower<sw::core_operations, 2>>;
+  using step = sw::train_step<tied_transformer, entropy<sizes, 4, all_ranks<2, 2>>, plan, machines<2, 2>, sw::adamw<>,
+                              lowers, double>;
+  using as_written = transformer_step<plan>;
+  static_assert(step::comm_bytes<node<2>> == as_written::comm_bytes<node<2>>);
+  static_assert(step::comm_bytes<local<2>> == as_written::comm_bytes<local<2>>);
+  std::int64_t last = 0;
+  for (int i = 0; i < step::program.node_count; ++i)
+    if (sw::batch_number(step::program.nodes[i]) != 0) CHECK(sw::batch_problem(step::program, i, last) == sw::problem::none);
+  CHECK(last > 0);
 }
 
 TEST_CASE("shard_over: gathering again on a graph made at run time, in stages of any size") {

@@ -60,6 +60,7 @@ struct marking {
     }
     if (cursor < n) return;
     copy_outputs(g, from, to);
+    number_batches(g);  // a subgraph may stand between members now
     ++cursor;
   }
 };
