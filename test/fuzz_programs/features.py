@@ -23,7 +23,7 @@ TEXTS = {
     "shards kept after the forward pass": r"reshard_after_forward<false", "shards freed after the forward pass": r"reshard_after_forward<true",
     "shards freed to a number of ranks": r"reshard_after_forward<(1|int)", "averaged gradients": r"sw::average_gradients", "prefetched groups": r"sw::prefetch<",
     "optimizer states in shards": r"sw::shard_optimizer_states", "buckets of a plan": r"sw::buckets<",
-    "shards over two axes": r"sw::shard_over<", "kept over the inner axis": r"sw::shard_over<A\d>, sw::reshard_after_forward<\d",
+    "shards over two axes": r"sw::shard_over<", "kept over the inner axis": r"sw::reshard_after_forward<A\d::size",
     "frozen parameters": r'sw::at<"[^"]*\.\w*", sw::frozen>',
     "generated kernels": r"sw::fuse_(kernels|pointwise)", "lowered parts": r"sw::partial_lower", "waits put off": r"schedule_comm_wait|sink_waits",
     "merged products": r"sw::merge_products", "joined adjoints of norms": r"sw::join_norm_adjoints", "ranks without peers": r"fuzz::faked",

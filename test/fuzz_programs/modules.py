@@ -488,13 +488,13 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
             entries.append(f'sw::at<"{path}", {checkpoint()}>')
     # what data_parallel does with gradients and the optimizer's states: lists and moves by name take neither shards nor other buckets
     held_in = random.Random(seed * 6007 + 29)
-    for k, a in enumerate(dp):
-        if not entries[k].startswith("sw::data_parallel"):
+    for k, entry in enumerate(entries):
+        if not entry.startswith("sw::data_parallel"):
             continue
         if form in ("plain", "dynamic") and held_in.random() < 0.4:
-            entries[k] = f"sw::data_parallel<A{a}, sw::shard_optimizer_states>"
+            entries[k] = f"{entry[:-1]}, sw::shard_optimizer_states>"
         elif form != "moved" and "comm_fusion" not in (p.pipeline or "") and held_in.random() < 0.4:
-            entries[k] = f"sw::data_parallel<A{a}, sw::buckets<>>"
+            entries[k] = f"{entry[:-1]}, sw::buckets<>>"
     p.form, p.moves = form, moves
     p.note = f"{optimizer}, {'accumulated, ' if accumulate else ''}{form}, plan {', '.join(entries)}"
 
