@@ -37,11 +37,12 @@ constexpr bool there_anyway(const node& x) {
   return is_leaf(x.op) || places_leaves(x) || gathers_parameter(x) || x.op == op_code::room;
 }
 
-// What a program may hold once: a copy would place its operands a second time, hence nowhere, write a second time, or leave behind
-// what the first one has stored besides its result. Kept under any budget.
+// What a program may hold once, and is kept under any budget: a copy of a pack would place its operands a second time, so that the
+// first lies nowhere; one of a kernel that stores several values, or of some of these, would part them; one of an update would
+// write again.
 template <class Graph>
 constexpr bool only_once(const Graph& g, const node& x) {
-  if (x.op == op_code::pack || x.op == op_code::part || is_update(x.op)) return true;
+  if ((x.op == op_code::pack && !places_leaves(x)) || x.op == op_code::part || is_update(x.op)) return true;
   for (int k = 0; k < x.inputs; ++k)
     if (g.nodes[x.in[k]].op == op_code::room) return true;
   return false;
