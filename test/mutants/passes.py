@@ -42,6 +42,7 @@ RESULTS_MOVED = "dist/custom_results_gradients.cpp"
 DEMAND = "pass/rematerialise/checkpoint_demand.hpp"
 REPLAY = "pass/rematerialise/recompute.hpp"
 MARKS = "graph/checkpoint.hpp"
+REWRITTEN_TEST = "unit/pass/rematerialise/rewritten.cpp"
 RECOMPUTE_TEST = "unit/pass/rematerialise/recompute.cpp"
 CHECKPOINT_TEST = "dist/module/checkpoint.cpp"
 
@@ -61,7 +62,6 @@ MUTANTS = [
      "for (; r >= 0; r = -1) {", (RECOMPUTE_TEST,)),
     ("recompute: a replay goes beyond what has been written", REPLAY, " || next[r] >= cursor) {", ") {", (RECOMPUTE_TEST,)),
     ("recompute: copies of a replay have the scopes of what they repeat", REPLAY, "n.scope = scope_in_replay(from, x.scope, r);", "", (RECOMPUTE_TEST,)),
-    ("rematerialise: a budget lets go of what a policy keeps", "pass/rematerialise/min_cut.hpp", "checkpoints && keeps_value(g, i) ? 2", "false ? 2", (RECOMPUTE_TEST,)),
     ("buckets in a plan: those of all axes", "pass/communication/fuse_collectives.hpp",
      "if (caps[attributes_of<redistribute_attributes>(n.a).axis] == 0) return;", "", (PLAN_BUCKETS,)),
     ("buckets in a plan: the first axis' bound holds everywhere", "pass/communication/fuse_collectives.hpp",
@@ -88,6 +88,10 @@ MUTANTS = [
      "for (int a = max_axes - 1; a >= 0; --a)", "for (int a = 0; a < max_axes; ++a)", (STATES_RUN,)),
     ("optimizer states in shards: a step's own rows are not the optimizer's", "pass/analysis/phases.hpp",
      "p = g.nodes[p].in[0]) m.phase[p] = optimizer;", "p = g.nodes[p].in[0]) m.phase[p] = backward;", (STATES,)),
+    ("rematerialise: packs of parameters are copied", "pass/rematerialise/min_cut.hpp", "is_leaf(x.op) || places_leaves(x) ||", "is_leaf(x.op) ||", (REWRITTEN_TEST,)),
+    ("rematerialise: some of what a kernel stores is computed again", "pass/rematerialise/min_cut.hpp", " || only_once(g, x) ? 2", " ? 2", (REWRITTEN_TEST,)),
+    ("verify: a tensor may be placed twice", "graph/verify/verify.hpp", "        memory.last_pack = i;\n", "", (REWRITTEN_TEST,)),
+    ("rematerialise: a budget lets go of what a policy keeps", "pass/rematerialise/min_cut.hpp", "(checkpoints && keeps_value(g, i))", "false", (RECOMPUTE_TEST,)),
     ("checkpoint: eager gradients forget it", "module/eager_gradient.hpp", "implies_passes<typename binding_type::plan_type>>;", "false>;", ("dist/eager_training/steps.cpp",)),
     ("verify: a batch's number comes again", "graph/batches.hpp", "number > before && is_batchable(g, i, i)", "is_batchable(g, i, i)", (BATCHES_UNIT,)),
     ("verify: a member reads another one", "graph/batches.hpp", "return g.nodes[i].in[0] >= batch_begin(g, i) ?", "return false ?", (BATCHES_UNIT,)),
@@ -243,8 +247,8 @@ MUTANTS = [
      "", (SHARDS,)),
     ("fully_shard: the backward pass reads what the forward pass gathered", RESHARD, "b.nodes[to[i]].in[k] = again[n.in[k]];",
      "b.nodes[to[i]].in[k] = to[n.in[k]];", (SHARDS,)),
-    ("fully_shard: gathers are computed again like any value", "pass/rematerialise/min_cut.hpp", "!gathers_parameter(g.nodes[i]) &&",
-     "", (SHARDS,)),
+    ("fully_shard: gathers are computed again like any value", "pass/rematerialise/min_cut.hpp", " || gathers_parameter(x) ||",
+     " ||", (SHARDS,)),
     ("fully_shard: gathered again before values are computed again", "module/plan_passes.hpp", "std::conditional_t<requires { typename P::computes_again; },", "std::conditional_t<false,",
      (SHARDS,)),
     ("fully_shard: a redistribution of a gathered parameter is recorded twice", "graph/sym.hpp", "const int from = n.in[0];",

@@ -820,6 +820,9 @@ SHARDWISE_X(graph_full,
 SHARDWISE_X(graph_storage,
             "graph: a pack or unpack does not fit its operands: packed values need storage of their own, begin at multiples "
             "of 64 bytes and are placed as the pack is; take packs from emit_pack and slots from its offsets")
+SHARDWISE_X(graph_packed_twice,
+            "graph: a tensor is placed twice, by one pack or by two, and lies where the last of them says; a pass copied a pack or "
+            "packed what was packed before: let all readers unpack the one pack, and leave its operands out of others")
 SHARDWISE_X(prefetch_count,
             "prefetch: groups are gathered a number of groups ahead of their use, which is 1 or more; leave the pass out to gather "
             "each group where it is used")

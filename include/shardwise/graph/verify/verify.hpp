@@ -15,6 +15,7 @@ struct checked_applications {
   static constexpr unsigned size = 256;
   std::int32_t node_of[size];  // plus one; 0: none
   std::int64_t last_batch = 0;
+  std::int32_t first_pack = -1, last_pack = -1;
 
   constexpr checked_applications() {
     for (std::int32_t& n : node_of) n = 0;
@@ -136,6 +137,24 @@ constexpr problem storage_problem(const Graph& g, int i) {
   return at <= local_numel(flat, origin) ? problem::none : problem::graph_storage;
 }
 
+// The pack among [first, last] that places what another one has placed, -1: none. The first one's room for it would never be written.
+template <class Graph>
+constexpr int packed_again(const Graph& g, int first, int last) {
+  constexpr int words = Graph::node_capacity / 64 + 1;
+  std::uint64_t placed[words]{};
+  for (int i = first; i <= last; ++i) {
+    const node& n = g.nodes[i];
+    if (n.op != op_code::pack) continue;
+    for (int k = goes_on(n) ? 1 : 0; k < n.inputs; ++k) {
+      const int x = computed_by(g, n.in[k]);
+      const std::uint64_t bit = std::uint64_t{1} << x % 64;
+      if ((placed[x / 64] & bit) != 0) return i;
+      placed[x / 64] |= bit;
+    }
+  }
+  return -1;
+}
+
 // Whether a rule's result has a node's extents, type and placements, however it is stored.
 constexpr bool infers(const spec& rule, const spec& out) {
   bool same = rule.rank == out.rank && rule.type == out.type;
@@ -201,6 +220,10 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
     }
     if (n.op == op_code::pack || n.op == op_code::unpack) {
       if (const problem p = storage_problem(g, i); p != problem::none) return {p, i};
+      if (n.op == op_code::pack) {
+        if (memory.first_pack < 0) memory.first_pack = i;
+        memory.last_pack = i;
+      }
       continue;
     }
     const unsigned place = checked_applications::place_of(g, n);
@@ -251,6 +274,8 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
       return {problem::graph_unplaced, i};  // kernels store densely
     known = i + 1;
   }
+  if (end == g.node_count && memory.first_pack < memory.last_pack)
+    if (const int i = packed_again(g, memory.first_pack, memory.last_pack); i >= 0) return {problem::graph_packed_twice, i};
   for (int k = 0; end == g.node_count && k < g.output_count; ++k)
     if (has_results(g, g.outputs[k])) return {problem::graph_results, g.outputs[k]};
   return {};

@@ -31,6 +31,23 @@ inline constexpr double flops_per_microsecond = 50e6;
 inline constexpr double bytes_per_microsecond = 1e6;
 }  // namespace recompute_model
 
+// Leaves, what says where leaves lie, gathered parameters (the plan says whether those are kept), and rooms, which hold what kernels
+// write there.
+constexpr bool there_anyway(const node& x) {
+  return is_leaf(x.op) || places_leaves(x) || gathers_parameter(x) || x.op == op_code::room;
+}
+
+// What a program may hold once, and is kept under any budget: a copy of a pack would place its operands a second time, so that the
+// first lies nowhere; one of a kernel that stores several values, or of some of these, would part them; one of an update would
+// write again.
+template <class Graph>
+constexpr bool only_once(const Graph& g, const node& x) {
+  if ((x.op == op_code::pack && !places_leaves(x)) || x.op == op_code::part || is_update(x.op)) return true;
+  for (int k = 0; k < x.inputs; ++k)
+    if (g.nodes[x.in[k]].op == op_code::room) return true;
+  return false;
+}
+
 template <class Graph>
 constexpr double recompute_cost(const Graph& g, int i) {
   constexpr int origin[max_axes]{};
@@ -100,7 +117,7 @@ struct minimum_cut {
     for (int i = n - 1; i >= 0; --i)
       if (is_update(g.nodes[i].op)) first_update = i;
     for (int i = 0; i < n; ++i) {
-      member[i] = !is_leaf(g.nodes[i].op) && !gathers_parameter(g.nodes[i]) && marks.of(i) == program_phase::forward;
+      member[i] = !there_anyway(g.nodes[i]) && marks.of(i) == program_phase::forward;
       used[i] = 0;
     }
     for (int k = 0; k < g.output_count; ++k) member[g.outputs[k]] = 0;
@@ -164,7 +181,7 @@ struct minimum_cut {
       const double bytes = static_cast<double>(local_numel(out, origin) * static_cast<std::int64_t>(size_of(out.type)));
       // a node with several results has no value: what is kept is its results
       width[i] = view || has_results(g, i) ? infinite : static_cast<std::int64_t>(bytes * factor[via[i][0]]) + 1;
-      banned[i] = checkpoints && keeps_value(g, i) ? 2 : !recomputable(g, x, in, out);
+      banned[i] = (checkpoints && keeps_value(g, i)) || only_once(g, x) ? 2 : !recomputable(g, x, in, out);
     }
   }
 

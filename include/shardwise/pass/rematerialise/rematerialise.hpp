@@ -181,7 +181,8 @@ struct recompute_staged {
 // activations: 100 (the cut itself: no product, no collective, no sum is done twice) down to 0 (parameters and inputs
 // alone are kept; the whole forward pass is done twice, so the peak is not the least). Between, values are let go in order of what computing them again
 // costs for their bytes. What the policy of a checkpoint keeps stays under any budget; of what a checkpoint keeps besides, the cut
-// chooses. As PyTorch's partitioner with its memory budget; of its heuristics only those that concern memory are here.
+// chooses. What packs place and what a fused kernel stores besides its result stays as well: before fuse_kernels a budget reaches
+// further than behind it. As PyTorch's partitioner with its memory budget; of its heuristics only those that concern memory are here.
 template <int Percent = 100>
 struct rematerialise {
   using shardwise_pass = void;
