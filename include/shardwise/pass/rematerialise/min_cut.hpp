@@ -6,6 +6,7 @@
 
 #include <shardwise/graph/checkpoint.hpp>
 #include <shardwise/graph/stage.hpp>
+#include <shardwise/graph/storage.hpp>
 #include <shardwise/pass/analysis/phases.hpp>
 #include <shardwise/pass/analysis/run_time.hpp>
 #include <shardwise/propagation/cost.hpp>

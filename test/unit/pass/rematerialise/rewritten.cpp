@@ -31,6 +31,16 @@ int count_of(const Graph& g, op_code op) {
   return n;
 }
 
+// Kernels that store into a room beside their result.
+template <class Graph>
+int writers_of_rooms(const Graph& g) {
+  int n = 0;
+  for (int i = 0; i < g.node_count; ++i)
+    for (int k = 0; k < g.nodes[i].inputs; ++k)
+      n += g.nodes[i].op != op_code::part && g.nodes[g.nodes[i].in[k]].op == op_code::room ? 1 : 0;
+  return n;
+}
+
 // As many nodes of kind `Once` as before, and with NaN in all that is not written, the same training.
 template <op_code Once, class First, class Then>
 void check() {
@@ -38,6 +48,7 @@ void check() {
   constexpr const auto& after = step<First, Then>::program;
   CHECK(count_of(before, Once) > 0);
   CHECK(count_of(after, Once) == count_of(before, Once));
+  CHECK(writers_of_rooms(after) == count_of(after, op_code::room));
   CHECK(after.node_count > before.node_count);
   CHECK(acc::difference(acc::train<step<First, Then>>(3), plain()) <= 1e-12);
 }
