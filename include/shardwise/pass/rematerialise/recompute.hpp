@@ -2,7 +2,6 @@
 // recompute: what checkpoints of a plan leave out of memory is computed again, call by call, just before the backward pass reads it.
 #pragma once
 
-#include <shardwise/graph/batches.hpp>
 #include <shardwise/pass/framework/pipeline.hpp>
 #include <shardwise/pass/rematerialise/checkpoint_demand.hpp>
 
@@ -45,7 +44,6 @@ struct replay_state {
   std::int32_t waiting[max_checkpoint_depth + 1];  // regions to be replayed, the first last
   std::int32_t waits;
   std::int32_t cursor;
-  bool batched;  // what is replayed is
 
   constexpr void begin(const In& from) {
     for (int i = 0; i < from.spec_count; ++i) {
@@ -65,7 +63,6 @@ struct replay_state {
     for (auto& i : next) i = 0;
     for (auto& r : waiting) r = -1;
     waits = cursor = 0;
-    batched = false;
   }
 
   // Whether work is left.
@@ -78,7 +75,6 @@ struct replay_state {
     if (cursor < from.node_count) return true;
     g.output_count = from.output_count;
     for (int k = 0; k < from.output_count; ++k) g.outputs[k] = to[from.outputs[k]];
-    if (batched) number_batches(g);  // a batch that is replayed is another one
     return false;
   }
 
@@ -107,21 +103,7 @@ struct replay_state {
         if (n.in[k] < 0) return ask_for(from, d, d.tree.ancestor(from, d.tree.region_at(from, v), instance));
       }
     }
-    if (batch_number(x) != 0 && asks_for_members(from, d)) return;
     to[cursor++] = append(n);
-  }
-  // A batch stays whole: what its members read is replayed before the first of them.
-  template <class Demand>
-  constexpr bool asks_for_members(const In& from, const Demand& d) {
-    bool asked = false;
-    each_starting(from, cursor, [&](int j) {
-      const int v = from.nodes[j].in[0], own = d.tree.region_at(from, j);
-      if (asked || !d.is_backward(j)) return;
-      const int instance = d.reads(from, v, own, max_checkpoint_depth + 1);
-      asked = instance != 0 && copy[d.place_of(v, instance)] < 0;
-      if (asked) ask_for(from, d, d.tree.ancestor(from, d.tree.region_at(from, v), instance));
-    });
-    return asked;
   }
 
   // Region r is replayed next, and before it those around it, as far as the forward pass has been written: all of it, unless its
@@ -152,7 +134,6 @@ struct replay_state {
       n.in[k] = instance == 0 ? to[v] : copy[d.place_of(v, instance)];
     }
     n.scope = scope_in_replay(from, x.scope, r);
-    batched = batched || batch_number(x) != 0;
     copy[d.place_of(i, level)] = append(n);
   }
 
