@@ -3,6 +3,9 @@
 #pragma once
 
 #include <shardwise/graph/batches.hpp>
+#include <shardwise/operations/infer.hpp>
+
+#include <random_graph.hpp>
 
 #include <set>
 #include <string>
@@ -53,6 +56,47 @@ std::multiset<std::string> computed(const Graph& g) {
     all.insert(e.back());
   }
   return all;
+}
+
+// The same on a mesh with one axis more, of one rank: about every second value that a collective or a pointwise operation reads
+// is seen as a shard along that axis, and as a whole again. Capacity: of the result.
+template <class To, class From>
+To with_views(const From& from, std::uint64_t seed) {
+  using sw::op_code;
+  To g;
+  dice roll{seed ^ 0x3131, 0};
+  sw::builder b = g.edit();
+  std::vector<int> to;
+  const auto move = [&](int x, sw::placement p) {
+    sw::node n = sw::empty_node;
+    n.op = op_code::redistribute;
+    n.a = {{1, sw::pack(p), 0, 0, 0, 0}};
+    n.inputs = 1;
+    n.in[0] = x;
+    sw::spec s = b.specs[b.nodes[x].spec];
+    s.place[1] = p;
+    n.spec = b.intern(s);
+    return b.append(n);
+  };
+  for (int i = 0; i < from.node_count; ++i) {
+    sw::node n = from.nodes[i];
+    const bool reads = sw::rules::is_scalar(n.op) || sw::communicates(sw::detail::transition_at(from, i));
+    for (int k = 0; k < n.inputs; ++k) {
+      n.in[k] = to[static_cast<std::size_t>(n.in[k])];
+      const sw::spec& s = b.specs[b.nodes[n.in[k]].spec];
+      if (reads && s.rank > 0 && sw::is_contiguous(s) && roll(2) == 0)
+        n.in[k] = move(move(n.in[k], sw::shard_value(0)), sw::replicate_value());
+    }
+    sw::spec s = from.spec_of(i);
+    s.axes = 2;
+    s.axis_size[1] = 1;
+    s.place[1] = sw::replicate_value();
+    n.spec = b.intern(s);
+    to.push_back(b.append(n));
+  }
+  g.finish(b);
+  for (int k = 0; k < from.output_count; ++k) g.outputs[g.output_count++] = to[static_cast<std::size_t>(from.outputs[k])];
+  return g;
 }
 
 // Makes a batch of whatever neighbours may be one.

@@ -56,6 +56,14 @@ constexpr void each_operand_storage(const Graph& g, const std::int32_t* owner, i
   }
 }
 
+// Calls f(j) for the nodes that start where node i stands: itself, of a batch's first member all of them, of a later one none. A
+// pass that writes, where an operand is read, what it has put off does so for all of these: then nothing comes between members.
+template <class Graph, class F>
+constexpr void each_starting(const Graph& g, int i, F&& f) {
+  if (batch_number(g.nodes[i]) == 0) f(i);
+  else if (!joins_batch(g, i)) each_member(g, i, f);
+}
+
 // Whether two redistributions may be members of one batch, as far as what they are decides it.
 template <class Graph>
 constexpr bool is_batchable(const Graph& g, int a, int b) {

@@ -7,6 +7,7 @@
 #include <gpt.hpp>
 #include <shardwise/pass/communication/prefetch.hpp>
 #include <shardwise/pass/communication/waits.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/fuse/partial_lower.hpp>
 #include <shardwise/pass/rematerialise/rematerialise.hpp>
 
@@ -163,6 +164,29 @@ TEST_CASE("shard_over: batches under partial_lower") {
   for (int i = 0; i < step::program.node_count; ++i)
     if (sw::batch_number(step::program.nodes[i]) != 0) CHECK(sw::batch_problem(step::program, i, last) == sw::problem::none);
   CHECK(last > 0);
+}
+
+// Gathers that a pass moves behind the batches, as one that computes again does, are batches of their own, behind the waits of what
+// they read; with and without a second rank on the outer axis, where its gathers are views.
+template <class Step>
+void check_again() {
+  std::int64_t last = 0;
+  int again = 0;
+  for (int i = 0; i < Step::program.node_count; ++i) {
+    const sw::node& n = Step::program.nodes[i];
+    if (sw::batch_number(n) == 0) continue;
+    CHECK(sw::batch_problem(Step::program, i, last) == sw::problem::none);
+    again += sw::unsharding_of(n) == sw::unsharding::again && sw::joins_batch(Step::program, i) ? 1 : 0;
+  }
+  CHECK(again > 0);
+}
+TEST_CASE("shard_over: batches are gathered again behind their waits") {
+  using recomputes = sw::pipeline<sw::schedule_comm_wait, sw::rematerialise<0>, sw::fuse_pointwise>;
+  using two = transformer_step<sw::plan<shards<>, blocks<freed>>, recomputes>;
+  check_again<two>();
+  static_assert(two::comm_bytes<node<2>> >= freed_step::comm_bytes<node<2>>);
+  using over_one = sw::fully_shard<node<1>, sw::shard_over<local<2>>, freed>;
+  check_again<transformer_step<sw::plan<over_one>, recomputes, machines<1, 2>, all_ranks<1, 2>>>();
 }
 
 template <class traced>  // in a template nvcc writes no type out

@@ -2,6 +2,7 @@
 // reshard_parameters: what the backward pass reads of parameters that a group has freed after the forward pass is gathered again.
 #pragma once
 
+#include <shardwise/graph/batches.hpp>
 #include <shardwise/pass/framework/rewrite.hpp>
 #include <shardwise/pass/framework/sweep.hpp>
 
@@ -33,6 +34,7 @@ struct reshard_rules {
     std::int32_t again[base::capacity];  // of those: what the backward pass reads instead, -1: nothing yet
     bool needed[base::capacity];         // of gathers: the backward pass reads it
     std::int32_t unmarked, unlisted;     // nodes below it, from it on
+    bool batched;                        // what is gathered again is
 
     constexpr void begin(const In& g) {
       base::begin(g);
@@ -40,6 +42,7 @@ struct reshard_rules {
       for (int k = 0; k < g.output_count; ++k) forward[g.outputs[k]] = true;
       unmarked = g.node_count;
       unlisted = 0;
+      batched = false;
     }
     constexpr bool step(const In& g, builder& b) {
       if (unmarked > 0) mark(g, --unmarked);
@@ -47,6 +50,7 @@ struct reshard_rules {
       else if (this->cursor < g.node_count) write(g, b, this->cursor++);
       else {
         base::set_outputs(g);
+        if (batched && !b.overflowed()) number_batches(b);  // a batch that is gathered again is another one
         return false;
       }
       return true;
@@ -70,9 +74,10 @@ struct reshard_rules {
     }
     constexpr void write(const In& g, builder& b, int i) {
       const node& n = g.nodes[i];
-      if (!forward[i])
-        for (int k = 0; k < n.inputs; ++k)
-          if (whole[n.in[k]] >= 0) make_again(g, b, n.in[k]);
+      each_starting(g, i, [&](int j) {
+        for (int k = 0; k < g.nodes[j].inputs && !forward[j]; ++k)
+          if (whole[g.nodes[j].in[k]] >= 0) make_again(g, b, g.nodes[j].in[k]);
+      });
       base::copy(b, g, i);
       if (forward[i] || to[i] >= b.node_capacity) return;
       for (int k = 0; k < n.inputs; ++k)
@@ -88,14 +93,16 @@ struct reshard_rules {
       int first = i, last = i;  // of its group, which stands together
       while (first > 0 && is_beside(g, first - 1, i)) --first;
       while (last + 1 < g.node_count && is_beside(g, last + 1, i)) ++last;
-      // over two axes: what they are gathered from comes before all of them
-      if (const int from = g.nodes[first].in[0]; whole[from] >= 0) make_again(g, b, from);
+      // over two axes: what they are gathered from, and its waits, come before all of them
+      for (int k = first; k <= last; ++k)
+        if (const int from = g.nodes[k].in[0]; needed[k] && whole[from] >= 0) make_again(g, b, from);
       for (int k = first; k <= last; ++k) {
         if (!needed[k] || again[k] >= 0) continue;
         node n = g.nodes[k];
         auto of = attributes_of<redistribute_attributes>(n.a);
         of.unshard = static_cast<std::int64_t>(unsharding::again);
         n.a = pack_attributes(of);
+        batched = batched || of.batch != 0;
         again[k] = copied(b, n, whole[n.in[0]] >= 0 ? again[n.in[0]] : to[n.in[0]]);
         this->work.take(60);
       }

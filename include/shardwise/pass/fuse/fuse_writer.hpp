@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include <shardwise/graph/batches.hpp>
 #include <shardwise/pass/fuse/regions.hpp>
 
 namespace shardwise::inline v0_1::passes {
@@ -92,6 +93,8 @@ struct fuse_writer {
   template <class Source, class Table>
   constexpr void copy(const Source& from, const Table& t, int i, stage_work& work) {
     node n = from.nodes[i];
+    if (batch_number(n) != 0)  // a batch stays whole: what its members read is written before the first
+      each_starting(from, i, [&](int j) { written(from, t, from.nodes[j].in[0], work); });
     for (int k = 0; k < n.inputs; ++k) n.in[k] = written(from, t, n.in[k], work);
     to[i] = append(n);
   }

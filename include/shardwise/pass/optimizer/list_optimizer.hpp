@@ -2,6 +2,7 @@
 // fused_optimizer, foreach_optimizer: Adam on lists of parameters, as one update or as one operation for each of its steps.
 #pragma once
 
+#include <shardwise/graph/batches.hpp>
 #include <shardwise/pass/framework/holding.hpp>
 
 namespace shardwise::inline v0_1 {
@@ -184,10 +185,11 @@ struct list_rules {
       if (cursor > g.node_count) return false;
       const int i = cursor;
       bool depends = i == g.node_count;
-      if (!depends) {
-        depends = base::conflicts(g, i);
-        for (int k = 0; k < g.nodes[i].inputs; ++k) depends = depends || to[g.nodes[i].in[k]] < 0;
-      }
+      if (!depends)
+        each_starting(g, i, [&](int j) {
+          depends = depends || base::conflicts(g, j);
+          for (int k = 0; k < g.nodes[j].inputs; ++k) depends = depends || to[g.nodes[j].in[k]] < 0;
+        });
       if (depends && work.defer(write_cost * waits)) return true;
       ++cursor;
       if (depends) write_waiting(b, g);

@@ -5,6 +5,9 @@
 #include <shardwise/pass/communication/batch_collectives.hpp>
 #include <shardwise/pass/communication/overlap.hpp>
 #include <shardwise/pass/communication/waits.hpp>
+#include <shardwise/pass/fuse/partial_lower.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
+#include <shardwise/pass/rematerialise/rematerialise.hpp>
 #include <shardwise/pass/simplify/simplify.hpp>
 
 #include <doctest/doctest.h>
@@ -56,6 +59,9 @@ constexpr variant variants[] = {
     {"batched twice", &in_a_row<sw::batch_collectives, sw::sink_waits, sw::batch_collectives>},
     {"merge_common", &in_a_row<sw::batch_collectives, sw::merge_common>, false},
     {"cancel_redistributions", &in_a_row<sw::batch_collectives, sw::cancel_redistributions, sw::merge_common>, false},
+    {"fused_optimizer", &in_a_row<sw::batch_collectives, sw::fused_optimizer>, false},
+    {"foreach_optimizer", &in_a_row<sw::batch_collectives, sw::foreach_optimizer>, false},
+    {"rematerialise", &in_a_row<sw::batch_collectives, sw::rematerialise<0>>, false},
 };
 constexpr int variant_count = static_cast<int>(sizeof(variants) / sizeof(variants[0]));
 
@@ -132,6 +138,102 @@ TEST_CASE("batches: random steps give the same bits after every pass, on one ran
 TEST_CASE("batches: random steps give the same bits after every pass, on two ranks") { check_variants<2>(100); }
 TEST_CASE("batches: random steps give the same bits after every pass, on three ranks") { check_variants<3>(100); }
 TEST_CASE("batches: random steps give the same bits after every pass, on four ranks") { check_variants<4>(60); }
+
+// --- behind fusing passes --------------------------------------------------------------------------------------------
+
+std::vector<int> sizes_of_batches(const auto& g) {
+  std::vector<int> all;
+  for (const test::batch_at b : test::batches_of(g)) all.push_back(b.members);
+  return all;
+}
+
+struct single : sw::axis<1> {};
+
+template <int Ranks>
+void check_fused(std::uint64_t graphs) {
+  using graph = sw::graph<220, 220, 64>;
+  int batches = 0, fused = 0;
+  for (std::uint64_t seed = 0; seed < graphs; ++seed) {
+    graph before = test::with_views<graph>(test::random_graph<body>(seed, Ranks), seed);
+    REQUIRE(!sw::verify(before));
+    graph batched = before;
+    REQUIRE(!sw::batch_collectives::apply(batched));
+    const auto whole = sizes_of_batches(batched);
+    batches += static_cast<int>(whole.size());
+    const auto check = [&](const char* name, auto pass, bool keeps) {
+      graph after = batched;
+      REQUIRE(!decltype(pass)::apply(after));
+      INFO("seed " << seed << ", " << std::string(name) << "\n" << sw::to_text(batched) << "\n" << sw::to_text(after));
+      REQUIRE(sw::verify(after).what == sw::problem::none);
+      if (keeps) REQUIRE(sizes_of_batches(after) == whole);
+      fused += after.node_count < batched.node_count ? 1 : 0;
+      std::vector<int> wrong(Ranks, 0);
+      sw::launch<sw::mesh<fibre<Ranks>, single>>([&](auto& rank) {
+        sw::eager<std::remove_reference_t<decltype(rank)>> e(rank);
+        wrong[static_cast<std::size_t>(rank.index())] = test::run_graph(e, after) == test::run_graph(e, before) ? 0 : 1;
+      });
+      for (const int w : wrong) REQUIRE(w == 0);
+    };
+    check("fuse_pointwise", sw::fuse_pointwise{}, true);
+    check("fuse_kernels", sw::fuse_kernels{}, true);
+    check("partial_lower", sw::partial_lower<sw::core_operations, 2>{}, false);
+  }
+  MESSAGE(Ranks << " ranks: " << batches << " batches, " << fused << " graphs with fewer nodes");
+  CHECK(batches > static_cast<int>(graphs) / 4);
+  CHECK(fused > static_cast<int>(graphs) / 4);
+}
+
+TEST_CASE(
+    "batches: fused kernels and what they see on an axis of one rank stand beside batches, and the bits are the same") {
+  check_fused<2>(100);
+  check_fused<3>(60);
+}
+
+// What a fused region steps over is written where it is read: before the batch, though its second member alone reads it.
+TEST_CASE("batches: the operand of a later member, seen on an axis of one rank") {
+  test::graph_maker<24> m;
+  const int x = m.leaf(op_code::input, sw::partial_value(), 0), y = m.leaf(op_code::input, sw::partial_value(), 1);
+  const int first = m.to(x, sw::replicate_value()), second = m.to(y, sw::replicate_value());
+  const auto two = m.finish(first, second);
+  int later_alone = 0;
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    auto g = test::with_views<sw::graph<24, 24>>(two, seed);
+    REQUIRE(!sw::batch_collectives::apply(g));
+    const auto seen = [&](int k) { return g.nodes[g.nodes[g.outputs[k]].in[0]].op == op_code::redistribute; };
+    later_alone += seen(1) && !seen(0) ? 1 : 0;
+    REQUIRE(!sw::fuse_pointwise::apply(g));
+    INFO(sw::to_text(g));
+    CHECK(!sw::verify(g));
+    CHECK(sizes_of_batches(g) == std::vector<int>{2});
+  }
+  CHECK(later_alone > 0);
+}
+
+// An update that a list has put off is written where one reads what it writes: before the batch, too.
+TEST_CASE("batches: the second member reads an updated parameter") {
+  const auto check = [](auto pass) {
+    test::graph_maker<48> m;
+    const auto state = [&](int which) {
+      const int s = m.leaf(op_code::state, sw::shard_value(0), which);
+      m.b.nodes[s].a.v[2] = which;
+      return s;
+    };
+    const int kept = m.leaf(op_code::param, sw::shard_value(0), 0), updated = m.leaf(op_code::param, sw::shard_value(0), 1);
+    const int gradient = m.leaf(op_code::input, sw::shard_value(0)), moments[] = {state(0), state(1)};
+    const int after = m.apply(op_code::adam, {}, {updated, m.apply(op_code::tanh, gradient), moments[0], moments[1]});
+    const int first = m.to(kept, sw::replicate_value()), second = m.to(after, sw::replicate_value());
+    auto g = m.finish(first, second);
+    REQUIRE(!sw::verify(g));
+    REQUIRE(!sw::batch_collectives::apply(g));
+    CHECK(sizes_of_batches(g) == std::vector<int>{2});
+    REQUIRE(!decltype(pass)::apply(g));
+    INFO(sw::to_text(g));
+    CHECK(!sw::verify(g));
+    CHECK(sizes_of_batches(g) == std::vector<int>{2});
+  };
+  check(sw::fused_optimizer{});
+  check(sw::foreach_optimizer{});
+}
 
 // --- which ----------------------------------------------------------------------------------------------------------
 
