@@ -33,7 +33,7 @@ std::vector<std::string> names_of(axis_list<A...>) {
   return {last_name(type_name<A>())...};
 }
 
-inline const char* dtype_text(dtype t) { return t == dtype::f64 ? "double" : t == dtype::i32 ? "int32" : "float"; }
+inline const char* dtype_text(dtype t) { return t == dtype::i32 ? "int32" : t == dtype::i64 ? "int64" : name_of(t); }
 
 inline void put_number(std::string& out, double v) {
   char text[32];

@@ -8,10 +8,10 @@
 
 namespace shardwise::inline v0_1::operations {
 
-inline constexpr operation norm_stats = by_rows(&statistic_of_rows<true>, &rows_beside<1>,
+inline constexpr operation norm_stats = with_wide(0, 1U, by_rows(&statistic_of_rows<true>, &rows_beside<1>,
                                                 &refuse_partial<problem::partial_nonlinear, problem::norm_dim_sharded, true>,
-                                                -1, element_rule::real, operand_choice::along_rows);
-inline constexpr operation norm_apply = by_rows(
+                                                -1, element_rule::real, operand_choice::along_rows));
+inline constexpr operation norm_apply = with_wide(2U, 0, by_rows(
     [](const op_attr&, const spec* in, int n) {
       const spec& x = in[0];
       for (int k = 2; k < n; ++k) {
@@ -25,11 +25,11 @@ inline constexpr operation norm_apply = by_rows(
       return rules::row_rows(in[0].rank, n, n - 2, false);
     },
     &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>, -1, element_rule::real,
-    operand_choice::along_rows, recomputing::cheap);
+    operand_choice::along_rows, recomputing::cheap));
 inline constexpr operation norm_dx =
-    by_rows(&like_first, &rows_beside<4, 1, true>,
-            &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>);
-inline constexpr operation norm_dw = with_scratch(
+    with_wide(4U, 0, by_rows(&like_first, &rows_beside<4, 1, true>,
+            &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>));
+inline constexpr operation norm_dw = with_wide(4U, 0, with_scratch(
     no_scratch, &columns_device_scratch<1>,
     by_rows(
         [](const op_attr&, const spec* in, int) {
@@ -40,7 +40,7 @@ inline constexpr operation norm_dw = with_scratch(
           return r;
         },
         [](const operation&, const op_attr&, const spec* in, int, const spec&) { return rules::norm_dw_rows(in[0].rank); },
-        &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>));
+        &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>)));
 
 // What passes write after differentiation: several of these in one kernel; verify checks them by the rules of their parts.
 inline constexpr operation norm = without_rule(operation_kind::computed);

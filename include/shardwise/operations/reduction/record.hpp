@@ -29,6 +29,7 @@ inline constexpr operation sumsq = [] {
         return t;
       },
       &refuse_with<problem::partial_nonlinear>);
+  o.wide = wide_values{0, 1U};
   o.launch = launching::chained;
   o.device_scratch = &sumsq_device_scratch;
   return o;

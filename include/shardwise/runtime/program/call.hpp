@@ -91,6 +91,8 @@ struct call {
   transition kind = transition::none;
   placement from{}, to{};
   interval cut{};  // between shards of one dim: the part of it that the axis cuts
+  std::uint32_t written = 0;  // operands that the kernel writes into, rooms too, bit by bit
+  dtype type[max_inputs + 1]{};
   layout l[max_inputs + 1];
   void* p[max_inputs + 1]{};
   void* workspace = nullptr;

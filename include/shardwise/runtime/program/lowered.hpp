@@ -216,7 +216,10 @@ class lowered {
       for (int j = 0; j < n.inputs; ++j) {
         k.l[j] = layouts_[static_cast<std::size_t>(n.in[j])];
         k.p[j] = place_of(n.in[j]);
+        k.type[j] = g.spec_of(n.in[j]).type;
       }
+      k.type[result] = out.type;
+      k.written = written_operands(g, n);
       k.l[result] = layouts_[at];
       if (has_results(g, i)) k.results = lower_results(i, coordinate, n_dyn);
       else k.p[result] = place_of(i);
@@ -298,9 +301,7 @@ class lowered {
                                   " are given; the tensor's are " + element_name(program().spec_of(id).type) +
                                   ": convert the values to that type first");
   }
-  static const char* element_name(dtype t) {
-    return t == dtype::i32 ? "int32 (std::int32_t)" : t == dtype::f64 ? "double" : "float";
-  }
+  static const char* element_name(dtype t) { return t == dtype::i32 ? "int32 (std::int32_t)" : name_of(t); }
   // A size for the program's dyn dim.
   static void check_dyn(std::int64_t n) {
     constexpr std::int64_t bound = source::dyn_bound;
