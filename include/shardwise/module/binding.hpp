@@ -2,6 +2,7 @@
 // binding: how a plan reaches a module. A module is a class template over its binding; children derive theirs by place.
 #pragma once
 
+#include <shardwise/graph/functions/pointwise_functions.hpp>
 #include <shardwise/module/reflection.hpp>
 #include <shardwise/module/fully_shard.hpp>
 

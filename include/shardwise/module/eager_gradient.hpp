@@ -197,10 +197,12 @@ struct given_gradients {
   using mesh_type = typename binding_type::mesh_type;
   static constexpr int parameters = binding_type::parameters, tensors = parameters + binding_type::buffers;
   static constexpr int nodes = tensors + parameters + 1;
-  static constexpr int specs = plan_traits<typename binding_type::plan_type>::any_shards ? 4 * tensors + 1 : nodes;
+  using traits = plan_traits<typename binding_type::plan_type>;
+  static constexpr int specs = traits::any_mixed ? 6 * tensors + 1 : traits::any_shards ? 4 * tensors + 1 : nodes;
   static constexpr int modules = module_count<typename Bound::unbound_module>() + 1;
   struct joint {
-    graph<nodes, specs, modules> g;  // in shards, of a tensor: used, in part, stored, and its gradient's
+    // in shards, of a tensor: used, in part, stored, and its gradient's; and stored, but of the type that it is used in
+    graph<nodes, specs, modules> g;
     int cotangent[nodes];
   };
   static constexpr auto value = [] {

@@ -102,7 +102,7 @@ struct mixed {
   static constexpr detail::precision shardwise_precision = [] {
     detail::precision p = options::value;
     p.said = true;
-    p.parameters = dtype_v<T>;
+    if constexpr (is_floating_element<T>) p.parameters = dtype_v<T>;
     return p;
   }();
 };
