@@ -16,4 +16,5 @@ struct summed {
   constexpr auto operator()(const auto& x) const { return sw::redistribute<dp, sw::shard<0>>(x); }
 };
 constexpr auto bytes =
-    sw::function_step<summed, sw::mesh<dp>, sw::inputs<sw::input_tensor<sw::bf16, sw::shape<32, 8>, sw::on<dp, sums>>>>::peak_bytes;
+    sw::function_step<summed, sw::mesh<dp>,
+                      sw::inputs<sw::input_tensor<sw::bf16, sw::shape<32, 8>, sw::on<dp, sums>>>>::peak_bytes;

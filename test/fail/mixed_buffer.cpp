@@ -12,7 +12,8 @@ namespace sw = shardwise;
 struct dp : sw::axis<2> {};
 template <class Bound = sw::unbound>
 struct with_buffer : sw::module<with_buffer<Bound>, Bound> {
-  SHARDWISE_MEMBERS(Bound, (sw::parameter<sw::shape<8>, sw::init::ones>, gain), (sw::buffer<sw::shape<8>, sw::init::zeros>, running));
+  SHARDWISE_MEMBERS(Bound, (sw::parameter<sw::shape<8>, sw::init::ones>, gain),
+                    (sw::buffer<sw::shape<8>, sw::init::zeros>, running));
   constexpr auto forward(const auto& x) const { return sw::cast<float>(x * gain) + running; }
 };
 struct task {

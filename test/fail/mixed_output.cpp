@@ -12,7 +12,8 @@ struct wide_task {
 template <class... Entries>
 using step = sw::train_step<one_linear, wide_task, sw::plan<sw::data_parallel<dp>, Entries...>, mesh>;
 #ifdef SHARDWISE_FAIL
-constexpr auto bytes = step<sw::mixed<sw::bf16>, sw::at<"net.weight", sw::mixed<sw::bf16, sw::output_dtype<float>>>>::peak_bytes;
+constexpr auto bytes =
+    step<sw::mixed<sw::bf16>, sw::at<"net.weight", sw::mixed<sw::bf16, sw::output_dtype<float>>>>::peak_bytes;
 #else
 constexpr auto bytes = step<sw::mixed<sw::bf16>, sw::at<"net", sw::mixed<sw::bf16, sw::output_dtype<float>>>>::peak_bytes;
 #endif

@@ -11,7 +11,8 @@ struct wide_task {
 };
 
 template <class T, class... Entries>
-using step = sw::train_step<one_linear, wide_task, sw::plan<sw::data_parallel<dp>, Entries...>, mesh, sw::adam<>, sw::pipeline<>, T>;
+using step =
+    sw::train_step<one_linear, wide_task, sw::plan<sw::data_parallel<dp>, Entries...>, mesh, sw::adam<>, sw::pipeline<>, T>;
 #ifdef SHARDWISE_FAIL
 constexpr auto bytes = step<sw::bf16>::peak_bytes;
 #else

@@ -160,8 +160,8 @@ struct refusal {
 // A parameter that is read otherwise than it is stored: of another element type, in shards and read whole. The first of a group
 // to be read casts and gathers all.
 struct stored_shard {
-  std::int32_t spec = -1;  // of the whole; -1: this leaf is read as it is stored
-  std::int32_t axis = -1;  // -1: it is stored whole
+  std::int32_t spec = -1;   // of the whole; -1: this leaf is read as it is stored
+  std::int32_t axis = -1;   // -1: it is stored whole
   std::int32_t scope = -1;  // of the module whose group it is in
   std::int32_t first = -1;  // the group's first leaf
   std::int32_t next = -1;   // the one after this

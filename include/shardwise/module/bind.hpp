@@ -341,14 +341,13 @@ struct plan_check<M, plan<E...>, Mesh> {
     constexpr problem still =
         freezes && matched && ((found.frozen >> K) & 1U) == 0 ? problem::frozen_nothing : problem::none;
     constexpr bool called = named && ((found.list >> K) & 1U) == 0;
-    constexpr problem types = !elements.said || !matched ? problem::none
+    constexpr problem types = !elements.said || !matched                ? problem::none
                               : !named && ((found.cast >> K) & 1U) == 0 ? problem::mixed_buffer
                               : elements.output >= 0 && !called         ? problem::mixed_output
                                                                         : problem::none;
     return check_matched<matched, of_parameter, M, Entry>::ok && raise<style, plan_entry<Entry>>::ok &&
-           raise<types, plan_entry<Entry>>::ok &&
-           raise<still, plan_entry<Entry>>::ok && check_grouped<grouped, M, Entry>::ok &&
-           raise<group, plan_entry<Entry>>::ok;
+           raise<types, plan_entry<Entry>>::ok && raise<still, plan_entry<Entry>>::ok &&
+           check_grouped<grouped, M, Entry>::ok && raise<group, plan_entry<Entry>>::ok;
   }
   template <std::size_t... K>
   static constexpr bool check(std::index_sequence<K...>) {

@@ -164,8 +164,8 @@ struct model_gradient {
                                        typename binding_type::element, binding_type::context::gradient_mode>>::type,
           typename binding_type::plan_type>::type,
       true>;
-  using dense = dense_gradients<staged<autodiff::grad, trace_type>, binding_type::parameters, writes_leaves<trace_type>, wrt<>,
-                                trace_type::loss_scaled>;
+  using dense = dense_gradients<staged<autodiff::grad, trace_type>, binding_type::parameters, writes_leaves<trace_type>,
+                                wrt<>, trace_type::loss_scaled>;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(loss_is_scaled<trace_type, typename binding_type::plan_type>::ok);
   static_assert(low_sums_within<graph_of<dense>, reduction_bound_of<typename binding_type::plan_type>,

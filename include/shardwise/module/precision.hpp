@@ -113,8 +113,8 @@ struct mixed {
 // summand is too large or too small for its type in either. Price: one operation.
 template <std::int64_t Factor>
 struct loss_scale {
-  static_assert(raise<((Factor < 1 || (Factor & (Factor - 1)) != 0) ? problem::loss_scale_factor : problem::none),
-                      loss_scale>::ok);
+  static_assert(
+      raise<((Factor < 1 || (Factor & (Factor - 1)) != 0) ? problem::loss_scale_factor : problem::none), loss_scale>::ok);
   static constexpr std::int64_t shardwise_loss_scale = Factor;
 };
 

@@ -124,19 +124,19 @@ struct group_recorder : parameter_recorder<Mesh, Plan, Scopes> {
   constexpr void set_gathers(stored_shard& s, int leaf) {
     using group = owning_group<typename PB::parent>;
     builder& b = this->b;
-      const int scope = ancestor(group::depth);
-      s.axis = Mesh::template index_of<typename group::style::axis>;
-      s.scope = scope;
-      s.unshard = static_cast<std::int64_t>(group::style::template gathered < group::depth == 0 >);
-      if constexpr (!std::is_void_v<typename group::style::inner>) {
-        s.inner = Mesh::template index_of<typename group::style::inner>;
-        s.part = b.intern(of_type(Placing::value.part, Types::used));
-        s.unshard_part = static_cast<std::int64_t>(group::style::template gathered_part < group::depth == 0 >);
-      }
-      if (first[scope] == 0) first[scope] = leaf + 1;
-      else leaves[last[scope] - 1].next = leaf;
-      s.first = first[scope] - 1;
-      last[scope] = leaf + 1;
+    const int scope = ancestor(group::depth);
+    s.axis = Mesh::template index_of<typename group::style::axis>;
+    s.scope = scope;
+    s.unshard = static_cast<std::int64_t>(group::style::template gathered < group::depth == 0 >);
+    if constexpr (!std::is_void_v<typename group::style::inner>) {
+      s.inner = Mesh::template index_of<typename group::style::inner>;
+      s.part = b.intern(of_type(Placing::value.part, Types::used));
+      s.unshard_part = static_cast<std::int64_t>(group::style::template gathered_part < group::depth == 0 >);
+    }
+    if (first[scope] == 0) first[scope] = leaf + 1;
+    else leaves[last[scope] - 1].next = leaf;
+    s.first = first[scope] - 1;
+    last[scope] = leaf + 1;
   }
 
   // The scope that holds the current one, so many below the model's own.
@@ -150,8 +150,9 @@ struct group_recorder : parameter_recorder<Mesh, Plan, Scopes> {
   }
 };
 template <class Mesh, class Plan, int Leaves, int Scopes>
-using storing_recorder = std::conditional_t<plan_traits<Plan>::any_shards || plan_traits<Plan>::any_mixed, group_recorder<Mesh, Plan, Leaves, Scopes>,
-                                            parameter_recorder<Mesh, Plan, Scopes>>;
+using storing_recorder =
+    std::conditional_t<plan_traits<Plan>::any_shards || plan_traits<Plan>::any_mixed,
+                       group_recorder<Mesh, Plan, Leaves, Scopes>, parameter_recorder<Mesh, Plan, Scopes>>;
 
 // The same under a plan that splits the optimizer's states of whole parameters: each parameter's leaf says over which axes.
 template <class Base>
@@ -327,7 +328,8 @@ struct traced {
 
   // One evaluation into a guessed capacity, a second one only if the guess was short; once more if it must tell values
   // apart.
-  static constexpr int gathers = (shards ? 1 : 0) + (casts ? 1 : 0) + (detail::plan_traits<Plan>::any_nested ? 1 : 0);  // of a parameter
+  static constexpr int gathers =
+      (shards ? 1 : 0) + (casts ? 1 : 0) + (detail::plan_traits<Plan>::any_nested ? 1 : 0);  // of a parameter
   static constexpr int guess = micro_batches * ((4 + gathers) * (parameters + buffers) + 96);
   template <int N, int S, int M, bool Own>
   static constexpr auto recorded = record<N, S, M, Own>();

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// mixed on ranks: the bits of a step with casts by hand; a language model near float under every way of sharding; types of the step's
-// gradients, sums and outputs; f16 with a scaled loss.
-#include <sharded_gpt.hpp>
+// mixed on ranks: the bits of a step with casts by hand, on uneven rows, whole and in shards; sums in bf16; passes; f16 with a scaled
+// loss; eager training. A language model: mixed_language_model.cpp.
+#include <shardwise/shardwise.hpp>
 
 #include <shardwise/module/eager_gradient.hpp>
+#include <shardwise/module/iterated.hpp>
 #include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
 #include <shardwise/pass/communication/prefetch.hpp>
+#include <shardwise/pass/communication/waits.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/fuse/merge_products.hpp>
+#include <shardwise/pass/iteration/iter_move.hpp>
 #include <shardwise/pass/optimizer/list_optimizer.hpp>
 #include <shardwise/pass/rematerialise/rematerialise.hpp>
 #include <shardwise/pass/simplify/simplify.hpp>
+#include <shardwise/runtime/executor/iterated.hpp>
 
 #include <doctest/doctest.h>
 
@@ -21,7 +26,6 @@
 namespace {
 
 namespace sw = shardwise;
-namespace gpt = test::gpt;
 using sw::bf16;
 using sw::f16;
 using sw::mixed;
@@ -200,6 +204,35 @@ TEST_CASE("mixed: passes keep what a step computes") {
   with_passes<sw::fully_shard<dp<2>>, sw::at<"*", sw::fully_shard<dp<2>>>, mixed<bf16>>::check_all();
 }
 
+TEST_CASE("mixed: updates that run in the next iteration are seen by its casts") {
+  using bucketed = step_of<plain_net, sw::mesh<dp<2>>, fit<dp<2>>, sw::adam<>,
+                           sw::pipeline<sw::fused_optimizer, sw::comm_fusion_in_place<>, sw::remove_copy_from_optimizer>,
+                           sw::data_parallel<dp<2>>, mixed<bf16>>;
+  using iterations =
+      sw::iterated<bucketed, sw::iter_move_grads_and_optimizers<"all_reduce", "cast">, sw::raise_comms, sw::sink_waits>;
+  static_assert(iterations::kept_values > 0);
+  sw::launch<sw::mesh<dp<2>>>([](auto& rank) {
+    sw::executor<bucketed> run(rank);
+    sw::iterated_executor<iterations> later(rank);
+    run.initialise(3);
+    later.main().initialise(3);
+    for (int s = 1; s <= 3; ++s) {
+      sw::step_env env;
+      env.step = s;
+      env.lr = 0.02;
+      const auto feed = [&](auto& ex) {
+        ex.set_input(0, numbers(35, s));
+        ex.set_input(1, numbers(21, s + 20));
+      };
+      feed(run);
+      run.run(env);
+      feed(later.main());
+      later.run(env, s == 3);
+      CHECK(later.loss() == run.loss());
+    }
+  });
+}
+
 // --- f16 ----------------------------------------------------------------------------------------------------------------------
 
 TEST_CASE("loss_scale: the same bits where nothing is lost, and gradients that f16 would lose") {
@@ -245,75 +278,6 @@ float faint_step() {
 TEST_CASE("loss_scale: what is lost without it is there with it") {
   CHECK(faint_step<1>() == 1);
   CHECK(faint_step<1024>() == 0.75F);  // 1 - 2^24 2^-26
-}
-
-// --- a language model -----------------------------------------------------------------------------------------------------------
-
-constexpr int gpt_steps = 4;
-template <class Plan, class... More>
-struct added;
-template <class... E, class... More>
-struct added<sw::plan<E...>, More...> {
-  using type = sw::plan<E..., More...>;
-};
-template <class Dp, class Tp>
-struct tensor_mixed : added<typename gpt::tensor_parallel<Dp, Tp>::type, mixed<bf16>> {};
-template <class Dp, class Tp>
-struct sequence_mixed : added<typename gpt::sequence_parallel<Dp, Tp>::type, mixed<bf16>> {};
-template <class Dp, class Tp>
-struct shards_mixed : gpt::fully_sharded<Dp, Tp, mixed<bf16>> {};
-template <class Dp, class Tp>
-struct checkpoints_mixed : gpt::fully_sharded<Dp, Tp, mixed<bf16>, sw::at<"layers.*", sw::checkpoint>> {};
-template <class Dp, class Tp>
-struct norms_in_float
-    : gpt::fully_sharded<Dp, Tp, mixed<bf16>, sw::at<"layers.*.*_norm", mixed<float, sw::output_dtype<bf16>>>> {};
-template <class Dp, class Tp>
-struct pieces_mixed : added<typename gpt::tensor_parallel<Dp, Tp>::type, mixed<bf16>, sw::accumulate<2, sw::whole_inputs<2>>> {};
-
-const std::vector<float>& float_losses() {
-  static const std::vector<float> l = gpt::train<gpt::step<float, 1, 1>>(gpt_steps).losses[0];
-  return l;
-}
-// Largest distance of losses, on any rank.
-template <class Step>
-double from_losses(const std::vector<float>& want, const gpt::history<float>& h) {
-  double most = 0;
-  for (const auto& own : h.losses)
-    for (std::size_t s = 0; s < own.size(); ++s) most = std::max(most, std::abs(double{own[s]} - double{want[s]}));
-  return most;
-}
-template <int D, int T, template <class, class> class Plan>
-void check_gpt(const std::vector<float>& alone) {
-  CAPTURE(D);
-  CAPTURE(T);
-  using run = gpt::step<float, D, T, Plan>;
-  const auto h = gpt::train<run>(gpt_steps);
-  CHECK(from_losses<run>(float_losses(), h) < 0.02);  // of about 5.6: 8 bits of each of some dozen values, averaged over 64 rows
-  CHECK(from_losses<run>(alone, h) < 0.01);
-}
-TEST_CASE("mixed: a language model under tensor parallelism, in shards, checkpointed and in pieces") {
-  const std::vector<float> alone = gpt::train<gpt::step<float, 1, 1, tensor_mixed>>(gpt_steps).losses[0];
-  CHECK_FALSE(alone == float_losses());
-  check_gpt<2, 1, tensor_mixed>(alone);
-  check_gpt<2, 2, tensor_mixed>(alone);
-  check_gpt<1, 2, sequence_mixed>(alone);
-  check_gpt<2, 2, shards_mixed>(alone);
-  check_gpt<2, 1, norms_in_float>(alone);
-  check_gpt<2, 1, pieces_mixed>(alone);
-  // what is computed again is the same
-  const auto shards = gpt::train<gpt::step<float, 2, 1, shards_mixed>>(gpt_steps);
-  const auto again = gpt::train<gpt::step<float, 2, 1, checkpoints_mixed>>(gpt_steps);
-  CHECK(shards.losses == again.losses);
-  CHECK(shards.parameters == again.parameters);
-}
-
-TEST_CASE("mixed: parameters are stored in float") {
-  using run = gpt::step<float, 2, 1, shards_mixed>;
-  const auto h = gpt::train<run>(1);
-  int between = 0;
-  for (const auto& p : h.parameters)
-    for (const float x : p) between += static_cast<float>(bf16(x)) != x ? 1 : 0;
-  CHECK(between > 10000);  // numbers that bf16 does not have
 }
 
 // --- eager models ---------------------------------------------------------------------------------------------------------------

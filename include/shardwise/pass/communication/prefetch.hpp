@@ -198,8 +198,8 @@ struct prefetch_rules : admits_all {
     each_member(g, u, [&](int j) {
       int x = g.nodes[j].in[0];
       while (!st.emitted[x] && is_alias(g, x)) x = g.nodes[x].in[0];
-      ready = ready && (st.emitted[x] || is_leaf(g.nodes[x].op) ||
-                        (casts_parameter(g.nodes[x]) && in_leaf(m, g, g.nodes[x].in[0])));
+      ready = ready &&
+              (st.emitted[x] || is_leaf(g.nodes[x].op) || (casts_parameter(g.nodes[x]) && in_leaf(m, g, g.nodes[x].in[0])));
     });
     return ready;
   }
