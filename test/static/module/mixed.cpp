@@ -146,6 +146,28 @@ static_assert(count<wide_out>(op_code::cast, dtype::f32) == 5 + 1);
 using frozen_table = step<sw::data_parallel<dp>, mixed<bf16>, sw::at<"table", sw::frozen>>;
 static_assert(count<frozen_table>(op_code::cast, dtype::bf16) == 5 && count<frozen_table>(op_code::cast, dtype::f32) == 4);
 
+// --- sums over ranks --------------------------------------------------------------------------------------------------------
+
+// Eight ranks may sum elements of two bytes; more may where it is asked for, or where floats are summed.
+template <int Ranks>
+struct over : sw::axis<Ranks> {};
+template <int Ranks>
+struct wide_task {
+  using inputs = sw::inputs<sw::input_tensor<float, sw::shape<Ranks, 4>, sw::on<over<Ranks>, sw::shard<0>>>>;
+  constexpr auto operator()(const auto& m, const auto& x) const { return sw::mean(sw::cast<float>(m(x))); }
+};
+template <class Bound = sw::unbound>
+struct one_layer : sw::module<one_layer<Bound>, Bound> {
+  SHARDWISE_MEMBERS(Bound, (sw::linear<4, 4>, net));
+  constexpr auto forward(const auto& x) const { return net(x); }
+};
+template <int Ranks, class... E>
+using wide_step =
+    sw::train_step<one_layer, wide_task<Ranks>, sw::plan<sw::data_parallel<over<Ranks>>, E...>, sw::mesh<over<Ranks>>>;
+static_assert(count<wide_step<8, mixed<bf16, sw::reduce_dtype<bf16>>>>(op_code::cast) > 0);
+static_assert(count<wide_step<9, mixed<bf16, sw::reduce_dtype<bf16>>, sw::reduce_within<9>>>(op_code::cast) > 0);
+static_assert(count<wide_step<9, mixed<bf16>>>(op_code::cast) > 0);
+
 // --- a scaled loss ----------------------------------------------------------------------------------------------------------
 
 // The norm of the gradients and the factor of the updates are divided, nothing else is.
