@@ -170,7 +170,9 @@ struct conversion_at {
     if constexpr (std::is_same_v<To, bool>) o[at[0]] = !(v == From(0));
     else if constexpr (std::is_same_v<To, std::int32_t> && std::is_same_v<From, std::int64_t>)
       o[at[0]] = v < -2147483647 - 1 ? -2147483647 - 1 : v > 2147483647 ? 2147483647 : static_cast<To>(v);
-    else o[at[0]] = static_cast<To>(static_cast<computed_in<From>>(v));  // to integers a device rounds towards zero and saturates
+    else
+      o[at[0]] =
+          static_cast<To>(static_cast<computed_in<From>>(v));  // to integers a device rounds towards zero and saturates
   }
 };
 
