@@ -45,7 +45,8 @@ auto wide(const T& x) {
 template <class Low, class F, class... X>
 void check_rounded_once(const char* name, F f, const X&... x) {
   INFO(name);
-  const auto low = f(x...), exact = f(wide(x)...);
+  const auto low = f(x...);
+  const auto exact = f(wide(x)...);
   const auto a = values_of(low.to_local());
   const auto b = values_of(exact.to_local());
   REQUIRE(a.size() == b.size());
@@ -158,7 +159,8 @@ TEST_CASE("low precision: a cast's gradient is cast back; at once and traced") {
     const auto all = gradients_both_ways<loss_of<sw::bf16>, 0, 1>(rank, x, w);
     static_assert(std::tuple_element_t<1, std::remove_const_t<decltype(all)>>::sp.type == sw::dtype::f32);
     // by hand: y = x w, rounded; dy = 2 y, rounded; dx = dy w^T, rounded
-    const auto low = sw::cast<sw::bf16>(x), weight = sw::cast<sw::bf16>(w);
+    const auto low = sw::cast<sw::bf16>(x);
+    const auto weight = sw::cast<sw::bf16>(w);
     const auto y = sw::cast<float>(sw::matmul(low, weight));
     const auto dx = sw::cast<float>(sw::matmul(sw::cast<sw::bf16>(y + y), sw::permute<1, 0>(weight)));
     CHECK(values_of(std::get<1>(all).to_local()) == values_of(dx.to_local()));
