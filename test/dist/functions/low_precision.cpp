@@ -8,6 +8,11 @@
 #include <cmath>
 #include <limits>
 #include <random>
+
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/fuse/norm_adjoints.hpp>
+#include <shardwise/pass/simplify/simplify.hpp>
+
 #include <thrown.hpp>
 
 namespace {
@@ -204,4 +209,61 @@ TEST_CASE("integers: added, multiplied and summed as such") {
     const auto total = sw::redistribute<dp<3>, sw::replicate>(sw::sum<0>(x));
     CHECK(values_of(total.to_local()) == std::vector<std::int64_t>{(1LL << 40) + 5 + 11 + 2, -3 + 7 - (1LL << 41) + 4});
   });
+}
+
+namespace {
+
+// A block of a language model in two bytes: norms, a product, an activation, a residual; its loss.
+struct low_block {
+  constexpr auto operator()(const auto& x, const auto& w, const auto& g) const {
+    const auto h = sw::gelu<sw::gelu_form::tanh>(sw::matmul(sw::layer_norm(x, g, g), w) + g);
+    return sw::sum(sw::square(sw::cast<float>(sw::layer_norm(h + sw::scale(x, 0.3), g, g))));
+  }
+};
+
+template <class Pipeline, class Rank, class... X>
+auto run_with(Rank& rank, const X&... x) {
+  using program =
+      sw::gradient_step<low_block, typename Rank::mesh_type, sw::inputs<sw::input_like<X>...>, sw::wrt<0, 1, 2>, Pipeline>;
+  sw::executor<program, Rank> run(rank, sw::executor_checks::poison);
+  int k = 0;
+  (
+      [&](const auto& operand) {
+        using element = typename std::remove_cvref_t<decltype(operand)>::element;
+        const auto block = operand.to_local();
+        std::memcpy(run.template input<element>(k++).data(), block.data.data(), block.data.size_bytes());
+      }(x),
+      ...);
+  run.run({});
+  std::vector<float> all;
+  for (const float v : values_of(run.template output<float>(0))) all.push_back(v);
+  for (int g = 1; g < 4; ++g)
+    for (const sw::bf16 v : values_of(run.template output<sw::bf16>(g))) all.push_back(v);
+  return all;
+}
+
+template <int N>
+void check_passes() {
+  sw::launch<line<N>>([](auto& rank) {
+    sw::eager on(rank);
+    using sw::bf16;
+    const auto x = sw::dtensor_of<bf16, sw::shape<5, 24>, line<N>, rows<N>>::distribute(on, some<bf16>(120, 1));
+    const auto w =
+        sw::dtensor_of<bf16, sw::shape<24, 24>, line<N>, sw::on<dp<N>, sw::reduced>>::distribute(on, some<bf16>(576, 2));
+    const auto g =
+        sw::dtensor_of<bf16, sw::shape<24>, line<N>, sw::on<dp<N>, sw::reduced>>::distribute(on, some<bf16>(24, 3));
+    const auto plain = run_with<sw::pipeline<>>(rank, x, w, g);
+    CHECK(run_with<sw::pipeline<sw::fuse_kernels>>(rank, x, w, g) == plain);
+    CHECK(run_with<sw::pipeline<sw::merge_common, sw::fuse_kernels>>(rank, x, w, g) == plain);
+    const auto all = gradients_both_ways<low_block, 0, 1, 2>(rank, x, w, g);
+    CHECK(values_of(std::get<0>(all).to_local())[0] == plain[0]);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("low precision: at once, traced and fused give the same bits") {
+  check_passes<1>();
+  check_passes<2>();
+  check_passes<3>();
 }
