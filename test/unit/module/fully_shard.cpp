@@ -118,7 +118,7 @@ TEST_CASE("fully_shard: what computes values of the forward pass again reads wha
     for (int i = 0; i < Step::program.node_count; ++i) {
       if (marks.of(i) == program_phase::forward) continue;
       const sw::node& n = Step::program.nodes[i];
-      for (int k = 0; k < n.inputs; ++k) reads += sw::passes::reshard_rules::is_freed(Step::program, n.in[k]) ? 1 : 0;
+      for (int k = 0; k < n.inputs; ++k) reads += sw::gathers_freed(Step::program, n.in[k]) ? 1 : 0;
     }
     return reads;
   };
