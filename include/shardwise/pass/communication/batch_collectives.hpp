@@ -13,22 +13,19 @@ struct cancel_redistributions;
 
 namespace passes {
 
-// Batches are numbered as they are opened. Law: what a batch depends on, by way of values or of what updates write, are batches
-// of lower numbers, so no two of them wait for each other. A batch is written where its last member stands; what stood between its
+// Batches are numbered as they are opened, so by the law of groups no two of them wait for each other. A batch is written where its last member stands; what stood between its
 // members and depends on one is written behind it, and with it what must not overtake that.
 struct batch_rules {
   template <class In, class Out>
-  struct state : holding_state<In, Out> {
-    using base = holding_state<In, Out>;
-    using base::capacity, base::to, base::cursor, base::work, base::waiting, base::waits;
+  struct state : grouping_state<In, Out> {
+    using base = grouping_state<In, Out>;
+    using base::capacity, base::to, base::work, base::waiting, base::waits;
     static constexpr int step_cost = 60;
 
-    int depends[capacity]{};                                // on batches below this number
-    int read_after[capacity]{}, written_after[capacity]{};  // by owner: batches that its readers and writers depend on
-    int batch[capacity];                                    // of a collective
-    int first_member[capacity], next_member[capacity];      // by batch, by member
-    int last_member[capacity], members[capacity]{};         // by batch
-    int open[capacity]{};                                   // batches that may still grow
+    int batch[capacity];                                // of a collective
+    int first_member[capacity], next_member[capacity];  // by batch, by member
+    int last_member[capacity], members[capacity]{};     // by batch
+    int open[capacity]{};                               // batches that may still grow
     int opened = 0, batches = 0;
     std::int64_t numbers = 0;  // of those written
 
@@ -60,27 +57,15 @@ struct batch_rules {
       return last_member[b] = i, b;
     }
 
-    static constexpr void raise(int& to, int by) {
-      if (to < by) to = by;
-    }
     constexpr void group(const In& g, int i) {
-      const node& n = g.nodes[i];
-      int d = 0;
-      for (int k = 0; k < n.inputs; ++k) raise(d, depends[n.in[k]]);
-      base::each_access(g, i, [&](int owner, bool writes) {
-        raise(d, written_after[owner]);
-        if (writes) raise(d, read_after[owner]);
-      });
+      int d = base::dependence(g, i);
       if (communicates(shardwise::detail::transition_at(g, i))) {
         batch[i] = join(g, i, d);
         d = batch[i] + 1;
       } else if (!stands_between(g, i)) {
         opened = 0;
       }
-      depends[i] = d;
-      if (d > 0)
-        base::each_access(g, i,
-                          [&](int owner, bool writes) { raise(writes ? written_after[owner] : read_after[owner], d); });
+      base::set_dependence(g, i, d);
     }
 
     // Whether it waits for the last one of its batch.
@@ -151,20 +136,7 @@ struct batch_rules {
       }
     }
 
-    constexpr bool step(const In& g, builder& b) {
-      const int n = g.node_count;
-      if (cursor < n) {
-        group(g, cursor);
-      } else if (cursor < 2 * n) {
-        place(b, g, cursor - n);
-      } else {
-        if (cursor == 2 * n) base::set_outputs(g);
-        if (cursor == 2 * n) ++cursor;
-        return false;
-      }
-      ++cursor;
-      return true;
-    }
+    constexpr bool step(const In& g, builder& b) { return base::walk_on(*this, g, b); }
   };
 
   template <class Graph>
