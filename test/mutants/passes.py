@@ -69,7 +69,7 @@ MUTANTS = [
     ("buckets in a plan: behind the pass that removes their copies", "module/plan_passes.hpp",
      "std::is_same_v<P, remove_copy_from_optimizer>", "false", (PLAN_BUCKETS,)),
     ("buckets in a plan: behind what must be applied after them", "module/plan_passes.hpp",
-     "is_listed<comm_fusion, typename apply_after_of<P>::type>", "false", (PLAN_BUCKETS,)),
+     "Behind<Q>::value || is_listed<P, typename apply_after_of<Q>::type>", "Behind<Q>::value", (PLAN_BUCKETS, SHARDS)),
     ("optimizer states in shards: rows are split before tensor parallelism splits them", "module/state_shards.hpp",
      "strided_shard_value(0, last_factor(s, axis, 0));", "strided_shard_value(0, 1);", (STATES,)),
     ("optimizer states in shards: the rows that are written stand for equal ones", "pass/framework/sweep.hpp",

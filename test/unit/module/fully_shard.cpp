@@ -54,6 +54,18 @@ TEST_CASE("fully_shard: a group for each block and one of the rest") {
 // What dump shows is what the step runs.
 static_assert(std::is_same_v<sw::detail::pipeline_of<transformer_step<sw::plan<whole_model<>, blocks<>>>>::type,
                              sw::pipeline<sw::reshard_parameters, sw::batch_collectives>>);
+struct behind_batches {  // a user's pass
+  using shardwise_pass = void;
+  using apply_after = sw::passes_list<sw::batch_collectives>;
+  template <class Graph>
+  static constexpr sw::finding apply(Graph&) {
+    return {};
+  }
+};
+static_assert(
+    std::is_same_v<
+        sw::detail::pipeline_of<transformer_step<sw::plan<whole_model<>, blocks<>>, sw::pipeline<behind_batches>>>::type,
+        sw::pipeline<sw::reshard_parameters, sw::batch_collectives, behind_batches>>);
 
 TEST_CASE("fully_shard: a checkpointed block is gathered once more, with what its replay reads") {
   using step = transformer_step<sw::plan<whole_model<>, blocks<>, sw::at<"layers.*", sw::checkpoint>>>;

@@ -10,6 +10,7 @@ namespace shardwise::inline v0_1 {
 struct comm_fusion;
 struct merge_common;
 struct cancel_redistributions;
+struct recompute;
 
 namespace passes {
 
@@ -152,7 +153,7 @@ struct batch_rules {
 // views, copies, scalings and other redistributions. Keeps every bit: no buffer is packed, and every element has the summands
 // that it had, in their order. The price: what the members read and what they make is stored at once, for the time of all of them.
 struct batch_collectives : passes::rewriting<passes::batch_rules> {
-  using apply_after = passes_list<comm_fusion, merge_common, cancel_redistributions>;
+  using apply_after = passes_list<comm_fusion, merge_common, cancel_redistributions, recompute>;
   using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates>;
 };
