@@ -6,6 +6,7 @@
 #include <fsdp_memory.hpp>
 #include <shardwise/io/dump.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
 #include <shardwise/pass/rematerialise/rematerialise.hpp>
 
 namespace {
@@ -49,6 +50,22 @@ TEST_CASE("fully_shard: a group for each block and one of the rest") {
   static_assert(step::comm_bytes_of<dp<2>>(transition::all_gather) == (208 + 2 * 1608 + 2 * 1552) * 8);
   static_assert(step::comm_bytes_of<dp<2>>(transition::all_gather, program_phase::backward) == 2 * 1552 * 8);
   static_assert(step::comm_bytes_of<dp<2>>(transition::reduce_scatter) == (208 + 2 * 1608) * 8);
+}
+
+// Gradients that a list of updates places are scattered in one batch a group, as without.
+TEST_CASE("fully_shard: lists of updates take no batch apart") {
+  const auto batches = []<class Step>(const Step*) {
+    std::int64_t most = 0;
+    for (int i = 0; i < Step::program.node_count; ++i) most = std::max(most, sw::batch_number(Step::program.nodes[i]));
+    return most;
+  };
+  using task = scaled_sum<double, 4, batch_axes<dp<2>>>;
+  using plan = sw::plan<whole_model<>>;
+  using each = sw::train_step<three_linears, task, plan, sw::mesh<dp<2>>, sw::adam<>, sw::pipeline<>, double>;
+  using lists =
+      sw::train_step<three_linears, task, plan, sw::mesh<dp<2>>, sw::adam<>, sw::pipeline<sw::fused_optimizer>, double>;
+  CHECK(batches(static_cast<const each*>(nullptr)) == 2);
+  CHECK(batches(static_cast<const lists*>(nullptr)) == 2);
 }
 
 // What dump shows is what the step runs.

@@ -27,12 +27,15 @@ struct holding_state : rewrite_state<In, Out> {
     slots.clear();
   }
 
-  // Calls f(owner, writes) for the storage that node i reads and writes.
+  // Calls f(owner, writes) for the storage that node i reads and writes. A value that a list places writes its own slot, and who reads
+  // the list reads the value: so values of one list stand in nobody's way.
   template <class F>
   constexpr void each_access(const In& g, int i, F&& f) const {
     const node& n = g.nodes[i];
     for (int k = 0; k < n.inputs; ++k) f(storage.owner[n.in[k]], writes_operand(n, k));
-    if (storage.owner[i] != i && has_storage(g, i)) f(storage.owner[i], true);
+    const int own = storage.owner[i];
+    if (own == i || !has_storage(g, i)) return;
+    if (g.nodes[own].op != op_code::pack || places_leaves(g.nodes[own])) f(own, true);
   }
   constexpr void hold(const In& g, int i, int by) {
     each_access(g, i, [&](int owner, bool writes) { (writes ? held_writes : held_reads)[owner] += by; });
