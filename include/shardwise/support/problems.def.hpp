@@ -757,6 +757,9 @@ SHARDWISE_X(pass_twice, "pipeline: cannot apply a pass twice, and this one is li
 SHARDWISE_X(pass_too_late,
             "pipeline: passes that are applied already must be applied after this one; list it before those that "
             "must_precede<...> names")
+SHARDWISE_X(pass_behind_implied,
+            "pipeline: this pass must be applied before implied_pass<...>, which plan_entry<...> of the plan implies and which "
+            "is applied right before the pass that must_precede<...> names; list this pass before that one")
 SHARDWISE_X(pass_prerequisites,
             "pipeline: the passes that missing_prerequisite<...> names are the prerequisites of this one but are not "
             "applied; list them before it, after those of applied_passes<...>")
