@@ -21,25 +21,50 @@ namespace product = shardwise::host::cblas;
 namespace product = shardwise::host;
 #endif
 
-// Law: of one head, products with what is not finite would take it where it is not seen (0 times infinity), so such heads go
-// the plain way; all others have no such factors.
-template <class T, class Block>
-bool is_finite(const Block& x, std::int64_t b, std::int64_t h, std::int64_t times, std::int64_t size) {
+// Whether n numbers side by side are all finite.
+template <class T>
+bool is_finite(const T* x, std::int64_t n) {
   T worst = T(0);
   const auto look = [&] {
-    for (std::int64_t t = 0; t < times; ++t) {
-      const T* const row = x.at(b, h, t);
-      T lane[sum_lanes]{};
-      std::int64_t c = 0;
-      for (; c + sum_lanes <= size; c += sum_lanes)
-        for (int k = 0; k < sum_lanes; ++k) lane[k] = lane[k] + (row[c + k] - row[c + k]);
-      for (; c < size; ++c) lane[0] = lane[0] + (row[c] - row[c]);
-      for (int k = 0; k < sum_lanes; ++k) worst = worst + lane[k];
-    }
+    constexpr int lanes = 4 * sum_lanes;
+    T lane[lanes]{};
+    std::int64_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+      for (int k = 0; k < lanes; ++k) lane[k] = lane[k] + x[i + k] * T(0);
+    for (int k = 0; i + k < n; ++k) lane[k] = lane[k] + x[i + k] * T(0);
+    for (int k = 0; k < lanes; ++k) worst = worst + lane[k];
   };
   if (!try_widest(look)) look();
   return worst == T(0);
 }
+template <class T>
+bool is_finite(const attention_block<const T>& x, std::int64_t b, std::int64_t h, std::int64_t times, std::int64_t size) {
+  bool finite = true;
+  for (std::int64_t t = 0; t < times && finite; ++t) finite = is_finite(x.at(b, h, t), size);
+  return finite;
+}
+// Law: of one head, products with what is not finite would take it where it is not seen (0 times infinity), so such heads go
+// the plain way; all others have no such factors. dout: null without gradients.
+template <class T>
+struct finite_heads {
+  const attention_call<T>& x;
+  const attention_block<const T>* dout;
+  bool all;
+
+  finite_heads(const attention_call<T>& of, const attention_block<const T>* gradient)
+      : x(of),
+        dout(gradient),
+        all(is_finite(x.q.data, x.batch * x.q.batch) && is_finite(x.k.data, x.batch * x.k.batch) &&
+            is_finite(x.v.data, x.batch * x.v.batch) && (!dout || is_finite(dout->data, x.batch * dout->batch))) {}
+  // Head kh of k, and those of q that read it.
+  bool operator()(std::int64_t b, std::int64_t kh) const {
+    if (all) return true;
+    bool finite = is_finite<T>(x.k, b, kh, x.keys, x.size) && is_finite<T>(x.v, b, kh, x.keys, x.value_size);
+    for (std::int64_t h = kh * x.group; finite && h < (kh + 1) * x.group; ++h)
+      finite = is_finite<T>(x.q, b, h, x.queries, x.size) && (!dout || is_finite<T>(*dout, b, h, x.queries, x.value_size));
+    return finite;
+  }
+};
 
 // Scratch in parts.
 template <class T>
@@ -243,14 +268,6 @@ void each_query_tile(const attention_call<T>& x, std::int64_t b, std::int64_t kh
     }
 }
 
-template <class T>
-bool keys_are_finite(const attention_call<T>& x, std::int64_t b, std::int64_t kh) {
-  bool finite = is_finite<T>(x.k, b, kh, x.keys, x.size) && is_finite<T>(x.v, b, kh, x.keys, x.value_size);
-  for (std::int64_t h = kh * x.group; finite && h < (kh + 1) * x.group; ++h)
-    finite = is_finite<T>(x.q, b, h, x.queries, x.size);
-  return finite;
-}
-
 }  // namespace attention_detail
 
 // A whole call. lse: null where nobody wants it.
@@ -260,9 +277,10 @@ __attribute__((noinline)) void attend(const attention_call<T>& x, const attentio
   const d::tile_space<T> w(scratch, x.queries, x.keys, false);
   attention_drops drops;
   if (x.key) drops = drops_of<math<T>>(x.key, x.a.dropout);
+  const d::finite_heads<T> finite(x, nullptr);
   for (std::int64_t b = 0; b < x.batch; ++b)
     for (std::int64_t kh = 0; kh < x.key_heads; ++kh) {
-      if (!d::keys_are_finite(x, b, kh)) {
+      if (!finite(b, kh)) {
         attend_group<T>(x, b, kh, out, lse);
         continue;
       }
@@ -277,12 +295,10 @@ __attribute__((noinline)) void attend_back(const attention_call<T>& x, const att
   const d::tile_space<T> w(scratch, x.queries, x.keys, true);
   attention_drops drops;
   if (x.key) drops = drops_of<math<T>>(x.key, x.a.dropout);
+  const d::finite_heads<T> finite(x, &g.dout);
   for (std::int64_t b = 0; b < x.batch; ++b)
     for (std::int64_t kh = 0; kh < x.key_heads; ++kh) {
-      bool finite = d::keys_are_finite(x, b, kh);
-      for (std::int64_t h = kh * x.group; finite && h < (kh + 1) * x.group; ++h)
-        finite = d::is_finite<T>(g.dout, b, h, x.queries, x.value_size);
-      if (!finite) {
+      if (!finite(b, kh)) {
         attend_group_back<T>(x, g, b, kh);
         continue;
       }
