@@ -281,7 +281,7 @@ class device_einsum {
     const strided_matrix x = matrix(0), y = matrix(1), o = matrix(2);
     s.batch = batch;
     s.depth = x.column;
-    s.type = sizeof(T) == 4 ? CUDA_R_32F : CUDA_R_64F;
+    s.type = data_type<T>;
     const bool swap = !o.plain();  // rows of the stored result are n
     const int ka = swap ? 1 : 0, kb = swap ? 0 : 1;
     const strided_matrix a = swap ? turn(y) : x, b = swap ? turn(x) : y, out = swap ? turn(o) : o;

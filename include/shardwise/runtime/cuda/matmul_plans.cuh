@@ -11,6 +11,10 @@
 
 namespace shardwise::inline v0_1::cuda {
 
+// As CUDA's libraries name an element type.
+template <class T>
+inline constexpr cudaDataType data_type = sizeof(T) == 4 ? CUDA_R_32F : CUDA_R_64F;
+
 // One column-major product D = f(alpha op(A) op(B) + beta C + bias) for `batch` matrices, all that a plan depends on. A is
 // rows x depth or, transposed, its storage depth x rows; ld_* are distances of stored columns, step_* of matrices. C is D
 // itself unless ld_c says otherwise; `epilogue` says whether there is a bias, of a value each row, and f.
