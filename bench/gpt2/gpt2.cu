@@ -26,7 +26,7 @@
 namespace {
 
 namespace sw = shardwise;
-using step = gpt2::step<sw::cuda_backend>;
+using step = gpt2::step<sw::GPT2_BACKEND>;
 constexpr int blocks = 7, steps_in_block = 10, warm_up = 2, recorded = 3;
 
 // Seconds since this process was started, loading included; the clock's grain is 10 ms.
@@ -63,6 +63,7 @@ double seconds_of(cudaStream_t stream, int times, F&& f) {
 gpt2::rates measured_rates(int multiprocessors) {
   sw::cuda::step_state state(multiprocessors);
   sw::cuda::context& ctx = state.of_stream(0);
+  ctx.plans->allow_tf32(sw::GPT2_BACKEND::tf32);
   gpt2::rates r;
   const std::size_t bytes = std::size_t{1} << 30;
   const sw::cuda::device_memory from(bytes), to(bytes), scratch(static_cast<std::size_t>(sw::device_scratch::product_bytes));
@@ -81,7 +82,7 @@ gpt2::rates measured_rates(int multiprocessors) {
   s.rows = s.columns = s.ld_a = s.ld_d = 8192;
   s.depth = s.ld_b = 4096;
   s.type = sw::cuda::data_type<gpt2::element>;
-  const float one = 1, zero = 0;
+  const sw::cuda::product_scalar<gpt2::element> one = 1, zero = 0;
   const auto product = [&] {
     ctx.plans->run(s, &one, from.data(), from.data() + (bytes >> 1), &zero, to.data(), scratch.data(), ctx);
   };
@@ -185,6 +186,10 @@ void run(auto& rank, const char* floors_file) {
       gpt2::size::batch, f.median_us * 1e-3, f.best_us * 1e-3, tokens, static_cast<double>(step::peak_bytes) / 1048576,
       static_cast<double>(free_before - free_after) / 1048576, first_s, ex.kernel_nodes(), ex.call_count(), first_loss,
       steps, last_loss);
+  const sw::product_report& p = ex.products();
+  std::printf("{\"what\": \"gpt2_products\", \"name\": \"" GPT2_NAME
+              "\", \"shapes\": %d, \"measured\": %d, \"remembered\": %d, \"candidates\": %d, \"seconds\": %.2f}\n",
+              p.shapes, p.measured, p.remembered, p.candidates, p.seconds);
   std::fflush(stdout);
 
   const gpt2::rates r = measured_rates(rank.multiprocessors());

@@ -4,6 +4,7 @@
 //   GPT2_ELEMENT  the element type (float)
 //   GPT2_BATCH    sequences of a step (8)
 //   GPT2_PASSES   the pipeline's passes (sw::fuse_kernels)
+//   GPT2_BACKEND  cuda_backend, or cuda_backend_tf32
 //   GPT2_NAME     what the figures are called ("float32")
 #pragma once
 
@@ -23,6 +24,9 @@
 #endif
 #ifndef GPT2_PASSES
 #define GPT2_PASSES sw::fuse_kernels
+#endif
+#ifndef GPT2_BACKEND
+#define GPT2_BACKEND cuda_backend
 #endif
 #ifndef GPT2_NAME
 #define GPT2_NAME "float32"
