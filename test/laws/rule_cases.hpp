@@ -116,6 +116,8 @@ inline constexpr program cases[] = {
     apply(op_code::gelu_tanh_dx, {tensor_of({5, 3}), tensor_of({5, 3})}),
     apply(op_code::gelu_erf_dx, {tensor_of({5, 3}), tensor_of({5, 3})}),
     apply(op_code::contiguous, {tensor_of({5, 3})}),
+    apply(op_code::cast, {tensor_of({5, 3})}),
+    apply(op_code::cast, {tensor_of({6, 4})}).blocks(2),
     on_leaves({tensor_of({2, 3, 5})}).then(op_code::permute, {0}, dims({2, 0, 1})).then(op_code::contiguous, {1}),
     apply(op_code::dropout, {tensor_of({5, 3})}, attr(2), 0.4),
     apply(op_code::dropout, {tensor_of({2, 3, 4})}, attr(0), 0.25),

@@ -441,11 +441,36 @@ template <class Graph>
 constexpr const custom_operation* custom_of(const Graph& g, const node& n) {
   return is_custom(g, n) ? g.customs[n.a.v[custom_word]] : nullptr;
 }
+// The element type of a node's kernel: of its operands and results that of two bytes, if there is one (wide_values); else the
+// result's, of positions and comparisons the operand's.
+template <class Graph>
+constexpr dtype kernel_type(const Graph& g, const node& n) {
+  const dtype own = g.specs[makes_indices(n.op) ? g.nodes[n.in[0]].spec : n.spec].type;
+  if (own != dtype::f32 || n.op == op_code::cast) return own;
+  for (int k = 0; k < n.inputs; ++k)
+    if (const dtype t = g.specs[g.nodes[n.in[k]].spec].type; is_low_precision(t)) return t;
+  return own;
+}
+template <class Graph>
+constexpr bool has_low_precision(const Graph& g) {
+  for (int i = 0; i < g.spec_count; ++i)
+    if (is_low_precision(g.specs[i].type)) return true;
+  return false;
+}
 // The record of a node's operation.
 template <class Graph>
 constexpr const operation& record_of(const Graph& g, const node& n) {
   return is_custom(g, n) ? g.customs[n.a.v[custom_word]]->record : operation_of(n.op);
 }
+// The operands that a node's kernel writes into, bit by bit: those that its record names, and rooms.
+template <class Graph>
+constexpr std::uint32_t written_operands(const Graph& g, const node& n) {
+  std::uint32_t all = record_of(g, n).writes.value(n.a);
+  for (int k = 0; k < n.inputs; ++k)
+    if (g.nodes[n.in[k]].op == op_code::room) all |= std::uint32_t{1} << k;
+  return all;
+}
+
 // --- several results ----------------------------------------------------------------------------------------------------------
 
 // A node of an operation with several results is no tensor: it has no storage, and its spec is that of its first result, for

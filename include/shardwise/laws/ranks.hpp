@@ -312,7 +312,7 @@ constexpr bool execute(const Graph& g, int i, const ranks_of& mesh, cell* cells,
     q.index_out = to.index;
     if (n.op == op_code::custom) {  // as many elements here as there
       const std::int64_t size = static_cast<std::int64_t>(size_of(out.type));
-      const std::int64_t bytes = passes::kernel_scratch_of<passes::kernel_place::host>(g, n);
+      const std::int64_t bytes = passes::kernel_scratch_of<passes::kernel_place::host>(g, i);
       q.has_scratch = static_cast<bool>(record_of(g, n).host_scratch.value);
       if (bytes > 0) q.scratch = m.values((bytes + size - 1) / size);
     }

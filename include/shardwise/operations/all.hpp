@@ -100,4 +100,10 @@ constexpr bool is_random(op_code op) { return traits_of(op).random; }
 
 }  // namespace rules
 
+// Operations whose host kernels compute in float on elements of two bytes, which are copied for them: runtime/host/widened.hpp.
+constexpr bool widens(op_code op) {
+  return runs_kernel(op) && !rules::only_moves(op) && op != op_code::redistribute && op != op_code::cast &&
+         op != op_code::fused && op != op_code::opaque;
+}
+
 }  // namespace shardwise::inline v0_1

@@ -20,15 +20,26 @@ constexpr outcome infer_shape(const operation& o, const op_attr& a, const spec* 
   const spec& x = in[0];
   const int index = o.indices;
   const element_rule elements = o.elements;
-  const spec& values = in[index == 0 && n > 1 ? 1 : 0];
+  const wide_values wide = o.wide;
+  int value = index == 0 && n > 1 ? 1 : 0;  // the first operand that says what elements the others have
+  while (value + 1 < n && ((wide.operands >> value & 1U) != 0 || value == index)) ++value;
+  const dtype type = in[value].type;
   for (int k = 0; k < n; ++k) {
-    if (k == index && is_floating(in[k].type)) return fail(problem::needs_integers, x, k);
-    if (k != index && !is_floating(in[k].type) && elements != element_rule::any && elements != element_rule::compared)
+    if (k == index) {
+      if (in[k].type != dtype::i32) return fail(problem::needs_integers, x, k);
+      continue;
+    }
+    if (!is_floating(in[k].type) && !(elements == element_rule::number && in[k].type != dtype::boolean) &&
+        elements != element_rule::any && elements != element_rule::compared && elements != element_rule::converted)
       return fail(problem::needs_floating_point, x, k);
-    if (k != index && in[k].type != values.type) return fail(problem::types_differ, x, k);
+    if (in[k].type != wide.operand(k, type)) return fail(problem::types_differ, x, k);
   }
   outcome r = o.shape.value(a, in, n, result);
-  if (o.kind == operation_kind::pointwise) r.out.type = elements == element_rule::compared ? dtype::i32 : values.type;
+  if (o.kind == operation_kind::pointwise)
+    r.out.type = elements == element_rule::compared    ? dtype::i32
+                 : elements == element_rule::converted ? static_cast<dtype>(attributes_of<cast_attributes>(a).type)
+                                                       : type;
+  if ((wide.results >> result & 1U) != 0 && !r.error) r.out.type = wide_of(type);
   return r;
 }
 

@@ -86,6 +86,9 @@ struct extent_one_attributes {
 struct sqrt_attributes {
   std::int64_t zero_at_zero;  // its gradient at 0 is 0 (a standard deviation's), else infinite
 };
+struct cast_attributes {
+  std::int64_t type;  // dtype of the result
+};
 struct mask_keep_attributes {
   std::int64_t where_zero;  // zero where the mask is not 0; else: zero where it is
 };

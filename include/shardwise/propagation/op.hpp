@@ -59,7 +59,8 @@ namespace shardwise::inline v0_1 {
   X(amax, 1) X(amin, 1) X(prod, 1) X(prod_dx, 1)                                                                    \
   X(log_softmax, 1) X(exp_sum, 1)                                                                                   \
   X(topk, 1) X(take, 1) X(take_dx, 1)                                                                               \
-  X(slice_scatter, 1) X(copy_, 0) X(module_buffer, 0) X(detach, 0)
+  X(slice_scatter, 1) X(copy_, 0) X(module_buffer, 0) X(detach, 0)                                         \
+  X(cast, 1)
 // clang-format on
 
 enum class op_code : std::uint8_t {

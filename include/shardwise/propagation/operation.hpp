@@ -35,11 +35,22 @@ enum class operation_kind : std::uint8_t {
 
 // Which elements the kernels exist for. An operand that holds indices is int32 whatever this says.
 enum class element_rule : std::uint8_t {
-  real,      // floating-point numbers
-  any,       // only moved, so integers too
-  compared,  // any, compared: the result is int32
-  positions  // floating-point numbers, of which positions are found: the result is int32
+  real,       // floating-point numbers
+  number,     // numbers, integers too
+  any,        // only moved, so integers too
+  compared,   // any, compared: the result is int32
+  positions,  // floating-point numbers, of which positions are found: the result is int32
+  converted   // any; the result is of the type that its attributes say
 };
+
+// The operands, and results, bit by bit, that are float where the others are of two bytes: sums, statistics and losses are never
+// stored in fewer digits than they are computed in. Of float and double they have the others' type.
+struct wide_values {
+  unsigned operands = 0, results = 0;
+  constexpr dtype operand(int k, dtype others) const { return (operands >> k & 1U) != 0 ? wide_of(others) : others; }
+  constexpr dtype result(int k, dtype others) const { return (results >> k & 1U) != 0 ? wide_of(others) : others; }
+};
+inline constexpr wide_values nothing_wide;
 
 // How implicit mode places the operands: see operations/strategy.hpp.
 enum class operand_choice : std::uint8_t {
@@ -165,6 +176,7 @@ struct operation {
   stated<linear_rule> linear;  // of a pointwise one its rows for partial values follow; proofs of adjoints ask for it
   stated<int> indices;         // the operand that holds int32 indices, targets or a mask, -1: none
   stated<element_rule> elements;
+  stated<wide_values> wide;
   stated<bool> random;  // draws at a site, whose number is v0
   stated<bool> scalar;  // an element needs the operands' elements and one real parameter: may be fused
   stated<operand_choice> choice;
@@ -233,6 +245,7 @@ constexpr operation by_rows(operation::shape_rule shape, operation::row_rule row
           .linear = linearity::none,
           .indices = indices,
           .elements = elements,
+          .wide = nothing_wide,
           .random = false,
           .scalar = false,
           .choice = choice,
@@ -254,6 +267,11 @@ constexpr operation linear_in(linear_rule linear, operation o) {
   o.linear = linear;
   return o;
 }
+// Operands and results, bit by bit, that are float where the others are of two bytes.
+constexpr operation with_wide(unsigned operands, unsigned results, operation o) {
+  o.wide = wide_values{operands, results};
+  return o;
+}
 constexpr operation with_scratch(scratch_rule on_hosts, scratch_rule on_devices, operation o) {
   o.host_scratch = on_hosts;
   o.device_scratch = on_devices;
@@ -269,6 +287,7 @@ constexpr operation without_rule(operation_kind kind, operation::write_rule writ
           .linear = linearity::none,
           .indices = -1,
           .elements = elements,
+          .wide = nothing_wide,
           .random = false,
           .scalar = false,
           .choice = operand_choice::cheapest,

@@ -58,4 +58,21 @@ struct largest_block {
 
 }  // namespace operations
 
+// Host kernels of elements of two bytes run on floats (runtime/host/widened.hpp): a block's copy, as many bytes as of the largest.
+struct widened_block {
+  static constexpr std::int64_t align(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+  static constexpr std::int64_t bytes(const spec& s) {
+    if (!is_low_precision(s.type)) return 0;
+    std::int64_t n = 4;
+    const operations::largest_block b(s);
+    for (int d = 0; d < s.rank; ++d) n *= b.extent[d];
+    return align(n);
+  }
+  static constexpr std::int64_t bytes(const spec* const* in, int n, const spec& out) {
+    std::int64_t all = bytes(out);
+    for (int k = 0; k < n; ++k) all += bytes(*in[k]);
+    return all;
+  }
+};
+
 }  // namespace shardwise::inline v0_1

@@ -196,6 +196,15 @@ constexpr auto masked_fill(const A& a, const M& mask, double number) {
   return where(mask, constant_like(a, number), a);
 }
 
+// The same numbers as elements of T: rounded to nearest, ties to even; as integers towards zero; as bool whether they are not 0.
+// The gradient is converted back. One of type T already is itself. An int64 that is no int32 throws on the host.
+template <class T, tensor A>
+constexpr auto cast(const A& a) {
+  constexpr dtype to = dtype_v<T>;
+  if constexpr (detail::resolved<A> && A::sp.type == to) return a;
+  else return detail::apply<op_code::cast, attributes<cast_attributes>(static_cast<std::int64_t>(to))>(0, a);
+}
+
 // a + weight (b - a), from the nearer end. The way comes first in both sums, so that implicit operands go where it is.
 template <tensor A, tensor B>
 constexpr auto lerp(const A& a, const B& b, double weight) {

@@ -146,7 +146,8 @@ constexpr auto var_over(const A& a, double correction = 1) {
 template <int Dim = -1, tensor A>
 constexpr auto logsumexp(const A& a, keepdim_t) {
   using line = detail::along<Dim, A>;
-  const auto sums = detail::apply<op_code::lse, detail::no_attr>(0, line::exchange(a));
+  const auto wide = detail::apply<op_code::lse, detail::no_attr>(0, line::exchange(a));
+  const auto sums = cast<element_t<A::sp.type>>(wide);
   using type = std::remove_cvref_t<decltype(sums)>;
   if constexpr (!detail::resolved<type>) return sums;
   else return line::exchange(detail::apply<op_code::reshape, detail::with_one_more(type::sp)>(0, sums));

@@ -59,6 +59,13 @@ inline constexpr adjoint_rule tanh = pulled(&pull_by<op_code::tanh_dx, true>);
 inline constexpr adjoint_rule gelu_tanh = pulled(&pull_by<op_code::gelu_tanh_dx>);
 inline constexpr adjoint_rule gelu_erf = pulled(&pull_by<op_code::gelu_erf_dx>);
 
+// The cotangent, converted back. Integers have none.
+inline constexpr adjoint_rule cast = pulled([](pullback& p) {
+  const dtype type = p.operand(0).type;
+  if (is_floating(type) && is_floating(p.result().type))
+    p.give(0, p.emit(op_code::cast, attributes<cast_attributes>(static_cast<std::int64_t>(type)), 0, 0, p.dy));
+});
+
 inline constexpr adjoint_rule abs = pulled<2>([](pullback& p) { p.times(p.make(op_code::sign, p.n.in[0])); });
 inline constexpr adjoint_rule exp = pulled([](pullback& p) { p.times(p.id); });
 inline constexpr adjoint_rule log = pulled([](pullback& p) { p.give(0, p.make(op_code::div, p.dy, p.n.in[0])); });

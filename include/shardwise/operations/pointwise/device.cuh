@@ -160,6 +160,42 @@ struct kernel<op_code::mask_keep> {
   }
 };
 
+// As on the host, but that an int64 that is no int32 becomes the nearest one, which no table has a row for.
+template <class To, class From>
+struct conversion_at {
+  const From* x;
+  To* o;
+  __device__ void operator()(const std::int64_t* at) const {
+    const From v = x[at[1]];
+    if constexpr (std::is_same_v<To, bool>) o[at[0]] = !(v == From(0));
+    else if constexpr (std::is_same_v<To, std::int32_t> && std::is_same_v<From, std::int64_t>)
+      o[at[0]] = v < -2147483647 - 1 ? -2147483647 - 1 : v > 2147483647 ? 2147483647 : static_cast<To>(v);
+    else
+      o[at[0]] =
+          static_cast<To>(static_cast<computed_in<From>>(v));  // to integers a device rounds towards zero and saturates
+  }
+};
+
+template <>
+struct kernel<op_code::cast> {
+  template <class From, class To>
+  static void convert(const call& c, context& ctx) {
+    detail::each_offset<2>(op_code::cast, c, conversion_at<To, From>{as<From>(c.p[0]), as<To>(c.p[result])}, ctx);
+  }
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    switch (c.type[0]) {
+      case dtype::f32: return convert<float, T>(c, ctx);
+      case dtype::f64: return convert<double, T>(c, ctx);
+      case dtype::i32: return convert<std::int32_t, T>(c, ctx);
+      case dtype::bf16: return convert<bfloat16, T>(c, ctx);
+      case dtype::f16: return convert<float16, T>(c, ctx);
+      case dtype::i64: return convert<std::int64_t, T>(c, ctx);
+      case dtype::boolean: return convert<bool, T>(c, ctx);
+    }
+  }
+};
+
 template <class T>
 struct dropout_draw {
   double probability;

@@ -2,6 +2,10 @@
 // Functions of the elements at one place on the host, broadcast from the right; comparisons, choices by a mask, dropout.
 #pragma once
 
+#include <limits>
+#include <stdexcept>
+#include <string>
+
 #include <shardwise/operations/pointwise/formulas.hpp>
 #include <shardwise/runtime/host/draw.hpp>
 #include <shardwise/runtime/host/isa.hpp>
@@ -144,6 +148,65 @@ struct kernel<op_code::mask_keep> {
     const bool zero_where = attributes_of<mask_keep_attributes>(c.a).where_zero != 0;
     detail::each_offset<3>(
         c, [&](const std::int64_t* at) { q.p[result][at[0]] = (q.index[at[2]] != 0) == zero_where ? T(0) : q.p[0][at[1]]; });
+  }
+};
+
+// Conversions between element types: to fewer digits rounded to nearest, ties to even; to an integer towards zero; to bool whether
+// it is not zero, beyond its range to the nearest end, of a NaN to 0; int64 to int32 what is out of range throws, since it would be another id. Numbers of a proof stay what they are.
+namespace detail {
+[[noreturn]] inline void refuse_narrowing(std::int64_t x) {
+  throw std::out_of_range(
+      "shardwise: cast: the int64 " + std::to_string(x) +
+      " is no int32; ids, labels and positions are from -2147483648 to 2147483647: keep such numbers in int64");
+}
+// Towards zero; beyond the type's range its nearest end, of a NaN 0.
+template <class To>
+constexpr To truncated(double x) {
+  using range = std::numeric_limits<To>;
+  if (!(x == x)) return To(0);
+  if (x <= static_cast<double>(range::min())) return range::min();
+  if (x >= static_cast<double>(range::max())) return range::max();
+  return static_cast<To>(x);
+}
+template <class To, class From>
+constexpr To converted(From x) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return !(x == From(0));
+  } else if constexpr (std::is_same_v<To, std::int32_t> && std::is_same_v<From, std::int64_t>) {
+    if (x < -2147483647 - 1 || x > 2147483647) refuse_narrowing(x);
+    return static_cast<To>(x);
+  } else if constexpr (std::is_integral_v<To> && is_floating_element<From>) {
+    return truncated<To>(static_cast<double>(x));
+  } else {
+    return static_cast<To>(static_cast<computed_in<From>>(x));
+  }
+}
+template <class To, class From>
+void convert(const call& c, To* to, const From* from) {
+  const layout* const in[1] = {&c.l[0]};
+  broadcast_walk<2>(c.l[result], in).each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
+    for (std::int64_t i = 0; i < n; ++i) to[off[0] + i * s[0]] = converted<To>(from[off[1] + i * s[1]]);
+  });
+}
+}  // namespace detail
+template <>
+struct kernel<op_code::cast> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    if constexpr (!shardwise::detail::is_element<T>) {
+      detail::map1<T>(c, q, [](T x) { return x; });
+    } else {
+      const void* const x = c.p[0];
+      switch (c.type[0]) {
+        case dtype::f32: return detail::convert(c, q.p[result], static_cast<const float*>(x));
+        case dtype::f64: return detail::convert(c, q.p[result], static_cast<const double*>(x));
+        case dtype::i32: return detail::convert(c, q.p[result], static_cast<const std::int32_t*>(x));
+        case dtype::bf16: return detail::convert(c, q.p[result], static_cast<const bfloat16*>(x));
+        case dtype::f16: return detail::convert(c, q.p[result], static_cast<const float16*>(x));
+        case dtype::i64: return detail::convert(c, q.p[result], static_cast<const std::int64_t*>(x));
+        case dtype::boolean: return detail::convert(c, q.p[result], static_cast<const bool*>(x));
+      }
+    }
   }
 };
 

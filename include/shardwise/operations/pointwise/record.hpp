@@ -12,6 +12,7 @@ constexpr operation pointwise(linearity linear, int indices = -1, element_rule e
           .linear = linear,
           .indices = indices,
           .elements = elements,
+          .wide = nothing_wide,
           .random = false,
           .scalar = indices < 0 && elements != element_rule::compared,
           .choice = operand_choice::followed,
@@ -29,9 +30,9 @@ constexpr operation pointwise(linearity linear, int indices = -1, element_rule e
           .device_scratch = no_scratch};
 }
 
-inline constexpr operation add = pointwise(linearity::joint);
-inline constexpr operation sub = pointwise(linearity::joint);
-inline constexpr operation mul = pointwise(linearity::each);
+inline constexpr operation add = pointwise(linearity::joint, -1, element_rule::number);
+inline constexpr operation sub = pointwise(linearity::joint, -1, element_rule::number);
+inline constexpr operation mul = pointwise(linearity::each, -1, element_rule::number);
 inline constexpr operation div = pointwise(linearity::first);
 inline constexpr operation scale = pointwise(linearity::first);
 
@@ -91,6 +92,20 @@ inline constexpr operation dropout = [] {
 inline constexpr operation clip_factor = [] {
   operation o = pointwise(linearity::none);
   o.scalar = false;
+  return o;
+}();
+// Another element type. Law: of a partial sum each summand is converted, which rounds as often as there are summands; integers are
+// no summands of rounded numbers, so they are whole before they are converted, and what becomes an integer is whole before.
+inline constexpr operation cast = [] {
+  operation o = pointwise(linearity::first, -1, element_rule::converted);
+  o.scalar = false;
+  o.rows = [](const operation&, const op_attr& a, const spec* in, int n, const spec& out) {
+    const bool linear = is_floating(in[0].type) && is_floating(static_cast<dtype>(attributes_of<cast_attributes>(a).type));
+    return rules::pointwise_rows(in, n, out, linear ? linearity::first : linearity::none);
+  };
+  o.refusal = [](finding& f, bool, const operation&, const op_attr&, const spec* in, int n, const spec& out, bool) {
+    f.what = rules::pointwise_problem(in, n, out, f.axis, linearity::none);
+  };
   return o;
 }();
 // A copy is placed as what it copies, whatever that is.

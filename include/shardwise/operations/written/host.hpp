@@ -14,17 +14,19 @@ inline namespace SHARDWISE_HOST_BUILD {
 
 namespace detail {
 
+// Elements of two bytes are computed in float, and each step's value is rounded: a program gives the same bits fused or not.
 // One element: `slot` holds the values loaded and takes the steps'. By functions of templates, so that nothing is
 // decided in the loop.
 template <class T, expression E, int I>
-constexpr T step_value(const T* slot, const T* constant) {
+constexpr T step_value(const T* slot, const computed_in<T>* constant) {
   constexpr expression_step s = E.at(I);
   static_assert(operations::has_element<s.op>,
                 "an operation whose record says `scalar` has no formula in operations/pointwise/formulas.hpp");
-  T f = T(0);
+  using C = computed_in<T>;
+  C f = C(0);
   if constexpr (s.constant > 0) f = constant[s.constant - 1];
-  if constexpr (operations::element<s.op>::arity == 1) return host::element<s.op>(f, slot[s.x]);
-  else return host::element<s.op>(f, slot[s.x], slot[s.y]);
+  if constexpr (operations::element<s.op>::arity == 1) return T(host::element<s.op>(f, C(slot[s.x])));
+  else return T(host::element<s.op>(f, C(slot[s.x]), C(slot[s.y])));
 }
 
 // Pointers and strides of a run: the result, the values loaded, the rooms.
@@ -32,7 +34,7 @@ template <class T, int N>
 struct run_operands {
   T* p[N];
   std::int64_t s[N];
-  T constant[max_constants];
+  computed_in<T> constant[max_constants];
 };
 
 template <class T, expression E, bool Dense, std::size_t... V, std::size_t... I>
@@ -69,7 +71,7 @@ constexpr void evaluate(const call& c, const operands<T>& q) {
   }
   if constexpr (!E.follows())
     for (int k = 0; k < max_constants; ++k)
-      all.constant[k] = math<T>::from(attributes_of<fused_attributes>(c.a).constant[k]);
+      all.constant[k] = math<computed_in<T>>::from(attributes_of<fused_attributes>(c.a).constant[k]);
   const walk<count> w = [&] {
     walk<count> x;
     const layout& out = c.l[result];

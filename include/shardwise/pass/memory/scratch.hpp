@@ -14,14 +14,22 @@ constexpr const scratch_rule& scratch_rule_of(const operation& o) {
   else return o.device_scratch.value;
 }
 
-// What one node's kernel is given.
+// What the kernel of node `id` is given.
 template <kernel_place Place, class Graph>
-constexpr std::int64_t kernel_scratch_of(const Graph& g, const node& n) {
+constexpr std::int64_t kernel_scratch_of(const Graph& g, int id) {
+  const node& n = g.nodes[id];
   const scratch_rule& bytes = scratch_rule_of<Place>(record_of(g, n));
-  if (!bytes) return 0;
+  const bool widened = Place == kernel_place::host && widens(n.op) && is_low_precision(kernel_type(g, n));
+  if (!bytes && !widened) return 0;
   const spec* in[max_inputs]{};
   for (int k = 0; k < n.inputs; ++k) in[k] = &g.specs[g.nodes[n.in[k]].spec];
-  return bytes(n.a, in, n.inputs, g.specs[n.spec]);
+  std::int64_t all = bytes(n.a, in, n.inputs, g.specs[n.spec]);
+  if (!widened) return all;
+  if (result_count(g, n) == 1) return all + widened_block::bytes(in, n.inputs, g.specs[n.spec]);
+  for (int k = 0; k < n.inputs; ++k) all += widened_block::bytes(*in[k]);
+  for (int j = id + 1; j < g.node_count; ++j)
+    if (g.nodes[j].op == op_code::getitem && g.nodes[j].in[0] == id) all += widened_block::bytes(g.specs[g.nodes[j].spec]);
+  return all;
 }
 
 namespace detail {
@@ -58,15 +66,16 @@ constexpr std::int64_t kernel_scratch(const Graph& g) {
   for (std::int32_t& k : known) k = -1;
   std::int64_t most = 0;
   const int count = g.node_count;
+  const bool low = Place == kernel_place::host && has_low_precision(g);
   for (int i = 0; i < count; ++i) {
     const node& n = g.nodes[i];
-    if (!detail::wants_scratch<Place>.any[static_cast<int>(n.op)]) continue;
+    if (!detail::wants_scratch<Place>.any[static_cast<int>(n.op)] && !low) continue;
     const int first = n.inputs > 0 ? g.nodes[n.in[0]].spec : 0, last = n.inputs > 0 ? g.nodes[n.in[n.inputs - 1]].spec : 0;
     const unsigned hash = static_cast<unsigned>(first * 31 + last * 7 + n.spec + static_cast<int>(n.a.v[0]));
     std::int32_t& before = known[hash & 63U];
-    if (before >= 0 && detail::applies_alike(g, n, g.nodes[before])) continue;
+    if (before >= 0 && detail::applies_alike(g, n, g.nodes[before]) && !(low && result_count(g, n) > 1)) continue;
     before = i;
-    const std::int64_t bytes = kernel_scratch_of<Place>(g, n);
+    const std::int64_t bytes = kernel_scratch_of<Place>(g, i);
     if (bytes > most) most = bytes;
   }
   return most;

@@ -34,6 +34,8 @@ struct eager_operation {
   std::int32_t site = -1;  // of a random operation in a program, counted from the program's first; -1: the next one
   int results = 1;
   const spec* outs[max_results]{};  // of several results, one by one; null: the program wants it nowhere
+  std::uint32_t written = 0;        // operands that the kernel writes into, bit by bit
+  dtype types[max_inputs]{};
 };
 
 constexpr std::uint64_t redistribution_signature(std::uint64_t from, std::uint64_t to) { return hash_mixed(from, to); }
@@ -41,7 +43,21 @@ constexpr std::uint64_t redistribution_signature(std::uint64_t from, std::uint64
 // Scratch that an operation's kernel needs where blocks are largest: peers write into scratch of equal size.
 constexpr std::int64_t eager_workspace(const operation& o, const node& n, const spec* const* in, const spec& out) {
   if (n.op == op_code::redistribute) return host_backend::collective_workspace(n.a, *in[0], out);
-  return o.host_scratch.value(n.a, in, n.inputs, out);
+  return o.host_scratch.value(n.a, in, n.inputs, out) +
+         (widens(n.op) ? widened_block::bytes(in, n.inputs, o.results > 1 ? spec{} : out) : 0);
+}
+template <class Rank>
+constexpr void set_types(eager_operation<Rank>& x, const spec* const* in, int n) {
+  for (int k = 0; k < n; ++k) x.types[k] = in[k]->type;
+}
+// The element type of the kernel: see kernel_type.
+template <auto Op, class First, class Result, class... More>
+constexpr dtype eager_type() {
+  constexpr dtype own = makes_indices(code_of(Op)) ? First::sp.type : Result::sp.type;
+  if (own != dtype::f32 || code_of(Op) == op_code::cast) return own;
+  dtype low = is_low_precision(First::sp.type) ? First::sp.type : own;
+  ((low = is_low_precision(More::sp.type) ? More::sp.type : low), ...);
+  return low;
 }
 
 // An operation on tensors of these types, First and then More; and an opaque function.
@@ -60,14 +76,15 @@ constexpr eager_operation<Rank> operation_on() {
   x.view = is_view(n, First::sp, Result::sp);
   const spec* const in[] = {&First::sp, &More::sp...};
   x.workspace = x.view ? 0 : eager_workspace(operation_of(Op), n, in, Result::sp);
+  x.written = operation_of(Op).writes.value(A);
+  set_types(x, in, n.inputs);
   if constexpr (code == op_code::redistribute)
     x.signature = redistribution_signature(hash_of(First::sp), hash_of(Result::sp));
   if constexpr (code == op_code::custom) {
     x.custom = Op;
-    x.kernel = custom_entry<*Op, Result::sp.type, Rank>();
+    x.kernel = custom_entry<*Op, eager_type<Op, First, Result, More...>(), Rank>();
   } else if constexpr (runs_kernel(Op))
-    x.kernel =
-        kernel_entry<signature{Op, makes_indices(Op) ? First::sp.type : Result::sp.type}, Rank>();  // others: always a view
+    x.kernel = kernel_entry<signature{Op, eager_type<Op, First, Result, More...>()}, Rank>();  // others: always a view
   return x;
 }
 // The same of an operation with several results, of these types.
@@ -77,6 +94,7 @@ constexpr eager_operation<Rank> operation_with_results() {
     eager_operation<Rank> x = operation_on<Op, A, Rank, First, std::tuple_element_t<0, Results>, More...>();
     x.results = 0;
     ((x.outs[x.results++] = &Result::sp), ...);
+    ((x.workspace += widened_block::bytes(Result::sp)), ...);
     return x;
   }(std::type_identity<Results>{});
 }
@@ -169,6 +187,9 @@ __attribute__((noinline)) prepared_call& prepare(eager_core<Rank>& core, const e
   c.a = x.a;
   c.inputs = c.all_inputs = n;
   for (int k = 0; k < n; ++k) c.l[k] = *in[k]->layout;
+  for (int k = 0; k < n; ++k) c.type[k] = x.types[k];
+  c.type[result] = x.out->type;
+  c.written = x.written;
   c.l[result] = *p.out;
   c.function = x.function;
   if (x.op == op_code::redistribute)
@@ -217,6 +238,11 @@ void apply_results_eagerly(const eager_operation<Rank>& x, double f, const eager
     if (!r.out[k]) continue;
     *out[k] = eager_value<Rank>(core, core.take_class(r.out_class[k]), 0, r.out[k]);
     r.blocks.p[k] = out[k]->data();
+  }
+  block scratch;
+  if (p.workspace_class >= 0) {
+    scratch = core.take_class(p.workspace_class);
+    p.c.workspace = scratch.data();
   }
   try {
     x.kernel(p.c, core.env, *core.rank);
@@ -272,7 +298,13 @@ eager_value<Rank> fill_eagerly(eager_core<Rank>& core, op_code op, const op_attr
   c.f = f;
   c.l[result] = *v.layout;
   c.p[result] = v.data();
+  c.type[result] = out.type;
   if (rules::is_random(op)) core.draw_at(c, site, out);
+  block scratch;
+  if (const std::int64_t bytes = widened_block::bytes(out); bytes > 0) {
+    scratch = core.take(bytes);
+    c.workspace = scratch.data();
+  }
   kernel(c, core.env, *core.rank);
   return v;
 }

@@ -84,7 +84,8 @@ struct prepared_program final : prepared {
       if (runs[static_cast<std::size_t>(i)] == 0) continue;
       for (int k = 0; k < n.inputs; ++k) last[static_cast<std::size_t>(n.in[k])] = i;
       if (n.op == op_code::getitem)
-        operation[static_cast<std::size_t>(n.in[0])].outs[attributes_of<getitem_attributes>(n.a).result] = &g.specs[n.spec];
+        add_result(operation[static_cast<std::size_t>(n.in[0])], attributes_of<getitem_attributes>(n.a).result,
+                   g.specs[n.spec]);
       else if (!is_leaf(n.op)) operation[static_cast<std::size_t>(i)] = application(i);
     }
     for (int k = 0; k < results::count; ++k)
@@ -98,6 +99,10 @@ struct prepared_program final : prepared {
     for (const int l : last) dies[static_cast<std::size_t>(at[static_cast<std::size_t>(l)]++)] = v++;
   }
 
+  static void add_result(eager_operation<Rank>& of, std::int64_t number, const spec& out) {
+    of.outs[number] = &out;
+    of.workspace += widened_block::bytes(out);
+  }
   static eager_operation<Rank> application(int i) {
     const node& n = g.nodes[i];
     const spec& out = g.specs[n.spec];
@@ -113,6 +118,8 @@ struct prepared_program final : prepared {
     o.in = &g.specs[x];
     o.view = is_view(n, g.specs[x], out);
     o.workspace = o.view ? 0 : eager_workspace(record_of(g, n), n, in, out);
+    set_types(o, in, n.inputs);
+    o.written = written_operands(g, n);
     o.signature = n.op == op_code::redistribute ? redistribution_signature(g.hashes[x], g.hashes[n.spec]) : 0;
     if (n.op == op_code::opaque) o.function = g.functions[attributes_of<opaque_attributes>(n.a).function];
     o.custom = custom_of(g, n);

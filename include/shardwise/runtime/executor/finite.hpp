@@ -24,7 +24,7 @@ specials specials_of(const T* data, const layout& l) {
   for (std::int64_t i = 0; i < n; ++i) {
     std::int64_t offset = 0;
     for (int d = 0; d < l.rank; ++d) offset += at[d] * l.str[d];
-    if (const T v = data[offset]; !(v - v == 0)) {
+    if (const computed_in<T> v = data[offset]; !(v - v == 0)) {
       if (s.first < 0) s.first = global_index(l, at);
       ++(v == v ? s.infinite : s.nan);
     }
@@ -118,7 +118,11 @@ class finite_watch {
     switch (at.program().spec_of(id).type) {
       case dtype::f32: return specials_of(static_cast<const float*>(fetch(id)), at.layout_of(id));
       case dtype::f64: return specials_of(static_cast<const double*>(fetch(id)), at.layout_of(id));
-      case dtype::i32: break;
+      case dtype::bf16: return specials_of(static_cast<const bfloat16*>(fetch(id)), at.layout_of(id));
+      case dtype::f16: return specials_of(static_cast<const float16*>(fetch(id)), at.layout_of(id));
+      case dtype::i32:
+      case dtype::i64:
+      case dtype::boolean: break;
     }
     return {};
   }

@@ -11,6 +11,7 @@
 #include <shardwise/runtime/host/custom.hpp>
 #include <shardwise/runtime/host/kernels.hpp>
 #include <shardwise/runtime/host/signatures.hpp>
+#include <shardwise/runtime/host/widened.hpp>
 #include <shardwise/runtime/rank.hpp>
 #include <shardwise/support/config.hpp>
 
@@ -40,6 +41,26 @@ __attribute__((noinline)) void compute(const call& c, const step_env& env) {
   }
 }
 
+// The same of elements of two bytes: the kernel of floats, between copies. What an expression computes, it rounds step by step.
+template <op_code Op, class Low, expression Then>
+__attribute__((noinline)) void compute_widened(const call& c, const step_env& env) {
+  if constexpr (widens(Op)) {
+    const host::widened<Low> w(c, c.written);
+    compute<Op, float>(w.as_floats(), env);
+    w.write_back();
+  }
+  if constexpr (Op == op_code::rand) {  // below 1 as floats, and still
+    Low* const x = static_cast<Low*>(c.p[result]);
+    for (std::int64_t i = 0; i < c.l[result].numel(); ++i)
+      if (x[i] == Low(1)) x[i] = Low::of_bits(static_cast<std::uint16_t>(Low(1).bits - 1));
+  }
+  if constexpr (Then.head != 0) {
+    host::operands<Low> q;
+    for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<Low*>(c.p[k]);
+    host::evaluate<Low, Then>(c, q);
+  }
+}
+
 template <op_code Op, class T, expression Then, class Rank>
 void run_kernel(const call& c, const step_env& env, Rank& rank) {
   if constexpr (Op == op_code::redistribute) {
@@ -48,18 +69,29 @@ void run_kernel(const call& c, const step_env& env, Rank& rank) {
       return;
     }
   }
-  compute<Op, T, Then>(c, env);
+  if constexpr (is_low_precision(dtype_v<T>) && (widens(Op) || Op == op_code::fused)) compute_widened<Op, T, Then>(c, env);
+  else compute<Op, T, Then>(c, env);
 }
 
-// Integers are only moved and compared; arithmetic kernels exist for floating-point elements.
+// Integers are moved, compared, added and multiplied; other arithmetic exists for floating-point elements.
 constexpr bool has_kernel(op_code op, dtype type) {
+  const element_rule elements = traits_of(op).elements;
   return is_floating(type) || rules::only_moves(op) || op == op_code::redistribute || op == op_code::opaque ||
-         is_comparison(op);
+         is_comparison(op) || elements == element_rule::converted ||
+         (elements == element_rule::number && type != dtype::boolean);
+}
+template <const custom_operation& Op, class Low, class Rank>
+void run_custom_widened(const call& c, const step_env& env, Rank&) {
+  const host::widened<Low> w(c, c.written);
+  compute_custom<Op, float>(w.as_floats(), env);
+  w.write_back();
 }
 template <const custom_operation& Op, dtype Type, class Rank>
 constexpr kernel_function<Rank> custom_entry() {
   using T = element_t<Type>;
-  if constexpr (is_floating(Type) || Op.record.elements == element_rule::any) {
+  if constexpr (is_low_precision(Type)) {
+    return &run_custom_widened<Op, T, Rank>;
+  } else if constexpr (is_floating(Type) || Op.record.elements == element_rule::any) {
     return &run_custom<Op, T, Rank>;
   } else {
     static_assert(raise<problem::kernel_missing, shardwise::detail::custom_tag<Op>, T>::ok);

@@ -46,6 +46,7 @@ constexpr auto list_kernels(const Graph& g) {
   for (int i = 0; i < ops; ++i) runs[i] = runs_kernel(static_cast<op_code>(i));
   std::int16_t seen[ops][dtypes];
   int from[Room]{};  // the expression of each item
+  const bool low = has_low_precision(g);
   for (auto& row : seen)
     for (auto& v : row) v = -1;
   for (int i = g.node_count; i < Graph::node_capacity; ++i) k.of[i] = -1;
@@ -55,7 +56,7 @@ constexpr auto list_kernels(const Graph& g) {
     if (!runs[static_cast<int>(op)]) continue;
     const int s = g.nodes[i].spec;
     if (may_view(op) && is_view(g.nodes[i], g.specs[g.nodes[g.nodes[i].in[0]].spec], g.specs[s])) continue;
-    const dtype t = g.specs[makes_indices(op) ? g.nodes[g.nodes[i].in[0]].spec : s].type;
+    const dtype t = low ? kernel_type(g, g.nodes[i]) : g.specs[makes_indices(op) ? g.nodes[g.nodes[i].in[0]].spec : s].type;
     if (op == op_code::custom) {
       const custom_operation* const own = custom_of(g, g.nodes[i]);
       const int stored = k.count < Room ? k.count : Room;

@@ -216,7 +216,10 @@ class lowered {
       for (int j = 0; j < n.inputs; ++j) {
         k.l[j] = layouts_[static_cast<std::size_t>(n.in[j])];
         k.p[j] = place_of(n.in[j]);
+        k.type[j] = g.spec_of(n.in[j]).type;
       }
+      k.type[result] = out.type;
+      k.written = written_operands(g, n);
       k.l[result] = layouts_[at];
       if (has_results(g, i)) k.results = lower_results(i, coordinate, n_dyn);
       else k.p[result] = place_of(i);
@@ -291,6 +294,15 @@ class lowered {
       throw std::invalid_argument(std::string("shardwise: ") + call_name + ": " + std::to_string(given) +
                                   " elements are given; the whole tensor has " + std::to_string(want));
   }
+  // A whole input, whose elements are of its type, or int64 ids for one of int32: `local(type)` -> where its block goes.
+  template <class E, class Local>
+  void load_input(int id, const E* global, const int* c, Local&& local) const {
+    if constexpr (std::is_same_v<E, std::int64_t>)
+      if (program().spec_of(id).type == dtype::i32)
+        return load("set_input", id, global, static_cast<std::int32_t*>(local()), c);
+    check_type<E>("set_input", id);
+    load("set_input", id, global, static_cast<E*>(local()), c);
+  }
   template <class E>
   static void check_type(const char* call_name, int id) {
     if (program().spec_of(id).type != dtype_v<E>)
@@ -298,9 +310,7 @@ class lowered {
                                   " are given; the tensor's are " + element_name(program().spec_of(id).type) +
                                   ": convert the values to that type first");
   }
-  static const char* element_name(dtype t) {
-    return t == dtype::i32 ? "int32 (std::int32_t)" : t == dtype::f64 ? "double" : "float";
-  }
+  static const char* element_name(dtype t) { return t == dtype::i32 ? "int32 (std::int32_t)" : name_of(t); }
   // A size for the program's dyn dim.
   static void check_dyn(std::int64_t n) {
     constexpr std::int64_t bound = source::dyn_bound;
