@@ -964,6 +964,9 @@ SHARDWISE_X(cuda_not_included,
 SHARDWISE_X(backend_not_cuda,
             "executor: the step's memory is planned for the host's kernels, and this rank is a GPU; give train_step or "
             "forward_step the backend sw::cuda_backend")
+SHARDWISE_X(tf32_element,
+            "executor: the step's backend rounds the factors of products to TF32, which float32 alone has, and the step's elements are "
+            "others; give it the backend sw::cuda_backend, or float as its element type")
 SHARDWISE_X(distribute_placed,
             "distribute: the tensor given has other extents, placements, elements or another mesh than the tensor asked "
             "for; distribute takes whole data, or a tensor that is placed so already: redistribute this one")
