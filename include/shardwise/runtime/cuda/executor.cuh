@@ -65,7 +65,6 @@ class executor<Step, cuda_rank<Mesh>>
           "shardwise: executor: executor_checks::poison is given; a device's executor has the check "
           "finite alone: run the program on host ranks for the other one");
     rank.agree(source::traffic.order_hash, "the ordered list of collectives");
-    cuda::check_customs<Step>();
     const auto scratch = cuda_backend::scratch_of(program());
     compute_scratch_ = scratch.compute > 0 ? arena_.data() : nullptr;
     communication_scratch_ = scratch.communication > 0 ? arena_.data() + passes::align_up(scratch.compute) : nullptr;
@@ -73,6 +72,7 @@ class executor<Step, cuda_rank<Mesh>>
     // zeros comes before it.
     clear();
     lower(0);
+    cuda::check_compiled<Step>(calls(), rank.index());
     queue_collectives();
     issue();
     rank.synchronize(stream());
@@ -395,13 +395,7 @@ class executor<Step, cuda_rank<Mesh>>
       return cuda::launch_calls<Step>(&c, count, ctx, rank_->index());
     }
     ncclComm_t const group = rank_->communicator(c.axis);
-    const bool integers = program().spec_of(c.node).type == dtype::i32;
-    if (count == 1)
-      rank_->count_written(
-          c.axis, integers ? cuda::communicate<std::int32_t>(c, ctx, group) : cuda::communicate<element>(c, ctx, group));
-    else
-      rank_->count_written(c.axis, integers ? cuda::communicate<std::int32_t>(&c, count, ctx, group)
-                                            : cuda::communicate<element>(&c, count, ctx, group));
+    rank_->count_written(c.axis, cuda::communicate_calls<Step>(&c, count, ctx, group));
   }
 
   using base::rank_, base::ran_, base::timeline_, base::recorded_as_, base::check_ran;

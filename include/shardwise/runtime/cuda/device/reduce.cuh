@@ -199,7 +199,8 @@ struct element_value {
   }
 };
 
-template <class T, bool Square, class Then = no_epilogue>
+// Sums are stored as elements of Sum.
+template <class T, bool Square, class Sum = T, class Then = no_epilogue>
 void sum_into(op_code op, const call& c, double divisor, context& ctx, const Then& then = {}) {
   const layout& x = c.l[0];
   std::int64_t so[max_rank]{};
@@ -211,7 +212,7 @@ void sum_into(op_code op, const call& c, double divisor, context& ctx, const The
   }
   kept.merge();
   summed.merge();
-  reduce<T>(op, c, kept, summed, element_value<T, Square>{as<T>(c.p[0])}, divisor, ctx, then);
+  reduce<Sum>(op, c, kept, summed, element_value<T, Square>{as<T>(c.p[0])}, divisor, ctx, then);
 }
 
 }  // namespace detail
