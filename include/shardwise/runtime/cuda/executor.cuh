@@ -141,9 +141,8 @@ class executor<Step, cuda_rank<Mesh>>
     using E = std::remove_cvref_t<decltype(*std::data(global))>;
     const int id = find(op_code::input, index);
     base::check_size("set_input", id, std::size(global));
-    base::template check_type<E>("set_input", id);
     cuda::staging& s = staging_for(index, static_cast<std::size_t>(base::plan().bytes[id]));
-    base::load("set_input", id, std::data(global), static_cast<E*>(s.next()), rank_->coordinate().data());
+    base::template load_input<E>(id, std::data(global), s.next(), rank_->coordinate().data());
     s.send(pointer(id), base::bytes_of(id), stream());
     base::given().input(index);
   }
@@ -160,12 +159,12 @@ class executor<Step, cuda_rank<Mesh>>
   template <class E = element>
   std::vector<E> value(int id) {
     base::template check_type<E>("value", id);
-    std::vector<E> host(layout_of(id).span());
-    if (!host.empty())
-      cuda::check(cudaMemcpyAsync(host.data(), pointer(id), host.size() * sizeof(E), cudaMemcpyDeviceToHost, stream()),
-                  "cudaMemcpyAsync");
-    synchronize();
-    return host;
+    if constexpr (std::is_same_v<E, bool>) {  // whose vector keeps bits
+      const std::vector<char> bytes = copied<char>(id);
+      return std::vector<bool>(bytes.begin(), bytes.end());
+    } else {
+      return copied<E>(id);
+    }
   }
 
   // What one run of the captured graph starts; nothing where the program is launched call by call. Libraries' kernels count,
@@ -183,6 +182,16 @@ class executor<Step, cuda_rank<Mesh>>
   template <class OtherStep, class R, class Self>
   friend class runtime::executor_base;
 
+  // The block of node `id` as elements of E, which are of the node's size.
+  template <class E>
+  std::vector<E> copied(int id) {
+    std::vector<E> host(layout_of(id).span());
+    if (!host.empty())
+      cuda::check(cudaMemcpyAsync(host.data(), pointer(id), host.size() * sizeof(E), cudaMemcpyDeviceToHost, stream()),
+                  "cudaMemcpyAsync");
+    synchronize();
+    return host;
+  }
   // A parameter or buffer: `op` is the leaf that it is.
   std::vector<element> get_block(const char* call_name, op_code op, int index) {
     const int id = find(op, index);
