@@ -35,12 +35,12 @@ enum class operation_kind : std::uint8_t {
 
 // Which elements the kernels exist for. An operand that holds indices is int32 whatever this says.
 enum class element_rule : std::uint8_t {
-  real,      // floating-point numbers
-  number,    // numbers, integers too
-  any,       // only moved, so integers too
-  compared,  // any, compared: the result is int32
+  real,       // floating-point numbers
+  number,     // numbers, integers too
+  any,        // only moved, so integers too
+  compared,   // any, compared: the result is int32
   positions,  // floating-point numbers, of which positions are found: the result is int32
-  converted  // any; the result is of the type that its attributes say
+  converted   // any; the result is of the type that its attributes say
 };
 
 // The operands, and results, bit by bit, that are float where the others are of two bytes: sums, statistics and losses are never

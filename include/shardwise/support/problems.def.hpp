@@ -65,16 +65,16 @@ SHARDWISE_X(norm_order,
             "norm: partial_norm<P> and vector_norm<P> need an order P of at least 1; give the order of the norm that is meant "
             "(ranks' maximum norms are partial<reduction::max>)")
 SHARDWISE_X(partial_norm_type,
-            "placement: partial_norm<P> is of floating-point elements, since its reduction takes roots; convert the tensor to "
-            "float or double")
+            "placement: partial_norm<P> is of float or double elements, since its reduction takes roots; write "
+            "sw::cast<float>(tensor)")
 SHARDWISE_X(uneven_shard,
             "placement: even<shard<d>> needs an extent that the mesh axis divides; pad the tensor's dim, choose "
             "another axis size, or drop even<...> to allow uneven shards")
 SHARDWISE_X(rank_too_large, "tensor: the rank exceeds 8; merge dims with reshape first")
 SHARDWISE_X(element_type,
-            "tensor: the element type is none that tensors have; elements are float or double, and std::int32_t for ids, labels "
-            "and masks: name one of them first, before the shape, as in input_tensor<float, shape<32, 10>, placements...>, and "
-            "convert the data to it")
+            "tensor: the element type is none that tensors have; elements are float, double, sw::bf16 or sw::f16, std::int32_t for "
+            "ids, labels and masks, std::int64_t and bool: name one of them first, before the shape, as in input_tensor<float, "
+            "shape<32, 10>, placements...>, and convert the data to it")
 SHARDWISE_X(tensor_shape,
             "tensor: what is given where the shape belongs is none; name the element type, then the extents as shape<...>, then "
             "the placements, as in input_tensor<float, shape<32, 10>, on<dp, shard<0>>>")
@@ -101,16 +101,16 @@ SHARDWISE_X(kernel_unwritten,
             "operations/<family>/host.hpp, cuda::kernel<op_code> in device.cuh beside it, which runtime/host/kernels.hpp and "
             "runtime/cuda/kernels.cuh include, or write 0 for it in propagation/op.hpp")
 SHARDWISE_X(types_differ, 
-            "operands have different element types; give both the same: an input is of the type that input_tensor<type, ...> "
-            "names, a model's parameters of the type that train_step names behind the pipeline (float), an eager model's of "
-            "bind_eager's; numbers of the host are converted before they are given")
+            "operands have different element types, and nothing is converted that is not written; write sw::cast<float>(operand), "
+            "of the other's type, or declare both alike: an input is of the type that input_tensor<type, ...> names, a model's "
+            "parameters of the type that train_step names behind the pipeline (float), an eager model's of bind_eager's")
 SHARDWISE_X(needs_floating_point,
-            "this operation needs floating-point elements; convert the operand to float or double")
+            "this operation needs floating-point elements; write sw::cast<float>(operand)")
 SHARDWISE_X(number_not_int32,
             "a number that becomes an element of an int32 tensor is not whole, or not from -2147483648 to 2147483647; give such "
             "a number, or make the tensor float or double")
 SHARDWISE_X(number_not_probability, "dropout: the probability is not from 0 to 1; give one that is")
-SHARDWISE_X(needs_integers, "this operation needs int32 indices; give it a tensor of std::int32_t")
+SHARDWISE_X(needs_integers, "this operation needs int32 indices; give it a tensor of std::int32_t, or write sw::cast<std::int32_t>(operand)")
 SHARDWISE_X(dims_as_arguments,
             "tensor: dims, extents and counts are template arguments, since they decide the result's type; write sum<0>(x), "
             "softmax<-1>(x), reshape<4, 8>(x), permute<0, 2, 1>(x), topk<5>(x), and a join's dim before its tensors: cat<1>(x, y)")

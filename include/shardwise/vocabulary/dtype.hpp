@@ -18,13 +18,13 @@ inline constexpr int dtypes = 7;
 namespace detail {
 
 // Name, C++ type, what errors call it.
-#define SHARDWISE_ELEMENTS(X)            \
-  X(f32, float, "float")                 \
-  X(f64, double, "double")               \
-  X(i32, std::int32_t, "std::int32_t")   \
-  X(bf16, bfloat16, "bfloat16")          \
-  X(f16, float16, "float16")             \
-  X(i64, std::int64_t, "std::int64_t")   \
+#define SHARDWISE_ELEMENTS(X)          \
+  X(f32, float, "float")               \
+  X(f64, double, "double")             \
+  X(i32, std::int32_t, "std::int32_t") \
+  X(bf16, bfloat16, "bfloat16")        \
+  X(f16, float16, "float16")           \
+  X(i64, std::int64_t, "std::int64_t") \
   X(boolean, bool, "bool")
 
 inline constexpr const char* element_names[dtypes] = {
@@ -59,29 +59,29 @@ struct dtype_of {
 };
 template <dtype D>
 struct element;
-#define SHARDWISE_X(name, cpp, text)              \
-  template <>                                     \
-  inline constexpr bool is_element<cpp> = true;   \
-  template <>                                     \
-  struct dtype_of<cpp> {                          \
-    static constexpr dtype value = dtype::name;   \
-  };                                              \
-  template <>                                     \
-  struct element<dtype::name> {                   \
-    using type = cpp;                             \
+#define SHARDWISE_X(name, cpp, text)            \
+  template <>                                   \
+  inline constexpr bool is_element<cpp> = true; \
+  template <>                                   \
+  struct dtype_of<cpp> {                        \
+    static constexpr dtype value = dtype::name; \
+  };                                            \
+  template <>                                   \
+  struct element<dtype::name> {                 \
+    using type = cpp;                           \
   };
 SHARDWISE_ELEMENTS(SHARDWISE_X)
 #undef SHARDWISE_X
 #undef SHARDWISE_ELEMENTS
 }  // namespace detail
 
-#define SHARDWISE_WRITTEN(type)                   \
-  template <>                                     \
-  struct written<type> {                          \
-    template <class Sink>                         \
-    static constexpr void put(Sink& out) {        \
+#define SHARDWISE_WRITTEN(type)                               \
+  template <>                                                 \
+  struct written<type> {                                      \
+    template <class Sink>                                     \
+    static constexpr void put(Sink& out) {                    \
       text::put(out, name_of(detail::dtype_of<type>::value)); \
-    }                                             \
+    }                                                         \
   };
 SHARDWISE_WRITTEN(std::int32_t)
 SHARDWISE_WRITTEN(std::int64_t)

@@ -67,27 +67,27 @@ constexpr float from_float16_bits(std::uint16_t bits) {
 
 // Made from any number by a conversion that is written; read as a float. Sums, products and quotients are those of floats, each
 // rounded, as of std::bfloat16_t and std::float16_t.
-#define SHARDWISE_FLOAT_OF_TWO_BYTES(name)                                                            \
-  struct name {                                                                                       \
-    std::uint16_t bits = 0;                                                                           \
-    constexpr name() = default;                                                                       \
-    template <class X>                                                                                \
-      requires std::is_arithmetic_v<X>                                                                \
-    constexpr explicit name(X x) : bits(detail::to_##name##_bits(static_cast<float>(x))) {}           \
-    constexpr operator float() const { return detail::from_##name##_bits(bits); }                     \
-    static constexpr name of_bits(std::uint16_t b) {                                                  \
-      name r;                                                                                         \
-      r.bits = b;                                                                                     \
-      return r;                                                                                       \
-    }                                                                                                 \
-    constexpr name operator-() const { return of_bits(static_cast<std::uint16_t>(bits ^ 0x8000U)); }  \
-    friend constexpr name operator+(name a, name b) { return name(float(a) + float(b)); }             \
-    friend constexpr name operator-(name a, name b) { return name(float(a) - float(b)); }             \
-    friend constexpr name operator*(name a, name b) { return name(float(a) * float(b)); }             \
-    friend constexpr name operator/(name a, name b) { return name(float(a) / float(b)); }             \
-    friend constexpr bool operator==(name a, name b) { return float(a) == float(b); }                 \
-    friend constexpr bool operator<(name a, name b) { return float(a) < float(b); }                   \
-    friend constexpr bool operator>(name a, name b) { return float(a) > float(b); }                   \
+#define SHARDWISE_FLOAT_OF_TWO_BYTES(name)                                                           \
+  struct name {                                                                                      \
+    std::uint16_t bits = 0;                                                                          \
+    constexpr name() = default;                                                                      \
+    template <class X>                                                                               \
+      requires std::is_arithmetic_v<X>                                                               \
+    constexpr explicit name(X x) : bits(detail::to_##name##_bits(static_cast<float>(x))) {}          \
+    constexpr operator float() const { return detail::from_##name##_bits(bits); }                    \
+    static constexpr name of_bits(std::uint16_t b) {                                                 \
+      name r;                                                                                        \
+      r.bits = b;                                                                                    \
+      return r;                                                                                      \
+    }                                                                                                \
+    constexpr name operator-() const { return of_bits(static_cast<std::uint16_t>(bits ^ 0x8000U)); } \
+    friend constexpr name operator+(name a, name b) { return name(float(a) + float(b)); }            \
+    friend constexpr name operator-(name a, name b) { return name(float(a) - float(b)); }            \
+    friend constexpr name operator*(name a, name b) { return name(float(a) * float(b)); }            \
+    friend constexpr name operator/(name a, name b) { return name(float(a) / float(b)); }            \
+    friend constexpr bool operator==(name a, name b) { return float(a) == float(b); }                \
+    friend constexpr bool operator<(name a, name b) { return float(a) < float(b); }                  \
+    friend constexpr bool operator>(name a, name b) { return float(a) > float(b); }                  \
   };
 SHARDWISE_FLOAT_OF_TWO_BYTES(bfloat16)
 SHARDWISE_FLOAT_OF_TWO_BYTES(float16)

@@ -87,7 +87,8 @@ constexpr auto loss_parallel_cross_entropy_rows(const X& logits, const T& target
   } else {
     const auto top = redistribute<Axis, reduced>(amax<-1>(logits));
     const auto total = redistribute<Axis, reduced>(detail::apply<op_code::exp_sum, detail::no_attr>(0, logits, top));
-    return detail::apply<op_code::nll, detail::nll_attr<I>>(0, logits, add(cast<element_t<wide_of(X::sp.type)>>(top), log(total)), target);
+    return detail::apply<op_code::nll, detail::nll_attr<I>>(
+        0, logits, add(cast<element_t<wide_of(X::sp.type)>>(top), log(total)), target);
   }
 }
 // Their mean over the rows of all ranks: partial<> on Axis, and where rows are sharded.

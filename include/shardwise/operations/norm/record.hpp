@@ -8,39 +8,47 @@
 
 namespace shardwise::inline v0_1::operations {
 
-inline constexpr operation norm_stats = with_wide(0, 1U, by_rows(&statistic_of_rows<true>, &rows_beside<1>,
-                                                &refuse_partial<problem::partial_nonlinear, problem::norm_dim_sharded, true>,
-                                                -1, element_rule::real, operand_choice::along_rows));
-inline constexpr operation norm_apply = with_wide(2U, 0, by_rows(
-    [](const op_attr&, const spec* in, int n) {
-      const spec& x = in[0];
-      for (int k = 2; k < n; ++k) {
-        if (in[k].rank != 1 || in[k].extent[0] != x.extent[x.rank - 1])
-          return fail(problem::norm_weight_shape, x, k, 0, in[k].extent[0], x.extent[x.rank - 1]);
-        if (!same_extent(in[k], 0, x, x.rank - 1)) return fail(problem::dyn_meets_static, x, k, 0);
-      }
-      return outcome{{}, shardwise::contiguous(x)};
-    },
-    [](const operation&, const op_attr&, const spec* in, int n, const spec&) {
-      return rules::row_rows(in[0].rank, n, n - 2, false);
-    },
-    &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>, -1, element_rule::real,
-    operand_choice::along_rows, recomputing::cheap));
+inline constexpr operation norm_stats =
+    with_wide(0, 1U,
+              by_rows(&statistic_of_rows<true>, &rows_beside<1>,
+                      &refuse_partial<problem::partial_nonlinear, problem::norm_dim_sharded, true>, -1, element_rule::real,
+                      operand_choice::along_rows));
+inline constexpr operation norm_apply =
+    with_wide(2U, 0,
+              by_rows(
+                  [](const op_attr&, const spec* in, int n) {
+                    const spec& x = in[0];
+                    for (int k = 2; k < n; ++k) {
+                      if (in[k].rank != 1 || in[k].extent[0] != x.extent[x.rank - 1])
+                        return fail(problem::norm_weight_shape, x, k, 0, in[k].extent[0], x.extent[x.rank - 1]);
+                      if (!same_extent(in[k], 0, x, x.rank - 1)) return fail(problem::dyn_meets_static, x, k, 0);
+                    }
+                    return outcome{{}, shardwise::contiguous(x)};
+                  },
+                  [](const operation&, const op_attr&, const spec* in, int n, const spec&) {
+                    return rules::row_rows(in[0].rank, n, n - 2, false);
+                  },
+                  &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>, -1,
+                  element_rule::real, operand_choice::along_rows, recomputing::cheap));
 inline constexpr operation norm_dx =
-    with_wide(4U, 0, by_rows(&like_first, &rows_beside<4, 1, true>,
-            &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>));
-inline constexpr operation norm_dw = with_wide(4U, 0, with_scratch(
-    no_scratch, &columns_device_scratch<1>,
-    by_rows(
-        [](const op_attr&, const spec* in, int) {
-          outcome r{{}, scalar_like(in[0])};
-          r.out.rank = 1;
-          rules::copy_dim(r.out, 0, in[0], in[0].rank - 1);
-          make_contiguous(r.out);
-          return r;
-        },
-        [](const operation&, const op_attr&, const spec* in, int, const spec&) { return rules::norm_dw_rows(in[0].rank); },
-        &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>)));
+    with_wide(4U, 0,
+              by_rows(&like_first, &rows_beside<4, 1, true>,
+                      &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>));
+inline constexpr operation norm_dw =
+    with_wide(4U, 0,
+              with_scratch(no_scratch, &columns_device_scratch<1>,
+                           by_rows(
+                               [](const op_attr&, const spec* in, int) {
+                                 outcome r{{}, scalar_like(in[0])};
+                                 r.out.rank = 1;
+                                 rules::copy_dim(r.out, 0, in[0], in[0].rank - 1);
+                                 make_contiguous(r.out);
+                                 return r;
+                               },
+                               [](const operation&, const op_attr&, const spec* in, int, const spec&) {
+                                 return rules::norm_dw_rows(in[0].rank);
+                               },
+                               &refuse_partial<problem::partial_nonlinear, problem::norm_weight_placement, false, 2>)));
 
 // What passes write after differentiation: several of these in one kernel; verify checks them by the rules of their parts.
 inline constexpr operation norm = without_rule(operation_kind::computed);

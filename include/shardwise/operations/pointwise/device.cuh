@@ -79,16 +79,6 @@ struct kernel<op_code::clip_factor> {
 
 namespace detail {
 
-// f(offsets of the result and the operands) for each element, where element types differ.
-template <class F, int K>
-__global__ void __launch_bounds__(256) each_offset_kernel(const __grid_constant__ strided<K> w, const F f) {
-  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < w.count; i += gridDim.x * blockDim.x) {
-    std::int64_t off[K];
-    w.offsets(i, off);
-    f(off);
-  }
-}
-
 template <int K, class F>
 void each_offset(op_code op, const call& c, const F& f, context& ctx) {
   walk<K> whole;
@@ -99,10 +89,7 @@ void each_offset(op_code op, const call& c, const F& f, context& ctx) {
     whole.push(o.ext[d], s);
   }
   whole.merge();
-  each_piece(whole, [&](const walk<K>& w, const std::int64_t* base) {
-    const strided<K> s = make_strided(w, base);
-    launch(op, &each_offset_kernel<F, K>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream, s, f);
-  });
+  each_point(op, whole, f, ctx);
 }
 
 }  // namespace detail

@@ -155,8 +155,9 @@ struct kernel<op_code::mask_keep> {
 // it is not zero, beyond its range to the nearest end, of a NaN to 0; int64 to int32 what is out of range throws, since it would be another id. Numbers of a proof stay what they are.
 namespace detail {
 [[noreturn]] inline void refuse_narrowing(std::int64_t x) {
-  throw std::out_of_range("shardwise: cast: the int64 " + std::to_string(x) +
-                          " is no int32; ids, labels and positions are from -2147483648 to 2147483647: keep such numbers in int64");
+  throw std::out_of_range(
+      "shardwise: cast: the int64 " + std::to_string(x) +
+      " is no int32; ids, labels and positions are from -2147483648 to 2147483647: keep such numbers in int64");
 }
 // Towards zero; beyond the type's range its nearest end, of a NaN 0.
 template <class To>

@@ -298,11 +298,29 @@ struct norm_slope {
 
 }  // namespace detail
 
-// The roots of the sums of powers.
+namespace detail {
+
+// The cotangent and the norm are floats.
+template <class T>
+struct norm_slope_at {
+  T* out;
+  const computed_in<T>* dy;
+  const T* x;
+  const computed_in<T>* norm;
+  norm_slope<computed_in<T>> slope;
+  __device__ void operator()(const std::int64_t* at) const {
+    out[at[0]] = static_cast<T>(slope(dy[at[1]], static_cast<computed_in<T>>(x[at[2]]), norm[at[3]]));
+  }
+};
+
+}  // namespace detail
+
+// The roots of the sums of powers, floats of two-byte elements, too.
 template <>
 struct kernel<op_code::vector_norm> {
   template <class T>
   static void run(const call& c, context& ctx) {
+    using C = computed_in<T>;
     const layout &x = c.l[0], &out = c.l[result];
     const auto of = attributes_of<vector_norm_attributes>(c.a);
     const int order = static_cast<int>(of.order);
@@ -316,7 +334,7 @@ struct kernel<op_code::vector_norm> {
     kept.merge();
     summed.merge();
     detail::reduce_to<sum_fold>(op_code::vector_norm, c, kept, summed, detail::power_value<T>{as<T>(c.p[0]), order},
-                                detail::store_root<T>{as<T>(c.p[result]), norm_root<double>{order}}, ctx);
+                                detail::store_root<C>{as<C>(c.p[result]), norm_root<double>{order}}, ctx);
   }
 };
 
@@ -334,8 +352,14 @@ struct kernel<op_code::vector_norm_dx> {
       w.push(out.ext[d], s);
     }
     w.merge();
-    map(op_code::vector_norm_dx, w, pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}},
-        detail::norm_slope<computed_in<T>>{static_cast<int>(attributes_of<vector_norm_attributes>(c.a).order)}, ctx);
+    using C = computed_in<T>;
+    const detail::norm_slope<C> slope{static_cast<int>(attributes_of<vector_norm_attributes>(c.a).order)};
+    if constexpr (std::is_same_v<C, T>)
+      map(op_code::vector_norm_dx, w, pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}}, slope,
+          ctx);
+    else
+      each_point(op_code::vector_norm_dx, w,
+                 detail::norm_slope_at<T>{as<T>(c.p[result]), as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[2]), slope}, ctx);
   }
 };
 

@@ -116,19 +116,19 @@ void evaluate(op_code op, const call& c, context& ctx) {
   });
 }
 
-// An operation on elements of T and the expression that follows it, on elements of R: of statistics T has two bytes and R four.
-// Kernels with a `run_then` evaluate it where they write; behind the others it is a launch in place.
-template <op_code Op, class T, expression E, class R = T>
+// An operation and the expression that follows it. Kernels with a `run_then` evaluate it where they write; behind the others
+// it is a launch in place.
+template <op_code Op, class T, expression E>
 void run_with(const call& c, context& ctx) {
   if constexpr (!takes_element<Op, T>) {
     refuse_element(Op, dtype_v<T>);
   } else if constexpr (Op == op_code::fused) {
     evaluate<T, E>(Op, c, ctx);
-  } else if constexpr (std::is_same_v<T, R> && requires { kernel<Op>::template run_then<T, E>(c, ctx); }) {
+  } else if constexpr (requires { kernel<Op>::template run_then<T, E>(c, ctx); }) {
     kernel<Op>::template run_then<T, E>(c, ctx);
   } else {
     kernel<Op>::template run<T>(c, ctx);
-    evaluate<R, E>(Op, c, ctx);
+    evaluate<T, E>(Op, c, ctx);
   }
 }
 
@@ -138,7 +138,7 @@ struct followed_pairs {
       8 * max_expressions;  // few operations lead an expression, see may_lead in pass/fuse/region.hpp
   op_code op[most]{};
   int expression[most]{};
-  dtype type[most]{}, result_type[most]{};
+  dtype type[most]{};
   int count = 0;
 
   template <class Graph>
@@ -151,7 +151,6 @@ struct followed_pairs {
       if (p.find(n.op, n.expression, type) >= 0) continue;
       p.op[p.count] = n.op;
       p.type[p.count] = type;
-      p.result_type[p.count] = g.specs[n.spec].type;
       p.expression[p.count++] = n.expression;
     }
     return p;
@@ -170,9 +169,7 @@ struct followed_launchers {
 
   template <std::size_t... K>
   static constexpr std::array<launcher, sizeof...(K) + 1> make(std::index_sequence<K...>) {
-    return {&run_with<pairs.op[K], element_t<pairs.type[K]>, Source::value.expressions[pairs.expression[K]],
-                      element_t<pairs.result_type[K]>>...,
-            nullptr};
+    return {&run_with<pairs.op[K], element_t<pairs.type[K]>, Source::value.expressions[pairs.expression[K]]>..., nullptr};
   }
   static constexpr auto table = make(std::make_index_sequence<static_cast<std::size_t>(pairs.count)>{});
 

@@ -135,14 +135,14 @@ class executor<Step, cuda_rank<Mesh>>
   // --- inputs ---------------------------------------------------------------------------------------------------------
 
   // Copies this rank's part of a whole (global, row-major) input tensor, as on the host; the copy is queued before the next
-  // step.
+  // step. Ids of int32 may be given as int64.
   template <class Range>
   void set_input(int index, const Range& global) {
     using E = std::remove_cvref_t<decltype(*std::data(global))>;
     const int id = find(op_code::input, index);
     base::check_size("set_input", id, std::size(global));
     cuda::staging& s = staging_for(index, static_cast<std::size_t>(base::plan().bytes[id]));
-    base::template load_input<E>(id, std::data(global), s.next(), rank_->coordinate().data());
+    base::template load_input<E>(id, std::data(global), rank_->coordinate().data(), [&] { return s.next(); });
     s.send(pointer(id), base::bytes_of(id), stream());
     base::given().input(index);
   }

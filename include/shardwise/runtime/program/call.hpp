@@ -90,7 +90,7 @@ struct call {
   std::int32_t axis = -1, ranks = 1, coordinate = 0;
   transition kind = transition::none;
   placement from{}, to{};
-  interval cut{};  // between shards of one dim: the part of it that the axis cuts
+  interval cut{};             // between shards of one dim: the part of it that the axis cuts
   std::uint32_t written = 0;  // operands that the kernel writes into, rooms too, bit by bit
   dtype type[max_inputs + 1]{};
   layout l[max_inputs + 1];

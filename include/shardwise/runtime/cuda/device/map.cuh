@@ -126,6 +126,28 @@ void map(op_code op, const walk<K>& whole, const pointers<T, K>& q, const F& f, 
   });
 }
 
+namespace detail {
+
+template <class F, int K>
+__global__ void __launch_bounds__(256) each_point_kernel(const __grid_constant__ strided<K> w, const F f) {
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < w.count; i += gridDim.x * blockDim.x) {
+    std::int64_t off[K];
+    w.offsets(i, off);
+    f(off);
+  }
+}
+
+}  // namespace detail
+
+// f(offsets) for each point, where element types differ.
+template <int K, class F>
+void each_point(op_code op, const walk<K>& whole, const F& f, context& ctx) {
+  each_piece(whole, [&](const walk<K>& w, const std::int64_t* base) {
+    const strided<K> s = make_strided(w, base);
+    launch(op, &detail::each_point_kernel<F, K>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream, s, f);
+  });
+}
+
 // What only moves, moves as whole numbers of the same size: every bit stays, and types of one size share kernels.
 template <class T>
 using word_of =
