@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids of 64 bits, as in PyTorch.
+// Counts of 16 bits.
 // expect: tensor: the element type is none that tensors have
 // expect: std::int32_t for ids
-// expect(g++): \blong\b
-// expect(clang): \blong\b
+// expect(g++): \bshort\b
+// expect(clang): \bshort\b
 
 #include <shardwise/vocabulary/spec.hpp>
 namespace sw = shardwise;
 
 struct dp : sw::axis<2> {};
 #ifdef SHARDWISE_FAIL
-using id = long;
+using id = short;
 #else
 using id = std::int32_t;
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Integers that are norms on each rank: their whole takes a root.
-// expect: placement: partial_norm<P> is of floating-point elements
+// expect: placement: partial_norm<P> is of float or double elements
 
 #include "typed.hpp"
 

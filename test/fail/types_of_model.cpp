@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A double input into a model of floats.
-// expect: operands have different element types; give both the same: an input is of the type that input_tensor<type, ...> names
+// expect: operands have different element types, and nothing is converted that is not written; write sw::cast<float>
 // expect(g++): operand<double
 // expect(clang): operand<double
 

@@ -54,8 +54,7 @@ inline constexpr std::int64_t most_elements = 1000, edge = 3;
 template <class T>
 void put_values(std::string& out, const local_block<T>& b, int d, std::int64_t offset, bool cut) {
   if (d == b.layout.rank) {
-    if constexpr (std::is_floating_point_v<T>)
-      put_number(out, static_cast<double>(b.data[static_cast<std::size_t>(offset)]));
+    if constexpr (is_floating_element<T>) put_number(out, static_cast<double>(b.data[static_cast<std::size_t>(offset)]));
     else put_number(out, b.data[static_cast<std::size_t>(offset)]);
     return;
   }

@@ -65,16 +65,16 @@ SHARDWISE_X(norm_order,
             "norm: partial_norm<P> and vector_norm<P> need an order P of at least 1; give the order of the norm that is meant "
             "(ranks' maximum norms are partial<reduction::max>)")
 SHARDWISE_X(partial_norm_type,
-            "placement: partial_norm<P> is of floating-point elements, since its reduction takes roots; convert the tensor to "
-            "float or double")
+            "placement: partial_norm<P> is of float or double elements, since its reduction takes roots; write "
+            "sw::cast<float>(tensor)")
 SHARDWISE_X(uneven_shard,
             "placement: even<shard<d>> needs an extent that the mesh axis divides; pad the tensor's dim, choose "
             "another axis size, or drop even<...> to allow uneven shards")
 SHARDWISE_X(rank_too_large, "tensor: the rank exceeds 8; merge dims with reshape first")
 SHARDWISE_X(element_type,
-            "tensor: the element type is none that tensors have; elements are float or double, and std::int32_t for ids, labels "
-            "and masks: name one of them first, before the shape, as in input_tensor<float, shape<32, 10>, placements...>, and "
-            "convert the data to it")
+            "tensor: the element type is none that tensors have; elements are float, double, sw::bf16 or sw::f16, std::int32_t for "
+            "ids, labels and masks, std::int64_t and bool: name one of them first, before the shape, as in input_tensor<float, "
+            "shape<32, 10>, placements...>, and convert the data to it")
 SHARDWISE_X(tensor_shape,
             "tensor: what is given where the shape belongs is none; name the element type, then the extents as shape<...>, then "
             "the placements, as in input_tensor<float, shape<32, 10>, on<dp, shard<0>>>")
@@ -101,16 +101,16 @@ SHARDWISE_X(kernel_unwritten,
             "operations/<family>/host.hpp, cuda::kernel<op_code> in device.cuh beside it, which runtime/host/kernels.hpp and "
             "runtime/cuda/kernels.cuh include, or write 0 for it in propagation/op.hpp")
 SHARDWISE_X(types_differ, 
-            "operands have different element types; give both the same: an input is of the type that input_tensor<type, ...> "
-            "names, a model's parameters of the type that train_step names behind the pipeline (float), an eager model's of "
-            "bind_eager's; numbers of the host are converted before they are given")
+            "operands have different element types, and nothing is converted that is not written; write sw::cast<float>(operand), "
+            "of the other's type, or declare both alike: an input is of the type that input_tensor<type, ...> names, a model's "
+            "parameters of the type that train_step names behind the pipeline (float), an eager model's of bind_eager's")
 SHARDWISE_X(needs_floating_point,
-            "this operation needs floating-point elements; convert the operand to float or double")
+            "this operation needs floating-point elements; write sw::cast<float>(operand)")
 SHARDWISE_X(number_not_int32,
             "a number that becomes an element of an int32 tensor is not whole, or not from -2147483648 to 2147483647; give such "
             "a number, or make the tensor float or double")
 SHARDWISE_X(number_not_probability, "dropout: the probability is not from 0 to 1; give one that is")
-SHARDWISE_X(needs_integers, "this operation needs int32 indices; give it a tensor of std::int32_t")
+SHARDWISE_X(needs_integers, "this operation needs int32 indices; give it a tensor of std::int32_t, or write sw::cast<std::int32_t>(operand)")
 SHARDWISE_X(dims_as_arguments,
             "tensor: dims, extents and counts are template arguments, since they decide the result's type; write sum<0>(x), "
             "softmax<-1>(x), reshape<4, 8>(x), permute<0, 2, 1>(x), topk<5>(x), and a join's dim before its tensors: cat<1>(x, y)")
@@ -209,10 +209,33 @@ SHARDWISE_X(softmax_dim_sharded,
 SHARDWISE_X(attention_shapes,
             "scaled_dot_product_attention: queries, keys and values do not fit: all three are (batch, heads, time, size), or "
             "(batch, time, heads, size) with head_layout::bthd, of equal batch, heads and size, keys and values of equal time; "
-            "permute or reshape the one that differs, or name the other head_layout")
+            "permute or reshape the one that differs, name the other head_layout, or, where keys and values have fewer heads, which "
+            "divide the queries', say attention_options{.enable_gqa = true}")
 SHARDWISE_X(attention_dyn,
             "scaled_dot_product_attention: the heads' size has a run-time extent (dyn), so 1 / sqrt(size) is not known here; keep "
             "the size static, and the batch, the heads or the time run-time")
+SHARDWISE_X(attention_options,
+            "scaled_dot_product_attention: the window is at least 0, the dropout a probability from 0 to 1, the scale finite; "
+            "correct the attention_options")
+SHARDWISE_X(attention_mask_shape,
+            "scaled_dot_product_attention: the bias or mask does not broadcast to (batch, heads, time of the queries, time of the keys); "
+            "each of its dims, counted from the last, must be that extent or 1: reshape it")
+SHARDWISE_X(attention_documents_shape,
+            "scaled_dot_product_attention: documents are the ids (batch, time) of queries and keys alike, so both have that time; "
+            "reshape the ids, or give a mask for keys of another time")
+SHARDWISE_X(attention_together,
+            "scaled_dot_product_attention: these operands do not go together: beside q, k, v stand a bias, or a mask, or documents(ids), "
+            "or a bias and then documents(ids) without dropout; write the others into the bias, as minus infinity where a key is hidden")
+SHARDWISE_X(attention_bias_gradient,
+            "scaled_dot_product_attention: a gradient is asked for of the bias, and the operation, which never stores its scores, has "
+            "none; detach the bias, or write the attention as matmul, add, softmax and matmul")
+SHARDWISE_X(attention_groups,
+            "scaled_dot_product_attention: the heads are cut through a group: of fewer key heads than query heads each rank must hold "
+            "whole groups; cut over an axis whose ranks divide the key heads, or gather the heads: redistribute<axis, reduced>(operand)")
+SHARDWISE_X(attention_placements,
+            "scaled_dot_product_attention: no rule admits these placements on a mesh axis; admitted are: all replicate, all reduced, all "
+            "cut along the batch, or along the heads, queries cut along their time or values along their size with the others reduced; "
+            "a bias is cut as the scores are and reduced where it is broadcast: redistribute an operand so")
 SHARDWISE_X(causal_rank, "softmax: the causal form needs at least two dims (queries, keys), the last two")
 SHARDWISE_X(norm_dim_sharded,
             "norm: the normalised (last) dim is sharded; gather it first: redistribute<axis, replicate>(operand), or "
@@ -796,6 +819,9 @@ SHARDWISE_X(pass_twice, "pipeline: cannot apply a pass twice, and this one is li
 SHARDWISE_X(pass_too_late,
             "pipeline: passes that are applied already must be applied after this one; list it before those that "
             "must_precede<...> names")
+SHARDWISE_X(pass_behind_implied,
+            "pipeline: this pass must be applied before implied_pass<...>, which plan_entry<...> of the plan implies and which "
+            "is applied right before the pass that must_precede<...> names; list this pass before that one")
 SHARDWISE_X(pass_prerequisites,
             "pipeline: the passes that missing_prerequisite<...> names are the prerequisites of this one but are not "
             "applied; list them before it, after those of applied_passes<...>")
@@ -977,6 +1003,9 @@ SHARDWISE_X(cuda_not_included,
 SHARDWISE_X(backend_not_cuda,
             "executor: the step's memory is planned for the host's kernels, and this rank is a GPU; give train_step or "
             "forward_step the backend sw::cuda_backend")
+SHARDWISE_X(tf32_element,
+            "executor: the step's backend rounds the factors of products to TF32, which float32 alone has, and the step's elements are "
+            "others; give it the backend sw::cuda_backend, or float as its element type")
 SHARDWISE_X(distribute_placed,
             "distribute: the tensor given has other extents, placements, elements or another mesh than the tensor asked "
             "for; distribute takes whole data, or a tensor that is placed so already: redistribute this one")

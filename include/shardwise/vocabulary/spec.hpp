@@ -206,7 +206,7 @@ constexpr finding check_placements(const spec& s) {
   for (int a = 0; a < s.axes; ++a) {
     const placement& p = s.place[a];
     if (p.is_norm() && p.order < 1) return {problem::norm_order, 0, -1, a, p.order, 1};
-    if (p.is_norm() && !is_floating(s.type)) return {problem::partial_norm_type, 0, -1, a};
+    if (p.is_norm() && (!is_floating(s.type) || is_low_precision(s.type))) return {problem::partial_norm_type, 0, -1, a};
     if (!p.is_shard()) continue;
     // a dim that is far off is not kept: what is named says it
     if (p.dim <= -127 || p.dim >= 127) return {problem::shard_dim_out_of_range, 0, -1, a};

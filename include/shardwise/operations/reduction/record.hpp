@@ -9,7 +9,12 @@
 
 namespace shardwise::inline v0_1::operations {
 
-constexpr outcome shape_of_sum(const op_attr& a, const spec* in, int) { return rules::sum_shape(a, in[0]); }
+// Of integers there are sums and no means.
+constexpr outcome shape_of_sum(const op_attr& a, const spec* in, int) {
+  if (attributes_of<sum_attributes>(a).mean != 0 && !is_floating(in[0].type))
+    return fail(problem::needs_floating_point, in[0]);
+  return rules::sum_shape(a, in[0]);
+}
 
 inline constexpr operation sum =
     with_scratch(no_scratch, &reduction_device_scratch,
@@ -18,7 +23,7 @@ inline constexpr operation sum =
                                                  [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
                                                    return rules::sum_rows(a, in[0]);
                                                  },
-                                                 &refuse_pointwise)));
+                                                 &refuse_pointwise, -1, element_rule::number)));
 // Not linear: the partial row, which stands last, goes.
 inline constexpr operation sumsq = [] {
   operation o = by_rows(
@@ -38,19 +43,21 @@ inline constexpr operation sumsq = [] {
 inline constexpr operation expand =
     without_rule(operation_kind::computed, &writes_nothing, element_rule::real, recomputing::cheap);
 
+// Norms are float where the elements have two bytes.
 inline constexpr operation vector_norm =
-    with_scratch(no_scratch, &reduction_device_scratch,
-                 by_rows([](const op_attr& a, const spec* in, int) { return rules::vector_norm_shape(a, in[0]); },
-                         [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
-                           return rules::vector_norm_rows(a, in[0]);
-                         },
-                         &refuse_pointwise));
-inline constexpr operation vector_norm_dx = by_rows(
-    &like_second,
-    [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
-      return rules::vector_norm_dx_rows(a, in[1]);
-    },
-    &refuse_pointwise);
+    with_wide(0, 1U,
+              with_scratch(no_scratch, &reduction_device_scratch,
+                           by_rows([](const op_attr& a, const spec* in, int) { return rules::vector_norm_shape(a, in[0]); },
+                                   [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
+                                     return rules::vector_norm_rows(a, in[0]);
+                                   },
+                                   &refuse_pointwise)));
+inline constexpr operation vector_norm_dx = with_wide(5U, 0,
+                                                      by_rows(
+                                                          &like_second,
+                                                          [](const operation&, const op_attr& a, const spec* in, int,
+                                                             const spec&) { return rules::vector_norm_dx_rows(a, in[1]); },
+                                                          &refuse_pointwise));
 
 template <reduction Op>
 constexpr operation extreme() {

@@ -83,11 +83,13 @@ constexpr bool is_step(const Graph& g, int i) {
   return is_floating(g.specs[n.spec].type);
 }
 
-// Kernels that an expression may follow in place.
-constexpr bool may_lead(const node& n) {
+// Kernels that an expression may follow in place: it has their elements' type, so their result is not wider.
+template <class Graph>
+constexpr bool may_lead(const Graph& g, const node& n) {
   return n.expression < 0 && !keeps_sums(n) &&
          (n.op == op_code::einsum || n.op == op_code::embedding || n.op == op_code::embedding_dw ||
-          n.op == op_code::norm_dx || n.op == op_code::sumsq);
+          n.op == op_code::norm_dx || n.op == op_code::sumsq) &&
+         kernel_type(g, n) == g.specs[n.spec].type;
 }
 
 constexpr bool same_extents(const spec& a, const spec& b) {

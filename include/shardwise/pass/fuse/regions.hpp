@@ -59,7 +59,7 @@ template <class Graph, class Table>
 constexpr void absorb(const Graph& g, Table& t, int i, int k, stage_work& work) {
   const int from = t.of[t.of[g.nodes[i].in[k]].behind].root;
   if (from == i || t.of[from].touched || t.of[from].sealed) return;
-  if (!t.of[from].step && !(t.leads && may_lead(g.nodes[from]))) return;
+  if (!t.of[from].step && !(t.leads && may_lead(g, g.nodes[from]))) return;
   if (!same_extents(g.spec_of(from), g.spec_of(i)) || !may_move(t, from)) return;
   region r;
   insert_region(t, i, r);

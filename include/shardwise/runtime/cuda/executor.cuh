@@ -19,6 +19,7 @@
 #include <shardwise/runtime/cuda/collectives.cuh>
 #include <shardwise/runtime/cuda/copied_block.hpp>
 #include <shardwise/runtime/cuda/launch_calls.cuh>
+#include <shardwise/runtime/cuda/product_options.hpp>
 #include <shardwise/runtime/cuda/ranges.hpp>
 #include <shardwise/runtime/cuda/rank.hpp>
 #include <shardwise/runtime/cuda/recorder.hpp>
@@ -33,6 +34,13 @@ namespace shardwise::inline v0_1 {
 
 // graph: captured once, replayed. stream: every launch again in each step, for debuggers and sanitizers.
 enum class device_execution { graph, stream };
+
+// How a device's executor runs, checks, and chooses the algorithms of its matrix products.
+struct device_options {
+  device_execution how = device_execution::graph;
+  executor_checks checks = executor_checks::none;
+  product_options products = {};
+};
 
 // The executor of a rank on a device: the same members as on the host, but blocks are copied, not seen: `value`,
 // `get_parameter`. `run` returns when the step is queued; loss, output, value and gather_parameter wait for it.
@@ -55,17 +63,18 @@ class executor<Step, cuda_rank<Mesh>>
   // Of the checks there is `finite`: such a run is launched call by call, and every result is copied to the host.
   explicit executor(Rank& rank, device_execution how = device_execution::graph,
                     executor_checks checks = executor_checks::none)
+      : executor(rank, device_options{how, checks, {}}) {}
+  explicit executor(Rank& rank, const device_options& options)
       : base(&rank),
-        how_(how),
-        watches_(has_check(checks, executor_checks::finite)),
+        how_(options.how),
+        watches_(has_check(options.checks, executor_checks::finite)),
         arena_(static_cast<std::size_t>(source::peak_bytes)),
         state_(rank.multiprocessors(), groups) {
-    if (has_check(checks, executor_checks::poison))
+    if (has_check(options.checks, executor_checks::poison))
       throw std::invalid_argument(
           "shardwise: executor: executor_checks::poison is given; a device's executor has the check "
           "finite alone: run the program on host ranks for the other one");
     rank.agree(source::traffic.order_hash, "the ordered list of collectives");
-    cuda::check_customs<Step>();
     const auto scratch = cuda_backend::scratch_of(program());
     compute_scratch_ = scratch.compute > 0 ? arena_.data() : nullptr;
     communication_scratch_ = scratch.communication > 0 ? arena_.data() + passes::align_up(scratch.compute) : nullptr;
@@ -73,6 +82,8 @@ class executor<Step, cuda_rank<Mesh>>
     // zeros comes before it.
     clear();
     lower(0);
+    cuda::check_compiled<Step>(calls(), rank.index());
+    choose_products(options.products);
     queue_collectives();
     issue();
     rank.synchronize(stream());
@@ -135,15 +146,14 @@ class executor<Step, cuda_rank<Mesh>>
   // --- inputs ---------------------------------------------------------------------------------------------------------
 
   // Copies this rank's part of a whole (global, row-major) input tensor, as on the host; the copy is queued before the next
-  // step.
+  // step. Ids of int32 may be given as int64.
   template <class Range>
   void set_input(int index, const Range& global) {
     using E = std::remove_cvref_t<decltype(*std::data(global))>;
     const int id = find(op_code::input, index);
     base::check_size("set_input", id, std::size(global));
-    base::template check_type<E>("set_input", id);
     cuda::staging& s = staging_for(index, static_cast<std::size_t>(base::plan().bytes[id]));
-    base::load("set_input", id, std::data(global), static_cast<E*>(s.next()), rank_->coordinate().data());
+    base::template load_input<E>(id, std::data(global), rank_->coordinate().data(), [&] { return s.next(); });
     s.send(pointer(id), base::bytes_of(id), stream());
     base::given().input(index);
   }
@@ -160,12 +170,12 @@ class executor<Step, cuda_rank<Mesh>>
   template <class E = element>
   std::vector<E> value(int id) {
     base::template check_type<E>("value", id);
-    std::vector<E> host(layout_of(id).span());
-    if (!host.empty())
-      cuda::check(cudaMemcpyAsync(host.data(), pointer(id), host.size() * sizeof(E), cudaMemcpyDeviceToHost, stream()),
-                  "cudaMemcpyAsync");
-    synchronize();
-    return host;
+    if constexpr (std::is_same_v<E, bool>) {  // whose vector keeps bits
+      const std::vector<char> bytes = copied<char>(id);
+      return std::vector<bool>(bytes.begin(), bytes.end());
+    } else {
+      return copied<E>(id);
+    }
   }
 
   // What one run of the captured graph starts; nothing where the program is launched call by call. Libraries' kernels count,
@@ -175,6 +185,8 @@ class executor<Step, cuda_rank<Mesh>>
   // The stream that steps are queued on.
   cudaStream_t stream() const { return state_.compute(); }
   const dynamic_array<runtime::scheduled_call>& schedule() const { return schedule_; }
+  // What was chosen for this program's matrix products at its start, and how long that took.
+  const product_report& products() const { return products_; }
 
  private:
   template <class Other, class R>
@@ -183,6 +195,16 @@ class executor<Step, cuda_rank<Mesh>>
   template <class OtherStep, class R, class Self>
   friend class runtime::executor_base;
 
+  // The block of node `id` as elements of E, which are of the node's size.
+  template <class E>
+  std::vector<E> copied(int id) {
+    std::vector<E> host(layout_of(id).span());
+    if (!host.empty())
+      cuda::check(cudaMemcpyAsync(host.data(), pointer(id), host.size() * sizeof(E), cudaMemcpyDeviceToHost, stream()),
+                  "cudaMemcpyAsync");
+    synchronize();
+    return host;
+  }
   // A parameter or buffer: `op` is the leaf that it is.
   std::vector<element> get_block(const char* call_name, op_code op, int index) {
     const int id = find(op, index);
@@ -290,6 +312,20 @@ class executor<Step, cuda_rank<Mesh>>
     for (int a = 0; a < mesh_type::axes; ++a) rank_->queue_collectives(a, collectives_[static_cast<std::size_t>(a)]);
   }
 
+  // Every product once, where its operands will lie, before any collective is queued: a rank that measures then waits for nobody.
+  // Ranks that are processes of their own measure nothing, since they could not agree, and replicas must be equal.
+  void choose_products(product_options options) {
+    if (!rank_->shares_memory()) options.choice = product_choice::deterministic;
+    cuda::context& ctx = state_.of_stream(runtime::compute_stream);
+    ctx.plans->allow_tf32(checked_device_step<Step>::tf32);
+    ctx.plans->begin_search(options, ctx.stream);
+    for (const runtime::call& c : work_)
+      if (program().nodes[c.node].op == op_code::einsum) launch(c, 1, ctx);
+    rank_->synchronize(ctx.stream);
+    products_ = ctx.plans->end_search();
+    clear();
+  }
+
   void capture() {
     rank_->barrier();
     cuda::check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
@@ -395,13 +431,7 @@ class executor<Step, cuda_rank<Mesh>>
       return cuda::launch_calls<Step>(&c, count, ctx, rank_->index());
     }
     ncclComm_t const group = rank_->communicator(c.axis);
-    const bool integers = program().spec_of(c.node).type == dtype::i32;
-    if (count == 1)
-      rank_->count_written(
-          c.axis, integers ? cuda::communicate<std::int32_t>(c, ctx, group) : cuda::communicate<element>(c, ctx, group));
-    else
-      rank_->count_written(c.axis, integers ? cuda::communicate<std::int32_t>(&c, count, ctx, group)
-                                            : cuda::communicate<element>(&c, count, ctx, group));
+    rank_->count_written(c.axis, cuda::communicate_calls<Step>(&c, count, ctx, group));
   }
 
   using base::rank_, base::ran_, base::timeline_, base::recorded_as_, base::check_ran;
@@ -425,6 +455,7 @@ class executor<Step, cuda_rank<Mesh>>
   cuda::graph_instance graph_;
   cuda::recorder recorder_;
   cuda::launch_ranges ranges_;
+  product_report products_;
 };
 
 }  // namespace shardwise::inline v0_1

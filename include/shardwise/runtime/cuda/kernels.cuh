@@ -12,6 +12,7 @@
 #include <shardwise/operations/movement/device.cuh>
 #include <shardwise/operations/norm/device.cuh>
 #include <shardwise/operations/pointwise/device.cuh>
+#include <shardwise/operations/pointwise/device_cast.cuh>
 #include <shardwise/operations/reduction/device.cuh>
 #include <shardwise/operations/row/device.cuh>
 #include <shardwise/operations/update/device.cuh>
@@ -36,13 +37,12 @@ constexpr launcher written_launcher() {
   }
 }
 
-// What launches one operation on elements of T; null where there is no kernel, and for fused ones, which are those of
-// their expressions. Integers are only moved and compared. Instantiates the kernels of that operation alone.
-template <op_code Op, class T>
+// What launches one operation on elements of T; null where there is no kernel (takes_element), for casts, and for fused ones, which
+// are those of their expressions. Instantiates the kernels of that operation alone.
+template <op_code Op, class T, bool Arithmetic = true>
 constexpr launcher launcher_for() {
-  constexpr bool moves = rules::only_moves(Op) || Op == op_code::redistribute || is_comparison(Op);
   if constexpr (runs_kernel(Op) && Op != op_code::opaque && Op != op_code::custom && Op != op_code::fused &&
-                (std::is_floating_point_v<T> || moves))
+                takes_element<Op, T, Arithmetic>)
     return written_launcher<Op, T>();
   else return nullptr;
 }
@@ -51,7 +51,7 @@ constexpr launcher launcher_for() {
 using launcher_of_all = void (*)(const call*, std::size_t, context&);
 template <op_code Op, class T>
 constexpr launcher_of_all launcher_for_all() {
-  if constexpr (traits_of(Op).launch == launching::alone) {
+  if constexpr (traits_of(Op).launch == launching::alone || !takes_element<Op, T>) {
     return nullptr;
   } else {
     static_assert(
@@ -62,10 +62,10 @@ constexpr launcher_of_all launcher_for_all() {
 }
 
 // All of them, by operation.
-template <class T>
+template <class T, bool Arithmetic = true>
 struct launchers {
   static constexpr launcher table[static_cast<int>(op_code::count)] = {
-#define SHARDWISE_X(name, kernel) launcher_for<op_code::name, T>(),
+#define SHARDWISE_X(name, kernel) launcher_for<op_code::name, T, Arithmetic>(),
       SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_X
   };
@@ -76,9 +76,13 @@ struct launchers {
   };
 };
 
-template <class T>
+template <class T, bool Arithmetic = is_floating_element<T>>
 launcher launcher_of(op_code op) {
-  return launchers<T>::table[static_cast<int>(op)];
+  return launchers<T, Arithmetic>::table[static_cast<int>(op)];
+}
+template <class T, bool Arithmetic = is_floating_element<T>>
+launcher_of_all launcher_of_neighbours(op_code op) {
+  return launchers<T, Arithmetic>::all[static_cast<int>(op)];
 }
 
 }  // namespace SHARDWISE_DEVICE_BUILD

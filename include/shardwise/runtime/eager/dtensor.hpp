@@ -46,7 +46,8 @@ class dtensor {
     on_rank<Other> t(on);
     check_count("from_local", t, std::size(values), t.value_.layout->numel(), "this rank's block",
                 "pass the rank's own block, or the whole tensor to distribute");
-    for (std::size_t i = 0; i < t.size(); ++i) t.data()[i] = static_cast<element>(std::data(values)[i]);
+    for (std::size_t i = 0; i < t.size(); ++i)
+      t.data()[i] = runtime::as_element<element>("from_local", std::data(values)[i], static_cast<std::int64_t>(i));
     return t;
   }
 
@@ -87,10 +88,12 @@ class dtensor {
       if (on.rank().index() == 0) {
         check_count("distribute_from_first", all, std::size(global), numel(sp), "the whole tensor",
                     "pass all its elements in row-major order on rank 0");
-        for (std::size_t i = 0; i < all.size(); ++i) all.data()[i] = static_cast<element>(std::data(global)[i]);
+        for (std::size_t i = 0; i < all.size(); ++i)
+          all.data()[i] =
+              runtime::as_element<element>("distribute_from_first", std::data(global)[i], static_cast<std::int64_t>(i));
       } else {
         // the sum's neutral element: 0 would turn a -0 into 0
-        all.fill(std::is_floating_point_v<element> ? -element(0) : element(0));
+        all.fill(negative_zero());
       }
       auto parts = all.template settle<cutting_order<sp>().count, sp>();
       on_rank<Other> t(std::move(parts.value_));
@@ -134,7 +137,8 @@ class dtensor {
   // whole tensor is the same however it is placed.
   template <class Other>
   static on_rank<Other> rand(const eager<Other>& on, std::uint64_t seed) {
-    return random(on, seed, [](std::uint64_t s, std::int64_t i) { return runtime::uniform_value(s, i); });
+    return random(on, seed,
+                  [](std::uint64_t s, std::int64_t i) { return runtime::below_one<element>(runtime::uniform_value(s, i)); });
   }
   template <class Other>
   static on_rank<Other> randn(const eager<Other>& on, std::uint64_t seed) {
@@ -367,6 +371,11 @@ class dtensor {
   explicit dtensor(const eager<Rank>& on) : value_(on.core(), sp) {}
   explicit dtensor(runtime::eager_value<Rank>&& value) : value_(std::move(value)) {}
 
+  static element negative_zero() {
+    if constexpr (is_floating_element<element>) return -element(0);
+    else return element(0);
+  }
+
   element* data() const { return reinterpret_cast<element*>(value_.data()); }
   std::size_t size() const { return static_cast<std::size_t>(value_.layout->numel()); }
   void fill(element value) {
@@ -375,7 +384,7 @@ class dtensor {
 
   template <class Range>
   static constexpr bool safe_from =
-      std::is_floating_point_v<element> ||
+      is_floating_element<element> ||
       std::is_integral_v<std::remove_cvref_t<decltype(*std::data(std::declval<const Range&>()))>>;
 
   template <class Tensor>
@@ -396,7 +405,7 @@ class dtensor {
 
   template <class Other, class Draw>
   static on_rank<Other> random(const eager<Other>& on, std::uint64_t seed, Draw&& draw) {
-    static_assert(std::is_floating_point_v<element>, "shardwise: rand: the elements must be floating-point numbers.");
+    static_assert(is_floating_element<element>, "shardwise: rand: the elements must be floating-point numbers.");
     on_rank<Other> t(on);
     t.load("random values", on.rank(), [&](std::int64_t, std::int64_t g) { return draw(seed, g); });
     return t;

@@ -108,15 +108,16 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   // --- inputs ---------------------------------------------------------------------------------------------------------
 
   // Copies this rank's part of a whole (global, row-major) input tensor: its block, and of a partial one its share, so that
-  // the reduction over the mesh is what was given, as distribute does.
+  // the reduction over the mesh is what was given, as distribute does. Ids of int32 may be given as int64.
   template <class Range>
   void set_input(int index, const Range& global) {
     using E = std::remove_cvref_t<decltype(*std::data(global))>;
     const int id = find(op_code::input, index);
     base::check_size("set_input", id, std::size(global));
-    base::template check_type<E>("set_input", id);
-    if (arrivals_.any()) arrivals_.forget(pointer(id));
-    base::load("set_input", id, std::data(global), static_cast<E*>(pointer(id)), rank_->coordinate().data());
+    base::template load_input<E>(id, std::data(global), rank_->coordinate().data(), [&]() -> void* {
+      if (arrivals_.any()) arrivals_.forget(pointer(id));
+      return pointer(id);
+    });
     base::given().input(index);
   }
   // A pending tensor of the input's extents and placements: the next run goes on without it until the program waits for

@@ -49,6 +49,11 @@ __attribute__((noinline)) void compute_widened(const call& c, const step_env& en
     compute<Op, float>(w.as_floats(), env);
     w.write_back();
   }
+  if constexpr (Op == op_code::rand) {  // below 1 as floats, and still
+    Low* const x = static_cast<Low*>(c.p[result]);
+    for (std::int64_t i = 0; i < c.l[result].numel(); ++i)
+      if (x[i] == Low(1)) x[i] = Low::of_bits(static_cast<std::uint16_t>(Low(1).bits - 1));
+  }
   if constexpr (Then.head != 0) {
     host::operands<Low> q;
     for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<Low*>(c.p[k]);

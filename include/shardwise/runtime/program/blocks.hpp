@@ -3,10 +3,12 @@
 // redistributions.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <shardwise/runtime/program/call.hpp>
 #include <shardwise/runtime/program/local_view.hpp>
@@ -108,6 +110,27 @@ constexpr share share_of(const spec& s, const int* c) {
   return r;
 }
 
+// A number given from outside as an element: ids that come as int64 must be int32's; floating-point numbers are rounded to T.
+template <class T, class From>
+T as_element(const char* caller, From x, std::int64_t at) {
+  if constexpr (std::is_same_v<T, std::int32_t> && std::is_integral_v<From> && sizeof(From) > sizeof(T)) {
+    if (!std::in_range<T>(x))
+      throw std::out_of_range(
+          std::string("shardwise: ") + caller + ": element " + std::to_string(at) + " is " + std::to_string(x) +
+          ", which is no int32; ids, labels and positions are from -2147483648 to 2147483647: map them there, "
+          "or declare the tensor of std::int64_t");
+  }
+  return static_cast<T>(x);
+}
+// The nearest T that is below 1 of a number in [0, 1): rounding alone would make some of them 1.
+template <class T>
+T below_one(double x) {
+  const T rounded = static_cast<T>(x);
+  if (static_cast<double>(rounded) < 1) return rounded;
+  if constexpr (sizeof(T) == 2) return T::of_bits(static_cast<std::uint16_t>(T(1).bits - 1));
+  else return T(1) - std::numeric_limits<T>::epsilon() / T(2);
+}
+
 // f(position in the densely stored block, row-major index in the whole tensor) -> the value there, stored where this rank's
 // share holds values. `caller` is named where a value cannot be what the placement says.
 template <class T, class F>
@@ -117,7 +140,7 @@ void load_share_by(const char* caller, T* local, const layout& l, const spec& s,
     for (std::int64_t i = 0; i < n; ++i) local[i] = static_cast<T>(own.neutral);
     return;
   }
-  each_element(l, [&](std::int64_t i, std::int64_t g) { local[i] = static_cast<T>(f(i, g)); });
+  each_element(l, [&](std::int64_t i, std::int64_t g) { local[i] = as_element<T>(caller, f(i, g), g); });
   for (int a = 0; a < s.axes; ++a) {
     if (!s.place[a].is_norm()) continue;
     each_element(l, [&](std::int64_t i, std::int64_t g) {

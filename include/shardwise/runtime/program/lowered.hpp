@@ -294,6 +294,15 @@ class lowered {
       throw std::invalid_argument(std::string("shardwise: ") + call_name + ": " + std::to_string(given) +
                                   " elements are given; the whole tensor has " + std::to_string(want));
   }
+  // A whole input, whose elements are of its type, or int64 ids for one of int32: `local(type)` -> where its block goes.
+  template <class E, class Local>
+  void load_input(int id, const E* global, const int* c, Local&& local) const {
+    if constexpr (std::is_same_v<E, std::int64_t>)
+      if (program().spec_of(id).type == dtype::i32)
+        return load("set_input", id, global, static_cast<std::int32_t*>(local()), c);
+    check_type<E>("set_input", id);
+    load("set_input", id, global, static_cast<E*>(local()), c);
+  }
   template <class E>
   static void check_type(const char* call_name, int id) {
     if (program().spec_of(id).type != dtype_v<E>)
