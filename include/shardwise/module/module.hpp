@@ -131,7 +131,8 @@ struct module {
       constexpr bool returns = !std::is_void_v<decltype(std::declval<Derived&>().forward(in, more...))>;
       constexpr bool reads = requires(const Derived& d) { d.forward(in, more...); };
       if constexpr (returns && reads) {
-        if constexpr (detail::precision_of<Bound>::value.output < 0) {
+        constexpr detail::precision types = detail::precision_of<Bound>::value;
+        if constexpr (types.output < 0) {
           auto out = detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...));
           watch.leave(out);
           return out;
