@@ -30,7 +30,7 @@ void map2(const call& c, op_code op, const F& f, context& ctx) {
 
 template <op_code Op, class T>
 struct element_functor {
-  T f;
+  computed_in<T> f;
   template <class... X>
   __device__ T operator()(X... x) const {
     return element<Op>(f, x...);
@@ -42,7 +42,7 @@ template <op_code Op>
 struct element_kernel {
   template <class T>
   static void run(const call& c, context& ctx) {
-    const element_functor<Op, T> f{static_cast<T>(c.f)};
+    const element_functor<Op, T> f{static_cast<computed_in<T>>(c.f)};
     if constexpr (operations::element<Op>::arity == 1) detail::map1<T>(c, Op, f, ctx);
     else detail::map2<T>(c, Op, f, ctx);
   }
@@ -107,7 +107,9 @@ template <op_code Op, class T>
 struct comparison_at {
   const T *a, *b;
   std::int32_t* o;
-  __device__ void operator()(const std::int64_t* at) const { o[at[0]] = element<Op>(T(0), a[at[1]], b[at[2]]) ? 1 : 0; }
+  __device__ void operator()(const std::int64_t* at) const {
+    o[at[0]] = element<Op>(computed_in<T>(0), a[at[1]], b[at[2]]) ? 1 : 0;
+  }
 };
 template <op_code Op>
 struct comparison_kernel {
@@ -198,16 +200,20 @@ struct kernel<op_code::cast> {
 
 template <class T>
 struct dropout_draw {
+  using C = computed_in<T>;
   double probability;
-  T keep;
-  __device__ T operator()(T x, const philox_words& w) const { return x * (unit_32(w) < probability ? T(0) : keep); }
+  C keep;
+  __device__ T operator()(T x, const philox_words& w) const {
+    return static_cast<T>(static_cast<C>(x) * (unit_32(w) < probability ? C(0) : keep));
+  }
 };
 
 template <>
 struct kernel<op_code::dropout> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    detail::draw<T>(op_code::dropout, c, dropout_draw<T>{c.f, T(1) / static_cast<T>(1 - c.f)}, ctx);
+    detail::draw<T>(op_code::dropout, c, dropout_draw<T>{c.f, computed_in<T>(1) / static_cast<computed_in<T>>(1 - c.f)},
+                    ctx);
   }
 };
 

@@ -125,8 +125,8 @@ struct kernel<op_code::sumsq> {
 
 template <class T>
 struct expand_functor {
-  T count;
-  __device__ T operator()(T x) const { return x / count; }
+  computed_in<T> count;
+  __device__ T operator()(T x) const { return static_cast<T>(x / count); }
 };
 
 // Adjoint of sum: operand 0 is the (smaller) cotangent, spread over the result's summed dims.
@@ -143,7 +143,8 @@ struct kernel<op_code::expand> {
       w.push(out.ext[d], s);
     }
     w.merge();
-    const T count = static_cast<T>(attributes_of<sum_attributes>(c.a).mean != 0 ? host::detail::summed_count(c.a, out) : 1);
+    const auto count =
+        static_cast<computed_in<T>>(attributes_of<sum_attributes>(c.a).mean != 0 ? host::detail::summed_count(c.a, out) : 1);
     map(op_code::expand, w, pointers<T, 2>{{as<T>(c.p[result]), as<T>(c.p[0])}}, expand_functor<T>{count}, ctx);
   }
 };

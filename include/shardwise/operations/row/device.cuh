@@ -23,10 +23,11 @@ struct softmax_row {
     const T* const in = x + at[0];
     T* const out = o + at[1];
     const std::int64_t seen = causal ? first + at[2] + 1 : n, visible = seen < n ? seen : n;
-    const auto e = detail::running_exp<T>::of_row(t, in, visible, sx);
-    const T inverse = T(1) / e.divisor();
+    using C = computed_in<T>;
+    const auto e = detail::running_exp<C>::of_row(t, in, visible, sx);
+    const C inverse = C(1) / e.divisor();
     for (std::int64_t i = t.lane(); i < n; i += Team::threads)
-      out[i] = i < visible ? math<T>::exp(in[i * sx] - e.top) * inverse : T(0);
+      out[i] = i < visible ? static_cast<T>(math<C>::exp(static_cast<C>(in[i * sx]) - e.top) * inverse) : T(0);
   }
 };
 
@@ -61,10 +62,12 @@ struct softmax_dx_row {
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
     const T *const g = dy + at[0], *const p = y + at[1];
     T* const out = o + at[2];
-    T dot = T(0);
-    for (std::int64_t i = t.lane(); i < n; i += Team::threads) dot += g[i * sg] * p[i * sy];
+    using C = computed_in<T>;
+    C dot = C(0);
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) dot += static_cast<C>(g[i * sg]) * static_cast<C>(p[i * sy]);
     dot = t.sum(dot);
-    for (std::int64_t i = t.lane(); i < n; i += Team::threads) out[i] = p[i * sy] * (g[i * sg] - dot);
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads)
+      out[i] = static_cast<T>(static_cast<C>(p[i * sy]) * (static_cast<C>(g[i * sg]) - dot));
   }
 };
 

@@ -16,7 +16,7 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <class T>
 struct constants {
-  T f[max_constants];
+  computed_in<T> f[max_constants];
 };
 
 namespace detail {
@@ -25,7 +25,7 @@ template <class T, int V, std::uint32_t Word>
 __device__ void expression_value(pack<T, V>* slot, pack<T, V>& out, const constants<T>& k) {
   constexpr op_code op = static_cast<op_code>(Word & 255U);
   constexpr int x = Word >> 8 & 15U, y = Word >> 12 & 15U, constant = Word >> 20 & 15U;
-  const T f = constant > 0 ? k.f[constant > 0 ? constant - 1 : 0] : T(0);
+  const computed_in<T> f = constant > 0 ? k.f[constant > 0 ? constant - 1 : 0] : computed_in<T>(0);
 #pragma unroll
   for (int v = 0; v < V; ++v) {
     if constexpr (operations::element<op>::arity == 1) out.v[v] = element<op>(f, slot[x].v[v]);
@@ -99,7 +99,7 @@ void evaluate(op_code op, const call& c, context& ctx) {
   constants<T> f{};
   if constexpr (!E.follows())
     for (int k = 0; k < max_constants; ++k)
-      f.f[k] = static_cast<T>(double{attributes_of<fused_attributes>(c.a).constant[k]});
+      f.f[k] = static_cast<computed_in<T>>(double{attributes_of<fused_attributes>(c.a).constant[k]});
   const layout& out = c.l[result];
   walk<K> w;
   for (int d = 0; d < out.rank; ++d) {
@@ -131,43 +131,48 @@ void run_with(const call& c, context& ctx) {
   }
 }
 
-// The distinct pairs of an operation and an expression in a program.
+// The distinct pairs of an operation and an expression in a program, for each type of elements that its kernel runs on.
 struct followed_pairs {
   static constexpr int most =
       8 * max_expressions;  // few operations lead an expression, see may_lead in pass/fuse/region.hpp
   op_code op[most]{};
   int expression[most]{};
+  dtype type[most]{};
   int count = 0;
 
   template <class Graph>
   static constexpr followed_pairs of(const Graph& g) {
     followed_pairs p;
     for (int i = 0; i < g.node_count; ++i)
-      if (const int e = g.nodes[i].expression; e >= 0 && p.find(g.nodes[i].op, e) < 0) {
-        p.op[p.count] = g.nodes[i].op;
-        p.expression[p.count++] = e;
-      }
+      if (const int e = g.nodes[i].expression; e >= 0)
+        if (const dtype t = kernel_type(g, g.nodes[i]); p.find(g.nodes[i].op, e, t) < 0) {
+          p.op[p.count] = g.nodes[i].op;
+          p.type[p.count] = t;
+          p.expression[p.count++] = e;
+        }
     return p;
   }
-  constexpr int find(op_code o, int e) const {
+  constexpr int find(op_code o, int e, dtype t) const {
     for (int k = 0; k < count; ++k)
-      if (op[k] == o && expression[k] == e) return k;
+      if (op[k] == o && expression[k] == e && type[k] == t) return k;
     return -1;
   }
 };
 
 // What launches each of them.
-template <class Source, class T>
+template <class Source>
 struct followed_launchers {
   static constexpr followed_pairs pairs = followed_pairs::of(Source::value);
 
   template <std::size_t... K>
   static constexpr std::array<launcher, sizeof...(K) + 1> make(std::index_sequence<K...>) {
-    return {&run_with<pairs.op[K], T, Source::value.expressions[pairs.expression[K]]>..., nullptr};
+    return {&run_with<pairs.op[K], element_t<pairs.type[K]>, Source::value.expressions[pairs.expression[K]]>..., nullptr};
   }
   static constexpr auto table = make(std::make_index_sequence<static_cast<std::size_t>(pairs.count)>{});
 
-  static launcher of(op_code op, int expression) { return table[static_cast<std::size_t>(pairs.find(op, expression))]; }
+  static launcher of(op_code op, int expression, dtype type) {
+    return table[static_cast<std::size_t>(pairs.find(op, expression, type))];
+  }
 };
 
 }  // namespace SHARDWISE_DEVICE_BUILD

@@ -422,7 +422,12 @@ class executor<Step, cuda_rank<Mesh>>
       return cuda::launch_calls<Step>(&c, count, ctx, rank_->index());
     }
     ncclComm_t const group = rank_->communicator(c.axis);
-    const bool integers = program().spec_of(c.node).type == dtype::i32;
+    const dtype type = program().spec_of(c.node).type;
+    const bool integers = type == dtype::i32;
+    if (!integers && type != dtype_v<element>)
+      throw device_error(name_of(program().nodes[c.node].op),
+                         std::string("there are no collectives of ") + name_of(type) +
+                             " on GPUs in a program of other elements; cast the tensor before it is redistributed");
     if (count == 1)
       rank_->count_written(
           c.axis, integers ? cuda::communicate<std::int32_t>(c, ctx, group) : cuda::communicate<element>(c, ctx, group));

@@ -34,6 +34,24 @@ void check_customs() {
     if (g.nodes[i].op == op_code::custom) custom_of_node<Step>(i);
 }
 
+// Of a program of elements T those of T and int32, and of float beside elements of two bytes; others where a source asked for them.
+template <class T>
+element_launchers launchers_of(dtype type) {
+  if (type == dtype_v<T>) return element_launchers::of<T>();
+  if (type == dtype::i32) return element_launchers::of<std::int32_t>();
+  if constexpr (is_low_precision(dtype_v<T>))
+    if (type == dtype::f32) return element_launchers::of<float>();
+  return element_launchers::beside(type);
+}
+inline std::string no_kernel(op_code op, dtype type, bool compiled_none) {
+  const std::string what = std::string("shardwise: ") + name_of(op);
+  if (op == op_code::opaque) return what + ": a function of the user's runs on the host only";
+  if (compiled_none)
+    return what + ": no device kernels of " + name_of(type) + " are compiled; write SHARDWISE_DEVICE_ELEMENTS(" +
+           name_of(type) + "); at namespace scope of one CUDA source";
+  return what + ": there is no device kernel of " + name_of(type) + "; cast the operands to float before it";
+}
+
 // Launches a call that computes, or `count` neighbours that go out together (passes::starts_together).
 template <class Step>
 void launch_calls(const call* calls, std::size_t count, context& ctx, int rank) {
@@ -41,17 +59,16 @@ void launch_calls(const call* calls, std::size_t count, context& ctx, int rank) 
   const auto& g = runtime::program_source<Step>::program;
   const call& c = calls[0];
   const op_code op = g.nodes[c.node].op;
-  const bool integers = g.spec_of(makes_indices(op) ? g.nodes[c.node].in[0] : c.node).type == dtype::i32;
-  if (count > 1) return launchers<element>::all[static_cast<int>(op)](calls, count, ctx);  // what they add is theirs
   if (op == op_code::custom) return custom_of_node<Step>(c.node)(c, ctx);
-  if (const int then = g.nodes[c.node].expression; then >= 0)
-    return followed_launchers<expression_source<Step>, element>::of(op, then)(c, ctx);
-  const launcher f = integers ? launcher_of<std::int32_t>(op) : launcher_of<element>(op);
-  if (!f)
-    throw std::logic_error(
-        std::string("shardwise: ") + name_of(op) +
-        (op == op_code::opaque ? ": a function of the user's runs on the host only" : ": there is no device kernel") + " (" +
-        runtime::place_of(g, c.node, rank) + ")");
+  const dtype type = kernel_type(g, g.nodes[c.node]);
+  if (const int then = g.nodes[c.node].expression; then >= 0 && count == 1)
+    return followed_launchers<expression_source<Step>>::of(op, then, type)(c, ctx);
+  const element_launchers table = launchers_of<element>(type);
+  if (count > 1 && table.all && table.all[static_cast<int>(op)])  // what they add is theirs
+    return table.all[static_cast<int>(op)](calls, count, ctx);
+  const launcher f = table.one ? table.one[static_cast<int>(op)] : nullptr;
+  if (!f || count > 1)
+    throw std::logic_error(no_kernel(op, type, table.one == nullptr) + " (" + runtime::place_of(g, c.node, rank) + ")");
   f(c, ctx);
 }
 

@@ -17,7 +17,7 @@ namespace detail {
 
 // One step of an expression for one element; `slot` holds the values loaded, then the steps'.
 template <class T, std::uint32_t Word>
-__device__ T step_value(const T* slot, T f) {
+__device__ T step_value(const T* slot, computed_in<T> f) {
   constexpr op_code op = static_cast<op_code>(Word & 255U);
   constexpr int x = Word >> 8 & 15U, y = Word >> 12 & 15U;
   if constexpr (operations::element<op>::arity == 1) return element<op>(f, slot[x]);
@@ -53,7 +53,7 @@ struct epilogue {
     slot[0] = x;
 #pragma unroll
     for (int j = 0; j + 1 < Values; ++j) slot[j + 1] = p[j][off[j]];
-    ((slot[Values + I] = detail::step_value<T, Word>(slot, T(0))), ...);
+    ((slot[Values + I] = detail::step_value<T, Word>(slot, computed_in<T>(0))), ...);
     const auto store = [&](int k, T v) { p[Values - 2 + k][off[Values - 2 + k]] = v; };
     (((Word >> 16 & 15U) != 0 ? store(static_cast<int>(Word >> 16 & 15U), slot[Values + I]) : void()), ...);
     return slot[Values + sizeof...(Word) - 1];
