@@ -28,8 +28,13 @@ struct exact_chain {
     const auto mask = sw::lt(y, a);
     const auto counts = sw::cast<std::int64_t>(sw::cast<bool>(mask)) + ids;
     const auto kept = sw::where(mask, a, y);
-    return std::tuple{sw::sum(sw::cast<float>(kept) * x), kept, counts, sw::cast<std::int32_t>(counts),
-                      sw::cast<bool>(mask), sw::maximum(a, y), sw::sum<0>(counts)};
+    return std::tuple{sw::sum(sw::cast<float>(kept) * x),
+                      kept,
+                      counts,
+                      sw::cast<std::int32_t>(counts),
+                      sw::cast<bool>(mask),
+                      sw::maximum(a, y),
+                      sw::sum<0>(counts)};
   }
 };
 template <class Low>
