@@ -355,8 +355,8 @@ struct kernel<op_code::vector_norm_dx> {
     using C = computed_in<T>;
     const detail::norm_slope<C> slope{static_cast<int>(attributes_of<vector_norm_attributes>(c.a).order)};
     if constexpr (std::is_same_v<C, T>)
-      map(op_code::vector_norm_dx, w, pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}}, slope,
-          ctx);
+      map(op_code::vector_norm_dx, w, pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}},
+          slope, ctx);
     else
       each_point(op_code::vector_norm_dx, w,
                  detail::norm_slope_at<T>{as<T>(c.p[result]), as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[2]), slope}, ctx);
