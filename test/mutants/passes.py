@@ -34,6 +34,9 @@ PIECES = "unit/module/accumulate.cpp"
 WHOLE_BATCH = "dist/module/accumulate.cpp"
 EFFECTS = "dist/module/accumulate_effects.cpp"
 FUNCTIONAL_TEST = "unit/pass/functionalise/functionalise.cpp"
+MIXED = "static/module/mixed.cpp"
+MIXED_STEPS = "unit/module/mixed.cpp"
+MIXED_RUN = "dist/module/mixed_precision.cpp"
 
 RESULTS = "unit/graph/results.cpp"
 RESULTS_RUN = "dist/custom_results.cpp"
@@ -236,8 +239,8 @@ MUTANTS = [
      ("unit/graph/verify/repeats.cpp",)),
     ("fully_shard: the first entry that holds has the parameters", "module/plan.hpp", "if (holds && (r < 0 || depth(e) >= depth(r))) r = e;",
      "if (holds && r < 0) r = e;", (SHARDS,)),
-    ("fully_shard: a group is its module's own parameters", "module/plan.hpp", "else if (shards[e] && k >= segments[e]) s.at[e]",
-     "else if (shards[e] && k > 100) s.at[e]", (SHARDS,)),
+    ("fully_shard: a group is its module's own parameters", "module/plan.hpp", "else if ((shards[e] || elements[e].said) && k >= segments[e])",
+     "else if (elements[e].said && k >= segments[e])", (SHARDS,)),
     ("fully_shard: rows are split before tensor parallelism", "module/parameter.hpp", "strided_shard_value(0, last_factor(whole, a, 0))",
      "shard_value(0)", (SHARDS,)),
     ("fully_shard: a parameter is gathered by itself", "graph/graph.hpp", "for (int k = leaf[id].first; k >= 0; k = leaf[k].next)",
@@ -254,8 +257,8 @@ MUTANTS = [
      "needed[w]; w = -1) needed[w] = true;", (INNER,)),
     ("shard_over: a whole gathered again is made of what the forward pass gathered", RESHARD, "whole[n.in[0]] >= 0 ? again[n.in[0]] : to[n.in[0]]",
      "to[n.in[0]]", (INNER,)),
-    ("prefetch: over the inner axis a group is gathered again at its first use", PREFETCH, "parameters = parameters && (from.op == op_code::param || kept);",
-     "parameters = parameters && from.op == op_code::param && !kept;", (INNER,)),
+    ("prefetch: over the inner axis a group is gathered again at its first use", PREFETCH, "(from.op == op_code::param || kept || casts_parameter(from));",
+     "from.op == op_code::param && !kept;", (INNER,)),
     ("fully_shard: what is gathered again begins where it is read", RESHARD, "while (first > 0 && is_beside(g, first - 1, i)) --first;",
      "", (SHARDS,)),
     ("fully_shard: the backward pass reads what the forward pass gathered", RESHARD, "b.nodes[to[i]].in[k] = again[n.in[k]];",
@@ -293,4 +296,18 @@ MUTANTS = [
      "return scale(total, 1.0);", (WHOLE_BATCH,)),
     ("accumulate: later turns see the first rows", "module/accumulate.hpp", "return micro_batch<Accumulation::shardwise_micro_batches, K>(x);",
      "return micro_batch<Accumulation::shardwise_micro_batches, 0>(x);", (EFFECTS,)),
+    ("mixed: entries with a path come first", "module/plan.hpp", "elements[e].said && is_entry[e] == (with_path != 0)",
+     "elements[e].said && is_entry[e] == (with_path == 0)", (MIXED,)),
+    ("mixed: a parameter's gradients are added up in its own type", "graph/graph.hpp", "return said == 0 ? own : static_cast<dtype>(said - 1);",
+     "(void)said;\n  return own;", (MIXED,)),
+    ("mixed: what is summed in two bytes is converted before", "operations/pointwise/adjoint.hpp", "if (casts_parameter(p.n) && p.t.cotangent[p.n.in[0]] < 0) {",
+     "if (p.t.cotangent[p.n.in[0]] == -2) {", (MIXED,)),
+    ("mixed: output_dtype holds below the module named", "module/binding.hpp", "|| p.output < 0 || !precision_of<Bound>::named)", "|| p.output < 0)", (MIXED,)),
+    ("mixed: cast shards are gathered where they are read", PREFETCH, "(casts_parameter(g.nodes[x]) && in_leaf(m, g, g.nodes[x].in[0]))", "false",
+     (MIXED_STEPS,)),
+    ("mixed: eight ranks are too many", "module/low_precision.hpp", "ranks_of_sum(Source::value, i) > Bound", "ranks_of_sum(Source::value, i) >= Bound",
+     (MIXED,)),
+    ("loss_scale: the norm is that of scaled gradients", OPTIMIZER, "{}, inverse * inverse, b.nodes[total].spec", "{}, inverse, b.nodes[total].spec", (MIXED_RUN,)),
+    ("loss_scale: gradients are divided by what nobody multiplied them with", "autodiff/grad.hpp", "scaled_by<Source>() / averaged_over<Source>()",
+     "1 / averaged_over<Source>()", (MIXED_RUN,)),
 ]

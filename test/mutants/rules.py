@@ -153,7 +153,7 @@ MUTANTS = [
      "  for (int k = 0; k < 2; ++k) {\n    if (!p.wants(k)) continue;", "  for (int k = 0; k < 1; ++k) {\n    if (!p.wants(k)) continue;",
      (PROOF + "pointwise.cpp",)),
     ("pullback: later contributions replace earlier ones", TAPE,
-     "if (cotangent[operand] < 0) cotangent[operand] = node_id;", "if (node_id >= 0) cotangent[operand] = node_id;",
+     "if (cotangent[operand] < 0) {\n      cotangent[operand] = node_id;", "if (node_id >= 0) {\n      cotangent[operand] = node_id;",
      (PROOF + "pointwise.cpp",)),
     ("pullback: a kept broadcast dim is dropped", TAPE,
      "      summed |= std::int64_t{1} << d;\n      kept |= std::int64_t{1} << d;", "      summed |= std::int64_t{1} << d;",

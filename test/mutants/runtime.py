@@ -134,7 +134,7 @@ MUTANTS = [
     ("launch on two meshes: a failure stays in one", "runtime/threads/threads.hpp", "    w.fail(e);\n    v.fail(e);", "    w.fail(e);",
      ("dist/module/moved_state.cpp",)),
     ("modes: that of a module ends at the module", "module/plan.hpp",
-     "if (setting[e] && k == segments[e]) s.at[e] = from.at[e];", "if (k > 100) s.at[e] = from.at[e];", (BUFFER_GRAPHS,)),
+     "if (setting[e] && !elements[e].said && k == segments[e]) s.at[e] = from.at[e];", "if (k > 100) s.at[e] = from.at[e];", (BUFFER_GRAPHS,)),
     ("modes: entries without a path come last", "module/plan.hpp", "if (is_entry[e] && mode[e] != run_mode::unsaid && s.at[e] == segments[e]) r = mode[e];",
      "if (r == run_mode::unsaid && is_entry[e] && mode[e] != run_mode::unsaid && s.at[e] == segments[e]) r = mode[e];", (BUFFER_GRAPHS,)),
     ("modes: gradients of an eager model are those of an evaluation", "module/eager.hpp",

@@ -157,10 +157,11 @@ struct refusal {
   constexpr explicit operator bool() const { return what != problem::none; }
 };
 
-// A parameter that is stored in shards and read whole, and the others of its group: the first of them to be read gathers all.
+// A parameter that is read otherwise than it is stored: of another element type, in shards and read whole. The first of a group
+// to be read casts and gathers all.
 struct stored_shard {
-  std::int32_t spec = -1;  // of the whole; -1: this leaf is read as it is stored
-  std::int32_t axis = 0;
+  std::int32_t spec = -1;   // of the whole; -1: this leaf is read as it is stored
+  std::int32_t axis = -1;   // -1: it is stored whole
   std::int32_t scope = -1;  // of the module whose group it is in
   std::int32_t first = -1;  // the group's first leaf
   std::int32_t next = -1;   // the one after this
@@ -169,6 +170,8 @@ struct stored_shard {
   std::int32_t inner = -1;  // the axis that is gathered last, where there are two
   std::int32_t part = -1;   // the spec before that
   std::int64_t unshard_part = 0;
+  std::int32_t low = -1;  // the spec as it is stored but for the type that it is read in, -1: they are of one type
+  std::int64_t type = 0, cotangent = 0;  // of the cast
 };
 struct stored_shards {
   stored_shard* leaf = nullptr;  // by node
@@ -229,20 +232,26 @@ struct builder {
     return 0;
   }
 
-  // The node that has the whole of leaf `id`: at the first use of any parameter of its group all of them are gathered, side by
-  // side, in the order in which the model declares them and in the name of the group's module.
+  // The node that has leaf `id` as it is read: at the first use of any parameter of its group all of them are cast, each in the name
+  // of its module, and then gathered, side by side, in the order in which the model declares them and in the name of the group's
+  // module.
   constexpr int gathered(int id) {
     if (id >= stored->count) return id;
     const stored_shard* const leaf = stored->leaf;
     if (leaf[id].spec < 0) return id;
     if (leaf[id].whole >= 0) return leaf[id].whole;
-    const bool twice = leaf[id].inner >= 0;
+    const bool shards = leaf[id].axis >= 0, twice = leaf[id].inner >= 0;
     const auto gather = [&](int k, int from, int axis, int to, std::int64_t unshard) {
-      const op_attr a = attributes<redistribute_attributes>(axis, pack(reduced_value()), unshard);
+      const op_attr a = attributes<redistribute_attributes>(axis, pack(reduced_value()), unshard, 0, leaf[k].cotangent);
       stored->leaf[k].whole = emit(op_code::redistribute, a, 0, to, leaf[k].scope, from);
     };
-    for (int k = leaf[id].first; k >= 0; k = leaf[k].next)
-      gather(k, k, leaf[k].axis, twice ? leaf[k].part : leaf[k].spec, twice ? leaf[k].unshard_part : leaf[k].unshard);
+    for (int k = leaf[id].first; k >= 0; k = leaf[k].next) {
+      const op_attr a = attributes<cast_attributes>(leaf[k].type, leaf[k].cotangent);
+      stored->leaf[k].whole = leaf[k].low < 0 ? k : emit(op_code::cast, a, 0, leaf[k].low, nodes[k].scope, k);
+    }
+    for (int k = leaf[id].first; shards && k >= 0; k = leaf[k].next)
+      gather(k, leaf[k].whole, leaf[k].axis, twice ? leaf[k].part : leaf[k].spec,
+             twice ? leaf[k].unshard_part : leaf[k].unshard);
     for (int k = leaf[id].first; twice && k >= 0; k = leaf[k].next)
       gather(k, leaf[k].whole, leaf[k].inner, leaf[k].spec, leaf[k].unshard);
     return leaf[id].whole;
@@ -533,6 +542,18 @@ constexpr const char* name_of(const Graph& g, const node& n) {
 // A parameter that the plan freezes: nothing is differentiated by it.
 constexpr bool is_frozen_parameter(const node& n) {
   return n.op == op_code::param && attributes_of<parameter_attributes>(n.a).group < 0;
+}
+
+// The element type of the cotangent of a node's result: the result's own, but of a parameter's use, in which it is summed up.
+constexpr dtype cotangent_type(const node& n, dtype own) {
+  const std::int64_t said = n.op == op_code::cast           ? attributes_of<cast_attributes>(n.a).cotangent
+                            : n.op == op_code::redistribute ? attributes_of<redistribute_attributes>(n.a).cotangent
+                                                            : 0;
+  return said == 0 ? own : static_cast<dtype>(said - 1);
+}
+// Whether a node casts a parameter for all that reads it.
+constexpr bool casts_parameter(const node& n) {
+  return n.op == op_code::cast && attributes_of<cast_attributes>(n.a).cotangent != 0;
 }
 
 // Whether a node's result is its first operand's storage seen differently.

@@ -66,15 +66,16 @@ constexpr int wanted_count(wrt<W...>) {
   return static_cast<int>(sizeof...(W));
 }
 
-// The joint graph with every parameter's gradient made dense, and those of the inputs Wrt; with Writes it writes over its inputs, at
-// its end.
-template <class Joint, int Params, bool Writes = false, class Wrt = wrt<>>
+// The joint graph with every parameter's gradient made dense, of the type that the parameter has (mixed) and divided by what the loss was
+// scaled by (loss_scale), and those of the inputs Wrt; with Writes it writes over its inputs, at its end.
+template <class Joint, int Params, bool Writes = false, class Wrt = wrt<>, std::int64_t LossScale = 1>
 struct dense_gradients {
   using from = std::remove_cvref_t<decltype(Joint::value.g)>;
   static constexpr int wanted = wanted_count(Wrt{});
   static constexpr auto value = [] {
     constexpr int all = Params + wanted;
-    gradient_list<resized<from, from::node_capacity + all, from::spec_capacity + all>, all> r;
+    constexpr int most = LossScale != 1 || has_low_precision(Joint::value.g) ? 3 * all : all;
+    gradient_list<resized<from, from::node_capacity + most, from::spec_capacity + most>, all> r;
     copy_into(r.g, Joint::value.g);
     const int* const cotangent = Joint::value.cotangent;
     constexpr int forward = static_cast<int>(sizeof(Joint::value.cotangent) / sizeof(int));
@@ -97,6 +98,13 @@ struct dense_gradients {
         n.spec = b.intern(contiguous(s));
         id = b.append(n);
       }
+      if (spec s = b.specs[b.nodes[id].spec]; s.type != b.specs[leaf.spec].type) {
+        s.type = b.specs[leaf.spec].type;
+        id = b.emit(op_code::cast, attributes<cast_attributes>(static_cast<std::int64_t>(s.type)), 0, b.intern(s),
+                    b.nodes[id].scope, id);
+      }
+      if (LossScale != 1)
+        id = b.emit(op_code::scale, {}, 1 / static_cast<double>(LossScale), b.nodes[id].spec, b.nodes[id].scope, id);
       r.node[to] = id;
       if (!b.error && !(b.specs[b.nodes[id].spec] == contiguous(dual(b.specs[b.nodes[i].spec]))))
         b.error = {problem::gradient_placement, i};
@@ -156,7 +164,13 @@ struct model_gradient {
                                        typename binding_type::element, binding_type::context::gradient_mode>>::type,
           typename binding_type::plan_type>::type,
       true>;
-  using dense = dense_gradients<staged<autodiff::grad, trace_type>, binding_type::parameters, writes_leaves<trace_type>>;
+  using dense = dense_gradients<staged<autodiff::grad, trace_type>, binding_type::parameters, writes_leaves<trace_type>,
+                                wrt<>, trace_type::loss_scaled>;
+#if !SHARDWISE_DEVICE_PASS
+  static_assert(loss_is_scaled<trace_type, typename binding_type::plan_type>::ok);
+  static_assert(low_sums_within<graph_of<dense>, reduction_bound_of<typename binding_type::plan_type>,
+                                typename binding_type::mesh_type>::ok);
+#endif
   using list = planned_gradients<dense, binding_type::parameters, typename binding_type::plan_type,
                                  implies_passes<typename binding_type::plan_type>>;
   static constexpr const auto& program = list::value.g;
@@ -183,10 +197,12 @@ struct given_gradients {
   using mesh_type = typename binding_type::mesh_type;
   static constexpr int parameters = binding_type::parameters, tensors = parameters + binding_type::buffers;
   static constexpr int nodes = tensors + parameters + 1;
-  static constexpr int specs = plan_traits<typename binding_type::plan_type>::any_shards ? 4 * tensors + 1 : nodes;
+  using traits = plan_traits<typename binding_type::plan_type>;
+  static constexpr int specs = traits::any_mixed ? 6 * tensors + 1 : traits::any_shards ? 4 * tensors + 1 : nodes;
   static constexpr int modules = module_count<typename Bound::unbound_module>() + 1;
   struct joint {
-    graph<nodes, specs, modules> g;  // in shards, of a tensor: used, in part, stored, and its gradient's
+    // in shards, of a tensor: used, in part, stored, and its gradient's; and stored, but of the type that it is used in
+    graph<nodes, specs, modules> g;
     int cotangent[nodes];
   };
   static constexpr auto value = [] {
