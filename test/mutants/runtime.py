@@ -24,11 +24,29 @@ EAGER_UNIT = "unit/runtime/eager/eager.cpp"
 SOURCES = "dist/pending/written_sources.cpp"
 CUSTOM = "dist/custom.cpp"
 BATCHES = "dist/batches.cpp"
+<<<<<<< HEAD
 PRODUCTS = "unit/runtime/cuda/product_table.cpp"
 EPILOGUES = "static/operations/product_epilogue.cpp"
+=======
+VECTORS = "runtime/host/vector_math.hpp"
+VECTOR_UNIT = "unit/runtime/host/vector_math.cpp"
+NUMBERS = "unit/runtime/host/numbers.cpp"
+PRODUCTS = "unit/runtime/host/gemm.cpp"
+>>>>>>> 77de4e97a447861b3dc1481a1ce0575c87aa9ed3
 BATCH_GRAPHS = "unit/pass/communication/batch_collectives.cpp"
 
 MUTANTS = [
+    ("exp: small results are flushed to zero", VECTORS, "static constexpr float exp_lowest = -104.0F", "static constexpr float exp_lowest = -87.0F",
+     (VECTOR_UNIT, NUMBERS)),
+    ("log: of subnormal numbers, their exponent as written", VECTORS, "(tiny ? T(with::mantissa) : T(0))", "T(0)", (VECTOR_UNIT, NUMBERS)),
+    ("tanh: minus zero loses its sign", VECTORS, "return with_sign_of((small ? a : T(1)) + over / under, x);",
+     "const T y = (small ? a : T(1)) + over / under;\n  return x < T(0) ? -y : y;", (VECTOR_UNIT,)),
+    ("host loops: wide instruction sets fuse products with sums", "runtime/host/isa.hpp", 'optimize("O3", "fp-contract=off"),', 'optimize("O3"),',
+     (VECTOR_UNIT,)),
+    ("products: scratch by the depth of blocks, which does not grow with k", "operations/contraction/scratch.hpp",
+     "return smaller(k, max_depth); }", "return depth_of(k); }", (PRODUCTS,)),
+    ("products: B in place where rows end a panel", "runtime/host/gemm.hpp", "if (direct_b && left >= width) continue;", "if (direct_b) continue;",
+     (PRODUCTS,)),
     ("own operations: a broadcast operand is read as it lies", "runtime/host/custom.hpp", "from[K][i * s[K + 1]]...);", "from[K][i]...);", (CUSTOM,)),
     ("own operations: one kernel serves all of a type", "runtime/host/signatures.hpp", "&& k.item[at].type == t && is_same_operation(k.custom[at], own))",
      "&& k.item[at].type == t)", (CUSTOM,)),
