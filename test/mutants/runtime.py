@@ -30,7 +30,7 @@ MUTANTS = [
     ("own operations: a broadcast operand is read as it lies", "runtime/host/custom.hpp", "from[K][i * s[K + 1]]...);", "from[K][i]...);", (CUSTOM,)),
     ("own operations: one kernel serves all of a type", "runtime/host/signatures.hpp", "&& k.item[at].type == t && is_same_operation(k.custom[at], own))",
      "&& k.item[at].type == t)", (CUSTOM,)),
-    ("own operations: all are the first", "graph/graph.hpp", "while (i < custom_count && !is_same_operation(customs[i], o)) ++i;", "", (CUSTOM,)),
+    ("own operations: all are the first", "graph/builder.hpp", "while (i < custom_count && !is_same_operation(customs[i], o)) ++i;", "", (CUSTOM,)),
     ("own operations: all have one name", "graph/text/text.hpp", "custom_names + static_cast<int>(n.a.v[custom_word])", "static_cast<int>(n.op)", (CUSTOM,)),
     ("own operations: a kernel gets operands as they lie", "graph/functions/custom.hpp", "else return contiguous(x);", "else return x;", (CUSTOM,)),
     ("all_reduce: the last rank is left out", COLLECTIVES, "  for (int r = 1; r < n; ++r) {\n    const T* const other",
