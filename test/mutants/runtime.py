@@ -24,15 +24,12 @@ EAGER_UNIT = "unit/runtime/eager/eager.cpp"
 SOURCES = "dist/pending/written_sources.cpp"
 CUSTOM = "dist/custom.cpp"
 BATCHES = "dist/batches.cpp"
-<<<<<<< HEAD
 PRODUCTS = "unit/runtime/cuda/product_table.cpp"
 EPILOGUES = "static/operations/product_epilogue.cpp"
-=======
 VECTORS = "runtime/host/vector_math.hpp"
 VECTOR_UNIT = "unit/runtime/host/vector_math.cpp"
 NUMBERS = "unit/runtime/host/numbers.cpp"
-PRODUCTS = "unit/runtime/host/gemm.cpp"
->>>>>>> 77de4e97a447861b3dc1481a1ce0575c87aa9ed3
+GEMM_UNIT = "unit/runtime/host/gemm.cpp"
 BATCH_GRAPHS = "unit/pass/communication/batch_collectives.cpp"
 
 MUTANTS = [
@@ -44,13 +41,13 @@ MUTANTS = [
     ("host loops: wide instruction sets fuse products with sums", "runtime/host/isa.hpp", 'optimize("O3", "fp-contract=off"),', 'optimize("O3"),',
      (VECTOR_UNIT,)),
     ("products: scratch by the depth of blocks, which does not grow with k", "operations/contraction/scratch.hpp",
-     "return smaller(k, max_depth); }", "return depth_of(k); }", (PRODUCTS,)),
+     "return smaller(k, max_depth); }", "return depth_of(k); }", (GEMM_UNIT,)),
     ("products: B in place where rows end a panel", "runtime/host/gemm.hpp", "if (direct_b && left >= width) continue;", "if (direct_b) continue;",
-     (PRODUCTS,)),
+     (GEMM_UNIT,)),
     ("own operations: a broadcast operand is read as it lies", "runtime/host/custom.hpp", "from[K][i * s[K + 1]]...);", "from[K][i]...);", (CUSTOM,)),
     ("own operations: one kernel serves all of a type", "runtime/host/signatures.hpp", "&& k.item[at].type == t && is_same_operation(k.custom[at], own))",
      "&& k.item[at].type == t)", (CUSTOM,)),
-    ("own operations: all are the first", "graph/graph.hpp", "while (i < custom_count && !is_same_operation(customs[i], o)) ++i;", "", (CUSTOM,)),
+    ("own operations: all are the first", "graph/builder.hpp", "while (i < custom_count && !is_same_operation(customs[i], o)) ++i;", "", (CUSTOM,)),
     ("own operations: all have one name", "graph/text/text.hpp", "custom_names + static_cast<int>(n.a.v[custom_word])", "static_cast<int>(n.op)", (CUSTOM,)),
     ("own operations: a kernel gets operands as they lie", "graph/functions/custom.hpp", "else return contiguous(x);", "else return x;", (CUSTOM,)),
     ("all_reduce: the last rank is left out", COLLECTIVES, "  for (int r = 1; r < n; ++r) {\n    const T* const other",
