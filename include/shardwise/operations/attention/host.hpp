@@ -61,11 +61,17 @@ struct SHARDWISE_HIDDEN host_kernel<custom::attention_delta> {
     const auto a = k.template attributes<attention_attributes>();
     const std::int64_t heads = k.extent(0, a.heads()), times = k.extent(0, a.time()), n = k.extent(0, 3);
     const host::attention_block<const T> x(k.in(0), a, heads, times, n), y(k.in(1), a, heads, times, n);
-    std::int64_t at = 0;
-    for (std::int64_t b = 0; b < k.extent(0, 0); ++b)
-      for (std::int64_t h = 0; h < heads; ++h)
-        for (std::int64_t t = 0; t < times; ++t)
-          k.out()[at++] = static_cast<T>(host::attention_dot<acc>(x.at(b, h, t), y.at(b, h, t), n));
+    const auto rows = [&](auto one) {
+      T* to = k.out();
+      for (std::int64_t b = 0; b < k.extent(0, 0); ++b)
+        for (std::int64_t h = 0; h < heads; ++h)
+          for (std::int64_t t = 0; t < times; ++t) {
+            const T *const p = x.at(b, h, t), *const q = y.at(b, h, t);
+            *to++ = static_cast<T>(host::sum_terms<T>(
+                n, [=](std::int64_t i) { return static_cast<acc>(p[i * one]) * static_cast<acc>(q[i * one]); }));
+          }
+    };
+    host::by_strides<T>(rows, std::int64_t{1});
   }
 };
 

@@ -240,7 +240,7 @@ constexpr void refuse_attention(finding& f, bool, const operation&, const op_att
 // --- costs ----------------------------------------------------------------------------------------------------------------
 
 // Tiles of the host's kernels: queries by keys.
-inline constexpr std::int64_t attention_tile_queries = 64, attention_tile_keys = 256;
+inline constexpr std::int64_t attention_tile_queries = 48, attention_tile_keys = 256;
 
 // Products of all queries with all keys they may see, for each element of the size: about half where later keys are hidden.
 constexpr double attention_products(const attention_attributes& a, const spec& q, const spec& k) {
