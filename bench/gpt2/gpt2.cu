@@ -18,6 +18,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <shardwise/operations/attention/device.cuh>
 #include <shardwise/pass/analysis/run_time.hpp>
 
 #include "../step/measure.cuh"

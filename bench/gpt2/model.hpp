@@ -3,6 +3,7 @@
 // several programs; the compiler is given
 //   GPT2_ELEMENT  the element type (float)
 //   GPT2_BATCH    sequences of a step (8)
+//   GPT2_MIXED    what modules compute in beside it (nothing: GPT2_ELEMENT alone), sw::bf16
 //   GPT2_PASSES   the pipeline's passes (sw::fuse_kernels)
 //   GPT2_BACKEND  cuda_backend, or cuda_backend_tf32
 //   GPT2_NAME     what the figures are called ("float32")
@@ -28,6 +29,11 @@
 #ifndef GPT2_BACKEND
 #define GPT2_BACKEND cuda_backend
 #endif
+#ifdef GPT2_MIXED
+#define GPT2_PLAN sw::plan<sw::data_parallel<dp>, sw::mixed<GPT2_MIXED>>
+#else
+#define GPT2_PLAN sw::plan<sw::data_parallel<dp>>
+#endif
 #ifndef GPT2_NAME
 #define GPT2_NAME "float32"
 #endif
@@ -42,7 +48,7 @@ using mesh = sw::mesh<dp>;
 using size = tt::config<GPT2_BATCH, 1024, 768, 12, 12, 50304>;
 using element = GPT2_ELEMENT;
 template <class Backend>
-using step = sw::train_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, sw::plan<sw::data_parallel<dp>>, mesh,
+using step = sw::train_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, GPT2_PLAN, mesh,
                             sw::clip_norm<sw::adamw<true>>, sw::pipeline<GPT2_PASSES>, element, Backend>;
 
 // The model's numbers, and not the library's count of them: what the floor is worked out from.

@@ -129,11 +129,7 @@ struct kernel<op_code::norm_apply> {
                                  K > 5 ? as<T>(c.p[3]) : nullptr,
                                  as<computed_in<T>>(c.p[1]),
                                  c.l[1].str[c.l[0].rank - 1]};
-    each_piece(whole, [&](const walk<K>& w, const std::int64_t* base) {
-      const strided<K> s = make_strided(w, base);
-      launch(op_code::norm_apply, &detail::each_offset_kernel<norm_apply_at<T>, K>,
-             grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream, s, apply);
-    });
+    each_point(op_code::norm_apply, whole, apply, ctx);
   }
   // result, x, mean, rstd, w [, b]
   template <int K>
