@@ -5,9 +5,12 @@
 #pragma once
 
 #include <shardwise/operations/attention/device_tiles.cuh>
+#include <shardwise/support/config.hpp>
 
-namespace shardwise::inline v0_1::cuda::attention_detail {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
+
+namespace attention_detail {
 
 // Pointers into shared memory: tiles of q, k, of dout and v, and of weights.
 template <class C, int Size>
@@ -100,7 +103,8 @@ __global__ void __launch_bounds__(threads)
   for (std::int64_t h = at.h * x.group; h < (at.h + 1) * x.group; ++h)
     for (std::int64_t first_query = 0; first_query < x.queries; first_query += rows) {
       const std::int64_t last = first_query + rows < x.queries ? first_query + rows - 1 : x.queries - 1;
-      if (x.end_key(last) <= at.first || x.first_key(first_query) >= at.first + rows) continue;  // none of them sees any of these
+      if (x.end_key(last) <= at.first || x.first_key(first_query) >= at.first + rows)
+        continue;  // none of them sees any of these
       __syncthreads();
       stage<rows>(m.q, x.q, at.b, h, first_query, x.queries, size);
       stage<rows>(m.dout, g.dout, at.b, h, first_query, x.queries, value_size);
@@ -128,8 +132,8 @@ void attend_back(const host::attention_call<T, C>& x, const host::attention_grad
     }
     if (const std::int64_t blocks = of_keys * x.key_heads * x.batch; (g.dk.data || g.dv.data) && blocks > 0) {
       allow_shared(&attend_back_keys<most, T, C>, bytes);
-      attend_back_keys<most, T, C><<<static_cast<unsigned>(blocks), threads, static_cast<std::size_t>(bytes), stream>>>(
-          x, g, x.a.dropout, of_keys);
+      attend_back_keys<most, T, C>
+          <<<static_cast<unsigned>(blocks), threads, static_cast<std::size_t>(bytes), stream>>>(x, g, x.a.dropout, of_keys);
     }
   });
 }
@@ -137,8 +141,9 @@ void attend_back(const host::attention_call<T, C>& x, const host::attention_grad
 // out (batch, heads, times) = sum of x y over the size; a warp for each.
 template <class C, class T>
 __global__ void __launch_bounds__(threads)
-    row_products(const __grid_constant__ host::attention_block<const T> x, const __grid_constant__ host::attention_block<const T> y,
-                 T* out, std::int64_t rows, std::int64_t heads, std::int64_t times, std::int64_t size) {
+    row_products(const __grid_constant__ host::attention_block<const T> x,
+                 const __grid_constant__ host::attention_block<const T> y, T* out, std::int64_t rows, std::int64_t heads,
+                 std::int64_t times, std::int64_t size) {
   const std::int64_t step = std::int64_t{gridDim.x} * (threads / 32);
   for (std::int64_t n = std::int64_t{blockIdx.x} * (threads / 32) + threadIdx.x / 32; n < rows; n += step) {
     const std::int64_t t = n % times, h = n / times % heads, b = n / times / heads;
@@ -154,9 +159,11 @@ void multiply_rows(const host::attention_block<const T>& x, const host::attentio
                    std::int64_t batch, std::int64_t heads, std::int64_t times, std::int64_t size, cudaStream_t stream) {
   const std::int64_t rows = batch * heads * times, blocks = tiles_of(rows, threads / 32);
   if (rows > 0)
-    row_products<C, T><<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), threads, 0, stream>>>(x, y, out, rows, heads,
-                                                                                                     times, size);
+    row_products<C, T><<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), threads, 0, stream>>>(x, y, out, rows,
+                                                                                                       heads, times, size);
 }
 
+}  // namespace attention_detail
+
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::inline v0_1::cuda::attention_detail
+}  // namespace shardwise::inline v0_1::cuda
