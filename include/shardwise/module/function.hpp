@@ -351,6 +351,7 @@ struct program_traits<function_step<F, Mesh, Inputs, Pipeline, Backend>> {
   using mesh_type = typename detail::mesh_or_one<Mesh>::type;
   using element = typename detail::function_element<F, Mesh, Inputs>::type;
   using param_groups = group_names<>;
+  using low_elements = typename detail::elements_stated<F>::type;
   static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };
 template <class F, class Mesh, class Inputs, class Wrt, class Pipeline, class Backend>
@@ -358,6 +359,7 @@ struct program_traits<gradient_step<F, Mesh, Inputs, Wrt, Pipeline, Backend>> {
   using mesh_type = typename detail::mesh_or_one<Mesh>::type;
   using element = typename detail::function_element<F, Mesh, Inputs>::type;
   using param_groups = group_names<>;
+  using low_elements = typename detail::elements_stated<F>::type;
   static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };
 

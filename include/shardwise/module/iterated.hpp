@@ -181,6 +181,7 @@ struct program_traits<step_phase<Phase, Step, Moves...>> {
   using mesh_type = typename Step::mesh_type;
   using element = typename Step::element;
   using param_groups = typename program_traits<Step>::param_groups;
+  using low_elements = typename program_traits<Step>::low_elements;
   static constexpr bool has_expressions =
       program_traits<Step>::has_expressions ||
       writes_expressions<typename detail::as_pipeline<

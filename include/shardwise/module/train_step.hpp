@@ -273,6 +273,7 @@ struct program_traits<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T
   using mesh_type = typename detail::mesh_or_one<Mesh>::type;
   using element = T;
   using param_groups = typename detail::groups_of_plan<Plan>::type;
+  using low_elements = detail::elements_of<Plan, Task>;
   static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };
 template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline, class T, class Backend>
@@ -280,6 +281,7 @@ struct program_traits<forward_step<Model, Task, Plan, Mesh, Pipeline, T, Backend
   using mesh_type = typename detail::mesh_or_one<Mesh>::type;
   using element = T;
   using param_groups = group_names<>;  // nothing is updated
+  using low_elements = detail::elements_of<Plan, Task>;
   static constexpr bool has_expressions = writes_expressions<Pipeline>;
 };
 

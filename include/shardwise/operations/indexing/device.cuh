@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements read and written by index along one dim on a device, and the adjoints; one-hot rows. Sums and writes are in the host's
-// order.
+// order; sums of two-byte elements are floats in scratch and rounded when they are whole.
 #pragma once
 
 #include <shardwise/runtime/cuda/device/index_guard.cuh>
-#include <shardwise/runtime/cuda/device/map.cuh>
+#include <shardwise/runtime/cuda/device/convert.cuh>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {
@@ -55,15 +55,15 @@ struct line_steps {
   std::int64_t count, limit, src, index, out;
 };
 
-template <class T>
+template <class T, class Sum>
 __global__ void __launch_bounds__(128)
-    add_lines_kernel(const __grid_constant__ strided<3> w, const line_steps s, const T* src, const std::int32_t* index, T* o,
+    add_lines_kernel(const __grid_constant__ strided<3> w, const line_steps s, const T* src, const std::int32_t* index, Sum* o,
                      const index_guard guard) {
   for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < w.count; i += gridDim.x * blockDim.x) {
     std::int64_t at[3];
     w.offsets(i, at);
     for (std::int64_t k = 0; k < s.count && s.limit > 0; ++k)
-      o[at[2] + guard.checked(index[at[1] + k * s.index], s.limit) * s.out] += src[at[0] + k * s.src];
+      o[at[2] + guard.checked(index[at[1] + k * s.index], s.limit) * s.out] += static_cast<Sum>(src[at[0] + k * s.src]);
   }
 }
 
@@ -114,14 +114,19 @@ template <class T>
 void add_by_index(op_code op, const call& c, context& ctx) {
   const int dim = static_cast<int>(attributes_of<index_attributes>(c.a).dim);
   const layout &src = c.l[0], &o = c.l[result];
-  zero<T>(c, ctx);
+  using Sum = computed_in<T>;
+  constexpr bool apart = !std::is_same_v<Sum, T>;
+  call sums = c;
+  if (apart) sums.p[result] = c.workspace;
+  zero<Sum>(sums, ctx);
   const line_steps steps{src.ext[dim], o.ext[dim], src.str[dim], index_stride(c, dim, dim), o.str[dim]};
   each_piece(line_walk(c, dim, src), [&](const walk<3>& piece, const std::int64_t* base) {
     const strided<3> s = make_strided(piece, base);
-    launch(op, &add_lines_kernel<T>, grid_for((std::int64_t{s.count} + 127) / 128, ctx), 128, ctx.stream, s, steps,
-           static_cast<const T*>(c.p[0]), static_cast<const std::int32_t*>(c.p[1]), as<T>(c.p[result]),
+    launch(op, &add_lines_kernel<T, Sum>, grid_for((std::int64_t{s.count} + 127) / 128, ctx), 128, ctx.stream, s, steps,
+           static_cast<const T*>(c.p[0]), static_cast<const std::int32_t*>(c.p[1]), as<Sum>(sums.p[result]),
            index_guard{ctx.fault, c.node});
   });
+  if constexpr (apart) convert(op, o.numel(), as<T>(c.p[result]), as<const Sum>(c.workspace), ctx);
 }
 
 }  // namespace detail

@@ -26,13 +26,18 @@ inline constexpr operation gather = linear_in(
         &shape_of_gather<op_code::gather>,
         [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::gather_rows(a, in[0]); },
         &refuse_index<op_code::gather>, 1, element_rule::any));
+// On devices, sums of two-byte elements while they grow.
+constexpr std::int64_t float_sums(const op_attr&, const spec* const*, int, const spec& out) {
+  return device_scratch::align(widened_block::bytes(out));
+}
 inline constexpr operation scatter_add =
-    linear_in(linearity::first, by_rows(
-                                    &shape_of_gather<op_code::scatter_add>,
-                                    [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
-                                      return rules::scatter_add_rows(a, in[0]);
-                                    },
-                                    &refuse_index<op_code::scatter_add>, 1));
+    linear_in(linearity::first, with_scratch(no_scratch, &float_sums,
+                                             by_rows(
+                                                 &shape_of_gather<op_code::scatter_add>,
+                                                 [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
+                                                   return rules::scatter_add_rows(a, in[0]);
+                                                 },
+                                                 &refuse_index<op_code::scatter_add>, 1)));
 inline constexpr operation scatter =
     linear_in([](const op_attr& a, int n) { return rules::writes_no_number(a, n) ? linearity::joint : linearity::none; },
               by_rows(
@@ -69,10 +74,13 @@ inline constexpr operation index_select =
                                     &refuse_index<op_code::index_select>, 1, element_rule::any));
 inline constexpr operation index_add = linear_in(
     linearity::first,
-    by_rows(
-        &shape_of_index_select<op_code::index_add>,
-        [](const operation&, const op_attr& a, const spec* in, int, const spec&) { return rules::index_add_rows(a, in[0]); },
-        &refuse_index<op_code::index_add>, 1));
+    with_scratch(no_scratch, &float_sums,
+                 by_rows(
+                     &shape_of_index_select<op_code::index_add>,
+                     [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
+                       return rules::index_add_rows(a, in[0]);
+                     },
+                     &refuse_index<op_code::index_add>, 1)));
 inline constexpr operation one_hot =
     by_rows([](const op_attr& a, const spec* in, int) { return rules::one_hot_shape(a, in[0]); },
             [](const operation&, const op_attr&, const spec* in, int, const spec&) { return rules::one_hot_rows(in[0]); },

@@ -48,10 +48,14 @@ struct kernel<op_code::arange> {
   }
 };
 
+// Below 1, also where a two-byte element would be rounded to it.
+template <class T>
 struct rand_draw {
-  template <class T>
-  __device__ T operator()(T, const philox_words& w) const {
-    return static_cast<T>(unit_24(w.w[0]));
+  __device__ T operator()(computed_in<T>, const philox_words& w) const {
+    const T x = static_cast<T>(unit_24(w.w[0]));
+    if constexpr (sizeof(T) == 2)
+      if (x == T(1)) return T::of_bits(static_cast<std::uint16_t>(T(1).bits - 1));
+    return x;
   }
 };
 // Box-Muller in double, as on the host: the device's logarithm and cosine may differ in the last place.
@@ -79,7 +83,7 @@ template <>
 struct kernel<op_code::rand> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    detail::draw<T>(op_code::rand, c, rand_draw{}, ctx);
+    detail::draw<T>(op_code::rand, c, rand_draw<T>{}, ctx);
   }
 };
 template <>

@@ -28,9 +28,10 @@ void map2(const call& c, op_code op, const F& f, context& ctx) {
 
 }  // namespace detail
 
+// T: what elements are computed in.
 template <op_code Op, class T>
 struct element_functor {
-  computed_in<T> f;
+  T f;
   template <class... X>
   __device__ T operator()(X... x) const {
     return element<Op>(f, x...);
@@ -42,8 +43,10 @@ template <op_code Op>
 struct element_kernel {
   template <class T>
   static void run(const call& c, context& ctx) {
-    const element_functor<Op, T> f{static_cast<computed_in<T>>(c.f)};
-    if constexpr (operations::element<Op>::arity == 1) detail::map1<T>(c, Op, f, ctx);
+    using C = computed_in<T>;
+    const element_functor<Op, C> f{static_cast<C>(c.f)};
+    if constexpr (rules::only_moves(Op)) detail::map1<word_of<T>>(c, Op, identity{}, ctx);
+    else if constexpr (operations::element<Op>::arity == 1) detail::map1<T>(c, Op, f, ctx);
     else detail::map2<T>(c, Op, f, ctx);
   }
 };
@@ -58,8 +61,9 @@ SHARDWISE_FORMULAS2(SHARDWISE_X)
 namespace detail {
 template <class T>
 __global__ void clip_factor_kernel(const device_env* env, const T* square, T* out) {
-  const T ratio = static_cast<T>(env->env.max_norm) / (math<T>::sqrt(*square) + static_cast<T>(1e-6));
-  *out = ratio > T(1) ? T(1) : ratio;
+  using C = computed_in<T>;
+  const C ratio = static_cast<C>(env->env.max_norm) / (math<C>::sqrt(C(*square)) + static_cast<C>(1e-6));
+  *out = static_cast<T>(ratio > C(1) ? C(1) : ratio);
 }
 }  // namespace detail
 
@@ -75,16 +79,6 @@ struct kernel<op_code::clip_factor> {
 
 namespace detail {
 
-// f(offsets of the result and the operands) for each element, where element types differ.
-template <class F, int K>
-__global__ void __launch_bounds__(256) each_offset_kernel(const __grid_constant__ strided<K> w, const F f) {
-  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < w.count; i += gridDim.x * blockDim.x) {
-    std::int64_t off[K];
-    w.offsets(i, off);
-    f(off);
-  }
-}
-
 template <int K, class F>
 void each_offset(op_code op, const call& c, const F& f, context& ctx) {
   walk<K> whole;
@@ -95,10 +89,7 @@ void each_offset(op_code op, const call& c, const F& f, context& ctx) {
     whole.push(o.ext[d], s);
   }
   whole.merge();
-  each_piece(whole, [&](const walk<K>& w, const std::int64_t* base) {
-    const strided<K> s = make_strided(w, base);
-    launch(op, &each_offset_kernel<F, K>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream, s, f);
-  });
+  each_point(op, whole, f, ctx);
 }
 
 }  // namespace detail
@@ -108,7 +99,8 @@ struct comparison_at {
   const T *a, *b;
   std::int32_t* o;
   __device__ void operator()(const std::int64_t* at) const {
-    o[at[0]] = element<Op>(computed_in<T>(0), a[at[1]], b[at[2]]) ? 1 : 0;
+    using C = computed_in<T>;
+    o[at[0]] = element<Op>(C(0), C(a[at[1]]), C(b[at[2]])) ? 1 : 0;
   }
 };
 template <op_code Op>
@@ -162,58 +154,19 @@ struct kernel<op_code::mask_keep> {
   }
 };
 
-// As on the host, but that an int64 that is no int32 becomes the nearest one, which no table has a row for.
-template <class To, class From>
-struct conversion_at {
-  const From* x;
-  To* o;
-  __device__ void operator()(const std::int64_t* at) const {
-    const From v = x[at[1]];
-    if constexpr (std::is_same_v<To, bool>) o[at[0]] = !(v == From(0));
-    else if constexpr (std::is_same_v<To, std::int32_t> && std::is_same_v<From, std::int64_t>)
-      o[at[0]] = v < -2147483647 - 1 ? -2147483647 - 1 : v > 2147483647 ? 2147483647 : static_cast<To>(v);
-    else
-      o[at[0]] =
-          static_cast<To>(static_cast<computed_in<From>>(v));  // to integers a device rounds towards zero and saturates
-  }
-};
-
-template <>
-struct kernel<op_code::cast> {
-  template <class From, class To>
-  static void convert(const call& c, context& ctx) {
-    detail::each_offset<2>(op_code::cast, c, conversion_at<To, From>{as<From>(c.p[0]), as<To>(c.p[result])}, ctx);
-  }
-  template <class T>
-  static void run(const call& c, context& ctx) {
-    switch (c.type[0]) {
-      case dtype::f32: return convert<float, T>(c, ctx);
-      case dtype::f64: return convert<double, T>(c, ctx);
-      case dtype::i32: return convert<std::int32_t, T>(c, ctx);
-      case dtype::bf16: return convert<bfloat16, T>(c, ctx);
-      case dtype::f16: return convert<float16, T>(c, ctx);
-      case dtype::i64: return convert<std::int64_t, T>(c, ctx);
-      case dtype::boolean: return convert<bool, T>(c, ctx);
-    }
-  }
-};
-
 template <class T>
 struct dropout_draw {
-  using C = computed_in<T>;
   double probability;
-  C keep;
-  __device__ T operator()(T x, const philox_words& w) const {
-    return static_cast<T>(static_cast<C>(x) * (unit_32(w) < probability ? C(0) : keep));
-  }
+  T keep;
+  __device__ T operator()(T x, const philox_words& w) const { return x * (unit_32(w) < probability ? T(0) : keep); }
 };
 
 template <>
 struct kernel<op_code::dropout> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    detail::draw<T>(op_code::dropout, c, dropout_draw<T>{c.f, computed_in<T>(1) / static_cast<computed_in<T>>(1 - c.f)},
-                    ctx);
+    using C = computed_in<T>;
+    detail::draw<T>(op_code::dropout, c, dropout_draw<C>{c.f, C(1) / static_cast<C>(1 - c.f)}, ctx);
   }
 };
 

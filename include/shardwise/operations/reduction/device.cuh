@@ -2,6 +2,7 @@
 // Sums, means, sums of squares, extremes, products and norms of vectors over dims on a device, with their adjoints.
 #pragma once
 
+#include <shardwise/operations/reduction/device_squares.cuh>
 #include <shardwise/runtime/cuda/device/norm_functors.cuh>
 #include <shardwise/runtime/cuda/device/reduce.cuh>
 #include <shardwise/operations/written/device.cuh>
@@ -19,104 +20,48 @@ struct kernel<op_code::sum> {
   }
 };
 
-namespace detail {
-
-// Sums of squares side by side: most gradients are small, and a launch each would be most of a small model's norm. A large
-// one fills the device alone.
-template <class T>
-struct square_item {
-  const T* x;  // null: summed already
-  std::int64_t n;
-  T* out;
-  const T* add[max_fused_inputs - 1];  // added to the sum, in this order; null: no more
-};
-using device_scratch::squares_at_once;
-inline constexpr std::int64_t small_square = std::int64_t{1} << 17;
-template <class T>
-struct square_list {
-  square_item<T> item[squares_at_once];
-  int count;
-};
-
-// A block for each item. Where any adds others, the sums lie `aside` until the last block adds, one item after the other: an
-// item may add what an item before it has become, and a result may lie where a value was that only items before it read.
-template <class T>
-__global__ void __launch_bounds__(block_threads)
-    squares_kernel(const __grid_constant__ square_list<T> list, T* aside, std::uint32_t* ticket) {
-  const team<block_threads> t;
-  const square_item<T>& s = list.item[blockIdx.x];
-  if (s.x) {
-    double total = 0;
-    for (std::int64_t i = t.lane(); i < s.n; i += block_threads) {
-      const double v = static_cast<double>(s.x[i]);
-      total += v * v;
-    }
-    total = t.sum(total);
-    if (t.lane() == 0) *(aside ? aside + blockIdx.x : s.out) = static_cast<T>(total);
-  }
-  if (!aside || !last_to_arrive(ticket, gridDim.x) || t.lane() != 0) return;
-  for (int k = 0; k < list.count; ++k) {
-    const square_item<T>& item = list.item[k];
-    T total = arrived(aside + k);
-    for (const T* a : item.add)
-      if (a) total = total + *a;
-    *item.out = total;
-  }
-}
-
-}  // namespace detail
-
+// The sums are floats of two-byte elements, too.
 template <>
 struct kernel<op_code::sumsq> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    detail::sum_into<T, true>(op_code::sumsq, c, T(1), ctx);
+    detail::sum_into<T, true, computed_in<T>>(op_code::sumsq, c, 1, ctx);
   }
   template <class T, expression E>
   static void run_then(const call& c, context& ctx) {
-    if (c.l[result].numel() == 1) detail::sum_into<T, true>(op_code::sumsq, c, T(1), ctx, epilogue_of<T, E>(c));
+    using C = computed_in<T>;
+    if (c.l[result].numel() == 1) detail::sum_into<T, true, C>(op_code::sumsq, c, 1, ctx, epilogue_of<C, E>(c));
     else {
       run<T>(c, ctx);
-      evaluate<T, E>(op_code::sumsq, c, ctx);
+      evaluate<C, E>(op_code::sumsq, c, ctx);
     }
   }
 
-  // Of several, each adds the operands behind its first to its sum; one alone leaves that to its expression.
+  // Of several, each adds the operands behind its first to its sum; one alone leaves that to its expression. What lies densely is
+  // one launch, whatever its size; of the others the sums are kept aside first, where anything is added to them.
   template <class T>
   static void run_all(const call* calls, std::size_t count, context& ctx) {
     if (count == 1) return run<T>(calls[0], ctx);
+    using C = computed_in<T>;
     bool adds = false;
     for (std::size_t i = 0; i < count; ++i) adds = adds || calls[i].all_inputs > calls[i].inputs;
-    // Sums that others are added to are kept aside first, in front of the scratch of the large ones.
-    T* const aside = adds ? as<T>(calls[0].workspace) : nullptr;
-    detail::square_list<T> list;
-    bool pending = false;  // whether the list's kernel has anything to do
-    list.count = 0;
-    const auto flush = [&] {
-      if (pending || (adds && list.count > 0))
-        launch(op_code::sumsq, &detail::squares_kernel<T>, static_cast<unsigned>(list.count), block_threads, ctx.stream,
-               list, aside, ctx.tickets);
-      list.count = 0;
-      pending = false;
-    };
+    std::byte* const scratch = static_cast<std::byte*>(calls[0].workspace);
+    detail::squares<T> list(reinterpret_cast<C*>(scratch), reinterpret_cast<double*>(scratch + device_scratch::square_parts_begin));
     for (std::size_t i = 0; i < count; ++i) {
       call c = calls[i];
-      detail::square_item<T> s{as<T>(c.p[0]), c.l[0].numel(), as<T>(c.p[result]), {}};
-      for (int k = c.inputs; k < c.all_inputs; ++k) s.add[k - c.inputs] = as<T>(c.p[k]);
-      if (is_dense(c.l[0]) && s.n <= detail::small_square && c.l[result].numel() == 1) {
-        pending = true;
-      } else {
-        if (adds) {
-          c.p[result] = aside + list.count;
-          c.workspace = static_cast<std::byte*>(c.workspace) + device_scratch::squares_aside_bytes;
-        }
+      const bool in_list = is_dense(c.l[0]) && c.l[result].numel() == 1;
+      list.make_room(in_list ? c.l[0].numel() : 0, ctx);
+      if (!in_list) {
+        if (adds) c.p[result] = list.aside();
+        c.workspace = scratch + device_scratch::squares_aside_bytes;
         run<T>(c, ctx);
-        s.x = nullptr;
+        if (!adds) continue;
       }
-      list.item[list.count++] = s;
-      if (list.count == detail::squares_at_once) flush();
+      const C* add[max_fused_inputs - 1]{};
+      for (int k = c.inputs; k < c.all_inputs; ++k) add[k - c.inputs] = as<C>(c.p[k]);
+      list.append(in_list ? as<T>(c.p[0]) : nullptr, c.l[0].numel(), as<C>(calls[i].p[result]), add);
     }
-    flush();
+    list.flush(ctx);
   }
 
  private:
@@ -125,8 +70,8 @@ struct kernel<op_code::sumsq> {
 
 template <class T>
 struct expand_functor {
-  computed_in<T> count;
-  __device__ T operator()(T x) const { return static_cast<T>(x / count); }
+  T count;
+  __device__ T operator()(T x) const { return x / count; }
 };
 
 // Adjoint of sum: operand 0 is the (smaller) cotangent, spread over the result's summed dims.
@@ -143,9 +88,9 @@ struct kernel<op_code::expand> {
       w.push(out.ext[d], s);
     }
     w.merge();
-    const auto count =
-        static_cast<computed_in<T>>(attributes_of<sum_attributes>(c.a).mean != 0 ? host::detail::summed_count(c.a, out) : 1);
-    map(op_code::expand, w, pointers<T, 2>{{as<T>(c.p[result]), as<T>(c.p[0])}}, expand_functor<T>{count}, ctx);
+    using C = computed_in<T>;
+    const C count = static_cast<C>(attributes_of<sum_attributes>(c.a).mean != 0 ? host::detail::summed_count(c.a, out) : 1);
+    map(op_code::expand, w, pointers<T, 2>{{as<T>(c.p[result]), as<T>(c.p[0])}}, expand_functor<C>{count}, ctx);
   }
 };
 
@@ -206,7 +151,8 @@ struct kernel<op_code::prod> {
 namespace detail {
 
 // kept: cotangent, x, result; folded: x, result. A thread for each product, twice over its elements: the products
-// before and after each one are running ones.
+// before and after each one are running ones. Those before lie in the result until the others are there: of two-byte elements
+// they are rounded once more.
 template <class T>
 __global__ void __launch_bounds__(256)
     prod_dx_kernel(const __grid_constant__ strided<3> kept, const __grid_constant__ strided<2> folded, const T* dy,
@@ -214,16 +160,18 @@ __global__ void __launch_bounds__(256)
   for (std::uint32_t r = blockIdx.x * blockDim.x + threadIdx.x; r < kept.count; r += gridDim.x * blockDim.x) {
     std::int64_t at[3], off[2];
     kept.offsets(r, at);
-    T before = dy[at[0]], after = T(1);
+    using C = computed_in<T>;
+    C before = C(dy[at[0]]), after = C(1);
     for (std::uint32_t i = 0; i < folded.count; ++i) {
       folded.offsets(i, off);
-      out[at[2] + off[1]] = before;
-      before *= x[at[1] + off[0]];
+      out[at[2] + off[1]] = T(before);
+      before *= C(x[at[1] + off[0]]);
     }
     for (std::uint32_t i = folded.count; i-- > 0;) {
       folded.offsets(i, off);
-      out[at[2] + off[1]] *= after;
-      after *= x[at[1] + off[0]];
+      T& o = out[at[2] + off[1]];
+      o = T(C(o) * after);
+      after *= C(x[at[1] + off[0]]);
     }
   }
 }
@@ -290,11 +238,29 @@ struct norm_slope {
 
 }  // namespace detail
 
-// The roots of the sums of powers.
+namespace detail {
+
+// The cotangent and the norm are floats.
+template <class T>
+struct norm_slope_at {
+  T* out;
+  const computed_in<T>* dy;
+  const T* x;
+  const computed_in<T>* norm;
+  norm_slope<computed_in<T>> slope;
+  __device__ void operator()(const std::int64_t* at) const {
+    out[at[0]] = static_cast<T>(slope(dy[at[1]], static_cast<computed_in<T>>(x[at[2]]), norm[at[3]]));
+  }
+};
+
+}  // namespace detail
+
+// The roots of the sums of powers, floats of two-byte elements, too.
 template <>
 struct kernel<op_code::vector_norm> {
   template <class T>
   static void run(const call& c, context& ctx) {
+    using C = computed_in<T>;
     const layout &x = c.l[0], &out = c.l[result];
     const auto of = attributes_of<vector_norm_attributes>(c.a);
     const int order = static_cast<int>(of.order);
@@ -308,7 +274,7 @@ struct kernel<op_code::vector_norm> {
     kept.merge();
     summed.merge();
     detail::reduce_to<sum_fold>(op_code::vector_norm, c, kept, summed, detail::power_value<T>{as<T>(c.p[0]), order},
-                                detail::store_root<T>{as<T>(c.p[result]), norm_root<double>{order}}, ctx);
+                                detail::store_root<C>{as<C>(c.p[result]), norm_root<double>{order}}, ctx);
   }
 };
 
@@ -326,8 +292,14 @@ struct kernel<op_code::vector_norm_dx> {
       w.push(out.ext[d], s);
     }
     w.merge();
-    map(op_code::vector_norm_dx, w, pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}},
-        detail::norm_slope<T>{static_cast<int>(attributes_of<vector_norm_attributes>(c.a).order)}, ctx);
+    using C = computed_in<T>;
+    const detail::norm_slope<C> slope{static_cast<int>(attributes_of<vector_norm_attributes>(c.a).order)};
+    if constexpr (std::is_same_v<C, T>)
+      map(op_code::vector_norm_dx, w, pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}}, slope,
+          ctx);
+    else
+      each_point(op_code::vector_norm_dx, w,
+                 detail::norm_slope_at<T>{as<T>(c.p[result]), as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[2]), slope}, ctx);
   }
 };
 

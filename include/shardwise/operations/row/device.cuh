@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Along the last dim on a device: softmax, its logarithm, the largest elements and what stands where they do. Rows are read from
-// the device's memory once and again from its caches; none is kept in registers, so a row may have any length.
+// the device's memory once and again from its caches; none is kept in registers, so a row may have any length. Rows of two-byte
+// elements are read as floats, and results are rounded once.
 #pragma once
 
 #include <shardwise/runtime/cuda/device/index_guard.cuh>
@@ -27,7 +28,7 @@ struct softmax_row {
     const auto e = detail::running_exp<C>::of_row(t, in, visible, sx);
     const C inverse = C(1) / e.divisor();
     for (std::int64_t i = t.lane(); i < n; i += Team::threads)
-      out[i] = i < visible ? static_cast<T>(math<C>::exp(static_cast<C>(in[i * sx]) - e.top) * inverse) : T(0);
+      out[i] = static_cast<T>(i < visible ? math<C>::exp(C(in[i * sx]) - e.top) * inverse : C(0));
   }
 };
 
@@ -64,10 +65,9 @@ struct softmax_dx_row {
     T* const out = o + at[2];
     using C = computed_in<T>;
     C dot = C(0);
-    for (std::int64_t i = t.lane(); i < n; i += Team::threads) dot += static_cast<C>(g[i * sg]) * static_cast<C>(p[i * sy]);
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) dot += C(g[i * sg]) * C(p[i * sy]);
     dot = t.sum(dot);
-    for (std::int64_t i = t.lane(); i < n; i += Team::threads)
-      out[i] = static_cast<T>(static_cast<C>(p[i * sy]) * (static_cast<C>(g[i * sg]) - dot));
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) out[i] = static_cast<T>(C(p[i * sy]) * (C(g[i * sg]) - dot));
   }
 };
 
@@ -93,9 +93,11 @@ struct log_softmax_row {
 
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
-    const auto e = detail::running_exp<T>::of_row(t, x + at[0], n, sx);
-    const T rest = math<T>::log(e.divisor());
-    for (std::int64_t i = t.lane(); i < n; i += Team::threads) o[at[1] + i] = (x[at[0] + i * sx] - e.top) - rest;
+    using C = computed_in<T>;
+    const auto e = detail::running_exp<C>::of_row(t, x + at[0], n, sx);
+    const C rest = math<C>::log(e.divisor());
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads)
+      o[at[1] + i] = static_cast<T>((C(x[at[0] + i * sx]) - e.top) - rest);
   }
 };
 
@@ -143,34 +145,36 @@ struct topk_row {
   const T* x;
   std::int32_t* o;
   std::int64_t n, sx, found;
-  earlier<T> order;
+  earlier<computed_in<T>> order;
 
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
-    candidate<T> last{T(0), -1};
+    candidate<C> last{C(0), -1};
     for (std::int64_t k = 0; k < found; ++k) {
-      candidate<T> best{T(0), -1};
+      candidate<C> best{C(0), -1};
       for (std::int64_t i = t.lane(); i < n; i += Team::threads) {
-        const candidate<T> c{x[at[0] + i * sx], i};
+        const candidate<C> c{C(x[at[0] + i * sx]), i};
         if (k == 0 || order.precedes(last, c)) best = order(best, c);
       }
       const std::int64_t position = first_of(t, best);
-      last = {x[at[0] + position * sx], position};
+      last = {C(x[at[0] + position * sx]), position};
       if (t.lane() == 0) o[at[1] + k] = static_cast<std::int32_t>(position);
     }
   }
 
  private:
+  using C = computed_in<T>;
+
   // The team's: a maximum of values, then the lowest position among its equals, so that lanes exchange plain numbers.
   template <class Team>
-  __device__ std::int64_t first_of(const Team& t, const candidate<T>& mine) const {
+  __device__ std::int64_t first_of(const Team& t, const candidate<C>& mine) const {
     const bool any = mine.position >= 0, number = any && mine.value == mine.value;
     // NaNs are in question where they come first and there is one, or last and there is nothing else
     const bool nans = order.nan_first ? t.max(any && !number ? 1 : 0) != 0 : t.max(number ? 1 : 0) == 0;
     bool wins = nans ? any && !number : number;
     if (!nans) {
-      const T key = order.smallest ? -mine.value : mine.value;
-      const T top = t.max(wins ? key : -static_cast<T>(INFINITY));
+      const C key = order.smallest ? -mine.value : mine.value;
+      const C top = t.max(wins ? key : -static_cast<C>(INFINITY));
       wins = wins && key == top;
     }
     return -t.max(wins ? -mine.position : -n);
@@ -187,7 +191,7 @@ struct kernel<op_code::topk> {
     const auto of = attributes_of<topk_attributes>(c.a);
     each_row(op_code::topk, row_walk(both, last), n,
              topk_row<T>{as<T>(c.p[0]), as<std::int32_t>(c.p[result]), n, c.l[0].str[last], c.l[result].ext[last],
-                         earlier<T>{of.smallest != 0, of.smallest != 1}},
+                         earlier<computed_in<T>>{of.smallest != 0, of.smallest != 1}},
              ctx);
   }
 };
@@ -233,10 +237,10 @@ struct take_dx_row {
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
     for (std::int64_t i = t.lane(); i < n; i += Team::threads) {
-      T total = T(0);
+      computed_in<T> total{};
       for (std::int64_t k = 0; k < count; ++k)
-        if (index[at[1] + k * si] == i) total += dy[at[0] + k * sg];
-      o[at[2] + i] = total;
+        if (index[at[1] + k * si] == i) total += static_cast<computed_in<T>>(dy[at[0] + k * sg]);
+      o[at[2] + i] = static_cast<T>(total);
     }
   }
 };

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expressions over blocks on a device: one launch, the values between its operations in registers, 16 bytes at a time where all
-// operands allow it. A kernel's template takes the expression's words, which are integers.
+// operands allow it. A kernel's template takes the expression's words, which are integers. On elements of two bytes each operation
+// is computed in float and rounded, as where it stands alone.
 #pragma once
 
 #include <array>
 #include <bit>
 #include <utility>
 
+#include <shardwise/runtime/cuda/device/takes_element.cuh>
 #include <shardwise/runtime/cuda/device/epilogue.cuh>
 #include <shardwise/runtime/cuda/device/map.cuh>
 #include <shardwise/support/config.hpp>
@@ -25,11 +27,12 @@ template <class T, int V, std::uint32_t Word>
 __device__ void expression_value(pack<T, V>* slot, pack<T, V>& out, const constants<T>& k) {
   constexpr op_code op = static_cast<op_code>(Word & 255U);
   constexpr int x = Word >> 8 & 15U, y = Word >> 12 & 15U, constant = Word >> 20 & 15U;
-  const computed_in<T> f = constant > 0 ? k.f[constant > 0 ? constant - 1 : 0] : computed_in<T>(0);
+  using C = computed_in<T>;
+  const C f = constant > 0 ? k.f[constant > 0 ? constant - 1 : 0] : C(0);
 #pragma unroll
   for (int v = 0; v < V; ++v) {
-    if constexpr (operations::element<op>::arity == 1) out.v[v] = element<op>(f, slot[x].v[v]);
-    else out.v[v] = element<op>(f, slot[x].v[v], slot[y].v[v]);
+    if constexpr (operations::element<op>::arity == 1) out.v[v] = T(element<op>(f, C(slot[x].v[v])));
+    else out.v[v] = T(element<op>(f, C(slot[x].v[v]), C(slot[y].v[v])));
   }
 }
 
@@ -68,13 +71,8 @@ __global__ void __launch_bounds__(256)
 }
 
 template <class T, int V, expression E, int K, std::size_t... I>
-void expression_launch(op_code op, const walk<K>& w, const std::int64_t* base, const pointers<T, K>& q,
-                       const constants<T>& k, context& ctx, std::index_sequence<I...>) {
-  walk<K> packs = w;
-  const int last = w.rank - 1;
-  packs.ext[last] /= V;
-  for (int j = 0; j < K; ++j) packs.str[j][last] *= V;
-  const strided<K> s = make_strided(packs, base);
+void expression_launch(op_code op, const strided<K>& s, const pointers<T, K>& q, const constants<T>& k, context& ctx,
+                       std::index_sequence<I...>) {
   launch(op, &expression_kernel<T, V, E.values(), K, E.step[I]...>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256,
          ctx.stream, s, q, k);
 }
@@ -111,9 +109,10 @@ void evaluate(op_code op, const call& c, context& ctx) {
   w.merge();
   constexpr auto steps = std::make_index_sequence<static_cast<std::size_t>(E.steps())>{};
   each_piece(w, [&](const walk<K>& piece, const std::int64_t* base) {
+    constexpr int V = vector_of<T>;
     if (detail::steps_by_packs(piece, base, q))
-      detail::expression_launch<T, vector_of<T>, E>(op, piece, base, q, f, ctx, steps);
-    else detail::expression_launch<T, 1, E>(op, piece, base, q, f, ctx, steps);
+      detail::expression_launch<T, V, E>(op, detail::strided_packs<V>(piece, base), q, f, ctx, steps);
+    else detail::expression_launch<T, 1, E>(op, make_strided(piece, base), q, f, ctx, steps);
   });
 }
 
@@ -121,7 +120,9 @@ void evaluate(op_code op, const call& c, context& ctx) {
 // it is a launch in place.
 template <op_code Op, class T, expression E>
 void run_with(const call& c, context& ctx) {
-  if constexpr (Op == op_code::fused) {
+  if constexpr (!takes_element<Op, T>) {
+    refuse_element(Op, dtype_v<T>);
+  } else if constexpr (Op == op_code::fused) {
     evaluate<T, E>(Op, c, ctx);
   } else if constexpr (requires { kernel<Op>::template run_then<T, E>(c, ctx); }) {
     kernel<Op>::template run_then<T, E>(c, ctx);
@@ -131,7 +132,7 @@ void run_with(const call& c, context& ctx) {
   }
 }
 
-// The distinct pairs of an operation and an expression in a program, for each type of elements that its kernel runs on.
+// The distinct operations of a program with the expressions that follow them, by their element types.
 struct followed_pairs {
   static constexpr int most =
       8 * max_expressions;  // few operations lead an expression, see may_lead in pass/fuse/region.hpp
@@ -143,13 +144,15 @@ struct followed_pairs {
   template <class Graph>
   static constexpr followed_pairs of(const Graph& g) {
     followed_pairs p;
-    for (int i = 0; i < g.node_count; ++i)
-      if (const int e = g.nodes[i].expression; e >= 0)
-        if (const dtype t = kernel_type(g, g.nodes[i]); p.find(g.nodes[i].op, e, t) < 0) {
-          p.op[p.count] = g.nodes[i].op;
-          p.type[p.count] = t;
-          p.expression[p.count++] = e;
-        }
+    for (int i = 0; i < g.node_count; ++i) {
+      const node& n = g.nodes[i];
+      if (n.expression < 0) continue;
+      const dtype type = kernel_type(g, n);
+      if (p.find(n.op, n.expression, type) >= 0) continue;
+      p.op[p.count] = n.op;
+      p.type[p.count] = type;
+      p.expression[p.count++] = n.expression;
+    }
     return p;
   }
   constexpr int find(op_code o, int e, dtype t) const {

@@ -24,6 +24,7 @@ constexpr bool starts_together(const Graph& g, int before, int i) {
   const node& b = g.nodes[i];
   const launching how = traits_of(a.op).launch;
   if (a.op != b.op || how == launching::alone) return false;
+  if (g.specs[g.nodes[a.in[0]].spec].type != g.specs[g.nodes[b.in[0]].spec].type) return false;  // one kernel, of one type
   if (how == launching::together) return optimizer_group(a.op, a.a) == optimizer_group(b.op, b.a);
   const auto joins = [&](const node& n) { return n.expression < 0 || adds_in_order(g.expressions[n.expression]); };
   return g.specs[a.spec].rank == 0 && g.specs[b.spec].rank == 0 && joins(a) && joins(b);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// program_traits: a program's mesh, element type and groups of parameters without completing the program, whose members are its
+// program_traits: a program's mesh, element types and groups of parameters without completing the program, whose members are its
 // constants.
 #pragma once
 
 #include <shardwise/support/diagnose.hpp>
+#include <shardwise/support/fixed_string.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 #include <shardwise/vocabulary/param_groups.hpp>
 
@@ -20,6 +21,37 @@ template <class Step>
 struct param_groups_of<Step> {
   using type = typename Step::param_groups;
 };
+
+// Element types that a plan's entries, a task or a function bring into a program beside the program's own: each says its
+// `low_element`. A device's executor compiles the kernels of these; see also SHARDWISE_DEVICE_ELEMENTS.
+template <class X>
+struct elements_stated {
+  using type = type_list<>;
+};
+template <class X>
+  requires requires { typename X::low_element; }
+struct elements_stated<X> {
+  using type = type_list<typename X::low_element>;
+};
+template <class... Entry>
+struct elements_of_entries {
+  using type = type_list<>;
+};
+template <class Entry, class... More>
+struct elements_of_entries<Entry, More...> {
+  using type =
+      typename joined_lists<typename elements_stated<Entry>::type, typename elements_of_entries<More...>::type>::type;
+};
+template <template <fixed_string, class...> class At, fixed_string Path, class... Entry, class... More>
+struct elements_of_entries<At<Path, Entry...>, More...> : elements_of_entries<Entry..., More...> {};
+template <class Plan>
+struct elements_of_plan {
+  using type = type_list<>;
+};
+template <template <class...> class Plan, class... Entry>
+struct elements_of_plan<Plan<Entry...>> : elements_of_entries<Entry...> {};
+template <class Plan, class Task>
+using elements_of = typename joined_lists<typename elements_of_plan<Plan>::type, typename elements_stated<Task>::type>::type;
 }  // namespace detail
 
 // Of what is no program: one rank, and the sentence that says so.
@@ -29,6 +61,7 @@ struct program_traits {
   using mesh_type = mesh<axis<1>>;
   using element = float;
   using param_groups = group_names<>;
+  using low_elements = detail::type_list<>;
   static constexpr bool has_expressions = false;
 };
 template <class Step>
@@ -40,6 +73,7 @@ struct program_traits<Step> {
   using mesh_type = typename Step::mesh_type;
   using element = typename Step::element;
   using param_groups = typename detail::param_groups_of<Step>::type;
+  using low_elements = typename detail::elements_stated<Step>::type;
   static constexpr bool has_expressions = false;
 };
 

@@ -23,6 +23,12 @@ constexpr sides around(const std::int64_t* ext, int rank, int dim) {
 // Where the second half of a scratch begins: kernels move words of 16 bytes.
 constexpr std::int64_t scratch_align(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
+// Reductions of two-byte elements to their largest or smallest travel as keys of floats: the operand's, and, where it is another
+// block, the result's.
+constexpr std::int64_t extreme_scratch(std::int64_t taken, std::int64_t made) {
+  return scratch_align(taken * 4) + scratch_align(made * 4);
+}
+
 // What the ranks along `axis` hold together of `in`: the block that the axis divides. From one rank's own operand and
 // result it cannot be told when another axis divides the same dim, so whoever lowers a redistribution between two
 // splits of one dim puts it into the call: k.l[1] = group_block(in, axis, c, n).
@@ -50,9 +56,13 @@ constexpr std::int64_t device_collective_workspace_bytes(const node& n, const sp
     taken *= ex[d];
     made *= eo[d];
   }
+  const bool keys = is_low_precision(x.type) && (from.op == reduction::max || from.op == reduction::min);
   switch (transition_of(from, to, x.axis_size[axis])) {
     case transition::all_gather: return runtime::around(eo, x.rank, from.dim).outer > 1 ? made : 0;
     case transition::reduce_scatter:
+      if (keys)
+        return runtime::extreme_scratch(taken / 2, made / 2) +
+               (runtime::around(ex, x.rank, to.dim).outer > 1 ? taken : 0);
       return runtime::around(ex, x.rank, to.dim).outer > 1 || from.is_norm() || from.op == reduction::max ||
                      from.op == reduction::min
                  ? taken  // or its powers, or keys
@@ -62,7 +72,7 @@ constexpr std::int64_t device_collective_workspace_bytes(const node& n, const sp
       const std::int64_t landed = runtime::around(eo, x.rank, from.dim).outer > 1 ? made : 0;
       return landed > 0 ? runtime::scratch_align(packed) + landed : packed;
     }
-    case transition::all_reduce:  // in place
+    case transition::all_reduce: return keys ? runtime::extreme_scratch(taken / 2, 0) : 0;  // in place
     case transition::none:
     case transition::take_chunk:
     case transition::to_partial:

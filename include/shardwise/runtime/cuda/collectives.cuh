@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include <shardwise/runtime/cuda/context.hpp>
@@ -33,11 +34,12 @@ constexpr interval piece(const cut& q, std::int64_t extent, int k) {
   return {begin, end - begin};
 }
 
-// o[i] = f(x[i]); x may be o.
-template <class T, class F>
-__global__ void __launch_bounds__(256) apply_each(const T* x, T* o, std::int64_t n, F f) {
+// o[i] = f(x[i]), computed in float on elements of two bytes; x may be o.
+template <class From, class To, class F>
+__global__ void __launch_bounds__(256) apply_each(const From* x, To* o, std::int64_t n, F f) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) o[i] = f(x[i]);
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step)
+    o[i] = static_cast<To>(f(static_cast<computed_in<From>>(x[i])));
 }
 
 // The mean's division, after the sum: NCCL's own average multiplies by 1/n first, which rounds once more.
@@ -47,8 +49,8 @@ struct divided {
   __device__ T operator()(T x) const { return x / by; }
 };
 
-template <class T, class F>
-void launch_each(const T* x, T* o, std::int64_t n, F f, context& ctx) {
+template <class From, class To, class F>
+void launch_each(const From* x, To* o, std::int64_t n, F f, context& ctx) {
   if (n == 0) return;
   apply_each<<<blocks_for(n, ctx), 256, 0, ctx.stream>>>(x, o, n, f);
   check_launch("the kernel that begins or ends a reduction");
@@ -56,12 +58,21 @@ void launch_each(const T* x, T* o, std::int64_t n, F f, context& ctx) {
 
 template <class T>
 constexpr ncclDataType_t nccl_type() {
-  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t>);
-  return std::is_same_v<T, double> ? ncclFloat64 : std::is_same_v<T, float> ? ncclFloat32 : ncclInt32;
+  switch (dtype_v<T>) {
+    case dtype::f32: return ncclFloat32;
+    case dtype::f64: return ncclFloat64;
+    case dtype::i32: return ncclInt32;
+    case dtype::bf16: return ncclBfloat16;
+    case dtype::f16: return ncclFloat16;
+    case dtype::i64: return ncclInt64;
+    case dtype::boolean: break;
+  }
+  return ncclUint8;
 }
 
 // NCCL's max and min drop a NaN beside a number. As whole numbers in the order of the floating-point ones, a NaN beyond
-// the end that the reduction looks for, they keep it; -0 comes before 0.
+// the end that the reduction looks for, they keep it; -0 comes before 0. NCCL has no whole numbers of two bytes: such elements
+// travel as the keys of floats, in scratch.
 template <class T>
 using key_of = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 template <class T>
@@ -102,12 +113,22 @@ struct from_key {
 constexpr bool keeps_keys(const placement& p) {
   return p.is_partial() && (p.op == reduction::max || p.op == reduction::min);
 }
-// The type in which the numbers of a reduction travel.
+// What the numbers of a reduction are while they travel: their elements, and NCCL's name of these.
 template <class T>
 ncclDataType_t reduced_type(const placement& p) {
-  if constexpr (std::is_floating_point_v<T>)
-    if (keeps_keys(p)) return sizeof(T) == 4 ? ncclInt32 : ncclInt64;
+  if constexpr (is_floating_element<T>)
+    if (keeps_keys(p)) return sizeof(T) <= 4 ? ncclInt32 : ncclInt64;
   return nccl_type<T>();
+}
+// Of two-byte elements, between which kind of a reduction numbers are kept as floats in scratch.
+template <class T>
+bool travels_wide(const placement& p) {
+  return is_low_precision(dtype_v<T>) && keeps_keys(p);
+}
+inline void refuse_norm(dtype t) {
+  throw std::logic_error(std::string("shardwise: a partial norm of elements of type ") + name_of(t) +
+                         " is not reduced over GPUs, since powers of such elements overflow or vanish; cast the tensor to float "
+                         "before its norm is taken");
 }
 
 constexpr ncclRedOp_t nccl_op(reduction op) {
@@ -122,11 +143,31 @@ constexpr ncclRedOp_t nccl_op(reduction op) {
   return ncclSum;
 }
 
+// Scratch of a reduction of two-byte elements that travels as keys: the operand's keys, behind them the result's of a
+// reduce_scatter, behind these its operand's rows (extreme_scratch).
+inline const float* reduced_keys(const call& c) {
+  const std::int64_t before = c.kind == transition::reduce_scatter ? runtime::scratch_align(c.l[0].numel() * 4) : 0;
+  return reinterpret_cast<const float*>(static_cast<const char*>(c.workspace) + before);
+}
+template <class T>
+void* after_keys(const call& c) {
+  if (!travels_wide<T>(c.from)) return c.workspace;
+  return static_cast<char*>(c.workspace) +
+         runtime::extreme_scratch(c.l[0].numel(), c.kind == transition::reduce_scatter ? c.l[result].numel() : 0);
+}
+
 // What stands around NCCL's reduction: norms are summed as powers, means divided, extremes compared as keys. `begin_reduction`
 // leaves powers or keys in `to` and returns it, or returns x where there is nothing to do. Integers are never norms.
 template <class T>
-const T* begin_reduction(const call& c, const T* x, T* to, std::int64_t n, context& ctx) {
-  if constexpr (std::is_floating_point_v<T>)
+const void* begin_reduction(const call& c, const T* x, void* scratch, std::int64_t n, context& ctx) {
+  [[maybe_unused]] T* const to = static_cast<T*>(scratch);
+  if constexpr (is_low_precision(dtype_v<T>)) {
+    if (c.from.is_norm()) refuse_norm(dtype_v<T>);
+    if (!keeps_keys(c.from)) return x;
+    float* const keys = static_cast<float*>(scratch);
+    launch_each(x, keys, n, to_key<float>{c.from.op == reduction::max}, ctx);
+    return keys;
+  } else if constexpr (std::is_floating_point_v<T>)
     if (c.from.is_norm()) {
       launch_each(x, to, n, norm_power<T>{c.from.order}, ctx);
       return to;
@@ -138,10 +179,13 @@ const T* begin_reduction(const call& c, const T* x, T* to, std::int64_t n, conte
 }
 template <class T>
 void end_reduction(const call& c, context& ctx) {
+  using C = computed_in<T>;
   const std::int64_t n = c.l[result].numel();
   T* const o = static_cast<T*>(c.p[result]);
-  if (c.from.op == reduction::avg) launch_each(o, o, n, divided<T>{static_cast<T>(c.ranks)}, ctx);
-  if constexpr (std::is_floating_point_v<T>)
+  if (c.from.op == reduction::avg) launch_each(o, o, n, divided<C>{static_cast<C>(c.ranks)}, ctx);
+  if constexpr (is_low_precision(dtype_v<T>)) {
+    if (keeps_keys(c.from)) launch_each(reduced_keys(c), o, n, from_key<float>{c.from.op == reduction::max}, ctx);
+  } else if constexpr (std::is_floating_point_v<T>)
     if (c.from.is_norm()) launch_each(o, o, n, norm_root<T>{c.from.order}, ctx);
     else if (keeps_keys(c.from)) launch_each(o, o, n, from_key<T>{c.from.op == reduction::max}, ctx);
 }
@@ -160,8 +204,8 @@ template <class T>
 std::int64_t all_reduce(const call& c, context& ctx, ncclComm_t comm) {
   const std::int64_t n = c.l[0].numel();
   if (n == 0) return 0;
-  T* const o = static_cast<T*>(c.p[result]);
-  const T* const x = begin_reduction(c, static_cast<const T*>(c.p[0]), o, n, ctx);
+  void* const o = travels_wide<T>(c.from) ? c.workspace : c.p[result];
+  const void* const x = begin_reduction(c, static_cast<const T*>(c.p[0]), o, n, ctx);
   check(ncclAllReduce(x, o, static_cast<std::size_t>(n), reduced_type<T>(c.from), nccl_op(c.from.op), comm, ctx.stream),
         "ncclAllReduce");
   const std::int64_t own = split({0, n}, 1, c.ranks, c.coordinate).size;
@@ -194,7 +238,7 @@ std::int64_t all_gather(const call& c, context& ctx, ncclComm_t comm) {
     }
     g.end();
   }
-  if (outer > 1) regroup_rows<1>(landing, c.p[result], outer, o.ext[d] * inner, q.chunk * inner, 0, sizeof(T), ctx);
+  if (outer > 1) regroup_rows<1, sizeof(T)>(landing, c.p[result], outer, o.ext[d] * inner, q.chunk * inner, 0, ctx);
   return mine * (c.ranks - 1);
 }
 
@@ -208,24 +252,27 @@ std::int64_t reduce_scatter(const call& c, context& ctx, ncclComm_t comm) {
   const cut q{d, chunk_size(x.ext[d], c.to.block, c.ranks)};
   const T* source = static_cast<const T*>(c.p[0]);
   if (outer > 1) {
-    regroup_rows<0>(source, c.workspace, outer, x.ext[d] * inner, q.chunk * inner, 0, sizeof(T), ctx);
-    source = static_cast<const T*>(c.workspace);
+    T* const rows = static_cast<T*>(after_keys<T>(c));
+    regroup_rows<0, sizeof(T)>(source, rows, outer, x.ext[d] * inner, q.chunk * inner, 0, ctx);
+    source = rows;
   }
-  source = begin_reduction(c, source, static_cast<T*>(c.workspace), x.numel(), ctx);
+  const bool wide = travels_wide<T>(c.from);
+  const std::size_t size = wide ? sizeof(float) : sizeof(T);
+  const char* const numbers = static_cast<const char*>(begin_reduction(c, source, c.workspace, x.numel(), ctx));
+  void* const to = wide ? const_cast<float*>(reduced_keys(c)) : c.p[result];
   const ncclRedOp_t op = nccl_op(c.from.op);
   if (q.chunk * c.ranks == x.ext[d]) {
-    check(ncclReduceScatter(source, c.p[result], static_cast<std::size_t>(o.numel()), reduced_type<T>(c.from), op, comm,
-                            ctx.stream),
+    check(ncclReduceScatter(numbers, to, static_cast<std::size_t>(o.numel()), reduced_type<T>(c.from), op, comm, ctx.stream),
           "ncclReduceScatter");
   } else {
     nccl_group g;
     for (int k = 0; k < c.ranks; ++k) {
       const interval part = piece(q, x.ext[d], k);
       if (part.size > 0)
-        g.keep(
-            ncclReduce(source + outer * part.begin * inner, c.p[result], static_cast<std::size_t>(outer * part.size * inner),
-                       reduced_type<T>(c.from), op, k, comm, ctx.stream),
-            "ncclReduce");
+        g.keep(ncclReduce(numbers + static_cast<std::size_t>(outer * part.begin * inner) * size, to,
+                          static_cast<std::size_t>(outer * part.size * inner), reduced_type<T>(c.from), op, k, comm,
+                          ctx.stream),
+               "ncclReduce");
     }
     g.end();
   }
@@ -242,8 +289,8 @@ std::int64_t all_to_all(const call& c, context& ctx, ncclComm_t comm, const cut&
   const std::int64_t packed = packs ? runtime::scratch_align(x.numel() * static_cast<std::int64_t>(sizeof(T))) : 0;
   T* const landing = lands ? reinterpret_cast<T*>(static_cast<char*>(c.workspace) + packed) : static_cast<T*>(c.p[result]);
   if (packs) {
-    regroup_rows<0>(source, c.workspace, sx.outer, x.ext[give.dim] * sx.inner, give.chunk * sx.inner, give.first * sx.inner,
-                    sizeof(T), ctx);
+    regroup_rows<0, sizeof(T)>(source, c.workspace, sx.outer, x.ext[give.dim] * sx.inner, give.chunk * sx.inner,
+                               give.first * sx.inner, ctx);
     source = static_cast<const T*>(c.workspace);
   }
   std::int64_t sent = 0;
@@ -263,8 +310,8 @@ std::int64_t all_to_all(const call& c, context& ctx, ncclComm_t comm, const cut&
   }
   g.end();
   if (lands)
-    regroup_rows<1>(landing, c.p[result], so.outer, o.ext[take.dim] * so.inner, take.chunk * so.inner, take.first * so.inner,
-                    sizeof(T), ctx);
+    regroup_rows<1, sizeof(T)>(landing, c.p[result], so.outer, o.ext[take.dim] * so.inner, take.chunk * so.inner,
+                               take.first * so.inner, ctx);
   return sent;
 }
 
@@ -326,32 +373,52 @@ inline bool is_plain(const call& c) {
 
 }  // namespace exchange
 
+// What a collective is on elements of one type.
+struct collective_functions {
+  std::int64_t (*begin)(const call&, context&, ncclComm_t);  // elements sent
+  void (*end)(const call&, context&);
+  std::int64_t size;  // of an element
+};
+template <class T>
+inline constexpr collective_functions collectives_of{&exchange::begin<T>, &exchange::end<T>, sizeof(T)};
+
 // Enqueues the collective of `c` on ctx.stream; neither allocates nor waits, and may be captured (after one run
 // outside, in which NCCL connects the ranks). All ranks of the axis call it in one order. Returns the payload bytes
 // that this rank hands to NCCL for others, counted from what is passed to NCCL: transition's bytes_sent, and no
-// padding.
+// padding; the keys of two-byte elements count as such.
+inline std::int64_t communicate(const collective_functions& on, const call& c, context& ctx, ncclComm_t comm) {
+  const std::int64_t sent = on.begin(c, ctx, comm);
+  on.end(c, ctx);
+  return sent * on.size;
+}
 template <class T>
 std::int64_t communicate(const call& c, context& ctx, ncclComm_t comm) {
-  const std::int64_t sent = exchange::begin<T>(c, ctx, comm);
-  exchange::end<T>(c, ctx);
-  return sent * static_cast<std::int64_t>(sizeof(T));
+  return communicate(collectives_of<T>, c, ctx, comm);
 }
 
 // A batch of `n` calls: those that are NCCL's alone in one group, one launch for all of them; the others, which share their
 // scratch, one after the other behind it. All ranks of the axis agree on which are which: what is_plain reads is equal on them.
-template <class T>
-std::int64_t communicate(const call* c, std::size_t n, context& ctx, ncclComm_t comm) {
+// functions_of(call): those of its element type, which may differ from call to call.
+template <class Functions>
+  requires requires(const Functions& f, const call& c) { f(c).size; }
+std::int64_t communicate(const Functions& functions_of, const call* c, std::size_t n, context& ctx, ncclComm_t comm) {
   std::int64_t sent = 0;
   nccl_group g;
   for (std::size_t k = 0; k < n; ++k)
-    if (exchange::is_plain(c[k])) sent += exchange::begin<T>(c[k], ctx, comm);
+    if (exchange::is_plain(c[k])) {
+      const collective_functions& on = functions_of(c[k]);
+      sent += on.begin(c[k], ctx, comm) * on.size;
+    }
   g.end();
   for (std::size_t k = 0; k < n; ++k)
-    if (exchange::is_plain(c[k])) exchange::end<T>(c[k], ctx);
-  sent *= static_cast<std::int64_t>(sizeof(T));
+    if (exchange::is_plain(c[k])) functions_of(c[k]).end(c[k], ctx);
   for (std::size_t k = 0; k < n; ++k)
-    if (!exchange::is_plain(c[k])) sent += communicate<T>(c[k], ctx, comm);
+    if (!exchange::is_plain(c[k])) sent += communicate(functions_of(c[k]), c[k], ctx, comm);
   return sent;
+}
+template <class T>
+std::int64_t communicate(const call* c, std::size_t n, context& ctx, ncclComm_t comm) {
+  return communicate([](const call&) -> const collective_functions& { return collectives_of<T>; }, c, n, ctx, comm);
 }
 
 }  // namespace shardwise::inline v0_1::cuda

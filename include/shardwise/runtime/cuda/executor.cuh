@@ -75,7 +75,6 @@ class executor<Step, cuda_rank<Mesh>>
           "shardwise: executor: executor_checks::poison is given; a device's executor has the check "
           "finite alone: run the program on host ranks for the other one");
     rank.agree(source::traffic.order_hash, "the ordered list of collectives");
-    cuda::check_customs<Step>();
     const auto scratch = cuda_backend::scratch_of(program());
     compute_scratch_ = scratch.compute > 0 ? arena_.data() : nullptr;
     communication_scratch_ = scratch.communication > 0 ? arena_.data() + passes::align_up(scratch.compute) : nullptr;
@@ -83,6 +82,7 @@ class executor<Step, cuda_rank<Mesh>>
     // zeros comes before it.
     clear();
     lower(0);
+    cuda::check_compiled<Step>(calls(), rank.index());
     choose_products(options.products);
     queue_collectives();
     issue();
@@ -146,15 +146,14 @@ class executor<Step, cuda_rank<Mesh>>
   // --- inputs ---------------------------------------------------------------------------------------------------------
 
   // Copies this rank's part of a whole (global, row-major) input tensor, as on the host; the copy is queued before the next
-  // step.
+  // step. Ids of int32 may be given as int64.
   template <class Range>
   void set_input(int index, const Range& global) {
     using E = std::remove_cvref_t<decltype(*std::data(global))>;
     const int id = find(op_code::input, index);
     base::check_size("set_input", id, std::size(global));
-    base::template check_type<E>("set_input", id);
     cuda::staging& s = staging_for(index, static_cast<std::size_t>(base::plan().bytes[id]));
-    base::load("set_input", id, std::data(global), static_cast<E*>(s.next()), rank_->coordinate().data());
+    base::template load_input<E>(id, std::data(global), rank_->coordinate().data(), [&] { return s.next(); });
     s.send(pointer(id), base::bytes_of(id), stream());
     base::given().input(index);
   }
@@ -171,12 +170,12 @@ class executor<Step, cuda_rank<Mesh>>
   template <class E = element>
   std::vector<E> value(int id) {
     base::template check_type<E>("value", id);
-    std::vector<E> host(layout_of(id).span());
-    if (!host.empty())
-      cuda::check(cudaMemcpyAsync(host.data(), pointer(id), host.size() * sizeof(E), cudaMemcpyDeviceToHost, stream()),
-                  "cudaMemcpyAsync");
-    synchronize();
-    return host;
+    if constexpr (std::is_same_v<E, bool>) {  // whose vector keeps bits
+      const std::vector<char> bytes = copied<char>(id);
+      return std::vector<bool>(bytes.begin(), bytes.end());
+    } else {
+      return copied<E>(id);
+    }
   }
 
   // What one run of the captured graph starts; nothing where the program is launched call by call. Libraries' kernels count,
@@ -196,6 +195,16 @@ class executor<Step, cuda_rank<Mesh>>
   template <class OtherStep, class R, class Self>
   friend class runtime::executor_base;
 
+  // The block of node `id` as elements of E, which are of the node's size.
+  template <class E>
+  std::vector<E> copied(int id) {
+    std::vector<E> host(layout_of(id).span());
+    if (!host.empty())
+      cuda::check(cudaMemcpyAsync(host.data(), pointer(id), host.size() * sizeof(E), cudaMemcpyDeviceToHost, stream()),
+                  "cudaMemcpyAsync");
+    synchronize();
+    return host;
+  }
   // A parameter or buffer: `op` is the leaf that it is.
   std::vector<element> get_block(const char* call_name, op_code op, int index) {
     const int id = find(op, index);
@@ -422,18 +431,7 @@ class executor<Step, cuda_rank<Mesh>>
       return cuda::launch_calls<Step>(&c, count, ctx, rank_->index());
     }
     ncclComm_t const group = rank_->communicator(c.axis);
-    const dtype type = program().spec_of(c.node).type;
-    const bool integers = type == dtype::i32;
-    if (!integers && type != dtype_v<element>)
-      throw device_error(name_of(program().nodes[c.node].op),
-                         std::string("there are no collectives of ") + name_of(type) +
-                             " on GPUs in a program of other elements; cast the tensor before it is redistributed");
-    if (count == 1)
-      rank_->count_written(
-          c.axis, integers ? cuda::communicate<std::int32_t>(c, ctx, group) : cuda::communicate<element>(c, ctx, group));
-    else
-      rank_->count_written(c.axis, integers ? cuda::communicate<std::int32_t>(&c, count, ctx, group)
-                                            : cuda::communicate<element>(&c, count, ctx, group));
+    rank_->count_written(c.axis, cuda::communicate_calls<Step>(&c, count, ctx, group));
   }
 
   using base::rank_, base::ran_, base::timeline_, base::recorded_as_, base::check_ran;

@@ -12,6 +12,7 @@
 #include <shardwise/operations/movement/device.cuh>
 #include <shardwise/operations/norm/device.cuh>
 #include <shardwise/operations/pointwise/device.cuh>
+#include <shardwise/operations/pointwise/device_cast.cuh>
 #include <shardwise/operations/reduction/device.cuh>
 #include <shardwise/operations/row/device.cuh>
 #include <shardwise/operations/update/device.cuh>
@@ -36,27 +37,12 @@ constexpr launcher written_launcher() {
   }
 }
 
-// Kernels of elements of two bytes, which are computed with in float: what a transformer's step runs on them. The others are not
-// written; an optimizer's are of float, behind casts.
-constexpr bool has_low_kernel(op_code op) {
-  constexpr op_code others[] = {op_code::einsum,     op_code::sum,          op_code::expand,     op_code::norm_stats,
-                                op_code::norm_apply, op_code::norm,         op_code::norm_dx,    op_code::norm_dw,
-                                op_code::norm_dw_db, op_code::embedding,    op_code::lse,        op_code::nll,
-                                op_code::nll_dx,     op_code::softmax,      op_code::softmax_dx, op_code::fill,
-                                op_code::cast,       op_code::embedding_dw, op_code::dropout};
-  for (const op_code o : others)
-    if (o == op) return true;
-  return rules::only_moves(op) || op == op_code::redistribute || is_comparison(op) || rules::is_scalar(op);
-}
-
-// What launches one operation on elements of T; null where there is no kernel, and for fused ones, which are those of
-// their expressions. Integers are only moved and compared. Instantiates the kernels of that operation alone.
-template <op_code Op, class T>
+// What launches one operation on elements of T; null where there is no kernel (takes_element), for casts, and for fused ones, which
+// are those of their expressions. Instantiates the kernels of that operation alone.
+template <op_code Op, class T, bool Arithmetic = true>
 constexpr launcher launcher_for() {
-  constexpr bool moves = rules::only_moves(Op) || Op == op_code::redistribute || is_comparison(Op);
   if constexpr (runs_kernel(Op) && Op != op_code::opaque && Op != op_code::custom && Op != op_code::fused &&
-                (std::is_floating_point_v<T> || moves || Op == op_code::cast ||
-                 (is_floating_element<T> && has_low_kernel(Op))))
+                takes_element<Op, T, Arithmetic>)
     return written_launcher<Op, T>();
   else return nullptr;
 }
@@ -65,7 +51,7 @@ constexpr launcher launcher_for() {
 using launcher_of_all = void (*)(const call*, std::size_t, context&);
 template <op_code Op, class T>
 constexpr launcher_of_all launcher_for_all() {
-  if constexpr (traits_of(Op).launch == launching::alone || launcher_for<Op, T>() == nullptr) {
+  if constexpr (traits_of(Op).launch == launching::alone || !takes_element<Op, T>) {
     return nullptr;
   } else {
     static_assert(
@@ -76,10 +62,10 @@ constexpr launcher_of_all launcher_for_all() {
 }
 
 // All of them, by operation.
-template <class T>
+template <class T, bool Arithmetic = true>
 struct launchers {
   static constexpr launcher table[static_cast<int>(op_code::count)] = {
-#define SHARDWISE_X(name, kernel) launcher_for<op_code::name, T>(),
+#define SHARDWISE_X(name, kernel) launcher_for<op_code::name, T, Arithmetic>(),
       SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_X
   };
@@ -90,36 +76,14 @@ struct launchers {
   };
 };
 
-template <class T>
+template <class T, bool Arithmetic = is_floating_element<T>>
 launcher launcher_of(op_code op) {
-  return launchers<T>::table[static_cast<int>(op)];
+  return launchers<T, Arithmetic>::table[static_cast<int>(op)];
 }
-
-// Launchers by element type, beside those of a program's own: written by SHARDWISE_DEVICE_ELEMENTS when the program starts.
-struct element_launchers {
-  const launcher* one = nullptr;
-  const launcher_of_all* all = nullptr;
-
-  template <class T>
-  static constexpr element_launchers of() {
-    return {launchers<T>::table, launchers<T>::all};
-  }
-  static element_launchers& beside(dtype t) {
-    static element_launchers table[dtypes];
-    return table[static_cast<int>(t)];
-  }
-};
+template <class T, bool Arithmetic = is_floating_element<T>>
+launcher_of_all launcher_of_neighbours(op_code op) {
+  return launchers<T, Arithmetic>::all[static_cast<int>(op)];
+}
 
 }  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::inline v0_1::cuda
-
-// At namespace scope of one CUDA source: kernels of elements of this type for programs whose element type is another one. Price: the
-// time to compile them, which programs without such tensors do not pay.
-#define SHARDWISE_DEVICE_ELEMENTS(type)                                        \
-  static const bool SHARDWISE_DEVICE_ELEMENTS_NAME(__LINE__) = [] {            \
-    ::shardwise::cuda::element_launchers::beside(::shardwise::dtype_v<type>) = \
-        ::shardwise::cuda::element_launchers::of<type>();                      \
-    return true;                                                               \
-  }()
-#define SHARDWISE_DEVICE_ELEMENTS_NAME(line) SHARDWISE_DEVICE_ELEMENTS_JOIN(line)
-#define SHARDWISE_DEVICE_ELEMENTS_JOIN(line) shardwise_device_elements_of_line_##line

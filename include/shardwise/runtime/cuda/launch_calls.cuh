@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// launch_calls: which device kernel runs a call of a program.
+// launch_calls: which device kernel, or collective, runs a call of a program.
 #pragma once
 
 #include <stdexcept>
 #include <string>
 
 #include <shardwise/pass/framework/program_traits.hpp>
-#include <shardwise/runtime/cuda/kernels.cuh>
+#include <shardwise/runtime/cuda/compiled_elements.cuh>
 #include <shardwise/runtime/program/lowered.hpp>
 
 namespace shardwise::inline v0_1::cuda {
@@ -21,55 +21,59 @@ struct expression_source<Step, true> {
   static constexpr const auto& value = Step::program;
 };
 
+// What launches node `id` alone. Throws, with the node's place, where no kernel of it is compiled.
 template <class Step>
-launcher custom_of_node(int id) {
+launcher launcher_of_node(int id, int rank) {
   const auto& g = runtime::program_source<Step>::program;
-  return custom_launcher(*custom_of(g, g.nodes[id]), g.spec_of(id).type);
-}
-// Throws if the program calls a custom operation of which no kernel is compiled.
-template <class Step>
-void check_customs() {
-  const auto& g = runtime::program_source<Step>::program;
-  for (int i = 0; i < g.node_count; ++i)
-    if (g.nodes[i].op == op_code::custom) custom_of_node<Step>(i);
+  const node& n = g.nodes[id];
+  const dtype type = kernel_type(g, n);
+  if (n.op == op_code::custom) return custom_launcher(*custom_of(g, n), type);
+  if (n.expression >= 0) return followed_launchers<expression_source<Step>>::of(n.op, n.expression, type);
+  const dtype from = n.inputs > 0 ? g.spec_of(n.in[0]).type : type;
+  if (const launcher f = n.op == op_code::cast ? compiled_cast<Step>(from, type) : compiled_launcher<Step>(n.op, type))
+    return f;
+  const std::string place = runtime::place_of(g, id, rank);
+  if (!compiles_element<Step>(type) && n.op != op_code::opaque) refuse_uncompiled(name_of(n.op), type, place);
+  if (n.op == op_code::cast) refuse_uncompiled(name_of(n.op), from, place);
+  if (!is_floating(type) && has_device_kernel_of(n.op, type, true)) refuse_uncompiled(name_of(n.op), type, place);
+  throw std::logic_error(std::string("shardwise: ") + name_of(n.op) +
+                         (n.op == op_code::opaque ? ": a function of the user's runs on the host only"
+                          : is_low_precision(type)
+                              ? std::string(": there is no device kernel for elements of type ") + name_of(type) +
+                                    "; cast the operands to float before it, and the result back"
+                              : std::string(": there is no device kernel")) +
+                         " (" + place + ")");
 }
 
-// Of a program of elements T those of T and int32, and of float beside elements of two bytes; others where a source asked for them.
-template <class T>
-element_launchers launchers_of(dtype type) {
-  if (type == dtype_v<T>) return element_launchers::of<T>();
-  if (type == dtype::i32) return element_launchers::of<std::int32_t>();
-  if constexpr (is_low_precision(dtype_v<T>))
-    if (type == dtype::f32) return element_launchers::of<float>();
-  return element_launchers::beside(type);
-}
-inline std::string no_kernel(op_code op, dtype type, bool compiled_none) {
-  const std::string what = std::string("shardwise: ") + name_of(op);
-  if (op == op_code::opaque) return what + ": a function of the user's runs on the host only";
-  if (compiled_none)
-    return what + ": no device kernels of " + name_of(type) + " are compiled; write SHARDWISE_DEVICE_ELEMENTS(" +
-           name_of(type) + "); at namespace scope of one CUDA source";
-  return what + ": there is no device kernel of " + name_of(type) + "; cast the operands to float before it";
+// Throws if the program has a call that no compiled kernel or collective runs.
+template <class Step, class Calls>
+void check_compiled(const Calls& calls, int rank) {
+  const auto& g = runtime::program_source<Step>::program;
+  for (const call& c : calls) {
+    if (!communicates(c.kind)) launcher_of_node<Step>(c.node, rank);
+    else if (const dtype type = g.spec_of(c.node).type; !compiles_element<Step>(type))
+      refuse_uncompiled("a collective", type, runtime::place_of(g, c.node, rank));
+  }
 }
 
 // Launches a call that computes, or `count` neighbours that go out together (passes::starts_together).
 template <class Step>
 void launch_calls(const call* calls, std::size_t count, context& ctx, int rank) {
-  using element = typename program_traits<Step>::element;
   const auto& g = runtime::program_source<Step>::program;
   const call& c = calls[0];
-  const op_code op = g.nodes[c.node].op;
-  if (op == op_code::custom) return custom_of_node<Step>(c.node)(c, ctx);
-  const dtype type = kernel_type(g, g.nodes[c.node]);
-  if (const int then = g.nodes[c.node].expression; then >= 0 && count == 1)
-    return followed_launchers<expression_source<Step>>::of(op, then, type)(c, ctx);
-  const element_launchers table = launchers_of<element>(type);
-  if (count > 1 && table.all && table.all[static_cast<int>(op)])  // what they add is theirs
-    return table.all[static_cast<int>(op)](calls, count, ctx);
-  const launcher f = table.one ? table.one[static_cast<int>(op)] : nullptr;
-  if (!f || count > 1)
-    throw std::logic_error(no_kernel(op, type, table.one == nullptr) + " (" + runtime::place_of(g, c.node, rank) + ")");
-  f(c, ctx);
+  if (count == 1) return launcher_of_node<Step>(c.node, rank)(c, ctx);
+  const node& n = g.nodes[c.node];
+  compiled_neighbours<Step>(n.op, kernel_type(g, n))(calls, count, ctx);  // the expressions behind them are theirs
+}
+
+// Enqueues a collective, or `count` of a batch; the bytes that this rank hands to NCCL for others.
+template <class Step>
+std::int64_t communicate_calls(const call* calls, std::size_t count, context& ctx, ncclComm_t group) {
+  const auto functions_of = [](const call& c) -> const collective_functions& {
+    return *compiled_collectives<Step>(c.type[result]);
+  };
+  if (count == 1) return communicate(functions_of(*calls), *calls, ctx, group);
+  return communicate(functions_of, calls, count, ctx, group);
 }
 
 }  // namespace shardwise::inline v0_1::cuda

@@ -157,15 +157,16 @@ class cuda_rank {
   // they arrive as they are.
   template <class E>
   void combine_disjoint(std::vector<E>& whole) {
-    static_assert(sizeof(E) == 4 || sizeof(E) == 8);
+    // Sums of whole numbers of which one rank alone holds any but 0: of one byte or two, each byte is one.
+    constexpr ncclDataType_t word = sizeof(E) == 8 ? ncclUint64 : sizeof(E) == 4 ? ncclUint32 : ncclUint8;
+    const std::size_t words = sizeof(E) < 4 ? whole.size() * sizeof(E) : whole.size();
     if (!mailbox_ || whole.empty()) return;
     cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     const cuda::device_memory m(whole.size() * sizeof(E));
     const cudaStream_t s = mailbox_->queue.get();
     cuda::check(cudaMemcpyAsync(m.data(), whole.data(), whole.size() * sizeof(E), cudaMemcpyHostToDevice, s),
                 "cudaMemcpyAsync");
-    cuda::check(ncclAllReduce(m.data(), m.data(), whole.size(), sizeof(E) == 8 ? ncclUint64 : ncclUint32, ncclSum,
-                              communicators_.world(), s),
+    cuda::check(ncclAllReduce(m.data(), m.data(), words, word, ncclSum, communicators_.world(), s),
                 "ncclAllReduce");
     cuda::check(cudaMemcpyAsync(whole.data(), m.data(), whole.size() * sizeof(E), cudaMemcpyDeviceToHost, s),
                 "cudaMemcpyAsync");

@@ -48,10 +48,12 @@ void launch_regroup(const void* x, void* o, std::int64_t rows, std::int64_t cols
   check_launch("the kernel that regroups a collective's block");
 }
 
-// Everything is counted in words, so a boundary between two words is the only thing that asks for narrower ones.
-template <int Back>
+// Everything is counted in words, so a boundary between two words is the only thing that asks for narrower ones, down to elements
+// of Element bytes.
+template <int Back, std::int64_t Element>
 void regroup_rows(const void* x, void* o, std::int64_t rows, std::int64_t cols, std::int64_t chunk, std::int64_t first,
-                  std::int64_t element, context& ctx) {
+                  context& ctx) {
+  constexpr std::int64_t element = Element;
   if (rows == 0 || cols == 0) return;
   const auto fits = [&](std::int64_t bytes) {
     const std::int64_t lengths = cols * element | chunk * element | first * element;
@@ -65,7 +67,13 @@ void regroup_rows(const void* x, void* o, std::int64_t rows, std::int64_t cols, 
   };
   if (fits(16)) return run(uint4{});
   if (fits(8)) return run(std::uint64_t{});
-  run(std::uint32_t{});
+  if constexpr (Element < 4) {
+    if (fits(4)) return run(std::uint32_t{});
+    if constexpr (Element == 2) return run(std::uint16_t{});
+    else return run(std::uint8_t{});
+  } else {
+    run(std::uint32_t{});
+  }
 }
 
 }  // namespace shardwise::inline v0_1::cuda::exchange

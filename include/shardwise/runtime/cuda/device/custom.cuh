@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of users' own operations on devices. SHARDWISE_DEVICE_KERNELS(mine::swiglu, mine::swiglu_gate) at namespace scope
-// in one CUDA source of the program compiles them; an executor asks for them when it is made, by the operation's address.
+// in one CUDA source of the program compiles them for float, double and what is only moved; an executor asks for them when it is made, by the operation's address.
 // So neither nvcc's device pass nor the other sources need to know which program calls them.
 #pragma once
 
@@ -41,7 +41,7 @@ void map_formula(const call& c, context& ctx, std::index_sequence<K...>) {
   const layout* const in[] = {&c.l[K]...};
   map(op_code::custom, host::broadcast_walk<count>(c.l[result], in),
       pointers<T, count>{{as<T>(c.p[result]), as<T>(c.p[K])...}},
-      formula_functor<Op, T>{host::detail::formula_parameter<Op, T>(c)}, ctx);
+      formula_functor<Op, computed_in<T>>{host::detail::formula_parameter<Op, computed_in<T>>(c)}, ctx);
 }
 
 template <const custom_operation& Op, class T>
@@ -81,25 +81,31 @@ inline std::vector<custom_launchers>& compiled_customs() {
   return all;
 }
 
-template <const custom_operation& Op>
+template <const custom_operation& Op, class... T>
 bool compile_custom() {
   custom_launchers l{&Op, {}};
-  l.of[static_cast<int>(dtype::f32)] = &detail::run_custom<Op, float>;
-  l.of[static_cast<int>(dtype::f64)] = &detail::run_custom<Op, double>;
-  if constexpr (Op.record.elements == element_rule::any)
-    l.of[static_cast<int>(dtype::i32)] = &detail::run_custom<Op, std::int32_t>;
+  ((l.of[static_cast<int>(dtype_v<T>)] = &detail::run_custom<Op, T>), ...);
   compiled_customs().push_back(l);
   return true;
 }
+template <const custom_operation& Op>
+bool compile_common() {
+  if constexpr (Op.record.elements == element_rule::any) return compile_custom<Op, float, double, std::int32_t>();
+  else return compile_custom<Op, float, double>();
+}
 template <const custom_operation&... Op>
-inline const bool compiled = (compile_custom<Op>() && ...);
+inline const bool compiled = (compile_common<Op>() && ...);
+template <class T, const custom_operation&... Op>
+inline const bool compiled_of = (compile_custom<Op, T>() && ...);
 
 // Price: a look-up, once for each operation of an executor and for each launch that is not replayed.
 inline launcher custom_launcher(const custom_operation& op, dtype type) {
   for (const custom_launchers& l : compiled_customs())
     if (l.operation == &op && l.of[static_cast<int>(type)]) return l.of[static_cast<int>(type)];
+  const bool common = type == dtype::f32 || type == dtype::f64 || type == dtype::i32;
   throw std::logic_error("shardwise: executor: the program calls the custom operation " + std::string(op.name) +
-                         ", of which no device kernel for its element type is compiled; write SHARDWISE_DEVICE_KERNELS(" +
+                         ", of which no device kernel for its element type " + name_of(type) + " is compiled; write " +
+                         (common ? "SHARDWISE_DEVICE_KERNELS(" : std::string("SHARDWISE_DEVICE_KERNELS_OF(") + name_of(type) + ", ") +
                          std::string(op.name) + ") at namespace scope in one CUDA source");
 }
 
@@ -111,3 +117,7 @@ inline launcher custom_launcher(const custom_operation& op, dtype type) {
 #define SHARDWISE_UNIQUE_NAME(line) SHARDWISE_JOIN_NAMES(shardwise_device_kernels_, line)
 #define SHARDWISE_DEVICE_KERNELS(...) \
   [[maybe_unused]] static const bool SHARDWISE_UNIQUE_NAME(__LINE__) = shardwise::cuda::compiled<__VA_ARGS__>;
+// The same of elements of one more type: SHARDWISE_DEVICE_KERNELS_OF(sw::bf16, mine::swiglu). A formula computes in float on
+// two-byte elements and is rounded once; a device_kernel gets the elements as they are.
+#define SHARDWISE_DEVICE_KERNELS_OF(...) \
+  [[maybe_unused]] static const bool SHARDWISE_UNIQUE_NAME(__LINE__) = shardwise::cuda::compiled_of<__VA_ARGS__>;

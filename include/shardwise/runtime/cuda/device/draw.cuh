@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(256)
     const std::uint64_t at = static_cast<std::uint64_t>(by_element ? off[2] : draw + off[0]);
     const philox_words words =
         philox(seed, static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(at >> 32), site, step);
-    o[off[0]] = f(x ? x[off[1]] : T(0), words);
+    o[off[0]] = static_cast<T>(f(static_cast<computed_in<T>>(x ? x[off[1]] : T(0)), words));
   }
 }
 

@@ -15,13 +15,14 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
-// One step of an expression for one element; `slot` holds the values loaded, then the steps'.
+// One step of an expression for one element; `slot` holds the values loaded, then the steps', each rounded.
 template <class T, std::uint32_t Word>
-__device__ T step_value(const T* slot, computed_in<T> f) {
+__device__ T step_value(const T* slot) {
+  using C = computed_in<T>;
   constexpr op_code op = static_cast<op_code>(Word & 255U);
   constexpr int x = Word >> 8 & 15U, y = Word >> 12 & 15U;
-  if constexpr (operations::element<op>::arity == 1) return element<op>(f, slot[x]);
-  else return element<op>(f, slot[x], slot[y]);
+  if constexpr (operations::element<op>::arity == 1) return T(element<op>(C(0), C(slot[x])));
+  else return T(element<op>(C(0), C(slot[x]), C(slot[y])));
 }
 
 }  // namespace detail
@@ -53,7 +54,7 @@ struct epilogue {
     slot[0] = x;
 #pragma unroll
     for (int j = 0; j + 1 < Values; ++j) slot[j + 1] = p[j][off[j]];
-    ((slot[Values + I] = detail::step_value<T, Word>(slot, computed_in<T>(0))), ...);
+    ((slot[Values + I] = detail::step_value<T, Word>(slot)), ...);
     const auto store = [&](int k, T v) { p[Values - 2 + k][off[Values - 2 + k]] = v; };
     (((Word >> 16 & 15U) != 0 ? store(static_cast<int>(Word >> 16 & 15U), slot[Values + I]) : void()), ...);
     return slot[Values + sizeof...(Word) - 1];

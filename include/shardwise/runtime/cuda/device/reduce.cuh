@@ -38,7 +38,7 @@ struct reduction_chunks {
 
 template <class Part, class Fold>
 __device__ Part nothing() {
-  if constexpr (std::is_same_v<Part, double>) return Fold::start;
+  if constexpr (std::is_arithmetic_v<Part>) return static_cast<Part>(Fold::start);
   else return {Fold::start, Fold::start};
 }
 
@@ -181,25 +181,35 @@ struct store_quotient {
     const std::int64_t off[Then::operands + 1]{};
     out[at[0]] = then(static_cast<T>(total / count), off);
   }
+  // Integers have sums and no means.
+  __device__ void operator()(const std::int64_t* at, std::int64_t total) const {
+    const std::int64_t off[Then::operands + 1]{};
+    out[at[0]] = then(static_cast<T>(total), off);
+  }
 };
+
+// What elements of T are summed in.
+template <class T>
+using sum_of = std::conditional_t<std::is_integral_v<T>, std::int64_t, double>;
 
 // out[kept] = sum over summed of value(offsets) / divisor.
 template <class T, class Fold = sum_fold, int K, class Value, class Then = no_epilogue>
 void reduce(op_code op, const call& c, const walk<K>& kept, const walk<K>& summed, const Value& value, double divisor,
             context& ctx, const Then& then = {}) {
-  reduce_to<Fold>(op, c, kept, summed, value, store_quotient<T, Then>{as<T>(c.p[result]), divisor, then}, ctx);
+  reduce_to<Fold, sum_of<T>>(op, c, kept, summed, value, store_quotient<T, Then>{as<T>(c.p[result]), divisor, then}, ctx);
 }
 
 template <class T, bool Square>
 struct element_value {
   const T* x;
-  __device__ double operator()(const std::int64_t* off) const {
-    const double v = static_cast<double>(x[off[1]]);
+  __device__ sum_of<T> operator()(const std::int64_t* off) const {
+    const auto v = static_cast<sum_of<T>>(x[off[1]]);
     return Square ? v * v : v;
   }
 };
 
-template <class T, bool Square, class Then = no_epilogue>
+// Sums are stored as elements of Sum.
+template <class T, bool Square, class Sum = T, class Then = no_epilogue>
 void sum_into(op_code op, const call& c, double divisor, context& ctx, const Then& then = {}) {
   const layout& x = c.l[0];
   std::int64_t so[max_rank]{};
@@ -211,7 +221,7 @@ void sum_into(op_code op, const call& c, double divisor, context& ctx, const The
   }
   kept.merge();
   summed.merge();
-  reduce<T>(op, c, kept, summed, element_value<T, Square>{as<T>(c.p[0])}, divisor, ctx, then);
+  reduce<Sum>(op, c, kept, summed, element_value<T, Square>{as<T>(c.p[0])}, divisor, ctx, then);
 }
 
 }  // namespace detail

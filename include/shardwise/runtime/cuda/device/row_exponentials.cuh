@@ -25,9 +25,9 @@ struct running_exp {
       total += x == top ? T(1) : math<T>::exp(x - top);  // equal: infinities have no difference
     }
   }
-  // Of a row of n elements `step` apart: all lanes call it and receive it.
-  template <class Team, class X>
-  static __device__ running_exp of_row(const Team& t, const X* x, std::int64_t n, std::int64_t step) {
+  // Of a row of n elements `step` apart, of T or of what is computed in T: all lanes call it and receive it.
+  template <class Team, class Element>
+  static __device__ running_exp of_row(const Team& t, const Element* x, std::int64_t n, std::int64_t step) {
     running_exp e;
     for (std::int64_t i = t.lane(); i < n; i += Team::threads) e.add(static_cast<T>(x[i * step]));
     return e.of_team(t);

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// For which element types a program's kernels, casts and collectives are compiled. nvcc's device pass does not know the program,
+// so its type says them: the program's element and int32, and those that its plan and its task state (program_traits). All others
+// SHARDWISE_DEVICE_ELEMENTS(sw::bf16, std::int64_t) at namespace scope compiles in one CUDA source, for every program of the binary:
+// a type's kernels, and its casts from and to all types.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <shardwise/pass/framework/program_traits.hpp>
+#include <shardwise/runtime/cuda/collectives.cuh>
+#include <shardwise/runtime/cuda/device/custom.cuh>
+#include <shardwise/runtime/cuda/kernels.cuh>
+
+namespace shardwise::inline v0_1::cuda {
+
+// What runs calls on elements of one type, and casts between it and others; null where there is nothing.
+struct compiled_element {
+  dtype type;
+  launcher (*of)(op_code);
+  launcher_of_all (*of_neighbours)(op_code);
+  const collective_functions* collectives;
+  launcher cast_to[dtypes], cast_from[dtypes];
+};
+
+namespace detail {
+
+template <class From, class To>
+constexpr launcher cast_launcher() {
+  if constexpr (std::is_same_v<From, To>) return nullptr;
+  else return &cast_elements<From, To>;
+}
+template <class T, bool Arithmetic>
+constexpr compiled_element element_without_casts{
+    dtype_v<T>, &launcher_of<T, Arithmetic>, &launcher_of_neighbours<T, Arithmetic>, &collectives_of<T>, {}, {}};
+
+// With casts to the others of a program.
+template <class T, class... Others>
+constexpr compiled_element element_of_program() {
+  compiled_element e = element_without_casts<T, is_floating_element<T>>;
+  ((e.cast_to[static_cast<int>(dtype_v<Others>)] = cast_launcher<T, Others>()), ...);
+  return e;
+}
+template <class List>
+struct compiled_list;
+template <class... T>
+struct compiled_list<shardwise::detail::type_list<T...>> {
+  template <class U>
+  static constexpr compiled_element of() {
+    return element_of_program<U, T...>();
+  }
+  static constexpr compiled_element list[sizeof...(T)] = {of<T>()...};
+};
+
+using all_elements = shardwise::detail::type_list<float, double, std::int32_t, bfloat16, float16, std::int64_t, bool>;
+template <class T, class... Others>
+constexpr compiled_element element_with_all(shardwise::detail::type_list<Others...>) {
+  compiled_element e = element_without_casts<T, true>;
+  ((e.cast_to[static_cast<int>(dtype_v<Others>)] = cast_launcher<T, Others>()), ...);
+  ((e.cast_from[static_cast<int>(dtype_v<Others>)] = cast_launcher<Others, T>()), ...);
+  return e;
+}
+
+inline std::vector<compiled_element>& elements_on_request() {
+  static std::vector<compiled_element> all;
+  return all;
+}
+template <class T>
+bool compile_element() {
+  elements_on_request().push_back(element_with_all<T>(all_elements{}));
+  return true;
+}
+
+template <class Step>
+using elements_of_program = typename shardwise::detail::joined_lists<
+    shardwise::detail::type_list<typename program_traits<Step>::element, std::int32_t>,
+    typename program_traits<Step>::low_elements>::type;
+
+// The first of what `find` gives of a compiled type that is not null: a program's own types, then those asked for. Price: a walk
+// over a handful of entries for each launch that is not replayed.
+template <class Step, class Find>
+auto find_compiled(const Find& find) {
+  for (const compiled_element& e : compiled_list<elements_of_program<Step>>::list)
+    if (const auto found = find(e)) return found;
+  for (const compiled_element& e : elements_on_request())
+    if (const auto found = find(e)) return found;
+  return decltype(find(elements_on_request()[0])){};
+}
+
+}  // namespace detail
+
+template <class... T>
+inline const bool elements_compiled = (detail::compile_element<T>() && ...);
+
+// Null where nothing is compiled.
+template <class Step>
+launcher compiled_launcher(op_code op, dtype type) {
+  return detail::find_compiled<Step>(
+      [&](const compiled_element& e) { return e.type == type ? e.of(op) : launcher{}; });
+}
+template <class Step>
+launcher compiled_cast(dtype from, dtype to) {
+  return detail::find_compiled<Step>([&](const compiled_element& e) {
+    return e.type == from ? e.cast_to[static_cast<int>(to)] : e.type == to ? e.cast_from[static_cast<int>(from)] : launcher{};
+  });
+}
+template <class Step>
+launcher_of_all compiled_neighbours(op_code op, dtype type) {
+  return detail::find_compiled<Step>(
+      [&](const compiled_element& e) { return e.type == type ? e.of_neighbours(op) : launcher_of_all{}; });
+}
+template <class Step>
+const collective_functions* compiled_collectives(dtype type) {
+  return detail::find_compiled<Step>([&](const compiled_element& e) -> const collective_functions* {
+    return e.type == type ? e.collectives : nullptr;
+  });
+}
+template <class Step>
+bool compiles_element(dtype type) {
+  return compiled_collectives<Step>(type) != nullptr;
+}
+
+[[noreturn]] inline void refuse_uncompiled(const std::string& what, dtype type, const std::string& place) {
+  throw std::logic_error("shardwise: executor: " + what + " works on elements of type " + name_of(type) +
+                         ", for which no device kernel is compiled; write SHARDWISE_DEVICE_ELEMENTS(" + name_of(type) +
+                         ") at namespace scope in one CUDA source (" + place + ")");
+}
+
+}  // namespace shardwise::inline v0_1::cuda
+
+#define SHARDWISE_DEVICE_ELEMENTS(...)                                  \
+  [[maybe_unused]] static const bool SHARDWISE_UNIQUE_NAME(__LINE__) = \
+      shardwise::cuda::elements_compiled<__VA_ARGS__>;
