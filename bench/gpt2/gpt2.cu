@@ -23,6 +23,10 @@
 #include "../step/measure.cuh"
 #include "kinds.hpp"
 
+#ifdef GPT2_LOW
+SHARDWISE_DEVICE_ELEMENTS(gpt2::element)
+#endif
+
 namespace {
 
 namespace sw = shardwise;

@@ -42,8 +42,9 @@ template <class Low, class C, class Bound = sw::unbound>
 struct attention : sw::module<attention<Low, C, Bound>, Bound> {
   template <class B>
   using rebound = attention<Low, C, B>;
-  SHARDWISE_MEMBERS(Bound, (linear<Low, C::width, C::width, tt::narrow>, wq), (linear<Low, C::width, C::width, tt::narrow>, wk),
-                    (linear<Low, C::width, C::width, tt::narrow>, wv), (linear<Low, C::width, C::width, tt::residual>, wo));
+  SHARDWISE_MEMBERS(Bound, (linear<Low, C::width, C::width, tt::narrow>, wq),
+                    (linear<Low, C::width, C::width, tt::narrow>, wk), (linear<Low, C::width, C::width, tt::narrow>, wv),
+                    (linear<Low, C::width, C::width, tt::residual>, wo));
 
   template <class X>
   constexpr auto forward(const X& x) const {
@@ -90,8 +91,8 @@ struct mixed {
 
   template <class Bound = sw::unbound>
   struct gpt : sw::module<gpt<Bound>, Bound> {
-    SHARDWISE_MEMBERS(Bound, (sw::embedding_table<C::bytes, C::width, sw::unbound, tt::narrow>, bytes), (tt::positions<C>, position),
-                      (sw::repeat<C::layers, layer>, layers), (norm<Low, C::width>, norm_f));
+    SHARDWISE_MEMBERS(Bound, (sw::embedding_table<C::bytes, C::width, sw::unbound, tt::narrow>, bytes),
+                      (tt::positions<C>, position), (sw::repeat<C::layers, layer>, layers), (norm<Low, C::width>, norm_f));
 
     template <class X>
     constexpr auto forward(const X& x) const {

@@ -17,7 +17,9 @@ using sw::no_slot;
 using enum op_code;
 
 template <class T>
-constexpr double unit_of = std::is_same_v<T, bf16> ? 1.0 / 256 : 1.0 / 2048;
+constexpr double unit_of = std::is_same_v<T, bf16>  ? 1.0 / 256
+                           : std::is_same_v<T, f16> ? 1.0 / 2048
+                                                    : 1e-6;
 
 template <class T>
 void round_to(operand& o) {
@@ -175,6 +177,7 @@ TEST_CASE("norms of elements of two bytes keep float statistics and are rounded 
   NEEDS_GPU();
   norms<bf16>();
   norms<f16>();
+  norms<float>();  // the same kernels, at its own precision
 }
 
 template <class T>
@@ -201,6 +204,7 @@ TEST_CASE("losses over logits of two bytes are float, their gradients rounded on
   NEEDS_GPU();
   losses<bf16>();
   losses<f16>();
+  losses<float>();
 }
 
 template <class T>

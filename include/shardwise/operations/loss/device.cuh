@@ -37,8 +37,10 @@ struct exp_sum_row {
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
     C total = C(0);
-    const C most = static_cast<C>(top[at[1]]), from = most - most == C(0) ? most : C(0);  // an infinity's differences are none
-    for (std::int64_t i = t.lane(); i < n; i += Team::threads) total += math<C>::exp(static_cast<C>(x[at[0] + i * sx]) - from);
+    const C most = static_cast<C>(top[at[1]]),
+            from = most - most == C(0) ? most : C(0);  // an infinity's differences are none
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads)
+      total += math<C>::exp(static_cast<C>(x[at[0] + i * sx]) - from);
     total = t.sum(total);
     if (t.lane() == 0) o[at[2]] = total;
   }

@@ -141,8 +141,8 @@ struct kernel<op_code::norm_apply> {
                                  c.l[1].str[c.l[0].rank - 1]};
     each_piece(whole, [&](const walk<K>& w, const std::int64_t* base) {
       const strided<K> s = make_strided(w, base);
-      launch(op_code::norm_apply, &detail::norm_apply_kernel<T, K>,
-             grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream, s, apply);
+      launch(op_code::norm_apply, &detail::norm_apply_kernel<T, K>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256,
+             ctx.stream, s, apply);
     });
   }
   // result, x, mean, rstd, w [, b]

@@ -46,7 +46,8 @@ struct kernel<op_code::sumsq> {
     bool adds = false;
     for (std::size_t i = 0; i < count; ++i) adds = adds || calls[i].all_inputs > calls[i].inputs;
     std::byte* const scratch = static_cast<std::byte*>(calls[0].workspace);
-    detail::squares<T> list(reinterpret_cast<C*>(scratch), reinterpret_cast<double*>(scratch + device_scratch::square_parts_begin));
+    detail::squares<T> list(reinterpret_cast<C*>(scratch),
+                            reinterpret_cast<double*>(scratch + device_scratch::square_parts_begin));
     for (std::size_t i = 0; i < count; ++i) {
       call c = calls[i];
       const bool in_list = is_dense(c.l[0]) && c.l[result].numel() == 1;
@@ -295,8 +296,8 @@ struct kernel<op_code::vector_norm_dx> {
     using C = computed_in<T>;
     const detail::norm_slope<C> slope{static_cast<int>(attributes_of<vector_norm_attributes>(c.a).order)};
     if constexpr (std::is_same_v<C, T>)
-      map(op_code::vector_norm_dx, w, pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}}, slope,
-          ctx);
+      map(op_code::vector_norm_dx, w, pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}},
+          slope, ctx);
     else
       each_point(op_code::vector_norm_dx, w,
                  detail::norm_slope_at<T>{as<T>(c.p[result]), as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[2]), slope}, ctx);

@@ -17,7 +17,8 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 namespace detail {
 
 using device_scratch::squares_at_once;
-inline constexpr std::int64_t square_chunk = std::int64_t{1} << 15;  // elements of a block, more of what has too many of them
+inline constexpr std::int64_t square_chunk = std::int64_t{1}
+                                             << 15;  // elements of a block, more of what has too many of them
 
 template <class T>
 struct square_item {
@@ -114,7 +115,8 @@ class squares {
   void append(const T* x, std::int64_t n, C* out, const C* const (&add)[max_fused_inputs - 1]) {
     square_item<T>& item = list_.item[list_.count];
     const std::int64_t parts = parts_of(x ? n : 0);
-    item = {x, n, ((n + parts - 1) / parts + 15) / 16 * 16, out, {}, {}, static_cast<std::int32_t>(blocks_), static_cast<std::int32_t>(parts)};
+    item = {x,  n,  ((n + parts - 1) / parts + 15) / 16 * 16, out,
+            {}, {}, static_cast<std::int32_t>(blocks_),       static_cast<std::int32_t>(parts)};
     for (int j = 0; j < max_fused_inputs - 1; ++j) {
       item.add[j] = add[j];
       item.of[j] = -1;
@@ -126,8 +128,8 @@ class squares {
   }
   void flush(context& ctx) {
     if (list_.count > 0)
-      launch(op_code::sumsq, &squares_kernel<T>, static_cast<unsigned>(blocks_), block_threads, ctx.stream, list_, aside_, parts_,
-             ctx.tickets);
+      launch(op_code::sumsq, &squares_kernel<T>, static_cast<unsigned>(blocks_), block_threads, ctx.stream, list_, aside_,
+             parts_, ctx.tickets);
     list_.count = 0;
     blocks_ = 0;
   }
