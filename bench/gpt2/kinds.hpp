@@ -65,7 +65,7 @@ struct rates {
 // Milliseconds by kind. Bytes as a program moves them that fuses what can be fused: a norm reads the branch and the residual and
 // writes their sum and its result; gelu's value is written beside its operand; logits become their own gradient.
 inline std::map<std::string, double> floors(const rates& r) {
-  const double e = sizeof(element), activation = rows * width * e;
+  const double e = sizeof(gpt2::activation), activation = rows * width * e;
   const auto moved = [&](double bytes) { return bytes / r.bytes * 1e3; };
   const auto computed = [&](double operations) { return operations / r.operations * 1e3; };
   std::map<std::string, double> f;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPT-2 124M (12 layers of width 768, 12 heads, 1024 positions, 50304 tokens, tied head) and its training step. One source makes
 // several programs; the compiler is given
-//   GPT2_LOW      sw::bf16 or sw::f16: the type of activations; parameters and states are float all the same (mixed.hpp)
+//   GPT2_ELEMENT  the element type (float)
 //   GPT2_BATCH    sequences of a step (8)
+//   GPT2_MIXED    what modules compute in beside it (nothing: GPT2_ELEMENT alone), sw::bf16
 //   GPT2_PASSES   the pipeline's passes (sw::fuse_kernels)
 //   GPT2_BACKEND  cuda_backend, or cuda_backend_tf32
 //   GPT2_NAME     what the figures are called ("float32")
@@ -14,11 +15,9 @@
 #include <shardwise/pass/fuse/merge_products.hpp>
 #include <shardwise/pass/fuse/norm_adjoints.hpp>
 
-#include "mixed.hpp"
+#include "../../examples/train_text/model.hpp"
 
-#ifdef GPT2_LOW
-#define GPT2_ELEMENT GPT2_LOW
-#else
+#ifndef GPT2_ELEMENT
 #define GPT2_ELEMENT float
 #endif
 #ifndef GPT2_BATCH
@@ -29,6 +28,13 @@
 #endif
 #ifndef GPT2_BACKEND
 #define GPT2_BACKEND cuda_backend
+#endif
+#ifdef GPT2_MIXED
+#define GPT2_PLAN sw::plan<sw::data_parallel<dp>, sw::mixed<GPT2_MIXED>>
+#define GPT2_ACTIVATION GPT2_MIXED
+#else
+#define GPT2_PLAN sw::plan<sw::data_parallel<dp>>
+#define GPT2_ACTIVATION GPT2_ELEMENT
 #endif
 #ifndef GPT2_NAME
 #define GPT2_NAME "float32"
@@ -42,10 +48,11 @@ namespace tt = train_text;
 struct dp : sw::axis<1> {};
 using mesh = sw::mesh<dp>;
 using size = tt::config<GPT2_BATCH, 1024, 768, 12, 12, 50304>;
-using element = GPT2_ELEMENT;  // of activations
+using element = GPT2_ELEMENT;
+using activation = GPT2_ACTIVATION;  // what the floor's bytes and products are of
 template <class Backend>
-using step = sw::train_step<model_of<element, size>::template gpt, tt::next_byte<size, dp>, sw::plan<sw::data_parallel<dp>>,
-                            mesh, sw::clip_norm<sw::adamw<true>>, sw::pipeline<GPT2_PASSES>, float, Backend>;
+using step = sw::train_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, GPT2_PLAN, mesh,
+                            sw::clip_norm<sw::adamw<true>>, sw::pipeline<GPT2_PASSES>, element, Backend>;
 
 // The model's numbers, and not the library's count of them: what the floor is worked out from.
 inline constexpr double rows = static_cast<double>(size::batch) * size::time, width = size::width, layers = size::layers,

@@ -26,13 +26,28 @@ CUSTOM = "dist/custom.cpp"
 BATCHES = "dist/batches.cpp"
 PRODUCTS = "unit/runtime/cuda/product_table.cpp"
 EPILOGUES = "static/operations/product_epilogue.cpp"
+VECTORS = "runtime/host/vector_math.hpp"
+VECTOR_UNIT = "unit/runtime/host/vector_math.cpp"
+NUMBERS = "unit/runtime/host/numbers.cpp"
+GEMM_UNIT = "unit/runtime/host/gemm.cpp"
 BATCH_GRAPHS = "unit/pass/communication/batch_collectives.cpp"
 
 MUTANTS = [
+    ("exp: small results are flushed to zero", VECTORS, "static constexpr float exp_lowest = -104.0F", "static constexpr float exp_lowest = -87.0F",
+     (VECTOR_UNIT, NUMBERS)),
+    ("log: of subnormal numbers, their exponent as written", VECTORS, "(tiny ? T(with::mantissa) : T(0))", "T(0)", (VECTOR_UNIT, NUMBERS)),
+    ("tanh: minus zero loses its sign", VECTORS, "return with_sign_of((small ? a : T(1)) + over / under, x);",
+     "const T y = (small ? a : T(1)) + over / under;\n  return x < T(0) ? -y : y;", (VECTOR_UNIT,)),
+    ("host loops: wide instruction sets fuse products with sums", "runtime/host/isa.hpp", 'optimize("O3", "fp-contract=off"),', 'optimize("O3"),',
+     (VECTOR_UNIT,)),
+    ("products: scratch by the depth of blocks, which does not grow with k", "operations/contraction/scratch.hpp",
+     "return smaller(k, max_depth); }", "return depth_of(k); }", (GEMM_UNIT,)),
+    ("products: B in place where rows end a panel", "runtime/host/gemm.hpp", "if (direct_b && left >= width) continue;", "if (direct_b) continue;",
+     (GEMM_UNIT,)),
     ("own operations: a broadcast operand is read as it lies", "runtime/host/custom.hpp", "from[K][i * s[K + 1]]...);", "from[K][i]...);", (CUSTOM,)),
     ("own operations: one kernel serves all of a type", "runtime/host/signatures.hpp", "&& k.item[at].type == t && is_same_operation(k.custom[at], own))",
      "&& k.item[at].type == t)", (CUSTOM,)),
-    ("own operations: all are the first", "graph/graph.hpp", "while (i < custom_count && !is_same_operation(customs[i], o)) ++i;", "", (CUSTOM,)),
+    ("own operations: all are the first", "graph/builder.hpp", "while (i < custom_count && !is_same_operation(customs[i], o)) ++i;", "", (CUSTOM,)),
     ("own operations: all have one name", "graph/text/text.hpp", "custom_names + static_cast<int>(n.a.v[custom_word])", "static_cast<int>(n.op)", (CUSTOM,)),
     ("own operations: a kernel gets operands as they lie", "graph/functions/custom.hpp", "else return contiguous(x);", "else return x;", (CUSTOM,)),
     ("all_reduce: the last rank is left out", COLLECTIVES, "  for (int r = 1; r < n; ++r) {\n    const T* const other",
@@ -134,7 +149,7 @@ MUTANTS = [
     ("launch on two meshes: a failure stays in one", "runtime/threads/threads.hpp", "    w.fail(e);\n    v.fail(e);", "    w.fail(e);",
      ("dist/module/moved_state.cpp",)),
     ("modes: that of a module ends at the module", "module/plan.hpp",
-     "if (setting[e] && k == segments[e]) s.at[e] = from.at[e];", "if (k > 100) s.at[e] = from.at[e];", (BUFFER_GRAPHS,)),
+     "if (setting[e] && !elements[e].said && k == segments[e]) s.at[e] = from.at[e];", "if (k > 100) s.at[e] = from.at[e];", (BUFFER_GRAPHS,)),
     ("modes: entries without a path come last", "module/plan.hpp", "if (is_entry[e] && mode[e] != run_mode::unsaid && s.at[e] == segments[e]) r = mode[e];",
      "if (r == run_mode::unsaid && is_entry[e] && mode[e] != run_mode::unsaid && s.at[e] == segments[e]) r = mode[e];", (BUFFER_GRAPHS,)),
     ("modes: gradients of an eager model are those of an evaluation", "module/eager.hpp",

@@ -39,7 +39,15 @@ constexpr double averaged_over() {
   else return 1;
 }
 
-// The root of the forward graph is differentiated; its cotangent is 1, or one part of it where gradients are averaged.
+// By what a source's gradients are multiplied until an optimizer divides them (loss_scale).
+template <class Source>
+constexpr double scaled_by() {
+  if constexpr (requires { Source::loss_scaled; }) return static_cast<double>(Source::loss_scaled);
+  else return 1;
+}
+
+// The root of the forward graph is differentiated; its cotangent is 1, or one part of it where gradients are averaged, times what
+// the loss is scaled by.
 struct grad {
  private:
   // Which nodes depend on a variable through operands that gradients flow into.
@@ -69,8 +77,11 @@ struct grad {
       for (int k = 0; k < x.inputs; ++k) {
         const int operand = x.in[k];
         if (!needs[operand] || !differentiable(rule, k)) continue;
-        // beside the sum with an earlier contribution
-        total += rule.most.value(k, g.specs[g.nodes[operand].spec], g.specs[x.spec]) + (given[operand] ? 1 : 0);
+        // beside the sum with an earlier contribution, and what converts this one
+        const dtype own = g.specs[g.nodes[operand].spec].type, made = g.specs[x.spec].type;
+        const bool converts = cotangent_type(g.nodes[operand], own) != own || cotangent_type(x, made) != made;
+        total += rule.most.value(k, g.specs[g.nodes[operand].spec], g.specs[x.spec]) + (given[operand] ? 1 : 0) +
+                 (converts ? 1 : 0);
         given[operand] = true;
       }
     }
@@ -104,7 +115,7 @@ struct grad {
     mark_needs<Source>(st.g, st.needs);
     const int loss = root_of<Source>(st.g);
     auto t = open(st);
-    st.cotangent[loss] = seed(t, contiguous(dual(st.g.spec_of(loss))), 1 / averaged_over<Source>());
+    st.cotangent[loss] = seed(t, contiguous(dual(st.g.spec_of(loss))), scaled_by<Source>() / averaged_over<Source>());
     st.g.finish(t.b);
     st.cursor = n - 1;
   }

@@ -41,13 +41,29 @@ struct tape {
     return id;
   }
 
-  // Contributions are added in the order in which the reverse sweep meets them.
+  // Contributions are added in the order in which the reverse sweep meets them, in the type of the operand's cotangent.
   constexpr void give(int operand, int node_id, int scope) {
     if (lacks(node_id)) return;
-    if (cotangent[operand] < 0) cotangent[operand] = node_id;
-    else
-      cotangent[operand] =
-          b.emit(op_code::add, op_attr{}, 0, dual_id(b.nodes[operand].spec), scope, cotangent[operand], node_id);
+    const int own = b.nodes[operand].spec;
+    const dtype type = cotangent_type(b.nodes[operand], b.specs[own].type);
+    if (spec_at(node_id).type != type) node_id = converted(node_id, type, scope);
+    if (cotangent[operand] < 0) {
+      cotangent[operand] = node_id;
+      return;
+    }
+    int sum = dual_id(own);
+    if (type != b.specs[own].type) {
+      spec s = b.specs[sum];
+      s.type = type;
+      sum = b.intern(s);
+    }
+    cotangent[operand] = b.emit(op_code::add, op_attr{}, 0, sum, scope, cotangent[operand], node_id);
+  }
+  // A cotangent as elements of another type.
+  constexpr int converted(int id, dtype type, int scope) {
+    spec s = contiguous(spec_at(id));
+    s.type = type;
+    return b.emit(op_code::cast, attributes<cast_attributes>(static_cast<std::int64_t>(type)), 0, b.intern(s), scope, id);
   }
 };
 

@@ -128,6 +128,7 @@ constexpr auto piece_of_input(const X& x) {
 
 constexpr problem loss_problem(const spec& s) {
   if (s.rank != 0) return problem::loss_not_scalar;
+  if (is_low_precision(s.type)) return problem::loss_low_precision;
   for (int a = 0; a < s.axes; ++a)
     if (s.place[a].is_shard() || (s.place[a].is_partial() && s.place[a].op != reduction::sum))
       return problem::loss_not_summable;

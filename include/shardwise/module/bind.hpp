@@ -31,6 +31,7 @@ struct hits {
   unsigned deciding = 0;     // entries in whose group some parameter is
   unsigned frozen = 0;       // entries that freeze some parameter
   unsigned stopped = 0;      // entries whose group some frozen parameter has a place in
+  unsigned cast = 0;         // entries that name some parameter
 
   constexpr void add(const hits& below) {
     matched |= below.matched;
@@ -41,6 +42,7 @@ struct hits {
     deciding |= below.deciding;
     frozen |= below.frozen;
     stopped |= below.stopped;
+    cast |= below.cast;
   }
 };
 
@@ -59,6 +61,7 @@ constexpr void add_member_hits(hits& h, std::integer_sequence<int, I...>) {
         } else if constexpr (is_tensor_decl<child_type>) {
           const auto s = traits::advance(State, std::string_view(member_name<M, I>()));
           h.parameter |= traits::matched(s);
+          if constexpr (traits::any_mixed && is_parameter_decl<child_type>::value) h.cast |= traits::matched(s);
           if constexpr (traits::any_freezes && is_parameter_decl<child_type>::value) h.frozen |= traits::freezing(s);
           if constexpr (traits::any_groups && is_parameter_decl<child_type>::value) {
             const unsigned named = traits::groups_of(State, std::string_view(member_name<M, I>()));
@@ -276,7 +279,7 @@ constexpr bool style_axes_known(style_list<S...>) {
 }
 template <class Mesh, class E>
 constexpr bool entry_axes_known() {
-  if constexpr (entry_traits<E>::is_entry || is_setting<E> || is_accumulation<E>)
+  if constexpr (entry_traits<E>::is_entry || is_setting<E> || is_of_program<E>)
     return style_axes_known<Mesh>(typename entry_traits<E>::styles{});
   else return style_axis_known<Mesh, E>;
 }
@@ -318,7 +321,9 @@ struct plan_check<M, plan<E...>, Mesh> {
   static constexpr bool holds() {
     constexpr bool freezes = entry_traits<Entry>::is_entry && entry_traits<Entry>::setting::freezes;
     constexpr bool of_parameter = ((found.parameter >> K) & 1U) != 0;
-    constexpr bool matched = !entry_traits<Entry>::is_entry || ((found.matched >> K) & 1U) != 0 || (freezes && of_parameter);
+    constexpr precision elements = entry_traits<Entry>::setting::elements;
+    constexpr bool named = !entry_traits<Entry>::is_entry || ((found.matched >> K) & 1U) != 0;
+    constexpr bool matched = named || ((freezes || elements.said) && of_parameter);
     constexpr bool checkpoints_list =
         is_checkpoint<typename entry_traits<Entry>::checkpoint> && ((found.list >> K) & 1U) != 0;
     constexpr problem style = checkpoints_list                       ? problem::checkpoint_of_list
@@ -335,9 +340,14 @@ struct plan_check<M, plan<E...>, Mesh> {
                                                                                          : problem::none;
     constexpr problem still =
         freezes && matched && ((found.frozen >> K) & 1U) == 0 ? problem::frozen_nothing : problem::none;
+    constexpr bool called = named && ((found.list >> K) & 1U) == 0;
+    constexpr problem types = !elements.said || !matched                ? problem::none
+                              : !named && ((found.cast >> K) & 1U) == 0 ? problem::mixed_buffer
+                              : elements.output >= 0 && !called         ? problem::mixed_output
+                                                                        : problem::none;
     return check_matched<matched, of_parameter, M, Entry>::ok && raise<style, plan_entry<Entry>>::ok &&
-           raise<still, plan_entry<Entry>>::ok && check_grouped<grouped, M, Entry>::ok &&
-           raise<group, plan_entry<Entry>>::ok;
+           raise<types, plan_entry<Entry>>::ok && raise<still, plan_entry<Entry>>::ok &&
+           check_grouped<grouped, M, Entry>::ok && raise<group, plan_entry<Entry>>::ok;
   }
   template <std::size_t... K>
   static constexpr bool check(std::index_sequence<K...>) {

@@ -2,6 +2,7 @@
 // binding: how a plan reaches a module. A module is a class template over its binding; children derive theirs by place.
 #pragma once
 
+#include <shardwise/graph/functions/pointwise_functions.hpp>
 #include <shardwise/module/reflection.hpp>
 #include <shardwise/module/fully_shard.hpp>
 
@@ -100,7 +101,7 @@ constexpr void for_each_style(plan<E...>, F&& f) {
   constexpr unsigned hit = plan_traits<plan<E...>>::matched(Bound::state);
   int e = 0;
   [[maybe_unused]] auto whole = [&]<class Entry>() {
-    if constexpr (!entry_traits<Entry>::is_entry && !is_setting<Entry> && !is_accumulation<Entry>)
+    if constexpr (!entry_traits<Entry>::is_entry && !is_setting<Entry> && !is_of_program<Entry>)
       f.template operator()<Entry>();
   };
   [[maybe_unused]] auto named = [&]<class Entry>() {
@@ -137,6 +138,29 @@ struct group_at<plan<E...>, State> {
 };
 template <class Bound>
 using owning_group = group_at<typename Bound::plan_type, Bound::state>;
+
+// What a plan says of the element types of the module, or the parameter, with this state, and whether the entry names the module
+// itself.
+template <class Plan, auto State, bool Any = plan_traits<Plan>::any_mixed>
+struct precision_at {
+  static constexpr precision value{};
+  static constexpr bool named = false;
+};
+template <class Plan, auto State>
+struct precision_at<Plan, State, true> {
+  using traits = plan_traits<Plan>;
+  static constexpr int entry = traits::mixing_at(State);
+  static constexpr precision value = entry < 0 ? precision{} : traits::elements[entry < 0 ? 0 : entry];
+  static constexpr bool named = entry >= 0 && State.at[entry < 0 ? 0 : entry] == traits::segments[entry < 0 ? 0 : entry];
+};
+template <class Bound>
+struct precision_of {
+  static constexpr precision value{};
+  static constexpr bool named = false;
+};
+template <class Bound>
+  requires requires { typename Bound::plan_type; }
+struct precision_of<Bound> : precision_at<typename Bound::plan_type, Bound::state> {};
 
 // The chain of transformations that the matching entries' styles make of a value.
 enum class hook { enter, after_product, leave };
@@ -176,6 +200,33 @@ constexpr auto run_hook(const X& x) {
     else return apply_entries<H, hit, 0>(typename Bound::plan_type{}, x);
   } else {
     return x;
+  }
+}
+
+// What a bound module is called with, and what its call returns, in the types that its plan says.
+template <class Bound, class X>
+constexpr auto as_called_with(const X& x) {
+  constexpr precision p = precision_of<Bound>::value;
+  if constexpr (!p.said || !p.casts_inputs || !tensor<X>) {
+    return x;
+  } else {
+    if constexpr (!resolved<X>) return x;
+    else if constexpr (!is_floating(X::sp.type)) return x;
+    else return cast<element_t<p.parameters>>(x);
+  }
+}
+template <class Bound, class X>
+constexpr auto as_returned(const X& x) {
+  constexpr precision p = precision_of<Bound>::value;
+  if constexpr (!p.said || p.output < 0 || !precision_of<Bound>::named) {
+    return x;
+  } else if constexpr (!tensor<X>) {
+    static_assert(raise<problem::mixed_result, typename Bound::unbound_module, X>::ok);
+    return x;
+  } else {
+    if constexpr (!resolved<X>) return x;
+    else if constexpr (!is_floating(X::sp.type)) return x;
+    else return cast<element_t<static_cast<dtype>(p.output)>>(x);
   }
 }
 

@@ -289,12 +289,18 @@ struct gradient_outputs<Trace, wrt<W...>> {
 template <class F, class Mesh, class Inputs, class Pipeline>
 struct function_graph {
   using trace_type = functional<traced_function<F, Mesh, Inputs>, false>;
+#if !SHARDWISE_DEVICE_PASS
+  static_assert(low_sums_within<trace_type, default_reduction_bound, Mesh>::ok);
+#endif
   using source = passes::eliminate_dead<typename run_pipeline<trace_type, Pipeline>::type>;
 };
 template <class F, class Mesh, class Inputs, class Wrt, class Pipeline>
 struct gradient_graph {
   using trace_type = functional<gradient_trace<F, Mesh, Inputs, Wrt>, true>;
   using joint = writes_at_end<trace_type, gradient_outputs<trace_type, Wrt>>;
+#if !SHARDWISE_DEVICE_PASS
+  static_assert(low_sums_within<joint, default_reduction_bound, Mesh>::ok);
+#endif
   using source = passes::eliminate_dead<typename run_pipeline<joint, Pipeline>::type>;
 };
 

@@ -56,12 +56,19 @@ template <class Bound>
   requires requires { typename Bound::plan_type; } && (!requires { typename Bound::context::records; })
 inline constexpr bool holds_shards<Bound> = !std::is_void_v<typename owning_group<Bound>::style>;
 
+// Whether its parameters are stored in another type than they are used in: nothing casts them.
+template <class Bound>
+inline constexpr bool holds_masters = false;
+template <class Bound>
+  requires requires { typename Bound::plan_type; } && (!requires { typename Bound::context::records; })
+inline constexpr bool holds_masters<Bound> = precision_of<Bound>::value.said;
+
 // What a module lacks when it is called: a binding, or a forward.
 template <class Derived, class Bound>
 constexpr problem call_problem() {
   if constexpr (!has_forward<Derived>) return problem::module_forward_missing;
   else if constexpr (!std::is_same_v<Bound, unbound>)
-    return holds_shards<Bound> ? problem::fully_shard_eager : problem::none;
+    return holds_shards<Bound> ? problem::fully_shard_eager : holds_masters<Bound> ? problem::mixed_eager : problem::none;
   else if constexpr (parameter_count<Derived>() + buffer_count<Derived>() > 0) return problem::module_unbound;
   else return problem::none;
 }
@@ -106,7 +113,11 @@ struct module {
       detail::scope_mark mark(x, scope, detail::checkpoint_of<Bound>());
       const detail::call_watch watch(this, x, more...);
       if constexpr (wrong != problem::none) return detail::refused<wrong, detail::no_node, Derived>(x, more...);
-      else return call(watch, detail::run_hook<detail::hook::enter, Bound>(x), more...);
+      else if constexpr (!detail::precision_of<Bound>::value.said)
+        return call(watch, detail::run_hook<detail::hook::enter, Bound>(x), more...);
+      else
+        return call(watch, detail::run_hook<detail::hook::enter, Bound>(detail::as_called_with<Bound>(x)),
+                    detail::as_called_with<Bound>(more)...);
     }
   }
 
@@ -120,7 +131,8 @@ struct module {
       constexpr bool returns = !std::is_void_v<decltype(std::declval<Derived&>().forward(in, more...))>;
       constexpr bool reads = requires(const Derived& d) { d.forward(in, more...); };
       if constexpr (returns && reads) {
-        auto out = detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...));
+        auto out = detail::as_returned<Bound>(
+            detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...)));
         watch.leave(out);
         return out;
       } else {

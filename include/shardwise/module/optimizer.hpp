@@ -134,8 +134,8 @@ struct update_state : split_updates<Graph::spec_capacity, Params, Split> {
 // Joint graph (autodiff::grad) to train step: outputs become whole, the loss summed over the mesh. Law: an output is what it
 // was before the step's update; one that lies in a parameter that is updated is copied first, however it came to lie there.
 // Split: the states of some parameters are split while they are whole: of these each rank updates its rows, which are then
-// gathered, those of one module together.
-template <class Optimizer, int Params, bool Split = false>
+// gathered, those of one module together. LossScale: what gradients are divided by, before they are clipped (loss_scale).
+template <class Optimizer, int Params, bool Split = false, std::int64_t LossScale = 1>
 struct apply_optimizer {
  private:
   struct sizes {
@@ -145,13 +145,14 @@ struct apply_optimizer {
   template <int Forward, class Joint>
   static constexpr sizes sizes_after(const Joint& joint) {
     int total = joint.g.node_count + joint.g.output_count * (2 * max_axes + 1) +
-                (Optimizer::clips ? detail::max_sums * (2 * max_axes + 1) + 1 : 0);
+                (Optimizer::clips ? detail::max_sums * (2 * max_axes + 1) + 1 : 0) + (LossScale != 1 ? 3 : 0);
     for (int i = 0; i < Forward; ++i) {
       const int c = joint.cotangent[i];
       if (joint.g.nodes[i].op != op_code::param || c < 0) continue;
       const spec& s = joint.g.specs[joint.g.nodes[c].spec];
       total += 1 + Optimizer::states + (Optimizer::clips ? 2 : 0) + (is_contiguous(s) ? 0 : 1);
       for (int a = 0; a < s.axes; ++a) total += s.place[a].is_partial() ? 1 : 0;
+      total += s.type != joint.g.spec_of(i).type ? 1 : 0;
       if (Split) total += 3 * std::popcount(detail::split_states(joint.g.nodes[i])) + 1;
     }
     return {total, (Split ? 6 : 3) * joint.g.spec_count + 32};
@@ -201,7 +202,8 @@ struct apply_optimizer {
         const int p = st.param_node[st.cursor];
         const int g = st.cotangent[p];
         // update kernels walk parameter and gradient as flat arrays
-        st.gradient[st.cursor] = g < 0 ? -1 : dense(st, b, whole(st, b, own_rows(st, b, g, p), b.nodes[g].scope));
+        st.gradient[st.cursor] =
+            g < 0 ? -1 : as_stored(b, dense(st, b, whole(st, b, own_rows(st, b, g, p), b.nodes[g].scope)), p);
         if (Optimizer::clips && !Split && g >= 0) add_square(st, b, st.gradient[st.cursor]);
       }
       if (st.cursor == Params) st.phase = Optimizer::clips && Split ? -1 : 1, st.cursor = 0;
@@ -213,6 +215,7 @@ struct apply_optimizer {
     }
     if (st.phase == 1 && left > 0) {
       if (Optimizer::clips) clip(st, b);
+      if (LossScale != 1) unscale(st, b);
       st.phase = 2;
       st.cursor = 0;
     }
@@ -245,6 +248,16 @@ struct apply_optimizer {
     int& to = st.memo[from].dense_spec;
     if (to < 0) to = is_contiguous(b.specs[from]) ? from : b.intern(contiguous(b.specs[from]));
     return to == from ? id : b.emit(op_code::contiguous, {}, 0, to, b.nodes[id].scope, id);
+  }
+
+  // A gradient that was summed in another type than its parameter has (mixed).
+  static constexpr int as_stored(builder& b, int id, int p) {
+    const dtype type = b.specs[b.nodes[p].spec].type;
+    spec s = b.specs[b.nodes[id].spec];
+    if (s.type == type) return id;
+    s.type = type;
+    return b.emit(op_code::cast, attributes<cast_attributes>(static_cast<std::int64_t>(type)), 0, b.intern(s),
+                  b.nodes[id].scope, id);
   }
 
   // The value of `id` with every partial axis summed.
@@ -317,7 +330,26 @@ struct apply_optimizer {
         }
       total = total < 0 ? sum : b.emit(op_code::add, {}, 0, b.intern(s), -1, total, sum);
     }
+    // the norm of what is divided: a power of two, so this is exact
+    constexpr double inverse = 1 / static_cast<double>(LossScale);
+    if (total >= 0 && LossScale != 1) total = b.emit(op_code::scale, {}, inverse * inverse, b.nodes[total].spec, -1, total);
     if (total >= 0) st.factor = b.emit(op_code::clip_factor, {}, 0, b.nodes[total].spec, -1, total);
+  }
+
+  // Updates multiply gradients by one factor.
+  template <class State>
+  static constexpr void unscale(State& st, builder& b) {
+    constexpr double inverse = 1 / static_cast<double>(LossScale);
+    if (st.factor >= 0) {
+      st.factor = b.emit(op_code::scale, {}, inverse, b.nodes[st.factor].spec, -1, st.factor);
+      return;
+    }
+    for (const int g : st.gradient) {
+      if (g < 0) continue;
+      const spec& s = b.specs[b.nodes[g].spec];
+      st.factor = b.emit(op_code::fill, {}, inverse, b.intern(scalar_like(s)), -1);
+      return;
+    }
   }
 
   // The parameter's update at once, or, where its states are split, with those of its module behind all of them.

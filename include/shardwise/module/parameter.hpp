@@ -151,6 +151,26 @@ struct tensor_in_group {
   static constexpr bool in_shards = !(value.stored == value.used);
 };
 
+// How a parameter is used: in another element type than it is stored in, or in that; and in which type its gradient is summed.
+template <class PB, bool Any = plan_traits<typename PB::parent::plan_type>::any_mixed>
+struct parameter_precision {
+  static constexpr dtype stored = PB::parent::context::type, used = stored, summed = stored;
+};
+template <class PB>
+struct parameter_precision<PB, true> {
+  using bound = typename PB::parent;
+  using plan_type = typename bound::plan_type;
+  static constexpr auto state = plan_traits<plan_type>::advance(
+      bound::state, std::string_view(member_name<typename bound::unbound_module, PB::index>()));
+  static constexpr precision says = precision_at<plan_type, state>::value;
+  static constexpr dtype stored = bound::context::type, used = says.said ? says.parameters : stored;
+  static constexpr dtype summed = says.reduce < 0 ? stored : static_cast<dtype>(says.reduce);
+};
+constexpr spec of_type(spec s, dtype t) {
+  s.type = t;
+  return s;
+}
+
 constexpr finding check_parameter(const spec& s, problem partial) {
   for (int a = 0; a < s.axes; ++a)
     if (s.place[a].is_partial()) return {partial, 0, -1, a};
@@ -219,8 +239,10 @@ struct tensor_of_module {
   }();
   static_assert(placed_as<error, PB, typename Decl::shape_type>::ok);
   using context = typename PB::parent::context;
+  static constexpr bool records = requires { typename context::records; };
   static constexpr spec held = [] {
-    if constexpr (in_groups && !requires { typename context::records; }) return in_group::value.stored;
+    if constexpr (in_groups && !records) return in_group::value.stored;
+    else if constexpr (records && !is_buffer) return of_type(built, parameter_precision<PB>::used);
     else return built;
   }();
   using type = typename tensor_in<context, held, is_buffer>::type;

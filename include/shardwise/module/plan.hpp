@@ -31,10 +31,13 @@ inline constexpr bool is_nested_sharding = requires { requires !std::is_void_v<t
 // accumulate (accumulate.hpp), of the whole model alone.
 template <class T>
 inline constexpr bool is_accumulation = requires { T::shardwise_micro_batches; };
+// What is said of the program as a whole, and is no style.
+template <class T>
+inline constexpr bool is_of_program = is_accumulation<T> || is_loss_scale<T> || is_reduction_bound<T>;
 // A style alone names no module, so only one of the whole model is an entry.
 template <class T>
 constexpr bool is_plan_entry() {
-  if constexpr (requires { typename T::shardwise_entry; } || is_setting<T> || is_checkpoint<T> || is_accumulation<T>)
+  if constexpr (requires { typename T::shardwise_entry; } || is_setting<T> || is_checkpoint<T> || is_of_program<T>)
     return true;
   else if constexpr (is_style<T>) return T::whole_model;
   else return false;
@@ -49,7 +52,7 @@ struct only_entries {
 // One entry: a dotted path whose segments are names, list indices, or shell patterns ('*', '?', '[set]'); "" is the model itself.
 // It names modules, one with frozen parameters, too.
 // Of several styles for one mesh axis, and of several checkpoints, the last entry that matches wins. A setting (a mode, frozen, a
-// param_group) has an entry of its own.
+// param_group, mixed) has an entry of its own.
 template <fixed_string Path, class... Styles>
 struct at {
   static_assert(detail::only_entries<
@@ -64,7 +67,8 @@ struct at {
   static constexpr auto path = Path;
 };
 
-// Entries, and styles, settings, checkpoints and one accumulate for the whole model (data_parallel<dp>, frozen).
+// Entries, and styles, settings, checkpoints, one accumulate, loss_scale and reduce_within for the whole model (data_parallel<dp>,
+// frozen).
 template <class... Entries>
 struct plan {
   static constexpr int entries = static_cast<int>(sizeof...(Entries));
@@ -72,6 +76,9 @@ struct plan {
   static_assert(raise<((entries > 32) ? problem::plan_too_large : problem::none), plan, have<entries>, want<32>>::ok);
   static constexpr int accumulations = (0 + ... + (detail::is_accumulation<Entries> ? 1 : 0));
   static_assert(raise<(accumulations > 1 ? problem::accumulate_twice : problem::none), plan>::ok);
+  static constexpr bool said_twice = (0 + ... + (detail::is_loss_scale<Entries> ? 1 : 0)) > 1 ||
+                                     (0 + ... + (detail::is_reduction_bound<Entries> ? 1 : 0)) > 1;
+  static_assert(raise<(said_twice ? problem::precision_twice : problem::none), plan>::ok);
 };
 
 namespace detail {
@@ -90,8 +97,8 @@ constexpr std::string_view segment(std::string_view path, int k) {
 }
 
 // Entry by entry: how many segments the path so far has matched, or -1. A setting's entry stays matched below the module that
-// it names, and one of fully_shard has one more there, since it asks which module it names. Modules with equal states get equal
-// types.
+// it names, and one of fully_shard or mixed has one more there, since it asks which module it names. Modules with equal states get
+// equal types.
 template <int N>
 struct plan_state {
   signed char at[N > 0 ? N : 1];
@@ -180,22 +187,25 @@ struct plan_traits<plan<E...>> {
   static constexpr bool freezes[n > 0 ? n : 1] = {entry_traits<E>::setting::freezes...};
   static constexpr std::string_view group[n > 0 ? n : 1] = {entry_traits<E>::setting::group...};
   static constexpr bool shards[n > 0 ? n : 1] = {!std::is_void_v<typename entry_traits<E>::sharding>...};
+  static constexpr precision elements[n > 0 ? n : 1] = {entry_traits<E>::setting::elements...};
+  static constexpr bool any_mixed = (entry_traits<E>::setting::elements.said || ... || false);
   static constexpr bool any_shards = (false || ... || !std::is_void_v<typename entry_traits<E>::sharding>);
   static constexpr bool any_nested = (false || ... || is_nested_sharding<typename entry_traits<E>::sharding>);
   static constexpr int checkpoints = (0 + ... + (is_checkpoint<typename entry_traits<E>::checkpoint> ? 1 : 0));
 
-  // A group of the whole model is one of the model's path: its parameters are asked for by name.
+  // A group of the whole model is one of the model's path: its parameters are asked for by name. So is its precision, of which
+  // something is said of the model alone.
   static constexpr state root() {
     state s{};
-    for (int e = 0; e < n; ++e) s.at[e] = is_entry[e] || !group[e].empty() ? 0 : -1;
+    for (int e = 0; e < n; ++e) s.at[e] = is_entry[e] || !group[e].empty() || elements[e].said ? 0 : -1;
     return s;
   }
   static constexpr state advance(const state& from, std::string_view name) {
     state s{};
     for (int e = 0; e < n; ++e) {
       const int k = from.at[e];
-      if (setting[e] && k == segments[e]) s.at[e] = from.at[e];
-      else if (shards[e] && k >= segments[e]) s.at[e] = static_cast<signed char>(segments[e] + 1);
+      if (setting[e] && !elements[e].said && k == segments[e]) s.at[e] = from.at[e];
+      else if ((shards[e] || elements[e].said) && k >= segments[e]) s.at[e] = static_cast<signed char>(segments[e] + 1);
       else s.at[e] = k >= 0 && k < segments[e] && glob(segment(path[e], k), name) ? static_cast<signed char>(k + 1) : -1;
     }
     return s;
@@ -224,6 +234,14 @@ struct plan_traits<plan<E...>> {
     unsigned m = 0;
     for (int e = 0; e < n; ++e) m |= shards[e] ? 1U << e : 0U;
     return m;
+  }
+  // The entry that says in which types the module, or the parameter, with this state computes; -1: none.
+  static constexpr int mixing_at(const state& s) {
+    int r = -1;
+    for (int with_path = 0; with_path < 2 && any_mixed; ++with_path)
+      for (int e = 0; e < n; ++e)
+        if (elements[e].said && is_entry[e] == (with_path != 0) && s.at[e] >= segments[e]) r = e;
+    return r;
   }
   // What the plan says of the mode of the module with this state.
   static constexpr run_mode mode_at(const state& s) {
@@ -338,6 +356,16 @@ struct groups_of_plan<plan<E...>> {
   using type =
       typename names_of_groups<plan<E...>, std::make_integer_sequence<int, plan_traits<plan<E...>>::group_count()>>::type;
 };
+
+// What a plan scales the loss by, 0: it says nothing; and over how many ranks it lets tensors of two bytes be summed.
+template <class Plan>
+inline constexpr std::int64_t loss_scale_of = 0;
+template <class... E>
+inline constexpr std::int64_t loss_scale_of<plan<E...>> = loss_scale_among<E...>();
+template <class Plan>
+inline constexpr int reduction_bound_of = default_reduction_bound;
+template <class... E>
+inline constexpr int reduction_bound_of<plan<E...>> = reduction_bound_among<E...>();
 
 // Name of list element i, without <string>.
 struct index_name {

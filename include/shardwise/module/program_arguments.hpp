@@ -57,6 +57,8 @@ struct program_arguments {
     else if constexpr (!optimizer_type<Optimizer>)
       return program_argument<false, problem::program_optimizer, Optimizer>::good;
     else if constexpr (!is_pipeline<Pipeline>) return program_argument<false, problem::program_pipeline, Pipeline>::good;
+    else if constexpr (is_floating_element<T> && !std::is_floating_point_v<T>)
+      return program_argument<false, problem::program_low_precision, T>::good;
     else if constexpr (!std::is_floating_point_v<T> || !is_element<T>)
       return program_argument<false, problem::program_element, T>::good;
     else if constexpr (!backend_type<Backend>) return program_argument<false, problem::program_backend, Backend>::good;

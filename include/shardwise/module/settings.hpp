@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // settings: what a plan says of a module and of all below it, beside its styles: whether it trains, whether its parameters are
-// trained, and in which group of the optimizer.
+// trained, in which group of the optimizer, and in which element types.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
+#include <shardwise/module/precision.hpp>
 #include <shardwise/support/diagnose.hpp>
 #include <shardwise/support/fixed_string.hpp>
 
@@ -109,13 +110,14 @@ inline constexpr bool is_frozen = requires { T::shardwise_frozen; };
 template <class T>
 inline constexpr bool is_param_group = requires { T::shardwise_group; };
 template <class T>
-inline constexpr bool is_setting = is_mode<T> || is_frozen<T> || is_param_group<T>;
+inline constexpr bool is_setting = is_mode<T> || is_frozen<T> || is_param_group<T> || is_mixed<T>;
 
 // What an entry's list says: of one that is no setting, nothing.
 template <class List>
 struct listed_setting {
   static constexpr bool is = false, freezes = false;
   static constexpr run_mode mode = run_mode::unsaid;
+  static constexpr precision elements{};
   static constexpr std::string_view group = "";
   static constexpr bool takes(std::string_view) { return false; }
   static constexpr std::string_view wanted() { return ""; }
@@ -130,6 +132,12 @@ template <class Frozen>
   requires is_frozen<Frozen>
 struct listed_setting<style_list<Frozen>> : listed_setting<void> {
   static constexpr bool is = true, freezes = true;
+};
+template <class Mixed>
+  requires is_mixed<Mixed>
+struct listed_setting<style_list<Mixed>> : listed_setting<void> {
+  static constexpr bool is = true;
+  static constexpr precision elements = Mixed::shardwise_precision;
 };
 template <class Group>
   requires is_param_group<Group>

@@ -83,8 +83,8 @@ struct parameter_recorder {
   }
 };
 
-// The same under a plan with fully_shard: the leaf of a parameter that a group stores in shards has the spec that it is stored
-// in, the member's tensor that of its use, and the builder learns how one becomes the other.
+// The same under a plan with fully_shard or mixed: the leaf of a parameter that is stored in shards, or in another type, has the spec
+// that it is stored in, the member's tensor that of its use, and the builder learns how one becomes the other.
 template <class Mesh, class Plan, int Leaves, int Scopes>
 struct group_recorder : parameter_recorder<Mesh, Plan, Scopes> {
   using of_groups = void;
@@ -97,25 +97,21 @@ struct group_recorder : parameter_recorder<Mesh, Plan, Scopes> {
 
   template <class PB, class Decl, class Sym>
   constexpr void in_group(const Sym& slot) {
-    using placing = tensor_in_group<PB, typename Decl::shape_type, is_buffer_decl<Decl>::value>;
-    if constexpr (placing::in_shards) {
-      using group = owning_group<typename PB::parent>;
+    constexpr bool is_buffer = is_buffer_decl<Decl>::value;
+    using placing = tensor_in_group<PB, typename Decl::shape_type, is_buffer>;
+    using types = parameter_precision<PB>;
+    constexpr bool casts = !is_buffer && types::used != types::stored;
+    if constexpr (placing::in_shards || casts) {
       builder& b = this->b;
-      const int scope = ancestor(group::depth);
       stored_shard s;
       s.spec = b.intern(Sym::sp, Sym::hash);
-      s.axis = Mesh::template index_of<typename group::style::axis>;
-      s.scope = scope;
-      s.unshard = static_cast<std::int64_t>(group::style::template gathered < group::depth == 0 >);
-      if constexpr (!std::is_void_v<typename group::style::inner>) {
-        s.inner = Mesh::template index_of<typename group::style::inner>;
-        s.part = b.intern(placing::value.part);
-        s.unshard_part = static_cast<std::int64_t>(group::style::template gathered_part < group::depth == 0 >);
+      s.first = slot.id;
+      if constexpr (casts) {
+        s.type = static_cast<std::int64_t>(types::used);
+        s.cotangent = static_cast<std::int64_t>(types::summed) + 1;
+        s.low = b.intern(of_type(placing::value.stored, types::used));
       }
-      if (first[scope] == 0) first[scope] = slot.id + 1;
-      else leaves[last[scope] - 1].next = slot.id;
-      s.first = first[scope] - 1;
-      last[scope] = slot.id + 1;
+      if constexpr (placing::in_shards) set_gathers<PB, placing, types>(s, slot.id);
       leaves[slot.id] = s;
       const int spec_id = b.intern(placing::value.stored);
       if (slot.id < b.node_capacity) b.nodes[slot.id].spec = spec_id;
@@ -123,6 +119,26 @@ struct group_recorder : parameter_recorder<Mesh, Plan, Scopes> {
   }
 
  private:
+  // How its group makes a leaf whole, of which `s` knows how it is read.
+  template <class PB, class Placing, class Types>
+  constexpr void set_gathers(stored_shard& s, int leaf) {
+    using group = owning_group<typename PB::parent>;
+    builder& b = this->b;
+    const int scope = ancestor(group::depth);
+    s.axis = Mesh::template index_of<typename group::style::axis>;
+    s.scope = scope;
+    s.unshard = static_cast<std::int64_t>(group::style::template gathered < group::depth == 0 >);
+    if constexpr (!std::is_void_v<typename group::style::inner>) {
+      s.inner = Mesh::template index_of<typename group::style::inner>;
+      s.part = b.intern(of_type(Placing::value.part, Types::used));
+      s.unshard_part = static_cast<std::int64_t>(group::style::template gathered_part < group::depth == 0 >);
+    }
+    if (first[scope] == 0) first[scope] = leaf + 1;
+    else leaves[last[scope] - 1].next = leaf;
+    s.first = first[scope] - 1;
+    last[scope] = leaf + 1;
+  }
+
   // The scope that holds the current one, so many below the model's own.
   constexpr int ancestor(int depth) const {
     const builder& b = this->b;
@@ -134,8 +150,9 @@ struct group_recorder : parameter_recorder<Mesh, Plan, Scopes> {
   }
 };
 template <class Mesh, class Plan, int Leaves, int Scopes>
-using storing_recorder = std::conditional_t<plan_traits<Plan>::any_shards, group_recorder<Mesh, Plan, Leaves, Scopes>,
-                                            parameter_recorder<Mesh, Plan, Scopes>>;
+using storing_recorder =
+    std::conditional_t<plan_traits<Plan>::any_shards || plan_traits<Plan>::any_mixed,
+                       group_recorder<Mesh, Plan, Leaves, Scopes>, parameter_recorder<Mesh, Plan, Scopes>>;
 
 // The same under a plan that splits the optimizer's states of whole parameters: each parameter's leaf says over which axes.
 template <class Base>
@@ -222,7 +239,8 @@ struct traced {
   static constexpr int buffers = detail::buffer_count<unbound_model>();
   static constexpr int modules = detail::module_count<unbound_model>() > 0 ? detail::module_count<unbound_model>() : 1;
   static constexpr std::int64_t averaged_over = detail::batch_axes<Plan, Mesh>::averaged;
-  static constexpr bool shards = detail::plan_traits<Plan>::any_shards;
+  static constexpr std::int64_t loss_scaled = detail::loss_scale_of<Plan> > 1 ? detail::loss_scale_of<Plan> : 1;
+  static constexpr bool shards = detail::plan_traits<Plan>::any_shards, casts = detail::plan_traits<Plan>::any_mixed;
   using accumulation = Accumulation;
   static constexpr int micro_batches = Accumulation::shardwise_micro_batches;
   using called_with = typename detail::called_inputs<typename Task::inputs, Accumulation>::type;
@@ -244,7 +262,7 @@ struct traced {
     model_type model{};
     detail::recorder_of<Mesh, Plan, parameters + buffers, modules> rec{b, r.params.item, parameters};
     detail::visit_module<unbound_model>(model, "", -1, rec);
-    if constexpr (shards) b.stored = &rec.stored;
+    if constexpr (shards || casts) b.stored = &rec.stored;
     run(r, b, model, typename Task::inputs{}, std::make_index_sequence<Task::inputs::count>{});
     r.complete = !b.overflowed();
     r.again = !Own && b.last_write >= 0 && b.same_values;
@@ -310,7 +328,8 @@ struct traced {
 
   // One evaluation into a guessed capacity, a second one only if the guess was short; once more if it must tell values
   // apart.
-  static constexpr int gathers = (shards ? 1 : 0) + (detail::plan_traits<Plan>::any_nested ? 1 : 0);  // of a parameter
+  static constexpr int gathers =
+      (shards ? 1 : 0) + (casts ? 1 : 0) + (detail::plan_traits<Plan>::any_nested ? 1 : 0);  // of a parameter
   static constexpr int guess = micro_batches * ((4 + gathers) * (parameters + buffers) + 96);
   template <int N, int S, int M, bool Own>
   static constexpr auto recorded = record<N, S, M, Own>();

@@ -4,6 +4,7 @@
 
 #include <shardwise/autodiff/turns.hpp>
 #include <shardwise/graph/verify/refused.hpp>
+#include <shardwise/module/low_precision.hpp>
 #include <shardwise/module/optimizer.hpp>
 #include <shardwise/module/plan_passes.hpp>
 #include <shardwise/module/program_arguments.hpp>
@@ -226,7 +227,12 @@ struct step_graph {
   using forward_type = typename checked_loss<traced<Model, Task, Plan, Mesh, T, run_mode::train, accumulation>>::type;
   using trace_type = functional<typename checked_trained<forward_type, Plan>::type, true>;
   using joint = typename joint_graph<trace_type, accumulation::shardwise_micro_batches>::type;
-  using updated = staged<apply_optimizer<Optimizer, trace_type::parameters, splits_any_states<Plan>>, joint>;
+  using updated =
+      staged<apply_optimizer<Optimizer, trace_type::parameters, splits_any_states<Plan>, trace_type::loss_scaled>, joint>;
+#if !SHARDWISE_DEVICE_PASS
+  static_assert(loss_is_scaled<forward_type, Plan>::ok);
+  static_assert(low_sums_within<graph_of<updated>, reduction_bound_of<Plan>, Mesh>::ok);
+#endif
   using written = writes_at_end<trace_type, graph_of<updated>>;
   using source = passes::eliminate_dead<
       typename run_pipeline<typename planned<Plan, written>::type, passes_of_step<Plan, Mesh, Pipeline>>::type>;
@@ -235,6 +241,9 @@ struct step_graph {
 template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline, class T>
 struct forward_graph {
   using trace_type = functional<traced<Model, Task, Plan, Mesh, T, run_mode::eval>, false>;
+#if !SHARDWISE_DEVICE_PASS
+  static_assert(low_sums_within<whole_output<trace_type>, reduction_bound_of<Plan>, Mesh>::ok);
+#endif
   using source = passes::eliminate_dead<
       typename run_pipeline<whole_output<trace_type>, typename with_batches<Plan, Pipeline>::type>::type>;
 };

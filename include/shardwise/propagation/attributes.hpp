@@ -37,10 +37,11 @@ struct arange_attributes {
 // --- movement -------------------------------------------------------------------------------------------------------------
 
 struct redistribute_attributes {
-  std::int64_t axis;       // of the mesh
-  std::int64_t to;         // packed placement
-  std::int64_t unshard{};  // an unsharding, where it makes a parameter whole for the group that stores it in shards
-  std::int64_t batch{};    // neighbours with one number run as one collective (graph/batches.hpp); 0: alone
+  std::int64_t axis;         // of the mesh
+  std::int64_t to;           // packed placement
+  std::int64_t unshard{};    // an unsharding, where it makes a parameter whole for the group that stores it in shards
+  std::int64_t batch{};      // neighbours with one number run as one collective (graph/batches.hpp); 0: alone
+  std::int64_t cotangent{};  // as of a cast
 };
 // What becomes of a parameter that a group has gathered for the forward pass.
 enum class unsharding : std::int64_t {
@@ -88,6 +89,8 @@ struct sqrt_attributes {
 };
 struct cast_attributes {
   std::int64_t type;  // dtype of the result
+  std::int64_t
+      cotangent{};  // of a parameter's use: one more than the dtype that cotangents of the result have; 0: the result's own
 };
 struct mask_keep_attributes {
   std::int64_t where_zero;  // zero where the mask is not 0; else: zero where it is

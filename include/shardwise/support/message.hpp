@@ -121,6 +121,7 @@ constexpr number_names numbers_of(problem p, bool of_dim) {
     case problem::placement_count: return {"placements", "mesh axes"};
     case problem::rank_too_large: return {"rank", "largest rank"};
     case problem::fsdp_factor: return {"ranks asked for", "ranks in all"};
+    case problem::low_precision_sum: return {"ranks", "at most"};
     case problem::opaque_too_many: return {"opaque functions", "at most"};
     case problem::convolution_rank: return {"rank", "required rank"};
     case problem::convolution_channels: return {"channels", "required channels"};

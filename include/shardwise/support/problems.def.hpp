@@ -519,6 +519,9 @@ SHARDWISE_X(program_pipeline,
 SHARDWISE_X(program_element,
             "program: what is given where the element type of the parameters belongs is neither float nor double; write it between "
             "the pipeline and the backend: train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, float, Backend>")
+SHARDWISE_X(program_low_precision,
+            "program: parameters and optimizer states are to be stored in elements of two bytes, in which small updates are lost; "
+            "give float there, and let modules compute in the type wanted by the plan: plan<mixed<sw::bf16>, ...>")
 SHARDWISE_X(program_backend,
             "program: what is given where the backend belongs, as the last argument, is none; write host_backend or cuda_backend, or "
             "leave it out")
@@ -552,6 +555,32 @@ SHARDWISE_X(plan_entry_without_style,
 SHARDWISE_X(plan_mode_beside,
             "plan: an entry names a mode, frozen or a param_group beside something else; a style holds for the modules that the "
             "path names, these for all below them too: give each an entry of its own, at<path, eval_mode>")
+SHARDWISE_X(mixed_type,
+            "mixed: an element type is given that is no floating-point number; modules compute in sw::bf16, sw::f16, float or "
+            "double: mixed<sw::bf16>")
+SHARDWISE_X(mixed_option,
+            "mixed: an option is given that it does not have; it has reduce_dtype<T>, output_dtype<T> and cast_forward_inputs<false>: "
+            "keep those")
+SHARDWISE_X(mixed_option_twice, "mixed: an option is given twice, and says one thing of the modules named; keep one of the two")
+SHARDWISE_X(mixed_buffer,
+            "mixed: the path names a buffer, and buffers stay in the element type of the step; name the module that has it, or "
+            "parameters, or cast the buffer where it is read: cast<sw::bf16>(buffer)")
+SHARDWISE_X(mixed_output,
+            "mixed: output_dtype is said of a list or of a parameter, which is not called and returns nothing; name the module "
+            "whose output is meant, of a list its elements, with a path that ends in '.*', or leave output_dtype out")
+SHARDWISE_X(mixed_result,
+            "mixed: output_dtype is said of a module whose forward returns no single tensor, so it is not known what is cast; cast "
+            "in its forward, and leave output_dtype out")
+SHARDWISE_X(mixed_eager,
+            "mixed: a module of an eager model is called while the plan stores its parameters in another element type than it "
+            "computes in, and nothing casts them there; compute gradients with value_and_grad and results with a forward_step, or "
+            "bind the model without mixed")
+SHARDWISE_X(loss_scale_factor,
+            "loss_scale: its factor is not a power of two, so that gradients would be rounded when they are divided by it; "
+            "give 1, 2, 4, ..., such as loss_scale<65536>")
+SHARDWISE_X(reduce_within_ranks, "reduce_within: the number of ranks is less than 1; give how many ranks may sum elements of two bytes")
+SHARDWISE_X(precision_twice,
+            "plan: loss_scale or reduce_within is given more than once, and a program has one of each; keep one")
 SHARDWISE_X(data_parallel_option,
             "data_parallel: an option is given that it does not have; it has average_gradients, shard_optimizer_states and "
             "buckets<mebibytes>")
@@ -760,6 +789,16 @@ SHARDWISE_X(output_unknown,
             "...), which are listed behind it")
 SHARDWISE_X(loss_not_scalar,
             "train_step: the loss must be a scalar (rank 0); reduce it with mean or sum over all dims")
+SHARDWISE_X(loss_low_precision,
+            "train_step: the loss is stored in elements of two bytes, which keep two or three digits of it; cast what it is computed "
+            "from to float, cast<float>(y), or let the model return float: mixed<sw::bf16, output_dtype<float>>")
+SHARDWISE_X(loss_scale_missing,
+            "train_step: gradients flow through sw::f16, in which small ones become zeros, and the plan does not say by what the loss "
+            "is scaled; add loss_scale<65536> to the plan, compute in sw::bf16, or say loss_scale<1>: no scaling is wanted")
+SHARDWISE_X(low_precision_sum,
+            "program: a tensor with elements of two bytes is summed over more ranks than is allowed, and each summand is rounded to "
+            "two or three digits; cast it to float before it is summed, leave reduce_dtype<float> to the plan's mixed, or "
+            "allow it in the plan: reduce_within<ranks>")
 SHARDWISE_X(loss_not_summable,
             "train_step: the loss is partial with a reduction other than sum, so it is not the sum of the ranks' "
             "losses; return mean(...) or sum(...) of the per-element losses")

@@ -223,6 +223,12 @@ constexpr void put_unit(Sink& out, int unit) {
   put(out, std::int64_t{unit});
 }
 
+// The element type where it may be another one than those of the program's parameters: "bfloat16(4, 8)".
+template <class Sink>
+constexpr void put_element(Sink& out, const node& n, const spec& s) {
+  if (n.op == op_code::cast || is_low_precision(s.type)) put(out, name_of(s.type));
+}
+
 // Behind the last node of a unit's run: all of them as one cluster. A long run is written in parts, which are drawn as one.
 template <class Sink, class Graph>
 constexpr void put_cluster(Sink& out, text_format f, const Graph& g, int i, const int* number) {
@@ -270,6 +276,7 @@ constexpr void put_node(Sink& out, text_format f, const Graph& g, int i, const i
       put(out, attributes_of<getitem_attributes>(n.a).result);
     }
     put(out, ") ");
+    put_element(out, n, s);
     put_extents(out, s);
     out.push_back(' ');
     put_placements(out, s);
@@ -291,6 +298,7 @@ constexpr void put_node(Sink& out, text_format f, const Graph& g, int i, const i
   put(out, !html ? " [label=\"" : collective ? "{{\"" : "[\"");
   put_name(out, g, i, number);
   out.push_back(' ');
+  put_element(out, n, s);
   put_extents(out, s);
   put(out, html ? "<br/>" : "\\n");
   put_placements(out, s, html);

@@ -99,7 +99,7 @@ struct watched_gradient {
   using trace_type = typename watched_type::trace_type;
   using joint = typename watched_type::joint;
   static constexpr bool writes = writes_leaves<trace_type>;
-  using dense = dense_gradients<joint, binding_type::parameters, writes, Wrt>;
+  using dense = dense_gradients<joint, binding_type::parameters, writes, Wrt, trace_type::loss_scaled>;
   using list = planned_gradients<dense, binding_type::parameters, typename binding_type::plan_type,
                                  implies_passes<typename binding_type::plan_type>>;
   static constexpr const auto& program = list::value.g;

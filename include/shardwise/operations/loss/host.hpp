@@ -5,6 +5,8 @@
 #include <shardwise/runtime/host/row_exponentials.hpp>
 #include <shardwise/support/config.hpp>
 
+SHARDWISE_UNFUSED_BEGIN
+
 namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
@@ -69,7 +71,7 @@ struct kernel<op_code::nll_dx> {
       } else if (s == 1) {
         independent_loop<T>(n, [=](std::int64_t i) { o[i] = g * m::exp(x[i] - norm); });
       } else {
-        for (std::int64_t i = 0; i < n; ++i) o[i] = g * m::exp(x[i * s] - norm);
+        plain_loop(n, [&](std::int64_t i) { o[i] = g * m::exp(x[i * s] - norm); });
       }
       if (!ignored && id >= first && id < first + n) o[id - first] = o[id - first] - g;
     });
@@ -96,3 +98,5 @@ struct kernel<op_code::exp_sum> {
 
 }  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::inline v0_1::host
+
+SHARDWISE_UNFUSED_END

@@ -92,17 +92,6 @@ struct norm_apply_at {
   }
 };
 
-namespace detail {
-template <class T, int K>
-__global__ void __launch_bounds__(256) norm_apply_kernel(const __grid_constant__ strided<K> w, const norm_apply_at<T> f) {
-  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < w.count; i += gridDim.x * blockDim.x) {
-    std::int64_t off[K];
-    w.offsets(i, off);
-    f(off);
-  }
-}
-}  // namespace detail
-
 template <>
 struct kernel<op_code::norm_apply> {
   template <class T>
@@ -139,11 +128,7 @@ struct kernel<op_code::norm_apply> {
                                  K > 5 ? as<T>(c.p[3]) : nullptr,
                                  as<computed_in<T>>(c.p[1]),
                                  c.l[1].str[c.l[0].rank - 1]};
-    each_piece(whole, [&](const walk<K>& w, const std::int64_t* base) {
-      const strided<K> s = make_strided(w, base);
-      launch(op_code::norm_apply, &detail::norm_apply_kernel<T, K>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256,
-             ctx.stream, s, apply);
-    });
+    each_point(op_code::norm_apply, whole, apply, ctx);
   }
   // result, x, mean, rstd, w [, b]
   template <int K>

@@ -7,6 +7,8 @@
 #include <shardwise/runtime/host/summation.hpp>
 #include <shardwise/support/config.hpp>
 
+SHARDWISE_UNFUSED_BEGIN
+
 namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
@@ -261,3 +263,5 @@ struct kernel<op_code::norm_dx_dw> {
 
 }  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::inline v0_1::host
+
+SHARDWISE_UNFUSED_END

@@ -59,8 +59,13 @@ inline constexpr adjoint_rule tanh = pulled(&pull_by<op_code::tanh_dx, true>);
 inline constexpr adjoint_rule gelu_tanh = pulled(&pull_by<op_code::gelu_tanh_dx>);
 inline constexpr adjoint_rule gelu_erf = pulled(&pull_by<op_code::gelu_erf_dx>);
 
-// The cotangent, converted back. Integers have none.
+// The cotangent, converted back. Integers have none. That of a parameter's use goes to the parameter as it is: the optimizer converts
+// it when it has been summed over ranks, in the type that the plan says. Nothing else reads such a parameter.
 inline constexpr adjoint_rule cast = pulled([](pullback& p) {
+  if (casts_parameter(p.n) && p.t.cotangent[p.n.in[0]] < 0) {
+    p.t.cotangent[p.n.in[0]] = p.dy;
+    return;
+  }
   const dtype type = p.operand(0).type;
   if (is_floating(type) && is_floating(p.result().type))
     p.give(0, p.emit(op_code::cast, attributes<cast_attributes>(static_cast<std::int64_t>(type)), 0, 0, p.dy));

@@ -104,9 +104,16 @@ struct prefetch_rules : admits_all {
     each_member(g, i, [&](int j) {
       const node& from = g.nodes[m.walk.storage.owner[g.nodes[j].in[0]]];
       const bool kept = unsharding_of(g.nodes[j]) == unsharding::again && unsharding_of(from) == unsharding::kept;
-      parameters = parameters && (from.op == op_code::param || kept);
+      parameters = parameters && (from.op == op_code::param || kept || casts_parameter(from));
     });
     if (!parameters) return;
+    // one that is cast before it is gathered is cast when it is issued: it must see the writes that the cast did
+    each_member(g, i, [&](int j) {
+      const int from = m.walk.storage.owner[g.nodes[j].in[0]];
+      if (!casts_parameter(g.nodes[from])) return;
+      if (const int write = m.walk.last_write(m.walk.storage.owner[g.nodes[from].in[0]]); m.after[own] < write + 1)
+        m.after[own] = write + 1;
+    });
     m.unit[m.units++] = i;
     each_member(g, i, [&](int j) {
       m.gathers[j] = 1;
@@ -191,7 +198,8 @@ struct prefetch_rules : admits_all {
     each_member(g, u, [&](int j) {
       int x = g.nodes[j].in[0];
       while (!st.emitted[x] && is_alias(g, x)) x = g.nodes[x].in[0];
-      ready = ready && (st.emitted[x] || is_leaf(g.nodes[x].op));
+      ready = ready &&
+              (st.emitted[x] || is_leaf(g.nodes[x].op) || (casts_parameter(g.nodes[x]) && in_leaf(m, g, g.nodes[x].in[0])));
     });
     return ready;
   }

@@ -110,6 +110,8 @@ struct collective_walk {
     for (; cursor < g.node_count && work.take(80); ++cursor) visit(g, cursor, f);
     return cursor < g.node_count;
   }
+  // The last node so far that writes into storage `owner`, -1: none.
+  constexpr int last_write(int owner) const { return written[owner] - 1; }
 
  private:
   template <class Graph, class F>

@@ -8,10 +8,10 @@
 namespace shardwise::inline v0_1 {
 
 enum class memory_kind : std::uint8_t {
-  parameters,
-  buffers,    // of modules
-  gradients,  // of parameters, unreduced or reduced
-  optimizer,  // states and what updates are computed from
+  parameters,  // as they are stored, and as modules use them (mixed)
+  buffers,     // of modules
+  gradients,   // of parameters, unreduced or reduced
+  optimizer,   // states and what updates are computed from
   inputs,
   activations,    // what the result depends on
   cotangents,     // what only gradients depend on
@@ -85,7 +85,7 @@ struct break_memory_down {
   template <class State, class Graph>
   static constexpr memory_kind kind_of(const State& st, const Graph& g, int i) {
     const node& x = g.nodes[i];
-    if (x.op == op_code::param) return memory_kind::parameters;
+    if (x.op == op_code::param || casts_parameter(x)) return memory_kind::parameters;
     if (x.op == op_code::module_buffer) return memory_kind::buffers;
     if (x.op == op_code::state) return memory_kind::optimizer;
     if (x.op == op_code::input) return memory_kind::inputs;

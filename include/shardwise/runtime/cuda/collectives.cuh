@@ -126,9 +126,10 @@ bool travels_wide(const placement& p) {
   return is_low_precision(dtype_v<T>) && keeps_keys(p);
 }
 inline void refuse_norm(dtype t) {
-  throw std::logic_error(std::string("shardwise: a partial norm of elements of type ") + name_of(t) +
-                         " is not reduced over GPUs, since powers of such elements overflow or vanish; cast the tensor to float "
-                         "before its norm is taken");
+  throw std::logic_error(
+      std::string("shardwise: a partial norm of elements of type ") + name_of(t) +
+      " is not reduced over GPUs, since powers of such elements overflow or vanish; cast the tensor to float "
+      "before its norm is taken");
 }
 
 constexpr ncclRedOp_t nccl_op(reduction op) {

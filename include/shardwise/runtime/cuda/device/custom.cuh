@@ -103,10 +103,11 @@ inline launcher custom_launcher(const custom_operation& op, dtype type) {
   for (const custom_launchers& l : compiled_customs())
     if (l.operation == &op && l.of[static_cast<int>(type)]) return l.of[static_cast<int>(type)];
   const bool common = type == dtype::f32 || type == dtype::f64 || type == dtype::i32;
-  throw std::logic_error("shardwise: executor: the program calls the custom operation " + std::string(op.name) +
-                         ", of which no device kernel for its element type " + name_of(type) + " is compiled; write " +
-                         (common ? "SHARDWISE_DEVICE_KERNELS(" : std::string("SHARDWISE_DEVICE_KERNELS_OF(") + name_of(type) + ", ") +
-                         std::string(op.name) + ") at namespace scope in one CUDA source");
+  throw std::logic_error(
+      "shardwise: executor: the program calls the custom operation " + std::string(op.name) +
+      ", of which no device kernel for its element type " + name_of(type) + " is compiled; write " +
+      (common ? "SHARDWISE_DEVICE_KERNELS(" : std::string("SHARDWISE_DEVICE_KERNELS_OF(") + name_of(type) + ", ") +
+      std::string(op.name) + ") at namespace scope in one CUDA source");
 }
 
 }  // namespace cuda
