@@ -31,8 +31,10 @@
 #endif
 #ifdef GPT2_MIXED
 #define GPT2_PLAN sw::plan<sw::data_parallel<dp>, sw::mixed<GPT2_MIXED>>
+#define GPT2_ACTIVATION GPT2_MIXED
 #else
 #define GPT2_PLAN sw::plan<sw::data_parallel<dp>>
+#define GPT2_ACTIVATION GPT2_ELEMENT
 #endif
 #ifndef GPT2_NAME
 #define GPT2_NAME "float32"
@@ -47,6 +49,7 @@ struct dp : sw::axis<1> {};
 using mesh = sw::mesh<dp>;
 using size = tt::config<GPT2_BATCH, 1024, 768, 12, 12, 50304>;
 using element = GPT2_ELEMENT;
+using activation = GPT2_ACTIVATION;  // what the floor's bytes and products are of
 template <class Backend>
 using step = sw::train_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, GPT2_PLAN, mesh,
                             sw::clip_norm<sw::adamw<true>>, sw::pipeline<GPT2_PASSES>, element, Backend>;

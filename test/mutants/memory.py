@@ -13,6 +13,7 @@ RESULTS = "unit/graph/results.cpp"
 SCRATCH = "pass/memory/scratch.hpp"
 ASKED = "dist/custom_scratch.cpp"
 BATCHES = "unit/graph/batches.cpp"
+LOGITS = "unit/pass/memory/logits.cpp"
 
 TWO_BYTES = "static/runtime/device_scratch_of_two_bytes.cpp"
 
@@ -63,6 +64,10 @@ MUTANTS = [
      "if (g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;", (STEP, EQUAL, GRAPHS)),
     ("products overwrite an operand", PLAN, "if (!rules::is_pointwise(x.op) && !scatters && !logits) return -1;",
      "if (!rules::is_pointwise(x.op) && !scatters && !logits && x.op != op_code::einsum) return -1;", (EQUAL, GRAPHS, STEP)),
+    ("logits are kept beside their gradient", PLAN, "logits = x.op == op_code::nll_dx;", "logits = false;", (LOGITS,)),
+    ("logits are overwritten though something reads them later", PLAN,
+     "if (p.last_use[o] != i || g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;",
+     "if ((p.last_use[o] != i && !logits) || g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;", (LOGITS,)),
     ("an operand that is read twice, once turned, is overwritten", PLAN,
      "alone = alone && (p.owner[x.in[k]] != o || g.nodes[x.in[k]].spec == x.spec);", "(void)k;",
      ("unit/pass/kept_apart.cpp",)),

@@ -29,15 +29,18 @@ struct lse_row {
 // A rank's part of the log-sum-exp: sum of exp(x - top) over its classes, of which it may have none.
 template <class T>
 struct exp_sum_row {
+  using C = computed_in<T>;
   const T *x, *top;
-  T* o;
+  C* o;
   std::int64_t n, sx;
 
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
-    T total = T(0);
-    const T most = top[at[1]], from = most - most == T(0) ? most : T(0);  // an infinity's differences are no numbers
-    for (std::int64_t i = t.lane(); i < n; i += Team::threads) total += math<T>::exp(x[at[0] + i * sx] - from);
+    C total = C(0);
+    const C most = static_cast<C>(top[at[1]]),
+            from = most - most == C(0) ? most : C(0);  // an infinity's differences are none
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads)
+      total += math<C>::exp(static_cast<C>(x[at[0] + i * sx]) - from);
     total = t.sum(total);
     if (t.lane() == 0) o[at[2]] = total;
   }
@@ -51,7 +54,7 @@ struct kernel<op_code::exp_sum> {
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
     each_row(op_code::exp_sum, row_walk(all, last), n,
-             exp_sum_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[result]), n, c.l[0].str[last]}, ctx);
+             exp_sum_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<computed_in<T>>(c.p[result]), n, c.l[0].str[last]}, ctx);
   }
 };
 

@@ -8,7 +8,6 @@
 #include <shardwise/runtime/cuda/device/reduce.cuh>
 #include <shardwise/operations/norm/device_backward.cuh>
 #include <shardwise/operations/norm/device_packs.cuh>
-#include <shardwise/operations/pointwise/device.cuh>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {

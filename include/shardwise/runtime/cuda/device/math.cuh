@@ -2,10 +2,7 @@
 // Mathematics of an element on a device, and the formula of a pointwise operation with it.
 #pragma once
 
-#include <type_traits>
-
 #include <shardwise/operations/pointwise/formulas.hpp>
-#include <shardwise/vocabulary/dtype.hpp>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {
@@ -59,18 +56,10 @@ struct math {
   static __host__ __device__ constexpr T from(double x) { return static_cast<T>(x); }
 };
 
-// One element of a pointwise operation on a device; f is the operation's real parameter. Of elements of two bytes it is computed in
-// float and rounded once.
-template <op_code Op, class C, class T, class... X>
-__device__ auto element(C f, T x, X... y) {
-  if constexpr (sizeof(T) == 2) {
-    const auto r =
-        operations::element<Op>::template value<math<float>, float>(f, static_cast<float>(x), static_cast<float>(y)...);
-    if constexpr (std::is_same_v<decltype(r), const bool>) return r;
-    else return static_cast<T>(r);
-  } else {
-    return operations::element<Op>::template value<math<T>, T>(f, x, y...);
-  }
+// One element of a pointwise operation on a device; f is the operation's real parameter.
+template <op_code Op, class T, class... X>
+__device__ auto element(T f, X... x) {
+  return operations::element<Op>::template value<math<T>, T>(f, x...);
 }
 
 }  // namespace SHARDWISE_DEVICE_BUILD

@@ -14,7 +14,7 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 
 // Operations whose device kernels are of elements of four and eight bytes alone.
 inline constexpr op_code wide_only[] = {
-    op_code::norm_dx_dw, op_code::exp_sum, op_code::sgd, op_code::adam, op_code::adam_term, op_code::advance,
+    op_code::norm_dx_dw, op_code::sgd, op_code::adam, op_code::adam_term, op_code::advance,
 };
 constexpr bool is_wide_only(op_code op) {
   for (const op_code o : wide_only)
