@@ -4,25 +4,24 @@
 // With --pauses a layer's kernels are small, and beside them it sleeps for as long as a device would compute: then the order of
 // collectives and kernels is measured, whatever else the machine does.
 //   bench_fsdp_fsdp [--ranks 2|4] [--rounds N] [--pauses] [--json] [--check] [--trace FILE]
-#include <shardwise/io/trace_export.hpp>
 #include <shardwise/pass/communication/prefetch.hpp>
 #include <shardwise/shardwise.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "../overlap/slowed.hpp"
+
 namespace fsdp_bench {
 
 namespace sw = shardwise;
+using namespace slowed_bench;
 
-constexpr int layers = 16;      // each a group
-constexpr double limit = 1.15;  // of the larger of computation and communication
+constexpr int layers = 16;  // each a group
 
 // Sizes of a layer on a rank.
 struct computing {
@@ -56,11 +55,6 @@ struct shardwise::host_kernel<fsdp_bench::pause> {
 
 namespace fsdp_bench {
 
-template <int N>
-struct dp : sw::axis<N> {};
-template <int N>
-using mesh = sw::mesh<dp<N>>;
-
 template <class Sizes>
 struct models {
   template <class Bound = sw::unbound>
@@ -81,15 +75,6 @@ struct models {
   template <class B>
   using model = stack<B>;
 };
-template <int N, class Sizes>
-struct task {
-  using inputs = sw::inputs<sw::input_tensor<float, sw::shape<N * Sizes::rows, Sizes::width>, sw::on<dp<N>, sw::shard<0>>>>;
-  constexpr auto operator()(const auto& m, const auto& x) const {
-    const auto y = m(x) - x;
-    return sw::sum(y * y);  // gradients whose squares are normal numbers: others take many times as long
-  }
-};
-
 // A plan with fully_shard implies batches, before passes that move collectives: this one takes them apart again.
 struct apart {
   using shardwise_pass = void;
@@ -102,7 +87,7 @@ struct apart {
   }
 };
 template <int N, class Sizes, class... Passes>
-using step_with = sw::train_step<models<Sizes>::template model, task<N, Sizes>,
+using step_with = sw::train_step<models<Sizes>::template model, task<N, Sizes::rows, Sizes::width>,
                                  sw::plan<sw::fully_shard<dp<N>>, sw::at<"blocks.*", sw::fully_shard<dp<N>>>>, mesh<N>,
                                  sw::adamw<>, sw::pipeline<Passes...>>;
 template <int N, class Sizes>
@@ -117,41 +102,9 @@ using two_ahead = step_with<N, Sizes, sw::batch_collectives, sw::prefetch<2>>;
 constexpr const char* names[] = {"each collective alone", "batches", "batches, prefetch<1>", "batches, prefetch<2>"};
 constexpr int programs = 4;
 
-struct options {
-  int ranks = 2, rounds = 15;
-  bool json = false, check = false, pauses = false;
-  std::string trace;
+struct fsdp_options : options {
+  bool pauses = false;
 };
-
-double seconds_of(auto&& f) {
-  const auto begin = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
-double best(const std::vector<double>& v) { return *std::min_element(v.begin(), v.end()); }
-// Of a step to what `of` gives for the same round: what slows the machine for a while slows all.
-template <class F>
-double ratio(const std::vector<double>& steps, F&& of) {
-  std::vector<double> r;
-  for (std::size_t i = 0; i < steps.size(); ++i) r.push_back(steps[i] / of(i));
-  return median(r);
-}
-
-std::vector<float> input_of(int size) {
-  std::vector<float> x(static_cast<std::size_t>(size));
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 17) / 17 - 0.5F;
-  return x;
-}
-sw::step_env environment(int step) {
-  sw::step_env env;
-  env.lr = 1e-3;
-  env.step = step;
-  return env;
-}
 
 // Losses and parameters after some iterations: of every program the same, bit by bit.
 std::vector<float> history(auto& ex) {
@@ -170,12 +123,6 @@ struct measured {
   double compute_seconds = 0;  // by rank 0, before all measure with it
   bool too_slow = false;
   std::vector<sw::timeline> lines;
-
-  void run(const options& o) {
-    if (!o.trace.empty()) lines.assign(N, sw::timeline(programs));
-    sw::launch<mesh<N>>([&](auto& rank) { on_rank(rank, o); });
-    if (!o.trace.empty()) sw::write_chrome_trace(o.trace, lines);
-  }
 
   void on_rank(auto& rank, const options& o) {
     using rank_type = std::remove_reference_t<decltype(rank)>;
@@ -273,7 +220,7 @@ struct measured {
 template <int N, class Sizes>
 int measure(const options& o) {
   measured<N, Sizes> m;
-  m.run(o);
+  measure_on<mesh<N>>(m, programs, o);
   if (!o.check || !m.too_slow) return 0;
   std::fprintf(stderr, "bench_fsdp: a prefetched step takes more than %.2f of the larger of computation and communication\n",
                limit);
@@ -285,7 +232,7 @@ int measure(const options& o) {
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   using namespace fsdp_bench;
-  options o;
+  fsdp_options o;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     if (arg == "--json") o.json = true;

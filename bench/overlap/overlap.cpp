@@ -3,7 +3,6 @@
 // gradients' reductions moved into the next iteration, turn by turn in one process. Rank threads compute; their streams
 // mostly sleep: nothing spins while a slowed collective passes its time.
 //   bench_overlap_overlap [--ranks 2|4] [--rounds N] [--json] [--check] [--trace FILE]
-#include <shardwise/io/trace_export.hpp>
 #include <shardwise/module/iterated.hpp>
 #include <shardwise/pass/communication/fuse_collectives.hpp>
 #include <shardwise/pass/optimizer/list_optimizer.hpp>
@@ -13,25 +12,20 @@
 #include <shardwise/shardwise.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "slowed.hpp"
+
 namespace {
 
 namespace sw = shardwise;
+using namespace slowed_bench;
 
 constexpr int rows = 256, width = 512, layers = 18;  // of a rank; a layer's gradients are more than 1 MiB: a bucket
-constexpr double limit = 1.15;                       // of the larger of computation and communication
-
-template <int N>
-struct dp : sw::axis<N> {};
-template <int N>
-using mesh = sw::mesh<dp<N>>;
 
 template <class Bound = sw::unbound>
 struct block : sw::module<block<Bound>, Bound> {
@@ -47,15 +41,6 @@ struct stack : sw::module<stack<Bound>, Bound> {
 };
 template <class B>
 using model = stack<B>;
-template <int N>
-struct task {
-  using inputs = sw::inputs<sw::input_tensor<float, sw::shape<N * rows, width>, sw::on<dp<N>, sw::shard<0>>>>;
-  constexpr auto operator()(const auto& m, const auto& x) const {
-    const auto y = m(x) - x;
-    return sw::sum(y * y);  // gradients whose squares are normal numbers: others take many times as long
-  }
-};
-
 // One core of a few dozen gigaflops a second; collectives as slow as the largest share measured makes them.
 struct this_host {
   template <class Graph>
@@ -69,7 +54,7 @@ struct this_host {
 // 2, and 0, so that the most are updated while the last reductions, the first layers', are under way.
 template <int N, class... Passes>
 using step_with =
-    sw::train_step<model, task<N>, sw::plan<sw::data_parallel<dp<N>>>, mesh<N>, sw::adamw<>,
+    sw::train_step<model, task<N, rows, width>, sw::plan<sw::data_parallel<dp<N>>>, mesh<N>, sw::adamw<>,
                    sw::pipeline<sw::fused_optimizer, sw::comm_fusion_in_place<1>, sw::remove_copy_from_optimizer,
                                 sw::split_fused_optimizer<0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17>,
                                 sw::split_fused_optimizer<1, 1, 2>, Passes...>>;
@@ -94,30 +79,6 @@ using moved = sw::iterated<step_with<N, sw::expedite_comms>, sw::iter_move_grads
 constexpr const char* names[] = {"as written", "schedule_comm_wait", "reordered", "reordered, moved across iterations"};
 constexpr int programs = 4;
 
-struct options {
-  int ranks = 2, rounds = 15;
-  bool json = false, check = false;
-  std::string trace;
-};
-
-double seconds_of(auto&& f) {
-  const auto begin = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
-// Of a step to the larger of computation and communication, both of the same round: what slows the machine for a while slows
-// all three.
-double ratio(const std::vector<double>& steps, const std::vector<double>& plain, const std::vector<double>& with) {
-  std::vector<double> r;
-  for (std::size_t i = 0; i < steps.size(); ++i) r.push_back(steps[i] / std::max(plain[i], with[i] - plain[i]));
-  return median(r);
-}
-double best(const std::vector<double>& v) { return *std::min_element(v.begin(), v.end()); }
-
 // What the streams cost where there is nothing to gain.
 template <int N>
 void hand_over(auto& rank, const options& o) {
@@ -137,18 +98,6 @@ void hand_over(auto& rank, const options& o) {
     std::printf(o.json ? "{\"what\":\"all_reduce_of_16_floats\",\"at_once_us\":%.1f,\"on_stream_us\":%.1f}\n"
                        : "\nan all-reduce of 16 floats: %.1f us at once, %.1f us on the stream\n",
                 median(at_once) * 1e4, median(stream) * 1e4);
-}
-
-std::vector<float> input_of(int n) {
-  std::vector<float> x(static_cast<std::size_t>(n * rows * width));
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 17) / 17 - 0.5F;
-  return x;
-}
-sw::step_env environment(int step) {
-  sw::step_env env;
-  env.lr = 1e-3;
-  env.step = step;
-  return env;
 }
 
 // Losses and parameters after some iterations: of every program the same, bit by bit.
@@ -172,12 +121,6 @@ struct measured {
   bool too_slow = false;
   std::vector<sw::timeline> lines;
 
-  void run(const options& o) {
-    if (!o.trace.empty()) lines.assign(N, sw::timeline(programs));
-    sw::launch<mesh<N>>([&](auto& rank) { on_rank(rank, o); });
-    if (!o.trace.empty()) sw::write_chrome_trace(o.trace, lines);
-  }
-
   void on_rank(auto& rank, const options& o) {
     using rank_type = std::remove_reference_t<decltype(rank)>;
     const bool speaks = rank.index() == 0;
@@ -185,7 +128,7 @@ struct measured {
     sw::executor<waits_only<N>, rank_type> b(rank);
     sw::executor<reordered<N>, rank_type> c(rank);
     sw::iterated_executor<moved<N>, rank_type> d(rank);
-    const std::vector<float> x = input_of(N);
+    const std::vector<float> x = input_of(N * rows * width);
     const auto prepare = [&](auto& e) {
       e.initialise(3);
       e.set_input(0, x);
@@ -238,7 +181,7 @@ struct measured {
       const double least = best(plain), least_bound = std::max(least, best(t[0]) - least);
       double least_ratio = 1e9;
       for (int k = 0; k < programs; ++k) {
-        const double of_the_larger = ratio(t[k], plain, t[0]);
+        const double of_the_larger = ratio(t[k], [&](std::size_t i) { return std::max(plain[i], t[0][i] - plain[i]); });
         if (k > 0) least_ratio = std::min(least_ratio, of_the_larger);
         std::printf(o.json
                         ? "{\"what\":\"%s\",\"share\":%.2f,\"compute_ms\":%.2f,\"communication_ms\":%.2f,\"step_ms\":%.2f,"
@@ -292,7 +235,7 @@ options parse(int argc, char** argv) {
 template <int N>
 int run(const options& o) {
   measured<N> m;
-  m.run(o);
+  measure_on<mesh<N>>(m, programs, o);
   return o.check && m.too_slow ? 3 : 0;
 }
 

@@ -2,6 +2,7 @@
 // Everything that runs on the host: types, rules, modules, steps, and the threads backend.
 #pragma once
 
+#include <shardwise/graph/functions/attention.hpp>
 #include <shardwise/graph/functions/convolution.hpp>
 #include <shardwise/graph/functions/custom.hpp>
 #include <shardwise/graph/functions/extremes.hpp>
@@ -19,6 +20,7 @@
 #include <shardwise/module/function.hpp>
 #include <shardwise/module/layers.hpp>
 #include <shardwise/module/train_step.hpp>
+#include <shardwise/operations/attention/host.hpp>
 #include <shardwise/operations/convolution/host.hpp>
 #include <shardwise/operations/extreme/host.hpp>
 #include <shardwise/runtime/eager/create.hpp>

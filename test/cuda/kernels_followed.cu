@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An expression evaluated in the kernel that it follows gives what the host's kernel and then its expression give, on awkward
 // extents and strides; and it is no launch of its own where it need not be.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -220,6 +221,67 @@ TEST_CASE("large products with expressions equal the host's") {
   compare<einsum>(sums, r);
 }
 
+// The values that TF32 and cuBLASLt's own gelu round to: 10 bits of each factor, and of gelu's tanh.
+template <expression E>
+void rough(const problem& from, report& r) {
+  problem p = from;
+  p.op = einsum;
+  p.followed = static_cast<std::size_t>(E.operands());
+  const outcome h = on_host<einsum, E>(p);
+  const outcome d = on_device<float>(p, &cu::run_with<einsum, float, E>);
+  double e = difference(d.out, h.out, p.unit);
+  for (std::size_t k = 0; k < d.in.size(); ++k) e = std::max(e, difference(d.in[k], h.in[k], p.unit));
+  r.most[0] = std::max(r.most[0], e);
+  ++r.calls;
+  CHECK(e <= 4e-3);
+  CHECK(e > 1e-6);  // it was rounded: else nothing that is new here has run
+}
+
+TEST_CASE("large products of factors rounded to TF32, with gelu, its adjoint and sums beside them, are near the host's") {
+  NEEDS_GPU();
+  report r("TF32 product");
+  device::get().ctx.plans->allow_tf32(true);
+  const std::vector<std::int64_t> e{608, 512, 456, 2, 304};
+  const auto given = [&](const problem& of, std::initializer_list<layout> l, std::size_t shift = 0) {
+    problem q = of;
+    for (const layout& v : l) {
+      q.in.push_back(values(v));
+      q.in.back().shift = shift;
+    }
+    return q;
+  };
+  const layout whole = dense({608, 512}), bias = dense({512});
+  const problem p = contraction("ac", "bc", "ab", e), turned = contraction("ac", "bc", "ba", e);
+  rough<biased_gelu>(given(p, {bias, whole}), r);
+  rough<biased_gelu>(given(p, {bias, whole}, 1), r);                    // not aligned
+  rough<biased_gelu>(given(p, {bias, sliced({608, 512}, 1, 8)}), r);    // gelu's operand with gaps
+  rough<biased_gelu>(given(p, {bias, sliced({608, 512}, 1, 5)}), r);    // distances that cuBLASLt refuses
+  rough<biased_gelu>(given(p, {bias, stored({608, 512}, {1, 0})}), r);  // stored the other way
+  rough<biased_gelu>(given(turned, {dense({608}), dense({512, 608})}), r);
+  rough<gelu_adjoint>(given(p, {whole}), r);
+  rough<gelu_adjoint>(given(p, {sliced({608, 512}, 1, 8)}), r);
+  rough<gelu_adjoint>(given(p, {bias}), r);  // broadcast
+  rough<gelu_adjoint>(given(turned, {dense({512, 608})}), r);
+  rough<plus_two_values>(given(p, {bias, whole}), r);
+  // both ways round: the summed operand is either of cuBLASLt's two
+  for (const char* out : {"ab", "ba"}) {
+    problem sums = contraction("ca", "cb", out, e);
+    sums.op = einsum;
+    sums.a.v[3] = 1;
+    sums.in.push_back(values(dense({608})));
+    sums.unit *= 4;
+    const outcome h = on_host<einsum>(sums), d = on_device<float>(sums);
+    CHECK(difference(d.out, h.out, sums.unit) <= 4e-3);
+    CHECK(difference(d.in[2], h.in[2], sums.unit) <= 4e-3);
+  }
+  // special values stay what they are
+  problem special = given(p, {bias, whole});
+  special.in[0].v[5] = std::nan("");
+  rough<biased_gelu>(special, r);
+  device::get().ctx.plans->allow_tf32(false);
+  compare_followed<einsum, biased_gelu>(given(p, {bias, whole}), r);  // float again
+}
+
 TEST_CASE("embeddings with expressions equal the host's") {
   NEEDS_GPU();
   report r("embedding + expression");
@@ -400,21 +462,6 @@ TEST_CASE("an expression, a second sum, a cut reduction and a second batch dim a
   NEEDS_GPU();
   check_one_launch<float>();
   check_one_launch<double>();
-}
-
-// What cuBLASLt can do is told from the expression's words.
-TEST_CASE("additions in order, then relu, are told from other expressions") {
-  using cu::detail::addition;
-  static_assert(addition::of(plus_one_value).fits && addition::of(plus_one_value).values == 1);
-  static_assert(addition::of(value_plus).fits && addition::of(plus_two_values).fits);
-  static_assert(addition::of(biased_relu).fits && addition::of(biased_relu).relu);
-  static_assert(addition::of(only_relu).fits && addition::of(only_relu).values == 0);
-  static_assert(!addition::of(biased_gelu).fits && !addition::of(gelu_adjoint).fits && !addition::of(winding).fits);
-  constexpr expression twice = followed_by(2, 0, {{add, 0, 1}, {add, 2, 1}}),
-                       doubled = followed_by(2, 0, {{add, 0, 1}, {add, 2, 2}}),
-                       later = followed_by(2, 0, {{relu, 0}, {add, 1, 2}}), own = followed_by(1, 0, {{add, 0, 0}});
-  static_assert(!addition::of(twice).fits && !addition::of(doubled).fits && !addition::of(later).fits &&
-                !addition::of(own).fits);
 }
 
 }  // namespace device_epilogues

@@ -27,7 +27,7 @@ MUTANTS = [
      "if (lin == linearity::joint) t.push_back", "t.push_back",
      (PROOF + "pointwise.cpp",)),
     ("pointwise: add takes one partial operand", FAMILY + "pointwise/record.hpp",
-     "operation add = pointwise(linearity::joint);", "operation add = pointwise(linearity::each);",
+     "operation add = pointwise(linearity::joint, -1, element_rule::number);", "operation add = pointwise(linearity::each);",
      (PROOF + "pointwise.cpp",)),
     ("pointwise: relu of a partial value", FAMILY + "pointwise/record.hpp",
      "operation relu = pointwise(linearity::none);", "operation relu = pointwise(linearity::first);",

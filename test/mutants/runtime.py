@@ -24,6 +24,8 @@ EAGER_UNIT = "unit/runtime/eager/eager.cpp"
 SOURCES = "dist/pending/written_sources.cpp"
 CUSTOM = "dist/custom.cpp"
 BATCHES = "dist/batches.cpp"
+PRODUCTS = "unit/runtime/cuda/product_table.cpp"
+EPILOGUES = "static/operations/product_epilogue.cpp"
 BATCH_GRAPHS = "unit/pass/communication/batch_collectives.cpp"
 
 MUTANTS = [
@@ -146,4 +148,15 @@ MUTANTS = [
     ("batch: a wait for a later member is no wait", "runtime/program/overlap.hpp", "wait_at[static_cast<std::size_t>(batch_begin(g, c))] = i;",
      "wait_at[static_cast<std::size_t>(c)] = i;", (BATCHES,)),
     ("batch: a fake rank notes the last member", "runtime/fake/collectives.hpp", "{ bytes += more; }", "{ bytes = more; }", (BATCHES,)),
+    ("products: another machine's file is read", "runtime/cuda/product_table.hpp", 'if (machine_ + "\\n" != line + std::strlen(head)) return', "if (false) return",
+     (PRODUCTS,)),
+    ("products: a line's sum is not compared", "runtime/cuda/product_table.hpp", ' == 0 && expected == sum(key, a);', " == 0;", (PRODUCTS,)),
+    ("products: a save forgets the file", "runtime/cuda/product_table.hpp", "    load(folder);\n    make_folders", "    make_folders", (PRODUCTS,)),
+    ("products: the file's choices come before one's own", "runtime/cuda/product_table.hpp", "choice_.insert(read.begin(), read.end());",
+     "for (const auto& [key, a] : read) choice_[key] = a;", (PRODUCTS,)),
+    ("products: gelu's adjoint takes its operands in any order", "operations/contraction/device_epilogue.cuh", " && first.x == 0 && first.y == 1)", ")",
+     (EPILOGUES,)),
+    ("products: any sum on the way is gelu's operand", "operations/contraction/device_epilogue.cuh",
+     "if (s.store != 1 || i + 2 != e.steps() || e.at(i + 1).op != op_code::gelu_tanh) return {};", "", (EPILOGUES,)),
+    ("products: gelu behind two values", "operations/contraction/device_epilogue.cuh", "(a.function == product_function::gelu ? 1 : 2)", "2", (EPILOGUES,)),
 ]

@@ -2,6 +2,8 @@
 // A small transformer whose train step takes its batch in pieces: plans, meshes, steps, and a training run.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <fsdp.hpp>
@@ -121,6 +123,21 @@ inline double difference(const history& a, const history& b) {
     for (std::size_t i = 0; i < a.parameters.size(); ++i) meet(a.parameters[i], b.parameters[i]);
   }
   return most;
+}
+
+// The whole batch on one rank, without pieces: what every plan trains as.
+template <int Steps>
+const history& on_one_rank() {
+  static const history h = train<step<replicated<1>, sw::mesh<dp<1>>, batch_axes<dp<1>>>>(Steps);
+  return h;
+}
+// Steps of a plan, each of which gives what those give; their losses.
+template <int Steps, class Plan, class Mesh, class Axes, class... Passes>
+history as_on_one_rank() {
+  const history got = train<step<Plan, Mesh, Axes, sw::pipeline<Passes...>>>(Steps);
+  CHECK(got.losses[0] > 1);
+  CHECK(difference(got, on_one_rank<Steps>()) <= 1e-12);
+  return got;
 }
 
 }  // namespace test::accumulated

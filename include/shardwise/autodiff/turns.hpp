@@ -149,17 +149,17 @@ struct in_turns {
     int cursor;
   };
 
-  // Whether node i gathers a parameter that its group frees.
+  // Whether each turn has a node i of its own: it gathers a parameter that its group frees, or sees what such a node has gathered,
+  // as over a second axis of one rank.
   template <class Graph>
-  static constexpr bool is_freed(const Graph& g, int i) {
-    return gathers_parameter(g.nodes[i]) &&
-           attributes_of<redistribute_attributes>(g.nodes[i].a).unshard == static_cast<std::int64_t>(unsharding::freed) &&
-           communicates(shardwise::detail::transition_at(g, i));
+  static constexpr bool is_of_turns(const Graph& g, int i) {
+    const auto frees = [&](int k) { return unsharding_of(g.nodes[k]) == unsharding::freed; };
+    return gathers_freed(g, i) || (frees(i) && frees(g.nodes[i].in[0]));
   }
   template <class Graph>
   static constexpr int freed_in(const Graph& g, int nodes) {
     int n = 0;
-    for (int i = 0; i < nodes; ++i) n += is_freed(g, i) ? 1 : 0;
+    for (int i = 0; i < nodes; ++i) n += is_of_turns(g, i) ? 1 : 0;
     return n;
   }
 
@@ -243,7 +243,7 @@ struct in_turns {
     node n = from.g.nodes[i];
     for (int k = 0; k < n.inputs; ++k) {
       const int v = n.in[k];
-      const bool anew = in_turn && v < State::forward && from.marks.place[v] < turn && is_freed(from.g, v);
+      const bool anew = in_turn && v < State::forward && from.marks.place[v] < turn && is_of_turns(from.g, v);
       n.in[k] = anew ? gathered(st, from, v, turn) : st.to[v];
     }
     if (in_turn && turn > 0) n.scope = scope_in_turn(st, n.scope, turn);
@@ -275,14 +275,15 @@ struct in_turns {
   static constexpr int gathered(State& st, const Sweep& from, int v, int turn) {
     if (st.copied[v] == turn) return st.copy[v];
     const auto beside = [&](int k) {
-      return k >= 0 && k < State::forward && from.g.nodes[k].scope == from.g.nodes[v].scope && is_freed(from.g, k);
+      return k >= 0 && k < State::forward && from.g.nodes[k].scope == from.g.nodes[v].scope && is_of_turns(from.g, k);
     };
     const int scope = new_scope(st, from.g.nodes[v].scope, turn);
     int k = v;
     while (beside(k - 1)) --k;
     for (; beside(k); ++k) {
       node n = from.g.nodes[k];
-      n.in[0] = st.to[n.in[0]];
+      const int from_in = n.in[0];  // over two axes: what this turn has gathered over the first
+      n.in[0] = st.copied[from_in] == turn ? st.copy[from_in] : st.to[from_in];
       n.scope = scope;
       st.copy[k] = append(st, n);
       st.copied[k] = turn;

@@ -571,6 +571,12 @@ constexpr transition transition_at(const Graph& g, int i) {
 
 }  // namespace detail
 
+// Whether node i gathers, between ranks, a parameter of a group that frees it.
+template <class Graph>
+constexpr bool gathers_freed(const Graph& g, int i) {
+  return unsharding_of(g.nodes[i]) == unsharding::freed && communicates(detail::transition_at(g, i));
+}
+
 // Whether an operand of an opaque function is placed as its result is: ranks that have the same of one have it of the other.
 constexpr bool placed_as_one(const spec& result, const spec& operand) {
   bool same = result.axes == operand.axes;

@@ -12,6 +12,11 @@
 
 namespace shardwise::inline v0_1 {
 struct remove_copy_from_optimizer;
+
+template <class P>  // a pass that a plan implies: errors print it
+struct implied_pass;
+template <class P>
+struct fact<implied_pass<P>> : detail::type_fact<"implied_pass", P> {};
 }  // namespace shardwise::inline v0_1
 
 namespace shardwise::inline v0_1::detail {
@@ -91,7 +96,8 @@ struct planned {
 
 // --- fully_shard: passes among those of the program's pipeline --------------------------------------------------------------
 
-// A pipeline with P right before the first pass that Behind holds for, or else last; as it is if it lists P.
+// A pipeline with P right before the first pass that Behind holds for, or that declares to come after P, or else last; as it is if it
+// lists P.
 template <class P, template <class> class Behind, class Done, class Pipeline>
 struct inserted;
 template <class P, template <class> class Behind, class... D>
@@ -100,7 +106,8 @@ struct inserted<P, Behind, pipeline<D...>, pipeline<>> {
 };
 template <class P, template <class> class Behind, class... D, class Q, class... R>
 struct inserted<P, Behind, pipeline<D...>, pipeline<Q, R...>>
-    : std::conditional_t<Behind<Q>::value, std::type_identity<pipeline<D..., P, Q, R...>>,
+    : std::conditional_t<(Behind<Q>::value || is_listed<P, typename apply_after_of<Q>::type>),
+                         std::type_identity<pipeline<D..., P, Q, R...>>,
                          inserted<P, Behind, pipeline<D..., Q>, pipeline<R...>>> {};
 template <class P, class Pipeline>
 inline constexpr bool lists = false;
@@ -109,6 +116,41 @@ inline constexpr bool lists<P, pipeline<Q...>> = (std::is_same_v<P, Q> || ... ||
 template <class P, template <class> class Behind, class Pipeline>
 using with_pass =
     std::conditional_t<lists<P, Pipeline>, std::type_identity<Pipeline>, inserted<P, Behind, pipeline<>, Pipeline>>;
+
+// P stands where the plan puts it: of the passes behind it none may be one that P must come after. The sentence names
+// the pass before which it stands, Next, and the plan's entries, since P was never written.
+template <class Plan, class Pass>
+struct implying_entries;
+template <class... E>
+struct implying_entries<plan<E...>, batch_collectives>
+    : joined_lists<type_list<>, std::conditional_t<(!std::is_void_v<typename entry_traits<E>::sharding> ||
+                                                    any_splits_states(entry_styles<E>{})),
+                                                   type_list<plan_entry<E>>, type_list<>>...> {};
+template <bool Late, class Plan, class P, class Next, class Q>
+struct not_late {
+  static constexpr bool ok = true;
+};
+template <class Plan, class P, class Next, class Q>
+struct not_late<true, Plan, P, Next, Q> {
+  using order = type_list<Q, pass_order::must_precede<Next>, implied_pass<P>>;
+  static constexpr bool ok = raise_list<problem::pass_behind_implied,
+                                        typename joined_lists<order, typename implying_entries<Plan, P>::type>::type>::ok;
+};
+template <class Plan, class P, class All, class Rest = All>
+struct implied_in_order {
+  using type = All;
+};
+template <class Plan, class P, class All, class Q, class... R>
+struct implied_in_order<Plan, P, All, pipeline<Q, R...>> : implied_in_order<Plan, P, All, pipeline<R...>> {};
+template <class Plan, class P, class All, class Next, class... R>
+struct implied_in_order<Plan, P, All, pipeline<P, Next, R...>> {
+  template <class Q>
+  static constexpr bool late = is_listed<Q, typename apply_after_of<P>::type>;
+#if !SHARDWISE_DEVICE_PASS
+  static_assert((not_late<late<R>, Plan, P, Next, R>::ok && ... && true));
+#endif
+  using type = std::conditional_t<(late<R> || ... || false), pipeline<>, All>;  // one mistake is one error
+};
 
 // What computes values again reads what is gathered again: gathers come right behind the last pass that does.
 template <class Pipeline, class Done = pipeline<>, class Held = pipeline<>>
@@ -136,7 +178,10 @@ struct with_batches {
   using type = Pipeline;
 };
 template <class Plan, class Pipeline>
-struct with_batches<Plan, Pipeline, true> : with_pass<batch_collectives, moves_collectives, Pipeline> {};
+struct with_batches<Plan, Pipeline, true>
+    : std::conditional_t<lists<batch_collectives, Pipeline>, std::type_identity<Pipeline>,
+                         implied_in_order<Plan, batch_collectives,
+                                          typename with_pass<batch_collectives, moves_collectives, Pipeline>::type>> {};
 template <class Plan, class Pipeline, bool Shards = plan_traits<Plan>::any_shards>
 struct with_shards : with_batches<Plan, Pipeline, splits_any_states<Plan>> {};
 template <class Plan, class Pipeline>
@@ -144,11 +189,11 @@ struct with_shards<Plan, Pipeline, true> : with_batches<Plan, typename with_resh
 
 // --- data_parallel with buckets ---------------------------------------------------------------------------------------------
 
-// What must come behind buckets: what says so, what moves collectives, writes kernels, or removes the copies that buckets make.
+// What must come behind buckets, though it need not say so: what moves collectives, writes kernels, or removes the copies that
+// buckets make.
 template <class P>
 struct follows_buckets : std::bool_constant<moves_collectives<P>::value || expression_writer<P> ||
-                                            std::is_same_v<P, remove_copy_from_optimizer> ||
-                                            is_listed<comm_fusion, typename apply_after_of<P>::type>> {};
+                                            std::is_same_v<P, remove_copy_from_optimizer>> {};
 
 template <class Pass>
 inline constexpr bool makes_buckets = std::is_same_v<typename key_of<Pass>::type, comm_fusion>;

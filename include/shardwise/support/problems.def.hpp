@@ -209,10 +209,33 @@ SHARDWISE_X(softmax_dim_sharded,
 SHARDWISE_X(attention_shapes,
             "scaled_dot_product_attention: queries, keys and values do not fit: all three are (batch, heads, time, size), or "
             "(batch, time, heads, size) with head_layout::bthd, of equal batch, heads and size, keys and values of equal time; "
-            "permute or reshape the one that differs, or name the other head_layout")
+            "permute or reshape the one that differs, name the other head_layout, or, where keys and values have fewer heads, which "
+            "divide the queries', say attention_options{.enable_gqa = true}")
 SHARDWISE_X(attention_dyn,
             "scaled_dot_product_attention: the heads' size has a run-time extent (dyn), so 1 / sqrt(size) is not known here; keep "
             "the size static, and the batch, the heads or the time run-time")
+SHARDWISE_X(attention_options,
+            "scaled_dot_product_attention: the window is at least 0, the dropout a probability from 0 to 1, the scale finite; "
+            "correct the attention_options")
+SHARDWISE_X(attention_mask_shape,
+            "scaled_dot_product_attention: the bias or mask does not broadcast to (batch, heads, time of the queries, time of the keys); "
+            "each of its dims, counted from the last, must be that extent or 1: reshape it")
+SHARDWISE_X(attention_documents_shape,
+            "scaled_dot_product_attention: documents are the ids (batch, time) of queries and keys alike, so both have that time; "
+            "reshape the ids, or give a mask for keys of another time")
+SHARDWISE_X(attention_together,
+            "scaled_dot_product_attention: these operands do not go together: beside q, k, v stand a bias, or a mask, or documents(ids), "
+            "or a bias and then documents(ids) without dropout; write the others into the bias, as minus infinity where a key is hidden")
+SHARDWISE_X(attention_bias_gradient,
+            "scaled_dot_product_attention: a gradient is asked for of the bias, and the operation, which never stores its scores, has "
+            "none; detach the bias, or write the attention as matmul, add, softmax and matmul")
+SHARDWISE_X(attention_groups,
+            "scaled_dot_product_attention: the heads are cut through a group: of fewer key heads than query heads each rank must hold "
+            "whole groups; cut over an axis whose ranks divide the key heads, or gather the heads: redistribute<axis, reduced>(operand)")
+SHARDWISE_X(attention_placements,
+            "scaled_dot_product_attention: no rule admits these placements on a mesh axis; admitted are: all replicate, all reduced, all "
+            "cut along the batch, or along the heads, queries cut along their time or values along their size with the others reduced; "
+            "a bias is cut as the scores are and reduced where it is broadcast: redistribute an operand so")
 SHARDWISE_X(causal_rank, "softmax: the causal form needs at least two dims (queries, keys), the last two")
 SHARDWISE_X(norm_dim_sharded,
             "norm: the normalised (last) dim is sharded; gather it first: redistribute<axis, replicate>(operand), or "
@@ -757,6 +780,9 @@ SHARDWISE_X(pass_twice, "pipeline: cannot apply a pass twice, and this one is li
 SHARDWISE_X(pass_too_late,
             "pipeline: passes that are applied already must be applied after this one; list it before those that "
             "must_precede<...> names")
+SHARDWISE_X(pass_behind_implied,
+            "pipeline: this pass must be applied before implied_pass<...>, which plan_entry<...> of the plan implies and which "
+            "is applied right before the pass that must_precede<...> names; list this pass before that one")
 SHARDWISE_X(pass_prerequisites,
             "pipeline: the passes that missing_prerequisite<...> names are the prerequisites of this one but are not "
             "applied; list them before it, after those of applied_passes<...>")
@@ -938,6 +964,9 @@ SHARDWISE_X(cuda_not_included,
 SHARDWISE_X(backend_not_cuda,
             "executor: the step's memory is planned for the host's kernels, and this rank is a GPU; give train_step or "
             "forward_step the backend sw::cuda_backend")
+SHARDWISE_X(tf32_element,
+            "executor: the step's backend rounds the factors of products to TF32, which float32 alone has, and the step's elements are "
+            "others; give it the backend sw::cuda_backend, or float as its element type")
 SHARDWISE_X(distribute_placed,
             "distribute: the tensor given has other extents, placements, elements or another mesh than the tensor asked "
             "for; distribute takes whole data, or a tensor that is placed so already: redistribute this one")

@@ -42,7 +42,7 @@ constexpr std::uint16_t to_float16_bits(float x) {
   const std::uint32_t u = std::bit_cast<std::uint32_t>(x), sign = u >> 16 & 0x8000U, size = u & 0x7FFFFFFFU;
   std::uint32_t r = 0;
   if (size > 0x7F800000U) r = 0x7E00U | (size >> 13 & 0x1FFU);
-  else if (size >= 0x477FF000U) r = 0x7C00U;  // 65520, half way to what is no longer finite
+  else if (size >= 0x47800000U) r = 0x7C00U;  // 65536; what rounds to it becomes infinite below
   else if (size < 0x38800000U) r = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5F) - 0x3F000000U;
   else r = (size - 0x38000000U + 0xFFFU + (size >> 13 & 1U)) >> 13;
   return static_cast<std::uint16_t>(sign | r);

@@ -150,11 +150,11 @@ constexpr std::int64_t kept_bytes() {
 
 // Law: with N pieces of B / N rows a step needs no more than one of B / N rows, its inputs, a gradient for each parameter, the largest
 // twice, and what groups keep.
-template <class Plan, int N, class Pipeline = sw::pipeline<>>
+template <class Plan, int N, class Pipeline = sw::pipeline<>, class Mesh = two, class Axes = axes, int Rows = rows>
 constexpr bool is_memory_of_one() {
-  using piece = of_two<Plan, rows / N, Pipeline>;
-  using accumulated = of_two<with<Plan, pieces<N>>, rows, Pipeline>;
-  using whole = of_two<Plan, rows, Pipeline>;
+  using piece = step<Plan, Mesh, Axes, Pipeline, Rows / N>;
+  using accumulated = step<with<Plan, pieces<N>>, Mesh, Axes, Pipeline, Rows>;
+  using whole = step<Plan, Mesh, Axes, Pipeline, Rows>;
   static_assert(accumulated::peak_bytes <=
                 piece::peak_bytes + input_bytes<accumulated>() + gradient_bytes<accumulated>() + kept_bytes<accumulated>());
   static_assert(accumulated::peak_bytes < whole::peak_bytes);
@@ -166,6 +166,24 @@ static_assert(is_memory_of_one<sharded, 2>() && is_memory_of_one<sharded, 4>() &
 static_assert(is_memory_of_one<checked, 4>());
 static_assert(is_memory_of_one<replicated<2>, 4, sw::pipeline<sw::merge_common, sw::merge_products>>());
 static_assert(is_memory_of_one<replicated<2>, 4, sw::pipeline<sw::rematerialise<30>>>());
+
+// Over two axes, too: no turn reads what another one has gathered over either. So an axis of one rank is none.
+template <int Outer, int Inner>
+using over_both =
+    sw::plan<sw::fully_shard<rep<Outer>, sw::shard_over<dp<Inner>>>, blocks<rep<Outer>, sw::shard_over<dp<Inner>>>>;
+template <int Outer, int Inner>
+constexpr bool is_memory_of_one_over_both() {
+  return is_memory_of_one<over_both<Outer, Inner>, 4, sw::pipeline<>, sw::mesh<rep<Outer>, dp<Inner>>,
+                          batch_axes<rep<Outer>, dp<Inner>>, 16>();
+}
+static_assert(is_memory_of_one_over_both<2, 2>());
+template <int Outer, int Inner>
+using over_both_step =
+    step<with<over_both<Outer, Inner>, pieces<4>>, sw::mesh<rep<Outer>, dp<Inner>>, batch_axes<rep<Outer>, dp<Inner>>>;
+static_assert(over_both_step<2, 1>::peak_bytes == of_two<with<sharded, pieces<4>>>::peak_bytes);
+static_assert(over_both_step<1, 2>::peak_bytes == of_two<with<sharded, pieces<4>>>::peak_bytes);
+static_assert(over_both_step<2, 1>::comm_bytes<rep<2>> == of_two<with<sharded, pieces<4>>>::comm_bytes<dp<2>>);
+
 static_assert(5 * of_two<with<replicated<2>, pieces<4>>>::peak_bytes < 3 * of_two<replicated<2>>::peak_bytes);
 
 // --- what does not train takes its batch whole -------------------------------------------------------------------------

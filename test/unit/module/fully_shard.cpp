@@ -6,6 +6,7 @@
 #include <fsdp_memory.hpp>
 #include <shardwise/io/dump.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
 #include <shardwise/pass/rematerialise/rematerialise.hpp>
 
 namespace {
@@ -51,9 +52,37 @@ TEST_CASE("fully_shard: a group for each block and one of the rest") {
   static_assert(step::comm_bytes_of<dp<2>>(transition::reduce_scatter) == (208 + 2 * 1608) * 8);
 }
 
+// Gradients that a list of updates places are scattered in one batch a group, as without.
+TEST_CASE("fully_shard: lists of updates take no batch apart") {
+  const auto batches = []<class Step>(const Step*) {
+    std::int64_t most = 0;
+    for (int i = 0; i < Step::program.node_count; ++i) most = std::max(most, sw::batch_number(Step::program.nodes[i]));
+    return most;
+  };
+  using task = scaled_sum<double, 4, batch_axes<dp<2>>>;
+  using plan = sw::plan<whole_model<>>;
+  using each = sw::train_step<three_linears, task, plan, sw::mesh<dp<2>>, sw::adam<>, sw::pipeline<>, double>;
+  using lists =
+      sw::train_step<three_linears, task, plan, sw::mesh<dp<2>>, sw::adam<>, sw::pipeline<sw::fused_optimizer>, double>;
+  CHECK(batches(static_cast<const each*>(nullptr)) == 2);
+  CHECK(batches(static_cast<const lists*>(nullptr)) == 2);
+}
+
 // What dump shows is what the step runs.
 static_assert(std::is_same_v<sw::detail::pipeline_of<transformer_step<sw::plan<whole_model<>, blocks<>>>>::type,
                              sw::pipeline<sw::reshard_parameters, sw::batch_collectives>>);
+struct behind_batches {  // a user's pass
+  using shardwise_pass = void;
+  using apply_after = sw::passes_list<sw::batch_collectives>;
+  template <class Graph>
+  static constexpr sw::finding apply(Graph&) {
+    return {};
+  }
+};
+static_assert(
+    std::is_same_v<
+        sw::detail::pipeline_of<transformer_step<sw::plan<whole_model<>, blocks<>>, sw::pipeline<behind_batches>>>::type,
+        sw::pipeline<sw::reshard_parameters, sw::batch_collectives, behind_batches>>);
 
 TEST_CASE("fully_shard: a checkpointed block is gathered once more, with what its replay reads") {
   using step = transformer_step<sw::plan<whole_model<>, blocks<>, sw::at<"layers.*", sw::checkpoint>>>;
@@ -118,7 +147,7 @@ TEST_CASE("fully_shard: what computes values of the forward pass again reads wha
     for (int i = 0; i < Step::program.node_count; ++i) {
       if (marks.of(i) == program_phase::forward) continue;
       const sw::node& n = Step::program.nodes[i];
-      for (int k = 0; k < n.inputs; ++k) reads += sw::passes::reshard_rules::is_freed(Step::program, n.in[k]) ? 1 : 0;
+      for (int k = 0; k < n.inputs; ++k) reads += sw::gathers_freed(Step::program, n.in[k]) ? 1 : 0;
     }
     return reads;
   };

@@ -5,6 +5,7 @@
 
 #include <fsdp.hpp>
 #include <shardwise/io/dump.hpp>
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
 #include <shardwise/pass/simplify/simplify.hpp>
 
 #include <cmath>
@@ -145,6 +146,19 @@ int batches() {
     n += batch_number(Step::program.nodes[i]) != 0 && !joins_batch(Step::program, i) ? 1 : 0;
   return n;
 }
+// Updates, gathers of parameters and writes into them, as they come.
+template <class Step>
+std::string order_of() {
+  std::string order;
+  for (int i = 0; i < Step::program.node_count; ++i) {
+    const sw::node& n = Step::program.nodes[i];
+    const bool gathers = sw::detail::transition_at(Step::program, i) == transition::all_gather;
+    const bool updates = n.op == sw::op_code::adam || n.op == sw::op_code::adam_term;
+    if (updates || gathers || (n.op == sw::op_code::assign && Step::program.nodes[n.in[0]].op == sw::op_code::param))
+      order += updates ? 'u' : gathers ? 'g' : 'w';
+  }
+  return order;
+}
 TEST_CASE("shard_optimizer_states: a module's gradients are scattered side by side, its parameters gathered so") {
   CHECK(group_text<states>(transition::reduce_scatter) ==
         "backward: fc0 2 of 272 to 136; fc1 2 of 272 to 136; fc2 2 of 272 to 136;");
@@ -152,17 +166,33 @@ TEST_CASE("shard_optimizer_states: a module's gradients are scattered side by si
         "optimizer: fc0 2 of 136 to 272; fc1 2 of 136 to 272; fc2 2 of 136 to 272;");
   CHECK(batches<states>() == 6);
   // a module is done before the next one begins: updates, gathers and writes in turns
-  std::string order;
-  for (int i = 0; i < states::program.node_count; ++i) {
-    const sw::op_code op = states::program.nodes[i].op;
-    const bool gathers = sw::detail::transition_at(states::program, i) == transition::all_gather;
-    if (op == sw::op_code::adam || op == sw::op_code::assign || gathers)
-      order += op == sw::op_code::adam ? 'u' : gathers ? 'g' : 'w';
-  }
-  CHECK(order == "uuggwwuuggwwuuggww");
+  CHECK(order_of<states>() == "uuggwwuuggwwuuggww");
   using clipped =
       mlp_step<sw::plan<sw::data_parallel<dp<2>, shard_optimizer_states>>, sw::mesh<dp<2>>, sw::clip_norm<sw::adam<>>>;
   CHECK(batches<clipped>() == 6);
+}
+
+// All rows are one list, and still gathered module by module; what keeps its states whole is another list.
+TEST_CASE("shard_optimizer_states over lists") {
+  using plan = sw::plan<sw::data_parallel<dp<2>, shard_optimizer_states>>;
+  using mixed = sw::plan<sw::data_parallel<dp<2>, shard_optimizer_states>, sw::at<"fc1", sw::data_parallel<dp<2>>>>;
+  using fused = mlp_step<plan, sw::mesh<dp<2>>, sw::adam<>, sw::pipeline<sw::fused_optimizer>>;
+  using foreach = mlp_step<plan, sw::mesh<dp<2>>, sw::adam<>, sw::pipeline<sw::foreach_optimizer>>;
+  using batched = mlp_step<plan, sw::mesh<dp<2>>, sw::adam<>, sw::pipeline<sw::batch_collectives, sw::fused_optimizer>>;
+  using clipped = mlp_step<plan, sw::mesh<dp<2>>, sw::clip_norm<sw::adamw<true>>, sw::pipeline<sw::fused_optimizer>>;
+  using two = mlp_step<mixed, sw::mesh<dp<2>>, sw::adam<>, sw::pipeline<sw::fused_optimizer>>;
+  CHECK(order_of<fused>() == "uggwwggwwggww");
+  CHECK(order_of<batched>() == "uggwwggwwggww");
+  CHECK(order_of<foreach>() == "uuuggwwggwwggww");
+  CHECK(order_of<clipped>() == "uuggwwggwwggww");  // AdamW takes nothing off vectors: a list of weights, one of biases
+  CHECK(order_of<two>() == "uuggwwggww");
+  for (const transition t : {transition::reduce_scatter, transition::all_gather})
+    CHECK(group_text<fused>(t) == group_text<states>(t));
+  CHECK(batches<fused>() == 6);
+  CHECK(batches<batched>() == 6);
+  static_assert(fused::comm_bytes<dp<2>> == states::comm_bytes<dp<2>>);
+  // beside what is stored for good, the rows of all modules, and alignment
+  static_assert(fused::peak_bytes <= states::peak_bytes + 408 * 8 + 40 * 256);
 }
 // What dump shows is what the step runs; a forward pass updates nothing.
 static_assert(std::is_same_v<sw::detail::pipeline_of<states>::type, sw::pipeline<sw::batch_collectives>>);

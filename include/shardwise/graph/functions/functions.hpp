@@ -231,49 +231,4 @@ constexpr auto cross_entropy(const X& logits, const T& target) {
   return mean(cross_entropy_rows(logits, target));
 }
 
-// --- attention ------------------------------------------------------------------------------------------------------
-
-// Where the heads' dim stands in queries, keys, values and result: (batch, heads, time, size) as in PyTorch, or
-// (batch, time, heads, size), which is how a projection leaves them and needs no copy.
-enum class head_layout { bhtd, bthd };
-
-namespace detail {
-
-// Batch, heads and size are everybody's; keys and values are equally many. By value: nvcc reads no dependent constant by
-// reference.
-constexpr problem attention_operands(bool heads_first, spec q, spec k, spec v) {
-  if (q.rank != 4 || k.rank != 4 || v.rank != 4) return problem::contraction_rank;
-  const int heads = heads_first ? 1 : 2, time = heads_first ? 2 : 1;
-  const auto differ = [](const spec& a, const spec& b, int d) { return !same_extent(a, d, b, d); };
-  return differ(q, k, 0) || differ(q, v, 0) || differ(q, k, heads) || differ(q, v, heads) || differ(q, k, 3) ||
-                 differ(k, v, time)
-             ? problem::attention_shapes
-         : is_dyn(q, 3) ? problem::attention_dyn
-                        : problem::none;
-}
-
-}  // namespace detail
-
-// softmax(q k^T / sqrt(size)) v, optionally causal.
-template <bool Causal = true, head_layout Layout = head_layout::bhtd, tensor Q, tensor K, tensor V>
-constexpr auto scaled_dot_product_attention(const Q& q, const K& k, const V& v) {
-  constexpr problem what = detail::resolved<Q, K, V> ? detail::attention_operands(Layout == head_layout::bhtd, spec(Q::sp),
-                                                                                  spec(K::sp), spec(V::sp))
-                                                     : problem::none;
-  constexpr bool wrong = what != problem::none;
-  // labels: 1 batch, 2 heads, 3 query time, 4 key time, 5 size
-  constexpr bool bh = Layout == head_layout::bhtd;
-  constexpr std::int64_t lq = bh ? 0x5321 : 0x5231, lk = bh ? 0x5421 : 0x5241, ls = 0x4321;
-  constexpr double size = static_cast<double>(Q::sp.extent[3]);
-  double root = size > 0 ? size : 1;
-  for (int i = 0; i < 60; ++i) root = 0.5 * (root + size / root);  // sqrt, at compile time too
-  if constexpr (wrong) {
-    return detail::refused<what, op_code::einsum, operand_t<Q::sp>, operand_t<K::sp>, operand_t<V::sp>>(q, k, v);
-  } else {
-    auto scores = detail::apply<op_code::einsum, attributes<einsum_attributes>(lq, lk, ls)>(1 / root, q, k);
-    auto weights = detail::apply<op_code::softmax, attributes<softmax_attributes>(Causal ? 1 : 0)>(0, scores);
-    return detail::apply<op_code::einsum, attributes<einsum_attributes>(ls, lk, lq)>(1, weights, v);
-  }
-}
-
 }  // namespace shardwise::inline v0_1

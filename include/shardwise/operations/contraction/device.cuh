@@ -3,6 +3,7 @@
 // product of our own, where that saves launches.
 #pragma once
 
+#include <shardwise/operations/contraction/device_epilogue.cuh>
 #include <shardwise/operations/contraction/device_product.cuh>
 #include <shardwise/operations/contraction/host.hpp>
 #include <shardwise/operations/written/device.cuh>
@@ -54,33 +55,6 @@ void each_point(walk<3> w, F&& f) {
   });
 }
 
-// What of an expression cuBLASLt can do in a product: up to two values added, one after the other, then relu.
-struct addition {
-  int values = 0;
-  bool relu = false, fits = false;
-
-  static constexpr addition of(const expression& e) {
-    addition a;
-    int at = 0;       // the slot of what has been computed so far
-    bool used[16]{};  // slots have four bits
-    for (int i = 0; i < e.steps(); ++i) {
-      const expression_step s = e.at(i);
-      const bool last = i + 1 == e.steps();
-      const int other = s.x == at ? s.y : s.x;
-      if (s.op == op_code::relu && last && s.x == at) a.relu = true;
-      else if (s.op == op_code::add && (s.x == at || s.y == at) && other > 0 && other < e.values() && !used[other])
-        used[other] = true;
-      else return {};
-      at = e.values() + i;
-    }
-    a.values = e.values() - 1;
-    for (int k = 1; k < e.values(); ++k)
-      if (!used[k]) return {};
-    a.fits = e.follows() && e.stores() == 0 && a.values <= 2;
-    return a;
-  }
-};
-
 // One einsum: its operands, of which those that no matrix layout describes are first copied densely into the scratch.
 template <class T>
 class device_einsum {
@@ -129,40 +103,48 @@ class device_einsum {
   }
 
   // The product with the expression as its epilogue, in one launch; false, and nothing is launched, where that cannot be.
-  bool run_with(const addition& then) {
-    if (!then.fits || l_[0].numel() == 0 || l_[1].numel() == 0 || l_[2].numel() == 0 || launches() != 1) return false;
-    if (points(plan_.batch) != 1) return false;
-    const strided_matrix out = matrix(2);
-    const bool swap = !out.plain();  // as in product(): whether the rows of what is stored are the columns
-    const walk<3>&rows = swap ? plan_.n : plan_.m, &columns = swap ? plan_.m : plan_.n;
+  bool run_with(const product_epilogue& then) {
+    if (!then.fits || !is_single() || (then.is_rough() && !ctx_.plans->is_rough<T>())) return false;
+    const bool swap = !matrix(2).plain();  // as in describe(): whether the rows of what is stored are the columns
     matmul_shape s;
-    const T *c = as<T>(c_.p[result]), *bias = nullptr;
-    T beta = T(0);
+    matmul_operands x;
+    x.c = p_[2];
+    product_scalar<T> beta = 0;
     for (int j = 0; j < then.values; ++j) {
-      // the value's strides along the stored rows and columns, which merge as the result's do
-      std::int64_t row = 0, column = 0;
-      if (!steps_like(j, rows, swap ? 1 : 0, row) || !steps_like(j, columns, swap ? 0 : 1, column)) return false;
-      const T* const p = as<T>(c_.p[c_.inputs + j]);
-      const std::int64_t m = rows.ext[rows.rank - 1], n = columns.ext[columns.rank - 1];
-      if (!bias && column == 0 && (row == 1 || m == 1) && n > 1) {
-        bias = p;
-      } else if (s.ld_c == 0 && (row == 1 || m == 1) && (n == 1 || column >= m)) {
-        s.ld_c = n == 1 ? m : column;
-        s.align_c = alignment_of(reinterpret_cast<std::uintptr_t>(p));
-        c = p;
-        beta = T(1);
+      beside v;
+      if (!lies_like_result(j, swap, v)) return false;
+      if (!x.bias && v.column == 0 && (v.row == 1 || v.rows == 1) && v.columns > 1) {
+        x.bias = v.p;
+      } else if (s.ld_c == 0 && v.is_matrix()) {
+        s.ld_c = v.leading();
+        s.align_c = alignment_of(reinterpret_cast<std::uintptr_t>(v.p));
+        x.c = v.p;
+        beta = 1;
       } else {
         return false;
       }
     }
-    s.epilogue = then.relu ? (bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU)
-                           : (bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
-    if (bias && reinterpret_cast<std::uintptr_t>(bias) % 16 != 0) return false;  // what plans are made for
-    const std::int64_t none[3]{};
-    T* const p[3] = {p_[0], p_[1], p_[2]};
-    describe(s, p, none, 1);
-    const T alpha = static_cast<T>(c_.f);
-    return ctx_.plans->try_run(s, &alpha, p[swap ? 1 : 0], p[swap ? 0 : 1], &beta, c, bias, p[2], c_.workspace, ctx_);
+    if (then.beside >= 0) {
+      beside v;
+      if (!lies_like_result(then.beside, swap, v) || !v.is_matrix() || v.leading() % 8 != 0) return false;
+      s.ld_aux = v.leading();
+      x.aux = v.p;
+    }
+    s.epilogue = code_of(then, x.bias != nullptr);
+    return run_single(s, x, swap, beta);
+  }
+
+  // The product, and beside it, at `sums`, the sums of operand 0 over what it contracts, whose elements are the result's rows;
+  // false, and nothing is launched, where cuBLASLt has no such kernel. It adds in float.
+  bool run_with_sums(void* sums) {
+    if (!ctx_.plans->is_rough<T>() || !is_single()) return false;
+    const bool swap = !matrix(2).plain();
+    matmul_shape s;
+    matmul_operands x;
+    x.c = p_[2];
+    x.bias = sums;
+    s.epilogue = swap ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_BGRADA;  // operand 0 is B of the product in columns
+    return run_single(s, x, swap, 0);
   }
 
  private:
@@ -181,6 +163,51 @@ class device_einsum {
     host::detail::largest_last(plan_.m);
     host::detail::largest_last(plan_.n);
     host::detail::largest_last(plan_.k);
+  }
+
+  // An operand of the expression that lies along the stored rows and columns of the result in one step each.
+  struct beside {
+    T* p = nullptr;
+    std::int64_t rows = 0, columns = 0, row = 0, column = 0;
+    bool is_matrix() const { return (row == 1 || rows == 1) && (columns == 1 || column >= rows); }
+    std::int64_t leading() const { return columns == 1 ? rows : column; }
+  };
+  bool lies_like_result(int j, bool swap, beside& v) const {
+    const walk<3>&rows = swap ? plan_.n : plan_.m, &columns = swap ? plan_.m : plan_.n;
+    v.p = as<T>(c_.p[c_.inputs + j]);
+    v.rows = rows.ext[rows.rank - 1];
+    v.columns = columns.ext[columns.rank - 1];
+    return steps_like(j, rows, swap ? 1 : 0, v.row) && steps_like(j, columns, swap ? 0 : 1, v.column);
+  }
+
+  // Whether one launch of cuBLASLt's is all of it, and there is something to do.
+  bool is_single() {
+    if (l_[0].numel() == 0 || l_[1].numel() == 0 || l_[2].numel() == 0 || launches() != 1) return false;
+    return points(plan_.batch) == 1;
+  }
+  // Plans are made for a bias and a matrix beside the result that are aligned.
+  bool run_single(matmul_shape& s, matmul_operands& x, bool swap, product_scalar<T> beta) {
+    for (const void* p : {x.bias, x.aux})
+      if (reinterpret_cast<std::uintptr_t>(p) % 16 != 0) return false;
+    const std::int64_t none[3]{};
+    T* const p[3] = {p_[0], p_[1], p_[2]};
+    describe(s, p, none, 1);
+    const auto alpha = static_cast<product_scalar<T>>(c_.f);
+    x.a = p[swap ? 1 : 0];
+    x.b = p[swap ? 0 : 1];
+    x.d = p[2];
+    return ctx_.plans->try_run(s, &alpha, x, &beta, c_.workspace, ctx_);
+  }
+  static std::int64_t code_of(const product_epilogue& then, bool bias) {
+    switch (then.function) {
+      case product_function::none: return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+      case product_function::relu: return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+      case product_function::gelu:
+        if (then.beside >= 0) return bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+        return bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+      case product_function::gelu_slope: return CUBLASLT_EPILOGUE_DGELU;
+    }
+    return CUBLASLT_EPILOGUE_DEFAULT;
   }
 
   // Whether value j of the expression goes along the result's dims of one role, `of` the operand that has them besides, in
@@ -271,7 +298,8 @@ class device_einsum {
   void product(T* const (&p)[3], const std::int64_t* step, std::int64_t batch, bool first) {
     matmul_shape s;
     const bool swap = describe(s, p, step, batch);
-    const T alpha = static_cast<T>(c_.f), beta = first ? T(0) : T(1);
+    const auto alpha = static_cast<product_scalar<T>>(c_.f);
+    const product_scalar<T> beta = first ? 0 : 1;
     ctx_.plans->run(s, &alpha, p[swap ? 1 : 0], p[swap ? 0 : 1], &beta, p[2], c_.workspace, ctx_);
   }
 
@@ -281,7 +309,7 @@ class device_einsum {
     const strided_matrix x = matrix(0), y = matrix(1), o = matrix(2);
     s.batch = batch;
     s.depth = x.column;
-    s.type = sizeof(T) == 4 ? CUDA_R_32F : CUDA_R_64F;
+    s.type = data_type<T>;
     const bool swap = !o.plain();  // rows of the stored result are n
     const int ka = swap ? 1 : 0, kb = swap ? 0 : 1;
     const strided_matrix a = swap ? turn(y) : x, b = swap ? turn(x) : y, out = swap ? turn(o) : o;
@@ -321,6 +349,7 @@ struct kernel<op_code::einsum> {
     detail::device_einsum<T> products(c, ctx);
     if (sums) {
       if (c.l[2].rank == 1 && detail::run_product<T>(c, no_epilogue{}, &c.l[2], c.p[2], 1, ctx)) return;
+      if (c.l[2].rank == 1 && c.l[2].str[0] == 1 && products.run_with_sums(c.p[2])) return;
       detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
     } else if (const std::int64_t n = products.launches(); n > 1) {
       if (detail::run_product<T>(c, no_epilogue{}, nullptr, nullptr, n, ctx)) return;
@@ -334,8 +363,8 @@ struct kernel<op_code::einsum> {
   static void run_then(const call& c, context& ctx) {
     if (attributes_of<einsum_attributes>(c.a).keeps_sums != 0) detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
     detail::device_einsum<T> products(c, ctx);
-    constexpr detail::addition adds = detail::addition::of(E);
-    if (adds.fits && products.run_with(adds)) return;
+    constexpr detail::product_epilogue then = detail::product_epilogue::of(E);
+    if (then.fits && products.run_with(then)) return;
     if (detail::run_product<T>(c, epilogue_of<T, E>(c), nullptr, nullptr, products.launches(), ctx)) return;
     products.run();
     evaluate<T, E>(op_code::einsum, c, ctx);

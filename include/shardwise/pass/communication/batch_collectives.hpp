@@ -10,25 +10,23 @@ namespace shardwise::inline v0_1 {
 struct comm_fusion;
 struct merge_common;
 struct cancel_redistributions;
+struct recompute;
 
 namespace passes {
 
-// Batches are numbered as they are opened. Law: what a batch depends on, by way of values or of what updates write, are batches
-// of lower numbers, so no two of them wait for each other. A batch is written where its last member stands; what stood between its
+// Batches are numbered as they are opened, so by the law of groups no two of them wait for each other. A batch is written where its last member stands; what stood between its
 // members and depends on one is written behind it, and with it what must not overtake that.
 struct batch_rules {
   template <class In, class Out>
-  struct state : holding_state<In, Out> {
-    using base = holding_state<In, Out>;
-    using base::capacity, base::to, base::cursor, base::work, base::waiting, base::waits;
+  struct state : grouping_state<In, Out> {
+    using base = grouping_state<In, Out>;
+    using base::capacity, base::to, base::work, base::waiting, base::waits;
     static constexpr int step_cost = 60;
 
-    int depends[capacity]{};                                // on batches below this number
-    int read_after[capacity]{}, written_after[capacity]{};  // by owner: batches that its readers and writers depend on
-    int batch[capacity];                                    // of a collective
-    int first_member[capacity], next_member[capacity];      // by batch, by member
-    int last_member[capacity], members[capacity]{};         // by batch
-    int open[capacity]{};                                   // batches that may still grow
+    int batch[capacity];                                // of a collective
+    int first_member[capacity], next_member[capacity];  // by batch, by member
+    int last_member[capacity], members[capacity]{};     // by batch
+    int open[capacity]{};                               // batches that may still grow
     int opened = 0, batches = 0;
     std::int64_t numbers = 0;  // of those written
 
@@ -60,27 +58,15 @@ struct batch_rules {
       return last_member[b] = i, b;
     }
 
-    static constexpr void raise(int& to, int by) {
-      if (to < by) to = by;
-    }
     constexpr void group(const In& g, int i) {
-      const node& n = g.nodes[i];
-      int d = 0;
-      for (int k = 0; k < n.inputs; ++k) raise(d, depends[n.in[k]]);
-      base::each_access(g, i, [&](int owner, bool writes) {
-        raise(d, written_after[owner]);
-        if (writes) raise(d, read_after[owner]);
-      });
+      int d = base::dependence(g, i);
       if (communicates(shardwise::detail::transition_at(g, i))) {
         batch[i] = join(g, i, d);
         d = batch[i] + 1;
       } else if (!stands_between(g, i)) {
         opened = 0;
       }
-      depends[i] = d;
-      if (d > 0)
-        base::each_access(g, i,
-                          [&](int owner, bool writes) { raise(writes ? written_after[owner] : read_after[owner], d); });
+      base::set_dependence(g, i, d);
     }
 
     // Whether it waits for the last one of its batch.
@@ -151,20 +137,7 @@ struct batch_rules {
       }
     }
 
-    constexpr bool step(const In& g, builder& b) {
-      const int n = g.node_count;
-      if (cursor < n) {
-        group(g, cursor);
-      } else if (cursor < 2 * n) {
-        place(b, g, cursor - n);
-      } else {
-        if (cursor == 2 * n) base::set_outputs(g);
-        if (cursor == 2 * n) ++cursor;
-        return false;
-      }
-      ++cursor;
-      return true;
-    }
+    constexpr bool step(const In& g, builder& b) { return base::walk_on(*this, g, b); }
   };
 
   template <class Graph>
@@ -180,7 +153,7 @@ struct batch_rules {
 // views, copies, scalings and other redistributions. Keeps every bit: no buffer is packed, and every element has the summands
 // that it had, in their order. The price: what the members read and what they make is stored at once, for the time of all of them.
 struct batch_collectives : passes::rewriting<passes::batch_rules> {
-  using apply_after = passes_list<comm_fusion, merge_common, cancel_redistributions>;
+  using apply_after = passes_list<comm_fusion, merge_common, cancel_redistributions, recompute>;
   using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates>;
 };

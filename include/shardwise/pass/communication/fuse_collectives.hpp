@@ -19,17 +19,14 @@ namespace passes {
 template <bool Copies>
 struct fuse_rules {
   template <class In, class Out>
-  struct state : holding_state<In, Out> {
-    using base = holding_state<In, Out>;
-    using base::capacity, base::out, base::to, base::cursor, base::work, base::storage, base::slots, base::within,
-        base::list, base::waiting, base::waits;
+  struct state : grouping_state<In, Out> {
+    using base = grouping_state<In, Out>;
+    using base::capacity, base::depends, base::to, base::work, base::storage, base::slots, base::within, base::list,
+        base::waiting, base::waits;
     static constexpr int step_cost = 60;
 
-    bool wanted[capacity]{};     // goes to an update
-    bool listed[capacity]{};     // a pack or an update says where it lies
-    int depends[capacity]{};     // on buckets below this number
-    int read_after[capacity]{};  // by owner: buckets that its readers depend on
-    int written_after[capacity]{};
+    bool wanted[capacity]{};                                  // goes to an update
+    bool listed[capacity]{};                                  // a pack or an update says where it lies
     int bucket[capacity];                                     // of a reduction; -1: it is not fused
     int next_reduction[capacity], first_reduction[capacity];  // of an operand
     int next_member[capacity];                                // reductions of a bucket
@@ -110,21 +107,8 @@ struct fuse_rules {
       threshold[k] = caps[attributes_of<redistribute_attributes>(g.nodes[reduction].a).axis];
     }
 
-    static constexpr void raise(int& to, int by) {
-      if (to < by) to = by;
-    }
     constexpr void group(const In& g, int i) {
-      const node& n = g.nodes[i];
-      int d = bucket[i] + 1;
-      for (int k = 0; k < n.inputs; ++k) raise(d, depends[n.in[k]]);
-      base::each_access(g, i, [&](int owner, bool writes) {
-        raise(d, written_after[owner]);
-        if (writes) raise(d, read_after[owner]);
-      });
-      depends[i] = d;
-      if (d > 0)
-        base::each_access(g, i,
-                          [&](int owner, bool writes) { raise(writes ? written_after[owner] : read_after[owner], d); });
+      base::set_dependence(g, i, base::dependence(g, i, bucket[i] + 1));
       for (int r = first_reduction[i]; r >= 0; r = next_reduction[r]) join(g, r, i);
     }
 
@@ -243,20 +227,7 @@ struct fuse_rules {
       }
     }
 
-    constexpr bool step(const In& g, builder& b) {
-      const int n = g.node_count;
-      if (cursor < n) {
-        group(g, cursor);
-      } else if (cursor < 2 * n) {
-        place(b, g, cursor - n);
-      } else {
-        if (cursor == 2 * n) base::set_outputs(g);
-        if (cursor == 2 * n) ++cursor;
-        return false;
-      }
-      ++cursor;
-      return true;
-    }
+    constexpr bool step(const In& g, builder& b) { return base::walk_on(*this, g, b); }
   };
 
   template <class Graph>

@@ -11,15 +11,10 @@ namespace shardwise::inline v0_1 {
 namespace passes {
 
 struct reshard_rules {
-  // Whether node i gathers a parameter of a group that frees it.
-  template <class Graph>
-  static constexpr bool is_freed(const Graph& g, int i) {
-    return unsharding_of(g.nodes[i]) == unsharding::freed && communicates(shardwise::detail::transition_at(g, i));
-  }
   // The gathered parameter that node i is, or sees differently, -1: none. `of`: of the nodes before it.
   template <class Graph>
   static constexpr int gathered(const Graph& g, const std::int32_t* of, int i) {
-    if (is_freed(g, i)) return i;
+    if (gathers_freed(g, i)) return i;
     const node& n = g.nodes[i];
     if (n.inputs != 1 || of[n.in[0]] < 0 || !may_view(n.op)) return -1;
     return is_view(n, g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec]) ? of[n.in[0]] : -1;

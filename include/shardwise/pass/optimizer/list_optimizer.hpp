@@ -14,6 +14,9 @@ inline constexpr int max_update_kinds = 8;  // of a group of parameters
 // Updates that differ in nothing but their tensors are put off until something reads what one of them writes, or the graph
 // ends, and then done together over packs. Their steps are counted in states, one for each parameter, so a block of
 // updates may run in another iteration than the run's number of the step says.
+//
+// Of parameters whose states are in shards rows are updated, values that are computed where the list lies. What gathers updated
+// rows and writes them into the parameter is put off, too, in its order, and comes behind the updates.
 template <bool Fused>
 struct list_rules {
   template <class In, class Out>
@@ -27,6 +30,10 @@ struct list_rules {
     static constexpr int write_cost = 320;  // statements of an update that is written
 
     int parameters[capacity]{};
+    int followers[capacity]{};  // what is put off because it moves updated values
+    int follows = 0;
+    bool follower[capacity]{};
+    bool batched = false;            // some of them are
     int counters = 0;                // states so far
     int clip[1 << max_axes];         // by axes that split a gradient
     int scaled[Out::spec_capacity];  // spec of the product with it, by the gradient's
@@ -52,25 +59,43 @@ struct list_rules {
       const node& n = g.nodes[i];
       if (n.op != op_code::adam || attributes_of<adam_attributes>(n.a).counts != 0) return false;
       for (int k : {0, 2, 3})
-        if (!is_variable_leaf(g.nodes[n.in[k]].op) || listed[n.in[k]] || !is_contiguous(g.specs[g.nodes[n.in[k]].spec]))
+        if (!(is_variable_leaf(g.nodes[n.in[k]].op) || (k == 0 && writes_rows(g, i))) || listed[n.in[k]] ||
+            !is_contiguous(g.specs[g.nodes[n.in[k]].spec]))
           return false;
       return true;
     }
+    // Whether it updates rows of a parameter, a value of their own.
+    constexpr bool writes_rows(const In& g, int i) const {
+      const int rows = g.nodes[i].in[0];
+      return g.nodes[rows].op == op_code::redistribute && storage.owner[rows] == rows && has_storage(g, rows);
+    }
+    // Whether node i moves what updates that wait will have written: it may wait with them. Batches stay whole.
+    constexpr bool may_follow(const In& g, int i) const {
+      if (joins_batch(g, i)) return follower[i - 1];
+      bool any = false;
+      each_starting(g, i, [&](int j) {
+        const node& n = g.nodes[j];
+        for (int k = 0; k < n.inputs; ++k) any = any || to[n.in[k]] < 0;
+      });
+      return any && waits > 0 && (g.nodes[i].op == op_code::redistribute || g.nodes[i].op == op_code::assign);
+    }
+    static constexpr bool writes_leaf(const In& g, int i) { return is_variable_leaf(g.nodes[g.nodes[i].in[0]].op); }
     static constexpr bool alike(const In& g, int i, int j) {
       const node &x = g.nodes[i], &y = g.nodes[j];
       const auto a = attributes_of<adam_attributes>(x.a), c = attributes_of<adam_attributes>(y.a);
-      return a.clipped == c.clipped && a.decoupled == c.decoupled && a.group == c.group && x.f == y.f &&
-             g.specs[x.spec].type == g.specs[y.spec].type && (a.clipped == 0 || x.in[x.inputs - 1] == y.in[y.inputs - 1]);
+      return writes_leaf(g, i) == writes_leaf(g, j) && a.clipped == c.clipped && a.decoupled == c.decoupled &&
+             a.group == c.group && x.f == y.f && g.specs[x.spec].type == g.specs[y.spec].type &&
+             (a.clipped == 0 || x.in[x.inputs - 1] == y.in[y.inputs - 1]);
     }
 
-    // The list of operand k of the updates in list[0], ..., which are leaves.
-    constexpr int pack_leaves(builder& b, const In& g, int count, int k) {
+    // The list of operand k of the updates in list[0], ..., which are leaves or rows.
+    constexpr int pack_operands(builder& b, const In& g, int count, int k) {
       for (int j = 0; j < count; ++j) {
-        const int leaf = g.nodes[list[j]].in[k];
-        listed[leaf] = true;
-        parameters[j] = to[leaf];
+        const int own = g.nodes[list[j]].in[k];
+        listed[own] = true;
+        parameters[j] = to[own];
       }
-      return emit_pack(b, slots, parameters, count, true, -1, within);
+      return emit_pack(b, slots, parameters, count, k > 0 || writes_leaf(g, list[0]), -1, within);
     }
     // The clip factor, equal on all ranks, by the name that a product with gradient `id` asks for.
     constexpr int clip_for(builder& b, int factor, int id) {
@@ -120,7 +145,7 @@ struct list_rules {
       for (int j = 0; j < count; ++j) {
         const node& n = g.nodes[list[j]];
         if (spec_id < 0) spec_id = b.intern(scalar_like(g.specs[n.spec]));
-        const std::int64_t parameter = attributes_of<leaf_attributes>(g.nodes[n.in[0]].a).index;
+        const std::int64_t parameter = attributes_of<leaf_attributes>(g.nodes[n.in[2]].a).parameter;
         const auto of = leaf_attributes{.index = counters++, .parameter = parameter, .which = 2};
         parameters[j] = b.emit(op_code::state, pack_attributes(of), 0, spec_id, -1);
         b.nodes[parameters[j]].scope = n.scope;
@@ -144,7 +169,7 @@ struct list_rules {
             waiting[j] = -1;
           }
         const node& n = g.nodes[head];
-        const int p = pack_leaves(b, g, count, 0), m = pack_leaves(b, g, count, 2), v = pack_leaves(b, g, count, 3);
+        const int p = pack_operands(b, g, count, 0), m = pack_operands(b, g, count, 2), v = pack_operands(b, g, count, 3);
         const int d = pack_gradients(b, g, count);
         const int flat = b.nodes[p].spec;
         const int steps = emit_steps(b, g, count);
@@ -164,7 +189,7 @@ struct list_rules {
           const int p1 = b.emit(op_code::adam_term, term(2), n.f, flat, -1, p, m1, v1, steps);
           b.emit(op_code::assign, {}, 0, state, -1, m, m1);
           b.emit(op_code::assign, {}, 0, state, -1, v, v1);
-          done = b.emit(op_code::assign, {}, 0, flat, -1, p, p1);
+          done = writes_leaf(g, head) ? b.emit(op_code::assign, {}, 0, flat, -1, p, p1) : p1;  // rows are gathered
         }
         const std::int64_t size = static_cast<std::int64_t>(size_of(b.specs[flat].type));
         std::int64_t at = 0;
@@ -175,6 +200,14 @@ struct list_rules {
           at += slots.of(b, leaf) / size;
         }
       }
+    }
+    constexpr void write_followers(builder& b, const In& g) {
+      work.take(40 * follows);
+      for (int k = 0; k < follows; ++k) {
+        base::hold(g, followers[k], -1);
+        base::copy(b, g, followers[k]);
+      }
+      follows = 0;
     }
     constexpr int emit_steps(builder& b, const In& g, int count) {
       const int s = pack_steps(b, g, count);
@@ -190,10 +223,19 @@ struct list_rules {
           depends = depends || base::conflicts(g, j);
           for (int k = 0; k < g.nodes[j].inputs; ++k) depends = depends || to[g.nodes[j].in[k]] < 0;
         });
-      if (depends && work.defer(write_cost * waits)) return true;
+      const bool later = i < g.node_count && may_follow(g, i);
+      if (depends && !later && work.defer(write_cost * waits)) return true;
       ++cursor;
-      if (depends) write_waiting(b, g);
-      if (i < g.node_count) {
+      if (depends && !later) {
+        write_waiting(b, g);
+        write_followers(b, g);
+      }
+      if (later) {
+        follower[i] = true;
+        followers[follows++] = i;
+        batched = batched || batch_number(g.nodes[i]) != 0;
+        base::hold(g, i, 1);
+      } else if (i < g.node_count) {
         if (may_join(g, i)) {
           waiting[waits++] = i;
           base::hold(g, i, 1);
@@ -202,6 +244,7 @@ struct list_rules {
         }
       } else {
         base::set_outputs(g);
+        if (batched && !b.overflowed()) number_batches(b);  // updates came before some of them
       }
       return cursor <= g.node_count;
     }
@@ -210,13 +253,15 @@ struct list_rules {
   template <class Graph>
   static constexpr graph_room room(const Graph& g) {
     int updates = 0, groups = 1;  // the largest number of a group, and the main one
+    bool rows = false;
     for (int i = 0; i < g.node_count; ++i) {
       if (g.nodes[i].op != op_code::adam) continue;
       ++updates;
+      rows = rows || !is_variable_leaf(g.nodes[g.nodes[i].in[0]].op);
       if (const int group = static_cast<int>(optimizer_group(op_code::adam, g.nodes[i].a)); group >= groups)
         groups = group + 1;
     }
-    return {g.node_count + 9 * updates + groups * max_update_kinds * 32 + 2,
+    return {g.node_count + 9 * updates + groups * max_update_kinds * (rows ? 64 : 32) + 2,
             g.spec_count + (updates < 32 ? 4 * updates : 128) + 4};
   }
 };
@@ -225,7 +270,8 @@ struct list_rules {
 
 // Adam of all parameters as one update over contiguous ranges of the arena: parameters side by side, and their gradients,
 // moments and step counters in the same order. Element by element the same arithmetic: the same bits. Clipped gradients
-// are scaled by an operation of their own, rounded once more where weight decay is added.
+// are scaled by an operation of their own, rounded once more where weight decay is added. Rows of parameters whose states are in
+// shards are a list of their own; the price: the rows of all modules are stored at once.
 struct fused_optimizer : passes::rewriting<passes::list_rules<true>> {
   using key = struct list_optimizer;
   using verified_with_next = void;

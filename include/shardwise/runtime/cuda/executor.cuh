@@ -19,6 +19,7 @@
 #include <shardwise/runtime/cuda/collectives.cuh>
 #include <shardwise/runtime/cuda/copied_block.hpp>
 #include <shardwise/runtime/cuda/launch_calls.cuh>
+#include <shardwise/runtime/cuda/product_options.hpp>
 #include <shardwise/runtime/cuda/ranges.hpp>
 #include <shardwise/runtime/cuda/rank.hpp>
 #include <shardwise/runtime/cuda/recorder.hpp>
@@ -33,6 +34,13 @@ namespace shardwise::inline v0_1 {
 
 // graph: captured once, replayed. stream: every launch again in each step, for debuggers and sanitizers.
 enum class device_execution { graph, stream };
+
+// How a device's executor runs, checks, and chooses the algorithms of its matrix products.
+struct device_options {
+  device_execution how = device_execution::graph;
+  executor_checks checks = executor_checks::none;
+  product_options products = {};
+};
 
 // The executor of a rank on a device: the same members as on the host, but blocks are copied, not seen: `value`,
 // `get_parameter`. `run` returns when the step is queued; loss, output, value and gather_parameter wait for it.
@@ -55,12 +63,14 @@ class executor<Step, cuda_rank<Mesh>>
   // Of the checks there is `finite`: such a run is launched call by call, and every result is copied to the host.
   explicit executor(Rank& rank, device_execution how = device_execution::graph,
                     executor_checks checks = executor_checks::none)
+      : executor(rank, device_options{how, checks, {}}) {}
+  explicit executor(Rank& rank, const device_options& options)
       : base(&rank),
-        how_(how),
-        watches_(has_check(checks, executor_checks::finite)),
+        how_(options.how),
+        watches_(has_check(options.checks, executor_checks::finite)),
         arena_(static_cast<std::size_t>(source::peak_bytes)),
         state_(rank.multiprocessors(), groups) {
-    if (has_check(checks, executor_checks::poison))
+    if (has_check(options.checks, executor_checks::poison))
       throw std::invalid_argument(
           "shardwise: executor: executor_checks::poison is given; a device's executor has the check "
           "finite alone: run the program on host ranks for the other one");
@@ -73,6 +83,7 @@ class executor<Step, cuda_rank<Mesh>>
     clear();
     lower(0);
     cuda::check_compiled<Step>(calls(), rank.index());
+    choose_products(options.products);
     queue_collectives();
     issue();
     rank.synchronize(stream());
@@ -174,6 +185,8 @@ class executor<Step, cuda_rank<Mesh>>
   // The stream that steps are queued on.
   cudaStream_t stream() const { return state_.compute(); }
   const dynamic_array<runtime::scheduled_call>& schedule() const { return schedule_; }
+  // What was chosen for this program's matrix products at its start, and how long that took.
+  const product_report& products() const { return products_; }
 
  private:
   template <class Other, class R>
@@ -297,6 +310,20 @@ class executor<Step, cuda_rank<Mesh>>
   // Those of one run.
   void queue_collectives() {
     for (int a = 0; a < mesh_type::axes; ++a) rank_->queue_collectives(a, collectives_[static_cast<std::size_t>(a)]);
+  }
+
+  // Every product once, where its operands will lie, before any collective is queued: a rank that measures then waits for nobody.
+  // Ranks that are processes of their own measure nothing, since they could not agree, and replicas must be equal.
+  void choose_products(product_options options) {
+    if (!rank_->shares_memory()) options.choice = product_choice::deterministic;
+    cuda::context& ctx = state_.of_stream(runtime::compute_stream);
+    ctx.plans->allow_tf32(checked_device_step<Step>::tf32);
+    ctx.plans->begin_search(options, ctx.stream);
+    for (const runtime::call& c : work_)
+      if (program().nodes[c.node].op == op_code::einsum) launch(c, 1, ctx);
+    rank_->synchronize(ctx.stream);
+    products_ = ctx.plans->end_search();
+    clear();
   }
 
   void capture() {
@@ -428,6 +455,7 @@ class executor<Step, cuda_rank<Mesh>>
   cuda::graph_instance graph_;
   cuda::recorder recorder_;
   cuda::launch_ranges ranges_;
+  product_report products_;
 };
 
 }  // namespace shardwise::inline v0_1

@@ -2,18 +2,29 @@
 // matmul_plans: what cuBLASLt needs to know of each shape of a matrix product, made once.
 #pragma once
 
-#include <array>
 #include <map>
+#include <memory>
+#include <mutex>
+#include <type_traits>
 
 #include <shardwise/runtime/cuda/context.hpp>
 #include <shardwise/runtime/cuda/error.hpp>
+#include <shardwise/runtime/cuda/product_search.cuh>
 #include <shardwise/operations/contraction/scratch.hpp>
 
 namespace shardwise::inline v0_1::cuda {
 
+// As CUDA's libraries name an element type.
+template <class T>
+inline constexpr cudaDataType data_type = sizeof(T) == 4 ? CUDA_R_32F : CUDA_R_64F;
+// What a product of elements T is computed in; alpha and beta are of it.
+template <class T>
+using product_scalar = std::conditional_t<sizeof(T) == 8, double, float>;
+
 // One column-major product D = f(alpha op(A) op(B) + beta C + bias) for `batch` matrices, all that a plan depends on. A is
 // rows x depth or, transposed, its storage depth x rows; ld_* are distances of stored columns, step_* of matrices. C is D
-// itself unless ld_c says otherwise; `epilogue` says whether there is a bias, of a value each row, and f.
+// itself unless ld_c says otherwise; `epilogue` says whether there is a bias, of a value each row, and f; what an epilogue reads or
+// writes besides, a matrix as D, has distances ld_aux.
 struct matmul_shape {
   std::int64_t rows = 0, columns = 0, depth = 0, batch = 1;
   std::int64_t ld_a = 1, ld_b = 1, ld_d = 1;
@@ -23,14 +34,23 @@ struct matmul_shape {
   std::int64_t type = 0;  // a cudaDataType
   std::int64_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   std::int64_t ld_c = 0, step_c = 0, align_c = 16;  // ld_c 0: C is D
+  std::int64_t ld_aux = 0;
+  std::int64_t tf32 = 0;  // 1: factors of float are rounded to TF32; the plans say so, not the caller
 
   // What cuBLASLt must be able to do; of the rest we have other ways.
   bool plain() const { return epilogue == CUBLASLT_EPILOGUE_DEFAULT && ld_c == 0; }
-  using key_type = std::array<std::int64_t, 20>;
+  using key_type = product_key;
   key_type key() const {
-    return {rows,         columns,      depth,   batch,   ld_a,    ld_b, ld_d,     step_a, step_b, step_d,
-            transposed_a, transposed_b, align_a, align_b, align_d, type, epilogue, ld_c,   step_c, align_c};
+    return {rows,         columns, depth,   batch,   ld_a, ld_b,     ld_d, step_a, step_b,  step_d, transposed_a,
+            transposed_b, align_a, align_b, align_d, type, epilogue, ld_c, step_c, align_c, ld_aux, tf32};
   }
+};
+
+// Where one product's matrices lie. bias: read, or written by an epilogue that sums; aux: as well.
+struct matmul_operands {
+  const void *a = nullptr, *b = nullptr, *c = nullptr;
+  void* d = nullptr;
+  const void *bias = nullptr, *aux = nullptr;
 };
 
 // Descriptors and the algorithm of every shape met so far. A rank's own: not for several threads at once.
@@ -43,23 +63,46 @@ class matmul_plans {
     for (auto& [key, p] : plans_) p.destroy();
   }
 
-  // alpha and beta are of the element type, in host memory.
+  // Whether factors of float may be rounded to TF32 from now on: 10 bits of fraction, products eight times as fast.
+  void allow_tf32(bool on) { tf32_ = on; }
+  bool allows_tf32() const { return tf32_; }
+  // Whether elements of T lose more in a product than cuBLASLt's epilogues do, which compute gelu for elements of 2 bytes.
+  template <class T>
+  bool is_rough() const {
+    return sizeof(T) == 2 || (sizeof(T) == 4 && tf32_);
+  }
+
+  // From here to `end_search` the shapes that are met are measured: the operands of such a product are overwritten.
+  void begin_search(const product_options& options, cudaStream_t stream) {
+    search_ = std::make_unique<product_search>(options, stream);
+  }
+  product_report end_search() {
+    product_report r = search_->report();
+    r.seconds = search_->seconds();
+    product_choices& all = product_choices::of_process();
+    if (r.measured > 0 && !search_->folder().empty()) {
+      const std::lock_guard held(all.lock);
+      all.say(search_->table()->save(search_->folder()));
+    }
+    search_.reset();
+    return r;
+  }
+
+  // alpha and beta are product_scalars, in host memory.
   void run(const matmul_shape& s, const void* alpha, const void* a, const void* b, const void* beta, void* d,
            void* workspace, context& ctx) {
-    if (!try_run(s, alpha, a, b, beta, d, nullptr, d, workspace, ctx))
+    if (!try_run(s, alpha, {a, b, d, d, nullptr, nullptr}, beta, workspace, ctx))
       throw device_error("cublasLtMatmulAlgoGetHeuristic", "no algorithm for a product of these sizes and strides");
   }
-  // With C, and a bias (or null). False, and nothing is launched, where cuBLASLt has no algorithm for it.
-  bool try_run(const matmul_shape& s, const void* alpha, const void* a, const void* b, const void* beta, const void* c,
-               const void* bias, void* d, void* workspace, context& ctx) {
+  // With C and an epilogue. False, and nothing is launched, where cuBLASLt has no algorithm for it.
+  bool try_run(matmul_shape s, const void* alpha, const matmul_operands& x, const void* beta, void* workspace,
+               context& ctx) {
+    s.tf32 = tf32_ && s.type == CUDA_R_32F ? 1 : 0;
     auto at = plans_.find(s.key());
-    if (at == plans_.end()) at = plans_.emplace(s.key(), make(s, bias, ctx)).first;
+    if (at == plans_.end()) at = plans_.emplace(s.key(), make(s, alpha, x, beta, workspace, ctx)).first;
     plan& p = at->second;
     if (!p.product) return false;
-    if (bias) set_bias(p.product, bias);
-    const cublasStatus_t status =
-        cublasLtMatmul(ctx.lt, p.product, alpha, a, p.a, b, p.b, beta, c, p.c ? p.c : p.d, d, p.d, &p.algorithm, workspace,
-                       static_cast<std::size_t>(device_scratch::product_bytes), ctx.stream);
+    const cublasStatus_t status = launch(p, p.algorithm, alpha, x, beta, workspace, ctx);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED && !s.plain()) {
       p.destroy();
       return false;
@@ -71,6 +114,8 @@ class matmul_plans {
   std::size_t size() const { return plans_.size(); }
 
  private:
+  static constexpr int most_candidates = 16;
+
   struct plan {
     cublasLtMatmulDesc_t product = nullptr;
     cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr, d = nullptr;
@@ -84,6 +129,13 @@ class matmul_plans {
     }
   };
 
+  static cublasStatus_t launch(const plan& p, const cublasLtMatmulAlgo_t& algorithm, const void* alpha,
+                               const matmul_operands& x, const void* beta, void* workspace, context& ctx) {
+    point(p.product, x);
+    return cublasLtMatmul(ctx.lt, p.product, alpha, x.a, p.a, x.b, p.b, beta, x.c, p.c ? p.c : p.d, x.d, p.d, &algorithm,
+                          workspace, static_cast<std::size_t>(device_scratch::product_bytes), ctx.stream);
+  }
+
   static cublasLtMatrixLayout_t make_layout(const matmul_shape& s, std::int64_t rows, std::int64_t columns, std::int64_t ld,
                                             std::int64_t step) {
     cublasLtMatrixLayout_t l = nullptr;
@@ -96,68 +148,137 @@ class matmul_plans {
     return l;
   }
 
-  static void set_bias(cublasLtMatmulDesc_t product, const void* bias) {
-    check(cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)),
-          "cublasLtMatmulDescSetAttribute");
+  template <class V>
+  static void set(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t what, const V& value) {
+    check(cublasLtMatmulDescSetAttribute(product, what, &value, sizeof(value)), "cublasLtMatmulDescSetAttribute");
+  }
+  static void point(cublasLtMatmulDesc_t product, const matmul_operands& x) {
+    if (x.bias) set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, x.bias);
+    if (x.aux) set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, x.aux);
+  }
+  static cublasComputeType_t computed_in(const matmul_shape& s) {
+    if (s.type == CUDA_R_64F) return CUBLAS_COMPUTE_64F;
+    return s.tf32 != 0 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  }
+
+  // The product's descriptors, without an algorithm.
+  static void describe(plan& p, const matmul_shape& s, const matmul_operands& x) {
+    check(cublasLtMatmulDescCreate(&p.product, computed_in(s), s.type == CUDA_R_64F ? CUDA_R_64F : CUDA_R_32F),
+          "cublasLtMatmulDescCreate");
+    set(p.product, CUBLASLT_MATMUL_DESC_TRANSA, s.transposed_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(p.product, CUBLASLT_MATMUL_DESC_TRANSB, s.transposed_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    p.a = s.transposed_a ? make_layout(s, s.depth, s.rows, s.ld_a, s.step_a)
+                         : make_layout(s, s.rows, s.depth, s.ld_a, s.step_a);
+    p.b = s.transposed_b ? make_layout(s, s.columns, s.depth, s.ld_b, s.step_b)
+                         : make_layout(s, s.depth, s.columns, s.ld_b, s.step_b);
+    p.d = make_layout(s, s.rows, s.columns, s.ld_d, s.step_d);
+    if (s.ld_c != 0) p.c = make_layout(s, s.rows, s.columns, s.ld_c, s.step_c);
+    if (s.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return;
+    set(p.product, CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<cublasLtEpilogue_t>(s.epilogue));
+    if (s.ld_aux != 0) set(p.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, s.ld_aux);
+    point(p.product, x);
+  }
+
+  // Up to `most` algorithms, the likeliest first; none where cuBLASLt has none.
+  static int candidates(const plan& p, const matmul_shape& s, context& ctx, int most,
+                        cublasLtMatmulHeuristicResult_t* found) {
+    struct wishes {
+      cublasLtMatmulPreference_t p = nullptr;
+      ~wishes() {
+        if (p) cublasLtMatmulPreferenceDestroy(p);
+      }
+    } w;
+    check(cublasLtMatmulPreferenceCreate(&w.p), "cublasLtMatmulPreferenceCreate");
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
+      check(cublasLtMatmulPreferenceSetAttribute(w.p, what, &value, sizeof(value)), "cublasLtMatmulPreferenceSetAttribute");
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::size_t>(device_scratch::product_bytes));
+    // parts are added in their order, in the type that products are computed in
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(s.align_a));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(s.align_b));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(s.ld_c != 0 ? s.align_c : s.align_d));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(s.align_d));
+    int count = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(ctx.lt, p.product, p.a, p.b, p.c ? p.c : p.d, p.d, w.p, most, found, &count);
+    if (s.plain()) check(status, "cublasLtMatmulAlgoGetHeuristic");
+    if (s.plain() && count > 0) check(found[0].state, "cublasLtMatmulAlgoGetHeuristic");
+    if (status != CUBLAS_STATUS_SUCCESS) return 0;
+    int good = 0;
+    for (int k = 0; k < count; ++k)
+      if (found[k].state == CUBLAS_STATUS_SUCCESS) found[good++] = found[k];
+    return good;
+  }
+
+  // Whether cuBLASLt takes an algorithm that was remembered.
+  static bool fits(const plan& p, const cublasLtMatmulAlgo_t& a, context& ctx) {
+    cublasLtMatmulHeuristicResult_t r{};
+    return cublasLtMatmulAlgoCheck(ctx.lt, p.product, p.a, p.b, p.c ? p.c : p.d, p.d, &a, &r) == CUBLAS_STATUS_SUCCESS &&
+           r.workspaceSize <= static_cast<std::size_t>(device_scratch::product_bytes);
   }
 
   // Without a product where there is no algorithm.
-  static plan make(const matmul_shape& s, const void* bias, context& ctx) {
+  plan make(const matmul_shape& s, const void* alpha, const matmul_operands& x, const void* beta, void* workspace,
+            context& ctx) {
     plan p;
-    cublasLtMatmulPreference_t preference = nullptr;
     try {
-      const bool single = s.type == CUDA_R_32F;  // true float32: no TF32
-      check(cublasLtMatmulDescCreate(&p.product, single ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_64F,
-                                     static_cast<cudaDataType>(s.type)),
-            "cublasLtMatmulDescCreate");
-      const cublasOperation_t ops[2] = {s.transposed_a ? CUBLAS_OP_T : CUBLAS_OP_N,
-                                        s.transposed_b ? CUBLAS_OP_T : CUBLAS_OP_N};
-      check(cublasLtMatmulDescSetAttribute(p.product, CUBLASLT_MATMUL_DESC_TRANSA, &ops[0], sizeof(ops[0])),
-            "cublasLtMatmulDescSetAttribute");
-      check(cublasLtMatmulDescSetAttribute(p.product, CUBLASLT_MATMUL_DESC_TRANSB, &ops[1], sizeof(ops[1])),
-            "cublasLtMatmulDescSetAttribute");
-      p.a = s.transposed_a ? make_layout(s, s.depth, s.rows, s.ld_a, s.step_a)
-                           : make_layout(s, s.rows, s.depth, s.ld_a, s.step_a);
-      p.b = s.transposed_b ? make_layout(s, s.columns, s.depth, s.ld_b, s.step_b)
-                           : make_layout(s, s.depth, s.columns, s.ld_b, s.step_b);
-      p.d = make_layout(s, s.rows, s.columns, s.ld_d, s.step_d);
-      if (s.ld_c != 0) p.c = make_layout(s, s.rows, s.columns, s.ld_c, s.step_c);
-      if (s.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
-        const cublasLtEpilogue_t epilogue = static_cast<cublasLtEpilogue_t>(s.epilogue);
-        check(cublasLtMatmulDescSetAttribute(p.product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)),
-              "cublasLtMatmulDescSetAttribute");
-        if (bias) set_bias(p.product, bias);
+      describe(p, s, x);
+      cublasLtMatmulHeuristicResult_t found[most_candidates]{};
+      const bool searches = search_ && search_->measures();
+      const int count = candidates(p, s, ctx, searches ? most_candidates : 1, found);
+      if (search_) ++search_->report().shapes;
+      if (count == 0) {
+        p.destroy();
+        return p;
       }
-
-      check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
-      const std::size_t bytes = static_cast<std::size_t>(device_scratch::product_bytes);
-      const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
-        check(cublasLtMatmulPreferenceSetAttribute(preference, what, &value, sizeof(value)),
-              "cublasLtMatmulPreferenceSetAttribute");
-      };
-      prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, bytes);
-      prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(s.align_a));
-      prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(s.align_b));
-      prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(s.ld_c != 0 ? s.align_c : s.align_d));
-      prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(s.align_d));
-      cublasLtMatmulHeuristicResult_t best{};
-      int found = 0;
-      const cublasStatus_t status =
-          cublasLtMatmulAlgoGetHeuristic(ctx.lt, p.product, p.a, p.b, p.c ? p.c : p.d, p.d, preference, 1, &best, &found);
-      if (s.plain()) check(status, "cublasLtMatmulAlgoGetHeuristic");
-      if (s.plain() && found > 0) check(best.state, "cublasLtMatmulAlgoGetHeuristic");
-      if (status == CUBLAS_STATUS_SUCCESS && found > 0 && best.state == CUBLAS_STATUS_SUCCESS) p.algorithm = best.algo;
-      else p.destroy();
+      p.algorithm = found[0].algo;
+      if (searches) choose(p, s, alpha, x, beta, workspace, ctx, found, count);
     } catch (...) {
-      if (preference) cublasLtMatmulPreferenceDestroy(preference);
       p.destroy();
       throw;
     }
-    cublasLtMatmulPreferenceDestroy(preference);
     return p;
   }
 
+  // What this process or the file remembers, or the fastest now.
+  void choose(plan& p, const matmul_shape& s, const void* alpha, const matmul_operands& x, const void* beta, void* workspace,
+              context& ctx, const cublasLtMatmulHeuristicResult_t* found, int count) {
+    product_choices& all = product_choices::of_process();
+    const std::lock_guard held(all.lock);
+    product_table& table = *search_->table();
+    if (const product_algorithm* known = table.find(s.key())) {
+      if (const cublasLtMatmulAlgo_t a = algorithm_of(*known); fits(p, a, ctx)) {
+        p.algorithm = a;
+        ++search_->report().remembered;
+        return;
+      }
+      all.say("shardwise: a remembered algorithm is none of cuBLASLt's for its product; it is chosen anew");
+      table.forget(s.key());
+    }
+    if (!search_->has_time()) return;
+    const auto type = static_cast<cudaDataType>(s.type);
+    const std::int64_t element = type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
+    const auto span = [&](std::int64_t ld, std::int64_t across, std::int64_t along, std::int64_t step) {
+      return ((across - 1) * ld + along + (s.batch - 1) * step) * element;
+    };
+    fill_with_noise(const_cast<void*>(x.a),
+                    s.transposed_a ? span(s.ld_a, s.rows, s.depth, s.step_a) : span(s.ld_a, s.depth, s.rows, s.step_a), type,
+                    ctx.stream);
+    fill_with_noise(const_cast<void*>(x.b),
+                    s.transposed_b ? span(s.ld_b, s.depth, s.columns, s.step_b) : span(s.ld_b, s.columns, s.depth, s.step_b),
+                    type, ctx.stream);
+    const int best = search_->fastest(
+        count, [&](int k) { return launch(p, found[k].algo, alpha, x, beta, workspace, ctx) == CUBLAS_STATUS_SUCCESS; });
+    if (best < 0) return;
+    p.algorithm = found[best].algo;
+    table.add(s.key(), words_of(p.algorithm));
+    ++search_->report().measured;
+  }
+
   std::map<matmul_shape::key_type, plan> plans_;
+  std::unique_ptr<product_search> search_;
+  bool tf32_ = false;
 };
 
 }  // namespace shardwise::inline v0_1::cuda

@@ -225,6 +225,15 @@ prepared_call& prepared_for(eager_core<Rank>& core, const eager_operation<Rank>&
   return prepare(core, x, in, n);
 }
 
+// The call's scratch, for as long as the block lives.
+template <class Rank>
+block take_scratch(eager_core<Rank>& core, prepared_call& p) {
+  if (p.workspace_class < 0) return {};
+  block scratch = core.take_class(p.workspace_class);
+  p.c.workspace = scratch.data();
+  return scratch;
+}
+
 // An operation with several results: out[k] becomes result k, of those that x.outs names.
 template <class Rank>
 void apply_results_eagerly(const eager_operation<Rank>& x, double f, const eager_value<Rank>* const* in, int n,
@@ -239,11 +248,7 @@ void apply_results_eagerly(const eager_operation<Rank>& x, double f, const eager
     *out[k] = eager_value<Rank>(core, core.take_class(r.out_class[k]), 0, r.out[k]);
     r.blocks.p[k] = out[k]->data();
   }
-  block scratch;
-  if (p.workspace_class >= 0) {
-    scratch = core.take_class(p.workspace_class);
-    p.c.workspace = scratch.data();
-  }
+  const block scratch = take_scratch(core, p);
   try {
     x.kernel(p.c, core.env, *core.rank);
   } catch (...) {
@@ -273,11 +278,7 @@ eager_value<Rank> apply_eagerly(const eager_operation<Rank>& x, double f, const 
   for (int k = 0; k < n; ++k) c.p[k] = in[k]->data();
   c.p[result] = storage.data() + offset;
   if (rules::is_random(x.op)) core.draw_at(c, x.site >= 0 ? first_site + x.site : -1, *x.out);
-  block scratch;
-  if (p->workspace_class >= 0) {
-    scratch = core.take_class(p->workspace_class);
-    c.workspace = scratch.data();
-  }
+  const block scratch = take_scratch(core, *p);
   try {
     if (core.checks == eager_checks::agree && communicates(c.kind))
       core.rank->agree(x.signature, "the collective to run next");

@@ -14,6 +14,8 @@
 
 #if defined(SHARDWISE_EXTERN_KERNELS) || defined(SHARDWISE_INSTANTIATE_KERNELS)
 
+#include <shardwise/operations/attention/host_tiles.hpp>
+
 #ifdef SHARDWISE_INSTANTIATE_KERNELS
 #define SHARDWISE_EXTERN
 #else
@@ -44,6 +46,24 @@ SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_KERNEL_2
 
 }  // namespace shardwise::inline v0_1::runtime
+
+// What operations made like users' own share with no rank and no program.
+namespace shardwise::inline v0_1::host {
+
+#define SHARDWISE_ATTENTION(type)                                                                                       \
+  SHARDWISE_EXTERN template void attend<type>(const attention_call<type>&, const attention_block<type>&, type*, type*); \
+  SHARDWISE_EXTERN template void attend_back<type>(const attention_call<type>&, const attention_gradients<type>&, type*);
+
+#ifndef SHARDWISE_KERNELS_OF_DOUBLE_ONLY
+SHARDWISE_ATTENTION(float)
+#endif
+#ifndef SHARDWISE_KERNELS_OF_FLOAT_ONLY
+SHARDWISE_ATTENTION(double)
+#endif
+
+#undef SHARDWISE_ATTENTION
+
+}  // namespace shardwise::inline v0_1::host
 
 #undef SHARDWISE_EXTERN
 

@@ -136,6 +136,22 @@ TEST_CASE("shard_optimizer_states under passes") {
   CHECK(apart(sw::pipeline<sw::rematerialise<100>, sw::merge_products, sw::fuse_kernels>{}) < 1e-12);
 }
 
+// Lists of rows, with uneven rows and empty shards, beside lists of whole parameters, behind batches and beside what splits rows first.
+template <int D, int N, template <int, int> class Plan, class Optimizer, class... P>
+void check_list() {
+  CAPTURE(D);
+  const history<double> each = trained<D, N, Plan, Optimizer>(3);
+  CHECK(difference(each, trained<D, N, Plan, Optimizer, P...>(3)) == 0);
+}
+TEST_CASE("shard_optimizer_states over lists of parameters") {
+  check_list<2, 1, states_plan, sw::adam<>, sw::fused_optimizer>();
+  check_list<3, 1, states_plan, sw::adamw<true>, sw::foreach_optimizer>();
+  check_list<4, 1, states_plan, sw::adamw<true>, sw::merge_common, sw::batch_collectives, sw::fused_optimizer>();
+  check_list<4, 1, mixed_plan, sw::adam<>, sw::fused_optimizer>();
+  check_list<2, 2, states_and_split, sw::adam<>, sw::foreach_optimizer, sw::raise_comms, sw::sink_waits>();
+  check_list<3, 1, states_plan, sw::adam<>, sw::fused_optimizer, sw::merge_common, sw::fuse_kernels>();
+}
+
 // The last layer's rows are updated and gathered in the next iteration, before its forward pass.
 TEST_CASE("shard_optimizer_states: an update in the next iteration") {
   using step = sw::train_step<models<dp<4>>::net_of, fit<double, 4, 7>, states_plan<4, 1>, mesh<4, 1>, sw::sgd<true>,
