@@ -171,7 +171,8 @@ void finish(const attention_call<T>& x, const tile& t, const tile_space<T>& w, c
 template <class T, class F>
 void each_tile(const attention_call<T>& x, tile t, const F& f) {
   const std::int64_t first = x.first_key(t.i0), end = x.end_key(t.i0 + t.rows - 1);
-  for (t.j0 = first; t.j0 < end; t.j0 += operations::attention_tile_keys) {
+  // nvcc 13 takes `t.j0 <` for the beginning of a template's arguments.
+  for (t.j0 = first; end > t.j0; t.j0 += operations::attention_tile_keys) {
     const std::int64_t left = end - t.j0;
     t.columns = left < operations::attention_tile_keys ? left : operations::attention_tile_keys;
     f(t);

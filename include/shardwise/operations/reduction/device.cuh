@@ -359,7 +359,7 @@ struct kernel<op_code::vector_norm_dx> {
           slope, ctx);
     else
       launch_points(op_code::vector_norm_dx, w,
-                 detail::norm_slope_at<T>{as<T>(c.p[result]), as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[2]), slope}, ctx);
+                    detail::norm_slope_at<T>{as<T>(c.p[result]), as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[2]), slope}, ctx);
   }
 };
 

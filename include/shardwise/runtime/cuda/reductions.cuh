@@ -102,7 +102,7 @@ ncclDataType_t reduced_type(const placement& p) {
     if (keeps_keys(p)) return sizeof(T) <= 4 ? ncclInt32 : ncclInt64;
   return nccl_type<T>();
 }
-// Of two-byte elements, between which kind of a reduction numbers are kept as floats in scratch.
+// Whether the numbers of a reduction lie in scratch while they travel, four bytes each where the elements have two.
 template <class T>
 bool travels_wide(const placement& p) {
   return is_low_precision(dtype_v<T>) && keeps_keys(p);
