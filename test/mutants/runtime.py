@@ -38,8 +38,6 @@ MUTANTS = [
     ("log: of subnormal numbers, their exponent as written", VECTORS, "(tiny ? T(with::mantissa) : T(0))", "T(0)", (VECTOR_UNIT, NUMBERS)),
     ("tanh: minus zero loses its sign", VECTORS, "return with_sign_of((small ? a : T(1)) + over / under, x);",
      "const T y = (small ? a : T(1)) + over / under;\n  return x < T(0) ? -y : y;", (VECTOR_UNIT,)),
-    ("host loops: wide instruction sets fuse products with sums", "runtime/host/isa.hpp", 'optimize("O3", "fp-contract=off"),', 'optimize("O3"),',
-     (VECTOR_UNIT,)),
     ("products: scratch by the depth of blocks, which does not grow with k", "operations/contraction/scratch.hpp",
      "return smaller(k, max_depth); }", "return depth_of(k); }", (GEMM_UNIT,)),
     ("products: B in place where rows end a panel", "runtime/host/gemm.hpp", "if (direct_b && left >= width) continue;", "if (direct_b) continue;",
