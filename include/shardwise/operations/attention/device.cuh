@@ -7,13 +7,14 @@
 #include <shardwise/operations/attention/device_backward.cuh>
 #include <shardwise/operations/attention/host.hpp>
 #include <shardwise/runtime/cuda/device/custom.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1 {
 
 namespace cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace attention_detail {
-inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <int Size, class T, class C>
 __global__ void __launch_bounds__(threads)
@@ -111,9 +112,9 @@ struct attention_adjoint_launch {
   }
 };
 
-}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace attention_detail
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace cuda
 
 template <>

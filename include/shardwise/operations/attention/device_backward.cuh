@@ -5,9 +5,12 @@
 #pragma once
 
 #include <shardwise/operations/attention/device_tiles.cuh>
+#include <shardwise/support/config.hpp>
 
-namespace shardwise::inline v0_1::cuda::attention_detail {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
+
+namespace attention_detail {
 
 // Pointers into shared memory: tiles of q, k, of dout and v, and of weights.
 template <class C, int Size>
@@ -160,5 +163,7 @@ void multiply_rows(const host::attention_block<const T>& x, const host::attentio
                                                                                                        heads, times, size);
 }
 
+}  // namespace attention_detail
+
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::inline v0_1::cuda::attention_detail
+}  // namespace shardwise::inline v0_1::cuda

@@ -4,9 +4,12 @@
 
 #include <shardwise/operations/attention/device_tiles.cuh>
 #include <shardwise/runtime/cuda/attention_library.hpp>
+#include <shardwise/support/config.hpp>
 
-namespace shardwise::inline v0_1::cuda::attention_detail {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
+
+namespace attention_detail {
 
 template <class... P>
 bool are_aligned(const P*... p) {
@@ -110,5 +113,7 @@ bool attend_back_by_library(const host::attention_call<T, C>& x, const host::att
   return true;
 }
 
+}  // namespace attention_detail
+
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::inline v0_1::cuda::attention_detail
+}  // namespace shardwise::inline v0_1::cuda

@@ -5,11 +5,12 @@
 
 #include <shardwise/operations/attention/device.cuh>
 #include <shardwise/operations/attention/device_library.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace attention_detail {
-inline namespace SHARDWISE_DEVICE_BUILD {
 
 // A call's blocks of T, for what reads nothing but these; the float ones beside them are read from the call.
 template <class T>
@@ -81,7 +82,7 @@ bool compile_low_attention() {
     custom::attention_adjoint_biased, custom::attention_adjoint_marked, custom::attention_adjoint_biased_marked,
     custom::attention_adjoint_dropped, custom::attention_adjoint_biased_dropped, custom::attention_adjoint_marked_dropped>();
 
-}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace attention_detail
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace shardwise::inline v0_1::cuda

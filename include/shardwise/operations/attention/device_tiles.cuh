@@ -12,8 +12,10 @@
 #include <shardwise/runtime/cuda/error.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::inline v0_1::cuda::attention_detail {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
+
+namespace attention_detail {
 
 // A block is 16 by 16 threads; thread (y, x) has rows y + 16 r and columns x + 16 c of a tile.
 inline constexpr int side = 16, threads = side * side;
@@ -151,5 +153,7 @@ void by_size(std::int64_t size, F&& launch) {
                                 "attention as matmul, softmax and matmul");
 }
 
+}  // namespace attention_detail
+
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::inline v0_1::cuda::attention_detail
+}  // namespace shardwise::inline v0_1::cuda

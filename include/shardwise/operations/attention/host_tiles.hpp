@@ -6,6 +6,7 @@
 #include <shardwise/operations/attention/host_plain.hpp>
 #include <shardwise/runtime/host/gemm.hpp>
 #include <shardwise/runtime/host/isa.hpp>
+#include <shardwise/support/config.hpp>
 #if defined(SHARDWISE_WITH_BLAS)
 #include <shardwise/runtime/host/cblas.hpp>
 #endif
