@@ -19,7 +19,7 @@ namespace attention_detail {
 template <int Size, class T, class C>
 __global__ void __launch_bounds__(threads)
     attend_tiles(const __grid_constant__ host::attention_call<T, C> x, const __grid_constant__ host::attention_block<T> out,
-                 T* lse, double p, std::int64_t tiles) {
+                 C* lse, double p, std::int64_t tiles) {
   constexpr int rows = tile_rows<C, Size>, each = rows / side, columns = Size / side;
   extern __shared__ unsigned char attention_shared[];
   C* const q = reinterpret_cast<C*>(attention_shared);
@@ -78,14 +78,14 @@ __global__ void __launch_bounds__(threads)
     for (int c = 0; c < columns; ++c) o[r][c] = none ? C(0) : o[r][c] / total[r];
     if (lse && tx == 0 && i < x.queries)
       lse[(at.b * x.heads + at.h) * x.queries + i] =
-          static_cast<T>(none ? host::math<C>::lowest() : host::detail::finite_or_zero(top[r]) + math<C>::log(total[r]));
+          none ? host::math<C>::lowest() : host::detail::finite_or_zero(top[r]) + math<C>::log(total[r]);
   }
   if (out.data) store(out, at.b, at.h, at.first, x.queries, o, value_size, ty, tx);
 }
 
 // lse: null where nobody wants it; so is out's data.
 template <class C, class T>
-void attend(const host::attention_call<T, C>& x, const host::attention_block<T>& out, T* lse, cudaStream_t stream) {
+void attend(const host::attention_call<T, C>& x, const host::attention_block<T>& out, C* lse, cudaStream_t stream) {
   by_size(x.size > x.value_size ? x.size : x.value_size, [&](auto size) {
     constexpr int most = decltype(size)::value;
     const std::int64_t tiles = tiles_of(x.queries, tile_rows<C, most>), blocks = tiles * x.heads * x.batch;

@@ -30,7 +30,7 @@ struct backward_tiles {
 // Of staged tiles of queries first_query.. and keys first_key..: ds, the gradient of the products of q and k, and p, the weights that values are
 // multiplied by.
 template <bool Weights, int Size, class T, class C>
-__device__ void weigh_back(const host::attention_call<T, C>& x, const host::attention_gradients<T>& g,
+__device__ void weigh_back(const host::attention_call<T, C>& x, const host::attention_gradients<T, C>& g,
                            host::attention_drops& drops, const backward_tiles<C, Size>& m, std::int64_t b, std::int64_t h,
                            std::int64_t first_query, std::int64_t first_key, int ty, int tx) {
   constexpr int rows = tile_rows<C, Size>, each = rows / side;
@@ -57,7 +57,7 @@ __device__ void weigh_back(const host::attention_call<T, C>& x, const host::atte
 template <int Size, class T, class C>
 __global__ void __launch_bounds__(threads)
     attend_back_queries(const __grid_constant__ host::attention_call<T, C> x,
-                        const __grid_constant__ host::attention_gradients<T> g, double p, std::int64_t tiles) {
+                        const __grid_constant__ host::attention_gradients<T, C> g, double p, std::int64_t tiles) {
   constexpr int rows = tile_rows<C, Size>, each = rows / side, columns = Size / side;
   extern __shared__ unsigned char attention_shared[];
   const int size = static_cast<int>(x.size), value_size = static_cast<int>(x.value_size);
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(threads)
 template <int Size, class T, class C>
 __global__ void __launch_bounds__(threads)
     attend_back_keys(const __grid_constant__ host::attention_call<T, C> x,
-                     const __grid_constant__ host::attention_gradients<T> g, double p, std::int64_t tiles) {
+                     const __grid_constant__ host::attention_gradients<T, C> g, double p, std::int64_t tiles) {
   constexpr int rows = tile_rows<C, Size>, each = rows / side, columns = Size / side;
   extern __shared__ unsigned char attention_shared[];
   const int size = static_cast<int>(x.size), value_size = static_cast<int>(x.value_size);
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(threads)
 }
 
 template <class T, class C>
-void attend_back(const host::attention_call<T, C>& x, const host::attention_gradients<T>& g, cudaStream_t stream) {
+void attend_back(const host::attention_call<T, C>& x, const host::attention_gradients<T, C>& g, cudaStream_t stream) {
   const std::int64_t larger = x.size > x.value_size ? x.size : x.value_size;
   by_size(larger, [&](auto size) {
     constexpr int most = decltype(size)::value, rows = tile_rows<C, most>;
@@ -142,7 +142,7 @@ void attend_back(const host::attention_call<T, C>& x, const host::attention_grad
 template <class C, class T>
 __global__ void __launch_bounds__(threads)
     row_products(const __grid_constant__ host::attention_block<const T> x,
-                 const __grid_constant__ host::attention_block<const T> y, T* out, std::int64_t rows, std::int64_t heads,
+                 const __grid_constant__ host::attention_block<const T> y, C* out, std::int64_t rows, std::int64_t heads,
                  std::int64_t times, std::int64_t size) {
   const std::int64_t step = std::int64_t{gridDim.x} * (threads / 32);
   for (std::int64_t n = std::int64_t{blockIdx.x} * (threads / 32) + threadIdx.x / 32; n < rows; n += step) {
@@ -151,11 +151,11 @@ __global__ void __launch_bounds__(threads)
     C sum = C(0);
     for (std::int64_t i = threadIdx.x % 32; i < size; i += 32) sum += static_cast<C>(p[i]) * static_cast<C>(q[i]);
     for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, lane);
-    if (threadIdx.x % 32 == 0) out[n] = static_cast<T>(sum);
+    if (threadIdx.x % 32 == 0) out[n] = sum;
   }
 }
 template <class C, class T>
-void multiply_rows(const host::attention_block<const T>& x, const host::attention_block<const T>& y, T* out,
+void multiply_rows(const host::attention_block<const T>& x, const host::attention_block<const T>& y, C* out,
                    std::int64_t batch, std::int64_t heads, std::int64_t times, std::int64_t size, cudaStream_t stream) {
   const std::int64_t rows = batch * heads * times, blocks = tiles_of(rows, threads / 32);
   if (rows > 0)

@@ -81,7 +81,7 @@ __device__ C kept(const host::attention_call<T, C>& x, host::attention_drops& dr
 }
 template <class T, class C>
 __device__ host::attention_drops drops_of(const host::attention_call<T, C>& x, double p) {
-  return x.key ? host::drops_of<host::math<T>>(x.key, p) : host::attention_drops{};
+  return x.key ? host::drops_of<host::math<C>>(x.key, p) : host::attention_drops{};
 }
 
 // Over the threads of one row.
