@@ -53,8 +53,8 @@ using size = tt::config<GPT2_BATCH, 1024, 768, 12, 12, 50304>;
 using element = GPT2_ELEMENT;
 using activation = GPT2_ACTIVATION;  // what the floor's bytes and products are of
 template <class Backend>
-using step = sw::train_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, GPT2_PLAN, mesh,
-                            sw::clip_norm<sw::adamw<true>>, sw::pipeline<GPT2_PASSES>, element, Backend>;
+using step = sw::train_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, GPT2_PLAN, mesh, sw::clip_norm<sw::adamw<true>>,
+                            sw::pipeline<GPT2_PASSES>, element, Backend>;
 
 // The model's numbers, and not the library's count of them: what the floor is worked out from.
 inline constexpr double rows = static_cast<double>(size::batch) * size::time, width = size::width, layers = size::layers,

@@ -341,7 +341,7 @@ template <>
 struct kernel<op_code::norm_dw> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    if (detail::run_norm_columns<T>(op_code::norm_dw, c, as<T>(c.p[result]), nullptr, ctx)) return;
+    if (detail::run_norm_columns<T, 1>(op_code::norm_dw, c, as<T>(c.p[result]), nullptr, ctx)) return;
     walk<4> kept, summed;
     detail::norm_dw_walks(c, kept, summed);
     detail::reduce<T>(op_code::norm_dw, c, kept, summed, detail::norm_dw_value_of<T>(c), T(1), ctx);
@@ -372,7 +372,7 @@ template <>
 struct kernel<op_code::norm_dw_db> {
   template <class T>
   static void run(const call& c, context& ctx) {
-    if (detail::run_norm_columns<T>(op_code::norm_dw_db, c, as<T>(c.p[3]), as<T>(c.p[result]), ctx)) return;
+    if (detail::run_norm_columns<T, 2>(op_code::norm_dw_db, c, as<T>(c.p[3]), as<T>(c.p[result]), ctx)) return;
     walk<4> kept, summed;
     detail::norm_dw_walks(c, kept, summed);
     detail::reduce_to<sum_fold, two_sums>(op_code::norm_dw_db, c, kept, summed,

@@ -16,6 +16,13 @@ struct kernel<op_code::sum> {
   template <class T>
   static void run(const call& c, context& ctx) {
     const std::int64_t n = attributes_of<sum_attributes>(c.a).mean == 0 ? 1 : host::detail::summed_count(c.a, c.l[0]);
+    const layout& o = c.l[result];
+    if constexpr (is_floating_element<T>)
+      if (const int last = c.l[0].rank - 1;
+          last > 0 && attributes_of<sum_attributes>(c.a).dims == (std::int64_t{1} << last) - 1 &&
+          detail::sum_columns<T>(op_code::sum, c.l[0], c.p[0], as<T>(c.p[result]), o.str[o.rank - 1], static_cast<double>(n),
+                                 c.workspace, ctx))
+        return;
     detail::sum_into<T, false>(op_code::sum, c, static_cast<double>(n), ctx);
   }
 };
