@@ -57,6 +57,12 @@ struct to_double {
   constexpr auto operator()(const auto& x) const { return std::tuple{sw::sum(x), sw::cast<double>(x)}; }
 };
 
+struct chosen {
+  constexpr auto operator()(const auto& x, const auto& mask) const {
+    return std::tuple{sw::sum(sw::where(sw::cast<std::int32_t>(mask), x, sw::scale(x, 2))), mask};
+  }
+};
+
 using x_input = sw::input_tensor<float, sw::shape<70, 33>>;
 using id_input = sw::input_tensor<std::int64_t, sw::shape<70, 33>>;
 template <class Low, class Pipeline, class Backend>
@@ -124,6 +130,25 @@ TEST_CASE("rows, sums and gradients of two-byte elements on a GPU are the host's
 TEST_CASE("a user's own formula on two-byte elements computes in float and rounds once") {
   if (!test::place::has(1)) return;
   check<gated_program, sw::f16, sw::pipeline<>>(0.001);
+}
+
+TEST_CASE("an input of bool is given as a std::vector<bool> and read as one") {
+  if (!test::place::has(1)) return;
+  using program = sw::function_step<chosen, mesh, sw::inputs<x_input, sw::input_tensor<bool, sw::shape<70, 33>>>,
+                                    sw::pipeline<>, sw::cuda_backend>;
+  std::vector<bool> mask(70 * 33), back;
+  for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 == 1;
+  double sum = 0;
+  sw::launch_cuda<mesh>([&](auto& rank) {
+    sw::executor<program, std::remove_cvref_t<decltype(rank)>> ex(rank);
+    ex.set_input(0, std::vector<float>(mask.size(), 1));
+    ex.set_input(1, mask);
+    ex.run(sw::step_env{});
+    sum = ex.output()[0];
+    back = ex.template output<bool>(1);
+  });
+  CHECK(sum == 770 + 2 * 1540);
+  CHECK(back == mask);
 }
 
 // Without a GPU a case counts as skipped, so what needs none has a case of its own.
