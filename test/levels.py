@@ -19,7 +19,7 @@ FAMILIES = {"adjoint": "autodiff", "host": "runtime/host", "device": "runtime/cu
 FORBIDDEN_ROOMS = {("module", "runtime/cuda"): "modules know no device; users name the backend"}
 # Declarations of what is defined above: (header, name) -> why it stays.
 DECLARED = {
-    ("shardwise/pass/framework/pipeline.hpp", "functionalise"): "the errors of all pipelines name this pass",
+    ("shardwise/pass/framework/pass.hpp", "functionalise"): "the errors of all pipelines name this pass",
 }
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)

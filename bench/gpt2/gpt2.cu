@@ -18,6 +18,11 @@
 #include <type_traits>
 #include <vector>
 
+#ifdef GPT2_MIXED
+#include <shardwise/operations/attention/device_low.cuh>
+#else
+#include <shardwise/operations/attention/device.cuh>
+#endif
 #include <shardwise/pass/analysis/run_time.hpp>
 
 #include "../step/measure.cuh"
@@ -71,18 +76,18 @@ gpt2::rates measured_rates(int multiprocessors) {
               sw::cuda::check(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice, ctx.stream),
                               "cudaMemcpyAsync");
             });
-  std::vector<gpt2::element> noise(std::size_t{1} << 20);
+  std::vector<gpt2::activation> noise(std::size_t{1} << 20);
   std::uint32_t seed = 1;
-  for (gpt2::element& x : noise)
-    x = static_cast<gpt2::element>(static_cast<float>((seed = seed * 1664525U + 1013904223U) >> 8) / 8388608.0F - 1.0F);
-  const std::size_t part = noise.size() * sizeof(gpt2::element);
+  for (gpt2::activation& x : noise)
+    x = static_cast<gpt2::activation>(static_cast<float>((seed = seed * 1664525U + 1013904223U) >> 8) / 8388608.0F - 1.0F);
+  const std::size_t part = noise.size() * sizeof(gpt2::activation);
   for (std::size_t at = 0; at + part <= bytes; at += part)
     sw::cuda::check(cudaMemcpy(from.data() + at, noise.data(), part, cudaMemcpyHostToDevice), "cudaMemcpy");
   sw::cuda::matmul_shape s;
   s.rows = s.columns = s.ld_a = s.ld_d = 8192;
   s.depth = s.ld_b = 4096;
-  s.type = sw::cuda::data_type<gpt2::element>;
-  const sw::cuda::product_scalar<gpt2::element> one = 1, zero = 0;
+  s.type = sw::cuda::data_type<gpt2::activation>;
+  const sw::cuda::product_scalar<gpt2::activation> one = 1, zero = 0;
   const auto product = [&] {
     ctx.plans->run(s, &one, from.data(), from.data() + (bytes >> 1), &zero, to.data(), scratch.data(), ctx);
   };

@@ -36,10 +36,11 @@ inline std::string product_of(const sw::timeline_call& c, const sw::spec& result
 inline std::string kind_of(const sw::timeline_call& c, sw::program_phase phase, const sw::spec& result) {
   const std::string_view op = c.op, path = c.module;
   const bool forward = phase == sw::program_phase::forward;
-  const bool norm = ends(path, "norm1") || ends(path, "norm2") || path == "norm";
+  const bool norm = ends(path, "norm1") || ends(path, "norm2") || path == "norm" || path == "norm_f";
   if (phase == sw::program_phase::optimizer) return "update and clipping";
   if (holds(op, "attention") || (ends(path, ".attn") && op != "sum"))
     return forward ? "attention forward" : "attention backward";
+  if (op == "cast") return "casts";  // no floor: what an optimizer writes could be of both types
   if (op == "lse" || op == "exp_sum" || holds(op, "nll") || holds(op, "cross_entropy")) return "loss";
   if (op == "einsum") {
     const std::string of = product_of(c, result);
@@ -64,7 +65,7 @@ struct rates {
 // Milliseconds by kind. Bytes as a program moves them that fuses what can be fused: a norm reads the branch and the residual and
 // writes their sum and its result; gelu's value is written beside its operand; logits become their own gradient.
 inline std::map<std::string, double> floors(const rates& r) {
-  const double e = sizeof(element), activation = rows * width * e;
+  const double e = sizeof(gpt2::activation), activation = rows * width * e;
   const auto moved = [&](double bytes) { return bytes / r.bytes * 1e3; };
   const auto computed = [&](double operations) { return operations / r.operations * 1e3; };
   std::map<std::string, double> f;

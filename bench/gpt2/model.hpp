@@ -3,7 +3,8 @@
 // several programs; the compiler is given
 //   GPT2_ELEMENT  the element type (float)
 //   GPT2_BATCH    sequences of a step (8)
-//   GPT2_PASSES   the pipeline's passes (sw::fuse_kernels)
+//   GPT2_MIXED    what modules compute in beside it (nothing: GPT2_ELEMENT alone), sw::bf16
+//   GPT2_PASSES   the pipeline's pass (sw::fuse_kernels); with GPT2_MERGED sw::merge_products before it: nvcc splits macros at commas
 //   GPT2_BACKEND  cuda_backend, or cuda_backend_tf32
 //   GPT2_NAME     what the figures are called ("float32")
 #pragma once
@@ -22,11 +23,20 @@
 #ifndef GPT2_BATCH
 #define GPT2_BATCH 8
 #endif
-#ifndef GPT2_PASSES
+#if defined(GPT2_MERGED)
+#define GPT2_PASSES sw::merge_products, sw::fuse_kernels
+#elif !defined(GPT2_PASSES)
 #define GPT2_PASSES sw::fuse_kernels
 #endif
 #ifndef GPT2_BACKEND
 #define GPT2_BACKEND cuda_backend
+#endif
+#ifdef GPT2_MIXED
+#define GPT2_PLAN sw::plan<sw::data_parallel<dp>, sw::mixed<GPT2_MIXED>>
+#define GPT2_ACTIVATION GPT2_MIXED
+#else
+#define GPT2_PLAN sw::plan<sw::data_parallel<dp>>
+#define GPT2_ACTIVATION GPT2_ELEMENT
 #endif
 #ifndef GPT2_NAME
 #define GPT2_NAME "float32"
@@ -41,9 +51,10 @@ struct dp : sw::axis<1> {};
 using mesh = sw::mesh<dp>;
 using size = tt::config<GPT2_BATCH, 1024, 768, 12, 12, 50304>;
 using element = GPT2_ELEMENT;
+using activation = GPT2_ACTIVATION;  // what the floor's bytes and products are of
 template <class Backend>
-using step = sw::train_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, sw::plan<sw::data_parallel<dp>>, mesh,
-                            sw::clip_norm<sw::adamw<true>>, sw::pipeline<GPT2_PASSES>, element, Backend>;
+using step = sw::train_step<tt::gpt_of<size>::gpt, tt::next_byte<size, dp>, GPT2_PLAN, mesh, sw::clip_norm<sw::adamw<true>>,
+                            sw::pipeline<GPT2_PASSES>, element, Backend>;
 
 // The model's numbers, and not the library's count of them: what the floor is worked out from.
 inline constexpr double rows = static_cast<double>(size::batch) * size::time, width = size::width, layers = size::layers,

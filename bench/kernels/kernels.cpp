@@ -203,6 +203,23 @@ void norms(std::int64_t rows, std::int64_t n) {
   measure("norm_dx_dw" + tail, rows * n, [&] { compute<op_code::norm_dx_dw, T>(c, q); });
 }
 
+// The adjoint of a cross entropy: every row's cotangent, logits, log-sum-exp and target.
+template <class T>
+void losses(std::int64_t rows, std::int64_t n) {
+  call c;
+  c.inputs = 4;
+  c.l[0] = c.l[2] = c.l[3] = dense({rows});
+  c.l[1] = c.l[result] = dense({rows, n});
+  auto x = numbers<T>(rows * n), dy = numbers<T>(rows), lse = numbers<T>(rows);
+  std::vector<T> o(x.size());
+  const std::vector<std::int32_t> target(static_cast<std::size_t>(rows), 1);
+  host::operands<T> q;
+  q.p[0] = dy.data(), q.p[1] = x.data(), q.p[2] = lse.data(), q.p[result] = o.data();
+  q.index = target.data();
+  measure(std::string("nll_dx") + type_text<T>() + " " + shape_text({rows, n}), rows * n,
+          [&] { compute<op_code::nll_dx, T>(c, q); });
+}
+
 template <class T>
 void sums() {
   using enum op_code;
@@ -245,6 +262,7 @@ void rows() {
   mapped<softmax, T>("softmax", {128, 128}, 0, false, true);
   mapped<log_softmax, T>("log_softmax", {128, 128}, 0, false, true);
   for (const std::int64_t n : {8, 32, 128, 1024, 2048}) norms<T>(131072 / n, n);
+  for (const std::int64_t n : {8, 65, 1000}) losses<T>(131072 / n, n);
 }
 
 template <class T>
@@ -256,6 +274,9 @@ void maps() {
   mapped<op_code::tanh, T>("tanh", e);
   mapped<gelu_tanh, T>("gelu_tanh", e);
   mapped<gelu_erf, T>("gelu_erf", {100000});
+  mapped<op_code::log, T>("log", {100000});
+  of_two<gelu_tanh_dx, T>("gelu_tanh_dx", {100000});
+  of_two<gelu_erf_dx, T>("gelu_erf_dx", {100000});
   mapped<relu, T>("relu", e);
   mapped<sigmoid, T>("sigmoid", e);
   mapped<sign, T>("sign", e);

@@ -142,10 +142,10 @@ template <class T>
 T value_of(sw::reduction op, int turn, int rank, std::int64_t i) {
   const std::int64_t k = (i * 7 + rank * 13 + turn * 5 + i / 11) % 9;
   if (op == sw::reduction::product) return static_cast<T>(k % 3 == 0 ? -1 : k % 3);
-  if constexpr (std::is_floating_point_v<T>)
+  if constexpr (sw::is_floating_element<T>)
     if (op == sw::reduction::max || op == sw::reduction::min) {
-      if ((i + rank + turn) % 5 == 0) return std::numeric_limits<T>::quiet_NaN();
-      if (k == 0) return std::numeric_limits<T>::infinity() * static_cast<T>(i % 2 == 0 ? 1 : -1);
+      if ((i + rank + turn) % 5 == 0) return static_cast<T>(std::numeric_limits<float>::quiet_NaN());
+      if (k == 0) return static_cast<T>(std::numeric_limits<float>::infinity() * (i % 2 == 0 ? 1.F : -1.F));
     }
   return static_cast<T>(k - 3);
 }
@@ -303,7 +303,7 @@ void check_cases(const std::vector<change>& all) {
   for (const change& x : all) {
     sw::spec in = spec_for<Mesh>(x, sw::dtype_v<T>), out = in;
     out.place[x.axis] = x.to;
-    if (in.place[x.axis].is_norm() && !std::is_floating_point_v<T>) continue;
+    if (in.place[x.axis].is_norm() && !std::is_floating_point_v<T>) continue;  // of two-byte elements refused
     if (sw::communicates(sw::transition_of(in.place[x.axis], x.to, in.axis_size[x.axis]))) cases.push_back(x);
   }
   std::vector<std::vector<std::int64_t>> bytes;
@@ -322,6 +322,9 @@ void check_types(const std::vector<change>& cases) {
   check_cases<Mesh, float>(cases);
   check_cases<Mesh, double>(cases);
   check_cases<Mesh, std::int32_t>(cases);
+  check_cases<Mesh, sw::bf16>(cases);
+  check_cases<Mesh, sw::f16>(cases);
+  check_cases<Mesh, std::int64_t>(cases);
 }
 
 TEST_CASE("collectives on one axis of 2 gpus equal the threads backend's") { check_types<line<2>>(changes_of_line(2)); }

@@ -204,6 +204,7 @@ struct problem {
   std::vector<layout> whole{};  // first and last operand and result before sharding, where that differs
   double unit = 0;              // errors count relative to this where the result is smaller
   std::size_t followed = 0;     // operands of the expression
+  unsigned more_wide = 0;       // operands that are float where the elements have two bytes, beside those of the record
 
   std::size_t own() const { return in.size() - followed; }
   bool updates() const { return op == op_code::sgd || op == op_code::adam; }
@@ -259,22 +260,34 @@ outcome on_device(const problem& p, cu::launcher start = nullptr) {
   call c = p.make_call();
   std::vector<std::unique_ptr<device_bytes>> mem;
   std::vector<std::vector<T>> typed(p.in.size());
+  // of elements of two bytes, what is float all the same
+  const sw::wide_values wide = sw::operation_of(p.op).wide.value;
+  const auto is_wide = [&](std::size_t k) { return sizeof(T) == 2 && ((wide.operands | p.more_wide) >> k & 1U) != 0; };
+  const bool wide_result = sizeof(T) == 2 && wide.results != 0;
+  std::vector<std::vector<float>> floats(p.in.size());
   for (std::size_t k = 0; k < p.in.size(); ++k) {
     const operand& o = p.in[k];
-    typed[k].assign(o.v.begin(), o.v.end());
+    for (const double v : o.v) typed[k].push_back(static_cast<T>(v));
+    floats[k].assign(o.v.begin(), o.v.end());
     const bool integer = o.integer;
-    const std::size_t size = integer ? sizeof(std::int32_t) : sizeof(T);
+    const std::size_t size = integer ? sizeof(std::int32_t) : is_wide(k) ? sizeof(float) : sizeof(T);
     mem.push_back(std::make_unique<device_bytes>((integer ? o.index.size() : o.v.size()) * size, o.shift * size));
-    mem.back()->upload(integer ? static_cast<const void*>(o.index.data()) : typed[k].data());
+    mem.back()->upload(integer      ? static_cast<const void*>(o.index.data())
+                       : is_wide(k) ? static_cast<const void*>(floats[k].data())
+                                    : typed[k].data());
+    c.type[k] = integer ? sw::dtype::i32 : is_wide(k) ? sw::dtype::f32 : sw::dtype_v<T>;
     c.p[k] = mem.back()->data();
   }
   const std::size_t n = p.updates() ? 0 : storage(p.out);
   const bool positions = sw::makes_indices(p.op);
   std::vector<std::int32_t> found(n, -77);
-  std::vector<T> out(n, std::numeric_limits<T>::has_quiet_NaN ? std::numeric_limits<T>::quiet_NaN() : T(-77));
-  const std::size_t element = positions ? sizeof(std::int32_t) : sizeof(T);
+  std::vector<T> out(n, sw::is_floating_element<T> ? static_cast<T>(std::nan("")) : T(-77));
+  std::vector<float> wide_out(n, std::nanf(""));
+  const std::size_t element = positions || wide_result ? 4 : sizeof(T);
   device_bytes result(n * element, p.shift * element);
-  result.upload(positions ? static_cast<const void*>(found.data()) : out.data());
+  result.upload(positions     ? static_cast<const void*>(found.data())
+                : wide_result ? static_cast<const void*>(wide_out.data())
+                              : out.data());
   c.p[rt::result] = p.updates() ? c.p[0] : result.data();
 
   const std::int64_t scratch = scratch_of(sw::operation_of(p.op).device_scratch.value, p, sw::dtype_v<T>);
@@ -288,13 +301,22 @@ outcome on_device(const problem& p, cu::launcher start = nullptr) {
   if (positions) {
     result.download(found.data());
     r.out.assign(found.begin(), found.end());
+  } else if (wide_result) {
+    result.download(wide_out.data());
+    r.out.assign(wide_out.begin(), wide_out.end());
   } else {
     result.download(out.data());
-    r.out.assign(out.begin(), out.end());
+    for (const T v : out) r.out.push_back(static_cast<double>(v));
   }
   for (std::size_t k = 0; k < p.in.size(); ++k) {
-    if (!p.in[k].integer) mem[k]->download(typed[k].data());
-    r.in.emplace_back(typed[k].begin(), typed[k].end());
+    r.in.emplace_back();
+    if (is_wide(k) && !p.in[k].integer) {
+      mem[k]->download(floats[k].data());
+      r.in.back().assign(floats[k].begin(), floats[k].end());
+    } else {
+      if (!p.in[k].integer) mem[k]->download(typed[k].data());
+      for (const T v : typed[k]) r.in.back().push_back(static_cast<double>(v));
+    }
     CHECK(mem[k]->intact());
   }
   CHECK(result.intact());

@@ -132,11 +132,12 @@ TEST_CASE("sums, means and their adjoint equal the host's") {
     extents e;
     int mask, kept;
   } cases[] = {
-      {{}, 0, 0},           {{5}, 1, 0},          {{0}, 1, 0},          {{0, 5}, 1, 0},        {{5, 0}, 1, 0},
-      {{5, 0}, 2, 2},       {{33}, 0, 0},         {{1025}, 1, 1},       {{1 << 20}, 1, 0},     {{(1 << 20) + 3}, 1, 0},
-      {{1024, 1024}, 3, 0}, {{3000, 33}, 1, 0},   {{3000, 5}, 1, 0},    {{5, 100000}, 2, 0},   {{700, 1025}, 2, 2},
-      {{33, 64}, 2, 0},     {{64, 33, 65}, 5, 0}, {{64, 33, 65}, 2, 2}, {{64, 33, 65}, 3, 3},  {{4, 5, 6, 7, 8}, 21, 4},
-      {{20000, 100}, 1, 0}, {{1, 1, 1}, 7, 0},    {{100000, 1}, 1, 0},  {{2, 40000, 16}, 2, 0}};
+      {{}, 0, 0},           {{5}, 1, 0},          {{0}, 1, 0},          {{0, 5}, 1, 0},         {{5, 0}, 1, 0},
+      {{5, 0}, 2, 2},       {{33}, 0, 0},         {{1025}, 1, 1},       {{1 << 20}, 1, 0},      {{(1 << 20) + 3}, 1, 0},
+      {{1024, 1024}, 3, 0}, {{3000, 33}, 1, 0},   {{3000, 5}, 1, 0},    {{5, 100000}, 2, 0},    {{700, 1025}, 2, 2},
+      {{33, 64}, 2, 0},     {{64, 33, 65}, 5, 0}, {{64, 33, 65}, 2, 2}, {{64, 33, 65}, 3, 3},   {{4, 5, 6, 7, 8}, 21, 4},
+      {{20000, 100}, 1, 0}, {{1, 1, 1}, 7, 0},    {{100000, 1}, 1, 0},  {{2, 40000, 16}, 2, 0}, {{64, 33, 64}, 3, 3},
+      {{9, 7, 768}, 3, 0},  {{5, 40960}, 1, 0},   {{8192, 768}, 1, 1}};
   for (const auto& c : cases)
     for (const layout& l : layouts(c.e))
       for (int mean : {0, 1}) {
@@ -396,8 +397,8 @@ TEST_CASE("every operation has a launcher for floats, and integers are only move
   using cu::launcher_of;
   for (int i = 0; i < static_cast<int>(count); ++i) {
     const op_code op = static_cast<op_code>(i);
-    const bool computes = sw::runs_kernel(op) && op != op_code::fused && op != op_code::opaque &&
-                          op != op_code::custom;  // expressions; the user's
+    const bool computes = sw::runs_kernel(op) && op != op_code::fused && op != op_code::opaque && op != op_code::custom &&
+                          op != op_code::cast;  // expressions; the user's; of two types
     CHECK((launcher_of<float>(op) != nullptr) == computes);
     CHECK((launcher_of<double>(op) != nullptr) == computes);
     const bool of_integers =

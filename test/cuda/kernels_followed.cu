@@ -311,7 +311,18 @@ TEST_CASE("embeddings with expressions equal the host's") {
 TEST_CASE("norms' adjoints with expressions, and both sums at once, equal the host's") {
   NEEDS_GPU();
   report r("norm + expression");
-  for (const extents& e : {extents{7}, {5, 1}, {5, 33}, {3, 1025}, {0, 8}, {2, 3, 4, 64}, {300, 70}, {9000, 3}, {5000, 48}})
+  for (const extents& e : {extents{7},
+                           {5, 1},
+                           {5, 33},
+                           {3, 1025},
+                           {0, 8},
+                           {2, 3, 4, 64},
+                           {300, 70},
+                           {9000, 3},
+                           {5000, 48},
+                           {300, 768},
+                           {40, 1024},
+                           {65, 16}})
     for (int rms : {0, 1}) {
       extents stat(e.begin(), e.end() - 1);
       stat.push_back(2);

@@ -162,10 +162,10 @@ struct biased {
     return sw::scaled_dot_product_attention<O>(q, k, v, sw::contiguous(bias) * 0.0);
   }
 };
-template <options O>
+template <options O, int Diagonal>
 struct masked {
   constexpr auto operator()(const auto& q, const auto& k, const auto& v) const {
-    const auto order = sw::tril<1>(sw::full_like(sw::matmul(q, sw::transpose<2, 3>(k)), 1.0));
+    const auto order = sw::tril<Diagonal>(sw::full_like(sw::matmul(q, sw::transpose<2, 3>(k)), 1.0));
     return sw::scaled_dot_product_attention<O>(q, k, v, sw::gt(sw::contiguous(order), 0.5));
   }
 };
@@ -188,7 +188,8 @@ TEST_CASE("attention: gradients against differences, with every option") {
   CHECK(sw::gradcheck<plain<options{.enable_gqa = true}>, sw::shape<1, 4, 3, 2>, sw::shape<1, 2, 3, 2>,
                       sw::shape<1, 2, 3, 2>>() == 24 + 12 + 12);
   CHECK(sw::gradcheck<biased<options{}>, q, q, q>() == 72);
-  CHECK(sw::gradcheck<masked<options{.causal = false}>, q, q, q>() == 72);
+  CHECK(sw::gradcheck<masked<options{.causal = false}, 1>, q, q, q>() == 72);
+  CHECK(sw::gradcheck<masked<options{.causal = false}, -1>, q, q, q>() == 72);  // the first query sees no key
   CHECK(sw::gradcheck<of_a_view, sw::shape<2, 3, 2, 2>, q, q>() == 72);
   CHECK(sw::gradcheck<of_itself, q>() == 24);
 }
@@ -363,25 +364,40 @@ TEST_CASE("attention: as many weights are dropped as asked for, others at anothe
   });
 }
 
-// Dropout under differentiation: with the weights of one draw the result is linear in v, so <dv, v> is <dy, y>.
+// Which weights are dropped, and by how much the others grow, is what queries and keys of zeros say of values that are a unit matrix.
 struct dropped_of {
-  constexpr auto operator()(const auto& q, const auto& k, const auto& v) const {
-    return sw::scaled_dot_product_attention<options{.dropout = 0.5}>(q, k, v);
+  constexpr auto operator()(const auto& w, const auto& q, const auto& k, const auto& v, const auto&) const {
+    return sw::scaled_dot_product_attention<options{.causal = false, .dropout = 0.5}>(q, k, v) * w;
   }
 };
-TEST_CASE("attention: the adjoint drops what the result has dropped") {
-  using tensor = tensor_of<double, sw::shape<2, 2, 70, 3>>;
+struct multiplied {
+  constexpr auto operator()(const auto& w, const auto& q, const auto& k, const auto& v, const auto& kept) const {
+    const auto scores = sw::matmul(q, sw::transpose<2, 3>(k)) * (1 / std::sqrt(3.0));
+    return sw::matmul(sw::softmax(scores) * kept, v) * w;
+  }
+};
+TEST_CASE("attention: result and gradients with dropped weights are those of a softmax times what is kept") {
+  constexpr int T = 70;
+  using tensor = tensor_of<double, sw::shape<1, 2, T, 3>>;
+  using square = tensor_of<double, sw::shape<1, 2, T, T>>;
   sw::launch<alone>([&](auto& rank) {
     sw::eager e(rank);
+    const auto zeros = tensor::distribute(e, std::vector<double>(2 * T * 3, 0.0));
+    std::vector<double> unit(2 * T * T, 0.0);
+    for (int i = 0; i < 2 * T; ++i) unit[static_cast<std::size_t>(i * T + i % T)] = 1;
     e.start_step(9, 1);
-    const auto v = some(840, 2);
-    const auto r = sw::value_and_grad<dropped_of, 0, 1, 2>(tensor::distribute(e, some(840, 0)),
-                                                           tensor::distribute(e, some(840, 1)), tensor::distribute(e, v));
-    const auto y = whole(std::get<0>(r)), dv = whole(std::get<3>(r));
-    double forward = 0, backward = 0;
-    for (std::size_t i = 0; i < 840; ++i) forward += y[i], backward += dv[i] * v[i];
-    CHECK(std::abs(forward - backward) < 1e-11);
-    CHECK(std::abs(forward) > 0.1);
+    const auto kept = sw::scaled_dot_product_attention<options{.causal = false, .dropout = 0.5}>(
+                          zeros, zeros, square::distribute(e, unit)) *
+                      static_cast<double>(T);
+    const auto w = tensor::distribute(e, some(2 * T * 3, 3)), q = tensor::distribute(e, some(2 * T * 3, 0)),
+               k = tensor::distribute(e, some(2 * T * 3, 1)), v = tensor::distribute(e, some(2 * T * 3, 2));
+    e.start_step(9, 1);
+    const auto one_operation = sw::value_and_grad<dropped_of, 1, 2, 3>(w, q, k, v, kept);
+    const auto several = sw::value_and_grad<multiplied, 1, 2, 3>(w, q, k, v, kept);
+    CHECK(apart(whole(std::get<0>(one_operation)), whole(std::get<0>(several))) < 1e-12);
+    CHECK(apart(whole(std::get<1>(one_operation)), whole(std::get<1>(several))) < 1e-12);
+    CHECK(apart(whole(std::get<2>(one_operation)), whole(std::get<2>(several))) < 1e-12);
+    CHECK(apart(whole(std::get<3>(one_operation)), whole(std::get<3>(several))) < 1e-12);
   });
 }
 

@@ -2,6 +2,8 @@
 // Attention divides by the root of the heads' size, which must be known while compiling.
 // expect: scaled_dot_product_attention: the heads' size has a run-time extent
 
+#include <shardwise/graph/functions/attention.hpp>
+
 #include "typed.hpp"
 
 struct tp : sw::axis<2> {};

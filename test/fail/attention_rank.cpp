@@ -3,6 +3,8 @@
 // expect: matmul: an operand has the wrong number of dims
 // expect: shardwise::operand<float, shardwise::shape<2L?, 8L?, 16L?>, shardwise::replicate ?>
 
+#include <shardwise/graph/functions/attention.hpp>
+
 #include "typed.hpp"
 
 struct tp : sw::axis<2> {};

@@ -5,6 +5,8 @@
 // expect(g++): shape<2, 8, 4, 16>
 // expect(clang): shape<2, 8, 4, 16>
 
+#include <shardwise/graph/functions/attention.hpp>
+
 #include "typed.hpp"
 
 struct tp : sw::axis<2> {};

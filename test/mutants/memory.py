@@ -13,8 +13,21 @@ RESULTS = "unit/graph/results.cpp"
 SCRATCH = "pass/memory/scratch.hpp"
 ASKED = "dist/custom_scratch.cpp"
 BATCHES = "unit/graph/batches.cpp"
+LOGITS = "unit/pass/memory/logits.cpp"
+
+TWO_BYTES = "static/runtime/device_scratch_of_two_bytes.cpp"
 
 MUTANTS = [
+    ("extremes of two-byte elements travel without scratch", "runtime/cuda/collective_workspace.hpp",
+     "case transition::all_reduce: return keys ? runtime::extreme_scratch(taken / 2, 0) : 0;", "case transition::all_reduce: return 0;",
+     (TWO_BYTES,)),
+    ("sums by index of two-byte elements have no room to grow", "operations/indexing/record.hpp",
+     "return device_scratch::align(widened_block::bytes(out));", "return 0 * out.extent[0];", (TWO_BYTES,)),
+    ("one kernel adds squares of different element types", "pass/analysis/kernels.hpp",
+     "if (g.specs[g.nodes[a.in[0]].spec].type != g.specs[g.nodes[b.in[0]].spec].type) return false;", "", (TWO_BYTES,)),
+    ("element types of a plan's paths are not compiled", "pass/framework/program_traits.hpp",
+     "struct elements_of_entries<At<Path, Entry...>, More...> : elements_of_entries<Entry..., More...> {};",
+     "struct elements_of_entries<At<Path, Entry...>, More...> : elements_of_entries<More...> {};", ("static/pass/low_elements.cpp",)),
     ("the last kernel's scratch is taken for the most", SCRATCH, "if (bytes > most) most = bytes;", "most = bytes;", (ASKED,)),
     ("scratch is counted once an operation", SCRATCH, "if (n.op != m.op || n.spec != m.spec || n.inputs != m.inputs) return false;",
      "if (n.op == m.op) return true;", (ASKED,)),
@@ -49,8 +62,12 @@ MUTANTS = [
     ("an operand is overwritten though something reads it later", PLAN,
      "if (p.last_use[o] != i || g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;",
      "if (g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;", (STEP, EQUAL, GRAPHS)),
-    ("products overwrite an operand", PLAN, "if (!rules::is_pointwise(x.op) && x.op != op_code::slice_scatter) return -1;",
-     "if (!rules::is_pointwise(x.op) && x.op != op_code::slice_scatter && x.op != op_code::einsum) return -1;", (EQUAL, GRAPHS, STEP)),
+    ("products overwrite an operand", PLAN, "if (!rules::is_pointwise(x.op) && !scatters && !logits) return -1;",
+     "if (!rules::is_pointwise(x.op) && !scatters && !logits && x.op != op_code::einsum) return -1;", (EQUAL, GRAPHS, STEP)),
+    ("logits are kept beside their gradient", PLAN, "logits = x.op == op_code::nll_dx;", "logits = false;", (LOGITS,)),
+    ("logits are overwritten though something reads them later", PLAN,
+     "if (p.last_use[o] != i || g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;",
+     "if ((p.last_use[o] != i && !logits) || g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;", (LOGITS,)),
     ("an operand that is read twice, once turned, is overwritten", PLAN,
      "alone = alone && (p.owner[x.in[k]] != o || g.nodes[x.in[k]].spec == x.spec);", "(void)k;",
      ("unit/pass/kept_apart.cpp",)),

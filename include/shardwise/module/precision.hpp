@@ -96,6 +96,7 @@ constexpr problem precision_problem() {
 template <class T, class... Options>
 struct mixed {
   using options = detail::precision_options<Options...>;
+  using low_element = T;  // for devices: see program_traits
   static_assert(raise<detail::precision_problem<T, options>(), mixed>::ok);
   static constexpr detail::precision shardwise_precision = [] {
     detail::precision p = options::value;

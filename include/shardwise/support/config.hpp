@@ -32,6 +32,16 @@
 #define SHARDWISE_IVDEP
 #endif
 
+// Between the two, clang fuses no product with a sum, by which results would depend on what instruction set runs them. g++ takes
+// that from the loops of runtime/host/isa.hpp. Around whole headers, outside all namespaces.
+#if defined(__clang__) && defined(__x86_64__) && !defined(__CUDACC__)
+#define SHARDWISE_UNFUSED_BEGIN _Pragma("float_control(push)") _Pragma("clang fp contract(off)")
+#define SHARDWISE_UNFUSED_END _Pragma("float_control(pop)")
+#else
+#define SHARDWISE_UNFUSED_BEGIN
+#define SHARDWISE_UNFUSED_END
+#endif
+
 // A checked build looks for mistakes of the program while it runs, and ends where there is no other way to tell: a pending
 // tensor that nobody waits for. By default as assert: on unless NDEBUG is defined.
 #if !defined(SHARDWISE_CHECKED)

@@ -6,6 +6,7 @@
 #include <shardwise/operations/attention/host_plain.hpp>
 #include <shardwise/runtime/host/gemm.hpp>
 #include <shardwise/runtime/host/isa.hpp>
+#include <shardwise/support/config.hpp>
 #if defined(SHARDWISE_WITH_BLAS)
 #include <shardwise/runtime/host/cblas.hpp>
 #endif
@@ -87,9 +88,9 @@ struct tile_space {
   }
 };
 
-// Where a tile lies: queries i0 .. of the block, keys j0 ..
+// Where a tile begins: a query of the block, and a key.
 struct tile {
-  std::int64_t b, h, i0, rows, j0, columns;
+  std::int64_t b, h, query, rows, key, columns;
 };
 
 // Row r's keys: [first, end) of the tile's columns.
@@ -97,7 +98,7 @@ template <class T>
 struct seen_columns {
   std::int64_t first, end;
   seen_columns(const attention_call<T>& x, const tile& t, std::int64_t r) {
-    const std::int64_t from = x.first_key(t.i0 + r) - t.j0, to = x.end_key(t.i0 + r) - t.j0;
+    const std::int64_t from = x.first_key(t.query + r) - t.key, to = x.end_key(t.query + r) - t.key;
     first = from < 0 ? 0 : from < t.columns ? from : t.columns;
     end = to < first ? first : to < t.columns ? to : t.columns;
   }
@@ -106,18 +107,18 @@ struct seen_columns {
 template <class T>
 void add_bias(const attention_call<T>& x, const tile& t, std::int64_t r, const seen_columns<T>& seen, T* row) {
   if (x.bias) {
-    const T* const bias = x.bias.row(t.b, t.h, t.i0 + r) + t.j0 * x.bias.stride[3];
+    const T* const bias = x.bias.row(t.b, t.h, t.query + r) + t.key * x.bias.stride[3];
     const std::int64_t step = x.bias.stride[3];
     for (std::int64_t c = seen.first; c < seen.end; ++c) row[c] = row[c] + bias[c * step];
   }
   if (x.is_marked())
     for (std::int64_t c = seen.first; c < seen.end; ++c)
-      if (!x.sees(t.b, t.h, t.i0 + r, t.j0 + c)) row[c] = math<T>::lowest();
+      if (!x.sees(t.b, t.h, t.query + r, t.key + c)) row[c] = math<T>::lowest();
 }
 template <class T>
 void drop(const attention_call<T>& x, const tile& t, std::int64_t r, const seen_columns<T>& seen, attention_drops& drops,
           T* row) {
-  const std::int64_t first = first_weight(x, t.b, t.h, t.i0 + r) + t.j0;
+  const std::int64_t first = first_weight(x, t.b, t.h, t.query + r) + t.key;
   for (std::int64_t c = seen.first; c < seen.end; ++c) row[c] = row[c] * drops.template factor<T, math<T>>(first + c);
 }
 
@@ -148,7 +149,7 @@ void weigh(const attention_call<T>& x, const tile& t, const tile_space<T>& w, at
       } else {
         const T factor = math<T>::exp(before - base);
         w.total[r] = w.total[r] * factor + sum;
-        T* const o = out.at(t.b, t.h, t.i0 + r);
+        T* const o = out.at(t.b, t.h, t.query + r);
         for (std::int64_t c = 0; c < x.value_size; ++c) o[c] = o[c] * factor;
       }
     }
@@ -160,20 +161,20 @@ template <class T>
 void finish(const attention_call<T>& x, const tile& t, const tile_space<T>& w, const attention_block<T>& out, T* lse) {
   for (std::int64_t r = 0; r < t.rows; ++r) {
     const bool none = w.total[r] == T(0);
-    T* const o = out.at(t.b, t.h, t.i0 + r);
+    T* const o = out.at(t.b, t.h, t.query + r);
     const T inverse = T(1) / w.total[r];
     for (std::int64_t c = 0; c < x.value_size; ++c) o[c] = none ? T(0) : o[c] * inverse;
     if (lse) lse[r] = none ? math<T>::lowest() : detail::finite_or_zero(w.top[r]) + math<T>::log(w.total[r]);
   }
 }
 
-// Keys that queries [i0, i0 + rows) see by their places, in tiles.
+// The keys that a tile of queries sees by their places, in tiles.
 template <class T, class F>
 void each_tile(const attention_call<T>& x, tile t, const F& f) {
-  const std::int64_t first = x.first_key(t.i0), end = x.end_key(t.i0 + t.rows - 1);
-  for (t.j0 = first; t.j0 < end; t.j0 += operations::attention_tile_keys) {
-    const std::int64_t left = end - t.j0;
-    t.columns = left < operations::attention_tile_keys ? left : operations::attention_tile_keys;
+  const std::int64_t first = x.first_key(t.query), end = x.end_key(t.query + t.rows - 1);
+  for (t.key = first; t.key < end; t.key += operations::attention_tile_keys) {
+    const std::int64_t rest = end - t.key;
+    t.columns = rest < operations::attention_tile_keys ? rest : operations::attention_tile_keys;
     f(t);
   }
 }
@@ -181,8 +182,8 @@ void each_tile(const attention_call<T>& x, tile t, const F& f) {
 // s = scale q k^T of a tile.
 template <class T>
 void score(const attention_call<T>& x, const tile& t, const tile_space<T>& w) {
-  product::gemm<T>(t.rows, t.columns, x.size, x.scale, {x.q.at(t.b, t.h, t.i0), x.q.time, 1},
-                   {x.k.at(t.b, t.h / x.group, t.j0), 1, x.k.time}, T(0), {w.s, t.columns, 1}, w.product);
+  product::gemm<T>(t.rows, t.columns, x.size, x.scale, {x.q.at(t.b, t.h, t.query), x.q.time, 1},
+                   {x.k.at(t.b, t.h / x.group, t.key), 1, x.k.time}, T(0), {w.s, t.columns, 1}, w.product);
 }
 
 template <class T>
@@ -194,8 +195,8 @@ void attend_tiles(const attention_call<T>& x, tile t, const tile_space<T>& w, at
     score(x, at, w);
     weigh(x, at, w, drops, first, out);
     product::gemm<T>(at.rows, x.value_size, at.columns, T(1), {w.s, at.columns, 1},
-                     {x.v.at(at.b, at.h / x.group, at.j0), x.v.time, 1}, first ? T(0) : T(1),
-                     {out.at(at.b, at.h, at.i0), out.time, 1}, w.product);
+                     {x.v.at(at.b, at.h / x.group, at.key), x.v.time, 1}, first ? T(0) : T(1),
+                     {out.at(at.b, at.h, at.query), out.time, 1}, w.product);
     first = false;
   });
   finish(x, t, w, out, lse);
@@ -205,7 +206,7 @@ void attend_tiles(const attention_call<T>& x, tile t, const tile_space<T>& w, at
 template <class T>
 void weigh_back(const attention_call<T>& x, const attention_gradients<T>& q, const tile& t, const tile_space<T>& w,
                 attention_drops& drops) {
-  const std::int64_t at = (t.b * x.heads + t.h) * x.queries + t.i0;
+  const std::int64_t at = (t.b * x.heads + t.h) * x.queries + t.query;
   const auto rows = [&](auto one) {
     for (std::int64_t r = 0; r < t.rows; ++r) {
       seen_columns<T> seen(x, t, r);
@@ -237,24 +238,25 @@ void attend_tiles_back(const attention_call<T>& x, const attention_gradients<T>&
   each_tile(x, t, [&](const tile& at) {
     const std::int64_t kh = at.h / x.group;
     score(x, at, w);
-    const T* const dout = q.dout.at(at.b, at.h, at.i0);
-    product::gemm<T>(at.rows, at.columns, x.value_size, T(1), {dout, q.dout.time, 1}, {x.v.at(at.b, kh, at.j0), 1, x.v.time},
-                     T(0), {w.g, at.columns, 1}, w.product);
+    const T* const dout = q.dout.at(at.b, at.h, at.query);
+    product::gemm<T>(at.rows, at.columns, x.value_size, T(1), {dout, q.dout.time, 1},
+                     {x.v.at(at.b, kh, at.key), 1, x.v.time}, T(0), {w.g, at.columns, 1}, w.product);
     weigh_back(x, q, at, w, drops);
     if (q.dv.data)
       product::gemm<T>(at.columns, x.value_size, at.rows, T(1), {w.s, 1, at.columns}, {dout, q.dout.time, 1}, T(1),
-                       {q.dv.at(at.b, kh, at.j0), q.dv.time, 1}, w.product);
+                       {q.dv.at(at.b, kh, at.key), q.dv.time, 1}, w.product);
     if (q.dk.data)
-      product::gemm<T>(at.columns, x.size, at.rows, x.scale, {w.g, 1, at.columns}, {x.q.at(at.b, at.h, at.i0), x.q.time, 1},
-                       T(1), {q.dk.at(at.b, kh, at.j0), q.dk.time, 1}, w.product);
+      product::gemm<T>(at.columns, x.size, at.rows, x.scale, {w.g, 1, at.columns},
+                       {x.q.at(at.b, at.h, at.query), x.q.time, 1}, T(1), {q.dk.at(at.b, kh, at.key), q.dk.time, 1},
+                       w.product);
     if (q.dq.data)
-      product::gemm<T>(at.rows, x.size, at.columns, x.scale, {w.g, at.columns, 1}, {x.k.at(at.b, kh, at.j0), x.k.time, 1},
-                       first ? T(0) : T(1), {q.dq.at(at.b, at.h, at.i0), q.dq.time, 1}, w.product);
+      product::gemm<T>(at.rows, x.size, at.columns, x.scale, {w.g, at.columns, 1}, {x.k.at(at.b, kh, at.key), x.k.time, 1},
+                       first ? T(0) : T(1), {q.dq.at(at.b, at.h, at.query), q.dq.time, 1}, w.product);
     first = false;
   });
   if (first && q.dq.data)  // no key for any of them
     for (std::int64_t r = 0; r < t.rows; ++r)
-      for (std::int64_t c = 0; c < x.size; ++c) q.dq.at(t.b, t.h, t.i0 + r)[c] = T(0);
+      for (std::int64_t c = 0; c < x.size; ++c) q.dq.at(t.b, t.h, t.query + r)[c] = T(0);
 }
 
 // f(tile without keys) for the queries of the heads that read head kh.
@@ -263,8 +265,8 @@ void each_query_tile(const attention_call<T>& x, std::int64_t b, std::int64_t kh
   using operations::attention_tile_queries;
   for (std::int64_t h = kh * x.group; h < (kh + 1) * x.group; ++h)
     for (std::int64_t i = 0; i < x.queries; i += attention_tile_queries) {
-      const std::int64_t left = x.queries - i;
-      f(tile{b, h, i, left < attention_tile_queries ? left : attention_tile_queries, 0, 0});
+      const std::int64_t rest = x.queries - i;
+      f(tile{b, h, i, rest < attention_tile_queries ? rest : attention_tile_queries, 0, 0});
     }
 }
 
@@ -285,7 +287,7 @@ __attribute__((noinline)) void attend(const attention_call<T>& x, const attentio
         continue;
       }
       d::each_query_tile(x, b, kh, [&](const d::tile& t) {
-        d::attend_tiles(x, t, w, drops, out, lse ? lse + (b * x.heads + t.h) * x.queries + t.i0 : nullptr);
+        d::attend_tiles(x, t, w, drops, out, lse ? lse + (b * x.heads + t.h) * x.queries + t.query : nullptr);
       });
     }
 }

@@ -4,6 +4,7 @@
 // again. delta, of (dout, out): the sum of their products over the size.
 #pragma once
 
+#include <shardwise/operations/attention/library_bytes.hpp>
 #include <shardwise/operations/contraction/scratch.hpp>
 #include <shardwise/propagation/operation.hpp>
 
@@ -277,6 +278,19 @@ constexpr std::int64_t attention_host_scratch(const op_attr& v, const spec* cons
                                    : attention_host_bytes<float>(tq, tk, d, dv, Adjoint);
 }
 
+// Of elements of two bytes, which a library may take (runtime/cuda/attention_library.hpp); linked or not, since a plan knows no
+// linker: up to 256 MiB, of one head's adjoint more where that needs it.
+template <bool Adjoint>
+constexpr std::int64_t attention_device_scratch(const op_attr& v, const spec* const* in, int, const spec&) {
+  if (!is_low_precision(in[0]->type)) return 0;
+  const auto a = attributes_of<attention_attributes>(v);
+  const largest_block q(*in[0]), k(*in[1]), value(*in[2]);
+  const attention_extents e{q.extent[0],        q.extent[a.heads()], k.extent[a.heads()], q.extent[a.time()],
+                            k.extent[a.time()], q.extent[3],         value.extent[3]};
+  if (!Adjoint) return attention_library_forward_bytes;
+  return attention_library_adjoint_bytes(e) + attention_projection_bytes(e);
+}
+
 // `indices`: the operand that is a mask or documents, -1: none.
 constexpr operation attention(int indices) {
   operation o = by_rows(&shape_of_attention, &rows_of_attention, &refuse_attention, indices, element_rule::real,
@@ -288,6 +302,8 @@ constexpr operation attention(int indices) {
            static_cast<double>(largest_block(*in[0]).extent[3] + largest_block(*in[2]).extent[3]);
   };
   o.host_scratch = &attention_host_scratch<false>;
+  o.device_scratch = &attention_device_scratch<false>;
+  o.wide = wide_values{0, 2U};  // lse
   return o;
 }
 constexpr operation attention_adjoint(int indices) {
@@ -300,10 +316,12 @@ constexpr operation attention_adjoint(int indices) {
            static_cast<double>(3 * largest_block(*in[0]).extent[3] + 2 * largest_block(*in[2]).extent[3]);
   };
   o.host_scratch = &attention_host_scratch<true>;
+  o.device_scratch = &attention_device_scratch<true>;
+  o.wide = wide_values{8U + 32U, 0};  // lse and delta
   return o;
 }
-inline constexpr operation attention_delta =
-    linear_in(linearity::each, by_rows(&shape_of_attention_delta, &rows_of_attention_delta, &refuse_attention));
+inline constexpr operation attention_delta = with_wide(
+    0, 1U, linear_in(linearity::each, by_rows(&shape_of_attention_delta, &rows_of_attention_delta, &refuse_attention)));
 
 }  // namespace operations
 

@@ -36,7 +36,7 @@ struct strided_matrix {
   }
 };
 
-constexpr std::int64_t alignment_of(std::uintptr_t p) { return p % 16 == 0 ? 16 : p % 8 == 0 ? 8 : 4; }
+constexpr std::int64_t alignment_of(std::uintptr_t p) { return p % 16 == 0 ? 16 : p % 8 == 0 ? 8 : p % 4 == 0 ? 4 : 2; }
 
 // f(offsets, whether it is the first) for every point of a walk.
 template <class F>

@@ -50,16 +50,17 @@ struct product_steps {
 
 template <class T>
 struct product_arrays {
+  using C = computed_in<T>;
   const T *a, *b;
   T* out;
-  T alpha;
+  C alpha;
   bool a_along_depth, b_along_depth;  // which of the two dims neighbouring threads load along
   // the sum of a over its depth, null: none
   T* sums;
   std::int64_t sums_step;
   // with more than one split: [tile][split][element], [row tile][split][row]
   std::uint32_t splits, split_depth;
-  T* part;
+  C* part;
   double* sums_part;
   std::uint32_t* tickets;
 };
@@ -83,9 +84,10 @@ template <class T, class Then, bool Sums>
 __global__ void __launch_bounds__(product_threads)
     product_kernel(const __grid_constant__ product_steps<Then::operands> w, const __grid_constant__ product_arrays<T> g,
                    const Then then) {
+  using C = computed_in<T>;
   constexpr int E = Then::operands, own = product_own;
-  __shared__ __align__(32) T as[2][product_depth][product_pitch];
-  __shared__ __align__(32) T bs[2][product_depth][product_pitch];
+  __shared__ __align__(32) C as[2][product_depth][product_pitch];
+  __shared__ __align__(32) C bs[2][product_depth][product_pitch];
   const int t = static_cast<int>(threadIdx.x), tx = t % product_grid, ty = t / product_grid;
   const std::uint32_t row0 = blockIdx.y * product_tile, column0 = blockIdx.x * product_tile;
   const std::uint32_t matrix = blockIdx.z / g.splits, split = blockIdx.z - matrix * g.splits;
@@ -115,14 +117,14 @@ __global__ void __launch_bounds__(product_threads)
     }
   }
 
-  T va[own], vb[own];  // of the next stage
+  C va[own], vb[own];  // of the next stage
   const auto fetch = [&](std::uint32_t first) {
 #pragma unroll
     for (int j = 0; j < own; ++j) {
       std::int64_t off[2];
       const std::uint32_t ka = first + static_cast<std::uint32_t>(la.depth(j)),
                           kb = first + static_cast<std::uint32_t>(lb.depth(j));
-      va[j] = vb[j] = T(0);
+      va[j] = vb[j] = C(0);
       if (ka < end && a_at[j] >= 0) {
         w.depth.offsets(ka, off);
         va[j] = g.a[a_at[j] + off[0]];
@@ -141,11 +143,11 @@ __global__ void __launch_bounds__(product_threads)
     }
   };
 
-  T acc[own][own];  // rows ty * own + i, columns tx + grid * j: stores of neighbouring threads lie side by side
+  C acc[own][own];  // rows ty * own + i, columns tx + grid * j: stores of neighbouring threads lie side by side
 #pragma unroll
   for (int i = 0; i < own; ++i)
 #pragma unroll
-    for (int j = 0; j < own; ++j) acc[i][j] = T(0);
+    for (int j = 0; j < own; ++j) acc[i][j] = C(0);
   double row_sum = 0;
 
   if (begin < end) {
@@ -159,11 +161,11 @@ __global__ void __launch_bounds__(product_threads)
     if (more) fetch(first + product_depth);
 #pragma unroll
     for (int k = 0; k < product_depth; ++k) {
-      constexpr int V = vector_of<T>;
-      T fa[own], fb[own];
+      constexpr int V = vector_of<C>;
+      C fa[own], fb[own];
 #pragma unroll
       for (int i = 0; i < own; i += V) {
-        const pack<T, V> p = *reinterpret_cast<const pack<T, V>*>(&as[buffer][k][ty * own + i]);
+        const pack<C, V> p = *reinterpret_cast<const pack<C, V>*>(&as[buffer][k][ty * own + i]);
 #pragma unroll
         for (int v = 0; v < V; ++v) fa[i + v] = p.v[v];
       }
@@ -183,7 +185,7 @@ __global__ void __launch_bounds__(product_threads)
 
   if (g.splits > 1) {
     const std::int64_t row_tile = std::int64_t{matrix} * gridDim.y + blockIdx.y, tile = row_tile * gridDim.x + blockIdx.x;
-    T* const parts = g.part + tile * g.splits * product_partial;
+    C* const parts = g.part + tile * g.splits * product_partial;
     double* const sums_parts = g.sums_part + row_tile * g.splits * product_tile;
 #pragma unroll
     for (int i = 0; i < own; ++i)
@@ -195,7 +197,7 @@ __global__ void __launch_bounds__(product_threads)
 #pragma unroll
     for (int i = 0; i < own; ++i)
 #pragma unroll
-      for (int j = 0; j < own; ++j) acc[i][j] = T(0);
+      for (int j = 0; j < own; ++j) acc[i][j] = C(0);
     row_sum = 0;
     for (std::uint32_t s = 0; s < g.splits; ++s) {
 #pragma unroll
@@ -223,7 +225,7 @@ __global__ void __launch_bounds__(product_threads)
       w.columns.offsets(c, co);
 #pragma unroll
       for (int e = 0; e < E; ++e) off[e] = mo[3 + e] + ro[2 + e] + co[2 + e];
-      g.out[mo[2] + ro[1] + co[1]] = then(g.alpha * acc[i][j], off);
+      g.out[mo[2] + ro[1] + co[1]] = then(static_cast<T>(g.alpha * acc[i][j]), off);
     }
   }
 }
@@ -325,11 +327,12 @@ bool run_product(const call& c, const Then& then, const layout* sums, void* sums
   const std::int64_t splits = product_splits(row_tiles * column_tiles * matrices, depth);
   if (row_tiles > 65535 || matrices * splits > 65535) return false;
   const std::int64_t share = (depth + splits - 1) / splits;
-  T* const part = as<T>(c.workspace);
+  using C = computed_in<T>;
+  C* const part = as<C>(c.workspace);
   const product_arrays<T> g{a,
                             b,
                             as<T>(c.p[result]),
-                            static_cast<T>(c.f),
+                            static_cast<C>(c.f),
                             last_step(w.depth, 0) == 1,
                             last_step(w.depth, 1) == 1,
                             as<T>(sums_at),

@@ -14,8 +14,7 @@ namespace shardwise::inline v0_1 {
 
 namespace gemm_panels {
 
-inline constexpr long depth_bytes = 2048;  // deep blocks: each further block reads and writes all of C once more
-inline constexpr long max_height = 96;     // rows of A between two passes over B; a multiple of every tile height
+inline constexpr long max_depth = 512;     // deep blocks: each further block reads and writes all of C once more
 inline constexpr long width_bytes = 2048;  // columns of B packed at once
 inline constexpr long row_gap = 16;        // keeps the rows of a packed A block out of one cache set
 inline constexpr long widest_bytes = 128;
@@ -23,25 +22,29 @@ inline constexpr long widest_bytes = 128;
 constexpr long round_up(long x, long to) { return (x + to - 1) / to * to; }
 constexpr long smaller(long x, long y) { return x < y ? x : y; }
 
-// Depth of the blocks that k is cut into: a function of k alone, see the law of gemm.
-template <class T>
+// Depth of the blocks that k is cut into: a function of k alone, see the law of gemm. It does not grow with k: a smaller k may
+// take deeper ones, so what they need is counted by deepest, which does.
 constexpr long depth_of(long k) {
-  constexpr long max_depth = depth_bytes / long{sizeof(T)};
   const long blocks = (k + max_depth - 1) / max_depth;
   return blocks < 2 ? k : round_up((k + blocks - 1) / blocks, 8);
 }
+constexpr long deepest(long k) { return smaller(k, max_depth); }
 
 template <class T>
 inline constexpr long max_width = width_bytes / long{sizeof(T)};
 
+// Rows of A between two passes over B, a multiple of every tile height: the block takes 192 KiB.
+template <class T>
+inline constexpr long max_height = 384 / long{sizeof(T)};
+
 template <class T>
 constexpr long packed_b(long n, long k) {
-  return smaller(round_up(n, widest_bytes / long{sizeof(T)}), max_width<T>) * depth_of<T>(k);
+  return smaller(round_up(n, widest_bytes / long{sizeof(T)}), max_width<T>) * deepest(k);
 }
 
 template <class T>
 constexpr long packed_a(long m, long k) {
-  return smaller(m, max_height) * (depth_of<T>(k) + row_gap);
+  return smaller(m, max_height<T>) * (deepest(k) + row_gap);
 }
 
 }  // namespace gemm_panels

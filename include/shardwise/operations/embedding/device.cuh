@@ -112,7 +112,8 @@ namespace detail {
 
 inline constexpr int dw_threads = 128;  // a block's columns; each thread owns one, so additions need no order but its own
 template <class T>
-inline constexpr int dw_rows = static_cast<int>(32768 / (dw_threads * sizeof(T)));  // most rows that a block keeps
+inline constexpr int dw_rows =
+    static_cast<int>(32768 / (dw_threads * sizeof(computed_in<T>)));  // most rows that a block keeps
 
 // A block owns a tile of the table's block, rows by columns, in shared memory, and reads all indices in their order, 128 at a
 // time: those in its rows are compacted, then their rows are added. Deterministic, equal to the host's order. Price:
@@ -125,13 +126,14 @@ __global__ void __launch_bounds__(dw_threads)
                         const Then then, const __grid_constant__ along_rows<Then::operands> across,
                         const __grid_constant__ along_rows<Then::operands> along) {
   constexpr int warps = dw_threads / warp_threads;
-  __shared__ T sums[dw_rows<T> * dw_threads];
+  using C = computed_in<T>;
+  __shared__ C sums[dw_rows<T> * dw_threads];
   __shared__ std::int64_t hit_at[dw_threads];
   __shared__ int hit_row[dw_threads], warp_hits[warps];
   const int t = static_cast<int>(threadIdx.x), lane = t % warp_threads, warp = t / warp_threads;
   const std::int64_t first_row = std::int64_t{blockIdx.x / column_tiles} * tile_rows;
   const std::int64_t column = std::int64_t{blockIdx.x % column_tiles} * dw_threads + t;
-  for (int r = 0; r < tile_rows; ++r) sums[r * dw_threads + t] = T(0);
+  for (int r = 0; r < tile_rows; ++r) sums[r * dw_threads + t] = C(0);
 
   for (std::uint32_t first = 0; first < places.count; first += dw_threads) {
     const std::uint32_t place = first + threadIdx.x;
@@ -160,9 +162,9 @@ __global__ void __launch_bounds__(dw_threads)
     if (column >= columns) continue;
     constexpr int batch = 8;  // loads in flight
     for (int h = 0; h < total; h += batch) {
-      T v[batch];
+      C v[batch];
 #pragma unroll
-      for (int j = 0; j < batch; ++j) v[j] = h + j < total ? dy[hit_at[h + j] + column * step] : T(0);
+      for (int j = 0; j < batch; ++j) v[j] = h + j < total ? static_cast<C>(dy[hit_at[h + j] + column * step]) : C(0);
 #pragma unroll
       for (int j = 0; j < batch; ++j)
         if (h + j < total) sums[hit_row[h + j] * dw_threads + t] += v[j];
@@ -173,7 +175,7 @@ __global__ void __launch_bounds__(dw_threads)
     std::int64_t off[Then::operands + 1];
 #pragma unroll
     for (int j = 0; j < Then::operands; ++j) off[j] = (first_row + r) * across.step[j] + column * along.step[j];
-    out[(first_row + r) * row_step + column] = then(sums[r * dw_threads + t], off);
+    out[(first_row + r) * row_step + column] = then(static_cast<T>(sums[r * dw_threads + t]), off);
   }
 }
 

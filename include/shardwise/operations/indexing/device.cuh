@@ -57,8 +57,8 @@ struct line_steps {
 
 template <class T, class Sum>
 __global__ void __launch_bounds__(128)
-    add_lines_kernel(const __grid_constant__ strided<3> w, const line_steps s, const T* src, const std::int32_t* index, Sum* o,
-                     const index_guard guard) {
+    add_lines_kernel(const __grid_constant__ strided<3> w, const line_steps s, const T* src, const std::int32_t* index,
+                     Sum* o, const index_guard guard) {
   for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < w.count; i += gridDim.x * blockDim.x) {
     std::int64_t at[3];
     w.offsets(i, at);

@@ -72,15 +72,14 @@ inline constexpr operation index_select =
                                       return rules::index_select_rows(a, in[0]);
                                     },
                                     &refuse_index<op_code::index_select>, 1, element_rule::any));
-inline constexpr operation index_add = linear_in(
-    linearity::first,
-    with_scratch(no_scratch, &float_sums,
-                 by_rows(
-                     &shape_of_index_select<op_code::index_add>,
-                     [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
-                       return rules::index_add_rows(a, in[0]);
-                     },
-                     &refuse_index<op_code::index_add>, 1)));
+inline constexpr operation index_add =
+    linear_in(linearity::first, with_scratch(no_scratch, &float_sums,
+                                             by_rows(
+                                                 &shape_of_index_select<op_code::index_add>,
+                                                 [](const operation&, const op_attr& a, const spec* in, int, const spec&) {
+                                                   return rules::index_add_rows(a, in[0]);
+                                                 },
+                                                 &refuse_index<op_code::index_add>, 1)));
 inline constexpr operation one_hot =
     by_rows([](const op_attr& a, const spec* in, int) { return rules::one_hot_shape(a, in[0]); },
             [](const operation&, const op_attr&, const spec* in, int, const spec&) { return rules::one_hot_rows(in[0]); },

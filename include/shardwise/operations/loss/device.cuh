@@ -4,6 +4,7 @@
 
 #include <shardwise/runtime/cuda/device/index_guard.cuh>
 #include <shardwise/runtime/cuda/device/row_exponentials.cuh>
+#include <shardwise/runtime/cuda/device/row_packs.cuh>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {
@@ -11,13 +12,16 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <class T>
 struct lse_row {
+  using C = computed_in<T>;
   const T* x;
-  T* o;
+  C* o;
   std::int64_t n, sx;
+  bool packs;
 
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
-    const T norm = detail::running_exp<T>::of_row(t, x + at[0], n, sx).log_sum();
+    using running = detail::running_exp<C>;
+    const C norm = (packs ? running::of_packs(t, x + at[0], n) : running::of_row(t, x + at[0], n, sx)).log_sum();
     if (t.lane() == 0) o[at[1]] = norm;
   }
 };
@@ -25,15 +29,18 @@ struct lse_row {
 // A rank's part of the log-sum-exp: sum of exp(x - top) over its classes, of which it may have none.
 template <class T>
 struct exp_sum_row {
+  using C = computed_in<T>;
   const T *x, *top;
-  T* o;
+  C* o;
   std::int64_t n, sx;
 
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
-    T total = T(0);
-    const T most = top[at[1]], from = most - most == T(0) ? most : T(0);  // an infinity's differences are no numbers
-    for (std::int64_t i = t.lane(); i < n; i += Team::threads) total += math<T>::exp(x[at[0] + i * sx] - from);
+    C total = C(0);
+    const C most = static_cast<C>(top[at[1]]),
+            from = most - most == C(0) ? most : C(0);  // an infinity's differences are none
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads)
+      total += math<C>::exp(static_cast<C>(x[at[0] + i * sx]) - from);
     total = t.sum(total);
     if (t.lane() == 0) o[at[2]] = total;
   }
@@ -47,7 +54,7 @@ struct kernel<op_code::exp_sum> {
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
     each_row(op_code::exp_sum, row_walk(all, last), n,
-             exp_sum_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[result]), n, c.l[0].str[last]}, ctx);
+             exp_sum_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<computed_in<T>>(c.p[result]), n, c.l[0].str[last]}, ctx);
   }
 };
 
@@ -58,7 +65,11 @@ struct kernel<op_code::lse> {
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
-    each_row(op_code::lse, row_walk(both, last), n, lse_row<T>{as<T>(c.p[0]), as<T>(c.p[result]), n, c.l[0].str[last]}, ctx);
+    const walk<2> rows = row_walk(both, last);
+    each_row(op_code::lse, rows, n,
+             lse_row<T>{as<T>(c.p[0]), as<computed_in<T>>(c.p[result]), n, c.l[0].str[last],
+                        n % vector_of<T> == 0 && begins_packs<T>(rows, 0, c.p[0], c.l[0].str[last])},
+             ctx);
   }
 };
 
@@ -84,13 +95,14 @@ namespace detail {
 // at: logits, log-sum-exp, target, result; a thread for each row
 template <class T>
 __global__ void __launch_bounds__(256)
-    nll_kernel(const __grid_constant__ strided<4> rows, const T* x, const T* lse, const std::int32_t* target, T* out,
-               const class_range own, std::int64_t step, const index_guard guard) {
+    nll_kernel(const __grid_constant__ strided<4> rows, const T* x, const computed_in<T>* lse, const std::int32_t* target,
+               computed_in<T>* out, const class_range own, std::int64_t step, const index_guard guard) {
   for (std::uint32_t r = blockIdx.x * blockDim.x + threadIdx.x; r < rows.count; r += gridDim.x * blockDim.x) {
     std::int64_t at[4];
     rows.offsets(r, at);
     const std::int64_t id = own.position(target[at[2]], guard);
-    out[at[3]] = id >= 0 && id < own.size ? lse[at[1]] - x[at[0] + id * step] : T(0);
+    out[at[3]] =
+        id >= 0 && id < own.size ? lse[at[1]] - static_cast<computed_in<T>>(x[at[0] + id * step]) : computed_in<T>(0);
   }
 }
 
@@ -105,38 +117,54 @@ struct kernel<op_code::nll> {
     each_piece(row_walk(all, last), [&](const walk<4>& w, const std::int64_t* base) {
       const strided<4> s = make_strided(w, base);
       launch(op_code::nll, &detail::nll_kernel<T>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream, s,
-             static_cast<const T*>(c.p[0]), static_cast<const T*>(c.p[1]), static_cast<const std::int32_t*>(c.p[2]),
-             as<T>(c.p[result]), class_range::of(c, c.l[0]), c.l[0].str[last], index_guard{ctx.fault, c.node});
+             static_cast<const T*>(c.p[0]), static_cast<const computed_in<T>*>(c.p[1]),
+             static_cast<const std::int32_t*>(c.p[2]), as<computed_in<T>>(c.p[result]), class_range::of(c, c.l[0]),
+             c.l[0].str[last], index_guard{ctx.fault, c.node});
     });
   }
 };
 
-// operands: cotangent, logits, log-sum-exp, target: dy (softmax - onehot)
+// operands: cotangent, logits, log-sum-exp, target: dy (softmax - onehot). An element is read before it is written by one thread, so
+// the result may lie where the logits do.
 template <class T>
 struct nll_dx_row {
-  const T *dy, *x, *lse;
+  using C = computed_in<T>;
+  const C *dy, *lse;
+  const T* x;
   const std::int32_t* target;
   T* o;
   class_range own;
   std::int64_t sx;
   index_guard guard;
+  bool packs;
 
   // at: logits, cotangent, log-sum-exp, target, result
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
-    const T g = dy[at[1]], norm = lse[at[2]];
+    const C g = dy[at[1]], norm = lse[at[2]];
     std::int64_t id = target[at[3]];
     const bool counts = own.counts(id);
     // one lane reports a bad target; all go on with class 0
     if (counts && (id < 0 || id >= own.classes)) id = t.lane() == 0 ? guard.checked(id, own.classes) : 0;
     id = counts ? id - own.first : -1;
-    for (std::int64_t i = t.lane(); i < own.size; i += Team::threads) {
-      if (!counts) {
-        o[at[4] + i] = T(0);
-        continue;
-      }
-      const T v = g * math<T>::exp(x[at[0] + i * sx] - norm);
-      o[at[4] + i] = i == id ? v - g : v;
+    const auto slope = [&](std::int64_t i, T logit) {
+      if (!counts) return T(0);
+      const C v = g * math<C>::exp(static_cast<C>(logit) - norm);
+      return static_cast<T>(i == id ? v - g : v);
+    };
+    const T* const in = x + at[0];
+    T* const out = o + at[4];
+    if (!packs) {
+      for (std::int64_t i = t.lane(); i < own.size; i += Team::threads) out[i] = slope(i, in[i * sx]);
+      return;
+    }
+    constexpr int V = vector_of<T>;
+#pragma unroll 2
+    for (std::int64_t i = t.lane() * V; i < own.size; i += Team::threads * V) {
+      pack<T, V> v = *reinterpret_cast<const pack<T, V>*>(in + i);
+#pragma unroll
+      for (int k = 0; k < V; ++k) v.v[k] = slope(i + k, v.v[k]);
+      *reinterpret_cast<pack<T, V>*>(out + i) = v;
     }
   }
 };
@@ -148,9 +176,13 @@ struct kernel<op_code::nll_dx> {
     const layout* const all[5] = {&c.l[1], &c.l[0], &c.l[2], &c.l[3], &c.l[result]};
     const int last = c.l[1].rank - 1;
     const std::int64_t n = c.l[1].ext[last];
-    each_row(op_code::nll_dx, row_walk(all, last), n,
-             nll_dx_row<T>{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), static_cast<const std::int32_t*>(c.p[3]),
-                           as<T>(c.p[result]), class_range::of(c, c.l[1]), c.l[1].str[last], index_guard{ctx.fault, c.node}},
+    const walk<5> rows = row_walk(all, last);
+    const bool packs = n % vector_of<T> == 0 && begins_packs<T>(rows, 0, c.p[1], c.l[1].str[last]) &&
+                       begins_packs<T>(rows, 4, c.p[result], c.l[result].str[last]);
+    each_row(op_code::nll_dx, rows, n,
+             nll_dx_row<T>{as<computed_in<T>>(c.p[0]), as<computed_in<T>>(c.p[2]), as<T>(c.p[1]),
+                           static_cast<const std::int32_t*>(c.p[3]), as<T>(c.p[result]), class_range::of(c, c.l[1]),
+                           c.l[1].str[last], index_guard{ctx.fault, c.node}, packs},
              ctx);
   }
 };

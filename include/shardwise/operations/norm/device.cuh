@@ -7,6 +7,7 @@
 #include <shardwise/runtime/cuda/device/math.cuh>
 #include <shardwise/runtime/cuda/device/reduce.cuh>
 #include <shardwise/operations/norm/device_backward.cuh>
+#include <shardwise/operations/norm/device_packs.cuh>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {
@@ -16,11 +17,12 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 // host's.
 template <class T>
 struct norm_statistics {
+  using C = computed_in<T>;
   std::int64_t n, sx;
   double eps;
   bool rms;
   struct values {
-    T mean, rstd;
+    C mean, rstd;
   };
 
   template <class Team>
@@ -35,7 +37,7 @@ struct norm_statistics {
       square += d * d;
     }
     square = t.sum(square);
-    return {static_cast<T>(mean), static_cast<T>(1 / math<double>::sqrt(square / static_cast<double>(n) + eps))};
+    return {static_cast<C>(mean), static_cast<C>(1 / math<double>::sqrt(square / static_cast<double>(n) + eps))};
   }
 };
 
@@ -43,7 +45,7 @@ template <class T>
 struct norm_stats_row {
   norm_statistics<T> statistics;
   const T* x;
-  T* o;
+  computed_in<T>* o;
 
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
@@ -61,19 +63,33 @@ struct kernel<op_code::norm_stats> {
     const layout* const both[2] = {&c.l[0], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
-    each_row(
-        op_code::norm_stats, row_walk(both, last), n,
-        norm_stats_row<T>{
-            {n, c.l[0].str[last], c.f, attributes_of<norm_attributes>(c.a).rms == 1}, as<T>(c.p[0]), as<T>(c.p[result])},
-        ctx);
+    each_row(op_code::norm_stats, row_walk(both, last), n,
+             norm_stats_row<T>{{n, c.l[0].str[last], c.f, attributes_of<norm_attributes>(c.a).rms == 1},
+                               as<T>(c.p[0]),
+                               as<computed_in<T>>(c.p[result])},
+             ctx);
   }
 };
 
 // (x - mean) * rstd * w (+ b): elementwise, statistics broadcast along rows and weights across them.
-template <class T>
+template <class C>
 struct norm_apply_functor {
-  __device__ T operator()(T x, T mean, T rstd, T w) const { return (x - mean) * rstd * w; }
-  __device__ T operator()(T x, T mean, T rstd, T w, T b) const { return (x - mean) * rstd * w + b; }
+  __device__ C operator()(C x, C mean, C rstd, C w) const { return (x - mean) * rstd * w; }
+  __device__ C operator()(C x, C mean, C rstd, C w, C b) const { return (x - mean) * rstd * w + b; }
+};
+
+// Of elements of two bytes, whose statistics are of another type; offsets: result, x, mean, rstd, w, b.
+template <class T>
+struct norm_apply_at {
+  T* o;
+  const T *x, *w, *b;  // b: null without one
+  const computed_in<T>* stats;
+  std::int64_t rstd;
+  __device__ void operator()(const std::int64_t* at) const {
+    using C = computed_in<T>;
+    const C v = (static_cast<C>(x[at[1]]) - stats[at[2]]) * stats[at[2] + rstd] * static_cast<C>(w[at[4]]);
+    o[at[0]] = static_cast<T>(b ? v + static_cast<C>(b[at[5]]) : v);
+  }
 };
 
 template <>
@@ -82,6 +98,17 @@ struct kernel<op_code::norm_apply> {
   static void run(const call& c, context& ctx) {
     const bool bias = c.inputs > 3;
     const int last = c.l[0].rank - 1;
+    if constexpr (sizeof(T) == 2) {
+      if (bias) apply_wide<T>(c, operands<6>(c, last), ctx);
+      else apply_wide<T>(c, operands<5>(c, last), ctx);
+    } else {
+      apply<T>(c, bias, last, ctx);
+    }
+  }
+
+ private:
+  template <class T>
+  static void apply(const call& c, bool bias, int last, context& ctx) {
     T* const stats = as<T>(c.p[1]);
     T* const rstd = stats + c.l[1].str[last];
     if (bias)
@@ -93,7 +120,16 @@ struct kernel<op_code::norm_apply> {
           pointers<T, 5>{{as<T>(c.p[result]), as<T>(c.p[0]), stats, rstd, as<T>(c.p[2])}}, norm_apply_functor<T>{}, ctx);
   }
 
- private:
+  template <class T, int K>
+  static void apply_wide(const call& c, const walk<K>& whole, context& ctx) {
+    const norm_apply_at<T> apply{as<T>(c.p[result]),
+                                 as<T>(c.p[0]),
+                                 as<T>(c.p[2]),
+                                 K > 5 ? as<T>(c.p[3]) : nullptr,
+                                 as<computed_in<T>>(c.p[1]),
+                                 c.l[1].str[c.l[0].rank - 1]};
+    launch_points(op_code::norm_apply, whole, apply, ctx);
+  }
   // result, x, mean, rstd, w [, b]
   template <int K>
   static walk<K> operands(const call& c, int last) {
@@ -114,11 +150,13 @@ template <class T>
 struct norm_row {
   norm_statistics<T> statistics;
   const T *x, *w, *b;
-  T *stats, *o;
+  computed_in<T>* stats;
+  T* o;
   std::int64_t sw, sb;
 
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
+    using C = computed_in<T>;
     const T* const in = x + at[0];
     T* const out = o + at[1];
     const std::int64_t n = statistics.n, sx = statistics.sx;
@@ -127,9 +165,12 @@ struct norm_row {
       stats[at[2]] = s.mean;
       stats[at[2] + 1] = s.rstd;
     }
-    const norm_apply_functor<T> apply;
-    for (std::int64_t i = t.lane(); i < n; i += Team::threads)
-      out[i] = b ? apply(in[i * sx], s.mean, s.rstd, w[i * sw], b[i * sb]) : apply(in[i * sx], s.mean, s.rstd, w[i * sw]);
+    const norm_apply_functor<C> apply;
+    for (std::int64_t i = t.lane(); i < n; i += Team::threads) {
+      const C v = static_cast<C>(in[i * sx]), scale = static_cast<C>(w[i * sw]);
+      out[i] =
+          static_cast<T>(b ? apply(v, s.mean, s.rstd, scale, static_cast<C>(b[i * sb])) : apply(v, s.mean, s.rstd, scale));
+    }
   }
 };
 
@@ -143,24 +184,31 @@ struct kernel<op_code::norm> {
     const bool bias = weights > 2;
     const layout* const all[3] = {&c.l[0], &c.l[result], &c.l[keeps ? pairs : result]};
     const int last = c.l[0].rank - 1;
-    const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last];
-    each_row(op_code::norm, row_walk(all, last), n,
-             norm_row<T>{{n, s, c.f, of.rms == 1},
-                         as<T>(c.p[0]),
-                         as<T>(c.p[1]),
-                         bias ? as<T>(c.p[2]) : nullptr,
-                         keeps ? as<T>(c.p[pairs]) : nullptr,
-                         as<T>(c.p[result]),
-                         c.l[1].str[0],
-                         bias ? c.l[2].str[0] : 0},
-             ctx);
+    const std::int64_t n = c.l[0].ext[last], s = c.l[0].str[last], sw = c.l[1].str[0], sb = bias ? c.l[2].str[0] : 0;
+    const walk<3> rows = row_walk(all, last);
+    const T *const x = as<T>(c.p[0]), *const w = as<T>(c.p[1]), *const b = bias ? as<T>(c.p[2]) : nullptr;
+    computed_in<T>* const stats = keeps ? as<computed_in<T>>(c.p[pairs]) : nullptr;
+    T* const o = as<T>(c.p[result]);
+    const bool packs = fits_packs<T>(n) && begins_packs<T>(rows, 0, x, s) &&
+                       begins_packs<T>(rows, 1, o, c.l[result].str[last]) && sw == 1 &&
+                       reinterpret_cast<std::uintptr_t>(w) % 16 == 0 &&
+                       (!b || (sb == 1 && reinterpret_cast<std::uintptr_t>(b) % 16 == 0));
+    if (packs && n <= few_row_packs * warp_threads * vector_of<T>)
+      return each_row_of_warps(op_code::norm, rows,
+                               detail::norm_packs<T, few_row_packs>{n, c.f, of.rms == 1, x, w, b, stats, o}, ctx);
+    if (packs)
+      return each_row_of_warps(op_code::norm, rows,
+                               detail::norm_packs<T, most_row_packs>{n, c.f, of.rms == 1, x, w, b, stats, o}, ctx);
+    each_row(op_code::norm, rows, n, norm_row<T>{{n, s, c.f, of.rms == 1}, x, w, b, stats, o, sw, sb}, ctx);
   }
 };
 
 // With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)); rms norm has no mean(g).
 template <class T, class Then>
 struct norm_dx_row {
-  const T *dy, *x, *stats, *w;
+  using C = computed_in<T>;
+  const T *dy, *x, *w;
+  const C* stats;
   T* o;
   std::int64_t n, sg, sx, ss, sw;
   bool rms;
@@ -170,21 +218,22 @@ struct norm_dx_row {
   template <class Team>
   __device__ void operator()(const Team& t, const std::int64_t* at) const {
     const T *const g = dy + at[0], *const in = x + at[1];
-    const T mean = stats[at[2]], rstd = stats[at[2] + ss];
+    const C mean = stats[at[2]], rstd = stats[at[2] + ss];
     T* const out = o + at[3];
-    T g1 = T(0), gh = T(0);
+    C g1 = C(0), gh = C(0);
     for (std::int64_t i = t.lane(); i < n; i += Team::threads) {
-      const T v = g[i * sg] * w[i * sw];
+      const C v = static_cast<C>(g[i * sg]) * static_cast<C>(w[i * sw]);
       g1 += v;
-      gh += v * ((in[i * sx] - mean) * rstd);
+      gh += v * ((static_cast<C>(in[i * sx]) - mean) * rstd);
     }
-    g1 = rms ? T(0) : t.sum(g1) / static_cast<T>(n);
-    gh = t.sum(gh) / static_cast<T>(n);
+    g1 = rms ? C(0) : t.sum(g1) / static_cast<C>(n);
+    gh = t.sum(gh) / static_cast<C>(n);
     for (std::int64_t i = t.lane(); i < n; i += Team::threads) {
       std::int64_t off[Then::operands + 1];
 #pragma unroll
       for (int j = 0; j < Then::operands; ++j) off[j] = at[4 + j] + i * step[j];
-      out[i] = then(rstd * (g[i * sg] * w[i * sw] - g1 - (in[i * sx] - mean) * rstd * gh), off);
+      const C v = static_cast<C>(g[i * sg]) * static_cast<C>(w[i * sw]), h = (static_cast<C>(in[i * sx]) - mean) * rstd;
+      out[i] = then(static_cast<T>(rstd * (v - g1 - h * gh)), off);
     }
   }
 };
@@ -208,10 +257,25 @@ struct kernel<op_code::norm_dx> {
     const layout* const all[4] = {&c.l[0], &c.l[1], &c.l[2], &c.l[result]};
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
+    walk<K> w;
+    for (int d = 0; d < last; ++d) {
+      std::int64_t s[K]{};
+      for (int k = 0; k < 4; ++k) s[k] = all[k]->str[d];
+      for (int j = 0; j < Then::operands; ++j) s[4 + j] = epilogue_stride(c, j, d);
+      w.push(c.l[0].ext[d], s);
+    }
+    w.merge();
+    const bool packs = fits_packs<T>(n) && begins_packs<T>(w, 0, c.p[0], c.l[0].str[last]) &&
+                       begins_packs<T>(w, 1, c.p[1], c.l[1].str[last]) &&
+                       begins_packs<T>(w, 3, c.p[result], c.l[result].str[last]) && c.l[3].str[0] == 1 &&
+                       reinterpret_cast<std::uintptr_t>(c.p[3]) % 16 == 0;
+    if (packs && n <= few_row_packs * warp_threads * vector_of<T>)
+      return each_row_of_warps(op_code::norm_dx, w, in_packs<T, few_row_packs>(c, then, last), ctx);
+    if (packs) return each_row_of_warps(op_code::norm_dx, w, in_packs<T, most_row_packs>(c, then, last), ctx);
     norm_dx_row<T, Then> row{as<T>(c.p[0]),
                              as<T>(c.p[1]),
-                             as<T>(c.p[2]),
                              as<T>(c.p[3]),
+                             as<computed_in<T>>(c.p[2]),
                              as<T>(c.p[result]),
                              n,
                              c.l[0].str[last],
@@ -222,24 +286,34 @@ struct kernel<op_code::norm_dx> {
                              then,
                              {}};
     for (int j = 0; j < Then::operands; ++j) row.step[j] = epilogue_stride(c, j, last);
-    walk<K> w;
-    for (int d = 0; d < last; ++d) {
-      std::int64_t s[K]{};
-      for (int k = 0; k < 4; ++k) s[k] = all[k]->str[d];
-      for (int j = 0; j < Then::operands; ++j) s[4 + j] = epilogue_stride(c, j, d);
-      w.push(c.l[0].ext[d], s);
-    }
-    w.merge();
     each_row(op_code::norm_dx, w, n, row, ctx);
+  }
+  template <class T, int Packs, class Then>
+  static detail::norm_dx_packs<T, Packs, Then> in_packs(const call& c, const Then& then, int last) {
+    detail::norm_dx_packs<T, Packs, Then> row{as<T>(c.p[0]),
+                                              as<T>(c.p[1]),
+                                              as<T>(c.p[3]),
+                                              as<computed_in<T>>(c.p[2]),
+                                              as<T>(c.p[result]),
+                                              c.l[0].ext[last],
+                                              c.l[2].str[last],
+                                              attributes_of<norm_attributes>(c.a).rms == 1,
+                                              then,
+                                              {}};
+    for (int j = 0; j < Then::operands; ++j) row.step[j] = epilogue_stride(c, j, last);
+    return row;
   }
 };
 
 template <class T>
 struct norm_dw_value {
-  const T *dy, *x, *stats;
+  using C = computed_in<T>;
+  const T *dy, *x;
+  const C* stats;
   std::int64_t ss;
   __device__ double operator()(const std::int64_t* off) const {
-    return static_cast<double>(dy[off[1]] * ((x[off[2]] - stats[off[3]]) * stats[off[3] + ss]));
+    const C h = (static_cast<C>(x[off[2]]) - stats[off[3]]) * stats[off[3] + ss];
+    return static_cast<double>(static_cast<C>(dy[off[1]]) * h);
   }
 };
 
@@ -258,7 +332,7 @@ inline void norm_dw_walks(const call& c, walk<4>& kept, walk<4>& summed) {
 }
 template <class T>
 norm_dw_value<T> norm_dw_value_of(const call& c) {
-  return {as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), c.l[2].str[c.l[0].rank - 1]};
+  return {as<T>(c.p[0]), as<T>(c.p[1]), as<computed_in<T>>(c.p[2]), c.l[2].str[c.l[0].rank - 1]};
 }
 
 }  // namespace detail
@@ -267,6 +341,7 @@ template <>
 struct kernel<op_code::norm_dw> {
   template <class T>
   static void run(const call& c, context& ctx) {
+    if (detail::run_norm_columns<T, 1>(op_code::norm_dw, c, as<T>(c.p[result]), nullptr, ctx)) return;
     walk<4> kept, summed;
     detail::norm_dw_walks(c, kept, summed);
     detail::reduce<T>(op_code::norm_dw, c, kept, summed, detail::norm_dw_value_of<T>(c), T(1), ctx);
@@ -297,6 +372,7 @@ template <>
 struct kernel<op_code::norm_dw_db> {
   template <class T>
   static void run(const call& c, context& ctx) {
+    if (detail::run_norm_columns<T, 2>(op_code::norm_dw_db, c, as<T>(c.p[3]), as<T>(c.p[result]), ctx)) return;
     walk<4> kept, summed;
     detail::norm_dw_walks(c, kept, summed);
     detail::reduce_to<sum_fold, two_sums>(op_code::norm_dw_db, c, kept, summed,

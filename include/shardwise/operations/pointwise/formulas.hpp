@@ -7,6 +7,8 @@
 #include <shardwise/propagation/op.hpp>
 #include <shardwise/support/config.hpp>
 
+SHARDWISE_UNFUSED_BEGIN
+
 // clang-format off: a table
 #define SHARDWISE_FORMULAS1(X)                      \
   X(contiguous, x)                                  \
@@ -128,3 +130,5 @@ SHARDWISE_COMPARISONS(SHARDWISE_X)
 #undef SHARDWISE_X
 
 }  // namespace shardwise::inline v0_1::operations
+
+SHARDWISE_UNFUSED_END

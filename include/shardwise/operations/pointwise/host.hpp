@@ -30,7 +30,7 @@ constexpr void map1(const call& c, const operands<T>& q, F f) {
       // f = f: in constants, nvcc 13 gives a closure inside a plain copy capture wrong values
       independent_loop<T>(n, [=, f = f](std::int64_t i) { oo[i] = f(xx[i]); });
     } else {
-      for (std::int64_t i = 0; i < n; ++i) oo[i * s[0]] = f(xx[i * s[1]]);
+      plain_loop(n, [&](std::int64_t i) { oo[i * s[0]] = f(xx[i * s[1]]); });
     }
   });
 }
@@ -49,7 +49,7 @@ constexpr void map2(const call& c, const operands<T>& q, F f) {
     if (s[0] == 1 && s[1] == 1 && s[2] == 1) {
       independent_loop<T>(n, [=, f = f](std::int64_t i) { oo[i] = f(xx[i], yy[i]); });
     } else {
-      for (std::int64_t i = 0; i < n; ++i) oo[i * s[0]] = f(xx[i * s[1]], yy[i * s[2]]);
+      plain_loop(n, [&](std::int64_t i) { oo[i * s[0]] = f(xx[i * s[1]], yy[i * s[2]]); });
     }
   });
 }

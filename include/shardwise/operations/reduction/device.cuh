@@ -2,6 +2,7 @@
 // Sums, means, sums of squares, extremes, products and norms of vectors over dims on a device, with their adjoints.
 #pragma once
 
+#include <shardwise/operations/reduction/device_squares.cuh>
 #include <shardwise/runtime/cuda/device/norm_functors.cuh>
 #include <shardwise/runtime/cuda/device/reduce.cuh>
 #include <shardwise/operations/written/device.cuh>
@@ -15,58 +16,16 @@ struct kernel<op_code::sum> {
   template <class T>
   static void run(const call& c, context& ctx) {
     const std::int64_t n = attributes_of<sum_attributes>(c.a).mean == 0 ? 1 : host::detail::summed_count(c.a, c.l[0]);
+    const layout& o = c.l[result];
+    if constexpr (is_floating_element<T>)
+      if (const int last = c.l[0].rank - 1;
+          last > 0 && attributes_of<sum_attributes>(c.a).dims == (std::int64_t{1} << last) - 1 &&
+          detail::sum_columns<T>(op_code::sum, c.l[0], c.p[0], as<T>(c.p[result]), o.str[o.rank - 1], static_cast<double>(n),
+                                 c.workspace, ctx))
+        return;
     detail::sum_into<T, false>(op_code::sum, c, static_cast<double>(n), ctx);
   }
 };
-
-namespace detail {
-
-// Sums of squares side by side: most gradients are small, and a launch each would be most of a small model's norm. A large
-// one fills the device alone.
-template <class T>
-struct square_item {
-  using sum_type = computed_in<T>;
-  const T* x;  // null: summed already
-  std::int64_t n;
-  sum_type* out;
-  const sum_type* add[max_fused_inputs - 1];  // added to the sum, in this order; null: no more
-};
-using device_scratch::squares_at_once;
-inline constexpr std::int64_t small_square = std::int64_t{1} << 17;
-template <class T>
-struct square_list {
-  square_item<T> item[squares_at_once];
-  int count;
-};
-
-// A block for each item. Where any adds others, the sums lie `aside` until the last block adds, one item after the other: an
-// item may add what an item before it has become, and a result may lie where a value was that only items before it read.
-template <class T>
-__global__ void __launch_bounds__(block_threads)
-    squares_kernel(const __grid_constant__ square_list<T> list, computed_in<T>* aside, std::uint32_t* ticket) {
-  using C = computed_in<T>;
-  const team<block_threads> t;
-  const square_item<T>& s = list.item[blockIdx.x];
-  if (s.x) {
-    double total = 0;
-    for (std::int64_t i = t.lane(); i < s.n; i += block_threads) {
-      const double v = static_cast<double>(s.x[i]);
-      total += v * v;
-    }
-    total = t.sum(total);
-    if (t.lane() == 0) *(aside ? aside + blockIdx.x : s.out) = static_cast<C>(total);
-  }
-  if (!aside || !last_to_arrive(ticket, gridDim.x) || t.lane() != 0) return;
-  for (int k = 0; k < list.count; ++k) {
-    const square_item<T>& item = list.item[k];
-    C total = arrived(aside + k);
-    for (const C* a : item.add)
-      if (a) total = total + *a;
-    *item.out = total;
-  }
-}
-
-}  // namespace detail
 
 // The sums are floats of two-byte elements, too.
 template <>
@@ -85,43 +44,32 @@ struct kernel<op_code::sumsq> {
     }
   }
 
-  // Of several, each adds the operands behind its first to its sum; one alone leaves that to its expression.
+  // Of several, each adds the operands behind its first to its sum; one alone leaves that to its expression. What lies densely is
+  // one launch, whatever its size; of the others the sums are kept aside first, where anything is added to them.
   template <class T>
   static void run_all(const call* calls, std::size_t count, context& ctx) {
     if (count == 1) return run<T>(calls[0], ctx);
+    using C = computed_in<T>;
     bool adds = false;
     for (std::size_t i = 0; i < count; ++i) adds = adds || calls[i].all_inputs > calls[i].inputs;
-    // Sums that others are added to are kept aside first, in front of the scratch of the large ones.
-    using C = computed_in<T>;
-    C* const aside = adds ? as<C>(calls[0].workspace) : nullptr;
-    detail::square_list<T> list;
-    bool pending = false;  // whether the list's kernel has anything to do
-    list.count = 0;
-    const auto flush = [&] {
-      if (pending || (adds && list.count > 0))
-        launch(op_code::sumsq, &detail::squares_kernel<T>, static_cast<unsigned>(list.count), block_threads, ctx.stream,
-               list, aside, ctx.tickets);
-      list.count = 0;
-      pending = false;
-    };
+    std::byte* const scratch = static_cast<std::byte*>(calls[0].workspace);
+    detail::squares<T> list(reinterpret_cast<C*>(scratch),
+                            reinterpret_cast<double*>(scratch + device_scratch::square_parts_begin));
     for (std::size_t i = 0; i < count; ++i) {
       call c = calls[i];
-      detail::square_item<T> s{as<T>(c.p[0]), c.l[0].numel(), as<C>(c.p[result]), {}};
-      for (int k = c.inputs; k < c.all_inputs; ++k) s.add[k - c.inputs] = as<C>(c.p[k]);
-      if (is_dense(c.l[0]) && s.n <= detail::small_square && c.l[result].numel() == 1) {
-        pending = true;
-      } else {
-        if (adds) {
-          c.p[result] = aside + list.count;
-          c.workspace = static_cast<std::byte*>(c.workspace) + device_scratch::squares_aside_bytes;
-        }
+      const bool in_list = is_dense(c.l[0]) && c.l[result].numel() == 1;
+      list.make_room(in_list ? c.l[0].numel() : 0, ctx);
+      if (!in_list) {
+        if (adds) c.p[result] = list.aside();
+        c.workspace = scratch + device_scratch::squares_aside_bytes;
         run<T>(c, ctx);
-        s.x = nullptr;
+        if (!adds) continue;
       }
-      list.item[list.count++] = s;
-      if (list.count == detail::squares_at_once) flush();
+      const C* add[max_fused_inputs - 1]{};
+      for (int k = c.inputs; k < c.all_inputs; ++k) add[k - c.inputs] = as<C>(c.p[k]);
+      list.append(in_list ? as<T>(c.p[0]) : nullptr, c.l[0].numel(), as<C>(calls[i].p[result]), add);
     }
-    flush();
+    list.flush(ctx);
   }
 
  private:
@@ -355,11 +303,11 @@ struct kernel<op_code::vector_norm_dx> {
     using C = computed_in<T>;
     const detail::norm_slope<C> slope{static_cast<int>(attributes_of<vector_norm_attributes>(c.a).order)};
     if constexpr (std::is_same_v<C, T>)
-      map(op_code::vector_norm_dx, w, pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}}, slope,
-          ctx);
+      map(op_code::vector_norm_dx, w, pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}},
+          slope, ctx);
     else
-      each_point(op_code::vector_norm_dx, w,
-                 detail::norm_slope_at<T>{as<T>(c.p[result]), as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[2]), slope}, ctx);
+      launch_points(op_code::vector_norm_dx, w,
+                    detail::norm_slope_at<T>{as<T>(c.p[result]), as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[2]), slope}, ctx);
   }
 };
 

@@ -15,9 +15,12 @@ inline constexpr std::int64_t reduction_blocks = 1024;  // blocks that fill any 
 inline constexpr std::int64_t row_chunk = 2048;         // elements that are worth a block of their own
 inline constexpr std::int64_t column_chunk = 64, column_tile = 32;
 
-// Sums of squares that go out together, and the room for as many before others are added to them.
+// Sums of squares that go out together, the room for as many before others are added to them, and that for parts of them.
 inline constexpr int squares_at_once = 128;
-inline constexpr std::int64_t squares_aside_bytes = align(squares_at_once * static_cast<std::int64_t>(sizeof(double)));
+inline constexpr std::int64_t square_parts = 8192;
+inline constexpr std::int64_t square_parts_begin = align(squares_at_once * static_cast<std::int64_t>(sizeof(double)));
+inline constexpr std::int64_t squares_aside_bytes =
+    square_parts_begin + align(square_parts * static_cast<std::int64_t>(sizeof(double)));
 
 constexpr std::int64_t reduction_chunks(std::int64_t outputs, std::int64_t count, bool columns) {
   if (outputs == 0) return 1;

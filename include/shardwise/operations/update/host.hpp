@@ -6,6 +6,8 @@
 #include <shardwise/runtime/host/copy_block.hpp>
 #include <shardwise/support/config.hpp>
 
+SHARDWISE_UNFUSED_BEGIN
+
 namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
@@ -23,11 +25,13 @@ struct kernel<op_code::sgd> {
     T* const p = q.p[0];
     const T* const g = q.p[1];
     T* const b = q.p[2];
-    for (std::int64_t i = 0; i < n; ++i) {
-      T d = g[i] * factor + decay * p[i];
-      if (momentum) d = b[i] = mu * b[i] + d;
-      p[i] = p[i] - lr * d;
-    }
+    const auto gradient = [=](std::int64_t i) { return g[i] * factor + decay * p[i]; };
+    if (momentum)
+      independent_loop<T>(n, [=](std::int64_t i) {
+        b[i] = mu * b[i] + gradient(i);
+        p[i] = p[i] - lr * b[i];
+      });
+    else independent_loop<T>(n, [=](std::int64_t i) { p[i] = p[i] - lr * gradient(i); });
   }
 };
 
@@ -78,12 +82,11 @@ struct kernel<op_code::adam> {
       v[i] = with.second(v[i], g);
       p[i] = with.parameter(p[i], m[i], v[i]);
     };
-    if (clipped) independent_loop<T, 1>(n, [=](std::int64_t i) { update(i, gr[i] * factor + with.coupled * p[i]); });
-    else independent_loop<T, 1>(n, [=](std::int64_t i) { update(i, with.decayed(gr[i], p[i])); });
+    if (clipped) independent_loop<T>(n, [=](std::int64_t i) { update(i, gr[i] * factor + with.coupled * p[i]); });
+    else independent_loop<T>(n, [=](std::int64_t i) { update(i, with.decayed(gr[i], p[i])); });
   }
 };
 
-// Parameters that are updated together get the bits that they get alone, hence loops with Shortest = 1.
 // One of Adam's three results, as a value of its own.
 template <>
 struct kernel<op_code::adam_term> {
@@ -98,11 +101,11 @@ struct kernel<op_code::adam_term> {
     const bool last = of.which == 2;
     const detail::adam_numbers<T> with(env, last ? math<T>::number(*q.p[3]) : 1.0, of.decoupled != 0, c.f);
     if (last) {
-      independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.parameter(x[i], y[i], z[i]); });
+      independent_loop<T>(n, [=](std::int64_t i) { out[i] = with.parameter(x[i], y[i], z[i]); });
     } else if (of.which == 0) {
-      independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.first(x[i], with.decayed(y[i], z[i])); });
+      independent_loop<T>(n, [=](std::int64_t i) { out[i] = with.first(x[i], with.decayed(y[i], z[i])); });
     } else {
-      independent_loop<T, 1>(n, [=](std::int64_t i) { out[i] = with.second(x[i], with.decayed(y[i], z[i])); });
+      independent_loop<T>(n, [=](std::int64_t i) { out[i] = with.second(x[i], with.decayed(y[i], z[i])); });
     }
   }
 };
@@ -129,3 +132,5 @@ struct kernel<op_code::advance> {
 
 }  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::inline v0_1::host
+
+SHARDWISE_UNFUSED_END

@@ -95,8 +95,7 @@ constexpr void evaluate(const call& c, const operands<T>& q) {
       dense = dense && s[k] == 1;
     }
     if (dense) independent_loop<T>(n, [r](std::int64_t i) { detail::run_element<T, E, true>(r, i, loads{}, steps{}); });
-    else
-      for (std::int64_t i = 0; i < n; ++i) detail::run_element<T, E, false>(r, i, loads{}, steps{});
+    else plain_loop(n, [&r](std::int64_t i) { detail::run_element<T, E, false>(r, i, loads{}, steps{}); });
   });
 }
 

@@ -53,8 +53,10 @@ struct memory_state : hole_table {
 // written into: then the slice is all that is copied.
 template <class Plan, class Graph>
 constexpr int overwritten_owner(const Plan& p, const Graph& g, const node& x, int i) {
-  if (!rules::is_pointwise(x.op) && x.op != op_code::slice_scatter) return -1;
-  for (int j = 0; j < (x.op == op_code::slice_scatter ? 1 : x.inputs); ++j) {
+  // logits become their own gradient: its kernels read an element before they write it
+  const bool scatters = x.op == op_code::slice_scatter, logits = x.op == op_code::nll_dx;
+  if (!rules::is_pointwise(x.op) && !scatters && !logits) return -1;
+  for (int j = logits ? 1 : 0; j < (scatters ? 1 : logits ? 2 : x.inputs); ++j) {
     const int o = p.owner[x.in[j]];
     if (p.last_use[o] != i || g.nodes[x.in[j]].spec != x.spec || p.bytes[o] != p.bytes[i]) continue;
     bool alone = true;

@@ -69,15 +69,14 @@ struct list_rules {
       const int rows = g.nodes[i].in[0];
       return g.nodes[rows].op == op_code::redistribute && storage.owner[rows] == rows && has_storage(g, rows);
     }
-    // Whether node i moves what updates that wait will have written: it may wait with them. Batches stay whole.
+    // Whether node i moves what updates that wait will have written: it may wait with them, of a batch's members with the
+    // first one all.
     constexpr bool may_follow(const In& g, int i) const {
       if (joins_batch(g, i)) return follower[i - 1];
+      const node& n = g.nodes[i];
       bool any = false;
-      each_starting(g, i, [&](int j) {
-        const node& n = g.nodes[j];
-        for (int k = 0; k < n.inputs; ++k) any = any || to[n.in[k]] < 0;
-      });
-      return any && waits > 0 && (g.nodes[i].op == op_code::redistribute || g.nodes[i].op == op_code::assign);
+      for (int k = 0; k < n.inputs; ++k) any = any || to[n.in[k]] < 0;
+      return any && waits > 0 && (n.op == op_code::redistribute || n.op == op_code::assign);
     }
     static constexpr bool writes_leaf(const In& g, int i) { return is_variable_leaf(g.nodes[g.nodes[i].in[0]].op); }
     static constexpr bool alike(const In& g, int i, int j) {

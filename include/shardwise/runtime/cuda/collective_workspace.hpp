@@ -61,8 +61,7 @@ constexpr std::int64_t device_collective_workspace_bytes(const node& n, const sp
     case transition::all_gather: return runtime::around(eo, x.rank, from.dim).outer > 1 ? made : 0;
     case transition::reduce_scatter:
       if (keys)
-        return runtime::extreme_scratch(taken / 2, made / 2) +
-               (runtime::around(ex, x.rank, to.dim).outer > 1 ? taken : 0);
+        return runtime::extreme_scratch(taken / 2, made / 2) + (runtime::around(ex, x.rank, to.dim).outer > 1 ? taken : 0);
       return runtime::around(ex, x.rank, to.dim).outer > 1 || from.is_norm() || from.op == reduction::max ||
                      from.op == reduction::min
                  ? taken  // or its powers, or keys

@@ -98,13 +98,14 @@ inline const bool elements_compiled = (detail::compile_element<T>() && ...);
 // Null where nothing is compiled.
 template <class Step>
 launcher compiled_launcher(op_code op, dtype type) {
-  return detail::find_compiled<Step>(
-      [&](const compiled_element& e) { return e.type == type ? e.of(op) : launcher{}; });
+  return detail::find_compiled<Step>([&](const compiled_element& e) { return e.type == type ? e.of(op) : launcher{}; });
 }
 template <class Step>
 launcher compiled_cast(dtype from, dtype to) {
   return detail::find_compiled<Step>([&](const compiled_element& e) {
-    return e.type == from ? e.cast_to[static_cast<int>(to)] : e.type == to ? e.cast_from[static_cast<int>(from)] : launcher{};
+    return e.type == from ? e.cast_to[static_cast<int>(to)]
+           : e.type == to ? e.cast_from[static_cast<int>(from)]
+                          : launcher{};
   });
 }
 template <class Step>
@@ -114,9 +115,8 @@ launcher_of_all compiled_neighbours(op_code op, dtype type) {
 }
 template <class Step>
 const collective_functions* compiled_collectives(dtype type) {
-  return detail::find_compiled<Step>([&](const compiled_element& e) -> const collective_functions* {
-    return e.type == type ? e.collectives : nullptr;
-  });
+  return detail::find_compiled<Step>(
+      [&](const compiled_element& e) -> const collective_functions* { return e.type == type ? e.collectives : nullptr; });
 }
 template <class Step>
 bool compiles_element(dtype type) {
@@ -131,6 +131,5 @@ bool compiles_element(dtype type) {
 
 }  // namespace shardwise::inline v0_1::cuda
 
-#define SHARDWISE_DEVICE_ELEMENTS(...)                                  \
-  [[maybe_unused]] static const bool SHARDWISE_UNIQUE_NAME(__LINE__) = \
-      shardwise::cuda::elements_compiled<__VA_ARGS__>;
+#define SHARDWISE_DEVICE_ELEMENTS(...) \
+  [[maybe_unused]] static const bool SHARDWISE_UNIQUE_NAME(__LINE__) = shardwise::cuda::elements_compiled<__VA_ARGS__>;

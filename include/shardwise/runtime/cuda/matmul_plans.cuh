@@ -11,15 +11,19 @@
 #include <shardwise/runtime/cuda/error.hpp>
 #include <shardwise/runtime/cuda/product_search.cuh>
 #include <shardwise/operations/contraction/scratch.hpp>
+#include <shardwise/vocabulary/dtype.hpp>
 
 namespace shardwise::inline v0_1::cuda {
 
 // As CUDA's libraries name an element type.
 template <class T>
-inline constexpr cudaDataType data_type = sizeof(T) == 4 ? CUDA_R_32F : CUDA_R_64F;
+inline constexpr cudaDataType data_type = sizeof(T) == 8                ? CUDA_R_64F
+                                          : sizeof(T) == 4              ? CUDA_R_32F
+                                          : std::is_same_v<T, bfloat16> ? CUDA_R_16BF
+                                                                        : CUDA_R_16F;
 // What a product of elements T is computed in; alpha and beta are of it.
 template <class T>
-using product_scalar = std::conditional_t<sizeof(T) == 8, double, float>;
+using product_scalar = computed_in<T>;
 
 // One column-major product D = f(alpha op(A) op(B) + beta C + bias) for `batch` matrices, all that a plan depends on. A is
 // rows x depth or, transposed, its storage depth x rows; ld_* are distances of stored columns, step_* of matrices. C is D

@@ -166,8 +166,7 @@ class cuda_rank {
     const cudaStream_t s = mailbox_->queue.get();
     cuda::check(cudaMemcpyAsync(m.data(), whole.data(), whole.size() * sizeof(E), cudaMemcpyHostToDevice, s),
                 "cudaMemcpyAsync");
-    cuda::check(ncclAllReduce(m.data(), m.data(), words, word, ncclSum, communicators_.world(), s),
-                "ncclAllReduce");
+    cuda::check(ncclAllReduce(m.data(), m.data(), words, word, ncclSum, communicators_.world(), s), "ncclAllReduce");
     cuda::check(cudaMemcpyAsync(whole.data(), m.data(), whole.size() * sizeof(E), cudaMemcpyDeviceToHost, s),
                 "cudaMemcpyAsync");
     synchronize(s);

@@ -171,10 +171,12 @@ void pack(const tile_set<T>& set, const T* from, long row, long col, long rows, 
       __builtin_memcpy(to + i * width, from + i * row, static_cast<std::size_t>(cols) * sizeof(T));
     }
     done = cols;
-  } else if (col == 1) {  // a call of memcpy costs more than so short a row
-    constexpr long side = 16 / long{sizeof(T)};
+  } else if (col == 1) {  // a call of memcpy costs more than so short a row; what lies rows apart no processor foresees
+    constexpr long side = 16 / long{sizeof(T)}, ahead = 16;
     done = cols / side * side;
     for (long i = 0; i < rows; ++i) {
+      __builtin_prefetch(from + (i + ahead) * row);
+      __builtin_prefetch(from + (i + ahead) * row + cols - 1);
       for (long j = 0; j < done; j += side) __builtin_memcpy(to + i * width + j, from + i * row + j, 16);
     }
   } else if (row == 1) {

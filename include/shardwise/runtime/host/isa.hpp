@@ -33,9 +33,10 @@ inline isa best_isa() {
 namespace isa_detail {
 
 // flatten: the body and what it calls are inlined, hence compiled, for the wider instruction set. g++ vectorises such
-// loops only at -O3, so they ask for it themselves.
+// loops only at -O3, so they ask for it themselves, and would fuse products with sums where the set can (clang:
+// SHARDWISE_UNFUSED_BEGIN). Law: unfused, an element has the same bits from every set, in rows of any length and stride.
 #if defined(__GNUC__) && !defined(__clang__)
-#define SHARDWISE_VECTORISE optimize("O3"),
+#define SHARDWISE_VECTORISE optimize("O3", "fp-contract=off"),
 #else
 #define SHARDWISE_VECTORISE
 #endif
@@ -63,16 +64,42 @@ __attribute__((SHARDWISE_VECTORISE target("avx2,fma"), flatten)) void run_avx2(c
 
 #undef SHARDWISE_VECTORISE
 
+// What the whole program is compiled for, which under -march=native can fuse, too.
+#if defined(__FMA__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+template <class F>
+__attribute__((optimize("fp-contract=off"), flatten)) void run_unfused(const F& f) {
+  f();
+}
+#else
+template <class F>
+void run_unfused(const F& f) {
+  f();
+}
+#endif
+
 }  // namespace isa_detail
 
+// f() for the instruction set that everything is compiled for.
+template <class F>
+constexpr void run_plainly(const F& f) {
+  if (std::is_constant_evaluated()) f();
+  else isa_detail::run_unfused(f);
+}
+// f(i) for i in [0, n) likewise: where elements lie apart.
+template <class F>
+constexpr void plain_loop(std::int64_t n, const F& f) {
+  run_plainly([n, &f] {
+    for (std::int64_t i = 0; i < n; ++i) f(i);
+  });
+}
+
 // f(i) for i in [0, n), iterations independent; T is the element type, whose arithmetic decides whether width helps. Fewer
-// than Shortest iterations are not worth the call; with 1, an element's bits do not depend on how many there are (wide
-// instruction sets fuse a multiplication with an addition, which rounds once less).
-template <class T, int Shortest = 16, class F>
+// than 8 iterations are not worth the choice.
+template <class T, class F>
 constexpr void independent_loop(std::int64_t n, F f) {
 #if defined(__x86_64__) && !defined(__CUDACC__)
   if constexpr (std::is_floating_point_v<T>) {
-    if (!std::is_constant_evaluated() && n >= Shortest) {
+    if (!std::is_constant_evaluated() && n >= 8) {
       switch (best_isa()) {
         case isa::avx512: isa_detail::loop_avx512(n, f); return;
         case isa::avx2: isa_detail::loop_avx2(n, f); return;
@@ -81,8 +108,10 @@ constexpr void independent_loop(std::int64_t n, F f) {
     }
   }
 #endif
-  SHARDWISE_IVDEP
-  for (std::int64_t i = 0; i < n; ++i) f(i);
+  run_plainly([n, &f] {
+    SHARDWISE_IVDEP
+    for (std::int64_t i = 0; i < n; ++i) f(i);
+  });
 }
 
 // f() itself compiled for the widest instruction set; false: there is none but the one that everything is compiled for.
@@ -118,7 +147,7 @@ constexpr void by_strides(const F& f, S... strides) {
 #endif
     }
   }
-  f(strides...);
+  run_plainly([&] { f(strides...); });
 }
 
 }  // namespace SHARDWISE_HOST_BUILD

@@ -7,6 +7,8 @@
 #include <shardwise/runtime/host/summation.hpp>
 #include <shardwise/support/config.hpp>
 
+SHARDWISE_UNFUSED_BEGIN
+
 namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
@@ -64,3 +66,5 @@ constexpr T top_of(const T* x, std::int64_t n, S s) {
 
 }  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::inline v0_1::host
+
+SHARDWISE_UNFUSED_END

@@ -6,6 +6,8 @@
 #include <shardwise/runtime/host/kernel.hpp>
 #include <shardwise/runtime/host/summation.hpp>
 
+SHARDWISE_UNFUSED_BEGIN
+
 namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
@@ -193,3 +195,5 @@ constexpr void sum_into(const call& c, const operands<T>& q) {
 
 }  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::inline v0_1::host
+
+SHARDWISE_UNFUSED_END

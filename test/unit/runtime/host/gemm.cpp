@@ -231,6 +231,12 @@ TEST_CASE("the workspace is a constant and empty products need none") {
   static_assert(host::gemm_workspace_bytes<float>(5, 5, 0) == 0);
   static_assert(host::gemm_workspace_bytes<double>(1, 1, 1) > 0);
   static_assert(host::gemm_workspace_bytes<float>(1 << 20, 1 << 20, 1 << 20) <= 5 << 18);
+  // A rank whose block is smaller than the largest one is given what that one needs.
+  for (long k = 1; k < 2100; ++k) {
+    CHECK(host::gemm_workspace_bytes<float>(40, 300, k) >= host::gemm_workspace_bytes<float>(40, 300, k - 1));
+    CHECK(host::gemm_workspace_bytes<double>(40, 300, k) >= host::gemm_workspace_bytes<double>(40, 300, k - 1));
+    CHECK(host::gemm_workspace_bytes<double>(k, 300, 40) >= host::gemm_workspace_bytes<double>(k - 1, 300, 40));
+  }
   static_assert(host::gemm_workspace_bytes<float>(40, 300, 70) == host::gemm_workspace_bytes<float>(300, 40, 70));
   float c[] = {2, 2};
   host::gemm(1, 2, 0, 1.0f, {nullptr, 0, 1}, {nullptr, 2, 1}, 3.0f, {c, 2, 1}, nullptr);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of users' own operations on devices. SHARDWISE_DEVICE_KERNELS(mine::swiglu, mine::swiglu_gate) at namespace scope
-// in one CUDA source of the program compiles them for float, double and what is only moved; an executor asks for them when it is made, by the operation's address.
-// So neither nvcc's device pass nor the other sources need to know which program calls them.
+// in one CUDA source of the program compiles them for float and double, and for int32 where they only move; an executor asks
+// for them when it is made, by the operation's address. So neither nvcc's device pass nor the other sources need to know which
+// program calls them.
 #pragma once
 
 #include <stdexcept>
@@ -103,10 +104,11 @@ inline launcher custom_launcher(const custom_operation& op, dtype type) {
   for (const custom_launchers& l : compiled_customs())
     if (l.operation == &op && l.of[static_cast<int>(type)]) return l.of[static_cast<int>(type)];
   const bool common = type == dtype::f32 || type == dtype::f64 || type == dtype::i32;
-  throw std::logic_error("shardwise: executor: the program calls the custom operation " + std::string(op.name) +
-                         ", of which no device kernel for its element type " + name_of(type) + " is compiled; write " +
-                         (common ? "SHARDWISE_DEVICE_KERNELS(" : std::string("SHARDWISE_DEVICE_KERNELS_OF(") + name_of(type) + ", ") +
-                         std::string(op.name) + ") at namespace scope in one CUDA source");
+  throw std::logic_error(
+      "shardwise: executor: the program calls the custom operation " + std::string(op.name) +
+      ", of which no device kernel for its element type " + name_of(type) + " is compiled; write " +
+      (common ? "SHARDWISE_DEVICE_KERNELS(" : std::string("SHARDWISE_DEVICE_KERNELS_OF(") + name_of(type) + ", ") +
+      std::string(op.name) + ") at namespace scope in one CUDA source");
 }
 
 }  // namespace cuda

@@ -115,8 +115,7 @@ template <class T, int K, class F>
 void map(op_code op, const walk<K>& whole, const pointers<T, K>& q, const F& f, context& ctx) {
   each_piece(whole, [&](const walk<K>& piece, const std::int64_t* from) {
     detail::in_packs<vector_of<T>>(
-        piece, from,
-        [&](const walk<K>& w, const std::int64_t* base) { return detail::steps_by_packs(w, base, q); },
+        piece, from, [&](const walk<K>& w, const std::int64_t* base) { return detail::steps_by_packs(w, base, q); },
         [&](auto width, const walk<K>& w, const std::int64_t* base) {
           constexpr int V = decltype(width)::value;
           const strided<K> s = detail::strided_packs<V>(w, base);
@@ -141,7 +140,7 @@ __global__ void __launch_bounds__(256) each_point_kernel(const __grid_constant__
 
 // f(offsets) for each point, where element types differ.
 template <int K, class F>
-void each_point(op_code op, const walk<K>& whole, const F& f, context& ctx) {
+void launch_points(op_code op, const walk<K>& whole, const F& f, context& ctx) {
   each_piece(whole, [&](const walk<K>& w, const std::int64_t* base) {
     const strided<K> s = make_strided(w, base);
     launch(op, &detail::each_point_kernel<F, K>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream, s, f);
@@ -150,10 +149,9 @@ void each_point(op_code op, const walk<K>& whole, const F& f, context& ctx) {
 
 // What only moves, moves as whole numbers of the same size: every bit stays, and types of one size share kernels.
 template <class T>
-using word_of =
-    std::conditional_t<sizeof(T) == 1, std::uint8_t,
-                       std::conditional_t<sizeof(T) == 2, std::uint16_t,
-                                          std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
+using word_of = std::conditional_t<
+    sizeof(T) == 1, std::uint8_t,
+    std::conditional_t<sizeof(T) == 2, std::uint16_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
 
 // Results are stored densely, so writes are coalesced; a transposed operand is read by the element, at the price of a
 // 32-byte sector each, of which the cache serves the neighbours.

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <shardwise/runtime/cuda/device/arrival.cuh>
+#include <shardwise/runtime/cuda/device/column_sums.cuh>
 #include <shardwise/runtime/cuda/device/epilogue.cuh>
 #include <shardwise/runtime/cuda/device/map.cuh>
 #include <shardwise/runtime/cuda/device/team.cuh>
@@ -231,7 +232,9 @@ namespace detail {
 template <class T>
 void sum_rows(const call& c, const layout& to, void* p, context& ctx, std::int64_t mask = 0) {
   call s;
-  const std::int64_t dims = mask != 0 ? mask : (std::int64_t{1} << (c.l[0].rank - 1)) - 1;
+  const std::int64_t rows = (std::int64_t{1} << (c.l[0].rank - 1)) - 1, dims = mask != 0 ? mask : rows;
+  if (dims == rows && to.rank == 1 && sum_columns<T>(op_code::sum, c.l[0], c.p[0], as<T>(p), to.str[0], 1, c.workspace, ctx))
+    return;
   s.a = pack_attributes(sum_attributes{.dims = dims, .kept = 0, .mean = 0});
   s.inputs = 1;
   s.node = c.node;

@@ -14,11 +14,7 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 
 // Operations whose device kernels are of elements of four and eight bytes alone.
 inline constexpr op_code wide_only[] = {
-    op_code::einsum,     op_code::norm_stats, op_code::norm_apply, op_code::norm_dx,
-    op_code::norm_dw,    op_code::norm_dw_db, op_code::norm_dx_dw, op_code::norm, op_code::lse,
-    op_code::exp_sum,    op_code::nll,        op_code::nll_dx,     op_code::embedding,
-    op_code::embedding_dw, op_code::sgd,      op_code::adam,       op_code::adam_term,
-    op_code::advance,
+    op_code::norm_dx_dw, op_code::sgd, op_code::adam, op_code::adam_term, op_code::advance,
 };
 constexpr bool is_wide_only(op_code op) {
   for (const op_code o : wide_only)
