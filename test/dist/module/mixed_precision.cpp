@@ -276,6 +276,24 @@ TEST_CASE("loss_scale: the same bits where nothing is lost, and gradients that f
   CHECK(apart(train<plain>(), train<whole>()) < 0.01);
 }
 
+template <class Optimizer, class... P>
+using scaled_with = step_of<plain_net, sw::mesh<dp<2>>, fit<dp<2>>, Optimizer, sw::pipeline<P...>, sw::data_parallel<dp<2>>,
+                            sw::loss_scale<64>>;
+template <class Optimizer>
+void check_scaled() {
+  using whole = step_of<plain_net, sw::mesh<dp<2>>, fit<dp<2>>, Optimizer, sw::pipeline<>, sw::data_parallel<dp<2>>>;
+  const history want = train<whole>();
+  CHECK(train<scaled_with<Optimizer>>() == want);
+  CHECK(apart(train<scaled_with<Optimizer, sw::fused_optimizer>>(), want) < 1e-6);
+  CHECK(
+      apart(train<scaled_with<Optimizer, sw::fused_optimizer, sw::comm_fusion_in_place<>, sw::remove_copy_from_optimizer>>(),
+            want) < 1e-6);
+}
+TEST_CASE("loss_scale: updates over lists and without clipping divide gradients, too") {
+  check_scaled<sw::adam<>>();
+  check_scaled<sw::clip_norm<sw::adamw<>>>();
+}
+
 // One gradient of 2^-26, which f16 has no number for.
 template <class Bound = sw::unbound>
 struct faint : sw::module<faint<Bound>, Bound> {
