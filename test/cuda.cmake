@@ -3,10 +3,20 @@
 # machine without a GPU they build, say that they found none, and skip.
 
 file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} cuda/*.cu)
+set(by_cudnn ${sources})
+list(FILTER sources EXCLUDE REGEX "_cudnn\\.cu$")
 list(FILTER sources INCLUDE REGEX "${SHARDWISE_TEST_SELECT}")
 shardwise_add_doctest(test_cuda cuda ${sources} DISCOVER --skip "skipped: [0-9]+ GPU" --labels gpu)
 target_link_libraries(test_cuda PRIVATE shardwise::nccl)
 add_dependencies(cuda_targets test_cuda)
+
+# what ends in _cudnn.cu, where there is that component
+if(TARGET shardwise::cudnn)
+  list(FILTER by_cudnn INCLUDE REGEX "_cudnn\\.cu$")
+  shardwise_add_doctest(test_cuda_cudnn cuda_cudnn ${by_cudnn} DISCOVER --skip "skipped: [0-9]+ GPU" --labels gpu)
+  target_link_libraries(test_cuda_cudnn PRIVATE shardwise::nccl shardwise::cudnn)
+  add_dependencies(cuda_targets test_cuda_cudnn)
+endif()
 
 file(GLOB mains CONFIGURE_DEPENDS cuda/*/main.cu)
 foreach(main IN LISTS mains)

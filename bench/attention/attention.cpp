@@ -35,16 +35,16 @@ struct composed {
     constexpr std::int64_t lq = heads_first ? 0x5321 : 0x5231, lk = heads_first ? 0x5421 : 0x5241, ls = 0x4321;
     const auto scores = sw::detail::apply<op_code::einsum, attributes<einsum_attributes>(lq, lk, ls)>(
         1 / std::sqrt(static_cast<double>(Q::sp.extent[3])), q, k);
-    const auto weights =
-        sw::detail::apply<op_code::softmax, attributes<sw::softmax_attributes>(Causal ? 1 : 0)>(0, scores);
+    const auto weights = sw::detail::apply<op_code::softmax, attributes<sw::softmax_attributes>(Causal ? 1 : 0)>(0, scores);
     return sw::detail::apply<op_code::einsum, attributes<einsum_attributes>(ls, lk, lq)>(1, weights, v);
   }
 };
 
 template <class F, class T, class Shape>
-using program = sw::gradient_step<
-    F, mesh, sw::inputs<sw::input_tensor<T, Shape>, sw::input_tensor<T, Shape>, sw::input_tensor<T, Shape>>,
-    sw::wrt<0, 1, 2>>;
+using program =
+    sw::gradient_step<F, mesh,
+                      sw::inputs<sw::input_tensor<T, Shape>, sw::input_tensor<T, Shape>, sw::input_tensor<T, Shape>>,
+                      sw::wrt<0, 1, 2>>;
 
 template <class T>
 std::vector<T> numbers(std::size_t n, double salt) {
@@ -79,7 +79,8 @@ void compare(const char* name, int turns) {
     double apart = 0;
     for (int k = 0; k < 4; ++k) {
       const auto x = a.template output<T>(k), y = b.template output<T>(k);
-      for (std::size_t i = 0; i < n; ++i) apart = std::max(apart, std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i])));
+      for (std::size_t i = 0; i < n; ++i)
+        apart = std::max(apart, std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i])));
     }
     std::vector<double> of_a, of_b;
     for (int i = 0; i < turns; ++i) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times the built-in matrix product beside oneDNN's, turn by turn in one process; prints one JSON line per figure.
+// Times the built-in matrix product beside oneDNN's or a BLAS library's, turn by turn in one process; prints one JSON line per
+// figure.
 #include <shardwise/runtime/host/gemm.hpp>
 
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +17,14 @@
 // Define SHARDWISE_BENCH_ONEDNN and link dnnl to compare; run with OMP_NUM_THREADS=1, one thread against one.
 #if defined(SHARDWISE_BENCH_ONEDNN) && __has_include(<dnnl.h>)
 #include <dnnl.h>
+#define SHARDWISE_BENCH_RIVAL 1
+#elif defined(SHARDWISE_BENCH_BLAS)
+// Any library that has BLAS's own names: link openblas (OPENBLAS_NUM_THREADS=1), or PyTorch's libtorch_cpu.so, which has MKL's
+// (MKL_NUM_THREADS=1).
+extern "C" void sgemm_(const char*, const char*, const int*, const int*, const int*, const float*, const float*, const int*,
+                       const float*, const int*, const float*, float*, const int*);
+extern "C" void dgemm_(const char*, const char*, const int*, const int*, const int*, const double*, const double*,
+                       const int*, const double*, const int*, const double*, double*, const int*);
 #define SHARDWISE_BENCH_RIVAL 1
 #else
 #define SHARDWISE_BENCH_RIVAL 0
@@ -58,6 +68,13 @@ constexpr product products[] = {
     {"grad dY' X", 512, 128, 1024, true, false},
     {"grad dY' X", 128, 512, 1024, true, false},
     {"grad dY' X", 384, 128, 1024, true, false},
+    {"forward x W' of the example", 2048, 512, 128, false, true},
+    {"forward x W' of the example", 2048, 128, 512, false, true},
+    {"grad dY W of the example", 2048, 128, 512, false, false},
+    {"grad dY' X of the example", 128, 128, 2048, true, false},
+    {"grad dY' X of the example", 512, 128, 2048, true, false},
+    {"grad dY' X of the example", 128, 512, 2048, true, false},
+    {"grad dY' X of the example", 256, 128, 2048, true, false},
     {"q k'", 128, 128, 32, false, true},
     {"p v", 128, 32, 128, false, false},
     {"dO v'", 128, 128, 32, false, true},
@@ -75,13 +92,18 @@ constexpr product products[] = {
     {"odd", 129, 131, 127, true, false},
 };
 
-using clock_type = std::chrono::steady_clock;
+// Of this thread's processor, which other programs disturb less than the wall's.
+double now() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
 
 template <class F>
 double seconds(long calls, F&& f) {
-  const auto start = clock_type::now();
+  const double start = now();
   for (long i = 0; i < calls; ++i) f();
-  return std::chrono::duration<double>(clock_type::now() - start).count() / static_cast<double>(calls);
+  return (now() - start) / static_cast<double>(calls);
 }
 
 double median(std::vector<double> x) {
@@ -96,6 +118,12 @@ std::vector<T> numbers(long count) {
   for (T& v : x) v = static_cast<T>(static_cast<int>((state = state * 1664525u + 1013904223u) >> 24) - 128) / T{64};
   return x;
 }
+
+#if defined(SHARDWISE_BENCH_BLAS)
+[[maybe_unused]] constexpr bool rival_has_doubles = true;
+#else
+[[maybe_unused]] constexpr bool rival_has_doubles = false;
+#endif
 
 template <class T>
 void report(const product& p, int repetitions) {
@@ -115,17 +143,27 @@ void report(const product& p, int repetitions) {
   seconds(calls, ours);
 #if SHARDWISE_BENCH_RIVAL
   const auto theirs = [&] {
+#if defined(SHARDWISE_BENCH_BLAS)  // by columns: C' = B' A'
+    const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
+    const int a_row = static_cast<int>(lda), b_row = static_cast<int>(ldb), c_row = static_cast<int>(ldc);
+    const T one = 1, zero = 0;
+    const char *const ta = p.a_transposed ? "T" : "N", *const tb = p.b_transposed ? "T" : "N";
+    if constexpr (sizeof(T) == 4)
+      sgemm_(tb, ta, &n, &m, &k, &one, b.data(), &b_row, a.data(), &a_row, &zero, reference.data(), &c_row);
+    else dgemm_(tb, ta, &n, &m, &k, &one, b.data(), &b_row, a.data(), &a_row, &zero, reference.data(), &c_row);
+#else
     if constexpr (sizeof(T) == 4) {
       dnnl_sgemm(p.a_transposed ? 'T' : 'N', p.b_transposed ? 'T' : 'N', p.m, p.n, p.k, 1.0f, a.data(), lda, b.data(), ldb,
                  0.0f, reference.data(), ldc);
     }
+#endif
   };
   seconds(calls, theirs);
 #endif
   for (int i = 0; i < repetitions; ++i) {
     our_times.push_back(seconds(calls, ours));
 #if SHARDWISE_BENCH_RIVAL
-    if (sizeof(T) == 4) their_times.push_back(seconds(calls, theirs));
+    if (sizeof(T) == 4 || rival_has_doubles) their_times.push_back(seconds(calls, theirs));
 #endif
   }
   ::operator delete(workspace, std::align_val_t{64});
@@ -137,7 +175,7 @@ void report(const product& p, int repetitions) {
     double error = 0;
     for (std::size_t i = 0; i < c.size(); ++i) error = std::max(error, std::abs(double{c[i]} - double{reference[i]}));
     const double rival = flops / median(their_times) / 1e9;
-    std::printf(", \"onednn_gflops\": %.1f, \"ratio\": %.3f, \"largest_difference\": %.2g", rival, speed / rival, error);
+    std::printf(", \"rival_gflops\": %.1f, \"ratio\": %.3f, \"largest_difference\": %.2g", rival, speed / rival, error);
   }
   std::printf("}\n");
   std::fflush(stdout);

@@ -18,7 +18,11 @@
 #include <type_traits>
 #include <vector>
 
+#ifdef GPT2_MIXED
+#include <shardwise/operations/attention/device_low.cuh>
+#else
 #include <shardwise/operations/attention/device.cuh>
+#endif
 #include <shardwise/pass/analysis/run_time.hpp>
 
 #include "../step/measure.cuh"

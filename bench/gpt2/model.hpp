@@ -4,7 +4,7 @@
 //   GPT2_ELEMENT  the element type (float)
 //   GPT2_BATCH    sequences of a step (8)
 //   GPT2_MIXED    what modules compute in beside it (nothing: GPT2_ELEMENT alone), sw::bf16
-//   GPT2_PASSES   the pipeline's passes (sw::fuse_kernels)
+//   GPT2_PASSES   the pipeline's pass (sw::fuse_kernels); with GPT2_MERGED sw::merge_products before it: nvcc splits macros at commas
 //   GPT2_BACKEND  cuda_backend, or cuda_backend_tf32
 //   GPT2_NAME     what the figures are called ("float32")
 #pragma once
@@ -23,7 +23,9 @@
 #ifndef GPT2_BATCH
 #define GPT2_BATCH 8
 #endif
-#ifndef GPT2_PASSES
+#if defined(GPT2_MERGED)
+#define GPT2_PASSES sw::merge_products, sw::fuse_kernels
+#elif !defined(GPT2_PASSES)
 #define GPT2_PASSES sw::fuse_kernels
 #endif
 #ifndef GPT2_BACKEND

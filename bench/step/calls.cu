@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include <shardwise/operations/attention/device.cuh>
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/runtime/timeline/timeline.hpp>
 

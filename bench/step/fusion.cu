@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <vector>
 
+#include <shardwise/operations/attention/device.cuh>
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/analysis/kernels.hpp>
 #include <shardwise/pass/fuse/merge_products.hpp>

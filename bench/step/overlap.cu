@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data-parallel steps on two GPUs as written and with the passes that let collectives run beside kernels: one JSON line a
 // figure.
+#include <shardwise/operations/attention/device.cuh>
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/communication/fuse_collectives.hpp>
 #include <shardwise/pass/communication/overlap.hpp>

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <shardwise/operations/attention/device.cuh>
+
 #include "measure.cuh"
 #include "models.hpp"
 

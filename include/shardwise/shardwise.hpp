@@ -13,6 +13,7 @@
 #include <shardwise/graph/functions/loss_functions.hpp>
 #include <shardwise/graph/functions/mutating_functions.hpp>
 #include <shardwise/graph/functions/ranking_functions.hpp>
+#include <shardwise/graph/functions/rotary.hpp>
 #include <shardwise/graph/functions/views.hpp>
 #include <shardwise/module/add_gradients.hpp>
 #include <shardwise/module/eager.hpp>
@@ -23,6 +24,7 @@
 #include <shardwise/operations/attention/host.hpp>
 #include <shardwise/operations/convolution/host.hpp>
 #include <shardwise/operations/extreme/host.hpp>
+#include <shardwise/operations/rotary/host.hpp>
 #include <shardwise/runtime/eager/create.hpp>
 #include <shardwise/runtime/eager/dtensor.hpp>
 #include <shardwise/runtime/executor/executor.hpp>

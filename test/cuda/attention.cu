@@ -77,7 +77,8 @@ struct integers {
 };
 
 template <class F, class Backend, class T, class... Input>
-using step = sw::gradient_step<F, mesh, sw::inputs<typename Input::template tensor<T>...>, sw::wrt<0, 1, 2>, sw::pipeline<>, Backend>;
+using step =
+    sw::gradient_step<F, mesh, sw::inputs<typename Input::template tensor<T>...>, sw::wrt<0, 1, 2>, sw::pipeline<>, Backend>;
 
 // The result and the three gradients.
 template <class Program, class T, class... Input, class Rank>
@@ -125,9 +126,9 @@ TEST_CASE("attention on a GPU: layouts, windows, scales, groups of heads, sizes 
   check<float, plain<options{}>, x<2, 3, 70, 20>, x<2, 3, 70, 20>, x<2, 3, 70, 20>>();
   check<double, plain<options{.causal = false}>, x<1, 2, 33, 40>, x<1, 2, 95, 40>, x<1, 2, 95, 7>>();
   check<double, plain<options{.layout = head_layout::bthd, .window = 9, .scale = 0.3}>, x<2, 65, 3, 8>, x<2, 65, 3, 8>,
-             x<2, 65, 3, 8>>();
+        x<2, 65, 3, 8>>();
   check<double, plain<options{.layout = head_layout::bthd, .enable_gqa = true}>, x<1, 40, 6, 100>, x<1, 40, 2, 100>,
-             x<1, 40, 2, 100>>();
+        x<1, 40, 2, 100>>();
   check<double, plain<options{}>, x<1, 1, 40, 200>, x<1, 1, 40, 200>, x<1, 1, 40, 130>>();
   check<float, plain<options{}>, x<1, 1, 40, 200>, x<1, 1, 40, 200>, x<1, 1, 40, 130>>();
   check<double, plain<options{.window = 3}>, x<1, 2, 90, 6>, x<1, 2, 9, 6>, x<1, 2, 9, 6>>();  // most see no key

@@ -65,7 +65,8 @@ struct work {
     call c;
     c.a = a;
     c.f = f;
-    c.inputs = c.all_inputs = static_cast<int>(in.size());
+    c.all_inputs = static_cast<int>(in.size());
+    c.inputs = op == sw::op_code::fused ? 0 : c.all_inputs;  // those of a kernel, before its expression's
     c.node = 7;
     for (std::size_t k = 0; k < in.size(); ++k) {
       c.l[k] = in[k].l;

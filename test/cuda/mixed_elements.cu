@@ -4,6 +4,7 @@
 #define SHARDWISE_TEST_DEVICES 1
 #include <doctest/doctest.h>
 
+#include <03_own_operation/operation.hpp>
 #include <cmath>
 #include <cstring>
 #include <place.hpp>
@@ -44,8 +45,22 @@ struct row_chain {
     return std::tuple{sw::sum(sw::cast<float>(sw::softmax(y * y))), sw::log_softmax(y), sw::sum<1>(y), sw::amax<1>(y)};
   }
 };
+// A function that states the type that it brings in: its kernels are compiled with the program.
+struct gated_rows {
+  using low_element = sw::f16;
+  constexpr auto operator()(const auto& x) const {
+    const auto y = sw::cast<sw::f16>(x);
+    return std::tuple{sw::sum(x), sw::call<gated::swiglu>(y, y * y)};
+  }
+};
 struct to_double {
   constexpr auto operator()(const auto& x) const { return std::tuple{sw::sum(x), sw::cast<double>(x)}; }
+};
+
+struct chosen {
+  constexpr auto operator()(const auto& x, const auto& mask) const {
+    return std::tuple{sw::sum(sw::where(sw::cast<std::int32_t>(mask), x, sw::scale(x, 2))), mask};
+  }
 };
 
 using x_input = sw::input_tensor<float, sw::shape<70, 33>>;
@@ -55,7 +70,10 @@ using exact_program = sw::function_step<exact_chain<Low>, mesh, sw::inputs<x_inp
 template <class Low, class Pipeline, class Backend>
 using row_program = sw::gradient_step<row_chain<Low>, mesh, sw::inputs<x_input>, sw::wrt<0>, Pipeline, Backend>;
 
-// All outputs as float, int64 and bool alike.
+template <class, class Pipeline, class Backend>
+using gated_program = sw::function_step<gated_rows, mesh, sw::inputs<x_input>, Pipeline, Backend>;
+
+// All outputs as numbers, integers and bool alike.
 template <class Program, class Rank>
 std::vector<std::vector<double>> outputs_of(Rank& rank) {
   sw::executor<Program, Rank> ex(rank);
@@ -109,6 +127,45 @@ TEST_CASE("rows, sums and gradients of two-byte elements on a GPU are the host's
   check<row_program, sw::f16, sw::pipeline<sw::fuse_kernels>>(0.001);
 }
 
+TEST_CASE("a user's own formula on two-byte elements computes in float and rounds once") {
+  if (!test::place::has(1)) return;
+  check<gated_program, sw::f16, sw::pipeline<>>(0.001);
+}
+
+TEST_CASE("an input of bool is given as a std::vector<bool> and read as one") {
+  if (!test::place::has(1)) return;
+  using program = sw::function_step<chosen, mesh, sw::inputs<x_input, sw::input_tensor<bool, sw::shape<70, 33>>>,
+                                    sw::pipeline<>, sw::cuda_backend>;
+  std::vector<bool> mask(70 * 33), back;
+  for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 == 1;
+  double sum = 0;
+  sw::launch_cuda<mesh>([&](auto& rank) {
+    sw::executor<program, std::remove_cvref_t<decltype(rank)>> ex(rank);
+    ex.set_input(0, std::vector<float>(mask.size(), 1));
+    ex.set_input(1, mask);
+    ex.run(sw::step_env{});
+    sum = ex.output()[0];
+    back = ex.template output<bool>(1);
+  });
+  CHECK(sum == 770 + 2 * 1540);
+  CHECK(back == mask);
+}
+
+// Without a GPU a case counts as skipped, so what needs none has a case of its own.
+TEST_CASE("a program's kernels are compiled for its element, int32 and what its function states") {
+  using namespace sw::cuda::detail;
+  using plain = elements_of_program<exact_program<sw::bf16, sw::pipeline<>, sw::cuda_backend>>;
+  using stated = elements_of_program<gated_program<void, sw::pipeline<>, sw::cuda_backend>>;
+  CHECK(std::size(compiled_list<plain>::list) == 2);
+  CHECK(std::size(compiled_list<stated>::list) == 3);
+  const sw::cuda::compiled_element& low = compiled_list<stated>::list[2];
+  CHECK(low.type == sw::dtype::f16);
+  CHECK((low.of(sw::op_code::mul) != nullptr && low.of(sw::op_code::einsum) == nullptr));
+  CHECK((low.cast_to[static_cast<int>(sw::dtype::f32)] != nullptr));
+  CHECK((low.cast_to[static_cast<int>(sw::dtype::f64)] == nullptr));
+  CHECK((compiled_list<stated>::list[0].cast_to[static_cast<int>(sw::dtype::f16)] != nullptr));
+}
+
 TEST_CASE("an element type of which no kernel is compiled is named when the executor is made") {
   if (!test::place::has(1)) return;
   using program = sw::function_step<to_double, mesh, sw::inputs<x_input>, sw::pipeline<>, sw::cuda_backend>;
@@ -123,3 +180,5 @@ TEST_CASE("an element type of which no kernel is compiled is named when the exec
 }
 
 }  // namespace device_mixed
+
+SHARDWISE_DEVICE_KERNELS_OF(shardwise::f16, gated::swiglu)

@@ -387,7 +387,8 @@ TEST_CASE("attention: result and gradients with dropped weights are those of a s
     for (int i = 0; i < 2 * T; ++i) unit[static_cast<std::size_t>(i * T + i % T)] = 1;
     e.start_step(9, 1);
     const auto kept = sw::scaled_dot_product_attention<options{.causal = false, .dropout = 0.5}>(
-                          zeros, zeros, square::distribute(e, unit)) * static_cast<double>(T);
+                          zeros, zeros, square::distribute(e, unit)) *
+                      static_cast<double>(T);
     const auto w = tensor::distribute(e, some(2 * T * 3, 3)), q = tensor::distribute(e, some(2 * T * 3, 0)),
                k = tensor::distribute(e, some(2 * T * 3, 1)), v = tensor::distribute(e, some(2 * T * 3, 2));
     e.start_step(9, 1);

@@ -304,15 +304,33 @@ def attended(g):
     skip(g.special)
     bthd = g.chance(0.5)
     causal = g.chance(0.5)
-    shape = [2, 3, 2, 2] if bthd else [2, 2, 3, 2]
-    q, k, v = (g.new_input(shape) for _ in range(3))
+    grouped, window = g.chance(0.3), g.r.choice([0, 0, 1, 2])
+    plain = not grouped and not window and g.chance(0.5)
+    shape = lambda heads, size: [2, 3, heads, size] if bthd else [2, heads, 3, size]
+    q, k, v = g.new_input(shape(4 if grouped else 2, 2)), g.new_input(shape(2, 2)), g.new_input(shape(2, g.r.choice([2, 3])))
     R, U, S, P = places()
-    head = 2 if bthd else 1
-    rows = [([R()] * 3, R()), ([U()] * 3, U()), ([S(0)] * 3, S(0)), ([S(head)] * 3, S(head))]
-    options = f"{'true' if causal else 'false'}, sw::head_layout::{'bthd' if bthd else 'bhtd'}"
-    # the result of bthd is a view that needs no copy: what it is, in order
-    g.apply(f"sw::contiguous(sw::scaled_dot_product_attention<{options}>({{0}}, {{1}}, {{2}}))", [q, k, v],
-            lambda a, b, c: py.attention(a, b, c, causal, bthd), rows, implicit=False)
+    head, time = (2, 1) if bthd else (1, 2)
+    rows = [([R()] * 3, R()), ([U()] * 3, U()), ([S(0)] * 3, S(0)), ([S(time), U(), U()], S(time)), ([U(), U(), S(3)], S(3))]
+    if not grouped:  # heads of whole groups on every mesh
+        rows.append(([S(head)] * 3, S(head)))
+    layout = f"sw::head_layout::{'bthd' if bthd else 'bhtd'}"
+    causes = "true" if causal else "false"
+    options = f"{causes}, {layout}" if plain else "sw::attention_options{{" + \
+        f".causal = {causes}, .layout = {layout}, .enable_gqa = {'true' if grouped else 'false'}, .window = {window}" + "}}"  # format's
+    g.apply(f"sw::scaled_dot_product_attention<{options}>({{0}}, {{1}}, {{2}})", [q, k, v],
+            lambda a, b, c: py.attention(a, b, c, causal, bthd, window), rows, implicit=False)
+
+
+@statement(["rotary_embedding"], 0.3)
+def rotated(g):
+    skip(g.special)
+    bthd, interleaved, first = g.chance(0.5), g.chance(0.5), g.r.choice([0, 0, 1, 9])
+    x = g.new_input([2, 3, 2, g.r.choice([2, 4])])
+    R, U, S, P = places()
+    rows = [([p], p) for p in (R(), U(), P(), S(0), S(1), S(2))]
+    options = "sw::rotary_options{{" + f".layout = sw::head_layout::{'bthd' if bthd else 'bhtd'}, " + \
+        f".form = sw::rotary_form::{'interleaved' if interleaved else 'half_split'}, .base = 100" + "}}"  # format's
+    g.apply(f"sw::rotary_embedding<{options}>({{0}}, {first})", [x], lambda a: py.rotary(a, 1 if bthd else 2, interleaved, first), rows)
 
 
 # --- reductions -------------------------------------------------------------------------------------------------------------

@@ -244,4 +244,10 @@ MUTANTS = [
     ("attention: a NaN is multiplied where it is not seen", FAMILY + "attention/host_tiles.hpp",
      "if (all) return true;", "return true;",
      ("dist/attention.cpp",)),
+    ("rotary: positions count from the block's first", FAMILY + "rotary/host.hpp",
+     "r.first = k.number() + static_cast<double>(k.origin(0, t));", "r.first = k.number();",
+     ("static/operations/rotary.cpp", "dist/rotary.cpp")),
+    ("rotary: the adjoint turns the same way", "graph/functions/rotary.hpp",
+     "a.back = 1 - a.back;", "a.back = a.back;",
+     ("static/operations/rotary.cpp",)),
 ]

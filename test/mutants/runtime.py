@@ -24,6 +24,10 @@ EAGER_UNIT = "unit/runtime/eager/eager.cpp"
 SOURCES = "dist/pending/written_sources.cpp"
 CUSTOM = "dist/custom.cpp"
 BATCHES = "dist/batches.cpp"
+LIBRARY = "runtime/cuda/attention_library.hpp"
+LIBRARY_BYTES = "operations/attention/library_bytes.hpp"
+BY_LIBRARY = "unit/runtime/attention_library.cpp"
+BYTES_OF_LIBRARY = "static/operations/attention_library.cpp"
 PRODUCTS = "unit/runtime/cuda/product_table.cpp"
 EPILOGUES = "static/operations/product_epilogue.cpp"
 VECTORS = "runtime/host/vector_math.hpp"
@@ -38,12 +42,20 @@ MUTANTS = [
     ("log: of subnormal numbers, their exponent as written", VECTORS, "(tiny ? T(with::mantissa) : T(0))", "T(0)", (VECTOR_UNIT, NUMBERS)),
     ("tanh: minus zero loses its sign", VECTORS, "return with_sign_of((small ? a : T(1)) + over / under, x);",
      "const T y = (small ? a : T(1)) + over / under;\n  return x < T(0) ? -y : y;", (VECTOR_UNIT,)),
-    ("host loops: wide instruction sets fuse products with sums", "runtime/host/isa.hpp", 'optimize("O3", "fp-contract=off"),', 'optimize("O3"),',
-     (VECTOR_UNIT,)),
     ("products: scratch by the depth of blocks, which does not grow with k", "operations/contraction/scratch.hpp",
      "return smaller(k, max_depth); }", "return depth_of(k); }", (GEMM_UNIT,)),
     ("products: B in place where rows end a panel", "runtime/host/gemm.hpp", "if (direct_b && left >= width) continue;", "if (direct_b) continue;",
      (GEMM_UNIT,)),
+    ("attention: a library is asked about dropped weights", LIBRARY, "if (r.dropped) return", "if (r.dropped && r.biased) return", (BY_LIBRARY,)),
+    ("attention: the report counts questions", LIBRARY, "at->calls += stream ? 1 : 0;", "at->calls += 1;", (BY_LIBRARY,)),
+    ("attention: a library turned off is the last one still in the report", LIBRARY, "return x.request == r && x.by == by;",
+     "return x.request == r;", (BY_LIBRARY,)),
+    ("attention: the ordered adjoint's numbers are counted by queries", LIBRARY_BYTES, "2 * all * tiles(e.queries) * tiles(e.keys)",
+     "2 * all * e.queries * tiles(e.keys)", (BYTES_OF_LIBRARY,)),
+    ("attention: groups of heads need no gradients of all heads", LIBRARY_BYTES, "2 * all * e.keys * (e.size + e.value_size)",
+     "all * e.keys", (BYTES_OF_LIBRARY,)),
+    ("attention: a slice takes a row too many", LIBRARY_BYTES, "return (all + slices - 1) / slices;", "return (all + slices - 1) / slices + 1;",
+     (BYTES_OF_LIBRARY,)),
     ("own operations: a broadcast operand is read as it lies", "runtime/host/custom.hpp", "from[K][i * s[K + 1]]...);", "from[K][i]...);", (CUSTOM,)),
     ("own operations: one kernel serves all of a type", "runtime/host/signatures.hpp", "&& k.item[at].type == t && is_same_operation(k.custom[at], own))",
      "&& k.item[at].type == t)", (CUSTOM,)),

@@ -9,11 +9,9 @@
 
 namespace shardwise::inline v0_1 {
 
-// Options of mixed, as those of PyTorch's MixedPrecisionPolicy.
+// Options of mixed, as those of PyTorch's MixedPrecisionPolicy; and reduce_dtype (vocabulary/dtype.hpp), here the type in which
+// parameters' gradients are added up and summed over ranks; by default that of the step, float.
 //
-// The type in which parameters' gradients are added up and summed over ranks; by default that of the step, float.
-template <class T>
-struct reduce_dtype {};
 // The type of what the named module's call returns; by default what its forward returns.
 template <class T>
 struct output_dtype {};

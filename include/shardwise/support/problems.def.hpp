@@ -236,6 +236,14 @@ SHARDWISE_X(attention_placements,
             "scaled_dot_product_attention: no rule admits these placements on a mesh axis; admitted are: all replicate, all reduced, all "
             "cut along the batch, or along the heads, queries cut along their time or values along their size with the others reduced; "
             "a bias is cut as the scores are and reduced where it is broadcast: redistribute an operand so")
+SHARDWISE_X(rotary_shape,
+            "rotary_embedding: the operand must be (batch, heads, time, size), or (batch, time, heads, size) with "
+            "rotary_options{.layout = head_layout::bthd}, of an even size that is known while compiling; reshape it")
+SHARDWISE_X(rotary_base,
+            "rotary_embedding: the base is finite and above 0; correct rotary_options, 10000 is what most models have")
+SHARDWISE_X(rotary_placements,
+            "rotary_embedding: the size is sharded, which would part the pairs that are turned; cut another dim, or gather this one "
+            "first: redistribute<axis, replicate>(operand)")
 SHARDWISE_X(causal_rank, "softmax: the causal form needs at least two dims (queries, keys), the last two")
 SHARDWISE_X(norm_dim_sharded,
             "norm: the normalised (last) dim is sharded; gather it first: redistribute<axis, replicate>(operand), or "

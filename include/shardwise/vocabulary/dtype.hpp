@@ -122,4 +122,19 @@ using computed_in = std::conditional_t<is_floating_element<T> && sizeof(T) == 2,
 template <dtype D>
 using element_t = typename detail::element<D>::type;
 
+// An option: the type in which gradients are added up and summed over ranks, of parameters (mixed) or of one redistribution.
+template <class T>
+struct reduce_dtype {};
+
+namespace detail {
+// One more than the dtype that an option names, as attributes say it; 0: nothing is named. -1: it is no such option.
+template <class Option>
+inline constexpr std::int64_t reduction_type = -1;
+template <>
+inline constexpr std::int64_t reduction_type<void> = 0;
+template <class T>
+  requires is_floating_element<T>
+inline constexpr std::int64_t reduction_type<reduce_dtype<T>> = static_cast<std::int64_t>(dtype_v<T>) + 1;
+}  // namespace detail
+
 }  // namespace shardwise::inline v0_1

@@ -3,10 +3,9 @@
 // a user's own, with as many operands as a call needs.
 #pragma once
 
-#include <concepts>
-
 #include <shardwise/graph/functions/custom.hpp>
 #include <shardwise/graph/functions/fills.hpp>
+#include <shardwise/graph/functions/option_number.hpp>
 #include <shardwise/operations/attention/record.hpp>
 
 namespace shardwise::inline v0_1 {
@@ -15,24 +14,13 @@ namespace shardwise::inline v0_1 {
 // (batch, time, heads, size), which is how a projection leaves them. Neither needs a copy.
 enum class head_layout { bhtd, bthd };
 
-// A real number as an option: its bits, since clang 16 takes no real number as a template argument. From 8 bytes of integer: the
-// bits themselves, which is how nvcc writes it into host code.
-struct attention_number {
-  std::int64_t bits;
-  constexpr attention_number(double value) : bits(std::bit_cast<std::int64_t>(value)) {}
-  template <std::integral I>
-  constexpr attention_number(I n)
-      : bits(sizeof(I) == 8 ? static_cast<std::int64_t>(n) : std::bit_cast<std::int64_t>(static_cast<double>(n))) {}
-  constexpr double value() const { return std::bit_cast<double>(bits); }
-};
-
 struct attention_options {
   bool causal = true;  // a query sees no key that comes after it
   head_layout layout = head_layout::bhtd;
   bool enable_gqa = false;  // keys and values may have fewer heads: head h of q reads head h / (heads of q / heads of k)
   std::int32_t window = 0;  // > 0: a query sees the last so many keys, itself included, and none after it
-  attention_number scale = __builtin_nan("");  // of the scores; no number: 1 / sqrt(size)
-  attention_number dropout = 0.0;              // weights are 0 with this probability, and 1 / (1 - it) times as large else
+  option_number scale = __builtin_nan("");  // of the scores; no number: 1 / sqrt(size)
+  option_number dropout = 0.0;              // weights are 0 with this probability, and 1 / (1 - it) times as large else
 };
 
 // Beside q, k, v: a query sees the keys of its own document alone; ids (batch, time) of int32.
@@ -184,7 +172,7 @@ constexpr problem attention_together(std::int64_t operands, bool in_order) {
              : problem::none;
 }
 
-constexpr double attention_scale(attention_number given, std::int64_t size) {
+constexpr double attention_scale(option_number given, std::int64_t size) {
   if (given.value() == given.value()) return given.value();
   const double n = size > 0 ? static_cast<double>(size) : 1;
   double root = n;

@@ -9,8 +9,9 @@ namespace shardwise::inline v0_1 {
 // The only operation that communicates. The result is a tensor of its own, never an alias of its operand, even if nothing
 // moves: see mutating_functions.hpp. Its gradient is redistributed from the dual of the target to the dual of the
 // source: replicate -> reduced is free forward and an all-reduce backward; partial -> replicate the other way round.
-template <class Axis, class To, tensor A>
-  requires(!detail::is_on<Axis>::value)
+// redistribute<tp, reduced, reduce_dtype<float>>(x): the gradient of a tensor of two bytes is summed, and sent, as floats.
+template <class Axis, class To, class Reduce = void, tensor A>
+  requires(!detail::is_on<Axis>::value && detail::reduction_type<Reduce> >= 0)
 constexpr auto redistribute(const A& a) {
   using mesh_type = typename A::mesh_type;
   constexpr bool in_order = detail::is_axis<Axis> && detail::is_placement<To>;
@@ -29,8 +30,11 @@ constexpr auto redistribute(const A& a) {
   } else {
     // nvcc crashes on the attributes as a local constant
     if constexpr (detail::keeps_storage(A::sp.place[axis], to))
-      return detail::apply<op_code::redistribute, attributes<redistribute_attributes>(axis, pack(to))>(0, a);
-    else return detail::apply<op_code::redistribute, attributes<redistribute_attributes>(axis, pack(to))>(0, contiguous(a));
+      return detail::apply<op_code::redistribute,
+                           attributes<redistribute_attributes>(axis, pack(to), 0, 0, detail::reduction_type<Reduce>)>(0, a);
+    else
+      return detail::apply<op_code::redistribute, attributes<redistribute_attributes>(
+                                                      axis, pack(to), 0, 0, detail::reduction_type<Reduce>)>(0, contiguous(a));
   }
 }
 

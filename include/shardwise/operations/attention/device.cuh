@@ -7,20 +7,21 @@
 #include <shardwise/operations/attention/device_backward.cuh>
 #include <shardwise/operations/attention/host.hpp>
 #include <shardwise/runtime/cuda/device/custom.cuh>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1 {
 
 namespace cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace attention_detail {
-inline namespace SHARDWISE_DEVICE_BUILD {
 
 template <int Size, class T, class C>
 __global__ void __launch_bounds__(threads)
     attend_tiles(const __grid_constant__ host::attention_call<T, C> x, const __grid_constant__ host::attention_block<T> out,
-                 T* lse, double p, std::int64_t tiles) {
+                 C* lse, double p, std::int64_t tiles) {
   constexpr int rows = tile_rows<C, Size>, each = rows / side, columns = Size / side;
-  extern __shared__ unsigned char attention_shared[];
+  extern __shared__ __align__(16) unsigned char attention_shared[];
   C* const q = reinterpret_cast<C*>(attention_shared);
   const int size = static_cast<int>(x.size), value_size = static_cast<int>(x.value_size);
   C *const k = q + rows * (size + 1), *const v = k + rows * (size + 1), *const w = v + rows * (value_size + 1);
@@ -76,23 +77,23 @@ __global__ void __launch_bounds__(threads)
     const bool none = total[r] == C(0);
     for (int c = 0; c < columns; ++c) o[r][c] = none ? C(0) : o[r][c] / total[r];
     if (lse && tx == 0 && i < x.queries)
-      lse[(at.b * x.heads + at.h) * x.queries + i] = static_cast<T>(
-          none ? host::math<C>::lowest() : host::detail::finite_or_zero(top[r]) + math<C>::log(total[r]));
+      lse[(at.b * x.heads + at.h) * x.queries + i] =
+          none ? host::math<C>::lowest() : host::detail::finite_or_zero(top[r]) + math<C>::log(total[r]);
   }
   if (out.data) store(out, at.b, at.h, at.first, x.queries, o, value_size, ty, tx);
 }
 
 // lse: null where nobody wants it; so is out's data.
 template <class C, class T>
-void attend(const host::attention_call<T, C>& x, const host::attention_block<T>& out, T* lse, cudaStream_t stream) {
+void attend(const host::attention_call<T, C>& x, const host::attention_block<T>& out, C* lse, cudaStream_t stream) {
   by_size(x.size > x.value_size ? x.size : x.value_size, [&](auto size) {
     constexpr int most = decltype(size)::value;
     const std::int64_t tiles = tiles_of(x.queries, tile_rows<C, most>), blocks = tiles * x.heads * x.batch;
     const int bytes = shared_bytes<C, most>(3, 1, x.size > x.value_size ? x.size : x.value_size);
     if (blocks == 0) return;
     allow_shared(&attend_tiles<most, T, C>, bytes);
-    attend_tiles<most, T, C>
-        <<<static_cast<unsigned>(blocks), threads, static_cast<std::size_t>(bytes), stream>>>(x, out, lse, x.a.dropout, tiles);
+    attend_tiles<most, T, C><<<static_cast<unsigned>(blocks), threads, static_cast<std::size_t>(bytes), stream>>>(
+        x, out, lse, x.a.dropout, tiles);
   });
 }
 
@@ -111,9 +112,9 @@ struct attention_adjoint_launch {
   }
 };
 
-}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace attention_detail
 
+}  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace cuda
 
 template <>
@@ -159,10 +160,11 @@ struct device_kernel<custom::attention_adjoint_marked_dropped> : cuda::attention
 
 }  // namespace shardwise::inline v0_1
 
-SHARDWISE_DEVICE_KERNELS(shardwise::custom::attention, shardwise::custom::attention_biased, shardwise::custom::attention_marked,
-                         shardwise::custom::attention_biased_marked, shardwise::custom::attention_dropped,
-                         shardwise::custom::attention_biased_dropped, shardwise::custom::attention_marked_dropped,
-                         shardwise::custom::attention_adjoint, shardwise::custom::attention_adjoint_biased,
-                         shardwise::custom::attention_adjoint_marked, shardwise::custom::attention_adjoint_biased_marked,
-                         shardwise::custom::attention_adjoint_dropped, shardwise::custom::attention_adjoint_biased_dropped,
+SHARDWISE_DEVICE_KERNELS(shardwise::custom::attention, shardwise::custom::attention_biased,
+                         shardwise::custom::attention_marked, shardwise::custom::attention_biased_marked,
+                         shardwise::custom::attention_dropped, shardwise::custom::attention_biased_dropped,
+                         shardwise::custom::attention_marked_dropped, shardwise::custom::attention_adjoint,
+                         shardwise::custom::attention_adjoint_biased, shardwise::custom::attention_adjoint_marked,
+                         shardwise::custom::attention_adjoint_biased_marked, shardwise::custom::attention_adjoint_dropped,
+                         shardwise::custom::attention_adjoint_biased_dropped,
                          shardwise::custom::attention_adjoint_marked_dropped, shardwise::custom::attention_delta)

@@ -5,9 +5,12 @@
 #pragma once
 
 #include <shardwise/operations/attention/device_tiles.cuh>
+#include <shardwise/support/config.hpp>
 
-namespace shardwise::inline v0_1::cuda::attention_detail {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
+
+namespace attention_detail {
 
 // Pointers into shared memory: tiles of q, k, of dout and v, and of weights.
 template <class C, int Size>
@@ -27,7 +30,7 @@ struct backward_tiles {
 // Of staged tiles of queries first_query.. and keys first_key..: ds, the gradient of the products of q and k, and p, the weights that values are
 // multiplied by.
 template <bool Weights, int Size, class T, class C>
-__device__ void weigh_back(const host::attention_call<T, C>& x, const host::attention_gradients<T>& g,
+__device__ void weigh_back(const host::attention_call<T, C>& x, const host::attention_gradients<T, C>& g,
                            host::attention_drops& drops, const backward_tiles<C, Size>& m, std::int64_t b, std::int64_t h,
                            std::int64_t first_query, std::int64_t first_key, int ty, int tx) {
   constexpr int rows = tile_rows<C, Size>, each = rows / side;
@@ -54,9 +57,9 @@ __device__ void weigh_back(const host::attention_call<T, C>& x, const host::atte
 template <int Size, class T, class C>
 __global__ void __launch_bounds__(threads)
     attend_back_queries(const __grid_constant__ host::attention_call<T, C> x,
-                        const __grid_constant__ host::attention_gradients<T> g, double p, std::int64_t tiles) {
+                        const __grid_constant__ host::attention_gradients<T, C> g, double p, std::int64_t tiles) {
   constexpr int rows = tile_rows<C, Size>, each = rows / side, columns = Size / side;
-  extern __shared__ unsigned char attention_shared[];
+  extern __shared__ __align__(16) unsigned char attention_shared[];
   const int size = static_cast<int>(x.size), value_size = static_cast<int>(x.value_size);
   const backward_tiles<C, Size> m(attention_shared, size, value_size);
   const place at(x.heads, tiles, rows);
@@ -84,9 +87,9 @@ __global__ void __launch_bounds__(threads)
 template <int Size, class T, class C>
 __global__ void __launch_bounds__(threads)
     attend_back_keys(const __grid_constant__ host::attention_call<T, C> x,
-                     const __grid_constant__ host::attention_gradients<T> g, double p, std::int64_t tiles) {
+                     const __grid_constant__ host::attention_gradients<T, C> g, double p, std::int64_t tiles) {
   constexpr int rows = tile_rows<C, Size>, each = rows / side, columns = Size / side;
-  extern __shared__ unsigned char attention_shared[];
+  extern __shared__ __align__(16) unsigned char attention_shared[];
   const int size = static_cast<int>(x.size), value_size = static_cast<int>(x.value_size);
   const backward_tiles<C, Size> m(attention_shared, size, value_size);
   const place at(x.key_heads, tiles, rows);
@@ -100,7 +103,8 @@ __global__ void __launch_bounds__(threads)
   for (std::int64_t h = at.h * x.group; h < (at.h + 1) * x.group; ++h)
     for (std::int64_t first_query = 0; first_query < x.queries; first_query += rows) {
       const std::int64_t last = first_query + rows < x.queries ? first_query + rows - 1 : x.queries - 1;
-      if (x.end_key(last) <= at.first || x.first_key(first_query) >= at.first + rows) continue;  // none of them sees any of these
+      if (x.end_key(last) <= at.first || x.first_key(first_query) >= at.first + rows)
+        continue;  // none of them sees any of these
       __syncthreads();
       stage<rows>(m.q, x.q, at.b, h, first_query, x.queries, size);
       stage<rows>(m.dout, g.dout, at.b, h, first_query, x.queries, value_size);
@@ -115,7 +119,7 @@ __global__ void __launch_bounds__(threads)
 }
 
 template <class T, class C>
-void attend_back(const host::attention_call<T, C>& x, const host::attention_gradients<T>& g, cudaStream_t stream) {
+void attend_back(const host::attention_call<T, C>& x, const host::attention_gradients<T, C>& g, cudaStream_t stream) {
   const std::int64_t larger = x.size > x.value_size ? x.size : x.value_size;
   by_size(larger, [&](auto size) {
     constexpr int most = decltype(size)::value, rows = tile_rows<C, most>;
@@ -128,8 +132,8 @@ void attend_back(const host::attention_call<T, C>& x, const host::attention_grad
     }
     if (const std::int64_t blocks = of_keys * x.key_heads * x.batch; (g.dk.data || g.dv.data) && blocks > 0) {
       allow_shared(&attend_back_keys<most, T, C>, bytes);
-      attend_back_keys<most, T, C><<<static_cast<unsigned>(blocks), threads, static_cast<std::size_t>(bytes), stream>>>(
-          x, g, x.a.dropout, of_keys);
+      attend_back_keys<most, T, C>
+          <<<static_cast<unsigned>(blocks), threads, static_cast<std::size_t>(bytes), stream>>>(x, g, x.a.dropout, of_keys);
     }
   });
 }
@@ -137,8 +141,9 @@ void attend_back(const host::attention_call<T, C>& x, const host::attention_grad
 // out (batch, heads, times) = sum of x y over the size; a warp for each.
 template <class C, class T>
 __global__ void __launch_bounds__(threads)
-    row_products(const __grid_constant__ host::attention_block<const T> x, const __grid_constant__ host::attention_block<const T> y,
-                 T* out, std::int64_t rows, std::int64_t heads, std::int64_t times, std::int64_t size) {
+    row_products(const __grid_constant__ host::attention_block<const T> x,
+                 const __grid_constant__ host::attention_block<const T> y, C* out, std::int64_t rows, std::int64_t heads,
+                 std::int64_t times, std::int64_t size) {
   const std::int64_t step = std::int64_t{gridDim.x} * (threads / 32);
   for (std::int64_t n = std::int64_t{blockIdx.x} * (threads / 32) + threadIdx.x / 32; n < rows; n += step) {
     const std::int64_t t = n % times, h = n / times % heads, b = n / times / heads;
@@ -146,17 +151,19 @@ __global__ void __launch_bounds__(threads)
     C sum = C(0);
     for (std::int64_t i = threadIdx.x % 32; i < size; i += 32) sum += static_cast<C>(p[i]) * static_cast<C>(q[i]);
     for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, lane);
-    if (threadIdx.x % 32 == 0) out[n] = static_cast<T>(sum);
+    if (threadIdx.x % 32 == 0) out[n] = sum;
   }
 }
 template <class C, class T>
-void multiply_rows(const host::attention_block<const T>& x, const host::attention_block<const T>& y, T* out,
+void multiply_rows(const host::attention_block<const T>& x, const host::attention_block<const T>& y, C* out,
                    std::int64_t batch, std::int64_t heads, std::int64_t times, std::int64_t size, cudaStream_t stream) {
   const std::int64_t rows = batch * heads * times, blocks = tiles_of(rows, threads / 32);
   if (rows > 0)
-    row_products<C, T><<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), threads, 0, stream>>>(x, y, out, rows, heads,
-                                                                                                     times, size);
+    row_products<C, T><<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), threads, 0, stream>>>(x, y, out, rows,
+                                                                                                       heads, times, size);
 }
 
+}  // namespace attention_detail
+
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::inline v0_1::cuda::attention_detail
+}  // namespace shardwise::inline v0_1::cuda

@@ -12,8 +12,10 @@
 #include <shardwise/runtime/cuda/error.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::inline v0_1::cuda::attention_detail {
+namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
+
+namespace attention_detail {
 
 // A block is 16 by 16 threads; thread (y, x) has rows y + 16 r and columns x + 16 c of a tile.
 inline constexpr int side = 16, threads = side * side;
@@ -61,11 +63,13 @@ __device__ void products(C (&s)[Each][Each], const C* x, const C* y, int size, i
 
 // Whether a query of the block sees a key: by its place, the mask and the documents.
 template <class T, class C>
-__device__ bool is_seen(const host::attention_call<T, C>& x, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+__device__ bool is_seen(const host::attention_call<T, C>& x, std::int64_t b, std::int64_t h, std::int64_t i,
+                        std::int64_t j) {
   return i < x.queries && j >= x.first_key(i) && j < x.end_key(i) && x.sees(b, h, i, j);
 }
 template <class T, class C>
-__device__ C biased(const host::attention_call<T, C>& x, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, C s) {
+__device__ C biased(const host::attention_call<T, C>& x, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j,
+                    C s) {
   return x.bias ? x.scale * s + static_cast<C>(x.bias.row(b, h, i)[j * x.bias.stride[3]]) : x.scale * s;
 }
 
@@ -77,7 +81,7 @@ __device__ C kept(const host::attention_call<T, C>& x, host::attention_drops& dr
 }
 template <class T, class C>
 __device__ host::attention_drops drops_of(const host::attention_call<T, C>& x, double p) {
-  return x.key ? host::drops_of<host::math<T>>(x.key, p) : host::attention_drops{};
+  return x.key ? host::drops_of<host::math<C>>(x.key, p) : host::attention_drops{};
 }
 
 // Over the threads of one row.
@@ -149,5 +153,7 @@ void by_size(std::int64_t size, F&& launch) {
                                 "attention as matmul, softmax and matmul");
 }
 
+}  // namespace attention_detail
+
 }  // namespace SHARDWISE_DEVICE_BUILD
-}  // namespace shardwise::inline v0_1::cuda::attention_detail
+}  // namespace shardwise::inline v0_1::cuda

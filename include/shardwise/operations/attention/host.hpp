@@ -6,6 +6,7 @@
 
 #include <shardwise/graph/functions/attention.hpp>
 #include <shardwise/operations/attention/host_tiles.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1 {
 

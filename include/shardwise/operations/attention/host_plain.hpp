@@ -147,10 +147,10 @@ constexpr attention_call<T, Sum> attention_call_of(const kernel_arguments<T>& k,
   return x;
 }
 
-// The operands and results of the adjoint beside those.
-template <class T>
+// The operands and results of the adjoint beside those. Statistics of type L.
+template <class T, class L = T>
 struct attention_gradients {
-  const T *lse = nullptr, *delta = nullptr;  // (batch, heads, queries)
+  const L *lse = nullptr, *delta = nullptr;  // (batch, heads, queries)
   attention_block<const T> dout;
   attention_block<T> dq, dk, dv;  // without data: not wanted
 

@@ -6,6 +6,7 @@
 #include <shardwise/operations/attention/host_plain.hpp>
 #include <shardwise/runtime/host/gemm.hpp>
 #include <shardwise/runtime/host/isa.hpp>
+#include <shardwise/support/config.hpp>
 #if defined(SHARDWISE_WITH_BLAS)
 #include <shardwise/runtime/host/cblas.hpp>
 #endif
@@ -238,15 +239,16 @@ void attend_tiles_back(const attention_call<T>& x, const attention_gradients<T>&
     const std::int64_t kh = at.h / x.group;
     score(x, at, w);
     const T* const dout = q.dout.at(at.b, at.h, at.query);
-    product::gemm<T>(at.rows, at.columns, x.value_size, T(1), {dout, q.dout.time, 1}, {x.v.at(at.b, kh, at.key), 1, x.v.time},
-                     T(0), {w.g, at.columns, 1}, w.product);
+    product::gemm<T>(at.rows, at.columns, x.value_size, T(1), {dout, q.dout.time, 1},
+                     {x.v.at(at.b, kh, at.key), 1, x.v.time}, T(0), {w.g, at.columns, 1}, w.product);
     weigh_back(x, q, at, w, drops);
     if (q.dv.data)
       product::gemm<T>(at.columns, x.value_size, at.rows, T(1), {w.s, 1, at.columns}, {dout, q.dout.time, 1}, T(1),
                        {q.dv.at(at.b, kh, at.key), q.dv.time, 1}, w.product);
     if (q.dk.data)
-      product::gemm<T>(at.columns, x.size, at.rows, x.scale, {w.g, 1, at.columns}, {x.q.at(at.b, at.h, at.query), x.q.time, 1},
-                       T(1), {q.dk.at(at.b, kh, at.key), q.dk.time, 1}, w.product);
+      product::gemm<T>(at.columns, x.size, at.rows, x.scale, {w.g, 1, at.columns},
+                       {x.q.at(at.b, at.h, at.query), x.q.time, 1}, T(1), {q.dk.at(at.b, kh, at.key), q.dk.time, 1},
+                       w.product);
     if (q.dq.data)
       product::gemm<T>(at.rows, x.size, at.columns, x.scale, {w.g, at.columns, 1}, {x.k.at(at.b, kh, at.key), x.k.time, 1},
                        first ? T(0) : T(1), {q.dq.at(at.b, at.h, at.query), q.dq.time, 1}, w.product);

@@ -37,7 +37,8 @@ inline constexpr std::int64_t attention_library_forward_bytes = 4096;
 constexpr std::int64_t attention_library_call_bytes(const attention_extents& e, bool ordered) {
   const auto tiles = [](std::int64_t n) { return (n + 127) / 128 * 128; };
   const std::int64_t all = e.batch * e.heads;
-  const std::int64_t sums = ordered ? 2 * all * tiles(e.queries) * tiles(e.keys) : 8 * all * e.queries * e.size;
+  const std::int64_t sums =
+      ordered ? 2 * all * tiles(e.queries) * tiles(e.keys) : 4 * all * (e.queries + tiles(e.queries)) * e.size;
   const std::int64_t grouped = e.heads == e.key_heads ? 0 : 2 * all * e.keys * (e.size + e.value_size);
   return sums + grouped + 4 * all * e.queries + 8 * e.batch + 1024;
 }

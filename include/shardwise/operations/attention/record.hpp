@@ -285,10 +285,8 @@ constexpr std::int64_t attention_device_scratch(const op_attr& v, const spec* co
   if (!is_low_precision(in[0]->type)) return 0;
   const auto a = attributes_of<attention_attributes>(v);
   const largest_block q(*in[0]), k(*in[1]), value(*in[2]);
-  const attention_extents e{q.extent[0],         q.extent[a.heads()],
-                            k.extent[a.heads()], q.extent[a.time()],
-                            k.extent[a.time()],  q.extent[3],
-                            value.extent[3]};
+  const attention_extents e{q.extent[0],        q.extent[a.heads()], k.extent[a.heads()], q.extent[a.time()],
+                            k.extent[a.time()], q.extent[3],         value.extent[3]};
   if (!Adjoint) return attention_library_forward_bytes;
   return attention_library_adjoint_bytes(e) + attention_projection_bytes(e);
 }
@@ -305,6 +303,7 @@ constexpr operation attention(int indices) {
   };
   o.host_scratch = &attention_host_scratch<false>;
   o.device_scratch = &attention_device_scratch<false>;
+  o.wide = wide_values{0, 2U};  // lse
   return o;
 }
 constexpr operation attention_adjoint(int indices) {
@@ -318,10 +317,11 @@ constexpr operation attention_adjoint(int indices) {
   };
   o.host_scratch = &attention_host_scratch<true>;
   o.device_scratch = &attention_device_scratch<true>;
+  o.wide = wide_values{8U + 32U, 0};  // lse and delta
   return o;
 }
-inline constexpr operation attention_delta =
-    linear_in(linearity::each, by_rows(&shape_of_attention_delta, &rows_of_attention_delta, &refuse_attention));
+inline constexpr operation attention_delta = with_wide(
+    0, 1U, linear_in(linearity::each, by_rows(&shape_of_attention_delta, &rows_of_attention_delta, &refuse_attention)));
 
 }  // namespace operations
 

@@ -60,21 +60,23 @@ struct kernel<op_code::nll_dx> {
     const layout* const all[5] = {&c.l[1], &c.l[0], &c.l[2], &c.l[3], &c.l[result]};
     const int last = c.l[1].rank - 1;
     const std::int64_t n = c.l[1].ext[last], s = c.l[1].str[last], first = c.l[1].origin[last];
-    each_row<5>(all, last, [&](const std::int64_t* at) {
-      const T* const x = q.p[1] + at[0];
-      const std::int64_t id = q.index[at[3]];
-      const bool ignored = of.ignores != 0 && id == of.ignored;
-      const T g = q.p[0][at[1]], norm = q.p[2][at[2]];
-      T* const o = q.p[result] + at[4];
-      if (ignored) {
-        for (std::int64_t i = 0; i < n; ++i) o[i] = T(0);
-      } else if (s == 1) {
-        independent_loop<T>(n, [=](std::int64_t i) { o[i] = g * m::exp(x[i] - norm); });
-      } else {
-        plain_loop(n, [&](std::int64_t i) { o[i] = g * m::exp(x[i * s] - norm); });
-      }
-      if (!ignored && id >= first && id < first + n) o[id - first] = o[id - first] - g;
-    });
+    const auto rows = [&](auto step) {
+      each_row<5>(all, last, [&](const std::int64_t* at) {
+        const T* const x = q.p[1] + at[0];
+        const std::int64_t id = q.index[at[3]];
+        const bool ignored = of.ignores != 0 && id == of.ignored;
+        const T g = q.p[0][at[1]], norm = q.p[2][at[2]];
+        T* const o = q.p[result] + at[4];
+        if (ignored) {
+          for (std::int64_t i = 0; i < n; ++i) o[i] = T(0);
+          return;
+        }
+        SHARDWISE_IVDEP
+        for (std::int64_t i = 0; i < n; ++i) o[i] = g * m::exp(x[i * step] - norm);
+        if (id >= first && id < first + n) o[id - first] = o[id - first] - g;
+      });
+    };
+    by_strides<T>(rows, s);
   }
 };
 

@@ -128,7 +128,7 @@ struct kernel<op_code::norm_apply> {
                                  K > 5 ? as<T>(c.p[3]) : nullptr,
                                  as<computed_in<T>>(c.p[1]),
                                  c.l[1].str[c.l[0].rank - 1]};
-    each_point(op_code::norm_apply, whole, apply, ctx);
+    launch_points(op_code::norm_apply, whole, apply, ctx);
   }
   // result, x, mean, rstd, w [, b]
   template <int K>

@@ -29,14 +29,16 @@ constexpr void row_stats(const T* x, std::int64_t n, S s, double epsilon, bool r
   o[1] = static_cast<T>(acc(1) / math<acc>::sqrt(square / count + eps));
 }
 
-// (x - mean) * rstd * w (+ b)
-template <class T, class S, class W>
-constexpr void normalise_row(const T* x, std::int64_t n, S s, T mean, T rstd, const T* w, W sw, const T* b, std::int64_t sb,
-                             T* o) {
-  SHARDWISE_IVDEP
-  for (std::int64_t i = 0; i < n; ++i) o[i] = (x[i * s] - mean) * rstd * w[i * sw];
-  if (b == nullptr) return;
-  for (std::int64_t i = 0; i < n; ++i) o[i] = o[i] + b[i * sb];
+// (x - mean) * rstd * w (+ b), in one pass.
+template <class T, class S, class W, class B>
+constexpr void normalise_row(const T* x, std::int64_t n, S s, T mean, T rstd, const T* w, W sw, const T* b, B sb, T* o) {
+  if (b == nullptr) {
+    SHARDWISE_IVDEP
+    for (std::int64_t i = 0; i < n; ++i) o[i] = (x[i * s] - mean) * rstd * w[i * sw];
+  } else {
+    SHARDWISE_IVDEP
+    for (std::int64_t i = 0; i < n; ++i) o[i] = (x[i * s] - mean) * rstd * w[i * sw] + b[i * sb];
+  }
 }
 
 template <class T>
@@ -117,13 +119,13 @@ struct kernel<op_code::norm_apply> {
     const int last = c.l[0].rank - 1;
     const std::int64_t n = c.l[0].ext[last];
     const T* const bias = c.inputs > 3 ? q.p[3] : nullptr;
-    const auto rows = [&](auto s, auto sw) {
+    const auto rows = [&](auto s, auto sw, auto sb) {
       each_row<3>(all, last, [&](const std::int64_t* at) {
-        detail::normalise_row<T>(q.p[0] + at[0], n, s, q.p[1][at[1]], q.p[1][at[1] + c.l[1].str[last]], q.p[2], sw, bias,
-                                 c.l[3].str[0], q.p[result] + at[2]);
+        detail::normalise_row<T>(q.p[0] + at[0], n, s, q.p[1][at[1]], q.p[1][at[1] + c.l[1].str[last]], q.p[2], sw, bias, sb,
+                                 q.p[result] + at[2]);
       });
     };
-    by_strides<T>(rows, c.l[0].str[last], c.l[2].str[0]);
+    by_strides<T>(rows, c.l[0].str[last], c.l[2].str[0], bias == nullptr ? std::int64_t{1} : c.l[3].str[0]);
   }
 };
 
@@ -142,15 +144,15 @@ struct kernel<op_code::norm> {
     T unasked[2] = {T(0), T(0)};
     T* const stats = pairs < 0 ? unasked : q.p[pairs];
     const layout* const all[3] = {&c.l[0], pairs < 0 ? &none : &c.l[pairs], &c.l[result]};
-    const auto rows = [&](auto s, auto sw) {
+    const auto rows = [&](auto s, auto sw, auto sb) {
       each_row<3>(all, last, [&](const std::int64_t* at) {
         const T* const x = q.p[0] + at[0];
         T* const pair = stats + at[1];
         detail::row_stats<T>(x, n, s, c.f, of.rms == 1, pair);
-        detail::normalise_row<T>(x, n, s, pair[0], pair[1], q.p[1], sw, bias, c.l[2].str[0], q.p[result] + at[2]);
+        detail::normalise_row<T>(x, n, s, pair[0], pair[1], q.p[1], sw, bias, sb, q.p[result] + at[2]);
       });
     };
-    by_strides<T>(rows, c.l[0].str[last], c.l[1].str[0]);
+    by_strides<T>(rows, c.l[0].str[last], c.l[1].str[0], bias == nullptr ? std::int64_t{1} : c.l[2].str[0]);
   }
 };
 

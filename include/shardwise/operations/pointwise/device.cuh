@@ -89,7 +89,7 @@ void each_offset(op_code op, const call& c, const F& f, context& ctx) {
     whole.push(o.ext[d], s);
   }
   whole.merge();
-  each_point(op, whole, f, ctx);
+  launch_points(op, whole, f, ctx);
 }
 
 }  // namespace detail

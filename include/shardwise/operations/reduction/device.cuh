@@ -306,8 +306,8 @@ struct kernel<op_code::vector_norm_dx> {
       map(op_code::vector_norm_dx, w, pointers<T, 4>{{as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2])}},
           slope, ctx);
     else
-      each_point(op_code::vector_norm_dx, w,
-                 detail::norm_slope_at<T>{as<T>(c.p[result]), as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[2]), slope}, ctx);
+      launch_points(op_code::vector_norm_dx, w,
+                    detail::norm_slope_at<T>{as<T>(c.p[result]), as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[2]), slope}, ctx);
   }
 };
 

@@ -157,6 +157,7 @@ class executor<Step, cuda_rank<Mesh>>
     s.send(pointer(id), base::bytes_of(id), stream());
     base::given().input(index);
   }
+  void set_input(int index, const std::vector<bool>& global) { set_input(index, base::each_bit(global)); }
 
   // --- blocks, copied, by number or by name ---------------------------------------------------------------------------
 

@@ -120,6 +120,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
     });
     base::given().input(index);
   }
+  void set_input(int index, const std::vector<bool>& global) { set_input(index, base::each_bit(global)); }
   // A pending tensor of the input's extents and placements: the next run goes on without it until the program waits for
   // the input or reads it; a program that never waits for it runs when it has arrived.
   template <class Pending>

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <shardwise/runtime/host/kernel_table.hpp>
+#include <shardwise/support/config.hpp>
 
 #if defined(SHARDWISE_EXTERN_KERNELS) || defined(SHARDWISE_INSTANTIATE_KERNELS)
 
@@ -49,6 +50,7 @@ SHARDWISE_OPS(SHARDWISE_X)
 
 // What operations made like users' own share with no rank and no program.
 namespace shardwise::inline v0_1::host {
+inline namespace SHARDWISE_HOST_BUILD {
 
 #define SHARDWISE_ATTENTION(type)                                                                                       \
   SHARDWISE_EXTERN template void attend<type>(const attention_call<type>&, const attention_block<type>&, type*, type*); \
@@ -63,6 +65,7 @@ SHARDWISE_ATTENTION(double)
 
 #undef SHARDWISE_ATTENTION
 
+}  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::inline v0_1::host
 
 #undef SHARDWISE_EXTERN

@@ -56,14 +56,14 @@ void multiply(const tile_set<T>& set, long m, long n, long k, T alpha, matrix_vi
   const long lanes = set.vector_bytes / long{sizeof(T)}, width = 2 * lanes, depth = depth_of(k);
   T* const b_space = workspace;
   T* const a_space = workspace + packed_b<T>(n, k);
-  // The tiles read A through strides at full speed, except where a multiple of a page lies between its rows or columns:
-  // those share few cache sets, and a copy pays once enough tiles of columns reuse it. (30% with tiles of six rows;
-  // with twelve it may cost 2% where a set has twelve ways.) B in place pays while few rows reuse it, very few of them where a
-  // page lies between its rows.
-  const auto pages_apart = [](long stride) { return stride != 0 && stride * long{sizeof(T)} % 4096 == 0; };
-  const bool copy_rows = n > 2 * width && a.col == 1 && pages_apart(a.row);
-  const bool copy_cols = n > 2 * width && a.row == 1 && pages_apart(a.col);
-  const bool direct_b = b.col == 1 && m <= (pages_apart(b.row) ? 32 : 128);
+  // The tiles read A through strides at full speed, except where a multiple of a page lies between its rows, or of half a
+  // page between its columns: those share few cache sets, and a copy pays once enough tiles of columns reuse it. (20 to 30%,
+  // but with tiles of twelve rows it may cost 2% where a set has twelve ways.) B in place pays while few rows reuse it, very
+  // few of them where such strides lie between its rows.
+  const auto apart = [](long stride, long bytes) { return stride != 0 && stride * long{sizeof(T)} % bytes == 0; };
+  const bool copy_rows = n > 2 * width && a.col == 1 && apart(a.row, 4096);
+  const bool copy_cols = n > 2 * width && a.row == 1 && apart(a.col, 2048);
+  const bool direct_b = b.col == 1 && m <= (apart(b.row, 2048) ? 32 : 128);
   for (long j0 = 0; j0 < n; j0 += max_width<T>) {
     const long nb = smaller(n - j0, max_width<T>);
     for (long k0 = 0; k0 < k; k0 += depth) {

@@ -303,6 +303,13 @@ class lowered {
     check_type<E>("set_input", id);
     load("set_input", id, global, static_cast<E*>(local()), c);
   }
+  // A std::vector<bool>, which keeps bits, element by element.
+  template <class Bits>
+  static dynamic_array<bool> each_bit(const Bits& bits) {
+    dynamic_array<bool> whole(bits.size(), false);
+    for (std::size_t i = 0; i < bits.size(); ++i) whole[i] = bits[i];
+    return whole;
+  }
   template <class E>
   static void check_type(const char* call_name, int id) {
     if (program().spec_of(id).type != dtype_v<E>)

@@ -107,8 +107,8 @@ class library {
   // What the program's arena has for it was settled when it was compiled.
   static void require_bytes(const plan& p) {
     const attention_request& r = p.request;
-    const std::int64_t most =
-        r.adjoint ? operations::attention_library_call_bytes(r.extents, r.ordered) : operations::attention_library_forward_bytes;
+    const std::int64_t most = r.adjoint ? operations::attention_library_call_bytes(r.extents, r.ordered)
+                                        : operations::attention_library_forward_bytes;
     if (p.bytes > most)
       throw std::runtime_error("shardwise: attention by cuDNN " + version() + ": " + text_of(r) + " wants " +
                                std::to_string(p.bytes) + " bytes of workspace; programs are planned with at most " +
@@ -128,13 +128,13 @@ class library {
 template <class F>
 void each_slice(const attention_request& r, F&& f) {
   const attention_extents& e = r.extents;
-  const operations::attention_slice s = r.adjoint ? operations::attention_slice_of(e, r.ordered)
-                                                  : operations::attention_slice{e.batch, e.key_heads};
+  const operations::attention_slice s =
+      r.adjoint ? operations::attention_slice_of(e, r.ordered) : operations::attention_slice{e.batch, e.key_heads};
   for (std::int64_t b = 0; b < e.batch; b += s.rows)
     for (std::int64_t h = 0; h < e.key_heads; h += s.key_heads) {
       attention_request part = r;
-      part.extents = e.part(b + s.rows < e.batch ? s.rows : e.batch - b,
-                            h + s.key_heads < e.key_heads ? s.key_heads : e.key_heads - h);
+      part.extents =
+          e.part(b + s.rows < e.batch ? s.rows : e.batch - b, h + s.key_heads < e.key_heads ? s.key_heads : e.key_heads - h);
       f(part, b, h);
     }
 }
@@ -143,7 +143,8 @@ inline void* moved(const void* p, std::int64_t elements) {  // of two bytes
   return const_cast<char*>(static_cast<const char*>(p)) + 2 * elements;
 }
 
-inline attention_pointers pointers_of(const attention_request& r, const attention_pointers& p, std::int64_t b, std::int64_t h) {
+inline attention_pointers pointers_of(const attention_request& r, const attention_pointers& p, std::int64_t b,
+                                      std::int64_t h) {
   const std::int64_t group = r.extents.group();
   const auto at = [&](const void* x, const attention_strides& s, std::int64_t head) {
     return x ? moved(x, b * s.batch + head * s.head) : nullptr;
@@ -177,8 +178,8 @@ inline void clear_unseen(const attention_request& r, void* gradient, const atten
 }
 
 inline void run_plan(const plan& p, const attention_pointers& a, void* workspace, cudaStream_t stream) {
-  std::unordered_map<std::int64_t, void*> of{{id_q, const_cast<void*>(a.q)}, {id_k, const_cast<void*>(a.k)},
-                                             {id_v, const_cast<void*>(a.v)}, {id_out, a.out}};
+  std::unordered_map<std::int64_t, void*> of{
+      {id_q, const_cast<void*>(a.q)}, {id_k, const_cast<void*>(a.k)}, {id_v, const_cast<void*>(a.v)}, {id_out, a.out}};
   if (a.lse) of[id_lse] = a.lse;
   if (p.request.adjoint) {
     of[id_dout] = const_cast<void*>(a.dout);
@@ -187,7 +188,7 @@ inline void run_plan(const plan& p, const attention_pointers& a, void* workspace
     of[id_dv] = a.dv;
   }
   const library::leased handle(stream);
-  const fe::error_t e = p.graph->execute(handle.get_handle(), of, workspace);
+  fe::error_t e = p.graph->execute(handle.get_handle(), of, workspace);
   if (e.is_bad()) throw device_error("attention by cuDNN " + version() + " (" + text_of(p.request) + ")", e.get_message());
 }
 
@@ -210,7 +211,8 @@ inline void run(const attention_request& r, const attention_pointers& p, void* w
     if (!of.why.empty()) throw std::logic_error("shardwise: attention by cuDNN: " + text_of(part) + ": " + of.why);
     if (of.bytes > bytes)
       throw std::logic_error("shardwise: attention by cuDNN: " + text_of(part) + " wants " + std::to_string(of.bytes) +
-                             " bytes of workspace and is given " + std::to_string(bytes) + "; give it workspace_of(request)");
+                             " bytes of workspace and is given " + std::to_string(bytes) +
+                             "; give it workspace_of(request)");
     run_plan(of, pointers_of(r, p, b, h), workspace, stream);
   });
   if (!r.adjoint) return;

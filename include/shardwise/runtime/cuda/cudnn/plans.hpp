@@ -65,8 +65,7 @@ inline bool fills_unseen(const attention_request& r) {
 class graph_of {
  public:
   explicit graph_of(const attention_request& r) : r_(r), graph_(std::make_shared<fe::graph::Graph>()) {
-    graph_
-        ->set_io_data_type(r.type == dtype::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::HALF)
+    graph_->set_io_data_type(r.type == dtype::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::HALF)
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
     if (r.adjoint) backward();
@@ -111,7 +110,8 @@ class graph_of {
     o.set_name(name);
     o.set_attn_scale(r_.scale);
     if (r_.causal || r_.window > 0) {
-      o.set_diagonal_alignment(r_.first_query > 0 ? fe::DiagonalAlignment_t::BOTTOM_RIGHT : fe::DiagonalAlignment_t::TOP_LEFT);
+      o.set_diagonal_alignment(r_.first_query > 0 ? fe::DiagonalAlignment_t::BOTTOM_RIGHT
+                                                  : fe::DiagonalAlignment_t::TOP_LEFT);
       o.set_diagonal_band_right_bound(0);
     }
     if (r_.window > 0) o.set_diagonal_band_left_bound(static_cast<int>(r_.window));

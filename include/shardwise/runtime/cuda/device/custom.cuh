@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of users' own operations on devices. SHARDWISE_DEVICE_KERNELS(mine::swiglu, mine::swiglu_gate) at namespace scope
-// in one CUDA source of the program compiles them for float, double and what is only moved; an executor asks for them when it is made, by the operation's address.
-// So neither nvcc's device pass nor the other sources need to know which program calls them.
+// in one CUDA source of the program compiles them for float and double, and for int32 where they only move; an executor asks
+// for them when it is made, by the operation's address. So neither nvcc's device pass nor the other sources need to know which
+// program calls them.
 #pragma once
 
 #include <stdexcept>

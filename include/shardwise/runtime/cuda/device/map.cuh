@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(256) each_point_kernel(const __grid_constant__
 
 // f(offsets) for each point, where element types differ.
 template <int K, class F>
-void each_point(op_code op, const walk<K>& whole, const F& f, context& ctx) {
+void launch_points(op_code op, const walk<K>& whole, const F& f, context& ctx) {
   each_piece(whole, [&](const walk<K>& w, const std::int64_t* base) {
     const strided<K> s = make_strided(w, base);
     launch(op, &detail::each_point_kernel<F, K>, grid_for((std::int64_t{s.count} + 255) / 256, ctx), 256, ctx.stream, s, f);
