@@ -171,17 +171,19 @@ static_assert(count<wide_step<9, mixed<bf16>>>(op_code::cast) > 0);
 // One redistribution whose gradient is summed in float: 8 elements of 4 bytes each way in place of 2, the result in bf16 again.
 template <class... Option>
 struct replicated {
-  constexpr auto operator()(const auto& x, const auto& y) const { return sw::redistribute<dp, sw::reduced, Option...>(x) * y; }
+  constexpr auto operator()(const auto& x, const auto& y) const {
+    return sw::redistribute<dp, sw::reduced, Option...>(x) * y;
+  }
 };
 template <class... Option>
-using gradient =
-    sw::gradient_step<replicated<Option...>, mesh,
-                      sw::inputs<sw::input_tensor<bf16, sw::shape<2, 4>, sw::on<dp, sw::replicate>>,
-                                 sw::input_tensor<bf16, sw::shape<2, 4>, sw::on<dp, sw::reduced>>>,
-                      sw::wrt<0>>;
+using gradient = sw::gradient_step<replicated<Option...>, mesh,
+                                   sw::inputs<sw::input_tensor<bf16, sw::shape<2, 4>, sw::on<dp, sw::replicate>>,
+                                              sw::input_tensor<bf16, sw::shape<2, 4>, sw::on<dp, sw::reduced>>>,
+                                   sw::wrt<0>>;
 static_assert(gradient<>::comm_bytes<dp> == 8 * 2);
 static_assert(gradient<sw::reduce_dtype<float>>::comm_bytes<dp> == 8 * 4);
-static_assert(type_at<gradient<sw::reduce_dtype<float>>>(gradient<sw::reduce_dtype<float>>::program.outputs[1]) == dtype::bf16);
+static_assert(type_at<gradient<sw::reduce_dtype<float>>>(gradient<sw::reduce_dtype<float>>::program.outputs[1]) ==
+              dtype::bf16);
 
 // --- a scaled loss ----------------------------------------------------------------------------------------------------------
 

@@ -33,8 +33,9 @@ constexpr auto redistribute(const A& a) {
       return detail::apply<op_code::redistribute,
                            attributes<redistribute_attributes>(axis, pack(to), 0, 0, detail::reduction_type<Reduce>)>(0, a);
     else
-      return detail::apply<op_code::redistribute, attributes<redistribute_attributes>(
-                                                      axis, pack(to), 0, 0, detail::reduction_type<Reduce>)>(0, contiguous(a));
+      return detail::apply<op_code::redistribute,
+                           attributes<redistribute_attributes>(axis, pack(to), 0, 0, detail::reduction_type<Reduce>)>(
+          0, contiguous(a));
   }
 }
 
