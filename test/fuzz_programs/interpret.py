@@ -3,6 +3,7 @@
 the library. A redistribution is a value: nothing here knows that there are ranks."""
 
 import math
+import struct
 
 INF, NAN = math.inf, math.nan
 
@@ -142,6 +143,18 @@ def guarded(f):
         except (OverflowError, ValueError, ZeroDivisionError):
             return NAN
     return g
+
+
+def to_f16(v):
+    """To nearest, ties to even, as elements of two bytes are stored; subnormal numbers too."""
+    return struct.unpack("<e", struct.pack("<e", v))[0]
+
+
+def to_bf16(v):
+    """The same with a float's exponent; `v` is a float."""
+    bits = struct.unpack("<I", struct.pack("<f", v))[0]
+    bits += 0x7FFF + (bits >> 16 & 1)
+    return struct.unpack("<f", struct.pack("<I", bits & 0xFFFF0000))[0]
 
 
 def division(a, b):

@@ -140,6 +140,17 @@ def clamped(g):
     g.apply(text, [t], lambda a: py.pointwise(f, a), g.single(t), exact=True)
 
 
+@statement(["cast"], 0.5)
+def converted(g):
+    """To another type and back. Where rounding jumps, numbers that are rounded themselves may fall on either side: exact ones alone."""
+    t = g.pick()
+    skip(not t.exact or g.special)
+    low, f = g.r.choice([("sw::bf16", py.to_bf16), ("sw::f16", py.to_f16), ("std::int32_t", math.trunc), ("bool", lambda v: float(v != 0))])
+    if low in ("sw::f16", "std::int32_t"):
+        skip(any(abs(v) > 60000 for v in t.array.flat()))
+    g.apply(f"sw::cast<{g.p.dtype}>(sw::cast<{low}>({{0}}))", [t], lambda a: py.pointwise(lambda v: float(f(v)), a), g.single(t), exact=True)
+
+
 def fits(a, b):
     """b broadcasts with a."""
     for x, y in zip(reversed(a.shape), reversed(b.shape)):

@@ -131,10 +131,17 @@ struct module {
       constexpr bool returns = !std::is_void_v<decltype(std::declval<Derived&>().forward(in, more...))>;
       constexpr bool reads = requires(const Derived& d) { d.forward(in, more...); };
       if constexpr (returns && reads) {
-        auto out = detail::as_returned<Bound>(
-            detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...)));
-        watch.leave(out);
-        return out;
+        constexpr detail::precision types = detail::precision_of<Bound>::value;
+        if constexpr (types.output < 0) {
+          auto out = detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...));
+          watch.leave(out);
+          return out;
+        } else {
+          auto out = detail::as_returned<Bound>(
+              detail::run_hook<detail::hook::leave, Bound>(static_cast<const Derived&>(*this).forward(in, more...)));
+          watch.leave(out);
+          return out;
+        }
       } else {
         return detail::refused<(!returns ? problem::module_forward_void : problem::module_forward_const), detail::no_node,
                                Derived>(in);

@@ -152,12 +152,8 @@ struct tensor_in_group {
 };
 
 // How a parameter is used: in another element type than it is stored in, or in that; and in which type its gradient is summed.
-template <class PB, bool Any = plan_traits<typename PB::parent::plan_type>::any_mixed>
-struct parameter_precision {
-  static constexpr dtype stored = PB::parent::context::type, used = stored, summed = stored;
-};
 template <class PB>
-struct parameter_precision<PB, true> {
+struct parameter_precision {
   using bound = typename PB::parent;
   using plan_type = typename bound::plan_type;
   static constexpr auto state = plan_traits<plan_type>::advance(
@@ -242,7 +238,8 @@ struct tensor_of_module {
   static constexpr bool records = requires { typename context::records; };
   static constexpr spec held = [] {
     if constexpr (in_groups && !records) return in_group::value.stored;
-    else if constexpr (records && !is_buffer) return of_type(built, parameter_precision<PB>::used);
+    else if constexpr (records && !is_buffer && plan_traits<typename PB::parent::plan_type>::any_mixed)
+      return of_type(built, parameter_precision<PB>::used);
     else return built;
   }();
   using type = typename tensor_in<context, held, is_buffer>::type;

@@ -97,21 +97,20 @@ struct group_recorder : parameter_recorder<Mesh, Plan, Scopes> {
 
   template <class PB, class Decl, class Sym>
   constexpr void in_group(const Sym& slot) {
-    constexpr bool is_buffer = is_buffer_decl<Decl>::value;
-    using placing = tensor_in_group<PB, typename Decl::shape_type, is_buffer>;
-    using types = parameter_precision<PB>;
-    constexpr bool casts = !is_buffer && types::used != types::stored;
+    using placing = tensor_in_group<PB, typename Decl::shape_type, is_buffer_decl<Decl>::value>;
+    constexpr bool casts = Sym::sp.type != placing::value.stored.type;
     if constexpr (placing::in_shards || casts) {
       builder& b = this->b;
       stored_shard s;
       s.spec = b.intern(Sym::sp, Sym::hash);
       s.first = slot.id;
       if constexpr (casts) {
-        s.type = static_cast<std::int64_t>(types::used);
-        s.cotangent = static_cast<std::int64_t>(types::summed) + 1;
-        s.low = b.intern(of_type(placing::value.stored, types::used));
+        s.type = static_cast<std::int64_t>(Sym::sp.type);
+        s.cotangent = static_cast<std::int64_t>(parameter_precision<PB>::summed) + 1;
+        s.low = b.intern(of_type(placing::value.stored, Sym::sp.type));
       }
-      if constexpr (placing::in_shards) set_gathers<PB, placing, types>(s, slot.id);
+      if constexpr (placing::in_shards)
+        set_gathers<owning_group<typename PB::parent>>(s, slot.id, of_type(placing::value.part, Sym::sp.type));
       leaves[slot.id] = s;
       const int spec_id = b.intern(placing::value.stored);
       if (slot.id < b.node_capacity) b.nodes[slot.id].spec = spec_id;
@@ -119,19 +118,17 @@ struct group_recorder : parameter_recorder<Mesh, Plan, Scopes> {
   }
 
  private:
-  // How its group makes a leaf whole, of which `s` knows how it is read.
-  template <class PB, class Placing, class Types>
-  constexpr void set_gathers(stored_shard& s, int leaf) {
-    using group = owning_group<typename PB::parent>;
-    builder& b = this->b;
-    const int scope = ancestor(group::depth);
-    s.axis = Mesh::template index_of<typename group::style::axis>;
+  // How its group makes a leaf whole, of which `s` knows how it is read; `part` is its spec over the inner axis alone.
+  template <class Group>
+  constexpr void set_gathers(stored_shard& s, int leaf, [[maybe_unused]] const spec& part) {
+    const int scope = ancestor(Group::depth);
+    s.axis = Mesh::template index_of<typename Group::style::axis>;
     s.scope = scope;
-    s.unshard = static_cast<std::int64_t>(group::style::template gathered < group::depth == 0 >);
-    if constexpr (!std::is_void_v<typename group::style::inner>) {
-      s.inner = Mesh::template index_of<typename group::style::inner>;
-      s.part = b.intern(of_type(Placing::value.part, Types::used));
-      s.unshard_part = static_cast<std::int64_t>(group::style::template gathered_part < group::depth == 0 >);
+    s.unshard = static_cast<std::int64_t>(Group::style::template gathered < Group::depth == 0 >);
+    if constexpr (!std::is_void_v<typename Group::style::inner>) {
+      s.inner = Mesh::template index_of<typename Group::style::inner>;
+      s.part = this->b.intern(part);
+      s.unshard_part = static_cast<std::int64_t>(Group::style::template gathered_part < Group::depth == 0 >);
     }
     if (first[scope] == 0) first[scope] = leaf + 1;
     else leaves[last[scope] - 1].next = leaf;

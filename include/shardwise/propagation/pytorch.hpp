@@ -85,6 +85,14 @@ inline constexpr known_difference known_differences[] = {
      "static/operations/strategy.cpp"},
     {"flattened_columns", "(4, 6) by columns to 24: the seed era gathers first, 2.11 refuses",
      "does not compile; implicit mode gathers first", decision::as_pytorch, "static/operations/strategy.cpp"},
+    // --- element types
+    {"reduce_dtype_default",
+     "gradients are summed over ranks in the type that parameters are used in, where no reduce_dtype is given",
+     "in the step's element type, float; in two bytes where reduce_dtype says so, over a stated number of ranks",
+     decision::right, "dist/module/mixed_precision.cpp"},
+    {"no_master_weights", "an optimizer over parameters in bf16 loses small updates in silence",
+     "does not compile; a plan's mixed<bf16> uses parameters in bf16 and stores them in float", decision::right,
+     "fail/program_low_precision.cpp"},
     // --- plans
     {"path_atoms", "'a.b' also styles a child 'b' of the module that has 'a'", "a path names one place", decision::right,
      "dist/known_differences.cpp"},

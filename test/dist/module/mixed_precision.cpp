@@ -150,7 +150,7 @@ TEST_CASE("mixed: the bits of casts by hand, on 1 to 4 ranks, whole and in shard
   check_by_hand<4>();
 }
 
-TEST_CASE("mixed: what is summed in bf16 is rounded there, alike in shards and whole") {
+TEST_CASE("reduce_dtype_default: sums are in float; in bf16 where that is said, alike in shards and whole") {
   using wide = step<plain_net, 3, sw::data_parallel<dp<3>>, mixed<bf16>>;
   using low = step<plain_net, 3, sw::data_parallel<dp<3>>, mixed<bf16, sw::reduce_dtype<bf16>>>;
   using shards = step<plain_net, 3, sw::fully_shard<dp<3>>, mixed<bf16, sw::reduce_dtype<bf16>>>;
@@ -175,6 +175,34 @@ TEST_CASE("mixed: hybrid shards, two axes, pieces and buckets keep the bits") {
                      mixed<bf16>>>());
   const history two = train<step<by_hand<bf16>::net, 2, sw::data_parallel<dp<2>>>>();
   CHECK(train<step<plain_net, 2, sw::data_parallel<dp<2>, sw::buckets<1>>, mixed<bf16>>>() == two);
+}
+
+// --- results ------------------------------------------------------------------------------------------------------------------
+
+struct give {
+  using inputs = sw::inputs<sw::input_tensor<float, sw::shape<7, 5>>>;
+  constexpr auto operator()(const auto& model, const auto& x) const { return model(x); }
+};
+TEST_CASE("mixed: a forward step gives what modules return, in two bytes or in float") {
+  sw::launch<sw::mesh<dp<1>>>([](auto& rank) {
+    sw::executor<sw::forward_step<plain_net, give, sw::plan<mixed<bf16>>, sw::mesh<dp<1>>>> low(rank);
+    sw::executor<sw::forward_step<plain_net, give, sw::plan<mixed<bf16, sw::output_dtype<float>>>, sw::mesh<dp<1>>>> wide(
+        rank);
+    sw::executor<sw::forward_step<by_hand<bf16>::net, give, sw::plan<>, sw::mesh<dp<1>>>> hand(rank);
+    const auto results = [&](auto& ex) {
+      ex.initialise(3);
+      ex.set_input(0, numbers(35, 1));
+      ex.run(sw::step_env{});
+    };
+    results(low), results(wide), results(hand);
+    const auto a = low.template output<bf16>(0), c = hand.template output<bf16>(0);
+    const auto b = wide.template output<float>(0);
+    REQUIRE(a.data.size() == 21);
+    for (std::size_t i = 0; i < a.data.size(); ++i) {
+      CHECK(a.data[i].bits == c.data[i].bits);
+      CHECK(b.data[i] == static_cast<float>(a.data[i]));
+    }
+  });
 }
 
 // --- passes -------------------------------------------------------------------------------------------------------------------
