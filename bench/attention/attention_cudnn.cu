@@ -23,8 +23,8 @@ constexpr std::size_t elements = 16 * 12 * 1024 * 64, rows = 16 * 12 * 1024;
 constexpr int layers = 12;
 
 struct tensors {
-  cu::device_memory q{2 * elements}, k{2 * elements}, v{2 * elements}, dout{2 * elements}, out{2 * elements}, dq{2 * elements},
-      dk{2 * elements}, dv{2 * elements}, lse{4 * rows}, delta{4 * rows};
+  cu::device_memory q{2 * elements}, k{2 * elements}, v{2 * elements}, dout{2 * elements}, out{2 * elements},
+      dq{2 * elements}, dk{2 * elements}, dv{2 * elements}, lse{4 * rows}, delta{4 * rows};
   cu::device_memory scratch{static_cast<std::size_t>(sw::operations::attention_library_adjoint_bytes(shape) +
                                                      sw::operations::attention_projection_bytes(shape))};
   tensors() {
@@ -150,7 +150,11 @@ int main(int argc, char** argv) {
     cu::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     const std::vector<float> now[] = {read(t.out), read(t.dq), read(t.dk), read(t.dv)};
     for (int i = 0; i < 4 && by_library; ++i)
-      std::printf("%s: largest difference %.2g of the root mean square\n", i == 0 ? "out" : i == 1 ? "dq" : i == 2 ? "dk" : "dv",
+      std::printf("%s: largest difference %.2g of the root mean square\n",
+                  i == 0   ? "out"
+                  : i == 1 ? "dq"
+                  : i == 2 ? "dk"
+                           : "dv",
                   difference(now[i], first[static_cast<std::size_t>(i)]));
     first.assign(now, now + 4);
   }
