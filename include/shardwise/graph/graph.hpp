@@ -99,11 +99,12 @@ constexpr bool is_custom_name(const char* name) {
 constexpr bool is_same_operation(const custom_operation* a, const custom_operation* b) { return is_same_object(a, b); }
 
 // Its kernel has one element type: that of the operands, but for indices, and of the result; of several results the first has
-// it, and further ones may be int32 instead.
+// it, and further ones may be int32 instead. Those that the record names wide are float where that has two bytes.
 constexpr bool is_of_one_type(const operation& o, const spec* in, int n, const spec& out, int result = 0) {
   if (result > 0 && out.type == dtype::i32) return true;
+  const wide_values wide = o.wide;
   for (int k = 0; k < n; ++k)
-    if (k != o.indices && in[k].type != out.type) return false;
+    if (k != o.indices && (wide.operands >> k & 1U) == 0 && wide.result(result, in[k].type) != out.type) return false;
   return true;
 }
 
