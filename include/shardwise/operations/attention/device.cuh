@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(threads)
     attend_tiles(const __grid_constant__ host::attention_call<T, C> x, const __grid_constant__ host::attention_block<T> out,
                  C* lse, double p, std::int64_t tiles) {
   constexpr int rows = tile_rows<C, Size>, each = rows / side, columns = Size / side;
-  extern __shared__ unsigned char attention_shared[];
+  extern __shared__ __align__(16) unsigned char attention_shared[];
   C* const q = reinterpret_cast<C*>(attention_shared);
   const int size = static_cast<int>(x.size), value_size = static_cast<int>(x.value_size);
   C *const k = q + rows * (size + 1), *const v = k + rows * (size + 1), *const w = v + rows * (value_size + 1);

@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(threads)
     attend_back_queries(const __grid_constant__ host::attention_call<T, C> x,
                         const __grid_constant__ host::attention_gradients<T, C> g, double p, std::int64_t tiles) {
   constexpr int rows = tile_rows<C, Size>, each = rows / side, columns = Size / side;
-  extern __shared__ unsigned char attention_shared[];
+  extern __shared__ __align__(16) unsigned char attention_shared[];
   const int size = static_cast<int>(x.size), value_size = static_cast<int>(x.value_size);
   const backward_tiles<C, Size> m(attention_shared, size, value_size);
   const place at(x.heads, tiles, rows);
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(threads)
     attend_back_keys(const __grid_constant__ host::attention_call<T, C> x,
                      const __grid_constant__ host::attention_gradients<T, C> g, double p, std::int64_t tiles) {
   constexpr int rows = tile_rows<C, Size>, each = rows / side, columns = Size / side;
-  extern __shared__ unsigned char attention_shared[];
+  extern __shared__ __align__(16) unsigned char attention_shared[];
   const int size = static_cast<int>(x.size), value_size = static_cast<int>(x.value_size);
   const backward_tiles<C, Size> m(attention_shared, size, value_size);
   const place at(x.key_heads, tiles, rows);
