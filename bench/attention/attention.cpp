@@ -34,7 +34,7 @@ struct composed {
     constexpr bool heads_first = Layout == sw::head_layout::bhtd;
     constexpr std::int64_t lq = heads_first ? 0x5321 : 0x5231, lk = heads_first ? 0x5421 : 0x5241, ls = 0x4321;
     const auto scores = sw::detail::apply<op_code::einsum, attributes<einsum_attributes>(lq, lk, ls)>(
-        1 / std::sqrt(static_cast<double>(Q::sp.extent[3])), q, k);
+        sw::detail::attention_scale(__builtin_nan(""), Q::sp.extent[3]), q, k);
     const auto weights = sw::detail::apply<op_code::softmax, attributes<sw::softmax_attributes>(Causal ? 1 : 0)>(0, scores);
     return sw::detail::apply<op_code::einsum, attributes<einsum_attributes>(ls, lk, lq)>(1, weights, v);
   }

@@ -238,13 +238,14 @@ inline bool are_equal(const outcome& a, const outcome& b) {
   return a.out == b.out && a.lse == b.lse && a.dq == b.dq && a.dk == b.dk && a.dv == b.dv;
 }
 
-// Law: what a device gives is what the host gives in float, but for the rounding of two bytes (1/256 of bfloat16), of weights too.
+// Law: what a device gives is what the host gives in float, but for rounding to two bytes (1/256 of bfloat16), of weights and of the
+// result that delta is taken from, too.
 inline void check_alike(const outcome& device, const outcome& host) {
   CHECK(difference(device.out, host.out) < 0.02);
   CHECK(difference(device.lse, host.lse) < 1e-3);
-  CHECK(difference(device.dq, host.dq) < 0.03);
-  CHECK(difference(device.dk, host.dk) < 0.03);
-  CHECK(difference(device.dv, host.dv) < 0.03);
+  CHECK(difference(device.dq, host.dq) < 0.05);
+  CHECK(difference(device.dk, host.dk) < 0.05);
+  CHECK(difference(device.dv, host.dv) < 0.05);
 }
 
 inline std::string text_of(const problem& p) {

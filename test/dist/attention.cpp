@@ -372,7 +372,7 @@ struct dropped_of {
 };
 struct multiplied {
   constexpr auto operator()(const auto& w, const auto& q, const auto& k, const auto& v, const auto& kept) const {
-    const auto scores = sw::matmul(q, sw::transpose<2, 3>(k)) * (1 / std::sqrt(3.0));
+    const auto scores = sw::matmul(q, sw::transpose<2, 3>(k)) * ref::inverse_root(3);
     return sw::matmul(sw::softmax(scores) * kept, v) * w;
   }
 };

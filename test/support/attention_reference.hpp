@@ -67,12 +67,18 @@ inline std::vector<double> turned(const std::vector<double>& x, int b, int h, in
   return y;
 }
 
+// std::sqrt is no constant of clang's.
+constexpr double inverse_root(double n) {
+  double root = n;
+  for (int i = 0; i < 60; ++i) root = 0.5 * (root + n / root);
+  return 1 / root;
+}
 // Queries, keys and values (batch, heads, time, size), as they were before attention was one operation.
 template <bool Causal>
 struct composed {
   template <class Q, class K, class V>
   constexpr auto operator()(const Q& q, const K& k, const V& v) const {
-    const auto scores = sw::matmul(q, sw::transpose<2, 3>(k)) * (1 / std::sqrt(static_cast<double>(Q::sp.extent[3])));
+    const auto scores = sw::matmul(q, sw::transpose<2, 3>(k)) * inverse_root(static_cast<double>(Q::sp.extent[3]));
     if constexpr (Causal) return sw::matmul(sw::causal_softmax(scores), v);
     else return sw::matmul(sw::softmax(scores), v);
   }

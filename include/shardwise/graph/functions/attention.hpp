@@ -202,7 +202,8 @@ constexpr attention_attributes attributes_of_options(std::int64_t operands) {
 // By value: nvcc reads no dependent constant by reference.
 constexpr problem attention_call_problem(attention_attributes a, attention_options o, spec q, spec k, spec v) {
   const double scale = o.scale.value();
-  if (scale - scale != 0 && scale == scale) return problem::attention_options;
+  constexpr double most = 1.7976931348623157e308;  // compared: clang makes no constant of NaN - NaN
+  if (scale == scale && !(scale >= -most && scale <= most)) return problem::attention_options;
   if (const problem p = operations::attention_problem(a); p != problem::none) return p;
   return operations::attention_operands_problem(a, q, k, v, o.enable_gqa);
 }
