@@ -54,9 +54,9 @@ bool attend_by_library(const host::attention_call<T, C>& x, T* out, float* lse, 
 }
 
 // What stands for out in an adjoint that is given delta alone. Libraries read out for nothing but delta = sum of dout out over the
-// size, and the projection of out on dout, delta dout / |dout|^2, has the same sum; it is never longer than out. Law: where dout is 0,
-// delta is 0, as it is unless somebody takes a gradient of lse. A warp for each row, which is scaled by its largest element, so that no
-// square is lost.
+// size, and the projection of out on dout, delta dout / |dout|^2, has the same sum; it is never longer than out. Where dout is 0 it has
+// none but 0: another delta, which only a gradient of lse could bring, gives gradients that are no numbers, so that nobody takes them for
+// right. A warp for each row, which is scaled by its largest element, so that no square is lost.
 template <class T>
 __global__ void __launch_bounds__(threads)
     project_rows(const __grid_constant__ host::attention_block<const T> dout, const float* delta,
@@ -77,7 +77,8 @@ __global__ void __launch_bounds__(threads)
       squares += e * e;
     }
     for (int d = 16; d > 0; d /= 2) squares += __shfl_xor_sync(0xffffffffU, squares, d);
-    const float factor = most > 0 ? delta[n] / unit / squares : squares;  // of zeros 0, of what is no number none
+    const float none = delta[n] == 0 ? squares : nanf("");  // of zeros 0, of what is no number none
+    const float factor = most > 0 ? delta[n] / unit / squares : none;
     for (std::int64_t i = lane; i < size; i += 32) y[i] = static_cast<T>(factor * (static_cast<float>(x[i]) / unit));
   }
 }

@@ -69,35 +69,35 @@ inline std::int64_t workspace_of(const attention_request& r) {
 
 // --- which one runs -------------------------------------------------------------------------------------------------------
 
-namespace detail {
+namespace attention_registry {  // not `detail`: with kernels before it that would be the one in their inline namespace
 
-struct attention_record {
+struct record {
   attention_request request;
   std::string by, why;  // why: no library took it
   std::int64_t calls = 0;
 };
-struct attention_state {
+struct state {
   std::atomic<const attention_library*> library{nullptr};
   std::atomic<bool> ordered{true};
   std::mutex mutex;
-  std::vector<attention_record> records;
+  std::vector<record> records;
 };
-inline attention_state& attention() {
-  static attention_state* const state = new attention_state;  // outlives every executor
-  return *state;
+inline state& get() {
+  static state* const one = new state;  // outlives every executor
+  return *one;
 }
 
-}  // namespace detail
+}  // namespace attention_registry
 
 // What attention of two-byte elements runs by from now on where it can; null: the library's own kernels. A program that links
 // shardwise::cudnn has it registered when main begins. Steps that are captured keep what they were captured with.
-inline void use_attention_library(const attention_library* library) { detail::attention().library = library; }
-inline const attention_library* used_attention_library() { return detail::attention().library; }
+inline void use_attention_library(const attention_library* library) { attention_registry::get().library = library; }
+inline const attention_library* used_attention_library() { return attention_registry::get().library; }
 
 // Whether a library's adjoints add in one order, as they do unless told otherwise. Without it they may be faster, and two runs of a
 // step may differ in their last bits. For executors that are made from now on.
-inline void order_attention_adjoints(bool ordered) { detail::attention().ordered = ordered; }
-inline bool are_attention_adjoints_ordered() { return detail::attention().ordered; }
+inline void order_attention_adjoints(bool ordered) { attention_registry::get().ordered = ordered; }
+inline bool are_attention_adjoints_ordered() { return attention_registry::get().ordered; }
 
 // "adjoint of bfloat16, batch 16, heads 12, 1024 queries, 1024 keys, size 64, causal, ordered".
 inline std::string text_of(const attention_request& r) {
@@ -135,10 +135,10 @@ inline const attention_library* attention_library_for(const attention_request& r
   std::string why = common_refusal(r);
   if (why.empty()) why = library ? library->refusal(r, stream) : "no library is linked (shardwise::cudnn)";
   const std::string by = why.empty() ? library->name() : "own kernel";
-  detail::attention_state& state = detail::attention();
+  attention_registry::state& state = attention_registry::get();
   const std::lock_guard<std::mutex> lock(state.mutex);
   auto at = std::find_if(state.records.begin(), state.records.end(),
-                         [&](const detail::attention_record& x) { return x.request == r && x.by == by; });
+                         [&](const attention_registry::record& x) { return x.request == r && x.by == by; });
   if (at == state.records.end()) at = state.records.insert(at, {r, by, why, 0});
   at->calls += stream ? 1 : 0;
   return why.empty() ? library : nullptr;
@@ -148,16 +148,16 @@ inline const attention_library* attention_library_for(const attention_request& r
 // library's own kernel, why. Replays of a captured step launch nothing anew. Price of the record: a look-up for each launch that is
 // not a replay.
 inline std::string attention_report() {
-  detail::attention_state& state = detail::attention();
+  attention_registry::state& state = attention_registry::get();
   const std::lock_guard<std::mutex> lock(state.mutex);
   std::string all;
-  for (const detail::attention_record& x : state.records)
+  for (const attention_registry::record& x : state.records)
     all += text_of(x.request) + ": " + x.by + (x.why.empty() ? "" : " (" + x.why + ")") + ", " + std::to_string(x.calls) +
            (x.calls == 1 ? " call\n" : " calls\n");
   return all;
 }
 inline void clear_attention_report() {
-  detail::attention_state& state = detail::attention();
+  attention_registry::state& state = attention_registry::get();
   const std::lock_guard<std::mutex> lock(state.mutex);
   state.records.clear();
 }
