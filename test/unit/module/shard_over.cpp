@@ -270,10 +270,10 @@ TEST_CASE("shard_over: what is kept takes part of what the whole takes") {
   constexpr std::int64_t width = 64, block = (12 * width * width + 9 * width) * 4;  // bytes of float
   constexpr std::int64_t free = deep<freed>::peak_bytes, part = deep<over_local>::peak_bytes, all = deep<whole>::peak_bytes;
   MESSAGE("2 x 2 ranks, bytes: whole " << all << ", kept over two ranks " << part << ", freed " << free);
-  // half of all blocks but one or two, which are whole when the peak is reached; and the other half
+  // half of all blocks but one or two, which are whole when the peak is reached; and the other half, but what is freed by then
   CHECK(part - free >= 10 * block / 2);
   CHECK(part - free <= 12 * block / 2);
-  CHECK(all - part >= 10 * block / 2);
+  CHECK(all - part >= 9 * block / 2);
   CHECK(all - part <= 12 * block / 2);
 }
 
