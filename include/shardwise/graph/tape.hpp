@@ -16,6 +16,34 @@ struct tape {
   int* dual_spec = nullptr;  // spec id -> id of its contiguous dual, -1 unknown
   int dual_capacity = 0;
 
+  // What a custom operation gives for operands of these specs: layers repeat, and a rule with many rows and results is dear.
+  struct application {
+    const custom_operation* operation = nullptr;
+    op_attr a{};
+    std::int32_t inputs = 0;
+    std::int32_t in[max_inputs]{};
+    std::int32_t result[max_results]{};  // spec ids, -1 unknown
+  };
+  application known[4]{};
+  int oldest = 0;
+
+  constexpr application& application_of(const custom_operation& o, const op_attr& a, const std::int32_t* in, int count) {
+    for (application& k : known) {
+      if (!k.operation || k.inputs != count || !is_same_operation(k.operation, &o) || !(k.a == a)) continue;
+      bool same = true;
+      for (int j = 0; j < count && same; ++j) same = k.in[j] == b.nodes[in[j]].spec;
+      if (same) return k;
+    }
+    application& k = known[oldest];
+    oldest = (oldest + 1) % 4;
+    k.operation = &o;
+    k.a = a;
+    k.inputs = count;
+    for (int j = 0; j < count; ++j) k.in[j] = b.nodes[in[j]].spec;
+    for (std::int32_t& r : k.result) r = -1;
+    return k;
+  }
+
   constexpr const spec& spec_at(int id) const { return b.specs[b.nodes[id].spec]; }
 
   // The first finding is kept.
@@ -140,7 +168,7 @@ struct pullback {
   // The same of any node that `make` gave.
   constexpr int result_of(int of, int k) {
     const int known = item_of(t.b, of, k, t.b.node_count);
-    return known >= 0 ? known : t.b.append(item_node(of, k, t.intern(inferred(t.b.nodes[of], k)), n.scope));
+    return known >= 0 ? known : t.b.append(item_node(of, k, result_spec(t.b.nodes[of], k), n.scope));
   }
 
   constexpr const spec& operand(int k) const { return t.spec_at(n.in[k]); }
@@ -181,10 +209,14 @@ struct pullback {
     made.a = a;
     t.b.set_operation(made, &o);
     made.f = f;
-    const outcome result = infer(o.record, a, s, count);
-    if (!result.error && !is_of_one_type(o.record, s, count, result.out))
-      refuse({o.record.results == 1 ? problem::custom_record : problem::result_type, id});
-    made.spec = t.intern(result);
+    tape::application& known = t.application_of(o, made.a, in, count);
+    if (known.result[0] < 0) {
+      const outcome result = infer(o.record, a, s, count);
+      if (!result.error && !is_of_one_type(o.record, s, count, result.out))
+        refuse({o.record.results == 1 ? problem::custom_record : problem::result_type, id});
+      known.result[0] = t.intern(result);
+    }
+    made.spec = known.result[0];
     made.scope = n.scope;
     made.inputs = count;
     for (int k = 0; k < count; ++k) made.in[k] = in[k];
@@ -202,6 +234,13 @@ struct pullback {
   constexpr void times(int factor) { give(0, make(op_code::mul, dy, factor)); }
 
  private:
+  constexpr int result_spec(const node& of, int k) {
+    const custom_operation* const own = custom_of(t.b, of);
+    if (!own) return t.intern(inferred(of, k));
+    tape::application& known = t.application_of(*own, of.a, of.in, of.inputs);
+    if (known.result[k] < 0) known.result[k] = t.intern(inferred(of, k));
+    return known.result[k];
+  }
   constexpr outcome inferred(const node& of, int k) const {
     spec in[max_inputs]{};
     for (int j = 0; j < of.inputs; ++j) in[j] = t.spec_at(of.in[j]);
