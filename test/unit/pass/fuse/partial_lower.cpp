@@ -4,7 +4,6 @@
 #include <shardwise/graph/text/render.hpp>
 #include <shardwise/pass/optimizer/list_optimizer.hpp>
 #include <shardwise/pass/framework/sequence.hpp>
-#include <shardwise/pass/fuse/partial_lower.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // exp, log, tanh and erf of the host kernels: within two units everywhere, and the same bits wherever an element stands.
-#include <units.hpp>
+#include <last_place.hpp>
 
 #include <shardwise/runtime/host/kernel_table.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every float there is: its exponential, tanh, logarithm and erf beside double's, which vector_math.cpp holds to long double's.
-#include <units.hpp>
+#include <last_place.hpp>
 
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/runtime/host/vector_math.hpp>
