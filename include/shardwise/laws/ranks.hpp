@@ -224,8 +224,9 @@ constexpr void communicate(const cell* x, const spec& from, const spec& to, int 
 // The custom operations that a program and its adjoint call; their kernels are found among these.
 template <const custom_operation&... Op>
 struct customs {
-  static constexpr bool run([[maybe_unused]] const custom_operation* o, const runtime::call& k, const host::operands<modp>& q,
-                            const runtime::step_env& env, [[maybe_unused]] const host::result_pointers<modp>* several) {
+  static constexpr bool run([[maybe_unused]] const custom_operation* o, const runtime::call& k,
+                            const host::operands<modp>& q, const runtime::step_env& env,
+                            [[maybe_unused]] const host::result_pointers<modp>* several) {
     return ((is_same_operation(o, &Op) && (host::custom_kernel<Op>::template run<modp>(k, q, env, several), true)) || ...);
   }
 };

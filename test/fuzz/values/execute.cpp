@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -184,6 +185,10 @@ class phase_runner {
         case sw::dtype::f32: load_as<float>(i, found->second); break;
         case sw::dtype::f64: load_as<double>(i, found->second); break;
         case sw::dtype::i32: load_as<std::int32_t>(i, found->second); break;
+        case sw::dtype::bf16:
+        case sw::dtype::f16:
+        case sw::dtype::i64:
+        case sw::dtype::boolean: std::abort();  // the generator has none
       }
     }
   }

@@ -196,7 +196,8 @@ int main(int argc, char** argv) {
   for (int k = 0; k < static_cast<int>(op_code::count); ++k) {
     // writes become values before anything runs; what passes write depends on the passes that a run has
     if (st.executed[k] > 0 || static_cast<op_code>(k) == op_code::copy_ ||
-        role_of(static_cast<op_code>(k)) == role::of_passes || role_of(static_cast<op_code>(k)) == role::of_modules)
+        role_of(static_cast<op_code>(k)) == role::of_passes || role_of(static_cast<op_code>(k)) == role::of_modules ||
+        role_of(static_cast<op_code>(k)) == role::of_types)
       continue;
     never += std::string(" ") + sw::name_of(static_cast<op_code>(k));
     ++missing;

@@ -27,11 +27,12 @@ using graph = sw::graph<max_nodes, max_specs>;
 // How programs come to contain an operation. An operation without a role does not compile: see role_of.
 enum class role {
   missing,
-  drawn,      // the generator has a row for it
-  adjoint,    // differentiation writes it, and nothing else
-  update,     // an optimizer writes it
-  of_passes,  // passes write it
-  of_modules  // a module has it: drawn by test/fuzz_programs
+  drawn,       // the generator has a row for it
+  adjoint,     // differentiation writes it, and nothing else
+  update,      // an optimizer writes it
+  of_passes,   // passes write it
+  of_modules,  // a module has it: drawn by test/fuzz_programs
+  of_types     // of several element types: drawn by test/fuzz_programs
 };
 
 // Every op_code, by hand: a new one needs a row here, one in generate.hpp if it is drawn, and its law in reference.hpp.
@@ -139,6 +140,7 @@ constexpr role role_of(op_code op) {
     case op_code::sgd:
     case op_code::adam: return role::update;
     case op_code::module_buffer: return role::of_modules;
+    case op_code::cast: return role::of_types;
     case op_code::fused:
     case op_code::norm:
     case op_code::norm_dw_db:

@@ -117,7 +117,8 @@ struct checkpoint_demand {
     if (is_update(n.op)) first_update = i;
     if (n.op == op_code::sgd || n.op == op_code::adam || n.op == op_code::adam_term) wanted[n.in[1]] = 1;
     if ((forward[i] | wanted[i]) == 0) return;
-    if (forward[i] != 0 && has_results(g, i))  // all of its results are the forward pass's, those that the backward pass alone reads too
+    if (forward[i] != 0 &&
+        has_results(g, i))  // all of its results are the forward pass's, those that the backward pass alone reads too
       for (int j = i + 1; j < g.node_count; ++j)
         if (g.nodes[j].op == op_code::getitem && g.nodes[j].in[0] == i) forward[j] = 1;
     for (int k = 0; k < n.inputs; ++k) {
