@@ -86,13 +86,14 @@ void check_overlaps() {
   for (int i = 0; i < n; ++i) {
     const sw::node& x = g.nodes[i];
     const auto at = static_cast<std::size_t>(i);
-    home[at] = i;
+    home[at] = sw::has_results(g, i) ? -1 : i;  // it has no storage; its results' is taken where it stands
     if (sw::is_update(x.op) || (x.inputs > 0 && sw::is_view(x, g.spec_of(x.in[0]), g.spec_of(i))))
       home[at] = home[static_cast<std::size_t>(x.in[0])];
     const bool leaf = sw::is_leaf(x.op);
-    first[at] = leaf ? 0 : i;
+    first[at] = leaf ? 0 : x.op == sw::op_code::getitem ? x.in[0] : i;
     last[at] = leaf ? n : i;
     for (int k = 0; k < x.inputs; ++k) {
+      if (home[static_cast<std::size_t>(x.in[k])] < 0) continue;
       int& l = last[static_cast<std::size_t>(home[static_cast<std::size_t>(x.in[k])])];
       l = std::max(l, i);
     }
@@ -108,8 +109,9 @@ void check_overlaps() {
     bool operand = false;
     for (int k = 0; k < x.inputs; ++k)
       operand = operand || (home[static_cast<std::size_t>(x.in[k])] == j && g.nodes[x.in[k]].spec == x.spec);
-    return operand && sw::rules::is_pointwise(x.op) && last[static_cast<std::size_t>(j)] == i &&
-           plan.offset[i] == plan.offset[j] && size[static_cast<std::size_t>(i)] == size[static_cast<std::size_t>(j)];
+    return operand && (sw::rules::is_pointwise(x.op) || x.op == sw::op_code::nll_dx) &&
+           last[static_cast<std::size_t>(j)] == i && plan.offset[i] == plan.offset[j] &&
+           size[static_cast<std::size_t>(i)] == size[static_cast<std::size_t>(j)];
   };
   for (int i = 0; i < n; ++i) {
     if (home[static_cast<std::size_t>(i)] != i) continue;

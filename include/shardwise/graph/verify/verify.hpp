@@ -38,6 +38,8 @@ struct checked_applications {
       const node& x = g.nodes[a.in[k]];
       const node& y = g.nodes[b.in[k]];
       if (x.spec != y.spec || (x.op == op_code::room) != (y.op == op_code::room)) return false;
+      if ((x.op == op_code::custom) != (y.op == op_code::custom)) return false;
+      if (a.op == op_code::getitem && !same(g, x, y)) return false;  // results alike are those of applications alike
     }
     return a.a == b.a;
   }
@@ -53,7 +55,7 @@ struct checked_applications {
       const int at = b.in[k];
       if (at < 0 || at >= i) return false;
       const node &x = g.nodes[a.in[k]], &y = g.nodes[at];
-      if (x.spec != y.spec || y.op == op_code::custom) return false;
+      if (x.spec != y.spec || x.op == op_code::custom || y.op == op_code::custom) return false;
       if (x.op != y.op && (x.op == op_code::room || y.op == op_code::room)) return false;
     }
     return true;
@@ -71,7 +73,8 @@ struct verified_graph {
   template <class Now>
   constexpr bool knows(const Now& now, const node& n, unsigned place) const {
     const std::int32_t known = memory.node_of[place];
-    if (known == 0 || n.expression >= 0 || n.spec >= specs || n.op == op_code::custom || n.op == op_code::opaque)
+    if (known == 0 || n.expression >= 0 || n.spec >= specs || n.op == op_code::custom || n.op == op_code::opaque ||
+        n.op == op_code::getitem)
       return false;
     const node& o = g.nodes[known - 1];
     if (o.op != n.op || o.spec != n.spec || o.inputs != n.inputs || o.expression >= 0) return false;
