@@ -2,7 +2,9 @@
 // Trains GPT-2 124M (model.hpp) on one GPU on made-up tokens, and says where the time goes: a step replayed as one graph, then by
 // kind of operation from runs that are launched call by call between events, each beside the least time that the kind can take
 // (kinds.hpp). A table, then the same as JSON lines.
-// usage: bench_gpt2_..._cuda [FLOORS]   a file with the kinds' times alone, as torch_rival.py --floor prints them
+// usage: bench_gpt2_..._cuda [--unordered] [FLOORS]
+//   --unordered   a library's attention adjoint may add in any order (order_attention_adjoints): faster, and no two runs alike
+//   FLOORS        a file with the kinds' times alone, as torch_rival.py --floor prints them
 #include <shardwise/cuda.cuh>
 
 #include <unistd.h>
@@ -10,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <map>
@@ -24,6 +27,7 @@
 #include <shardwise/operations/attention/device.cuh>
 #endif
 #include <shardwise/pass/analysis/run_time.hpp>
+#include <shardwise/runtime/cuda/attention_library.hpp>
 
 #include "../step/measure.cuh"
 #include "kinds.hpp"
@@ -156,7 +160,8 @@ double checked_loss(Executor& ex) {
   return loss;
 }
 
-void run(auto& rank, const char* floors_file) {
+void run(auto& rank, const char* floors_file, double main_s, double context_s) {
+  const double rank_s = since_start();
   std::size_t free_before = 0, all = 0;
   sw::cuda::check(cudaMemGetInfo(&free_before, &all), "cudaMemGetInfo");
   std::vector<std::int32_t> ids(static_cast<std::size_t>(gpt2::size::batch) * gpt2::size::time + 1);
@@ -166,7 +171,9 @@ void run(auto& rank, const char* floors_file) {
   ids.pop_back();
 
   sw::executor<step, std::remove_reference_t<decltype(rank)>> ex(rank);
+  const double made_s = since_start();
   ex.initialise(1);
+  const double initialised_s = since_start();
   ex.set_input(0, ids);
   ex.set_input(1, next);
   sw::step_env env;
@@ -177,6 +184,11 @@ void run(auto& rank, const char* floors_file) {
   env.max_norm = 1;
   ex.run(env);
   const double first_loss = checked_loss(ex), first_s = since_start();
+
+  std::printf("{\"what\": \"gpt2_start\", \"name\": \"" GPT2_NAME
+              "\", \"main_s\": %.2f, \"context_s\": %.2f, \"rank_s\": %.2f, \"executor_s\": %.2f, \"initialised_s\": %.2f, "
+              "\"first_step_s\": %.2f}\n",
+              main_s, context_s, rank_s, made_s, initialised_s, first_s);
 
   const bench::figure f = bench::time_steps(ex, rank, env, blocks, steps_in_block);
   std::size_t free_after = 0;
@@ -209,17 +221,25 @@ void run(auto& rank, const char* floors_file) {
   for (int k = 0; k < recorded; ++k) ex.run(env);
   ex.synchronize();
   print(by_kind<step>(line, r), floors);
+  std::printf("attention:\n%s", sw::cuda::attention_report().c_str());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
+    const double main_s = since_start();
+    const char* floors = nullptr;
+    for (int k = 1; k < argc; ++k)
+      if (std::strcmp(argv[k], "--unordered") == 0) sw::cuda::order_attention_adjoints(false);
+      else floors = argv[k];
     if (sw::cuda::device_count() == 0) {
       std::printf("no GPU found: nothing is measured\n");
       return 0;
     }
-    sw::launch_cuda<gpt2::mesh>([&](auto& rank) { run(rank, argc > 1 ? argv[1] : nullptr); });
+    sw::cuda::check(cudaFree(nullptr), "cudaFree");
+    const double context_s = since_start();
+    sw::launch_cuda<gpt2::mesh>([&](auto& rank) { run(rank, floors, main_s, context_s); });
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

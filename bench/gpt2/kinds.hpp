@@ -27,20 +27,22 @@ inline std::string product_of(const sw::timeline_call& c, const sw::spec& result
   const bool hidden =
       result.extent[result.rank - 1] == size::hidden;  // of a weight's gradient the columns: the layer's inputs
   if (wide(size::bytes)) return "product head";
-  if (!wide(size::hidden)) return holds(c.module, ".attn.w") && !ends(c.module, ".wo") ? "product qkv" : "product out";
+  const bool merged = ends(c.module, ".attn");  // the three are one, in the module that holds them
+  if (!wide(size::hidden))
+    return merged || (holds(c.module, ".attn.w") && !ends(c.module, ".wo")) ? "product qkv" : "product out";
   return hidden ? "product up" : "product down";
 }
 
 // A region of fused nodes has the module that holds them all, so products are told by their sizes where that is enough. `result`:
-// the node's; a weight's gradient is a matrix, every activation has a dim more.
+// the node's; a weight's gradient is a matrix, or three, every activation has the positions before its last dim.
 inline std::string kind_of(const sw::timeline_call& c, sw::program_phase phase, const sw::spec& result) {
   const std::string_view op = c.op, path = c.module;
   const bool forward = phase == sw::program_phase::forward;
   const bool norm = ends(path, "norm1") || ends(path, "norm2") || path == "norm" || path == "norm_f";
   if (phase == sw::program_phase::optimizer) return "update and clipping";
-  if (holds(op, "attention") || (ends(path, ".attn") && op != "sum"))
-    return forward ? "attention forward" : "attention backward";
   if (op == "cast") return "casts";  // no floor: what an optimizer writes could be of both types
+  if (holds(op, "attention") || (ends(path, ".attn") && op != "sum" && op != "einsum"))
+    return forward ? "attention forward" : "attention backward";
   if (op == "lse" || op == "exp_sum" || holds(op, "nll") || holds(op, "cross_entropy")) return "loss";
   if (op == "einsum") {
     const std::string of = product_of(c, result);
@@ -48,7 +50,8 @@ inline std::string kind_of(const sw::timeline_call& c, sw::program_phase phase, 
     // backward, `up` and `down` change places: what one reads the other writes
     const bool turned = of == "product up" || of == "product down";
     const std::string layer = !turned ? of : of == "product up" ? "product down" : "product up";
-    return layer + (result.rank == 2 ? " weight gradient" : " input gradient");
+    const bool activation = result.rank > 2 && result.extent[result.rank - 2] == size::time;  // not three weights' gradients
+    return layer + (activation ? " input gradient" : " weight gradient");
   }
   if (holds(op, "norm") || norm) return forward ? "norms forward" : "norms backward";
   if (holds(op, "embedding") || path == "bytes" || path == "position") return "embeddings";

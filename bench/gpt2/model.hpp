@@ -3,8 +3,10 @@
 // several programs; the compiler is given
 //   GPT2_ELEMENT  the element type (float)
 //   GPT2_BATCH    sequences of a step (8)
+//   GPT2_VOCABULARY  tokens that there are (50304)
 //   GPT2_MIXED    what modules compute in beside it (nothing: GPT2_ELEMENT alone), sw::bf16
-//   GPT2_PASSES   the pipeline's pass (sw::fuse_kernels); with GPT2_MERGED sw::merge_products before it: nvcc splits macros at commas
+//   GPT2_PASSES   the pipeline's pass (sw::fuse_kernels); with GPT2_MERGED sw::merge_products before it and, of a mixed step,
+//                sw::join_norm_adjoints and sw::join_casts behind it: nvcc splits macros at commas
 //   GPT2_BACKEND  cuda_backend, or cuda_backend_tf32
 //   GPT2_NAME     what the figures are called ("float32")
 #pragma once
@@ -12,6 +14,7 @@
 #include <shardwise/shardwise.hpp>
 
 #include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/fuse/join_casts.hpp>
 #include <shardwise/pass/fuse/merge_products.hpp>
 #include <shardwise/pass/fuse/norm_adjoints.hpp>
 
@@ -23,8 +26,15 @@
 #ifndef GPT2_BATCH
 #define GPT2_BATCH 8
 #endif
+#ifndef GPT2_VOCABULARY
+#define GPT2_VOCABULARY 50304
+#endif
 #if defined(GPT2_MERGED)
+#ifdef GPT2_MIXED
+#define GPT2_PASSES sw::merge_products, sw::fuse_kernels, sw::join_norm_adjoints, sw::join_casts
+#else  // the joined adjoint of float norms is nine times slower than its two kernels: bench/results/gpt2.md
 #define GPT2_PASSES sw::merge_products, sw::fuse_kernels
+#endif
 #elif !defined(GPT2_PASSES)
 #define GPT2_PASSES sw::fuse_kernels
 #endif
@@ -49,7 +59,7 @@ namespace tt = train_text;
 
 struct dp : sw::axis<1> {};
 using mesh = sw::mesh<dp>;
-using size = tt::config<GPT2_BATCH, 1024, 768, 12, 12, 50304>;
+using size = tt::config<GPT2_BATCH, 1024, 768, 12, 12, GPT2_VOCABULARY>;
 using element = GPT2_ELEMENT;
 using activation = GPT2_ACTIVATION;  // what the floor's bytes and products are of
 template <class Backend>

@@ -32,12 +32,15 @@ struct options {
   std::filesystem::path out = "train_text-out";
   std::string backend = "threads";
   std::string parallel = "ddp+tp";
+  std::string precision;  // empty: bf16 on GPUs, float32 on host threads
+  int threads = 1;
   std::filesystem::path trace;  // empty: none is written
   bool plan_only = false;
   bool help = false;
 };
 
 inline constexpr std::size_t most_steps = 1'000'000'000;
+inline constexpr int most_threads = 128;
 
 namespace detail {
 
@@ -54,6 +57,9 @@ inline constexpr std::array flags{
     flag{"--out", "DIR", "folder for loss.csv, loss.svg and summary.json"},
     flag{"--backend", "NAME", "where the ranks run: threads of this process (threads), or one GPU each (cuda)"},
     flag{"--parallel", "NAME", "how the ranks share the work: ddp+tp, ddp, fsdp, hsdp, tp or fsdp+tp"},
+    flag{"--precision", "NAME", "what the model computes in: bf16 (GPUs, there the default) or float32"},
+    flag{"--threads", "N",
+         "threads that each rank on the host computes with; the losses are the same for any number (default: 1)"},
     flag{"--trace", "FILE", "a timeline of a few steps for ui.perfetto.dev: every kernel and collective of every rank"},
     flag{"--plan-only", "", "print the plan and exit"},
     flag{"--help", "", "print this text and exit"},
@@ -147,10 +153,16 @@ inline options parse_options(int argc, const char* const* argv, options defaults
     if (name == "--steps") result.steps = detail::parse_number<std::size_t>(name, value, 1, most_steps);
     if (name == "--seed")
       result.seed = detail::parse_number<std::uint64_t>(name, value, 0, std::numeric_limits<std::uint64_t>::max());
+    if (name == "--threads") result.threads = detail::parse_number<int>(name, value, 1, most_threads);
     if (name == "--backend") {
       if (value != "threads" && value != "cuda")
         throw usage_error("--backend accepts threads and cuda, not '" + std::string(value) + "'.");
       result.backend = value;
+    }
+    if (name == "--precision") {
+      if (value != "bf16" && value != "float32")
+        throw usage_error("--precision accepts bf16 and float32, not '" + std::string(value) + "'.");
+      result.precision = value;
     }
     if (name == "--parallel") {
       constexpr std::array<std::string_view, 6> known_plans{"ddp+tp", "ddp", "fsdp", "hsdp", "tp", "fsdp+tp"};
@@ -159,6 +171,8 @@ inline options parse_options(int argc, const char* const* argv, options defaults
       result.parallel = value;
     }
   }
+  if (result.threads > 1 && result.backend != "threads")
+    throw usage_error("--threads is for ranks on the host: leave it out, or take --backend threads.");
   return result;
 }
 

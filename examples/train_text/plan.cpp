@@ -8,12 +8,13 @@ namespace {
 
 template <class Plan>
 constexpr bool costs_as_said() {
-  using step = step_on<Plan, sw::host_backend>;
+  using step = step_on<Plan, on_threads>;
   for (const plan_costs& c : all_plans)
     if (c.name == Plan::name) return c.sent == step::total_comm_bytes() && c.peak == step::peak_bytes;
   return false;
 }
-static_assert(costs_as_said<plans::TRAIN_TEXT_PLAN>());  // a plan that sends more or needs more memory does not compile
+static_assert(
+    costs_as_said<plans::TRAIN_TEXT_PLAN<host_ranks>>());  // a plan that sends more or needs more memory does not compile
 
 }  // namespace
 

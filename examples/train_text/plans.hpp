@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How four ranks share the work of train_text: a mesh and a plan for each --parallel, and what each costs.
+// How the ranks share the work of train_text: a mesh and a plan for each --parallel, and what each costs for four ranks. On host
+// threads there are four; GPUs are one, two, four or eight, as many as the program is built for.
 #pragma once
 
 #include <array>
@@ -14,7 +15,9 @@ namespace train_text {
 
 using size = config</*batch*/ 16, /*time*/ 128, /*width*/ 128, /*heads*/ 4, /*layers*/ 4>;
 
-// Of the busiest rank: bytes sent in a step, and bytes of memory. Each plan's source asserts its row.
+inline constexpr int host_ranks = 4;
+
+// Of the busiest of four ranks that compute in float: bytes sent in a step, and bytes of memory. Each plan's source asserts its row.
 struct plan_costs {
   std::string_view name, meaning;
   std::int64_t sent, peak;
@@ -34,57 +37,68 @@ template <int N>
 struct dp : sw::axis<N> {};  // parts of the batch
 template <int N>
 struct tp : sw::axis<N> {};  // parts of the features
-struct copies : sw::axis<2> {};
+template <int N>
+struct copies : sw::axis<N> {};
 
+template <int Ranks>
 struct ddp_tp {
   static constexpr std::string_view name = "ddp+tp";
   static constexpr std::array axes{"dp", "tp"};
-  using mesh = sw::mesh<dp<2>, tp<2>>;
-  using plan = megatron_plan<size, dp<2>, tp<2>>;
-  using task = next_byte<size, dp<2>>;
+  static constexpr int parts = Ranks < 4 ? 1 : 2;  // of the features; small meshes split the batch alone
+  using mesh = sw::mesh<dp<Ranks / parts>, tp<parts>>;
+  using plan = megatron_plan<size, dp<Ranks / parts>, tp<parts>>;
+  using task = next_byte<size, dp<Ranks / parts>>;
   using pipeline = sw::pipeline<>;
 };
+template <int Ranks>
 struct ddp {
   static constexpr std::string_view name = "ddp";
   static constexpr std::array axes{"dp"};
-  using mesh = sw::mesh<dp<4>>;
-  using plan = sw::plan<sw::data_parallel<dp<4>>>;
-  using task = next_byte<size, dp<4>>;
+  using mesh = sw::mesh<dp<Ranks>>;
+  using plan = sw::plan<sw::data_parallel<dp<Ranks>>>;
+  using task = next_byte<size, dp<Ranks>>;
   using pipeline = sw::pipeline<sw::comm_fusion_in_place<25>>;
 };
+template <int Ranks>
 struct fsdp {
   static constexpr std::string_view name = "fsdp";
   static constexpr std::array axes{"dp"};
-  using mesh = sw::mesh<dp<4>>;
-  using shards = sw::fully_shard<dp<4>>;
+  using mesh = sw::mesh<dp<Ranks>>;
+  using shards = sw::fully_shard<dp<Ranks>>;
   using plan = sw::plan<shards, sw::at<"layers.*", shards>>;
-  using task = next_byte<size, dp<4>>;
+  using task = next_byte<size, dp<Ranks>>;
   using pipeline = sw::pipeline<>;
 };
+template <int Ranks>
 struct hsdp {
   static constexpr std::string_view name = "hsdp";
   static constexpr std::array axes{"copies", "dp"};
-  using mesh = sw::mesh<copies, dp<2>>;
-  using shards = sw::fully_shard<dp<2>, sw::replicate_over<copies>>;
+  static constexpr int many = Ranks < 2 ? 1 : 2;
+  using mesh = sw::mesh<copies<many>, dp<Ranks / many>>;
+  using shards = sw::fully_shard<dp<Ranks / many>, sw::replicate_over<copies<many>>>;
   using plan = sw::plan<shards, sw::at<"layers.*", shards>>;
-  using task = next_byte<size, copies, dp<2>>;
+  using task = next_byte<size, copies<many>, dp<Ranks / many>>;
   using pipeline = sw::pipeline<>;
 };
+template <int Ranks>
 struct tp_only {
+  static_assert(Ranks <= size::heads, "train_text: --parallel tp gives each rank a head or more: take ddp+tp on more ranks");
   static constexpr std::string_view name = "tp";
   static constexpr std::array axes{"tp"};
-  using mesh = sw::mesh<tp<4>>;
-  using plan = megatron<size, tp<4>>;
+  using mesh = sw::mesh<tp<Ranks>>;
+  using plan = megatron<size, tp<Ranks>>;
   using task = next_byte<size>;
   using pipeline = sw::pipeline<>;
 };
+template <int Ranks>
 struct fsdp_tp {
   static constexpr std::string_view name = "fsdp+tp";
   static constexpr std::array axes{"dp", "tp"};
-  using mesh = sw::mesh<dp<2>, tp<2>>;
-  using shards = sw::fully_shard<dp<2>>;
-  using plan = megatron<size, tp<2>, shards, sw::at<"layers.*", shards>>;
-  using task = next_byte<size, dp<2>>;
+  static constexpr int parts = Ranks < 4 ? 1 : 2;
+  using mesh = sw::mesh<dp<Ranks / parts>, tp<parts>>;
+  using shards = sw::fully_shard<dp<Ranks / parts>>;
+  using plan = megatron<size, tp<parts>, shards, sw::at<"layers.*", shards>>;
+  using task = next_byte<size, dp<Ranks / parts>>;
   using pipeline = sw::pipeline<>;
 };
 

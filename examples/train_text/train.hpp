@@ -9,6 +9,8 @@
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <shardwise/io/trace_export.hpp>
@@ -22,18 +24,59 @@
 
 namespace train_text {
 
-template <class Plan, class Backend>
-using step_on = sw::train_step<gpt_of<size>::gpt, typename Plan::task, typename Plan::plan, typename Plan::mesh,
-                               sw::clip_norm<sw::adamw<true>>, typename Plan::pipeline, float, Backend>;
-template <class Plan, class Backend>
-using score_on = sw::forward_step<gpt_of<size>::gpt, typename Plan::task, typename Plan::plan, typename Plan::mesh,
-                                  sw::pipeline<>, float, Backend>;
+// Where the ranks of a run are: how many, what launches them and plans their memory, and what the model computes in.
+struct on_threads {
+  using backend = sw::host_backend;
+  static constexpr int ranks = host_ranks;
+  static constexpr std::string_view precision = "float32";
+  template <class Plan>
+  using plan = Plan;
+  template <class Mesh, class F>
+  static void launch(F&& f) {
+    sw::launch<Mesh>(f);
+  }
+};
+#if defined(TRAIN_TEXT_CUDA)
+template <class Plan>
+struct in_bf16;
+template <class... Entries>
+struct in_bf16<sw::plan<Entries...>> {
+  using type = sw::plan<Entries..., sw::mixed<sw::bf16>>;
+};
+struct on_gpus {
+  using backend = sw::cuda_backend;
+  static constexpr int ranks = TRAIN_TEXT_GPUS;
+  static_assert(ranks == 1 || ranks == 2 || ranks == 4 || ranks == 8, "TRAIN_TEXT_GPUS is 1, 2, 4 or 8");
+#if defined(TRAIN_TEXT_FLOAT32)
+  static constexpr std::string_view precision = "float32";
+  template <class Plan>
+  using plan = Plan;
+#else
+  static constexpr std::string_view precision = "bf16";
+  template <class Plan>
+  using plan = typename in_bf16<Plan>::type;
+#endif
+  template <class Mesh, class F>
+  static void launch(F&& f) {
+    sw::launch_cuda<Mesh>(f);
+  }
+};
+#endif
+
+template <class Plan, class Place>
+using step_on = sw::train_step<gpt_of<size>::gpt, typename Plan::task, typename Place::template plan<typename Plan::plan>,
+                               typename Plan::mesh, sw::clip_norm<sw::adamw<true>>, typename Plan::pipeline, float,
+                               typename Place::backend>;
+template <class Plan, class Place>
+using score_on = sw::forward_step<gpt_of<size>::gpt, typename Plan::task, typename Place::template plan<typename Plan::plan>,
+                                  typename Plan::mesh, sw::pipeline<>, float, typename Place::backend>;
 
 // Sampling runs on one rank.
 struct one : sw::axis<1> {};
 using single = config<1, size::time, size::width, size::heads, size::layers>;
 using sampler = sw::forward_step<gpt_of<single>::gpt, predict<single, one>, sw::plan<sw::data_parallel<one>>, sw::mesh<one>>;
 
+static_assert(most_threads == sw::most_compute_threads);
 inline constexpr std::size_t tokens_per_step = size::batch * size::time;
 inline constexpr double peak_rate = 3e-3;
 inline constexpr std::size_t first_traced = 4, traced_steps = 3;  // what comes before warms caches and clocks
@@ -83,8 +126,9 @@ inline std::string printable(const std::string& text) {
 
 // Continues `text` by `count` bytes at temperature 0.8, on one rank.
 inline std::string sample(const std::vector<std::vector<float>>& parameters, std::string text, std::size_t count,
-                          std::uint64_t seed) {
+                          std::uint64_t seed, int threads) {
   sw::launch<sw::mesh<one>>([&](auto& rank) {
+    rank.compute_threads(threads);
     sw::executor<sampler> run(rank);
     for (int i = 0; i < run.parameter_count(); ++i) run.set_parameter(i, parameters[static_cast<std::size_t>(i)]);
     sw::step_env env;
@@ -121,30 +165,13 @@ inline std::string compared_plans(std::string_view mine) {
   return out + "\n";
 }
 
-// Where the ranks of a run are: what launches them and plans their memory.
-struct on_threads {
-  using backend = sw::host_backend;
-  template <class Mesh, class F>
-  static void launch(F&& f) {
-    sw::launch<Mesh>(f);
-  }
-};
-#if defined(TRAIN_TEXT_CUDA)
-struct on_gpus {
-  using backend = sw::cuda_backend;
-  template <class Mesh, class F>
-  static void launch(F&& f) {
-    sw::launch_cuda<Mesh>(f);
-  }
-};
-#endif
-
 template <class Plan, class Place>
 int train_at(const options& o) {
-  using step = step_on<Plan, typename Place::backend>;
-  using score = score_on<Plan, typename Place::backend>;
+  using step = step_on<Plan, Place>;
+  using score = score_on<Plan, Place>;
   using mesh = typename Plan::mesh;
-  std::cout << compared_plans(Plan::name) << sw::describe_plan<step>({Plan::axes.begin(), Plan::axes.end()}) << std::flush;
+  if (std::is_same_v<Place, on_threads>) std::cout << compared_plans(Plan::name);
+  std::cout << sw::describe_plan<step>({Plan::axes.begin(), Plan::axes.end()}) << std::flush;
   if (o.plan_only) return 0;
 
   const corpus text = load_corpus(o.text, o.seed);
@@ -168,6 +195,7 @@ int train_at(const options& o) {
   Place::template launch<mesh>([&](auto& rank) {
     using rank_type = std::remove_reference_t<decltype(rank)>;
     const bool speaks = rank.index() == 0;
+    if constexpr (requires { rank.compute_threads(o.threads); }) rank.compute_threads(o.threads);
     sw::executor<step, rank_type> run(rank);
     run.initialise(o.seed);
     batch b;
@@ -224,7 +252,7 @@ int train_at(const options& o) {
   std::cout << "\nheld out, bits per byte on " << starts.size() * size::time << " bytes: model " << fixed(held_out, 4)
             << ", unigram " << fixed(unigram, 4) << ", bigram " << fixed(bigram, 4) << ", trigram " << fixed(trigram, 4)
             << "\n\nsample:\n"
-            << printable(sample(parameters, "namespace std\n{\n", 400, o.seed)) << "\n\n";
+            << printable(sample(parameters, "namespace std\n{\n", 400, o.seed, o.threads)) << "\n\n";
   out.write(curve, summary{.steps = o.steps,
                            .held_out_bits_per_byte = held_out,
                            .unigram_bits_per_byte = unigram,
@@ -237,11 +265,28 @@ int train_at(const options& o) {
   return 0;
 }
 
-template <class Plan>
+template <class Place>
+void check_precision(const options& o) {
+  if (o.precision.empty() || o.precision == Place::precision) return;
+  throw usage_error("--precision " + o.precision + " is given, and this program computes in " +
+                    std::string(Place::precision) +
+                    (std::is_same_v<Place, on_threads>
+                         ? " on host threads."
+                         : "; ./quickstart train --backend cuda --precision " + o.precision + " builds the other one."));
+}
+
+template <template <int> class Plan>
 int train(const options& o) {
-  if (o.backend == "threads") return train_at<Plan, on_threads>(o);
+  if (o.backend == "threads") {
+    check_precision<on_threads>(o);
+    return train_at<Plan<on_threads::ranks>, on_threads>(o);
+  }
 #if defined(TRAIN_TEXT_CUDA)
-  return train_at<Plan, on_gpus>(o);
+  check_precision<on_gpus>(o);
+  if (const int found = sw::cuda::device_count(); !o.plan_only && found < on_gpus::ranks)
+    throw usage_error("this program is built for " + std::to_string(on_gpus::ranks) + " GPUs, and " + std::to_string(found) +
+                      " are found; ./quickstart train --backend cuda builds it for those that are there.");
+  return train_at<Plan<on_gpus::ranks>, on_gpus>(o);
 #else
   throw usage_error(
       "this build runs on host threads only; for --backend cuda build the preset cuda and run "

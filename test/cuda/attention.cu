@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <place.hpp>
 #include <shardwise/module/function.hpp>
 #include <shardwise/operations/attention/device.cuh>
@@ -76,6 +77,28 @@ struct integers {
   }
 };
 
+// Numbers, but none in the rows of the last time; and a mask (queries, keys) that hides the last key.
+template <class Shape>
+struct numbers_but_last : numbers<Shape> {
+  template <class T>
+  static auto values(double salt) {
+    auto v = numbers<Shape>::template values<T>(salt);
+    const auto times = static_cast<std::size_t>(Shape::extent[2]), size = static_cast<std::size_t>(Shape::extent[3]);
+    for (std::size_t i = 0; i < v.size(); ++i)
+      if (i / size % times == times - 1) v[i] = std::numeric_limits<T>::quiet_NaN();
+    return v;
+  }
+};
+template <class Shape>
+struct all_but_last : integers<Shape, 2, 1> {
+  template <class T>
+  static auto values(double) {
+    auto v = integers<Shape, 2, 1>::template values<T>(0);
+    for (std::size_t i = 0; i < v.size(); ++i) v[i] = (i + 1) % static_cast<std::size_t>(Shape::extent[1]) == 0 ? 0 : 1;
+    return v;
+  }
+};
+
 template <class F, class Backend, class T, class... Input>
 using step =
     sw::gradient_step<F, mesh, sw::inputs<typename Input::template tensor<T>...>, sw::wrt<0, 1, 2>, sw::pipeline<>, Backend>;
@@ -143,6 +166,31 @@ TEST_CASE("attention on a GPU: bias, masks, documents and dropped weights") {
   check<double, with_operand<options{.causal = false}>, q, q, q, integers<sw::shape<2, 1, 50, 50>, 3, 1>>();
   check<double, with_documents<options{.dropout = 0.2}>, q, q, q, integers<sw::shape<2, 50>, 5, 13>>();
   check<float, with_both<options{.window = 20}>, q, q, q, x<50, 50>, integers<sw::shape<2, 50>, 5, 13>>();
+}
+
+// Tiles of float have 64 queries and keys, of double 32; heads are of up to 64, of up to 128, or larger.
+TEST_CASE("attention on a GPU: times and sizes beside those of tiles") {
+  if (!test::place::has(1)) return;
+  check<float, plain<options{}>, x<2, 3, 1, 40>, x<2, 3, 1, 40>, x<2, 3, 1, 40>>();
+  check<float, plain<options{}>, x<2, 1, 17, 8>, x<2, 1, 17, 8>, x<2, 1, 17, 8>>();
+  check<float, plain<options{.layout = head_layout::bthd}>, x<1, 63, 2, 64>, x<1, 63, 2, 64>, x<1, 63, 2, 64>>();
+  check<float, plain<options{.window = 20}>, x<1, 2, 200, 80>, x<1, 2, 200, 80>, x<1, 2, 200, 80>>();
+  check<float, plain<options{.causal = false}>, x<1, 2, 65, 64>, x<1, 2, 200, 64>, x<1, 2, 200, 128>>();
+  check<float, plain<options{.layout = head_layout::bthd, .enable_gqa = true}>, x<1, 200, 4, 64>, x<1, 200, 2, 64>,
+        x<1, 200, 2, 64>>();
+  check<double, plain<options{}>, x<1, 2, 65, 64>, x<1, 2, 65, 64>, x<1, 2, 65, 64>>();
+  check<double, plain<options{.window = 40}>, x<1, 1, 100, 128>, x<1, 1, 100, 128>, x<1, 1, 100, 126>>();
+}
+
+TEST_CASE(
+    "attention on a GPU: over several tiles bias, masks, documents and dropped weights; a NaN that is hidden reaches nobody") {
+  if (!test::place::has(1)) return;
+  using q = x<2, 2, 130, 40>;
+  check<float, with_operand<options{.dropout = 0.3}>, q, q, q, x<2, 130, 130>>();
+  check<float, with_documents<options{.window = 70, .dropout = 0.2}>, q, q, q, integers<sw::shape<2, 130>, 5, 33>>();
+  using k = numbers_but_last<sw::shape<1, 2, 70, 64>>;
+  check<float, with_operand<options{.causal = false}>, x<1, 2, 66, 64>, k, k, all_but_last<sw::shape<66, 70>>>();
+  check<double, with_operand<options{.causal = false}>, x<1, 2, 66, 64>, k, k, all_but_last<sw::shape<66, 70>>>();
 }
 
 }  // namespace device_attention

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -35,14 +36,26 @@ struct problem {
   bool causal = true;
   int window = 0;
   std::int64_t first_query = 0;
+  int further = 0;  // bits of attention_operand
+  double dropout = 0;
 
+  bool has(sw::attention_operand o) const { return (further & static_cast<int>(o)) != 0; }
+  std::size_t scores() const { return static_cast<std::size_t>(e.batch * e.heads * e.queries * e.keys); }
   std::size_t queries(std::int64_t size) const { return static_cast<std::size_t>(e.batch * e.heads * e.queries * size); }
   std::size_t keys(std::int64_t size) const { return static_cast<std::size_t>(e.batch * e.key_heads * e.keys * size); }
 };
 
-// Where the blocks of a call lie; Sum: what kernels compute in.
+// The operands of a call beside q, k and v.
 template <class T>
-sw::host::attention_call<T, float> call_of(const problem& p, const T* q, const T* k, const T* v) {
+struct further_operands {
+  const T *bias = nullptr, *key = nullptr;
+  const std::int32_t *mask = nullptr, *documents = nullptr;
+};
+
+// Where the blocks of a call lie; Sum: what kernels compute in. Rows of the batch share a bias, heads a mask.
+template <class T>
+sw::host::attention_call<T, float> call_of(const problem& p, const T* q, const T* k, const T* v,
+                                           const further_operands<T>& more = {}) {
   sw::host::attention_call<T, float> x;
   x.a.layout = p.layout;
   x.a.causal = p.causal ? 1 : 0;
@@ -60,6 +73,11 @@ sw::host::attention_call<T, float> call_of(const problem& p, const T* q, const T
   x.q = {q, x.a, x.heads, x.queries, x.size};
   x.k = {k, x.a, x.key_heads, x.keys, x.size};
   x.v = {v, x.a, x.key_heads, x.keys, x.value_size};
+  x.a.dropout = p.dropout;
+  x.bias = {more.bias, {0, x.queries * x.keys, x.keys, 1}};
+  x.mask = {more.mask, {x.queries * x.keys, 0, x.keys, 1}};
+  x.documents = more.documents;
+  x.key = more.key;
   return x;
 }
 
@@ -68,14 +86,16 @@ struct outcome {
   std::vector<float> out, lse, dq, dk, dv;
 };
 
-// Law: largest difference, of elements about as large as their root mean square.
+// Law: largest difference, of elements about as large as their root mean square (which is 0 where gradients of one key cancel). What is
+// not finite is to be equal.
 inline double difference(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size() || b.empty()) return HUGE_VAL;
   double squares = 0, most = 0;
-  for (const float v : b) squares += static_cast<double>(v) * v;
+  for (const float v : b) squares += std::isfinite(v) ? static_cast<double>(v) * v : 0;
   const double rms = std::sqrt(squares / static_cast<double>(b.size()));
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const double d = std::abs(static_cast<double>(a[i]) - b[i]) / (std::abs(static_cast<double>(b[i])) + rms + 1e-30);
+    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+    const double d = std::abs(static_cast<double>(a[i]) - b[i]) / (std::abs(static_cast<double>(b[i])) + rms + 1e-5);
     if (!(d <= most)) most = std::isnan(d) ? HUGE_VAL : d;
   }
   return most;
@@ -98,26 +118,45 @@ std::vector<float> floats(const std::vector<T>& v) {
   return f;
 }
 
+// Masks hide two keys of five and every key of some queries; documents are of 13 keys.
 template <class T>
 struct operands {
-  std::vector<T> q, k, v, dout;
+  std::vector<T> q, k, v, dout, bias, key;
+  std::vector<std::int32_t> mask, documents;
   explicit operands(const problem& p)
       : q(some<T>(p.queries(p.e.size), 1)),
         k(some<T>(p.keys(p.e.size), 2)),
         v(some<T>(p.keys(p.e.value_size), 3)),
-        dout(some<T>(p.queries(p.e.value_size), 4)) {}
+        dout(some<T>(p.queries(p.e.value_size), 4)) {
+    using sw::attention_operand;
+    if (p.has(attention_operand::bias)) bias = some<T>(p.scores() / static_cast<std::size_t>(p.e.batch), 5);
+    if (p.has(attention_operand::key)) key = {T(0.125f), T(0.75f), T(0.3125f), T(0.5f)};
+    if (p.has(attention_operand::mask))
+      for (std::size_t i = 0; i < p.scores() / static_cast<std::size_t>(p.e.heads); ++i)
+        mask.push_back(i / static_cast<std::size_t>(p.e.keys) % 7 != 4 && i * 7 % 5 < 3);
+    if (p.has(attention_operand::documents))
+      for (std::int64_t i = 0; i < p.e.batch * p.e.keys; ++i) documents.push_back(static_cast<std::int32_t>(i / 13));
+  }
 };
+
+// Null where there are none.
+template <class T>
+const T* of_some(const std::vector<T>& v) {
+  return v.empty() ? nullptr : v.data();
+}
 
 template <class T>
 outcome on_host(const problem& p, const operands<T>& of) {
-  const std::vector<float> q = floats(of.q), k = floats(of.k), v = floats(of.v), dout = floats(of.dout);
+  const std::vector<float> q = floats(of.q), k = floats(of.k), v = floats(of.v), dout = floats(of.dout),
+                           bias = floats(of.bias), key = floats(of.key);
+  const further_operands<float> more{of_some(bias), of_some(key), of_some(of.mask), of_some(of.documents)};
   outcome r;
   r.out.resize(p.queries(p.e.value_size));
   r.lse.resize(p.queries(1));
   r.dq.resize(q.size());
   r.dk.resize(k.size());
   r.dv.resize(v.size());
-  const auto x = call_of(p, q.data(), k.data(), v.data());
+  const auto x = call_of(p, q.data(), k.data(), v.data(), more);
   const sw::host::attention_block<float> out(r.out.data(), x.a, x.heads, x.queries, x.value_size);
   const sw::host::attention_block<const float> d(dout.data(), x.a, x.heads, x.queries, x.value_size);
   std::vector<float> delta(r.lse.size());
@@ -156,6 +195,10 @@ class blocks {
         dv_(of.v.size() * 2),
         lse_(p.queries(1) * 4),
         delta_(p.queries(1) * 4),
+        bias_(of.bias.size() * 2),
+        key_(of.key.size() * 2),
+        mask_(of.mask.size() * 4),
+        documents_(of.documents.size() * 4),
         scratch_bytes_(static_cast<std::size_t>(sw::operations::attention_library_adjoint_bytes(p.e) +
                                                 sw::operations::attention_projection_bytes(p.e))),
         scratch_(scratch_bytes_ + guard) {
@@ -163,10 +206,11 @@ class blocks {
     put(k_, of.k);
     put(v_, of.v);
     put(dout_, of.dout);
+    more_ = {put(bias_, of.bias), put(key_, of.key), put(mask_, of.mask), put(documents_, of.documents)};
     cu::check(cudaMemset(scratch_.data(), 0xA5, scratch_bytes_ + guard), "cudaMemset");
     forget();
   }
-  sw::host::attention_call<T, float> call() const { return call_of(p_, as(q_), as(k_), as(v_)); }
+  sw::host::attention_call<T, float> call() const { return call_of(p_, as(q_), as(k_), as(v_), more_); }
   T* out() const { return as(out_); }
   float* lse() const { return reinterpret_cast<float*>(lse_.data()); }
   float* delta() const { return reinterpret_cast<float*>(delta_.data()); }
@@ -213,8 +257,11 @@ class blocks {
  private:
   static constexpr std::size_t guard = 4096;
   static T* as(const cu::device_memory& m) { return reinterpret_cast<T*>(m.data()); }
-  static void put(const cu::device_memory& to, const std::vector<T>& v) {
-    cu::check(cudaMemcpy(to.data(), v.data(), v.size() * 2, cudaMemcpyHostToDevice), "cudaMemcpy");
+  template <class E>
+  static const E* put(const cu::device_memory& to, const std::vector<E>& v) {
+    if (v.empty()) return nullptr;
+    cu::check(cudaMemcpy(to.data(), v.data(), v.size() * sizeof(E), cudaMemcpyHostToDevice), "cudaMemcpy");
+    return reinterpret_cast<const E*>(to.data());
   }
   static std::vector<float> get(const cu::device_memory& from, std::size_t n) {
     std::vector<T> v(n);
@@ -229,13 +276,20 @@ class blocks {
   }
 
   problem p_;
-  cu::device_memory q_, k_, v_, dout_, out_, dq_, dk_, dv_, lse_, delta_;
+  cu::device_memory q_, k_, v_, dout_, out_, dq_, dk_, dv_, lse_, delta_, bias_, key_, mask_, documents_;
+  further_operands<T> more_;
   std::size_t scratch_bytes_;
   cu::device_memory scratch_;
 };
 
+// In their bits, but for those of what is no number.
+inline bool are_equal(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](float x, float y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+}
 inline bool are_equal(const outcome& a, const outcome& b) {
-  return a.out == b.out && a.lse == b.lse && a.dq == b.dq && a.dk == b.dk && a.dv == b.dv;
+  return are_equal(a.out, b.out) && are_equal(a.lse, b.lse) && are_equal(a.dq, b.dq) && are_equal(a.dk, b.dk) &&
+         are_equal(a.dv, b.dv);
 }
 
 // Law: what a device gives is what the host gives in float, but for rounding to two bytes (1/256 of bfloat16), of weights and of the
@@ -254,6 +308,8 @@ inline std::string text_of(const problem& p) {
   r.causal = p.causal;
   r.window = p.window;
   r.first_query = p.first_query;
+  r.biased = (p.further & ~static_cast<int>(sw::attention_operand::key)) != 0;
+  r.dropped = p.has(sw::attention_operand::key);
   return cu::text_of(r) + (p.layout == 0 ? ", heads before times" : ", times before heads");
 }
 

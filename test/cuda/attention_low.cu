@@ -1,39 +1,137 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of two-byte elements by the library's own kernels on a GPU is the host's in float, and equal from run to run.
+// Attention of two-byte elements by the library's own kernels on a GPU, with tensor cores and without, is the host's in float, and equal
+// from run to run: every option, both layouts, times and sizes that no tile divides, operands that are not finite.
 #include "attention_blocks.hpp"
+
+#include <limits>
 
 namespace {
 
 using namespace attention_test;
+using option = sw::attention_operand;
 
+enum class way { plain, tensor_cores };
+
+constexpr int bits(option o) { return static_cast<int>(o); }
+
+// Forward by one way, the adjoint by another.
 template <class T>
-void check_own(const problem& p) {
-  INFO(text_of(p));
-  const operands<T> of(p);
-  const blocks<T> on_device(p, of);
+outcome run(const blocks<T>& b, way forward, way adjoint) {
   cu::stream stream;
-  const auto run = [&] {
-    on_device.forget();
-    cu::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    const auto x = on_device.call();
-    kernels::attend(x, sw::host::attention_block<T>(on_device.out(), x.a, x.heads, x.queries, x.value_size), on_device.lse(),
-                    stream.get());
-    on_device.multiply(stream.get());
-    kernels::attend_back(x, on_device.gradients(), stream.get());
-    return on_device.results();
-  };
-  const outcome first = run();
-  check_alike(first, on_host(p, of));
-  CHECK(are_equal(run(), first));
+  b.forget();
+  cu::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  const auto x = b.call();
+  const sw::host::attention_block<T> out(b.out(), x.a, x.heads, x.queries, x.value_size);
+  if (forward == way::plain) kernels::attend(x, out, b.lse(), stream.get());
+  else REQUIRE(kernels::attend_by_mma(x, out, b.lse(), stream.get()));
+  b.multiply(stream.get());
+  if (adjoint == way::plain) kernels::attend_back(x, b.gradients(), stream.get());
+  else REQUIRE(kernels::attend_back_by_mma(x, b.gradients(), stream.get()));
+  return b.results();
 }
 
-TEST_CASE("attention of bfloat16 and float16 by own kernels is the host's in float") {
+template <class T>
+void check(const problem& p, const operands<T>& of, way by) {
+  INFO(text_of(p));
+  const blocks<T> b(p, of);
+  const outcome first = run(b, by, by);
+  check_alike(first, on_host(p, of));
+  CHECK(are_equal(run(b, by, by), first));
+}
+template <class T>
+void check(const problem& p, way by = way::tensor_cores) {
+  check(p, operands<T>(p), by);
+}
+
+bool has_tensor_cores() {
+  if (!has_gpu()) return false;
+  int major = 0;
+  cu::check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "cudaDeviceGetAttribute");
+  return major >= 8;
+}
+
+TEST_CASE("attention of bfloat16 and float16 without tensor cores is the host's in float") {
   if (!has_gpu()) return;
-  for (const problem& p : problems()) check_own<sw::bfloat16>(p);
-  check_own<sw::float16>(problems()[3]);
-  check_own<sw::float16>(problems()[6]);
-  check_own<sw::bfloat16>({{1, 2, 2, 40, 40, 20, 20}, 1});  // what no library takes
-  check_own<sw::bfloat16>({{1, 2, 2, 90, 9, 16, 16}, 0, true, 3});
+  for (const problem& p : problems()) check<sw::bfloat16>(p, way::plain);
+  check<sw::float16>(problems()[3], way::plain);
+  check<sw::float16>(problems()[6], way::plain);
+  check<sw::bfloat16>({{1, 2, 2, 40, 40, 20, 20}, 1}, way::plain);
+  check<sw::bfloat16>({{1, 2, 2, 90, 9, 16, 16}, 0, true, 3}, way::plain);
+}
+
+TEST_CASE("attention by tensor cores is the host's in float") {
+  if (!has_tensor_cores()) return;
+  for (const problem& p : problems()) check<sw::bfloat16>(p);
+  check<sw::float16>(problems()[3]);
+  check<sw::float16>(problems()[6]);
+  for (const std::int64_t time : {1, 17, 63, 65, 200})
+    for (const std::int64_t size : {16, 40, 64, 80, 128}) check<sw::bfloat16>({{1, 2, 2, time, time, size, size}, 1});
+  check<sw::bfloat16>({{1, 2, 2, 40, 40, 20, 20}, 1});  // rows that are no chunks of 16 bytes
+  check<sw::bfloat16>({{1, 2, 1, 67, 67, 33, 50}});
+  check<sw::float16>({{1, 2, 1, 67, 67, 33, 50}, 1});
+  check<sw::bfloat16>({{1, 2, 2, 90, 9, 16, 16}, 0, true, 3});  // queries that see no key
+}
+
+TEST_CASE("attention by tensor cores takes every option") {
+  if (!has_tensor_cores()) return;
+  for (int further = 1; further < 16; ++further) {
+    problem p{{2, 4, 2, 130, 130, 64, 64}, further % 2, further % 3 != 0, further % 4 == 0 ? 40 : 0, 0, further};
+    p.dropout = p.has(option::key) ? 0.25 : 0;
+    check<sw::bfloat16>(p);
+  }
+  check<sw::float16>({{2, 4, 2, 130, 130, 64, 64}, 1, true, 0, 0, 15, 0.25});
+  check<sw::bfloat16>({{2, 2, 2, 70, 130, 128, 128}, 1, true, 0, 60, 15, 0.25});
+  check<sw::bfloat16>(
+      {{1, 3, 3, 152, 152, 128, 64}, 1, true, 0, 0, bits(option::key), 0.3});  // whole blocks of random words a row
+  check<sw::bfloat16>({{1, 3, 3, 149, 149, 64, 64}, 1, true, 0, 0, bits(option::key), 0.3});  // and none
+  check<sw::bfloat16>({{1, 2, 2, 131, 131, 40, 40}, 0, true, 0, 0, bits(option::key), 1.0});
+}
+
+TEST_CASE("what a query does not see does not reach it by tensor cores, finite or not") {
+  if (!has_tensor_cores()) return;
+  const float infinite = std::numeric_limits<float>::infinity(), none = std::numeric_limits<float>::quiet_NaN();
+  for (const problem& p : {problem{{1, 2, 2, 150, 150, 64, 64}, 1}, problem{{1, 4, 2, 70, 150, 40, 40}, 0, true, 30, 60},
+                           problem{{1, 2, 2, 70, 150, 128, 128}, 0, false, 0, 0, bits(option::mask)}})
+    for (const float bad : {infinite, none})
+      for (std::vector<sw::bfloat16> operands<sw::bfloat16>::* const which :
+           {&operands<sw::bfloat16>::q, &operands<sw::bfloat16>::k, &operands<sw::bfloat16>::v,
+            &operands<sw::bfloat16>::dout}) {
+        operands<sw::bfloat16> of(p);
+        std::vector<sw::bfloat16>& x = of.*which;
+        x[x.size() / 2 + 3] = sw::bfloat16(bad);
+        x[x.size() / 5] = sw::bfloat16(-bad);
+        check(p, of, way::tensor_cores);
+      }
+}
+
+TEST_CASE("attention forward and backward may run by different kernels, and leave out what nobody wants") {
+  if (!has_tensor_cores()) return;
+  const problem p{{2, 4, 2, 130, 130, 64, 64}, 1};
+  const operands<sw::bfloat16> of(p);
+  const blocks<sw::bfloat16> b(p, of);
+  const outcome host = on_host(p, of), both = run(b, way::tensor_cores, way::tensor_cores);
+  check_alike(run(b, way::plain, way::tensor_cores), host);
+  check_alike(run(b, way::tensor_cores, way::plain), host);
+
+  const auto x = b.call();
+  b.forget();
+  REQUIRE(kernels::attend_by_mma(x, sw::host::attention_block<sw::bfloat16>(), b.lse(), nullptr));
+  CHECK(b.results().lse == both.lse);
+  auto g = b.gradients();
+  g.dq.data = g.dk.data = nullptr;
+  REQUIRE(kernels::attend_back_by_mma(x, g, nullptr));
+  const outcome values_alone = b.results();
+  CHECK(values_alone.dv == both.dv);
+  CHECK(values_alone.dk != both.dk);
+}
+
+TEST_CASE("tensor cores leave large heads to the kernels of float") {
+  if (!has_gpu()) return;
+  const problem p{{1, 1, 1, 20, 20, 136, 136}};
+  const blocks<sw::bfloat16> b(p, operands<sw::bfloat16>(p));
+  const auto x = b.call();
+  CHECK_FALSE(kernels::attend_by_mma(x, sw::host::attention_block<sw::bfloat16>(), b.lse(), nullptr));
+  CHECK_FALSE(kernels::attend_back_by_mma(x, b.gradients(), nullptr));
 }
 
 }  // namespace

@@ -53,3 +53,34 @@ TEST_CASE("a buffer's block is set and read on a gpu") {
     CHECK(run.get_buffer(0) != values);
   });
 }
+
+// test/unit/runtime/initial_values.cpp holds the formula; here a device's bits are the host's. Extents that no block divides.
+TEST_CASE("initial values on a gpu are the host's, bit for bit") {
+  if (!place::has(1)) return;
+  test::place::launch<training<1, 1, whole_plan>::mesh_type>([](auto& rank) {
+    sw::cuda::step_state state(rank.multiprocessors());
+    const auto same = [&]<class T>(T, const sw::runtime::layout& l, sw::init_kind kind) {
+      const auto n = static_cast<std::size_t>(l.numel());
+      std::vector<T> want(n), got(n);
+      sw::host::initialise_block(std::span<T>(want), l, kind, 0.02, 9, "net.w");
+      const sw::cuda::device_memory block(n * sizeof(T));
+      sw::cuda::initialise_block(reinterpret_cast<T*>(block.data()), l, kind, 0.02, 9, "net.w", state.of_stream(0));
+      sw::cuda::check(cudaStreamSynchronize(state.of_stream(0).stream), "cudaStreamSynchronize");
+      sw::cuda::check(cudaMemcpy(got.data(), block.data(), n * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
+      CHECK(std::memcmp(want.data(), got.data(), n * sizeof(T)) == 0);
+    };
+    sw::runtime::layout whole;
+    whole.rank = 3;
+    const std::int64_t extents[] = {50, 71, 233};
+    for (int d = 0; d < 3; ++d) whole.ext[d] = whole.global[d] = extents[d];
+    whole.make_dense();
+    sw::runtime::layout part = whole;
+    for (int d = 0; d < 3; ++d) part.origin[d] = 3 * d + 1, part.ext[d] -= 7 * d + 5;
+    part.make_dense();
+    for (const auto kind : {sw::init_kind::zeros, sw::init_kind::ones, sw::init_kind::normal, sw::init_kind::uniform}) {
+      same(0.0, whole, kind);
+      same(0.0F, whole, kind);
+      same(0.0, part, kind);
+    }
+  });
+}

@@ -245,8 +245,9 @@ TEST_CASE("embedding and its adjoint equal the host's") {
   const struct {
     std::int64_t rows, width;
     extents places;
-  } cases[] = {{1, 1, {1}}, {5, 3, {7}},     {33, 64, {5, 33}}, {65, 128, {1025}},   {65, 130, {300}}, {9000, 48, {4, 500}},
-               {50, 4, {}}, {50, 4, {0, 3}}, {4, 1025, {2, 3}}, {20000, 260, {129}}, {7, 0, {3}},      {1, 40, {3000}}};
+  } cases[] = {{1, 1, {1}},          {5, 3, {7}},     {33, 64, {5, 33}},  {65, 128, {1025}}, {65, 130, {300}},
+               {9000, 48, {4, 500}}, {50, 4, {}},     {50, 4, {0, 3}},    {4, 1025, {2, 3}}, {20000, 260, {129}},
+               {7, 0, {3}},          {1, 40, {3000}}, {2, 140, {3, 3000}}};
   for (const auto& c : cases) {
     extents out = c.places;
     out.push_back(c.width);
@@ -259,6 +260,13 @@ TEST_CASE("embedding and its adjoint equal the host's") {
       p.a.v[0] = c.rows;
       compare<embedding_dw>(p, r);
     }
+  }
+  {  // most places in few rows of a block: it lists them in several turns, for each of its rounds
+    problem p{embedding_dw, {values(dense({6000, 600})), indices(dense({6000}), 1500)}, dense({1500, 600})};
+    p.a.v[0] = 1500;
+    for (std::size_t i = 0; i < p.in[1].index.size(); ++i)
+      if (i % 100 != 7) p.in[1].index[i] %= 2;
+    compare<embedding_dw>(p, r);
   }
   // a block of a table's rows: first ones, some, none
   for (const std::int64_t origin : {0, 3, 30, 40})

@@ -122,6 +122,23 @@ void products() {
       sums.in.push_back(values(dense({e[0]})));
       check<einsum, T>(sums, size);
     }
+    // three at once, as projections of one value are: a bias each, one matrix each, and what their weights' gradients sum beside them
+    const extents of_three{e[0], e[1], e[2], 3};
+    problem three = contraction("dac", "dbc", "dab", of_three);
+    check<einsum, T, plus>(given(three, {dense({3, 1, e[1]})}), size, 2);
+    check<einsum, T, plus>(given(three, {dense({1, 1, e[1]})}), size, 2);
+    check<einsum, T, plus>(given(three, {dense({3, e[0], e[1]})}), size, 2);
+    check<einsum, T, biased_gelu>(given(three, {dense({3, 1, e[1]}), dense({3, e[0], e[1]})}), size, 3);
+    layout shared = dense({3, e[0], e[2]});  // one value by three weights
+    shared.str[0] = 0;
+    three.in[0] = values(shared);
+    check<einsum, T, plus>(given(three, {dense({3, 1, e[1]})}), size, 2);
+    for (const char* out : {"dab", "dba"}) {
+      problem sums = contraction("dca", "dcb", out, of_three);
+      sums.a.v[3] = 1;
+      sums.in.push_back(values(dense({3, e[0]})));
+      check<einsum, T>(sums, size);
+    }
   }
 }
 TEST_CASE("products of elements of two bytes are rounded once") {
@@ -170,6 +187,16 @@ void norms() {
         sums.a.v[0] = rms;
         sums.more_wide = 4U;
         check<norm_dw_db, T>(sums, 1);
+        // of one element alone all but a rounding of its gradient / deviation cancels, which is at most 1 / sqrt(epsilon)
+        const double cancelled = std::is_same_v<T, float> && n == 1 ? 320 : 2;
+        for (const std::int64_t rows : {1, 2}) {  // the weight's gradient, and the bias's below it
+          problem joined{norm_dx_dw, {values(x), values(dense(e)), w, values(dense({rows, n}))}, dense(e)};
+          joined.a = sw::attributes<sw::norm_attributes>(rms, rows - 1);
+          joined.f = 1e-5;
+          check<norm_dx_dw, T>(joined, cancelled, 2);
+          joined.in.push_back(values(dense(e)));
+          check<norm_dx_dw, T, plus>(joined, cancelled, 3);
+        }
       }
   CHECK(device::get().tickets_are_zero());
 }

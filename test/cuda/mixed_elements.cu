@@ -160,7 +160,7 @@ TEST_CASE("a program's kernels are compiled for its element, int32 and what its 
   CHECK(std::size(compiled_list<stated>::list) == 3);
   const sw::cuda::compiled_element& low = compiled_list<stated>::list[2];
   CHECK(low.type == sw::dtype::f16);
-  CHECK((low.of(sw::op_code::mul) != nullptr && low.of(sw::op_code::sgd) == nullptr));
+  CHECK((low.of(sw::op_code::mul) != nullptr && low.of(sw::op_code::adam_term) == nullptr));
   CHECK((low.cast_to[static_cast<int>(sw::dtype::f32)] != nullptr));
   CHECK((low.cast_to[static_cast<int>(sw::dtype::f64)] == nullptr));
   CHECK((compiled_list<stated>::list[0].cast_to[static_cast<int>(sw::dtype::f16)] != nullptr));

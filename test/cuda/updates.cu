@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hundreds of parameters of awkward sizes updated in few launches get what the host's optimizer gives each.
+// Hundreds of parameters of awkward sizes updated in few launches get what the host's optimizer gives each; gradients of two bytes are
+// read as floats, to the bits of the update of their casts.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -14,8 +15,10 @@ namespace {
 namespace sw = shardwise;
 namespace cu = shardwise::cuda;
 
+// What parameters, gradients and states have become, one after the other. T: of gradients.
 template <class T, sw::op_code Op>
-void check() {
+std::vector<sw::computed_in<T>> updated(bool clipped, double* from_host) {
+  using C = sw::computed_in<T>;
   const int count = 300, arrays = 4;
   std::vector<sw::runtime::call> calls(count);
   std::vector<std::size_t> at(count);
@@ -32,12 +35,20 @@ void check() {
     total += static_cast<std::size_t>(n) + static_cast<std::size_t>(i % 3);  // not all are aligned
   }
   const std::size_t span = total + 8;
-  std::vector<T> host(span * arrays);
+  std::vector<C> host(span * arrays + 1);
   for (std::size_t i = 0; i < host.size(); ++i)
-    host[i] = static_cast<T>(std::abs(std::sin(static_cast<double>(i) * 0.7)) + 0.1);
-  T* device = nullptr;
-  cu::check(cudaMalloc(reinterpret_cast<void**>(&device), host.size() * sizeof(T)), "cudaMalloc");
-  cu::check(cudaMemcpy(device, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+    host[i] = static_cast<C>(std::abs(std::sin(static_cast<double>(i) * 0.7)) + 0.1);
+  std::vector<T> gradients(span);
+  for (std::size_t i = 0; i < span; ++i) {  // that bf16 has, and f16
+    gradients[i] = static_cast<T>(static_cast<C>(static_cast<sw::bf16>(static_cast<float>(host[span + i]))));
+    host[span + i] = static_cast<C>(gradients[i]);
+  }
+  C* device = nullptr;
+  T* low = nullptr;
+  cu::check(cudaMalloc(reinterpret_cast<void**>(&device), host.size() * sizeof(C)), "cudaMalloc");
+  cu::check(cudaMalloc(reinterpret_cast<void**>(&low), span * sizeof(T)), "cudaMalloc");
+  cu::check(cudaMemcpy(device, host.data(), host.size() * sizeof(C), cudaMemcpyHostToDevice), "cudaMemcpy");
+  cu::check(cudaMemcpy(low, gradients.data(), span * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
   sw::runtime::step_env env;
   env.step = 3;
   env.lr = 0.01;
@@ -45,39 +56,66 @@ void check() {
   env.weight_decay = 0.1;
   auto& d = device_test::device::get();
   cu::set_env(env, d.env, d.ctx.stream);
-  const auto bind = [&](T* base) {
+  const auto bind = [&](C* base, void* g, std::size_t size) {
     for (int i = 0; i < count; ++i) {
       auto& c = calls[static_cast<std::size_t>(i)];
-      c.inputs = Op == sw::op_code::adam ? 4 : 3;
+      c.inputs = (Op == sw::op_code::adam ? 4 : 3) + (clipped ? 1 : 0);
+      c.a.v[0] = clipped ? 1 : 0;
       c.a.v[1] = 1;
       c.f = i % 2;
       for (int k = 0; k < arrays; ++k) c.p[k] = base + span * static_cast<std::size_t>(k) + at[static_cast<std::size_t>(i)];
+      c.p[1] = static_cast<char*>(g) + at[static_cast<std::size_t>(i)] * size;
+      if (clipped) c.p[c.inputs - 1] = base + span * arrays;
+      c.type[0] = sw::dtype_v<C>;
+      c.type[1] = sw::dtype_v<T>;
     }
   };
-  bind(device);
+  bind(device, low, sizeof(T));
   cu::kernel<Op>::template run_all<T>(calls.data(), calls.size(), d.ctx);
-  std::vector<T> got(host.size());
+  std::vector<C> got(host.size());
   d.sync();
-  cu::check(cudaMemcpy(got.data(), device, got.size() * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
+  cu::check(cudaMemcpy(got.data(), device, got.size() * sizeof(C), cudaMemcpyDeviceToHost), "cudaMemcpy");
   cudaFree(device);
-  bind(host.data());
+  cudaFree(low);
+  bind(host.data(), host.data() + span, sizeof(C));
   for (const auto& c : calls) {
-    sw::host::operands<T> q;
-    for (int k = 0; k < arrays; ++k) q.p[k] = static_cast<T*>(c.p[k]);
-    sw::host::kernel<Op>::template run<T>(c, q, env);
+    sw::host::operands<C> q;
+    for (int k = 0; k < c.inputs; ++k) q.p[k] = static_cast<C*>(c.p[k]);
+    sw::host::kernel<Op>::template run<C>(c, q, env);
   }
-  double worst = 0;
+  *from_host = 0;
   for (std::size_t i = 0; i < host.size(); ++i)
-    worst = std::max(worst, std::abs(static_cast<double>(got[i]) - static_cast<double>(host[i])));
-  CHECK(worst <= (sizeof(T) == 8 ? 1e-14 : 1e-6));
+    *from_host = std::max(*from_host, std::abs(static_cast<double>(got[i]) - static_cast<double>(host[i])));
+  return got;
+}
+
+template <sw::op_code Op>
+void check(bool clipped) {
+  CAPTURE(clipped);
+  double apart = 0;
+  updated<double, Op>(clipped, &apart);
+  CHECK(apart <= 1e-14);
+  const auto wide = updated<float, Op>(clipped, &apart);
+  CHECK(apart <= 1e-6);
+  CHECK((updated<sw::bf16, Op>(clipped, &apart) == wide));
+  CHECK(apart <= 1e-6);
+  updated<sw::f16, Op>(clipped, &apart);
+  CHECK(apart <= 1e-6);
 }
 
 TEST_CASE("many parameters in few launches are updated as one by one") {
   NEEDS_GPU();
-  check<float, sw::op_code::sgd>();
-  check<double, sw::op_code::sgd>();
-  check<float, sw::op_code::adam>();
-  check<double, sw::op_code::adam>();
+  for (const bool clipped : {false, true}) {
+    check<sw::op_code::sgd>(clipped);
+    check<sw::op_code::adam>(clipped);
+  }
+}
+
+TEST_CASE("parameters of two bytes are refused") {
+  NEEDS_GPU();
+  sw::runtime::call c;
+  c.type[0] = c.type[1] = sw::dtype::bf16;
+  CHECK_THROWS_AS(cu::kernel<sw::op_code::adam>::run<sw::bf16>(c, device_test::device::get().ctx), std::logic_error);
 }
 
 }  // namespace

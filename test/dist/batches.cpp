@@ -333,4 +333,78 @@ TEST_CASE("batches: a prefetched step computes between its collectives' launches
   }
 }
 
+// Two gathers of one batch, of which the later one is used first.
+template <int Width, class Bound = sw::unbound>
+struct bias_first : sw::module<bias_first<Width, Bound>, Bound> {
+  SHARDWISE_MEMBERS(Bound, (sw::parameter<sw::shape<Width>, sw::init::ones>, weight),
+                    (sw::parameter<sw::shape<Width>, sw::init::zeros>, bias));
+  constexpr auto forward(const auto& x) const { return sw::relu(x + bias) * weight; }
+};
+template <int Width>
+struct bias_first_net {
+  template <class Bound = sw::unbound>
+  struct model : sw::module<model<Bound>, Bound> {
+    SHARDWISE_MEMBERS(Bound, (bias_first<Width>, first), (bias_first<Width>, second));
+    constexpr auto forward(const auto& x) const { return second(first(x)); }
+  };
+};
+// Every wait one kernel earlier, where that does not give what is waited for: before it is needed.
+struct earlier_waits {
+  using shardwise_pass = void;
+  template <class Graph>
+  static constexpr sw::finding apply(Graph& g) {
+    int order[Graph::node_capacity]{};
+    for (int i = 0; i < g.node_count; ++i) order[i] = i;
+    for (int i = 1; i < g.node_count; ++i)
+      if (g.nodes[i].op == sw::op_code::wait && g.nodes[i - 1].op != sw::op_code::redistribute &&
+          sw::runs_kernel(g.nodes[i - 1].op))
+        std::swap(order[i - 1], order[i]);
+    sw::passes::permuting<Graph, Graph::node_capacity> moved;
+    using permutation = sw::passes::permute_nodes<void>;
+    permutation::begin(moved, g);
+    permutation::step(moved, g, order, sw::stage_work::all());
+    g = moved.g;
+    return {};
+  }
+};
+using bias_first_step = sw::train_step<
+    bias_first_net<12>::model, stack_task<2, 8, 12>,
+    sw::plan<sw::fully_shard<dp<2>>, sw::at<"first", sw::fully_shard<dp<2>>>, sw::at<"second", sw::fully_shard<dp<2>>>>,
+    sw::mesh<dp<2>>, sw::sgd<>, sw::pipeline<sw::batch_collectives, sw::prefetch<>, earlier_waits>>;
+
+// For a collective call k on the stream and w(k), the first node that waits for any of its members: when a call behind w(k) runs,
+// k has been awaited.
+TEST_CASE("batches: the first wait for any member is the batch's") {
+  using step = bias_first_step;
+  static constexpr const auto& g = sw::runtime::lowered<step>::program();
+  struct : sw::runtime::lowered<step> {
+    using lowered::calls;
+    using lowered::lower;
+  } program;
+  std::vector<std::byte> arena(static_cast<std::size_t>(step::peak_bytes) + 64);
+  constexpr int origin[sw::max_axes]{};
+  program.lower(arena.data(), origin, 0, [](const sw::node&) { return nullptr; });
+  const auto& calls = program.calls();
+  const sw::runtime::overlap o = sw::runtime::overlap_of<step>(calls);
+  int later_is_first = 0;
+  for (std::size_t k = 0; k < calls.size(); ++k) {
+    if (!o.beside[k]) continue;
+    int wait = g.node_count, of = -1;
+    for (int i = g.node_count - 1; i >= 0; --i)
+      if (g.nodes[i].op == sw::op_code::wait)
+        if (const int c = sw::collective_of(g, i); c >= 0 && sw::batch_begin(g, c) == calls[k].node) wait = i, of = c;
+    CAPTURE(k);
+    CAPTURE(wait);
+    REQUIRE(of >= 0);
+    later_is_first += of != calls[k].node;
+    int awaited = -1;
+    for (std::size_t at = k + 1; at <= calls.size(); ++at) {
+      awaited = std::max(awaited, o.await[at]);
+      if (at == calls.size() || calls[at].node > wait) break;
+    }
+    CHECK(awaited >= static_cast<int>(k));
+  }
+  CHECK(later_is_first > 0);
+}
+
 }  // namespace

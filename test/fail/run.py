@@ -38,7 +38,9 @@ MACRO = "SHARDWISE_FAIL"
 PROBLEMS = FOLDER.parent.parent / "include/shardwise/support/problems.def.hpp"
 NVCC_MEMORY = 14_000_000 * 1024  # bytes of address space
 TIMEOUT = 280  # seconds for one compilation
-SHARED = ("typed.hpp", "typed_tp.hpp", "small_models.hpp", "small_step.hpp", "declared_step.hpp", "fail_step.hpp")
+SHARED = ("typed.hpp", "typed_tp.hpp", "small_models.hpp", "small_step.hpp", "declared_step.hpp", "fail_step.hpp", "grouped_step.hpp",
+          "shardwise/shardwise.hpp", "shardwise/module/function.hpp", "shardwise/graph/functions/mutating_functions.hpp",
+          "shardwise/graph/functions/custom.hpp")  # what most wrong programs include first
 QUIET = {"g++": "-fno-diagnostics-show-caret", "clang": "-fno-caret-diagnostics"}
 
 EXPECT = re.compile(r"^\s*//\s*expect(?:\(([^)]+)\))?:[ \t]*(.*?)\s*$", re.MULTILINE)
@@ -95,16 +97,18 @@ def precompile(options):
     for name in SHARED:
         header = next(path for path in (pathlib.Path(directory) / name for directory in options.include) if path.exists())
         made, note = folder / f"{name}.gch", folder / f"{name}.command"
+        made.parent.mkdir(parents=True, exist_ok=True)
         line = [options.compiler, f"-std={options.std}", *(f"-I{directory}" for directory in options.include)]
         for directory in options.system_include:
             line += ["-isystem", str(directory)]
-        line += [QUIET["g++"], "-x", "c++-header", str(header), "-o"]
+        line += [QUIET["g++"], "-w", "-x", "c++-header", str(header), "-o"]
         said_by = f"{version}{shlex.join(line)}"
         if made.exists() and note.exists() and made.stat().st_mtime > newest and note.read_text() == said_by:
             continue
         new = folder / f"{name}.new"
         done = subprocess.run([*line, str(new)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         if done.returncode == 0:
+            (folder / name).write_text(f'#include "{header.resolve()}"\n')  # g++ takes the text where another include comes first
             new.replace(made)
             note.write_text(said_by)
         else:

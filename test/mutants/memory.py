@@ -24,7 +24,7 @@ MUTANTS = [
     ("sums by index of two-byte elements have no room to grow", "operations/indexing/record.hpp",
      "return device_scratch::align(widened_block::bytes(out));", "return 0 * out.extent[0];", (TWO_BYTES,)),
     ("one kernel adds squares of different element types", "pass/analysis/kernels.hpp",
-     "if (g.specs[g.nodes[a.in[0]].spec].type != g.specs[g.nodes[b.in[0]].spec].type) return false;", "", (TWO_BYTES,)),
+     "if (kernel_type(g, a) != kernel_type(g, b)) return false;", "", (TWO_BYTES, "static/module/low_gradients.cpp")),
     ("element types of a plan's paths are not compiled", "pass/framework/program_traits.hpp",
      "struct elements_of_entries<At<Path, Entry...>, More...> : elements_of_entries<Entry..., More...> {};",
      "struct elements_of_entries<At<Path, Entry...>, More...> : elements_of_entries<More...> {};", ("static/pass/low_elements.cpp",)),
@@ -34,7 +34,7 @@ MUTANTS = [
     ("scratch of one's own kernels lies nowhere", "runtime/host/custom.hpp", "if (q.has_scratch) q.scratch = static_cast<T*>(c.workspace);",
      "if (q.has_scratch) q.scratch = nullptr;", (ASKED,)),
     ("a result's storage is taken where its own node stands", PLAN,
-     "for (int k = st.items.first[i]; k >= 0; k = st.items.next[k]) take_for(st, k);", "", (RESULTS,)),
+     "for (int k = st.items.first[i]; k >= 0; k = st.items.next[k]) if (const int o = p.owner[k]; p.offset[o] < 0) take_for(st, o);", "", (RESULTS,)),
     ("a node with several results has bytes", PLAN, "alias || has_results(g, i) ? 0", "alias ? 0", (RESULTS,)),
     ("a value dies at its first reader", PLAN, "for (int k = 0; k < x.inputs; ++k) p.last_use[st.storage.owner[x.in[k]]] = i;",
      "for (int k = 0; k < x.inputs; ++k) if (p.last_use[st.storage.owner[x.in[k]]] == st.storage.owner[x.in[k]]) "

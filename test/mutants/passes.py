@@ -35,8 +35,13 @@ WHOLE_BATCH = "dist/module/accumulate.cpp"
 EFFECTS = "dist/module/accumulate_effects.cpp"
 FUNCTIONAL_TEST = "unit/pass/functionalise/functionalise.cpp"
 MIXED = "static/module/mixed.cpp"
+CASTS = "pass/fuse/join_casts.hpp"
+CASTS_TEST = "unit/pass/fuse/join_casts.cpp"
+LOW_GRADIENTS = "static/module/low_gradients.cpp"
 MIXED_STEPS = "unit/module/mixed.cpp"
 MIXED_RUN = "dist/module/mixed_precision.cpp"
+PRODUCTS_TEST = "unit/pass/fuse/merge_products.cpp"
+MIXED_PASSES = "dist/module/mixed_passes.cpp"
 
 RESULTS = "unit/graph/results.cpp"
 RESULTS_RUN = "dist/custom_results.cpp"
@@ -95,7 +100,7 @@ MUTANTS = [
     ("rematerialise: some of what a kernel stores is computed again", "pass/rematerialise/min_cut.hpp", " || only_once(g, x) ? 2", " ? 2", (REWRITTEN_TEST,)),
     ("verify: a tensor may be placed twice", "graph/verify/verify.hpp", "        memory.last_pack = i;\n", "", (REWRITTEN_TEST,)),
     ("rematerialise: a budget lets go of what a policy keeps", "pass/rematerialise/min_cut.hpp", "(checkpoints && keeps_value(g, i))", "false", (RECOMPUTE_TEST,)),
-    ("checkpoint: eager gradients forget it", "module/gradient_graphs.hpp", "implies_passes<typename binding_type::plan_type>>;", "false>;", ("dist/eager_training/steps.cpp",)),
+    ("checkpoint: eager gradients forget it", "module/gradient_graphs.hpp", "implies_passes<plan_type>>;", "false>;", ("dist/eager_training/steps.cpp",)),
     ("verify: a batch's number comes again", "graph/batches.hpp", "number > before && is_batchable(g, i, i)", "is_batchable(g, i, i)", (BATCHES_UNIT,)),
     ("verify: a member reads another one", "graph/batches.hpp", "return g.nodes[i].in[0] >= batch_begin(g, i) ?", "return false ?", (BATCHES_UNIT,)),
     ("verify: members of any kind", "graph/batches.hpp", "t == detail::transition_at(g, b) && ", "", (BATCHES_UNIT,)),
@@ -109,7 +114,9 @@ MUTANTS = [
     ("merge_common: a result that stands before an update has a second node", MERGE, " && n.op != op_code::getitem", "", (RESULTS,)),
     ("rematerialise: a node with several results is kept", "pass/rematerialise/min_cut.hpp", "view || has_results(g, i) ? infinite", "view ? infinite", (RESULTS,)),
     ("phases: a result is not of its node's phase", "pass/analysis/phases.hpp",
-     "if (x.op == op_code::getitem) m.phase[i] = m.phase[x.in[0]];", "", (RESULTS,)),
+     "      m.phase[i] = m.phase[x.in[0]];\n", "", (RESULTS,)),
+    ("phases: who writes beside a gradient is the optimizer's", "pass/analysis/phases.hpp",
+     "if (g.nodes[x.in[k]].op != op_code::room) m.gradient", "m.gradient", ("unit/pass/analysis/phases.cpp",)),
     ("moves: a result leaves its node", "pass/iteration/iteration_moves.hpp", "if (n.op == op_code::getitem && !in[n.in[0]]) {", "if (false) {", (RESULTS_MOVED,)),
     ("adjoint: the node with the results is never pulled", "operations/opaque/adjoint.hpp", "p.t.cotangent[p.n.in[0]] = p.dy;", "(void)p;", (RESULTS_RUN,)),
     ("adjoint: a result that is there is made again", "graph/tape.hpp", "return known >= 0 ? known : t.b.append(item_node(of", "return false ? known : t.b.append(item_node(of",
@@ -162,6 +169,18 @@ MUTANTS = [
      "if (true) {\n        if (st.unawaited[i]) insert", (BATCHES_TEST,)),
     ("fuse: what a batch's later member steps over is written beside it", "pass/fuse/fuse_writer.hpp", "if (batch_number(n) != 0)  // a batch", "if (false)  // a batch",
      (BATCHES_TEST,)),
+    ("fuse: a cast parts a sum over rows from the kernel that would take it in", REGION,
+     "follow && !stay && casts_row_sum(g, i)", "false", (MIXED_PASSES,)),
+    ("fuse: a cast that is written where it is read parts the sums of squares", "pass/fuse/fuse_writer.hpp",
+     "waiting[waits++] = i;", "(void)waits;", (MIXED_PASSES,)),
+    ("merge_products: casts on both sides of an update are one", "pass/fuse/sibling_groups.hpp", "t.epoch[x] == t.epoch[y] &&", "",
+     (PRODUCTS_TEST,)),
+    ("merge_products: casts by other attributes are one", "pass/fuse/sibling_groups.hpp", "a.a == b.a && g.nodes[a.in[0]].spec", "g.nodes[a.in[0]].spec",
+     (PRODUCTS_TEST,)),
+    ("merge_products: a gradient's cast does not wait", "pass/fuse/siblings.hpp", "t.uses[i] == 1 && casts_value(g, u)", "false",
+     (PRODUCTS_TEST,)),
+    ("memory: a result's storage is taken apart from the pack that it lies in", "pass/memory/memory.hpp",
+     "if (const int o = p.owner[k]; p.offset[o] < 0) take_for(st, o);", "take_for(st, k);", (MIXED_PASSES,)),
     ("list_optimizer: an update is written between the members of a batch", LISTS, "each_starting(g, i, [&](int j) {", "[&](auto&& f) { f(i); }([&](int j) {",
      (BATCHES_TEST,)),
     ("reshard: a batch that is gathered again keeps its number", RESHARD, "if (batched && !b.overflowed()) number_batches(b);", "", (INNER,)),
@@ -310,4 +329,16 @@ MUTANTS = [
     ("loss_scale: the norm is that of scaled gradients", OPTIMIZER, "{}, inverse * inverse, b.nodes[total].spec", "{}, inverse, b.nodes[total].spec", (MIXED_RUN,)),
     ("loss_scale: gradients are divided by what nobody multiplied them with", "autodiff/grad.hpp", "scaled_by<Source>() / averaged_over<Source>()",
      "1 / averaged_over<Source>()", (MIXED_RUN,)),
+    ("mixed: a gradient that ranks sum in float is read before the sum", "module/low_gradients.hpp", "s.place[a].is_partial() && s.axis_size[a] > 1",
+     "s.place[a].is_partial() && s.axis_size[a] > 8", (LOW_GRADIENTS,)),
+    ("mixed: the factor of a scaled loss has two bytes", OPTIMIZER, "s.type = wide_of(s.type);\n      st.factor", "st.factor", (LOW_GRADIENTS,)),
+    ("mixed: what is added to a sum of squares is read in two bytes", "runtime/host/kernel_table.hpp",
+     "(operation_of(Op).wide.value.results & 1U) != 0, float, Low>", "false, float, Low>", (MIXED_RUN,)),
+    ("mixed: a list has gradients of two bytes", LISTS, "if (has_low_gradient(g, i) && may_join(g, i))", "if (false)", (LOW_GRADIENTS,)),
+    ("join_casts: shards that are gathered move to the front", CASTS, "if (communicates(shardwise::detail::transition_at(g, i))) moved[x] = false;", "",
+     (CASTS_TEST,)),
+    ("join_casts: matrices of a forward pass are all cast at its start", CASTS, "(last_reader[i] > last || g.specs[g.nodes[i].spec].rank < 2)", "true",
+     (CASTS_TEST,)),
+    ("join_casts: what is computed again is cast at the start", CASTS, "cast[g.nodes[i].in[0]])", "false)", (CASTS_TEST,)),
+    ("casts of values that die go out together", "pass/analysis/kernels.hpp", "g.nodes[n.in[0]].op == op_code::param &&", "", (CASTS_TEST,)),
 ]

@@ -34,6 +34,10 @@ VECTORS = "runtime/host/vector_math.hpp"
 VECTOR_UNIT = "unit/runtime/host/vector_math.cpp"
 NUMBERS = "unit/runtime/host/numbers.cpp"
 GEMM_UNIT = "unit/runtime/host/gemm.cpp"
+PARTS = "runtime/host/parts.hpp"
+PARTS_UNIT = "unit/runtime/host/parts.cpp"
+TEAM = "runtime/threads/team.hpp"
+COMPUTE_THREADS = "dist/compute_threads.cpp"
 BATCH_GRAPHS = "unit/pass/communication/batch_collectives.cpp"
 
 MUTANTS = [
@@ -107,9 +111,13 @@ MUTANTS = [
      (EAGER, EQUAL)),
     ("block: every coordinate of a sum has the whole", BLOCKS, "if (!p.is_partial() || c[a] == 0) continue;", "if (!p.is_partial() || c[a] >= 0) continue;",
      (EAGER, "unit/runtime/eager/eager.cpp", PAIRS)),
-    ("random: all parameters draw one stream", BLOCKS, "const std::uint32_t stream = stream_of(path);\n  each_element",
-     "const std::uint32_t stream = stream_of(\"\");\n  (void)path;\n  each_element", ("unit/runtime/initial_values.cpp",)),
-    ("random: uniform weights are not symmetric", BLOCKS, "return scale * (2.0 * w.w[0] * unit - 1);", "return scale * (w.w[0] * unit);",
+    ("random: all parameters draw one stream", "runtime/host/initialise.hpp", "const std::uint32_t stream = runtime::stream_of(path);",
+     "const std::uint32_t stream = runtime::stream_of(\"\");\n  (void)path;", ("unit/runtime/initial_values.cpp",)),
+    ("initial values: a block's rows begin where the block does", "runtime/host/initialise.hpp", "if (l.ext[d] != l.global[d]) break;", "",
+     ("unit/runtime/initial_values.cpp",)),
+    ("initial values: a quarter of a turn is lost", "runtime/program/initial_values.hpp", "(word + 0x20000000U) >> 30", "word >> 30",
+     ("unit/runtime/initial_values.cpp",)),
+    ("random: uniform weights are not symmetric", "runtime/program/initial_values.hpp", "D(2.0 / 4294967296.0) - D(1);", "D(1.0 / 4294967296.0);",
      ("unit/runtime/initial_values.cpp",)),
     ("share_of: shards are neutral, summands whole", BLOCKS, "if (!p.is_partial() || c[a] == 0) continue;",
      "if (!p.is_shard() || c[a] == 0) continue;", (WHOLE,)),
@@ -138,8 +146,8 @@ MUTANTS = [
     ("buffers: they are numbered behind the parameters in the graph too", "module/trace.hpp",
      "int& number = is_buffer ? buffers : count;", "int& number = count;", (BUFFER_GRAPHS, BUFFERS)),
     ("buffers: initialised with the values of the first parameters", EXECUTORS,
-     "initialise_block(block, layout_of(id), info.kind, info.scale, seed, base::table_name(at));",
-     "initialise_block(block, layout_of(id), info.kind, info.scale, seed, base::table_name(0));", (BUFFERS,)),
+     "self().draw_block(id, info.kind, info.scale, seed, base::table_name(at));",
+     "self().draw_block(id, info.kind, info.scale, seed, base::table_name(0));", (BUFFERS,)),
     ("buffers: copies leave them", "runtime/program/copied_parameters.hpp",
      "for (int i = 0; i < To::buffer_total; ++i) add(buffers.node[i], held.node[i]);", "", ("dist/module/moved_state.cpp",)),
     ("copy_state: the second moment is the first one", "runtime/program/copied_parameters.hpp",
@@ -186,4 +194,14 @@ MUTANTS = [
     ("products: any sum on the way is gelu's operand", "operations/contraction/device_epilogue.cuh",
      "if (s.store != 1 || i + 2 != e.steps() || e.at(i + 1).op != op_code::gelu_tanh) return {};", "", (EPILOGUES,)),
     ("products: gelu behind two values", "operations/contraction/device_epilogue.cuh", "(a.function == product_function::gelu ? 1 : 2)", "2", (EPILOGUES,)),
+    ("parts: a block's origin stays where the whole begins", PARTS, "c.l[k].origin[d] += begin;", "", (PARTS_UNIT,)),
+    ("parts: sums of few columns are cut", PARTS, "p.unit = 16;", "p.unit = 1;", (PARTS_UNIT,)),
+    ("parts: numbers are drawn from the stream's beginning", PARTS, "/ how.extent * begin;", "/ how.extent * 0;", (PARTS_UNIT,)),
+    ("parts: a result may lie over what another part reads", PARTS, "return !meets_other_parts(p);", "return true;", (PARTS_UNIT,)),
+    ("parts: threads keep to the parts of another size", "runtime/executor/parted_calls.hpp", "void forget() { threads_ = 0; }",
+     "void forget() {}", (COMPUTE_THREADS,)),
+    ("team: an exception of a thread is lost", TEAM, "if (failed_.load(std::memory_order_relaxed) != nobody) rethrow();", "", (COMPUTE_THREADS,)),
+    ("team: the last part's exception is thrown", TEAM, "if (part < failed_.load(std::memory_order_relaxed)) { error_ = e;",
+     "{ error_ = e;", (COMPUTE_THREADS,)),
+    ("team: who comes last does not wait for the others", TEAM, "if (left == 0) break;", "if (left <= 1) break;", (COMPUTE_THREADS,)),
 ]

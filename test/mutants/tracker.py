@@ -59,4 +59,6 @@ MUTANTS = [
     ("set_: what was computed is looked for in the free storage", LOWERED, "if (plan().owner[id] == e.spare && id != e.spare)", "if (false)", (SET,)),
     ("set_: it becomes a copy", FUNCTIONAL, "for (int s = i; s < g.node_count; ++s)\n      if (sets_storage(g.nodes[s])", "for (int s = i; s < g.node_count; ++s)\n      if (false && sets_storage(g.nodes[s])", (SET,)),
     ("set_: an output lies where the next run writes", FUNCTIONAL, "if (stored_in(b, o) == value) o = dense(", "if (false) o = dense(", (SET,)),
+    ("steps: dead casts of gradients are counted as nodes that run", "module/tracker/runs.hpp", "typename graphs::applied>::type", "typename graphs::written>::type",
+     ("dist/module/tracked_runs.cpp",)),
 ]

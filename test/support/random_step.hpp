@@ -196,7 +196,9 @@ class graph_runner {
       for (int k = 0; k < n.inputs; ++k) {
         c.l[k] = layouts_[static_cast<std::size_t>(n.in[k])];
         c.p[k] = data(n.in[k]);
+        c.type[k] = g_.spec_of(n.in[k]).type;
       }
+      c.type[sw::runtime::result] = out.type;
       c.l[sw::runtime::result] = layouts_[at];
       c.p[sw::runtime::result] = data(i);
       c.workspace = arena_;

@@ -10,8 +10,8 @@ namespace shardwise::inline v0_1 {
 // storage, one after another, each beginning at a multiple of slot_alignment bytes; so one collective or one update can
 // run over all of them. A list of more than max_packed tensors is a chain of packs, each going on where its first operand
 // ends. Operands are leaves (then a pack is where the caller's tensors lie, and updates may write through it) or values
-// with storage of their own, what a kernel stores besides its result included, or waits for such values; each belongs to
-// one pack at most. unpack is the way back: a view of one slot.
+// with storage of their own, what a kernel stores besides its result and each of several results included, or waits for such values;
+// each belongs to one pack at most. unpack is the way back: a view of one slot.
 //
 // Slots are as large as on the ranks at coordinate 0, so they are at the same place on all ranks and in all packs of
 // tensors with the same extents; what an uneven shard leaves of its slot, and what alignment does, nobody reads.

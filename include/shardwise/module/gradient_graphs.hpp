@@ -151,40 +151,49 @@ struct planned_gradients<List, Params, Plan, true> {
   }();
 };
 
-template <class Bound, class Task, class... X>
-struct model_gradient {
+// The gradients of a model bound eagerly as one program: Joint, of Trace's loss, behind the passes that its plan implies, and what is
+// asked of every such program.
+template <class Bound, class Trace, class Joint, class Wrt, int Inputs>
+struct gradient_program {
   using binding_type = eager_binding<Bound>;
-  using trace_type = functional<
-      typename checked_trained<
-          typename checked_loss<traced<binding_type::context::template model, task_on<Task, X...>,
-                                       typename binding_type::plan_type, typename binding_type::mesh_type,
-                                       typename binding_type::element, binding_type::context::gradient_mode>>::type,
-          typename binding_type::plan_type>::type,
-      true>;
-  using dense = dense_gradients<staged<autodiff::grad, trace_type>, binding_type::parameters, writes_leaves<trace_type>,
-                                wrt<>, trace_type::loss_scaled>;
+  using plan_type = typename binding_type::plan_type;
+  using trace_type = Trace;
+  using dense = dense_gradients<Joint, binding_type::parameters, writes_leaves<trace_type>, Wrt, trace_type::loss_scaled>;
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(loss_is_scaled<trace_type, typename binding_type::plan_type>::ok);
-  static_assert(low_sums_within<graph_of<dense>, reduction_bound_of<typename binding_type::plan_type>,
-                                typename binding_type::mesh_type>::ok);
+  static_assert(loss_is_scaled<trace_type, plan_type>::ok);
+  static_assert(low_sums_within<graph_of<dense>, reduction_bound_of<plan_type>, typename binding_type::mesh_type>::ok);
 #endif
-  using list = planned_gradients<dense, binding_type::parameters, typename binding_type::plan_type,
-                                 implies_passes<typename binding_type::plan_type>>;
+  using list = planned_gradients<dense, binding_type::parameters, plan_type, implies_passes<plan_type>>;
   static constexpr const auto& program = list::value.g;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(refused_graph<graph_of<list>, typename binding_type::mesh_type>::ok);
 #endif
-  static constexpr int input_count = static_cast<int>(sizeof...(X)), parameter_total = binding_type::parameters;
+  static constexpr int input_count = Inputs, parameter_total = binding_type::parameters;
   static constexpr int buffer_total = binding_type::buffers;
   static constexpr const int* results = list::value.node;
   using output_names = typename trace_type::output_names;
-  static constexpr int result_count = parameter_total + program.output_count;
+  static constexpr int result_count = parameter_total + program.output_count + dense::wanted;
   static constexpr spec loss = program.specs[program.nodes[results[0]].spec];
   template <int K>
   struct metric {
     static constexpr spec placed = program.specs[program.nodes[results[parameter_total + K]].spec];
   };
 };
+
+// What a task's loss of a model is traced from.
+template <class Bound, class Task, class... X>
+using traced_loss = traced<eager_binding<Bound>::context::template model, task_on<Task, X...>,
+                           typename eager_binding<Bound>::plan_type, typename eager_binding<Bound>::mesh_type,
+                           typename eager_binding<Bound>::element, eager_binding<Bound>::context::gradient_mode>;
+
+template <class Bound, class Task, class... X>
+using model_trace = functional<typename checked_trained<typename checked_loss<traced_loss<Bound, Task, X...>>::type,
+                                                        typename eager_binding<Bound>::plan_type>::type,
+                               true>;
+template <class Bound, class Task, class... X>
+struct model_gradient
+    : gradient_program<Bound, model_trace<Bound, Task, X...>, staged<autodiff::grad, model_trace<Bound, Task, X...>>, wrt<>,
+                       static_cast<int>(sizeof...(X))> {};
 
 // A joint graph of nothing but parameters and, as inputs, the gradients of those that are trained: what apply_optimizer starts
 // from.

@@ -17,9 +17,17 @@ constexpr bool is_low_sum(const Graph& g, int i) {
   const reduction op = from.place[attributes_of<redistribute_attributes>(n.a).axis].op;
   return is_low_precision(from.type) && op != reduction::max && op != reduction::min;
 }
+// Over how many ranks the elements that node i gives have been summed: one axis after another multiplies them, as long as what
+// stands between is linear in its one operand and of two bytes.
 template <class Graph>
 constexpr int ranks_of_sum(const Graph& g, int i) {
-  return g.specs[g.nodes[i].spec].axis_size[attributes_of<redistribute_attributes>(g.nodes[i].a).axis];
+  int ranks = 1;
+  for (int k = i; is_low_precision(g.specs[g.nodes[k].spec].type); k = g.nodes[k].in[0]) {
+    const node& n = g.nodes[k];
+    if (is_low_sum(g, k)) ranks *= g.specs[n.spec].axis_size[attributes_of<redistribute_attributes>(n.a).axis];
+    if (n.inputs != 1 || record_of(g, n).linear.value(n.a, 1) == linearity::none) break;
+  }
+  return ranks;
 }
 
 // That no such sum of Source's graph goes over more than Bound ranks. A program that has no such elements pays for a look at its specs.

@@ -8,6 +8,7 @@
 
 #include <shardwise/autodiff/grad.hpp>
 #include <shardwise/graph/mutation.hpp>
+#include <shardwise/module/low_gradients.hpp>
 #include <shardwise/module/state_shards.hpp>
 
 namespace shardwise::inline v0_1 {
@@ -61,9 +62,11 @@ struct clip_norm : Optimizer {
   static constexpr bool clips = true;
 };
 
-// What an optimizer asks of a parameter and its gradient: same extents, gradient summed, same shards.
+// What an optimizer asks of a parameter and its gradient: same extents, gradient summed, same shards. The gradient of floats may be
+// of two bytes: updates and norms read it as floats.
 constexpr finding check_update(const spec& p, const spec& g) {
-  if (p.rank != g.rank || p.type != g.type) return {problem::gradient_shape, 1};
+  if (p.rank != g.rank || (p.type != g.type && !(p.type == dtype::f32 && is_low_precision(g.type))))
+    return {problem::gradient_shape, 1};
   for (int d = 0; d < p.rank; ++d)
     if (p.extent[d] != g.extent[d]) return {problem::gradient_shape, 1, d, -1, g.extent[d], p.extent[d]};
   for (int a = 0; a < p.axes; ++a) {
@@ -135,6 +138,8 @@ struct update_state : split_updates<Graph::spec_capacity, Params, Split> {
 // was before the step's update; one that lies in a parameter that is updated is copied first, however it came to lie there.
 // Split: the states of some parameters are split while they are whole: of these each rank updates its rows, which are then
 // gathered, those of one module together. LossScale: what gradients are divided by, before they are clipped (loss_scale).
+// A gradient of two bytes that no rank sums in float any more is read by norm and update as it is: the bits of its cast, which is left
+// dead, and none of its memory.
 template <class Optimizer, int Params, bool Split = false, std::int64_t LossScale = 1>
 struct apply_optimizer {
  private:
@@ -144,6 +149,7 @@ struct apply_optimizer {
   // A close bound, as in grad: what makes gradients whole and dense, their squares and sums, states and updates.
   template <int Forward, class Joint>
   static constexpr sizes sizes_after(const Joint& joint) {
+    const bool low = has_low_precision(joint.g);
     int total = joint.g.node_count + joint.g.output_count * (2 * max_axes + 1) +
                 (Optimizer::clips ? detail::max_sums * (2 * max_axes + 1) + 1 : 0) + (LossScale != 1 ? 3 : 0);
     for (int i = 0; i < Forward; ++i) {
@@ -153,6 +159,7 @@ struct apply_optimizer {
       total += 1 + Optimizer::states + (Optimizer::clips ? 2 : 0) + (is_contiguous(s) ? 0 : 1);
       for (int a = 0; a < s.axes; ++a) total += s.place[a].is_partial() ? 1 : 0;
       total += s.type != joint.g.spec_of(i).type ? 1 : 0;
+      if (low && detail::has_low_form(joint.g, c)) total += detail::steps_to_low_form(joint.g, c);
       if (Split) total += 3 * std::popcount(detail::split_states(joint.g.nodes[i])) + 1;
     }
     return {total, (Split ? 6 : 3) * joint.g.spec_count + 32};
@@ -200,7 +207,8 @@ struct apply_optimizer {
     if (st.phase == 0) {
       for (; left > 0 && st.cursor < Params; --left, ++st.cursor) {
         const int p = st.param_node[st.cursor];
-        const int g = st.cotangent[p];
+        int g = st.cotangent[p];
+        if (g >= 0 && detail::has_low_form(b, g)) g = detail::low_form(b, g);
         // update kernels walk parameter and gradient as flat arrays
         st.gradient[st.cursor] =
             g < 0 ? -1 : as_stored(b, dense(st, b, whole(st, b, own_rows(st, b, g, p), b.nodes[g].scope)), p);
@@ -250,11 +258,11 @@ struct apply_optimizer {
     return to == from ? id : b.emit(op_code::contiguous, {}, 0, to, b.nodes[id].scope, id);
   }
 
-  // A gradient that was summed in another type than its parameter has (mixed).
+  // A gradient that was summed in another type than its parameter has (mixed); of two bytes, it is read as floats where it is used.
   static constexpr int as_stored(builder& b, int id, int p) {
     const dtype type = b.specs[b.nodes[p].spec].type;
     spec s = b.specs[b.nodes[id].spec];
-    if (s.type == type) return id;
+    if (s.type == type || (type == dtype::f32 && is_low_precision(s.type))) return id;
     s.type = type;
     return b.emit(op_code::cast, attributes<cast_attributes>(static_cast<std::int64_t>(type)), 0, b.intern(s),
                   b.nodes[id].scope, id);
@@ -346,8 +354,9 @@ struct apply_optimizer {
     }
     for (const int g : st.gradient) {
       if (g < 0) continue;
-      const spec& s = b.specs[b.nodes[g].spec];
-      st.factor = b.emit(op_code::fill, {}, inverse, b.intern(scalar_like(s)), -1);
+      spec s = scalar_like(b.specs[b.nodes[g].spec]);
+      s.type = wide_of(s.type);
+      st.factor = b.emit(op_code::fill, {}, inverse, b.intern(s), -1);
       return;
     }
   }

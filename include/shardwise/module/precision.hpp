@@ -88,9 +88,9 @@ constexpr problem precision_problem() {
 // those. Modules cast floating-point tensors that they are called with to T. Every cast is a node of the graph.
 //
 // Laws. The gradient of a parameter is, as far as it is local, of type T where it is computed, and is cast to reduce_dtype before it is
-// added to another one of that parameter or summed over ranks; behind that it has the step's type. Buffers stay in the step's type;
-// statistics of norms, log-sum-exp and losses are float, and softmax computes in float, whatever T is. The step is, bit for bit, the one
-// that is written by hand with cast<T>.
+// added to another one of that parameter or summed over ranks; norm and update read what that gives as the step's type. Buffers stay
+// in the step's type; statistics of norms, log-sum-exp and losses are float, and softmax computes in float, whatever T is. The step is,
+// bit for bit, the one that is written by hand with cast<T>.
 //
 // value_and_grad of an eager model gives gradients in the step's type; what its optimizer still sums over ranks it sums in that.
 template <class T, class... Options>
@@ -117,9 +117,9 @@ struct loss_scale {
   static constexpr std::int64_t shardwise_loss_scale = Factor;
 };
 
-// An entry of a plan, of the whole model: over how many ranks of one mesh axis tensors of two bytes may be summed. Without it 8.
-// Law: a sum over n ranks is rounded n - 1 times, so in bf16 it may be off by (n - 1) / 256 of its largest partial sum; at 8 ranks that is
-// less than three hundredths.
+// An entry of a plan, of the whole model: over how many ranks tensors of two bytes may be summed, those of several mesh axes
+// multiplied. Without it 8. Law: a sum over n ranks is rounded n - 1 times, so in bf16 it may be off by (n - 1) / 256 of its largest
+// partial sum; at 8 ranks that is less than three hundredths.
 template <int Ranks>
 struct reduce_within {
   static_assert(raise<(Ranks < 1 ? problem::reduce_within_ranks : problem::none), reduce_within>::ok);

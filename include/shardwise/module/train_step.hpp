@@ -221,6 +221,16 @@ struct joint_graph<Trace, 1> {
   using type = staged<autodiff::grad, Trace>;
 };
 
+// What apply_optimizer leaves, without the casts of gradients that it has stepped over: passes would take them for readers.
+template <class Source, bool Casts = has_low_precision(Source::value)>
+struct without_dead_casts {
+  using type = Source;
+};
+template <class Source>
+struct without_dead_casts<Source, true> {
+  using type = passes::eliminate_dead<Source>;
+};
+
 template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T>
 struct step_graph {
   using accumulation = typename accumulation_of<Plan>::type;
@@ -233,7 +243,8 @@ struct step_graph {
   static_assert(loss_is_scaled<forward_type, Plan>::ok);
   static_assert(low_sums_within<graph_of<updated>, reduction_bound_of<Plan>, Mesh>::ok);
 #endif
-  using written = writes_at_end<trace_type, graph_of<updated>>;
+  using applied = writes_at_end<trace_type, graph_of<updated>>;  // begins with the joint graph's nodes
+  using written = typename without_dead_casts<applied>::type;
   using source = passes::eliminate_dead<
       typename run_pipeline<typename planned<Plan, written>::type, passes_of_step<Plan, Mesh, Pipeline>>::type>;
 };

@@ -70,7 +70,7 @@ enum class recomputing : std::uint8_t { never, cheap, cheap_unless_it_communicat
 // Which neighbouring nodes of one operation go out in one launch, where a backend's kernel has run_all.
 enum class launching : std::uint8_t {
   alone,
-  together,  // all: they write apart from each other
+  together,  // all: they write apart from each other; of casts those of parameters to two bytes
   chained    // those with one element whose expression, if any, adds earlier ones' results in their order
 };
 

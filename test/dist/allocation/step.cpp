@@ -24,10 +24,11 @@ using counter::counting;
 using counter::counting_all;
 
 template <class Step>
-long allocations_of_steps() {
+long allocations_of_steps(int threads = 1) {
   using mesh = typename Step::mesh_type;
   const long before = allocations.load();
   sw::launch<mesh>([&](auto& rank) {
+    rank.compute_threads(threads);
     sw::executor<Step, std::remove_reference_t<decltype(rank)>> ex(rank);
     ex.initialise(7);
     for (int s = 1; s <= 3; ++s) {
@@ -59,6 +60,7 @@ TEST_CASE("a training step allocates nothing") {
   CHECK(allocations_of_steps<step<float, 2, 2>>() == 0);
   CHECK(allocations_of_steps<step<double, 3, 1>>() == 0);
   CHECK(allocations_of_steps<step<double, 2, 3, sequence_parallel, dropout_sizes>>() == 0);
+  CHECK(allocations_of_steps<step<float, 1, 1>>(3) == 0);
 }
 
 using overlapped =

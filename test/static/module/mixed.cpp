@@ -105,10 +105,26 @@ constexpr bool computes_low() {
 static_assert(keeps_float<low>() && keeps_float<low_sums>() && keeps_float<low_shards>() && keeps_float<low_all>());
 static_assert(computes_low<low>() && computes_low<low_sums>() && computes_low<low_shards>() && computes_low<low_all>());
 static_assert(reads_casts<low>() && reads_casts<low_shards>() && !reads_casts<whole>());
-// A cast for each of five parameters, and one for its gradient.
+// A cast for each of five parameters, and one for its gradient, unless that is summed in bf16 (low_gradients.cpp).
 static_assert(count<low>(op_code::cast, dtype::bf16) == 5 && count<low>(op_code::cast, dtype::f32) == 5);
-static_assert(count<low_all>(op_code::cast, dtype::bf16) == 5 && count<low_all>(op_code::cast, dtype::f32) == 5);
+static_assert(count<low_all>(op_code::cast, dtype::bf16) == 5 && count<low_all>(op_code::cast, dtype::f32) == 0);
 static_assert(count<whole>(op_code::cast) == 0);
+
+// Logits are stored once, in bf16: their gradient lies where they do, and no float has their extents.
+template <class Step>
+constexpr bool stores_logits_once() {
+  const auto& g = Step::program;
+  int found = 0;
+  for (int i = 0; i < g.node_count; ++i) {
+    const sw::spec& s = g.spec_of(i);
+    if (s.type == dtype::f32 && s.rank == 3 && s.extent[0] == 4 && s.extent[1] == 4 && s.extent[2] == 64) return false;
+    if (g.nodes[i].op != op_code::nll_dx) continue;
+    if (Step::memory::value.offset[i] != Step::memory::value.offset[g.nodes[i].in[1]]) return false;
+    ++found;
+  }
+  return found == 1;
+}
+static_assert(stores_logits_once<low>() && stores_logits_once<low_shards>() && !stores_logits_once<whole>());
 
 // --- bytes ----------------------------------------------------------------------------------------------------------------
 

@@ -59,8 +59,8 @@ constexpr int attention = 3 * 4;
 static_assert(of<plain<1, 1>>(op_code::custom) == attention && of<merged<1, 1>>(op_code::custom) == attention);
 static_assert(3 * (counts<merged<1, 1>>.launches - attention) <= counts<plain<1, 1>>.launches - attention);
 static_assert(3 * (counts<merged<2, 2>>.launches - attention) <= counts<plain<2, 2>>.launches - attention);
-// Three projections are one product; their gradients are not, since attention's adjoint gives them as three results.
-static_assert(of<merged<1, 1>>(op_code::einsum) == of<plain<1, 1>>(op_code::einsum) - 4 * 2);
+// Of each three projections, of their weights' gradients and of what goes back and was added, one is left.
+static_assert(of<merged<1, 1>>(op_code::einsum) == of<plain<1, 1>>(op_code::einsum) - 4 * 6);
 static_assert(of<merged<1, 1>>(op_code::norm_dx_dw) == 9 && of<merged<1, 1>>(op_code::norm_dx) == 0 &&
               of<merged<1, 1>>(op_code::norm_dw_db) == 0);
 // Values that lie side by side are kept as long as any of them.

@@ -20,15 +20,16 @@ train_text::options parse(std::initializer_list<const char*> words) {
 
 TEST_CASE("train_text options: both spellings of a value") {
   for (const auto& o : {parse({"--text", "a b", "--steps", "7", "--seed", "18446744073709551615", "--out", "x", "--backend",
-                               "threads", "--trace", "t.json", "--plan-only"}),
+                               "threads", "--trace", "t.json", "--precision", "float32", "--plan-only"}),
                         parse({"--text=a b", "--steps=7", "--seed=18446744073709551615", "--out=x", "--backend=threads",
-                               "--trace=t.json", "--plan-only"})}) {
+                               "--trace=t.json", "--precision=float32", "--plan-only"})}) {
     CHECK(o.text == "a b");
     CHECK(o.steps == 7);
     CHECK(o.seed == 18446744073709551615u);
     CHECK(o.out == "x");
     CHECK(o.backend == "threads");
     CHECK(o.trace == "t.json");
+    CHECK(o.precision == "float32");
     CHECK(o.plan_only);
     CHECK_FALSE(o.help);
   }
@@ -51,11 +52,12 @@ TEST_CASE("train_text options: what is not given keeps its default") {
 TEST_CASE("train_text options: an unknown flag is named, with the nearest and all accepted ones") {
   CHECK_THROWS_WITH_AS(parse({"--step", "3"}),
                        "unknown flag '--step', did you mean '--steps'? Accepted are --text, --steps, --seed, --out, "
-                       "--backend, --parallel, --trace, --plan-only, --help.",
+                       "--backend, --parallel, --precision, --threads, --trace, --plan-only, --help.",
                        usage_error);
   CHECK_THROWS_WITH_AS(
       parse({"--mesh=2x2"}),
-      "unknown flag '--mesh'; accepted are --text, --steps, --seed, --out, --backend, --parallel, --trace, --plan-only, --help.",
+      "unknown flag '--mesh'; accepted are --text, --steps, --seed, --out, --backend, --parallel, --precision, --threads, --trace, "
+      "--plan-only, --help.",
       usage_error);
   CHECK_THROWS_WITH_AS(parse({"--"}), doctest::Contains("unknown flag '--'"), usage_error);
   CHECK_THROWS_WITH_AS(parse({"-h"}), doctest::Contains("unknown flag '-h'"), usage_error);
@@ -82,10 +84,24 @@ TEST_CASE("train_text options: missing, unwanted and unexpected values") {
   CHECK_THROWS_WITH_AS(parse({"--plan-only=yes"}), "--plan-only takes no value.", usage_error);
   CHECK_THROWS_WITH_AS(parse({"book.txt"}), "unexpected argument 'book.txt': a text is given as --text FILE_OR_DIR.",
                        usage_error);
+  CHECK_THROWS_WITH_AS(parse({"--precision", "fp8"}), "--precision accepts bf16 and float32, not 'fp8'.", usage_error);
   CHECK_THROWS_WITH_AS(parse({"--backend", "abacus"}), "--backend accepts threads and cuda, not 'abacus'.", usage_error);
   CHECK_THROWS_WITH_AS(parse({"--parallel", "pipeline"}),
                        "--parallel accepts ddp+tp, ddp, fsdp, hsdp, tp and fsdp+tp, not 'pipeline'.", usage_error);
   CHECK(parse({"--parallel", "fsdp"}).parallel == "fsdp");
+}
+
+TEST_CASE("train_text options: threads of a rank are counted, within bounds, and on the host alone") {
+  CHECK(parse({}).threads == 1);
+  CHECK(parse({"--threads=3"}).threads == 3);
+  for (const char* bad : {"0", "-2", "129", "two"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_WITH_AS(parse({"--threads", bad}),
+                         ("--threads takes a whole number from 1 to 128, not '" + std::string(bad) + "'.").c_str(),
+                         usage_error);
+  }
+  CHECK_THROWS_WITH_AS(parse({"--threads", "2", "--backend", "cuda"}),
+                       "--threads is for ranks on the host: leave it out, or take --backend threads.", usage_error);
 }
 
 TEST_CASE("train_text options: the help page names every flag") {

@@ -132,7 +132,7 @@ constexpr problem storage_problem(const Graph& g, int i) {
     const spec& s = g.specs[x.spec];
     const bool leaf = x.op == op_code::param || x.op == op_code::state;
     const bool own =
-        leaf || x.op == op_code::part ||
+        leaf || x.op == op_code::part || x.op == op_code::getitem ||
         (runs_kernel(x.op) && !is_update(x.op) && !(x.inputs > 0 && is_view(x, g.specs[g.nodes[x.in[0]].spec], s)));
     if (!own || leaf != places_leaves(n) || !is_contiguous(s) || !places_fit(flat, s)) return problem::graph_storage;
     at += slot_bytes(s) / size;

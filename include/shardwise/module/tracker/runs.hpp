@@ -81,7 +81,7 @@ struct step_events<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T, B
   static constexpr auto value = [] {
     constexpr all_live<std::remove_cvref_t<decltype(joint)>::node_capacity> every;
     const auto moved = placed_in(watched_type::events, joint, every.live, sunk);
-    const auto& all = planned<Plan, typename graphs::written>::type::value;
+    const auto& all = planned<Plan, typename graphs::applied>::type::value;
     const auto marked = passes::detail::marked(all);
     return placed_in(placed_beside_replays(moved, all), all, marked.live, false);
   }();
@@ -90,35 +90,19 @@ struct step_events<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T, B
 // --- gradients of an eager model --------------------------------------------------------------------------------------------
 
 template <class Bound, class Task, class Wrt, class... X>
-struct watched_gradient {
-  using binding_type = eager_binding<Bound>;
-  using watched_type =
-      watched<traced<binding_type::context::template model, task_on<Task, X...>, typename binding_type::plan_type,
-                     typename binding_type::mesh_type, typename binding_type::element, binding_type::context::gradient_mode>,
-              Wrt>;
-  using trace_type = typename watched_type::trace_type;
-  using joint = typename watched_type::joint;
-  static constexpr bool writes = writes_leaves<trace_type>;
-  using dense = dense_gradients<joint, binding_type::parameters, writes, Wrt, trace_type::loss_scaled>;
-  using list = planned_gradients<dense, binding_type::parameters, typename binding_type::plan_type,
-                                 implies_passes<typename binding_type::plan_type>>;
-  static constexpr const auto& program = list::value.g;
-#if !SHARDWISE_DEVICE_PASS
-  static_assert(refused_graph<graph_of<list>, typename binding_type::mesh_type>::ok);
-#endif
-  static constexpr int input_count = static_cast<int>(sizeof...(X)), parameter_total = binding_type::parameters;
-  static constexpr int buffer_total = binding_type::buffers;
-  static constexpr const int* results = list::value.node;
-  using output_names = typename trace_type::output_names;
-  static constexpr int result_count = parameter_total + program.output_count + dense::wanted;
-  static constexpr spec loss = program.specs[program.nodes[results[0]].spec];
-  template <int K>
-  struct metric {
-    static constexpr spec placed = program.specs[program.nodes[results[parameter_total + K]].spec];
-  };
+using watched_loss = watched<traced_loss<Bound, Task, X...>, Wrt>;
+
+template <class Bound, class Task, class Wrt, class... X>
+struct watched_gradient
+    : gradient_program<Bound, typename watched_loss<Bound, Task, Wrt, X...>::trace_type,
+                       typename watched_loss<Bound, Task, Wrt, X...>::joint, Wrt, static_cast<int>(sizeof...(X))> {
+  using watched_type = watched_loss<Bound, Task, Wrt, X...>;
   static constexpr auto events = [] {
-    constexpr all_live<std::remove_cvref_t<decltype(joint::value.g)>::node_capacity> every;
-    return placed_beside_replays(placed_in(watched_type::events, joint::value.g, every.live, writes), program);
+    constexpr const auto& joint = watched_type::joint::value.g;
+    constexpr all_live<std::remove_cvref_t<decltype(joint)>::node_capacity> every;
+    return placed_beside_replays(
+        placed_in(watched_type::events, joint, every.live, writes_leaves<typename watched_type::trace_type>),
+        watched_gradient::program);
   }();
 };
 

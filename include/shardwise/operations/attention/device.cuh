@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on devices: a block for each tile of queries of a head, which goes through the keys in tiles of shared memory with the
-// largest score and the sum of exponentials so far. The adjoint: device_backward.cuh. Include it, or cuda.cuh, in one CUDA source
-// of a program that calls scaled_dot_product_attention. Price: no tensor cores.
+// largest score and the sum of exponentials so far. Float and double in heads of up to 128 have kernels of their own
+// (device_registers_forward.cuh); the kernel here takes larger heads and elements of two bytes. The adjoint: device_backward.cuh.
+// Include it, or cuda.cuh, in one CUDA source of a program that calls scaled_dot_product_attention. Price: no tensor cores.
 #pragma once
 
 #include <shardwise/operations/attention/device_backward.cuh>
+#include <shardwise/operations/attention/device_registers_forward.cuh>
 #include <shardwise/operations/attention/host.hpp>
 #include <shardwise/runtime/cuda/device/custom.cuh>
 #include <shardwise/support/config.hpp>
@@ -86,7 +88,9 @@ __global__ void __launch_bounds__(threads)
 // lse: null where nobody wants it; so is out's data.
 template <class C, class T>
 void attend(const host::attention_call<T, C>& x, const host::attention_block<T>& out, C* lse, cudaStream_t stream) {
-  by_size(x.size > x.value_size ? x.size : x.value_size, [&](auto size) {
+  if constexpr (std::is_same_v<T, C>)
+    if (fits_registers(x)) return attend_by_registers(x, out, lse, stream);
+  by_size<least_size<T, C>>(x.size > x.value_size ? x.size : x.value_size, [&](auto size) {
     constexpr int most = decltype(size)::value;
     const std::int64_t tiles = tiles_of(x.queries, tile_rows<C, most>), blocks = tiles * x.heads * x.batch;
     const int bytes = shared_bytes<C, most>(3, 1, x.size > x.value_size ? x.size : x.value_size);

@@ -4,7 +4,7 @@
 // of dout with values are computed in both.
 #pragma once
 
-#include <shardwise/operations/attention/device_tiles.cuh>
+#include <shardwise/operations/attention/device_registers_backward.cuh>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {
@@ -121,7 +121,9 @@ __global__ void __launch_bounds__(threads)
 template <class T, class C>
 void attend_back(const host::attention_call<T, C>& x, const host::attention_gradients<T, C>& g, cudaStream_t stream) {
   const std::int64_t larger = x.size > x.value_size ? x.size : x.value_size;
-  by_size(larger, [&](auto size) {
+  if constexpr (std::is_same_v<T, C>)
+    if (fits_registers(x)) return attend_back_by_registers(x, g, stream);
+  by_size<least_size<T, C>>(larger, [&](auto size) {
     constexpr int most = decltype(size)::value, rows = tile_rows<C, most>;
     const int bytes = shared_bytes<C, most>(4, 2, larger);
     const std::int64_t of_queries = tiles_of(x.queries, rows), of_keys = tiles_of(x.keys, rows);
@@ -154,10 +156,43 @@ __global__ void __launch_bounds__(threads)
     if (threadIdx.x % 32 == 0) out[n] = sum;
   }
 }
+// The same of rows that are chunks of 16 bytes: eight lanes for each.
+template <class C, class T>
+__global__ void __launch_bounds__(threads)
+    row_products_by_chunks(const __grid_constant__ host::attention_block<const T> x,
+                           const __grid_constant__ host::attention_block<const T> y, C* out, unsigned rows, unsigned heads,
+                           unsigned times, int chunks) {
+  struct alignas(16) chunk {
+    T v[16 / sizeof(T)];
+  };
+  const unsigned n = blockIdx.x * (threads / 8) + threadIdx.x / 8;
+  const int lane = static_cast<int>(threadIdx.x) % 8;
+  C sum = C(0);
+  if (n < rows) {
+    const unsigned t = n % times, h = n / times % heads, b = n / times / heads;
+    const chunk *const p = reinterpret_cast<const chunk*>(x.at(b, h, t)), *const q =
+                                                                              reinterpret_cast<const chunk*>(y.at(b, h, t));
+    for (int i = lane; i < chunks; i += 8) {
+      const chunk u = p[i], v = q[i];
+      for (int e = 0; e < static_cast<int>(16 / sizeof(T)); ++e) sum += static_cast<C>(u.v[e]) * static_cast<C>(v.v[e]);
+    }
+  }
+  for (int step = 4; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, step);
+  if (n < rows && lane == 0) out[n] = sum;
+}
 template <class C, class T>
 void multiply_rows(const host::attention_block<const T>& x, const host::attention_block<const T>& y, C* out,
                    std::int64_t batch, std::int64_t heads, std::int64_t times, std::int64_t size, cudaStream_t stream) {
   const std::int64_t rows = batch * heads * times, blocks = tiles_of(rows, threads / 32);
+  if constexpr (sizeof(T) == 2) {
+    const auto is_whole = [](const T* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
+    if (rows > 0 && rows < std::int64_t{1} << 31 && size % 8 == 0 && is_whole(x.data) && is_whole(y.data)) {
+      row_products_by_chunks<C, T><<<static_cast<unsigned>(tiles_of(rows, threads / 8)), threads, 0, stream>>>(
+          x, y, out, static_cast<unsigned>(rows), static_cast<unsigned>(heads), static_cast<unsigned>(times),
+          static_cast<int>(size / 8));
+      return;
+    }
+  }
   if (rows > 0)
     row_products<C, T><<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), threads, 0, stream>>>(x, y, out, rows,
                                                                                                        heads, times, size);

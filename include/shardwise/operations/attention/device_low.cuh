@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of two-byte elements on devices: statistics and delta are float, as the records say, all arithmetic is. By the registered
-// library where it takes the call, else by the kernels that float has. attention_report says which.
+// library where it takes the call (attention_report says so), else by tensor cores (device_mma_forward.cuh: is_taken), else by the kernels
+// that float has.
 #pragma once
 
 #include <shardwise/operations/attention/device.cuh>
 #include <shardwise/operations/attention/device_library.cuh>
+#include <shardwise/operations/attention/device_mma_backward.cuh>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {
@@ -37,7 +39,8 @@ void run_low(const call& c, context& ctx) {
   if constexpr (first == operations::attention_inputs) {
     float* const lse = static_cast<float*>(c.results->p[1]);
     if (attend_by_library(x, k.out(0), lse, c.workspace, ctx.stream)) return;
-    attend(x, host::attention_block<T>(k.out(0), x.a, x.heads, x.queries, x.value_size), lse, ctx.stream);
+    const host::attention_block<T> out(k.out(0), x.a, x.heads, x.queries, x.value_size);
+    if (!attend_by_mma(x, out, lse, ctx.stream)) attend(x, out, lse, ctx.stream);
   } else {
     host::attention_gradients<T, float> g;
     g.lse = static_cast<const float*>(c.p[3]);
@@ -47,7 +50,7 @@ void run_low(const call& c, context& ctx) {
     g.dk = {k.out(1), x.a, x.key_heads, x.keys, x.size};
     g.dv = {k.out(2), x.a, x.key_heads, x.keys, x.value_size};
     if (attend_back_by_library(x, g, c.workspace, ctx.stream)) return;
-    attend_back(x, g, ctx.stream);
+    if (!attend_back_by_mma(x, g, ctx.stream)) attend_back(x, g, ctx.stream);
   }
   check_launch(Op.name);
 }

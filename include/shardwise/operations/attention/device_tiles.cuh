@@ -85,17 +85,17 @@ __device__ host::attention_drops drops_of(const host::attention_call<T, C>& x, d
 }
 
 // Over the threads of one row.
-template <class C>
+template <int Threads = side, class C>
 __device__ C row_max(C v) {
-  for (int step = side / 2; step > 0; step /= 2) {
-    const C other = __shfl_xor_sync(0xffffffffU, v, step, side);
+  for (int step = Threads / 2; step > 0; step /= 2) {
+    const C other = __shfl_xor_sync(0xffffffffU, v, step, Threads);
     v = v > other ? v : other;
   }
   return v;
 }
-template <class C>
+template <int Threads = side, class C>
 __device__ C row_sum(C v) {
-  for (int step = side / 2; step > 0; step /= 2) v += __shfl_xor_sync(0xffffffffU, v, step, side);
+  for (int step = Threads / 2; step > 0; step /= 2) v += __shfl_xor_sync(0xffffffffU, v, step, Threads);
   return v;
 }
 
@@ -136,17 +136,24 @@ struct place {
 };
 inline std::int64_t tiles_of(std::int64_t n, int rows) { return (n + rows - 1) / rows; }
 
+// The least size of a head that the kernels of this header have code for: those of registers take float and double below.
+template <class T, class C>
+inline constexpr int least_size = std::is_same_v<T, C> ? most_size : 64;
+
 template <class Kernel>
 void allow_shared(Kernel kernel, int bytes) {
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "cudaFuncSetAttribute");
 }
 
-// launch(a constant Size) with the least of 64, 128, 256 that holds heads of `size`. Throws std::invalid_argument above those.
-template <class F>
+// launch(a constant Size) with the least of 64, 128, 256 from Least on that holds heads of `size`. Throws std::invalid_argument above
+// those.
+template <int Least = 64, class F>
 void by_size(std::int64_t size, F&& launch) {
-  if (size <= 64) launch(std::integral_constant<int, 64>{});
-  else if (size <= 128) launch(std::integral_constant<int, 128>{});
-  else if (size <= most_size) launch(std::integral_constant<int, most_size>{});
+  if constexpr (Least <= 64)
+    if (size <= 64) return launch(std::integral_constant<int, 64>{});
+  if constexpr (Least <= 128)
+    if (size <= 128) return launch(std::integral_constant<int, 128>{});
+  if (size <= most_size) launch(std::integral_constant<int, most_size>{});
   else
     throw std::invalid_argument("shardwise: scaled_dot_product_attention: heads of size " + std::to_string(size) +
                                 " are given; kernels on GPUs have room for 256: split them into more heads, or write the "

@@ -46,6 +46,7 @@ struct attention_call {
   attention_attributes a{};
   std::int64_t batch = 0, heads = 0, key_heads = 0, queries = 0, keys = 0, size = 0, value_size = 0;
   std::int64_t group = 1;  // heads of q for each of k
+  interval groups{};       // of the batch's heads of k, counted through: those to compute
   std::int64_t first_batch = 0, first_head = 0, first_query = 0, whole_heads = 0, whole_queries = 0;
   Sum scale{};
   attention_block<const T> q, k, v;
@@ -117,6 +118,7 @@ constexpr attention_call<T, Sum> attention_call_of(const kernel_arguments<T>& k,
   x.size = k.extent(0, 3);
   x.value_size = k.extent(2, 3);
   x.group = x.key_heads > 0 ? x.heads / x.key_heads : 1;
+  x.groups = k.share(x.batch * x.key_heads);
   x.first_batch = k.origin(0, 0);
   x.first_head = k.origin(0, h);
   x.first_query = k.origin(0, t);
@@ -248,6 +250,11 @@ constexpr void clear_attention_keys(const attention_block<T>& to, std::int64_t b
     for (std::int64_t c = 0; c < size; ++c) to.at(b, h, j)[c] = T(0);
 }
 
+// f(batch, head of k) for what a call is to compute.
+template <class T, class Sum, class F>
+constexpr void each_group(const attention_call<T, Sum>& x, const F& f) {
+  for (std::int64_t i = x.groups.begin; i < x.groups.begin + x.groups.size; ++i) f(i / x.key_heads, i % x.key_heads);
+}
 // The heads of q that read head kh of k.
 template <class Sum, class T>
 constexpr void attend_group(const attention_call<T, Sum>& x, std::int64_t b, std::int64_t kh, const attention_block<T>& out,

@@ -55,8 +55,7 @@ struct finite_heads {
   finite_heads(const attention_call<T>& of, const attention_block<const T>* gradient)
       : x(of),
         dout(gradient),
-        all(is_finite(x.q.data, x.batch * x.q.batch) && is_finite(x.k.data, x.batch * x.k.batch) &&
-            is_finite(x.v.data, x.batch * x.v.batch) && (!dout || is_finite(dout->data, x.batch * dout->batch))) {}
+        all(is_finite_in(x.q) && is_finite_in(x.k) && is_finite_in(x.v) && (!dout || is_finite_in(*dout))) {}
   // Head kh of k, and those of q that read it.
   bool operator()(std::int64_t b, std::int64_t kh) const {
     if (all) return true;
@@ -64,6 +63,14 @@ struct finite_heads {
     for (std::int64_t h = kh * x.group; finite && h < (kh + 1) * x.group; ++h)
       finite = is_finite<T>(x.q, b, h, x.queries, x.size) && (!dout || is_finite<T>(*dout, b, h, x.queries, x.value_size));
     return finite;
+  }
+
+ private:
+  // Where the groups to compute lie, whole elements of the batch.
+  bool is_finite_in(const attention_block<const T>& y) const {
+    if (x.groups.size == 0) return true;
+    const std::int64_t first = x.groups.begin / x.key_heads, last = (x.groups.begin + x.groups.size - 1) / x.key_heads;
+    return is_finite(y.data + first * y.batch, (last - first + 1) * y.batch);
   }
 };
 
@@ -280,16 +287,12 @@ __attribute__((noinline)) void attend(const attention_call<T>& x, const attentio
   attention_drops drops;
   if (x.key) drops = drops_of<math<T>>(x.key, x.a.dropout);
   const d::finite_heads<T> finite(x, nullptr);
-  for (std::int64_t b = 0; b < x.batch; ++b)
-    for (std::int64_t kh = 0; kh < x.key_heads; ++kh) {
-      if (!finite(b, kh)) {
-        attend_group<T>(x, b, kh, out, lse);
-        continue;
-      }
-      d::each_query_tile(x, b, kh, [&](const d::tile& t) {
-        d::attend_tiles(x, t, w, drops, out, lse ? lse + (b * x.heads + t.h) * x.queries + t.query : nullptr);
-      });
-    }
+  each_group(x, [&](std::int64_t b, std::int64_t kh) {
+    if (!finite(b, kh)) return attend_group<T>(x, b, kh, out, lse);
+    d::each_query_tile(x, b, kh, [&](const d::tile& t) {
+      d::attend_tiles(x, t, w, drops, out, lse ? lse + (b * x.heads + t.h) * x.queries + t.query : nullptr);
+    });
+  });
 }
 template <class T>
 __attribute__((noinline)) void attend_back(const attention_call<T>& x, const attention_gradients<T>& g, T* scratch) {
@@ -298,16 +301,12 @@ __attribute__((noinline)) void attend_back(const attention_call<T>& x, const att
   attention_drops drops;
   if (x.key) drops = drops_of<math<T>>(x.key, x.a.dropout);
   const d::finite_heads<T> finite(x, &g.dout);
-  for (std::int64_t b = 0; b < x.batch; ++b)
-    for (std::int64_t kh = 0; kh < x.key_heads; ++kh) {
-      if (!finite(b, kh)) {
-        attend_group_back<T>(x, g, b, kh);
-        continue;
-      }
-      clear_attention_keys(g.dk, b, kh, x.keys, x.size);
-      clear_attention_keys(g.dv, b, kh, x.keys, x.value_size);
-      d::each_query_tile(x, b, kh, [&](const d::tile& t) { d::attend_tiles_back(x, g, t, w, drops); });
-    }
+  each_group(x, [&](std::int64_t b, std::int64_t kh) {
+    if (!finite(b, kh)) return attend_group_back<T>(x, g, b, kh);
+    clear_attention_keys(g.dk, b, kh, x.keys, x.size);
+    clear_attention_keys(g.dv, b, kh, x.keys, x.value_size);
+    d::each_query_tile(x, b, kh, [&](const d::tile& t) { d::attend_tiles_back(x, g, t, w, drops); });
+  });
 }
 
 }  // namespace SHARDWISE_HOST_BUILD

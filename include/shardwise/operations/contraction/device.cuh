@@ -4,6 +4,7 @@
 #pragma once
 
 #include <shardwise/operations/contraction/device_epilogue.cuh>
+#include <shardwise/operations/contraction/device_matrix.cuh>
 #include <shardwise/operations/contraction/device_product.cuh>
 #include <shardwise/operations/contraction/host.hpp>
 #include <shardwise/operations/written/device.cuh>
@@ -17,43 +18,6 @@ namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
-
-// A matrix of one product as it lies in memory: extent and stride of its two dims, and of the batch.
-struct strided_matrix {
-  std::int64_t row = 0, column = 0, row_step = 0, column_step = 0;
-
-  // cuBLASLt steps by 1 along stored columns: along the rows, or (transposed) along the columns.
-  bool plain() const { return row == 1 || row_step == 1; }
-  bool turned() const { return column == 1 || column_step == 1; }
-  // Columns must not overlap, as a broadcast operand's do.
-  bool fits() const { return (plain() || turned()) && leading() >= (plain() ? row : column); }
-  // The other stride; of a single stored column it means nothing, yet must be at least the rows.
-  std::int64_t leading() const { return plain() ? distance(row, column, column_step) : distance(column, row, row_step); }
-
- private:
-  static std::int64_t distance(std::int64_t rows, std::int64_t columns, std::int64_t step) {
-    return columns == 1 ? rows : step;
-  }
-};
-
-constexpr std::int64_t alignment_of(std::uintptr_t p) { return p % 16 == 0 ? 16 : p % 8 == 0 ? 8 : p % 4 == 0 ? 4 : 2; }
-
-// f(offsets, whether it is the first) for every point of a walk.
-template <class F>
-void each_point(walk<3> w, F&& f) {
-  if (w.rank == 0) {
-    const std::int64_t none[3]{};
-    w.push(1, none);
-  }
-  bool first = true;
-  w.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* step) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      const std::int64_t at[3] = {off[0] + i * step[0], off[1] + i * step[1], off[2] + i * step[2]};
-      f(at, first);
-      first = false;
-    }
-  });
-}
 
 // One einsum: its operands, of which those that no matrix layout describes are first copied densely into the scratch.
 template <class T>
@@ -102,7 +66,7 @@ class device_einsum {
     return n > 1 ? n : 1;
   }
 
-  // The product with the expression as its epilogue, in one launch; false, and nothing is launched, where that cannot be.
+  // The product, or a batch of them, with the expression as its epilogue, in one launch; false, and nothing is launched, where that cannot be.
   bool run_with(const product_epilogue& then) {
     if (!then.fits || !is_single() || (then.is_rough() && !ctx_.plans->is_rough<T>())) return false;
     const bool swap = !matrix(2).plain();  // as in describe(): whether the rows of what is stored are the columns
@@ -113,10 +77,11 @@ class device_einsum {
     for (int j = 0; j < then.values; ++j) {
       beside v;
       if (!lies_like_result(j, swap, v)) return false;
-      if (!x.bias && v.column == 0 && (v.row == 1 || v.rows == 1) && v.columns > 1) {
+      if (!x.bias && v.column == 0 && (v.row == 1 || v.rows == 1) && v.columns > 1 && is_biases_step(v.batch, v.rows)) {
         x.bias = v.p;
       } else if (s.ld_c == 0 && v.is_matrix()) {
         s.ld_c = v.leading();
+        s.step_c = v.batch;
         s.align_c = alignment_of(reinterpret_cast<std::uintptr_t>(v.p));
         x.c = v.p;
         beta = 1;
@@ -126,7 +91,7 @@ class device_einsum {
     }
     if (then.beside >= 0) {
       beside v;
-      if (!lies_like_result(then.beside, swap, v) || !v.is_matrix() || v.leading() % 8 != 0) return false;
+      if (!lies_like_result(then.beside, swap, v) || !v.is_matrix() || v.leading() % 8 != 0 || matrices() > 1) return false;
       s.ld_aux = v.leading();
       x.aux = v.p;
     }
@@ -134,10 +99,15 @@ class device_einsum {
     return run_single(s, x, swap, beta);
   }
 
-  // The product, and beside it, at `sums`, the sums of operand 0 over what it contracts, whose elements are the result's rows;
+  // The product, and beside it, at `sums`, the sums of operand 0 over what it contracts, whose elements are the result's rows; of a
+  // batch one after the other;
   // false, and nothing is launched, where cuBLASLt has no such kernel. It adds in float.
   bool run_with_sums(void* sums) {
     if (!ctx_.plans->is_rough<T>() || !is_single()) return false;
+    const layout& l = c_.l[2];
+    const std::int64_t each = l.ext[l.rank - 1];
+    if ((each > 1 && l.str[l.rank - 1] != 1) || l.numel() != each * matrices()) return false;
+    if (matrices() > 1 && (l.rank != 2 || !is_biases_step(l.str[0], each))) return false;
     const bool swap = !matrix(2).plain();
     matmul_shape s;
     matmul_operands x;
@@ -169,6 +139,7 @@ class device_einsum {
   struct beside {
     T* p = nullptr;
     std::int64_t rows = 0, columns = 0, row = 0, column = 0;
+    std::int64_t batch = 0;  // from one matrix to the next
     bool is_matrix() const { return (row == 1 || rows == 1) && (columns == 1 || column >= rows); }
     std::int64_t leading() const { return columns == 1 ? rows : column; }
   };
@@ -177,21 +148,44 @@ class device_einsum {
     v.p = as<T>(c_.p[c_.inputs + j]);
     v.rows = rows.ext[rows.rank - 1];
     v.columns = columns.ext[columns.rank - 1];
-    return steps_like(j, rows, swap ? 1 : 0, v.row) && steps_like(j, columns, swap ? 0 : 1, v.column);
+    return steps_like(j, rows, swap ? 1 : 0, v.row) && steps_like(j, columns, swap ? 0 : 1, v.column) &&
+           steps_from_matrix_to_matrix(j, v.batch);
+  }
+  std::int64_t matrices() const { return points(plan_.batch); }
+  // Biases of a batch: plans say that each begins where the one before ends, 16 bytes aligned as the first.
+  bool is_biases_step(std::int64_t step, std::int64_t each) const {
+    return matrices() == 1 || (step == each && each * static_cast<std::int64_t>(sizeof(T)) % 16 == 0);
+  }
+  // Whether value j of the expression goes along the batch in one step.
+  bool steps_from_matrix_to_matrix(int j, std::int64_t& step) const {
+    const auto e = attributes_of<einsum_attributes>(c_.a);
+    bool first = true;
+    std::int64_t covered = 1;
+    for (int d = l_[0].rank - 1; d >= 0; --d) {
+      const int l = rules::label(e.lhs, d), at = rules::find_label(e.out, l_[2].rank, l);
+      if (rules::find_label(e.rhs, l_[1].rank, l) < 0 || at < 0 || l_[0].ext[d] == 1) continue;
+      const std::int64_t s = epilogue_stride(c_, j, at);
+      if (first) step = s;
+      else if (s != step * covered) return false;
+      first = false;
+      covered *= l_[0].ext[d];
+    }
+    return covered == matrices();
   }
 
   // Whether one launch of cuBLASLt's is all of it, and there is something to do.
   bool is_single() {
     if (l_[0].numel() == 0 || l_[1].numel() == 0 || l_[2].numel() == 0 || launches() != 1) return false;
-    return points(plan_.batch) == 1;
+    return matrices() <= most_batches;
   }
   // Plans are made for a bias and a matrix beside the result that are aligned.
   bool run_single(matmul_shape& s, matmul_operands& x, bool swap, product_scalar<T> beta) {
     for (const void* p : {x.bias, x.aux})
       if (reinterpret_cast<std::uintptr_t>(p) % 16 != 0) return false;
-    const std::int64_t none[3]{};
     T* const p[3] = {p_[0], p_[1], p_[2]};
-    describe(s, p, none, 1);
+    std::int64_t step[3]{};
+    for (int k = 0; k < 3 && matrices() > 1; ++k) step[k] = plan_.batch.str[k][batch_dim()];
+    describe(s, p, step, matrices());
     const auto alpha = static_cast<product_scalar<T>>(c_.f);
     x.a = p[swap ? 1 : 0];
     x.b = p[swap ? 0 : 1];
@@ -349,7 +343,7 @@ struct kernel<op_code::einsum> {
     detail::device_einsum<T> products(c, ctx);
     if (sums) {
       if (c.l[2].rank == 1 && detail::run_product<T>(c, no_epilogue{}, &c.l[2], c.p[2], 1, ctx)) return;
-      if (c.l[2].rank == 1 && c.l[2].str[0] == 1 && products.run_with_sums(c.p[2])) return;
+      if (products.run_with_sums(c.p[2])) return;
       detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
     } else if (const std::int64_t n = products.launches(); n > 1) {
       if (detail::run_product<T>(c, no_epilogue{}, nullptr, nullptr, n, ctx)) return;

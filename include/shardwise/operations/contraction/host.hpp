@@ -77,6 +77,11 @@ constexpr void sum_rows(const call& c, const operands<T>& q) {
 
 template <>
 struct kernel<op_code::einsum> {
+#if defined(SHARDWISE_WITH_BLAS)
+  static constexpr cut_kind cut = cut_kind::whole;  // a library's rows may depend on how many there are
+#else
+  static constexpr cut_kind cut = cut_kind::product;
+#endif
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     if (attributes_of<einsum_attributes>(c.a).keeps_sums != 0) detail::sum_rows<T>(c, q);

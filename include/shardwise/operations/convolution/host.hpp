@@ -110,28 +110,34 @@ constexpr T convolution_dw_at(const convolution_blocks& b, const T* dy, const T*
 
 template <>
 struct SHARDWISE_HIDDEN host_kernel<custom::conv2d> {
+  static constexpr bool in_shares = true;
   template <class T>
   static constexpr void run(const kernel_arguments<T>& k) {
     const auto b = host::blocks_of(k, 0, 1, -1);
-    for (std::int64_t at = 0; at < k.size(); ++at)
+    const interval of = k.share(k.size());
+    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
       k.out()[at] = host::convolution_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at);
   }
 };
 template <>
 struct SHARDWISE_HIDDEN host_kernel<custom::conv2d_dx> {
+  static constexpr bool in_shares = true;
   template <class T>
   static constexpr void run(const kernel_arguments<T>& k) {
     const auto b = host::blocks_of(k, -1, 1, 0);
-    for (std::int64_t at = 0; at < k.size(); ++at)
+    const interval of = k.share(k.size());
+    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
       k.out()[at] = host::convolution_dx_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at);
   }
 };
 template <>
 struct SHARDWISE_HIDDEN host_kernel<custom::conv2d_dw> {
+  static constexpr bool in_shares = true;
   template <class T>
   static constexpr void run(const kernel_arguments<T>& k) {
     const auto b = host::blocks_of(k, 1, -1, 0);
-    for (std::int64_t at = 0; at < k.size(); ++at)
+    const interval of = k.share(k.size());
+    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
       k.out()[at] = host::convolution_dw_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at);
   }
 };

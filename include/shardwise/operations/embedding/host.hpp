@@ -11,6 +11,7 @@ inline namespace SHARDWISE_HOST_BUILD {
 // A block of the table may hold some of its rows: the others are zeros in the result, for the ranks that own them to add.
 template <>
 struct kernel<op_code::embedding> {
+  static constexpr cut_kind cut = cut_kind::looked_up;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout& w = c.l[0];
@@ -33,12 +34,14 @@ struct kernel<op_code::embedding> {
 
 template <>
 struct kernel<op_code::embedding_dw> {
+  static constexpr cut_kind cut = cut_kind::gathered;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout& dy = c.l[0];
     const layout& o = c.l[result];
-    const std::int64_t total = o.numel(), n = o.ext[1], s = dy.str[dy.rank - 1];
-    for (std::int64_t i = 0; i < total; ++i) q.p[result][i] = T(0);
+    const std::int64_t n = o.ext[1], s = dy.str[dy.rank - 1];
+    for (std::int64_t row = 0; row < o.ext[0]; ++row)
+      for (std::int64_t i = 0; i < n; ++i) q.p[result][row * o.str[0] + i] = T(0);
     const layout* const both[2] = {&c.l[1], &dy};
     each_row<2>(both, c.l[1].rank, [&](const std::int64_t* at) {
       const std::int64_t row = q.index[at[0]] - o.origin[0];

@@ -159,11 +159,20 @@ struct nll_dx_row {
       return;
     }
     constexpr int V = vector_of<T>;
+    if (!counts) {  // zeros, without a look at the logits
+      for (std::int64_t i = t.lane() * V; i < own.size; i += Team::threads * V)
+        *reinterpret_cast<pack<T, V>*>(out + i) = pack<T, V>{};
+      return;
+    }
 #pragma unroll 2
     for (std::int64_t i = t.lane() * V; i < own.size; i += Team::threads * V) {
       pack<T, V> v = *reinterpret_cast<const pack<T, V>*>(in + i);
+      const int target_at = id >= i && id - i < V ? static_cast<int>(id - i) : -1;  // one comparison of 64 bits a pack
 #pragma unroll
-      for (int k = 0; k < V; ++k) v.v[k] = slope(i + k, v.v[k]);
+      for (int k = 0; k < V; ++k) {
+        const C s = g * math<C>::exp(static_cast<C>(v.v[k]) - norm);
+        v.v[k] = static_cast<T>(k == target_at ? s - g : s);
+      }
       *reinterpret_cast<pack<T, V>*>(out + i) = v;
     }
   }

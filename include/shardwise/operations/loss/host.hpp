@@ -13,6 +13,7 @@ inline namespace SHARDWISE_HOST_BUILD {
 // Of no elements, or of -infinity alone, -infinity; infinity beside an infinity, but a NaN beside a NaN.
 template <>
 struct kernel<op_code::lse> {
+  static constexpr cut_kind cut = cut_kind::rows;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     using m = math<T>;
@@ -33,6 +34,7 @@ struct kernel<op_code::lse> {
 // Where ranks share a row's classes, the one that holds the target has the row's loss and the others have zero.
 template <>
 struct kernel<op_code::nll> {
+  static constexpr cut_kind cut = cut_kind::rows;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const auto of = attributes_of<nll_attributes>(c.a);
@@ -53,6 +55,7 @@ struct kernel<op_code::nll> {
 // operands: cotangent, logits, log-sum-exp, target: dy (softmax - onehot)
 template <>
 struct kernel<op_code::nll_dx> {
+  static constexpr cut_kind cut = cut_kind::rows;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const auto of = attributes_of<nll_attributes>(c.a);
@@ -84,6 +87,7 @@ struct kernel<op_code::nll_dx> {
 // all classes.
 template <>
 struct kernel<op_code::exp_sum> {
+  static constexpr cut_kind cut = cut_kind::rows;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};

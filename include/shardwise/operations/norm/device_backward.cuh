@@ -6,7 +6,9 @@
 #include <shardwise/runtime/cuda/device/arrival.cuh>
 #include <shardwise/runtime/cuda/device/math.cuh>
 #include <shardwise/runtime/cuda/device/team.cuh>
+#include <shardwise/operations/norm/device_joined.cuh>
 #include <shardwise/operations/norm/record.hpp>
+#include <shardwise/operations/written/device.cuh>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {
@@ -45,6 +47,7 @@ struct norm_dx_dw_arguments {
 template <class T, int Threads>
 __global__ void __launch_bounds__(Threads == warp_threads ? warp_threads * rows_in_block : Threads)
     norm_dx_dw_kernel(const __grid_constant__ norm_dx_dw_arguments<T> a) {
+  using C = computed_in<T>;
   const team<Threads> t;
   double* const sum_w = a.sums + std::int64_t{t.first_row()} * 2 * a.n;
   double* const sum_b = sum_w + a.n;
@@ -64,19 +67,21 @@ __global__ void __launch_bounds__(Threads == warp_threads ? warp_threads * rows_
       square += d * d;
     }
     square = t.sum(square);
-    const T m = static_cast<T>(mean), s = static_cast<T>(1 / math<double>::sqrt(square / static_cast<double>(a.n) + a.eps));
-    T g1 = T(0), gh = T(0);
+    const C m = static_cast<C>(mean), s = static_cast<C>(1 / math<double>::sqrt(square / static_cast<double>(a.n) + a.eps));
+    C g1 = C(0), gh = C(0);
     for (std::int64_t i = t.lane(); i < a.n; i += Threads) {
-      const T d = dy[i * a.sg], h = (x[i * a.sx] - m) * s, g = d * a.w[i * a.sw];
+      const C d = static_cast<C>(dy[i * a.sg]), h = (static_cast<C>(x[i * a.sx]) - m) * s,
+              g = d * static_cast<C>(a.w[i * a.sw]);
       g1 += g;
       gh += g * h;
       sum_w[i] += static_cast<double>(d * h);
       sum_b[i] += static_cast<double>(d);
     }
-    g1 = a.rms ? T(0) : t.sum(g1) / static_cast<T>(a.n);
-    gh = t.sum(gh) / static_cast<T>(a.n);
+    g1 = a.rms ? C(0) : t.sum(g1) / static_cast<C>(a.n);
+    gh = t.sum(gh) / static_cast<C>(a.n);
     for (std::int64_t i = t.lane(); i < a.n; i += Threads)
-      o[i] = s * (dy[i * a.sg] * a.w[i * a.sw] - g1 - (x[i * a.sx] - m) * s * gh);
+      o[i] = static_cast<T>(s * (static_cast<C>(dy[i * a.sg]) * static_cast<C>(a.w[i * a.sw]) - g1 -
+                                 (static_cast<C>(x[i * a.sx]) - m) * s * gh));
   }
   if (!last_to_arrive(a.ticket, gridDim.x)) return;
   const std::int64_t teams = std::int64_t{gridDim.x} * team<Threads>::rows;
@@ -97,6 +102,29 @@ template <>
 struct kernel<op_code::norm_dx_dw> {
   template <class T>
   static void run(const call& c, context& ctx) {
+    if (!in_packs<T>(c, no_epilogue{}, ctx)) by_teams<T>(c, ctx);
+  }
+  // In the kernel where rows are kept in registers, else a launch in place.
+  template <class T, expression E>
+  static void run_then(const call& c, context& ctx) {
+    if (in_packs<T>(c, epilogue_of<T, E>(c), ctx)) return;
+    by_teams<T>(c, ctx);
+    evaluate<T, E>(op_code::norm_dx_dw, c, ctx);
+  }
+
+ private:
+  template <class T, class Then>
+  static bool in_packs([[maybe_unused]] const call& c, [[maybe_unused]] const Then& then, [[maybe_unused]] context& ctx) {
+    if constexpr (sizeof(T) == 2) {
+      T* const dw = as<T>(c.p[3]);
+      const bool biased = attributes_of<norm_attributes>(c.a).biased != 0;
+      return detail::run_joined_rows<T>(c, then, dw, biased ? dw + c.l[3].str[0] : nullptr, ctx);
+    } else {
+      return false;
+    }
+  }
+  template <class T>
+  static void by_teams(const call& c, context& ctx) {
     const int last = c.l[0].rank - 1;
     detail::norm_dx_dw_arguments<T> a{};
     walk<3> rows;

@@ -96,6 +96,7 @@ constexpr void each_tile(std::int64_t n, F&& f) {
 
 template <>
 struct kernel<op_code::norm_stats> {
+  static constexpr cut_kind cut = cut_kind::normed;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout* const both[2] = {&c.l[0], &c.l[result]};
@@ -113,6 +114,7 @@ struct kernel<op_code::norm_stats> {
 
 template <>
 struct kernel<op_code::norm_apply> {
+  static constexpr cut_kind cut = cut_kind::normed;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
@@ -132,6 +134,7 @@ struct kernel<op_code::norm_apply> {
 // norm_stats and norm_apply, the row still in the nearest cache; the statistics go to the last operand if they are kept.
 template <>
 struct kernel<op_code::norm> {
+  static constexpr cut_kind cut = cut_kind::normed;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const auto of = attributes_of<norm_attributes>(c.a);
@@ -159,6 +162,7 @@ struct kernel<op_code::norm> {
 // With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)); rms norm has no mean(g).
 template <>
 struct kernel<op_code::norm_dx> {
+  static constexpr cut_kind cut = cut_kind::normed;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout* const all[4] = {&c.l[0], &c.l[1], &c.l[2], &c.l[result]};
@@ -183,6 +187,7 @@ struct kernel<op_code::norm_dx> {
 
 template <>
 struct kernel<op_code::norm_dw> {
+  static constexpr cut_kind cut = cut_kind::columns;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     sums<T>(c, q, q.p[result], nullptr);
@@ -216,6 +221,7 @@ struct kernel<op_code::norm_dw> {
 // norm_dw into the last operand and the sum of dy over the same rows.
 template <>
 struct kernel<op_code::norm_dw_db> {
+  static constexpr cut_kind cut = cut_kind::columns;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     kernel<op_code::norm_dw>::sums<T>(c, q, q.p[3], q.p[result]);

@@ -65,6 +65,7 @@ constexpr auto element(T f, X... x) {
 // The kernel that follows from the formula.
 template <op_code Op>
 struct map_kernel {
+  static constexpr cut_kind cut = cut_kind::places;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const T f = math<T>::from(c.f);
@@ -122,6 +123,7 @@ constexpr void each_offset(const call& c, F&& f) {
 #define SHARDWISE_X(name, ...)                                                                   \
   template <>                                                                                    \
   struct kernel<op_code::name> {                                                                 \
+    static constexpr cut_kind cut = cut_kind::places;                                            \
     template <class T>                                                                           \
     static constexpr void run(const call& c, const operands<T>& q, const step_env&) {            \
       detail::each_offset<3>(c, [&](const std::int64_t* at) {                                    \
@@ -134,6 +136,7 @@ SHARDWISE_COMPARISONS(SHARDWISE_X)
 
 template <>
 struct kernel<op_code::where> {
+  static constexpr cut_kind cut = cut_kind::places;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     detail::each_offset<4>(
@@ -143,6 +146,7 @@ struct kernel<op_code::where> {
 
 template <>
 struct kernel<op_code::mask_keep> {
+  static constexpr cut_kind cut = cut_kind::places;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const bool zero_where = attributes_of<mask_keep_attributes>(c.a).where_zero != 0;
@@ -191,6 +195,7 @@ void convert(const call& c, To* to, const From* from) {
 }  // namespace detail
 template <>
 struct kernel<op_code::cast> {
+  static constexpr cut_kind cut = cut_kind::places;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     if constexpr (!shardwise::detail::is_element<T>) {
@@ -213,6 +218,7 @@ struct kernel<op_code::cast> {
 // A product, also where it is dropped: a NaN stays one, as in PyTorch.
 template <>
 struct kernel<op_code::dropout> {
+  static constexpr cut_kind cut = cut_kind::drawn;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
     const T keep = T(1) / math<T>::from(1 - c.f);

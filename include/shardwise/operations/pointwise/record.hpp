@@ -99,6 +99,7 @@ inline constexpr operation clip_factor = [] {
 inline constexpr operation cast = [] {
   operation o = pointwise(linearity::first, -1, element_rule::converted);
   o.scalar = false;
+  o.launch = launching::together;
   o.rows = [](const operation&, const op_attr& a, const spec* in, int n, const spec& out) {
     const bool linear = is_floating(in[0].type) && is_floating(static_cast<dtype>(attributes_of<cast_attributes>(a).type));
     return rules::pointwise_rows(in, n, out, linear ? linearity::first : linearity::none);

@@ -11,6 +11,7 @@ inline namespace SHARDWISE_HOST_BUILD {
 
 template <>
 struct kernel<op_code::sum> {
+  static constexpr cut_kind cut = cut_kind::sums;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     using acc = typename math<T>::accumulator;
@@ -22,6 +23,7 @@ struct kernel<op_code::sum> {
 
 template <>
 struct kernel<op_code::sumsq> {
+  static constexpr cut_kind cut = cut_kind::sums;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     detail::sum_into<T, true>(c, q);
@@ -173,6 +175,7 @@ struct power {
 
 template <>
 struct kernel<op_code::vector_norm> {
+  static constexpr cut_kind cut = cut_kind::sums;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     using acc = typename math<T>::accumulator;

@@ -68,11 +68,13 @@ constexpr void rotary_turn(const rotary_block& r, std::int64_t t, T* cosine, T* 
 
 template <>
 struct SHARDWISE_HIDDEN host_kernel<custom::rotary_embedding> {
+  static constexpr bool in_shares = true;
   template <class T>
   static constexpr void run(const kernel_arguments<T>& k) {
     const host::rotary_block r = host::rotary_block_of(k);
     T *const cosine = k.scratch(), *const sine = cosine + r.size / 2;
-    for (std::int64_t t = 0; t < r.times; ++t) {
+    const interval of = k.share(r.times);
+    for (std::int64_t t = of.begin; t < of.begin + of.size; ++t) {
       host::rotary_turn(r, t, cosine, sine);
       for (std::int64_t b = 0; b < r.batch; ++b)
         for (std::int64_t h = 0; h < r.others; ++h) {

@@ -13,6 +13,7 @@ inline namespace SHARDWISE_HOST_BUILD {
 // Of a row with a NaN or +infinity, or of -infinity alone: NaN, as in PyTorch.
 template <>
 struct kernel<op_code::softmax> {
+  static constexpr cut_kind cut = cut_kind::rows;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout& x = c.l[0];
@@ -44,6 +45,7 @@ struct kernel<op_code::softmax> {
 // dx = y (dy - sum(dy y)); masked elements have y = 0.
 template <>
 struct kernel<op_code::softmax_dx> {
+  static constexpr cut_kind cut = cut_kind::rows;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     using acc = typename math<T>::accumulator;
@@ -68,6 +70,7 @@ struct kernel<op_code::softmax_dx> {
 // (x - top) - log(sum of exp(x - top)): the logarithm is not lost beside large elements. Infinities as softmax.
 template <>
 struct kernel<op_code::log_softmax> {
+  static constexpr cut_kind cut = cut_kind::rows;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     using m = math<T>;
@@ -91,6 +94,7 @@ struct kernel<op_code::log_softmax> {
 // than any number, as in PyTorch; argmin (topk_attributes::smallest 2) finds one first. K passes over a row.
 template <>
 struct kernel<op_code::topk> {
+  static constexpr cut_kind cut = cut_kind::rows;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     using m = math<T>;
@@ -125,6 +129,7 @@ struct kernel<op_code::topk> {
 
 template <>
 struct kernel<op_code::take> {
+  static constexpr cut_kind cut = cut_kind::rows;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};
@@ -143,6 +148,7 @@ struct kernel<op_code::take> {
 // Adds each cotangent where its element was taken from.
 template <>
 struct kernel<op_code::take_dx> {
+  static constexpr cut_kind cut = cut_kind::rows;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const layout* const all[3] = {&c.l[0], &c.l[1], &c.l[result]};

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizer updates on a device, in place on parameter and states; the step's numbers are read from the device's memory.
+// Optimizer updates on a device, in place on parameter and states; the step's numbers are read from the device's memory. A kernel is of
+// the gradient's type, which may have two bytes: parameters, states and arithmetic are then float, with the bits of a cast before it.
+// Hence each product that goes into a sum is fused with it by name.
 #pragma once
 
 #include <shardwise/runtime/cuda/device/map.cuh>
 #include <shardwise/runtime/cuda/device/math.cuh>
+#include <shardwise/runtime/cuda/device/takes_element.cuh>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::cuda {
@@ -14,21 +17,23 @@ namespace detail {
 // Parameter, gradient and up to two states, of equal length; a state that is not there is null.
 template <class T>
 struct update_arrays {
-  T* p;
+  using C = computed_in<T>;
+  C* p;
   const T* g;
-  T *m, *v;
-  const T* clip;  // null: not clipped
+  C *m, *v;
+  const C* clip;  // null: not clipped
 };
 
 template <class T, int V, class Step>
 __device__ void update_pack(const update_arrays<T>& a, std::int64_t i, const Step& step) {
-  using P = pack<T, V>;
+  using C = computed_in<T>;
+  using P = pack<C, V>;
   P p = *reinterpret_cast<P*>(a.p + i), m{}, v{};
-  const P g = *reinterpret_cast<const P*>(a.g + i);
+  const pack<T, V> g = *reinterpret_cast<const pack<T, V>*>(a.g + i);
   if (a.m) m = *reinterpret_cast<P*>(a.m + i);
   if (a.v) v = *reinterpret_cast<P*>(a.v + i);
 #pragma unroll
-  for (int j = 0; j < V; ++j) step(p.v[j], g.v[j], m.v[j], v.v[j]);
+  for (int j = 0; j < V; ++j) step(p.v[j], static_cast<C>(g.v[j]), m.v[j], v.v[j]);
   *reinterpret_cast<P*>(a.p + i) = p;
   if (a.m) *reinterpret_cast<P*>(a.m + i) = m;
   if (a.v) *reinterpret_cast<P*>(a.v + i) = v;
@@ -42,7 +47,7 @@ struct update_item {
   std::int64_t n;
   Rule rule;
   std::uint32_t first_block;
-  std::uint32_t packs;  // 1 if every array is aligned to 16 bytes
+  std::uint32_t packs;  // 1 if every array is aligned to its packs: 16 bytes, and as many elements of a gradient
 };
 inline constexpr int updates_at_once = 128;
 template <class T, class Rule>
@@ -56,7 +61,8 @@ inline constexpr int update_threads = 256, update_chunk = update_threads * 16;  
 template <class T, class Rule>
 __global__ void __launch_bounds__(update_threads)
     update_kernel(const __grid_constant__ update_list<T, Rule> list, const device_env* env) {
-  constexpr int V = vector_of<T>;
+  using C = computed_in<T>;
+  constexpr int V = vector_of<C>;
   int k = 0;  // the last item that begins no later than this block
   for (int end = list.count; end - k > 1;) {
     const int middle = (k + end) / 2;
@@ -64,7 +70,7 @@ __global__ void __launch_bounds__(update_threads)
     else end = middle;
   }
   const update_item<T, Rule>& u = list.item[k];
-  const typename Rule::step step(u.rule, *env, u.a.clip ? *u.a.clip : T(1));
+  const typename Rule::step step(u.rule, *env, u.a.clip ? *u.a.clip : C(1));
   const std::int64_t begin = std::int64_t{blockIdx.x - u.first_block} * update_chunk;
   const std::int64_t end = begin + update_chunk < u.n ? begin + update_chunk : u.n;
   const std::int64_t packed = u.packs ? begin + (end - begin) / V * V : begin;
@@ -76,6 +82,8 @@ __global__ void __launch_bounds__(update_threads)
 // `item_of(call)` -> arrays and rule of one update.
 template <class T, class Rule, class F>
 void update_all(op_code op, const call* calls, std::size_t count, context& ctx, F&& item_of) {
+  using C = computed_in<T>;
+  if (is_low_precision(dtype_v<T>) && calls[0].type[0] == dtype_v<T>) refuse_element(op, dtype_v<T>);
   update_list<T, Rule> list;
   list.count = 0;
   std::uint32_t blocks = 0;
@@ -91,9 +99,9 @@ void update_all(op_code op, const call* calls, std::size_t count, context& ctx, 
     u.n = n;
     u.first_block = blocks;
     u.packs = 1;
-    for (const void* p : {static_cast<const void*>(u.a.p), static_cast<const void*>(u.a.g), static_cast<const void*>(u.a.m),
-                          static_cast<const void*>(u.a.v)})
+    for (const void* p : {static_cast<const void*>(u.a.p), static_cast<const void*>(u.a.m), static_cast<const void*>(u.a.v)})
       if (reinterpret_cast<std::uintptr_t>(p) % 16 != 0) u.packs = 0;
+    if (reinterpret_cast<std::uintptr_t>(u.a.g) % sizeof(pack<T, vector_of<C>>) != 0) u.packs = 0;
     blocks += static_cast<std::uint32_t>((n + update_chunk - 1) / update_chunk);
     list.item[list.count++] = u;
     if (list.count == updates_at_once) flush();
@@ -118,9 +126,9 @@ struct sgd_rule {
           factor(clip),
           momentum(r.momentum) {}
     __device__ void operator()(T& p, T g, T& m, T&) const {
-      T d = g * factor + decay * p;
-      if (momentum) d = m = mu * m + d;
-      p = p - lr * d;
+      T d = math<T>::fma(decay, p, g * factor);
+      if (momentum) d = m = math<T>::fma(mu, m, d);
+      p = math<T>::fma(-lr, d, p);
     }
   };
 };
@@ -135,14 +143,15 @@ struct kernel<op_code::sgd> {
   // Consecutive updates of different parameters.
   template <class T>
   static void run_all(const call* calls, std::size_t count, context& ctx) {
-    using item = detail::update_item<T, sgd_rule<T>>;
-    detail::update_all<T, sgd_rule<T>>(op_code::sgd, calls, count, ctx, [](const call& c) {
+    using C = computed_in<T>;
+    using item = detail::update_item<T, sgd_rule<C>>;
+    detail::update_all<T, sgd_rule<C>>(op_code::sgd, calls, count, ctx, [](const call& c) {
       const auto of = attributes_of<sgd_attributes>(c.a);
       const bool clipped = of.clipped != 0, momentum = of.momentum != 0;
-      return item{{as<T>(c.p[0]), as<T>(c.p[1]), momentum ? as<T>(c.p[2]) : nullptr, nullptr,
-                   clipped ? as<T>(c.p[c.inputs - 1]) : nullptr},
+      return item{{as<C>(c.p[0]), as<T>(c.p[1]), momentum ? as<C>(c.p[2]) : nullptr, nullptr,
+                   clipped ? as<C>(c.p[c.inputs - 1]) : nullptr},
                   0,
-                  sgd_rule<T>{c.f, momentum},
+                  sgd_rule<C>{c.f, momentum},
                   0,
                   0};
     });
@@ -168,11 +177,14 @@ struct adam_rule {
           coupled(r.decoupled ? T(0) : static_cast<T>(e.env.weight_decay * r.decay)),
           shrink(r.decoupled ? static_cast<T>(1 - e.env.lr * (e.env.weight_decay * r.decay)) : T(1)),
           factor(clip) {}
-    __device__ T first(T m, T g) const { return b1 * m + rest1 * g; }
-    __device__ T second(T v, T g) const { return b2 * v + rest2 * g * g; }
-    __device__ T parameter(T p, T m, T v) const { return p * shrink - size * m / (math<T>::sqrt(v) * root + eps); }
-    __device__ void operator()(T& p, T gradient, T& m, T& v) const {
-      const T g = gradient * factor + coupled * p;
+    __device__ T gradient(T g, T p) const { return math<T>::fma(coupled, p, g); }
+    __device__ T first(T m, T g) const { return math<T>::fma(b1, m, rest1 * g); }
+    __device__ T second(T v, T g) const { return math<T>::fma(b2, v, rest2 * g * g); }
+    __device__ T parameter(T p, T m, T v) const {
+      return math<T>::fma(p, shrink, -(size * m / math<T>::fma(math<T>::sqrt(v), root, eps)));
+    }
+    __device__ void operator()(T& p, T given, T& m, T& v) const {
+      const T g = gradient(given * factor, p);
       m = first(m, g);
       v = second(v, g);
       p = parameter(p, m, v);
@@ -189,13 +201,14 @@ struct kernel<op_code::adam> {
   }
   template <class T>
   static void run_all(const call* calls, std::size_t count, context& ctx) {
-    using item = detail::update_item<T, adam_rule<T>>;
-    detail::update_all<T, adam_rule<T>>(op_code::adam, calls, count, ctx, [](const call& c) {
+    using C = computed_in<T>;
+    using item = detail::update_item<T, adam_rule<C>>;
+    detail::update_all<T, adam_rule<C>>(op_code::adam, calls, count, ctx, [](const call& c) {
       const auto of = attributes_of<adam_attributes>(c.a);
       const bool clipped = of.clipped != 0, decoupled = of.decoupled != 0;
-      return item{{as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[3]), clipped ? as<T>(c.p[c.inputs - 1]) : nullptr},
+      return item{{as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[2]), as<C>(c.p[3]), clipped ? as<C>(c.p[c.inputs - 1]) : nullptr},
                   0,
-                  adam_rule<T>{c.f, decoupled, of.counts != 0 ? as<T>(c.p[4]) : nullptr},
+                  adam_rule<C>{c.f, decoupled, of.counts != 0 ? as<C>(c.p[4]) : nullptr},
                   0,
                   0};
     });
@@ -221,8 +234,8 @@ __global__ void __launch_bounds__(flat_threads)
   const std::int64_t stride = std::int64_t{gridDim.x} * flat_threads;
   for (std::int64_t i = std::int64_t{blockIdx.x} * flat_threads + threadIdx.x; i < n; i += stride) {
     if (which == 2) out[i] = with.parameter(x[i], y[i], z[i]);
-    else if (which == 0) out[i] = with.first(x[i], y[i] + with.coupled * z[i]);
-    else out[i] = with.second(x[i], y[i] + with.coupled * z[i]);
+    else if (which == 0) out[i] = with.first(x[i], with.gradient(y[i], z[i]));
+    else out[i] = with.second(x[i], with.gradient(y[i], z[i]));
   }
 }
 

@@ -14,6 +14,7 @@ inline namespace SHARDWISE_HOST_BUILD {
 // operands: parameter, gradient [, momentum buffer] [, clip factor]; torch.optim.SGD with momentum, no dampening.
 template <>
 struct kernel<op_code::sgd> {
+  static constexpr cut_kind cut = cut_kind::update;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
     const auto of = attributes_of<sgd_attributes>(c.a);
@@ -65,6 +66,7 @@ struct adam_numbers {
 // gradient, AdamW's is decoupled. As torch.optim. Steps: the first element of a list that counts them.
 template <>
 struct kernel<op_code::adam> {
+  static constexpr cut_kind cut = cut_kind::update;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
     const auto of = attributes_of<adam_attributes>(c.a);
@@ -90,6 +92,7 @@ struct kernel<op_code::adam> {
 // One of Adam's three results, as a value of its own.
 template <>
 struct kernel<op_code::adam_term> {
+  static constexpr cut_kind cut = cut_kind::update;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
     const std::int64_t n = c.l[0].numel();
@@ -113,6 +116,7 @@ struct kernel<op_code::adam_term> {
 // operands: what is written, its new value
 template <>
 struct kernel<op_code::assign> {
+  static constexpr cut_kind cut = cut_kind::update;
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const std::int64_t zero[max_rank]{};

@@ -16,15 +16,25 @@ constexpr bool is_kernel(const Graph& g, int i) {
          !(is_view(n, g.spec_of(n.in[0]), g.spec_of(i)) || communicates(shardwise::detail::transition_at(g, i)));
 }
 
-// Neighbouring kernels that go out together, as their record says: updates of one optimizer by one group's numbers, and the sums of squares that a
-// gradient's norm is made of, each of which may add earlier ones to its own.
+// Whether a node casts a parameter to two bytes. Parameters live as long as the program, so no result lies where a neighbour reads.
+template <class Graph>
+constexpr bool joins_casts(const Graph& g, const node& n) {
+  return n.op == op_code::cast && n.expression < 0 && g.nodes[n.in[0]].op == op_code::param &&
+         is_low_precision(g.specs[n.spec].type);
+}
+
+// Neighbouring kernels that go out together, as their record says: updates of one optimizer by one group's numbers, casts of parameters,
+// and the sums of squares that a gradient's norm is made of, each of which may add earlier ones to its own.
 template <class Graph>
 constexpr bool starts_together(const Graph& g, int before, int i) {
   const node& a = g.nodes[before];
   const node& b = g.nodes[i];
   const launching how = traits_of(a.op).launch;
   if (a.op != b.op || how == launching::alone) return false;
-  if (g.specs[g.nodes[a.in[0]].spec].type != g.specs[g.nodes[b.in[0]].spec].type) return false;  // one kernel, of one type
+  if (kernel_type(g, a) != kernel_type(g, b)) return false;  // one kernel, of one type
+  if (a.op == op_code::cast)
+    return joins_casts(g, a) && joins_casts(g, b) &&
+           g.specs[g.nodes[a.in[0]].spec].type == g.specs[g.nodes[b.in[0]].spec].type;
   if (how == launching::together) return optimizer_group(a.op, a.a) == optimizer_group(b.op, b.a);
   const auto joins = [&](const node& n) { return n.expression < 0 || adds_in_order(g.expressions[n.expression]); };
   return g.specs[a.spec].rank == 0 && g.specs[b.spec].rank == 0 && joins(a) && joins(b);

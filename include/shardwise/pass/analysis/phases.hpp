@@ -51,11 +51,15 @@ constexpr void mark_phases(phase_marks<Nodes>& m, const Graph& g) {
       for (int p = x.in[0]; g.nodes[p].op == op_code::redistribute; p = g.nodes[p].in[0]) m.phase[p] = optimizer;
     }
     if (m.gradient[i] && (may_view(x.op) || x.op == op_code::pack))
-      for (int k = 0; k < x.inputs && (k == 0 || x.op == op_code::pack); ++k) m.gradient[x.in[k]] = 1;
+      for (int k = 0; k < x.inputs && (k == 0 || x.op == op_code::pack); ++k)
+        if (g.nodes[x.in[k]].op != op_code::room) m.gradient[x.in[k]] = 1;  // a room is read by who writes into it
   }
   for (int i = 0; i < g.node_count; ++i) {
     const node& x = g.nodes[i];
-    if (x.op == op_code::getitem) m.phase[i] = m.phase[x.in[0]];  // it is computed there
+    if (x.op == op_code::getitem) {  // it is computed there, maybe beside gradients
+      m.phase[i] = m.phase[x.in[0]];
+      continue;
+    }
     if (m.phase[i] == forward) continue;
     if (is_update(x.op)) m.phase[i] = optimizer;
     for (int k = 0; k < x.inputs && !m.gradient[i]; ++k)  // a gradient may be computed from others: clipping

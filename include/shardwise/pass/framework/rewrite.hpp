@@ -72,6 +72,12 @@ constexpr bool has_storage(const Graph& g, int i) {
   if (!runs_kernel(n.op) || is_update(n.op) || !is_contiguous(g.specs[n.spec])) return false;
   return n.inputs == 0 || !may_view(n.op) || !is_view(n, g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec]);
 }
+// The same, or one of several results, whose elements its operation's kernel writes: passes say where, updates and buckets do not,
+// since they ask when a node writes.
+template <class Graph>
+constexpr bool has_place(const Graph& g, int i) {
+  return g.nodes[i].op == op_code::getitem || has_storage(g, i);
+}
 
 // Storage of a constant graph, a constant of its own: it costs as much evaluation as all else that a rewriting begins with.
 template <class Source>

@@ -112,7 +112,7 @@ struct fuse_pointwise : passes::fuse<false> {
 
 // The same, and pointwise operations that follow a matrix product, an embedding or a reduction become part of its kernel;
 // statistics and normalisation are one kernel; so are two reductions over the same rows, and a weight's gradient with
-// the sum that is its bias's.
+// the sum that is its bias's. A cast of such a sum stands behind the kernel that took it in.
 struct fuse_kernels : passes::fuse<true> {
   using apply_after = passes_list<cancel_redistributions, merge_common, merge_products, fuse_pointwise>;
   using verified_with_next = void;

@@ -17,6 +17,9 @@ struct fuse_writer {
   static constexpr int most_held = 256;  // all are written in one step, which compilers bound
   int held[From > 0 ? From : 1];         // sums of squares not yet written
   int holds = 0;
+  static constexpr int most_waiting = 16;  // beyond that they are written when they are read
+  int waiting[most_waiting]{};             // casts whose sum over rows is computed later than where it stood
+  int waits = 0;
   int cursor = 0;
   bool full = false;  // more expressions than a graph holds: their regions stay as they were, which takes more nodes
 
@@ -53,6 +56,8 @@ struct fuse_writer {
   template <class Source, class Table>
   constexpr void step(const Source& from, const Table& t, stage_work& work) {
     const int i = cursor++;
+    if (t.is_skipped(i) && from.nodes[i].op == op_code::cast && waits < most_waiting) waiting[waits++] = i;
+    if (waits > 0) end_waits(from);
     if (t.of[i].root != i || t.is_skipped(i)) return;  // what is skipped is written where it is read
     const node& n = from.nodes[i];
     if (is_update(n.op) || (t.within && holds > 0 && unit_of(from, i) != unit_of(from, held[0]))) flush(from, t, work);
@@ -62,6 +67,23 @@ struct fuse_writer {
     } else {
       place(from, t, i, work);
     }
+  }
+  // Those of sums that have been written by now.
+  template <class Source>
+  constexpr void end_waits(const Source& from) {
+    int left = 0;
+    for (int k = 0; k < waits; ++k) {
+      const int i = waiting[k];
+      node n = from.nodes[i];
+      if (to[i] >= 0) continue;
+      if (to[n.in[0]] < 0) {
+        waiting[left++] = i;
+        continue;
+      }
+      n.in[0] = to[n.in[0]];
+      to[i] = append(n);
+    }
+    waits = left;
   }
   template <class Source, class Table>
   static constexpr bool ends_squares(const Source& from, const Table& t, int i) {

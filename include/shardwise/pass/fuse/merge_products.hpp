@@ -50,17 +50,42 @@ struct merge_state : rewrite_state<In, Out> {
     return in_order(members, order);
   }
 
+  // The pack of nodes that lie side by side in this order.
+  constexpr int pack_of(builder& b, const In& g, const sibling_list& bases, int scope) {
+    int ids[max_siblings]{};
+    std::int64_t within[max_siblings]{};
+    for (int k = 0; k < bases.count; ++k) ids[k] = to[bases.id[k]];
+    return emit_pack(b, slots, ids, bases.count, g.nodes[bases.id[0]].op == op_code::param, scope, within);
+  }
+  // Casts of parameters that lie side by side: one cast, of which each is a block.
+  constexpr void write_cast(builder& b, const In& g, const sibling_list& casts, int scope) {
+    int& whole = packed[casts.id[0]];
+    if (whole >= 0) return;
+    const node& n = g.nodes[casts.id[0]];
+    const sibling_list leaves = operands_of(g, casts, 0);
+    const int from = b.intern(dense_stack(g.spec_of(leaves.id[0]), casts.count)), pack = pack_of(b, g, leaves, scope);
+    const int view = b.emit(op_code::unpack, {}, 0, from, scope, pack);
+    whole = b.emit(op_code::cast, n.a, n.f, b.intern(dense_stack(g.specs[n.spec], casts.count)), scope, view);
+    take_apart(b, g, whole, casts);
+  }
+  template <class Merges>
+  constexpr void write_cast_of(builder& b, const In& g, const Merges& m, int i) {
+    sibling_list casts;
+    for (int c = m.stack(i); c >= 0; c = m.after(c)) casts.id[casts.count++] = c;
+    write_cast(b, g, casts, common_scope(g, casts));
+  }
+
   // The tensor that the values, which lie side by side in this order, are together.
   constexpr int stack_of(builder& b, const In& g, const sibling_list& values, int scope) {
     const sibling_list bases = bases_of(g, values);
     const int lead = bases.id[0];
     const spec s = dense_stack(g.spec_of(values.id[0]), values.count);
-    if (packed[lead] < 0) {
-      int ids[max_siblings]{};
-      std::int64_t within[max_siblings]{};
-      for (int k = 0; k < bases.count; ++k) ids[k] = to[bases.id[k]];
-      packed[lead] = emit_pack(b, slots, ids, bases.count, g.nodes[lead].op == op_code::param, scope, within);
+    if (casts_leaf(g, lead)) {
+      write_cast(b, g, bases, scope);
+      if (b.specs[b.nodes[packed[lead]].spec] == s) return packed[lead];
+      return b.emit(op_code::reshape, pack_extents(s), 0, b.intern(s), scope, packed[lead]);
     }
+    if (packed[lead] < 0) packed[lead] = pack_of(b, g, bases, scope);
     const int id = b.intern(s);
     if (seen[lead] < 0 || b.nodes[seen[lead]].spec != id) {
       seen[lead] = b.emit(op_code::unpack, {}, 0, b.intern(s), scope, packed[lead]);
@@ -80,6 +105,14 @@ struct merge_state : rewrite_state<In, Out> {
       const int block = b.emit(op_code::slice, pack_attributes(of), 0, b.intern(s), scope, whole);
       to[old] = b.emit(op_code::reshape, pack_extents(g.spec_of(old)), 0, b.intern(g.spec_of(old)), scope, block);
     }
+  }
+
+  // What casts them and has waited for them.
+  template <class Table>
+  constexpr void write_waiting(builder& b, const In& g, const Table& t, const sibling_list& values) {
+    for (int k = 0; k < values.count; ++k)
+      if (const int u = t.first_user[values.id[k]]; u >= 0 && u < cursor && casts_value(g, u) && to[u] < 0)
+        base::copy(b, g, u);
   }
 
   static constexpr std::int64_t with_label(std::int64_t labels) { return labels << 4 | 15; }
@@ -128,7 +161,10 @@ struct merge_state : rewrite_state<In, Out> {
       whole = b.emit(op_code::add, g.nodes[values.id[0]].a, 0, b.intern(out), scope, whole, y);
     }
     take_apart(b, g, whole, values);
-    if (total >= 0) take_apart(b, g, total, sums);
+    write_waiting(b, g, t, values);
+    if (total < 0) return;
+    take_apart(b, g, total, sums);
+    write_waiting(b, g, t, sums);
   }
 
   template <class Table, class Merges>
@@ -152,8 +188,10 @@ struct merge_state : rewrite_state<In, Out> {
     } else if (const int leader = m.group_at(i); leader >= 0) {
       if (t.side[leader] == added_up) write_added(b, g, t, m, leader, i);
       else write_shared(b, g, t, m, leader);
+    } else if (m.stack(i) >= 0 && casts_leaf(g, i)) {
+      write_cast_of(b, g, m, i);
     } else if (m.role[i] != sibling_role::gone) {
-      base::copy(b, g, i);
+      if (!casts_value(g, i) || to[g.nodes[i].in[0]] != -1) base::copy(b, g, i);
     } else if (g.nodes[i].op == op_code::add && to[i] == -1) {
       const int x = to[g.nodes[i].in[0]], y = to[g.nodes[i].in[1]];
       if (x == absent) to[i] = y;
@@ -231,10 +269,12 @@ struct write_merged {
 
 // Products that differ in one operand become one, over operands that lie side by side: the projections of a value by
 // several weights, the weights' gradients, and the sums of what goes back through them, their biases and biases'
-// gradients with them. Parameters and values are placed so; nothing is copied. Each block is what it was, bit for bit;
-// what was added up is added in another order. Only tensors of equal extents whose blocks fill whole slots of 64 bytes on
-// every rank lie side by side, and none that another pass has placed. The prices: a block is kept as long as any of its
-// siblings, and the parameters' places in the arena differ from those of the program without the pass.
+// gradients with them. Parameters and values are placed so; nothing is copied. Parameters that are read through casts, as
+// under mixed, lie side by side themselves, and one cast makes all blocks where the first is read; a gradient's cast waits
+// for its block. Each block is what it was, bit for bit; what was added up is added in another order, of elements of two
+// bytes on hosts in float, on GPUs rounded after each term as before. Only tensors of equal extents whose blocks fill whole
+// slots of 64 bytes on every rank lie side by side, and none that another pass has placed. The prices: a block is kept as
+// long as any of its siblings, and the parameters' places in the arena differ from those of the program without the pass.
 struct merge_products {
   using shardwise_pass = void;
   using apply_after = passes_list<cancel_redistributions, merge_common, comm_fusion, list_optimizer>;

@@ -11,12 +11,41 @@ namespace shardwise::inline v0_1::passes {
 
 inline constexpr int max_members = 16;
 
+// Whether node i sums all dims but the last.
+template <class Graph>
+constexpr bool sums_rows(const Graph& g, int i) {
+  const node& n = g.nodes[i];
+  if (n.op != op_code::sum) return false;
+  const int rank = g.spec_of(n.in[0]).rank;
+  return rank > 1 && n.a == shardwise::detail::summed_leading_dims(rank);
+}
+
+// Or all but the first and the last: of several values side by side, each one's rows.
+template <class Graph>
+constexpr bool sums_stacked_rows(const Graph& g, int i) {
+  const node& n = g.nodes[i];
+  if (n.op != op_code::sum) return false;
+  const int rank = g.spec_of(n.in[0]).rank;
+  auto of = attributes_of<sum_attributes>(shardwise::detail::summed_leading_dims(rank > 0 ? rank : 1));
+  of.dims -= 1;
+  return rank > 2 && n.a == pack_attributes(of);
+}
+
+// Whether node i casts a sum over rows that a kernel may take in, a bias's or a norm's gradient: it is written where it is read, so
+// that it does not stand between the sum and that kernel.
+template <class Graph>
+constexpr bool casts_row_sum(const Graph& g, int i) {
+  const node& n = g.nodes[i];
+  if (n.op != op_code::cast || g.spec_of(n.in[0]).type == g.specs[n.spec].type) return false;
+  return g.nodes[n.in[0]].op == op_code::norm_dw || sums_rows(g, n.in[0]) || sums_stacked_rows(g, n.in[0]);
+}
+
 // Node i belongs to the region of its root, the region's last member, which alone stands in the new graph. Regions are grown in
 // program order and never shrink. An evaluator pays for each assignment, so what a node begins with is one value.
 struct region_entry {
   int root;
   int next;      // the member before this one in its region, -1: none; from the root downwards
-  int behind;    // itself, or the value that a skipped one sees: see steps_over
+  int behind;    // itself, or the value that a skipped one sees: see steps_over, casts_row_sum
   int uses;      // by nodes and outputs
   int held;      // of a root: how many of its region's values are stored besides its own
   int mate;      // of a value's storage: the reduction over its rows that was met last, -1: none
@@ -53,7 +82,8 @@ struct region_table {
       for (int k = 0; k < x.inputs; ++k) ++of[x.in[k]].uses;
       if (x.op == op_code::in_place || (x.op == op_code::pack && of[i].placed))
         for (int k = 0; k < x.inputs; ++k) of[x.in[k]].placed = true;
-      else if (x.op == op_code::redistribute && steps_over(g, i)) of[i].behind = x.in[0];
+      else if (x.op == op_code::redistribute ? steps_over(g, i) : follow && !stay && casts_row_sum(g, i))
+        of[i].behind = x.in[0];
     }
   }
 
@@ -83,13 +113,14 @@ constexpr bool is_step(const Graph& g, int i) {
   return is_floating(g.specs[n.spec].type);
 }
 
-// Kernels that an expression may follow in place: it has their elements' type, so their result is not wider.
+// Kernels that an expression may follow in place: it has their elements' type, so their result is not wider; a sum of squares, which
+// is float of two-byte elements, is followed in its own type.
 template <class Graph>
 constexpr bool may_lead(const Graph& g, const node& n) {
   return n.expression < 0 && !keeps_sums(n) &&
          (n.op == op_code::einsum || n.op == op_code::embedding || n.op == op_code::embedding_dw ||
           n.op == op_code::norm_dx || n.op == op_code::sumsq) &&
-         kernel_type(g, n) == g.specs[n.spec].type;
+         (n.op == op_code::sumsq || kernel_type(g, n) == g.specs[n.spec].type);
 }
 
 constexpr bool same_extents(const spec& a, const spec& b) {

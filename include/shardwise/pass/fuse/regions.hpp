@@ -83,26 +83,6 @@ constexpr void join(const Graph& g, Table& t, int second, int i, stage_work& wor
   t.of[i].sealed = adopt(g, t, r, i);
 }
 
-// Whether node i sums all dims but the last.
-template <class Graph>
-constexpr bool sums_rows(const Graph& g, int i) {
-  const node& n = g.nodes[i];
-  if (n.op != op_code::sum) return false;
-  const int rank = g.spec_of(n.in[0]).rank;
-  return rank > 1 && n.a == shardwise::detail::summed_leading_dims(rank);
-}
-
-// Or all but the first and the last: of several values side by side, each one's rows.
-template <class Graph>
-constexpr bool sums_stacked_rows(const Graph& g, int i) {
-  const node& n = g.nodes[i];
-  if (n.op != op_code::sum) return false;
-  const int rank = g.spec_of(n.in[0]).rank;
-  auto of = attributes_of<sum_attributes>(shardwise::detail::summed_leading_dims(rank > 0 ? rank : 1));
-  of.dims -= 1;
-  return rank > 2 && n.a == pack_attributes(of);
-}
-
 // A weight's gradient: (..., n) by (..., k) to (n, k); or of several weights side by side, their dim first of all.
 template <class Graph>
 constexpr bool is_weight_gradient(const Graph& g, int i) {
@@ -151,7 +131,7 @@ constexpr void visit(const Graph& g, Table& t, int i, stage_work& work) {
     t.of[i].step = is_step(g, i);
     if (t.of[i].step)
       for (int k = 0; k < n.inputs; ++k) absorb(g, t, i, k, work);
-  } else if (n.op == op_code::redistribute) {
+  } else if (n.op == op_code::redistribute || t.is_skipped(i)) {
     t.settle(i);
   } else if (t.leads && n.expression < 0) {
     visit_kernel(g, t, i, work);

@@ -70,6 +70,23 @@ struct sibling_table {
   }
 };
 
+// Whether node i casts a parameter: it may stand wherever no update has come between.
+template <class Graph>
+constexpr bool casts_leaf(const Graph& g, int i) {
+  return g.nodes[i].op == op_code::cast && g.nodes[g.nodes[i].in[0]].op == op_code::param;
+}
+// Whether node i casts a value for later readers, as gradients are for the update: it may wait for the value.
+template <class Graph>
+constexpr bool casts_value(const Graph& g, int i) {
+  return g.nodes[i].op == op_code::cast && !casts_leaf(g, i);
+}
+// The first node that must stand behind value i, -1: none; a cast that alone reads it waits.
+template <class Graph, class Table>
+constexpr int first_reader(const Graph& g, const Table& t, int i) {
+  const int u = t.first_user[i];
+  return u >= 0 && t.uses[i] == 1 && casts_value(g, u) ? t.first_user[u] : u;
+}
+
 template <class Graph>
 constexpr bool is_product(const Graph& g, int i) {
   const node& n = g.nodes[i];

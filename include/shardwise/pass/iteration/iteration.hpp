@@ -45,7 +45,7 @@ struct phase_rules {
       int last = 0;
       for (int k = 1; k <= moves.count; ++k) last = moves.destination[k] > last ? moves.destination[k] : last;
       for (int i = 0; i < g.node_count; ++i) {
-        if (i < last && has_storage(g, i)) early_storage[storage.owner[i]] = true;
+        if (i < last && has_place(g, i)) early_storage[storage.owner[i]] = true;
         if (moves.group[i] == 0) continue;
         for (int k = 0; k < g.nodes[i].inputs; ++k) {
           const int x = g.nodes[i].in[k];

@@ -127,7 +127,7 @@ struct move_check {
     const node& n = g.nodes[i];
     if (n.op == op_code::pack) return;
     for (int k = 0; k < n.inputs; ++k) f(storage.owner[n.in[k]], writes_operand(n, k));
-    if (storage.owner[i] != i && has_storage(g, i)) f(storage.owner[i], true);
+    if (storage.owner[i] != i && has_place(g, i)) f(storage.owner[i], true);
   }
   template <class Graph>
   constexpr finding note(const Graph& g) {

@@ -23,8 +23,8 @@ constexpr std::int64_t align_up(std::int64_t n) { return (n + buffer_alignment -
 // the pack or any of them. Packed leaves stand where the first of them does.
 // The members of a batch run together: what any of them reads, and what nobody reads of their results, is given back where the last
 // one stands, operands that are waited for with the last wait for any of them.
-// A node with several results has no bytes; those of its results are taken where it stands, beside its operands', since its kernel
-// writes all of them there.
+// A node with several results has no bytes; those of its results, or of the packs that they lie in, are taken where it stands, beside
+// its operands', since its kernel writes all of them there.
 // The arena is [workspace shared by all kernels][parameters, states, inputs][buffers that live for part of the step].
 template <int Nodes>
 struct memory_plan {
@@ -220,7 +220,8 @@ struct plan_memory {
         continue;
       }
       if (p.offset[own] < 0) take_for(st, own);
-      for (int k = st.items.first[i]; k >= 0; k = st.items.next[k]) take_for(st, k);
+      for (int k = st.items.first[i]; k >= 0; k = st.items.next[k])
+        if (const int o = p.owner[k]; p.offset[o] < 0) take_for(st, o);
       if (own != i) p.offset[i] = p.offset[own] + st.storage.within[i];
       for (int j = 0; j < x.inputs; ++j) {
         const int o = p.owner[x.in[j]];

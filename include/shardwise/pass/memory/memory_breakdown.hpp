@@ -129,10 +129,7 @@ struct break_memory_down {
       const bool batched = x.op == op_code::redistribute && batch_number(x) != 0;
       if (batched) each_member(g, i, [&](int j) { take(p.owner[j]); });
       else take(own);
-      for (int k = st.items.first[i]; k >= 0; k = st.items.next[k]) {  // computed here
-        st.taken[k] = 1;
-        st.now[static_cast<int>(kind_of(st, g, k))] += align_up(p.bytes[k]);
-      }
+      for (int k = st.items.first[i]; k >= 0; k = st.items.next[k]) take(p.owner[k]);  // computed here
       std::int64_t live = 0;
       for (std::int64_t k : st.now) live += k;
       std::int64_t& most = found.phase[st.marks.phase[i]];

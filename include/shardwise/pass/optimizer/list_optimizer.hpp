@@ -30,6 +30,8 @@ struct list_rules {
     static constexpr int write_cost = 320;  // statements of an update that is written
 
     int parameters[capacity]{};
+    bool any_low = false;
+    int widened[capacity]{};    // 1: gradient of two bytes, which a list has as floats; then its cast's new node, plus 2
     int followers[capacity]{};  // what is put off because it moves updated values
     int follows = 0;
     bool follower[capacity]{};
@@ -52,9 +54,24 @@ struct list_rules {
         if (n.op == op_code::in_place) listed[n.in[1]] = true;
         for (int k = 0; k < n.inputs; ++k) used[n.in[k]] = used[n.in[k]] || is_update(g.nodes[n.in[k]].op);
       }
+      any_low = has_low_precision(g);
+      for (int i = 0; any_low && i < g.node_count; ++i)
+        if (has_low_gradient(g, i) && may_join(g, i)) widened[g.nodes[i].in[1]] = 1;
       for (int k = 0; k < g.output_count; ++k) used[g.outputs[k]] = true;
     }
 
+    static constexpr bool has_low_gradient(const In& g, int i) {
+      return g.nodes[i].op == op_code::adam && is_low_precision(g.specs[g.nodes[g.nodes[i].in[1]].spec].type);
+    }
+    // A node, and behind a gradient of two bytes its cast.
+    constexpr void copy_widened(builder& b, const In& g, int i) {
+      base::copy(b, g, i);
+      if (!any_low || widened[i] == 0) return;
+      spec s = contiguous(b.specs[b.nodes[to[i]].spec]);
+      s.type = dtype::f32;
+      const op_attr a = attributes<cast_attributes>(static_cast<std::int64_t>(dtype::f32));
+      widened[i] = 2 + b.emit(op_code::cast, a, 0, b.intern(s), b.nodes[to[i]].scope, to[i]);
+    }
     constexpr bool may_join(const In& g, int i) const {
       const node& n = g.nodes[i];
       if (n.op != op_code::adam || attributes_of<adam_attributes>(n.a).counts != 0) return false;
@@ -118,7 +135,7 @@ struct list_rules {
       for (int j = 0; j < count; ++j) {
         const node& n = g.nodes[list[j]];
         const int x = n.in[1];
-        int id = to[x];
+        int id = widened[x] > 1 ? widened[x] - 2 : to[x];
         if (attributes_of<adam_attributes>(n.a).clipped != 0) {  // scaled by the clip factor
           const int factor = clip_for(b, to[n.in[n.inputs - 1]], id);
           int& product = scaled[b.nodes[id].spec];
@@ -131,7 +148,7 @@ struct list_rules {
           const int scope = b.nodes[id].scope;
           id = b.emit(op_code::mul, {}, 0, product, -1, id, factor);
           b.nodes[id].scope = scope;
-        } else if (listed[x] || storage.owner[x] != x || !has_storage(g, x)) {
+        } else if (listed[x] || (widened[x] == 0 && (storage.owner[x] != x || !has_storage(g, x)))) {
           id = emit_one(b, op_code::contiguous, id, b.intern(contiguous(b.specs[b.nodes[id].spec])));
         }
         listed[x] = true;
@@ -239,7 +256,7 @@ struct list_rules {
           waiting[waits++] = i;
           base::hold(g, i, 1);
         } else {
-          base::copy(b, g, i);
+          copy_widened(b, g, i);
         }
       } else {
         base::set_outputs(g);
@@ -251,17 +268,18 @@ struct list_rules {
 
   template <class Graph>
   static constexpr graph_room room(const Graph& g) {
-    int updates = 0, groups = 1;  // the largest number of a group, and the main one
+    int updates = 0, low = 0, groups = 1;  // the largest number of a group, and the main one
     bool rows = false;
     for (int i = 0; i < g.node_count; ++i) {
       if (g.nodes[i].op != op_code::adam) continue;
       ++updates;
+      low += is_low_precision(g.specs[g.nodes[g.nodes[i].in[1]].spec].type) ? 1 : 0;
       rows = rows || !is_variable_leaf(g.nodes[g.nodes[i].in[0]].op);
       if (const int group = static_cast<int>(optimizer_group(op_code::adam, g.nodes[i].a)); group >= groups)
         groups = group + 1;
     }
-    return {g.node_count + 9 * updates + groups * max_update_kinds * (rows ? 64 : 32) + 2,
-            g.spec_count + (updates < 32 ? 4 * updates : 128) + 4};
+    return {g.node_count + 9 * updates + low + groups * max_update_kinds * (rows ? 64 : 32) + 2,
+            g.spec_count + (updates < 32 ? 4 * updates : 128) + low + 4};
   }
 };
 
@@ -269,7 +287,8 @@ struct list_rules {
 
 // Adam of all parameters as one update over contiguous ranges of the arena: parameters side by side, and their gradients,
 // moments and step counters in the same order. Element by element the same arithmetic: the same bits. Clipped gradients
-// are scaled by an operation of their own, rounded once more where weight decay is added. Rows of parameters whose states are in
+// are scaled by an operation of their own, rounded once more where weight decay is added. Gradients of two bytes are cast to floats,
+// which a list has. Rows of parameters whose states are in
 // shards are a list of their own; the price: the rows of all modules are stored at once.
 struct fused_optimizer : passes::rewriting<passes::list_rules<true>> {
   using key = struct list_optimizer;

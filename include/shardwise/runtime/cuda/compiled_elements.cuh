@@ -24,6 +24,7 @@ struct compiled_element {
   launcher_of_all (*of_neighbours)(op_code);
   const collective_functions* collectives;
   launcher cast_to[dtypes], cast_from[dtypes];
+  launcher_of_all casts_to[dtypes], casts_from[dtypes];  // of parameters, to two bytes
 };
 
 namespace detail {
@@ -33,15 +34,21 @@ constexpr launcher cast_launcher() {
   if constexpr (std::is_same_v<From, To>) return nullptr;
   else return &cast_elements<From, To>;
 }
+template <class From, class To>
+constexpr launcher_of_all casts_launcher() {
+  if constexpr (std::is_floating_point_v<From> && is_low_precision(dtype_v<To>)) return &cast_all<From, To>;
+  else return nullptr;
+}
 template <class T, bool Arithmetic>
 constexpr compiled_element element_without_casts{
-    dtype_v<T>, &launcher_of<T, Arithmetic>, &launcher_of_neighbours<T, Arithmetic>, &collectives_of<T>, {}, {}};
+    dtype_v<T>, &launcher_of<T, Arithmetic>, &launcher_of_neighbours<T, Arithmetic>, &collectives_of<T>, {}, {}, {}, {}};
 
 // With casts to the others of a program.
 template <class T, class... Others>
 constexpr compiled_element element_of_program() {
   compiled_element e = element_without_casts<T, is_floating_element<T>>;
   ((e.cast_to[static_cast<int>(dtype_v<Others>)] = cast_launcher<T, Others>()), ...);
+  ((e.casts_to[static_cast<int>(dtype_v<Others>)] = casts_launcher<T, Others>()), ...);
   return e;
 }
 template <class List>
@@ -61,6 +68,8 @@ constexpr compiled_element element_with_all(shardwise::detail::type_list<Others.
   compiled_element e = element_without_casts<T, true>;
   ((e.cast_to[static_cast<int>(dtype_v<Others>)] = cast_launcher<T, Others>()), ...);
   ((e.cast_from[static_cast<int>(dtype_v<Others>)] = cast_launcher<Others, T>()), ...);
+  ((e.casts_to[static_cast<int>(dtype_v<Others>)] = casts_launcher<T, Others>()), ...);
+  ((e.casts_from[static_cast<int>(dtype_v<Others>)] = casts_launcher<Others, T>()), ...);
   return e;
 }
 
@@ -106,6 +115,14 @@ launcher compiled_cast(dtype from, dtype to) {
     return e.type == from ? e.cast_to[static_cast<int>(to)]
            : e.type == to ? e.cast_from[static_cast<int>(from)]
                           : launcher{};
+  });
+}
+template <class Step>
+launcher_of_all compiled_casts(dtype from, dtype to) {
+  return detail::find_compiled<Step>([&](const compiled_element& e) {
+    return e.type == from ? e.casts_to[static_cast<int>(to)]
+           : e.type == to ? e.casts_from[static_cast<int>(from)]
+                          : launcher_of_all{};
   });
 }
 template <class Step>

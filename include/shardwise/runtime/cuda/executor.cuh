@@ -18,6 +18,7 @@
 
 #include <shardwise/runtime/cuda/collectives.cuh>
 #include <shardwise/runtime/cuda/copied_block.hpp>
+#include <shardwise/runtime/cuda/device/initialise.cuh>
 #include <shardwise/runtime/cuda/launch_calls.cuh>
 #include <shardwise/runtime/cuda/product_options.hpp>
 #include <shardwise/runtime/cuda/ranges.hpp>
@@ -223,6 +224,9 @@ class executor<Step, cuda_rank<Mesh>>
     std::vector<element> block(static_cast<std::size_t>(layout_of(id).numel()));
     f(block.data());
     upload(id, block);
+  }
+  void draw_block(int id, init_kind kind, double scale, std::uint64_t seed, std::string_view path) {
+    cuda::initialise_block(static_cast<element*>(pointer(id)), layout_of(id), kind, scale, seed, path, state_.of_stream(0));
   }
   const element* shown(int id) { return copies_.show(value(id)); }
   void hidden() { copies_.shown.clear(); }

@@ -63,6 +63,7 @@ void launch_calls(const call* calls, std::size_t count, context& ctx, int rank) 
   const call& c = calls[0];
   if (count == 1) return launcher_of_node<Step>(c.node, rank)(c, ctx);
   const node& n = g.nodes[c.node];
+  if (n.op == op_code::cast) return compiled_casts<Step>(g.spec_of(n.in[0]).type, g.specs[n.spec].type)(calls, count, ctx);
   compiled_neighbours<Step>(n.op, kernel_type(g, n))(calls, count, ctx);  // the expressions behind them are theirs
 }
 

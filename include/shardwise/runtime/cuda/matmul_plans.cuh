@@ -27,8 +27,8 @@ using product_scalar = computed_in<T>;
 
 // One column-major product D = f(alpha op(A) op(B) + beta C + bias) for `batch` matrices, all that a plan depends on. A is
 // rows x depth or, transposed, its storage depth x rows; ld_* are distances of stored columns, step_* of matrices. C is D
-// itself unless ld_c says otherwise; `epilogue` says whether there is a bias, of a value each row, and f; what an epilogue reads or
-// writes besides, a matrix as D, has distances ld_aux.
+// itself unless ld_c says otherwise; `epilogue` says whether there is a bias, of a value each row, and f; a batch's biases, or sums
+// beside it, lie one after the other; what an epilogue reads or writes besides, a matrix as D, has distances ld_aux.
 struct matmul_shape {
   std::int64_t rows = 0, columns = 0, depth = 0, batch = 1;
   std::int64_t ld_a = 1, ld_b = 1, ld_d = 1;
@@ -180,6 +180,8 @@ class matmul_plans {
     if (s.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return;
     set(p.product, CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<cublasLtEpilogue_t>(s.epilogue));
     if (s.ld_aux != 0) set(p.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, s.ld_aux);
+    if (s.batch > 1 && x.bias)
+      set(p.product, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, s.epilogue == CUBLASLT_EPILOGUE_BGRADB ? s.columns : s.rows);
     point(p.product, x);
   }
 

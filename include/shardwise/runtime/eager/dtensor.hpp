@@ -15,6 +15,7 @@
 #include <shardwise/runtime/eager/dtensor_parts.hpp>
 #include <shardwise/runtime/eager/flight.hpp>
 #include <shardwise/runtime/eager/program.hpp>
+#include <shardwise/runtime/host/initialise.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -143,7 +144,7 @@ class dtensor {
   template <class Other>
   static on_rank<Other> randn(const eager<Other>& on, std::uint64_t seed) {
     return random(on, seed,
-                  [](std::uint64_t s, std::int64_t i) { return runtime::initial_value(init_kind::normal, 1, s, 0, i); });
+                  [](std::uint64_t s, std::int64_t i) { return host::initial_value(init_kind::normal, 1, s, 0, i); });
   }
 
   // A parameter's initial values: those that executor::initialise gives the parameter of this path.
@@ -151,7 +152,7 @@ class dtensor {
   static on_rank<Other> initial(const eager<Other>& on, init_kind kind, double scale, std::uint64_t seed,
                                 std::string_view path) {
     on_rank<Other> t(on);
-    runtime::initialise_block(std::span<element>(t.data(), t.size()), *t.value_.layout, kind, scale, seed, path);
+    host::initialise_block(std::span<element>(t.data(), t.size()), *t.value_.layout, kind, scale, seed, path);
     return t;
   }
 

@@ -17,6 +17,8 @@
 #include <shardwise/runtime/executor/executor_base.hpp>
 #include <shardwise/runtime/executor/finite.hpp>
 #include <shardwise/runtime/executor/held_blocks.hpp>
+#include <shardwise/runtime/executor/parted_calls.hpp>
+#include <shardwise/runtime/host/initialise.hpp>
 #include <shardwise/runtime/host/kernel_table.hpp>
 #include <shardwise/runtime/program/observer.hpp>
 #include <shardwise/runtime/program/overlap.hpp>
@@ -206,6 +208,11 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   void fill_block(int id, const F& f) {
     f(static_cast<element*>(pointer(id)));
   }
+  void draw_block(int id, init_kind kind, double scale, std::uint64_t seed, std::string_view path) {
+    const runtime::layout& l = layout_of(id);
+    host::initialise_block(std::span<element>(static_cast<element*>(pointer(id)), static_cast<std::size_t>(l.numel())), l,
+                           kind, scale, seed, path);
+  }
   const element* shown(int id) const { return static_cast<const element*>(pointer(id)); }
   void hidden() {}
   element* landing(int id) { return static_cast<element*>(pointer(id)); }
@@ -234,6 +241,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
     if (checks_ != executor_checks::none) rank_->agree(env.run().seed, "the seed");
     const dynamic_array<runtime::call>& list = calls();
     std::size_t at = 0;
+    plan_parts();
     recorder_ = timeline_ && timeline_->begin(recorded_as_, env.run().step) ? timeline_ : nullptr;
     try {
       if constexpr (overlapped) {
@@ -278,10 +286,10 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
     return env.read_by(program().nodes[c.node].op, c.a);
   }
   void run_call(std::size_t at, const numbers& env) {
-    if (!recorder_) return kernel_[at](calls()[at], read_by(calls()[at], env), *rank_);
+    if (!recorder_) return parted_.run(at, kernel_[at], calls()[at], read_by(calls()[at], env), *rank_);
     runtime::time_span& when = next_event(event_kind::call, at).time;
     when.begin = runtime::now();
-    kernel_[at](calls()[at], read_by(calls()[at], env), *rank_);
+    parted_.run(at, kernel_[at], calls()[at], read_by(calls()[at], env), *rank_);
     when.end = runtime::now();
   }
   timeline_event& next_event(event_kind kind, std::size_t at, int stream = runtime::compute_stream) {
@@ -386,6 +394,8 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
     std::byte* const scratch = base::plan().workspace > 0 ? arena_.data() : nullptr;
     const auto workspace_of = [=](const node&) { return scratch; };
     base::lower(arena_.data(), rank_->coordinate().data(), n_dyn, workspace_of);
+    parted_.forget();
+    plan_parts();
     kernel_.clear();
     for (const runtime::call& c : calls()) kernel_.push_back(table::of(c.node));
     if constexpr (overlapped) {
@@ -398,6 +408,10 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
     if (has_check(checks_, executor_checks::poison)) dead_.note(program(), base::plan(), calls());
   }
 
+  void plan_parts() {
+    parted_.plan(*rank_, calls(), base::plan().workspace, [](int node) { return table::cut_of(node); });
+  }
+
   using base::rank_, base::ran_, base::timeline_, base::recorded_as_, base::check_ran;
   runtime::arena arena_;
   executor_checks checks_;
@@ -407,6 +421,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   runtime::overlap overlap_;
   dynamic_array<unsigned> ticket_;  // of the calls on the stream
   runtime::dead_storage dead_;
+  runtime::parted_calls<Rank> parted_;
   timeline* recorder_ = nullptr;  // of the run under way
   runtime::call_observer* observer_ = nullptr;
 };

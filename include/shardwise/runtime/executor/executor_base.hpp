@@ -42,6 +42,7 @@ namespace runtime {
 //   quiesce(), relowered()       before it and after it, where the size changes: nothing is under way; what was captured is new
 //   fill_block(id, f)            f(elements) writes the block
 //   zero_block(id)               the block becomes zeros
+//   draw_block(id, kind, scale, seed, path)   the block gets its initial values (program/initial_values.hpp)
 //   shown(id)                    the block where other ranks can read it, until hidden()
 //   landing(id), landed()        where a block is put together, which it becomes when it is complete
 //   copy_local(to, other, from)  a block of another executor of this rank, as it is
@@ -183,10 +184,7 @@ class executor_base : public lowered<Step> {
     for (int at = 0; at < base::table_count(); ++at) {
       const auto& info = source::parameters.item[at];
       const int id = base::table_node(at);
-      self().fill_block(id, [&](element* p) {
-        const std::span<element> block{p, static_cast<std::size_t>(layout_of(id).numel())};
-        initialise_block(block, layout_of(id), info.kind, info.scale, seed, base::table_name(at));
-      });
+      self().draw_block(id, info.kind, info.scale, seed, base::table_name(at));
       base::given().parameter(at);
     }
     reset_states();

@@ -19,7 +19,8 @@ template <const custom_operation& Op>
 struct formula;
 
 // Specialise it for any other: `run(arguments)` with kernel_arguments<T> computes this rank's block of the result, or of each
-// result that is wanted.
+// result that is wanted. One that says `static constexpr bool in_shares = true;` computes of n pieces of its work, which do not need
+// each other, those that arguments.share(n) names: a rank's threads run it at once, each on its share (rank.compute_threads).
 template <const custom_operation& Op>
 struct host_kernel;
 
@@ -90,6 +91,12 @@ class SHARDWISE_HIDDEN kernel_arguments {
           "shardwise: a kernel of one's own reads scratch() and its operation's record asks for none; state host_scratch and "
           "device_scratch in the record, as with_scratch does");
     return q_.scratch;
+  }
+
+  // Of n pieces of the work those to compute; all of them unless the kernel says in_shares.
+  constexpr interval share(std::int64_t n) const {
+    const std::int64_t begin = n * c_.share / c_.shares;
+    return {begin, n * (c_.share + 1) / c_.shares - begin};
   }
 
   // Those of `call`.
@@ -172,6 +179,13 @@ struct custom_kernel {
     }
   }
 };
+
+template <const custom_operation& Op>
+constexpr cut_kind custom_cut() {
+  if constexpr (has_formula<Op>) return cut_kind::places;
+  else if constexpr (requires { requires host_kernel<Op>::in_shares; }) return cut_kind::shares;
+  else return cut_kind::whole;
+}
 
 }  // namespace SHARDWISE_HOST_BUILD
 }  // namespace host

@@ -16,6 +16,7 @@
 #if defined(SHARDWISE_EXTERN_KERNELS) || defined(SHARDWISE_INSTANTIATE_KERNELS)
 
 #include <shardwise/operations/attention/host_tiles.hpp>
+#include <shardwise/runtime/host/initialise.hpp>
 
 #ifdef SHARDWISE_INSTANTIATE_KERNELS
 #define SHARDWISE_EXTERN
@@ -48,22 +49,28 @@ SHARDWISE_OPS(SHARDWISE_X)
 
 }  // namespace shardwise::inline v0_1::runtime
 
-// What operations made like users' own share with no rank and no program.
+// What operations made like users' own share with no rank and no program, and what fills blocks before a program runs.
 namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 #define SHARDWISE_ATTENTION(type)                                                                                       \
   SHARDWISE_EXTERN template void attend<type>(const attention_call<type>&, const attention_block<type>&, type*, type*); \
   SHARDWISE_EXTERN template void attend_back<type>(const attention_call<type>&, const attention_gradients<type>&, type*);
+#define SHARDWISE_INITIALISE(type)                                                                                        \
+  SHARDWISE_EXTERN template void initialise_block<type>(std::span<type>, const layout&, init_kind, double, std::uint64_t, \
+                                                        std::string_view);
 
 #ifndef SHARDWISE_KERNELS_OF_DOUBLE_ONLY
 SHARDWISE_ATTENTION(float)
+SHARDWISE_INITIALISE(float)
 #endif
 #ifndef SHARDWISE_KERNELS_OF_FLOAT_ONLY
 SHARDWISE_ATTENTION(double)
+SHARDWISE_INITIALISE(double)
 #endif
 
 #undef SHARDWISE_ATTENTION
+#undef SHARDWISE_INITIALISE
 
 }  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::inline v0_1::host

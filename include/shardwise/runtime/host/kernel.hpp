@@ -29,9 +29,34 @@ struct operands {
   bool has_scratch = false;
 };
 
+// How a kernel's work may be cut among a rank's threads. Law: a part's elements have the bits that they have in the whole, so a
+// part is another call of the same kernel, on blocks that are cut along one dim; see runtime/host/parts.hpp.
+enum class cut_kind : std::uint8_t {
+  whole,      // not at all
+  places,     // operands are broadcast to the result: any dim of it
+  drawn,      // the same with random numbers: the outermost dim
+  rows,       // any dim of operand 0 but the last one; all operands and the result have it
+  normed,     // the same; operands of one dim are weights of a row's elements, and whole
+  columns,    // the last dim of operands 0 and 1, of which sums over rows are taken
+  sums,       // dims that are not summed
+  product,    // labels of the result
+  looked_up,  // the indices' dims
+  gathered,   // the last dim: each column of a table is added to by itself
+  update,     // the outermost dim of what is written
+  shares      // by the kernel itself: call::share
+};
+
 // The host kernel of an operation, in its family's operations/<family>/host.hpp: a static run<T>(call, operands<T>, step_env).
 template <op_code Op>
 struct kernel;
+
+// A kernel that says nothing of it is not cut.
+template <op_code Op>
+constexpr cut_kind cut_of() {
+  if constexpr (Op == op_code::fused) return cut_kind::places;
+  else if constexpr (requires { kernel<Op>::cut; }) return kernel<Op>::cut;
+  else return cut_kind::whole;
+}
 
 template <op_code Op, class T>
 concept kernel_written =

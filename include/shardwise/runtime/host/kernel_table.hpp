@@ -41,7 +41,8 @@ __attribute__((noinline)) void compute(const call& c, const step_env& env) {
   }
 }
 
-// The same of elements of two bytes: the kernel of floats, between copies. What an expression computes, it rounds step by step.
+// The same of elements of two bytes: the kernel of floats, between copies. What an expression computes, it rounds step by step, to the
+// type of the kernel's result, which may be float (wide_values).
 template <op_code Op, class Low, expression Then>
 __attribute__((noinline)) void compute_widened(const call& c, const step_env& env) {
   if constexpr (widens(Op)) {
@@ -55,9 +56,10 @@ __attribute__((noinline)) void compute_widened(const call& c, const step_env& en
       if (x[i] == Low(1)) x[i] = Low::of_bits(static_cast<std::uint16_t>(Low(1).bits - 1));
   }
   if constexpr (Then.head != 0) {
-    host::operands<Low> q;
-    for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<Low*>(c.p[k]);
-    host::evaluate<Low, Then>(c, q);
+    using T = std::conditional_t<(operation_of(Op).wide.value.results & 1U) != 0, float, Low>;
+    host::operands<T> q;
+    for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<T*>(c.p[k]);
+    host::evaluate<T, Then>(c, q);
   }
 }
 
@@ -149,11 +151,28 @@ struct kernel_table {
   static constexpr auto make(std::index_sequence<K...>) {
     return std::array<kernel_function<Rank>, sizeof...(K) + 1>{entry<K>()..., nullptr};
   }
+  // How the kernel of each may be cut among threads.
+  template <std::size_t K>
+  static constexpr host::cut_kind cut() {
+    constexpr op_code op = kernels::signatures.item[K].op;
+    if constexpr (op == op_code::custom) return host::custom_cut<*kernels::signatures.custom[K]>();
+    else return host::cut_of<op>();
+  }
+  template <std::size_t... K>
+  static constexpr auto make_cuts(std::index_sequence<K...>) {
+    return std::array<host::cut_kind, sizeof...(K) + 1>{cut<K>()..., host::cut_kind::whole};
+  }
+
   static constexpr auto entries = make(std::make_index_sequence<static_cast<std::size_t>(kernels::signatures.count)>{});
 
   static kernel_function<Rank> of(int node_id) {
     const int at = kernels::list.of[node_id];
     return at < 0 ? nullptr : entries[static_cast<std::size_t>(at)];
+  }
+  static host::cut_kind cut_of(int node_id) {
+    static constexpr auto cuts = make_cuts(std::make_index_sequence<static_cast<std::size_t>(kernels::signatures.count)>{});
+    const int at = kernels::list.of[node_id];
+    return at < 0 ? host::cut_kind::whole : cuts[static_cast<std::size_t>(at)];
   }
 };
 

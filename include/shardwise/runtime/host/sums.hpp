@@ -31,6 +31,27 @@ constexpr std::int64_t summed_count(const op_attr& a, const layout& x) {
   return n;
 }
 
+struct sum_walks {
+  walk<2> kept, summed;
+};
+constexpr sum_walks walks_of_sum(const op_attr& a, const layout& x, const layout& out) {
+  std::int64_t so[max_rank]{};
+  sum_strides(a, x, out, so);
+  sum_walks w;
+  for (int d = 0; d < x.rank; ++d) {
+    const std::int64_t s[2] = {so[d], x.str[d]};
+    ((attributes_of<sum_attributes>(a).dims >> d) & 1 ? w.summed : w.kept).push(x.ext[d], s);
+  }
+  w.kept.merge();
+  w.summed.merge();
+  return w;
+}
+// Which of the two orders of additions floating-point numbers are added in: columns side by side, or each sum by itself.
+constexpr bool sums_columns(const sum_walks& w) {
+  return w.kept.ext[w.kept.rank - 1] >= 8 && w.kept.str[1][w.kept.rank - 1] < w.summed.str[1][w.summed.rank - 1] &&
+         w.summed.ext[w.summed.rank - 1] > 1;
+}
+
 // As by_strides, but for one instruction set where F says that it is narrow.
 template <class T, class F, class G, class... S>
 constexpr void sum_by_strides(const G& f, S... s) {
@@ -131,19 +152,10 @@ constexpr void sum_short_rows(const T* x, std::int64_t n, std::int64_t sx, std::
 template <class T, class F, class G>
 constexpr void sum_values(const call& c, const operands<T>& q, F value, G finish) {
   using acc = typename math<T>::accumulator;
-  const layout& x = c.l[0];
-  std::int64_t so[max_rank]{};
-  sum_strides(c.a, x, c.l[result], so);
-  walk<2> kept, summed;
-  for (int d = 0; d < x.rank; ++d) {
-    const std::int64_t s[2] = {so[d], x.str[d]};
-    ((attributes_of<sum_attributes>(c.a).dims >> d) & 1 ? summed : kept).push(x.ext[d], s);
-  }
-  kept.merge();
-  summed.merge();
+  const sum_walks both = walks_of_sum(c.a, c.l[0], c.l[result]);
+  const walk<2>&kept = both.kept, &summed = both.summed;
   if constexpr (std::is_floating_point_v<T>)
-    if (!std::is_constant_evaluated() && kept.ext[kept.rank - 1] >= 8 &&
-        kept.str[1][kept.rank - 1] < summed.str[1][summed.rank - 1] && summed.ext[summed.rank - 1] > 1) {
+    if (!std::is_constant_evaluated() && sums_columns(both)) {
       sum_columns(kept, summed, static_cast<const T*>(q.p[0]), q.p[result], value, finish);
       return;
     }

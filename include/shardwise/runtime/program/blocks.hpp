@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocks: one rank's block of a tensor whatever computes on it: out of the whole and back, initial values,
-// redistributions.
+// blocks: one rank's block of a tensor whatever computes on it: out of the whole and back, redistributions.
 #pragma once
 
 #include <limits>
@@ -12,9 +11,7 @@
 
 #include <shardwise/runtime/program/call.hpp>
 #include <shardwise/runtime/program/local_view.hpp>
-#include <shardwise/support/elementary.hpp>
 #include <shardwise/support/philox.hpp>
-#include <shardwise/vocabulary/init.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -160,43 +157,11 @@ void load_share(const char* caller, const From* global, To* local, const layout&
   load_share_by(caller, local, l, s, c, [&](std::int64_t, std::int64_t g) { return global[g]; });
 }
 
-// FNV-1a: a parameter's random stream is named by its path, so it does not move when others are added.
-constexpr std::uint32_t stream_of(std::string_view path) {
-  std::uint32_t h = 2166136261U;
-  for (char ch : path) h = (h ^ static_cast<unsigned char>(ch)) * 16777619U;
-  return h;
-}
-
-inline double initial_value(init_kind kind, double scale, std::uint64_t seed, std::uint32_t stream, std::int64_t index) {
-  const philox_words w =
-      philox(seed, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), stream, 0xFFFFFFFFU);
-  constexpr double unit = 1.0 / 4294967296.0;
-  switch (kind) {
-    case init_kind::ones: return 1;
-    case init_kind::uniform: return scale * (2.0 * w.w[0] * unit - 1);
-    case init_kind::normal:  // Box-Muller; the shift keeps the logarithm finite
-      return scale * elementary::sqrt(-2 * elementary::log((w.w[0] + 0.5) * unit)) *
-             elementary::cos(6.283185307179586 * w.w[1] * unit);
-    case init_kind::zeros: break;
-  }
-  return 0;
-}
-
 // Uniform in [0, 1), of 53 bits.
 inline double uniform_value(std::uint64_t seed, std::int64_t index) {
   const philox_words w =
       philox(seed, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), 0, 0xFFFFFFFEU);
   return (static_cast<double>(w.w[0] >> 5) * 67108864.0 + static_cast<double>(w.w[1] >> 6)) * (1.0 / 9007199254740992.0);
-}
-
-// Values of a parameter's block from (seed, path, global element index) alone: equal on every mesh and placement.
-template <class T>
-void initialise_block(std::span<T> values, const layout& l, init_kind kind, double scale, std::uint64_t seed,
-                      std::string_view path) {
-  const std::uint32_t stream = stream_of(path);
-  each_element(l, [&](std::int64_t i, std::int64_t g) {
-    values[static_cast<std::size_t>(i)] = static_cast<T>(initial_value(kind, scale, seed, stream, g));
-  });
 }
 
 }  // namespace shardwise::inline v0_1::runtime

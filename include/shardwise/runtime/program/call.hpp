@@ -103,6 +103,7 @@ struct call {
   // all of them lie, the first one in front.
   std::int32_t members = 1;
   const call* batch = nullptr;
+  std::int32_t share = 0, shares = 1;  // of a kernel that cuts its own work: which of how many this one computes
 };
 
 // Makes one collective of each batch among a program's calls, which stay where they are from now on.

@@ -19,6 +19,7 @@
 #include <shardwise/support/config.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 #include <shardwise/support/fixed_string.hpp>
+#include <shardwise/vocabulary/init.hpp>
 
 namespace shardwise::inline v0_1::runtime {
 

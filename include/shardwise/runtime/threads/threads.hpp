@@ -16,6 +16,7 @@
 
 #include <shardwise/runtime/rank.hpp>
 #include <shardwise/runtime/threads/stream.hpp>
+#include <shardwise/runtime/threads/team.hpp>
 #include <shardwise/support/config.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 
@@ -190,6 +191,14 @@ class thread_rank {
   using stream_type = threads::stream<thread_rank>;
   stream_type& stream() { return stream_; }
 
+  // Its executors' kernels run on so many threads, this one among them, 1 at first; not while a program of this rank runs. Law: the
+  // bits are those of one thread. Threads of all ranks share the cores: more of them than cores only cost. Throws
+  // std::invalid_argument below 1 and above most_compute_threads. Price: scratch of each executor for each further thread, and a
+  // thread each; with 1, a comparison for each call.
+  void compute_threads(int threads) { team_.resize(threads); }
+  int compute_threads() const { return team_.threads(); }
+  threads::team& team() { return team_; }
+
   // From now on every collective of this rank takes as long on top as `l` says; not while one is under way.
   void slow_down(const threads::link& l) { counts_->link = l; }
   // The bytes counted since the last time are sent: called at the end of a collective.
@@ -260,6 +269,7 @@ class thread_rank {
   account* counts_;
   std::atomic<std::int64_t> unsent_{0};
   threads::stream<thread_rank> stream_{*this};
+  threads::team team_{Mesh::size};
 };
 
 }  // namespace SHARDWISE_RANK_BUILD

@@ -62,13 +62,13 @@ void check_plan(const tt::corpus& text, const std::vector<double>& want) {
 
 TEST_CASE("every plan of train_text has the same losses in float64") {
   const tt::corpus text = tt::load_corpus({}, 1);
-  const std::vector<double> want = losses<tt::plans::ddp>(text);
+  const std::vector<double> want = losses<tt::plans::ddp<tt::host_ranks>>(text);
   CHECK(want.back() < want.front() - 1);
-  check_plan<tt::plans::fsdp>(text, want);
-  check_plan<tt::plans::hsdp>(text, want);
-  check_plan<tt::plans::tp_only>(text, want);
-  check_plan<tt::plans::ddp_tp>(text, want);
-  check_plan<tt::plans::fsdp_tp>(text, want);
+  check_plan<tt::plans::fsdp<tt::host_ranks>>(text, want);
+  check_plan<tt::plans::hsdp<tt::host_ranks>>(text, want);
+  check_plan<tt::plans::tp_only<tt::host_ranks>>(text, want);
+  check_plan<tt::plans::ddp_tp<tt::host_ranks>>(text, want);
+  check_plan<tt::plans::fsdp_tp<tt::host_ranks>>(text, want);
 }
 
 }  // namespace

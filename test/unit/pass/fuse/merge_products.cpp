@@ -76,6 +76,9 @@ struct maker {
   int rows(int d) { return apply(op_code::sum, {{3, 0, 0, 0, 0, 0}}, 0, d); }
   int add(int x, int y) { return apply(op_code::add, {}, 0, x, y); }
   int tanh(int x) { return apply(op_code::tanh, {}, 0, x); }
+  int cast(int x, sw::dtype to) {
+    return apply(op_code::cast, sw::attributes<sw::cast_attributes>(static_cast<int>(to)), 0, x);
+  }
   void update(int p, int d) {
     sw::node n = sw::empty_node;
     n.op = op_code::sgd;
@@ -96,7 +99,9 @@ struct maker {
   }
 };
 
-void random_products(graph& g, std::uint64_t seed, int ranks) {
+// Through casts: weights and biases are read through casts, which are made where they are first needed, and some again after an
+// update; gradients are cast at once. To their own type, so that the interpreter follows.
+void random_products(graph& g, std::uint64_t seed, int ranks, bool through_casts = false) {
   test::dice roll{seed};
   maker m(g, ranks);
   const sw::placement places[] = {sw::reduced_value(), sw::shard_value(0), sw::reduced_value(), sw::shard_value(1)};
@@ -114,7 +119,15 @@ void random_products(graph& g, std::uint64_t seed, int ranks) {
     if (id >= 0) values.push_back(id);
     return id;
   };
-  std::vector<int> gradients;
+  std::vector<int> gradients, cast_of(static_cast<std::size_t>(m.b.node_count), -1);
+  const auto leaf = [&](int p) {
+    if (!through_casts) return p;
+    int& known = cast_of[static_cast<std::size_t>(p)];
+    return known = known >= 0 ? known : m.cast(p, sw::dtype::f64);
+  };
+  const auto gradient = [&](int d) {
+    if (d >= 0) gradients.push_back(through_casts && roll(4) != 0 ? m.cast(d, sw::dtype::f64) : d);
+  };
   int updates = 0;
   for (int attempt = 0; attempt < 60 && m.b.node_count < 110; ++attempt) {
     const int kind = roll(10);
@@ -123,8 +136,8 @@ void random_products(graph& g, std::uint64_t seed, int ranks) {
       const bool biased = roll(2) == 0;
       for (int k = 0; k < count; ++k) {
         const std::size_t at = static_cast<std::size_t>((first + k) % 5);
-        const int y = m.project(x, weights[at]);
-        keep(biased && y >= 0 ? m.add(y, biases[at]) : y);
+        const int y = m.project(x, leaf(weights[at]));
+        keep(biased && y >= 0 ? m.add(y, leaf(biases[at])) : y);
         if (roll(6) == 0) keep(m.tanh(any(values)));
       }
     } else if (kind < 6) {  // their adjoints: gradients, row sums, what goes back
@@ -132,10 +145,9 @@ void random_products(graph& g, std::uint64_t seed, int ranks) {
       int total = -1;
       for (int k = 0; k < count; ++k) {
         const int d = any(values);
-        if (roll(2) == 0) gradients.push_back(m.rows(d));
-        const int w = m.weigh(d, x);
-        if (w >= 0) gradients.push_back(w);
-        const int back = m.back(d, weights[static_cast<std::size_t>((first + k) % 5)]);
+        if (roll(2) == 0) gradient(m.rows(d));
+        gradient(m.weigh(d, x));
+        const int back = m.back(d, leaf(weights[static_cast<std::size_t>((first + k) % 5)]));
         total = total < 0 || back < 0 ? (back < 0 ? total : back) : m.add(total, back);
       }
       keep(total);
@@ -155,6 +167,8 @@ void random_products(graph& g, std::uint64_t seed, int ranks) {
         if (d >= 0) {
           m.update(p, d);
           ++updates;
+          if (through_casts && roll(3) != 0)
+            cast_of[static_cast<std::size_t>(p)] = -1;  // else what was cast before is read on
         }
       }
     } else {
@@ -233,12 +247,12 @@ double distance(const results& a, const results& b) {
   return most;
 }
 
-template <int Ranks>
+template <int Ranks, bool Casts = false>
 void check_values() {
   int merged = 0, exact = 0, sums = 0, before_all = 0, after_all = 0, worse = 0, fused_before = 0, fused_after = 0;
   for (std::uint64_t seed = 0; seed < graphs; ++seed) {
     const auto before = std::make_unique<graph>(), after = std::make_unique<graph>();
-    random_products(*before, seed, Ranks);
+    random_products(*before, seed, Ranks, Casts);
     *after = *before;
     INFO("seed " << seed);
     REQUIRE(run_passes<sw::merge_products>(*after) == "");
@@ -274,13 +288,19 @@ void check_values() {
   CHECK(fused_after < fused_before);
   CHECK(merged > graphs / 4);
   CHECK(exact > 10);
-  CHECK(sums > 10);
+  CHECK(sums > (Casts ? 3 : 10));
 }
 
 TEST_CASE("merged products: random graphs on one rank have the same values") { check_values<1>(); }
 TEST_CASE("merged products: random graphs on two ranks have the same values") { check_values<2>(); }
 TEST_CASE("merged products: random graphs on three ranks have the same values") { check_values<3>(); }
 TEST_CASE("merged products: random graphs on four ranks have the same values") { check_values<4>(); }
+TEST_CASE("merged products: random graphs through casts have the same values") {
+  check_values<1, true>();
+  check_values<2, true>();
+  check_values<3, true>();
+  check_values<4, true>();
+}
 
 // --- what is merged, and what is not ----------------------------------------------------------------------------------
 
@@ -339,6 +359,89 @@ TEST_CASE("merged products: three projections with biases and all that goes back
   CHECK(sw::passes::kernel_calls(fused).kernels == 3 + 6);
   CHECK(count_of(fused, op_code::sum) == 0);
   CHECK(count_of(fused, op_code::add) == 0);
+}
+
+// The same by casts of the parameters, each made where it is first read, and gradients that are cast at once.
+struct low_projections : projections {
+  int x16, w16[3], c16[3];
+
+  low_projections() : x16(m.cast(x, sw::dtype::bf16)) {}
+  void forward(sw::dtype of_last = sw::dtype::bf16) {
+    for (int k = 0; k < 3; ++k) {
+      w16[k] = m.cast(w[k], k == 2 ? of_last : sw::dtype::bf16);
+      const int p = m.project(x16, w16[k]);
+      c16[k] = m.cast(c[k], k == 2 ? of_last : sw::dtype::bf16);
+      y[k] = p < 0 ? -1 : m.add(p, c16[k]);
+    }
+  }
+  void backward() {
+    for (int k = 0; k < 3; ++k) d[k] = m.tanh(m.apply(op_code::softmax, {}, 0, y[k]));
+    int total = -1;
+    for (int k = 2; k >= 0; --k) {
+      m.output(m.cast(m.rows(d[k]), sw::dtype::f32));
+      const int back = m.back(d[k], w16[k]);
+      total = total < 0 ? back : m.add(total, back);
+      m.output(m.cast(m.weigh(d[k], x16), sw::dtype::f32));
+    }
+    m.output(total);
+  }
+};
+
+TEST_CASE("merged products: three projections by casts of parameters are four kernels as well") {
+  low_projections p;
+  p.forward();
+  p.backward();
+  const graph g = p.merged();
+  CHECK(count_of(p.g, op_code::einsum) == 9);
+  CHECK(count_of(g, op_code::einsum) == 3);
+  CHECK(count_of(g, op_code::add) == 1);
+  CHECK(count_of(g, op_code::sum) == 1);
+  CHECK(count_of(g, op_code::pack) == 3);       // weights and biases as floats, cotangents
+  CHECK(count_of(p.g, op_code::cast) == 13);    // of x, weights, biases, and gradients of both
+  CHECK(count_of(g, op_code::cast) == 13 - 4);  // one for three weights, one for three biases
+  graph fused = g;
+  CHECK(run_passes<sw::fuse_kernels>(fused) == "");
+  CHECK(!sw::verify(fused));
+  CHECK(count_of(fused, op_code::sum) == 0);
+  CHECK(sw::passes::kernel_calls(fused).kernels == 3 + 6 + 9);
+}
+
+TEST_CASE("merged products: what is read early of casts that are one is a block of it") {
+  low_projections p;
+  const int early = p.m.cast(p.w[2], sw::dtype::bf16);
+  p.m.output(p.m.tanh(early));
+  for (int k = 0; k < 3; ++k) p.m.output(p.m.project(p.x16, k == 2 ? early : p.m.cast(p.w[k], sw::dtype::bf16)));
+  const graph g = p.merged();
+  CHECK(count_of(g, op_code::cast) == 2);
+  CHECK(count_of(g, op_code::einsum) == 1);
+}
+
+TEST_CASE("merged products: casts of other types, by other attributes, or before an update stay apart") {
+  {
+    low_projections p;  // of the same type, but its cotangents are summed up in another one
+    for (int k = 0; k < 2; ++k)
+      p.m.output(p.m.project(
+          p.x16, p.m.apply(op_code::cast,
+                           sw::attributes<sw::cast_attributes>(static_cast<int>(sw::dtype::bf16),
+                                                               k == 0 ? 0 : 1 + static_cast<int>(sw::dtype::f32)),
+                           0, p.w[k])));
+    CHECK(count_of(p.merged(), op_code::einsum) == 2);
+  }
+  {
+    low_projections p;  // the second is of what an update has left
+    p.m.output(p.m.project(p.x16, p.m.cast(p.w[0], sw::dtype::bf16)));
+    p.m.update(p.w[1], p.m.weigh(p.m.tanh(p.x), p.x));
+    p.m.output(p.m.project(p.x16, p.m.cast(p.w[1], sw::dtype::bf16)));
+    CHECK(count_of(p.merged(), op_code::pack) == 0);
+  }
+  {
+    low_projections p;  // read together behind the update, but cast on both sides of it
+    const int before = p.m.cast(p.w[0], sw::dtype::bf16);
+    p.m.update(p.w[0], p.m.weigh(p.m.tanh(p.x), p.x));
+    p.m.output(p.m.project(p.x16, before));
+    p.m.output(p.m.project(p.x16, p.m.cast(p.w[1], sw::dtype::bf16)));
+    CHECK(count_of(p.merged(), op_code::pack) == 0);
+  }
 }
 
 TEST_CASE("merged products: a sibling that needs another one stays apart") {

@@ -136,8 +136,8 @@ TEST_CASE("buffers are drawn from seed and path, and gathered whole") {
   CHECK(most > 0.1);
   std::vector<double> want(15);
   for (std::size_t i = 0; i < 15; ++i)
-    want[i] = sw::runtime::initial_value(sw::init_kind::normal, 0.5, 7, sw::runtime::stream_of("noise"),
-                                         static_cast<std::int64_t>(i));
+    want[i] = sw::host::initial_value(sw::init_kind::normal, 0.5, 7, sw::runtime::stream_of("noise"),
+                                      static_cast<std::int64_t>(i));
   CHECK(two == want);
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("a rank without peers has its part of a buffer") {
       e.initialise(7);
       CHECK(std::as_const(e).buffer(0).size() == (q == 0 ? 9U : 6U));
       CHECK(e.buffer(0)[0] ==
-            sw::runtime::initial_value(sw::init_kind::normal, 0.5, 7, sw::runtime::stream_of("noise"), q * 9));
+            sw::host::initial_value(sw::init_kind::normal, 0.5, 7, sw::runtime::stream_of("noise"), q * 9));
     });
 }
 

@@ -32,6 +32,12 @@ struct math {
     if constexpr (single) return ::sqrtf(x);
     else return ::sqrt(x);
   }
+  // x y + z rounded once. Of sums of products the compiler fuses the one or the other, as it finds: where two kernels have to give
+  // the same bits, the formula says which.
+  static __device__ T fma(T x, T y, T z) {
+    if constexpr (single) return ::fmaf(x, y, z);
+    else return ::fma(x, y, z);
+  }
   static __device__ T sin(T x) {
     if constexpr (single) return ::sinf(x);
     else return ::sin(x);

@@ -12,9 +12,10 @@
 namespace shardwise::inline v0_1::cuda {
 inline namespace SHARDWISE_DEVICE_BUILD {
 
-// Operations whose device kernels are of elements of four and eight bytes alone.
+// Operations whose device kernels are of elements of four and eight bytes alone. (An update's two-byte elements are its gradient's.)
 inline constexpr op_code wide_only[] = {
-    op_code::norm_dx_dw, op_code::sgd, op_code::adam, op_code::adam_term, op_code::advance,
+    op_code::adam_term,
+    op_code::advance,
 };
 constexpr bool is_wide_only(op_code op) {
   for (const op_code o : wide_only)

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// join_casts: casts of parameters side by side, which GPUs run in one launch.
+#pragma once
+
+#include <shardwise/pass/analysis/kernels.hpp>
+#include <shardwise/pass/framework/rewrite.hpp>
+
+namespace shardwise::inline v0_1 {
+
+namespace passes {
+
+struct cast_rules {
+  template <class In, class Out>
+  struct state : rewrite_state<In, Out> {
+    using base = rewrite_state<In, Out>;
+    using base::capacity, base::to, base::cursor;
+
+    bool moved[capacity]{};       // up to `first`
+    int last_reader[capacity]{};  // of a cast
+    int first = -1, moves = 0;
+
+    constexpr void begin(const In& g) {
+      base::begin(g);
+      if (has_low_precision(g)) choose(g);
+    }
+
+    // What may move: the first cast of a parameter, if no collective reads it, and nothing was written before.
+    constexpr void choose(const In& g) {
+      bool cast[capacity]{};  // by parameter
+      int casts = 0, last = -1;
+      for (int i = 0; i < g.node_count && !is_update(g.nodes[i].op); ++i) {
+        if (!joins_casts(g, g.nodes[i]) || cast[g.nodes[i].in[0]]) continue;
+        cast[g.nodes[i].in[0]] = moved[i] = true;
+        last_reader[i] = -1;
+        last = i;
+        ++casts;
+      }
+      if (casts < 2) return forget(g);
+      for (int i = 0; i < g.node_count; ++i)
+        for (int k = 0; k < g.nodes[i].inputs; ++k) {
+          const int x = g.nodes[i].in[k];
+          if (!moved[x]) continue;
+          last_reader[x] = i;
+          if (communicates(shardwise::detail::transition_at(g, i))) moved[x] = false;
+        }
+      for (int k = 0; k < g.output_count; ++k) last_reader[g.outputs[k]] = g.node_count;
+      for (int i = 0; i <= last; ++i) {
+        if (!moved[i]) continue;
+        moved[i] = (last_reader[i] > last || g.specs[g.nodes[i].spec].rank < 2) && (first < 0 || g.nodes[i].in[0] < first);
+        if (moved[i] && first < 0) first = i;
+        moves += moved[i] ? 1 : 0;
+      }
+    }
+    constexpr void forget(const In& g) {
+      for (int i = 0; i < g.node_count; ++i) moved[i] = false;
+    }
+
+    constexpr bool step(const In& g, builder& b) {
+      if (cursor > g.node_count) return false;
+      const int i = cursor++;
+      if (i == g.node_count) {
+        base::set_outputs(g);
+        return false;
+      }
+      if (i == first) {
+        base::work.take(12 * (g.node_count - i));
+        for (int j = i; j < g.node_count && moves > 0; ++j)
+          if (moved[j]) {
+            base::copy(b, g, j);
+            --moves;
+          }
+      }
+      if (!moved[i]) base::copy(b, g, i);
+      return true;
+    }
+  };
+
+  template <class Graph>
+  static constexpr graph_room room(const Graph& g) {
+    return {g.node_count, g.spec_count};
+  }
+};
+
+}  // namespace passes
+
+// Casts of parameters to two bytes (mixed) stand side by side where the first of them stood, in their order: on GPUs one launch. Moved are
+// those of matrices that are read behind the last of all such casts, as in a training step whose backward pass reads what its forward
+// pass read, and of vectors. Those that are gathered (fully_shard), computed again (checkpoint) or dead before the last one stay where they
+// are, so that what a forward pass holds at once does not grow with its layers. Keeps every bit. The price: moved copies live from the
+// first cast on. They live at the last one in any case, with more activations beside them, so a training step's peak stays, but for how
+// values fit into the arena.
+struct join_casts : passes::rewriting<passes::cast_rules> {
+  using verified_with_next = void;
+  using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
+};
+
+}  // namespace shardwise::inline v0_1
