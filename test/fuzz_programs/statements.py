@@ -142,13 +142,27 @@ def clamped(g):
 
 @statement(["cast"], 0.5)
 def converted(g):
-    """To another type and back. Where rounding jumps, numbers that are rounded themselves may fall on either side: exact ones alone."""
+    """To another type and back. Where rounding jumps, numbers that are rounded themselves may fall on either side: exact ones alone.
+    What goes back through a cast is cast, too, and no difference of the staircase that elements of two bytes are: where gradients are
+    asked for, a type that keeps what is exact, or one of whole numbers away from its jumps."""
     t = g.pick()
     skip(not t.exact or g.special)
-    low, f = g.r.choice([("sw::bf16", py.to_bf16), ("sw::f16", py.to_f16), ("std::int32_t", math.trunc), ("bool", lambda v: float(v != 0))])
+    whole = [("std::int32_t", math.trunc), ("bool", lambda v: float(v != 0))]
+    if g.gradient:
+        low, f = g.r.choice([("float" if g.p.dtype == "double" else "double", lambda v: v)] + whole)
+    else:
+        low, f = g.r.choice([("sw::bf16", py.to_bf16), ("sw::f16", py.to_f16)] + whole)
+    v = t.array.flat()
     if low in ("sw::f16", "std::int32_t"):
-        skip(any(abs(v) > 60000 for v in t.array.flat()))
-    g.apply(f"sw::cast<{g.p.dtype}>(sw::cast<{low}>({{0}}))", [t], lambda a: py.pointwise(lambda v: float(f(v)), a), g.single(t), exact=True)
+        skip(any(abs(x) > 60000 for x in v))
+    if low == "std::int32_t":
+        for x in v:
+            g.apart([x], [round(x)], t.exact)
+    if low == "bool":
+        g.apart(v, [0], t.exact)
+    R, U, _, _ = places()
+    rows = [(i, R() if low in ("std::int32_t", "bool") and o == U() else o) for i, o in g.single(t)]  # whole numbers have no gradients
+    g.apply(f"sw::cast<{g.p.dtype}>(sw::cast<{low}>({{0}}))", [t], lambda a: py.pointwise(lambda x: float(f(x)), a), rows, exact=True)
 
 
 def fits(a, b):
