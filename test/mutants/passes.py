@@ -115,6 +115,8 @@ MUTANTS = [
     ("rematerialise: a node with several results is kept", "pass/rematerialise/min_cut.hpp", "view || has_results(g, i) ? infinite", "view ? infinite", (RESULTS,)),
     ("phases: a result is not of its node's phase", "pass/analysis/phases.hpp",
      "      m.phase[i] = m.phase[x.in[0]];\n", "", (RESULTS,)),
+    ("kept collectives: one that nobody reads is asked for", "pass/framework/pass.hpp", "passes::order_of(g, passes::detail::marked(g).live)",
+     "passes::order_of(g)", ("static/pass/dead_collectives.cpp",)),
     ("phases: who writes beside a gradient is the optimizer's", "pass/analysis/phases.hpp",
      "if (g.nodes[x.in[k]].op != op_code::room) m.gradient", "m.gradient", ("unit/pass/analysis/phases.cpp",)),
     ("moves: a result leaves its node", "pass/iteration/iteration_moves.hpp", "if (n.op == op_code::getitem && !in[n.in[0]]) {", "if (false) {", (RESULTS_MOVED,)),

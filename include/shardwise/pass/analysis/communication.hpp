@@ -34,12 +34,12 @@ struct traffic_list {
 
 namespace detail {
 // Calls f(from, to, axis, kind, goes_on) for every collective, in program order; from and to are spec ids. Of a batch for every
-// member; all but the first go on with it.
+// member; all but the first go on with it. live: whether a node is looked at; null: all are.
 template <class Graph, class F>
-constexpr void each_collective(const Graph& g, F&& f) {
+constexpr void each_collective(const Graph& g, F&& f, const unsigned char* live = nullptr) {
   for (int i = 0; i < g.node_count; ++i) {
     const node& n = g.nodes[i];
-    if (n.op != op_code::redistribute) continue;
+    if (n.op != op_code::redistribute || (live && !live[i])) continue;
     const int from = g.nodes[n.in[0]].spec, to = n.spec;
     const int axis = static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis);
     const spec& a = g.specs[from];
@@ -50,16 +50,19 @@ constexpr void each_collective(const Graph& g, F&& f) {
 }  // namespace detail
 
 template <class Graph>
-constexpr collective_order order_of(const Graph& g) {
+constexpr collective_order order_of(const Graph& g, const unsigned char* live = nullptr) {
   collective_order r;
-  detail::each_collective(g, [&](int from, int to, int axis, transition kind, bool goes_on) {
-    ++r.members;
-    r.collectives += goes_on ? 0 : 1;
-    if (goes_on) r.order_hash = hash_mixed(r.order_hash, hash_seed);
-    for (std::uint64_t v :
-         {static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(axis), g.hashes[from], g.hashes[to]})
-      r.order_hash = hash_mixed(r.order_hash, v);
-  });
+  detail::each_collective(
+      g,
+      [&](int from, int to, int axis, transition kind, bool goes_on) {
+        ++r.members;
+        r.collectives += goes_on ? 0 : 1;
+        if (goes_on) r.order_hash = hash_mixed(r.order_hash, hash_seed);
+        for (std::uint64_t v :
+             {static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(axis), g.hashes[from], g.hashes[to]})
+          r.order_hash = hash_mixed(r.order_hash, v);
+      },
+      live);
   return r;
 }
 

@@ -6,6 +6,7 @@
 
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/pass/analysis/communication.hpp>
+#include <shardwise/pass/framework/dce.hpp>
 #include <shardwise/support/diagnose.hpp>
 
 namespace shardwise::inline v0_1 {
@@ -78,16 +79,24 @@ template <class P>
 struct fact<pass_order::must_follow<P>> : detail::types_fact<"must_follow", P> {};
 
 // What a pass may declare to preserve. A property is a struct with `holds(before, after)`; users may add their own. Where it
-// compares what each graph has by itself, `of(graph)` gives that, once for each graph of a pipeline.
+// compares what each graph has by itself, `of(graph)` gives that, once for each graph of a pipeline: graphs that are equal in it need
+// not be asked further.
 namespace kept {
-struct collectives {  // their kinds, axes and specs, in order
+// Their kinds, axes and specs, in order. A pass that writes a graph anew may leave out what nobody reads, collectives too.
+struct collectives {
   template <class Graph>
   static constexpr passes::collective_order of(const Graph& g) {
     return passes::order_of(g);
   }
   template <class Before, class After>
   static constexpr bool holds(const Before& a, const After& b) {
-    return of(a) == of(b);
+    return of_live(a) == of_live(b);
+  }
+
+ private:
+  template <class Graph>
+  static constexpr passes::collective_order of_live(const Graph& g) {
+    return passes::order_of(g, passes::detail::marked(g).live);
   }
 };
 struct updates {  // of parameters

@@ -130,7 +130,8 @@ template <class Property, class Source>
 concept has_property = requires { Property::of(Source::value); };
 template <class Property, class Before, class After>
 inline constexpr bool is_kept = [] {
-  if constexpr (has_property<Property, Before>) return property_of<Property, Before> == property_of<Property, After>;
+  if constexpr (has_property<Property, Before>)
+    return property_of<Property, Before> == property_of<Property, After> || Property::holds(Before::value, After::value);
   else return Property::holds(Before::value, After::value);
 }();
 
