@@ -341,4 +341,6 @@ MUTANTS = [
      (CASTS_TEST,)),
     ("join_casts: what is computed again is cast at the start", CASTS, "cast[g.nodes[i].in[0]])", "false)", (CASTS_TEST,)),
     ("casts of values that die go out together", "pass/analysis/kernels.hpp", "g.nodes[n.in[0]].op == op_code::param &&", "", (CASTS_TEST,)),
+    ("functionalise: a written channels-last tensor becomes contiguous", "pass/functionalise/functional.hpp",
+     "if (!is_contiguous(g.spec_of(r)) && is_channels_last(g.spec_of(r))) {", "if (false) {", ("dist/memory_formats.cpp",)),
 ]

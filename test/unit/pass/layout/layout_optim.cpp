@@ -119,9 +119,10 @@ struct sin_and_cos {
   constexpr auto operator()(const auto& a, const auto& b) const { return sw::sin(a) + sw::cos(b); }
 };
 template <std::int64_t Size, class... Passes>
-using waves = sw::gradient_step<sin_and_cos, mesh,
-                                sw::inputs<sw::input_tensor<double, sw::shape<2, Size>>, sw::input_tensor<double, sw::shape<2, Size>>>,
-                                sw::wrt<0>, sw::pipeline<Passes...>>;
+using waves =
+    sw::gradient_step<sin_and_cos, mesh,
+                      sw::inputs<sw::input_tensor<double, sw::shape<2, Size>>, sw::input_tensor<double, sw::shape<2, Size>>>,
+                      sw::wrt<0>, sw::pipeline<Passes...>>;
 
 template <class Step>
 void waves_at(const std::vector<int>& sizes) {
