@@ -31,9 +31,17 @@ template <class Store>
 struct reads {
   constexpr auto operator()(const auto& given) const {
     const auto x = Store{}(given);
-    return std::tuple{sw::contiguous(x),     sw::relu(x),           x + sw::unsqueeze<1>(sw::amax<1>(x)),           sw::square(x) + x,
-                      sw::sum<2, 3>(x),      sw::softmax<3>(x),     sw::amax<1>(x),     sw::transpose<1, 2>(x),
-                      sw::narrow<1, 1, 2>(x) * 2, sw::cat<1>(x, x), sw::where(sw::gt(x, 0.0), x, -x)};
+    return std::tuple{sw::contiguous(x),
+                      sw::relu(x),
+                      x + sw::unsqueeze<1>(sw::amax<1>(x)),
+                      sw::square(x) + x,
+                      sw::sum<2, 3>(x),
+                      sw::softmax<3>(x),
+                      sw::amax<1>(x),
+                      sw::transpose<1, 2>(x),
+                      sw::narrow<1, 1, 2>(x) * 2,
+                      sw::cat<1>(x, x),
+                      sw::where(sw::gt(x, 0.0), x, -x)};
   }
 };
 
@@ -122,7 +130,8 @@ void convolve() {
   const std::vector<float> x(given.begin(), given.end()), w(kernel.begin(), kernel.end());
   sw::launch<mesh>([&](auto& rank) {
     sw::executor<step, std::remove_cvref_t<decltype(rank)>> a(rank, sw::executor_checks::poison);
-    sw::executor<gradient_of<convolved<false, O>, sw::wrt<0, 1>, image, weight>, std::remove_cvref_t<decltype(rank)>> b(rank);
+    sw::executor<gradient_of<convolved<false, O>, sw::wrt<0, 1>, image, weight>, std::remove_cvref_t<decltype(rank)>> b(
+        rank);
     a.set_input(0, x);
     a.set_input(1, w);
     b.set_input(0, x);
@@ -132,7 +141,8 @@ void convolve() {
     for (int k = 0; k < 3; ++k) CHECK(same_bits(a.template output<float>(k), b.template output<float>(k)));
   });
 }
-TEST_CASE("memory formats: a convolution reads channels-last operands as they are, and gives the bits that it gives of others") {
+TEST_CASE(
+    "memory formats: a convolution reads channels-last operands as they are, and gives the bits that it gives of others") {
   convolve<sw::convolution_options{}, 3, 4>();
   convolve<sw::convolution_options{.stride = 2, .padding = 1}, 4, 2>();
   convolve<sw::convolution_options{.padding = 2, .dilation = 2, .groups = 2}, 4, 6>();

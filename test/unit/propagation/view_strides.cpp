@@ -24,7 +24,8 @@ std::vector<std::int64_t> places(const std::vector<std::int64_t>& extent, const 
 }
 
 // The only strides that can be: the distance from the first element to the second one of each dim.
-bool found(const std::vector<std::int64_t>& where, const std::vector<std::int64_t>& extent, std::vector<std::int64_t>& stride) {
+bool found(const std::vector<std::int64_t>& where, const std::vector<std::int64_t>& extent,
+           std::vector<std::int64_t>& stride) {
   std::int64_t below = 1;
   stride.assign(extent.size(), 0);
   for (std::size_t d = extent.size(); d-- > 0;) {
@@ -42,7 +43,8 @@ TEST_CASE("view_strides: what it gives finds every element, and where it gives n
     // extents as products of primes, stored in any order, with gaps, or one element for all of a dim
     std::vector<std::int64_t> extent, now, stride;
     const int rank = 1 + below(4);
-    for (int d = 0; d < rank; ++d) extent.push_back(std::vector<std::int64_t>{1, 2, 3, 4, 6}[static_cast<std::size_t>(below(5))]);
+    for (int d = 0; d < rank; ++d)
+      extent.push_back(std::vector<std::int64_t>{1, 2, 3, 4, 6}[static_cast<std::size_t>(below(5))]);
     std::vector<int> order;
     for (int d = 0; d < rank; ++d) order.insert(order.begin() + below(d + 1), d);
     if (below(2) == 0)
@@ -64,7 +66,8 @@ TEST_CASE("view_strides: what it gives finds every element, and where it gives n
     }
     if (left > 1 || now.empty()) now.push_back(left);
     std::int64_t given[sw::max_rank]{};
-    const bool possible = sw::rules::view_strides(extent.data(), stride.data(), rank, now.data(), static_cast<int>(now.size()), given);
+    const bool possible =
+        sw::rules::view_strides(extent.data(), stride.data(), rank, now.data(), static_cast<int>(now.size()), given);
     const auto where = places(extent, stride);
     std::vector<std::int64_t> want;
     const bool exists = found(where, now, want);
