@@ -355,7 +355,7 @@ MUTANTS = [
      ("unit/pass/layout/layout.cpp",)),
     ("layout: views read what is stored otherwise", "pass/layout/preferred.hpp", "if (o.kind == operation_kind::view) return layout_need::copy;", "",
      ("unit/pass/layout/layout.cpp",)),
-    ("layout: preferences pass the last convolution", "pass/layout/preferred.hpp", "reads = reads || (n.in[k] < last && is[n.in[k]]);", "reads = reads || is[n.in[k]];",
+    ("layout: preferences pass the last convolution", "pass/layout/preferred.hpp", " && x < last[of[i]]);", ");",
      ("unit/pass/layout/layout.cpp",)),
     ("layout: batched products pass preferences on", "pass/layout/preferred.hpp", "} else if (is[i] && blocks(g, n)) {", "} else if (false) {",
      ("unit/pass/layout/layout.cpp",)),

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <shardwise/graph/functions/convolution.hpp>
-#include <shardwise/graph/graph.hpp>
+#include <shardwise/pass/analysis/phases.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -29,9 +29,9 @@ inline constexpr double grouped = 1.358, small = 0.783, narrowing = 0.725, other
 // What the rule asks of a graph.
 struct layout_facts {
   int nodes = 0, convolutions = 0;
-  bool library = false;     // a library of convolutions for processors computes all of it, one that is faster channels-last
-  bool run_time = false;    // a convolution's operand has a run-time extent
-  bool training = false;    // gradients of convolutions are computed
+  bool library = false;   // a library of convolutions for processors computes all of it, one that is faster channels-last
+  bool run_time = false;  // a convolution's operand has a run-time extent
+  bool training = false;  // gradients of convolutions are computed
   bool any_grouped = false, any_narrows = false, all_small = true;
   double flops = 0, weighted = 0;  // of all convolutions; each multiplied by the factor of the first kind that it is of
 
@@ -97,17 +97,15 @@ constexpr convolving convolving_of(const Graph& g, const node& n) {
                                                     : convolving::none;
 }
 
-// Of whole tensors, so that all ranks decide alike. Adjoints make a graph one that is trained and are not counted themselves: where
-// torch.compile decides, it has the forward pass alone.
+// Of nodes in part `part` (`of` says each node's; null: of all nodes), and of whole tensors, so that all ranks decide alike. Where
+// torch.compile decides it has the forward pass alone: adjoints say that a graph is trained, and are not counted.
 template <class Graph>
-constexpr layout_facts layout_facts_of(const Graph& g) {
+constexpr layout_facts layout_facts_of(const Graph& g, const int* of = nullptr, int part = 0) {
   layout_facts f;
-  f.nodes = g.node_count;
-  if (g.custom_count == 0) return f;
-  for (int i = 0; i < g.node_count; ++i) {
+  for (int i = 0; i < g.node_count && g.custom_count > 0; ++i) {
     const node& n = g.nodes[i];
     const convolving what = convolving_of(g, n);
-    if (what == convolving::none) continue;
+    if (what == convolving::none || (of && of[i] != part)) continue;
     for (int k = 0; k < n.inputs; ++k) f.run_time = f.run_time || g.spec_of(n.in[k]).dyn != 0;
     if (what != convolving::forward) {
       f.training = true;
@@ -118,6 +116,11 @@ constexpr layout_facts layout_facts_of(const Graph& g) {
     f.add({w.extent[0], w.extent[1], w.extent[2], attributes_of<convolution_attributes>(n.a).groups,
            2.0 * static_cast<double>(numel(g.specs[n.spec])) * window});
   }
+  if (f.convolutions == 0) return f;
+  phase_marks<Graph::node_capacity> phase;
+  if (f.training) mark_phases(phase, g);
+  for (int i = 0; i < g.node_count; ++i)
+    if ((!f.training || phase.of(i) == program_phase::forward) && (!of || of[i] == part)) ++f.nodes;
   return f;
 }
 

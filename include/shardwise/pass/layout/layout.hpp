@@ -16,12 +16,18 @@ namespace passes {
 template <int Nodes>
 struct layout_plan {
   static constexpr int capacity = Nodes > 0 ? Nodes : 1;
+  layout_choice<Nodes> choice;
   preferred_nodes<Nodes> preferred;
   bool last[capacity];  // stored channels-last, or was already
 
-  template <class Graph>
+  template <layout_mode Mode, class Splitter, class Graph>
   constexpr void find(const Graph& g, weight_storage weights) {
-    preferred.find(g);
+    choice.template find<Mode, Splitter>(g);
+    if (!choice.any) {
+      for (int i = 0; i < capacity; ++i) last[i] = preferred.is[i] = false;
+      return;
+    }
+    preferred.find(g, choice);
     bool wanted[capacity];  // by a reader that goes by strides
     bool strict[capacity];  // or needed as recorded
     bool output[capacity];
@@ -29,14 +35,15 @@ struct layout_plan {
     for (int i = 0; i < capacity; ++i) last[i] = wanted[i] = strict[i] = output[i] = kernel[i] = false;
     for (int k = 0; k < g.output_count; ++k) output[g.outputs[k]] = true;
     for (int i = 0; i < g.node_count; ++i) {
-      const convolving what = convolving_of(g, g.nodes[i]);
+      const convolving what = preferred.is[i] ? convolving_of(g, g.nodes[i]) : convolving::none;
       if (what == convolving::forward || what == convolving::dx) kernel[g.nodes[i].in[1]] = true;
       for (int k = 0; k < g.nodes[i].inputs; ++k) {
         const int x = g.nodes[i].in[k];
         if (g.specs[g.nodes[x].spec].rank != 4) continue;
-        const layout_need need = layout_need_of(g, i, k);
+        const layout_need need = choice.parts.is_boundary(g, x, i) ? layout_need::strict : layout_need_of(g, i, k);
         wanted[x] = wanted[x] || need == layout_need::any;
-        strict[x] = strict[x] || need == layout_need::strict || (g.nodes[x].op == op_code::param && need != layout_need::any);
+        strict[x] =
+            strict[x] || need == layout_need::strict || (g.nodes[x].op == op_code::param && need != layout_need::any);
       }
     }
     for (int i = 0; i < g.node_count; ++i) {
@@ -47,13 +54,13 @@ struct layout_plan {
       if (last[i] || output[i] || strict[i] || !wanted[i] || !is_contiguous(s)) continue;
       if (n.op == op_code::param) last[i] = weights == weight_storage::frozen && kernel[i];
       else
-        last[i] = preferred.is[i] && n.inputs > 0 && n.expression < 0 && may_be_strided(g, n) && n.op != op_code::contiguous &&
-                  convolving_of(g, n) != convolving::dw && unit_of(g, i) < 0;
+        last[i] = preferred.is[i] && n.inputs > 0 && n.expression < 0 && may_be_strided(g, n) &&
+                  n.op != op_code::contiguous && convolving_of(g, n) != convolving::dw && unit_of(g, i) < 0;
     }
   }
 };
 
-template <layout_mode Mode, weight_storage Weights>
+template <layout_mode Mode, weight_storage Weights, class Splitter>
 struct layout_rules {
   template <class In, class Out>
   struct state : rewrite_state<In, Out> {
@@ -66,12 +73,7 @@ struct layout_rules {
     constexpr void begin(const In& g) {
       base::begin(g);
       for (int& o : other) o = -1;
-      if (decide_layout(Mode, layout_facts_of(g)).channels_last) {
-        plan.find(g, Weights);
-      } else {
-        for (bool& l : plan.last) l = false;
-        for (bool& p : plan.preferred.is) p = false;
-      }
+      plan.template find<Mode, Splitter>(g, Weights);
     }
 
     constexpr bool step(const In& g, builder& b) {
@@ -118,7 +120,7 @@ struct layout_rules {
   // Every tensor of four dims may be copied once, and its spec in either order.
   template <class Graph>
   static constexpr graph_room room(const Graph& g) {
-    if (!decide_layout(Mode, layout_facts_of(g)).channels_last) return {g.node_count, g.spec_count};
+    if (!turns_any<Mode, Splitter>(g)) return {g.node_count, g.spec_count};
     int nodes = g.node_count, specs = g.spec_count;
     for (int i = 0; i < g.node_count; ++i) nodes += g.spec_of(i).rank == 4 ? 1 : 0;
     for (int s = 0; s < g.spec_count; ++s) specs += g.specs[s].rank == 4 ? 1 : 0;
@@ -136,15 +138,17 @@ struct layout_rules {
 // convolutions whose kernels add in another order. Price: a copy for each weight and each entry and exit, and the memory of those.
 // Weights: with weight_storage::frozen what the program never writes, parameters of a forward step, is stored channels-last where it
 // lies, and copied by nobody; executors take and give its values whole, as ever.
-template <layout_mode Mode = layout_mode::automatic, weight_storage Weights = weight_storage::as_declared>
-struct optimize_layout : passes::rewriting<passes::layout_rules<Mode, Weights>> {
+// Splitter: ddp_buckets<> where parts of the program are decided one by one, each of which takes and gives values as they were traced.
+template <layout_mode Mode = layout_mode::automatic, weight_storage Weights = weight_storage::as_declared,
+          class Splitter = whole_graph>
+struct optimize_layout : passes::rewriting<passes::layout_rules<Mode, Weights, Splitter>> {
   using key = optimize_layout<>;
   using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
 
   // The graph itself where it stays as it is.
-  template <class Source, bool Turns = decide_layout(Mode, passes::layout_facts_of(Source::value)).channels_last>
-  struct run : passes::rewriting<passes::layout_rules<Mode, Weights>>::template in_stages<Source> {};
+  template <class Source, bool Turns = passes::turns_any<Mode, Splitter>(Source::value)>
+  struct run : passes::rewriting<passes::layout_rules<Mode, Weights, Splitter>>::template in_stages<Source> {};
   template <class Source>
   struct run<Source, false> {
     static constexpr const auto& value = Source::value;

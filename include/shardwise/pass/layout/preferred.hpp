@@ -4,7 +4,7 @@
 #pragma once
 
 #include <shardwise/graph/units.hpp>
-#include <shardwise/pass/layout/decision.hpp>
+#include <shardwise/pass/layout/split.hpp>
 
 namespace shardwise::inline v0_1::passes {
 
@@ -19,46 +19,46 @@ constexpr bool is_batched_product(const node& n, const spec& lhs, const spec& rh
   return false;
 }
 
-// Law: a node is preferred if it is a convolution, or one of its readers is preferred; then, up to the last convolution, if it reads a
-// preferred one. A batched product passes neither on. Adjoints of convolutions count as convolutions.
+// Law, within each part of a graph for which channels-last was chosen: a node is preferred if it is a convolution, or one of its
+// readers is preferred; then, up to the part's last convolution, if it reads a preferred one. A batched product passes neither on.
+// Adjoints of convolutions count as convolutions.
 template <int Nodes>
 struct preferred_nodes {
-  bool is[Nodes > 0 ? Nodes : 1];
+  static constexpr int capacity = Nodes > 0 ? Nodes : 1;
+  bool is[capacity];
 
   template <class Graph>
-  constexpr void find(const Graph& g) {
-    constexpr int capacity = Nodes > 0 ? Nodes : 1;
-    for (int i = 0; i < capacity; ++i) is[i] = false;
-    int last = -1;
+  constexpr void find(const Graph& g, const layout_choice<Nodes>& choice) {
+    const int* const of = choice.parts.of;
+    int last[capacity];  // the last convolution of a part
+    for (int i = 0; i < capacity; ++i) {
+      is[i] = false;
+      last[i] = -1;
+    }
     for (int i = g.node_count - 1; i >= 0; --i) {
       const node& n = g.nodes[i];
+      if (of[i] < 0 || !choice.chosen[of[i]]) continue;
       if (convolving_of(g, n) != convolving::none) {
         is[i] = true;
-        if (last < 0) last = i;
+        if (last[of[i]] < 0) last[of[i]] = i;
       } else if (is[i] && blocks(g, n)) {
         is[i] = false;
       }
-      if (!is[i]) continue;
-      for (int k = 0; k < n.inputs; ++k) is[n.in[k]] = true;
+      for (int k = 0; is[i] && k < n.inputs; ++k) is[n.in[k]] = is[n.in[k]] || of[n.in[k]] == of[i] || of[n.in[k]] < 0;
     }
-    for (int i = 0; i < last; ++i) {  // readers of preferred nodes before the last convolution
+    for (int i = 0; i < g.node_count; ++i) {  // readers
       const node& n = g.nodes[i];
-      is[i] = is[i] || (reads_preferred(n) && !blocks(g, n));
-    }
-    for (int i = last + 1; last >= 0 && i < g.node_count; ++i) {
-      const node& n = g.nodes[i];
-      bool reads = false;  // of one before the last convolution
-      for (int k = 0; k < n.inputs; ++k) reads = reads || (n.in[k] < last && is[n.in[k]]);
+      if (of[i] < 0 || is[i] || last[of[i]] < 0) continue;
+      bool reads = false;  // one before the last convolution
+      for (int k = 0; k < n.inputs; ++k) {
+        const int x = n.in[k];
+        reads = reads || (is[x] && (of[x] == of[i] || of[x] < 0) && x < last[of[i]]);
+      }
       is[i] = reads && !blocks(g, n);
     }
   }
 
  private:
-  constexpr bool reads_preferred(const node& n) const {
-    bool reads = false;
-    for (int k = 0; k < n.inputs; ++k) reads = reads || is[n.in[k]];
-    return reads;
-  }
   template <class Graph>
   static constexpr bool blocks(const Graph& g, const node& n) {
     return n.op == op_code::einsum && is_batched_product(n, g.spec_of(n.in[0]), g.spec_of(n.in[1]), g.specs[n.spec]);
@@ -80,15 +80,16 @@ constexpr layout_need layout_need_of(const Graph& g, int i, int k) {
   const node& n = g.nodes[i];
   const operation& o = record_of(g, n);
   if (n.expression >= 0 || unit_of(g, i) >= 0 || is_update(n.op)) return layout_need::strict;
-  for (const op_code op : {op_code::redistribute, op_code::wait, op_code::relabel, op_code::pack, op_code::unpack, op_code::part,
-                           op_code::room, op_code::fused, op_code::norm, op_code::norm_dw_db, op_code::norm_dx_dw,
-                           op_code::adam_term, op_code::getitem})
+  for (const op_code op :
+       {op_code::redistribute, op_code::wait, op_code::relabel, op_code::pack, op_code::unpack, op_code::part, op_code::room,
+        op_code::fused, op_code::norm, op_code::norm_dw_db, op_code::norm_dx_dw, op_code::adam_term, op_code::getitem})
     if (n.op == op) return layout_need::strict;
   for (const op_code op : {op_code::lse, op_code::nll, op_code::nll_dx, op_code::opaque})
     if (n.op == op) return layout_need::copy;
   if (o.kind == operation_kind::view) return layout_need::copy;
-  if (is_custom(g, n)) return o.kind == operation_kind::pointwise || (o.strided && g.spec_of(n.in[k]).rank == 4) ? layout_need::any
-                                                                                                         : layout_need::copy;
+  if (is_custom(g, n))
+    return o.kind == operation_kind::pointwise || (o.strided && g.spec_of(n.in[k]).rank == 4) ? layout_need::any
+                                                                                              : layout_need::copy;
   return layout_need::any;
 }
 

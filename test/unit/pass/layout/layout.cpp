@@ -28,9 +28,11 @@ using sw::placement;
 // --- the decision ------------------------------------------------------------------------------------------------------------------
 
 constexpr sw::convolution_shape plain{128, 3, 3, 1, 100}, grouped{128, 64, 3, 2, 100}, depthwise{512, 1, 7, 512, 100},
-    small{64, 64, 3, 1, 100}, narrowing{65, 130, 3, 1, 100}, narrow_pixel{65, 130, 1, 1, 100}, small_and_narrow{16, 64, 3, 1, 100};
+    small{64, 64, 3, 1, 100}, narrowing{65, 130, 3, 1, 100}, narrow_pixel{65, 130, 1, 1, 100},
+    small_and_narrow{16, 64, 3, 1, 100};
 static_assert(!plain.is_grouped() && !plain.is_small() && !plain.narrows());
-static_assert(grouped.is_grouped() && !depthwise.is_grouped() && small.is_small() && narrowing.narrows() && !narrow_pixel.narrows());
+static_assert(grouped.is_grouped() && !depthwise.is_grouped() && small.is_small() && narrowing.narrows() &&
+              !narrow_pixel.narrows());
 
 template <class... C>
 constexpr sw::layout_facts facts(int nodes, bool training, C... convolutions) {
@@ -73,7 +75,8 @@ static_assert(automatic([] {
 static_assert(automatic(facts(299, false, plain)) == yes(layout_reason::inference));
 static_assert(automatic(facts(299, false, grouped)) == no(layout_reason::inference));
 static_assert(automatic(facts(299, false, grouped, narrowing, narrowing)) == yes(layout_reason::inference));  // 2.808 of 3
-static_assert(automatic(facts(299, false, grouped, grouped, plain, plain, plain)) == no(layout_reason::inference));  // 5.185 of 5
+static_assert(automatic(facts(299, false, grouped, grouped, plain, plain, plain)) ==
+              no(layout_reason::inference));  // 5.185 of 5
 static_assert(automatic(facts(299, true, small, narrowing, grouped)) == no(layout_reason::grouped));
 static_assert(automatic(facts(299, true, small_and_narrow)) == no(layout_reason::narrowing));
 static_assert(automatic(facts(299, true, small, small)) == no(layout_reason::all_small));
@@ -94,7 +97,8 @@ constexpr int copies(sw::memory_format format) {
   int n = 0;
   constexpr const auto& g = Program::program;
   for (int i = 0; i < g.node_count; ++i)
-    n += g.nodes[i].op == op_code::contiguous && sw::attributes_of<sw::contiguous_attributes>(g.nodes[i].a).format == static_cast<int>(format);
+    n += g.nodes[i].op == op_code::contiguous &&
+         sw::attributes_of<sw::contiguous_attributes>(g.nodes[i].a).format == static_cast<int>(format);
   return n;
 }
 template <class Program>
@@ -147,7 +151,8 @@ std::vector<std::vector<float>> outputs_of() {
     for (int k = 0; k < g.output_count; ++k) {
       const auto b = e.template output<float>(k);
       std::vector<float> v;
-      sw::runtime::each_element(b.layout, [&](std::int64_t at, std::int64_t) { v.push_back(b.data[static_cast<std::size_t>(at)]); });
+      sw::runtime::each_element(b.layout,
+                                [&](std::int64_t at, std::int64_t) { v.push_back(b.data[static_cast<std::size_t>(at)]); });
       r.push_back(v);
     }
   });
@@ -155,7 +160,8 @@ std::vector<std::vector<float>> outputs_of() {
 }
 template <class Program, class... P>
 void same_bits() {
-  CHECK(outputs_of<typename Program::template step<sw::optimize_layout<>, P...>>() == outputs_of<typename Program::template step<P...>>());
+  CHECK(outputs_of<typename Program::template step<sw::optimize_layout<>, P...>>() ==
+        outputs_of<typename Program::template step<P...>>());
 }
 
 // Two convolutions with what lies between: 80 channels.
@@ -171,9 +177,11 @@ using two_on = two_in::step<sw::optimize_layout<>>;
 using two_trained = two_gradients::step<sw::optimize_layout<>>;
 // the image and both weights are copied once, for both passes; the output is stored as it was
 static_assert(copies_in<two_on> == 3 && copies_back<two_on> == 0 && turned_nodes<two_on>("conv2d") == 1);
-static_assert(turned_nodes<two_on>("relu") == 1 && turned_nodes<two_on>("add") == 1 && sw::is_contiguous(two_on::program.spec_of(two_on::program.outputs[0])));
+static_assert(turned_nodes<two_on>("relu") == 1 && turned_nodes<two_on>("add") == 1 &&
+              sw::is_contiguous(two_on::program.spec_of(two_on::program.outputs[0])));
 static_assert(copies_in<two_trained> == 4);  // and the cotangent of the output
-static_assert(copies_back<two_trained> == 0 && turned_nodes<two_trained>("conv2d_dx") == 1 && turned_nodes<two_trained>("conv2d_dw") == 0);
+static_assert(copies_back<two_trained> == 0 && turned_nodes<two_trained>("conv2d_dx") == 1 &&
+              turned_nodes<two_trained>("conv2d_dw") == 0);
 static_assert(!sw::verify(two_on::program) && !sw::verify(two_trained::program));
 
 // What needs what it reads as it was traced: views, a product of a reshaped value, rows of logits, and each gets one copy.
@@ -184,7 +192,8 @@ struct constrained {
     return sw::sum(sw::square(rows)) + sw::sum(sw::cross_entropy_rows(y, classes)) + sw::sum(sw::relu(y));
   }
 };
-using constrained_in = gradients_of<constrained, sw::wrt<0, 1>, in<2, 3, 7, 7>, in<80, 3, 3, 3>, sw::input_tensor<std::int32_t, sw::shape<2, 80, 5>>>;
+using constrained_in = gradients_of<constrained, sw::wrt<0, 1>, in<2, 3, 7, 7>, in<80, 3, 3, 3>,
+                                    sw::input_tensor<std::int32_t, sw::shape<2, 80, 5>>>;
 using constrained_on = constrained_in::step<sw::optimize_layout<>>;
 static_assert(turned_nodes<constrained_on>("conv2d") == 1 && copies_back<constrained_on> == 1);
 template <class Program>
@@ -208,11 +217,28 @@ using viewed_on = of<viewed, in<2, 3, 7, 7>, in<80, 3, 3, 3>>::step<sw::optimize
 static_assert(copies_in<viewed_on> == 2 && copies_back<viewed_on> == 0 && turned_nodes<viewed_on>("conv2d") == 0);
 // A batched product passes no preference on, and one that is none does.
 struct product_before {
-  constexpr auto operator()(const auto& x, const auto& m, const auto& w) const { return sw::conv2d(sw::relu(sw::matmul(sw::relu(x), m)), w); }
+  constexpr auto operator()(const auto& x, const auto& m, const auto& w) const {
+    return sw::conv2d(sw::relu(sw::matmul(sw::relu(x), m)), w);
+  }
 };
 using batched = of<product_before, in<2, 80, 5, 5>, in<2, 80, 5, 5>, in<80, 80, 3, 3>>::step<sw::optimize_layout<>>;
 using unbatched = of<product_before, in<2, 80, 5, 5>, in<5, 5>, in<80, 80, 3, 3>>::step<sw::optimize_layout<>>;
 static_assert(turned_nodes<batched>("relu") == 1 && turned_nodes<unbatched>("relu") == 2);
+// What a collective moves keeps its strides, also where others would read it otherwise.
+struct summed {
+  constexpr auto operator()(const auto& x, const auto& w) const {
+    const auto y = sw::conv2d(x, w);
+    return std::tuple{sw::redistribute<dp<2>, sw::replicate>(y), sw::relu(sw::neg(y))};
+  }
+};
+template <class... P>
+using gathered = sw::function_step<summed, mesh<2>,
+                                   sw::inputs<sw::input_tensor<float, sw::shape<2, 3, 7, 7>, sw::on<dp<2>, sw::shard<0>>>,
+                                              sw::input_tensor<float, sw::shape<80, 3, 3, 3>, sw::on<dp<2>, sw::reduced>>>,
+                                   sw::pipeline<P...>>;
+static_assert(turned_nodes<gathered<sw::optimize_layout<>>>("conv2d") == 0 &&
+              copies_in<gathered<sw::optimize_layout<>>> == 2);
+static_assert(reads_contiguous<gathered<sw::optimize_layout<>>>(op_code::redistribute));
 // What lies behind the last convolution stays as it was.
 struct behind {
   constexpr auto operator()(const auto& x, const auto& w) const {
@@ -221,7 +247,8 @@ struct behind {
   }
 };
 using behind_on = of<behind, in<2, 3, 7, 7>, in<80, 3, 3, 3>>::step<sw::optimize_layout<>>;
-static_assert(turned_nodes<behind_on>("conv2d") == 1 && turned_nodes<behind_on>("relu") == 0 && turned_nodes<behind_on>("scale") == 0);
+static_assert(turned_nodes<behind_on>("conv2d") == 1 && turned_nodes<behind_on>("relu") == 0 &&
+              turned_nodes<behind_on>("scale") == 0);
 
 // Where the rule says no, or there is nothing to do, the program is the very same.
 struct small_net {
@@ -247,11 +274,13 @@ TEST_CASE("optimize_layout: before and behind passes that fuse") {
   same_bits<fused, sw::fuse_kernels>();
   same_bits<two_gradients, sw::fuse_pointwise>();
   CHECK(outputs_of<fused::step<sw::fuse_kernels, sw::optimize_layout<>>>() == outputs_of<fused::step<sw::fuse_kernels>>());
-  CHECK(outputs_of<two_gradients::step<sw::fuse_kernels, sw::optimize_layout<>>>() == outputs_of<two_gradients::step<sw::fuse_kernels>>());
+  CHECK(outputs_of<two_gradients::step<sw::fuse_kernels, sw::optimize_layout<>>>() ==
+        outputs_of<two_gradients::step<sw::fuse_kernels>>());
 }
 TEST_CASE("optimize_layout: texts of graphs say what is channels-last") {
   const std::string text = sw::to_text(two_on::program);
-  CHECK(text.find("%conv2d = conv2d(%contiguous, %contiguous_1) (2, 80, 4, 4) [replicate] channels_last\n") != std::string::npos);
+  CHECK(text.find("%conv2d = conv2d(%contiguous, %contiguous_1) (2, 80, 4, 4) [replicate] channels_last\n") !=
+        std::string::npos);
   CHECK(text.find("%conv2d_1 = conv2d(%relu, %contiguous_2) (2, 80, 2, 2) [replicate]\n") != std::string::npos);
 }
 
@@ -289,7 +318,8 @@ struct maker {
     return b.append(n);
   }
   // -1: no rule admits it.
-  int apply(op_code op, const sw::op_attr& a, std::initializer_list<int> operands, const sw::custom_operation* own = nullptr) {
+  int apply(op_code op, const sw::op_attr& a, std::initializer_list<int> operands,
+            const sw::custom_operation* own = nullptr) {
     sw::node n = sw::empty_node;
     n.op = op;
     n.a = a;
@@ -314,7 +344,8 @@ struct maker {
       case 1: made = apply(op_code::custom, window, {x, one(weights)}, &sw::custom::conv2d); break;
       case 2: made = apply(op_code::custom, window, {x, one(weights)}, &sw::custom::conv2d_dx); break;
       case 3:
-        if (const int w = apply(op_code::custom, of_weight, {x, y}, &sw::custom::conv2d_dw); w >= 0 && !spec_of(w).place[0].is_partial())
+        if (const int w = apply(op_code::custom, of_weight, {x, y}, &sw::custom::conv2d_dw);
+            w >= 0 && !spec_of(w).place[0].is_partial())
           weights.push_back(apply(op_code::tanh, {}, {w}));
         return;
       case 4: made = apply(op_code::relu, {}, {x}); break;
@@ -326,7 +357,9 @@ struct maker {
         made = apply(op_code::reshape, sw::pack_extents(back, 4), {apply(op_code::reshape, sw::pack_extents(flat, 3), {x})});
         break;
       }
-      case 9: made = apply(op_code::add, {}, {x, apply(op_code::amax, attributes<sw::extent_one_attributes>(2), {x})}); break;
+      case 9:
+        made = apply(op_code::add, {}, {x, apply(op_code::amax, attributes<sw::extent_one_attributes>(2), {x})});
+        break;
       case 10: made = apply(op_code::softmax, attributes<sw::softmax_attributes>(0), {x}); break;
       case 11: {
         const std::int64_t turn = 0 | 1 << 4 | 3 << 8 | 2 << 12;
@@ -343,12 +376,14 @@ struct maker {
     if (made >= 0 && !spec_of(made).place[0].is_partial() && sw::is_contiguous(spec_of(made))) images.push_back(made);
   }
   graph finish(int ranks) {
-    for (int k = 0; k < 3; ++k) images.push_back(leaf(k, 2, 3, 5, 4, ranks > 1 && k > 0 ? sw::shard_value(0) : sw::reduced_value(), ranks));
+    for (int k = 0; k < 3; ++k)
+      images.push_back(leaf(k, 2, 3, 5, 4, ranks > 1 && k > 0 ? sw::shard_value(0) : sw::reduced_value(), ranks));
     for (int k = 0; k < 2; ++k) weights.push_back(leaf(3 + k, 3, 3, 3, 3, sw::reduced_value(), ranks));
     while (b.node_count < graph_nodes - 6) grow(ranks);
     g.finish(b);
     const int outputs = 1 + below(4);
-    for (int k = 0; k < outputs; ++k) g.outputs[g.output_count++] = images[images.size() - 1 - static_cast<std::size_t>(below(images.size() / 2))];
+    for (int k = 0; k < outputs; ++k)
+      g.outputs[g.output_count++] = images[images.size() - 1 - static_cast<std::size_t>(below(images.size() / 2))];
     if (below(3) == 0) g.outputs[g.output_count++] = one(weights);
     sw::passes::remove_dead(g);
     return g;
@@ -412,7 +447,9 @@ void in_stages_of() {
   using pass = sw::optimize_layout<>;
   const auto& staged = pass::template in_stages<source<Program>, Nodes>::value;
   using graph_type = std::remove_cvref_t<decltype(Program::program)>;
-  sw::graph<2 * graph_type::node_capacity, 2 * graph_type::spec_capacity, graph_type::scope_capacity, graph_type::output_capacity> g;
+  sw::graph<2 * graph_type::node_capacity, 2 * graph_type::spec_capacity, graph_type::scope_capacity,
+            graph_type::output_capacity>
+      g;
   sw::copy_into(g, Program::program);
   REQUIRE(!pass::apply(g));
   CHECK(sw::to_text(staged) == sw::to_text(g));
