@@ -363,4 +363,12 @@ MUTANTS = [
      ("unit/pass/layout/layout.cpp",)),
     ("layout: a product's kernel is fused with what is channels-last", "pass/fuse/regions.hpp", "if (r.lead >= 0) may = may && is_contiguous(g.spec_of(r.member[r.count - 1]));", "",
      ("unit/pass/layout/layout.cpp",)),
+    ("layout: a part's neighbours read what it stores otherwise", "pass/layout/split.hpp", "return of[value] >= 0 && of[value] != of[reader] && !is_leaf(g.nodes[value].op);", "return false;",
+     ("unit/pass/layout/layout_optim.cpp",)),
+    ("layout: the first bucket is as large as the others", "pass/layout/split.hpp", "if (bytes >= (part == 0 ? first : cap)", "if (bytes >= cap",
+     ("unit/pass/layout/layout_optim.cpp",)),
+    ("layout: cross entropy's backward pass reads rows in any order", "pass/layout/preferred.hpp", "op_code::nll, op_code::nll_dx, op_code::opaque", "op_code::nll, op_code::opaque",
+     ("unit/pass/layout/layout_optim.cpp",)),
+    ("layout: a frozen weight is copied in each run", "pass/layout/layout.hpp", "weights == weight_storage::frozen && kernel[i]", "false",
+     ("unit/pass/layout/layout_optim.cpp",)),
 ]

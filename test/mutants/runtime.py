@@ -208,4 +208,8 @@ MUTANTS = [
      "l.make_dense();", ("static/vocabulary/memory_format.cpp", "dist/memory_formats.cpp")),
     ("memory formats: a view of a strided block is taken for dense", CALL, "if (!u.only && !x.is_dense() && !rules::view_strides",
      "if (false && !rules::view_strides", ("dist/memory_formats.cpp",)),
+    ("memory formats: a block is drawn as if it were row-major", "runtime/host/initialise.hpp", "if (!l.is_dense()) return 1;", "",
+     ("unit/pass/layout/layout_optim.cpp",)),
+    ("memory formats: a box is copied as if its last dim were dense", "runtime/program/copy_list.hpp", "to[y + i * sy] = from[x + i * sx];", "to[y + i] = from[x + i];",
+     ("unit/pass/layout/layout_optim.cpp",)),
 ]
