@@ -117,6 +117,7 @@ constexpr entry entries[] = {
     {"fuse_kernels", pass_after<sw::fuse_kernels>},
     {"merge_products", pass_after<sw::merge_products, cancel, merge>},
     {"join_norm_adjoints", pass_after<sw::join_norm_adjoints, sw::fuse_kernels>},
+    {"optimize_layout", pass_after<sw::optimize_layout<sw::layout_mode::force>>},
     {"partial_lower", pass_after<sw::partial_lower<>>},
     {"rematerialise", pass_after<sw::rematerialise<50>>},
     {"recompute", pass_after<sw::recompute, checkpoint_layers>},

@@ -5,6 +5,7 @@
 #include <shardwise/module/iterated.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/layout/layout.hpp>
 #include <shardwise/pass/optimizer/list_optimizer.hpp>
 #include <shardwise/pass/fuse/merge_products.hpp>
 #include <shardwise/pass/fuse/norm_adjoints.hpp>

@@ -50,6 +50,7 @@ passes = {
     "fuse_pointwise": "sw::fuse_pointwise",
     "fuse_kernels": "sw::fuse_kernels",
     "merge_products": "sw::merge_products",
+    "optimize_layout": "sw::optimize_layout<>",
     "partial_lower": "sw::partial_lower<>",
     "rematerialise": "sw::rematerialise<50>",
     "supported_subgraphs": "",

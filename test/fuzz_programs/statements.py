@@ -822,7 +822,10 @@ def seen(g):
 @statement(["contiguous"], 0.5, smooth=True)
 def packed(g):
     t = g.pick(real=None)
-    view_of(g, "sw::contiguous({0})", t, py.contiguous, t.place, copies=True)
+    if t.rank == 4 and g.chance(0.6):
+        view_of(g, "sw::contiguous<sw::memory_format::channels_last>({0})", t, py.channels_last, t.place, copies=True)
+    else:
+        view_of(g, "sw::contiguous({0})", t, py.contiguous, t.place, copies=True)
 
 
 @statement(["expand", "expand_as"], 0.6, smooth=True)

@@ -250,4 +250,10 @@ MUTANTS = [
     ("rotary: the adjoint turns the same way", "graph/functions/rotary.hpp",
      "a.back = 1 - a.back;", "a.back = a.back;",
      ("static/operations/rotary.cpp",)),
+    ("view: any strides can be seen as one dim", "propagation/view.hpp", "    if (seen != run) return false;\n", "",
+     ("unit/propagation/view_strides.cpp", "static/vocabulary/memory_format.cpp")),
+    ("view: the inner dims' run is not what the outer one steps over", "propagation/view.hpp", "step[d - 1] == run * base)) continue;",
+     "step[d - 1] == run)) continue;", ("unit/propagation/view_strides.cpp",)),
+    ("contiguous: the copy is row-major whatever is asked for", "operations/pointwise/record.hpp", "return outcome{{}, in_format(in[0], format)};",
+     "return outcome{{}, in_format(in[0], memory_format::contiguous)};", ("static/vocabulary/memory_format.cpp", "dist/memory_formats.cpp")),
 ]

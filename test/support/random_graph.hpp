@@ -154,8 +154,16 @@ const sw::runtime::eager_operation<Rank>& kept(const sw::runtime::eager_operatio
   return all.back();
 }
 
-// This rank's bits of each output. Collective where the graph is. The graph outlives the run.
-template <class Rank, class Graph>
+struct no_custom_kernels {
+  template <class Rank>
+  static sw::runtime::kernel_function<Rank> of(const sw::custom_operation*) {
+    return nullptr;
+  }
+};
+
+// This rank's bits of each output. Collective where the graph is. The graph outlives the run. Custom: of operations of one's own the
+// kernels.
+template <class Custom = no_custom_kernels, class Rank, class Graph>
 std::vector<std::vector<std::uint32_t>> run_graph(sw::eager<Rank>& e, const Graph& g) {
   using sw::op_code;
   static constexpr auto kernels =
@@ -190,7 +198,8 @@ std::vector<std::vector<std::uint32_t>> run_graph(sw::eager<Rank>& e, const Grap
     o.out = &out;
     o.view = sw::is_view(n, x, out);
     o.workspace = o.view ? 0 : sw::runtime::eager_workspace(sw::record_of(g, n), n, in, out);
-    o.kernel = kernels[static_cast<std::size_t>(n.op)];
+    o.kernel =
+        sw::is_custom(g, n) ? Custom::template of<Rank>(sw::custom_of(g, n)) : kernels[static_cast<std::size_t>(n.op)];
     const sw::runtime::eager_value<Rank>* operands[sw::max_inputs]{};
     for (int k = 0; k < n.inputs; ++k) operands[k] = &value[static_cast<std::size_t>(n.in[k])];
     if (own > 0) v = sw::runtime::apply_eagerly<Rank>(kept(o), n.f, operands, own);

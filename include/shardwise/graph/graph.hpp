@@ -144,6 +144,13 @@ template <class Graph>
 constexpr const operation& record_of(const Graph& g, const node& n) {
   return is_custom(g, n) ? g.customs[n.a.v[custom_word]]->record : operation_of(n.op);
 }
+// Whether a node's result may be stored channels-last, and its operands with it: its kernel goes by their strides. A user's own
+// pointwise operation may have a kernel that does not.
+template <class Graph>
+constexpr bool may_be_strided(const Graph& g, const node& n) {
+  const operation& o = record_of(g, n);
+  return o.strided && (o.kind == operation_kind::pointwise) != is_custom(g, n);
+}
 // The operands that a node's kernel writes into, bit by bit: those that its record names, and rooms.
 template <class Graph>
 constexpr std::uint32_t written_operands(const Graph& g, const node& n) {

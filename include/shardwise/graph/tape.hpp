@@ -111,6 +111,12 @@ constexpr op_attr unbroadcast(const spec& x, const spec& out) {
 
 constexpr bool sums(const op_attr& unbroadcast) { return attributes_of<sum_attributes>(unbroadcast).dims != 0; }
 
+// Whether a custom operation's kernel can read such an operand: any where it is pointwise, else what is stored densely, in one of the
+// formats where it goes by strides.
+constexpr bool reads(const operation& o, const spec& x) {
+  return o.kind == operation_kind::pointwise || is_contiguous(x) || (o.strided && is_channels_last(x));
+}
+
 constexpr int contiguous_node(tape& t, int id, int scope) {
   if (t.lacks(id)) return id;
   const spec& s = t.spec_at(id);
@@ -189,7 +195,7 @@ struct pullback {
     return t.b.emit(op, a, f, cospec(k), n.scope, i0, i1, i2, i3);
   }
   constexpr void refuse(const finding& f) { t.refuse(f); }
-  // A custom operation on these nodes; one that is not pointwise gets them densely stored. Of several results: see result_of.
+  // A custom operation on these nodes; what its kernel cannot read as it is stored it gets as a copy. Of several results: see result_of.
   template <class... Node>
   constexpr int make(const custom_operation& o, const op_attr& a, double f, Node... operand) {
     int in[] = {operand...};
@@ -202,7 +208,7 @@ struct pullback {
     }
     for (int k = 0; k < count; ++k) {
       if (t.lacks(in[k])) return in[k];
-      if (o.record.kind != operation_kind::pointwise) in[k] = contiguous_node(t, in[k], n.scope);
+      if (!reads(o.record, t.spec_at(in[k]))) in[k] = contiguous_node(t, in[k], n.scope);
       s[k] = t.spec_at(in[k]);
     }
     node made = empty_node;

@@ -87,6 +87,9 @@ struct extent_one_attributes {
 struct sqrt_attributes {
   std::int64_t zero_at_zero;  // its gradient at 0 is 0 (a standard deviation's), else infinite
 };
+struct contiguous_attributes {
+  std::int64_t format;  // memory_format of the copy
+};
 struct cast_attributes {
   std::int64_t type;  // dtype of the result
   std::int64_t

@@ -8,6 +8,7 @@
 #include <shardwise/propagation/pointwise.hpp>
 #include <shardwise/propagation/reduction.hpp>
 #include <shardwise/propagation/scratch.hpp>
+#include <shardwise/vocabulary/memory_format.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -177,8 +178,9 @@ struct operation {
   stated<int> indices;         // the operand that holds int32 indices, targets or a mask, -1: none
   stated<element_rule> elements;
   stated<wide_values> wide;
-  stated<bool> random;  // draws at a site, whose number is v0
-  stated<bool> scalar;  // an element needs the operands' elements and one real parameter: may be fused
+  stated<bool> random;   // draws at a site, whose number is v0
+  stated<bool> strided;  // its kernels read operands, and write the result, by their strides: that may be channels-last
+  stated<bool> scalar;   // an element needs the operands' elements and one real parameter: may be fused
   stated<operand_choice> choice;
   stated<recomputing> recompute;
   stated<shape_rule> shape;  // (attributes, operands, how many): extents of the result, and what is wrong with theirs
@@ -247,6 +249,7 @@ constexpr operation by_rows(operation::shape_rule shape, operation::row_rule row
           .elements = elements,
           .wide = nothing_wide,
           .random = false,
+          .strided = false,
           .scalar = false,
           .choice = choice,
           .recompute = recompute,
@@ -289,6 +292,7 @@ constexpr operation without_rule(operation_kind kind, operation::write_rule writ
           .elements = elements,
           .wide = nothing_wide,
           .random = false,
+          .strided = false,
           .scalar = false,
           .choice = operand_choice::cheapest,
           .recompute = recompute,

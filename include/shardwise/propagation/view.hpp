@@ -197,8 +197,31 @@ constexpr unit_dims unit_dims_of(const std::int64_t* old, int old_rank, const st
   return u;
 }
 
-// Law: the elements of every rank are the same before and after, in the same order. Storage must be dense, unless only
-// dims of extent 1 come or go, which any strides allow.
+// The strides with which elements stored by `step` are seen in other extents; false: by none, since what becomes one dim, or is cut
+// into several, is not stored as one run. PyTorch's rule for views.
+constexpr bool view_strides(const std::int64_t* old, const std::int64_t* step, int old_rank, const std::int64_t* now,
+                            int now_rank, std::int64_t* strides) {
+  int v = now_rank - 1;
+  std::int64_t run = 1, seen = 1;  // elements of the old dims that are stored as one, and of the new dims that see them
+  std::int64_t base = old_rank > 0 ? step[old_rank - 1] : 1;
+  for (int d = old_rank - 1; d >= 0; --d) {
+    run *= old[d];
+    if (d > 0 && (old[d - 1] == 1 || step[d - 1] == run * base)) continue;
+    while (v >= 0 && (seen < run || now[v] == 1)) {
+      strides[v] = seen * base;
+      seen *= now[v--];
+    }
+    if (seen != run) return false;
+    if (d > 0) {
+      base = step[d - 1];
+      run = seen = 1;
+    }
+  }
+  for (; v >= 0 && now[v] == 1; --v) strides[v] = seen * base;
+  return v < 0;
+}
+
+// Law: the elements of every rank are the same before and after, in the same order. Storage must allow it: view_strides.
 constexpr outcome reshape_spec(const op_attr& a, const spec& x) {
   outcome r{{}, x};
   const int rank = packed_rank(a);
@@ -227,8 +250,9 @@ constexpr outcome reshape_spec(const op_attr& a, const spec& x) {
   make_contiguous(r.out);
   if (!is_contiguous(x)) {
     const unit_dims u = unit_dims_of(x.extent, x.rank, r.out.extent, rank);
-    if (!u.only) return fail(problem::view_not_dense, x);
-    for (int d = 0; d < rank; ++d) r.out.stride[d] = u.from[d] < 0 ? 0 : x.stride[u.from[d]];
+    if (!u.only && !view_strides(x.extent, x.stride, x.rank, r.out.extent, rank, r.out.stride))
+      return fail(problem::view_not_dense, x);
+    for (int d = 0; u.only && d < rank; ++d) r.out.stride[d] = u.from[d] < 0 ? 0 : x.stride[u.from[d]];
     r.out.offset = x.offset;
   }
   for (int m = 0; m < x.axes; ++m)

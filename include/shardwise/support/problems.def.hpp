@@ -306,8 +306,11 @@ SHARDWISE_X(view_infer,
             "view: more than one extent is -1, or the number of elements is no multiple of the others' product; leave one "
             "extent to infer and let the others divide the number of elements")
 SHARDWISE_X(view_not_dense,
-            "view: the tensor is not stored densely in this order (it is permuted, cut or broadcast); write reshape, which "
-            "copies it where it must")
+            "view: the tensor is not stored densely in this order (it is permuted, cut, broadcast or channels-last); write "
+            "reshape, which copies it where it must")
+SHARDWISE_X(memory_format_rank,
+            "contiguous: the format channels_last is of tensors with 4 dims (batch, channels, height, width), and this one has "
+            "another number; give it 4 with view or unsqueeze first, or ask for memory_format::contiguous")
 SHARDWISE_X(expand_extents,
             "expand: only dims of extent 1, and new ones in front, can be made longer; give every other dim its own extent "
             "or -1")

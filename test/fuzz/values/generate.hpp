@@ -569,7 +569,13 @@ class generator {
         emit(op, {x});
         return;
       }
-      case op_code::contiguous: emit(op, {recent()}); return;
+      case op_code::contiguous: {
+        const int x = recent();
+        const bool last = of(x).rank == 4 && !roll.one_in(3);
+        const auto format = last ? sw::memory_format::channels_last : sw::memory_format::contiguous;
+        emit(op, {x}, sw::attributes<sw::contiguous_attributes>(static_cast<int>(format)));
+        return;
+      }
       case op_code::bernoulli: {
         const int x = some(true);
         emit(op, {x < 0 ? -1 : emit(op_code::sigmoid, {whole(x)})});

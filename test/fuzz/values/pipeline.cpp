@@ -6,6 +6,7 @@
 #include <shardwise/pass/functionalise/functionalise.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/layout/layout.hpp>
 #include <shardwise/pass/iteration/iter_move.hpp>
 #include <shardwise/pass/iteration/iteration.hpp>
 #include <shardwise/pass/optimizer/list_optimizer.hpp>
@@ -88,6 +89,7 @@ const std::vector<sw::pass_entry<graph>>& all_passes() {
       sw::entry_of<sw::batch_collectives, graph>(),
       sw::entry_of<sw::prefetch<1>, graph>(),
       sw::entry_of<fuse_on_one_axis, graph>(),
+      sw::entry_of<sw::optimize_layout<sw::layout_mode::force>, graph>(),
   };
   return list;
 }

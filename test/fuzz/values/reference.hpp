@@ -539,25 +539,15 @@ inline void reference::view(int i) {
       t.str[d] = own < 0 || (x.ext[own] == 1 && out.extent[d] != 1) ? 0 : x.str[own];
     }
   } else if (s.op == op_code::reshape) {
-    // dims longer than 1 in the same order keep their strides; else storage is dense
-    std::vector<std::int64_t> from, to, kept;
-    for (int d = 0; d < x.rank; ++d)
-      if (x.ext[d] != 1) {
-        from.push_back(x.ext[d]);
-        kept.push_back(x.str[d]);
-      }
-    for (int d = 0; d < out.rank; ++d)
-      if (out.extent[d] != 1) to.push_back(out.extent[d]);
-    if (from == to) {
-      std::size_t k = 0;
-      for (int d = 0; d < out.rank; ++d) t.str[d] = out.extent[d] != 1 ? kept[k++] : 0;
-    } else {
-      std::int64_t step = 1;
-      for (int d = out.rank - 1; d >= 0; --d) {
-        t.str[d] = step;
-        step *= out.extent[d];
-      }
-    }
+    // the elements stay where they are: one step along a dim goes from the first one to that which is so much further in order
+    const auto place = [&](std::int64_t at) {
+      std::int64_t where = 0;
+      for (int d = x.rank - 1; d >= 0; at /= x.ext[d--]) where += at % x.ext[d] * x.str[d];
+      return where;
+    };
+    std::int64_t below = 1;
+    for (int d = out.rank - 1; d >= 0; below *= out.extent[d--])
+      t.str[d] = out.extent[d] > 1 && sw::numel(out) > 0 ? place(below) : 0;
   }
   value[static_cast<std::size_t>(i)] = t;
 }

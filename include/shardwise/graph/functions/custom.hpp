@@ -61,10 +61,11 @@ constexpr op_attr listed_attributes() {
   return a;
 }
 
-// Operands that its kernel can read: any where it is pointwise, else stored densely.
+// Operands that its kernel can read; others are copied.
 template <const custom_operation& Op, tensor X>
 constexpr auto custom_operand(const X& x) {
-  if constexpr (Op.record.kind == operation_kind::pointwise || !resolved<X>) return x;
+  if constexpr (!resolved<X>) return x;
+  else if constexpr (autodiff::reads(Op.record, spec(X::sp))) return x;
   else return contiguous(x);
 }
 

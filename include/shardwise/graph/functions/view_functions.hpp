@@ -33,6 +33,16 @@ constexpr auto contiguous(const A& a) {
   else return detail::apply<op_code::contiguous, detail::no_attr>(0, a);
 }
 
+// The same with its elements stored in the order of a format: PyTorch's x.contiguous(memory_format=torch.channels_last). A tensor of
+// four dims that is stored so already is itself; any other one is copied. The values are the same; results of operations are
+// contiguous whatever their operands are. Gradients come back contiguous.
+template <memory_format Format, tensor A>
+constexpr auto contiguous(const A& a) {
+  if constexpr (Format == memory_format::contiguous || !detail::resolved<A>) return contiguous(a);
+  else if constexpr (is_channels_last(A::sp)) return a;
+  else return detail::apply<op_code::contiguous, attributes<contiguous_attributes>(static_cast<int>(Format))>(0, a);
+}
+
 namespace detail {
 // x, densely stored, as a tensor of its own.
 template <class X>

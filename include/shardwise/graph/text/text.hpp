@@ -280,6 +280,7 @@ constexpr void put_node(Sink& out, text_format f, const Graph& g, int i, const i
     put_extents(out, s);
     out.push_back(' ');
     put_placements(out, s);
+    if (is_channels_last(s) && !is_contiguous(s)) put(out, " channels_last");
     if (has_module(g, n.scope)) {
       put(out, "  # ");
       put_module(out, g, n.scope);

@@ -273,8 +273,10 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
     for (int d = 0; same && d < out.rank; ++d) same = same_extent(o.out, d, out, d);
     for (int a = 0; same && a < out.axes; ++a)
       if (!(o.out.place[a] == out.place[a])) return {problem::graph_unplaced, i, -1, a};
-    if (!same || !(is_contiguous(out) || is_view(n, g.specs[g.nodes[n.in[0]].spec], out) || is_update(n.op)))
+    if (!same || !(is_contiguous(out) || is_view(n, g.specs[g.nodes[n.in[0]].spec], out) || is_update(n.op) ||
+                   (is_channels_last(out) && may_be_strided(g, n))))
       return {problem::graph_unplaced, i};  // kernels store densely
+    if (n.op == op_code::contiguous && is_channels_last(o.out) != is_channels_last(out)) return {problem::graph_unplaced, i};
     known = i + 1;
   }
   if (end == g.node_count && memory.first_pack < memory.last_pack)

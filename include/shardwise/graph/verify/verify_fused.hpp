@@ -74,6 +74,7 @@ constexpr bool fused_fits(const Graph& g, const node& n) {
   const expression e = n.expression < 0 ? no_expression : g.expressions[n.expression];
   const int own = n.inputs - e.operands();
   if (own < 0 || (n.op == op_code::fused) == (own > 0)) return false;
+  if (!is_contiguous(g.specs[n.spec]) && (n.op != op_code::fused || !is_channels_last(g.specs[n.spec]))) return false;
   spec slot[16]{};
   int filled = 0;
   if (n.op == op_code::norm) {

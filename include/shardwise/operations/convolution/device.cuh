@@ -14,20 +14,20 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 // Which of the three: each computes an element of its result from two operands.
 struct convolution_element {
   template <class T>
-  __device__ static T at(const host::convolution_blocks& b, const T* x, const T* y, std::int64_t i) {
-    return host::convolution_at<T>(b, x, y, i);
+  __device__ static void at(const host::convolution_blocks& b, const T* x, const T* y, std::int64_t i, T* out) {
+    host::convolution_at<T>(b, x, y, i, out);
   }
 };
 struct convolution_dx_element {
   template <class T>
-  __device__ static T at(const host::convolution_blocks& b, const T* x, const T* y, std::int64_t i) {
-    return host::convolution_dx_at<T>(b, x, y, i);
+  __device__ static void at(const host::convolution_blocks& b, const T* x, const T* y, std::int64_t i, T* out) {
+    host::convolution_dx_at<T>(b, x, y, i, out);
   }
 };
 struct convolution_dw_element {
   template <class T>
-  __device__ static T at(const host::convolution_blocks& b, const T* x, const T* y, std::int64_t i) {
-    return host::convolution_dw_at<T>(b, x, y, i);
+  __device__ static void at(const host::convolution_blocks& b, const T* x, const T* y, std::int64_t i, T* out) {
+    host::convolution_dw_at<T>(b, x, y, i, out);
   }
 };
 
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(256) convolution_kernel(const __grid_constant_
                                                           const T* y, T* out, std::int64_t size) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < size; i += step)
-    out[i] = Element::at(b, x, y, i);
+    Element::at(b, x, y, i, out);
 }
 template <class Element, class T>
 void convolve(const host::convolution_blocks& b, const kernel_arguments<T>& k, cudaStream_t stream) {

@@ -12,11 +12,20 @@ namespace shardwise::inline v0_1 {
 namespace host {
 inline namespace SHARDWISE_HOST_BUILD {
 
+// Where the elements of a block with four dims lie.
+struct image_strides {
+  std::int64_t step[4]{};
+  constexpr std::int64_t at(std::int64_t n, std::int64_t c, std::int64_t r, std::int64_t s) const {
+    return n * step[0] + c * step[1] + r * step[2] + s * step[3];
+  }
+};
+
 // Extents of this rank's blocks: (batch, channels, height, width) of x, (outputs, channels of a group) of the weight and its window,
 // and y's height and width. Where channels or outputs are cut there is one group.
 struct convolution_blocks {
   std::int64_t n = 0, c = 0, h = 0, w = 0, o = 0, i = 0, kh = 0, kw = 0, oh = 0, ow = 0;
   convolution_attributes a{};
+  image_strides x, weight, y;
 
   // The row of x that y's row t and the window's row p meet, or -1.
   constexpr std::int64_t row(std::int64_t t, std::int64_t p) const {
@@ -54,12 +63,18 @@ constexpr convolution_blocks blocks_of(const kernel_arguments<T>& k, int x, int 
   b.kw = extent(weight, 3);
   b.oh = extent(y, 2);
   b.ow = extent(y, 3);
+  for (int d = 0; d < 4; ++d) {
+    const auto stride = [&](int operand) { return operand < 0 ? k.stride(d) : k.stride(operand, d); };
+    b.x.step[d] = stride(x);
+    b.weight.step[d] = stride(weight);
+    b.y.step[d] = stride(y);
+  }
   return b;
 }
 
-// Element `at` of the result, row-major; Sum: what products are added in.
+// Element `at` of the result, counted row-major, in its place; Sum: what products are added in.
 template <class Sum, class T>
-constexpr T convolution_at(const convolution_blocks& b, const T* x, const T* weight, std::int64_t at) {
+constexpr void convolution_at(const convolution_blocks& b, const T* x, const T* weight, std::int64_t at, T* y) {
   const std::int64_t v = at % b.ow, u = at / b.ow % b.oh, o = at / (b.ow * b.oh) % b.o, n = at / (b.ow * b.oh * b.o);
   const std::int64_t first = o / b.outputs_of_group() * b.i;
   Sum sum = Sum(0);
@@ -69,13 +84,12 @@ constexpr T convolution_at(const convolution_blocks& b, const T* x, const T* wei
       if (r < 0) continue;
       for (std::int64_t q = 0; q < b.kw; ++q)
         if (const std::int64_t s = b.column(v, q); s >= 0)
-          sum =
-              sum + Sum(x[((n * b.c + first + i) * b.h + r) * b.w + s]) * Sum(weight[((o * b.i + i) * b.kh + p) * b.kw + q]);
+          sum = sum + Sum(x[b.x.at(n, first + i, r, s)]) * Sum(weight[b.weight.at(o, i, p, q)]);
     }
-  return T(sum);
+  y[b.y.at(n, o, u, v)] = T(sum);
 }
 template <class Sum, class T>
-constexpr T convolution_dx_at(const convolution_blocks& b, const T* dy, const T* weight, std::int64_t at) {
+constexpr void convolution_dx_at(const convolution_blocks& b, const T* dy, const T* weight, std::int64_t at, T* dx) {
   const std::int64_t s = at % b.w, r = at / b.w % b.h, c = at / (b.w * b.h) % b.c, n = at / (b.w * b.h * b.c);
   const std::int64_t i = c % b.i, first = c / b.i * b.outputs_of_group();
   Sum sum = Sum(0);
@@ -85,12 +99,12 @@ constexpr T convolution_dx_at(const convolution_blocks& b, const T* dy, const T*
       if (u < 0) continue;
       for (std::int64_t q = 0; q < b.kw; ++q)
         if (const std::int64_t v = b.column_of(s, q); v >= 0)
-          sum = sum + Sum(dy[((n * b.o + o) * b.oh + u) * b.ow + v]) * Sum(weight[((o * b.i + i) * b.kh + p) * b.kw + q]);
+          sum = sum + Sum(dy[b.y.at(n, o, u, v)]) * Sum(weight[b.weight.at(o, i, p, q)]);
     }
-  return T(sum);
+  dx[b.x.at(n, c, r, s)] = T(sum);
 }
 template <class Sum, class T>
-constexpr T convolution_dw_at(const convolution_blocks& b, const T* dy, const T* x, std::int64_t at) {
+constexpr void convolution_dw_at(const convolution_blocks& b, const T* dy, const T* x, std::int64_t at, T* dw) {
   const std::int64_t q = at % b.kw, p = at / b.kw % b.kh, i = at / (b.kw * b.kh) % b.i, o = at / (b.kw * b.kh * b.i);
   const std::int64_t c = o / b.outputs_of_group() * b.i + i;
   Sum sum = Sum(0);
@@ -100,9 +114,9 @@ constexpr T convolution_dw_at(const convolution_blocks& b, const T* dy, const T*
       if (r < 0) continue;
       for (std::int64_t v = 0; v < b.ow; ++v)
         if (const std::int64_t s = b.column(v, q); s >= 0)
-          sum = sum + Sum(dy[((n * b.o + o) * b.oh + u) * b.ow + v]) * Sum(x[((n * b.c + c) * b.h + r) * b.w + s]);
+          sum = sum + Sum(dy[b.y.at(n, o, u, v)]) * Sum(x[b.x.at(n, c, r, s)]);
     }
-  return T(sum);
+  dw[b.weight.at(o, i, p, q)] = T(sum);
 }
 
 }  // namespace SHARDWISE_HOST_BUILD
@@ -116,7 +130,7 @@ struct SHARDWISE_HIDDEN host_kernel<custom::conv2d> {
     const auto b = host::blocks_of(k, 0, 1, -1);
     const interval of = k.share(k.size());
     for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
-      k.out()[at] = host::convolution_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at);
+      host::convolution_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at, k.out());
   }
 };
 template <>
@@ -127,7 +141,7 @@ struct SHARDWISE_HIDDEN host_kernel<custom::conv2d_dx> {
     const auto b = host::blocks_of(k, -1, 1, 0);
     const interval of = k.share(k.size());
     for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
-      k.out()[at] = host::convolution_dx_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at);
+      host::convolution_dx_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at, k.out());
   }
 };
 template <>
@@ -138,7 +152,7 @@ struct SHARDWISE_HIDDEN host_kernel<custom::conv2d_dw> {
     const auto b = host::blocks_of(k, 1, -1, 0);
     const interval of = k.share(k.size());
     for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
-      k.out()[at] = host::convolution_dw_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at);
+      host::convolution_dw_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at, k.out());
   }
 };
 

@@ -109,6 +109,7 @@ constexpr operation convolution_record(operation::shape_rule shape, operation::r
   operation o = by_rows(shape, rows, &refuse_with<problem::convolution_placements>);
   o.linear = linearity::each;
   o.arithmetic = true;
+  o.strided = true;
   return o;
 }
 

@@ -14,6 +14,7 @@ constexpr operation pointwise(linearity linear, int indices = -1, element_rule e
           .elements = elements,
           .wide = nothing_wide,
           .random = false,
+          .strided = true,
           .scalar = indices < 0 && elements != element_rule::compared,
           .choice = operand_choice::followed,
           .recompute = recomputing::cheap,
@@ -85,12 +86,14 @@ inline constexpr operation mask_keep = pointwise(linearity::first, 1);
 inline constexpr operation dropout = [] {
   operation o = pointwise(linearity::first);
   o.random = true;
+  o.strided = false;
   o.scalar = false;
   return o;
 }();
 // Needs a step's largest norm beside its operand.
 inline constexpr operation clip_factor = [] {
   operation o = pointwise(linearity::none);
+  o.strided = false;
   o.scalar = false;
   return o;
 }();
@@ -109,11 +112,16 @@ inline constexpr operation cast = [] {
   };
   return o;
 }();
-// A copy is placed as what it copies, whatever that is.
+// A copy is placed as what it copies, whatever that is, and stored as its attributes say.
 inline constexpr operation contiguous = [] {
   operation o = pointwise(linearity::first, -1, element_rule::any);
   o.tabled = false;
-  o.shape = [](const op_attr&, const spec* in, int) { return outcome{{}, shardwise::contiguous(in[0])}; };
+  o.shape = [](const op_attr& a, const spec* in, int) {
+    const auto format = static_cast<memory_format>(attributes_of<contiguous_attributes>(a).format);
+    if (format == memory_format::channels_last && in[0].rank != 4)
+      return fail(problem::memory_format_rank, in[0], 0, -1, in[0].rank, 4);
+    return outcome{{}, in_format(in[0], format)};
+  };
   return o;
 }();
 

@@ -86,7 +86,8 @@ struct aliasing {
       // what is stored as its operand is may have to be made dense
       if (!view) nodes += (written[i] ? 3 : 1) + (lies_in_operand(n, g.specs, g.nodes) ? 1 : 0);
     }
-    for (int k = 0; k < g.output_count; ++k) nodes += 4 * depth[g.outputs[k]] + 2;
+    for (int k = 0; k < g.output_count; ++k)
+      nodes += 4 * depth[g.outputs[k]] + (is_channels_last(g.spec_of(root[g.outputs[k]])) ? 3 : 2);
     return {nodes, 2 * g.spec_count + 4 * aliases + 16};
   }
 };

@@ -286,6 +286,21 @@ struct functional {
     return derived(st, g, b, o, r);
   }
 
+  // The value of root r for an output: stored as the root was, and not where a leaf is.
+  template <class Graph>
+  static constexpr int as_it_was(builder& b, const Graph& g, int r, int value) {
+    if (!is_contiguous(g.spec_of(r)) && is_channels_last(g.spec_of(r))) {
+      node n = empty_node;
+      n.op = op_code::contiguous;
+      n.a = attributes<contiguous_attributes>(static_cast<int>(memory_format::channels_last));
+      n.inputs = 1;
+      n.in[0] = value;
+      n.scope = g.nodes[r].scope;
+      return emit(b, n, {{}, in_format(spec_at(b, value), memory_format::channels_last)});
+    }
+    return lies_in_leaf(b, value) ? dense(b, value, g.nodes[r].scope, true) : value;
+  }
+
   // Whether leaf i gets other storage.
   template <class State, class Graph>
   static constexpr bool is_set(const State& st, const Graph& g, int i) {
@@ -335,7 +350,7 @@ struct functional {
       // as it was stored, and not where a leaf is: an output is read when all is written
       if (written ? !(spec_at(b, id) == g.spec_of(o)) || lies_in_leaf(b, id) : will_change(st, g, b, id)) {
         go_back(st, g, b, r);
-        id = from_root(st, g, b, o, lies_in_leaf(b, st.now[r]) ? dense(b, st.now[r], g.nodes[r].scope, true) : st.now[r]);
+        id = from_root(st, g, b, o, as_it_was(b, g, r, st.now[r]));
       }
       st.g.outputs[k] = id;
     }

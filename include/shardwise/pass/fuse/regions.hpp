@@ -20,6 +20,7 @@ constexpr bool may_move(const Table& t, int i) {  // the region whose root is no
 template <class Graph, class Table>
 constexpr bool may_stand(const Graph& g, const Table& t, const region& r) {
   bool may = !r.keeps_second || !t.of[r.second].placed;
+  if (r.lead >= 0) may = may && is_contiguous(g.spec_of(r.member[r.count - 1]));  // such a kernel stores row-major
   for (int k = 0; k < r.stores; ++k) may = may && !t.of[r.stored[k]].placed;
   if (!t.within) return may;
   const int unit = unit_of(g, r.member[0]);

@@ -26,6 +26,7 @@ namespace initial {
 // The last elements that lie side by side in the whole tensor too, as one dim.
 inline std::int64_t run_of(const layout& l) {
   std::int64_t n = 1;
+  if (!l.is_dense()) return 1;
   for (int d = l.rank - 1; d >= 0; --d) {
     n *= l.ext[d];
     if (l.ext[d] != l.global[d]) break;
@@ -53,7 +54,9 @@ void initialise_block(std::span<T> values, const layout& l, init_kind kind, doub
   const auto all = [&](auto fill) {
     std::int64_t at[max_rank]{};
     for (std::int64_t i = 0; i < n; i += run) {
-      fill(values.data() + i, run, scale, seed, stream, global_index(l, at));
+      std::int64_t place = 0;
+      for (int d = 0; d < l.rank; ++d) place += at[d] * l.str[d];
+      fill(values.data() + place, run, scale, seed, stream, global_index(l, at));
       std::int64_t below = 1;
       for (int d = l.rank - 1; d >= 0; --d) {
         if (below >= run && ++at[d] < l.ext[d]) break;

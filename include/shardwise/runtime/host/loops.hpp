@@ -74,11 +74,16 @@ constexpr std::int64_t broadcast_stride(const layout& x, int rank, int d, const 
   return own < 0 || (x.global[own] == 1 && global[d] != 1) ? 0 : x.str[own];
 }
 
-// Walk of the result (operand 0) and K-1 operands broadcast to it.
+// Whether a block of four dims steps through its channels, dim 1, faster than through its columns.
+constexpr bool has_channels_inside(const layout& x) { return x.rank == 4 && x.str[1] < x.str[3]; }
+
+// Walk of the result (operand 0) and K-1 operands broadcast to it, along the order in which a result that is channels-last lies.
 template <int K>
 constexpr walk<K> broadcast_walk(const layout& out, const layout* const (&in)[K - 1]) {
   walk<K> w;
-  for (int d = 0; d < out.rank; ++d) {
+  const bool turned = has_channels_inside(out);
+  for (int i = 0; i < out.rank; ++i) {
+    const int d = turned && i > 0 ? (i == 3 ? 1 : i + 1) : i;
     std::int64_t s[K]{};
     s[0] = out.str[d];
     for (int k = 1; k < K; ++k) s[k] = broadcast_stride(*in[k - 1], out.rank, d, out.global);

@@ -70,14 +70,20 @@ constexpr void lower_redistribute(call& k, int axis, const spec& in, const spec&
   }
 }
 
-// f(position in the densely stored block, row-major index in the whole tensor) for every element.
+// f(position in the block as it is stored, row-major index in the whole tensor) for every element.
 template <class F>
 constexpr void each_element(const layout& l, F&& f) {
   std::int64_t at[max_rank]{};
   const std::int64_t n = l.numel();
+  std::int64_t place = 0;
   for (std::int64_t i = 0; i < n; ++i) {
-    f(i, global_index(l, at));
-    for (int d = l.rank - 1; d >= 0 && ++at[d] == l.ext[d]; --d) at[d] = 0;
+    f(place, global_index(l, at));
+    for (int d = l.rank - 1; d >= 0; --d) {
+      place += l.str[d];
+      if (++at[d] < l.ext[d]) break;
+      place -= l.ext[d] * l.str[d];
+      at[d] = 0;
+    }
   }
 }
 
@@ -128,7 +134,7 @@ T below_one(double x) {
   else return T(1) - std::numeric_limits<T>::epsilon() / T(2);
 }
 
-// f(position in the densely stored block, row-major index in the whole tensor) -> the value there, stored where this rank's
+// f(position in the block as it is stored, row-major index in the whole tensor) -> the value there, stored where this rank's
 // share holds values. `caller` is named where a value cannot be what the placement says.
 template <class T, class F>
 void load_share_by(const char* caller, T* local, const layout& l, const spec& s, const int* c, F&& f) {

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/propagation/attributes.hpp>
 #include <shardwise/propagation/transition.hpp>
 #include <shardwise/propagation/view.hpp>
+#include <shardwise/vocabulary/memory_format.hpp>
 
 namespace shardwise::inline v0_1::runtime {
 
@@ -29,6 +31,23 @@ struct layout {
     std::int64_t n = numel() > 0 ? 1 : 0;
     for (int i = 0; i < rank && n > 0; ++i) n += (ext[i] - 1) * str[i];
     return static_cast<std::size_t>(n);
+  }
+  // Four dims, stored as memory_format::channels_last.
+  constexpr void make_channels_last() {
+    std::int64_t s = 1;
+    for (const int d : {1, 3, 2, 0}) {
+      str[d] = s;
+      s *= ext[d];
+    }
+  }
+  constexpr bool is_dense() const {
+    std::int64_t s = 1;
+    bool dense = true;
+    for (int i = rank - 1; i >= 0; --i) {
+      dense = dense && (str[i] == s || ext[i] == 1);
+      s *= ext[i];
+    }
+    return dense || s == 0;
   }
   constexpr void make_dense() {
     std::int64_t s = 1;
@@ -125,7 +144,7 @@ void link_batches(Calls& calls) {
   }
 }
 
-// The block of `s` at mesh coordinate `c`, densely stored.
+// The block of `s` at mesh coordinate `c`, densely stored: row-major, or channels-last where the tensor is.
 constexpr layout local_layout(const spec& s, const int* c, std::int64_t n = 0) {
   layout l;
   l.rank = s.rank;
@@ -135,7 +154,8 @@ constexpr layout local_layout(const spec& s, const int* c, std::int64_t n = 0) {
     l.origin[d] = v.begin;
     l.global[d] = extent_at(s, d, n ? n : s.dyn_bound);
   }
-  l.make_dense();
+  if (s.rank == 4 && !is_contiguous(s) && is_channels_last(s)) l.make_channels_last();
+  else l.make_dense();
   return l;
 }
 
@@ -157,6 +177,9 @@ constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, cons
     const rules::unit_dims u = rules::unit_dims_of(x.global, x.rank, l.global, l.rank);
     for (int d = 0; u.only && d < l.rank; ++d)
       if (u.from[d] >= 0) l.str[d] = x.str[u.from[d]];
+    if (!u.only && !x.is_dense() && !rules::view_strides(x.ext, x.str, x.rank, l.ext, l.rank, l.str))
+      throw std::logic_error(
+          "shardwise: view: this rank's block is not stored densely where the whole tensor is; call contiguous before the view");
   } else if (op == op_code::broadcast) {
     l = local_layout(out, c, n);
     for (int d = 0; d < l.rank; ++d) {

@@ -111,7 +111,7 @@ constexpr copy_list<Ranks> copies_between(const spec& from, const spec& to) {
   return r;
 }
 
-// Copies a box out of one densely stored block into another one.
+// Copies a box out of one block into another one.
 template <class T>
 constexpr void copy_box(const box_copy& box, const T* from, const layout& lf, T* to, const layout& lt) {
   std::int64_t at[max_rank]{};
@@ -123,7 +123,8 @@ constexpr void copy_box(const box_copy& box, const T* from, const layout& lf, T*
       y += (box.begin[d] + at[d] - lt.origin[d]) * lt.str[d];
     }
     const std::int64_t run = last < 0 ? 1 : box.size[last];
-    for (std::int64_t i = 0; i < run; ++i) to[y + i] = from[x + i];
+    const std::int64_t sx = last < 0 ? 1 : lf.str[last], sy = last < 0 ? 1 : lt.str[last];
+    for (std::int64_t i = 0; i < run; ++i) to[y + i * sy] = from[x + i * sx];
     int d = last - 1;
     while (d >= 0 && ++at[d] == box.size[d]) at[d--] = 0;
     if (d < 0) return;

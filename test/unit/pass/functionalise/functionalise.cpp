@@ -181,23 +181,12 @@ tensor seen(const sw::node& n, const tensor& x, const sw::spec& out) {
     t.extent.assign(out.extent, out.extent + out.rank);
     t.stride.insert(t.stride.begin(), t.extent.size() - t.stride.size(), 0);
   } else if (n.op == op_code::reshape) {
-    // dense, or dims of extent 1 come and go: those that stay keep their strides
-    const tensor own = fresh(out);
-    t.extent = own.extent;
-    t.stride = own.stride;
-    std::vector<std::int64_t> kept;
-    for (std::size_t d = 0; d < x.extent.size(); ++d)
-      if (x.extent[d] != 1) kept.push_back(x.stride[d]);
-    std::size_t k = 0, longer = 0;
-    for (const std::int64_t e : t.extent) longer += e != 1 ? 1U : 0U;
-    bool same = longer == kept.size();
-    for (std::size_t d = 0, i = 0; same && d < x.extent.size(); ++d) {
-      if (x.extent[d] == 1) continue;
-      while (t.extent[i] == 1) ++i;
-      same = t.extent[i++] == x.extent[d];
-    }
-    for (std::size_t d = 0; same && d < t.extent.size(); ++d)
-      if (t.extent[d] != 1) t.stride[d] = kept[k++];
+    // the elements stay where they are: one step along a dim goes from the first one to that which is so much further in order
+    t.extent.assign(out.extent, out.extent + out.rank);
+    t.stride.assign(t.extent.size(), 0);
+    std::int64_t below = 1;
+    for (std::size_t d = t.extent.size(); d-- > 0; below *= t.extent[d])
+      if (t.extent[d] > 1) t.stride[d] = &x.at(below) - &x.at(0);
   }
   return t;
 }

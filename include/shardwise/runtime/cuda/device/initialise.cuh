@@ -46,16 +46,14 @@ void initialise_block(T* p, const layout& l, init_kind kind, double scale, std::
                       context& ctx) {
   if (l.numel() == 0) return;
   walk<2> w;
-  std::int64_t origin[2]{}, whole[max_rank], dense[max_rank], below = 1, stored = 1;
+  std::int64_t origin[2]{}, whole[max_rank], below = 1;
   for (int d = l.rank - 1; d >= 0; --d) {
     whole[d] = below;
-    dense[d] = stored;
     origin[1] += l.origin[d] * below;
     below *= l.global[d];
-    stored *= l.ext[d];
   }
   for (int d = 0; d < l.rank; ++d) {
-    const std::int64_t s[2] = {dense[d], whole[d]};
+    const std::int64_t s[2] = {l.str[d], whole[d]};
     w.push(l.ext[d], s);
   }
   w.merge();
