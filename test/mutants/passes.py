@@ -33,6 +33,10 @@ TURNS = "autodiff/turns.hpp"
 PIECES = "unit/module/accumulate.cpp"
 WHOLE_BATCH = "dist/module/accumulate.cpp"
 EFFECTS = "dist/module/accumulate_effects.cpp"
+SUMS = "autodiff/keep_sums.hpp"
+KEPT = "dist/module/keep_gradients.cpp"
+KEPT_BITS = "dist/module/keep_gradients_bits.cpp"
+KEPT_RUNS = "dist/module/keep_gradients_runs.cpp"
 FUNCTIONAL_TEST = "unit/pass/functionalise/functionalise.cpp"
 MIXED = "static/module/mixed.cpp"
 CASTS = "pass/fuse/join_casts.hpp"
@@ -317,6 +321,17 @@ MUTANTS = [
      "return scale(total, 1.0);", (WHOLE_BATCH,)),
     ("accumulate: later turns see the first rows", "module/accumulate.hpp", "return micro_batch<Accumulation::shardwise_micro_batches, K>(x);",
      "return micro_batch<Accumulation::shardwise_micro_batches, 0>(x);", (EFFECTS,)),
+    ("keep_gradients: what is reduced is the last batch's gradient", SUMS, "if (st.reduces[i] > 0) x.in[0] = st.sum[st.reduces[i] - 1];", "",
+     (KEPT,)),
+    ("keep_gradients: under no_sync shards are summed", SUMS, "if constexpr (Whole)", "if constexpr (Whole && false)", (KEPT_RUNS,)),
+    ("keep_gradients: sums stand between a group's reductions", SUMS, "(st.reduces[i] > 0 || !stands_between(from.g, i))", "true", (KEPT_RUNS,)),
+    ("keep_gradients: buckets leave sums alone", SUMS, "s.place[a].is_partial() && s.axis_size[a] > 1", "s.axis_size[a] < 1", (KEPT_BITS,)),
+    ("keep_gradients: parts stand as passes leave them", "pass/framework/updates_last.hpp", "if (marked.every[i] != part) continue;",
+     "if (part == 0) continue;", (KEPT_BITS,)),
+    ("keep_gradients: buffers are written by an update", "graph/kept_gradients.hpp",
+     "keeps_gradient(leaf) || leaf.op == op_code::module_buffer ||", "keeps_gradient(leaf) ||", (KEPT_BITS,)),
+    ("keep_gradients: a sum follows a kernel that writes over it", "pass/fuse/region.hpp", " || keeps_gradient(g.nodes[n.in[0]])) return false;",
+     ") return false;", (KEPT,)),
     ("mixed: entries with a path come first", "module/plan.hpp", "elements[e].said && is_entry[e] == (with_path != 0)",
      "elements[e].said && is_entry[e] == (with_path == 0)", (MIXED,)),
     ("mixed: a parameter's gradients are added up in its own type", "graph/graph.hpp", "return said == 0 ? own : static_cast<dtype>(said - 1);",

@@ -40,7 +40,19 @@ TEAM = "runtime/threads/team.hpp"
 COMPUTE_THREADS = "dist/compute_threads.cpp"
 BATCH_GRAPHS = "unit/pass/communication/batch_collectives.cpp"
 
+GRADIENT_SUMS = "runtime/executor/gradient_sums.hpp"
+KEPT_BITS = "dist/module/keep_gradients_bits.cpp"
+KEPT_RUNS = "dist/module/keep_gradients_runs.cpp"
+
 MUTANTS = [
+    ("keep_gradients: all batches of an update draw alike", "runtime/program/lowered.hpp",
+     "static_cast<std::uint64_t>(batch * program().sites)", "static_cast<std::uint64_t>(0 * batch)", (KEPT_BITS,)),
+    ("keep_gradients: all batches of an update draw alike by offset", "runtime/program/lowered.hpp",
+     "static_cast<std::uint64_t>(batch * draws_)", "static_cast<std::uint64_t>(0 * batch)", (KEPT_BITS,)),
+    ("keep_gradients: sums go on behind an update", GRADIENT_SUMS, "    if (before == 0)\n      for (int id = 0;", "    if (before < 0)\n      for (int id = 0;",
+     (KEPT_BITS, KEPT_RUNS)),
+    ("keep_gradients: a batch that throws spoils nothing", GRADIENT_SUMS, "if (before > 0) batches_ = broken_sums;", "", (KEPT_RUNS,)),
+    ("keep_gradients: sums are copied as states", "runtime/program/copied_parameters.hpp", " && !keeps_gradient(n);", ";", (KEPT_RUNS,)),
     ("exp: small results are flushed to zero", VECTORS, "static constexpr float exp_lowest = -104.0F", "static constexpr float exp_lowest = -87.0F",
      (VECTOR_UNIT, NUMBERS)),
     ("log: of subnormal numbers, their exponent as written", VECTORS, "(tiny ? T(with::mantissa) : T(0))", "T(0)", (VECTOR_UNIT, NUMBERS)),

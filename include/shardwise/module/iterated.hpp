@@ -195,6 +195,7 @@ struct program_traits<step_phase<Phase, Step, Moves...>> {
 // waited for where their updates stand. They may not change the order of leaves.
 template <class Step, class... Moves>
 struct iterated {
+  static_assert(raise<(keeps_gradients(Step::program) ? problem::keep_gradients_iterated : problem::none), Step>::ok);
   using step = Step;
   using param_groups = typename program_traits<Step>::param_groups;
   using mesh_type = typename Step::mesh_type;

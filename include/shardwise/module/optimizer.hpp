@@ -189,6 +189,7 @@ struct apply_optimizer {
     for (int& g : st.gradient) g = -1;
     for (int& p : st.param_node) p = -1;
     for (int& sum : st.scalar_sum) sum = -1;
+    if constexpr (requires { Source::value.states; }) st.states = Source::value.states;  // numbers that keep_sums has taken
     if constexpr (Split) {
       st.moves.clear();
       for (int& r : st.rows) r = -1;

@@ -31,9 +31,12 @@ inline constexpr bool is_nested_sharding = requires { requires !std::is_void_v<t
 // accumulate (accumulate.hpp), of the whole model alone.
 template <class T>
 inline constexpr bool is_accumulation = requires { T::shardwise_micro_batches; };
+// keep_gradients (keep_gradients.hpp), of the whole model alone, too.
+template <class T>
+inline constexpr bool is_keeping = requires { T::shardwise_keeps_gradients; };
 // What is said of the program as a whole, and is no style.
 template <class T>
-inline constexpr bool is_of_program = is_accumulation<T> || is_loss_scale<T> || is_reduction_bound<T>;
+inline constexpr bool is_of_program = is_accumulation<T> || is_keeping<T> || is_loss_scale<T> || is_reduction_bound<T>;
 // A style alone names no module, so only one of the whole model is an entry.
 template <class T>
 constexpr bool is_plan_entry() {
@@ -67,7 +70,7 @@ struct at {
   static constexpr auto path = Path;
 };
 
-// Entries, and styles, settings, checkpoints, one accumulate, loss_scale and reduce_within for the whole model (data_parallel<dp>,
+// Entries, and styles, settings, checkpoints, one accumulate, keep_gradients, loss_scale and reduce_within for the whole model (data_parallel<dp>,
 // frozen).
 template <class... Entries>
 struct plan {
@@ -76,6 +79,8 @@ struct plan {
   static_assert(raise<((entries > 32) ? problem::plan_too_large : problem::none), plan, have<entries>, want<32>>::ok);
   static constexpr int accumulations = (0 + ... + (detail::is_accumulation<Entries> ? 1 : 0));
   static_assert(raise<(accumulations > 1 ? problem::accumulate_twice : problem::none), plan>::ok);
+  static constexpr int keepings = (0 + ... + (detail::is_keeping<Entries> ? 1 : 0));
+  static_assert(raise<(keepings > 1 ? problem::keep_gradients_twice : problem::none), plan>::ok);
   static constexpr bool said_twice = (0 + ... + (detail::is_loss_scale<Entries> ? 1 : 0)) > 1 ||
                                      (0 + ... + (detail::is_reduction_bound<Entries> ? 1 : 0)) > 1;
   static_assert(raise<(said_twice ? problem::precision_twice : problem::none), plan>::ok);

@@ -107,6 +107,10 @@ struct empty_program {
   static constexpr std::int64_t comm_bytes_of(transition, program_phase = program_phase::count, int = -1) {
     return 0;
   }
+  template <class>
+  static constexpr std::int64_t comm_bytes_of(program_part, int = -1) {
+    return 0;
+  }
   static constexpr std::int64_t total_comm_bytes(int = -1) { return 0; }
 };
 

@@ -4,6 +4,7 @@
 
 #include <shardwise/autodiff/turns.hpp>
 #include <shardwise/graph/verify/refused.hpp>
+#include <shardwise/module/keep_gradients.hpp>
 #include <shardwise/module/low_precision.hpp>
 #include <shardwise/module/optimizer.hpp>
 #include <shardwise/module/plan_passes.hpp>
@@ -202,6 +203,15 @@ struct program_base {
     static_assert(raise<(axis < 0 ? problem::axis_not_in_mesh : problem::none), Axis, Mesh>::ok);
     return passes::busiest_bytes<Mesh>(GraphSource::value, axis, kind, phase, rank);
   }
+  // Of a program that keeps gradients (keep_gradients), what one accumulate sends, or one update.
+  template <class Axis>
+  static constexpr std::int64_t comm_bytes_of(program_part part, int rank = -1) {
+    constexpr int axis = Mesh::template index_of<Axis>;
+    static_assert(raise<(axis < 0 ? problem::axis_not_in_mesh : problem::none), Axis, Mesh>::ok);
+    const int cut = update_begin(GraphSource::value), count = GraphSource::value.node_count;
+    const bool updates = part == program_part::update;
+    return passes::bytes_between<Mesh>(GraphSource::value, axis, updates ? cut : 0, updates ? count : cut, rank);
+  }
   // The same over all axes together.
   static constexpr std::int64_t total_comm_bytes(int rank = -1) {
     return passes::busiest_bytes<Mesh>(GraphSource::value, traffic, -1, rank);
@@ -237,16 +247,18 @@ struct step_graph {
   using forward_type = typename checked_loss<traced<Model, Task, Plan, Mesh, T, run_mode::train, accumulation>>::type;
   using trace_type = functional<typename checked_trained<forward_type, Plan>::type, true>;
   using joint = typename joint_graph<trace_type, accumulation::shardwise_micro_batches>::type;
+  using kept = typename with_kept_gradients<Plan, Pipeline, joint>::type;
   using updated =
-      staged<apply_optimizer<Optimizer, trace_type::parameters, splits_any_states<Plan>, trace_type::loss_scaled>, joint>;
+      staged<apply_optimizer<Optimizer, trace_type::parameters, splits_any_states<Plan>, trace_type::loss_scaled>, kept>;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(loss_is_scaled<forward_type, Plan>::ok);
   static_assert(low_sums_within<graph_of<updated>, reduction_bound_of<Plan>, Mesh>::ok);
 #endif
   using applied = writes_at_end<trace_type, graph_of<updated>>;  // begins with the joint graph's nodes
   using written = typename without_dead_casts<applied>::type;
-  using source = passes::eliminate_dead<
+  using passed = passes::eliminate_dead<
       typename run_pipeline<typename planned<Plan, written>::type, passes_of_step<Plan, Mesh, Pipeline>>::type>;
+  using source = typename in_two_parts<Plan, passed>::type;
 };
 
 template <template <class> class Model, class Task, class Plan, class Mesh, class Pipeline, class T>

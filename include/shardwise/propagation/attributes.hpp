@@ -16,7 +16,7 @@ struct leaf_attributes {
   std::int64_t index;
   std::int64_t parameter;  // of a state: the parameter whose it is, -1: of none
   // of its states: 0, 1 moments, 2 a count of steps, 3 a value kept for the next iteration; 4: no state, but storage that is input
-  // `parameter`'s behind a run, and has the input's storage then (set_)
+  // `parameter`'s behind a run, and has the input's storage then (set_); 5: the sum of a parameter's gradients (kept_gradient)
   std::int64_t which;
 };
 // Of a param also: the optimizer's group that updates it (param_group), 0 the main one, -1 none: it is frozen.

@@ -699,6 +699,17 @@ SHARDWISE_X(accumulate_whole_input,
 SHARDWISE_X(accumulate_nothing,
             "accumulate: the task has no input that is cut, so all micro-batches would be the same; take accumulate out of the "
             "plan, or one of the inputs out of whole_inputs")
+SHARDWISE_X(keep_gradients_option,
+            "keep_gradients: an option given is none of its options; of gradients in shards there is no_sync: keep_gradients<>, "
+            "keep_gradients<no_sync>")
+SHARDWISE_X(keep_gradients_twice,
+            "plan: keep_gradients is given more than once, and a step keeps one sum of each gradient; keep one of them")
+SHARDWISE_X(keep_gradients_missing,
+            "executor: accumulate, update and zero_gradients are for programs that keep gradients from run to run, and this one does "
+            "not; call run(env), or put keep_gradients<> into the plan of its train_step")
+SHARDWISE_X(keep_gradients_iterated,
+            "iterated: the step keeps gradients from run to run (keep_gradients), and its updates run when they are asked for, not in "
+            "the next iteration; take keep_gradients out of the plan, or run the step without moves")
 SHARDWISE_X(plan_too_large, "plan: more than 32 entries; merge entries with '*' in their paths")
 SHARDWISE_X(colwise_input,
             "colwise: the input must be replicate or reduced on the style's axis; gather it with the option "
@@ -1034,10 +1045,10 @@ SHARDWISE_X(tracker_hook,
             "module_tracker: a hook given is no function of a tracked_module; write [&](sw::tracked_module m) { ... }, or nullptr for "
             "none")
 SHARDWISE_X(tracker_pipeline,
-            "run_tracked: the step has passes that write its program anew, its own or those that its plan implies, or takes its batch "
-            "in pieces (accumulate), so that what happens to a module has no place among its calls any more; give the step an empty "
-            "pipeline<> and a plan without fully_shard, shard_optimizer_states, buckets and accumulate, or replay the module_events of "
-            "its task")
+            "run_tracked: the step has passes that write its program anew, its own or those that its plan implies, takes its batch in "
+            "pieces (accumulate) or keeps gradients (keep_gradients), so that what happens to a module has no place among its calls any "
+            "more; give the step an empty pipeline<> and a plan without fully_shard, shard_optimizer_states, buckets, accumulate and "
+            "keep_gradients, or replay the module_events of its task")
 SHARDWISE_X(tracker_views,
             "run_tracked: a module is called with a tensor of which a view has been written in place, and looking at the tensor there "
             "makes another program of the step; call the module with the view, or replay the module_events_of the task")

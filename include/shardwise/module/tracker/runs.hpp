@@ -65,7 +65,8 @@ template <template <class> class Model, class Task, class Plan, class Mesh, clas
           class Backend>
 struct step_events<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T, Backend>> {
   static constexpr bool in_pieces = accumulation_of<Plan>::type::shardwise_micro_batches > 1;
-  static constexpr bool as_traced = std::is_same_v<passes_of_step<Plan, Mesh, Pipeline>, pipeline<>> && !in_pieces;
+  static constexpr bool as_traced =
+      std::is_same_v<passes_of_step<Plan, Mesh, Pipeline>, pipeline<>> && !in_pieces && !keeping_of<Plan>::any;
   static_assert(raise<(as_traced ? problem::none : problem::tracker_pipeline), Pipeline, Plan>::ok);
   using graphs = step_graph<Model, Task, Plan, Mesh, Optimizer, pipeline<>, T>;
   using watched_type = module_events_of<Model, Task, Plan, Mesh, T>;

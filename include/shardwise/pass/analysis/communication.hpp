@@ -90,6 +90,23 @@ constexpr traffic_list<Members> traffic_of(const Graph& g) {
   return t;
 }
 
+// The same of nodes [begin, end) alone, by the rank with coordinate `c`, or (rank < 0) by the busiest.
+template <class Mesh, class Graph>
+constexpr std::int64_t bytes_between(const Graph& g, int axis, int begin, int end, int rank) {
+  std::int64_t most = 0;
+  for (int r = 0; r < Mesh::size; ++r) {
+    if (rank >= 0 && r != rank) continue;
+    const auto c = Mesh::coordinate(r);
+    std::int64_t sent = 0;
+    for (int i = begin; i < end; ++i)
+      if (communicates(shardwise::detail::transition_at(g, i)))
+        if (const int a = static_cast<int>(attributes_of<redistribute_attributes>(g.nodes[i].a).axis); a == axis)
+          sent += bytes_sent(g.spec_of(g.nodes[i].in[0]), g.spec_of(i), a, c.data());
+    if (sent > most) most = sent;
+  }
+  return most;
+}
+
 // Bytes that the rank with coordinate `c` writes into other ranks' memory on `axis` (all axes: -1) in one run.
 template <class Graph, int Members>
 constexpr std::int64_t sent_bytes(const Graph& g, const traffic_list<Members>& t, int axis, const int* c) {

@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include <shardwise/graph/kept_gradients.hpp>
 #include <shardwise/graph/units.hpp>
 #include <shardwise/graph/verify/verify_fused.hpp>
 
@@ -103,11 +104,12 @@ struct region_table {
 
 // --- what may join --------------------------------------------------------------------------------------------------
 
+// A sum of gradients is none: it is computed over its operand, which a kernel that it followed would have overwritten.
 template <class Graph>
 constexpr bool is_step(const Graph& g, int i) {
   const node& n = g.nodes[i];
   if (n.inputs == 0 || n.inputs > 2 || n.expression >= 0 || !rules::is_scalar(n.op)) return false;
-  if (!(n.a == op_attr{})) return false;
+  if (!(n.a == op_attr{}) || keeps_gradient(g.nodes[n.in[0]])) return false;
   for (int k = 0; k < n.inputs; ++k)
     if (g.spec_of(n.in[k]).type != g.specs[n.spec].type) return false;
   return is_floating(g.specs[n.spec].type);

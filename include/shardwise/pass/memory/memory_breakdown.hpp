@@ -2,6 +2,7 @@
 // What a program's memory is for: live bytes by kind where they are most, and the most of each phase, as constants.
 #pragma once
 
+#include <shardwise/graph/kept_gradients.hpp>
 #include <shardwise/pass/memory/memory.hpp>
 #include <shardwise/pass/analysis/phases.hpp>
 
@@ -10,7 +11,7 @@ namespace shardwise::inline v0_1 {
 enum class memory_kind : std::uint8_t {
   parameters,  // as they are stored, and as modules use them (mixed)
   buffers,     // of modules
-  gradients,   // of parameters, unreduced or reduced
+  gradients,   // of parameters, unreduced or reduced, and sums of them
   optimizer,   // states and what updates are computed from
   inputs,
   activations,    // what the result depends on
@@ -87,7 +88,7 @@ struct break_memory_down {
     const node& x = g.nodes[i];
     if (x.op == op_code::param || casts_parameter(x)) return memory_kind::parameters;
     if (x.op == op_code::module_buffer) return memory_kind::buffers;
-    if (x.op == op_code::state) return memory_kind::optimizer;
+    if (x.op == op_code::state) return keeps_gradient(x) ? memory_kind::gradients : memory_kind::optimizer;
     if (x.op == op_code::input) return memory_kind::inputs;
     if (st.marks.gradient[i]) return memory_kind::gradients;
     if (x.op == op_code::redistribute) {

@@ -85,8 +85,10 @@ class executor<Step, cuda_rank<Mesh>>
     lower(0);
     cuda::check_compiled<Step>(calls(), rank.index());
     choose_products(options.products);
-    queue_collectives();
-    issue();
+    for (int part = 0; part < parts; ++part) {
+      queue_collectives(part);
+      issue(part);
+    }
     rank.synchronize(stream());
     clear();
     if (how_ == device_execution::graph) capture();
@@ -181,8 +183,8 @@ class executor<Step, cuda_rank<Mesh>>
   }
 
   // What one run of the captured graph starts; nothing where the program is launched call by call. Libraries' kernels count,
-  // too: a product that cuBLASLt cuts along its depth is two.
-  const cuda::graph_nodes& nodes() const { return graph_.nodes(); }
+  // too: a product that cuBLASLt cuts along its depth is two. Of a program that keeps gradients: of accumulate.
+  const cuda::graph_nodes& nodes() const { return graph_[0].nodes(); }
   int kernel_nodes() const { return nodes().kernels; }
   // The stream that steps are queued on.
   cudaStream_t stream() const { return state_.compute(); }
@@ -194,6 +196,7 @@ class executor<Step, cuda_rank<Mesh>>
   template <class Other, class R>
   friend class executor;
   friend base;
+  friend class runtime::gradient_sums<Step, executor>;
   template <class OtherStep, class R, class Self>
   friend class runtime::executor_base;
 
@@ -267,14 +270,28 @@ class executor<Step, cuda_rank<Mesh>>
 
   void run_numbers(const numbers& env) {
     base::check_ready(env);
+    if constexpr (base::keeps) {
+      base::check_sums("run");
+      base::add_batch(env);
+      base::update_parameters(env);
+    } else {
+      run_part(env, false);
+    }
+  }
+  void run_part(const numbers& env, bool update) {
+    const int part = update ? 1 : 0;
     state_.set(env.of);
-    queue_collectives();
-    if (timeline_ && timeline_->begin(recorded_as_, env.run().step)) record_run();
-    else if (watches_) issue_watched();
-    else if (how_ == device_execution::graph) cuda::check(cudaGraphLaunch(graph_.get(), stream()), "cudaGraphLaunch");
-    else issue();
+    queue_collectives(part);
+    if (timeline_ && timeline_->begin(recorded_as_, env.run().step)) record_run(part);
+    else if (watches_) issue_watched(part);
+    else if (how_ == device_execution::graph) cuda::check(cudaGraphLaunch(graph_[part].get(), stream()), "cudaGraphLaunch");
+    else issue(part);
     ran_ = true;
   }
+  // A program's calls, of one that keeps gradients a batch's and an update's.
+  static constexpr int parts = base::keeps ? 2 : 1;
+  std::size_t part_begin(int part) const { return part == 0 ? 0 : base::update_call(); }
+  std::size_t part_end(int part) const { return part + 1 < parts ? base::update_call() : work_.size(); }
 
   void clear() {
     cuda::check(cudaMemsetAsync(arena_.data(), 0, static_cast<std::size_t>(source::peak_bytes), stream()),
@@ -300,10 +317,11 @@ class executor<Step, cuda_rank<Mesh>>
     schedule_ = runtime::schedule<Step>(calls());
     work_.assign(calls().begin(), calls().end());
     event_.clear();
-    collectives_ = {};
+    for (auto& counts : collectives_) counts = {};
     for (std::size_t i = 0; i < work_.size(); ++i) {
       runtime::call& c = work_[i];
-      if (communicates(c.kind) && c.members != 0) ++collectives_[static_cast<std::size_t>(c.axis)];
+      if (communicates(c.kind) && c.members != 0)
+        ++collectives_[i < part_end(0) ? 0 : parts - 1][static_cast<std::size_t>(c.axis)];
       if (c.kind == transition::all_to_all && c.from.dim == c.to.dim)
         c.l[1] = runtime::group_block(program().spec_of(program().nodes[c.node].in[0]), c.axis, rank_->coordinate().data(),
                                       n_dyn);
@@ -312,9 +330,9 @@ class executor<Step, cuda_rank<Mesh>>
     }
   }
 
-  // Those of one run.
-  void queue_collectives() {
-    for (int a = 0; a < mesh_type::axes; ++a) rank_->queue_collectives(a, collectives_[static_cast<std::size_t>(a)]);
+  // Those of one run of a part.
+  void queue_collectives(int part) {
+    for (int a = 0; a < mesh_type::axes; ++a) rank_->queue_collectives(a, collectives_[part][static_cast<std::size_t>(a)]);
   }
 
   // Every product once, where its operands will lie, before any collective is queued: a rank that measures then waits for nobody.
@@ -332,41 +350,46 @@ class executor<Step, cuda_rank<Mesh>>
   }
 
   void capture() {
+    for (int part = 0; part < parts; ++part) capture(part);
+  }
+  void capture(int part) {
     rank_->barrier();
     cuda::check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
     cudaGraph_t captured = nullptr;
     try {
-      issue();
+      issue(part);
     } catch (...) {
       cudaStreamEndCapture(stream(), &captured);
       if (captured) cudaGraphDestroy(captured);
       throw;
     }
     cuda::check(cudaStreamEndCapture(stream(), &captured), "cudaStreamEndCapture");
-    graph_ = cuda::graph_instance(captured);
+    graph_[part] = cuda::graph_instance(captured);
     rank_->barrier();
   }
 
-  void record_run() {
+  void record_run(int part) {
     rank_->synchronize(stream());
     recorder_.begin(*timeline_, stream());
-    issue(&recorder_);
+    issue(part, &recorder_);
     rank_->synchronize(stream());
     recorder_.end();
   }
 
-  // Every launch of the step, on the two streams, ordered by events where the schedule says so.
-  void issue(cuda::recorder* seen = nullptr) {
+  // Every launch of a part, on the two streams, ordered by events where the schedule says so. What came before the part is done: at its
+  // end the streams have met.
+  void issue(int part, cuda::recorder* seen = nullptr) {
+    const std::size_t begin = part_begin(part), last = part_end(part);
     cudaStream_t const comm = state_.communication();
     cuda::check(cudaEventRecord(fork_.get(), stream()), "cudaEventRecord");
     cuda::check(cudaStreamWaitEvent(comm, fork_.get(), 0), "cudaStreamWaitEvent");
-    for (std::size_t i = 0; i < work_.size();) {
+    for (std::size_t i = begin; i < last;) {
       const std::size_t end = base::launch_end(i);
       const runtime::call& c = work_[i];
       cuda::context& ctx = state_.of_stream(schedule_[i].stream);
       try {
         for (std::size_t k = i; k < end; ++k)
-          if (const auto awaited = static_cast<std::size_t>(schedule_[k].wait); schedule_[k].wait >= 0) {
+          if (const auto awaited = static_cast<std::size_t>(schedule_[k].wait); schedule_[k].wait >= 0 && awaited >= begin) {
             if (seen) seen->open(event_kind::wait, awaited, schedule_[i].stream, ctx.stream);
             cuda::check(cudaStreamWaitEvent(ctx.stream, event_.at(awaited).get(), 0), "cudaStreamWaitEvent");
             if (seen) seen->close(ctx.stream);
@@ -389,11 +412,11 @@ class executor<Step, cuda_rank<Mesh>>
     if (seen) seen->close_last_wait(stream());
   }
 
-  void issue_watched() {
+  void issue_watched(int part) {
     rank_->synchronize(stream());
     watching_ = true;
     try {
-      issue();
+      issue(part);
     } catch (...) {
       watching_ = false;
       throw;
@@ -453,11 +476,11 @@ class executor<Step, cuda_rank<Mesh>>
   std::byte* communication_scratch_ = nullptr;
   dynamic_array<runtime::scheduled_call> schedule_;
   std::vector<runtime::call> work_;
-  std::array<std::int64_t, max_axes> collectives_{};  // of one run, by axis
+  std::array<std::int64_t, max_axes> collectives_[parts]{};  // of one run, by axis
   std::map<std::size_t, cuda::event> event_;
   std::vector<std::unique_ptr<cuda::staging>> staging_;
   cuda::host_copies<element> copies_;
-  cuda::graph_instance graph_;
+  cuda::graph_instance graph_[parts];
   cuda::recorder recorder_;
   cuda::launch_ranges ranges_;
   product_report products_;

@@ -178,6 +178,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   template <class Iterated, class R>
   friend class iterated_executor;
   friend base;
+  friend class runtime::gradient_sums<Step, executor>;
   friend class runtime::held_blocks<executor, element>;
   template <class OtherStep, class R, class Self>
   friend class runtime::executor_base;
@@ -238,24 +239,36 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
 
   void run_numbers(const numbers& env) {
     base::check_ready(env);
+    if constexpr (base::keeps) {
+      base::check_sums("run");
+      base::add_batch(env);
+      base::update_parameters(env);
+    } else {
+      run_calls(env, 0, calls().size());
+    }
+  }
+  void run_part(const numbers& env, bool update) {
+    run_calls(env, update ? base::update_call() : 0, update ? calls().size() : base::update_call());
+  }
+  // Calls [at, end).
+  void run_calls(const numbers& env, std::size_t at, const std::size_t end) {
     if (checks_ != executor_checks::none) rank_->agree(env.run().seed, "the seed");
     const dynamic_array<runtime::call>& list = calls();
-    std::size_t at = 0;
     plan_parts();
     recorder_ = timeline_ && timeline_->begin(recorded_as_, env.run().step) ? timeline_ : nullptr;
     try {
       if constexpr (overlapped) {
-        run_overlapped(env, at);
+        run_overlapped(env, at, end);
       } else {
-        for (; at < list.size(); at += static_cast<std::size_t>(list[at].members)) {
+        for (; at < end; at += static_cast<std::size_t>(list[at].members)) {
           if (arrivals_.any()) land_for(at);
           if (has_check(checks_, executor_checks::poison)) dead_.poison_before(arena_.data(), at);
           if (observer_) observer_->before(list[at].node);
           watched(at, [&] { run_call(at, env); });
         }
       }
-      if (observer_) observer_->before(program().node_count);
-      if (has_check(checks_, executor_checks::poison)) dead_.poison_before(arena_.data(), list.size());
+      if (observer_) observer_->before(end < list.size() ? list[end].node : program().node_count);
+      if (has_check(checks_, executor_checks::poison)) dead_.poison_before(arena_.data(), end);
       if (arrivals_.any()) land_for(list.size());
       if (recorder_) recorder_->end();
       base::exchange_storage();
@@ -263,7 +276,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
     } catch (const rank_failed&) {
       throw;
     } catch (const std::exception& e) {
-      if (at >= list.size()) throw;
+      if (at >= end) throw;
       throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(program(), list[at].node, rank_->index()) +
                                ")");
     }
@@ -307,9 +320,9 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
 
   // What is under way uses the arena: whatever is thrown leaves when that is done. It will be: all ranks have issued the
   // same before, or fail as well, which ends it.
-  void run_overlapped(const numbers& env, std::size_t& at) {
+  void run_overlapped(const numbers& env, std::size_t& at, const std::size_t end) {
     try {
-      for (; at < calls().size(); at += static_cast<std::size_t>(calls()[at].members)) {
+      for (; at < end; at += static_cast<std::size_t>(calls()[at].members)) {
         if (arrivals_.any()) land_for(at);
         catch_up(at);
         if (has_check(checks_, executor_checks::poison)) dead_.poison_before(arena_.data(), at);
@@ -320,7 +333,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
           if (has_check(checks_, executor_checks::finite)) rank_->stream().wait(ticket_[at]);
         });
       }
-      catch_up(calls().size());
+      catch_up(end);
     } catch (...) {
       rank_->stream().drain();
       throw;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <shardwise/runtime/executor/gradient_sums.hpp>
 #include <shardwise/runtime/program/copied_parameters.hpp>
 #include <shardwise/runtime/program/lowered.hpp>
 #include <shardwise/runtime/program/offered.hpp>
@@ -48,9 +49,10 @@ namespace runtime {
 //   copy_local(to, other, from)  a block of another executor of this rank, as it is
 //   gather_block(id, first, to)  writes the block to where it lies in `to`, the whole tensor, if `first`: no other rank writes it
 //   most_events()                of one run in a timeline
+//   run_part(env, update)        of a program that keeps gradients: see gradient_sums
 template <class Step, class Rank, class Self>
-class executor_base : public lowered<Step> {
-  using base = lowered<Step>;
+class executor_base : public gradient_sums<Step, Self> {
+  using base = gradient_sums<Step, Self>;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(checked_program<Step>::ok);
 #endif
@@ -59,6 +61,7 @@ class executor_base : public lowered<Step> {
   using source = typename base::source;
   using mesh_type = typename program_traits<Step>::mesh_type;
   using element = typename base::element;
+  using numbers = typename base::numbers;
   using base::calls, base::find, base::layout_of, base::program;
   static constexpr int world_size = mesh_type::size;
 
@@ -166,10 +169,15 @@ class executor_base : public lowered<Step> {
   void copy_parameters(const executor<Other, OtherRank>& from) {
     copy_parameters(const_cast<executor<Other, OtherRank>&>(from));  // it is read alone
   }
-  // The same of the optimizers' states: both programs must keep the same ones.
+  // The same of the optimizers' states: both programs must keep the same ones. Sums of gradients (keep_gradients) are not copied; of a
+  // program that has some that no update has seen: throws.
   template <class Other, class OtherRank>
   void copy_state(executor<Other, OtherRank>& from) {
     static_assert(checked_states<Step, Other, has_exchange<Rank>>::ok);
+    if (from.accumulated() != 0)
+      throw std::logic_error(
+          "shardwise: copy_state: gradients have been added up that no update has seen, and the copy would not have them; call "
+          "update(env) or zero_gradients() on the other executor first");
     copy_leaves<copied_leaves::states, Other>(from);
   }
   template <class Other, class OtherRank>
@@ -189,8 +197,9 @@ class executor_base : public lowered<Step> {
     }
     reset_states();
   }
-  // The optimizer's states become zeros.
+  // The optimizer's states become zeros, and sums of gradients are forgotten.
   void reset_states() {
+    base::forget_sums();
     for (int id = 0; id < program().node_count; ++id)
       if (program().nodes[id].op == op_code::state) self().zero_block(id);
   }

@@ -134,6 +134,8 @@ class finite_watch {
     const auto index = static_cast<int>(of.index);
     if (n.op == op_code::param) return "parameter '" + lowered_type::parameter_name(index) + "'";
     if (n.op == op_code::module_buffer) return "buffer '" + lowered_type::buffer_name(index) + "'";
+    if (keeps_gradient(n))
+      return "sum of gradients of parameter '" + lowered_type::parameter_name(static_cast<int>(of.parameter)) + "'";
     if (n.op == op_code::state && of.parameter >= 0)
       return "state " + std::to_string(of.which) + " of parameter '" +
              lowered_type::parameter_name(static_cast<int>(of.parameter)) + "'";

@@ -19,13 +19,15 @@ template <class F>
 constexpr void each_draw(const call& c, const layout& x, const step_env& env, F&& f) {
   const layout& o = c.l[result];
   const bool by_element = env.random == random_policy::by_element;
-  const std::uint32_t site = by_element ? static_cast<std::uint32_t>(attributes_of<random_attributes>(c.a).site) + 1 : 0;
+  const std::uint32_t site =
+      by_element ? static_cast<std::uint32_t>(attributes_of<random_attributes>(c.a).site + env.first_site) + 1 : 0;
+  const std::int64_t draw = c.draw + static_cast<std::int64_t>(env.first_draw);
   std::int64_t at[max_rank]{};
   const std::int64_t n = o.numel();
   for (std::int64_t i = 0; i < n; ++i) {
     std::int64_t from = 0;
     for (int d = 0; d < o.rank; ++d) from += at[d] * x.str[d];
-    const std::uint64_t index = static_cast<std::uint64_t>(by_element ? global_index(o, at) : c.draw + i);
+    const std::uint64_t index = static_cast<std::uint64_t>(by_element ? global_index(o, at) : draw + i);
     f(i, from,
       philox(env.seed, static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), site,
              static_cast<std::uint32_t>(env.step)));

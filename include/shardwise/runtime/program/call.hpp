@@ -79,6 +79,9 @@ struct step_env {
   double momentum = unset;  // of sgd<true>
   double weight_decay = 0;
   double max_norm = unset;  // of clip_norm
+  // Where a run's random sites, and its draws by offset, begin in its step: executor::accumulate counts them, so that the batches of one
+  // update draw numbers of their own.
+  std::uint64_t first_site = 0, first_draw = 0;
   random_policy random = random_policy::by_element;
 };
 

@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include <shardwise/graph/kept_gradients.hpp>
 #include <shardwise/graph/tensor.hpp>
 #include <shardwise/graph/text/text.hpp>
 #include <shardwise/graph/units.hpp>
@@ -171,12 +172,14 @@ constexpr int state_of(const Graph& g, const leaf_attributes& of) {
   }
   return -1;
 }
-// How many; kept values of an iterated step are nobody's.
+// What an optimizer keeps for a parameter: neither what an iterated step keeps, which is nobody's, nor the sum of its gradients.
+constexpr bool is_optimizer_state(const node& n) {
+  return n.op == op_code::state && attributes_of<leaf_attributes>(n.a).parameter >= 0 && !keeps_gradient(n);
+}
 template <class Graph>
 constexpr int count_states(const Graph& g) {
   int n = 0;
-  for (int i = 0; i < g.node_count; ++i)
-    n += g.nodes[i].op == op_code::state && attributes_of<leaf_attributes>(g.nodes[i].a).parameter >= 0 ? 1 : 0;
+  for (int i = 0; i < g.node_count; ++i) n += is_optimizer_state(g.nodes[i]) ? 1 : 0;
   return n;
 }
 template <class A, class B>
@@ -185,9 +188,7 @@ constexpr bool same_states() {
   const auto& h = B::program;
   if (count_states(g) != count_states(h)) return false;
   for (int i = 0; i < g.node_count; ++i) {
-    if (g.nodes[i].op != op_code::state) continue;
-    const auto of = attributes_of<leaf_attributes>(g.nodes[i].a);
-    if (of.parameter >= 0 && state_of(h, of) < 0) return false;
+    if (is_optimizer_state(g.nodes[i]) && state_of(h, attributes_of<leaf_attributes>(g.nodes[i].a)) < 0) return false;
   }
   return true;
 }
@@ -268,8 +269,8 @@ struct copied_blocks {
     };
     if constexpr (What == copied_leaves::states) {
       for (int i = 0; i < g.node_count; ++i)
-        if (g.nodes[i].op == op_code::state)
-          if (const auto a = attributes_of<leaf_attributes>(g.nodes[i].a); a.parameter >= 0) add(i, detail::state_of(h, a));
+        if (detail::is_optimizer_state(g.nodes[i]))
+          add(i, detail::state_of(h, attributes_of<leaf_attributes>(g.nodes[i].a)));
     } else {
       const detail::module_tensors<To, false> parameters(g);
       const detail::module_tensors<From, false> given(h);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include <shardwise/graph/kept_gradients.hpp>
 #include <shardwise/graph/text/render.hpp>
 #include <shardwise/pass/analysis/kernels.hpp>
 #include <shardwise/pass/memory/memory.hpp>
@@ -99,7 +100,7 @@ class lowered {
       if (program().nodes[i].op != op_code::state) continue;
       const auto of = attributes_of<leaf_attributes>(program().nodes[i].a);
       if (of.parameter == parameter && of.which == static_cast<int>(m)) return i;
-      kept = kept || of.parameter == parameter;
+      kept = kept || (of.parameter == parameter && of.which != kept_gradient);
     }
     refuse_state(name, m, kept);
   }
@@ -194,7 +195,7 @@ class lowered {
     results_.clear();
     find_exchanges();
     dynamic_array<std::int64_t> site_offset;
-    site_offsets(g, n_dyn, 0, site_offset);
+    draws_ = site_offsets(g, n_dyn, 0, site_offset);
     for (int i = 0; i < g.node_count; ++i) {
       const node& n = g.nodes[i];
       const spec& out = g.specs[n.spec];
@@ -235,7 +236,16 @@ class lowered {
       calls_.push_back(k);
     }
     link_batches(calls_);
+    if constexpr (keeps) {
+      const int update = update_begin(g);
+      update_call_ = 0;
+      for (const call& k : calls_) update_call_ += k.node >= update ? 0 : 1;
+    }
   }
+
+  // Whether the program keeps gradients from run to run (keep_gradients), and its first call that is the update's.
+  static constexpr bool keeps = keeps_gradients(source::program);
+  std::size_t update_call() const { return keeps ? update_call_ : calls_.size(); }
 
   const dynamic_array<call>& calls() const { return calls_; }
   void set_workspace(std::size_t call_index, void* scratch) { calls_[call_index].workspace = scratch; }
@@ -243,7 +253,9 @@ class lowered {
   std::size_t launch_end(std::size_t i) const {
     if (calls_[i].members > 1) return i + static_cast<std::size_t>(calls_[i].members);
     std::size_t end = i + 1;
-    while (end < calls_.size() && passes::starts_together(program(), calls_[end - 1].node, calls_[end].node)) ++end;
+    while (end < calls_.size() && end != update_call() &&
+           passes::starts_together(program(), calls_[end - 1].node, calls_[end].node))
+      ++end;
     return end;
   }
   std::size_t launch_count() const {
@@ -345,9 +357,21 @@ class lowered {
   const given_values& given() const { return *given_; }
   void share_given(given_values& with) { given_ = &with; }
 
+  // The numbers of a step's batch number `batch`, from 0: its draws are its own.
+  numbers of_batch(numbers env, std::int64_t batch) const {
+    for (step_env& e : env.of) {
+      e.first_site += static_cast<std::uint64_t>(batch * program().sites);
+      e.first_draw += static_cast<std::uint64_t>(batch * draws_);
+    }
+    return env;
+  }
+
   // Throws if a run would read what nobody has set. Price: comparisons, no allocation.
   void check_ready(const numbers& env) const {
     check_env(needs, env);
+    check_given();
+  }
+  void check_given() const {
     if (!given_->complete()) [[unlikely]]
       refuse_unset();
   }
@@ -460,6 +484,8 @@ class lowered {
   dynamic_array<layout> layouts_;
   dynamic_array<std::int64_t> view_bytes_;
   dynamic_array<call> calls_;
+  std::size_t update_call_ = 0;
+  std::int64_t draws_ = 0;  // of one run, by offset
   dynamic_array<dynamic_array<result_blocks>>
       results_;  // of calls with several: one each, which calls point to, so it stays where it is
 };

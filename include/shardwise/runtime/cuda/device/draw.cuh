@@ -20,11 +20,12 @@ __global__ void __launch_bounds__(256)
   const std::uint64_t seed = env->env.seed;
   const std::uint32_t step = static_cast<std::uint32_t>(env->env.step);
   const bool by_element = env->env.random == random_policy::by_element;
-  const std::uint32_t site = by_element ? number + 1 : 0;
+  const std::uint32_t site = by_element ? number + static_cast<std::uint32_t>(env->env.first_site) + 1 : 0;
+  const std::int64_t first = draw + static_cast<std::int64_t>(env->env.first_draw);
   for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < w.count; i += gridDim.x * blockDim.x) {
     std::int64_t off[3];
     w.offsets(i, off);
-    const std::uint64_t at = static_cast<std::uint64_t>(by_element ? off[2] : draw + off[0]);
+    const std::uint64_t at = static_cast<std::uint64_t>(by_element ? off[2] : first + off[0]);
     const philox_words words =
         philox(seed, static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(at >> 32), site, step);
     o[off[0]] = static_cast<T>(f(static_cast<computed_in<T>>(x ? x[off[1]] : T(0)), words));
