@@ -357,11 +357,17 @@ struct groups_of_plan<plan<E...>> {
       typename names_of_groups<plan<E...>, std::make_integer_sequence<int, plan_traits<plan<E...>>::group_count()>>::type;
 };
 
-// What a plan scales the loss by, 0: it says nothing; and over how many ranks it lets tensors of two bytes be summed.
+// What a plan scales the loss by, at first, 0: it says nothing; what adjusts that, void: nothing; and over how many ranks it lets tensors of two bytes be summed.
 template <class Plan>
 inline constexpr std::int64_t loss_scale_of = 0;
 template <class... E>
 inline constexpr std::int64_t loss_scale_of<plan<E...>> = loss_scale_among<E...>();
+template <class Plan>
+struct dynamic_scale_of {
+  using type = void;
+};
+template <class... E>
+struct dynamic_scale_of<plan<E...>> : dynamic_scale_among<E...> {};
 template <class Plan>
 inline constexpr int reduction_bound_of = default_reduction_bound;
 template <class... E>

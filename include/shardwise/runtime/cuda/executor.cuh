@@ -89,6 +89,7 @@ class executor<Step, cuda_rank<Mesh>>
     issue();
     rank.synchronize(stream());
     clear();
+    base::reset_states();
     if (how_ == device_execution::graph) capture();
   }
   executor(const executor&) = delete;

@@ -161,7 +161,7 @@ constexpr bool say_differing() {
   }
 }
 
-// A state that an optimizer keeps for a parameter: which one, by the parameter's number and the moment.
+// A state that an optimizer keeps: which one, by the parameter's number and the moment; of a dynamic loss scale by its kind.
 template <class Graph>
 constexpr int state_of(const Graph& g, const leaf_attributes& of) {
   for (int i = 0; i < g.node_count; ++i) {
@@ -176,7 +176,7 @@ template <class Graph>
 constexpr int count_states(const Graph& g) {
   int n = 0;
   for (int i = 0; i < g.node_count; ++i)
-    n += g.nodes[i].op == op_code::state && attributes_of<leaf_attributes>(g.nodes[i].a).parameter >= 0 ? 1 : 0;
+    n += g.nodes[i].op == op_code::state && belongs_to_optimizer(attributes_of<leaf_attributes>(g.nodes[i].a)) ? 1 : 0;
   return n;
 }
 template <class A, class B>
@@ -187,7 +187,7 @@ constexpr bool same_states() {
   for (int i = 0; i < g.node_count; ++i) {
     if (g.nodes[i].op != op_code::state) continue;
     const auto of = attributes_of<leaf_attributes>(g.nodes[i].a);
-    if (of.parameter >= 0 && state_of(h, of) < 0) return false;
+    if (belongs_to_optimizer(of) && state_of(h, of) < 0) return false;
   }
   return true;
 }
@@ -269,7 +269,8 @@ struct copied_blocks {
     if constexpr (What == copied_leaves::states) {
       for (int i = 0; i < g.node_count; ++i)
         if (g.nodes[i].op == op_code::state)
-          if (const auto a = attributes_of<leaf_attributes>(g.nodes[i].a); a.parameter >= 0) add(i, detail::state_of(h, a));
+          if (const auto a = attributes_of<leaf_attributes>(g.nodes[i].a); belongs_to_optimizer(a))
+            add(i, detail::state_of(h, a));
     } else {
       const detail::module_tensors<To, false> parameters(g);
       const detail::module_tensors<From, false> given(h);
