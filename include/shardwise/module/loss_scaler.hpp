@@ -25,7 +25,8 @@ constexpr int emit_adjustment(builder& b, int total) {
   s.extent[0] = 2;
   const int two = b.intern(contiguous(s));
   const auto leaf = [&](std::int64_t index, std::int64_t which) {
-    return b.emit(op_code::state, pack_attributes(leaf_attributes{.index = index, .parameter = -1, .which = which}), 0, two, -1);
+    return b.emit(op_code::state, pack_attributes(leaf_attributes{.index = index, .parameter = -1, .which = which}), 0, two,
+                  -1);
   };
   const int counts = leaf(1, scale_counts), factor = leaf(2, step_factor);
   const auto of = adjust_scale_attributes{

@@ -97,8 +97,7 @@ tensors kept(Executor& ex) {
     if (g.nodes[i].op != sw::op_code::state) continue;
     const auto of = sw::attributes_of<sw::leaf_attributes>(g.nodes[i].a);
     if (of.parameter >= 0)
-      all.push_back(
-          ex.full_state(ex.parameter_name(static_cast<int>(of.parameter)), static_cast<sw::moment>(of.which)));
+      all.push_back(ex.full_state(ex.parameter_name(static_cast<int>(of.parameter)), static_cast<sw::moment>(of.which)));
   }
   return all;
 }
@@ -123,7 +122,8 @@ history train(int steps, int bad = 0, int row = rows - 1) {
       ex.run(env_of(s));
       own.losses.push_back(ex.loss());
       own.state.push_back(kept(ex));
-      if constexpr (sw::runtime::state_of_program(Step::program, sw::scale_state) >= 0) own.scaler.push_back(ex.scaler_state());
+      if constexpr (sw::runtime::state_of_program(Step::program, sw::scale_state) >= 0)
+        own.scaler.push_back(ex.scaler_state());
     }
     for (const auto& s : own.scaler) {
       rank.agree(static_cast<std::uint64_t>(s.scale), "the scale");
@@ -157,7 +157,6 @@ TEST_CASE("dynamic_loss_scale: steps of a fixed scale have the unscaled ones' bi
   check_fixed<2, sw::sgd<>, sw::pipeline<>, sw::fully_shard<dp<2>>>();
   check_fixed<2, sw::clip_norm<sw::sgd<true>>, sw::pipeline<>, sw::fully_shard<dp<2>>>();
 }
-
 
 // --- overflows -----------------------------------------------------------------------------------------------------------------
 
@@ -339,8 +338,9 @@ TEST_CASE("dynamic_loss_scale: its state is copied, set and reset with the optim
 }
 
 TEST_CASE("dynamic_loss_scale: with updates that run in the next iteration") {
-  using bucketed = step_with<2, sw::adam<>, sw::pipeline<sw::fused_optimizer, sw::comm_fusion_in_place<>, sw::remove_copy_from_optimizer>,
-                             sw::data_parallel<dp<2>>, mixed<f16>, dynamic_loss_scale<1024, 2>>;
+  using bucketed =
+      step_with<2, sw::adam<>, sw::pipeline<sw::fused_optimizer, sw::comm_fusion_in_place<>, sw::remove_copy_from_optimizer>,
+                sw::data_parallel<dp<2>>, mixed<f16>, dynamic_loss_scale<1024, 2>>;
   using iterations = sw::iterated<bucketed, sw::iter_move_grads_and_optimizers<"all_reduce", "cast">>;
   sw::launch<sw::mesh<dp<2>>>([](auto& rank) {
     sw::executor<bucketed> run(rank);
