@@ -64,7 +64,8 @@ def main():
             with open(os.path.join(out, "summary.json")) as f:
                 keys = list(json.load(f))
             wanted = ["steps", "held_out_bits_per_byte", "unigram_bits_per_byte", "bigram_bits_per_byte",
-                      "trigram_bits_per_byte", "tokens_per_second", "comm_bytes_per_step", "peak_bytes"]
+                      "trigram_bits_per_byte", "tokens_per_second", "comm_bytes_per_step", "peak_bytes",
+                      "flops_per_step", "kernel_bytes_per_step", "communication_share"]
             if keys != wanted:
                 failures.append(f"summary.json has the keys {keys}")
             if "\r" in run.stdout:

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include <shardwise/operations/attention/device_low.cuh>
+#include <shardwise/operations/attention/device_elements.cuh>
 #include <shardwise/runtime/cuda/resources.hpp>
 
 namespace gpt2_attention {

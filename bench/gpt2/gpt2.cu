@@ -21,11 +21,7 @@
 #include <type_traits>
 #include <vector>
 
-#ifdef GPT2_MIXED
-#include <shardwise/operations/attention/device_low.cuh>
-#else
-#include <shardwise/operations/attention/device.cuh>
-#endif
+#include <shardwise/operations/attention/device_elements.cuh>
 #include <shardwise/pass/analysis/run_time.hpp>
 #include <shardwise/runtime/cuda/attention_library.hpp>
 
@@ -36,6 +32,7 @@ namespace {
 
 namespace sw = shardwise;
 using step = gpt2::step<sw::GPT2_BACKEND>;
+SHARDWISE_DEVICE_ATTENTION(gpt2::activation)
 constexpr int blocks = 7, steps_in_block = 10, warm_up = 2, recorded = 3;
 
 // Seconds since this process was started, loading included; the clock's grain is 10 ms.

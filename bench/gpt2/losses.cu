@@ -15,11 +15,7 @@
 #include <string>
 #include <vector>
 
-#ifdef GPT2_MIXED
-#include <shardwise/operations/attention/device_low.cuh>
-#else
-#include <shardwise/operations/attention/device.cuh>
-#endif
+#include <shardwise/operations/attention/device_elements.cuh>
 
 #ifndef GPT2_BATCH
 #define GPT2_BATCH 4
@@ -31,6 +27,7 @@ namespace {
 
 namespace sw = shardwise;
 using step = gpt2::step<sw::GPT2_BACKEND>;
+SHARDWISE_DEVICE_ATTENTION(gpt2::activation)
 using gpt2::size;
 constexpr int steps = 200, judged = 50, warm_up = 25;
 constexpr double highest_rate = 3e-4;

@@ -4,10 +4,12 @@
 //   TRAIN_TEXT_FLOAT32   defined: the model computes in float; else in bf16, beside parameters and statistics in float
 #include <shardwise/cuda.cuh>
 
+#include <shardwise/operations/attention/device_elements.cuh>
+
 #ifdef TRAIN_TEXT_FLOAT32
-#include <shardwise/operations/attention/device.cuh>
+SHARDWISE_DEVICE_ATTENTION(float)
 #else
-#include <shardwise/operations/attention/device_low.cuh>
+SHARDWISE_DEVICE_ATTENTION(shardwise::bf16)
 #endif
 
 #define TRAIN_TEXT_CUDA 1

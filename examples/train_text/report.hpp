@@ -44,6 +44,11 @@ struct summary {
   double tokens_per_second = 0;
   std::uint64_t comm_bytes_per_step = 0;
   std::uint64_t peak_bytes = 0;
+  // What one rank does in a step, as the library's records count it: operations, and bytes of its kernels' operands and results.
+  double flops_per_step = 0;
+  double kernel_bytes_per_step = 0;
+  // Of the recorded steps' time the part in which rank 0 communicates, or waits for that, and computes nothing; -1: none was recorded.
+  double communication_share = -1;
 };
 
 /// A number as every locale should read it.
@@ -51,6 +56,21 @@ inline std::string fixed(double value, int digits) {
   std::array<char, 400> text;  // the longest finite double has 309 digits before the point
   const auto end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, digits).ptr;
   return {text.data(), end};
+}
+
+/// What a step does, and at which rates it did: the machine's own rates are not known here. Its floor follows from those: it takes no less
+/// than its operations do at the highest rate that the machine has. Bytes are a floor where no cache holds them.
+inline std::string step_report(const summary& s, double tokens_per_step) {
+  const double seconds = s.tokens_per_second > 0 ? tokens_per_step / s.tokens_per_second : 0;
+  if (seconds == 0) return "";
+  std::string text = "step: " + fixed(1e3 * seconds, 2) + " ms, " + fixed(s.tokens_per_second, 0) +
+                     " tokens/s; of each rank " + fixed(s.flops_per_step / 1e9, 2) + " GFLOP and " +
+                     fixed(s.kernel_bytes_per_step / 1e9, 2) + " GB of its kernels' operands, done at " +
+                     fixed(s.flops_per_step / 1e9 / seconds, 1) + " GFLOP/s and " +
+                     fixed(s.kernel_bytes_per_step / 1e9 / seconds, 1) + " GB/s";
+  if (s.communication_share >= 0)
+    text += "; " + fixed(100 * s.communication_share, 1) + " % of the recorded steps is communication that rank 0 waits for";
+  return text + "\n";
 }
 
 // Progress ----------------------------------------------------------------------------------------------------------
@@ -164,6 +184,9 @@ inline std::string summary_json(const summary& s) {
   member("tokens_per_second", fixed(s.tokens_per_second, 1));
   member("comm_bytes_per_step", std::to_string(s.comm_bytes_per_step));
   member("peak_bytes", std::to_string(s.peak_bytes));
+  member("flops_per_step", fixed(s.flops_per_step, 0));
+  member("kernel_bytes_per_step", fixed(s.kernel_bytes_per_step, 0));
+  member("communication_share", s.communication_share < 0 ? "null" : fixed(s.communication_share, 4));
   return text + "\n}\n";
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <shardwise/io/trace_export.hpp>
+#include <shardwise/pass/analysis/run_time.hpp>
 #include <shardwise/runtime/program/describe.hpp>
 
 #include "corpus.hpp"
@@ -165,6 +166,39 @@ inline std::string compared_plans(std::string_view mine) {
   return out + "\n";
 }
 
+// What a rank's kernels do in a step, as the operations' records count it: operations, and bytes that are read and written.
+struct work {
+  double flops = 0, bytes = 0;
+};
+template <class Step>
+work work_of_step() {
+  const auto& g = Step::program;
+  work w;
+  for (int i = 0; i < g.node_count; ++i) {
+    const sw::node& n = g.nodes[i];
+    const bool views = n.inputs > 0 && sw::may_view(n.op) && sw::is_view(n, g.spec_of(n.in[0]), g.spec_of(i));
+    if (!sw::runs_kernel(n.op) || views || sw::is_collective(g, i)) continue;
+    w.flops += sw::flops_of(g, i);
+    w.bytes += sw::bytes_of(g, i);
+  }
+  return w;
+}
+// -1: nothing was recorded.
+inline double communication_share(const sw::timeline& t) {
+  std::int64_t all = 0, waited = 0;
+  for (const sw::timeline_run& r : t.runs()) {
+    all += r.time.end - r.time.begin;
+    const auto& calls = t.program_of(r).calls;
+    for (const sw::timeline_event& e : t.events(r)) {
+      const bool communicates = e.kind == sw::event_kind::call
+                                    ? calls[static_cast<std::size_t>(e.call)].kind == sw::call_kind::communication
+                                    : e.kind != sw::event_kind::launch;
+      if (e.stream == 0 && communicates && e.time.end >= 0) waited += e.time.end - e.time.begin;
+    }
+  }
+  return all > 0 ? static_cast<double>(waited) / static_cast<double>(all) : -1;
+}
+
 template <class Plan, class Place>
 int train_at(const options& o) {
   using step = step_on<Plan, Place>;
@@ -253,14 +287,20 @@ int train_at(const options& o) {
             << ", unigram " << fixed(unigram, 4) << ", bigram " << fixed(bigram, 4) << ", trigram " << fixed(trigram, 4)
             << "\n\nsample:\n"
             << printable(sample(parameters, "namespace std\n{\n", 400, o.seed, o.threads)) << "\n\n";
-  out.write(curve, summary{.steps = o.steps,
-                           .held_out_bits_per_byte = held_out,
-                           .unigram_bits_per_byte = unigram,
-                           .bigram_bits_per_byte = bigram,
-                           .trigram_bits_per_byte = trigram,
-                           .tokens_per_second = speed,
-                           .comm_bytes_per_step = static_cast<std::uint64_t>(step::total_comm_bytes()),
-                           .peak_bytes = static_cast<std::uint64_t>(step::peak_bytes)});
+  const work least = work_of_step<step>();
+  const summary figures{.steps = o.steps,
+                        .held_out_bits_per_byte = held_out,
+                        .unigram_bits_per_byte = unigram,
+                        .bigram_bits_per_byte = bigram,
+                        .trigram_bits_per_byte = trigram,
+                        .tokens_per_second = speed,
+                        .comm_bytes_per_step = static_cast<std::uint64_t>(step::total_comm_bytes()),
+                        .peak_bytes = static_cast<std::uint64_t>(step::peak_bytes),
+                        .flops_per_step = least.flops,
+                        .kernel_bytes_per_step = least.bytes,
+                        .communication_share = o.trace.empty() ? -1 : communication_share(timelines[0])};
+  std::cout << step_report(figures, static_cast<double>(tokens_per_step));
+  out.write(curve, figures);
   std::cout << "loss.csv, loss.svg and summary.json are in " << o.out.string() << "\n";
   return 0;
 }

@@ -454,7 +454,7 @@ void by_cublaslt(const call& c, cu::context& ctx) {
 }
 template <class T>
 void by_own_product(const call& c, cu::context& ctx) {
-  if (!cu::detail::run_product<T>(c, cu::no_epilogue{}, nullptr, nullptr, 1 << 20, ctx)) by_cublaslt<T>(c, ctx);
+  if (!cu::detail::run_product<T, true>(c, cu::no_epilogue{}, nullptr, nullptr, 1 << 20, ctx)) by_cublaslt<T>(c, ctx);
 }
 void compare_products(problem p, report& r) {
   const outcome h = on_host<einsum>(p);

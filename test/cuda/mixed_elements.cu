@@ -166,6 +166,29 @@ TEST_CASE("a program's kernels are compiled for its element, int32 and what its 
   CHECK((compiled_list<stated>::list[0].cast_to[static_cast<int>(sw::dtype::f16)] != nullptr));
 }
 
+TEST_CASE("of a program whose pipeline fuses, the kernels of its nodes alone are compiled") {
+  using namespace sw::cuda::detail;
+  using fused = row_program<float, sw::pipeline<sw::fuse_kernels>, sw::cuda_backend>;
+  using needed = kernels_of_program<fused>;
+  const auto& own = compiled_list<elements_of_program<fused>, needed>::list[0];
+  int launched = 0;
+  for (int i = 0; i < fused::program.node_count; ++i) {
+    const sw::node& n = fused::program.nodes[i];
+    if (!sw::runs_kernel(n.op) || n.expression >= 0 || n.op == sw::op_code::fused || n.op == sw::op_code::cast) continue;
+    CHECK_MESSAGE((own.of(n.op) != nullptr), sw::name_of(n.op));
+    ++launched;
+  }
+  CHECK(launched > 3);
+  for (const sw::op_code op :
+       {sw::op_code::topk, sw::op_code::gather, sw::op_code::prod, sw::op_code::adam, sw::op_code::lse}) {
+    CHECK_MESSAGE((own.of(op) == nullptr), sw::name_of(op));
+    CHECK_MESSAGE((own.of_neighbours(op) == nullptr), sw::name_of(op));
+  }
+  // nvcc's device pass does not read a program without expressions
+  using plain = row_program<float, sw::pipeline<>, sw::cuda_backend>;
+  CHECK((compiled_list<elements_of_program<plain>, kernels_of_program<plain>>::list[0].of(sw::op_code::topk) != nullptr));
+}
+
 TEST_CASE("an element type of which no kernel is compiled is named when the executor is made") {
   if (!test::place::has(1)) return;
   using program = sw::function_step<to_double, mesh, sw::inputs<x_input>, sw::pipeline<>, sw::cuda_backend>;

@@ -46,6 +46,9 @@ MIXED_STEPS = "unit/module/mixed.cpp"
 MIXED_RUN = "dist/module/mixed_precision.cpp"
 PRODUCTS_TEST = "unit/pass/fuse/merge_products.cpp"
 MIXED_PASSES = "dist/module/mixed_passes.cpp"
+SCALER = "operations/update/loss_scale.hpp"
+SCALER_TEST = "unit/runtime/host/loss_scale.cpp"
+SCALER_RUN = "dist/module/dynamic_loss_scale.cpp"
 
 RESULTS = "unit/graph/results.cpp"
 RESULTS_RUN = "dist/custom_results.cpp"
@@ -93,7 +96,7 @@ MUTANTS = [
     ("optimizer states in shards: the last parameters are never updated", OPTIMIZER,
      "if (st.end == Params) update_module(st, b);", "", (STATES,)),
     ("optimizer states in shards: squares are summed twice", OPTIMIZER,
-     "if (Optimizer::clips && !Split && g >= 0)", "if (Optimizer::clips && g >= 0)", (STATES_RUN,)),
+     "if (sums_squares && !Split && g >= 0)", "if (sums_squares && g >= 0)", (STATES_RUN,)),
     ("optimizer states in shards: an earlier style of the axis holds", "module/parameter.hpp",
      "Style::splits_states ? axes | bit : axes & ~bit;", "Style::splits_states ? axes | bit : axes;", (STATES,)),
     ("optimizer states in shards: rows are gathered onto the first axis before the second", "module/state_shards.hpp",
@@ -246,7 +249,7 @@ MUTANTS = [
      "        return;", ("unit/module/optimizer.cpp", "dist/silent_bugs/values.cpp", EQUAL)),
     ("optimizer: the norm of a shard is taken for the whole", OPTIMIZER, "      sum = whole(st, b, sum, -1);\n      spec s", "      spec s",
      ("dist/silent_bugs/values.cpp", EQUAL, "unit/module/optimizer.cpp")),
-    ("optimizer: the factor is computed and not applied", OPTIMIZER, "attributes<adam_attributes>(st.factor >= 0,", "attributes<adam_attributes>(0,",
+    ("optimizer: the factor is computed and not applied", OPTIMIZER, "attributes<adam_attributes>(st.factor < 0 ? 0", "attributes<adam_attributes>(st.factor < 0 || !dynamic ? 0",
      ("dist/silent_bugs/values.cpp", "unit/module/optimizer.cpp")),
     ("functionalise: a redistribution that moves nothing is its operand", "graph/mutation.hpp",
      "return n.op != op_code::redistribute && lies_in_operand(n, specs, nodes);", "return lies_in_operand(n, specs, nodes);", (FUNCTIONAL_TEST,)),
@@ -346,6 +349,20 @@ MUTANTS = [
     ("loss_scale: the norm is that of scaled gradients", OPTIMIZER, "{}, inverse * inverse, b.nodes[total].spec", "{}, inverse, b.nodes[total].spec", (MIXED_RUN,)),
     ("loss_scale: gradients are divided by what nobody multiplied them with", "autodiff/grad.hpp", "scaled_by<Source>() / averaged_over<Source>()",
      "1 / averaged_over<Source>()", (MIXED_RUN,)),
+    ("dynamic_loss_scale: it grows to infinity", SCALER, "if (larger - larger == T(0)) *scale = larger;", "*scale = larger;", (SCALER_TEST,)),
+    ("dynamic_loss_scale: a norm that is clipped is that of scaled gradients", SCALER, "(M::sqrt(squares) * inverse + M::from(1e-6))",
+     "(M::sqrt(squares) + M::from(1e-6))", (SCALER_TEST, SCALER_RUN)),
+    ("dynamic_loss_scale: Adam counts skipped steps", "operations/update/host.hpp", "(clipped == 2 ? math<T>::number(factor[1]) : 0.0)",
+     "(clipped == 3 ? math<T>::number(factor[1]) : 0.0)", (SCALER_RUN,)),
+    ("dynamic_loss_scale: a skipped step updates", "operations/update/host.hpp", "return clipped == 2 && math<T>::less(*factor, T(0));",
+     "return clipped == 3 && math<T>::less(*factor, T(0));", (SCALER_RUN,)),
+    ("dynamic_loss_scale: lists count skipped steps", LISTS, "b.nodes[s].spec, -1, s, factor);", "b.nodes[s].spec, -1, s, factor < 0 ? factor : -1);",
+     (SCALER_RUN,)),
+    ("dynamic_loss_scale: the scale stays behind when states are copied", "propagation/attributes.hpp", "of.which == scale_state || of.which == scale_counts ||",
+     "of.which == scale_counts ||", (SCALER_RUN,)),
+    ("dynamic_loss_scale: states begin as zeros", "runtime/executor/executor_base.hpp", "if (program().nodes[id].f == 0) self().zero_block(id);",
+     "if (program().nodes[id].f >= 0) self().zero_block(id);", (SCALER_RUN,)),
+    ("dynamic_loss_scale: averaged gradients are a sum", "autodiff/grad.hpp", "if (part != 1) id = ", "if (part == 0) id = ", (SCALER_RUN,)),
     ("mixed: a gradient that ranks sum in float is read before the sum", "module/low_gradients.hpp", "s.place[a].is_partial() && s.axis_size[a] > 1",
      "s.place[a].is_partial() && s.axis_size[a] > 8", (LOW_GRADIENTS,)),
     ("mixed: the factor of a scaled loss has two bytes", OPTIMIZER, "s.type = wide_of(s.type);\n      st.factor", "st.factor", (LOW_GRADIENTS,)),

@@ -52,7 +52,7 @@ MUTANTS = [
     ("keep_gradients: sums go on behind an update", GRADIENT_SUMS, "    if (before == 0)\n      for (int id = 0;", "    if (before < 0)\n      for (int id = 0;",
      (KEPT_BITS, KEPT_RUNS)),
     ("keep_gradients: a batch that throws spoils nothing", GRADIENT_SUMS, "if (before > 0) batches_ = broken_sums;", "", (KEPT_RUNS,)),
-    ("keep_gradients: sums are copied as states", "runtime/program/copied_parameters.hpp", " && !keeps_gradient(n);", ";", (KEPT_RUNS,)),
+    ("keep_gradients: sums are copied as states", "propagation/attributes.hpp", " && of.which != kept_gradient);", ");", (KEPT_RUNS,)),
     ("exp: small results are flushed to zero", VECTORS, "static constexpr float exp_lowest = -104.0F", "static constexpr float exp_lowest = -87.0F",
      (VECTOR_UNIT, NUMBERS)),
     ("log: of subnormal numbers, their exponent as written", VECTORS, "(tiny ? T(with::mantissa) : T(0))", "T(0)", (VECTOR_UNIT, NUMBERS)),

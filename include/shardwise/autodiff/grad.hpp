@@ -46,6 +46,10 @@ constexpr double scaled_by() {
   else return 1;
 }
 
+// Whether the scale is a state of the program (dynamic_loss_scale), and what it is at first.
+template <class Source>
+inline constexpr bool scales_by_state = requires { Source::scaler::shardwise_loss_scale; };
+
 // The root of the forward graph is differentiated; its cotangent is 1, or one part of it where gradients are averaged, times what
 // the loss is scaled by.
 struct grad {
@@ -101,7 +105,8 @@ struct grad {
   static constexpr int forward = Source::value.node_count;
   // Beside the forward nodes: the pullbacks', the seed and its redistributions.
   template <class Source>
-  static constexpr int joint = forward<Source> + pulled_nodes<Source, forward<Source>>(Source::value) + 1 + max_axes;
+  static constexpr int joint = forward<Source> + pulled_nodes<Source, forward<Source>>(Source::value) + 1 + max_axes +
+                               (scales_by_state<Source> ? 2 + max_axes : 0);
   template <class Source>
   using state =
       grad_state<resized<graph_type_of<Source>, joint<Source>, 3 * Source::value.spec_count + 16>, forward<Source>>;
@@ -115,7 +120,12 @@ struct grad {
     mark_needs<Source>(st.g, st.needs);
     const int loss = root_of<Source>(st.g);
     auto t = open(st);
-    st.cotangent[loss] = seed(t, contiguous(dual(st.g.spec_of(loss))), scaled_by<Source>() / averaged_over<Source>());
+    const spec cotangent = contiguous(dual(st.g.spec_of(loss)));
+    if constexpr (scales_by_state<Source>)
+      st.cotangent[loss] =
+          state_seed(t, cotangent, Source::stored_as, static_cast<double>(Source::scaler::shardwise_loss_scale),
+                     1 / averaged_over<Source>());
+    else st.cotangent[loss] = seed(t, cotangent, scaled_by<Source>() / averaged_over<Source>());
     st.g.finish(t.b);
     st.cursor = n - 1;
   }
@@ -145,6 +155,27 @@ struct grad {
     int id = t.b.append(one);
     for (int a = 0; a < s.axes; ++a) {
       if (s.place[a] == cotangent.place[a]) continue;
+      s.place[a] = cotangent.place[a];
+      id = t.b.emit(op_code::redistribute, attributes<redistribute_attributes>(a, pack(s.place[a])), 0, t.b.intern(s), -1,
+                    id);
+    }
+    return id;
+  }
+
+  // The same of a scale that is a state, number 0 of the program: as it is when the step begins.
+  static constexpr int state_seed(tape& t, const spec& cotangent, dtype type, double first, double part) {
+    spec s = cotangent;
+    for (int a = 0; a < s.axes; ++a) s.place[a] = replicate_value();
+    s.type = type;
+    int id = t.b.emit(op_code::state, pack_attributes(leaf_attributes{.index = 0, .parameter = -1, .which = scale_state}),
+                      first, t.b.intern(s), -1);
+    if (part != 1) id = t.b.emit(op_code::scale, {}, part, t.b.nodes[id].spec, -1, id);
+    if (s.type != cotangent.type) {
+      s.type = cotangent.type;
+      id = t.b.emit(op_code::cast, attributes<cast_attributes>(static_cast<std::int64_t>(s.type)), 0, t.b.intern(s), -1, id);
+    }
+    for (int a = 0; a < s.axes; ++a) {
+      if (cotangent.place[a] == replicate_value()) continue;
       s.place[a] = cotangent.place[a];
       id = t.b.emit(op_code::redistribute, attributes<redistribute_attributes>(a, pack(s.place[a])), 0, t.b.intern(s), -1,
                     id);

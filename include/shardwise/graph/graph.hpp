@@ -294,7 +294,7 @@ constexpr bool sets_storage(const node& n) {
 }
 // Whether a leaf is storage that an input has behind a run: which input's, -1: it is none.
 constexpr std::int64_t exchanged_with(const node& n) {
-  if (n.op != op_code::state || attributes_of<leaf_attributes>(n.a).which != 4) return -1;
+  if (n.op != op_code::state || attributes_of<leaf_attributes>(n.a).which != spare_storage) return -1;
   return attributes_of<leaf_attributes>(n.a).parameter;
 }
 

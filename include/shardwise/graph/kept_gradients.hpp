@@ -10,8 +10,7 @@ namespace shardwise::inline v0_1 {
 // The two parts of a program that keeps gradients, which run apart.
 enum class program_part : std::uint8_t { accumulate, update };
 
-// leaf_attributes::which of a state that holds the sum of a parameter's gradients.
-inline constexpr std::int64_t kept_gradient = 5;
+// Whether a node is a state that holds the sum of a parameter's gradients.
 constexpr bool keeps_gradient(const node& n) {
   return n.op == op_code::state && attributes_of<leaf_attributes>(n.a).which == kept_gradient;
 }

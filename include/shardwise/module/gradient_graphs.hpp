@@ -161,6 +161,8 @@ struct gradient_program {
   using dense = dense_gradients<Joint, binding_type::parameters, writes_leaves<trace_type>, Wrt, trace_type::loss_scaled>;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(loss_is_scaled<trace_type, plan_type>::ok);
+  static_assert(raise<(std::is_void_v<typename trace_type::scaler> ? problem::none : problem::dynamic_scale_eager),
+                      typename trace_type::scaler>::ok);
   static_assert(low_sums_within<graph_of<dense>, reduction_bound_of<plan_type>, typename binding_type::mesh_type>::ok);
 #endif
   using list = planned_gradients<dense, binding_type::parameters, plan_type, implies_passes<plan_type>>;

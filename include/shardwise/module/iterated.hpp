@@ -210,7 +210,7 @@ struct iterated {
     int n = 0;
     for (int i = 0; i < main::program.node_count; ++i) {
       const node& x = main::program.nodes[i];
-      n += x.op == op_code::state && attributes_of<leaf_attributes>(x.a).parameter < 0 ? 1 : 0;
+      n += x.op == op_code::state && attributes_of<leaf_attributes>(x.a).which == kept_value ? 1 : 0;
     }
     return n;
   }();

@@ -8,6 +8,7 @@
 
 #include <shardwise/autodiff/grad.hpp>
 #include <shardwise/graph/mutation.hpp>
+#include <shardwise/module/loss_scaler.hpp>
 #include <shardwise/module/low_gradients.hpp>
 #include <shardwise/module/state_shards.hpp>
 
@@ -137,12 +138,16 @@ struct update_state : split_updates<Graph::spec_capacity, Params, Split> {
 // Joint graph (autodiff::grad) to train step: outputs become whole, the loss summed over the mesh. Law: an output is what it
 // was before the step's update; one that lies in a parameter that is updated is copied first, however it came to lie there.
 // Split: the states of some parameters are split while they are whole: of these each rank updates its rows, which are then
-// gathered, those of one module together. LossScale: what gradients are divided by, before they are clipped (loss_scale).
+// gathered, those of one module together. LossScale: what gradients are divided by, before they are clipped (loss_scale). Scaler: what
+// adjusts the scale where that is a state of the joint graph (dynamic_loss_scale); void: nothing does.
 // A gradient of two bytes that no rank sums in float any more is read by norm and update as it is: the bits of its cast, which is left
 // dead, and none of its memory.
-template <class Optimizer, int Params, bool Split = false, std::int64_t LossScale = 1>
+template <class Optimizer, int Params, bool Split = false, std::int64_t LossScale = 1, class Scaler = void>
 struct apply_optimizer {
  private:
+  static constexpr bool dynamic = !std::is_void_v<Scaler>;
+  static constexpr bool sums_squares = Optimizer::clips || dynamic;
+
   struct sizes {
     int nodes, specs;
   };
@@ -151,12 +156,12 @@ struct apply_optimizer {
   static constexpr sizes sizes_after(const Joint& joint) {
     const bool low = has_low_precision(joint.g);
     int total = joint.g.node_count + joint.g.output_count * (2 * max_axes + 1) +
-                (Optimizer::clips ? detail::max_sums * (2 * max_axes + 1) + 1 : 0) + (LossScale != 1 ? 3 : 0);
+                (sums_squares ? detail::max_sums * (2 * max_axes + 1) + 1 : 0) + (LossScale != 1 || dynamic ? 4 : 0);
     for (int i = 0; i < Forward; ++i) {
       const int c = joint.cotangent[i];
       if (joint.g.nodes[i].op != op_code::param || c < 0) continue;
       const spec& s = joint.g.specs[joint.g.nodes[c].spec];
-      total += 1 + Optimizer::states + (Optimizer::clips ? 2 : 0) + (is_contiguous(s) ? 0 : 1);
+      total += 1 + Optimizer::states + (sums_squares ? 2 : 0) + (is_contiguous(s) ? 0 : 1);
       for (int a = 0; a < s.axes; ++a) total += s.place[a].is_partial() ? 1 : 0;
       total += s.type != joint.g.spec_of(i).type ? 1 : 0;
       if (low && detail::has_low_form(joint.g, c)) total += detail::steps_to_low_form(joint.g, c);
@@ -213,9 +218,9 @@ struct apply_optimizer {
         // update kernels walk parameter and gradient as flat arrays
         st.gradient[st.cursor] =
             g < 0 ? -1 : as_stored(b, dense(st, b, whole(st, b, own_rows(st, b, g, p), b.nodes[g].scope)), p);
-        if (Optimizer::clips && !Split && g >= 0) add_square(st, b, st.gradient[st.cursor]);
+        if (sums_squares && !Split && g >= 0) add_square(st, b, st.gradient[st.cursor]);
       }
-      if (st.cursor == Params) st.phase = Optimizer::clips && Split ? -1 : 1, st.cursor = 0;
+      if (st.cursor == Params) st.phase = sums_squares && Split ? -1 : 1, st.cursor = 0;
     }
     if (st.phase == -1) {
       for (; left > 0 && st.cursor < Params; --left, ++st.cursor)
@@ -223,7 +228,7 @@ struct apply_optimizer {
       if (st.cursor == Params) st.phase = 1;
     }
     if (st.phase == 1 && left > 0) {
-      if (Optimizer::clips) clip(st, b);
+      if (sums_squares) clip(st, b);
       if (LossScale != 1) unscale(st, b);
       st.phase = 2;
       st.cursor = 0;
@@ -342,7 +347,12 @@ struct apply_optimizer {
     // the norm of what is divided: a power of two, so this is exact
     constexpr double inverse = 1 / static_cast<double>(LossScale);
     if (total >= 0 && LossScale != 1) total = b.emit(op_code::scale, {}, inverse * inverse, b.nodes[total].spec, -1, total);
-    if (total >= 0) st.factor = b.emit(op_code::clip_factor, {}, 0, b.nodes[total].spec, -1, total);
+    if constexpr (dynamic) {
+      if (total >= 0) st.factor = detail::emit_adjustment<Scaler, Optimizer::clips>(b, total);
+      st.states = 3;  // behind the scale, its counts and the factor
+    } else if (total >= 0) {
+      st.factor = b.emit(op_code::clip_factor, {}, 0, b.nodes[total].spec, -1, total);
+    }
   }
 
   // Updates multiply gradients by one factor.
@@ -411,7 +421,10 @@ struct apply_optimizer {
     n.spec = own;
     n.scope = b.nodes[p].scope;
     n.f = !Optimizer::matrices_only || sp.rank >= 2 ? 1 : 0;  // whether weight decay applies
-    n.a = attributes<adam_attributes>(st.factor >= 0, Optimizer::flavour, 0,
+    n.a = attributes<adam_attributes>(st.factor < 0 ? 0
+                                      : dynamic     ? 2
+                                                    : 1,
+                                      Optimizer::flavour, 0,
                                       attributes_of<parameter_attributes>(b.nodes[p].a).group);  // and sgd's
     n.in[n.inputs++] = written;
     n.in[n.inputs++] = g;

@@ -81,6 +81,8 @@ struct plan {
   static_assert(raise<(accumulations > 1 ? problem::accumulate_twice : problem::none), plan>::ok);
   static constexpr int keepings = (0 + ... + (detail::is_keeping<Entries> ? 1 : 0));
   static_assert(raise<(keepings > 1 ? problem::keep_gradients_twice : problem::none), plan>::ok);
+  static constexpr bool adjusts = (detail::is_dynamic_scale<Entries> || ... || false);
+  static_assert(raise<(keepings > 0 && adjusts ? problem::keep_gradients_scaled : problem::none), plan>::ok);
   static constexpr bool said_twice = (0 + ... + (detail::is_loss_scale<Entries> ? 1 : 0)) > 1 ||
                                      (0 + ... + (detail::is_reduction_bound<Entries> ? 1 : 0)) > 1;
   static_assert(raise<(said_twice ? problem::precision_twice : problem::none), plan>::ok);
@@ -362,11 +364,17 @@ struct groups_of_plan<plan<E...>> {
       typename names_of_groups<plan<E...>, std::make_integer_sequence<int, plan_traits<plan<E...>>::group_count()>>::type;
 };
 
-// What a plan scales the loss by, 0: it says nothing; and over how many ranks it lets tensors of two bytes be summed.
+// What a plan scales the loss by, at first, 0: it says nothing; what adjusts that, void: nothing; and over how many ranks it lets tensors of two bytes be summed.
 template <class Plan>
 inline constexpr std::int64_t loss_scale_of = 0;
 template <class... E>
 inline constexpr std::int64_t loss_scale_of<plan<E...>> = loss_scale_among<E...>();
+template <class Plan>
+struct dynamic_scale_of {
+  using type = void;
+};
+template <class... E>
+struct dynamic_scale_of<plan<E...>> : dynamic_scale_among<E...> {};
 template <class Plan>
 inline constexpr int reduction_bound_of = default_reduction_bound;
 template <class... E>

@@ -117,6 +117,32 @@ struct loss_scale {
   static constexpr std::int64_t shardwise_loss_scale = Factor;
 };
 
+// An entry of a plan, of the whole model, in place of loss_scale: the scale is a number of the step's state that the step itself adjusts,
+// as torch.amp.GradScaler does. It begins as InitScale. A step whose gradients hold an infinity or a NaN on any rank leaves parameters and
+// the optimizer's states as they are and divides it by BackoffDivisor (GradScaler's backoff_factor is one over that); after
+// GrowthInterval good steps in a row it is multiplied by GrowthFactor, unless that is infinite. All but the interval are powers of two.
+//
+// Laws. All ranks agree, since one sum of all gradients' squares says it, reduced over the mesh; with clip_norm it is the one that
+// clipping asks for. Gradients of which it overflows (in floats some 1e19) count as infinite. Steps that are taken are those of a
+// loss_scale of that number, bit for bit, where no summand is too large or too small for its type; Adam counts them alone, so env.step goes
+// on by one from run to run as ever. Modules' buffers are written by the forward pass and are not taken back, as in PyTorch. The host is
+// not asked: executor::scaler_state() says what it has come to. Price: without clip_norm one reading of all gradients, with it one
+// kernel of a thread.
+template <std::int64_t InitScale = 65536, std::int64_t GrowthInterval = 2000, std::int64_t GrowthFactor = 2,
+          std::int64_t BackoffDivisor = 2>
+struct dynamic_loss_scale {
+  static constexpr bool powers = InitScale >= 1 && (InitScale & (InitScale - 1)) == 0 && GrowthFactor >= 1 &&
+                                 (GrowthFactor & (GrowthFactor - 1)) == 0 && BackoffDivisor >= 2 &&
+                                 (BackoffDivisor & (BackoffDivisor - 1)) == 0;
+  static constexpr bool counts = GrowthInterval >= 1 && GrowthInterval <= (std::int64_t{1} << 24);  // in float, one by one
+  static_assert(raise<(!powers   ? problem::dynamic_scale_factor
+                       : !counts ? problem::dynamic_scale_interval
+                                 : problem::none),
+                      dynamic_loss_scale>::ok);
+  static constexpr std::int64_t shardwise_loss_scale = InitScale;
+  static constexpr std::int64_t interval = GrowthInterval, growth = GrowthFactor, backoff = BackoffDivisor;
+};
+
 // An entry of a plan, of the whole model: over how many ranks tensors of two bytes may be summed, those of several mesh axes
 // multiplied. Without it 8. Law: a sum over n ranks is rounded n - 1 times, so in bf16 it may be off by (n - 1) / 256 of its largest
 // partial sum; at 8 ranks that is less than three hundredths.
@@ -133,6 +159,11 @@ inline constexpr bool is_mixed = requires { T::shardwise_precision; };
 template <class T>
 inline constexpr bool is_loss_scale = requires { T::shardwise_loss_scale; };
 template <class T>
+inline constexpr bool is_dynamic_scale = requires {
+  T::backoff;
+  requires is_loss_scale<T>;
+};
+template <class T>
 inline constexpr bool is_reduction_bound = requires { T::shardwise_reduce_within; };
 
 inline constexpr int default_reduction_bound = 8;
@@ -147,6 +178,18 @@ constexpr std::int64_t loss_scale_among() {
   (see.template operator()<E>(), ...);
   return r;
 }
+// The one that is dynamic; void: none is.
+template <class... E>
+struct dynamic_scale_among {
+  using type = void;
+};
+template <class First, class... More>
+struct dynamic_scale_among<First, More...> : dynamic_scale_among<More...> {};
+template <class First, class... More>
+  requires is_dynamic_scale<First>
+struct dynamic_scale_among<First, More...> {
+  using type = First;
+};
 template <class... E>
 constexpr int reduction_bound_among() {
   int r = default_reduction_bound;

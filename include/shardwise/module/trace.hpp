@@ -236,7 +236,10 @@ struct traced {
   static constexpr int buffers = detail::buffer_count<unbound_model>();
   static constexpr int modules = detail::module_count<unbound_model>() > 0 ? detail::module_count<unbound_model>() : 1;
   static constexpr std::int64_t averaged_over = detail::batch_axes<Plan, Mesh>::averaged;
-  static constexpr std::int64_t loss_scaled = detail::loss_scale_of<Plan> > 1 ? detail::loss_scale_of<Plan> : 1;
+  using scaler = typename detail::dynamic_scale_of<Plan>::type;
+  static constexpr std::int64_t loss_scaled =
+      detail::loss_scale_of<Plan> > 1 && std::is_void_v<scaler> ? detail::loss_scale_of<Plan> : 1;
+  static constexpr dtype stored_as = dtype_v<T>;  // of parameters and an optimizer's states
   static constexpr bool shards = detail::plan_traits<Plan>::any_shards, casts = detail::plan_traits<Plan>::any_mixed;
   using accumulation = Accumulation;
   static constexpr int micro_batches = Accumulation::shardwise_micro_batches;

@@ -248,8 +248,9 @@ struct step_graph {
   using trace_type = functional<typename checked_trained<forward_type, Plan>::type, true>;
   using joint = typename joint_graph<trace_type, accumulation::shardwise_micro_batches>::type;
   using kept = typename with_kept_gradients<Plan, Pipeline, joint>::type;
-  using updated =
-      staged<apply_optimizer<Optimizer, trace_type::parameters, splits_any_states<Plan>, trace_type::loss_scaled>, kept>;
+  using updated = staged<apply_optimizer<Optimizer, trace_type::parameters, splits_any_states<Plan>, trace_type::loss_scaled,
+                                         typename trace_type::scaler>,
+                         kept>;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(loss_is_scaled<forward_type, Plan>::ok);
   static_assert(low_sums_within<graph_of<updated>, reduction_bound_of<Plan>, Mesh>::ok);

@@ -16,9 +16,23 @@ struct leaf_attributes {
   std::int64_t index;
   std::int64_t parameter;  // of a state: the parameter whose it is, -1: of none
   // of its states: 0, 1 moments, 2 a count of steps, 3 a value kept for the next iteration; 4: no state, but storage that is input
-  // `parameter`'s behind a run, and has the input's storage then (set_); 5: the sum of a parameter's gradients (kept_gradient)
+  // `parameter`'s behind a run, and has the input's storage then (set_); of a dynamic loss scale 5 the scale, 6 its counts, 7 the step's
+  // factor; 8: the sum of a parameter's gradients (keep_gradients). A state begins as its node's number f says, 0 for most.
   std::int64_t which;
 };
+enum state_kind : std::int64_t {
+  kept_value = 3,
+  spare_storage = 4,
+  scale_state = 5,
+  scale_counts = 6,
+  step_factor = 7,
+  kept_gradient = 8
+};
+// Whether a state outlives a run and belongs to the optimizer: is copied from program to program, set and read.
+constexpr bool belongs_to_optimizer(const leaf_attributes& of) {
+  return of.which == scale_state || of.which == scale_counts ||
+         (of.parameter >= 0 && of.which != spare_storage && of.which != kept_gradient);
+}
 // Of a param also: the optimizer's group that updates it (param_group), 0 the main one, -1 none: it is frozen.
 struct parameter_attributes {
   std::int64_t index;
@@ -179,8 +193,10 @@ inline constexpr int custom_word =
 
 // --- updates ------------------------------------------------------------------------------------------------------------------
 
+// clipped: the last operand is the factor of gradients: 1 one number, 2 two of a dynamic loss scale, the factor, of which less than 0
+// says that nothing is updated, and how many steps were so before.
 struct sgd_attributes {
-  std::int64_t clipped;  // the last operand is the clip factor
+  std::int64_t clipped;
   std::int64_t momentum;
   std::int64_t none;
   std::int64_t group;  // of all updates: see optimizer_group
@@ -188,16 +204,23 @@ struct sgd_attributes {
 struct adam_attributes {
   std::int64_t clipped;    // as of sgd
   std::int64_t decoupled;  // weight decay: AdamW
-  std::int64_t counts;     // operand 4 counts the steps (then it is not clipped); else the run's number of the step is taken
+  std::int64_t
+      counts;  // operand 4 counts the steps (then it is clipped by 2 or not); else the run's number of the step is taken
   std::int64_t group;
 };
 // The next first moment of (m, gradient, parameter), the next second one of (v, gradient, parameter), or the next parameter of
-// (parameter, m, v, steps).
+// (parameter, m, v, steps). Clipped as of sgd, 0 or 2.
 struct adam_term_attributes {
-  std::int64_t none;
+  std::int64_t clipped;
   std::int64_t decoupled;
   std::int64_t which;
   std::int64_t group;
+};
+// (factor [2], scale, counts [2], sum of all gradients' squares), of which all but the last are states that it writes.
+struct adjust_scale_attributes {
+  std::int64_t clips;            // by the run's max_norm
+  std::int64_t growth, backoff;  // the scale is multiplied by growth, divided by backoff
+  std::int64_t interval;         // good steps before it grows
 };
 // Whose numbers an optimizer's operation reads: 0 the run's, else those of that group of parameters.
 constexpr std::int64_t optimizer_group(op_code op, const op_attr& a) {

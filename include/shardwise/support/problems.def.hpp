@@ -586,6 +586,18 @@ SHARDWISE_X(mixed_eager,
             "mixed: a module of an eager model is called while the plan stores its parameters in another element type than it "
             "computes in, and nothing casts them there; compute gradients with value_and_grad and results with a forward_step, or "
             "bind the model without mixed")
+SHARDWISE_X(dynamic_scale_factor,
+            "dynamic_loss_scale: its scale, growth or backoff is not a power of two (the backoff of at least 2), so that gradients "
+            "would be rounded when they are divided; give such numbers, as dynamic_loss_scale<65536, 2000, 2, 2> has")
+SHARDWISE_X(dynamic_scale_interval,
+            "dynamic_loss_scale: its interval is not between 1 and 2^24 steps, which floats count one by one; give such a number, "
+            "as dynamic_loss_scale<65536, 2000> has")
+SHARDWISE_X(dynamic_scale_eager,
+            "value_and_grad: the plan has a dynamic_loss_scale, whose state a train_step keeps and adjusts, and an eager model has "
+            "none; train with train_step, or give the plan a loss_scale<1024>")
+SHARDWISE_X(scaler_state_missing,
+            "scaler_state: the program keeps none, because its plan has no dynamic_loss_scale or nothing is trained; add "
+            "dynamic_loss_scale<> to the plan of a train_step, or do not ask")
 SHARDWISE_X(loss_scale_factor,
             "loss_scale: its factor is not a power of two, so that gradients would be rounded when they are divided by it; "
             "give 1, 2, 4, ..., such as loss_scale<65536>")
@@ -704,6 +716,9 @@ SHARDWISE_X(keep_gradients_option,
             "keep_gradients<no_sync>")
 SHARDWISE_X(keep_gradients_twice,
             "plan: keep_gradients is given more than once, and a step keeps one sum of each gradient; keep one of them")
+SHARDWISE_X(keep_gradients_scaled,
+            "plan: keep_gradients stands beside a dynamic_loss_scale, which a step adjusts by the gradients of one run, and sums of several "
+            "are kept; give a loss_scale<1024>, or accumulate<N>, which has all pieces in one run")
 SHARDWISE_X(keep_gradients_missing,
             "executor: accumulate, update and zero_gradients are for programs that keep gradients from run to run, and this one does "
             "not; call run(env), or put keep_gradients<> into the plan of its train_step")
@@ -816,7 +831,7 @@ SHARDWISE_X(loss_low_precision,
             "from to float, cast<float>(y), or let the model return float: mixed<sw::bf16, output_dtype<float>>")
 SHARDWISE_X(loss_scale_missing,
             "train_step: gradients flow through sw::f16, in which small ones become zeros, and the plan does not say by what the loss "
-            "is scaled; add loss_scale<65536> to the plan, compute in sw::bf16, or say loss_scale<1>: no scaling is wanted")
+            "is scaled; add dynamic_loss_scale<> or loss_scale<65536> to the plan, compute in sw::bf16, or say loss_scale<1>: no scaling is wanted")
 SHARDWISE_X(low_precision_sum,
             "program: a tensor with elements of two bytes is summed over more ranks than is allowed, and each summand is rounded to "
             "two or three digits; cast it to float before it is summed, leave reduce_dtype<float> to the plan's mixed, or "

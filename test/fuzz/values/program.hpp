@@ -152,7 +152,8 @@ constexpr role role_of(op_code op) {
     case op_code::assign:
     case op_code::in_place:
     case op_code::advance:
-    case op_code::adam_term: return role::of_passes;
+    case op_code::adam_term:
+    case op_code::adjust_scale: return role::of_passes;
     case op_code::count: break;
   }
   return role::missing;

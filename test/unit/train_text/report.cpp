@@ -142,6 +142,22 @@ TEST_CASE("train_text report: a run that ends before its first step draws nothin
   CHECK(out.str().empty());
 }
 
+TEST_CASE("train_text report: a step's time, its least work and the rates that follow from both") {
+  train_text::summary s = figures;
+  s.tokens_per_second = 20000;
+  s.flops_per_step = 3e9;
+  s.kernel_bytes_per_step = 5e8;
+  CHECK(train_text::step_report(s, 1000) ==
+        "step: 50.00 ms, 20000 tokens/s; of each rank 3.00 GFLOP and 0.50 GB of its kernels' operands, done at 60.0 GFLOP/s "
+        "and 10.0 GB/s\n");
+  s.communication_share = 0.125;
+  CHECK(train_text::step_report(s, 1000).find("10.0 GB/s; 12.5 % of the recorded steps is communication") !=
+        std::string::npos);
+  CHECK(train_text::summary_json(s).find("\"communication_share\": 0.1250\n") != std::string::npos);
+  s.tokens_per_second = 0;
+  CHECK(train_text::step_report(s, 1000).empty());
+}
+
 TEST_CASE("train_text report: the summary has exactly its keys, and numbers for values") {
   CHECK(train_text::summary_json(figures) ==
         "{\n"
@@ -152,7 +168,10 @@ TEST_CASE("train_text report: the summary has exactly its keys, and numbers for 
         "  \"trigram_bits_per_byte\": 2.590000,\n"
         "  \"tokens_per_second\": 41234.6,\n"
         "  \"comm_bytes_per_step\": 123456,\n"
-        "  \"peak_bytes\": 7890123\n"
+        "  \"peak_bytes\": 7890123,\n"
+        "  \"flops_per_step\": 0,\n"
+        "  \"kernel_bytes_per_step\": 0,\n"
+        "  \"communication_share\": null\n"
         "}\n");
 }
 

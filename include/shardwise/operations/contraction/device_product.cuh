@@ -302,8 +302,9 @@ constexpr bool small_product(std::int64_t m, std::int64_t n, std::int64_t depth,
 }
 
 // One launch, or false where the sizes are not for it: the caller then has to do it in another way. `sums`: where the sum of
-// operand 0 over all dims but its last goes; only for a product without batches whose rows are that last dim.
-template <class T, class Then>
+// operand 0 over all dims but its last goes; only for a product without batches whose rows are that last dim, and with MaySum: without, no
+// kernel for it is compiled.
+template <class T, bool MaySum, class Then>
 bool run_product(const call& c, const Then& then, const layout* sums, void* sums_at, std::int64_t launches, context& ctx) {
   constexpr int E = Then::operands;
   product_roles<E> w = product_roles_of<E>(c);
@@ -347,8 +348,10 @@ bool run_product(const call& c, const Then& then, const layout* sums, void* sums
                                make_strided(w.depth, zero)};
   const dim3 grid(static_cast<unsigned>(column_tiles), static_cast<unsigned>(row_tiles),
                   static_cast<unsigned>(matrices * splits));
-  if (sums) launch(op_code::einsum, &product_kernel<T, Then, true>, grid, product_threads, ctx.stream, steps, g, then);
-  else launch(op_code::einsum, &product_kernel<T, Then, false>, grid, product_threads, ctx.stream, steps, g, then);
+  auto* start = &product_kernel<T, Then, false>;
+  if constexpr (MaySum)
+    if (sums) start = &product_kernel<T, Then, true>;
+  launch(op_code::einsum, start, grid, product_threads, ctx.stream, steps, g, then);
   return true;
 }
 

@@ -14,5 +14,6 @@ inline constexpr adjoint_rule assign = unknown;
 inline constexpr adjoint_rule in_place = unknown;
 inline constexpr adjoint_rule advance = unknown;
 inline constexpr adjoint_rule adam_term = unknown;
+inline constexpr adjoint_rule adjust_scale = unknown;
 
 }  // namespace shardwise::inline v0_1::adjoints

@@ -4,6 +4,7 @@
 // Hence each product that goes into a sum is fused with it by name.
 #pragma once
 
+#include <shardwise/operations/update/loss_scale.hpp>
 #include <shardwise/runtime/cuda/device/map.cuh>
 #include <shardwise/runtime/cuda/device/math.cuh>
 #include <shardwise/runtime/cuda/device/takes_element.cuh>
@@ -21,7 +22,7 @@ struct update_arrays {
   C* p;
   const T* g;
   C *m, *v;
-  const C* clip;  // null: not clipped
+  const C* clip;  // the factor, null: there is none
 };
 
 template <class T, int V, class Step>
@@ -70,6 +71,7 @@ __global__ void __launch_bounds__(update_threads)
     else end = middle;
   }
   const update_item<T, Rule>& u = list.item[k];
+  if (u.a.clip && *u.a.clip < C(0)) return;  // a step that a dynamic loss scale skips
   const typename Rule::step step(u.rule, *env, u.a.clip ? *u.a.clip : C(1));
   const std::int64_t begin = std::int64_t{blockIdx.x - u.first_block} * update_chunk;
   const std::int64_t end = begin + update_chunk < u.n ? begin + update_chunk : u.n;
@@ -162,7 +164,12 @@ template <class T>
 struct adam_rule {
   double decay;
   bool decoupled;
-  const T* steps;  // null: the run's number of the step
+  const T* steps;    // null: the run's number of the step,
+  const T* skipped;  // if it is not null, less these
+  __device__ bool has_own_number() const { return steps || skipped; }
+  __device__ double number(const device_env& e) const {
+    return steps ? static_cast<double>(*steps) : static_cast<double>(e.env.step) - static_cast<double>(*skipped);
+  }
 
   struct step {
     T b1, b2, rest1, rest2, eps, size, root, coupled, shrink, factor;
@@ -172,8 +179,8 @@ struct adam_rule {
           rest1(static_cast<T>(1 - e.env.beta1)),
           rest2(static_cast<T>(1 - e.env.beta2)),
           eps(static_cast<T>(e.env.eps)),
-          size(static_cast<T>(r.steps ? e.env.lr / (1 - ::pow(e.env.beta1, static_cast<double>(*r.steps))) : e.adam_rate)),
-          root(static_cast<T>(r.steps ? 1 / ::sqrt(1 - ::pow(e.env.beta2, static_cast<double>(*r.steps))) : e.adam_root)),
+          size(static_cast<T>(r.has_own_number() ? e.env.lr / (1 - ::pow(e.env.beta1, r.number(e))) : e.adam_rate)),
+          root(static_cast<T>(r.has_own_number() ? 1 / ::sqrt(1 - ::pow(e.env.beta2, r.number(e))) : e.adam_root)),
           coupled(r.decoupled ? T(0) : static_cast<T>(e.env.weight_decay * r.decay)),
           shrink(r.decoupled ? static_cast<T>(1 - e.env.lr * (e.env.weight_decay * r.decay)) : T(1)),
           factor(clip) {}
@@ -192,7 +199,7 @@ struct adam_rule {
   };
 };
 
-// operands: parameter, gradient, first moment, second moment [, clip factor or steps]
+// operands: parameter, gradient, first moment, second moment [, steps] [, factor]
 template <>
 struct kernel<op_code::adam> {
   template <class T>
@@ -206,9 +213,10 @@ struct kernel<op_code::adam> {
     detail::update_all<T, adam_rule<C>>(op_code::adam, calls, count, ctx, [](const call& c) {
       const auto of = attributes_of<adam_attributes>(c.a);
       const bool clipped = of.clipped != 0, decoupled = of.decoupled != 0;
-      return item{{as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[2]), as<C>(c.p[3]), clipped ? as<C>(c.p[c.inputs - 1]) : nullptr},
+      const C* const by = clipped ? as<C>(c.p[c.inputs - 1]) : nullptr;
+      return item{{as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[2]), as<C>(c.p[3]), by},
                   0,
-                  adam_rule<C>{c.f, decoupled, of.counts != 0 ? as<C>(c.p[4]) : nullptr},
+                  adam_rule<C>{c.f, decoupled, of.counts != 0 ? as<C>(c.p[4]) : nullptr, of.clipped == 2 ? by + 1 : nullptr},
                   0,
                   0};
     });
@@ -227,24 +235,32 @@ inline unsigned flat_blocks(std::int64_t n) {
 // Which: as the attribute of adam_term.
 template <class T>
 __global__ void __launch_bounds__(flat_threads)
-    adam_term_kernel(T* out, const T* x, const T* y, const T* z, const T* steps, int which, adam_rule<T> rule,
+    adam_term_kernel(T* out, const T* x, const T* y, const T* z, const T* steps, const T* by, int which, adam_rule<T> rule,
                      std::int64_t n, const device_env* env) {
   rule.steps = steps;
-  const typename adam_rule<T>::step with(rule, *env, T(1));
+  const T factor = by ? *by : T(1);
+  const typename adam_rule<T>::step with(rule, *env, factor);
   const std::int64_t stride = std::int64_t{gridDim.x} * flat_threads;
   for (std::int64_t i = std::int64_t{blockIdx.x} * flat_threads + threadIdx.x; i < n; i += stride) {
-    if (which == 2) out[i] = with.parameter(x[i], y[i], z[i]);
-    else if (which == 0) out[i] = with.first(x[i], with.gradient(y[i], z[i]));
-    else out[i] = with.second(x[i], with.gradient(y[i], z[i]));
+    if (factor < T(0)) out[i] = x[i];  // a step that a dynamic loss scale skips
+    else if (which == 2) out[i] = with.parameter(x[i], y[i], z[i]);
+    else if (which == 0) out[i] = with.first(x[i], with.gradient(y[i] * factor, z[i]));
+    else out[i] = with.second(x[i], with.gradient(y[i] * factor, z[i]));
   }
 }
 
-// to += 1, or a copy of `from`.
+// to += 1, unless the factor `by` says that the step is skipped.
 template <class T>
-__global__ void __launch_bounds__(flat_threads) write_kernel(T* to, const T* from, std::int64_t n) {
+__global__ void __launch_bounds__(flat_threads) advance_kernel(T* to, const T* by, std::int64_t n) {
+  if (by && *by < T(0)) return;
   const std::int64_t stride = std::int64_t{gridDim.x} * flat_threads;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * flat_threads + threadIdx.x; i < n; i += stride)
-    to[i] = from ? from[i] : to[i] + T(1);
+  for (std::int64_t i = std::int64_t{blockIdx.x} * flat_threads + threadIdx.x; i < n; i += stride) to[i] = to[i] + T(1);
+}
+
+template <class T>
+__global__ void adjust_scale_kernel(const __grid_constant__ adjust_scale_attributes of, const device_env* env, T* factor,
+                                    T* scale, T* counts, const T* squares) {
+  operations::next_loss_scale<math<T>, T>(of, static_cast<T>(env->env.max_norm), factor, scale, counts, *squares);
 }
 
 }  // namespace detail
@@ -257,10 +273,10 @@ struct kernel<op_code::adam_term> {
     if (n == 0) return;
     const auto of = attributes_of<adam_term_attributes>(c.a);
     const bool last = of.which == 2;
-    const adam_rule<T> rule{c.f, of.decoupled != 0, nullptr};
+    const adam_rule<T> rule{c.f, of.decoupled != 0, nullptr, nullptr};
     launch(op_code::adam_term, &detail::adam_term_kernel<T>, detail::flat_blocks(n), detail::flat_threads, ctx.stream,
            as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), last ? as<T>(c.p[3]) : nullptr,
-           static_cast<int>(of.which), rule, n, ctx.env);
+           of.clipped != 0 ? as<T>(c.p[c.inputs - 1]) : nullptr, static_cast<int>(of.which), rule, n, ctx.env);
   }
 };
 
@@ -279,8 +295,17 @@ struct kernel<op_code::advance> {
   static void run(const call& c, context& ctx) {
     const std::int64_t n = c.l[0].numel();
     if (n > 0)
-      launch(op_code::advance, &detail::write_kernel<T>, detail::flat_blocks(n), detail::flat_threads, ctx.stream,
-             as<T>(c.p[0]), static_cast<T*>(nullptr), n);
+      launch(op_code::advance, &detail::advance_kernel<T>, detail::flat_blocks(n), detail::flat_threads, ctx.stream,
+             as<T>(c.p[0]), c.inputs > 1 ? as<T>(c.p[1]) : nullptr, n);
+  }
+};
+
+template <>
+struct kernel<op_code::adjust_scale> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    launch(op_code::adjust_scale, &detail::adjust_scale_kernel<T>, 1, 1, ctx.stream,
+           attributes_of<adjust_scale_attributes>(c.a), ctx.env, as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), as<T>(c.p[3]));
   }
 };
 

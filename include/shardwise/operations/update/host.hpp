@@ -2,6 +2,7 @@
 // Optimizer updates on the host, in place on parameter and states.
 #pragma once
 
+#include <shardwise/operations/update/loss_scale.hpp>
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/runtime/host/copy_block.hpp>
 #include <shardwise/support/config.hpp>
@@ -11,7 +12,21 @@ SHARDWISE_UNFUSED_BEGIN
 namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
-// operands: parameter, gradient [, momentum buffer] [, clip factor]; torch.optim.SGD with momentum, no dampening.
+namespace detail {
+
+// Of updates under a dynamic loss scale: whether this step's are left out, and their number of the step, which counts no such steps.
+template <class T>
+constexpr bool is_skipped(std::int64_t clipped, const T* factor) {
+  return clipped == 2 && math<T>::less(*factor, T(0));
+}
+template <class T>
+constexpr double steps_taken(std::int64_t clipped, const T* factor, const step_env& env) {
+  return static_cast<double>(env.step) - (clipped == 2 ? math<T>::number(factor[1]) : 0.0);
+}
+
+}  // namespace detail
+
+// operands: parameter, gradient [, momentum buffer] [, factor]; torch.optim.SGD with momentum, no dampening.
 template <>
 struct kernel<op_code::sgd> {
   static constexpr cut_kind cut = cut_kind::update;
@@ -21,6 +36,7 @@ struct kernel<op_code::sgd> {
     const bool clipped = of.clipped != 0, momentum = of.momentum != 0;
     using real = math<T>;
     const T lr = real::from(env.lr), mu = real::from(env.momentum), decay = real::from(env.weight_decay * c.f);
+    if (clipped && detail::is_skipped<T>(of.clipped, q.p[c.inputs - 1])) return;
     const T factor = clipped ? *q.p[c.inputs - 1] : T(1);
     const std::int64_t n = c.l[0].numel();
     T* const p = q.p[0];
@@ -62,7 +78,7 @@ struct adam_numbers {
 
 }  // namespace detail
 
-// operands: parameter, gradient, first moment, second moment [, clip factor or steps]. Adam adds the decay to the
+// operands: parameter, gradient, first moment, second moment [, steps] [, factor]. Adam adds the decay to the
 // gradient, AdamW's is decoupled. As torch.optim. Steps: the first element of a list that counts them.
 template <>
 struct kernel<op_code::adam> {
@@ -71,9 +87,11 @@ struct kernel<op_code::adam> {
   static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
     const auto of = attributes_of<adam_attributes>(c.a);
     const bool clipped = of.clipped != 0, counted = of.counts != 0;
-    const detail::adam_numbers<T> with(env, counted ? math<T>::number(*q.p[4]) : static_cast<double>(env.step),
+    const T* const by = q.p[c.inputs - 1];  // the factor, if there is one
+    if (detail::is_skipped<T>(of.clipped, by)) return;
+    const detail::adam_numbers<T> with(env, counted ? math<T>::number(*q.p[4]) : detail::steps_taken<T>(of.clipped, by, env),
                                        of.decoupled != 0, c.f);
-    const T factor = clipped ? *q.p[c.inputs - 1] : T(1);
+    const T factor = clipped ? *by : T(1);
     const std::int64_t n = c.l[0].numel();
     T* const p = q.p[0];
     const T* const gr = q.p[1];
@@ -89,7 +107,8 @@ struct kernel<op_code::adam> {
   }
 };
 
-// One of Adam's three results, as a value of its own.
+// One of Adam's three results, as a value of its own; behind its operands the factor of a dynamic loss scale, if there is one: in a step
+// that is skipped the result is operand 0.
 template <>
 struct kernel<op_code::adam_term> {
   static constexpr cut_kind cut = cut_kind::update;
@@ -103,12 +122,16 @@ struct kernel<op_code::adam_term> {
     const auto of = attributes_of<adam_term_attributes>(c.a);
     const bool last = of.which == 2;
     const detail::adam_numbers<T> with(env, last ? math<T>::number(*q.p[3]) : 1.0, of.decoupled != 0, c.f);
-    if (last) {
+    const T* const by = q.p[c.inputs - 1];  // the factor, if there is one
+    const T factor = of.clipped != 0 ? *by : T(1);
+    if (detail::is_skipped<T>(of.clipped, by)) {
+      independent_loop<T>(n, [=](std::int64_t i) { out[i] = x[i]; });
+    } else if (last) {
       independent_loop<T>(n, [=](std::int64_t i) { out[i] = with.parameter(x[i], y[i], z[i]); });
     } else if (of.which == 0) {
-      independent_loop<T>(n, [=](std::int64_t i) { out[i] = with.first(x[i], with.decayed(y[i], z[i])); });
+      independent_loop<T>(n, [=](std::int64_t i) { out[i] = with.first(x[i], with.decayed(y[i] * factor, z[i])); });
     } else {
-      independent_loop<T>(n, [=](std::int64_t i) { out[i] = with.second(x[i], with.decayed(y[i], z[i])); });
+      independent_loop<T>(n, [=](std::int64_t i) { out[i] = with.second(x[i], with.decayed(y[i] * factor, z[i])); });
     }
   }
 };
@@ -124,13 +147,25 @@ struct kernel<op_code::assign> {
   }
 };
 
+// operands: counts of steps [, the factor of a dynamic loss scale]
 template <>
 struct kernel<op_code::advance> {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
+    if (c.inputs > 1 && detail::is_skipped<T>(2, q.p[1])) return;
     const std::int64_t n = c.l[0].numel();
     T* const to = q.p[0];
     for (std::int64_t i = 0; i < n; ++i) to[i] = to[i] + T(1);
+  }
+};
+
+template <>
+struct kernel<op_code::adjust_scale> {
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
+    const auto of = attributes_of<adjust_scale_attributes>(c.a);
+    operations::next_loss_scale<math<T>, T>(of, of.clips != 0 ? math<T>::from(env.max_norm) : T(0), q.p[0], q.p[1], q.p[2],
+                                            *q.p[3]);
   }
 };
 

@@ -20,6 +20,8 @@ inline constexpr operation adam = update_together([](const op_attr&) { return 0b
 inline constexpr operation assign = without_rule(operation_kind::update, &writes_first, element_rule::any);
 inline constexpr operation in_place = without_rule(operation_kind::update, &writes_first);
 inline constexpr operation advance = without_rule(operation_kind::update, &writes_first);
+// The step's factor, the scale and its counts.
+inline constexpr operation adjust_scale = without_rule(operation_kind::update, [](const op_attr&) { return 0b111U; });
 inline constexpr operation adam_term = without_rule(operation_kind::computed);
 
 }  // namespace shardwise::inline v0_1::operations

@@ -326,7 +326,7 @@ struct functional {
     }
     node leaf = empty_node;
     leaf.op = op_code::state;
-    leaf.a = attributes<leaf_attributes>(spare, attributes_of<leaf_attributes>(g.nodes[i].a).index, 4);
+    leaf.a = attributes<leaf_attributes>(spare, attributes_of<leaf_attributes>(g.nodes[i].a).index, spare_storage);
     leaf.spec = b.nodes[value].spec;
     node there = empty_node;
     there.op = op_code::in_place;

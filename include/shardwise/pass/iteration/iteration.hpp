@@ -66,7 +66,7 @@ struct phase_rules {
         if (kept[i] != -2) continue;
         node n = empty_node;
         n.op = op_code::state;
-        n.a = pack_attributes(leaf_attributes{.index = index++, .parameter = -1, .which = 3});
+        n.a = pack_attributes(leaf_attributes{.index = index++, .parameter = -1, .which = kept_value});
         n.scope = g.nodes[i].scope;
         n.spec = b.intern(contiguous(g.spec_of(i)));
         kept[i] = b.append(n);

@@ -136,7 +136,7 @@ struct list_rules {
         const node& n = g.nodes[list[j]];
         const int x = n.in[1];
         int id = widened[x] > 1 ? widened[x] - 2 : to[x];
-        if (attributes_of<adam_attributes>(n.a).clipped != 0) {  // scaled by the clip factor
+        if (attributes_of<adam_attributes>(n.a).clipped == 1) {  // scaled by the clip factor
           const int factor = clip_for(b, to[n.in[n.inputs - 1]], id);
           int& product = scaled[b.nodes[id].spec];
           if (product < 0) {
@@ -188,21 +188,26 @@ struct list_rules {
         const int p = pack_operands(b, g, count, 0), m = pack_operands(b, g, count, 2), v = pack_operands(b, g, count, 3);
         const int d = pack_gradients(b, g, count);
         const int flat = b.nodes[p].spec;
-        const int steps = emit_steps(b, g, count);
+        // a dynamic loss scale's factor says whether all this happens; -1: it does
+        const int factor = attributes_of<adam_attributes>(n.a).clipped == 2 ? to[n.in[n.inputs - 1]] : -1;
+        const std::int64_t clipped = factor >= 0 ? 2 : 0;
+        const int steps = emit_steps(b, g, count, factor);
         int done = p;
         const std::int64_t decoupled = attributes_of<adam_attributes>(n.a).decoupled,
                            group = attributes_of<adam_attributes>(n.a).group;
         if constexpr (Fused) {
-          const auto of = adam_attributes{.clipped = 0, .decoupled = decoupled, .counts = 1, .group = group};
+          const auto of = adam_attributes{.clipped = clipped, .decoupled = decoupled, .counts = 1, .group = group};
           done = b.emit(op_code::adam, pack_attributes(of), n.f, flat, -1, p, d, m, v, steps);
+          if (factor >= 0) add_operand(b, done, factor);
         } else {
           const int state = b.nodes[m].spec;
-          const auto term = [decoupled, group](int which) {
-            return pack_attributes(adam_term_attributes{.none = 0, .decoupled = decoupled, .which = which, .group = group});
+          const auto term = [clipped, decoupled, group](int which) {
+            return pack_attributes(
+                adam_term_attributes{.clipped = clipped, .decoupled = decoupled, .which = which, .group = group});
           };
-          const int m1 = b.emit(op_code::adam_term, term(0), n.f, state, -1, m, d, p);
-          const int v1 = b.emit(op_code::adam_term, term(1), n.f, state, -1, v, d, p);
-          const int p1 = b.emit(op_code::adam_term, term(2), n.f, flat, -1, p, m1, v1, steps);
+          const int m1 = b.emit(op_code::adam_term, term(0), n.f, state, -1, m, d, p, factor);
+          const int v1 = b.emit(op_code::adam_term, term(1), n.f, state, -1, v, d, p, factor);
+          const int p1 = b.emit(op_code::adam_term, term(2), n.f, flat, -1, p, m1, v1, steps, factor);
           b.emit(op_code::assign, {}, 0, state, -1, m, m1);
           b.emit(op_code::assign, {}, 0, state, -1, v, v1);
           done = writes_leaf(g, head) ? b.emit(op_code::assign, {}, 0, flat, -1, p, p1) : p1;  // rows are gathered
@@ -225,9 +230,14 @@ struct list_rules {
       }
       follows = 0;
     }
-    constexpr int emit_steps(builder& b, const In& g, int count) {
+    constexpr int emit_steps(builder& b, const In& g, int count, int factor) {
       const int s = pack_steps(b, g, count);
-      return b.emit(op_code::advance, {}, 0, b.nodes[s].spec, -1, s);
+      return b.emit(op_code::advance, {}, 0, b.nodes[s].spec, -1, s, factor);
+    }
+    static constexpr void add_operand(builder& b, int i, int operand) {
+      if (i >= b.node_capacity) return;  // one that did not fit
+      node& n = b.nodes[i];
+      n.in[n.inputs++] = operand;
     }
 
     constexpr bool step(const In& g, builder& b) {

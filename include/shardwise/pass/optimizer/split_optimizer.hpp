@@ -83,6 +83,8 @@ struct split_rules {
       node s = g.nodes[block.step];
       s.in[0] = write_list(b, g, block.steps, first);
       s.spec = b.nodes[s.in[0]].spec;
+      if (s.inputs > 1) s.in[1] = to[s.in[1]];  // a dynamic loss scale's factor
+      if (n.inputs > 5) n.in[5] = to[n.in[5]];
       n.in[4] = b.append(s);
       n.spec = b.nodes[n.in[0]].spec;
       return b.append(n);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // For which element types a program's kernels, casts and collectives are compiled. nvcc's device pass does not know the program,
-// so its type says them: the program's element and int32, and those that its plan and its task state (program_traits). All others
+// so its type says them: the program's element and int32, and those that its plan and its task state (program_traits). Where a pass has
+// written expressions, the device pass reads the program anyway, and of these types the kernels of its nodes alone are compiled. All others
 // SHARDWISE_DEVICE_ELEMENTS(sw::bf16, std::int64_t) at namespace scope compiles in one CUDA source, for every program of the binary:
 // a type's kernels, and its casts from and to all types.
 #pragma once
@@ -29,6 +30,40 @@ struct compiled_element {
 
 namespace detail {
 
+struct all_kernels_and_casts : all_kernels {
+  static constexpr bool casts(dtype, dtype) { return true; }
+};
+// By operation and element type: those that a graph's nodes are launched with, alone and beside neighbours. Kernels with an expression
+// behind them have tables of their own (followed_launchers).
+struct kernel_marks {
+  bool alone[static_cast<int>(op_code::count)][dtypes]{};
+  bool together[static_cast<int>(op_code::count)][dtypes]{};
+  bool casts[dtypes][dtypes]{};
+
+  template <class Graph>
+  static constexpr kernel_marks of(const Graph& g) {
+    kernel_marks m;
+    for (int i = 0; i < g.node_count; ++i) {
+      const node& n = g.nodes[i];
+      if (!runs_kernel(n.op)) continue;
+      const int op = static_cast<int>(n.op), type = static_cast<int>(kernel_type(g, n));
+      m.together[op][type] = true;
+      if (n.expression < 0) m.alone[op][type] = true;
+      if (n.op == op_code::cast) m.casts[static_cast<int>(g.spec_of(n.in[0]).type)][type] = true;
+    }
+    return m;
+  }
+};
+template <class Step, bool Read = program_traits<Step>::has_expressions>
+struct kernels_of_program : all_kernels_and_casts {};
+template <class Step>
+struct kernels_of_program<Step, true> {
+  static constexpr kernel_marks marks = kernel_marks::of(Step::program);
+  static constexpr bool alone(op_code op, dtype t) { return marks.alone[static_cast<int>(op)][static_cast<int>(t)]; }
+  static constexpr bool together(op_code op, dtype t) { return marks.together[static_cast<int>(op)][static_cast<int>(t)]; }
+  static constexpr bool casts(dtype from, dtype to) { return marks.casts[static_cast<int>(from)][static_cast<int>(to)]; }
+};
+
 template <class From, class To>
 constexpr launcher cast_launcher() {
   if constexpr (std::is_same_v<From, To>) return nullptr;
@@ -39,25 +74,37 @@ constexpr launcher_of_all casts_launcher() {
   if constexpr (std::is_floating_point_v<From> && is_low_precision(dtype_v<To>)) return &cast_all<From, To>;
   else return nullptr;
 }
-template <class T, bool Arithmetic>
-constexpr compiled_element element_without_casts{
-    dtype_v<T>, &launcher_of<T, Arithmetic>, &launcher_of_neighbours<T, Arithmetic>, &collectives_of<T>, {}, {}, {}, {}};
+template <class T, bool Arithmetic, class Needed = all_kernels>
+constexpr compiled_element element_without_casts{dtype_v<T>,
+                                                 &launcher_of<T, Arithmetic, Needed>,
+                                                 &launcher_of_neighbours<T, Arithmetic, Needed>,
+                                                 &collectives_of<T>,
+                                                 {},
+                                                 {},
+                                                 {},
+                                                 {}};
 
 // With casts to the others of a program.
-template <class T, class... Others>
+template <class Needed, class From, class To>
+constexpr void add_casts(compiled_element& e) {
+  if constexpr (Needed::casts(dtype_v<From>, dtype_v<To>)) {
+    e.cast_to[static_cast<int>(dtype_v<To>)] = cast_launcher<From, To>();
+    e.casts_to[static_cast<int>(dtype_v<To>)] = casts_launcher<From, To>();
+  }
+}
+template <class Needed, class T, class... Others>
 constexpr compiled_element element_of_program() {
-  compiled_element e = element_without_casts<T, is_floating_element<T>>;
-  ((e.cast_to[static_cast<int>(dtype_v<Others>)] = cast_launcher<T, Others>()), ...);
-  ((e.casts_to[static_cast<int>(dtype_v<Others>)] = casts_launcher<T, Others>()), ...);
+  compiled_element e = element_without_casts<T, is_floating_element<T>, Needed>;
+  (add_casts<Needed, T, Others>(e), ...);
   return e;
 }
-template <class List>
+template <class List, class Needed = all_kernels_and_casts>
 struct compiled_list;
-template <class... T>
-struct compiled_list<shardwise::detail::type_list<T...>> {
+template <class... T, class Needed>
+struct compiled_list<shardwise::detail::type_list<T...>, Needed> {
   template <class U>
   static constexpr compiled_element of() {
-    return element_of_program<U, T...>();
+    return element_of_program<Needed, U, T...>();
   }
   static constexpr compiled_element list[sizeof...(T)] = {of<T>()...};
 };
@@ -92,7 +139,7 @@ using elements_of_program = typename shardwise::detail::joined_lists<
 // over a handful of entries for each launch that is not replayed.
 template <class Step, class Find>
 auto find_compiled(const Find& find) {
-  for (const compiled_element& e : compiled_list<elements_of_program<Step>>::list)
+  for (const compiled_element& e : compiled_list<elements_of_program<Step>, kernels_of_program<Step>>::list)
     if (const auto found = find(e)) return found;
   for (const compiled_element& e : elements_on_request())
     if (const auto found = find(e)) return found;

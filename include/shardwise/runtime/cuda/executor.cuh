@@ -91,6 +91,7 @@ class executor<Step, cuda_rank<Mesh>>
     }
     rank.synchronize(stream());
     clear();
+    base::reset_states();
     if (how_ == device_execution::graph) capture();
   }
   executor(const executor&) = delete;

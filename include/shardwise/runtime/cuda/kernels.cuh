@@ -61,28 +61,44 @@ constexpr launcher_of_all launcher_for_all() {
   }
 }
 
-// All of them, by operation.
-template <class T, bool Arithmetic = true>
+// Which kernels a table has: of these, all that there are.
+struct all_kernels {
+  static constexpr bool alone(op_code, dtype) { return true; }
+  static constexpr bool together(op_code, dtype) { return true; }
+};
+
+// All of them that Needed names, by operation.
+template <class T, bool Arithmetic = true, class Needed = all_kernels>
 struct launchers {
+  template <op_code Op>
+  static constexpr launcher alone() {
+    if constexpr (Needed::alone(Op, dtype_v<T>)) return launcher_for<Op, T, Arithmetic>();
+    else return nullptr;
+  }
+  template <op_code Op>
+  static constexpr launcher_of_all together() {
+    if constexpr (Needed::together(Op, dtype_v<T>)) return launcher_for_all<Op, T>();
+    else return nullptr;
+  }
   static constexpr launcher table[static_cast<int>(op_code::count)] = {
-#define SHARDWISE_X(name, kernel) launcher_for<op_code::name, T, Arithmetic>(),
+#define SHARDWISE_X(name, kernel) alone<op_code::name>(),
       SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_X
   };
   static constexpr launcher_of_all all[static_cast<int>(op_code::count)] = {
-#define SHARDWISE_X(name, kernel) launcher_for_all<op_code::name, T>(),
+#define SHARDWISE_X(name, kernel) together<op_code::name>(),
       SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_X
   };
 };
 
-template <class T, bool Arithmetic = is_floating_element<T>>
+template <class T, bool Arithmetic = is_floating_element<T>, class Needed = all_kernels>
 launcher launcher_of(op_code op) {
-  return launchers<T, Arithmetic>::table[static_cast<int>(op)];
+  return launchers<T, Arithmetic, Needed>::table[static_cast<int>(op)];
 }
-template <class T, bool Arithmetic = is_floating_element<T>>
+template <class T, bool Arithmetic = is_floating_element<T>, class Needed = all_kernels>
 launcher_of_all launcher_of_neighbours(op_code op) {
-  return launchers<T, Arithmetic>::all[static_cast<int>(op)];
+  return launchers<T, Arithmetic, Needed>::all[static_cast<int>(op)];
 }
 
 }  // namespace SHARDWISE_DEVICE_BUILD

@@ -14,6 +14,7 @@
 #include <shardwise/runtime/program/copied_parameters.hpp>
 #include <shardwise/runtime/program/lowered.hpp>
 #include <shardwise/runtime/program/offered.hpp>
+#include <shardwise/runtime/program/scaler_state.hpp>
 #include <shardwise/runtime/rank.hpp>
 #include <shardwise/runtime/timeline/program.hpp>
 
@@ -155,6 +156,29 @@ class executor_base : public gradient_sums<Step, Self> {
     return full(base::state_node(name, m), root);
   }
 
+  // What a plan's dynamic_loss_scale has come to; on a device it waits for the runs that are queued. All ranks hold the same.
+  shardwise::scaler_state scaler_state() {
+    constexpr int scale = scaler_node(scale_state), counts = scaler_node(scale_counts);
+    shardwise::scaler_state s;
+    s.scale = static_cast<double>(self().shown(scale)[0]);
+    self().hidden();
+    const element* const n = self().shown(counts);
+    s.good_steps = static_cast<std::int64_t>(n[0]);
+    s.skipped_steps = static_cast<std::int64_t>(n[1]);
+    self().hidden();
+    return s;
+  }
+  // Gives it back, as from a file; all ranks give the same.
+  void set_scaler_state(const shardwise::scaler_state& s) {
+    constexpr int scale = scaler_node(scale_state), counts = scaler_node(scale_counts);
+    check_scaler_state(s);
+    self().fill_block(scale, [&](element* p) { p[0] = static_cast<element>(s.scale); });
+    self().fill_block(counts, [&](element* p) {
+      p[0] = static_cast<element>(s.good_steps);
+      p[1] = static_cast<element>(s.skipped_steps);
+    });
+  }
+
   // What another program of the model holds, whatever its plan, its mesh (of as many ranks) and its passes: by name, block by block,
   // each rank taking out of the others' blocks what its own are made of (copied_blocks). Parameters or buffers of other names or
   // shapes do not compile. Collective, unless all are placed alike.
@@ -197,11 +221,14 @@ class executor_base : public gradient_sums<Step, Self> {
     }
     reset_states();
   }
-  // The optimizer's states become zeros, and sums of gradients are forgotten.
+  // The optimizer's states become zeros, a loss scale what it was at first, and sums of gradients are forgotten.
   void reset_states() {
     base::forget_sums();
-    for (int id = 0; id < program().node_count; ++id)
-      if (program().nodes[id].op == op_code::state) self().zero_block(id);
+    for (int id = 0; id < program().node_count; ++id) {
+      if (program().nodes[id].op != op_code::state) continue;
+      if (program().nodes[id].f == 0) self().zero_block(id);
+      else self().fill_block(id, [&](element* p) { *p = static_cast<element>(program().nodes[id].f); });
+    }
   }
 
   std::size_t call_count() const { return calls().size(); }
@@ -209,6 +236,16 @@ class executor_base : public gradient_sums<Step, Self> {
  protected:
   explicit executor_base(Rank* rank) : rank_(rank) {}
 
+  // The node of one of its states.
+  static constexpr int scaler_node(std::int64_t which) {
+#if SHARDWISE_DEVICE_PASS
+    return static_cast<int>(which);
+#else
+    constexpr bool has = state_of_program(source::program, scale_counts) >= 0;
+    static_assert(raise<(has ? problem::none : problem::scaler_state_missing), mesh_type>::ok);
+    return state_of_program(source::program, which);
+#endif
+  }
   void check_ran() const {
     if (!ran_) [[unlikely]]
       base::refuse_unrun();

@@ -139,6 +139,7 @@ class finite_watch {
     if (n.op == op_code::state && of.parameter >= 0)
       return "state " + std::to_string(of.which) + " of parameter '" +
              lowered_type::parameter_name(static_cast<int>(of.parameter)) + "'";
+    if (n.op == op_code::state && of.which == scale_state) return "the loss scale";
     return (n.op == op_code::state ? "kept value " : "input ") + std::to_string(index);
   }
   // "3 NaN and 1 infinity among 64 elements of this rank's block, the first at (1, 3) of (4, 16)"

@@ -162,7 +162,7 @@ constexpr bool say_differing() {
   }
 }
 
-// A state that an optimizer keeps for a parameter: which one, by the parameter's number and the moment.
+// A state that an optimizer keeps: which one, by the parameter's number and the moment; of a dynamic loss scale by its kind.
 template <class Graph>
 constexpr int state_of(const Graph& g, const leaf_attributes& of) {
   for (int i = 0; i < g.node_count; ++i) {
@@ -172,9 +172,9 @@ constexpr int state_of(const Graph& g, const leaf_attributes& of) {
   }
   return -1;
 }
-// What an optimizer keeps for a parameter: neither what an iterated step keeps, which is nobody's, nor the sum of its gradients.
+// What an optimizer keeps: neither what an iterated step keeps, which is nobody's, nor the sum of a parameter's gradients.
 constexpr bool is_optimizer_state(const node& n) {
-  return n.op == op_code::state && attributes_of<leaf_attributes>(n.a).parameter >= 0 && !keeps_gradient(n);
+  return n.op == op_code::state && belongs_to_optimizer(attributes_of<leaf_attributes>(n.a));
 }
 template <class Graph>
 constexpr int count_states(const Graph& g) {

@@ -36,7 +36,8 @@ constexpr env_needs env_needs_of(const Graph& g) {
     r.betas = r.betas || adam || n.op == op_code::adam_term;
     r.counts = r.counts || (adam && attributes_of<adam_attributes>(n.a).counts == 0);
     r.momentum = r.momentum || (sgd && attributes_of<sgd_attributes>(n.a).momentum != 0);
-    r.clips = r.clips || n.op == op_code::clip_factor;
+    r.clips = r.clips || n.op == op_code::clip_factor ||
+              (n.op == op_code::adjust_scale && attributes_of<adjust_scale_attributes>(n.a).clips != 0);
     r.draws = r.draws || rules::is_random(n.op);
   }
   return r;

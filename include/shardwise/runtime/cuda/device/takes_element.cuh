@@ -16,6 +16,7 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 inline constexpr op_code wide_only[] = {
     op_code::adam_term,
     op_code::advance,
+    op_code::adjust_scale,
 };
 constexpr bool is_wide_only(op_code op) {
   for (const op_code o : wide_only)
