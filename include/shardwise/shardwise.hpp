@@ -16,6 +16,7 @@
 #include <shardwise/graph/functions/rotary.hpp>
 #include <shardwise/graph/functions/views.hpp>
 #include <shardwise/module/add_gradients.hpp>
+#include <shardwise/module/convolution_layers.hpp>
 #include <shardwise/module/eager.hpp>
 #include <shardwise/module/eager_gradient.hpp>
 #include <shardwise/module/function.hpp>

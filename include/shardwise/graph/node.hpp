@@ -67,6 +67,11 @@ struct custom_operation {
   stated<int> operands;
   operation record;
   stated<const autodiff::adjoint_rule*> adjoint;
+  // Its kernels read operands and write results by their strides; else they are given operands that are stored densely. (Pointwise
+  // ones read strides always.)
+  bool strided = false;
+
+  constexpr bool reads_strides() const { return strided || record.kind == operation_kind::pointwise; }
 };
 inline constexpr int max_custom = 16;  // distinct ones of a program
 

@@ -202,7 +202,7 @@ struct pullback {
     }
     for (int k = 0; k < count; ++k) {
       if (t.lacks(in[k])) return in[k];
-      if (o.record.kind != operation_kind::pointwise) in[k] = contiguous_node(t, in[k], n.scope);
+      if (!o.reads_strides()) in[k] = contiguous_node(t, in[k], n.scope);
       s[k] = t.spec_at(in[k]);
     }
     node made = empty_node;

@@ -426,6 +426,7 @@ SHARDWISE_X(convolution_kernel,
             "conv2d: the kernel, with its dilation, is larger than the padded image; give a larger padding or a smaller kernel")
 SHARDWISE_X(convolution_options, "conv2d: stride, dilation and groups are at least 1 and padding at least 0, all but groups at most 32767; correct the "
             "options")
+SHARDWISE_X(convolution_same, "conv2d: same padding keeps height and width at a stride of 1 alone; give the padding as numbers, or a stride of 1")
 SHARDWISE_X(convolution_dyn, "conv2d: a run-time extent may be the batch's alone; give channels, sizes and kernels static extents")
 SHARDWISE_X(convolution_placements,
             "conv2d: images and weights are cut along the batch (the weight reduced), along outputs (the image reduced) or along the "

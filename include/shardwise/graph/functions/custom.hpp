@@ -61,10 +61,10 @@ constexpr op_attr listed_attributes() {
   return a;
 }
 
-// Operands that its kernel can read: any where it is pointwise, else stored densely.
+// Operands that its kernel can read: any where it reads strides, else stored densely.
 template <const custom_operation& Op, tensor X>
 constexpr auto custom_operand(const X& x) {
-  if constexpr (Op.record.kind == operation_kind::pointwise || !resolved<X>) return x;
+  if constexpr (Op.reads_strides() || !resolved<X>) return x;
   else return contiguous(x);
 }
 
