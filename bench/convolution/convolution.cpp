@@ -32,14 +32,20 @@ struct shape {
   }
   std::int64_t oh() const { return sw::operations::convolved_extent(attributes(), 0, h, k); }
   std::int64_t ow() const { return sw::operations::convolved_extent(attributes(), 1, w, k); }
-  double multiplications() const { return static_cast<double>(n * o * oh() * ow()) * static_cast<double>(c / groups * k * k); }
+  double multiplications() const {
+    return static_cast<double>(n * o * oh() * ow()) * static_cast<double>(c / groups * k * k);
+  }
 };
-constexpr shape shapes[] = {
-    {"first 7x7 stride 2", 1, 3, 224, 224, 64, 7, 2, 3, 1}, {"3x3 64 channels", 1, 64, 56, 56, 64, 3, 1, 1, 1},
-    {"3x3 128 channels stride 2", 2, 128, 56, 56, 128, 3, 2, 1, 1}, {"3x3 256 channels", 2, 256, 14, 14, 256, 3, 1, 1, 1},
-    {"3x3 512 channels", 2, 512, 7, 7, 512, 3, 1, 1, 1}, {"1x1 256 to 64", 2, 256, 56, 56, 64, 1, 1, 0, 1},
-    {"3x3 32 groups of 4", 2, 128, 56, 56, 128, 3, 1, 1, 32}, {"depthwise 3x3", 4, 128, 56, 56, 128, 3, 1, 1, 128},
-    {"depthwise 3x3 stride 2", 4, 128, 56, 56, 128, 3, 2, 1, 128}, {"depthwise 7x7", 2, 128, 28, 28, 128, 7, 1, 3, 128}};
+constexpr shape shapes[] = {{"first 7x7 stride 2", 1, 3, 224, 224, 64, 7, 2, 3, 1},
+                            {"3x3 64 channels", 1, 64, 56, 56, 64, 3, 1, 1, 1},
+                            {"3x3 128 channels stride 2", 2, 128, 56, 56, 128, 3, 2, 1, 1},
+                            {"3x3 256 channels", 2, 256, 14, 14, 256, 3, 1, 1, 1},
+                            {"3x3 512 channels", 2, 512, 7, 7, 512, 3, 1, 1, 1},
+                            {"1x1 256 to 64", 2, 256, 56, 56, 64, 1, 1, 0, 1},
+                            {"3x3 32 groups of 4", 2, 128, 56, 56, 128, 3, 1, 1, 32},
+                            {"depthwise 3x3", 4, 128, 56, 56, 128, 3, 1, 1, 128},
+                            {"depthwise 3x3 stride 2", 4, 128, 56, 56, 128, 3, 2, 1, 128},
+                            {"depthwise 7x7", 2, 128, 28, 28, 128, 7, 1, 3, 128}};
 
 double seconds() {
   timespec t{};
@@ -171,7 +177,8 @@ int main(int argc, char** argv) {
   const int turns = argc > 1 ? std::atoi(argv[1]) : 5;
   const char* const only = argc > 2 ? argv[2] : "";
   const char* const names[] = {"forward", "dx", "dw"};
-  std::printf("| shape | kernel | plain ms | NCHW ms | NHWC ms | plain / NCHW | plain / NHWC | of a product's rate, NCHW | NHWC |\n");
+  std::printf(
+      "| shape | kernel | plain ms | NCHW ms | NHWC ms | plain / NCHW | plain / NHWC | of a product's rate, NCHW | NHWC |\n");
   std::printf("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   double worst = 0;
   for (const shape& s : shapes) {
@@ -201,9 +208,10 @@ int main(int argc, char** argv) {
         }
         t[3].push_back(of_product());
       }
-      const double plain = median(t[0]), nchw = median(t[1]), nhwc = median(t[2]), product = median(t[3]) * s.multiplications();
-      std::printf("| %s | %s | %.1f | %.2f | %.2f | %.1f | %.1f | %.2f | %.2f |\n", s.name, names[which], plain * 1e3, nchw * 1e3,
-                  nhwc * 1e3, plain / nchw, plain / nhwc, product / nchw, product / nhwc);
+      const double plain = median(t[0]), nchw = median(t[1]), nhwc = median(t[2]),
+                   product = median(t[3]) * s.multiplications();
+      std::printf("| %s | %s | %.1f | %.2f | %.2f | %.1f | %.1f | %.2f | %.2f |\n", s.name, names[which], plain * 1e3,
+                  nchw * 1e3, nhwc * 1e3, plain / nchw, plain / nhwc, product / nchw, product / nhwc);
       std::fflush(stdout);
     }
   }

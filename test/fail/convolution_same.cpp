@@ -11,7 +11,9 @@ using mesh = sw::mesh<tp>;
 template <std::int64_t... E>
 using whole = typed<float, sw::shape<E...>, mesh>;
 #ifdef SHARDWISE_FAIL
-using y = decltype(sw::conv2d<sw::convolution_options{.stride = 2, .padding = "same"}>(whole<2, 6, 9, 8>{}, whole<4, 6, 3, 3>{}));
+using y =
+    decltype(sw::conv2d<sw::convolution_options{.stride = 2, .padding = "same"}>(whole<2, 6, 9, 8>{}, whole<4, 6, 3, 3>{}));
 #else
-using y = decltype(sw::conv2d<sw::convolution_options{.stride = 1, .padding = "same"}>(whole<2, 6, 9, 8>{}, whole<4, 6, 3, 3>{}));
+using y =
+    decltype(sw::conv2d<sw::convolution_options{.stride = 1, .padding = "same"}>(whole<2, 6, 9, 8>{}, whole<4, 6, 3, 3>{}));
 #endif

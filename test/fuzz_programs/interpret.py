@@ -458,15 +458,20 @@ def cat(d, parts):
 def conv2d(x, w, stride, padding, dilation, groups):
     n, c, h, width = x.shape
     o, ci, kh, kw = w.shape
-    oh = (h + 2 * padding - dilation * (kh - 1) - 1) // stride + 1
-    ow = (width + 2 * padding - dilation * (kw - 1) - 1) // stride + 1
+    if padding == "same":  # as torch.nn.functional.conv2d: an odd one more stands behind
+        above, left = dilation * (kh - 1) // 2, dilation * (kw - 1) // 2
+        oh, ow = h, width
+    else:
+        above = left = padding
+        oh = (h + 2 * padding - dilation * (kh - 1) - 1) // stride + 1
+        ow = (width + 2 * padding - dilation * (kw - 1) - 1) // stride + 1
     out = []
     for b, f, u, v in indices([n, o, oh, ow]):
         first, total = f // (o // groups) * ci, 0.0
         for i in range(ci):
             for p in range(kh):
                 for q in range(kw):
-                    r, s = u * stride - padding + p * dilation, v * stride - padding + q * dilation
+                    r, s = u * stride - above + p * dilation, v * stride - left + q * dilation
                     if 0 <= r < h and 0 <= s < width:
                         total += x.at(b, first + i, r, s) * w.at(f, i, p, q)
         out.append(total)

@@ -49,9 +49,7 @@ struct three : reference_of<three> {
   static constexpr bool loss_alone = false;
   using shapes =
       std::tuple<sw::shape<2, 3, 16, 16>, sw::shape<64, 3, 7, 7>, sw::shape<64, 1, 7, 7>, sw::shape<64, 64, 1, 1>>;
-  static std::vector<std::string> names() {
-    return {"in.0", "init.seq.0.weight", "init.seq.1.weight", "init.conv.weight"};
-  }
+  static std::vector<std::string> names() { return {"in.0", "init.seq.0.weight", "init.seq.1.weight", "init.conv.weight"}; }
 };
 struct three_convolutions {
   constexpr auto operator()(const auto& x, const auto& first, const auto& second, const auto& third) const {

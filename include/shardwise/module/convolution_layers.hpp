@@ -10,8 +10,8 @@ namespace shardwise::inline v0_1 {
 // x (n, In, height, width) -> (n, Out, ...): conv2d<Options>(x, weight, bias), weight (Out, In / groups, Kernel.height, Kernel.width),
 // bias (Out). Both uniform in +-1 / sqrt(In / groups * kernel height * kernel width), as torch.nn.Conv2d draws them. Plans may cut the
 // batch (data_parallel, accumulate) and store shards (fully_shard); colwise and rowwise are styles of linear layers and do not take it.
-template <int In, int Out, convolution_pair Kernel, convolution_options Options = convolution_options{}, class Bound = unbound,
-          bool Bias = true>
+template <int In, int Out, convolution_pair Kernel, convolution_options Options = convolution_options{},
+          class Bound = unbound, bool Bias = true>
 struct conv2d_module : module<conv2d_module<In, Out, Kernel, Options, Bound, Bias>, Bound> {
   template <class B>
   using rebound = conv2d_module<In, Out, Kernel, Options, B, Bias>;

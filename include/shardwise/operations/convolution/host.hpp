@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-#include <shardwise/operations/convolution/host_depthwise.hpp>
+#include <shardwise/operations/convolution/host_depthwise_weights.hpp>
 #include <shardwise/runtime/host/finite.hpp>
 #include <shardwise/support/config.hpp>
 

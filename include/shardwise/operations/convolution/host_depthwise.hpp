@@ -8,9 +8,8 @@
 
 SHARDWISE_UNFUSED_BEGIN
 
-// The law. An element of a result adds its products one by one, by row, column and channel of its window; a weight's gradient adds the
-// products of each row of places in eight lanes, and the rows' sums in double. Both ways of walking do it so: the same bits in every
-// memory format.
+// The law. An element adds its products one by one, by row, column and channel of its window, whichever way is walked: the same bits in
+// every memory format.
 namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
@@ -32,9 +31,8 @@ void gather_weights(const convolution_product<T>& c, std::int64_t first, std::in
   for (std::int64_t tap = 0; tap < c.in.rows.count * q; ++tap)
     for (std::int64_t j = 0; j < c.in.channels; ++j)
       for (std::int64_t i = 0; i < size; ++i)
-        w[(tap * c.in.channels + j) * wide + i] =
-            c.at((first + i) / c.outputs,
-                 (first + i) % c.outputs)[tap / q * c.of_row + tap % q * c.of_column + j * c.of_channel];
+        w[(tap * c.in.channels + j) * wide + i] = c.at(
+            (first + i) / c.outputs, (first + i) % c.outputs)[tap / q * c.of_row + tap % q * c.of_column + j * c.of_channel];
 }
 // f(image, row, column) for places [begin, begin + size).
 template <class F>
@@ -114,7 +112,8 @@ void along_groups(const convolution_product<T>& c, interval places, T* w, M of_g
 // Of each tap of a row the places that it is inside of, worked out once.
 class places_of_taps {
  public:
-  places_of_taps(const convolution_taps& columns, std::int64_t begin, std::int64_t end) : c_(columns), begin_(begin), end_(end) {
+  places_of_taps(const convolution_taps& columns, std::int64_t begin, std::int64_t end)
+      : c_(columns), begin_(begin), end_(end) {
     for (std::int64_t q = 0; q < least(c_.count, most); ++q) known_[q] = c_.inside(q, begin, end);
   }
   interval operator()(std::int64_t q) const { return q < most ? known_[q] : c_.inside(q, begin_, end_); }
@@ -201,7 +200,8 @@ void along_rows(const convolution_product<T>& c, interval places) {
   for (std::int64_t at = places.begin, end = places.begin + places.size; at < end;) {
     const std::int64_t t = at % columns.places, u = at / columns.places % rows.places, image = at / c.in.places_of_image();
     const std::int64_t size = least(least(columns.places - t, end - at), most);
-    const std::int64_t span = (size - 1) * columns.step + reach + 1, lowest = columns.read(t, columns.by < 0 ? columns.count - 1 : 0);
+    const std::int64_t span = (size - 1) * columns.step + reach + 1,
+                       lowest = columns.read(t, columns.by < 0 ? columns.count - 1 : 0);
     const places_of_taps inside(columns, t, t + size);
     for (std::int64_t o = 0; o < c.groups * c.outputs; ++o) {
       const std::int64_t g = o / c.outputs;
@@ -240,132 +240,6 @@ void along_rows(const convolution_product<T>& c, interval places) {
   }
 }
 
-inline constexpr int partial_sums = 8;
-template <class T>
-T sum_of_lanes(const T* lane, std::int64_t apart) {
-  const auto of = [=](int i) { return lane[i * apart]; };
-  return ((of(0) + of(4)) + (of(2) + of(6))) + ((of(1) + of(5)) + (of(3) + of(7)));
-}
-
-// Gradients of the weights of channels [begin, begin + size), of one channel a group, which lie side by side.
-template <class T>
-void weights_along_channels(const convolution_weights_product<T>& c, interval channels, double* total) {
-  const convolution_taps &rows = c.in.rows, &columns = c.in.columns;
-  const std::int64_t taps = rows.count * columns.count;
-  const places_of_taps inside(columns, 0, columns.places);
-  const auto each = [&](std::int64_t first, auto count) {
-    const int n = count;
-    for (std::int64_t i = 0; i < taps * lanes<T>; ++i) total[i] = 0;
-    for (std::int64_t image = 0; image < c.images; ++image)
-      for (std::int64_t u = 0; u < rows.places; ++u)
-        for (std::int64_t p = 0; p < rows.count; ++p) {
-          const std::int64_t r = rows.read(u, p);
-          if (!rows.is_inside(r)) continue;
-          for (std::int64_t q = 0; q < columns.count; ++q) {
-            const interval v = inside(q);
-            if (v.size == 0) continue;
-            T lane[partial_sums][lanes<T>]{};
-            const T* x = c.in.data + c.in.stride(image, first, r, columns.read(v.begin, q));
-            const T* y = c.dy.data + c.dy.stride(image, first, u, v.begin);
-            const std::int64_t dx = columns.step * c.in.stride.of[3], dy = c.dy.stride.of[3];
-            std::int64_t t = 0;
-            for (; t + partial_sums <= v.size; t += partial_sums)
-              for (int l = 0; l < partial_sums; ++l)
-                for (int i = 0; i < n; ++i) lane[l][i] = lane[l][i] + y[(t + l) * dy + i] * x[(t + l) * dx + i];
-            for (int l = 0; t + l < v.size; ++l)
-              for (int i = 0; i < n; ++i) lane[l][i] = lane[l][i] + y[(t + l) * dy + i] * x[(t + l) * dx + i];
-            double* const to = total + (p * columns.count + q) * lanes<T>;
-            for (int i = 0; i < n; ++i) to[i] = to[i] + static_cast<double>(sum_of_lanes<T>(&lane[0][i], lanes<T>));
-          }
-        }
-    for (std::int64_t e = 0; e < taps; ++e)
-      for (int i = 0; i < n; ++i)
-        c.out[c.stored(first + i, 0, e / columns.count, e % columns.count)] = static_cast<T>(total[e * lanes<T> + i]);
-  };
-  for (std::int64_t at = channels.begin, end = channels.begin + channels.size; at < end; at += lanes<T>)
-    if (end - at >= lanes<T>) each(at, std::integral_constant<int, lanes<T>>{});
-    else each(at, static_cast<int>(end - at));
-}
-
-// The same of outputs [begin, begin + size), M in a group that reads several channels, or several outputs of one.
-template <class T, class M>
-void weights_along_groups(const convolution_weights_product<T>& c, interval of, double* total, M of_group) {
-  const std::int64_t outputs = of_group;
-  constexpr int most = convolution_panels::sums;
-  const convolution_taps &rows = c.in.rows, &columns = c.in.columns;
-  const std::int64_t taps = rows.count * columns.count, inputs = c.in.channels;
-  const std::int64_t dx = columns.step * c.in.stride.of[3], dy = c.dy.stride.of[3];
-  const places_of_taps inside(columns, 0, columns.places);
-  for (std::int64_t g = of.begin / outputs; g * outputs < of.begin + of.size; ++g) {
-    for (std::int64_t i = 0; i < taps * most; ++i) total[i] = 0;
-    for (std::int64_t image = 0; image < c.images; ++image)
-      for (std::int64_t u = 0; u < rows.places; ++u)
-        for (std::int64_t p = 0; p < rows.count; ++p) {
-          const std::int64_t r = rows.read(u, p);
-          if (!rows.is_inside(r)) continue;
-          for (std::int64_t q = 0; q < columns.count; ++q) {
-            const interval v = inside(q);
-            if (v.size == 0) continue;
-            T lane[partial_sums][most]{};
-            const T* x = c.in.data + c.in.stride(image, g * inputs, r, columns.read(v.begin, q));
-            const T* y = c.dy.data + c.dy.stride(image, g * outputs, u, v.begin);
-            for (std::int64_t t = 0; t < v.size; ++t, x += dx, y += dy) {
-              T* const to = lane[t % partial_sums];
-              for (std::int64_t j = 0; j < inputs; ++j)
-                for (std::int64_t m = 0; m < outputs; ++m) to[j * outputs + m] = to[j * outputs + m] + y[m] * x[j];
-            }
-            double* const to = total + (p * columns.count + q) * most;
-            for (std::int64_t i = 0; i < inputs * outputs; ++i)
-              to[i] = to[i] + static_cast<double>(sum_of_lanes<T>(&lane[0][i], most));
-          }
-        }
-    for (std::int64_t e = 0; e < taps; ++e)
-      for (std::int64_t j = 0; j < inputs; ++j)
-        for (std::int64_t m = 0; m < outputs; ++m)
-          if (const std::int64_t o = g * outputs + m; o >= of.begin && o < of.begin + of.size)
-            c.out[c.stored(o, j, e / columns.count, e % columns.count)] = static_cast<T>(total[e * most + j * outputs + m]);
-  }
-}
-
-// Of outputs [begin, begin + size) of all groups, of any strides.
-template <class T>
-void weights_along_rows(const convolution_weights_product<T>& c, interval of, double* total) {
-  const convolution_taps &rows = c.in.rows, &columns = c.in.columns;
-  const std::int64_t taps = rows.count * columns.count;
-  const std::int64_t dx = columns.step * c.in.stride.of[3], dy = c.dy.stride.of[3];
-  const places_of_taps inside(columns, 0, columns.places);
-  for (std::int64_t o = of.begin; o < of.begin + of.size; ++o)
-    for (std::int64_t j = 0; j < c.in.channels; ++j) {
-      for (std::int64_t i = 0; i < taps; ++i) total[i] = 0;
-      for (std::int64_t image = 0; image < c.images; ++image)
-        for (std::int64_t u = 0; u < rows.places; ++u)
-          for (std::int64_t p = 0; p < rows.count; ++p) {
-            const std::int64_t r = rows.read(u, p);
-            if (!rows.is_inside(r)) continue;
-            for (std::int64_t q = 0; q < columns.count; ++q) {
-              const interval v = inside(q);
-              if (v.size == 0) continue;
-              const T* const x =
-                  c.in.data + c.in.stride(image, o / c.outputs * c.in.channels + j, r, columns.read(v.begin, q));
-              const T* const y = c.dy.data + c.dy.stride(image, o, u, v.begin);
-              T lane[partial_sums]{};
-              std::int64_t t = 0;
-              if (dx == 1 && dy == 1)
-                for (; t + partial_sums <= v.size; t += partial_sums)
-                  for (int l = 0; l < partial_sums; ++l) lane[l] = lane[l] + y[t + l] * x[t + l];
-              else
-                for (; t + partial_sums <= v.size; t += partial_sums)
-                  for (int l = 0; l < partial_sums; ++l) lane[l] = lane[l] + y[(t + l) * dy] * x[(t + l) * dx];
-              for (int l = 0; t + l < v.size; ++l) lane[l] = lane[l] + y[(t + l) * dy] * x[(t + l) * dx];
-              double& to = total[p * columns.count + q];
-              to = to + static_cast<double>(sum_of_lanes<T>(lane, 1));
-            }
-          }
-      for (std::int64_t e = 0; e < taps; ++e)
-        c.out[c.stored(o, j, e / columns.count, e % columns.count)] = static_cast<T>(total[e]);
-    }
-}
-
 template <class F>
 void compiled_widely(const F& f) {
   if (!try_widest(f)) run_plainly(f);
@@ -379,11 +253,6 @@ bool is_depthwise(const convolution_product<T>& c) {
   return c.groups > 1 && c.in.channels * c.outputs <= depthwise_detail::few;
 }
 template <class T>
-bool is_depthwise(const convolution_weights_product<T>& c, std::int64_t groups) {
-  return groups > 1 && c.in.channels * c.outputs <= depthwise_detail::few_of_weights;
-}
-
-template <class T>
 void convolve_depthwise(const convolution_product<T>& c, interval places, const convolution_space<T>& w) {
   namespace d = depthwise_detail;
   T* const taps = static_cast<T*>(w.taps);
@@ -395,18 +264,6 @@ void convolve_depthwise(const convolution_product<T>& c, interval places, const 
     else d::along_groups(c, places, taps, static_cast<int>(c.outputs));
   });
 }
-template <class T>
-void convolve_depthwise(const convolution_weights_product<T>& c, interval outputs, const convolution_space<T>& w) {
-  namespace d = depthwise_detail;
-  double* const total = static_cast<double*>(w.taps);
-  d::compiled_widely([&] {
-    if (c.in.stride.of[1] != 1 || c.dy.stride.of[1] != 1) d::weights_along_rows(c, outputs, total);
-    else if (c.in.channels == 1 && c.outputs == 1) d::weights_along_channels(c, outputs, total);
-    else if (c.outputs == 4) d::weights_along_groups(c, outputs, total, std::integral_constant<int, 4>{});
-    else d::weights_along_groups(c, outputs, total, static_cast<int>(c.outputs));
-  });
-}
-
 }  // namespace SHARDWISE_HOST_BUILD
 }  // namespace shardwise::inline v0_1::host
 

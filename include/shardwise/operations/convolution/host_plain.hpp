@@ -119,8 +119,7 @@ struct convolution_dw_result {
         const std::int64_t r = b.row(u, p);
         if (r < 0) continue;
         for (std::int64_t v = 0; v < b.ow; ++v)
-          if (const std::int64_t s = b.column(v, q); s >= 0)
-            sum = sum + Sum(dy[b.y(n, o, u, v)]) * Sum(x[b.x(n, c, r, s)]);
+          if (const std::int64_t s = b.column(v, q); s >= 0) sum = sum + Sum(dy[b.y(n, o, u, v)]) * Sum(x[b.x(n, c, r, s)]);
       }
     return T(sum);
   }

@@ -80,17 +80,17 @@ struct convolution_product {
     group.data += g * in.channels * in.stride.of[1];
     each_block_of_places(
         places, convolution_panels::most_places, in.places_of_image(), in_images, [&](std::int64_t at, std::int64_t n) {
-          const matrix_view<const T> x =
-              as_is ? matrix_view<const T>{group.data + offset(at, in.stride) + k * in.stride.of[1], in.stride.of[1],
-                                           from.in_image}
-                    : group.gather(k, depth, at, n, w.windows);
+          const matrix_view<const T> x = as_is
+                                             ? matrix_view<const T>{group.data + offset(at, in.stride) + k * in.stride.of[1],
+                                                                    in.stride.of[1], from.in_image}
+                                             : group.gather(k, depth, at, n, w.windows);
           const T beta = k == 0 ? T(0) : T(1);
           if (!apart) {
             T* const o = out + (g * outputs + m) * stored.of[1] + offset(at, stored);
             return gemm<T>(rows, n, depth, T(1), weights, x, beta, {o, stored.of[1], to.in_image}, w.product);
           }
           const matrix_view<T> o = is_across(rows) ? matrix_view<T>{w.results, 1, convolution_panels::line(rows)}
-                                                     : matrix_view<T>{w.results, convolution_panels::line(n), 1};
+                                                   : matrix_view<T>{w.results, convolution_panels::line(n), 1};
           if (k > 0) each_place(g, m, rows, at, n, o, [](T& here, T& there) { here = there; });
           gemm<T>(rows, n, depth, T(1), weights, x, beta, o, w.product);
           each_place(g, m, rows, at, n, o, [](T& here, T& there) { there = here; });
@@ -163,7 +163,8 @@ struct convolution_weights_product {
   void run(interval of, const convolution_space<T>& w) const {
     for (std::int64_t o = of.begin, end = of.begin + of.size; o < end;) {
       const std::int64_t g = o / outputs, m = o % outputs;
-      const std::int64_t rows = gemm_panels::smaller(gemm_panels::smaller(end - o, outputs - m), convolution_panels::most_rows);
+      const std::int64_t rows =
+          gemm_panels::smaller(gemm_panels::smaller(end - o, outputs - m), convolution_panels::most_rows);
       for (std::int64_t c = 0, n = channels_at_once(); c < in.channels; c += n) {
         convolution_windows<T> x = in;
         x.channels = gemm_panels::smaller(in.channels - c, n);

@@ -13,6 +13,7 @@ struct convolution_panels {
   static constexpr std::int64_t channels = 64;    // that loops along channels take at once
   static constexpr std::int64_t lane_bytes = 64;  // those whose sums stay in registers
   static constexpr std::int64_t sums = 16;        // that are kept for each tap, in double
+  static_assert(sums * 8 <= channels * 4);        // in the same room
 
   std::int64_t windows = 0, weights = 0, results = 0, product = 0, taps = 0;  // bytes of each part
 
@@ -33,7 +34,7 @@ struct convolution_panels {
     p.weights = align(weights * size);
     p.results = align(line(rows) * line(columns) * size);
     p.product = align(static_cast<std::int64_t>(host::gemm_workspace_bytes<T>(rows, columns, k)));
-    p.taps = align(taps * (side_by_side * size + sums * 8));
+    p.taps = align(taps * side_by_side * size);
     return p;
   }
   constexpr std::int64_t bytes() const { return windows + weights + results + product + taps; }

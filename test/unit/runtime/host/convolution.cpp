@@ -233,8 +233,8 @@ void check(const sizes& s) {
   }
 }
 
-sw::convolution_attributes with(std::int16_t stride, std::int16_t padding, std::int16_t dilation = 1, std::int32_t groups = 1,
-                                std::int32_t further = 0) {
+sw::convolution_attributes with(std::int16_t stride, std::int16_t padding, std::int16_t dilation = 1,
+                                std::int32_t groups = 1, std::int32_t further = 0) {
   return {{stride, stride}, {padding, padding}, {dilation, dilation}, groups, {0, 0}, {further, further}};
 }
 
@@ -271,11 +271,12 @@ TEST_CASE("convolutions: depthwise, one and more outputs a channel") {
   check({2, 12, 6, 7, 6, 3, 3, with(1, 1, 1, 6)});
 }
 TEST_CASE("convolutions: several blocks of a window, of places and of outputs") {
-  check({2, 70, 5, 6, 3, 3, 3, with(1, 1)});    // 630 elements of a window
-  check({3, 4, 14, 15, 5, 3, 3, with(1, 1)});   // 630 places
-  check({1, 3, 6, 5, 261, 3, 3, with(1, 1)});   // outputs
-  check({1, 261, 4, 4, 2, 2, 2, with(2, 0)});   // channels, as outputs of a gradient
-  check({1, 2, 40, 41, 3, 7, 7, with(2, 3)});   // rows of the kernel across a block's end
+  check({2, 70, 5, 6, 3, 3, 3, with(1, 1)});     // 630 elements of a window
+  check({3, 4, 14, 15, 5, 3, 3, with(1, 1)});    // 630 places
+  check({1, 3, 6, 5, 261, 3, 3, with(1, 1)});    // outputs
+  check({1, 3, 37, 38, 140, 3, 3, with(2, 1)});  // 560 elements of a phase's window, 361 places
+  check({1, 261, 4, 4, 2, 2, 2, with(2, 0)});    // channels, as outputs of a gradient
+  check({1, 2, 40, 41, 3, 7, 7, with(2, 3)});    // rows of the kernel across a block's end
 }
 
 TEST_CASE("convolutions: what is no finite number is seen through elements of the image alone") {
