@@ -478,6 +478,29 @@ def conv2d(x, w, stride, padding, dilation, groups):
     return new([n, o, oh, ow], out)
 
 
+def pooled(x, kernel, stride, padding, of_window):
+    """of_window: a function of the window's elements and of their places in the image's plane."""
+    n, c, h, width = x.shape
+    oh, ow = (h + 2 * padding - kernel[0]) // stride[0] + 1, (width + 2 * padding - kernel[1]) // stride[1] + 1
+    out = []
+    for b, f, u, v in indices([n, c, oh, ow]):
+        inside = [(r, s) for r in range(u * stride[0] - padding, u * stride[0] - padding + kernel[0])
+                  for s in range(v * stride[1] - padding, v * stride[1] - padding + kernel[1]) if 0 <= r < h and 0 <= s < width]
+        out.append(of_window([x.at(b, f, r, s) for r, s in inside], [r * width + s for r, s in inside]))
+    return new([n, c, oh, ow], out)
+
+
+def mean_of_window(kernel, counts_padding):
+    return lambda values, places: sum(values) / (kernel[0] * kernel[1] if counts_padding else len(values))
+
+
+def largest_of_window(which):
+    def of(values, places):
+        best = max(range(len(values)), key=lambda i: (values[i], -i))
+        return (values[best], places[best])[which]
+    return of
+
+
 def pad(a, pairs, value):
     """Pairs (before, after) for each dim."""
     shape = [e + b + c for e, (b, c) in zip(a.shape, pairs)]

@@ -312,6 +312,31 @@ def windows(g):
     g.apply(f"sw::conv2d<{options}>({{0}}, {{1}})", [x, w], lambda a, b: py.conv2d(a, b, stride, padding, dilation, groups), rows, exact=True)
 
 
+@statement(["max_pool2d", "max_pool2d_with_indices", "avg_pool2d"], 0.4)
+def pooled(g):
+    skip(g.special)
+    t = g.new_input([g.r.choice([1, 2, 3]), g.r.choice([1, 2, 3]), g.r.choice([3, 4]), g.r.choice([2, 3])])
+    kernel, stride = [g.r.choice([1, 2, 3]), g.r.choice([1, 2])], g.r.choice([0, 1, 2])
+    padding = g.r.choice([0, 0, 1]) if min(kernel) > 1 else 0
+    steps = [stride or k for k in kernel]
+    options = "sw::pool_options{{" + f".kernel = {{{{{kernel[0]}, {kernel[1]}}}}}, .stride = {stride}, .padding = {padding}"  # format's
+    R, U, S, P = places()
+    rows = [([R()], R()), ([U()], U()), ([S(0)], S(0)), ([S(1)], S(1))]
+    if g.chance(0.4):
+        counted = g.chance(0.5)
+        given = options + ("}}" if counted else ", .count_include_pad = false}}")
+        return g.apply(f"sw::avg_pool2d<{given}>({{0}})", [t], lambda a: py.pooled(a, kernel, steps, padding, py.mean_of_window(kernel, counted)),
+                       rows + [([P()], P())], exact=counted and kernel[0] * kernel[1] in (1, 2, 4))
+    for plane in py.reduce(t.array, [2, 3], True, lambda v: v).flat():
+        g.distinct(plane, t.exact)
+    indices = g.chance(0.4) and not g.gradient
+    which = g.r.choice([0, 1]) if indices else 0
+    name = "max_pool2d_with_indices" if indices else "max_pool2d"
+    member = [".values", ".indices"][which] if indices else ""
+    g.apply(f"sw::{name}<{options}}}}}>({{0}}){member}", [t], lambda a: py.pooled(a, kernel, steps, padding, py.largest_of_window(which)), rows,
+            dtype="int" if which else g.p.dtype, exact=True, implicit=not indices)
+
+
 @statement(["scaled_dot_product_attention"], 0.4)
 def attended(g):
     skip(g.special)

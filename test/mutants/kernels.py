@@ -7,6 +7,7 @@ PRODUCTS = FAMILY + "host_products.hpp"
 DEPTHWISE = FAMILY + "host_depthwise.hpp"
 CONVOLUTION = "unit/runtime/host/convolution.cpp"
 NETWORKS = "dist/convolution.cpp"
+POOLS = "dist/pooling.cpp"
 
 MUTANTS = [
     ("convolution: places before the image keep what was there", WINDOWS, "clear(o, before);", "", (CONVOLUTION,)),
@@ -37,4 +38,12 @@ MUTANTS = [
      "* (Kernel.width < 1 ? 1 : Kernel.width)>;", ">;", (NETWORKS,)),
     ("layout: blocks of every memory format are row-major", "runtime/program/call.hpp", "else l.make_dense_as(s.stride);",
      "else l.make_dense();", ("static/runtime/memory_format.cpp",)),
+    ("pooling: a mean counts its elements alone, whatever was asked for", "operations/pooling/host.hpp", "return a.counts_padding != 0 ?",
+     "return false ?", (POOLS,)),
+    ("pooling: of equals the last one is taken", "operations/pooling/host.hpp", "|| M::less(best, v)))", "|| !M::less(v, best)))",
+     (POOLS,)),
+    ("pooling: a row is in one window alone", "operations/pooling/host.hpp", "return {first, end > first ? end - first : 0};",
+     "return {first, end > first ? 1 : 0};", (POOLS,)),
+    ("pooling: a maximum is taken of shards of rows", "operations/pooling/record.hpp", "t.push_back({{S(1)}, {S(1), S(1)}});",
+     "t.push_back({{S(2)}, {S(2), S(2)}});", ("static/operations/pooling.cpp",)),
 ]

@@ -431,6 +431,15 @@ SHARDWISE_X(convolution_dyn, "conv2d: a run-time extent may be the batch's alone
 SHARDWISE_X(convolution_placements,
             "conv2d: images and weights are cut along the batch (the weight reduced), along outputs (the image reduced) or along the "
             "channels of both, which gives a partial result, and with groups along the batch alone; redistribute an operand so")
+SHARDWISE_X(pool_rank, "max_pool2d, avg_pool2d: images are of four dims (batch, channels, height, width); reshape the operand, with a batch of one "
+            "if there is none")
+SHARDWISE_X(pool_options, "max_pool2d, avg_pool2d: kernel and stride are at least 1 and padding at most half the kernel, all at most 32767; correct the "
+            "options")
+SHARDWISE_X(pool_kernel, "max_pool2d, avg_pool2d: the kernel is larger than the padded image; give a smaller kernel")
+SHARDWISE_X(pool_dyn, "max_pool2d, avg_pool2d: height and width are static extents; give a run-time extent to the batch or to the channels")
+SHARDWISE_X(pool_placements,
+            "max_pool2d, avg_pool2d: images are cut along the batch or the channels, and a partial one has means alone; redistribute the "
+            "operand so")
 SHARDWISE_X(extreme_empty,
             "max, min: the dim has no elements, so nothing is the largest or the smallest; name a dim that has some")
 SHARDWISE_X(extreme_placements,

@@ -29,7 +29,7 @@ constexpr sw::spec cut(sw::spec s, int dim) {
 
 static_assert(lies(images(3, false), 90, 30, 6, 1));
 static_assert(lies(images(3, true), 90, 1, 18, 3));
-static_assert(lies(images(1, true), 30, 6, 6, 1));  // one channel, wherever its stride stands
+static_assert(lies(images(1, true), 30, 6, 6, 1));            // one channel, wherever its stride stands
 static_assert(lies(cut(images(8, true), 1), 120, 1, 24, 4));  // of a block of channels, those that it has
 static_assert(lies(cut(images(3, true), 0), 90, 1, 18, 3));
 static_assert(lies(cut(images(3, true), 2), 54, 1, 18, 3));
