@@ -12,10 +12,12 @@
 #include <shardwise/graph/functions/local_map.hpp>
 #include <shardwise/graph/functions/loss_functions.hpp>
 #include <shardwise/graph/functions/mutating_functions.hpp>
+#include <shardwise/graph/functions/pooling.hpp>
 #include <shardwise/graph/functions/ranking_functions.hpp>
 #include <shardwise/graph/functions/rotary.hpp>
 #include <shardwise/graph/functions/views.hpp>
 #include <shardwise/module/add_gradients.hpp>
+#include <shardwise/module/convolution_layers.hpp>
 #include <shardwise/module/eager.hpp>
 #include <shardwise/module/eager_gradient.hpp>
 #include <shardwise/module/function.hpp>
@@ -24,6 +26,7 @@
 #include <shardwise/operations/attention/host.hpp>
 #include <shardwise/operations/convolution/host.hpp>
 #include <shardwise/operations/extreme/host.hpp>
+#include <shardwise/operations/pooling/host.hpp>
 #include <shardwise/operations/rotary/host.hpp>
 #include <shardwise/runtime/eager/create.hpp>
 #include <shardwise/runtime/eager/dtensor.hpp>

@@ -91,7 +91,7 @@ struct with_bias {
     return sw::conv2d<sw::convolution_options{.padding = 1}>(x, w, b);
   }
 };
-// A view as operand, which is made dense.
+// A view as operand, which is read as it lies.
 struct of_a_view {
   constexpr auto operator()(const auto& x, const auto& w) const { return sw::conv2d(sw::transpose<2, 3>(x), w); }
 };
@@ -108,6 +108,91 @@ struct of_other_adjoints {
     return sw::call<sw::custom::conv2d_dw, sw::pack_attributes(a)>(dy, x);
   }
 };
+
+// Padding "same" by hand: of an even kernel one more row and column behind.
+template <int KH, int KW, int Dilation>
+struct as_padded {
+  constexpr auto operator()(const auto& x, const auto& w) const {
+    constexpr int h = Dilation * (KH - 1), v = Dilation * (KW - 1);
+    constexpr sw::convolution_options same{.padding = "same", .dilation = Dilation};
+    constexpr sw::convolution_options none{.padding = "valid", .dilation = Dilation};
+    return sw::conv2d<same>(x, w) - sw::conv2d<none>(sw::constant_pad<v / 2, v - v / 2, h / 2, h - h / 2>(x), w);
+  }
+};
+template <int KH, int KW, int Dilation>
+double off_same() {
+  double worst = 1;
+  sw::launch<mesh<1, 1>>([&](auto& rank) {
+    sw::eager e(rank);
+    const auto y = as_padded<KH, KW, Dilation>{}(
+        sw::dtensor_of<double, sw::shape<2, 3, 7, 6>, mesh<1, 1>>::distribute(e, some(2 * 3 * 42, 0)),
+        sw::dtensor_of<double, sw::shape<4, 3, KH, KW>, mesh<1, 1>>::distribute(e, some(12 * KH * KW, 1)));
+    static_assert(decltype(y)::sp.extent[2] == 7 && decltype(y)::sp.extent[3] == 6);
+    worst = 0;
+    for (const double v : whole(y)) worst = std::max(worst, std::abs(v));
+  });
+  return worst;
+}
+
+TEST_CASE("conv2d: padding \"same\" keeps height and width, of odd and of even kernels") {
+  CHECK(off_same<3, 3, 1>() < 1e-13);
+  CHECK(off_same<2, 4, 1>() < 1e-13);
+  CHECK(off_same<1, 5, 1>() < 1e-13);
+  CHECK(off_same<4, 3, 2>() < 1e-13);
+  using options = sw::convolution_options;
+  CHECK(sw::gradcheck<convolved<options{.padding = "same"}>, sw::shape<1, 2, 3, 4>, sw::shape<2, 2, 2, 4>>() == 24 + 32);
+}
+
+// Channels last by hand: a view of (batch, height, width, channels) is read as it lies, so nothing is copied.
+struct of_channels_last {
+  constexpr auto operator()(const auto& x, const auto& w) const {
+    return sw::conv2d<sw::convolution_options{.padding = 1}>(sw::permute<0, 3, 1, 2>(x), sw::permute<0, 3, 1, 2>(w));
+  }
+};
+struct of_copies {
+  constexpr auto operator()(const auto& x, const auto& w) const {
+    return sw::conv2d<sw::convolution_options{.padding = 1}>(sw::contiguous(sw::permute<0, 3, 1, 2>(x)),
+                                                             sw::contiguous(sw::permute<0, 3, 1, 2>(w)));
+  }
+};
+template <class F>
+using of_images = sw::gradient_step<
+    F, mesh<1, 1>,
+    sw::inputs<sw::input_tensor<float, sw::shape<2, 9, 8, 20>>, sw::input_tensor<float, sw::shape<6, 3, 3, 20>>>,
+    sw::wrt<0, 1>>;
+template <class F>
+struct summed {
+  constexpr auto operator()(const auto& x, const auto& w) const { return sw::sum(sw::tanh(F{}(x, w))); }
+};
+template <class Step>
+std::vector<std::vector<float>> outputs_of() {
+  std::vector<std::vector<float>> all;
+  sw::launch<mesh<1, 1>>([&](auto& rank) {
+    sw::executor<Step, std::remove_reference_t<decltype(rank)>> run(rank);
+    const std::vector<double> x = some(2 * 72 * 20, 0), w = some(6 * 180, 1);
+    run.set_input(0, std::vector<float>(x.begin(), x.end()));
+    run.set_input(1, std::vector<float>(w.begin(), w.end()));
+    run.run({});
+    for (int k = 0; k < Step::program.output_count; ++k) {
+      const auto block = run.output(k);
+      all.emplace_back(block.begin(), block.end());
+    }
+  });
+  return all;
+}
+template <class Step>
+constexpr int copies() {
+  int n = 0;
+  for (int i = 0; i < Step::program.node_count; ++i) n += Step::program.nodes[i].op == sw::op_code::contiguous;
+  return n;
+}
+
+TEST_CASE("conv2d: views are read as they lie, with the bits of copies") {
+  static_assert(copies<of_images<summed<of_channels_last>>>() < copies<of_images<summed<of_copies>>>());
+  const auto as_is = outputs_of<of_images<summed<of_channels_last>>>(), copied = outputs_of<of_images<summed<of_copies>>>();
+  REQUIRE(as_is.size() == copied.size());
+  for (std::size_t k = 0; k < as_is.size(); ++k) CHECK(as_is[k] == copied[k]);
+}
 
 TEST_CASE("conv2d: gradients, and theirs, against differences") {
   using options = sw::convolution_options;
@@ -135,6 +220,14 @@ struct network : sw::module<network<Bound>, Bound> {
   SHARDWISE_MEMBERS(Bound, (layer<2, 6>, first), (layer<6, 3>, second));
   constexpr auto forward(const auto& x) const { return second(sw::relu(first(x))); }
 };
+// The library's layers: grouped, and without a bias.
+template <class Bound = sw::unbound>
+struct layers : sw::module<layers<Bound>, Bound> {
+  static constexpr sw::convolution_options grouped{.padding = "same", .groups = 2};
+  SHARDWISE_MEMBERS(Bound, (sw::conv2d_module<2, 6, sw::convolution_pair{3, 2}, grouped>, first),
+                    (sw::conv2d_module<6, 3, 1, sw::convolution_options{}, sw::unbound, false>, second));
+  constexpr auto forward(const auto& x) const { return second(sw::relu(first(x))); }
+};
 template <int D>
 struct task {
   using images = sw::input_tensor<double, sw::shape<5, 2, 6, 4>, sw::on<dp<D>, sw::shard<0>>>;
@@ -145,10 +238,9 @@ struct task {
     return sw::mean(error * error);
   }
 };
-template <int D, int T>
+template <int D, int T, template <class> class Model, class Plan = sw::plan<sw::data_parallel<dp<D>>>>
 std::vector<double> losses() {
-  using step =
-      sw::train_step<network, task<D>, sw::plan<sw::data_parallel<dp<D>>>, mesh<D, T>, sw::adam<>, sw::pipeline<>, double>;
+  using step = sw::train_step<Model, task<D>, Plan, mesh<D, T>, sw::adam<>, sw::pipeline<>, double>;
   std::vector<double> all;
   sw::launch<mesh<D, T>>([&](auto& rank) {
     sw::executor<step, std::remove_reference_t<decltype(rank)>> run(rank);
@@ -199,11 +291,37 @@ std::vector<double> channels_of() {
 }
 
 TEST_CASE("conv2d: a network trains alike on every mesh, uneven batches included") {
-  const std::vector<double> want = losses<1, 1>();
+  const std::vector<double> want = losses<1, 1, network>();
   CHECK(want.front() > want.back());
-  CHECK(apart(want, losses<2, 1>()) < 1e-13);
-  CHECK(apart(want, losses<3, 2>()) < 1e-13);
-  CHECK(apart(want, losses<4, 1>()) < 1e-13);
+  CHECK(apart(want, losses<2, 1, network>()) < 1e-13);
+  CHECK(apart(want, losses<3, 2, network>()) < 1e-13);
+  CHECK(apart(want, losses<4, 1, network>()) < 1e-13);
+}
+TEST_CASE("conv2d_module: trains alike on every mesh, its shards stored apart, too") {
+  const std::vector<double> want = losses<1, 1, layers>();
+  CHECK(want.front() > want.back());
+  CHECK(apart(want, losses<2, 1, layers>()) < 1e-13);
+  CHECK(apart(want, losses<3, 2, layers>()) < 1e-13);
+  CHECK(apart(want, losses<2, 1, layers, sw::plan<sw::fully_shard<dp<2>>>>()) < 1e-13);
+}
+TEST_CASE("conv2d_module: initial values are uniform within one over the root of what a window reads") {
+  using step =
+      sw::train_step<layers, task<1>, sw::plan<sw::data_parallel<dp<1>>>, mesh<1, 1>, sw::adam<>, sw::pipeline<>, double>;
+  const double bound[] = {1 / std::sqrt(1 * 3 * 2), 1 / std::sqrt(1 * 3 * 2), 1 / std::sqrt(6)};
+  const std::size_t size[] = {6 * 1 * 3 * 2, 6, 3 * 6};
+  sw::launch<mesh<1, 1>>([&](auto& rank) {
+    sw::executor<step, std::remove_reference_t<decltype(rank)>> run(rank);
+    run.initialise(3);
+    REQUIRE(run.parameter_count() == 3);
+    for (int i = 0; i < 3; ++i) {
+      std::vector<double> values(size[i]);
+      run.gather_parameter(i, values);
+      double largest = 0;
+      for (const double v : values) largest = std::max(largest, std::abs(v));
+      CHECK(largest <= bound[i]);
+      CHECK(largest > bound[i] / 2);
+    }
+  });
 }
 
 TEST_CASE("conv2d: outputs and channels over ranks, gradients too") {

@@ -469,19 +469,47 @@ def cat(d, parts):
 def conv2d(x, w, stride, padding, dilation, groups):
     n, c, h, width = x.shape
     o, ci, kh, kw = w.shape
-    oh = (h + 2 * padding - dilation * (kh - 1) - 1) // stride + 1
-    ow = (width + 2 * padding - dilation * (kw - 1) - 1) // stride + 1
+    if padding == "same":  # as torch.nn.functional.conv2d: an odd one more stands behind
+        above, left = dilation * (kh - 1) // 2, dilation * (kw - 1) // 2
+        oh, ow = h, width
+    else:
+        above = left = padding
+        oh = (h + 2 * padding - dilation * (kh - 1) - 1) // stride + 1
+        ow = (width + 2 * padding - dilation * (kw - 1) - 1) // stride + 1
     out = []
     for b, f, u, v in indices([n, o, oh, ow]):
         first, total = f // (o // groups) * ci, 0.0
         for i in range(ci):
             for p in range(kh):
                 for q in range(kw):
-                    r, s = u * stride - padding + p * dilation, v * stride - padding + q * dilation
+                    r, s = u * stride - above + p * dilation, v * stride - left + q * dilation
                     if 0 <= r < h and 0 <= s < width:
                         total += x.at(b, first + i, r, s) * w.at(f, i, p, q)
         out.append(total)
     return new([n, o, oh, ow], out)
+
+
+def pooled(x, kernel, stride, padding, of_window):
+    """of_window: a function of the window's elements and of their places in the image's plane."""
+    n, c, h, width = x.shape
+    oh, ow = (h + 2 * padding - kernel[0]) // stride[0] + 1, (width + 2 * padding - kernel[1]) // stride[1] + 1
+    out = []
+    for b, f, u, v in indices([n, c, oh, ow]):
+        inside = [(r, s) for r in range(u * stride[0] - padding, u * stride[0] - padding + kernel[0])
+                  for s in range(v * stride[1] - padding, v * stride[1] - padding + kernel[1]) if 0 <= r < h and 0 <= s < width]
+        out.append(of_window([x.at(b, f, r, s) for r, s in inside], [r * width + s for r, s in inside]))
+    return new([n, c, oh, ow], out)
+
+
+def mean_of_window(kernel, counts_padding):
+    return lambda values, places: sum(values) / (kernel[0] * kernel[1] if counts_padding else len(values))
+
+
+def largest_of_window(which):
+    def of(values, places):
+        best = max(range(len(values)), key=lambda i: (values[i], -i))
+        return (values[best], places[best])[which]
+    return of
 
 
 def pad(a, pairs, value):

@@ -2,6 +2,7 @@
 """The statements that the generator knows: (public functions used, weight, writer, needs). A writer takes the generator,
 writes one statement or a few, or raises Skip. Every public function of the headers is named here or in registry.py."""
 
+import json
 import math
 
 import interpret as py
@@ -314,14 +315,40 @@ def windows(g):
     c, o = g.r.choice([2, 4]), g.r.choice([2, 4, 6])
     x = g.new_input([g.r.choice([1, 2, 3]), c, g.r.choice([3, 4]), g.r.choice([2, 3])])
     w = g.new_input([o, c // groups, g.r.choice([1, 2, 3]), g.r.choice([1, 2])])
-    stride, padding, dilation = g.r.choice([1, 2]), g.r.choice([0, 1]), g.r.choice([1, 1, 2])
-    skip(any(x.shape[2 + d] + 2 * padding < dilation * (w.shape[2 + d] - 1) + 1 for d in range(2)))
+    stride, padding, dilation = g.r.choice([1, 2]), g.r.choice([0, 1, "same"]), g.r.choice([1, 1, 2])
+    skip(padding == "same" and stride != 1)
+    skip(padding != "same" and any(x.shape[2 + d] + 2 * padding < dilation * (w.shape[2 + d] - 1) + 1 for d in range(2)))
     R, U, S, P = places()
     rows = [([R(), R()], R()), ([U(), U()], U()), ([S(0), U()], S(0)), ([P(), U()], P()), ([U(), P()], P())]
     if groups == 1:
         rows += [([U(), S(0)], S(1)), ([S(1), S(1)], P())]
-    options = "sw::convolution_options{{" + f".stride = {stride}, .padding = {padding}, .dilation = {dilation}, .groups = {groups}" + "}}"  # format's
+    options = "sw::convolution_options{{" + f".stride = {stride}, .padding = {json.dumps(padding)}, .dilation = {dilation}, .groups = {groups}" + "}}"  # format's
     g.apply(f"sw::conv2d<{options}>({{0}}, {{1}})", [x, w], lambda a, b: py.conv2d(a, b, stride, padding, dilation, groups), rows, exact=True)
+
+
+@statement(["max_pool2d", "max_pool2d_with_indices", "avg_pool2d"], 0.4)
+def pooled(g):
+    skip(g.special)
+    t = g.new_input([g.r.choice([1, 2, 3]), g.r.choice([1, 2, 3]), g.r.choice([3, 4]), g.r.choice([2, 3])])
+    kernel, stride = [g.r.choice([1, 2, 3]), g.r.choice([1, 2])], g.r.choice([0, 1, 2])
+    padding = g.r.choice([0, 0, 1]) if min(kernel) > 1 else 0
+    steps = [stride or k for k in kernel]
+    options = "sw::pool_options{{" + f".kernel = {{{{{kernel[0]}, {kernel[1]}}}}}, .stride = {stride}, .padding = {padding}"  # format's
+    R, U, S, P = places()
+    rows = [([R()], R()), ([U()], U()), ([S(0)], S(0)), ([S(1)], S(1))]
+    if g.chance(0.4):
+        counted = g.chance(0.5)
+        given = options + ("}}" if counted else ", .count_include_pad = false}}")
+        return g.apply(f"sw::avg_pool2d<{given}>({{0}})", [t], lambda a: py.pooled(a, kernel, steps, padding, py.mean_of_window(kernel, counted)),
+                       rows + [([P()], P())], exact=counted and kernel[0] * kernel[1] in (1, 2, 4))
+    for plane in py.reduce(t.array, [2, 3], True, lambda v: v).flat():
+        g.distinct(plane, t.exact)
+    indices = g.chance(0.4) and not g.gradient
+    which = g.r.choice([0, 1]) if indices else 0
+    name = "max_pool2d_with_indices" if indices else "max_pool2d"
+    member = [".values", ".indices"][which] if indices else ""
+    g.apply(f"sw::{name}<{options}}}}}>({{0}}){member}", [t], lambda a: py.pooled(a, kernel, steps, padding, py.largest_of_window(which)), rows,
+            dtype="int" if which else g.p.dtype, exact=True, implicit=not indices)
 
 
 @statement(["scaled_dot_product_attention"], 0.4)
@@ -572,22 +599,25 @@ def losses(g):
     R, U, S, P = places()
     skip(g.special)
     x = g.pick(lambda t: t.rank >= 2)
-    classes = x.shape[-1]
+    dim = g.r.randrange(x.rank) if g.chance(0.4) else x.rank - 1
+    order = [d for d in range(x.rank) if d != dim] + [dim]
+    classes = x.shape[dim]
     ignore = g.r.choice([None, None, 1, 0]) if classes > 1 else None
-    target = g.new_input(x.shape[:-1], "int", below=classes)
+    target = g.new_input([x.shape[d] for d in order[:-1]], "int", below=classes)
     skip(ignore is not None and all(v == ignore for v in target.array.flat()))
-    angle = "" if ignore is None else f"<sw::ignore_index<{ignore}>>"
+    named = [] if dim == x.rank - 1 and g.chance(0.8) else [str(g.r.choice([dim, dim - x.rank]))]
+    given = named + ([] if ignore is None else [f"sw::ignore_index<{ignore}>"])
+    angle = f"<{', '.join(given)}>" if given else ""
     rows = [([R(), R()], R()), ([U(), R()], U())]
     if g.chance(0.5):
-        g.apply(f"sw::cross_entropy_rows{angle}({{0}}, {{1}})", [x, target], lambda a, t: py.cross_entropy_rows(a, t, ignore),
-                rows + [([S(d), S(d)], S(d)) for d in range(x.rank - 1)])
+        g.apply(f"sw::cross_entropy_rows{angle}({{0}}, {{1}})", [x, target],
+                lambda a, t: py.cross_entropy_rows(py.permute(a, order), t, ignore),
+                rows + [([S(d), S(k)], S(k)) for k, d in enumerate(order[:-1])])
     else:
-        if ignore is None:
-            rows += [([S(d), S(d)], P()) for d in range(x.rank - 1)]
-        else:
-            # the quotient of two sums: partial where rows are sharded
-            rows += [([S(d), S(d)], P()) for d in range(x.rank - 1)]
-        g.apply(f"sw::cross_entropy{angle}({{0}}, {{1}})", [x, target], lambda a, t: py.cross_entropy(a, t, ignore), rows)
+        # the mean, or the quotient of two sums: partial where rows are sharded
+        rows += [([S(d), S(k)], P()) for k, d in enumerate(order[:-1])]
+        g.apply(f"sw::cross_entropy{angle}({{0}}, {{1}})", [x, target],
+                lambda a, t: py.cross_entropy(py.permute(a, order), t, ignore), rows)
 
 
 @statement(["loss_parallel_cross_entropy", "loss_parallel_cross_entropy_rows"], 0.5)

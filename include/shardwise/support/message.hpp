@@ -127,6 +127,8 @@ constexpr number_names numbers_of(problem p, bool of_dim) {
     case problem::convolution_channels: return {"channels", "required channels"};
     case problem::convolution_groups: return {"outputs", "groups"};
     case problem::convolution_kernel: return {"kernel", "padded extent"};
+    case problem::pool_rank: return {"rank", "required rank"};
+    case problem::pool_kernel: return {"kernel", "padded extent"};
     case problem::result_number: return {"result", "results"};
     case problem::custom_too_many: return {"custom operations", "at most"};
     case problem::topk_count: return {"elements asked for", "extent"};

@@ -429,10 +429,20 @@ SHARDWISE_X(convolution_kernel,
             "conv2d: the kernel, with its dilation, is larger than the padded image; give a larger padding or a smaller kernel")
 SHARDWISE_X(convolution_options, "conv2d: stride, dilation and groups are at least 1 and padding at least 0, all but groups at most 32767; correct the "
             "options")
+SHARDWISE_X(convolution_same, "conv2d: same padding keeps height and width at a stride of 1 alone; give the padding as numbers, or a stride of 1")
 SHARDWISE_X(convolution_dyn, "conv2d: a run-time extent may be the batch's alone; give channels, sizes and kernels static extents")
 SHARDWISE_X(convolution_placements,
             "conv2d: images and weights are cut along the batch (the weight reduced), along outputs (the image reduced) or along the "
             "channels of both, which gives a partial result, and with groups along the batch alone; redistribute an operand so")
+SHARDWISE_X(pool_rank, "max_pool2d, avg_pool2d: images are of four dims (batch, channels, height, width); reshape the operand, with a batch of one "
+            "if there is none")
+SHARDWISE_X(pool_options, "max_pool2d, avg_pool2d: kernel and stride are at least 1 and padding at most half the kernel, all at most 32767; correct the "
+            "options")
+SHARDWISE_X(pool_kernel, "max_pool2d, avg_pool2d: the kernel is larger than the padded image; give a smaller kernel")
+SHARDWISE_X(pool_dyn, "max_pool2d, avg_pool2d: height and width are static extents; give a run-time extent to the batch or to the channels")
+SHARDWISE_X(pool_placements,
+            "max_pool2d, avg_pool2d: images are cut along the batch or the channels, and a partial one has means alone; redistribute the "
+            "operand so")
 SHARDWISE_X(extreme_empty,
             "max, min: the dim has no elements, so nothing is the largest or the smallest; name a dim that has some")
 SHARDWISE_X(extreme_placements,

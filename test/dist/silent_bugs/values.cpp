@@ -2,7 +2,7 @@
 // Programs that were silently wrong elsewhere, named by their public threads: here they give the exact result. Those that
 // do not compile here are test/fail/silent_*.cpp. Without a replica:
 //   Megatron-LM#7452      a sum of other bugs; that an unreduced gradient cannot reach an optimizer is gradient_unreduced
-//   pytorch#191926        there is no convolution
+//   pytorch#191926        an image that is cut along its width is refused (fail/convolution_placements.cpp)
 //   oneflow#8194          there is no stack
 //   Megatron-LM#2769, ROCm/Megatron-LM#63   there is no fused weight, and nothing is resharded while loading
 #include <doctest/doctest.h>

@@ -35,6 +35,14 @@ static_assert(gives<image, sw::shape<4, 6, 3, 3>>(with(1, 0, 2), 5, 4));
 static_assert(gives<image, sw::shape<6, 2, 3, 1>>(with(3, 0, 1, 3), 3, 3));
 static_assert(gives<image, sw::shape<6, 1, 9, 8>>(with(1, 0, 1, 6), 1, 1));  // depthwise, the whole image
 
+// one more row and column of padding behind: what "same" of even kernels is
+constexpr sw::op_attr padded_behind(int padding, int further) {
+  const auto p = static_cast<std::int16_t>(padding);
+  return sw::pack_attributes(sw::convolution_attributes{{1, 1}, {p, p}, {1, 1}, 1, {0, 0}, {further, further}});
+}
+static_assert(gives<image, sw::shape<4, 6, 2, 2>>(padded_behind(0, 1), 9, 8));
+static_assert(gives<image, sw::shape<4, 6, 4, 4>>(padded_behind(1, 1), 9, 8));
+
 template <class X, class W>
 constexpr bool refuses(const sw::op_attr& a, problem p) {
   return convolved<X, W>(a).error.what == p;
@@ -59,6 +67,7 @@ using forward = proved<sw::custom::conv2d, sw::custom::conv2d_dx, sw::custom::co
 static_assert(forward::of<with(1, 1, 1), sw::shape<3, 2, 2, 2>, sw::shape<2, 2, 2, 2>> > 8);
 static_assert(forward::of<with(2, 1, 1), sw::shape<2, 3, 4, 3>, sw::shape<2, 3, 3, 2>> > 8);
 static_assert(forward::of<with(1, 0, 2), sw::shape<2, 2, 4, 4>, sw::shape<3, 2, 2, 2>> > 8);
+static_assert(forward::of<padded_behind(0, 1), sw::shape<3, 2, 2, 2>, sw::shape<2, 2, 2, 2>> > 8);
 static_assert(forward::of<with(1, 1, 1, 2), sw::shape<3, 4, 2, 2>, sw::shape<2, 2, 2, 2>> >
               6);  // two groups: along the batch
 static_assert(forward::of<with(1, 0, 1, 3), sw::shape<3, 3, 2, 3>, sw::shape<6, 1, 2, 2>> >

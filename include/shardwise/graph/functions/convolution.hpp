@@ -8,18 +8,30 @@
 
 namespace shardwise::inline v0_1 {
 
-// One number for both dims, or (height, width), of 0 to 32767; any other becomes -1, which conv2d refuses.
+// One number for both dims, or (height, width), of 0 to 32767; any other becomes -1, which conv2d refuses. As padding also "same" and
+// "valid".
 struct convolution_pair {
+  static constexpr std::int16_t same = -2;
+
   std::int16_t height = 1, width = 1;
   constexpr convolution_pair() = default;
   constexpr convolution_pair(int both) : convolution_pair(both, both) {}
   constexpr convolution_pair(int h, int w) : height(fit(h)), width(fit(w)) {}
+  template <std::size_t N>
+  constexpr convolution_pair(const char (&word)[N]) : height(named(word)), width(named(word)) {}
+
+  constexpr bool is_same() const { return height == same; }
 
  private:
   static constexpr std::int16_t fit(int n) {
     return n >= 0 && n <= INT16_MAX ? static_cast<std::int16_t>(n) : std::int16_t{-1};
   }
+  static constexpr std::int16_t named(const char* word) {
+    return is_same_name(word, "same") ? same : is_same_name(word, "valid") ? std::int16_t{0} : std::int16_t{-1};
+  }
 };
+// padding: on both sides; or "same", of strides of 1: as much as keeps height and width, of which an odd one more stands behind; or
+// "valid": none.
 struct convolution_options {
   convolution_pair stride = 1;
   convolution_pair padding = 0;
@@ -29,7 +41,24 @@ struct convolution_options {
 
 namespace detail {
 
-inline constexpr int convolution_nodes = 3;  // an adjoint's, with copies of operands that are no dense tensors
+inline constexpr int convolution_nodes = 1;  // an adjoint's: operands are read as they lie
+
+// Of a kernel of such extents.
+constexpr convolution_attributes convolution_of(const convolution_options& o, std::int64_t height, std::int64_t width) {
+  convolution_attributes a{{o.stride.height, o.stride.width},
+                           {o.padding.height, o.padding.width},
+                           {o.dilation.height, o.dilation.width},
+                           o.groups,
+                           {0, 0},
+                           {0, 0}};
+  const std::int64_t kernel[] = {height, width};
+  for (int d = 0; d < 2 && o.padding.is_same(); ++d) {
+    const std::int64_t all = a.dilation[d] * (kernel[d] - 1), before = all / 2;
+    a.padding[d] = static_cast<std::int16_t>(before <= INT16_MAX ? before : -1);
+    a.further[d] = static_cast<std::int32_t>(all - 2 * before);
+  }
+  return a;
+}
 
 constexpr op_attr with_extent(const op_attr& v, const spec& of) {
   auto a = attributes_of<convolution_attributes>(v);
@@ -79,14 +108,17 @@ constexpr void pull_conv2d_dw(autodiff::pullback& p) {
 // cut along n, along outputs, or along channels, which gives a partial result (with groups along n alone).
 template <convolution_options Options = convolution_options{}, tensor X, tensor W>
 constexpr auto conv2d(const X& x, const W& weight) {
-  constexpr convolution_attributes a{{Options.stride.height, Options.stride.width},
-                                     {Options.padding.height, Options.padding.width},
-                                     {Options.dilation.height, Options.dilation.width},
-                                     Options.groups,
-                                     {0, 0}};
-  return call<custom::conv2d, pack_attributes(a)>(x, weight);
+  if constexpr (Options.padding.is_same() && (Options.stride.height != 1 || Options.stride.width != 1)) {
+    return detail::refused<problem::convolution_same, op_code::custom, detail::custom_tag<custom::conv2d>, operand_t<X::sp>,
+                           operand_t<W::sp>>(x, weight);
+  } else {
+    constexpr bool known = detail::resolved<X, W> && W::sp.rank == 4;
+    constexpr convolution_attributes a =
+        detail::convolution_of(Options, known ? W::sp.extent[2] : 1, known ? W::sp.extent[3] : 1);
+    return call<custom::conv2d, pack_attributes(a)>(x, weight);
+  }
 }
-// The same with a bias for each output.
+// The same with a bias (outputs): one number for each output.
 template <convolution_options Options = convolution_options{}, tensor X, tensor W, tensor B>
 constexpr auto conv2d(const X& x, const W& weight, const B& bias) {
   return conv2d<Options>(x, weight) + unsqueeze<1>(unsqueeze<1>(bias));

@@ -54,6 +54,26 @@ constexpr auto mean_of_rows(const L& rows, const T& target) {
   }
 }
 
+// x with dim Dim behind all others, which keep their order: a view.
+template <int Dim, tensor X>
+constexpr auto moved_last(const X& x) {
+  constexpr int rank = X::sp.rank, dim = Dim < 0 ? Dim + rank : Dim;
+  if constexpr (!resolved<X>) {
+    return x;
+  } else if constexpr (dim < 0 || dim >= rank) {
+    return refused<problem::dim_out_of_range, op_code::permute, operand_t<X::sp>>(x);
+  } else if constexpr (dim == rank - 1) {
+    return x;
+  } else {
+    constexpr std::int64_t from = [] {
+      std::int64_t all = 0;
+      for (int k = 0; k < rank; ++k) all |= std::int64_t{k < dim ? k : k + 1 < rank ? k + 1 : dim} << (4 * k);
+      return all;
+    }();
+    return apply<op_code::permute, attributes<permute_attributes>(from)>(0, x);
+  }
+}
+
 }  // namespace detail
 
 // logits (..., classes), target (...): as cross_entropy_rows, zero for ignored rows.
@@ -66,6 +86,19 @@ constexpr auto cross_entropy_rows(const X& logits, const T& target) {
 template <detail::counting I, tensor X, tensor T>
 constexpr auto cross_entropy(const X& logits, const T& target) {
   return detail::mean_of_rows<I>(cross_entropy_rows<I>(logits, target), target);
+}
+
+// logits whose dim Dim is the classes', target of their other dims in order: PyTorch's cross_entropy of images and sequences is
+// cross_entropy<1>. The kernels read a view of the logits, whose gradient is one, too: nothing is copied.
+template <int Dim, detail::counting I = count_all, tensor X, tensor T>
+constexpr auto cross_entropy_rows(const X& logits, const T& target) {
+  if constexpr (I::ignores) return cross_entropy_rows<I>(detail::moved_last<Dim>(logits), target);
+  else return cross_entropy_rows(detail::moved_last<Dim>(logits), target);
+}
+template <int Dim, detail::counting I = count_all, tensor X, tensor T>
+constexpr auto cross_entropy(const X& logits, const T& target) {
+  if constexpr (I::ignores) return cross_entropy<I>(detail::moved_last<Dim>(logits), target);
+  else return cross_entropy(detail::moved_last<Dim>(logits), target);
 }
 
 // Losses of logits whose classes Axis shards, evenly or not; targets whole on Axis. Two all-reduces of one number a

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <shardwise/operations/attention/host_plain.hpp>
+#include <shardwise/runtime/host/finite.hpp>
 #include <shardwise/runtime/host/gemm.hpp>
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/support/config.hpp>
@@ -22,22 +23,7 @@ namespace product = shardwise::host::cblas;
 namespace product = shardwise::host;
 #endif
 
-// Whether n numbers side by side are all finite.
-template <class T>
-bool is_finite(const T* x, std::int64_t n) {
-  T worst = T(0);
-  const auto look = [&] {
-    constexpr int lanes = 4 * sum_lanes;
-    T lane[lanes]{};
-    std::int64_t i = 0;
-    for (; i + lanes <= n; i += lanes)
-      for (int k = 0; k < lanes; ++k) lane[k] = lane[k] + x[i + k] * T(0);
-    for (int k = 0; i + k < n; ++k) lane[k] = lane[k] + x[i + k] * T(0);
-    for (int k = 0; k < lanes; ++k) worst = worst + lane[k];
-  };
-  if (!try_widest(look)) look();
-  return worst == T(0);
-}
+using host::is_finite;
 template <class T>
 bool is_finite(const attention_block<const T>& x, std::int64_t b, std::int64_t h, std::int64_t times, std::int64_t size) {
   bool finite = true;

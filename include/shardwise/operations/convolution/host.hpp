@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain kernels of convolutions: an element of the result at a time, by one formula for hosts and devices. Price: no tiling;
-// every element reads its whole window.
+// Kernels of convolutions on the host: products of blocks of windows, loops for groups of few channels; exact integers and constants
+// plainly.
 #pragma once
 
-#include <shardwise/graph/functions/convolution.hpp>
-#include <shardwise/runtime/host/custom.hpp>
+#include <type_traits>
+
+#include <shardwise/operations/convolution/host_depthwise_weights.hpp>
+#include <shardwise/runtime/host/finite.hpp>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1 {
@@ -12,148 +14,167 @@ namespace shardwise::inline v0_1 {
 namespace host {
 inline namespace SHARDWISE_HOST_BUILD {
 
-// Where the elements of a block with four dims lie.
-struct image_strides {
-  std::int64_t step[4]{};
-  constexpr std::int64_t at(std::int64_t n, std::int64_t c, std::int64_t r, std::int64_t s) const {
-    return n * step[0] + c * step[1] + r * step[2] + s * step[3];
-  }
-};
+namespace convolution_detail {
 
-// Extents of this rank's blocks: (batch, channels, height, width) of x, (outputs, channels of a group) of the weight and its window,
-// and y's height and width. Where channels or outputs are cut there is one group.
-struct convolution_blocks {
-  std::int64_t n = 0, c = 0, h = 0, w = 0, o = 0, i = 0, kh = 0, kw = 0, oh = 0, ow = 0;
-  convolution_attributes a{};
-  image_strides x, weight, y;
+// Whether an operand is one piece of memory and has finite numbers alone.
+template <class T>
+bool is_finite_piece(const kernel_arguments<T>& k, int operand) {
+  std::int64_t span = 1;
+  for (int d = 0; d < 4; ++d) span += (k.extent(operand, d) - 1) * k.stride(operand, d);
+  return span == k.size(operand) && is_finite(k.in(operand), span);
+}
 
-  // The row of x that y's row t and the window's row p meet, or -1.
-  constexpr std::int64_t row(std::int64_t t, std::int64_t p) const {
-    const std::int64_t r = t * a.stride[0] - a.padding[0] + p * a.dilation[0];
-    return r >= 0 && r < h ? r : -1;
+// Law: what lies outside of x is not multiplied, so that a factor that is no finite number is seen through elements of x alone (0 times
+// infinity). Blocks of windows hold zeros there; results with such a factor are computed plainly, and only those: `put` gives one,
+// whose places are those of `in`.
+template <class T, class Put>
+void put_plainly(const convolution_product<T>& c, interval places, const Put& put) {
+  for (std::int64_t o = 0; o < c.groups * c.outputs; ++o) {
+    T worst = T(0);
+    const T* const w = c.at(o / c.outputs, o % c.outputs);
+    for (std::int64_t p = 0; p < c.in.rows.count; ++p)
+      for (std::int64_t q = 0; q < c.in.columns.count; ++q)
+        for (std::int64_t j = 0; j < c.in.channels; ++j)
+          worst = worst + w[p * c.of_row + q * c.of_column + j * c.of_channel] * T(0);
+    if (worst == T(0)) continue;
+    const std::int64_t columns = c.in.columns.places;
+    for (std::int64_t at = places.begin; at < places.begin + places.size; ++at)
+      put(at / c.in.places_of_image(), o, at / columns % c.in.rows.places, at % columns);
   }
-  constexpr std::int64_t column(std::int64_t t, std::int64_t q) const {
-    const std::int64_t r = t * a.stride[1] - a.padding[1] + q * a.dilation[1];
-    return r >= 0 && r < w ? r : -1;
-  }
-  // The row of y, if any, that row r of x and the window's row p meet.
-  constexpr std::int64_t row_of(std::int64_t r, std::int64_t p) const { return met(r, p, 0, oh); }
-  constexpr std::int64_t column_of(std::int64_t r, std::int64_t q) const { return met(r, q, 1, ow); }
-  constexpr std::int64_t outputs_of_group() const { return o / a.groups; }
+}
 
- private:
-  constexpr std::int64_t met(std::int64_t r, std::int64_t p, int d, std::int64_t end) const {
-    const std::int64_t t = r + a.padding[d] - p * a.dilation[d];
-    return t >= 0 && t % a.stride[d] == 0 && t / a.stride[d] < end ? t / a.stride[d] : -1;
-  }
-};
+template <class T, class Put>
+void convolve(const convolution_product<T>& c, const kernel_arguments<T>& k, const Put& put) {
+  const convolution_space<T> space(k.scratch(), c.panels());
+  const interval places = k.share(c.images * c.in.places_of_image());
+  if (is_depthwise(c)) convolve_depthwise(c, places, space);
+  else c.run(places, space);
+  if (c.is_padded() && !is_finite_piece(k, 1)) put_plainly(c, places, put);
+}
 
 template <class T>
-constexpr convolution_blocks blocks_of(const kernel_arguments<T>& k, int x, int weight, int y) {
-  const auto extent = [&](int operand, int d) { return operand < 0 ? k.extent(d) : k.extent(operand, d); };
-  convolution_blocks b;
-  b.a = k.template attributes<convolution_attributes>();
-  b.n = extent(x, 0);
-  b.c = extent(x, 1);
-  b.h = extent(x, 2);
-  b.w = extent(x, 3);
-  b.o = extent(weight, 0);
-  b.i = extent(weight, 1);
-  b.kh = extent(weight, 2);
-  b.kw = extent(weight, 3);
-  b.oh = extent(y, 2);
-  b.ow = extent(y, 3);
-  for (int d = 0; d < 4; ++d) {
-    const auto stride = [&](int operand) { return operand < 0 ? k.stride(d) : k.stride(operand, d); };
-    b.x.step[d] = stride(x);
-    b.weight.step[d] = stride(weight);
-    b.y.step[d] = stride(y);
-  }
-  return b;
+convolution_product<T> product_of(const convolution_blocks& b, const kernel_arguments<T>& k) {
+  convolution_product<T> c;
+  c.out = k.out();
+  c.weight = k.in(1);
+  c.images = b.n;
+  c.groups = b.a.groups;
+  return c;
 }
 
-// Element `at` of the result, counted row-major, in its place; Sum: what products are added in.
-template <class Sum, class T>
-constexpr void convolution_at(const convolution_blocks& b, const T* x, const T* weight, std::int64_t at, T* y) {
-  const std::int64_t v = at % b.ow, u = at / b.ow % b.oh, o = at / (b.ow * b.oh) % b.o, n = at / (b.ow * b.oh * b.o);
-  const std::int64_t first = o / b.outputs_of_group() * b.i;
-  Sum sum = Sum(0);
-  for (std::int64_t i = 0; i < b.i; ++i)
-    for (std::int64_t p = 0; p < b.kh; ++p) {
-      const std::int64_t r = b.row(u, p);
-      if (r < 0) continue;
-      for (std::int64_t q = 0; q < b.kw; ++q)
-        if (const std::int64_t s = b.column(v, q); s >= 0)
-          sum = sum + Sum(x[b.x.at(n, first + i, r, s)]) * Sum(weight[b.weight.at(o, i, p, q)]);
-    }
-  y[b.y.at(n, o, u, v)] = T(sum);
+template <class T>
+__attribute__((noinline)) void convolve(const convolution_blocks& b, const kernel_arguments<T>& k) {
+  convolution_product<T> c = product_of(b, k);
+  c.in = {k.in(0), b.x, taps_of(b, 0), taps_of(b, 1), b.i};
+  c.stored = b.y;
+  c.of_output = b.weight.of[0];
+  c.of_channel = b.weight.of[1];
+  c.of_row = b.weight.of[2];
+  c.of_column = b.weight.of[3];
+  c.outputs = b.outputs_of_group();
+  c.of_group = c.outputs * c.of_output;
+  convolve(c, k, [&](std::int64_t n, std::int64_t o, std::int64_t u, std::int64_t v) {
+    k.out()[b.y(n, o, u, v)] = convolution_result::at<typename math<T>::accumulator>(b, k.in(0), k.in(1), n, o, u, v);
+  });
 }
-template <class Sum, class T>
-constexpr void convolution_dx_at(const convolution_blocks& b, const T* dy, const T* weight, std::int64_t at, T* dx) {
-  const std::int64_t s = at % b.w, r = at / b.w % b.h, c = at / (b.w * b.h) % b.c, n = at / (b.w * b.h * b.c);
-  const std::int64_t i = c % b.i, first = c / b.i * b.outputs_of_group();
-  Sum sum = Sum(0);
-  for (std::int64_t o = first; o < first + b.outputs_of_group(); ++o)
-    for (std::int64_t p = 0; p < b.kh; ++p) {
-      const std::int64_t u = b.row_of(r, p);
-      if (u < 0) continue;
-      for (std::int64_t q = 0; q < b.kw; ++q)
-        if (const std::int64_t v = b.column_of(s, q); v >= 0)
-          sum = sum + Sum(dy[b.y.at(n, o, u, v)]) * Sum(weight[b.weight.at(o, i, p, q)]);
+
+// Phase by phase of the strides: each is a convolution of dy, of stride 1.
+template <class T>
+__attribute__((noinline)) void convolve_back(const convolution_blocks& b, const kernel_arguments<T>& k) {
+  convolution_product<T> c = product_of(b, k);
+  c.in.data = k.in(0);
+  c.in.stride = b.y;
+  c.in.channels = b.outputs_of_group();
+  c.stored = b.x;
+  c.of_output = b.weight.of[1];
+  c.of_channel = b.weight.of[0];
+  c.outputs = b.i;
+  c.of_group = c.in.channels * c.of_channel;
+  for (int d = 0; d < 2; ++d) c.stored.of[2 + d] = b.x.of[2 + d] * b.a.stride[d];
+  for (std::int64_t f = 0; f < b.a.stride[0]; ++f)
+    for (std::int64_t g = 0; g < b.a.stride[1]; ++g) {
+      c.in.rows = taps_of_phase(b, 0, f);
+      c.in.columns = taps_of_phase(b, 1, g);
+      if (c.in.places_of_image() == 0) continue;
+      c.out = k.out() + f * b.x.of[2] + g * b.x.of[3];
+      c.weight = k.in(1);
+      if (c.in.depth() > 0) c.weight += c.in.rows.first * b.weight.of[2] + c.in.columns.first * b.weight.of[3];
+      c.of_row = c.in.rows.apart * b.weight.of[2];
+      c.of_column = c.in.columns.apart * b.weight.of[3];
+      convolve(c, k, [&](std::int64_t n, std::int64_t i, std::int64_t r, std::int64_t s) {
+        const std::int64_t at_r = r * b.a.stride[0] + f, at_s = s * b.a.stride[1] + g;
+        k.out()[b.x(n, i, at_r, at_s)] =
+            convolution_dx_result::at<typename math<T>::accumulator>(b, k.in(0), k.in(1), n, i, at_r, at_s);
+      });
     }
-  dx[b.x.at(n, c, r, s)] = T(sum);
 }
-template <class Sum, class T>
-constexpr void convolution_dw_at(const convolution_blocks& b, const T* dy, const T* x, std::int64_t at, T* dw) {
-  const std::int64_t q = at % b.kw, p = at / b.kw % b.kh, i = at / (b.kw * b.kh) % b.i, o = at / (b.kw * b.kh * b.i);
-  const std::int64_t c = o / b.outputs_of_group() * b.i + i;
-  Sum sum = Sum(0);
-  for (std::int64_t n = 0; n < b.n; ++n)
-    for (std::int64_t u = 0; u < b.oh; ++u) {
-      const std::int64_t r = b.row(u, p);
-      if (r < 0) continue;
-      for (std::int64_t v = 0; v < b.ow; ++v)
-        if (const std::int64_t s = b.column(v, q); s >= 0)
-          sum = sum + Sum(dy[b.y.at(n, o, u, v)]) * Sum(x[b.x.at(n, c, r, s)]);
+
+// Output by output, the gradients of its weights where its cotangents are not all finite.
+template <class T>
+void weights_plainly(const convolution_blocks& b, const kernel_arguments<T>& k, const convolution_strides& stored,
+                     interval outputs) {
+  for (std::int64_t o = outputs.begin; o < outputs.begin + outputs.size; ++o) {
+    T worst = T(0);
+    for (std::int64_t n = 0; n < b.n; ++n)
+      for (std::int64_t u = 0; u < b.oh; ++u) {
+        const T* const row = k.in(0) + b.y(n, o, u, 0);
+        for (std::int64_t v = 0; v < b.ow; ++v) worst = worst + row[v * b.y.of[3]] * T(0);
+      }
+    if (worst == T(0)) continue;
+    for (std::int64_t i = 0; i < b.i; ++i)
+      for (std::int64_t p = 0; p < b.kh; ++p)
+        for (std::int64_t q = 0; q < b.kw; ++q)
+          k.out()[stored(o, i, p, q)] =
+              convolution_dw_result::at<typename math<T>::accumulator>(b, k.in(0), k.in(1), o, i, p, q);
+  }
+}
+
+template <class T>
+__attribute__((noinline)) void convolve_weights(const convolution_blocks& b, const kernel_arguments<T>& k) {
+  convolution_weights_product<T> c;
+  c.in = {k.in(1), b.x, taps_of(b, 0), taps_of(b, 1), b.i};
+  c.dy = {k.in(0), b.y, {b.oh, b.oh}, {b.ow, b.ow}, b.outputs_of_group()};
+  c.out = k.out();
+  c.stored = b.weight;
+  c.images = b.n;
+  c.outputs = b.outputs_of_group();
+  const convolution_space<T> space(k.scratch(), c.panels());
+  const interval outputs = k.share(b.o);
+  if (is_depthwise(c, b.a.groups)) return convolve_depthwise(c, outputs, space);
+  c.run(outputs, space);
+  if ((c.in.rows.is_padded() || c.in.columns.is_padded()) && !is_finite_piece(k, 0))
+    weights_plainly(b, k, c.stored, outputs);
+}
+
+}  // namespace convolution_detail
+
+// Numbers of the operands that are x, the weight and y; -1: the result.
+template <class Result, int X, int Weight, int Y>
+struct convolution_kernel {
+  static constexpr bool in_shares = true;
+  template <class T>
+  static constexpr void run(const kernel_arguments<T>& k) {
+    const convolution_blocks b = blocks_of(k, X, Weight, Y);
+    if constexpr (std::is_floating_point_v<T>) {
+      if (!std::is_constant_evaluated()) {
+        if (k.size() == 0) return;
+        if constexpr (Y < 0) return convolution_detail::convolve(b, k);
+        else if constexpr (X < 0) return convolution_detail::convolve_back(b, k);
+        else return convolution_detail::convolve_weights(b, k);
+      }
     }
-  dw[b.weight.at(o, i, p, q)] = T(sum);
-}
+    convolve_plainly<Result>(k, b);
+  }
+};
 
 }  // namespace SHARDWISE_HOST_BUILD
 }  // namespace host
 
 template <>
-struct SHARDWISE_HIDDEN host_kernel<custom::conv2d> {
-  static constexpr bool in_shares = true;
-  template <class T>
-  static constexpr void run(const kernel_arguments<T>& k) {
-    const auto b = host::blocks_of(k, 0, 1, -1);
-    const interval of = k.share(k.size());
-    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
-      host::convolution_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at, k.out());
-  }
-};
+struct SHARDWISE_HIDDEN host_kernel<custom::conv2d> : host::convolution_kernel<host::convolution_result, 0, 1, -1> {};
 template <>
-struct SHARDWISE_HIDDEN host_kernel<custom::conv2d_dx> {
-  static constexpr bool in_shares = true;
-  template <class T>
-  static constexpr void run(const kernel_arguments<T>& k) {
-    const auto b = host::blocks_of(k, -1, 1, 0);
-    const interval of = k.share(k.size());
-    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
-      host::convolution_dx_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at, k.out());
-  }
-};
+struct SHARDWISE_HIDDEN host_kernel<custom::conv2d_dx> : host::convolution_kernel<host::convolution_dx_result, -1, 1, 0> {};
 template <>
-struct SHARDWISE_HIDDEN host_kernel<custom::conv2d_dw> {
-  static constexpr bool in_shares = true;
-  template <class T>
-  static constexpr void run(const kernel_arguments<T>& k) {
-    const auto b = host::blocks_of(k, 1, -1, 0);
-    const interval of = k.share(k.size());
-    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
-      host::convolution_dw_at<typename host::math<T>::accumulator>(b, k.in(0), k.in(1), at, k.out());
-  }
-};
+struct SHARDWISE_HIDDEN host_kernel<custom::conv2d_dw> : host::convolution_kernel<host::convolution_dw_result, 1, -1, 0> {};
 
 }  // namespace shardwise::inline v0_1

@@ -3,29 +3,34 @@
 // kh, kw), y = sum over i, p, q of weight(o, i, p, q) x(n, i, oh stride - padding + p dilation, ow ...), zero outside of x.
 #pragma once
 
+#include <shardwise/operations/convolution/scratch.hpp>
 #include <shardwise/propagation/operation.hpp>
 
 namespace shardwise::inline v0_1 {
 
 struct convolution_attributes {
   std::int16_t stride[2] = {1, 1};
-  std::int16_t padding[2] = {0, 0};  // on both sides
+  std::int16_t padding[2] = {0, 0};  // before the first row or column, and as much behind the last one
   std::int16_t dilation[2] = {1, 1};
   std::int32_t groups = 1;
-  std::int64_t extent[2] = {0, 0};  // of an adjoint's result, which its operands do not tell: (h, w) or (kh, kw)
+  std::int64_t extent[2] = {0, 0};   // of an adjoint's result, which its operands do not tell: (h, w) or (kh, kw)
+  std::int32_t further[2] = {0, 0};  // padding behind the last row or column beyond the one before: "same" of even kernels
 };
 
 namespace operations {
 
+constexpr std::int64_t padded_extent(const convolution_attributes& a, int d, std::int64_t n) {
+  return n + 2 * a.padding[d] + a.further[d];
+}
 // Elements of y along a dim of x with n, of a kernel with k; less than 1: the kernel does not fit.
 constexpr std::int64_t convolved_extent(const convolution_attributes& a, int d, std::int64_t n, std::int64_t k) {
-  const std::int64_t room = n + 2 * a.padding[d] - a.dilation[d] * (k - 1) - 1;
+  const std::int64_t room = padded_extent(a, d, n) - a.dilation[d] * (k - 1) - 1;
   return room < 0 ? 0 : room / a.stride[d] + 1;
 }
 
 constexpr problem convolution_problem(const convolution_attributes& a) {
   bool fit = a.groups >= 1;
-  for (int d = 0; d < 2; ++d) fit = fit && a.stride[d] >= 1 && a.padding[d] >= 0 && a.dilation[d] >= 1;
+  for (int d = 0; d < 2; ++d) fit = fit && a.stride[d] >= 1 && a.padding[d] >= 0 && a.further[d] >= 0 && a.dilation[d] >= 1;
   return fit ? problem::none : problem::convolution_options;
 }
 // Of x and the weight; run-time extents may be those of the batch alone.
@@ -41,8 +46,8 @@ constexpr finding convolution_finding(const convolution_attributes& a, const spe
   if (weight.extent[0] % a.groups != 0) return {problem::convolution_groups, 1, 0, -1, weight.extent[0], a.groups};
   for (int d = 0; d < 2; ++d)
     if (convolved_extent(a, d, x.extent[2 + d], weight.extent[2 + d]) < 1)
-      return {problem::convolution_kernel,       1, 2 + d, -1, a.dilation[d] * (weight.extent[2 + d] - 1) + 1,
-              x.extent[2 + d] + 2 * a.padding[d]};
+      return {problem::convolution_kernel,         1, 2 + d, -1, a.dilation[d] * (weight.extent[2 + d] - 1) + 1,
+              padded_extent(a, d, x.extent[2 + d])};
   return {};
 }
 
@@ -121,6 +126,36 @@ constexpr double convolution_flops(const spec& y, const spec& weight) {
   return n;
 }
 
+// Of kernels on hosts, whose blocks are those of results at `places` or of gradients of weights.
+template <class F>
+constexpr std::int64_t convolution_scratch(dtype type, const F& panels) {
+  return type == dtype::f64 ? panels(double{}).bytes() : panels(float{}).bytes();
+}
+constexpr std::int64_t scratch_of_convolution(const op_attr& v, const spec* const* in, int, const spec& out) {
+  const largest_block w(*in[1]), y(out);
+  const std::int64_t groups = attributes_of<convolution_attributes>(v).groups, taps = w.extent[2] * w.extent[3];
+  return convolution_scratch(out.type, [&]<class T>(T) {
+    return convolution_panels::of_places<T>(w.extent[0] / groups, y.extent[0] * y.extent[2] * y.extent[3], w.extent[1],
+                                            taps);
+  });
+}
+constexpr std::int64_t scratch_of_convolution_dx(const op_attr& v, const spec* const* in, int, const spec& out) {
+  const largest_block w(*in[1]), x(out);
+  const std::int64_t groups = attributes_of<convolution_attributes>(v).groups, taps = w.extent[2] * w.extent[3];
+  return convolution_scratch(out.type, [&]<class T>(T) {
+    return convolution_panels::of_places<T>(w.extent[1], x.extent[0] * x.extent[2] * x.extent[3], w.extent[0] / groups,
+                                            taps);
+  });
+}
+constexpr std::int64_t scratch_of_convolution_dw(const op_attr& v, const spec* const* in, int, const spec& out) {
+  const largest_block y(*in[0]), w(out);
+  const std::int64_t groups = attributes_of<convolution_attributes>(v).groups, taps = w.extent[2] * w.extent[3];
+  return convolution_scratch(out.type, [&]<class T>(T) {
+    return convolution_panels::of_weights<T>(w.extent[0] / groups, w.extent[1], y.extent[0] * y.extent[2] * y.extent[3],
+                                             taps);
+  });
+}
+
 inline constexpr operation convolution = [] {
   operation o =
       convolution_record(&shape_of_convolution, [](const operation&, const op_attr& v, const spec*, int, const spec&) {
@@ -128,6 +163,7 @@ inline constexpr operation convolution = [] {
         return convolution_rows(v, {{S(0), U}, S(0)}, {{U, S(0)}, S(1)}, {{S(1), S(1)}, P});
       });
   o.flops = [](const op_attr&, const spec* const* in, const spec& out) { return convolution_flops(out, *in[1]); };
+  o.host_scratch = &scratch_of_convolution;
   return o;
 }();
 inline constexpr operation convolution_dx = [] {
@@ -137,6 +173,7 @@ inline constexpr operation convolution_dx = [] {
         return convolution_rows(v, {{S(0), U}, S(0)}, {{S(1), S(0)}, P}, {{U, S(1)}, S(1)});
       });
   o.flops = [](const op_attr&, const spec* const* in, const spec&) { return convolution_flops(*in[0], *in[1]); };
+  o.host_scratch = &scratch_of_convolution_dx;
   return o;
 }();
 inline constexpr operation convolution_dw = [] {
@@ -146,6 +183,7 @@ inline constexpr operation convolution_dw = [] {
         return convolution_rows(v, {{S(0), S(0)}, P}, {{S(1), U}, S(0)}, {{U, S(1)}, S(1)});
       });
   o.flops = [](const op_attr&, const spec* const* in, const spec& out) { return convolution_flops(*in[0], out); };
+  o.host_scratch = &scratch_of_convolution_dw;
   return o;
 }();
 

@@ -53,7 +53,8 @@ result_pointers<T> pointers_of(const runtime::result_blocks& r) {
 }  // namespace SHARDWISE_HOST_BUILD
 }  // namespace host
 
-// One rank's blocks, densely stored row-major unless the record says strided, elements of T. Where a block lies in its tensor: extents and origin.
+// One rank's blocks, elements of T: densely stored row-major, or, where the record says strided, by the strides given here, which may be
+// channels-last. Where a block lies in its tensor: extents and origin.
 template <class T>
 class SHARDWISE_HIDDEN kernel_arguments {
  public:
@@ -75,11 +76,11 @@ class SHARDWISE_HIDDEN kernel_arguments {
   constexpr int rank(int operand) const { return c_.l[operand].rank; }
   constexpr std::int64_t extent(int operand, int dim) const { return c_.l[operand].ext[dim]; }
   constexpr std::int64_t size(int operand) const { return c_.l[operand].numel(); }
+  // In elements; of an operand that is broadcast 0.
+  constexpr std::int64_t stride(int operand, int dim) const { return c_.l[operand].str[dim]; }
   constexpr int rank() const { return rank(runtime::result); }
   constexpr std::int64_t extent(int dim) const { return extent(runtime::result, dim); }
   constexpr std::int64_t size() const { return size(runtime::result); }
-  // In elements; where the record says strided, an operand and the result may be channels-last, else they are row-major.
-  constexpr std::int64_t stride(int operand, int dim) const { return c_.l[operand].str[dim]; }
   constexpr std::int64_t stride(int dim) const { return stride(runtime::result, dim); }
   // Of the whole tensor: its extent, and where this block begins.
   constexpr std::int64_t whole_extent(int operand, int dim) const { return c_.l[operand].global[dim]; }

@@ -56,6 +56,19 @@ struct layout {
       s *= ext[i];
     }
   }
+  // The same with the dims in falling order of `like`; equal ones in theirs.
+  constexpr void make_dense_as(const std::int64_t* like) {
+    bool done[max_rank]{};
+    std::int64_t s = 1;
+    for (int k = 0; k < rank; ++k) {
+      int next = -1;
+      for (int d = 0; d < rank; ++d)
+        if (!done[d] && (next < 0 || like[d] <= like[next])) next = d;
+      done[next] = true;
+      str[next] = s;
+      s *= ext[next];
+    }
+  }
 };
 
 // Row-major index, in the whole tensor, of the element at local position `at` of a block.
@@ -147,7 +160,8 @@ void link_batches(Calls& calls) {
   }
 }
 
-// The block of `s` at mesh coordinate `c`, densely stored: row-major, or channels-last where the tensor is.
+// The block of `s` at mesh coordinate `c`, densely stored, dims in the order of the tensor's strides: row-major, but where a tensor's
+// memory format is another one, such as channels last.
 constexpr layout local_layout(const spec& s, const int* c, std::int64_t n = 0) {
   layout l;
   l.rank = s.rank;
@@ -157,8 +171,9 @@ constexpr layout local_layout(const spec& s, const int* c, std::int64_t n = 0) {
     l.origin[d] = v.begin;
     l.global[d] = extent_at(s, d, n ? n : s.dyn_bound);
   }
-  if (s.rank == 4 && !is_contiguous(s) && is_channels_last(s)) l.make_channels_last();
-  else l.make_dense();
+  if (is_contiguous(s)) l.make_dense();
+  else if (s.rank == 4 && is_channels_last(s)) l.make_channels_last();
+  else l.make_dense_as(s.stride);
   return l;
 }
 

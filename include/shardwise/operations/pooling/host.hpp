@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plain kernels of pooling: a window for each element of the result, by one function for hosts and devices.
+#pragma once
+
+#include <shardwise/graph/functions/pooling.hpp>
+#include <shardwise/runtime/host/custom.hpp>
+#include <shardwise/support/config.hpp>
+
+namespace shardwise::inline v0_1 {
+
+namespace host {
+inline namespace SHARDWISE_HOST_BUILD {
+
+// Height and width of this rank's planes of x and of y, as many as there are images times channels.
+struct pool_planes {
+  std::int64_t planes = 0, h = 0, w = 0, oh = 0, ow = 0;
+  pool_attributes a{};
+
+  // Rows (d 0) or columns of x in window t.
+  constexpr interval window(int d, std::int64_t t) const {
+    const std::int64_t first = t * a.stride[d] - a.padding[d], end = first + a.kernel[d], extent = d == 0 ? h : w;
+    const std::int64_t begin = first < 0 ? 0 : first;
+    return {begin, (end < extent ? end : extent) - begin};
+  }
+  // Windows that row or column r is in.
+  constexpr interval windows(int d, std::int64_t r) const {
+    const std::int64_t at = r + a.padding[d], extent = d == 0 ? oh : ow;
+    const std::int64_t first = at < a.kernel[d] ? 0 : (at - a.kernel[d]) / a.stride[d] + 1, last = at / a.stride[d] + 1;
+    const std::int64_t end = last < extent ? last : extent;
+    return {first, end > first ? end - first : 0};
+  }
+  constexpr std::int64_t count(std::int64_t u, std::int64_t v) const {
+    return a.counts_padding != 0 ? std::int64_t{a.kernel[0]} * a.kernel[1] : window(0, u).size * window(1, v).size;
+  }
+};
+// x: the operand's number, or -1 of the result; the other one is y.
+template <class T>
+constexpr pool_planes pool_planes_of(const kernel_arguments<T>& k, int x, const std::int64_t (&result)[4]) {
+  const auto of = [&](bool is_operand, int d) { return is_operand ? k.extent(0, d) : result[d]; };
+  pool_planes p;
+  p.a = k.template attributes<pool_attributes>();
+  p.planes = k.extent(0, 0) * k.extent(0, 1);
+  p.h = of(x == 0, 2);
+  p.w = of(x == 0, 3);
+  p.oh = of(x != 0, 2);
+  p.ow = of(x != 0, 3);
+  return p;
+}
+
+// Where the largest element of y's element `at` stands in its plane. A NaN is not equal to itself.
+template <class M, class T>
+constexpr std::int64_t largest_of_window(const pool_planes& b, const T* x, std::int64_t at) {
+  const T* const plane = x + at / (b.oh * b.ow) * b.h * b.w;
+  const interval rows = b.window(0, at / b.ow % b.oh), columns = b.window(1, at % b.ow);
+  std::int64_t place = rows.begin * b.w + columns.begin;
+  T best = plane[place];
+  for (std::int64_t r = rows.begin; r < rows.begin + rows.size; ++r)
+    for (std::int64_t s = columns.begin; s < columns.begin + columns.size; ++s) {
+      const T v = plane[r * b.w + s];
+      if (best == best && (!(v == v) || M::less(best, v))) {
+        best = v;
+        place = r * b.w + s;
+      }
+    }
+  return place;
+}
+template <class M, class Sum, class T>
+constexpr T mean_of_window(const pool_planes& b, const T* x, std::int64_t at) {
+  const T* const plane = x + at / (b.oh * b.ow) * b.h * b.w;
+  const std::int64_t u = at / b.ow % b.oh, v = at % b.ow;
+  const interval rows = b.window(0, u), columns = b.window(1, v);
+  Sum sum = Sum(0);
+  for (std::int64_t r = rows.begin; r < rows.begin + rows.size; ++r)
+    for (std::int64_t s = columns.begin; s < columns.begin + columns.size; ++s) sum = sum + Sum(plane[r * b.w + s]);
+  return T(sum / Sum(M::from(static_cast<double>(b.count(u, v)))));
+}
+template <class M, class Sum, class T>
+constexpr T mean_of_windows_back(const pool_planes& b, const T* dy, std::int64_t at) {
+  const T* const plane = dy + at / (b.h * b.w) * b.oh * b.ow;
+  const interval rows = b.windows(0, at / b.w % b.h), columns = b.windows(1, at % b.w);
+  Sum sum = Sum(0);
+  for (std::int64_t u = rows.begin; u < rows.begin + rows.size; ++u)
+    for (std::int64_t v = columns.begin; v < columns.begin + columns.size; ++v)
+      sum = sum + Sum(plane[u * b.ow + v]) / Sum(M::from(static_cast<double>(b.count(u, v))));
+  return T(sum);
+}
+
+template <class T>
+constexpr pool_planes one_result_planes(const kernel_arguments<T>& k, int x) {
+  return pool_planes_of(k, x, {k.extent(0), k.extent(1), k.extent(2), k.extent(3)});
+}
+// Of several results one may be unwanted, and has no extents.
+template <class T>
+constexpr pool_planes max_pool_planes(const kernel_arguments<T>& k) {
+  const int some = k.wanted(0) ? 0 : 1;
+  return pool_planes_of(k, 0, {0, 0, k.extent_of_result(some, 2), k.extent_of_result(some, 3)});
+}
+
+}  // namespace SHARDWISE_HOST_BUILD
+}  // namespace host
+
+template <>
+struct SHARDWISE_HIDDEN host_kernel<custom::max_pool2d> {
+  static constexpr bool in_shares = true;
+  template <class T>
+  static constexpr void run(const kernel_arguments<T>& k) {
+    if (!k.wanted(0) && !k.wanted(1)) return;
+    const host::pool_planes b = host::max_pool_planes(k);
+    const interval of = k.share(b.planes * b.oh * b.ow);
+    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at) {
+      const std::int64_t place = host::largest_of_window<host::math<T>>(b, k.in(0), at);
+      if (k.wanted(0)) k.out(0)[at] = k.in(0)[at / (b.oh * b.ow) * b.h * b.w + place];
+      if (k.wanted(1)) k.index_out(1)[at] = static_cast<std::int32_t>(place);
+    }
+  }
+};
+template <>
+struct SHARDWISE_HIDDEN host_kernel<custom::avg_pool2d> {
+  static constexpr bool in_shares = true;
+  template <class T>
+  static constexpr void run(const kernel_arguments<T>& k) {
+    const host::pool_planes b = host::one_result_planes(k, 0);
+    const interval of = k.share(k.size());
+    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
+      k.out()[at] = host::mean_of_window<host::math<T>, typename host::math<T>::accumulator>(b, k.in(0), at);
+  }
+};
+template <>
+struct SHARDWISE_HIDDEN host_kernel<custom::avg_pool2d_dx> {
+  static constexpr bool in_shares = true;
+  template <class T>
+  static constexpr void run(const kernel_arguments<T>& k) {
+    const host::pool_planes b = host::one_result_planes(k, -1);
+    const interval of = k.share(k.size());
+    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
+      k.out()[at] = host::mean_of_windows_back<host::math<T>, typename host::math<T>::accumulator>(b, k.in(0), at);
+  }
+};
+
+}  // namespace shardwise::inline v0_1

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// max_pool2d and avg_pool2d against plain loops over padded images, their gradients against differences, and on meshes.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <figures.hpp>
+#include <limits>
+#include <shardwise/laws/gradcheck.hpp>
+#include <shardwise/shardwise.hpp>
+#include <vector>
+
+namespace {
+
+namespace sw = shardwise;
+using figures::apart;
+using figures::some;
+using figures::whole;
+
+template <int N>
+struct dp : sw::axis<N> {};
+template <int N>
+using mesh = sw::mesh<dp<N>>;
+
+// Over a copy of the image with its padding: minus infinity, or zeros of which some count.
+struct sizes {
+  int n, c, h, w, kh, kw, stride, padding;
+  int oh() const { return (h + 2 * padding - kh) / stride + 1; }
+  int ow() const { return (w + 2 * padding - kw) / stride + 1; }
+};
+struct pooled {
+  std::vector<double> largest, place, mean, mean_of_counted;
+};
+pooled plainly(const sizes& s, const std::vector<double>& x) {
+  pooled r;
+  const int H = s.h + 2 * s.padding, W = s.w + 2 * s.padding;
+  for (int plane = 0; plane < s.n * s.c; ++plane) {
+    std::vector<double> padded(static_cast<std::size_t>(H * W), std::numeric_limits<double>::infinity());
+    for (int i = 0; i < s.h * s.w; ++i)
+      padded[static_cast<std::size_t>((i / s.w + s.padding) * W + i % s.w + s.padding)] =
+          x[static_cast<std::size_t>(plane * s.h * s.w + i)];
+    for (int u = 0; u < s.oh(); ++u)
+      for (int v = 0; v < s.ow(); ++v) {
+        double best = -std::numeric_limits<double>::infinity(), sum = 0;
+        int place = -1, count = 0;
+        for (int p = 0; p < s.kh * s.kw; ++p) {
+          const int row = u * s.stride + p / s.kw, column = v * s.stride + p % s.kw;
+          const double e = padded[static_cast<std::size_t>(row * W + column)];
+          if (std::isinf(e)) continue;
+          sum += e;
+          ++count;
+          if (e > best) best = e, place = (row - s.padding) * s.w + column - s.padding;
+        }
+        r.largest.push_back(best);
+        r.place.push_back(place);
+        r.mean.push_back(sum / (s.kh * s.kw));
+        r.mean_of_counted.push_back(sum / count);
+      }
+  }
+  return r;
+}
+
+template <int N, int C, int H, int W, int KH, int KW, int Stride, int Padding, int Ranks, class Placement>
+void check() {
+  constexpr sw::pool_options options{.kernel = {KH, KW}, .stride = Stride, .padding = Padding};
+  constexpr sw::pool_options counted{.kernel = {KH, KW}, .stride = Stride, .padding = Padding, .count_include_pad = false};
+  const auto x = some(N * C * H * W, 0);
+  const pooled want = plainly({N, C, H, W, KH, KW, Stride, Padding}, x);
+  sw::launch<mesh<Ranks>>([&](auto& rank) {
+    sw::eager e(rank);
+    const auto image =
+        sw::dtensor_of<double, sw::shape<N, C, H, W>, mesh<Ranks>, sw::on<dp<Ranks>, Placement>>::distribute(e, x);
+    const auto [values, indices] = sw::max_pool2d_with_indices<options>(image);
+    const auto places = whole(sw::cast<double>(indices));
+    const auto largest = whole(values), alone = whole(sw::max_pool2d<options>(image));
+    const auto mean = whole(sw::avg_pool2d<options>(image)), of_counted = whole(sw::avg_pool2d<counted>(image));
+    if (rank.index() != 0) return;
+    CHECK(largest == want.largest);
+    CHECK(alone == want.largest);
+    CHECK(places == want.place);
+    CHECK(apart(mean, want.mean) < 1e-14);
+    CHECK(apart(of_counted, want.mean_of_counted) < 1e-14);
+  });
+}
+
+TEST_CASE("pooling: windows, strides and paddings, whole and in shards of batch and channels") {
+  check<2, 3, 5, 6, 2, 2, 2, 0, 1, sw::replicate>();
+  check<2, 3, 5, 6, 3, 2, 1, 1, 1, sw::replicate>();
+  check<3, 2, 7, 7, 3, 3, 2, 1, 2, sw::shard<0>>();
+  check<2, 5, 7, 4, 2, 3, 3, 1, 3, sw::shard<1>>();
+}
+
+template <sw::pool_options O>
+struct largest {
+  constexpr auto operator()(const auto& x) const { return sw::max_pool2d<O>(x); }
+};
+template <sw::pool_options O>
+struct mean {
+  constexpr auto operator()(const auto& x) const { return sw::avg_pool2d<O>(x); }
+};
+struct mean_back {
+  constexpr auto operator()(const auto& dy) const {
+    return sw::call<sw::custom::avg_pool2d_dx, sw::pack_attributes(sw::pool_attributes{{3, 2}, {2, 1}, {1, 1}, 0, {5, 3}})>(
+        dy);
+  }
+};
+TEST_CASE("pooling: gradients against differences") {
+  using options = sw::pool_options;
+  CHECK(sw::gradcheck<largest<options{.kernel = 2}>, sw::shape<2, 2, 4, 5>>() == 80);
+  CHECK(sw::gradcheck<largest<options{.kernel = 3, .stride = 1, .padding = 1}>, sw::shape<1, 2, 4, 5>>() == 40);
+  CHECK(sw::gradcheck<mean<options{.kernel = {3, 2}, .stride = 2, .padding = 1}>, sw::shape<2, 2, 4, 5>>() == 80);
+  CHECK(sw::gradcheck<mean<options{.kernel = 3, .stride = 1, .padding = 1, .count_include_pad = false}>,
+                      sw::shape<1, 2, 4, 5>>() == 40);
+  CHECK(sw::gradcheck<mean_back, sw::shape<1, 2, 3, 4>>() == 24);
+}
+
+TEST_CASE("pooling: of equals the first is taken") {
+  sw::launch<mesh<1>>([&](auto& rank) {
+    sw::eager e(rank);
+    const auto image = sw::dtensor_of<double, sw::shape<1, 1, 2, 4>, mesh<1>>::distribute(e, std::vector<double>(8, 1.5));
+    const auto [values, indices] = sw::max_pool2d_with_indices<sw::pool_options{.kernel = 2}>(image);
+    CHECK(whole(sw::cast<double>(indices)) == std::vector<double>{0, 2});
+    CHECK(whole(values) == std::vector<double>{1.5, 1.5});
+  });
+}
+TEST_CASE("pooling: a NaN wins") {
+  std::vector<double> x = some(16, 0);
+  x[5] = std::numeric_limits<double>::quiet_NaN();
+  sw::launch<mesh<1>>([&](auto& rank) {
+    sw::eager e(rank);
+    const auto image = sw::dtensor_of<double, sw::shape<1, 1, 4, 4>, mesh<1>>::distribute(e, x);
+    const auto [values, indices] = sw::max_pool2d_with_indices<sw::pool_options{.kernel = 2}>(image);
+    CHECK(std::isnan(whole(values)[0]));
+    CHECK(whole(sw::cast<double>(indices))[0] == 5);
+  });
+}
+
+}  // namespace

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel that is wider than the padded image.
+// expect: max_pool2d, avg_pool2d: the kernel is larger than the padded image
+
+#include <shardwise/graph/functions/pooling.hpp>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+template <std::int64_t... E>
+using whole = typed<float, sw::shape<E...>, mesh>;
+#ifdef SHARDWISE_FAIL
+using y = decltype(sw::max_pool2d<sw::pool_options{.kernel = {2, 9}}>(whole<2, 6, 9, 8>{}));
+#else
+using y = decltype(sw::max_pool2d<sw::pool_options{.kernel = {9, 2}}>(whole<2, 6, 9, 8>{}));
+#endif
