@@ -67,7 +67,8 @@ void check() {
   const pooled want = plainly({N, C, H, W, KH, KW, Stride, Padding}, x);
   sw::launch<mesh<Ranks>>([&](auto& rank) {
     sw::eager e(rank);
-    const auto image = sw::dtensor_of<double, sw::shape<N, C, H, W>, mesh<Ranks>, sw::on<dp<Ranks>, Placement>>::distribute(e, x);
+    const auto image =
+        sw::dtensor_of<double, sw::shape<N, C, H, W>, mesh<Ranks>, sw::on<dp<Ranks>, Placement>>::distribute(e, x);
     const auto [values, indices] = sw::max_pool2d_with_indices<options>(image);
     const auto places = whole(sw::cast<double>(indices));
     const auto largest = whole(values), alone = whole(sw::max_pool2d<options>(image));
@@ -98,8 +99,8 @@ struct mean {
 };
 struct mean_back {
   constexpr auto operator()(const auto& dy) const {
-    return sw::call<sw::custom::avg_pool2d_dx,
-                    sw::pack_attributes(sw::pool_attributes{{3, 2}, {2, 1}, {1, 1}, 0, {5, 3}})>(dy);
+    return sw::call<sw::custom::avg_pool2d_dx, sw::pack_attributes(sw::pool_attributes{{3, 2}, {2, 1}, {1, 1}, 0, {5, 3}})>(
+        dy);
   }
 };
 TEST_CASE("pooling: gradients against differences") {

@@ -11,7 +11,8 @@ using sw::problem;
 using rules_test::on_line;
 
 constexpr sw::op_attr with(int kernel, int stride, int padding, int counts = 1, int h = 0, int w = 0) {
-  const auto k = static_cast<std::int16_t>(kernel), s = static_cast<std::int16_t>(stride), p = static_cast<std::int16_t>(padding);
+  const auto k = static_cast<std::int16_t>(kernel), s = static_cast<std::int16_t>(stride),
+             p = static_cast<std::int16_t>(padding);
   return sw::pack_attributes(sw::pool_attributes{{k, k}, {s, s}, {p, p}, counts, {h, w}});
 }
 template <class X>

@@ -20,12 +20,12 @@ struct pool_options {
 namespace detail {
 
 template <pool_options O>
-inline constexpr op_attr pool_attr = pack_attributes(
-    pool_attributes{{O.kernel.height, O.kernel.width},
-                    {O.stride.height != 0 ? O.stride.height : O.kernel.height, O.stride.width != 0 ? O.stride.width : O.kernel.width},
-                    {O.padding.height, O.padding.width},
-                    O.count_include_pad ? 1 : 0,
-                    {0, 0}});
+inline constexpr op_attr pool_attr = pack_attributes(pool_attributes{
+    {O.kernel.height, O.kernel.width},
+    {O.stride.height != 0 ? O.stride.height : O.kernel.height, O.stride.width != 0 ? O.stride.width : O.kernel.width},
+    {O.padding.height, O.padding.width},
+    O.count_include_pad ? 1 : 0,
+    {0, 0}});
 
 }  // namespace detail
 
@@ -45,8 +45,8 @@ inline constexpr autodiff::adjoint_rule max_pool2d_adjoint = autodiff::pulled<5>
   const op_attr along = attributes<index_attributes>(2, plane);
   const int lines = as_lines(autodiff::contiguous_node(p.t, p.cotangent(0), p.n.scope)), places = as_lines(p.result(1));
   const spec in[] = {p.t.spec_at(lines), p.t.spec_at(places)};
-  const int sums = p.t.b.emit(op_code::scatter_add, along, 0, p.t.intern(infer(op_code::scatter_add, along, in, 2)), p.n.scope,
-                              lines, places);
+  const int sums = p.t.b.emit(op_code::scatter_add, along, 0, p.t.intern(infer(op_code::scatter_add, along, in, 2)),
+                              p.n.scope, lines, places);
   p.give(0, p.emit(op_code::reshape, pack_extents(x), 0, 0, sums));
 });
 

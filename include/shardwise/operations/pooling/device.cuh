@@ -13,8 +13,8 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 
 // `values`, `indices`: null where nobody wants them.
 template <class T>
-__global__ void __launch_bounds__(256)
-    max_pool_elements(const __grid_constant__ host::pool_planes b, const T* x, T* values, std::int32_t* indices, std::int64_t size) {
+__global__ void __launch_bounds__(256) max_pool_elements(const __grid_constant__ host::pool_planes b, const T* x, T* values,
+                                                         std::int32_t* indices, std::int64_t size) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; at < size; at += step) {
     const std::int64_t place = host::largest_of_window<math<T>>(b, x, at);
@@ -39,8 +39,8 @@ struct mean_pool_launch {
   template <class T>
   static void run(const kernel_arguments<T>& k, cudaStream_t stream) {
     if (k.size() > 0)
-      mean_pool_elements<Back, T><<<pool_blocks(k.size()), 256, 0, stream>>>(host::one_result_planes(k, Back ? -1 : 0), k.in(0),
-                                                                             k.out(), k.size());
+      mean_pool_elements<Back, T>
+          <<<pool_blocks(k.size()), 256, 0, stream>>>(host::one_result_planes(k, Back ? -1 : 0), k.in(0), k.out(), k.size());
   }
 };
 

@@ -23,7 +23,8 @@ constexpr std::int64_t pooled_extent(const pool_attributes& a, int d, std::int64
 // With at most half a kernel of padding every window has an element.
 constexpr finding pool_finding(const pool_attributes& a, const spec& x) {
   for (int d = 0; d < 2; ++d)
-    if (a.kernel[d] < 1 || a.stride[d] < 1 || a.padding[d] < 0 || 2 * a.padding[d] > a.kernel[d]) return {problem::pool_options};
+    if (a.kernel[d] < 1 || a.stride[d] < 1 || a.padding[d] < 0 || 2 * a.padding[d] > a.kernel[d])
+      return {problem::pool_options};
   if (x.rank != 4) return {problem::pool_rank, 0, -1, -1, x.rank, 4};
   for (int d = 2; d < 4; ++d)
     if (is_dyn(x, d)) return {problem::pool_dyn, 0, d};
