@@ -120,6 +120,7 @@ constexpr bool write_on(State& st, const Graph& g, stage_work work) {
 //       `b` goes on with `out`; what costs more than some ten nodes' statements, a step takes from `work`; a member `storage`, a
 //       storage_map, is filled before
 //   static constexpr graph_room room(const auto& g)       how large the result is at most
+// and may have prepared<Source>, a constant that begin(g, prepared) takes instead of finding it itself.
 template <class Rules>
 struct rewriting {
   using shardwise_pass = void;
@@ -133,7 +134,8 @@ struct rewriting {
   template <class Source, class State>
   static constexpr void start(State& st) {
     if constexpr (knows_storage<State>) copy_storage(found_storage<Source>, st.storage, Source::value.node_count);
-    st.begin(Source::value);
+    if constexpr (requires { Rules::template prepared<Source>; }) st.begin(Source::value, Rules::template prepared<Source>);
+    else st.begin(Source::value);
   }
   template <class Source, class State>
   static constexpr bool advance(State& st, int nodes) {

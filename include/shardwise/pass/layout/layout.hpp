@@ -12,50 +12,61 @@ enum class weight_storage : std::uint8_t { as_declared, frozen };
 
 namespace passes {
 
-// What becomes of each node: stored channels-last or as it was.
+// What readers ask of each value of four dims, bit by bit.
+template <int Nodes>
+struct layout_needs {
+  static constexpr int capacity = Nodes > 0 ? Nodes : 1;
+  static constexpr unsigned char wanted = 1, strict = 2, kernel = 4;
+  unsigned char of[capacity];  // read by its strides; to be stored as recorded; read by a convolution as its weight
+
+  template <class Graph>
+  constexpr void find(const Graph& g, const layout_choice<Nodes>& choice, const preferred_nodes<Nodes>& preferred) {
+    for (unsigned char& o : of) o = 0;
+    if (!choice.any) return;
+    for (int k = 0; k < g.output_count; ++k) of[g.outputs[k]] = strict;
+    for (int i = 0; i < g.node_count; ++i) {
+      const node& n = g.nodes[i];
+      for (int k = 0; k < n.inputs; ++k) {
+        const int x = n.in[k];
+        if (g.specs[g.nodes[x].spec].rank != 4) continue;
+        const layout_need need = choice.parts.is_boundary(g, x, i) ? layout_need::strict : layout_need_of(g, i, k);
+        if (need == layout_need::any) of[x] |= wanted;
+        else if (need == layout_need::strict || g.nodes[x].op == op_code::param) of[x] |= strict;
+      }
+      if (!preferred.is[i]) continue;
+      const convolving what = convolving_of(g, n);
+      if (what == convolving::forward || what == convolving::dx) of[n.in[1]] |= kernel;
+    }
+  }
+};
+
+// What becomes of each node.
 template <int Nodes>
 struct layout_plan {
   static constexpr int capacity = Nodes > 0 ? Nodes : 1;
-  layout_choice<Nodes> choice;
-  preferred_nodes<Nodes> preferred;
-  bool last[capacity];  // stored channels-last, or was already
+  bool last[capacity];       // stored channels-last, or was already
+  bool convolves[capacity];  // reads all that it reads channels-last
 
-  template <layout_mode Mode, class Splitter, class Graph>
-  constexpr void find(const Graph& g, weight_storage weights) {
-    choice.template find<Mode, Splitter>(g);
-    if (!choice.any) {
-      for (int i = 0; i < capacity; ++i) last[i] = preferred.is[i] = false;
-      return;
-    }
-    preferred.find(g, choice);
-    bool wanted[capacity];  // by a reader that goes by strides
-    bool strict[capacity];  // or needed as recorded
-    bool output[capacity];
-    bool kernel[capacity];  // read by a convolution as its weight
-    for (int i = 0; i < capacity; ++i) last[i] = wanted[i] = strict[i] = output[i] = kernel[i] = false;
-    for (int k = 0; k < g.output_count; ++k) output[g.outputs[k]] = true;
-    for (int i = 0; i < g.node_count; ++i) {
-      const convolving what = preferred.is[i] ? convolving_of(g, g.nodes[i]) : convolving::none;
-      if (what == convolving::forward || what == convolving::dx) kernel[g.nodes[i].in[1]] = true;
-      for (int k = 0; k < g.nodes[i].inputs; ++k) {
-        const int x = g.nodes[i].in[k];
-        if (g.specs[g.nodes[x].spec].rank != 4) continue;
-        const layout_need need = choice.parts.is_boundary(g, x, i) ? layout_need::strict : layout_need_of(g, i, k);
-        wanted[x] = wanted[x] || need == layout_need::any;
-        strict[x] =
-            strict[x] || need == layout_need::strict || (g.nodes[x].op == op_code::param && need != layout_need::any);
-      }
-    }
+  template <class Graph>
+  constexpr void find(const Graph& g, const preferred_nodes<Nodes>& preferred, const layout_needs<Nodes>& needs,
+                      weight_storage weights) {
+    using bits = layout_needs<Nodes>;
+    for (int i = 0; i < capacity; ++i) last[i] = convolves[i] = false;
     for (int i = 0; i < g.node_count; ++i) {
       const node& n = g.nodes[i];
       const spec& s = g.specs[n.spec];
       if (s.rank != 4) continue;
-      last[i] = is_channels_last(s) && !is_contiguous(s);
-      if (last[i] || output[i] || strict[i] || !wanted[i] || !is_contiguous(s)) continue;
-      if (n.op == op_code::param) last[i] = weights == weight_storage::frozen && kernel[i];
+      const convolving what = preferred.is[i] && unit_of(g, i) < 0 ? convolving_of(g, n) : convolving::none;
+      convolves[i] = what != convolving::none;
+      if (!is_contiguous(s)) {
+        last[i] = is_channels_last(s);
+        continue;
+      }
+      if ((needs.of[i] & (bits::wanted | bits::strict)) != bits::wanted) continue;
+      if (n.op == op_code::param) last[i] = weights == weight_storage::frozen && (needs.of[i] & bits::kernel) != 0;
       else
         last[i] = preferred.is[i] && n.inputs > 0 && n.expression < 0 && may_be_strided(g, n) &&
-                  n.op != op_code::contiguous && convolving_of(g, n) != convolving::dw && unit_of(g, i) < 0;
+                  n.op != op_code::contiguous && what != convolving::dw && unit_of(g, i) < 0;
     }
   }
 };
@@ -70,10 +81,14 @@ struct layout_rules {
     layout_plan<In::node_capacity> plan;
     int other[capacity];  // the copy of a value in the order that it is not stored in, -1: none yet
 
-    constexpr void begin(const In& g) {
+    constexpr void begin(const In& g) { begin(g, planned(g)); }
+    constexpr void begin(const In& g, const layout_plan<In::node_capacity>& p) {
       base::begin(g);
-      for (int& o : other) o = -1;
-      plan.template find<Mode, Splitter>(g, Weights);
+      for (int i = 0; i < capacity; ++i) {
+        other[i] = -1;
+        plan.last[i] = p.last[i];
+        plan.convolves[i] = p.convolves[i];
+      }
     }
 
     constexpr bool step(const In& g, builder& b) {
@@ -83,13 +98,12 @@ struct layout_rules {
       }
       const int i = cursor++;
       const node& given = g.nodes[i];
-      const bool convolves = plan.preferred.is[i] && unit_of(g, i) < 0 && convolving_of(g, given) != convolving::none;
       int in[max_inputs]{};
       for (int k = 0; k < given.inputs; ++k) {
         const int x = given.in[k];
         const bool turned = plan.last[x] && !is_channels_last(g.spec_of(x));  // by this pass
         in[k] = to[x];
-        if (convolves && !plan.last[x]) in[k] = copied(g, b, x, memory_format::channels_last);
+        if (plan.convolves[i] && !plan.last[x]) in[k] = copied(g, b, x, memory_format::channels_last);
         else if (turned && layout_need_of(g, i, k) != layout_need::any) in[k] = copied(g, b, x, memory_format::contiguous);
       }
       base::copy(b, g, i);
@@ -117,10 +131,48 @@ struct layout_rules {
     }
   };
 
+  // What a stage begins with is found in constants of its own, each a walk or two over the graph.
+  template <class Source>
+  static constexpr auto choice = [] {
+    layout_choice<graph_type_of<Source>::node_capacity> c;
+    c.template find<Mode, Splitter>(Source::value);
+    return c;
+  }();
+  template <class Source>
+  static constexpr auto preferred = [] {
+    preferred_nodes<graph_type_of<Source>::node_capacity> p;
+    p.find(Source::value, choice<Source>);
+    return p;
+  }();
+  template <class Source>
+  static constexpr auto needs = [] {
+    layout_needs<graph_type_of<Source>::node_capacity> n;
+    n.find(Source::value, choice<Source>, preferred<Source>);
+    return n;
+  }();
+  template <class Source>
+  static constexpr auto prepared = [] {
+    layout_plan<graph_type_of<Source>::node_capacity> p;
+    p.find(Source::value, preferred<Source>, needs<Source>, Weights);
+    return p;
+  }();
+  // The same at run time.
+  template <class Graph>
+  static constexpr auto planned(const Graph& g) {
+    layout_choice<Graph::node_capacity> c;
+    preferred_nodes<Graph::node_capacity> f;
+    layout_needs<Graph::node_capacity> n;
+    layout_plan<Graph::node_capacity> p;
+    c.template find<Mode, Splitter>(g);
+    f.find(g, c);
+    n.find(g, c, f);
+    p.find(g, f, n, Weights);
+    return p;
+  }
+
   // Every tensor of four dims may be copied once, and its spec in either order.
   template <class Graph>
   static constexpr graph_room room(const Graph& g) {
-    if (!turns_any<Mode, Splitter>(g)) return {g.node_count, g.spec_count};
     int nodes = g.node_count, specs = g.spec_count;
     for (int i = 0; i < g.node_count; ++i) nodes += g.spec_of(i).rank == 4 ? 1 : 0;
     for (int s = 0; s < g.spec_count; ++s) specs += g.specs[s].rank == 4 ? 1 : 0;
@@ -147,7 +199,7 @@ struct optimize_layout : passes::rewriting<passes::layout_rules<Mode, Weights, S
   using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
 
   // The graph itself where it stays as it is.
-  template <class Source, bool Turns = passes::turns_any<Mode, Splitter>(Source::value)>
+  template <class Source, bool Turns = passes::layout_rules<Mode, Weights, Splitter>::template choice<Source>.any>
   struct run : passes::rewriting<passes::layout_rules<Mode, Weights, Splitter>>::template in_stages<Source> {};
   template <class Source>
   struct run<Source, false> {

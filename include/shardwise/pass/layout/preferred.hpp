@@ -35,6 +35,7 @@ struct preferred_nodes {
       is[i] = false;
       last[i] = -1;
     }
+    if (!choice.any) return;
     for (int i = g.node_count - 1; i >= 0; --i) {
       const node& n = g.nodes[i];
       if (of[i] < 0 || !choice.chosen[of[i]]) continue;
@@ -80,6 +81,7 @@ constexpr layout_need layout_need_of(const Graph& g, int i, int k) {
   const node& n = g.nodes[i];
   const operation& o = record_of(g, n);
   if (n.expression >= 0 || unit_of(g, i) >= 0 || is_update(n.op)) return layout_need::strict;
+  if (o.kind == operation_kind::pointwise) return layout_need::any;
   for (const op_code op :
        {op_code::redistribute, op_code::wait, op_code::relabel, op_code::pack, op_code::unpack, op_code::part, op_code::room,
         op_code::fused, op_code::norm, op_code::norm_dw_db, op_code::norm_dx_dw, op_code::adam_term, op_code::getitem})

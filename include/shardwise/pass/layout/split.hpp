@@ -31,11 +31,15 @@ template <int Nodes>
 struct subgraph_map {
   static constexpr int capacity = Nodes > 0 ? Nodes : 1;
   int of[capacity];
-  int count = 0;
+  int count;
 
+  constexpr void clear() {
+    for (int& p : of) p = -1;
+    count = 0;
+  }
   template <class Splitter, class Graph>
   constexpr void find(const Graph& g) {
-    for (int& p : of) p = -1;
+    clear();
     if constexpr (!Splitter::splits) {
       for (int i = 0; i < g.node_count; ++i) of[i] = is_leaf(g.nodes[i].op) ? -1 : 0;
       count = 1;
@@ -143,6 +147,8 @@ struct layout_choice {
   template <layout_mode Mode, class Splitter, class Graph>
   constexpr void find(const Graph& g) {
     any = false;
+    parts.clear();
+    for (bool& c : chosen) c = false;
     if (Mode == layout_mode::off || g.custom_count == 0) return;  // no convolution
     parts.template find<Splitter>(g);
     for (int p = 0; p < parts.count; ++p) {
@@ -151,13 +157,6 @@ struct layout_choice {
     }
   }
 };
-template <layout_mode Mode, class Splitter, class Graph>
-constexpr bool turns_any(const Graph& g) {
-  layout_choice<Graph::node_capacity> c;
-  c.template find<Mode, Splitter>(g);
-  return c.any;
-}
-
 }  // namespace passes
 
 }  // namespace shardwise::inline v0_1

@@ -284,6 +284,29 @@ TEST_CASE("optimize_layout: texts of graphs say what is channels-last") {
   CHECK(text.find("%conv2d_1 = conv2d(%relu, %contiguous_2) (2, 80, 2, 2) [replicate]\n") != std::string::npos);
 }
 
+// Verification takes a channels-last result of kernels that go by strides, and of no other.
+struct pixels {
+  constexpr auto operator()(const auto& x) const { return sw::relu(x); }
+};
+struct rows {
+  constexpr auto operator()(const auto& x) const { return sw::softmax<3>(x); }
+};
+template <class F>
+bool is_taken_turned() {
+  sw::graph<16, 16> g;
+  sw::copy_into(g, of<F, in<2, 3, 5, 4>>::template step<>::program);
+  sw::node& n = g.nodes[g.outputs[0]];
+  sw::spec s = g.specs[n.spec];
+  sw::make_channels_last(s);
+  n.spec = g.spec_count;
+  g.specs[g.spec_count++] = s;
+  return !sw::verify(g);
+}
+TEST_CASE("memory formats: verification takes channels-last results of kernels that go by strides alone") {
+  CHECK(is_taken_turned<pixels>());
+  CHECK(!is_taken_turned<rows>());
+}
+
 // --- random graphs -----------------------------------------------------------------------------------------------------------------
 
 constexpr int graph_nodes = 64;
