@@ -25,8 +25,8 @@ struct keep_sums {
     Graph g;
     int cotangent[Forward > 0 ? Forward : 1];
     std::int32_t to[capacity];
-    std::int32_t first[capacity];               // of a node: a parameter whose gradient it is, plus one; 0: none
-    std::int32_t reduces[capacity];             // of a node: the parameter whose sum it reduces, plus one
+    std::int32_t first[capacity];                  // of a node: a parameter whose gradient it is, plus one; 0: none
+    std::int32_t reduces[capacity];                // of a node: the parameter whose sum it reduces, plus one
     std::int32_t next[Forward > 0 ? Forward : 1];  // another parameter with the same gradient, plus one
     std::int32_t root[Forward > 0 ? Forward : 1];  // of a parameter: the node whose value is summed, -1: none is
     std::int32_t sum[Forward > 0 ? Forward : 1];   // and what holds it afterwards
@@ -50,9 +50,9 @@ struct keep_sums {
   template <class Source>
   using joint = std::remove_cvref_t<decltype(Source::value.g)>;
   template <class Source>
-  using state = sums_state<resized<joint<Source>, Source::value.g.node_count + 5 * kept<Source>,
-                                   joint<Source>::spec_capacity + kept<Source>>,
-                           forward<Source>>;
+  using state = sums_state<
+      resized<joint<Source>, Source::value.g.node_count + 5 * kept<Source>, joint<Source>::spec_capacity + kept<Source>>,
+      forward<Source>>;
 
   template <class Source>
   static constexpr int stages(int nodes) {
@@ -136,7 +136,8 @@ struct keep_sums {
   template <class Graph>
   static constexpr int reduction_of(const Graph& g, int i) {
     int found = -1;
-    while (g.nodes[i].op == op_code::redistribute || g.nodes[i].op == op_code::cast || g.nodes[i].op == op_code::contiguous) {
+    while (g.nodes[i].op == op_code::redistribute || g.nodes[i].op == op_code::cast ||
+           g.nodes[i].op == op_code::contiguous) {
       const node& n = g.nodes[i];
       if (n.op == op_code::redistribute && communicates(shardwise::detail::transition_at(g, i)) &&
           g.spec_of(n.in[0]).place[attributes_of<redistribute_attributes>(n.a).axis].is_partial())

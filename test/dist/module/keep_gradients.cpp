@@ -70,7 +70,8 @@ TEST_CASE("passes") {
   check<2, acc::replicated<2>, two, axes, sw::keep_gradients<>, sw::merge_common, sw::merge_products, sw::fuse_kernels,
         sw::join_norm_adjoints>();
   check<2, acc::replicated<2>, two, axes, sw::keep_gradients<>, sw::rematerialise<30>, sw::fuse_pointwise>();
-  check<2, acc::replicated<2>, two, axes, sw::keep_gradients<>, sw::comm_fusion_in_place<1>, sw::raise_comms, sw::sink_waits>();
+  check<2, acc::replicated<2>, two, axes, sw::keep_gradients<>, sw::comm_fusion_in_place<1>, sw::raise_comms,
+        sw::sink_waits>();
   check<2, sharded, two, axes, sw::keep_gradients<>, sw::prefetch<1>>();
   check<2, with<sharded, sw::at<"layers.*", sw::checkpoint>>, two, axes, sw::keep_gradients<sw::no_sync>, sw::prefetch<1>>();
 }

@@ -74,7 +74,8 @@ constexpr std::int64_t parameter_elements(bool used = true) {
 TEST_CASE("data parallel: batches send the loss, an update the sums") {
   using step = part<with<acc::replicated<2>, keep>>;
   using plain = part<acc::replicated<2>>;
-  static_assert(step::comm_bytes_of<dp<2>>(program_part::accumulate) == 8);  // an all-reduce of 2 ranks sends half of it twice
+  static_assert(step::comm_bytes_of<dp<2>>(program_part::accumulate) ==
+                8);  // an all-reduce of 2 ranks sends half of it twice
   static_assert(step::comm_bytes_of<dp<2>>(program_part::update) == 8 * parameter_elements<step>());
   static_assert(step::comm_bytes<dp<2>> == plain::comm_bytes<dp<2>>);
   check_sent<step, axes, dp<2>>();
@@ -294,7 +295,8 @@ TEST_CASE("a batch that throws spoils sums that hold others, and is said until t
       ex.initialise(7);
       kept::feed_part<2, axes>(ex, 1, 0);
       ex.accumulate(acc::numbers(1));
-      ex.set_input(0, std::vector<std::int32_t>(static_cast<std::size_t>(acc::rows / 2 * test::transformer_sizes::time), 1000000));
+      ex.set_input(
+          0, std::vector<std::int32_t>(static_cast<std::size_t>(acc::rows / 2 * test::transformer_sizes::time), 1000000));
       (void)thrown([&] { ex.accumulate(acc::numbers(1)); });
       for (const auto& text : {thrown([&] { ex.accumulate(acc::numbers(1)); }), thrown([&] { ex.update(acc::numbers(1)); }),
                                thrown([&] { ex.run(acc::numbers(1)); })})
@@ -319,14 +321,16 @@ TEST_CASE("states move to and from steps that keep no gradients; not beside sums
     kept::feed_part<2, axes>(other, 2, 1);
     kept::feed_part<2, axes>(ex, 2, 1);
     ex.accumulate(acc::numbers(2));
-    CHECK(mentions(thrown([&] { other.copy_state(ex); }), "copy_state: gradients have been added up that no update has seen"));
+    CHECK(
+        mentions(thrown([&] { other.copy_state(ex); }), "copy_state: gradients have been added up that no update has seen"));
     ex.update(acc::numbers(2));
     other.run(acc::numbers(2));
     const auto p = parameters_of(ex), q = parameters_of(other);
     if (rank.index() != 0) return;
     a = p;
     b = q;
-    CHECK(mentions(thrown([&] { (void)ex.state("layers.0.feed_forward.w1.weight", sw::moment::steps); }), "another moment of it"));
+    CHECK(mentions(thrown([&] { (void)ex.state("layers.0.feed_forward.w1.weight", sw::moment::steps); }),
+                   "another moment of it"));
   });
   CHECK(a == b);
 }
