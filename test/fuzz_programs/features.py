@@ -46,6 +46,8 @@ def of_program(p, name):
         entries = p.note
         if p.accumulate:
             found.add("gradient accumulation")
+        if "keep_gradients" in entries:
+            found.add("gradients kept from run to run")
         if p.scale != 1.0:
             found.add("loss scaling")
         if p.form in ("iterated", "moved"):
@@ -90,7 +92,7 @@ def of_program(p, name):
 
 
 ALL = set(TEXTS) | {"refused programs", "partial extremes, products and norms", "1 mesh axes", "2 mesh axes", "3 mesh axes", "axes of 1", "axes of 2", "axes of 3", "axes of 4", "tensors made on a rank",
-                    "submeshes", "flat groups", "modules under plans", "gradient accumulation", "loss scaling", "iterated", "iterated with buckets",
+                    "submeshes", "flat groups", "modules under plans", "gradient accumulation", "gradients kept from run to run", "loss scaling", "iterated", "iterated with buckets",
                     "updates moved to the next iteration", "buckets on two axes", "buckets with sequence-parallel norms", "run-time batches",
                     "modules that write their input", "buffers", "writes through views of views", "views of views", "written inputs", "uneven shards", "empty shards"}
 

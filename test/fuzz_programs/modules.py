@@ -495,6 +495,10 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
             entries[k] = f"{entry[:-1]}, sw::shard_optimizer_states>"
         elif form != "moved" and "comm_fusion" not in (p.pipeline or "") and held_in.random() < 0.4:
             entries[k] = f"{entry[:-1]}, sw::buckets<>>"
+    # and whether gradients are kept, of one batch here: run(env) is then both parts of the program
+    kept_in = random.Random(seed * 7127 + 31)
+    if form in ("plain", "fused", "dynamic") and not accumulate and kept_in.random() < 0.3:
+        entries.append(kept_in.choice(["sw::keep_gradients<>", "sw::keep_gradients<sw::no_sync>"]))
     p.form, p.moves = form, moves
     p.note = f"{optimizer}, {'accumulated, ' if accumulate else ''}{form}, plan {', '.join(entries)}"
 

@@ -40,7 +40,7 @@ struct whole_inputs {
 // largest twice (a sum stands beside what is added) + the parameters that groups of fully_shard keep whole for the backward pass.
 // Gradients are whole here, not in shards.
 // Price: those copies, and one addition for each parameter and piece; a program N times as long, and as long to compile.
-// Programs that train nothing compute the batch whole.
+// Programs that train nothing compute the batch whole. Batches of which each is a run of its own: keep_gradients.
 template <int N, class Whole = whole_inputs<>>
 struct accumulate {
   static_assert(raise<(N < 1 ? problem::accumulate_count : problem::none), accumulate>::ok);
