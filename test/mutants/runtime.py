@@ -216,7 +216,7 @@ MUTANTS = [
     ("team: the last part's exception is thrown", TEAM, "if (part < failed_.load(std::memory_order_relaxed)) { error_ = e;",
      "{ error_ = e;", (COMPUTE_THREADS,)),
     ("team: who comes last does not wait for the others", TEAM, "if (left == 0) break;", "if (left <= 1) break;", (COMPUTE_THREADS,)),
-    ("memory formats: a rank's block is row-major whatever the tensor is", CALL, "if (s.rank == 4 && !is_contiguous(s) && is_channels_last(s)) l.make_channels_last();\n  else l.make_dense();",
+    ("memory formats: a rank's block is row-major whatever the tensor is", CALL, "if (is_contiguous(s)) l.make_dense();\n  else if (s.rank == 4 && is_channels_last(s)) l.make_channels_last();\n  else l.make_dense_as(s.stride);",
      "l.make_dense();", ("static/vocabulary/memory_format.cpp", "dist/memory_formats.cpp")),
     ("memory formats: a view of a strided block is taken for dense", CALL, "if (!u.only && !x.is_dense() && !rules::view_strides",
      "if (false && !rules::view_strides", ("dist/memory_formats.cpp",)),
