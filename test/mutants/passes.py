@@ -328,7 +328,7 @@ MUTANTS = [
      (KEPT,)),
     ("keep_gradients: under no_sync shards are summed", SUMS, "if constexpr (Whole)", "if constexpr (Whole && false)", (KEPT_RUNS,)),
     ("keep_gradients: sums stand between a group's reductions", SUMS, "(st.reduces[i] > 0 || !stands_between(from.g, i))", "true", (KEPT_RUNS,)),
-    ("keep_gradients: buckets leave sums alone", SUMS, "s.place[a].is_partial() && s.axis_size[a] > 1", "s.axis_size[a] < 1", (KEPT_BITS,)),
+    ("keep_gradients: buckets leave sums alone", SUMS, "s.place[a].is_partial() && s.axis_size[a] > 1", "s.axis_size[a] < 1", (KEPT_RUNS,)),
     ("keep_gradients: parts stand as passes leave them", "pass/framework/updates_last.hpp", "if (marked.every[i] != part) continue;",
      "if (part == 0) continue;", (KEPT_BITS,)),
     ("keep_gradients: buffers are written by an update", "graph/kept_gradients.hpp",

@@ -109,6 +109,19 @@ TEST_CASE("hybrid shards: every batch reduce-scatters, an update sums over the c
   check_sent<step, four, dp<2>>();
 }
 
+// Buckets sum what is kept, in as few collectives as without.
+template <class Step>
+constexpr int reductions() {
+  int n = 0;
+  for (int i = 0; i < Step::program.node_count; ++i)
+    n += sw::detail::transition_at(Step::program, i) == transition::all_reduce ? 1 : 0;
+  return n;
+}
+using bucketed = sw::plan<sw::data_parallel<dp<2>, sw::buckets<25>>>;
+static_assert(reductions<part<bucketed>>() == 2);  // and the loss
+static_assert(reductions<part<with<bucketed, keep>>>() == 2);
+static_assert(reductions<part<with<acc::replicated<2>, keep>>>() > 20);
+
 // --- memory -----------------------------------------------------------------------------------------------------------
 
 constexpr std::int64_t in_arena(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
