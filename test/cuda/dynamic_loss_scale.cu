@@ -31,9 +31,10 @@ struct fit {
   }
 };
 template <class Optimizer, class Pipeline, class Backend>
-using step = sw::train_step<
-    net, fit, sw::plan<sw::data_parallel<one>, sw::mixed<sw::f16>, sw::dynamic_loss_scale<(std::int64_t{1} << 26), 3>>, mesh,
-    Optimizer, Pipeline, float, Backend>;
+using step =
+    sw::train_step<net, fit,
+                   sw::plan<sw::data_parallel<one>, sw::mixed<sw::f16>, sw::dynamic_loss_scale<(std::int64_t{1} << 26), 3>>,
+                   mesh, Optimizer, Pipeline, float, Backend>;
 
 struct history {
   std::vector<sw::scaler_state> scaler;
@@ -77,7 +78,8 @@ void check() {
   CHECK(host.scaler.back().skipped_steps > 3);
   CHECK(host.scaler.back().skipped_steps < 16);
   REQUIRE(host.parameters.size() == device.parameters.size());
-  for (std::size_t i = 0; i < host.parameters.size(); ++i) CHECK(std::fabs(host.parameters[i] - device.parameters[i]) < 5e-3F);
+  for (std::size_t i = 0; i < host.parameters.size(); ++i)
+    CHECK(std::fabs(host.parameters[i] - device.parameters[i]) < 5e-3F);
 }
 
 TEST_CASE("a dynamic loss scale on a GPU skips the steps that the host skips") {

@@ -32,12 +32,11 @@ std::vector<T> some(std::size_t n, int salt) {
 }
 
 template <class T, std::int64_t N>
-using step =
-    sw::gradient_step<convolved, mesh,
-                      sw::inputs<sw::input_tensor<T, sw::shape<N, 6, 17, 15>, batch>,
-                                 sw::input_tensor<T, sw::shape<12, 6, 3, 3>, whole>,
-                                 sw::input_tensor<T, sw::shape<12, 1, 3, 3>, whole>>,
-                      sw::wrt<0, 1, 2>>;
+using step = sw::gradient_step<
+    convolved, mesh,
+    sw::inputs<sw::input_tensor<T, sw::shape<N, 6, 17, 15>, batch>, sw::input_tensor<T, sw::shape<12, 6, 3, 3>, whole>,
+               sw::input_tensor<T, sw::shape<12, 1, 3, 3>, whole>>,
+    sw::wrt<0, 1, 2>>;
 
 // Results and gradients, each rank's own, in turn.
 template <class T, std::int64_t N>

@@ -37,17 +37,17 @@ void check() {
   CHECK(std::abs(got.losses[0] - got.losses[2]) > 0.01);
 }
 
-TEST_CASE("one rank") {
+TEST_CASE("kept gradients: one rank") {
   check<1, acc::replicated<1>, sw::mesh<dp<1>>, batch_axes<dp<1>>>();
   check<4, acc::replicated<1>, sw::mesh<dp<1>>, batch_axes<dp<1>>>();
 }
 
-TEST_CASE("data parallel") {
+TEST_CASE("kept gradients: data parallel") {
   check<2, acc::replicated<2>, sw::mesh<dp<2>>, batch_axes<dp<2>>>();
   check<2, acc::replicated<4>, sw::mesh<dp<4>>, batch_axes<dp<4>>>();
 }
 
-TEST_CASE("groups of fully_shard, and hybrid ones") {
+TEST_CASE("kept gradients: groups of fully_shard, and hybrid ones") {
   using two = sw::mesh<dp<2>>;
   using sharded = sw::plan<sw::fully_shard<dp<2>>, blocks<dp<2>>>;
   check<4, sharded, two, batch_axes<dp<2>>>();
@@ -57,13 +57,13 @@ TEST_CASE("groups of fully_shard, and hybrid ones") {
   check<2, hybrid, sw::mesh<rep<2>, dp<2>>, batch_axes<rep<2>, dp<2>>>();
   check<2, hybrid, sw::mesh<rep<2>, dp<2>>, batch_axes<rep<2>, dp<2>>, sw::keep_gradients<sw::no_sync>>();
 }
-TEST_CASE("tensor parallel, beside data parallel and fully_shard") {
+TEST_CASE("kept gradients: tensor parallel, beside data parallel and fully_shard") {
   using mesh = sw::mesh<dp<2>, tp<2>>;
   using tensor = acc::attention_and_mlp<tp<2>>;
   check<2, with<tensor, sw::data_parallel<dp<2>>>, mesh, batch_axes<dp<2>>>();
   check<2, with<tensor, sw::fully_shard<dp<2>>, blocks<dp<2>>>, mesh, batch_axes<dp<2>>, sw::keep_gradients<sw::no_sync>>();
 }
-TEST_CASE("passes") {
+TEST_CASE("kept gradients: passes") {
   using two = sw::mesh<dp<2>>;
   using axes = batch_axes<dp<2>>;
   using sharded = sw::plan<sw::fully_shard<dp<2>>, blocks<dp<2>>>;

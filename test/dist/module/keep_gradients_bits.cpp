@@ -128,7 +128,7 @@ using split = running::split_plan<D, N>;
 template <int D, int N>
 using whole = running::whole_plan<D, N>;
 
-TEST_CASE("the bits of accumulate, with draws, buffers and metrics, on 1 to 4 ranks") {
+TEST_CASE("kept gradients: the bits of accumulate, with draws, buffers and metrics, on 1 to 4 ranks") {
   check<1, 1, 12, split<1, 1>>();
   check<2, 1, 12, split<2, 1>, sw::sgd<true>>();
   check<3, 1, 18, split<3, 1>>();
@@ -137,14 +137,15 @@ TEST_CASE("the bits of accumulate, with draws, buffers and metrics, on 1 to 4 ra
   check<4, 1, 24, split<4, 1>, sw::sgd<>>();
 }
 
-TEST_CASE("and with averages, buckets, states in shards, groups of parameters and frozen ones") {
+TEST_CASE(
+    "kept gradients: the bits of accumulate, with averages, buckets, states in shards, groups of parameters and frozen ones") {
   check<2, 1, 12, sw::plan<sw::data_parallel<dp<2>, sw::average_gradients, sw::buckets<25>>>>();
   check<2, 1, 12, sw::plan<sw::data_parallel<dp<2>, sw::shard_optimizer_states>>>();
   check<2, 1, 12, with<split<2, 1>, sw::at<"down", sw::param_group<"slow">>>>();
   check<2, 1, 12, with<split<2, 1>, sw::at<"up", sw::checkpoint>>>();
 }
 
-TEST_CASE("and with passes") {
+TEST_CASE("kept gradients: the bits of accumulate, with passes") {
   using plan = whole<2, 1>;
   check<2, 1, 12, plan, sw::adam<>, sw::pipeline<sw::fused_optimizer, sw::comm_fusion_in_place<1>>>();
   check<2, 1, 12, plan, sw::adam<>, sw::pipeline<sw::comm_fusion_with_concat<1>, sw::schedule_comm_wait>>();

@@ -71,7 +71,7 @@ constexpr std::int64_t parameter_elements(bool used = true) {
   return n;
 }
 
-TEST_CASE("data parallel: batches send the loss, an update the sums") {
+TEST_CASE("kept gradients: data parallel: batches send the loss, an update the sums") {
   using step = part<with<acc::replicated<2>, keep>>;
   using plain = part<acc::replicated<2>>;
   static_assert(step::comm_bytes_of<dp<2>>(program_part::accumulate) ==
@@ -80,7 +80,8 @@ TEST_CASE("data parallel: batches send the loss, an update the sums") {
   static_assert(step::comm_bytes<dp<2>> == plain::comm_bytes<dp<2>>);
   check_sent<step, axes, dp<2>>();
 }
-TEST_CASE("fully_shard: every batch reduce-scatters, an update sends the norm; under no_sync an update does all of it") {
+TEST_CASE(
+    "kept gradients: fully_shard: every batch reduce-scatters, an update sends the norm; under no_sync an update does all of it") {
   using step = part<with<sharded, keep>>;
   using whole = part<with<sharded, keep_whole>>;
   using plain = part<sharded>;
@@ -96,7 +97,7 @@ TEST_CASE("fully_shard: every batch reduce-scatters, an update sends the norm; u
   check_sent<step, axes, dp<2>>();
   check_sent<whole, axes, dp<2>>();
 }
-TEST_CASE("hybrid shards: every batch reduce-scatters, an update sums over the copies") {
+TEST_CASE("kept gradients: hybrid shards: every batch reduce-scatters, an update sums over the copies") {
   using over = sw::replicate_over<rep<2>>;
   using hybrid = sw::plan<sw::fully_shard<dp<2>, over>, blocks<dp<2>, over>>;
   using mesh = sw::mesh<rep<2>, dp<2>>;
@@ -203,7 +204,7 @@ void check_low(double tolerance = 0) {
   CHECK(most <= tolerance);
   CHECK(got[0] != got[1]);
 }
-TEST_CASE("bf16 and f16 with a scaled loss: sums are float, as accumulate's; in shards under no_sync, too") {
+TEST_CASE("kept gradients: bf16 and f16 with a scaled loss: sums are float, as accumulate's; in shards under no_sync, too") {
   using sw::bf16, sw::f16;
   check_low<1, keep, sw::data_parallel<dp<1>>, sw::mixed<bf16>>();
   check_low<2, keep, sw::data_parallel<dp<2>>, sw::mixed<bf16>>();
@@ -235,7 +236,7 @@ std::vector<double> parameters_of(auto& ex) {
   return all;
 }
 
-TEST_CASE("an update without gradients is refused, behind another update and behind zero_gradients, too") {
+TEST_CASE("kept gradients: an update without gradients is refused, behind another update and behind zero_gradients, too") {
   on_two([&](auto& ex, auto&) {
     const auto refused = [&] {
       return mentions(thrown([&] { ex.update(acc::numbers(1)); }),
@@ -259,7 +260,7 @@ TEST_CASE("an update without gradients is refused, behind another update and beh
     CHECK(refused());
   });
 }
-TEST_CASE("an accumulate without an input is refused; it reads no learning rate, and an update does") {
+TEST_CASE("kept gradients: an accumulate without an input is refused; it reads no learning rate, and an update does") {
   sw::launch<two>([&](auto& rank) {
     sw::executor<small> ex(rank);
     ex.initialise(7);
@@ -270,7 +271,7 @@ TEST_CASE("an accumulate without an input is refused; it reads no learning rate,
     CHECK(ex.accumulated() == 1);
   });
 }
-TEST_CASE("sums that are forgotten leave nothing behind, and updates begin anew") {
+TEST_CASE("kept gradients: sums that are forgotten leave nothing behind, and updates begin anew") {
   std::vector<double> plain, other;
   on_two([&](auto& ex, auto& rank) {
     ex.run(acc::numbers(1));
@@ -291,7 +292,7 @@ TEST_CASE("sums that are forgotten leave nothing behind, and updates begin anew"
   });
   CHECK(plain == other);
 }
-TEST_CASE("a batch that throws spoils sums that hold others, and is said until they are forgotten") {
+TEST_CASE("kept gradients: a batch that throws spoils sums that hold others, and is said until they are forgotten") {
   on_two([&](auto& ex, auto&) {
     const auto bad = [&] {
       std::vector<std::int32_t> tokens(static_cast<std::size_t>(acc::rows / 2 * test::transformer_sizes::time), 1000000);
@@ -323,7 +324,7 @@ TEST_CASE("a batch that throws spoils sums that hold others, and is said until t
   }
   CHECK(all);
 }
-TEST_CASE("states move to and from steps that keep no gradients; not beside sums that would be lost") {
+TEST_CASE("kept gradients: states move to and from steps that keep no gradients; not beside sums that would be lost") {
   using plain = part<acc::replicated<2>>;
   std::vector<double> a, b;
   on_two([&](auto& ex, auto& rank) {
@@ -347,7 +348,7 @@ TEST_CASE("states move to and from steps that keep no gradients; not beside sums
   });
   CHECK(a == b);
 }
-TEST_CASE("a batch in pieces is one of those that are kept") {
+TEST_CASE("kept gradients: a batch in pieces is one of those that are kept") {
   using once = part<with<acc::replicated<2>, keep>>;
   using pieces = part<with<acc::replicated<2>, acc::pieces<2>, keep>>;
   const auto a = kept::train<2, once, axes>(2), b = kept::train<2, pieces, axes>(2);
