@@ -236,16 +236,15 @@ class lowered {
       calls_.push_back(k);
     }
     link_batches(calls_);
-    if constexpr (keeps) {
-      const int update = update_begin(g);
-      update_call_ = 0;
-      for (const call& k : calls_) update_call_ += k.node >= update ? 0 : 1;
-    }
+    const int update = update_begin(g);
+    update_call_ = 0;
+    for (const call& k : calls_) update_call_ += k.node >= update ? 0 : 1;
   }
 
-  // Whether the program keeps gradients from run to run (keep_gradients), and its first call that is the update's.
+  // Whether the program keeps gradients from run to run (keep_gradients), and its first call that is the update's; of one that keeps
+  // none, behind all calls.
   static constexpr bool keeps = keeps_gradients(source::program);
-  std::size_t update_call() const { return keeps ? update_call_ : calls_.size(); }
+  std::size_t update_call() const { return update_call_; }
 
   const dynamic_array<call>& calls() const { return calls_; }
   void set_workspace(std::size_t call_index, void* scratch) { calls_[call_index].workspace = scratch; }
