@@ -129,9 +129,14 @@ inline constexpr auto property_of = Property::of(Source::value);
 template <class Property, class Source>
 concept has_property = requires { Property::of(Source::value); };
 template <class Property, class Before, class After>
+inline constexpr bool equal_property = false;
+template <class Property, class Before, class After>
+  requires has_property<Property, Before>
+inline constexpr bool equal_property<Property, Before, After> =
+    property_of<Property, Before> == property_of<Property, After>;
+template <class Property, class Before, class After>
 inline constexpr bool is_kept = [] {
-  if constexpr (has_property<Property, Before>)
-    return property_of<Property, Before> == property_of<Property, After> || Property::holds(Before::value, After::value);
+  if constexpr (equal_property<Property, Before, After>) return true;
   else return Property::holds(Before::value, After::value);
 }();
 
