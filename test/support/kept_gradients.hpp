@@ -49,7 +49,7 @@ history train(int steps, bool last = false) {
   for (int i = 0; i < lowered::parameter_count(); ++i)
     h.parameters.emplace_back(static_cast<std::size_t>(numel(lowered::parameter_spec(i))));
   Place::template launch<typename Step::mesh_type>([&](auto& rank) {
-    sw::executor<Step, std::remove_reference_t<decltype(rank)>> ex(rank, sw::executor_checks::poison);
+    sw::executor<Step, std::remove_reference_t<decltype(rank)>> ex(rank, Place::checks);
     ex.initialise(7);
     for (int s = 1; s <= steps; ++s) {
       double loss = 0;

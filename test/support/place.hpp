@@ -15,6 +15,7 @@ namespace sw = shardwise;
 
 struct on_threads {
   using backend = sw::host_backend;
+  static constexpr sw::executor_checks checks = sw::executor_checks::poison;  // of an executor that a test makes
   static constexpr bool has(int) { return true; }
   template <class Mesh, class F>
   static void launch(F&& f) {
@@ -25,6 +26,7 @@ struct on_threads {
 #if defined(SHARDWISE_TEST_DEVICES)
 struct on_devices {
   using backend = sw::cuda_backend;
+  static constexpr sw::executor_checks checks = sw::executor_checks::none;  // a device's executor has no poison
   // Whether this process sees that many GPUs; says so where it does not.
   static bool has(int wanted) {
     const int there = sw::cuda::device_count();
