@@ -23,8 +23,27 @@ constexpr bool joins_casts(const Graph& g, const node& n) {
          is_low_precision(g.specs[n.spec].type);
 }
 
-// Neighbouring kernels that go out together, as their record says: updates of one optimizer by one group's numbers, casts of parameters,
-// and the sums of squares that a gradient's norm is made of, each of which may add earlier ones to its own.
+// Whether a node casts two bytes to float, as gradients are before ranks sum them.
+template <class Graph>
+constexpr bool widens(const Graph& g, const node& n) {
+  return n.op == op_code::cast && n.expression < 0 && is_low_precision(g.specs[g.nodes[n.in[0]].spec].type) &&
+         g.specs[n.spec].type == dtype::f32;
+}
+// Of a cast in a row of casts with a bucket's packs right behind it: the last of those packs, if one of them places its result; else -1.
+// A bucket's storage is there from the first result on, and all operands of the row are, so no result lies where a neighbour reads.
+template <class Graph>
+constexpr int bucket_of_cast(const Graph& g, int i) {
+  if (!widens(g, g.nodes[i])) return -1;
+  int j = i + 1, last = -1;
+  while (j < g.node_count && widens(g, g.nodes[j])) ++j;
+  bool placed = false;
+  for (; j < g.node_count && g.nodes[j].op == op_code::pack && (last < 0 || g.nodes[j].in[0] == last); last = j++)
+    for (int k = 0; k < g.nodes[j].inputs; ++k) placed = placed || g.nodes[j].in[k] == i;
+  return placed ? last : -1;
+}
+
+// Neighbouring kernels that go out together, as their record says: updates of one optimizer by one group's numbers, casts of parameters
+// and casts into one bucket, and the sums of squares that a gradient's norm is made of, each of which may add earlier ones to its own.
 template <class Graph>
 constexpr bool starts_together(const Graph& g, int before, int i) {
   const node& a = g.nodes[before];
@@ -32,9 +51,12 @@ constexpr bool starts_together(const Graph& g, int before, int i) {
   const launching how = traits_of(a.op).launch;
   if (a.op != b.op || how == launching::alone) return false;
   if (kernel_type(g, a) != kernel_type(g, b)) return false;  // one kernel, of one type
-  if (a.op == op_code::cast)
-    return joins_casts(g, a) && joins_casts(g, b) &&
-           g.specs[g.nodes[a.in[0]].spec].type == g.specs[g.nodes[b.in[0]].spec].type;
+  if (a.op == op_code::cast) {
+    if (g.specs[g.nodes[a.in[0]].spec].type != g.specs[g.nodes[b.in[0]].spec].type) return false;
+    if (joins_casts(g, a) && joins_casts(g, b)) return true;
+    const int bucket = bucket_of_cast(g, before);
+    return bucket >= 0 && bucket == bucket_of_cast(g, i);
+  }
   if (how == launching::together) return optimizer_group(a.op, a.a) == optimizer_group(b.op, b.a);
   const auto joins = [&](const node& n) { return n.expression < 0 || adds_in_order(g.expressions[n.expression]); };
   return g.specs[a.spec].rank == 0 && g.specs[b.spec].rank == 0 && joins(a) && joins(b);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// join_casts: casts of parameters side by side, which GPUs run in one launch.
+// join_casts: casts of parameters, and of a bucket's gradients, side by side, which GPUs run in one launch.
 #pragma once
 
 #include <shardwise/pass/analysis/kernels.hpp>
 #include <shardwise/pass/framework/rewrite.hpp>
 
 namespace shardwise::inline v0_1 {
+
+struct comm_fusion;
 
 namespace passes {
 
@@ -18,10 +20,44 @@ struct cast_rules {
     bool moved[capacity]{};       // up to `first`
     int last_reader[capacity]{};  // of a cast
     int first = -1, moves = 0;
+    int bucket[capacity];        // of a cast that waits for its bucket: the first of that one's packs; -1: it does not wait
+    int next_waiting[capacity];  // of a pack: the first cast that waits for it; of a cast: the next one; -1
 
     constexpr void begin(const In& g) {
       base::begin(g);
-      if (has_low_precision(g)) choose(g);
+      for (int i = 0; i < capacity; ++i) bucket[i] = next_waiting[i] = -1;
+      if (!has_low_precision(g)) return;
+      choose(g);
+      choose_gradients(g);
+    }
+
+    // Casts to float whose one reader is a pack. Where a program writes tensors in place, all stay: an operand might change meanwhile.
+    constexpr void choose_gradients(const In& g) {
+      int readers[capacity]{}, count[capacity]{};
+      for (int i = 0; i < g.node_count; ++i) {
+        if (g.nodes[i].op == op_code::in_place) return;
+        for (int k = 0; k < g.nodes[i].inputs; ++k) ++readers[g.nodes[i].in[k]];
+      }
+      for (int k = 0; k < g.output_count; ++k) ++readers[g.outputs[k]];
+      int head[capacity]{};  // of a pack: the first of its chain
+      for (int i = 0; i < g.node_count; ++i) {
+        const node& n = g.nodes[i];
+        if (n.op != op_code::pack) continue;
+        const bool goes_on = i > 0 && g.nodes[i - 1].op == op_code::pack && n.in[0] == i - 1;
+        head[i] = goes_on ? head[i - 1] : i;
+        for (int k = 0; k < n.inputs; ++k)
+          if (const int x = n.in[k]; widens(g, g.nodes[x]) && readers[x] == 1) {
+            bucket[x] = head[i];
+            ++count[head[i]];
+          }
+      }
+      for (int i = g.node_count - 1; i >= 0; --i)
+        if (const int at = bucket[i]; at >= 0 && count[at] > 1) {
+          next_waiting[i] = next_waiting[at];
+          next_waiting[at] = i;
+        } else {
+          bucket[i] = -1;
+        }
     }
 
     // What may move: the first cast of a parameter, if no collective reads it, and nothing was written before.
@@ -70,7 +106,9 @@ struct cast_rules {
             --moves;
           }
       }
-      if (!moved[i]) base::copy(b, g, i);
+      if (g.nodes[i].op == op_code::pack)
+        for (int j = next_waiting[i]; j >= 0; j = next_waiting[j]) base::copy(b, g, j);
+      if (!moved[i] && bucket[i] < 0) base::copy(b, g, i);
       return true;
     }
   };
@@ -89,7 +127,10 @@ struct cast_rules {
 // are, so that what a forward pass holds at once does not grow with its layers. Keeps every bit. The price: moved copies live from the
 // first cast on. They live at the last one in any case, with more activations beside them, so a training step's peak stays, but for how
 // values fit into the arena.
+// Gradients that are cast to float for their bucket (comm_fusion_in_place) are cast side by side in front of it: the collective would
+// have waited for the last of them in any case. Until then they take two bytes an element besides, of one bucket at a time.
 struct join_casts : passes::rewriting<passes::cast_rules> {
+  using apply_after = passes_list<comm_fusion>;
   using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
 };

@@ -25,7 +25,8 @@ struct compiled_element {
   launcher_of_all (*of_neighbours)(op_code);
   const collective_functions* collectives;
   launcher cast_to[dtypes], cast_from[dtypes];
-  launcher_of_all casts_to[dtypes], casts_from[dtypes];  // of parameters, to two bytes
+  launcher_of_all casts_to[dtypes],
+      casts_from[dtypes];  // side by side: of parameters to two bytes, of a bucket's gradients to float
 };
 
 namespace detail {
@@ -71,7 +72,9 @@ constexpr launcher cast_launcher() {
 }
 template <class From, class To>
 constexpr launcher_of_all casts_launcher() {
-  if constexpr (std::is_floating_point_v<From> && is_low_precision(dtype_v<To>)) return &cast_all<From, To>;
+  constexpr bool narrows = std::is_floating_point_v<From> && is_low_precision(dtype_v<To>),
+                 widens = is_low_precision(dtype_v<From>) && std::is_same_v<To, float>;
+  if constexpr (narrows || widens) return &cast_all<From, To>;
   else return nullptr;
 }
 template <class T, bool Arithmetic, class Needed = all_kernels>

@@ -126,6 +126,27 @@ static_assert(launches<sw::function_step<two_inputs, sw::mesh<dp<1>>, two_inputs
 // Nothing to do without casts of parameters, or with one.
 static_assert(forward<joined>::program.node_count == forward<none>::program.node_count);
 
+// Gradients in buckets are cast side by side in front of their bucket; each bucket's casts are one launch.
+template <class... Passes>
+using in_buckets = step<2, sw::pipeline<Passes...>, sw::data_parallel<dp<2>, sw::buckets<25>>, mixed<bf16>>;
+constexpr int gradients = matrices + vectors;
+template <class Step>
+constexpr int buckets_sent = [] {
+  int n = 0;
+  for (int i = 0; i < Step::program.node_count; ++i) n += Step::program.nodes[i].op == op_code::pack ? 1 : 0;
+  return n;
+}();
+static_assert(buckets_sent<in_buckets<>> >= 1);
+static_assert(launches<in_buckets<>> - launches<in_buckets<sw::join_casts>> == moved - 1 + gradients - 1);
+static_assert([] {  // all of them with one bucket's packs right behind
+  const auto& g = in_buckets<sw::join_casts>::program;
+  int n = 0;
+  for (int i = 0; i < g.node_count; ++i) n += sw::passes::bucket_of_cast(g, i) >= 0 ? 1 : 0;
+  return n;
+}() == gradients);
+static_assert(in_buckets<sw::join_casts>::total_comm_bytes() == in_buckets<>::total_comm_bytes());
+static_assert(in_buckets<sw::join_casts>::peak_bytes <= in_buckets<>::peak_bytes + 2 * 3 * 33 * 32 + 2 * 32 * 32);
+
 // --- bits -----------------------------------------------------------------------------------------------------------------
 
 template <class Pipeline>
@@ -153,10 +174,11 @@ std::vector<float> trained() {
   });
   return all;
 }
-TEST_CASE("join_casts keeps every bit, on one rank and two, whole, checkpointed and in shards") {
+TEST_CASE("join_casts keeps every bit, on one rank and two, whole, in buckets, checkpointed and in shards") {
   CHECK(trained<alone<joined>>() == trained<alone<none>>());
   CHECK(trained<plain<joined>>() == trained<plain<none>>());
   CHECK(trained<shards<joined>>() == trained<shards<none>>());
+  CHECK(trained<in_buckets<sw::join_casts>>() == trained<in_buckets<>>());
   using again = sw::at<"items.*", sw::checkpoint>;
   CHECK(trained<plain<joined, again>>() == trained<plain<none, again>>());
   CHECK(trained<plain<joined>>() != trained<step<2, none, sw::data_parallel<dp<2>>>>());
