@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains GPT-2 124M (model.hpp) on one GPU on made-up tokens, and says where the time goes: a step replayed as one graph, then by
+// Trains GPT-2 124M (model.hpp) on made-up tokens, and says where the time of one GPU goes: a step replayed as one graph, then by
 // kind of operation from runs that are launched call by call between events, each beside the least time that the kind can take
 // (kinds.hpp). A table, then the same as JSON lines.
 // usage: bench_gpt2_..._cuda [--unordered] [FLOORS]
@@ -168,6 +168,7 @@ void run(auto& rank, const char* floors_file, double main_s, double context_s) {
   ids.pop_back();
 
   sw::executor<step, std::remove_reference_t<decltype(rank)>> ex(rank);
+  const bool speaks = rank.index() == 0;
   const double made_s = since_start();
   ex.initialise(1);
   const double initialised_s = since_start();
@@ -182,33 +183,38 @@ void run(auto& rank, const char* floors_file, double main_s, double context_s) {
   ex.run(env);
   const double first_loss = checked_loss(ex), first_s = since_start();
 
-  std::printf("{\"what\": \"gpt2_start\", \"name\": \"" GPT2_NAME
-              "\", \"main_s\": %.2f, \"context_s\": %.2f, \"rank_s\": %.2f, \"executor_s\": %.2f, \"initialised_s\": %.2f, "
-              "\"first_step_s\": %.2f}\n",
-              main_s, context_s, rank_s, made_s, initialised_s, first_s);
+  if (speaks)
+    std::printf(
+        "{\"what\": \"gpt2_start\", \"name\": \"" GPT2_NAME
+        "\", \"main_s\": %.2f, \"context_s\": %.2f, \"rank_s\": %.2f, \"executor_s\": %.2f, \"initialised_s\": %.2f, "
+        "\"first_step_s\": %.2f}\n",
+        main_s, context_s, rank_s, made_s, initialised_s, first_s);
 
   const bench::figure f = bench::time_steps(ex, rank, env, blocks, steps_in_block);
   std::size_t free_after = 0;
   sw::cuda::check(cudaMemGetInfo(&free_after, &all), "cudaMemGetInfo");
-  const double last_loss = checked_loss(ex), tokens = gpt2::rows / f.median_us * 1e6;
+  const double last_loss = checked_loss(ex), tokens = gpt2::rows * gpt2::copies / f.median_us * 1e6;
   const int steps = 1 + (blocks + 1) * steps_in_block;
   if (!(last_loss < first_loss)) throw std::runtime_error("gpt2: the loss has not fallen over steps on one batch");
-  std::printf(
-      "{\"what\": \"gpt2_124m\", \"name\": \"" GPT2_NAME
-      "\", \"batch\": %d, \"step_ms\": %.3f, \"best_ms\": %.3f, \"tok_per_s\": %.0f, \"arena_MiB\": %.1f, \"device_MiB\": "
-      "%.1f, \"first_s\": %.2f, \"kernel_nodes\": %d, \"calls\": %zu, \"first_loss\": %.6f, \"loss_after_%d\": %.6f}\n",
-      gpt2::size::batch, f.median_us * 1e-3, f.best_us * 1e-3, tokens, static_cast<double>(step::peak_bytes) / 1048576,
-      static_cast<double>(free_before - free_after) / 1048576, first_s, ex.kernel_nodes(), ex.call_count(), first_loss,
-      steps, last_loss);
+  if (speaks)
+    std::printf(
+        "{\"what\": \"gpt2_124m\", \"name\": \"" GPT2_NAME
+        "\", \"gpus\": %d, \"batch\": %d, \"step_ms\": %.3f, \"best_ms\": %.3f, \"tok_per_s\": %.0f, \"arena_MiB\": %.1f, \"device_MiB\": "
+        "%.1f, \"first_s\": %.2f, \"kernel_nodes\": %d, \"calls\": %zu, \"first_loss\": %.6f, \"loss_after_%d\": %.6f}\n",
+        gpt2::gpus, gpt2::size::batch, f.median_us * 1e-3, f.best_us * 1e-3, tokens,
+        static_cast<double>(step::peak_bytes) / 1048576, static_cast<double>(free_before - free_after) / 1048576, first_s,
+        ex.kernel_nodes(), ex.call_count(), first_loss, steps, last_loss);
   const sw::product_report& p = ex.products();
-  std::printf("{\"what\": \"gpt2_products\", \"name\": \"" GPT2_NAME
-              "\", \"shapes\": %d, \"measured\": %d, \"remembered\": %d, \"candidates\": %d, \"seconds\": %.2f}\n",
-              p.shapes, p.measured, p.remembered, p.candidates, p.seconds);
+  if (speaks)
+    std::printf("{\"what\": \"gpt2_products\", \"name\": \"" GPT2_NAME
+                "\", \"shapes\": %d, \"measured\": %d, \"remembered\": %d, \"candidates\": %d, \"seconds\": %.2f}\n",
+                p.shapes, p.measured, p.remembered, p.candidates, p.seconds);
   std::fflush(stdout);
 
   const gpt2::rates r = measured_rates(rank.multiprocessors());
-  std::printf("{\"what\": \"gpt2_rates\", \"name\": \"" GPT2_NAME "\", \"copy_TBps\": %.3f, \"product_TFLOPs\": %.1f}\n",
-              r.bytes * 1e-12, r.operations * 1e-12);
+  if (speaks)
+    std::printf("{\"what\": \"gpt2_rates\", \"name\": \"" GPT2_NAME "\", \"copy_TBps\": %.3f, \"product_TFLOPs\": %.1f}\n",
+                r.bytes * 1e-12, r.operations * 1e-12);
   std::map<std::string, double> floors = gpt2::floors(r);
   if (floors_file) gpt2::read_floors(floors_file, floors);
   sw::timeline line(warm_up + recorded);
@@ -217,6 +223,7 @@ void run(auto& rank, const char* floors_file, double main_s, double context_s) {
   line.clear();
   for (int k = 0; k < recorded; ++k) ex.run(env);
   ex.synchronize();
+  if (!speaks) return;
   print(by_kind<step>(line, r), floors);
   std::printf("attention:\n%s", sw::cuda::attention_report().c_str());
 }
@@ -230,8 +237,8 @@ int main(int argc, char** argv) {
     for (int k = 1; k < argc; ++k)
       if (std::strcmp(argv[k], "--unordered") == 0) sw::cuda::order_attention_adjoints(false);
       else floors = argv[k];
-    if (sw::cuda::device_count() == 0) {
-      std::printf("no GPU found: nothing is measured\n");
+    if (sw::cuda::device_count() < gpt2::gpus) {
+      std::printf("%d GPUs found, %d needed: nothing is measured\n", sw::cuda::device_count(), gpt2::gpus);
       return 0;
     }
     sw::cuda::check(cudaFree(nullptr), "cudaFree");

@@ -24,11 +24,12 @@ inline bool ends(std::string_view text, std::string_view with) {
 
 inline std::string product_of(const sw::timeline_call& c, const sw::spec& result) {
   const auto wide = [&](int n) { return holds(c.shapes, std::to_string(n)); };
+  constexpr int own_hidden = size::hidden / (gpus / copies);  // of this rank's block
   const bool hidden =
       result.extent[result.rank - 1] == size::hidden;  // of a weight's gradient the columns: the layer's inputs
   if (wide(size::bytes)) return "product head";
   const bool merged = ends(c.module, ".attn");  // the three are one, in the module that holds them
-  if (!wide(size::hidden))
+  if (!wide(own_hidden))
     return merged || (holds(c.module, ".attn.w") && !ends(c.module, ".wo")) ? "product qkv" : "product out";
   return hidden ? "product up" : "product down";
 }
@@ -40,7 +41,8 @@ inline std::string kind_of(const sw::timeline_call& c, sw::program_phase phase, 
   const bool forward = phase == sw::program_phase::forward;
   const bool norm = ends(path, "norm1") || ends(path, "norm2") || path == "norm" || path == "norm_f";
   if (phase == sw::program_phase::optimizer) return "update and clipping";
-  if (op == "cast") return "casts";  // no floor: what an optimizer writes could be of both types
+  if (c.sent > 0) return "collectives";  // as long as its stream works on it, also beside kernels
+  if (op == "cast") return "casts";      // no floor: what an optimizer writes could be of both types
   if (holds(op, "attention") || (ends(path, ".attn") && op != "sum" && op != "einsum"))
     return forward ? "attention forward" : "attention backward";
   if (op == "lse" || op == "exp_sum" || holds(op, "nll") || holds(op, "cross_entropy")) return "loss";

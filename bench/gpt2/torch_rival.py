@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's time for the step that gpt2.cu measures: the same model, sizes, optimizer and clipping on one GPU, eager and compiled;
-or, with --floor, what the kinds of operation take alone, in the form that gpt2.cu reads. One JSON line a figure.
+"""PyTorch's time for the step that gpt2.cu measures: the same model, sizes, optimizer and clipping, eager and compiled; or, with
+--floor, what the kinds of operation take alone, in the form that gpt2.cu reads. One JSON line a figure.
 
 usage: torch_rival.py [--type float32|tf32|bfloat16] [--batch 8] [--floor]
-tf32 is float32 whose products are TF32; bfloat16 is autocast over float32 parameters.
+       torchrun --nproc-per-node=2 torch_rival.py --type bfloat16 --batch 16 [--shards]
+tf32 is float32 whose products are TF32; bfloat16 is autocast over float32 parameters. Under torchrun a process has a GPU and a batch
+of its own: DistributedDataParallel, compiled also with CUDA graphs (reduce-overhead), or with --shards fully_shard of every block,
+bfloat16 by its policy.
 """
 import argparse
 import contextlib
 import json
+import os
 import time
 
 import torch
@@ -20,7 +24,12 @@ arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argpars
 arguments.add_argument("--type", choices=("float32", "tf32", "bfloat16"), default="float32")
 arguments.add_argument("--batch", type=int, default=8)
 arguments.add_argument("--floor", action="store_true")
+arguments.add_argument("--shards", action="store_true")
 given = arguments.parse_args()
+WORLD, RANK = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
+if WORLD > 1:
+    torch.cuda.set_device(RANK)
+    torch.distributed.init_process_group("nccl", device_id=torch.device("cuda", RANK))
 
 LAYERS, WIDTH, HEADS, TIME, VOCABULARY = 12, 768, 12, 1024, 50304
 torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = given.type == "tf32"
@@ -28,7 +37,9 @@ element = torch.bfloat16 if given.type == "bfloat16" else torch.float32
 
 
 def say(**figure):
-    print(json.dumps({"rival": f"torch {torch.__version__}", "name": given.type, "batch": given.batch, **figure}), flush=True)
+    if RANK == 0:
+        print(json.dumps({"rival": f"torch {torch.__version__}", "name": given.type, "gpus": WORLD, "batch": given.batch, **figure}),
+              flush=True)
 
 
 class Block(nn.Module):
@@ -75,17 +86,32 @@ def median_ms(f, warm, blocks, times):
     return sorted(all_ms)[len(all_ms) // 2]
 
 
-def step(compiled):
+def shared(model):
+    """The model as the processes hold it together."""
+    if WORLD == 1:
+        return model
+    if not given.shards:
+        return nn.parallel.DistributedDataParallel(model, device_ids=[RANK], gradient_as_bucket_view=True)
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    low = torch.bfloat16 if given.type == "bfloat16" else None
+    policy = MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32)
+    for block in model.layers:
+        fully_shard(block, mp_policy=policy)
+    return fully_shard(model, mp_policy=policy)
+
+
+def step(compiled, mode=None):
     torch._dynamo.reset()
     torch.manual_seed(1)
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     begin = time.time()
-    model = Gpt().cuda()
+    model = shared(Gpt().cuda())
     optimizer = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
     ids = torch.randint(50257, (given.batch, TIME + 1), device="cuda")
-    run = torch.compile(model) if compiled else model
-    cast = torch.autocast("cuda", torch.bfloat16) if given.type == "bfloat16" else contextlib.nullcontext()
+    run = torch.compile(model, mode=mode) if compiled else model
+    by_policy = WORLD > 1 and given.shards
+    cast = torch.autocast("cuda", torch.bfloat16) if given.type == "bfloat16" and not by_policy else contextlib.nullcontext()
 
     def one():
         with cast:
@@ -99,7 +125,8 @@ def step(compiled):
     first_loss = one().item()
     first_s = time.time() - begin
     ms = median_ms(one, 10, 7, 10)
-    say(what="gpt2_124m", compiled=compiled, step_ms=round(ms, 3), tok_per_s=round(given.batch * TIME / ms * 1e3),
+    say(what="gpt2_124m", shards=by_policy, compiled=compiled, mode=mode or "default", step_ms=round(ms, 3),
+        tok_per_s=round(WORLD * given.batch * TIME / ms * 1e3),
         peak_MiB=round(torch.cuda.max_memory_allocated() / 2**20, 1), first_s=round(first_s, 2), first_loss=round(first_loss, 6))
 
 
@@ -125,3 +152,7 @@ if given.floor:
 else:
     step(False)
     step(True)
+    if WORLD > 1 and not given.shards:
+        step(True, "reduce-overhead")
+if WORLD > 1:
+    torch.distributed.destroy_process_group()
