@@ -159,8 +159,15 @@ int main(int argc, char** argv) {
     row(
         "64, as programs run it", t, rounds, [&] { kernels::attend(x, t.result(), t.at(t.lse), nullptr); },
         [&] { kernels::attend_back(x, of_queries, nullptr); }, [&] { kernels::attend_back(x, of_keys, nullptr); });
+    const cu::device_memory turns(
+        static_cast<std::size_t>(sw::operations::attention_turn_bytes({batch, heads, heads, times, times, t.size, t.size})));
+    row(
+        "64, dq in turns", t, rounds, [&] { kernels::attend(x, t.result(), t.at(t.lse), nullptr); },
+        [&] { kernels::attend_back(x, g, nullptr, turns.data()); }, [] {});
     tiled<kernels::tiling<float, 64, 64, 64, 8>>("64, 64 x 64, 8 x 16 threads", t, rounds);
     tiled<kernels::tiling<float, 64, 64, 64, 16, 8>>("64, 64 x 64, 16 x 8 threads", t, rounds);
+    tiled<kernels::tiling<float, 64, 32, 64, 16, 8>>("64, 32 x 64, 16 x 8 threads", t, rounds);
+    tiled<kernels::tiling<float, 64, 32, 64, 8, 16>>("64, 32 x 64, 8 x 16 threads", t, rounds);
   }
   {
     const tensors t(128);

@@ -50,11 +50,11 @@ struct sum_task {
   constexpr auto operator()(const auto& model, const auto& x) const { return sw::sum(model(x)); }
 };
 
-template <int N, class Backend>
+template <int N, class Backend, class Pipeline = sw::pipeline<>>
 using tensor_parallel_step =
     sw::train_step<two_mlps, sum_task<20, 10, sw::on<tp<N>, sw::replicate>>,
                    sw::plan<sw::at<"*.net1", sw::colwise<tp<N>>>, sw::at<"*.net2", sw::rowwise<tp<N>>>>, sw::mesh<tp<N>>,
-                   sw::sgd<>, sw::pipeline<>, float, Backend>;
+                   sw::sgd<>, Pipeline, float, Backend>;
 
 // `Rows` on each rank.
 template <int Layers, int Width, int Rows, int N, class Backend, class Pipeline = sw::pipeline<>>

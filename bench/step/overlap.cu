@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data-parallel steps on two GPUs as written and with the passes that let collectives run beside kernels: one JSON line a
-// figure.
+// Data-parallel steps on two GPUs as written and with the passes that let collectives run beside kernels and fuse kernels, and two
+// perceptrons under tensor parallelism as written and fused: one JSON line a figure.
 #include <shardwise/operations/attention/device.cuh>
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/communication/fuse_collectives.hpp>
@@ -45,6 +45,16 @@ void rows_of() {
   row<Layers, Width, sw::expedite_comms, reorder, sw::sink_waits, sw::raise_comms>("reordered");
   row<Layers, Width, sw::comm_fusion_in_place<MiB>, sw::expedite_comms, reorder, sw::sink_waits, sw::raise_comms>(
       "buckets, reordered");
+  row<Layers, Width, sw::comm_fusion_in_place<MiB>, sw::fuse_kernels>("buckets, fused");
+  row<Layers, Width, sw::comm_fusion_in_place<MiB>, sw::fuse_kernels, sw::expedite_comms, sw::schedule_comm_wait>(
+      "buckets, fused, expedited");
+}
+
+template <class... Passes>
+void perceptrons(const char* what) {
+  using step = bench::tensor_parallel_step<gpus, sw::cuda_backend, sw::pipeline<Passes...>>;
+  const std::string name = std::string("tp_two_mlps_sgd, ") + what;
+  bench::measure<step>(name.c_str(), 300, [](auto& ex) { bench::floats(ex, 20 * 10); });
 }
 
 }  // namespace
@@ -57,6 +67,8 @@ int main() {
     }
     rows_of<10, 100, 1>();
     rows_of<5, 4096, 100>();
+    perceptrons<>("as written");
+    perceptrons<sw::fuse_kernels>("fused");
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

@@ -112,7 +112,7 @@ struct attention_adjoint_launch {
   template <class T>
   static void run(const kernel_arguments<T>& k, cudaStream_t stream) {
     const auto x = host::attention_call_of(k, operations::attention_adjoint_inputs);
-    attend_back(x, host::attention_gradients<T>(k, x), stream);
+    attend_back(x, host::attention_gradients<T>(k, x), stream, k.scratch());
   }
 };
 

@@ -69,6 +69,8 @@ class device_einsum {
   // The product, or a batch of them, with the expression as its epilogue, in one launch; false, and nothing is launched, where that cannot be.
   bool run_with(const product_epilogue& then) {
     if (!then.fits || !is_single() || (then.is_rough() && !ctx_.plans->is_rough<T>())) return false;
+    // Measured on an H100 (bench/results/gpt2.md): in TF32 the epilogue takes more time than product and pass together.
+    if (sizeof(T) != 2 && then.function == product_function::gelu_slope) return false;
     const bool swap = !matrix(2).plain();  // as in describe(): whether the rows of what is stored are the columns
     matmul_shape s;
     matmul_operands x;
@@ -342,11 +344,13 @@ struct kernel<op_code::einsum> {
     const bool sums = attributes_of<einsum_attributes>(c.a).keeps_sums != 0;
     detail::device_einsum<T> products(c, ctx);
     if (sums) {
-      if (c.l[2].rank == 1 && detail::run_product<T, true>(c, no_epilogue{}, &c.l[2], c.p[2], 1, ctx)) return;
+      if (c.l[2].rank == 1 &&
+          detail::run_product<detail::single_product, T, true>(c, no_epilogue{}, &c.l[2], c.p[2], 1, ctx))
+        return;
       if (products.run_with_sums(c.p[2])) return;
       detail::sum_rows<T>(c, c.l[2], c.p[2], ctx, summed(c));
     } else if (const std::int64_t n = products.launches(); n > 1) {
-      if (detail::run_product<T, true>(c, no_epilogue{}, nullptr, nullptr, n, ctx)) return;
+      if (detail::run_product<detail::batched_product, T, false>(c, no_epilogue{}, nullptr, nullptr, n, ctx)) return;
     }
     products.run();
   }
@@ -359,7 +363,9 @@ struct kernel<op_code::einsum> {
     detail::device_einsum<T> products(c, ctx);
     constexpr detail::product_epilogue then = detail::product_epilogue::of(E);
     if (then.fits && products.run_with(then)) return;
-    if (detail::run_product<T, false>(c, epilogue_of<T, E>(c), nullptr, nullptr, products.launches(), ctx)) return;
+    if (detail::run_product<detail::single_product, T, false>(c, epilogue_of<T, E>(c), nullptr, nullptr, products.launches(),
+                                                              ctx))
+      return;
     products.run();
     evaluate<T, E>(op_code::einsum, c, ctx);
   }

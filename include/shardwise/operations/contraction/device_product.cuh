@@ -3,8 +3,8 @@
 // any expression on the result, the sum of an operand beside the product. Operands are read where they lie, whatever their
 // strides.
 //
-// Price, against cuBLASLt on one large matrix: no tensor cores for float64, tiles of 64 by 64 only. So it takes products that
-// are small enough for launches and passes over memory to cost more; see small_product.
+// Price, against cuBLASLt on one large matrix: no tensor cores, small tiles only. So it takes products that are small enough for
+// launches and passes over memory to cost more; see small_product.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +32,25 @@ struct product_roles {
 
 namespace detail {
 
-inline constexpr int product_tile = 64, product_depth = 16, product_threads = 256;
-inline constexpr int product_grid = 16;                              // threads along either side of a tile
-inline constexpr int product_own = product_tile / product_grid;      // elements of a thread along either side
-inline constexpr int product_pitch = product_tile + 4;               // keeps 16 bytes aligned, spreads banks
-inline constexpr int product_partial = product_tile * product_tile;  // elements that a tile's part takes in the scratch
+inline constexpr int product_threads = 256;
+inline constexpr int product_grid = 16;  // threads along either side of a tile
 static_assert(product_grid * product_grid == product_threads);
-static_assert(product_tile * product_depth == product_threads * product_own,
-              "each thread loads as many elements as it owns along a side");
+
+// A block's tile of the result, and how much of the depth it holds at once. own: elements of a thread along either side of the tile.
+template <int Own, int Depth>
+struct product_shape {
+  static constexpr int own = Own, depth = Depth, tile = product_grid * Own;
+  static constexpr int pitch = tile + 4;                        // keeps 16 bytes aligned, spreads banks
+  static constexpr int partial = tile * tile;                   // elements that a tile's part takes in the scratch
+  static constexpr int loads = tile * depth / product_threads;  // elements of an operand that a thread loads for a stage
+  static constexpr int side_step = product_threads / depth, depth_step = product_threads / tile;
+  static_assert(side_step * depth == product_threads && depth_step * tile == product_threads &&
+                loads * product_threads == tile * depth);
+};
+// Of batches; and of one product with an expression or a sum beside it, which is small (small_product): a layer of 100 by 100 is 16 blocks
+// of 4 stages, not 4 of 7, and what a stage costs is the way to memory. Measured: bench/results/step.md, where stages of 64 lose.
+using batched_product = product_shape<4, 16>;
+using single_product = product_shape<2, 32>;
 
 template <int Operands>
 struct product_steps {
@@ -65,43 +76,39 @@ struct product_arrays {
   std::uint32_t* tickets;
 };
 
-// The elements of one operand that a thread loads for a stage: `own` of them, of one position along the tile's side and
-// several along the depth, or the other way round.
+// The elements of one operand that a thread loads for a stage: of one position along the tile's side and several along the depth, or
+// the other way round.
+template <class S>
 struct product_load {
   bool along_depth;
   int thread;
-  __device__ int side(int j) const {
-    return along_depth ? thread / product_depth + product_grid * j : thread % product_tile;
-  }
-  __device__ int depth(int j) const {
-    return along_depth ? thread % product_depth : thread / product_tile + product_own * j;
-  }
+  __device__ int side(int j) const { return along_depth ? thread / S::depth + S::side_step * j : thread % S::tile; }
+  __device__ int depth(int j) const { return along_depth ? thread % S::depth : thread / S::tile + S::depth_step * j; }
 };
-static_assert(product_threads / product_depth == product_grid && product_threads / product_tile == product_own);
 
 // A block for each tile, matrix and split: blockIdx.x tiles of columns, .y tiles of rows, .z matrix * splits + split.
-template <class T, class Then, bool Sums>
+template <class S, class T, class Then, bool Sums>
 __global__ void __launch_bounds__(product_threads)
     product_kernel(const __grid_constant__ product_steps<Then::operands> w, const __grid_constant__ product_arrays<T> g,
                    const Then then) {
   using C = computed_in<T>;
-  constexpr int E = Then::operands, own = product_own;
-  __shared__ __align__(32) C as[2][product_depth][product_pitch];
-  __shared__ __align__(32) C bs[2][product_depth][product_pitch];
+  constexpr int E = Then::operands, own = S::own, loads = S::loads;
+  __shared__ __align__(32) C as[2][S::depth][S::pitch];
+  __shared__ __align__(32) C bs[2][S::depth][S::pitch];
   const int t = static_cast<int>(threadIdx.x), tx = t % product_grid, ty = t / product_grid;
-  const std::uint32_t row0 = blockIdx.y * product_tile, column0 = blockIdx.x * product_tile;
+  const std::uint32_t row0 = blockIdx.y * S::tile, column0 = blockIdx.x * S::tile;
   const std::uint32_t matrix = blockIdx.z / g.splits, split = blockIdx.z - matrix * g.splits;
-  const bool sums_here = Sums && blockIdx.x == 0 && t < product_tile;
+  const bool sums_here = Sums && blockIdx.x == 0 && t < S::tile;
   std::int64_t mo[3 + E];
   w.batch.offsets(matrix, mo);
   const std::uint32_t begin = split * g.split_depth;
   const std::uint32_t end = w.depth.count < begin + g.split_depth ? w.depth.count : begin + g.split_depth;
 
   // where this thread's elements begin; -1: outside of the matrix, read as zero
-  const product_load la{g.a_along_depth, t}, lb{g.b_along_depth, t};
-  std::int64_t a_at[own], b_at[own];
+  const product_load<S> la{g.a_along_depth, t}, lb{g.b_along_depth, t};
+  std::int64_t a_at[loads], b_at[loads];
 #pragma unroll
-  for (int j = 0; j < own; ++j) {
+  for (int j = 0; j < loads; ++j) {
     std::int64_t off[2 + E];
     const std::uint32_t r = row0 + static_cast<std::uint32_t>(la.side(j));
     a_at[j] = -1;
@@ -117,10 +124,10 @@ __global__ void __launch_bounds__(product_threads)
     }
   }
 
-  C va[own], vb[own];  // of the next stage
+  C va[loads], vb[loads];  // of the next stage
   const auto fetch = [&](std::uint32_t first) {
 #pragma unroll
-    for (int j = 0; j < own; ++j) {
+    for (int j = 0; j < loads; ++j) {
       std::int64_t off[2];
       const std::uint32_t ka = first + static_cast<std::uint32_t>(la.depth(j)),
                           kb = first + static_cast<std::uint32_t>(lb.depth(j));
@@ -137,7 +144,7 @@ __global__ void __launch_bounds__(product_threads)
   };
   const auto put = [&](int buffer) {
 #pragma unroll
-    for (int j = 0; j < own; ++j) {
+    for (int j = 0; j < loads; ++j) {
       as[buffer][la.depth(j)][la.side(j)] = va[j];
       bs[buffer][lb.depth(j)][lb.side(j)] = vb[j];
     }
@@ -156,12 +163,12 @@ __global__ void __launch_bounds__(product_threads)
   }
   __syncthreads();
   int buffer = 0;
-  for (std::uint32_t first = begin; first < end; first += product_depth) {
-    const bool more = first + product_depth < end;
-    if (more) fetch(first + product_depth);
+  for (std::uint32_t first = begin; first < end; first += S::depth) {
+    const bool more = first + S::depth < end;
+    if (more) fetch(first + S::depth);
 #pragma unroll
-    for (int k = 0; k < product_depth; ++k) {
-      constexpr int V = vector_of<C>;
+    for (int k = 0; k < S::depth; ++k) {
+      constexpr int V = vector_of<C> < own ? vector_of<C> : own;
       C fa[own], fb[own];
 #pragma unroll
       for (int i = 0; i < own; i += V) {
@@ -177,7 +184,7 @@ __global__ void __launch_bounds__(product_threads)
         for (int j = 0; j < own; ++j) acc[i][j] += fa[i] * fb[j];
     }
     if (sums_here)
-      for (int k = 0; k < product_depth; ++k) row_sum += static_cast<double>(as[buffer][k][t]);
+      for (int k = 0; k < S::depth; ++k) row_sum += static_cast<double>(as[buffer][k][t]);
     buffer ^= 1;
     if (more) put(buffer);  // which all have read before the last barrier
     __syncthreads();
@@ -185,14 +192,14 @@ __global__ void __launch_bounds__(product_threads)
 
   if (g.splits > 1) {
     const std::int64_t row_tile = std::int64_t{matrix} * gridDim.y + blockIdx.y, tile = row_tile * gridDim.x + blockIdx.x;
-    C* const parts = g.part + tile * g.splits * product_partial;
-    double* const sums_parts = g.sums_part + row_tile * g.splits * product_tile;
+    C* const parts = g.part + tile * g.splits * S::partial;
+    double* const sums_parts = g.sums_part + row_tile * g.splits * S::tile;
 #pragma unroll
     for (int i = 0; i < own; ++i)
 #pragma unroll
       for (int j = 0; j < own; ++j)
-        parts[std::int64_t{split} * product_partial + (i * own + j) * product_threads + t] = acc[i][j];
-    if (sums_here) sums_parts[split * product_tile + t] = row_sum;
+        parts[std::int64_t{split} * S::partial + (i * own + j) * product_threads + t] = acc[i][j];
+    if (sums_here) sums_parts[split * S::tile + t] = row_sum;
     if (!last_to_arrive(g.tickets + tile, g.splits)) return;
 #pragma unroll
     for (int i = 0; i < own; ++i)
@@ -204,8 +211,8 @@ __global__ void __launch_bounds__(product_threads)
       for (int i = 0; i < own; ++i)
 #pragma unroll
         for (int j = 0; j < own; ++j)
-          acc[i][j] += arrived(parts + std::int64_t{s} * product_partial + (i * own + j) * product_threads + t);
-      if (sums_here) row_sum += arrived(sums_parts + s * product_tile + t);
+          acc[i][j] += arrived(parts + std::int64_t{s} * S::partial + (i * own + j) * product_threads + t);
+      if (sums_here) row_sum += arrived(sums_parts + s * S::tile + t);
     }
   }
 
@@ -233,8 +240,8 @@ __global__ void __launch_bounds__(product_threads)
 // Depth is cut where tiles alone would leave the device idle. The cut depends on extents only: sums are the same on all.
 inline constexpr std::int64_t product_blocks = 256, product_least_depth = 64, product_most_splits = 16;
 static_assert(product_blocks <= ticket_count);
-static_assert(product_blocks * product_partial * static_cast<std::int64_t>(sizeof(double)) +
-                      product_blocks * product_tile * static_cast<std::int64_t>(sizeof(double)) <=
+static_assert(product_blocks * batched_product::partial * static_cast<std::int64_t>(sizeof(double)) +
+                      product_blocks * batched_product::tile * static_cast<std::int64_t>(sizeof(double)) <=
                   device_scratch::product_bytes,
               "parts lie where cuBLASLt's scratch would");
 
@@ -301,10 +308,9 @@ constexpr bool small_product(std::int64_t m, std::int64_t n, std::int64_t depth,
   return one <= most && one * static_cast<double>(matrices) <= most * static_cast<double>(launches);
 }
 
-// One launch, or false where the sizes are not for it: the caller then has to do it in another way. `sums`: where the sum of
-// operand 0 over all dims but its last goes; only for a product without batches whose rows are that last dim, and with MaySum: without, no
-// kernel for it is compiled.
-template <class T, bool MaySum, class Then>
+// One launch, or false where the sizes are not for it: the caller then has to do it in another way. With Sums: `sums` is where the sum of
+// operand 0 over all dims but its last goes, of a product without batches whose rows are that last dim; else null.
+template <class S, class T, bool Sums, class Then>
 bool run_product(const call& c, const Then& then, const layout* sums, void* sums_at, std::int64_t launches, context& ctx) {
   constexpr int E = Then::operands;
   product_roles<E> w = product_roles_of<E>(c);
@@ -324,7 +330,7 @@ bool run_product(const call& c, const Then& then, const layout* sums, void* sums
     std::swap(a, b);
     std::swap(m, n);
   }
-  const std::int64_t row_tiles = (m + product_tile - 1) / product_tile, column_tiles = (n + product_tile - 1) / product_tile;
+  const std::int64_t row_tiles = (m + S::tile - 1) / S::tile, column_tiles = (n + S::tile - 1) / S::tile;
   const std::int64_t splits = product_splits(row_tiles * column_tiles * matrices, depth);
   if (row_tiles > 65535 || matrices * splits > 65535) return false;
   const std::int64_t share = (depth + splits - 1) / splits;
@@ -339,19 +345,16 @@ bool run_product(const call& c, const Then& then, const layout* sums, void* sums
                             as<T>(sums_at),
                             sums ? sums->str[0] : 0,
                             static_cast<std::uint32_t>(splits),
-                            static_cast<std::uint32_t>((share + product_depth - 1) / product_depth * product_depth),
+                            static_cast<std::uint32_t>((share + S::depth - 1) / S::depth * S::depth),
                             part,
-                            reinterpret_cast<double*>(part + product_blocks * product_partial),
+                            reinterpret_cast<double*>(part + product_blocks * S::partial),
                             ctx.tickets};
   std::int64_t zero[3 + E]{};
   const product_steps<E> steps{make_strided(w.rows, zero), make_strided(w.columns, zero), make_strided(w.batch, zero),
                                make_strided(w.depth, zero)};
   const dim3 grid(static_cast<unsigned>(column_tiles), static_cast<unsigned>(row_tiles),
                   static_cast<unsigned>(matrices * splits));
-  auto* start = &product_kernel<T, Then, false>;
-  if constexpr (MaySum)
-    if (sums) start = &product_kernel<T, Then, true>;
-  launch(op_code::einsum, start, grid, product_threads, ctx.stream, steps, g, then);
+  launch(op_code::einsum, &product_kernel<S, T, Then, Sums>, grid, product_threads, ctx.stream, steps, g, then);
   return true;
 }
 
