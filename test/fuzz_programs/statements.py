@@ -1234,9 +1234,7 @@ def in_blocks(g):
     if g.chance(0.25) and shape:
         code = f"sw::from_local_unchecked<{shape}{back}>(sw::scale(sw::to_local<{grad}>({m.name}), {n!r})).checked()"
         g.used.add("from_local_unchecked")
-    made = g.define(code, [m], lambda a: py.pointwise(lambda v: v * n, a), g.p.dtype, place, True)
-    if whole:  # a write through a part of it would go back into blocks that several ranks have, which is refused
-        g.frozen.add(id(made.array.store))
+    g.define(code, [m], lambda a: py.pointwise(lambda v: v * n, a), g.p.dtype, place, True)
 
 
 @statement(["opaque"], 0.5, needs=("no_gradient",))

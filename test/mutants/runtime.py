@@ -46,7 +46,7 @@ KEPT_RUNS = "dist/module/keep_gradients_runs.cpp"
 
 MUTANTS = [
     ("keep_gradients: all batches of an update draw alike", "runtime/program/lowered.hpp",
-     "static_cast<std::uint64_t>(batch * program().sites)", "static_cast<std::uint64_t>(0 * batch)", (KEPT_BITS,)),
+     "static_cast<std::uint64_t>(batch * image().sites)", "static_cast<std::uint64_t>(0 * batch)", (KEPT_BITS,)),
     ("keep_gradients: all batches of an update draw alike by offset", "runtime/program/lowered.hpp",
      "static_cast<std::uint64_t>(batch * draws_)", "static_cast<std::uint64_t>(0 * batch)", (KEPT_BITS,)),
     ("keep_gradients: sums go on behind an update", GRADIENT_SUMS, "    if (before == 0)\n      for (int id = 0;", "    if (before < 0)\n      for (int id = 0;",

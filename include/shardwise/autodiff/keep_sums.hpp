@@ -96,23 +96,13 @@ struct keep_sums {
     }
     st.g.finish(b);
     if (st.cursor <= n) return;
-    st.g.output_count = from.g.output_count;
-    for (int k = 0; k < from.g.output_count; ++k) st.g.outputs[k] = st.to[from.g.outputs[k]];
+    copy_outputs(st.g, from.g, st.to);
   }
 
  private:
   template <class State, class Graph>
   static constexpr void begin(State& st, const Graph& g) {
-    for (int i = 0; i < g.spec_count; ++i) {
-      st.g.specs[i] = g.specs[i];
-      st.g.hashes[i] = g.hashes[i];
-    }
-    for (int i = 0; i < g.scope_count; ++i) st.g.scopes[i] = g.scopes[i];
-    st.g.spec_count = g.spec_count;
-    st.g.scope_count = g.scope_count;
-    st.g.sites = g.sites;
-    copy_functions(st.g, g);
-    st.g.error = g.error;
+    copy_frame(st.g, g);
     for (int i = 0; i < (State::forward > 0 ? State::forward : 1); ++i) {
       st.cotangent[i] = st.sum[i] = st.root[i] = -1;
       st.next[i] = st.waiting[i] = 0;

@@ -196,8 +196,7 @@ struct in_turns {
     for (; nodes > 0 && st.cursor < n; --nodes) write(st, from, st.order[st.cursor++]);
     if (st.cursor < n || nodes == 0) return;
     ++st.cursor;
-    st.g.output_count = from.g.output_count;
-    for (int k = 0; k < from.g.output_count; ++k) st.g.outputs[k] = st.to[from.g.outputs[k]];
+    copy_outputs(st.g, from.g, st.to);
     // parameters, as leaves, are first
     for (int i = 0; i < State::forward; ++i)
       if (is_leaf(from.g.nodes[i].op) && from.cotangent[i] >= 0) st.cotangent[st.to[i]] = st.to[from.cotangent[i]];
@@ -206,16 +205,7 @@ struct in_turns {
  private:
   template <class State, class Graph>
   static constexpr void begin(State& st, const Graph& g) {
-    for (int i = 0; i < g.spec_count; ++i) {
-      st.g.specs[i] = g.specs[i];
-      st.g.hashes[i] = g.hashes[i];
-    }
-    for (int i = 0; i < g.scope_count; ++i) st.g.scopes[i] = g.scopes[i];
-    st.g.spec_count = g.spec_count;
-    st.g.scope_count = g.scope_count;
-    st.g.sites = g.sites;
-    copy_functions(st.g, g);
-    st.g.error = g.error;
+    copy_frame(st.g, g);
     for (int i = 0; i < State::forward; ++i) st.cotangent[i] = st.copy[i] = st.copied[i] = -1;
     for (auto& i : st.to) i = -1;
     for (auto& i : st.order) i = -1;

@@ -92,24 +92,36 @@ constexpr void copy_functions(To& to, const From& from) {
   for (int i = 0; i < from.expression_count; ++i) to.expressions[i] = from.expressions[i];
 }
 
-// The same graph in other capacities, which must suffice; `r` is new. In place: a copy of a large value costs memory.
+// What begins a graph that is written anew: all of `g` but its nodes and outputs. `r` is new, and its capacities suffice.
 template <class To, class From>
-constexpr void copy_into(To& r, const From& g) {
-  const int count = g.node_count;
-  for (int i = 0; i < count; ++i) r.nodes[i] = g.nodes[i];
+constexpr void copy_frame(To& r, const From& g) {
   for (int i = 0; i < g.spec_count; ++i) {
     r.specs[i] = g.specs[i];
     r.hashes[i] = g.hashes[i];
   }
   for (int i = 0; i < g.scope_count; ++i) r.scopes[i] = g.scopes[i];
-  r.node_count = g.node_count;
   r.spec_count = g.spec_count;
   r.scope_count = g.scope_count;
   r.sites = g.sites;
   copy_functions(r, g);
+  r.error = g.error;
+}
+// And what ends it: the outputs of `g`, whose node i is `to[i]` now.
+template <class To, class From, class Map>
+constexpr void copy_outputs(To& r, const From& g, const Map& to) {
+  r.output_count = g.output_count;
+  for (int k = 0; k < g.output_count; ++k) r.outputs[k] = to[g.outputs[k]];
+}
+
+// The same graph in other capacities, which must suffice; `r` is new. In place: a copy of a large value costs memory.
+template <class To, class From>
+constexpr void copy_into(To& r, const From& g) {
+  const int count = g.node_count;
+  for (int i = 0; i < count; ++i) r.nodes[i] = g.nodes[i];
+  r.node_count = g.node_count;
+  copy_frame(r, g);
   r.output_count = g.output_count;
   for (int i = 0; i < g.output_count; ++i) r.outputs[i] = g.outputs[i];
-  r.error = g.error;
 }
 
 // Whether a node applies a custom operation, one that its graph has.
@@ -154,7 +166,8 @@ constexpr bool may_be_strided(const Graph& g, const node& n) {
 // The operands that a node's kernel writes into, bit by bit: those that its record names, and rooms.
 template <class Graph>
 constexpr std::uint32_t written_operands(const Graph& g, const node& n) {
-  std::uint32_t all = record_of(g, n).writes.value(n.a);
+  std::uint32_t all =
+      is_custom(g, n) ? g.customs[n.a.v[custom_word]]->record.writes.value(n.a) : traits_of(n.op).writes(n.a);
   for (int k = 0; k < n.inputs; ++k)
     if (g.nodes[n.in[k]].op == op_code::room) all |= std::uint32_t{1} << k;
   return all;

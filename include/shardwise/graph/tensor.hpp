@@ -8,6 +8,7 @@
 
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/operations/infer.hpp>
+#include <shardwise/vocabulary/operand.hpp>
 
 namespace shardwise::inline v0_1 {
 

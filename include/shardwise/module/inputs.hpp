@@ -3,7 +3,7 @@
 #pragma once
 
 #include <shardwise/vocabulary/shape.hpp>
-#include <shardwise/vocabulary/spec.hpp>
+#include <shardwise/vocabulary/operand.hpp>
 
 namespace shardwise::inline v0_1 {
 

@@ -24,7 +24,7 @@ constexpr int emit_adjustment(builder& b, int total) {
   s.rank = 1;
   s.extent[0] = 2;
   const int two = b.intern(contiguous(s));
-  const auto leaf = [&](std::int64_t index, std::int64_t which) {
+  const auto leaf = [&](std::int64_t index, state_kind which) {
     return b.emit(op_code::state, pack_attributes(leaf_attributes{.index = index, .parameter = -1, .which = which}), 0, two,
                   -1);
   };

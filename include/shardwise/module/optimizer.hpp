@@ -3,65 +3,17 @@
 #pragma once
 
 #include <bit>
-#include <concepts>
 #include <type_traits>
 
 #include <shardwise/autodiff/grad.hpp>
 #include <shardwise/graph/mutation.hpp>
 #include <shardwise/module/loss_scaler.hpp>
 #include <shardwise/module/low_gradients.hpp>
+#include <shardwise/module/optimizers.hpp>
 #include <shardwise/module/state_shards.hpp>
+#include <shardwise/vocabulary/operand.hpp>
 
 namespace shardwise::inline v0_1 {
-
-// Hyperparameters (learning rate, betas, ...) are values of the run: see step_env. The types decide states and graph.
-
-// sgd's argument: whether there is momentum. A number is a mistake that sgd answers.
-struct momentum_choice {
-  bool on = false, is_number = false;
-  template <std::same_as<bool> B>
-  constexpr momentum_choice(B given) : on(given) {}
-  template <class N>
-    requires(std::is_arithmetic_v<N> && !std::same_as<N, bool>)
-  constexpr momentum_choice(N) : is_number(true) {}
-  constexpr momentum_choice(bool o, bool n) : on(o), is_number(n) {}  // as nvcc writes its value into host code
-};
-
-template <momentum_choice Momentum = false>
-struct sgd {
-  static_assert(raise<(Momentum.is_number ? problem::sgd_momentum : problem::none), sgd>::ok);
-  static constexpr op_code op = op_code::sgd;
-  static constexpr int states = Momentum.on ? 1 : 0;
-  static constexpr int flavour = Momentum.on ? 1 : 0;
-  static constexpr bool clips = false;
-  static constexpr bool matrices_only = false;
-};
-
-// torch.optim.Adam: bias-corrected moments; weight decay, if any, is added to the gradient.
-template <class = void>
-struct adam {
-  static constexpr op_code op = op_code::adam;
-  static constexpr int states = 2;
-  static constexpr int flavour = 0;
-  static constexpr bool clips = false;
-  static constexpr bool matrices_only = false;
-};
-
-// torch.optim.AdamW: decoupled weight decay, here on parameters of rank 2 and more if MatricesOnly.
-template <bool MatricesOnly = false>
-struct adamw {
-  static constexpr op_code op = op_code::adam;
-  static constexpr int states = 2;
-  static constexpr int flavour = 1;
-  static constexpr bool clips = false;
-  static constexpr bool matrices_only = MatricesOnly;
-};
-
-// Scales all gradients by min(1, max_norm / (global 2-norm + 1e-6)) before Optimizer sees them.
-template <class Optimizer>
-struct clip_norm : Optimizer {
-  static constexpr bool clips = true;
-};
 
 // What an optimizer asks of a parameter and its gradient: same extents, gradient summed, same shards. The gradient of floats may be
 // of two bytes: updates and norms read it as floats.
@@ -430,7 +382,8 @@ struct apply_optimizer {
     n.in[n.inputs++] = g;
     for (int k = 0; k < Optimizer::states; ++k)
       n.in[n.inputs++] =
-          b.emit(op_code::state, attributes<leaf_attributes>(st.states++, index, k), 0, m.state_spec, n.scope);
+          b.emit(op_code::state, attributes<leaf_attributes>(st.states++, index, std::int64_t{first_moment} + k), 0,
+                 m.state_spec, n.scope);
     if (st.factor >= 0) n.in[n.inputs++] = st.factor;
     return b.append(n);
   }

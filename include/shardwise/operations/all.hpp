@@ -32,7 +32,7 @@ inline constexpr const operation* all[] = {
 #undef SHARDWISE_X
 };
 
-// What of the records is no function. A run that reads a record has the functions of all of them in its object, and a constant
+// What of the records is no function, or is read by runs. A run that reads a record has the functions of all of them in its object, and a constant
 // evaluator pays for each step on the way to one: who asks for these alone asks here.
 struct traits {
   operation_kind kind;
@@ -40,8 +40,11 @@ struct traits {
   int indices;
   bool random, scalar;
   launching launch;
+  operation::write_rule writes;
 };
-constexpr traits traits_of(const operation& o) { return {o.kind, o.elements, o.indices, o.random, o.scalar, o.launch}; }
+constexpr traits traits_of(const operation& o) {
+  return {o.kind, o.elements, o.indices, o.random, o.scalar, o.launch, o.writes.value};
+}
 // One for every number that the type of operations holds, so that a question is one look-up; those that are none have the last.
 inline constexpr struct traits_table {
   traits of[256];
@@ -87,9 +90,7 @@ constexpr bool is_update(op_code op) {
   return operations::all_traits.of[static_cast<int>(op)].kind == operation_kind::update;
 }
 // Which operands an operation writes into.
-constexpr bool writes_operand(op_code op, const op_attr& a, int k) {
-  return (operation_of(op).writes.value(a) >> k & 1U) != 0;
-}
+constexpr bool writes_operand(op_code op, const op_attr& a, int k) { return (traits_of(op).writes(a) >> k & 1U) != 0; }
 
 namespace rules {
 

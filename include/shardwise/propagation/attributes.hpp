@@ -15,18 +15,19 @@ namespace shardwise::inline v0_1 {
 struct leaf_attributes {
   std::int64_t index;
   std::int64_t parameter;  // of a state: the parameter whose it is, -1: of none
-  // of its states: 0, 1 moments, 2 a count of steps, 3 a value kept for the next iteration; 4: no state, but storage that is input
-  // `parameter`'s behind a run, and has the input's storage then (set_); of a dynamic loss scale 5 the scale, 6 its counts, 7 the step's
-  // factor; 8: the sum of a parameter's gradients (keep_gradients). A state begins as its node's number f says, 0 for most.
-  std::int64_t which;
+  std::int64_t which;      // of its states, a state_kind. A state begins as its node's number f says, 0 for most
 };
 enum state_kind : std::int64_t {
-  kept_value = 3,
-  spare_storage = 4,
-  scale_state = 5,
-  scale_counts = 6,
-  step_factor = 7,
-  kept_gradient = 8
+  first_moment = 0,
+  second_moment = 1,
+  step_count = 2,
+  kept_value = 3,  // for the next iteration
+  spare_storage =
+      4,  // no state, but storage that is input `parameter`'s behind a run, and has the input's storage then (set_)
+  scale_state = 5,   // of a dynamic loss scale: the scale,
+  scale_counts = 6,  // its counts
+  step_factor = 7,   // and the step's factor
+  kept_gradient = 8  // the sum of a parameter's gradients (keep_gradients)
 };
 // Whether a state outlives a run and belongs to the optimizer: is copied from program to program, set and read.
 constexpr bool belongs_to_optimizer(const leaf_attributes& of) {

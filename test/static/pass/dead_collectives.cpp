@@ -45,4 +45,34 @@ static_assert(sw::passes::order_of(traced).collectives == 2 && sw::passes::order
 static_assert(sw::kept::collectives::holds(traced, without_dead));
 static_assert(!sw::kept::collectives::holds(traced, without_any));
 
+// Nor may one that is read come in the place of one that nobody reads, though they are equal: the lists of all are the same.
+struct two_sums {
+  constexpr auto operator()(const auto& x) const {
+    const auto local = sw::sum(x);
+    const auto unread = sw::redistribute<dp, sw::replicate>(local);
+    const auto read = sw::redistribute<dp, sw::replicate>(sw::scale(local, 2.0));
+    return std::tuple{read, sw::detach(read), sw::randn_like(unread)};
+  }
+};
+struct graph_of_sums {
+  static constexpr const auto& value =
+      sw::detail::function_graph<two_sums, mesh, sw::inputs<in>, sw::pipeline<>>::trace_type::value;
+};
+struct both_are_read {
+  static constexpr auto value = [] {
+    auto g = graph_of_sums::value;
+    for (int i = 0; i < g.node_count; ++i)
+      if (g.nodes[i].op == sw::op_code::redistribute) {
+        g.outputs[1] = i;
+        break;
+      }
+    return g;
+  }();
+};
+constexpr auto all_of_sums = sw::passes::order_of(graph_of_sums::value);
+static_assert(all_of_sums.collectives == 2 && all_of_sums == sw::passes::order_of(both_are_read::value));
+static_assert(sw::detail::is_kept<sw::kept::collectives, graph_of_sums, graph_of_sums>);
+static_assert(!sw::kept::collectives::holds(graph_of_sums::value, both_are_read::value));
+static_assert(!sw::detail::is_kept<sw::kept::collectives, graph_of_sums, both_are_read>);
+
 }  // namespace

@@ -21,6 +21,21 @@ T sum_of_lanes(const T* lane, std::int64_t apart) {
   return ((of(0) + of(4)) + (of(2) + of(6))) + ((of(1) + of(5)) + (of(3) + of(7)));
 }
 
+// f(image, u, r, tap, v, q): each row of places of each image, and each tap that reads one of its rows: row r of the operand, and the
+// places v of the row at which column q of the window lies inside.
+template <class T, class F>
+void each_row_of_products(const convolution_weights_product<T>& c, const places_of_taps& inside, F f) {
+  const convolution_taps &rows = c.in.rows, &columns = c.in.columns;
+  for (std::int64_t image = 0; image < c.images; ++image)
+    for (std::int64_t u = 0; u < rows.places; ++u)
+      for (std::int64_t p = 0; p < rows.count; ++p) {
+        const std::int64_t r = rows.read(u, p);
+        if (!rows.is_inside(r)) continue;
+        for (std::int64_t q = 0; q < columns.count; ++q)
+          if (const interval v = inside(q); v.size > 0) f(image, u, r, p * columns.count + q, v, q);
+      }
+}
+
 // Gradients of the weights of channels [begin, begin + size), of one channel a group, which lie side by side.
 template <class T>
 void weights_along_channels(const convolution_weights_product<T>& c, interval channels, double* total) {
@@ -30,28 +45,21 @@ void weights_along_channels(const convolution_weights_product<T>& c, interval ch
   const auto each = [&](std::int64_t first, auto count) {
     const int n = count;
     for (std::int64_t i = 0; i < taps * lanes<T>; ++i) total[i] = 0;
-    for (std::int64_t image = 0; image < c.images; ++image)
-      for (std::int64_t u = 0; u < rows.places; ++u)
-        for (std::int64_t p = 0; p < rows.count; ++p) {
-          const std::int64_t r = rows.read(u, p);
-          if (!rows.is_inside(r)) continue;
-          for (std::int64_t q = 0; q < columns.count; ++q) {
-            const interval v = inside(q);
-            if (v.size == 0) continue;
-            T lane[partial_sums][lanes<T>]{};
-            const T* x = c.in.data + c.in.stride(image, first, r, columns.read(v.begin, q));
-            const T* y = c.dy.data + c.dy.stride(image, first, u, v.begin);
-            const std::int64_t dx = columns.step * c.in.stride.of[3], dy = c.dy.stride.of[3];
-            std::int64_t t = 0;
-            for (; t + partial_sums <= v.size; t += partial_sums)
-              for (int l = 0; l < partial_sums; ++l)
-                for (int i = 0; i < n; ++i) lane[l][i] = lane[l][i] + y[(t + l) * dy + i] * x[(t + l) * dx + i];
-            for (int l = 0; t + l < v.size; ++l)
+    each_row_of_products(
+        c, inside, [&](std::int64_t image, std::int64_t u, std::int64_t r, std::int64_t tap, interval v, std::int64_t q) {
+          T lane[partial_sums][lanes<T>]{};
+          const T* x = c.in.data + c.in.stride(image, first, r, columns.read(v.begin, q));
+          const T* y = c.dy.data + c.dy.stride(image, first, u, v.begin);
+          const std::int64_t dx = columns.step * c.in.stride.of[3], dy = c.dy.stride.of[3];
+          std::int64_t t = 0;
+          for (; t + partial_sums <= v.size; t += partial_sums)
+            for (int l = 0; l < partial_sums; ++l)
               for (int i = 0; i < n; ++i) lane[l][i] = lane[l][i] + y[(t + l) * dy + i] * x[(t + l) * dx + i];
-            double* const to = total + (p * columns.count + q) * lanes<T>;
-            for (int i = 0; i < n; ++i) to[i] = to[i] + static_cast<double>(sum_of_lanes<T>(&lane[0][i], lanes<T>));
-          }
-        }
+          for (int l = 0; t + l < v.size; ++l)
+            for (int i = 0; i < n; ++i) lane[l][i] = lane[l][i] + y[(t + l) * dy + i] * x[(t + l) * dx + i];
+          double* const to = total + tap * lanes<T>;
+          for (int i = 0; i < n; ++i) to[i] = to[i] + static_cast<double>(sum_of_lanes<T>(&lane[0][i], lanes<T>));
+        });
     for (std::int64_t e = 0; e < taps; ++e)
       for (int i = 0; i < n; ++i)
         c.out[c.stored(first + i, 0, e / columns.count, e % columns.count)] = static_cast<T>(total[e * lanes<T> + i]);
@@ -72,27 +80,20 @@ void weights_along_groups(const convolution_weights_product<T>& c, interval of, 
   const places_of_taps inside(columns, 0, columns.places);
   for (std::int64_t g = of.begin / outputs; g * outputs < of.begin + of.size; ++g) {
     for (std::int64_t i = 0; i < taps * most; ++i) total[i] = 0;
-    for (std::int64_t image = 0; image < c.images; ++image)
-      for (std::int64_t u = 0; u < rows.places; ++u)
-        for (std::int64_t p = 0; p < rows.count; ++p) {
-          const std::int64_t r = rows.read(u, p);
-          if (!rows.is_inside(r)) continue;
-          for (std::int64_t q = 0; q < columns.count; ++q) {
-            const interval v = inside(q);
-            if (v.size == 0) continue;
-            T lane[partial_sums][most]{};
-            const T* x = c.in.data + c.in.stride(image, g * inputs, r, columns.read(v.begin, q));
-            const T* y = c.dy.data + c.dy.stride(image, g * outputs, u, v.begin);
-            for (std::int64_t t = 0; t < v.size; ++t, x += dx, y += dy) {
-              T* const to = lane[t % partial_sums];
-              for (std::int64_t j = 0; j < inputs; ++j)
-                for (std::int64_t m = 0; m < outputs; ++m) to[j * outputs + m] = to[j * outputs + m] + y[m] * x[j];
-            }
-            double* const to = total + (p * columns.count + q) * most;
-            for (std::int64_t i = 0; i < inputs * outputs; ++i)
-              to[i] = to[i] + static_cast<double>(sum_of_lanes<T>(&lane[0][i], most));
+    each_row_of_products(
+        c, inside, [&](std::int64_t image, std::int64_t u, std::int64_t r, std::int64_t tap, interval v, std::int64_t q) {
+          T lane[partial_sums][most]{};
+          const T* x = c.in.data + c.in.stride(image, g * inputs, r, columns.read(v.begin, q));
+          const T* y = c.dy.data + c.dy.stride(image, g * outputs, u, v.begin);
+          for (std::int64_t t = 0; t < v.size; ++t, x += dx, y += dy) {
+            T* const to = lane[t % partial_sums];
+            for (std::int64_t j = 0; j < inputs; ++j)
+              for (std::int64_t m = 0; m < outputs; ++m) to[j * outputs + m] = to[j * outputs + m] + y[m] * x[j];
           }
-        }
+          double* const to = total + tap * most;
+          for (std::int64_t i = 0; i < inputs * outputs; ++i)
+            to[i] = to[i] + static_cast<double>(sum_of_lanes<T>(&lane[0][i], most));
+        });
     for (std::int64_t e = 0; e < taps; ++e)
       for (std::int64_t j = 0; j < inputs; ++j)
         for (std::int64_t m = 0; m < outputs; ++m)
@@ -111,30 +112,22 @@ void weights_along_rows(const convolution_weights_product<T>& c, interval of, do
   for (std::int64_t o = of.begin; o < of.begin + of.size; ++o)
     for (std::int64_t j = 0; j < c.in.channels; ++j) {
       for (std::int64_t i = 0; i < taps; ++i) total[i] = 0;
-      for (std::int64_t image = 0; image < c.images; ++image)
-        for (std::int64_t u = 0; u < rows.places; ++u)
-          for (std::int64_t p = 0; p < rows.count; ++p) {
-            const std::int64_t r = rows.read(u, p);
-            if (!rows.is_inside(r)) continue;
-            for (std::int64_t q = 0; q < columns.count; ++q) {
-              const interval v = inside(q);
-              if (v.size == 0) continue;
-              const T* const x =
-                  c.in.data + c.in.stride(image, o / c.outputs * c.in.channels + j, r, columns.read(v.begin, q));
-              const T* const y = c.dy.data + c.dy.stride(image, o, u, v.begin);
-              T lane[partial_sums]{};
-              std::int64_t t = 0;
-              if (dx == 1 && dy == 1)
-                for (; t + partial_sums <= v.size; t += partial_sums)
-                  for (int l = 0; l < partial_sums; ++l) lane[l] = lane[l] + y[t + l] * x[t + l];
-              else
-                for (; t + partial_sums <= v.size; t += partial_sums)
-                  for (int l = 0; l < partial_sums; ++l) lane[l] = lane[l] + y[(t + l) * dy] * x[(t + l) * dx];
-              for (int l = 0; t + l < v.size; ++l) lane[l] = lane[l] + y[(t + l) * dy] * x[(t + l) * dx];
-              double& to = total[p * columns.count + q];
-              to = to + static_cast<double>(sum_of_lanes<T>(lane, 1));
-            }
-          }
+      each_row_of_products(
+          c, inside, [&](std::int64_t image, std::int64_t u, std::int64_t r, std::int64_t tap, interval v, std::int64_t q) {
+            const T* const x =
+                c.in.data + c.in.stride(image, o / c.outputs * c.in.channels + j, r, columns.read(v.begin, q));
+            const T* const y = c.dy.data + c.dy.stride(image, o, u, v.begin);
+            T lane[partial_sums]{};
+            std::int64_t t = 0;
+            if (dx == 1 && dy == 1)
+              for (; t + partial_sums <= v.size; t += partial_sums)
+                for (int l = 0; l < partial_sums; ++l) lane[l] = lane[l] + y[t + l] * x[t + l];
+            else
+              for (; t + partial_sums <= v.size; t += partial_sums)
+                for (int l = 0; l < partial_sums; ++l) lane[l] = lane[l] + y[(t + l) * dy] * x[(t + l) * dx];
+            for (int l = 0; t + l < v.size; ++l) lane[l] = lane[l] + y[(t + l) * dy] * x[(t + l) * dx];
+            total[tap] = total[tap] + static_cast<double>(sum_of_lanes<T>(lane, 1));
+          });
       for (std::int64_t e = 0; e < taps; ++e)
         c.out[c.stored(o, j, e / columns.count, e % columns.count)] = static_cast<T>(total[e]);
     }

@@ -9,33 +9,12 @@
 
 namespace shardwise::inline v0_1::passes {
 
-// Everything but nodes and outputs.
-template <class To, class From>
-constexpr void copy_frame(To& r, const From& g) {
-  for (int i = 0; i < g.spec_count; ++i) {
-    r.specs[i] = g.specs[i];
-    r.hashes[i] = g.hashes[i];
-  }
-  for (int i = 0; i < g.scope_count; ++i) r.scopes[i] = g.scopes[i];
-  r.spec_count = g.spec_count;
-  r.scope_count = g.scope_count;
-  r.sites = g.sites;
-  copy_functions(r, g);
-  r.error = g.error;
-}
-
 template <class To, class From>
 constexpr void copy_node(To& r, const From& g, int i, int* to) {
   node& n = r.nodes[r.node_count];
   n = g.nodes[i];
   for (int k = 0; k < n.inputs; ++k) n.in[k] = to[n.in[k]];
   to[i] = r.node_count++;
-}
-
-template <class To, class From>
-constexpr void copy_outputs(To& r, const From& g, const int* to) {
-  for (int k = 0; k < g.output_count; ++k) r.outputs[k] = to[g.outputs[k]];
-  r.output_count = g.output_count;
 }
 
 // --- a wait behind every collective ---------------------------------------------------------------------------------

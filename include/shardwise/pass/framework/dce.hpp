@@ -51,28 +51,23 @@ constexpr void keep(To& r, const From& g, const unsigned char* live) {
   }
   r.node_count = count;
   for (int i = count; i < To::node_capacity; ++i) r.nodes[i] = empty_node;
-  for (int i = 0; i < g.spec_count; ++i) {
-    r.specs[i] = g.specs[i];
-    r.hashes[i] = g.hashes[i];
-  }
-  r.spec_count = g.spec_count;
-  for (int i = 0; i < g.scope_count; ++i) r.scopes[i] = g.scopes[i];
-  r.scope_count = g.scope_count;
-  r.sites = g.sites;
-  copy_functions(r, g);
+  copy_frame(r, g);
   for (int i = 0; i < To::output_capacity; ++i) r.outputs[i] = i < g.output_count ? to[g.outputs[i]] : -1;
   r.output_count = g.output_count;
-  r.error = g.error;
 }
 
 }  // namespace detail
+
+// Of a source, once.
+template <class Source>
+inline constexpr auto live_marks = detail::marked(Source::value);
 
 // Source::value is the graph; the result is exactly as large as what lives, or the graph itself where all of it lives. A source that
 // says all_live is not looked at.
 template <class Source>
 struct eliminate_dead {
  private:
-  static constexpr auto marked = detail::marked(Source::value);
+  static constexpr const auto& marked = live_marks<Source>;
 
   template <bool All, class = void>
   struct result {

@@ -79,14 +79,15 @@ template <class P>
 struct fact<pass_order::must_follow<P>> : detail::types_fact<"must_follow", P> {};
 
 // What a pass may declare to preserve. A property is a struct with `holds(before, after)`; users may add their own. Where it
-// compares what each graph has by itself, `of(graph)` gives that, once for each graph of a pipeline: graphs that are equal in it need
-// not be asked further.
+// compares what each graph has by itself, `of(graph)` gives that, once for each graph of a pipeline, or `of_source<Source>()`, of a type
+// with the graph: graphs that are equal in it need not be asked further.
 namespace kept {
 // Their kinds, axes and specs, in order. A pass that writes a graph anew may leave out what nobody reads, collectives too.
 struct collectives {
-  template <class Graph>
-  static constexpr passes::collective_order of(const Graph& g) {
-    return passes::order_of(g);
+  template <class Source>
+  static constexpr passes::collective_order of_source() {
+    if constexpr (requires { requires Source::all_live; }) return passes::order_of(Source::value);
+    else return passes::order_of(Source::value, passes::live_marks<Source>.live);
   }
   template <class Before, class After>
   static constexpr bool holds(const Before& a, const After& b) {

@@ -122,12 +122,17 @@ struct pass_result<P, Source> {
   static constexpr problem what = problem::none;
 };
 
-// Whether a property of a graph, one that has `of(graph)`, is kept: each graph's own is one constant, whatever passes stand on
-// either side of it.
+// Whether a property of a graph, one that has `of(graph)` or `of_source`, is kept: each graph's own is one constant, whatever passes
+// stand on either side of it.
 template <class Property, class Source>
-inline constexpr auto property_of = Property::of(Source::value);
+concept has_source_property = requires { Property::template of_source<Source>(); };
 template <class Property, class Source>
-concept has_property = requires { Property::of(Source::value); };
+concept has_property = has_source_property<Property, Source> || requires { Property::of(Source::value); };
+template <class Property, class Source>
+inline constexpr auto property_of = [] {
+  if constexpr (has_source_property<Property, Source>) return Property::template of_source<Source>();
+  else return Property::of(Source::value);
+}();
 template <class Property, class Before, class After>
 inline constexpr bool equal_property = false;
 template <class Property, class Before, class After>

@@ -25,16 +25,7 @@ struct rewrite_state {
   stage_work work{0};  // left in this stage
 
   constexpr void begin(const In& g) {
-    for (int i = 0; i < g.spec_count; ++i) {
-      out.specs[i] = g.specs[i];
-      out.hashes[i] = g.hashes[i];
-    }
-    for (int i = 0; i < g.scope_count; ++i) out.scopes[i] = g.scopes[i];
-    out.spec_count = g.spec_count;
-    out.scope_count = g.scope_count;
-    out.sites = g.sites;
-    copy_functions(out, g);
-    out.error = g.error;
+    copy_frame(out, g);
     for (int& t : to) t = -1;
     cursor = 0;
   }
@@ -48,10 +39,7 @@ struct rewrite_state {
     }
     return to[i] = b.node_count++;
   }
-  constexpr void set_outputs(const In& g) {
-    out.output_count = g.output_count;
-    for (int k = 0; k < g.output_count; ++k) out.outputs[k] = to[g.outputs[k]];
-  }
+  constexpr void set_outputs(const In& g) { copy_outputs(out, g, to); }
 };
 
 // One operand, by default of the result's own spec.

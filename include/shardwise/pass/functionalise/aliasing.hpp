@@ -93,7 +93,8 @@ struct aliasing {
 };
 
 // Versions: a node's value is right as of the number of writes that its storage had seen when it was made. A write to a
-// view is known there alone (`ahead`) until something else reads that storage; then it goes back view by view.
+// view is known there alone (`ahead`) until something else reads that storage; then it goes back view by view, as far as both are views
+// of one tensor.
 template <class New, int Old>
 struct functional_state {
   static constexpr int capacity = New::node_capacity, size = aliasing<Old>::size;
@@ -104,7 +105,7 @@ struct functional_state {
   int stamp[size];   // its version, -1: none
   int home[size];    // of a root: the node itself
   int writes[size];  // of a root
-  int ahead[size];   // of a root: the view written last that the root does not know of, -1: none
+  int ahead[size];   // of a root: the nearest tensor that knows of all writes, if it is not the root itself; -1: none
   int path[size];
   int cursor = 0;
   int result = -1;  // the value that is differentiated

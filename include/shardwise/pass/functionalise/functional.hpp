@@ -13,16 +13,7 @@ struct functional {
   static constexpr void begin(State& st, const Graph& g) {
     finding f = st.seen.find(g);
     if (!f) f = st.seen.set_problem(g);
-    for (int i = 0; i < g.spec_count; ++i) {
-      st.g.specs[i] = g.specs[i];
-      st.g.hashes[i] = g.hashes[i];
-    }
-    for (int i = 0; i < g.scope_count; ++i) st.g.scopes[i] = g.scopes[i];
-    st.g.spec_count = g.spec_count;
-    st.g.scope_count = g.scope_count;
-    st.g.sites = g.sites;
-    copy_functions(st.g, g);
-    st.g.error = g.error;
+    copy_frame(st.g, g);
     if (f && !g.error) {
       st.g.error = f;
       shardwise::detail::place_error(st.g.error, g, f.operand);
@@ -65,7 +56,7 @@ struct functional {
     if (!st.seen.written[r]) return st.now[i];
     int from = newest(st, g, i);
     if (st.stamp[from] < st.writes[r]) {
-      go_back(st, g, b, r);
+      go_back(st, g, b, r, common(g, st.ahead[r], i, r));
       from = newest(st, g, i);
     }
     return derived(st, g, b, i, from);
@@ -86,6 +77,15 @@ struct functional {
   static constexpr bool is_above(const Graph& g, int above, int below, int root) {
     while (below != root && below != above) below = parent_of(g, below);
     return below == above;
+  }
+  // The nearest tensor that nodes i and k both are, or are views of, and that knows by itself what a write to i is: of an expanded
+  // tensor, whose elements are one, the root.
+  template <class Graph>
+  static constexpr int common(const Graph& g, int i, int k, int root) {
+    while (k != root && !is_above(g, k, i, root)) k = parent_of(g, k);
+    for (int v = k; v != root; v = parent_of(g, v))
+      if (g.nodes[v].op == op_code::broadcast && numel(g.spec_of(v)) != numel(g.spec_of(parent_of(g, v)))) return root;
+    return k;
   }
   static constexpr const spec& spec_at(const builder& b, int id) { return b.specs[b.nodes[id].spec]; }
 
@@ -219,16 +219,17 @@ struct functional {
     }
     return stored_as(b, g, p, emit(b, m, o));
   }
-  // The write that only a view knows of becomes its root's.
+  // The write that only a view knows of becomes known to `to`, which the view is a view of: no further than somebody reads, since not
+  // every view has a way back.
   template <class State, class Graph>
-  static constexpr void go_back(State& st, const Graph& g, builder& b, int r) {
-    for (int i = st.ahead[r]; i >= 0 && i != r;) {
+  static constexpr void go_back(State& st, const Graph& g, builder& b, int r, int to) {
+    for (int i = st.ahead[r]; i >= 0 && i != to;) {
       const int p = parent_of(g, i);
       st.now[p] = inverse(st, g, b, i, st.now[i]);
       st.stamp[p] = st.writes[r];
       i = p;
     }
-    st.ahead[r] = -1;
+    st.ahead[r] = to == r ? -1 : to;
   }
 
   template <class State, class Graph>
@@ -236,12 +237,13 @@ struct functional {
     const node& given = g.nodes[i];
     const int r = st.seen.root[i];
     if (given.op == op_code::copy_) {
-      const int i0 = tensor_of(g, given.in[0]), was = st.ahead[r];
+      const int i0 = tensor_of(g, given.in[0]);
       const bool sets = sets_storage(given);
       int value = read(st, g, b, given.in[1]);
       if (sets ? lies_in_leaf(b, value) : true) value = dense(b, value, given.scope, sets);
       // of two views that are ahead neither may be lost, unless one is all written over, or lies in the other
-      if (was >= 0 && !is_above(g, was, i0, r) && !is_above(g, i0, was, r) && st.ahead[r] == was) go_back(st, g, b, r);
+      if (const int was = st.ahead[r]; was >= 0 && !is_above(g, was, i0, r) && !is_above(g, i0, was, r))
+        go_back(st, g, b, r, common(g, was, i0, r));
       st.now[i0] = value;
       st.stamp[i0] = ++st.writes[r];
       st.ahead[r] = i0 == r ? -1 : i0;
@@ -349,7 +351,7 @@ struct functional {
       int id = read(st, g, b, o);
       // as it was stored, and not where a leaf is: an output is read when all is written
       if (written ? !(spec_at(b, id) == g.spec_of(o)) || lies_in_leaf(b, id) : will_change(st, g, b, id)) {
-        go_back(st, g, b, r);
+        go_back(st, g, b, r, r);
         id = from_root(st, g, b, o, as_it_was(b, g, r, st.now[r]));
       }
       st.g.outputs[k] = id;
@@ -360,7 +362,7 @@ struct functional {
     // what is copied back must not change on the way: copies of leaves come before all that writes them
     for (int i = 0; i < g.node_count; ++i) {
       if (!is_written_leaf(st, g, i) || is_set(st, g, i)) continue;
-      go_back(st, g, b, i);
+      go_back(st, g, b, i, i);
       if (st.now[i] != st.home[i] && lies_in_leaf(b, st.now[i])) st.now[i] = dense(b, st.now[i], -1, true);
     }
     for (int i = 0; i < g.node_count; ++i) {

@@ -27,16 +27,7 @@ struct fuse_writer {
   constexpr void begin(const Source& from) {
     for (int& x : to) x = -1;
     for (int& x : held) x = -1;
-    for (int i = 0; i < from.spec_count; ++i) {
-      g.specs[i] = from.specs[i];
-      g.hashes[i] = from.hashes[i];
-    }
-    for (int i = 0; i < from.scope_count; ++i) g.scopes[i] = from.scopes[i];
-    g.spec_count = from.spec_count;
-    g.scope_count = from.scope_count;
-    g.sites = from.sites;
-    copy_functions(g, from);
-    g.error = from.error;
+    copy_frame(g, from);
   }
 
   constexpr int append(const node& n) {

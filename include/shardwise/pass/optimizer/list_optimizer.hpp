@@ -162,7 +162,7 @@ struct list_rules {
         const node& n = g.nodes[list[j]];
         if (spec_id < 0) spec_id = b.intern(scalar_like(g.specs[n.spec]));
         const std::int64_t parameter = attributes_of<leaf_attributes>(g.nodes[n.in[2]].a).parameter;
-        const auto of = leaf_attributes{.index = counters++, .parameter = parameter, .which = 2};
+        const auto of = leaf_attributes{.index = counters++, .parameter = parameter, .which = step_count};
         parameters[j] = b.emit(op_code::state, pack_attributes(of), 0, spec_id, -1);
         b.nodes[parameters[j]].scope = n.scope;
       }

@@ -46,16 +46,7 @@ struct replay_state {
   std::int32_t cursor;
 
   constexpr void begin(const In& from) {
-    for (int i = 0; i < from.spec_count; ++i) {
-      g.specs[i] = from.specs[i];
-      g.hashes[i] = from.hashes[i];
-    }
-    for (int i = 0; i < from.scope_count; ++i) g.scopes[i] = from.scopes[i];
-    g.spec_count = from.spec_count;
-    g.scope_count = from.scope_count;
-    g.sites = from.sites;
-    copy_functions(g, from);
-    g.error = from.error;
+    copy_frame(g, from);
     for (auto& i : to) i = -1;
     for (auto& i : copy) i = -1;
     for (auto& s : scope_of) s = -1;
@@ -73,8 +64,7 @@ struct replay_state {
       else write(from, d, work);
     }
     if (cursor < from.node_count) return true;
-    g.output_count = from.output_count;
-    for (int k = 0; k < from.output_count; ++k) g.outputs[k] = to[from.outputs[k]];
+    copy_outputs(g, from, to);
     return false;
   }
 

@@ -86,16 +86,7 @@ struct recompute_values {
 
   template <class State, class Graph>
   static constexpr void begin(State& st, const Graph& g) {
-    for (int i = 0; i < g.spec_count; ++i) {
-      st.g.specs[i] = g.specs[i];
-      st.g.hashes[i] = g.hashes[i];
-    }
-    for (int i = 0; i < g.scope_count; ++i) st.g.scopes[i] = g.scopes[i];
-    st.g.spec_count = g.spec_count;
-    st.g.scope_count = g.scope_count;
-    st.g.sites = g.sites;
-    copy_functions(st.g, g);
-    st.g.error = g.error;
+    copy_frame(st.g, g);
     for (auto& i : st.to) i = -1;
     for (auto& i : st.copy) i = -1;
     st.cursor = 0;
@@ -113,8 +104,7 @@ struct recompute_values {
       st.to[i] = append(st.g, x);
     }
     if (st.cursor < g.node_count) return true;
-    st.g.output_count = g.output_count;
-    for (int k = 0; k < g.output_count; ++k) st.g.outputs[k] = st.to[g.outputs[k]];
+    copy_outputs(st.g, g, st.to);
     number_batches(st.g);  // what is computed again may stand between members
     return false;
   }

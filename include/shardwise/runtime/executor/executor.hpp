@@ -40,7 +40,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   using mesh_type = typename base::mesh_type;
   using element = typename base::element;
   using numbers = typename base::numbers;
-  using base::calls, base::find, base::layout_of, base::parameter_count, base::pointer, base::program;
+  using base::calls, base::find, base::image, base::layout_of, base::parameter_count, base::pointer, base::program;
 
   explicit executor(Rank& rank, executor_checks checks = executor_checks::none)
       : base(&rank), arena_(source::peak_bytes), checks_(checks) {
@@ -83,14 +83,14 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   element loss() const { return output()[0]; }
   std::span<const element> output() const {
     check_ran();
-    return block<const element>(program().outputs[0]);
+    return block<const element>(image().outputs[0]);
   }
   // Output `index`: its elements from the first to the last one, and the layout that finds them.
   template <class E = element>
   local_block<E> output(int index) const {
     base::check_output(index);
     check_ran();
-    const int id = program().outputs[index];
+    const int id = image().outputs[index];
     base::template check_type<E>("output", id);
     return {{static_cast<const E*>(pointer(id)), layout_of(id).span()}, layout_of(id)};
   }
@@ -131,7 +131,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
     using T = typename Pending::pending_type;
     const int id = find(op_code::input, index);
     base::template check_type<typename T::element>("set_input", id);
-    if (!(program().spec_of(id) == T::sp))
+    if (!(image().spec_of(id) == T::sp))
       throw std::invalid_argument("shardwise: set_input: input " + std::to_string(index) +
                                   " has other extents or placements than the pending tensor; declare it with "
                                   "arriving<input_like<...>> of the tensor's type");
@@ -230,7 +230,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   // A call each, an arrival each, and of a collective beside kernels its launch and the wait for it.
   std::int64_t most_events() const {
     std::int64_t n = static_cast<std::int64_t>(calls().size()) + 1;
-    for (int i = 0; i < program().node_count; ++i) n += program().nodes[i].op == op_code::input ? 1 : 0;
+    for (int i = 0; i < image().node_count; ++i) n += image().nodes[i].op == op_code::input ? 1 : 0;
     for (const bool beside : overlap_.beside) n += beside ? 2 : 0;
     return n;
   }
@@ -267,7 +267,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
           watched(at, [&] { run_call(at, env); });
         }
       }
-      if (observer_) observer_->before(end < list.size() ? list[end].node : program().node_count);
+      if (observer_) observer_->before(end < list.size() ? list[end].node : image().node_count);
       if (has_check(checks_, executor_checks::poison)) dead_.poison_before(arena_.data(), end);
       if (arrivals_.any()) land_for(list.size());
       if (recorder_) recorder_->end();
@@ -277,7 +277,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
       throw;
     } catch (const std::exception& e) {
       if (at >= end) throw;
-      throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(program(), list[at].node, rank_->index()) +
+      throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(image(), list[at].node, rank_->index()) +
                                ")");
     }
   }
@@ -296,7 +296,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   }
 
   static const step_env& read_by(const runtime::call& c, const numbers& env) {
-    return env.read_by(program().nodes[c.node].op, c.a);
+    return env.read_by(image().nodes[c.node].op, c.a);
   }
   void run_call(std::size_t at, const numbers& env) {
     if (!recorder_) return parted_.run(at, kernel_[at], calls()[at], read_by(calls()[at], env), *rank_);
@@ -339,7 +339,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
       throw;
     }
   }
-  static std::string place(int node, int rank) { return runtime::place_of(program(), node, rank); }
+  static std::string place(int node, int rank) { return runtime::place_of(image(), node, rank); }
   void issue(std::size_t at, const numbers& env) {
     auto& stream = rank_->stream();
     if (!recorder_) {
@@ -364,13 +364,13 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   }
 
   static bool is_awaited(int input) {
-    for (int i = 0; i < program().node_count; ++i)
-      if (program().nodes[i].op == op_code::wait && awaited_by(program(), i) == input) return true;
+    for (int i = 0; i < image().node_count; ++i)
+      if (image().nodes[i].op == op_code::wait && awaited_by(image(), i) == input) return true;
     return false;
   }
   // The first call behind a wait for input node `id`, or that touches its storage.
   std::size_t needed_at(int id) const {
-    const auto& g = program();
+    const auto& g = image();
     int wait = g.node_count;
     for (int i = g.node_count - 1; i >= 0; --i)
       if (g.nodes[i].op == op_code::wait && awaited_by(g, i) == id) wait = i;
@@ -418,7 +418,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
       for (std::size_t i = 0; i < calls().size(); ++i)
         for (std::size_t k = i; overlap_.beside[i] && k < base::launch_end(i); ++k) base::set_workspace(k, beside);
     }
-    if (has_check(checks_, executor_checks::poison)) dead_.note(program(), base::plan(), calls());
+    if (has_check(checks_, executor_checks::poison)) dead_.note(image(), base::plan(), calls());
   }
 
   void plan_parts() {

@@ -63,7 +63,7 @@ class executor_base : public gradient_sums<Step, Self> {
   using mesh_type = typename program_traits<Step>::mesh_type;
   using element = typename base::element;
   using numbers = typename base::numbers;
-  using base::calls, base::find, base::layout_of, base::program;
+  using base::calls, base::find, base::image, base::layout_of, base::program;
   static constexpr int world_size = mesh_type::size;
 
   // The run-time size of the program's dyn dim, from 1 to its bound (the size after construction). Nothing is compiled or
@@ -93,7 +93,7 @@ class executor_base : public gradient_sums<Step, Self> {
     if (&phase != &phase_) phase_ = phase;
   }
 
-  const layout& output_layout() const { return layout_of(program().outputs[0]); }
+  const layout& output_layout() const { return layout_of(image().outputs[0]); }
 
   // --- parameters, and buffers of modules -------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class executor_base : public gradient_sums<Step, Self> {
   void initialise(std::uint64_t seed) {
     rank_->agree(seed, "the seed");
     for (int at = 0; at < base::table_count(); ++at) {
-      const auto& info = source::parameters.item[at];
+      const auto& info = runtime::parameters_of<Step>.item[at];
       const int id = base::table_node(at);
       self().draw_block(id, info.kind, info.scale, seed, base::table_name(at));
       base::given().parameter(at);
@@ -224,10 +224,10 @@ class executor_base : public gradient_sums<Step, Self> {
   // The optimizer's states become zeros, a loss scale what it was at first, and sums of gradients are forgotten.
   void reset_states() {
     base::forget_sums();
-    for (int id = 0; id < program().node_count; ++id) {
-      if (program().nodes[id].op != op_code::state) continue;
-      if (program().nodes[id].f == 0) self().zero_block(id);
-      else self().fill_block(id, [&](element* p) { *p = static_cast<element>(program().nodes[id].f); });
+    for (int id = 0; id < image().node_count; ++id) {
+      if (image().nodes[id].op != op_code::state) continue;
+      if (image().nodes[id].f == 0) self().zero_block(id);
+      else self().fill_block(id, [&](element* p) { *p = static_cast<element>(image().nodes[id].f); });
     }
   }
 
@@ -237,7 +237,7 @@ class executor_base : public gradient_sums<Step, Self> {
   explicit executor_base(Rank* rank) : rank_(rank) {}
 
   // The node of one of its states.
-  static constexpr int scaler_node(std::int64_t which) {
+  static constexpr int scaler_node(state_kind which) {
 #if SHARDWISE_DEVICE_PASS
     return static_cast<int>(which);
 #else
@@ -278,7 +278,7 @@ class executor_base : public gradient_sums<Step, Self> {
           const auto& leaf = table::leaves[k];
           if (leaf.list < 0) continue;
           const auto& list = table::lists[leaf.list];
-          const spec &s = Other::program().spec_of(leaf.from), &t = program().spec_of(leaf.to);
+          const spec &s = Other::image().spec_of(leaf.from), &t = image().spec_of(leaf.to);
           for (int i = list.begin[own]; i < list.begin[own + 1]; ++i) {
             const box_copy& box = list.item[i];
             const void* const there = static_cast<const void* const*>(peer(box.from))[k];
@@ -328,7 +328,7 @@ class executor_base : public gradient_sums<Step, Self> {
         if (!wanted) whole.clear();
         return whole;
       }
-      const spec& s = program().spec_of(id);
+      const spec& s = image().spec_of(id);
       rank_->exchange(self().shown(id), [&](const auto& peer) {
         if (!wanted) return;
         const int own = rank_->index();

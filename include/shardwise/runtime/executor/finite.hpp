@@ -46,7 +46,7 @@ class finite_watch {
   // Before a call. Whether an infinite result would be none of its making.
   template <class Fetch>
   static bool before(const lowered_type& at, const call& c, Fetch&& fetch) {
-    const auto& g = at.program();
+    const auto& g = at.image();
     const node& n = g.nodes[c.node];
     bool allowed = is_infinite(n.f) || moves_values(c);
     if (n.expression >= 0 || n.op == op_code::fused) {
@@ -69,7 +69,7 @@ class finite_watch {
   // After it.
   template <class Fetch>
   static void after(const lowered_type& at, const call& c, bool allowed, Fetch&& fetch) {
-    const auto& g = at.program();
+    const auto& g = at.image();
     const node& n = g.nodes[c.node];
     const auto check = [&](int id, const std::string& what) {
       const specials s = look(at, id, fetch);
@@ -115,7 +115,7 @@ class finite_watch {
   }
   template <class Fetch>
   static specials look(const lowered_type& at, int id, Fetch&& fetch) {
-    switch (at.program().spec_of(id).type) {
+    switch (at.image().spec_of(id).type) {
       case dtype::f32: return specials_of(static_cast<const float*>(fetch(id)), at.layout_of(id));
       case dtype::f64: return specials_of(static_cast<const double*>(fetch(id)), at.layout_of(id));
       case dtype::bf16: return specials_of(static_cast<const bfloat16*>(fetch(id)), at.layout_of(id));
@@ -127,9 +127,9 @@ class finite_watch {
     return {};
   }
 
-  static std::string name(int id) { return node_names(lowered_type::program())[static_cast<std::size_t>(id)]; }
+  static std::string name(int id) { return node_names(lowered_type::image())[static_cast<std::size_t>(id)]; }
   static std::string leaf_name(int id) {
-    const node& n = lowered_type::program().nodes[id];
+    const node& n = lowered_type::image().nodes[id];
     const auto of = attributes_of<leaf_attributes>(n.a);
     const auto index = static_cast<int>(of.index);
     if (n.op == op_code::param) return "parameter '" + lowered_type::parameter_name(index) + "'";

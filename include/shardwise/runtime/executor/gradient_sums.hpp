@@ -19,7 +19,7 @@ class gradient_sums : public lowered<Step> {
 
  public:
   using numbers = typename base::numbers;
-  using base::program;
+  using base::image;
 
   // One batch: forward and backward, and its gradients are added to the sums. All ranks call it with equal arguments. Of `env` it reads
   // what random numbers need; batches of one update draw numbers of their own under one env.step. Throws as run does if something
@@ -67,8 +67,8 @@ class gradient_sums : public lowered<Step> {
   void add_batch(const numbers& env) {
     const std::int64_t before = batches_;
     if (before == 0)
-      for (int id = 0; id < program().node_count; ++id)
-        if (keeps_gradient(program().nodes[id])) self().zero_block(id);
+      for (int id = 0; id < image().node_count; ++id)
+        if (keeps_gradient(image().nodes[id])) self().zero_block(id);
     if (before > 0) batches_ = broken_sums;
     self().run_part(base::of_batch(env, before), false);
     batches_ = before + 1;

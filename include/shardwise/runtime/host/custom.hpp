@@ -203,8 +203,9 @@ __attribute__((noinline)) void compute_custom(const call& c, const step_env& env
   for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<T*>(c.p[k]);
   constexpr int index = Op.record.indices;
   if constexpr (index >= 0) q.index = static_cast<const std::int32_t*>(c.p[index]);
-  q.has_scratch = static_cast<bool>(Op.record.host_scratch.value);
-  if (q.has_scratch) q.scratch = static_cast<T*>(c.workspace);
+  constexpr bool has_scratch = static_cast<bool>(Op.record.host_scratch.value);  // a constant: no record in the object
+  q.has_scratch = has_scratch;
+  if constexpr (has_scratch) q.scratch = static_cast<T*>(c.workspace);
   if constexpr (Op.record.results > 1) {
     const host::result_pointers<T> several = host::pointers_of<T>(*c.results);
     host::custom_kernel<Op>::template run<T>(c, q, env, &several);

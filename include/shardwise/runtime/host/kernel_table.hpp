@@ -165,13 +165,24 @@ struct kernel_table {
 
   static constexpr auto entries = make(std::make_index_sequence<static_cast<std::size_t>(kernels::signatures.count)>{});
 
+  // Each node's entry, without the list that names operations and so their rules.
+  struct entry_numbers {
+    std::int16_t of[Source::value.node_count > 0 ? Source::value.node_count : 1];
+  };
+  static constexpr entry_numbers numbers = [] {
+    entry_numbers n;
+    n.of[0] = -1;
+    for (int i = 0; i < Source::value.node_count; ++i) n.of[i] = kernels::list.of[i];
+    return n;
+  }();
+
   static kernel_function<Rank> of(int node_id) {
-    const int at = kernels::list.of[node_id];
+    const int at = numbers.of[node_id];
     return at < 0 ? nullptr : entries[static_cast<std::size_t>(at)];
   }
   static host::cut_kind cut_of(int node_id) {
     static constexpr auto cuts = make_cuts(std::make_index_sequence<static_cast<std::size_t>(kernels::signatures.count)>{});
-    const int at = kernels::list.of[node_id];
+    const int at = numbers.of[node_id];
     return at < 0 ? host::cut_kind::whole : cuts[static_cast<std::size_t>(at)];
   }
 };

@@ -1,57 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// lowered: a program for one rank over an arena: layouts, calls and names; what the executors of all backends share.
+// lowered: a program for one rank over an arena: layouts and calls; what the executors of all backends share.
 #pragma once
 
 #include <cstddef>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <type_traits>
 
-#include <shardwise/graph/kept_gradients.hpp>
 #include <shardwise/graph/text/render.hpp>
 #include <shardwise/pass/analysis/kernels.hpp>
-#include <shardwise/pass/memory/memory.hpp>
-#include <shardwise/pass/framework/program_traits.hpp>
 #include <shardwise/runtime/program/blocks.hpp>
-#include <shardwise/runtime/program/names.hpp>
+#include <shardwise/runtime/program/leaves.hpp>
 #include <shardwise/runtime/program/random_stream.hpp>
 #include <shardwise/runtime/program/ready.hpp>
-#include <shardwise/support/config.hpp>
 #include <shardwise/support/dynamic_array.hpp>
-#include <shardwise/support/fixed_string.hpp>
-#include <shardwise/vocabulary/init.hpp>
 
 namespace shardwise::inline v0_1::runtime {
-
-// What an executor reads of a program. Its kernels do not depend on the program, so in nvcc's device pass it reads an
-// empty one and the program's constants are not evaluated there.
-#if SHARDWISE_DEVICE_PASS
-template <class Step>
-struct program_source {
-  static constexpr graph<1, 1> program{};
-  struct parameter {
-    int node = 0, scope = 0;
-    const char* name = "";
-    init_kind kind{};
-    double scale = 0;
-  };
-  static constexpr struct {
-    parameter item[1]{};
-  } parameters{};
-  static constexpr int parameter_total = 0, buffer_total = 0;
-  static constexpr std::int64_t peak_bytes = 0, dyn_bound = 0;
-  struct memory {
-    static constexpr passes::memory_plan<1> value{};
-  };
-  static constexpr struct {
-    std::uint64_t order_hash = 0;
-  } traffic{};
-};
-#else
-template <class Step>
-using program_source = Step;
-#endif
 
 // Where a node of a program stands, for errors: "in add_1, module layers.3.attn, rank 2".
 template <class Program>
@@ -64,110 +28,18 @@ std::string place_of(const Program& program, int node_id, int rank) {
 
 // Specs become local extents, strides and pointers: everything that depends on the rank is settled here, once.
 template <class Step>
-class lowered {
+class lowered : public program_leaves<Step> {
  public:
-  using source = program_source<Step>;
-  using element = typename program_traits<Step>::element;
+  using leaves = program_leaves<Step>;
+  using typename leaves::element;
+  using typename leaves::source;
+  using leaves::image, leaves::plan;
+  using leaves::find, leaves::no_such, leaves::input_count, leaves::parameter_count, leaves::buffer_count;
   using numbers = run_numbers<typename program_traits<Step>::param_groups>;  // of one run
-
-  static constexpr const auto& program() { return source::program; }
-  static constexpr const auto& plan() { return source::memory::value; }
-
-  static constexpr int parameter_count() { return source::parameter_total; }
-  static std::string parameter_name(int index) { return table_name(index); }
-  static int parameter_index(std::string_view name) {
-    for (int i = 0; i < parameter_count(); ++i)
-      if (parameter_name(i) == name) return i;
-    refuse_name("parameter", name, parameter_count(), parameter_name);
-  }
-  static const spec& parameter_spec(int index) { return program().spec_of(find(op_code::param, index)); }
-
-  // Buffers of modules, counted by themselves.
-  static constexpr int buffer_count() { return source::buffer_total; }
-  static std::string buffer_name(int index) { return table_name(source::parameter_total + index); }
-  static int buffer_index(std::string_view name) {
-    for (int i = 0; i < buffer_count(); ++i)
-      if (buffer_name(i) == name) return i;
-    refuse_name("buffer", name, buffer_count(), buffer_name);
-  }
-  static const spec& buffer_spec(int index) { return program().spec_of(find(op_code::module_buffer, index)); }
-
-  // The node of a state that the optimizer keeps for a parameter.
-  static int state_node(std::string_view name, moment m) {
-    const int parameter = parameter_index(name);
-    bool kept = false;
-    for (int i = 0; i < program().node_count; ++i) {
-      if (program().nodes[i].op != op_code::state) continue;
-      const auto of = attributes_of<leaf_attributes>(program().nodes[i].a);
-      if (of.parameter == parameter && of.which == static_cast<int>(m)) return i;
-      kept = kept || (of.parameter == parameter && of.which != kept_gradient);
-    }
-    refuse_state(name, m, kept);
-  }
-
-  static int find(op_code op, int index) {
-    for (int i = 0; i < program().node_count; ++i)
-      if (program().nodes[i].op == op && attributes_of<leaf_attributes>(program().nodes[i].a).index == index) return i;
-    int count = 0;
-    for (int i = 0; i < program().node_count; ++i) count += program().nodes[i].op == op ? 1 : 0;
-    const char* const what = op == op_code::param ? "parameter" : op == op_code::module_buffer ? "buffer" : name_of(op);
-    throw std::out_of_range(no_such(what, index, count));
-  }
-  // "shardwise: input number 2 is asked for; the program has 2 inputs, counted from 0: give 0..1"
-  static std::string no_such(const std::string& what, int index, int count) {
-    return "shardwise: " + what + " number " + std::to_string(index) + " is asked for; the program has " +
-           (count == 0 ? "none"
-                       : std::to_string(count) + " " + what + (count == 1 ? "" : "s") + ", counted from 0: give 0.." +
-                             std::to_string(count - 1));
-  }
-
-  // The outputs that the task has named, by number; a name that is none of theirs does not compile, or throws.
-#if SHARDWISE_DEVICE_PASS
-  template <fixed_string Name>
-  static constexpr int output_number() {
-    return 0;
-  }
-#else
-  template <fixed_string Name>
-  static constexpr int output_number() {
-    return source::output_names::template at<Name>();
-  }
-#endif
-  static int output_number(std::string_view name) {
-#if SHARDWISE_DEVICE_PASS
-    return static_cast<int>(name.size());
-#else
-    using names = typename source::output_names;
-    if (const int k = names::find(name); k >= 0) return k;
-    std::string known;
-    for (int k = 0; k < names::count; ++k) known += (k ? ", '" : "'") + std::string(names::name(k)) + "'";
-    throw std::out_of_range(
-        "shardwise: output: the program has no output named '" + std::string(name) + "'; " +
-        (known.empty() ? "its task names none: return outputs(named<...>(loss), ...)" : "it has " + known));
-#endif
-  }
-  // The element type of output Number.
-  template <int Number>
-  struct output_element {
-#if SHARDWISE_DEVICE_PASS
-    using type = element;
-#else
-    using type = element_t<source::program.spec_of(source::program.outputs[Number < 0 ? 0 : Number]).type>;
-#endif
-  };
-
-  static constexpr int input_count() {
-    int n = 0;
-    for (int i = 0; i < program().node_count; ++i)
-      if (program().nodes[i].op == op_code::input)
-        if (const std::int64_t index = attributes_of<leaf_attributes>(program().nodes[i].a).index; index >= n)
-          n = static_cast<int>(index) + 1;
-    return n;
-  }
 
   // Before anything has been set. An input that nothing reads needs no value.
   static given_values nothing_given() {
-    const auto& g = program();
+    const auto& g = image();
     dynamic_array<char> read(static_cast<std::size_t>(g.node_count), 0);
     for (int i = 0; i < g.node_count; ++i)
       for (int k = 0; k < g.nodes[i].inputs; ++k) read[static_cast<std::size_t>(g.nodes[i].in[k])] = 1;
@@ -186,7 +58,7 @@ class lowered {
   // `workspace_of(node)` -> the scratch its kernel is given. Extents of dyn dims become n_dyn, or their bound for 0.
   template <class Workspace>
   void lower(std::byte* arena, const int* coordinate, std::int64_t n_dyn, Workspace&& workspace_of) {
-    const auto& g = program();
+    const auto& g = image();
     const std::size_t nodes = static_cast<std::size_t>(g.node_count);
     arena_ = arena;
     layouts_.resize(nodes);
@@ -253,7 +125,7 @@ class lowered {
     if (calls_[i].members > 1) return i + static_cast<std::size_t>(calls_[i].members);
     std::size_t end = i + 1;
     while (end < calls_.size() && end != update_call() &&
-           passes::starts_together(program(), calls_[end - 1].node, calls_[end].node))
+           passes::starts_together(image(), calls_[end - 1].node, calls_[end].node))
       ++end;
     return end;
   }
@@ -289,13 +161,13 @@ class lowered {
     }
   }
   std::size_t bytes_of(int id) const {
-    return static_cast<std::size_t>(layout_of(id).numel()) * size_of(program().spec_of(id).type);
+    return static_cast<std::size_t>(layout_of(id).numel()) * size_of(image().spec_of(id).type);
   }
 
   // The share of the rank at mesh coordinate `c` of node `id`'s value, given whole.
   template <class From, class To>
   void load(const char* call_name, int id, const From* global, To* local, const int* c) const {
-    load_share(call_name, global, local, layout_of(id), program().spec_of(id), c);
+    load_share(call_name, global, local, layout_of(id), image().spec_of(id), c);
   }
 
   void check_size(const char* call_name, int id, std::size_t given) const {
@@ -310,7 +182,7 @@ class lowered {
   template <class E, class Local>
   void load_input(int id, const E* global, const int* c, Local&& local) const {
     if constexpr (std::is_same_v<E, std::int64_t>)
-      if (program().spec_of(id).type == dtype::i32)
+      if (image().spec_of(id).type == dtype::i32)
         return load("set_input", id, global, static_cast<std::int32_t*>(local()), c);
     check_type<E>("set_input", id);
     load("set_input", id, global, static_cast<E*>(local()), c);
@@ -324,12 +196,11 @@ class lowered {
   }
   template <class E>
   static void check_type(const char* call_name, int id) {
-    if (program().spec_of(id).type != dtype_v<E>)
+    if (image().spec_of(id).type != dtype_v<E>)
       throw std::invalid_argument(std::string("shardwise: ") + call_name + ": elements of type " + element_name(dtype_v<E>) +
-                                  " are given; the tensor's are " + element_name(program().spec_of(id).type) +
+                                  " are given; the tensor's are " + element_name(image().spec_of(id).type) +
                                   ": convert the values to that type first");
   }
-  static const char* element_name(dtype t) { return t == dtype::i32 ? "int32 (std::int32_t)" : name_of(t); }
   // A size for the program's dyn dim.
   static void check_dyn(std::int64_t n) {
     constexpr std::int64_t bound = source::dyn_bound;
@@ -338,15 +209,11 @@ class lowered {
                                   (bound == 0 ? std::string("the program has no dyn dim")
                                               : "the size must be from 1 to the declared bound " + std::to_string(bound)));
   }
-  // Of equal copies of a node's value, whether this rank's is the one to write.
-  static bool writes_first(int id, const int* coordinate) {
-    bool first = true;
-    const spec& s = program().spec_of(id);
-    for (int a = 0; a < s.axes; ++a) first = first && (s.place[a].is_shard() || coordinate[a] == 0);
-    return first;
-  }
+  static const char* element_name(dtype t) { return t == dtype::i32 ? "int32 (std::int32_t)" : name_of(t); }
 
  protected:
+  using leaves::table_count, leaves::table_name;
+
   lowered() : own_given_(nothing_given()) {}
   lowered(const lowered&) = delete;
   lowered& operator=(const lowered&) = delete;
@@ -359,7 +226,7 @@ class lowered {
   // The numbers of a step's batch number `batch`, from 0: its draws are its own.
   numbers of_batch(numbers env, std::int64_t batch) const {
     for (step_env& e : env.of) {
-      e.first_site += static_cast<std::uint64_t>(batch * program().sites);
+      e.first_site += static_cast<std::uint64_t>(batch * image().sites);
       e.first_draw += static_cast<std::uint64_t>(batch * draws_);
     }
     return env;
@@ -374,17 +241,6 @@ class lowered {
     if (!given_->complete()) [[unlikely]]
       refuse_unset();
   }
-  // A parameter, or a buffer, by its place in the program's table: the parameters, then the buffers.
-  static constexpr int table_count() { return source::parameter_total + source::buffer_total; }
-  static std::string table_name(int at) {
-    const auto& p = source::parameters.item[at];
-    const std::string path = module_path(program(), p.scope);
-    return path.empty() ? p.name : path + "." + p.name;
-  }
-  static int table_node(int at) {
-    return at < parameter_count() ? find(op_code::param, at) : find(op_code::module_buffer, at - parameter_count());
-  }
-  static int table_place(op_code op, int index) { return op == op_code::module_buffer ? parameter_count() + index : index; }
   void check_parameter(const char* call_name, int at) const {
     if (!given_->has_parameter(at)) [[unlikely]]
       refuse_parameter(call_name, at);
@@ -395,14 +251,13 @@ class lowered {
   // Inputs whose blocks change with the run-time size must be set again.
   void resize_inputs() {
     const given_values before = nothing_given();
-    for (int i = 0; i < program().node_count; ++i)
-      if (const int at = static_cast<int>(attributes_of<leaf_attributes>(program().nodes[i].a).index);
-          program().nodes[i].op == op_code::input && program().spec_of(i).dyn != 0 && !before.has_input(at))
+    for (int i = 0; i < image().node_count; ++i)
+      if (const int at = static_cast<int>(attributes_of<leaf_attributes>(image().nodes[i].a).index);
+          image().nodes[i].op == op_code::input && image().spec_of(i).dyn != 0 && !before.has_input(at))
         given_->take_input(at);
   }
   void check_output(int index) const {
-    if (index < 0 || index >= program().output_count)
-      throw std::out_of_range(no_such("output", index, program().output_count));
+    if (index < 0 || index >= image().output_count) throw std::out_of_range(no_such("output", index, image().output_count));
   }
   [[noreturn]] __attribute__((noinline)) static void refuse_unrun() {
     throw std::logic_error("shardwise: output: the program has not run yet, so it has no outputs; call run first");
@@ -411,7 +266,7 @@ class lowered {
  private:
   // Of the results that somebody wants: they lie where their nodes say.
   const result_blocks* lower_results(int id, const int* coordinate, std::int64_t n_dyn) {
-    const auto& g = program();
+    const auto& g = image();
     dynamic_array<result_blocks> r(1);
     for (int j = id + 1; j < g.node_count; ++j) {
       const node& n = g.nodes[j];
@@ -431,7 +286,7 @@ class lowered {
   [[noreturn]] __attribute__((noinline)) void refuse_unset() const {
     for (int i = 0; i < input_count(); ++i) {
       if (given_->has_input(i)) continue;
-      const spec& s = program().spec_of(find(op_code::input, i));
+      const spec& s = image().spec_of(find(op_code::input, i));
       std::string what = "input " + std::to_string(i) + ", ";
       text::put_extents(what, s);
       what.push_back(' ');
@@ -459,7 +314,7 @@ class lowered {
   };
   void find_exchanges() {
     if (!exchanges_.empty()) return;
-    const auto& g = program();
+    const auto& g = image();
     for (int i = 0; i < g.node_count; ++i)
       if (const std::int64_t input = exchanged_with(g.nodes[i]); input >= 0)
         exchanges_.push_back({find(op_code::input, static_cast<int>(input)), i, plan().bytes[i], false});

@@ -6,13 +6,14 @@
 #include <string>
 #include <string_view>
 
+#include <shardwise/propagation/attributes.hpp>
 #include <shardwise/support/edit_distance.hpp>
 
 namespace shardwise::inline v0_1 {
 
 // Which of the states that an optimizer keeps for a parameter: the first moment (of sgd<true> its momentum), the second one
 // (Adam), and of optimizers over lists the parameter's count of steps.
-enum class moment { first, second, steps };
+enum class moment : std::int64_t { first = first_moment, second = second_moment, steps = step_count };
 
 namespace runtime {
 

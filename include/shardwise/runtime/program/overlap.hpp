@@ -19,7 +19,7 @@ struct overlap {
 // meeting places of their own, so they need not wait for those of the stream.
 template <class Step>
 overlap overlap_of(const dynamic_array<call>& calls) {
-  const auto& g = lowered<Step>::program();
+  const auto& g = lowered<Step>::image();
   dynamic_array<int> wait_at(static_cast<std::size_t>(g.node_count), -1);  // a collective's first wait
   for (int i = g.node_count - 1; i >= 0; --i)
     if (g.nodes[i].op == op_code::wait)

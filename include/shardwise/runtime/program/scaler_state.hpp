@@ -20,7 +20,7 @@ namespace runtime {
 
 // The node of a state of the program's, not of a parameter's; -1: there is none.
 template <class Graph>
-constexpr int state_of_program(const Graph& g, std::int64_t which) {
+constexpr int state_of_program(const Graph& g, state_kind which) {
   for (int i = 0; i < g.node_count; ++i)
     if (g.nodes[i].op == op_code::state && attributes_of<leaf_attributes>(g.nodes[i].a).which == which) return i;
   return -1;

@@ -31,7 +31,7 @@ constexpr bool conflict(const access& a, const access& b) {
 
 template <class Step>
 dynamic_array<access> accesses_of(const call& c, bool one_device = true) {
-  const auto& g = lowered<Step>::program();
+  const auto& g = lowered<Step>::image();
   const auto& plan = lowered<Step>::plan();
   const node& n = g.nodes[c.node];
   dynamic_array<access> all;

@@ -48,7 +48,7 @@ dynamic_array<std::int64_t> live_bytes(const Graph& g, const Plan& plan) {
 template <class Step>
 timeline_program timeline_program_of(const lowered<Step>& l, const int* coordinate, std::int64_t n_dyn,
                                      const std::string& phase) {
-  const auto& g = lowered<Step>::program();
+  const auto& g = lowered<Step>::image();
   const std::vector<std::string> names = node_names(g);
   const dynamic_array<std::int64_t> live = live_bytes(g, lowered<Step>::plan());
   timeline_program p;

@@ -442,6 +442,49 @@ static_assert(view_of_product::program.spec_of(view_of_product::program.outputs[
 // twice the product is computed where the product is
 static_assert(product::peak_bytes == view_of_product::peak_bytes && product::peak_bytes % 64 == 80 % 64);
 
+// What has no way back, blocks that every rank has and a detached tensor, is written through parts of it and read as a whole and
+// through other parts: nothing has to go back further.
+struct write_parts {
+  constexpr auto operator()(const auto& x) const {
+    const auto whole = sw::from_local<sw::replicate>(sw::scale(sw::to_local(x), 2));
+    const auto left = sw::narrow<1, 0, 2>(whole), right = sw::narrow<1, 1, 2>(whole);
+    sw::mul_(left, 3);
+    sw::add_(right, 1);  // of two parts that are ahead
+    const auto seen = sw::scale(left, 1);
+    const auto apart = sw::detach(sw::relu(x));
+    sw::zero_(sw::narrow<0, 0, 1>(apart));
+    return std::tuple{whole, seen, apart};
+  }
+};
+using parts_written = program_of<write_parts>;
+static_assert(count_of<parts_written>(op_code::assign) == 0);
+
+TEST_CASE("functionalise: a write goes back to the tensor that is read, not to what that one is a view of") {
+  sw::launch<mesh>([&](auto& rank) {
+    sw::executor<parts_written> e(rank, sw::executor_checks::poison);
+    e.set_input(0, std::vector<float>{1, 2, 3, 4, 5, 6});
+    e.run({});
+    const auto values = [&](int k) {
+      const auto block = e.output(k);
+      return std::vector<float>(block.begin(), block.end());
+    };
+    CHECK(values(0) == std::vector<float>{6, 13, 7, 24, 31, 13});
+    CHECK(values(1) == std::vector<float>{6, 13, 24, 31});
+    CHECK(values(2) == std::vector<float>{0, 0, 0, 4, 5, 6});
+  });
+}
+
+// Rows of an expanded tensor are one: a write to one of them is in all, whoever reads.
+struct write_row {
+  constexpr auto operator()(const auto& x) const {
+    const auto wide = sw::expand<3, 2, 3>(sw::relu(x));
+    sw::mul_(sw::narrow<0, 1, 1>(wide), 2);
+    return sw::scale(wide, 1);
+  }
+};
+static_assert(sw::detail::function_graph<write_row, mesh, ones, sw::pipeline<>>::trace_type::value.error.what ==
+              sw::problem::mutation_view);
+
 // Writes through slices that overlap, a permuted view, a view of a view, and reads of others in between.
 struct tangle {
   constexpr auto operator()(const auto& x) const {
