@@ -34,7 +34,8 @@ constexpr const char* safetensors_type(dtype t) {
 namespace storage {
 
 // Elements are little-endian in files, and are copied as they are.
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "shardwise: safetensors files are read on little-endian machines alone");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+              "shardwise: safetensors files are read on little-endian machines alone");
 
 inline constexpr std::uint64_t most_header_bytes = 100'000'000;  // the format's bound
 
@@ -43,10 +44,10 @@ constexpr std::uint64_t bits_of_type(std::string_view type) {
   constexpr struct {
     std::string_view name;
     std::uint64_t bits;
-  } known[] = {{"F32", 32},     {"F64", 64},     {"I32", 32},     {"BF16", 16},        {"F16", 16},        {"I64", 64},
-               {"BOOL", 8},     {"U8", 8},       {"I8", 8},       {"I16", 16},         {"U16", 16},        {"U32", 32},
-               {"U64", 64},     {"C64", 64},     {"F8_E5M2", 8},  {"F8_E4M3", 8},      {"F8_E8M0", 8},     {"F8_E5M2FNUZ", 8},
-               {"F8_E4M3FNUZ", 8}, {"F4", 4},    {"F6_E2M3", 6},  {"F6_E3M2", 6}};
+  } known[] = {{"F32", 32},        {"F64", 64}, {"I32", 32},    {"BF16", 16},   {"F16", 16},    {"I64", 64},
+               {"BOOL", 8},        {"U8", 8},   {"I8", 8},      {"I16", 16},    {"U16", 16},    {"U32", 32},
+               {"U64", 64},        {"C64", 64}, {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E5M2FNUZ", 8},
+               {"F8_E4M3FNUZ", 8}, {"F4", 4},   {"F6_E2M3", 6}, {"F6_E3M2", 6}};
   for (const auto& k : known)
     if (k.name == type) return k.bits;
   return 0;
@@ -75,13 +76,13 @@ class safetensors_header {
     std::uint64_t at = 0;
     for (const safetensors_entry& e : entries_) {
       if (e.begin != at)
-        refuse(path_, "has '" + e.name + "' at byte " + std::to_string(e.begin) + " of its data, where byte " + std::to_string(at) +
-                          " is required: tensors lie side by side, without gaps and overlaps");
+        refuse(path_, "has '" + e.name + "' at byte " + std::to_string(e.begin) + " of its data, where byte " +
+                          std::to_string(at) + " is required: tensors lie side by side, without gaps and overlaps");
       at = e.end;
     }
     if (at != data)
-      refuse(path_, (at > data ? "is torn: " : "is too long: ") + std::to_string(data) + " bytes follow its header, and its tensors take " +
-                        std::to_string(at));
+      refuse(path_, (at > data ? "is torn: " : "is too long: ") + std::to_string(data) +
+                        " bytes follow its header, and its tensors take " + std::to_string(at));
   }
 
   // In the order in which they lie.
@@ -93,18 +94,21 @@ class safetensors_header {
     refuse(path_, "describes '" + name + "' wrongly: " + why);
   }
   void read_metadata(const json_value& v) {
-    if (v.is != json_value::kind::object) refuse(path_, "has __metadata__ that is " + std::string(name_of(v.is)) + ", an object is required");
+    if (v.is != json_value::kind::object)
+      refuse(path_, "has __metadata__ that is " + std::string(name_of(v.is)) + ", an object is required");
     for (std::size_t i = 0; i < v.items.size(); ++i) {
       if (v.items[i].is != json_value::kind::string) refuse(path_, "has metadata '" + v.names[i] + "' that is no string");
       metadata_[v.names[i]] = v.items[i].text;
     }
   }
   std::uint64_t count(const std::string& name, const json_value& v, const char* what) const {
-    if (v.is != json_value::kind::number || v.negative) refuse_entry(name, std::string(what) + " are whole numbers from 0 on");
+    if (v.is != json_value::kind::number || v.negative)
+      refuse_entry(name, std::string(what) + " are whole numbers from 0 on");
     return v.magnitude;
   }
   safetensors_entry entry(const std::string& name, const json_value& v) const {
-    if (v.is != json_value::kind::object) refuse_entry(name, std::string("it is ") + name_of(v.is) + ", an object is required");
+    if (v.is != json_value::kind::object)
+      refuse_entry(name, std::string("it is ") + name_of(v.is) + ", an object is required");
     for (const std::string& key : v.names)
       if (key != "dtype" && key != "shape" && key != "data_offsets")
         refuse_entry(name, "'" + key + "' is none of dtype, shape and data_offsets");
@@ -142,7 +146,8 @@ class safetensors_header {
 
 // The bytes before the data for such tensors, whose offsets are given anew and whose order becomes that of the file: wide elements
 // first, then by name, as the reference writer has it. The data begins at a multiple of 8.
-inline std::string safetensors_head(std::vector<safetensors_entry>& entries, const std::map<std::string, std::string>& metadata) {
+inline std::string safetensors_head(std::vector<safetensors_entry>& entries,
+                                    const std::map<std::string, std::string>& metadata) {
   std::sort(entries.begin(), entries.end(), [](const safetensors_entry& a, const safetensors_entry& b) {
     const std::uint64_t x = bits_of_type(a.type), y = bits_of_type(b.type);
     return x != y ? x > y : a.name < b.name;

@@ -21,7 +21,8 @@ class safetensors_reader {
  public:
   explicit safetensors_reader(const std::string& path) : file_(path) {
     if (file_.size() < 8)
-      storage::refuse(path, "is torn: it has " + std::to_string(file_.size()) + " bytes, and the size of its header alone takes 8");
+      storage::refuse(
+          path, "is torn: it has " + std::to_string(file_.size()) + " bytes, and the size of its header alone takes 8");
     unsigned char size[8];
     file_.read(0, size, 8);
     std::uint64_t header = 0;
@@ -30,8 +31,8 @@ class safetensors_reader {
       storage::refuse(path, "says that its header has " + std::to_string(header) + " bytes; the format allows " +
                                 std::to_string(storage::most_header_bytes) + ": it is no safetensors file, or a torn one");
     if (header > file_.size() - 8)
-      storage::refuse(path, "is torn: its header takes " + std::to_string(header) + " bytes, and " + std::to_string(file_.size() - 8) +
-                                " follow its size");
+      storage::refuse(path, "is torn: its header takes " + std::to_string(header) + " bytes, and " +
+                                std::to_string(file_.size() - 8) + " follow its size");
     std::string text(static_cast<std::size_t>(header), '\0');
     file_.read(8, text.data(), text.size());
     data_ = 8 + header;
@@ -68,8 +69,8 @@ class safetensors_reader {
   // `count` bytes of a tensor from its byte `from` on.
   void read(const safetensors_entry& e, std::uint64_t from, void* to, std::size_t count) const {
     if (from > e.end - e.begin || count > e.end - e.begin - from)
-      storage::refuse(path(), "has " + std::to_string(e.end - e.begin) + " bytes of '" + e.name + "', and bytes " + std::to_string(from) +
-                                  " to " + std::to_string(from + count) + " are asked for");
+      storage::refuse(path(), "has " + std::to_string(e.end - e.begin) + " bytes of '" + e.name + "', and bytes " +
+                                  std::to_string(from) + " to " + std::to_string(from + count) + " are asked for");
     file_.read(data_ + e.begin + from, to, count);
   }
   // A whole tensor, whose elements are of type T: float, double, bf16, f16, std::int32_t, std::int64_t, or std::uint8_t of BOOL and U8.

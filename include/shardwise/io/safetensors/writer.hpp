@@ -32,8 +32,9 @@ class safetensors_writer {
     // what this library's reader refuses is not written: equal names, and more than 64 bits count
     storage::safetensors_header(path, std::string_view(head).substr(8), data_bytes());
     if (head.size() - 8 > storage::most_header_bytes)
-      throw std::length_error("shardwise: safetensors_writer: the header of '" + path + "' has " + std::to_string(head.size() - 8) +
-                              " bytes; the format allows " + std::to_string(storage::most_header_bytes) + ": write several files");
+      throw std::length_error("shardwise: safetensors_writer: the header of '" + path + "' has " +
+                              std::to_string(head.size() - 8) + " bytes; the format allows " +
+                              std::to_string(storage::most_header_bytes) + ": write several files");
     data_ = head.size();
     file_.write(head.data(), head.size());
   }
@@ -46,8 +47,8 @@ class safetensors_writer {
   void put(const void* bytes, std::size_t count) { file_.write(bytes, count); }
   void finish() {
     if (file_.written() != file_bytes())
-      throw std::logic_error("shardwise: safetensors_writer: " + std::to_string(file_.written() - data_) + " bytes of '" + file_.path() +
-                             "' have been put; its tensors have " + std::to_string(data_bytes()));
+      throw std::logic_error("shardwise: safetensors_writer: " + std::to_string(file_.written() - data_) + " bytes of '" +
+                             file_.path() + "' have been put; its tensors have " + std::to_string(data_bytes()));
     file_.finish();
   }
 

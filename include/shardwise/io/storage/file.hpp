@@ -64,9 +64,10 @@ class descriptor {
 // A regular file that is read in ranges.
 class input_file {
  public:
-  explicit input_file(std::string path) : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  explicit input_file(std::string path)
+      : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (file_.get() < 0) refuse_by_system(path_, "opened", errno);
-    struct stat s {};
+    struct stat s{};
     if (::fstat(file_.get(), &s) != 0) refuse_by_system(path_, "asked for its size", errno);
     if (!S_ISREG(s.st_mode)) refuse(path_, "is no regular file");
     size_ = static_cast<std::uint64_t>(s.st_size);
@@ -109,9 +110,7 @@ class input_file {
 class output_file {
  public:
   output_file(std::string path, const file_calls& calls)
-      : path_(std::move(path)),
-        calls_(calls),
-        file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+      : path_(std::move(path)), calls_(calls), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
     if (file_.get() < 0) refuse_by_system(path_, "created", errno);
   }
 
@@ -151,7 +150,8 @@ inline void rename_file(const std::string& from, const std::string& to, const fi
   if (calls.rename(from.c_str(), to.c_str()) != 0) refuse_by_system(from, ("renamed to '" + to + "'").c_str(), errno);
 }
 // A file of this text in place of what was there, all of it or nothing: `folder`/`name`.
-inline void replace_file(const std::string& folder, const std::string& name, const std::string& text, const file_calls& calls) {
+inline void replace_file(const std::string& folder, const std::string& name, const std::string& text,
+                         const file_calls& calls) {
   const std::string made = folder + "/." + name + ".new";
   output_file file(made, calls);
   file.write(text.data(), text.size());

@@ -84,7 +84,8 @@ class json_reader {
   [[noreturn]] void refuse(const std::string& what) const { throw json_error(what, at_); }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   void skip_blanks() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+      ++at_;
   }
   void take(char c) {
     skip_blanks();
@@ -195,7 +196,10 @@ class json_reader {
     for (int i = 0; i < 4; ++i) {
       ++at_;
       const char c = peek();
-      const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+      const int digit = c >= '0' && c <= '9'   ? c - '0'
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                               : -1;
       if (digit < 0) refuse("four hexadecimal digits are required");
       code = code * 16 + static_cast<std::uint32_t>(digit);
     }
@@ -206,7 +210,8 @@ class json_reader {
     std::uint32_t code = four_digits();
     if (code >= 0xDC00 && code < 0xE000) refuse("half of a surrogate pair stands alone");
     if (code >= 0xD800 && code < 0xDC00) {
-      if (peek() != '\\' || at_ + 1 >= text_.size() || text_[at_ + 1] != 'u') refuse("half of a surrogate pair stands alone");
+      if (peek() != '\\' || at_ + 1 >= text_.size() || text_[at_ + 1] != 'u')
+        refuse("half of a surrogate pair stands alone");
       ++at_;
       const std::uint32_t low = four_digits();
       if (low < 0xDC00 || low >= 0xE000) refuse("half of a surrogate pair stands alone");
@@ -220,7 +225,10 @@ class json_reader {
   // One character of several bytes: the shortest form, none of the surrogates, at most U+10FFFF.
   void utf8(std::string& out) {
     const auto first = static_cast<unsigned char>(text_[at_]);
-    const int more = first >= 0xF0 && first <= 0xF4 ? 3 : first >= 0xE0 && first < 0xF0 ? 2 : first >= 0xC2 && first < 0xE0 ? 1 : 0;
+    const int more = first >= 0xF0 && first <= 0xF4  ? 3
+                     : first >= 0xE0 && first < 0xF0 ? 2
+                     : first >= 0xC2 && first < 0xE0 ? 1
+                                                     : 0;
     bool good = more > 0 && text_.size() - at_ > static_cast<std::size_t>(more);
     for (int k = 1; good && k <= more; ++k) {
       const auto c = static_cast<unsigned char>(text_[at_ + static_cast<std::size_t>(k)]);

@@ -131,10 +131,13 @@ TEST_CASE("safetensors: torn and hostile files, each with its sentence") {
       {file_of(entry_of(R"("dtype":7,"shape":[2],"data_offsets":[0,8])"), 8), wrongly + "a string dtype is required"},
       {file_of(entry_of(R"("dtype":"F33","shape":[2],"data_offsets":[0,8])"), 8), wrongly + "the format has no dtype 'F33'"},
       {file_of(entry_of(R"("dtype":"F32","data_offsets":[0,8])"), 8), wrongly + "an array shape is required"},
-      {file_of(entry_of(R"("dtype":"F32","shape":[-2],"data_offsets":[0,8])"), 8), wrongly + "extents are whole numbers from 0 on"},
-      {file_of(entry_of(R"("dtype":"F32","shape":["2"],"data_offsets":[0,8])"), 8), wrongly + "extents are whole numbers from 0 on"},
+      {file_of(entry_of(R"("dtype":"F32","shape":[-2],"data_offsets":[0,8])"), 8),
+       wrongly + "extents are whole numbers from 0 on"},
+      {file_of(entry_of(R"("dtype":"F32","shape":["2"],"data_offsets":[0,8])"), 8),
+       wrongly + "extents are whole numbers from 0 on"},
       {file_of(entry_of(R"("dtype":"F32","shape":[2],"data_offsets":[0])"), 8), wrongly + "two data_offsets are required"},
-      {file_of(entry_of(R"("dtype":"F32","shape":[2],"data_offsets":[8,0])"), 8), wrongly + "its data_offsets end before they begin"},
+      {file_of(entry_of(R"("dtype":"F32","shape":[2],"data_offsets":[8,0])"), 8),
+       wrongly + "its data_offsets end before they begin"},
       {file_of(entry_of(R"("dtype":"F32","shape":[3],"data_offsets":[0,8])"), 8),
        wrongly + "its data_offsets hold 8 bytes, and its shape takes 12"},
       {file_of(entry_of(R"("dtype":"F4","shape":[3],"data_offsets":[0,1])"), 1),
@@ -161,14 +164,16 @@ TEST_CASE("safetensors: thousands of damaged files throw or are consistent") {
   const std::string path = scratch / "x";
   const std::string whole = file_of(
       R"({"__metadata__":{"k\u0041":"v"},"first.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
-      R"("second":{"dtype":"I64","shape":[1],"data_offsets":[24,32]},"e":{"dtype":"F16","shape":[0],"data_offsets":[32,32]}})", 32);
+      R"("second":{"dtype":"I64","shape":[1],"data_offsets":[24,32]},"e":{"dtype":"F16","shape":[0],"data_offsets":[32,32]}})",
+      32);
   std::uint64_t state = 42;
   const auto random = [&](std::size_t below) {
     state = state * 6364136223846793005ULL + 1442695040888963407ULL;
     return static_cast<std::size_t>((state >> 33) % below);
   };
   int refused = 0, read = 0;
-  const char* const pieces[] = {"0", "9", "99999999999999999999", "-", "\"", "{", "}", "[", "]", ",", ":", "\\u", "\xFF", "F64", "1e3", "null"};
+  const char* const pieces[] = {
+      "0", "9", "99999999999999999999", "-", "\"", "{", "}", "[", "]", ",", ":", "\\u", "\xFF", "F64", "1e3", "null"};
   for (int turn = 0; turn < 6000; ++turn) {
     std::string bytes = whole;
     for (std::size_t k = random(3) + 1; k > 0 && !bytes.empty(); --k) {

@@ -68,9 +68,11 @@ TEST_CASE("safetensors: what is written is read, wide elements first") {
 TEST_CASE("safetensors: what cannot be written says so") {
   const test::folder scratch;
   const std::string path = scratch / "x";
-  CHECK(thrown([&] { sw::safetensors_writer w(path, {{"a", "F32", {1}, 0, 0}, {"a", "F32", {1}, 0, 0}}); })
-            .find("the name 'a' stands twice") != std::string::npos);
-  CHECK(thrown([&] { sw::safetensors_writer w(path, {{"a", "F4", {2}, 0, 0}}); }).find("'F4'; give one of whole bytes") != std::string::npos);
+  CHECK(thrown([&] {
+          sw::safetensors_writer w(path, {{"a", "F32", {1}, 0, 0}, {"a", "F32", {1}, 0, 0}});
+        }).find("the name 'a' stands twice") != std::string::npos);
+  CHECK(thrown([&] { sw::safetensors_writer w(path, {{"a", "F4", {2}, 0, 0}}); }).find("'F4'; give one of whole bytes") !=
+        std::string::npos);
   CHECK(thrown([&] {
           sw::safetensors_writer w(path, {{"a", "F32", {2}, 0, 0}});
           put<float>(w, {1});
@@ -89,7 +91,8 @@ TEST_CASE("safetensors: what cannot be written says so") {
     errno = EIO;
     return -1;
   };
-  CHECK(thrown([&] { write_some(path, failing); }) == "shardwise: file '" + path + "' cannot be synchronised: Input/output error");
+  CHECK(thrown([&] { write_some(path, failing); }) ==
+        "shardwise: file '" + path + "' cannot be synchronised: Input/output error");
 }
 
 TEST_CASE("safetensors: both ways with Python's package") {
