@@ -21,7 +21,7 @@ class stop_request {
   explicit stop_request(bool listens) : listens_(listens) {
     if (!listens_) return;
     came() = 0;
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = [](int which) { came() = which; };
     ::sigaction(SIGINT, &action, &before_[0]);
     ::sigaction(SIGTERM, &action, &before_[1]);
@@ -42,11 +42,12 @@ class stop_request {
     return which;
   }
   bool listens_;
-  struct sigaction before_[2] {};
+  struct sigaction before_[2]{};
 };
 
 // Batches are drawn by (seed, step) out of the text, and the learning rate follows from step and steps: no more is needed to go on.
-inline shardwise::checkpoint_position position_at(const options& o, std::size_t step, const std::vector<std::uint8_t>& text) {
+inline shardwise::checkpoint_position position_at(const options& o, std::size_t step,
+                                                  const std::vector<std::uint8_t>& text) {
   return {static_cast<std::int64_t>(step),
           o.seed,
           {{"steps", static_cast<std::int64_t>(o.steps)},
@@ -55,7 +56,8 @@ inline shardwise::checkpoint_position position_at(const options& o, std::size_t 
 }
 
 // Throws usage_error where the run that is asked for would not go on with the one that was saved. Returns what is worth saying.
-inline std::string check_resumed(const options& o, const shardwise::checkpoint_position& saved, const std::vector<std::uint8_t>& text) {
+inline std::string check_resumed(const options& o, const shardwise::checkpoint_position& saved,
+                                 const std::vector<std::uint8_t>& text) {
   const shardwise::checkpoint_position now = position_at(o, static_cast<std::size_t>(saved.step), text);
   const auto of = [](const shardwise::checkpoint_position& p, const char* name) {
     const auto it = p.integers.find(name);
@@ -76,8 +78,9 @@ inline std::string check_resumed(const options& o, const shardwise::checkpoint_p
 }
 
 inline std::string quoted(const std::string& word) {
-  const bool plain = !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%") ==
-                                          word.npos;
+  const bool plain =
+      !word.empty() &&
+      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%") == word.npos;
   if (plain) return word;
   std::string out = "'";
   for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -86,7 +89,9 @@ inline std::string quoted(const std::string& word) {
 // The command that goes on with what --save has.
 inline std::string resuming_command(const options& o) {
   std::string line = quoted(o.program);
-  const auto flag = [&](std::string_view name, const std::string& value) { line += " " + std::string(name) + " " + quoted(value); };
+  const auto flag = [&](std::string_view name, const std::string& value) {
+    line += " " + std::string(name) + " " + quoted(value);
+  };
   if (o.text) flag("--text", o.text->string());
   flag("--steps", std::to_string(o.steps));
   flag("--seed", std::to_string(o.seed));

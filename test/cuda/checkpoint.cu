@@ -33,7 +33,8 @@ struct fit {
   }
 };
 template <int D, class Backend>
-using step = sw::train_step<net, fit<D>, sw::plan<sw::fully_shard<dp<D>>>, sw::mesh<dp<D>>, sw::adam<>, sw::pipeline<>, float, Backend>;
+using step = sw::train_step<net, fit<D>, sw::plan<sw::fully_shard<dp<D>>>, sw::mesh<dp<D>>, sw::adam<>, sw::pipeline<>,
+                            float, Backend>;
 
 template <class Executor>
 void train(Executor& ex, int from, int to) {
@@ -87,7 +88,8 @@ void check_both_ways() {
     const auto got = everything(ex);
     double apart = 0;
     for (std::size_t k = 0; k < got.size(); ++k)
-      for (std::size_t i = 0; i < got[k].size(); ++i) apart = std::fmax(apart, std::abs(static_cast<double>(got[k][i]) - static_cast<double>(end[k][i])));
+      for (std::size_t i = 0; i < got[k].size(); ++i)
+        apart = std::fmax(apart, std::abs(static_cast<double>(got[k][i]) - static_cast<double>(end[k][i])));
     CHECK(apart < 1e-5);
     sw::save(ex, scratch.path(), {.step = 6});
     if (rank.index() == 0) moved = got;

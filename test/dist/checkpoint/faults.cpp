@@ -173,7 +173,8 @@ TEST_CASE("checkpoints: the newest stay") {
   said_by_all<whole2>([&](auto& ex, auto&) { CHECK(sw::load(ex, scratch.path(), {.step = 3}).step == 3); });
 }
 
-TEST_CASE("checkpoints: files that are torn, damaged, missing or another checkpoint's are refused before anything is written") {
+TEST_CASE(
+    "checkpoints: files that are torn, damaged, missing or another checkpoint's are refused before anything is written") {
   const folder scratch, other;
   save_after<both4>(other.path(), 1);
   const auto refused = [&](const std::string& name, const auto& damage) {
@@ -208,7 +209,8 @@ TEST_CASE("checkpoints: files that are torn, damaged, missing or another checkpo
     CAPTURE(said);
     CHECK(said.find(part) != std::string::npos);
   };
-  for (const char* file : {"rank-00000.safetensors", "rank-00001.safetensors", "rank-00002.safetensors", "rank-00003.safetensors"}) {
+  for (const char* file :
+       {"rank-00000.safetensors", "rank-00001.safetensors", "rank-00002.safetensors", "rank-00003.safetensors"}) {
     has(refused(file, flip(3)), std::string(file) + "' is damaged: bytes 0 to ");
     has(refused(file, cut), std::string(file) + "' is torn: ");
     has(refused(file, gone), std::string(file) + "' cannot be opened: No such file or directory");
@@ -235,7 +237,8 @@ TEST_CASE("checkpoints: files that are torn, damaged, missing or another checkpo
   has(refused("index.json", flip(40)), "index.json' is damaged: its checksum is ");
   has(refused("index.json", gone), "index.json' cannot be opened");
   has(refused("checkpoints.json", gone), "has no checkpoint: it lacks the record checkpoints.json");
-  has(refused("checkpoints.json", [](const std::string& file) { write_text(file, "{\"format\":"); }), "is no JSON object of ours");
+  has(refused("checkpoints.json", [](const std::string& file) { write_text(file, "{\"format\":"); }),
+      "is no JSON object of ours");
   has(refused("checkpoints.json",
               [](const std::string& file) {
                 std::string text = read_text(file);
@@ -247,10 +250,12 @@ TEST_CASE("checkpoints: files that are torn, damaged, missing or another checkpo
   save_after<rows8>(scratch.path(), 1);  // whose last rank has nothing to write
   CHECK(sw::safetensors_reader(scratch / "step-00000001/rank-00007.safetensors").entries().empty());
   gone(scratch / "step-00000001/rank-00007.safetensors");
-  has(said_by_all<whole2>([&](auto& ex, auto&) { sw::load(ex, scratch.path()); }), "rank-00007.safetensors' cannot be opened");
+  has(said_by_all<whole2>([&](auto& ex, auto&) { sw::load(ex, scratch.path()); }),
+      "rank-00007.safetensors' cannot be opened");
   std::filesystem::remove_all(scratch.path());
   CHECK(said_by_all<whole2>([&](auto& ex, auto&) { sw::load(ex, scratch.path()); }) ==
-        "shardwise: load: file '" + scratch.path() + "' does not exist: there is no checkpoint to go on from (rank 0 and 1 more)");
+        "shardwise: load: file '" + scratch.path() +
+            "' does not exist: there is no checkpoint to go on from (rank 0 and 1 more)");
 }
 
 TEST_CASE("checkpoints: programs that hold other tensors") {
@@ -266,28 +271,31 @@ TEST_CASE("checkpoints: programs that hold other tensors") {
     using program = std::remove_pointer_t<decltype(step)>;
     return said_by_all<program>([&](auto& ex, auto&) { sw::load(ex, from, {.contents = what}); });
   };
-  const std::string remedy = "load it into the program that saved it, or parameters and buffers alone: load_contents::parameters";
-  CHECK(said(static_cast<momentum*>(nullptr), scratch.path()).find(
-            "has 'first.bias:second_moment', which the program does not hold, and 3 more such; " + remedy) != std::string::npos);
-  CHECK(said(static_cast<frozen*>(nullptr), scratch.path()).find("has 'first.bias:first_moment', which the program does not hold") !=
+  const std::string remedy =
+      "load it into the program that saved it, or parameters and buffers alone: load_contents::parameters";
+  CHECK(said(static_cast<momentum*>(nullptr), scratch.path())
+            .find("has 'first.bias:second_moment', which the program does not hold, and 3 more such; " + remedy) !=
         std::string::npos);
+  CHECK(said(static_cast<frozen*>(nullptr), scratch.path())
+            .find("has 'first.bias:first_moment', which the program does not hold") != std::string::npos);
   CHECK(said(static_cast<single*>(nullptr), scratch.path(), sw::load_contents::parameters) == "nothing was thrown");
-  CHECK(said(static_cast<part*>(nullptr), scratch.path()).find(
-            "has no 'weight', which the program holds; its nearest name is 'first.weight'") != std::string::npos);
+  CHECK(said(static_cast<part*>(nullptr), scratch.path())
+            .find("has no 'weight', which the program holds; its nearest name is 'first.weight'") != std::string::npos);
   sw::launch<mesh<2, 1>>([&](auto& rank) {
     sw::executor<single> ex(rank);
     ex.initialise(1);
     sw::save(ex, plain.path());
   });
-  CHECK(said(static_cast<whole2*>(nullptr), plain.path()).find("has no 'first.weight:first_moment', which the program holds") !=
-        std::string::npos);
+  CHECK(said(static_cast<whole2*>(nullptr), plain.path())
+            .find("has no 'first.weight:first_moment', which the program holds") != std::string::npos);
 }
 
 TEST_CASE("checkpoints: what is no checkpoint yet is refused on all ranks, and a rank that fails leaves none waiting") {
   using keeps = adam_step<2, 1, sw::keep_gradients<>>;
   const folder scratch;
-  CHECK(said_by_all<whole2>([&](auto& ex, auto&) { sw::save(ex, scratch.path()); })
-            .find("shardwise: save: parameter 'first.weight' has no value") == 0);
+  CHECK(said_by_all<whole2>([&](auto& ex, auto&) {
+          sw::save(ex, scratch.path());
+        }).find("shardwise: save: parameter 'first.weight' has no value") == 0);
   CHECK(said_by_all<keeps>([&](auto& ex, auto&) {
           ex.initialise(3);
           ex.set_input(0, numbers(56));

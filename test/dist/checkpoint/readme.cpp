@@ -48,14 +48,14 @@ void feed(auto& run, std::int64_t row) {
 using program = sw::executor<step, sw::thread_rank<mesh>>;
 
 void train(program& run, const std::string& folder, bool resumes) {
-  sw::checkpoint_position at{.seed = 7};            // step, seed, and numbers of your own
-  if (resumes) at = sw::load(run, folder);          // the newest checkpoint, whatever plan and mesh saved it
+  sw::checkpoint_position at{.seed = 7};    // step, seed, and numbers of your own
+  if (resumes) at = sw::load(run, folder);  // the newest checkpoint, whatever plan and mesh saved it
   else run.initialise(at.seed);
   sw::step_env env;
   env.seed = at.seed;
   env.lr = 1e-3;
   for (env.step = at.step + 1; env.step <= 1000; ++env.step) {
-    feed(run, at.integers["row"]++);                // set_input: the data's position is saved, too
+    feed(run, at.integers["row"]++);  // set_input: the data's position is saved, too
     run.run(env);
     at.step = env.step;
     if (env.step % 100 == 0) sw::save(run, folder, at, {.keep_last = 3});

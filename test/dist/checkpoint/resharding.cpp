@@ -27,7 +27,8 @@ std::pair<all_values, all_values> saved_run(const std::string& folder, const sw:
     sw::executor<From> ex(rank);
     ex.initialise(3);
     train(ex, 1, 2);
-    const std::string made = sw::save(ex, folder, {.step = 2, .seed = 7, .integers = {{"row", 16}}, .reals = {{"rate", 0.1}}}, options);
+    const std::string made =
+        sw::save(ex, folder, {.step = 2, .seed = 7, .integers = {{"row", 16}}, .reals = {{"rate", 0.1}}}, options);
     CHECK(made == folder + "/step-00000002");
     const auto then = everything(ex);
     train(ex, 3, 4);

@@ -67,7 +67,8 @@ using columns8 = plain<T, 2, 4, sw::data_parallel<dp<2>>, up_columns<4>, down_ro
 template <class T>
 std::vector<T> numbers(std::size_t n, int seed) {
   std::vector<T> v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<T>(std::sin(1.7 * static_cast<double>(i) + static_cast<double>(seed)));
+  for (std::size_t i = 0; i < n; ++i)
+    v[i] = static_cast<T>(std::sin(1.7 * static_cast<double>(i) + static_cast<double>(seed)));
   return v;
 }
 template <class Executor>
@@ -146,8 +147,9 @@ struct forward_of {
   constexpr auto operator()(const auto& model, const auto& x) const { return sw::sum(model(x)); }
 };
 template <int N>
-using rows_of = sw::forward_step<large, forward_of<1>, sw::plan<sw::at<"a", sw::colwise<tp<N>>>, sw::at<"b", sw::rowwise<tp<N>>>>,
-                                 sw::mesh<tp<N>>, sw::pipeline<>, double>;
+using rows_of =
+    sw::forward_step<large, forward_of<1>, sw::plan<sw::at<"a", sw::colwise<tp<N>>>, sw::at<"b", sw::rowwise<tp<N>>>>,
+                     sw::mesh<tp<N>>, sw::pipeline<>, double>;
 
 }  // namespace
 

@@ -22,9 +22,10 @@ TEST_CASE("train_text saving: the command that goes on") {
   o.save_every = 2;
   o.threads = 2;
   o.resume = "elsewhere";
-  CHECK(train_text::resuming_command(o) ==
-        "'./my program' --text 'it'\\''s' --steps 7 --seed 3 --out train_text-out --backend threads --parallel ddp+tp --threads 2 "
-        "--save saved --save-every 2 --keep 2 --resume saved");
+  CHECK(
+      train_text::resuming_command(o) ==
+      "'./my program' --text 'it'\\''s' --steps 7 --seed 3 --out train_text-out --backend threads --parallel ddp+tp --threads 2 "
+      "--save saved --save-every 2 --keep 2 --resume saved");
   CHECK(train_text::quoted("") == "''");
 }
 
@@ -38,13 +39,15 @@ TEST_CASE("train_text saving: what a run must have in common with the one it goe
   CHECK_THROWS_WITH_AS(train_text::check_resumed(o, saved, other),
                        "the run in 'r' was trained on another text: give the same --text.", usage_error);
   o.steps = 20;
-  CHECK(train_text::check_resumed(o, saved, text) == "the learning rate follows --steps 20 from here on; it followed 10 before.\n");
+  CHECK(train_text::check_resumed(o, saved, text) ==
+        "the learning rate follows --steps 20 from here on; it followed 10 before.\n");
   o.steps = 4;
-  CHECK_THROWS_WITH_AS(train_text::check_resumed(o, saved, text), "the run in 'r' has made 4 steps: give more with --steps.", usage_error);
+  CHECK_THROWS_WITH_AS(train_text::check_resumed(o, saved, text), "the run in 'r' has made 4 steps: give more with --steps.",
+                       usage_error);
   o.steps = 10;
   o.seed = 2;
-  CHECK_THROWS_WITH_AS(train_text::check_resumed(o, saved, text), "--seed is 2, and the run in 'r' has seed 1: give --seed 1.",
-                       usage_error);
+  CHECK_THROWS_WITH_AS(train_text::check_resumed(o, saved, text),
+                       "--seed is 2, and the run in 'r' has seed 1: give --seed 1.", usage_error);
 }
 
 }  // namespace

@@ -37,7 +37,9 @@ class block_reader {
       refuse(file->path(), "has " + std::to_string(file->file_bytes()) + " bytes, and the index of its checkpoint says " +
                                std::to_string(said.bytes) + ": it is torn, or another checkpoint's");
     if (file->header_checksum() != said.header)
-      refuse(file->path(), "has a header with another checksum than the index of its checkpoint says: it is damaged, or another checkpoint's");
+      refuse(
+          file->path(),
+          "has a header with another checksum than the index of its checkpoint says: it is damaged, or another checkpoint's");
     for (const stored_block& b : said.blocks) {
       const stored_tensor& t = index_.tensors[b.tensor];
       const safetensors_entry& e = file->entry(t.name);
@@ -104,8 +106,8 @@ class block_reader {
       const std::uint64_t sum =
           checksum(reinterpret_cast<const char*>(elements.data()) + (at - begin), static_cast<std::size_t>(count));
       if (sum != p.block->sums[static_cast<std::size_t>(at / chunk_bytes)])
-        refuse(from.path(), "is damaged: bytes " + std::to_string(at) + " to " + std::to_string(at + count) + " of '" + name +
-                                "' have the checksum " + checksum_text(sum) + ", and " +
+        refuse(from.path(), "is damaged: bytes " + std::to_string(at) + " to " + std::to_string(at + count) + " of '" +
+                                name + "' have the checksum " + checksum_text(sum) + ", and " +
                                 checksum_text(p.block->sums[static_cast<std::size_t>(at / chunk_bytes)]) + " was written");
     }
     // where the block's first element would be, if all of it had been read
@@ -113,8 +115,8 @@ class block_reader {
     copy_from(box, elements.data(), skipped, stored, to, l);
   }
   template <class T>
-  static void copy_from(const runtime::box_copy& box, const T* from, std::ptrdiff_t skipped, const runtime::layout& lf, T* to,
-                        const runtime::layout& lt) {
+  static void copy_from(const runtime::box_copy& box, const T* from, std::ptrdiff_t skipped, const runtime::layout& lf,
+                        T* to, const runtime::layout& lt) {
     std::int64_t at[max_rank]{};
     const int inner = lf.rank - 1;
     for (;;) {

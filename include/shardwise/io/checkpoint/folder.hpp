@@ -46,11 +46,13 @@ class checkpoint_folder {
     const std::string file = inside(record_name);
     if (!exists(path_)) refuse(path_, "does not exist: there is no checkpoint to go on from");
     if (!exists(file))
-      refuse(path_, "has no checkpoint: it lacks the record " + std::string(record_name) + ", which a save writes last; give the folder that was saved to");
+      refuse(path_, "has no checkpoint: it lacks the record " + std::string(record_name) +
+                        ", which a save writes last; give the folder that was saved to");
     const json_members j(file, input_file(file).whole());
     if (j.text(j.root(), "format") != "shardwise checkpoints") refuse(file, "is no record of shardwise checkpoints");
     if (const std::uint64_t version = j.number(j.root(), "version"); version != checkpoint_version)
-      refuse(file, "is of version " + std::to_string(version) + "; this program reads version " + std::to_string(checkpoint_version));
+      refuse(file, "is of version " + std::to_string(version) + "; this program reads version " +
+                       std::to_string(checkpoint_version));
     std::vector<recorded_checkpoint> all;
     for (const json_value& v : j.at(j.root(), "checkpoints", json_value::kind::array).items) {
       recorded_checkpoint c;
@@ -79,7 +81,8 @@ class checkpoint_folder {
     for (const auto& e : std::filesystem::directory_iterator(path_, error)) {
       const std::string name = e.path().filename().string();
       const bool step_folder = name.compare(0, 5, "step-") == 0 && e.is_directory(error);
-      const bool part = name.compare(0, 6, ".step-") == 0 && name.size() > 8 && name.compare(name.size() - 8, 8, ".partial") == 0;
+      const bool part =
+          name.compare(0, 6, ".step-") == 0 && name.size() > 8 && name.compare(name.size() - 8, 8, ".partial") == 0;
       bool is_known = false;
       for (const recorded_checkpoint& c : known) is_known = is_known || c.name == name;
       if (part || (step_folder && !is_known && !known.empty())) unfinished.push_back(name);
@@ -126,7 +129,7 @@ class checkpoint_folder {
 
  private:
   static bool exists(const std::string& path) {
-    struct stat s {};
+    struct stat s{};
     return ::stat(path.c_str(), &s) == 0;
   }
   void remove(const std::string& name) const {
@@ -135,7 +138,8 @@ class checkpoint_folder {
     if (error) refuse(inside(name), "cannot be removed: " + error.message());
   }
   void write_record(const std::vector<recorded_checkpoint>& all, const file_calls& calls) const {
-    std::string text = "{\"format\":\"shardwise checkpoints\",\"version\":" + std::to_string(checkpoint_version) + ",\"checkpoints\":[";
+    std::string text =
+        "{\"format\":\"shardwise checkpoints\",\"version\":" + std::to_string(checkpoint_version) + ",\"checkpoints\":[";
     for (std::size_t i = 0; i < all.size(); ++i) {
       text += i ? ",\n " : "\n ";
       text += "{\"name\":";

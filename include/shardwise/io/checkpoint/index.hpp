@@ -20,8 +20,8 @@ namespace shardwise::inline v0_1 {
 
 // Where a run is, beside its tensors: what its next steps depend on. All ranks give the same.
 struct checkpoint_position {
-  std::int64_t step = 0;                        // steps that have been made
-  std::uint64_t seed = 0;                       // of step_env
+  std::int64_t step = 0;                           // steps that have been made
+  std::uint64_t seed = 0;                          // of step_env
   std::map<std::string, std::int64_t> integers{};  // the caller's own, such as where in the data it is
   std::map<std::string, double> reals{};
   bool operator==(const checkpoint_position&) const = default;
@@ -91,7 +91,8 @@ inline std::string text_of(const checkpoint_position& p) {
   out += "},\"reals\":{";
   put_names(p.reals, [&](double v) {
     char digits[40];
-    put_json(out, std::string_view(digits, static_cast<std::size_t>(std::to_chars(digits, digits + sizeof digits, v).ptr - digits)));
+    put_json(out, std::string_view(digits,
+                                   static_cast<std::size_t>(std::to_chars(digits, digits + sizeof digits, v).ptr - digits)));
   });
   return out + "}}";
 }
@@ -150,8 +151,8 @@ class json_members {
   const json_value& at(const json_value& v, const char* name, json_value::kind is) const {
     const json_value* const m = v.is == json_value::kind::object ? v.find(name) : nullptr;
     if (!m || m->is != is)
-      refuse(path_, "has " + (m ? std::string(name_of(m->is)) : std::string("nothing")) + " as '" + name + "', where " + name_of(is) +
-                        " is required");
+      refuse(path_, "has " + (m ? std::string(name_of(m->is)) : std::string("nothing")) + " as '" + name + "', where " +
+                        name_of(is) + " is required");
     return *m;
   }
   const std::string& text(const json_value& v, const char* name) const { return at(v, name, json_value::kind::string).text; }
@@ -197,13 +198,16 @@ inline checkpoint_position position_from(const json_members& j, const json_value
   checkpoint_position p;
   p.step = j.integer(j.at(v, "step", json_value::kind::number), "step");
   p.seed = j.number(v, "seed");
-  const json_value &integers = j.at(v, "integers", json_value::kind::object), &reals = j.at(v, "reals", json_value::kind::object);
-  for (std::size_t i = 0; i < integers.items.size(); ++i) p.integers[integers.names[i]] = j.integer(integers.items[i], "integers");
+  const json_value &integers = j.at(v, "integers", json_value::kind::object),
+                   &reals = j.at(v, "reals", json_value::kind::object);
+  for (std::size_t i = 0; i < integers.items.size(); ++i)
+    p.integers[integers.names[i]] = j.integer(integers.items[i], "integers");
   for (std::size_t i = 0; i < reals.items.size(); ++i) {
     const std::string& digits = reals.items[i].text;
     double& to = p.reals[reals.names[i]];
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), to);
-    if (error != std::errc{} || end != digits.data() + digits.size()) refuse(j.path(), "has '" + digits + "' among its reals");
+    if (error != std::errc{} || end != digits.data() + digits.size())
+      refuse(j.path(), "has '" + digits + "' among its reals");
   }
   return p;
 }
@@ -214,8 +218,8 @@ inline checkpoint_index index_from(const std::string& path, std::string_view tex
   const json_value& root = j.root();
   if (j.text(root, "format") != "shardwise checkpoint") refuse(path, "is no index of a shardwise checkpoint");
   if (const std::uint64_t version = j.number(root, "version"); version != checkpoint_version)
-    refuse(path, "is of version " + std::to_string(version) + "; this program reads version " + std::to_string(checkpoint_version) +
-                     ": take the library's version that wrote it");
+    refuse(path, "is of version " + std::to_string(version) + "; this program reads version " +
+                     std::to_string(checkpoint_version) + ": take the library's version that wrote it");
   if (j.number(root, "chunk") != chunk_bytes) refuse(path, "has checksums of other chunks than version 1 has");
   checkpoint_index index;
   index.position = position_from(j, j.at(root, "position", json_value::kind::object));
@@ -249,8 +253,8 @@ inline checkpoint_index index_from(const std::string& path, std::string_view tex
       for (std::size_t d = 0; inside && d < t.shape.size(); ++d)
         inside = b.offset[d] <= t.shape[d] && b.shape[d] <= t.shape[d] - b.offset[d];
       if (!inside)
-        refuse(path, "has a block of '" + t.name + "' in '" + file.name + "' that is no part of it: " + extents_text(b.shape) + " from " +
-                         extents_text(b.offset) + ", of " + extents_text(t.shape));
+        refuse(path, "has a block of '" + t.name + "' in '" + file.name + "' that is no part of it: " +
+                         extents_text(b.shape) + " from " + extents_text(b.offset) + ", of " + extents_text(t.shape));
     }
   }
   for (const stored_file& f : index.files)

@@ -49,8 +49,8 @@ std::vector<saved_leaf> leaves_of(const char* call_name) {
         throw std::logic_error(std::string("shardwise: ") + call_name + ": '" + name +
                                "' is partial: its blocks are no parts of it; place it shard, replicate or reduced");
     if (s.type != dtype_v<typename Executor::element>)
-      throw std::logic_error(std::string("shardwise: ") + call_name + ": '" + name + "' has elements of type " + name_of(s.type) +
-                             ", and the program's are " + name_of(dtype_v<typename Executor::element>));
+      throw std::logic_error(std::string("shardwise: ") + call_name + ": '" + name + "' has elements of type " +
+                             name_of(s.type) + ", and the program's are " + name_of(dtype_v<typename Executor::element>));
     all.push_back({std::move(name), safetensors_type(s.type), node, is_state});
   };
   for (int i = 0; i < Executor::parameter_count(); ++i)
@@ -61,9 +61,10 @@ std::vector<saved_leaf> leaves_of(const char* call_name) {
     if (g.nodes[i].op != op_code::state) continue;
     const auto of = attributes_of<leaf_attributes>(g.nodes[i].a);
     if (of.which == kept_value)
-      throw std::logic_error(std::string("shardwise: ") + call_name +
-                             ": the program is a part of an iterated step, which keeps values from one iteration for the next; end the "
-                             "iteration with run(env, true), and copy parameters and states to an executor of the step without moves");
+      throw std::logic_error(
+          std::string("shardwise: ") + call_name +
+          ": the program is a part of an iterated step, which keeps values from one iteration for the next; end the "
+          "iteration with run(env, true), and copy parameters and states to an executor of the step without moves");
     if (!runtime::detail::is_optimizer_state(g.nodes[i])) continue;
     add(state_name(of.parameter >= 0 ? Executor::parameter_name(static_cast<int>(of.parameter)) : "", of.which), i, true);
   }

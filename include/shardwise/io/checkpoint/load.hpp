@@ -52,19 +52,22 @@ inline std::vector<std::size_t> matched(const std::vector<saved_leaf>& leaves, c
   std::map<std::string, std::size_t> by_name;
   for (std::size_t i = 0; i < index.tensors.size(); ++i) by_name[index.tensors[i].name] = i;
   std::vector<std::size_t> number;
-  const char* const remedy = states ? "; load it into the program that saved it, or parameters and buffers alone: load_contents::parameters"
-                                    : "; load it into a program of the same model";
+  const char* const remedy =
+      states ? "; load it into the program that saved it, or parameters and buffers alone: load_contents::parameters"
+             : "; load it into a program of the same model";
   for (std::size_t k = 0; k < leaves.size(); ++k) {
     const auto it = by_name.find(leaves[k].name);
     if (it == by_name.end()) {
       const std::string near = nearest_name(leaves[k].name, index.tensors);
-      refuse(path, "has no '" + leaves[k].name + "', which the program holds" + (near.empty() ? "" : "; its nearest name is '" + near + "'") +
+      refuse(path, "has no '" + leaves[k].name + "', which the program holds" +
+                       (near.empty() ? "" : "; its nearest name is '" + near + "'") +
                        (leaves[k].is_state ? remedy : "; load it into a program of the same model"));
     }
     const stored_tensor& t = index.tensors[it->second];
     if (t.shape != wanted[k].shape || t.type != wanted[k].type)
-      refuse(path, "has '" + t.name + "' as " + t.type + " " + extents_text(t.shape) + ", and the program as " + wanted[k].type + " " +
-                       extents_text(wanted[k].shape) + "; load it into a program of the same model and element type");
+      refuse(path, "has '" + t.name + "' as " + t.type + " " + extents_text(t.shape) + ", and the program as " +
+                       wanted[k].type + " " + extents_text(wanted[k].shape) +
+                       "; load it into a program of the same model and element type");
     number.push_back(it->second);
     by_name.erase(it);
   }
@@ -104,7 +107,8 @@ loaded_checkpoint load(Executor& ex, const std::string& folder, const load_optio
         known += (known.empty() ? "" : ", ") + std::to_string(c.step);
       }
       if (!chosen)
-        storage::refuse(folder, "has no checkpoint of step " + std::to_string(*options.step) + "; it has those of steps " + known);
+        storage::refuse(folder,
+                        "has no checkpoint of step " + std::to_string(*options.step) + "; it has those of steps " + known);
     }
     found.path = source.inside(chosen->name);
     const std::string path = found.path + "/index.json";

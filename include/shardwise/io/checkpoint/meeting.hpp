@@ -98,8 +98,9 @@ void agree_on(Rank& rank, const char* call_name, const std::string& text, const 
   const std::vector<std::string> all = texts_of_all(rank, text);
   for (std::size_t r = 1; r < all.size(); ++r)
     if (all[r] != all[0])
-      throw checkpoint_error("shardwise: " + std::string(call_name) + ": rank " + std::to_string(r) + " gives another " + what +
-                             " than rank 0 (" + all[r] + " and " + all[0] + "); all ranks must make the same call with the same arguments");
+      throw checkpoint_error("shardwise: " + std::string(call_name) + ": rank " + std::to_string(r) + " gives another " +
+                             what + " than rank 0 (" + all[r] + " and " + all[0] +
+                             "); all ranks must make the same call with the same arguments");
 }
 
 }  // namespace storage

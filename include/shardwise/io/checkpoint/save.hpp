@@ -31,8 +31,8 @@ namespace storage {
 class block_writer {
  public:
   // Of each block tensor, offset and shape.
-  block_writer(const std::string& folder, std::string name, const std::vector<stored_tensor>& tensors, std::vector<stored_block> blocks,
-               const file_calls& calls)
+  block_writer(const std::string& folder, std::string name, const std::vector<stored_tensor>& tensors,
+               std::vector<stored_block> blocks, const file_calls& calls)
       : file_(folder + "/" + name, entries_of(tensors, blocks), {{"format", "pt"}}, calls) {
     done_.name = std::move(name);
     for (const safetensors_entry& e : file_.entries())  // in the file's order
@@ -59,7 +59,8 @@ class block_writer {
   }
 
  private:
-  static std::vector<safetensors_entry> entries_of(const std::vector<stored_tensor>& tensors, const std::vector<stored_block>& blocks) {
+  static std::vector<safetensors_entry> entries_of(const std::vector<stored_tensor>& tensors,
+                                                   const std::vector<stored_block>& blocks) {
     std::vector<safetensors_entry> all;
     for (const stored_block& b : blocks)
       all.push_back({tensors[b.tensor].name, tensors[b.tensor].type, {b.shape.begin(), b.shape.end()}, 0, 0});
@@ -105,7 +106,8 @@ std::string write_whole(Executor& ex, const std::string& folder, const std::vect
                         const std::vector<stored_tensor>& tensors, const file_calls& calls) {
   auto& rank = runtime::block_access::rank(ex);
   std::vector<stored_block> all;
-  for (std::size_t k = 0; k < tensors.size(); ++k) all.push_back({k, extents(tensors[k].shape.size(), 0), tensors[k].shape, {}});
+  for (std::size_t k = 0; k < tensors.size(); ++k)
+    all.push_back({k, extents(tensors[k].shape.size(), 0), tensors[k].shape, {}});
   // every rank knows the order, rank 0 has the file
   std::vector<safetensors_entry> order;
   for (std::size_t k = 0; k < tensors.size(); ++k)
@@ -143,7 +145,8 @@ std::string write_whole(Executor& ex, const std::string& folder, const std::vect
 // written by one rank. Collective. Throws checkpoint_error on all ranks if one could not write, or has a parameter without value;
 // the folder's earlier checkpoints are then as they were. One run at a time saves into a folder, which all ranks reach.
 template <class Executor>
-std::string save(Executor& ex, const std::string& folder, const checkpoint_position& position = {}, const save_options& options = {}) {
+std::string save(Executor& ex, const std::string& folder, const checkpoint_position& position = {},
+                 const save_options& options = {}) {
   auto& rank = runtime::block_access::rank(ex);
   const storage::checkpoint_folder target(folder);
   std::vector<storage::saved_leaf> leaves;
@@ -151,11 +154,12 @@ std::string save(Executor& ex, const std::string& folder, const checkpoint_posit
     leaves = storage::leaves_of<Executor>("save");
     runtime::block_access::check_parameters("save", ex);
     if (ex.accumulated() != 0)
-      throw std::logic_error("gradients have been added up that no update has seen, and a checkpoint has none of them; call "
-                             "update(env) or zero_gradients() first");
+      throw std::logic_error(
+          "gradients have been added up that no update has seen, and a checkpoint has none of them; call "
+          "update(env) or zero_gradients() first");
     if (position.step < 0 || options.keep_last < 0)
-      throw std::invalid_argument("step " + std::to_string(position.step) + " and keep_last " + std::to_string(options.keep_last) +
-                                  " are given; both are at least 0");
+      throw std::invalid_argument("step " + std::to_string(position.step) + " and keep_last " +
+                                  std::to_string(options.keep_last) + " are given; both are at least 0");
     return std::string();
   });
   storage::agree_on(rank, "save",

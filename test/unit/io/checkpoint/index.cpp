@@ -18,7 +18,10 @@ namespace storage = sw::storage;
 
 storage::checkpoint_index some() {
   storage::checkpoint_index index;
-  index.position = {-0, 0xFFFFFFFFFFFFFFFFULL, {{"row", -5}, {"largest", INT64_MAX}}, {{"rate", 0.1}, {"tiny", 5e-324}, {"no \"end\"", INFINITY}}};
+  index.position = {-0,
+                    0xFFFFFFFFFFFFFFFFULL,
+                    {{"row", -5}, {"largest", INT64_MAX}},
+                    {{"rate", 0.1}, {"tiny", 5e-324}, {"no \"end\"", INFINITY}}};
   index.mesh = "mesh<dp=2>";
   index.ranks = 2;
   index.tensors = {{"a", "F32", {4, 3}}, {"b", "F64", {}}};
@@ -54,23 +57,27 @@ TEST_CASE("checkpoint index: what is not whole is refused") {
   CHECK(said("[]") == "shardwise: file 'x' is no JSON object of ours: an object, '{', is required at byte 0");
   CHECK(said("{}") == "shardwise: file 'x' has nothing as 'format', where a string is required");
   CHECK(said(text, "shardwise checkpoint", "other") == "shardwise: file 'x' is no index of a shardwise checkpoint");
-  CHECK(said(text, "\"version\":1", "\"version\":9").find("is of version 9; this program reads version 1") != std::string::npos);
+  CHECK(said(text, "\"version\":1", "\"version\":9").find("is of version 9; this program reads version 1") !=
+        std::string::npos);
   CHECK(said(text, "262144", "1").find("checksums of other chunks") != std::string::npos);
   CHECK(said(text, "[2,0]", "[1,0]") ==
         "shardwise: file 'x' has blocks of 'a' that overlap; each element must stand in one file");
   CHECK(said(text, "\"offset\":[2,0],\"shape\":[2,3]", "\"offset\":[2,0],\"shape\":[1,3]") ==
         "shardwise: file 'x' has blocks of 'a' that leave a part of it out; each element must stand in one file");
-  CHECK(said(text, "\"offset\":[2,0],\"shape\":[2,3]", "\"offset\":[3,0],\"shape\":[2,3]") ==
-        "shardwise: file 'x' has a block of 'a' in 'rank-00001.safetensors' that is no part of it: 2 x 3 from 3 x 0, of 4 x 3");
+  CHECK(
+      said(text, "\"offset\":[2,0],\"shape\":[2,3]", "\"offset\":[3,0],\"shape\":[2,3]") ==
+      "shardwise: file 'x' has a block of 'a' in 'rank-00001.safetensors' that is no part of it: 2 x 3 from 3 x 0, of 4 x 3");
   CHECK(said(text, "\"offset\":[2,0]", "\"offset\":[9223372036854775807,0]").find("is no part of it") != std::string::npos);
   CHECK(said(text, "\"offset\":[2,0]", "\"offset\":[-2,0]").find("that are no sizes of a tensor") != std::string::npos);
   CHECK(said(text, "[4,3]", "[4294967296,4294967296]").find("that are no sizes of a tensor") != std::string::npos);
   CHECK(said(text, "\"offset\":[2,0]", "\"offset\":[2]").find("is no part of it") != std::string::npos);
   CHECK(said(text, "rank-00001", "../secret") ==
         "shardwise: file 'x' names a file '../secret.safetensors', which is none of its folder");
-  CHECK(said(text, "\"0000000000000008\"", "\"000000000000000g\"").find("no groups of 16 hexadecimal digits") != std::string::npos);
+  CHECK(said(text, "\"0000000000000008\"", "\"000000000000000g\"").find("no groups of 16 hexadecimal digits") !=
+        std::string::npos);
   CHECK(said(text, "\"0000000000000008\"", "\"\"").find("has no checksum of the header") != std::string::npos);
-  CHECK(said(text, "\"b\":{\"offset\"", "\"c\":{\"offset\"").find("has a block of 'c', which is none of its tensors") != std::string::npos);
+  CHECK(said(text, "\"b\":{\"offset\"", "\"c\":{\"offset\"").find("has a block of 'c', which is none of its tensors") !=
+        std::string::npos);
   CHECK(said(text, "\"0.1\"", "\"0.1x\"").find("has '0.1x' among its reals") != std::string::npos);
 }
 
