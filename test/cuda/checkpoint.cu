@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of programs on GPUs: saved there and loaded on the host, and the other way round, every element is what was saved.
+// Checkpoints of programs on GPUs: saved there and loaded on the host, and the other way round, every element is what was saved;
+// weights in one file.
 #define SHARDWISE_TEST_DEVICES 1
 #include <doctest/doctest.h>
 
@@ -78,6 +79,11 @@ void check_both_ways() {
     CHECK(everything(again) == a);
     train(again, 4, 6);
     CHECK(everything(again) == b);
+    sw::save_weights(ex, scratch / "weights");
+    again.initialise(9);
+    sw::load_weights(again, scratch / "weights");
+    for (int i = 0; i < ex.parameter_count(); ++i)
+      CHECK(again.full_parameter(ex.parameter_name(i)) == ex.full_parameter(ex.parameter_name(i)));
     if (rank.index() == 0) then = a, end = b;
   });
   sw::launch<sw::mesh<dp<3>>>([&](auto& rank) {

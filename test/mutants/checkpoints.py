@@ -16,6 +16,9 @@ WRITES = "unit/io/safetensors/writer.cpp"
 FAULTS = "dist/checkpoint/faults.cpp"
 RESHARDING = "dist/checkpoint/resharding.cpp"
 TRAINING = "dist/checkpoint/training.cpp"
+NAMES = "io/checkpoint/weight_names.hpp"
+WEIGHTS = "io/checkpoint/weights.hpp"
+NAMED = "dist/checkpoint/weights.cpp"
 INDICES = "unit/io/checkpoint/index.cpp"
 
 MUTANTS = [
@@ -47,4 +50,10 @@ MUTANTS = [
     ("index: blocks may overlap", INDEX, "apart = apart && !meet;", "", (INDICES,)),
     ("index: a part may be left out", INDEX, "if (left != 0 || !apart)", "if (!apart)", (INDICES,)),
     ("index: blocks may reach beyond their tensor", INDEX, "if (!inside)", "if (false)", (INDICES,)),
+    ("weights: a matrix lies as it is in the program", WEIGHTS, "if (w.form.transposed) std::swap(p.stride[0], p.stride[1]);", "", (NAMED,)),
+    ("weights: every part is the first", WEIGHTS, "w.form.of * w.form.part * dense[d]", "w.form.of * 0 * dense[d]", (NAMED,)),
+    ("weights: a part of a tensor may be left out", WEIGHTS, "if (f.second != elements_in(f.first))", "if (false)", (NAMED,)),
+    ("weights: what the program lacks is dropped", WEIGHTS, "if (read.count(e.name) == 0 && !leaves_out(e.name))", "if (false)", (NAMED,)),
+    ("weights: two tensors may have one place", WEIGHTS, "if (once && !is_new)", "if (false)", (NAMED,)),
+    ("weights: a * stands for nothing, too", NAMES, "if (at == begin) return false;", "", (NAMED,)),
 ]

@@ -11,6 +11,11 @@ namespace shardwise::inline v0_1::runtime {
 
 // E is an executor of any backend. What each member does stands at executor_base.
 struct block_access {
+  // The program that E runs, as host code sees it.
+  template <class E>
+  struct program {
+    using type = typename E::source;
+  };
   template <class E>
   static auto& rank(E& e) {
     return *e.rank_;
