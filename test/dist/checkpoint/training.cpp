@@ -5,7 +5,13 @@
 #include <shardwise/shardwise.hpp>
 
 #include <shardwise/io/checkpoint/checkpoint.hpp>
+#include <shardwise/module/iterated.hpp>
+#include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/pass/iteration/iter_move.hpp>
 #include <shardwise/pass/optimizer/list_optimizer.hpp>
+#include <shardwise/pass/optimizer/optimizer_blocks.hpp>
+#include <shardwise/pass/optimizer/split_optimizer.hpp>
+#include <shardwise/runtime/executor/iterated.hpp>
 
 #include <doctest/doctest.h>
 
@@ -198,6 +204,25 @@ TEST_CASE("checkpoints: a dynamic loss scale") {
     train(ex, 7, 8);
     train(again, 7, 8);
     CHECK(everything(ex) == everything(again));
+  });
+}
+
+TEST_CASE("checkpoints: parts of an iterated step are refused, whose values would be lost") {
+  using bucketed =
+      sw::train_step<net, fit<float, 2>, sw::plan<sw::data_parallel<dp<2>>>, sw::mesh<dp<2>, tp<1>>, sw::adam<>,
+                     sw::pipeline<sw::fused_optimizer, sw::comm_fusion_in_place<>, sw::remove_copy_from_optimizer>>;
+  using iterations = sw::iterated<bucketed, sw::iter_move_grads_and_optimizers<"all_reduce", "einsum">>;
+  const folder scratch;
+  sw::launch<sw::mesh<dp<2>, tp<1>>>([&](auto& rank) {
+    sw::iterated_executor<iterations> ex(rank);
+    ex.main().initialise(11);
+    try {
+      sw::save(ex.main(), scratch.path());
+      CHECK(false);
+    } catch (const sw::checkpoint_error& e) {
+      CHECK(std::string(e.what()).find(
+                "shardwise: save: the program is a part of an iterated step, which keeps values from one") == 0);
+    }
   });
 }
 

@@ -130,12 +130,12 @@ loaded_checkpoint load(Executor& ex, const std::string& folder, const load_optio
       blocks.emplace_back(static_cast<std::size_t>(l.numel()));
       if (l.numel() > 0) reader->read(number[k], l, blocks.back().data());
     }
-    return found.path + " " + storage::checksum_text(chosen->index);
+    return found.path + " " + storage::checksum_text(chosen->index) + (states ? "" : ", its parameters alone");
   });
   for (const std::string& index : indices)
     if (index != indices[0])
       throw checkpoint_error("shardwise: load: ranks have read different checkpoints, " + indices[0] + " and " + index +
-                             "; give all ranks one folder, and let no run save into it meanwhile");
+                             "; give all ranks the same folder and options, and let no run save into it meanwhile");
   for (std::size_t k = 0; k < leaves.size(); ++k) {
     const runtime::layout& l = ex.layout_of(leaves[k].node);
     runtime::block_access::fill(ex, leaves[k].node,

@@ -81,4 +81,40 @@ TEST_CASE("checkpoint index: what is not whole is refused") {
   CHECK(said(text, "\"0.1\"", "\"0.1x\"").find("has '0.1x' among its reals") != std::string::npos);
 }
 
+// Law: an index that is no longer what was written is refused, or its blocks tile its tensors.
+TEST_CASE("checkpoint index: thousands of damaged ones are refused or whole") {
+  const std::string whole = text_of(some());
+  std::uint64_t state = 7;
+  const auto random = [&](std::size_t below) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<std::size_t>((state >> 33) % below);
+  };
+  int refused = 0, read = 0;
+  for (int turn = 0; turn < 4000; ++turn) {
+    std::string text = whole;
+    for (std::size_t k = random(3) + 1; k > 0 && !text.empty(); --k) {
+      const std::size_t at = random(text.size());
+      switch (random(4)) {
+        case 0: text.resize(at); break;
+        case 1: text[at] = static_cast<char>(random(256)); break;
+        case 2: text[at] = "0123456789[]{},:\"-"[random(18)]; break;
+        case 3: text.erase(at, random(9) + 1); break;
+      }
+    }
+    try {
+      const storage::checkpoint_index index = storage::index_from("x", text);
+      std::vector<std::int64_t> elements(index.tensors.size(), 0);
+      for (const auto& f : index.files)
+        for (const auto& b : f.blocks) elements[b.tensor] += storage::elements_in(b.shape);
+      for (std::size_t t = 0; t < elements.size(); ++t) REQUIRE(elements[t] == storage::elements_in(index.tensors[t].shape));
+      ++read;
+    } catch (const sw::file_error& e) {
+      REQUIRE(std::string(e.what()).find("shardwise: file 'x' ") == 0);
+      ++refused;
+    }
+  }
+  CHECK(refused > 2000);
+  CHECK(read > 50);
+}
+
 }  // namespace
