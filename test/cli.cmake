@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# Registers the example program's behaviour on bad input, on a run of two steps, and, built with all plans, under each.
+# Registers the example program's behaviour on bad input, on a run of two steps, ended in the middle and resumed, and, built with
+# all plans, under each.
 
 if(TARGET train_text)
   add_test(NAME "cli: train_text on bad and good input" COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/cli.py $<TARGET_FILE:train_text>)
   set_tests_properties("cli: train_text on bad and good input" PROPERTIES LABELS cli TIMEOUT 600)
+  add_executable(train_text_two ${PROJECT_SOURCE_DIR}/examples/train_text/main.cpp ${PROJECT_SOURCE_DIR}/examples/train_text/plan.cpp)
+  target_compile_definitions(train_text_two PRIVATE TRAIN_TEXT_RANKS=2 TRAIN_TEXT_PLAN=ddp_tp TRAIN_TEXT_WITH_ddp_tp)
+  target_link_libraries(train_text_two PRIVATE shardwise::shardwise shardwise_warnings)
+  add_test(NAME "cli: train_text killed and resumed" COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/resume.py
+                                                              $<TARGET_FILE:train_text> $<TARGET_FILE:train_text_two>)
+  set_tests_properties("cli: train_text killed and resumed" PROPERTIES LABELS cli TIMEOUT 1200)
   if(TRAIN_TEXT_PARALLEL STREQUAL all)
     add_test(NAME "cli: every plan of train_text has the same losses" COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/parallel.py $<TARGET_FILE:train_text>)
     set_tests_properties("cli: every plan of train_text has the same losses" PROPERTIES LABELS cli TIMEOUT 1200)

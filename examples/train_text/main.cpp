@@ -54,6 +54,7 @@ int main(int argc, char** argv) {
   try {
     tt::options defaults;
     defaults.steps = 1500;
+    defaults.program = argv[0];
     const tt::options o = tt::parse_options(argc, argv, defaults);
     if (o.help) {
       std::cout << tt::usage(defaults);

@@ -35,6 +35,11 @@ struct options {
   std::string precision;  // empty: bf16 on GPUs, float32 on host threads
   int threads = 1;
   std::filesystem::path trace;  // empty: none is written
+  std::filesystem::path save;   // empty: nothing is saved
+  std::size_t save_every = 0;   // 0: at the end, and when a signal ends the run
+  int keep = 2;
+  std::filesystem::path resume;        // empty: from the beginning
+  std::string program = "train_text";  // as it was started
   bool plan_only = false;
   bool help = false;
 };
@@ -61,6 +66,10 @@ inline constexpr std::array flags{
     flag{"--threads", "N",
          "threads that each rank on the host computes with; the losses are the same for any number (default: 1)"},
     flag{"--trace", "FILE", "a timeline of a few steps for ui.perfetto.dev: every kernel and collective of every rank"},
+    flag{"--save", "DIR", "folder for checkpoints: at the end, and behind the step that SIGINT or SIGTERM finds under way"},
+    flag{"--save-every", "N", "a checkpoint every N steps, too"},
+    flag{"--keep", "N", "checkpoints that the folder keeps (default: 2)"},
+    flag{"--resume", "DIR", "go on with the newest checkpoint in DIR, whatever --parallel saved it"},
     flag{"--plan-only", "", "print the plan and exit"},
     flag{"--help", "", "print this text and exit"},
 };
@@ -150,6 +159,10 @@ inline options parse_options(int argc, const char* const* argv, options defaults
     if (name == "--text") result.text = value;
     if (name == "--out") result.out = value;
     if (name == "--trace") result.trace = value;
+    if (name == "--save") result.save = value;
+    if (name == "--resume") result.resume = value;
+    if (name == "--save-every") result.save_every = detail::parse_number<std::size_t>(name, value, 1, most_steps);
+    if (name == "--keep") result.keep = detail::parse_number<int>(name, value, 1, 1'000'000);
     if (name == "--steps") result.steps = detail::parse_number<std::size_t>(name, value, 1, most_steps);
     if (name == "--seed")
       result.seed = detail::parse_number<std::uint64_t>(name, value, 0, std::numeric_limits<std::uint64_t>::max());
@@ -171,6 +184,8 @@ inline options parse_options(int argc, const char* const* argv, options defaults
       result.parallel = value;
     }
   }
+  if (result.save_every > 0 && result.save.empty())
+    throw usage_error("--save-every needs a folder to save into: --save DIR.");
   if (result.threads > 1 && result.backend != "threads")
     throw usage_error("--threads is for ranks on the host: leave it out, or take --backend threads.");
   return result;

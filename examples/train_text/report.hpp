@@ -97,6 +97,8 @@ class progress {
   progress& operator=(const progress&) = delete;
   ~progress() { end_line(); }
 
+  /// So many steps were made before, by another run: they count as done, not as this one's speed.
+  void start_at(std::size_t before) { before_ = done_ = before; }
   /// `done` steps are finished; the loss is that of the last one.
   void update(std::size_t done, double bits_per_byte) {
     done_ = done;
@@ -115,9 +117,9 @@ class progress {
     }
   }
 
-  /// Over all steps so far.
+  /// Over this run's steps so far.
   double tokens_per_second() const {
-    return elapsed_ > 0 ? static_cast<double>(done_) * static_cast<double>(tokens_per_step_) / elapsed_ : 0;
+    return elapsed_ > 0 ? static_cast<double>(done_ - before_) * static_cast<double>(tokens_per_step_) / elapsed_ : 0;
   }
 
  private:
@@ -137,8 +139,9 @@ class progress {
   }
 
   std::string line(double bits_per_byte) const {
-    const double left =
-        done_ == 0 || done_ >= steps_ ? 0 : elapsed_ / static_cast<double>(done_) * static_cast<double>(steps_ - done_);
+    const double left = done_ == before_ || done_ >= steps_
+                            ? 0
+                            : elapsed_ / static_cast<double>(done_ - before_) * static_cast<double>(steps_ - done_);
     return std::to_string(done_) + '/' + std::to_string(steps_) + "  loss " + fixed(bits_per_byte, 3) + " bits/byte  " +
            rate() + " tokens/s  ETA " + duration(left);
   }
@@ -156,7 +159,7 @@ class progress {
                         : std::to_string(whole / 3600) + ':' + two(whole / 60 % 60) + ':' + tail;
   }
 
-  std::size_t steps_, tokens_per_step_, done_ = 0;
+  std::size_t steps_, tokens_per_step_, done_ = 0, before_ = 0;
   std::ostream& out_;
   bool terminal_, drawn_ = false;
   clock now_;

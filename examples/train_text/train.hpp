@@ -22,13 +22,18 @@
 #include "options.hpp"
 #include "plans.hpp"
 #include "report.hpp"
+#include "saving.hpp"
 
 namespace train_text {
 
 // Where the ranks of a run are: how many, what launches them and plans their memory, and what the model computes in.
 struct on_threads {
   using backend = sw::host_backend;
+#if defined(TRAIN_TEXT_RANKS)
+  static constexpr int ranks = TRAIN_TEXT_RANKS;  // for tests: 1, 2 or 4
+#else
   static constexpr int ranks = host_ranks;
+#endif
   static constexpr std::string_view precision = "float32";
   template <class Plan>
   using plan = Plan;
@@ -221,6 +226,8 @@ int train_at(const options& o) {
 
   std::vector<loss_point> curve;
   progress bar(o.steps, tokens_per_step);
+  const stop_request stop(!o.save.empty());
+  int ended_by = 0;  // a signal
   const std::vector<std::size_t> starts = held_out_starts(text.held_out.size());
   std::vector<std::vector<float>> parameters;
   double held_out = 0, speed = 0;
@@ -231,14 +238,26 @@ int train_at(const options& o) {
     const bool speaks = rank.index() == 0;
     if constexpr (requires { rank.compute_threads(o.threads); }) rank.compute_threads(o.threads);
     sw::executor<step, rank_type> run(rank);
-    run.initialise(o.seed);
+    std::size_t first = 1;
+    if (o.resume.empty()) {
+      run.initialise(o.seed);
+    } else {
+      const sw::loaded_checkpoint saved = sw::load(run, o.resume.string());
+      const std::string note = check_resumed(o, saved, text.train);
+      first = static_cast<std::size_t>(saved.step) + 1;
+      if (speaks) {
+        std::cout << "going on behind step " << saved.step << " with " << saved.path << ", saved on " << saved.mesh << "\n"
+                  << note;
+        bar.start_at(first - 1);
+      }
+    }
     batch b;
     sw::step_env env;
     env.seed = o.seed;
     env.beta2 = 0.99;
     env.weight_decay = 0.05;
     env.max_norm = 1;
-    for (std::size_t s = 1; s <= o.steps; ++s) {
+    for (std::size_t s = first; s <= o.steps; ++s) {
       b.draw(text.train, o.seed, s);
       run.set_input(0, b.in);
       run.set_input(1, b.next);
@@ -248,11 +267,24 @@ int train_at(const options& o) {
         run.record(&timelines[static_cast<std::size_t>(rank.index())]);
       if (s == first_traced + traced_steps) run.record(nullptr);
       run.run(env);
-      if (!speaks) continue;
-      const double bits = run.loss() / std::log(2.0);
-      if (!std::isfinite(bits)) throw std::runtime_error("train_text: the loss is not finite at step " + std::to_string(s));
-      curve.push_back({s, bits});
-      bar.update(s, bits);
+      if (speaks) {
+        const double bits = run.loss() / std::log(2.0);
+        if (!std::isfinite(bits))
+          throw std::runtime_error("train_text: the loss is not finite at step " + std::to_string(s));
+        curve.push_back({s, bits});
+        bar.update(s, bits);
+      }
+      if (o.save.empty()) continue;
+      const bool ends = s < o.steps && sw::any_rank(rank, stop.signal() != 0);
+      if (ends || s == o.steps || (o.save_every > 0 && s % o.save_every == 0)) {
+        const std::string path =
+            sw::save(run, o.save.string(), position_at(o, s, text.train), {.keep_last = o.keep, .calls = save_calls()});
+        if (speaks && ends) std::cout << "\nstopped behind step " << s << ", saved as " << path << "\n";
+      }
+      if (ends) {
+        if (speaks) ended_by = stop.signal() != 0 ? stop.signal() : SIGTERM;
+        return;
+      }
     }
     if (speaks) speed = bar.tokens_per_second();
 
@@ -274,6 +306,10 @@ int train_at(const options& o) {
     rank.barrier();
     for (int i = 0; i < run.parameter_count(); ++i) run.gather_parameter(i, parameters[static_cast<std::size_t>(i)]);
   });
+  if (ended_by != 0) {
+    std::cout << "to go on:\n  " << resuming_command(o) << "\n";
+    return 128 + ended_by;
+  }
 
   if (!o.trace.empty()) {
     sw::write_chrome_trace(o.trace.string(), timelines);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks of convolutions against PyTorch's: results and gradients of all weights, with the batch whole and in shards.
-#if SHARDWISE_TEST_JSON
-
 #include <doctest/doctest.h>
 
 #include <golden_function.hpp>
@@ -103,5 +101,3 @@ TEST_CASE("a convolution, a linear layer and cross entropy over dim 1 give the r
 }
 
 }  // namespace
-
-#endif

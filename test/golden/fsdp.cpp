@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fully_shard against the reference: a perceptron and the tied transformer, whose gradients are averaged over two ranks, in
 // shards, over one axis and over two, in hybrid shards, beside tensor parallelism, and under data parallelism.
-#if SHARDWISE_TEST_JSON
-
 #include <doctest/doctest.h>
 
 #include <string>
@@ -208,5 +206,3 @@ TEST_CASE("fsdp reference: transformer, cross entropy, in shards beside tensor p
 }
 
 }  // namespace
-
-#endif

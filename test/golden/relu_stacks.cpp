@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stacks of linear and ReLU layers with Adam under data parallelism: gradients summed (two ranks), averaged (three
 // ranks).
-#if SHARDWISE_TEST_JSON
-
 #include <doctest/doctest.h>
 
 #include <golden.hpp>
@@ -69,5 +67,3 @@ TEST_CASE("three layers of 33, reference batch of 21 on two data-parallel ranks,
 }
 
 }  // namespace
-
-#endif

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two two-layer perceptrons with SGD, each split column-wise then row-wise: the tensor-parallel reference.
-#if SHARDWISE_TEST_JSON
-
 #include <doctest/doctest.h>
 
 #include <golden.hpp>
@@ -82,5 +80,3 @@ TEST_CASE("two perceptrons, reference on two and three data-parallel ranks") {
 TEST_CASE("two perceptrons, reference on data parallel times tensor parallel") { check_grid<2, 2>(); }
 
 }  // namespace
-
-#endif

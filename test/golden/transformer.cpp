@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tied transformer with Adam, two data-parallel ranks: losses, gradients and parameters of the reference.
-#if SHARDWISE_TEST_JSON
-
 #include <doctest/doctest.h>
 
 #include <string>
@@ -87,5 +85,3 @@ TEST_CASE("transformer reference on two data-parallel times two tensor-parallel 
 }
 
 }  // namespace
-
-#endif

@@ -33,7 +33,7 @@ TEST = HERE.parent
 sys.path.insert(0, str(TEST))
 import source_text  # noqa: E402
 
-LISTS = ("rules", "adjoints", "kernels", "passes", "memory", "modules", "runtime", "tracker", "elements")
+LISTS = ("rules", "adjoints", "kernels", "passes", "memory", "modules", "runtime", "tracker", "elements", "checkpoints")
 MEMORY = 14_000_000 * 1024  # bytes of address space
 EVIDENCE = ("shardwise: ", "constant expression", "outside the bounds of array", "static assertion failed", "static_assert failed",
             "not a constant", "exceeds", "accessing uninitialized")

@@ -2,8 +2,6 @@
 // A function of tensors against a reference file: results and gradients, at once and as a program, however placed.
 #pragma once
 
-#if SHARDWISE_TEST_JSON
-
 #include <algorithm>
 #include <both_ways.hpp>
 #include <cmath>
@@ -121,5 +119,3 @@ struct golden_function<Case, F, Mesh, sw::wrt<Wrt...>, Placed...> {
 };
 
 }  // namespace test
-
-#endif

@@ -14,26 +14,14 @@
 #include <utility>
 #include <vector>
 
+#include <shardwise/io/storage/json.hpp>
 #include <shardwise/runtime/timeline/timeline.hpp>
 
 namespace shardwise::inline v0_1 {
 
 namespace detail {
 
-inline void put_json(std::string& out, std::string_view s) {
-  out += '"';
-  for (const char c : s) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) >= 0x20) {
-      out += c;
-    } else {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(static_cast<unsigned char>(c)));
-      out += code;
-    }
-  }
-  out += '"';
-}
+using storage::put_json;
 
 // Times are microseconds from the first event, to the nanosecond.
 inline void put_microseconds(std::string& out, std::int64_t nanoseconds) {

@@ -823,6 +823,21 @@ SHARDWISE_X(copied_ranks_differ,
 SHARDWISE_X(copied_states_differ,
             "copy_state: the two programs do not keep the same states of the same parameters; give both one optimizer, the same frozen "
             "modules, and both or neither fused_optimizer or foreach_optimizer, whose lists count steps")
+SHARDWISE_X(weight_unmapped,
+            "weight_names: this parameter or buffer of the program has no name in the file; add an entry for it, "
+            "named_as<path, name>, in which * stands for a number")
+SHARDWISE_X(weight_mapped_twice,
+            "weight_names: this parameter or buffer of the program has several entries, of which one is its name in the file; "
+            "leave the others out, or let their paths name fewer parameters")
+SHARDWISE_X(weight_path_unmatched,
+            "weight_names: this path names no parameter or buffer of the program; write it as describe_plan prints it, with * in place "
+            "of a number")
+SHARDWISE_X(weight_name_numbers,
+            "weight_names: the name in the file has more * than the path of its entry, and each stands for a number of the path; write "
+            "as many * into the path, or the number itself into the name")
+SHARDWISE_X(weight_form_rank,
+            "weight_names: the entry of this parameter or buffer says transposed, and it is no matrix, or takes a part along a dim that it "
+            "does not have; say transposed of matrices alone, and part_of along one of its dims")
 SHARDWISE_X(launch_ranks_differ,
             "launch: the two meshes have different numbers of ranks, and each thread is a rank of both; give meshes of as many "
             "ranks, or launch one after the other")

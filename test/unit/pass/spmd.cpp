@@ -95,7 +95,6 @@ void check_same(int iterations) {
   CHECK(same);
 }
 
-#if SHARDWISE_TEST_JSON
 // Against the reference on one device: ten layers of 100, five iterations, in double precision.
 template <class... Passes>
 void check_golden() {
@@ -116,11 +115,6 @@ void check_golden() {
   CHECK(e.gradient <= 1e-11);
   CHECK(e.final_excess <= 1);
 }
-#else
-template <class...>
-void check_golden() {}
-#endif
-
 // --- test_basic_transformation ---------------------------------------------------------------------------------------
 
 using plain_10x100 = step<10, 100>;

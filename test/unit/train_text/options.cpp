@@ -50,14 +50,15 @@ TEST_CASE("train_text options: what is not given keeps its default") {
 }
 
 TEST_CASE("train_text options: an unknown flag is named, with the nearest and all accepted ones") {
-  CHECK_THROWS_WITH_AS(parse({"--step", "3"}),
-                       "unknown flag '--step', did you mean '--steps'? Accepted are --text, --steps, --seed, --out, "
-                       "--backend, --parallel, --precision, --threads, --trace, --plan-only, --help.",
-                       usage_error);
+  CHECK_THROWS_WITH_AS(
+      parse({"--step", "3"}),
+      "unknown flag '--step', did you mean '--steps'? Accepted are --text, --steps, --seed, --out, "
+      "--backend, --parallel, --precision, --threads, --trace, --save, --save-every, --keep, --resume, --plan-only, --help.",
+      usage_error);
   CHECK_THROWS_WITH_AS(
       parse({"--mesh=2x2"}),
-      "unknown flag '--mesh'; accepted are --text, --steps, --seed, --out, --backend, --parallel, --precision, --threads, --trace, "
-      "--plan-only, --help.",
+      "unknown flag '--mesh'; accepted are --text, --steps, --seed, --out, --backend, --parallel, --precision, --threads, --trace, --save, --save-every, "
+      "--keep, --resume, --plan-only, --help.",
       usage_error);
   CHECK_THROWS_WITH_AS(parse({"--"}), doctest::Contains("unknown flag '--'"), usage_error);
   CHECK_THROWS_WITH_AS(parse({"-h"}), doctest::Contains("unknown flag '-h'"), usage_error);
@@ -102,6 +103,19 @@ TEST_CASE("train_text options: threads of a rank are counted, within bounds, and
   }
   CHECK_THROWS_WITH_AS(parse({"--threads", "2", "--backend", "cuda"}),
                        "--threads is for ranks on the host: leave it out, or take --backend threads.", usage_error);
+}
+
+TEST_CASE("train_text options: checkpoints") {
+  const auto o = parse({"--save", "a b", "--save-every=20", "--keep", "3", "--resume", "c"});
+  CHECK(o.save == "a b");
+  CHECK(o.save_every == 20);
+  CHECK(o.keep == 3);
+  CHECK(o.resume == "c");
+  CHECK(parse({}).save.empty());
+  CHECK_THROWS_WITH_AS(parse({"--save-every", "5"}), "--save-every needs a folder to save into: --save DIR.", usage_error);
+  CHECK_THROWS_WITH_AS(parse({"--save", "a", "--keep", "0"}), "--keep takes a whole number from 1 to 1000000, not '0'.",
+                       usage_error);
+  CHECK_THROWS_WITH_AS(parse({"--resume"}), "--resume needs a value: --resume DIR.", usage_error);
 }
 
 TEST_CASE("train_text options: the help page names every flag") {

@@ -27,7 +27,8 @@ struct dq_in_turns {
     int* const turn = turns + (b * x.heads + h) * tiles + first_query / Tile::queries;
     const int mine = static_cast<int>(first_key / Tile::keys - x.first_key(first_query) / Tile::keys);
     if (threadIdx.x == 0) {
-      while (*static_cast<volatile int*>(turn) != mine) {}
+      while (*static_cast<volatile int*>(turn) != mine) {
+      }
       __threadfence();
     }
     __syncthreads();
@@ -66,7 +67,8 @@ struct dq_in_turns {
 template <class Tile, class C>
 __global__ void __launch_bounds__(Tile::threads)
     attend_back_in_order(const __grid_constant__ host::attention_call<C, C> x,
-                         const __grid_constant__ host::attention_gradients<C, C> g, double p, std::int64_t tiles, int* turns) {
+                         const __grid_constant__ host::attention_gradients<C, C> g, double p, std::int64_t tiles,
+                         int* turns) {
   extern __shared__ __align__(16) unsigned char attention_shared[];
   const adjoint_tiles<Tile, true, C> m(attention_shared, x, g);
   const ordered_place at(x.batch, x.key_heads, tiles, Tile::keys, false);
@@ -144,8 +146,8 @@ bool attend_back_in_turns(const host::attention_call<C, C>& x, const host::atten
     using Tile = tiling<C, operations::attention_turn_size, operations::attention_turn_queries, 64, 16, 8>;
     constexpr int bytes = adjoint_tiles<Tile, true, C>::bytes;
     const std::int64_t tiles = tiles_of(x.keys, Tile::keys), blocks = tiles * x.key_heads * x.batch;
-    if (!turns || blocks == 0 || x.size > Tile::size || x.value_size > Tile::size || !g.dq.data || !g.dk.data || !g.dv.data ||
-        !is_in_order<Tile>(x))
+    if (!turns || blocks == 0 || x.size > Tile::size || x.value_size > Tile::size || !g.dq.data || !g.dk.data ||
+        !g.dv.data || !is_in_order<Tile>(x))
       return false;
     const std::int64_t of_queries = x.batch * x.heads * tiles_of(x.queries, Tile::queries);
     check(cudaMemsetAsync(turns, 0, static_cast<std::size_t>(of_queries) * sizeof(int), stream), "cudaMemsetAsync");

@@ -197,6 +197,7 @@ class executor<Step, cuda_rank<Mesh>>
   template <class Other, class R>
   friend class executor;
   friend base;
+  friend struct runtime::block_access;
   friend class runtime::gradient_sums<Step, executor>;
   template <class OtherStep, class R, class Self>
   friend class runtime::executor_base;

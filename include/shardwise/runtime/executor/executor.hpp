@@ -178,6 +178,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   template <class Iterated, class R>
   friend class iterated_executor;
   friend base;
+  friend struct runtime::block_access;
   friend class runtime::gradient_sums<Step, executor>;
   friend class runtime::held_blocks<executor, element>;
   template <class OtherStep, class R, class Self>

@@ -38,6 +38,8 @@ class executor;
 
 namespace runtime {
 
+struct block_access;
+
 // Self is the executor, which derives from this and says what it does with its memory, by this rank alone, on blocks that are
 // stored densely; `id` is a node of the program:
 //   lower(n_dyn)                 settles extents, strides and pointers; 0: the bound
@@ -292,6 +294,31 @@ class executor_base : public gradient_sums<Step, Self> {
     }
   }
 
+  // The whole tensor of which this rank has a block, on rank `root`, or on all for -1.
+  std::vector<element> full(int id, int root) {
+    static_assert(shardwise::detail::rank_has<has_exchange<Rank>, Rank, rank_member::exchange>);
+    const bool wanted = root < 0 || root == rank_->index();
+    std::vector<element> whole(wanted || !rank_shares_memory(*rank_) ? elements_of(layout_of(id)) : 0);
+    if constexpr (has_exchange<Rank>) {
+      if (!rank_shares_memory(*rank_)) {
+        self().gather_block(id, base::writes_first(id, rank_->coordinate().data()), whole);
+        if (!wanted) whole.clear();
+        return whole;
+      }
+      const spec& s = image().spec_of(id);
+      rank_->exchange(self().shown(id), [&](const auto& peer) {
+        if (!wanted) return;
+        const int own = rank_->index();
+        each_copy(s, whole_spec(s), own, [&](const box_copy& box) {
+          copy_box(box, static_cast<const element*>(peer(box.from)), layout_on(s, box.from), whole.data(),
+                   layout_on(whole_spec(s), own));
+        });
+      });
+      self().hidden();
+    }
+    return whole;
+  }
+
   Rank* rank_;
   bool ran_ = false;
   std::int64_t n_dyn_ = 0;
@@ -316,30 +343,6 @@ class executor_base : public gradient_sums<Step, Self> {
     from.gather_block(id, Other::writes_first(id, rank_->coordinate().data()), whole);
     self().fill_block(to,
                       [&](element* p) { base::load("copy_parameters", to, whole.data(), p, rank_->coordinate().data()); });
-  }
-  // The whole tensor of which this rank has a block, on rank `root`, or on all for -1.
-  std::vector<element> full(int id, int root) {
-    static_assert(shardwise::detail::rank_has<has_exchange<Rank>, Rank, rank_member::exchange>);
-    const bool wanted = root < 0 || root == rank_->index();
-    std::vector<element> whole(wanted || !rank_shares_memory(*rank_) ? elements_of(layout_of(id)) : 0);
-    if constexpr (has_exchange<Rank>) {
-      if (!rank_shares_memory(*rank_)) {
-        self().gather_block(id, base::writes_first(id, rank_->coordinate().data()), whole);
-        if (!wanted) whole.clear();
-        return whole;
-      }
-      const spec& s = image().spec_of(id);
-      rank_->exchange(self().shown(id), [&](const auto& peer) {
-        if (!wanted) return;
-        const int own = rank_->index();
-        each_copy(s, whole_spec(s), own, [&](const box_copy& box) {
-          copy_box(box, static_cast<const element*>(peer(box.from)), layout_on(s, box.from), whole.data(),
-                   layout_on(whole_spec(s), own));
-        });
-      });
-      self().hidden();
-    }
-    return whole;
   }
   void check_root(const char* call_name, int root) const {
     if (root < -1 || root >= world_size)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A norm of turned rows, multiplied with the tensor itself: the reference's result and gradients, however placed.
-#if SHARDWISE_TEST_JSON
-
 #include <doctest/doctest.h>
 
 #include <golden_function.hpp>
@@ -93,5 +91,3 @@ TEST_CASE("norm of a turned tensor: data parallel times tensor parallel") {
   check<norm_times_self<stay, move<tp<3>, U>>, uneven, placed<S<0>, S<2>>, placed<U, U>, placed<U, U>, placed<S<0>, S<1>>>();
   check<anyhow, uneven, placed<S<1>, S<1>>, placed<P, R>, placed<R, S<0>>, placed<R, P>>();
 }
-
-#endif

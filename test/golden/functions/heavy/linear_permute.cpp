@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // linear(x turned, w, b), turned back: the reference's result and gradients under every way of splitting it.
-#if SHARDWISE_TEST_JSON
-
 #include <doctest/doctest.h>
 
 #include <golden_function.hpp>
@@ -91,5 +89,3 @@ TEST_CASE("linear of a turned tensor: data parallel times tensor parallel") {
   check<as_placed, uneven, placed<S<0>, U>, placed<U, S<0>>, placed<U, S<0>>, placed<S<0>, S<1>>>();
   check<anyhow, uneven, placed<S<0>, S<0>>, placed<S<1>, P>, placed<R, S<0>>, placed<P, S<2>>>();
 }
-
-#endif

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two perceptrons as a function of their parameters: the reference's loss and gradients, however placed.
-#if SHARDWISE_TEST_JSON
-
 #include <doctest/doctest.h>
 
 #include <golden_function.hpp>
@@ -98,5 +96,3 @@ TEST_CASE("two perceptrons as a function: data parallel times tensor parallel") 
   check<perceptrons<stay, move<tp<3>, U>>, uneven, placed<S<0>, U>, placed<U, S<0>>, placed<U, S<0>>, placed<U, S<1>>,
         placed<U, U>>();
 }
-
-#endif

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// save: what a program holds, written by all ranks together; at any moment the folder has a whole checkpoint, the old or the new one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <shardwise/io/checkpoint/folder.hpp>
+#include <shardwise/io/checkpoint/leaves.hpp>
+#include <shardwise/io/checkpoint/meeting.hpp>
+#include <shardwise/io/print.hpp>
+#include <shardwise/io/safetensors/writer.hpp>
+
+namespace shardwise::inline v0_1 {
+
+struct save_options {
+  int keep_last = 0;          // the folder keeps so many of the newest; 0: all
+  bool consolidated = false;  // rank 0 writes one file of whole tensors, model.safetensors, in place of a file for each rank
+  file_calls calls = {};
+};
+
+namespace storage {
+
+// Writes blocks one after the other, and notes where each stands and its checksums.
+class block_writer {
+ public:
+  // Of each block tensor, offset and shape.
+  block_writer(const std::string& folder, std::string name, const std::vector<stored_tensor>& tensors,
+               std::vector<stored_block> blocks, const file_calls& calls)
+      : file_(folder + "/" + name, entries_of(tensors, blocks), {{"format", "pt"}}, calls) {
+    done_.name = std::move(name);
+    for (const safetensors_entry& e : file_.entries())  // in the file's order
+      for (stored_block& b : blocks)
+        if (tensors[b.tensor].name == e.name) done_.blocks.push_back(std::move(b));
+  }
+  std::vector<stored_block>& blocks() { return done_.blocks; }
+  template <class T>
+  void put(stored_block& b, const std::vector<T>& elements) {
+    const auto* bytes = reinterpret_cast<const char*>(elements.data());
+    for (std::uint64_t left = elements.size() * sizeof(T); left > 0;) {
+      const std::uint64_t now = left < chunk_bytes ? left : chunk_bytes;
+      b.sums.push_back(checksum(bytes, static_cast<std::size_t>(now)));
+      file_.put(bytes, static_cast<std::size_t>(now));
+      bytes += now;
+      left -= now;
+    }
+  }
+  stored_file finish() {
+    file_.finish();
+    done_.bytes = file_.file_bytes();
+    done_.header = file_.header_checksum();
+    return std::move(done_);
+  }
+
+ private:
+  static std::vector<safetensors_entry> entries_of(const std::vector<stored_tensor>& tensors,
+                                                   const std::vector<stored_block>& blocks) {
+    std::vector<safetensors_entry> all;
+    for (const stored_block& b : blocks)
+      all.push_back({tensors[b.tensor].name, tensors[b.tensor].type, {b.shape.begin(), b.shape.end()}, 0, 0});
+    return all;
+  }
+
+  safetensors_writer file_;
+  stored_file done_;
+};
+
+inline std::string rank_file(int rank) {
+  char name[48];
+  std::snprintf(name, sizeof name, "rank-%05d.safetensors", rank);
+  return name;
+}
+
+// This rank's file: the blocks that no other rank writes.
+template <class Executor>
+stored_file write_own(Executor& ex, const std::string& folder, const std::vector<saved_leaf>& leaves,
+                      const std::vector<stored_tensor>& tensors, const file_calls& calls) {
+  using T = typename Executor::element;
+  const int rank = runtime::block_access::rank(ex).index();
+  std::vector<stored_block> own;
+  for (std::size_t k = 0; k < leaves.size(); ++k) {
+    const runtime::layout& l = ex.layout_of(leaves[k].node);
+    if (l.numel() > 0 && writes_block(Executor::image().spec_of(leaves[k].node), static_cast<int>(k), rank))
+      own.push_back({k, extents(l.origin, l.origin + l.rank), extents(l.ext, l.ext + l.rank), {}});
+  }
+  block_writer file(folder, rank_file(rank), tensors, std::move(own), calls);
+  for (stored_block& b : file.blocks()) {
+    const int node = leaves[b.tensor].node;
+    const runtime::layout& l = ex.layout_of(node);
+    std::vector<T> dense(static_cast<std::size_t>(l.numel()));
+    runtime::block_access::read(ex, node, [&](const T* block) { copy_block(block, l, dense.data(), dense_layout(l)); });
+    file.put(b, dense);
+  }
+  return file.finish();
+}
+
+// Whole tensors, which rank 0 writes. Collective; what rank 0 fails in, `error` says when all tensors have been passed.
+template <class Executor>
+std::string write_whole(Executor& ex, const std::string& folder, const std::vector<saved_leaf>& leaves,
+                        const std::vector<stored_tensor>& tensors, const file_calls& calls) {
+  auto& rank = runtime::block_access::rank(ex);
+  std::vector<stored_block> all;
+  for (std::size_t k = 0; k < tensors.size(); ++k)
+    all.push_back({k, extents(tensors[k].shape.size(), 0), tensors[k].shape, {}});
+  // every rank knows the order, rank 0 has the file
+  std::vector<safetensors_entry> order;
+  for (std::size_t k = 0; k < tensors.size(); ++k)
+    order.push_back({tensors[k].name, tensors[k].type, {tensors[k].shape.begin(), tensors[k].shape.end()}, 0, 0});
+  safetensors_head(order, {});
+  std::vector<block_writer> file;
+  std::string error;
+  const auto attempt = [&](const auto& f) {
+    if (!error.empty() || rank.index() != 0) return;
+    try {
+      f();
+    } catch (const std::exception& e) {
+      error = e.what();
+    }
+  };
+  attempt([&] { file.emplace_back(folder, "model.safetensors", tensors, std::move(all), calls); });
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    std::size_t k = 0;
+    while (tensors[k].name != order[i].name) ++k;
+    const auto whole = runtime::block_access::whole(ex, leaves[k].node, 0);
+    attempt([&] { file[0].put(file[0].blocks()[i], whole); });
+  }
+  std::string text;
+  attempt([&] { text = text_of(file[0].finish(), tensors); });
+  return on_first(rank, "save", [&] {
+    if (!error.empty()) throw file_error(error);
+    return text;
+  });
+}
+
+}  // namespace storage
+
+// Saves parameters, buffers and the optimizer's states (moments, counts of steps, a dynamic loss scale) and `position` into a new
+// checkpoint in `folder`, which becomes the newest when all of it is on the disk; its path is returned, on every rank. Each block is
+// written by one rank. Collective. Throws checkpoint_error on all ranks if one could not write, or has a parameter without value;
+// the folder's earlier checkpoints are then as they were. One run at a time saves into a folder, which all ranks reach.
+template <class Executor>
+std::string save(Executor& ex, const std::string& folder, const checkpoint_position& position = {},
+                 const save_options& options = {}) {
+  auto& rank = runtime::block_access::rank(ex);
+  const storage::checkpoint_folder target(folder);
+  std::vector<storage::saved_leaf> leaves;
+  storage::together(rank, "save", [&] {
+    leaves = storage::leaves_of<Executor>("save");
+    runtime::block_access::check_parameters("save", ex);
+    if (ex.accumulated() != 0)
+      throw std::logic_error(
+          "gradients have been added up that no update has seen, and a checkpoint has none of them; call "
+          "update(env) or zero_gradients() first");
+    if (position.step < 0 || options.keep_last < 0)
+      throw std::invalid_argument("step " + std::to_string(position.step) + " and keep_last " +
+                                  std::to_string(options.keep_last) + " are given; both are at least 0");
+    return std::string();
+  });
+  storage::agree_on(rank, "save",
+                    folder + " " + storage::text_of(position) + " keep " + std::to_string(options.keep_last) +
+                        (options.consolidated ? " consolidated" : ""),
+                    "position or options");
+  const std::vector<storage::stored_tensor> tensors = storage::tensors_of(ex, leaves);
+  const std::string name = storage::on_first(rank, "save", [&] { return target.begin(position.step); });
+  try {
+    const std::string made = target.inside(target.partial(name));
+    std::vector<std::string> files;
+    if (options.consolidated) files = {storage::write_whole(ex, made, leaves, tensors, options.calls)};
+    else
+      files = storage::together(rank, "save", [&] {
+        return storage::text_of(storage::write_own(ex, made, leaves, tensors, options.calls), tensors);
+      });
+    storage::on_first(rank, "save", [&] {
+      storage::checkpoint_index index;
+      index.position = position;
+      index.mesh = mesh_text<typename Executor::mesh_type>();
+      index.ranks = static_cast<std::uint64_t>(rank.size());
+      index.tensors = tensors;
+      target.commit(name, position.step, storage::index_text(index, files), options.calls);
+      return std::string();
+    });
+  } catch (const checkpoint_error&) {
+    if (rank.index() == 0) target.give_up(name);
+    throw;
+  }
+  storage::on_first(rank, "save", [&] {
+    target.keep_newest(options.keep_last, options.calls);
+    return std::string();
+  });
+  return target.inside(name);
+}
+
+}  // namespace shardwise::inline v0_1

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// safetensors_writer: a file of tensors that are declared first and then written one after the other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <shardwise/io/safetensors/format.hpp>
+#include <shardwise/io/storage/checksum.hpp>
+
+namespace shardwise::inline v0_1 {
+
+// Of each entry name, type and shape are read. The elements of entries()[0], entries()[1], ... are put in that order, a tensor in as
+// many pieces as one likes; finish() says whether all are there and waits for the disk. Throws file_error where the disk says no.
+class safetensors_writer {
+ public:
+  safetensors_writer(const std::string& path, std::vector<safetensors_entry> entries,
+                     const std::map<std::string, std::string>& metadata = {}, const file_calls& calls = {})
+      : entries_(std::move(entries)), file_(path, calls) {
+    for (const safetensors_entry& e : entries_)
+      if (const std::uint64_t bits = storage::bits_of_type(e.type); bits == 0 || bits % 8 != 0)
+        throw std::invalid_argument("shardwise: safetensors_writer: tensor '" + e.name + "' is of type '" + e.type +
+                                    "'; give one of whole bytes that the format has, as safetensors_type(dtype::f32)");
+    const std::string head = storage::safetensors_head(entries_, metadata);
+    header_checksum_ = storage::checksum(head.data() + 8, head.size() - 8);
+    // what this library's reader refuses is not written: equal names, and more than 64 bits count
+    storage::safetensors_header(path, std::string_view(head).substr(8), data_bytes());
+    if (head.size() - 8 > storage::most_header_bytes)
+      throw std::length_error("shardwise: safetensors_writer: the header of '" + path + "' has " +
+                              std::to_string(head.size() - 8) + " bytes; the format allows " +
+                              std::to_string(storage::most_header_bytes) + ": write several files");
+    data_ = head.size();
+    file_.write(head.data(), head.size());
+  }
+
+  // In the order in which they lie in the file, and in which they are put.
+  const std::vector<safetensors_entry>& entries() const { return entries_; }
+  std::uint64_t header_checksum() const { return header_checksum_; }
+  std::uint64_t file_bytes() const { return data_ + data_bytes(); }
+
+  void put(const void* bytes, std::size_t count) { file_.write(bytes, count); }
+  void finish() {
+    if (file_.written() != file_bytes())
+      throw std::logic_error("shardwise: safetensors_writer: " + std::to_string(file_.written() - data_) + " bytes of '" +
+                             file_.path() + "' have been put; its tensors have " + std::to_string(data_bytes()));
+    file_.finish();
+  }
+
+ private:
+  std::uint64_t data_bytes() const { return entries_.empty() ? 0 : entries_.back().end; }
+
+  std::vector<safetensors_entry> entries_;
+  storage::output_file file_;
+  std::uint64_t header_checksum_ = 0, data_ = 0;
+};
+
+}  // namespace shardwise::inline v0_1

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bias of the second layer has no name in the file.
+// expect: weight_names: this parameter or buffer of the program has no name in the file
+// expect(text): parameter: "net2.bias"
+#include "named_weights.hpp"
+
+#ifdef SHARDWISE_FAIL
+template void read<names<>>(sw::executor<step<>>&);
+#else
+template void read<names<sw::named_as<"net2.bias", "proj.bias">>>(sw::executor<step<>>&);
+#endif

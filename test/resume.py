@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Ends trainings of the example program in the middle, by SIGKILL at random moments and inside of saves, by SIGTERM and SIGINT, and
+goes on: the final checkpoint has the bytes of the run that was never ended. On two ranks in place of four the losses are its losses.
+
+    resume.py TRAIN_TEXT TRAIN_TEXT_OF_TWO_RANKS [--seed N]
+"""
+
+import argparse
+import csv
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+STEPS, EVERY = 24, 4
+
+
+class Trainings:
+    def __init__(self, program, scratch):
+        self.program, self.scratch = os.path.abspath(program), pathlib.Path(scratch)
+        self.text = self.scratch / "text.txt"
+        words = random.Random(1)
+        vocabulary = ["".join(words.choice("etaoinshrdlu") for _ in range(words.randint(2, 8))) for _ in range(200)]
+        self.text.write_text("".join(" ".join(words.choice(vocabulary) for _ in range(9)) + "\n" for _ in range(1500)))
+
+    def command(self, folder, *more, program=None):
+        folder = self.scratch / folder
+        return [program or self.program, "--text", str(self.text), "--steps", str(STEPS), "--seed", "5", "--out", str(folder / "out"),
+                "--save", str(folder / "saved"), "--save-every", str(EVERY), *more]
+
+    def going_on(self, folder):
+        """The command that begins, or goes on where there is a checkpoint."""
+        saved = self.scratch / folder / "saved"
+        return self.command(folder, *(["--resume", str(saved)] if (saved / "checkpoints.json").exists() else []))
+
+    def finish(self, command, shell=False):
+        run = subprocess.run(command, capture_output=True, text=True, timeout=600, shell=shell)
+        if run.returncode != 0:
+            raise SystemExit(f"FAILED exit code {run.returncode} of {command}\n{run.stdout}\n{run.stderr}")
+        return run.stdout
+
+    def final(self, folder):
+        """The files of the last step's checkpoint, by name, without the index (whose text has nothing of a moment)."""
+        saved = self.scratch / folder / "saved"
+        record = json.loads((saved / "checkpoints.json").read_text())
+        newest = record["checkpoints"][-1]
+        if newest["step"] != STEPS:
+            raise SystemExit(f"FAILED {folder}: the newest checkpoint is of step {newest['step']}")
+        return {f.name: f.read_bytes() for f in sorted((saved / newest["name"]).iterdir())}
+
+    def losses(self, folder):
+        with open(self.scratch / folder / "out" / "loss.csv", newline="") as f:
+            return {int(r["step"]): float(r["bits_per_byte"]) for r in csv.DictReader(f)}
+
+    def held_out(self, folder):
+        return json.loads((self.scratch / folder / "out" / "summary.json").read_text())["held_out_bits_per_byte"]
+
+
+def steps_of(saved):
+    record = saved / "checkpoints.json"
+    return [c["step"] for c in json.loads(record.read_text())["checkpoints"]] if record.exists() else []
+
+
+def kill_after(command, seconds):
+    """Whether the run was still there."""
+    run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        run.wait(seconds)
+        return False
+    except subprocess.TimeoutExpired:
+        run.kill()
+        run.wait()
+        return True
+
+
+def kill_at_write(command, saved, write):
+    """Kills in place of a write of a save; whether there was one."""
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600, env={**os.environ, "TRAIN_TEXT_KILL_AT_WRITE": str(write)})
+    if run.returncode != -signal.SIGKILL:
+        return False
+    if not list(saved.glob(".step-*.partial")) and not list(saved.glob(".*.new")):
+        raise SystemExit("FAILED a run that was killed inside of a save left nothing unfinished")
+    return True
+
+
+def stop_by(command, which, when):
+    """Sends a signal when `when(saved)`; returns the command that goes on."""
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    give_up = time.time() + 300
+    while run.poll() is None and not when() and time.time() < give_up:
+        time.sleep(0.02)
+    run.send_signal(which)
+    out, errors = run.communicate(timeout=300)
+    if run.returncode != 128 + which:
+        raise SystemExit(f"FAILED {which.name}: exit code {run.returncode}\n{out}\n{errors}")
+    found = re.search(r"stopped behind step (\d+), saved as (.*)\nto go on:\n  (.*)\n", out)
+    if not found:
+        raise SystemExit(f"FAILED {which.name}: no command to go on with in\n{out}")
+    return int(found.group(1)), found.group(3)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("program")
+    parser.add_argument("of_two")
+    parser.add_argument("--seed", type=int, default=None)
+    a = parser.parse_args()
+    seed = a.seed if a.seed is not None else int(time.time())
+    moments = random.Random(seed)
+    print(f"seed {seed}")
+    with tempfile.TemporaryDirectory() as scratch:
+        t = Trainings(a.program, scratch)
+        began = time.time()
+        t.finish(t.command("whole"))
+        lasts = time.time() - began
+        whole, losses, held_out = t.final("whole"), t.losses("whole"), t.held_out("whole")
+        print(f"whole: {lasts:.1f} s, held out {held_out}")
+
+        # killed at random moments, and inside of saves
+        saved = t.scratch / "killed" / "saved"
+        kills, inside = 0, 0
+        for _ in range(3):
+            kills += kill_after(t.going_on("killed"), moments.uniform(0.1, 0.7) * lasts)
+            write = moments.randint(1, 120)
+            inside += kill_at_write(t.going_on("killed"), saved, write)
+            print(f"killed {kills} times at a moment, {inside} times inside of a save (write {write}); saved: steps {steps_of(saved)}")
+            if steps_of(saved)[-1:] == [STEPS]:
+                break
+        if steps_of(saved)[-1:] != [STEPS]:
+            t.finish(t.going_on("killed"))
+        if kills + inside < 2 or inside < 1:
+            raise SystemExit(f"FAILED {kills} kills and {inside} inside of saves: too few to say anything")
+        if t.final("killed") != whole:
+            raise SystemExit("FAILED the run that was killed ended in other bytes")
+        left = sorted(p.name for p in saved.iterdir())
+        if len(left) != 3:
+            raise SystemExit(f"FAILED the folder of two checkpoints holds {left}")
+
+        # asked to end, twice, and gone on with by the commands that are printed
+        saved = t.scratch / "asked" / "saved"
+        first, command = stop_by(t.command("asked"), signal.SIGTERM, lambda: len(steps_of(saved)) > 0)
+        shutil.copytree(t.scratch / "asked", t.scratch / "two")
+        second = subprocess.run(command + " --steps 3", shell=True, capture_output=True, text=True)
+        if second.returncode != 2 or "give more with --steps" not in second.stderr:
+            raise SystemExit(f"FAILED --steps 3 behind step {first}: {second.stderr}")
+        t.finish(command, shell=True)
+        if t.final("asked") != whole or t.held_out("asked") != held_out:
+            raise SystemExit("FAILED the run that was asked to end went on to other bytes")
+        later = t.losses("asked")
+        if min(later) != first + 1 or any(losses[s] != x for s, x in later.items()):
+            raise SystemExit("FAILED the losses behind the resumption are others")
+        saved = t.scratch / "interrupted" / "saved"
+        at, command = stop_by(t.command("interrupted"), signal.SIGINT, lambda: len(steps_of(saved)) > 1)
+        t.finish(command, shell=True)
+        if t.final("interrupted") != whole:
+            raise SystemExit("FAILED the run that was interrupted went on to other bytes")
+        print(f"stopped behind steps {first} and {at}, and gone on to the same bytes")
+
+        # four ranks to two
+        two = t.scratch / "two" / "saved"
+        t.finish(t.command("two", "--resume", str(two), program=os.path.abspath(a.of_two)))
+        apart = max(abs(losses[s] - x) / x for s, x in t.losses("two").items())
+        print(f"on two ranks behind step {first}: losses apart by {apart:.1e}, held out {t.held_out('two')}")
+        if len(t.losses("two")) != STEPS - first or apart > 1e-5 or abs(t.held_out("two") - held_out) > 1e-5 * held_out:
+            raise SystemExit("FAILED the losses on two ranks are others")
+
+        # what does not fit is said in one sentence
+        other = t.scratch / "other.txt"
+        other.write_text(t.text.read_text().replace("e", "x"))
+        for change, said in ((["--seed", "6"], "give --seed 5."), (["--text", str(other)], "another text"),
+                             (["--resume", str(t.scratch / "no")], "there is no checkpoint to go on from")):
+            run = subprocess.run(t.command("asked", "--resume", str(t.scratch / "asked" / "saved"), *change), capture_output=True, text=True)
+            if run.returncode == 0 or said not in run.stderr:
+                raise SystemExit(f"FAILED {change}: {run.stderr}")
+    print("passed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
