@@ -5,7 +5,7 @@
 // expect(g++): \bshort\b
 // expect(clang): \bshort\b
 
-#include <shardwise/vocabulary/spec.hpp>
+#include <shardwise/vocabulary/operand.hpp>
 namespace sw = shardwise;
 
 struct dp : sw::axis<2> {};

@@ -5,7 +5,7 @@
 // expect(g++): \bdp\b
 // expect(clang): \bdp\b
 
-#include <shardwise/vocabulary/spec.hpp>
+#include <shardwise/vocabulary/operand.hpp>
 namespace sw = shardwise;
 
 #ifdef SHARDWISE_FAIL

@@ -4,7 +4,7 @@
 // expect(g++): \bdp\b
 // expect(clang): \bdp\b
 
-#include <shardwise/vocabulary/spec.hpp>
+#include <shardwise/vocabulary/operand.hpp>
 namespace sw = shardwise;
 
 struct dp : sw::axis<2> {};

@@ -6,7 +6,7 @@
 // expect(clang): shard<0
 // expect(text): placement: shard<0>; axis: "dp" of 2
 
-#include <shardwise/vocabulary/spec.hpp>
+#include <shardwise/vocabulary/operand.hpp>
 namespace sw = shardwise;
 
 struct dp : sw::axis<2> {};

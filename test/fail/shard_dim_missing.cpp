@@ -3,7 +3,7 @@
 // expect: placement: shard is given without the dim that it splits
 // expect: as in shard<0>
 
-#include <shardwise/vocabulary/spec.hpp>
+#include <shardwise/vocabulary/operand.hpp>
 namespace sw = shardwise;
 
 struct dp : sw::axis<2> {};

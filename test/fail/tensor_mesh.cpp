@@ -3,7 +3,7 @@
 // expect: tensor: what is given where the mesh belongs is no mesh<...>
 // expect: dtensor_of<float, shape<32, 10>, mesh<dp, tp>
 
-#include <shardwise/vocabulary/spec.hpp>
+#include <shardwise/vocabulary/operand.hpp>
 namespace sw = shardwise;
 
 struct dp : sw::axis<2> {};

@@ -6,7 +6,7 @@
 // expect(clang): integral_constant
 // expect(text): element: float; given: std::integral_constant<int, 16>; mesh: "dp" of 2
 
-#include <shardwise/vocabulary/spec.hpp>
+#include <shardwise/vocabulary/operand.hpp>
 namespace sw = shardwise;
 
 struct dp : sw::axis<2> {};

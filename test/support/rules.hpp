@@ -4,6 +4,7 @@
 
 #include <shardwise/operations/infer.hpp>
 #include <shardwise/vocabulary/axis.hpp>
+#include <shardwise/vocabulary/operand.hpp>
 
 namespace sw = shardwise;
 

@@ -3,7 +3,7 @@
 // together are its own block; whole tensors are given in turn, and nobody asks another for what it has.
 #include <shardwise/runtime/program/copy_list.hpp>
 #include <shardwise/vocabulary/axis.hpp>
-#include <shardwise/vocabulary/spec.hpp>
+#include <shardwise/vocabulary/operand.hpp>
 
 namespace {
 

@@ -3,6 +3,7 @@
 
 #include <shardwise/vocabulary/axis.hpp>
 #include <shardwise/vocabulary/flat_group.hpp>
+#include <shardwise/vocabulary/operand.hpp>
 
 namespace sw = shardwise;
 

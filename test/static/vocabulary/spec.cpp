@@ -2,7 +2,7 @@
 // Laws of specs: shards tile a dim in rank order, equal splits have one spelling, duality changes placements alone.
 
 #include <shardwise/vocabulary/axis.hpp>
-#include <shardwise/vocabulary/spec.hpp>
+#include <shardwise/vocabulary/operand.hpp>
 
 namespace sw = shardwise;
 using sw::interval;

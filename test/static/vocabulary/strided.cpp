@@ -3,7 +3,7 @@
 // that no order has is refused.
 
 #include <shardwise/vocabulary/axis.hpp>
-#include <shardwise/vocabulary/spec.hpp>
+#include <shardwise/vocabulary/operand.hpp>
 
 namespace sw = shardwise;
 using sw::interval;
