@@ -128,7 +128,7 @@ def main():
         saved = t.scratch / "killed" / "saved"
         kills, inside = 0, 0
         for _ in range(3):
-            kills += kill_after(t.going_on("killed"), moments.uniform(0.1, 0.7) * lasts)
+            kills += kill_after(t.going_on("killed"), moments.uniform(0.1, 0.5) * lasts)
             write = moments.randint(1, 120)
             inside += kill_at_write(t.going_on("killed"), saved, write)
             print(f"killed {kills} times at a moment, {inside} times inside of a save (write {write}); saved: steps {steps_of(saved)}")

@@ -36,6 +36,8 @@ MUTANTS = [
      "std::vector<recorded_checkpoint> all;\n    if (has_record()) all = record();\n    all.push_back({name, step, checksum(index)});\n    write_record(all, calls);\n    rename_file(made, inside(name), calls);\n    sync_folder(path_, calls);", (FAULTS,)),
     ("save: old checkpoints go before the record forgets them", FOLDER, "write_record(all, calls);\n    for (const recorded_checkpoint& c : old) remove(c.name);", "for (const recorded_checkpoint& c : old) remove(c.name);\n    write_record(all, calls);", (FAULTS,)),
     ("save: what was left unfinished stays", FOLDER, "for (const std::string& name : unfinished) remove(name);", "", (FAULTS,)),
+    ("save: what is not a save's is removed", FOLDER, 'name.find_first_not_of("0123456789.", 5) == name.npos', "true", (FAULTS,)),
+    ("save: parts of iterated steps are saved", LEAVES, "if (of.which == kept_value)", "if (false)", (TRAINING,)),
     ("save: a rank's failure is its own", MEETING, "if (failed > 0) throw", "if (failed > 0 && !said.empty() && said[0] == '!') throw", (FAULTS,)),
     ("save: ranks may give other positions", MEETING, "if (all[r] != all[0])", "if (false)", (FAULTS,)),
     ("save: rank 0 writes what all have", LEAVES, "leaf % groups.copies()", "0 * leaf", (RESHARDING,)),

@@ -57,8 +57,7 @@ class checkpoint_folder {
     for (const json_value& v : j.at(j.root(), "checkpoints", json_value::kind::array).items) {
       recorded_checkpoint c;
       c.name = j.text(v, "name");
-      if (c.name.compare(0, 5, "step-") != 0 || c.name.find('/') != c.name.npos)
-        refuse(file, "names a checkpoint '" + c.name + "', which is none of its folder");
+      if (!is_ours(c.name)) refuse(file, "names a checkpoint '" + c.name + "', which is none of its folder");
       c.step = j.integer(j.at(v, "step", json_value::kind::number), "step");
       const std::vector<std::uint64_t> sum = j.sums(j.text(v, "index"));
       if (sum.size() != 1) refuse(file, "has no checksum of the index of '" + c.name + "'");
@@ -80,9 +79,9 @@ class checkpoint_folder {
     std::vector<std::string> unfinished;
     for (const auto& e : std::filesystem::directory_iterator(path_, error)) {
       const std::string name = e.path().filename().string();
-      const bool step_folder = name.compare(0, 5, "step-") == 0 && e.is_directory(error);
-      const bool part =
-          name.compare(0, 6, ".step-") == 0 && name.size() > 8 && name.compare(name.size() - 8, 8, ".partial") == 0;
+      const bool step_folder = is_ours(name) && e.is_directory(error);
+      const bool part = name.size() > 9 && name[0] == '.' && name == partial(name.substr(1, name.size() - 9)) &&
+                        is_ours(name.substr(1, name.size() - 9));
       bool is_known = false;
       for (const recorded_checkpoint& c : known) is_known = is_known || c.name == name;
       if (part || (step_folder && !is_known && !known.empty())) unfinished.push_back(name);
@@ -128,6 +127,10 @@ class checkpoint_folder {
   }
 
  private:
+  // "step-00000200", "step-00000200.2"
+  static bool is_ours(const std::string& name) {
+    return name.size() >= 13 && name.compare(0, 5, "step-") == 0 && name.find_first_not_of("0123456789.", 5) == name.npos;
+  }
   static bool exists(const std::string& path) {
     struct stat s{};
     return ::stat(path.c_str(), &s) == 0;
