@@ -21,8 +21,8 @@ constexpr bool same_nodes = [] {
               image.output_count == program.output_count && image.custom_count == program.custom_count;
   for (int i = 0; same && i < program.node_count; ++i) {
     const sw::node &a = program.nodes[i], &b = image.nodes[i];
-    same = a.op == b.op && a.inputs == b.inputs && a.scope == b.scope && a.a == b.a && program.spec_of(i) == image.spec_of(i) &&
-           sw::written_operands(program, a) == sw::written_operands(image, b) &&
+    same = a.op == b.op && a.inputs == b.inputs && a.scope == b.scope && a.a == b.a &&
+           program.spec_of(i) == image.spec_of(i) && sw::written_operands(program, a) == sw::written_operands(image, b) &&
            sw::result_count(program, a) == sw::result_count(image, b);
     for (int k = 0; same && k < a.inputs; ++k) same = a.in[k] == b.in[k];
   }
