@@ -61,7 +61,7 @@ class descriptor {
   int file_;
 };
 
-// A regular file that is read in ranges.
+// A regular file that is read in ranges, by several threads if need be.
 class input_file {
  public:
   explicit input_file(std::string path)
@@ -81,7 +81,7 @@ class input_file {
       refuse(path_, "has " + std::to_string(size_) + " bytes, and bytes " + std::to_string(at) + " to " +
                         std::to_string(at + count) + " are asked for");
     auto* out = static_cast<char*>(to);
-    bytes_read_ += count;
+    __atomic_fetch_add(&bytes_read_, count, __ATOMIC_RELAXED);
     while (count > 0) {
       const ::ssize_t got = ::pread(file_.get(), out, count, static_cast<::off_t>(at));
       if (got < 0 && errno == EINTR) continue;
@@ -92,7 +92,7 @@ class input_file {
       count -= static_cast<std::size_t>(got);
     }
   }
-  std::uint64_t bytes_read() const { return bytes_read_; }
+  std::uint64_t bytes_read() const { return __atomic_load_n(&bytes_read_, __ATOMIC_RELAXED); }
   std::string whole() const {
     std::string text(static_cast<std::size_t>(size_), '\0');
     read(0, text.data(), text.size());
