@@ -26,3 +26,10 @@ foreach(main IN LISTS mains)
   target_link_libraries(test_cuda_${name} PRIVATE shardwise::nccl)
   add_dependencies(cuda_targets test_cuda_${name})
 endforeach()
+
+if(TARGET test_cuda_process AND Python3_EXECUTABLE)
+  add_test(NAME "cuda: processes end in time, however one of them does"
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/cuda/process/failures.py $<TARGET_FILE:test_cuda_process>)
+  set_tests_properties("cuda: processes end in time, however one of them does"
+                       PROPERTIES LABELS gpu SKIP_REGULAR_EXPRESSION "skipped: [0-9]+ GPU")
+endif()

@@ -2,6 +2,8 @@
 """Mutants of what runs: collectives of rank threads, blocks and views of tensors, random numbers, streams."""
 
 COLLECTIVES = "runtime/threads/collectives.hpp"
+WATCH, STALLED = "runtime/threads/watch.hpp", "dist/stalled.cpp"
+LIFELINE, LIFELINES = "runtime/processes/lifeline.hpp", "unit/runtime/processes/lifeline.cpp"
 STREAM = "runtime/threads/stream.hpp"
 CALL = "runtime/program/call.hpp"
 BLOCKS = "runtime/program/blocks.hpp"
@@ -106,8 +108,28 @@ MUTANTS = [
     ("bytes: a rank's own copy is counted", COLLECTIVES, "if (to == c.coordinate) return;", "", (COMMUNICATION, PAIRS)),
     ("bytes: resplit sends without being counted", COLLECTIVES, "  rank.count_written(c.axis, n);", "  if (c.from.dim != c.to.dim) rank.count_written(c.axis, n);",
      (COMMUNICATION, PAIRS, STRIDED)),
-    ("stream: done before it has run", STREAM, "if (static_cast<int>(done - t) >= 0) return;", "if (static_cast<int>(done - t) >= -1) return;",
+    ("stream: done before it has run", STREAM, "if (static_cast<int>(done - t) >= 0) {", "if (static_cast<int>(done - t) >= -1) {",
      ("dist/pending/programs.cpp", "unit/pass/communication/waits.cpp", "dist/pending/iterations.cpp")),
+    ("watch: who waits in no gate is stuck, too", WATCH, "if (!asleep || !(stream.idle || at_gate(stream))) return false;", "if (!asleep) continue;",
+     (STALLED,)),
+    ("watch: streams are not looked at", WATCH, "(own.how == standing::kind::awaits_stream && at_gate(stream))", "false", (STALLED,)),
+    ("watch: a wait is as old as the watch", WATCH, "since_[lane][r] = waits ? now : -1;", "since_[lane][r] = waits ? 0 : -1;", (STALLED,)),
+    ("watch: the late rank is who waits", WATCH,
+     "if (peer == rank || (before_[lane][peer].gate == s.gate && at_gate(before_[lane][peer]))) return;",
+     "if (!(before_[lane][peer].gate == s.gate && at_gate(before_[lane][peer]))) return;", (STALLED,)),
+    ("watch: never gives up", WATCH, "if (limit > 0 && now - broken_since >= limit) give_up();", "", (STALLED,)),
+    ("watch: no time-out is none at all", WATCH, "} else if (limit > 0 && now - since_[lane][r] >= limit) {",
+     "} else if (now - since_[lane][r] >= limit) {", (STALLED,)),
+    ("meeting: whatever the others do", "runtime/threads/threads.hpp", "while (other < Mesh::size && g.member[static_cast<unsigned>(other)].doing == first) ++other;",
+     "other = Mesh::size;", (STALLED,)),
+    ("lifeline: an end is no end", LIFELINE, "if (!p.done && !finished_)", "if (finished_)", (LIFELINES,)),
+    ("lifeline: a good end is a bad one", LIFELINE, "if (kind == 'D') p.done = true;", "", (LIFELINES,)),
+    ("lifeline: rank 0 keeps what it hears", LIFELINE, "if (rank_ == 0 && p.rank != from) send(p, 'F', why);", "", (LIFELINES,)),
+    ("lifeline: nobody is told of a failure", LIFELINE, "    lose(what);\n    for (peer& p : peers_) send(p, 'F', what);", "    lose(what);", (LIFELINES,)),
+    ("lifeline: no numbers", LIFELINE, "        told = now;\n        tell();", "        told = now;", (LIFELINES,)),
+    ("lifeline: nobody is late", LIFELINE, "if (queued_[static_cast<std::size_t>(r)] < mine_)", "if (queued_[static_cast<std::size_t>(r)] > mine_)",
+     (LIFELINES,)),
+    ("lifeline: waits have no end", LIFELINE, "} else if (limit_ > 0 && !lost_ &&", "} else if (limit_ < 0 && !lost_ &&", (LIFELINES,)),
     ("stream: a failure is not told", STREAM, "if (broken_.load(std::memory_order_acquire)) throw rank_failed();", "",
      ("dist/pending/failures.cpp",)),
     ("view: a permuted block keeps its strides", CALL, "      l.str[d] = x.str[from];\n      l.origin[d] = x.origin[from];",

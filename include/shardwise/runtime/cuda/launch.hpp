@@ -253,6 +253,7 @@ void launch_cuda_process(F&& f) {
                                                    : std::make_exception_ptr(rank_failed(elsewhere));
     if (line) line->fail(cuda::words_of(e));
     end.abort();
+    if (line) line->leave();
     std::rethrow_exception(e);
   }
 }

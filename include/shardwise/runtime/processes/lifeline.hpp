@@ -83,11 +83,7 @@ class lifeline {
   }
   lifeline(const lifeline&) = delete;
   lifeline& operator=(const lifeline&) = delete;
-  ~lifeline() {
-    if (!started_) return;
-    over_ = true;
-    pthread_join(thread_, nullptr);
-  }
+  ~lifeline() { leave(); }
 
   // Where rank 0 listens; 0 on the others.
   std::uint16_t port() const {
@@ -147,6 +143,29 @@ class lifeline {
   void finish() {
     finished_ = true;
     for (peer& p : peers_) send(p, 'D', "");
+  }
+
+  // No more is heard or said. What was said arrives: a socket that is closed with something unread in it resets the connection, and
+  // the other end loses what it has not read yet. So both ends end their own half first, and wait for the other's, a second at most.
+  void leave() {
+    if (!started_) return;
+    started_ = false;
+    over_ = true;
+    pthread_join(thread_, nullptr);
+    for (peer& p : peers_)
+      if (p.socket.get() >= 0) ::shutdown(p.socket.get(), SHUT_WR);
+    const std::int64_t until = runtime::now() + 1'000'000'000;
+    for (peer& p : peers_) {
+      bool open = p.socket.get() >= 0;
+      while (open) {
+        const std::int64_t left = (until - runtime::now()) / 1'000'000;
+        pollfd f{p.socket.get(), POLLIN, 0};
+        if (left <= 0 || ::poll(&f, 1, static_cast<int>(left)) <= 0) break;
+        open = read(p);
+        p.unread.clear();
+      }
+      p.socket.close();
+    }
   }
 
  private:

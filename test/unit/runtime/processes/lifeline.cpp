@@ -49,11 +49,12 @@ std::vector<outcome> run(const std::function<void(int, sw::processes::lifeline&)
         (void)!write(ready.ends[1], &c, 1);
         (void)!read(go.ends[0], &c, 1);
         line.finish();
+        line.leave();
         _exit(0);
       }
       line.fail(why);
       (void)!write(said[static_cast<std::size_t>(r)].ends[1], why.data(), why.size());
-      usleep(300'000);  // what it sent arrives
+      line.leave();
       _exit(3);
     }
     children.push_back(child);
