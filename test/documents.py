@@ -26,11 +26,22 @@ QUALIFIED = re.compile(r"\bsw::((?:\w+::)*\w+)")
 TARGET = re.compile(r"\bshardwise::(\w+)")  # of CMake, or a name of the library
 IDENTIFIER = re.compile(r"(?<![\w.$-])[a-z]\w*_\w*(?![\w-])")  # snake_case, as the library's names are
 WORD = re.compile(r"[A-Za-z_]\w*")
+FUNCTION = re.compile(r"\bconstexpr auto (\w+)\(|\bX\((\w+)\)|\bSHARDWISE_X\((\w+)[,)]")  # of tensors, in graph/functions/
+FUNCTIONS = "include/shardwise/graph/functions"
 
 
 def without_fences(text):
     """The text with fenced blocks emptied; lines keep their numbers."""
     return FENCE.sub(lambda m: re.sub(r"[^\n]", "", m.group()), text)
+
+
+def said_absent(text):
+    """(line, name) of each name that a page says is not there."""
+    absent = False
+    for number, line in enumerate(text.split("\n"), 1):
+        absent = bool(line.strip()) and (absent or line.startswith("Not there:"))
+        for name in re.findall(r"`(\w+)`", line) if absent else []:
+            yield number, name
 
 
 def without_foreign(text):
@@ -75,6 +86,7 @@ class Repository:
         self.root = root
         include = root / "include"
         self.names, self.other_names, self.files = set(), set(), set()
+        self.functions = {name for path in (root / FUNCTIONS).glob("*.hpp") for found in FUNCTION.findall(path.read_text(encoding="utf-8")) for name in found}
         for path in include.rglob("*"):
             if path.suffix in SOURCES:
                 self.names |= set(WORD.findall(path.read_text(encoding="utf-8")))
@@ -130,6 +142,9 @@ def check(root):
                 names += 1
                 if name not in repository.names and name not in repository.other_names:
                     problems.append(f"{document}:{line}: nothing in the repository is called '{name}' (of `{span}`)")
+        for line, name in said_absent(text):
+            if name in repository.functions:
+                problems.append(f"{document}:{line}: '{name}' is said not to be there, and {FUNCTIONS}/ has it")
         for line, token in tokens:
             path = path_of(token)
             if not path:
@@ -163,7 +178,7 @@ SELFTEST = [
     ("`graph/`, `graph/text/`: `node_count\nappend_node`, `gone_x\nnode_count`", "called 'gone_x'"),
     ("`graph/`, `graph/text/`: `shardwise::append_node`, `shardwise::gone`", "called 'gone'"),
     ("`graph/`, `graph/text/`: headers below `shardwise/graph/` and `shardwise/gone/`", "shardwise/gone/ does not exist"),
-    ("`graph/`", "the folder `graph/text/`"),
+    ("`graph/`, `graph/functions/`", "the folder `graph/text/`"),
 ]
 # (what docs/README.md says beside a page docs/page.md, text that must be among the problems; None: none)
 PAGES_SELFTEST = [
@@ -175,18 +190,20 @@ PAGES_SELFTEST = [
     ("[a page](page.md)\n\n| PyTorch | here |\n|---|---|\n| `their_name` | `gone_name` |", "called 'gone_name'"),
     ("[a page](page.md)\n\nNot there: `x`.\n\n`gone_name`", "called 'gone_name'"),
     ("[a page](page.md), `build/bench/bench_made 4`", None),
+    ("[a page](page.md)\n\nNot there: `x`,\n`here_it_is`.", "'here_it_is' is said not to be there"),
 ]
 
 
 def selftest():
     """Every fabricated repository must be judged as SELFTEST says."""
     wrong = 0
-    both = [("`graph/`, `graph/text/`", contents, expected) for contents, expected in PAGES_SELFTEST]
-    for said, contents, expected in [(said, None, expected) for said, expected in SELFTEST] + both:
+    both = [("`graph/`, `graph/functions/`, `graph/text/`", contents, expected) for contents, expected in PAGES_SELFTEST]
+    for said, contents, expected in [(said.replace("`graph/`,", "`graph/`, `graph/functions/`,"), None, expected) for said, expected in SELFTEST] + both:
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             for name, content in (("include/shardwise/graph/node.hpp", "int append_node(int node_count);\n"),
                                   ("include/shardwise/graph/text/text.hpp", "\n"),
+                                  ("include/shardwise/graph/functions/functions.hpp", "constexpr auto here_it_is(int);\n"),
                                   ("test/one.cpp", "int helper_of_tests;\n"),
                                   ("ARCHITECTURE.md", said + "\n")):
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
