@@ -27,7 +27,9 @@
 #include <shardwise/runtime/cuda/resources.hpp>
 #include <shardwise/runtime/cuda/step_state.cuh>
 #include <shardwise/runtime/cuda/backend.hpp>
-#include <shardwise/runtime/executor/executor.hpp>
+#include <shardwise/runtime/executor/executor_base.hpp>
+#include <shardwise/runtime/executor/finite.hpp>
+#include <shardwise/runtime/program/numbers.hpp>
 #include <shardwise/runtime/program/schedule.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
