@@ -21,6 +21,7 @@ OTHER_SOURCES = (".cpp", ".cu", ".py", ".cmake", ".txt", ".in")
 
 FENCE = re.compile(r"^[ \t]*```.*?^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`\n]+(?:\n[^`\n]+)?)`")  # a span may go on in the next line
+HEADING = re.compile(r"^#{1,6} (.*?)[ \t]*$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 QUALIFIED = re.compile(r"\bsw::((?:\w+::)*\w+)")
 TARGET = re.compile(r"\bshardwise::(\w+)")  # of CMake, or a name of the library
@@ -28,6 +29,11 @@ IDENTIFIER = re.compile(r"(?<![\w.$-])[a-z]\w*_\w*(?![\w-])")  # snake_case, as 
 WORD = re.compile(r"[A-Za-z_]\w*")
 FUNCTION = re.compile(r"\bconstexpr auto (\w+)\(|\bX\((\w+)\)|\bSHARDWISE_X\((\w+)[,)]")  # of tensors, in graph/functions/
 FUNCTIONS = "include/shardwise/graph/functions"
+
+
+def anchors(text):
+    """What code hosts call the headings of a document."""
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in HEADING.findall(without_fences(text))}
 
 
 def without_fences(text):
@@ -142,6 +148,11 @@ def check(root):
                 names += 1
                 if name not in repository.names and name not in repository.other_names:
                     problems.append(f"{document}:{line}: nothing in the repository is called '{name}' (of `{span}`)")
+        for line, link in [(text.count("\n", 0, m.start()) + 1, m.group(1)) for m in LINK.finditer(text)]:
+            page, _, anchor = link.partition("#")
+            target = (root / document).parent / page if page else root / document
+            if anchor and "://" not in link and target.suffix == ".md" and target.is_file() and anchor not in anchors(target.read_text(encoding="utf-8")):
+                problems.append(f"{document}:{line}: {link} names no heading")
         for line, name in said_absent(text):
             if name in repository.functions:
                 problems.append(f"{document}:{line}: '{name}' is said not to be there, and {FUNCTIONS}/ has it")
@@ -183,6 +194,8 @@ SELFTEST = [
 # (what docs/README.md says beside a page docs/page.md, text that must be among the problems; None: none)
 PAGES_SELFTEST = [
     ("[a page](page.md), `append_node`", None),
+    ("[a page](page.md), [part](page.md#a-part-of-it), [own](#own)\n\n# Own", None),
+    ("[a page](page.md), [part](page.md#another-part)", "page.md#another-part names no heading"),
     ("no page", "docs/page.md is not in the table of contents"),
     ("[a page](page.md), `gone_name`", "called 'gone_name'"),
     ("[a page](page.md), [another](gone.md)", "gone.md does not exist"),
@@ -212,7 +225,7 @@ def selftest():
                 (root / name).touch()
             if contents is not None:
                 (root / "docs").mkdir()
-                (root / "docs/page.md").write_text("`graph/node.hpp`\n")
+                (root / "docs/page.md").write_text("# A page\n\n## A `part`, of it\n\n`graph/node.hpp`\n")
                 (root / "docs/README.md").write_text(contents + "\n")
             problems, _, _ = check(root)
             if (not any(expected in p for p in problems) or len(problems) > 1) if expected else problems:

@@ -6,7 +6,9 @@
 #include <type_traits>
 #include <vector>
 
+#ifndef ON_GPUS
 #include <shardwise/shardwise.hpp>
+#endif
 namespace sw = shardwise;
 
 #ifdef ON_GPUS

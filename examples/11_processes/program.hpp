@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include <shardwise/shardwise.hpp>
+#include <shardwise/core.hpp>
 
 namespace sw = shardwise;
 
