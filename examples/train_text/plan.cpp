@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program of one plan, TRAIN_TEXT_PLAN of plans.hpp: compiled once for each that is built.
-#ifndef TRAIN_TEXT_CUDA
-#include <shardwise/shardwise.hpp>
-#endif
-
 #include "train.hpp"
 
 namespace train_text {
