@@ -24,7 +24,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WRITTEN = {"errors.md"}  # by another script, from programs that are compiled
-MARK = re.compile(r"^<!-- (quote|inside|own|global)(?:: (.*?))? -->$")
+MARK = re.compile(r"^<!-- (quote|inside|own|global)(?:: ?(.*?))? ?-->$")
 FENCE = re.compile(r"^([ \t]*)```(\w*)[^\n]*$")
 TIMEOUT = 300
 
@@ -102,7 +102,7 @@ def program(page, blocks):
         if block.mark == "inside":
             if re.search(r"\bauto\b", block.value or ""):
                 wrong.append(f"{page}:{block.line}: a template is not compiled; give the parameters' types")
-            before, after = [f"[[maybe_unused]] inline void block_{count}({block.value}) {{"], ["}"]
+            before, after = [f"[[maybe_unused]] inline void block_{count}({block.value or ''}) {{"], ["}"]
         elif block.mark == "own":
             before, after = [f"namespace block_{count} {{"], ["}"]
         elif block.mark == "global" and section:
