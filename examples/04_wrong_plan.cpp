@@ -26,7 +26,7 @@ using second = sw::rowwise<tp>;  // takes shards of features, and sums what the 
 using plan = sw::plan<sw::data_parallel<dp>, sw::at<"net1", sw::colwise<tp>>, sw::at<"net2", second>>;
 
 // Also refused, each by a sentence of its own:
-//   sw::at<"net3", sw::colwise<tp>>      a path that names nothing ("did you mean net1?")
+//   sw::at<"net3", sw::colwise<tp>>      a path that names nothing; the error names the nearest one
 //   sw::at<"net1", sw::colwise<pp>>      an axis that the mesh does not have
 //   sw::at<"norm", sw::rowwise<tp>>      a style on a module that it does not fit, as of a layer norm
 //   sw::plan<sw::colwise<tp>>            a style without a module

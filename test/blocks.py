@@ -10,6 +10,7 @@ section seen by all. A comment in the line before a block says what else it is:
     <!-- inside: sw::executor<step>& run -->             statements, of a function with these parameters
     <!-- own -->                                         in a namespace of its own, since it declares again what the section has
     <!-- global -->                                      at global scope: a specialisation of the library's templates
+    <!-- wrong: a part of the sentence -->               must not compile, and the compiler must say so; in no other block's way
 
 Includes are moved to the top; <shardwise/shardwise.hpp> and the alias sw are there. Other documents are looked at for quotes alone.
 """
@@ -24,7 +25,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WRITTEN = {"errors.md"}  # by another script, from programs that are compiled
-MARK = re.compile(r"^<!-- (quote|inside|own|global)(?:: ?(.*?))? ?-->$")
+MARK = re.compile(r"^<!-- (quote|inside|own|global|wrong)(?:: ?(.*?))? ?-->$")
 FENCE = re.compile(r"^([ \t]*)```(\w*)[^\n]*$")
 TIMEOUT = 300
 
@@ -75,8 +76,8 @@ def check_quotes(root, page, blocks):
     return wrong
 
 
-def program(page, blocks):
-    """(a page as one source, how many blocks it has, what is wrong with the page)."""
+def program(page, blocks, with_wrong=None):
+    """(a page as one source, how many blocks it has, what is wrong with the page); of the blocks that are wrong the one given."""
     wrong, includes, body, section, count = [], ["#include <shardwise/shardwise.hpp>"], [], 0, 0
     for block in blocks:
         if block is None:
@@ -85,7 +86,7 @@ def program(page, blocks):
             section += 1
             body.append(f"namespace section_{section} {{")
             continue
-        if block.language not in ("cpp", "cuda") or block.mark == "quote":
+        if block.language not in ("cpp", "cuda") or block.mark == "quote" or (block.mark == "wrong" and block is not with_wrong):
             continue
         if block.language == "cuda":
             wrong.append(f"{page}:{block.line}: code for nvcc is quoted from a source that the build has: <!-- quote: ... -->")
@@ -129,10 +130,25 @@ def compiles(options, root, page, source):
         line += [part for directory in options.system_include for part in ("-isystem", directory)]
         begin = time.monotonic()
         done = subprocess.run([*line, str(file)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT, check=False)
-    if done.returncode != 0:
-        errors = [text for text in done.stdout.decode("utf-8", "replace").splitlines() if "error" in text or page in text]
-        print("\n".join(text[:600] for text in errors[:20]))
-    return done.returncode == 0, time.monotonic() - begin
+    return done.returncode == 0, done.stdout.decode("utf-8", "replace"), time.monotonic() - begin
+
+
+def squeezed(text):
+    return re.sub(r"\s+", "", text)
+
+
+def check_wrong(options, root, page, blocks):
+    """What is not as the page says of the blocks that must not compile."""
+    wrong = []
+    for block in blocks:
+        if not block or block.mark != "wrong":
+            continue
+        good, said, _ = compiles(options, root, page, program(page, blocks, block)[0])
+        if good:
+            wrong.append(f"{page}:{block.line}: this block compiles, and must not")
+        elif not block.value or squeezed(block.value) not in squeezed(said):
+            wrong.append(f"{page}:{block.line}: the compiler does not say {block.value!r}: " + " ".join(re.findall(r"error: (.*)", said)[:2])[:600])
+    return wrong
 
 
 def rotation(root):
@@ -156,11 +172,14 @@ def check(options, root):
         source, count, mistakes = program(page, blocks)
         wrong += mistakes
         if page in taken and count:
-            good, seconds = compiles(options, root, page, source)
+            good, said, seconds = compiles(options, root, page, source)
             compiled += 1
             print(f"{page}: {count} blocks, {seconds:.1f} s{'' if good else ': does not compile'}")
             if not good:
+                print("\n".join(text[:600] for text in said.splitlines() if "error" in text or page in text))
                 wrong.append(f"{page} does not compile")
+            else:
+                wrong += check_wrong(options, root, page, blocks)
     for text in wrong:
         print(text)
     print(f"blocks: {compiled} of {len(own)} pages compiled, {len(wrong)} problems")
@@ -178,6 +197,9 @@ SELFTEST = [
     ("# P\n\n<!-- quote: one.txt -->\n```text\nif (b)\n  c;\n```\n", None),
     ("# P\n\n<!-- quote: one.txt -->\n```text\na\nc\n```\n", "do not stand in"),
     ("# P\n\n<!-- quote: two.txt -->\n```text\na\n```\n", "two.txt is not there"),
+    ("# P\n\n```cpp\nusing y = int;\n```\n<!-- wrong: is not one -->\n```cpp\nstatic_assert(sizeof(y) == 1, \"y is not one\");\n```\n", None),
+    ("# P\n\n```cpp\nusing y = int;\n```\n<!-- wrong: is not two -->\n```cpp\nstatic_assert(sizeof(y) == 1, \"y is not one\");\n```\n", "does not say"),
+    ("# P\n\n```cpp\nusing y = int;\n```\n<!-- wrong: is not one -->\n```cpp\nstatic_assert(sizeof(y) == 4, \"y is not one\");\n```\n", "and must not"),
     ("# P\n\n```cuda\na\n```\n", "is quoted from a source"),
     ("# P\n\n- p\n  ```cpp\n  int a;\n  ```\n", "begins at the begin"),
 ]
