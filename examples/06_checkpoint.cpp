@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 #include <shardwise/io/checkpoint/checkpoint.hpp>
 #include <shardwise/shardwise.hpp>
 namespace sw = shardwise;
@@ -67,8 +69,7 @@ double train(const std::string& folder, bool resumes, int last) {
 }
 
 int main() {
-  const auto scratch = std::filesystem::temp_directory_path() / "shardwise_06_checkpoint";
-  std::filesystem::remove_all(scratch);
+  const auto scratch = std::filesystem::temp_directory_path() / ("shardwise_checkpoints_" + std::to_string(::getpid()));
   const std::string once = scratch / "once", stopped = scratch / "stopped", moved = scratch / "moved";
 
   const double straight = train<tensor_parallel>(once, false, 20);
