@@ -77,7 +77,8 @@ TEST_CASE("ranks that wait for each other are told where each of them stands") {
 
 // The stream's thread waits for a peer, and the rank's own for the stream.
 TEST_CASE("ranks whose streams wait are seen, too") {
-  using overlapped = step<float, 2, 2, tensor_parallel, sizes, test::place, sw::pipeline<sw::expedite_comms, sw::schedule_comm_wait>>;
+  using overlapped =
+      step<float, 2, 2, tensor_parallel, sizes, test::place, sw::pipeline<sw::expedite_comms, sw::schedule_comm_wait>>;
   const std::string what = message_of<mesh>([&](auto& rank) {
     sw::executor<overlapped, std::remove_reference_t<decltype(rank)>> ex(rank);
     ex.initialise(1);
@@ -152,7 +153,9 @@ TEST_CASE("a rank that never returns ends the process with the message") {
     });
   });
   INFO(text);
-  CHECK(has(text, "its function has not returned on rank 3 for 0.3 s since; the process is aborted: shardwise: rank 3 has not come"));
+  CHECK(has(
+      text,
+      "its function has not returned on rank 3 for 0.3 s since; the process is aborted: shardwise: rank 3 has not come"));
 }
 
 TEST_CASE("a time-out that is no number of seconds is refused") {

@@ -44,6 +44,12 @@ inline double checked_timeout(double seconds, const std::string& given) {
   throw std::invalid_argument("shardwise: the time-out of ranks is " + given +
                               "; it must be a number of seconds from 0 (never) to 1e9");
 }
+inline std::string seconds_text(double seconds) {
+  std::string text = std::to_string(seconds);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text + " s";
+}
 inline std::atomic<double>& timeout_setting() {
   static std::atomic<double> seconds{[] {
     const char* const text = std::getenv("SHARDWISE_TIMEOUT");

@@ -6,10 +6,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <shardwise/runtime/cuda/rank.hpp>
@@ -220,11 +222,23 @@ void launch_cuda_process(F&& f) {
     cuda::communicators* const one[] = {&made};
     cuda::split_axes<Mesh>(one, who.rank);
   }
+  cuda_rank<Mesh> rank(who.rank, who.device, std::move(made), nullptr);
+  // Communicators are aborted once, by this thread or, where it waits for a peer that has gone, by the lifeline's.
+  struct ending {
+    cuda::communicators* all;
+    std::mutex turn;
+    bool aborted = false;
+    void abort() {
+      const std::lock_guard lock(turn);
+      cuda::communicators* const one[] = {all};
+      if (!std::exchange(aborted, true)) cuda::abort_all(one, [] {});
+    }
+  } end{&rank.all_communicators(), {}};
   std::optional<processes::lifeline> line;
   if constexpr (Mesh::size > 1) line.emplace(who.rank, Mesh::size);
-  cuda_rank<Mesh> rank(who.rank, who.device, std::move(made), nullptr);
   try {
     if (line) {
+      line->on_loss([](void* e) { static_cast<ending*>(e)->abort(); }, &end);
       std::vector<std::uint32_t> port{line->port()};
       rank.combine_disjoint(port);
       line->meet(cuda::host_of(std::getenv("NCCL_COMM_ID")), static_cast<std::uint16_t>(port[0]));
@@ -234,10 +248,11 @@ void launch_cuda_process(F&& f) {
     rank.barrier();  // nobody takes its memory away while a peer still reads it
     if (line) line->finish();
   } catch (...) {
-    const std::exception_ptr e = cuda::with_rank(std::current_exception(), who.rank);
+    const std::string elsewhere = line ? line->cause() : "";  // of which this exception may be an echo
+    const std::exception_ptr e = elsewhere.empty() ? cuda::with_rank(std::current_exception(), who.rank)
+                                                   : std::make_exception_ptr(rank_failed(elsewhere));
     if (line) line->fail(cuda::words_of(e));
-    cuda::communicators* const one[] = {&rank.all_communicators()};
-    cuda::abort_all(one, [] {});
+    end.abort();
     std::rethrow_exception(e);
   }
 }

@@ -82,8 +82,8 @@ struct crew {
         const int peer = Mesh::group_member(rank, a, k);
         const std::int64_t mine = queued[at(rank)][at(a)], theirs = queued[at(peer)][at(a)];
         if (theirs < mine)
-          text += (text.empty() ? ": rank " : ", rank ") + std::to_string(peer) + " has queued " + std::to_string(theirs) + " of " +
-                  std::to_string(mine) + " collectives on axis " + std::to_string(a) + " of the mesh";
+          text += (text.empty() ? ": rank " : ", rank ") + std::to_string(peer) + " has queued " + std::to_string(theirs) +
+                  " of " + std::to_string(mine) + " collectives on axis " + std::to_string(a) + " of the mesh";
       }
     return text.empty() ? ": all ranks have queued as many collectives" : text;
   }
@@ -194,6 +194,7 @@ class cuda_rank {
     constexpr ncclDataType_t word = sizeof(E) == 8 ? ncclUint64 : sizeof(E) == 4 ? ncclUint32 : ncclUint8;
     const std::size_t words = sizeof(E) < 4 ? whole.size() * sizeof(E) : whole.size();
     if (!mailbox_ || whole.empty()) return;
+    const awaiting_device waits(*this);
     cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     const cuda::device_memory m(whole.size() * sizeof(E));
     const cudaStream_t s = mailbox_->queue.get();
@@ -291,6 +292,7 @@ class cuda_rank {
   // The value that rank 0 shows. No rank has it before all have come.
   std::uint64_t first_of(std::uint64_t value) {
     if (!mailbox_) return value;
+    const awaiting_device waits(*this);
     cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     const cudaStream_t s = mailbox_->queue.get();
     auto* const words = reinterpret_cast<std::uint64_t*>(mailbox_->words.data());

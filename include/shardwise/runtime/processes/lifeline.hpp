@@ -56,11 +56,11 @@ class handle {
 //   a rank throws              fail(what): the others learn it at once
 //   a process ends             before finish(): at once
 //   a rank stalls              another one has waited for the time-out (rank_timeout), and names those that have queued fewer collectives
-// The thread that the rank runs in learns it from cause(). If it has not called fail() itself within `grace` seconds, because it
-// waits where nobody wakes it, the process is aborted with the message.
+// The thread that the rank runs in learns it from cause(). If it has not called fail() itself within `patience` seconds, `release` is
+// called, in the listening thread, to end what it may wait in; and after `grace` seconds the process is aborted with the message.
 class lifeline {
  public:
-  static constexpr double grace = 10;
+  static constexpr double patience = 1, grace = 10;
 
   lifeline(int rank, int ranks) : rank_(rank), ranks_(ranks), limit_(rank_timeout()) {
     if (rank > 0) return;
@@ -117,6 +117,11 @@ class lifeline {
     started_ = true;
   }
 
+  // release(given) when the run has failed elsewhere and this rank does not notice; before meet().
+  void on_loss(void (*release)(void*), void* given) {
+    release_ = release;
+    given_ = given;
+  }
   // Where this rank waits, which it says.
   threads::standing& place() { return place_; }
   // This rank has queued n further collectives, on whatever axis.
@@ -210,19 +215,20 @@ class lifeline {
   }
   // False: the other end is closed.
   static bool read(peer& p) {
-    char some[4096];
+    const std::size_t had = p.unread.size(), some = 4096;
+    p.unread.resize(had + some);
     ssize_t n = 0;
-    do n = ::recv(p.socket.get(), some, sizeof some, 0);
+    do n = ::recv(p.socket.get(), p.unread.data() + had, some, 0);
     while (n < 0 && errno == EINTR);
-    if (n <= 0) return false;
-    p.unread.append(some, static_cast<std::size_t>(n));
-    return true;
+    p.unread.resize(had + (n > 0 ? static_cast<std::size_t>(n) : 0));
+    return n > 0;
   }
   template <class F>
   static void take(peer& p, const F& f) {
     while (p.unread.size() >= 5) {
       std::uint32_t size = 0;
-      for (int k = 0; k < 4; ++k) size |= std::uint32_t{static_cast<unsigned char>(p.unread[static_cast<std::size_t>(k + 1)])} << (8 * k);
+      for (int k = 0; k < 4; ++k)
+        size |= std::uint32_t{static_cast<unsigned char>(p.unread[static_cast<std::size_t>(k + 1)])} << (8 * k);
       if (p.unread.size() < 5 + std::size_t{size}) return;
       const char kind = p.unread[0];
       const std::string text = p.unread.substr(5, size);
@@ -249,6 +255,10 @@ class lifeline {
       }
       if (lost_ && !leaving_) {
         if (lost_since < 0) lost_since = now;
+        if (release_ && static_cast<double>(now - lost_since) >= patience * 1e9) {
+          release_(given_);
+          release_ = nullptr;
+        }
         if (static_cast<double>(now - lost_since) >= grace * 1e9) give_up();
       }
       const threads::standing::sight s = place_.look();
@@ -307,9 +317,7 @@ class lifeline {
       if (queued_[static_cast<std::size_t>(r)] < mine_)
         who += (who.empty() ? ": rank " : ", rank ") + std::to_string(r) + " has queued " +
                std::to_string(queued_[static_cast<std::size_t>(r)]) + " of " + std::to_string(mine_) + " collectives";
-    char seconds[32];
-    std::snprintf(seconds, sizeof seconds, "%g s", limit_);
-    return "shardwise: rank " + std::to_string(rank_) + " has waited " + seconds + " for its device" +
+    return "shardwise: rank " + std::to_string(rank_) + " has waited " + runtime::seconds_text(limit_) + " for its device" +
            (who.empty() ? ": all ranks have queued as many collectives" : who) +
            "; every rank must make the same calls in the same order; if it only needs longer, give more seconds by "
            "SHARDWISE_TIMEOUT or sw::set_rank_timeout";
@@ -330,6 +338,8 @@ class lifeline {
   handle listener_;
   std::vector<peer> peers_;  // of rank 0 all others, of the others rank 0
   threads::standing place_;
+  void (*release_)(void*) = nullptr;
+  void* given_ = nullptr;
   pthread_t thread_{};
   mutable pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_t sending_ = PTHREAD_MUTEX_INITIALIZER;

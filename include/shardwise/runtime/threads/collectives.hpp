@@ -324,7 +324,7 @@ struct collectives {
 #define SHARDWISE_COLLECTIVE(function)                  \
   template <class T, class Rank>                        \
   static void function(const call& c, Rank& rank) {     \
-    rank.place().does(detail::activity_of(c));           \
+    rank.place().does(detail::activity_of(c));          \
     try {                                               \
       threads::function<T>(c, rank);                    \
     } catch (const rank_returned& e) {                  \

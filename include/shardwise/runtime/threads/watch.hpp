@@ -103,7 +103,8 @@ class watch {
     });
     if (n == 0) return;  // the last has come since
     world_->stall("shardwise: " + std::string(n == 1 ? "rank " : "ranks ") + late + (n == 1 ? " has" : " have") +
-                  " not come for " + seconds() + " to where rank " + std::to_string(rank) + " waits," + where(s, rank) + advice);
+                  " not come for " + seconds() + " to where rank " + std::to_string(rank) + " waits," + where(s, rank) +
+                  advice);
   }
 
   // A rank is still in its function, so no exception can leave the launch: its stack uses what the launch holds.
@@ -118,11 +119,7 @@ class watch {
     std::abort();
   }
 
-  std::string seconds() const {
-    char text[32];
-    std::snprintf(text, sizeof text, "%g s", limit_);
-    return text;
-  }
+  std::string seconds() const { return runtime::seconds_text(limit_); }
   static std::string where(const sight& s, int rank) {
     const bool known = s.place && s.doing.node >= 0;
     return " in " + s.doing.text() + (known ? " (" + s.place(s.doing.node, rank) + ")" : "");
@@ -132,7 +129,8 @@ class watch {
     for (int r = 0; r < Ranks; ++r)
       for (int lane = 0; lane < lanes; ++lane)
         if (!world_->gone[r] && at_gate(all[lane][r]))
-          text += (text.empty() ? "rank " : ", rank ") + std::to_string(r) + (lane ? "'s stream" : "") + where(all[lane][r], r);
+          text +=
+              (text.empty() ? "rank " : ", rank ") + std::to_string(r) + (lane ? "'s stream" : "") + where(all[lane][r], r);
     return text;
   }
 
