@@ -4,7 +4,7 @@
 #define SHARDWISE_TEST_DEVICES 1
 #include <doctest/doctest.h>
 
-#include <03_own_operation/operation.hpp>
+#include <08_own_operation/operation.hpp>
 #include <cmath>
 #include <cstring>
 #include <place.hpp>

@@ -3,7 +3,7 @@
 // operations is; the checks of their adjoints find mistakes; errors and texts have their names.
 #include <doctest/doctest.h>
 
-#include <03_own_operation/operation.hpp>
+#include <08_own_operation/operation.hpp>
 #include <algorithm>
 #include <cmath>
 #include <custom_operations.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The proof that users run on their own operations: what is right holds, and each kind of mistake is found as what it is.
-#include <03_own_operation/operation.hpp>
+#include <08_own_operation/operation.hpp>
 #include <custom_operations.hpp>
 #include <eight_operands.hpp>
 #include <shardwise/laws/cases.hpp>

@@ -30,7 +30,7 @@
 //   proof    laws::holds (laws/cases.hpp) runs this very kernel on simulated ranks under every placement that the rows
 //            admit, forward and adjoint; gradcheck (laws/gradcheck.hpp) compares the adjoint with differences
 //
-// examples/03_own_operation/ does all of it.
+// examples/08_own_operation/ does all of it.
 #pragma once
 
 #include <shardwise/graph/functions/functions.hpp>

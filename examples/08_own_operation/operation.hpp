@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations of one's own: a gated activation of two tensors, silu(gate) * up, whose adjoint is two operations that compute each
-// gradient in one pass. Nothing of the library is changed: shape, rules of placements, cost, gradients, kernels for hosts and
-// GPUs, proof and passes follow from what stands here.
+// Operations of one's own: a gated activation, silu(gate) * up, whose adjoint is two operations, each one pass. Nothing of the library
+// is changed: shape, rules of placements, cost, gradients, kernels for hosts and GPUs, proof and passes follow from what stands here.
 #pragma once
 
 #include <shardwise/shardwise.hpp>
 
-// readme-begin own operation
 namespace gated {
 
 namespace sw = shardwise;
@@ -56,7 +54,6 @@ struct shardwise::formula<gated::swiglu_up> {
     return dy * gate / (T(1) + m::exp(T(0) - gate));
   }
 };
-// readme-end own operation
 
 namespace gated {
 
@@ -65,7 +62,6 @@ struct block : sw::module<block<Bound>, Bound> {
   SHARDWISE_MEMBERS(Bound, (sw::linear<12, 32>, gate), (sw::linear<12, 32>, up), (sw::linear<32, 12>, down));
   constexpr auto forward(const auto& x) const { return down(sw::call<swiglu>(gate(x), up(x))); }
 };
-
 template <class Dp, class Tp>
 using plan = sw::plan<sw::data_parallel<Dp>, sw::at<"gate", sw::colwise<Tp>>, sw::at<"up", sw::colwise<Tp>>,
                       sw::at<"down", sw::rowwise<Tp>>>;

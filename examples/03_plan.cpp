@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <vector>
 
-// readme-begin program
 #include <shardwise/shardwise.hpp>
 namespace sw = shardwise;
 
@@ -33,7 +32,6 @@ struct task {  // what a step is fed and what it minimises
 using step = sw::train_step<mlp, task, plan, mesh, sw::adam<>>;
 static_assert(step::comm_bytes<tp> <= 1'400);  // bytes that the busiest rank sends: a constant
 static_assert(step::peak_bytes <= 20'000);     // memory of a rank, all of it: a constant
-// readme-end program
 
 int main() {
   sw::launch<mesh>([](auto& rank) {

@@ -9,11 +9,9 @@
 #include <shardwise/laws/cases.hpp>
 #include <shardwise/laws/gradcheck.hpp>
 
-// readme-begin proof
 using proved = shardwise::laws::customs<gated::swiglu, gated::swiglu_gate, gated::swiglu_up>;
 static_assert(shardwise::laws::holds<proved, shardwise::shape<5, 3>, shardwise::shape<5, 3>> > 0);
 static_assert(shardwise::laws::holds<proved, shardwise::shape<5, 3>, shardwise::shape<3>> > 0);  // broadcast
-// readme-end proof
 
 struct activation {
   constexpr auto operator()(const auto& gate, const auto& up) const { return shardwise::call<gated::swiglu>(gate, up); }

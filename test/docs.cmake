@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# Registers the checks of docs/ and of the course in examples/: the index of errors is up to date, quotes are what is quoted, an eighth
+# of the pages' code compiles (another one at each commit; all of it in the full run), and every example prints what its file says.
+
+set(docs_errors ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/errors.py)
+add_test(NAME "docs: the index of errors is up to date" COMMAND ${docs_errors})
+add_test(NAME "docs: an index that is stale is found" COMMAND ${docs_errors} --selftest)
+
+set(docs_blocks ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/blocks.py --compiler ${CMAKE_CXX_COMPILER})
+foreach(directory IN LISTS Boost_INCLUDE_DIRS)
+  if(NOT directory IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+    list(APPEND docs_blocks --system-include ${directory})
+  endif()
+endforeach()
+if(NOT SHARDWISE_TEST_HEAVY OR CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  set(docs_sample --sample rotate/8)
+endif()
+add_test(NAME "docs: code compiles, quotes are what is quoted" COMMAND ${docs_blocks} ${docs_sample})
+add_test(NAME "docs: code that does not compile is found" COMMAND ${docs_blocks} --selftest)
+
+set(docs_reference ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/reference.py)
+add_test(NAME "docs: a reference is made of the headers" COMMAND ${docs_reference} ${CMAKE_CURRENT_BINARY_DIR}/reference.md)
+add_test(NAME "docs: a name that a reference has lost is found" COMMAND ${docs_reference} --selftest)
+
+set(docs_course ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/course.py)
+add_test(NAME "docs: the course is twelve examples" COMMAND ${docs_course})
+add_test(NAME "docs: an example that prints something else is found" COMMAND ${docs_course} --selftest)
+set_tests_properties("docs: the index of errors is up to date" "docs: an index that is stale is found"
+                     "docs: code compiles, quotes are what is quoted" "docs: code that does not compile is found"
+                     "docs: a reference is made of the headers" "docs: a name that a reference has lost is found"
+                     "docs: the course is twelve examples" "docs: an example that prints something else is found"
+                     PROPERTIES LABELS docs TIMEOUT 600)
+
+if(SHARDWISE_BUILD_EXAMPLES)
+  file(GLOB course CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/examples/output ${PROJECT_SOURCE_DIR}/examples/output/*.txt)
+  foreach(output IN LISTS course)
+    cmake_path(GET output STEM name)
+    set(program example_${name})
+    if(NOT TARGET ${program})
+      set(program ${name}) # a folder's
+    endif()
+    add_test(NAME "course: ${name}" COMMAND ${docs_course} ${name} $<TARGET_FILE:${program}>)
+    set_tests_properties("course: ${name}" PROPERTIES LABELS docs TIMEOUT 300)
+  endforeach()
+  add_test(NAME "course: 04_wrong_plan does not compile when it is wrong"
+           COMMAND ${fail_run} --compiler ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR}/examples/04_wrong_plan.cpp)
+  set_tests_properties("course: 04_wrong_plan does not compile when it is wrong" PROPERTIES LABELS docs TIMEOUT 300)
+endif()
