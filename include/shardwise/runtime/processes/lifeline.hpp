@@ -175,6 +175,10 @@ class lifeline {
     bool done = false;
     std::string unread = {};
   };
+  struct frame {
+    char kind = 0;
+    std::string text = {};
+  };
 
   static handle connect(const std::string& host, std::uint16_t port) {
     addrinfo hints{}, *found = nullptr;
@@ -202,12 +206,10 @@ class lifeline {
     if (s.get() < 0) refuse("accept");
     set_options(s);
     peer who{std::move(s), -1};
-    while (who.rank < 0) {
+    frame first;
+    while (!take(who, first))  // what follows stays unread until the thread begins
       if (!read(who)) refuse("a process has connected and gone");
-      take(who, [&](char kind, const std::string& text) {
-        if (kind == 'I') who.rank = std::atoi(text.c_str());
-      });
-    }
+    who.rank = std::atoi(first.text.c_str());
     peers_.push_back(std::move(who));
   }
   static void set_options(const handle& s) {
@@ -219,13 +221,13 @@ class lifeline {
   // --- frames: a letter, four bytes of length, a text ------------------------------------------------------------------
 
   void send(const peer& p, char kind, const std::string& text) {
-    std::string frame(5, kind);
+    std::string bytes(5, kind);
     const auto size = static_cast<std::uint32_t>(text.size());
-    for (int k = 0; k < 4; ++k) frame[static_cast<std::size_t>(k + 1)] = static_cast<char>(size >> (8 * k));
-    frame += text;
+    for (int k = 0; k < 4; ++k) bytes[static_cast<std::size_t>(k + 1)] = static_cast<char>(size >> (8 * k));
+    bytes += text;
     pthread_mutex_lock(&sending_);
-    for (std::size_t at = 0; at < frame.size();) {
-      const ssize_t n = ::send(p.socket.get(), frame.data() + at, frame.size() - at, MSG_NOSIGNAL);
+    for (std::size_t at = 0; at < bytes.size();) {
+      const ssize_t n = ::send(p.socket.get(), bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) break;  // gone: its end is read where it is listened to
       at += static_cast<std::size_t>(n);
@@ -242,18 +244,16 @@ class lifeline {
     p.unread.resize(had + (n > 0 ? static_cast<std::size_t>(n) : 0));
     return n > 0;
   }
-  template <class F>
-  static void take(peer& p, const F& f) {
-    while (p.unread.size() >= 5) {
-      std::uint32_t size = 0;
-      for (int k = 0; k < 4; ++k)
-        size |= std::uint32_t{static_cast<unsigned char>(p.unread[static_cast<std::size_t>(k + 1)])} << (8 * k);
-      if (p.unread.size() < 5 + std::size_t{size}) return;
-      const char kind = p.unread[0];
-      const std::string text = p.unread.substr(5, size);
-      p.unread.erase(0, 5 + std::size_t{size});
-      f(kind, text);
-    }
+  // Whether a whole one has come.
+  static bool take(peer& p, frame& f) {
+    if (p.unread.size() < 5) return false;
+    std::uint32_t size = 0;
+    for (int k = 0; k < 4; ++k)
+      size |= std::uint32_t{static_cast<unsigned char>(p.unread[static_cast<std::size_t>(k + 1)])} << (8 * k);
+    if (p.unread.size() < 5 + std::size_t{size}) return false;
+    f = {p.unread[0], p.unread.substr(5, size)};
+    p.unread.erase(0, 5 + std::size_t{size});
+    return true;
   }
 
   // --- the thread ------------------------------------------------------------------------------------------------------
@@ -261,6 +261,7 @@ class lifeline {
   void listen() {
     std::int64_t told = 0, lost_since = -1, waits_since = -1;
     unsigned turn = 0;
+    for (peer& p : peers_) read_frames(p);
     while (!over_) {
       std::vector<pollfd> all;
       for (const peer& p : peers_) all.push_back({p.socket.get(), POLLIN, 0});
@@ -301,12 +302,15 @@ class lifeline {
                p.rank);
       return;
     }
-    take(p, [&](char kind, const std::string& text) {
-      if (kind == 'F') spread(text, p.rank);
-      if (kind == 'D') p.done = true;
-      if (kind == 'P') queued_[static_cast<std::size_t>(p.rank)] = std::atoll(text.c_str());
-      if (kind == 'V') numbers_of(text);
-    });
+    read_frames(p);
+  }
+  void read_frames(peer& p) {
+    for (frame f; take(p, f);) {
+      if (f.kind == 'F') spread(f.text, p.rank);
+      if (f.kind == 'D') p.done = true;
+      if (f.kind == 'P') queued_[static_cast<std::size_t>(p.rank)] = std::atoll(f.text.c_str());
+      if (f.kind == 'V') numbers_of(f.text);
+    }
   }
   void spread(const std::string& why, int from) {
     if (lost_) return;
