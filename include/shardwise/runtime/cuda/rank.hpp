@@ -18,6 +18,7 @@
 
 #include <shardwise/runtime/cuda/communicators.hpp>
 #include <shardwise/runtime/cuda/resources.hpp>
+#include <shardwise/runtime/launcher.hpp>
 #include <shardwise/runtime/rank.hpp>
 #include <shardwise/support/config.hpp>
 
@@ -56,7 +57,7 @@ struct crew {
   }
 
   void fail(std::exception_ptr e, int rank) {
-    meeting.fail(with_rank(e, rank));
+    meeting.fail(runtime::with_rank(e, rank));
     const std::lock_guard lock(mutex_);
     failed = true;
     changed_.notify_all();
