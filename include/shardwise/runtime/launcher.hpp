@@ -196,8 +196,10 @@ inline int threads_asked_for(const launch_arguments& a) {
   if (p.size > 1 && !is_batch)
     throw std::runtime_error("shardwise: this process is rank " + std::to_string(p.rank) + " of " + std::to_string(p.size) +
                              " by the word of " + p.by + " (" + p.said +
-                             "), and the program runs its ranks as threads of one process; start it once, or let it launch "
-                             "ranks as processes: launch_mpi, or launch_cuda on GPUs");
+                             (a.ranks > 0 ? "), and --ranks asks for ranks that are threads of one process; start it once, or "
+                                            "leave --ranks out where the program can launch ranks as processes"
+                                          : "), and the program runs its ranks as threads of one process; start it once, or let "
+                                            "it launch ranks as processes: launch_mpi, or launch_cuda on GPUs"));
   return a.ranks;
 }
 

@@ -20,12 +20,14 @@
 
 namespace shardwise::inline v0_1::mpi {
 
-inline void check(int code, const char* call) {
-  if (code == MPI_SUCCESS) return;
+inline std::string error_text(int code) {
   char text[MPI_MAX_ERROR_STRING + 1]{};
   int n = 0;
   MPI_Error_string(code, text, &n);
-  throw std::runtime_error(std::string("shardwise: ") + call + ": " + text);
+  return text;
+}
+inline void check(int code, const char* call) {
+  if (code != MPI_SUCCESS) throw std::runtime_error(std::string("shardwise: ") + call + ": " + error_text(code));
 }
 
 // Elements travel as words of their size, whatever they mean.
@@ -81,6 +83,7 @@ inline void start() {
     MPI_Query_thread(&level);
   } else {
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // an error is an exception, of requests, too
     std::atexit([] {
       int over = 0;
       MPI_Finalized(&over);

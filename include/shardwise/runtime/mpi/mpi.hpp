@@ -53,7 +53,7 @@ int refuse_size(const runtime::process_place& p) {
 }
 
 template <class Mesh>
-std::unique_ptr<world> make_world(const mpi_options& options) {
+std::unique_ptr<world> make_world(int host, const mpi_options& options) {
   if (!(options.timeout_seconds > 0))
     throw std::invalid_argument("shardwise: launch_mpi: timeout_seconds is " + std::to_string(options.timeout_seconds) +
                                 "; give the seconds that a rank may wait for others, more than 0");
@@ -67,7 +67,7 @@ std::unique_ptr<world> make_world(const mpi_options& options) {
     groups.push_back(group);
     numbers.push_back(threads::world<Mesh>::group_of(me, a));
   }
-  return std::make_unique<world>(me, Mesh::size, groups, numbers, options);
+  return std::make_unique<world>(me, Mesh::size, groups, numbers, host, options);
 }
 
 // Processes of this host, which share its cores.
@@ -112,7 +112,7 @@ void launch_rank(F& f, const mpi_options& options, const Says& says) {
   start();
   check_size<Mesh>();
   const int host = host_ranks();
-  std::unique_ptr<world> w = make_world<Mesh>(options);
+  std::unique_ptr<world> w = make_world<Mesh>(host, options);
   std::exception_ptr own;
   const world::verdict v = run_rank<Mesh>(f, *w, host, own);
   if (v.rank < 0) return;

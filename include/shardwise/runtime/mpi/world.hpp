@@ -20,6 +20,7 @@
 #include <shardwise/runtime/mpi/calls.hpp>
 #include <shardwise/runtime/program/clock.hpp>
 #include <shardwise/runtime/threads/stream.hpp>
+#include <shardwise/runtime/threads/team.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -56,10 +57,11 @@ struct notice {
 // MPI goes on to move what has come, while the rank's memory is gone. Price: what is sent and what is received is copied once more.
 class world {
  public:
-  // group[a]: the mesh ranks along axis a, in their order, which `rank` is one of. Collective.
-  world(int rank, int size, const std::vector<std::vector<int>>& groups, const std::vector<int>& numbers,
+  // groups[a]: the mesh ranks along axis a, in their order, which `rank` is one of, and numbers[a] which of these groups it is;
+  // host_ranks: processes that share this one's cores. Collective.
+  world(int rank, int size, const std::vector<std::vector<int>>& groups, const std::vector<int>& numbers, int host_ranks,
         const mpi_options& options)
-      : options_(options), rank_(rank), size_(size), left_(static_cast<std::size_t>(size), false),
+      : options_(options), rank_(rank), size_(size), crowded_(host_ranks > threads::cores_of_process()), left_(static_cast<std::size_t>(size), false),
         begun_by_(static_cast<std::size_t>(size)), answered_(static_cast<std::size_t>(size), false),
         ended_(static_cast<std::size_t>(size), false) {
     members_[all_ranks].resize(static_cast<std::size_t>(size));
@@ -131,7 +133,7 @@ class world {
       left_[static_cast<std::size_t>(rank_)] = true;
     }
     const std::int64_t begin = runtime::now();
-    const waiting w{all_ranks, -1, "the end of the run: its function has returned", begun_[all_ranks]};
+    const waiting w{all_ranks, -1, "the meeting of all ranks at the end of the run", begun_[all_ranks]};
     for (int turn = 0;; ++turn) {
       {
         const std::lock_guard lock(gate_);
@@ -207,9 +209,9 @@ class world {
   };
 
   static double seconds_since(std::int64_t begin) { return static_cast<double>(runtime::now() - begin) * 1e-9; }
-  // Ranks may outnumber cores: a wait spins a little, lets others run, and then sleeps.
-  static void pause(int turn) {
-    if (turn < 50) return;
+  // A wait spins a little, lets others run, and then sleeps; where ranks outnumber cores it lets them run at once.
+  void pause(int turn) const {
+    if (turn < (crowded_ ? 0 : 50)) return;
     if (turn < 1000) {
       sched_yield();
       return;
@@ -228,7 +230,7 @@ class world {
       {
         const std::lock_guard lock(gate_);
         int done = 0;
-        check(MPI_Test(&r, &done, MPI_STATUS_IGNORE), w.what);
+        if (const int code = MPI_Test(&r, &done, MPI_STATUS_IGNORE); code != MPI_SUCCESS) refuse(code, w);
         now_[w.channel] = done ? nullptr : w.what;
         if (done) return;
         if (turn % 8 == 7) listen();
@@ -240,6 +242,12 @@ class world {
       if (turn % 64 == 63 && seconds_since(begin) > options_.timeout_seconds) give_up(w);
       pause(turn);
     }
+  }
+
+  // Ranks that make different calls send each other what the other one does not expect.
+  [[noreturn]] void refuse(int code, const waiting& w) const {
+    throw std::runtime_error("shardwise: rank " + std::to_string(rank_) + " waits in " + w.text() + ", and MPI says: " +
+                             error_text(code) + "; every rank must make the same calls in the same order");
   }
 
   // Time is up: asks those it waits for where they are, and throws what they say.
@@ -349,6 +357,7 @@ class world {
 
   mpi_options options_;
   int rank_, size_;
+  bool crowded_;
   std::mutex gate_;
   MPI_Comm control_ = MPI_COMM_NULL;
   std::array<MPI_Comm, channels> comm_ = [] {
