@@ -31,7 +31,8 @@ using grid = sw::mesh<rows, cols>;
 template <class T>
 T rough_value(sw::reduction op, int rank, std::int64_t i) {
   const T exact = value_of<T>(op, 0, rank, i);
-  if constexpr (sw::is_floating_element<T>) return static_cast<T>(static_cast<float>(exact) * (1 + 0.1F * static_cast<float>(i % 13 + rank)));
+  if constexpr (sw::is_floating_element<T>)
+    return static_cast<T>(static_cast<float>(exact) * (1 + 0.1F * static_cast<float>(i % 13 + rank)));
   return exact;
 }
 
@@ -183,8 +184,8 @@ TEST_CASE("a launch whose mesh is of another size is refused, and the next one r
   };
   const int n = world_size();
   CHECK(refusal([] { sw::launch_mpi<line<7>>([](auto&) {}); }) ==
-        "shardwise: launch_mpi: the mesh 7 has 7 ranks; MPI knows " + std::to_string(n) + (n == 1 ? " process" : " processes") +
-            "; start as many as the mesh has ranks: mpirun -n 7");
+        "shardwise: launch_mpi: the mesh 7 has 7 ranks; MPI knows " + std::to_string(n) +
+            (n == 1 ? " process" : " processes") + "; start as many as the mesh has ranks: mpirun -n 7");
   int ran = 0;
   if (n == 1) sw::launch_mpi<line<1>>([&](auto& rank) { ran += 1 + rank.index(); });
   if (n == 2) sw::launch_mpi<line<2>>([&](auto&) { ++ran; });

@@ -19,7 +19,8 @@ using namespace test::placed;
 
 template <int N>
 struct worker : sw::axis<N> {};
-using steps = sw::mesh_choice<rows2::mesh_type, split_step<1, 3, rows<tp<3>, 0>, rows<tp<3>, 1>>::mesh_type, both4::mesh_type>;
+using steps =
+    sw::mesh_choice<rows2::mesh_type, split_step<1, 3, rows<tp<3>, 0>, rows<tp<3>, 1>>::mesh_type, both4::mesh_type>;
 template <class Mesh>
 struct step_of;
 template <>

@@ -112,8 +112,9 @@ TEST_CASE("a step on 3 processes") { check_placed<three>(); }
 TEST_CASE("a step on 2 x 2 processes") { check_placed<both4>(); }
 
 TEST_CASE("three layers under data parallelism on 3 processes, gradients averaged") {
-  using step = sw::train_step<relu_stack<3, 33>::template model, sum_task<double, 21, 33, sw::on<worker<3>, sw::shard<0>>, 3>,
-                              sw::plan<sw::data_parallel<worker<3>>>, sw::mesh<worker<3>>, sw::adam<>, sw::pipeline<>, double>;
+  using step =
+      sw::train_step<relu_stack<3, 33>::template model, sum_task<double, 21, 33, sw::on<worker<3>, sw::shard<0>>, 3>,
+                     sw::plan<sw::data_parallel<worker<3>>>, sw::mesh<worker<3>>, sw::adam<>, sw::pipeline<>, double>;
   check_equal<sw::mesh<worker<3>>>([](auto& rank) {
     executor_on<step, decltype(rank)> ex(rank);
     ex.initialise(5);
@@ -163,7 +164,8 @@ TEST_CASE("eager tensors on 2 processes, some on their way") {
     sw::eager on(rank);
     using rank_type = std::remove_reference_t<decltype(rank)>;
     values all;
-    const auto x = sw::dtensor_of<double, sw::shape<7, 3>, mesh, sw::on<worker<2>, sw::shard<0>>>::distribute(on, numbers(21));
+    const auto x =
+        sw::dtensor_of<double, sw::shape<7, 3>, mesh, sw::on<worker<2>, sw::shard<0>>>::distribute(on, numbers(21));
     auto p = sw::redistribute_async<worker<2>, sw::shard<1>>(x);
     auto q = sw::redistribute_async<worker<2>, sw::replicate>(sw::exp(x));
     append(all, sw::sum(x * x).full_tensor().to_local().data);

@@ -101,15 +101,15 @@ inline process_place place_by(const starter& l) {
 
 // What a program's arguments say of its ranks. Others are the program's own.
 struct launch_arguments {
-  int ranks = -1;             // --ranks N: as many, as threads of this process
-  int rank = -1, size = -1;   // --rank R --world-size N: this process is rank R of N
+  int ranks = -1;            // --ranks N: as many, as threads of this process
+  int rank = -1, size = -1;  // --rank R --world-size N: this process is rank R of N
 };
 
 inline launch_arguments launch_arguments_of(int argc, char** argv) {
   launch_arguments a;
   const struct {
     const char* name;
-    int launch_arguments::*to;
+    int launch_arguments::* to;
   } options[] = {
       {"--ranks", &launch_arguments::ranks}, {"--rank", &launch_arguments::rank}, {"--world-size", &launch_arguments::size}};
   for (int i = 1; i < argc; ++i)
@@ -119,14 +119,14 @@ inline launch_arguments launch_arguments_of(int argc, char** argv) {
       const char* const text = argv[i][n] == '=' ? argv[i] + n + 1 : i + 1 < argc ? argv[i + 1] : "";
       a.*o.to = whole_number(text);
       if (a.*o.to < (o.to == &launch_arguments::rank ? 0 : 1))
-        throw std::invalid_argument(std::string("shardwise: ") + o.name + " is given '" + text + "'; it must be a number from " +
-                                    (o.to == &launch_arguments::rank ? "0" : "1"));
+        throw std::invalid_argument(std::string("shardwise: ") + o.name + " is given '" + text +
+                                    "'; it must be a number from " + (o.to == &launch_arguments::rank ? "0" : "1"));
     }
   if ((a.rank < 0) != (a.size < 0))
     throw std::invalid_argument("shardwise: of --rank and --world-size one is given; give both, or none");
   if (a.rank >= 0 && a.rank >= a.size)
-    throw std::invalid_argument("shardwise: --rank is " + std::to_string(a.rank) + "; it must be below --world-size, which is " +
-                                std::to_string(a.size));
+    throw std::invalid_argument("shardwise: --rank is " + std::to_string(a.rank) +
+                                "; it must be below --world-size, which is " + std::to_string(a.size));
   return a;
 }
 
@@ -183,9 +183,9 @@ void with_mesh(int ranks, const std::string& said, F&& f) {
     built += (built.empty() ? "" : " or ") + std::to_string(Mesh::size) + " (" + mesh_sizes<Mesh>() + ")";
   });
   if (!done)
-    throw std::runtime_error("shardwise: there are " + std::to_string(ranks) + " ranks by " + said +
-                             ", and this program was built for " + built + "; start it with such a number, or add a mesh of " +
-                             std::to_string(ranks) + " ranks to its mesh_choice");
+    throw std::runtime_error(
+        "shardwise: there are " + std::to_string(ranks) + " ranks by " + said + ", and this program was built for " + built +
+        "; start it with such a number, or add a mesh of " + std::to_string(ranks) + " ranks to its mesh_choice");
 }
 
 // The number of ranks that a program shall run as threads of this process, -1 where nothing says so. Throws where the process is one
@@ -196,10 +196,11 @@ inline int threads_asked_for(const launch_arguments& a) {
   if (p.size > 1 && !is_batch)
     throw std::runtime_error("shardwise: this process is rank " + std::to_string(p.rank) + " of " + std::to_string(p.size) +
                              " by the word of " + p.by + " (" + p.said +
-                             (a.ranks > 0 ? "), and --ranks asks for ranks that are threads of one process; start it once, or "
-                                            "leave --ranks out where the program can launch ranks as processes"
-                                          : "), and the program runs its ranks as threads of one process; start it once, or let "
-                                            "it launch ranks as processes: launch_mpi, or launch_cuda on GPUs"));
+                             (a.ranks > 0
+                                  ? "), and --ranks asks for ranks that are threads of one process; start it once, or "
+                                    "leave --ranks out where the program can launch ranks as processes"
+                                  : "), and the program runs its ranks as threads of one process; start it once, or let "
+                                    "it launch ranks as processes: launch_mpi, or launch_cuda on GPUs"));
   return a.ranks;
 }
 

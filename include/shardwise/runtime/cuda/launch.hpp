@@ -175,16 +175,16 @@ int launch_cuda(int argc, char** argv, F&& f) {
     (void)detail::can_launch<Mesh, cuda_rank, F>();  // says what is wrong
     return 1;
   } else {
-  const runtime::launch_arguments a = runtime::launch_arguments_of(argc, argv);
-  const runtime::process_place p = a.ranks < 0 ? runtime::place_of_process(a) : runtime::process_place{};
-  const bool counts = p.by && (p.size > 1 || runtime::has_mesh_of<Mesh>(p.size));
-  runtime::with_mesh<Mesh>(counts ? p.size : a.ranks, counts ? p.said : "--ranks", [&]<class M>() {
-    if constexpr (detail::can_launch<M, cuda_rank, F>()) {
-      if (counts) launch_cuda_process<M>(f, a);
-      else launch_cuda<M>(f);
-    }
-  });
-  return 0;
+    const runtime::launch_arguments a = runtime::launch_arguments_of(argc, argv);
+    const runtime::process_place p = a.ranks < 0 ? runtime::place_of_process(a) : runtime::process_place{};
+    const bool counts = p.by && (p.size > 1 || runtime::has_mesh_of<Mesh>(p.size));
+    runtime::with_mesh<Mesh>(counts ? p.size : a.ranks, counts ? p.said : "--ranks", [&]<class M>() {
+      if constexpr (detail::can_launch<M, cuda_rank, F>()) {
+        if (counts) launch_cuda_process<M>(f, a);
+        else launch_cuda<M>(f);
+      }
+    });
+    return 0;
   }
 }
 

@@ -42,8 +42,8 @@ MPI_Datatype word() {
 
 // Whether MPI itself can add elements of T; it has none of two bytes.
 template <class T>
-inline constexpr bool has_number = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||
-                                   std::is_same_v<T, std::int64_t>;
+inline constexpr bool has_number = std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                                   std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>;
 template <class T>
 MPI_Datatype number() {
   static_assert(has_number<T>);
@@ -75,9 +75,10 @@ inline void start() {
   int started = 0, finished = 0, level = MPI_THREAD_SINGLE;
   MPI_Finalized(&finished);
   if (finished || broken())
-    throw std::logic_error(finished ? "shardwise: launch_mpi: MPI has been finalized, and cannot be started again; launch before"
-                                    : "shardwise: launch_mpi: an earlier launch has failed, after which MPI has no way back; "
-                                      "end the process");
+    throw std::logic_error(finished
+                               ? "shardwise: launch_mpi: MPI has been finalized, and cannot be started again; launch before"
+                               : "shardwise: launch_mpi: an earlier launch has failed, after which MPI has no way back; "
+                                 "end the process");
   MPI_Initialized(&started);
   if (started) {
     MPI_Query_thread(&level);
@@ -92,10 +93,11 @@ inline void start() {
   }
   if (level < MPI_THREAD_SERIALIZED)
     throw std::runtime_error(
-        started ? "shardwise: launch_mpi: the program has initialised MPI for one thread, and a rank's communication stream is "
-                  "another one; call MPI_Init_thread with MPI_THREAD_SERIALIZED or more"
-                : "shardwise: launch_mpi: this MPI serves one thread of a process alone (below MPI_THREAD_SERIALIZED), and a "
-                  "rank's communication stream is another one; use an MPI that was built with threads");
+        started
+            ? "shardwise: launch_mpi: the program has initialised MPI for one thread, and a rank's communication stream is "
+              "another one; call MPI_Init_thread with MPI_THREAD_SERIALIZED or more"
+            : "shardwise: launch_mpi: this MPI serves one thread of a process alone (below MPI_THREAD_SERIALIZED), and a "
+              "rank's communication stream is another one; use an MPI that was built with threads");
 }
 
 }  // namespace shardwise::inline v0_1::mpi

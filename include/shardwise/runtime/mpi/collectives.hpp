@@ -134,7 +134,8 @@ struct exchange {
   bool fast() const {
     bool all = has_number<T> && rank.reduces_fast();
     for (int k = 0; k < n; ++k)
-      all = all && (c[k].from.op == reduction::sum || c[k].from.op == reduction::avg || c[k].from.op == reduction::product) &&
+      all = all &&
+            (c[k].from.op == reduction::sum || c[k].from.op == reduction::avg || c[k].from.op == reduction::product) &&
             (c[k].from.op == reduction::product) == (c->from.op == reduction::product);
     return all;
   }
@@ -293,7 +294,8 @@ struct exchange {
   struct place {
     std::int64_t x, x_end, o, o_end;
   };
-  static box common(const layout& l, int d, std::int64_t begin, std::int64_t end, std::int64_t other, std::int64_t other_end) {
+  static box common(const layout& l, int d, std::int64_t begin, std::int64_t end, std::int64_t other,
+                    std::int64_t other_end) {
     box part;
     const std::int64_t lo = begin > other ? begin : other, hi = end < other_end ? end : other_end;
     for (int k = 0; k < l.rank; ++k) part.ext[k] = l.ext[k];

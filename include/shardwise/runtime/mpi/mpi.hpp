@@ -30,13 +30,12 @@ void check_size() {
   if (size == Mesh::size) return;
   const runtime::starter* const l = runtime::find_starter();
   const int started = l && std::getenv(l->size) ? runtime::number_in(*l, l->size) : 0;
-  throw std::runtime_error("shardwise: launch_mpi: the mesh " + runtime::mesh_sizes<Mesh>() + " has " + std::to_string(Mesh::size) +
-                           " ranks; MPI knows " + std::to_string(size) + (size == 1 ? " process" : " processes") +
-                           (started > 1 && size == 1 ? std::string(", and ") + l->started_by + " has started " +
-                                                           std::to_string(started) +
-                                                           ", which this MPI does not connect; start them with its own mpirun"
-                                                     : "; start as many as the mesh has ranks: mpirun -n " +
-                                                           std::to_string(Mesh::size)));
+  throw std::runtime_error(
+      "shardwise: launch_mpi: the mesh " + runtime::mesh_sizes<Mesh>() + " has " + std::to_string(Mesh::size) +
+      " ranks; MPI knows " + std::to_string(size) + (size == 1 ? " process" : " processes") +
+      (started > 1 && size == 1 ? std::string(", and ") + l->started_by + " has started " + std::to_string(started) +
+                                      ", which this MPI does not connect; start them with its own mpirun"
+                                : "; start as many as the mesh has ranks: mpirun -n " + std::to_string(Mesh::size)));
 }
 
 // All ranks know that the program has no mesh for them: the first one says it before any of them ends.
@@ -126,7 +125,6 @@ void launch_rank(F& f, const mpi_options& options, const Says& says) {
   }
   throw rank_failed(v.rank, v.text);
 }
-
 
 }  // namespace mpi
 

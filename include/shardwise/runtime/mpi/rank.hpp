@@ -46,9 +46,8 @@ class mpi_rank {
   // All ranks meet.
   void barrier() {
     if constexpr (Mesh::size > 1)
-      world_->collective(mpi::all_ranks, "a barrier of all ranks", -1, [](MPI_Comm c, MPI_Request* r) {
-        mpi::check(MPI_Ibarrier(c, r), "MPI_Ibarrier");
-      });
+      world_->collective(mpi::all_ranks, "a barrier of all ranks", -1,
+                         [](MPI_Comm c, MPI_Request* r) { mpi::check(MPI_Ibarrier(c, r), "MPI_Ibarrier"); });
   }
 
   // Every rank must show the same value: programs, seeds, sizes that have to agree.
@@ -69,7 +68,8 @@ class mpi_rank {
   template <class F>
   void exchange(const void* mine, const F& f) {
     if (!shares_memory())
-      throw std::logic_error("shardwise: exchange: ranks that are processes show each other no memory; use combine_disjoint");
+      throw std::logic_error(
+          "shardwise: exchange: ranks that are processes show each other no memory; use combine_disjoint");
     f([=](int) { return mine; });
   }
 
@@ -85,7 +85,8 @@ class mpi_rank {
       if (b.in.size() < now) b.in.resize(now);
       std::memcpy(b.out.data(), bytes + at, now);
       world_->collective(mpi::all_ranks, "an exchange of blocks", -1, [&](MPI_Comm c, MPI_Request* r) {
-        mpi::check(MPI_Iallreduce(b.out.data(), b.in.data(), static_cast<int>(now), MPI_UINT8_T, MPI_BOR, c, r), "MPI_Iallreduce");
+        mpi::check(MPI_Iallreduce(b.out.data(), b.in.data(), static_cast<int>(now), MPI_UINT8_T, MPI_BOR, c, r),
+                   "MPI_Iallreduce");
       });
       std::memcpy(bytes + at, b.in.data(), now);
     }
@@ -125,7 +126,11 @@ class mpi_rank {
   using account = std::array<std::atomic<std::int64_t>, max_axes>;
 
   mpi_rank(mpi::world& w, int lane, account* written, int host_ranks)
-      : world_(&w), lane_(lane), coordinate_(Mesh::coordinate(w.rank())), written_(written ? written : &own_), team_(host_ranks) {}
+      : world_(&w),
+        lane_(lane),
+        coordinate_(Mesh::coordinate(w.rank())),
+        written_(written ? written : &own_),
+        team_(host_ranks) {}
   // The same rank as its stream's thread knows it.
   mpi_rank(mpi_rank& owner, threads::stream_lane) : mpi_rank(*owner.world_, 1, owner.written_, 1) {}
   void fail(std::exception_ptr e) {
@@ -142,7 +147,8 @@ class mpi_rank {
   void share(const char* in, const void* mine, std::size_t bytes, const F& f) {
     mpi::world::buffers& b = world_->of_lane(0);
     if (b.out.size() < bytes) b.out.resize(bytes);
-    if (b.in.size() < bytes * static_cast<std::size_t>(Mesh::size)) b.in.resize(bytes * static_cast<std::size_t>(Mesh::size));
+    if (b.in.size() < bytes * static_cast<std::size_t>(Mesh::size))
+      b.in.resize(bytes * static_cast<std::size_t>(Mesh::size));
     std::memcpy(b.out.data(), mine, bytes);
     world_->collective(mpi::all_ranks, in, -1, [&](MPI_Comm c, MPI_Request* r) {
       const int n = static_cast<int>(bytes);

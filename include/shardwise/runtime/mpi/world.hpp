@@ -61,8 +61,13 @@ class world {
   // host_ranks: processes that share this one's cores. Collective.
   world(int rank, int size, const std::vector<std::vector<int>>& groups, const std::vector<int>& numbers, int host_ranks,
         const mpi_options& options)
-      : options_(options), rank_(rank), size_(size), crowded_(host_ranks > threads::cores_of_process()), left_(static_cast<std::size_t>(size), false),
-        begun_by_(static_cast<std::size_t>(size)), answered_(static_cast<std::size_t>(size), false),
+      : options_(options),
+        rank_(rank),
+        size_(size),
+        crowded_(host_ranks > threads::cores_of_process()),
+        left_(static_cast<std::size_t>(size), false),
+        begun_by_(static_cast<std::size_t>(size)),
+        answered_(static_cast<std::size_t>(size), false),
         ended_(static_cast<std::size_t>(size), false) {
     members_[all_ranks].resize(static_cast<std::size_t>(size));
     for (int r = 0; r < size; ++r) members_[all_ranks][static_cast<std::size_t>(r)] = r;
@@ -75,7 +80,8 @@ class world {
         if (group.size() == 1) continue;
         int place = 0;
         while (group[static_cast<std::size_t>(place)] != rank) ++place;
-        made(MPI_Comm_split(MPI_COMM_WORLD, numbers[static_cast<std::size_t>(a)], place, &comm_[c]), comm_[c], "MPI_Comm_split");
+        made(MPI_Comm_split(MPI_COMM_WORLD, numbers[static_cast<std::size_t>(a)], place, &comm_[c]), comm_[c],
+             "MPI_Comm_split");
         members_[c] = group;
       }
   }
@@ -179,8 +185,7 @@ class world {
     });
     std::string names;
     for (int r = 0; r < size_; ++r)
-      if (r != rank_ && !ended_[static_cast<std::size_t>(r)])
-        names += (names.empty() ? "" : ", ") + std::to_string(r);
+      if (r != rank_ && !ended_[static_cast<std::size_t>(r)]) names += (names.empty() ? "" : ", ") + std::to_string(r);
     v.silent = !names.empty();
     if (v.silent) v.text += "; MPI_Abort ends what did not leave by itself: rank " + names;
     return v;
@@ -274,12 +279,14 @@ class world {
       const auto at = static_cast<std::size_t>(p);
       if (answered_[at] && begun_by_[at][w.channel] >= w.number) continue;  // it has come, too
       found += "; rank " + std::to_string(p) +
-               (answered_[at] ? " has not come: it " + said_[at]
-                        : std::string(" does not answer: it is gone, stopped, or in code that calls nothing of the library"));
+               (answered_[at]
+                    ? " has not come: it " + said_[at]
+                    : std::string(" does not answer: it is gone, stopped, or in code that calls nothing of the library"));
     }
     char time[32];
     std::snprintf(time, sizeof time, "%g", options_.timeout_seconds);
-    throw std::runtime_error("shardwise: rank " + std::to_string(rank_) + " has waited " + time + " s in " + w.text() + found +
+    throw std::runtime_error("shardwise: rank " + std::to_string(rank_) + " has waited " + time + " s in " + w.text() +
+                             found +
                              "; let every rank make the same calls in the same order, or give more time by "
                              "mpi_options::timeout_seconds");
   }
