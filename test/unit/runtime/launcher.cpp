@@ -44,8 +44,8 @@ std::string place(const variables& set, std::vector<std::string> words = {}) {
     std::vector<char*> arguments{words.insert(words.begin(), "program")->data()};
     for (std::size_t i = 1; i < words.size(); ++i) arguments.push_back(words[i].data());
     try {
-      const rt::process_place p = rt::place_of_process(
-          rt::launch_arguments_of(static_cast<int>(arguments.size()), arguments.data()));
+      const rt::process_place p =
+          rt::place_of_process(rt::launch_arguments_of(static_cast<int>(arguments.size()), arguments.data()));
       return std::to_string(p.rank) + " of " + std::to_string(p.size) + ", local " + std::to_string(p.local) + " by " +
              (p.by ? p.by : "nobody");
     } catch (const std::exception& e) {
@@ -91,8 +91,7 @@ TEST_CASE("what does not say who a process is, is refused with what is missing")
   CHECK(place({{"RANK", "1"}}) ==
         "shardwise: the environment variable WORLD_SIZE is missing; start the program with torchrun, which sets RANK, "
         "WORLD_SIZE and LOCAL_RANK");
-  CHECK(place({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}}) ==
-        "shardwise: PMI_RANK is 4; it must be below PMI_SIZE, which is 4");
+  CHECK(place({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}}) == "shardwise: PMI_RANK is 4; it must be below PMI_SIZE, which is 4");
   CHECK(place({{"RANK", "-1"}, {"WORLD_SIZE", "4"}}) ==
         "shardwise: the environment variable RANK is '-1'; it must be a number from 0");
   CHECK(place({{"RANK", "1"}, {"WORLD_SIZE", "99999999999"}}) ==
@@ -109,22 +108,24 @@ TEST_CASE("a binary of several meshes takes the one with as many ranks as are as
   CHECK(launched({}, {}) == "4 ranks");
   CHECK(launched({}, {"--ranks", "2"}) == "2 ranks");
   CHECK(launched({}, {"--ranks=3", "--other"}) == "3 ranks");
-  CHECK(launched({}, {"--ranks", "6"}) ==
-        "shardwise: there are 6 ranks by --ranks, and this program was built for 4 (2 x 2) or 2 (2) or 3 (3); start it with such a "
-        "number, or add a mesh of 6 ranks to its mesh_choice");
+  CHECK(
+      launched({}, {"--ranks", "6"}) ==
+      "shardwise: there are 6 ranks by --ranks, and this program was built for 4 (2 x 2) or 2 (2) or 3 (3); start it with such a "
+      "number, or add a mesh of 6 ranks to its mesh_choice");
 }
 
 TEST_CASE("ranks as threads are refused where a launcher has started several processes") {
-  CHECK(launched({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}, {}) ==
-        "shardwise: this process is rank 1 of 4 by the word of Open MPI's mpirun (OMPI_COMM_WORLD_SIZE), and the program runs its "
-        "ranks as threads of one process; start it once, or let it launch ranks as processes: launch_mpi, or launch_cuda on GPUs");
+  CHECK(
+      launched({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}, {}) ==
+      "shardwise: this process is rank 1 of 4 by the word of Open MPI's mpirun (OMPI_COMM_WORLD_SIZE), and the program runs its "
+      "ranks as threads of one process; start it once, or let it launch ranks as processes: launch_mpi, or launch_cuda on GPUs");
   CHECK(launched({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}, {"--ranks", "2"}).find("--ranks asks for ranks that are threads") !=
         std::string::npos);
   CHECK(launched({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}, {"--ranks", "2"}) == "2 ranks");
   // a batch script of Slurm has these without srun
   CHECK(launched({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}, {"--ranks", "2"}) == "2 ranks");
-  CHECK(launched({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_STEP_NUM_TASKS", "4"}}, {}).find("by the word of srun") !=
-        std::string::npos);
+  CHECK(launched({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_STEP_NUM_TASKS", "4"}}, {})
+            .find("by the word of srun") != std::string::npos);
 }
 
 }  // namespace
