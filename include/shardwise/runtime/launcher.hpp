@@ -148,7 +148,7 @@ std::string mesh_sizes() {
 // A mesh, or a choice of them, as launch takes it; what is neither is not good, and launch<Mesh>(f) has the sentence.
 template <class Mesh>
 struct choice_of {
-  static constexpr bool good = detail::is_mesh<Mesh>;
+  static constexpr bool good = shardwise::detail::is_mesh<Mesh>;
   template <class F>
   static void each(F&& f) {
     f.template operator()<Mesh>();
