@@ -51,6 +51,8 @@ RUNS = [
     ("throw", 3, False, r"^no more rows \(rank 2\)$", 30),
     ("all throw", 3, False, r"^no rank goes on \(rank \d\)$", 30),
     ("return", 3, False, r"^shardwise: rank 2 has returned while rank \d waits in an all-gather on axis 1 of the mesh; .*\(in all_gather, module first, rank \d\)$", 30),
+    ("return beside", 3, False, r"^shardwise: rank 2 has returned while rank \d waits in an all-gather on axis 1 of the mesh; .*\(in all_gather, module first, rank \d\)$", 30),
+    ("stall beside", 3, False, r"^shardwise: rank \d has waited 2 s in an all-gather on axis 1 of the mesh; rank 2 does not answer.*module first", 30),
     ("disagree", 3, False, r"^shardwise: rank 2 and rank 0 disagree on the seed \(8 and 7\); ", 30),
     ("order", 3, False, r"^shardwise: rank \d .*(a barrier of all ranks|a comparison of the seed)", 30),
     ("stall", 3, False, r"^shardwise: rank \d has waited 2 s in an all-gather on axis 1 of the mesh; rank 2 does not answer.*module first.*MPI_Abort ends .*: rank 2$", 30),
