@@ -11,7 +11,7 @@
 
 #include <shardwise/runtime/mpi/collectives.hpp>
 #include <shardwise/runtime/mpi/rank.hpp>
-#include <shardwise/runtime/threads/threads.hpp>
+#include <shardwise/runtime/threads/collectives.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -43,7 +43,7 @@ template <class Choice>
 int refuse_size(const runtime::process_place& p) {
   start();
   try {
-    runtime::with_mesh<Choice>(p.size, p.said, []<class>() {});
+    runtime::with_mesh<Choice>(p.size, p.said, [&]<class M>() {});
   } catch (const std::exception& e) {
     if (p.rank == 0) say(e.what());
   }
