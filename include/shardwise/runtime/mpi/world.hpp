@@ -31,7 +31,7 @@ struct mpi_options {
   double timeout_seconds = 600;
   // Sums, means and products of float, double and whole numbers by MPI's own reduction, in whatever order it adds. Otherwise, and
   // always for elements that MPI cannot add and for extremes and norms, ranks exchange their parts and add them in rank order: the
-  // bits of the threads backend.
+  // bits of the threads backend. MPI does not promise that its own reduction gives all ranks the same bits.
   bool fast_reduce = false;
 };
 
