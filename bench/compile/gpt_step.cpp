@@ -3,6 +3,8 @@
 // threads, or with DEVICE on GPUs, kernels included; with FUSED, its kernels fused.
 #ifdef DEVICE
 #include <shardwise/cuda.cuh>
+#else
+#include <shardwise/shardwise.hpp>
 #endif
 #include <shardwise/pass/fuse/fuse.hpp>
 

@@ -32,11 +32,12 @@ families = {"clang": (["-fsyntax-only", "-Xclang", "-print-stats"], "-fconstexpr
 
 
 def references(scratch):
-    """What is compiled, by name: the umbrella, a train step of 12 layers, and the dearest pipeline over it."""
-    umbrella = scratch / "umbrella.cpp"
+    """What is compiled, by name: the umbrella headers, a train step of 12 layers, and the dearest pipeline over it."""
+    umbrella, core = scratch / "umbrella.cpp", scratch / "core.cpp"
     umbrella.write_text("#include <shardwise/shardwise.hpp>\n")
+    core.write_text("#include <shardwise/core.hpp>\n")
     fused = "c: merge, fuse, join"
-    return {"umbrella": (umbrella, []), "gpt_12": (source, ["-DLAYERS=12"]),
+    return {"umbrella": (umbrella, []), "core": (core, []), "gpt_12": (source, ["-DLAYERS=12"]),
             "gpt_12_fused": (pass_source(scratch, "gpt", 12, fused, pipelines[fused]), [])}
 
 

@@ -16,7 +16,7 @@
 //   GPT2_NAME     what the figures are called ("float32")
 #pragma once
 
-#include <shardwise/shardwise.hpp>
+#include <shardwise/core.hpp>
 
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/fuse/join_casts.hpp>

@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <vector>
 
+#include <shardwise/shardwise.hpp>
+
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/analysis/kernels.hpp>
 #include <shardwise/pass/fuse/merge_products.hpp>

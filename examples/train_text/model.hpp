@@ -2,7 +2,7 @@
 // A byte-level GPT as shardwise modules: pre-norm blocks, learned positions, the head tied to the byte table.
 #pragma once
 
-#include <shardwise/shardwise.hpp>
+#include <shardwise/core.hpp>
 
 namespace train_text {
 

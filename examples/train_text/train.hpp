@@ -13,6 +13,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <shardwise/shardwise.hpp>
+
 #include <shardwise/io/trace_export.hpp>
 #include <shardwise/pass/analysis/run_time.hpp>
 #include <shardwise/runtime/program/describe.hpp>

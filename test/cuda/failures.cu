@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 namespace {
 
 namespace sw = shardwise;
@@ -84,6 +86,31 @@ TEST_CASE("a rank that returns while another one's device or thread waits for it
   CHECK(told([](auto& rank) {
           if (rank.index() == 0) rank.barrier();
         }).find(gone + "a barrier of all ranks") == 0);
+}
+
+TEST_CASE("a rank that does not come in time is named, and the one that waits is released") {
+  if (!test::place::has(2)) return;
+  using program = step<float, 1, 2>;
+  std::string said = "nothing was thrown";
+  sw::set_rank_timeout(6);
+  try {
+    test::place::launch<typename program::mesh_type>([](auto& rank) {
+      sw::executor<program, std::remove_reference_t<decltype(rank)>> ex(rank);
+      ex.initialise(7);
+      for (int s = 1; s <= 3; ++s) {
+        if (rank.index() == 1 && s == 2) sleep(9);
+        feed(ex, s);
+        ex.run(environment(s));
+        ex.synchronize();
+      }
+    });
+  } catch (const std::exception& e) {
+    said = e.what();
+  }
+  sw::set_rank_timeout(600);
+  MESSAGE(said);
+  CHECK(said.find("shardwise: rank 0 has waited 6 s for its device: rank 1 has queued ") == 0);
+  CHECK(said.find(" collectives on axis 1 of the mesh") != std::string::npos);
 }
 
 TEST_CASE("a device's run is watched for what is not finite") {

@@ -10,6 +10,7 @@
 #include <string>
 #include <type_traits>
 
+#include <shardwise/runtime/failures.hpp>
 #include <shardwise/support/diagnose.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 
@@ -209,6 +210,8 @@ inline std::exception_ptr with_rank(std::exception_ptr e, int rank) {
   const std::string who = "rank " + std::to_string(rank);
   try {
     std::rethrow_exception(e);
+  } catch (const rank_failed&) {  // another rank's sentence
+    return e;
   } catch (const std::exception& x) {
     const std::string said = x.what();
     if (said.ends_with(who + ")") || said.starts_with("shardwise: " + who + " ")) return e;

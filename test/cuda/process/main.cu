@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank of a mesh as a process of its own: meets the others, all-reduces, and fails where it is told to.
-//   NCCL_COMM_ID=127.0.0.1:29600 RANK=r WORLD_SIZE=n LOCAL_RANK=r test_cuda_process [rank that throws]
-// for each r below n, n being 2 or 4, all at once. Prints "rank r of n: ok".
+// One rank of a mesh as a process of its own: meets the others, all-reduces, and fails where and as it is told to.
+//   NCCL_COMM_ID=127.0.0.1:29600 RANK=r WORLD_SIZE=n LOCAL_RANK=r test_cuda_process [RANK throw|kill|exit|stall]
+// for each r below n, n being 2 or 4, all at once: failures.py does so. Prints "rank r of n: ok".
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
+#include <string>
 #include <vector>
+
+#include <unistd.h>
 
 #include <shardwise/runtime/cuda/launch.hpp>
 #include <shardwise/vocabulary/axis.hpp>
@@ -21,10 +25,17 @@ void require(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
 }
 
+void misbehave(const std::string& how) {
+  if (how == "throw") throw std::runtime_error("gave up");
+  if (how == "kill") raise(SIGKILL);
+  if (how == "exit") std::_Exit(0);
+  for (;;) sleep(1);
+}
+
 template <class Rank>
-void run(Rank& rank, int bad) {
+void run(Rank& rank, int bad, const std::string& how) {
   using mesh = typename Rank::mesh_type;
-  if (rank.index() == bad) throw std::runtime_error("gave up");
+  if (rank.index() == bad) misbehave(how);
   for (int i = 0; i < 10; ++i) rank.barrier();
   rank.agree(17, "the answer");
   const sw::cuda::stream queue;
@@ -61,7 +72,8 @@ void run(Rank& rank, int bad) {
 int main(int argc, char** argv) {
   const char* const size = std::getenv("WORLD_SIZE");
   const int bad = argc > 1 ? std::atoi(argv[1]) : -1;
-  const auto body = [&](auto& rank) { run(rank, bad); };
+  const std::string how = argc > 2 ? argv[2] : "throw";
+  const auto body = [&](auto& rank) { run(rank, bad, how); };
   try {
     if (size && std::atoi(size) == 2) return sw::launch_cuda<sw::mesh<sw::on_cuda, rows>>(argc, argv, body);
     return sw::launch_cuda<sw::mesh<sw::on_cuda, rows, cols>>(argc, argv, body);

@@ -3,6 +3,7 @@
 #include <train_text/gpt2_names.hpp>
 #include <train_text/model.hpp>
 
+#include <shardwise/shardwise.hpp>
 #include <shardwise/io/checkpoint/checkpoint.hpp>
 
 #include <doctest/doctest.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The example's training step: with fused kernels it starts a third of what it has operations, and explain says so.
+#include <shardwise/shardwise.hpp>
+
 #include <shardwise/io/explain.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/fuse/merge_products.hpp>

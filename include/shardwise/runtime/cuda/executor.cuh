@@ -27,7 +27,9 @@
 #include <shardwise/runtime/cuda/resources.hpp>
 #include <shardwise/runtime/cuda/step_state.cuh>
 #include <shardwise/runtime/cuda/backend.hpp>
-#include <shardwise/runtime/executor/executor.hpp>
+#include <shardwise/runtime/executor/executor_base.hpp>
+#include <shardwise/runtime/executor/finite.hpp>
+#include <shardwise/runtime/program/numbers.hpp>
 #include <shardwise/runtime/program/schedule.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
@@ -85,11 +87,14 @@ class executor<Step, cuda_rank<Mesh>>
     lower(0);
     cuda::check_compiled<Step>(calls(), rank.index());
     choose_products(options.products);
-    for (int part = 0; part < parts; ++part) {
-      queue_collectives(part);
-      issue(part);
+    {
+      const typename Rank::awaiting_device connects(rank);  // a first collective waits for its peers where it is queued
+      for (int part = 0; part < parts; ++part) {
+        queue_collectives(part);
+        issue(part);
+      }
+      rank.synchronize(stream());
     }
-    rank.synchronize(stream());
     clear();
     base::reset_states();
     if (how_ == device_execution::graph) capture();

@@ -2,12 +2,15 @@
 // Starts the ranks of a mesh on GPUs: as threads of this process, or as one of the processes that a launcher started.
 #pragma once
 
-#include <deque>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <shardwise/runtime/cuda/rank.hpp>
@@ -49,6 +52,21 @@ void require_gpus() {
 struct process {
   int rank = 0, device = 0;
 };
+
+// Of <host>:<port>, where the host of an IPv6 address stands in brackets.
+inline std::string host_of(const std::string& address) {
+  const std::string host = address.substr(0, address.rfind(':'));
+  return host.size() > 2 && host.front() == '[' && host.back() == ']' ? host.substr(1, host.size() - 2) : host;
+}
+inline std::string words_of(const std::exception_ptr& e) {
+  try {
+    std::rethrow_exception(e);
+  } catch (const std::exception& x) {
+    return x.what();
+  } catch (...) {
+    return "shardwise: an exception that is none of std::exception's";
+  }
+}
 
 // Who this process is, checked against the mesh; then the GPUs, and nothing before.
 template <class Mesh>
@@ -121,7 +139,7 @@ void launch_cuda(F&& f) {
     } catch (...) {
       crew.fail(std::current_exception(), rank.index());
     }
-    crew.leave();
+    crew.leave(rank.index());
   };
   std::vector<std::thread> pool;
   pool.reserve(ranks.size());
@@ -129,6 +147,7 @@ void launch_cuda(F&& f) {
   const auto join = [&] {
     for (auto& t : pool) t.join();
   };
+  const threads::watch<cuda::crew<Mesh>, Mesh::size> watching(crew);
   crew.wait();
   if (crew.failed) cuda::abort_all(all, join);
   else join();
@@ -139,8 +158,9 @@ void launch_cuda(F&& f) {
 // -----------------------------------------------------------------------------------------------
 
 // Runs f(rank) for the one rank that this process is, by the launcher's variables; NCCL_COMM_ID says where rank 0 is
-// met. If f throws, this rank's communicators are aborted and the exception is rethrown with the rank in its sentence;
-// the launcher ends the other processes when this one ends with an error, which no process can do for the others.
+// met. If f throws, this rank's communicators are aborted and the exception is rethrown with the rank in its sentence; the other
+// ranks throw rank_failed with the same sentence. So they do if a process ends otherwise, or does not come within rank_timeout():
+// processes::lifeline.
 template <class Mesh, class F>
 void launch_cuda_process(F&& f, const runtime::launch_arguments& arguments = {}) {
   const cuda::process who = cuda::process_of<Mesh>(arguments);
@@ -156,13 +176,36 @@ void launch_cuda_process(F&& f, const runtime::launch_arguments& arguments = {})
     cuda::split_axes<Mesh>(one, who.rank);
   }
   cuda_rank<Mesh> rank(who.rank, who.device, std::move(made), nullptr);
+  // Communicators are aborted once, by this thread or, where it waits for a peer that has gone, by the lifeline's.
+  struct ending {
+    cuda::communicators* all;
+    std::mutex turn;
+    bool aborted = false;
+    void abort() {
+      const std::lock_guard lock(turn);
+      cuda::communicators* const one[] = {all};
+      if (!std::exchange(aborted, true)) cuda::abort_all(one, [] {});
+    }
+  } end{&rank.all_communicators(), {}};
+  std::optional<processes::lifeline> line;
+  if constexpr (Mesh::size > 1) line.emplace(who.rank, Mesh::size);
   try {
+    if (line) {
+      line->on_loss([](void* e) { static_cast<ending*>(e)->abort(); }, &end);
+      std::vector<std::uint32_t> port{line->port()};
+      rank.combine_disjoint(port);
+      line->meet(cuda::host_of(std::getenv("NCCL_COMM_ID")), static_cast<std::uint16_t>(port[0]));
+      rank.attach(*line);
+    }
     f(rank);
     rank.barrier();  // nobody takes its memory away while a peer still reads it
+    if (line) line->finish();
   } catch (...) {
-    const std::exception_ptr e = runtime::with_rank(std::current_exception(), who.rank);
-    cuda::communicators* const one[] = {&rank.all_communicators()};
-    cuda::abort_all(one, [] {});
+    const std::string elsewhere = line ? line->cause() : "";  // of which this exception may be an echo
+    const std::exception_ptr e = elsewhere.empty() ? runtime::with_rank(std::current_exception(), who.rank)
+                                                   : std::make_exception_ptr(rank_failed(elsewhere));
+    if (line) line->fail(cuda::words_of(e));
+    end.abort();
     std::rethrow_exception(e);
   }
 }

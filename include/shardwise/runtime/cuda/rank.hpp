@@ -19,6 +19,7 @@
 #include <shardwise/runtime/cuda/communicators.hpp>
 #include <shardwise/runtime/cuda/resources.hpp>
 #include <shardwise/runtime/launcher.hpp>
+#include <shardwise/runtime/processes/lifeline.hpp>
 #include <shardwise/runtime/rank.hpp>
 #include <shardwise/support/config.hpp>
 
@@ -58,11 +59,38 @@ struct crew {
 
   void fail(std::exception_ptr e, int rank) {
     meeting.fail(runtime::with_rank(e, rank));
-    const std::lock_guard lock(mutex_);
-    failed = true;
-    changed_.notify_all();
+    fail();
   }
-  void leave() {
+
+  // --- what the watch asks for: see threads::watch ---
+  threads::standing (&places)[threads::lanes][Mesh::size] = meeting.places;
+  std::atomic<bool> (&gone)[Mesh::size] = meeting.gone;
+  bool broken() const { return failed; }
+  std::string first_words() { return meeting.first_words(); }
+  template <class F>
+  static void parties(int rank, int axis, const F& f) {
+    threads::world<Mesh>::parties(rank, axis, f);
+  }
+  void stall(const std::string& why) {
+    meeting.stall(why);
+    fail();
+  }
+  // Of the ranks that share an axis with `rank`, those that have queued fewer collectives on it.
+  std::string device_late(int rank) const {
+    std::string text;
+    for (int a = 0; a < Mesh::axes; ++a)
+      for (int k = 0; k < Mesh::sizes[at(a)]; ++k) {
+        const int peer = Mesh::group_member(rank, a, k);
+        const std::int64_t mine = queued[at(rank)][at(a)], theirs = queued[at(peer)][at(a)];
+        if (theirs < mine)
+          text += (text.empty() ? ": rank " : ", rank ") + std::to_string(peer) + " has queued " + std::to_string(theirs) +
+                  " of " + std::to_string(mine) + " collectives on axis " + std::to_string(a) + " of the mesh";
+      }
+    return text.empty() ? ": all ranks have queued as many collectives" : text;
+  }
+
+  void leave(int rank) {
+    gone[at(rank)] = true;
     const std::lock_guard lock(mutex_);
     --running_;
     changed_.notify_all();
@@ -83,6 +111,11 @@ struct crew {
   }
 
  private:
+  void fail() {
+    const std::lock_guard lock(mutex_);
+    failed = true;
+    changed_.notify_all();
+  }
   static constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }
   static rank_returned waits_for(int who, int waiting, int axis) {
     return rank_returned(who, waiting, ("a collective on axis " + std::to_string(axis) + " of the mesh").c_str());
@@ -162,6 +195,7 @@ class cuda_rank {
     constexpr ncclDataType_t word = sizeof(E) == 8 ? ncclUint64 : sizeof(E) == 4 ? ncclUint32 : ncclUint8;
     const std::size_t words = sizeof(E) < 4 ? whole.size() * sizeof(E) : whole.size();
     if (!mailbox_ || whole.empty()) return;
+    const awaiting_device waits(*this);
     cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     const cuda::device_memory m(whole.size() * sizeof(E));
     const cudaStream_t s = mailbox_->queue.get();
@@ -173,8 +207,25 @@ class cuda_rank {
     synchronize(s);
   }
 
+  // While it stands, this rank waits for its device: a wait that is too long is ended, see rank_timeout.
+  class awaiting_device {
+   public:
+    explicit awaiting_device(cuda_rank& rank) : place_(rank.place()) {
+      if (place_) place_->awaits_device();
+    }
+    awaiting_device(const awaiting_device&) = delete;
+    awaiting_device& operator=(const awaiting_device&) = delete;
+    ~awaiting_device() {
+      if (place_) place_->goes_on();
+    }
+
+   private:
+    threads::standing* place_;
+  };
+
   // Waits for the stream, and throws if it ended because another rank failed: its results are then worthless.
   void synchronize(cudaStream_t stream) {
+    const awaiting_device waits(*this);
     if (crew_) {
       cuda::check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
       check_peers();
@@ -191,13 +242,14 @@ class cuda_rank {
     }
   }
 
-  // Throws if another rank has failed, as far as it is known here: between threads always; of another process what
-  // NCCL notices of its network, while the launcher ends the processes of one machine.
+  // Throws if another rank has failed, has ended or does not come: see crew and lifeline; and for what NCCL notices of its network.
   void check_peers() {
     if (crew_) {
       if (crew_->failed) released([] { throw rank_failed(); });
       return;
     }
+    if (line_)
+      if (const std::string cause = line_->cause(); !cause.empty()) throw rank_failed(cause);
     communicators_.each([](ncclComm_t c) {
       ncclResult_t state = ncclSuccess;
       cuda::check(ncclCommGetAsyncError(c, &state), "ncclCommGetAsyncError");
@@ -215,7 +267,11 @@ class cuda_rank {
   // threads; of another process nothing is known here.
   void queue_collectives(int axis, std::int64_t n) {
     if (crew_ && n > 0) crew_->queue(index_, axis, n);
+    if (line_) line_->queue(n);
   }
+
+  // A rank that is a process learns of the others' ends from it.
+  void attach(processes::lifeline& line) { line_ = &line; }
 
   // Payload handed to NCCL for other ranks, as communicate counts it; a replayed graph counts each time.
   std::int64_t bytes_written(int axis) const { return written_[static_cast<unsigned>(axis)]; }
@@ -232,10 +288,12 @@ class cuda_rank {
       throw;
     }
   }
+  threads::standing* place() { return crew_ ? &crew_->places[0][index_] : line_ ? &line_->place() : nullptr; }
 
   // The value that rank 0 shows. No rank has it before all have come.
   std::uint64_t first_of(std::uint64_t value) {
     if (!mailbox_) return value;
+    const awaiting_device waits(*this);
     cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     const cudaStream_t s = mailbox_->queue.get();
     auto* const words = reinterpret_cast<std::uint64_t*>(mailbox_->words.data());
@@ -252,6 +310,7 @@ class cuda_rank {
   cuda::crew<Mesh>* crew_;
   std::optional<thread_rank<Mesh>> meeting_;
   std::unique_ptr<cuda::mailbox> mailbox_;
+  processes::lifeline* line_ = nullptr;
   std::array<std::int64_t, max_axes> written_{};
   bool quiet_ = false;
 };

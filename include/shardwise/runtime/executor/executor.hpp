@@ -267,6 +267,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
     if (checks_ != executor_checks::none) rank_->agree(env.run().seed, "the seed");
     const dynamic_array<runtime::call>& list = calls();
     plan_parts();
+    if constexpr (requires { rank_->place().runs(place); }) rank_->place().runs(place);
     recorder_ = timeline_ && timeline_->begin(recorded_as_, env.run().step) ? timeline_ : nullptr;
     try {
       if constexpr (overlapped) {

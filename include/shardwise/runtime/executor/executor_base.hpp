@@ -33,6 +33,8 @@ constexpr bool has_check(executor_checks all, executor_checks one) {
   return (static_cast<unsigned>(all) & static_cast<unsigned>(one)) != 0;
 }
 
+// What runs a step on a rank. Host ranks' is in runtime/executor/executor.hpp (shardwise.hpp), devices' in
+// runtime/cuda/executor.cuh (cuda.cuh).
 template <class Step, class Rank>
 class executor;
 

@@ -190,8 +190,6 @@ struct kernel_table {
 }  // namespace SHARDWISE_HOST_BUILD
 }  // namespace runtime
 
-using runtime::step_env;
-
 }  // namespace shardwise::inline v0_1
 
 #include <shardwise/runtime/host/extern_kernels.hpp>

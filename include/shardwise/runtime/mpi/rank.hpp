@@ -13,6 +13,7 @@
 
 #include <shardwise/runtime/mpi/world.hpp>
 #include <shardwise/runtime/rank.hpp>
+#include <shardwise/runtime/threads/standing.hpp>
 #include <shardwise/runtime/threads/stream.hpp>
 #include <shardwise/runtime/threads/team.hpp>
 #include <shardwise/support/config.hpp>
@@ -108,6 +109,10 @@ class mpi_rank {
   using stream_type = threads::stream<mpi_rank>;
   stream_type& stream() { return stream_; }
 
+  // Of this thread and of the stream's: what the stream notes for a watch; between processes the waits themselves look at the clock.
+  threads::standing& place() { return place_; }
+  threads::standing& stream_place() { return stream_place_; }
+
   // As thread_rank::compute_threads; the ranks of one host share its cores.
   void compute_threads(int threads) { team_.resize(threads); }
   int compute_threads() const { return team_.threads(); }
@@ -162,6 +167,7 @@ class mpi_rank {
   std::array<int, max_axes> coordinate_;
   account own_{};
   account* written_;
+  threads::standing place_, stream_place_;
   threads::stream<mpi_rank> stream_{*this};
   threads::team team_;
 };

@@ -26,9 +26,9 @@ namespace shardwise::inline v0_1 {
 
 // What launch_mpi may be told.
 struct mpi_options {
-  // So long a rank waits for others, in a collective or at the end, before it takes them for lost. Longer than anything that one rank
-  // does by itself while others wait for it.
-  double timeout_seconds = 600;
+  // So long a rank waits for others, in a collective or at the end, before it takes them for lost; more than 0. Longer than anything that
+  // one rank does by itself while others wait for it. Threads' setting where none is given here; its 0, for ever, is a hundred years.
+  double timeout_seconds = rank_timeout() > 0 ? rank_timeout() : 3e9;
   // Sums, means and products of float, double and whole numbers by MPI's own reduction, in whatever order it adds. Otherwise, and
   // always for elements that MPI cannot add and for extremes and norms, ranks exchange their parts and add them in rank order: the
   // bits of the threads backend. MPI does not promise that its own reduction gives all ranks the same bits.

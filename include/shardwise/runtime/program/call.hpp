@@ -229,4 +229,5 @@ constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, cons
 
 namespace shardwise::inline v0_1 {
 using runtime::random_policy;
+using runtime::step_env;
 }

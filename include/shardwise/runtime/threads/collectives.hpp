@@ -41,7 +41,7 @@ void all_reduce(const call& c, Rank& rank) {
   g.member[static_cast<unsigned>(me)] = {mine, c.p[result], c.workspace, nullptr};
   const interval own = split({0, total}, 1, n, me);
   const std::int64_t zero[max_rank]{};
-  g.gate.wait();
+  g.gate.wait(rank.place());
   for (int step = 0; step < n; ++step) {
     const int to = (me + step) % n;
     const interval part = split({0, total}, 1, n, to);
@@ -91,7 +91,7 @@ void all_gather(const call& c, Rank& rank) {
   auto& g = rank.group(c.axis);
   const int n = c.ranks, me = c.coordinate;
   g.member[static_cast<unsigned>(me)] = {c.p[0], c.p[result], nullptr, nullptr};
-  g.gate.wait();
+  g.gate.wait(rank.place());
   for (int step = 0; step < n; ++step) {
     const int to = (me + step) % n;
     send_gathered<T>(c, rank, to, static_cast<T*>(g.member[static_cast<unsigned>(to)].target));
@@ -106,7 +106,7 @@ void reduce_scatter(const call& c, Rank& rank) {
   const int n = c.ranks, me = c.coordinate, d = c.to.dim;
   const layout& x = c.l[0];
   g.member[static_cast<unsigned>(me)] = {c.p[0], nullptr, c.workspace, nullptr};
-  g.gate.wait();
+  g.gate.wait(rank.place());
   const std::int64_t zero[max_rank]{};
   for (int step = 0; step < n; ++step) {
     const int to = (me + step) % n;
@@ -152,7 +152,7 @@ void all_to_all(const call& c, Rank& rank) {
   auto& g = rank.group(c.axis);
   const int n = c.ranks, me = c.coordinate;
   g.member[static_cast<unsigned>(me)] = {c.p[0], c.p[result], nullptr, nullptr};
-  g.gate.wait();
+  g.gate.wait(rank.place());
   for (int step = 0; step < n; ++step) {
     const int to = (me + step) % n;
     send_crossing<T>(c, rank, to, static_cast<T*>(g.member[static_cast<unsigned>(to)].target));
@@ -181,7 +181,7 @@ void resplit(const call& c, Rank& rank) {
   auto& g = rank.group(c.axis);
   const int n = c.ranks, me = c.coordinate;
   g.member[static_cast<unsigned>(me)] = {c.p[0], c.p[result], nullptr, &c.l[result]};
-  g.gate.wait();
+  g.gate.wait(rank.place());
   for (int step = 0; step < n; ++step) {
     const int to = (me + step) % n;
     const exhibit& peer = g.member[static_cast<unsigned>(to)];
@@ -299,19 +299,22 @@ template <class T, class Rank>
 void batch(const call* c, int n, Rank& rank) {
   auto& g = rank.group(c->axis);
   g.member[static_cast<unsigned>(c->coordinate)] = {nullptr, nullptr, &rank, c};
-  g.gate.wait();
+  g.gate.wait(rank.place());
   batch_exchange<T, Rank, std::remove_reference_t<decltype(g)>>{c, n, rank, g}.run();
   g.gate.finish();
 }
 
 namespace detail {
 
+inline activity activity_of(const call& c) {
+  return {c.kind == transition::all_reduce       ? "an all-reduce"
+          : c.kind == transition::all_gather     ? "an all-gather"
+          : c.kind == transition::reduce_scatter ? "a reduce-scatter"
+                                                 : "an all-to-all",
+          c.axis, c.node};
+}
 [[noreturn]] __attribute__((noinline)) inline void rethrow_waiting(const call& c, int who, int waiting) {
-  const char* const kind = c.kind == transition::all_reduce       ? "an all-reduce"
-                           : c.kind == transition::all_gather     ? "an all-gather"
-                           : c.kind == transition::reduce_scatter ? "a reduce-scatter"
-                                                                  : "an all-to-all";
-  throw rank_returned(who, waiting, (std::string(kind) + " on axis " + std::to_string(c.axis) + " of the mesh").c_str());
+  throw rank_returned(who, waiting, activity_of(c).text().c_str());
 }
 
 }  // namespace detail
@@ -321,6 +324,7 @@ struct collectives {
 #define SHARDWISE_COLLECTIVE(function)                  \
   template <class T, class Rank>                        \
   static void function(const call& c, Rank& rank) {     \
+    rank.place().does(detail::activity_of(c));          \
     try {                                               \
       threads::function<T>(c, rank);                    \
     } catch (const rank_returned& e) {                  \
@@ -336,6 +340,7 @@ struct collectives {
 #undef SHARDWISE_COLLECTIVE
   template <class T, class Rank>
   static void batch(const call* c, int n, Rank& rank) {
+    rank.place().does(detail::activity_of(*c));
     try {
       threads::batch<T>(c, n, rank);
     } catch (const rank_returned& e) {

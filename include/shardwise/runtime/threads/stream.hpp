@@ -90,6 +90,7 @@ class stream {
     const unsigned n = issued_.load(std::memory_order_relaxed);
     reach(n - capacity + 1);
     slots_[n % capacity] = s;
+    if (s.run) owner_->stream_place().given();
     issued_.store(n + 1, std::memory_order_release);
     issued_.notify_one();
     return n + 1;
@@ -99,7 +100,11 @@ class stream {
   void reach(ticket t) const noexcept {
     for (int spin = 0;; ++spin) {
       const unsigned done = done_.load(std::memory_order_acquire);
-      if (static_cast<int>(done - t) >= 0) return;
+      if (static_cast<int>(done - t) >= 0) {
+        if (spin > 200) owner_->place().goes_on();
+        return;
+      }
+      if (spin == 200) owner_->place().awaits_stream();
       if (spin >= 200) done_.wait(done, std::memory_order_acquire);
     }
   }
@@ -126,6 +131,7 @@ class stream {
       if (!broken_.load(std::memory_order_relaxed)) {
         try {
           if (s.when) s.when->begin = runtime::now();
+          lane.place().runs(s.where);
           s.run(s.c, s.env, lane);
           if (s.when) s.when->end = runtime::now();
         } catch (const rank_failed&) {
@@ -141,6 +147,7 @@ class stream {
           lane.fail(std::current_exception());
         }
       }
+      lane.place().served();
       done_.store(n + 1, std::memory_order_release);
       done_.notify_all();
     }

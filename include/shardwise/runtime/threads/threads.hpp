@@ -16,8 +16,10 @@
 
 #include <shardwise/runtime/launcher.hpp>
 #include <shardwise/runtime/rank.hpp>
+#include <shardwise/runtime/threads/barrier.hpp>
 #include <shardwise/runtime/threads/stream.hpp>
 #include <shardwise/runtime/threads/team.hpp>
+#include <shardwise/runtime/threads/watch.hpp>
 #include <shardwise/support/config.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 
@@ -27,67 +29,13 @@ namespace threads {
 
 struct collectives;
 
-// Waits spin briefly and then sleep: four ranks on two cores would otherwise burn each other's time.
-class barrier {
- public:
-  void reset(int parties) { parties_ = static_cast<unsigned>(parties); }
-  // All parties meet and return; or a rank has failed or left before the last one came, and all of them throw.
-  void wait() { meet<true>(); }
-  // A later meeting of parties that have met in a collective: it takes place even if a rank fails meanwhile, so that no
-  // party leaves, and frees its memory, while another one still writes into it. Nothing between the two may throw.
-  void finish() { meet<false>(); }
-  void open() {
-    state_.fetch_or(broken, std::memory_order_acq_rel);
-    state_.notify_all();
-  }
-  // Mesh rank `rank`, one of the parties, will not come any more: who waits for it would wait for ever.
-  void leave(int rank) {
-    int nobody = -1;
-    left_.compare_exchange_strong(nobody, rank, std::memory_order_acq_rel);
-    open();
-  }
-
- private:
-  // one word, so that the last arrival and a failure have an order: [broken 1][round 15][arrived 16]
-  static constexpr unsigned broken = 1U << 31, arrived = 0xFFFFU, one_round = arrived + 1;
-
-  template <bool MayFail>
-  void meet() {
-    unsigned s = state_.load(std::memory_order_acquire);
-    for (;;) {
-      if (MayFail && (s & broken)) release();
-      const bool last = (s & arrived) + 1 == parties_;
-      const unsigned next = last ? (s & broken) | (((s & ~arrived) + one_round) & ~broken) : s + 1;
-      if (!state_.compare_exchange_weak(s, next, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
-      if (!last) break;
-      state_.notify_all();
-      return;
-    }
-    const unsigned mine = s & ~(broken | arrived);
-    for (int spin = 0;; ++spin) {
-      const unsigned now = state_.load(std::memory_order_acquire);
-      if ((now & ~(broken | arrived)) != mine) return;
-      if (MayFail && (now & broken)) release();
-      if (spin >= 200) state_.wait(now, std::memory_order_acquire);
-    }
-  }
-
-  [[noreturn]] __attribute__((noinline)) void release() const {
-    if (const int who = left_.load(std::memory_order_acquire); who >= 0) throw rank_returned(who);
-    throw rank_failed();
-  }
-
-  std::atomic<unsigned> state_{0};
-  std::atomic<int> left_{-1};
-  unsigned parties_ = 1;
-};
-
 // What a member of a group shows the others during a collective.
 struct exhibit {
   const void* source = nullptr;
   void* target = nullptr;
   void* inbox = nullptr;
   const void* info = nullptr;
+  activity doing = {};
 };
 
 struct group {
@@ -103,6 +51,9 @@ struct world {
   // groups[lane][a][g]: the g-th process group along axis a: the ranks that differ on it alone. The ranks' own threads and their streams meet in places of their own,
   // so that neither has to keep the other's order.
   std::array<std::vector<group>, max_axes> groups[lanes];
+  // What the watch looks at: where each rank's thread and stream wait, and who is out of its function.
+  standing places[lanes][Mesh::size];
+  std::atomic<bool> gone[Mesh::size]{};
 
   world() {
     make(all, Mesh::size);
@@ -125,11 +76,29 @@ struct world {
     pthread_mutex_lock(&error_mutex);
     if (!first_error) first_error = e;
     pthread_mutex_unlock(&error_mutex);
-    all.gate.open();
-    for (auto& lane : groups)
-      for (int a = 0; a < Mesh::axes; ++a)
-        for (int g = 0; g < Mesh::size / Mesh::sizes[static_cast<unsigned>(a)]; ++g)
-          lane[static_cast<unsigned>(a)][static_cast<unsigned>(g)].gate.open();
+    broken_ = true;
+    each_gate([](barrier& b) { b.open(); });
+  }
+  void stall(const std::string& why) { fail(std::make_exception_ptr(rank_stalled(why))); }
+  bool broken() const { return broken_; }
+  // What the first failure said.
+  std::string first_words() {
+    pthread_mutex_lock(&error_mutex);
+    const std::exception_ptr e = first_error;
+    pthread_mutex_unlock(&error_mutex);
+    try {
+      if (e) std::rethrow_exception(e);
+    } catch (const std::exception& x) {
+      return x.what();
+    } catch (...) {
+      return "an exception that is none of std::exception's";
+    }
+    return {};
+  }
+  template <class F>
+  static void parties(int rank, int axis, const F& f) {
+    const int n = axis < 0 ? Mesh::size : Mesh::sizes[static_cast<unsigned>(axis)];
+    for (int k = 0; k < n; ++k) f(axis < 0 ? k : Mesh::group_member(rank, axis, k));
   }
 
   // The rank's function has returned. Law: a rank leaves no meeting before all its parties have come, so that whoever waits
@@ -146,6 +115,16 @@ struct world {
     g.member.resize(static_cast<unsigned>(n));
     g.gate.reset(n);
   }
+  template <class F>
+  void each_gate(const F& f) {
+    f(all.gate);
+    for (auto& lane : groups)
+      for (int a = 0; a < Mesh::axes; ++a)
+        for (int g = 0; g < Mesh::size / Mesh::sizes[static_cast<unsigned>(a)]; ++g)
+          f(lane[static_cast<unsigned>(a)][static_cast<unsigned>(g)].gate);
+  }
+
+  std::atomic<bool> broken_{false};
 };
 
 }  // namespace threads
@@ -167,13 +146,12 @@ class thread_rank {
   const std::array<int, max_axes>& coordinate() const { return coordinate_; }
   int coordinate(int axis) const { return coordinate_[static_cast<unsigned>(axis)]; }
   threads::group& group(int axis) { return *group_[static_cast<unsigned>(axis)]; }
+  // Where its thread waits for other ranks: gates are told, and the watch reads it.
+  threads::standing& place() { return *place_; }
+  threads::standing& stream_place() { return world_->places[1][index_]; }
   // All ranks meet.
   void barrier() {
-    try {
-      world_->all.gate.wait();
-    } catch (const rank_returned& e) {
-      throw rank_returned(e.rank, index_, "a barrier of all ranks");
-    }
+    meet({"a barrier of all ranks", activity::all_ranks}, nullptr, [](auto&) {});
   }
 
   // Counted where the bytes are copied, independently of every prediction; by a peer where it fetches them.
@@ -214,28 +192,15 @@ class thread_rank {
   // come, and no rank goes on before it has returned on all. It throws nothing, and counts no bytes.
   template <class F>
   void exchange(const void* mine, const F& f) {
-    auto& g = world_->all;
-    g.member[static_cast<unsigned>(index_)].info = mine;
-    try {
-      g.gate.wait();
-    } catch (const rank_returned& e) {
-      throw rank_returned(e.rank, index_, "an exchange of blocks");
-    }
-    f([&](int rank) { return g.member[static_cast<unsigned>(rank)].info; });
-    g.gate.finish();
+    meet({"an exchange of blocks", activity::all_ranks}, mine,
+         [&](auto& g) { f([&](int rank) { return g.member[static_cast<unsigned>(rank)].info; }); });
   }
 
-  // Every rank must show the same value: programs, seeds, sizes that have to agree.
+  // Every rank must show the same value: programs, seeds, sizes that have to agree. `what` is static text.
   void agree(std::uint64_t value, const char* what) {
-    auto& g = world_->all;
-    g.member[static_cast<unsigned>(index_)].info = &value;
-    try {
-      g.gate.wait();
-    } catch (const rank_returned& e) {
-      throw rank_returned(e.rank, index_, (std::string("a comparison of ") + what).c_str());
-    }
-    const std::uint64_t first = *static_cast<const std::uint64_t*>(g.member[0].info);
-    g.gate.finish();
+    std::uint64_t first = 0;
+    meet({what, activity::comparison}, &value,
+         [&](auto& g) { first = *static_cast<const std::uint64_t*>(g.member[0].info); });
     if (first != value)
       throw std::logic_error("shardwise: rank " + std::to_string(index_) + " and rank 0 disagree on " + what + " (" +
                              std::to_string(value) + " and " + std::to_string(first) +
@@ -246,7 +211,11 @@ class thread_rank {
   friend class threads::stream<thread_rank>;
 
   thread_rank(threads::world<Mesh>& w, int index, int lane)
-      : world_(&w), index_(index), coordinate_(Mesh::coordinate(index)), counts_(&own_counts_) {
+      : world_(&w),
+        index_(index),
+        coordinate_(Mesh::coordinate(index)),
+        place_(&w.places[lane][index]),
+        counts_(&own_counts_) {
     for (int a = 0; a < Mesh::axes; ++a)
       group_[static_cast<unsigned>(a)] =
           &w.groups[lane][static_cast<unsigned>(a)][static_cast<unsigned>(threads::world<Mesh>::group_of(index, a))];
@@ -257,6 +226,33 @@ class thread_rank {
   }
   void fail(std::exception_ptr e) { world_->fail(e); }
 
+  // f(all ranks' exhibits) when all have come to the same call; f throws nothing.
+  using activity = threads::activity;
+  template <class F>
+  void meet(const activity& what, const void* info, const F& f) {
+    auto& g = world_->all;
+    threads::exhibit& mine = g.member[static_cast<unsigned>(index_)];
+    mine.info = info;
+    mine.doing = what;
+    place().does(what);
+    try {
+      g.gate.wait(place());
+    } catch (const rank_returned& e) {
+      throw rank_returned(e.rank, index_, what.text().c_str());
+    }
+    // the same sentence on all ranks: of rank 0 and the first that does something else
+    const activity first = g.member[0].doing;
+    activity theirs;
+    int other = 1;
+    while (other < Mesh::size && g.member[static_cast<unsigned>(other)].doing == first) ++other;
+    if (other < Mesh::size) theirs = g.member[static_cast<unsigned>(other)].doing;
+    else f(g);
+    g.gate.finish();
+    if (other < Mesh::size)
+      throw std::logic_error("shardwise: rank 0 waits in " + first.text() + ", and rank " + std::to_string(other) + " in " +
+                             theirs.text() + "; every rank must make the same calls in the same order");
+  }
+
   struct account {
     std::atomic<std::int64_t> written[max_axes]{};
     threads::link link{};
@@ -266,6 +262,7 @@ class thread_rank {
   int index_;
   std::array<int, max_axes> coordinate_;
   std::array<threads::group*, max_axes> group_{};
+  threads::standing* place_;
   account own_counts_;
   account* counts_;
   std::atomic<std::int64_t> unsent_{0};
@@ -319,8 +316,12 @@ void run_ranks(F& f) {
     } catch (...) {
       w.fail(std::current_exception());
     }
+    w.gone[r] = true;
   };
-  run_threads<Mesh::size>(body, [&](std::exception_ptr e) { w.fail(e); });
+  {
+    const watch<threads::world<Mesh>, Mesh::size> watching(w);
+    run_threads<Mesh::size>(body, [&](std::exception_ptr e) { w.fail(e); });
+  }
   if (w.first_error) std::rethrow_exception(w.first_error);
 }
 
@@ -346,8 +347,13 @@ void run_ranks_of_two(F& f) {
     } catch (...) {
       fail(std::current_exception());
     }
+    w.gone[r] = v.gone[r] = true;
   };
-  run_threads<Mesh::size>(body, fail);
+  {
+    const watch<threads::world<Mesh>, Mesh::size> watching(w);
+    const watch<threads::world<Other>, Other::size> watching_other(v);
+    run_threads<Mesh::size>(body, fail);
+  }
   if (w.first_error) std::rethrow_exception(w.first_error);
 }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include <shardwise/shardwise.hpp>
+
 #include "../../../../examples/train_text/corpus.hpp"
 #include "../../../../examples/train_text/model.hpp"
 #include "../../../../examples/train_text/ngram.hpp"
