@@ -3,14 +3,14 @@
 // meshes that a binary was built for that makes.
 #pragma once
 
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 
-#include <shardwise/runtime/failures.hpp>
 #include <shardwise/support/diagnose.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 
@@ -54,6 +54,16 @@ inline constexpr starter starters[] = {
     {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
 };
 
+// Throws what a format of printf says. Chains of strings would cost every program, since threads launch by this header, too.
+[[noreturn]] inline void refuse(const char* format, ...) {
+  char text[800];
+  std::va_list values;
+  va_start(values, format);
+  std::vsnprintf(text, sizeof text, format, values);
+  va_end(values);
+  throw std::runtime_error(std::string("shardwise: ") + text);
+}
+
 // The first of which rank and size are set, else the first of which one of them is, else none.
 inline const starter* find_starter() {
   for (const starter& l : starters)
@@ -74,13 +84,10 @@ inline int whole_number(const char* text) {
 inline int number_in(const starter& l, const char* variable) {
   const char* const text = std::getenv(variable);
   if (!text)
-    throw std::runtime_error(std::string("shardwise: the environment variable ") + variable +
-                             " is missing; start the program with " + l.started_by + ", which sets " + l.rank + ", " +
-                             l.size + " and " + l.local);
+    refuse("the environment variable %s is missing; start the program with %s, which sets %s, %s and %s", variable,
+           l.started_by, l.rank, l.size, l.local);
   const int value = whole_number(text);
-  if (value < 0)
-    throw std::runtime_error(std::string("shardwise: the environment variable ") + variable + " is '" + text +
-                             "'; it must be a number from 0");
+  if (value < 0) refuse("the environment variable %s is '%s'; it must be a number from 0", variable, text);
   return value;
 }
 
@@ -93,9 +100,7 @@ struct process_place {
 
 inline process_place place_by(const starter& l) {
   process_place p{l.started_by, l.size, l.local, number_in(l, l.rank), number_in(l, l.size), -1};
-  if (p.rank >= p.size)
-    throw std::runtime_error(std::string("shardwise: ") + l.rank + " is " + std::to_string(p.rank) + "; it must be below " +
-                             l.size + ", which is " + std::to_string(p.size));
+  if (p.rank >= p.size) refuse("%s is %d; it must be below %s, which is %d", l.rank, p.rank, l.size, p.size);
   if (std::getenv(l.local)) p.local = number_in(l, l.local);
   return p;
 }
@@ -120,14 +125,10 @@ inline launch_arguments launch_arguments_of(int argc, char** argv) {
       const char* const text = argv[i][n] == '=' ? argv[i] + n + 1 : i + 1 < argc ? argv[i + 1] : "";
       a.*o.to = whole_number(text);
       if (a.*o.to < (o.to == &launch_arguments::rank ? 0 : 1))
-        throw std::invalid_argument(std::string("shardwise: ") + o.name + " is given '" + text +
-                                    "'; it must be a number from " + (o.to == &launch_arguments::rank ? "0" : "1"));
+        refuse("%s is given '%s'; it must be a number from %s", o.name, text, o.to == &launch_arguments::rank ? "0" : "1");
     }
-  if ((a.rank < 0) != (a.size < 0))
-    throw std::invalid_argument("shardwise: of --rank and --world-size one is given; give both, or none");
-  if (a.rank >= 0 && a.rank >= a.size)
-    throw std::invalid_argument("shardwise: --rank is " + std::to_string(a.rank) +
-                                "; it must be below --world-size, which is " + std::to_string(a.size));
+  if ((a.rank < 0) != (a.size < 0)) refuse("of --rank and --world-size one is given; give both, or none");
+  if (a.rank >= 0 && a.rank >= a.size) refuse("--rank is %d; it must be below --world-size, which is %d", a.rank, a.size);
   return a;
 }
 
@@ -195,34 +196,14 @@ inline int threads_asked_for(const launch_arguments& a) {
   const process_place p = place_of_process(a);
   const bool is_batch = p.by == starters[3].started_by && !std::getenv("SLURM_STEP_NUM_TASKS");
   if (p.size > 1 && !is_batch)
-    throw std::runtime_error("shardwise: this process is rank " + std::to_string(p.rank) + " of " + std::to_string(p.size) +
-                             " by the word of " + p.by + " (" + p.said +
-                             (a.ranks > 0
-                                  ? "), and --ranks asks for ranks that are threads of one process; start it once, or "
-                                    "leave --ranks out where the program can launch ranks as processes"
-                                  : "), and the program runs its ranks as threads of one process; start it once, or let "
-                                    "it launch ranks as processes: launch_mpi, or launch_cuda on GPUs"));
+    refuse(
+        "this process is rank %d of %d by the word of %s (%s), and %s", p.rank, p.size, p.by, p.said,
+        a.ranks > 0
+            ? "--ranks asks for ranks that are threads of one process; start it once, or leave --ranks out where the program "
+              "can launch ranks as processes"
+            : "the program runs its ranks as threads of one process; start it once, or let it launch ranks as processes: "
+              "launch_mpi, or launch_cuda on GPUs");
   return a.ranks;
-}
-
-// `e` with the rank in its sentence, if it does not say it already; the exception itself is nested in the new one.
-inline std::exception_ptr with_rank(std::exception_ptr e, int rank) {
-  const std::string who = "rank " + std::to_string(rank);
-  try {
-    std::rethrow_exception(e);
-  } catch (const rank_failed&) {  // another rank's sentence
-    return e;
-  } catch (const std::exception& x) {
-    const std::string said = x.what();
-    if (said.ends_with(who + ")") || said.starts_with("shardwise: " + who + " ")) return e;
-    try {
-      std::throw_with_nested(std::runtime_error(said + " (" + who + ")"));
-    } catch (...) {
-      return std::current_exception();
-    }
-  } catch (...) {
-    return e;
-  }
 }
 
 }  // namespace runtime

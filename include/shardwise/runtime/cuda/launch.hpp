@@ -15,6 +15,7 @@
 
 #include <shardwise/runtime/cuda/rank.hpp>
 #include <shardwise/runtime/launcher.hpp>
+#include <shardwise/runtime/with_rank.hpp>
 
 namespace shardwise::inline v0_1 {
 

@@ -18,9 +18,9 @@
 
 #include <shardwise/runtime/cuda/communicators.hpp>
 #include <shardwise/runtime/cuda/resources.hpp>
-#include <shardwise/runtime/launcher.hpp>
 #include <shardwise/runtime/processes/lifeline.hpp>
 #include <shardwise/runtime/rank.hpp>
+#include <shardwise/runtime/with_rank.hpp>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1 {

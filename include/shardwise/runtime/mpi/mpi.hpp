@@ -12,6 +12,7 @@
 #include <shardwise/runtime/mpi/collectives.hpp>
 #include <shardwise/runtime/mpi/rank.hpp>
 #include <shardwise/runtime/threads/collectives.hpp>
+#include <shardwise/runtime/with_rank.hpp>
 
 namespace shardwise::inline v0_1 {
 

@@ -16,6 +16,7 @@
 #include <shardwise/runtime/threads/standing.hpp>
 #include <shardwise/runtime/threads/stream.hpp>
 #include <shardwise/runtime/threads/team.hpp>
+#include <shardwise/runtime/with_rank.hpp>
 #include <shardwise/support/config.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 
