@@ -60,7 +60,8 @@ inline constexpr std::array flags{
     flag{"--steps", "N", "optimizer steps"},
     flag{"--seed", "N", "seed of the split, of the initial weights and of the batches"},
     flag{"--out", "DIR", "folder for loss.csv, loss.svg and summary.json"},
-    flag{"--backend", "NAME", "where the ranks run: threads of this process (threads), or one GPU each (cuda)"},
+    flag{"--backend", "NAME",
+         "where the ranks run: threads of this process (threads), processes of mpirun (mpi), or one GPU each (cuda)"},
     flag{"--parallel", "NAME", "how the ranks share the work: ddp+tp, ddp, fsdp, hsdp, tp or fsdp+tp"},
     flag{"--precision", "NAME", "what the model computes in: bf16 (GPUs, there the default) or float32"},
     flag{"--threads", "N",
@@ -168,8 +169,8 @@ inline options parse_options(int argc, const char* const* argv, options defaults
       result.seed = detail::parse_number<std::uint64_t>(name, value, 0, std::numeric_limits<std::uint64_t>::max());
     if (name == "--threads") result.threads = detail::parse_number<int>(name, value, 1, most_threads);
     if (name == "--backend") {
-      if (value != "threads" && value != "cuda")
-        throw usage_error("--backend accepts threads and cuda, not '" + std::string(value) + "'.");
+      if (value != "threads" && value != "mpi" && value != "cuda")
+        throw usage_error("--backend accepts threads, mpi and cuda, not '" + std::string(value) + "'.");
       result.backend = value;
     }
     if (name == "--precision") {
@@ -186,7 +187,7 @@ inline options parse_options(int argc, const char* const* argv, options defaults
   }
   if (result.save_every > 0 && result.save.empty())
     throw usage_error("--save-every needs a folder to save into: --save DIR.");
-  if (result.threads > 1 && result.backend != "threads")
+  if (result.threads > 1 && result.backend == "cuda")
     throw usage_error("--threads is for ranks on the host: leave it out, or take --backend threads.");
   return result;
 }

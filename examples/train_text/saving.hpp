@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <shardwise/io/checkpoint/checkpoint.hpp>
+#include <shardwise/runtime/launcher.hpp>
 
 #include "options.hpp"
 
@@ -89,6 +90,7 @@ inline std::string quoted(const std::string& word) {
 // The command that goes on with what --save has.
 inline std::string resuming_command(const options& o) {
   std::string line = quoted(o.program);
+  if (o.backend == "mpi") line = "mpirun -n " + std::to_string(shardwise::runtime::place_of_process().size) + " " + line;
   const auto flag = [&](std::string_view name, const std::string& value) {
     line += " " + std::string(name) + " " + quoted(value);
   };

@@ -19,6 +19,10 @@
 #include <shardwise/pass/analysis/run_time.hpp>
 #include <shardwise/runtime/program/describe.hpp>
 
+#if defined(TRAIN_TEXT_MPI)
+#include <shardwise/runtime/mpi/mpi.hpp>
+#endif
+
 #include "corpus.hpp"
 #include "ngram.hpp"
 #include "options.hpp"
@@ -44,6 +48,14 @@ struct on_threads {
     sw::launch<Mesh>(f);
   }
 };
+#if defined(TRAIN_TEXT_MPI)
+struct on_processes : on_threads {
+  template <class Mesh, class F>
+  static void launch(F&& f) {
+    sw::launch_mpi<Mesh>(f);
+  }
+};
+#endif
 #if defined(TRAIN_TEXT_CUDA)
 template <class Plan>
 struct in_bf16;
@@ -206,12 +218,23 @@ inline double communication_share(const sw::timeline& t) {
   return all > 0 ? static_cast<double>(waited) / static_cast<double>(all) : -1;
 }
 
+// Whether this process is not the one that shows and writes the results of a run of several.
+template <class Place>
+bool is_silent() {
+#if defined(TRAIN_TEXT_MPI)
+  if constexpr (std::is_same_v<Place, on_processes>) return sw::runtime::place_of_process().rank != 0;
+#endif
+  return false;
+}
+
 template <class Plan, class Place>
 int train_at(const options& o) {
   using step = step_on<Plan, Place>;
   using score = score_on<Plan, Place>;
   using mesh = typename Plan::mesh;
-  if (std::is_same_v<Place, on_threads>) std::cout << compared_plans(Plan::name);
+  const bool silent = is_silent<Place>();
+  if (silent) std::cout.setstate(std::ios::badbit);
+  if (std::is_base_of_v<on_threads, Place>) std::cout << compared_plans(Plan::name);
   std::cout << sw::describe_plan<step>({Plan::axes.begin(), Plan::axes.end()}) << std::flush;
   if (o.plan_only) return 0;
 
@@ -302,18 +325,22 @@ int train_at(const options& o) {
     }
     if (speaks) {
       held_out = total / static_cast<double>(starts.size() / size::batch) / std::log(2.0);
+    }
+    if (speaks || silent)  // one for all threads, or one for each process
       for (int i = 0; i < run.parameter_count(); ++i)
         parameters.emplace_back(static_cast<std::size_t>(sw::numel(run.parameter_spec(i))));
-    }
     rank.barrier();
     for (int i = 0; i < run.parameter_count(); ++i) run.gather_parameter(i, parameters[static_cast<std::size_t>(i)]);
   });
+  if (silent) return 0;
   if (ended_by != 0) {
     std::cout << "to go on:\n  " << resuming_command(o) << "\n";
     return 128 + ended_by;
   }
 
   if (!o.trace.empty()) {
+    if (!std::is_same_v<Place, on_threads> && timelines[mesh::size - 1].runs().empty())
+      timelines.erase(timelines.begin() + 1, timelines.end());  // the other processes have theirs
     sw::write_chrome_trace(o.trace.string(), timelines);
     std::cout << "\ntimeline of " << timelines[0].runs().size() << " steps: " << o.trace.string()
               << " (open it in ui.perfetto.dev)\n";
@@ -348,8 +375,8 @@ void check_precision(const options& o) {
   if (o.precision.empty() || o.precision == Place::precision) return;
   throw usage_error("--precision " + o.precision + " is given, and this program computes in " +
                     std::string(Place::precision) +
-                    (std::is_same_v<Place, on_threads>
-                         ? " on host threads."
+                    (std::is_base_of_v<on_threads, Place>
+                         ? " on hosts."
                          : "; ./quickstart train --backend cuda --precision " + o.precision + " builds the other one."));
 }
 
@@ -358,6 +385,16 @@ int train(const options& o) {
   if (o.backend == "threads") {
     check_precision<on_threads>(o);
     return train_at<Plan<on_threads::ranks>, on_threads>(o);
+  }
+  if (o.backend == "mpi") {
+#if defined(TRAIN_TEXT_MPI)
+    check_precision<on_processes>(o);
+    return train_at<Plan<on_processes::ranks>, on_processes>(o);
+#else
+    throw usage_error(
+        "this build has no MPI; for --backend mpi configure with -DSHARDWISE_WITH_MPI=ON and start build/.../train_text_mpi "
+        "with mpirun, or ./quickstart train --backend mpi.");
+#endif
   }
 #if defined(TRAIN_TEXT_CUDA)
   check_precision<on_gpus>(o);

@@ -26,6 +26,7 @@ EAGER_UNIT = "unit/runtime/eager/eager.cpp"
 SOURCES = "dist/pending/written_sources.cpp"
 CUSTOM = "dist/custom.cpp"
 BATCHES = "dist/batches.cpp"
+LAUNCHER = "unit/runtime/launcher.cpp"
 LIBRARY = "runtime/cuda/attention_library.hpp"
 LIBRARY_BYTES = "operations/attention/library_bytes.hpp"
 BY_LIBRARY = "unit/runtime/attention_library.cpp"
@@ -240,6 +241,9 @@ MUTANTS = [
     ("team: the last part's exception is thrown", TEAM, "if (part < failed_.load(std::memory_order_relaxed)) { error_ = e;",
      "{ error_ = e;", (COMPUTE_THREADS,)),
     ("team: who comes last does not wait for the others", TEAM, "if (left == 0) break;", "if (left <= 1) break;", (COMPUTE_THREADS,)),
+    ("launcher: a rank beyond its world is believed", "runtime/launcher.hpp", "if (p.rank >= p.size)", "if (p.rank > p.size)", (LAUNCHER,)),
+    ("launcher: each of several processes runs all ranks", "runtime/launcher.hpp", "if (p.size > 1 && !is_batch)", "if (p.size > 64 && !is_batch)", (LAUNCHER,)),
+    ("launcher: the first mesh runs whatever is asked for", "runtime/launcher.hpp", "(ranks < 0 || Mesh::size == ranks)", "(ranks != 6)", (LAUNCHER,)),
     ("memory formats: a rank's block is row-major whatever the tensor is", CALL, "if (is_contiguous(s)) l.make_dense();\n  else if (s.rank == 4 && is_channels_last(s)) l.make_channels_last();\n  else l.make_dense_as(s.stride);",
      "l.make_dense();", ("static/vocabulary/memory_format.cpp", "dist/memory_formats.cpp")),
     ("memory formats: a view of a strided block is taken for dense", CALL, "if (!u.only && !x.is_dense() && !rules::view_strides",

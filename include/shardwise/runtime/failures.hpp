@@ -15,6 +15,9 @@ namespace shardwise::inline v0_1 {
 struct SHARDWISE_VISIBLE rank_failed : std::runtime_error {
   rank_failed() : std::runtime_error("shardwise: another rank failed; this one was released from a collective") {}
   explicit rank_failed(const std::string& cause) : std::runtime_error(cause) {}  // of ranks that are processes
+  // Between processes: which one, and what it said.
+  rank_failed(int who, const std::string& what)
+      : std::runtime_error("shardwise: rank " + std::to_string(who) + " failed, and this one was released: " + what) {}
 };
 
 // What a rank sees that waits for one whose function has returned.

@@ -1056,6 +1056,9 @@ SHARDWISE_X(set_input_tensor,
 SHARDWISE_X(launch_mesh,
             "launch: what is given where the mesh belongs is no mesh<...>; name the mesh of the program, not the program: "
             "launch<mesh>(f)")
+SHARDWISE_X(mesh_choice_sizes,
+            "mesh_choice: the number of ranks must say which mesh runs: give at least one mesh<...>, nothing else, and no two of "
+            "equally many ranks")
 SHARDWISE_X(launch_function,
             "launch: the function given cannot be called with a rank; it is run once for each and takes it by reference: "
             "launch<mesh>([](auto& rank) { ... })")

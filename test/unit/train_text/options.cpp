@@ -86,7 +86,8 @@ TEST_CASE("train_text options: missing, unwanted and unexpected values") {
   CHECK_THROWS_WITH_AS(parse({"book.txt"}), "unexpected argument 'book.txt': a text is given as --text FILE_OR_DIR.",
                        usage_error);
   CHECK_THROWS_WITH_AS(parse({"--precision", "fp8"}), "--precision accepts bf16 and float32, not 'fp8'.", usage_error);
-  CHECK_THROWS_WITH_AS(parse({"--backend", "abacus"}), "--backend accepts threads and cuda, not 'abacus'.", usage_error);
+  CHECK_THROWS_WITH_AS(parse({"--backend", "abacus"}), "--backend accepts threads, mpi and cuda, not 'abacus'.",
+                       usage_error);
   CHECK_THROWS_WITH_AS(parse({"--parallel", "pipeline"}),
                        "--parallel accepts ddp+tp, ddp, fsdp, hsdp, tp and fsdp+tp, not 'pipeline'.", usage_error);
   CHECK(parse({"--parallel", "fsdp"}).parallel == "fsdp");

@@ -2,7 +2,6 @@
 // Starts the ranks of a mesh on GPUs: as threads of this process, or as one of the processes that a launcher started.
 #pragma once
 
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -15,6 +14,8 @@
 #include <vector>
 
 #include <shardwise/runtime/cuda/rank.hpp>
+#include <shardwise/runtime/launcher.hpp>
+#include <shardwise/runtime/with_rank.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -23,14 +24,6 @@ namespace cuda {
 // NVLink multicast stays off unless the user asks for it: a program that ends while it is set up can leave the GPUs of
 // a shared host unusable. NCCL reads its environment at its first call.
 inline void before_nccl() { setenv("NCCL_NVLS_ENABLE", "0", 0); }
-
-// "2 x 2": axes are types, whose names no program can print portably.
-template <class Mesh>
-std::string mesh_sizes() {
-  std::string s;
-  for (int n : Mesh::sizes) s += (s.empty() ? "" : " x ") + std::to_string(n);
-  return s;
-}
 
 // Without a driver there are none; `why` is then the runtime's reason.
 inline int visible_gpus(std::string& why) {
@@ -52,45 +45,9 @@ void require_gpus() {
   std::string why;
   const int n = visible_gpus(why);
   if (n < Mesh::size)
-    throw std::runtime_error("shardwise: the mesh " + mesh_sizes<Mesh>() + " needs " + std::to_string(Mesh::size) +
+    throw std::runtime_error("shardwise: the mesh " + runtime::mesh_sizes<Mesh>() + " needs " + std::to_string(Mesh::size) +
                              (Mesh::size == 1 ? " GPU" : " GPUs") + "; this process sees " + std::to_string(n) + why +
                              "; run on more GPUs, set CUDA_VISIBLE_DEVICES, or choose a smaller mesh");
-}
-
-// --- launchers ------------------------------------------------------------------------------------------------------
-
-// The variables by which a launcher tells a process who it is, in the order in which they are believed.
-struct starter {
-  const char *started_by, *rank, *size, *local;
-};
-inline constexpr starter starters[] = {
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
-    {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-    {"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
-    {"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
-};
-
-// The first of which rank and size are set, else the first of which one of them is, else none.
-inline const starter* find_starter() {
-  for (const starter& l : starters)
-    if (std::getenv(l.rank) && std::getenv(l.size)) return &l;
-  for (const starter& l : starters)
-    if (std::getenv(l.rank) || std::getenv(l.size)) return &l;
-  return nullptr;
-}
-
-inline int number_in(const starter& l, const char* variable) {
-  const char* const text = std::getenv(variable);
-  if (!text)
-    throw std::runtime_error(std::string("shardwise: the environment variable ") + variable +
-                             " is missing; start the program with " + l.started_by + ", which sets " + l.rank + ", " +
-                             l.size + " and " + l.local);
-  int value = -1;
-  const char* const end = text + std::strlen(text);
-  if (const auto r = std::from_chars(text, end, value); r.ec != std::errc() || r.ptr != end || value < 0)
-    throw std::runtime_error(std::string("shardwise: the environment variable ") + variable + " is '" + text +
-                             "'; it must be a number from 0");
-  return value;
 }
 
 struct process {
@@ -114,35 +71,32 @@ inline std::string words_of(const std::exception_ptr& e) {
 
 // Who this process is, checked against the mesh; then the GPUs, and nothing before.
 template <class Mesh>
-process process_of() {
-  const starter* const l = find_starter();
-  if (!l) {
+process process_of(const runtime::launch_arguments& a = {}) {
+  const runtime::process_place who = runtime::place_of_process(a);
+  if (!who.by) {
     std::string names;
-    for (const starter& x : starters)
+    for (const runtime::starter& x : runtime::starters)
       names += std::string(names.empty() ? "" : ", ") + x.started_by + " (" + x.rank + ", " + x.size + ", " + x.local + ")";
     throw std::runtime_error("shardwise: no launcher has started this process; start one process for each GPU with one of " +
                              names + ", or call launch_cuda for ranks as threads");
   }
-  const int rank = number_in(*l, l->rank), size = number_in(*l, l->size);
+  const int rank = who.rank, size = who.size;
   if (size != Mesh::size)
-    throw std::runtime_error("shardwise: the mesh " + mesh_sizes<Mesh>() + " has " + std::to_string(Mesh::size) +
-                             " ranks; " + l->started_by + " has started " + std::to_string(size) + " processes (" + l->size +
+    throw std::runtime_error("shardwise: the mesh " + runtime::mesh_sizes<Mesh>() + " has " + std::to_string(Mesh::size) +
+                             " ranks; " + who.by + " has started " + std::to_string(size) + " processes (" + who.said +
                              "); start as many as the mesh has ranks");
-  if (rank >= size)
-    throw std::runtime_error(std::string("shardwise: ") + l->rank + " is " + std::to_string(rank) + "; it must be below " +
-                             l->size + ", which is " + std::to_string(size));
   const char* const meet = std::getenv("NCCL_COMM_ID");
   if (size > 1 && (!meet || !std::strchr(meet, ':')))
     throw std::runtime_error(std::string("shardwise: the environment variable NCCL_COMM_ID is ") +
                              (meet ? std::string("'") + meet + "'" : std::string("missing")) +
                              "; set it to <host of rank 0>:<free port> for all processes, so that NCCL can connect them");
   std::string why;
-  const int gpus = visible_gpus(why), local = std::getenv(l->local) ? number_in(*l, l->local) : gpus > 0 ? rank % gpus : 0;
+  const int gpus = visible_gpus(why), local = who.local >= 0 ? who.local : gpus > 0 ? rank % gpus : 0;
   // a launcher may show each process its own GPU alone
   const int device = gpus == 1 ? 0 : local;
   if (device >= gpus)
     throw std::runtime_error("shardwise: rank " + std::to_string(rank) + " needs GPU " + std::to_string(device) + " (" +
-                             l->local + "); this process sees " + std::to_string(gpus) + why +
+                             who.local_said + "); this process sees " + std::to_string(gpus) + why +
                              "; start no more processes on a machine than it has GPUs, or set CUDA_VISIBLE_DEVICES");
   return {rank, device};
 }
@@ -209,8 +163,8 @@ void launch_cuda(F&& f) {
 // ranks throw rank_failed with the same sentence. So they do if a process ends otherwise, or does not come within rank_timeout():
 // processes::lifeline.
 template <class Mesh, class F>
-void launch_cuda_process(F&& f) {
-  const cuda::process who = cuda::process_of<Mesh>();
+void launch_cuda_process(F&& f, const runtime::launch_arguments& arguments = {}) {
+  const cuda::process who = cuda::process_of<Mesh>(arguments);
   cuda::before_nccl();
   cuda::check(cudaSetDevice(who.device), "cudaSetDevice");
   cuda::communicators made;
@@ -249,7 +203,7 @@ void launch_cuda_process(F&& f) {
     if (line) line->finish();
   } catch (...) {
     const std::string elsewhere = line ? line->cause() : "";  // of which this exception may be an echo
-    const std::exception_ptr e = elsewhere.empty() ? cuda::with_rank(std::current_exception(), who.rank)
+    const std::exception_ptr e = elsewhere.empty() ? runtime::with_rank(std::current_exception(), who.rank)
                                                    : std::make_exception_ptr(rank_failed(elsewhere));
     if (line) line->fail(cuda::words_of(e));
     end.abort();
@@ -258,15 +212,25 @@ void launch_cuda_process(F&& f) {
   }
 }
 
-// Ranks as processes if a launcher has started several, or as many as the mesh has ranks; else as threads.
+// Ranks as processes if the arguments (--rank, --world-size) or a launcher say that there are several, or as many as the mesh has
+// ranks; else as threads, as many as --ranks says. Mesh may be a mesh_choice.
 template <class Mesh, class F>
-int launch_cuda(int, char**, F&& f) {
-  if constexpr (!detail::can_launch<Mesh, cuda_rank, F>()) return 1;
-  const cuda::starter* const l = cuda::find_starter();
-  const int started = l && std::getenv(l->size) ? cuda::number_in(*l, l->size) : 0;
-  if (started > 1 || started == Mesh::size) launch_cuda_process<Mesh>(static_cast<F&&>(f));
-  else launch_cuda<Mesh>(static_cast<F&&>(f));
-  return 0;
+int launch_cuda(int argc, char** argv, F&& f) {
+  if constexpr (!runtime::choice_of<Mesh>::good) {
+    (void)detail::can_launch<Mesh, cuda_rank, F>();  // says what is wrong
+    return 1;
+  } else {
+    const runtime::launch_arguments a = runtime::launch_arguments_of(argc, argv);
+    const runtime::process_place p = a.ranks < 0 ? runtime::place_of_process(a) : runtime::process_place{};
+    const bool counts = p.by && (p.size > 1 || runtime::has_mesh_of<Mesh>(p.size));
+    runtime::with_mesh<Mesh>(counts ? p.size : a.ranks, counts ? p.said : "--ranks", [&]<class M>() {
+      if constexpr (detail::can_launch<M, cuda_rank, F>()) {
+        if (counts) launch_cuda_process<M>(f, a);
+        else launch_cuda<M>(f);
+      }
+    });
+    return 0;
+  }
 }
 
 }  // namespace shardwise::inline v0_1

@@ -20,6 +20,7 @@
 #include <shardwise/runtime/cuda/resources.hpp>
 #include <shardwise/runtime/processes/lifeline.hpp>
 #include <shardwise/runtime/rank.hpp>
+#include <shardwise/runtime/with_rank.hpp>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1 {
@@ -57,7 +58,7 @@ struct crew {
   }
 
   void fail(std::exception_ptr e, int rank) {
-    meeting.fail(with_rank(e, rank));
+    meeting.fail(runtime::with_rank(e, rank));
     fail();
   }
 

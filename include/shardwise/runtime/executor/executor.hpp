@@ -226,7 +226,18 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   void zero_block(int id) { std::memset(pointer(id), 0, base::bytes_of(id)); }
   template <class Range>
   void gather_block(int id, bool first, Range& whole) {
-    if (first) runtime::store_block(static_cast<const element*>(pointer(id)), std::data(whole), layout_of(id));
+    const auto store = [&](element* to) {
+      if (first) runtime::store_block(static_cast<const element*>(pointer(id)), to, layout_of(id));
+    };
+    if constexpr (requires(std::vector<element>& v) { rank_->combine_disjoint(v); })
+      if (!rank_->shares_memory()) {  // each process has a whole tensor of its own
+        std::vector<element> all(std::size(whole), element(0));
+        store(all.data());
+        rank_->combine_disjoint(all);
+        std::memcpy(std::data(whole), all.data(), all.size() * sizeof(element));
+        return;
+      }
+    store(std::data(whole));
   }
   // A call each, an arrival each, and of a collective beside kernels its launch and the wait for it.
   std::int64_t most_events() const {

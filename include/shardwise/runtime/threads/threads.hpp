@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include <shardwise/runtime/launcher.hpp>
 #include <shardwise/runtime/rank.hpp>
 #include <shardwise/runtime/threads/barrier.hpp>
 #include <shardwise/runtime/threads/stream.hpp>
@@ -376,9 +377,16 @@ void launch(F&& f) {
   if constexpr (as_many) threads::run_ranks_of_two<Mesh, Other>(f);
 }
 
+// The same of a main: --ranks N among its arguments says how many ranks there shall be, and so which mesh of a mesh_choice. Throws
+// where the program was not built for that number, or this process is one of several that a launcher started.
 template <class Mesh, class F>
-int launch(int, char**, F&& f) {
-  launch<Mesh>(static_cast<F&&>(f));
+int launch(int argc, char** argv, F&& f) {
+  if constexpr (runtime::choice_of<Mesh>::good) {
+    const int ranks = runtime::threads_asked_for(runtime::launch_arguments_of(argc, argv));
+    runtime::with_mesh<Mesh>(ranks, "--ranks", [&]<class M>() { launch<M>(f); });
+  } else {
+    launch<Mesh>(static_cast<F&&>(f));
+  }
   return 0;
 }
 

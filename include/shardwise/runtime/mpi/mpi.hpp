@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as processes that MPI connects: launch_mpi. Link shardwise::mpi; shardwise.hpp is included by the program.
+#pragma once
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <shardwise/runtime/mpi/collectives.hpp>
+#include <shardwise/runtime/mpi/rank.hpp>
+#include <shardwise/runtime/threads/collectives.hpp>
+#include <shardwise/runtime/with_rank.hpp>
+
+namespace shardwise::inline v0_1 {
+
+namespace mpi {
+
+inline void say(const std::string& text) {
+  std::fprintf(stderr, "%s\n", text.c_str());
+  std::fflush(stderr);
+}
+
+// Throws where MPI's world is not as large as the mesh.
+template <class Mesh>
+void check_size() {
+  int size = 0;
+  check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+  if (size == Mesh::size) return;
+  const runtime::starter* const l = runtime::find_starter();
+  const int started = l && std::getenv(l->size) ? runtime::number_in(*l, l->size) : 0;
+  throw std::runtime_error(
+      "shardwise: launch_mpi: the mesh " + runtime::mesh_sizes<Mesh>() + " has " + std::to_string(Mesh::size) +
+      " ranks; MPI knows " + std::to_string(size) + (size == 1 ? " process" : " processes") +
+      (started > 1 && size == 1 ? std::string(", and ") + l->started_by + " has started " + std::to_string(started) +
+                                      ", which this MPI does not connect; start them with its own mpirun"
+                                : "; start as many as the mesh has ranks: mpirun -n " + std::to_string(Mesh::size)));
+}
+
+// All ranks know that the program has no mesh for them: the first one says it before any of them ends.
+template <class Choice>
+int refuse_size(const runtime::process_place& p) {
+  start();
+  try {
+    runtime::with_mesh<Choice>(p.size, p.said, [&]<class M>() {});
+  } catch (const std::exception& e) {
+    if (p.rank == 0) say(e.what());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  return 1;
+}
+
+template <class Mesh>
+std::unique_ptr<world> make_world(int host, const mpi_options& options) {
+  if (!(options.timeout_seconds > 0))
+    throw std::invalid_argument("shardwise: launch_mpi: timeout_seconds is " + std::to_string(options.timeout_seconds) +
+                                "; give the seconds that a rank may wait for others, more than 0");
+  int me = 0;
+  check(MPI_Comm_rank(MPI_COMM_WORLD, &me), "MPI_Comm_rank");
+  std::vector<std::vector<int>> groups;
+  std::vector<int> numbers;
+  for (int a = 0; a < Mesh::axes; ++a) {
+    std::vector<int> group;
+    for (int k = 0; k < Mesh::sizes[static_cast<unsigned>(a)]; ++k) group.push_back(Mesh::group_member(me, a, k));
+    groups.push_back(group);
+    numbers.push_back(threads::world<Mesh>::group_of(me, a));
+  }
+  return std::make_unique<world>(me, Mesh::size, groups, numbers, host, options);
+}
+
+// Processes of this host, which share its cores.
+inline int host_ranks() {
+  MPI_Comm host = MPI_COMM_NULL;
+  int n = 1;
+  check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
+  MPI_Comm_size(host, &n);
+  MPI_Comm_free(&host);
+  return n;
+}
+
+// Runs f and comes to an end with the other ranks. Returns nothing where all is well, else what failed; of the rank that reports, its
+// exception is stored.
+template <class Mesh, class F>
+world::verdict run_rank(F& f, world& w, int host, std::exception_ptr& own) {
+  try {
+    {
+      mpi_rank<Mesh> rank(w, host);
+      f(rank);
+    }
+    w.finish();
+    return {};
+  } catch (const rank_failed&) {
+    // the rank that caused it reports; or this one's stream, which has told the others already
+  } catch (...) {
+    own = runtime::with_rank(std::current_exception(), w.rank());
+    try {
+      std::rethrow_exception(own);
+    } catch (const std::exception& e) {
+      w.fail(e.what());
+    } catch (...) {
+      w.fail("shardwise: rank " + std::to_string(w.rank()) + " has thrown what is no std::exception");
+    }
+  }
+  return w.end_failed();
+}
+
+// `says` is told what failed, where this rank reports it, before the other ranks end.
+template <class Mesh, class F, class Says>
+void launch_rank(F& f, const mpi_options& options, const Says& says) {
+  start();
+  check_size<Mesh>();
+  const int host = host_ranks();
+  std::unique_ptr<world> w = make_world<Mesh>(host, options);
+  std::exception_ptr own;
+  const world::verdict v = run_rank<Mesh>(f, *w, host, own);
+  if (v.rank < 0) return;
+  world* const kept = w.release();  // MPI may still use it
+  if (v.is_reporter) {
+    says(v.text, v.silent);
+    if (v.silent) MPI_Abort(MPI_COMM_WORLD, 1);
+    kept->report_done();
+    if (own) std::rethrow_exception(own);
+    throw std::runtime_error(v.text);
+  }
+  throw rank_failed(v.rank, v.text);
+}
+
+}  // namespace mpi
+
+// Runs f(rank) for the one rank that this process is, and returns when the functions of all ranks have returned. If one throws, returns
+// while others wait for it, or does not come within options.timeout_seconds, all are released from their collectives, and this throws
+// on every rank: there the exception, on the others rank_failed, with its text. A rank that does not answer even then is ended by
+// MPI_Abort, and all others with it, after the text has been written to stderr. A process that is killed ends the others by its
+// launcher, or by their time-out. Nothing can be launched after a failure. MPI is initialised if the program has not done it; f calls
+// MPI itself only where the program has, with MPI_THREAD_MULTIPLE.
+template <class Mesh, class F>
+void launch_mpi(F&& f, const mpi_options& options = {}) {
+  if constexpr (detail::can_launch<Mesh, mpi_rank, F>()) {
+    static_assert(checked_host_rank<mpi_rank<Mesh>>::ok);
+    mpi::launch_rank<Mesh>(f, options, [](const std::string& text, bool silent) {
+      if (silent) mpi::say(text);
+    });
+  }
+}
+
+// The same of a main, whose result it gives: 0, or 1 where the run has failed, which one rank alone says on stderr. Ranks are processes
+// if a launcher has started several, or as many as the mesh has ranks; else threads, as many as --ranks says. Mesh may be a
+// mesh_choice; f takes ranks of either kind.
+template <class Mesh, class F>
+int launch_mpi(int argc, char** argv, F&& f, const mpi_options& options = {}) {
+  if constexpr (!runtime::choice_of<Mesh>::good) {
+    launch_mpi<Mesh>(static_cast<F&&>(f), options);  // says what is wrong
+    return 1;
+  } else {
+    bool said = false;
+    try {
+      const runtime::launch_arguments a = runtime::launch_arguments_of(argc, argv);
+      const runtime::process_place p = a.ranks < 0 ? runtime::place_of_process(a) : runtime::process_place{};
+      const bool processes = p.by && (p.size > 1 || runtime::has_mesh_of<Mesh>(p.size));
+      if (!processes) return launch<Mesh>(argc, argv, f);
+      if (!runtime::has_mesh_of<Mesh>(p.size)) return mpi::refuse_size<Mesh>(p);
+      runtime::with_mesh<Mesh>(p.size, p.said, [&]<class M>() {
+        if constexpr (detail::can_launch<M, mpi_rank, F>())
+          mpi::launch_rank<M>(f, options, [&](const std::string& text, bool) {
+            mpi::say(text);
+            said = true;
+          });
+      });
+      return 0;
+    } catch (const rank_failed&) {  // its rank says it
+    } catch (const std::exception& e) {
+      if (!said) mpi::say(e.what());
+    }
+    return 1;
+  }
+}
+
+}  // namespace shardwise::inline v0_1

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+// world: one process among the ranks of a run: its communicators, how it waits, and how all learn that one failed, has returned or
+// does not come.
+#pragma once
+
+#include <sched.h>
+#include <time.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <shardwise/runtime/failures.hpp>
+#include <shardwise/runtime/mpi/calls.hpp>
+#include <shardwise/runtime/program/clock.hpp>
+#include <shardwise/runtime/threads/stream.hpp>
+#include <shardwise/runtime/threads/team.hpp>
+
+namespace shardwise::inline v0_1 {
+
+// What launch_mpi may be told.
+struct mpi_options {
+  // So long a rank waits for others, in a collective or at the end, before it takes them for lost; more than 0. Longer than anything that
+  // one rank does by itself while others wait for it. Threads' setting where none is given here; its 0, for ever, is a hundred years.
+  double timeout_seconds = rank_timeout() > 0 ? rank_timeout() : 3e9;
+  // Sums, means and products of float, double and whole numbers by MPI's own reduction, in whatever order it adds. Otherwise, and
+  // always for elements that MPI cannot add and for extremes and norms, ranks exchange their parts and add them in rank order: the
+  // bits of the threads backend. MPI does not promise that its own reduction gives all ranks the same bits.
+  bool fast_reduce = false;
+};
+
+namespace mpi {
+
+// A channel is a communicator and who meets there: all ranks' own threads, or the group along an axis, its threads or its streams.
+inline constexpr int channels = 1 + threads::lanes * max_axes;
+inline constexpr int all_ranks = 0;
+constexpr int channel_of(int lane, int axis) { return 1 + lane * max_axes + axis; }
+
+// What ranks tell each other beside collectives.
+struct notice {
+  enum kind_type : std::int32_t { failed, returned, ask, answer, ended, reported };
+  kind_type kind = failed;
+  std::int32_t rank = -1;
+  std::int64_t begun[channels]{};  // collectives of each channel that the rank has begun
+  char text[1000]{};
+};
+
+// Law: MPI is called by one thread at a time, and no call waits; what waits is the loop in `wait`, which also listens. So a rank leaves
+// a wait when it is over, when another rank has failed or returned, or when its time is up.
+// Law: all memory that MPI reads or writes is the world's, and a world that failed is never freed: of a collective that will never end
+// MPI goes on to move what has come, while the rank's memory is gone. Price: what is sent and what is received is copied once more.
+class world {
+ public:
+  // groups[a]: the mesh ranks along axis a, in their order, which `rank` is one of, and numbers[a] which of these groups it is;
+  // host_ranks: processes that share this one's cores. Collective.
+  world(int rank, int size, const std::vector<std::vector<int>>& groups, const std::vector<int>& numbers, int host_ranks,
+        const mpi_options& options)
+      : options_(options),
+        rank_(rank),
+        size_(size),
+        crowded_(host_ranks > threads::cores_of_process()),
+        left_(static_cast<std::size_t>(size), false),
+        begun_by_(static_cast<std::size_t>(size)),
+        answered_(static_cast<std::size_t>(size), false),
+        ended_(static_cast<std::size_t>(size), false) {
+    members_[all_ranks].resize(static_cast<std::size_t>(size));
+    for (int r = 0; r < size; ++r) members_[all_ranks][static_cast<std::size_t>(r)] = r;
+    made(MPI_Comm_dup(MPI_COMM_WORLD, &control_), control_, "MPI_Comm_dup");
+    made(MPI_Comm_dup(MPI_COMM_WORLD, &comm_[all_ranks]), comm_[all_ranks], "MPI_Comm_dup");
+    for (int lane = 0; lane < threads::lanes; ++lane)
+      for (int a = 0; a < static_cast<int>(groups.size()); ++a) {
+        const auto& group = groups[static_cast<std::size_t>(a)];
+        const auto c = static_cast<std::size_t>(channel_of(lane, a));
+        if (group.size() == 1) continue;
+        int place = 0;
+        while (group[static_cast<std::size_t>(place)] != rank) ++place;
+        made(MPI_Comm_split(MPI_COMM_WORLD, numbers[static_cast<std::size_t>(a)], place, &comm_[c]), comm_[c],
+             "MPI_Comm_split");
+        members_[c] = group;
+      }
+  }
+  world(const world&) = delete;
+  world& operator=(const world&) = delete;
+
+  const mpi_options& options() const { return options_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  // --- collectives ------------------------------------------------------------------------------------------------------
+
+  // Begins a collective by begin(communicator, request) and returns when it is done. `what` and `axis` name it in errors.
+  template <class F>
+  void collective(int channel, const char* what, int axis, const F& begin) {
+    waiting w{channel, axis, what, 0};
+    MPI_Request r = MPI_REQUEST_NULL;
+    {
+      const std::lock_guard lock(gate_);
+      w.number = ++begun_[channel];
+      begin(comm_[static_cast<std::size_t>(channel)], &r);
+    }
+    try {
+      wait(r, w);
+    } catch (...) {
+      const std::lock_guard lock(gate_);
+      now_[channel] = nullptr;  // the text is the caller's
+      throw;
+    }
+  }
+
+  // What collectives of a lane send and receive, and how much of it goes where, in elements.
+  struct buffers {
+    std::vector<std::byte> out, in;
+    std::vector<int> send, send_at, receive, receive_at;
+  };
+  buffers& of_lane(int lane) { return buffers_[lane]; }
+
+  // --- how a run ends ---------------------------------------------------------------------------------------------------
+
+  // This rank fails by what `text` says, before the others hear it from anyone else or after; they are released.
+  void fail(const std::string& text) {
+    const std::lock_guard lock(gate_);
+    listen();
+    if (failed_by_ >= 0) return;
+    adopt(rank_, text);
+    tell_all(notice::failed, text);
+  }
+
+  // The rank's function has returned: returns when those of all have. Collective; afterwards the world may be freed.
+  void finish() {
+    {
+      const std::lock_guard lock(gate_);
+      tell_all(notice::returned, "");
+      left_[static_cast<std::size_t>(rank_)] = true;
+    }
+    const std::int64_t begin = runtime::now();
+    const waiting w{all_ranks, -1, "the meeting of all ranks at the end of the run", begun_[all_ranks]};
+    for (int turn = 0;; ++turn) {
+      {
+        const std::lock_guard lock(gate_);
+        listen();
+        if (failed_by_ >= 0) throw rank_failed(failed_by_, failed_text_);
+        bool all = sent();
+        for (const bool l : left_) all = all && l;
+        if (all) break;
+      }
+      if (turn % 64 == 63 && seconds_since(begin) > options_.timeout_seconds) give_up(w);
+      pause(turn);
+    }
+    for (MPI_Comm& c : comm_)
+      if (c != MPI_COMM_NULL) MPI_Comm_free(&c);
+    MPI_Comm_free(&control_);
+  }
+
+  // What all ranks make of a failed run, each when its function has been left: the rank that failed first, of several at once the
+  // lowest, reports, when the others have said that they have come so far or time is up.
+  struct verdict {
+    int rank = -1;             // who failed
+    std::string text;          // and what it said, with the ranks that do not answer
+    bool is_reporter = false;  // whether it was this one
+    bool silent = false;       // some rank does not answer: MPI_Abort alone can end it
+  };
+  verdict end_failed() {
+    broken() = true;
+    listen_for(0.2, [] { return false; });
+    const double patience = options_.timeout_seconds < 5 ? options_.timeout_seconds : 5;
+    verdict v{failed_by_, failed_text_, failed_by_ == rank_, false};
+    if (!v.is_reporter) {
+      {
+        const std::lock_guard lock(gate_);
+        tell(failed_by_, notice::ended, "");
+      }
+      listen_for(patience + 2, [&] { return reported_; });
+      return v;
+    }
+    listen_for(patience, [&] {
+      bool all = true;
+      for (int r = 0; r < size_; ++r) all = all && (r == rank_ || ended_[static_cast<std::size_t>(r)]);
+      return all;
+    });
+    std::string names;
+    for (int r = 0; r < size_; ++r)
+      if (r != rank_ && !ended_[static_cast<std::size_t>(r)]) names += (names.empty() ? "" : ", ") + std::to_string(r);
+    v.silent = !names.empty();
+    if (v.silent) v.text += "; MPI_Abort ends what did not leave by itself: rank " + names;
+    return v;
+  }
+  // The reporter has said it.
+  void report_done() {
+    {
+      const std::lock_guard lock(gate_);
+      tell_all(notice::reported, "");
+    }
+    listen_for(1, [&] { return sent(); });
+  }
+
+ private:
+  struct waiting {
+    int channel, axis;
+    const char* what;
+    std::int64_t number;
+    std::string text() const {
+      return what + (axis < 0 ? std::string() : " on axis " + std::to_string(axis) + " of the mesh");
+    }
+  };
+  struct letter {
+    notice n;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
+  static double seconds_since(std::int64_t begin) { return static_cast<double>(runtime::now() - begin) * 1e-9; }
+  // A wait spins a little, lets others run, and then sleeps; where ranks outnumber cores it lets them run at once.
+  void pause(int turn) const {
+    if (turn < (crowded_ ? 0 : 50)) return;
+    if (turn < 1000) {
+      sched_yield();
+      return;
+    }
+    const timespec t{0, turn < 10000 ? 20'000 : 200'000};
+    nanosleep(&t, nullptr);
+  }
+  static void made(int code, const MPI_Comm& c, const char* call) {
+    check(code, call);
+    MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN);
+  }
+
+  void wait(MPI_Request& r, const waiting& w) {
+    const std::int64_t begin = runtime::now();
+    for (int turn = 0;; ++turn) {
+      {
+        const std::lock_guard lock(gate_);
+        int done = 0;
+        if (const int code = MPI_Test(&r, &done, MPI_STATUS_IGNORE); code != MPI_SUCCESS) refuse(code, w);
+        now_[w.channel] = done ? nullptr : w.what;
+        if (done) return;
+        if (turn % 8 == 7) listen();
+        if (failed_by_ >= 0) throw rank_failed(failed_by_, failed_text_);
+        for (const int p : members_[w.channel])
+          if (left_[static_cast<std::size_t>(p)] && begun_by_[static_cast<std::size_t>(p)][w.channel] < w.number)
+            throw rank_returned(p, rank_, w.text().c_str());
+      }
+      if (turn % 64 == 63 && seconds_since(begin) > options_.timeout_seconds) give_up(w);
+      pause(turn);
+    }
+  }
+
+  // Ranks that make different calls send each other what the other one does not expect.
+  [[noreturn]] void refuse(int code, const waiting& w) const {
+    throw std::runtime_error("shardwise: rank " + std::to_string(rank_) + " waits in " + w.text() + ", and MPI says: " +
+                             error_text(code) + "; every rank must make the same calls in the same order");
+  }
+
+  // Time is up: asks those it waits for where they are, and throws what they say.
+  [[noreturn]] void give_up(const waiting& w) {
+    std::vector<int> lost;
+    {
+      const std::lock_guard lock(gate_);
+      for (const int p : members_[w.channel])
+        if (p != rank_ && !left_[static_cast<std::size_t>(p)]) {
+          lost.push_back(p);
+          answered_[static_cast<std::size_t>(p)] = false;
+          tell(p, notice::ask, "");
+        }
+    }
+    listen_for(1, [&] {
+      bool all = true;
+      for (const int p : lost) all = all && answered_[static_cast<std::size_t>(p)];
+      return all || failed_by_ >= 0;
+    });
+    const std::lock_guard lock(gate_);
+    if (failed_by_ >= 0) throw rank_failed(failed_by_, failed_text_);
+    std::string found;
+    for (const int p : lost) {
+      const auto at = static_cast<std::size_t>(p);
+      if (answered_[at] && begun_by_[at][w.channel] >= w.number) continue;  // it has come, too
+      found += "; rank " + std::to_string(p) +
+               (answered_[at]
+                    ? " has not come: it " + said_[at]
+                    : std::string(" does not answer: it is gone, stopped, or in code that calls nothing of the library"));
+    }
+    char time[32];
+    std::snprintf(time, sizeof time, "%g", options_.timeout_seconds);
+    throw std::runtime_error("shardwise: rank " + std::to_string(rank_) + " has waited " + time + " s in " + w.text() +
+                             found +
+                             "; let every rank make the same calls in the same order, or give more time by "
+                             "mpi_options::timeout_seconds");
+  }
+
+  // --- notices: the lock is held ------------------------------------------------------------------------------------------
+
+  void tell(int to, notice::kind_type kind, const std::string& text) {
+    letter& l = letters_.emplace_back();
+    l.n.kind = kind;
+    l.n.rank = rank_;
+    std::memcpy(l.n.begun, begun_, sizeof begun_);
+    std::snprintf(l.n.text, sizeof l.n.text, "%s", text.c_str());
+    MPI_Isend(&l.n, static_cast<int>(sizeof l.n), MPI_BYTE, to, 0, control_, &l.request);
+  }
+  void tell_all(notice::kind_type kind, const std::string& text) {
+    for (int r = 0; r < size_; ++r)
+      if (r != rank_) tell(r, kind, text);
+  }
+  // Whether all that was told is on its way.
+  bool sent() {
+    bool all = true;
+    for (letter& l : letters_) {
+      int done = 1;
+      if (l.request != MPI_REQUEST_NULL) MPI_Test(&l.request, &done, MPI_STATUS_IGNORE);
+      all = all && done;
+    }
+    return all;
+  }
+  void adopt(int rank, const std::string& text) {
+    failed_by_ = rank;
+    failed_text_ = text;
+  }
+  void listen() {
+    for (;;) {
+      int there = 0;
+      MPI_Status s;
+      if (MPI_Iprobe(MPI_ANY_SOURCE, 0, control_, &there, &s) != MPI_SUCCESS || !there) return;
+      notice n;
+      MPI_Recv(&n, static_cast<int>(sizeof n), MPI_BYTE, s.MPI_SOURCE, 0, control_, MPI_STATUS_IGNORE);
+      const auto from = static_cast<std::size_t>(n.rank);
+      std::memcpy(begun_by_[from].data(), n.begun, sizeof n.begun);
+      switch (n.kind) {
+        case notice::failed:
+          if (failed_by_ < 0 || n.rank < failed_by_) adopt(n.rank, n.text);
+          break;
+        case notice::returned: left_[from] = true; break;
+        case notice::ask: tell(n.rank, notice::answer, where()); break;
+        case notice::answer:
+          said_[from] = n.text;
+          answered_[from] = true;
+          break;
+        case notice::ended: ended_[from] = true; break;
+        case notice::reported: reported_ = true; break;
+      }
+    }
+  }
+  std::string where() const {
+    for (const char* w : now_)
+      if (w) return std::string("waits in ") + w;
+    return "waits";
+  }
+  // Until done() or so many seconds are over.
+  template <class F>
+  void listen_for(double seconds, const F& done) {
+    const std::int64_t begin = runtime::now();
+    for (int turn = 0; seconds_since(begin) < seconds; ++turn) {
+      {
+        const std::lock_guard lock(gate_);
+        listen();
+        if (done()) return;
+      }
+      pause(turn);
+    }
+  }
+
+  mpi_options options_;
+  int rank_, size_;
+  bool crowded_;
+  std::mutex gate_;
+  MPI_Comm control_ = MPI_COMM_NULL;
+  std::array<MPI_Comm, channels> comm_ = [] {
+    std::array<MPI_Comm, channels> c;
+    c.fill(MPI_COMM_NULL);
+    return c;
+  }();
+  std::vector<int> members_[channels];
+  std::int64_t begun_[channels]{};
+  const char* now_[channels]{};
+  buffers buffers_[threads::lanes];
+  std::deque<letter> letters_;  // which stay where they are
+  // of each rank
+  std::vector<bool> left_;
+  std::vector<std::array<std::int64_t, channels>> begun_by_;
+  std::vector<bool> answered_, ended_;
+  std::vector<std::string> said_ = std::vector<std::string>(static_cast<std::size_t>(size_));
+  int failed_by_ = -1;
+  std::string failed_text_;
+  bool reported_ = false;
+};
+
+}  // namespace mpi
+
+}  // namespace shardwise::inline v0_1

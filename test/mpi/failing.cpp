@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs that fail, each in a way that SHARDWISE_MPI_FAILS names; run.py starts them and reads what they say. They end the process.
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <placed_steps.hpp>
+#include <shardwise/pass/communication/waits.hpp>
+#include <stdexcept>
+#include <string>
+#include <time.h>
+#include <unistd.h>
+
+#include "world.hpp"
+
+namespace {
+
+using namespace test;
+using namespace test::placed;
+
+template <int N>
+struct worker : sw::axis<N> {};
+using steps =
+    sw::mesh_choice<rows2::mesh_type, split_step<1, 3, rows<tp<3>, 0>, rows<tp<3>, 1>>::mesh_type, both4::mesh_type>;
+template <class Mesh>
+struct step_of;
+template <>
+struct step_of<rows2::mesh_type> {
+  using type = rows2;
+};
+template <>
+struct step_of<sw::mesh<dp<1>, tp<3>>> {
+  using type = split_step<1, 3, rows<tp<3>, 0>, rows<tp<3>, 1>>;
+};
+template <>
+struct step_of<both4::mesh_type> {
+  using type = both4;
+};
+
+void sleep_for(int seconds) {
+  const timespec t{seconds, 0};
+  nanosleep(&t, nullptr);
+}
+
+// Three ranks with collectives that are under way beside kernels.
+using beside = step<1, 3, sw::adam<>, sw::pipeline<sw::schedule_comm_wait>, sw::at<"first", rows<tp<3>, 0>>,
+                    sw::at<"second", rows<tp<3>, 1>>>;
+
+static_assert(sw::has_waits(beside::program));
+
+// Trains two steps; then the last rank, or all, go wrong as `how` says.
+template <class Step, class Rank>
+void misbehave(Rank& rank, const std::string& how) {
+  sw::executor<Step, Rank> ex(rank);
+  ex.initialise(3);
+  const bool last = rank.index() == rank.size() - 1;
+  train(ex, 1, 2);
+  if (how.empty() || how.starts_with("ranks ")) {
+    if (rank.index() == 0) std::printf("%s %d: %.17g\n", Rank::backend_name, rank.size(), ex.loss());
+    return;
+  }
+  if (how == "all throw") throw std::runtime_error("no rank goes on");
+  if (last && how == "throw") throw std::runtime_error("no more rows");
+  if (last && how == "return") return;
+  if (last && how == "kill") raise(SIGKILL);
+  if (last && how == "stop") raise(SIGSTOP);
+  if (last && how == "stall") sleep_for(60);
+  if (last && how == "exit") std::_Exit(7);
+  if (how == "order") {
+    if (last) rank.barrier();
+    else rank.agree(5, "the seed");
+  }
+  if (how == "disagree") rank.agree(last ? 8 : 7, "the seed");
+  train(ex, 3, 4);
+  if (how == "end" && last) sleep_for(60);
+}
+
+}  // namespace
+
+TEST_CASE("fails" * doctest::skip()) {
+  std::signal(SIGTERM, SIG_DFL);  // mpirun's, not a failure of this test
+  const char* const given = std::getenv("SHARDWISE_MPI_FAILS");
+  const std::string how = given ? given : "";
+  std::string program = "program", option = "--ranks", number = how.starts_with("ranks ") ? how.substr(6) : "";
+  char* arguments[] = {program.data(), option.data(), number.data(), nullptr};
+  bool waits = false;  // until its time is up
+  for (const char* const w : {"stop", "stall", "stall beside", "order", "kill", "end"}) waits = waits || how == w;
+  const int code = sw::launch_mpi<steps>(number.empty() ? 1 : 3, arguments,
+                                         [&](auto& rank) {
+                                           using mesh = typename std::remove_reference_t<decltype(rank)>::mesh_type;
+                                           if constexpr (mesh::size == 3)
+                                             if (how.ends_with(" beside"))
+                                               return misbehave<beside>(rank, how.substr(0, how.size() - 7));
+                                           misbehave<typename step_of<mesh>::type>(rank, how);
+                                         },
+                                         {waits ? 2.0 : 60.0, false});
+  std::exit(code);
+}

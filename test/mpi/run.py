@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the tests of the mpi backend by an installed mpiexec, Open MPI's or MPICH's, and checks how runs that fail end: in time, with
+one message, which names the rank."""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def launcher(mpiexec):
+    """How mpiexec is told that processes may be more than cores, and root may start them."""
+    said = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
+    return [mpiexec, "--oversubscribe", "--allow-run-as-root"] if re.search(r"Open ?(MPI|RTE)", said) else [mpiexec]
+
+
+def environment(**more):
+    """This process's, without what another launcher may have left, and with no other interface than this machine's."""
+    clean = {k: v for k, v in os.environ.items() if not re.match(r"(RANK|WORLD_SIZE|LOCAL_RANK|OMPI_|PMI|MPI_|SLURM_)", k)}
+    return {**clean, "OMPI_MCA_btl": "self,vader", **more}
+
+
+def run(command, seconds, **variables):
+    """(exit status, output, seconds); the status is None where it did not end in time."""
+    begin = time.monotonic()
+    with tempfile.TemporaryFile(mode="w+") as output:
+        process = subprocess.Popen(command, env=environment(**variables), stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            status = process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            status = None
+            os.killpg(process.pid, 9)
+            process.wait()
+        output.seek(0)
+        return status, output.read(), time.monotonic() - begin
+
+
+# What a run is told, of so many processes (0: started without a launcher), what it must say once, and the seconds that it may take. The
+# library's own waits are 2 seconds there where it has to notice by time.
+RUNS = [
+    ("", 3, True, r"^mpi 3: 1\.2512449130711443$", 30),
+    ("ranks 3", 0, True, r"^threads 3: 1\.2512449130711443$", 30),
+    ("ranks 4", 0, True, r"^threads 4: ", 30),
+    ("", 0, True, r"^threads 2: ", 30),
+    ("ranks 5", 0, False, r"^shardwise: there are 5 ranks by --ranks, and this program was built for 2 \(1 x 2\) or 3 \(1 x 3\) or 4 \(2 x 2\); ", 30),
+    ("", 5, False, r"^shardwise: there are 5 ranks by \w+, and this program was built for 2 \(1 x 2\) or 3 \(1 x 3\) or 4 \(2 x 2\); ", 30),
+    ("throw", 3, False, r"^no more rows \(rank 2\)$", 30),
+    ("all throw", 3, False, r"^no rank goes on \(rank \d\)$", 30),
+    ("return", 3, False, r"^shardwise: rank 2 has returned while rank \d waits in an all-gather on axis 1 of the mesh; .*\(in all_gather, module first, rank \d\)$", 30),
+    ("return beside", 3, False, r"^shardwise: rank 2 has returned while rank \d waits in an all-gather on axis 1 of the mesh; .*\(in all_gather, module first, rank \d\)$", 30),
+    ("stall beside", 3, False, r"^shardwise: rank \d has waited 2 s in an all-gather on axis 1 of the mesh; rank 2 does not answer.*module first", 30),
+    ("disagree", 3, False, r"^shardwise: rank 2 and rank 0 disagree on the seed \(8 and 7\); ", 30),
+    ("order", 3, False, r"^shardwise: rank \d .*(a barrier of all ranks|a comparison of the seed)", 30),
+    ("stall", 3, False, r"^shardwise: rank \d has waited 2 s in an all-gather on axis 1 of the mesh; rank 2 does not answer.*module first.*MPI_Abort ends .*: rank 2$", 30),
+    ("stop", 3, False, r"^shardwise: rank \d has waited 2 s in an all-gather on axis 1 of the mesh; rank 2 does not answer", 30),
+    ("end", 3, False, r"^shardwise: rank \d has waited 2 s in the meeting of all ranks at the end of the run; rank 2 does not answer", 30),
+    # the launcher's own words
+    ("kill", 3, False, r"(rank 2 .*signal 9|RANK 2 PID[^|]*KILLED BY SIGNAL: 9|EXIT CODE: 9)", 30),
+    ("exit", 3, False, r"(Exit code:    7|BAD TERMINATION OF ONE)", 30),
+]
+
+
+def failures(start, program):
+    wrong = 0
+    for how, processes, good, says, seconds in RUNS:
+        command = [*start, "-n", str(processes)] if processes else []
+        status, output, took = run([*command, program, "--no-skip", "--test-case=fails", "--no-colors", "-m"], seconds, SHARDWISE_MPI_FAILS=how)
+        found = re.findall(says, output, re.MULTILINE)
+        own = [line for line in output.splitlines() if line.startswith("shardwise: ")]
+        fine = status is not None and (status == 0) == good and len(found) == 1 and len(own) <= 1
+        print(f"mpi: {'ok  ' if fine else 'FAIL'} '{how}' of {processes or 'no'} processes: status {status} in {took:.1f} s")
+        if not fine:
+            wrong += 1
+            print(f"expected {'success' if good else 'failure'} and once: {says}\n{output}")
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("program")
+    parser.add_argument("--mpiexec", required=True)
+    parser.add_argument("--processes", type=int)
+    parser.add_argument("--failures", action="store_true")
+    options = parser.parse_args()
+    start = launcher(options.mpiexec)
+    if options.failures:
+        sys.exit(failures(start, options.program) != 0)
+    status, output, took = run([*start, "-n", str(options.processes), options.program, "--no-colors"], 240)
+    passed = len(re.findall(r"Status: SUCCESS!", output))
+    print(output if status != 0 else f"mpi: {passed} of {options.processes} processes passed in {took:.1f} s")
+    sys.exit(0 if status == 0 and passed == options.processes else 1)
+
+
+if __name__ == "__main__":
+    main()
