@@ -110,6 +110,9 @@ SHARDWISE_X(number_not_int32,
             "a number that becomes an element of an int32 tensor is not whole, or not from -2147483648 to 2147483647; give such "
             "a number, or make the tensor float or double")
 SHARDWISE_X(number_not_probability, "dropout: the probability is not from 0 to 1; give one that is")
+SHARDWISE_X(loss_number,
+            "loss: a number is out of its range: beta is at least 0, delta above 0, and label_smoothing's share from 0 to 1; give one "
+            "that is")
 SHARDWISE_X(needs_integers, "this operation needs int32 indices; give it a tensor of std::int32_t, or write sw::cast<std::int32_t>(operand)")
 SHARDWISE_X(dims_as_arguments,
             "tensor: dims, extents and counts are template arguments, since they decide the result's type; write sum<0>(x), "
@@ -244,6 +247,8 @@ SHARDWISE_X(rotary_base,
 SHARDWISE_X(rotary_placements,
             "rotary_embedding: the size is sharded, which would part the pairs that are turned; cut another dim, or gather this one "
             "first: redistribute<axis, replicate>(operand)")
+SHARDWISE_X(glu_odd,
+            "glu: the dim is halved, so its extent must be even; give an even extent, or another dim: glu<dim>(operand)")
 SHARDWISE_X(causal_rank, "softmax: the causal form needs at least two dims (queries, keys), the last two")
 SHARDWISE_X(norm_dim_sharded,
             "norm: the normalised (last) dim is sharded; gather it first: redistribute<axis, replicate>(operand), or "
