@@ -3,7 +3,9 @@
 // On GPUs: more_functions.cuh, in one CUDA source.
 #pragma once
 
+#include <shardwise/graph/functions/einsum.hpp>
 #include <shardwise/graph/functions/logical.hpp>
 #include <shardwise/operations/activation/host.hpp>
 #include <shardwise/operations/loss/host_more.hpp>
+#include <shardwise/operations/scan/host.hpp>
 #include <shardwise/shardwise.hpp>

@@ -18,19 +18,21 @@ using mesh = sw::mesh<one>;
 
 struct smooth {
   constexpr auto operator()(const auto& x, const auto& y) const {
-    return sw::erf(x) + sw::log1p(y * y) + sw::expm1(x) + sw::softplus<sw::softplus_options{.beta = 2}>(y) + sw::log_sigmoid(x) +
-           sw::leaky_relu(x) + sw::elu(y, 0.5) + sw::swiglu(x, y);
+    return sw::erf(x) + sw::log1p(y * y) + sw::expm1(x) + sw::softplus<sw::softplus_options{.beta = 2}>(y) +
+           sw::log_sigmoid(x) + sw::leaky_relu(x) + sw::elu(y, 0.5) + sw::swiglu(x, y);
   }
 };
 struct rounded {
   constexpr auto operator()(const auto& x, const auto& y) const {
-    return x * y + x * (sw::floor(y) + sw::ceil(x) + sw::round(x + y) + sw::cast<double>(sw::logical_and(sw::isfinite(x), sw::gt(y, 0))));
+    return x * y + x * (sw::floor(y) + sw::ceil(x) + sw::round(x + y) +
+                        sw::cast<double>(sw::logical_and(sw::isfinite(x), sw::gt(y, 0))));
   }
 };
 template <class F, class Backend>
-using program = sw::gradient_step<F, mesh,
-                                  sw::inputs<sw::input_tensor<double, sw::shape<37, 1, 6>>, sw::input_tensor<double, sw::shape<3, 1>>>,
-                                  sw::wrt<0, 1>, sw::pipeline<>, Backend>;
+using program =
+    sw::gradient_step<F, mesh,
+                      sw::inputs<sw::input_tensor<double, sw::shape<37, 1, 6>>, sw::input_tensor<double, sw::shape<3, 1>>>,
+                      sw::wrt<0, 1>, sw::pipeline<>, Backend>;
 
 template <class Program, class Rank>
 std::vector<double> run(Rank& rank) {

@@ -20,5 +20,7 @@ struct f {
     return sw::cross_entropy(x, t, sw::label_smoothing{share});
   }
 };
-using step = sw::function_step<f, mesh, sw::inputs<sw::input_tensor<float, sw::shape<4, 3>>, sw::input_tensor<std::int32_t, sw::shape<4>>>>;
+using step =
+    sw::function_step<f, mesh,
+                      sw::inputs<sw::input_tensor<float, sw::shape<4, 3>>, sw::input_tensor<std::int32_t, sw::shape<4>>>>;
 constexpr int nodes = step::program.node_count;

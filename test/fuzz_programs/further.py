@@ -179,3 +179,67 @@ def options_of_cross_entropy(g):
     R, U, S, P = places()
     rows = [([R(), R()], R()), ([U(), R()], U())] + [([S(d), S(d)], S(d)) for d in range(x.rank - 1)]
     g.apply(f"sw::cross_entropy_rows({{0}}, {{1}}, sw::label_smoothing{{{{{share!r}}}}})", [x, target], value, rows, implicit=False)
+
+
+# --- other orders -------------------------------------------------------------------------------------------------------------
+
+
+def line_dim(g, t):
+    dims = [d for d in range(t.rank) if t.shape[d] > 0]
+    skip(not dims)
+    return g.r.choice(dims)
+
+
+def rearranged(a, f):
+    return py.new(a.shape, [f(i) for i in py.indices(a.shape)])
+
+
+@statement(["cumsum"], 0.4, smooth=True)
+def running(g):
+    t = g.pick(lambda t: t.rank > 0)
+    skip(g.special)
+    d = line_dim(g, t)
+    g.apply(f"sw::cumsum<{d}>({{0}})", [t],
+            lambda a: rearranged(a, lambda i: sum(a.at(*i[:d], k, *i[d + 1:]) for k in range(i[d] + 1))),
+            g.single(t, linear=True, drop=[d]), implicit=False)
+
+
+@statement(["roll"], 0.3, smooth=True)
+def rolled(g):
+    t = g.pick(lambda t: t.rank > 0)
+    d = line_dim(g, t)
+    n, by = t.shape[d], g.r.choice([-4, -1, 0, 1, 2, 5])
+    g.apply(f"sw::roll<{d}, {by}>({{0}})", [t], lambda a: rearranged(a, lambda i: a.at(*i[:d], (i[d] - by) % n, *i[d + 1:])),
+            g.single(t, drop=[d]), exact=True, implicit=False)
+
+
+@statement(["flip"], 0.3, smooth=True)
+def flipped(g):
+    t = g.pick(lambda t: t.rank > 0)
+    d = line_dim(g, t)
+    g.apply(f"sw::flip<{d}>({{0}})", [t], lambda a: rearranged(a, lambda i: a.at(*i[:d], t.shape[d] - 1 - i[d], *i[d + 1:])),
+            [r for r in g.single(t, drop=[d]) if r[1][0] != "U"], exact=True, implicit=False)
+
+
+@statement(["tile"], 0.3, smooth=True)
+def tiled(g):
+    t = g.pick(lambda t: 0 < t.rank < 4)
+    d = line_dim(g, t)
+    counts = [2 if k == d else 1 for k in range(t.rank)]
+    shape = [n * c for n, c in zip(t.shape, counts)]
+    g.apply(f"sw::tile<{', '.join(map(str, counts))}>({{0}})", [t],
+            lambda a: py.new(shape, [a.at(*[k % n for k, n in zip(i, t.shape)]) for i in py.indices(shape)]),
+            g.single(t, drop=[d]), exact=True, implicit=False)
+
+
+@statement(["einsum"], 0.4, smooth=True)
+def by_letters(g):
+    a = g.pick(lambda t: t.rank == 2)
+    skip(g.special)
+    b = g.new_input([g.r.choice([2, 3]), a.shape[1]])
+    R, U, S, P = places()
+    g.apply('sw::einsum<"ij,kj->ki">({0}, {1})', [a, b],
+            lambda x, y: py.new([y.shape[0], x.shape[0]],
+                                [sum(x.at(i, j) * y.at(k, j) for j in range(x.shape[1])) for k in range(y.shape[0]) for i in range(x.shape[0])]),
+            [([R(), R()], R()), ([U(), U()], U()), ([S(0), U()], S(1)), ([U(), S(0)], S(0)), ([S(1), S(1)], P()), ([P(), U()], P())],
+            exact=True)

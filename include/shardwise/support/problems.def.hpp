@@ -239,6 +239,17 @@ SHARDWISE_X(attention_placements,
             "scaled_dot_product_attention: no rule admits these placements on a mesh axis; admitted are: all replicate, all reduced, all "
             "cut along the batch, or along the heads, queries cut along their time or values along their size with the others reduced; "
             "a bias is cut as the scores are and reduced where it is broadcast: redistribute an operand so")
+SHARDWISE_X(scan_dim_sharded,
+            "cumsum: the dim is sharded, and a running sum needs the elements before it; run it along another dim, or gather this one "
+            "first: redistribute<axis, replicate>(operand)")
+SHARDWISE_X(padding_row,
+            "embedding: the table has no such row for padding; give padding_idx<row> from 0 to the number of rows, or from minus that "
+            "number to -1")
+SHARDWISE_X(einsum_equation,
+            "einsum: the equation is not one: it is a letter for each dim of an operand, a comma between two operands, an arrow and the "
+            "result's letters, each letter once an operand and those of the result in an operand, as in einsum<ij,jk->ik> of two matrices")
+SHARDWISE_X(einsum_letters,
+            "einsum: an operand's letters are not as many as its dims; write one for each dim")
 SHARDWISE_X(rotary_shape,
             "rotary_embedding: the operand must be (batch, heads, time, size), or (batch, time, heads, size) with "
             "rotary_options{.layout = head_layout::bthd}, of an even size that is known while compiling; reshape it")

@@ -194,9 +194,9 @@ TEST_CASE("any, all: along dims, over all of them, and of nothing") {
   });
 }
 
-#define SHARDWISE_FUNCTION(name, ...)                                          \
-  struct name {                                                                \
-    constexpr auto operator()(const auto& x) const { return __VA_ARGS__; }     \
+#define SHARDWISE_FUNCTION(name, ...)                                      \
+  struct name {                                                            \
+    constexpr auto operator()(const auto& x) const { return __VA_ARGS__; } \
   };
 SHARDWISE_FUNCTION(of_erf, sw::erf(x))
 SHARDWISE_FUNCTION(of_log1p, sw::log1p(x* x))

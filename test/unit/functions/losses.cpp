@@ -42,7 +42,8 @@ numbers probabilities() {
   numbers p = some(rows * classes, 2);
   for (int i = 0; i < rows; ++i) {
     double sum = 0;
-    for (int c = 0; c < classes; ++c) sum += p[static_cast<std::size_t>(i * classes + c)] = std::abs(p[static_cast<std::size_t>(i * classes + c)]);
+    for (int c = 0; c < classes; ++c)
+      sum += p[static_cast<std::size_t>(i * classes + c)] = std::abs(p[static_cast<std::size_t>(i * classes + c)]);
     for (int c = 0; c < classes; ++c) p[static_cast<std::size_t>(i * classes + c)] /= sum;
   }
   return p;
@@ -61,7 +62,9 @@ void on_meshes(F f, const numbers& want, double tolerance = 2e-15) {
     });
     INFO("on ", N, " ranks");
     REQUIRE(got.size() == want.size());
-    for (std::size_t i = 0; i < got.size(); ++i) CHECK_MESSAGE(std::abs(got[i] - want[i]) <= tolerance * std::fmax(1.0, std::abs(want[i])), "loss ", i, ": ", got[i], " not ", want[i]);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      CHECK_MESSAGE(std::abs(got[i] - want[i]) <= tolerance * std::fmax(1.0, std::abs(want[i])), "loss ", i, ": ", got[i],
+                    " not ", want[i]);
   };
   on(std::integral_constant<int, 1>{});
   on(std::integral_constant<int, 2>{});
@@ -136,7 +139,8 @@ void check_elements(const std::function<real(real, real)>& f) {
         const auto [each] = both_ways<one_of<Loss, R::none>>(rank, x, y);
         CHECK(whole(each).size() == rows * classes);
         CHECK(whole(sw::mean(each)) == whole(mean));
-        return numbers{whole(mean)[0], whole(Loss::template of<R::sum>(x, y))[0], whole(Loss::template of<R::batchmean>(x, y))[0]};
+        return numbers{whole(mean)[0], whole(Loss::template of<R::sum>(x, y))[0],
+                       whole(Loss::template of<R::batchmean>(x, y))[0]};
       },
       reduced(f));
   CHECK(sw::gradcheck<one_of<Loss, R::none>, sw::shape<3, 4>, sw::shape<3, 4>>(3) == 24);
@@ -256,8 +260,9 @@ TEST_CASE("cross_entropy with label smoothing, class weights and ignored rows") 
             whole(sw::cross_entropy(x, all, sw::label_smoothing{0}))[0],
         };
       },
-      {cross_entropy(counted, 0.1, ones, true), cross_entropy(labels, 0, weights, true), cross_entropy(labels, 0.25, weights, true),
-       cross_entropy(labels, 0.1, ones, true), cross_entropy(counted, 1, weights, false), cross_entropy(counted, 0, weights, false),
+      {cross_entropy(counted, 0.1, ones, true), cross_entropy(labels, 0, weights, true),
+       cross_entropy(labels, 0.25, weights, true), cross_entropy(labels, 0.1, ones, true),
+       cross_entropy(counted, 1, weights, false), cross_entropy(counted, 0, weights, false),
        cross_entropy(counted, 0, ones, true)},
       4e-15);
 }
@@ -286,7 +291,8 @@ TEST_CASE("cross_entropy with targets that are probabilities") {
         return numbers{whole(a)[0], whole(sw::cross_entropy(x, sw::soft_targets(p)))[0],
                        whole(sw::cross_entropy<R::sum>(x, sw::soft_targets(p)))[0] / rows};
       },
-      {soft_cross_entropy(0.3, weights), soft_cross_entropy(0, numbers(classes, 1.0)), soft_cross_entropy(0, numbers(classes, 1.0))},
+      {soft_cross_entropy(0.3, weights), soft_cross_entropy(0, numbers(classes, 1.0)),
+       soft_cross_entropy(0, numbers(classes, 1.0))},
       4e-15);
 }
 struct soft_of_two {
@@ -317,7 +323,8 @@ TEST_CASE("losses refuse numbers out of their range") {
     CHECK_THROWS_WITH(sw::smooth_l1_loss(x, y, -1), doctest::Contains("; beta is at least 0"));
     CHECK_THROWS_WITH(sw::huber_loss(x, y, 0), doctest::Contains("; delta is above 0"));
     CHECK_THROWS_WITH(sw::cross_entropy(x, t, sw::label_smoothing{1.5}), doctest::Contains("; a share is from 0 to 1"));
-    CHECK_THROWS_WITH(sw::cross_entropy(x, sw::soft_targets(y), sw::label_smoothing{-0.5}), doctest::Contains("; a share is from 0 to 1"));
+    CHECK_THROWS_WITH(sw::cross_entropy(x, sw::soft_targets(y), sw::label_smoothing{-0.5}),
+                      doctest::Contains("; a share is from 0 to 1"));
   });
 }
 

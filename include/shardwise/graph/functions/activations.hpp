@@ -16,8 +16,8 @@ namespace shardwise::inline v0_1 {
 
 namespace custom {
 
-#define SHARDWISE_X(function)                        \
-  inline constexpr custom_operation function##_dx{   \
+#define SHARDWISE_X(function)                      \
+  inline constexpr custom_operation function##_dx{ \
       .name = #function "_dx", .operands = 2, .record = operations::activation_dx, .adjoint = &autodiff::unknown};
 SHARDWISE_X(erf)
 SHARDWISE_X(log1p)
@@ -35,8 +35,8 @@ constexpr void pull_activation(autodiff::pullback& p) {
 template <const custom_operation& Dx, bool OfResult = false>
 inline constexpr autodiff::adjoint_rule activation_rule = autodiff::pulled(&pull_activation<Dx, OfResult>);
 
-#define SHARDWISE_X(function, rule)             \
-  inline constexpr custom_operation function{   \
+#define SHARDWISE_X(function, rule)           \
+  inline constexpr custom_operation function{ \
       .name = #function, .operands = 1, .record = operations::activation, .adjoint = &rule};
 SHARDWISE_X(floor, autodiff::no_derivative)
 SHARDWISE_X(ceil, autodiff::no_derivative)
@@ -68,10 +68,10 @@ inline constexpr custom_operation swiglu{
 
 // floor, ceil: the whole number at most, at least as large. round: the nearest, of two the even one, as PyTorch. Their gradient is zero.
 // erf. log1p: log(1 + x), expm1: e^x - 1, both exact for small x.
-#define SHARDWISE_X(name)              \
-  template <tensor A>                  \
-  constexpr auto name(const A& a) {    \
-    return call<custom::name>(a);      \
+#define SHARDWISE_X(name)           \
+  template <tensor A>               \
+  constexpr auto name(const A& a) { \
+    return call<custom::name>(a);   \
   }
 SHARDWISE_X(floor)
 SHARDWISE_X(ceil)
@@ -88,7 +88,8 @@ struct softplus_options {
 // log(1 + e^(beta x)) / beta, which overflows nowhere; x where beta x is above the threshold: softplus<softplus_options{.beta = 2}>(x).
 template <softplus_options Options = softplus_options{}, tensor A>
 constexpr auto softplus(const A& a) {
-  constexpr op_attr attributes = pack_attributes(softplus_attributes{real(Options.beta.value()), real(Options.threshold.value())});
+  constexpr op_attr attributes =
+      pack_attributes(softplus_attributes{real(Options.beta.value()), real(Options.threshold.value())});
   return call<custom::softplus, attributes>(a);
 }
 // log(sigmoid(x)), which is 0 or -infinity nowhere but at the infinities.

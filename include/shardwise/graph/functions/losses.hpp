@@ -161,7 +161,8 @@ constexpr auto weights_of(const label_smoothing&, const More&... more) {
 template <int Axis = 0, tensor W, tensor X>
 constexpr auto placed_beside(const W& w, const X& x) {
   if constexpr (!resolved<W, X> || Axis == W::sp.axes) return w;
-  else if constexpr (!X::sp.place[Axis].is_shard() || !W::sp.place[Axis].is_replicate()) return placed_beside<Axis + 1>(w, x);
+  else if constexpr (!X::sp.place[Axis].is_shard() || !W::sp.place[Axis].is_replicate())
+    return placed_beside<Axis + 1>(w, x);
   else
     return placed_beside<Axis + 1>(
         apply<op_code::redistribute, attributes<redistribute_attributes>(Axis, pack(reduced_value()))>(0, w), x);

@@ -12,10 +12,10 @@ inline namespace SHARDWISE_HOST_BUILD {
 
 template <class T>
 struct further_math<cuda::math<T>> {
-#define SHARDWISE_X(name, function)                      \
-  static __device__ T name(T x) {                        \
+#define SHARDWISE_X(name, function)                        \
+  static __device__ T name(T x) {                          \
     if constexpr (sizeof(T) == 4) return ::function##f(x); \
-    else return ::function(x);                           \
+    else return ::function(x);                             \
   }
   SHARDWISE_X(floor, floor)
   SHARDWISE_X(ceil, ceil)

@@ -23,10 +23,10 @@ struct further_math;
 
 template <class T>
 struct further_math<math<T>> {
-#define SHARDWISE_X(name, other)                                              \
-  static constexpr T name(T x) {                                              \
-    if constexpr (std::is_floating_point_v<T>) return vector_math::name(x);   \
-    else return other;                                                        \
+#define SHARDWISE_X(name, other)                                            \
+  static constexpr T name(T x) {                                            \
+    if constexpr (std::is_floating_point_v<T>) return vector_math::name(x); \
+    else return other;                                                      \
   }
   SHARDWISE_X(floor, math<T>::sin(x + T(3)))
   SHARDWISE_X(ceil, math<T>::sin(x + T(4)))
@@ -44,32 +44,32 @@ inline constexpr double two_over_root_of_pi = 1.1283791670955126;
 }
 
 // Formulas that stand between SHARDWISE_UNFUSED_BEGIN and its end run in vectors: see host::detail::in_vectors.
-#define SHARDWISE_FORMULA(operation, arguments, ...)                          \
-  template <>                                                                 \
-  struct SHARDWISE_HIDDEN formula<custom::operation> {                        \
-    static constexpr bool in_vectors = true;                                  \
-    template <class m, class T>                                               \
-    static constexpr T value arguments {                                      \
-      [[maybe_unused]] typedef host::further_math<m> more;                    \
-      return static_cast<T>(__VA_ARGS__);                                     \
-    }                                                                         \
+#define SHARDWISE_FORMULA(operation, arguments, ...)       \
+  template <>                                              \
+  struct SHARDWISE_HIDDEN formula<custom::operation> {     \
+    static constexpr bool in_vectors = true;               \
+    template <class m, class T>                            \
+    static constexpr T value arguments {                   \
+      [[maybe_unused]] typedef host::further_math<m> more; \
+      return static_cast<T>(__VA_ARGS__);                  \
+    }                                                      \
   };
 // Of adjoints dy is the cotangent, x the function's operand.
 SHARDWISE_FORMULA(floor, (T x), more::floor(x))
 SHARDWISE_FORMULA(ceil, (T x), more::ceil(x))
 SHARDWISE_FORMULA(round, (T x), more::round(x))
 SHARDWISE_FORMULA(erf, (T x), m::erf(x))
-SHARDWISE_FORMULA(erf_dx, (T dy, T x), dy * (m::from(operations::detail::two_over_root_of_pi) * m::exp(T(0) - x * x)))
+SHARDWISE_FORMULA(erf_dx, (T dy, T x), dy*(m::from(operations::detail::two_over_root_of_pi) * m::exp(T(0) - x * x)))
 SHARDWISE_FORMULA(log1p, (T x), more::log1p(x))
 SHARDWISE_FORMULA(log1p_dx, (T dy, T x), dy / (T(1) + x))
 SHARDWISE_FORMULA(expm1, (T x), more::expm1(x))
-SHARDWISE_FORMULA(expm1_dx, (T dy, T y), dy * (y + T(1)))
-SHARDWISE_FORMULA(leaky_relu, (T x, T slope), m::less(T(0), x) ? x : x * slope)
-SHARDWISE_FORMULA(leaky_relu_dx, (T dy, T x, T slope), m::less(T(0), x) ? dy : dy * slope)
-SHARDWISE_FORMULA(elu, (T x, T alpha), m::less(T(0), x) ? x : alpha * more::expm1(x))
-SHARDWISE_FORMULA(elu_dx, (T dy, T x, T alpha), m::less(T(0), x) ? dy : dy * (alpha * m::exp(x)))
+SHARDWISE_FORMULA(expm1_dx, (T dy, T y), dy*(y + T(1)))
+SHARDWISE_FORMULA(leaky_relu, (T x, T slope), m::less(T(0), x) ? x : x* slope)
+SHARDWISE_FORMULA(leaky_relu_dx, (T dy, T x, T slope), m::less(T(0), x) ? dy : dy* slope)
+SHARDWISE_FORMULA(elu, (T x, T alpha), m::less(T(0), x) ? x : alpha* more::expm1(x))
+SHARDWISE_FORMULA(elu_dx, (T dy, T x, T alpha), m::less(T(0), x) ? dy : dy*(alpha* m::exp(x)))
 SHARDWISE_FORMULA(swiglu, (T gate, T up), gate / (T(1) + m::exp(T(0) - gate)) * up)
-SHARDWISE_FORMULA(swiglu_up, (T dy, T gate), dy * (gate / (T(1) + m::exp(T(0) - gate))))
+SHARDWISE_FORMULA(swiglu_up, (T dy, T gate), dy*(gate / (T(1) + m::exp(T(0) - gate))))
 #undef SHARDWISE_FORMULA
 
 template <>

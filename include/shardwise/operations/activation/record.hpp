@@ -13,7 +13,8 @@ struct softplus_attributes {
 namespace operations {
 
 inline constexpr operation activation = pointwise(linearity::none);
-inline constexpr operation activation_dx = pointwise(linearity::first);  // of a cotangent, and what its factor is computed from
+inline constexpr operation activation_dx =
+    pointwise(linearity::first);  // of a cotangent, and what its factor is computed from
 
 }  // namespace operations
 
