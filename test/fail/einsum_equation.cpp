@@ -13,4 +13,3 @@ using y = decltype(sw::einsum<"ij,jk->il">(typed<float, sw::shape<4, 8>, mesh>{}
 #else
 using y = decltype(sw::einsum<"ij,jk->ik">(typed<float, sw::shape<4, 8>, mesh>{}, typed<float, sw::shape<8, 3>, mesh>{}));
 #endif
-

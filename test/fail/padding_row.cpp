@@ -13,5 +13,4 @@ using padding = sw::padding_idx<4>;
 #else
 using padding = sw::padding_idx<-4>;
 #endif
-using y =
-    decltype(sw::embedding<padding>(typed<float, sw::shape<4, 8>, mesh>{}, typed<std::int32_t, sw::shape<3>, mesh>{}));
+using y = decltype(sw::embedding<padding>(typed<float, sw::shape<4, 8>, mesh>{}, typed<std::int32_t, sw::shape<3>, mesh>{}));

@@ -547,6 +547,9 @@ SHARDWISE_X(program_mesh,
 SHARDWISE_X(program_optimizer,
             "program: what is given where the optimizer belongs is none; the order is train_step<Model, Task, Plan, Mesh, Optimizer, "
             "Pipeline, float, Backend>: write sgd<>, adam<>, adamw<> or clip_norm of one of them before the pipeline")
+SHARDWISE_X(schedule_numbers,
+            "schedule_of: the schedule's numbers make no rates: rates and factors are finite and at least 0, numbers of steps at least 1, "
+            "one_cycle_schedule's rising from 0 to 1 and its divisors above 0; correct them")
 SHARDWISE_X(sgd_momentum,
             "sgd: its argument says whether there is momentum, and is a number here; the momentum itself is a value of the run: "
             "write sgd<true>, and set step_env::momentum")

@@ -48,7 +48,8 @@ void check(const numbers& want, double tolerance = 0) {
   CHECK(sw::gradcheck<F, sw::shape<A, B, C>>() == A * B * C);
 }
 // Element (i, j, k) of the result from x's.
-numbers made(int a, int b, int c, const std::function<double(const std::function<double(int, int, int)>&, int, int, int)>& f) {
+numbers made(int a, int b, int c,
+             const std::function<double(const std::function<double(int, int, int)>&, int, int, int)>& f) {
   const numbers x = some(A * B * C, 0);
   const auto at = [&](int i, int j, int k) { return x[static_cast<std::size_t>((i * B + j) * C + k)]; };
   numbers y;
@@ -91,7 +92,8 @@ TEST_CASE("cumsum: along any dim that is not cut, floats in double") {
     sw::eager e(rank);
     using tensor = sw::dtensor_of<float, sw::shape<3, 1000>, mesh<1>>;
     const auto y = whole(sw::cumsum<1>(tensor::distribute(e, std::vector<float>(3000, 0.1F))));
-    for (std::size_t i = 0; i < 1000; ++i) CHECK(y[i] == static_cast<double>(static_cast<float>(0.1F * static_cast<double>(i + 1))));
+    for (std::size_t i = 0; i < 1000; ++i)
+      CHECK(y[i] == static_cast<double>(static_cast<float>(0.1F * static_cast<double>(i + 1))));
   });
 }
 TEST_CASE("roll, flip") {
@@ -161,8 +163,10 @@ void check_product(const std::string& a, const std::string& b, const std::string
   INFO(a, " ", b, " ", out);
   sw::launch<mesh<1>>([&](auto& rank) {
     sw::eager e(rank);
-    const auto x = sw::dtensor_of<double, X, mesh<1>>::distribute(e, some(static_cast<std::size_t>(sw::numel(sw::spec_of<double, X, mesh<1>>::value)), 0));
-    const auto y = sw::dtensor_of<double, Y, mesh<1>>::distribute(e, some(static_cast<std::size_t>(sw::numel(sw::spec_of<double, Y, mesh<1>>::value)), 1));
+    const auto x = sw::dtensor_of<double, X, mesh<1>>::distribute(
+        e, some(static_cast<std::size_t>(sw::numel(sw::spec_of<double, X, mesh<1>>::value)), 0));
+    const auto y = sw::dtensor_of<double, Y, mesh<1>>::distribute(
+        e, some(static_cast<std::size_t>(sw::numel(sw::spec_of<double, Y, mesh<1>>::value)), 1));
     const auto [z] = both_ways<product<E>>(rank, x, y);
     CHECK(apart(whole(z), want) < 1e-13);
   });
@@ -197,7 +201,8 @@ TEST_CASE("einsum on a mesh: heads cut over ranks, and a sum over what is cut is
 template <std::int64_t Row>
 struct looked_up {
   constexpr auto operator()(const auto& table) const {
-    return sw::embedding<sw::padding_idx<Row>>(table, sw::cast<std::int32_t>(sw::pow(sw::arange<double, 3>(table), 2)));  // 0, 1, 4
+    return sw::embedding<sw::padding_idx<Row>>(table,
+                                               sw::cast<std::int32_t>(sw::pow(sw::arange<double, 3>(table), 2)));  // 0, 1, 4
   }
 };
 TEST_CASE("embedding: the row for padding is read and has no gradient") {

@@ -17,8 +17,7 @@ namespace custom {
 // The adjoint of a running sum is the running sum from the other end, which is again one of these.
 constexpr void pull_scan(autodiff::pullback& p);
 inline constexpr autodiff::adjoint_rule scan_rule = autodiff::pulled(&pull_scan);
-inline constexpr custom_operation cumsum{
-    .name = "cumsum", .operands = 1, .record = operations::scan, .adjoint = &scan_rule};
+inline constexpr custom_operation cumsum{.name = "cumsum", .operands = 1, .record = operations::scan, .adjoint = &scan_rule};
 
 constexpr void pull_scan(autodiff::pullback& p) {
   auto a = attributes_of<scan_attributes>(p.n.a);

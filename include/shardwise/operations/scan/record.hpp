@@ -20,19 +20,18 @@ constexpr outcome shape_of_scan(const op_attr& v, const spec* in, int) {
 }
 
 // Linear; a rank sees all elements along the dim, since a sum needs those before it.
-inline constexpr operation scan = linear_in(linearity::first, by_rows(
-                                                                  &shape_of_scan,
-                                                                  [](const operation&, const op_attr& v, const spec* in, int,
-                                                                     const spec&) {
-                                                                    using namespace rows;
-                                                                    rule_rows t;
-                                                                    for (const placement p : {R, U, P}) t.push_back(rows::all(p, p));
-                                                                    for (int d = 0; d < in[0].rank; ++d)
-                                                                      if (d != attributes_of<scan_attributes>(v).dim)
-                                                                        t.push_back(rows::all(S(d), S(d)));
-                                                                    return t;
-                                                                  },
-                                                                  &refuse_with<problem::scan_dim_sharded>));
+inline constexpr operation scan =
+    linear_in(linearity::first, by_rows(
+                                    &shape_of_scan,
+                                    [](const operation&, const op_attr& v, const spec* in, int, const spec&) {
+                                      using namespace rows;
+                                      rule_rows t;
+                                      for (const placement p : {R, U, P}) t.push_back(rows::all(p, p));
+                                      for (int d = 0; d < in[0].rank; ++d)
+                                        if (d != attributes_of<scan_attributes>(v).dim) t.push_back(rows::all(S(d), S(d)));
+                                      return t;
+                                    },
+                                    &refuse_with<problem::scan_dim_sharded>));
 
 }  // namespace operations
 
