@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Further elementwise functions on a GPU, with their gradients, are what they are on a host rank.
+// Further elementwise functions, losses and running sums on a GPU, with their gradients, are what they are on a host rank.
 #define SHARDWISE_TEST_DEVICES 1
 #include <doctest/doctest.h>
 
@@ -27,6 +27,17 @@ struct rounded {
     return x * y + x * (sw::floor(y) + sw::ceil(x) + sw::round(x + y) +
                         sw::cast<double>(sw::logical_and(sw::isfinite(x), sw::gt(y, 0))));
   }
+};
+struct losses {
+  constexpr auto operator()(const auto& x, const auto& y) const {
+    using none = std::integral_constant<sw::loss_reduction, sw::loss_reduction::none>;
+    const auto p = sw::sigmoid(y);
+    return sw::binary_cross_entropy_with_logits<none::value>(x, p) + sw::kl_div<none::value>(x, p) +
+           sw::smooth_l1_loss<none::value>(x, y, 0.5);
+  }
+};
+struct sums {
+  constexpr auto operator()(const auto& x, const auto& y) const { return sw::cumsum<0>(x * y) + sw::cumsum<-1>(x); }
 };
 template <class F, class Backend>
 using program =
@@ -66,6 +77,8 @@ TEST_CASE("further elementwise functions on a GPU") {
   if (!test::place::has(1)) return;
   check<smooth>();
   check<rounded>();
+  check<losses>();
+  check<sums>();
 }
 
 }  // namespace device_activations

@@ -117,10 +117,9 @@ struct one_cycle_schedule {
   option_number rising = 0.3, start_divisor = 25.0, end_divisor = 1e4;
 
   constexpr const char* mistake() const {
-    return !detail::is_rate(peak) ? "the peak must be finite and at least 0; correct it"
-           : steps < 1            ? "there must be at least 1 step; say how many"
-           : !(rising.value() >= 0 && rising.value() <= 1)
-               ? "`rising` must be a share of all steps, from 0 to 1; correct it"
+    return !detail::is_rate(peak)                          ? "the peak must be finite and at least 0; correct it"
+           : steps < 1                                     ? "there must be at least 1 step; say how many"
+           : !(rising.value() >= 0 && rising.value() <= 1) ? "`rising` must be a share of all steps, from 0 to 1; correct it"
            : !(start_divisor.value() > 0 && detail::is_rate(start_divisor) && end_divisor.value() > 0 &&
                detail::is_rate(end_divisor))
                ? "both divisors must be finite and above 0; correct them"
@@ -130,8 +129,8 @@ struct one_cycle_schedule {
     if (mistake()) detail::refuse_schedule("one_cycle_schedule", mistake());
     detail::check_count(n, "one_cycle_schedule");
     if (n >= steps)
-      throw std::out_of_range("shardwise: one_cycle_schedule: asked for the rate after " + std::to_string(n) + " updates of " +
-                              std::to_string(steps) + " in all; give it as many steps as the run has");
+      throw std::out_of_range("shardwise: one_cycle_schedule: asked for the rate after " + std::to_string(n) +
+                              " updates of " + std::to_string(steps) + " in all; give it as many steps as the run has");
     const double t = static_cast<double>(n), top = rising.value() * static_cast<double>(steps) - 1,
                  last = static_cast<double>(steps) - 1;
     const double low = peak.value() / start_divisor.value(), end = low / end_divisor.value();
@@ -152,10 +151,10 @@ struct warm_up {
       : steps(count), then(behind), start_factor(start) {}
 
   constexpr const char* mistake() const {
-    return then.mistake()                    ? then.mistake()
-           : steps < 1                       ? "there must be at least 1 step of warming up; say how many"
-           : !detail::is_rate(start_factor)  ? "start_factor must be finite and at least 0; correct it"
-                                             : nullptr;
+    return then.mistake()                   ? then.mistake()
+           : steps < 1                      ? "there must be at least 1 step of warming up; say how many"
+           : !detail::is_rate(start_factor) ? "start_factor must be finite and at least 0; correct it"
+                                            : nullptr;
   }
   double at(std::int64_t n) const {
     if (mistake()) detail::refuse_schedule("warm_up", mistake());

@@ -30,11 +30,13 @@ TEST_CASE("schedules: rates after each number of updates") {
   check(sw::cosine_schedule{.from = 0.5, .to = 0.02, .steps = 8},
         {0.5, 0.48173108780270882, 0.42970562748477141, 0.35184402376762155, 0.26, 0.16815597623237845, 0.090294372515228594,
          0.038268912197291179, 0.02, 0.02});
-  check(sw::step_schedule{.rate = 0.3, .every = 3, .factor = 0.5}, {0.3, 0.3, 0.3, 0.15, 0.15, 0.15, 0.075, 0.075, 0.075, 0.0375});
+  check(sw::step_schedule{.rate = 0.3, .every = 3, .factor = 0.5},
+        {0.3, 0.3, 0.3, 0.15, 0.15, 0.15, 0.075, 0.075, 0.075, 0.0375});
   check(sw::one_cycle_schedule{.peak = 1, .steps = 10},
-        {0.04, 0.52, 1.0, 0.95048463201347376, 0.81174565394976305, 0.61126202193628929, 0.38874197806371071, 0.18825834605023695,
-         0.049519367986526242, 4.0e-6});
-  check(sw::warm_up(4, sw::step_schedule{.rate = 0.8, .every = 2, .factor = 0.5}), {0, 0.2, 0.4, 0.6, 0.8, 0.8, 0.4, 0.4, 0.2});
+        {0.04, 0.52, 1.0, 0.95048463201347376, 0.81174565394976305, 0.61126202193628929, 0.38874197806371071,
+         0.18825834605023695, 0.049519367986526242, 4.0e-6});
+  check(sw::warm_up(4, sw::step_schedule{.rate = 0.8, .every = 2, .factor = 0.5}),
+        {0, 0.2, 0.4, 0.6, 0.8, 0.8, 0.4, 0.4, 0.2});
   check(sw::warm_up(2, sw::constant_schedule{.rate = 0.8}, 0.5), {0.4, 0.6, 0.8, 0.8});
   check(sw::schedule_of<sw::warm_up(1, sw::warm_up(1, sw::constant_schedule{.rate = 2}, 0.5))>, {0, 1, 2});
 }
@@ -45,12 +47,14 @@ TEST_CASE("schedules: wrong numbers are refused, and so are steps that a run doe
   CHECK_THROWS_WITH((void)sw::constant_schedule{.rate = -1}.at(0), says("constant_schedule: the rate must be finite"));
   CHECK_THROWS_WITH((void)sw::constant_schedule{.rate = nan}.at(0), says("constant_schedule: the rate must be finite"));
   CHECK_THROWS_WITH((void)(sw::linear_schedule{.from = inf, .to = 1, .steps = 2}.at(0)), says("both rates"));
-  CHECK_THROWS_WITH((void)(sw::cosine_schedule{.from = 1, .to = 0}.at(0)), says("cosine_schedule: there must be at least 1 step"));
+  CHECK_THROWS_WITH((void)(sw::cosine_schedule{.from = 1, .to = 0}.at(0)),
+                    says("cosine_schedule: there must be at least 1 step"));
   CHECK_THROWS_WITH((void)(sw::step_schedule{.rate = 1}.at(0)), says("`every` must be at least 1"));
   CHECK_THROWS_WITH((void)(sw::one_cycle_schedule{.peak = 1, .steps = 9, .rising = 1.5}.at(0)), says("from 0 to 1"));
   CHECK_THROWS_WITH((void)(sw::one_cycle_schedule{.peak = 1, .steps = 9, .end_divisor = 0}.at(0)), says("both divisors"));
   CHECK_THROWS_WITH((void)(sw::one_cycle_schedule{.peak = 1, .steps = 9}.at(9)), says("after 9 updates of 9 in all"));
-  CHECK_THROWS_WITH((void)(sw::warm_up(0, sw::constant_schedule{.rate = 1}).at(0)), says("warm_up: there must be at least 1"));
+  CHECK_THROWS_WITH((void)(sw::warm_up(0, sw::constant_schedule{.rate = 1}).at(0)),
+                    says("warm_up: there must be at least 1"));
   CHECK_THROWS_WITH((void)(sw::warm_up(2, sw::step_schedule{.rate = 1}).at(0)), says("`every` must be at least 1"));
   CHECK_THROWS_WITH((void)sw::constant_schedule{.rate = 1}.at(-1), says("they count from 0: give env.step - 1"));
 }
