@@ -72,6 +72,8 @@ MUTANTS = [
      "all * e.keys", (BYTES_OF_LIBRARY,)),
     ("attention: a slice takes a row too many", LIBRARY_BYTES, "return (all + slices - 1) / slices;", "return (all + slices - 1) / slices + 1;",
      (BYTES_OF_LIBRARY,)),
+    ("sgd: Nesterov's form is the plain one", "operations/update/host.hpp", "p[i] = p[i] - lr * (now + mu * b[i]);", "p[i] = p[i] - lr * b[i];",
+     ("unit/module/optimizer.cpp",)),
     ("schedules: a cosine falls twice as fast", "module/schedules.hpp", "elementary::cos(3.141592653589793 * share)", "elementary::cos(6.283185307179586 * share)",
      ("unit/module/schedules.cpp",)),
     ("schedules: warming up, the next one has begun", "module/schedules.hpp", "return then.at(n - steps);", "return then.at(n);", ("unit/module/schedules.cpp",)),

@@ -553,6 +553,8 @@ SHARDWISE_X(schedule_numbers,
 SHARDWISE_X(sgd_momentum,
             "sgd: its argument says whether there is momentum, and is a number here; the momentum itself is a value of the run: "
             "write sgd<true>, and set step_env::momentum")
+SHARDWISE_X(sgd_nesterov,
+            "sgd: Nesterov's form goes a further share of the momentum, and there is none; write sgd<true, sgd_form::nesterov>")
 SHARDWISE_X(program_pipeline,
             "program: what is given where the pipeline belongs is no pipeline<...>; passes are listed in one, pipeline<pass, ...>, "
             "even a single one, and an optimizer is an argument of train_step alone: forward_step and function_step go without")
