@@ -16,6 +16,7 @@
 #include <shardwise/shardwise.hpp>
 
 #include <shardwise/io/trace_export.hpp>
+#include <shardwise/module/schedules.hpp>
 #include <shardwise/pass/analysis/run_time.hpp>
 #include <shardwise/runtime/program/describe.hpp>
 
@@ -103,12 +104,10 @@ inline constexpr std::size_t first_traced = 4, traced_steps = 3;  // what comes 
 
 // Linear warm-up, then a cosine down to a tenth. Within fewer than 25 steps Adam's first updates overshoot: the loss jumps, and with it
 // every difference in rounding between plans.
-inline double learning_rate(std::size_t step_index, std::size_t steps) {
-  const double warm = std::clamp(0.1 * static_cast<double>(steps), 25.0, 100.0);
-  const double t = static_cast<double>(step_index);
-  if (t < warm) return peak_rate * t / warm;
-  const double done = (t - warm) / std::max(1.0, static_cast<double>(steps) - warm);
-  return peak_rate * (0.1 + 0.9 * 0.5 * (1 + std::cos(3.141592653589793 * done)));
+inline auto learning_rates(std::size_t steps) {
+  const std::int64_t all = static_cast<std::int64_t>(steps), warm = std::clamp<std::int64_t>(all / 10, 25, 100);
+  return sw::warm_up(
+      warm, sw::cosine_schedule{.from = peak_rate, .to = 0.1 * peak_rate, .steps = std::max<std::int64_t>(1, all - warm)});
 }
 
 struct batch {
@@ -282,12 +281,13 @@ int train_at(const options& o) {
     env.beta2 = 0.99;
     env.weight_decay = 0.05;
     env.max_norm = 1;
+    const auto rates = learning_rates(o.steps);
     for (std::size_t s = first; s <= o.steps; ++s) {
       b.draw(text.train, o.seed, s);
       run.set_input(0, b.in);
       run.set_input(1, b.next);
       env.step = static_cast<std::int64_t>(s);
-      env.lr = learning_rate(s, o.steps);
+      env.lr = rates.at(env.step);  // counted from 1, so that the first update moves something
       if (!o.trace.empty() && s == std::min(first_traced, o.steps))
         run.record(&timelines[static_cast<std::size_t>(rank.index())]);
       if (s == first_traced + traced_steps) run.record(nullptr);

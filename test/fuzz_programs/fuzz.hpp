@@ -4,6 +4,7 @@
 #pragma once
 
 #include <shardwise/module/iterated.hpp>
+#include <shardwise/more_functions.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/communication/fuse_collectives.hpp>
 #include <shardwise/pass/layout/layout.hpp>

@@ -30,7 +30,7 @@ OPERATORS = {"+", "-", "*", "/", "==", "!=", "<=", ">=", "<", ">", "&&", "||", "
 
 def tokens_of(include, compiler, headers, system=()):
     """Tokens of the library's own headers after preprocessing, macros expanded."""
-    source = "#include <shardwise/shardwise.hpp>\n"
+    source = "#include <shardwise/shardwise.hpp>\n#include <shardwise/more_functions.hpp>\n"
     command = [compiler, "-std=c++20", "-x", "c++", "-E", f"-I{include}"] + [f for d in system for f in ("-isystem", d)] + ["-"]
     text = subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
     root, keep, out = str(pathlib.Path(include) / "shardwise") + "/", False, []

@@ -23,12 +23,18 @@ struct momentum_choice {
   constexpr momentum_choice(bool o, bool n) : on(o), is_number(n) {}  // as nvcc writes its value into host code
 };
 
-template <momentum_choice Momentum = false>
+// plain: what is subtracted is the momentum; nesterov: the gradient and momentum's next share, torch.optim.SGD(nesterov=True).
+enum class sgd_form { plain, nesterov };
+
+template <momentum_choice Momentum = false, sgd_form Form = sgd_form::plain>
 struct sgd {
-  static_assert(raise<(Momentum.is_number ? problem::sgd_momentum : problem::none), sgd>::ok);
+  static_assert(raise<(Momentum.is_number                           ? problem::sgd_momentum
+                       : Form == sgd_form::nesterov && !Momentum.on ? problem::sgd_nesterov
+                                                                    : problem::none),
+                      sgd>::ok);
   static constexpr op_code op = op_code::sgd;
   static constexpr int states = Momentum.on ? 1 : 0;
-  static constexpr int flavour = Momentum.on ? 1 : 0;
+  static constexpr int flavour = Form == sgd_form::nesterov ? 2 : Momentum.on ? 1 : 0;
   static constexpr bool clips = false;
   static constexpr bool matrices_only = false;
 };

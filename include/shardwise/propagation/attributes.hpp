@@ -198,7 +198,7 @@ inline constexpr int custom_word =
 // says that nothing is updated, and how many steps were so before.
 struct sgd_attributes {
   std::int64_t clipped;
-  std::int64_t momentum;
+  std::int64_t momentum;  // 2: Nesterov's
   std::int64_t none;
   std::int64_t group;  // of all updates: see optimizer_group
 };

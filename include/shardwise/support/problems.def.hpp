@@ -110,6 +110,9 @@ SHARDWISE_X(number_not_int32,
             "a number that becomes an element of an int32 tensor is not whole, or not from -2147483648 to 2147483647; give such "
             "a number, or make the tensor float or double")
 SHARDWISE_X(number_not_probability, "dropout: the probability is not from 0 to 1; give one that is")
+SHARDWISE_X(loss_number,
+            "loss: a number is out of its range: beta is at least 0, delta above 0, and label_smoothing's share from 0 to 1; give one "
+            "that is")
 SHARDWISE_X(needs_integers, "this operation needs int32 indices; give it a tensor of std::int32_t, or write sw::cast<std::int32_t>(operand)")
 SHARDWISE_X(dims_as_arguments,
             "tensor: dims, extents and counts are template arguments, since they decide the result's type; write sum<0>(x), "
@@ -236,6 +239,17 @@ SHARDWISE_X(attention_placements,
             "scaled_dot_product_attention: no rule admits these placements on a mesh axis; admitted are: all replicate, all reduced, all "
             "cut along the batch, or along the heads, queries cut along their time or values along their size with the others reduced; "
             "a bias is cut as the scores are and reduced where it is broadcast: redistribute an operand so")
+SHARDWISE_X(scan_dim_sharded,
+            "cumsum: the dim is sharded, and a running sum needs the elements before it; run it along another dim, or gather this one "
+            "first: redistribute<axis, replicate>(operand)")
+SHARDWISE_X(padding_row,
+            "embedding: the table has no such row for padding; give padding_idx<row> from 0 to the number of rows, or from minus that "
+            "number to -1")
+SHARDWISE_X(einsum_equation,
+            "einsum: the equation is not one: it is a letter for each dim of an operand, a comma between two operands, an arrow and the "
+            "result's letters, each letter once an operand and those of the result in an operand, as in einsum<ij,jk->ik> of two matrices")
+SHARDWISE_X(einsum_letters,
+            "einsum: an operand's letters are not as many as its dims; write one for each dim")
 SHARDWISE_X(rotary_shape,
             "rotary_embedding: the operand must be (batch, heads, time, size), or (batch, time, heads, size) with "
             "rotary_options{.layout = head_layout::bthd}, of an even size that is known while compiling; reshape it")
@@ -244,6 +258,8 @@ SHARDWISE_X(rotary_base,
 SHARDWISE_X(rotary_placements,
             "rotary_embedding: the size is sharded, which would part the pairs that are turned; cut another dim, or gather this one "
             "first: redistribute<axis, replicate>(operand)")
+SHARDWISE_X(glu_odd,
+            "glu: the dim is halved, so its extent must be even; give an even extent, or another dim: glu<dim>(operand)")
 SHARDWISE_X(causal_rank, "softmax: the causal form needs at least two dims (queries, keys), the last two")
 SHARDWISE_X(norm_dim_sharded,
             "norm: the normalised (last) dim is sharded; gather it first: redistribute<axis, replicate>(operand), or "
@@ -531,9 +547,14 @@ SHARDWISE_X(program_mesh,
 SHARDWISE_X(program_optimizer,
             "program: what is given where the optimizer belongs is none; the order is train_step<Model, Task, Plan, Mesh, Optimizer, "
             "Pipeline, float, Backend>: write sgd<>, adam<>, adamw<> or clip_norm of one of them before the pipeline")
+SHARDWISE_X(schedule_numbers,
+            "schedule_of: the schedule's numbers make no rates: rates and factors are finite and at least 0, numbers of steps at least 1, "
+            "one_cycle_schedule's rising from 0 to 1 and its divisors above 0; correct them")
 SHARDWISE_X(sgd_momentum,
             "sgd: its argument says whether there is momentum, and is a number here; the momentum itself is a value of the run: "
             "write sgd<true>, and set step_env::momentum")
+SHARDWISE_X(sgd_nesterov,
+            "sgd: Nesterov's form goes a further share of the momentum, and there is none; write sgd<true, sgd_form::nesterov>")
 SHARDWISE_X(program_pipeline,
             "program: what is given where the pipeline belongs is no pipeline<...>; passes are listed in one, pipeline<pass, ...>, "
             "even a single one, and an optimizer is an argument of train_step alone: forward_step and function_step go without")

@@ -133,6 +133,7 @@ TEST_CASE("eager training: steps on 1, 2 and 4 ranks and three plans are the com
   check_on<1, 1, plain_plan, sw::adam<>>();
   check_on<2, 1, plain_plan, sw::adam<>>();
   check_on<1, 2, even_plan, sw::sgd<true>>();
+  check_on<1, 2, even_plan, sw::sgd<true, sw::sgd_form::nesterov>>();
   check_on<2, 2, even_plan, sw::adamw<>>();
   check_on<2, 2, odd_plan, sw::clip_norm<sw::adam<>>>();
   check_on<4, 1, plain_plan, sw::sgd<>>();

@@ -88,6 +88,17 @@ TEST_CASE("sgd: momentum buffer") {
   check<sw::sgd<true>>(env, [](double& p, double g, double& m, double&, int, bool) { p -= lr * (m = 0.9 * m + g); });
 }
 
+TEST_CASE("sgd: Nesterov's momentum, with decay") {
+  auto env = environment();
+  env.momentum = 0.9;
+  env.weight_decay = decay;
+  check<sw::sgd<true, sw::sgd_form::nesterov>>(env, [](double& p, double g, double& m, double&, int, bool) {
+    const double d = g + decay * p;
+    m = 0.9 * m + d;
+    p -= lr * (d + 0.9 * m);
+  });
+}
+
 TEST_CASE("adam: bias-corrected moments, eps outside the root") {
   check<sw::adam<>>(environment(),
                     [](double& p, double g, double& m, double& v, int s, bool) { adam_reference(p, g, m, v, s); });

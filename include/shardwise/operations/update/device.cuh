@@ -116,20 +116,24 @@ void update_all(op_code op, const call* calls, std::size_t count, context& ctx, 
 template <class T>
 struct sgd_rule {
   double decay;  // the parameter's share of weight_decay
-  bool momentum;
+  bool momentum, nesterov;
 
   struct step {
     T lr, mu, decay, factor;
-    bool momentum;
+    bool momentum, nesterov;
     __device__ step(const sgd_rule& r, const device_env& e, T clip)
         : lr(static_cast<T>(e.env.lr)),
           mu(static_cast<T>(e.env.momentum)),
           decay(static_cast<T>(e.env.weight_decay * r.decay)),
           factor(clip),
-          momentum(r.momentum) {}
+          momentum(r.momentum),
+          nesterov(r.nesterov) {}
     __device__ void operator()(T& p, T g, T& m, T&) const {
       T d = math<T>::fma(decay, p, g * factor);
-      if (momentum) d = m = math<T>::fma(mu, m, d);
+      if (momentum) {
+        m = math<T>::fma(mu, m, d);
+        d = nesterov ? math<T>::fma(mu, m, d) : m;
+      }
       p = math<T>::fma(-lr, d, p);
     }
   };
@@ -153,7 +157,7 @@ struct kernel<op_code::sgd> {
       return item{{as<C>(c.p[0]), as<T>(c.p[1]), momentum ? as<C>(c.p[2]) : nullptr, nullptr,
                    clipped ? as<C>(c.p[c.inputs - 1]) : nullptr},
                   0,
-                  sgd_rule<C>{c.f, momentum},
+                  sgd_rule<C>{c.f, momentum, of.momentum == 2},
                   0,
                   0};
     });

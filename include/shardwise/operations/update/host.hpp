@@ -26,7 +26,7 @@ constexpr double steps_taken(std::int64_t clipped, const T* factor, const step_e
 
 }  // namespace detail
 
-// operands: parameter, gradient [, momentum buffer] [, factor]; torch.optim.SGD with momentum, no dampening.
+// operands: parameter, gradient [, momentum buffer] [, factor]; torch.optim.SGD with momentum, Nesterov's too, no dampening.
 template <>
 struct kernel<op_code::sgd> {
   static constexpr cut_kind cut = cut_kind::update;
@@ -43,7 +43,13 @@ struct kernel<op_code::sgd> {
     const T* const g = q.p[1];
     T* const b = q.p[2];
     const auto gradient = [=](std::int64_t i) { return g[i] * factor + decay * p[i]; };
-    if (momentum)
+    if (of.momentum == 2)
+      independent_loop<T>(n, [=](std::int64_t i) {
+        const T now = gradient(i);
+        b[i] = mu * b[i] + now;
+        p[i] = p[i] - lr * (now + mu * b[i]);
+      });
+    else if (momentum)
       independent_loop<T>(n, [=](std::int64_t i) {
         b[i] = mu * b[i] + gradient(i);
         p[i] = p[i] - lr * b[i];

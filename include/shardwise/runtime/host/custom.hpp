@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <shardwise/graph/tensor.hpp>
+#include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/runtime/host/kernel.hpp>
 #include <shardwise/support/config.hpp>
 
@@ -147,6 +148,11 @@ struct formula_parameter<Op, T> {
   }
 };
 
+// A formula that says `static constexpr bool in_vectors = true;` stands between SHARDWISE_UNFUSED_BEGIN and its end, so that its loop
+// may be compiled for wider instruction sets without changing a bit.
+template <const custom_operation& Op>
+concept in_vectors = requires { requires formula<Op>::in_vectors; };
+
 template <const custom_operation& Op, class T, std::size_t... K>
 constexpr void run_formula(const call& c, const operands<T>& q, std::index_sequence<K...>) {
   constexpr int count = 1 + static_cast<int>(sizeof...(K));
@@ -156,10 +162,19 @@ constexpr void run_formula(const call& c, const operands<T>& q, std::index_seque
     T* const to = q.p[result] + off[0];
     const T* const from[] = {q.p[K] + off[K + 1]...};
     if (s[0] == 1 && ((s[K + 1] == 1) && ...)) {
+      if constexpr (in_vectors<Op>) {
+        if (!std::is_constant_evaluated()) {
+          independent_loop<T>(n, [=](std::int64_t i) { to[i] = f.template of<math<T>>(from[K][i]...); });
+          return;
+        }
+      }
       SHARDWISE_IVDEP
       for (std::int64_t i = 0; i < n; ++i) to[i] = f.template of<math<T>>(from[K][i]...);
     } else {
-      for (std::int64_t i = 0; i < n; ++i) to[i * s[0]] = f.template of<math<T>>(from[K][i * s[K + 1]]...);
+      const auto apart = [&](std::int64_t i) { to[i * s[0]] = f.template of<math<T>>(from[K][i * s[K + 1]]...); };
+      if constexpr (in_vectors<Op>) plain_loop(n, apart);
+      else
+        for (std::int64_t i = 0; i < n; ++i) apart(i);
     }
   });
 }

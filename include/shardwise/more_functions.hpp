@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of tensors that not every program calls, with their kernels on hosts, beside shardwise.hpp: no other program reads them.
+// On GPUs: more_functions.cuh, in one CUDA source.
+#pragma once
+
+#include <shardwise/graph/functions/einsum.hpp>
+#include <shardwise/graph/functions/logical.hpp>
+#include <shardwise/operations/activation/host.hpp>
+#include <shardwise/operations/loss/host_more.hpp>
+#include <shardwise/operations/scan/host.hpp>
+#include <shardwise/shardwise.hpp>

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements of the functions that stand beside the umbrella header (shardwise/more_functions.hpp), with their values."""
+
+import math
+
+import interpret as py
+from statements import partner, places, skip, statement
+
+# name, value, the points where it jumps or bends, whether differences see its gradient everywhere else, text
+ELEMENTWISE = [
+    ("floor", math.floor, lambda v: [round(v)], False, "sw::floor({0})"),
+    ("ceil", math.ceil, lambda v: [round(v)], False, "sw::ceil({0})"),
+    ("round", round, lambda v: [math.floor(v) + 0.5], False, "sw::round({0})"),
+    ("erf", math.erf, None, True, "sw::erf({0})"),
+    ("expm1", math.expm1, None, True, "sw::expm1({0})"),
+    ("log1p", math.log1p, None, True, "sw::log1p({0})"),
+    ("softplus", lambda v: math.log1p(math.exp(v)), None, True, "sw::softplus({0})"),
+    ("softplus", lambda v: math.log1p(math.exp(2 * v)) / 2, None, True, "sw::softplus<sw::softplus_options{{.beta = 2}}>({0})"),
+    ("log_sigmoid", lambda v: -math.log1p(math.exp(-v)), None, True, "sw::log_sigmoid({0})"),
+    ("leaky_relu", lambda v: v if v > 0 else 0.125 * v, lambda v: [0], True, "sw::leaky_relu({0}, 0.125)"),
+    ("elu", lambda v: v if v > 0 else 0.5 * math.expm1(v), lambda v: [0], True, "sw::elu({0}, 0.5)"),
+]
+
+
+def add_elementwise(name, f, bends, sloped, text):
+    @statement([name], 0.2, smooth=sloped and bends is None and name != "log1p")
+    def write(g):
+        t = g.pick()
+        v = t.array.flat()
+        skip(g.special or any(abs(x) > 6 for x in v))
+        skip(name == "log1p" and any(x < -0.9 for x in v))
+        skip(g.gradient and not sloped)
+        for x in v:
+            if bends:
+                g.apart([x], bends(x), t.exact)
+        g.apply(text, [t], lambda a: py.pointwise(lambda x: float(f(x)), a), g.single(t), exact=not sloped)
+
+
+for _row in ELEMENTWISE:
+    add_elementwise(*_row)
+
+GATED = {"swiglu": lambda x: x * py.sigmoid(x), "geglu": py.gelu, "reglu": lambda x: max(x, 0.0)}
+
+
+def add_gated(name):
+    @statement([name], 0.2, smooth=name != "reglu")
+    def write(g):
+        gate = g.pick()
+        up = partner(g, gate)
+        skip(g.special or any(abs(x) > 6 for x in gate.array.flat()))
+        if name == "reglu":
+            g.apart(gate.array.flat(), [0], gate.exact)
+        g.apply(f"sw::{name}({{0}}, {{1}})", [gate, up], lambda x, y: py.pointwise(lambda u, v: GATED[name](u) * v, x, y),
+                g.broadcast_rows([gate, up]))
+
+
+for _name in GATED:
+    add_gated(_name)
+
+
+@statement(["glu"], 0.3)
+def halves(g):
+    t = g.pick(lambda t: any(n % 2 == 0 and n > 0 for n in t.shape))
+    skip(g.special)
+    dim = g.r.choice([d for d in range(t.rank) if t.shape[d] % 2 == 0 and t.shape[d] > 0])
+    half = t.shape[dim] // 2
+    g.apply(f"sw::glu<{dim if g.chance(0.5) else dim - t.rank}>({{0}})", [t],
+            lambda a: py.pointwise(lambda u, v: u * py.sigmoid(v), py.narrow(a, dim, 0, half), py.narrow(a, dim, half, half)),
+            g.single(t, drop=[dim]))
+
+
+LOGICAL = {"logical_and": lambda a, b: int(a != 0 and b != 0), "logical_or": lambda a, b: int(a != 0 or b != 0),
+           "logical_xor": lambda a, b: int((a != 0) != (b != 0))}
+
+
+def add_logical(name):
+    @statement([name], 0.25)
+    def write(g):
+        a = g.pick(real=None if g.chance(0.4) else False)
+        b = partner(g, a, real=False)
+        skip(a.real and not a.exact)  # whether a number is 0
+        g.apply(f"sw::{name}({{0}}, {{1}})", [a, b], lambda x, y: py.pointwise(LOGICAL[name], x, y), g.broadcast_rows([a, b]),
+                dtype="int", exact=True, implicit=False)
+
+
+for _name in LOGICAL:
+    add_logical(_name)
+
+QUESTIONS = {"isnan": py.is_nan, "isinf": math.isinf, "isfinite": math.isfinite, "logical_not": lambda v: v == 0}
+
+
+def add_question(name):
+    @statement([name], 0.2)
+    def write(g):
+        a = g.pick(real=None)
+        skip(a.real and not a.exact and name == "logical_not")
+        g.apply(f"sw::{name}({{0}})", [a], lambda x: py.pointwise(lambda v: int(QUESTIONS[name](v)), x), g.single(a), dtype="int",
+                exact=True, implicit=False)
+
+
+for _name in QUESTIONS:
+    add_question(_name)
+
+
+def add_quantifier(name):
+    @statement([name], 0.25)
+    def write(g):
+        t = g.pick(lambda t: t.rank > 0, real=False)
+        dim = g.r.randrange(t.rank)
+        keep = g.chance(0.4)
+        shape = [1 if d == dim else n for d, n in enumerate(t.shape)] if keep else t.shape[:dim] + t.shape[dim + 1:]
+        f = {"any": any, "all": all}[name]
+
+        def value(a):
+            lines = [[a.at(*i[:dim], k, *i[dim:]) != 0 for k in range(a.shape[dim])]
+                     for i in py.indices(a.shape[:dim] + a.shape[dim + 1:])]
+            return py.new(shape, [int(f(line)) for line in lines])
+        places = {d: d if keep or d < dim else d - 1 for d in range(t.rank)}
+        g.apply(f"sw::{name}<{dim}>({{0}}{', sw::keepdim' if keep else ''})", [t], value, g.single(t, dims=places, drop=[dim]),
+                dtype="int", exact=True, implicit=False)
+
+
+for _name in ("any", "all"):
+    add_quantifier(_name)
+
+
+# --- losses -----------------------------------------------------------------------------------------------------------------
+
+
+def smooth_l1(d, beta):
+    return d * d / (2 * beta) if abs(d) < beta else abs(d) - beta / 2
+
+
+LOSSES = {
+    "mse_loss": (lambda x, y: (x - y) ** 2, "", None),
+    "l1_loss": (lambda x, y: abs(x - y), "", [0]),
+    "smooth_l1_loss": (lambda x, y: smooth_l1(x - y, 0.5), ", 0.5", [-0.5, 0, 0.5]),
+    "huber_loss": (lambda x, y: 0.5 * smooth_l1(x - y, 0.5), ", 0.5", [-0.5, 0, 0.5]),
+    "binary_cross_entropy_with_logits": (lambda x, y: max(x, 0.0) - x * y + math.log1p(math.exp(-abs(x))), "", None),
+    "kl_div": (lambda x, y: y * (math.log(y) - x), "", None),
+    "kl_div_log_target": (lambda x, y: math.exp(y) * (y - x), "", None),
+}
+
+
+def add_loss(name):
+    f, more, bends = LOSSES[name]
+
+    @statement([name], 0.2)
+    def write(g):
+        x = g.pick()
+        y = partner(g, x)
+        skip(g.special or any(abs(v) > 6 for v in x.array.flat() + y.array.flat()))
+        skip(name == "kl_div" and any(v < 0.1 for v in y.array.flat()))
+        if bends:
+            g.apart(py.pointwise(lambda a, b: a - b, x.array, y.array).flat(), bends, x.exact and y.exact)
+        g.apply(f"sw::{name}<sw::loss_reduction::none>({{0}}, {{1}}{more})", [x, y], lambda a, b: py.pointwise(f, a, b),
+                g.broadcast_rows([x, y]))
+
+
+for _name in LOSSES:
+    add_loss(_name)
+
+
+@statement(["cross_entropy_rows", "cross_entropy"], 0.4)
+def options_of_cross_entropy(g):
+    x = g.pick(lambda t: t.rank >= 1 and t.shape[-1] >= 1)
+    skip(g.special or any(abs(v) > 6 for v in x.array.flat()))
+    target = g.new_input(x.shape[:-1], "int", below=x.shape[-1])
+    share = g.r.choice([0.0, 0.25, 1.0])
+    n = x.shape[-1]
+
+    def value(a, t):
+        out = []
+        for i in py.indices(a.shape[:-1]):
+            row = [a.at(*i, c) for c in range(n)]
+            top = math.log(sum(math.exp(v) for v in row))
+            out.append((1 - share) * (top - row[int(t.at(*i))]) + share / n * sum(top - v for v in row))
+        return py.new(a.shape[:-1], out)
+    R, U, S, P = places()
+    rows = [([R(), R()], R()), ([U(), R()], U())] + [([S(d), S(d)], S(d)) for d in range(x.rank - 1)]
+    g.apply(f"sw::cross_entropy_rows({{0}}, {{1}}, sw::label_smoothing{{{{{share!r}}}}})", [x, target], value, rows, implicit=False)
+
+
+# --- other orders -------------------------------------------------------------------------------------------------------------
+
+
+def line_dim(g, t):
+    dims = [d for d in range(t.rank) if t.shape[d] > 0]
+    skip(not dims)
+    return g.r.choice(dims)
+
+
+def rearranged(a, f):
+    return py.new(a.shape, [f(i) for i in py.indices(a.shape)])
+
+
+@statement(["cumsum"], 0.4, smooth=True)
+def running(g):
+    t = g.pick(lambda t: t.rank > 0)
+    skip(g.special)
+    d = line_dim(g, t)
+    g.apply(f"sw::cumsum<{d}>({{0}})", [t],
+            lambda a: rearranged(a, lambda i: sum(a.at(*i[:d], k, *i[d + 1:]) for k in range(i[d] + 1))),
+            g.single(t, linear=True, drop=[d]), implicit=False)
+
+
+@statement(["roll"], 0.3, smooth=True)
+def rolled(g):
+    t = g.pick(lambda t: t.rank > 0)
+    d = line_dim(g, t)
+    n, by = t.shape[d], g.r.choice([-4, -1, 0, 1, 2, 5])
+    g.apply(f"sw::roll<{d}, {by}>({{0}})", [t], lambda a: rearranged(a, lambda i: a.at(*i[:d], (i[d] - by) % n, *i[d + 1:])),
+            g.single(t, drop=[d]), exact=True, implicit=False)
+
+
+@statement(["flip"], 0.3, smooth=True)
+def flipped(g):
+    t = g.pick(lambda t: t.rank > 0)
+    d = line_dim(g, t)
+    g.apply(f"sw::flip<{d}>({{0}})", [t], lambda a: rearranged(a, lambda i: a.at(*i[:d], t.shape[d] - 1 - i[d], *i[d + 1:])),
+            [r for r in g.single(t, drop=[d]) if r[1][0] != "U"], exact=True, implicit=False)
+
+
+@statement(["tile"], 0.3, smooth=True)
+def tiled(g):
+    t = g.pick(lambda t: 0 < t.rank < 4)
+    d = line_dim(g, t)
+    counts = [2 if k == d else 1 for k in range(t.rank)]
+    shape = [n * c for n, c in zip(t.shape, counts)]
+    g.apply(f"sw::tile<{', '.join(map(str, counts))}>({{0}})", [t],
+            lambda a: py.new(shape, [a.at(*[k % n for k, n in zip(i, t.shape)]) for i in py.indices(shape)]),
+            g.single(t, drop=[d]), exact=True, implicit=False)
+
+
+@statement(["einsum"], 0.4, smooth=True)
+def by_letters(g):
+    a = g.pick(lambda t: t.rank == 2)
+    skip(g.special)
+    b = g.new_input([g.r.choice([2, 3]), a.shape[1]])
+    R, U, S, P = places()
+    g.apply('sw::einsum<"ij,kj->ki">({0}, {1})', [a, b],
+            lambda x, y: py.new([y.shape[0], x.shape[0]],
+                                [sum(x.at(i, j) * y.at(k, j) for j in range(x.shape[1])) for k in range(y.shape[0]) for i in range(x.shape[0])]),
+            [([R(), R()], R()), ([U(), U()], U()), ([S(0), U()], S(1)), ([U(), S(0)], S(0)), ([S(1), S(1)], P()), ([P(), U()], P())],
+            exact=True)
