@@ -61,8 +61,6 @@ int main(int argc, char** argv) {
       return 0;
     }
     return train(o);
-  } catch (const shardwise::rank_failed&) {
-    return 1;  // the process that failed says it
   } catch (const tt::usage_error& e) {
     std::cerr << "train_text: " << e.what() << '\n';
     return 2;

@@ -158,7 +158,7 @@ TEST_CASE("a rank that throws is reported, whoever has returned") {
         throw std::runtime_error("rank 0 gave up");
       }
       if (rank.index() == 1) return;
-      rank.group(0).gate.wait();  // with rank 0
+      rank.group(0).gate.wait(rank.place());  // with rank 0
     });
     CHECK(told == "rank 0 gave up");
   }

@@ -157,6 +157,11 @@ class fibres {
 #endif
 };
 
+// Where threads would say that they wait.
+struct nowhere {
+  void does(const shardwise::threads::activity&) {}
+};
+
 // As threads::barrier, for fibres.
 class gate {
  public:
@@ -170,6 +175,7 @@ class gate {
     }
     fibres::instance().wait({&round_, mine, 0, false});
   }
+  void wait(const nowhere&) { wait(); }
   void finish() { wait(); }
 
  private:
@@ -213,6 +219,7 @@ class fibre_rank {
   int index() const { return index_; }
   const int* coordinate() const { return coordinate_; }
   fibre_group& group(int axis) { return *group_[axis]; }
+  nowhere& place() { return place_; }
   void count_written(int, std::int64_t) {}
   void sent() {}
 
@@ -220,6 +227,7 @@ class fibre_rank {
   int index_;
   int coordinate_[sw::max_axes]{};
   fibre_group* group_[sw::max_axes]{};
+  nowhere place_;
 };
 
 }  // namespace fuzz
