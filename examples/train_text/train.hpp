@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -240,7 +241,9 @@ int train_at(const options& o) {
   const corpus text = load_corpus(o.text, o.seed);
   require_at_least(text.train, tokens_per_step + size::batch, "the training text");
   require_at_least(text.held_out, size::batch * (size::time + 1), "the held-out text");
-  output_folder out(o.out);
+  std::optional<output_folder>
+      out;  // of processes the one that speaks has it: whoever makes a folder and writes nothing removes it
+  if (!silent) out.emplace(o.out);
   if (!o.trace.empty() && !std::ofstream(o.trace, std::ios::app))  // before the training, not after it
     throw usage_error("--trace needs a file that can be written, not '" + o.trace.string() + "'.");
   std::cout << "text: " << text.source << ", " << text.train.size() << " bytes in " << text.train_files.size()
@@ -365,7 +368,7 @@ int train_at(const options& o) {
                         .kernel_bytes_per_step = least.bytes,
                         .communication_share = o.trace.empty() ? -1 : communication_share(timelines[0])};
   std::cout << step_report(figures, static_cast<double>(tokens_per_step));
-  out.write(curve, figures);
+  out->write(curve, figures);
   std::cout << "loss.csv, loss.svg and summary.json are in " << o.out.string() << "\n";
   return 0;
 }
