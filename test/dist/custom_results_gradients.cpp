@@ -4,6 +4,7 @@
 
 #include <custom_results.hpp>
 #include <results_run.hpp>
+#include <shardwise/module/hana.hpp>
 #include <shardwise/module/iterated.hpp>
 #include <shardwise/pass/communication/fuse_collectives.hpp>
 #include <shardwise/pass/communication/waits.hpp>

@@ -5,6 +5,7 @@
 #include <thrown.hpp>
 
 #include <gpt.hpp>
+#include <shardwise/module/hana.hpp>
 #include <shardwise/module/iterated.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/communication/fuse_collectives.hpp>

@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <set>
+#include <shardwise/module/hana.hpp>
 #include <shardwise/propagation/pytorch.hpp>
 #include <test_data.hpp>
 

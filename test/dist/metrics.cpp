@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tasks that return metrics beside their loss: outputs of the step, whole over the mesh, read by name, without a gradient.
+#include <shardwise/module/hana.hpp>
 #include <shardwise/module/iterated.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/communication/waits.hpp>

@@ -7,6 +7,8 @@
 // expect(nvcc): member_named<shardwise::fixed_string<5UL>{{'n', 'e', 't', '2', '.000'}}
 // expect: linear<6, 8.*required<1>
 
+#include <shardwise/module/hana.hpp>
+
 #include "declared_step.hpp"
 
 template <class Bound = sw::unbound>

@@ -4,6 +4,8 @@
 // expect(types): scale_by<shardwise::unbound>
 // expect: given<1>, shardwise::required<0>
 
+#include <shardwise/module/hana.hpp>
+
 #include "declared_step.hpp"
 
 template <class Bound = sw::unbound>

@@ -8,6 +8,8 @@
 // expect: given_own_binding, shardwise::required<1>
 // expect(text): class: model; member: "net2"; given: Bound, the module's own; required: 1
 
+#include <shardwise/module/hana.hpp>
+
 #include "declared_step.hpp"
 
 template <class Bound = sw::unbound>

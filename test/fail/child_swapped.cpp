@@ -9,6 +9,8 @@
 // expect(text): class: model; member: "net1"; given: 1; required: 0
 // expect(text): class: model; member: "net2"; given: 0; required: 1
 
+#include <shardwise/module/hana.hpp>
+
 #include "declared_step.hpp"
 
 template <class Bound = sw::unbound>

@@ -5,6 +5,7 @@
 // expect(text): operation: reshape; operand: float[2, 5, 64] (tp: shard<2>); mesh: "tp" of 3; dim: 2; axis: "tp" of 3
 
 #include <shardwise/module/bind.hpp>
+#include <shardwise/module/hana.hpp>
 #include <shardwise/module/layers.hpp>
 
 #include "typed.hpp"

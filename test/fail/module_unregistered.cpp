@@ -3,6 +3,8 @@
 // expect: module: it is called, but no plan has bound it: it is no registered member of the module that calls it
 // expect: linear<6, 8
 
+#include <shardwise/module/hana.hpp>
+
 #include "declared_step.hpp"
 
 template <class Bound = sw::unbound>

@@ -2,6 +2,8 @@
 // A layer is left out of the struct and bound with the index of one that is in it.
 // expect: module: a parameter is used that is no registered member of its module, or is a member of a module that is none
 
+#include <shardwise/module/hana.hpp>
+
 #include "declared_step.hpp"
 
 template <class Bound = sw::unbound>

@@ -4,6 +4,7 @@
 // expect: plan_entry<
 
 #include <shardwise/module/bind.hpp>
+#include <shardwise/module/hana.hpp>
 #include <shardwise/module/layers.hpp>
 
 #include "typed.hpp"

@@ -6,6 +6,7 @@
 // names: std::int32_t|convert|give
 #include <cstdint>
 
+#include <shardwise/module/hana.hpp>
 #include <shardwise/shardwise.hpp>
 namespace sw = shardwise;
 

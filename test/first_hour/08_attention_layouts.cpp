@@ -6,6 +6,7 @@
 // names: permute|head_layout
 #include <cstdint>
 
+#include <shardwise/module/hana.hpp>
 #include <shardwise/shardwise.hpp>
 namespace sw = shardwise;
 

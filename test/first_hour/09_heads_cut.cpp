@@ -6,6 +6,7 @@
 // names: head|whole groups
 #include <cstdint>
 
+#include <shardwise/module/hana.hpp>
 #include <shardwise/shardwise.hpp>
 namespace sw = shardwise;
 

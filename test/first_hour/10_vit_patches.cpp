@@ -6,6 +6,7 @@
 // names: merge|fewer|in two
 #include <cstdint>
 
+#include <shardwise/module/hana.hpp>
 #include <shardwise/shardwise.hpp>
 namespace sw = shardwise;
 

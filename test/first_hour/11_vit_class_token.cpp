@@ -6,6 +6,7 @@
 // names: expand|reshape
 #include <cstdint>
 
+#include <shardwise/module/hana.hpp>
 #include <shardwise/shardwise.hpp>
 namespace sw = shardwise;
 

@@ -4,6 +4,8 @@
 // names: \+=
 // names: add_|new tensor|in place
 // names: add_|h \+|x =
+#include <shardwise/module/hana.hpp>
+
 #include "mlp.hpp"
 
 template <class Bound = sw::unbound>

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <shardwise/module/hana.hpp>
 #include <shardwise/shardwise.hpp>
 namespace sw = shardwise;
 

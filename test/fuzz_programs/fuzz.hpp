@@ -3,6 +3,7 @@
 // one rank. Blocks are put together here, without the library's collectives, and compared with what the generator computed.
 #pragma once
 
+#include <shardwise/module/hana.hpp>
 #include <shardwise/module/iterated.hpp>
 #include <shardwise/more_functions.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>

@@ -48,6 +48,7 @@ CREATION = {"empty", "zeros", "ones", "full", "rand", "randn"}
 # --- wrong programs ---------------------------------------------------------------------------------------------------------
 
 HEAD = """// A wrong program, and with RIGHT its right twin.
+#include <shardwise/module/hana.hpp>
 #include <shardwise/shardwise.hpp>
 
 namespace sw = shardwise;

@@ -11,7 +11,7 @@ namespace shardwise::inline v0_1::autodiff {
 // Forward nodes keep their ids; backward nodes follow. `cotangent[i]` is the gradient node of forward node i, or -1.
 template <class Graph, int Forward>
 struct grad_state {
-  Graph g;
+  Graph g{typename Graph::unfilled{}};
   int cotangent[Forward];
   unsigned char needs[Forward];
   int dual_spec[Graph::spec_capacity];

@@ -22,7 +22,7 @@ struct keep_sums {
   struct sums_state {
     static constexpr int forward = Forward;
     static constexpr int capacity = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
-    Graph g;
+    Graph g{typename Graph::unfilled{}};
     int cotangent[Forward > 0 ? Forward : 1];
     std::int32_t to[capacity];
     std::int32_t first[capacity];                  // of a node: a parameter whose gradient it is, plus one; 0: none
@@ -102,7 +102,7 @@ struct keep_sums {
  private:
   template <class State, class Graph>
   static constexpr void begin(State& st, const Graph& g) {
-    copy_frame(st.g, g);
+    begin_anew(st.g, g);
     for (int i = 0; i < (State::forward > 0 ? State::forward : 1); ++i) {
       st.cotangent[i] = st.sum[i] = st.root[i] = -1;
       st.next[i] = st.waiting[i] = 0;

@@ -138,7 +138,7 @@ struct in_turns {
   struct ordered {
     static constexpr int forward = Forward;
     static constexpr int capacity = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
-    Graph g;
+    Graph g{typename Graph::unfilled{}};
     int cotangent[Forward > 0 ? Forward : 1];
     std::int32_t order[capacity];
     std::int32_t to[capacity];
@@ -205,7 +205,7 @@ struct in_turns {
  private:
   template <class State, class Graph>
   static constexpr void begin(State& st, const Graph& g) {
-    copy_frame(st.g, g);
+    begin_anew(st.g, g);
     for (int i = 0; i < State::forward; ++i) st.cotangent[i] = st.copy[i] = st.copied[i] = -1;
     for (auto& i : st.to) i = -1;
     for (auto& i : st.order) i = -1;

@@ -33,9 +33,16 @@ struct graph {
     for (int& o : outputs) o = -1;
   }
 
-  // Nodes and outputs as they come: whoever makes such a graph assigns all of them.
+  // Nodes and outputs as they come: whoever makes such a graph assigns all of them, a constant else does not compile. What a
+  // constructor assigns costs nvcc's front end five kilobytes a node more than what is assigned to a graph that is there.
   struct unfilled {};
   constexpr explicit graph(unfilled) {}
+
+  // The nodes and outputs from these on.
+  constexpr void fill(int first_node = 0, int first_output = 0) {
+    for (int i = first_node; i < Nodes; ++i) nodes[i] = empty_node;
+    for (int k = first_output; k < Outputs; ++k) outputs[k] = -1;
+  }
 
   constexpr int size() const { return node_count; }
   constexpr const spec& spec_of(int id) const { return specs[nodes[id].spec]; }
@@ -106,6 +113,12 @@ constexpr void copy_frame(To& r, const From& g) {
   copy_functions(r, g);
   r.error = g.error;
 }
+// The same of one whose nodes come one by one, in a state that passes keep.
+template <class To, class From>
+constexpr void begin_anew(To& r, const From& g) {
+  r.fill();
+  copy_frame(r, g);
+}
 // And what ends it: the outputs of `g`, whose node i is `to[i]` now.
 template <class To, class From, class Map>
 constexpr void copy_outputs(To& r, const From& g, const Map& to) {
@@ -122,6 +135,7 @@ constexpr void copy_into(To& r, const From& g) {
   copy_frame(r, g);
   r.output_count = g.output_count;
   for (int i = 0; i < g.output_count; ++i) r.outputs[i] = g.outputs[i];
+  r.fill(count, g.output_count);
 }
 
 // Whether a node applies a custom operation, one that its graph has.

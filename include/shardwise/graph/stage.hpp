@@ -50,10 +50,17 @@ struct stage_work {
 };
 
 namespace detail {
+// A large constant copied into a state of this evaluation. By a function: a state that begins as a copy of the constant costs nvcc's
+// front end twice the memory.
+template <class State>
+constexpr void assign_state(State& to, const State& from) {
+  to = from;
+}
 template <class Pass, class Source, int Nodes, int K>
 struct stage {
   static constexpr auto value = [] {
-    auto s = stage<Pass, Source, Nodes, K - 1>::value;
+    std::remove_const_t<decltype(stage<Pass, Source, Nodes, K - 1>::value)> s;
+    assign_state(s, stage<Pass, Source, Nodes, K - 1>::value);
     Pass::template advance<Source>(s, Nodes);
     return s;
   }();
@@ -94,7 +101,8 @@ constexpr int start_nodes = std::remove_cvref_t<decltype(Source::value)>::node_c
 template <class Pass, class Source, int Nodes, int K>
 struct stage_of_work {
   static constexpr auto value = [] {
-    auto s = stage_of_work<Pass, Source, Nodes, K - 1>::value;
+    std::remove_const_t<decltype(stage_of_work<Pass, Source, Nodes, K - 1>::value)> s;
+    assign_state(s, stage_of_work<Pass, Source, Nodes, K - 1>::value);
     s.left = Pass::template advance<Source>(s.state, Nodes);
     return s;
   }();

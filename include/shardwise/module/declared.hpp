@@ -112,6 +112,7 @@ constexpr bool members_declared(std::integer_sequence<int, I...>) {
 template <class U, class B, class At>
 struct declared {
   static constexpr problem wrong = !derives_from_module<U, B, At>() ? problem::module_base
+                                   : !registers<U> && says_hana<U>  ? problem::hana_not_included
                                    : !registers<U> && sizeof(U) > sizeof(module<U, unbound>)
                                        ? problem::module_members_missing
                                        : problem::none;

@@ -46,7 +46,7 @@ struct task_on {
 
 template <class Graph, int Results>
 struct gradient_list {
-  Graph g;
+  Graph g{typename Graph::unfilled{}};
   // the loss, each parameter's gradient (-1: the loss does not depend on it), the metrics, the gradients of inputs
   int node[Results + Graph::output_capacity];
 };

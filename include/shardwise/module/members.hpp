@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/module/parameter.hpp>
+#include <shardwise/support/arguments.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -136,10 +137,10 @@ struct given_member;  // a fact: a member stands where its module's binding belo
 //
 // Types are written unbound: layers, modules, lists (sw::repeat<N, block>), sw::parameter<shape, init>, sw::buffer<shape,
 // init>, sw::absent. They may have commas. At most 32 members. A module's binding is the template argument that defaults to
-// sw::unbound; where it cannot be told from the others, a sentence says what to declare. The module is also a Boost.Hana
-// struct.
+// sw::unbound; where it cannot be told from the others, a sentence says what to declare. With
+// module/hana.hpp the module is also a Boost.Hana struct.
 #define SHARDWISE_MEMBERS(Bound, ...) \
-  BOOST_HANA_PP_CONCAT(SHARDWISE_MEMBERS_IF_, SHARDWISE_IS_TUPLE(Bound))(Bound __VA_OPT__(, ) __VA_ARGS__)
+  SHARDWISE_CONCAT(SHARDWISE_MEMBERS_IF_, SHARDWISE_IS_TUPLE(Bound))(Bound __VA_OPT__(, ) __VA_ARGS__)
 
 #define SHARDWISE_IS_TUPLE(x) SHARDWISE_SECOND(SHARDWISE_TUPLE x, 0, )
 #define SHARDWISE_SECOND(...) SHARDWISE_SECOND_OF(__VA_ARGS__)
@@ -148,41 +149,40 @@ struct given_member;  // a fact: a member stands where its module's binding belo
 // The first argument is a member.
 #define SHARDWISE_MEMBERS_IF_1(...) \
   static_assert(::shardwise::raise<::shardwise::problem::child_of_no_binding, ::shardwise::given_member>::ok)
-#define SHARDWISE_MEMBERS_IF_0(Bound, ...) BOOST_HANA_PP_CONCAT(SHARDWISE_MEMBERS_OF, __VA_OPT__(_SOME))(Bound, __VA_ARGS__)
+#define SHARDWISE_MEMBERS_IF_0(Bound, ...) SHARDWISE_CONCAT(SHARDWISE_MEMBERS_OF, __VA_OPT__(_SOME))(Bound, __VA_ARGS__)
 #define SHARDWISE_MEMBERS_OF(...) static_assert(true)  // a module without members
-#define SHARDWISE_MEMBERS_OF_SOME(Bound, ...)                                                           \
-  SHARDWISE_MEMBERS_EACH(SHARDWISE_MEMBER_DATA, Bound, BOOST_HANA_PP_NARG(__VA_ARGS__), __VA_ARGS__)    \
-  struct shardwise_members {                                                                            \
-    using count = ::std::integral_constant<int, BOOST_HANA_PP_NARG(__VA_ARGS__)>;                       \
-    template <int I, class = void>                                                                      \
-    struct at;                                                                                          \
-    SHARDWISE_MEMBERS_EACH(SHARDWISE_MEMBER_ENTRY, Bound, BOOST_HANA_PP_NARG(__VA_ARGS__), __VA_ARGS__) \
-  };                                                                                                    \
-  struct hana_accessors_impl {                                                                          \
-    static constexpr auto apply() {                                                                     \
-      return ::shardwise::detail::hana_accessors<shardwise_members>(                                    \
-          ::std::make_integer_sequence<int, shardwise_members::count::value>{});                        \
-    }                                                                                                   \
+#define SHARDWISE_MEMBERS_OF_SOME(Bound, ...)                                                                              \
+  SHARDWISE_MEMBERS_EACH(SHARDWISE_MEMBER_DATA, Bound, SHARDWISE_COUNT(__VA_ARGS__), __VA_ARGS__)                          \
+  struct shardwise_members {                                                                                               \
+    using count = ::std::integral_constant<int, SHARDWISE_COUNT(__VA_ARGS__)>;                                             \
+    template <int I, class = void>                                                                                         \
+    struct at;                                                                                                             \
+    SHARDWISE_MEMBERS_EACH(SHARDWISE_MEMBER_ENTRY, Bound, SHARDWISE_COUNT(__VA_ARGS__), __VA_ARGS__)                       \
+  };                                                                                                                       \
+  struct hana_accessors_impl {                                                                                             \
+    template <class Shardwise = shardwise_members>                                                                         \
+    static constexpr auto apply() {                                                                                        \
+      return ::shardwise::detail::hana_accessors<Shardwise>(::std::make_integer_sequence<int, Shardwise::count::value>{}); \
+    }                                                                                                                      \
   }
 
 // A function takes a type or a template, which a class cannot.
-#define SHARDWISE_MEMBER_TYPE(member) \
-  typename decltype(::shardwise::detail::member_as<BOOST_HANA_PP_DROP_BACK member>())::type
+#define SHARDWISE_MEMBER_TYPE(member) typename decltype(::shardwise::detail::member_as<SHARDWISE_BUT_LAST member>())::type
 #define SHARDWISE_MEMBER_DATA(Bound, index, member) \
-  typename ::shardwise::detail::bound_member<Bound, index, SHARDWISE_MEMBER_TYPE(member)>::type BOOST_HANA_PP_BACK member;
-#define SHARDWISE_MEMBER_ENTRY(Bound, index, member)                                                   \
-  template <class Shardwise>                                                                           \
-  struct at<index, Shardwise> {                                                                        \
-    using type = SHARDWISE_MEMBER_TYPE(member);                                                        \
-    static constexpr const char* name() { return BOOST_HANA_PP_STRINGIZE(BOOST_HANA_PP_BACK member); } \
-    template <class ShardwiseT>                                                                        \
-    static constexpr auto& get(ShardwiseT& m) {                                                        \
-      return m.BOOST_HANA_PP_BACK member;                                                              \
-    }                                                                                                  \
+  typename ::shardwise::detail::bound_member<Bound, index, SHARDWISE_MEMBER_TYPE(member)>::type SHARDWISE_LAST member;
+#define SHARDWISE_MEMBER_ENTRY(Bound, index, member)                                           \
+  template <class Shardwise>                                                                   \
+  struct at<index, Shardwise> {                                                                \
+    using type = SHARDWISE_MEMBER_TYPE(member);                                                \
+    static constexpr const char* name() { return SHARDWISE_STRINGIZE(SHARDWISE_LAST member); } \
+    template <class ShardwiseT>                                                                \
+    static constexpr auto& get(ShardwiseT& m) {                                                \
+      return m.SHARDWISE_LAST member;                                                          \
+    }                                                                                          \
   };
 
 // F(Bound, index, member) for each of n members.
-#define SHARDWISE_MEMBERS_EACH(F, Bound, n, ...) BOOST_HANA_PP_CONCAT(SHARDWISE_MEMBERS_EACH_, n)(F, Bound, n, __VA_ARGS__)
+#define SHARDWISE_MEMBERS_EACH(F, Bound, n, ...) SHARDWISE_CONCAT(SHARDWISE_MEMBERS_EACH_, n)(F, Bound, n, __VA_ARGS__)
 #define SHARDWISE_MEMBERS_EACH_1(F, B, n, m) F(B, (n - 1), m)
 #define SHARDWISE_MEMBERS_EACH_2(F, B, n, m, ...) F(B, (n - 2), m) SHARDWISE_MEMBERS_EACH_1(F, B, n, __VA_ARGS__)
 #define SHARDWISE_MEMBERS_EACH_3(F, B, n, m, ...) F(B, (n - 3), m) SHARDWISE_MEMBERS_EACH_2(F, B, n, __VA_ARGS__)

@@ -72,7 +72,7 @@ struct split_updates<Specs, Params, true> {
 
 template <class Graph, int Forward, int Params, bool Split = false>
 struct update_state : split_updates<Graph::spec_capacity, Params, Split> {
-  Graph g;
+  Graph g{typename Graph::unfilled{}};
   update_memo memo[Graph::spec_capacity];
   int cotangent[Forward];
   int gradient[Params > 0 ? Params : 1];  // reduced gradient of each parameter, -1 if it has none

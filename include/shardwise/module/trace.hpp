@@ -212,7 +212,7 @@ struct parameter_table {
 
 template <class Graph, int Tensors>
 struct trace_result {
-  Graph g{};
+  Graph g{typename Graph::unfilled{}};
   parameter_table<Tensors> params{};
   bool complete = false;
   bool again = false;  // with builder::own_values
@@ -268,6 +268,7 @@ struct traced {
     r.again = !Own && b.last_write >= 0 && b.same_values;
     r.refused = b.refused;
     r.g.finish(b);
+    r.g.fill(b.node_count < N ? b.node_count : N, r.g.output_count);
     return r;
   }
 

@@ -801,6 +801,9 @@ SHARDWISE_X(module_binding_hidden,
 SHARDWISE_X(module_unbound,
             "module: it is called, but no plan has bound it: it is no registered member of the module that calls it; add it "
             "to that module's SHARDWISE_MEMBERS (with BOOST_HANA_DEFINE_STRUCT, hand it its sw::child<Bound, index>)")
+SHARDWISE_X(hana_not_included,
+            "module: its members are registered by BOOST_HANA_DEFINE_STRUCT, which the library reads with one more header; write "
+            "#include <shardwise/module/hana.hpp> before it, or register them by SHARDWISE_MEMBERS")
 SHARDWISE_X(parameter_unregistered,
             "module: a parameter is used that is no registered member of its module, or is a member of a module that is "
             "none; list every parameter and module that forward uses in SHARDWISE_MEMBERS(Bound, (type, name), ...)")

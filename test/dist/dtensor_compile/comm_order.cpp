@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <both_ways.hpp>
+#include <shardwise/module/hana.hpp>
 #include <shardwise/pass/communication/overlap.hpp>
 #include <shardwise/pass/communication/waits.hpp>
 

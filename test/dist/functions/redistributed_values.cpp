@@ -2,6 +2,8 @@
 // A redistribution is a value: writes in place to it are not seen in its operand, nor the other way round, whatever it
 // moves; and a pending one is what its source was when it was issued. At once, as a program, with gradients, on 1 to 4
 // ranks and on a rank alone.
+#include <shardwise/module/hana.hpp>
+
 #include <redistributed.hpp>
 
 namespace {

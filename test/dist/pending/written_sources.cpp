@@ -2,6 +2,8 @@
 // A pending tensor is what its source was when it was issued, whoever writes the source while ranks still read it: through
 // views, in place, by an optimizer, through a pointer, by giving its memory to another tensor; at once and on its way into
 // a program.
+#include <shardwise/module/hana.hpp>
+
 #include <doctest/doctest.h>
 
 #include <both_ways.hpp>

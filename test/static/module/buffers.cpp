@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include <shardwise/graph/functions/mutating_functions.hpp>
+#include <shardwise/module/hana.hpp>
 #include <shardwise/module/layers.hpp>
 #include <shardwise/module/train_step.hpp>
 #include <shardwise/runtime/host/backend.hpp>

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include <shardwise/module/hana.hpp>
 #include <shardwise/module/layers.hpp>
 #include <shardwise/module/train_step.hpp>
 #include <shardwise/runtime/host/backend.hpp>

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include <shardwise/module/hana.hpp>
 #include <shardwise/shardwise.hpp>
 
 namespace {

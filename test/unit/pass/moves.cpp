@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What passes write, moved to the next iteration: kernels that store more than their result, and the values stored so; updates
 // whose value stays behind.
+#include <shardwise/module/hana.hpp>
 #include <shardwise/module/iterated.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/optimizer/list_optimizer.hpp>

@@ -44,7 +44,7 @@ constexpr int count_unawaited(const Graph& g) {
 
 template <class To, int Nodes>
 struct inserting {
-  To g;
+  To g{typename To::unfilled{}};
   int to[Nodes > 0 ? Nodes : 1]{};
   unsigned char unawaited[Nodes > 0 ? Nodes : 1]{};
   int cursor = 0;
@@ -62,7 +62,7 @@ struct insert_waits {
 
   template <class State, class Graph>
   static constexpr void begin(State& st, const Graph& g) {
-    copy_frame(st.g, g);
+    begin_anew(st.g, g);
     mark_unawaited(g, st.unawaited);
   }
   template <class State, class Graph>
@@ -157,7 +157,7 @@ struct find_order {
 
 template <class Graph, int Nodes>
 struct permuting {
-  Graph g;
+  Graph g{typename Graph::unfilled{}};
   int to[Nodes > 0 ? Nodes : 1]{};
   int cursor = 0;
   int batches = 0;  // numbered anew, in their new order
@@ -171,7 +171,7 @@ struct permute_nodes {
 
   template <class State, class Graph>
   static constexpr void begin(State& st, const Graph& g) {
-    copy_frame(st.g, g);
+    begin_anew(st.g, g);
   }
   template <class State, class Graph>
   static constexpr bool step(State& st, const Graph& g, const int* order, stage_work work) {

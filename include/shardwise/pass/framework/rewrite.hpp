@@ -19,13 +19,13 @@ struct rewrite_state {
 
   static constexpr int step_cost = 80;  // statements of one node's step, as a rule
 
-  Out out;
+  Out out{typename Out::unfilled{}};
   int to[capacity];
   int cursor;
   stage_work work{0};  // left in this stage
 
   constexpr void begin(const In& g) {
-    copy_frame(out, g);
+    begin_anew(out, g);
     for (int& t : to) t = -1;
     cursor = 0;
   }

@@ -34,7 +34,7 @@ template <class Graph, class Memory>
 struct sweep_state {
   static constexpr int capacity = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
 
-  Graph g;
+  Graph g{typename Graph::unfilled{}};
   Memory memory{};
   int to[capacity]{};        // the node that stands for this one
   int root[capacity]{};      // the node whose storage this one's value lies in

@@ -13,7 +13,7 @@ struct functional {
   static constexpr void begin(State& st, const Graph& g) {
     finding f = st.seen.find(g);
     if (!f) f = st.seen.set_problem(g);
-    copy_frame(st.g, g);
+    begin_anew(st.g, g);
     if (f && !g.error) {
       st.g.error = f;
       shardwise::detail::place_error(st.g.error, g, f.operand);

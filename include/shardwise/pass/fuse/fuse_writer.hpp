@@ -12,7 +12,7 @@ namespace shardwise::inline v0_1::passes {
 // Writes the new graph: roots as fused nodes, rooms before them, what the rooms hold behind them.
 template <class Graph, int From>
 struct fuse_writer {
-  Graph g;
+  Graph g{typename Graph::unfilled{}};
   int to[From > 0 ? From : 1];
   static constexpr int most_held = 256;  // all are written in one step, which compilers bound
   int held[From > 0 ? From : 1];         // sums of squares not yet written
@@ -27,7 +27,7 @@ struct fuse_writer {
   constexpr void begin(const Source& from) {
     for (int& x : to) x = -1;
     for (int& x : held) x = -1;
-    copy_frame(g, from);
+    begin_anew(g, from);
   }
 
   constexpr int append(const node& n) {

@@ -29,14 +29,14 @@ namespace passes {
 // The nodes in the order that `units` found, subgraphs marked.
 template <class To, int Nodes, int Scopes>
 struct marking {
-  To g;
+  To g{typename To::unfilled{}};
   int to[Nodes > 0 ? Nodes : 1];
   int seen[Scopes + 1], mark[Scopes + 1];
   int cursor;
 
   template <class From>
   constexpr void begin(const From& from) {
-    copy_frame(g, from);
+    begin_anew(g, from);
     for (int& t : to) t = -1;
     for (int& s : seen) s = -1;
     for (int& m : mark) m = -1;

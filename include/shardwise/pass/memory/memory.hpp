@@ -39,6 +39,13 @@ struct memory_plan {
 
 namespace detail {
 
+// A node costs little here: so many times as many are placed in a stage as passes treat.
+#if defined(__clang__)
+inline constexpr int stage_factor = 2;
+#else
+inline constexpr int stage_factor = 3;
+#endif
+
 template <int Nodes>
 struct memory_state : hole_table {
   memory_plan<Nodes> plan;
@@ -95,7 +102,7 @@ struct plan_memory {
 
   template <class Source>
   static constexpr int stages(int nodes) {
-    return (Source::value.node_count + 2 * nodes - 1) / (2 * nodes);
+    return (Source::value.node_count + detail::stage_factor * nodes - 1) / (detail::stage_factor * nodes);
   }
 
   template <class Source>
@@ -201,7 +208,7 @@ struct plan_memory {
   static constexpr void place(State& st, const Graph& g, int nodes) {
     const int count = g.node_count;
     auto& p = st.plan;
-    const int end = st.cursor + 2 * nodes < count ? st.cursor + 2 * nodes : count;  // these nodes cost little
+    const int end = st.cursor + detail::stage_factor * nodes < count ? st.cursor + detail::stage_factor * nodes : count;
     for (int i = st.cursor; i < end; ++i) {
       const node& x = g.nodes[i];
       if (is_leaf(x.op)) continue;

@@ -46,7 +46,7 @@ struct replay_state {
   std::int32_t cursor;
 
   constexpr void begin(const In& from) {
-    copy_frame(g, from);
+    begin_anew(g, from);
     for (auto& i : to) i = -1;
     for (auto& i : copy) i = -1;
     for (auto& s : scope_of) s = -1;

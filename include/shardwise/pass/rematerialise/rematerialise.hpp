@@ -78,7 +78,7 @@ constexpr int copied_nodes(const minimum_cut<Nodes>& p, const Graph& g) {
 struct recompute_values {
   template <int Nodes, class Graph>
   struct progress {
-    Graph g;
+    Graph g{typename Graph::unfilled{}};
     std::int32_t to[Nodes];    // the node in the new graph
     std::int32_t copy[Nodes];  // its copy there, -1: none yet
     std::int32_t cursor;
@@ -86,7 +86,7 @@ struct recompute_values {
 
   template <class State, class Graph>
   static constexpr void begin(State& st, const Graph& g) {
-    copy_frame(st.g, g);
+    begin_anew(st.g, g);
     for (auto& i : st.to) i = -1;
     for (auto& i : st.copy) i = -1;
     st.cursor = 0;

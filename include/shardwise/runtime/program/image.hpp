@@ -64,19 +64,21 @@ struct program_image<Step> {
                      (source::program.spec_count > 0 ? source::program.spec_count : 1),
                      (source::program.scope_count > 0 ? source::program.scope_count : 1), from_type::output_capacity>;
 
+  static constexpr int operations = source::program.custom_count;
   template <int K>
-  static constexpr const custom_operation* carried() {
-    if constexpr (K < source::program.custom_count) return &carried_operation<source::program.customs[K]>;
-    else return nullptr;
+  static constexpr const custom_operation* carried = &carried_operation<source::program.customs[K]>;
+
+  template <int... K>
+  static constexpr void carry(type& r, std::integer_sequence<int, K...>) {
+    ((r.customs[K] = carried<K>), ...);
   }
-  static constexpr type value = []<int... K>(std::integer_sequence<int, K...>) {
-    type r{typename type::unfilled{}};
-    if (source::program.node_count == 0) r.nodes[0] = empty_node;
-    for (int& o : r.outputs) o = -1;
+  // Not in a closure with the pack: that costs nvcc's front end eight kilobytes a node.
+  static constexpr auto value = [] {
+    type r(typename type::unfilled{});
     copy_into(r, source::program);
-    ((r.customs[K] = carried<K>()), ...);
+    carry(r, std::make_integer_sequence<int, operations>{});
     return r;
-  }(std::make_integer_sequence<int, max_custom>{});
+  }();
 };
 
 // The program's parameters and buffers, without the trace that their table is part of.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The closure over users: on constants and on graphs made while running, against reachability by definition.
 #include <shardwise/graph/text/text.hpp>
+#include <shardwise/module/hana.hpp>
 #include <shardwise/pass/analysis/descendants.hpp>
 #include <shardwise/shardwise.hpp>
 
