@@ -14,7 +14,7 @@ if(SHARDWISE_TEST_HOST AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   # a program that is run links the kernels that all tests share
   add_test(NAME "first hour: wrong programs are answered by their first error" COMMAND_EXPAND_LISTS
            COMMAND ${first_hour_run} --compiler ${CMAKE_CXX_COMPILER} ${first_hour_sample}
-                   "--kernels=$<JOIN:$<TARGET_OBJECTS:test_kernels>,;--kernels=>")
+                   "--kernels=$<TARGET_FILE:shardwise_kernels>")
   set_tests_properties("first hour: wrong programs are answered by their first error" PROPERTIES LABELS first_hour TIMEOUT 1200 COST 900)
   add_test(NAME "first hour: the judge of answers" COMMAND ${first_hour_run} --selftest)
   set_tests_properties("first hour: the judge of answers" PROPERTIES LABELS first_hour TIMEOUT 60)

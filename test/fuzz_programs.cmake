@@ -18,7 +18,7 @@ set_tests_properties("fuzz programs: all that is to be drawn is drawn" PROPERTIE
 
 # objects of another build's sanitizers would not link: run.py --sanitize makes its own
 if(TARGET test_kernels AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
-  set(fuzz_kernels "--kernels;$<JOIN:$<TARGET_OBJECTS:test_kernels>,;--kernels;>")
+  set(fuzz_kernels "--kernels;$<TARGET_FILE:shardwise_kernels>")
   foreach(part RANGE 0 2)
     math(EXPR seed "${SHARDWISE_FUZZ_PROGRAMS_SEED} + 20 * ${part}")
     math(EXPR number "${part} + 1")
