@@ -216,16 +216,20 @@ def main():
 
     with tempfile.TemporaryDirectory() as scratch:
         out = pathlib.Path(scratch) / "out.o"
+        # One file; with the host kernels in a library of their own, as a program that links shardwise::kernels; its kernels fused.
+        kinds = {"one file": [], "shardwise::kernels": ["-DSHARDWISE_EXTERN_KERNELS=1"], "fused": ["-DFUSED"]}
         rows = []
-        for c in compilers:
-            for n in layers:
-                if not only("step", c, "gpt", n):
-                    continue
-                row, error = measure(command(c, source, out, f"-DLAYERS={n}"), repeat)
-                failed = failed or row is None
-                note(rows, f"| {c} | {n} | {row[0]:.2f} | {row[1]:.2f} | {row[2]:.0f} | {verdict(c, n, row)} |" if row
-                     else f"| {c} | {n} | fails: {error[:120]} | | | |")
-        section(["", "| compiler | layers | CPU s | wall s | peak MB | target |", "|---|---|---|---|---|---|"], rows)
+        for kind, defines in kinds.items():
+            for c in compilers:
+                for n in layers if kind != "fused" else [12]:
+                    if not only("step", c, "gpt", n, kind):
+                        continue
+                    row, error = measure(command(c, source, out, f"-DLAYERS={n}", *defines), repeat)
+                    failed = failed or row is None
+                    aim = verdict(c, n, row) if row and kind != "fused" else ""
+                    note(rows, f"| {kind} | {c} | {n} | {row[0]:.2f} | {row[1]:.2f} | {row[2]:.0f} | {aim} |" if row
+                         else f"| {kind} | {c} | {n} | fails: {error[:120]} | | | |")
+        section(["", "| program | compiler | layers | CPU s | wall s | peak MB | target |", "|---|---|---|---|---|---|---|"], rows)
 
         rows = []
         for n in layers if "nvcc" in compilers else []:

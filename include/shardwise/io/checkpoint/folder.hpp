@@ -7,11 +7,13 @@
 //   folder/.step-00000300.partial/     one that is being written, or was when its program ended
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <mutex>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -27,6 +29,41 @@ struct recorded_checkpoint {
   std::string name;
   std::int64_t step = 0;
   std::uint64_t index = 0;  // the checksum of its index
+};
+
+// The folders that saves of this process write into beside the program's steps (async_save). A save that begins removes what is
+// unfinished, so none may begin there before.
+class folders_being_written {
+ public:
+  static bool has(const std::string& path) {
+    const std::lock_guard<std::mutex> lock(all().changes);
+    const std::vector<std::string>& paths = all().paths;
+    return std::find(paths.begin(), paths.end(), plain(path)) != paths.end();
+  }
+  static void add(const std::string& path) {
+    const std::lock_guard<std::mutex> lock(all().changes);
+    all().paths.push_back(plain(path));
+  }
+  static void remove(const std::string& path) {
+    const std::lock_guard<std::mutex> lock(all().changes);
+    std::vector<std::string>& paths = all().paths;
+    if (const auto it = std::find(paths.begin(), paths.end(), plain(path)); it != paths.end()) paths.erase(it);
+  }
+
+ private:
+  struct list {
+    std::mutex changes;
+    std::vector<std::string> paths;
+  };
+  static list& all() {
+    static list l;
+    return l;
+  }
+  static std::string plain(const std::string& path) {
+    std::error_code error;
+    const std::filesystem::path p = std::filesystem::weakly_canonical(path, error);
+    return error ? path : p.string();
+  }
 };
 
 // Used by one rank at a time; one run writes into a folder.

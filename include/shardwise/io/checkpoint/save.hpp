@@ -77,11 +77,9 @@ inline std::string rank_file(int rank) {
   return name;
 }
 
-// This rank's file: the blocks that no other rank writes.
+// The blocks that this rank writes, and no other.
 template <class Executor>
-stored_file write_own(Executor& ex, const std::string& folder, const std::vector<saved_leaf>& leaves,
-                      const std::vector<stored_tensor>& tensors, const file_calls& calls) {
-  using T = typename Executor::element;
+std::vector<stored_block> own_blocks(Executor& ex, const std::vector<saved_leaf>& leaves) {
   const int rank = runtime::block_access::rank(ex).index();
   std::vector<stored_block> own;
   for (std::size_t k = 0; k < leaves.size(); ++k) {
@@ -89,14 +87,24 @@ stored_file write_own(Executor& ex, const std::string& folder, const std::vector
     if (l.numel() > 0 && writes_block(Executor::image().spec_of(leaves[k].node), static_cast<int>(k), rank))
       own.push_back({k, extents(l.origin, l.origin + l.rank), extents(l.ext, l.ext + l.rank), {}});
   }
-  block_writer file(folder, rank_file(rank), tensors, std::move(own), calls);
-  for (stored_block& b : file.blocks()) {
-    const int node = leaves[b.tensor].node;
-    const runtime::layout& l = ex.layout_of(node);
-    std::vector<T> dense(static_cast<std::size_t>(l.numel()));
-    runtime::block_access::read(ex, node, [&](const T* block) { copy_block(block, l, dense.data(), dense_layout(l)); });
-    file.put(b, dense);
-  }
+  return own;
+}
+// This rank's block of node `node` as a file has it: row-major.
+template <class Executor>
+auto dense_block(Executor& ex, int node) {
+  using T = typename Executor::element;
+  const runtime::layout& l = ex.layout_of(node);
+  std::vector<T> dense(static_cast<std::size_t>(l.numel()));
+  runtime::block_access::read(ex, node, [&](const T* block) { copy_block(block, l, dense.data(), dense_layout(l)); });
+  return dense;
+}
+
+// This rank's file.
+template <class Executor>
+stored_file write_own(Executor& ex, const std::string& folder, const std::vector<saved_leaf>& leaves,
+                      const std::vector<stored_tensor>& tensors, const file_calls& calls) {
+  block_writer file(folder, rank_file(runtime::block_access::rank(ex).index()), tensors, own_blocks(ex, leaves), calls);
+  for (stored_block& b : file.blocks()) file.put(b, dense_block(ex, leaves[b.tensor].node));
   return file.finish();
 }
 
@@ -138,6 +146,73 @@ std::string write_whole(Executor& ex, const std::string& folder, const std::vect
   });
 }
 
+// A save between its beginning and its end: what will stand in the index, and where. Equal on all ranks.
+struct started_save {
+  checkpoint_folder target;
+  checkpoint_position position;
+  save_options options;
+  std::string name, mesh;
+  std::vector<saved_leaf> leaves;
+  std::vector<stored_tensor> tensors;
+
+  std::string made() const { return target.inside(target.partial(name)); }
+
+  // Checks arguments and makes the folder. Collective.
+  template <class Executor>
+  static started_save begin(Executor& ex, const std::string& folder, const checkpoint_position& position,
+                            const save_options& options) {
+    auto& rank = runtime::block_access::rank(ex);
+    started_save s{checkpoint_folder(folder), position, options, {}, mesh_text<typename Executor::mesh_type>(), {}, {}};
+    together(rank, "save", [&] {
+      s.leaves = leaves_of<Executor>("save");
+      runtime::block_access::check_parameters("save", ex);
+      if (ex.accumulated() != 0)
+        throw std::logic_error(
+            "gradients have been added up that no update has seen, and a checkpoint has none of them; call "
+            "update(env) or zero_gradients() first");
+      if (position.step < 0 || options.keep_last < 0)
+        throw std::invalid_argument("step " + std::to_string(position.step) + " and keep_last " +
+                                    std::to_string(options.keep_last) + " are given; both are at least 0");
+      return std::string();
+    });
+    agree_on(rank, "save",
+             folder + " " + text_of(position) + " keep " + std::to_string(options.keep_last) +
+                 (options.consolidated ? " consolidated" : ""),
+             "position or options");
+    s.tensors = tensors_of(ex, s.leaves);
+    s.name = on_first(rank, "save", [&] {
+      if (folders_being_written::has(folder))
+        throw std::logic_error("an async_save into '" + folder + "' is under way; wait() for it before the next one begins");
+      return s.target.begin(position.step);
+    });
+    return s;
+  }
+  // files() -> what each rank's files hold, as texts. The checkpoint becomes the newest. Collective.
+  template <class Rank, class F>
+  std::string end(Rank& rank, const F& files) const {
+    try {
+      const std::vector<std::string> written = files();
+      on_first(rank, "save", [&] {
+        checkpoint_index index;
+        index.position = position;
+        index.mesh = mesh;
+        index.ranks = static_cast<std::uint64_t>(rank.size());
+        index.tensors = tensors;
+        target.commit(name, position.step, index_text(index, written), options.calls);
+        return std::string();
+      });
+    } catch (const checkpoint_error&) {
+      if (rank.index() == 0) target.give_up(name);
+      throw;
+    }
+    on_first(rank, "save", [&] {
+      target.keep_newest(options.keep_last, options.calls);
+      return std::string();
+    });
+    return target.inside(name);
+  }
+};
+
 }  // namespace storage
 
 // Saves parameters, buffers and the optimizer's states (moments, counts of steps, a dynamic loss scale) and `position` into a new
@@ -148,52 +223,13 @@ template <class Executor>
 std::string save(Executor& ex, const std::string& folder, const checkpoint_position& position = {},
                  const save_options& options = {}) {
   auto& rank = runtime::block_access::rank(ex);
-  const storage::checkpoint_folder target(folder);
-  std::vector<storage::saved_leaf> leaves;
-  storage::together(rank, "save", [&] {
-    leaves = storage::leaves_of<Executor>("save");
-    runtime::block_access::check_parameters("save", ex);
-    if (ex.accumulated() != 0)
-      throw std::logic_error(
-          "gradients have been added up that no update has seen, and a checkpoint has none of them; call "
-          "update(env) or zero_gradients() first");
-    if (position.step < 0 || options.keep_last < 0)
-      throw std::invalid_argument("step " + std::to_string(position.step) + " and keep_last " +
-                                  std::to_string(options.keep_last) + " are given; both are at least 0");
-    return std::string();
-  });
-  storage::agree_on(rank, "save",
-                    folder + " " + storage::text_of(position) + " keep " + std::to_string(options.keep_last) +
-                        (options.consolidated ? " consolidated" : ""),
-                    "position or options");
-  const std::vector<storage::stored_tensor> tensors = storage::tensors_of(ex, leaves);
-  const std::string name = storage::on_first(rank, "save", [&] { return target.begin(position.step); });
-  try {
-    const std::string made = target.inside(target.partial(name));
-    std::vector<std::string> files;
-    if (options.consolidated) files = {storage::write_whole(ex, made, leaves, tensors, options.calls)};
-    else
-      files = storage::together(rank, "save", [&] {
-        return storage::text_of(storage::write_own(ex, made, leaves, tensors, options.calls), tensors);
-      });
-    storage::on_first(rank, "save", [&] {
-      storage::checkpoint_index index;
-      index.position = position;
-      index.mesh = mesh_text<typename Executor::mesh_type>();
-      index.ranks = static_cast<std::uint64_t>(rank.size());
-      index.tensors = tensors;
-      target.commit(name, position.step, storage::index_text(index, files), options.calls);
-      return std::string();
+  const storage::started_save s = storage::started_save::begin(ex, folder, position, options);
+  return s.end(rank, [&]() -> std::vector<std::string> {
+    if (options.consolidated) return {storage::write_whole(ex, s.made(), s.leaves, s.tensors, options.calls)};
+    return storage::together(rank, "save", [&] {
+      return storage::text_of(storage::write_own(ex, s.made(), s.leaves, s.tensors, options.calls), s.tensors);
     });
-  } catch (const checkpoint_error&) {
-    if (rank.index() == 0) target.give_up(name);
-    throw;
-  }
-  storage::on_first(rank, "save", [&] {
-    target.keep_newest(options.keep_last, options.calls);
-    return std::string();
   });
-  return target.inside(name);
 }
 
 }  // namespace shardwise::inline v0_1
