@@ -285,6 +285,7 @@ int train_at(const options& o) {
     env.weight_decay = 0.05;
     env.max_norm = 1;
     const auto rates = learning_rates(o.steps);
+    std::optional<sw::pending_save<rank_type>> pending;  // steps go on while it is written
     for (std::size_t s = first; s <= o.steps; ++s) {
       b.draw(text.train, o.seed, s);
       run.set_input(0, b.in);
@@ -305,9 +306,14 @@ int train_at(const options& o) {
       if (o.save.empty()) continue;
       const bool ends = s < o.steps && sw::any_rank(rank, stop.signal() != 0);
       if (ends || s == o.steps || (o.save_every > 0 && s % o.save_every == 0)) {
-        const std::string path =
-            sw::save(run, o.save.string(), position_at(o, s, text.train), {.keep_last = o.keep, .calls = save_calls()});
-        if (speaks && ends) std::cout << "\nstopped behind step " << s << ", saved as " << path << "\n";
+        if (pending) pending->wait();
+        pending.reset();
+        pending.emplace(sw::async_save(run, o.save.string(), position_at(o, s, text.train),
+                                       {.keep_last = o.keep, .calls = save_calls()}));
+        if (ends || s == o.steps) {
+          const std::string path = pending->wait();
+          if (speaks && ends) std::cout << "\nstopped behind step " << s << ", saved as " << path << "\n";
+        }
       }
       if (ends) {
         if (speaks) ended_by = stop.signal() != 0 ? stop.signal() : SIGTERM;

@@ -30,8 +30,10 @@ class [[nodiscard]] pending_save {
     if (!state_->over) {
       leave();
       if (std::uncaught_exceptions() == 0 && rank_->index() == 0)
-        std::fprintf(stderr, "shardwise: async_save: nobody waited for the save of step %lld into '%s', so it is no checkpoint; call wait()\n",
-                     static_cast<long long>(state_->save.position.step), state_->save.target.path().c_str());
+        std::fprintf(
+            stderr,
+            "shardwise: async_save: nobody waited for the save of step %lld into '%s', so it is no checkpoint; call wait()\n",
+            static_cast<long long>(state_->save.position.step), state_->save.target.path().c_str());
     }
   }
 
@@ -103,11 +105,13 @@ auto async_save(Executor& ex, const std::string& folder, const checkpoint_positi
       const storage::started_save& s = state.save;
       part mine{storage::own_blocks(ex, s.leaves), {}};
       mine.elements.resize(s.tensors.size());
-      for (const storage::stored_block& b : mine.blocks) mine.elements[b.tensor] = storage::dense_block(ex, s.leaves[b.tensor].node);
+      for (const storage::stored_block& b : mine.blocks)
+        mine.elements[b.tensor] = storage::dense_block(ex, s.leaves[b.tensor].node);
       state.thread = std::thread([&state, number = rank.index(), own = std::move(mine)]() mutable {
         try {
           const storage::started_save& s = state.save;
-          storage::block_writer file(s.made(), storage::rank_file(number), s.tensors, std::move(own.blocks), s.options.calls);
+          storage::block_writer file(s.made(), storage::rank_file(number), s.tensors, std::move(own.blocks),
+                                     s.options.calls);
           for (storage::stored_block& b : file.blocks()) {
             file.put(b, own.elements[b.tensor]);
             std::vector<T>().swap(own.elements[b.tensor]);
