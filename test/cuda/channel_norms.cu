@@ -10,8 +10,8 @@
 #include <shardwise/operations/channel_norm/device.cuh>
 #include <vector>
 
-SHARDWISE_DEVICE_KERNELS_OF(sw::bf16, sw::custom::channel_moments, sw::custom::channel_norm, sw::custom::channel_norm_sums,
-                            sw::custom::channel_norm_dx)
+SHARDWISE_DEVICE_KERNELS_OF(shardwise::bf16, shardwise::custom::channel_moments, shardwise::custom::channel_norm,
+                            shardwise::custom::channel_norm_sums, shardwise::custom::channel_norm_dx)
 
 namespace device_channel_norms {
 
@@ -25,7 +25,8 @@ constexpr int N = 3, C = 40, H = 9, W = 7;
 // Squared and multiplied by another function of x, so that cotangents are no constants. Low: computed on elements of two bytes.
 template <int Groups, bool Last, bool Low>
 struct f {
-  constexpr auto operator()(const auto& given, const auto& mean, const auto& var, const auto& weight, const auto& bias) const {
+  constexpr auto operator()(const auto& given, const auto& mean, const auto& var, const auto& weight,
+                            const auto& bias) const {
     const auto x = [&] {
       if constexpr (Low) return sw::cast<sw::bf16>(given);
       else return given;
@@ -50,12 +51,11 @@ struct f {
   }
 };
 template <class F, class Backend>
-using program =
-    sw::gradient_step<F, mesh,
-                      sw::inputs<sw::input_tensor<double, sw::shape<N, C, H, W>>, sw::input_tensor<double, sw::shape<C>>,
-                                 sw::input_tensor<double, sw::shape<C>>, sw::input_tensor<double, sw::shape<C>>,
-                                 sw::input_tensor<double, sw::shape<C>>>,
-                      sw::wrt<0, 3, 4>, sw::pipeline<>, Backend>;
+using program = sw::gradient_step<F, mesh,
+                                  sw::inputs<sw::input_tensor<double, sw::shape<N, C, H, W>>,
+                                             sw::input_tensor<double, sw::shape<C>>, sw::input_tensor<double, sw::shape<C>>,
+                                             sw::input_tensor<double, sw::shape<C>>, sw::input_tensor<double, sw::shape<C>>>,
+                                  sw::wrt<0, 3, 4>, sw::pipeline<>, Backend>;
 
 std::vector<double> numbers(std::size_t n, double salt) {
   std::vector<double> x(n);

@@ -30,8 +30,10 @@ inline constexpr custom_operation channel_norm_sums{
     .name = "channel_norm_sums", .operands = 4, .record = operations::channel_norm_sums, .adjoint = &autodiff::unknown};
 inline constexpr custom_operation channel_norm_dx{
     .name = "channel_norm_dx", .operands = 6, .record = operations::channel_norm_dx, .adjoint = &autodiff::unknown};
-inline constexpr custom_operation unbiased_variance{
-    .name = "unbiased_variance", .operands = 2, .record = operations::unbiased_variance, .adjoint = &autodiff::no_derivative};
+inline constexpr custom_operation unbiased_variance{.name = "unbiased_variance",
+                                                    .operands = 2,
+                                                    .record = operations::unbiased_variance,
+                                                    .adjoint = &autodiff::no_derivative};
 
 // What goes to the statistics goes to x here. Of a cut batch the sums of all ranks are those of one collective for each axis that cuts
 // it; weight and bias take each rank's own.
@@ -43,11 +45,8 @@ constexpr void pull_channel_norm(autodiff::pullback& p) {
   const int total = all || weights ? p.make(op_code::sum, each, -1, 0, 2) : each;
   for (int k = 3; k < 5; ++k)
     if (p.wants(k)) {
-      const int row = autodiff::contiguous_node(p.t, autodiff::sliced(p.t, total, 0, k == 3 ? 1 : 0, 1, n.scope), n.scope);
-      spec s = p.t.spec_at(row);
-      s.rank = 1;
-      s.extent[0] = s.extent[2];
-      p.give(k, autodiff::derive(p.t, op_code::reshape, pack_extents(s), 0, n.scope, row));
+      const int row = autodiff::sliced(p.t, total, 0, k == 3 ? 1 : 0, 1, n.scope);
+      p.give(k, autodiff::derive(p.t, op_code::sum, attributes<sum_attributes>(3), 0, n.scope, row));
     }
   if (!p.wants(0)) return;
   int sums = all ? total : each;
@@ -75,7 +74,7 @@ template <class A>
 constexpr auto over_ranks(const A& a) {
   if constexpr (!resolved<A>) return a;
   else if constexpr (is_implicit<A>) return as_implicit(over_ranks(a.strict));
-  else return planned_steps<A::sp, summed_up(A::sp)>::from(a);
+  else return planned_steps<A::sp, summed_up(spec(A::sp))>::from(a);
 }
 
 // `number` for each channel of x, placed as a weight of it has to be.
@@ -92,7 +91,7 @@ constexpr spec of_channels(const spec& x) {
 }
 template <class X>
 constexpr auto of_each_channel(const X& x, double number) {
-  return leaf_like<op_code::fill, of_channels(X::sp), no_attr>(x, number);
+  return leaf_like<op_code::fill, of_channels(spec(X::sp)), no_attr>(x, number);
 }
 
 inline constexpr op_attr batch_statistics = pack_attributes(channel_norm_attributes{0, 1});
@@ -103,16 +102,22 @@ constexpr std::int64_t elements_of_channel(const spec& x) {
   return n;
 }
 
+// Number K of each pair. A sum, since a view cannot say what becomes of dims of one element that are cut.
+template <int K, class A>
+constexpr auto of_pairs(const A& a) {
+  return sum<0>(narrow<0, K, 1>(a));
+}
+
 // The batch's own mean and biased variance of each channel; each image's are put together about their common mean, so that nothing
 // cancels. Two collectives of a number for each channel where the batch is cut.
 template <class X>
 constexpr auto batch_moments(const X& x) {
   const auto each = call<custom::channel_moments, pack_attributes(channel_norm_attributes{})>(x);
-  const auto means = select<0, 0>(each);
+  const auto means = of_pairs<0>(each);
   const auto mean = over_ranks(shardwise::mean<0>(means));
   const auto apart = means - mean;
-  constexpr double n = static_cast<double>(resolved<X> ? elements_of_channel(X::sp) : 1);
-  const auto variance = over_ranks(shardwise::mean<0>(select<0, 1>(each) * (1 / (n > 0 ? n : 1)) + apart * apart));
+  constexpr double n = static_cast<double>(resolved<X> ? elements_of_channel(spec(X::sp)) : 1);
+  const auto variance = over_ranks(shardwise::mean<0>(of_pairs<1>(each) * (1 / (n > 0 ? n : 1)) + apart * apart));
   return std::tuple(each, mean, variance);
 }
 
@@ -130,7 +135,7 @@ template <spec Like, class A>
 constexpr auto named_as(const A& a) {
   if constexpr (!resolved<A>) return a;
   else if constexpr (is_implicit<A>) return as_implicit(named_as<Like>(a.strict));
-  else return planned_steps<A::sp, whole_as(A::sp, Like)>::from(a);
+  else return planned_steps<A::sp, whole_as(spec(A::sp), Like)>::from(a);
 }
 
 // (channels) as (channels, 1, ...), to be broadcast over (batch, channels, ...).
@@ -165,7 +170,8 @@ constexpr problem batch_norm_problem(bool training) {
 // The derivative is that of the whole, the statistics being x's own.
 template <class X, class M, class V, class W, class B>
 constexpr auto by_batch(const X& x, const M& mean, const V& variance, const W& weight, const B& bias, double eps) {
-  return call<custom::channel_norm, batch_statistics>(x, unsqueeze<0>(mean), unsqueeze<0>(rsqrt(variance + eps)), weight, bias);
+  return call<custom::channel_norm, batch_statistics>(x, unsqueeze<0>(mean), unsqueeze<0>(rsqrt(variance + eps)), weight,
+                                                      bias);
 }
 
 template <batch_norm_options O, class X, class M, class V, class W, class B>
@@ -175,16 +181,17 @@ constexpr auto batch_norm(const X& x, const M& running_mean, const V& running_va
     lerp_(running_mean, of_type(running_mean, named_as<M::sp>(mean)), O.momentum.value());
     if constexpr (is_dyn(X::sp, 0)) {
       const auto unbiased =
-          call<custom::unbiased_variance, pack_attributes(channel_norm_attributes{elements_of_channel(X::sp), 0})>(variance, each);
+          call<custom::unbiased_variance, pack_attributes(channel_norm_attributes{elements_of_channel(X::sp), 0})>(variance,
+                                                                                                                   each);
       lerp_(running_var, of_type(running_var, named_as<V::sp>(unbiased)), O.momentum.value());
     } else {
-      constexpr double n = static_cast<double>(X::sp.extent[0] * elements_of_channel(X::sp));
+      constexpr double n = static_cast<double>(X::sp.extent[0] * elements_of_channel(spec(X::sp)));
       lerp_(running_var, of_type(running_var, named_as<V::sp>(variance * (n / (n - 1)))), O.momentum.value());
     }
     return by_batch(x, mean, variance, weight, bias, O.eps.value());
   } else {
     constexpr int more = X::sp.rank - 2;
-    constexpr spec like = of_channels(X::sp);
+    constexpr spec like = of_channels(spec(X::sp));
     const auto mean = of_type(x, named_as<like>(running_mean));
     const auto slope = of_type(x, rsqrt(named_as<like>(running_var) + O.eps.value())) * weight;
     return (x - beside_channels<more>(mean)) * beside_channels<more>(slope) + beside_channels<more>(bias);
@@ -200,14 +207,14 @@ constexpr auto batch_norm(const X& x, const M& running_mean, const V& running_va
 //
 // x may be cut along the batch: the result is that of one rank, so in training the batch's statistics are added up over its ranks, as
 // torch.nn.SyncBatchNorm's, by an all-reduce of `channels` numbers each for mean and variance, and one of 2 * channels backward. Or
-// along the channels, each rank its own, which moves nothing. Refused: training of one value per channel; of a run-time batch that is
-// std::invalid_argument.
+// along the channels, each rank its own, which moves nothing. Refused: training of one value per channel; of a batch that is known at
+// run time alone by an exception of the run.
 template <batch_norm_options Options = batch_norm_options{}, tensor X, tensor M, tensor V, tensor W, tensor B>
 constexpr auto batch_norm(const X& x, const M& running_mean, const V& running_var, const W& weight, const B& bias) {
   constexpr problem wrong = detail::batch_norm_problem<X, M, V>(Options.training);
   if constexpr (wrong != problem::none)
-    return detail::refused<wrong, op_code::custom, detail::custom_tag<custom::channel_norm>, operand_t<X::sp>, operand_t<M::sp>,
-                           operand_t<V::sp>>(x, running_mean, running_var, weight, bias);
+    return detail::refused<wrong, op_code::custom, detail::custom_tag<custom::channel_norm>, operand_t<X::sp>,
+                           operand_t<M::sp>, operand_t<V::sp>>(x, running_mean, running_var, weight, bias);
   else if constexpr (!detail::resolved<X, M, V, W, B>) return detail::unresolved<typename X::mesh_type>{};
   else return detail::batch_norm<Options>(x, running_mean, running_var, weight, bias);
 }
@@ -218,7 +225,8 @@ constexpr auto batch_norm(const X& x, const M& running_mean, const V& running_va
   if constexpr (wrong != problem::none || !detail::resolved<X, M, V>)
     return batch_norm<Options>(x, running_mean, running_var, running_mean, running_var);
   else
-    return detail::batch_norm<Options>(x, running_mean, running_var, detail::of_each_channel(x, 1), detail::of_each_channel(x, 0));
+    return detail::batch_norm<Options>(x, running_mean, running_var, detail::of_each_channel(x, 1),
+                                       detail::of_each_channel(x, 0));
 }
 
 // x (batch, channels, ...), cut along the batch or in whole groups: each image's groups of channels / Groups neighbouring channels by
@@ -226,17 +234,17 @@ constexpr auto batch_norm(const X& x, const M& running_mean, const V& running_va
 template <std::int64_t Groups, tensor X, tensor W, tensor B>
 constexpr auto group_norm(const X& x, const W& weight, const B& bias, double eps = 1e-5) {
   if constexpr (Groups < 1) {
-    return detail::refused<problem::group_norm_groups, op_code::custom, detail::custom_tag<custom::channel_norm>, operand_t<X::sp>>(
-        x, weight, bias);
+    return detail::refused<problem::group_norm_groups, op_code::custom, detail::custom_tag<custom::channel_norm>,
+                           operand_t<X::sp>>(x, weight, bias);
   } else {
     constexpr op_attr a = pack_attributes(channel_norm_attributes{Groups, 0});
     const auto each = call<custom::channel_moments, a>(x);
     if constexpr (!detail::resolved<decltype(each)>) {
       return each;
     } else {
-      constexpr std::int64_t n = X::sp.extent[1] / Groups * detail::elements_of_channel(X::sp);
-      const auto variance = select<0, 1>(each) * (1.0 / static_cast<double>(n > 0 ? n : 1));
-      return call<custom::channel_norm, a>(x, select<0, 0>(each), rsqrt(variance + eps), weight, bias);
+      constexpr std::int64_t n = X::sp.extent[1] / Groups * detail::elements_of_channel(spec(X::sp));
+      const auto variance = detail::of_pairs<1>(each) * (1.0 / static_cast<double>(n > 0 ? n : 1));
+      return call<custom::channel_norm, a>(x, detail::of_pairs<0>(each), rsqrt(variance + eps), weight, bias);
     }
   }
 }

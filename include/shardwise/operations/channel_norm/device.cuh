@@ -60,7 +60,8 @@ __device__ two_sums apart_of(C x, double mean) {
 // A team for each group of each image. Elements are met as they lie: along channels where those are side by side.
 template <int Threads, class T, class W>
 __global__ void __launch_bounds__(Threads == warp_threads ? warp_threads * rows_in_block : Threads)
-    moments_of_sets(const __grid_constant__ channel_block b, const __grid_constant__ channel_strides at, const T* x, W* out) {
+    moments_of_sets(const __grid_constant__ channel_block b, const __grid_constant__ channel_strides at, const T* x,
+                    W* out) {
   const team<Threads> t;
   const std::int64_t groups = b.groups(), all = b.images * groups, n = b.points * b.each;
   for (std::int64_t set = t.first_row(); set < all; set += t.row_step()) {
@@ -79,7 +80,8 @@ __global__ void __launch_bounds__(Threads == warp_threads ? warp_threads * rows_
 // Of each channel by itself, pixels of channels side by side.
 template <class T, class W>
 __global__ void __launch_bounds__(tile_channels* tile_rows)
-    moments_of_tiles(const __grid_constant__ channel_block b, const __grid_constant__ channel_strides at, const T* x, W* out) {
+    moments_of_tiles(const __grid_constant__ channel_block b, const __grid_constant__ channel_strides at, const T* x,
+                     W* out) {
   __shared__ two_sums part[tile_rows][tile_channels];
   const std::int64_t c = std::int64_t{blockIdx.x} * tile_channels + threadIdx.x;
   const bool own = c < b.channels;
@@ -87,7 +89,8 @@ __global__ void __launch_bounds__(tile_channels* tile_rows)
     const auto element = [&](std::int64_t p) { return static_cast<W>(x[at.at(n, c, p)]); };
     const auto count = static_cast<double>(b.points);
     const double mean =
-        tile_sums(b.points, own, part, [&](std::int64_t p) { return two_sums{static_cast<double>(element(p)), 0}; }).a / count;
+        tile_sums(b.points, own, part, [&](std::int64_t p) { return two_sums{static_cast<double>(element(p)), 0}; }).a /
+        count;
     const two_sums apart = tile_sums(b.points, own, part, [&](std::int64_t p) { return apart_of(element(p), mean); });
     if (own && threadIdx.y == 0) put_moments(out, b.images * b.channels, n * b.channels + c, mean, apart, count);
   }
@@ -97,7 +100,8 @@ __global__ void __launch_bounds__(tile_channels* tile_rows)
 template <int Threads, class T, class W>
 __global__ void __launch_bounds__(Threads == warp_threads ? warp_threads * rows_in_block : Threads)
     sums_of_planes(const __grid_constant__ channel_block b, const __grid_constant__ channel_strides d,
-                   const __grid_constant__ channel_strides at, const T* dy, const T* x, const W* mean, const W* inverse, W* out) {
+                   const __grid_constant__ channel_strides at, const T* dy, const T* x, const W* mean, const W* inverse,
+                   W* out) {
   const team<Threads> t;
   const std::int64_t all = b.images * b.channels;
   for (std::int64_t set = t.first_row(); set < all; set += t.row_step()) {
@@ -115,7 +119,8 @@ __global__ void __launch_bounds__(Threads == warp_threads ? warp_threads * rows_
 template <class T, class W>
 __global__ void __launch_bounds__(tile_channels* tile_rows)
     sums_of_tiles(const __grid_constant__ channel_block b, const __grid_constant__ channel_strides d,
-                  const __grid_constant__ channel_strides at, const T* dy, const T* x, const W* mean, const W* inverse, W* out) {
+                  const __grid_constant__ channel_strides at, const T* dy, const T* x, const W* mean, const W* inverse,
+                  W* out) {
   __shared__ two_sums part[tile_rows][tile_channels];
   const std::int64_t c = std::int64_t{blockIdx.x} * tile_channels + threadIdx.x, all = b.images * b.channels;
   const bool own = c < b.channels;
@@ -185,7 +190,8 @@ template <class Element>
 __global__ void __launch_bounds__(256) put_tiles(const __grid_constant__ Element e, std::int64_t length) {
   const std::int64_t c = std::int64_t{blockIdx.x} * tile_channels + threadIdx.x;
   if (c >= e.b.channels) return;
-  const std::int64_t begin = std::int64_t{blockIdx.z} * length, end = begin + length < e.b.points ? begin + length : e.b.points;
+  const std::int64_t begin = std::int64_t{blockIdx.z} * length,
+                     end = begin + length < e.b.points ? begin + length : e.b.points;
   for (std::int64_t n = blockIdx.y; n < e.b.images; n += gridDim.y) {
     const auto q = e.of(n, c);
     for (std::int64_t p = begin + threadIdx.y; p < end; p += 8) e.put(q, n, c, p);
@@ -194,7 +200,8 @@ __global__ void __launch_bounds__(256) put_tiles(const __grid_constant__ Element
 
 inline unsigned at_most(std::int64_t n, std::int64_t most) { return static_cast<unsigned>(n < most ? n : most); }
 inline dim3 tiles_of(const channel_block& b, std::int64_t chunks = 1) {
-  return {static_cast<unsigned>((b.channels + tile_channels - 1) / tile_channels), at_most(b.images, 65535), at_most(chunks, 65535)};
+  return {static_cast<unsigned>((b.channels + tile_channels - 1) / tile_channels), at_most(b.images, 65535),
+          at_most(chunks, 65535)};
 }
 template <class Element>
 void put_all(const Element& e, bool in_channels, cudaStream_t stream) {
@@ -210,7 +217,8 @@ void put_all(const Element& e, bool in_channels, cudaStream_t stream) {
 // launch(team's size, blocks) for `sets` sets of n elements.
 template <class Launch>
 void by_teams(std::int64_t sets, std::int64_t n, const Launch& launch) {
-  if (n <= short_row) launch(std::integral_constant<int, warp_threads>{}, at_most((sets + rows_in_block - 1) / rows_in_block, 65536));
+  if (n <= short_row)
+    launch(std::integral_constant<int, warp_threads>{}, at_most((sets + rows_in_block - 1) / rows_in_block, 65536));
   else launch(std::integral_constant<int, block_threads>{}, at_most(sets, 65536));
 }
 
@@ -233,7 +241,7 @@ struct device_kernel<custom::channel_moments> {
   template <class T>
   static void run(const kernel_arguments<T>& k, cudaStream_t stream) {
     namespace norms = cuda::channel_norms;
-    using W = cuda::computed_in<T>;
+    using W = computed_in<T>;
     const host::channel_block b = host::channel_block_of(k, 0);
     const host::channel_strides at = host::channel_strides_of(k, 0);
     W* const out = norms::wide<W>(k.out());
@@ -255,7 +263,7 @@ struct device_kernel<custom::channel_norm> {
   template <class T>
   static void run(const kernel_arguments<T>& k, cudaStream_t stream) {
     namespace norms = cuda::channel_norms;
-    using W = cuda::computed_in<T>;
+    using W = computed_in<T>;
     const norms::norm_element<T, W> e{host::channel_block_of(k, 0),
                                       host::channel_strides_of(k, 0),
                                       host::channel_strides_of_result(k),
@@ -273,7 +281,7 @@ struct device_kernel<custom::channel_norm_sums> {
   template <class T>
   static void run(const kernel_arguments<T>& k, cudaStream_t stream) {
     namespace norms = cuda::channel_norms;
-    using W = cuda::computed_in<T>;
+    using W = computed_in<T>;
     const host::channel_block b = host::channel_block_of(k, 1);
     const host::channel_strides d = host::channel_strides_of(k, 0), at = host::channel_strides_of(k, 1);
     const W *const mean = norms::wide<W>(k.in(2)), *const inverse = norms::wide<W>(k.in(3));
@@ -285,8 +293,9 @@ struct device_kernel<custom::channel_norm_sums> {
     } else {
       norms::by_teams(b.images * b.channels, b.points, [&](auto threads, unsigned blocks) {
         constexpr int size = decltype(threads)::value;
-        norms::sums_of_planes<size, T, W><<<blocks, size == cuda::warp_threads ? size * cuda::rows_in_block : size, 0, stream>>>(
-            b, d, at, k.in(0), k.in(1), mean, inverse, out);
+        norms::sums_of_planes<size, T, W>
+            <<<blocks, size == cuda::warp_threads ? size * cuda::rows_in_block : size, 0, stream>>>(
+                b, d, at, k.in(0), k.in(1), mean, inverse, out);
       });
     }
   }
@@ -296,7 +305,7 @@ struct device_kernel<custom::channel_norm_dx> {
   template <class T>
   static void run(const kernel_arguments<T>& k, cudaStream_t stream) {
     namespace norms = cuda::channel_norms;
-    using W = cuda::computed_in<T>;
+    using W = computed_in<T>;
     const norms::norm_dx_element<T, W> e{host::channel_block_of(k, 1),
                                          host::channel_strides_of(k, 0),
                                          host::channel_strides_of(k, 1),
@@ -331,11 +340,12 @@ struct device_kernel<custom::unbiased_variance> {
     const auto n = static_cast<double>(host::elements_of_variance(k));
     if (k.size() > 0)
       cuda::channel_norms::unbiased<T><<<cuda::channel_norms::at_most((k.size() + 255) / 256, 1024), 256, 0, stream>>>(
-          k.in(0), k.out(), k.size(), static_cast<cuda::computed_in<T>>(n / (n - 1)));
+          k.in(0), k.out(), k.size(), static_cast<computed_in<T>>(n / (n - 1)));
   }
 };
 
 }  // namespace shardwise::inline v0_1
 
-SHARDWISE_DEVICE_KERNELS(shardwise::custom::channel_moments, shardwise::custom::channel_norm, shardwise::custom::channel_norm_sums,
-                         shardwise::custom::channel_norm_dx, shardwise::custom::unbiased_variance)
+SHARDWISE_DEVICE_KERNELS(shardwise::custom::channel_moments, shardwise::custom::channel_norm,
+                         shardwise::custom::channel_norm_sums, shardwise::custom::channel_norm_dx,
+                         shardwise::custom::unbiased_variance)

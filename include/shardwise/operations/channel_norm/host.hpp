@@ -21,7 +21,9 @@ inline namespace SHARDWISE_HOST_BUILD {
 // Where element (image, channel, point) of a block lies.
 struct channel_strides {
   std::int64_t image = 0, channel = 0, point = 0;
-  constexpr std::int64_t at(std::int64_t n, std::int64_t c, std::int64_t p) const { return n * image + c * channel + p * point; }
+  constexpr std::int64_t at(std::int64_t n, std::int64_t c, std::int64_t p) const {
+    return n * image + c * channel + p * point;
+  }
   constexpr bool in_channels() const { return channel == 1 && point != 1; }
 };
 // A rank's block: images, channels and elements of a channel; groups of `each` channels.
@@ -147,30 +149,35 @@ struct SHARDWISE_HIDDEN host_kernel<custom::channel_moments> {
     acc sum[host::channels_at_once]{}, apart[host::channels_at_once]{}, squares[host::channels_at_once]{};
     acc mean[host::channels_at_once]{};
     host::moments<M, acc> of_group;
-    host::each_channel_run(b, at.in_channels(), {groups.begin * b.each, groups.size * b.each}, [&](std::int64_t n, std::int64_t first, std::int64_t end) {
-      const T* const from = x + n * at.image;
-      const acc points = acc(M::from_count(b.points));
-      const auto element = [&](std::int64_t c, std::int64_t p) { return static_cast<acc>(from[c * at.channel + p * at.point]); };
-      host::sum_channels<T>(b, at.in_channels(), first, end, sum, [&](std::int64_t c, std::int64_t p, auto) { return element(c, p); });
-      for (std::int64_t c = first; c < end; ++c) mean[c - first] = sum[c - first] / points;
-      host::sum_channels<T>(b, at.in_channels(), first, end, apart,
-                            [&](std::int64_t c, std::int64_t p, auto) { return element(c, p) - mean[c - first]; });
-      host::sum_channels<T>(b, at.in_channels(), first, end, squares, [&](std::int64_t c, std::int64_t p, auto) {
-        const acc d = element(c, p) - mean[c - first];
-        return d * d;
-      });
-      for (std::int64_t c = first; c < end; ++c) {
-        const std::int64_t i = c - first;
-        if (c % b.each == 0) of_group = {};
-        // what rounding the mean has lost
-        const acc lost = b.points > 0 ? apart[i] / points : acc(0);
-        of_group.add(b.points, mean[i] + lost, squares[i] - apart[i] * lost);
-        if (c % b.each != b.each - 1) continue;
-        const std::int64_t to = n * b.groups() + c / b.each;
-        k.out()[to] = static_cast<T>(of_group.mean);
-        k.out()[all + to] = static_cast<T>(of_group.squares);
-      }
-    });
+    host::each_channel_run(
+        b, at.in_channels(), {groups.begin * b.each, groups.size * b.each},
+        [&](std::int64_t n, std::int64_t first, std::int64_t end) {
+          const T* const from = x + n * at.image;
+          const acc points = acc(M::from_count(b.points));
+          const auto element = [&](std::int64_t c, std::int64_t p) {
+            return static_cast<acc>(from[c * at.channel + p * at.point]);
+          };
+          host::sum_channels<T>(b, at.in_channels(), first, end, sum,
+                                [&](std::int64_t c, std::int64_t p, auto) { return element(c, p); });
+          for (std::int64_t c = first; c < end; ++c) mean[c - first] = sum[c - first] / points;
+          host::sum_channels<T>(b, at.in_channels(), first, end, apart,
+                                [&](std::int64_t c, std::int64_t p, auto) { return element(c, p) - mean[c - first]; });
+          host::sum_channels<T>(b, at.in_channels(), first, end, squares, [&](std::int64_t c, std::int64_t p, auto) {
+            const acc d = element(c, p) - mean[c - first];
+            return d * d;
+          });
+          for (std::int64_t c = first; c < end; ++c) {
+            const std::int64_t i = c - first;
+            if (c % b.each == 0) of_group = {};
+            // what rounding the mean has lost
+            const acc lost = b.points > 0 ? apart[i] / points : acc(0);
+            of_group.add(b.points, mean[i] + lost, squares[i] - apart[i] * lost);
+            if (c % b.each != b.each - 1) continue;
+            const std::int64_t to = n * b.groups() + c / b.each;
+            k.out()[to] = static_cast<T>(of_group.mean);
+            k.out()[all + to] = static_cast<T>(of_group.squares);
+          }
+        });
   }
 };
 
@@ -183,20 +190,21 @@ struct SHARDWISE_HIDDEN host_kernel<custom::channel_norm> {
     const host::channel_strides x = host::channel_strides_of(k, 0), y = host::channel_strides_of_result(k);
     T mean[host::channels_at_once]{}, slope[host::channels_at_once]{}, shift[host::channels_at_once]{};
     const bool in_channels = x.in_channels() && y.in_channels();
-    host::each_channel_run(b, in_channels, k.share(b.images * b.channels), [&](std::int64_t n, std::int64_t first, std::int64_t end) {
-      for (std::int64_t c = first; c < end; ++c) {
-        const std::int64_t s = b.statistic(n, c);
-        mean[c - first] = k.in(1)[s];
-        slope[c - first] = k.in(2)[s] * k.in(3)[c];
-        shift[c - first] = k.in(4)[c];
-      }
-      const T* const from = k.in(0) + n * x.image;
-      T* const to = k.out() + n * y.image;
-      host::put_channels<T>(b, in_channels, first, end, [&](std::int64_t c, std::int64_t p) {
-        const std::int64_t i = c - first;
-        to[c * y.channel + p * y.point] = (from[c * x.channel + p * x.point] - mean[i]) * slope[i] + shift[i];
-      });
-    });
+    host::each_channel_run(
+        b, in_channels, k.share(b.images * b.channels), [&](std::int64_t n, std::int64_t first, std::int64_t end) {
+          for (std::int64_t c = first; c < end; ++c) {
+            const std::int64_t s = b.statistic(n, c);
+            mean[c - first] = k.in(1)[s];
+            slope[c - first] = k.in(2)[s] * k.in(3)[c];
+            shift[c - first] = k.in(4)[c];
+          }
+          const T* const from = k.in(0) + n * x.image;
+          T* const to = k.out() + n * y.image;
+          host::put_channels<T>(b, in_channels, first, end, [&](std::int64_t c, std::int64_t p) {
+            const std::int64_t i = c - first;
+            to[c * y.channel + p * y.point] = (from[c * x.channel + p * x.point] - mean[i]) * slope[i] + shift[i];
+          });
+        });
   }
 };
 
@@ -268,22 +276,23 @@ struct SHARDWISE_HIDDEN host_kernel<custom::channel_norm_dx> {
     const bool in_channels = x.in_channels() && dy.in_channels() && dx.in_channels();
     T mean[host::channels_at_once]{}, slope[host::channels_at_once]{}, constant[host::channels_at_once]{};
     T factor[host::channels_at_once]{};
-    host::each_channel_run(b, in_channels, k.share(b.images * b.channels), [&](std::int64_t n, std::int64_t first, std::int64_t end) {
-      for (std::int64_t c = first; c < end; ++c) {
-        const auto g = host::norm_gradient_of<M, typename M::accumulator>(b, n, c, k.in(2), k.in(3), k.in(4), k.in(5));
-        mean[c - first] = k.in(2)[b.statistic(n, c)];
-        slope[c - first] = static_cast<T>(g.slope);
-        constant[c - first] = static_cast<T>(g.constant);
-        factor[c - first] = static_cast<T>(g.factor);
-      }
-      const T *const d = k.in(0) + n * dy.image, *const from = k.in(1) + n * x.image;
-      T* const to = k.out() + n * dx.image;
-      host::put_channels<T>(b, in_channels, first, end, [&](std::int64_t c, std::int64_t p) {
-        const std::int64_t i = c - first;
-        to[c * dx.channel + p * dx.point] = d[c * dy.channel + p * dy.point] * slope[i] - constant[i] -
-                                            (from[c * x.channel + p * x.point] - mean[i]) * factor[i];
-      });
-    });
+    host::each_channel_run(
+        b, in_channels, k.share(b.images * b.channels), [&](std::int64_t n, std::int64_t first, std::int64_t end) {
+          for (std::int64_t c = first; c < end; ++c) {
+            const auto g = host::norm_gradient_of<M, typename M::accumulator>(b, n, c, k.in(2), k.in(3), k.in(4), k.in(5));
+            mean[c - first] = k.in(2)[b.statistic(n, c)];
+            slope[c - first] = static_cast<T>(g.slope);
+            constant[c - first] = static_cast<T>(g.constant);
+            factor[c - first] = static_cast<T>(g.factor);
+          }
+          const T *const d = k.in(0) + n * dy.image, *const from = k.in(1) + n * x.image;
+          T* const to = k.out() + n * dx.image;
+          host::put_channels<T>(b, in_channels, first, end, [&](std::int64_t c, std::int64_t p) {
+            const std::int64_t i = c - first;
+            to[c * dx.channel + p * dx.point] = d[c * dy.channel + p * dy.point] * slope[i] - constant[i] -
+                                                (from[c * x.channel + p * x.point] - mean[i]) * factor[i];
+          });
+        });
   }
 };
 

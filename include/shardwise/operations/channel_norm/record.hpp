@@ -140,7 +140,8 @@ inline constexpr operation channel_moments = with_wide(
       return rows_of_norm(v, in[0], rows::all(U, U), {{S(0)}, S(1)}, {{S(1)}, S(2)});
     }));
 inline constexpr operation channel_norm = with_wide(
-    2U + 4U, 0, channel_norm_record(&shape_of_channel_norm, [](const operation&, const op_attr& v, const spec* in, int, const spec&) {
+    2U + 4U, 0,
+    channel_norm_record(&shape_of_channel_norm, [](const operation&, const op_attr& v, const spec* in, int, const spec&) {
       using namespace rows;
       const placement s = statistics_of_cut_batch(v);
       return rows_of_norm(v, in[0], rows::all(U, U), {{S(0), s, s, U, U}, S(0)}, {{S(1), S(1), S(1), S(0), S(0)}, S(1)});
@@ -148,14 +149,13 @@ inline constexpr operation channel_norm = with_wide(
 // What makes gradients is linear in that of the result, which is partial where all operands are reduced.
 inline constexpr operation channel_norm_sums = with_wide(
     4U + 8U, 1U,
-    linear_in(linearity::first,
-              channel_norm_record(&shape_of_channel_norm_sums,
-                                  [](const operation&, const op_attr& v, const spec* in, int, const spec&) {
-                                    using namespace rows;
-                                    const placement s = statistics_of_cut_batch(v);
-                                    return rows_of_norm(v, in[1], {{P, U, U, U}, P}, {{S(0), S(0), s, s}, S(1)},
-                                                        {{S(1), S(1), S(1), S(1)}, S(2)});
-                                  })));
+    linear_in(linearity::first, channel_norm_record(&shape_of_channel_norm_sums, [](const operation&, const op_attr& v,
+                                                                                    const spec* in, int, const spec&) {
+                using namespace rows;
+                const placement s = statistics_of_cut_batch(v);
+                return rows_of_norm(v, in[1], {{P, U, U, U}, P}, {{S(0), S(0), s, s}, S(1)},
+                                    {{S(1), S(1), S(1), S(1)}, S(2)});
+              })));
 inline constexpr operation channel_norm_dx = with_wide(
     4U + 8U + 32U, 0,
     channel_norm_record(&shape_of_channel_norm_dx, [](const operation&, const op_attr& v, const spec* in, int, const spec&) {
