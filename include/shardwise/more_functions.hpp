@@ -5,7 +5,9 @@
 
 #include <shardwise/graph/functions/einsum.hpp>
 #include <shardwise/graph/functions/logical.hpp>
+#include <shardwise/module/norm_layers.hpp>
 #include <shardwise/operations/activation/host.hpp>
+#include <shardwise/operations/channel_norm/host.hpp>
 #include <shardwise/operations/loss/host_more.hpp>
 #include <shardwise/operations/scan/host.hpp>
 #include <shardwise/shardwise.hpp>

@@ -8,6 +8,11 @@ DEPTHWISE = FAMILY + "host_depthwise.hpp"
 CONVOLUTION = "unit/runtime/host/convolution.cpp"
 NETWORKS = "dist/convolution.cpp"
 POOLS = "dist/pooling.cpp"
+NORM_FUNCTIONS = "graph/functions/channel_norms.hpp"
+NORM_KERNELS = "operations/channel_norm/host.hpp"
+NORM_RECORDS = "operations/channel_norm/record.hpp"
+NORMS = "dist/channel_norms.cpp"
+NORM_LAWS = "static/operations/channel_norm.cpp"
 
 MUTANTS = [
     ("convolution: places before the image keep what was there", WINDOWS, "clear(o, before);", "", (CONVOLUTION,)),
@@ -38,6 +43,22 @@ MUTANTS = [
      "* (Kernel.width < 1 ? 1 : Kernel.width)>;", ">;", (NETWORKS,)),
     ("layout: blocks of every memory format are row-major", "runtime/program/call.hpp", "else l.make_dense_as(s.stride);",
      "else l.make_dense();", ("static/runtime/memory_format.cpp",)),
+    ("channel norms: sums of a cut batch stay each rank's own", NORM_FUNCTIONS, "if (!s.place[a].is_partial() || !p.operand(0).place[a].is_shard()) continue;",
+     "continue;", (NORM_LAWS,)),
+    ("channel norms: a weight's gradient is its bias's", NORM_FUNCTIONS, "k == 3 ? 1 : 0, 1, n.scope", "0, 1, n.scope", (NORMS,)),
+    ("batch_norm: the running variance is biased", NORM_FUNCTIONS, "named_as<V::sp>(variance * (n / (n - 1)))", "named_as<V::sp>(variance)", (NORMS,)),
+    ("batch_norm: images' means lie nowhere apart", NORM_FUNCTIONS, "+ apart * apart));", "));", (NORMS,)),
+    ("batch_norm: what evaluates forgets eps", NORM_FUNCTIONS, "rsqrt(named_as<like>(running_var) + O.eps.value())", "rsqrt(named_as<like>(running_var))", (NORMS,)),
+    ("channel norms: groups' channels lie nowhere apart", NORM_KERNELS, "squares = squares + s + apart * apart * (part * A(M::from_count(count)));",
+     "squares = squares + s;", (NORMS,)),
+    ("channel norms: a group begins with the one before", NORM_KERNELS, "if (c % b.each == 0) of_group = {};", "", (NORMS,)),
+    ("channel norms: a statistic is of this rank's images alone", NORM_KERNELS, "(b.over_batch ? k.whole_extent(x, 0) : b.each)",
+     "(b.over_batch ? k.extent(x, 0) : b.each)", (NORM_LAWS,)),
+    ("batch_norm: a batch of one value trains", NORM_KERNELS, "if (n < 2)", "if (n < 1)", (NORMS,)),
+    ("batch_norm: a batch of the run's size has a biased variance", NORM_KERNELS, "* M::from_count(n) / M::from_count(n - 1);", "* M::from_count(1);", (NORMS,)),
+    ("channel norms: groups are cut through", NORM_RECORDS, "if (of_x.size != of_g.size * each || (of_g.size > 0 && of_x.begin != of_g.begin * each)) return false;",
+     "", (NORM_LAWS,)),
+    ("channel norms: all images share an image's statistics", NORM_RECORDS, "!= 0 ? rows::U : rows::S(0);", "!= 0 ? rows::U : rows::U;", (NORM_LAWS,)),
     ("pooling: a mean counts its elements alone, whatever was asked for", "operations/pooling/host.hpp", "return a.counts_padding != 0 ?",
      "return false ?", (POOLS,)),
     ("pooling: of equals the last one is taken", "operations/pooling/host.hpp", "|| M::less(best, v)))", "|| !M::less(v, best)))",

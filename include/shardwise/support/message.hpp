@@ -128,6 +128,9 @@ constexpr number_names numbers_of(problem p, bool of_dim) {
     case problem::convolution_groups: return {"outputs", "groups"};
     case problem::convolution_kernel: return {"kernel", "padded extent"};
     case problem::pool_rank: return {"rank", "required rank"};
+    case problem::channel_norm_rank: return {"rank", "least rank"};
+    case problem::channel_norm_weight: return {"extent", "channels"};
+    case problem::group_norm_groups: return {"channels", "groups"};
     case problem::pool_kernel: return {"kernel", "padded extent"};
     case problem::result_number: return {"result", "results"};
     case problem::custom_too_many: return {"custom operations", "at most"};

@@ -459,6 +459,24 @@ SHARDWISE_X(pool_dyn, "max_pool2d, avg_pool2d: height and width are static exten
 SHARDWISE_X(pool_placements,
             "max_pool2d, avg_pool2d: images are cut along the batch or the channels, and a partial one has means alone; redistribute the "
             "operand so")
+SHARDWISE_X(channel_norm_rank,
+            "batch_norm, group_norm: tensors are of at least two dims (batch, channels, ...); reshape the operand, with a batch of one if "
+            "there is none")
+SHARDWISE_X(channel_norm_dyn,
+            "batch_norm, group_norm: a run-time extent may be the batch's alone; give channels, height and width static extents")
+SHARDWISE_X(channel_norm_weight,
+            "batch_norm, group_norm: weight, bias and running statistics are of one dim with a number for each channel; give them the "
+            "channels' extent")
+SHARDWISE_X(channel_norm_statistics,
+            "batch_norm, group_norm: the statistics, or a gradient, are not those of the tensor's extents; call batch_norm or group_norm, "
+            "which make them")
+SHARDWISE_X(channel_norm_placements,
+            "batch_norm, group_norm: tensors are cut along the batch, with weight and bias reduced there, or along channels, with weight "
+            "and bias cut alike and no group cut through, and are not partial; redistribute an operand so")
+SHARDWISE_X(batch_norm_values,
+            "batch_norm: training needs more than 1 value per channel, since one value is its own mean; give a larger batch or image, or "
+            "evaluate")
+SHARDWISE_X(group_norm_groups, "group_norm: the groups do not divide the channels; give at least 1 group, of equally many channels each")
 SHARDWISE_X(extreme_empty,
             "max, min: the dim has no elements, so nothing is the largest or the smallest; name a dim that has some")
 SHARDWISE_X(extreme_placements,
