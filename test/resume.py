@@ -4,9 +4,16 @@
 goes on: the final checkpoint has the bytes of the run that was never ended. On two ranks in place of four the losses are its losses.
 
     resume.py TRAIN_TEXT TRAIN_TEXT_OF_TWO_RANKS [--seed N]
+    resume.py TRAIN_TEXT TRAIN_TEXT_OF_TWO_RANKS --kills 200 [--of-three PROGRAM] [--steps N] [--jobs N]
+    resume.py TRAIN_TEXT_MPI - --mpi mpiexec [--kills N]
+
+--kills: so many trainings are killed, half of them inside of a save, and gone on with, every fourth on another number of ranks than
+before; each training ends in the bytes of the one that was never ended, or, where the number of ranks has changed, in its losses but for
+1e-5. --mpi: the program's ranks are four processes; one of them is killed, or all.
 """
 
 import argparse
+import concurrent.futures
 import csv
 import json
 import os
@@ -24,8 +31,8 @@ STEPS, EVERY = 24, 4
 
 
 class Trainings:
-    def __init__(self, program, scratch):
-        self.program, self.scratch = os.path.abspath(program), pathlib.Path(scratch)
+    def __init__(self, program, scratch, steps=STEPS, launcher=()):
+        self.program, self.scratch, self.steps, self.launcher = os.path.abspath(program), pathlib.Path(scratch), steps, list(launcher)
         self.text = self.scratch / "text.txt"
         words = random.Random(1)
         vocabulary = ["".join(words.choice("etaoinshrdlu") for _ in range(words.randint(2, 8))) for _ in range(200)]
@@ -33,13 +40,14 @@ class Trainings:
 
     def command(self, folder, *more, program=None):
         folder = self.scratch / folder
-        return [program or self.program, "--text", str(self.text), "--steps", str(STEPS), "--seed", "5", "--out", str(folder / "out"),
-                "--save", str(folder / "saved"), "--save-every", str(EVERY), *more]
+        backend = ["--backend", "mpi"] if self.launcher else []
+        return [*self.launcher, program or self.program, *backend, "--text", str(self.text), "--steps", str(self.steps), "--seed", "5",
+                "--out", str(folder / "out"), "--save", str(folder / "saved"), "--save-every", str(EVERY), *more]
 
-    def going_on(self, folder):
+    def going_on(self, folder, program=None):
         """The command that begins, or goes on where there is a checkpoint."""
         saved = self.scratch / folder / "saved"
-        return self.command(folder, *(["--resume", str(saved)] if (saved / "checkpoints.json").exists() else []))
+        return self.command(folder, *(["--resume", str(saved)] if (saved / "checkpoints.json").exists() else []), program=program)
 
     def finish(self, command, shell=False):
         run = subprocess.run(command, capture_output=True, text=True, timeout=600, shell=shell)
@@ -52,7 +60,7 @@ class Trainings:
         saved = self.scratch / folder / "saved"
         record = json.loads((saved / "checkpoints.json").read_text())
         newest = record["checkpoints"][-1]
-        if newest["step"] != STEPS:
+        if newest["step"] != self.steps:
             raise SystemExit(f"FAILED {folder}: the newest checkpoint is of step {newest['step']}")
         return {f.name: f.read_bytes() for f in sorted((saved / newest["name"]).iterdir())}
 
@@ -107,16 +115,107 @@ def stop_by(command, which, when):
     return int(found.group(1)), found.group(3)
 
 
+def ranks_of(launcher):
+    """The processes that a launcher has started."""
+    children = subprocess.run(["pgrep", "-P", str(launcher)], capture_output=True, text=True).stdout.split()
+    below = [pid for child in children for pid in ranks_of(int(child))]
+    return below or [int(c) for c in children]
+
+
+def kill_ranks_after(command, seconds, moments):
+    """Kills one rank or all of a program of several processes; whether it was still there. All must be gone soon."""
+    run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        run.wait(seconds)
+        return False
+    except subprocess.TimeoutExpired:
+        pass
+    ranks = ranks_of(run.pid)
+    for pid in ranks if moments.random() < 0.5 else ranks[:1]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    try:
+        if run.wait(60) == 0:
+            return False  # it was over before
+    except subprocess.TimeoutExpired:
+        raise SystemExit("FAILED of processes that lost one the others are still there after a minute")
+    return True
+
+
+def killed_training(t, folder, whole, losses, lasts, moments, programs):
+    """One training, killed again and again until it ends; (kills at a moment, kills inside of a save)."""
+    saved = t.scratch / folder / "saved"
+    kills = inside = 0
+    mixed = len(programs) > 1 and moments.random() < 0.25
+    while steps_of(saved)[-1:] != [t.steps]:
+        program = moments.choice(programs) if mixed else programs[0]
+        command = t.going_on(folder, program)
+        if kills + inside >= 6:
+            t.finish(command)
+        elif t.launcher:
+            kills += kill_ranks_after(command, moments.uniform(0.1, 0.6) * lasts, moments)
+        elif moments.random() < 0.5:
+            kills += kill_after(command, moments.uniform(0.05, 0.6) * lasts)
+        else:
+            inside += kill_at_write(command, saved, moments.randint(1, 120))
+    if not mixed and t.final(folder) != whole:
+        raise SystemExit(f"FAILED {folder}: the run that was killed ended in other bytes")
+    csv_file = t.scratch / folder / "out" / "loss.csv"
+    ours = t.losses(folder) if csv_file.exists() else {}  # of the last part; a run that was killed behind its last save wrote none
+    if any(abs(losses[s] - x) > (1e-5 * losses[s] if mixed else 0) for s, x in ours.items()):
+        raise SystemExit(f"FAILED {folder}: the losses are others")
+    shutil.rmtree(t.scratch / folder)
+    return kills, inside
+
+
+def campaign(a, t, moments):
+    programs = [t.program, *(os.path.abspath(p) for p in (a.of_two, a.of_three) if p and p != "-")]
+    began = time.time()
+    t.finish(t.command("whole"))
+    lasts = time.time() - began
+    whole, losses = t.final("whole"), t.losses("whole")
+    print(f"whole: {lasts:.1f} s", flush=True)
+    kills = inside = trainings = 0
+    with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
+        running = set()
+        while kills + inside < a.kills or running:
+            while kills + inside < a.kills and len(running) < a.jobs:
+                running.add(pool.submit(killed_training, t, f"killed-{trainings}", whole, losses, lasts, random.Random(moments.random()), programs))
+                trainings += 1
+            done, running = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+            for d in done:
+                k, i = d.result()
+                kills, inside = kills + k, inside + i
+    print(f"{trainings} trainings, killed {kills} times at a moment and {inside} times inside of a save")
+    if not t.launcher and 4 * inside < kills + inside:
+        raise SystemExit("FAILED less than a quarter of the kills lay inside of saves")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
     parser.add_argument("of_two")
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--of-three")
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--jobs", type=int, default=1, help="trainings at once")
+    parser.add_argument("--mpi", metavar="MPIEXEC")
     a = parser.parse_args()
     seed = a.seed if a.seed is not None else int(time.time())
     moments = random.Random(seed)
     print(f"seed {seed}")
     with tempfile.TemporaryDirectory() as scratch:
+        if a.kills or a.mpi:
+            launcher = [a.mpi, "-n", "4"] if a.mpi else []
+            if a.mpi and re.search(r"Open ?(MPI|RTE)", subprocess.run([a.mpi, "--version"], capture_output=True, text=True).stdout):
+                launcher += ["--oversubscribe", "--allow-run-as-root"]
+            a.kills = a.kills or 2
+            campaign(a, Trainings(a.program, scratch, a.steps, launcher), moments)
+            print("passed")
+            return 0
         t = Trainings(a.program, scratch)
         began = time.time()
         t.finish(t.command("whole"))
