@@ -10,6 +10,7 @@
 #include <shardwise/operations/channel_norm/device.cuh>
 #include <vector>
 
+SHARDWISE_DEVICE_ELEMENTS(shardwise::bf16, float)
 SHARDWISE_DEVICE_KERNELS_OF(shardwise::bf16, shardwise::custom::channel_moments, shardwise::custom::channel_norm,
                             shardwise::custom::channel_norm_sums, shardwise::custom::channel_norm_dx)
 
