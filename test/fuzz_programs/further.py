@@ -124,6 +124,61 @@ for _name in ("any", "all"):
     add_quantifier(_name)
 
 
+# --- norms over channels ------------------------------------------------------------------------------------------------------
+
+
+def normed_sets(x, set_of, w, b):
+    """(x - mean) / sqrt(variance + eps) of the elements that have one set, weighted by channel."""
+    places_of = {}
+    for i in py.indices(x.shape):
+        places_of.setdefault(set_of(i), []).append(x.at(*i))
+    known = {s: (py.mean(v), math.sqrt(py.variance(v, 0) + 1e-5)) for s, v in places_of.items()}
+    return py.new(x.shape, [(x.at(*i) - known[set_of(i)][0]) / known[set_of(i)][1] * w.at(i[1]) + b.at(i[1]) for i in py.indices(x.shape)])
+
+
+def spread(x, set_of):
+    sets = {}
+    for i in py.indices(x.shape):
+        sets.setdefault(set_of(i), []).append(x.at(*i))
+    return all(len(v) > 1 and py.variance(v, 0) >= 0.05 for v in sets.values())
+
+
+def channel_rows(n, channels):
+    R, U, S, P = places()
+    rows = [([R()] * (n + 1), R()), ([U()] * (n + 1), U()), ([S(0)] + [U()] * n, S(0))]
+    return rows + ([([S(1)] + [S(0)] * n, S(1))] if channels else [])
+
+
+@statement(["group_norm"], 0.3, smooth=True)
+def grouped(g):
+    skip(g.special)
+    t = g.pick(lambda t: t.rank >= 2 and all(n > 0 for n in t.shape))
+    channels = t.shape[1]
+    groups = g.r.choice([n for n in range(1, channels + 1) if channels % n == 0])
+    each = channels // groups
+    skip(not spread(t.array, lambda i: (i[0], i[1] // each)))
+    w, b = g.new_input([channels]), g.new_input([channels])
+    g.apply(f"sw::group_norm<{groups}>({{0}}, {{1}}, {{2}})", [t, w, b],
+            lambda x, u, v: normed_sets(x, lambda i: (i[0], i[1] // each), u, v), channel_rows(2, each == 1))
+
+
+@statement(["batch_norm"], 0.3, smooth=True)
+def batch_normed(g):
+    skip(g.special)
+    t = g.pick(lambda t: t.rank >= 2 and all(n > 0 for n in t.shape))
+    w, b, m = (g.new_input([t.shape[1]]) for _ in range(3))
+    if g.chance(0.5):  # running statistics that nothing else sees are written
+        skip(not spread(t.array, lambda i: i[1]))
+        given = "sw::batch_norm_options{{.training = true}}"  # format's
+        return g.apply(f"sw::batch_norm<{given}>({{0}}, {{3}} * 1.0, {{3}} * 2.0, {{1}}, {{2}})", [t, w, b, m],
+                       lambda x, u, v, _: normed_sets(x, lambda i: i[1], u, v), channel_rows(3, True), implicit=False)
+
+    def value(x, u, v, n):
+        return py.new(x.shape, [(x.at(*i) - n.at(i[1])) / math.sqrt(n.at(i[1]) ** 2 + 0.5 + 1e-5) * u.at(i[1]) + v.at(i[1])
+                                for i in py.indices(x.shape)])
+    g.apply("sw::batch_norm({0}, {3}, {3} * {3} + 0.5, {1}, {2})", [t, w, b, m], value, channel_rows(3, True))
+
+
 # --- losses -----------------------------------------------------------------------------------------------------------------
 
 

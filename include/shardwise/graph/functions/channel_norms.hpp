@@ -146,7 +146,7 @@ constexpr auto beside_channels(const A& a) {
 }
 
 template <class R, class A>
-constexpr auto of_type(const R& like, const A& a) {
+constexpr auto of_type(const R&, const A& a) {
   if constexpr (!resolved<R, A> || R::sp.type == A::sp.type) return a;
   else return cast<element_t<R::sp.type>>(a);
 }
