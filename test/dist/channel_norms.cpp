@@ -46,10 +46,12 @@ figure plainly(int n, int c, int points, int groups, const numbers& x, const num
   numbers mean(static_cast<std::size_t>(sets)), squares = mean, count = mean;
   for (int i = 0; i < n * c * points; ++i) mean[set_of(i)] += x[static_cast<std::size_t>(i)], count[set_of(i)] += 1;
   for (std::size_t s = 0; s < mean.size(); ++s) mean[s] /= count[s];
-  for (int i = 0; i < n * c * points; ++i) squares[set_of(i)] += std::pow(x[static_cast<std::size_t>(i)] - mean[set_of(i)], 2);
+  for (int i = 0; i < n * c * points; ++i)
+    squares[set_of(i)] += std::pow(x[static_cast<std::size_t>(i)] - mean[set_of(i)], 2);
   for (int i = 0; i < n * c * points; ++i) {
     const std::size_t s = set_of(i), channel = static_cast<std::size_t>(i / points % c);
-    f.y.push_back((x[static_cast<std::size_t>(i)] - mean[s]) / std::sqrt(squares[s] / count[s] + eps) * w[channel] + b[channel]);
+    f.y.push_back((x[static_cast<std::size_t>(i)] - mean[s]) / std::sqrt(squares[s] / count[s] + eps) * w[channel] +
+                  b[channel]);
   }
   f.mean = mean;
   for (std::size_t s = 0; s < mean.size(); ++s) f.var.push_back(squares[s] / (count[s] - 1));
@@ -73,11 +75,14 @@ inline constexpr sw::batch_norm_options train{.training = true};
 template <int Ranks, class P, class W, class R, int N, int C, int... Space>
 void check_batch_norm() {
   constexpr int points = (1 * ... * Space);
-  const auto x = some(N * C * points, 0), weight = some(C, 1), bias = some(C, 2), mean = some(C, 3), var = squared(some(C, 4));
-  const figure want = plainly(N, C, points, 0, x, weight, bias), bare = plainly(N, C, points, 0, x, numbers(C, 1), numbers(C, 0));
+  const auto x = some(N * C * points, 0), weight = some(C, 1), bias = some(C, 2), mean = some(C, 3),
+             var = squared(some(C, 4));
+  const figure want = plainly(N, C, points, 0, x, weight, bias),
+               bare = plainly(N, C, points, 0, x, numbers(C, 1), numbers(C, 0));
   sw::launch<mesh<Ranks>>([&](auto& rank) {
     sw::eager e(rank);
-    const auto image = sw::dtensor_of<double, sw::shape<N, C, Space...>, mesh<Ranks>, sw::on<dp<Ranks>, P>>::distribute(e, x);
+    const auto image =
+        sw::dtensor_of<double, sw::shape<N, C, Space...>, mesh<Ranks>, sw::on<dp<Ranks>, P>>::distribute(e, x);
     using row = sw::dtensor_of<double, sw::shape<C>, mesh<Ranks>, sw::on<dp<Ranks>, W>>;
     const auto w = row::distribute(e, weight), b = row::distribute(e, bias);
     using running = sw::dtensor_of<double, sw::shape<C>, mesh<Ranks>, sw::on<dp<Ranks>, R>>;
@@ -124,7 +129,8 @@ void check_group_norm() {
   const figure bare = plainly(N, C, points, Groups, x, numbers(C, 1), numbers(C, 0));
   sw::launch<mesh<Ranks>>([&](auto& rank) {
     sw::eager e(rank);
-    const auto image = sw::dtensor_of<double, sw::shape<N, C, Space...>, mesh<Ranks>, sw::on<dp<Ranks>, P>>::distribute(e, x);
+    const auto image =
+        sw::dtensor_of<double, sw::shape<N, C, Space...>, mesh<Ranks>, sw::on<dp<Ranks>, P>>::distribute(e, x);
     using row = sw::dtensor_of<double, sw::shape<C>, mesh<Ranks>, sw::on<dp<Ranks>, W>>;
     const auto y = whole(sw::group_norm<Groups>(image, row::distribute(e, weight), row::distribute(e, bias)));
     CHECK(apart(y, want.y) < 1e-12);
@@ -165,7 +171,9 @@ struct normed_last {
 };
 template <int Groups>
 struct normed_plainly {
-  constexpr auto operator()(const auto& x, const auto& w, const auto& b) const { return normed<Groups>{}(x, w, b) * sw::sin(x); }
+  constexpr auto operator()(const auto& x, const auto& w, const auto& b) const {
+    return normed<Groups>{}(x, w, b) * sw::sin(x);
+  }
 };
 
 template <class F, int N, int C, int H, int W>
@@ -233,10 +241,12 @@ void check_far() {
   const figure want = plainly(N, C, P, 0, exact, numbers(C, 1), numbers(C, 0));
   sw::launch<mesh<Ranks>>([&](auto& rank) {
     sw::eager e(rank);
-    const auto image = sw::dtensor_of<float, sw::shape<N, C, P>, mesh<Ranks>, sw::on<dp<Ranks>, sw::shard<0>>>::distribute(e, x);
+    const auto image =
+        sw::dtensor_of<float, sw::shape<N, C, P>, mesh<Ranks>, sw::on<dp<Ranks>, sw::shard<0>>>::distribute(e, x);
     const auto [each, mean, variance] = sw::detail::batch_moments(image);
     const auto found = whole(sw::cast<double>(variance));
-    for (std::size_t c = 0; c < C; ++c) CHECK(found[c] == doctest::Approx(want.var[c] * (N * P - 1) / (N * P)).epsilon(1e-5));
+    for (std::size_t c = 0; c < C; ++c)
+      CHECK(found[c] == doctest::Approx(want.var[c] * (N * P - 1) / (N * P)).epsilon(1e-5));
   });
 }
 TEST_CASE("batch_norm: a mean far from zero costs the variance no digits") {
@@ -267,7 +277,8 @@ struct task {
 template <int D, class Pipeline = sw::pipeline<>, class Plan = sw::plan<sw::data_parallel<dp<D>>>>
 using train_network = sw::train_step<network, task<D>, Plan, mesh<D>, sw::sgd<>, Pipeline, double>;
 template <int D>
-using judge_network = sw::forward_step<network, task<D>, sw::plan<sw::data_parallel<dp<D>>>, mesh<D>, sw::pipeline<>, double>;
+using judge_network =
+    sw::forward_step<network, task<D>, sw::plan<sw::data_parallel<dp<D>>>, mesh<D>, sw::pipeline<>, double>;
 
 // Losses of four steps, the buffers that they leave, and the loss of an evaluation.
 template <int D, class Step = train_network<D>>
@@ -328,9 +339,10 @@ TEST_CASE("batch_norm2d_module: the layout pass leaves values, and norms stay ch
 template <int R, class P, class W>
 struct batch_normed {
   template <class F>
-  using program = sw::gradient_step<F, mesh<R>, sw::inputs<sw::input_tensor<double, sw::shape<6, 4, 3, 2>, sw::on<dp<R>, P>>,
-                                                           sw::input_tensor<double, sw::shape<4>, sw::on<dp<R>, W>>,
-                                                           sw::input_tensor<double, sw::shape<4>, sw::on<dp<R>, W>>>,
+  using program = sw::gradient_step<F, mesh<R>,
+                                    sw::inputs<sw::input_tensor<double, sw::shape<6, 4, 3, 2>, sw::on<dp<R>, P>>,
+                                               sw::input_tensor<double, sw::shape<4>, sw::on<dp<R>, W>>,
+                                               sw::input_tensor<double, sw::shape<4>, sw::on<dp<R>, W>>>,
                                     sw::wrt<0>, sw::pipeline<>>;
 };
 template <class F>
@@ -394,7 +406,8 @@ TEST_CASE("norms over channels: implicit tensors") {
   const figure want = plainly(N, C, P, 0, some(N * C * P, 0), some(C, 1), some(C, 2));
   sw::launch<mesh<2>>([&](auto& rank) {
     sw::eager e(rank);
-    const auto x = sw::dtensor_of<double, sw::shape<N, C, P>, mesh<2>, sw::on<dp<2>, sw::shard<0>>>::distribute(e, some(N * C * P, 0));
+    const auto x =
+        sw::dtensor_of<double, sw::shape<N, C, P>, mesh<2>, sw::on<dp<2>, sw::shard<0>>>::distribute(e, some(N * C * P, 0));
     using row = sw::dtensor_of<double, sw::shape<C>, mesh<2>, sw::on<dp<2>, sw::shard<0>>>;
     const auto w = row::distribute(e, some(C, 1)), b = row::distribute(e, some(C, 2));
     CHECK(apart(whole(normed<0>{}(sw::implicit(x), sw::implicit(w), sw::implicit(b)).strict), want.y) < 1e-12);

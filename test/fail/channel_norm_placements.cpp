@@ -10,7 +10,8 @@ struct tp : sw::axis<2> {};
 using mesh = sw::mesh<tp>;
 template <class P, class W>
 using normed = decltype(sw::group_norm<3>(typed<float, sw::shape<2, 6, 9, 8>, mesh, sw::on<tp, P>>{},
-                                          typed<float, sw::shape<6>, mesh, sw::on<tp, W>>{}, typed<float, sw::shape<6>, mesh, sw::on<tp, W>>{}));
+                                          typed<float, sw::shape<6>, mesh, sw::on<tp, W>>{},
+                                          typed<float, sw::shape<6>, mesh, sw::on<tp, W>>{}));
 #ifdef SHARDWISE_FAIL
 using y = normed<sw::shard<2>, sw::reduced>;
 #else
