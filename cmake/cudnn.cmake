@@ -2,7 +2,8 @@
 # shardwise_add_cudnn(): the target shardwise::cudnn, for the project and for the installed package. Linking it registers cuDNN's
 # attention in a program. Its one source, a line that is written into the build folder, takes a compiler a minute and 2 GB; it is
 # compiled once for a build folder, and its object goes into every program that links the target. Where cuDNN or the header-only
-# front end (https://github.com/NVIDIA/cudnn-frontend) is not found, a warning says what is missing, and there is no target.
+# front end (https://github.com/NVIDIA/cudnn-frontend) is not found, there is no target, and what is missing is said by a
+# warning or, in shardwise_add_cudnn(RESULT), by the variable RESULT.
 
 function(shardwise_add_cudnn)
   if(TARGET shardwise::cudnn)
@@ -31,7 +32,11 @@ function(shardwise_add_cudnn)
   endif()
   if(missing)
     string(JOIN ", " missing ${missing})
-    message(WARNING "shardwise: there is no target shardwise::cudnn: not found are ${missing}")
+    if(ARGC)
+      set(${ARGV0} ${missing} PARENT_SCOPE)
+    else()
+      message(WARNING "shardwise: there is no target shardwise::cudnn: not found are ${missing}")
+    endif()
     return()
   endif()
 

@@ -25,8 +25,10 @@ cp -r . "$work/source/conan"
 cp -r ../include ../LICENSE "$work/source"
 "$conan" create "$work/source/conan" --no-remote -s compiler.cppstd=20 -pr:a default -pr:a "$PWD/profiles/system"
 
+version=$(sed -n 's/^#define SHARDWISE_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' ../include/shardwise/support/config.hpp | paste -sd.)
+
 # a C++17 consumer must be refused with a sentence
-if "$conan" install --no-remote --requires shardwise/0.1.0 -s compiler.cppstd=17 -pr:a default -pr:a "$PWD/profiles/system" \
+if "$conan" install --no-remote --requires "shardwise/$version" -s compiler.cppstd=17 -pr:a default -pr:a "$PWD/profiles/system" \
   >"$work/refused.log" 2>&1; then
   echo "conan check: C++17 was accepted" >&2
   exit 1

@@ -2,18 +2,18 @@
 """Conan 2 recipe of the header-only library; CUDA, NCCL and MPI come from the system, not from Conan."""
 
 import os
+import re
 
 from conan import ConanFile
 from conan.tools.build import check_min_cppstd
 from conan.tools.cmake import cmake_layout
-from conan.tools.files import copy
+from conan.tools.files import copy, load
 
 required_conan_version = ">=2.0"
 
 
 class Shardwise(ConanFile):
     name = "shardwise"
-    version = "0.1.0"
     description = "Distributed tensor programs whose parallelism is checked by the compiler"
     license = "Apache-2.0"
     topics = ("tensor", "distributed", "compile-time", "header-only")
@@ -22,6 +22,17 @@ class Shardwise(ConanFile):
     options = {"with_blas": [True, False]}
     default_options = {"with_blas": False, "boost/*:header_only": True}
     no_copy_source = True
+
+    def set_version(self):
+        # beside the recipe where the cache has exported it, in the tree else
+        header = os.path.join("include", "shardwise", "support", "config.hpp")
+        roots = (self.recipe_folder, os.path.dirname(self.recipe_folder))
+        text = load(self, next(p for p in (os.path.join(root, header) for root in roots) if os.path.exists(p)))
+        self.version = ".".join(re.search(rf"^#define SHARDWISE_VERSION_{part} (\d+)$", text, re.M).group(1)
+                                for part in ("MAJOR", "MINOR", "PATCH"))
+
+    def export(self):
+        copy(self, "include/shardwise/support/config.hpp", src=os.path.dirname(self.recipe_folder), dst=self.export_folder)
 
     def export_sources(self):
         root = os.path.dirname(self.recipe_folder)

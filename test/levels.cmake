@@ -10,6 +10,10 @@ set_tests_properties(levels "levels: a fabricated upward include is found" PROPE
 add_test(NAME limits COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/limits.py --include ${SHARDWISE_INCLUDE_DIR}/shardwise)
 set_tests_properties(limits PROPERTIES LABELS levels)
 
+add_test(NAME "version: one header says it" COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/version.py --project ${PROJECT_VERSION})
+add_test(NAME "version: a file that types it is found" COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/version.py --selftest)
+set_tests_properties("version: one header says it" "version: a file that types it is found" PROPERTIES LABELS levels)
+
 add_test(NAME documents COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/documents.py ${PROJECT_SOURCE_DIR})
 add_test(NAME "documents: a name or path that is not there is found"
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/documents.py --selftest)

@@ -5,10 +5,24 @@
 #if defined(__cplusplus) && __cplusplus < 202002L && !(defined(_MSVC_LANG) && _MSVC_LANG >= 202002L)
 #error "shardwise needs C++20: compile with -std=c++20 (CMake: target_compile_features(... cxx_std_20))"
 #endif
+#if defined(_MSC_VER) && !defined(__clang__)
+#error "shardwise needs g++ 12, clang 16 or nvcc with one of them: MSVC is not supported"
+#endif
+#if !defined(__cpp_exceptions) && !defined(_MSC_VER)
+#error "shardwise needs exceptions, by which it reports what only a run can show: compile without -fno-exceptions"
+#endif
 
+// The version: typed here and nowhere else. CMakeLists.txt and conan/conanfile.py read these three lines, test/version.py checks it.
 #define SHARDWISE_VERSION_MAJOR 0
 #define SHARDWISE_VERSION_MINOR 1
 #define SHARDWISE_VERSION_PATCH 0
+// The three as a text, "MAJOR.MINOR.PATCH", and as a number that #if compares: 1000 for each minor version, 1000000 for each major one.
+#define SHARDWISE_TEXT_OF_3(major, minor, patch) #major "." #minor "." #patch
+#define SHARDWISE_TEXT_OF_VERSION(major, minor, patch) SHARDWISE_TEXT_OF_3(major, minor, patch)
+#define SHARDWISE_VERSION \
+  SHARDWISE_TEXT_OF_VERSION(SHARDWISE_VERSION_MAJOR, SHARDWISE_VERSION_MINOR, SHARDWISE_VERSION_PATCH)
+#define SHARDWISE_VERSION_NUMBER \
+  (SHARDWISE_VERSION_MAJOR * 1000000 + SHARDWISE_VERSION_MINOR * 1000 + SHARDWISE_VERSION_PATCH)
 // The inline namespace that everything lies in, so that two versions in one program do not meet. g++ and nvcc print it, clang
 // does not. test/namespaces.py writes it here and into every header.
 #define SHARDWISE_VERSION_NAMESPACE "v0_1"
