@@ -10,7 +10,6 @@
 #include <shardwise/operations/channel_norm/device.cuh>
 #include <vector>
 
-SHARDWISE_DEVICE_ELEMENTS(shardwise::bf16, float)
 SHARDWISE_DEVICE_KERNELS_OF(shardwise::bf16, shardwise::custom::channel_moments, shardwise::custom::channel_norm,
                             shardwise::custom::channel_norm_sums, shardwise::custom::channel_norm_dx)
 
@@ -23,9 +22,20 @@ using mesh = sw::mesh<one>;
 
 constexpr int N = 3, C = 40, H = 9, W = 7;
 
+// What a program states whose kernels are compiled for elements of two bytes, too; its own are float then.
+template <bool Low>
+struct elements {
+  using value = double;
+};
+template <>
+struct elements<true> {
+  using value = float;
+  using low_element = sw::bf16;
+};
+
 // Squared and multiplied by another function of x, so that cotangents are no constants. Low: computed on elements of two bytes.
 template <int Groups, bool Last, bool Low>
-struct f {
+struct f : elements<Low> {
   constexpr auto operator()(const auto& given, const auto& mean, const auto& var, const auto& weight,
                             const auto& bias) const {
     const auto x = [&] {
@@ -48,32 +58,35 @@ struct f {
       if constexpr (Groups == 0) return sw::batch_norm<sw::batch_norm_options{.training = true}>(stored, mean, var, w, b);
       else return sw::group_norm<Groups>(stored, w, b);
     }();
-    return sw::cast<double>(sw::contiguous(y)) * sw::sin(given);
+    return sw::cast<typename elements<Low>::value>(sw::contiguous(y)) * sw::sin(given);
   }
 };
 template <class F, class Backend>
-using program = sw::gradient_step<F, mesh,
-                                  sw::inputs<sw::input_tensor<double, sw::shape<N, C, H, W>>,
-                                             sw::input_tensor<double, sw::shape<C>>, sw::input_tensor<double, sw::shape<C>>,
-                                             sw::input_tensor<double, sw::shape<C>>, sw::input_tensor<double, sw::shape<C>>>,
-                                  sw::wrt<0, 3, 4>, sw::pipeline<>, Backend>;
+using program = sw::gradient_step<
+    F, mesh,
+    sw::inputs<sw::input_tensor<typename F::value, sw::shape<N, C, H, W>>, sw::input_tensor<typename F::value, sw::shape<C>>,
+               sw::input_tensor<typename F::value, sw::shape<C>>, sw::input_tensor<typename F::value, sw::shape<C>>,
+               sw::input_tensor<typename F::value, sw::shape<C>>>,
+    sw::wrt<0, 3, 4>, sw::pipeline<>, Backend>;
 
-std::vector<double> numbers(std::size_t n, double salt) {
-  std::vector<double> x(n);
-  for (std::size_t i = 0; i < n; ++i) x[i] = 3 + std::sin(1.3 * static_cast<double>(i) + salt);
+template <class T>
+std::vector<T> numbers(std::size_t n, double salt) {
+  std::vector<T> x(n);
+  for (std::size_t i = 0; i < n; ++i) x[i] = static_cast<T>(3 + std::sin(1.3 * static_cast<double>(i) + salt));
   return x;
 }
 
 // The result, its gradients, and the running statistics that it leaves.
-template <class Program, class Rank>
+template <class F, class Program, class Rank>
 std::vector<double> run(Rank& rank) {
+  using T = typename F::value;
   sw::executor<Program, Rank> ex(rank);
-  ex.set_input(0, numbers(N * C * H * W, 0));
-  for (int k = 1; k < 5; ++k) ex.set_input(k, numbers(C, k));
+  ex.set_input(0, numbers<T>(N * C * H * W, 0));
+  for (int k = 1; k < 5; ++k) ex.set_input(k, numbers<T>(C, k));
   ex.run(sw::step_env{});
   std::vector<double> all;
   for (int k = 0; k < 4; ++k) {
-    const auto block = ex.template output<double>(k);
+    const auto block = ex.template output<T>(k);
     for (std::size_t i = 0; i < block.size(); ++i) all.push_back(block[i]);
   }
   return all;
@@ -82,10 +95,10 @@ std::vector<double> run(Rank& rank) {
 template <class F, class Exact = F>
 void check(double tolerance) {
   std::vector<double> on_host, on_device, again;
-  sw::launch<mesh>([&](auto& rank) { on_host = run<program<Exact, sw::host_backend>>(rank); });
+  sw::launch<mesh>([&](auto& rank) { on_host = run<Exact, program<Exact, sw::host_backend>>(rank); });
   sw::launch_cuda<mesh>([&](auto& rank) {
-    on_device = run<program<F, sw::cuda_backend>>(rank);
-    again = run<program<F, sw::cuda_backend>>(rank);
+    on_device = run<F, program<F, sw::cuda_backend>>(rank);
+    again = run<F, program<F, sw::cuda_backend>>(rank);
   });
   REQUIRE(on_host.size() == 2 * N * C * H * W + 2 * C);
   REQUIRE(on_host.size() == on_device.size());
