@@ -2,8 +2,7 @@
 // Two ranks have two rows each, which are not three equal pieces.
 // expect: accumulate: each rank's rows of an input (dim 0) are not cut into this many equal micro-batches
 // expect(text): accumulate<3>
-// expect(text): have 4
-// expect(text): want 6
+// expect(text): given: 4; required: 6
 #include <small_step.hpp>
 
 template <class Task, class... Entries>
