@@ -5,10 +5,10 @@
 # object has its own, since kernels are hidden. Where there is shardwise::blas it is part of the target: kernels and those who call
 # them agree on it, or nothing links.
 
-# The sources, written into the build folder: one for each element type, so that two cores share the work.
+# The sources, written into the build folder: of float, of double and of all others, so that cores share the work.
 function(shardwise_kernel_sources result)
   set(sources "")
-  foreach(type IN ITEMS FLOAT DOUBLE)
+  foreach(type IN ITEMS FLOAT DOUBLE OTHERS)
     set(source ${CMAKE_CURRENT_BINARY_DIR}/kernels_${type}.cpp)
     file(CONFIGURE OUTPUT ${source} CONTENT "#define SHARDWISE_INSTANTIATE_KERNELS 1
 #define SHARDWISE_KERNELS_OF_${type}_ONLY 1

@@ -7,12 +7,11 @@
 #include <shardwise/module/add_gradients.hpp>
 #include <shardwise/module/eager.hpp>
 #include <shardwise/module/eager_gradient.hpp>
-#include <shardwise/operations/attention/host.hpp>
-#include <shardwise/operations/convolution/host.hpp>
-#include <shardwise/operations/extreme/host.hpp>
-#include <shardwise/operations/pooling/host.hpp>
-#include <shardwise/operations/rotary/host.hpp>
 #include <shardwise/runtime/eager/create.hpp>
 #include <shardwise/runtime/eager/dtensor.hpp>
 #include <shardwise/runtime/executor/executor.hpp>
 #include <shardwise/runtime/fake/fake.hpp>
+
+#ifndef SHARDWISE_EXTERN_KERNELS  // else linked: provided_kernels.hpp
+#include <shardwise/runtime/host/all_kernels.hpp>
+#endif

@@ -20,7 +20,7 @@
 #include <shardwise/runtime/threads/collectives.hpp>
 #include <shardwise/runtime/cuda/collectives.cuh>
 #include <shardwise/runtime/cuda/launch.hpp>
-#include <shardwise/runtime/host/kernel_table.hpp>
+#include <shardwise/runtime/host/provided_kernels.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 
 namespace {

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include <shardwise/runtime/cuda/compiled_elements.cuh>
-#include <shardwise/runtime/host/kernel_table.hpp>
+#include <shardwise/runtime/host/provided_kernels.hpp>
 
 #include "device.hpp"
 

@@ -5,7 +5,7 @@
 // expect(text): operation: scale; element: std::int32_t
 
 #include <shardwise/runtime/threads/threads.hpp>
-#include <shardwise/runtime/host/kernel_table.hpp>
+#include <shardwise/runtime/host/provided_kernels.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 
 namespace sw = shardwise;

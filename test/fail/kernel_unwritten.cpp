@@ -4,7 +4,7 @@
 // expect: shardwise::op::permute
 // expect(text): operation: permute; element: float
 
-#include <shardwise/runtime/host/kernel_table.hpp>
+#include <shardwise/runtime/host/provided_kernels.hpp>
 
 namespace sw = shardwise;
 

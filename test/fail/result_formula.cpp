@@ -5,7 +5,7 @@
 // expect(text): operation: lines
 
 #include <custom_results.hpp>
-#include <shardwise/runtime/host/kernel_table.hpp>
+#include <shardwise/runtime/host/provided_kernels.hpp>
 #include <shardwise/runtime/threads/threads.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 

@@ -85,7 +85,7 @@ class Toolchain:
         stamp.update(" ".join([self.args.compiler] + self.sanitize).encode())
         key = stamp.hexdigest()[:16]
         jobs = []
-        for kind in ("FLOAT", "DOUBLE"):
+        for kind in ("FLOAT", "DOUBLE", "OTHERS"):
             source = self.build / f"kernels_{kind}.cpp"
             target = self.build / f"kernels_{kind}_{key}.o"
             self.kernels = self.kernels + [str(target)]

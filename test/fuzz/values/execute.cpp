@@ -7,7 +7,7 @@
 #include <shardwise/pass/memory/memory.hpp>
 #include <shardwise/runtime/program/lowered.hpp>
 #include <shardwise/runtime/host/backend.hpp>
-#include <shardwise/runtime/host/kernel_table.hpp>
+#include <shardwise/runtime/host/provided_kernels.hpp>
 #include <shardwise/runtime/program/overlap.hpp>
 
 #include <algorithm>

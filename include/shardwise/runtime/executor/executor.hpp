@@ -20,6 +20,7 @@
 #include <shardwise/runtime/executor/parted_calls.hpp>
 #include <shardwise/runtime/host/initialise.hpp>
 #include <shardwise/runtime/host/kernel_table.hpp>
+#include <shardwise/runtime/host/provided_kernels.hpp>
 #include <shardwise/runtime/program/observer.hpp>
 #include <shardwise/runtime/program/overlap.hpp>
 #include <shardwise/runtime/threads/collectives.hpp>

@@ -229,6 +229,12 @@ __attribute__((noinline)) void compute_custom(const call& c, const step_env& env
   }
 }
 
+// No constant: of an operation whose kernel is compiled apart nothing is read here (extern_kernels.hpp).
+template <const custom_operation& Op>
+__attribute__((noinline)) host::cut_kind cut_of_custom() {
+  return host::custom_cut<Op>();
+}
+
 template <const custom_operation& Op, class T, class Rank>
 void run_custom(const call& c, const step_env& env, Rank&) {
   compute_custom<Op, T>(c, env);

@@ -1,75 +1,127 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host kernels compiled once for many translation units. With SHARDWISE_EXTERN_KERNELS defined, sources that include
-// the library emit none of them; one source of the program then has
+// the library neither read nor emit any of them; what they compile is expressions, which are each program's own, and kernels of users'
+// operations. One source of the program then has
 //
 //   #define SHARDWISE_INSTANTIATE_KERNELS 1
 //   #include <shardwise/runtime/host/extern_kernels.hpp>
 //
-// and may be optimised on its own, so that a debug build trains at full speed. Two sources share the work with
-// SHARDWISE_KERNELS_OF_FLOAT_ONLY in one and SHARDWISE_KERNELS_OF_DOUBLE_ONLY in the other. Kernels are hidden: a shared object
-// has such sources of its own. They are compiled with the same SHARDWISE_WITH_BLAS as those that use them, or nothing links.
+// and may be optimised on its own, so that a debug build trains at full speed. Three sources share the work if each defines one of
+// SHARDWISE_KERNELS_OF_FLOAT_ONLY, SHARDWISE_KERNELS_OF_DOUBLE_ONLY and SHARDWISE_KERNELS_OF_OTHERS_ONLY (elements of two bytes,
+// integers, bool). Kernels are hidden: a shared object has such sources of its own. They are compiled with the same
+// SHARDWISE_WITH_BLAS as those that use them, or nothing links.
 #pragma once
 
+#include <shardwise/runtime/host/initialise.hpp>
 #include <shardwise/runtime/host/kernel_table.hpp>
 #include <shardwise/support/config.hpp>
 
 #if defined(SHARDWISE_EXTERN_KERNELS) || defined(SHARDWISE_INSTANTIATE_KERNELS)
 
-#include <shardwise/operations/attention/host_tiles.hpp>
-#include <shardwise/runtime/host/initialise.hpp>
+#include <shardwise/graph/functions/attention.hpp>
+#include <shardwise/graph/functions/convolution.hpp>
+#include <shardwise/graph/functions/extremes.hpp>
+#include <shardwise/graph/functions/pooling.hpp>
+#include <shardwise/graph/functions/rotary.hpp>
 
 #ifdef SHARDWISE_INSTANTIATE_KERNELS
+#include <shardwise/runtime/host/all_kernels.hpp>
 #define SHARDWISE_EXTERN
 #else
 #define SHARDWISE_EXTERN extern
 #endif
+
+// The operations of the umbrella header that are made like users' own.
+#define SHARDWISE_OWN_KERNELS(X)      \
+  X(attention)                        \
+  X(attention_biased)                 \
+  X(attention_marked)                 \
+  X(attention_biased_marked)          \
+  X(attention_dropped)                \
+  X(attention_biased_dropped)         \
+  X(attention_marked_dropped)         \
+  X(attention_adjoint)                \
+  X(attention_adjoint_biased)         \
+  X(attention_adjoint_marked)         \
+  X(attention_adjoint_biased_marked)  \
+  X(attention_adjoint_dropped)        \
+  X(attention_adjoint_biased_dropped) \
+  X(attention_adjoint_marked_dropped) \
+  X(attention_delta)                  \
+  X(conv2d) X(conv2d_dx) X(conv2d_dw) X(max_pool2d) X(avg_pool2d) X(avg_pool2d_dx) X(max) X(min) X(rotary_embedding)
 
 namespace shardwise::inline v0_1::runtime {
 
 #define SHARDWISE_KERNEL_0(name, type)
 #define SHARDWISE_KERNEL_2(name, type)
 #define SHARDWISE_KERNEL_1(name, type) \
-  SHARDWISE_EXTERN template void compute<op_code::name, type, no_expression>(const call&, const step_env&);
+  SHARDWISE_EXTERN template void compute<op_code::name, type>(const call&, const step_env&);
+#define SHARDWISE_CUT_0(name)
+#define SHARDWISE_CUT_2(name)
+#define SHARDWISE_CUT_1(name) SHARDWISE_EXTERN template host::cut_kind cut_of_kernel<op_code::name>();
+#define SHARDWISE_OWN(name, type) \
+  SHARDWISE_EXTERN template void compute_custom<custom::name, type>(const call&, const step_env&);
 
-#define SHARDWISE_X(name, kernel) SHARDWISE_KERNEL_##kernel(name, float)
 #ifndef SHARDWISE_KERNELS_OF_DOUBLE_ONLY
+#ifndef SHARDWISE_KERNELS_OF_OTHERS_ONLY
+#define SHARDWISE_X(name, kernel) SHARDWISE_KERNEL_##kernel(name, float)
 SHARDWISE_OPS(SHARDWISE_X)
-#endif
 #undef SHARDWISE_X
+#define SHARDWISE_X(name) SHARDWISE_OWN(name, float)
+SHARDWISE_OWN_KERNELS(SHARDWISE_X)
+#undef SHARDWISE_X
+#endif
+#endif
 
-#define SHARDWISE_X(name, kernel) SHARDWISE_KERNEL_##kernel(name, double)
 #ifndef SHARDWISE_KERNELS_OF_FLOAT_ONLY
+#ifndef SHARDWISE_KERNELS_OF_OTHERS_ONLY
+#define SHARDWISE_X(name, kernel) SHARDWISE_KERNEL_##kernel(name, double)
 SHARDWISE_OPS(SHARDWISE_X)
-#endif
 #undef SHARDWISE_X
+#define SHARDWISE_X(name) SHARDWISE_OWN(name, double)
+SHARDWISE_OWN_KERNELS(SHARDWISE_X)
+#undef SHARDWISE_X
+#endif
+
+#ifndef SHARDWISE_KERNELS_OF_DOUBLE_ONLY
+#define SHARDWISE_X(name, kernel)                                                                 \
+  SHARDWISE_KERNEL_##kernel(name, bfloat16) SHARDWISE_KERNEL_##kernel(name, float16)              \
+      SHARDWISE_KERNEL_##kernel(name, std::int32_t) SHARDWISE_KERNEL_##kernel(name, std::int64_t) \
+          SHARDWISE_KERNEL_##kernel(name, bool) SHARDWISE_CUT_##kernel(name)
+SHARDWISE_OPS(SHARDWISE_X)
+#undef SHARDWISE_X
+#define SHARDWISE_X(name) SHARDWISE_EXTERN template host::cut_kind cut_of_custom<custom::name>();
+SHARDWISE_OWN_KERNELS(SHARDWISE_X)
+#undef SHARDWISE_X
+#endif
+#endif
 
 #undef SHARDWISE_KERNEL_0
-#undef SHARDWISE_KERNEL_1
 #undef SHARDWISE_KERNEL_2
+#undef SHARDWISE_KERNEL_1
+#undef SHARDWISE_CUT_0
+#undef SHARDWISE_CUT_2
+#undef SHARDWISE_CUT_1
+#undef SHARDWISE_OWN
+#undef SHARDWISE_OWN_KERNELS
 
 }  // namespace shardwise::inline v0_1::runtime
 
-// What operations made like users' own share with no rank and no program, and what fills blocks before a program runs.
+// What fills blocks before a program runs.
 namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
 
-#define SHARDWISE_ATTENTION(type)                                                                                       \
-  SHARDWISE_EXTERN template void attend<type>(const attention_call<type>&, const attention_block<type>&, type*, type*); \
-  SHARDWISE_EXTERN template void attend_back<type>(const attention_call<type>&, const attention_gradients<type>&, type*);
 #define SHARDWISE_INITIALISE(type)                                                                                        \
   SHARDWISE_EXTERN template void initialise_block<type>(std::span<type>, const layout&, init_kind, double, std::uint64_t, \
                                                         std::string_view);
 
-#ifndef SHARDWISE_KERNELS_OF_DOUBLE_ONLY
-SHARDWISE_ATTENTION(float)
+#if !defined(SHARDWISE_KERNELS_OF_DOUBLE_ONLY) && !defined(SHARDWISE_KERNELS_OF_OTHERS_ONLY)
 SHARDWISE_INITIALISE(float)
 #endif
-#ifndef SHARDWISE_KERNELS_OF_FLOAT_ONLY
-SHARDWISE_ATTENTION(double)
+#if !defined(SHARDWISE_KERNELS_OF_FLOAT_ONLY) && !defined(SHARDWISE_KERNELS_OF_OTHERS_ONLY)
 SHARDWISE_INITIALISE(double)
 #endif
 
-#undef SHARDWISE_ATTENTION
 #undef SHARDWISE_INITIALISE
 
 }  // namespace SHARDWISE_HOST_BUILD

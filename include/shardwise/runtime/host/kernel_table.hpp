@@ -7,9 +7,9 @@
 #include <utility>
 
 #include <shardwise/graph/verify/located.hpp>
+#include <shardwise/operations/written/host.hpp>
 #include <shardwise/runtime/program/blocks.hpp>
 #include <shardwise/runtime/host/custom.hpp>
-#include <shardwise/runtime/host/kernels.hpp>
 #include <shardwise/runtime/host/signatures.hpp>
 #include <shardwise/runtime/host/widened.hpp>
 #include <shardwise/runtime/rank.hpp>
@@ -23,22 +23,48 @@ inline namespace SHARDWISE_HOST_BUILD {
 template <class Rank>
 using kernel_function = void (*)(const call&, const step_env&, Rank&);
 
-// Knows no rank, and is not inlined where one is: meshes share the machine code of all kernels.
-template <op_code Op, class T, expression Then = no_expression>
+// Integers are moved, compared, added and multiplied; other arithmetic exists for floating-point elements.
+constexpr bool has_kernel(op_code op, dtype type) {
+  const element_rule elements = traits_of(op).elements;
+  return is_floating(type) || rules::only_moves(op) || op == op_code::redistribute || op == op_code::opaque ||
+         is_comparison(op) || elements == element_rule::converted ||
+         (elements == element_rule::number && type != dtype::boolean);
+}
+// Whether a function of this element type computes it: elements of two bytes may be widened to floats, and expressions stand behind.
+constexpr bool is_computed_by_itself(op_code op, dtype type) {
+  return has_kernel(op, type) && op != op_code::fused && !(is_low_precision(type) && widens(op));
+}
+
+// Knows no rank, and is not inlined where one is: meshes share the machine code of all kernels. Its text needs no kernel's: those
+// that are compiled apart are declared in extern_kernels.hpp, and nothing of them is read here.
+template <op_code Op, class T>
 __attribute__((noinline)) void compute(const call& c, const step_env& env) {
+  if constexpr (is_computed_by_itself(Op, dtype_v<T>)) {  // else nothing calls it
+    host::operands<T> q;
+    for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<T*>(c.p[k]);
+    constexpr int index = index_operand(Op);
+    if constexpr (index >= 0) q.index = static_cast<const std::int32_t*>(c.p[index]);
+    if constexpr (makes_indices(Op)) q.index_out = static_cast<std::int32_t*>(c.p[result]);
+    if constexpr (!host::kernel_written<Op, T>) {
+      static_assert(raise<problem::kernel_unwritten, typename shardwise::detail::op_tag<Op>::type, T>::ok);
+    } else {
+      host::kernel<Op>::template run<T>(c, q, env);
+    }
+  }
+}
+// How the kernel may be cut among threads. No constant, for the same reason.
+template <op_code Op>
+__attribute__((noinline)) host::cut_kind cut_of_kernel() {
+  return host::cut_of<Op>();
+}
+
+// A kernel, if Op is one, and the expression that follows it.
+template <op_code Op, class T, expression Then>
+__attribute__((noinline)) void compute_then(const call& c, const step_env& env) {
+  if constexpr (Op != op_code::fused) compute<Op, T>(c, env);
   host::operands<T> q;
   for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<T*>(c.p[k]);
-  constexpr int index = index_operand(Op);
-  if constexpr (index >= 0) q.index = static_cast<const std::int32_t*>(c.p[index]);
-  if constexpr (makes_indices(Op)) q.index_out = static_cast<std::int32_t*>(c.p[result]);
-  if constexpr (Op == op_code::fused) {
-    if constexpr (Then.head != 0) host::evaluate<T, Then>(c, q);
-  } else if constexpr (!host::kernel_written<Op, T>) {
-    static_assert(raise<problem::kernel_unwritten, typename shardwise::detail::op_tag<Op>::type, T>::ok);
-  } else {
-    host::kernel<Op>::template run<T>(c, q, env);
-    if constexpr (Then.head != 0) host::evaluate<T, Then>(c, q);
-  }
+  host::evaluate<T, Then>(c, q);
 }
 
 // The same of elements of two bytes: the kernel of floats, between copies. What an expression computes, it rounds step by step, to the
@@ -72,16 +98,10 @@ void run_kernel(const call& c, const step_env& env, Rank& rank) {
     }
   }
   if constexpr (is_low_precision(dtype_v<T>) && (widens(Op) || Op == op_code::fused)) compute_widened<Op, T, Then>(c, env);
-  else compute<Op, T, Then>(c, env);
+  else if constexpr (Then.head != 0) compute_then<Op, T, Then>(c, env);
+  else if constexpr (Op != op_code::fused) compute<Op, T>(c, env);
 }
 
-// Integers are moved, compared, added and multiplied; other arithmetic exists for floating-point elements.
-constexpr bool has_kernel(op_code op, dtype type) {
-  const element_rule elements = traits_of(op).elements;
-  return is_floating(type) || rules::only_moves(op) || op == op_code::redistribute || op == op_code::opaque ||
-         is_comparison(op) || elements == element_rule::converted ||
-         (elements == element_rule::number && type != dtype::boolean);
-}
 template <const custom_operation& Op, class Low, class Rank>
 void run_custom_widened(const call& c, const step_env& env, Rank&) {
   const host::widened<Low> w(c, c.written);
@@ -153,13 +173,14 @@ struct kernel_table {
   }
   // How the kernel of each may be cut among threads.
   template <std::size_t K>
-  static constexpr host::cut_kind cut() {
+  static host::cut_kind cut() {
     constexpr op_code op = kernels::signatures.item[K].op;
-    if constexpr (op == op_code::custom) return host::custom_cut<*kernels::signatures.custom[K]>();
-    else return host::cut_of<op>();
+    if constexpr (op == op_code::custom) return cut_of_custom<*kernels::signatures.custom[K]>();
+    else if constexpr (op == op_code::fused) return host::cut_kind::places;
+    else return cut_of_kernel<op>();
   }
   template <std::size_t... K>
-  static constexpr auto make_cuts(std::index_sequence<K...>) {
+  static auto make_cuts(std::index_sequence<K...>) {
     return std::array<host::cut_kind, sizeof...(K) + 1>{cut<K>()..., host::cut_kind::whole};
   }
 
@@ -181,7 +202,7 @@ struct kernel_table {
     return at < 0 ? nullptr : entries[static_cast<std::size_t>(at)];
   }
   static host::cut_kind cut_of(int node_id) {
-    static constexpr auto cuts = make_cuts(std::make_index_sequence<static_cast<std::size_t>(kernels::signatures.count)>{});
+    static const auto cuts = make_cuts(std::make_index_sequence<static_cast<std::size_t>(kernels::signatures.count)>{});
     const int at = numbers.of[node_id];
     return at < 0 ? host::cut_kind::whole : cuts[static_cast<std::size_t>(at)];
   }
@@ -191,5 +212,3 @@ struct kernel_table {
 }  // namespace runtime
 
 }  // namespace shardwise::inline v0_1
-
-#include <shardwise/runtime/host/extern_kernels.hpp>

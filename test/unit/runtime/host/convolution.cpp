@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <shardwise/operations/convolution/host.hpp>
 #include <shardwise/shardwise.hpp>
 #include <string>
 #include <vector>

@@ -28,7 +28,7 @@ void run(const call& c, T* x, T* o) {
   call with = c;
   with.p[0] = x;
   with.p[result] = o;
-  sw::runtime::compute<Op, T, sw::no_expression>(with, {});
+  sw::runtime::compute<Op, T>(with, {});
 }
 
 // The table's rows of one operation, from every starting point of a block.

@@ -178,7 +178,7 @@ void alike_in_all_blocks() {
     c.l[0].str[0] = step;
     c.p[0] = const_cast<T*>(from);
     c.p[sw::runtime::result] = to;
-    sw::runtime::compute<Op, T, sw::no_expression>(c, {});
+    sw::runtime::compute<Op, T>(c, {});
   };
   for (const std::int64_t step : {1, 3}) {
     run(x.data(), whole, step, all.data());
