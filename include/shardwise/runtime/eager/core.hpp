@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include <shardwise/graph/calls.hpp>
-#include <shardwise/runtime/host/kernel_table.hpp>
 #include <shardwise/runtime/host/provided_kernels.hpp>
 #include <shardwise/runtime/eager/pool.hpp>
 #include <shardwise/runtime/program/random_stream.hpp>

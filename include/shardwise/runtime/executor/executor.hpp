@@ -19,7 +19,6 @@
 #include <shardwise/runtime/executor/held_blocks.hpp>
 #include <shardwise/runtime/executor/parted_calls.hpp>
 #include <shardwise/runtime/host/initialise.hpp>
-#include <shardwise/runtime/host/kernel_table.hpp>
 #include <shardwise/runtime/host/provided_kernels.hpp>
 #include <shardwise/runtime/program/observer.hpp>
 #include <shardwise/runtime/program/overlap.hpp>
