@@ -177,13 +177,14 @@ constexpr void each_state(const Graph& g, F&& f) {
   for (int i = 0; i < g.node_count; ++i) {
     if (!is_optimizer_state(g.nodes[i])) continue;
     const auto of = attributes_of<leaf_attributes>(g.nodes[i].a);
-    if (of.parameter < 0 || !flat::is_flat(static_cast<int>(of.parameter))) {
+    const int owner = static_cast<int>(of.parameter);
+    if (!flat::is_flat(owner)) {
       f(of, i);
       continue;
     }
     for (int p = 0; p < flat::total; ++p)
-      if (flat::is_flat(p) && flat::leaf(p) == of.parameter) {
-        auto own = of;
+      if (flat::is_flat(p) && flat::leaf(p) == owner) {
+        leaf_attributes own = of;
         own.parameter = p;
         f(own, flat::state_id(g, p, of.which));
       }

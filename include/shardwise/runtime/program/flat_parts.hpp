@@ -26,11 +26,11 @@ struct flat_parts {
   static constexpr int moments = 2;  // of a flat parameter; its count of steps is one number
   static constexpr int slots = any ? (1 + moments) * total : 0;
 
-  static constexpr bool is_flat(int parameter) {
+  static constexpr bool is_flat([[maybe_unused]] int parameter) {
     if constexpr (any) return parameter >= 0 && Program::flat.item[parameter].leaf >= 0;
-    else return parameter < -1;
+    else return false;
   }
-  static constexpr const flat_part& part(int parameter) {
+  static constexpr const flat_part& part([[maybe_unused]] int parameter) {
     if constexpr (any) return Program::flat.item[parameter];
     else return none;
   }
