@@ -719,6 +719,9 @@ SHARDWISE_X(flat_parameters_eager,
             "out flat_parameters in its plan, which computes the same")
 SHARDWISE_X(flat_parameters_backend,
             "fully_shard: flat_parameters are for programs on hosts; give the step sw::host_backend, or leave out flat_parameters")
+SHARDWISE_X(flat_parameters_iterated,
+            "iterated: the step has flat_parameters, whose update cannot be moved parameter by parameter; leave out flat_parameters, or run "
+            "the step itself")
 SHARDWISE_X(flat_parameters_checkpoint,
             "checkpoint: the program has flat_parameters, whose blocks are no parts of the parameters' dims, as files have them; copy "
             "them (copy_parameters, copy_state) between it and an executor of the step without flat_parameters, and save or load that")
