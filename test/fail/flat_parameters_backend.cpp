@@ -7,7 +7,8 @@
 #include "small_step.hpp"
 
 template <class... Options>
-using step = sw::train_step<one_linear, mean_task, sw::plan<sw::fully_shard<dp, Options...>>, mesh, sw::sgd<>, sw::pipeline<>, float, sw::cuda_backend>;
+using step = sw::train_step<one_linear, mean_task, sw::plan<sw::fully_shard<dp, Options...>>, mesh, sw::sgd<>,
+                            sw::pipeline<>, float, sw::cuda_backend>;
 #ifdef SHARDWISE_FAIL
 using tried = step<sw::flat_parameters>;
 #else

@@ -359,8 +359,8 @@ struct plan_check<M, plan<E...>, Mesh> {
                                       (is_keeping<E> || ... || false);
   static constexpr bool flat_ok =
       raise<(traits::any_flat && beside_flat ? problem::flat_parameters_beside : problem::none), plan<E...>>::ok;
-  static constexpr bool ok = flat_ok && (all_options_good(entry_styles<E>{}) && ...) && check(std::index_sequence_for<E...>{}) &&
-                             batch_axes<plan<E...>, Mesh>::agree;
+  static constexpr bool ok = flat_ok && (all_options_good(entry_styles<E>{}) && ...) &&
+                             check(std::index_sequence_for<E...>{}) && batch_axes<plan<E...>, Mesh>::agree;
 };
 
 template <template <class> class Model, class Plan, class Ctx, bool Declared = declared_model<Model>::ok>

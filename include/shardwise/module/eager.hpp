@@ -45,9 +45,8 @@ struct plan_of_eager<Plan> {
 // load_parameters has run. Its modules evaluate when it is called (run_mode), and train in value_and_grad, unless the plan says
 // a mode; with_mode says another one.
 template <template <class> class Model, class Plan, class Mesh, class T = float, class Rank = thread_rank<Mesh>>
-using bind_eager = typename detail::bind_with<
-    Model, typename detail::plan_of_eager<Plan>::type,
-    detail::model_context<Model, eager_context<Mesh, dtype_v<T>, Rank>>>::type;
+using bind_eager = typename detail::bind_with<Model, typename detail::plan_of_eager<Plan>::type,
+                                              detail::model_context<Model, eager_context<Mesh, dtype_v<T>, Rank>>>::type;
 
 namespace detail {
 

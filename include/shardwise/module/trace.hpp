@@ -173,13 +173,13 @@ struct flat_recorder : group_recorder<Mesh, Plan, Leaves, Scopes> {
       builder& b = this->b;
       stored_shard s;
       s.spec = b.intern(Sym::sp, Sym::hash);
-      this->template set_gathers<group>(s, slot.id, Sym::sp);
+      this->template set_gathers<group>(s, slot.id, spec(Sym::sp));
       s.flat = 0;
       s.begin = total[s.scope];
       this->leaves[slot.id] = s;
-      constexpr std::int64_t count = numel(Sym::sp);
+      constexpr std::int64_t count = numel(spec(Sym::sp));
       total[s.scope] += count;
-      flat[this->count - 1] = {first_number(s.first), s.begin, count, Sym::sp};
+      flat[this->count - 1] = {first_number(s.first), s.begin, count, spec(Sym::sp)};
       if (s.first == slot.id || slot.id >= b.node_capacity) return;
       node n = empty_node;
       n.op = op_code::fill;
@@ -409,8 +409,8 @@ struct traced {
 
   // One evaluation into a guessed capacity, a second one only if the guess was short; once more if it must tell values
   // apart.
-  static constexpr int gathers =
-      (shards ? 1 : 0) + (casts ? 1 : 0) + (detail::plan_traits<Plan>::any_nested ? 1 : 0) + (flattens ? 2 : 0);  // of a parameter
+  static constexpr int gathers = (shards ? 1 : 0) + (casts ? 1 : 0) + (detail::plan_traits<Plan>::any_nested ? 1 : 0) +
+                                 (flattens ? 2 : 0);  // of a parameter
   static constexpr int guess = micro_batches * ((4 + gathers) * (parameters + buffers) + 96);
   template <int N, int S, int M, bool Own>
   static constexpr auto recorded = record<N, S, M, Own>();

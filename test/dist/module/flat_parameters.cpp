@@ -194,8 +194,7 @@ TEST_CASE("flat_parameters: a rank's blocks") {
     const auto& l = run.parameter_layout(run.parameter_index("up.weight"));
     const auto block = std::as_const(run).parameter("up.weight");
     CHECK(static_cast<std::int64_t>(block.size()) == l.ext[0]);
-    for (std::size_t i = 0; i < block.size(); ++i)
-      CHECK(block[i] == weight[static_cast<std::size_t>(l.origin[0]) + i]);
+    for (std::size_t i = 0; i < block.size(); ++i) CHECK(block[i] == weight[static_cast<std::size_t>(l.origin[0]) + i]);
     for (int i = 0; i < run.parameter_count(); ++i)
       held[static_cast<std::size_t>(rank.index() * 9 + i)] = run.parameter_layout(i).ext[0];
     CHECK(run.parameter_count() == 9);
@@ -286,8 +285,8 @@ TEST_CASE("flat_parameters: one gather and one scatter of even parts for each gr
   static_assert(whole::comm_bytes<dp<2>> == mlps<one<2>>::comm_bytes<dp<2>>);  // nothing is padded here
   CHECK(group_text<whole>(sw::transition::all_gather) == "forward: model 1 of 178 to 356;");
   CHECK(group_text<whole>(sw::transition::reduce_scatter) == "backward: model 1 of 356 to 178;");
-  using layers = mlps<sw::plan<sw::fully_shard<dp<2>, sw::flat_parameters>,
-                               sw::at<"mlp*", sw::fully_shard<dp<2>, sw::flat_parameters>>>>;
+  using layers = mlps<
+      sw::plan<sw::fully_shard<dp<2>, sw::flat_parameters>, sw::at<"mlp*", sw::fully_shard<dp<2>, sw::flat_parameters>>>>;
   static_assert(count_of<layers>(sw::transition::all_gather) == 4);
   static_assert(count_of<layers>(sw::transition::reduce_scatter) == 2);
   CHECK(group_text<layers>(sw::transition::all_gather) ==

@@ -202,9 +202,8 @@ constexpr bool same_states() {
   const auto& h = B::program;
   if (count_states<A>(g) != count_states<B>(h)) return false;
   bool same = true;
-  each_state<A>(g, [&](const leaf_attributes& of, int) {
-    same = same && flat_parts<B>::state_id(h, of.parameter, of.which) >= 0;
-  });
+  each_state<A>(
+      g, [&](const leaf_attributes& of, int) { same = same && flat_parts<B>::state_id(h, of.parameter, of.which) >= 0; });
   return same;
 }
 
@@ -289,9 +288,8 @@ struct copied_blocks {
       r.pairs[r.pair_count++] = wanted;
     };
     if constexpr (What == copied_leaves::states) {
-      detail::each_state<To>(g, [&](const leaf_attributes& of, int id) {
-        add(id, flat_parts<From>::state_id(h, of.parameter, of.which));
-      });
+      detail::each_state<To>(
+          g, [&](const leaf_attributes& of, int id) { add(id, flat_parts<From>::state_id(h, of.parameter, of.which)); });
     } else {
       const detail::module_tensors<To, false> parameters(g);
       const detail::module_tensors<From, false> given(h);

@@ -35,7 +35,9 @@ struct flat_parts {
     else return none;
   }
   // The number by which the leaf goes that has a parameter.
-  static constexpr int leaf(int parameter) { return is_flat(parameter) ? static_cast<int>(part(parameter).leaf) : parameter; }
+  static constexpr int leaf(int parameter) {
+    return is_flat(parameter) ? static_cast<int>(part(parameter).leaf) : parameter;
+  }
 
   template <class Graph>
   static constexpr bool is_part(const Graph& g, int id) {
