@@ -35,9 +35,7 @@ struct stored_shard {
   std::int64_t unshard_part = 0;
   std::int32_t low = -1;  // the spec as it is stored but for the type that it is read in, -1: they are of one type
   std::int64_t type = 0, cotangent = 0;  // of the cast
-  std::int32_t flat =
-      -1;  // the spec of its group's flat parameter, whole, which the group's first leaf is; -1: it is none of a
-           // flat group
+  std::int32_t flat = -1;  // the spec of its group's flat parameter, whole, which the first leaf is; -1: it is in none
   std::int64_t begin = 0;  // where it lies in there
 };
 struct stored_shards {
@@ -128,11 +126,12 @@ struct builder {
   // The same of a flat group: its flat parameter is gathered, once, and each of its parameters is a view of that.
   constexpr int gathered_flat(int id) {
     stored_shard* const leaf = stored->leaf;
-    const stored_shard& first = leaf[leaf[id].first];
+    const int head = leaf[id].first;
+    const stored_shard& first = leaf[head];
     const int whole =
         emit(op_code::redistribute, attributes<redistribute_attributes>(first.axis, pack(reduced_value()), first.unshard), 0,
-             first.flat, first.scope, leaf[id].first);
-    for (int k = leaf[id].first; k >= 0; k = leaf[k].next) {
+             first.flat, first.scope, head);
+    for (int k = head; k >= 0; k = leaf[k].next) {
       const spec used = specs[leaf[k].spec < spec_capacity ? leaf[k].spec : 0];
       spec part = specs[first.flat < spec_capacity ? first.flat : 0];
       part.extent[0] = numel(used);

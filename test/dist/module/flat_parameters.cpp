@@ -5,6 +5,10 @@
 
 #include <shardwise/pass/optimizer/list_optimizer.hpp>
 
+#include <cmath>
+#include <memory>
+#include <span>
+
 #include <fsdp.hpp>
 #include <running_norm.hpp>
 
@@ -87,6 +91,18 @@ void one_step(Run& run, int s) {
   run.set_input(1, numbers<double>(21, s + 20));
   run.run(numbers_of(s));
 }
+
+// Memory full of NaN.
+struct dynamic_bytes {
+  std::vector<double> all;
+  explicit dynamic_bytes(std::int64_t n) : all(static_cast<std::size_t>(n / 8 + 8), std::nan("")) {}
+  std::span<std::byte> span() {
+    void* at = all.data();
+    std::size_t room = all.size() * 8;
+    at = std::align(64, room - 64, at, room);
+    return {static_cast<std::byte*>(at), room};
+  }
+};
 
 // What lies behind the last parameter of each flat one, and of its states.
 template <class Step, class Rank>
@@ -201,7 +217,9 @@ TEST_CASE("flat_parameters: a rank's blocks") {
     CHECK(run.parameter_spec(0).rank == 2);
     CHECK_THROWS_WITH_AS(run.full_parameter("up.wait"), doctest::Contains("up.weight"), std::out_of_range);
   });
-  // 126 elements, 32 of them a rank's: in.weight has 35
+  // 126 elements, padded to 128, 32 of them a rank's: in.weight has 35
+  for (int i = 0; i < program::program.node_count; ++i)
+    if (program::program.nodes[i].op == sw::op_code::param) CHECK(program::program.spec_of(i).extent[0] == 128);
   CHECK(held[0] == 32);
   CHECK(held[9] == 3);
   for (int r = 0; r < 4; ++r) {
@@ -209,6 +227,19 @@ TEST_CASE("flat_parameters: a rank's blocks") {
     for (int i = 0; i < 9; ++i) all += held[static_cast<std::size_t>(r * 9 + i)];
     CHECK(all == (r < 3 ? 32 : 30));
   }
+}
+
+TEST_CASE("flat_parameters: padding is zero in memory that was not, whoever sets the parameters") {
+  using program = step<4, one<4, sw::flat_parameters>, sw::adam<>>;
+  sw::launch<program::mesh_type>([&](auto& rank) {
+    dynamic_bytes arena(program::peak_bytes);
+    sw::executor<program> run(rank, arena.span());
+    CHECK(padding_is_zero(run));
+    for (int i = 0; i < run.parameter_count(); ++i)
+      run.set_parameter(i, numbers<double>(static_cast<std::size_t>(numel(run.parameter_spec(i))), i));
+    one_step(run, 1);
+    CHECK(padding_is_zero(run));
+  });
 }
 
 template <class From, class To>
@@ -281,6 +312,7 @@ TEST_CASE("flat_parameters: one gather and one scatter of even parts for each gr
   static_assert(count_of<whole>(sw::transition::reduce_scatter) == 1);
   static_assert(count_of<whole>(sw::op_code::param) == 1);
   static_assert(count_of<whole>(sw::op_code::sgd) == 1);
+  static_assert(count_of<whole>(sw::op_code::pad) == 1 && count_of<whole>(sw::op_code::slice_scatter) == 7);
   static_assert(count_of<whole>(sw::op_code::contiguous) == count_of<mlps<one<2>>>(sw::op_code::contiguous));
   static_assert(whole::comm_bytes<dp<2>> == mlps<one<2>>::comm_bytes<dp<2>>);  // nothing is padded here
   CHECK(group_text<whole>(sw::transition::all_gather) == "forward: model 1 of 178 to 356;");
