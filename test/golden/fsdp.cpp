@@ -97,6 +97,14 @@ TEST_CASE("fsdp reference: perceptron in shards, a group for each layer") {
   check_mlp<sharded<sw::at<"fc*", shards<>>>>();
   check_mlp<sharded<sw::at<"fc1", shards<sw::reshard_after_forward<false>>>>>();
 }
+#if !defined(SHARDWISE_TEST_DEVICES)  // flat parameters are the host's
+template <class... Entries>
+using flat = setting<sw::mesh<dp<2>>, batch_axes<dp<2>>, sw::plan<shards<sw::flat_parameters>, Entries...>>;
+TEST_CASE("fsdp reference: perceptron in flat parameters") {
+  check_mlp<flat<>>();
+  check_mlp<flat<sw::at<"fc*", shards<sw::flat_parameters>>>>();
+}
+#endif
 TEST_CASE("fsdp reference: perceptron in hybrid shards of two times two ranks") { check_mlp<hybrid<>>(); }
 TEST_CASE("fsdp reference: perceptron in shards over two axes of two ranks, kept over one of them") {
   check_mlp<over_two<sw::at<"fc1", inner_shards<>>>>();
@@ -190,6 +198,13 @@ using by_blocks_and_heads = beside_tensor_parallel<
     sw::at<"layers.*.attention.wv", sw::colwise<tp<2>, 4>>, sw::at<"layers.*.attention.wo", sw::rowwise<tp<2>, 4>>,
     sw::at<"layers.*.feed_forward.w1", sw::colwise<tp<2>>>, sw::at<"layers.*.feed_forward.w2", sw::rowwise<tp<2>>>>;
 
+#if !defined(SHARDWISE_TEST_DEVICES)
+using flat_blocks = flat<blocks<sw::flat_parameters>>;
+TEST_CASE("fsdp reference: transformer in flat parameters") {
+  check_sum<flat_blocks>();
+  check_entropy<flat_blocks>();
+}
+#endif
 TEST_CASE("fsdp reference: transformer, sum of logits, in shards of two ranks") { check_sum<by_blocks>(); }
 TEST_CASE("fsdp reference: transformer, sum of logits, in hybrid shards") { check_sum<hybrid_blocks>(); }
 TEST_CASE("fsdp reference: transformer, sum of logits, in shards over two axes") { check_sum<inner_blocks>(); }

@@ -35,6 +35,8 @@ struct stored_shard {
   std::int64_t unshard_part = 0;
   std::int32_t low = -1;  // the spec as it is stored but for the type that it is read in, -1: they are of one type
   std::int64_t type = 0, cotangent = 0;  // of the cast
+  std::int32_t flat = -1;  // the spec of its group's flat parameter, whole, which the first leaf is; -1: it is in none
+  std::int64_t begin = 0;  // where it lies in there
 };
 struct stored_shards {
   stored_shard* leaf = nullptr;  // by node
@@ -103,6 +105,7 @@ struct builder {
     const stored_shard* const leaf = stored->leaf;
     if (leaf[id].spec < 0) return id;
     if (leaf[id].whole >= 0) return leaf[id].whole;
+    if (leaf[id].flat >= 0) return gathered_flat(id);
     const bool shards = leaf[id].axis >= 0, twice = leaf[id].inner >= 0;
     const auto gather = [&](int k, int from, int axis, int to, std::int64_t unshard) {
       const op_attr a = attributes<redistribute_attributes>(axis, pack(reduced_value()), unshard, 0, leaf[k].cotangent);
@@ -117,6 +120,27 @@ struct builder {
              twice ? leaf[k].unshard_part : leaf[k].unshard);
     for (int k = leaf[id].first; twice && k >= 0; k = leaf[k].next)
       gather(k, leaf[k].whole, leaf[k].inner, leaf[k].spec, leaf[k].unshard);
+    return leaf[id].whole;
+  }
+
+  // The same of a flat group: its flat parameter is gathered, once, and each of its parameters is a view of that.
+  constexpr int gathered_flat(int id) {
+    stored_shard* const leaf = stored->leaf;
+    const int head = leaf[id].first;
+    const stored_shard& first = leaf[head];
+    const int whole =
+        emit(op_code::redistribute, attributes<redistribute_attributes>(first.axis, pack(reduced_value()), first.unshard), 0,
+             first.flat, first.scope, head);
+    for (int k = head; k >= 0; k = leaf[k].next) {
+      const spec used = specs[leaf[k].spec < spec_capacity ? leaf[k].spec : 0];
+      spec part = specs[first.flat < spec_capacity ? first.flat : 0];
+      part.extent[0] = numel(used);
+      part.offset = 1;
+      const op_attr at = attributes<slice_attributes>(0, leaf[k].begin, part.extent[0], 1, 1);
+      const int scope = k < node_capacity ? nodes[k].scope : -1;
+      leaf[k].whole = emit(op_code::slice, at, 0, intern(part), scope, whole);
+      leaf[k].whole = emit(op_code::reshape, pack_extents(used), 0, leaf[k].spec, scope, leaf[k].whole);
+    }
     return leaf[id].whole;
   }
 

@@ -353,8 +353,14 @@ struct plan_check<M, plan<E...>, Mesh> {
   static constexpr bool check(std::index_sequence<K...>) {
     return (holds<E, K>() && ...);
   }
-  static constexpr bool ok = (all_options_good(entry_styles<E>{}) && ...) && check(std::index_sequence_for<E...>{}) &&
-                             batch_axes<plan<E...>, Mesh>::agree;
+  // What flat parameters do not stand beside.
+  static constexpr bool beside_flat = traits::any_mixed || traits::any_freezes || traits::any_groups ||
+                                      splits_any_states<plan<E...>> || (is_accumulation<E> || ... || false) ||
+                                      (is_keeping<E> || ... || false);
+  static constexpr bool flat_ok =
+      raise<(traits::any_flat && beside_flat ? problem::flat_parameters_beside : problem::none), plan<E...>>::ok;
+  static constexpr bool ok = flat_ok && (all_options_good(entry_styles<E>{}) && ...) &&
+                             check(std::index_sequence_for<E...>{}) && batch_axes<plan<E...>, Mesh>::agree;
 };
 
 template <template <class> class Model, class Plan, class Ctx, bool Declared = declared_model<Model>::ok>

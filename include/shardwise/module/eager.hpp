@@ -27,14 +27,26 @@ struct model_context : Ctx {
   using in_mode = model_context<Model, Ctx, Mode>;
 };
 
+// A plan that eager models can have.
+template <class Plan>
+struct plan_of_eager {
+  using type = Plan;
+};
+template <class Plan>
+  requires(plan_traits<Plan>::any_flat)
+struct plan_of_eager<Plan> {
+  static_assert(raise<problem::flat_parameters_eager, Plan>::ok);
+  using type = Plan;
+};
+
 }  // namespace detail
 
 // The model whose parameters and buffers are eager tensors, placed as the plan says. They have no values until initialise or
 // load_parameters has run. Its modules evaluate when it is called (run_mode), and train in value_and_grad, unless the plan says
 // a mode; with_mode says another one.
 template <template <class> class Model, class Plan, class Mesh, class T = float, class Rank = thread_rank<Mesh>>
-using bind_eager =
-    typename detail::bind_with<Model, Plan, detail::model_context<Model, eager_context<Mesh, dtype_v<T>, Rank>>>::type;
+using bind_eager = typename detail::bind_with<Model, typename detail::plan_of_eager<Plan>::type,
+                                              detail::model_context<Model, eager_context<Mesh, dtype_v<T>, Rank>>>::type;
 
 namespace detail {
 

@@ -25,6 +25,20 @@ struct shard_over {};
 // there, as under data_parallel.
 template <class Axis>
 struct replicate_over {};
+// A group's parameters are one (FSDP1's FlatParameter): row-major one after the other in the order in which the model declares them,
+// parameters without dims too, behind them zeros up to a multiple of the ranks, of which each stores an equal part, with its gradients
+// and states. One gather and one reduce-scatter for the group, of even parts; the parameters that modules read are views of what is
+// gathered, and their gradients are written into one.
+//
+// Law: what is computed is what fully_shard computes without it, bit for bit but for the order in which a gradient norm adds; names,
+// initial values and shapes of full_parameter, set_parameter and copy_parameters are the same. The differences: a rank's block of a
+// parameter (executor::parameter, parameter_layout) is a run of its elements, row-major and of one dim, which may be empty and may end
+// within a row. A parameter that the loss does not depend on has a gradient of zeros here, and so decays where weight_decay is not 0,
+// if another one of its group has a gradient. Parts begin anywhere, so a kernel may find them less aligned.
+//
+// On hosts, over one axis, for parameters that no style splits. Not beside mixed, frozen, param_group, accumulate, keep_gradients,
+// shard_optimizer_states, decay of matrices alone, iterated, eager models and checkpoint files: each is a sentence.
+struct flat_parameters {};
 
 namespace detail {
 
@@ -36,6 +50,7 @@ struct sharding_options {
   static constexpr bool fully = true;  // it: to each rank's shard
   static constexpr int ranks = 0;      // or else over these
   static constexpr bool known = true, repeated = false;
+  static constexpr bool flat = false;
 };
 template <class... More>
 struct sharding_options<average_gradients, More...> : sharding_options<More...> {};
@@ -59,6 +74,11 @@ struct sharding_options<reshard_after_forward<Ranks>, More...> : sharding_option
   static constexpr int ranks = of_numbers ? static_cast<int>(Ranks) : 1;
   static constexpr bool repeated = sharding_options<More...>::repeated || sharding_options<More...>::said;
 };
+template <class... More>
+struct sharding_options<flat_parameters, More...> : sharding_options<More...> {
+  static constexpr bool flat = true;
+  static constexpr bool repeated = sharding_options<More...>::repeated || sharding_options<More...>::flat;
+};
 template <class Other, class... More>
 struct sharding_options<Other, More...> : sharding_options<More...> {
   static constexpr bool known = false;
@@ -79,6 +99,7 @@ constexpr problem sharding_problem() {
   if (std::is_same_v<Axis, inner>) return problem::fully_shard_same_axis;
   if (std::is_same_v<Axis, copies> || (!std::is_void_v<copies> && std::is_same_v<inner, copies>))
     return problem::fully_shard_hybrid_axes;
+  if (Options::flat && !(std::is_void_v<copies> && std::is_void_v<inner>)) return problem::flat_parameters_axes;
   if (Options::fully) return problem::none;
   constexpr reshard_setting kept = reshard_over_ranks(Options::ranks, axis_ranks<Axis> * axis_ranks<inner>);
   if (kept.error) return problem::fsdp_factor;
@@ -94,7 +115,8 @@ using given_axes =
 // A module's parameters, and those of all modules below it that no inner fully_shard names, are one group: each rank of Axis
 // stores their rows of a chunk, ceil(rows / ranks), with their gradients and the optimizer's states, and the whole is gathered
 // for use. As an entry of a plan it names the whole model: plan<fully_shard<dp>>; at<"layers.*", fully_shard<dp>> makes a group
-// of each module there. Options: reshard_after_forward, shard_over, replicate_over, average_gradients.
+// of each module there. Options: reshard_after_forward, shard_over, replicate_over,
+// average_gradients, flat_parameters.
 //
 // Law: what a program computes is what it computes under data_parallel<Axis>, bit for bit but for the order in which a
 // reduction adds. The group's parameters are gathered side by side at the first use of any of them, and their gradients
@@ -112,6 +134,7 @@ struct fully_shard : detail::style_base {
   using replicated = typename options::replicated;
   using split_batch = detail::given_axes<Axis, inner, replicated>;
   static constexpr int ranks = detail::axis_ranks<Axis> * detail::axis_ranks<inner>;
+  static constexpr bool flat = options::flat;
   static constexpr bool averages = detail::has_option<average_gradients, Options...>;
   static constexpr bool whole_model = true;
   static constexpr bool accepts(module_kind) { return true; }

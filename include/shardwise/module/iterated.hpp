@@ -196,6 +196,8 @@ struct program_traits<step_phase<Phase, Step, Moves...>> {
 template <class Step, class... Moves>
 struct iterated {
   static_assert(raise<(keeps_gradients(Step::program) ? problem::keep_gradients_iterated : problem::none), Step>::ok);
+  static_assert(
+      raise<(detail::has_flat<typename Step::trace_type> ? problem::flat_parameters_iterated : problem::none), Step>::ok);
   using step = Step;
   using param_groups = typename program_traits<Step>::param_groups;
   using mesh_type = typename Step::mesh_type;

@@ -165,7 +165,7 @@ struct apply_optimizer {
     if (st.phase == 0) {
       for (; left > 0 && st.cursor < Params; --left, ++st.cursor) {
         const int p = st.param_node[st.cursor];
-        int g = st.cotangent[p];
+        int g = p < 0 ? -1 : st.cotangent[p];  // it is a part of a flat one
         if (g >= 0 && detail::has_low_form(b, g)) g = detail::low_form(b, g);
         // update kernels walk parameter and gradient as flat arrays
         st.gradient[st.cursor] =

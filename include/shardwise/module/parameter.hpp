@@ -127,6 +127,13 @@ constexpr tensor_placing placed_in_group(const spec& s, bool is_buffer) {
     if (!s.place[a].is_whole() && !r.error) r.error = {problem::fully_shard_placed, 0, -1, a};
     r.used.place[a] = reduced_value();
   }
+  if constexpr (Sharding::flat) {
+    for (int a = 0; a < s.axes && !is_buffer; ++a)
+      if (!s.place[a].is_whole() && !r.error) r.error = {problem::flat_parameters_placed, 0, -1, a};
+    if (!is_buffer) r.used.offset = 1;  // a view of the flat one
+    r.stored = r.part = r.used;
+    return r;
+  }
   r.stored = r.part = r.used;
   if (axis < 0 || is_buffer || s.rank == 0 || r.error) return r;
   const auto split = [](spec& whole, int a) {
@@ -149,6 +156,7 @@ struct tensor_in_group {
     else return placed_in_group<sharding, typename bound::context::mesh_type>(s, Buffer);
   }();
   static constexpr bool in_shards = !(value.stored == value.used);
+  static constexpr bool is_flat = !Buffer && is_flat_sharding<sharding>;
 };
 
 // How a parameter is used: in another element type than it is stored in, or in that; and in which type its gradient is summed.

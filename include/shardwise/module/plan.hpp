@@ -126,6 +126,7 @@ struct plan_traits<plan<E...>> {
   static constexpr bool any_mixed = (entry_traits<E>::setting::elements.said || ... || false);
   static constexpr bool any_shards = (false || ... || !std::is_void_v<typename entry_traits<E>::sharding>);
   static constexpr bool any_nested = (false || ... || is_nested_sharding<typename entry_traits<E>::sharding>);
+  static constexpr bool any_flat = (false || ... || is_flat_sharding<typename entry_traits<E>::sharding>);
   static constexpr int checkpoints = (0 + ... + (is_checkpoint<typename entry_traits<E>::checkpoint> ? 1 : 0));
 
   // A group of the whole model is one of the model's path: its parameters are asked for by name. So is its precision, of which

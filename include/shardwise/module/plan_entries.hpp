@@ -24,6 +24,9 @@ inline constexpr bool is_sharding = requires { typename T::shardwise_sharding; }
 // Over two axes.
 template <class T>
 inline constexpr bool is_nested_sharding = requires { requires !std::is_void_v<typename T::inner>; };
+// With flat_parameters.
+template <class T>
+inline constexpr bool is_flat_sharding = requires { requires T::flat; };
 // accumulate (accumulate.hpp), of the whole model alone.
 template <class T>
 inline constexpr bool is_accumulation = requires { T::shardwise_micro_batches; };

@@ -7,6 +7,7 @@
 #include <shardwise/module/bind.hpp>
 #include <shardwise/module/outputs.hpp>
 #include <shardwise/module/refused_trace.hpp>
+#include <shardwise/vocabulary/flat_part.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -117,7 +118,7 @@ struct group_recorder : parameter_recorder<Mesh, Plan, Scopes> {
     }
   }
 
- private:
+ protected:
   // How its group makes a leaf whole, of which `s` knows how it is read; `part` is its spec over the inner axis alone.
   template <class Group>
   constexpr void set_gathers(stored_shard& s, int leaf, [[maybe_unused]] const spec& part) {
@@ -150,6 +151,73 @@ template <class Mesh, class Plan, int Leaves, int Scopes>
 using storing_recorder =
     std::conditional_t<plan_traits<Plan>::any_shards || plan_traits<Plan>::any_mixed,
                        group_recorder<Mesh, Plan, Leaves, Scopes>, parameter_recorder<Mesh, Plan, Scopes>>;
+
+// The same under a plan with flat_parameters: the leaf of a group's first parameter is the flat one, in the place of the others' stands
+// a number that nothing reads.
+template <class Mesh, class Plan, int Leaves, int Scopes>
+struct flat_recorder : group_recorder<Mesh, Plan, Leaves, Scopes> {
+  using base = group_recorder<Mesh, Plan, Leaves, Scopes>;
+  flat_part* flat;
+  std::int64_t total[Scopes]{};  // elements of the flat parameter of each scope's group
+
+  constexpr flat_recorder(builder& to, parameter_info* info, int parameters, flat_part* table)
+      : base{to, info, parameters}, flat(table) {}
+
+  template <class PB, class Decl, class Sym>
+  constexpr void in_group(const Sym& slot) {
+    using placing = tensor_in_group<PB, typename Decl::shape_type, is_buffer_decl<Decl>::value>;
+    if constexpr (!placing::is_flat) {
+      base::template in_group<PB, Decl>(slot);
+    } else {
+      using group = owning_group<typename PB::parent>;
+      builder& b = this->b;
+      stored_shard s;
+      s.spec = b.intern(Sym::sp, Sym::hash);
+      this->template set_gathers<group>(s, slot.id, spec(Sym::sp));
+      s.flat = 0;
+      s.begin = total[s.scope];
+      this->leaves[slot.id] = s;
+      constexpr std::int64_t count = numel(spec(Sym::sp));
+      total[s.scope] += count;
+      flat[this->count - 1] = {first_number(s.first), s.begin, count, spec(Sym::sp)};
+      if (s.first == slot.id || slot.id >= b.node_capacity) return;
+      node n = empty_node;
+      n.op = op_code::fill;
+      n.spec = s.spec;
+      n.scope = b.current_scope;
+      b.nodes[slot.id] = n;
+    }
+  }
+  // Behind the last leaf: flat parameters have their extents.
+  constexpr void finish() {
+    builder& b = this->b;
+    for (int scope = 0; scope < Scopes; ++scope) {
+      if (total[scope] == 0) continue;
+      const int first = this->first[scope] - 1;
+      const int axis = this->leaves[first].axis;
+      spec s = b.specs[this->leaves[first].spec < b.spec_capacity ? this->leaves[first].spec : 0];
+      const std::int64_t ranks = s.axis_size[axis];
+      for (int d = 0; d < max_rank; ++d) s.extent[d] = s.stride[d] = 0;
+      s.rank = 1;
+      s.extent[0] = (total[scope] + ranks - 1) / ranks * ranks;
+      make_contiguous(s);
+      const int whole = b.intern(s);
+      for (int k = first; k >= 0; k = this->leaves[k].next) this->leaves[k].flat = whole;
+      s.place[axis] = shard_value(0);
+      normalise(s);
+      const int stored = b.intern(s);
+      if (first < b.node_capacity) b.nodes[first].spec = stored;
+    }
+  }
+
+ private:
+  // The number of the parameter whose leaf this is.
+  constexpr int first_number(int leaf) const {
+    for (int p = 0; p < this->count; ++p)
+      if (this->table[p].node == leaf) return p;
+    return -1;
+  }
+};
 
 // The same under a plan that splits the optimizer's states of whole parameters: each parameter's leaf says over which axes.
 template <class Base>
@@ -209,11 +277,14 @@ template <int Params>
 struct parameter_table {
   parameter_info item[Params > 0 ? Params : 1]{};
 };
+// Of the parameters of a plan without flat_parameters nothing is kept.
+struct no_flat_table {};
 
-template <class Graph, int Tensors>
+template <class Graph, int Tensors, class Flat = no_flat_table>
 struct trace_result {
   Graph g{typename Graph::unfilled{}};
   parameter_table<Tensors> params{};
+  Flat flat{};
   bool complete = false;
   bool again = false;  // with builder::own_values
   bool resolved = true;
@@ -241,6 +312,7 @@ struct traced {
       detail::loss_scale_of<Plan> > 1 && std::is_void_v<scaler> ? detail::loss_scale_of<Plan> : 1;
   static constexpr dtype stored_as = dtype_v<T>;  // of parameters and an optimizer's states
   static constexpr bool shards = detail::plan_traits<Plan>::any_shards, casts = detail::plan_traits<Plan>::any_mixed;
+  static constexpr bool flattens = detail::plan_traits<Plan>::any_flat;
   using accumulation = Accumulation;
   static constexpr int micro_batches = Accumulation::shardwise_micro_batches;
   using called_with = typename detail::called_inputs<typename Task::inputs, Accumulation>::type;
@@ -252,16 +324,24 @@ struct traced {
 #endif
 
  private:
+  using flat_type = std::conditional_t<flattens, flat_table<parameters>, detail::no_flat_table>;
+  template <class Result>
+  static constexpr auto recorder(builder& b, Result& r) {
+    if constexpr (flattens)
+      return detail::flat_recorder<Mesh, Plan, parameters + buffers, modules>(b, r.params.item, parameters, r.flat.item);
+    else return detail::recorder_of<Mesh, Plan, parameters + buffers, modules>{b, r.params.item, parameters};
+  }
   template <int N, int S, int M, bool Own>
   static constexpr auto record(call_log* calls = nullptr) {
     using graph_type = graph<N, S, M, (results::count < 1 ? 1 : results::count)>;
-    detail::trace_result<graph_type, parameters + buffers> r;
+    detail::trace_result<graph_type, parameters + buffers, flat_type> r;
     builder b = r.g.edit();
     b.own_values = Own;
     b.calls = calls;
     model_type model{};
-    detail::recorder_of<Mesh, Plan, parameters + buffers, modules> rec{b, r.params.item, parameters};
+    auto rec = recorder(b, r);
     detail::visit_module<unbound_model>(model, "", -1, rec);
+    if constexpr (flattens) rec.finish();
     if constexpr (shards || casts) b.stored = &rec.stored;
     run(r, b, model, typename Task::inputs{}, std::make_index_sequence<Task::inputs::count>{});
     r.complete = !b.overflowed();
@@ -329,8 +409,8 @@ struct traced {
 
   // One evaluation into a guessed capacity, a second one only if the guess was short; once more if it must tell values
   // apart.
-  static constexpr int gathers =
-      (shards ? 1 : 0) + (casts ? 1 : 0) + (detail::plan_traits<Plan>::any_nested ? 1 : 0);  // of a parameter
+  static constexpr int gathers = (shards ? 1 : 0) + (casts ? 1 : 0) + (detail::plan_traits<Plan>::any_nested ? 1 : 0) +
+                                 (flattens ? 2 : 0);  // of a parameter
   static constexpr int guess = micro_batches * ((4 + gathers) * (parameters + buffers) + 96);
   template <int N, int S, int M, bool Own>
   static constexpr auto recorded = record<N, S, M, Own>();
@@ -370,6 +450,7 @@ struct traced {
   // Its capacity may be larger than its size: to store it anew would cost more than the rest of it.
   static constexpr const auto& value = checked();
   static constexpr const auto& params = all.params;  // the parameters, then the buffers
+  static constexpr const auto& flat = all.flat;      // where the parameters of flat groups lie
 
   // Tells the log of all calls of modules, of notes and hooks, in the order of the program: one more evaluation of the trace.
   static constexpr void tell(call_log& log) {

@@ -146,6 +146,19 @@ struct bounds_agree<false, Source, Mesh> {
   static constexpr bool ok = raise_at<problem::dyn_bounds_differ, Source, node, Mesh>::ok;
 };
 
+// Whether a trace's plan has flat_parameters.
+template <class Trace>
+inline constexpr bool has_flat = [] {
+  if constexpr (requires { Trace::flattens; }) return Trace::flattens;
+  else return false;
+}();
+inline constexpr no_flat_table nothing_flat{};
+template <class Trace>
+constexpr const auto& flat_of() {
+  if constexpr (has_flat<Trace>) return Trace::flat;
+  else return nothing_flat;
+}
+
 // What every program publishes: the final graph and its costs. Derived gives `graph_source` (a type with the graph).
 template <class Mesh, class Backend, class Trace, class GraphSource>
 struct program_base {
@@ -156,7 +169,13 @@ struct program_base {
 
   static constexpr const auto& program = GraphSource::value;
   static constexpr const auto& parameters = Trace::params;  // and behind them the buffers
+  static constexpr const auto& flat = flat_of<Trace>();     // where the parameters of flat groups lie
   static constexpr int parameter_total = Trace::parameters;
+#if !SHARDWISE_DEVICE_PASS
+  static_assert(
+      raise<(has_flat<Trace> && !std::is_same_v<Backend, host_backend> ? problem::flat_parameters_backend : problem::none),
+            Backend>::ok);
+#endif
   static constexpr int buffer_total = Trace::buffers;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(detail::refused_graph<GraphSource, Mesh>::ok);
@@ -252,6 +271,8 @@ struct step_graph {
                                          typename trace_type::scaler>,
                          kept>;
 #if !SHARDWISE_DEVICE_PASS
+  static_assert(raise<(has_flat<trace_type> && Optimizer::matrices_only ? problem::flat_parameters_decay : problem::none),
+                      Optimizer>::ok);
   static_assert(loss_is_scaled<forward_type, Plan>::ok);
   static_assert(low_sums_within<graph_of<updated>, reduction_bound_of<Plan>, Mesh>::ok);
 #endif

@@ -169,9 +169,11 @@ struct permute_attributes {
 // slice, slice_scatter (operand 0, with operand 1 in place of that slice), and pad, a slice's adjoint.
 struct slice_attributes {
   std::int64_t dim, start;
-  std::int64_t length;  // of the slice; pad: the full extent
+  std::int64_t length;       // of the slice; pad: the full extent
+  std::int64_t one_of_many;  // of parts that are of one type, the first too: none is taken for the beginning of its storage
   std::int64_t
-      one_of_many;  // of equal parts, which are of one type, the first too: none is taken for the beginning of its storage
+      apart{};  // no two slices of the operand that say so share an element, and nothing else reads it: their gradients are written
+                // side by side into one tensor, not added up
 };
 struct cat_attributes {
   std::int64_t dim;

@@ -675,7 +675,7 @@ SHARDWISE_X(average_gradients_mixed,
             "has one gradient; give average_gradients to all of them or to none")
 SHARDWISE_X(fully_shard_option,
             "fully_shard: an option is given that it does not have; it has reshard_after_forward<...>, shard_over<axis>, "
-            "replicate_over<axis> and average_gradients")
+            "replicate_over<axis>, average_gradients and flat_parameters")
 SHARDWISE_X(fully_shard_option_twice, "fully_shard: an option is given twice; keep one of the two")
 SHARDWISE_X(fully_shard_hybrid_axes,
             "fully_shard: parameters are to be sharded and replicated over one and the same mesh axis; hybrid sharding takes two: "
@@ -702,6 +702,29 @@ SHARDWISE_X(fully_shard_placed,
 SHARDWISE_X(fully_shard_eager,
             "fully_shard: a module of an eager model is called while its parameters are stored in shards, and nothing gathers them "
             "there; compute gradients with value_and_grad and results with a forward_step, or bind the model with data_parallel")
+SHARDWISE_X(flat_parameters_axes,
+            "fully_shard: flat_parameters are split over one axis, and shard_over or replicate_over names a second one; leave that out, "
+            "or leave out flat_parameters")
+SHARDWISE_X(flat_parameters_beside,
+            "fully_shard: the plan has flat_parameters, and beside them mixed, frozen, param_group, accumulate, keep_gradients or "
+            "shard_optimizer_states, which treat each parameter by itself; leave that out, or leave out flat_parameters")
+SHARDWISE_X(flat_parameters_placed,
+            "fully_shard: a parameter of a group with flat_parameters is split by a style of its module; keep the style from the "
+            "module, give the module a fully_shard of its own without flat_parameters, or leave out flat_parameters")
+SHARDWISE_X(flat_parameters_decay,
+            "fully_shard: the optimizer decays matrices alone, and in flat_parameters matrices and vectors are one; let it decay all, "
+            "or leave out flat_parameters")
+SHARDWISE_X(flat_parameters_eager,
+            "fully_shard: an eager model is bound with a plan with flat_parameters, and its parameters are tensors of their own; leave "
+            "out flat_parameters in its plan, which computes the same")
+SHARDWISE_X(flat_parameters_backend,
+            "fully_shard: flat_parameters are for programs on hosts; give the step sw::host_backend, or leave out flat_parameters")
+SHARDWISE_X(flat_parameters_iterated,
+            "iterated: the step has flat_parameters, whose update cannot be moved parameter by parameter; leave out flat_parameters, or run "
+            "the step itself")
+SHARDWISE_X(flat_parameters_checkpoint,
+            "checkpoint: the program has flat_parameters, whose blocks are no parts of the parameters' dims, as files have them; copy "
+            "them (copy_parameters, copy_state) between it and an executor of the step without flat_parameters, and save or load that")
 SHARDWISE_X(checkpoint_of_list,
             "plan: a checkpoint is given to a list, which is not called as one; give it to the list's elements, by a path "
             "that ends in '.*', or to the module that has the list")

@@ -191,7 +191,8 @@ using settled = sw::train_step<two_layers, fit_over<dp<3>>,
                                sw::mesh<dp<3>>, sw::adam<>, sw::pipeline<>, double>;
 TEST_CASE("shard_optimizer_states: frozen modules and groups of parameters") {
   check_equal<settled<shard_optimizer_states>, settled<>>(0, [](auto& env) { env.template group<"slow">().lr = 0.25; });
-  static_assert(sw::runtime::detail::count_states(settled<shard_optimizer_states>::program) == 6);
+  static_assert(
+      sw::runtime::detail::count_states<settled<shard_optimizer_states>>(settled<shard_optimizer_states>::program) == 6);
 }
 
 // --- eager ----------------------------------------------------------------------------------------------------------------

@@ -40,6 +40,8 @@ inline std::string state_name(const std::string& parameter, std::int64_t which) 
 // In the program's order: parameters, buffers, states. Throws of a program that keeps values from one iteration for the next.
 template <class Executor>
 std::vector<saved_leaf> leaves_of(const char* call_name) {
+  static_assert(
+      raise<(Executor::flat::any ? problem::flat_parameters_checkpoint : problem::none), typename Executor::mesh_type>::ok);
   const auto& g = Executor::image();
   std::vector<saved_leaf> all;
   const auto add = [&](std::string name, int node, bool is_state) {

@@ -414,6 +414,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
     if constexpr (overlapped) rank_->stream().start();
     lower(0);
     base::reset_states();
+    base::clear_padding();
   }
 
   void lower(std::int64_t n_dyn) {

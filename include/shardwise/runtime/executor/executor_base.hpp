@@ -224,6 +224,7 @@ class executor_base : public gradient_sums<Step, Self> {
       base::given().parameter(at);
     }
     reset_states();
+    clear_padding();
   }
   // The optimizer's states become zeros, a loss scale what it was at first, and sums of gradients are forgotten.
   void reset_states() {
@@ -250,6 +251,20 @@ class executor_base : public gradient_sums<Step, Self> {
     return state_of_program(source::program, which);
 #endif
   }
+  // What follows the parameters in flat ones: no run makes anything but zeros of it.
+  void clear_padding() {
+    if constexpr (base::flat::any)
+      for (int id = 0; id < image().node_count; ++id) {
+        if (image().nodes[id].op != op_code::param) continue;
+        const int number = static_cast<int>(attributes_of<leaf_attributes>(image().nodes[id].a).index);
+        if (!base::flat::is_flat(number)) continue;
+        const layout& l = layout_of(id);
+        self().fill_block(id, [&](element* p) {
+          for (std::int64_t i = 0; i < l.ext[0]; ++i)
+            if (l.origin[0] + i >= base::flat::end_of(number)) p[i] = element(0);
+        });
+      }
+  }
   void check_ran() const {
     if (!ran_) [[unlikely]]
       base::refuse_unrun();
@@ -259,8 +274,15 @@ class executor_base : public gradient_sums<Step, Self> {
   void copy_leaves(Other& from) {
     using table = copied_blocks<Step, OtherStep, What>;
     for (int k = 0; k < table::count; ++k)
-      if (table::leaves[k].list < 0) self().copy_local(table::leaves[k].to, from, table::leaves[k].from);
+      if (table::leaves[k].list == -1) self().copy_local(table::leaves[k].to, from, table::leaves[k].from);
     if constexpr (has_exchange<Rank>) {
+      for (int k = 0; k < table::count; ++k)
+        if (table::leaves[k].list == copied_whole) {
+          const std::vector<element> whole = from.full(table::leaves[k].from, -1);
+          const int to = table::leaves[k].to;
+          self().fill_block(
+              to, [&](element* p) { base::load("copy_parameters", to, whole.data(), p, rank_->coordinate().data()); });
+        }
       bool moves = false;
       for (int k = 0; k < table::count; ++k) moves = moves || table::leaves[k].list >= 0;
       if (!moves) return;
@@ -307,9 +329,15 @@ class executor_base : public gradient_sums<Step, Self> {
         if (!wanted) whole.clear();
         return whole;
       }
-      const spec& s = image().spec_of(id);
+      const spec& s = image().spec_of(base::node_of(id));
       rank_->exchange(self().shown(id), [&](const auto& peer) {
         if (!wanted) return;
+        if (base::is_part(id)) {
+          for (int r = 0; r < world_size; ++r)
+            store_block(static_cast<const element*>(peer(r)), whole.data(),
+                        base::flat::layout_of(base::flat::part(base::flat::parameter_of(image(), id)), layout_on(s, r)));
+          return;
+        }
         const int own = rank_->index();
         each_copy(s, whole_spec(s), own, [&](const box_copy& box) {
           copy_box(box, static_cast<const element*>(peer(box.from)), layout_on(s, box.from), whole.data(),

@@ -132,6 +132,8 @@ class finite_watch {
     const node& n = lowered_type::image().nodes[id];
     const auto of = attributes_of<leaf_attributes>(n.a);
     const auto index = static_cast<int>(of.index);
+    if (n.op == op_code::param && lowered_type::flat::is_flat(index))
+      return "flat parameter that begins with '" + lowered_type::parameter_name(index) + "'";
     if (n.op == op_code::param) return "parameter '" + lowered_type::parameter_name(index) + "'";
     if (n.op == op_code::module_buffer) return "buffer '" + lowered_type::buffer_name(index) + "'";
     if (keeps_gradient(n))

@@ -10,6 +10,7 @@
 #include <shardwise/graph/text/text.hpp>
 #include <shardwise/graph/units.hpp>
 #include <shardwise/runtime/program/copy_list.hpp>
+#include <shardwise/runtime/program/flat_parts.hpp>
 #include <shardwise/support/config.hpp>
 #include <shardwise/support/fixed_string.hpp>
 
@@ -76,7 +77,8 @@ constexpr bool same_path(const G& g, int a, const H& h, int b) {
   }
 }
 
-// A program's parameters, or its buffers: how many, where they begin in its table, and the leaf that each of them is.
+// A program's parameters, or its buffers: how many, where they begin in its table, and the leaf that each of them is: its node, or
+// of a part of a flat parameter its id.
 template <class Program, bool Buffers>
 struct module_tensors {
   static constexpr int count = Buffers ? Program::buffer_total : Program::parameter_total;
@@ -92,6 +94,8 @@ struct module_tensors {
         node[attributes_of<leaf_attributes>(g.nodes[i].a).index] = i;
         --left;
       }
+    if constexpr (!Buffers && flat_parts<Program>::any)
+      for (int i = 0; i < count; ++i) node[i] = flat_parts<Program>::parameter_id(g, i);
   }
 };
 
@@ -115,8 +119,8 @@ constexpr parameter_difference differing_parameter() {
   for (int i = 0; i < in_a::count; ++i) {
     const auto& p = A::parameters.item[in_a::first + i];
     const auto& q = B::parameters.item[in_b::first + i];
-    const spec& s = g.spec_of(a.node[i]);
-    const spec& t = h.spec_of(b.node[i]);
+    const spec& s = flat_parts<A>::spec_of(g, a.node[i]);
+    const spec& t = flat_parts<B>::spec_of(h, b.node[i]);
     bool same = same_name(p.name, q.name) && s.rank == t.rank && s.type == t.type;
     for (int d = 0; same && d < s.rank; ++d) same = s.extent[d] == t.extent[d];
     if (same && !(p.scope == same_a && q.scope == same_b)) {
@@ -125,7 +129,7 @@ constexpr parameter_difference differing_parameter() {
       same_b = q.scope;
     }
     if (!same) return {differ, i, a.node[i], b.node[i]};
-    if (!Anywhere && !(s == t)) return {placed, i, a.node[i], b.node[i]};
+    if (!Anywhere && !alike_on_ranks<A, B>(g, a.node[i], h, b.node[i])) return {placed, i, a.node[i], b.node[i]};
   }
   return {};
 }
@@ -136,9 +140,8 @@ struct parameter_path {
   static constexpr text_buffer<120> path = [] {
     text_buffer<120> out;
     const auto& item = Program::parameters.item[tensors::first + At];
-    const int node = tensors(Program::program).node[At];
-    if (text::has_module(Program::program, Program::program.nodes[node].scope)) {
-      text::put_module(out, Program::program, Program::program.nodes[node].scope);
+    if (text::has_module(Program::program, item.scope)) {
+      text::put_module(out, Program::program, item.scope);
       out.push_back('.');
     }
     text::put(out, item.name);
@@ -158,39 +161,50 @@ constexpr bool say_differing() {
   } else {
     return raise<found.what, std::conditional_t<Buffers, buffer_number<found.at>, parameter_number<found.at>>,
                  typename parameter_path<A, Buffers, found.at>::type, typename A::mesh_type,
-                 placed_in<operand_t<A::program.spec_of(found.node_a)>, operand_t<B::program.spec_of(found.node_b)>>>::ok;
+                 placed_in<operand_t<flat_parts<A>::spec_of(A::program, found.node_a)>,
+                           operand_t<flat_parts<B>::spec_of(B::program, found.node_b)>>>::ok;
   }
 }
 
-// A state that an optimizer keeps: which one, by the parameter's number and the moment; of a dynamic loss scale by its kind.
-template <class Graph>
-constexpr int state_of(const Graph& g, const leaf_attributes& of) {
-  for (int i = 0; i < g.node_count; ++i) {
-    if (g.nodes[i].op != op_code::state) continue;
-    const auto a = attributes_of<leaf_attributes>(g.nodes[i].a);
-    if (a.parameter == of.parameter && a.which == of.which) return i;
-  }
-  return -1;
-}
 // What an optimizer keeps: neither what an iterated step keeps, which is nobody's, nor the sum of a parameter's gradients.
 constexpr bool is_optimizer_state(const node& n) {
   return n.op == op_code::state && belongs_to_optimizer(attributes_of<leaf_attributes>(n.a));
 }
-template <class Graph>
-constexpr int count_states(const Graph& g) {
+// f(attributes, id) for every state that a program's optimizer keeps, each under its own parameter.
+template <class Program, class Graph, class F>
+constexpr void each_state(const Graph& g, F&& f) {
+  using flat = flat_parts<Program>;
+  for (int i = 0; i < g.node_count; ++i) {
+    if (!is_optimizer_state(g.nodes[i])) continue;
+    const auto of = attributes_of<leaf_attributes>(g.nodes[i].a);
+    const int owner = static_cast<int>(of.parameter);
+    if (!flat::is_flat(owner)) {
+      f(of, i);
+      continue;
+    }
+    for (int p = 0; p < flat::total; ++p)
+      if (flat::is_flat(p) && flat::leaf(p) == owner) {
+        leaf_attributes own = of;
+        own.parameter = p;
+        f(own, flat::state_id(g, p, of.which));
+      }
+  }
+}
+template <class Program>
+constexpr int count_states(const auto& g) {
   int n = 0;
-  for (int i = 0; i < g.node_count; ++i) n += is_optimizer_state(g.nodes[i]) ? 1 : 0;
+  each_state<Program>(g, [&n](const leaf_attributes&, int) { ++n; });
   return n;
 }
 template <class A, class B>
 constexpr bool same_states() {
   const auto& g = A::program;
   const auto& h = B::program;
-  if (count_states(g) != count_states(h)) return false;
-  for (int i = 0; i < g.node_count; ++i) {
-    if (is_optimizer_state(g.nodes[i]) && state_of(h, attributes_of<leaf_attributes>(g.nodes[i].a)) < 0) return false;
-  }
-  return true;
+  if (count_states<A>(g) != count_states<B>(h)) return false;
+  bool same = true;
+  each_state<A>(
+      g, [&](const leaf_attributes& of, int) { same = same && flat_parts<B>::state_id(h, of.parameter, of.which) >= 0; });
+  return same;
 }
 
 }  // namespace detail
@@ -227,7 +241,10 @@ struct checked_states {
 
 enum class copied_leaves { parameters, states };
 
-// Leaf by leaf the nodes in To and in From, and for those whose blocks are not the same part of the tensor the list of what goes
+// In place of a list: a part of a flat parameter and a block, or two such parts, are copied by way of the whole tensor, one at a time.
+inline constexpr int copied_whole = -2;
+
+// Leaf by leaf the ids in To and in From, and for those whose blocks are not the same part of the tensor the list of what goes
 // where: a constant table.
 template <class To, class From, copied_leaves What>
 struct copied_blocks {
@@ -241,7 +258,7 @@ struct copied_blocks {
 #else
   static constexpr int ranks = To::mesh_type::size;
   static constexpr int count =
-      What == copied_leaves::states ? detail::count_states(To::program) : To::parameter_total + To::buffer_total;
+      What == copied_leaves::states ? detail::count_states<To>(To::program) : To::parameter_total + To::buffer_total;
 
  private:
   struct pair {
@@ -260,17 +277,19 @@ struct copied_blocks {
     const auto add = [&](int to, int from) {
       leaf& l = r.all[n++];
       l = {to, from, -1};
-      const spec &s = g.spec_of(to), &t = h.spec_of(from);
-      if (s == t) return;
+      if (alike_on_ranks<To, From>(g, to, h, from)) return;
+      if (flat_parts<To>::is_part(g, to) || flat_parts<From>::is_part(h, from)) {
+        l.list = copied_whole;
+        return;
+      }
       const pair wanted{g.nodes[to].spec, h.nodes[from].spec};
       for (l.list = 0; l.list < r.pair_count; ++l.list)
         if (r.pairs[l.list].to == wanted.to && r.pairs[l.list].from == wanted.from) return;
       r.pairs[r.pair_count++] = wanted;
     };
     if constexpr (What == copied_leaves::states) {
-      for (int i = 0; i < g.node_count; ++i)
-        if (detail::is_optimizer_state(g.nodes[i]))
-          add(i, detail::state_of(h, attributes_of<leaf_attributes>(g.nodes[i].a)));
+      detail::each_state<To>(
+          g, [&](const leaf_attributes& of, int id) { add(id, flat_parts<From>::state_id(h, of.parameter, of.which)); });
     } else {
       const detail::module_tensors<To, false> parameters(g);
       const detail::module_tensors<From, false> given(h);

@@ -9,6 +9,7 @@
 
 #include <shardwise/graph/kept_gradients.hpp>
 #include <shardwise/pass/framework/program_traits.hpp>
+#include <shardwise/runtime/program/flat_parts.hpp>
 #include <shardwise/runtime/program/image.hpp>
 #include <shardwise/runtime/program/names.hpp>
 #include <shardwise/support/config.hpp>
@@ -34,7 +35,8 @@ class program_leaves {
       if (parameter_name(i) == name) return i;
     refuse_name("parameter", name, parameter_count(), parameter_name);
   }
-  static const spec& parameter_spec(int index) { return image().spec_of(find(op_code::param, index)); }
+  // Of a parameter of a flat group: as it is used.
+  static const spec& parameter_spec(int index) { return spec_of(find(op_code::param, index)); }
 
   // Buffers of modules, counted by themselves.
   static constexpr int buffer_count() { return source::buffer_total; }
@@ -46,9 +48,17 @@ class program_leaves {
   }
   static const spec& buffer_spec(int index) { return image().spec_of(find(op_code::module_buffer, index)); }
 
+  // Of a node, or of a parameter in a flat group: see flat_parts.
+  using flat = flat_parts<source>;
+  static bool is_part(int id) { return flat::is_part(image(), id); }
+  static const spec& spec_of(int id) { return flat::spec_of(image(), id); }
+  static int node_of(int id) { return flat::node_of(image(), id); }
+
   // The node of a state that the optimizer keeps for a parameter.
   static int state_node(std::string_view name, moment m) {
     const int parameter = parameter_index(name);
+    if (flat::is_flat(parameter))
+      if (const int id = flat::state_id(image(), parameter, static_cast<std::int64_t>(m)); id >= 0) return id;
     bool kept = false;
     for (int i = 0; i < image().node_count; ++i) {
       if (image().nodes[i].op != op_code::state) continue;
@@ -60,6 +70,8 @@ class program_leaves {
   }
 
   static int find(op_code op, int index) {
+    if (op == op_code::param && index >= 0 && index < parameter_count() && flat::is_flat(index))
+      return flat::parameter_id(image(), index);
     for (int i = 0; i < image().node_count; ++i)
       if (image().nodes[i].op == op && attributes_of<leaf_attributes>(image().nodes[i].a).index == index) return i;
     int count = 0;
@@ -122,7 +134,7 @@ class program_leaves {
   // Of equal copies of a node's value, whether this rank's is the one to write.
   static bool writes_first(int id, const int* coordinate) {
     bool first = true;
-    const spec& s = image().spec_of(id);
+    const spec& s = image().spec_of(node_of(id));
     for (int a = 0; a < s.axes; ++a) first = first && (s.place[a].is_shard() || coordinate[a] == 0);
     return first;
   }

@@ -61,7 +61,7 @@ class lowered : public program_leaves<Step> {
     const auto& g = image();
     const std::size_t nodes = static_cast<std::size_t>(g.node_count);
     arena_ = arena;
-    layouts_.resize(nodes);
+    layouts_.resize(nodes + static_cast<std::size_t>(leaves::flat::slots));
     view_bytes_.assign(nodes, 0);
     calls_.clear();
     results_.clear();
@@ -107,6 +107,12 @@ class lowered : public program_leaves<Step> {
                            g.specs[g.nodes[n.in[0]].spec], out, coordinate, n_dyn);
       calls_.push_back(k);
     }
+    for (int id = g.node_count; id < g.node_count + leaves::flat::slots; ++id) {
+      const int p = leaves::flat::parameter_of(g, id);
+      if (const int node = leaves::flat::is_flat(p) ? leaves::node_of(id) : -1; node >= 0)
+        layouts_[static_cast<std::size_t>(id)] =
+            leaves::flat::layout_of(leaves::flat::part(p), layouts_[static_cast<std::size_t>(node)]);
+    }
     link_batches(calls_);
     const int update = update_begin(g);
     update_call_ = 0;
@@ -137,6 +143,12 @@ class lowered : public program_leaves<Step> {
   const layout& layout_of(int id) const { return layouts_[static_cast<std::size_t>(id)]; }
   // The storage of node `id`'s value, while nothing else has taken it.
   void* pointer(int id) const {
+    if (leaves::is_part(id)) {
+      const int node = leaves::node_of(id);
+      return static_cast<std::byte*>(place_of(node)) +
+             leaves::flat::place(leaves::flat::part(leaves::flat::parameter_of(image(), id)), layout_of(node)) *
+                 static_cast<std::int64_t>(size_of(image().spec_of(node).type));
+    }
     for (const exchange& e : exchanges_)  // what was computed in an input's next storage is where the input is
       if (plan().owner[id] == e.spare && id != e.spare)
         return static_cast<std::byte*>(place_of(e.input)) + plan().offset[id] - plan().offset[e.spare] +
@@ -161,13 +173,13 @@ class lowered : public program_leaves<Step> {
     }
   }
   std::size_t bytes_of(int id) const {
-    return static_cast<std::size_t>(layout_of(id).numel()) * size_of(image().spec_of(id).type);
+    return static_cast<std::size_t>(layout_of(id).numel()) * size_of(leaves::spec_of(id).type);
   }
 
   // The share of the rank at mesh coordinate `c` of node `id`'s value, given whole.
   template <class From, class To>
   void load(const char* call_name, int id, const From* global, To* local, const int* c) const {
-    load_share(call_name, global, local, layout_of(id), image().spec_of(id), c);
+    load_share(call_name, global, local, layout_of(id), leaves::spec_of(id), c);
   }
 
   void check_size(const char* call_name, int id, std::size_t given) const {

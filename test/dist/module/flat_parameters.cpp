@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// fully_shard with flat_parameters computes what it computes without, bit for bit: on ranks that divide the flat parameter or not, with
+// SGD and Adam, clipped, decayed; parameters, states and initial values go by name; padding holds zeros.
+#include <doctest/doctest.h>
+
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
+
+#include <cmath>
+#include <memory>
+#include <span>
+
+#include <fsdp.hpp>
+#include <running_norm.hpp>
+
+namespace {
+
+using namespace test;
+using namespace test::fsdp;
+using running::numbers;
+
+// Matrices, vectors and a scalar: 35 + 7 + 7 + 7 + 42 + 6 + 18 + 3 + 1 elements.
+template <class Bound = sw::unbound>
+struct net : sw::module<net<Bound>, Bound> {
+  SHARDWISE_MEMBERS(Bound, (sw::linear<5, 7>, in), (sw::layer_norm_module<7>, norm), (sw::linear<7, 6>, up),
+                    (sw::parameter<sw::shape<>, sw::init::ones>, gain), (sw::linear<6, 3>, down));
+  constexpr auto forward(const auto& x) const { return down(sw::relu(up(norm(sw::relu(in(x))))) * gain); }
+};
+template <int D>
+using batch = batch_axes<dp<D>>;
+template <int D>
+struct fit {
+  using inputs =
+      sw::inputs<split_rows_t<double, sw::shape<7, 5>, batch<D>>, split_rows_t<double, sw::shape<7, 3>, batch<D>>>;
+  constexpr auto operator()(const auto& model, const auto& x, const auto& t) const {
+    const auto apart = model(x) - t;
+    return sw::mean(apart * apart);
+  }
+};
+
+// One group; a group of a module beside the rest's; one that frees nothing.
+template <int D, class... Options>
+using one = sw::plan<sw::fully_shard<dp<D>, Options...>>;
+template <int D, class... Options>
+using freed = sw::plan<sw::fully_shard<dp<D>, sw::reshard_after_forward<true>, Options...>>;
+template <int D, class... Options>
+using three = sw::plan<sw::fully_shard<dp<D>, Options...>, sw::at<"up", sw::fully_shard<dp<D>, Options...>>,
+                       sw::at<"in", sw::fully_shard<dp<D>, sw::reshard_after_forward<false>, Options...>>>;
+// Flat beside what is not.
+template <int D, class... Options>
+using some = sw::plan<sw::fully_shard<dp<D>>, sw::at<"up", sw::fully_shard<dp<D>, Options...>>>;
+
+template <int D, class Plan, class Optimizer, class... P>
+using step = sw::train_step<net, fit<D>, Plan, sw::mesh<dp<D>>, Optimizer, sw::pipeline<P...>, double>;
+
+// Everything that can be read of a training, by name.
+struct record {
+  std::vector<double> first, losses, last, moments;
+  bool operator==(const record&) const = default;
+};
+
+template <class Step, class Rank>
+std::vector<double> all_of(sw::executor<Step, Rank>& run) {
+  std::vector<double> all;
+  for (int i = 0; i < run.parameter_count(); ++i) {
+    const auto one = run.full_parameter(run.parameter_name(i));
+    CHECK(static_cast<std::int64_t>(one.size()) == numel(run.parameter_spec(i)));
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
+}
+template <class Step, class Rank>
+std::vector<double> moments_of(sw::executor<Step, Rank>& run) {
+  std::vector<double> all;
+  for (int k = 0; k < Step::optimizer::states; ++k)
+    for (int i = 0; i < run.parameter_count(); ++i) {
+      const auto one = run.full_state(run.parameter_name(i), static_cast<sw::moment>(k));
+      all.insert(all.end(), one.begin(), one.end());
+    }
+  return all;
+}
+
+inline sw::step_env numbers_of(int s) {
+  sw::step_env env = running::step_numbers(s);
+  env.weight_decay = 0.1;
+  env.max_norm = 0.05;
+  return env;
+}
+template <class Run>
+void one_step(Run& run, int s) {
+  run.set_input(0, numbers<double>(35, s));
+  run.set_input(1, numbers<double>(21, s + 20));
+  run.run(numbers_of(s));
+}
+
+// Memory full of NaN.
+struct dynamic_bytes {
+  std::vector<double> all;
+  explicit dynamic_bytes(std::int64_t n) : all(static_cast<std::size_t>(n / 8 + 8), std::nan("")) {}
+  std::span<std::byte> span() {
+    void* at = all.data();
+    std::size_t room = all.size() * 8;
+    at = std::align(64, room - 64, at, room);
+    return {static_cast<std::byte*>(at), room};
+  }
+};
+
+// What lies behind the last parameter of each flat one, and of its states.
+template <class Step, class Rank>
+bool padding_is_zero(const sw::executor<Step, Rank>& run) {
+  using flat = typename sw::executor<Step, Rank>::flat;
+  bool zero = true;
+  for (int i = 0; i < Step::program.node_count; ++i) {
+    const sw::node& n = Step::program.nodes[i];
+    const auto of = sw::attributes_of<sw::leaf_attributes>(n.a);
+    const bool leaf = n.op == sw::op_code::param, state = n.op == sw::op_code::state && of.which < 2;
+    const int number = static_cast<int>(leaf ? of.index : of.parameter);
+    if (!(leaf || state) || !flat::is_flat(number)) continue;
+    const auto& l = run.layout_of(i);
+    const auto block = run.value(i);
+    for (std::int64_t k = 0; k < l.ext[0]; ++k)
+      if (l.origin[0] + k >= flat::end_of(number)) zero = zero && block[static_cast<std::size_t>(k)] == 0;
+  }
+  return zero;
+}
+
+constexpr auto every_check = sw::executor_checks::poison | sw::executor_checks::finite;
+template <class Step>
+record trained(int steps, sw::executor_checks checks) {
+  record r;
+  sw::launch<typename Step::mesh_type>([&](auto& rank) {
+    sw::executor<Step> run(rank, checks);
+    run.initialise(5);
+    record own;
+    own.first = all_of(run);
+    for (int s = 1; s <= steps; ++s) {
+      one_step(run, s);
+      own.losses.push_back(run.loss());
+    }
+    own.last = all_of(run);
+    own.moments = moments_of(run);
+    CHECK(padding_is_zero(run));
+    if (rank.index() == 0) r = own;
+  });
+  return r;
+}
+
+double apart(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  return most;
+}
+
+template <int D, template <int, class...> class Plan, class Optimizer, class... P>
+void check_same(double bound, sw::executor_checks checks = every_check) {
+  const record flat = trained<step<D, Plan<D, sw::flat_parameters>, Optimizer, P...>>(4, checks);
+  const record plain = trained<step<D, Plan<D>, Optimizer, P...>>(4, checks);
+  CHECK(flat.first == plain.first);
+  CHECK(apart(flat.losses, plain.losses) <= bound);
+  CHECK(apart(flat.last, plain.last) <= bound);
+  CHECK(apart(flat.moments, plain.moments) <= bound);
+  CHECK(plain.losses.front() != plain.losses.back());
+}
+template <int D>
+void check_ranks() {
+  CAPTURE(D);
+  check_same<D, one, sw::sgd<true>>(0);
+  check_same<D, three, sw::adam<>>(0);
+}
+
+TEST_CASE("flat_parameters on 1, 2, 3 and 4 ranks") {
+  check_ranks<1>();
+  check_ranks<2>();
+  check_ranks<3>();
+  check_ranks<4>();
+}
+TEST_CASE("flat_parameters: freed after the forward pass, and beside groups that are not flat") {
+  check_same<3, freed, sw::sgd<true>>(0);
+  check_same<4, some, sw::adam<>>(0);
+}
+TEST_CASE("flat_parameters under a clipped norm, which adds in another order") {
+  check_same<3, one, sw::clip_norm<sw::adam<>>>(1e-13);
+  check_same<4, three, sw::clip_norm<sw::adam<>>>(1e-13);
+}
+// Lists have room between tensors, of which adam_term makes what it likes.
+TEST_CASE("flat_parameters under list optimizers") {
+  check_same<3, three, sw::adam<>, sw::fused_optimizer>(0, sw::executor_checks::poison);
+  check_same<3, three, sw::adam<>, sw::foreach_optimizer>(0, sw::executor_checks::poison);
+}
+
+// Blocks by name: runs of elements, which together are the parameter.
+TEST_CASE("flat_parameters: a rank's blocks") {
+  using program = step<4, one<4, sw::flat_parameters>, sw::adam<>>;
+  std::vector<std::int64_t> held(4 * 9, 0);
+  sw::launch<program::mesh_type>([&](auto& rank) {
+    sw::executor<program> run(rank);
+    run.initialise(3);
+    std::vector<double> weight(42);
+    for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<double>(i) - 20;
+    run.set_parameter("up.weight", weight);
+    CHECK(run.full_parameter("up.weight") == weight);
+    CHECK(run.full_parameter("up.weight", 2) == (rank.index() == 2 ? weight : std::vector<double>{}));
+    std::vector<double> shared(42);
+    static std::vector<double> gathered(42);
+    run.gather_parameter(run.parameter_index("up.weight"), gathered);
+    CHECK(gathered == weight);
+    run.set_state("up.weight", sw::moment::second, weight);
+    CHECK(run.full_state("up.weight", sw::moment::second) == weight);
+    CHECK(run.full_state("up.weight", sw::moment::first) == std::vector<double>(42, 0));
+    const auto& l = run.parameter_layout(run.parameter_index("up.weight"));
+    const auto block = std::as_const(run).parameter("up.weight");
+    CHECK(static_cast<std::int64_t>(block.size()) == l.ext[0]);
+    for (std::size_t i = 0; i < block.size(); ++i) CHECK(block[i] == weight[static_cast<std::size_t>(l.origin[0]) + i]);
+    for (int i = 0; i < run.parameter_count(); ++i)
+      held[static_cast<std::size_t>(rank.index() * 9 + i)] = run.parameter_layout(i).ext[0];
+    CHECK(run.parameter_count() == 9);
+    CHECK(run.parameter_spec(0).rank == 2);
+    CHECK_THROWS_WITH_AS(run.full_parameter("up.wait"), doctest::Contains("up.weight"), std::out_of_range);
+  });
+  // 126 elements, padded to 128, 32 of them a rank's: in.weight has 35
+  for (int i = 0; i < program::program.node_count; ++i)
+    if (program::program.nodes[i].op == sw::op_code::param) CHECK(program::program.spec_of(i).extent[0] == 128);
+  CHECK(held[0] == 32);
+  CHECK(held[9] == 3);
+  for (int r = 0; r < 4; ++r) {
+    std::int64_t all = 0;
+    for (int i = 0; i < 9; ++i) all += held[static_cast<std::size_t>(r * 9 + i)];
+    CHECK(all == (r < 3 ? 32 : 30));
+  }
+}
+
+TEST_CASE("flat_parameters: padding is zero in memory that was not, whoever sets the parameters") {
+  using program = step<4, one<4, sw::flat_parameters>, sw::adam<>>;
+  sw::launch<program::mesh_type>([&](auto& rank) {
+    dynamic_bytes arena(program::peak_bytes);
+    sw::executor<program> run(rank, arena.span());
+    CHECK(padding_is_zero(run));
+    for (int i = 0; i < run.parameter_count(); ++i)
+      run.set_parameter(i, numbers<double>(static_cast<std::size_t>(numel(run.parameter_spec(i))), i));
+    one_step(run, 1);
+    CHECK(padding_is_zero(run));
+  });
+}
+
+template <class From, class To>
+void check_copy() {
+  sw::launch<typename From::mesh_type>([&](auto& rank) {
+    sw::executor<From> from(rank);
+    sw::executor<To> to(rank);
+    from.initialise(5);
+    to.initialise(6);
+    for (int s = 1; s <= 2; ++s) one_step(from, s);
+    to.copy_parameters(from);
+    to.copy_state(from);
+    CHECK(all_of(to) == all_of(from));
+    CHECK(moments_of(to) == moments_of(from));
+    for (int s = 3; s <= 4; ++s) {
+      one_step(from, s);
+      one_step(to, s);
+      CHECK(to.loss() == from.loss());
+    }
+    CHECK(all_of(to) == all_of(from));
+    CHECK(padding_is_zero(to));
+  });
+}
+TEST_CASE("flat_parameters: copies between programs, with and without") {
+  using flat = step<3, one<3, sw::flat_parameters>, sw::adam<>>;
+  using in_three = step<3, three<3, sw::flat_parameters>, sw::adam<>>;
+  using plain = step<3, one<3>, sw::adam<>>;
+  check_copy<flat, plain>();
+  check_copy<plain, flat>();
+  check_copy<flat, in_three>();
+  check_copy<flat, flat>();
+}
+
+// --- collectives ----------------------------------------------------------------------------------------------------------
+
+// 80 + 8 + 80 + 10 elements, twice.
+template <class Bound = sw::unbound>
+struct mlp : sw::module<mlp<Bound>, Bound> {
+  SHARDWISE_MEMBERS(Bound, (sw::linear<10, 8>, net1), (sw::linear<8, 10>, net2));
+  constexpr auto forward(const auto& x) const { return net2(sw::relu(net1(x))); }
+};
+template <class Bound = sw::unbound>
+struct two_mlps : sw::module<two_mlps<Bound>, Bound> {
+  SHARDWISE_MEMBERS(Bound, (mlp<>, mlp0), (mlp<>, mlp1));
+  constexpr auto forward(const auto& x) const { return mlp1(mlp0(x)); }
+};
+struct sum_of_two {
+  using inputs = sw::inputs<split_rows_t<double, sw::shape<4, 10>, batch<2>>>;
+  constexpr auto operator()(const auto& m, const auto& x) const { return sw::sum(m(x)); }
+};
+template <class Plan>
+using mlps = sw::train_step<two_mlps, sum_of_two, Plan, sw::mesh<dp<2>>, sw::sgd<>, sw::pipeline<>, double>;
+
+template <class Step>
+constexpr int count_of(sw::transition kind) {
+  int n = 0;
+  for (int i = 0; i < Step::program.node_count; ++i) n += sw::detail::transition_at(Step::program, i) == kind ? 1 : 0;
+  return n;
+}
+template <class Step>
+constexpr int count_of(sw::op_code op) {
+  int n = 0;
+  for (int i = 0; i < Step::program.node_count; ++i) n += Step::program.nodes[i].op == op ? 1 : 0;
+  return n;
+}
+
+TEST_CASE("flat_parameters: one gather and one scatter of even parts for each group") {
+  using whole = mlps<one<2, sw::flat_parameters>>;
+  static_assert(count_of<whole>(sw::transition::all_gather) == 1);
+  static_assert(count_of<whole>(sw::transition::reduce_scatter) == 1);
+  static_assert(count_of<whole>(sw::op_code::param) == 1);
+  static_assert(count_of<whole>(sw::op_code::sgd) == 1);
+  static_assert(count_of<whole>(sw::op_code::pad) == 1 && count_of<whole>(sw::op_code::slice_scatter) == 7);
+  static_assert(count_of<whole>(sw::op_code::contiguous) == count_of<mlps<one<2>>>(sw::op_code::contiguous));
+  static_assert(whole::comm_bytes<dp<2>> == mlps<one<2>>::comm_bytes<dp<2>>);  // nothing is padded here
+  CHECK(group_text<whole>(sw::transition::all_gather) == "forward: model 1 of 178 to 356;");
+  CHECK(group_text<whole>(sw::transition::reduce_scatter) == "backward: model 1 of 356 to 178;");
+  using layers = mlps<
+      sw::plan<sw::fully_shard<dp<2>, sw::flat_parameters>, sw::at<"mlp*", sw::fully_shard<dp<2>, sw::flat_parameters>>>>;
+  static_assert(count_of<layers>(sw::transition::all_gather) == 4);
+  static_assert(count_of<layers>(sw::transition::reduce_scatter) == 2);
+  CHECK(group_text<layers>(sw::transition::all_gather) ==
+        "forward: mlp0 1 of 89 to 178; mlp1 1 of 89 to 178;\nbackward: mlp1 1 of 89 to 178; mlp0 1 of 89 to 178;");
+  CHECK(group_text<layers>(sw::transition::reduce_scatter) == "backward: mlp1 1 of 178 to 89; mlp0 1 of 178 to 89;");
+}
+
+}  // namespace

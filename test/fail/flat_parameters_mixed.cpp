@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flat parameters are cast.
+// expect: fully_shard: the plan has flat_parameters, and beside them mixed, frozen, param_group, accumulate
+
+#include "small_models.hpp"
+
+struct dp : sw::axis<2> {};
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<dp, tp>;
+#ifdef SHARDWISE_FAIL
+using plan = sw::plan<sw::fully_shard<dp, sw::flat_parameters>, sw::mixed<sw::bf16>>;
+#else
+using plan = sw::plan<sw::fully_shard<dp>, sw::mixed<sw::bf16>>;
+#endif
+using bound = sw::bind<two_linears, plan, mesh>;
+constexpr auto members = sizeof(bound);
