@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# shardwise_add_kernels(): the target shardwise::kernels, for the project and for the installed package: the host kernels of float and
-# double compiled once, for all sources that link it, which then compile in two thirds of the time and without optimisation train at full
-# speed. A static library that is built where something links it (26 s of one core, optimised whatever the build type); each shared
+# shardwise_add_kernels(): the target shardwise::kernels, for the project and for the installed package: the host kernels of all element
+# types compiled once, for all sources that link it, which then compile in two thirds of the time and without optimisation train at full
+# speed. A static library that is built where something links it (some 30 s of one core, optimised whatever the build type); each shared
 # object has its own, since kernels are hidden. Where there is shardwise::blas it is part of the target: kernels and those who call
 # them agree on it, or nothing links.
 
