@@ -32,12 +32,14 @@ families = {"clang": (["-fsyntax-only", "-Xclang", "-print-stats"], "-fconstexpr
 
 
 def references(scratch):
-    """What is compiled, by name: the umbrella headers, a train step of 12 layers, and the dearest pipeline over it."""
+    """What is compiled, by name: the umbrella headers, a train step of 12 layers, the same as sources that link
+    shardwise::kernels see it, and the dearest pipeline over it."""
     umbrella, core = scratch / "umbrella.cpp", scratch / "core.cpp"
     umbrella.write_text("#include <shardwise/shardwise.hpp>\n")
     core.write_text("#include <shardwise/core.hpp>\n")
     fused = "c: merge, fuse, join"
     return {"umbrella": (umbrella, []), "core": (core, []), "gpt_12": (source, ["-DLAYERS=12"]),
+            "gpt_12_linked": (source, ["-DLAYERS=12", "-DSHARDWISE_EXTERN_KERNELS=1"]),
             "gpt_12_fused": (pass_source(scratch, "gpt", 12, fused, pipelines[fused]), [])}
 
 
