@@ -17,7 +17,8 @@ using namespace test::fsdp;
 using namespace test::flat;
 
 template <int D, class... Options>
-using again = sw::plan<sw::fully_shard<dp<D>, Options...>, sw::at<"up", sw::fully_shard<dp<D>, Options...>>, sw::at<"in", sw::checkpoint>, sw::at<"up", sw::checkpoint>>;
+using again = sw::plan<sw::fully_shard<dp<D>, Options...>, sw::at<"up", sw::fully_shard<dp<D>, Options...>>,
+                       sw::at<"in", sw::checkpoint>, sw::at<"up", sw::checkpoint>>;
 TEST_CASE("flat_parameters under passes") {
   check_same<3, three, sw::sgd<true>, sw::cancel_redistributions, sw::merge_common>(0);
   check_same<3, freed, sw::sgd<true>, sw::rematerialise<0>>(0);
