@@ -83,7 +83,15 @@ golden_run run_golden(const safetensors& file, int world, int iterations, double
     probe.momentum = 0;
     feed(ex, 0);
     ex.run(probe);
-    for (int id = 0; id < Step::program.node_count; ++id) {
+    constexpr bool flat = sw::runtime::flat_parts<Step>::any;  // a state is that of several parameters
+    for (int i = 0; flat && i < ex.parameter_count(); ++i) {
+      const std::vector<double> value = ex.full_state(ex.parameter_name(i), sw::moment::first);
+      const std::lock_guard lock(gate);
+      auto& whole = result.gradient[golden_name(ex.parameter_name(i))];
+      if (!whole.empty() && whole != value) result.replicas_equal = false;
+      whole = value;
+    }
+    for (int id = 0; !flat && id < Step::program.node_count; ++id) {
       const sw::node& n = Step::program.nodes[id];
       if (n.op != sw::op_code::state || n.a.v[2] != 0) continue;
       const std::vector<double> value = ex.value(id);

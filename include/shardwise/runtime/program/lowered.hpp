@@ -208,9 +208,9 @@ class lowered : public program_leaves<Step> {
   }
   template <class E>
   static void check_type(const char* call_name, int id) {
-    if (image().spec_of(id).type != dtype_v<E>)
+    if (leaves::spec_of(id).type != dtype_v<E>)
       throw std::invalid_argument(std::string("shardwise: ") + call_name + ": elements of type " + element_name(dtype_v<E>) +
-                                  " are given; the tensor's are " + element_name(image().spec_of(id).type) +
+                                  " are given; the tensor's are " + element_name(leaves::spec_of(id).type) +
                                   ": convert the values to that type first");
   }
   // A size for the program's dyn dim.
