@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// flat_parameters beside an axis that replicates, and under a moving average of the weights: what is computed without them.
+#include <doctest/doctest.h>
+
+#include <shardwise/runtime/executor/weight_average.hpp>
+
+#include <flat_parameters.hpp>
+
+namespace {
+
+using namespace test;
+using namespace test::flat;
+
+struct copies : sw::axis<2> {};
+
+template <class... Options>
+using beside = sw::plan<sw::fully_shard<dp<2>, Options...>, sw::data_parallel<copies>>;
+struct fit_both {
+  using inputs = sw::inputs<split_rows_t<double, sw::shape<7, 5>, batch_axes<dp<2>, copies>>,
+                            split_rows_t<double, sw::shape<7, 3>, batch_axes<dp<2>, copies>>>;
+  constexpr auto operator()(const auto& model, const auto& x, const auto& t) const {
+    const auto apart = model(x) - t;
+    return sw::mean(apart * apart);
+  }
+};
+template <class... Options>
+using beside_step =
+    sw::train_step<net, fit_both, beside<Options...>, sw::mesh<dp<2>, copies>, sw::adam<>, sw::pipeline<>, double>;
+
+TEST_CASE("flat_parameters beside data_parallel over another axis") {
+  const record flat = trained<beside_step<sw::flat_parameters>>(4, every_check);
+  const record plain = trained<beside_step<>>(4, every_check);
+  CHECK(flat.first == plain.first);
+  CHECK(flat.losses == plain.losses);
+  CHECK(flat.last == plain.last);
+  CHECK(flat.moments == plain.moments);
+}
+
+template <class Step>
+std::vector<double> averaged() {
+  std::vector<double> all;
+  sw::launch<typename Step::mesh_type>([&](auto& rank) {
+    sw::executor<Step> run(rank);
+    run.initialise(5);
+    sw::weight_average average(run);
+    for (int s = 1; s <= 3; ++s) {
+      one_step(run, s);
+      average.update(run, 0.75);
+    }
+    const std::vector<double> weights = all_of(run);
+    average.exchange(run);
+    const std::vector<double> own = all_of(run);
+    CHECK(own != weights);
+    if constexpr (requires { typename sw::executor<Step>::flat; }) CHECK(padding_is_zero(run));
+    average.exchange(run);
+    CHECK(all_of(run) == weights);
+    if (rank.index() == 0) all = own;
+  });
+  return all;
+}
+TEST_CASE("flat_parameters: a moving average of the weights") {
+  CHECK(averaged<step<4, one<4, sw::flat_parameters>, sw::adam<>>>() == averaged<step<4, one<4>, sw::adam<>>>());
+}
+
+}  // namespace
