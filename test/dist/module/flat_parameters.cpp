@@ -34,10 +34,10 @@ TEST_CASE("flat_parameters under a clipped norm, which adds in another order") {
   check_same<3, one, sw::clip_norm<sw::adam<>>>(1e-13);
   check_same<4, three, sw::clip_norm<sw::adam<>>>(1e-13);
 }
-// Lists have room between tensors, of which adam_term makes what it likes.
+// Lists have room between tensors, which holds NaN here: what is computed of it is nobody's.
 TEST_CASE("flat_parameters under list optimizers") {
-  check_same<3, three, sw::adam<>, sw::fused_optimizer>(0, sw::executor_checks::poison);
-  check_same<3, three, sw::adam<>, sw::foreach_optimizer>(0, sw::executor_checks::poison);
+  check_same<3, three, sw::adam<>, sw::fused_optimizer>(0);
+  check_same<3, three, sw::adam<>, sw::foreach_optimizer>(0);
 }
 
 // Blocks by name: runs of elements, which together are the parameter.

@@ -87,7 +87,10 @@ class finite_watch {
     } else if (c.results) {
       for (int j = c.node + 1; j < g.node_count; ++j)
         if (g.nodes[j].op == op_code::getitem && g.nodes[j].in[0] == c.node) check(j, "a result of ");
-    } else if (!(n.op == op_code::redistribute && g.nodes[n.in[0]].op == op_code::pack)) {  // a list's gaps hold anything
+    } else if (is_list(g, c.node)) {  // its gaps hold anything
+      for (int j = c.node + 1; j < g.node_count; ++j)
+        if (g.nodes[j].op == op_code::unpack && g.nodes[j].in[0] == c.node) check(j, "the result of ");
+    } else {
       check(c.node, "the result of ");
     }
     for (int k = 0; k < n.inputs; ++k)
@@ -105,6 +108,17 @@ class finite_watch {
   static void each_value(const Graph& g, int id, F&& f) {
     if (g.nodes[id].op != op_code::pack) return f(id);
     for (int k = 0; k < g.nodes[id].inputs; ++k) each_value(g, g.nodes[id].in[k], f);
+  }
+  // Values side by side with room between them: a list, and what is computed of lists place by place. What nothing takes out of one, an
+  // update writes, and is looked at there.
+  template <class Graph>
+  static bool is_list(const Graph& g, int id) {
+    const node& n = g.nodes[id];
+    if (n.op == op_code::pack) return true;
+    if (n.inputs == 0 || n.op == op_code::unpack) return false;
+    if (n.op == op_code::redistribute) return is_list(g, n.in[0]);
+    const spec &own = g.spec_of(id), &first = g.spec_of(n.in[0]);
+    return own.rank == first.rank && own.rank == 1 && own.extent[0] == first.extent[0] && is_list(g, n.in[0]);
   }
   // The parameter, buffer, state or input whose storage a node shows, -1: none.
   template <class Graph>
