@@ -93,6 +93,10 @@ SHARDWISE_OPS(SHARDWISE_X)
 #define SHARDWISE_X(name) SHARDWISE_EXTERN template host::cut_kind cut_of_custom<custom::name>();
 SHARDWISE_OWN_KERNELS(SHARDWISE_X)
 #undef SHARDWISE_X
+// Of those whose record takes any element: custom_entry.
+#define SHARDWISE_X(type) SHARDWISE_OWN(max, type) SHARDWISE_OWN(min, type)
+SHARDWISE_X(std::int32_t) SHARDWISE_X(std::int64_t) SHARDWISE_X(bool)
+#undef SHARDWISE_X
 #endif
 #endif
 
