@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <flat_parameters.hpp>
-#include <type_traits>
 
 #include "world.hpp"
 

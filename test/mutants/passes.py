@@ -282,7 +282,7 @@ MUTANTS = [
      "shard_value(0)", (SHARDS,)),
     ("fully_shard: a parameter is gathered by itself", "graph/builder.hpp", "for (int k = leaf[id].first; k >= 0; k = leaf[k].next)",
      "for (int k = id; k >= 0; k = -1)", (SHARDS,)),
-    ("flat_parameters: parts are not even", "module/trace.hpp", "(total[scope] + ranks - 1) / ranks * ranks", "total[scope]",
+    ("flat_parameters: parts are not even", "module/recorders.hpp", "(total[scope] + ranks - 1) / ranks * ranks", "total[scope]",
      ("dist/module/flat_parameters.cpp",)),
     ("flat_parameters: gradients are added up", "operations/view/adjoint.hpp", "of.apart != 0 && sum >= 0", "false",
      ("dist/module/flat_parameters.cpp",)),

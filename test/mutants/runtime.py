@@ -190,7 +190,7 @@ MUTANTS = [
     ("pending: its source may be written before it is read", FLIGHT, "      to.kept.back().read_until(to.ticket);\n", "", (SOURCES,)),
     ("pending: its source is written through a pointer", FLIGHT,
      "if (source.storage.is_given()) source.storage = source.storage.copy();  // nobody can tell when he writes", "", (SOURCES,)),
-    ("buffers: they are numbered behind the parameters in the graph too", "module/trace.hpp",
+    ("buffers: they are numbered behind the parameters in the graph too", "module/recorders.hpp",
      "int& number = is_buffer ? buffers : count;", "int& number = count;", (BUFFER_GRAPHS, BUFFERS)),
     ("buffers: initialised with the values of the first parameters", EXECUTORS,
      "self().draw_block(id, info.kind, info.scale, seed, base::table_name(at));",

@@ -115,8 +115,7 @@ using given_axes =
 // A module's parameters, and those of all modules below it that no inner fully_shard names, are one group: each rank of Axis
 // stores their rows of a chunk, ceil(rows / ranks), with their gradients and the optimizer's states, and the whole is gathered
 // for use. As an entry of a plan it names the whole model: plan<fully_shard<dp>>; at<"layers.*", fully_shard<dp>> makes a group
-// of each module there. Options: reshard_after_forward, shard_over, replicate_over,
-// average_gradients, flat_parameters.
+// of each module there. Options: reshard_after_forward, shard_over, replicate_over, average_gradients, flat_parameters.
 //
 // Law: what a program computes is what it computes under data_parallel<Axis>, bit for bit but for the order in which a
 // reduction adds. The group's parameters are gathered side by side at the first use of any of them, and their gradients

@@ -95,6 +95,9 @@ constexpr auto of_each_channel(const X& x, double number) {
 }
 
 inline constexpr op_attr batch_statistics = pack_attributes(channel_norm_attributes{0, 1});
+// Not a local constant of group_norm: nvcc 13's device compiler crashes over one where the call stands in a decltype.
+template <std::int64_t Groups>
+inline constexpr op_attr statistics_of_groups = pack_attributes(channel_norm_attributes{Groups, 0});
 
 constexpr std::int64_t elements_of_channel(const spec& x) {
   std::int64_t n = 1;
@@ -237,14 +240,14 @@ constexpr auto group_norm(const X& x, const W& weight, const B& bias, double eps
     return detail::refused<problem::group_norm_groups, op_code::custom, detail::custom_tag<custom::channel_norm>,
                            operand_t<X::sp>>(x, weight, bias);
   } else {
-    constexpr op_attr a = pack_attributes(channel_norm_attributes{Groups, 0});
-    const auto each = call<custom::channel_moments, a>(x);
+    const auto each = call<custom::channel_moments, detail::statistics_of_groups<Groups>>(x);
     if constexpr (!detail::resolved<decltype(each)>) {
       return each;
     } else {
       constexpr std::int64_t n = X::sp.extent[1] / Groups * detail::elements_of_channel(spec(X::sp));
       const auto variance = detail::of_pairs<1>(each) * (1.0 / static_cast<double>(n > 0 ? n : 1));
-      return call<custom::channel_norm, a>(x, detail::of_pairs<0>(each), rsqrt(variance + eps), weight, bias);
+      return call<custom::channel_norm, detail::statistics_of_groups<Groups>>(x, detail::of_pairs<0>(each),
+                                                                              rsqrt(variance + eps), weight, bias);
     }
   }
 }

@@ -276,19 +276,19 @@ class executor_base : public gradient_sums<Step, Self> {
     for (int k = 0; k < table::count; ++k)
       if (table::leaves[k].list == -1) self().copy_local(table::leaves[k].to, from, table::leaves[k].from);
     if constexpr (has_exchange<Rank>) {
+      constexpr const char* copying = What == copied_leaves::states ? "copy_state" : "copy_parameters";
       for (int k = 0; k < table::count; ++k)
         if (table::leaves[k].list == copied_whole) {
           const std::vector<element> whole = from.full(table::leaves[k].from, -1);
           const int to = table::leaves[k].to;
-          self().fill_block(
-              to, [&](element* p) { base::load("copy_parameters", to, whole.data(), p, rank_->coordinate().data()); });
+          self().fill_block(to, [&](element* p) { base::load(copying, to, whole.data(), p, rank_->coordinate().data()); });
         }
       bool moves = false;
       for (int k = 0; k < table::count; ++k) moves = moves || table::leaves[k].list >= 0;
       if (!moves) return;
       if (!rank_shares_memory(*rank_)) {
         for (int k = 0; k < table::count; ++k)
-          if (table::leaves[k].list >= 0) carry_over(table::leaves[k].to, from, table::leaves[k].from);
+          if (table::leaves[k].list >= 0) carry_over(copying, table::leaves[k].to, from, table::leaves[k].from);
         return;
       }
       dynamic_array<const void*> mine(static_cast<std::size_t>(table::count), nullptr);
@@ -368,11 +368,10 @@ class executor_base : public gradient_sums<Step, Self> {
   }
   // Between processes: one whole tensor at a time.
   template <class Other>
-  void carry_over(int to, Other& from, int id) {
+  void carry_over(const char* call_name, int to, Other& from, int id) {
     std::vector<element> whole(elements_of(from.layout_of(id)));
     from.gather_block(id, Other::writes_first(id, rank_->coordinate().data()), whole);
-    self().fill_block(to,
-                      [&](element* p) { base::load("copy_parameters", to, whole.data(), p, rank_->coordinate().data()); });
+    self().fill_block(to, [&](element* p) { base::load(call_name, to, whole.data(), p, rank_->coordinate().data()); });
   }
   void check_root(const char* call_name, int root) const {
     if (root < -1 || root >= world_size)

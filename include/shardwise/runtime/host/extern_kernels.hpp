@@ -62,8 +62,7 @@ namespace shardwise::inline v0_1::runtime {
 #define SHARDWISE_OWN(name, type) \
   SHARDWISE_EXTERN template void compute_custom<custom::name, type>(const call&, const step_env&);
 
-#ifndef SHARDWISE_KERNELS_OF_DOUBLE_ONLY
-#ifndef SHARDWISE_KERNELS_OF_OTHERS_ONLY
+#if !defined(SHARDWISE_KERNELS_OF_DOUBLE_ONLY) && !defined(SHARDWISE_KERNELS_OF_OTHERS_ONLY)
 #define SHARDWISE_X(name, kernel) SHARDWISE_KERNEL_##kernel(name, float)
 SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_X
@@ -71,10 +70,8 @@ SHARDWISE_OPS(SHARDWISE_X)
 SHARDWISE_OWN_KERNELS(SHARDWISE_X)
 #undef SHARDWISE_X
 #endif
-#endif
 
-#ifndef SHARDWISE_KERNELS_OF_FLOAT_ONLY
-#ifndef SHARDWISE_KERNELS_OF_OTHERS_ONLY
+#if !defined(SHARDWISE_KERNELS_OF_FLOAT_ONLY) && !defined(SHARDWISE_KERNELS_OF_OTHERS_ONLY)
 #define SHARDWISE_X(name, kernel) SHARDWISE_KERNEL_##kernel(name, double)
 SHARDWISE_OPS(SHARDWISE_X)
 #undef SHARDWISE_X
@@ -83,7 +80,7 @@ SHARDWISE_OWN_KERNELS(SHARDWISE_X)
 #undef SHARDWISE_X
 #endif
 
-#ifndef SHARDWISE_KERNELS_OF_DOUBLE_ONLY
+#if !defined(SHARDWISE_KERNELS_OF_DOUBLE_ONLY) && !defined(SHARDWISE_KERNELS_OF_FLOAT_ONLY)
 #define SHARDWISE_X(name, kernel)                                                                 \
   SHARDWISE_KERNEL_##kernel(name, bfloat16) SHARDWISE_KERNEL_##kernel(name, float16)              \
       SHARDWISE_KERNEL_##kernel(name, std::int32_t) SHARDWISE_KERNEL_##kernel(name, std::int64_t) \
@@ -97,7 +94,6 @@ SHARDWISE_OWN_KERNELS(SHARDWISE_X)
 #define SHARDWISE_X(type) SHARDWISE_OWN(max, type) SHARDWISE_OWN(min, type)
 SHARDWISE_X(std::int32_t) SHARDWISE_X(std::int64_t) SHARDWISE_X(bool)
 #undef SHARDWISE_X
-#endif
 #endif
 
 #undef SHARDWISE_KERNEL_0

@@ -35,11 +35,18 @@ constexpr bool is_computed_by_itself(op_code op, dtype type) {
   return has_kernel(op, type) && op != op_code::fused && !(is_low_precision(type) && widens(op));
 }
 
+[[noreturn]] inline void refuse_kernel(op_code op, dtype type) {
+  throw std::logic_error(std::string("shardwise: a table of kernels calls ") + name_of(op) + " of " + name_of(type) +
+                         ", of which there is no kernel by itself; a table that kernel_entry makes has none of those");
+}
+
 // Knows no rank, and is not inlined where one is: meshes share the machine code of all kernels. Its text needs no kernel's: those
 // that are compiled apart are declared in extern_kernels.hpp, and nothing of them is read here.
 template <op_code Op, class T>
 __attribute__((noinline)) void compute(const call& c, const step_env& env) {
-  if constexpr (is_computed_by_itself(Op, dtype_v<T>)) {  // else nothing calls it
+  if constexpr (!is_computed_by_itself(Op, dtype_v<T>)) {
+    refuse_kernel(Op, dtype_v<T>);
+  } else {
     host::operands<T> q;
     for (int k = 0; k <= max_inputs; ++k) q.p[k] = static_cast<T*>(c.p[k]);
     constexpr int index = index_operand(Op);
