@@ -20,6 +20,9 @@ NAMES = "io/checkpoint/weight_names.hpp"
 WEIGHTS = "io/checkpoint/weights.hpp"
 NAMED = "dist/checkpoint/weights.cpp"
 INDICES = "unit/io/checkpoint/index.cpp"
+BOXES = "io/checkpoint/runs.hpp"
+RUNS = "unit/io/checkpoint/runs.cpp"
+FLAT = "dist/checkpoint/flat_parameters.cpp"
 
 MUTANTS = [
     ("safetensors: tensors may leave gaps", FORMAT, "if (e.begin != at)", "if (e.begin < at)", (READS,)),
@@ -58,4 +61,12 @@ MUTANTS = [
     ("weights: what the program lacks is dropped", WEIGHTS, "if (read.count(e.name) == 0 && !leaves_out(e.name))", "if (false)", (NAMED,)),
     ("weights: two tensors may have one place", WEIGHTS, "if (once && !is_new)", "if (false)", (NAMED,)),
     ("weights: a * stands for nothing, too", NAMES, "if (at == begin) return false;", "", (NAMED,)),
+    ("runs: slices begin anywhere", BOXES, "here % stride[d] != 0 || ", "", (RUNS,)),
+    ("runs: slices go beyond the run", BOXES, "asked < left ? asked : left", "left", (RUNS,)),
+    ("runs: rows that are whole are no box", BOXES, "while (d + 1 < dims && (", "while (d + 1 < dims && (true || ", (RUNS,)),
+    ("index: a tensor may stand as boxes and as runs", INDEX, "if (is_run(*parts[t][i]", "if (false && is_run(*parts[t][i]", (INDICES,)),
+    ("load: what a run of a file has before a box is skipped nowhere", BLOCKS, "read_common<T>(p, stored, at, l, to)", "read_common<T>(p, stored, 0, l, to)", (FLAT,)),
+    ("load: all boxes of a run go to its first elements", BLOCKS, "0, wanted, to + at", "0, wanted, to + 0 * at", (FLAT,)),
+    ("load: a flat group's counts of steps may differ", LOAD, "blocks[other] != blocks[k])", "false && blocks[other] != blocks[k])", (FLAT,)),
+    ("weights: boxes of a run come in another order", WEIGHTS, "block.insert(block.end(), next", "block.insert(block.begin(), next", (FLAT,)),
 ]

@@ -190,6 +190,8 @@ MUTANTS = [
     ("pending: its source may be written before it is read", FLIGHT, "      to.kept.back().read_until(to.ticket);\n", "", (SOURCES,)),
     ("pending: its source is written through a pointer", FLIGHT,
      "if (source.storage.is_given()) source.storage = source.storage.copy();  // nobody can tell when he writes", "", (SOURCES,)),
+    ("copy_state: a flat group's counts of steps may differ", "runtime/executor/executor_base.hpp", "if (from.full(table::leaves[j].from, -1) !=", "if (false && from.full(table::leaves[j].from, -1) !=",
+     ("dist/module/flat_parameters_beside.cpp",)),
     ("buffers: they are numbered behind the parameters in the graph too", "module/recorders.hpp",
      "int& number = is_buffer ? buffers : count;", "int& number = count;", (BUFFER_GRAPHS, BUFFERS)),
     ("buffers: initialised with the values of the first parameters", EXECUTORS,

@@ -37,7 +37,7 @@ struct replicate_over {};
 // if another one of its group has a gradient. Parts begin anywhere, so a kernel may find them less aligned.
 //
 // On hosts, over one axis, for parameters that no style splits. Not beside mixed, frozen, param_group, accumulate, keep_gradients,
-// shard_optimizer_states, decay of matrices alone, iterated, eager models and checkpoint files: each is a sentence.
+// shard_optimizer_states, decay of matrices alone, iterated and eager models: each is a sentence.
 struct flat_parameters {};
 
 namespace detail {

@@ -722,9 +722,6 @@ SHARDWISE_X(flat_parameters_backend,
 SHARDWISE_X(flat_parameters_iterated,
             "iterated: the step has flat_parameters, whose update cannot be moved parameter by parameter; leave out flat_parameters, or run "
             "the step itself")
-SHARDWISE_X(flat_parameters_checkpoint,
-            "checkpoint: the program has flat_parameters, whose blocks are no parts of the parameters' dims, as files have them; copy "
-            "them (copy_parameters, copy_state) between it and an executor of the step without flat_parameters, and save or load that")
 SHARDWISE_X(checkpoint_of_list,
             "plan: a checkpoint is given to a list, which is not called as one; give it to the list's elements, by a path "
             "that ends in '.*', or to the module that has the list")

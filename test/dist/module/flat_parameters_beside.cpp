@@ -5,6 +5,9 @@
 #include <shardwise/runtime/executor/weight_average.hpp>
 
 #include <flat_parameters.hpp>
+#include <thrown.hpp>
+
+#include <shardwise/pass/optimizer/list_optimizer.hpp>
 
 namespace {
 
@@ -60,6 +63,26 @@ std::vector<double> averaged() {
 }
 TEST_CASE("flat_parameters: a moving average of the weights") {
   CHECK(averaged<step<4, one<4, sw::flat_parameters>, sw::adam<>>>() == averaged<step<4, one<4>, sw::adam<>>>());
+}
+
+TEST_CASE("flat_parameters: a group has one count of steps, so copy_state refuses different ones") {
+  using from = step<2, one<2>, sw::adam<>, sw::fused_optimizer>;
+  using to = step<2, one<2, sw::flat_parameters>, sw::adam<>, sw::fused_optimizer>;
+  sw::launch<to::mesh_type>([&](auto& rank) {
+    sw::executor<from> source(rank);
+    sw::executor<to> run(rank);
+    source.initialise(5);
+    one_step(source, 1);
+    run.copy_parameters(source);
+    run.copy_state(source);
+    CHECK(run.full_state("gain", sw::moment::steps) == std::vector<double>{1});
+    source.set_state("gain", sw::moment::steps, std::vector<double>{7});
+    CHECK(
+        thrown([&] { run.copy_state(source); }) ==
+        "shardwise: copy_state: parameters that lie in one flat group here have different counts of steps in the other program, and "
+        "the group has one; copy the states to a program without flat_parameters");
+    CHECK(run.full_state("gain", sw::moment::steps) == std::vector<double>{1});
+  });
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ auto async_save(Executor& ex, const std::string& folder, const checkpoint_positi
       part mine{storage::own_blocks(ex, s.leaves), {}};
       mine.elements.resize(s.tensors.size());
       for (const storage::stored_block& b : mine.blocks)
-        mine.elements[b.tensor] = storage::dense_block(ex, s.leaves[b.tensor].node);
+        mine.elements[b.tensor] = storage::dense_block(ex, s.leaves[b.tensor].id);
       state.thread = std::thread([&state, number = rank.index(), own = std::move(mine)]() mutable {
         try {
           const storage::started_save& s = state.save;

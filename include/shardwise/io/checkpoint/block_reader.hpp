@@ -12,6 +12,7 @@
 
 #include <shardwise/io/checkpoint/index.hpp>
 #include <shardwise/io/checkpoint/leaves.hpp>
+#include <shardwise/io/checkpoint/runs.hpp>
 #include <shardwise/io/safetensors/reader.hpp>
 
 namespace shardwise::inline v0_1::storage {
@@ -51,20 +52,24 @@ class block_reader {
     return *open_[f];
   }
 
-  // The part of tensor `t` that `l` is (origin and extents), stored as `l` says. T is its type.
+  // The part of tensor `t` that `l` is (origin and extents), stored as `l` says: a box of it, or, of one dim where the tensor has not one,
+  // a run of its row-major elements. T is its type.
   template <class T>
   void read(std::size_t t, const runtime::layout& l, T* to) {
+    const extents& shape = index_.tensors[t].shape;
+    const bool into_run = l.rank == 1 && shape.size() != 1;
     for (const part& p : parts_[t]) {
-      runtime::box_copy box;
-      bool empty = false;
-      for (int d = 0; d < l.rank; ++d) {
-        const std::int64_t a = l.origin[d], b = p.block->offset[static_cast<std::size_t>(d)];
-        const std::int64_t a_end = a + l.ext[d], b_end = b + p.block->shape[static_cast<std::size_t>(d)];
-        box.begin[d] = a > b ? a : b;
-        box.size[d] = (a_end < b_end ? a_end : b_end) - box.begin[d];
-        empty = empty || box.size[d] <= 0;
-      }
-      if (!empty) read_box<T>(p, box, l, to);
+      const stored_block& b = *p.block;
+      const bool from_run = is_run(b, shape);
+      if (into_run == from_run)  // both boxes, or both of one dim
+        read_common<T>(p, dense_layout(b.offset, b.shape), 0, l, to);
+      else if (from_run)
+        each_box(shape, b.offset[0], b.shape[0],
+                 [&](const runtime::layout& stored, std::int64_t at) { read_common<T>(p, stored, at, l, to); });
+      else
+        each_box(shape, l.origin[0], l.ext[0], [&](const runtime::layout& wanted, std::int64_t at) {
+          read_common<T>(p, dense_layout(b.offset, b.shape), 0, wanted, to + at);
+        });
     }
   }
   // Of elements, by this reader.
@@ -84,11 +89,23 @@ class block_reader {
     for (std::size_t d = 0; equal && d < a.size(); ++d) equal = a[d] == static_cast<std::uint64_t>(b[d]);
     return equal;
   }
+  // What both boxes have. The block's is stored row-major from its element number `at` on.
+  template <class T>
+  void read_common(const part& p, const runtime::layout& stored, std::int64_t at, const runtime::layout& l, T* to) {
+    runtime::box_copy box;
+    for (int d = 0; d < l.rank; ++d) {
+      const std::int64_t a_end = l.origin[d] + l.ext[d], b_end = stored.origin[d] + stored.ext[d];
+      box.begin[d] = l.origin[d] > stored.origin[d] ? l.origin[d] : stored.origin[d];
+      box.size[d] = (a_end < b_end ? a_end : b_end) - box.begin[d];
+      if (box.size[d] <= 0) return;
+    }
+    read_box<T>(p, box, stored, at, l, to);
+  }
   // The bytes from the box's first element to its last one, in whole chunks.
   template <class T>
-  void read_box(const part& p, const runtime::box_copy& box, const runtime::layout& l, T* to) {
-    const runtime::layout stored = dense_layout(p.block->offset, p.block->shape);
-    std::int64_t first = 0, last = 0;
+  void read_box(const part& p, const runtime::box_copy& box, const runtime::layout& stored, std::int64_t before,
+                const runtime::layout& l, T* to) {
+    std::int64_t first = before, last = before;
     for (int d = 0; d < stored.rank; ++d) {
       first += (box.begin[d] - stored.origin[d]) * stored.str[d];
       last += (box.begin[d] + box.size[d] - 1 - stored.origin[d]) * stored.str[d];
@@ -111,7 +128,7 @@ class block_reader {
                                 checksum_text(p.block->sums[static_cast<std::size_t>(at / chunk_bytes)]) + " was written");
     }
     // where the block's first element would be, if all of it had been read
-    const auto skipped = static_cast<std::ptrdiff_t>(begin / sizeof(T));
+    const auto skipped = static_cast<std::ptrdiff_t>(begin / sizeof(T)) - static_cast<std::ptrdiff_t>(before);
     copy_from(box, elements.data(), skipped, stored, to, l);
   }
   template <class T>

@@ -38,6 +38,8 @@ struct stored_tensor {
   std::string name, type;
   extents shape;
 };
+// A box of its tensor: offset and shape have its dims. Or a run of the tensor's row-major elements: both are one number, where the
+// tensor has not one dim.
 struct stored_block {
   std::size_t tensor = 0;  // its number
   extents offset, shape;
@@ -55,6 +57,8 @@ struct checkpoint_index {
   std::vector<stored_tensor> tensors;
   std::vector<stored_file> files;
 };
+
+inline bool is_run(const stored_block& b, const extents& of) { return b.offset.size() == 1 && of.size() != 1; }
 
 // "16 x 10"
 inline std::string extents_text(const extents& e) {
@@ -249,9 +253,10 @@ inline checkpoint_index index_from(const std::string& path, std::string_view tex
                              j.sums(j.text(blocks.items[i], "sums"))});
       const stored_block& b = file.blocks.back();
       const stored_tensor& t = index.tensors[b.tensor];
-      bool inside = b.offset.size() == t.shape.size() && b.shape.size() == t.shape.size();
-      for (std::size_t d = 0; inside && d < t.shape.size(); ++d)
-        inside = b.offset[d] <= t.shape[d] && b.shape[d] <= t.shape[d] - b.offset[d];
+      const extents whole = is_run(b, t.shape) ? extents{elements_in(t.shape)} : t.shape;
+      bool inside = b.offset.size() == whole.size() && b.shape.size() == whole.size();
+      for (std::size_t d = 0; inside && d < whole.size(); ++d)
+        inside = b.offset[d] <= whole[d] && b.shape[d] <= whole[d] - b.offset[d];
       if (!inside)
         refuse(path, "has a block of '" + t.name + "' in '" + file.name + "' that is no part of it: " +
                          extents_text(b.shape) + " from " + extents_text(b.offset) + ", of " + extents_text(t.shape));
@@ -264,9 +269,12 @@ inline checkpoint_index index_from(const std::string& path, std::string_view tex
     bool apart = true;
     for (std::size_t i = 0; i < parts[t].size(); ++i) {
       left -= elements_in(parts[t][i]->shape);
+      if (is_run(*parts[t][i], index.tensors[t].shape) != is_run(*parts[t][0], index.tensors[t].shape))
+        refuse(path, "has blocks of '" + index.tensors[t].name +
+                         "' that are boxes and others that are runs of its elements; a checkpoint has one or the other");
       for (std::size_t k = 0; k < i; ++k) {
         bool meet = true;
-        for (std::size_t d = 0; d < index.tensors[t].shape.size(); ++d) {
+        for (std::size_t d = 0; d < parts[t][i]->offset.size(); ++d) {
           const std::int64_t a = parts[t][i]->offset[d], b = parts[t][k]->offset[d];
           meet = meet && a < b + parts[t][k]->shape[d] && b < a + parts[t][i]->shape[d];
         }

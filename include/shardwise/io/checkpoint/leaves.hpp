@@ -19,10 +19,13 @@ namespace shardwise::inline v0_1::storage {
 
 // A tensor of a program. States are named after their parameter: "net1.weight:first_moment"; a dynamic loss scale's are
 // ":loss_scale" and ":loss_scale_counts". No path of a module has a colon.
+// Its id is a node's, or of a parameter in a flat group and its moments that of flat_parts, of which a rank has a run of the row-major
+// elements. Such a group's count of steps is one node for all its parameters.
 struct saved_leaf {
   std::string name, type;
-  int node = 0;
+  int id = 0;
   bool is_state = false;
+  extents shape{};  // of the whole tensor
 };
 
 inline std::string state_name(const std::string& parameter, std::int64_t which) {
@@ -40,12 +43,10 @@ inline std::string state_name(const std::string& parameter, std::int64_t which) 
 // In the program's order: parameters, buffers, states. Throws of a program that keeps values from one iteration for the next.
 template <class Executor>
 std::vector<saved_leaf> leaves_of(const char* call_name) {
-  static_assert(
-      raise<(Executor::flat::any ? problem::flat_parameters_checkpoint : problem::none), typename Executor::mesh_type>::ok);
   const auto& g = Executor::image();
   std::vector<saved_leaf> all;
-  const auto add = [&](std::string name, int node, bool is_state) {
-    const spec& s = g.spec_of(node);
+  const auto add = [&](std::string name, int id, bool is_state) {
+    const spec& s = Executor::flat::spec_of(g, id);
     for (int a = 0; a < s.axes; ++a)
       if (s.place[a].is_partial())
         throw std::logic_error(std::string("shardwise: ") + call_name + ": '" + name +
@@ -53,7 +54,7 @@ std::vector<saved_leaf> leaves_of(const char* call_name) {
     if (s.type != dtype_v<typename Executor::element>)
       throw std::logic_error(std::string("shardwise: ") + call_name + ": '" + name + "' has elements of type " +
                              name_of(s.type) + ", and the program's are " + name_of(dtype_v<typename Executor::element>));
-    all.push_back({std::move(name), safetensors_type(s.type), node, is_state});
+    all.push_back({std::move(name), safetensors_type(s.type), id, is_state, extents(s.extent, s.extent + s.rank)});
   };
   for (int i = 0; i < Executor::parameter_count(); ++i)
     add(Executor::parameter_name(i), Executor::find(op_code::param, i), false);
@@ -67,25 +68,24 @@ std::vector<saved_leaf> leaves_of(const char* call_name) {
           std::string("shardwise: ") + call_name +
           ": the program is a part of an iterated step, which keeps values from one iteration for the next; end the "
           "iteration with run(env, true), and copy parameters and states to an executor of the step without moves");
-    if (!runtime::detail::is_optimizer_state(g.nodes[i])) continue;
-    add(state_name(of.parameter >= 0 ? Executor::parameter_name(static_cast<int>(of.parameter)) : "", of.which), i, true);
   }
+  using program = typename runtime::block_access::program<Executor>::type;
+  runtime::detail::each_state<program>(g, [&](const leaf_attributes& of, int id) {
+    add(state_name(of.parameter >= 0 ? Executor::parameter_name(static_cast<int>(of.parameter)) : "", of.which), id, true);
+  });
   return all;
 }
 
-template <class Executor>
-std::vector<stored_tensor> tensors_of(Executor& ex, const std::vector<saved_leaf>& leaves) {
+inline std::vector<stored_tensor> tensors_of(const std::vector<saved_leaf>& leaves) {
   std::vector<stored_tensor> all;
-  for (const saved_leaf& leaf : leaves) {
-    const runtime::layout& l = ex.layout_of(leaf.node);
-    all.push_back({leaf.name, leaf.type, extents(l.global, l.global + l.rank)});
-  }
+  for (const saved_leaf& leaf : leaves) all.push_back({leaf.name, leaf.type, leaf.shape});
   return all;
 }
 
 // Of the ranks that have one block of leaf number `leaf`, the one that writes it: they take turns, so that no rank writes all.
-inline bool writes_block(const spec& s, int leaf, int rank) {
-  const runtime::equal_blocks groups{s};
+template <class Executor>
+bool writes_block(int id, int leaf, int rank) {
+  const runtime::equal_blocks groups{Executor::image().spec_of(Executor::flat::node_of(Executor::image(), id))};
   return groups.member(rank, leaf % groups.copies()) == rank;
 }
 

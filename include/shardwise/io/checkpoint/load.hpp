@@ -81,6 +81,19 @@ inline std::vector<std::size_t> matched(const std::vector<saved_leaf>& leaves, c
   return number;
 }
 
+// The parameters of a flat group have one count of steps.
+template <class T>
+void check_shared_counts(const std::vector<saved_leaf>& leaves, const std::vector<std::vector<T>>& blocks,
+                         const std::string& path) {
+  std::map<int, std::size_t> first;
+  for (std::size_t k = 0; k < leaves.size(); ++k)
+    if (const std::size_t other = first.try_emplace(leaves[k].id, k).first->second; blocks[other] != blocks[k])
+      refuse(path,
+             "has other values as '" + leaves[other].name + "' than as '" + leaves[k].name +
+                 "', and the program keeps one of them for both, whose parameters lie in one flat group; load it into a "
+                 "program without flat_parameters");
+}
+
 }  // namespace storage
 
 // Loads the newest checkpoint of `folder` (or the one of a step), saved under any plan and mesh: parameters, buffers and states by
@@ -122,14 +135,15 @@ loaded_checkpoint load(Executor& ex, const std::string& folder, const load_optio
     for (storage::saved_leaf& leaf : storage::leaves_of<Executor>("load"))
       if (states || !leaf.is_state) leaves.push_back(std::move(leaf));
     const std::vector<std::size_t> number =
-        storage::matched(leaves, storage::tensors_of(ex, leaves), reader->index(), found.path, states);
+        storage::matched(leaves, storage::tensors_of(leaves), reader->index(), found.path, states);
     for (std::size_t f = 0; f < reader->index().files.size(); ++f)  // all files, by one rank each
       if (f % static_cast<std::size_t>(rank.size()) == static_cast<std::size_t>(rank.index())) (void)reader->file(f);
     for (std::size_t k = 0; k < leaves.size(); ++k) {
-      const runtime::layout l = storage::dense_layout(ex.layout_of(leaves[k].node));
+      const runtime::layout l = storage::dense_layout(ex.layout_of(leaves[k].id));
       blocks.emplace_back(static_cast<std::size_t>(l.numel()));
       if (l.numel() > 0) reader->read(number[k], l, blocks.back().data());
     }
+    storage::check_shared_counts(leaves, blocks, found.path);
     return found.path + " " + storage::checksum_text(chosen->index) + (states ? "" : ", its parameters alone");
   });
   for (const std::string& index : indices)
@@ -137,8 +151,8 @@ loaded_checkpoint load(Executor& ex, const std::string& folder, const load_optio
       throw checkpoint_error("shardwise: load: ranks have read different checkpoints, " + indices[0] + " and " + index +
                              "; give all ranks the same folder and options, and let no run save into it meanwhile");
   for (std::size_t k = 0; k < leaves.size(); ++k) {
-    const runtime::layout& l = ex.layout_of(leaves[k].node);
-    runtime::block_access::fill(ex, leaves[k].node,
+    const runtime::layout& l = ex.layout_of(leaves[k].id);
+    runtime::block_access::fill(ex, leaves[k].id,
                                 [&](T* to) { storage::copy_block(blocks[k].data(), storage::dense_layout(l), to, l); });
   }
   runtime::block_access::all_given(ex);

@@ -83,19 +83,19 @@ std::vector<stored_block> own_blocks(Executor& ex, const std::vector<saved_leaf>
   const int rank = runtime::block_access::rank(ex).index();
   std::vector<stored_block> own;
   for (std::size_t k = 0; k < leaves.size(); ++k) {
-    const runtime::layout& l = ex.layout_of(leaves[k].node);
-    if (l.numel() > 0 && writes_block(Executor::image().spec_of(leaves[k].node), static_cast<int>(k), rank))
+    const runtime::layout& l = ex.layout_of(leaves[k].id);
+    if (l.numel() > 0 && writes_block<Executor>(leaves[k].id, static_cast<int>(k), rank))
       own.push_back({k, extents(l.origin, l.origin + l.rank), extents(l.ext, l.ext + l.rank), {}});
   }
   return own;
 }
-// This rank's block of node `node` as a file has it: row-major.
+// This rank's block of leaf `id` as a file has it: row-major.
 template <class Executor>
-auto dense_block(Executor& ex, int node) {
+auto dense_block(Executor& ex, int id) {
   using T = typename Executor::element;
-  const runtime::layout& l = ex.layout_of(node);
+  const runtime::layout& l = ex.layout_of(id);
   std::vector<T> dense(static_cast<std::size_t>(l.numel()));
-  runtime::block_access::read(ex, node, [&](const T* block) { copy_block(block, l, dense.data(), dense_layout(l)); });
+  runtime::block_access::read(ex, id, [&](const T* block) { copy_block(block, l, dense.data(), dense_layout(l)); });
   return dense;
 }
 
@@ -104,7 +104,7 @@ template <class Executor>
 stored_file write_own(Executor& ex, const std::string& folder, const std::vector<saved_leaf>& leaves,
                       const std::vector<stored_tensor>& tensors, const file_calls& calls) {
   block_writer file(folder, rank_file(runtime::block_access::rank(ex).index()), tensors, own_blocks(ex, leaves), calls);
-  for (stored_block& b : file.blocks()) file.put(b, dense_block(ex, leaves[b.tensor].node));
+  for (stored_block& b : file.blocks()) file.put(b, dense_block(ex, leaves[b.tensor].id));
   return file.finish();
 }
 
@@ -135,7 +135,7 @@ std::string write_whole(Executor& ex, const std::string& folder, const std::vect
   for (std::size_t i = 0; i < order.size(); ++i) {
     std::size_t k = 0;
     while (tensors[k].name != order[i].name) ++k;
-    const auto whole = runtime::block_access::whole(ex, leaves[k].node, 0);
+    const auto whole = runtime::block_access::whole(ex, leaves[k].id, 0);
     attempt([&] { file[0].put(file[0].blocks()[i], whole); });
   }
   std::string text;
@@ -179,7 +179,7 @@ struct started_save {
              folder + " " + text_of(position) + " keep " + std::to_string(options.keep_last) +
                  (options.consolidated ? " consolidated" : ""),
              "position or options");
-    s.tensors = tensors_of(ex, s.leaves);
+    s.tensors = tensors_of(s.leaves);
     s.name = on_first(rank, "save", [&] {
       if (folders_being_written::has(folder))
         throw std::logic_error("an async_save into '" + folder + "' is under way; wait() for it before the next one begins");

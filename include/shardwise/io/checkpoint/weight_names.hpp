@@ -134,7 +134,9 @@ struct mapped_tensor {
   using path = runtime::detail::parameter_path<Program, Buffers, At>;
   static constexpr int count = (0 + ... + (entry_matches<Entries>(path::path.view()) ? 1 : 0));
   static constexpr int rank =
-      Program::program.spec_of(runtime::detail::module_tensors<Program, Buffers>(Program::program).node[At]).rank;
+      runtime::flat_parts<Program>::spec_of(Program::program,
+                                            runtime::detail::module_tensors<Program, Buffers>(Program::program).node[At])
+          .rank;
   static constexpr bool fits = (fits_rank<Entries>(path::path.view(), rank) && ...);
   static constexpr problem wrong = count == 0  ? problem::weight_unmapped
                                    : count > 1 ? problem::weight_mapped_twice

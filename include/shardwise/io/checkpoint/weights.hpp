@@ -16,6 +16,7 @@
 
 #include <shardwise/io/checkpoint/leaves.hpp>
 #include <shardwise/io/checkpoint/meeting.hpp>
+#include <shardwise/io/checkpoint/runs.hpp>
 #include <shardwise/io/checkpoint/weight_names.hpp>
 #include <shardwise/io/safetensors/reader.hpp>
 #include <shardwise/io/safetensors/writer.hpp>
@@ -51,14 +52,13 @@ inline weight_place place_of(file_weight w, const extents& shape) {
 }
 
 // The places of a program's parameters and buffers. Throws where two are one, or a tensor of the file would be filled in part.
-template <class Names, class Executor>
-std::vector<weight_place> places_of(Executor& ex, const std::vector<saved_leaf>& leaves, bool once) {
+template <class Names>
+std::vector<weight_place> places_of(const std::vector<saved_leaf>& leaves, bool once) {
   std::vector<weight_place> all;
   std::map<std::string, std::pair<extents, std::int64_t>> filled;
   std::set<std::pair<std::string, std::int64_t>> seen;
   for (const saved_leaf& leaf : leaves) {
-    const runtime::layout& l = ex.layout_of(leaf.node);
-    all.push_back(place_of(name_map<Names>::of(leaf.name), extents(l.global, l.global + l.rank)));
+    all.push_back(place_of(name_map<Names>::of(leaf.name), leaf.shape));
     const weight_place& p = all.back();
     const bool is_new = seen.insert({p.name, p.begin}).second;
     if (once && !is_new)
@@ -105,10 +105,20 @@ void read_elements(const safetensors_reader& file, const safetensors_entry& e, s
                           ", which does not hold all its values; convert the file, or take a program of that element type");
 }
 
-// This rank's block, row-major: the bytes from its first element to its last one are read.
+// This rank's block, row-major, a box of `shape` or a run of its elements: the bytes from its first element to its last one are read, of
+// each box that a run is made of.
 template <class T>
-std::vector<T> read_weight(const safetensors_reader& file, const weight_place& p, const runtime::layout& l) {
-  std::vector<T> block(static_cast<std::size_t>(l.numel()));
+std::vector<T> read_weight(const safetensors_reader& file, const weight_place& p, const extents& shape,
+                           const runtime::layout& l) {
+  std::vector<T> block;
+  if (static_cast<std::size_t>(l.rank) != shape.size()) {
+    each_box(shape, l.origin[0], l.ext[0], [&](const runtime::layout& box, std::int64_t) {
+      const std::vector<T> next = read_weight<T>(file, p, shape, box);
+      block.insert(block.end(), next.begin(), next.end());
+    });
+    return block;
+  }
+  block.resize(static_cast<std::size_t>(l.numel()));
   if (block.empty()) return block;
   std::int64_t first = p.begin, last = p.begin;
   for (int d = 0; d < l.rank; ++d) {
@@ -159,16 +169,17 @@ void load_weights(Executor& ex, const std::string& path) {
   std::vector<std::vector<T>> blocks;
   storage::together(rank, "load_weights", [&] {
     leaves = storage::weights_of<Executor>("load_weights");
-    const std::vector<storage::weight_place> places = storage::places_of<Names>(ex, leaves, false);
+    const std::vector<storage::weight_place> places = storage::places_of<Names>(leaves, false);
     const safetensors_reader file(path);
     storage::check_file(file, leaves, places, &storage::name_map<Names>::leaves_out);
     for (std::size_t k = 0; k < leaves.size(); ++k)
-      blocks.push_back(storage::read_weight<T>(file, places[k], storage::dense_layout(ex.layout_of(leaves[k].node))));
+      blocks.push_back(
+          storage::read_weight<T>(file, places[k], leaves[k].shape, storage::dense_layout(ex.layout_of(leaves[k].id))));
     return std::string();
   });
   for (std::size_t k = 0; k < leaves.size(); ++k) {
-    const runtime::layout& l = ex.layout_of(leaves[k].node);
-    runtime::block_access::fill(ex, leaves[k].node,
+    const runtime::layout& l = ex.layout_of(leaves[k].id);
+    runtime::block_access::fill(ex, leaves[k].id,
                                 [&](T* to) { storage::copy_block(blocks[k].data(), storage::dense_layout(l), to, l); });
   }
   runtime::block_access::all_given(ex);
@@ -193,7 +204,7 @@ void save_weights(Executor& ex, const std::string& path, const file_calls& calls
   storage::together(rank, "save_weights", [&] {
     leaves = storage::weights_of<Executor>("save_weights");
     runtime::block_access::check_parameters("save_weights", ex);
-    places = storage::places_of<Names>(ex, leaves, true);
+    places = storage::places_of<Names>(leaves, true);
     std::set<std::string> known;
     for (const storage::weight_place& p : places)
       if (known.insert(p.name).second)
@@ -213,14 +224,14 @@ void save_weights(Executor& ex, const std::string& path, const file_calls& calls
     std::vector<T> whole(rank.index() == 0 ? static_cast<std::size_t>(e.end - e.begin) / sizeof(T) : 0);
     for (std::size_t k = 0; k < leaves.size(); ++k) {
       if (places[k].name != e.name) continue;
-      const std::vector<T> part = runtime::block_access::whole(ex, leaves[k].node, 0);
-      const runtime::layout& l = ex.layout_of(leaves[k].node);
-      std::int64_t at[max_rank]{};
+      const std::vector<T> part = runtime::block_access::whole(ex, leaves[k].id, 0);
+      const storage::extents& shape = leaves[k].shape;
+      storage::extents at(shape.size(), 0);
       for (const T& x : part) {
         std::int64_t to = places[k].begin;
-        for (int d = 0; d < l.rank; ++d) to += at[d] * places[k].stride[static_cast<std::size_t>(d)];
+        for (std::size_t d = 0; d < shape.size(); ++d) to += at[d] * places[k].stride[d];
         whole[static_cast<std::size_t>(to)] = x;
-        for (int d = l.rank - 1; d >= 0 && ++at[d] == l.global[d]; --d) at[d] = 0;
+        for (std::size_t d = shape.size(); d-- > 0 && ++at[d] == shape[d];) at[d] = 0;
       }
     }
     if (!file || !error.empty()) continue;

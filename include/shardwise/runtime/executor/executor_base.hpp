@@ -206,6 +206,7 @@ class executor_base : public gradient_sums<Step, Self> {
       throw std::logic_error(
           "shardwise: copy_state: gradients have been added up that no update has seen, and the copy would not have them; call "
           "update(env) or zero_gradients() on the other executor first");
+    check_shared_counts<Other>(from);
     copy_leaves<copied_leaves::states, Other>(from);
   }
   template <class Other, class OtherRank>
@@ -268,6 +269,22 @@ class executor_base : public gradient_sums<Step, Self> {
   void check_ran() const {
     if (!ran_) [[unlikely]]
       base::refuse_unrun();
+  }
+  // A flat group has one count of steps: all its parameters' must be equal in the other program.
+  template <class OtherStep, class Other>
+  void check_shared_counts([[maybe_unused]] Other& from) {
+    if constexpr (base::flat::any) {
+      using table = copied_blocks<Step, OtherStep, copied_leaves::states>;
+      for (int k = 1; k < table::count; ++k)
+        for (int j = 0; j < k; ++j) {
+          if (table::leaves[j].to != table::leaves[k].to || table::leaves[j].from == table::leaves[k].from) continue;
+          if (from.full(table::leaves[j].from, -1) != from.full(table::leaves[k].from, -1))
+            throw std::logic_error(
+                "shardwise: copy_state: parameters that lie in one flat group here have different counts of steps in the other "
+                "program, and the group has one; copy the states to a program without flat_parameters");
+          break;
+        }
+    }
   }
   // The blocks of another program's leaves: those that are placed alike by this rank alone, the others by all ranks together.
   template <copied_leaves What, class OtherStep, class Other>

@@ -117,4 +117,23 @@ TEST_CASE("checkpoint index: thousands of damaged ones are refused or whole") {
   CHECK(read > 50);
 }
 
+TEST_CASE("checkpoint index: blocks may be runs of a tensor's elements, which tile it") {
+  storage::checkpoint_index index = some();
+  index.files[0].blocks = {{0, {0}, {5}, {1}}, {1, {0}, {1}, {9}}};
+  index.files[1].blocks = {{0, {5}, {7}, {2}}};
+  const std::string text = text_of(index);
+  CHECK(text_of(storage::index_from("x", text)) == text);
+  CHECK(said(text, "\"offset\":[5]", "\"offset\":[4]")
+            .find("has blocks of 'a' that overlap; each element must stand in one file") != std::string::npos);
+  CHECK(said(text, "\"shape\":[7]", "\"shape\":[6]").find("has blocks of 'a' that leave a part of it out") !=
+        std::string::npos);
+  CHECK(said(text, "\"shape\":[7]", "\"shape\":[8]") ==
+        "shardwise: file 'x' has a block of 'a' in 'rank-00001.safetensors' that is no part of it: 8 from 5, of 4 x 3");
+  index.files[0].blocks[0] = {0, {0, 0}, {2, 3}, {1}};
+  index.files[1].blocks[0] = {0, {6}, {6}, {2}};
+  CHECK(said(text_of(index))
+            .find("has blocks of 'a' that are boxes and others that are runs of its elements; a checkpoint has one or the "
+                  "other") != std::string::npos);
+}
+
 }  // namespace
