@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flat parameters over two axes.
-// expect: fully_shard: flat_parameters are split over one axis, and shard_over or replicate_over names a second one
+// expect: fully_shard: flat_parameters are split over one axis, and shard_over names a second one
 
 #include "small_models.hpp"
 

@@ -36,7 +36,7 @@ struct replicate_over {};
 // within a row. A parameter that the loss does not depend on has a gradient of zeros here, and so decays where weight_decay is not 0,
 // if another one of its group has a gradient. Parts begin anywhere, so a kernel may find them less aligned.
 //
-// On hosts, over one axis, for parameters that no style splits. Not beside mixed, frozen, param_group, accumulate, keep_gradients,
+// On hosts, over one axis (replicate_over names further ones), for parameters that no style splits. Not beside mixed, frozen, param_group, accumulate, keep_gradients,
 // shard_optimizer_states, decay of matrices alone, iterated and eager models: each is a sentence.
 struct flat_parameters {};
 
@@ -99,7 +99,7 @@ constexpr problem sharding_problem() {
   if (std::is_same_v<Axis, inner>) return problem::fully_shard_same_axis;
   if (std::is_same_v<Axis, copies> || (!std::is_void_v<copies> && std::is_same_v<inner, copies>))
     return problem::fully_shard_hybrid_axes;
-  if (Options::flat && !(std::is_void_v<copies> && std::is_void_v<inner>)) return problem::flat_parameters_axes;
+  if (Options::flat && !std::is_void_v<inner>) return problem::flat_parameters_axes;
   if (Options::fully) return problem::none;
   constexpr reshard_setting kept = reshard_over_ranks(Options::ranks, axis_ranks<Axis> * axis_ranks<inner>);
   if (kept.error) return problem::fsdp_factor;

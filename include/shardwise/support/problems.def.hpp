@@ -703,8 +703,8 @@ SHARDWISE_X(fully_shard_eager,
             "fully_shard: a module of an eager model is called while its parameters are stored in shards, and nothing gathers them "
             "there; compute gradients with value_and_grad and results with a forward_step, or bind the model with data_parallel")
 SHARDWISE_X(flat_parameters_axes,
-            "fully_shard: flat_parameters are split over one axis, and shard_over or replicate_over names a second one; leave that out, "
-            "or leave out flat_parameters")
+            "fully_shard: flat_parameters are split over one axis, and shard_over names a second one; leave that out, or leave out "
+            "flat_parameters")
 SHARDWISE_X(flat_parameters_beside,
             "fully_shard: the plan has flat_parameters, and beside them mixed, frozen, param_group, accumulate, keep_gradients or "
             "shard_optimizer_states, which treat each parameter by itself; leave that out, or leave out flat_parameters")

@@ -120,9 +120,11 @@ struct fit_both {
     return sw::mean(y * y);
   }
 };
-using beside_copies = sw::train_step<net, fit_both, sw::plan<sw::fully_shard<dp<2>, sw::flat_parameters>, sw::data_parallel<copies>>,
-                                     sw::mesh<dp<2>, copies>, sw::adam<>, sw::pipeline<>, double>;
-TEST_CASE("checkpoints: of equal runs of flat parameters one rank writes each, in turn; none reads or writes what it has not") {
+using beside_copies =
+    sw::train_step<net, fit_both, sw::plan<sw::fully_shard<dp<2>, sw::flat_parameters>, sw::data_parallel<copies>>,
+                   sw::mesh<dp<2>, copies>, sw::adam<>, sw::pipeline<>, double>;
+TEST_CASE(
+    "checkpoints: of equal runs of flat parameters one rank writes each, in turn; none reads or writes what it has not") {
   const folder scratch;
   const auto [then, end] = saved<beside_copies>(scratch.path(), way::plain);
   std::array<std::uint64_t, 4> bytes{};
@@ -151,19 +153,20 @@ TEST_CASE("checkpoints: a flat group has one count of steps") {
     sw::executor<listed<2, sw::flat_parameters>> run(rank);
     run.initialise(6);
     const auto before = held(run);
-    CHECK(thrown([&] { sw::load(run, scratch.path()); }) ==
-          "shardwise: load: file '" + scratch.path() +
-              "/step-00000001' has other values as 'in.weight:steps' than as 'gain:steps', and the program keeps one of them for both, "
-              "whose parameters lie in one flat group; load it into a program without flat_parameters (rank 0 and 1 more)");
+    CHECK(
+        thrown([&] { sw::load(run, scratch.path()); }) ==
+        "shardwise: load: file '" + scratch.path() +
+            "/step-00000001' has other values as 'in.weight:steps' than as 'gain:steps', and the program keeps one of them for both, "
+            "whose parameters lie in one flat group; load it into a program without flat_parameters (rank 0 and 1 more)");
     CHECK(held(run) == before);
   });
 }
 
 // in.weight (7, 5) is stored (5, 7), and down.weight (3, 6) as (6, 3).
 using names = sw::weight_names<sw::named_as<"in.weight", "a", sw::transposed>, sw::named_as<"in.bias", "b">,
-                               sw::named_as<"norm.weight", "norm.weight">, sw::named_as<"norm.bias", "norm.bias">, sw::named_as<"up.weight", "u">, sw::named_as<"up.bias", "v">,
-                               sw::named_as<"gain", "g">, sw::named_as<"down.weight", "d", sw::transposed>,
-                               sw::named_as<"down.bias", "e">>;
+                               sw::named_as<"norm.weight", "norm.weight">, sw::named_as<"norm.bias", "norm.bias">,
+                               sw::named_as<"up.weight", "u">, sw::named_as<"up.bias", "v">, sw::named_as<"gain", "g">,
+                               sw::named_as<"down.weight", "d", sw::transposed>, sw::named_as<"down.bias", "e">>;
 template <class To>
 void check_weights(const std::string& file, const std::vector<double>& weights) {
   sw::launch<typename To::mesh_type>([&](auto& rank) {

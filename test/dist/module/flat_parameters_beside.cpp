@@ -39,6 +39,30 @@ TEST_CASE("flat_parameters beside data_parallel over another axis") {
   CHECK(flat.moments == plain.moments);
 }
 
+// Hybrid shards: of the whole model, of a module beside the rest, and beside a group that is not flat.
+template <class... Options>
+using hybrid = sw::fully_shard<dp<2>, sw::replicate_over<copies>, Options...>;
+template <class Optimizer, class... E>
+using hybrid_step =
+    sw::train_step<net, fit_both, sw::plan<E...>, sw::mesh<dp<2>, copies>, Optimizer, sw::pipeline<>, double>;
+template <class Flat, class Plain>
+void check_hybrid() {
+  const record flat = trained<Flat>(4, every_check);
+  const record plain = trained<Plain>(4, every_check);
+  CHECK(flat.first == plain.first);
+  CHECK(flat.losses == plain.losses);
+  CHECK(flat.last == plain.last);
+  CHECK(flat.moments == plain.moments);
+  CHECK(plain.losses.front() != plain.losses.back());
+}
+TEST_CASE("flat_parameters in hybrid shards") {
+  using flat = hybrid<sw::flat_parameters>;
+  check_hybrid<hybrid_step<sw::adam<>, flat>, hybrid_step<sw::adam<>, hybrid<>>>();
+  check_hybrid<hybrid_step<sw::sgd<>, flat, sw::at<"up", flat>>, hybrid_step<sw::sgd<>, hybrid<>, sw::at<"up", hybrid<>>>>();
+  check_hybrid<hybrid_step<sw::adam<>, hybrid<>, sw::at<"in", hybrid<sw::reshard_after_forward<true>, sw::flat_parameters>>>,
+               hybrid_step<sw::adam<>, hybrid<>, sw::at<"in", hybrid<sw::reshard_after_forward<true>>>>>();
+}
+
 template <class Step>
 std::vector<double> averaged() {
   std::vector<double> all;

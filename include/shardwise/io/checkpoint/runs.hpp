@@ -25,7 +25,8 @@ void each_box(const extents& shape, std::int64_t first, std::int64_t count, cons
     box.rank = static_cast<std::int32_t>(dims);
     std::int64_t size = 1;
     for (std::size_t k = 0; k < dims; ++k) {
-      const std::int64_t coordinate = here / stride[k] % shape[k], left = shape[k] - coordinate, asked = (count - at) / stride[k];
+      const std::int64_t coordinate = here / stride[k] % shape[k], left = shape[k] - coordinate,
+                         asked = (count - at) / stride[k];
       box.origin[k] = coordinate;
       box.ext[k] = k < d ? 1 : k > d ? shape[k] : asked < left ? asked : left;
       box.global[k] = shape[k];

@@ -45,8 +45,9 @@ bool law_holds(const extents& shape) {
 }
 
 TEST_CASE("runs of elements as boxes") {
-  for (const extents& shape : {extents{}, extents{1}, extents{9}, extents{4, 3}, extents{1, 5}, extents{5, 1}, extents{3, 1, 4},
-                               extents{2, 3, 4}, extents{1, 1, 1}, extents{2, 2, 3, 2}, extents{0, 3}, extents{3, 0}}) {
+  for (const extents& shape :
+       {extents{}, extents{1}, extents{9}, extents{4, 3}, extents{1, 5}, extents{5, 1}, extents{3, 1, 4}, extents{2, 3, 4},
+        extents{1, 1, 1}, extents{2, 2, 3, 2}, extents{0, 3}, extents{3, 0}}) {
     CAPTURE(shape.size());
     CHECK(law_holds(shape));
   }
