@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as boxes. Law: the boxes of a run have its elements and no others, row-major one after the other, in at most 2 dims - 1 boxes.
+// Runs as boxes. Law: the boxes of a run lie in the tensor and have its elements and no others, row-major one after the other, in at most 2 dims - 1 boxes.
 #include <doctest/doctest.h>
 
 #include <shardwise/io/checkpoint/runs.hpp>
@@ -36,6 +36,7 @@ bool law_holds(const extents& shape) {
       std::size_t boxes = 0;
       storage::each_box(shape, first, count, [&](const shardwise::runtime::layout& box, std::int64_t at) {
         holds = holds && at == next - first;
+        for (std::size_t d = 0; d < shape.size(); ++d) holds = holds && box.origin[d] + box.ext[d] <= shape[d];
         for (const std::int64_t n : numbers(box, shape)) holds = holds && n == next++;
         ++boxes;
       });
