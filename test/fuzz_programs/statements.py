@@ -1036,6 +1036,9 @@ def made(g):
         shape, values = [count], [first + step * k for k in range(count)]
     place = [g.r.choice([R()] + [S(d) for d in range(len(shape))]) for _ in range(g.axes)]
     where = "".join(f", {cpp_place(p)}" for p in place)
+    if g.r.random() < 0.5:  # nothing is said: beside what it is made like
+        place = [U() if dtype != "int" and p[0] != "R" else R() for p in like.place]
+        where = ""
     t = CPP_TYPE[dtype]
     if which == "full":
         code = f"sw::full<{t}, sw::shape<{', '.join(map(str, shape))}>{where}>({{0}}, {n!r})"

@@ -140,7 +140,14 @@ static_assert(is<decltype(sw::constant_pad<1, 2>(x{}, 7)), S<0>, 4, 9> &&
 static_assert(is<decltype(sw::zeros_like(two<sw::shape<4, 6>, P>{})), R, 4, 6> &&
               is<decltype(sw::ones_like(two<sw::shape<4, 6>, U>{})), U, 4, 6>);
 static_assert(is<decltype(sw::arange<float, 7, S<0>>(x{})), S<0>, 7> &&
-              is<decltype(sw::arange_from<float, 9, 2, -2>(x{})), R, 4>);
+              is<decltype(sw::arange_from<float, 9, 2, -2, R>(x{})), R, 4>);
+// beside shards, reduced and partial tensors constants of floats are reduced where nothing is said
+static_assert(is<decltype(sw::arange_from<float, 9, 2, -2>(x{})), U, 4> && is<decltype(sw::arange<float, 6>(w{})), R, 6> &&
+              is<decltype(sw::arange<std::int32_t, 6>(x{})), R, 6> &&
+              is<decltype(sw::full<float, sw::shape<6>>(two<sw::shape<4, 6>, U>{}, 2)), U, 6>);
+static_assert(is<decltype(x{} * sw::arange<float, 6>(x{})), S<0>, 4, 6> &&
+              is<decltype(two<sw::shape<4, 6>, P>{} * sw::arange<float, 6>(two<sw::shape<4, 6>, P>{})), P, 4, 6> &&
+              is<decltype(sw::strict(sw::implicit(x{}) + sw::arange<float, 6>(sw::implicit(x{})))), S<0>, 4, 6>);
 static_assert(is<decltype(sw::rand_like(x{})), S<0>, 4, 6> &&
               is<decltype(sw::randn<float, sw::shape<3, 4>, S<1>>(x{})), S<1>, 3, 4>);
 static_assert(is<decltype(sw::strict(sw::implicit(x{}) + sw::rand_like(sw::implicit(x{})))), S<0>, 4, 6>);
