@@ -241,7 +241,8 @@ struct of_planes {
   constexpr auto operator()(const auto& x) const { return sw::interpolate<7, 5, O>(x * x); }
 };
 template <class F, class Passes = sw::pipeline<>>
-using program = sw::gradient_step<F, mesh<1>, sw::inputs<sw::input_tensor<double, sw::shape<2, 3, 4, 6>>>, sw::wrt<0>, Passes>;
+using program =
+    sw::gradient_step<F, mesh<1>, sw::inputs<sw::input_tensor<double, sw::shape<2, 3, 4, 6>>>, sw::wrt<0>, Passes>;
 template <class Program>
 numbers outputs_of() {
   numbers all;
@@ -291,7 +292,8 @@ struct between {
 template <class Passes>
 using network = sw::gradient_step<
     between, mesh<1>,
-    sw::inputs<sw::input_tensor<double, sw::shape<2, 4, 4, 3>>, sw::input_tensor<double, sw::shape<4, 4, 3, 3>>>, sw::wrt<0, 1>, Passes>;
+    sw::inputs<sw::input_tensor<double, sw::shape<2, 4, 4, 3>>, sw::input_tensor<double, sw::shape<4, 4, 3, 3>>>,
+    sw::wrt<0, 1>, Passes>;
 template <class Program>
 numbers network_outputs() {
   numbers all;

@@ -54,7 +54,8 @@ static_assert(refuses<image>(sw::detail::interpolation_by(corners, scale_factor(
 static_assert(refuses<image>(sw::detail::interpolation_by(nearest, scale_factor(scale_ratio(2, 0)), 9, 8),
                              problem::interpolation_options));
 static_assert(refuses<image>(sw::detail::interpolation_by(nearest, scale_factor(0), 9, 8), problem::interpolation_options));
-static_assert(refuses<image>(sw::detail::interpolation_by(nearest, scale_factor(1, -2), 9, 8), problem::interpolation_options));
+static_assert(refuses<image>(sw::detail::interpolation_by(nearest, scale_factor(1, -2), 9, 8),
+                             problem::interpolation_options));
 
 // a cotangent of other extents than the result's, or of no image
 constexpr sw::op_attr back(const interpolate_options& o, int h, int w, int from_h, int from_w) {
@@ -85,7 +86,8 @@ constexpr bool both_agree(const sw::op_attr& v, std::int64_t from) {
     const sw::interval makes = b.makes(0, r);
     for (std::int64_t t = 0; t < b.y.extent[0]; ++t) {
       const sw::host::neighbours n = b.made_of(0, t);
-      if (n.first < 0 || n.first >= from || n.rest < 0 || n.rest >= n.of || (n.rest != 0 && n.first + 1 >= from)) return false;
+      if (n.first < 0 || n.first >= from || n.rest < 0 || n.rest >= n.of || (n.rest != 0 && n.first + 1 >= from))
+        return false;
       const bool in = n.first == r || (n.rest != 0 && n.first + 1 == r);
       const bool listed = t >= makes.begin && t < makes.begin + makes.size;
       if (in && !listed) return false;
@@ -119,7 +121,9 @@ using forward = proved<sw::custom::interpolate, sw::custom::interpolate_dx>;
 static_assert(forward::of<sw::detail::interpolation_to(nearest, 3, 4, 2, 3), sw::shape<3, 2, 2, 3>> > 5);
 static_assert(forward::of<sw::detail::interpolation_to(bilinear, 5, 2, 2, 3), sw::shape<3, 2, 2, 3>> > 5);
 static_assert(forward::of<sw::detail::interpolation_to(corners, 3, 2, 2, 4), sw::shape<2, 3, 2, 4>> > 5);
-static_assert(forward::of<sw::detail::interpolation_by(bilinear, scale_factor(scale_ratio(3, 2), 1), 3, 1), sw::shape<3, 2, 3, 1>> > 5);
+static_assert(
+    forward::of<sw::detail::interpolation_by(bilinear, scale_factor(scale_ratio(3, 2), 1), 3, 1), sw::shape<3, 2, 3, 1>> >
+    5);
 using adjoint = proved<sw::custom::interpolate_dx, sw::custom::interpolate>;
 static_assert(adjoint::of<back(bilinear, 3, 4, 2, 3), sw::shape<3, 2, 3, 4>> > 5);
 static_assert(adjoint::of<back(nearest, 2, 1, 3, 3), sw::shape<2, 3, 2, 1>> > 5);

@@ -36,7 +36,8 @@ constexpr std::int32_t as_pixels(std::int64_t n) {
   return n >= 1 && n <= operations::most_pixels ? static_cast<std::int32_t>(n) : 0;
 }
 // up, down: a factor of 0 is none.
-constexpr void resize(interpolation_attributes& a, int d, std::int64_t from, std::int64_t to, std::int64_t up, std::int64_t down) {
+constexpr void resize(interpolation_attributes& a, int d, std::int64_t from, std::int64_t to, std::int64_t up,
+                      std::int64_t down) {
   a.size[d] = as_pixels(to);
   a.step[d][0] = as_pixels(up);
   a.step[d][1] = as_pixels(down);

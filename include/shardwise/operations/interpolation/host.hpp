@@ -66,7 +66,8 @@ struct resized {
 };
 template <class T>
 constexpr image_block image_of_operand(const kernel_arguments<T>& k) {
-  return {k.extent(0, 1), {k.extent(0, 2), k.extent(0, 3)}, {k.stride(0, 0), k.stride(0, 1), k.stride(0, 2), k.stride(0, 3)}};
+  return {
+      k.extent(0, 1), {k.extent(0, 2), k.extent(0, 3)}, {k.stride(0, 0), k.stride(0, 1), k.stride(0, 2), k.stride(0, 3)}};
 }
 template <class T>
 constexpr image_block image_of_result(const kernel_arguments<T>& k) {
@@ -97,8 +98,7 @@ constexpr void interpolate_element(const resized& b, const T* x, T* y, std::int6
   const neighbours r = b.made_of(0, p.at[0]), c = b.made_of(1, p.at[1]);
   Sum v = along_columns<M, Sum>(b, x, p, r.first, c);
   if (r.rest != 0)
-    v = v * weight_of<M>(r.of - r.rest, r.of) +
-        along_columns<M, Sum>(b, x, p, r.first + 1, c) * weight_of<M>(r.rest, r.of);
+    v = v * weight_of<M>(r.of - r.rest, r.of) + along_columns<M, Sum>(b, x, p, r.first + 1, c) * weight_of<M>(r.rest, r.of);
   y[b.y.place(p)] = static_cast<T>(v);
 }
 template <class M, class Sum, class T>

@@ -10,9 +10,9 @@ enum class interpolation : std::int32_t { nearest, bilinear };
 
 struct interpolation_attributes {
   interpolation mode = interpolation::nearest;
-  std::int32_t corners = 0;                 // of bilinear: corners' centres lie on corners' centres
-  std::int32_t size[2] = {1, 1};            // (h, w) of the result, or of an adjoint's operand
-  std::int32_t extent[2] = {0, 0};          // (h, w) of an adjoint's result
+  std::int32_t corners = 0;                    // of bilinear: corners' centres lie on corners' centres
+  std::int32_t size[2] = {1, 1};               // (h, w) of the result, or of an adjoint's operand
+  std::int32_t extent[2] = {0, 0};             // (h, w) of an adjoint's result
   std::int32_t step[2][2] = {{1, 1}, {1, 1}};  // pixels of the image for one of the result: numerator and denominator
 
   constexpr bool halves() const { return mode == interpolation::bilinear && corners == 0; }
@@ -63,7 +63,8 @@ constexpr operation interpolation_record(operation::shape_rule shape) {
                                                [](const operation&, const op_attr&, const spec*, int, const spec&) {
                                                  using namespace rows;
                                                  rule_rows t;
-                                                 for (const placement p : {R, U, S(0), S(1), P}) t.push_back(rows::all(p, p));
+                                                 for (const placement p : {R, U, S(0), S(1), P})
+                                                   t.push_back(rows::all(p, p));
                                                  return t;
                                                },
                                                &refuse_with<problem::pool_placements>));
