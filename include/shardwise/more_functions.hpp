@@ -8,6 +8,7 @@
 #include <shardwise/module/norm_layers.hpp>
 #include <shardwise/operations/activation/host.hpp>
 #include <shardwise/operations/channel_norm/host.hpp>
+#include <shardwise/operations/interpolation/host.hpp>
 #include <shardwise/operations/loss/host_more.hpp>
 #include <shardwise/operations/scan/host.hpp>
 #include <shardwise/shardwise.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A height that is known at run time alone.
-// expect: max_pool2d, avg_pool2d: height and width are static extents
+// expect: max_pool2d, avg_pool2d, interpolate: height and width are static extents
 
 #include <shardwise/graph/functions/pooling.hpp>
 

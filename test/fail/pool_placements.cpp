@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An image whose rows are cut.
-// expect: max_pool2d, avg_pool2d: images are cut along the batch or the channels
+// expect: max_pool2d, avg_pool2d, interpolate: images are cut along the batch or the channels
 
 #include <shardwise/graph/functions/pooling.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling of an image without a batch.
-// expect: max_pool2d, avg_pool2d: images are of four dims
+// expect: max_pool2d, avg_pool2d, interpolate: images are of four dims
 
 #include <shardwise/graph/functions/pooling.hpp>
 

@@ -2,6 +2,7 @@
 """Statements of the functions that stand beside the umbrella header (shardwise/more_functions.hpp), with their values."""
 
 import math
+from fractions import Fraction
 
 import interpret as py
 from statements import partner, places, skip, statement
@@ -177,6 +178,48 @@ def batch_normed(g):
         return py.new(x.shape, [(x.at(*i) - n.at(i[1])) / math.sqrt(n.at(i[1]) ** 2 + 0.5 + 1e-5) * u.at(i[1]) + v.at(i[1])
                                 for i in py.indices(x.shape)])
     g.apply("sw::batch_norm({0}, {3}, {3} * {3} + 0.5, {1}, {2})", [t, w, b, m], value, channel_rows(3, True))
+
+
+# --- images at another size -------------------------------------------------------------------------------------------------------
+
+
+def neighbours(mode, t, n, out, step):
+    """(pixel, weight) of what pixel t of `out` is made; step: pixels of the n for one of the result."""
+    if mode == "nearest":
+        return [(min(int(t * step), n - 1), 1.0)]
+    at = t * Fraction(n - 1, max(out - 1, 1)) if mode == "corners" else max(Fraction(0), (t + Fraction(1, 2)) * step - Fraction(1, 2))
+    low = min(int(at), n - 1)
+    high = min(low + 1, n - 1)
+    return [(low, float(1 - (at - low))), (high, float(at - low))]
+
+
+@statement(["interpolate"], 0.4, smooth=True)
+def resized(g):
+    skip(g.special)
+    t = g.new_input([g.r.choice([1, 2, 3]), g.r.choice([1, 2, 3]), g.r.choice([1, 2, 3]), g.r.choice([2, 3, 4])])
+    n, c, *of = t.shape
+    mode = g.r.choice(["nearest", "bilinear", "corners"])
+    if g.chance(0.5):
+        to = [g.r.choice([1, 2, 3, 4]) for _ in range(2)]
+        step = [Fraction(a, b) for a, b in zip(of, to)]
+        given = f"{to[0]}, {to[1]}"
+    else:
+        by = [g.r.choice([Fraction(2), Fraction(1), Fraction(3, 2), Fraction(2, 3), Fraction(1, 2)]) for _ in range(2)]
+        to = [int(a * f) for a, f in zip(of, by)]
+        skip(0 in to)
+        step = [1 / f for f in by]
+        given = "sw::scale_factor(" + ", ".join(f"sw::scale_ratio({f.numerator}, {f.denominator})" for f in by) + ")"
+    if mode != "nearest":
+        given += ", sw::interpolate_options{{sw::interpolation::bilinear, " + ("true" if mode == "corners" else "false") + "}}"  # format's
+
+    def value(x):
+        out = []
+        for i, k, u, v in py.indices([n, c, *to]):
+            rows, columns = (neighbours(mode, w, of[d], to[d], step[d]) for d, w in enumerate((u, v)))
+            out.append(sum(x.at(i, k, r, s) * p * q for r, p in rows for s, q in columns))
+        return py.new([n, c, *to], out)
+    R, U, S, P = places()
+    g.apply(f"sw::interpolate<{given}>({{0}})", [t], value, [([p], p) for p in (R(), U(), S(0), S(1), P())], exact=mode == "nearest")
 
 
 # --- losses -----------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,9 @@ DEPTHWISE = FAMILY + "host_depthwise.hpp"
 CONVOLUTION = "unit/runtime/host/convolution.cpp"
 NETWORKS = "dist/convolution.cpp"
 POOLS = "dist/pooling.cpp"
+RESIZES = "dist/interpolation.cpp"
+RESIZE_KERNELS = "operations/interpolation/host.hpp"
+RESIZE_LAWS = "static/operations/interpolation.cpp"
 NORM_FUNCTIONS = "graph/functions/channel_norms.hpp"
 NORM_KERNELS = "operations/channel_norm/host.hpp"
 NORM_RECORDS = "operations/channel_norm/record.hpp"
@@ -67,4 +70,20 @@ MUTANTS = [
      "return {first, end > first ? 1 : 0};", (POOLS,)),
     ("pooling: a maximum is taken of shards of rows", "operations/pooling/record.hpp", "t.push_back({{S(1)}, {S(1), S(1)}});",
      "t.push_back({{S(2)}, {S(2), S(2)}});", ("static/operations/pooling.cpp",)),
+    ("interpolate: pixels are counted from their corners", RESIZE_KERNELS, "(2 * t + 1) * up - down : t * up;", "2 * t * up : t * up;", (RESIZES,)),
+    ("interpolate: before the first pixel there is another one", RESIZE_KERNELS, "    if (position < 0) position = 0;\n", "", (RESIZES,)),
+    ("interpolate: behind the last pixel there is another one", RESIZE_KERNELS, "if (position / of >= last) return", "if (position / of > last) return", (RESIZES,)),
+    ("interpolate: a pixel makes what begins with it alone", RESIZE_KERNELS, "interpolation::nearest ? r : r - 1);", "interpolation::nearest ? r : r);",
+     (RESIZES,)),
+    ("interpolate: what begins with a pixel ends too early", RESIZE_KERNELS, "(need + each - 1) / each;", "need / each;", (RESIZES,)),
+    ("interpolate: weights of rows are exchanged in the adjoint", RESIZE_KERNELS, "r.first == p.at[0] ? r.of - r.rest : r.rest;",
+     "r.first == p.at[0] ? r.rest : r.of - r.rest;", (RESIZES,)),
+    ("interpolate: a neighbour without weight is read", RESIZE_KERNELS, "if (r.rest != 0)", "if (r.first + 1 < b.x.extent[0])", (RESIZES,)),
+    ("interpolate: a factor is what its rounded extents are", "graph/functions/interpolate.hpp", "from[d] * up / down : 0, down, up);",
+     "from[d] * up / down : 0, from[d], down > 0 ? from[d] * up / down : 0);", (RESIZES,)),
+    ("interpolate: corners lie on corners unless told otherwise", "graph/functions/interpolate.hpp", "if (a.corners == 0 || a.size[d] == 0) return;",
+     "if (a.size[d] == 0) return;", (RESIZES,)),
+    ("interpolate: images are cut along their rows", "operations/interpolation/record.hpp", "S(0), S(1), P}", "S(0), S(2), P}", (RESIZE_LAWS,)),
+    ("interpolate: channels-last images are read as planes", RESIZE_KERNELS, "p.image * stride[0] + p.channel * stride[1]", "p.image * stride[0] + p.channel * extent[0] * extent[1]",
+     (RESIZES,)),
 ]

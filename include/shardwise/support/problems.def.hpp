@@ -450,15 +450,18 @@ SHARDWISE_X(convolution_dyn, "conv2d: a run-time extent may be the batch's alone
 SHARDWISE_X(convolution_placements,
             "conv2d: images and weights are cut along the batch (the weight reduced), along outputs (the image reduced) or along the "
             "channels of both, which gives a partial result, and with groups along the batch alone; redistribute an operand so")
-SHARDWISE_X(pool_rank, "max_pool2d, avg_pool2d: images are of four dims (batch, channels, height, width); reshape the operand, with a batch of one "
+SHARDWISE_X(pool_rank, "max_pool2d, avg_pool2d, interpolate: images are of four dims (batch, channels, height, width); reshape the operand, with a batch of one "
             "if there is none")
 SHARDWISE_X(pool_options, "max_pool2d, avg_pool2d: kernel and stride are at least 1 and padding at most half the kernel, all at most 32767; correct the "
             "options")
 SHARDWISE_X(pool_kernel, "max_pool2d, avg_pool2d: the kernel is larger than the padded image; give a smaller kernel")
-SHARDWISE_X(pool_dyn, "max_pool2d, avg_pool2d: height and width are static extents; give a run-time extent to the batch or to the channels")
+SHARDWISE_X(pool_dyn, "max_pool2d, avg_pool2d, interpolate: height and width are static extents; give a run-time extent to the batch or to the channels")
 SHARDWISE_X(pool_placements,
-            "max_pool2d, avg_pool2d: images are cut along the batch or the channels, and a partial one has means alone; redistribute the "
-            "operand so")
+            "max_pool2d, avg_pool2d, interpolate: images are cut along the batch or the channels, and a partial one has no largest elements; "
+            "redistribute the operand so")
+SHARDWISE_X(interpolation_options,
+            "interpolate: sizes, and a factor's numerator and denominator, are from 1 to 1073741823, image and result have pixels, and "
+            "align_corners goes with bilinear alone; correct the size, the factor or the option")
 SHARDWISE_X(channel_norm_rank,
             "batch_norm, group_norm: tensors are of at least two dims (batch, channels, ...); reshape the operand, with a batch of one if "
             "there is none")

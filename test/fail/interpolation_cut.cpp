@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Another size of an image whose columns are cut.
+// expect: max_pool2d, avg_pool2d, interpolate: images are cut along the batch or the channels
+
+#include <shardwise/graph/functions/interpolate.hpp>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+template <class P>
+using image = typed<float, sw::shape<2, 6, 9, 8>, mesh, sw::on<tp, P>>;
+#ifdef SHARDWISE_FAIL
+using y = decltype(sw::interpolate<18, 16>(image<sw::shard<3>>{}));
+#else
+using y = decltype(sw::interpolate<18, 16>(image<sw::shard<1>>{}));
+#endif

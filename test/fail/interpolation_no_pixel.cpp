@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A factor that leaves no row of the image.
+// expect: interpolate: sizes, and a factor's numerator and denominator, are from 1 to 1073741823
+
+#include <shardwise/graph/functions/interpolate.hpp>
+
+#include "typed.hpp"
+
+struct tp : sw::axis<2> {};
+using mesh = sw::mesh<tp>;
+using x = typed<float, sw::shape<2, 6, 9, 8>, mesh>;
+#ifdef SHARDWISE_FAIL
+using y = decltype(sw::interpolate<sw::scale_factor(sw::scale_ratio(1, 16))>(x{}));
+#else
+using y = decltype(sw::interpolate<sw::scale_factor(sw::scale_ratio(1, 8))>(x{}));
+#endif

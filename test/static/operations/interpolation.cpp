@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// interpolate: extents, what is refused, which rows make which, and the proof of rows, kernels and adjoints under every placement.
+#include <rules.hpp>
+#include <shardwise/laws/cases.hpp>
+#include <shardwise/operations/interpolation/host.hpp>
+
+namespace {
+
+namespace laws = sw::laws;
+using sw::interpolate_options;
+using sw::interpolation;
+using sw::problem;
+using sw::scale_factor;
+using sw::scale_ratio;
+using rules_test::on_line;
+
+constexpr interpolate_options nearest{}, bilinear{interpolation::bilinear}, corners{interpolation::bilinear, true},
+    nearest_corners{interpolation::nearest, true};
+
+template <class X>
+constexpr sw::outcome made(const sw::op_attr& a) {
+  const sw::spec x = on_line<X>(sw::replicate_value());
+  return sw::infer(sw::operations::interpolated, a, &x, 1);
+}
+template <class X>
+constexpr bool gives(const sw::op_attr& a, std::int64_t h, std::int64_t w) {
+  const sw::outcome o = made<X>(a);
+  const sw::spec x = on_line<X>(sw::replicate_value());
+  return !o.error && o.out.extent[2] == h && o.out.extent[3] == w && sw::same_extent(o.out, 0, x, 0) &&
+         sw::same_extent(o.out, 1, x, 1);
+}
+template <class X>
+constexpr bool refuses(const sw::op_attr& a, problem p) {
+  return made<X>(a).error.what == p;
+}
+
+// extents as torch.nn.functional.interpolate's
+using image = sw::shape<2, 6, 9, 8>;
+static_assert(gives<image>(sw::detail::interpolation_to(nearest, 3, 16, 9, 8), 3, 16));
+static_assert(gives<image>(sw::detail::interpolation_by(bilinear, scale_factor(2), 9, 8), 18, 16));
+static_assert(gives<image>(sw::detail::interpolation_by(bilinear, scale_factor(1, 3), 9, 8), 9, 24));
+static_assert(gives<image>(sw::detail::interpolation_by(corners, scale_factor(scale_ratio(3, 2)), 9, 8), 13, 12));
+static_assert(gives<image>(sw::detail::interpolation_by(nearest, {scale_ratio(1, 9), scale_ratio(1, 3)}, 9, 8), 1, 2));
+static_assert(gives<sw::shape<sw::dyn<2>, 6, 9, 8>>(sw::detail::interpolation_to(nearest, 3, 16, 9, 8), 3, 16));
+
+static_assert(refuses<sw::shape<6, 9, 8>>(sw::detail::interpolation_to(nearest, 3, 3, 9, 8), problem::pool_rank));
+static_assert(refuses<sw::shape<2, 6, sw::dyn<9>, 8>>(sw::detail::interpolation_to(nearest, 3, 3, 9, 8), problem::pool_dyn));
+static_assert(refuses<image>(sw::detail::interpolation_to(nearest_corners, 3, 3, 9, 8), problem::interpolation_options));
+static_assert(refuses<image>(sw::detail::interpolation_to(corners, 0, 3, 9, 8), problem::interpolation_options));
+static_assert(refuses<image>(sw::detail::interpolation_to(bilinear, 3, -1, 9, 8), problem::interpolation_options));
+static_assert(refuses<image>(sw::detail::interpolation_to(nearest, 3, 1 << 30, 9, 8), problem::interpolation_options));
+static_assert(refuses<image>(sw::detail::interpolation_by(corners, scale_factor(scale_ratio(1, 9)), 9, 8),
+                             problem::interpolation_options));
+static_assert(refuses<image>(sw::detail::interpolation_by(nearest, scale_factor(scale_ratio(2, 0)), 9, 8),
+                             problem::interpolation_options));
+static_assert(refuses<image>(sw::detail::interpolation_by(nearest, scale_factor(0), 9, 8), problem::interpolation_options));
+static_assert(refuses<image>(sw::detail::interpolation_by(nearest, scale_factor(1, -2), 9, 8),
+                             problem::interpolation_options));
+
+// a cotangent of other extents than the result's, or of no image
+constexpr sw::op_attr back(const interpolate_options& o, int h, int w, int from_h, int from_w) {
+  auto a = sw::attributes_of<sw::interpolation_attributes>(sw::detail::interpolation_to(o, h, w, from_h, from_w));
+  a.extent[0] = from_h;
+  a.extent[1] = from_w;
+  return sw::pack_attributes(a);
+}
+template <class DY>
+constexpr sw::outcome made_back(const sw::op_attr& a) {
+  const sw::spec x = on_line<DY>(sw::replicate_value());
+  return sw::infer(sw::operations::interpolated_dx, a, &x, 1);
+}
+static_assert(!made_back<image>(back(nearest, 9, 8, 3, 4)).error);
+static_assert(made_back<image>(back(nearest, 9, 8, 3, 4)).out.extent[2] == 3);
+static_assert(made_back<image>(back(nearest, 9, 7, 3, 4)).error.what == problem::interpolation_options);
+static_assert(made_back<image>(sw::detail::interpolation_to(nearest, 9, 8, 3, 4)).error.what ==
+              problem::interpolation_options);
+static_assert(made_back<sw::shape<6, 9, 8>>(back(nearest, 9, 8, 3, 4)).error.what == problem::pool_rank);
+
+// What row r makes is what is made of r, and nothing else: of all sizes up to 7, and of factors whose extents are rounded.
+constexpr bool both_agree(const sw::op_attr& v, std::int64_t from) {
+  sw::host::resized b;
+  b.a = sw::attributes_of<sw::interpolation_attributes>(v);
+  b.x.extent[0] = from;
+  b.y.extent[0] = b.a.size[0];
+  for (std::int64_t r = 0; r < from; ++r) {
+    const sw::interval makes = b.makes(0, r);
+    for (std::int64_t t = 0; t < b.y.extent[0]; ++t) {
+      const sw::host::neighbours n = b.made_of(0, t);
+      if (n.first < 0 || n.first >= from || n.rest < 0 || n.rest >= n.of || (n.rest != 0 && n.first + 1 >= from))
+        return false;
+      const bool in = n.first == r || (n.rest != 0 && n.first + 1 == r);
+      const bool listed = t >= makes.begin && t < makes.begin + makes.size;
+      if (in && !listed) return false;
+      if (listed && n.first != r && n.first + 1 != r) return false;  // its weight would be taken for a neighbour's
+    }
+  }
+  return true;
+}
+constexpr bool all_agree() {
+  for (const interpolate_options& o : {nearest, bilinear, corners})
+    for (std::int64_t from = 1; from <= 7; ++from) {
+      for (std::int64_t to = 1; to <= 7; ++to)
+        if (!both_agree(sw::detail::interpolation_to(o, to, 1, from, 1), from)) return false;
+      for (int up = 1; up <= 5; ++up)
+        for (int down = 1; down <= 5; ++down)
+          if (from * up / down > 0 &&
+              !both_agree(sw::detail::interpolation_by(o, scale_factor(scale_ratio(up, down)), from, 7), from))
+            return false;
+    }
+  return true;
+}
+static_assert(all_agree());
+
+// Few elements a tensor. 3 and 5 are not divided by the ranks.
+template <const sw::custom_operation& Op, const sw::custom_operation&... Others>
+struct proved {
+  template <sw::op_attr A, class X>
+  static constexpr int of = laws::holds_case<laws::custom_case<laws::customs<Op, Others...>, A, X>>;
+};
+using forward = proved<sw::custom::interpolate, sw::custom::interpolate_dx>;
+static_assert(forward::of<sw::detail::interpolation_to(nearest, 3, 4, 2, 3), sw::shape<3, 2, 2, 3>> > 5);
+static_assert(forward::of<sw::detail::interpolation_to(bilinear, 5, 2, 2, 3), sw::shape<3, 2, 2, 3>> > 5);
+static_assert(forward::of<sw::detail::interpolation_to(corners, 3, 2, 2, 4), sw::shape<2, 3, 2, 4>> > 5);
+static_assert(
+    forward::of<sw::detail::interpolation_by(bilinear, scale_factor(scale_ratio(3, 2), 1), 3, 1), sw::shape<3, 2, 3, 1>> >
+    5);
+using adjoint = proved<sw::custom::interpolate_dx, sw::custom::interpolate>;
+static_assert(adjoint::of<back(bilinear, 3, 4, 2, 3), sw::shape<3, 2, 3, 4>> > 5);
+static_assert(adjoint::of<back(nearest, 2, 1, 3, 3), sw::shape<2, 3, 2, 1>> > 5);
+
+}  // namespace
