@@ -23,6 +23,7 @@ TEXTS = {
     "shards kept after the forward pass": r"reshard_after_forward<false", "shards freed after the forward pass": r"reshard_after_forward<true",
     "shards freed to a number of ranks": r"reshard_after_forward<(1|int)", "averaged gradients": r"sw::average_gradients", "prefetched groups": r"sw::prefetch<",
     "optimizer states in shards": r"sw::shard_optimizer_states", "buckets of a plan": r"sw::buckets<",
+    "flat parameters": r"sw::flat_parameters", "flat parameters of modules": r'sw::at<"[^"]*", sw::fully_shard<[^"]*sw::flat_parameters',
     "shards over two axes": r"sw::shard_over<", "kept over the inner axis": r"sw::reshard_after_forward<A\d::size",
     "frozen parameters": r'sw::at<"[^"]*\.\w*", sw::frozen>',
     "generated kernels": r"sw::fuse_(kernels|pointwise)", "lowered parts": r"sw::partial_lower", "waits put off": r"schedule_comm_wait|sink_waits",
@@ -98,7 +99,7 @@ ALL = set(TEXTS) | {"refused programs", "partial extremes, products and norms", 
 
 
 # Of a thousand programs at least so many: about half of those that have it now, so that what is drawn is drawn often.
-LEAST = {"modules under plans": 60, "parameters in shards": 25, "groups of shards in groups": 20, "hybrid shards": 3,
+LEAST = {"modules under plans": 60, "parameters in shards": 25, "groups of shards in groups": 20, "hybrid shards": 3, "flat parameters": 8,
          "shards kept after the forward pass": 8, "shards freed after the forward pass": 8, "shards freed to a number of ranks": 10,
          "averaged gradients": 12, "prefetched groups": 4, "checkpoints": 12, "selective checkpoints": 12, "frozen modules": 6,
          "groups of parameters": 6}
