@@ -74,7 +74,12 @@ def attempt_program(seed, sizes, r):
     # an axis over which parameters are stored in shards; named moves are of reductions, which there are none of then
     groups = random.Random(seed * 4241 + 83)
     sharded = groups.choice(dp) if dp and form != "moved" and groups.random() < 0.65 else None
-    copies = [a for a in dp if a != sharded]
+    flatly = random.Random(seed * 2749 + 53)
+    takes_flat = not accumulate and form in ("plain", "fused", "dynamic")
+    flat_alone = takes_flat and sharded is None and bool(dp) and flatly.random() < 0.75  # shards for the sake of flat ones
+    if flat_alone:
+        sharded = flatly.choice(dp)
+    copies = [a for a in dp if a != sharded and not flat_alone]
     hybrid = copies[0] if sharded is not None and copies and groups.random() < 0.6 else None
     nested = random.Random(seed * 3571 + 29)
     # the second axis of shards, which splits rows first
@@ -305,15 +310,17 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
         return place
     p.places = [place_of(*q) for q in parameters]
 
-    # which groups are one flat parameter: (where a parameter begins in its group's, elements of that); none of a group that a style
-    # splits. At least one is, and of some programs the one-rank run has none.
-    flatly = random.Random(seed * 2749 + 53)
+    # which groups are one flat parameter: (where a parameter begins in its group's, elements of that); none that a style splits, or of
+    # which it reduces a part. At least one is, and of some programs the one-rank run has none.
     flat_runs, plain_places = [None] * len(parameters), p.places
     together = set()  # parameters that lie in a flat one with others
-    if sharded is not None and hybrid is None and inner_axis is None and not accumulate and form in ("plain", "fused", "dynamic") and flatly.random() < 0.8:
+    if sharded is not None and hybrid is None and inner_axis is None and takes_flat and (flat_alone or flatly.random() < 0.8):
         owners = [owner_of(entries, path) for path, _, _ in parameters]
+        uses = {}  # of each group, how its parameters are placed over tp: all alike, and no shards
+        for q, owner in zip(p.places, owners):
+            uses.setdefault(owner, set()).add(0 if tp is None else q[tp])
         free = [k for k in sorted({entry for entry, _ in owners})
-                if all(tp is None or q[tp] < 2 for q, (entry, _) in zip(p.places, owners) if entry == k)]
+                if all(len(u) == 1 and max(u) < 2 for (entry, _), u in uses.items() if entry == k)]
         chosen = [k for k in free if flatly.random() < 0.75] or free[:1]
         for k in chosen:
             entries[k] = with_option(entries[k], FLAT, flatly.random() < 0.5)
@@ -329,6 +336,19 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
                 together |= {parameters[k][0] for k in mine}
     flat_plan = any(flat_runs)
     plain_alone = flat_plan and flatly.random() < 0.5
+    p.flat_features = set()
+    if flat_plan:
+        n = sizes[sharded]
+        totals = {q[1] for q in flat_runs if q}
+        parts = [(-(-total // n), total) for total in totals]
+        if None in flat_runs:
+            p.flat_features.add("flat parameters beside others")
+        if n == 1 or not plain_alone:
+            p.flat_features.add("flat parameters on one rank")
+        if any(part * n > total for part, total in parts):
+            p.flat_features.add("flat parameters with padding")
+        if any(part * (n - 1) >= total for part, total in parts):
+            p.flat_features.add("flat parameters of which ranks hold none")
 
     # --- what is fed, and what must come out
     count = 2 if accumulate else 1
@@ -422,6 +442,9 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
         mine = group is not None and (not pattern or path.split(".")[-1].startswith(pattern.rstrip("*")))
         return group if mine else rate
     rate, decay = 0.05, (r.choice([0.0, 0.125]) if python in ("adam", "adamw") else 0.0)
+    if "writer.unused.weight" in together and python in ("adam", "adamw"):
+        decay = 0.125
+        p.flat_features.add("flat parameters without gradients that decay")
     eps, beta1, beta2, momentum, max_norm = 0.01, 0.9, 0.99, 0.5, 0.25
     losses, now_values = [], {k: list(v) for k, v in values.items()}
     state = {k: ([0.0] * len(v), [0.0] * len(v)) for k, v in values.items()}

@@ -36,7 +36,8 @@ struct replicate_over {};
 // within a row. A parameter that the loss does not depend on has a gradient of zeros here, and so decays where weight_decay is not 0,
 // if another one of its group has a gradient. Parts begin anywhere, so a kernel may find them less aligned.
 //
-// On hosts, over one axis, for parameters that no style splits. Not beside mixed, frozen, param_group, accumulate, keep_gradients,
+// On hosts, over one axis, for parameters that no style splits, and whose gradients are reduced over the same axes (those of a
+// sequence-parallel norm are a group of their own). Not beside mixed, frozen, param_group, accumulate, keep_gradients,
 // shard_optimizer_states, decay of matrices alone, iterated, eager models and checkpoint files: each is a sentence.
 struct flat_parameters {};
 
