@@ -23,6 +23,7 @@ TEXTS = {
     "shards kept after the forward pass": r"reshard_after_forward<false", "shards freed after the forward pass": r"reshard_after_forward<true",
     "shards freed to a number of ranks": r"reshard_after_forward<(1|int)", "averaged gradients": r"sw::average_gradients", "prefetched groups": r"sw::prefetch<",
     "optimizer states in shards": r"sw::shard_optimizer_states", "buckets of a plan": r"sw::buckets<",
+    "flat parameters": r"sw::flat_parameters", "flat parameters of modules": r'sw::at<"[^"]*", sw::fully_shard<[^"]*sw::flat_parameters',
     "shards over two axes": r"sw::shard_over<", "kept over the inner axis": r"sw::reshard_after_forward<A\d::size",
     "frozen parameters": r'sw::at<"[^"]*\.\w*", sw::frozen>',
     "generated kernels": r"sw::fuse_(kernels|pointwise)", "lowered parts": r"sw::partial_lower", "waits put off": r"schedule_comm_wait|sink_waits",
@@ -42,6 +43,7 @@ def of_program(p, name):
     if p.kind == "creation":
         found |= {"tensors made on a rank", "submeshes", "flat groups"}
     if p.kind == "module":
+        found |= p.flat_features
         found.add("modules under plans")
         entries = p.note
         if p.accumulate:
@@ -94,11 +96,12 @@ def of_program(p, name):
 ALL = set(TEXTS) | {"refused programs", "partial extremes, products and norms", "1 mesh axes", "2 mesh axes", "3 mesh axes", "axes of 1", "axes of 2", "axes of 3", "axes of 4", "tensors made on a rank",
                     "submeshes", "flat groups", "modules under plans", "gradient accumulation", "gradients kept from run to run", "loss scaling", "iterated", "iterated with buckets",
                     "updates moved to the next iteration", "buckets on two axes", "buckets with sequence-parallel norms", "run-time batches",
-                    "modules that write their input", "buffers", "writes through views of views", "views of views", "written inputs", "uneven shards", "empty shards"}
+                    "modules that write their input", "buffers", "flat parameters beside others", "flat parameters on one rank", "flat parameters with padding", "flat parameters of which ranks hold none",
+                    "flat parameters without gradients that decay", "writes through views of views", "views of views", "written inputs", "uneven shards", "empty shards"}
 
 
 # Of a thousand programs at least so many: about half of those that have it now, so that what is drawn is drawn often.
-LEAST = {"modules under plans": 60, "parameters in shards": 25, "groups of shards in groups": 20, "hybrid shards": 3,
+LEAST = {"modules under plans": 60, "parameters in shards": 25, "groups of shards in groups": 20, "hybrid shards": 3, "flat parameters": 5, "flat parameters of modules": 4,
          "shards kept after the forward pass": 8, "shards freed after the forward pass": 8, "shards freed to a number of ranks": 10,
          "averaged gradients": 12, "prefetched groups": 4, "checkpoints": 12, "selective checkpoints": 12, "frozen modules": 6,
          "groups of parameters": 6}

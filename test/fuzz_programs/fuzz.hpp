@@ -26,6 +26,7 @@
 #include "../support/custom_operations.hpp"
 #include "../support/custom_results.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -162,6 +163,7 @@ struct book {
   const int* sizes = nullptr;
   int axes = 0;
   std::vector<std::vector<block>> results[ways], after[ways];  // [way][k][rank]
+  std::vector<std::vector<block>> first;                       // parameters as training begins, where they are compared
   std::vector<std::int64_t> sent[ways];                        // bytes of [way][rank * axes + axis], of eager and compiled
 
   block& at(std::vector<std::vector<block>>& v, std::size_t k, int rank) { return v[k][static_cast<std::size_t>(rank)]; }
@@ -700,6 +702,42 @@ inline void check_places(const std::string& what, const sw::spec& s, const int* 
   }
 }
 
+// Of a parameter, as the generator works it out from a plan's text: the number of elements before it in its group's flat parameter, -1
+// if it is in none, and of all of them.
+struct run_in_flat {
+  std::int64_t begin, total;
+};
+// A parameter as all ranks together have it, as one block; of a flat one a rank has the elements that lie in its part, in a row.
+template <class P, class W, class Executor>
+block whole_parameter(Executor& e, int i, const int* coordinate) {
+  using mesh = typename W::mesh;
+  const auto all = e.full_parameter(P::names[i]);
+  block r;
+  r.sp = e.parameter_spec(i);
+  for (auto& p : r.sp.place) p = sw::placement{};
+  for (int d = 0; d < r.sp.rank; ++d) r.ext[d] = r.sp.extent[d];
+  r.v.assign(all.begin(), all.end());
+  using placed = typename P::template placed<W>;
+  if (placed::flat == nullptr || placed::flat[i].begin < 0) return r;
+  const auto [begin, total] = placed::flat[i];
+  const std::int64_t count = static_cast<std::int64_t>(all.size()), ranks = mesh::sizes[P::flat_axis];
+  const std::int64_t part = (total + ranks - 1) / ranks, from = part * coordinate[P::flat_axis];
+  const std::int64_t low = std::clamp<std::int64_t>(from - begin, 0, count),
+                     high = std::clamp<std::int64_t>(from + part - begin, 0, count);
+  const auto& l = e.parameter_layout(i);
+  const auto own = e.parameter(i);
+  const std::string what = std::string("flat parameter ") + P::names[i];
+  if (l.rank != 1 || l.ext[0] != high - low || static_cast<std::int64_t>(own.size()) != high - low ||
+      (high > low && l.origin[0] != low))
+    throw std::logic_error(what + ": a rank has " + std::to_string(l.ext[0]) + " elements from number " +
+                           std::to_string(l.origin[0]) + " on; by the plan " + std::to_string(high - low) + " from " +
+                           std::to_string(low) + " on");
+  for (std::int64_t k = low; k < high; ++k)
+    if (!same_bits(static_cast<double>(own[static_cast<std::size_t>(k - low)]), r.v[static_cast<std::size_t>(k)]))
+      throw std::logic_error(what + ": a rank's block and full_parameter differ at element " + std::to_string(k));
+  return r;
+}
+
 // all_reduce, all_reduce_1 to all_reduce_8.
 constexpr sw::fixed_string<13> reduction_name(int k) {
   sw::fixed_string<13> name{"all_reduce_0"};
@@ -750,8 +788,10 @@ void train_on_rank(Rank& rank, book& b) {
   using plan = typename placed::plan;
   using task = typename placed::task;
   using T = typename P::element;
-  if (rank.index() == 0)
+  if (rank.index() == 0) {
     for (int w = 0; w < 2; ++w) room(b.results[w], P::results, mesh::size);
+    if (P::has_flat) room(b.first, P::parameters, mesh::size);
+  }
   rank.barrier();
   sw::grouped_env<typename sw::detail::groups_of_plan<plan>::type> env;
   P::set(env);
@@ -762,14 +802,20 @@ void train_on_rank(Rank& rank, book& b) {
       if (leaves.parameter_count() != static_cast<int>(P::parameters))
         throw std::logic_error("the program has another number of parameters");
       for (int i = 0; i < leaves.parameter_count(); ++i) {
-        check_places("compiled parameter " + std::to_string(i), leaves.parameter_spec(i), P::places + i * mesh::axes);
+        check_places("compiled parameter " + std::to_string(i), leaves.parameter_spec(i), placed::places + i * mesh::axes);
+        if (leaves.parameter_name(i) != P::names[i])
+          throw std::logic_error("parameter " + std::to_string(i) + " is named " + leaves.parameter_name(i) + ", not " +
+                                 P::names[i]);
+        if constexpr (P::has_flat)
+          b.at(b.first, static_cast<std::size_t>(i), rank.index()) =
+              whole_parameter<P, W>(leaves, i, rank.coordinate().data());
         leaves.set_parameter(i, typed<T>(P::start[i]));
       }
       if (leaves.buffer_count() != static_cast<int>(P::buffers))
         throw std::logic_error("the program has another number of buffers");
       for (int i = 0; i < leaves.buffer_count(); ++i) {
         const int at = static_cast<int>(P::parameters) + i;
-        check_places("compiled buffer " + std::to_string(i), leaves.buffer_spec(i), P::places + at * mesh::axes);
+        check_places("compiled buffer " + std::to_string(i), leaves.buffer_spec(i), placed::places + at * mesh::axes);
         leaves.set_buffer(i, typed<T>(P::start[at]));
       }
       for (int s = 0; s < P::steps; ++s) {
@@ -786,8 +832,13 @@ void train_on_rank(Rank& rank, book& b) {
         loss.v = {static_cast<double>(step_of(s))};
       }
       for (int i = 0; i < leaves.parameter_count(); ++i) {
-        const sw::local_block<T> now{leaves.parameter(i), leaves.parameter_layout(i)};
-        b.at(b.results[1], static_cast<std::size_t>(P::steps + i), rank.index()) = block_of(now, leaves.parameter_spec(i));
+        block& to = b.at(b.results[1], static_cast<std::size_t>(P::steps + i), rank.index());
+        if constexpr (P::has_flat) {
+          to = whole_parameter<P, W>(leaves, i, rank.coordinate().data());
+        } else {
+          const sw::local_block<T> now{leaves.parameter(i), leaves.parameter_layout(i)};
+          to = block_of(now, leaves.parameter_spec(i));
+        }
       }
       for (int i = 0; i < leaves.buffer_count(); ++i) {
         const sw::local_block<T> now{leaves.buffer(i), leaves.buffer_layout(i)};
@@ -815,11 +866,11 @@ void train_on_rank(Rank& rank, book& b) {
     sw::bind_eager<P::template model, plan, mesh, T, Rank> model{};
     int k = 0;
     sw::for_each_parameter(model, [&]<class X>(const std::string& path, X& t) {
-      check_places("eager parameter " + path, X::sp, P::places + k * mesh::axes);
+      check_places("eager parameter " + path, X::sp, placed::places + k * mesh::axes);
       t = X::distribute(on, typed<T>(P::start[k++]));
     });
     sw::for_each_buffer(model, [&]<class X>(const std::string& path, X& t) {
-      check_places("eager buffer " + path, X::sp, P::places + k * mesh::axes);
+      check_places("eager buffer " + path, X::sp, placed::places + k * mesh::axes);
       t = X::distribute(on, typed<T>(P::start[k++]));
     });
     sw::eager_optimizer<typename P::optimizer, std::remove_cvref_t<decltype(model)>> optimizer;
@@ -886,8 +937,13 @@ void train(const char* name) {
                   e.tolerance);
   }
   if constexpr (WaysAlone != 0) {
-    if (train_on<typename alone<W>::type, WaysAlone, P>(v, "one rank", one) && ran)
+    if (train_on<typename alone<W>::type, WaysAlone, P>(v, "one rank", one) && ran) {
       check_one_rank(v, one, WaysAlone, mesh, Ways, e);
+      for (std::size_t k = 0; k < mesh.first.size(); ++k)
+        for (const block& r : mesh.first[k])
+          compare_blocks(v, std::string("initial values of ") + P::names[k] + " on the mesh and on one rank", {r},
+                         {one.first[k][0]});
+    }
   }
   if (!v.said.empty()) {
     ++failures;

@@ -6,6 +6,7 @@ plan places parameters: where each must lie is worked out here from the plan's t
 import fnmatch
 import math
 import random
+import re
 
 import interpret as py
 from interpret import Array
@@ -73,7 +74,12 @@ def attempt_program(seed, sizes, r):
     # an axis over which parameters are stored in shards; named moves are of reductions, which there are none of then
     groups = random.Random(seed * 4241 + 83)
     sharded = groups.choice(dp) if dp and form != "moved" and groups.random() < 0.65 else None
-    copies = [a for a in dp if a != sharded]
+    flatly = random.Random(seed * 2749 + 53)
+    takes_flat = not accumulate and form in ("plain", "fused", "dynamic")
+    flat_alone = takes_flat and sharded is None and bool(dp) and flatly.random() < 0.75  # shards for the sake of flat ones
+    if flat_alone:
+        sharded = flatly.choice(dp)
+    copies = [a for a in dp if a != sharded and not flat_alone]
     hybrid = copies[0] if sharded is not None and copies and groups.random() < 0.6 else None
     nested = random.Random(seed * 3571 + 29)
     # the second axis of shards, which splits rows first
@@ -304,6 +310,46 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
         return place
     p.places = [place_of(*q) for q in parameters]
 
+    # which groups are one flat parameter: (where a parameter begins in its group's, elements of that); none that a style splits, or of
+    # which it reduces a part. At least one is, and of some programs the one-rank run has none.
+    flat_runs, plain_places = [None] * len(parameters), p.places
+    together = set()  # parameters that lie in a flat one with others
+    if sharded is not None and hybrid is None and inner_axis is None and takes_flat and (flat_alone or flatly.random() < 0.8):
+        owners = [owner_of(entries, path) for path, _, _ in parameters]
+        uses = {}  # of each group, how its parameters are placed over tp: all alike, and no shards
+        for q, owner in zip(p.places, owners):
+            uses.setdefault(owner, set()).add(0 if tp is None else q[tp])
+        free = [k for k in sorted({entry for entry, _ in owners})
+                if all(len(u) == 1 and max(u) < 2 for (entry, _), u in uses.items() if entry == k)]
+        chosen = [k for k in free if flatly.random() < 0.75] or free[:1]
+        for k in chosen:
+            entries[k] = with_option(entries[k], FLAT, flatly.random() < 0.5)
+        p.places = [[1 if a == sharded and entry in chosen else v for a, v in enumerate(q)] for q, (entry, _) in zip(p.places, owners)]
+        for group_of in {o for o in owners if o[0] in chosen}:
+            mine = [k for k, o in enumerate(owners) if o == group_of]
+            total = sum(py.numel(parameters[k][1]) for k in mine)
+            begin = 0
+            for k in mine:
+                flat_runs[k] = (begin, total)
+                begin += py.numel(parameters[k][1])
+            if len(mine) > 1:
+                together |= {parameters[k][0] for k in mine}
+    flat_plan = any(flat_runs)
+    plain_alone = flat_plan and flatly.random() < 0.5
+    p.flat_features = set()
+    if flat_plan:
+        n = sizes[sharded]
+        totals = {q[1] for q in flat_runs if q}
+        parts = [(-(-total // n), total) for total in totals]
+        if None in flat_runs:
+            p.flat_features.add("flat parameters beside others")
+        if n == 1 or not plain_alone:
+            p.flat_features.add("flat parameters on one rank")
+        if any(part * n > total for part, total in parts):
+            p.flat_features.add("flat parameters with padding")
+        if any(part * (n - 1) >= total for part, total in parts):
+            p.flat_features.add("flat parameters of which ranks hold none")
+
     # --- what is fed, and what must come out
     count = 2 if accumulate else 1
     inputs = []
@@ -377,7 +423,9 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
     trained = [path for path, _, _ in parameters if not path.startswith("writer.unused")]
     if not accumulate and form != "moved":
         firsts = sorted({path.split(".")[0] for path in trained})
-        if settings.random() < 0.2 and len(firsts) > 1:
+        if flat_plan:
+            pass  # which takes neither
+        elif settings.random() < 0.2 and len(firsts) > 1:
             frozen = settings.choice(firsts)
             alone = random.Random(seed * 8191 + 17)
             if alone.random() < 0.5:
@@ -394,6 +442,9 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
         mine = group is not None and (not pattern or path.split(".")[-1].startswith(pattern.rstrip("*")))
         return group if mine else rate
     rate, decay = 0.05, (r.choice([0.0, 0.125]) if python in ("adam", "adamw") else 0.0)
+    if "writer.unused.weight" in together and python in ("adam", "adamw"):
+        decay = 0.125
+        p.flat_features.add("flat parameters without gradients that decay")
     eps, beta1, beta2, momentum, max_norm = 0.01, 0.9, 0.99, 0.5, 0.25
     losses, now_values = [], {k: list(v) for k, v in values.items()}
     state = {k: ([0.0] * len(v), [0.0] * len(v)) for k, v in values.items()}
@@ -421,8 +472,8 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
             norm2 = math.sqrt(sum(g * g for k, gs in gradient.items() if not is_frozen(k) for g in gs))
             factor = min(1.0, max_norm / (norm2 + 1e-6))
         for k, v in now_values.items():
-            if k.startswith("writer.unused"):
-                continue  # no loss depends on it: it stays as it is
+            if k.startswith("writer.unused") and k not in together:
+                continue  # no loss depends on it: it stays as it is, but for a flat one's decay
             if is_frozen(k):
                 continue
             own_rate = rate_of(k)
@@ -465,7 +516,7 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
     if sharded is not None and not accumulate and p.pipeline in ("", *pipelines[2:4], pipelines[5]) and groups.random() < 0.7:
         p.pipeline += (", " if p.pipeline else "") + groups.choice(["sw::prefetch<1>", "sw::batch_collectives, sw::prefetch<1>", "sw::prefetch<2>"])
         p.ways = "compiled"
-    if form != "plain":
+    if form != "plain" or flat_plan:
         p.ways = "compiled"
     moves = []
     if form == "moved":
@@ -491,13 +542,13 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
     for k, entry in enumerate(entries):
         if not entry.startswith("sw::data_parallel"):
             continue
-        if form in ("plain", "dynamic") and held_in.random() < 0.4:
+        if form in ("plain", "dynamic") and held_in.random() < 0.4 and not flat_plan:
             entries[k] = f"{entry[:-1]}, sw::shard_optimizer_states>"
         elif form != "moved" and "comm_fusion" not in (p.pipeline or "") and held_in.random() < 0.4:
             entries[k] = f"{entry[:-1]}, sw::buckets<>>"
     # and whether gradients are kept, of one batch here: run(env) is then both parts of the program
     kept_in = random.Random(seed * 7127 + 31)
-    if form in ("plain", "fused", "dynamic") and not accumulate and kept_in.random() < 0.3:
+    if form in ("plain", "fused", "dynamic") and not accumulate and not flat_plan and kept_in.random() < 0.3:
         entries.append(kept_in.choice(["sw::keep_gradients<>", "sw::keep_gradients<sw::no_sync>"]))
     p.form, p.moves = form, moves
     p.note = f"{optimizer}, {'accumulated, ' if accumulate else ''}{form}, plan {', '.join(entries)}"
@@ -529,7 +580,18 @@ using {name}_model = {name}_net<B>;
     out.append(numbers(f"{name}_results", [[v] for v in losses or [0.0] * count_steps] + [q[2] for q in p.parameters + p.buffers]))
     places = p.places + [[1 if a in dp else 0 for a in range(axes)] for _ in p.buffers]
     out.append(f"inline const int {name}_places[] = {{{', '.join(str(v) for q in places for v in q)}}};\n")
-    entries_text = ", ".join(entries)
+    out.append(f"inline const char* const {name}_names[] = {{{', '.join(f'{chr(34)}{path}{chr(34)}' for path, _, _ in parameters)}}};\n")
+    plan_text = f"sw::plan<{', '.join(entries)}>"
+    placed_here = f"static constexpr const int* places = {name}_places;\n    static constexpr const fuzz::run_in_flat* flat = nullptr;"
+    if flat_plan:
+        out.append(f"inline const fuzz::run_in_flat {name}_flat[] = {{{', '.join('{%d, %d}' % (q or (-1, 0)) for q in flat_runs)}}};\n")
+        placed_here = placed_here.replace("nullptr", f"{name}_flat")
+    if plain_alone and any(n != 1 for n in sizes):
+        places = plain_places + [[1 if a in dp else 0 for a in range(axes)] for _ in p.buffers]
+        out.append(f"inline const int {name}_plain_places[] = {{{', '.join(str(v) for q in places for v in q)}}};\n")
+        plan_text = f"std::conditional_t<(W::mesh::size > 1), {plan_text}, sw::plan<{', '.join(plain(e) for e in entries)}>>"
+        placed_here = (f"static constexpr const int* places = W::mesh::size > 1 ? {name}_places : {name}_plain_places;\n"
+                       f"    static constexpr const fuzz::run_in_flat* flat = W::mesh::size > 1 ? {name}_flat : nullptr;")
     sums = "".join(f"    {member_text('a', path)} = sw::scale({member_text('a', path)} + {member_text('b', path)}, {0.5 / scale!r});\n"
                    for path, _, _ in parameters if not path.startswith("writer.unused"))
     alone = all(n == 1 for n in sizes) or averaged > 1  # one rank has nothing to average over
@@ -541,7 +603,8 @@ using {name}_model = {name}_net<B>;
     using A0 = typename W::A0;
     using A1 = typename W::A1;
     using A2 = typename W::A2;
-    using plan = sw::plan<{entries_text}>;
+    using plan = {plan_text};
+    {placed_here}
     using x = {type_x};
     using y = {type_y};
     struct task {{
@@ -564,7 +627,9 @@ using {name}_model = {name}_net<B>;
   static constexpr std::size_t results = {count_steps + len(parameters) + len(p.buffers)}, parameters = {len(parameters)}, buffers = {len(p.buffers)};
   static constexpr const fuzz::numbers* data = {name}_data;
   static constexpr const fuzz::numbers* start = {name}_start;
-  static constexpr const int* places = {name}_places;
+  static constexpr const char* const* names = {name}_names;
+  static constexpr bool has_flat = {'true' if flat_plan else 'false'};
+  static constexpr std::size_t flat_axis = {sharded if flat_plan else 0};
   static void accumulate(auto& a, const auto& b) {{
 {sums or '    (void)a, (void)b;'}
   }}
@@ -591,6 +656,41 @@ using {name}_model = {name}_net<B>;
     p.line = f"  fuzz::train<{name}, fuzz::world<{world}>, (fuzz::{p.ways}), {'0' if alone else 'fuzz::' + r.choice(p.ways.split(' | fuzz::'))}>(\"{name}\");\n"
     p.used |= {"value_and_grad"}
     return p
+
+
+def owner_of(entries, path):
+    """(number of the entry, modules in its path) of the fully_shard whose group a parameter is in: the innermost, of several the last."""
+    module = path.split(".")[:-1]
+    found = None
+    for k, entry in enumerate(entries):
+        if "sw::fully_shard<" not in entry:
+            continue
+        at = re.match(r'sw::at<"([^"]*)"', entry)
+        pattern = at.group(1).split(".") if at else []
+        if len(pattern) > len(module) or not all(fnmatch.fnmatchcase(m, q) for m, q in zip(module, pattern)):
+            continue
+        if found is None or len(pattern) >= len(found[1]):
+            found = k, tuple(module[:len(pattern)])
+    return found
+
+
+FLAT = "sw::flat_parameters"
+
+
+def with_option(entry, option, first):
+    """An entry's fully_shard with one more option, the first or the last one."""
+    begin = entry.index("sw::fully_shard<") + len("sw::fully_shard<")
+    end, depth = begin, 1
+    while depth > 0:
+        depth += {"<": 1, ">": -1}.get(entry[end], 0)
+        end += 1
+    options = entry[begin:end - 1].split(", ")
+    options.insert(1 if first else len(options), option)
+    return entry[:begin] + ", ".join(options) + entry[end - 1:]
+
+
+def plain(entry):
+    return entry.replace(f", {FLAT}", "")
 
 
 def fused_pipeline(r, fusion, optimizer):

@@ -31,6 +31,8 @@ PLANTED = [
      "      to.kept.back().read_until(to.ticket);\n", ""),
     ("plan matching: of a list's elements the second one is taken for the first", "module/module.hpp",
      "    for (int i = 1; i < N; ++i)\n      if (!(at(i) == first)) return false;", "    for (int i = 2; i < N; ++i)\n      if (!(at(i) == first)) return false;"),
+    ("flat parameters: a gradient is written where its group's first one lies", "operations/view/adjoint.hpp",
+     "attributes<slice_attributes>(of.dim, of.start, of.length), 0, 0, sum, p.dy", "attributes<slice_attributes>(of.dim, 0, of.length), 0, 0, sum, p.dy"),
 ]
 
 

@@ -177,6 +177,7 @@ struct flat_recorder : group_recorder<Mesh, Plan, Leaves, Scopes> {
       total[s.scope] += count;
       flat[this->count - 1] = {first_number(s.first), s.begin, count, spec(Sym::sp)};
       if (s.first == slot.id || slot.id >= b.node_capacity) return;
+      if (!placed_as_first(s)) return b.refuse_node(problem::flat_parameters_differ, slot.id);
       node n = empty_node;
       n.op = op_code::fill;
       n.spec = s.spec;
@@ -207,6 +208,15 @@ struct flat_recorder : group_recorder<Mesh, Plan, Leaves, Scopes> {
   }
 
  private:
+  // One tensor has one placement on each axis: its gradient is summed over all axes on which a part's is.
+  constexpr bool placed_as_first(const stored_shard& s) const {
+    const builder& b = this->b;
+    const auto first = this->leaves[s.first].spec;
+    if (s.spec >= b.spec_capacity || first >= b.spec_capacity) return true;  // recorded again, with room
+    for (int a = 0; a < b.specs[first].axes; ++a)
+      if (!(b.specs[s.spec].place[a] == b.specs[first].place[a])) return false;
+    return true;
+  }
   // The number of the parameter whose leaf this is.
   constexpr int first_number(int leaf) const {
     for (int p = 0; p < this->count; ++p)

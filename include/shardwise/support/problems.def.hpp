@@ -714,6 +714,10 @@ SHARDWISE_X(flat_parameters_beside,
 SHARDWISE_X(flat_parameters_placed,
             "fully_shard: a parameter of a group with flat_parameters is split by a style of its module; keep the style from the "
             "module, give the module a fully_shard of its own without flat_parameters, or leave out flat_parameters")
+SHARDWISE_X(flat_parameters_differ,
+            "fully_shard: of the parameters of a group with flat_parameters a style reduces the gradients of some over a mesh axis over "
+            "which those of the others are not reduced; give the module of the style a fully_shard of its own, or leave out "
+            "flat_parameters")
 SHARDWISE_X(flat_parameters_decay,
             "fully_shard: the optimizer decays matrices alone, and in flat_parameters matrices and vectors are one; let it decay all, "
             "or leave out flat_parameters")
