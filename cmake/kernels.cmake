@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shardwise_add_kernels(): the target shardwise::kernels, for the project and for the installed package: the host kernels of all element
 # types compiled once, for all sources that link it, which then compile faster (bench/compile/table.md) and without optimisation train at
-# full speed. A static library that is built where something links it, optimised whatever the build type; each shared object has its own, since
-# kernels are hidden. Where there is shardwise::blas it is part of the target: kernels and those who call
-# them agree on it, or nothing links.
+# full speed. A static library that is built where something links it, optimised whatever the build type; each shared object has its own,
+# since kernels are hidden. Where there is shardwise::blas it is part of the target: kernels and those who call them agree on it, or
+# nothing links.
 
 # The sources, written into the build folder: of float, of double and of all others, so that cores share the work.
 function(shardwise_kernel_sources result)

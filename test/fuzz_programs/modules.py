@@ -314,7 +314,7 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
     # which it reduces a part. At least one is, and of some programs the one-rank run has none.
     flat_runs, plain_places = [None] * len(parameters), p.places
     together = set()  # parameters that lie in a flat one with others
-    if sharded is not None and hybrid is None and inner_axis is None and takes_flat and (flat_alone or flatly.random() < 0.8):
+    if sharded is not None and inner_axis is None and takes_flat and (flat_alone or flatly.random() < 0.8):
         owners = [owner_of(entries, path) for path, _, _ in parameters]
         uses = {}  # of each group, how its parameters are placed over tp: all alike, and no shards
         for q, owner in zip(p.places, owners):
@@ -343,6 +343,8 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
         parts = [(-(-total // n), total) for total in totals]
         if None in flat_runs:
             p.flat_features.add("flat parameters beside others")
+        if hybrid is not None:
+            p.flat_features.add("flat parameters in hybrid shards")
         if n == 1 or not plain_alone:
             p.flat_features.add("flat parameters on one rank")
         if any(part * n > total for part, total in parts):
