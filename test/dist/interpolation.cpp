@@ -281,6 +281,28 @@ TEST_CASE("interpolate: channels-last images give the same bits") {
   check_formats<corners>();
 }
 
+TEST_CASE("interpolate: a rank's threads give one thread's bits") {
+  using image = sw::input_tensor<double, sw::shape<2, 5, 61, 64>>;
+  using large = sw::gradient_step<sized<bilinear, 122, 100>, mesh<1>, sw::inputs<image>, sw::wrt<0>>;
+  const auto with = [](int threads) {
+    numbers all;
+    sw::launch<mesh<1>>([&](auto& rank) {
+      rank.compute_threads(threads);
+      sw::executor<large, std::remove_reference_t<decltype(rank)>> run(rank);
+      run.set_input(0, some(10 * 61 * 64, 0));
+      run.run(sw::step_env{});
+      for (int k = 0; k < 2; ++k) {
+        const auto block = run.template output<double>(k);
+        for (std::size_t i = 0; i < block.size(); ++i) all.push_back(block[i]);
+      }
+    });
+    return all;
+  };
+  const auto alone = with(1);
+  CHECK(alone.size() == 10 * (122 * 100 + 61 * 64));
+  CHECK(with(3) == alone);
+}
+
 // Between convolutions that the layout pass turns.
 struct between {
   constexpr auto operator()(const auto& x, const auto& w) const {
