@@ -722,7 +722,8 @@ block whole_parameter(Executor& e, int i, const int* coordinate) {
   const auto [begin, total] = placed::flat[i];
   const std::int64_t count = static_cast<std::int64_t>(all.size()), ranks = mesh::sizes[P::flat_axis];
   const std::int64_t part = (total + ranks - 1) / ranks, from = part * coordinate[P::flat_axis];
-  const std::int64_t low = std::clamp<std::int64_t>(from - begin, 0, count), high = std::clamp<std::int64_t>(from + part - begin, 0, count);
+  const std::int64_t low = std::clamp<std::int64_t>(from - begin, 0, count),
+                     high = std::clamp<std::int64_t>(from + part - begin, 0, count);
   const auto& l = e.parameter_layout(i);
   const auto own = e.parameter(i);
   const std::string what = std::string("flat parameter ") + P::names[i];
@@ -787,8 +788,7 @@ void train_on_rank(Rank& rank, book& b) {
   using plan = typename placed::plan;
   using task = typename placed::task;
   using T = typename P::element;
-  if (rank.index() == 0)
-  {
+  if (rank.index() == 0) {
     for (int w = 0; w < 2; ++w) room(b.results[w], P::results, mesh::size);
     if (P::has_flat) room(b.first, P::parameters, mesh::size);
   }
@@ -804,9 +804,11 @@ void train_on_rank(Rank& rank, book& b) {
       for (int i = 0; i < leaves.parameter_count(); ++i) {
         check_places("compiled parameter " + std::to_string(i), leaves.parameter_spec(i), placed::places + i * mesh::axes);
         if (leaves.parameter_name(i) != P::names[i])
-          throw std::logic_error("parameter " + std::to_string(i) + " is named " + leaves.parameter_name(i) + ", not " + P::names[i]);
+          throw std::logic_error("parameter " + std::to_string(i) + " is named " + leaves.parameter_name(i) + ", not " +
+                                 P::names[i]);
         if constexpr (P::has_flat)
-          b.at(b.first, static_cast<std::size_t>(i), rank.index()) = whole_parameter<P, W>(leaves, i, rank.coordinate().data());
+          b.at(b.first, static_cast<std::size_t>(i), rank.index()) =
+              whole_parameter<P, W>(leaves, i, rank.coordinate().data());
         leaves.set_parameter(i, typed<T>(P::start[i]));
       }
       if (leaves.buffer_count() != static_cast<int>(P::buffers))
@@ -939,7 +941,8 @@ void train(const char* name) {
       check_one_rank(v, one, WaysAlone, mesh, Ways, e);
       for (std::size_t k = 0; k < mesh.first.size(); ++k)
         for (const block& r : mesh.first[k])
-          compare_blocks(v, std::string("initial values of ") + P::names[k] + " on the mesh and on one rank", {r}, {one.first[k][0]});
+          compare_blocks(v, std::string("initial values of ") + P::names[k] + " on the mesh and on one rank", {r},
+                         {one.first[k][0]});
     }
   }
   if (!v.said.empty()) {
