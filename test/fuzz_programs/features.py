@@ -96,7 +96,7 @@ def of_program(p, name):
 ALL = set(TEXTS) | {"refused programs", "partial extremes, products and norms", "1 mesh axes", "2 mesh axes", "3 mesh axes", "axes of 1", "axes of 2", "axes of 3", "axes of 4", "tensors made on a rank",
                     "submeshes", "flat groups", "modules under plans", "gradient accumulation", "gradients kept from run to run", "loss scaling", "iterated", "iterated with buckets",
                     "updates moved to the next iteration", "buckets on two axes", "buckets with sequence-parallel norms", "run-time batches",
-                    "modules that write their input", "buffers", "flat parameters beside others", "flat parameters on one rank", "flat parameters with padding", "flat parameters of which ranks hold none",
+                    "modules that write their input", "buffers", "flat parameters beside others", "flat parameters on one rank", "flat parameters with padding", "flat parameters of which ranks hold none", "flat parameters in hybrid shards",
                     "flat parameters without gradients that decay", "writes through views of views", "views of views", "written inputs", "uneven shards", "empty shards"}
 
 

@@ -206,7 +206,7 @@ def public_members(include, compiler="g++", system=()):
     return set()
 
 
-def written_by_generator(programs=700):
+def written_by_generator(programs=2000):
     import generate
     import other
     names = set()

@@ -1234,7 +1234,7 @@ def in_blocks(g):
     back = ", ".join(cpp_place(p) for p in place)
     grad = "sw::grad<" + ", ".join(cpp_place(p) for p in place) + ">"
     code = f"sw::from_local<{shape}{back}>(sw::scale(sw::to_local<{grad}>({m.name}), {n!r}))"
-    if g.chance(0.25) and shape:
+    if g.chance(0.5) and shape:
         code = f"sw::from_local_unchecked<{shape}{back}>(sw::scale(sw::to_local<{grad}>({m.name}), {n!r})).checked()"
         g.used.add("from_local_unchecked")
     g.define(code, [m], lambda a: py.pointwise(lambda v: v * n, a), g.p.dtype, place, True)

@@ -20,7 +20,7 @@ struct tape {
   struct application {
     const custom_operation* operation = nullptr;
     op_attr a{};
-    std::int32_t inputs = 0;
+    std::int32_t inputs = -1;  // nothing is known yet; to g++'s sanitizers a pointer compared with null is no constant
     std::int32_t in[max_inputs]{};
     std::int32_t result[max_results]{};  // spec ids, -1 unknown
   };
@@ -29,7 +29,7 @@ struct tape {
 
   constexpr application& application_of(const custom_operation& o, const op_attr& a, const std::int32_t* in, int count) {
     for (application& k : known) {
-      if (!k.operation || k.inputs != count || !is_same_operation(k.operation, &o) || !(k.a == a)) continue;
+      if (k.inputs != count || !is_same_operation(k.operation, &o) || !(k.a == a)) continue;
       bool same = true;
       for (int j = 0; j < count && same; ++j) same = k.in[j] == b.nodes[in[j]].spec;
       if (same) return k;
