@@ -446,6 +446,7 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
     rate, decay = 0.05, (r.choice([0.0, 0.125]) if python in ("adam", "adamw") else 0.0)
     if "writer.unused.weight" in together and python in ("adam", "adamw"):
         decay = 0.125
+        plain_alone = False  # there it would not decay
         p.flat_features.add("flat parameters without gradients that decay")
     eps, beta1, beta2, momentum, max_norm = 0.01, 0.9, 0.99, 0.5, 0.25
     losses, now_values = [], {k: list(v) for k, v in values.items()}
