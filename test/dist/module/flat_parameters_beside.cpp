@@ -2,6 +2,8 @@
 // flat_parameters beside an axis that replicates, and under a moving average of the weights: what is computed without them.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include <shardwise/runtime/executor/weight_average.hpp>
 
 #include <flat_parameters.hpp>
@@ -107,6 +109,38 @@ TEST_CASE("flat_parameters: a group has one count of steps, so copy_state refuse
         "the group has one; copy the states to a program without flat_parameters");
     CHECK(run.full_state("gain", sw::moment::steps) == std::vector<double>{1});
   });
+}
+
+TEST_CASE("flat_parameters: ranks without peers copy states from an equal program") {
+  using both = step<2, one<2, sw::flat_parameters>, sw::adam<>, sw::fused_optimizer>;
+  sw::fake_rank<both::mesh_type> rank{1};
+  sw::executor<both, sw::fake_rank<both::mesh_type>> source(rank), run(rank);
+  source.initialise(5);
+  run.copy_parameters(source);
+  run.copy_state(source);
+  for (int i = 0; i < both::program.node_count; ++i)
+    if (both::program.nodes[i].op == sw::op_code::param) CHECK(std::ranges::equal(run.value(i), source.value(i)));
+}
+
+// A group whose parameters have no elements.
+template <class Bound = sw::unbound>
+struct nothing : sw::module<nothing<Bound>, Bound> {
+  SHARDWISE_MEMBERS(Bound, (sw::parameter<sw::shape<0>, sw::init::ones>, none));
+  constexpr auto forward(const auto& x) const { return x + sw::sum<0>(none); }
+};
+template <class Bound = sw::unbound>
+struct with_nothing : sw::module<with_nothing<Bound>, Bound> {
+  SHARDWISE_MEMBERS(Bound, (sw::linear<5, 3>, in), (nothing<>, empty));
+  constexpr auto forward(const auto& x) const { return empty(in(x)); }
+};
+template <int D, class... Options>
+using step_with_nothing =
+    sw::train_step<with_nothing, fit<D>,
+                   sw::plan<sw::fully_shard<dp<D>, Options...>, sw::at<"empty", sw::fully_shard<dp<D>, Options...>>>,
+                   sw::mesh<dp<D>>, sw::adam<>, sw::pipeline<>, double>;
+TEST_CASE("flat_parameters: a group without elements") {
+  CHECK(trained<step_with_nothing<2, sw::flat_parameters>>(3, every_check) == trained<step_with_nothing<2>>(3, every_check));
+  CHECK(trained<step_with_nothing<3, sw::flat_parameters>>(3, every_check) == trained<step_with_nothing<3>>(3, every_check));
 }
 
 }  // namespace

@@ -61,9 +61,10 @@ constexpr spec spec_beside() {
   spec s = like_spec(spec(spec_of<T, Shape, typename Like::mesh_type, Placements...>::value));
   if constexpr (resolved<Like>) {
     const spec& beside = Like::sp;
+    [[maybe_unused]] constexpr auto axis = [](int a) { return a < 0 ? 0U : 1U << a; };
     unsigned said = sizeof...(Placements) > 0 ? ~0U : 0U;
     if constexpr ((is_on<Placements>::value && ...))
-      said = (0U | ... | (1U << Like::mesh_type::template index_of<typename Placements::axis>));
+      said = (0U | ... | axis(Like::mesh_type::template index_of<typename Placements::axis>));
     for (int a = 0; a < s.axes; ++a)
       if (is_floating(s.type) && ((said >> a) & 1U) == 0 && !beside.place[a].is_replicate()) s.place[a] = reduced_value();
     normalise(s);

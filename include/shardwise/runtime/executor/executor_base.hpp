@@ -273,7 +273,7 @@ class executor_base : public gradient_sums<Step, Self> {
   // A flat group has one count of steps: all its parameters' must be equal in the other program.
   template <class OtherStep, class Other>
   void check_shared_counts([[maybe_unused]] Other& from) {
-    if constexpr (base::flat::any) {
+    if constexpr (base::flat::any && has_exchange<Rank>) {  // else both programs have the same flat groups
       using table = copied_blocks<Step, OtherStep, copied_leaves::states>;
       for (int k = 1; k < table::count; ++k)
         for (int j = 0; j < k; ++j) {
