@@ -290,4 +290,7 @@ MUTANTS = [
      "step[d - 1] == run)) continue;", ("unit/propagation/view_strides.cpp",)),
     ("contiguous: the copy is row-major whatever is asked for", "operations/pointwise/record.hpp", "return outcome{{}, in_format(in[0], format)};",
      "return outcome{{}, in_format(in[0], memory_format::contiguous)};", ("static/vocabulary/memory_format.cpp", "dist/memory_formats.cpp")),
+    ("full, arange: constants of floats are replicate beside shards", "graph/functions/fills.hpp",
+     "!beside.place[a].is_replicate()) s.place[a] = reduced_value();", "false) s.place[a] = reduced_value();", ("static/graph/functions/views.cpp",)),
+    ("full, arange: a placement that is said gives way", "graph/functions/fills.hpp", "((said >> a) & 1U) == 0", "true", ("static/graph/functions/views.cpp",)),
 ]

@@ -35,6 +35,14 @@ struct fit {
   }
 };
 
+// The same with the batch split over a second axis, too.
+struct copies : sw::axis<2> {};
+struct fit_both {
+  using inputs = sw::inputs<split_rows_t<double, sw::shape<7, 5>, batch_axes<dp<2>, copies>>,
+                            split_rows_t<double, sw::shape<7, 3>, batch_axes<dp<2>, copies>>>;
+  constexpr auto operator()(const auto& model, const auto& x, const auto& t) const { return fit<2>{}(model, x, t); }
+};
+
 // One group; a group of a module beside the rest's; one that frees nothing.
 template <int D, class... Options>
 using one = sw::plan<sw::fully_shard<dp<D>, Options...>>;

@@ -111,15 +111,6 @@ TEST_CASE("checkpoints: flat parameters under list optimizers") {
   goes_to<listed<4>, listed<3, sw::flat_parameters>>();
 }
 
-struct copies : sw::axis<2> {};
-struct fit_both {
-  using inputs = sw::inputs<split_rows_t<double, sw::shape<7, 5>, batch_axes<dp<2>, copies>>,
-                            split_rows_t<double, sw::shape<7, 3>, batch_axes<dp<2>, copies>>>;
-  constexpr auto operator()(const auto& model, const auto& x, const auto& t) const {
-    const auto y = model(x) - t;
-    return sw::mean(y * y);
-  }
-};
 using beside_copies =
     sw::train_step<net, fit_both, sw::plan<sw::fully_shard<dp<2>, sw::flat_parameters>, sw::data_parallel<copies>>,
                    sw::mesh<dp<2>, copies>, sw::adam<>, sw::pipeline<>, double>;
@@ -138,6 +129,10 @@ TEST_CASE(
   CHECK(all == 3 * 126 * sizeof(double));  // with two moments each
   check_loaded<beside_copies>(scratch.path(), then, end);
   check_loaded<plain_step<3>>(scratch.path(), then, end);
+  sw::launch<beside_copies::mesh_type>([&](auto& rank) {
+    sw::executor<beside_copies> run(rank);
+    CHECK(sw::load(run, scratch.path()).bytes_read == 3 * 63 * sizeof(double));  // half of each
+  });
 }
 
 TEST_CASE("checkpoints: a flat group has one count of steps") {

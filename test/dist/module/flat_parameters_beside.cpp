@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// flat_parameters beside an axis that replicates, and under a moving average of the weights: what is computed without them.
+// flat_parameters beside an axis that replicates, in hybrid shards, under a moving average of the weights and without elements: what is
+// computed without them; and copies of their states.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,18 +17,8 @@ namespace {
 using namespace test;
 using namespace test::flat;
 
-struct copies : sw::axis<2> {};
-
 template <class... Options>
 using beside = sw::plan<sw::fully_shard<dp<2>, Options...>, sw::data_parallel<copies>>;
-struct fit_both {
-  using inputs = sw::inputs<split_rows_t<double, sw::shape<7, 5>, batch_axes<dp<2>, copies>>,
-                            split_rows_t<double, sw::shape<7, 3>, batch_axes<dp<2>, copies>>>;
-  constexpr auto operator()(const auto& model, const auto& x, const auto& t) const {
-    const auto apart = model(x) - t;
-    return sw::mean(apart * apart);
-  }
-};
 template <class... Options>
 using beside_step =
     sw::train_step<net, fit_both, beside<Options...>, sw::mesh<dp<2>, copies>, sw::adam<>, sw::pipeline<>, double>;
