@@ -2,7 +2,8 @@
 // What cuBLASLt can do behind a product is told from the expression's words.
 #include <shardwise/operations/contraction/device_epilogue.cuh>
 
-namespace {
+// Of its own name: nvcc reads CUDA's mathematical functions behind this file, which would be found beside those of op_code.
+namespace product_epilogue_test {
 
 using namespace shardwise;
 using cuda::detail::product_epilogue;
@@ -59,4 +60,4 @@ static_assert(!behind(2, 1, {{gelu_tanh_dx, 0, 1, 1}}).fits);
 static_assert(behind(1, 0, {{gelu_tanh, 0}}).is_rough() && behind(2, 0, {{gelu_tanh_dx, 0, 1}}).is_rough());
 static_assert(!behind(1, 0, {{relu, 0}}).is_rough() && !behind(2, 0, {{add, 0, 1}}).is_rough());
 
-}  // namespace
+}  // namespace product_epilogue_test
