@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of programs on GPUs: saved there and loaded on the host, and the other way round, every element is what was saved;
-// weights in one file.
+// Checkpoints of programs on GPUs, with flat parameters and without: saved there and loaded on the host, and the other way round, every
+// element is what was saved; weights in one file.
 #define SHARDWISE_TEST_DEVICES 1
 #include <doctest/doctest.h>
 
@@ -33,9 +33,9 @@ struct fit {
     return sw::mean(y * y);
   }
 };
-template <int D, class Backend>
-using step = sw::train_step<net, fit<D>, sw::plan<sw::fully_shard<dp<D>>>, sw::mesh<dp<D>>, sw::adam<>, sw::pipeline<>,
-                            float, Backend>;
+template <int D, class Backend, class... Options>
+using step = sw::train_step<net, fit<D>, sw::plan<sw::fully_shard<dp<D>, Options...>>, sw::mesh<dp<D>>, sw::adam<>,
+                            sw::pipeline<>, float, Backend>;
 
 template <class Executor>
 void train(Executor& ex, int from, int to) {
@@ -60,10 +60,10 @@ std::vector<std::vector<float>> everything(Executor& ex) {
   return all;
 }
 
-template <int D>
+template <int D, class... Options>
 void check_both_ways() {
   if (!test::on_devices::has(D)) return;
-  using device_step = step<D, sw::cuda_backend>;
+  using device_step = step<D, sw::cuda_backend, Options...>;
   using host_step = step<3, sw::host_backend>;
   const test::folder scratch;
   std::vector<std::vector<float>> then, end, moved;
@@ -109,5 +109,7 @@ void check_both_ways() {
 
 TEST_CASE("checkpoints: one GPU, the host, and back") { check_both_ways<1>(); }
 TEST_CASE("checkpoints: two GPUs, the host, and back") { check_both_ways<2>(); }
+TEST_CASE("checkpoints: flat parameters on one GPU, the host, and back") { check_both_ways<1, sw::flat_parameters>(); }
+TEST_CASE("checkpoints: flat parameters on two GPUs, the host, and back") { check_both_ways<2, sw::flat_parameters>(); }
 
 }  // namespace device_checkpoints

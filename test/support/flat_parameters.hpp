@@ -25,10 +25,9 @@ struct net : sw::module<net<Bound>, Bound> {
 };
 template <int D>
 using batch = batch_axes<dp<D>>;
-template <int D>
+template <int D, class T = double>
 struct fit {
-  using inputs =
-      sw::inputs<split_rows_t<double, sw::shape<7, 5>, batch<D>>, split_rows_t<double, sw::shape<7, 3>, batch<D>>>;
+  using inputs = sw::inputs<split_rows_t<T, sw::shape<7, 5>, batch<D>>, split_rows_t<T, sw::shape<7, 3>, batch<D>>>;
   constexpr auto operator()(const auto& model, const auto& x, const auto& t) const {
     const auto apart = model(x) - t;
     return sw::mean(apart * apart);

@@ -36,7 +36,7 @@ struct replicate_over {};
 // within a row. A parameter that the loss does not depend on has a gradient of zeros here, and so decays where weight_decay is not 0,
 // if another one of its group has a gradient. Parts begin anywhere, so a kernel may find them less aligned.
 //
-// On hosts, for parameters that no style splits, and whose gradients are reduced over the same axes (those of a sequence-parallel norm
+// For parameters that no style splits, and whose gradients are reduced over the same axes (those of a sequence-parallel norm
 // are a group of their own). Not beside shard_over, mixed, frozen, param_group, accumulate, keep_gradients, shard_optimizer_states,
 // decay of matrices alone, iterated and eager models: each is a sentence.
 struct flat_parameters {};

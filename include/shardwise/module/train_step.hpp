@@ -171,11 +171,6 @@ struct program_base {
   static constexpr const auto& parameters = Trace::params;  // and behind them the buffers
   static constexpr const auto& flat = flat_of<Trace>();     // where the parameters of flat groups lie
   static constexpr int parameter_total = Trace::parameters;
-#if !SHARDWISE_DEVICE_PASS
-  static_assert(
-      raise<(has_flat<Trace> && !std::is_same_v<Backend, host_backend> ? problem::flat_parameters_backend : problem::none),
-            Backend>::ok);
-#endif
   static constexpr int buffer_total = Trace::buffers;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(detail::refused_graph<GraphSource, Mesh>::ok);

@@ -724,8 +724,6 @@ SHARDWISE_X(flat_parameters_decay,
 SHARDWISE_X(flat_parameters_eager,
             "fully_shard: an eager model is bound with a plan with flat_parameters, and its parameters are tensors of their own; leave "
             "out flat_parameters in its plan, which computes the same")
-SHARDWISE_X(flat_parameters_backend,
-            "fully_shard: flat_parameters are for programs on hosts; give the step sw::host_backend, or leave out flat_parameters")
 SHARDWISE_X(flat_parameters_iterated,
             "iterated: the step has flat_parameters, whose update cannot be moved parameter by parameter; leave out flat_parameters, or run "
             "the step itself")

@@ -96,8 +96,8 @@ TEST_CASE("flat_parameters: a group has one count of steps, so copy_state refuse
     source.set_state("gain", sw::moment::steps, std::vector<double>{7});
     CHECK(
         thrown([&] { run.copy_state(source); }) ==
-        "shardwise: copy_state: parameters that lie in one flat group here have different counts of steps in the other program, and "
-        "the group has one; copy the states to a program without flat_parameters");
+        "shardwise: copy_state: 'in.weight' and 'gain' lie in one flat group here and have different counts of steps in the other "
+        "program, and the group has one; copy the states to a program without flat_parameters");
     CHECK(run.full_state("gain", sw::moment::steps) == std::vector<double>{1});
   });
 }

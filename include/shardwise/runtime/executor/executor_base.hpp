@@ -279,9 +279,10 @@ class executor_base : public gradient_sums<Step, Self> {
         for (int j = 0; j < k; ++j) {
           if (table::leaves[j].to != table::leaves[k].to || table::leaves[j].from == table::leaves[k].from) continue;
           if (from.full(table::leaves[j].from, -1) != from.full(table::leaves[k].from, -1))
-            throw std::logic_error(
-                "shardwise: copy_state: parameters that lie in one flat group here have different counts of steps in the other "
-                "program, and the group has one; copy the states to a program without flat_parameters");
+            throw std::logic_error("shardwise: copy_state: '" + base::table_name(table::leaves[j].parameter) + "' and '" +
+                                   base::table_name(table::leaves[k].parameter) +
+                                   "' lie in one flat group here and have different counts of steps in the other program, and the "
+                                   "group has one; copy the states to a program without flat_parameters");
           break;
         }
     }

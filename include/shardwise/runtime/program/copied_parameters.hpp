@@ -250,6 +250,7 @@ template <class To, class From, copied_leaves What>
 struct copied_blocks {
   struct leaf {
     int to = 0, from = 0, list = -1;  // -1: block for block
+    int parameter = -1;               // of a state: whose it is, -1: nobody's
   };
 #if SHARDWISE_DEVICE_PASS
   static constexpr int count = 0, ranks = 1;
@@ -274,9 +275,9 @@ struct copied_blocks {
     const auto& g = To::program;
     const auto& h = From::program;
     int n = 0;
-    const auto add = [&](int to, int from) {
+    const auto add = [&](int to, int from, int parameter = -1) {
       leaf& l = r.all[n++];
-      l = {to, from, -1};
+      l = {to, from, -1, parameter};
       if (alike_on_ranks<To, From>(g, to, h, from)) return;
       if (flat_parts<To>::is_part(g, to) || flat_parts<From>::is_part(h, from)) {
         l.list = copied_whole;
@@ -289,7 +290,9 @@ struct copied_blocks {
     };
     if constexpr (What == copied_leaves::states) {
       detail::each_state<To>(
-          g, [&](const leaf_attributes& of, int id) { add(id, flat_parts<From>::state_id(h, of.parameter, of.which)); });
+          g, [&](const leaf_attributes& of, int id) {
+            add(id, flat_parts<From>::state_id(h, of.parameter, of.which), static_cast<int>(of.parameter));
+          });
     } else {
       const detail::module_tensors<To, false> parameters(g);
       const detail::module_tensors<From, false> given(h);

@@ -44,8 +44,9 @@ struct flat_parts {
     return any && id >= g.node_count;
   }
   template <class Graph>
-  static constexpr int parameter_of(const Graph& g, int id) {
-    return (id - g.node_count) % total;
+  static constexpr int parameter_of([[maybe_unused]] const Graph& g, [[maybe_unused]] int id) {
+    if constexpr (any) return (id - g.node_count) % total;
+    else return -1;
   }
   // The node that has parameter number `parameter`, -1: none.
   template <class Graph>
@@ -78,9 +79,12 @@ struct flat_parts {
   // The node that an id lies in: itself, but of a part.
   template <class Graph>
   static constexpr int node_of(const Graph& g, int id) {
-    if (!is_part(g, id)) return id;
-    const int slot = (id - g.node_count) / total, p = parameter_of(g, id);
-    return slot == 0 ? parameter_node(g, p) : state_node(g, p, slot - 1);
+    if constexpr (any)
+      if (is_part(g, id)) {
+        const int slot = (id - g.node_count) / total, p = parameter_of(g, id);
+        return slot == 0 ? parameter_node(g, p) : state_node(g, p, slot - 1);
+      }
+    return id;
   }
   // The whole tensor's extents and type; of a part the placements of its use.
   template <class Graph>
