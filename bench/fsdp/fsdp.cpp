@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times a fully sharded training step with slowed collectives, with each group's collectives in one batch, as written and with its
 // groups prefetched, turn by turn in one process. Rank threads compute; their streams mostly sleep.
+// "hidden" is the share of the collectives' time, as a timeline of rank 0 has it, that lies under kernels of that rank.
 // With --pauses a layer's kernels are small, and beside them it sleeps for as long as a device would compute: then the order of
 // collectives and kernels is measured, whatever else the machine does.
 //   bench_fsdp_fsdp [--ranks 2|4] [--rounds N] [--pauses] [--json] [--check] [--trace FILE]
 #include <shardwise/pass/communication/prefetch.hpp>
+#include <shardwise/runtime/timeline/communication_time.hpp>
 #include <shardwise/shardwise.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -165,27 +168,35 @@ struct measured {
         std::printf(o.json ? "{\"what\":\"%s\",\"peak_bytes\":%lld}\n" : "%-24s arena of %lld bytes\n", names[k],
                     static_cast<long long>(peaks[k]));
       if (!o.json)
-        std::printf("\n%-8s %-24s %8s %8s %8s %10s %14s\n", "asked", "program", "compute", "comm", "step", "of larger",
-                    "of batches");
+        std::printf("\n%-8s %-24s %8s %8s %8s %10s %10s %10s %8s\n", "asked", "program", "compute", "comm", "step",
+                    "of larger", "by best", "of batches", "hidden");
     }
     for (const double asked : {0.25, 0.5, 1.0, 2.0}) {
       const double communication = asked * compute_seconds,
                    bytes = static_cast<double>(each_alone<N, Sizes>::total_comm_bytes());
       const sw::threads::link slow{0.1 * communication / as_written<N, Sizes>::traffic.collectives,
                                    bytes / (0.9 * communication)};
-      std::vector<double> plain, steps[programs];
+      std::vector<double> plain, steps[programs], hidden[programs];
+      std::array<sw::timeline, programs> seen{sw::timeline(o.rounds), sw::timeline(o.rounds), sw::timeline(o.rounds),
+                                              sw::timeline(o.rounds)};
+      const auto watched = [&](auto& e, std::size_t k) {
+        e.record(&seen[k]);
+        steps[k].push_back(time(e));
+        e.record(nullptr);
+        hidden[k].push_back(sw::communication_time_of(seen[k], seen[k].runs().back()).hidden_share());
+      };
       for (int r = 0; r < o.rounds; ++r) {
         rank.slow_down({});
         plain.push_back(time(b));
         rank.barrier();
         rank.slow_down(slow);
         rank.barrier();
-        steps[0].push_back(time(a));
-        steps[1].push_back(time(b));
-        steps[2].push_back(time(c));
-        steps[3].push_back(time(d));
+        watched(a, 0);
+        watched(b, 1);
+        watched(c, 2);
+        watched(d, 3);
       }
-      if (speaks) report(asked, plain, steps, o);
+      if (speaks) report(asked, plain, steps, hidden, o);
       if (asked == 1.0 && !o.trace.empty()) {
         auto& line = lines[static_cast<std::size_t>(rank.index())];
         const auto record = [&](auto& e) {
@@ -198,7 +209,8 @@ struct measured {
     }
   }
 
-  void report(double asked, const std::vector<double>& plain, const std::vector<double>* steps, const options& o) {
+  void report(double asked, const std::vector<double>& plain, const std::vector<double>* steps,
+              const std::vector<double>* hidden, const options& o) {
     const double compute = median(plain), communication = median(steps[1]) - compute;
     const auto larger = [&](std::size_t i) { return std::max(plain[i], steps[1][i] - plain[i]); };
     double closest = 1e9;
@@ -208,10 +220,10 @@ struct measured {
       const double by_best = best(steps[k]) / std::max(best(plain), best(steps[1]) - best(plain));
       if (k > 1) closest = std::min(closest, of_larger);
       std::printf(o.json ? "{\"asked\":%.2f,\"what\":\"%s\",\"compute_ms\":%.2f,\"communication_ms\":%.2f,\"step_ms\":%.2f,"
-                           "\"of_the_larger\":%.3f,\"by_best_times\":%.3f,\"of_batches\":%.3f}\n"
-                         : "%-8.2f %-24s %8.2f %8.2f %8.2f %10.3f %10.3f %10.3f\n",
+                           "\"of_the_larger\":%.3f,\"by_best_times\":%.3f,\"of_batches\":%.3f,\"hidden\":%.3f}\n"
+                         : "%-8.2f %-24s %8.2f %8.2f %8.2f %10.3f %10.3f %10.3f %8.3f\n",
                   asked, names[k], compute * 1e3, communication * 1e3, median(steps[k]) * 1e3, of_larger, by_best,
-                  of_batches);
+                  of_batches, median(hidden[k]));
     }
     too_slow = too_slow || closest > limit;
   }

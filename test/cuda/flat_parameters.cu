@@ -73,7 +73,8 @@ template <class T>
 double furthest(const std::vector<T>& a, const std::vector<T>& b) {
   REQUIRE(a.size() == b.size());
   double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  for (std::size_t i = 0; i < a.size(); ++i)
+    most = std::max(most, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
   return most;
 }
 template <class T>
@@ -89,9 +90,11 @@ void check_close(const training<T>& a, const training<T>& b) {
 template <class T, int D, template <int, class...> class Plan, class Optimizer, class... P>
 void check_beside() {
   if (!on_devices::has(D)) return;
-  const auto flat = trained_on<T, step_of<T, D, Plan<D, sw::flat_parameters>, Optimizer, sw::cuda_backend, P...>, on_devices>();
+  const auto flat =
+      trained_on<T, step_of<T, D, Plan<D, sw::flat_parameters>, Optimizer, sw::cuda_backend, P...>, on_devices>();
   check_close(flat, trained_on<T, step_of<T, D, Plan<D>, Optimizer, sw::cuda_backend, P...>, on_devices>());
-  check_close(flat, trained_on<T, step_of<T, D, Plan<D, sw::flat_parameters>, Optimizer, sw::host_backend, P...>, on_threads>());
+  check_close(flat,
+              trained_on<T, step_of<T, D, Plan<D, sw::flat_parameters>, Optimizer, sw::host_backend, P...>, on_threads>());
 }
 template <int D>
 void check_all() {

@@ -252,9 +252,10 @@ class executor<Step, cuda_rank<Mesh>>
                 "cudaMemcpyAsync");
     cuda::check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
   }
-  void zero_block(int id) {
-    if (base::bytes_of(id) > 0)
-      cuda::check(cudaMemsetAsync(pointer(id), 0, base::bytes_of(id), stream()), "cudaMemsetAsync");
+  void zero_block(int id, std::size_t from = 0) {
+    if (base::bytes_of(id) > from)
+      cuda::check(cudaMemsetAsync(static_cast<std::byte*>(pointer(id)) + from, 0, base::bytes_of(id) - from, stream()),
+                  "cudaMemsetAsync");
   }
   template <class Range>
   void gather_block(int id, bool first, Range& global) {

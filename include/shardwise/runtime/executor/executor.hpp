@@ -223,7 +223,9 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   void copy_local(int to, const Other& from, int id) {
     std::memcpy(pointer(to), from.pointer(id), base::bytes_of(to));
   }
-  void zero_block(int id) { std::memset(pointer(id), 0, base::bytes_of(id)); }
+  void zero_block(int id, std::size_t from = 0) {
+    std::memset(static_cast<std::byte*>(pointer(id)) + from, 0, base::bytes_of(id) - from);
+  }
   template <class Range>
   void gather_block(int id, bool first, Range& whole) {
     const auto store = [&](element* to) {

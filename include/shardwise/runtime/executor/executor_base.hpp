@@ -46,8 +46,8 @@ struct block_access;
 // stored densely; `id` is a node of the program:
 //   lower(n_dyn)                 settles extents, strides and pointers; 0: the bound
 //   quiesce(), relowered()       before it and after it, where the size changes: nothing is under way; what was captured is new
-//   fill_block(id, f)            f(elements) writes the block
-//   zero_block(id)               the block becomes zeros
+//   fill_block(id, f)            f(elements) writes all of the block: on a device what it leaves out becomes zero
+//   zero_block(id, from = 0)     the block becomes zeros, from the byte on
 //   draw_block(id, kind, scale, seed, path)   the block gets its initial values (program/initial_values.hpp)
 //   shown(id)                    the block where other ranks can read it, until hidden()
 //   landing(id), landed()        where a block is put together, which it becomes when it is complete
@@ -260,10 +260,8 @@ class executor_base : public gradient_sums<Step, Self> {
         const int number = static_cast<int>(attributes_of<leaf_attributes>(image().nodes[id].a).index);
         if (!base::flat::is_flat(number)) continue;
         const layout& l = layout_of(id);
-        self().fill_block(id, [&](element* p) {
-          for (std::int64_t i = 0; i < l.ext[0]; ++i)
-            if (l.origin[0] + i >= base::flat::end_of(number)) p[i] = element(0);
-        });
+        const std::int64_t used = base::flat::end_of(number) - l.origin[0];
+        if (used < l.ext[0]) self().zero_block(id, static_cast<std::size_t>(used > 0 ? used : 0) * sizeof(element));
       }
   }
   void check_ran() const {
@@ -279,10 +277,11 @@ class executor_base : public gradient_sums<Step, Self> {
         for (int j = 0; j < k; ++j) {
           if (table::leaves[j].to != table::leaves[k].to || table::leaves[j].from == table::leaves[k].from) continue;
           if (from.full(table::leaves[j].from, -1) != from.full(table::leaves[k].from, -1))
-            throw std::logic_error("shardwise: copy_state: '" + base::table_name(table::leaves[j].parameter) + "' and '" +
-                                   base::table_name(table::leaves[k].parameter) +
-                                   "' lie in one flat group here and have different counts of steps in the other program, and the "
-                                   "group has one; copy the states to a program without flat_parameters");
+            throw std::logic_error(
+                "shardwise: copy_state: '" + base::table_name(table::leaves[j].parameter) + "' and '" +
+                base::table_name(table::leaves[k].parameter) +
+                "' lie in one flat group here and have different counts of steps in the other program, and the "
+                "group has one; copy the states to a program without flat_parameters");
           break;
         }
     }

@@ -289,10 +289,9 @@ struct copied_blocks {
       r.pairs[r.pair_count++] = wanted;
     };
     if constexpr (What == copied_leaves::states) {
-      detail::each_state<To>(
-          g, [&](const leaf_attributes& of, int id) {
-            add(id, flat_parts<From>::state_id(h, of.parameter, of.which), static_cast<int>(of.parameter));
-          });
+      detail::each_state<To>(g, [&](const leaf_attributes& of, int id) {
+        add(id, flat_parts<From>::state_id(h, of.parameter, of.which), static_cast<int>(of.parameter));
+      });
     } else {
       const detail::module_tensors<To, false> parameters(g);
       const detail::module_tensors<From, false> given(h);
