@@ -28,10 +28,11 @@ inline communication_time communication_time_of(const timeline& line, const time
   for (const timeline_event& c : events) {
     if (!is(c, call_kind::communication)) continue;
     r.total += c.time.end - c.time.begin;
-    std::int64_t at = c.time.begin;  // all before it is counted
+    std::int64_t at = c.time.begin;           // all before it is counted
     for (const timeline_event& k : events) {  // kernels of one stream, one after the other
       if (!is(k, call_kind::compute)) continue;
-      const std::int64_t begin = k.time.begin > at ? k.time.begin : at, end = k.time.end < c.time.end ? k.time.end : c.time.end;
+      const std::int64_t begin = k.time.begin > at ? k.time.begin : at,
+                         end = k.time.end < c.time.end ? k.time.end : c.time.end;
       if (end <= begin) continue;
       r.hidden += end - begin;
       at = end;

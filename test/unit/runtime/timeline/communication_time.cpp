@@ -43,6 +43,7 @@ TEST_CASE("communication_time: what lies under kernels") {
   recorded().call(0, 0, 100).call(2, 10, 90).check(80, 80, 1);
   recorded().call(0, 0, 100).call(2, 50, 250).call(1, 200, 300).check(200, 100, 0.5);
   recorded().call(0, 0, 100).call(2, 100, 200).call(1, 200, 300).check(100, 0, 0);
+  recorded().call(2, 0, 100).call(0, 0, 60).call(1, 40, 90).check(100, 90, 0.9);
   recorded().call(2, 0, 100).call(0, 25, 50).call(3, 40, 240).call(1, 190, 500).check(300, 25 + 10 + 50, 85.0 / 300);
 }
 TEST_CASE("communication_time: neither copies, waits, launches nor what did not end") {
