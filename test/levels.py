@@ -43,10 +43,30 @@ RULES = [
 LOCAL = re.compile(r"^[ \t]+constexpr [^;=()]*=[^;]*;", re.MULTILINE)
 MEMBER = re.compile(r"[(,]\s*((?:[A-Z]\w*|type)::sp)\s*[,)]")
 
+# nvcc matches no specialisation whose argument has a string of the template's own parameters: it silently takes the primary. Only texts
+# that nvcc never computes, `fact` and `written`, may be specialised so.
+BY_STRING = re.compile(
+    r"^template <([^;{}]*\bfixed_string\b(?:\.\.\.)? \w+[^;{}]*)>\s*(?:requires[^{;]*?\s)?(?:struct|class|(?:inline )?constexpr \w+)\s+(\w+)<",
+    re.MULTILINE)
+TEXTS = ("fact", "written")
+
+
+def bare(path):
+    """The file's text without its comments, on the same lines."""
+    return COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), path.read_text(encoding="utf-8"))
+
+
+def by_string(path):
+    """Yields (line, name) of each specialisation that nvcc does not match."""
+    text = bare(path)
+    for found in BY_STRING.finditer(text):
+        if found.group(2) not in TEXTS:
+            yield text.count("\n", 0, found.start()) + 1, found.group(2)
+
 
 def dear_members(path):
     """Yields (line, member) of each constexpr local that makes nvcc dear."""
-    text = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), path.read_text(encoding="utf-8"))
+    text = bare(path)
     for local in LOCAL.finditer(text):
         for member in MEMBER.finditer(local.group()):
             if not local.group()[: member.start() + 1].endswith("spec("):
@@ -84,6 +104,8 @@ def check(root):
             continue
         for line, member in dear_members(path):
             problems.append(f"{name}:{line}: {member} costs nvcc 128 MiB here; pass a copy, spec({member})")
+        for line, what in by_string(path):
+            problems.append(f"{name}:{line}: nvcc does not match {what} by a string; ask the argument for a member of its own")
         for line, quoted, target in includes(path):
             where = f"{name}:{line}"
             if quoted:
@@ -282,6 +304,10 @@ SELFTEST = [
     ("operations/row/record.hpp", "#include <shardwise/operations/fill/host.hpp>\n", "operations -> runtime points upward"),
     ("graph/k.hpp", "template <class A>\nauto f() {\n  constexpr auto n = g(A::sp,\n                       1);\n}\n", "A::sp costs nvcc"),
     ("graph/l.hpp", "template <class A>\nauto f() {\n  constexpr auto n = g(spec(A::sp), A::sp.rank);\n}\n", None),
+    ("graph/p.hpp", "template <fixed_string P, class... S>\nstruct path<at<P, S...>> {\n};\n", "does not match path by a string"),
+    ("graph/q.hpp", "template <template <fixed_string, class...> class At, fixed_string P, class... S>\nstruct of<At<P, S...>> : b<S...> {};\n",
+     "does not match of by a string"),
+    ("graph/r.hpp", "template <fixed_string P, class... S>\nstruct at {\n};\ntemplate <fixed_string P>\nstruct fact<at<P>> : q<P> {};\n", None),
 ]
 
 

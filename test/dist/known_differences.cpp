@@ -185,17 +185,16 @@ struct outer : sw::module<outer<Bound>, Bound> {
 // tensor parallelism on the outer axis, the batch on the inner one
 using grid = sw::mesh<tp, dp>;
 using one_path = sw::plan<sw::data_parallel<dp>, sw::at<"mlp.net", sw::colwise<tp, 1, sw::output<R>>>>;
-using one_model = sw::bind<outer, one_path, grid>;
-template <class Model>
+template <class Plan>
 constexpr sw::placement place_of_deep() {
-  return std::remove_cvref_t<decltype(std::declval<Model>().mlp.net.weight)>::sp.place[0];
+  return std::remove_cvref_t<decltype(std::declval<sw::bind<outer, Plan, grid>>().mlp.net.weight)>::sp.place[0];
 }
-template <class Model>
+template <class Plan>
 constexpr sw::placement place_of_shallow() {
-  return std::remove_cvref_t<decltype(std::declval<Model>().net.weight)>::sp.place[0];
+  return std::remove_cvref_t<decltype(std::declval<sw::bind<outer, Plan, grid>>().net.weight)>::sp.place[0];
 }
-static_assert(place_of_deep<one_model>() == sw::shard_value(0));
-static_assert(place_of_shallow<one_model>() == sw::replicate_value());
+static_assert(place_of_deep<one_path>() == sw::shard_value(0));
+static_assert(place_of_shallow<one_path>() == sw::replicate_value());
 
 // --- negative_layouts: the last dim, declared from the end, and written
 

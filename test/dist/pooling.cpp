@@ -59,20 +59,22 @@ pooled plainly(const sizes& s, const std::vector<double>& x) {
   return r;
 }
 
+template <int KH, int KW, int Stride, int Padding, bool Counts>
+constexpr sw::pool_options options_of{.kernel = {KH, KW}, .stride = Stride, .padding = Padding, .count_include_pad = Counts};
+
 template <int N, int C, int H, int W, int KH, int KW, int Stride, int Padding, int Ranks, class Placement>
 void check() {
-  constexpr sw::pool_options options{.kernel = {KH, KW}, .stride = Stride, .padding = Padding};
-  constexpr sw::pool_options counted{.kernel = {KH, KW}, .stride = Stride, .padding = Padding, .count_include_pad = false};
   const auto x = some(N * C * H * W, 0);
   const pooled want = plainly({N, C, H, W, KH, KW, Stride, Padding}, x);
   sw::launch<mesh<Ranks>>([&](auto& rank) {
     sw::eager e(rank);
     const auto image =
         sw::dtensor_of<double, sw::shape<N, C, H, W>, mesh<Ranks>, sw::on<dp<Ranks>, Placement>>::distribute(e, x);
-    const auto [values, indices] = sw::max_pool2d_with_indices<options>(image);
+    const auto [values, indices] = sw::max_pool2d_with_indices<options_of<KH, KW, Stride, Padding, true>>(image);
     const auto places = whole(sw::cast<double>(indices));
-    const auto largest = whole(values), alone = whole(sw::max_pool2d<options>(image));
-    const auto mean = whole(sw::avg_pool2d<options>(image)), of_counted = whole(sw::avg_pool2d<counted>(image));
+    const auto largest = whole(values), alone = whole(sw::max_pool2d<options_of<KH, KW, Stride, Padding, true>>(image));
+    const auto mean = whole(sw::avg_pool2d<options_of<KH, KW, Stride, Padding, true>>(image)),
+               of_counted = whole(sw::avg_pool2d<options_of<KH, KW, Stride, Padding, false>>(image));
     if (rank.index() != 0) return;
     CHECK(largest == want.largest);
     CHECK(alone == want.largest);

@@ -69,9 +69,11 @@ template <class Step, class Rank, class X, class W>
 auto run_program(Rank& rank, const X& x, const W& w) {
   auto e = std::make_unique<sw::executor<Step, Rank>>(rank, sw::executor_checks::poison);
   for (int round = 0; round < 2; ++round) {
-    int k = 0;
-    for (const auto& block : {x.to_local().data, w.to_local().data})
-      std::memcpy(e->template input<double>(k++).data(), block.data(), block.size_bytes());
+    const auto give = [&](int input, const auto& block) {
+      std::memcpy(e->template input<double>(input).data(), block.data(), block.size_bytes());
+    };
+    give(0, x.to_local().data);
+    give(1, w.to_local().data);
     e->run({});
   }
   return e;
@@ -356,24 +358,27 @@ TEST_CASE("mutation: training steps of a model that writes its activations and a
 }
 
 // value_and_grad of an eager model writes the input, after all that reads it.
+using weights = sw::dtensor_of<double, sw::shape<4>, mesh<2>, sw::on<line<2>, sw::reduced>>;
+template <class Rank>
+void check_eager_training(Rank& rank) {
+  sw::eager on(rank);
+  using plan = sw::plan<sw::data_parallel<line<2>>>;
+  sw::bind_eager<family<true>::template model, plan, mesh<2>, double> in_place{};
+  sw::bind_eager<family<false>::template model, plan, mesh<2>, double> apart{};
+  sw::initialise(in_place, on, 3);
+  sw::initialise(apart, on, 3);
+  const auto x = tensor<2, S<0>, 5, 6>::distribute(on, some(30, 7));
+  const auto weight = weights::distribute(on, numbers{1, -2, 3, 0.5});
+  const auto apart_weight = weights::distribute(on, numbers{1, -2, 3, 0.5});
+  const auto a = sw::value_and_grad(weighted<2, true>{})(in_place, x, weight);
+  const auto b = sw::value_and_grad(weighted<2, false>{})(apart, x, apart_weight);
+  CHECK(values_of(a.loss.to_local()) == values_of(b.loss.to_local()));
+  CHECK(values_of(a.gradients.up.weight.to_local()) == values_of(b.gradients.up.weight.to_local()));
+  CHECK(values_of(a.gradients.down.weight.to_local()) == values_of(b.gradients.down.weight.to_local()));
+  CHECK(values_of(weight.to_local()) == numbers{0.5, -1, 1.5, 0.25});
+}
 TEST_CASE("mutation: eager training") {
-  sw::launch<mesh<2>>([](auto& rank) {
-    sw::eager on(rank);
-    using plan = sw::plan<sw::data_parallel<line<2>>>;
-    sw::bind_eager<family<true>::template model, plan, mesh<2>, double> in_place{};
-    sw::bind_eager<family<false>::template model, plan, mesh<2>, double> apart{};
-    sw::initialise(in_place, on, 3);
-    sw::initialise(apart, on, 3);
-    const auto x = tensor<2, S<0>, 5, 6>::distribute(on, some(30, 7));
-    const auto fresh = [&] { return tensor<2, sw::reduced, 4>::distribute(on, numbers{1, -2, 3, 0.5}); };
-    const auto weight = fresh();
-    const auto a = sw::value_and_grad(weighted<2, true>{})(in_place, x, weight);
-    const auto b = sw::value_and_grad(weighted<2, false>{})(apart, x, fresh());
-    CHECK(values_of(a.loss.to_local()) == values_of(b.loss.to_local()));
-    CHECK(values_of(a.gradients.up.weight.to_local()) == values_of(b.gradients.up.weight.to_local()));
-    CHECK(values_of(a.gradients.down.weight.to_local()) == values_of(b.gradients.down.weight.to_local()));
-    CHECK(values_of(weight.to_local()) == numbers{0.5, -1, 1.5, 0.25});
-  });
+  sw::launch<mesh<2>>([](auto& rank) { check_eager_training(rank); });
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // The element types that a plan's entries and a task bring into a program, known without its constants.
 #include <type_traits>
 
-#include <shardwise/pass/framework/program_traits.hpp>
+#include <shardwise/core.hpp>
 #include <shardwise/vocabulary/float16.hpp>
 
 namespace {
@@ -21,7 +21,9 @@ struct nothing {};
 template <class... Entries>
 struct entries {};
 template <sw::fixed_string Path, class... Entries>
-struct below {};
+struct below {
+  using shardwise_entry = entries<Entries...>;
+};
 template <class... T>
 using list = detail::type_list<T...>;
 
@@ -33,6 +35,8 @@ static_assert(brings<entries<nothing, below<"a", nothing>>, nothing>);
 static_assert(brings<entries<nothing, halves>, nothing, sw::bf16>);
 static_assert(brings<entries<below<"head", nothing, as<sw::f16>>, nothing, as<sw::bf16>>, nothing, sw::f16, sw::bf16>);
 static_assert(brings<entries<>, halves, sw::bf16>);
+static_assert(brings<sw::plan<sw::at<"head", sw::mixed<sw::f16>>, sw::mixed<sw::bf16>>, nothing, sw::f16, sw::bf16>);
+static_assert(brings<sw::plan<sw::at<"head", sw::mixed<sw::f16>>>, nothing, sw::f16>);
 static_assert(brings<entries<as<sw::f16>>, halves, sw::f16, sw::bf16>);
 
 // A program of the user's own says them itself.

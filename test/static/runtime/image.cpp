@@ -2,6 +2,7 @@
 // The image of a program that runs read: node for node its graph; of users' operations, attention among them, others without adjoints.
 #include <shardwise/shardwise.hpp>
 
+#if !SHARDWISE_DEVICE_PASS  // which reads neither
 namespace {
 
 namespace sw = shardwise;
@@ -45,3 +46,4 @@ constexpr bool bare = [] {
 static_assert(bare);
 
 }  // namespace
+#endif

@@ -57,7 +57,7 @@ constexpr spec like_spec(const spec& like) {
 // A constant has no gradient that could miss a sum. So on axes where its placement is not said it fits beside `like`: reduced where that
 // is sharded, reduced or partial.
 template <class T, class Shape, class Like, class... Placements>
-constexpr spec spec_beside() {
+inline constexpr spec spec_beside = [] {
   spec s = like_spec(spec(spec_of<T, Shape, typename Like::mesh_type, Placements...>::value));
   if constexpr (resolved<Like>) {
     const spec& beside = Like::sp;
@@ -70,7 +70,7 @@ constexpr spec spec_beside() {
     normalise(s);
   }
   return s;
-}
+}();
 constexpr bool has_partial(const spec& s) {
   bool any = false;
   for (int a = 0; a < s.axes; ++a) any = any || s.place[a].is_partial();
@@ -137,21 +137,20 @@ constexpr auto ones_like(const A& like) {
 // not replicate there, so that it may be broadcast beside shards; so of arange. Integers are replicate.
 template <class T, class Shape, class... Placements, tensor A>
 constexpr auto full(const A& like, double value) {
-  constexpr spec s = detail::spec_beside<T, Shape, A, Placements...>();
-  return detail::leaf_like<op_code::fill, s, detail::no_attr>(like, value);
+  return detail::leaf_like<op_code::fill, detail::spec_beside<T, Shape, A, Placements...>, detail::no_attr>(like, value);
 }
 // First, First + Step, ... Count of them: element i is that of the whole tensor wherever it lies.
 template <class T, std::int64_t Count, class... Placements, tensor A>
 constexpr auto arange(const A& like) {
-  constexpr spec s = detail::spec_beside<T, shape<Count>, A, Placements...>();
-  return detail::leaf_like<op_code::arange, s, attributes<arange_attributes>(0, 1)>(like, 0);
+  return detail::leaf_like<op_code::arange, detail::spec_beside<T, shape<Count>, A, Placements...>,
+                           attributes<arange_attributes>(0, 1)>(like, 0);
 }
 template <class T, std::int64_t First, std::int64_t Last, std::int64_t Step, class... Placements, tensor A>
 constexpr auto arange_from(const A& like) {
   static_assert(Step != 0, "shardwise: arange_from: the step is 0; give one that leads from the first number to the last.");
   constexpr std::int64_t count = Step > 0 ? ceil_div(Last - First, Step) : ceil_div(First - Last, -Step);
-  constexpr spec s = detail::spec_beside<T, shape<(count > 0 ? count : 0)>, A, Placements...>();
-  return detail::leaf_like<op_code::arange, s, attributes<arange_attributes>(First, Step)>(like, 0);
+  return detail::leaf_like<op_code::arange, detail::spec_beside<T, shape<(count > 0 ? count : 0)>, A, Placements...>,
+                           attributes<arange_attributes>(First, Step)>(like, 0);
 }
 
 // --- random numbers: see runtime/program/random_stream.hpp --------------------------------------------------------------------------

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <shardwise/support/diagnose.hpp>
-#include <shardwise/support/fixed_string.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 #include <shardwise/vocabulary/param_groups.hpp>
 
@@ -42,8 +41,14 @@ struct elements_of_entries<Entry, More...> {
   using type =
       typename joined_lists<typename elements_stated<Entry>::type, typename elements_of_entries<More...>::type>::type;
 };
-template <template <fixed_string, class...> class At, fixed_string Path, class... Entry, class... More>
-struct elements_of_entries<At<Path, Entry...>, More...> : elements_of_entries<Entry..., More...> {};
+// By its member, not by at<Path, ...>: nvcc 13 matches no specialisation through a string.
+template <class Listed, class... More>
+struct elements_of_listed;
+template <template <class...> class List, class... Entry, class... More>
+struct elements_of_listed<List<Entry...>, More...> : elements_of_entries<Entry..., More...> {};
+template <class Entry, class... More>
+  requires requires { typename Entry::shardwise_entry; }
+struct elements_of_entries<Entry, More...> : elements_of_listed<typename Entry::shardwise_entry, More...> {};
 template <class Plan>
 struct elements_of_plan {
   using type = type_list<>;

@@ -32,7 +32,7 @@ int nodes_of(sw::program_phase phase, sw::op_code op) {
 
 using plain = step<>;
 using joined = step<sw::join_norm_adjoints>;
-using all = step<sw::merge_products, sw::fuse_kernels, sw::join_norm_adjoints>;
+using every = step<sw::merge_products, sw::fuse_kernels, sw::join_norm_adjoints>;
 
 }  // namespace
 
@@ -43,7 +43,7 @@ TEST_CASE("phases: what reads one of several results is not taken for the reader
   CHECK(nodes_of<plain>(backward, sw::op_code::einsum) == 14);
   CHECK(nodes_of<joined>(forward, sw::op_code::einsum) == 7);
   CHECK(nodes_of<joined>(backward, sw::op_code::einsum) == 14);
-  CHECK(nodes_of<all>(optimizer, sw::op_code::einsum) == 0);
-  CHECK(nodes_of<all>(backward, sw::op_code::einsum) >= 8);
+  CHECK(nodes_of<every>(optimizer, sw::op_code::einsum) == 0);
+  CHECK(nodes_of<every>(backward, sw::op_code::einsum) >= 8);
   CHECK(nodes_of<joined>(optimizer, sw::op_code::adam) == nodes_of<plain>(optimizer, sw::op_code::adam));
 }

@@ -447,7 +447,8 @@ static_assert(product::peak_bytes == view_of_product::peak_bytes && product::pea
 struct write_parts {
   constexpr auto operator()(const auto& x) const {
     const auto whole = sw::from_local<sw::replicate>(sw::scale(sw::to_local(x), 2));
-    const auto left = sw::narrow<1, 0, 2>(whole), right = sw::narrow<1, 1, 2>(whole);
+    const auto left = sw::narrow<1, 0, 2>(whole);
+    const auto right = sw::narrow<1, 1, 2>(whole);
     sw::mul_(left, 3);
     sw::add_(right, 1);  // of two parts that are ahead
     const auto seen = sw::scale(left, 1);

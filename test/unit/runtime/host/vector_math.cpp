@@ -136,7 +136,7 @@ void alike_on_all_sets(F f) {
     INFO(set);
     CHECK(apart == 0);
   };
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__CUDACC__)  // as in isa.hpp
   if (host::supports(host::isa::avx2)) {
     host::isa_detail::loop_avx2(n, into(wide));
     compare("AVX2");
