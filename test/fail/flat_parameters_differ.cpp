@@ -22,12 +22,12 @@ struct task {
   constexpr auto operator()(const auto& model, const auto& x) const { return sw::mean(model(x)); }
 };
 template <class... Own>
-using norm = sw::at<"norm", sw::prepare_input<tp, sw::shard<1>>, sw::sequence_parallel<tp>,
-                    sw::prepare_output<tp, sw::replicate>, Own...>;
+using of_norm = sw::at<"norm", sw::prepare_input<tp, sw::shard<1>>, sw::sequence_parallel<tp>,
+                       sw::prepare_output<tp, sw::replicate>, Own...>;
 #ifdef SHARDWISE_FAIL
-using plan = sw::plan<sw::fully_shard<dp, sw::flat_parameters>, norm<>>;
+using plan = sw::plan<sw::fully_shard<dp, sw::flat_parameters>, of_norm<>>;
 #else
-using plan = sw::plan<sw::fully_shard<dp, sw::flat_parameters>, norm<sw::fully_shard<dp, sw::flat_parameters>>>;
+using plan = sw::plan<sw::fully_shard<dp, sw::flat_parameters>, of_norm<sw::fully_shard<dp, sw::flat_parameters>>>;
 #endif
 using step = sw::train_step<net, task, plan, mesh, sw::sgd<>>;
 static_assert(step::peak_bytes > 0);
