@@ -92,16 +92,21 @@ class block_pool {
   head* fresh(int c);
 
   void give_back(head* h) {
+    put(h);
+    if (live_ == 0 && !open_) delete this;
+  }
+  // Among the free ones; and its lender, if nobody else has that.
+  void put(head* h) {
     if (h->lender != h) [[unlikely]] {
       head* const from = h->lender;
       leave(h);
       h->lender = h;
-      if (--from->count == 0) give_back(from);
+      if (--from->count == 0) put(from);
     }
     h->read = h->given = false;
     h->next = free_[h->size_class];
     free_[h->size_class] = h;
-    if (--live_ == 0 && !open_) delete this;
+    --live_;
   }
 
   static void join(head* h, head* lender) {
