@@ -6,7 +6,6 @@ set(SHARDWISE_NVCC_SELECT "^static/|eager|executor" CACHE STRING
     "Regex over paths relative to test/: which static and unit sources nvcc compiles")
 
 include(${PROJECT_SOURCE_DIR}/cmake/cuda.cmake)
-string(APPEND CMAKE_CUDA_FLAGS " -ftemplate-depth=1000") # nvcc's own is 200, g++'s 900: a program of many writes has a stage for each
 
 # result: one .cu per source, each including its .cpp
 function(shardwise_wrap_for_nvcc result)

@@ -54,36 +54,18 @@ training<T> trained_on() {
     own.first = everything(run);
     for (int s = 1; s <= 4; ++s) own.losses.push_back(step_on<T>(run, s));
     own.last = everything(run);
-    for (int i = 0; i < Step::program.node_count; ++i) {  // what lies behind the last part of a flat one
-      const sw::node& n = Step::program.nodes[i];
-      using flat = typename sw::executor<Step, std::remove_reference_t<decltype(rank)>>::flat;
-      if (n.op != sw::op_code::param) continue;
-      const int number = static_cast<int>(sw::attributes_of<sw::leaf_attributes>(n.a).index);
-      if (!flat::is_flat(number)) continue;
-      const auto& l = run.layout_of(i);
-      const auto block = run.value(i);
-      for (std::int64_t k = 0; k < l.ext[0]; ++k)
-        if (l.origin[0] + k >= flat::end_of(number)) CHECK(block[static_cast<std::size_t>(k)] == 0);
-    }
+    CHECK(padding_is_zero(run));
     if (rank.index() == 0) r = own;
   });
   return r;
 }
 template <class T>
-double furthest(const std::vector<T>& a, const std::vector<T>& b) {
-  REQUIRE(a.size() == b.size());
-  double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    most = std::max(most, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
-  return most;
-}
-template <class T>
 void check_close(const training<T>& a, const training<T>& b) {
   constexpr double bound = std::is_same_v<T, double> ? 1e-12 : 1e-5;  // of numbers of order 1
   CHECK(a.first == b.first);
-  CHECK(furthest(a.losses, b.losses) <= bound);
+  CHECK(apart(a.losses, b.losses) <= bound);
   REQUIRE(a.last.size() == b.last.size());
-  for (std::size_t k = 0; k < a.last.size(); ++k) CHECK(furthest(a.last[k], b.last[k]) <= bound);
+  for (std::size_t k = 0; k < a.last.size(); ++k) CHECK(apart(a.last[k], b.last[k]) <= bound);
   CHECK(a.losses.front() != a.losses.back());
 }
 

@@ -111,7 +111,7 @@ struct dynamic_bytes {
 
 // What lies behind the last parameter of each flat one, and of its states.
 template <class Step, class Rank>
-bool padding_is_zero(const sw::executor<Step, Rank>& run) {
+bool padding_is_zero(sw::executor<Step, Rank>& run) {
   using flat = typename sw::executor<Step, Rank>::flat;
   bool zero = true;
   for (int i = 0; i < Step::program.node_count; ++i) {
@@ -149,10 +149,12 @@ record trained(int steps, sw::executor_checks checks) {
   return r;
 }
 
-inline double apart(const std::vector<double>& a, const std::vector<double>& b) {
+template <class T>
+double apart(const std::vector<T>& a, const std::vector<T>& b) {
   REQUIRE(a.size() == b.size());
   double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  for (std::size_t i = 0; i < a.size(); ++i)
+    most = std::max(most, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
   return most;
 }
 

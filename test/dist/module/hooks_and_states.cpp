@@ -67,13 +67,12 @@ static_assert(sw::trace_counts_of<compiled_plus_one>.opaque_calls == 0);
 // The states of a module's call, its root's and of a name that nobody has, as the four hooks see them.
 template <class Plan>
 using layers = sw::module_events_of<layers_model, sum_of<2, 8>, Plan, mesh, double>;
-struct seen_states {
-  list<state, 16> first, root;
-  state before, after, unknown;
-};
 template <class Watched>
-constexpr seen_states states_seen() {
-  seen_states r;
+constexpr auto states_of = [] {
+  struct {
+    list<state, 16> first, root;
+    state before, after, unknown;
+  } r;
   sw::module_tracker tracker;
   const auto hook = [&](sw::tracked_module m) {
     if (m.name() == "Layers.linears.1") r.first.add(m.state());
@@ -85,9 +84,7 @@ constexpr seen_states states_seen() {
   r.after = tracker.state_of("Layers");
   r.unknown = tracker.state_of("nobody");
   return r;
-}
-template <class Watched>
-constexpr seen_states states_of = states_seen<Watched>();
+}();
 constexpr auto states = states_of<layers<sw::plan<>>>;
 static_assert(states.first.is({state::forward, state::forward, state::pre_backward, state::post_backward}));
 static_assert(states.root.is({state::forward, state::forward, state::forward, state::forward, state::forward, state::forward,

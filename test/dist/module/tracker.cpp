@@ -46,13 +46,12 @@ struct mod_function {
 };
 
 using mod = sw::module_events_of<mod_model, mod_task, sw::plan<>, mesh, double, sw::wrt<0>>;
-struct logged {
-  list<moment, 8> forward, backward;
-  moment between, end;
-  int warnings = 0;
-};
-constexpr logged mod_twice() {
-  logged r;
+inline constexpr auto mod_log = [] {
+  struct {
+    list<moment, 8> forward, backward;
+    moment between, end;
+    int warnings = 0;
+  } r;
   sw::module_tracker tracker;
   tracker.on_note([&](const char*) { r.forward.add(moment_of(tracker)); });
   tracker.on_gradient([&](const char*) { r.backward.add(moment_of(tracker)); });
@@ -62,8 +61,7 @@ constexpr logged mod_twice() {
   r.end = moment_of(tracker);
   r.warnings = tracker.warnings();
   return r;
-}
-inline constexpr logged mod_log = mod_twice();
+}();
 constexpr moment c0{{"Global", "Mod", "Mod.c.0"}, false}, a{{"Global", "Mod", "Mod.a"}, false},
     nest{{"Global", "Mod", "Mod.b.nest"}, false};
 constexpr moment c0_bw{{"Global", "Mod", "Mod.c.0"}, true}, a_bw{{"Global", "Mod", "Mod.a"}, true},

@@ -2,7 +2,7 @@
 // The image of a program that runs read: node for node its graph; of users' operations, attention among them, others without adjoints.
 #include <shardwise/shardwise.hpp>
 
-#if !SHARDWISE_DEVICE_PASS  // which reads neither
+#if !SHARDWISE_DEVICE_PASS  // nvcc's device pass has neither the program nor its image
 namespace {
 
 namespace sw = shardwise;

@@ -95,7 +95,8 @@ class block_pool {
     put(h);
     if (live_ == 0 && !open_) delete this;
   }
-  // Among the free ones; and its lender, if nobody else has that.
+  // Among the free ones; and its lender, if nobody else has that. The pool lives through it: h itself is live until the end, which
+  // g++ 12 does not see of a function that deletes and calls itself.
   void put(head* h) {
     if (h->lender != h) [[unlikely]] {
       head* const from = h->lender;

@@ -47,7 +47,7 @@ struct block_access;
 //   lower(n_dyn)                 settles extents, strides and pointers; 0: the bound
 //   quiesce(), relowered()       before it and after it, where the size changes: nothing is under way; what was captured is new
 //   fill_block(id, f)            f(elements) writes all of the block: on a device what it leaves out becomes zero
-//   zero_block(id, from = 0)     the block becomes zeros, from the byte on
+//   zero_block(id, from = 0)     the block becomes zeros, from byte number `from` on
 //   draw_block(id, kind, scale, seed, path)   the block gets its initial values (program/initial_values.hpp)
 //   shown(id)                    the block where other ranks can read it, until hidden()
 //   landing(id), landed()        where a block is put together, which it becomes when it is complete

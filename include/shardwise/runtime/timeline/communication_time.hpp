@@ -6,8 +6,8 @@
 
 namespace shardwise::inline v0_1 {
 
-// Nanoseconds. `hidden` is the part during which a kernel of this rank ran: what the step would not have been shorter without. A
-// collective that waits for ranks that come late counts from when it began.
+// Nanoseconds. `hidden` is the part of `total` during which a kernel of this rank ran. A collective that waits for ranks that come late
+// counts from when it began.
 struct communication_time {
   std::int64_t total = 0, hidden = 0;
 
@@ -15,8 +15,9 @@ struct communication_time {
   double hidden_share() const { return total > 0 ? static_cast<double>(hidden) / static_cast<double>(total) : 1; }
 };
 
-// Law: hidden = the sum over collectives of the length of [begin, end) intersected with the union of all kernels' spans. Price: one walk
-// over the run's events for each collective.
+// Of one of `line`'s runs. Law: hidden = the sum over collectives of the length of [begin, end) intersected with the union of all
+// kernels' spans, which an executor records in order. Copies (call_kind::copy) hide nothing, and what has not ended does not count.
+// Price: one walk over the run's events for each collective. Throws nothing.
 inline communication_time communication_time_of(const timeline& line, const timeline_run& run) {
   const auto events = line.events(run);
   const auto& calls = line.program_of(run).calls;
