@@ -20,28 +20,21 @@ struct raise {
 template <class... Facts>
 inline constexpr bool admitted = false;
 
-// In a function of its own: clang takes a class whose own assertion failed for incomplete, and says so again.
-#if SHARDWISE_COMPUTED_MESSAGES
+// In a function of its own: clang takes a class whose own assertion failed for incomplete, and says so again. One class that has
+// every sentence, not one for each: parsing a class costs every compiler some ten times the parsing of an assertion.
 template <problem P, class... Facts>
   requires(P != problem::none)
 struct raise<P, Facts...> {
   static constexpr bool say() {
+#if SHARDWISE_COMPUTED_MESSAGES
     static_assert(false, message<P, Facts...>{});
+#else
+#define SHARDWISE_X(name, text) static_assert(P != problem::name || admitted<Facts...>, "shardwise: " text ".");
+#include <shardwise/support/problems.def.hpp>
+#endif
     return true;
   }
   static constexpr bool ok = say();
 };
-#else
-#define SHARDWISE_X(name, text)                                  \
-  template <class... Facts>                                      \
-  struct raise<problem::name, Facts...> {                        \
-    static constexpr bool say() {                                \
-      static_assert(admitted<Facts...>, "shardwise: " text "."); \
-      return true;                                               \
-    }                                                            \
-    static constexpr bool ok = say();                            \
-  };
-#include <shardwise/support/problems.def.hpp>
-#endif
 
 }  // namespace shardwise::inline v0_1
