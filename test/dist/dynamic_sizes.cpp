@@ -8,14 +8,19 @@
 
 #include <shardwise/shardwise.hpp>
 
+#include "run_time.hpp"
+
 namespace {
 
 namespace sw = shardwise;
+
+using run_time::all_bits_of, run_time::as_it_is, run_time::two_sizes;
 
 struct one : sw::axis<1> {};
 struct dp : sw::axis<2> {};
 struct tp : sw::axis<2> {};
 struct three : sw::axis<3> {};
+struct four : sw::axis<4> {};
 
 template <class Bound = sw::unbound>
 struct classifier : sw::module<classifier<Bound>, Bound> {
@@ -125,6 +130,28 @@ std::vector<double> values_and_gradients(const std::vector<int>& sizes, bool dyn
   return out;
 }
 
+// A mean loss, its gradient and the features before it: of no rows the mean is not a number, and no row has a gradient.
+struct on_batch {
+  constexpr auto operator()(const auto& x) const {
+    const auto y = sw::softmax<1>(sw::gelu(x * 2.));
+    return std::tuple{sw::mean(sw::square(y - 0.25)), y};
+  }
+};
+template <std::int64_t Batch, class Axis>
+using batch_step =
+    sw::gradient_step<on_batch, sw::mesh<Axis>,
+                      sw::inputs<sw::input_tensor<double, sw::shape<Batch, 4>, sw::on<Axis, sw::shard<0>>>>, sw::wrt<0>>;
+template <class Axis, int... N>
+void batches_equal(std::integer_sequence<int, N...>) {
+  const auto resized = [](auto& run, const two_sizes& n) { run.resize(n.batch); };
+  const auto same = [&]<int B>(std::integral_constant<int, B>) {
+    CAPTURE(B);
+    CHECK(all_bits_of<batch_step<sw::dyn<17>, Axis>, 3>({{B, 1}}, 4, resized) ==
+          all_bits_of<batch_step<B, Axis>, 3>({{B, 1}}, 4, as_it_is));
+  };
+  (same(std::integral_constant<int, N>{}), ...);
+}
+
 }  // namespace
 
 TEST_CASE("dyn: norms, softmax, losses, look-ups, largest elements and products along it, and their gradients") {
@@ -158,6 +185,21 @@ TEST_CASE("dyn: a size outside the bound is refused with the bound") {
   sw::launch<single>([](auto& rank) {
     sw::executor<step, sw::thread_rank<single>> run(rank);
     CHECK_THROWS_WITH_AS(run.resize(8), doctest::Contains("declared bound 7"), std::invalid_argument);
-    CHECK_THROWS_AS(run.resize(0), std::invalid_argument);
+    CHECK_THROWS_WITH_AS(run.resize(-1), doctest::Contains("from 0 to the declared bound 7"), std::invalid_argument);
+    CHECK_THROWS_WITH_AS(run.resize(3, 3), doctest::Contains("2 sizes are given; the program has 1"), std::invalid_argument);
   });
+  sw::launch<single>([](auto& rank) {  // a largest element of none
+    sw::executor<columns_step<sw::dyn<7>, one>, sw::thread_rank<single>> run(rank);
+    CHECK_THROWS_WITH_AS(run.resize(0),
+                         doctest::Contains("from 1, because the program takes a largest or smallest element along it, to"),
+                         std::invalid_argument);
+  });
+}
+
+// Every batch from 0 to 17 through one program, against the programs of these sizes.
+TEST_CASE("dyn: batches of 0 to 17 equal the programs of these sizes bit by bit") {
+  SUBCASE("1 rank") { batches_equal<one>(std::make_integer_sequence<int, 18>{}); }
+  SUBCASE("2 ranks") { batches_equal<dp>(std::make_integer_sequence<int, 18>{}); }
+  SUBCASE("3 ranks") { batches_equal<three>(std::make_integer_sequence<int, 18>{}); }
+  SUBCASE("4 ranks") { batches_equal<four>(std::make_integer_sequence<int, 18>{}); }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two run-time sizes in one program: the batch of the inputs and that of the targets are declared apart.
-// expect: step: the program has dyn dims of different bounds
+// The batch of the inputs and that of the targets are one run-time size, and are declared with two bounds.
+// expect: step: the program has dyn dims of one run-time size and different bounds
 #include <shardwise/shardwise.hpp>
 
 namespace sw = shardwise;

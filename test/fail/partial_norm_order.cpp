@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A norm of order 0 counts; no root gives the whole.
-// expect: norm: partial_norm<P> and vector_norm<P> need an order P of at least 1
+// expect: norm: partial_norm<P> and vector_norm<P> need an order P from 1 to 32767
 
 #include "typed.hpp"
 

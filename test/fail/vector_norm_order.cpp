@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The norm of order 0, which only counts.
-// expect: norm: partial_norm<P> and vector_norm<P> need an order P of at least 1
+// expect: norm: partial_norm<P> and vector_norm<P> need an order P from 1 to 32767
 // expect(text): operation: vector_norm; operand: float[4, 3] (dp: replicate); mesh: "dp" of 2; order: 0; least order: 1
 
 #include "typed.hpp"

@@ -275,7 +275,7 @@ constexpr bool execute(const Graph& g, int i, const ranks_of& mesh, cell* cells,
     cell& to = cells[i * max_ranks + r];
     if (is_view(n, in, out)) {
       to = first[r];
-      to.l = runtime::view_layout(n.op, n.a, first[r].l, out, c, 0, to.offset);
+      to.l = runtime::view_layout(n.op, n.a, first[r].l, out, c, {}, to.offset);
       continue;
     }
     runtime::call k;

@@ -96,7 +96,9 @@ struct empty_program {
   static constexpr graph<1, 1> program{};
   static constexpr parameter_table<0> parameters{};
   static constexpr int parameter_total = 0, buffer_total = 0;
-  static constexpr std::int64_t dyn_bound = 0, peak_bytes = 0, padding_bytes = 0;
+  static constexpr std::int64_t peak_bytes = 0, padding_bytes = 0;
+  static constexpr dyn_bounds dyn_bound{};
+  static constexpr unsigned dyn_not_empty = 0;
   struct memory {
     static constexpr passes::memory_plan<1> value{};
   };

@@ -114,16 +114,39 @@ struct storage_exchange<true, Source, Backend> {
       raise_at<(node < 0 ? problem::none : problem::set_backend), Source, (node < 0 ? 0 : node), Backend>::ok;
 };
 
-// The one bound of the graph's dyn dims, 0 if it has none, -1 if they disagree.
-template <class Graph>
-constexpr std::int64_t common_bound(const Graph& g) {
-  std::int64_t bound = 0;
-  for (int i = 0; i < g.spec_count; ++i) {
-    if (g.specs[i].dyn == 0) continue;
-    if (bound != 0 && bound != g.specs[i].dyn_bound) return -1;
-    bound = g.specs[i].dyn_bound;
+// Adds a tensor's bounds of run-time sizes to others; false: one of them is another there.
+constexpr bool agrees(dyn_bounds& all, const spec& s) {
+  for (int i = 0; i < max_dyn_sizes && s.dyn != 0; ++i) {
+    if (s.dyn_bound[i] == 0) continue;
+    if (all[i] != 0 && all[i] != s.dyn_bound[i]) return false;
+    all[i] = s.dyn_bound[i];
   }
-  return bound;
+  return true;
+}
+// The bounds of the graph's run-time sizes.
+struct common_bounds {
+  dyn_bounds bounds;
+  bool agree = true;
+};
+template <class Graph>
+constexpr common_bounds common_bounds_of(const Graph& g) {
+  common_bounds r;
+  for (int i = 0; i < g.spec_count; ++i) r.agree = agrees(r.bounds, g.specs[i]) && r.agree;
+  return r;
+}
+// The sizes that may not be 0, because an element that is none would be the largest or smallest, a bit for each.
+template <class Graph>
+constexpr unsigned sizes_of_extremes(const Graph& g) {
+  unsigned sizes = 0;
+  for (int i = 0; i < g.node_count; ++i) {
+    const node& n = g.nodes[i];
+    if (n.inputs == 0) continue;
+    const spec& x = g.specs[g.nodes[n.in[0]].spec];
+    if (x.dyn == 0) continue;
+    const std::int64_t dims = rules::dims_of_extremes(n.op, n.a, x.rank);
+    for (int d = 0; d < x.rank; ++d) sizes |= (dims >> d) & 1 ? dyn_sizes(x, d) : 0U;
+  }
+  return sizes;
 }
 
 // Names the first node whose bound is another one.
@@ -134,16 +157,18 @@ struct bounds_agree {
 template <class Source, class Mesh>
 struct bounds_agree<false, Source, Mesh> {
   static constexpr int node = [] {
-    std::int64_t bound = 0;
-    for (int i = 0; i < Source::value.node_count; ++i) {
-      const spec& s = Source::value.specs[Source::value.nodes[i].spec];
-      if (s.dyn == 0) continue;
-      if (bound != 0 && bound != s.dyn_bound) return i;
-      bound = s.dyn_bound;
-    }
+    dyn_bounds bounds;
+    for (int i = 0; i < Source::value.node_count; ++i)
+      if (!agrees(bounds, Source::value.specs[Source::value.nodes[i].spec])) return i;
     return -1;
   }();
   static constexpr bool ok = raise_at<problem::dyn_bounds_differ, Source, node, Mesh>::ok;
+};
+
+// A program numbers its sizes from 0 and leaves none out.
+template <bool InOrder, class Mesh>
+struct sizes_in_order {
+  static constexpr bool ok = raise<(InOrder ? problem::none : problem::dyn_size_left_out), Mesh>::ok;
 };
 
 // Whether a trace's plan has flat_parameters.
@@ -187,10 +212,12 @@ struct program_base {
                                     GraphSource, Backend>::ok);
 #endif
 
-  // Bound of the program's run-time size, 0 if every extent is static.
-  static constexpr std::int64_t dyn_bound = common_bound(GraphSource::value);
+  // Bounds of the program's run-time sizes, none if every extent is static; and which of them may not be 0, bit by bit.
+  static constexpr dyn_bounds dyn_bound = common_bounds_of(GraphSource::value).bounds;
+  static constexpr unsigned dyn_not_empty = sizes_of_extremes(GraphSource::value);
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(detail::bounds_agree<dyn_bound >= 0, GraphSource, Mesh>::ok);
+  static_assert(detail::bounds_agree<common_bounds_of(GraphSource::value).agree, GraphSource, Mesh>::ok);
+  static_assert(detail::sizes_in_order<(dyn_bound.sizes() == (1U << dyn_bound.count()) - 1), Mesh>::ok);
 #endif
 
   using memory = passes::planned_memory<Backend, GraphSource>;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <shardwise/propagation/op.hpp>
+#include <shardwise/vocabulary/dyn.hpp>
 #include <shardwise/vocabulary/mesh.hpp>
 
 namespace shardwise::inline v0_1 {
@@ -132,8 +133,8 @@ struct topk_attributes {
 };
 // take_dx: the last dim of the result, take's operand.
 struct take_dx_attributes {
-  std::int64_t extent;
-  std::int64_t dyn_bound;  // of a run-time extent, else 0
+  std::int64_t extent;                  // as shape<...> has it
+  std::int64_t bound[max_dyn_sizes]{};  // of its run-time sizes, else 0
 };
 // nll, nll_dx.
 struct nll_attributes {

@@ -49,11 +49,7 @@ constexpr outcome einsum_shape(const op_attr& a, const spec* in) {
     const spec& src = da >= 0 ? in[0] : in[1];
     const int ds = da >= 0 ? da : db;
     if (ds < 0) return fail(problem::contraction_extents, in[0], 0, -1);
-    r.out.extent[d] = src.extent[ds];
-    if (is_dyn(src, ds)) {
-      r.out.dyn |= 1U << d;
-      r.out.dyn_bound = src.dyn_bound;
-    }
+    copy_extent(r.out, d, src, ds);
   }
   for (int d = 0; d < in[0].rank; ++d) {
     const int l = label(labels.lhs, d), db = find_label(labels.rhs, in[1].rank, l);

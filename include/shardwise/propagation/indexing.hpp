@@ -10,7 +10,7 @@ namespace shardwise::inline v0_1::rules {
 constexpr bool same_beside(const spec& x, const spec& like, int dim) {
   if (x.rank != like.rank) return false;
   for (int d = 0; d < x.rank; ++d)
-    if (d != dim && (x.extent[d] != like.extent[d] || is_dyn(x, d) != is_dyn(like, d))) return false;
+    if (d != dim && !same_extent(x, d, like, d)) return false;
   return true;
 }
 
@@ -111,7 +111,7 @@ constexpr outcome one_hot_shape(const op_attr& a, const spec& index) {
   const auto of = attributes_of<one_hot_attributes>(a);
   if (index.rank + 1 > max_rank) return fail(problem::rank_too_large, index, 0, -1, index.rank + 1, max_rank);
   outcome r{{}, scalar_like(index)};
-  for (int d = 0; d < index.rank; ++d) copy_dim(r.out, d, index, d);
+  for (int d = 0; d < index.rank; ++d) copy_extent(r.out, d, index, d);
   r.out.extent[index.rank] = of.classes;
   r.out.rank = static_cast<std::uint8_t>(index.rank + 1);
   r.out.type = static_cast<dtype>(of.type);

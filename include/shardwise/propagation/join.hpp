@@ -20,8 +20,7 @@ constexpr outcome cat_shape(const op_attr& a, const spec* in, int n) {
     if (is_dyn(in[k], dim)) return fail(problem::dyn_dim_changed, x, k, dim);
     if (in[k].rank != x.rank) return fail(problem::cat_shapes, x, k, -1, in[k].rank, x.rank);
     for (int d = 0; d < x.rank; ++d)
-      if (d != dim && (in[k].extent[d] != x.extent[d] || is_dyn(in[k], d) != is_dyn(x, d)))
-        return fail(problem::cat_shapes, x, k, d, in[k].extent[d], x.extent[d]);
+      if (d != dim && !same_extent(in[k], d, x, d)) return fail(problem::cat_shapes, x, k, d, in[k].extent[d], x.extent[d]);
     if (k > 0) r.out.extent[dim] += in[k].extent[dim];
   }
   make_contiguous(r.out);
@@ -59,15 +58,18 @@ constexpr outcome broadcast_to_shape(const op_attr& a, const spec& x) {
   r.out.dyn_bound = x.dyn_bound;
   for (int d = 0; d < rank; ++d) {
     const int own = d - (rank - x.rank);
-    const std::int64_t given = packed_extent(a, d), e = given < 0 ? -given : given;
-    const bool dyn = given < 0, same = own >= 0 && x.extent[own] == e && is_dyn(x, own) == dyn;
+    const std::int64_t e = packed_bound(a, d);
+    const unsigned sizes = packed_sizes(a, d);
+    const bool same = own >= 0 && x.extent[own] == e && dyn_sizes(x, own) == sizes;
     if (!same && own >= 0 && (x.extent[own] != 1 || is_dyn(x, own)))
       return fail(problem::expand_extents, x, 0, own, e, x.extent[own]);
-    if (!same && dyn && (x.dyn_bound == 0 || e % x.dyn_bound != 0)) return fail(problem::dyn_dim_changed, x, 0, own);
+    if (!same && sizes != 0 && ((sizes & ~x.dyn_bound.sizes()) != 0 || e % product_of(x.dyn_bound, sizes) != 0))
+      return fail(problem::dyn_dim_changed, x, 0, own);
     r.out.extent[d] = e;
     r.out.stride[d] = same ? x.stride[own] : 0;
-    if (dyn) r.out.dyn |= 1U << d;
+    set_dyn(r.out, d, sizes);
   }
+  drop_bounds(r.out);
   return r;
 }
 

@@ -53,11 +53,17 @@ constexpr spec with_last(const spec& x, std::int64_t extent) {
   return s;
 }
 
+// The dims along which an operation takes largest or smallest elements, which of none there are not, as a mask.
+constexpr std::int64_t dims_of_extremes(op_code op, const op_attr& a, int rank) {
+  if (op == op_code::topk) return std::int64_t{1} << (rank - 1);
+  return op == op_code::amax || op == op_code::amin ? attributes_of<extent_one_attributes>(a).dims : 0;
+}
+
 constexpr outcome topk_shape(const op_attr& a, const spec& x) {
   const std::int64_t count = attributes_of<topk_attributes>(a).count;
   if (x.rank < 1) return fail(problem::dim_out_of_range, x);
   const std::int64_t n = x.extent[x.rank - 1];
-  const std::int64_t least = is_dyn(x, x.rank - 1) ? n / x.dyn_bound : n;  // at the run-time size 1
+  const std::int64_t least = number_at(n, dyn_sizes(x, x.rank - 1), x.dyn_bound, {1, 1, 1, 1});  // resize wants one at least
   if (count < 1 || count > least) return fail(problem::topk_count, x, 0, x.rank - 1, count, least);
   outcome r{{}, with_last(x, count)};
   r.out.type = dtype::i32;

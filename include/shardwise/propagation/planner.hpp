@@ -40,7 +40,7 @@ struct padded_exchange {
 };
 
 // Of the step from `from` to `to`, which differ on `axis` alone, at coordinate `c`.
-constexpr padded_exchange padded_extents(const spec& from, const spec& to, int axis, const int* c, std::int64_t n = 0) {
+constexpr padded_exchange padded_extents(const spec& from, const spec& to, int axis, const int* c, const run_sizes& n = {}) {
   padded_exchange x;
   for (int d = 0; d < from.rank; ++d) {
     x.sent[d] = local_interval(from, d, c, n).size;
@@ -86,11 +86,11 @@ struct redistribution_plan {
   constexpr const spec& result() const { return before(steps.size()); }
 };
 
-// Payload that the rank at coordinate `c` sends in one step, for the run-time size n of a dyn dim.
-constexpr std::int64_t bytes_sent(const redistribution_plan& p, int step, const int* c, std::int64_t n = 0) {
+// Payload that the rank at coordinate `c` sends in one step, at the sizes n of a run.
+constexpr std::int64_t bytes_sent(const redistribution_plan& p, int step, const int* c, const run_sizes& n = {}) {
   return bytes_sent(p.before(step), p.steps[step].after, p.steps[step].axis, c, n);
 }
-constexpr std::int64_t bytes_sent(const redistribution_plan& p, const int* c, std::int64_t n = 0) {
+constexpr std::int64_t bytes_sent(const redistribution_plan& p, const int* c, const run_sizes& n = {}) {
   std::int64_t total = 0;
   for (int k = 0; k < p.steps.size(); ++k) total += bytes_sent(p, k, c, n);
   return total;

@@ -19,20 +19,19 @@ constexpr outcome broadcast_shape(const spec* in, int n) {
   r.out.rank = static_cast<std::uint8_t>(rank);
   for (int d = 0; d < rank; ++d) {
     std::int64_t e = 1;
-    bool dyn = false;
+    unsigned sizes = 0;
     for (int k = 0; k < n; ++k) {
       const int own = d - (rank - in[k].rank);
       if (own < 0) continue;
       const std::int64_t x = in[k].extent[own];
       if (x != 1 && e != 1 && x != e) return fail(problem::broadcast_extents, in[0], k, own, x, e);
       if (x == 1) continue;
-      if (e != 1 && is_dyn(in[k], own) != dyn) return fail(problem::dyn_meets_static, in[0], k, own);
+      if (e != 1 && dyn_sizes(in[k], own) != sizes) return fail(problem::dyn_meets_static, in[0], k, own);
       e = x;
-      dyn = is_dyn(in[k], own);
-      if (dyn) r.out.dyn_bound = in[k].dyn_bound;
+      sizes = dyn_sizes(in[k], own);
+      copy_extent(r.out, d, in[k], own);
     }
     r.out.extent[d] = e;
-    if (dyn) r.out.dyn |= 1U << d;
   }
   make_contiguous(r.out);
   return r;

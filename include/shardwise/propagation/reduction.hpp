@@ -18,21 +18,13 @@ constexpr int sum_dim(const op_attr& a, int d) {
   return k;
 }
 
-constexpr void copy_dim(spec& out, int to, const spec& from, int d) {
-  out.extent[to] = from.extent[d];
-  if (is_dyn(from, d)) {
-    out.dyn |= 1U << to;
-    out.dyn_bound = from.dyn_bound;
-  }
-}
-
 constexpr outcome sum_shape(const op_attr& a, const spec& x) {
   const auto of = attributes_of<sum_attributes>(a);
   if ((of.dims >> x.rank) != 0) return fail(problem::dim_out_of_range, x, 0, -1, of.dims, x.rank);
   outcome r{{}, scalar_like(x)};
   int k = 0;
   for (int d = 0; d < x.rank; ++d) {
-    if (!in_mask(of.dims, d)) copy_dim(r.out, k++, x, d);
+    if (!in_mask(of.dims, d)) copy_extent(r.out, k++, x, d);
     else if (in_mask(of.kept, d)) r.out.extent[k++] = 1;
   }
   r.out.rank = static_cast<std::uint8_t>(k);
@@ -52,7 +44,7 @@ constexpr rule_rows sum_rows(const op_attr& a, const spec& x) {
 
 constexpr outcome vector_norm_shape(const op_attr& a, const spec& x) {
   const auto order = attributes_of<vector_norm_attributes>(a).order;
-  if (order < 1) return fail(problem::norm_order, x, 0, -1, order, 1);
+  if (order < 1 || order > max_order) return fail(problem::norm_order, x, 0, -1, order, 1);
   return sum_shape(a, x);
 }
 

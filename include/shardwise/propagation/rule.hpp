@@ -22,8 +22,8 @@ constexpr outcome fail(problem p, const spec& fallback, int operand = -1, int di
 }
 
 // A placement in a row, in one word: a table has up to 200 of them and is made for each application of a rule, and clang charges
-// a constant for every member. From the lowest bit: kind, op, dim, factor - 1 (8 bits each), and block - 1 of a shard or order of
-// another (32 bits). So zero is replicate.
+// a constant for every member. From the lowest bit: kind and the block's run-time sizes (4 bits each), op, dim, factor - 1 (8 bits
+// each), and block - 1 of a shard or order of another (32 bits). So zero is replicate.
 struct row_entry {
   std::uint64_t bits;
 
@@ -31,8 +31,8 @@ struct row_entry {
   constexpr bool operator==(const row_entry&) const = default;
   constexpr bool operator==(const placement& p) const { return *this == row_entry(p); }
   constexpr row_entry(const placement& p)
-      : bits(static_cast<std::uint64_t>(p.kind) | static_cast<std::uint64_t>(p.op) << 8 |
-             static_cast<std::uint64_t>(static_cast<std::uint8_t>(p.dim)) << 16 |
+      : bits(static_cast<std::uint64_t>(p.kind) | static_cast<std::uint64_t>(p.block_sizes) << 4 |
+             static_cast<std::uint64_t>(p.op) << 8 | static_cast<std::uint64_t>(static_cast<std::uint8_t>(p.dim)) << 16 |
              static_cast<std::uint64_t>(static_cast<std::uint8_t>(p.factor - 1)) << 24 |
              static_cast<std::uint64_t>(static_cast<std::uint32_t>(p.is_shard() ? p.block - 1 : p.order)) << 32) {}
   constexpr operator placement() const {
@@ -42,9 +42,10 @@ struct row_entry {
             static_cast<std::int8_t>(dim()),
             static_cast<std::uint8_t>((bits >> 24 & 255) + 1),
             is_shard() ? number + 1 : 1,
-            is_shard() ? 0 : number};
+            static_cast<std::uint16_t>(bits >> 4 & 15),
+            static_cast<std::int16_t>(is_shard() ? 0 : number)};
   }
-  constexpr placement_kind kind() const { return static_cast<placement_kind>(bits & 255); }
+  constexpr placement_kind kind() const { return static_cast<placement_kind>(bits & 15); }
   constexpr int dim() const { return static_cast<std::int8_t>(bits >> 16 & 255); }
   constexpr bool is_shard() const { return kind() == placement_kind::shard; }
   constexpr bool is_shard(int d) const { return is_shard() && dim() == d; }

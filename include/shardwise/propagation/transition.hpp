@@ -53,17 +53,21 @@ constexpr const char* name_of(transition t) {
 
 // A placement as one word of an operation's attributes. Law: unpack_placement(pack(p)) == p. From the lowest bit: four bits
 // of the kind, eight of the reduction, eight of the dim, 32 of the order of a norm and of the block of all others, eight of
-// the factor less one.
+// the factor less one, four of the block's run-time sizes.
 constexpr std::int64_t pack(placement p) {
   return static_cast<std::int64_t>(p.kind) | static_cast<std::int64_t>(p.op) << 4 | (std::int64_t{p.dim} & 255) << 12 |
-         (std::int64_t{p.is_norm() ? p.order : p.block} & 0xffffffff) << 20 | ((std::int64_t{p.factor} - 1) & 255) << 52;
+         (std::int64_t{p.is_norm() ? p.order : p.block} & 0xffffffff) << 20 | ((std::int64_t{p.factor} - 1) & 255) << 52 |
+         static_cast<std::int64_t>(static_cast<std::uint64_t>(p.block_sizes) << 60);
 }
 constexpr placement unpack_placement(std::int64_t v) {
   placement p{.kind = static_cast<placement_kind>(v & 15),
               .op = static_cast<reduction>((v >> 4) & 255),
               .dim = static_cast<std::int8_t>((v >> 12) & 255),
-              .factor = static_cast<std::uint8_t>((v >> 52) + 1)};
-  (p.is_norm() ? p.order : p.block) = static_cast<std::int32_t>((v >> 20) & 0xffffffff);
+              .factor = static_cast<std::uint8_t>((v >> 52) + 1),
+              .block_sizes = static_cast<std::uint16_t>((v >> 60) & 15)};
+  const auto number = static_cast<std::int32_t>((v >> 20) & 0xffffffff);
+  if (p.is_norm()) p.order = static_cast<std::int16_t>(number);
+  else p.block = number;
   return p;
 }
 
@@ -110,7 +114,7 @@ constexpr outcome redistribute_spec(const op_attr& a, const spec& x) {
 // Payload in bytes that the rank at coordinate `c` writes into other ranks' memory for a redistribution of `from` to
 // `to` on `axis`. Algorithms: direct exchange; all-reduce is reduce-scatter then all-gather over equal flat chunks
 // (ceil), so an even all-reduce of B bytes over N ranks sends 2 (N-1)/N B, an all-gather (N-1) times the own shard.
-constexpr std::int64_t bytes_sent(const spec& from, const spec& to, int axis, const int* c, std::int64_t n = 0) {
+constexpr std::int64_t bytes_sent(const spec& from, const spec& to, int axis, const int* c, const run_sizes& n = {}) {
   const int ranks = from.axis_size[axis];
   const transition t = transition_of(from.place[axis], to.place[axis], ranks);
   const std::int64_t bytes = static_cast<std::int64_t>(size_of(from.type));

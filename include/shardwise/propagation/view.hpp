@@ -18,12 +18,10 @@ constexpr outcome permute_spec(const op_attr& a, const spec& x) {
     if (from >= x.rank || ((seen >> from) & 1U)) return fail(problem::permute_not_a_permutation, x, 0, from);
     seen |= 1U << from;
   }
-  r.out.dyn = 0;
   for (int d = 0; d < x.rank; ++d) {
     const int from = packed_dim(dims, d);
-    r.out.extent[d] = x.extent[from];
+    copy_extent(r.out, d, x, from);
     r.out.stride[d] = x.stride[from];
-    if (is_dyn(x, from)) r.out.dyn |= 1U << d;
     for (int m = 0; m < x.axes; ++m)
       if (x.place[m].is_shard(from)) r.out.place[m].dim = static_cast<std::int8_t>(d);
   }
@@ -81,8 +79,7 @@ constexpr outcome slice_scatter_spec(const op_attr& a, const spec* in) {
   if (y.type != x.type) return fail(problem::types_differ, in[0], 1);
   if (y.rank != x.rank) return fail(problem::slice_scatter_shape, in[0], 1, -1, y.rank, x.rank);
   for (int d = 0; d < x.rank; ++d)
-    if (y.extent[d] != x.extent[d] || is_dyn(y, d) != is_dyn(x, d))
-      return fail(problem::slice_scatter_shape, in[0], 1, d, y.extent[d], x.extent[d]);
+    if (!same_extent(y, d, x, d)) return fail(problem::slice_scatter_shape, in[0], 1, d, y.extent[d], x.extent[d]);
   for (int m = 0; m < x.axes; ++m)
     if (!(y.place[m] == x.place[m])) return fail(problem::slice_scatter_placements, in[0], 1, -1, 0, 0, m);
   return {{}, contiguous(in[0])};
@@ -101,7 +98,8 @@ constexpr outcome copy_spec(const spec* in) {
   return {{}, x};
 }
 
-// Two shapes cut into the smallest groups of neighbouring dims with equal products. Of empty tensors there may be none.
+// Two shapes cut into the smallest groups of neighbouring dims with equal products, at every run-time size. Of empty tensors, and where
+// products differ below the bounds, there may be none.
 struct reshape_group {
   int from_begin, from_end, to_begin, to_end;
   bool equal = true;
@@ -112,18 +110,46 @@ constexpr reshape_group group_of(const spec& from, const spec& to, int dim) {
   reshape_group g{0, from.rank, 0, to.rank};
   while (i < from.rank || j < to.rank) {
     const int i0 = i, j0 = j;
-    std::int64_t a = i < from.rank ? from.extent[i++] : 1, b = j < to.rank ? to.extent[j++] : 1;
-    while (a != b) {
-      if (a < b && i < from.rank) a *= from.extent[i++];
-      else if (b < a && j < to.rank) b *= to.extent[j++];
-      else break;
+    std::int64_t a = 1, b = 1;
+    unsigned of_a = 0, of_b = 0;
+    const auto take_from = [&] {
+      of_a |= dyn_sizes(from, i);
+      a *= from.extent[i++];
+    };
+    const auto take_to = [&] {
+      of_b |= dyn_sizes(to, j);
+      b *= to.extent[j++];
+    };
+    if (i < from.rank) take_from();
+    if (j < to.rank) take_to();
+    while (a != b || of_a != of_b) {
+      const bool less = a < b, more = b < a;
+      if (!more && i < from.rank) take_from();
+      else if (less) break;
+      if (!less && j < to.rank) take_to();
+      else if (more) break;
+      if (!less && !more && i == from.rank && j == to.rank) break;
     }
     if (dim >= i0 && dim < i) {
-      g = {i0, i, j0, j, a == b};
+      g = {i0, i, j0, j, a == b && of_a == of_b};
       return g;
     }
   }
   return g;
+}
+
+// The sizes of dims [begin, end), and whether no two of them have one in common.
+struct size_set {
+  unsigned sizes = 0;
+  bool once = true;
+};
+constexpr size_set sizes_of(const spec& s, int begin, int end) {
+  size_set r;
+  for (int d = begin; d < end; ++d) {
+    r.once = r.once && (r.sizes & dyn_sizes(s, d)) == 0;
+    r.sizes |= dyn_sizes(s, d);
+  }
+  return r;
 }
 
 // Zero extents make products meaningless; such reshapes must keep the dim.
@@ -143,11 +169,14 @@ constexpr bool reshape_shard(const spec& from, spec& to, int axis) {
   for (int i = d + 1; i < g.from_end; ++i) inner_from *= from.extent[i];
   for (int i = j + 1; i < g.to_end; ++i) inner_to *= to.extent[i];
   to.place[axis] = split_along(j, p);
-  if (inner_from == inner_to) return true;
+  const unsigned of_from = sizes_of(from, d + 1, g.from_end).sizes, of_to = sizes_of(to, j + 1, g.to_end).sizes;
+  if (inner_from == inner_to && of_from == of_to) return true;
   if (inner_from == 0 || inner_to == 0) return false;  // an empty tensor's blocks have no boundaries to keep
   to.place[axis].block = 1;
+  to.place[axis].block_sizes = 0;
   const int n = from.axis_size[axis];
-  if (n == 1 && !is_dyn(from, d)) return true;
+  const bool run_time = (of_from | of_to) != 0 || is_dyn(from, d);
+  if (n == 1 && !run_time) return true;
   int sharers = 0;
   std::int64_t parts = 1;
   for (int a = 0; a < from.axes; ++a)
@@ -155,11 +184,14 @@ constexpr bool reshape_shard(const spec& from, spec& to, int axis) {
       ++sharers;
       parts *= from.axis_size[a];
     }
-  if (sharers > 1) return !is_dyn(from, d) && p.block == 1 && from.extent[d] % parts == 0 && to.extent[j] % parts == 0;
+  if (sharers > 1) return !run_time && p.block == 1 && from.extent[d] % parts == 0 && to.extent[j] % parts == 0;
   const std::int64_t scaled = p.block * inner_from;
-  if (is_dyn(from, d)) {
-    if (scaled % inner_to != 0) return false;
+  if (run_time) {  // whole blocks stay whole: b elements before become b inner_from / inner_to
+    const unsigned sizes = p.block_sizes | of_from;
+    if (scaled % inner_to != 0 || scaled / inner_to > max_block || (p.block_sizes & of_from) != 0 || (of_to & ~sizes) != 0)
+      return false;
     to.place[axis].block = static_cast<std::int32_t>(scaled / inner_to);
+    to.place[axis].block_sizes = static_cast<std::uint16_t>(sizes & ~of_to);
     return true;
   }
   const std::int64_t cut = chunk_size(from.extent[d], p.block, n) * inner_from;
@@ -221,6 +253,34 @@ constexpr bool view_strides(const std::int64_t* old, const std::int64_t* step, i
   return v < 0;
 }
 
+// Which run-time sizes the extents of a reshaped tensor are products of: those that were given, which must be the group's; where
+// none was given, the one dim of the group that has any gives its own to the first dim that is not 1.
+constexpr finding reshape_sizes(const spec& x, spec& out) {
+  for (int d = 0; d < x.rank; ++d) {
+    if (!is_dyn(x, d)) continue;
+    reshape_group g = group_of(x, out, d);
+    const auto sizes = sizes_of(x, g.from_begin, g.from_end);
+    if (!sizes.once) return {problem::dyn_square, 0, d};
+    if (sizes_of(out, g.to_begin, g.to_end).sizes == 0) {
+      if (sizes.sizes != dyn_sizes(x, d)) return {problem::dyn_product, 0, d};
+      for (int i = g.from_begin; i < d; ++i)
+        if (x.extent[i] != 1) return {problem::reshape_dyn, 0, d};
+      int j = g.to_begin;
+      while (j + 1 < g.to_end && out.extent[j] == 1) ++j;
+      if (j >= g.to_end) return {problem::reshape_dyn, 0, d};
+      set_dyn(out, j, dyn_sizes(x, d));
+      g = group_of(x, out, d);
+    }
+    const auto now = sizes_of(out, g.to_begin, g.to_end);
+    if (!g.equal || !now.once || now.sizes != sizes.sizes) return {problem::reshape_dyn, 0, d};
+  }
+  if (dyn_sizes(out) != dyn_sizes(x)) return {problem::reshape_dyn};
+  for (int j = 0; j < out.rank; ++j)
+    if (is_dyn(out, j) && out.extent[j] % product_of(x.dyn_bound, dyn_sizes(out, j)) != 0)
+      return {problem::reshape_dyn, 0, j};
+  return {};
+}
+
 // Law: the elements of every rank are the same before and after, in the same order. Storage must allow it: view_strides.
 constexpr outcome reshape_spec(const op_attr& a, const spec& x) {
   outcome r{{}, x};
@@ -229,24 +289,13 @@ constexpr outcome reshape_spec(const op_attr& a, const spec& x) {
   r.out.rank = static_cast<std::uint8_t>(rank);
   r.out.dyn = 0;
   for (int d = 0; d < max_rank; ++d) {
-    const std::int64_t e = d < rank ? packed_extent(a, d) : 0;
-    r.out.extent[d] = e < 0 ? -e : e;
+    r.out.extent[d] = d < rank ? packed_bound(a, d) : 0;
     r.out.stride[d] = 0;
-    if (e < 0) r.out.dyn |= 1U << d;
+    if (d < rank) set_dyn(r.out, d, packed_sizes(a, d));
   }
   if (numel(r.out) != numel(x)) return fail(problem::reshape_count, x, 0, -1, numel(r.out), numel(x));
-  for (int d = 0; d < x.rank; ++d)
-    if (is_dyn(x, d)) {
-      const reshape_group g = group_of(x, r.out, d);
-      int j = g.to_begin, dyn_dims = 0;
-      while (j + 1 < g.to_end && r.out.extent[j] == 1) ++j;
-      for (int i = g.from_begin; i < g.from_end; ++i) dyn_dims += is_dyn(x, i) ? 1 : 0;
-      for (int i = g.from_begin; i < d; ++i)
-        if (x.extent[i] != 1) return fail(problem::reshape_dyn, x, 0, d);
-      if (dyn_dims > 1) return fail(problem::dyn_product, x, 0, d);
-      if (j >= g.to_end || r.out.extent[j] % x.dyn_bound != 0) return fail(problem::reshape_dyn, x, 0, d);
-      r.out.dyn |= 1U << j;
-    }
+  if (x.dyn != 0 || r.out.dyn != 0)
+    if (const finding f = reshape_sizes(x, r.out)) return {f, x};
   make_contiguous(r.out);
   if (!is_contiguous(x)) {
     const unit_dims u = unit_dims_of(x.extent, x.rank, r.out.extent, rank);

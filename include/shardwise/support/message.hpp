@@ -113,6 +113,7 @@ struct number_names {
 constexpr number_names numbers_of(problem p, bool of_dim) {
   switch (p) {
     case problem::norm_order: return {"order", "least order"};
+    case problem::dyn_declared: return {"bound", "largest bound"};
     case problem::shard_dim_out_of_range:
     case problem::dim_out_of_range: return {"dim named", "rank"};
     case problem::shard_block_does_not_divide: return {"block", "extent"};

@@ -55,6 +55,12 @@ SHARDWISE_X(placement_count,
 SHARDWISE_X(shard_dim_out_of_range,
             "placement: shard<d> names a dim that the tensor does not have; d must be at least 0 and less than the "
             "tensor's rank (for the last dim of a rank-k tensor write shard<k-1>)")
+SHARDWISE_X(dyn_declared,
+            "dyn: the bound of a run-time extent is from 2 to 2^48 - 1, and the number of its size from 0 to 3; write dyn<64> for the "
+            "program's first run-time size, dyn<512, 1> for its second")
+SHARDWISE_X(dyn_product_declared,
+            "tensor: a declared extent is a product of several run-time sizes (dyn), whose bounds it does not tell; declare a dim for "
+            "each, dyn<8> and dyn<64, 1>, and flatten or reshape them in the program")
 SHARDWISE_X(shard_block_does_not_divide,
             "placement: shard<d, block> needs a block that divides the extent of dim d; choose a block (for example "
             "the size of a head) that divides it")
@@ -62,7 +68,7 @@ SHARDWISE_X(strided_shard_factor,
             "placement: the factor of strided_shard<d, factor> is not the product of the sizes of later mesh axes that "
             "split dim d before it; give that product (at most 255), or write shard<d> where no later axis splits the dim")
 SHARDWISE_X(norm_order,
-            "norm: partial_norm<P> and vector_norm<P> need an order P of at least 1; give the order of the norm that is meant "
+            "norm: partial_norm<P> and vector_norm<P> need an order P from 1 to 32767; give the order of the norm that is meant "
             "(ranks' maximum norms are partial<reduction::max>)")
 SHARDWISE_X(partial_norm_type,
             "placement: partial_norm<P> is of float or double elements, since its reduction takes roots; write "
@@ -135,8 +141,11 @@ SHARDWISE_X(traced_value,
             "traced tensor: it has no value while its program is made, so that item(), full_tensor(), to_local(), conversions to "
             "numbers and printing are of eager tensors alone; return it, and read it from the executor: loss(), output(i)")
 SHARDWISE_X(dyn_product,
-            "a dim with run-time extent (dyn) would be multiplied by another one; keep at most one dyn dim in a "
-            "reshaped group")
+            "reshape: several dims with run-time extents (dyn) would become one, or one would be cut, and no extent that is given says "
+            "which of them it is a product of; give it: extent_product(dyn<8>, dyn<64, 1>), or flatten the dims, or call view with -1")
+SHARDWISE_X(dyn_square,
+            "reshape: dims that scale with one run-time size (dyn) would be multiplied, and an extent scales with each size once; keep "
+            "them dims of their own")
 
 // --- pointwise -------------------------------------------------------------------------------------------------------
 
@@ -296,7 +305,9 @@ SHARDWISE_X(reshape_crosses_shard,
             "reshape: a sharded dim is merged or split so that the new dims would cut across shard boundaries; shard "
             "by whole groups (for example shard<d, head_size>, colwise<axis, head_size>) or redistribute before the "
             "reshape")
-SHARDWISE_X(reshape_dyn, "reshape: a dim with run-time extent (dyn) must stay a dim of its own; keep it apart")
+SHARDWISE_X(reshape_dyn,
+            "reshape: a dim with run-time extent (dyn) would become dims that do not scale with the same run-time sizes, or would not "
+            "be their multiple; give the extents as multiples of the same dyn<bound, size>, or keep the dim apart")
 SHARDWISE_X(permute_not_a_permutation,
             "permute: the dims given are not a permutation of 0..rank-1; list every dim once")
 SHARDWISE_X(slice_out_of_range, "slice: the range leaves the dim's extent; start and length must fit into it")
@@ -933,8 +944,11 @@ SHARDWISE_X(loss_not_summable,
             "losses; return mean(...) or sum(...) of the per-element losses")
 
 SHARDWISE_X(dyn_bounds_differ,
-            "step: the program has dyn dims of different bounds; a program has one run-time size: declare one dyn<bound> "
-            "and give dims that scale with it as multiples (reshape keeps them in step)")
+            "step: the program has dyn dims of one run-time size and different bounds; give dims that are equally long the same "
+            "dyn<bound>, those that scale with it multiples (reshape keeps them in step), and another size its own number: dyn<bound, 1>")
+SHARDWISE_X(dyn_size_left_out,
+            "step: the numbers of the program's run-time sizes leave one out; number them from 0, in the order in which resize is "
+            "given them: dyn<bound>, dyn<bound, 1>, dyn<bound, 2>")
 
 // --- passes ----------------------------------------------------------------------------------------------------------
 

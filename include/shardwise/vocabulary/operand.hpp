@@ -26,11 +26,11 @@ constexpr void set_extents(spec& s) {
   s.rank = static_cast<std::uint8_t>(Shape::rank);
   for (int i = 0; i < Shape::rank && i < max_rank; ++i) {
     const std::int64_t e = Shape::extent[i];
-    s.extent[i] = e < 0 ? -e : e;
-    if (e < 0) {
-      s.dyn |= 1U << i;
-      s.dyn_bound = -e;
-    }
+    s.extent[i] = bound_of(e);
+    if (e >= 0) continue;
+    set_dyn(s, i, sizes_in(e));
+    for (int k = 0; k < max_dyn_sizes; ++k)
+      if (sizes_in(e) == 1U << k) s.dyn_bound[k] = bound_of(e);
   }
   make_contiguous(s);
 }
@@ -105,6 +105,16 @@ constexpr problem spec_arguments() {
   return is_mesh<Mesh> ? problem::none : problem::tensor_mesh;
 }
 
+// A dim that is declared as a product of several run-time sizes, or of none, or -1: the product's bound does not tell theirs.
+template <class Shape>
+constexpr int product_dim() {
+  for (int d = 0; d < Shape::rank; ++d) {
+    const unsigned sizes = sizes_in(Shape::extent[d]);
+    if (Shape::extent[d] < 0 && (sizes == 0 || (sizes & (sizes - 1)) != 0)) return d;
+  }
+  return -1;
+}
+
 template <class T, class Shape, class Mesh, class... P>
 constexpr spec_outcome place_spec() {
   spec_outcome r{{}, mesh_spec<Mesh>(dtype_v<T>)};
@@ -114,6 +124,10 @@ constexpr spec_outcome place_spec() {
   }
   if (too_large(&Shape::extent[0], Shape::rank)) {
     r.error = {problem::tensor_too_large, 0};
+    return r;
+  }
+  if (const int d = product_dim<Shape>(); d >= 0) {
+    r.error = {problem::dyn_product_declared, 0, d};
     return r;
   }
   set_extents<Shape>(r.out);
@@ -156,7 +170,7 @@ struct shape_type;
 template <spec S, std::size_t... I>
 struct shape_type<S, std::index_sequence<I...>> {
   static constexpr spec s = S;
-  using type = shape<(is_dyn(s, static_cast<int>(I)) ? -s.extent[I] : s.extent[I])...>;
+  using type = shape<spelled(s, static_cast<int>(I))...>;
 };
 template <spec S, class Axes>
 struct operand_type;

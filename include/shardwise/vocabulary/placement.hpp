@@ -7,6 +7,7 @@
 
 #include <shardwise/support/diagnose.hpp>
 #include <shardwise/vocabulary/axis.hpp>
+#include <shardwise/vocabulary/dyn.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -40,8 +41,9 @@ struct replicate : detail::placement_queries<replicate> {};
 // activations are reduced, which is how a missing gradient reduction becomes a compile error.
 struct reduced : detail::placement_queries<reduced> {};
 // Split along Dim by chunks of ceil(extent / ranks), the last ones possibly short or empty. With Block > 1 chunks are
-// whole multiples of Block elements (heads), again ceil-divided.
-template <int Dim = detail::no_dim, int Block = 1>
+// whole multiples of Block elements (heads), again ceil-divided. A Block may be a run-time size that is a factor of the extent, as
+// what reshape makes of a sharded batch before a run-time length has: spelled as in shape<...>.
+template <int Dim = detail::no_dim, std::int64_t Block = 1>
 struct shard : detail::placement_queries<shard<Dim, Block>> {};
 // A shard of an axis that splits Dim after some later axes of the mesh have, instead of before them: data parallel shards
 // of tensor parallel shards. Factor is the product of those later axes' sizes. On a mesh of (2, 2) eight elements are
@@ -70,8 +72,9 @@ struct on {
 
 enum class placement_kind : std::uint8_t { replicate = 0, reduced = 1, shard = 2, partial = 3 };
 
-// The largest that the field holds.
-inline constexpr int max_factor = 255;
+// The largest that the fields hold.
+inline constexpr int max_factor = 255, max_order = 32767;
+inline constexpr std::int64_t max_block = 2147483647;
 
 // The value form; an aggregate without padding bits, since it is part of spec. A field that a kind has no use for holds what
 // its initialiser says, so that equal placements are equal bytes.
@@ -81,7 +84,8 @@ struct placement {
   std::int8_t dim = 0;            // of a shard, as are the next two
   std::uint8_t factor = 1;        // above 1, later axes of that many parts split the dim before; 0 fits no mesh
   std::int32_t block = 1;
-  std::int32_t order = 0;  // of a norm, from 1
+  std::uint16_t block_sizes = 0;  // of a shard: the run-time sizes that the block is a product of, a bit for each
+  std::int16_t order = 0;         // of a norm, from 1
 
   constexpr bool operator==(const placement&) const = default;
   constexpr bool is_shard() const { return kind == placement_kind::shard; }
@@ -90,7 +94,9 @@ struct placement {
   constexpr bool is_strided() const { return is_shard() && factor != 1; }
   constexpr bool is_norm() const { return is_partial() && op == reduction::norm; }
   // Of two shards: equal but for the dim.
-  constexpr bool splits_like(const placement& p) const { return factor == p.factor && block == p.block; }
+  constexpr bool splits_like(const placement& p) const {
+    return factor == p.factor && block == p.block && block_sizes == p.block_sizes;
+  }
   constexpr bool is_partial() const { return kind == placement_kind::partial; }
   constexpr bool is_replicate() const { return kind == placement_kind::replicate; }
   constexpr bool is_reduced() const { return kind == placement_kind::reduced; }
@@ -110,16 +116,25 @@ constexpr placement shard_value(int dim, std::int32_t block = 1) {
   const int kept = dim > 127 ? 127 : dim < -127 ? -127 : dim;
   return {.kind = placement_kind::shard, .dim = static_cast<std::int8_t>(kept), .block = block};
 }
+// A block as it is spelled in shard<Dim, Block>; one that the field does not hold becomes 0, which check_placements refuses.
+constexpr placement spelled_shard_value(int dim, std::int64_t block) {
+  const std::int64_t bound = bound_of(block);
+  placement p = shard_value(dim, bound > max_block ? 0 : static_cast<std::int32_t>(bound));
+  p.block_sizes = static_cast<std::uint16_t>(sizes_in(block));
+  return p;
+}
 // A factor that the field does not hold, or that no mesh can ask for, becomes 0, which check_placements refuses.
 constexpr placement strided_shard_value(int dim, int factor, std::int32_t block = 1) {
   placement p = shard_value(dim, block);
   p.factor = static_cast<std::uint8_t>(factor < 1 || factor > max_factor ? 0 : factor);
   return p;
 }
-// A norm without its order, which is 0 then, is refused by check_placements.
+// A norm without its order, which is 0 then, or of one that the field does not hold is refused by check_placements.
 constexpr placement partial_value(reduction op = reduction::sum) { return {.kind = placement_kind::partial, .op = op}; }
 constexpr placement partial_norm_value(int order) {
-  return {.kind = placement_kind::partial, .op = reduction::norm, .order = order};
+  return {.kind = placement_kind::partial,
+          .op = reduction::norm,
+          .order = static_cast<std::int16_t>(order < 0 || order > max_order ? 0 : order)};
 }
 
 // Law: dual(dual(p)) == p for every placement but partial<avg>, whose dual is reduced up to the factor of the mean: the
@@ -156,12 +171,12 @@ struct placement_of<reduced> {
   static constexpr placement value = reduced_value();
   static constexpr bool even = false;
 };
-template <int D, int B>
+template <int D, std::int64_t B>
 struct placement_of<shard<D, B>> {
-  static constexpr placement value = shard_value(D, B);
+  static constexpr placement value = spelled_shard_value(D, B);
   static constexpr bool even = false;
 };
-template <int B>
+template <std::int64_t B>
 struct placement_of<shard<no_dim, B>> {
   static_assert(raise<problem::shard_dim_missing, shard<no_dim, B>>::ok);
   static constexpr placement value{};
@@ -221,7 +236,7 @@ struct placement_type<P> {
 template <placement P>
   requires(P.is_shard() && !P.is_strided())
 struct placement_type<P> {
-  using type = shard<P.dim, P.block>;
+  using type = shard<P.dim, spelled_extent(P.block, P.block_sizes)>;
 };
 template <placement P>
   requires(P.is_strided())
@@ -241,7 +256,7 @@ struct placement_type<P> {
 }  // namespace detail
 
 // Placements in messages, without the arguments that are left out.
-template <int D, int B>
+template <int D, std::int64_t B>
 struct written<shard<D, B>> {
   template <class Sink>
   static constexpr void put(Sink& out) {
@@ -249,7 +264,7 @@ struct written<shard<D, B>> {
     if (D != detail::no_dim) text::put(out, std::int64_t{D});
     if (B != 1) {
       text::put(out, ", ");
-      text::put(out, std::int64_t{B});
+      detail::put_extent(out, B);
     }
     out.push_back('>');
   }

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// shape: static extents; dyn<Bound> marks the extent that is known only at run time, up to a declared bound.
+// shape: the extents of a tensor, static ones and those that a run decides (dyn.hpp).
 #pragma once
 
 #include <cstdint>
 
-#include <shardwise/support/message.hpp>
+#include <shardwise/vocabulary/dyn.hpp>
 
 namespace shardwise::inline v0_1 {
 
 inline constexpr int max_rank = 8;
-
-// A run-time extent of at most Bound, written inside shape<...>. Sizes that are products of it (batch * sequence)
-// scale with it; one program serves every value from 0 to Bound.
-template <std::int64_t Bound>
-inline constexpr std::int64_t dyn = -Bound;
 
 template <std::int64_t... Extents>
 struct shape {
@@ -29,13 +24,6 @@ inline constexpr bool is_shape<shape<Extents...>> = true;
 }  // namespace detail
 
 namespace detail {
-template <class Sink>
-constexpr void put_extent(Sink& out, std::int64_t e) {
-  if (e >= 0) return text::put(out, e);
-  text::put(out, "dyn<");
-  text::put(out, -e);
-  out.push_back('>');
-}
 template <class Sink, std::int64_t... Extents>
 constexpr void put_extents(Sink& out, shape<Extents...>) {
   bool first = true;

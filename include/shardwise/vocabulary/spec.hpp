@@ -14,16 +14,16 @@
 
 namespace shardwise::inline v0_1 {
 
-// Extents and strides are those of the logical (global) tensor, in elements. A dim whose bit is set in `dyn` has a
-// run-time extent: `extent` is then its bound and the run-time value is extent * n / dyn_bound for the program's one
-// run-time size n. `offset` is 1 where the first element need not stand at the storage's beginning, else 0: where it stands,
+// Extents and strides are those of the logical (global) tensor, in elements. A dim that has sizes in `dyn`, four bits a dim,
+// has a run-time extent: `extent` is then its bound and the run-time value extent * n / b for each of these sizes, which is n in a run
+// and b in `dyn_bound`; sizes that no dim has are 0 there. `offset` is 1 where the first element need not stand at the storage's beginning, else 0: where it stands,
 // the view's own attributes say, so that the parts of a tensor are of one type. Unused array elements hold 0 (extents, strides), replicate (placements) and 1 (axis sizes), so that
 // equal tensors have equal specs. Every member has an initialiser: nvcc leaves those without one unset in arrays `x[n]{}`.
 struct spec {
   std::int64_t extent[max_rank]{};
   std::int64_t stride[max_rank]{};
   std::int64_t offset{};
-  std::int64_t dyn_bound{};
+  dyn_bounds dyn_bound{};
   placement place[max_axes]{};
   std::int32_t axis_size[max_axes]{};
   std::uint8_t rank{};
@@ -42,8 +42,9 @@ static_assert(std::has_unique_object_representations_v<spec>);
 constexpr bool too_large(const std::int64_t* extent, int rank) {
   std::int64_t left = std::int64_t{1} << 57;  // elements, of eight bytes
   for (int d = 0; d < rank; ++d) {
-    if (extent[d] > left || extent[d] < -left) return true;
-    const std::int64_t e = extent[d] < 0 ? -extent[d] : extent[d];
+    if (extent[d] < -(max_dyn_extent << 5)) return true;  // no spelling
+    const std::int64_t e = bound_of(extent[d]);
+    if (e > left) return true;
     if (e > 1) left /= e;
   }
   return false;
@@ -55,18 +56,49 @@ constexpr std::int64_t numel(const spec& s) {
   return n;
 }
 
-constexpr bool is_dyn(const spec& s, int dim) { return (s.dyn >> dim) & 1U; }
+static_assert(max_rank * max_dyn_sizes <= 32);
+
+// The run-time sizes that a dim's extent is a product of, a bit for each; of several dims, those of any.
+constexpr unsigned dyn_sizes(const spec& s, int dim) { return (s.dyn >> (max_dyn_sizes * dim)) & 15U; }
+constexpr bool is_dyn(const spec& s, int dim) { return dyn_sizes(s, dim) != 0; }
+constexpr unsigned dyn_sizes(const spec& s) {
+  unsigned all = 0;
+  for (int d = 0; d < s.rank; ++d) all |= dyn_sizes(s, d);
+  return all;
+}
+// As shape<...> has it.
+constexpr std::int64_t spelled(const spec& s, int dim) { return spelled_extent(s.extent[dim], dyn_sizes(s, dim)); }
 
 // Whether dim d of a and dim e of b have equally many elements at every run-time size.
 constexpr bool same_extent(const spec& a, int d, const spec& b, int e) {
-  return a.extent[d] == b.extent[e] && is_dyn(a, d) == is_dyn(b, e);
+  return a.extent[d] == b.extent[e] && dyn_sizes(a, d) == dyn_sizes(b, e);
 }
 
+constexpr void set_dyn(spec& s, int d, unsigned sizes) {
+  s.dyn = (s.dyn & ~(15U << (max_dyn_sizes * d))) | sizes << (max_dyn_sizes * d);
+}
+// Forgets the bounds of sizes that no dim has any more.
+constexpr void drop_bounds(spec& s) {
+  const unsigned used = dyn_sizes(s);
+  for (int i = 0; i < max_dyn_sizes; ++i)
+    if (!((used >> i) & 1U)) s.dyn_bound[i] = 0;
+}
 // Makes dim d of s a static one.
 constexpr void set_extent(spec& s, int d, std::int64_t extent) {
   s.extent[d] = extent;
-  s.dyn &= ~(1U << d);
-  if (s.dyn == 0) s.dyn_bound = 0;
+  if (s.dyn == 0) return;
+  set_dyn(s, d, 0);
+  drop_bounds(s);
+}
+// Gives dim d of s the extent of dim e of another tensor, run-time sizes and their bounds with it. What dim d was before leaves its
+// bounds behind: for specs in the making.
+constexpr void copy_extent(spec& s, int d, const spec& from, int e) {
+  s.extent[d] = from.extent[e];
+  if ((s.dyn | from.dyn) == 0) return;
+  const unsigned sizes = dyn_sizes(from, e);
+  set_dyn(s, d, sizes);
+  for (int i = 0; i < max_dyn_sizes; ++i)
+    if ((sizes >> i) & 1U) s.dyn_bound[i] = from.dyn_bound[i];
 }
 
 constexpr void make_contiguous(spec& s) {
@@ -107,7 +139,7 @@ constexpr spec scalar_like(const spec& like) {
   s.rank = 0;
   s.offset = 0;
   s.dyn = 0;
-  s.dyn_bound = 0;
+  s.dyn_bound = {};
   return s;
 }
 
@@ -211,7 +243,7 @@ constexpr finding check_placements(const spec& s) {
     // a dim that is far off is not kept: what is named says it
     if (p.dim <= -127 || p.dim >= 127) return {problem::shard_dim_out_of_range, 0, -1, a};
     if (p.dim < 0 || p.dim >= s.rank) return {problem::shard_dim_out_of_range, 0, p.dim, a, p.dim, s.rank};
-    if (p.block < 1 || s.extent[p.dim] % p.block != 0)
+    if (p.block < 1 || s.extent[p.dim] % p.block != 0 || (p.block_sizes & ~dyn_sizes(s, p.dim)) != 0)
       return {problem::shard_block_does_not_divide, 0, p.dim, a, p.block, s.extent[p.dim]};
     if (p.is_strided())
       if (const int wrong = split_order_of(s, p.dim).misplaced; wrong >= 0)
@@ -227,12 +259,17 @@ struct interval {
   std::int64_t size = 0;
 };
 
-// The run-time extent of a dim for the run-time size n (ignored where nothing is dyn).
-constexpr std::int64_t extent_at(const spec& s, int dim, std::int64_t n) {
-  return is_dyn(s, dim) ? s.extent[dim] / s.dyn_bound * n : s.extent[dim];
+// The extent of a dim at a run's sizes (ignored where nothing is dyn), and the block of an axis that shards.
+constexpr std::int64_t extent_at(const spec& s, int dim, const run_sizes& n) {
+  return s.dyn == 0 ? s.extent[dim] : number_at(s.extent[dim], dyn_sizes(s, dim), s.dyn_bound, n);
+}
+constexpr std::int64_t block_at(const spec& s, int axis, const run_sizes& n) {
+  const placement& p = s.place[axis];
+  return p.block_sizes == 0 ? p.block : number_at(p.block, p.block_sizes, s.dyn_bound, n);
 }
 
 constexpr interval split(interval whole, std::int64_t block, int parts, int part) {
+  if (whole.size == 0) return whole;  // and its block may be 0, too
   const std::int64_t chunk = chunk_size(whole.size, block, parts);
   const std::int64_t lo = chunk * part < whole.size ? chunk * part : whole.size;
   const std::int64_t hi = lo + chunk < whole.size ? lo + chunk : whole.size;
@@ -241,26 +278,26 @@ constexpr interval split(interval whole, std::int64_t block, int parts, int part
 
 // The part of `dim` at mesh coordinate `c`; several axes that shard one dim split it in axis order, strided shards after
 // later axes, each what the previous one left. An empty trailing part begins at the extent.
-constexpr interval local_interval(const spec& s, int dim, const int* c, std::int64_t n = 0) {
-  const interval whole{0, extent_at(s, dim, n ? n : s.dyn_bound)};
+constexpr interval local_interval(const spec& s, int dim, const int* c, const run_sizes& n = {}) {
+  const interval whole{0, extent_at(s, dim, n)};
   interval v = whole;
   bool strided = false;
   for (int a = 0; a < s.axes; ++a)
     if (s.place[a].is_shard(dim)) {
       strided = strided || s.place[a].is_strided();
-      v = split(v, s.place[a].block, s.axis_size[a], c[a]);
+      v = split(v, block_at(s, a, n), s.axis_size[a], c[a]);
     }
   if (!strided) return v;
   v = whole;
   const split_order order = split_order_of(s, dim);
   for (int k = 0; k < order.count; ++k) {
     const int a = order.axis[k];
-    v = split(v, s.place[a].block, s.axis_size[a], c[a]);
+    v = split(v, block_at(s, a, n), s.axis_size[a], c[a]);
   }
   return v;
 }
 
-constexpr std::int64_t local_numel(const spec& s, const int* c, std::int64_t n = 0) {
+constexpr std::int64_t local_numel(const spec& s, const int* c, const run_sizes& n = {}) {
   std::int64_t k = 1;
   for (int d = 0; d < s.rank; ++d) k *= local_interval(s, d, c, n).size;
   return k;
@@ -269,6 +306,9 @@ constexpr std::int64_t local_numel(const spec& s, const int* c, std::int64_t n =
 // Whether on every rank the two tensors' blocks have the same extents.
 constexpr bool same_blocks(const spec& a, const spec& b) {
   if (a.rank != b.rank || a.type != b.type || a.axes != b.axes || a.dyn != b.dyn || a.dyn_bound != b.dyn_bound) return false;
+  for (int i = 0; i < a.axes && a.dyn != 0; ++i)  // what is equal at the bounds may differ below them
+    if ((a.place[i].is_shard() && is_dyn(a, a.place[i].dim)) || (b.place[i].is_shard() && is_dyn(b, b.place[i].dim)))
+      if (a.place[i] != b.place[i]) return false;
   int c[max_axes]{};
   for (;;) {
     for (int d = 0; d < a.rank; ++d)

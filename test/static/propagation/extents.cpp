@@ -33,7 +33,7 @@ static_assert(kept<>() && kept<0>() && kept<1>() && kept<-1>() && kept<7, 1, -3,
 static_assert(kept<1, 2, 3, 4, 5, 6, 7, 8>() && kept<0, 0, 0, 0, 0, 0, 0, 0>() && kept<-1, -2, -3, -4, -5, -6, -7, -8>());
 static_assert(kept<2, 3, 2, 2, 2, 0, 1>() && kept<1, 1, 1, 1, 1, 1, 1, 0>());
 
-// The edges of a half word and of the one large extent, at every dim and of both signs, beside as much as a tensor may have.
+// The edges of a half word and of the one large extent, at every dim, static and of run-time sizes, beside as much as a tensor may have.
 constexpr bool large_ones() {
   const std::int64_t edges[] = {0x7FFFFFFF,
                                 0x80000000,
@@ -47,12 +47,13 @@ constexpr bool large_ones() {
   for (int rank = 1; rank <= sw::max_rank; ++rank)
     for (int d = 0; d < rank; ++d)
       for (const std::int64_t n : edges)
-        for (const std::int64_t sign : {1, -1}) {
+        for (const unsigned sizes : {0U, 1U, 2U, 9U, 15U}) {
+          if (sizes != 0 && n > sw::max_dyn_extent) continue;
           std::int64_t e[sw::max_rank]{};
           std::int64_t left = (std::int64_t{1} << 57) / n;
           for (int k = 0; k < rank; ++k) {
-            e[k] = k == d ? sign * n : left > 1 ? (left < 0x80000000 ? left : 0x80000000) : k % 3 - 1;
-            if (k != d && left > 1) left /= e[k];
+            e[k] = k == d ? sw::spelled_extent(n, sizes) : left > 1 ? (left < 0x80000000 ? left : 0x80000000) : k % 3 - 1;
+            if (k != d && left > 1) left /= sw::bound_of(e[k]);
           }
           all = all && comes_back(e, rank);
         }
@@ -63,7 +64,7 @@ static_assert(large_ones());
 // Every list of up to eight extents out of a few, by rank: no two lists are packed alike.
 constexpr bool many() {
   std::uint64_t state = 5;
-  const std::int64_t some[] = {0, 1, 2, 3, 64, -1, -2, 1000};
+  const std::int64_t some[] = {0, 1, 2, 3, 64, sw::dyn<2>, sw::dyn<2, 3>, sw::extent_product(sw::dyn<8>, sw::dyn<4, 2>)};
   bool all = true;
   for (int rank = 0; rank <= sw::max_rank; ++rank)
     for (int k = 0; k < 200; ++k) {

@@ -43,9 +43,9 @@ constexpr bool round_trip = [] {
   return std::is_same_v<typename sw::detail::placement_type<p>::type, P>;
 }();
 static_assert(round_trip<sw::replicate> && round_trip<sw::reduced> && round_trip<sw::shard<3>> &&
-              round_trip<sw::shard<0, 8>>);
+              round_trip<sw::shard<0, 8>> && round_trip<sw::shard<0, sw::dyn<8, 3>>>);
 static_assert(round_trip<sw::strided_shard<3, 2>> && round_trip<sw::strided_shard<0, sw::max_factor>>);
-static_assert(round_trip<sw::partial_norm<1>> && round_trip<sw::partial_norm<2147483647>>);
+static_assert(round_trip<sw::partial_norm<1>> && round_trip<sw::partial_norm<sw::max_order>>);
 static_assert(round_trip<sw::partial<>> && round_trip<sw::partial<reduction::avg>> &&
               round_trip<sw::partial<reduction::max>>);
 

@@ -196,14 +196,15 @@ constexpr bool has_order(sw::placement norm) {
   s.place[0] = norm;
   return sw::check_placements(s).what != sw::problem::norm_order;
 }
-static_assert(has_order(sw::partial_norm_value(1)) && has_order(sw::partial_norm_value(INT32_MAX)));
-static_assert(!has_order(sw::partial_norm_value(0)) && !has_order(sw::partial_norm_value(-2)) &&
-              !has_order(sw::partial_value(sw::reduction::norm)));
+static_assert(has_order(sw::partial_norm_value(1)) && has_order(sw::partial_norm_value(sw::max_order)));
+static_assert(!has_order(sw::partial_norm_value(0)) && !has_order(sw::partial_norm_value(sw::max_order + 1)) &&
+              !has_order(sw::partial_norm_value(-2)) && !has_order(sw::partial_value(sw::reduction::norm)));
 
 // --- run-time extents ------------------------------------------------------------------------------------------------
 
 constexpr sw::spec batch = sw::spec_of<float, sw::shape<sw::dyn<8>, 4>, sw::mesh<ax<2>>, sw::shard<0>>::value;
-static_assert(sw::is_dyn(batch, 0) && !sw::is_dyn(batch, 1) && batch.extent[0] == 8 && batch.dyn_bound == 8);
+static_assert(sw::is_dyn(batch, 0) && !sw::is_dyn(batch, 1) && batch.extent[0] == 8 &&
+              batch.dyn_bound == sw::dyn_bounds{{8}});
 constexpr bool batch_is(std::int64_t n, std::int64_t first, std::int64_t second) {
   const int a = 0, b = 1;
   return sw::local_numel(batch, &a, n) == 4 * first && sw::local_numel(batch, &b, n) == 4 * second;

@@ -11,7 +11,6 @@ namespace detail {
 constexpr int own_dim(int dim, int rank) { return dim < 0 ? dim + rank : dim; }
 
 // An extent as attributes and shape<...> spell it: a dim with run-time extent as minus its bound.
-constexpr std::int64_t spelled(const spec& s, int d) { return is_dyn(s, d) ? -s.extent[d] : s.extent[d]; }
 
 // The extents of a view in the making.
 struct extent_list {
@@ -28,18 +27,32 @@ struct extent_list {
 };
 constexpr extent_list no_extents(problem p) { return {{}, 0, p}; }
 
-// Extents of which one may be -1: what the others leave of `count` elements.
-constexpr extent_list inferred(std::initializer_list<std::int64_t> extents, std::int64_t count) {
+// Extents of which one may be -1: what the others leave of dims [begin, end) of s, run-time sizes with them where they fit.
+constexpr extent_list inferred(std::initializer_list<std::int64_t> extents, const spec& s, int begin, int end) {
   extent_list r;
   if (too_large(extents.begin(), static_cast<int>(extents.size()))) return no_extents(problem::tensor_too_large);
-  std::int64_t others = 1;
+  std::int64_t others = 1, count = 1;
+  unsigned given = 0, all = 0;
+  for (int d = begin; d < end; ++d) {
+    count *= s.extent[d];
+    all |= dyn_sizes(s, d);
+  }
   int free = 0;
   for (const std::int64_t e : extents) {
     if (e == -1) ++free;
-    else others *= e < 0 ? -e : e;
+    else {
+      others *= bound_of(e);
+      given |= sizes_in(e);
+    }
   }
   if (free > 1 || (free == 1 && (others == 0 || count % others != 0))) return no_extents(problem::view_infer);
-  for (const std::int64_t e : extents) r.push(e == -1 ? count / others : e);
+  if (free == 0) {
+    for (const std::int64_t e : extents) r.push(e);
+    return r;
+  }
+  const std::int64_t left = count / others;
+  const unsigned sizes = left % product_of(s.dyn_bound, all & ~given) == 0 ? all & ~given : 0;
+  for (const std::int64_t e : extents) r.push(e == -1 ? spelled_extent(left, sizes) : e);
   return r;
 }
 
@@ -74,8 +87,8 @@ constexpr extent_list flattened_dims(const spec& s, int first, int last) {
   for (int d = 0; d < s.rank; ++d) {
     if (d > a && d <= b) {
       std::int64_t& e = r.extent[a];
-      const std::int64_t size = e < 0 ? -e : e;
-      e = e < 0 || is_dyn(s, d) ? -size * s.extent[d] : size * s.extent[d];
+      if ((sizes_in(e) & dyn_sizes(s, d)) != 0) return no_extents(problem::dyn_square);
+      e = extent_product(e, spelled(s, d));
     } else {
       r.push(spelled(s, d));
     }
@@ -86,7 +99,7 @@ constexpr extent_list unflattened(const spec& s, int dim, std::initializer_list<
   extent_list r;
   const int at = own_dim(dim, s.rank);
   if (at < 0 || at >= s.rank) return no_extents(problem::dim_out_of_range);
-  const extent_list part = inferred(sizes, s.extent[at]);
+  const extent_list part = inferred(sizes, s, at, at + 1);
   if (part.problem_met != problem::none) return part;
   for (int d = 0; d < s.rank; ++d) {
     if (d != at) r.push(spelled(s, d));
@@ -134,7 +147,7 @@ constexpr auto seen_as(const A& a) {
 // refused: reshape copies it.
 template <std::int64_t... Extents, tensor A>
 constexpr auto view(const A& a) {
-  constexpr auto list = detail::inferred({Extents...}, numel(spec(A::sp)));
+  constexpr auto list = detail::inferred({Extents...}, spec(A::sp), 0, spec(A::sp).rank);
   return detail::seen_as<op_code::reshape, list.attributes(), list.wrong()>(a);
 }
 

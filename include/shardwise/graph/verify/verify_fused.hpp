@@ -41,7 +41,7 @@ constexpr spec rows_of(const spec& row, int count) {
   s.rank = 2;
   s.extent[0] = count;
   s.extent[1] = row.extent[0];
-  s.dyn = row.dyn << 1;
+  s.dyn = row.dyn << max_dyn_sizes;
   make_contiguous(s);
   for (int a = 0; a < s.axes; ++a)
     if (s.place[a].is_shard()) s.place[a].dim = 1;

@@ -100,10 +100,7 @@ constexpr spec attention_statistics(const attention_attributes& a, const spec& q
   s.rank = 3;
   const int from[] = {0, a.heads(), a.time()};
   for (int d = 0; d < 3; ++d) {
-    s.extent[d] = q.extent[from[d]];
-    if (!is_dyn(q, from[d])) continue;
-    s.dyn |= 1U << d;
-    s.dyn_bound = q.dyn_bound;
+    copy_extent(s, d, q, from[d]);
   }
   make_contiguous(s);
   return s;

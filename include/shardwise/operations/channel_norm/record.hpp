@@ -31,7 +31,7 @@ constexpr spec of_images(const spec& x, std::int64_t groups) {
   spec s = scalar_like(x);
   s.rank = 3;
   s.extent[0] = 2;
-  rules::copy_dim(s, 1, x, 0);
+  copy_extent(s, 1, x, 0);
   s.extent[2] = groups;
   make_contiguous(s);
   return s;

@@ -56,10 +56,7 @@ constexpr spec four_dims(const spec& like, int batch_of, std::int64_t a, std::in
   s.rank = 4;
   const std::int64_t extent[] = {a, b, c, d};
   for (int k = 0; k < 4; ++k) s.extent[k] = extent[k];
-  if (batch_of >= 0 && is_dyn(like, 0)) {
-    s.dyn = 1;
-    s.dyn_bound = like.dyn_bound;
-  }
+  if (batch_of >= 0 && is_dyn(like, 0)) copy_extent(s, 0, like, 0);
   make_contiguous(s);
   return s;
 }

@@ -16,8 +16,8 @@ inline constexpr operation embedding = linear_in(
           if (index.rank + 1 > max_rank) return fail(problem::rank_too_large, x, 1, -1, index.rank + 1, max_rank);
           if (is_dyn(x, 0)) return fail(problem::dyn_dim_changed, x, 0, 0);
           outcome r{{}, scalar_like(x)};
-          for (int d = 0; d < index.rank; ++d) rules::copy_dim(r.out, d, index, d);
-          rules::copy_dim(r.out, index.rank, x, 1);
+          for (int d = 0; d < index.rank; ++d) copy_extent(r.out, d, index, d);
+          copy_extent(r.out, index.rank, x, 1);
           r.out.rank = static_cast<std::uint8_t>(index.rank + 1);
           make_contiguous(r.out);
           return r;
@@ -30,7 +30,7 @@ inline constexpr operation embedding_dw = [] {
         outcome r{{}, scalar_like(in[0])};
         r.out.rank = 2;
         r.out.extent[0] = attributes_of<embedding_dw_attributes>(a).rows;
-        rules::copy_dim(r.out, 1, in[0], in[0].rank - 1);
+        copy_extent(r.out, 1, in[0], in[0].rank - 1);
         make_contiguous(r.out);
         return r;
       },

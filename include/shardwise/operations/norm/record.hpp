@@ -41,7 +41,7 @@ inline constexpr operation norm_dw =
                                [](const op_attr&, const spec* in, int) {
                                  outcome r{{}, scalar_like(in[0])};
                                  r.out.rank = 1;
-                                 rules::copy_dim(r.out, 0, in[0], in[0].rank - 1);
+                                 copy_extent(r.out, 0, in[0], in[0].rank - 1);
                                  make_contiguous(r.out);
                                  return r;
                                },

@@ -18,7 +18,10 @@ inline constexpr adjoint_rule take = pulled(
     [](pullback& p) {
       const spec& whole = p.operand(0);
       const int last = whole.rank - 1;
-      const op_attr a = attributes<take_dx_attributes>(whole.extent[last], is_dyn(whole, last) ? whole.dyn_bound : 0);
+      take_dx_attributes of{spelled(whole, last)};
+      for (int i = 0; i < max_dyn_sizes; ++i)
+        if ((dyn_sizes(whole, last) >> i) & 1U) of.bound[i] = whole.dyn_bound[i];
+      const op_attr a = pack_attributes(of);
       p.give(0, p.emit(op_code::take_dx, a, 0, 0, p.dy, p.n.in[1]));
     },
     1U);

@@ -70,11 +70,10 @@ inline constexpr operation take_dx = by_rows(
       if (index.extent[last] != x.extent[last])
         return fail(problem::index_shape, x, 1, last, index.extent[last], x.extent[last]);
       const auto of = attributes_of<take_dx_attributes>(a);
-      outcome r{{}, rules::with_last(x, of.extent)};
-      if (of.dyn_bound != 0) {
-        r.out.dyn |= 1U << last;
-        r.out.dyn_bound = static_cast<decltype(r.out.dyn_bound)>(of.dyn_bound);
-      }
+      outcome r{{}, rules::with_last(x, bound_of(of.extent))};
+      set_dyn(r.out, last, sizes_in(of.extent));
+      for (int i = 0; i < max_dyn_sizes; ++i)
+        if (of.bound[i] != 0) r.out.dyn_bound[i] = of.bound[i];
       return r;
     },
     &rows_of_take, &refuse_with<problem::topk_dim_sharded>, 1);

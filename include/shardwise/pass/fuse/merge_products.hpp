@@ -152,7 +152,7 @@ struct merge_state : rewrite_state<In, Out> {
         const int more = out.rank - 1 - one.rank;
         s.rank = static_cast<std::uint8_t>(out.rank - 1);
         for (int d = s.rank - 1; d >= 0; --d) s.extent[d] = d < more ? 1 : one.extent[d - more];
-        s.dyn = one.dyn << more;
+        s.dyn = one.dyn << (max_dyn_sizes * more);
         for (int x = 0; x < s.axes; ++x)
           if (s.place[x].is_shard()) s.place[x].dim = static_cast<decltype(s.place[x].dim)>(s.place[x].dim + more);
         s = dense_stack(s, count);

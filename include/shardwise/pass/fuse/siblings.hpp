@@ -192,7 +192,7 @@ constexpr spec stacked(const spec& x, int count) {
     s.stride[d] = x.stride[d - 1];
   }
   s.extent[0] = count;
-  s.dyn = x.dyn << 1;
+  s.dyn = x.dyn << max_dyn_sizes;
   for (int a = 0; a < s.axes; ++a)
     if (s.place[a].is_shard()) s.place[a].dim = static_cast<decltype(s.place[a].dim)>(s.place[a].dim + 1);
   return s;

@@ -32,7 +32,7 @@ constexpr std::int64_t extreme_scratch(std::int64_t taken, std::int64_t made) {
 // What the ranks along `axis` hold together of `in`: the block that the axis divides. From one rank's own operand and
 // result it cannot be told when another axis divides the same dim, so whoever lowers a redistribution between two
 // splits of one dim puts it into the call: k.l[1] = group_block(in, axis, c, n).
-constexpr layout group_block(spec in, int axis, const int* c, std::int64_t n = 0) {
+constexpr layout group_block(spec in, int axis, const int* c, const run_sizes& n = {}) {
   in.place[axis] = replicate_value();
   return local_layout(in, c, n);
 }

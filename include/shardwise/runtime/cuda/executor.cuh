@@ -320,7 +320,7 @@ class executor<Step, cuda_rank<Mesh>>
     return *staging_[static_cast<std::size_t>(index)];
   }
 
-  void lower(std::int64_t n_dyn) {
+  void lower(const run_sizes& n_dyn) {
     base::lower(arena_.data(), rank_->coordinate().data(), n_dyn, [](const node&) { return nullptr; });
     schedule_ = runtime::schedule<Step>(calls());
     work_.assign(calls().begin(), calls().end());

@@ -163,7 +163,7 @@ __attribute__((noinline)) prepared_call& prepare(eager_core<Rank>& core, const e
   const auto item = static_cast<std::int64_t>(size_of(x.out->type));
   if (x.view) {
     std::int64_t skipped = 0;
-    p.out = core.intern(view_layout(x.op, x.a, *in[0]->layout, *x.out, coordinate, 0, skipped));
+    p.out = core.intern(view_layout(x.op, x.a, *in[0]->layout, *x.out, coordinate, {}, skipped));
     p.skipped = skipped * item;
     return p;
   }

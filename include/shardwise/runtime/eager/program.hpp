@@ -167,7 +167,7 @@ void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int
   const std::int32_t first_site = core.site;
   core.site += g.sites;
   if (core.env.random == random_policy::by_offset && core.site_offset.size() == static_cast<std::size_t>(first_site))
-    core.next_offset = site_offsets(g, 0, core.next_offset, core.site_offset);
+    core.next_offset = site_offsets(g, {}, core.next_offset, core.site_offset);
   for (int i = 0; i < g.node_count; ++i) {
     const node& n = g.nodes[i];
     const auto at = static_cast<std::size_t>(i);

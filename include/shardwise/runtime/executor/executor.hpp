@@ -419,7 +419,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
     base::clear_padding();
   }
 
-  void lower(std::int64_t n_dyn) {
+  void lower(const run_sizes& n_dyn) {
     std::byte* const scratch = base::plan().workspace > 0 ? arena_.data() : nullptr;
     const auto workspace_of = [=](const node&) { return scratch; };
     base::lower(arena_.data(), rank_->coordinate().data(), n_dyn, workspace_of);

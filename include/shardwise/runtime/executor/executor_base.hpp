@@ -44,7 +44,7 @@ struct block_access;
 
 // Self is the executor, which derives from this and says what it does with its memory, by this rank alone, on blocks that are
 // stored densely; `id` is a node of the program:
-//   lower(n_dyn)                 settles extents, strides and pointers; 0: the bound
+//   lower(sizes)                 settles extents, strides and pointers
 //   quiesce(), relowered()       before it and after it, where the size changes: nothing is under way; what was captured is new
 //   fill_block(id, f)            f(elements) writes all of the block: on a device what it leaves out becomes zero
 //   zero_block(id, from = 0)     the block becomes zeros, from byte number `from` on
@@ -70,15 +70,18 @@ class executor_base : public gradient_sums<Step, Self> {
   using base::calls, base::find, base::image, base::layout_of, base::program;
   static constexpr int world_size = mesh_type::size;
 
-  // The run-time size of the program's dyn dim, from 1 to its bound (the size after construction). Nothing is compiled or
-  // allocated anew: the calls' extents, strides and views are settled again in the arena planned for the bound. Inputs of
-  // another size than before must be set again. Collective.
-  void resize(std::int64_t n) {
-    base::check_dyn(n);
-    rank_->agree(static_cast<std::uint64_t>(n), "the run-time size");
+  // The program's run-time sizes, size 0 first, each from 0 to its bound (its value after construction); from 1 where a largest or
+  // smallest element is taken along it. Nothing is compiled or allocated anew: the calls' extents, strides and views are settled
+  // again in the arena planned for the bounds. Inputs of another size than before must be set again. Collective.
+  template <class... Sizes>
+    requires((std::is_integral_v<Sizes> && ...) && sizeof...(Sizes) >= 1 && sizeof...(Sizes) <= max_dyn_sizes)
+  void resize(Sizes... sizes) {
+    const run_sizes n(static_cast<std::int64_t>(sizes)...);
+    base::check_sizes(n, static_cast<int>(sizeof...(Sizes)));
+    for (const std::int64_t of : n.n) rank_->agree(static_cast<std::uint64_t>(of), "the run-time sizes");
     self().quiesce();
     self().lower(n);
-    if (n != (n_dyn_ != 0 ? n_dyn_ : source::dyn_bound)) base::resize_inputs();
+    base::resize_inputs(n_dyn_, n);
     n_dyn_ = n;
     self().relowered();
     if (timeline_) record(timeline_, phase_);
@@ -368,7 +371,7 @@ class executor_base : public gradient_sums<Step, Self> {
 
   Rank* rank_;
   bool ran_ = false;
-  std::int64_t n_dyn_ = 0;
+  run_sizes n_dyn_;
   timeline* timeline_ = nullptr;
   int recorded_as_ = 0;
   std::string phase_;

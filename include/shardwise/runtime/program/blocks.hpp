@@ -54,19 +54,30 @@ struct local_block {
 
 namespace shardwise::inline v0_1::runtime {
 
-// What a redistribution of `in` to `out` is for the rank at mesh coordinate `c`, at run-time size n.
-constexpr void lower_redistribute(call& k, int axis, const spec& in, const spec& out, const int* c, std::int64_t n = 0) {
+// The placement by an axis at a run's sizes, its block a number: of none, 1 cuts as well.
+constexpr placement placed_at(const spec& s, int axis, const run_sizes& n) {
+  placement p = s.place[axis];
+  if (p.block_sizes == 0) return p;
+  const std::int64_t block = block_at(s, axis, n);
+  p.block = block > 0 ? static_cast<std::int32_t>(block) : 1;
+  p.block_sizes = 0;
+  return p;
+}
+
+// What a redistribution of `in` to `out` is for the rank at mesh coordinate `c`, at a run's sizes.
+constexpr void lower_redistribute(call& k, int axis, const spec& in, const spec& out, const int* c,
+                                  const run_sizes& n = {}) {
   k.axis = axis;
   k.ranks = in.axis_size[axis];
   k.coordinate = c[axis];
-  k.from = in.place[axis];
-  k.to = out.place[axis];
+  k.from = placed_at(in, axis, n);
+  k.to = placed_at(out, axis, n);
   k.kind = transition_of(k.from, k.to, k.ranks);
   if (k.kind == transition::all_to_all && k.from.dim == k.to.dim) {
     const int d = k.from.dim;
-    k.cut = {0, extent_at(in, d, n ? n : in.dyn_bound)};
+    k.cut = {0, extent_at(in, d, n)};
     for (int a = 0; a < axis; ++a)
-      if (in.place[a].is_shard(d)) k.cut = split(k.cut, in.place[a].block, in.axis_size[a], c[a]);
+      if (in.place[a].is_shard(d)) k.cut = split(k.cut, block_at(in, a, n), in.axis_size[a], c[a]);
   }
 }
 

@@ -162,14 +162,14 @@ void link_batches(Calls& calls) {
 
 // The block of `s` at mesh coordinate `c`, densely stored, dims in the order of the tensor's strides: row-major, but where a tensor's
 // memory format is another one, such as channels last.
-constexpr layout local_layout(const spec& s, const int* c, std::int64_t n = 0) {
+constexpr layout local_layout(const spec& s, const int* c, const run_sizes& n = {}) {
   layout l;
   l.rank = s.rank;
   for (int d = 0; d < s.rank; ++d) {
     const interval v = local_interval(s, d, c, n);
     l.ext[d] = v.size;
     l.origin[d] = v.begin;
-    l.global[d] = extent_at(s, d, n ? n : s.dyn_bound);
+    l.global[d] = extent_at(s, d, n);
   }
   if (is_contiguous(s)) l.make_dense();
   else if (s.rank == 4 && is_channels_last(s)) l.make_channels_last();
@@ -178,8 +178,8 @@ constexpr layout local_layout(const spec& s, const int* c, std::int64_t n = 0) {
 }
 
 // A view's block, from its operand's block; `offset` grows by the elements skipped.
-constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, const spec& out, const int* c, std::int64_t n,
-                             std::int64_t& offset) {
+constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, const spec& out, const int* c,
+                             const run_sizes& n, std::int64_t& offset) {
   layout l = x;
   if (op == op_code::permute) {
     const auto of = attributes_of<permute_attributes>(a);
@@ -195,7 +195,7 @@ constexpr layout view_layout(op_code op, const op_attr& a, const layout& x, cons
     const rules::unit_dims u = rules::unit_dims_of(x.global, x.rank, l.global, l.rank);
     for (int d = 0; u.only && d < l.rank; ++d)
       if (u.from[d] >= 0) l.str[d] = x.str[u.from[d]];
-    if (!u.only && !x.is_dense() && !rules::view_strides(x.ext, x.str, x.rank, l.ext, l.rank, l.str))
+    if (!u.only && l.numel() != 0 && !x.is_dense() && !rules::view_strides(x.ext, x.str, x.rank, l.ext, l.rank, l.str))
       throw std::logic_error(
           "shardwise: view: this rank's block is not stored densely where the whole tensor is; call contiguous before the view");
   } else if (op == op_code::broadcast) {

@@ -24,7 +24,9 @@ struct program_source {
     parameter item[1]{};
   } parameters{};
   static constexpr int parameter_total = 0, buffer_total = 0;
-  static constexpr std::int64_t peak_bytes = 0, dyn_bound = 0;
+  static constexpr std::int64_t peak_bytes = 0;
+  static constexpr dyn_bounds dyn_bound{};
+  static constexpr unsigned dyn_not_empty = 0;
   struct memory {
     static constexpr passes::memory_plan<1> value{};
   };

@@ -55,9 +55,9 @@ class lowered : public program_leaves<Step> {
     return r;
   }
 
-  // `workspace_of(node)` -> the scratch its kernel is given. Extents of dyn dims become n_dyn, or their bound for 0.
+  // `workspace_of(node)` -> the scratch its kernel is given. Extents of dyn dims become what a run's sizes make of them.
   template <class Workspace>
-  void lower(std::byte* arena, const int* coordinate, std::int64_t n_dyn, Workspace&& workspace_of) {
+  void lower(std::byte* arena, const int* coordinate, const run_sizes& n_dyn, Workspace&& workspace_of) {
     const auto& g = image();
     const std::size_t nodes = static_cast<std::size_t>(g.node_count);
     arena_ = arena;
@@ -213,13 +213,22 @@ class lowered : public program_leaves<Step> {
                                   " are given; the tensor's are " + element_name(leaves::spec_of(id).type) +
                                   ": convert the values to that type first");
   }
-  // A size for the program's dyn dim.
-  static void check_dyn(std::int64_t n) {
-    constexpr std::int64_t bound = source::dyn_bound;
-    if (n < 1 || n > bound)
-      throw std::invalid_argument("shardwise: resize: " + std::to_string(n) + " is given; " +
-                                  (bound == 0 ? std::string("the program has no dyn dim")
-                                              : "the size must be from 1 to the declared bound " + std::to_string(bound)));
+  // The first `given` are what a run's sizes shall be.
+  static void check_sizes(const run_sizes& n, int given) {
+    constexpr dyn_bounds bounds = source::dyn_bound;
+    if (given != bounds.count())
+      throw std::invalid_argument(
+          "shardwise: resize: " + std::to_string(given) + (given == 1 ? " size is" : " sizes are") + " given; " +
+          (bounds.count() == 0 ? std::string("the program has no dyn dim")
+                               : "the program has " + std::to_string(bounds.count()) + ": give each, size 0 first"));
+    for (int i = 0; i < given; ++i) {
+      const std::int64_t least = (source::dyn_not_empty >> i) & 1U;
+      if (n.n[i] >= least && n.n[i] <= bounds[i]) continue;
+      throw std::invalid_argument("shardwise: resize: " + std::to_string(n.n[i]) + " is given for size " +
+                                  std::to_string(i) + "; it must be from " + std::to_string(least) +
+                                  (least == 1 ? ", because the program takes a largest or smallest element along it," : "") +
+                                  " to the declared bound " + std::to_string(bounds[i]));
+    }
   }
   static const char* element_name(dtype t) { return t == dtype::i32 ? "int32 (std::int32_t)" : name_of(t); }
 
@@ -260,12 +269,17 @@ class lowered : public program_leaves<Step> {
   void check_parameters(const char* call_name) const {
     for (int at = 0; at < table_count(); ++at) check_parameter(call_name, at);
   }
-  // Inputs whose blocks change with the run-time size must be set again.
-  void resize_inputs() {
+  // Inputs whose extents change with the run-time sizes must be set again.
+  void resize_inputs(const run_sizes& from, const run_sizes& to) {
     const given_values before = nothing_given();
+    const auto changes = [&](const spec& s) {
+      for (int d = 0; d < s.rank; ++d)
+        if (extent_at(s, d, from) != extent_at(s, d, to)) return true;
+      return false;
+    };
     for (int i = 0; i < image().node_count; ++i)
       if (const int at = static_cast<int>(attributes_of<leaf_attributes>(image().nodes[i].a).index);
-          image().nodes[i].op == op_code::input && image().spec_of(i).dyn != 0 && !before.has_input(at))
+          image().nodes[i].op == op_code::input && changes(image().spec_of(i)) && !before.has_input(at))
         given_->take_input(at);
   }
   void check_output(int index) const {
@@ -277,7 +291,7 @@ class lowered : public program_leaves<Step> {
 
  private:
   // Of the results that somebody wants: they lie where their nodes say.
-  const result_blocks* lower_results(int id, const int* coordinate, std::int64_t n_dyn) {
+  const result_blocks* lower_results(int id, const int* coordinate, const run_sizes& n_dyn) {
     const auto& g = image();
     dynamic_array<result_blocks> r(1);
     for (int j = id + 1; j < g.node_count; ++j) {

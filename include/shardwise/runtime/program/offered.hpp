@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include <shardwise/support/diagnose.hpp>
+#include <shardwise/vocabulary/dyn.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -19,7 +20,7 @@ struct parameter_total;  // int: how many parameters
 struct buffer_total;     // int: how many buffers of modules
 struct memory;           // memory::value: offsets and lifetimes of all values in one arena
 struct peak_bytes;       // std::int64_t: the arena's size
-struct dyn_bound;        // std::int64_t: the bound of the run-time size, 0 if all extents are static
+struct dyn_bound;        // dyn_bounds: those of the run-time sizes; none if all extents are static
 struct traffic;          // .order_hash: which collectives, in which order; ranks compare it before they run
 struct output_names;     // output_names::find(name): the number of the output that the task calls so, -1: none
 }  // namespace program_member
@@ -64,7 +65,7 @@ concept offers_peak_bytes = requires {
 };
 template <class P>
 concept offers_dyn_bound = requires {
-  { P::dyn_bound } -> std::convertible_to<std::int64_t>;
+  { P::dyn_bound } -> std::convertible_to<dyn_bounds>;
 };
 template <class P>
 concept offers_traffic = requires {

@@ -19,14 +19,14 @@ namespace shardwise::inline v0_1::runtime {
 
 constexpr std::int64_t ceil4(std::int64_t n) { return (n + 3) / 4 * 4; }
 
-constexpr std::int64_t numel_at(const spec& s, std::int64_t n) {
+constexpr std::int64_t numel_at(const spec& s, const run_sizes& n) {
   std::int64_t k = 1;
-  for (int d = 0; d < s.rank; ++d) k *= extent_at(s, d, n ? n : s.dyn_bound);
+  for (int d = 0; d < s.rank; ++d) k *= extent_at(s, d, n);
   return k;
 }
 
 // From a site's offset to that of the block at mesh coordinate `c`; nested shards of one dim count in axis order.
-constexpr std::int64_t shard_offset(const spec& s, const int* c, std::int64_t n = 0) {
+constexpr std::int64_t shard_offset(const spec& s, const int* c, const run_sizes& n = {}) {
   constexpr int origin[max_axes]{};
   std::int64_t linear = 0;
   for (int d = 0; d < s.rank; ++d)
@@ -37,7 +37,7 @@ constexpr std::int64_t shard_offset(const spec& s, const int* c, std::int64_t n 
 
 // Offsets of a program's sites, from `first` on; returns where the last one ends.
 template <class Graph>
-std::int64_t site_offsets(const Graph& g, std::int64_t n, std::int64_t first, dynamic_array<std::int64_t>& offset) {
+std::int64_t site_offsets(const Graph& g, const run_sizes& n, std::int64_t first, dynamic_array<std::int64_t>& offset) {
   const std::size_t before = offset.size();
   offset.resize(before + static_cast<std::size_t>(g.sites), 0);
   for (int i = 0; i < g.node_count; ++i)

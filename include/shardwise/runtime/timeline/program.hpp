@@ -46,7 +46,7 @@ dynamic_array<std::int64_t> live_bytes(const Graph& g, const Plan& plan) {
 }
 
 template <class Step>
-timeline_program timeline_program_of(const lowered<Step>& l, const int* coordinate, std::int64_t n_dyn,
+timeline_program timeline_program_of(const lowered<Step>& l, const int* coordinate, const run_sizes& n_dyn,
                                      const std::string& phase) {
   const auto& g = lowered<Step>::image();
   const std::vector<std::string> names = node_names(g);

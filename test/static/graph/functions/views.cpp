@@ -34,7 +34,7 @@ constexpr bool is = [] {
 // The reshape that strict mode refuses, by the rule; and where implicit mode has the tensor whole.
 template <class X, std::int64_t... E>
 constexpr bool refused = [] {
-  constexpr auto list = sw::detail::inferred({E...}, sw::numel(X::sp));
+  constexpr auto list = sw::detail::inferred({E...}, X::sp, 0, X::sp.rank);
   const sw::spec in[] = {X::sp};
   return sw::infer(sw::op_code::reshape, list.attributes(), in, 1).error.what == sw::problem::reshape_crosses_shard;
 }();

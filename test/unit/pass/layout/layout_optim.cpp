@@ -610,7 +610,7 @@ TEST_CASE("layout: test_dynamic_shape_specialization") {
   using step = waves<sw::dyn<16>>;
   constexpr const auto& g = step::program;
   // the size is a symbol in every tensor of the program, whose type no size is part of; strides are expressions in it
-  static_assert(step::dyn_bound == 16);
+  static_assert(step::dyn_bound == sw::dyn_bounds{{16}});
   static_assert([] {
     constexpr int origin[sw::max_axes]{};
     for (int i = 0; i < g.node_count; ++i) {
@@ -627,7 +627,7 @@ TEST_CASE("layout: test_dynamic_shape_specialization") {
   waves_at<step>({4, 8, 16});
   // and so it is behind the pass, which says no where a convolution's size is one
   using behind = waves<sw::dyn<16>, on>;
-  static_assert(behind::dyn_bound == 16 && behind::program.node_count == g.node_count &&
+  static_assert(behind::dyn_bound == sw::dyn_bounds{{16}} && behind::program.node_count == g.node_count &&
                 sw::is_dyn(behind::program.spec_of(behind::program.outputs[0]), 1));
   waves_at<behind>({4, 8, 16});
   using images = sw::function_step<mutate_view_of_convolution, mesh,
