@@ -96,7 +96,7 @@ struct run_sizes {
   std::int64_t n[max_dyn_sizes] = {-1, -1, -1, -1};
 
   constexpr run_sizes() = default;
-  constexpr run_sizes(std::int64_t first) : n{first, -1, -1, -1} {}
+  constexpr explicit run_sizes(std::int64_t first) : n{first, -1, -1, -1} {}
   constexpr run_sizes(std::int64_t first, std::int64_t second, std::int64_t third = -1, std::int64_t fourth = -1)
       : n{first, second, third, fourth} {}
   constexpr bool operator==(const run_sizes&) const = default;

@@ -251,7 +251,8 @@ using batch = sw::shape<sw::dyn<8>, 4>;
 constexpr redistribution_plan grows = plan(at<batch, line_of<2>, Sh<0>>, at<batch, line_of<2>, Re>);
 constexpr int ends[] = {0, 1};
 static_assert(grows.steps[0].bytes == 4 * 4 * 4 && sw::bytes_sent(grows, &ends[0]) == 4 * 4 * 4);
-static_assert(sw::bytes_sent(grows, &ends[0], 5) == 4 * 4 * 3 && sw::bytes_sent(grows, &ends[1], 5) == 4 * 4 * 2);
+static_assert(sw::bytes_sent(grows, &ends[0], sw::run_sizes(5)) == 4 * 4 * 3 &&
+              sw::bytes_sent(grows, &ends[1], sw::run_sizes(5)) == 4 * 4 * 2);
 
 // --- cost ------------------------------------------------------------------------------------------------------------
 

@@ -65,7 +65,7 @@ static_assert(!sw::is_channels_last(decltype(sw::narrow<3, 0, 4>(cl{}))::sp));
 
 template <class X, std::int64_t... E>
 constexpr bool has_view = [] {
-  constexpr auto list = sw::detail::inferred({E...}, sw::numel(X::sp));
+  constexpr auto list = sw::detail::inferred({E...}, X::sp, 0, X::sp.rank);
   const sw::spec in[] = {X::sp};
   const sw::outcome o = sw::infer(sw::op_code::reshape, list.attributes(), in, 1);
   return !o.error ? true : (o.error.what == sw::problem::view_not_dense ? false : throw "another problem");

@@ -207,7 +207,8 @@ static_assert(sw::is_dyn(batch, 0) && !sw::is_dyn(batch, 1) && batch.extent[0] =
               batch.dyn_bound == sw::dyn_bounds{{8}});
 constexpr bool batch_is(std::int64_t n, std::int64_t first, std::int64_t second) {
   const int a = 0, b = 1;
-  return sw::local_numel(batch, &a, n) == 4 * first && sw::local_numel(batch, &b, n) == 4 * second;
+  return sw::local_numel(batch, &a, sw::run_sizes(n)) == 4 * first &&
+         sw::local_numel(batch, &b, sw::run_sizes(n)) == 4 * second;
 }
 static_assert(batch_is(8, 4, 4) && batch_is(5, 3, 2) && batch_is(1, 1, 0));
 

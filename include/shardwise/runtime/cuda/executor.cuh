@@ -84,7 +84,7 @@ class executor<Step, cuda_rank<Mesh>>
     // A library's first use of a kernel or of a connection may load code and allocate, which a capture forbids: one run on
     // zeros comes before it.
     clear();
-    lower(0);
+    lower({});
     cuda::check_compiled<Step>(calls(), rank.index());
     choose_products(options.products);
     {

@@ -414,7 +414,7 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
   void start() {
     rank_->agree(source::traffic.order_hash, "the ordered list of collectives");
     if constexpr (overlapped) rank_->stream().start();
-    lower(0);
+    lower({});
     base::reset_states();
     base::clear_padding();
   }

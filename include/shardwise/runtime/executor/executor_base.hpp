@@ -78,7 +78,8 @@ class executor_base : public gradient_sums<Step, Self> {
   void resize(Sizes... sizes) {
     const run_sizes n(static_cast<std::int64_t>(sizes)...);
     base::check_sizes(n, static_cast<int>(sizeof...(Sizes)));
-    for (const std::int64_t of : n.n) rank_->agree(static_cast<std::uint64_t>(of), "the run-time sizes");
+    for (std::size_t i = 0; i < sizeof...(Sizes); ++i)
+      rank_->agree(static_cast<std::uint64_t>(n.n[i]), "the run-time sizes");
     self().quiesce();
     self().lower(n);
     base::resize_inputs(n_dyn_, n);

@@ -618,7 +618,7 @@ TEST_CASE("layout: test_dynamic_shape_specialization") {
       if (s.rank != 2) continue;
       if (sw::is_dyn(s, 0) || !sw::is_dyn(s, 1)) return false;
       for (const int n : {4, 8, 16}) {
-        const auto l = sw::runtime::local_layout(s, origin, n);
+        const auto l = sw::runtime::local_layout(s, origin, sw::run_sizes(n));
         if (l.ext[0] != 2 || l.ext[1] != n || l.str[0] != n || l.str[1] != 1) return false;
       }
     }
