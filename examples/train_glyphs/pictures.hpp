@@ -188,7 +188,7 @@ inline std::string confusion_png(std::span<const glyph> judged, std::span<const 
       13, gray);
   for (int k = 0; k < n; ++k) {
     const std::string_view name = classes[static_cast<std::size_t>(k)];
-    const int size = name.size() > 1 ? 9 : 12;
+    const int size = name.size() > 1 ? 11 : 12;
     c.text(left - 6, top + k * cell + 14, name, size, black, 1);
     c.text(left + (k + 0.5) * cell, top - 6, name, size, black, 0.5);
     c.text(left + (k + 0.5) * cell, top + n * cell + 14, name, size, black, 0.5);
@@ -215,9 +215,12 @@ inline std::string filters_png(std::span<const float> weights, const glyph& show
   canvas c(left + columns * cell + 10, top + rows * high, face);
   c.text(left, 30, "The " + std::to_string(filters) + " filters of the first convolution", 20, black);
   c.text(left, 52,
-         std::string("left: the filter's weights; right: what it makes of an unseen '") + shown.character +
-             "'; red is positive, blue negative",
+         std::string("left: the filter's weights; right: what it makes of the unseen '") + shown.character +
+             "' above; red is positive, blue negative",
          13, gray);
+  for (int p = 0; p < pixels; ++p)
+    c.box(left + columns * cell - gap - side * 2 + p % side * 2, 14 + p / side * 2, 2, 2,
+          mixed(white, black, shown.picture[static_cast<std::size_t>(p)] / 255.0));
   const auto shade = [](double value, double largest) {
     return mixed(white, value > 0 ? red : blue, largest > 0 ? std::fabs(value) / largest : 0);
   };
