@@ -143,7 +143,9 @@ inline std::string mistakes_png(std::span<const glyph> judged, std::span<const j
   for (std::size_t i = 0; i < judged.size(); ++i)
     if (said[i].answer != judged[i].label) wrong.push_back(i);
   const std::size_t all = wrong.size();
-  std::stable_sort(wrong.begin(), wrong.end(), [&](std::size_t a, std::size_t b) { return said[a].sure > said[b].sure; });
+  std::sort(wrong.begin(), wrong.end(), [&](std::size_t a, std::size_t b) {
+    return said[a].sure != said[b].sure ? said[a].sure > said[b].sure : a < b;
+  });
   if (wrong.size() > most) wrong.resize(most);
   const int rows = std::max(1, (static_cast<int>(wrong.size()) + columns - 1) / columns);
 
