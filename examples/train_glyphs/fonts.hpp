@@ -33,7 +33,7 @@ struct family_row {
   std::string_view package;  // Debian's
 };
 
-/// The split is by family, and no family here was drawn after one of the other part: a font with the outlines of a known one under
+/// The split is by family, and no family here is known to be drawn after one of the other part: a font with the outlines of a known one under
 /// another name would be no unseen font (Arimo and Liberation Sans, Hack and DejaVu Sans Mono, Carlito and Lato are such pairs).
 /// A face belongs to the longest name that its own begins with.
 inline constexpr std::array families{

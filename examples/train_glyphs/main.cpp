@@ -72,7 +72,7 @@ result train(const options& o, const font_files& fonts, const std::vector<glyph>
       const std::span<std::int32_t> labels = run.template input<std::int32_t>(1);
       for (std::size_t r = 0; r < own; ++r) {
         const std::size_t number =
-            (s - 1) * batch + first_row + r;  // an image is a function of (seed, number): the same for every mesh
+            (s - 1) * batch + first_row + r;  // an image is a function of (seed, number), whatever the mesh
         const glyph g = draws.any(random_numbers(o.seed, for_training, number));
         show(rows, r, g);
         labels[r] = g.label;
@@ -101,8 +101,7 @@ result train(const options& o, const font_files& fonts, const std::vector<glyph>
     for (std::size_t first = 0; first < held_out.size(); first += batch) {
       const std::span<float> rows = judged.template input<float>(0);
       const std::size_t begin = first + first_row, end = std::min(begin + own, held_out.size());
-      for (std::size_t i = begin; i < end; ++i)
-        show(rows, i - begin, held_out[i]);  // the last batch has old images behind its own
+      for (std::size_t i = begin; i < end; ++i) show(rows, i - begin, held_out[i]);  // behind the last ones: earlier images
       judged.run({});
       for (std::size_t i = begin; i < end; ++i) {
         const std::span<const float> logits = judged.output().subspan((i - begin) * classes.size(), classes.size());

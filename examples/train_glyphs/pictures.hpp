@@ -217,8 +217,8 @@ inline std::string filters_png(std::span<const float> weights, const glyph& show
   canvas c(left + columns * cell + 10, top + rows * high, face);
   c.text(left, 30, "The " + std::to_string(filters) + " filters of the first convolution", 20, black);
   c.text(left, 52,
-         std::string("left: the filter's weights; right: what it makes of the unseen '") + shown.character +
-             "' above; red is positive, blue negative",
+         std::string("left: its weights; right: what it makes of the unseen '") + shown.character +
+             "' at the top; red is positive, blue negative",
          13, gray);
   for (int p = 0; p < pixels; ++p)
     c.box(left + columns * cell - gap - side * 2 + p % side * 2, 14 + p / side * 2, 2, 2,
