@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Registers the example program's behaviour on bad input, on a run of two steps, ended in the middle and resumed, and, built with
-# all plans, under each.
+# Registers the example programs' behaviour on bad input, on a run of two steps, and of train_text ended in the middle and resumed, and,
+# built with all plans, under each.
 
 if(TARGET train_text)
   add_test(NAME "cli: train_text on bad and good input" COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/cli.py $<TARGET_FILE:train_text>)
@@ -27,5 +27,15 @@ if(TARGET train_text)
   if(TRAIN_TEXT_PARALLEL STREQUAL all)
     add_test(NAME "cli: every plan of train_text has the same losses" COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/parallel.py $<TARGET_FILE:train_text>)
     set_tests_properties("cli: every plan of train_text has the same losses" PROPERTIES LABELS cli TIMEOUT 1200)
+  endif()
+endif()
+
+if(TARGET train_glyphs)
+  add_test(NAME "cli: train_glyphs on bad and good input" COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/glyphs.py $<TARGET_FILE:train_glyphs>)
+  set_tests_properties("cli: train_glyphs on bad and good input" PROPERTIES LABELS cli TIMEOUT 600 SKIP_RETURN_CODE 77)
+  if(SHARDWISE_TEST_HEAVY)
+    add_test(NAME "cli: train_glyphs recognises fonts that it never saw"
+             COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/glyphs.py $<TARGET_FILE:train_glyphs> --whole)
+    set_tests_properties("cli: train_glyphs recognises fonts that it never saw" PROPERTIES LABELS cli TIMEOUT 1800 SKIP_RETURN_CODE 77)
   endif()
 endif()

@@ -1,34 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run shows: progress while it trains, then loss.csv, loss.svg and summary.json, whole or not at all.
+// What a run leaves: loss.csv, loss.svg and summary.json, whole or not at all.
 #pragma once
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <charconv>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
-#include <functional>
-#include <iostream>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#if __has_include(<unistd.h>)
-#include <unistd.h>  // isatty
-#endif
-
-#include "options.hpp"  // usage_error
+#include "../common/output_folder.hpp"
+#include "../common/progress.hpp"  // fixed
 
 namespace train_text {
+
+using example::fixed;
+using example::usage_error;
 
 struct loss_point {
   std::size_t step;
@@ -51,13 +44,6 @@ struct summary {
   double communication_share = -1;
 };
 
-/// A number as every locale should read it.
-inline std::string fixed(double value, int digits) {
-  std::array<char, 400> text;  // the longest finite double has 309 digits before the point
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, digits).ptr;
-  return {text.data(), end};
-}
-
 /// What a step does, and at which rates it did: the machine's own rates are not known here. Its floor follows from those: it takes no less
 /// than its operations do at the highest rate that the machine has. Bytes are a floor where no cache holds them.
 inline std::string step_report(const summary& s, double tokens_per_step) {
@@ -73,98 +59,8 @@ inline std::string step_report(const summary& s, double tokens_per_step) {
   return text + "\n";
 }
 
-// Progress ----------------------------------------------------------------------------------------------------------
-
-inline bool stdout_is_terminal() {
-#if __has_include(<unistd.h>)
-  return isatty(STDOUT_FILENO) != 0;
-#else
-  return false;
-#endif
-}
-
-/// One bar redrawn in place on a terminal, at most ten times a second; elsewhere a plain line per twentieth of the run.
-class progress {
- public:
-  using clock = std::function<double()>;  // seconds
-
-  progress(std::size_t steps, std::size_t tokens_per_step, std::ostream& out = std::cout,
-           bool terminal = stdout_is_terminal(), clock now = steady_seconds)
-      : steps_(steps), tokens_per_step_(tokens_per_step), out_(out), terminal_(terminal), now_(std::move(now)) {
-    began_ = now_();
-  }
-  progress(const progress&) = delete;
-  progress& operator=(const progress&) = delete;
-  ~progress() { end_line(); }
-
-  /// So many steps were made before, by another run: they count as done, not as this one's speed.
-  void start_at(std::size_t before) { before_ = done_ = before; }
-  /// `done` steps are finished; the loss is that of the last one.
-  void update(std::size_t done, double bits_per_byte) {
-    done_ = done;
-    const double at = now_();
-    elapsed_ = at - began_;
-    const bool last = done >= steps_;
-    if (terminal_) {
-      if (!last && drawn_ && at - drawn_at_ < 0.1) return;
-      const std::string figures = line(bits_per_byte);
-      out_ << '\r' << bar(figures.size()) << figures << "\033[K" << std::flush;  // clears what a longer line left
-      drawn_ = true;
-      drawn_at_ = at;
-      if (last) end_line();
-    } else if (last || done == 1 || done * 20 / steps_ != (done - 1) * 20 / steps_) {
-      out_ << line(bits_per_byte) << std::endl;
-    }
-  }
-
-  /// Over this run's steps so far.
-  double tokens_per_second() const {
-    return elapsed_ > 0 ? static_cast<double>(done_ - before_) * static_cast<double>(tokens_per_step_) / elapsed_ : 0;
-  }
-
- private:
-  static double steady_seconds() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  }
-
-  void end_line() {
-    if (std::exchange(drawn_, false)) out_ << '\n' << std::flush;
-  }
-
-  /// As wide as leaves the whole line within 79 columns: a wrapped line would not be redrawn in place.
-  std::string bar(std::size_t beside) const {
-    const std::size_t width = std::min<std::size_t>(24, 76 - std::min<std::size_t>(beside, 72));
-    const std::size_t full = std::min(width, width * done_ / std::max<std::size_t>(steps_, 1));
-    return '[' + std::string(full, '#') + std::string(width - full, '.') + "] ";
-  }
-
-  std::string line(double bits_per_byte) const {
-    const double left = done_ == before_ || done_ >= steps_
-                            ? 0
-                            : elapsed_ / static_cast<double>(done_ - before_) * static_cast<double>(steps_ - done_);
-    return std::to_string(done_) + '/' + std::to_string(steps_) + "  loss " + fixed(bits_per_byte, 3) + " bits/byte  " +
-           rate() + " tokens/s  ETA " + duration(left);
-  }
-
-  std::string rate() const {
-    const double r = tokens_per_second();
-    return r < 1e4 ? fixed(r, 0) : r < 1e7 ? fixed(r / 1e3, 1) + "k" : fixed(r / 1e6, 1) + "M";
-  }
-
-  static std::string duration(double seconds) {
-    const auto whole = static_cast<std::uint64_t>(std::clamp(seconds + 0.5, 0.0, 3.6e8));  // a first step may mislead
-    const auto two = [](std::uint64_t n) { return (n < 10 ? "0" : "") + std::to_string(n); };
-    const std::string tail = two(whole % 60);
-    return whole < 3600 ? std::to_string(whole / 60) + ':' + tail
-                        : std::to_string(whole / 3600) + ':' + two(whole / 60 % 60) + ':' + tail;
-  }
-
-  std::size_t steps_, tokens_per_step_, done_ = 0, before_ = 0;
-  std::ostream& out_;
-  bool terminal_, drawn_ = false;
-  clock now_;
-  double began_ = 0, elapsed_ = 0, drawn_at_ = 0;
-};
+/// What the progress line says of a step.
+inline std::string loss_words(double bits_per_byte) { return "loss " + fixed(bits_per_byte, 3) + " bits/byte"; }
 
 // The three files ---------------------------------------------------------------------------------------------------
 
@@ -313,94 +209,26 @@ inline std::string loss_svg(std::span<const loss_point> curve, const summary& s)
 
 // The folder --------------------------------------------------------------------------------------------------------
 
-/// Created where it is missing and tried for writing before training begins; throws usage_error. If nothing is written
-/// to it, the folders it had to create go again with it.
-class output_folder {
+class output_folder : public example::output_folder {
  public:
-  explicit output_folder(std::filesystem::path folder) : folder_(std::move(folder)) {
-    namespace fs = std::filesystem;
-    std::error_code error;
-    try {
-      if (fs::exists(folder_, error) && !fs::is_directory(folder_, error)) refuse("it is not a folder");
-      for (fs::path missing = fs::absolute(folder_, error).lexically_normal();
-           !missing.empty() && !fs::exists(missing, error); missing = missing.parent_path())
-        created_.push_back(missing);
-      error.clear();
-      fs::create_directories(folder_, error);
-      if (error) refuse(error.message());
-      for (const auto name : names)
-        if (fs::is_directory(folder_ / name, error)) refuse("its '" + std::string(name) + "' is a folder");
-      const fs::path probe = folder_ / ".train_text.tmp";
-      write_whole(probe, "\n");
-      fs::remove(probe, error);
-    } catch (...) {
-      undo();
-      throw;
-    }
-  }
-  output_folder(const output_folder&) = delete;
-  output_folder& operator=(const output_folder&) = delete;
-  ~output_folder() { undo(); }
+  explicit output_folder(std::filesystem::path folder)
+      : example::output_folder(std::move(folder), {"loss.csv", "loss.svg", "summary.json"}) {}
 
-  const std::filesystem::path& path() const { return folder_; }
-
-  /// Writes the three files beside their names and renames them when all are whole. Throws std::runtime_error, having
-  /// written nothing, where a figure is not finite (training diverged) or the disk refuses.
+  /// Throws std::runtime_error, having written nothing, where a figure is not finite (training diverged) or the disk refuses.
   void write(std::span<const loss_point> curve, const summary& s) {
-    namespace fs = std::filesystem;
     for (const auto& point : curve) require_finite(point.bits_per_byte, "the loss at step " + std::to_string(point.step));
     require_finite(s.held_out_bits_per_byte, "the held-out loss");
     require_finite(s.unigram_bits_per_byte, "the unigram cross-entropy");
     require_finite(s.bigram_bits_per_byte, "the bigram cross-entropy");
     require_finite(s.trigram_bits_per_byte, "the trigram cross-entropy");
     require_finite(s.tokens_per_second, "the number of tokens per second");
-
-    const std::array contents{loss_csv(curve), loss_svg(curve, s), summary_json(s)};
-    const auto temporary = [&](std::size_t i) { return folder_ / ('.' + std::string(names[i]) + ".tmp"); };
-    try {
-      for (std::size_t i = 0; i < names.size(); ++i) write_whole(temporary(i), contents[i]);
-      for (std::size_t i = 0; i < names.size(); ++i) {
-        std::error_code error;
-        fs::rename(temporary(i), folder_ / names[i], error);
-        if (error) refuse(error.message());
-      }
-    } catch (const std::exception& e) {
-      std::error_code gone;
-      for (std::size_t i = 0; i < names.size(); ++i) fs::remove(temporary(i), gone);
-      throw std::runtime_error(e.what());
-    }
-    created_.clear();
+    example::output_folder::write(std::array{loss_csv(curve), loss_svg(curve, s), summary_json(s)});
   }
 
  private:
-  // The summary is renamed last: where it stands, the run is complete.
-  static constexpr std::array<std::string_view, 3> names{"loss.csv", "loss.svg", "summary.json"};
-
-  [[noreturn]] void refuse(const std::string& why) const {
-    throw usage_error("cannot write to the output folder '" + folder_.string() + "': " + why + ".");
-  }
-
   static void require_finite(double value, const std::string& what) {
     if (!std::isfinite(value)) throw std::runtime_error(what + " is not a finite number, so no report was written.");
   }
-
-  void write_whole(const std::filesystem::path& path, std::string_view content) const {
-    std::FILE* const file = std::fopen(path.c_str(), "wb");
-    if (!file) refuse(std::generic_category().message(errno));
-    const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
-    const int why = errno;
-    const bool closed = std::fclose(file) == 0;  // a full disk may show only here
-    if (!written || !closed) refuse(std::generic_category().message(written ? errno : why));
-  }
-
-  void undo() noexcept {
-    std::error_code kept;  // removes empty folders only, deepest first
-    for (const auto& folder : created_) std::filesystem::remove(folder, kept);
-    created_.clear();
-  }
-
-  std::filesystem::path folder_;
-  std::vector<std::filesystem::path> created_;
 };
 
 }  // namespace train_text

@@ -252,7 +252,7 @@ int train_at(const options& o) {
             << std::flush;
 
   std::vector<loss_point> curve;
-  progress bar(o.steps, tokens_per_step);
+  example::progress bar(o.steps, tokens_per_step, "tokens");
   const stop_request stop(!o.save.empty());
   int ended_by = 0;  // a signal
   const std::vector<std::size_t> starts = held_out_starts(text.held_out.size());
@@ -301,7 +301,7 @@ int train_at(const options& o) {
         if (!std::isfinite(bits))
           throw std::runtime_error("train_text: the loss is not finite at step " + std::to_string(s));
         curve.push_back({s, bits});
-        bar.update(s, bits);
+        bar.update(s, loss_words(bits));
       }
       if (o.save.empty()) continue;
       const bool ends = s < o.steps && sw::any_rank(rank, stop.signal() != 0);
@@ -320,7 +320,7 @@ int train_at(const options& o) {
         return;
       }
     }
-    if (speaks) speed = bar.tokens_per_second();
+    if (speaks) speed = bar.rate();
 
     sw::executor<score, rank_type> judge(rank);
     judge.copy_parameters(run);

@@ -241,9 +241,8 @@ struct pullback {
 
  private:
   constexpr int result_spec(const node& of, int k) {
-    const custom_operation* const own = custom_of(t.b, of);
-    if (!own) return t.intern(inferred(of, k));
-    tape::application& known = t.application_of(*own, of.a, of.in, of.inputs);
+    if (!is_custom(t.b, of)) return t.intern(inferred(of, k));
+    tape::application& known = t.application_of(*custom_of(t.b, of), of.a, of.in, of.inputs);
     if (known.result[k] < 0) known.result[k] = t.intern(inferred(of, k));
     return known.result[k];
   }

@@ -121,7 +121,7 @@ TEST_CASE("train_text options: checkpoints") {
 
 TEST_CASE("train_text options: the help page names every flag") {
   const std::string page = train_text::usage();
-  for (const auto& f : train_text::detail::flags) CHECK(page.find(f.name) != std::string::npos);
+  for (const auto& f : train_text::flags) CHECK(page.find(f.name) != std::string::npos);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// train_text's output: the progress line, well-formed files with exact keys, and a folder never left half-written.
+// train_text's output: well-formed files with exact keys, and a folder never left half-written.
 #include "../../../examples/train_text/report.hpp"
 
 #include <doctest/doctest.h>
@@ -82,64 +82,6 @@ TEST_CASE("train_text report: the test's XML check tells good from bad") {
   CHECK_FALSE(well_formed("<a><d>"));
   CHECK_FALSE(well_formed("<a b=\"c>x</a>"));
   CHECK_FALSE(well_formed("<a/><a/>"));
-}
-
-TEST_CASE("train_text report: plain lines where the output is no terminal") {
-  std::ostringstream out;
-  double now = 100;
-  {
-    train_text::progress progress(200, 1000, out, false, [&] { return now; });
-    for (std::size_t step = 1; step <= 200; ++step) {
-      now += 0.5;
-      progress.update(step, 3.25);
-    }
-    CHECK(progress.tokens_per_second() == doctest::Approx(2000));
-  }
-  const std::string text = out.str();
-  CHECK(text.find('\r') == std::string::npos);
-  CHECK(text.find('\033') == std::string::npos);
-  CHECK(std::count(text.begin(), text.end(), '\n') == 21);
-  CHECK(text.starts_with("1/200  loss 3.250 bits/byte  2000 tokens/s  ETA 1:40\n"));
-  CHECK(text.ends_with("\n200/200  loss 3.250 bits/byte  2000 tokens/s  ETA 0:00\n"));
-}
-
-TEST_CASE("train_text report: one line redrawn on a terminal, at most ten times a second, ended once") {
-  std::ostringstream out;
-  double now = 0;
-  {
-    train_text::progress progress(1'000'000, 16384, out, true, [&] { return now; });
-    for (std::size_t step = 1; step <= 1000; ++step) {
-      now += 0.01;
-      progress.update(step, 7.5);
-    }
-  }
-  const std::string text = out.str();
-  const auto drawn = std::count(text.begin(), text.end(), '\r');
-  CHECK(drawn >= 90);
-  CHECK(drawn <= 101);
-  CHECK(std::count(text.begin(), text.end(), '\n') == 1);
-  CHECK(text.back() == '\n');
-  CHECK(text.find("ETA 2:46:30") != std::string::npos);
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line, '\r');)
-    CHECK(line.size() <= 79 + 3 + 1);  // the clearing sequence, the last line end
-
-  std::ostringstream whole;
-  {
-    train_text::progress progress(3, 1, whole, true, [&] { return now; });
-    for (std::size_t step = 1; step <= 3; ++step) progress.update(step, 1);
-  }
-  const std::string redrawn = whole.str();
-  CHECK(redrawn.find("[########################] 3/3  loss 1.000 bits/byte") != std::string::npos);
-  CHECK(std::count(redrawn.begin(), redrawn.end(), '\n') == 1);
-}
-
-TEST_CASE("train_text report: a run that ends before its first step draws nothing") {
-  std::ostringstream out;
-  {
-    train_text::progress progress(3, 1, out, true);
-  }
-  CHECK(out.str().empty());
 }
 
 TEST_CASE("train_text report: a step's time, its least work and the rates that follow from both") {

@@ -44,8 +44,14 @@ std::string describe_plan(const std::vector<std::string>& axes) {
   const int origin[max_axes]{};
   // Of so many tensors: a headed line each, and the sum of their elements.
   const auto lines = [&](const char* what, int count, auto&& name_of_tensor, auto&& spec_of_tensor) {
-    out += detail::padded(what, wide + 2) + detail::padded("shape", 14);
-    for (const auto& n : names) out += detail::padded("on " + n, 16);
+    std::size_t shapes = 12, places = 14;
+    for (const auto& n : names) places = std::max(places, 3 + n.size());
+    for (int i = 0; i < count; ++i) {
+      shapes = std::max(shapes, extents_text(spec_of_tensor(i)).size());
+      for (int a = 0; a < mesh_type::axes; ++a) places = std::max(places, to_string(spec_of_tensor(i).place[a]).size());
+    }
+    out += detail::padded(what, wide + 2) + detail::padded("shape", shapes + 2);
+    for (const auto& n : names) out += detail::padded("on " + n, places + 2);
     out += "on rank 0\n";
     std::int64_t elements = 0, local = 0;
     for (int i = 0; i < count; ++i) {
@@ -55,8 +61,8 @@ std::string describe_plan(const std::vector<std::string>& axes) {
       const std::int64_t own = numel(block);
       elements += numel(s);
       local += own;
-      out += detail::padded(name_of_tensor(i), wide + 2) + detail::padded(extents_text(s), 14);
-      for (int a = 0; a < mesh_type::axes; ++a) out += detail::padded(to_string(s.place[a]), 16);
+      out += detail::padded(name_of_tensor(i), wide + 2) + detail::padded(extents_text(s), shapes + 2);
+      for (int a = 0; a < mesh_type::axes; ++a) out += detail::padded(to_string(s.place[a]), places + 2);
       out += extents_text(block) + "\n";
     }
     out += what + ("s: " + std::to_string(elements)) + ", on rank 0: " + std::to_string(local) + "\n";
