@@ -417,7 +417,8 @@ void execute(book& b, int w, Rank& rank, const numbers* data, const auto& like, 
   };
   if constexpr (constexpr int times = run_times_of<P>(); times > 0) {
     for (int i = 0; i < times; ++i) {
-      e->resize(P::run_time[i]);
+      if constexpr (requires { P::second_run_time; }) e->resize(P::run_time[i], P::second_run_time[i]);
+      else e->resize(P::run_time[i]);
       Inputs::load(*e, data + static_cast<std::size_t>(i) * Inputs::count, like);
       e->run(env);
       take(P::results / times * static_cast<std::size_t>(i));

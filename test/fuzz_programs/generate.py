@@ -122,15 +122,16 @@ class Program:
         self.watched = False  # for what is no finite number, while it runs
         self.fake = False     # also on each rank without its peers
         self.bound = None     # dims of this extent are of run-time size, with this bound
-        self.run_times = []   # the sizes that it is run with
+        self.second = None    # and those of this one of another run-time size
+        self.run_times = []   # the sizes that it is run with, two a run
 
     def given(self, k, size):
         """Input k where run-time extents are `size`."""
         _, _, shape, _, values = self.inputs[k]
         a = Array(list(values), shape)
         for d, e in enumerate(shape):
-            if size is not None and e == self.bound:
-                a = py.narrow(a, d, 0, size)
+            if size is not None and e in (self.bound, self.second):
+                a = py.narrow(a, d, 0, size[0 if e == self.bound else 1])
         return a.copy()
 
     def evaluate(self, changed=None, size=None):
@@ -834,10 +835,14 @@ def try_program(g):
 
 
 def try_dynamic(g):
-    """Programs for every size up to a bound, run with several: every dim of extent 7 is such a one."""
+    """Programs for every size up to a bound, run with several: every dim of extent 7 is such a one, in some every dim of extent 5
+    is of another size."""
     r, p = g.r, g.p
     p.bound = 7
     shapes = [[7, 4], [7, 4], [7, 2, 3], [4, 7], [4], [7], [3, 7, 2]]
+    if g.chance(0.6):
+        p.second = 5
+        shapes = [[7, 5], [7, 5, 3], [5, 7], [7, 4, 5], [5, 4], [7, 4], [5], [4, 5, 7], [4]]
     g.new_input(r.choice(shapes[:4]))
     for _ in range(r.randrange(1, 3)):
         g.new_input(r.choice(shapes))
@@ -853,10 +858,12 @@ def try_dynamic(g):
     p.ways, p.ways_alone = ["compiled"], ["compiled"]
     p.tolerance, p.mesh_tolerance = 1e-9, 1e-10
     p.named, p.watched = g.chance(0.15), g.chance(0.15)
-    p.run_times = [7, r.randrange(2, 7), 1, r.randrange(2, 8)]
+    p.run_times = [(7, 5), (r.randrange(2, 7), r.randrange(1, 6)), (r.randrange(2), r.randrange(1, 6)), (r.randrange(2, 8), r.randrange(1, 6))]
     prune(p)
     if all(p.bound not in i[2] for i in p.inputs):
         return None
+    if p.second and all(p.second not in i[2] for i in p.inputs):
+        p.second = None
     try:
         for n in p.run_times:
             for row in p.expected_at(n):
@@ -933,7 +940,7 @@ def cpp(p, name):
         return f"sw::strided_shard<{q[1]}, W::{q[3]}::size>" if q[0] == "S" and q[3] else cpp_place(q)
     tensors = []
     for i in p.inputs:
-        shape = ", ".join(f"sw::dyn<{e}>" if e == p.bound else str(e) for e in i[2])
+        shape = ", ".join(f"sw::dyn<{e}>" if e == p.bound else f"sw::dyn<{e}, 1>" if e == p.second else str(e) for e in i[2])
         places = ", ".join(place(q) for q in i[3])
         tensors.append(f"sw::dtensor_of<{CPP_TYPE[i[1]]}, sw::shape<{shape}>, typename W::mesh, {places}>")
     out.append("  template <class W>\n  using inputs = fuzz::list<" + ",\n                             ".join(tensors) + ">;\n")
@@ -943,7 +950,9 @@ def cpp(p, name):
     out.append(f"  static constexpr std::size_t results = {count}, gradients = {len(p.wrt)};\n")
     checks = "sw::executor_checks::poison" + (" | sw::executor_checks::finite" if p.watched else "")
     out.append(f"  static constexpr auto checks = {checks};\n  static constexpr bool named = {'true' if p.named else 'false'};\n")
-    out.append(f"  static constexpr int run_times = {len(p.run_times)}, run_time[] = {{{', '.join(map(str, p.run_times)) or 0}}};\n")
+    out.append(f"  static constexpr int run_times = {len(p.run_times)}, run_time[] = {{{', '.join(str(n) for n, _ in p.run_times) or 0}}};\n")
+    if p.second:
+        out.append(f"  static constexpr int second_run_time[] = {{{', '.join(str(n) for _, n in p.run_times)}}};\n")
     out.append(f"  static constexpr bool writes_inputs = {'true' if p.written else 'false'};\n")
     out.append(f"  static constexpr const fuzz::numbers* data = {name}_data;\n")
     out.append(f"  static constexpr bool arrives = {'true' if p.arrives else 'false'};\n")

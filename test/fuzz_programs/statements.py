@@ -849,6 +849,25 @@ def seen(g):
     view_of(g, code, t, lambda a: py.reshape(a, shape), place, copies=which != "view")
 
 
+@statement(["flatten"], 0)
+def merged(g):
+    """Two dims as one that scales with the sizes of both; a shard of the first, cut by whole rows of the second, is gathered."""
+    R, U, S, P = places()
+    t = g.pick(lambda x: x.rank >= 2, real=None)
+    d = g.r.randrange(t.rank - 1)
+    run_time = (g.p.bound, g.p.second)
+    skip(not any(e in run_time for e in t.shape[d:d + 2]) or any(e > 7 for e in t.shape[d:d + 2]))
+    skip(t.shape[d] == t.shape[d + 1])  # a square of a size
+    t = whole_dims(g, t, [d + 1])
+    split = [a for a, p in enumerate(t.place) if p[0] == "S" and p[1] == d]
+    skip(len(split) > 1 or any(t.place[a][2] != 1 or t.place[a][3] for a in split))
+    place = [R() if a in split else ("S", p[1] - (p[1] > d), p[2], p[3]) if p[0] == "S" else p for a, p in enumerate(t.place)]
+    code = f"sw::flatten<{d}, {d + 1}>({{0}})"
+    for a in split:
+        code = f"sw::redistribute<A{a}, sw::replicate>({code})"
+    view_of(g, code, t, lambda x: py.reshape(x, x.shape[:d] + [x.shape[d] * x.shape[d + 1]] + x.shape[d + 2:]), place, copies=True)
+
+
 @statement(["contiguous"], 0.5, smooth=True)
 def packed(g):
     t = g.pick(real=None)
@@ -1295,7 +1314,7 @@ def written_beside(g):
 DYNAMIC_NAMES = {"relu", "tanh", "abs", "exp", "sigmoid", "sin", "cos", "neg", "square", "silu", "gelu", "scale", "add", "sub", "mul", "lerp", "clamp",
                  "maximum", "minimum", "matmul", "linear_product", "sum", "mean", "amax", "amin", "max", "logsumexp", "softmax", "layer_norm",
                  "transpose", "redistribute", "full_tensor", "cross_entropy", "tril"}
-DYNAMIC = [s for s in STATEMENTS if s[0][0] in DYNAMIC_NAMES]
+DYNAMIC = [s for s in STATEMENTS if s[0][0] in DYNAMIC_NAMES] + [(s[0], 2.5, *s[2:]) for s in STATEMENTS if s[2] is merged]
 RARE = [s for s in STATEMENTS if s[1] <= 0.5 and s[0][0] not in py.UNARY and s[0][0] not in py.COMPARE] + [s for s in STATEMENTS if s[2] is in_blocks] * 4
 VIEWING = [s for s in STATEMENTS if s[2] in (cut, cut, turned, one_index, unit, moved)]
 WRITING = [s for s in STATEMENTS if s[2] in (written, departed, written_through)] + [s for s in STATEMENTS if s[2] is written_beside] * 3

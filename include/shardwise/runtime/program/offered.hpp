@@ -20,9 +20,10 @@ struct parameter_total;  // int: how many parameters
 struct buffer_total;     // int: how many buffers of modules
 struct memory;           // memory::value: offsets and lifetimes of all values in one arena
 struct peak_bytes;       // std::int64_t: the arena's size
-struct dyn_bound;        // dyn_bounds: those of the run-time sizes; none if all extents are static
-struct traffic;          // .order_hash: which collectives, in which order; ranks compare it before they run
-struct output_names;     // output_names::find(name): the number of the output that the task calls so, -1: none
+struct
+    dyn_bound;  // dyn_bounds: those of the run-time sizes, none if all extents are static; dyn_not_empty: which may not be 0, as bits
+struct traffic;       // .order_hash: which collectives, in which order; ranks compare it before they run
+struct output_names;  // output_names::find(name): the number of the output that the task calls so, -1: none
 }  // namespace program_member
 
 template <class Member>
@@ -66,6 +67,7 @@ concept offers_peak_bytes = requires {
 template <class P>
 concept offers_dyn_bound = requires {
   { P::dyn_bound } -> std::convertible_to<dyn_bounds>;
+  { P::dyn_not_empty } -> std::convertible_to<unsigned>;
 };
 template <class P>
 concept offers_traffic = requires {
