@@ -271,12 +271,11 @@ constexpr finding reshape_sizes(const spec& x, spec& out) {
       set_dyn(out, j, dyn_sizes(x, d));
       g = group_of(x, out, d);
     }
-    const auto now = sizes_of(out, g.to_begin, g.to_end);
-    if (!g.equal || !now.once || now.sizes != sizes.sizes) return {problem::reshape_dyn, 0, d};
+    if (!g.equal || !sizes_of(out, g.to_begin, g.to_end).once) return {problem::reshape_dyn, 0, d};
   }
-  if (dyn_sizes(out) != dyn_sizes(x)) return {problem::reshape_dyn};
   for (int j = 0; j < out.rank; ++j)
-    if (is_dyn(out, j) && out.extent[j] % product_of(x.dyn_bound, dyn_sizes(out, j)) != 0)
+    if (is_dyn(out, j) && ((dyn_sizes(out, j) & ~dyn_sizes(x)) != 0 || !group_of(out, x, j).equal ||
+                           out.extent[j] % product_of(x.dyn_bound, dyn_sizes(out, j)) != 0))
       return {problem::reshape_dyn, 0, j};
   return {};
 }

@@ -79,6 +79,9 @@ static_assert(refuses(apply(op_code::gather, op_attr{{1}}, real<dyn<6>, 4>, whol
 // --- as many as there are at the smallest size ---------------------------------------------------------------------------
 
 static_assert(refuses(apply(op_code::topk, op_attr{{2}}, real<4, dyn<6>>), problem::topk_count));
+static_assert(sw::rules::dims_of_extremes(op_code::topk, op_attr{{1}}, 2) == 0b10 &&
+              sw::rules::dims_of_extremes(op_code::amax, op_attr{{0b01}}, 2) == 0b01 &&
+              sw::rules::dims_of_extremes(op_code::sum, op_attr{{0b01}}, 2) == 0);
 constexpr spec two_each = [] {  // (4, 2 n)
   spec s = real<4, dyn<6>>;
   s.extent[1] = 12;
@@ -135,6 +138,11 @@ static_assert(refuses(reshaped<sw::extent_product(dyn<8>, 2)>(real<batch, dyn<4>
 static_assert(refuses(reshaped<6, 4>(real<batch, 6>), problem::reshape_dyn));  // 6 is no multiple of 4
 static_assert(refuses(reshaped<dyn<24, 1>>(real<batch, 6>), problem::reshape_dyn));
 static_assert(refuses(reshaped<dyn<4>, 6>(real<4, 6>), problem::reshape_dyn));
+static_assert(refuses(reshaped<batch, dyn<8>>(real<batch, 8>),
+                      problem::reshape_dyn));  // of 2 * 8 elements it would see 2 * 4
+static_assert(sw::extent_at(real<batch, length>, 0, {2, 5}) == 2 && sw::extent_at(real<batch, length>, 1, {2, 5}) == 5);
+static_assert(sw::extent_at(rows, 0, {2, 5}) == 10 && sw::extent_at(rows, 0, {2, 0}) == 0 &&
+              sw::extent_at(rows, 0, {}) == 24);
 static_assert(refuses(reshaped<sw::extent_product(dyn<2>, dyn<3, 1>), 4>(real<batch, length>), problem::reshape_dyn));
 
 // Law: at every size every rank has the same elements before and after, those of a range of rows.
