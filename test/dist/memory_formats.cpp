@@ -79,6 +79,10 @@ void read_along() {
     CHECK(figures::whole(sw::redistribute<dp, sw::shard<3 - Dim>>(y)) == values);
     CHECK(figures::whole(y + turned(x)) == figures::whole(x + x));
     if constexpr (Dim < 3) CHECK(figures::whole(sw::view<2, 3, 20>(y)) == values);
+    if constexpr (Dim < 2) {  // between the rows of a part there are gaps
+      const auto part = sw::narrow<2, 1, 2>(x);
+      CHECK(figures::whole(sw::view<2, 3, 8>(part)) == figures::whole(sw::contiguous(part)));
+    }
   });
 }
 TEST_CASE("memory formats: what reads a channels-last tensor has the values of a contiguous one, split along any dim") {
