@@ -95,14 +95,13 @@ inline void weight_gradient(const sw::convolution_attributes& a, block& y, block
 }
 // One block as another lies, by the kernel that programs have for it.
 inline void copy(block& from, block& to) {
-  call c{};
+  call c;
   c.inputs = c.all_inputs = 1;
   c.l[0] = from.l;
   c.l[result] = to.l;
-  sw::host::operands<float> q;
-  q.p[0] = from.values.data();
-  q.p[result] = to.values.data();
-  sw::host::kernel<sw::op_code::contiguous>::run<float>(c, q, sw::step_env{});
+  c.p[0] = from.values.data();
+  c.p[result] = to.values.data();
+  sw::runtime::compute<sw::op_code::contiguous, float>(c, sw::step_env{});
 }
 
 }  // namespace by_hand
