@@ -170,12 +170,20 @@ class plan {
         image_({r.n, r.c, r.h, r.w}, r.image),
         result_({r.n, r.o, r.oh, r.ow}, r.result),
         given_{desc(), weight_of(r), desc()} {
-    const bool last = image_.last && result_.last;
+    // Computed channels-last where one of the two lies so alone, or both may be taken for it; what does not lie so is copied.
+    const auto alone = [](const block& b) { return b.last && !b.contiguous; };
+    const bool last = alone(image_) || alone(result_) || (image_.last && result_.last);
     given_[0] = image_.as_it_lies(last);
     given_[2] = result_.as_it_lies(last);
-    // Blocks that lie channels-last are computed as they lie. Others are as well where oneDNN has a kernel of its own making for them;
-    // else it says what it would have them in, and they are copied.
-    if (!make(r, given_[0], given_[2]) || (!last && !is_made(implementation_))) make(r, image_.in(tag::any), result_.in(tag::any));
+    // The first of these formats for which oneDNN has a kernel of its own making: as the blocks lie, as it would have them, channels-last.
+    // Where it has none, its products of copied windows, but not group by group; that, and kernels that are not made for single channels
+    // where blocks lie channels-last, take twice as long as the built-in ones and longer.
+    const desc x[] = {last ? image_.in(tag::nhwc) : given_[0], image_.in(tag::any), image_.in(tag::nhwc)};
+    const desc y[] = {last ? result_.in(tag::nhwc) : given_[2], result_.in(tag::any), result_.in(tag::nhwc)};
+    bool made = false;
+    for (int k = 0; k < 3 && !made; ++k) made = make(r, x[k], y[k]) && is_made(implementation_, last && r.groups > 1 && r.i == 1);
+    if (!made && r.groups > 1) throw std::runtime_error("oneDNN has no kernel for such groups but slow ones");
+    if (!made) make(r, x[1], y[1]);
     if (implementation_.empty()) throw std::runtime_error("oneDNN has no kernel for it");
     if (is_reference(implementation_)) throw std::runtime_error("oneDNN has plain loops for it alone");
     settle_memory();
@@ -201,9 +209,10 @@ class plan {
   }
 
  private:
-  // For these very strides, not by matrix products of copied windows.
-  static bool is_made(const std::string& implementation) {
-    return !is_reference(implementation) && implementation.find("gemm:") == std::string::npos;
+  // For these very strides, not by matrix products of copied windows; and for single channels.
+  static bool is_made(const std::string& implementation, bool single) {
+    const auto has = [&](const char* word) { return implementation.find(word) != std::string::npos; };
+    return !is_reference(implementation) && !has("gemm:") && (!single || has("dw"));
   }
   int written() const {
     return pass_ == convolution_pass::forward ? 2 : pass_ == convolution_pass::image_gradient ? 0 : 1;
