@@ -124,9 +124,9 @@ constexpr bool is_turned() {
 }
 
 double ratio(const contestant& a, const contestant& b) {
-  std::vector<double> r;
-  for (std::size_t i = 0; i < a.all.size(); ++i) r.push_back(a.all[i] / b.all[i]);
-  return r.empty() || b.all.empty() ? 0 : median(r);
+  std::vector<double> r;  // of those that took turns
+  for (std::size_t i = 0; i < a.all.size() && i < b.all.size(); ++i) r.push_back(a.all[i] / b.all[i]);
+  return r.empty() ? 0 : median(r);
 }
 std::string shown(double x) {
   char text[32];
