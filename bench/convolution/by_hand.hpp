@@ -88,10 +88,12 @@ inline void forward(const sw::convolution_attributes& a, block& x, block& weight
   with(sw::operations::convolution, a, x, weight, y, [](const auto& k) { sw::host_kernel<sw::custom::conv2d>::run(k); });
 }
 inline void image_gradient(const sw::convolution_attributes& a, block& y, block& weight, block& x) {
-  with(sw::operations::convolution_dx, a, y, weight, x, [](const auto& k) { sw::host_kernel<sw::custom::conv2d_dx>::run(k); });
+  with(sw::operations::convolution_dx, a, y, weight, x,
+       [](const auto& k) { sw::host_kernel<sw::custom::conv2d_dx>::run(k); });
 }
 inline void weight_gradient(const sw::convolution_attributes& a, block& y, block& x, block& weight) {
-  with(sw::operations::convolution_dw, a, y, x, weight, [](const auto& k) { sw::host_kernel<sw::custom::conv2d_dw>::run(k); });
+  with(sw::operations::convolution_dw, a, y, x, weight,
+       [](const auto& k) { sw::host_kernel<sw::custom::conv2d_dw>::run(k); });
 }
 // One block as another lies, by the kernel that programs have for it.
 inline void copy(block& from, block& to) {

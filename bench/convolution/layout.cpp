@@ -153,13 +153,14 @@ template <class P>
 void measure(int turns, rival& r) {
   using inputs = typename P::inputs;
   using plain = sw::gradient_step<typename P::function, mesh, inputs, typename P::wrt, sw::pipeline<>>;
-  using automatic = sw::gradient_step<typename P::function, mesh, inputs, typename P::wrt, sw::pipeline<sw::optimize_layout<>>>;
+  using automatic =
+      sw::gradient_step<typename P::function, mesh, inputs, typename P::wrt, sw::pipeline<sw::optimize_layout<>>>;
   using last = sw::gradient_step<typename P::function, mesh, inputs, typename P::wrt,
                                  sw::pipeline<sw::optimize_layout<sw::layout_mode::force>>>;
-  const sw::host::convolution_library* const library = sw::host::used_convolution_library();
+  const sw::runtime::convolution_library* const library = sw::runtime::used_convolution_library();
   for (const bool by_library : {false, true}) {
     if (by_library && !library) continue;
-    sw::host::use_convolution_library(by_library ? library : nullptr);
+    sw::runtime::use_convolution_library(by_library ? library : nullptr);
     sw::launch<mesh>([&](auto& rank) {
       using rank_type = std::remove_reference_t<decltype(rank)>;
       sw::executor<plain, rank_type> a(rank);
@@ -186,15 +187,15 @@ void measure(int turns, rival& r) {
         for (contestant& x : all)
           if (x.seconds) x.all.push_back(x.seconds(repeats));
       constexpr bool turned = is_turned<automatic>();
-      std::printf("| %s | %s | %s | %.3f | %s | %s | %s | %s | %s | %s | %s |\n", P::name, by_library ? "oneDNN" : "built-in",
-                  turned ? "channels-last" : "as it is", median(all[without].all) * 1e3,
+      std::printf("| %s | %s | %s | %.3f | %s | %s | %s | %s | %s | %s | %s |\n", P::name,
+                  by_library ? "oneDNN" : "built-in", turned ? "channels-last" : "as it is", median(all[without].all) * 1e3,
                   shown(ratio(all[without], all[decided])).c_str(), shown(ratio(all[without], all[forced])).c_str(),
                   shown(ratio(all[decided], all[turned ? hand_last : hand])).c_str(),
                   shown(ratio(all[forced], all[hand_last])).c_str(), shown(ratio(all[without], all[torch])).c_str(),
                   shown(ratio(all[decided], all[torch])).c_str(), shown(ratio(all[forced], all[torch_last])).c_str());
       std::fflush(stdout);
     });
-    sw::host::use_convolution_library(library);
+    sw::runtime::use_convolution_library(library);
   }
 }
 
@@ -214,9 +215,7 @@ struct model {
   };
   using inputs = sw::inputs<in<N, 3, H, H>, in<64, 3, 7, 7>, in<64, 1, 7, 7>, in<64, 64, 1, 1>>;
   using wrt = sw::wrt<1, 2, 3>;
-  static std::string question() {
-    return "model " + std::to_string(N) + " " + std::to_string(H) + " " + std::to_string(H);
-  }
+  static std::string question() { return "model " + std::to_string(N) + " " + std::to_string(H) + " " + std::to_string(H); }
 
   class by_hand_step {
    public:
@@ -353,7 +352,7 @@ void measure_all(int turns, rival& r, const char* only) {
 int main(int argc, char** argv) {
   const int turns = argc > 1 ? std::atoi(argv[1]) : 9;
   rival r(argc > 2 ? argv[2] : "-");
-  const sw::host::convolution_library* const library = sw::host::used_convolution_library();
+  const sw::runtime::convolution_library* const library = sw::runtime::used_convolution_library();
   std::printf("%s; PyTorch %s; %d turns\n\n", library ? library->name().c_str() : "no oneDNN",
               r.is_there() ? r.version().c_str() : "is not there", turns);
   std::printf(
@@ -361,5 +360,5 @@ int main(int argc, char** argv) {
       "forced / by hand | without / PyTorch | pass / PyTorch | forced / PyTorch channels-last |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   measure_all<model<2, 16>, model<8, 224>, first, square, wide, strided, pointwise, depthwise>(turns, r,
-                                                                                              argc > 3 ? argv[3] : "");
+                                                                                               argc > 3 ? argv[3] : "");
 }

@@ -5,7 +5,7 @@
 #include <shardwise/runtime/host/convolution_library.hpp>
 
 int main() {
-  const shardwise::host::convolution_library* const library = shardwise::host::used_convolution_library();
+  const shardwise::runtime::convolution_library* const library = shardwise::runtime::used_convolution_library();
   if (!library) return 1;
   std::printf("%s\n", library->name().c_str());
 }

@@ -12,17 +12,17 @@
 namespace {
 
 using namespace convolving;
-namespace host = sw::host;
+namespace runtime = sw::runtime;
 
 constexpr which passes[] = {which::forward, which::dx, which::dw};
 
 // Without a library while it lives.
 struct built_in {
-  const host::convolution_library* const before = host::used_convolution_library();
-  built_in() { host::use_convolution_library(nullptr); }
-  ~built_in() { host::use_convolution_library(before); }
+  const runtime::convolution_library* const before = runtime::used_convolution_library();
+  built_in() { runtime::use_convolution_library(nullptr); }
+  ~built_in() { runtime::use_convolution_library(before); }
 };
-bool says(const std::string& text) { return host::convolution_report().find(text) != std::string::npos; }
+bool says(const std::string& text) { return runtime::convolution_report().find(text) != std::string::npos; }
 
 std::int64_t summands(const sizes& s, which k) {
   if (k == which::forward) return s.c / s.a.groups * s.kh * s.kw;
@@ -32,12 +32,14 @@ std::int64_t summands(const sizes& s, which k) {
 
 // Law: a sum of n products in float, in any order, is within n u / (1 - n u) of the exact one, in units of the sum of the products'
 // magnitudes; u is half of epsilon, and products of floats are exact in double.
-double worst_share(const sizes& s, which k, const std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& got) {
+double worst_share(const sizes& s, which k, const std::vector<float>& a, const std::vector<float>& b,
+                   const std::vector<float>& got) {
   const std::vector<double> x(a.begin(), a.end()), y(b.begin(), b.end());
   std::vector<double> ax, ay;
   for (const double v : x) ax.push_back(std::abs(v));
   for (const double v : y) ay.push_back(std::abs(v));
-  const auto exact = computed<double>(s, k, x, y, plain, 1, true), magnitude = computed<double>(s, k, ax, ay, plain, 1, true);
+  const auto exact = computed<double>(s, k, x, y, plain, 1, true),
+             magnitude = computed<double>(s, k, ax, ay, plain, 1, true);
   const double nu = static_cast<double>(summands(s, k)) * static_cast<double>(std::numeric_limits<float>::epsilon()) / 2;
   REQUIRE(got.size() == exact.size());
   double worst = 0;
@@ -57,8 +59,8 @@ void check(const sizes& s) {
     for (const format f : each) {
       CAPTURE(static_cast<int>(k));
       CAPTURE(static_cast<int>(f));
-      CAPTURE(host::convolution_report());
-      host::clear_convolution_report();
+      CAPTURE(runtime::convolution_report());
+      runtime::clear_convolution_report();
       const auto got = computed<float>(s, k, x, y, {f, f, f});
       (says("oneDNN ") ? taken : refused) += 1;
       CHECK(worst_share(s, k, x, y, got) <= 1);
@@ -77,8 +79,8 @@ void check(const sizes& s) {
 }
 
 TEST_CASE("a program that links shardwise::onednn has it registered, and it says its version") {
-  REQUIRE(host::used_convolution_library());
-  CHECK(host::used_convolution_library()->name().find("oneDNN ") == 0);
+  REQUIRE(runtime::used_convolution_library());
+  CHECK(runtime::used_convolution_library()->name().find("oneDNN ") == 0);
 }
 TEST_CASE("oneDNN's convolutions are within rounding of the exact sums, in every format and share") {
   taken = refused = 0;
@@ -131,7 +133,7 @@ TEST_CASE("what oneDNN does not take has the bits of the built-in kernel, and th
     };
     return is(got, want) && is(cut, want);
   };
-  host::clear_convolution_report();
+  runtime::clear_convolution_report();
   for (const which k : passes)
     for (const format f : each) {
       const auto e = operands_of(s, k);
@@ -143,13 +145,15 @@ TEST_CASE("what oneDNN does not take has the bits of the built-in kernel, and th
       const auto n = operands_of(empty, k);
       CHECK(both(empty, k, some<float>(count(n[0]), 0), some<float>(count(n[1]), 1), f));
     }
-  CHECK(says("forward of double, image 2 4 5 6, kernel 4 4 3 3, padding 1 1 1 1: built-in kernel (elements of float alone are taken), 1 call\n"));
+  CHECK(says(
+      "forward of double, image 2 4 5 6, kernel 4 4 3 3, padding 1 1 1 1: built-in kernel (elements of float alone are taken), 1 call\n"));
   CHECK(says("not one piece of finite numbers"));
-  CHECK(says("gradient of the weight of float, image 0 4 5 6, kernel 4 4 3 3, padding 1 1 1 1: built-in kernel (a block is empty)"));
+  CHECK(says(
+      "gradient of the weight of float, image 0 4 5 6, kernel 4 4 3 3, padding 1 1 1 1: built-in kernel (a block is empty)"));
 }
 
 TEST_CASE("a convolution is planned once, and of more than are kept the first is dropped") {
-  host::clear_convolution_report();
+  runtime::clear_convolution_report();
   const auto forward = [](std::int64_t width) {
     const sizes s{1, 1, 1, width, 1, 1, 1, with(1, 0)};
     computed<float>(s, which::forward, some<float>(width, 0), some<float>(1, 1), plain);
@@ -161,8 +165,8 @@ TEST_CASE("a convolution is planned once, and of more than are kept the first is
   CHECK(!says("image 1 1 1 5,"));  // met first
   CHECK(says("image 1 1 1 1026,"));
   CHECK(says("and 2 that were dropped from the 1024 that are kept\n"));
-  host::clear_convolution_report();
-  CHECK(host::convolution_report().empty());
+  runtime::clear_convolution_report();
+  CHECK(runtime::convolution_report().empty());
 }
 
 std::size_t threads() {
@@ -177,7 +181,7 @@ TEST_CASE("ranks that compute by oneDNN at once get their own bits, and start no
     const auto e = operands_of(s, k);
     return computed<float>(s, k, some<float>(count(e[0]), 0), some<float>(count(e[1]), 1), plain);
   };
-  host::clear_convolution_report();
+  runtime::clear_convolution_report();
   for (const which k : passes) want[static_cast<int>(k)] = compute(k);
   const std::size_t before = threads();
   std::vector<std::thread> ranks;

@@ -94,9 +94,9 @@ std::vector<std::vector<double>> computed(shapes<Shape...>, placements<P...>, bo
 // computation of magnitudes; gamma = n u / (1 - n u), n products and sums on the way to an element.
 template <class F, class Mesh, class Shapes, class Placements>
 void check() {
-  sw::host::clear_convolution_report();
+  sw::runtime::clear_convolution_report();
   const auto got = computed<float, F, Mesh>(Shapes{}, Placements{}, false);
-  const std::string report = sw::host::convolution_report();
+  const std::string report = sw::runtime::convolution_report();
   CHECK(report.find("oneDNN ") != std::string::npos);
   CHECK(report.find("built-in kernel") == std::string::npos);
   CHECK(got == computed<float, F, Mesh>(Shapes{}, Placements{}, false));  // from run to run

@@ -171,7 +171,7 @@ double apart(const std::vector<T>& a, const std::vector<T>& b) {
 }
 
 inline sw::convolution_attributes with(std::int16_t stride, std::int16_t padding, std::int16_t dilation = 1,
-                                std::int32_t groups = 1, std::int32_t further = 0) {
+                                       std::int32_t groups = 1, std::int32_t further = 0) {
   return {{stride, stride}, {padding, padding}, {dilation, dilation}, groups, {0, 0}, {further, further}};
 }
 

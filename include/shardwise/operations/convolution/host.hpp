@@ -157,7 +157,7 @@ struct convolution_kernel {
   static void run_now(const kernel_arguments<T>& k) {
     const convolution_blocks b = blocks_of(k, X, Weight, Y);
     if (k.size() == 0) return;
-    const convolution_library* const library = used_convolution_library();
+    const runtime::convolution_library* const library = runtime::used_convolution_library();
     if (!library) return run_built_in(b, k);
     if (k.shares() == 1) return run_either(*library, b, k);
     const convolution_detail::convolution_part<X, Weight, Y, T> part(b, k);
@@ -165,7 +165,8 @@ struct convolution_kernel {
     if (of.size() > 0) run_either(*library, blocks_of(of, X, Weight, Y), of);
   }
   template <class T>
-  static void run_either(const convolution_library& library, const convolution_blocks& b, const kernel_arguments<T>& k) {
+  static void run_either(const runtime::convolution_library& library, const convolution_blocks& b,
+                         const kernel_arguments<T>& k) {
     if (!convolution_detail::run_library<X, Weight, Y>(library, b, k)) run_built_in(b, k);
   }
   template <class T>

@@ -20,8 +20,8 @@ bool is_finite_piece(const kernel_arguments<T>& k, int operand) {
   return span == k.size(operand) && is_finite(k.in(operand), span);
 }
 
-inline convolution_request request_of(const convolution_blocks& b, convolution_pass pass, dtype type) {
-  convolution_request r;
+inline runtime::convolution_request request_of(const convolution_blocks& b, runtime::convolution_pass pass, dtype type) {
+  runtime::convolution_request r;
   r.pass = pass;
   r.type = type;
   r.n = b.n;
@@ -51,18 +51,18 @@ inline convolution_request request_of(const convolution_blocks& b, convolution_p
 
 // X, Weight, Y: operands that are x, the weight and y; -1: the result.
 template <int X, int Weight, int Y>
-inline constexpr convolution_pass pass_of = Y < 0   ? convolution_pass::forward
-                                            : X < 0 ? convolution_pass::image_gradient
-                                                    : convolution_pass::weight_gradient;
+inline constexpr runtime::convolution_pass pass_of = Y < 0   ? runtime::convolution_pass::forward
+                                                     : X < 0 ? runtime::convolution_pass::image_gradient
+                                                             : runtime::convolution_pass::weight_gradient;
 
 // Whether the library computed it; else nothing is written.
 template <int X, int Weight, int Y, class T>
-bool run_library(const convolution_library& library, const convolution_blocks& b, const kernel_arguments<T>& k) {
-  constexpr convolution_pass pass = pass_of<X, Weight, Y>;
+bool run_library(const runtime::convolution_library& library, const convolution_blocks& b, const kernel_arguments<T>& k) {
+  constexpr runtime::convolution_pass pass = pass_of<X, Weight, Y>;
   const auto at = [&](int operand) { return operand < 0 ? k.out() : const_cast<T*>(k.in(operand)); };
-  convolution_request r = request_of(b, pass, dtype_v<T>);
+  runtime::convolution_request r = request_of(b, pass, dtype_v<T>);
   const bool padded = taps_of(b, 0).is_padded() || taps_of(b, 1).is_padded();
-  r.finite = !padded || is_finite_piece(k, pass == convolution_pass::weight_gradient ? 0 : 1);
+  r.finite = !padded || is_finite_piece(k, pass == runtime::convolution_pass::weight_gradient ? 0 : 1);
   return library.run(r, {at(X), at(Weight), at(Y)});
 }
 
@@ -72,11 +72,11 @@ template <int X, int Weight, int Y, class T>
 class convolution_part {
  public:
   convolution_part(const convolution_blocks& b, const kernel_arguments<T>& k) {
-    constexpr convolution_pass pass = pass_of<X, Weight, Y>;
+    constexpr runtime::convolution_pass pass = pass_of<X, Weight, Y>;
     convolution_attributes a = b.a;
     c_.inputs = c_.all_inputs = 2;
     for (const int operand : {0, 1, -1}) lay(operand, k);
-    if (pass != convolution_pass::weight_gradient && b.n >= k.shares()) {
+    if (pass != runtime::convolution_pass::weight_gradient && b.n >= k.shares()) {
       const interval of = k.share(b.n);
       cut(X, 0, of);
       cut(Y, 0, of);
@@ -87,7 +87,7 @@ class convolution_part {
       cut(Weight, 0, {of.begin * outputs, of.size * outputs});
       cut(Y, 1, {of.begin * outputs, of.size * outputs});
       a.groups = static_cast<std::int32_t>(of.size);
-    } else if (pass == convolution_pass::image_gradient) {
+    } else if (pass == runtime::convolution_pass::image_gradient) {
       const interval of = k.share(b.c);
       cut(X, 1, of);
       cut(Weight, 1, of);

@@ -11,7 +11,7 @@
 #include <shardwise/support/config.hpp>
 #include <shardwise/vocabulary/dtype.hpp>
 
-namespace shardwise::inline v0_1::host {
+namespace shardwise::inline v0_1::runtime {
 
 enum class convolution_pass : std::uint8_t { forward, image_gradient, weight_gradient };
 
@@ -67,10 +67,11 @@ inline const convolution_library* used_convolution_library() {
 // to float before, and are reported as such.
 inline std::string convolution_report() {
   const convolution_library* const library = used_convolution_library();
-  return library ? library->report() : "no library is linked (shardwise::onednn): convolutions run by the built-in kernels\n";
+  return library ? library->report()
+                 : "no library is linked (shardwise::onednn): convolutions run by the built-in kernels\n";
 }
 inline void clear_convolution_report() {
   if (const convolution_library* const library = used_convolution_library()) library->clear_report();
 }
 
-}  // namespace shardwise::inline v0_1::host
+}  // namespace shardwise::inline v0_1::runtime

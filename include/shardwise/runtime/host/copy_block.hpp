@@ -66,18 +66,12 @@ void copy_tile(const T* x, std::int64_t apart, T* o, std::int64_t across) {
 // The same of any extents. Law: every line of what is read and of what is written is used whole while it is near.
 template <class T>
 void copy(const T* x, std::int64_t apart, T* o, std::int64_t across, std::int64_t wide, std::int64_t high) {
-  switch (high) {
-    case 2: return copy_columns<2>(x, apart, o, across, wide);
-    case 3: return copy_columns<3>(x, apart, o, across, wide);
-    case 4: return copy_columns<4>(x, apart, o, across, wide);
-    default: break;
-  }
-  switch (wide) {
-    case 2: return copy_rows<2>(x, apart, o, across, high);
-    case 3: return copy_rows<3>(x, apart, o, across, high);
-    case 4: return copy_rows<4>(x, apart, o, across, high);
-    default: break;
-  }
+  if (high == 2) return copy_columns<2>(x, apart, o, across, wide);
+  if (high == 3) return copy_columns<3>(x, apart, o, across, wide);
+  if (high == 4) return copy_columns<4>(x, apart, o, across, wide);
+  if (wide == 2) return copy_rows<2>(x, apart, o, across, high);
+  if (wide == 3) return copy_rows<3>(x, apart, o, across, high);
+  if (wide == 4) return copy_rows<4>(x, apart, o, across, high);
   for (std::int64_t i = 0; i < wide; i += side)
     for (std::int64_t j = 0; j < high; j += side) {
       const std::int64_t w = wide - i < side ? wide - i : side, h = high - j < side ? high - j : side;

@@ -58,8 +58,8 @@ bool copies(const extents& e, const layout& from, const layout& to) {
 template <class T>
 int wrong() {
   int n = 0;
-  constexpr extents all[] = {{1, 1, 1, 1}, {2, 3, 5, 7},   {1, 16, 4, 4},  {2, 17, 5, 3},  {3, 33, 2, 16}, {1, 2, 9, 9},
-                             {2, 4, 1, 37}, {1, 64, 8, 8}, {2, 31, 31, 1}, {0, 3, 4, 5}, {2, 20, 0, 3},  {1, 5, 1, 1}};
+  constexpr extents all[] = {{1, 1, 1, 1},  {2, 3, 5, 7},  {1, 16, 4, 4},  {2, 17, 5, 3}, {3, 33, 2, 16}, {1, 2, 9, 9},
+                             {2, 4, 1, 37}, {1, 64, 8, 8}, {2, 31, 31, 1}, {0, 3, 4, 5},  {2, 20, 0, 3},  {1, 5, 1, 1}};
   for (const extents& e : all) {
     std::array<int, 4> a{0, 1, 2, 3};
     do {
@@ -67,7 +67,8 @@ int wrong() {
       do {
         for (const std::int64_t step : {1, 2})
           for (const std::int64_t gap : {0, 3})
-            n += !copies<T>(e, laid(e, a, 1, gap), laid(e, b, step, 0)) + !copies<T>(e, laid(e, a, step, 0), laid(e, b, 1, gap));
+            n += !copies<T>(e, laid(e, a, 1, gap), laid(e, b, step, 0)) +
+                 !copies<T>(e, laid(e, a, step, 0), laid(e, b, 1, gap));
       } while (std::next_permutation(b.begin(), b.end()));
     } while (std::next_permutation(a.begin(), a.end()));
   }

@@ -4,7 +4,7 @@
 //
 // It takes elements of float (those of two bytes are widened to it before, and rounded once after), both memory formats and any other
 // strides, every stride, padding, dilation and number of groups. Not: double; an empty block; a padded image beside factors that are no
-// finite numbers; what oneDNN has plain loops for alone. Those run by the built-in kernel, and host::convolution_report() says why.
+// finite numbers; what oneDNN has plain loops for alone. Those run by the built-in kernel, and runtime::convolution_report() says why.
 //
 // Differences to the built-in kernels: sums are oneDNN's, so bits differ from theirs, between memory formats, between numbers of ranks
 // or of compute threads, and between kinds of processors. The same program gives the same bits from run to run.
@@ -19,7 +19,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
-namespace shardwise::inline v0_1::host::onednn {
+namespace shardwise::inline v0_1::runtime::onednn {
 
 inline std::string name() { return "oneDNN " + version(); }
 
@@ -149,7 +149,7 @@ inline bool run(const convolution_request& r, const convolution_pointers& p) {
     e->of->run(p);
   } catch (const dnnl::error& x) {
     throw std::runtime_error("shardwise: convolution by oneDNN " + version() + " (" + text_of(r) + "): " + x.what() +
-                             "; host::use_convolution_library(nullptr) runs the built-in kernel");
+                             "; runtime::use_convolution_library(nullptr) runs the built-in kernel");
   }
   return true;
 }
@@ -158,8 +158,8 @@ inline std::string report() {
   std::string all;
   library::get().each([&](const convolution_request& r, const entry& e) {
     const std::int64_t calls = e.calls.load(std::memory_order_relaxed);
-    all += text_of(r) + ": " + (e.of ? name() + " (" + e.of->implementation() + ")" : "built-in kernel (" + e.why + ")") + ", " +
-           std::to_string(calls) + (calls == 1 ? " call\n" : " calls\n");
+    all += text_of(r) + ": " + (e.of ? name() + " (" + e.of->implementation() + ")" : "built-in kernel (" + e.why + ")") +
+           ", " + std::to_string(calls) + (calls == 1 ? " call\n" : " calls\n");
   });
   if (const std::int64_t n = library::get().dropped(); n > 0)
     all += "and " + std::to_string(n) + " that were dropped from the " + std::to_string(library::most) + " that are kept\n";
@@ -171,4 +171,4 @@ inline constexpr convolution_library convolution{&name, &run, &report, [] { libr
 // When the program begins.
 inline const bool registered = (use_convolution_library(&convolution), true);
 
-}  // namespace shardwise::inline v0_1::host::onednn
+}  // namespace shardwise::inline v0_1::runtime::onednn

@@ -17,7 +17,7 @@
 #include <shardwise/runtime/host/convolution_library.hpp>
 #include <shardwise/support/config.hpp>
 
-namespace shardwise::inline v0_1::host::onednn {
+namespace shardwise::inline v0_1::runtime::onednn {
 
 using dims = dnnl::memory::dims;
 using desc = dnnl::memory::desc;
@@ -48,11 +48,11 @@ class one_thread {
   }
   // Why it cannot be kept to one thread; empty: it can.
   static std::string refusal() {
-    switch (dnnl_version()->cpu_runtime) {
-      case DNNL_RUNTIME_SEQ: return {};
-      case DNNL_RUNTIME_OMP: return found().set ? "" : "its OpenMP has no omp_set_num_threads in this process";
-      default: return "this oneDNN has threads of its own (TBB or another pool); one that is built for OpenMP or without threads is taken";
-    }
+    const unsigned threads = dnnl_version()->cpu_runtime;
+    if (threads == DNNL_RUNTIME_SEQ) return {};
+    if (threads != DNNL_RUNTIME_OMP)
+      return "this oneDNN has threads of its own (TBB or another pool); one that is built for OpenMP or without threads is taken";
+    return found().set ? "" : "its OpenMP has no omp_set_num_threads in this process";
   }
 
  private:
@@ -149,7 +149,8 @@ inline desc weight_of(const convolution_request& r) {
   const std::int64_t(&s)[4] = r.weight;
   if (r.groups == 1) return {{r.o, r.i, r.kh, r.kw}, dnnl::memory::data_type::f32, dims(s, s + 4)};
   const std::int64_t of_group = r.o / r.groups;
-  return {{r.groups, of_group, r.i, r.kh, r.kw}, dnnl::memory::data_type::f32, dims{of_group * s[0], s[0], s[1], s[2], s[3]}};
+  return {
+      {r.groups, of_group, r.i, r.kh, r.kw}, dnnl::memory::data_type::f32, dims{of_group * s[0], s[0], s[1], s[2], s[3]}};
 }
 inline desc any_weight_of(const convolution_request& r) {
   if (r.groups == 1) return {{r.o, r.i, r.kh, r.kw}, dnnl::memory::data_type::f32, tag::any};
@@ -181,7 +182,8 @@ class plan {
     const desc x[] = {last ? image_.in(tag::nhwc) : given_[0], image_.in(tag::any), image_.in(tag::nhwc)};
     const desc y[] = {last ? result_.in(tag::nhwc) : given_[2], result_.in(tag::any), result_.in(tag::nhwc)};
     bool made = false;
-    for (int k = 0; k < 3 && !made; ++k) made = make(r, x[k], y[k]) && is_made(implementation_, last && r.groups > 1 && r.i == 1);
+    for (int k = 0; k < 3 && !made; ++k)
+      made = make(r, x[k], y[k]) && is_made(implementation_, last && r.groups > 1 && r.i == 1);
     if (!made && r.groups > 1) throw std::runtime_error("oneDNN has no kernel for such groups but slow ones");
     if (!made) make(r, x[1], y[1]);
     if (implementation_.empty()) throw std::runtime_error("oneDNN has no kernel for it");
@@ -214,9 +216,7 @@ class plan {
     const auto has = [&](const char* word) { return implementation.find(word) != std::string::npos; };
     return !is_reference(implementation) && !has("gemm:") && (!single || has("dw"));
   }
-  int written() const {
-    return pass_ == convolution_pass::forward ? 2 : pass_ == convolution_pass::image_gradient ? 0 : 1;
-  }
+  int written() const { return pass_ == convolution_pass::forward ? 2 : pass_ == convolution_pass::image_gradient ? 0 : 1; }
 
   // The primitive for such blocks; false: there is none. Each copy's memory and the primitive's own are the caller's.
   bool make(const convolution_request& r, const desc& x, const desc& y) {
@@ -230,22 +230,27 @@ class plan {
       constexpr auto direct = dnnl::algorithm::convolution_direct;
       constexpr auto forward = dnnl::prop_kind::forward_training;
 #if DNNL_VERSION_MAJOR >= 3
-      const dnnl::convolution_forward::primitive_desc f(engine(), forward, direct, x, w, y, stride, dilation, before, behind, attr);
-      if (pass_ == convolution_pass::forward) keep<dnnl::convolution_forward>(f, f.src_desc(), f.weights_desc(), f.dst_desc());
+      const dnnl::convolution_forward::primitive_desc f(engine(), forward, direct, x, w, y, stride, dilation, before, behind,
+                                                        attr);
+      if (pass_ == convolution_pass::forward)
+        keep<dnnl::convolution_forward>(f, f.src_desc(), f.weights_desc(), f.dst_desc());
       else if (pass_ == convolution_pass::image_gradient) {
-        const dnnl::convolution_backward_data::primitive_desc b(engine(), direct, x, w, y, stride, dilation, before, behind, f, attr);
+        const dnnl::convolution_backward_data::primitive_desc b(engine(), direct, x, w, y, stride, dilation, before, behind,
+                                                                f, attr);
         keep<dnnl::convolution_backward_data>(b, b.diff_src_desc(), b.weights_desc(), b.diff_dst_desc());
       } else {
-        const dnnl::convolution_backward_weights::primitive_desc b(engine(), direct, x, w, y, stride, dilation, before, behind, f,
-                                                                   attr);
+        const dnnl::convolution_backward_weights::primitive_desc b(engine(), direct, x, w, y, stride, dilation, before,
+                                                                   behind, f, attr);
         keep<dnnl::convolution_backward_weights>(b, b.src_desc(), b.diff_weights_desc(), b.diff_dst_desc());
       }
 #else
-      const dnnl::convolution_forward::primitive_desc f({forward, direct, x, w, y, stride, dilation, before, behind}, attr, engine());
-      if (pass_ == convolution_pass::forward) keep<dnnl::convolution_forward>(f, f.src_desc(), f.weights_desc(), f.dst_desc());
+      const dnnl::convolution_forward::primitive_desc f({forward, direct, x, w, y, stride, dilation, before, behind}, attr,
+                                                        engine());
+      if (pass_ == convolution_pass::forward)
+        keep<dnnl::convolution_forward>(f, f.src_desc(), f.weights_desc(), f.dst_desc());
       else if (pass_ == convolution_pass::image_gradient) {
-        const dnnl::convolution_backward_data::primitive_desc b({direct, x, w, y, stride, dilation, before, behind}, attr, engine(),
-                                                                f);
+        const dnnl::convolution_backward_data::primitive_desc b({direct, x, w, y, stride, dilation, before, behind}, attr,
+                                                                engine(), f);
         keep<dnnl::convolution_backward_data>(b, b.diff_src_desc(), b.weights_desc(), b.diff_dst_desc());
       } else {
         const dnnl::convolution_backward_weights::primitive_desc b({direct, x, w, y, stride, dilation, before, behind}, attr,
@@ -277,7 +282,8 @@ class plan {
       dnnl::primitive_attr attr;
       attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
       const bool out = k == written();
-      const dnnl::reorder::primitive_desc d(engine(), out ? used_[k] : given_[k], engine(), out ? given_[k] : used_[k], attr);
+      const dnnl::reorder::primitive_desc d(engine(), out ? used_[k] : given_[k], engine(), out ? given_[k] : used_[k],
+                                            attr);
       copy_[k] = std::make_unique<dnnl::reorder>(d);
       copy_scratch_[k] = d.scratchpad_desc();
       if (copy_scratch_[k].get_size() > scratch) scratch = copy_scratch_[k].get_size();
@@ -290,9 +296,9 @@ class plan {
       }
   }
   void copy(int k, dnnl::stream& stream, const dnnl::memory& from, const dnnl::memory& to, char* memory) const {
-    copy_[k]->execute(stream, {{DNNL_ARG_FROM, from},
-                               {DNNL_ARG_TO, to},
-                               {DNNL_ARG_SCRATCHPAD, dnnl::memory(copy_scratch_[k], engine(), memory)}});
+    copy_[k]->execute(
+        stream,
+        {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, dnnl::memory(copy_scratch_[k], engine(), memory)}});
   }
 
   convolution_pass pass_;
@@ -305,4 +311,4 @@ class plan {
   std::size_t at_[3]{}, bytes_ = 0;
 };
 
-}  // namespace shardwise::inline v0_1::host::onednn
+}  // namespace shardwise::inline v0_1::runtime::onednn
