@@ -159,15 +159,18 @@ struct convolution_kernel {
     if (k.size() == 0) return;
     const runtime::convolution_library* const library = runtime::used_convolution_library();
     if (!library) return run_built_in(b, k);
-    if (k.shares() == 1) return run_either(*library, b, k);
+    const bool finite = convolution_detail::is_finite_factor<X, Weight, Y>(b, k);
+    if (k.shares() == 1) return run_either(*library, b, k, finite);
+    // Law: the built-in kernel's bits are those of any number of threads, so it cuts its own work where no part would be taken.
+    if (!std::is_same_v<T, float> || !finite) return run_built_in(b, k);
     const convolution_detail::convolution_part<X, Weight, Y, T> part(b, k);
     const kernel_arguments<T> of = part.arguments();
-    if (of.size() > 0) run_either(*library, blocks_of(of, X, Weight, Y), of);
+    if (of.size() > 0) run_either(*library, blocks_of(of, X, Weight, Y), of, finite);
   }
   template <class T>
   static void run_either(const runtime::convolution_library& library, const convolution_blocks& b,
-                         const kernel_arguments<T>& k) {
-    if (!convolution_detail::run_library<X, Weight, Y>(library, b, k)) run_built_in(b, k);
+                         const kernel_arguments<T>& k, bool finite) {
+    if (!convolution_detail::run_library<X, Weight, Y>(library, b, k, finite)) run_built_in(b, k);
   }
   template <class T>
   static void run_built_in(const convolution_blocks& b, const kernel_arguments<T>& k) {

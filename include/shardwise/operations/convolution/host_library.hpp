@@ -55,14 +55,20 @@ inline constexpr runtime::convolution_pass pass_of = Y < 0   ? runtime::convolut
                                                      : X < 0 ? runtime::convolution_pass::image_gradient
                                                              : runtime::convolution_pass::weight_gradient;
 
+// Whether what is multiplied with the image's padding, if it has any, is finite: asked of a whole call, whose parts are no pieces.
+template <int X, int Weight, int Y, class T>
+bool is_finite_factor(const convolution_blocks& b, const kernel_arguments<T>& k) {
+  if (!taps_of(b, 0).is_padded() && !taps_of(b, 1).is_padded()) return true;
+  return is_finite_piece(k, pass_of<X, Weight, Y> == runtime::convolution_pass::weight_gradient ? 0 : 1);
+}
+
 // Whether the library computed it; else nothing is written.
 template <int X, int Weight, int Y, class T>
-bool run_library(const runtime::convolution_library& library, const convolution_blocks& b, const kernel_arguments<T>& k) {
-  constexpr runtime::convolution_pass pass = pass_of<X, Weight, Y>;
+bool run_library(const runtime::convolution_library& library, const convolution_blocks& b, const kernel_arguments<T>& k,
+                 bool finite) {
   const auto at = [&](int operand) { return operand < 0 ? k.out() : const_cast<T*>(k.in(operand)); };
-  runtime::convolution_request r = request_of(b, pass, dtype_v<T>);
-  const bool padded = taps_of(b, 0).is_padded() || taps_of(b, 1).is_padded();
-  r.finite = !padded || is_finite_piece(k, pass == runtime::convolution_pass::weight_gradient ? 0 : 1);
+  runtime::convolution_request r = request_of(b, pass_of<X, Weight, Y>, dtype_v<T>);
+  r.finite = finite;
   return library.run(r, {at(X), at(Weight), at(Y)});
 }
 

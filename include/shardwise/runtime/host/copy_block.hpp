@@ -92,7 +92,7 @@ constexpr void copy_walk(walk<2> w, const T* x, T* o) {
     if (side_by_side >= 0) {
       const std::int64_t wide = w.ext[side_by_side], high = w.ext[last], across = w.str[0][side_by_side],
                          apart = w.str[1][last];
-      w.ext[side_by_side] = w.ext[last] = wide > 0 && high > 0 ? 1 : 0;
+      w.ext[side_by_side] = w.ext[last] = 1;
       return w.each_run([&](const std::int64_t* off, std::int64_t, const std::int64_t*) {
         tiles::copy(x + off[1], apart, o + off[0], across, wide, high);
       });
