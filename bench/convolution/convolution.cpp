@@ -2,24 +2,22 @@
 // Convolutions on one core: the host's kernels in both memory formats, forward and both gradients, beside the plain loop that computes
 // an element at a time, and beside one matrix product of as many multiplications. Turn by turn in one process, after all have given the
 // same; processor time, medians. usage: convolution [turns] [words of the shapes' names]
-#include <time.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <shardwise/shardwise.hpp>
 #include <string>
 #include <vector>
+
+#include "by_hand.hpp"
 
 namespace {
 
 namespace sw = shardwise;
-using sw::runtime::call;
-using sw::runtime::layout;
-using sw::runtime::result;
+using by_hand::block;
+using by_hand::median;
+using by_hand::seconds;
 
 struct shape {
   const char* name;
@@ -47,46 +45,10 @@ constexpr shape shapes[] = {{"first 7x7 stride 2", 1, 3, 224, 224, 64, 7, 2, 3, 
                             {"depthwise 3x3 stride 2", 4, 128, 56, 56, 128, 3, 2, 1, 128},
                             {"depthwise 7x7", 2, 128, 28, 28, 128, 7, 1, 3, 128}};
 
-double seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-struct block {
-  layout l;
-  std::vector<float> values;
-
-  block(const std::array<std::int64_t, 4>& extent, bool channels_last) {
-    l.rank = 4;
-    for (int d = 0; d < 4; ++d) l.ext[d] = l.global[d] = extent[static_cast<std::size_t>(d)];
-    const std::int64_t last[] = {l.ext[1] * l.ext[2] * l.ext[3] + 1, 1, l.ext[3] * l.ext[1], l.ext[1]};
-    if (channels_last) l.make_dense_as(last);
-    else l.make_dense();
-    values.resize(static_cast<std::size_t>(l.numel()));
-  }
-  float& at(const std::int64_t* i) {
-    return values[static_cast<std::size_t>(i[0] * l.str[0] + i[1] * l.str[1] + i[2] * l.str[2] + i[3] * l.str[3])];
-  }
-  template <class F>
-  void each(const F& f) {
-    std::int64_t i[4];
-    for (i[0] = 0; i[0] < l.ext[0]; ++i[0])
-      for (i[1] = 0; i[1] < l.ext[1]; ++i[1])
-        for (i[2] = 0; i[2] < l.ext[2]; ++i[2])
-          for (i[3] = 0; i[3] < l.ext[3]; ++i[3]) f(i);
-  }
-  void fill(std::int64_t salt) {
-    std::int64_t at_most = salt;
-    each([&](const std::int64_t* i) { at(i) = static_cast<float>((at_most += 7919) % 401) / 100.0F - 2.0F; });
-  }
-};
-
-// x, weight and y of one format, and the three kernels' scratch.
+// x, weight and y of one format.
 struct run {
   block x, weight, y;
   shape s;
-  std::vector<float> scratch;
 
   run(const shape& of, bool channels_last)
       : x({of.n, of.c, of.h, of.w}, channels_last),
@@ -97,51 +59,24 @@ struct run {
     weight.fill(2);
     y.fill(3);
   }
-  template <class F>
-  void with(const sw::operation& o, block& a, block& b, block& out, const F& f) {
-    sw::spec specs[3]{};
-    const block* const all[] = {&a, &b, &out};
-    for (int i = 0; i < 3; ++i) {
-      specs[i].rank = 4;
-      specs[i].type = sw::dtype::f32;
-      for (int d = 0; d < 4; ++d) specs[i].extent[d] = all[i]->l.ext[d];
-    }
-    const sw::spec* const in[] = {&specs[0], &specs[1]};
-    call c;
-    c.a = sw::pack_attributes(s.attributes());
-    c.inputs = c.all_inputs = 2;
-    sw::host::operands<float> q;
-    for (int i = 0; i < 3; ++i) {
-      c.l[i < 2 ? i : result] = all[i]->l;
-      q.p[i < 2 ? i : result] = const_cast<float*>(all[i]->values.data());
-    }
-    scratch.resize(static_cast<std::size_t>(o.host_scratch.value(c.a, in, 2, specs[2])) / sizeof(float) + 16);
-    q.scratch = scratch.data();
-    while (reinterpret_cast<std::uintptr_t>(q.scratch) % 64 != 0) ++q.scratch;
-    q.has_scratch = true;
-    f(sw::kernel_arguments<float>(c, q));
-  }
   // 0 forward, 1 the image's gradient, 2 the weight's
   void kernel(int which, block& out) {
-    if (which == 0)
-      with(sw::operations::convolution, x, weight, out, [](const auto& k) { sw::host_kernel<sw::custom::conv2d>::run(k); });
-    else if (which == 1)
-      with(sw::operations::convolution_dx, y, weight, out,
-           [](const auto& k) { sw::host_kernel<sw::custom::conv2d_dx>::run(k); });
-    else
-      with(sw::operations::convolution_dw, y, x, out, [](const auto& k) { sw::host_kernel<sw::custom::conv2d_dw>::run(k); });
+    if (which == 0) by_hand::forward(s.attributes(), x, weight, out);
+    else if (which == 1) by_hand::image_gradient(s.attributes(), y, weight, out);
+    else by_hand::weight_gradient(s.attributes(), y, x, out);
   }
   void plainly(int which, block& out) {
     using namespace sw::host;
+    const auto a = s.attributes();
     if (which == 0)
-      with(sw::operations::convolution, x, weight, out,
-           [](const auto& k) { convolve_plainly<convolution_result>(k, blocks_of(k, 0, 1, -1)); });
+      by_hand::with(sw::operations::convolution, a, x, weight, out,
+                    [](const auto& k) { convolve_plainly<convolution_result>(k, blocks_of(k, 0, 1, -1)); });
     else if (which == 1)
-      with(sw::operations::convolution_dx, y, weight, out,
-           [](const auto& k) { convolve_plainly<convolution_dx_result>(k, blocks_of(k, -1, 1, 0)); });
+      by_hand::with(sw::operations::convolution_dx, a, y, weight, out,
+                    [](const auto& k) { convolve_plainly<convolution_dx_result>(k, blocks_of(k, -1, 1, 0)); });
     else
-      with(sw::operations::convolution_dw, y, x, out,
-           [](const auto& k) { convolve_plainly<convolution_dw_result>(k, blocks_of(k, 1, -1, 0)); });
+      by_hand::with(sw::operations::convolution_dw, a, y, x, out,
+                    [](const auto& k) { convolve_plainly<convolution_dw_result>(k, blocks_of(k, 1, -1, 0)); });
   }
   block result_of(int which) const { return which == 0 ? y : which == 1 ? x : weight; }
 };
@@ -154,11 +89,6 @@ double apart(block& a, block& b) {
   });
   return worst / largest;
 }
-double median(std::vector<double> t) {
-  std::sort(t.begin(), t.end());
-  return t[t.size() / 2];
-}
-
 // Seconds of a square product of 768, a multiplication.
 double of_product() {
   constexpr long n = 768;

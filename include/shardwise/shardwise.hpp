@@ -11,6 +11,7 @@
 #include <shardwise/runtime/eager/dtensor.hpp>
 #include <shardwise/runtime/executor/executor.hpp>
 #include <shardwise/runtime/fake/fake.hpp>
+#include <shardwise/runtime/host/convolution_library.hpp>
 
 #ifndef SHARDWISE_EXTERN_KERNELS  // else linked: provided_kernels.hpp
 #include <shardwise/runtime/host/all_kernels.hpp>

@@ -6,6 +6,8 @@ WINDOWS = FAMILY + "host_windows.hpp"
 PRODUCTS = FAMILY + "host_products.hpp"
 DEPTHWISE = FAMILY + "host_depthwise.hpp"
 CONVOLUTION = "unit/runtime/host/convolution.cpp"
+LIBRARY = "unit/runtime/host/convolution_library.cpp"
+COPIES = "unit/runtime/host/copy_block.cpp"
 NETWORKS = "dist/convolution.cpp"
 POOLS = "dist/pooling.cpp"
 RESIZES = "dist/interpolation.cpp"
@@ -35,6 +37,17 @@ MUTANTS = [
      "if (c.is_padded() && !is_finite_piece(k, 1)) put_plainly(c, places, put);", "", (CONVOLUTION,)),
     ("convolution: an infinite cotangent is seen through padding", FAMILY + "host.hpp", "!is_finite_piece(k, 0)) weights_plainly(",
      "false) weights_plainly(", (CONVOLUTION,)),
+    ("depthwise: results of neighbouring channels lie side by side", DEPTHWISE,
+     "for (std::int64_t i = 0; i < n; ++i) to[i * apart] = sum[i];", "for (std::int64_t i = 0; i < n; ++i) to[i] = sum[i];", (CONVOLUTION,)),
+    ("convolution: a thread's part of a library's call begins with the first image", FAMILY + "host_library.hpp",
+     "q_.p[index(operand)] += of.begin * l.str[dim];", "if (dim != 0) q_.p[index(operand)] += of.begin * l.str[dim];", (LIBRARY,)),
+    ("convolution: a thread's groups are all groups", FAMILY + "host_library.hpp", "a.groups = static_cast<std::int32_t>(of.size);", "",
+     (LIBRARY,)),
+    ("convolution: a library is given factors that are not finite", FAMILY + "host_library.hpp",
+     "r.finite = finite;", "", (LIBRARY,)),
+    ("copies: a tile is not turned", "runtime/host/copy_block.hpp", "_MM_TRANSPOSE4_PS(a, b, c, d);", "", (COPIES,)),
+    ("copies: a tile's edge is as wide as a tile", "runtime/host/copy_block.hpp", "if (w == side && h == side) copy_tile",
+     "if (h == side) copy_tile", (COPIES,)),
     ("depthwise: sums of channels have one lane", FAMILY + "host_depthwise_weights.hpp", "lane[t % partial_sums]", "lane[0]", (CONVOLUTION,)),
     ("depthwise: a padded row ends with what was there", DEPTHWISE,
      "for (std::int64_t i = end > begin ? end : begin; i < size; ++i) at[i] = T(0);", "", (CONVOLUTION,)),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of convolutions on the host: products of blocks of windows, loops for groups of few channels; exact integers and constants
-// plainly.
+// plainly. Where a library is registered (runtime/host/convolution_library.hpp) it is asked first.
 #pragma once
 
 #include <type_traits>
 
 #include <shardwise/operations/convolution/host_depthwise_weights.hpp>
-#include <shardwise/runtime/host/finite.hpp>
+#include <shardwise/operations/convolution/host_library.hpp>
 #include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1 {
@@ -15,14 +15,6 @@ namespace host {
 inline namespace SHARDWISE_HOST_BUILD {
 
 namespace convolution_detail {
-
-// Whether an operand is one piece of memory and has finite numbers alone.
-template <class T>
-bool is_finite_piece(const kernel_arguments<T>& k, int operand) {
-  std::int64_t span = 1;
-  for (int d = 0; d < 4; ++d) span += (k.extent(operand, d) - 1) * k.stride(operand, d);
-  return span == k.size(operand) && is_finite(k.in(operand), span);
-}
 
 // Law: what lies outside of x is not multiplied, so that a factor that is no finite number is seen through elements of x alone (0 times
 // infinity). Blocks of windows hold zeros there; results with such a factor are computed plainly, and only those: `put` gives one,
@@ -154,16 +146,37 @@ struct convolution_kernel {
   static constexpr bool in_shares = true;
   template <class T>
   static constexpr void run(const kernel_arguments<T>& k) {
-    const convolution_blocks b = blocks_of(k, X, Weight, Y);
     if constexpr (std::is_floating_point_v<T>) {
-      if (!std::is_constant_evaluated()) {
-        if (k.size() == 0) return;
-        if constexpr (Y < 0) return convolution_detail::convolve(b, k);
-        else if constexpr (X < 0) return convolution_detail::convolve_back(b, k);
-        else return convolution_detail::convolve_weights(b, k);
-      }
+      if (!std::is_constant_evaluated()) return run_now(k);
     }
-    convolve_plainly<Result>(k, b);
+    convolve_plainly<Result>(k, blocks_of(k, X, Weight, Y));
+  }
+
+ private:
+  template <class T>
+  static void run_now(const kernel_arguments<T>& k) {
+    const convolution_blocks b = blocks_of(k, X, Weight, Y);
+    if (k.size() == 0) return;
+    const runtime::convolution_library* const library = runtime::used_convolution_library();
+    if (!library) return run_built_in(b, k);
+    const bool finite = convolution_detail::is_finite_factor<X, Weight, Y>(b, k);
+    if (k.shares() == 1) return run_either(*library, b, k, finite);
+    // Law: the built-in kernel's bits are those of any number of threads, so it cuts its own work where no part would be taken.
+    if (!std::is_same_v<T, float> || !finite) return run_built_in(b, k);
+    const convolution_detail::convolution_part<X, Weight, Y, T> part(b, k);
+    const kernel_arguments<T> of = part.arguments();
+    if (of.size() > 0) run_either(*library, blocks_of(of, X, Weight, Y), of, finite);
+  }
+  template <class T>
+  static void run_either(const runtime::convolution_library& library, const convolution_blocks& b,
+                         const kernel_arguments<T>& k, bool finite) {
+    if (!convolution_detail::run_library<X, Weight, Y>(library, b, k, finite)) run_built_in(b, k);
+  }
+  template <class T>
+  static void run_built_in(const convolution_blocks& b, const kernel_arguments<T>& k) {
+    if constexpr (Y < 0) convolution_detail::convolve(b, k);
+    else if constexpr (X < 0) convolution_detail::convolve_back(b, k);
+    else convolution_detail::convolve_weights(b, k);
   }
 };
 

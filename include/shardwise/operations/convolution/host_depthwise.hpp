@@ -57,7 +57,16 @@ void each_tap(const convolution_taps& rows, const convolution_taps& columns, std
   }
 }
 
-// Outputs that lie side by side, as their inputs do: of one channel a group, vectors of them at a time.
+// n results of neighbouring channels.
+template <class T>
+void put(T* to, std::int64_t apart, const T* sum, std::int64_t n) {
+  if (apart == 1)
+    for (std::int64_t i = 0; i < n; ++i) to[i] = sum[i];
+  else
+    for (std::int64_t i = 0; i < n; ++i) to[i * apart] = sum[i];
+}
+
+// Inputs that lie side by side, of one channel a group: vectors of them at a time, wherever their outputs lie.
 template <class T>
 void along_channels(const convolution_product<T>& c, interval places, T* w) {
   constexpr std::int64_t wide = convolution_panels::channels;
@@ -75,7 +84,7 @@ void along_channels(const convolution_product<T>& c, interval places, T* w) {
           const T* const y = w + tap * wide + from;
           for (int i = 0; i < n; ++i) sum[i] = sum[i] + x[i] * y[i];
         });
-        for (int i = 0; i < n; ++i) o[from + i] = sum[i];
+        put(o + from * c.stored.of[1], c.stored.of[1], sum, n);
       };
       std::int64_t from = 0;
       for (; from + lanes<T> <= size; from += lanes<T>) each(from, std::integral_constant<int, lanes<T>>{});
@@ -104,7 +113,7 @@ void along_groups(const convolution_product<T>& c, interval places, T* w, M of_g
           }
       });
       T* const o = c.out + c.stored(image, first, u, t);
-      for (std::int64_t i = 0; i < size; ++i) o[i] = sum[i];
+      put(o, c.stored.of[1], sum, size);
     });
   }
 }
@@ -257,7 +266,7 @@ void convolve_depthwise(const convolution_product<T>& c, interval places, const 
   namespace d = depthwise_detail;
   T* const taps = static_cast<T*>(w.taps);
   d::compiled_widely([&] {
-    if (c.in.stride.of[1] != 1 || c.stored.of[1] != 1) d::along_rows(c, places);
+    if (c.in.stride.of[1] != 1) d::along_rows(c, places);
     else if (c.in.channels == 1 && c.outputs == 1) d::along_channels(c, places, taps);
     else if (c.outputs == 4) d::along_groups(c, places, taps, std::integral_constant<int, 4>{});
     else if (c.outputs == 8) d::along_groups(c, places, taps, std::integral_constant<int, 8>{});

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <shardwise/operations/pointwise/formulas.hpp>
+#include <shardwise/runtime/host/copy_block.hpp>
 #include <shardwise/runtime/host/draw.hpp>
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/runtime/host/kernel.hpp>
@@ -33,6 +34,13 @@ constexpr void map1(const call& c, const operands<T>& q, F f) {
       plain_loop(n, [&](std::int64_t i) { oo[i * s[0]] = f(xx[i * s[1]]); });
     }
   });
+}
+
+// A copy in another order of the dims.
+template <class T>
+constexpr void copy(const call& c, const operands<T>& q) {
+  const layout* const in[1] = {&c.l[0]};
+  copy_walk<T>(broadcast_walk<2>(c.l[result], in), q.p[0], q.p[result]);
 }
 
 template <class T, class F>
@@ -69,7 +77,8 @@ struct map_kernel {
   template <class T>
   static constexpr void run(const call& c, const operands<T>& q, const step_env&) {
     const T f = math<T>::from(c.f);
-    if constexpr (operations::element<Op>::arity == 1) detail::map1<T>(c, q, [=](T x) { return element<Op>(f, x); });
+    if constexpr (Op == op_code::contiguous) detail::copy<T>(c, q);
+    else if constexpr (operations::element<Op>::arity == 1) detail::map1<T>(c, q, [=](T x) { return element<Op>(f, x); });
     else detail::map2<T>(c, q, [=](T x, T y) { return element<Op>(f, x, y); });
   }
 };

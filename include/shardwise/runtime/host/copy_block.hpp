@@ -1,12 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy_block: elements of one block to another, as they lie in memory.
+// copy_block: elements of one block to another, as they lie in memory. Between orders of the dims (transposes, memory formats) by tiles.
 #pragma once
 
-#include <shardwise/support/config.hpp>
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+#include <type_traits>
+
 #include <shardwise/runtime/host/kernel.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1::host {
 inline namespace SHARDWISE_HOST_BUILD {
+
+namespace tiles {
+
+// o[i across + j] = x[i + j apart] of `wide` by `high` elements: an edge, or elements of no four bytes.
+template <class T>
+void copy_plainly(const T* x, std::int64_t apart, T* o, std::int64_t across, std::int64_t wide, std::int64_t high) {
+  for (std::int64_t i = 0; i < wide; ++i)
+    for (std::int64_t j = 0; j < high; ++j) o[i * across + j] = x[i + j * apart];
+}
+// Few columns, as the channels of an image: N of them, in one walk along what is read.
+template <int N, class T>
+void copy_columns(const T* x, std::int64_t apart, T* o, std::int64_t across, std::int64_t wide) {
+  for (std::int64_t i = 0; i < wide; ++i)
+    for (int j = 0; j < N; ++j) o[i * across + j] = x[i + j * apart];
+}
+// Few rows, likewise.
+template <int N, class T>
+void copy_rows(const T* x, std::int64_t apart, T* o, std::int64_t across, std::int64_t high) {
+  for (std::int64_t j = 0; j < high; ++j)
+    for (int i = 0; i < N; ++i) o[i * across + j] = x[i + j * apart];
+}
+
+inline constexpr std::int64_t side = 16;  // a cache line of floats
+
+// Four by four elements of four bytes, in vectors that every x86-64 has.
+template <class T>
+void copy_four(const T* x, std::int64_t apart, T* o, std::int64_t across) {
+#if defined(__SSE2__)
+  __m128 a = _mm_loadu_ps(reinterpret_cast<const float*>(x)), b = _mm_loadu_ps(reinterpret_cast<const float*>(x + apart)),
+         c = _mm_loadu_ps(reinterpret_cast<const float*>(x + 2 * apart)),
+         d = _mm_loadu_ps(reinterpret_cast<const float*>(x + 3 * apart));
+  _MM_TRANSPOSE4_PS(a, b, c, d);
+  _mm_storeu_ps(reinterpret_cast<float*>(o), a);
+  _mm_storeu_ps(reinterpret_cast<float*>(o + across), b);
+  _mm_storeu_ps(reinterpret_cast<float*>(o + 2 * across), c);
+  _mm_storeu_ps(reinterpret_cast<float*>(o + 3 * across), d);
+#else
+  copy_plainly(x, apart, o, across, 4, 4);
+#endif
+}
+template <class T>
+void copy_tile(const T* x, std::int64_t apart, T* o, std::int64_t across) {
+  if constexpr (sizeof(T) == 4) {
+    for (std::int64_t i = 0; i < side; i += 4)
+      for (std::int64_t j = 0; j < side; j += 4) copy_four(x + i + j * apart, apart, o + i * across + j, across);
+  } else {
+    copy_plainly(x, apart, o, across, side, side);
+  }
+}
+
+// The same of any extents. Law: every line of what is read and of what is written is used whole while it is near.
+template <class T>
+void copy(const T* x, std::int64_t apart, T* o, std::int64_t across, std::int64_t wide, std::int64_t high) {
+  if (high == 2) return copy_columns<2>(x, apart, o, across, wide);
+  if (high == 3) return copy_columns<3>(x, apart, o, across, wide);
+  if (high == 4) return copy_columns<4>(x, apart, o, across, wide);
+  if (wide == 2) return copy_rows<2>(x, apart, o, across, high);
+  if (wide == 3) return copy_rows<3>(x, apart, o, across, high);
+  if (wide == 4) return copy_rows<4>(x, apart, o, across, high);
+  for (std::int64_t i = 0; i < wide; i += side)
+    for (std::int64_t j = 0; j < high; j += side) {
+      const std::int64_t w = wide - i < side ? wide - i : side, h = high - j < side ? high - j : side;
+      if (w == side && h == side) copy_tile(x + i + j * apart, apart, o + i * across + j, across);
+      else copy_plainly(x + i + j * apart, apart, o + i * across + j, across, w, h);
+    }
+}
+
+}  // namespace tiles
+
+// Copies what a walk of the output and the input, in this order, steps through.
+template <class T>
+constexpr void copy_walk(walk<2> w, const T* x, T* o) {
+  const int last = w.rank - 1;
+  if (!std::is_constant_evaluated() && last > 0 && w.str[0][last] == 1 && w.str[1][last] != 1) {
+    int side_by_side = last - 1;  // the dim along which the input's elements are neighbours
+    while (side_by_side >= 0 && w.str[1][side_by_side] != 1) --side_by_side;
+    if (side_by_side >= 0) {
+      const std::int64_t wide = w.ext[side_by_side], high = w.ext[last], across = w.str[0][side_by_side],
+                         apart = w.str[1][last];
+      w.ext[side_by_side] = w.ext[last] = 1;
+      return w.each_run([&](const std::int64_t* off, std::int64_t, const std::int64_t*) {
+        tiles::copy(x + off[1], apart, o + off[0], across, wide, high);
+      });
+    }
+  }
+  w.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
+    if (s[0] == 1 && s[1] == 1) {
+      SHARDWISE_IVDEP
+      for (std::int64_t i = 0; i < n; ++i) o[off[0] + i] = x[off[1] + i];
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) o[off[0] + i * s[0]] = x[off[1] + i * s[1]];
+    }
+  });
+}
 
 // Copies the block of `x` that begins at x_begin into that of `o` beginning at o_begin, `ext` elements a dim.
 template <class T>
@@ -22,14 +122,7 @@ constexpr void copy_block(const T* x, const layout& lx, const std::int64_t* x_be
     o += o_begin[d] * lo.str[d];
   }
   w.merge();
-  w.each_run([&](const std::int64_t* off, std::int64_t n, const std::int64_t* s) {
-    if (s[0] == 1 && s[1] == 1) {
-      SHARDWISE_IVDEP
-      for (std::int64_t i = 0; i < n; ++i) o[off[0] + i] = x[off[1] + i];
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) o[off[0] + i * s[0]] = x[off[1] + i * s[1]];
-    }
-  });
+  copy_walk<T>(w, x, o);
 }
 
 }  // namespace SHARDWISE_HOST_BUILD

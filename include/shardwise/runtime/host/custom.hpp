@@ -104,6 +104,9 @@ class SHARDWISE_HIDDEN kernel_arguments {
     return {begin, n * (c_.share + 1) / c_.shares - begin};
   }
 
+  // How many threads share the work.
+  constexpr int shares() const { return c_.shares; }
+
   // Those of `call`.
   template <class A>
   constexpr A attributes() const {
