@@ -175,7 +175,7 @@ MUTANTS = [
     ("share_of: a sum's neutral element loses a -0", BLOCKS, "r = {false, -0.0};", "r = {false, 0.0};", (WHOLE,)),
     ("check_env: an explicit rate of 0 is refused", READY, "const bool rates = e.lr >= 0 &&", "const bool rates = e.lr > 0 &&", (SET,)),
     ("check_env: Adam's step may be 0", READY, "const bool counted = e.step >= 1 ||", "const bool counted = e.step >= 0 ||", (SET,)),
-    ("executor: states are what the arena held", EXECUTOR, "    lower(0);\n    base::reset_states();\n", "    lower(0);\n", (SET,)),
+    ("executor: states are what the arena held", EXECUTOR, "    lower({});\n    base::reset_states();\n", "    lower({});\n", (SET,)),
     ("executor: inputs of another size are kept", EXECUTORS, "base::resize_inputs(n_dyn_, n);", "",
      (SET,)),
     ("apply_optimizer: metrics stay partial", "module/optimizer.hpp", "for (int k = 0; k < st.g.output_count; ++k) st.g.outputs[k] = apart",

@@ -84,7 +84,8 @@ void check(const sizes& s) {
         takes_odd_ones = true;
         runs = 0;
         const auto got = computed<float>(s, k, x, y, {f, f, f}, shares);
-        const bool is_finite = f != format::spread || (s.a.padding[0] == 0 && s.a.further[0] == 0);  // a spread one is no piece
+        const bool is_finite =
+            f != format::spread || (s.a.padding[0] == 0 && s.a.further[0] == 0);  // a spread one is no piece
         CHECK((runs > 0) == is_finite);
         CHECK((is_finite ? same_bits(got, loops) : apart(got, loops) < 1e-5));
         CHECK(runtime::convolution_report() == std::to_string(runs) + " runs\n");
