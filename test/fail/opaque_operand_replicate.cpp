@@ -20,6 +20,6 @@ using whole = sw::replicate;
 #else
 using whole = sw::reduced;
 #endif
-using step = sw::function_step<f, mesh, sw::inputs<sw::input_tensor<float, sw::shape<4>, sw::shard<0>>,
-                                                   sw::input_tensor<float, sw::shape<1>, whole>>>;
+using step = sw::function_step<
+    f, mesh, sw::inputs<sw::input_tensor<float, sw::shape<4>, sw::shard<0>>, sw::input_tensor<float, sw::shape<1>, whole>>>;
 constexpr int nodes = step::program.node_count;

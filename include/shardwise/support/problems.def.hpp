@@ -565,8 +565,9 @@ SHARDWISE_X(gradient_missing,
             "what a pass has written); write the value with operations that have one, or ask for gradients of inputs that "
             "do not pass through it")
 SHARDWISE_X(opaque_backend,
-            "opaque: an opaque function runs on the host, and the step's backend is not the host's; give the step "
-            "sw::host_backend, or write the function with shardwise operations")
+            "opaque: an opaque function runs on the host, and the step's backend calls none there; give the step sw::host_backend or "
+            "sw::cuda_backend, write the function with shardwise operations, or say calls_host_functions in a backend of your own that "
+            "does")
 SHARDWISE_X(function_outputs,
             "function: it returns nothing that is an output of a program; return one tensor, a std::tuple of tensors, or "
             "sw::outputs of named ones")

@@ -120,7 +120,8 @@ constexpr problem opaque_problem() {
 }  // namespace detail
 
 // F{}(std::span<Y> result, std::span<const X> operands...) as one call; what F says of its adjoint, above. An exception of F's ends
-// the run on its rank. On GPUs the operands' blocks are copied to the host and the result's back.
+// the run on its rank. On GPUs F runs on the host too, between copies of its blocks, in a thread of CUDA's: it must not call CUDA or wait
+// for another rank, whose function the same thread may have to run; what it throws, the executor throws where it next waits or runs.
 template <class F, tensor X, tensor... More>
 constexpr auto opaque(const X& x, const More&... more) {
   static_assert(sizeof...(More) + (detail::names_adjoint<F>() ? 1 : 0) < max_inputs,
