@@ -91,7 +91,7 @@ MUTANTS = [
     ("opaque: every operand gets the first one's cotangent", FAMILY + "opaque/adjoint.hpp",
      "attributes<opaque_attributes>(called.function, k + 1);", "attributes<opaque_attributes>(called.function, 1);", (OPAQUE,)),
     ("opaque: integers are asked for a gradient", FAMILY + "opaque/adjoint.hpp", "!p.wants(k) || !is_floating(p.operand(k).type)", "!p.wants(k)",
-     (OPAQUE,), "a type of integers is nobody's cotangent: what leads to it has no derivative, so none is wanted"),
+     (OPAQUE,)),
     ("the sweep ends one node early", GRAD, "for (int k = 0; k < nodes && st.cursor >= 0; ++k, --st.cursor)",
      "for (int k = 0; k < nodes && st.cursor > 0; ++k, --st.cursor)", (NUMBERS, GRADIENTS), "node 0 is a leaf or a fill, which nothing is pulled through"),
     ("the seed is two", GRAD, "one.f = value;", "one.f = 2 * value;", (NUMBERS, GRADIENTS)),

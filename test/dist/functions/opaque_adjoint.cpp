@@ -117,6 +117,11 @@ struct opaque_picked {
   constexpr auto operator()(const auto& x, const auto& at) const { return sw::opaque<picked>(x, at) * x; }
 };
 
+// Integers that are made of what a gradient is asked of: through them there is none.
+struct opaque_truncated {
+  constexpr auto operator()(const auto& x) const { return sw::opaque<picked>(x, sw::cast<std::int32_t>(x)); }
+};
+
 // A replicate result with a reduced operand: one rank keeps the whole gradient as its summand.
 struct product {
   template <class T>
@@ -211,6 +216,9 @@ TEST_CASE("opaque: integers have no gradient") {
     const auto [y, dx] = gradients_both_ways<opaque_picked, 0>(rank, x, at);
     const auto in = values_of(x.to_local()), d = values_of(dx.to_local());
     for (std::size_t i = 0; i < in.size(); ++i) CHECK(d[i] == 6 * in[i] * (i % 2 == 0 ? 2 : -1));
+    const auto [z, dz] = gradients_both_ways<opaque_truncated, 0>(rank, x);
+    const auto e = values_of(dz.to_local());
+    for (std::size_t i = 0; i < in.size(); ++i) CHECK(e[i] == 3 * static_cast<int>(in[i]));
   });
 }
 
