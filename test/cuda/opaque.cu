@@ -54,7 +54,8 @@ using program = sw::gradient_step<through_rows, mesh<N>,
 
 std::vector<double> some(std::size_t n, int seed) {
   std::vector<double> r(n);
-  for (std::size_t i = 0; i < n; ++i) r[i] = static_cast<double>((i * 37 + static_cast<std::size_t>(seed) * 11) % 23) / 8 - 1.25;
+  for (std::size_t i = 0; i < n; ++i)
+    r[i] = static_cast<double>((i * 37 + static_cast<std::size_t>(seed) * 11) % 23) / 8 - 1.25;
   return r;
 }
 
@@ -77,9 +78,8 @@ std::vector<double> three_runs(Rank& rank, How... how) {
 template <int N>
 std::vector<std::vector<double>> on_host() {
   std::vector<std::vector<double>> r(N);
-  sw::launch<mesh<N>>([&](auto& rank) {
-    r[static_cast<std::size_t>(rank.index())] = three_runs<program<N, sw::host_backend>>(rank);
-  });
+  sw::launch<mesh<N>>(
+      [&](auto& rank) { r[static_cast<std::size_t>(rank.index())] = three_runs<program<N, sw::host_backend>>(rank); });
   return r;
 }
 
@@ -199,8 +199,8 @@ struct task {
   }
 };
 template <int N, class Backend>
-using step = sw::train_step<gated, task<N>, sw::plan<sw::data_parallel<dp<N>>>, mesh<N>, sw::adam<>, sw::pipeline<>, double,
-                            Backend>;
+using step =
+    sw::train_step<gated, task<N>, sw::plan<sw::data_parallel<dp<N>>>, mesh<N>, sw::adam<>, sw::pipeline<>, double, Backend>;
 template <class Step, class Rank>
 std::vector<double> losses(Rank& rank) {
   sw::executor<Step, Rank> run(rank);

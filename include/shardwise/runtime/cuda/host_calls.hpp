@@ -80,8 +80,7 @@ class host_calls {
     one& o = own_[i];
     for (int k = 1; k <= o.inputs; ++k) copy(o.block[k].data, o.device[k], o.size[k], cudaMemcpyDeviceToHost, on);
     if (silent) {
-      if (o.size[0] > 0)
-        check(cudaMemsetAsync(o.device[0], 0, static_cast<std::size_t>(o.size[0]), on), "cudaMemsetAsync");
+      if (o.size[0] > 0) check(cudaMemsetAsync(o.device[0], 0, static_cast<std::size_t>(o.size[0]), on), "cudaMemsetAsync");
       return;
     }
     check(cudaLaunchHostFunc(on, &run, &o), "cudaLaunchHostFunc");
