@@ -88,6 +88,8 @@ MUTANTS = [
      "                      p.n.scope, id);", "      p.t.b.nodes[id].spec = p.t.b.intern(s);", (OPAQUE,)),
     ("opaque: a summand beside shards is the whole", "graph/graph.hpp", "return dy.is_shard() && operand.is_whole() ? partial_value() :",
      "return dy.is_shard() && operand.is_whole() ? replicate_value() :", (OPAQUE,)),
+    ("opaque: verify takes any placement of a cotangent", "graph/graph.hpp", "for (int a = 0; k > 0 && a < out.axes; ++a)",
+     "for (int a = 0; k > max_inputs && a < out.axes; ++a)", (OPAQUE,)),
     ("opaque: every operand gets the first one's cotangent", FAMILY + "opaque/adjoint.hpp",
      "attributes<opaque_attributes>(called.function, k + 1);", "attributes<opaque_attributes>(called.function, 1);", (OPAQUE,)),
     ("opaque: integers are asked for a gradient", FAMILY + "opaque/adjoint.hpp", "!p.wants(k) || !is_floating(p.operand(k).type)", "!p.wants(k)",

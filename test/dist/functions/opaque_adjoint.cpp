@@ -242,3 +242,22 @@ TEST_CASE("opaque: a train step through an opaque function learns as one through
   close(results::train<trained<true, 2, sw::checkpoint>::step<>>(), want);
   close(results::train<trained<true, 2, sw::accumulate<2>>::step<>>(), want);
 }
+
+TEST_CASE("opaque: an adjoint's call that is not placed by its law is found") {
+  using X = tensor<3, sw::shape<7, 4>, S<0>>;
+  using W = tensor<3, sw::shape<4>, U>;
+  auto g = gradient_of<opaque_rows, sw::wrt<0, 1>, X, W>::program;
+  CHECK(!sw::verify(g));
+  int found = 0;
+  for (int i = 0; i < g.node_count; ++i) {
+    if (g.nodes[i].op != sw::op_code::opaque) continue;
+    const auto k = sw::attributes_of<sw::opaque_attributes>(g.nodes[i].a).cotangent;
+    if (k != 2) continue;  // the summand of w's cotangent, said to be whole
+    ++found;
+    const auto own = g.nodes[i].spec;
+    g.nodes[i].spec = g.nodes[g.nodes[i].in[1]].spec;
+    CHECK(sw::verify(g).what == sw::problem::graph_unplaced);
+    g.nodes[i].spec = own;
+  }
+  CHECK(found == 1);
+}

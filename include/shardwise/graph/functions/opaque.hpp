@@ -20,7 +20,7 @@
 // gradient: asking for it is refused. Operands of integers have none. It must be linear in dy, as derivatives are, since dy may be
 // this rank's summand of a sum: on an axis where the result is reduced it is, and the operands must be reduced, too. Of a reduced
 // operand beside shards each rank's dx is the summand that its shard gives; of one beside a replicate result it is the whole, of
-// which one rank keeps it.
+// which one rank keeps it. A program has at most 8 calls of opaque functions; those of adjoints do not count.
 #pragma once
 
 #include <span>
