@@ -140,6 +140,10 @@ struct twice_and {
   void operator()(std::span<T> out, std::span<const T> x, std::span<const T> y) const {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = 2 * x[i] + y[i];
   }
+  template <int K, class T>
+  static void adjoint(std::span<T> d, std::span<const T> dz, std::span<const T>, std::span<const T>) {
+    for (std::size_t i = 0; i < d.size(); ++i) d[i] = K == 0 ? 2 * dz[i] : dz[i];
+  }
 };
 
 // --- what a rank has computed -----------------------------------------------------------------------------------------------

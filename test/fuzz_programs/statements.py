@@ -1259,7 +1259,7 @@ def in_blocks(g):
     g.define(code, [m], lambda a: py.pointwise(lambda v: v * n, a), g.p.dtype, place, True)
 
 
-@statement(["opaque"], 0.5, needs=("no_gradient",))
+@statement(["opaque"], 0.5, smooth=True)
 def unknown(g):
     R, U, S, P = places()
     t = g.pick()

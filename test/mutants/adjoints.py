@@ -8,6 +8,7 @@ TAPE = "graph/tape.hpp"
 GRAD = "autodiff/grad.hpp"
 NUMBERS = "unit/autodiff/finite_differences.cpp"
 GRADIENTS = "unit/functions/gradients.cpp"
+OPAQUE = "dist/functions/opaque_adjoint.cpp"
 PROOF = "static/propagation/rule_proofs/"
 
 MUTANTS = [
@@ -81,8 +82,18 @@ MUTANTS = [
     ("unbroadcast: dims in front are kept", TAPE, "if (own < 0) summed |= std::int64_t{1} << d;\n    else if",
      "if (own < 0) continue;\n    else if", (NUMBERS, GRADIENTS, PROOF + "pointwise.cpp")),
     ("opaque functions have a gradient of nothing", FAMILY + "opaque/adjoint.hpp", "p.refuse({problem::opaque_gradient, p.id});", "(void)p;",
-     ("dist/functions/two_axes.cpp", "static/graph/attributes.cpp"),
-     "only a program that must not compile shows it: test/fail/opaque_gradient.cpp"),
+     ("unit/propagation/rule_proofs.cpp",)),
+    ("opaque: the whole gradient is every rank's summand", FAMILY + "opaque/adjoint.hpp",
+     "      id = p.t.b.emit(op_code::redistribute, attributes<redistribute_attributes>(a, pack(wanted)), 0, p.t.b.intern(s),\n"
+     "                      p.n.scope, id);", "      p.t.b.nodes[id].spec = p.t.b.intern(s);", (OPAQUE,)),
+    ("opaque: a summand beside shards is the whole", "graph/graph.hpp", "return dy.is_shard() && operand.is_whole() ? partial_value() :",
+     "return dy.is_shard() && operand.is_whole() ? replicate_value() :", (OPAQUE,)),
+    ("opaque: verify takes any placement of a cotangent", "graph/graph.hpp", "for (int a = 0; k > 0 && a < out.axes; ++a)",
+     "for (int a = 0; k > max_inputs && a < out.axes; ++a)", (OPAQUE,)),
+    ("opaque: every operand gets the first one's cotangent", FAMILY + "opaque/adjoint.hpp",
+     "attributes<opaque_attributes>(called.function, k + 1);", "attributes<opaque_attributes>(called.function, 1);", (OPAQUE,)),
+    ("opaque: integers are asked for a gradient", FAMILY + "opaque/adjoint.hpp", "!p.wants(k) || !is_floating(p.operand(k).type)", "!p.wants(k)",
+     (OPAQUE,)),
     ("the sweep ends one node early", GRAD, "for (int k = 0; k < nodes && st.cursor >= 0; ++k, --st.cursor)",
      "for (int k = 0; k < nodes && st.cursor > 0; ++k, --st.cursor)", (NUMBERS, GRADIENTS), "node 0 is a leaf or a fill, which nothing is pulled through"),
     ("the seed is two", GRAD, "one.f = value;", "one.f = 2 * value;", (NUMBERS, GRADIENTS)),

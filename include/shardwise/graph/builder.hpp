@@ -51,7 +51,7 @@ struct builder {
   spec* specs = nullptr;
   std::uint64_t* hashes = nullptr;
   scope* scopes = nullptr;
-  opaque_function* functions = nullptr;
+  const opaque_operation** functions = nullptr;
   const custom_operation** customs = nullptr;
   int node_capacity = 0, spec_capacity = 0, scope_capacity = 0;
   int node_count = 0, spec_count = 0, scope_count = 0;

@@ -21,7 +21,7 @@ struct graph {
   int function_count = 0;
   int custom_count = 0;
   int expression_count = 0;
-  opaque_function functions[max_opaque]{};
+  const opaque_operation* functions[max_opaque]{};
   const custom_operation* customs[max_custom]{};
   expression expressions[max_expressions]{};
   int outputs[Outputs];
@@ -305,14 +305,43 @@ constexpr bool gathers_freed(const Graph& g, int i) {
   return unsharding_of(g.nodes[i]) == unsharding::freed && communicates(detail::transition_at(g, i));
 }
 
-// Whether an operand of an opaque function is placed as its result is: ranks that have the same of one have it of the other.
+// Whether an operand of an opaque function suits its result's placements: ranks that have the same of the result have the same of
+// the operand.
 constexpr bool placed_as_one(const spec& result, const spec& operand) {
   bool same = result.axes == operand.axes;
   for (int a = 0; same && a < result.axes; ++a) {
     const placement &p = result.place[a], &q = operand.place[a];
-    same = p == q || (p.is_whole() && q.is_whole());
+    same = p == q || (q.is_whole() && (p.is_whole() || p.is_shard()));
   }
   return same;
+}
+// Law: what an opaque function's adjoint computes of a rank's block of the result's cotangent `dy` is, on an axis where the operand is
+// the same shard, the operand's cotangent's shard; where a whole operand met shards, or dy is partial, a rank's summand of it; else
+// all of it.
+constexpr placement opaque_cotangent_place(const placement& dy, const placement& operand) {
+  return dy.is_shard() && operand.is_whole() ? partial_value() : dy.is_whole() ? replicate_value() : dy;
+}
+// Whether an opaque node has the extents and placements that its operands give it.
+template <class Graph>
+constexpr bool is_opaque_placed(const Graph& g, const node& n) {
+  const auto k = static_cast<int>(attributes_of<opaque_attributes>(n.a).cotangent);
+  const spec& out = g.specs[n.spec];
+  const int operands = n.inputs - (k > 0 ? 1 : 0);
+  if (operands < 1 || k > operands) return false;
+  const auto in = [&](int j) -> const spec& { return g.specs[g.nodes[n.in[j]].spec]; };
+  if (!same_blocks(in(k > 0 ? k - 1 : 0), out)) return false;
+  for (int j = 0; k == 0 && j < operands; ++j)
+    if (!placed_as_one(out, in(j))) return false;
+  for (int a = 0; k > 0 && a < out.axes; ++a)
+    if (!(out.place[a] == opaque_cotangent_place(in(operands).place[a], in(k - 1).place[a]))) return false;
+  return true;
+}
+// What an opaque node runs.
+template <class Graph>
+constexpr opaque_function opaque_function_of(const Graph& g, const node& n) {
+  const auto a = attributes_of<opaque_attributes>(n.a);
+  const opaque_operation& f = *g.functions[a.function];
+  return a.cotangent == 0 ? f.call : f.cotangent[a.cotangent - 1];
 }
 
 // Whether a node gives an input the storage of another tensor.

@@ -52,8 +52,14 @@ struct opaque_block {
   std::int64_t size = 0;  // in elements
 };
 
-// What an opaque node runs: see graph/functions/opaque.hpp.
+// What opaque nodes run, as graph/functions/opaque.hpp makes it of a user's function: the function, and for each operand what
+// computes its cotangent, from blocks of the operands and then of the result's cotangent.
 using opaque_function = void (*)(const opaque_block* blocks);
+struct opaque_operation {
+  opaque_function call;
+  opaque_function cotangent[max_inputs];
+  std::uint32_t adjoint;  // operands whose cotangents the user gives, bit by bit; the other entries are never called
+};
 inline constexpr int max_opaque = 8;
 
 namespace autodiff {

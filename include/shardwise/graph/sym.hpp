@@ -165,7 +165,7 @@ struct sym {
   }
 
   // A call that is recorded and not looked into.
-  template <opaque_function Function, spec Out, class... X>
+  template <const opaque_operation* Function, spec Out, class... X>
   static constexpr sym<Out, Mesh, Report> apply_opaque(const sym& first, const X&... more) {
     builder* const at = recording(first, more...);
     if (!at) return {};

@@ -9,7 +9,7 @@
 namespace shardwise::inline v0_1 {
 
 // traced: the trace goes into a hook's body and records its operations, through which gradients pass. opaque: it records one call,
-// which runs on the ranks' blocks and takes no gradient (graph/functions/opaque.hpp).
+// which runs on the ranks' blocks; a gradient through it asks for its adjoint (graph/functions/opaque.hpp).
 enum class hook_bodies : std::uint8_t { traced, opaque };
 
 // The place of a hook that does nothing.

@@ -208,7 +208,7 @@ struct program_base {
 #endif
 
 #if !SHARDWISE_DEVICE_PASS
-  static_assert(detail::opaque_call<(GraphSource::value.function_count != 0 && !std::is_same_v<Backend, host_backend>),
+  static_assert(detail::opaque_call<(GraphSource::value.function_count != 0 && !requires { Backend::calls_host_functions; }),
                                     GraphSource, Backend>::ok);
 #endif
 

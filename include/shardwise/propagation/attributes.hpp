@@ -188,6 +188,8 @@ struct triangle_attributes {
 
 struct opaque_attributes {
   std::int64_t function;  // in the graph's table
+  std::int64_t
+      cotangent;  // 0: a call of it; k: the cotangent of operand k - 1 of one, whose operands come before the result's cotangent
 };
 struct getitem_attributes {
   std::int64_t result;  // which one of its operand, a node of an operation with several: see item_of in graph/graph.hpp

@@ -442,7 +442,12 @@ SHARDWISE_X(to_local_gradient_missing,
 SHARDWISE_X(opaque_placements,
             "opaque: the operands are placed differently on a mesh axis, so that a rank would compute with parts that do not "
             "belong together, and the result's placement could not be told; redistribute them so that on each axis all are whole "
-            "or all are the same shard: redistribute<axis, replicate>(operand)")
+            "or all are the same shard, redistribute<axis, replicate>(operand), or make one that is whole beside shards of the first "
+            "operand reduced, since each rank gives a summand of its gradient: redistribute<axis, reduced>(operand)")
+SHARDWISE_X(opaque_adjoint,
+            "opaque: the function has a member adjoint that cannot be called with its blocks; make it a static member template, "
+            "of which adjoint<k>(dx, dy, x...) writes the cotangent of operand k: template <int K> static void "
+            "adjoint(std::span<T> dx, std::span<const T> dy, std::span<const T>... x), one x an operand")
 SHARDWISE_X(opaque_too_many,
             "opaque: the function calls more than 8 opaque functions; merge some of them, or split the function")
 SHARDWISE_X(convolution_rank,
@@ -547,15 +552,22 @@ SHARDWISE_X(custom_kernel,
             "call: the custom operation has no kernel here; specialise shardwise::formula<operation> if it is elementwise, else "
             "shardwise::host_kernel<operation> (and shardwise::device_kernel<operation> for GPUs)")
 SHARDWISE_X(opaque_gradient,
-            "opaque: a gradient is asked for through an opaque function, of which nothing is known; write it with "
-            "shardwise operations, or ask for gradients of inputs that do not pass through it")
+            "opaque: a gradient is asked for through an opaque function, of which nothing is known; give it an "
+            "adjoint for that operand (template <int K> static void adjoint(std::span<T> dx, std::span<const T> dy, "
+            "std::span<const T>... x), see graph/functions/opaque.hpp), write it with shardwise operations, or ask for gradients of "
+            "inputs that do not pass through it")
+SHARDWISE_X(opaque_adjoint_placements,
+            "opaque: a gradient is asked for of a replicate operand where the function's result is reduced on a mesh axis, so that "
+            "each rank's adjoint gives a summand where all must have the sum; make the operand reduced there, or the first one "
+            "replicate: redistribute<axis, reduced>(operand)")
 SHARDWISE_X(gradient_missing,
             "gradient: a gradient is asked for through an operation that has no adjoint (an adjoint itself, an update, or "
             "what a pass has written); write the value with operations that have one, or ask for gradients of inputs that "
             "do not pass through it")
 SHARDWISE_X(opaque_backend,
-            "opaque: an opaque function runs on the host, and the step's backend is not the host's; give the step "
-            "sw::host_backend, or write the function with shardwise operations")
+            "opaque: an opaque function runs on the host, and the step's backend calls none there; give the step sw::host_backend or "
+            "sw::cuda_backend, write the function with shardwise operations, or say calls_host_functions in a backend of your own that "
+            "does")
 SHARDWISE_X(function_outputs,
             "function: it returns nothing that is an output of a program; return one tensor, a std::tuple of tensors, or "
             "sw::outputs of named ones")

@@ -129,7 +129,7 @@ class phase_runner {
     for (int a = 0; a < p.axes; ++a) coordinate_[a] = rank_coordinate(p, rank, a);
     const auto& plan = step::memory::value;
     std::byte* const scratch = plan.workspace > 0 ? arena : nullptr;
-    lowered_.lower(arena, coordinate_, 0, [=](const sw::node&) { return scratch; });
+    lowered_.lower(arena, coordinate_, {}, [=](const sw::node&) { return scratch; });
     if (sw::has_waits(step::program)) {
       overlap_ = sw::runtime::overlap_of<step>(lowered_.calls());
       const std::int64_t beside = sw::host_backend::stream_workspace(step::program);

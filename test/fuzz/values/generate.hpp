@@ -390,7 +390,6 @@ class generator {
       if (role_of(op) != role::drawn || op == op_code::param) continue;
       if (p.what != kind::forward && only_forward(op)) continue;
       if (p.what != kind::forward && op == op_code::sumsq && !choice_.missing_adjoints) continue;
-      if (p.what != kind::forward && op == op_code::opaque && !roll.one_in(8)) continue;
       if (op == op_code::copy_ && !choice_.writes) continue;
       return op;
     }

@@ -222,6 +222,15 @@ void opaque_blocks(const sw::opaque_block* b) {
   const T* const x = static_cast<const T*>(b[1].data);
   for (std::int64_t i = 0; i < b[0].size; ++i) to[i] = x[i] * x[i] - T(2);
 }
+template <class T>
+void opaque_cotangents(const sw::opaque_block* b) {
+  T* const to = static_cast<T*>(b[0].data);
+  const T* const x = static_cast<const T*>(b[1].data);
+  const T* const dy = static_cast<const T*>(b[2].data);
+  for (std::int64_t i = 0; i < b[0].size; ++i) to[i] = T(2) * x[i] * dy[i];
+}
+template <class T>
+inline constexpr sw::opaque_operation opaque_square{&opaque_blocks<T>, {&opaque_cotangents<T>}, 1};
 
 // A user's own operation, x y - y, and the products of its adjoint: another one of the user's.
 inline constexpr sw::custom_operation own_product{.name = "own_product",
@@ -305,7 +314,7 @@ class assembly {
     for (int j = 0; j < s.inputs; ++j) n.in[j] = s.in[j];
     if (sw::rules::is_random(s.op)) n.a.v[0] = b_.sites++;
     if (s.op == op_code::opaque) {
-      const sw::opaque_function f = k.s.type == sw::dtype::f64 ? &opaque_blocks<double> : &opaque_blocks<float>;
+      const sw::opaque_operation* const f = k.s.type == sw::dtype::f64 ? &opaque_square<double> : &opaque_square<float>;
       int i = 0;
       while (i < b_.function_count && b_.functions[i] != f) ++i;
       if (i == b_.function_count) b_.functions[b_.function_count++] = f;

@@ -979,7 +979,7 @@ inline void reference::one(int i) {
     }
     case op_code::einsum: einsum(i); break;
     case op_code::contiguous: map1(i, [](num x) { return x; }); break;
-    case op_code::opaque: map1(i, [&](num x) { return still(sub(mul(x, x), constant(2))); }); break;
+    case op_code::opaque: map1(i, [&](num x) { return sub(mul(x, x), constant(2)); }); break;
     case op_code::getitem: {
       const values x = operand(i, 0);
       const std::size_t row = static_cast<std::size_t>(spec_of(s.in[0]).extent[spec_of(s.in[0]).rank - 1]);

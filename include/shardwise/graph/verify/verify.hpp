@@ -244,10 +244,12 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
       known = i + 1;
       continue;
     }
-    if (n.op == op_code::opaque)
-      for (int k = 0; k < n.inputs; ++k)
-        if (!placed_as_one(g.specs[n.spec], g.specs[g.nodes[n.in[k]].spec])) return {problem::graph_unplaced, i};
-    if (n.op == op_code::relabel || n.op == op_code::opaque) {  // claims of the user, about blocks of given extents
+    if (n.op == op_code::opaque) {
+      if (!is_opaque_placed(g, n)) return {problem::graph_unplaced, i};
+      known = i + 1;
+      continue;
+    }
+    if (n.op == op_code::relabel) {  // a claim of the user, about blocks of given extents
       if (!same_blocks(g.specs[g.nodes[n.in[0]].spec], g.specs[n.spec])) return {problem::graph_unplaced, i};
       known = i + 1;
       continue;

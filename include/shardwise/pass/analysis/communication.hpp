@@ -34,12 +34,16 @@ struct traffic_list {
 
 namespace detail {
 // Calls f(from, to, axis, kind, goes_on) for every collective, in program order; from and to are spec ids. Of a batch for every
-// member; all but the first go on with it. live: whether a node is looked at; null: all are.
-template <class Graph, class F>
-constexpr void each_collective(const Graph& g, F&& f, const unsigned char* live = nullptr) {
+// member; all but the first go on with it. live: by number, whether a node is looked at; no pointer to marks, which g++'s sanitizers
+// would not compare with null in a constant.
+struct every_node {
+  constexpr bool operator[](int) const { return true; }
+};
+template <class Graph, class F, class Live = every_node>
+constexpr void each_collective(const Graph& g, F&& f, const Live& live = {}) {
   for (int i = 0; i < g.node_count; ++i) {
     const node& n = g.nodes[i];
-    if (n.op != op_code::redistribute || (live && !live[i])) continue;
+    if (n.op != op_code::redistribute || !live[i]) continue;
     const int from = g.nodes[n.in[0]].spec, to = n.spec;
     const int axis = static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis);
     const spec& a = g.specs[from];
@@ -49,8 +53,8 @@ constexpr void each_collective(const Graph& g, F&& f, const unsigned char* live 
 }
 }  // namespace detail
 
-template <class Graph>
-constexpr collective_order order_of(const Graph& g, const unsigned char* live = nullptr) {
+template <class Graph, class Live = detail::every_node>
+constexpr collective_order order_of(const Graph& g, const Live& live = {}) {
   collective_order r;
   detail::each_collective(
       g,

@@ -19,7 +19,8 @@ namespace shardwise::inline v0_1 {
 
 // Kernels and collectives run at the same time, so each kind has scratch of its own: [kernels][collectives].
 struct cuda_backend {
-  static constexpr bool tf32 = false;  // whether products may round factors of float to TF32
+  static constexpr bool calls_host_functions = true;  // opaque ones: blocks are copied, see host_calls.hpp
+  static constexpr bool tf32 = false;                 // whether products may round factors of float to TF32
 
   struct scratch {
     std::int64_t compute = 0, communication = 0;

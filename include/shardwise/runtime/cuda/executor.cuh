@@ -19,6 +19,7 @@
 #include <shardwise/runtime/cuda/collectives.cuh>
 #include <shardwise/runtime/cuda/copied_block.hpp>
 #include <shardwise/runtime/cuda/device/initialise.cuh>
+#include <shardwise/runtime/cuda/host_calls.hpp>
 #include <shardwise/runtime/cuda/launch_calls.cuh>
 #include <shardwise/runtime/cuda/product_options.hpp>
 #include <shardwise/runtime/cuda/ranges.hpp>
@@ -72,7 +73,8 @@ class executor<Step, cuda_rank<Mesh>>
         how_(options.how),
         watches_(has_check(options.checks, executor_checks::finite)),
         arena_(static_cast<std::size_t>(source::peak_bytes)),
-        state_(rank.multiprocessors(), groups) {
+        state_(rank.multiprocessors(), groups),
+        host_calls_(program()) {
     if (has_check(options.checks, executor_checks::poison))
       throw std::invalid_argument(
           "shardwise: executor: executor_checks::poison is given; a device's executor has the check "
@@ -87,6 +89,7 @@ class executor<Step, cuda_rank<Mesh>>
     lower({});
     cuda::check_compiled<Step>(calls(), rank.index());
     choose_products(options.products);
+    warming_ = true;  // zeros are no operands that a user's function must take
     {
       const typename Rank::awaiting_device connects(rank);  // a first collective waits for its peers where it is queued
       for (int part = 0; part < parts; ++part) {
@@ -95,6 +98,7 @@ class executor<Step, cuda_rank<Mesh>>
       }
       rank.synchronize(stream());
     }
+    warming_ = false;
     clear();
     base::reset_states();
     if (how_ == device_execution::graph) capture();
@@ -122,8 +126,11 @@ class executor<Step, cuda_rank<Mesh>>
     relowered();
   }
 
-  // Waits until all that is queued is done; reports indices that kernels met outside their tables.
-  void synchronize() { state_.synchronize(program(), *rank_); }
+  // Waits until all that is queued is done; reports indices that kernels met outside their tables, and what an opaque function threw.
+  void synchronize() {
+    state_.synchronize(program(), *rank_);
+    report_host_calls();
+  }
 
   // Output 0 of the program as this rank holds it: the loss of a train_step.
   element loss() { return output()[0]; }
@@ -192,6 +199,8 @@ class executor<Step, cuda_rank<Mesh>>
   // too: a product that cuBLASLt cuts along its depth is two. Of a program that keeps gradients: of accumulate.
   const cuda::graph_nodes& nodes() const { return graph_[0].nodes(); }
   int kernel_nodes() const { return nodes().kernels; }
+  // Pinned memory of the host in which the blocks of opaque functions lie while they run, beside the arena.
+  std::size_t opaque_bytes() const { return host_calls_.bytes(); }
   // The stream that steps are queued on.
   cudaStream_t stream() const { return state_.compute(); }
   const dynamic_array<runtime::scheduled_call>& schedule() const { return schedule_; }
@@ -286,7 +295,20 @@ class executor<Step, cuda_rank<Mesh>>
       run_part(env, false);
     }
   }
+  // Throws, with its place, what an opaque function threw in a run that is done.
+  void report_host_calls() {
+    if (!host_calls_.failed()) return;
+    const int node = host_calls_.failed_node();
+    try {
+      host_calls_.rethrow();
+    } catch (const rank_failed&) {
+      throw;
+    } catch (const std::exception& e) {
+      throw std::runtime_error(std::string(e.what()) + " (" + runtime::place_of(program(), node, rank_->index()) + ")");
+    }
+  }
   void run_part(const numbers& env, bool update) {
+    if (host_calls_.failed()) synchronize();  // of an earlier run
     const int part = update ? 1 : 0;
     state_.set(env.of);
     queue_collectives(part);
@@ -336,6 +358,7 @@ class executor<Step, cuda_rank<Mesh>>
       work_[i].workspace = communicates(c.kind) ? communication_scratch_ : compute_scratch_;
       if (schedule_[i].awaited) event_.emplace(i, cuda::event());
     }
+    host_calls_.prepare(program(), work_);
   }
 
   // Those of one run of a part.
@@ -450,6 +473,7 @@ class executor<Step, cuda_rank<Mesh>>
       for (; at < end; ++at) allowed = watch::before(*this, work_[at], fetch) || allowed;
       launch(work_[i], end - i, ctx);
       rank_->synchronize(ctx.stream);
+      host_calls_.rethrow();
       for (at = i; at < end; ++at) watch::after(*this, work_[at], allowed, fetch);
     } catch (const rank_failed&) {
       throw;
@@ -463,6 +487,8 @@ class executor<Step, cuda_rank<Mesh>>
 
   void launch(const runtime::call& c, std::size_t count, cuda::context& ctx) {
     if (!communicates(c.kind)) {
+      if (program().nodes[c.node].op == op_code::opaque)
+        return host_calls_.launch(static_cast<std::size_t>(&c - work_.data()), ctx.stream, warming_);
       ctx.env = state_.env_of_group(static_cast<int>(optimizer_group(program().nodes[c.node].op, c.a)));
       return cuda::launch_calls<Step>(&c, count, ctx, rank_->index());
     }
@@ -476,9 +502,11 @@ class executor<Step, cuda_rank<Mesh>>
   device_execution how_;
   bool watches_ = false;   // executor_checks::finite
   bool watching_ = false;  // in the run under way
+  bool warming_ = false;   // in the constructor's run on zeros
   std::vector<std::byte> fetched_;
   cuda::device_memory arena_;
   cuda::step_state state_;
+  cuda::host_calls host_calls_;
   cuda::event fork_, join_;
   std::byte* compute_scratch_ = nullptr;
   std::byte* communication_scratch_ = nullptr;

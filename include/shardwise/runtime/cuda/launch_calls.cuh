@@ -33,12 +33,11 @@ launcher launcher_of_node(int id, int rank) {
   if (const launcher f = n.op == op_code::cast ? compiled_cast<Step>(from, type) : compiled_launcher<Step>(n.op, type))
     return f;
   const std::string place = runtime::place_of(g, id, rank);
-  if (!compiles_element<Step>(type) && n.op != op_code::opaque) refuse_uncompiled(name_of(n.op), type, place);
+  if (!compiles_element<Step>(type)) refuse_uncompiled(name_of(n.op), type, place);
   if (n.op == op_code::cast) refuse_uncompiled(name_of(n.op), from, place);
   if (!is_floating(type) && has_device_kernel_of(n.op, type, true)) refuse_uncompiled(name_of(n.op), type, place);
   throw std::logic_error(std::string("shardwise: ") + name_of(n.op) +
-                         (n.op == op_code::opaque ? ": a function of the user's runs on the host only"
-                          : is_low_precision(type)
+                         (is_low_precision(type)
                               ? std::string(": there is no device kernel for elements of type ") + name_of(type) +
                                     "; cast the operands to float before it, and the result back"
                               : std::string(": there is no device kernel")) +
@@ -50,6 +49,7 @@ template <class Step, class Calls>
 void check_compiled(const Calls& calls, int rank) {
   const auto& g = runtime::program_source<Step>::program;
   for (const call& c : calls) {
+    if (g.nodes[c.node].op == op_code::opaque) continue;  // on the host: see host_calls.hpp
     if (!communicates(c.kind)) launcher_of_node<Step>(c.node, rank);
     else if (const dtype type = g.spec_of(c.node).type; !compiles_element<Step>(type))
       refuse_uncompiled("a collective", type, runtime::place_of(g, c.node, rank));

@@ -292,7 +292,7 @@ class dtensor {
     return t;
   }
 
-  template <opaque_function Function, spec Out, class... X>
+  template <const opaque_operation* Function, spec Out, class... X>
   static dtensor<Out, Mesh, Rank> apply_opaque(const dtensor& first, const X&... more) {
     using out_type = dtensor<Out, Mesh, Rank>;
     static constexpr runtime::eager_operation<Rank> application = runtime::opaque_on<Function, Rank, dtensor, out_type>();

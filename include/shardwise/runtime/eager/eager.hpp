@@ -98,14 +98,14 @@ constexpr eager_operation<Rank> operation_with_results() {
     return x;
   }(std::type_identity<Results>{});
 }
-template <opaque_function Function, class Rank, class First, class Result>
+template <const opaque_operation* Function, class Rank, class First, class Result>
 constexpr eager_operation<Rank> opaque_on() {
   eager_operation<Rank> x{};
   x.op = op_code::opaque;
   x.in = &First::sp;
   x.out = &Result::sp;
   x.kernel = kernel_entry<signature{op_code::opaque, Result::sp.type}, Rank>();
-  x.function = Function;
+  x.function = Function->call;
   return x;
 }
 

@@ -121,7 +121,7 @@ struct prepared_program final : prepared {
     set_types(o, in, n.inputs);
     o.written = written_operands(g, n);
     o.signature = n.op == op_code::redistribute ? redistribution_signature(g.hashes[x], g.hashes[n.spec]) : 0;
-    if (n.op == op_code::opaque) o.function = g.functions[attributes_of<opaque_attributes>(n.a).function];
+    if (n.op == op_code::opaque) o.function = opaque_function_of(g, n);
     o.custom = custom_of(g, n);
     o.results = result_count(g, n);
     if (rules::is_random(n.op)) o.site = static_cast<std::int32_t>(attributes_of<random_attributes>(n.a).site);

@@ -10,6 +10,8 @@
 namespace shardwise::inline v0_1 {
 
 struct host_backend {
+  static constexpr bool calls_host_functions = true;  // opaque ones
+
   // Largest scratch of any node on the ranks at coordinate 0: what kernels' records say, inboxes of reductions.
   template <class Source>
   static constexpr std::int64_t workspace_bytes() {

@@ -101,7 +101,7 @@ class lowered : public program_leaves<Step> {
       if (rules::is_random(n.op))
         k.draw = site_offset[static_cast<std::size_t>(attributes_of<random_attributes>(n.a).site)] +
                  shard_offset(out, coordinate, n_dyn);
-      if (n.op == op_code::opaque) k.function = g.functions[attributes_of<opaque_attributes>(n.a).function];
+      if (n.op == op_code::opaque) k.function = opaque_function_of(g, n);
       if (n.op == op_code::redistribute)
         lower_redistribute(k, static_cast<int>(attributes_of<redistribute_attributes>(n.a).axis),
                            g.specs[g.nodes[n.in[0]].spec], out, coordinate, n_dyn);
