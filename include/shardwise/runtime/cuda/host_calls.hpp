@@ -16,8 +16,8 @@
 #include <shardwise/graph/graph.hpp>
 #include <shardwise/pass/memory/memory.hpp>
 #include <shardwise/propagation/scratch.hpp>
+#include <shardwise/runtime/cuda/context.hpp>
 #include <shardwise/runtime/cuda/resources.hpp>
-#include <shardwise/runtime/program/call.hpp>
 #include <shardwise/support/dynamic_array.hpp>
 
 namespace shardwise::inline v0_1::cuda {
