@@ -383,7 +383,7 @@ TEST_CASE("batches: the first wait for any member is the batch's") {
   } program;
   std::vector<std::byte> arena(static_cast<std::size_t>(step::peak_bytes) + 64);
   constexpr int origin[sw::max_axes]{};
-  program.lower(arena.data(), origin, 0, [](const sw::node&) { return nullptr; });
+  program.lower(arena.data(), origin, {}, [](const sw::node&) { return nullptr; });
   const auto& calls = program.calls();
   const sw::runtime::overlap o = sw::runtime::overlap_of<step>(calls);
   int later_is_first = 0;

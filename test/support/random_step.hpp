@@ -182,7 +182,7 @@ class graph_runner {
       if (n.inputs > 0 && sw::is_view(n, g_.spec_of(n.in[0]), out)) {
         std::int64_t elements = 0;
         layouts_[at] =
-            sw::runtime::view_layout(n.op, n.a, layouts_[static_cast<std::size_t>(n.in[0])], out, coordinate, 0, elements);
+            sw::runtime::view_layout(n.op, n.a, layouts_[static_cast<std::size_t>(n.in[0])], out, coordinate, {}, elements);
         skipped_[at] = skipped_[static_cast<std::size_t>(n.in[0])] + elements * static_cast<std::int64_t>(sizeof(T));
         continue;
       }

@@ -26,7 +26,7 @@ template <class Step>
 sw::dynamic_array<sw::runtime::call> calls_of(int rank) {
   static settled<Step> l;
   const auto c = Step::mesh_type::coordinate(rank);
-  l.lower(nullptr, c.data(), 0, [](const sw::node&) { return nullptr; });
+  l.lower(nullptr, c.data(), {}, [](const sw::node&) { return nullptr; });
   return l.calls();
 }
 
