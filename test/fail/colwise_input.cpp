@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The input of a column-wise layer is sharded along the style's axis.
 // expect: colwise: the input must be replicate or reduced on the style's axis
-// expect: colwise<tp.*?> ?, shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1)?> ?>
+// expect: colwise<tp.*?> ?, shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1L?)?> ?>
 // expect(text): style: colwise<tp>; operand: float[4, 8] (
 
 #include "small_models.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sharded rows times a replicate matrix, whose gradient would miss a sum.
 // expect: matmul: one operand is sharded on a free dim and the other is replicate on that axis, so its gradient would silently miss a sum
-// expect: where<shardwise::op::einsum, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1)?> ?>, shardwise::operand<float, shardwise::shape<8L?, 6L?>, shardwise::replicate ?> ?>
+// expect: where<shardwise::op::einsum, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1L?)?> ?>, shardwise::operand<float, shardwise::shape<8L?, 6L?>, shardwise::replicate ?> ?>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contracted dim of a product is sharded in one operand only.
 // expect: matmul: one operand is sharded on its contracting dim and the other is not
-// expect: where<shardwise::op::einsum, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<1(, 1)?> ?>, shardwise::operand<float, shardwise::shape<8L?, 6L?>, shardwise::replicate ?> ?>
+// expect: where<shardwise::op::einsum, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<1(, 1L?)?> ?>, shardwise::operand<float, shardwise::shape<8L?, 6L?>, shardwise::replicate ?> ?>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // 64 features over 3 ranks, split flat, are no whole heads of 16.
 // expect: reshape: a sharded dim is merged or split so that the new dims would cut across shard boundaries
-// expect: where<shardwise::op::reshape, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<2L?, 5L?, 64L?>, shardwise::shard<2(, 1)?> ?> ?>
+// expect: where<shardwise::op::reshape, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<2L?, 5L?, 64L?>, shardwise::shard<2(, 1L?)?> ?> ?>
 // expect(text): operation: reshape; operand: float[2, 5, 64] (tp: shard<2>); mesh: "tp" of 3; dim: 2; axis: "tp" of 3
 
 #include <shardwise/module/bind.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An operand that lies elsewhere than the function of blocks says.
 // expect: local_map: an operand is not placed as in_placements says
-// expect(types): where<shardwise::detail::custom_tag<op>, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 6L?>, shardwise::shard<1(, 1)?> ?> ?>
+// expect(types): where<shardwise::detail::custom_tag<op>, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 6L?>, shardwise::shard<1(, 1L?)?> ?> ?>
 // expect(text): operation: op
 
 #include <shardwise/graph/functions/local_map.hpp>

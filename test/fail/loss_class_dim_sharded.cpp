@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A cross entropy over sharded classes.
 // expect: cross entropy: the class dim of the logits is sharded
-// expect: where<shardwise::op::lse, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 10L?>, shardwise::shard<1(, 1)?> ?> ?>
+// expect: where<shardwise::op::lse, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 10L?>, shardwise::shard<1(, 1L?)?> ?> ?>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A task returns one loss for each row of the batch.
 // expect: train_step: the loss must be a scalar (rank 0)
-// expect: shardwise::operand<float, shardwise::shape<4L?>, shardwise::shard<0(, 1)?> ?>
+// expect: shardwise::operand<float, shardwise::shape<4L?>, shardwise::shard<0(, 1L?)?> ?>
 
 #include "small_step.hpp"
 

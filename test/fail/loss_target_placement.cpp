@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A cross entropy of sharded rows with replicate targets.
 // expect: cross entropy: logits and targets are placed differently on a mesh axis
-// expect: shardwise::operand<float, shardwise::shape<4L?, 10L?>, shardwise::shard<0(, 1)?> ?>.*shardwise::operand<int(32_t)?, shardwise::shape<4L?>, shardwise::replicate ?>
+// expect: shardwise::operand<float, shardwise::shape<4L?, 10L?>, shardwise::shard<0(, 1L?)?> ?>.*shardwise::operand<int(32_t)?, shardwise::shape<4L?>, shardwise::replicate ?>
 
 #include "typed.hpp"
 

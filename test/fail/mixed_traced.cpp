@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A function that is traced uses an eager tensor from outside.
 // expect: operands are no tensors of one kind: a tensor meets a plain value, or an eager tensor meets one that is being traced
-// expect: shardwise::operand<float, shardwise::shape<4L?>, shardwise::shard<0(, 1)?> ?>
+// expect: shardwise::operand<float, shardwise::shape<4L?>, shardwise::shard<0(, 1L?)?> ?>
 
 #include <shardwise/runtime/eager/dtensor.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A norm over a sharded dim.
 // expect: norm: the normalised (last) dim is sharded
-// expect: where<shardwise::op::norm_stats, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<1(, 1)?> ?> ?>
+// expect: where<shardwise::op::norm_stats, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<1(, 1L?)?> ?> ?>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A norm of sharded rows whose weight is replicate: its gradient would miss a sum.
 // expect: norm: the input is sharded on a mesh axis while weight or bias is not reduced there, so their gradient would silently miss a sum
-// expect: shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1)?> ?>.*shardwise::operand<float, shardwise::shape<8L?>, shardwise::replicate ?>
+// expect: shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1L?)?> ?>.*shardwise::operand<float, shardwise::shape<8L?>, shardwise::replicate ?>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two placements for one mesh axis.
 // expect: placement: a mesh axis is given two placements
-// expect: shardwise::on<tp, shardwise::shard<0(, 1)?> ?>, shardwise::on<tp, shardwise::shard<1(, 1)?> ?>
+// expect: shardwise::on<tp, shardwise::shard<0(, 1L?)?> ?>, shardwise::on<tp, shardwise::shard<1(, 1L?)?> ?>
 // expect(text): element: float; shape: shape<4, 8>; mesh: "dp" of 2, "tp" of 2; placements: on<tp, shard<0>>, on<tp, shard<1>>; axis: "tp" of 2
 
 #include "typed.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A path of a plan is given a placement instead of a style.
 // expect: plan: an entry is neither at<path, styles...> nor a style of the whole model such as data_parallel<axis>
-// expect(g++): shardwise::shard<0(, 1)?>
-// expect(clang): shardwise::shard<0(, 1)?>
+// expect(g++): shardwise::shard<0(, 1L?)?>
+// expect(clang): shardwise::shard<0(, 1L?)?>
 
 #include <shardwise/module/style.hpp>
 #include <shardwise/vocabulary/axis.hpp>

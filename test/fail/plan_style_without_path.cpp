@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A style stands in a plan without the module that it is for.
 // expect: plan: an entry is neither at<path, styles...> nor a style of the whole model such as data_parallel<axis>
-// expect: shardwise::colwise<tp(, 1)?> ?>
+// expect: shardwise::colwise<tp(, 1L?)?> ?>
 
 #include "small_models.hpp"
 

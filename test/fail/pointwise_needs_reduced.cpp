@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A replicate bias is added to an activation sharded by rows: its gradient would miss a sum.
 // expect: pointwise: one operand is sharded on a mesh axis and the other, which is broadcast along that dim, is replicate there, so its gradient would silently miss a sum
-// expect: where<shardwise::op::add, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1)?> ?>, shardwise::operand<float, shardwise::shape<8L?>, shardwise::replicate ?> ?>
+// expect: where<shardwise::op::add, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1L?)?> ?>, shardwise::operand<float, shardwise::shape<8L?>, shardwise::replicate ?> ?>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operands of an addition are sharded along different dims.
 // expect: pointwise: the operands are placed differently on a mesh axis
-// expect: where<shardwise::op::add, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1)?> ?>, shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<1(, 1)?> ?> ?>
+// expect: where<shardwise::op::add, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1L?)?> ?>, shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<1(, 1L?)?> ?> ?>
 // expect(text): operation: add; operands: float[4, 8] (tp: shard<0>), float[4, 8] (tp: shard<1>); mesh: "tp" of 2; axis: "tp" of 2
 
 #include "typed.hpp"

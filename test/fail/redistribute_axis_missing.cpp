@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A redistribution that names a placement and no axis.
 // expect: redistribute: no placement to go to is named, or none for a mesh axis
-// expect: shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1)?> ?>, shardwise::replicate
+// expect: shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1L?)?> ?>, shardwise::replicate
 
 #include "typed.hpp"
 

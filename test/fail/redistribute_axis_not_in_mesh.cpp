@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A redistribution names an axis of another mesh.
 // expect: placement: the mesh axis named here is not an axis of the tensor's mesh
-// expect: shardwise::on<dp, shardwise::shard<0(, 1)?> ?>
+// expect: shardwise::on<dp, shardwise::shard<0(, 1L?)?> ?>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The outer of two axes that shard one dim is gathered before the inner one.
 // expect: redistribute: another mesh axis splits what this one leaves of the dim
-// expect: where<shardwise::op::redistribute, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<8L?>, shardwise::shard<0(, 1)?>, shardwise::shard<0(, 1)?> ?> ?>
+// expect: where<shardwise::op::redistribute, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<8L?>, shardwise::shard<0(, 1L?)?>, shardwise::shard<0(, 1L?)?> ?> ?>
 
 #include "typed.hpp"
 

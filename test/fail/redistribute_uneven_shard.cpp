@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A redistribution asks for an even split of ten rows over four ranks.
 // expect: placement: even<shard<d>> needs an extent that the mesh axis divides
-// expect: shardwise::on<tp, shardwise::even<shardwise::shard<0(, 1)?> ?> ?>
+// expect: shardwise::on<tp, shardwise::even<shardwise::shard<0(, 1L?)?> ?> ?>
 // expect: shardwise::operand<float, shardwise::shape<10L?, 8L?>, shardwise::replicate ?>
 
 #include "typed.hpp"

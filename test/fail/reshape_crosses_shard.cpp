@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dim that is sharded by columns is merged into one with the rows before it.
 // expect: reshape: a sharded dim is merged or split so that the new dims would cut across shard boundaries
-// expect: where<shardwise::op::reshape, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 6L?>, shardwise::shard<1(, 1)?> ?> ?>
+// expect: where<shardwise::op::reshape, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 6L?>, shardwise::shard<1(, 1L?)?> ?> ?>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A row-wise layer without a column-wise one before it: its input is sharded along the batch.
 // expect: rowwise: the input must be sharded along its last dim on the style's axis, or whole there
-// expect: rowwise<tp.*?> ?, shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1)?> ?>
+// expect: rowwise<tp.*?> ?, shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1L?)?> ?>
 
 #include "small_models.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A matrix is sharded along its third dim.
 // expect: placement: shard<d> names a dim that the tensor does not have
-// expect: shardwise::shape<4L?, 8L?>, (shardwise::mesh<.*?>|mesh), shardwise::on<tp, shardwise::shard<2(, 1)?> ?>
+// expect: shardwise::shape<4L?, 8L?>, (shardwise::mesh<.*?>|mesh), shardwise::on<tp, shardwise::shard<2(, 1L?)?> ?>
 // expect(text): element: float; shape: shape<4, 8>; mesh: "tp" of 2; placement: on<tp, shard<2>>; axis: "tp" of 2; dim named: 2; rank: 2
 
 #include "typed.hpp"

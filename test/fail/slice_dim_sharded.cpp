@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A slice of a sharded dim.
 // expect: slice: the sliced dim is sharded
-// expect: where<shardwise::op::slice, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1)?> ?> ?>
+// expect: where<shardwise::op::slice, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<0(, 1L?)?> ?> ?>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A softmax over a sharded dim.
 // expect: softmax: the dim that softmax normalises over is sharded
-// expect: where<shardwise::op::softmax, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<1(, 1)?> ?> ?>
+// expect: where<shardwise::op::softmax, (shardwise::mesh<.*?>|mesh), shardwise::operand<float, shardwise::shape<4L?, 8L?>, shardwise::shard<1(, 1L?)?> ?> ?>
 
 #include "typed.hpp"
 

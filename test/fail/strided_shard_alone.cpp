@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The axis that a strided shard comes after is made whole first, which would leave pieces that are no interval.
 // expect: redistribute: another mesh axis splits what this one leaves of the dim \(a later one, or an earlier one whose shard is strided\)
-// expect: shardwise::strided_shard<0, 2>, shardwise::shard<0(, 1)?>
+// expect: shardwise::strided_shard<0, 2>, shardwise::shard<0(, 1L?)?>
 
 #include "typed.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ten rows over four ranks where an even split is asked for.
 // expect: placement: even<shard<d>> needs an extent that the mesh axis divides
-// expect: shardwise::shape<10L?, 8L?>, (shardwise::mesh<.*?>|mesh), shardwise::on<tp, shardwise::even<shardwise::shard<0(, 1)?> ?> ?>
+// expect: shardwise::shape<10L?, 8L?>, (shardwise::mesh<.*?>|mesh), shardwise::on<tp, shardwise::even<shardwise::shard<0(, 1L?)?> ?> ?>
 // expect(text): element: float; shape: shape<10, 8>; mesh: "tp" of 4; placement: on<tp, even<shard<0>>>; dim: 0; axis: "tp" of 4; extent: 10; ranks: 4
 
 #include "typed.hpp"
