@@ -20,29 +20,15 @@ template <class Place, class Axis>
 std::vector<double> of_sentences() {
   using step = run_time::sentences_step<sw::dyn<5>, sw::dyn<6, 1>, Axis, typename Place::backend>;
   const std::vector<two_sizes> sizes = {{5, 6}, {2, 6}, {0, 4}, {1, 3}, {5, 1}, {0, 0}, {3, 4}};
-  return run_time::numbers_of<step>(sizes, true, [](auto&& f) { Place::template launch<typename step::mesh_type>(f); });
+  return run_time::numbers_of<step>(sizes, true, Place::checks,
+                                    [](auto&& f) { Place::template launch<typename step::mesh_type>(f); });
 }
 template <class Place, class Axis>
 std::vector<double> of_rows() {
   using step = run_time::rows_step<sw::dyn<7>, sw::dyn<5, 1>, Axis, typename Place::backend>;
-  std::vector<double> all;
-  Place::template launch<typename step::mesh_type>([&](auto& rank) {
-    sw::executor<step, std::remove_cvref_t<decltype(rank)>> run(rank);
-    for (const auto [batch, length] :
-         {two_sizes{7, 5}, two_sizes{6, 2}, two_sizes{1, 4}, two_sizes{0, 3}, two_sizes{2, 3}}) {
-      run.resize(batch, length);
-      std::vector<double> x(static_cast<std::size_t>(batch * length * 3));
-      for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(0.9 * static_cast<double>(i));
-      run.set_input(0, x);
-      run.run(sw::step_env{});
-      for (int k = 0; k < 4; ++k) {
-        const auto block = run.template output<double>(k);
-        if (rank.index() == 0)
-          for (std::size_t i = 0; i < block.size(); ++i) all.push_back(block[i]);
-      }
-    }
-  });
-  return all;
+  return run_time::all_numbers_of<step, 4>(
+      {{7, 5}, {6, 2}, {1, 4}, {0, 3}, {2, 3}}, 3, [](auto& run, const two_sizes& n) { run.resize(n.batch, n.length); },
+      Place::checks, [](auto&& f) { Place::template launch<typename step::mesh_type>(f); });
 }
 void near(const std::vector<double>& a, const std::vector<double>& b) {
   REQUIRE(!a.empty());

@@ -23,11 +23,8 @@ struct four : sw::axis<4> {};
 
 template <class Step>
 std::vector<std::uint64_t> bits_of(const std::vector<two_sizes>& sizes, bool dynamic) {
-  std::vector<std::uint64_t> bits;
-  for (const double v :
-       run_time::numbers_of<Step>(sizes, dynamic, [](auto&& f) { sw::launch<typename Step::mesh_type>(f); }))
-    bits.push_back(std::bit_cast<std::uint64_t>(v));
-  return bits;
+  return run_time::bits_of(run_time::numbers_of<Step>(sizes, dynamic, sw::executor_checks::poison,
+                                                      [](auto&& f) { sw::launch<typename Step::mesh_type>(f); }));
 }
 template <class Axis>
 void sentences_equal() {

@@ -18,26 +18,38 @@ namespace sw = shardwise;
 struct two_sizes {
   int batch, length;
 };
-// All outputs and the gradient, of every rank.
-template <class Step, int Outputs>
-std::vector<std::uint64_t> all_bits_of(const std::vector<two_sizes>& sizes, int columns, auto&& resize) {
-  std::vector<std::vector<std::uint64_t>> of(static_cast<std::size_t>(Step::mesh_type::size));
-  sw::launch<typename Step::mesh_type>([&](auto& rank) {
-    sw::executor<Step, std::remove_cvref_t<decltype(rank)>> run(rank, sw::executor_checks::poison);
+// All outputs and gradients of each run, rank after rank, from launcher(f). What is poisoned in an executor, `checks` says.
+template <class Step, int Outputs, class Launcher>
+std::vector<double> all_numbers_of(const std::vector<two_sizes>& sizes, int columns, auto&& resize,
+                                   sw::executor_checks checks, Launcher&& launcher) {
+  std::vector<std::vector<double>> of(static_cast<std::size_t>(Step::mesh_type::size));
+  launcher([&](auto& rank) {
+    sw::executor<Step, std::remove_cvref_t<decltype(rank)>> run(rank, checks);
     for (const two_sizes& n : sizes) {
       resize(run, n);
       std::vector<double> x(static_cast<std::size_t>(n.batch * n.length * columns));
       for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(0.9 * static_cast<double>(i));
       run.set_input(0, x);
       run.run(sw::step_env{});
-      for (int k = 0; k < Outputs; ++k)
-        for (const double v : run.template output<double>(k).data)
-          of[static_cast<std::size_t>(rank.index())].push_back(std::bit_cast<std::uint64_t>(v));
+      for (int k = 0; k < Outputs; ++k) {
+        const auto block = run.template output<double>(k);
+        for (std::size_t i = 0; i < block.size(); ++i) of[static_cast<std::size_t>(rank.index())].push_back(block[i]);
+      }
     }
   });
-  std::vector<std::uint64_t> all;
-  for (const auto& bits : of) all.insert(all.end(), bits.begin(), bits.end());
+  std::vector<double> all;
+  for (const auto& numbers : of) all.insert(all.end(), numbers.begin(), numbers.end());
   return all;
+}
+inline std::vector<std::uint64_t> bits_of(const std::vector<double>& numbers) {
+  std::vector<std::uint64_t> bits;
+  for (const double v : numbers) bits.push_back(std::bit_cast<std::uint64_t>(v));
+  return bits;
+}
+template <class Step, int Outputs>
+std::vector<std::uint64_t> all_bits_of(const std::vector<two_sizes>& sizes, int columns, auto&& resize) {
+  return bits_of(all_numbers_of<Step, Outputs>(sizes, columns, resize, sw::executor_checks::poison,
+                                               [](auto&& f) { sw::launch<typename Step::mesh_type>(f); }));
 }
 inline constexpr auto as_it_is = [](auto&, const two_sizes&) {};
 
@@ -67,10 +79,11 @@ using sentences_step =
 
 // The loss and all gradients of each run, as rank 0 has them, from launcher(f).
 template <class Step, class Launcher>
-std::vector<double> numbers_of(const std::vector<two_sizes>& sizes, bool dynamic, Launcher&& launcher) {
+std::vector<double> numbers_of(const std::vector<two_sizes>& sizes, bool dynamic, sw::executor_checks checks,
+                               Launcher&& launcher) {
   std::vector<double> all;
   launcher([&](auto& rank) {
-    sw::executor<Step, std::remove_cvref_t<decltype(rank)>> run(rank);
+    sw::executor<Step, std::remove_cvref_t<decltype(rank)>> run(rank, checks);
     const std::vector<std::size_t> whole = {42, 36, 30};
     for (int k = 0; k < 3; ++k) {
       std::vector<double> x(whole[static_cast<std::size_t>(k)]);

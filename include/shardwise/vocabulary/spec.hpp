@@ -14,11 +14,12 @@
 
 namespace shardwise::inline v0_1 {
 
-// Extents and strides are those of the logical (global) tensor, in elements. A dim that has sizes in `dyn`, four bits a dim,
-// has a run-time extent: `extent` is then its bound and the run-time value extent * n / b for each of these sizes, which is n in a run
-// and b in `dyn_bound`; sizes that no dim has are 0 there. `offset` is 1 where the first element need not stand at the storage's beginning, else 0: where it stands,
-// the view's own attributes say, so that the parts of a tensor are of one type. Unused array elements hold 0 (extents, strides), replicate (placements) and 1 (axis sizes), so that
-// equal tensors have equal specs. Every member has an initialiser: nvcc leaves those without one unset in arrays `x[n]{}`.
+// Extents and strides are those of the logical (global) tensor, in elements. A dim that has sizes in `dyn`, four bits a dim, has a
+// run-time extent: `extent` is then its bound, and in a run it is extent * n / b for each of these sizes, which is n in that run and
+// has the bound b in `dyn_bound`; there sizes that no dim has are 0. `offset` is 1 where the first element need not stand at the
+// storage's beginning, else 0: where it stands, the view's own attributes say, so that the parts of a tensor are of one type. Unused
+// array elements hold 0 (extents, strides), replicate (placements) and 1 (axis sizes), so that equal tensors have equal specs. Every
+// member has an initialiser: nvcc leaves those without one unset in arrays `x[n]{}`.
 struct spec {
   std::int64_t extent[max_rank]{};
   std::int64_t stride[max_rank]{};
