@@ -2,10 +2,6 @@
 // copy_block: elements of one block to another, as they lie in memory. Between orders of the dims (transposes, memory formats) by tiles.
 #pragma once
 
-#if defined(__SSE2__)
-#include <xmmintrin.h>
-#endif
-
 #include <type_traits>
 
 #include <shardwise/runtime/host/kernel.hpp>
@@ -37,21 +33,25 @@ void copy_rows(const T* x, std::int64_t apart, T* o, std::int64_t across, std::i
 
 inline constexpr std::int64_t side = 16;  // a cache line of floats
 
-// Four by four elements of four bytes, in vectors that every x86-64 has.
+// Four by four elements of four bytes, in vectors of the compiler's (<xmmintrin.h> would cost the umbrella header 2 % of clang's work).
 template <class T>
 void copy_four(const T* x, std::int64_t apart, T* o, std::int64_t across) {
-#if defined(__SSE2__)
-  __m128 a = _mm_loadu_ps(reinterpret_cast<const float*>(x)), b = _mm_loadu_ps(reinterpret_cast<const float*>(x + apart)),
-         c = _mm_loadu_ps(reinterpret_cast<const float*>(x + 2 * apart)),
-         d = _mm_loadu_ps(reinterpret_cast<const float*>(x + 3 * apart));
-  _MM_TRANSPOSE4_PS(a, b, c, d);
-  _mm_storeu_ps(reinterpret_cast<float*>(o), a);
-  _mm_storeu_ps(reinterpret_cast<float*>(o + across), b);
-  _mm_storeu_ps(reinterpret_cast<float*>(o + 2 * across), c);
-  _mm_storeu_ps(reinterpret_cast<float*>(o + 3 * across), d);
-#else
-  copy_plainly(x, apart, o, across, 4, 4);
-#endif
+  typedef float row __attribute__((vector_size(16)));
+  row x0, x1, x2, x3;
+  __builtin_memcpy(&x0, x, 16);
+  __builtin_memcpy(&x1, x + apart, 16);
+  __builtin_memcpy(&x2, x + 2 * apart, 16);
+  __builtin_memcpy(&x3, x + 3 * apart, 16);
+  const row a = __builtin_shufflevector(x0, x1, 0, 4, 1, 5), b = __builtin_shufflevector(x2, x3, 0, 4, 1, 5),
+            c = __builtin_shufflevector(x0, x1, 2, 6, 3, 7), d = __builtin_shufflevector(x2, x3, 2, 6, 3, 7);
+  x0 = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+  x1 = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+  x2 = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+  x3 = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+  __builtin_memcpy(o, &x0, 16);
+  __builtin_memcpy(o + across, &x1, 16);
+  __builtin_memcpy(o + 2 * across, &x2, 16);
+  __builtin_memcpy(o + 3 * across, &x3, 16);
 }
 template <class T>
 void copy_tile(const T* x, std::int64_t apart, T* o, std::int64_t across) {
