@@ -95,8 +95,7 @@ constexpr bool is_custom_name(const char* name) {
   if (*name == '\0' || number != nullptr) return false;
   for (int op = 0; op < static_cast<int>(op_code::count); ++op)
     if (is_same_name(name, name_of(static_cast<op_code>(op)))) return false;
-  for (const transition t :
-       {transition::all_reduce, transition::reduce_scatter, transition::all_gather, transition::all_to_all})
+  for (const transition t : collectives)
     if (is_same_name(name, name_of(t))) return false;
   return true;
 }

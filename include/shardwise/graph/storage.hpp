@@ -26,8 +26,7 @@ constexpr bool places_leaves(const node& n) {
 }
 
 constexpr std::int64_t slot_bytes(const spec& s) {
-  constexpr int origin[max_axes]{};
-  const std::int64_t bytes = local_numel(s, origin) * static_cast<std::int64_t>(size_of(s.type));
+  const std::int64_t bytes = largest_numel(s) * static_cast<std::int64_t>(size_of(s.type));
   return (bytes + slot_alignment - 1) & -slot_alignment;
 }
 

@@ -46,8 +46,7 @@ constexpr named_operations operations_named(std::string_view name) {
   for (int op = 0; op < static_cast<int>(op_code::count); ++op)
     if (is_of_forward(static_cast<op_code>(op)) && same_text(name, name_of(static_cast<op_code>(op))))
       r.add(static_cast<op_code>(op));
-  for (const transition t :
-       {transition::all_reduce, transition::reduce_scatter, transition::all_gather, transition::all_to_all})
+  for (const transition t : collectives)
     if (same_text(name, name_of(t)) || same_text(name, "collectives")) r.collectives |= 1U << static_cast<unsigned>(t);
   if (same_text(name, "matmul") || same_text(name, "linear")) r.add(op_code::einsum);
   if (same_text(name, "gelu")) r.add(op_code::gelu_tanh), r.add(op_code::gelu_erf);

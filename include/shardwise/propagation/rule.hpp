@@ -22,8 +22,9 @@ constexpr outcome fail(problem p, const spec& fallback, int operand = -1, int di
 }
 
 // A placement in a row, in one word: a table has up to 200 of them and is made for each application of a rule, and clang charges
-// a constant for every member. From the lowest bit: kind and the block's run-time sizes (4 bits each), op, dim, factor - 1 (8 bits
-// each), and block - 1 of a shard or order of another (32 bits). So zero is replicate.
+// a constant for every member. From the lowest bit: kind and the block's run-time sizes (4 bits each), op or what stands before a window,
+// dim, factor - 1 (8 bits each), and block - 1 of a shard or order of another (32 bits; of windows the upper 8 are what stands behind).
+// So zero is replicate.
 struct row_entry {
   std::uint64_t bits;
 
@@ -34,22 +35,33 @@ struct row_entry {
       : bits(static_cast<std::uint64_t>(p.kind) | static_cast<std::uint64_t>(p.block_sizes) << 4 |
              static_cast<std::uint64_t>(p.op) << 8 | static_cast<std::uint64_t>(static_cast<std::uint8_t>(p.dim)) << 16 |
              static_cast<std::uint64_t>(static_cast<std::uint8_t>(p.factor - 1)) << 24 |
-             static_cast<std::uint64_t>(static_cast<std::uint32_t>(p.is_shard() ? p.block - 1 : p.order)) << 32) {}
+             static_cast<std::uint64_t>(static_cast<std::uint32_t>(p.is_shard() || p.overlaps() ? p.block - 1 : p.order)) << 32) {
+    if (p.overlaps())
+      bits |= static_cast<std::uint64_t>(static_cast<std::uint8_t>(p.before)) << 8 |
+              static_cast<std::uint64_t>(static_cast<std::uint8_t>(p.behind)) << 56;
+  }
   constexpr operator placement() const {
-    const std::int32_t number = static_cast<std::int32_t>(bits >> 32);
-    return {kind(),
-            static_cast<reduction>(bits >> 8 & 255),
-            static_cast<std::int8_t>(dim()),
-            static_cast<std::uint8_t>((bits >> 24 & 255) + 1),
-            is_shard() ? number + 1 : 1,
-            static_cast<std::uint16_t>(bits >> 4 & 15),
-            static_cast<std::int16_t>(is_shard() ? 0 : number)};
+    const auto number = static_cast<std::uint32_t>(bits >> 32);
+    placement p{.kind = kind(), .dim = static_cast<std::int8_t>(dim()), .factor = static_cast<std::uint8_t>((bits >> 24 & 255) + 1)};
+    if (p.overlaps()) {
+      p.before = static_cast<std::int8_t>(bits >> 8 & 255);
+      p.behind = static_cast<std::int8_t>(number >> 24);
+      p.block = static_cast<std::int32_t>(number & 0xffffff) + 1;
+      return p;
+    }
+    p.op = static_cast<reduction>(bits >> 8 & 255);
+    p.block_sizes = static_cast<std::uint8_t>(bits >> 4 & 15);
+    if (is_shard()) p.block = static_cast<std::int32_t>(number) + 1;
+    else p.order = static_cast<std::uint8_t>(number);
+    return p;
   }
   constexpr placement_kind kind() const { return static_cast<placement_kind>(bits & 15); }
   constexpr int dim() const { return static_cast<std::int8_t>(bits >> 16 & 255); }
   constexpr bool is_shard() const { return kind() == placement_kind::shard; }
   constexpr bool is_shard(int d) const { return is_shard() && dim() == d; }
   constexpr bool is_partial() const { return kind() == placement_kind::partial; }
+  // Rows speak of its other fields, too.
+  constexpr bool is_valued() const { return kind() >= placement_kind::partial; }
   constexpr bool is_reduced() const { return kind() == placement_kind::reduced; }
   constexpr bool is_whole() const { return kind() == placement_kind::replicate || is_reduced(); }
 };
@@ -134,7 +146,7 @@ constexpr row_match match(const rule_rows& table, const spec* in, int n, int axi
     for (int k = 0; k < n && fits; ++k) {
       const placement& h = have[k];
       const row_entry& w = row.in[k];
-      fits = w.is_shard() ? h.is_shard(w.dim()) : w.is_partial() ? h == placement(w) : h.kind == w.kind();
+      fits = w.is_shard() ? h.is_shard(w.dim()) : w.is_valued() ? h == placement(w) : h.kind == w.kind();
       if (fits && w.is_shard()) {
         if (!split) split = &h;
         same_split = same_split && split->splits_like(h);

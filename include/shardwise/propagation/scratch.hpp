@@ -46,13 +46,12 @@ constexpr std::int64_t align(std::int64_t bytes) { return (bytes + alignment - 1
 
 namespace operations {
 
-// Extents of the largest block of a tensor, that of the ranks at coordinate 0.
+// Extents of the largest block of a tensor.
 struct largest_block {
   std::int64_t extent[max_rank]{};
 
   constexpr explicit largest_block(const spec& s) {
-    constexpr int origin[max_axes]{};
-    for (int d = 0; d < s.rank; ++d) extent[d] = local_interval(s, d, origin).size;
+    for (int d = 0; d < s.rank; ++d) extent[d] = largest_extent(s, d);
   }
 };
 

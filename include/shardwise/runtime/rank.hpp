@@ -28,11 +28,12 @@ struct agree;           // void agree(std::uint64_t, const char*): throws if a r
 struct bytes_written;   // std::int64_t bytes_written(int axis) const: payload sent to other ranks along the axis
 struct count_written;   // void count_written(int axis, std::int64_t bytes): called by whatever sends
 struct reset_counts;    // void reset_counts(): bytes_written is 0 on every axis
-struct collectives;     // a type with the five static functions below, each void f<T>(const runtime::call&, Rank&)
+struct collectives;     // a type with the six static functions below, each void f<T>(const runtime::call&, Rank&)
 struct all_reduce;      // partial -> replicate: out = x_0 op x_1 op ... , combined in rank order
 struct reduce_scatter;  // partial -> shard: this rank's block of that
 struct all_gather;      // shard -> replicate: every rank's block, where it belongs
 struct all_to_all;      // shard -> shard of another dim
+struct exchange_halo;   // shard -> overlapping shard of the same dim: what this rank's block lacks from its owners
 struct exchange;        // void exchange(const void* mine, f): f(peer) on all ranks, peer(r) what rank r shows; optional
 struct resplit;         // shard -> shard of the same dim with other boundaries
 }  // namespace rank_member
@@ -56,10 +57,11 @@ SHARDWISE_COLLECTIVE(has_reduce_scatter, reduce_scatter)
 SHARDWISE_COLLECTIVE(has_all_gather, all_gather)
 SHARDWISE_COLLECTIVE(has_all_to_all, all_to_all)
 SHARDWISE_COLLECTIVE(has_resplit, resplit)
+SHARDWISE_COLLECTIVE(has_exchange_halo, exchange_halo)
 #undef SHARDWISE_COLLECTIVE
 template <class C, class Rank>
 concept collectives_of = has_all_reduce<C, Rank> && has_reduce_scatter<C, Rank> && has_all_gather<C, Rank> &&
-                         has_all_to_all<C, Rank> && has_resplit<C, Rank>;
+                         has_all_to_all<C, Rank> && has_resplit<C, Rank> && has_exchange_halo<C, Rank>;
 
 namespace detail {
 
@@ -150,7 +152,8 @@ struct checked_host_rank {
       detail::rank_has<(!own || has_reduce_scatter<collectives, Rank>), Rank, rank_member::reduce_scatter> &&
       detail::rank_has<(!own || has_all_gather<collectives, Rank>), Rank, rank_member::all_gather> &&
       detail::rank_has<(!own || has_all_to_all<collectives, Rank>), Rank, rank_member::all_to_all> &&
-      detail::rank_has<(!own || has_resplit<collectives, Rank>), Rank, rank_member::resplit>;
+      detail::rank_has<(!own || has_resplit<collectives, Rank>), Rank, rank_member::resplit> &&
+      detail::rank_has<(!own || has_exchange_halo<collectives, Rank>), Rank, rank_member::exchange_halo>;
 };
 
 namespace runtime {
@@ -199,6 +202,7 @@ void communicate(const call& c, Rank& rank) {
     case transition::all_to_all:
       return c.from.dim == c.to.dim ? collectives::template resplit<T>(c, rank)
                                     : collectives::template all_to_all<T>(c, rank);
+    case transition::exchange_halo: return collectives::template exchange_halo<T>(c, rank);
     case transition::none:
     case transition::take_chunk:
     case transition::to_partial:

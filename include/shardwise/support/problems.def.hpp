@@ -393,6 +393,9 @@ SHARDWISE_X(redistribute_partial_op_changes,
 SHARDWISE_X(redistribute_shard_to_partial,
             "redistribute: a shard would become partial, but ranks have no shares of what they do not hold; redistribute "
             "the axis to replicate first, or keep the shard (one axis by itself may go from a shard to partial<> alone)")
+SHARDWISE_X(redistribute_halo,
+            "redistribute: halos are exchanged from equal shards of one dim alone, and what has them is not redistributed; call the "
+            "function of windows on a tensor that is sharded so")
 SHARDWISE_X(redistribute_whole_to_partial,
             "redistribute: a whole tensor has no shares under this reduction; partial of sum, avg, max and min can be made "
             "of it (under the policy seed_era: of sum), a product or a norm cannot; name one of these, or keep the tensor whole")
@@ -464,8 +467,9 @@ SHARDWISE_X(convolution_options, "conv2d: stride, dilation and groups are at lea
 SHARDWISE_X(convolution_same, "conv2d: same padding keeps height and width at a stride of 1 alone; give the padding as numbers, or a stride of 1")
 SHARDWISE_X(convolution_dyn, "conv2d: a run-time extent may be the batch's alone; give channels, sizes and kernels static extents")
 SHARDWISE_X(convolution_placements,
-            "conv2d: images and weights are cut along the batch (the weight reduced), along outputs (the image reduced) or along the "
-            "channels of both, which gives a partial result, and with groups along the batch alone; redistribute an operand so")
+            "conv2d: images and weights are cut along the batch, height or width (the weight reduced; height and width each by one axis, "
+            "in equal shards), along outputs (the image reduced) or along the channels of both, which gives a partial result, and with "
+            "groups not along channels; redistribute an operand so")
 SHARDWISE_X(pool_rank, "max_pool2d, avg_pool2d, interpolate: images are of four dims (batch, channels, height, width); reshape the operand, with a batch of one "
             "if there is none")
 SHARDWISE_X(pool_options, "max_pool2d, avg_pool2d: kernel and stride are at least 1 and padding at most half the kernel, all at most 32767; correct the "

@@ -70,11 +70,16 @@ struct on {
   using placement = std::conditional_t<in_order, Placement, replicate>;
 };
 
-enum class placement_kind : std::uint8_t { replicate = 0, reduced = 1, shard = 2, partial = 3 };
+// The last two are shards whose blocks overlap, by what windows that slide along the dim read; only functions of windows place tensors
+// so (graph/functions/halo.hpp), between an exchange of the overlaps and their operation. With windows numbered by where they stand,
+// `factor` elements apart, a window t reads elements from t * factor - before to t * factor + behind. Both cut by rank as shards do:
+// windows:  a rank holds all that its share of `block` windows reads;
+// readers:  the dim numbers windows, and a rank holds all that read any of its share of `block` elements.
+enum class placement_kind : std::uint8_t { replicate = 0, reduced = 1, shard = 2, partial = 3, windows = 4, readers = 5 };
 
 // The largest that the fields hold.
-inline constexpr int max_factor = 255, max_order = 32767;
-inline constexpr std::int64_t max_block = 2147483647;
+inline constexpr int max_factor = 255, max_order = 255, max_halo = 127;
+inline constexpr std::int64_t max_block = 2147483647, max_windows = 16777215;
 
 // The value form; an aggregate without padding bits, since it is part of spec. A field that a kind has no use for holds what
 // its initialiser says, so that equal placements are equal bytes.
@@ -84,8 +89,9 @@ struct placement {
   std::int8_t dim = 0;            // of a shard, as are the next two
   std::uint8_t factor = 1;        // above 1, later axes of that many parts split the dim before; 0 fits no mesh
   std::int32_t block = 1;
-  std::uint16_t block_sizes = 0;  // of a shard: the run-time sizes that the block is a product of, a bit for each
-  std::int16_t order = 0;         // of a norm, from 1
+  std::uint8_t block_sizes = 0;          // of a shard: the run-time sizes that the block is a product of, a bit for each
+  std::uint8_t order = 0;                // of a norm, from 1
+  std::int8_t before = 0, behind = 0;    // of overlapping shards
 
   constexpr bool operator==(const placement&) const = default;
   constexpr bool is_shard() const { return kind == placement_kind::shard; }
@@ -97,6 +103,8 @@ struct placement {
   constexpr bool splits_like(const placement& p) const {
     return factor == p.factor && block == p.block && block_sizes == p.block_sizes;
   }
+  constexpr bool overlaps() const { return kind >= placement_kind::windows; }
+  constexpr bool overlaps(int d) const { return overlaps() && dim == d; }
   constexpr bool is_partial() const { return kind == placement_kind::partial; }
   constexpr bool is_replicate() const { return kind == placement_kind::replicate; }
   constexpr bool is_reduced() const { return kind == placement_kind::reduced; }
@@ -120,7 +128,7 @@ constexpr placement shard_value(int dim, std::int32_t block = 1) {
 constexpr placement spelled_shard_value(int dim, std::int64_t block) {
   const std::int64_t bound = bound_of(block);
   placement p = shard_value(dim, bound > max_block ? 0 : static_cast<std::int32_t>(bound));
-  p.block_sizes = static_cast<std::uint16_t>(sizes_in(block));
+  p.block_sizes = static_cast<std::uint8_t>(sizes_in(block));
   return p;
 }
 // A factor that the field does not hold, or that no mesh can ask for, becomes 0, which check_placements refuses.
@@ -134,16 +142,19 @@ constexpr placement partial_value(reduction op = reduction::sum) { return {.kind
 constexpr placement partial_norm_value(int order) {
   return {.kind = placement_kind::partial,
           .op = reduction::norm,
-          .order = static_cast<std::int16_t>(order < 0 || order > max_order ? 0 : order)};
+          .order = static_cast<std::uint8_t>(order < 0 || order > max_order ? 0 : order)};
 }
 
 // Law: dual(dual(p)) == p for every placement but partial<avg>, whose dual is reduced up to the factor of the mean: the
-// cotangent of a rank's block, equal on all ranks, is the whole's over their number.
+// cotangent of a rank's block, equal on all ranks, is the whole's over their number; and overlapping shards, whose cotangents are
+// complete where the elements have their owners.
 // Partial of product, max, min and norms have no adjoint and stay what they are.
 constexpr placement dual(placement p) {
   switch (p.kind) {
     case placement_kind::reduced: return partial_value();
     case placement_kind::partial: return p.op == reduction::sum || p.op == reduction::avg ? reduced_value() : p;
+    case placement_kind::windows:
+    case placement_kind::readers: return shard_value(p.dim);
     case placement_kind::replicate:
     case placement_kind::shard: break;
   }
@@ -242,6 +253,13 @@ template <placement P>
   requires(P.is_strided())
 struct placement_type<P> {
   using type = strided_shard<P.dim, P.factor>;
+};
+template <int Dim, int Before, int Behind>
+struct halo {};
+template <placement P>
+  requires(P.overlaps())
+struct placement_type<P> {
+  using type = halo<P.dim, P.before, P.behind>;
 };
 template <placement P>
   requires(P.is_partial() && !P.is_norm())

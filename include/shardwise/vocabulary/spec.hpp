@@ -277,6 +277,26 @@ constexpr interval split(interval whole, std::int64_t block, int parts, int part
   return {whole.begin + lo, hi - lo};
 }
 
+// What part `c` of `parts` holds of a dim of n elements by windows or readers, whose own share is [b, e); empty where that is.
+constexpr interval overlapping(const placement& p, std::int64_t n, int parts, int c) {
+  if (parts == 1) return {0, n};
+  const interval own = split({0, p.block}, 1, parts, c);
+  if (own.size == 0) return {n, 0};
+  const auto floor_div = [](std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); };
+  const std::int64_t first = own.begin, last = own.begin + own.size - 1;
+  std::int64_t lo = 0, hi = 0;
+  if (p.kind == placement_kind::windows) {
+    lo = first * p.factor - p.before;
+    hi = last * p.factor + p.behind + 1;
+  } else {  // t * factor + behind >= first, t * factor - before <= last, the first of these rounded down
+    lo = floor_div(first - p.behind, p.factor);
+    hi = floor_div(last + p.before, p.factor) + 1;
+  }
+  lo = lo < 0 ? 0 : lo > n ? n : lo;
+  hi = hi < lo ? lo : hi > n ? n : hi;
+  return {lo, hi - lo};
+}
+
 // The part of `dim` at mesh coordinate `c`; several axes that shard one dim split it in axis order, strided shards after
 // later axes, each what the previous one left. An empty trailing part begins at the extent.
 constexpr interval local_interval(const spec& s, int dim, const int* c, const run_sizes& n = {}) {
@@ -287,6 +307,8 @@ constexpr interval local_interval(const spec& s, int dim, const int* c, const ru
     if (s.place[a].is_shard(dim)) {
       strided = strided || s.place[a].is_strided();
       v = split(v, block_at(s, a, n), s.axis_size[a], c[a]);
+    } else if (s.place[a].overlaps(dim)) {
+      return overlapping(s.place[a], whole.size, s.axis_size[a], c[a]);
     }
   if (!strided) return v;
   v = whole;
@@ -301,6 +323,24 @@ constexpr interval local_interval(const spec& s, int dim, const int* c, const ru
 constexpr std::int64_t local_numel(const spec& s, const int* c, const run_sizes& n = {}) {
   std::int64_t k = 1;
   for (int d = 0; d < s.rank; ++d) k *= local_interval(s, d, c, n).size;
+  return k;
+}
+
+// Of the largest block along `dim`, and its elements: that of the ranks at coordinate 0, unless blocks overlap.
+constexpr std::int64_t largest_extent(const spec& s, int dim) {
+  int c[max_axes]{};
+  for (int a = 0; a < s.axes; ++a) {
+    if (!s.place[a].overlaps(dim)) continue;
+    std::int64_t most = 0;
+    for (; c[a] < s.axis_size[a]; ++c[a])
+      if (const std::int64_t n = local_interval(s, dim, c).size; n > most) most = n;
+    return most;
+  }
+  return local_interval(s, dim, c).size;
+}
+constexpr std::int64_t largest_numel(const spec& s) {
+  std::int64_t k = 1;
+  for (int d = 0; d < s.rank; ++d) k *= largest_extent(s, d);
   return k;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/graph/functions/custom.hpp>
+#include <shardwise/graph/functions/halo.hpp>
 #include <shardwise/graph/functions/views.hpp>
 #include <shardwise/operations/convolution/record.hpp>
 
@@ -41,7 +42,14 @@ struct convolution_options {
 
 namespace detail {
 
-inline constexpr int convolution_nodes = 1;  // an adjoint's: operands are read as they lie
+// An adjoint's: operands are read as they lie, unless they need halos.
+constexpr int convolution_nodes(int, const spec& x, const spec& y) {
+  bool cut = false;
+  for (const spec* s : {&x, &y})
+    for (int a = 0; a < s->axes; ++a)
+      cut = cut || s->place[a].overlaps() || s->place[a].is_shard(2) || s->place[a].is_shard(3);
+  return cut ? 1 + halo_nodes : 1;
+}
 
 // Of a kernel of such extents.
 constexpr convolution_attributes convolution_of(const convolution_options& o, std::int64_t height, std::int64_t width) {
@@ -66,6 +74,52 @@ constexpr op_attr with_extent(const op_attr& v, const spec& of) {
   return pack_attributes(a);
 }
 
+// The axis on which x gets halos in height (0) or width (1), or -1: where the axis alone cuts that dim in equal shards, the weight is
+// reduced there and a window is not a single element.
+constexpr int image_halo_axis(const op_attr& v, const spec& x, const spec& w, int d) {
+  const auto a = attributes_of<convolution_attributes>(v);
+  if (x.rank != 4 || operations::convolution_finding(a, x, w)) return -1;
+  const operations::convolution_halo halo{placement_kind::windows, a, w.extent + 2};
+  const int axis = halo_axis(x, 2 + d);
+  const bool none = axis < 0 || halo.is_none(d) || !w.place[axis].is_reduced();
+  return none || !halo.exists(d, operations::convolved_extent(a, d, x.extent[2 + d], w.extent[2 + d])) ? -1 : axis;
+}
+constexpr placement image_halo(const op_attr& v, const spec& x, const spec& w, int d) {
+  const auto a = attributes_of<convolution_attributes>(v);
+  return operations::convolution_halo{placement_kind::windows, a, w.extent + 2}(
+      d, operations::convolved_extent(a, d, x.extent[2 + d], w.extent[2 + d]));
+}
+template <op_attr A, int D, class X, class W>
+constexpr auto with_image_halo(const X& x, const W& w) {
+  if constexpr (!resolved<X, W> || D == 2) {
+    return x;
+  } else if constexpr (image_halo_axis(A, X::sp, W::sp, D) < 0) {
+    return with_image_halo<A, D + 1>(x, w);
+  } else if constexpr (is_implicit<X>) {
+    return as_implicit(with_image_halo<A, D>(x.strict, w));
+  } else {
+    return with_image_halo<A, D + 1>(with_halo<image_halo(A, X::sp, W::sp, D)>(x), w);
+  }
+}
+// A cotangent y of a convolution, for the gradient of its image x: with the halos that x had.
+constexpr int with_readers(autodiff::pullback& p, int y, const spec& x, const spec& w) {
+  const auto a = attributes_of<convolution_attributes>(p.n.a);
+  const operations::convolution_halo halo{placement_kind::readers, a, w.extent + 2};
+  for (int d = 0; d < 2; ++d)
+    for (int k = 0; k < x.axes; ++k)
+      if (x.place[k].overlaps(2 + d)) y = halo_node(p, y, k, halo(d, x.extent[2 + d]));
+  return y;
+}
+// An image x of a convolution whose windows y's readers were: with what they read.
+constexpr int with_windows(autodiff::pullback& p, int x, const spec& y, const spec& w) {
+  const auto a = attributes_of<convolution_attributes>(p.n.a);
+  const operations::convolution_halo halo{placement_kind::windows, a, w.extent + 2};
+  for (int d = 0; d < 2; ++d)
+    for (int k = 0; k < y.axes; ++k)
+      if (y.place[k].overlaps(2 + d)) x = halo_node(p, x, k, halo(d, y.extent[2 + d]));
+  return x;
+}
+
 }  // namespace detail
 
 // The three are each other's adjoints, so that all derivatives exist.
@@ -74,9 +128,9 @@ namespace custom {
 constexpr void pull_conv2d(autodiff::pullback& p);
 constexpr void pull_conv2d_dx(autodiff::pullback& p);
 constexpr void pull_conv2d_dw(autodiff::pullback& p);
-inline constexpr autodiff::adjoint_rule conv2d_adjoint = autodiff::pulled<detail::convolution_nodes>(&pull_conv2d);
-inline constexpr autodiff::adjoint_rule conv2d_dx_adjoint = autodiff::pulled<detail::convolution_nodes>(&pull_conv2d_dx);
-inline constexpr autodiff::adjoint_rule conv2d_dw_adjoint = autodiff::pulled<detail::convolution_nodes>(&pull_conv2d_dw);
+inline constexpr autodiff::adjoint_rule conv2d_adjoint = autodiff::pulled(&detail::convolution_nodes, &pull_conv2d);
+inline constexpr autodiff::adjoint_rule conv2d_dx_adjoint = autodiff::pulled(&detail::convolution_nodes, &pull_conv2d_dx);
+inline constexpr autodiff::adjoint_rule conv2d_dw_adjoint = autodiff::pulled(&detail::convolution_nodes, &pull_conv2d_dw);
 inline constexpr custom_operation conv2d{
     .name = "conv2d", .operands = 2, .record = operations::convolution, .adjoint = &conv2d_adjoint};
 inline constexpr custom_operation conv2d_dx{
@@ -86,26 +140,36 @@ inline constexpr custom_operation conv2d_dw{
 
 constexpr void pull_conv2d(autodiff::pullback& p) {
   const int x = p.n.in[0], w = p.n.in[1];
-  if (p.wants(0)) p.give(0, p.make(conv2d_dx, detail::with_extent(p.n.a, p.operand(0)), 0, p.dy, w));
+  if (p.wants(0)) {
+    const int dy = detail::with_readers(p, p.dy, p.operand(0), p.operand(1));
+    p.give(0, p.make(conv2d_dx, detail::with_extent(p.n.a, p.operand(0)), 0, dy, w));
+  }
   if (p.wants(1)) p.give(1, p.make(conv2d_dw, detail::with_extent(p.n.a, p.operand(1)), 0, p.dy, x));
 }
 // Of (dy, w), whose result is x's gradient.
 constexpr void pull_conv2d_dx(autodiff::pullback& p) {
   const int dy = p.n.in[0], w = p.n.in[1];
-  if (p.wants(0)) p.give(0, p.make(conv2d, p.n.a, 0, p.dy, w));
-  if (p.wants(1)) p.give(1, p.make(conv2d_dw, detail::with_extent(p.n.a, p.operand(1)), 0, dy, p.dy));
+  const int x = detail::with_windows(p, p.dy, p.operand(0), p.operand(1));
+  if (p.wants(0)) p.give(0, p.make(conv2d, p.n.a, 0, x, w));
+  if (p.wants(1))
+    p.give(1, p.make(conv2d_dw, detail::with_extent(p.n.a, p.operand(1)), 0, detail::without_halo(p, dy), x));
 }
 // Of (dy, x), whose result is the weight's gradient.
 constexpr void pull_conv2d_dw(autodiff::pullback& p) {
   const int dy = p.n.in[0], x = p.n.in[1];
   if (p.wants(0)) p.give(0, p.make(conv2d, p.n.a, 0, x, p.dy));
-  if (p.wants(1)) p.give(1, p.make(conv2d_dx, detail::with_extent(p.n.a, p.operand(1)), 0, dy, p.dy));
+  if (p.wants(1)) {
+    const int y = detail::with_readers(p, dy, p.operand(1), p.result());
+    p.give(1, p.make(conv2d_dx, detail::with_extent(p.n.a, p.operand(1)), 0, y, p.dy));
+  }
 }
 
 }  // namespace custom
 
 // x (n, channels, height, width), weight (outputs, channels / groups, kernel height, kernel width): (n, outputs, ...). Placements:
-// cut along n, along outputs, or along channels, which gives a partial result (with groups along n alone).
+// cut along n, along outputs, or along channels, which gives a partial result (with groups along n alone); along height, width or
+// both, each by one axis in equal shards, where every rank gets before, from those that hold them, the elements beyond its own
+// that its share of the result reads (exchange_halo), and backward those of the gradient.
 template <convolution_options Options = convolution_options{}, tensor X, tensor W>
 constexpr auto conv2d(const X& x, const W& weight) {
   if constexpr (Options.padding.is_same() && (Options.stride.height != 1 || Options.stride.width != 1)) {
@@ -115,7 +179,8 @@ constexpr auto conv2d(const X& x, const W& weight) {
     constexpr bool known = detail::resolved<X, W> && W::sp.rank == 4;
     constexpr convolution_attributes a =
         detail::convolution_of(Options, known ? W::sp.extent[2] : 1, known ? W::sp.extent[3] : 1);
-    return call<custom::conv2d, pack_attributes(a)>(x, weight);
+    constexpr op_attr packed = pack_attributes(a);
+    return call<custom::conv2d, packed>(detail::with_image_halo<packed, 0>(x, weight), weight);
   }
 }
 // The same with a bias (outputs): one number for each output.

@@ -14,8 +14,6 @@ enum class text_format : std::uint8_t { program, graphviz, mermaid };
 // redistribution that communicates is named after its collective.
 namespace detail {
 
-inline constexpr transition collectives[] = {transition::all_reduce, transition::reduce_scatter, transition::all_gather,
-                                             transition::all_to_all};
 inline constexpr int collective_names = static_cast<int>(sizeof(collectives) / sizeof(transition));
 inline constexpr int custom_names = static_cast<int>(op_code::count) + collective_names;  // the first custom operation's
 inline constexpr int base_names = custom_names + max_custom;
@@ -131,6 +129,16 @@ constexpr void put_placement(Sink& out, const placement& p, bool html = false) {
                : p.op == reduction::product ? "product"
                : p.op == reduction::max     ? "max"
                                             : "min");
+      return put(out, close);
+    case placement_kind::windows:
+    case placement_kind::readers:
+      put(out, "halo");
+      put(out, open);
+      put(out, std::int64_t{p.dim});
+      put(out, ", ");
+      put(out, std::int64_t{p.before});
+      put(out, ", ");
+      put(out, std::int64_t{p.behind});
       return put(out, close);
     case placement_kind::shard:
       put(out, p.is_strided() ? "strided_shard" : "shard");

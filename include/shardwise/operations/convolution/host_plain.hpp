@@ -19,7 +19,8 @@ struct convolution_strides {
 };
 
 // This rank's blocks: extents (batch, channels, height, width) of x, (outputs, channels of a group) of the weight and its window,
-// and y's height and width; strides of x, of the weight and of y. Where channels or outputs are cut there is one group.
+// and y's height and width; strides of x, of the weight and of y. Where channels or outputs are cut there is one group; where height or
+// width are, the padding is what is missing in front of the block of x that the block of y reads, and behind it.
 struct convolution_blocks {
   std::int64_t n = 0, c = 0, h = 0, w = 0, o = 0, i = 0, kh = 0, kw = 0, oh = 0, ow = 0;
   convolution_attributes a{};
@@ -67,6 +68,19 @@ constexpr convolution_blocks blocks_of(const kernel_arguments<T>& k, int x, int 
   b.kw = extent(weight, 3);
   b.oh = extent(y, 2);
   b.ow = extent(y, 3);
+  const auto number = [](int operand) { return operand < 0 ? int{runtime::result} : operand; };
+  const auto is_whole = [&](int operand, int d) {
+    return k.extent(number(operand), d) == k.whole_extent(number(operand), d);
+  };
+  const std::int64_t read[] = {b.h, b.w}, made[] = {b.oh, b.ow}, kernel[] = {b.kh, b.kw};
+  for (int d = 0; d < 2; ++d) {
+    if (made[d] == 0 || (is_whole(x, 2 + d) && is_whole(y, 2 + d))) continue;
+    const std::int64_t before =
+        b.a.padding[d] + k.origin(number(x), 2 + d) - k.origin(number(y), 2 + d) * b.a.stride[d];
+    const std::int64_t end = (made[d] - 1) * b.a.stride[d] + b.a.dilation[d] * (kernel[d] - 1) + 1;
+    b.a.padding[d] = static_cast<std::int16_t>(before);
+    b.a.further[d] = static_cast<std::int32_t>(end - 2 * before - read[d]);
+  }
   b.x = strides(x);
   b.weight = strides(weight);
   b.y = strides(y);

@@ -91,6 +91,47 @@ constexpr outcome shape_of_convolution_dw(const op_attr& v, const spec* in, int)
   return {{}, w};
 }
 
+// Height (0) or width (1), `of` elements of x or windows of y long, cut by ranks of which each also has what its windows read (windows,
+// of x) or what reads its elements (readers, of y). It has no such placement where the fields do not hold it.
+struct convolution_halo {
+  placement_kind kind;
+  const convolution_attributes& a;
+  const std::int64_t* kernel;  // height and width
+
+  constexpr std::int64_t behind(int d) const { return a.dilation[d] * (kernel[d] - 1) - a.padding[d]; }
+  constexpr bool exists(int d, std::int64_t of) const {
+    return a.stride[d] <= max_factor && a.padding[d] <= max_halo && behind(d) >= -max_halo && behind(d) <= max_halo &&
+           of <= max_windows;
+  }
+  constexpr placement operator()(int d, std::int64_t of) const {
+    return {.kind = kind,
+            .dim = static_cast<std::int8_t>(2 + d),
+            .factor = static_cast<std::uint8_t>(a.stride[d]),
+            .block = static_cast<std::int32_t>(of),
+            .before = static_cast<std::int8_t>(a.padding[d]),
+            .behind = static_cast<std::int8_t>(behind(d))};
+  }
+  // Windows of one element, side by side: nothing is read of other ranks.
+  constexpr bool is_none(int d) const {
+    return a.stride[d] == 1 && kernel[d] == 1 && a.padding[d] == 0 && a.further[d] == 0;
+  }
+};
+
+constexpr bool any_overlaps(const spec& s, int dim) {
+  for (int k = 0; k < s.axes; ++k)
+    if (s.place[k].overlaps(dim)) return true;
+  return false;
+}
+// In equal shards by one axis, or in none.
+constexpr bool plainly_cut(const spec& s, int dim) {
+  int axes = 0;
+  for (int k = 0; k < s.axes; ++k) {
+    if (s.place[k].is_shard(dim) && s.place[k] != shard_value(dim)) return false;
+    axes += s.place[k].is_shard(dim) || s.place[k].overlaps(dim) ? 1 : 0;
+  }
+  return axes <= 1;
+}
+
 // Dims that the two operands and the result name alike: cut where all have it, summed where the result does not. Of several
 // groups channels are not cut: a rank's inputs would have to be its outputs' groups.
 constexpr rule_rows convolution_rows(const op_attr& v, rule_row batch, rule_row first, rule_row second) {
@@ -153,31 +194,54 @@ constexpr std::int64_t scratch_of_convolution_dw(const op_attr& v, const spec* c
   });
 }
 
+// Height and width of images are cut, too, by ranks of which each has the halo of its share.
 inline constexpr operation convolution = [] {
-  operation o =
-      convolution_record(&shape_of_convolution, [](const operation&, const op_attr& v, const spec*, int, const spec&) {
+  operation o = convolution_record(
+      &shape_of_convolution, [](const operation&, const op_attr& v, const spec* in, int, const spec& out) {
         using namespace rows;
-        return convolution_rows(v, {{S(0), U}, S(0)}, {{U, S(0)}, S(1)}, {{S(1), S(1)}, P});
+        rule_rows t = convolution_rows(v, {{S(0), U}, S(0)}, {{U, S(0)}, S(1)}, {{S(1), S(1)}, P});
+        const auto a = attributes_of<convolution_attributes>(v);
+        const convolution_halo halo{placement_kind::windows, a, in[1].extent + 2};
+        for (int d = 0; d < 2; ++d) {
+          if (halo.is_none(d)) t.push_back({{S(2 + d), U}, S(2 + d)});
+          if (any_overlaps(in[0], 2 + d)) t.push_back({{halo(d, out.extent[2 + d]), U}, S(2 + d)});
+        }
+        return t;
       });
   o.flops = [](const op_attr&, const spec* const* in, const spec& out) { return convolution_flops(out, *in[1]); };
   o.host_scratch = &scratch_of_convolution;
   return o;
 }();
 inline constexpr operation convolution_dx = [] {
-  operation o =
-      convolution_record(&shape_of_convolution_dx, [](const operation&, const op_attr& v, const spec*, int, const spec&) {
+  operation o = convolution_record(
+      &shape_of_convolution_dx, [](const operation&, const op_attr& v, const spec* in, int, const spec& out) {
         using namespace rows;
-        return convolution_rows(v, {{S(0), U}, S(0)}, {{S(1), S(0)}, P}, {{U, S(1)}, S(1)});
+        rule_rows t = convolution_rows(v, {{S(0), U}, S(0)}, {{S(1), S(0)}, P}, {{U, S(1)}, S(1)});
+        const auto a = attributes_of<convolution_attributes>(v);
+        const convolution_halo halo{placement_kind::readers, a, in[1].extent + 2};
+        for (int d = 0; d < 2; ++d) {
+          if (halo.is_none(d)) t.push_back({{S(2 + d), U}, S(2 + d)});
+          if (any_overlaps(in[0], 2 + d)) t.push_back({{halo(d, out.extent[2 + d]), U}, S(2 + d)});
+        }
+        return t;
       });
   o.flops = [](const op_attr&, const spec* const* in, const spec&) { return convolution_flops(*in[0], *in[1]); };
   o.host_scratch = &scratch_of_convolution_dx;
   return o;
 }();
 inline constexpr operation convolution_dw = [] {
-  operation o =
-      convolution_record(&shape_of_convolution_dw, [](const operation&, const op_attr& v, const spec*, int, const spec&) {
+  operation o = convolution_record(
+      &shape_of_convolution_dw, [](const operation&, const op_attr& v, const spec* in, int, const spec& out) {
         using namespace rows;
-        return convolution_rows(v, {{S(0), S(0)}, P}, {{S(1), U}, S(0)}, {{U, S(1)}, S(1)});
+        rule_rows t = convolution_rows(v, {{S(0), S(0)}, P}, {{S(1), U}, S(0)}, {{U, S(1)}, S(1)});
+        const auto a = attributes_of<convolution_attributes>(v);
+        const convolution_halo halo{placement_kind::windows, a, out.extent + 2};
+        for (int d = 0; d < 2; ++d) {
+          if (halo.is_none(d)) t.push_back({{S(2 + d), S(2 + d)}, P});
+          if (any_overlaps(in[1], 2 + d) && plainly_cut(in[0], 2 + d))
+            t.push_back({{S(2 + d), halo(d, in[0].extent[2 + d])}, P});
+        }
+        return t;
       });
   o.flops = [](const op_attr&, const spec* const* in, const spec& out) { return convolution_flops(*in[0], out); };
   o.host_scratch = &scratch_of_convolution_dw;

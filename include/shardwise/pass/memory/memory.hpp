@@ -124,10 +124,9 @@ struct plan_memory {
   template <class State, class Graph>
   static constexpr void begin(State& st, const Graph& g) {
     const int n = g.node_count, s = g.spec_count;
-    constexpr int origin[max_axes]{};
     std::int64_t spec_bytes[Graph::spec_capacity]{};
     for (int i = 0; i < s; ++i)
-      spec_bytes[i] = local_numel(g.specs[i], origin) * static_cast<std::int64_t>(size_of(g.specs[i].type));
+      spec_bytes[i] = largest_numel(g.specs[i]) * static_cast<std::int64_t>(size_of(g.specs[i].type));
     detail::clear_holes(st);
     auto& p = st.plan;
     find_storage(g, st.storage);

@@ -31,6 +31,7 @@ struct cancel_rules {
   // Whether from -> by -> to and from -> to give every rank the same bits. Moves of elements do; so does a change of name
   // between whole placements. A partial on the way does not: 0 + -0 is 0, and sums are taken in another order.
   static constexpr bool composes(const placement& from, const placement& by, const placement& to) {
+    if (by.overlaps() || to.overlaps()) return false;  // halos are exchanged between owners
     if (by.is_whole() && (from.is_whole() || to.is_whole())) return true;
     return !from.is_partial() && !by.is_partial() && !to.is_partial();
   }

@@ -71,6 +71,23 @@ constexpr std::int64_t device_collective_workspace_bytes(const node& n, const sp
       const std::int64_t landed = runtime::around(eo, x.rank, from.dim).outer > 1 ? made : 0;
       return landed > 0 ? runtime::scratch_align(packed) + landed : packed;
     }
+    case transition::exchange_halo: {
+      const int d = to.dim, ranks = x.axis_size[axis];
+      const auto [outer, inner] = runtime::around(ex, x.rank, d);
+      if (outer <= 1) return 0;
+      const std::int64_t row = outer * inner * static_cast<std::int64_t>(size_of(x.type));
+      std::int64_t most = 0;
+      for (int r = 0; r < ranks; ++r) {
+        std::int64_t sent = 0, come = 0;
+        for (int k = 0; k < ranks; ++k) {
+          if (k == r) continue;
+          sent += halo_part(to, x.extent[d], ranks, r, k).size * row;
+          come += halo_part(to, x.extent[d], ranks, k, r).size * row;
+        }
+        if (const std::int64_t n = come > 0 ? runtime::scratch_align(sent) + come : sent; n > most) most = n;
+      }
+      return most;
+    }
     case transition::all_reduce: return keys ? runtime::extreme_scratch(taken / 2, 0) : 0;  // in place
     case transition::none:
     case transition::take_chunk:

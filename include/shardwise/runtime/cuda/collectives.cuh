@@ -156,6 +156,72 @@ std::int64_t all_to_all(const call& c, context& ctx, ncclComm_t comm, const cut&
   return sent;
 }
 
+// Rows [from, from + size) of a block's dim with `rows` of them to rows [to, ...) of another's, `outer` times.
+template <class T>
+void copy_rows(const T* x, std::int64_t from, std::int64_t rows, T* o, std::int64_t to, std::int64_t o_rows, std::int64_t size,
+               const runtime::sides& s, context& ctx) {
+  const auto bytes = [&](std::int64_t n) { return static_cast<std::size_t>(n * s.inner) * sizeof(T); };
+  check(cudaMemcpy2DAsync(o + to * s.inner, bytes(o_rows), x + from * s.inner, bytes(rows), bytes(size),
+                          static_cast<std::size_t>(s.outer), cudaMemcpyDeviceToDevice, ctx.stream),
+        "cudaMemcpy2DAsync");
+}
+// To each rank those of this one's rows that it lacks. Rows that lie apart are put side by side in scratch, what is sent in front of
+// what comes.
+template <class T>
+std::int64_t exchange_halo(const call& c, context& ctx, ncclComm_t comm) {
+  const layout &x = c.l[0], &o = c.l[result];
+  const int d = c.to.dim;
+  const runtime::sides s = runtime::around(x.ext, x.rank, d);
+  if (s.outer * s.inner == 0) return 0;
+  const bool apart = s.outer > 1;
+  const T* const source = static_cast<const T*>(c.p[0]);
+  T* const out = static_cast<T*>(c.p[result]);
+  const auto sent_to = [&](int k) { return halo_part(c.to, x.global[d], c.ranks, c.coordinate, k); };
+  const auto comes_from = [&](int k) { return halo_part(c.to, x.global[d], c.ranks, k, c.coordinate); };
+  std::int64_t sent = 0;
+  for (int k = 0; k < c.ranks; ++k) {
+    const interval part = sent_to(k);
+    if (part.size == 0) continue;
+    if (k == c.coordinate) {
+      copy_rows(source, part.begin - x.origin[d], x.ext[d], out, part.begin - o.origin[d], o.ext[d], part.size, s, ctx);
+      continue;
+    }
+    if (apart)
+      copy_rows(source, part.begin - x.origin[d], x.ext[d], static_cast<T*>(c.workspace) + sent, 0, part.size, part.size, s,
+                ctx);
+    sent += s.outer * part.size * s.inner;
+  }
+  const std::int64_t packed = runtime::scratch_align(sent * static_cast<std::int64_t>(sizeof(T)));
+  T* const landing = apart ? reinterpret_cast<T*>(static_cast<char*>(c.workspace) + packed) : nullptr;
+  nccl_group g;
+  std::int64_t goes = 0, come = 0;
+  for (int k = 0; k < c.ranks; ++k) {
+    if (k == c.coordinate) continue;
+    const interval to = sent_to(k), from = comes_from(k);
+    if (to.size > 0) {
+      const std::int64_t n = s.outer * to.size * s.inner;
+      const T* const at = apart ? static_cast<const T*>(c.workspace) + goes : source + (to.begin - x.origin[d]) * s.inner;
+      g.keep(ncclSend(at, static_cast<std::size_t>(n), nccl_type<T>(), k, comm, ctx.stream), "ncclSend");
+      goes += n;
+    }
+    if (from.size > 0) {
+      const std::int64_t n = s.outer * from.size * s.inner;
+      T* const at = apart ? landing + come : out + (from.begin - o.origin[d]) * s.inner;
+      g.keep(ncclRecv(at, static_cast<std::size_t>(n), nccl_type<T>(), k, comm, ctx.stream), "ncclRecv");
+      come += n;
+    }
+  }
+  g.end();
+  come = 0;
+  for (int k = 0; apart && k < c.ranks; ++k) {
+    const interval from = comes_from(k);
+    if (k == c.coordinate || from.size == 0) continue;
+    copy_rows(static_cast<const T*>(landing) + come, 0, from.size, out, from.begin - o.origin[d], o.ext[d], from.size, s, ctx);
+    come += s.outer * from.size * s.inner;
+  }
+  return sent;
+}
+
 }  // namespace exchange
 
 namespace exchange {
@@ -182,6 +248,7 @@ std::int64_t begin(const call& c, context& ctx, ncclComm_t comm) {
       return all_to_all<T>(c, ctx, comm, {f, chunk_size(whole.size, c.to.block, c.ranks), x.origin[f] - whole.begin},
                            {f, chunk_size(whole.size, c.from.block, c.ranks), o.origin[f] - whole.begin});
     }
+    case transition::exchange_halo: return exchange_halo<T>(c, ctx, comm);
     case transition::none:
     case transition::take_chunk:
     case transition::to_partial:
@@ -204,6 +271,7 @@ inline bool is_plain(const call& c) {
     case transition::reduce_scatter: return !c.from.is_norm() && !keeps_keys(c.from) && whole_rows(c.l[0], c.to.dim);
     case transition::all_gather: return whole_rows(c.l[result], c.from.dim);
     case transition::all_to_all:  // how many rows a block has differs from rank to rank
+    case transition::exchange_halo:
     case transition::none:
     case transition::take_chunk:
     case transition::to_partial:

@@ -123,6 +123,19 @@ void resplit(const call& c, Rank& rank) {
   rank.note(c.kind, c.axis, detail::elements_but(x, d) * (x.ext[d] - kept) * static_cast<std::int64_t>(sizeof(T)));
 }
 
+// Of owners that hold what this rank holds.
+template <class T, class Rank>
+void exchange_halo(const call& c, Rank& rank) {
+  const layout& x = c.l[0];
+  const int d = c.to.dim;
+  const std::int64_t zero[max_rank]{};
+  detail::assemble<T>(c, {0, x.global[d]}, c.l[result].origin[d], zero, x.ext);
+  std::int64_t sent = 0;
+  for (int r = 0; r < c.ranks; ++r)
+    if (r != c.coordinate) sent += halo_part(c.to, x.global[d], c.ranks, c.coordinate, r).size;
+  rank.note(c.kind, c.axis, detail::elements_but(x, d) * sent * static_cast<std::int64_t>(sizeof(T)));
+}
+
 struct collectives;
 // Takes notes in place of a rank.
 struct account {
@@ -142,6 +155,7 @@ struct collectives {
   SHARDWISE_COLLECTIVE(all_gather)
   SHARDWISE_COLLECTIVE(all_to_all)
   SHARDWISE_COLLECTIVE(resplit)
+  SHARDWISE_COLLECTIVE(exchange_halo)
 #undef SHARDWISE_COLLECTIVE
   // One entry of the log: the bytes of all members.
   template <class T, class Rank>

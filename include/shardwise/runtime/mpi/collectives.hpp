@@ -32,7 +32,8 @@ struct exchange {
       case transition::all_reduce: return all_reduce();
       case transition::reduce_scatter: return reduce_scatter();
       case transition::all_gather: return all_gather();
-      case transition::all_to_all: return all_to_all();
+      case transition::all_to_all:
+      case transition::exchange_halo: return all_to_all();
       case transition::none:
       case transition::take_chunk:
       case transition::to_partial:
@@ -388,6 +389,7 @@ struct collectives {
   SHARDWISE_COLLECTIVE(all_gather)
   SHARDWISE_COLLECTIVE(all_to_all)
   SHARDWISE_COLLECTIVE(resplit)
+  SHARDWISE_COLLECTIVE(exchange_halo)
 #undef SHARDWISE_COLLECTIVE
 };
 

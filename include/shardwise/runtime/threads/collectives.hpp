@@ -190,6 +190,12 @@ void resplit(const call& c, Rank& rank) {
   g.gate.finish();
 }
 
+// From shards of a dim to overlapping ones of it.
+template <class T, class Rank>
+void exchange_halo(const call& c, Rank& rank) {
+  resplit<T>(c, rank);
+}
+
 // A batch: each rank shows its calls, and all members are exchanged between one meeting and the next, so that a batch of many
 // costs the meetings of one. Reductions are fetched, not sent: every rank combines its part of what the others show, in rank
 // order, where its result lies; so no member needs an inbox. What is fetched is counted for the rank that it is fetched from.
@@ -284,6 +290,7 @@ struct batch_exchange {
       case transition::reduce_scatter: return scatter_sums();
       case transition::all_gather: return to_all([&](int k, int to) { send_gathered<T>(c[k], rank, to, target(to, k)); });
       case transition::all_to_all:
+      case transition::exchange_halo:
         return to_all([&](int k, int to) {
           if (c[k].from.dim == c[k].to.dim) send_common<T>(c[k], rank, to, target(to, k), calls_of(to)[k].l[result]);
           else send_crossing<T>(c[k], rank, to, target(to, k));
@@ -310,6 +317,7 @@ inline activity activity_of(const call& c) {
   return {c.kind == transition::all_reduce       ? "an all-reduce"
           : c.kind == transition::all_gather     ? "an all-gather"
           : c.kind == transition::reduce_scatter ? "a reduce-scatter"
+          : c.kind == transition::exchange_halo  ? "an exchange of halos"
                                                  : "an all-to-all",
           c.axis, c.node};
 }
@@ -337,6 +345,7 @@ struct collectives {
   SHARDWISE_COLLECTIVE(all_gather)
   SHARDWISE_COLLECTIVE(all_to_all)
   SHARDWISE_COLLECTIVE(resplit)
+  SHARDWISE_COLLECTIVE(exchange_halo)
 #undef SHARDWISE_COLLECTIVE
   template <class T, class Rank>
   static void batch(const call* c, int n, Rank& rank) {
