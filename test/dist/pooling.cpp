@@ -90,6 +90,13 @@ TEST_CASE("pooling: windows, strides and paddings, whole and in shards of batch 
   check<3, 2, 7, 7, 3, 3, 2, 1, 2, sw::shard<0>>();
   check<2, 5, 7, 4, 2, 3, 3, 1, 3, sw::shard<1>>();
 }
+TEST_CASE("pooling: images cut in height or width, uneven and empty shards included") {
+  check<2, 3, 8, 6, 2, 2, 2, 0, 2, sw::shard<2>>();
+  check<2, 3, 7, 6, 3, 2, 1, 1, 3, sw::shard<2>>();
+  check<1, 2, 9, 7, 3, 3, 2, 1, 4, sw::shard<2>>();
+  check<1, 2, 5, 11, 4, 4, 3, 2, 8, sw::shard<3>>();
+  check<1, 2, 7, 5, 1, 1, 1, 0, 3, sw::shard<2>>();
+}
 
 template <sw::pool_options O>
 struct largest {

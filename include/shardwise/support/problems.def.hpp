@@ -477,8 +477,10 @@ SHARDWISE_X(pool_options, "max_pool2d, avg_pool2d: kernel and stride are at leas
 SHARDWISE_X(pool_kernel, "max_pool2d, avg_pool2d: the kernel is larger than the padded image; give a smaller kernel")
 SHARDWISE_X(pool_dyn, "max_pool2d, avg_pool2d, interpolate: height and width are static extents; give a run-time extent to the batch or to the channels")
 SHARDWISE_X(pool_placements,
-            "max_pool2d, avg_pool2d, interpolate: images are cut along the batch or the channels, and a partial one has no largest elements; "
-            "redistribute the operand so")
+            "max_pool2d, avg_pool2d, interpolate: images are cut along the batch or the channels, before pooling along height and width, too "
+            "(each by one axis, in equal shards), and a partial one has no largest elements; redistribute the operand so")
+SHARDWISE_X(pool_positions, "max_pool2d: positions are an int32 tensor with the extents of the windows' results; give those that max_pool2d_with_indices "
+            "gave")
 SHARDWISE_X(interpolation_options,
             "interpolate: sizes, and a factor's numerator and denominator, are from 1 to 1073741823, image and result have pixels, and "
             "align_corners goes with bilinear alone; correct the size, the factor or the option")

@@ -44,11 +44,7 @@ namespace detail {
 
 // An adjoint's: operands are read as they lie, unless they need halos.
 constexpr int convolution_nodes(int, const spec& x, const spec& y) {
-  bool cut = false;
-  for (const spec* s : {&x, &y})
-    for (int a = 0; a < s->axes; ++a)
-      cut = cut || s->place[a].overlaps() || s->place[a].is_shard(2) || s->place[a].is_shard(3);
-  return cut ? 1 + halo_nodes : 1;
+  return cuts_image(x) || cuts_image(y) ? 1 + halo_nodes : 1;
 }
 
 // Of a kernel of such extents.
@@ -74,50 +70,31 @@ constexpr op_attr with_extent(const op_attr& v, const spec& of) {
   return pack_attributes(a);
 }
 
-// The axis on which x gets halos in height (0) or width (1), or -1: where the axis alone cuts that dim in equal shards, the weight is
-// reduced there and a window is not a single element.
-constexpr int image_halo_axis(const op_attr& v, const spec& x, const spec& w, int d) {
-  const auto a = attributes_of<convolution_attributes>(v);
-  if (x.rank != 4 || operations::convolution_finding(a, x, w)) return -1;
-  const operations::convolution_halo halo{placement_kind::windows, a, w.extent + 2};
-  const int axis = halo_axis(x, 2 + d);
-  const bool none = axis < 0 || halo.is_none(d) || !w.place[axis].is_reduced();
-  return none || !halo.exists(d, operations::convolved_extent(a, d, x.extent[2 + d], w.extent[2 + d])) ? -1 : axis;
-}
-constexpr placement image_halo(const op_attr& v, const spec& x, const spec& w, int d) {
-  const auto a = attributes_of<convolution_attributes>(v);
-  return operations::convolution_halo{placement_kind::windows, a, w.extent + 2}(
-      d, operations::convolved_extent(a, d, x.extent[2 + d], w.extent[2 + d]));
-}
-template <op_attr A, int D, class X, class W>
-constexpr auto with_image_halo(const X& x, const W& w) {
-  if constexpr (!resolved<X, W> || D == 2) {
-    return x;
-  } else if constexpr (image_halo_axis(A, X::sp, W::sp, D) < 0) {
-    return with_image_halo<A, D + 1>(x, w);
-  } else if constexpr (is_implicit<X>) {
-    return as_implicit(with_image_halo<A, D>(x.strict, w));
-  } else {
-    return with_image_halo<A, D + 1>(with_halo<image_halo(A, X::sp, W::sp, D)>(x), w);
+// Ranks with a part of an image's height or width have the weight reduced.
+template <op_attr A, spec X, spec W>
+struct convolution_windows {
+  static constexpr image_windows of(int d) {
+    const auto a = attributes_of<convolution_attributes>(A);
+    if (operations::convolution_finding(a, X, W)) return {};
+    const std::int64_t kernel = W.extent[2 + d];
+    const image_windows w = image_windows_of(X, d, operations::sliding_of(a, d, kernel),
+                                             operations::convolved_extent(a, d, X.extent[2 + d], kernel));
+    return w.on_axis >= 0 && W.place[w.on_axis].is_reduced() ? w : image_windows{};
   }
-}
-// A cotangent y of a convolution, for the gradient of its image x: with the halos that x had.
-constexpr int with_readers(autodiff::pullback& p, int y, const spec& x, const spec& w) {
+};
+// A cotangent of a convolution of x by w, for the gradient of x: with the halos that x had.
+constexpr int with_readers(autodiff::pullback& p, int dy, const spec& x, const spec& w) {
   const auto a = attributes_of<convolution_attributes>(p.n.a);
-  const operations::convolution_halo halo{placement_kind::readers, a, w.extent + 2};
-  for (int d = 0; d < 2; ++d)
-    for (int k = 0; k < x.axes; ++k)
-      if (x.place[k].overlaps(2 + d)) y = halo_node(p, y, k, halo(d, x.extent[2 + d]));
-  return y;
+  return halo_node(p, dy, x, [&](int d) {
+    return operations::sliding_of(a, d, w.extent[2 + d]).readers(2 + d, x.extent[2 + d]);
+  });
 }
-// An image x of a convolution whose windows y's readers were: with what they read.
+// An image of a convolution by w whose cotangent was y: with what the windows of y read.
 constexpr int with_windows(autodiff::pullback& p, int x, const spec& y, const spec& w) {
   const auto a = attributes_of<convolution_attributes>(p.n.a);
-  const operations::convolution_halo halo{placement_kind::windows, a, w.extent + 2};
-  for (int d = 0; d < 2; ++d)
-    for (int k = 0; k < y.axes; ++k)
-      if (y.place[k].overlaps(2 + d)) x = halo_node(p, x, k, halo(d, y.extent[2 + d]));
-  return x;
+  return halo_node(p, x, y, [&](int d) {
+    return operations::sliding_of(a, d, w.extent[2 + d]).windows(2 + d, y.extent[2 + d]);
+  });
 }
 
 }  // namespace detail
@@ -180,7 +157,8 @@ constexpr auto conv2d(const X& x, const W& weight) {
     constexpr convolution_attributes a =
         detail::convolution_of(Options, known ? W::sp.extent[2] : 1, known ? W::sp.extent[3] : 1);
     constexpr op_attr packed = pack_attributes(a);
-    return call<custom::conv2d, packed>(detail::with_image_halo<packed, 0>(x, weight), weight);
+    return call<custom::conv2d, packed>(
+        detail::with_image_halo<detail::convolution_windows<packed, spec(X::sp), spec(W::sp)>>(x), weight);
   }
 }
 // The same with a bias (outputs): one number for each output.

@@ -1,49 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-// Halos: what windows read beyond a rank's own part of a dim, brought before they are applied; not called by users.
+// Halos: what windows read beyond a rank's own part of a dim, exchanged before they are applied. For functions of windows.
 #pragma once
 
 #include <shardwise/graph/functions/views.hpp>
 #include <shardwise/graph/tape.hpp>
+#include <shardwise/propagation/halo.hpp>
 
 namespace shardwise::inline v0_1::detail {
 
-// The axis that alone cuts `dim` of x, in equal shards, or -1.
-constexpr int halo_axis(const spec& x, int dim) {
-  int found = -1;
-  for (int a = 0; a < x.axes; ++a) {
-    if (!x.place[a].is_shard(dim)) continue;
-    if (found >= 0 || x.place[a] != shard_value(dim)) return -1;
-    found = a;
+// Height (0) and width (1) of an image of four dims. Windows::of(d): the axis (on_axis) on which x gets halos, or -1, how windows slide and how
+// many there are.
+struct image_windows {
+  int on_axis = -1;
+  sliding by{};
+  std::int64_t count = 0;
+};
+constexpr image_windows image_windows_of(const spec& x, int d, const sliding& by, std::int64_t count) {
+  const int axis = halo_axis(x, 2 + d);
+  return axis < 0 || by.is_alone() || count < 1 || !by.has_halo(count) ? image_windows{} : image_windows{axis, by, count};
+}
+template <class Windows, int D = 0, class X>
+constexpr auto with_image_halo(const X& x) {
+  if constexpr (!resolved<X> || D == 2) {
+    return x;
+  } else if constexpr (Windows::of(D).on_axis < 0) {
+    return with_image_halo<Windows, D + 1>(x);
+  } else if constexpr (is_implicit<X>) {
+    return as_implicit(with_image_halo<Windows, D>(x.strict));
+  } else if constexpr (!is_contiguous(X::sp)) {
+    return with_image_halo<Windows, D>(contiguous(x));
+  } else {
+    constexpr image_windows w = Windows::of(D);
+    return with_image_halo<Windows, D + 1>(
+        apply<op_code::redistribute, attributes<redistribute_attributes>(w.on_axis, pack(w.by.windows(2 + D, w.count)))>(0, x));
   }
-  return found;
 }
 
-// x with the halos that `To` asks for (windows or readers) along the axis that cuts To.dim.
-template <placement To, class X>
-constexpr auto with_halo(const X& x) {
-  constexpr int axis = halo_axis(X::sp, To.dim);
-  if constexpr (!is_contiguous(X::sp)) return with_halo<To>(contiguous(x));
-  else return apply<op_code::redistribute, attributes<redistribute_attributes>(axis, pack(To))>(0, x);
-}
-
-// Nodes that halo_node appends at most: a copy, and an exchange for each of two dims.
+// Nodes that halo_node appends at most for an image: a copy, and an exchange for each of two dims.
 inline constexpr int halo_nodes = 3;
+constexpr bool has_halo(const spec& s) {
+  for (int a = 0; a < s.axes; ++a)
+    if (s.place[a].overlaps()) return true;
+  return false;
+}
+// Whether adjoints of windows of such an operand or result exchange any.
+constexpr bool cuts_image(const spec& s) {
+  for (int a = 0; a < s.axes; ++a)
+    if (s.place[a].overlaps() || s.place[a].is_shard(2) || s.place[a].is_shard(3)) return true;
+  return false;
+}
 
-// The same of a node while adjoints are written.
-constexpr int halo_node(autodiff::pullback& p, int id, int axis, const placement& to) {
+// While adjoints are written: the node with the halos that `like` has, in the dims that it has them in. To(d): their placement.
+template <class To>
+constexpr int halo_node(autodiff::pullback& p, int id, const spec& like, const To& to) {
   autodiff::tape& t = p.t;
-  if (t.lacks(id)) return id;
-  const int source = autodiff::contiguous_node(t, id, p.n.scope);
-  const op_attr a = attributes<redistribute_attributes>(axis, pack(to));
-  return t.b.emit(op_code::redistribute, a, 0, t.intern(rules::redistribute_spec(a, t.spec_at(source))), p.n.scope, source);
+  for (int d = 0; d < 2; ++d)
+    for (int a = 0; a < like.axes; ++a) {
+      if (!like.place[a].overlaps(2 + d) || t.lacks(id)) continue;
+      const int source = autodiff::contiguous_node(t, id, p.n.scope);
+      const op_attr v = attributes<redistribute_attributes>(a, pack(to(d)));
+      id = t.b.emit(op_code::redistribute, v, 0, t.intern(rules::redistribute_spec(v, t.spec_at(source))), p.n.scope, source);
+    }
+  return id;
 }
 // What stands before the exchanges that gave a node its halos.
 constexpr int without_halo(const autodiff::pullback& p, int id) {
-  const auto has_halo = [&](const spec& s) {
-    bool any = false;
-    for (int a = 0; a < s.axes; ++a) any = any || s.place[a].overlaps();
-    return any;
-  };
   while (id >= 0 && has_halo(p.t.spec_at(id))) id = p.t.b.nodes[id].in[0];
   return id;
 }

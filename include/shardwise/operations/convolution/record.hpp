@@ -4,6 +4,7 @@
 #pragma once
 
 #include <shardwise/operations/convolution/scratch.hpp>
+#include <shardwise/propagation/halo.hpp>
 #include <shardwise/propagation/operation.hpp>
 
 namespace shardwise::inline v0_1 {
@@ -91,45 +92,9 @@ constexpr outcome shape_of_convolution_dw(const op_attr& v, const spec* in, int)
   return {{}, w};
 }
 
-// Height (0) or width (1), `of` elements of x or windows of y long, cut by ranks of which each also has what its windows read (windows,
-// of x) or what reads its elements (readers, of y). It has no such placement where the fields do not hold it.
-struct convolution_halo {
-  placement_kind kind;
-  const convolution_attributes& a;
-  const std::int64_t* kernel;  // height and width
-
-  constexpr std::int64_t behind(int d) const { return a.dilation[d] * (kernel[d] - 1) - a.padding[d]; }
-  constexpr bool exists(int d, std::int64_t of) const {
-    return a.stride[d] <= max_factor && a.padding[d] <= max_halo && behind(d) >= -max_halo && behind(d) <= max_halo &&
-           of <= max_windows;
-  }
-  constexpr placement operator()(int d, std::int64_t of) const {
-    return {.kind = kind,
-            .dim = static_cast<std::int8_t>(2 + d),
-            .factor = static_cast<std::uint8_t>(a.stride[d]),
-            .block = static_cast<std::int32_t>(of),
-            .before = static_cast<std::int8_t>(a.padding[d]),
-            .behind = static_cast<std::int8_t>(behind(d))};
-  }
-  // Windows of one element, side by side: nothing is read of other ranks.
-  constexpr bool is_none(int d) const {
-    return a.stride[d] == 1 && kernel[d] == 1 && a.padding[d] == 0 && a.further[d] == 0;
-  }
-};
-
-constexpr bool any_overlaps(const spec& s, int dim) {
-  for (int k = 0; k < s.axes; ++k)
-    if (s.place[k].overlaps(dim)) return true;
-  return false;
-}
-// In equal shards by one axis, or in none.
-constexpr bool plainly_cut(const spec& s, int dim) {
-  int axes = 0;
-  for (int k = 0; k < s.axes; ++k) {
-    if (s.place[k].is_shard(dim) && s.place[k] != shard_value(dim)) return false;
-    axes += s.place[k].is_shard(dim) || s.place[k].overlaps(dim) ? 1 : 0;
-  }
-  return axes <= 1;
+// Of windows in height (0) or width (1).
+constexpr sliding sliding_of(const convolution_attributes& a, int d, std::int64_t kernel) {
+  return {a.stride[d], a.padding[d], a.dilation[d] * (kernel - 1) - a.padding[d]};
 }
 
 // Dims that the two operands and the result name alike: cut where all have it, summed where the result does not. Of several
@@ -194,19 +159,35 @@ constexpr std::int64_t scratch_of_convolution_dw(const op_attr& v, const spec* c
   });
 }
 
-// Height and width of images are cut, too, by ranks of which each has the halo of its share.
+// Height and width of images are cut, too, where ranks have the halos of their shares. Halo: the first operand's or the second's.
+enum class halo_of : std::uint8_t { image, cotangent, second_image };
+template <halo_of Halo>
+constexpr rule_rows with_halo_rows(rule_rows t, const op_attr& v, const spec* in, const spec& out) {
+  using namespace rows;
+  const auto a = attributes_of<convolution_attributes>(v);
+  const spec& kernel = Halo == halo_of::second_image ? out : in[1];
+  for (int d = 0; d < 2; ++d) {
+    const int dim = 2 + d;
+    const sliding s = sliding_of(a, d, kernel.extent[dim]);
+    if constexpr (Halo == halo_of::second_image) {
+      if (s.is_alone()) t.push_back({{S(dim), S(dim)}, P});
+      if (any_overlaps(in[1], dim) && halo_axis(in[0], dim) >= 0)
+        t.push_back({{S(dim), s.windows(dim, in[0].extent[dim])}, P});
+    } else {
+      if (s.is_alone()) t.push_back({{S(dim), U}, S(dim)});
+      if (any_overlaps(in[0], dim))
+        t.push_back({{Halo == halo_of::image ? s.windows(dim, out.extent[dim]) : s.readers(dim, out.extent[dim]), U}, S(dim)});
+    }
+  }
+  return t;
+}
+
 inline constexpr operation convolution = [] {
   operation o = convolution_record(
       &shape_of_convolution, [](const operation&, const op_attr& v, const spec* in, int, const spec& out) {
         using namespace rows;
-        rule_rows t = convolution_rows(v, {{S(0), U}, S(0)}, {{U, S(0)}, S(1)}, {{S(1), S(1)}, P});
-        const auto a = attributes_of<convolution_attributes>(v);
-        const convolution_halo halo{placement_kind::windows, a, in[1].extent + 2};
-        for (int d = 0; d < 2; ++d) {
-          if (halo.is_none(d)) t.push_back({{S(2 + d), U}, S(2 + d)});
-          if (any_overlaps(in[0], 2 + d)) t.push_back({{halo(d, out.extent[2 + d]), U}, S(2 + d)});
-        }
-        return t;
+        return with_halo_rows<halo_of::image>(convolution_rows(v, {{S(0), U}, S(0)}, {{U, S(0)}, S(1)}, {{S(1), S(1)}, P}), v,
+                                              in, out);
       });
   o.flops = [](const op_attr&, const spec* const* in, const spec& out) { return convolution_flops(out, *in[1]); };
   o.host_scratch = &scratch_of_convolution;
@@ -216,14 +197,8 @@ inline constexpr operation convolution_dx = [] {
   operation o = convolution_record(
       &shape_of_convolution_dx, [](const operation&, const op_attr& v, const spec* in, int, const spec& out) {
         using namespace rows;
-        rule_rows t = convolution_rows(v, {{S(0), U}, S(0)}, {{S(1), S(0)}, P}, {{U, S(1)}, S(1)});
-        const auto a = attributes_of<convolution_attributes>(v);
-        const convolution_halo halo{placement_kind::readers, a, in[1].extent + 2};
-        for (int d = 0; d < 2; ++d) {
-          if (halo.is_none(d)) t.push_back({{S(2 + d), U}, S(2 + d)});
-          if (any_overlaps(in[0], 2 + d)) t.push_back({{halo(d, out.extent[2 + d]), U}, S(2 + d)});
-        }
-        return t;
+        return with_halo_rows<halo_of::cotangent>(
+            convolution_rows(v, {{S(0), U}, S(0)}, {{S(1), S(0)}, P}, {{U, S(1)}, S(1)}), v, in, out);
       });
   o.flops = [](const op_attr&, const spec* const* in, const spec&) { return convolution_flops(*in[0], *in[1]); };
   o.host_scratch = &scratch_of_convolution_dx;
@@ -233,15 +208,8 @@ inline constexpr operation convolution_dw = [] {
   operation o = convolution_record(
       &shape_of_convolution_dw, [](const operation&, const op_attr& v, const spec* in, int, const spec& out) {
         using namespace rows;
-        rule_rows t = convolution_rows(v, {{S(0), S(0)}, P}, {{S(1), U}, S(0)}, {{U, S(1)}, S(1)});
-        const auto a = attributes_of<convolution_attributes>(v);
-        const convolution_halo halo{placement_kind::windows, a, out.extent + 2};
-        for (int d = 0; d < 2; ++d) {
-          if (halo.is_none(d)) t.push_back({{S(2 + d), S(2 + d)}, P});
-          if (any_overlaps(in[1], 2 + d) && plainly_cut(in[0], 2 + d))
-            t.push_back({{S(2 + d), halo(d, in[0].extent[2 + d])}, P});
-        }
-        return t;
+        return with_halo_rows<halo_of::second_image>(
+            convolution_rows(v, {{S(0), S(0)}, P}, {{S(1), U}, S(0)}, {{U, S(1)}, S(1)}), v, in, out);
       });
   o.flops = [](const op_attr&, const spec* const* in, const spec& out) { return convolution_flops(*in[0], out); };
   o.host_scratch = &scratch_of_convolution_dw;

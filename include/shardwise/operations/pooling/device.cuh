@@ -19,8 +19,15 @@ __global__ void __launch_bounds__(256) max_pool_elements(const __grid_constant__
   for (std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; at < size; at += step) {
     const std::int64_t place = host::largest_of_window<math<T>>(b, x, at);
     if (values) values[at] = x[at / (b.oh * b.ow) * b.h * b.w + place];
-    if (indices) indices[at] = static_cast<std::int32_t>(place);
+    if (indices) indices[at] = static_cast<std::int32_t>(b.in_whole(place));
   }
+}
+template <bool Back, class T>
+__global__ void __launch_bounds__(256) position_elements(const __grid_constant__ host::pool_planes b, const T* x,
+                                                         const std::int32_t* places, T* out, std::int64_t size) {
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; at < size; at += step)
+    out[at] = Back ? host::sum_of_positions<T>(b, x, places, at) : host::at_position(b, x, places, at);
 }
 template <bool Back, class T>
 __global__ void __launch_bounds__(256)
@@ -44,6 +51,16 @@ struct mean_pool_launch {
   }
 };
 
+template <bool Back>
+struct position_launch {
+  template <class T>
+  static void run(const kernel_arguments<T>& k, cudaStream_t stream) {
+    if (k.size() > 0)
+      position_elements<Back, T><<<pool_blocks(k.size()), 256, 0, stream>>>(host::one_result_planes(k, Back ? -1 : 0), k.in(0),
+                                                                            k.index(), k.out(), k.size());
+  }
+};
+
 }  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace cuda
 
@@ -59,10 +76,15 @@ struct device_kernel<custom::max_pool2d> {
   }
 };
 template <>
+struct device_kernel<custom::max_pool2d_dx> : cuda::position_launch<true> {};
+template <>
+struct device_kernel<custom::max_pool2d_at> : cuda::position_launch<false> {};
+template <>
 struct device_kernel<custom::avg_pool2d> : cuda::mean_pool_launch<false> {};
 template <>
 struct device_kernel<custom::avg_pool2d_dx> : cuda::mean_pool_launch<true> {};
 
 }  // namespace shardwise::inline v0_1
 
-SHARDWISE_DEVICE_KERNELS(shardwise::custom::max_pool2d, shardwise::custom::avg_pool2d, shardwise::custom::avg_pool2d_dx)
+SHARDWISE_DEVICE_KERNELS(shardwise::custom::max_pool2d, shardwise::custom::max_pool2d_dx, shardwise::custom::max_pool2d_at,
+                         shardwise::custom::avg_pool2d, shardwise::custom::avg_pool2d_dx)

@@ -11,9 +11,11 @@ namespace shardwise::inline v0_1 {
 namespace host {
 inline namespace SHARDWISE_HOST_BUILD {
 
-// Height and width of this rank's planes of x and of y, as many as there are images times channels.
+// Height and width of this rank's planes of x and of y, as many as there are images times channels. Where these are cut, the block of x
+// begins at `origin` of planes that are `whole`, and the padding is what is missing in front of what the block of y reads.
 struct pool_planes {
   std::int64_t planes = 0, h = 0, w = 0, oh = 0, ow = 0;
+  std::int64_t origin[2] = {0, 0}, whole[2] = {0, 0};
   pool_attributes a{};
 
   // Rows (d 0) or columns of x in window t.
@@ -30,13 +32,29 @@ struct pool_planes {
     return {first, end > first ? end - first : 0};
   }
   constexpr std::int64_t count(std::int64_t u, std::int64_t v) const {
-    return a.counts_padding != 0 ? std::int64_t{a.kernel[0]} * a.kernel[1] : window(0, u).size * window(1, v).size;
+    return a.counts_padding != 0 ? std::int64_t{a.kernel[0]} * a.kernel[1] : inside(0, u) * inside(1, v);
+  }
+  // Of a place in this rank's plane of x its place in the whole plane, and back.
+  constexpr std::int64_t in_whole(std::int64_t place) const {
+    return (place / w + origin[0]) * whole[1] + place % w + origin[1];
+  }
+  constexpr std::int64_t in_block(std::int64_t place) const {
+    return (place / whole[1] - origin[0]) * w + place % whole[1] - origin[1];
+  }
+
+ private:
+  // Rows or columns of whole planes in window t.
+  constexpr std::int64_t inside(int d, std::int64_t t) const {
+    const std::int64_t first = t * a.stride[d] - a.padding[d] + origin[d], end = first + a.kernel[d];
+    return (end < whole[d] ? end : whole[d]) - (first < 0 ? 0 : first);
   }
 };
-// x: the operand's number, or -1 of the result; the other one is y.
+// x: the operand's number, or -1 of the result; the other one is y. `result`, `at`: the result's extents and where it begins.
 template <class T>
-constexpr pool_planes pool_planes_of(const kernel_arguments<T>& k, int x, const std::int64_t (&result)[4]) {
+constexpr pool_planes pool_planes_of(const kernel_arguments<T>& k, int x, const std::int64_t (&result)[4],
+                                     const std::int64_t (&at)[4]) {
   const auto of = [&](bool is_operand, int d) { return is_operand ? k.extent(0, d) : result[d]; };
+  const auto begin = [&](bool is_operand, int d) { return is_operand ? k.origin(0, d) : at[d]; };
   pool_planes p;
   p.a = k.template attributes<pool_attributes>();
   p.planes = k.extent(0, 0) * k.extent(0, 1);
@@ -44,6 +62,12 @@ constexpr pool_planes pool_planes_of(const kernel_arguments<T>& k, int x, const 
   p.w = of(x == 0, 3);
   p.oh = of(x != 0, 2);
   p.ow = of(x != 0, 3);
+  for (int d = 0; d < 2; ++d) {
+    p.origin[d] = begin(x == 0, 2 + d);
+    p.whole[d] = x == 0 ? k.whole_extent(0, 2 + d) : p.a.extent[d];
+    if ((d == 0 ? p.oh : p.ow) > 0)
+      p.a.padding[d] = static_cast<std::int16_t>(p.a.padding[d] + p.origin[d] - begin(x != 0, 2 + d) * p.a.stride[d]);
+  }
   return p;
 }
 
@@ -85,15 +109,34 @@ constexpr T mean_of_windows_back(const pool_planes& b, const T* dy, std::int64_t
   return T(sum);
 }
 
+// The elements of dy that belong to windows whose largest is x's element `at`.
+template <class Sum, class T>
+constexpr T sum_of_positions(const pool_planes& b, const T* dy, const std::int32_t* places, std::int64_t at) {
+  const std::int64_t first = at / (b.h * b.w) * b.oh * b.ow, own = b.in_whole(at % (b.h * b.w));
+  const interval rows = b.windows(0, at / b.w % b.h), columns = b.windows(1, at % b.w);
+  Sum sum = Sum(0);
+  for (std::int64_t u = rows.begin; u < rows.begin + rows.size; ++u)
+    for (std::int64_t v = columns.begin; v < columns.begin + columns.size; ++v)
+      if (places[first + u * b.ow + v] == own) sum = sum + Sum(dy[first + u * b.ow + v]);
+  return T(sum);
+}
+template <class T>
+constexpr T at_position(const pool_planes& b, const T* x, const std::int32_t* places, std::int64_t at) {
+  return x[at / (b.oh * b.ow) * b.h * b.w + b.in_block(places[at])];
+}
+
 template <class T>
 constexpr pool_planes one_result_planes(const kernel_arguments<T>& k, int x) {
-  return pool_planes_of(k, x, {k.extent(0), k.extent(1), k.extent(2), k.extent(3)});
+  constexpr int r = runtime::result;
+  return pool_planes_of(k, x, {k.extent(0), k.extent(1), k.extent(2), k.extent(3)},
+                        {k.origin(r, 0), k.origin(r, 1), k.origin(r, 2), k.origin(r, 3)});
 }
 // Of several results one may be unwanted, and has no extents.
 template <class T>
 constexpr pool_planes max_pool_planes(const kernel_arguments<T>& k) {
   const int some = k.wanted(0) ? 0 : 1;
-  return pool_planes_of(k, 0, {0, 0, k.extent_of_result(some, 2), k.extent_of_result(some, 3)});
+  return pool_planes_of(k, 0, {0, 0, k.extent_of_result(some, 2), k.extent_of_result(some, 3)},
+                        {0, 0, k.origin_of_result(some, 2), k.origin_of_result(some, 3)});
 }
 
 }  // namespace SHARDWISE_HOST_BUILD
@@ -110,8 +153,29 @@ struct SHARDWISE_HIDDEN host_kernel<custom::max_pool2d> {
     for (std::int64_t at = of.begin; at < of.begin + of.size; ++at) {
       const std::int64_t place = host::largest_of_window<host::math<T>>(b, k.in(0), at);
       if (k.wanted(0)) k.out(0)[at] = k.in(0)[at / (b.oh * b.ow) * b.h * b.w + place];
-      if (k.wanted(1)) k.index_out(1)[at] = static_cast<std::int32_t>(place);
+      if (k.wanted(1)) k.index_out(1)[at] = static_cast<std::int32_t>(b.in_whole(place));
     }
+  }
+};
+template <>
+struct SHARDWISE_HIDDEN host_kernel<custom::max_pool2d_dx> {
+  static constexpr bool in_shares = true;
+  template <class T>
+  static constexpr void run(const kernel_arguments<T>& k) {
+    const host::pool_planes b = host::one_result_planes(k, -1);
+    const interval of = k.share(k.size());
+    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
+      k.out()[at] = host::sum_of_positions<typename host::math<T>::accumulator>(b, k.in(0), k.index(), at);
+  }
+};
+template <>
+struct SHARDWISE_HIDDEN host_kernel<custom::max_pool2d_at> {
+  static constexpr bool in_shares = true;
+  template <class T>
+  static constexpr void run(const kernel_arguments<T>& k) {
+    const host::pool_planes b = host::one_result_planes(k, 0);
+    const interval of = k.share(k.size());
+    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at) k.out()[at] = host::at_position(b, k.in(0), k.index(), at);
   }
 };
 template <>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of pooling in two dims: the largest element of each window with its position, the mean of each window, and the mean's adjoint.
+// Records of pooling in two dims: the largest element of each window with its position, the mean of each window, and what their adjoints
+// are made of: sums over the windows that an element is in, or whose largest it is, and the elements at given positions.
 #pragma once
 
+#include <shardwise/propagation/halo.hpp>
 #include <shardwise/propagation/operation.hpp>
 
 namespace shardwise::inline v0_1 {
@@ -57,8 +59,30 @@ constexpr outcome shape_of_mean_pool_dx(const op_attr& v, const spec* in, int) {
   return r;
 }
 
-// Images are pooled one by one and channel by channel.
-constexpr rule_rows mean_pool_rows(const operation&, const op_attr&, const spec*, int, const spec&) {
+// (dy, positions): of the image.
+constexpr outcome shape_of_max_pool_dx(const op_attr& v, const spec* in, int n) {
+  const outcome r = shape_of_mean_pool_dx(v, in, n);
+  if (r.error) return r;
+  for (int d = 0; d < 4; ++d)
+    if (in[1].rank != 4 || !same_extent(in[0], d, in[1], d)) return fail(problem::pool_positions, in[0], 1, d);
+  return r;
+}
+// (x, positions): of the windows.
+constexpr outcome shape_of_max_pool_at(const op_attr& v, const spec* in, int) {
+  outcome r = pooled(v, in[0]);
+  for (int d = 0; d < 4 && !r.error; ++d)
+    if (in[1].rank != 4 || !same_extent(r.out, d, in[1], d)) return fail(problem::pool_positions, in[0], 1, d);
+  return r;
+}
+
+// Of windows in height (0) or width (1).
+constexpr sliding sliding_of(const pool_attributes& a, int d) {
+  return {a.stride[d], a.padding[d], a.kernel[d] - 1 - a.padding[d]};
+}
+
+// Images are pooled one by one and channel by channel; height and width are cut where ranks have the halos of their shares.
+template <bool Back>
+constexpr rule_rows mean_pool_rows(const operation&, const op_attr& v, const spec* in, int, const spec& out) {
   using namespace rows;
   rule_rows t;
   t.push_back({{R}, R});
@@ -66,25 +90,65 @@ constexpr rule_rows mean_pool_rows(const operation&, const op_attr&, const spec*
   t.push_back({{S(0)}, S(0)});
   t.push_back({{S(1)}, S(1)});
   t.push_back({{P}, P});
+  for (int d = 0; d < 2; ++d) {
+    const int dim = 2 + d;
+    const sliding s = sliding_of(attributes_of<pool_attributes>(v), d);
+    if (s.is_alone()) t.push_back({{S(dim)}, S(dim)});
+    if (any_overlaps(in[0], dim))
+      t.push_back({{Back ? s.readers(dim, out.extent[dim]) : s.windows(dim, out.extent[dim])}, S(dim)});
+  }
+  return t;
+}
+// Of cotangents or images, and positions. Back: positions have the cotangent's halos; else they have none.
+template <bool Back>
+constexpr rule_rows max_pool_rows(const operation&, const op_attr& v, const spec* in, int, const spec& out) {
+  using namespace rows;
+  rule_rows t;
+  t.push_back({{R, R}, R});
+  t.push_back({{U, R}, U});
+  t.push_back({{S(0), S(0)}, S(0)});
+  t.push_back({{S(1), S(1)}, S(1)});
+  t.push_back({{P, R}, P});
+  for (int d = 0; d < 2; ++d) {
+    const int dim = 2 + d;
+    const sliding s = sliding_of(attributes_of<pool_attributes>(v), d);
+    if (s.is_alone()) t.push_back({{S(dim), S(dim)}, S(dim)});
+    if (!any_overlaps(in[0], dim)) continue;
+    const placement p = Back ? s.readers(dim, out.extent[dim]) : s.windows(dim, out.extent[dim]);
+    if (Back) t.push_back({{p, p}, S(dim)});
+    else if (halo_axis(in[1], dim) >= 0) t.push_back({{p, S(dim)}, S(dim)});
+  }
   return t;
 }
 
 inline constexpr operation mean_pool =
-    linear_in(linearity::each, by_rows(&shape_of_mean_pool, &mean_pool_rows, &refuse_with<problem::pool_placements>));
+    linear_in(linearity::each, by_rows(&shape_of_mean_pool, &mean_pool_rows<false>, &refuse_with<problem::pool_placements>));
 inline constexpr operation mean_pool_dx =
-    linear_in(linearity::each, by_rows(&shape_of_mean_pool_dx, &mean_pool_rows, &refuse_with<problem::pool_placements>));
+    linear_in(linearity::each, by_rows(&shape_of_mean_pool_dx, &mean_pool_rows<true>, &refuse_with<problem::pool_placements>));
 inline constexpr operation max_pool = by_rows(
     &shape_of_max_pool,
-    [](const operation&, const op_attr&, const spec*, int, const spec&) {
+    [](const operation&, const op_attr& v, const spec* in, int, const spec& out) {
       using namespace rows;
       results_rows t;
       t.push_back({{R}, {R, R}});
       t.push_back({{U}, {U, U}});
       t.push_back({{S(0)}, {S(0), S(0)}});
       t.push_back({{S(1)}, {S(1), S(1)}});
+      for (int d = 0; d < 2; ++d) {
+        const int dim = 2 + d;
+        const sliding s = sliding_of(attributes_of<pool_attributes>(v), d);
+        if (s.is_alone()) t.push_back({{S(dim)}, {S(dim), S(dim)}});
+        if (any_overlaps(in[0], dim)) t.push_back({{s.windows(dim, out.extent[dim])}, {S(dim), S(dim)}});
+      }
       return t;
     },
     &refuse_with<problem::pool_placements>, -1, element_rule::real, operand_choice::cheapest, recomputing::never, 2);
+inline constexpr operation max_pool_dx =
+    linear_in(linearity::first,
+              by_rows(&shape_of_max_pool_dx, &max_pool_rows<true>, &refuse_with<problem::pool_placements>, 1));
+inline constexpr operation max_pool_at =
+    linear_in(linearity::first,
+              by_rows(&shape_of_max_pool_at, &max_pool_rows<false>, &refuse_with<problem::pool_placements>, 1));
 
 }  // namespace operations
 

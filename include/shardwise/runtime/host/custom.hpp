@@ -73,6 +73,7 @@ class SHARDWISE_HIDDEN kernel_arguments {
   constexpr std::int32_t* index_out(int result) const { return r_->index[result]; }
   constexpr std::int64_t size_of_result(int result) const { return r_->l[result].numel(); }
   constexpr std::int64_t extent_of_result(int result, int dim) const { return r_->l[result].ext[dim]; }
+  constexpr std::int64_t origin_of_result(int result, int dim) const { return r_->l[result].origin[dim]; }
 
   constexpr int rank(int operand) const { return c_.l[operand].rank; }
   constexpr std::int64_t extent(int operand, int dim) const { return c_.l[operand].ext[dim]; }

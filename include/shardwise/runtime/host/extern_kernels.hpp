@@ -48,7 +48,7 @@
   X(attention_adjoint_biased_dropped) \
   X(attention_adjoint_marked_dropped) \
   X(attention_delta)                  \
-  X(conv2d) X(conv2d_dx) X(conv2d_dw) X(max_pool2d) X(avg_pool2d) X(avg_pool2d_dx) X(max) X(min) X(rotary_embedding)
+  X(conv2d) X(conv2d_dx) X(conv2d_dw) X(max_pool2d) X(max_pool2d_dx) X(max_pool2d_at) X(avg_pool2d) X(avg_pool2d_dx) X(max) X(min) X(rotary_embedding)
 
 namespace shardwise::inline v0_1::runtime {
 
