@@ -192,10 +192,13 @@ constexpr failure compare(const cell* x, const spec& s, const ranks_of& mesh, co
 constexpr void communicate(const cell* x, const spec& from, const spec& to, int axis, const ranks_of& mesh, const int* c,
                            cell& out, memory& m) {
   out.l = runtime::local_layout(to, c);
-  out.p = m.values(out.l.numel());
+  const bool indices = !is_floating(to.type);
+  if (indices) out.index = m.indices(out.l.numel());
+  else out.p = m.values(out.l.numel());
   std::int64_t i = 0;
   laws::each_element(out.l, [&](const std::int64_t* at, std::int64_t) {
     modp v{};
+    std::int32_t number = 0;
     bool first = true;
     const reduction op = from.place[axis].is_partial() ? from.place[axis].op : reduction::sum;
     for (int k = 0; k < from.axis_size[axis]; ++k) {
@@ -210,6 +213,10 @@ constexpr void communicate(const cell* x, const spec& from, const spec& to, int 
         holds = holds && there[d] >= 0 && there[d] < y.l.ext[d];
       }
       if (!holds) continue;
+      if (indices) {  // moved: no sum of positions is one
+        number = y.index[offset_of(y, there)];
+        continue;
+      }
       const modp part =
           from.place[axis].is_norm() ? host::norm_math<modp>::power(y.p[offset_of(y, there)], 1) : y.p[offset_of(y, there)];
       v = first ? part : combine(op, v, part);
@@ -217,7 +224,8 @@ constexpr void communicate(const cell* x, const spec& from, const spec& to, int 
     }
     if (from.place[axis].is_norm()) v = host::norm_math<modp>::root(v, 1);
     if (op == reduction::avg) v = v / modp(static_cast<std::uint32_t>(from.axis_size[axis]));
-    out.p[i++] = v;
+    if (indices) out.index[i++] = number;
+    else out.p[i++] = v;
   });
 }
 
