@@ -67,6 +67,7 @@ struct problem {
   }
 };
 
+// Among these what other libraries refuse: conv_stride, conv_kernel, conv_nopad.
 TEST_CASE("conv2d: images cut in height, uneven and empty shards included, as whole ones") {
   using same = convolved<options{.padding = 1}>;
   CHECK(problem<3, 7, 5, 4, 3, 3>::off_by_height<same, 1>() < 1e-13);
@@ -82,6 +83,8 @@ TEST_CASE("conv2d: images cut in height, uneven and empty shards included, as wh
   using sparse = convolved<options{.stride = 3}>;  // rows that nothing reads
   CHECK(problem<2, 11, 5, 3, 2, 2>::off_by_height<sparse, 3>() < 1e-13);
   CHECK(problem<2, 9, 6, 3, 1, 1>::off_by_height<sparse, 4>() < 1e-13);
+  using unpadded = convolved<options{}>;
+  CHECK(problem<2, 8, 5, 3, 3, 3>::off_by_height<unpadded, 3>() < 1e-13);
   using wide = convolved<options{.padding = 4}>;  // windows that read padding alone
   CHECK(problem<1, 3, 3, 2, 2, 2>::off_by_height<wide, 3>() < 1e-13);
 }
@@ -97,7 +100,6 @@ TEST_CASE("conv2d: images cut in height and width, corners included") {
   using strided = convolved<options{.stride = {2, 1}, .padding = {1, 2}}>;
   CHECK(problem<2, 9, 6, 3, 3, 5>::off_by_both<strided, 3, 2>() < 1e-13);
 }
-
 
 // Gradients of pooling, of an image alone.
 template <sw::pool_options O>
@@ -140,8 +142,8 @@ std::vector<double> of_adjoint() {
     sw::eager e(rank);
     using cotangent = sw::dtensor_of<double, sw::shape<2, 3, 4, 5>, tensor_mesh, sw::on<hp<H>, sw::shard<2>>>;
     using weight = sw::dtensor_of<double, sw::shape<3, 2, 3, 3>, tensor_mesh, sw::on<hp<H>, sw::reduced>>;
-    const auto r = sw::value_and_grad<of_adjoints<H>, 0, 1>(cotangent::distribute(e, some(120, 0)),
-                                                            weight::distribute(e, some(54, 1)));
+    const auto r =
+        sw::value_and_grad<of_adjoints<H>, 0, 1>(cotangent::distribute(e, some(120, 0)), weight::distribute(e, some(54, 1)));
     std::vector<double> here = whole(std::get<0>(r));
     for (const double v : whole(std::get<1>(r))) here.push_back(v);
     for (const double v : whole(std::get<2>(r))) here.push_back(v);
@@ -183,8 +185,8 @@ struct task {
   }
 };
 template <int D, int H>
-using step = sw::train_step<network, task<D, H>, sw::plan<sw::data_parallel<hp<D>>, sw::data_parallel<wp<H>>>, mesh<D, H>, sw::adam<>,
-                            sw::pipeline<>, double>;
+using step = sw::train_step<network, task<D, H>, sw::plan<sw::data_parallel<hp<D>>, sw::data_parallel<wp<H>>>, mesh<D, H>,
+                            sw::adam<>, sw::pipeline<>, double>;
 template <int D, int H>
 std::vector<double> losses() {
   std::vector<double> all;

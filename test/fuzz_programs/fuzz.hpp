@@ -258,7 +258,7 @@ inline whole assemble(const book& b, const std::vector<block>& blocks) {
               case sw::reduction::product: x *= y; break;
               case sw::reduction::max: x = std::isnan(x) || std::isnan(y) ? nan : x > y ? x : y; break;
               case sw::reduction::min: x = std::isnan(x) || std::isnan(y) ? nan : x < y ? x : y; break;
-              default: x = std::pow(std::pow(std::abs(x), p.order) + std::pow(std::abs(y), p.order), 1.0 / p.order);
+              default: x = std::pow(std::pow(std::abs(x), p.order()) + std::pow(std::abs(y), p.order()), 1.0 / p.order());
             }
           }
         }

@@ -48,8 +48,8 @@ struct nearest_operations {
         p.push(name_of(static_cast<op_code>(op)));
         b.offer(p, Name::view);
       }
-    for (const char* more : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "exchange_halo", "collectives", "matmul", "linear",
-                             "gelu", "layer_norm", "rms_norm"}) {
+    for (const char* more : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "exchange_halo", "collectives",
+                             "matmul", "linear", "gelu", "layer_norm", "rms_norm"}) {
       path_buffer p;
       p.push(more);
       b.offer(p, Name::view);

@@ -17,18 +17,13 @@ struct sliding {
     return step <= max_factor && before >= -max_halo && before <= max_halo && behind >= -max_halo && behind <= max_halo &&
            count <= max_windows;
   }
-  // Of a dim that `count` windows slide along, cut as these are; and of `count` windows, cut as the elements are that they read.
+  // Of a dim that `count` windows slide along, cut as these are; and of windows along a dim of `count` elements, cut as these are.
   constexpr placement windows(int dim, std::int64_t count) const { return placed(placement_kind::windows, dim, count); }
   constexpr placement readers(int dim, std::int64_t count) const { return placed(placement_kind::readers, dim, count); }
 
  private:
   constexpr placement placed(placement_kind kind, int dim, std::int64_t count) const {
-    return {.kind = kind,
-            .dim = static_cast<std::int8_t>(dim),
-            .factor = static_cast<std::uint8_t>(step),
-            .block = static_cast<std::int32_t>(count),
-            .before = static_cast<std::int8_t>(before),
-            .behind = static_cast<std::int8_t>(behind)};
+    return halo_value(kind, dim, static_cast<int>(step), static_cast<int>(before), static_cast<int>(behind), count);
   }
 };
 

@@ -258,7 +258,7 @@ constexpr redistribution_obstacle obstacle_between(placement from, placement to,
 // Whether it is the same to reduce over one axis first or over the other: sums and means commute, as equal ones do.
 constexpr bool commute(placement p, placement q) {
   const auto kind = [](placement r) { return r.op == reduction::avg ? reduction::sum : r.op; };
-  return kind(p) == kind(q) && p.order == q.order;
+  return kind(p) == kind(q) && p.more == q.more;
 }
 
 // A step in between may have partials of both lists.

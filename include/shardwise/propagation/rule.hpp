@@ -22,9 +22,8 @@ constexpr outcome fail(problem p, const spec& fallback, int operand = -1, int di
 }
 
 // A placement in a row, in one word: a table has up to 200 of them and is made for each application of a rule, and clang charges
-// a constant for every member. From the lowest bit: kind and the block's run-time sizes (4 bits each), op or what stands before a window,
-// dim, factor - 1 (8 bits each), and block - 1 of a shard or order of another (32 bits; of windows the upper 8 are what stands behind).
-// So zero is replicate.
+// a constant for every member. From the lowest bit: kind and the block's run-time sizes (4 bits each), op, dim, factor - 1 (8 bits
+// each), and block - 1 of a shard or order of another (32 bits; of overlapping shards 16 of each). So zero is replicate.
 struct row_entry {
   std::uint64_t bits;
 
@@ -35,25 +34,19 @@ struct row_entry {
       : bits(static_cast<std::uint64_t>(p.kind) | static_cast<std::uint64_t>(p.block_sizes) << 4 |
              static_cast<std::uint64_t>(p.op) << 8 | static_cast<std::uint64_t>(static_cast<std::uint8_t>(p.dim)) << 16 |
              static_cast<std::uint64_t>(static_cast<std::uint8_t>(p.factor - 1)) << 24 |
-             static_cast<std::uint64_t>(static_cast<std::uint32_t>(p.is_shard() || p.overlaps() ? p.block - 1 : p.order)) << 32) {
-    if (p.overlaps())
-      bits |= static_cast<std::uint64_t>(static_cast<std::uint8_t>(p.before)) << 8 |
-              static_cast<std::uint64_t>(static_cast<std::uint8_t>(p.behind)) << 56;
-  }
+             (p.overlaps()   ? static_cast<std::uint64_t>(p.block - 1) << 32 | static_cast<std::uint64_t>(p.more) << 48
+              : p.is_shard() ? static_cast<std::uint64_t>(static_cast<std::uint32_t>(p.block - 1)) << 32
+                             : static_cast<std::uint64_t>(p.more) << 32)) {}
   constexpr operator placement() const {
     const auto number = static_cast<std::uint32_t>(bits >> 32);
-    placement p{.kind = kind(), .dim = static_cast<std::int8_t>(dim()), .factor = static_cast<std::uint8_t>((bits >> 24 & 255) + 1)};
-    if (p.overlaps()) {
-      p.before = static_cast<std::int8_t>(bits >> 8 & 255);
-      p.behind = static_cast<std::int8_t>(number >> 24);
-      p.block = static_cast<std::int32_t>(number & 0xffffff) + 1;
-      return p;
-    }
-    p.op = static_cast<reduction>(bits >> 8 & 255);
-    p.block_sizes = static_cast<std::uint8_t>(bits >> 4 & 15);
-    if (is_shard()) p.block = static_cast<std::int32_t>(number) + 1;
-    else p.order = static_cast<std::uint8_t>(number);
-    return p;
+    const bool overlaps = kind() >= placement_kind::windows;
+    return {kind(),
+            static_cast<reduction>(bits >> 8 & 255),
+            static_cast<std::int8_t>(dim()),
+            static_cast<std::uint8_t>((bits >> 24 & 255) + 1),
+            static_cast<std::int32_t>(overlaps ? (number & 0xffff) + 1 : is_shard() ? number + 1 : 1),
+            static_cast<std::uint16_t>(bits >> 4 & 15),
+            static_cast<std::uint16_t>(overlaps ? number >> 16 : is_shard() ? 0 : number)};
   }
   constexpr placement_kind kind() const { return static_cast<placement_kind>(bits & 15); }
   constexpr int dim() const { return static_cast<std::int8_t>(bits >> 16 & 255); }

@@ -58,34 +58,23 @@ constexpr const char* name_of(transition t) {
 }
 
 // A placement as one word of an operation's attributes. Law: unpack_placement(pack(p)) == p. From the lowest bit: four bits
-// of the kind, eight of the reduction or of what stands before a window, eight of the dim, 32 of the order of a norm and of the block of
-// all others (of windows 24, the other eight of what stands behind), eight of the factor less one, four of the block's run-time sizes.
+// of the kind, eight of the reduction, eight of the dim, 32 of the order of a norm and of the block of all others (of overlapping
+// shards 16, the other 16 of what stands before and behind), eight of the factor less one, four of the block's run-time sizes.
 constexpr std::int64_t pack(placement p) {
-  const bool halo = p.overlaps();
-  const std::uint64_t number = p.is_norm() ? p.order
-                               : halo      ? static_cast<std::uint32_t>(p.block) | std::uint64_t{static_cast<std::uint8_t>(p.behind)} << 24
-                                           : static_cast<std::uint32_t>(p.block);
-  const std::uint64_t second = halo ? static_cast<std::uint8_t>(p.before) : static_cast<std::uint8_t>(p.op);
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(p.kind) | second << 4 |
-                                   (static_cast<std::uint64_t>(p.dim) & 255) << 12 | number << 20 |
-                                   ((std::uint64_t{p.factor} - 1) & 255) << 52 | static_cast<std::uint64_t>(p.block_sizes) << 60);
+  const std::int64_t number = p.is_norm() ? p.more : p.overlaps() ? p.block | std::int64_t{p.more} << 16 : p.block;
+  return static_cast<std::int64_t>(p.kind) | static_cast<std::int64_t>(p.op) << 4 | (std::int64_t{p.dim} & 255) << 12 |
+         (number & 0xffffffff) << 20 | ((std::int64_t{p.factor} - 1) & 255) << 52 |
+         static_cast<std::int64_t>(static_cast<std::uint64_t>(p.block_sizes) << 60);
 }
 constexpr placement unpack_placement(std::int64_t v) {
   placement p{.kind = static_cast<placement_kind>(v & 15),
+              .op = static_cast<reduction>((v >> 4) & 255),
               .dim = static_cast<std::int8_t>((v >> 12) & 255),
               .factor = static_cast<std::uint8_t>((v >> 52) + 1),
-              .block_sizes = static_cast<std::uint8_t>((v >> 60) & 15)};
+              .block_sizes = static_cast<std::uint16_t>((v >> 60) & 15)};
   const auto number = static_cast<std::uint32_t>(v >> 20);
-  const auto second = static_cast<std::uint8_t>(v >> 4);
-  if (p.overlaps()) {
-    p.before = static_cast<std::int8_t>(second);
-    p.behind = static_cast<std::int8_t>(number >> 24);
-    p.block = static_cast<std::int32_t>(number & 0xffffff);
-    return p;
-  }
-  p.op = static_cast<reduction>(second);
-  if (p.is_norm()) p.order = static_cast<std::uint8_t>(number);
-  else p.block = static_cast<std::int32_t>(number);
+  if (p.is_norm() || p.overlaps()) p.more = static_cast<std::uint16_t>(p.is_norm() ? number : number >> 16);
+  if (!p.is_norm()) p.block = static_cast<std::int32_t>(p.overlaps() ? number & 0xffff : number);
   return p;
 }
 
@@ -107,7 +96,8 @@ constexpr outcome redistribute_spec(const op_attr& a, const spec& x) {
     if (from.is_whole() && (to.op == reduction::product || to.is_norm())) wrong = problem::redistribute_whole_to_partial;
     if (wrong != problem::none) return fail(wrong, x, 0, -1, 0, 0, axis);
   }
-  if (from.overlaps() || (to.overlaps() && from != shard_value(to.dim))) return fail(problem::redistribute_halo, x, 0, to.dim, 0, 0, axis);
+  if (from.overlaps() || (to.overlaps() && from != shard_value(to.dim)))
+    return fail(problem::redistribute_halo, x, 0, to.dim, 0, 0, axis);
   r.out.place[axis] = to;
   for (const spec* s : {&x, static_cast<const spec*>(&r.out)}) {
     const placement p = s->place[axis];

@@ -191,7 +191,7 @@ constexpr bool reshape_shard(const spec& from, spec& to, int axis) {
     if (scaled % inner_to != 0 || scaled / inner_to > max_block || (p.block_sizes & of_from) != 0 || (of_to & ~sizes) != 0)
       return false;
     to.place[axis].block = static_cast<std::int32_t>(scaled / inner_to);
-    to.place[axis].block_sizes = static_cast<std::uint8_t>(sizes & ~of_to);
+    to.place[axis].block_sizes = static_cast<std::uint16_t>(sizes & ~of_to);
     return true;
   }
   const std::int64_t cut = chunk_size(from.extent[d], p.block, n) * inner_from;

@@ -78,8 +78,8 @@ struct on {
 enum class placement_kind : std::uint8_t { replicate = 0, reduced = 1, shard = 2, partial = 3, windows = 4, readers = 5 };
 
 // The largest that the fields hold.
-inline constexpr int max_factor = 255, max_order = 255, max_halo = 127;
-inline constexpr std::int64_t max_block = 2147483647, max_windows = 16777215;
+inline constexpr int max_factor = 255, max_order = 32767, max_halo = 127;
+inline constexpr std::int64_t max_block = 2147483647, max_windows = 65535;
 
 // The value form; an aggregate without padding bits, since it is part of spec. A field that a kind has no use for holds what
 // its initialiser says, so that equal placements are equal bytes.
@@ -89,10 +89,12 @@ struct placement {
   std::int8_t dim = 0;            // of a shard, as are the next two
   std::uint8_t factor = 1;        // above 1, later axes of that many parts split the dim before; 0 fits no mesh
   std::int32_t block = 1;
-  std::uint8_t block_sizes = 0;          // of a shard: the run-time sizes that the block is a product of, a bit for each
-  std::uint8_t order = 0;                // of a norm, from 1
-  std::int8_t before = 0, behind = 0;    // of overlapping shards
+  std::uint16_t block_sizes = 0;  // of a shard: the run-time sizes that the block is a product of, a bit for each
+  std::uint16_t more = 0;         // of a norm its order, from 1; of overlapping shards before and behind, eight bits each
 
+  constexpr int order() const { return more; }
+  constexpr int before() const { return static_cast<std::int8_t>(more & 255); }
+  constexpr int behind() const { return static_cast<std::int8_t>(more >> 8); }
   constexpr bool operator==(const placement&) const = default;
   constexpr bool is_shard() const { return kind == placement_kind::shard; }
   constexpr bool is_shard(int d) const { return is_shard() && dim == d; }
@@ -128,7 +130,7 @@ constexpr placement shard_value(int dim, std::int32_t block = 1) {
 constexpr placement spelled_shard_value(int dim, std::int64_t block) {
   const std::int64_t bound = bound_of(block);
   placement p = shard_value(dim, bound > max_block ? 0 : static_cast<std::int32_t>(bound));
-  p.block_sizes = static_cast<std::uint8_t>(sizes_in(block));
+  p.block_sizes = static_cast<std::uint16_t>(sizes_in(block));
   return p;
 }
 // A factor that the field does not hold, or that no mesh can ask for, becomes 0, which check_placements refuses.
@@ -142,7 +144,15 @@ constexpr placement partial_value(reduction op = reduction::sum) { return {.kind
 constexpr placement partial_norm_value(int order) {
   return {.kind = placement_kind::partial,
           .op = reduction::norm,
-          .order = static_cast<std::uint8_t>(order < 0 || order > max_order ? 0 : order)};
+          .more = static_cast<std::uint16_t>(order < 0 || order > max_order ? 0 : order)};
+}
+// windows or readers of `count` windows or elements.
+constexpr placement halo_value(placement_kind kind, int dim, int step, int before, int behind, std::int64_t count) {
+  return {.kind = kind,
+          .dim = static_cast<std::int8_t>(dim),
+          .factor = static_cast<std::uint8_t>(step),
+          .block = static_cast<std::int32_t>(count),
+          .more = static_cast<std::uint16_t>((before & 255) | (behind & 255) << 8)};
 }
 
 // Law: dual(dual(p)) == p for every placement but partial<avg>, whose dual is reduced up to the factor of the mean: the
@@ -259,7 +269,7 @@ struct halo {};
 template <placement P>
   requires(P.overlaps())
 struct placement_type<P> {
-  using type = halo<P.dim, P.before, P.behind>;
+  using type = halo<P.dim, P.before(), P.behind()>;
 };
 template <placement P>
   requires(P.is_partial() && !P.is_norm())
@@ -269,7 +279,7 @@ struct placement_type<P> {
 template <placement P>
   requires(P.is_norm())
 struct placement_type<P> {
-  using type = partial_norm<P.order>;
+  using type = partial_norm<P.order()>;
 };
 }  // namespace detail
 

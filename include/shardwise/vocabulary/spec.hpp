@@ -238,7 +238,7 @@ constexpr void drop_misplaced_factors(spec& s) {
 constexpr finding check_placements(const spec& s) {
   for (int a = 0; a < s.axes; ++a) {
     const placement& p = s.place[a];
-    if (p.is_norm() && p.order < 1) return {problem::norm_order, 0, -1, a, p.order, 1};
+    if (p.is_norm() && p.order() < 1) return {problem::norm_order, 0, -1, a, p.order(), 1};
     if (p.is_norm() && (!is_floating(s.type) || is_low_precision(s.type))) return {problem::partial_norm_type, 0, -1, a};
     if (!p.is_shard()) continue;
     // a dim that is far off is not kept: what is named says it
@@ -286,11 +286,11 @@ constexpr interval overlapping(const placement& p, std::int64_t n, int parts, in
   const std::int64_t first = own.begin, last = own.begin + own.size - 1;
   std::int64_t lo = 0, hi = 0;
   if (p.kind == placement_kind::windows) {
-    lo = first * p.factor - p.before;
-    hi = last * p.factor + p.behind + 1;
+    lo = first * p.factor - p.before();
+    hi = last * p.factor + p.behind() + 1;
   } else {  // t * factor + behind >= first, t * factor - before <= last, the first of these rounded down
-    lo = floor_div(first - p.behind, p.factor);
-    hi = floor_div(last + p.before, p.factor) + 1;
+    lo = floor_div(first - p.behind(), p.factor);
+    hi = floor_div(last + p.before(), p.factor) + 1;
   }
   lo = lo < 0 ? 0 : lo > n ? n : lo;
   hi = hi < lo ? lo : hi > n ? n : hi;

@@ -26,9 +26,11 @@ constexpr bool holds_what_windows_read(const sliding& by, std::int64_t n, std::i
         }
     const std::int64_t first = own.begin * by.step - by.before, last = (own.begin + own.size - 1) * by.step + by.behind;
     if (hi > lo && (have.begin > lo || have.begin + have.size < hi)) return false;
-    if (ranks > 1 && have.size > 0 && (own.size == 0 || have.begin < first || have.begin + have.size - 1 > last)) return false;
+    if (ranks > 1 && have.size > 0 && (own.size == 0 || have.begin < first || have.begin + have.size - 1 > last))
+      return false;
 
-    const sw::interval elements = sw::split({0, n}, 1, ranks, r), readers = sw::overlapping(by.readers(0, n), count, ranks, r);
+    const sw::interval elements = sw::split({0, n}, 1, ranks, r),
+                       readers = sw::overlapping(by.readers(0, n), count, ranks, r);
     for (std::int64_t e = elements.begin; e < elements.begin + elements.size; ++e)
       for (std::int64_t t = 0; t < count; ++t)
         if (t * by.step - by.before <= e && e <= t * by.step + by.behind &&
@@ -73,8 +75,7 @@ static_assert(sw::dual(sliding{2, 1, 1}.windows(2, 5)) == sw::shard_value(2));
 // height, or width, over Ranks.
 template <class Customs, int Dim, sw::op_attr A, class Readers, class... Shape>
 struct halo_case {
-  static constexpr laws::program alone =
-      laws::custom_case<Customs, A, Shape...>::value;
+  static constexpr laws::program alone = laws::custom_case<Customs, A, Shape...>::value;
   static constexpr int operands = static_cast<int>(sizeof...(Shape));
   static constexpr laws::reference one_device = laws::solve<Customs>(alone);
 
@@ -85,7 +86,8 @@ struct halo_case {
     for (int k = 0; k < alone.leaf_count; ++k) p.leaves[k] = alone.leaves[k];
     laws::placing at;
     for (int k = 0; k < operands; ++k) at.at[k][0] = Readers::place(k, Dim);
-    p = p.then(sw::op_code::redistribute, {Readers::halo}, sw::attributes<sw::redistribute_attributes>(0, sw::pack(Readers::to(Dim))));
+    p = p.then(sw::op_code::redistribute, {Readers::halo},
+               sw::attributes<sw::redistribute_attributes>(0, sw::pack(Readers::to(Dim))));
     laws::step& last = p.steps[p.step_count++];
     last = alone.steps[0];
     last.in[Readers::halo] = p.leaf_count;
@@ -94,14 +96,15 @@ struct halo_case {
 };
 
 constexpr sw::convolution_attributes convolved(int stride, int padding, int dilation, int h = 0, int w = 0) {
-  const auto s = static_cast<std::int16_t>(stride), p = static_cast<std::int16_t>(padding), d = static_cast<std::int16_t>(dilation);
+  const auto s = static_cast<std::int16_t>(stride), p = static_cast<std::int16_t>(padding),
+             d = static_cast<std::int16_t>(dilation);
   return {{s, s}, {p, p}, {d, d}, 1, {h, w}};
 }
 // The image, the cotangent or the image of the weight's gradient gets the halo. N: of the image, O: of the result, K: of the kernel.
 template <int S, int P, int D, int N, int K, bool Cotangent, int Operand>
 struct windows_of {
   static constexpr int halo = Operand;
-  static constexpr sliding by{S, P, D * (K - 1) - P};
+  static constexpr sliding by{S, P, D*(K - 1) - P};
   static constexpr std::int64_t made = (N + 2 * P - D * (K - 1) - 1) / S + 1;
   static constexpr placement to(int dim) { return Cotangent ? by.readers(dim, N) : by.windows(dim, made); }
   static constexpr placement place(int k, int dim) {
@@ -115,23 +118,30 @@ using weight = laws::customs<sw::custom::conv2d_dw, sw::custom::conv2d, sw::cust
 template <int S, int P, int D, int N, int K, int Ranks>
 constexpr bool proved() {
   constexpr int made = static_cast<int>(windows_of<S, P, D, N, K, false, 0>::made);
-  constexpr sw::op_attr forward = sw::pack_attributes(convolved(S, P, D)), dx = sw::pack_attributes(convolved(S, P, D, N, N)),
+  constexpr sw::op_attr forward = sw::pack_attributes(convolved(S, P, D)),
+                        dx = sw::pack_attributes(convolved(S, P, D, N, N)),
                         dw = sw::pack_attributes(convolved(S, P, D, K, K));
   using x = sw::shape<1, 1, N, N>;
   using w = sw::shape<2, 1, K, K>;
   using y = sw::shape<1, 2, made, made>;
-  static_assert(halo_case<image, 2, forward, windows_of<S, P, D, N, K, false, 0>, x, w>::template on<Ranks>() == laws::failure::none);
-  static_assert(halo_case<image, 3, forward, windows_of<S, P, D, N, K, false, 0>, x, w>::template on<Ranks>() == laws::failure::none);
-  static_assert(halo_case<cotangent, 2, dx, windows_of<S, P, D, N, K, true, 0>, y, w>::template on<Ranks>() == laws::failure::none);
-  static_assert(halo_case<weight, 3, dw, windows_of<S, P, D, N, K, false, 1>, y, x>::template on<Ranks>() == laws::failure::none);
+  static_assert(halo_case<image, 2, forward, windows_of<S, P, D, N, K, false, 0>, x, w>::template on<Ranks>() ==
+                laws::failure::none);
+  static_assert(halo_case<image, 3, forward, windows_of<S, P, D, N, K, false, 0>, x, w>::template on<Ranks>() ==
+                laws::failure::none);
+  static_assert(halo_case<cotangent, 2, dx, windows_of<S, P, D, N, K, true, 0>, y, w>::template on<Ranks>() ==
+                laws::failure::none);
+  static_assert(halo_case<weight, 3, dw, windows_of<S, P, D, N, K, false, 1>, y, x>::template on<Ranks>() ==
+                laws::failure::none);
   return true;
 }
 static_assert(proved<1, 1, 1, 5, 3, 2>() && proved<1, 1, 1, 5, 3, 3>() && proved<1, 1, 1, 5, 3, 5>());
-static_assert(proved<2, 1, 1, 5, 3, 2>() && proved<2, 0, 1, 6, 2, 3>() && proved<3, 0, 1, 7, 2, 3>() && proved<3, 1, 1, 6, 1, 4>());
+static_assert(proved<2, 1, 1, 5, 3, 2>() && proved<2, 0, 1, 6, 2, 3>() && proved<3, 0, 1, 7, 2, 3>() &&
+              proved<3, 1, 1, 6, 1, 4>());
 static_assert(proved<1, 2, 2, 5, 3, 3>() && proved<1, 2, 1, 3, 2, 3>());
 
 constexpr sw::op_attr pooled(int kernel, int stride, int padding, int counts, int h = 0) {
-  const auto k = static_cast<std::int16_t>(kernel), s = static_cast<std::int16_t>(stride), p = static_cast<std::int16_t>(padding);
+  const auto k = static_cast<std::int16_t>(kernel), s = static_cast<std::int16_t>(stride),
+             p = static_cast<std::int16_t>(padding);
   return sw::pack_attributes(sw::pool_attributes{{k, k}, {s, s}, {p, p}, counts, {h, h}});
 }
 template <int K, int S, int P, int N, int Ranks>
@@ -140,10 +150,10 @@ constexpr bool pools() {
   constexpr int made = (N + 2 * P - K) / S + 1;
   using y = sw::shape<1, 2, made, made>;
   using forward = windows_of<S, P, 1, N, K, false, 0>;
-  static_assert(halo_case<laws::customs<sw::custom::max_pool2d, sw::custom::max_pool2d_dx>, 2, pooled(K, S, P, 1), forward, x>::template on<
-                    Ranks>() == laws::failure::none);
-  static_assert(halo_case<laws::customs<sw::custom::avg_pool2d, sw::custom::avg_pool2d_dx>, 3, pooled(K, S, P, 0), forward, x>::template on<
-                    Ranks>() == laws::failure::none);
+  static_assert(halo_case<laws::customs<sw::custom::max_pool2d, sw::custom::max_pool2d_dx>, 2, pooled(K, S, P, 1), forward,
+                          x>::template on<Ranks>() == laws::failure::none);
+  static_assert(halo_case<laws::customs<sw::custom::avg_pool2d, sw::custom::avg_pool2d_dx>, 3, pooled(K, S, P, 0), forward,
+                          x>::template on<Ranks>() == laws::failure::none);
   static_assert(halo_case<laws::customs<sw::custom::avg_pool2d_dx, sw::custom::avg_pool2d>, 2, pooled(K, S, P, 0, N),
                           windows_of<S, P, 1, N, K, true, 0>, y>::template on<Ranks>() == laws::failure::none);
   return true;

@@ -64,8 +64,10 @@ struct of_positions {
   static constexpr laws::program value = laws::apply(
       &Op, {back ? laws::tensor_of({3, 2, 2, 1}) : laws::tensor_of({3, 2, 3, 2}), laws::indices({3, 2, 2, 1}, 6)}, A);
 };
-static_assert(laws::holds_case<of_positions<sw::custom::max_pool2d_dx, sw::custom::max_pool2d_at, with(4, 1, 1, 1, 3, 2)>> > 4);
-static_assert(laws::holds_case<of_positions<sw::custom::max_pool2d_at, sw::custom::max_pool2d_dx, with(4, 1, 1, 1, 3, 2)>> > 4);
+static_assert(laws::holds_case<of_positions<sw::custom::max_pool2d_dx, sw::custom::max_pool2d_at, with(4, 1, 1, 1, 3, 2)>> >
+              4);
+static_assert(laws::holds_case<of_positions<sw::custom::max_pool2d_at, sw::custom::max_pool2d_dx, with(4, 1, 1, 1, 3, 2)>> >
+              4);
 using mean = proved<sw::custom::avg_pool2d, sw::custom::avg_pool2d_dx>;
 static_assert(mean::of<with(2, 1, 1), sw::shape<3, 2, 3, 2>> > 5);
 static_assert(mean::of<with(3, 2, 1, 0), sw::shape<2, 3, 3, 4>> > 5);

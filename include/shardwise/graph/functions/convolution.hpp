@@ -85,16 +85,14 @@ struct convolution_windows {
 // A cotangent of a convolution of x by w, for the gradient of x: with the halos that x had.
 constexpr int with_readers(autodiff::pullback& p, int dy, const spec& x, const spec& w) {
   const auto a = attributes_of<convolution_attributes>(p.n.a);
-  return halo_node(p, dy, x, [&](int d) {
-    return operations::sliding_of(a, d, w.extent[2 + d]).readers(2 + d, x.extent[2 + d]);
-  });
+  return halo_node(p, dy, x,
+                   [&](int d) { return operations::sliding_of(a, d, w.extent[2 + d]).readers(2 + d, x.extent[2 + d]); });
 }
 // An image of a convolution by w whose cotangent was y: with what the windows of y read.
 constexpr int with_windows(autodiff::pullback& p, int x, const spec& y, const spec& w) {
   const auto a = attributes_of<convolution_attributes>(p.n.a);
-  return halo_node(p, x, y, [&](int d) {
-    return operations::sliding_of(a, d, w.extent[2 + d]).windows(2 + d, y.extent[2 + d]);
-  });
+  return halo_node(p, x, y,
+                   [&](int d) { return operations::sliding_of(a, d, w.extent[2 + d]).windows(2 + d, y.extent[2 + d]); });
 }
 
 }  // namespace detail
@@ -128,8 +126,7 @@ constexpr void pull_conv2d_dx(autodiff::pullback& p) {
   const int dy = p.n.in[0], w = p.n.in[1];
   const int x = detail::with_windows(p, p.dy, p.operand(0), p.operand(1));
   if (p.wants(0)) p.give(0, p.make(conv2d, p.n.a, 0, x, w));
-  if (p.wants(1))
-    p.give(1, p.make(conv2d_dw, detail::with_extent(p.n.a, p.operand(1)), 0, detail::without_halo(p, dy), x));
+  if (p.wants(1)) p.give(1, p.make(conv2d_dw, detail::with_extent(p.n.a, p.operand(1)), 0, detail::without_halo(p, dy), x));
 }
 // Of (dy, x), whose result is the weight's gradient.
 constexpr void pull_conv2d_dw(autodiff::pullback& p) {

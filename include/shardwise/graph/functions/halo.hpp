@@ -32,7 +32,8 @@ constexpr auto with_image_halo(const X& x) {
   } else {
     constexpr image_windows w = Windows::of(D);
     return with_image_halo<Windows, D + 1>(
-        apply<op_code::redistribute, attributes<redistribute_attributes>(w.on_axis, pack(w.by.windows(2 + D, w.count)))>(0, x));
+        apply<op_code::redistribute, attributes<redistribute_attributes>(w.on_axis, pack(w.by.windows(2 + D, w.count)))>(0,
+                                                                                                                         x));
   }
 }
 
@@ -59,7 +60,8 @@ constexpr int halo_node(autodiff::pullback& p, int id, const spec& like, const T
       if (!like.place[a].overlaps(2 + d) || t.lacks(id)) continue;
       const int source = autodiff::contiguous_node(t, id, p.n.scope);
       const op_attr v = attributes<redistribute_attributes>(a, pack(to(d)));
-      id = t.b.emit(op_code::redistribute, v, 0, t.intern(rules::redistribute_spec(v, t.spec_at(source))), p.n.scope, source);
+      id =
+          t.b.emit(op_code::redistribute, v, 0, t.intern(rules::redistribute_spec(v, t.spec_at(source))), p.n.scope, source);
     }
   return id;
 }

@@ -36,7 +36,9 @@ struct pool_windows {
   }
 };
 // An adjoint's: an exchange of two operands' halos, at most.
-constexpr int pool_nodes(int, const spec& x, const spec& y) { return cuts_image(x) || cuts_image(y) ? 1 + 2 * halo_nodes : 1; }
+constexpr int pool_nodes(int, const spec& x, const spec& y) {
+  return cuts_image(x) || cuts_image(y) ? 1 + 2 * halo_nodes : 1;
+}
 // What windows of an image x made, for the gradient of x: with the halos that x had.
 constexpr int with_pool_readers(autodiff::pullback& p, int y, const spec& x) {
   const auto a = attributes_of<pool_attributes>(p.n.a);
@@ -66,8 +68,10 @@ constexpr void pull_max_pool2d_at(autodiff::pullback& p);
 constexpr void pull_avg_pool2d(autodiff::pullback& p);
 constexpr void pull_avg_pool2d_dx(autodiff::pullback& p);
 inline constexpr autodiff::adjoint_rule max_pool2d_adjoint = autodiff::pulled(&detail::pool_nodes, &pull_max_pool2d);
-inline constexpr autodiff::adjoint_rule max_pool2d_dx_adjoint = autodiff::pulled(&detail::pool_nodes, &pull_max_pool2d_dx, 1U);
-inline constexpr autodiff::adjoint_rule max_pool2d_at_adjoint = autodiff::pulled(&detail::pool_nodes, &pull_max_pool2d_at, 1U);
+inline constexpr autodiff::adjoint_rule max_pool2d_dx_adjoint =
+    autodiff::pulled(&detail::pool_nodes, &pull_max_pool2d_dx, 1U);
+inline constexpr autodiff::adjoint_rule max_pool2d_at_adjoint =
+    autodiff::pulled(&detail::pool_nodes, &pull_max_pool2d_at, 1U);
 inline constexpr autodiff::adjoint_rule avg_pool2d_adjoint = autodiff::pulled(&detail::pool_nodes, &pull_avg_pool2d);
 inline constexpr autodiff::adjoint_rule avg_pool2d_dx_adjoint = autodiff::pulled(&detail::pool_nodes, &pull_avg_pool2d_dx);
 inline constexpr custom_operation max_pool2d{

@@ -122,7 +122,7 @@ constexpr void put_placement(Sink& out, const placement& p, bool html = false) {
       if (p.op == reduction::sum) return;
       put(out, open);
       if (p.is_norm()) {
-        put(out, std::int64_t{p.order});
+        put(out, std::int64_t{p.order()});
         return put(out, close);
       }
       put(out, p.op == reduction::avg       ? "avg"
@@ -136,9 +136,9 @@ constexpr void put_placement(Sink& out, const placement& p, bool html = false) {
       put(out, open);
       put(out, std::int64_t{p.dim});
       put(out, ", ");
-      put(out, std::int64_t{p.before});
+      put(out, std::int64_t{p.before()});
       put(out, ", ");
-      put(out, std::int64_t{p.behind});
+      put(out, std::int64_t{p.behind()});
       return put(out, close);
     case placement_kind::shard:
       put(out, p.is_strided() ? "strided_shard" : "shard");

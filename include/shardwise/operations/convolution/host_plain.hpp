@@ -75,8 +75,7 @@ constexpr convolution_blocks blocks_of(const kernel_arguments<T>& k, int x, int 
   const std::int64_t read[] = {b.h, b.w}, made[] = {b.oh, b.ow}, kernel[] = {b.kh, b.kw};
   for (int d = 0; d < 2; ++d) {
     if (made[d] == 0 || (is_whole(x, 2 + d) && is_whole(y, 2 + d))) continue;
-    const std::int64_t before =
-        b.a.padding[d] + k.origin(number(x), 2 + d) - k.origin(number(y), 2 + d) * b.a.stride[d];
+    const std::int64_t before = b.a.padding[d] + k.origin(number(x), 2 + d) - k.origin(number(y), 2 + d) * b.a.stride[d];
     const std::int64_t end = (made[d] - 1) * b.a.stride[d] + b.a.dilation[d] * (kernel[d] - 1) + 1;
     b.a.padding[d] = static_cast<std::int16_t>(before);
     b.a.further[d] = static_cast<std::int32_t>(end - 2 * before - read[d]);

@@ -176,7 +176,8 @@ constexpr rule_rows with_halo_rows(rule_rows t, const op_attr& v, const spec* in
     } else {
       if (s.is_alone()) t.push_back({{S(dim), U}, S(dim)});
       if (any_overlaps(in[0], dim))
-        t.push_back({{Halo == halo_of::image ? s.windows(dim, out.extent[dim]) : s.readers(dim, out.extent[dim]), U}, S(dim)});
+        t.push_back(
+            {{Halo == halo_of::image ? s.windows(dim, out.extent[dim]) : s.readers(dim, out.extent[dim]), U}, S(dim)});
     }
   }
   return t;
@@ -186,8 +187,8 @@ inline constexpr operation convolution = [] {
   operation o = convolution_record(
       &shape_of_convolution, [](const operation&, const op_attr& v, const spec* in, int, const spec& out) {
         using namespace rows;
-        return with_halo_rows<halo_of::image>(convolution_rows(v, {{S(0), U}, S(0)}, {{U, S(0)}, S(1)}, {{S(1), S(1)}, P}), v,
-                                              in, out);
+        return with_halo_rows<halo_of::image>(convolution_rows(v, {{S(0), U}, S(0)}, {{U, S(0)}, S(1)}, {{S(1), S(1)}, P}),
+                                              v, in, out);
       });
   o.flops = [](const op_attr&, const spec* const* in, const spec& out) { return convolution_flops(out, *in[1]); };
   o.host_scratch = &scratch_of_convolution;

@@ -56,8 +56,8 @@ struct position_launch {
   template <class T>
   static void run(const kernel_arguments<T>& k, cudaStream_t stream) {
     if (k.size() > 0)
-      position_elements<Back, T><<<pool_blocks(k.size()), 256, 0, stream>>>(host::one_result_planes(k, Back ? -1 : 0), k.in(0),
-                                                                            k.index(), k.out(), k.size());
+      position_elements<Back, T><<<pool_blocks(k.size()), 256, 0, stream>>>(host::one_result_planes(k, Back ? -1 : 0),
+                                                                            k.in(0), k.index(), k.out(), k.size());
   }
 };
 

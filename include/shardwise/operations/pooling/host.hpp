@@ -175,7 +175,8 @@ struct SHARDWISE_HIDDEN host_kernel<custom::max_pool2d_at> {
   static constexpr void run(const kernel_arguments<T>& k) {
     const host::pool_planes b = host::one_result_planes(k, 0);
     const interval of = k.share(k.size());
-    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at) k.out()[at] = host::at_position(b, k.in(0), k.index(), at);
+    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
+      k.out()[at] = host::at_position(b, k.in(0), k.index(), at);
   }
 };
 template <>

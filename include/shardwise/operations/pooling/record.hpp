@@ -123,8 +123,8 @@ constexpr rule_rows max_pool_rows(const operation&, const op_attr& v, const spec
 
 inline constexpr operation mean_pool =
     linear_in(linearity::each, by_rows(&shape_of_mean_pool, &mean_pool_rows<false>, &refuse_with<problem::pool_placements>));
-inline constexpr operation mean_pool_dx =
-    linear_in(linearity::each, by_rows(&shape_of_mean_pool_dx, &mean_pool_rows<true>, &refuse_with<problem::pool_placements>));
+inline constexpr operation mean_pool_dx = linear_in(
+    linearity::each, by_rows(&shape_of_mean_pool_dx, &mean_pool_rows<true>, &refuse_with<problem::pool_placements>));
 inline constexpr operation max_pool = by_rows(
     &shape_of_max_pool,
     [](const operation&, const op_attr& v, const spec* in, int, const spec& out) {
@@ -143,12 +143,10 @@ inline constexpr operation max_pool = by_rows(
       return t;
     },
     &refuse_with<problem::pool_placements>, -1, element_rule::real, operand_choice::cheapest, recomputing::never, 2);
-inline constexpr operation max_pool_dx =
-    linear_in(linearity::first,
-              by_rows(&shape_of_max_pool_dx, &max_pool_rows<true>, &refuse_with<problem::pool_placements>, 1));
-inline constexpr operation max_pool_at =
-    linear_in(linearity::first,
-              by_rows(&shape_of_max_pool_at, &max_pool_rows<false>, &refuse_with<problem::pool_placements>, 1));
+inline constexpr operation max_pool_dx = linear_in(
+    linearity::first, by_rows(&shape_of_max_pool_dx, &max_pool_rows<true>, &refuse_with<problem::pool_placements>, 1));
+inline constexpr operation max_pool_at = linear_in(
+    linearity::first, by_rows(&shape_of_max_pool_at, &max_pool_rows<false>, &refuse_with<problem::pool_placements>, 1));
 
 }  // namespace operations
 

@@ -158,8 +158,8 @@ std::int64_t all_to_all(const call& c, context& ctx, ncclComm_t comm, const cut&
 
 // Rows [from, from + size) of a block's dim with `rows` of them to rows [to, ...) of another's, `outer` times.
 template <class T>
-void copy_rows(const T* x, std::int64_t from, std::int64_t rows, T* o, std::int64_t to, std::int64_t o_rows, std::int64_t size,
-               const runtime::sides& s, context& ctx) {
+void copy_rows(const T* x, std::int64_t from, std::int64_t rows, T* o, std::int64_t to, std::int64_t o_rows,
+               std::int64_t size, const runtime::sides& s, context& ctx) {
   const auto bytes = [&](std::int64_t n) { return static_cast<std::size_t>(n * s.inner) * sizeof(T); };
   check(cudaMemcpy2DAsync(o + to * s.inner, bytes(o_rows), x + from * s.inner, bytes(rows), bytes(size),
                           static_cast<std::size_t>(s.outer), cudaMemcpyDeviceToDevice, ctx.stream),
@@ -216,7 +216,8 @@ std::int64_t exchange_halo(const call& c, context& ctx, ncclComm_t comm) {
   for (int k = 0; apart && k < c.ranks; ++k) {
     const interval from = comes_from(k);
     if (k == c.coordinate || from.size == 0) continue;
-    copy_rows(static_cast<const T*>(landing) + come, 0, from.size, out, from.begin - o.origin[d], o.ext[d], from.size, s, ctx);
+    copy_rows(static_cast<const T*>(landing) + come, 0, from.size, out, from.begin - o.origin[d], o.ext[d], from.size, s,
+              ctx);
     come += s.outer * from.size * s.inner;
   }
   return sent;

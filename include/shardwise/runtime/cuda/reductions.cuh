@@ -152,7 +152,7 @@ const void* begin_reduction(const call& c, const T* x, void* scratch, std::int64
     return keys;
   } else if constexpr (std::is_floating_point_v<T>)
     if (c.from.is_norm()) {
-      launch_each(x, to, n, norm_power<T>{c.from.order}, ctx);
+      launch_each(x, to, n, norm_power<T>{c.from.order()}, ctx);
       return to;
     } else if (keeps_keys(c.from)) {
       launch_each(x, to, n, to_key<T>{c.from.op == reduction::max}, ctx);
@@ -169,7 +169,7 @@ void end_reduction(const call& c, context& ctx) {
   if constexpr (is_low_precision(dtype_v<T>)) {
     if (keeps_keys(c.from)) launch_each(reduced_keys(c), o, n, from_key<float>{c.from.op == reduction::max}, ctx);
   } else if constexpr (std::is_floating_point_v<T>)
-    if (c.from.is_norm()) launch_each(o, o, n, norm_root<T>{c.from.order}, ctx);
+    if (c.from.is_norm()) launch_each(o, o, n, norm_root<T>{c.from.order()}, ctx);
     else if (keeps_keys(c.from)) launch_each(o, o, n, from_key<T>{c.from.op == reduction::max}, ctx);
 }
 

@@ -100,7 +100,8 @@ class finite_watch {
  private:
   static bool is_infinite(double v) { return v == v && !(v - v == 0); }
   static bool moves_values(const call& c) {
-    if (c.kind == transition::all_gather || c.kind == transition::all_to_all || c.kind == transition::exchange_halo) return true;
+    if (c.kind == transition::all_gather || c.kind == transition::all_to_all || c.kind == transition::exchange_halo)
+      return true;
     return communicates(c.kind) && (c.from.op == reduction::max || c.from.op == reduction::min);
   }
   // The values that a list is made of, or the one that a node is.

@@ -34,13 +34,13 @@ void each(T* x, std::int64_t n, F&& f) {
 template <class T>
 void begin_reduction(const placement& by, T* x, std::int64_t n) {
   if constexpr (std::is_floating_point_v<T>)
-    if (by.is_norm()) each(x, n, [&](T v) { return host::norm_math<T>::power(v, by.order); });
+    if (by.is_norm()) each(x, n, [&](T v) { return host::norm_math<T>::power(v, by.order()); });
 }
 template <class T>
 void end_reduction(const placement& by, T* x, std::int64_t n, int ranks) {
   if (by.op == reduction::avg) each(x, n, [&](T v) { return static_cast<T>(v / static_cast<T>(ranks)); });
   if constexpr (std::is_floating_point_v<T>)
-    if (by.is_norm()) each(x, n, [&](T v) { return host::norm_math<T>::root(v, by.order); });
+    if (by.is_norm()) each(x, n, [&](T v) { return host::norm_math<T>::root(v, by.order()); });
 }
 
 inline layout flat_layout(std::int64_t n) {

@@ -241,7 +241,7 @@ struct batch_exchange {
         for (std::int64_t i = 0; i < n; ++i) o[i] = runtime::combine(by.op, o[i], value(x[i * step]));
     };
     if constexpr (std::is_floating_point_v<T>)
-      if (by.is_norm()) return each([&](T v) { return host::norm_math<T>::power(v, by.order); });
+      if (by.is_norm()) return each([&](T v) { return host::norm_math<T>::power(v, by.order()); });
     each([](T v) { return v; });
   }
 
