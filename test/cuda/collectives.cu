@@ -59,9 +59,8 @@ prepared prepare(const change& x, const std::array<int, sw::max_axes>& at) {
   const sw::spec in = spec_for<Mesh>(x, sw::dtype_v<T>);
   sw::spec out = in;
   out.place[x.axis] = x.to;
-  constexpr int origin[sw::max_axes]{};
-  std::int64_t first[sw::max_rank]{};
-  for (int d = 0; d < in.rank; ++d) first[d] = sw::local_interval(in, d, origin).size;
+  std::int64_t largest[sw::max_rank]{};
+  for (int d = 0; d < in.rank; ++d) largest[d] = sw::largest_extent(in, d);
   sw::node n{};
   n.op = sw::op_code::redistribute;
   n.a.v[0] = x.axis;
@@ -74,7 +73,7 @@ prepared prepare(const change& x, const std::array<int, sw::max_axes>& at) {
   p.taken = p.c.l[0].numel();
   p.made = p.c.l[result].numel();
   p.host_scratch = sw::host_backend::collective_workspace(n.a, in, out);
-  p.device_scratch = sw::device_collective_workspace_bytes(n, in, out, first);
+  p.device_scratch = sw::device_collective_workspace_bytes(n, in, out, largest);
   return p;
 }
 
@@ -139,7 +138,7 @@ class guarded {
 std::string name_of_case(const change& x, const prepared& p) {
   std::string s = "kind " + std::to_string(static_cast<int>(p.c.kind)) + " of";
   for (std::int64_t e : x.extent) s += " " + std::to_string(e);
-  s += ", op " + std::to_string(static_cast<int>(p.c.from.op)) + " of " + std::to_string(p.c.from.order) + ", dim " +
+  s += ", op " + std::to_string(static_cast<int>(p.c.from.op)) + " of " + std::to_string(p.c.from.order()) + ", dim " +
        std::to_string(p.c.from.dim) + " / " + std::to_string(p.c.from.block) + " to " + std::to_string(p.c.to.dim) + " / " +
        std::to_string(p.c.to.block);
   return s;

@@ -4,6 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <figures.hpp>
+#include <shardwise/pass/communication/overlap.hpp>
+#include <shardwise/pass/communication/batch_collectives.hpp>
+#include <shardwise/pass/communication/waits.hpp>
+#include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/pass/layout/layout.hpp>
+#include <shardwise/pass/rematerialise/rematerialise.hpp>
 #include <shardwise/shardwise.hpp>
 #include <tuple>
 #include <vector>
@@ -184,14 +190,14 @@ struct task {
     return sw::mean(error * error);
   }
 };
-template <int D, int H>
+template <int D, int H, class... Passes>
 using step = sw::train_step<network, task<D, H>, sw::plan<sw::data_parallel<hp<D>>, sw::data_parallel<wp<H>>>, mesh<D, H>,
-                            sw::adam<>, sw::pipeline<>, double>;
-template <int D, int H>
+                            sw::adam<>, sw::pipeline<Passes...>, double>;
+template <int D, int H, class... Passes>
 std::vector<double> losses() {
   std::vector<double> all;
   sw::launch<mesh<D, H>>([&](auto& rank) {
-    sw::executor<step<D, H>, std::remove_reference_t<decltype(rank)>> run(rank);
+    sw::executor<step<D, H, Passes...>, std::remove_reference_t<decltype(rank)>> run(rank);
     run.initialise(3);
     sw::step_env env;
     env.lr = 0.01;
@@ -202,7 +208,7 @@ std::vector<double> losses() {
       run.run(env);
       here.push_back(run.loss());
     }
-    using program = step<D, H>;
+    using program = step<D, H, Passes...>;
     for (int axis = 0; axis < 2; ++axis)
       CHECK(rank.bytes_written(axis) ==
             4 * sw::passes::sent_bytes(program::program, program::traffic, axis, rank.coordinate().data()));
@@ -218,10 +224,38 @@ TEST_CASE("halos: a network trains alike whatever is cut, and sends what its pro
   CHECK(apart(want, losses<1, 3>()) < 1e-13);
   CHECK(apart(want, losses<2, 4>()) < 1e-13);
 }
+TEST_CASE("halos: passes keep the bits") {
+  const std::vector<double> want = losses<1, 3>();
+  CHECK(losses<1, 3, sw::fuse_kernels>() == want);
+  CHECK(losses<1, 3, sw::cancel_redistributions, sw::merge_common, sw::rematerialise<0>>() == want);
+  CHECK(losses<1, 3, sw::batch_collectives, sw::expedite_comms, sw::sink_waits, sw::raise_comms>() == want);
+  // another order of sums
+  CHECK(apart(losses<1, 3, sw::optimize_layout<sw::layout_mode::force>, sw::fuse_kernels>(), want) < 1e-13);
+}
 
 struct forward {
   constexpr auto operator()(const auto& x, const auto& w) const { return sw::conv2d<options{.padding = 1}>(x, w); }
 };
+TEST_CASE("halos: a rank without peers counts what it would send") {
+  using program = step<2, 3>;
+  for (int r = 0; r < 6; ++r) {
+    sw::launch_fake<mesh<2, 3>>(r, [&](auto& rank) {
+      sw::executor<program, sw::fake_rank<mesh<2, 3>>> run(rank, sw::executor_checks::poison);
+      run.initialise(3);
+      run.set_input(0, some(5 * 2 * 40, 4));
+      run.set_input(1, some(5 * 3 * 10, 5));
+      sw::step_env env;
+      env.lr = 0.01;
+      env.step = 1;
+      run.run(env);
+      for (int axis = 0; axis < 2; ++axis)
+        CHECK(rank.bytes_written(axis) ==
+              sw::passes::sent_bytes(program::program, program::traffic, axis, rank.coordinate().data()));
+      CHECK(run.loss() == run.loss());
+    });
+  }
+}
+
 // Ten rows over two ranks, a kernel of three: each rank sends one row of five by two by eight bytes, and nothing else moves.
 TEST_CASE("halos: what is sent is the rows beyond a rank's own") {
   using image = sw::input_tensor<double, sw::shape<1, 2, 10, 5>, sw::on<hp<2>, sw::shard<2>>>;

@@ -12,7 +12,9 @@ template <class T, std::int64_t... E>
 using whole = typed<T, sw::shape<E...>, mesh>;
 constexpr sw::op_attr windows = sw::pack_attributes(sw::pool_attributes{{2, 2}, {2, 2}});
 #ifdef SHARDWISE_FAIL
-using y = decltype(sw::call<sw::custom::max_pool2d_at, windows>(whole<float, 2, 6, 8, 8>{}, whole<std::int32_t, 2, 6, 8, 8>{}));
+using y =
+    decltype(sw::call<sw::custom::max_pool2d_at, windows>(whole<float, 2, 6, 8, 8>{}, whole<std::int32_t, 2, 6, 8, 8>{}));
 #else
-using y = decltype(sw::call<sw::custom::max_pool2d_at, windows>(whole<float, 2, 6, 8, 8>{}, whole<std::int32_t, 2, 6, 4, 4>{}));
+using y =
+    decltype(sw::call<sw::custom::max_pool2d_at, windows>(whole<float, 2, 6, 8, 8>{}, whole<std::int32_t, 2, 6, 4, 4>{}));
 #endif

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include <shardwise/propagation/halo.hpp>
 #include <shardwise/runtime/program/blocks.hpp>
 #include <shardwise/vocabulary/axis.hpp>
 #include <shardwise/vocabulary/operand.hpp>
@@ -72,6 +73,15 @@ inline std::vector<change> changes_of_line(int n) {
       add(x, shard_value(d, 2), shard_value((d + 1) % 3));
     }
   }
+  // halos: of one row and of several ranks' rows, without and with gaps between windows, of windows and of what reads elements
+  for (const sw::sliding& by : {sw::sliding{1, 1, 1}, sw::sliding{1, 0, 9}, sw::sliding{2, 3, 2}, sw::sliding{3, 0, 0}})
+    for (std::int64_t e : {4 * n, 7, 3, 1})
+      for (int d = 0; d < 3; ++d) {
+        std::vector<std::int64_t> x{6, 3, 5};
+        x[static_cast<std::size_t>(d)] = e;
+        add(x, shard_value(d), by.windows(d, (e - 1) / by.step + 1));
+        add(x, shard_value(d), by.readers(d, e * by.step));
+      }
   return all;
 }
 
@@ -92,6 +102,13 @@ inline std::vector<change> changes_of_grid() {
       all.push_back({{e, e, 4}, {partial_value(), shard_value(d)}, 0, after});
       all.push_back({{e, e, 4}, {shard_value(1 - d), shard_value(d)}, 0, after});
     }
+  }
+  // halos of columns beside shards of rows, and of rows that have halos of columns
+  for (std::int64_t e : {8, 7, 3, 1}) {
+    const sw::sliding by{1, 2, 1};
+    all.push_back({{e, 5, 2}, {shard_value(0), shard_value(1)}, 1, by.windows(1, 5)});
+    all.push_back({{5, e, 2}, {shard_value(0), by.windows(1, e)}, 0, by.windows(0, 5)});
+    all.push_back({{5, e, 2}, {shard_value(0), by.readers(1, e)}, 0, by.readers(0, 5)});
   }
   // one dim divided by both axes, the inner division's boundaries moved
   for (std::int64_t e : {24, 40, 8, 4})

@@ -44,9 +44,13 @@ struct row_entry {
             static_cast<reduction>(bits >> 8 & 255),
             static_cast<std::int8_t>(dim()),
             static_cast<std::uint8_t>((bits >> 24 & 255) + 1),
-            static_cast<std::int32_t>(overlaps ? (number & 0xffff) + 1 : is_shard() ? number + 1 : 1),
+            static_cast<std::int32_t>(overlaps     ? (number & 0xffff) + 1
+                                      : is_shard() ? number + 1
+                                                   : 1),
             static_cast<std::uint16_t>(bits >> 4 & 15),
-            static_cast<std::uint16_t>(overlaps ? number >> 16 : is_shard() ? 0 : number)};
+            static_cast<std::uint16_t>(overlaps     ? number >> 16
+                                       : is_shard() ? 0
+                                                    : number)};
   }
   constexpr placement_kind kind() const { return static_cast<placement_kind>(bits & 15); }
   constexpr int dim() const { return static_cast<std::int8_t>(bits >> 16 & 255); }

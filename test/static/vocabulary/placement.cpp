@@ -62,7 +62,8 @@ static_assert(classified(sw::replicate_value()) && classified(sw::reduced_value(
               classified(sw::partial_norm_value(2)));
 static_assert(sw::strided_shard_value(2, 3).is_strided() && sw::strided_shard_value(2, 3).factor == 3 &&
               !sw::shard_value(2).is_strided() && sw::strided_shard_value(2, 1) == sw::shard_value(2));
-static_assert(sw::partial_norm_value(3).is_norm() && sw::partial_norm_value(3).order() == 3 && !sw::partial_value().is_norm());
+static_assert(sw::partial_norm_value(3).is_norm() && sw::partial_norm_value(3).order() == 3 &&
+              !sw::partial_value().is_norm());
 static_assert(sw::strided_shard_value(2, 3) != sw::shard_value(2) &&
               sw::strided_shard_value(2, 3) != sw::strided_shard_value(2, 2) &&
               sw::partial_norm_value(1) != sw::partial_norm_value(2));

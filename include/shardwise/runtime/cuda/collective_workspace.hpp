@@ -39,8 +39,8 @@ constexpr layout group_block(spec in, int axis, const int* c, const run_sizes& n
 
 }  // namespace runtime
 
-// Scratch in bytes of a redistribution on a device, for the ranks at coordinate 0, which need most; `ex` are their
-// operand's extents. Law: cuda::communicate touches the first so many bytes of call::workspace, and there is a rank
+// Scratch in bytes of a redistribution on a device, for the ranks that need most (at coordinate 0, but for halos); `ex` are the
+// extents of the operand's largest block. Law: cuda::communicate touches the first so many bytes of call::workspace, and there is a rank
 // that touches the last of them. Blocks that lie in one piece are sent and received in place; only those that a peer's
 // part cuts into rows are put together in scratch, so that dim 0 costs none, save for norms and extremes.
 constexpr std::int64_t device_collective_workspace_bytes(const node& n, const spec& x, const spec& out,

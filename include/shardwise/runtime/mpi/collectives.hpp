@@ -340,7 +340,7 @@ struct exchange {
         to = pack(static_cast<const T*>(c[m].p[0]), c[m].l[0], part.begin, part.ext, to);
       }
     }
-    all_to_all_parts("an all-to-all");
+    all_to_all_parts(c->kind == transition::exchange_halo ? "an exchange of halos" : "an all-to-all");
     for (int r = 0; r < ranks; ++r) {
       const T* from = received(r);
       for (int m = 0; m < n; ++m) {
