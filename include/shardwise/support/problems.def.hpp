@@ -468,7 +468,7 @@ SHARDWISE_X(convolution_same, "conv2d: same padding keeps height and width at a 
 SHARDWISE_X(convolution_dyn, "conv2d: a run-time extent may be the batch's alone; give channels, sizes and kernels static extents")
 SHARDWISE_X(convolution_placements,
             "conv2d: images and weights are cut along the batch, height or width (the weight reduced; height and width each by one axis, "
-            "in equal shards), along outputs (the image reduced) or along the channels of both, which gives a partial result, and with "
+            "in equal shards, of at most 65535 elements and windows that reach at most 127 beyond), along outputs (the image reduced) or along the channels of both, which gives a partial result, and with "
             "groups not along channels; redistribute an operand so")
 SHARDWISE_X(pool_rank, "max_pool2d, avg_pool2d, interpolate: images are of four dims (batch, channels, height, width); reshape the operand, with a batch of one "
             "if there is none")
@@ -478,7 +478,7 @@ SHARDWISE_X(pool_kernel, "max_pool2d, avg_pool2d: the kernel is larger than the 
 SHARDWISE_X(pool_dyn, "max_pool2d, avg_pool2d, interpolate: height and width are static extents; give a run-time extent to the batch or to the channels")
 SHARDWISE_X(pool_placements,
             "max_pool2d, avg_pool2d, interpolate: images are cut along the batch or the channels, before pooling along height and width, too "
-            "(each by one axis, in equal shards), and a partial one has no largest elements; redistribute the operand so")
+            "(each by one axis, in equal shards, of at most 65535 elements and windows that reach at most 127 beyond), and a partial one has no largest elements; redistribute the operand so")
 SHARDWISE_X(pool_positions, "max_pool2d: positions are an int32 tensor with the extents of the windows' results; give those that max_pool2d_with_indices "
             "gave")
 SHARDWISE_X(interpolation_options,
