@@ -422,8 +422,9 @@ class Generator:
 
     # --- rows: (operands' placements, the result's) on an axis
 
-    def adapt(self, operands, rows):
-        """Moves operands to a row on each axis; the operands then, and the result's placements."""
+    def adapt(self, operands, rows, alone=()):
+        """Moves operands to a row on each axis; the operands then, and the result's placements. `alone`: dims of the first operand that one
+        axis cuts at most, in equal shards, since windows have halos there."""
         targets = [list(t.place) for t in operands]
         out = []
         for a in range(self.axes):
@@ -468,6 +469,10 @@ class Generator:
             if result is not None and result[0] == "S" and split is not None:
                 result = ("S", result[1], split[2], split[3])
             out.append(result)
+        for d in alone:
+            cuts = [p for p in targets[0] if p[0] == "S" and p[1] == d]
+            if len(cuts) > 1 or any(p != S(d) for p in cuts):
+                raise Skip
         return [self.move(t, target) for t, target in zip(operands, targets)], out
 
     def block_breaks(self, t, p):
@@ -508,7 +513,7 @@ class Generator:
                 rows.append(([P() if i == k else U() for i in range(n)], P()))
         return rows
 
-    def apply(self, call, operands, f, rows, dtype=None, exact=False, implicit=True, names=()):
+    def apply(self, call, operands, f, rows, dtype=None, exact=False, implicit=True, names=(), alone=()):
         """call: text with {0}, {1}, ... for the operands."""
         self.used.update(names)
         dtype = dtype or self.p.dtype
@@ -520,7 +525,7 @@ class Generator:
         implicit = implicit and not (self.gradient and re.search(r"sw::(amax|amin|max|min|prod|vector_norm|topk)\b", call))
         if implicit and self.chance(0.2) and not (self.special and any(p[0] == "P" for t in operands for p in t.place)):
             return self.apply_implicit(call, operands, f, dtype, exact)
-        moved, place = self.adapt(operands, rows)
+        moved, place = self.adapt(operands, rows, alone)
         return self.define(call.format(*[t.name for t in moved]), moved, f, dtype, place, exact)
 
     def apply_implicit(self, call, operands, f, dtype, exact):

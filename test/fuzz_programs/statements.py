@@ -320,10 +320,11 @@ def windows(g):
     skip(padding != "same" and any(x.shape[2 + d] + 2 * padding < dilation * (w.shape[2 + d] - 1) + 1 for d in range(2)))
     R, U, S, P = places()
     rows = [([R(), R()], R()), ([U(), U()], U()), ([S(0), U()], S(0)), ([P(), U()], P()), ([U(), P()], P())]
+    rows += [([S(d), U()], S(d)) for d in (2, 3)]
     if groups == 1:
         rows += [([U(), S(0)], S(1)), ([S(1), S(1)], P())]
     options = "sw::convolution_options{{" + f".stride = {stride}, .padding = {json.dumps(padding)}, .dilation = {dilation}, .groups = {groups}" + "}}"  # format's
-    g.apply(f"sw::conv2d<{options}>({{0}}, {{1}})", [x, w], lambda a, b: py.conv2d(a, b, stride, padding, dilation, groups), rows, exact=True)
+    g.apply(f"sw::conv2d<{options}>({{0}}, {{1}})", [x, w], lambda a, b: py.conv2d(a, b, stride, padding, dilation, groups), rows, exact=True, alone=(2, 3))
 
 
 @statement(["max_pool2d", "max_pool2d_with_indices", "avg_pool2d"], 0.4)
@@ -335,12 +336,12 @@ def pooled(g):
     steps = [stride or k for k in kernel]
     options = "sw::pool_options{{" + f".kernel = {{{{{kernel[0]}, {kernel[1]}}}}}, .stride = {stride}, .padding = {padding}"  # format's
     R, U, S, P = places()
-    rows = [([R()], R()), ([U()], U()), ([S(0)], S(0)), ([S(1)], S(1))]
+    rows = [([R()], R()), ([U()], U())] + [([S(d)], S(d)) for d in range(4)]
     if g.chance(0.4):
         counted = g.chance(0.5)
         given = options + ("}}" if counted else ", .count_include_pad = false}}")
         return g.apply(f"sw::avg_pool2d<{given}>({{0}})", [t], lambda a: py.pooled(a, kernel, steps, padding, py.mean_of_window(kernel, counted)),
-                       rows + [([P()], P())], exact=counted and kernel[0] * kernel[1] in (1, 2, 4))
+                       rows + [([P()], P())], exact=counted and kernel[0] * kernel[1] in (1, 2, 4), alone=(2, 3))
     for plane in py.reduce(t.array, [2, 3], True, lambda v: v).flat():
         g.distinct(plane, t.exact)
     indices = g.chance(0.4) and not g.gradient
@@ -348,7 +349,7 @@ def pooled(g):
     name = "max_pool2d_with_indices" if indices else "max_pool2d"
     member = [".values", ".indices"][which] if indices else ""
     g.apply(f"sw::{name}<{options}}}}}>({{0}}){member}", [t], lambda a: py.pooled(a, kernel, steps, padding, py.largest_of_window(which)), rows,
-            dtype="int" if which else g.p.dtype, exact=True, implicit=not indices)
+            dtype="int" if which else g.p.dtype, exact=True, implicit=not indices, alone=(2, 3))
 
 
 @statement(["scaled_dot_product_attention"], 0.4)

@@ -13,6 +13,8 @@ POOLS = "dist/pooling.cpp"
 RESIZES = "dist/interpolation.cpp"
 RESIZE_KERNELS = "operations/interpolation/host.hpp"
 RESIZE_LAWS = "static/operations/interpolation.cpp"
+HALOS = "dist/halos.cpp"
+HALO_LAWS = "static/operations/halos.cpp"
 NORM_FUNCTIONS = "graph/functions/channel_norms.hpp"
 NORM_KERNELS = "operations/channel_norm/host.hpp"
 NORM_RECORDS = "operations/channel_norm/record.hpp"
@@ -45,7 +47,7 @@ MUTANTS = [
      (LIBRARY,)),
     ("convolution: a library is given factors that are not finite", FAMILY + "host_library.hpp",
      "r.finite = finite;", "", (LIBRARY,)),
-    ("copies: a tile is not turned", "runtime/host/copy_block.hpp", "_MM_TRANSPOSE4_PS(a, b, c, d);", "", (COPIES,)),
+    ("copies: a tile is not turned", "runtime/host/copy_block.hpp", "x1 = __builtin_shufflevector(a, b, 2, 3, 6, 7);", "x1 = a;", (COPIES,)),
     ("copies: a tile's edge is as wide as a tile", "runtime/host/copy_block.hpp", "if (w == side && h == side) copy_tile",
      "if (h == side) copy_tile", (COPIES,)),
     ("depthwise: sums of channels have one lane", FAMILY + "host_depthwise_weights.hpp", "lane[t % partial_sums]", "lane[0]", (CONVOLUTION,)),
@@ -83,6 +85,22 @@ MUTANTS = [
      "return {first, end > first ? 1 : 0};", (POOLS,)),
     ("pooling: a maximum is taken of shards of rows", "operations/pooling/record.hpp", "t.push_back({{S(1)}, {S(1), S(1)}});",
      "t.push_back({{S(2)}, {S(2), S(2)}});", ("static/operations/pooling.cpp",)),
+    ("pooling: positions are those of the rank's own block", "operations/pooling/host.hpp",
+     "return (place / w + origin[0]) * whole[1] + place % w + origin[1];", "return place;", (POOLS, HALO_LAWS)),
+    ("pooling: a window counts what its rank holds of it", "operations/pooling/host.hpp", "inside(0, u) * inside(1, v)",
+     "window(0, u).size * window(1, v).size", (HALOS, HALO_LAWS)),
+    ("halos: a block is padded as its image is", FAMILY + "host_plain.hpp",
+     "b.a.padding[d] + k.origin(number(x), 2 + d) - k.origin(number(y), 2 + d) * b.a.stride[d]", "b.a.padding[d]", (HALOS, HALO_LAWS)),
+    ("halos: what reads a rank's first element begins a window too late", "vocabulary/spec.hpp", "lo = floor_div(first - p.behind(), p.factor);",
+     "lo = floor_div(first - p.behind(), p.factor) + 1;", (HALOS, HALO_LAWS)),
+    ("halos: windows end with the last one's own element", "vocabulary/spec.hpp", "hi = last * p.factor + p.behind() + 1;", "hi = last * p.factor + 1;",
+     (HALOS, HALO_LAWS)),
+    ("halos: blocks are as large as those of the first ranks", "vocabulary/spec.hpp", "if (!s.place[a].overlaps(dim)) continue;", "continue;",
+     (HALOS,)),
+    ("halos: a rank is said to send what it has", "propagation/transition.hpp", "sent += halo_part(to.place[axis], n, ranks, c[axis], r).size;",
+     "sent += rows;", (HALOS,)),
+    ("halos: a weight's gradient takes any cut of the cotangent", FAMILY + "record.hpp", "&& halo_axis(in[0], dim) >= 0)", ")", (HALO_LAWS,)),
+    ("halos: they are exchanged of blocks, too", "propagation/halo.hpp", "x.place[a] != shard_value(dim)", "false", (HALO_LAWS,)),
     ("interpolate: pixels are counted from their corners", RESIZE_KERNELS, "(2 * t + 1) * up - down : t * up;", "2 * t * up : t * up;", (RESIZES,)),
     ("interpolate: before the first pixel there is another one", RESIZE_KERNELS, "    if (position < 0) position = 0;\n", "", (RESIZES,)),
     ("interpolate: behind the last pixel there is another one", RESIZE_KERNELS, "if (position / of >= last) return", "if (position / of > last) return", (RESIZES,)),

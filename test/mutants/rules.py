@@ -42,7 +42,7 @@ MUTANTS = [
      ".factor = static_cast<std::uint8_t>((v >> 52) + 1)", ".factor = 1",
      ("static/propagation/transition.cpp",)),
     ("placements as words: the order of a norm is lost", PROPAGATION + "transition.hpp",
-     "if (p.is_norm()) p.order = static_cast<std::int16_t>(number);", "if (p.is_norm()) p.order = 0;",
+     "static_cast<std::uint16_t>(p.is_norm() ? number : number >> 16)", "static_cast<std::uint16_t>(p.is_norm() ? 0 : number >> 16)",
      ("static/propagation/transition.cpp",)),
     ("sum: over a sharded dim, called replicate", PROPAGATION + "reduction.hpp",
      "in_mask(dims, d) ? rows::P : rows::S(sum_dim(a, d))", "in_mask(dims, d) ? rows::R : rows::S(sum_dim(a, d))",

@@ -177,5 +177,16 @@ static_assert(moved(sw::shard_value(3), windows) == problem::redistribute_halo);
 static_assert(moved(sw::shard_value(2, 2), windows) == problem::redistribute_halo);
 static_assert(moved(windows, sw::shard_value(2)) == problem::redistribute_halo);
 static_assert(moved(windows, sw::replicate_value()) == problem::redistribute_halo);
+static_assert(sw::halo_axis(cut(sw::shard_value(2)), 2) == 0 && sw::halo_axis(cut(sw::shard_value(2, 2)), 2) == -1 &&
+              sw::halo_axis(cut(windows), 2) == -1 && sw::halo_axis(cut(sw::replicate_value()), 2) == -1);
+
+// A weight's gradient sums over the rows of a cotangent that are cut as the image's windows are.
+constexpr problem weight_of(placement cotangent_cut) {
+  sw::spec in[] = {cut(cotangent_cut), cut(windows)};
+  in[0].extent[1] = 4;
+  return sw::infer(sw::operations::convolution_dw, sw::pack_attributes(convolved(1, 1, 1, 3, 3)), in, 2).error.what;
+}
+static_assert(weight_of(sw::shard_value(2)) == problem::none);
+static_assert(weight_of(sw::shard_value(2, 8)) == problem::convolution_placements);
 
 }  // namespace
