@@ -32,26 +32,26 @@
 #endif
 
 // The operations of the umbrella header that are made like users' own.
-#define SHARDWISE_OWN_KERNELS(X)                                                                            \
-  X(attention)                                                                                              \
-  X(attention_biased)                                                                                       \
-  X(attention_marked)                                                                                       \
-  X(attention_biased_marked)                                                                                \
-  X(attention_dropped)                                                                                      \
-  X(attention_biased_dropped)                                                                               \
-  X(attention_marked_dropped)                                                                               \
-  X(attention_adjoint)                                                                                      \
-  X(attention_adjoint_biased)                                                                               \
-  X(attention_adjoint_marked)                                                                               \
-  X(attention_adjoint_biased_marked)                                                                        \
-  X(attention_adjoint_dropped)                                                                              \
-  X(attention_adjoint_biased_dropped)                                                                       \
-  X(attention_adjoint_marked_dropped)                                                                       \
-  X(attention_delta)                                                                                        \
-  X(conv2d)                                                                                                 \
-  X(conv2d_dx)                                                                                              \
-  X(conv2d_dw) X(max_pool2d) X(max_pool2d_dx) X(max_pool2d_at) X(avg_pool2d) X(avg_pool2d_dx) X(max) X(min) \
-      X(rotary_embedding)
+#define SHARDWISE_OWN_KERNELS(X)      \
+  X(attention)                        \
+  X(attention_biased)                 \
+  X(attention_marked)                 \
+  X(attention_biased_marked)          \
+  X(attention_dropped)                \
+  X(attention_biased_dropped)         \
+  X(attention_marked_dropped)         \
+  X(attention_adjoint)                \
+  X(attention_adjoint_biased)         \
+  X(attention_adjoint_marked)         \
+  X(attention_adjoint_biased_marked)  \
+  X(attention_adjoint_dropped)        \
+  X(attention_adjoint_biased_dropped) \
+  X(attention_adjoint_marked_dropped) \
+  X(attention_delta)                  \
+  X(conv2d)                           \
+  X(conv2d_dx)                        \
+  X(conv2d_dw)                        \
+  X(max_pool2d) X(max_pool2d_dx) X(max_pool2d_at) X(avg_pool2d) X(avg_pool2d_dx) X(max) X(min) X(rotary_embedding)
 
 namespace shardwise::inline v0_1::runtime {
 
