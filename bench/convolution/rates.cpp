@@ -176,7 +176,7 @@ namespace layout_rates {
 // all contiguous, operands channels-last.
 struct row {
   std::int64_t shape[7];  // images, inputs and outputs of a group, side, kernel, stride, groups
-  float picoseconds[2][8];
+  double picoseconds[2][8];
 };
 inline constexpr row rows[] = {
     // clang-format off

@@ -46,7 +46,7 @@ inline constexpr double grouped = 1.358, small = 0.783, narrowing = 0.725, other
 struct layout_facts {
   int nodes = 0, convolutions = 0, adjoints = 0;  // adjoints of convolutions
   bool library = false;   // oneDNN computes all of it
-  bool measured = true;   // rates.hpp speaks of all of it: floating-point elements on hosts
+  bool measured = true;   // rates.hpp speaks of it: on hosts
   bool run_time = false;  // a convolution's operand has a run-time extent
   bool training = false;  // gradients of convolutions are computed
   // Estimated microseconds of a rank's convolutions as they are stored, and channels-last with the copies for that, and of those copies.
@@ -73,7 +73,7 @@ enum class layout_reason : std::uint8_t {
   forced,
   no_convolution,
   // automatic; a run-time size too, of which no estimate holds for all values
-  unmeasured,  // on GPUs, or of whole numbers
+  unmeasured,  // on GPUs
   faster,
   no_gain,
   // torch
@@ -137,7 +137,7 @@ constexpr convolving convolving_of(const Graph& g, const node& n) {
 // torch.compile decides it has the forward pass alone: adjoints say that a graph is trained, and are not among its convolutions.
 template <class Graph>
 constexpr layout_facts layout_facts_of(const Graph& g, const int* of = nullptr, int part = 0,
-                                       convolution_kernels kernels = convolution_kernels::built_in) {
+                                       convolution_kernels kernels = linked_convolutions) {
   layout_facts f;
   bool taken = true;  // by oneDNN
   for (int i = 0; i < g.node_count && g.custom_count > 0; ++i) {
@@ -146,8 +146,8 @@ constexpr layout_facts layout_facts_of(const Graph& g, const int* of = nullptr, 
     if (what == convolving::none || (of && of[i] != part)) continue;
     for (int k = 0; k < n.inputs; ++k) f.run_time = f.run_time || g.spec_of(n.in[k]).dyn != 0;
     const spec& result = g.specs[n.spec];
-    f.measured = f.measured && result.device == device_kind::host && is_floating(result.type);
-    taken = taken && result.device == device_kind::host && is_floating(result.type) && result.type != dtype::f64;
+    f.measured = f.measured && result.device == device_kind::host;
+    taken = taken && result.device == device_kind::host && result.type != dtype::f64;
     if (what != convolving::forward) {
       f.training = true;
       ++f.adjoints;

@@ -100,11 +100,11 @@ struct convolution_work {
     }
     double total = 0, a = 0, b = 0;
     for (int k = 0; k < most && row[k] >= 0; ++k) {
-      const float(&rate)[8] = layout_rates::rows[row[k]].picoseconds[static_cast<int>(kernels)];
+      const double(&rate)[8] = layout_rates::rows[row[k]].picoseconds[static_cast<int>(kernels)];
       const double share = 1 / (distance[k] + 0.05);
       total += share;
-      a += share * static_cast<double>(rate[first]);
-      b += share * static_cast<double>(rate[second]);
+      a += share * rate[first];
+      b += share * rate[second];
     }
     return {multiplications * a / total / 1e3, multiplications * b / total / 1e3};
   }

@@ -146,7 +146,7 @@ struct layout_choice {
 
   // Under layout_mode::automatic the parts whose times are worth estimating: settle has the last word.
   template <layout_mode Mode, class Splitter, class Graph>
-  constexpr void find(const Graph& g, convolution_kernels kernels) {
+  constexpr void find(const Graph& g, convolution_kernels kernels = linked_convolutions) {
     any = false;
     parts.clear();
     for (bool& c : chosen) c = false;
