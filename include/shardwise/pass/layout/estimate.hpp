@@ -176,8 +176,7 @@ struct layout_times {
       turned[part[i]] += t.second * element_factor(result.type);
     }
   }
-  // A copy counts in each part that reads it. So does what a function of elements reads in the other format than it writes, which is
-  // read as slowly as a copy reads.
+  // A copy counts in each part that reads it.
   template <class Graph, class Plan>
   constexpr void add_copies(const Graph& g, const int* part, const Plan& plan) {
     constexpr int nodes = Graph::node_capacity > 0 ? Graph::node_capacity : 1;
@@ -188,13 +187,10 @@ struct layout_times {
       const node& n = g.nodes[i];
       for (int k = 0; k < n.inputs; ++k) {
         const int x = n.in[k];
-        if (!plan.convolves[i] && !plan.last[x] && !plan.last[i]) continue;
+        if (copied[x] == part[i] + 1 || (!plan.convolves[i] && !plan.last[x] && !plan.last[i])) continue;
+        if (plan.copy_of(g, i, k) == layout_copy::none) continue;
         const spec& s = g.spec_of(x);
-        const layout_copy c = plan.copy_of(g, i, k);
-        const bool across = c == layout_copy::none && plan.is_turned(g, x) != plan.is_turned(g, i) && s.rank == 4 &&
-                            numel(s) == numel(g.specs[n.spec]) && !plan.convolves[i];
-        if (!across && (c == layout_copy::none || copied[x] == part[i] + 1)) continue;
-        if (!across) copied[x] = part[i] + 1;
+        copied[x] = part[i] + 1;
         copies[part[i]] += copy_nanoseconds(static_cast<double>(local_numel(s, origin))) * element_factor(s.type);
       }
     }

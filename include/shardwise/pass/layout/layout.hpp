@@ -86,15 +86,9 @@ struct layout_rules {
     return p;
   }();
   template <class Source, class Of>
-  static constexpr auto needs = [] {
-    layout_needs<graph_type_of<Source>::node_capacity> n;
-    n.find(Source::value, Of::value, preferred<Source, Of>);
-    return n;
-  }();
-  template <class Source, class Of>
   static constexpr auto plan_of = [] {
     layout_plan<graph_type_of<Source>::node_capacity> p;
-    p.find(Source::value, preferred<Source, Of>, needs<Source, Of>, Weights);
+    p.find(Source::value, Of::value, preferred<Source, Of>, Weights);
     return p;
   }();
 
@@ -148,11 +142,9 @@ struct layout_rules {
   template <class Graph>
   static constexpr auto planned_by(const Graph& g, const layout_choice<Graph::node_capacity>& c) {
     preferred_nodes<Graph::node_capacity> f;
-    layout_needs<Graph::node_capacity> n;
     layout_plan<Graph::node_capacity> p;
     f.find(g, c);
-    n.find(g, c, f);
-    p.find(g, f, n, Weights);
+    p.find(g, c, f, Weights);
     return p;
   }
   template <class Graph>

@@ -240,7 +240,7 @@ using gathered = sw::function_step<summed, mesh<2>,
 static_assert(turned_nodes<gathered<ruled>>("conv2d") == 0 &&
               copies_in<gathered<ruled>> == 2);
 static_assert(reads_contiguous<gathered<ruled>>(op_code::redistribute));
-// What lies behind the last convolution stays as it was.
+// What lies behind the last convolution stays as it was, and so that convolution writes what it is read as.
 struct behind {
   constexpr auto operator()(const auto& x, const auto& w) const {
     const auto y = sw::relu(sw::conv2d(x, w));
@@ -248,8 +248,18 @@ struct behind {
   }
 };
 using behind_on = of<behind, in<2, 3, 7, 7>, in<80, 3, 3, 3>>::step<ruled>;
-static_assert(turned_nodes<behind_on>("conv2d") == 1 && turned_nodes<behind_on>("relu") == 0 &&
-              turned_nodes<behind_on>("scale") == 0);
+static_assert(turned_nodes<behind_on>("conv2d") == 0 && turned_nodes<behind_on>("relu") == 0 &&
+              turned_nodes<behind_on>("scale") == 0 && copies_in<behind_on> == 2 && copies_back<behind_on> == 0);
+// A function of elements reads in one order: what it reads in another is copied once, for it and all others.
+struct two_orders {
+  constexpr auto operator()(const auto& x, const auto& w, const auto& z) const {
+    const auto y = sw::conv2d(x, w);
+    return std::tuple{sw::conv2d(sw::relu(y) * z, w), sw::tanh(y), sw::exp(y)};
+  }
+};
+using two_orders_on = of<two_orders, in<2, 80, 9, 9>, in<80, 80, 3, 3>, in<2, 80, 7, 7>>::step<ruled>;
+static_assert(turned_nodes<two_orders_on>("mul") == 1 && turned_nodes<two_orders_on>("relu") == 1 &&
+              turned_nodes<two_orders_on>("tanh") == 0 && copies_in<two_orders_on> == 3 && copies_back<two_orders_on> == 1);
 
 // Where the rule says no, or there is nothing to do, the program is the very same.
 struct small_net {
@@ -267,6 +277,7 @@ TEST_CASE("optimize_layout: programs give the same bits with it and without") {
   same_bits<constrained_in, sw::merge_common>();
   same_bits<of<viewed, in<2, 3, 7, 7>, in<80, 3, 3, 3>>>();
   same_bits<of<behind, in<2, 3, 7, 7>, in<80, 3, 3, 3>>>();
+  same_bits<of<two_orders, in<2, 80, 9, 9>, in<80, 80, 3, 3>, in<2, 80, 7, 7>>>();
   same_bits<of<product_before, in<2, 80, 5, 5>, in<5, 5>, in<80, 80, 3, 3>>>();
 }
 TEST_CASE("optimize_layout: before and behind passes that fuse") {
@@ -341,7 +352,7 @@ void random_graphs() {
     });
     for (const int w : wrong) REQUIRE(w == 0);
   }
-  CHECK(moved > 300);
+  CHECK(moved > 200);
   CHECK(in > 150);
   CHECK(back > 8);
 }
