@@ -200,8 +200,8 @@ void measure_by(int turns, rival& r) {
     }
     constexpr bool turned = is_turned<automatic>();
     constexpr sw::layout_decision estimate = by_time<Kernels>::decide(plain::program);
-    std::printf("| %s | %s | %s | %.3f | %s | %s | %s | %s | %s | %s | %s | %s |\n", P::name, by_library ? "oneDNN" : "built-in",
-                turned ? "channels-last" : "as it is", median(all[without].all) * 1e3,
+    std::printf("| %s | %s | %s | %.3f | %s | %s | %s | %s | %s | %s | %s | %s |\n", P::name,
+                by_library ? "oneDNN" : "built-in", turned ? "channels-last" : "as it is", median(all[without].all) * 1e3,
                 shown(estimate.time_as_it_is / estimate.time_channels_last).c_str(),
                 shown(ratio(all[without], all[forced])).c_str(), shown(ratio(all[without], all[decided])).c_str(),
                 shown(ratio(all[decided], all[turned ? hand_last : hand])).c_str(),

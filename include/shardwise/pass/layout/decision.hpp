@@ -45,10 +45,10 @@ inline constexpr double grouped = 1.358, small = 0.783, narrowing = 0.725, other
 // What the modes ask of a graph.
 struct layout_facts {
   int nodes = 0, convolutions = 0, adjoints = 0;  // adjoints of convolutions
-  bool library = false;   // oneDNN computes all of it
-  bool measured = true;   // rates.hpp speaks of it: on hosts
-  bool run_time = false;  // a convolution's operand has a run-time extent
-  bool training = false;  // gradients of convolutions are computed
+  bool library = false;                           // oneDNN computes all of it
+  bool measured = true;                           // rates.hpp speaks of it: on hosts
+  bool run_time = false;                          // a convolution's operand has a run-time extent
+  bool training = false;                          // gradients of convolutions are computed
   // Estimated microseconds of a rank's convolutions as they are stored, and channels-last with the copies for that, and of those copies.
   double as_it_is = 0, channels_last = 0, copies = 0;
   bool any_grouped = false, any_narrows = false, all_small = true;
@@ -89,7 +89,8 @@ enum class layout_reason : std::uint8_t {
 struct layout_decision {
   bool channels_last = false;
   layout_reason why{};
-  double time_as_it_is = 0, time_channels_last = 0, time_of_copies = 0;  // microseconds, of layout_facts; 0: nothing was estimated
+  double time_as_it_is = 0, time_channels_last = 0,
+         time_of_copies = 0;  // microseconds, of layout_facts; 0: nothing was estimated
 
   constexpr bool operator==(const layout_decision& o) const { return channels_last == o.channels_last && why == o.why; }
 };

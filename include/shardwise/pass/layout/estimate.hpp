@@ -118,12 +118,14 @@ constexpr convolution_work convolution_work_of(const Graph& g, const node& n, co
   const spec& w = what == convolving::dw ? result : g.spec_of(n.in[1]);
   const auto of = [&](const spec& s, int d) { return local_interval(s, d, origin).size; };
   const auto a = attributes_of<convolution_attributes>(n.a);
-  const std::int64_t inputs = of(w, 1), outputs = of(w, 0) / a.groups, places = of(y, 2) * of(y, 3), kernel = of(w, 2) * of(w, 3);
+  const std::int64_t inputs = of(w, 1), outputs = of(w, 0) / a.groups, places = of(y, 2) * of(y, 3),
+                     kernel = of(w, 2) * of(w, 3);
   const std::int64_t by[] = {of(y, 0), inputs, outputs, places, kernel, std::int64_t{a.stride[0]} * a.stride[1], a.groups};
   convolution_work r;
   r.kind = convolution_kind_of(inputs, outputs, kernel, a.groups);
   for (int k = 0; k < convolution_place::dims; ++k) r.at.log[k] = log2_of(by[k]);
-  r.multiplications = static_cast<double>(of(y, 0) * of(w, 0)) * static_cast<double>(places) * static_cast<double>(inputs * kernel);
+  r.multiplications =
+      static_cast<double>(of(y, 0) * of(w, 0)) * static_cast<double>(places) * static_cast<double>(inputs * kernel);
   return r;
 }
 

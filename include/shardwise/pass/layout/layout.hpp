@@ -98,8 +98,8 @@ struct layout_rules {
   static constexpr auto some_times = [] {
     layout_times<candidates<Source>::value.parts.count> t;
     t.clear();
-    t.add_convolutions(Source::value, candidates<Source>::value.parts.of, plan_of<Source, candidates<Source>>, Kernels, Begin,
-                       Begin + estimated_at_once);
+    t.add_convolutions(Source::value, candidates<Source>::value.parts.of, plan_of<Source, candidates<Source>>, Kernels,
+                       Begin, Begin + estimated_at_once);
     return t;
   }();
   template <class Source, class Parts>

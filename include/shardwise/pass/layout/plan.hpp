@@ -51,9 +51,7 @@ struct layout_plan {
     if (convolves[i] && !last[x]) return layout_copy::channels_last;
     if (is_turned(g, x) && layout_need_of(g, i, k) != layout_need::any) return layout_copy::contiguous;
     if (last[x] == last[i] || !is_pointwise_alike(g, i, x)) return layout_copy::none;
-    return is_turned(g, x)   ? layout_copy::contiguous
-           : is_turned(g, i) ? layout_copy::channels_last
-                             : layout_copy::none;
+    return is_turned(g, x) ? layout_copy::contiguous : is_turned(g, i) ? layout_copy::channels_last : layout_copy::none;
   }
 
  private:
@@ -73,7 +71,8 @@ struct layout_plan {
            what != convolving::dw && unit_of(g, i) < 0;
   }
   template <class Graph>
-  constexpr void ask(const Graph& g, int i, convolving what, const layout_choice<Nodes>& choice, unsigned char* asked) const {
+  constexpr void ask(const Graph& g, int i, convolving what, const layout_choice<Nodes>& choice,
+                     unsigned char* asked) const {
     const node& n = g.nodes[i];
     for (int k = 0; k < n.inputs; ++k) {
       const int x = n.in[k];

@@ -18,8 +18,8 @@ struct row {
   std::int64_t shape[7];  // images, inputs and outputs of a group, side, kernel, stride, groups
   double picoseconds[2][8];
 };
+// clang-format off
 inline constexpr row rows[] = {
-    // clang-format off
     // windows
     {{2, 64, 64, 56, 3, 1, 1},
      {{23.7, 21.1, 23.2, 24.2, 21.4, 23.4, 23.8, 22.4}, {18.5, 17.6, 18.8, 18.8, 18.3, 19.3, 21.2, 19.8}}},
@@ -228,7 +228,6 @@ inline constexpr row rows[] = {
      {{76.9, 54.0, 49.9, 86.0, 82.6, 85.3, 81.7, 50.7}, {23.4, 35.8, 53.3, 24.8, 21.0, 27.3, 26.1, 23.6}}},
     {{8, 16, 16, 14, 3, 1, 4},
      {{55.9, 42.8, 46.1, 55.9, 48.9, 46.6, 62.1, 39.4}, {18.6, 16.4, 20.6, 18.9, 16.6, 21.1, 21.0, 17.5}}},
-    // clang-format on
 };
 
 // Elements of a copy from one format to the other, and nanoseconds for each.
@@ -236,6 +235,7 @@ struct copy_row {
   double elements, nanoseconds;
 };
 inline constexpr copy_row copies[] = {{512, 0.32}, {2048, 0.19}, {8192, 0.10}, {32768, 0.18}, {131072, 0.24}, {524288, 0.61}, {2097152, 0.73}, {8388608, 0.84}};
+// clang-format on
 
 }  // namespace layout_rates
 

@@ -47,8 +47,8 @@ inline const char* reason_text(layout_reason why) {
 inline std::string to_text(const layout_decision& d) {
   std::string s = std::string(d.channels_last ? "channels-last: " : "as it is: ") + detail::reason_text(d.why);
   if (d.time_as_it_is > 0)
-    s += ", " + detail::time_text(d.time_channels_last) + " (" + detail::time_text(d.time_of_copies) + " of it copies) in place of " +
-         detail::time_text(d.time_as_it_is);
+    s += ", " + detail::time_text(d.time_channels_last) + " (" + detail::time_text(d.time_of_copies) +
+         " of it copies) in place of " + detail::time_text(d.time_as_it_is);
   return s;
 }
 

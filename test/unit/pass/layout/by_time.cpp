@@ -114,7 +114,8 @@ sw::passes::convolution_work work_of(int row) {
   w.multiplications = 1e6;
   return w;
 }
-TEST_CASE("layout by time: a convolution that was measured takes nearly what was measured, and twice the work twice the time") {
+TEST_CASE(
+    "layout by time: a convolution that was measured takes nearly what was measured, and twice the work twice the time") {
   int near = 0, all = 0;
   for (int r = 0; r < found::count; ++r)
     for (const auto kernels : {convolution_kernels::built_in, convolution_kernels::onednn})
@@ -176,15 +177,15 @@ struct one {
     return sw::conv2d<options{.stride = Stride, .padding = Padding, .groups = Groups}>(x, w);
   }
   template <class... P>
-  using step = sw::gradient_step<one, mesh,
-                                 sw::inputs<sw::input_tensor<T, sw::shape<N, C, H, H>>,
-                                            sw::input_tensor<T, sw::shape<O, C / Groups, K, K>>>,
-                                 sw::wrt<0, 1>, sw::pipeline<P...>>;
+  using step = sw::gradient_step<
+      one, mesh, sw::inputs<sw::input_tensor<T, sw::shape<N, C, H, H>>, sw::input_tensor<T, sw::shape<O, C / Groups, K, K>>>,
+      sw::wrt<0, 1>, sw::pipeline<P...>>;
 };
 template <class Program, class Pass>
 constexpr sw::layout_decision of = Pass::decide(Program::template step<>::program);
 template <class Program, class Pass>
-constexpr bool is_left_alone = Program::template step<Pass>::program.node_count == Program::template step<>::program.node_count;
+constexpr bool is_left_alone =
+    Program::template step<Pass>::program.node_count == Program::template step<>::program.node_count;
 
 // What bench/results/convolution.md has of these.
 static_assert(of<three<2, 16>, built_in>.channels_last && of<three<2, 16>, onednn>.channels_last);
@@ -207,9 +208,12 @@ static_assert(of<depthwise_double, onednn>.channels_last &&
               of<depthwise_double, onednn>.time_of_copies == 2 * of<depthwise, built_in>.time_of_copies);
 // Of a size that is known at run time alone no estimate holds.
 struct any_batch {
-  constexpr auto operator()(const auto& x, const auto& w) const { return sw::conv2d<options{.padding = 1, .groups = 128}>(x, w); }
+  constexpr auto operator()(const auto& x, const auto& w) const {
+    return sw::conv2d<options{.padding = 1, .groups = 128}>(x, w);
+  }
   template <class... P>
-  using step = sw::function_step<any_batch, mesh, sw::inputs<in<sw::dyn<16>, 128, 28, 28>, in<128, 1, 3, 3>>, sw::pipeline<P...>>;
+  using step =
+      sw::function_step<any_batch, mesh, sw::inputs<in<sw::dyn<16>, 128, 28, 28>, in<128, 1, 3, 3>>, sw::pipeline<P...>>;
 };
 static_assert(of<any_batch, built_in> == sw::layout_decision{false, layout_reason::run_time_size});
 static_assert(is_left_alone<any_batch, built_in>);
@@ -217,15 +221,20 @@ static_assert(is_left_alone<any_batch, built_in>);
 // A rank's own block counts: sharded over two ranks, half the convolutions and half the image's copies.
 struct pair_of : sw::axis<2> {};
 struct two_ranks {
-  constexpr auto operator()(const auto& x, const auto& w) const { return sw::conv2d<options{.padding = 1, .groups = 128}>(x, w); }
+  constexpr auto operator()(const auto& x, const auto& w) const {
+    return sw::conv2d<options{.padding = 1, .groups = 128}>(x, w);
+  }
   template <class... P>
-  using step = sw::function_step<two_ranks, sw::mesh<pair_of>,
-                                 sw::inputs<sw::input_tensor<float, sw::shape<8, 128, 28, 28>, sw::on<pair_of, sw::shard<0>>>,
-                                            sw::input_tensor<float, sw::shape<128, 1, 3, 3>, sw::on<pair_of, sw::reduced>>>,
-                                 sw::pipeline<P...>>;
+  using step =
+      sw::function_step<two_ranks, sw::mesh<pair_of>,
+                        sw::inputs<sw::input_tensor<float, sw::shape<8, 128, 28, 28>, sw::on<pair_of, sw::shard<0>>>,
+                                   sw::input_tensor<float, sw::shape<128, 1, 3, 3>, sw::on<pair_of, sw::reduced>>>,
+                        sw::pipeline<P...>>;
 };
 struct one_rank {
-  constexpr auto operator()(const auto& x, const auto& w) const { return sw::conv2d<options{.padding = 1, .groups = 128}>(x, w); }
+  constexpr auto operator()(const auto& x, const auto& w) const {
+    return sw::conv2d<options{.padding = 1, .groups = 128}>(x, w);
+  }
   template <class... P>
   using step = sw::function_step<one_rank, mesh, sw::inputs<in<4, 128, 28, 28>, in<128, 1, 3, 3>>, sw::pipeline<P...>>;
 };
@@ -249,7 +258,8 @@ template <class... Passes>
 using trained = sw::train_step<depthwise_then_pixels, sum_of_outputs, sw::plan<sw::data_parallel<line>>, mesh, sw::sgd<>,
                                sw::pipeline<Passes...>>;
 using in_parts = by_time<convolution_kernels::built_in, sw::ddp_buckets<>>;
-constexpr sw::layout_decision first_part = in_parts::decide(trained<>::program, 0), last_part = in_parts::decide(trained<>::program, 1);
+constexpr sw::layout_decision first_part = in_parts::decide(trained<>::program, 0),
+                              last_part = in_parts::decide(trained<>::program, 1);
 static_assert(first_part.channels_last && !last_part.channels_last && last_part.why == layout_reason::no_gain);
 static_assert(in_parts::decide(trained<>::program, 2).why == layout_reason::no_convolution);
 template <class Graph>
@@ -270,26 +280,30 @@ std::vector<float> outputs_of(auto step) {
       if (g.nodes[i].op != op_code::input) continue;
       const int k = static_cast<int>(sw::attributes_of<sw::leaf_attributes>(g.nodes[i].a).index);
       std::vector<float> v;
-      for (const double x : figures::some(static_cast<std::size_t>(sw::numel(g.spec_of(i))), k)) v.push_back(static_cast<float>(x));
+      for (const double x : figures::some(static_cast<std::size_t>(sw::numel(g.spec_of(i))), k))
+        v.push_back(static_cast<float>(x));
       e.set_input(k, v);
     }
     e.run({});
     for (int k = 0; k < g.output_count; ++k) {
       const auto b = e.template output<float>(k);
-      sw::runtime::each_element(b.layout, [&](std::int64_t at, std::int64_t) { r.push_back(b.data[static_cast<std::size_t>(at)]); });
+      sw::runtime::each_element(b.layout,
+                                [&](std::int64_t at, std::int64_t) { r.push_back(b.data[static_cast<std::size_t>(at)]); });
     }
   });
   return r;
 }
 TEST_CASE("layout by time: what is turned by default gives the same bits") {
-  CHECK(outputs_of(std::type_identity<three<2, 16>::step<built_in>>{}) == outputs_of(std::type_identity<three<2, 16>::step<>>{}));
+  CHECK(outputs_of(std::type_identity<three<2, 16>::step<built_in>>{}) ==
+        outputs_of(std::type_identity<three<2, 16>::step<>>{}));
   CHECK(outputs_of(std::type_identity<depthwise::step<built_in>>{}) == outputs_of(std::type_identity<depthwise::step<>>{}));
 }
 TEST_CASE("layout by time: the decision says its reason and both estimates") {
   CHECK(sw::to_text(decided(157.26, 47.14, unchanged)) ==
         "channels-last: estimated to be faster, 47.1 us (1.00 us of it copies) in place of 157 us");
-  CHECK(sw::to_text(decided(1512.4, 1499.6, unchanged)) ==
-        "as it is: channels-last is not estimated to be faster by a tenth, 1.50 ms (1.00 us of it copies) in place of 1.51 ms");
+  CHECK(
+      sw::to_text(decided(1512.4, 1499.6, unchanged)) ==
+      "as it is: channels-last is not estimated to be faster by a tenth, 1.50 ms (1.00 us of it copies) in place of 1.51 ms");
   CHECK(sw::to_text(of<any_batch, built_in>) == "as it is: a convolution's size is known at run time alone");
   CHECK(sw::to_text(forced::decide(pointwise::step<>::program)) == "channels-last: forced");
   CHECK(sw::to_text(of<three<2, 16>, built_in>).find("channels-last: estimated to be faster, ") == 0);
@@ -355,7 +369,8 @@ void random_graphs() {
   CHECK(gained > 5);
   CHECK(left > 5);
 }
-TEST_CASE("layout by time: a random graph is left alone or turned as its estimate says, and that is of the graph that comes of it") {
+TEST_CASE(
+    "layout by time: a random graph is left alone or turned as its estimate says, and that is of the graph that comes of it") {
   random_graphs<1>();
   random_graphs<2>();
 }
@@ -368,7 +383,8 @@ TEST_CASE("layout by time: nothing is known of GPUs") {
   CHECK(sw::optimize_layout<layout_mode::torch>::decide(g) == sw::layout_decision{true, layout_reason::training});
 }
 TEST_CASE("layout by rule: where oneDNN computes all of a program, torch.compile turns it") {
-  using by_rule = sw::optimize_layout<layout_mode::torch, sw::weight_storage::as_declared, sw::whole_graph, convolution_kernels::onednn>;
+  using by_rule =
+      sw::optimize_layout<layout_mode::torch, sw::weight_storage::as_declared, sw::whole_graph, convolution_kernels::onednn>;
   CHECK(by_rule::decide(three<2, 16>::step<>::program) == sw::layout_decision{true, layout_reason::library});
   CHECK(by_rule::decide(depthwise_double::step<>::program) == sw::layout_decision{true, layout_reason::training});
 }
@@ -383,7 +399,9 @@ template <class Pass, class Program, int Nodes>
 void in_stages_of() {
   const auto& staged = Pass::template in_stages<source<Program>, Nodes>::value;
   using graph_type = std::remove_cvref_t<decltype(Program::program)>;
-  sw::graph<2 * graph_type::node_capacity, 2 * graph_type::spec_capacity, graph_type::scope_capacity, graph_type::output_capacity> g;
+  sw::graph<2 * graph_type::node_capacity, 2 * graph_type::spec_capacity, graph_type::scope_capacity,
+            graph_type::output_capacity>
+      g;
   sw::copy_into(g, Program::program);
   REQUIRE(!Pass::apply(g));
   CHECK(sw::to_text(staged) == sw::to_text(g));

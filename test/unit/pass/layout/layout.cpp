@@ -161,8 +161,7 @@ std::vector<std::vector<float>> outputs_of() {
 }
 template <class Program, class... P>
 void same_bits() {
-  CHECK(outputs_of<typename Program::template step<ruled, P...>>() ==
-        outputs_of<typename Program::template step<P...>>());
+  CHECK(outputs_of<typename Program::template step<ruled, P...>>() == outputs_of<typename Program::template step<P...>>());
 }
 
 // Two convolutions with what lies between: 80 channels.
@@ -237,8 +236,7 @@ using gathered = sw::function_step<summed, mesh<2>,
                                    sw::inputs<sw::input_tensor<float, sw::shape<2, 3, 7, 7>, sw::on<dp<2>, sw::shard<0>>>,
                                               sw::input_tensor<float, sw::shape<80, 3, 3, 3>, sw::on<dp<2>, sw::reduced>>>,
                                    sw::pipeline<P...>>;
-static_assert(turned_nodes<gathered<ruled>>("conv2d") == 0 &&
-              copies_in<gathered<ruled>> == 2);
+static_assert(turned_nodes<gathered<ruled>>("conv2d") == 0 && copies_in<gathered<ruled>> == 2);
 static_assert(reads_contiguous<gathered<ruled>>(op_code::redistribute));
 // What lies behind the last convolution stays as it was, and so that convolution writes what it is read as.
 struct behind {
@@ -286,8 +284,7 @@ TEST_CASE("optimize_layout: before and behind passes that fuse") {
   same_bits<fused, sw::fuse_kernels>();
   same_bits<two_gradients, sw::fuse_pointwise>();
   CHECK(outputs_of<fused::step<sw::fuse_kernels, ruled>>() == outputs_of<fused::step<sw::fuse_kernels>>());
-  CHECK(outputs_of<two_gradients::step<sw::fuse_kernels, ruled>>() ==
-        outputs_of<two_gradients::step<sw::fuse_kernels>>());
+  CHECK(outputs_of<two_gradients::step<sw::fuse_kernels, ruled>>() == outputs_of<two_gradients::step<sw::fuse_kernels>>());
 }
 TEST_CASE("optimize_layout: texts of graphs say what is channels-last") {
   const std::string text = sw::to_text(two_on::program);
