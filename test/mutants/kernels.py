@@ -45,7 +45,7 @@ MUTANTS = [
      (LIBRARY,)),
     ("convolution: a library is given factors that are not finite", FAMILY + "host_library.hpp",
      "r.finite = finite;", "", (LIBRARY,)),
-    ("copies: a tile is not turned", "runtime/host/copy_block.hpp", "_MM_TRANSPOSE4_PS(a, b, c, d);", "", (COPIES,)),
+    ("copies: a tile is not turned", "runtime/host/copy_block.hpp", "x1 = __builtin_shufflevector(a, b, 2, 3, 6, 7);", "x1 = b;", (COPIES,)),
     ("copies: a tile's edge is as wide as a tile", "runtime/host/copy_block.hpp", "if (w == side && h == side) copy_tile",
      "if (h == side) copy_tile", (COPIES,)),
     ("depthwise: sums of channels have one lane", FAMILY + "host_depthwise_weights.hpp", "lane[t % partial_sums]", "lane[0]", (CONVOLUTION,)),

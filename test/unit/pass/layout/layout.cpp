@@ -226,23 +226,25 @@ using unbatched = of<product_before, in<2, 80, 5, 5>, in<5, 5>, in<80, 80, 3, 3>
 static_assert(turned_nodes<batched>("relu") == 1 && turned_nodes<unbatched>("relu") == 2);
 // What a collective moves keeps its strides, also where others would read it otherwise.
 struct summed {
-  constexpr auto operator()(const auto& x, const auto& w) const {
-    const auto y = sw::conv2d(x, w);
-    return std::tuple{sw::redistribute<dp<2>, sw::replicate>(y), sw::relu(sw::neg(y))};
+  constexpr auto operator()(const auto& x, const auto& v, const auto& w) const {
+    const auto y = sw::conv2d(x, v);
+    return std::tuple{sw::redistribute<dp<2>, sw::replicate>(y), sw::conv2d(sw::relu(sw::neg(y)), w)};
   }
 };
 template <class... P>
 using gathered = sw::function_step<summed, mesh<2>,
                                    sw::inputs<sw::input_tensor<float, sw::shape<2, 3, 7, 7>, sw::on<dp<2>, sw::shard<0>>>,
-                                              sw::input_tensor<float, sw::shape<80, 3, 3, 3>, sw::on<dp<2>, sw::reduced>>>,
+                                              sw::input_tensor<float, sw::shape<80, 3, 3, 3>, sw::on<dp<2>, sw::reduced>>,
+                                              sw::input_tensor<float, sw::shape<80, 80, 3, 3>, sw::on<dp<2>, sw::reduced>>>,
                                    sw::pipeline<P...>>;
-static_assert(turned_nodes<gathered<ruled>>("conv2d") == 0 && copies_in<gathered<ruled>> == 2);
+static_assert(turned_nodes<gathered<ruled>>("conv2d") == 0 && turned_nodes<gathered<ruled>>("relu") == 1 &&
+              copies_in<gathered<ruled>> == 4);  // the image, both weights, and what is moved, for who else reads it
 static_assert(reads_contiguous<gathered<ruled>>(op_code::redistribute));
 // What lies behind the last convolution stays as it was, and so that convolution writes what it is read as.
 struct behind {
   constexpr auto operator()(const auto& x, const auto& w) const {
     const auto y = sw::relu(sw::conv2d(x, w));
-    return sw::tanh(sw::neg(y));
+    return std::tuple{sw::sum<0>(y), sw::tanh(sw::neg(y))};
   }
 };
 using behind_on = of<behind, in<2, 3, 7, 7>, in<80, 3, 3, 3>>::step<ruled>;
