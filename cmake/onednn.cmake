@@ -27,6 +27,8 @@ function(shardwise_add_onednn result)
   # an object, not a library: what registers itself is in every program that links the target, named or not
   add_library(shardwise_onednn INTERFACE)
   add_library(shardwise::onednn ALIAS shardwise_onednn)
+  # by whose rates optimize_layout decides (pass/layout/decision.hpp)
+  target_compile_definitions(shardwise_onednn INTERFACE SHARDWISE_WITH_ONEDNN=1)
   target_sources(shardwise_onednn INTERFACE $<TARGET_OBJECTS:shardwise_onednn_object>)
   target_link_libraries(shardwise_onednn INTERFACE shardwise::shardwise ${SHARDWISE_ONEDNN_LIBRARY} ${CMAKE_DL_LIBS})
 endfunction()

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <shardwise/more_functions.hpp>
 #include <shardwise/pass/layout/layout.hpp>
 #include <shardwise/runtime/host/convolution_library.hpp>
 #include <string>
@@ -148,55 +149,72 @@ struct input_list<sw::inputs<I...>> {
   }
 };
 
-// P: name, function, inputs, wrt, the rival's question, and by_hand_step, which is made for a format and called.
-template <class P>
-void measure(int turns, rival& r) {
+template <sw::convolution_kernels Kernels>
+using by_time = sw::optimize_layout<sw::layout_mode::automatic, sw::weight_storage::as_declared, sw::whole_graph, Kernels>;
+
+// P: name, function, inputs, wrt, and, of those that are called by hand and asked of the rival, its question and by_hand_step, which is
+// made for a format and called.
+template <class P, sw::convolution_kernels Kernels>
+void measure_by(int turns, rival& r) {
   using inputs = typename P::inputs;
   using plain = sw::gradient_step<typename P::function, mesh, inputs, typename P::wrt, sw::pipeline<>>;
-  using automatic =
-      sw::gradient_step<typename P::function, mesh, inputs, typename P::wrt, sw::pipeline<sw::optimize_layout<>>>;
+  using automatic = sw::gradient_step<typename P::function, mesh, inputs, typename P::wrt, sw::pipeline<by_time<Kernels>>>;
   using last = sw::gradient_step<typename P::function, mesh, inputs, typename P::wrt,
                                  sw::pipeline<sw::optimize_layout<sw::layout_mode::force>>>;
+  constexpr bool by_library = Kernels == sw::convolution_kernels::onednn;
+  constexpr bool has_rivals = requires { P::question(); };
   const sw::runtime::convolution_library* const library = sw::runtime::used_convolution_library();
-  for (const bool by_library : {false, true}) {
-    if (by_library && !library) continue;
-    sw::runtime::use_convolution_library(by_library ? library : nullptr);
-    sw::launch<mesh>([&](auto& rank) {
-      using rank_type = std::remove_reference_t<decltype(rank)>;
-      sw::executor<plain, rank_type> a(rank);
-      sw::executor<automatic, rank_type> b(rank);
-      sw::executor<last, rank_type> c(rank);
-      input_list<inputs>::fill(a);
-      input_list<inputs>::fill(b);
-      input_list<inputs>::fill(c);
-      typename P::by_hand_step d(false), e(true);
-      contestant all[contestants];
-      all[without].seconds = program(a);
-      all[decided].seconds = program(b);
-      all[forced].seconds = program(c);
-      all[hand].seconds = calls(d);
-      all[hand_last].seconds = calls(e);
-      if (r.is_there()) {
-        all[torch].seconds = [&](int n) { return r.seconds(P::question(), false, n); };
-        all[torch_last].seconds = [&](int n) { return r.seconds(P::question(), true, n); };
-      }
+  if (by_library && !library) return;
+  sw::runtime::use_convolution_library(by_library ? library : nullptr);
+  sw::launch<mesh>([&](auto& rank) {
+    using rank_type = std::remove_reference_t<decltype(rank)>;
+    sw::executor<plain, rank_type> a(rank);
+    sw::executor<automatic, rank_type> b(rank);
+    sw::executor<last, rank_type> c(rank);
+    input_list<inputs>::fill(a);
+    input_list<inputs>::fill(b);
+    input_list<inputs>::fill(c);
+    contestant all[contestants];
+    all[without].seconds = program(a);
+    all[decided].seconds = program(b);
+    all[forced].seconds = program(c);
+    const auto compare = [&] {
       for (contestant& x : all)
         if (x.seconds) x.seconds(2);
       const int repeats = std::max(1, static_cast<int>(0.02 / all[without].seconds(1)));
       for (int turn = 0; turn < turns; ++turn)
         for (contestant& x : all)
           if (x.seconds) x.all.push_back(x.seconds(repeats));
-      constexpr bool turned = is_turned<automatic>();
-      std::printf("| %s | %s | %s | %.3f | %s | %s | %s | %s | %s | %s | %s |\n", P::name,
-                  by_library ? "oneDNN" : "built-in", turned ? "channels-last" : "as it is", median(all[without].all) * 1e3,
-                  shown(ratio(all[without], all[decided])).c_str(), shown(ratio(all[without], all[forced])).c_str(),
-                  shown(ratio(all[decided], all[turned ? hand_last : hand])).c_str(),
-                  shown(ratio(all[forced], all[hand_last])).c_str(), shown(ratio(all[without], all[torch])).c_str(),
-                  shown(ratio(all[decided], all[torch])).c_str(), shown(ratio(all[forced], all[torch_last])).c_str());
-      std::fflush(stdout);
-    });
-    sw::runtime::use_convolution_library(library);
-  }
+    };
+    if constexpr (has_rivals) {
+      typename P::by_hand_step d(false), e(true);
+      all[hand].seconds = calls(d);
+      all[hand_last].seconds = calls(e);
+      if (r.is_there()) {
+        all[torch].seconds = [&](int n) { return r.seconds(P::question(), false, n); };
+        all[torch_last].seconds = [&](int n) { return r.seconds(P::question(), true, n); };
+      }
+      compare();
+    } else {
+      compare();
+    }
+    constexpr bool turned = is_turned<automatic>();
+    constexpr sw::layout_decision estimate = by_time<Kernels>::decide(plain::program);
+    std::printf("| %s | %s | %s | %.3f | %s | %s | %s | %s | %s | %s | %s | %s |\n", P::name,
+                by_library ? "oneDNN" : "built-in", turned ? "channels-last" : "as it is", median(all[without].all) * 1e3,
+                shown(estimate.time_as_it_is / estimate.time_channels_last).c_str(),
+                shown(ratio(all[without], all[forced])).c_str(), shown(ratio(all[without], all[decided])).c_str(),
+                shown(ratio(all[decided], all[turned ? hand_last : hand])).c_str(),
+                shown(ratio(all[forced], all[hand_last])).c_str(), shown(ratio(all[without], all[torch])).c_str(),
+                shown(ratio(all[decided], all[torch])).c_str(), shown(ratio(all[forced], all[torch_last])).c_str());
+    std::fflush(stdout);
+  });
+  sw::runtime::use_convolution_library(library);
+}
+template <class P>
+void measure(int turns, rival& r) {
+  measure_by<P, sw::convolution_kernels::built_in>(turns, r);
+  measure_by<P, sw::convolution_kernels::onednn>(turns, r);
 }
 
 // --- the problems -----------------------------------------------------------------------------------------------------------------
@@ -341,6 +359,41 @@ struct pointwise : convolution<2, 256, 28, 128, 1, 1, 0, 1> {
 struct depthwise : convolution<4, 128, 28, 128, 3, 1, 1, 128> {
   static constexpr const char* name = "depthwise 3x3";
 };
+// These the table of rates does not have.
+struct other_square : convolution<4, 48, 40, 80, 3, 1, 1, 1> {
+  static constexpr const char* name = "3x3 48 to 80";
+};
+struct other_strided : convolution<4, 80, 24, 160, 3, 2, 1, 1> {
+  static constexpr const char* name = "3x3 80 to 160 stride 2";
+};
+struct other_pointwise : convolution<8, 96, 14, 192, 1, 1, 0, 1> {
+  static constexpr const char* name = "1x1 96 to 192";
+};
+struct other_depthwise : convolution<2, 192, 20, 192, 5, 1, 2, 192> {
+  static constexpr const char* name = "depthwise 5x5 of 192";
+};
+struct other_groups : convolution<2, 96, 28, 96, 3, 1, 1, 8> {
+  static constexpr const char* name = "3x3 8 groups of 12";
+};
+
+// A network with what stands between convolutions: a bias, a group norm, functions, pooling, blocks of a depthwise convolution and one
+// of pixels, two of 3x3; gradients of all weights. No rival.
+struct network {
+  static constexpr const char* name = "network, 8 x 3 x 64 x 64";
+  struct function {
+    constexpr auto operator()(const auto& x, const auto& a, const auto& bias, const auto& b, const auto& c, const auto& d,
+                              const auto& e) const {
+      const auto first = sw::relu(sw::conv2d<options{.stride = 2, .padding = 1}>(x, a, bias));
+      const auto block = sw::relu(sw::conv2d(sw::conv2d<options{.padding = 1, .groups = 32}>(first, b), c));
+      const auto pooled = sw::max_pool2d<sw::pool_options{.kernel = 2}>(block);
+      const auto second = sw::relu(sw::group_norm<8>(sw::conv2d<options{.padding = 1}>(pooled, d)));
+      return sw::mean(sw::square(sw::conv2d<options{.padding = 1}>(second, e) + second));
+    }
+  };
+  using inputs = sw::inputs<in<8, 3, 64, 64>, in<32, 3, 3, 3>, in<32>, in<32, 1, 3, 3>, in<96, 32, 1, 1>, in<96, 96, 3, 3>,
+                            in<96, 96, 3, 3>>;
+  using wrt = sw::wrt<1, 2, 3, 4, 5, 6>;
+};
 
 template <class... P>
 void measure_all(int turns, rival& r, const char* only) {
@@ -356,9 +409,9 @@ int main(int argc, char** argv) {
   std::printf("%s; PyTorch %s; %d turns\n\n", library ? library->name().c_str() : "no oneDNN",
               r.is_there() ? r.version().c_str() : "is not there", turns);
   std::printf(
-      "| problem | kernels | the pass decides | without ms | without / pass | without / forced | pass / by hand | "
-      "forced / by hand | without / PyTorch | pass / PyTorch | forced / PyTorch channels-last |\n"
-      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
-  measure_all<model<2, 16>, model<8, 224>, first, square, wide, strided, pointwise, depthwise>(turns, r,
-                                                                                               argc > 3 ? argv[3] : "");
+      "| problem | kernels | the pass decides | without ms | without / forced, estimated | without / forced | without / pass | "
+      "pass / by hand | forced / by hand | without / PyTorch | pass / PyTorch | forced / PyTorch channels-last |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  measure_all<model<2, 16>, model<8, 224>, first, square, wide, strided, pointwise, depthwise, other_square, other_strided,
+              other_pointwise, other_depthwise, other_groups, network>(turns, r, argc > 3 ? argv[3] : "");
 }

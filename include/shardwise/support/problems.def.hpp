@@ -474,7 +474,9 @@ SHARDWISE_X(pool_rank, "max_pool2d, avg_pool2d, interpolate: images are of four 
             "if there is none")
 SHARDWISE_X(pool_options, "max_pool2d, avg_pool2d: kernel and stride are at least 1 and padding at most half the kernel, all at most 32767; correct the "
             "options")
-SHARDWISE_X(pool_kernel, "max_pool2d, avg_pool2d: the kernel is larger than the padded image; give a smaller kernel")
+SHARDWISE_X(pool_kernel,
+            "max_pool2d, avg_pool2d: the kernel is larger than the padded image, or the image has no row or no column; "
+            "give a smaller kernel or a larger image")
 SHARDWISE_X(pool_dyn, "max_pool2d, avg_pool2d, interpolate: height and width are static extents; give a run-time extent to the batch or to the channels")
 SHARDWISE_X(pool_placements,
             "max_pool2d, avg_pool2d, interpolate: images are cut along the batch or the channels, before pooling along height and width, too "

@@ -19,6 +19,8 @@ struct verdict {
 struct statistics {
   long long programs = 0, refused = 0, elements = 0, unsure = 0, vague = 0, gradients = 0, updates = 0, iterated = 0;
   long long executed[static_cast<int>(op_code::count)]{};
+  long long images[image_operation_count]{},
+      channels_last[image_operation_count]{};  // run; of these with an operand stored so
   std::map<std::string, long long> refusals;
   std::map<int, long long> passes;
 };
@@ -289,7 +291,17 @@ inline verdict check(const program& p, statistics& st) {
 
   const int phases = m.iterated ? 3 : 1;
   for (int k = 0; k < phases; ++k)
-    for (int i = 0; i < m.g[k]->node_count; ++i) ++st.executed[static_cast<int>(m.g[k]->nodes[i].op)];
+    for (int i = 0; i < m.g[k]->node_count; ++i) {
+      const sw::node& n = m.g[k]->nodes[i];
+      ++st.executed[static_cast<int>(n.op)];
+      const std::int64_t image = n.op == op_code::custom ? bound_of(*m.g[k]->customs[n.a.v[sw::custom_word]]) : 0;
+      if (image == 0) continue;
+      ++st.images[image - 1];
+      bool last = false;
+      for (int j = 0; j < n.inputs; ++j)
+        last = last || (sw::is_channels_last(m.g[k]->spec_of(n.in[j])) && !sw::is_contiguous(m.g[k]->spec_of(n.in[j])));
+      st.channels_last[image - 1] += last ? 1 : 0;
+    }
   st.iterated += m.iterated ? 1 : 0;
 
   std::vector<leaf_values> leaves(static_cast<std::size_t>(p.iterations));

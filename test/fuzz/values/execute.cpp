@@ -4,6 +4,10 @@
 #include <library.hpp>
 
 #include <shardwise/graph/verify/verify.hpp>
+#include <shardwise/operations/channel_norm/host.hpp>
+#include <shardwise/operations/convolution/host.hpp>
+#include <shardwise/operations/interpolation/host.hpp>
+#include <shardwise/operations/pooling/host.hpp>
 #include <shardwise/pass/memory/memory.hpp>
 #include <shardwise/runtime/program/lowered.hpp>
 #include <shardwise/runtime/host/backend.hpp>
@@ -90,12 +94,21 @@ sw::runtime::kernel_function<fibre_rank> kernel_of(op_code op, sw::dtype t) {
   return t == sw::dtype::f32 ? floats[k] : t == sw::dtype::f64 ? doubles[k] : ints[k];
 }
 
+template <const sw::custom_operation&... Operation>
+struct operations_of {};
+template <class T, const sw::custom_operation&... Operation>
+sw::runtime::kernel_function<fibre_rank> entry_in(const sw::custom_operation* o, operations_of<Operation...>) {
+  sw::runtime::kernel_function<fibre_rank> r = nullptr;
+  ((o == &Operation ? void(r = sw::runtime::custom_entry<Operation, sw::dtype_v<T>, fibre_rank>()) : void()), ...);
+  return r;
+}
 template <class T>
 sw::runtime::kernel_function<fibre_rank> custom_kernel_of(const sw::custom_operation* o) {
-  constexpr sw::dtype type = sw::dtype_v<T>;
-  return o == &own_product   ? sw::runtime::custom_entry<own_product, type, fibre_rank>()
-         : o == &own_results ? sw::runtime::custom_entry<own_results, type, fibre_rank>()
-                             : sw::runtime::custom_entry<own_operation, type, fibre_rank>();
+  return entry_in<T>(
+      o, operations_of<own_product, own_results, own_operation, sw::custom::conv2d, sw::custom::conv2d_dx,
+                       sw::custom::conv2d_dw, sw::custom::max_pool2d, sw::custom::avg_pool2d, sw::custom::avg_pool2d_dx,
+                       sw::custom::interpolate, sw::custom::interpolate_dx, sw::custom::channel_moments,
+                       sw::custom::channel_norm, sw::custom::channel_norm_sums, sw::custom::channel_norm_dx>{});
 }
 sw::runtime::kernel_function<fibre_rank> kernel_of(const sw::custom_operation* o, sw::dtype t) {
   return t == sw::dtype::f32 ? custom_kernel_of<float>(o) : custom_kernel_of<double>(o);

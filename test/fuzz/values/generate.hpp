@@ -381,9 +381,9 @@ class generator {
       return views[roll(5)];
     }
     if (k < 52) {
-      static constexpr op_code often[] = {op_code::add, op_code::mul,   op_code::sub,    op_code::einsum,
-                                          op_code::sum, op_code::scale, op_code::custom, op_code::getitem};
-      return often[roll(8)];
+      static constexpr op_code often[] = {op_code::add,   op_code::mul,    op_code::sub,    op_code::einsum, op_code::sum,
+                                          op_code::scale, op_code::custom, op_code::custom, op_code::getitem};
+      return often[roll(9)];
     }
     for (;;) {
       const op_code op = static_cast<op_code>(roll(static_cast<int>(op_code::count)));
@@ -495,6 +495,7 @@ class generator {
       case op_code::gelu_tanh_dx:
       case op_code::gelu_erf_dx: {
         int x = some(true);
+        if (op == op_code::custom && !roll.one_in(4)) return image();
         if (op == op_code::custom && roll.one_in(2)) {  // several results, some of which are named here
           if (x < 0) return;
           if (!sw::is_contiguous(of(x))) x = emit(op_code::contiguous, {x});
@@ -938,6 +939,190 @@ class generator {
       emit(op_code::einsum, {y, x}, a, roll.one_in(4) ? 0.5 : 1);
     } else {
       emit(op_code::einsum, {x, y}, a, roll.one_in(4) ? -0.75 : 1);
+    }
+  }
+
+  // --- images -------------------------------------------------------------------------------------------------------------------
+
+  int emit_image(const sw::custom_operation& o, std::initializer_list<int> in, const sw::op_attr& a) {
+    statement s;
+    s.op = op_code::custom;
+    s.a = a;
+    s.bound = bound_of(o);
+    for (int i : in) {
+      if (i < 0) return -1;
+      if (!sw::autodiff::reads(o.record, of(i))) i = emit(op_code::contiguous, {i});
+      if (i < 0) return -1;
+      s.in[s.inputs++] = i;
+    }
+    return emit(s);
+  }
+  // Some tensor of four dims, in either format.
+  int some_image() {
+    int x = -1;
+    for (int tries = 0; tries < 12 && x < 0; ++tries) {
+      const int i = recent();
+      if (real(i) && of(i).rank == 4) x = i;
+    }
+    if (x < 0 || roll.one_in(3)) x = leaf(4);
+    return formatted(x);
+  }
+  int formatted(int x) {
+    if (x < 0 || of(x).rank != 4 || roll.one_in(2)) return x;
+    const auto format = roll.one_in(3) ? sw::memory_format::contiguous : sw::memory_format::channels_last;
+    return emit(op_code::contiguous, {x}, sw::attributes<sw::contiguous_attributes>(static_cast<int>(format)));
+  }
+  // Of these extents beside x: on an axis that cuts x along `from` cut along `to`, else whole as x is, or as `other` where that is no shard.
+  int partner(int x, std::initializer_list<std::int64_t> extents, int batch_to, int channels_to, int own) {
+    spec want = sw::scalar_like(of(x));
+    want.rank = static_cast<std::uint8_t>(extents.size());
+    int d = 0;
+    for (const std::int64_t e : extents) want.extent[d++] = e;
+    for (int a = 0; a < p.axes; ++a) {
+      const placement q = of(x).place[a];
+      const auto along = [](int dim) { return dim < 0 ? sw::reduced_value() : sw::shard_value(dim); };
+      want.place[a] = q.is_shard(0)    ? along(batch_to)
+                      : q.is_shard(1)  ? along(channels_to)
+                      : q.is_shard()   ? sw::replicate_value()
+                      : q.is_reduced() ? along(roll.one_in(2) ? own : -1)
+                      : q.is_partial() ? sw::reduced_value()
+                                       : sw::replicate_value();
+    }
+    sw::make_contiguous(want);
+    return formatted(like(want));
+  }
+  // Without cuts of height and width.
+  int in_planes(int x) {
+    for (int a = 0; a < p.axes && x >= 0; ++a)
+      if (of(x).place[a].is_shard() && of(x).place[a].dim > 1)
+        x = move(x, a, roll.one_in(2) ? sw::reduced_value() : sw::shard_value(roll(2)));
+    return x;
+  }
+  void convolutions(int x) {
+    const spec s = of(x);
+    sw::convolution_attributes a;
+    std::int64_t kernel[2], out[2];
+    for (int d = 0; d < 2; ++d) {
+      a.stride[d] = static_cast<std::int16_t>(1 + chance({6, 3, 1}));
+      a.padding[d] = static_cast<std::int16_t>(chance({5, 4, 2}));
+      a.dilation[d] = static_cast<std::int16_t>(1 + chance({5, 2}));
+      a.further[d] = chance({5, 1});
+      kernel[d] = 1 + chance({4, 4, 4, 1});
+      out[d] = sw::operations::convolved_extent(a, d, s.extent[2 + d], kernel[d]);
+      if (out[d] < 1) return;
+    }
+    const std::int64_t c = s.extent[1];
+    if (c < 1) return;
+    a.groups = roll.one_in(2) ? 1 : roll.one_in(2) ? static_cast<std::int32_t>(c) : c % 2 == 0 ? 2 : 1;
+    const std::int64_t inputs = c / a.groups, outputs = a.groups * (1 + roll(3));
+    const int which = roll(5);
+    if (which < 3) {
+      const int w = partner(x, {outputs, inputs, kernel[0], kernel[1]}, -1, 1, 0);
+      emit_image(sw::custom::conv2d, {x, w}, sw::pack_attributes(a));
+    } else if (which == 3) {
+      for (int d = 0; d < 2; ++d) a.extent[d] = kernel[d];
+      const int dy = partner(x, {s.extent[0], outputs, out[0], out[1]}, 0, -1, 1);
+      emit_image(sw::custom::conv2d_dw, {dy, x}, sw::pack_attributes(a));
+    } else {  // x is what would be y
+      if (c % a.groups != 0) return;
+      for (int d = 0; d < 2; ++d) {
+        a.extent[d] = (s.extent[2 + d] - 1) * a.stride[d] + a.dilation[d] * (kernel[d] - 1) + 1 - 2 * a.padding[d] -
+                      a.further[d] + roll(a.stride[d]);
+        if (a.extent[d] < 1) return;
+      }
+      const int w = partner(x, {c, 1 + roll(3), kernel[0], kernel[1]}, -1, 0, 1);
+      emit_image(sw::custom::conv2d_dx, {x, w}, sw::pack_attributes(a));
+    }
+  }
+  void pools(int x) {
+    const spec s = of(x);
+    sw::pool_attributes a;
+    a.counts_padding = roll(2);
+    for (int d = 0; d < 2; ++d) {
+      a.kernel[d] = static_cast<std::int16_t>(1 + roll(3));
+      a.stride[d] = static_cast<std::int16_t>(1 + roll(3));
+      a.padding[d] = static_cast<std::int16_t>(roll(a.kernel[d] / 2 + 1));
+      if (sw::operations::pooled_extent(a, d, s.extent[2 + d]) < 1) return;
+    }
+    const int which = roll(5);
+    if (which < 2) {
+      const int all = emit_image(sw::custom::max_pool2d, {x}, sw::pack_attributes(a));
+      for (int k = 0; all >= 0 && k < 2; ++k)
+        if (k == 0 || roll.one_in(2)) emit(op_code::getitem, {all}, attr(k));
+    } else if (which < 4) {
+      emit_image(sw::custom::avg_pool2d, {x}, sw::pack_attributes(a));
+    } else {  // x is what would be the means
+      for (int d = 0; d < 2; ++d) {
+        a.extent[d] = (s.extent[2 + d] - 1) * a.stride[d] + a.kernel[d] - 2 * a.padding[d] + roll(a.stride[d]);
+        if (a.extent[d] < 1 || sw::operations::pooled_extent(a, d, a.extent[d]) != s.extent[2 + d]) return;
+      }
+      emit_image(sw::custom::avg_pool2d_dx, {x}, sw::pack_attributes(a));
+    }
+  }
+  void interpolations(int x) {
+    const spec s = of(x);
+    const sw::interpolate_options o{roll.one_in(2) ? sw::interpolation::nearest : sw::interpolation::bilinear, false};
+    sw::interpolate_options with = o;
+    with.align_corners = o.mode == sw::interpolation::bilinear && roll.one_in(2);
+    const std::int64_t h = 1 + roll(6), w = 1 + roll(6);
+    if (s.extent[2] < 1 || s.extent[3] < 1) return;
+    if (!roll.one_in(4)) {
+      emit_image(sw::custom::interpolate, {x}, sw::detail::interpolation_to(with, h, w, s.extent[2], s.extent[3]));
+      return;
+    }
+    // x is what an image of h and w has become
+    auto a =
+        sw::attributes_of<sw::interpolation_attributes>(sw::detail::interpolation_to(with, s.extent[2], s.extent[3], h, w));
+    a.extent[0] = static_cast<std::int32_t>(h);
+    a.extent[1] = static_cast<std::int32_t>(w);
+    emit_image(sw::custom::interpolate_dx, {x}, sw::pack_attributes(a));
+  }
+  // A norm of channels by x's own statistics, of each image's groups or of the batch; or, where nothing is differentiated, by any.
+  void channel_norms(int x) {
+    x = whole(x);
+    if (x < 0) return;
+    const spec s = of(x);
+    const std::int64_t c = s.extent[1];
+    sw::channel_norm_attributes a;
+    if (c < 1 || sw::numel(s) == 0) return;
+    a.groups = roll.one_in(2) ? 0 : roll.one_in(2) ? 1 : c % 2 == 0 ? 2 : 1;
+    const sw::op_attr each = sw::pack_attributes(a);
+    const std::int64_t groups = a.groups > 0 ? a.groups : c, count = sw::numel(s) / s.extent[0] / groups;
+    const int moments = emit_image(sw::custom::channel_moments, {x}, each);
+    if (moments < 0 || roll.one_in(6)) return;
+    const auto pair = [&](int k) {
+      const int row = emit(op_code::slice, {moments}, attr(0, k, 1));
+      return row < 0 ? -1 : emit(op_code::sum, {row}, attr(1));
+    };
+    int mean = pair(0), variance = emit(op_code::scale, {pair(1)}, {}, 1.0 / static_cast<double>(count));
+    if (a.groups == 0 && roll.one_in(2)) {  // of the batch
+      a.over_batch = 1;
+      const int common = whole(emit(op_code::sum, {mean}, attr(1, 1, 1)));
+      const int apart = emit(op_code::sub, {mean, common});
+      variance =
+          whole(emit(op_code::sum, {emit(op_code::add, {variance, emit(op_code::mul, {apart, apart})})}, attr(1, 1, 1)));
+      mean = common;
+    }
+    if (mean < 0 || variance < 0) return;
+    statement eps;
+    eps.op = op_code::fill;
+    eps.given = sw::scalar_like(of(variance));
+    for (int m = 0; m < p.axes; ++m)
+      eps.given.place[m] = of(variance).place[m].is_whole() ? of(variance).place[m] : sw::reduced_value();
+    eps.f = 0.1;
+    const int scale = emit(op_code::rsqrt, {emit(op_code::add, {variance, emit(eps)})});
+    const int w = partner(x, {c}, -1, 0, -1), b = partner(x, {c}, -1, 0, -1);
+    emit_image(sw::custom::channel_norm, {x, mean, scale, w, b}, sw::pack_attributes(a));
+  }
+  void image() {
+    int x = some_image();
+    if (x >= 0 && !roll.one_in(4)) x = in_planes(x);
+    if (x < 0) return;
+    switch (chance({5, 2, 2, 1})) {
+      case 0: convolutions(x); return;
+      case 1: pools(x); return;
+      case 2: interpolations(x); return;
+      default: channel_norms(x); return;
     }
   }
 

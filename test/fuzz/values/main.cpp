@@ -182,6 +182,11 @@ int main(int argc, char** argv) {
         continue;
       never += std::string(" ") + sw::name_of(static_cast<op_code>(k));
     }
+    for (int k = 0; k < image_operation_count; ++k) {
+      const sw::custom_operation& o = *image_operations[k];
+      if (st.images[k] == 0) never += std::string(" ") + o.name.value;
+      if (o.record.strided && st.channels_last[k] == 0) never += std::string(" ") + o.name.value + "(channels-last)";
+    }
     return never;
   };
   // Chance may leave out a rare operation: of those that are missing more programs are asked, up to five times as many.
@@ -203,6 +208,9 @@ int main(int argc, char** argv) {
     for (int k = 0; k < static_cast<int>(op_code::count); ++k)
       std::printf(" %s %lld/%lld/%lld", sw::name_of(static_cast<op_code>(k)), tally.tried[k], tally.admitted[k],
                   st.executed[k]);
+    std::printf("\n  operations of images run, channels-last:");
+    for (int k = 0; k < image_operation_count; ++k)
+      std::printf(" %s %lld/%lld", image_operations[k]->name.value, st.images[k], st.channels_last[k]);
     std::printf("\n");
   }
   const std::string never = never_run();

@@ -3,13 +3,17 @@
 // and meshes made smaller; what it is made into; and its text.
 #pragma once
 
+#include <shardwise/graph/functions/channel_norms.hpp>
+#include <shardwise/graph/functions/interpolate.hpp>
 #include <shardwise/graph/functions/local.hpp>
+#include <shardwise/graph/functions/pooling.hpp>
 #include <shardwise/graph/tape.hpp>
 #include <shardwise/graph/text/render.hpp>
 #include <shardwise/operations/infer.hpp>
 
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -280,7 +284,27 @@ inline constexpr sw::custom_operation own_results{
     .record = sw::operations::by_rows(&own_shape, &own_rows, &sw::operations::refuse_with<sw::problem::custom_placements>,
                                       -1, sw::element_rule::real, sw::operand_choice::kept, sw::recomputing::cheap, 4),
     .adjoint = &own_results_adjoint};
-inline const sw::custom_operation& own_of(int operands) { return operands == 1 ? own_results : own_operation; }
+
+// Operations of images, which are made as a user's own: a statement's bound is one more than the number of its operation here, 0 of the
+// two above.
+inline constexpr const sw::custom_operation* image_operations[] = {
+    &sw::custom::conv2d,          &sw::custom::conv2d_dx,     &sw::custom::conv2d_dw,   &sw::custom::max_pool2d,
+    &sw::custom::avg_pool2d,      &sw::custom::avg_pool2d_dx, &sw::custom::interpolate, &sw::custom::interpolate_dx,
+    &sw::custom::channel_moments, &sw::custom::channel_norm};
+inline constexpr int image_operation_count = static_cast<int>(std::size(image_operations));
+constexpr std::int64_t bound_of(const sw::custom_operation& o) {
+  for (int k = 0; k < image_operation_count; ++k)
+    if (image_operations[k] == &o) return k + 1;
+  return 0;
+}
+inline const sw::custom_operation& operation_of(const statement& s) {
+  if (s.bound > 0 && s.bound <= image_operation_count) return *image_operations[s.bound - 1];
+  return s.inputs == 1 ? own_results : own_operation;
+}
+inline bool is_operation(const statement& s, const sw::custom_operation& o) {
+  return s.op == op_code::custom && &operation_of(s) == &o;
+}
+inline bool has_results(const statement& s) { return s.op == op_code::custom && operation_of(s).record.results > 1; }
 
 // Statements one by one: those that a rule refuses are not admitted.
 class assembly {
@@ -301,7 +325,7 @@ class assembly {
     // a write through a detached view, or beside one, is refused or told from PyTorch's by what reads which; drawn: none
     if (s.op == op_code::copy_ && detached_[static_cast<std::size_t>(at[static_cast<std::size_t>(s.in[0])].root)])
       return false;
-    k.pending = s.pending || (s.op == op_code::custom && s.inputs == 1);
+    k.pending = s.pending || has_results(s);
     if (sw::numel(k.s) > 300 || k.s.rank > sw::max_rank) return false;
     for (int d = 0; d < k.s.rank; ++d)
       if (k.s.extent[d] < 0) return false;
@@ -320,7 +344,7 @@ class assembly {
       if (i == b_.function_count) b_.functions[b_.function_count++] = f;
       n.a.v[0] = i;
     }
-    if (s.op == op_code::custom) b_.set_operation(n, &own_of(s.inputs));
+    if (s.op == op_code::custom) b_.set_operation(n, &operation_of(s));
     if (s.op == op_code::getitem) at[static_cast<std::size_t>(s.in[0])].named |= 1U << s.a.v[0];
     n.spec = b_.intern(k.s);
     const int id = b_.append(n);
@@ -379,7 +403,10 @@ class assembly {
       case op_code::getitem: {
         if (!sw::has_results(b_, s.in[0]) || (at[static_cast<std::size_t>(s.in[0])].named >> s.a.v[0] & 1U) != 0)
           return false;
-        k.s = sw::infer(own_results.record, {}, &of(b_.nodes[s.in[0]].in[0]), 1, static_cast<int>(s.a.v[0])).out;
+        const sw::node& all = b_.nodes[s.in[0]];
+        const sw::operation& record = b_.customs[all.a.v[sw::custom_word]]->record;
+        if (s.a.v[0] < 0 || s.a.v[0] >= record.results) return false;
+        k.s = sw::infer(record, all.a, &of(all.in[0]), 1, static_cast<int>(s.a.v[0])).out;
         return true;
       }
       case op_code::opaque: {
@@ -399,11 +426,15 @@ class assembly {
     }
     spec in[sw::max_inputs]{};
     for (int j = 0; j < s.inputs; ++j) in[j] = of(s.in[j]);
+    // a kernel gets what it can read: call, which functions of tensors end in, copies the rest
+    if (s.op == op_code::custom && s.bound > 0)
+      for (int j = 0; j < s.inputs; ++j)
+        if (!sw::autodiff::reads(operation_of(s).record, in[j])) return false;
     if (s.op == op_code::einsum && !labelled(s, in)) return false;
     if (s.op == op_code::clip_factor && in[0].rank != 0) return false;
     if (s.op == op_code::embedding_dw) s.a = embedding_attr(s, in);
     const sw::outcome o =
-        s.op == op_code::custom ? sw::infer(own_of(s.inputs).record, s.a, in, s.inputs) : sw::infer(s.op, s.a, in, s.inputs);
+        s.op == op_code::custom ? sw::infer(operation_of(s).record, s.a, in, s.inputs) : sw::infer(s.op, s.a, in, s.inputs);
     if (o.error) return false;
     k.s = o.out;
     return true;
@@ -499,7 +530,11 @@ class assembly {
         k.limit = s.a.v[0] + s.a.v[1] * (k.s.extent[0] > 0 ? k.s.extent[0] - 1 : 0) + 1;
         return s.a.v[0] >= 0 && s.a.v[1] >= 0;
       case op_code::topk: k.limit = extent(0, of(s.in[0]).rank - 1); return true;
-      case op_code::getitem: k.limit = extent(0, of(s.in[0]).rank - 1); return true;
+      case op_code::getitem:  // positions in a row, or in a plane of an image
+        k.limit = extent(0, of(s.in[0]).rank - 1);
+        if (const sw::node& all = b_.nodes[s.in[0]]; b_.customs[all.a.v[sw::custom_word]] == &sw::custom::max_pool2d)
+          k.limit = of(all.in[0]).extent[2] * of(all.in[0]).extent[3];
+        return true;
       case op_code::one_hot: k.limit = 2; return true;
       case op_code::copy_: k.limit = limit(0); return limit(1) <= limit(0);
       default: break;
@@ -586,7 +621,8 @@ std::string text_of(const program& p, Names&& pass_name) {
   for (std::size_t i = 0; i < p.body.size(); ++i) {
     const statement& s = p.body[i];
     if (!a.admit(s, p)) return t + "  (statement " + std::to_string(i) + " is not admitted)\n";
-    t += "  " + name(static_cast<int>(i)) + " = " + sw::name_of(s.op) + "(";
+    t += "  " + name(static_cast<int>(i)) + " = " +
+         (s.op == op_code::custom ? operation_of(s).name.value : sw::name_of(s.op)) + "(";
     for (int k = 0; k < s.inputs; ++k) t += (k ? ", " : "") + name(s.in[k]);
     int last = 5;
     while (last >= 0 && s.a.v[last] == 0) --last;

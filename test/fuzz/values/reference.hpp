@@ -504,6 +504,12 @@ class reference {
   void relabel(int i);
   void rows(int i);
   void indexed(int i);
+  void convolution(int i);
+  void pooling(int i);
+  void pooled_result(int i);
+  void interpolation(int i);
+  void channel_moments(int i);
+  void channel_norm(int i);
 
   const program& p_;
   const std::vector<known>& specs_;
@@ -864,6 +870,269 @@ inline void reference::indexed(int i) {
   write(i, r);
 }
 
+// A place of a tensor of four dims.
+inline std::size_t in_four(const spec& s, std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
+  return static_cast<std::size_t>(((a * s.extent[1] + b) * s.extent[2] + c) * s.extent[3] + d);
+}
+
+// y(n, o, u, v) = sum of w(o, j, p, q) x(n, group of o, u stride - padding + p dilation, v ...), and for each of the three the products
+// that are its elements. What is outside of x is not multiplied.
+inline void reference::convolution(int i) {
+  const statement& s = p_.body[static_cast<std::size_t>(i)];
+  const auto a = sw::attributes_of<sw::convolution_attributes>(s.a);
+  const bool back = is_operation(s, sw::custom::conv2d_dx), weights = is_operation(s, sw::custom::conv2d_dw);
+  const spec &sx = back ? spec_of(i) : spec_of(s.in[weights ? 1 : 0]), &sw_ = weights ? spec_of(i) : spec_of(s.in[1]),
+             &sy = back || weights ? spec_of(s.in[0]) : spec_of(i);
+  const values first = operand(i, 0), second = operand(i, 1);
+  std::vector<std::vector<std::pair<num, num>>> terms(static_cast<std::size_t>(sw::numel(spec_of(i))));
+  const std::int64_t inputs = sw_.extent[1], outputs = sw_.extent[0] / a.groups;
+  for (std::int64_t n = 0; n < sy.extent[0]; ++n)
+    for (std::int64_t o = 0; o < sy.extent[1]; ++o)
+      for (std::int64_t u = 0; u < sy.extent[2]; ++u)
+        for (std::int64_t v = 0; v < sy.extent[3]; ++v)
+          for (std::int64_t j = 0; j < inputs; ++j)
+            for (std::int64_t k = 0; k < sw_.extent[2] * sw_.extent[3]; ++k) {
+              const std::int64_t r = k / sw_.extent[3], t = k % sw_.extent[3];
+              const std::int64_t h = u * a.stride[0] - a.padding[0] + r * a.dilation[0],
+                                 w = v * a.stride[1] - a.padding[1] + t * a.dilation[1];
+              if (h < 0 || h >= sx.extent[2] || w < 0 || w >= sx.extent[3]) continue;
+              const std::size_t x = in_four(sx, n, o / outputs * inputs + j, h, w), weight = in_four(sw_, o, j, r, t),
+                                y = in_four(sy, n, o, u, v);
+              const std::size_t to = back      ? x
+                                     : weights ? weight
+                                               : y,
+                                one = back || weights ? y : x, other = weights ? x : weight;
+              terms[to].push_back({first[one], second[other]});
+            }
+  values r;
+  for (const auto& of : terms) {
+    std::vector<with> w;
+    long double sum = 0;
+    double size = 0, both = 0;
+    for (const auto& [x, y] : of) {
+      sum += static_cast<long double>(x.v) * static_cast<long double>(y.v);
+      const double product = x.v * y.v;
+      size += std::isfinite(product) ? std::fabs(product) : 0;
+      both += x.e > 0 && y.e > 0 ? x.e * y.e : 0;
+      w.push_back({x, y.v, y.e});
+      w.push_back({y, x.v, x.e});
+    }
+    r.push_back(made(static_cast<double>(sum),
+                     size > largest_ ? wild : eps_ * static_cast<double>(of.size() + 6) * size + both, w.data(), w.size()));
+  }
+  write(i, r);
+}
+
+// Places of an image under the window at (u, v), as row times width and column.
+inline std::vector<std::int64_t> window_of(const sw::pool_attributes& a, const spec& x, std::int64_t u, std::int64_t v) {
+  std::vector<std::int64_t> r;
+  for (std::int64_t k = 0; k < a.kernel[0] * a.kernel[1]; ++k) {
+    const std::int64_t h = u * a.stride[0] - a.padding[0] + k / a.kernel[1],
+                       w = v * a.stride[1] - a.padding[1] + k % a.kernel[1];
+    if (h >= 0 && h < x.extent[2] && w >= 0 && w < x.extent[3]) r.push_back(h * x.extent[3] + w);
+  }
+  return r;
+}
+// Means of windows, and what of such means goes to each element.
+inline void reference::pooling(int i) {
+  const statement& s = p_.body[static_cast<std::size_t>(i)];
+  const auto a = sw::attributes_of<sw::pool_attributes>(s.a);
+  const bool back = is_operation(s, sw::custom::avg_pool2d_dx);
+  const spec &sx = back ? spec_of(i) : spec_of(s.in[0]), &sy = back ? spec_of(s.in[0]) : spec_of(i);
+  const values x = operand(i, 0);
+  std::vector<values> terms(static_cast<std::size_t>(sw::numel(spec_of(i))));
+  std::vector<double> shares(terms.size(), 1);
+  const std::int64_t plane = sx.extent[2] * sx.extent[3], places = sy.extent[2] * sy.extent[3];
+  for (std::int64_t image = 0; image < sx.extent[0] * sx.extent[1]; ++image)
+    for (std::int64_t at = 0; at < places; ++at) {
+      const std::vector<std::int64_t> window = window_of(a, sx, at / sy.extent[3], at % sy.extent[3]);
+      const double share =
+          1.0 / static_cast<double>(a.counts_padding != 0 ? a.kernel[0] * a.kernel[1] : static_cast<int>(window.size()));
+      const std::size_t y = static_cast<std::size_t>(image * places + at);
+      for (const std::int64_t k : window) {
+        const std::size_t e = static_cast<std::size_t>(image * plane + k);
+        if (back) terms[e].push_back(times(x[y], share));
+        else terms[y].push_back(x[e]);
+      }
+      if (!back) shares[y] = share;
+    }
+  values r;
+  for (std::size_t k = 0; k < terms.size(); ++k) r.push_back(back ? total(terms[k]) : times(total(terms[k]), shares[k]));
+  write(i, r);
+}
+// The largest of each window, a NaN before all others, and where it is; of equals the first, which alone has the derivative.
+inline void reference::pooled_result(int i) {
+  const statement &s = p_.body[static_cast<std::size_t>(i)], &pool = p_.body[static_cast<std::size_t>(s.in[0])];
+  const auto a = sw::attributes_of<sw::pool_attributes>(pool.a);
+  const spec &sx = spec_of(pool.in[0]), &sy = spec_of(i);
+  values all = operand(s.in[0], 0);
+  const std::int64_t plane = sx.extent[2] * sx.extent[3], places = sy.extent[2] * sy.extent[3];
+  values r;
+  for (std::int64_t image = 0; image < sx.extent[0] * sx.extent[1]; ++image)
+    for (std::int64_t at = 0; at < places; ++at) {
+      const std::vector<std::int64_t> window = window_of(a, sx, at / sy.extent[3], at % sy.extent[3]);
+      const auto x = [&](std::size_t k) { return all[static_cast<std::size_t>(image * plane + window[k])]; };
+      std::size_t best = 0;
+      for (std::size_t k = 1; k < window.size(); ++k)
+        if (!std::isnan(x(best).v) && (std::isnan(x(k).v) || x(k).v > x(best).v)) best = k;
+      bool unsure = is_wild(x(best));
+      double e = x(best).e;
+      std::vector<with> w;
+      for (std::size_t k = 0; k < window.size(); ++k) {
+        const bool near = k != best && close(x(k), x(best));
+        unsure = unsure || near || is_wild(x(k));
+        e = near ? std::max(e, x(k).e) : e;
+        w.push_back({{x(k).v, 0, x(k).n}, k == best ? 1.0 : 0.0, near ? 1.0 : 0.0});
+      }
+      if (unsure)
+        for (with& k : w) k.ep = k.p != 0 || k.ep != 0 || is_wild(x(best)) ? 1 : 0;
+      if (s.a.v[0] == 1) {
+        num place = constant(static_cast<double>(window[best]));
+        if (unsure) place.e = wild;
+        r.push_back(place);
+      } else {
+        bool any_wild = false;
+        for (std::size_t k = 0; k < window.size(); ++k) any_wild = any_wild || is_wild(x(k));
+        r.push_back(made(x(best).v, any_wild ? wild : std::isfinite(x(best).v) ? e : 0, w.data(), w.size()));
+      }
+    }
+  write(i, r);
+}
+
+// Pixels of a result that lie at multiples of a step in the image: the one below, or of the four around each as near as it is.
+inline void reference::interpolation(int i) {
+  const statement& s = p_.body[static_cast<std::size_t>(i)];
+  const auto a = sw::attributes_of<sw::interpolation_attributes>(s.a);
+  const bool back = is_operation(s, sw::custom::interpolate_dx);
+  const spec &sx = back ? spec_of(i) : spec_of(s.in[0]), &sy = back ? spec_of(s.in[0]) : spec_of(i);
+  const values x = operand(i, 0);
+  struct source {
+    std::int64_t at[2];
+    double share[2];
+  };
+  const auto of = [&](int d, std::int64_t k) {
+    const double step = static_cast<double>(a.step[d][0]) / a.step[d][1];
+    const std::int64_t last = sx.extent[2 + d] - 1;
+    if (a.mode == sw::interpolation::nearest) return source{{std::min(k * a.step[d][0] / a.step[d][1], last), 0}, {1, 0}};
+    const double at = a.corners != 0 ? static_cast<double>(k * a.step[d][0]) / a.step[d][1]
+                                     : std::max(0.0, (static_cast<double>(k) + 0.5) * step - 0.5);
+    const std::int64_t below = std::min(static_cast<std::int64_t>(at + 1e-9), last);
+    const double part = std::clamp(at - static_cast<double>(below), 0.0, 1.0);
+    return source{{below, std::min(below + 1, last)}, {1 - part, part}};
+  };
+  std::vector<std::vector<with>> terms(static_cast<std::size_t>(sw::numel(spec_of(i))));
+  const bool exact = a.mode == sw::interpolation::nearest;
+  for (std::int64_t n = 0; n < sy.extent[0]; ++n)
+    for (std::int64_t c = 0; c < sy.extent[1]; ++c)
+      for (std::int64_t u = 0; u < sy.extent[2]; ++u)
+        for (std::int64_t v = 0; v < sy.extent[3]; ++v) {
+          const source rows = of(0, u), columns = of(1, v);
+          for (int k = 0; k < (exact ? 1 : 4); ++k) {
+            const double share = rows.share[k / 2] * columns.share[k % 2];
+            const std::size_t e = in_four(sx, n, c, rows.at[k / 2], columns.at[k % 2]), y = in_four(sy, n, c, u, v);
+            terms[back ? e : y].push_back({x[back ? y : e], share, exact ? 0 : 32 * eps_});
+          }
+        }
+  values r;
+  for (const auto& w : terms) {
+    long double sum = 0;
+    double size = 0;
+    bool special = false;
+    for (const with& k : w) {
+      sum += static_cast<long double>(k.x.v) * static_cast<long double>(k.p);
+      size += std::isfinite(k.x.v) ? std::fabs(k.x.v) : 0;
+      special = special || !std::isfinite(k.x.v);
+    }
+    const bool lost = size > largest_ || (special && !exact);  // 0 of an infinity, where a pixel's share is 0 or nearly so
+    r.push_back(made(static_cast<double>(sum), lost ? wild : exact && !back ? 0 : 40 * eps_ * size, w.data(), w.size()));
+  }
+  write(i, r);
+}
+
+// Which group of an image's channels each element of (batch, channels, ...) is in, images one after the other.
+struct channel_groups {
+  std::int64_t images, channels, each, count;  // elements of a channel, groups of an image
+  channel_groups(const spec& x, std::int64_t groups)
+      : images(x.extent[0]), channels(x.extent[1]), each(1), count(groups > 0 ? groups : x.extent[1]) {
+    for (int d = 2; d < x.rank; ++d) each *= x.extent[d];
+  }
+  std::int64_t channel(std::int64_t k) const { return k / each % channels; }
+  std::int64_t group(std::int64_t k) const { return k / each / channels * count + channel(k) * count / channels; }
+  std::int64_t size() const { return count > 0 ? channels / count * each : 0; }
+};
+// Mean and sum of squares about it of each group of each image. Nothing is differentiated through them.
+inline void reference::channel_moments(int i) {
+  const statement& s = p_.body[static_cast<std::size_t>(i)];
+  const channel_groups g(spec_of(s.in[0]), sw::attributes_of<sw::channel_norm_attributes>(s.a).groups);
+  const values x = operand(i, 0);
+  std::vector<values> of(static_cast<std::size_t>(g.images * g.count));
+  for (std::size_t k = 0; k < x.size(); ++k)
+    of[static_cast<std::size_t>(g.group(static_cast<std::int64_t>(k)))].push_back(still(x[k]));
+  values means, squares;
+  for (const values& v : of) {
+    bool special = v.empty();
+    for (const num& k : v) special = special || !std::isfinite(k.v);
+    const num mean = times(total(v), v.empty() ? 0 : 1.0 / static_cast<double>(v.size()));
+    values about;
+    double largest = 0;
+    for (const num& k : v) {
+      const num apart = sub(k, mean);
+      about.push_back(mul(apart, apart));
+      largest = std::max(largest, std::fabs(k.v));
+    }
+    means.push_back(mean);
+    num sum = total(about);
+    sum.e += 16 * eps_ * (sum.v + largest * std::sqrt(std::fabs(sum.v)) + eps_ * largest * largest) *
+             static_cast<double>(v.size());
+    squares.push_back(sum);
+    if (special) means.back().e = squares.back().e = wild;
+  }
+  means.insert(means.end(), squares.begin(), squares.end());
+  write(i, means);
+}
+// (x - mean) / deviation times weight and plus bias of the channel. The derivative is that of x's own statistics, of each image's groups or of
+// the whole batch: that of the mean is 1 / count, of 1 / deviation r: -r^3 (x - mean) / count.
+inline void reference::channel_norm(int i) {
+  const statement& s = p_.body[static_cast<std::size_t>(i)];
+  const auto a = sw::attributes_of<sw::channel_norm_attributes>(s.a);
+  const channel_groups g(spec_of(s.in[0]), a.groups);
+  const values x = operand(i, 0), w = operand(i, 3), b = operand(i, 4);
+  values mean = operand(i, 1), scale = operand(i, 2);
+  std::vector<std::vector<std::size_t>> of(mean.size());
+  const auto group_of = [&](std::size_t k) {
+    const std::int64_t n = g.group(static_cast<std::int64_t>(k));
+    return static_cast<std::size_t>(a.over_batch != 0 ? n % g.count : n);
+  };
+  for (std::size_t k = 0; k < x.size(); ++k) of[group_of(k)].push_back(k);
+  for (std::size_t k = 0; k < mean.size(); ++k) {
+    const double count = static_cast<double>(of[k].size()), r = scale[k].v;
+    std::vector<with> to_mean, to_scale;
+    for (const std::size_t e : of[k]) {
+      const double apart = x[e].v - mean[k].v, slope = -r * r * r * apart / count;
+      to_mean.push_back({{x[e].v, 0, x[e].n}, 1 / count, 4 * eps_ / count});
+      to_scale.push_back({{x[e].v, 0, x[e].n},
+                          slope,
+                          (std::fabs(slope) * 64 * eps_ + 3 * r * r * scale[k].e * std::fabs(apart) / count +
+                           std::fabs(r * r * r) * (x[e].e + mean[k].e) / count)});
+    }
+    const double em = mean[k].e, es = scale[k].e;
+    mean[k] = made(mean[k].v, em, to_mean.data(), to_mean.size());
+    scale[k] = made(r, es, to_scale.data(), to_scale.size());
+    mean[k].e = em;
+    scale[k].e = es;
+  }
+  values out;
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    const std::size_t c = static_cast<std::size_t>(g.channel(static_cast<std::int64_t>(k)));
+    num y = add(mul(mul(sub(x[k], mean[group_of(k)]), scale[group_of(k)]), w[c]), b[c]);
+    // the library may multiply by scale times weight and add the rest at once
+    y.e += 16 * eps_ * (std::fabs(x[k].v) + std::fabs(mean[group_of(k)].v)) * std::fabs(scale[group_of(k)].v * w[c].v);
+    if (!std::isfinite(y.v) || std::isnan(y.e)) y.e = wild;
+    out.push_back(y);
+  }
+  write(i, out);
+}
+
 inline void reference::one(int i) {
   const statement& s = p_.body[static_cast<std::size_t>(i)];
   const spec& out = spec_of(i);
@@ -981,6 +1250,10 @@ inline void reference::one(int i) {
     case op_code::contiguous: map1(i, [](num x) { return x; }); break;
     case op_code::opaque: map1(i, [&](num x) { return sub(mul(x, x), constant(2)); }); break;
     case op_code::getitem: {
+      if (is_operation(p_.body[static_cast<std::size_t>(s.in[0])], sw::custom::max_pool2d)) {
+        pooled_result(i);
+        break;
+      }
       const values x = operand(i, 0);
       const std::size_t row = static_cast<std::size_t>(spec_of(s.in[0]).extent[spec_of(s.in[0]).rank - 1]);
       values r;
@@ -998,6 +1271,31 @@ inline void reference::one(int i) {
       break;
     }
     case op_code::custom:
+      if (is_operation(s, sw::custom::conv2d) || is_operation(s, sw::custom::conv2d_dx) ||
+          is_operation(s, sw::custom::conv2d_dw)) {
+        convolution(i);
+        break;
+      }
+      if (is_operation(s, sw::custom::avg_pool2d) || is_operation(s, sw::custom::avg_pool2d_dx)) {
+        pooling(i);
+        break;
+      }
+      if (is_operation(s, sw::custom::interpolate) || is_operation(s, sw::custom::interpolate_dx)) {
+        interpolation(i);
+        break;
+      }
+      if (is_operation(s, sw::custom::channel_moments)) {
+        channel_moments(i);
+        break;
+      }
+      if (is_operation(s, sw::custom::channel_norm)) {
+        channel_norm(i);
+        break;
+      }
+      if (is_operation(s, sw::custom::max_pool2d)) {  // what its results are made of: pooled_result
+        write(i, values(static_cast<std::size_t>(sw::numel(out)), constant(0)));
+        break;
+      }
       if (s.inputs == 1) {  // what its results are made of
         map1(i, [](num x) { return x; });
         break;

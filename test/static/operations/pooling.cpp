@@ -40,6 +40,10 @@ constexpr bool refuses(const sw::op_attr& a, problem p) {
 }
 static_assert(refuses<sw::shape<6, 9, 8>>(with(2, 2, 0), problem::pool_rank));
 static_assert(refuses<image>(with(9, 1, 0), problem::pool_kernel));
+// a window of padding alone has no largest element
+static_assert(refuses<sw::shape<2, 6, 0, 8>>(with(2, 1, 1), problem::pool_kernel));
+static_assert(refuses<sw::shape<2, 6, 9, 0>>(with(2, 1, 1), problem::pool_kernel));
+static_assert(gives<sw::shape<0, 6, 9, 8>>(with(2, 2, 0), 4, 4) && gives<sw::shape<2, 0, 9, 8>>(with(2, 2, 0), 4, 4));
 static_assert(refuses<image>(with(0, 1, 0), problem::pool_options));
 static_assert(refuses<image>(with(2, 0, 0), problem::pool_options));
 static_assert(refuses<image>(with(3, 1, 2), problem::pool_options));

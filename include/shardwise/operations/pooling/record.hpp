@@ -22,7 +22,7 @@ constexpr std::int64_t pooled_extent(const pool_attributes& a, int d, std::int64
   const std::int64_t room = n + 2 * a.padding[d] - a.kernel[d];
   return room < 0 ? 0 : room / a.stride[d] + 1;
 }
-// With at most half a kernel of padding every window has an element.
+// With at most half a kernel of padding every window of an image that has one has an element.
 constexpr finding pool_finding(const pool_attributes& a, const spec& x) {
   for (int d = 0; d < 2; ++d)
     if (a.kernel[d] < 1 || a.stride[d] < 1 || a.padding[d] < 0 || 2 * a.padding[d] > a.kernel[d])
@@ -31,7 +31,7 @@ constexpr finding pool_finding(const pool_attributes& a, const spec& x) {
   for (int d = 2; d < 4; ++d)
     if (is_dyn(x, d)) return {problem::pool_dyn, 0, d};
   for (int d = 0; d < 2; ++d)
-    if (pooled_extent(a, d, x.extent[2 + d]) < 1)
+    if (x.extent[2 + d] < 1 || pooled_extent(a, d, x.extent[2 + d]) < 1)
       return {problem::pool_kernel, 0, 2 + d, -1, a.kernel[d], x.extent[2 + d] + 2 * a.padding[d]};
   return {};
 }

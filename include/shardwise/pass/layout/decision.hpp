@@ -1,15 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// decide_layout: whether a graph's convolutions are to be computed channels-last, by the rule of torch.compile.
+// decide_layout: whether a graph's convolutions are to be computed channels-last, by estimated time or by the rule of torch.compile.
 #pragma once
 
 #include <shardwise/graph/functions/convolution.hpp>
 #include <shardwise/pass/analysis/phases.hpp>
+#include <shardwise/pass/layout/rates.hpp>
 
 namespace shardwise::inline v0_1 {
 
-enum class layout_mode : std::uint8_t { off, automatic, force };
+// automatic: by estimated time (estimate.hpp beside this one); torch: by the rule that torch.compile has.
+enum class layout_mode : std::uint8_t { off, automatic, torch, force };
 
-// What the rule asks of one convolution: the channels of its weight, those read for one group, rows of its kernel, and its work.
+// By what a host's convolutions are computed; where one takes a convolution of floats or of elements of two bytes alone (oneDNN), others
+// are the built-in kernels'.
+enum class convolution_kernels : std::uint8_t { built_in, onednn };
+// Of this source: shardwise::onednn defines the macro.
+#if defined(SHARDWISE_WITH_ONEDNN)
+constexpr convolution_kernels linked_convolutions = convolution_kernels::onednn;
+#else
+constexpr convolution_kernels linked_convolutions = convolution_kernels::built_in;
+#endif
+
+// An estimate errs: channels-last has to win by this factor. Half of the convolutions that rates.hpp does not have are estimated within
+// 12 % (bench/results/convolution.md).
+inline constexpr double layout_margin = 1.1;
+
+// What torch.compile's rule asks of one convolution: the channels of its weight, those read for one group, rows of its kernel, and its work.
 struct convolution_shape {
   std::int64_t outputs = 0, inputs = 0, rows = 1;
   std::int32_t groups = 1;
@@ -26,12 +42,15 @@ namespace layout_factor {
 inline constexpr double grouped = 1.358, small = 0.783, narrowing = 0.725, other = 0.823;
 }
 
-// What the rule asks of a graph.
+// What the modes ask of a graph.
 struct layout_facts {
-  int nodes = 0, convolutions = 0;
-  bool library = false;   // a library of convolutions for processors computes all of it, one that is faster channels-last
-  bool run_time = false;  // a convolution's operand has a run-time extent
-  bool training = false;  // gradients of convolutions are computed
+  int nodes = 0, convolutions = 0, adjoints = 0;  // adjoints of convolutions
+  bool library = false;                           // oneDNN computes all of it
+  bool measured = true;                           // rates.hpp speaks of it: on hosts
+  bool run_time = false;                          // a convolution's operand has a run-time extent
+  bool training = false;                          // gradients of convolutions are computed
+  // Estimated microseconds of a rank's convolutions as they are stored, and channels-last with the copies for that, and of those copies.
+  double as_it_is = 0, channels_last = 0, copies = 0;
   bool any_grouped = false, any_narrows = false, all_small = true;
   double flops = 0, weighted = 0;  // of all convolutions; each multiplied by the factor of the first kind that it is of
 
@@ -53,6 +72,11 @@ enum class layout_reason : std::uint8_t {
   off,
   forced,
   no_convolution,
+  // automatic; a run-time size too, of which no estimate holds for all values
+  unmeasured,  // on GPUs
+  faster,
+  no_gain,
+  // torch
   library,
   many_nodes,  // at least 300 for each convolution: most of the time goes elsewhere
   run_time_size,
@@ -65,12 +89,25 @@ enum class layout_reason : std::uint8_t {
 struct layout_decision {
   bool channels_last = false;
   layout_reason why{};
-  constexpr bool operator==(const layout_decision&) const = default;
+  double time_as_it_is = 0, time_channels_last = 0,
+         time_of_copies = 0;  // microseconds, of layout_facts; 0: nothing was estimated
+
+  constexpr bool operator==(const layout_decision& o) const { return channels_last == o.channels_last && why == o.why; }
 };
+
+// Law: channels-last is chosen where its estimate, copies included, is less than the other one by layout_margin, and nowhere else.
+constexpr layout_decision decide_layout_by_time(const layout_facts& f) {
+  if (f.convolutions + f.adjoints == 0) return {false, layout_reason::no_convolution};
+  if (f.run_time) return {false, layout_reason::run_time_size};
+  if (!f.measured) return {false, layout_reason::unmeasured};
+  const bool gains = f.channels_last * layout_margin < f.as_it_is;
+  return {gains, gains ? layout_reason::faster : layout_reason::no_gain, f.as_it_is, f.channels_last, f.copies};
+}
 
 constexpr layout_decision decide_layout(layout_mode mode, const layout_facts& f) {
   if (mode == layout_mode::off) return {false, layout_reason::off};
   if (mode == layout_mode::force) return {true, layout_reason::forced};
+  if (mode == layout_mode::automatic) return decide_layout_by_time(f);
   if (f.convolutions == 0) return {false, layout_reason::no_convolution};
   if (f.library) return {true, layout_reason::library};
   if (f.nodes >= 300 * f.convolutions) return {false, layout_reason::many_nodes};
@@ -98,17 +135,23 @@ constexpr convolving convolving_of(const Graph& g, const node& n) {
 }
 
 // Of nodes in part `part` (`of` says each node's; null: of all nodes), and of whole tensors, so that all ranks decide alike. Where
-// torch.compile decides it has the forward pass alone: adjoints say that a graph is trained, and are not counted.
+// torch.compile decides it has the forward pass alone: adjoints say that a graph is trained, and are not among its convolutions.
 template <class Graph>
-constexpr layout_facts layout_facts_of(const Graph& g, const int* of = nullptr, int part = 0) {
+constexpr layout_facts layout_facts_of(const Graph& g, const int* of = nullptr, int part = 0,
+                                       convolution_kernels kernels = linked_convolutions) {
   layout_facts f;
+  bool taken = true;  // by oneDNN
   for (int i = 0; i < g.node_count && g.custom_count > 0; ++i) {
     const node& n = g.nodes[i];
     const convolving what = convolving_of(g, n);
     if (what == convolving::none || (of && of[i] != part)) continue;
     for (int k = 0; k < n.inputs; ++k) f.run_time = f.run_time || g.spec_of(n.in[k]).dyn != 0;
+    const spec& result = g.specs[n.spec];
+    f.measured = f.measured && result.device == device_kind::host;
+    taken = taken && result.device == device_kind::host && result.type != dtype::f64;
     if (what != convolving::forward) {
       f.training = true;
+      ++f.adjoints;
       continue;
     }
     const spec& w = g.spec_of(n.in[1]);
@@ -116,6 +159,7 @@ constexpr layout_facts layout_facts_of(const Graph& g, const int* of = nullptr, 
     f.add({w.extent[0], w.extent[1], w.extent[2], attributes_of<convolution_attributes>(n.a).groups,
            2.0 * static_cast<double>(numel(g.specs[n.spec])) * window});
   }
+  f.library = kernels == convolution_kernels::onednn && taken && f.convolutions > 0;
   if (f.convolutions == 0) return f;
   phase_marks<Graph::node_capacity> phase;
   if (f.training) mark_phases(phase, g);

@@ -3,75 +3,13 @@
 #pragma once
 
 #include <shardwise/pass/framework/rewrite.hpp>
-#include <shardwise/pass/layout/preferred.hpp>
+#include <shardwise/pass/layout/estimate.hpp>
 
 namespace shardwise::inline v0_1 {
 
-// Whether parameters that a program never writes, its frozen weights, are stored channels-last themselves instead of copied in each run.
-enum class weight_storage : std::uint8_t { as_declared, frozen };
-
 namespace passes {
 
-// What readers ask of each value of four dims, bit by bit.
-template <int Nodes>
-struct layout_needs {
-  static constexpr int capacity = Nodes > 0 ? Nodes : 1;
-  static constexpr unsigned char wanted = 1, strict = 2, kernel = 4;
-  unsigned char of[capacity];  // read by its strides; to be stored as recorded; read by a convolution as its weight
-
-  template <class Graph>
-  constexpr void find(const Graph& g, const layout_choice<Nodes>& choice, const preferred_nodes<Nodes>& preferred) {
-    for (unsigned char& o : of) o = 0;
-    if (!choice.any) return;
-    for (int k = 0; k < g.output_count; ++k) of[g.outputs[k]] = strict;
-    for (int i = 0; i < g.node_count; ++i) {
-      const node& n = g.nodes[i];
-      for (int k = 0; k < n.inputs; ++k) {
-        const int x = n.in[k];
-        if (g.specs[g.nodes[x].spec].rank != 4) continue;
-        const layout_need need = choice.parts.is_boundary(g, x, i) ? layout_need::strict : layout_need_of(g, i, k);
-        if (need == layout_need::any) of[x] |= wanted;
-        else if (need == layout_need::strict || g.nodes[x].op == op_code::param) of[x] |= strict;
-      }
-      if (!preferred.is[i]) continue;
-      const convolving what = convolving_of(g, n);
-      if (what == convolving::forward || what == convolving::dx) of[n.in[1]] |= kernel;
-    }
-  }
-};
-
-// What becomes of each node.
-template <int Nodes>
-struct layout_plan {
-  static constexpr int capacity = Nodes > 0 ? Nodes : 1;
-  bool last[capacity];       // stored channels-last, or was already
-  bool convolves[capacity];  // reads all that it reads channels-last
-
-  template <class Graph>
-  constexpr void find(const Graph& g, const preferred_nodes<Nodes>& preferred, const layout_needs<Nodes>& needs,
-                      weight_storage weights) {
-    using bits = layout_needs<Nodes>;
-    for (int i = 0; i < capacity; ++i) last[i] = convolves[i] = false;
-    for (int i = 0; i < g.node_count; ++i) {
-      const node& n = g.nodes[i];
-      const spec& s = g.specs[n.spec];
-      if (s.rank != 4) continue;
-      const convolving what = preferred.is[i] && unit_of(g, i) < 0 ? convolving_of(g, n) : convolving::none;
-      convolves[i] = what != convolving::none;
-      if (!is_contiguous(s)) {
-        last[i] = is_channels_last(s);
-        continue;
-      }
-      if ((needs.of[i] & (bits::wanted | bits::strict)) != bits::wanted) continue;
-      if (n.op == op_code::param) last[i] = weights == weight_storage::frozen && (needs.of[i] & bits::kernel) != 0;
-      else
-        last[i] = preferred.is[i] && n.inputs > 0 && n.expression < 0 && may_be_strided(g, n) &&
-                  n.op != op_code::contiguous && what != convolving::dw && unit_of(g, i) < 0;
-    }
-  }
-};
-
-template <layout_mode Mode, weight_storage Weights, class Splitter>
+template <layout_mode Mode, weight_storage Weights, class Splitter, convolution_kernels Kernels>
 struct layout_rules {
   template <class In, class Out>
   struct state : rewrite_state<In, Out> {
@@ -101,10 +39,10 @@ struct layout_rules {
       int in[max_inputs]{};
       for (int k = 0; k < given.inputs; ++k) {
         const int x = given.in[k];
-        const bool turned = plan.last[x] && !is_channels_last(g.spec_of(x));  // by this pass
-        in[k] = to[x];
-        if (plan.convolves[i] && !plan.last[x]) in[k] = copied(g, b, x, memory_format::channels_last);
-        else if (turned && layout_need_of(g, i, k) != layout_need::any) in[k] = copied(g, b, x, memory_format::contiguous);
+        const layout_copy c = plan.copy_of(g, i, k);
+        in[k] = c == layout_copy::none            ? to[x]
+                : c == layout_copy::channels_last ? copied(g, b, x, memory_format::channels_last)
+                                                  : copied(g, b, x, memory_format::contiguous);
       }
       base::copy(b, g, i);
       if (to[i] >= b.node_capacity) return true;
@@ -131,43 +69,116 @@ struct layout_rules {
     }
   };
 
-  // What a stage begins with is found in constants of its own, each a walk or two over the graph.
+  // What a stage begins with is found in constants of its own, each a walk or two over the graph; for what might be turned, and of which
+  // times are estimated, and for what is, which is mostly the same. Of: the choice, as a type with a value.
   template <class Source>
-  static constexpr auto choice = [] {
-    layout_choice<graph_type_of<Source>::node_capacity> c;
-    c.template find<Mode, Splitter>(Source::value);
-    return c;
-  }();
-  template <class Source>
+  struct candidates {
+    static constexpr auto value = [] {
+      layout_choice<graph_type_of<Source>::node_capacity> c;
+      c.template find<Mode, Splitter>(Source::value, Kernels);
+      return c;
+    }();
+  };
+  template <class Source, class Of>
   static constexpr auto preferred = [] {
     preferred_nodes<graph_type_of<Source>::node_capacity> p;
-    p.find(Source::value, choice<Source>);
+    p.find(Source::value, Of::value);
     return p;
   }();
-  template <class Source>
-  static constexpr auto needs = [] {
-    layout_needs<graph_type_of<Source>::node_capacity> n;
-    n.find(Source::value, choice<Source>, preferred<Source>);
-    return n;
-  }();
-  template <class Source>
-  static constexpr auto prepared = [] {
+  template <class Source, class Of>
+  static constexpr auto plan_of = [] {
     layout_plan<graph_type_of<Source>::node_capacity> p;
-    p.find(Source::value, preferred<Source>, needs<Source>, Weights);
+    p.find(Source::value, Of::value, preferred<Source, Of>, Weights);
     return p;
   }();
+
+  // In constants of so many nodes: an estimate of a convolution looks at all rows of its kind.
+  static constexpr int estimated_at_once = 512;
+  template <class Source, int Begin>
+  static constexpr auto some_times = [] {
+    layout_times<candidates<Source>::value.parts.count> t;
+    t.clear();
+    t.add_convolutions(Source::value, candidates<Source>::value.parts.of, plan_of<Source, candidates<Source>>, Kernels,
+                       Begin, Begin + estimated_at_once);
+    return t;
+  }();
+  template <class Source, class Parts>
+  struct times;
+  template <class Source, int... I>
+  struct times<Source, std::integer_sequence<int, I...>> {
+    static constexpr auto value = [] {
+      using one = layout_times<candidates<Source>::value.parts.count>;
+      one t;
+      t.clear();
+      const one* const all[] = {&some_times<Source, I * estimated_at_once>...};
+      for (const one* const some : all) t.add(*some);
+      t.add_copies(Source::value, candidates<Source>::value.parts.of, plan_of<Source, candidates<Source>>);
+      return t;
+    }();
+  };
+  template <class Source>
+  struct settled {
+    static constexpr auto value = [] {
+      layout_choice<graph_type_of<Source>::node_capacity> c;
+      c.settle(candidates<Source>::value,
+               times<Source, std::make_integer_sequence<int, 1 + Source::value.node_count / estimated_at_once>>::value);
+      return c;
+    }();
+  };
+  template <class Source>
+  using choice = std::conditional_t<Mode == layout_mode::automatic && candidates<Source>::value.any, settled<Source>,
+                                    candidates<Source>>;
+  template <class Source>
+  static constexpr bool keeps_all = [] {
+    for (int p = 0; p < candidates<Source>::value.parts.count; ++p)
+      if (candidates<Source>::value.chosen[p] != choice<Source>::value.chosen[p]) return false;
+    return true;
+  }();
+  template <class Source>
+  static constexpr auto prepared =
+      plan_of<Source, std::conditional_t<keeps_all<Source>, candidates<Source>, choice<Source>>>;
+
   // The same at run time.
+  template <class Graph>
+  static constexpr auto planned_by(const Graph& g, const layout_choice<Graph::node_capacity>& c) {
+    preferred_nodes<Graph::node_capacity> f;
+    layout_plan<Graph::node_capacity> p;
+    f.find(g, c);
+    p.find(g, c, f, Weights);
+    return p;
+  }
+  template <class Graph>
+  static constexpr auto times_of(const Graph& g, const layout_choice<Graph::node_capacity>& c,
+                                 const layout_plan<Graph::node_capacity>& p) {
+    layout_times<subgraph_map<Graph::node_capacity>::capacity> t;
+    t.clear();
+    t.add_convolutions(g, c.parts.of, p, Kernels, 0, g.node_count);
+    t.add_copies(g, c.parts.of, p);
+    return t;
+  }
   template <class Graph>
   static constexpr auto planned(const Graph& g) {
     layout_choice<Graph::node_capacity> c;
-    preferred_nodes<Graph::node_capacity> f;
-    layout_needs<Graph::node_capacity> n;
-    layout_plan<Graph::node_capacity> p;
-    c.template find<Mode, Splitter>(g);
-    f.find(g, c);
-    n.find(g, c, f);
-    p.find(g, f, n, Weights);
-    return p;
+    c.template find<Mode, Splitter>(g, Kernels);
+    const auto p = planned_by(g, c);
+    if (Mode != layout_mode::automatic || !c.any) return p;
+    layout_choice<Graph::node_capacity> settled;
+    settled.settle(c, times_of(g, c, p));
+    return planned_by(g, settled);
+  }
+  template <class Graph>
+  static constexpr layout_decision decide(const Graph& g, int part) {
+    layout_choice<Graph::node_capacity> c;
+    c.template find<Mode, Splitter>(g, Kernels);
+    if (part < 0 || (part > 0 && part >= c.parts.count)) return {false, layout_reason::no_convolution};
+    layout_facts f = layout_facts_of(g, c.parts.of, part, Kernels);
+    if (Mode == layout_mode::automatic && c.any) {
+      const auto t = times_of(g, c, planned_by(g, c));
+      f.as_it_is = t.as_it_is[part] / 1e3;
+      f.channels_last = (t.turned[part] + t.copies[part]) / 1e3;
+      f.copies = t.copies[part] / 1e3;
+    }
+    return decide_layout(Mode, f);
   }
 
   // Every tensor of four dims may be copied once, and its spec in either order.
@@ -188,19 +199,29 @@ struct layout_rules {
 // otherwise if nothing else reads it. Law: outputs, updates and what collectives move keep the strides of the trace, on which the
 // caller and views rely; every value is the same, and bit by bit so but for sums over dims that are stored in another order and for
 // convolutions whose kernels add in another order. Price: a copy for each weight and each entry and exit, and the memory of those.
+// Mode: by default channels-last is chosen where it is estimated to save time, copies included, and else the graph is what it was; the
+// estimate knows convolutions and copies, on hosts (passes::layout_times). layout_mode::torch is torch.compile's rule.
 // Weights: with weight_storage::frozen what the program never writes, parameters of a forward step, is stored channels-last where it
 // lies, and copied by nobody; executors take and give its values whole, as ever.
 // Splitter: ddp_buckets<> where parts of the program are decided one by one, each of which takes and gives values as they were traced.
+// Kernels: by what the convolutions will be computed; by default what the source is linked with.
 template <layout_mode Mode = layout_mode::automatic, weight_storage Weights = weight_storage::as_declared,
-          class Splitter = whole_graph>
-struct optimize_layout : passes::rewriting<passes::layout_rules<Mode, Weights, Splitter>> {
+          class Splitter = whole_graph, convolution_kernels Kernels = linked_convolutions>
+struct optimize_layout : passes::rewriting<passes::layout_rules<Mode, Weights, Splitter, Kernels>> {
+  using rules = passes::layout_rules<Mode, Weights, Splitter, Kernels>;
   using key = optimize_layout<>;
   using verified_with_next = void;
   using preserves = passes_list<kept::outputs, kept::updates, kept::collectives>;
 
+  // Of a graph, or of part `part` where Splitter makes several: what is done, why, and the estimates. to_text (report.hpp) says it.
+  template <class Graph>
+  static constexpr layout_decision decide(const Graph& g, int part = 0) {
+    return rules::decide(g, part);
+  }
+
   // The graph itself where it stays as it is.
-  template <class Source, bool Turns = passes::layout_rules<Mode, Weights, Splitter>::template choice<Source>.any>
-  struct run : passes::rewriting<passes::layout_rules<Mode, Weights, Splitter>>::template in_stages<Source> {};
+  template <class Source, bool Turns = rules::template choice<Source>::value.any>
+  struct run : passes::rewriting<rules>::template in_stages<Source> {};
   template <class Source>
   struct run<Source, false> {
     static constexpr const auto& value = Source::value;

@@ -144,19 +144,36 @@ struct layout_choice {
   bool chosen[subgraph_map<Nodes>::capacity];  // by part
   bool any;
 
+  // Under layout_mode::automatic the parts whose times are worth estimating: settle has the last word.
   template <layout_mode Mode, class Splitter, class Graph>
-  constexpr void find(const Graph& g) {
+  constexpr void find(const Graph& g, convolution_kernels kernels = linked_convolutions) {
     any = false;
     parts.clear();
     for (bool& c : chosen) c = false;
     if (Mode == layout_mode::off || g.custom_count == 0) return;  // no convolution
     parts.template find<Splitter>(g);
     for (int p = 0; p < parts.count; ++p) {
-      chosen[p] = decide_layout(Mode, layout_facts_of(g, parts.of, p)).channels_last;
+      const layout_decision d = decide_layout(Mode, layout_facts_of(g, parts.of, p, kernels));
+      chosen[p] = d.channels_last || d.why == layout_reason::no_gain;
+      any = any || chosen[p];
+    }
+  }
+  // `from` without the parts that would gain nothing.
+  template <class Times>
+  constexpr void settle(const layout_choice& from, const Times& times) {
+    any = false;
+    parts.count = from.parts.count;
+    for (int i = 0; i < parts.capacity; ++i) {
+      parts.of[i] = from.parts.of[i];
+      chosen[i] = false;
+    }
+    for (int p = 0; p < parts.count; ++p) {
+      chosen[p] = from.chosen[p] && times.gains(p);
       any = any || chosen[p];
     }
   }
 };
+
 }  // namespace passes
 
 }  // namespace shardwise::inline v0_1

@@ -118,9 +118,9 @@ TEST_CASE("layout: test_mutate_base") {
 // --- models of convolutions ----------------------------------------------------------------------------------------------------------
 
 using options = sw::convolution_options;
-using on = sw::optimize_layout<>;
-using in_parts = sw::optimize_layout<sw::layout_mode::automatic, sw::weight_storage::as_declared, sw::ddp_buckets<>>;
-using frozen = sw::optimize_layout<sw::layout_mode::automatic, sw::weight_storage::frozen>;
+using on = sw::optimize_layout<sw::layout_mode::torch>;  // the rule that the suite asks about
+using in_parts = sw::optimize_layout<sw::layout_mode::torch, sw::weight_storage::as_declared, sw::ddp_buckets<>>;
+using frozen = sw::optimize_layout<sw::layout_mode::torch, sw::weight_storage::frozen>;
 
 constexpr bool turned(const sw::spec& s) { return sw::is_channels_last(s) && !sw::is_contiguous(s); }
 // The program's k-th convolution.
@@ -146,12 +146,12 @@ constexpr bool strides_are(const sw::spec& s, std::initializer_list<std::int64_t
 template <class Step>
 constexpr auto parts_of() {
   sw::passes::layout_choice<std::remove_cvref_t<decltype(Step::program)>::node_capacity> c;
-  c.template find<sw::layout_mode::automatic, sw::ddp_buckets<>>(Step::program);
+  c.template find<sw::layout_mode::torch, sw::ddp_buckets<>>(Step::program);
   return c;
 }
 template <class Step>
 constexpr sw::layout_decision decided(int part) {
-  return sw::decide_layout(sw::layout_mode::automatic,
+  return sw::decide_layout(sw::layout_mode::torch,
                            sw::passes::layout_facts_of(Step::program, parts_of<Step>().parts.of, part));
 }
 template <class T>
@@ -335,7 +335,7 @@ constexpr bool has_view(const sw::spec& s) {
 TEST_CASE("layout: test_keep_output_layout_infer") {
   using step = sw::function_step<convolved, mesh, to_128, sw::pipeline<on>>;
   constexpr const auto& g = step::program;
-  static_assert(sw::decide_layout(sw::layout_mode::automatic,
+  static_assert(sw::decide_layout(sw::layout_mode::torch,
                                   sw::passes::layout_facts_of(sw::function_step<convolved, mesh, to_128>::program)) ==
                 sw::layout_decision{true, sw::layout_reason::inference});
   static_assert(reads_turned(g, 0));  // it is computed channels-last
@@ -533,7 +533,7 @@ TEST_CASE("layout: test_nll_loss_backward") {
   // at the sizes of the suite: channels-last is chosen, the loss's backward pass and the reshape get rows as they were traced
   using full = labelled_step<48, on>;
   constexpr const auto& g = full::program;
-  static_assert(sw::decide_layout(sw::layout_mode::automatic, sw::passes::layout_facts_of(labelled_step<48>::program)) ==
+  static_assert(sw::decide_layout(sw::layout_mode::torch, sw::passes::layout_facts_of(labelled_step<48>::program)) ==
                 sw::layout_decision{true, sw::layout_reason::training});
   static_assert(reads_turned(g, 0));
   constexpr int nll_dx = first_of(g, op_code::nll_dx), reshape = first_of(g, op_code::reshape);
@@ -633,7 +633,7 @@ TEST_CASE("layout: test_dynamic_shape_specialization") {
   using images = sw::function_step<mutate_view_of_convolution, mesh,
                                    sw::inputs<sw::input_tensor<float, sw::shape<sw::dyn<16>, 3, 16, 16>>,
                                               sw::input_tensor<float, sw::shape<512, 3, 3, 3>>>>;
-  static_assert(sw::decide_layout(sw::layout_mode::automatic, sw::passes::layout_facts_of(images::program)) ==
+  static_assert(sw::decide_layout(sw::layout_mode::torch, sw::passes::layout_facts_of(images::program)) ==
                 sw::layout_decision{false, sw::layout_reason::run_time_size});
 }
 

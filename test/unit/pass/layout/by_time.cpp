@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+// optimize_layout by estimated time: the decision, branch by branch; the estimate is of the graph that the pass would make; a graph that
+// gains nothing is returned as it was, one that gains is what force makes of it; what is decided of the models that were measured.
+#include <shardwise/graph/text/render.hpp>
+#include <shardwise/pass/framework/sequence.hpp>
+#include <shardwise/pass/layout/layout.hpp>
+#include <shardwise/pass/layout/report.hpp>
+#include <shardwise/shardwise.hpp>
+
+#include <doctest/doctest.h>
+
+#include <figures.hpp>
+#include <random_graph.hpp>
+#include <random_images.hpp>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace sw = shardwise;
+namespace rates = sw::layout_rates;
+using sw::convolution_kernels;
+using sw::convolution_kind;
+using sw::layout_mode;
+using sw::layout_reason;
+using sw::op_code;
+
+template <convolution_kernels Kernels, class Splitter = sw::whole_graph>
+using by_time = sw::optimize_layout<layout_mode::automatic, sw::weight_storage::as_declared, Splitter, Kernels>;
+using built_in = by_time<convolution_kernels::built_in>;
+using onednn = by_time<convolution_kernels::onednn>;
+using forced = sw::optimize_layout<layout_mode::force>;
+// what a source that links no library gets by default
+static_assert(std::is_same_v<built_in, sw::optimize_layout<>> == (sw::linked_convolutions == convolution_kernels::built_in));
+
+// --- the decision ------------------------------------------------------------------------------------------------------------------
+
+constexpr sw::layout_facts facts(double as_it_is, double channels_last, double copies) {
+  sw::layout_facts f;
+  f.convolutions = 1;
+  f.as_it_is = as_it_is;
+  f.channels_last = channels_last;
+  f.copies = copies;
+  return f;
+}
+template <class Change>
+constexpr sw::layout_decision decided(double as_it_is, double channels_last, Change change) {
+  sw::layout_facts f = facts(as_it_is, channels_last, 1);
+  change(f);
+  return sw::decide_layout(layout_mode::automatic, f);
+}
+constexpr auto unchanged = [](sw::layout_facts&) {};
+// A gain of less than the margin is none, copies alone are none.
+static_assert(decided(110.1, 100, unchanged) == sw::layout_decision{true, layout_reason::faster});
+static_assert(decided(109.9, 100, unchanged) == sw::layout_decision{false, layout_reason::no_gain});
+static_assert(decided(0, 0, unchanged) == sw::layout_decision{false, layout_reason::no_gain});
+static_assert(decided(100, 200, unchanged) == sw::layout_decision{false, layout_reason::no_gain});
+// Both estimates are reported.
+static_assert(decided(300, 100, unchanged).time_as_it_is == 300 && decided(300, 100, unchanged).time_channels_last == 100 &&
+              decided(300, 100, unchanged).time_of_copies == 1);
+// Each test comes before those behind it.
+static_assert(decided(300, 100, [](auto& f) {
+                f.convolutions = 0;
+                f.run_time = true;
+                f.measured = false;
+              }).why == layout_reason::no_convolution);
+static_assert(decided(300, 100, [](auto& f) {
+                f.run_time = true;
+                f.measured = false;
+              }).why == layout_reason::run_time_size);
+static_assert(decided(300, 100, [](auto& f) { f.measured = false; }).why == layout_reason::unmeasured);
+// A graph of adjoints alone has convolutions; what torch.compile's rule asks beside them is not asked.
+static_assert(decided(300, 100, [](auto& f) {
+                f.convolutions = 0;
+                f.adjoints = 1;
+                f.nodes = 1000;
+                f.any_grouped = f.all_small = f.training = true;
+              }).channels_last);
+
+// --- the table -----------------------------------------------------------------------------------------------------------------------
+
+static_assert(sw::convolution_kind_of(3, 64, 49, 1) == convolution_kind::few_inputs);
+static_assert(sw::convolution_kind_of(4, 64, 1, 1) == convolution_kind::few_inputs);
+static_assert(sw::convolution_kind_of(5, 64, 1, 1) == convolution_kind::pixels);
+static_assert(sw::convolution_kind_of(5, 3, 9, 1) == convolution_kind::windows);
+static_assert(sw::convolution_kind_of(1, 1, 49, 64) == convolution_kind::depthwise);
+static_assert(sw::convolution_kind_of(1, 2, 9, 64) == convolution_kind::small_groups);
+static_assert(sw::convolution_kind_of(8, 8, 1, 2) == convolution_kind::small_groups);
+static_assert(sw::convolution_kind_of(8, 9, 1, 2) == convolution_kind::large_groups);
+static_assert(sw::passes::log2_of(0) == 0 && sw::passes::log2_of(1) == 0 && sw::passes::log2_of(2) == 1 &&
+              sw::passes::log2_of(3) == 1.5 && sw::passes::log2_of(1024) == 10 && sw::passes::log2_of(1536) == 10.5);
+
+namespace found = sw::passes::layout_rates_found;
+// All is measured, and every kind has the rows that an estimate is the mean of.
+static_assert([] {
+  int of_kind[6]{};
+  for (int r = 0; r < found::count; ++r) {
+    ++of_kind[static_cast<int>(found::all.of[r].kind)];
+    for (const std::int64_t s : rates::rows[r].shape)
+      if (s < 1) return false;
+    for (const auto& kernels : rates::rows[r].picoseconds)
+      for (const double p : kernels)
+        if (p < 1) return false;
+  }
+  for (const int n : of_kind)
+    if (n < 4) return false;
+  return true;
+}());
+
+sw::passes::convolution_work work_of(int row) {
+  sw::passes::convolution_work w;
+  w.kind = found::all.of[row].kind;
+  w.at = found::all.of[row].at;
+  w.multiplications = 1e6;
+  return w;
+}
+TEST_CASE(
+    "layout by time: a convolution that was measured takes nearly what was measured, and twice the work twice the time") {
+  int near = 0, all = 0;
+  for (int r = 0; r < found::count; ++r)
+    for (const auto kernels : {convolution_kernels::built_in, convolution_kernels::onednn})
+      for (int c = 0; c < 8; ++c) {
+        auto w = work_of(r);
+        const auto t = w.nanoseconds(kernels, c, c);
+        const double measured = rates::rows[r].picoseconds[static_cast<int>(kernels)][c] * 1e3;
+        CHECK(t.first == t.second);
+        ++all;
+        near += t.first < 1.25 * measured && t.first > measured / 1.25 ? 1 : 0;
+        w.multiplications *= 2;
+        CHECK(w.nanoseconds(kernels, c, c).first == 2 * t.first);
+        // never beyond what rows of the kind have
+        double least = 1e300, most = 0;
+        for (int o = 0; o < found::count; ++o)
+          if (found::all.of[o].kind == w.kind) {
+            const double p = rates::rows[o].picoseconds[static_cast<int>(kernels)][c] * 1e3;
+            least = p < least ? p : least;
+            most = p > most ? p : most;
+          }
+        CHECK(t.first >= least * (1 - 1e-12));
+        CHECK(t.first <= most * (1 + 1e-12));
+      }
+  CHECK(near * 10 > all * 9);
+}
+TEST_CASE("layout by time: more elements take longer to copy") {
+  CHECK(sw::passes::copy_nanoseconds(0) == 0);
+  for (const auto& c : rates::copies)
+    CHECK(sw::passes::copy_nanoseconds(c.elements) == doctest::Approx(c.elements * c.nanoseconds));
+  double before = 0;
+  for (double n = 64; n < 1e9; n *= 1.3) {
+    const double t = sw::passes::copy_nanoseconds(n);
+    CHECK(t > before);
+    before = t;
+  }
+}
+
+// --- programs ------------------------------------------------------------------------------------------------------------------------
+
+struct line : sw::axis<1> {};
+using mesh = sw::mesh<line>;
+using options = sw::convolution_options;
+template <std::int64_t... E>
+using in = sw::input_tensor<float, sw::shape<E...>>;
+
+// The golden case conv_3conv_grouped_dim64, whose gradients of the weights are asked for.
+template <int N, int H>
+struct three {
+  constexpr auto operator()(const auto& x, const auto& a, const auto& b, const auto& c) const {
+    return sw::conv2d(sw::conv2d<options{.padding = "same", .groups = 64}>(sw::conv2d<options{.stride = 7}>(x, a), b), c);
+  }
+  template <class... P>
+  using step = sw::gradient_step<three, mesh, sw::inputs<in<N, 3, H, H>, in<64, 3, 7, 7>, in<64, 1, 7, 7>, in<64, 64, 1, 1>>,
+                                 sw::wrt<1, 2, 3>, sw::pipeline<P...>>;
+};
+template <int N, int C, int H, int O, int K, int Stride, int Padding, int Groups, class T = float>
+struct one {
+  constexpr auto operator()(const auto& x, const auto& w) const {
+    return sw::conv2d<options{.stride = Stride, .padding = Padding, .groups = Groups}>(x, w);
+  }
+  template <class... P>
+  using step = sw::gradient_step<
+      one, mesh, sw::inputs<sw::input_tensor<T, sw::shape<N, C, H, H>>, sw::input_tensor<T, sw::shape<O, C / Groups, K, K>>>,
+      sw::wrt<0, 1>, sw::pipeline<P...>>;
+};
+template <class Program, class Pass>
+constexpr sw::layout_decision of = Pass::decide(Program::template step<>::program);
+template <class Program, class Pass>
+constexpr bool is_left_alone =
+    Program::template step<Pass>::program.node_count == Program::template step<>::program.node_count;
+
+// What bench/results/convolution.md has of these.
+static_assert(of<three<2, 16>, built_in>.channels_last && of<three<2, 16>, onednn>.channels_last);
+static_assert(of<three<8, 224>, built_in>.channels_last && of<three<8, 224>, onednn>.channels_last);
+static_assert(!is_left_alone<three<2, 16>, built_in> && !is_left_alone<three<8, 224>, onednn>);
+using pointwise = one<2, 256, 28, 128, 1, 1, 0, 1>;
+using strided = one<2, 128, 56, 128, 3, 2, 1, 1>;
+using depthwise = one<4, 128, 28, 128, 3, 1, 1, 128>;
+static_assert(of<pointwise, built_in> == sw::layout_decision{false, layout_reason::no_gain});
+static_assert(of<pointwise, onednn> == sw::layout_decision{false, layout_reason::no_gain});
+static_assert(of<strided, onednn> == sw::layout_decision{false, layout_reason::no_gain});
+static_assert(of<depthwise, onednn> == sw::layout_decision{false, layout_reason::no_gain});
+static_assert(of<depthwise, built_in> == sw::layout_decision{true, layout_reason::faster});
+static_assert(is_left_alone<pointwise, built_in> && is_left_alone<strided, onednn> && is_left_alone<depthwise, onednn> &&
+              !is_left_alone<depthwise, built_in>);
+// oneDNN takes no doubles: the built-in kernels' rates, and twice the time.
+using depthwise_double = one<4, 128, 28, 128, 3, 1, 1, 128, double>;
+static_assert(of<depthwise_double, onednn>.channels_last &&
+              of<depthwise_double, onednn>.time_as_it_is == 2 * of<depthwise, built_in>.time_as_it_is &&
+              of<depthwise_double, onednn>.time_of_copies == 2 * of<depthwise, built_in>.time_of_copies);
+// Of a size that is known at run time alone no estimate holds.
+struct any_batch {
+  constexpr auto operator()(const auto& x, const auto& w) const {
+    return sw::conv2d<options{.padding = 1, .groups = 128}>(x, w);
+  }
+  template <class... P>
+  using step =
+      sw::function_step<any_batch, mesh, sw::inputs<in<sw::dyn<16>, 128, 28, 28>, in<128, 1, 3, 3>>, sw::pipeline<P...>>;
+};
+static_assert(of<any_batch, built_in> == sw::layout_decision{false, layout_reason::run_time_size});
+static_assert(is_left_alone<any_batch, built_in>);
+
+// A rank's own block counts: sharded over two ranks, half the convolutions and half the image's copies.
+struct pair_of : sw::axis<2> {};
+struct two_ranks {
+  constexpr auto operator()(const auto& x, const auto& w) const {
+    return sw::conv2d<options{.padding = 1, .groups = 128}>(x, w);
+  }
+  template <class... P>
+  using step =
+      sw::function_step<two_ranks, sw::mesh<pair_of>,
+                        sw::inputs<sw::input_tensor<float, sw::shape<8, 128, 28, 28>, sw::on<pair_of, sw::shard<0>>>,
+                                   sw::input_tensor<float, sw::shape<128, 1, 3, 3>, sw::on<pair_of, sw::reduced>>>,
+                        sw::pipeline<P...>>;
+};
+struct one_rank {
+  constexpr auto operator()(const auto& x, const auto& w) const {
+    return sw::conv2d<options{.padding = 1, .groups = 128}>(x, w);
+  }
+  template <class... P>
+  using step = sw::function_step<one_rank, mesh, sw::inputs<in<4, 128, 28, 28>, in<128, 1, 3, 3>>, sw::pipeline<P...>>;
+};
+static_assert(of<two_ranks, built_in>.time_as_it_is == of<one_rank, built_in>.time_as_it_is &&
+              of<two_ranks, built_in>.time_of_copies == of<one_rank, built_in>.time_of_copies);
+
+// Parts are decided one by one: the last convolution alone would be copied in and out for nothing.
+template <class Bound = sw::unbound>
+struct depthwise_then_pixels : sw::module<depthwise_then_pixels<Bound>, Bound> {
+  SHARDWISE_MEMBERS(Bound, (sw::parameter<sw::shape<512, 1, 7, 7>, sw::init::zeros>, depthwise),
+                    (sw::parameter<sw::shape<512, 512, 1, 1>, sw::init::zeros>, pixels));
+  constexpr auto forward(const auto& x) const {
+    return sw::conv2d(sw::conv2d<options{.padding = 3, .groups = 512}>(sw::relu(x), depthwise), pixels);
+  }
+};
+struct sum_of_outputs {
+  using inputs = sw::inputs<sw::input_tensor<float, sw::shape<2, 512, 14, 14>, sw::on<line, sw::shard<0>>>>;
+  constexpr auto operator()(const auto& model, const auto& x) const { return sw::sum(model(x)); }
+};
+template <class... Passes>
+using trained = sw::train_step<depthwise_then_pixels, sum_of_outputs, sw::plan<sw::data_parallel<line>>, mesh, sw::sgd<>,
+                               sw::pipeline<Passes...>>;
+using in_parts = by_time<convolution_kernels::built_in, sw::ddp_buckets<>>;
+constexpr sw::layout_decision first_part = in_parts::decide(trained<>::program, 0),
+                              last_part = in_parts::decide(trained<>::program, 1);
+static_assert(first_part.channels_last && !last_part.channels_last && last_part.why == layout_reason::no_gain);
+static_assert(in_parts::decide(trained<>::program, 2).why == layout_reason::no_convolution);
+template <class Graph>
+constexpr int turned(const Graph& g) {
+  int n = 0;
+  for (int i = 0; i < g.node_count; ++i) n += sw::is_channels_last(g.spec_of(i)) && !sw::is_contiguous(g.spec_of(i)) ? 1 : 0;
+  return n;
+}
+static_assert(turned(trained<in_parts>::program) > 0 && !sw::verify(trained<in_parts>::program));
+
+std::vector<float> outputs_of(auto step) {
+  using program = typename decltype(step)::type;
+  std::vector<float> r;
+  sw::launch<mesh>([&](auto& rank) {
+    sw::executor<program> e(rank, sw::executor_checks::poison);
+    constexpr const auto& g = program::program;
+    for (int i = 0; i < g.node_count; ++i) {
+      if (g.nodes[i].op != op_code::input) continue;
+      const int k = static_cast<int>(sw::attributes_of<sw::leaf_attributes>(g.nodes[i].a).index);
+      std::vector<float> v;
+      for (const double x : figures::some(static_cast<std::size_t>(sw::numel(g.spec_of(i))), k))
+        v.push_back(static_cast<float>(x));
+      e.set_input(k, v);
+    }
+    e.run({});
+    for (int k = 0; k < g.output_count; ++k) {
+      const auto b = e.template output<float>(k);
+      sw::runtime::each_element(b.layout,
+                                [&](std::int64_t at, std::int64_t) { r.push_back(b.data[static_cast<std::size_t>(at)]); });
+    }
+  });
+  return r;
+}
+TEST_CASE("layout by time: what is turned by default gives the same bits") {
+  CHECK(outputs_of(std::type_identity<three<2, 16>::step<built_in>>{}) ==
+        outputs_of(std::type_identity<three<2, 16>::step<>>{}));
+  CHECK(outputs_of(std::type_identity<depthwise::step<built_in>>{}) == outputs_of(std::type_identity<depthwise::step<>>{}));
+}
+TEST_CASE("layout by time: the decision says its reason and both estimates") {
+  CHECK(sw::to_text(decided(157.26, 47.14, unchanged)) ==
+        "channels-last: estimated to be faster, 47.1 us (1.00 us of it copies) in place of 157 us");
+  CHECK(
+      sw::to_text(decided(1512.4, 1499.6, unchanged)) ==
+      "as it is: channels-last is not estimated to be faster by a tenth, 1.50 ms (1.00 us of it copies) in place of 1.51 ms");
+  CHECK(sw::to_text(of<any_batch, built_in>) == "as it is: a convolution's size is known at run time alone");
+  CHECK(sw::to_text(forced::decide(pointwise::step<>::program)) == "channels-last: forced");
+  CHECK(sw::to_text(of<three<2, 16>, built_in>).find("channels-last: estimated to be faster, ") == 0);
+  CHECK(sw::detail::time_text(0.004) == "0.00 us");
+  CHECK(sw::detail::time_text(9.996) == "10.00 us");
+  CHECK(sw::detail::time_text(12345) == "12.3 ms");
+}
+
+// --- random graphs ---------------------------------------------------------------------------------------------------------------------
+
+using large = sw::graph<4 * random_images::graph_nodes, 4 * random_images::graph_nodes, 1, 8>;
+
+// What a graph takes as it is stored: convolutions, and copies from one format to the other. No function of elements reads across
+// formats.
+struct stored_times {
+  double convolutions = 0, copies = 0;
+  explicit stored_times(const large& g) {
+    sw::passes::layout_choice<large::node_capacity> whole;
+    sw::passes::layout_plan<large::node_capacity> nothing;
+    whole.find<layout_mode::force, sw::whole_graph>(g);
+    for (int i = 0; i < large::node_capacity; ++i) nothing.last[i] = nothing.convolves[i] = false;
+    sw::passes::layout_times<1> t;
+    t.clear();
+    t.add_convolutions(g, whole.parts.of, nothing, convolution_kernels::built_in, 0, g.node_count);
+    convolutions = t.as_it_is[0];
+    const int origin[sw::max_axes]{};
+    const auto last = [&](int i) { return sw::is_channels_last(g.spec_of(i)) && !sw::is_contiguous(g.spec_of(i)); };
+    for (int i = 0; i < g.node_count; ++i)
+      for (int k = 0; k < g.nodes[i].inputs; ++k) {
+        const int x = g.nodes[i].in[k];
+        if (g.spec_of(x).rank != 4 || g.spec_of(i).rank != 4 || last(x) == last(i) ||
+            sw::numel(g.spec_of(x)) != sw::numel(g.spec_of(i)))
+          continue;
+        if (g.nodes[i].op == op_code::contiguous)
+          copies += sw::passes::copy_nanoseconds(static_cast<double>(sw::local_numel(g.spec_of(x), origin)));
+        else CHECK(sw::record_of(g, g.nodes[i]).kind != sw::operation_kind::pointwise);
+      }
+  }
+};
+
+template <int Ranks>
+void random_graphs() {
+  int gained = 0, left = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    large before;
+    sw::copy_into(before, random_images::maker(seed, seed % 3 == 0 ? 3 : 64).finish(Ranks));
+    large after = before, turned_anyway = before;
+    sw::pass_sequence<large> passes, others;
+    INFO("seed " << seed << "\n" << sw::to_text(before));
+    REQUIRE(passes.apply(sw::entry_of<built_in, large>(), after).text == "");
+    REQUIRE(others.apply(sw::entry_of<forced, large>(), turned_anyway).text == "");
+    const sw::layout_decision d = built_in::decide(before);
+    REQUIRE(sw::to_text(after) == sw::to_text(d.channels_last ? turned_anyway : before));
+    if (d.why == layout_reason::no_convolution) continue;
+    REQUIRE(d.channels_last == (d.time_channels_last * sw::layout_margin < d.time_as_it_is));
+    (d.channels_last ? gained : left) += 1;
+    // the estimate is of the graph that is made
+    const stored_times as_it_is(before), then(turned_anyway);
+    CHECK(d.time_as_it_is == doctest::Approx(as_it_is.convolutions / 1e3));
+    CHECK(d.time_of_copies == doctest::Approx(then.copies / 1e3));
+    CHECK(d.time_channels_last == doctest::Approx((then.convolutions + then.copies) / 1e3));
+  }
+  CHECK(gained > 5);
+  CHECK(left > 5);
+}
+TEST_CASE(
+    "layout by time: a random graph is left alone or turned as its estimate says, and that is of the graph that comes of it") {
+  random_graphs<1>();
+  random_graphs<2>();
+}
+
+TEST_CASE("layout by time: nothing is known of GPUs") {
+  large g;
+  sw::copy_into(g, depthwise::step<>::program);
+  for (int s = 0; s < g.spec_count; ++s) g.specs[s].device = sw::device_kind::cuda;
+  CHECK(built_in::decide(g) == sw::layout_decision{false, layout_reason::unmeasured});
+  CHECK(sw::optimize_layout<layout_mode::torch>::decide(g) == sw::layout_decision{true, layout_reason::training});
+}
+TEST_CASE("layout by rule: where oneDNN computes all of a program, torch.compile turns it") {
+  using by_rule =
+      sw::optimize_layout<layout_mode::torch, sw::weight_storage::as_declared, sw::whole_graph, convolution_kernels::onednn>;
+  CHECK(by_rule::decide(three<2, 16>::step<>::program) == sw::layout_decision{true, layout_reason::library});
+  CHECK(by_rule::decide(depthwise_double::step<>::program) == sw::layout_decision{true, layout_reason::training});
+}
+
+// --- stages --------------------------------------------------------------------------------------------------------------------------
+
+template <class Program>
+struct source {
+  static constexpr const auto& value = Program::program;
+};
+template <class Pass, class Program, int Nodes>
+void in_stages_of() {
+  const auto& staged = Pass::template in_stages<source<Program>, Nodes>::value;
+  using graph_type = std::remove_cvref_t<decltype(Program::program)>;
+  sw::graph<2 * graph_type::node_capacity, 2 * graph_type::spec_capacity, graph_type::scope_capacity,
+            graph_type::output_capacity>
+      g;
+  sw::copy_into(g, Program::program);
+  REQUIRE(!Pass::apply(g));
+  CHECK(sw::to_text(staged) == sw::to_text(g));
+}
+TEST_CASE("layout by time: constants become the graphs that run-time graphs do, in stages of any size") {
+  in_stages_of<built_in, three<2, 16>::step<>, 1>();
+  in_stages_of<built_in, three<2, 16>::step<>, 1000>();
+  in_stages_of<built_in, pointwise::step<>, 3>();
+  in_stages_of<in_parts, trained<>, 1000>();
+}
+
+}  // namespace
