@@ -35,8 +35,8 @@ struct pool_planes {
 };
 // x: the operand's number, or -1 of the result; the other one is y.
 template <class T>
-constexpr pool_planes pool_planes_of(const kernel_arguments<T>& k, int x, const std::int64_t (&result)[4]) {
-  const auto of = [&](bool is_operand, int d) { return is_operand ? k.extent(0, d) : result[d]; };
+constexpr pool_planes pool_planes_of(const kernel_arguments<T>& k, int x, const std::int64_t (&out)[4]) {
+  const auto of = [&](bool is_operand, int d) { return is_operand ? k.extent(0, d) : out[d]; };
   pool_planes p;
   p.a = k.template attributes<pool_attributes>();
   p.planes = k.extent(0, 0) * k.extent(0, 1);
