@@ -30,9 +30,9 @@ set(strict -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wshad
 foreach(compiler IN LISTS SHARDWISE_FAIL_COMPILERS)
   cmake_path(GET compiler FILENAME name)
   add_test(NAME "warnings: a consumer has none [${name}]"
-           COMMAND ${compiler} ${strict} ${CMAKE_CURRENT_SOURCE_DIR}/install/train.cpp)
+           COMMAND ${compiler} ${strict} ${PROJECT_SOURCE_DIR}/conan/test_package/main.cpp)
   add_test(NAME "warnings: one in a consumer is found [${name}]"
-           COMMAND ${compiler} ${strict} -DCONSUMER_WARNS ${CMAKE_CURRENT_SOURCE_DIR}/install/train.cpp)
+           COMMAND ${compiler} ${strict} -DCONSUMER_WARNS ${PROJECT_SOURCE_DIR}/conan/test_package/main.cpp)
   set_tests_properties("warnings: one in a consumer is found [${name}]" PROPERTIES WILL_FAIL ON)
   set_tests_properties("warnings: a consumer has none [${name}]" "warnings: one in a consumer is found [${name}]" PROPERTIES LABELS install)
 endforeach()

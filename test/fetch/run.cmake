@@ -11,7 +11,7 @@ function(step)
   endif()
 endfunction()
 set(configure ${CMAKE_COMMAND} -G ${GENERATOR} -S ${SOURCE_DIR}/test/fetch -DFETCHCONTENT_SOURCE_DIR_SHARDWISE=${SOURCE_DIR}
-    -DFETCHCONTENT_FULLY_DISCONNECTED=ON -DCMAKE_CXX_COMPILER=${CXX} -DCONSUMER_SOURCE=${SOURCE_DIR}/test/install/train.cpp)
+    -DFETCHCONTENT_FULLY_DISCONNECTED=ON -DCMAKE_CXX_COMPILER=${CXX} -DCONSUMER_SOURCE=${SOURCE_DIR}/conan/test_package/main.cpp)
 
 step(${configure} -B ${WORK_DIR}/build -DCMAKE_INSTALL_PREFIX=${WORK_DIR}/prefix)
 step(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
