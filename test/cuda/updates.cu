@@ -115,8 +115,8 @@ TEST_CASE("many parameters in few launches are updated as one by one") {
     check<sw::op_code::adam>(clipped);
     for (const std::int64_t options : {std::int64_t{sw::dampens}, std::int64_t{sw::clips_values | sw::maximises}})
       check<sw::op_code::sgd_with>(clipped, options);
-    for (const std::int64_t options : {std::int64_t{sw::keeps_largest}, std::int64_t{sw::maximises},
-                                       std::int64_t{sw::keeps_largest | sw::clips_values}})
+    for (const std::int64_t options :
+         {std::int64_t{sw::keeps_largest}, std::int64_t{sw::maximises}, std::int64_t{sw::keeps_largest | sw::clips_values}})
       check<sw::op_code::adam_with>(clipped, options);
     for (const std::int64_t options : {std::int64_t{0}, std::int64_t{sw::clips_values | sw::maximises}})
       check<sw::op_code::lion>(clipped, options);

@@ -5,7 +5,8 @@
 #include "small_step.hpp"
 
 #ifdef SHARDWISE_FAIL
-using step = sw::train_step<one_linear, mean_task, plan, mesh, sw::sgd<true, sw::sgd_form::nesterov | sw::sgd_form::dampened>>;
+using step =
+    sw::train_step<one_linear, mean_task, plan, mesh, sw::sgd<true, sw::sgd_form::nesterov | sw::sgd_form::dampened>>;
 #else
 using step = sw::train_step<one_linear, mean_task, plan, mesh, sw::sgd<true, sw::sgd_form::dampened>>;
 #endif

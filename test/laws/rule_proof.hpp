@@ -166,7 +166,9 @@ constexpr failure run_update(const Graph& g, const ranks_of& mesh, Updated& ref)
       execute(g, i, mesh, cells, m);
       continue;
     }
-    const modp* const values = whole[n.op == op_code::input ? 0 : n.op == op_code::param ? 1 : 2 + (n.a.v[2] == largest_second_moment ? 2 : n.a.v[2])];
+    const modp* const values = whole[n.op == op_code::input   ? 0
+                                     : n.op == op_code::param ? 1
+                                                              : 2 + (n.a.v[2] == largest_second_moment ? 2 : n.a.v[2])];
     for (int r = 0; r < mesh.count(); ++r) {
       int c[max_axes]{};
       mesh.coordinate(r, c);

@@ -2,6 +2,8 @@
 # Runs PORTFILE as vcpkg runs a header-only port, with what its functions do to such a one: FEATURES, PACKAGES (what becomes
 # CURRENT_PACKAGES_DIR), BUILD, CXX.
 
+cmake_minimum_required(VERSION 3.25)
+
 set(PORT shardwise)
 set(CURRENT_PACKAGES_DIR ${PACKAGES})
 file(REMOVE_RECURSE ${PACKAGES} ${BUILD})

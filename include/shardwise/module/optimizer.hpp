@@ -384,8 +384,9 @@ struct apply_optimizer {
     for (int k = 0; k < Optimizer::states; ++k)
       n.in[n.inputs++] =
           b.emit(op_code::state,
-                 attributes<leaf_attributes>(st.states++, index, k < 2 ? std::int64_t{first_moment} + k : std::int64_t{largest_second_moment}), 0,
-                 m.state_spec, n.scope);
+                 attributes<leaf_attributes>(st.states++, index,
+                                             k < 2 ? std::int64_t{first_moment} + k : std::int64_t{largest_second_moment}),
+                 0, m.state_spec, n.scope);
     if (st.factor >= 0) n.in[n.inputs++] = st.factor;
     return b.append(n);
   }

@@ -28,18 +28,20 @@ struct momentum_choice {
 // plain: what is subtracted is the momentum; nesterov: the gradient and momentum's next share, torch.optim.SGD(nesterov=True);
 // dampened: the gradient's share of the momentum is 1 - step_env::dampening, but in step 1 the whole of it, as torch.optim.SGD has it.
 enum class sgd_form { plain = 0, nesterov = 1, dampened = 2 };
-constexpr sgd_form operator|(sgd_form a, sgd_form b) { return static_cast<sgd_form>(static_cast<int>(a) | static_cast<int>(b)); }
+constexpr sgd_form operator|(sgd_form a, sgd_form b) {
+  return static_cast<sgd_form>(static_cast<int>(a) | static_cast<int>(b));
+}
 
 namespace detail {
 
 constexpr bool has_form(sgd_form all, sgd_form one) { return (static_cast<int>(all) & static_cast<int>(one)) != 0; }
 constexpr problem problem_of(momentum_choice momentum, sgd_form form) {
   const bool nesterov = has_form(form, sgd_form::nesterov), dampened = has_form(form, sgd_form::dampened);
-  return momentum.is_number           ? problem::sgd_momentum
-         : nesterov && dampened       ? problem::sgd_nesterov_dampened
-         : nesterov && !momentum.on   ? problem::sgd_nesterov
-         : dampened && !momentum.on   ? problem::sgd_dampening
-                                      : problem::none;
+  return momentum.is_number         ? problem::sgd_momentum
+         : nesterov && dampened     ? problem::sgd_nesterov_dampened
+         : nesterov && !momentum.on ? problem::sgd_nesterov
+         : dampened && !momentum.on ? problem::sgd_dampening
+                                    : problem::none;
 }
 
 // The operation that does the same with options.

@@ -25,10 +25,10 @@ enum state_kind : std::int64_t {
   kept_value = 3,  // for the next iteration
   spare_storage =
       4,  // no state, but storage that is input `parameter`'s behind a run, and has the input's storage then (set_)
-  scale_state = 5,   // of a dynamic loss scale: the scale,
-  scale_counts = 6,  // its counts
-  step_factor = 7,   // and the step's factor
-  kept_gradient = 8,  // the sum of a parameter's gradients (keep_gradients)
+  scale_state = 5,           // of a dynamic loss scale: the scale,
+  scale_counts = 6,          // its counts
+  step_factor = 7,           // and the step's factor
+  kept_gradient = 8,         // the sum of a parameter's gradients (keep_gradients)
   largest_second_moment = 9  // of all steps (amsgrad)
 };
 // Whether a state outlives a run and belongs to the optimizer: is copied from program to program, set and read.

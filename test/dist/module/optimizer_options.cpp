@@ -92,7 +92,8 @@ std::vector<std::vector<double>> gradients_of(const std::vector<torch_optimizer:
 
 void check_near(const std::vector<double>& got, const std::vector<double>& expected) {
   REQUIRE(got.size() == expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) CHECK(std::fabs(got[i] - expected[i]) <= 1e-12 * (1 + std::fabs(expected[i])));
+  for (std::size_t i = 0; i < got.size(); ++i)
+    CHECK(std::fabs(got[i] - expected[i]) <= 1e-12 * (1 + std::fabs(expected[i])));
 }
 
 template <class Optimizer, class Step>
@@ -208,8 +209,8 @@ void check_lists() {
   const tensors one_by_one = trained<step<double, 2, Optimizer, sw::pipeline<>, E...>>();
   CHECK(trained<step<double, 2, Optimizer, sw::pipeline<sw::fused_optimizer>, E...>>() == one_by_one);
   CHECK(trained<step<double, 2, Optimizer, sw::pipeline<sw::foreach_optimizer>, E...>>() == one_by_one);
-  CHECK(trained<step<double, 2, Optimizer, sw::pipeline<sw::comm_fusion_with_concat<>, sw::foreach_optimizer,
-                                                        sw::remove_copy_from_optimizer>,
+  CHECK(trained<step<double, 2, Optimizer,
+                     sw::pipeline<sw::comm_fusion_with_concat<>, sw::foreach_optimizer, sw::remove_copy_from_optimizer>,
                      E...>>() == one_by_one);
   CHECK(trained<step<double, 2, Optimizer, sw::pipeline<sw::fused_optimizer, sw::split_fused_optimizer<0, 1>>, E...>>() ==
         one_by_one);

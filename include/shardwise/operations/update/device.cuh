@@ -391,11 +391,12 @@ struct kernel<op_code::lion> {
     using item = detail::update_item<T, lion_rule<C>>;
     detail::update_all<T, lion_rule<C>>(op_code::lion, calls, count, ctx, [](const call& c) {
       const auto of = attributes_of<sgd_attributes>(c.a);
-      return item{{as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[2]), nullptr, of.clipped != 0 ? as<C>(c.p[c.inputs - 1]) : nullptr},
-                  0,
-                  lion_rule<C>{c.f, update_options_of(c.a)},
-                  0,
-                  0};
+      return item{
+          {as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[2]), nullptr, of.clipped != 0 ? as<C>(c.p[c.inputs - 1]) : nullptr},
+          0,
+          lion_rule<C>{c.f, update_options_of(c.a)},
+          0,
+          0};
     });
   }
 };
@@ -483,8 +484,8 @@ struct kernel<op_code::adam_term_with> {
     rule.decay = c.f;
     rule.decoupled = of.decoupled != 0;
     rule.options = update_options_of(c.a);
-    launch(op_code::adam_term_with, &detail::adam_term_with_kernel<T>, detail::flat_blocks(n), detail::flat_threads, ctx.stream,
-           as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), of.which == 3 ? nullptr : as<T>(c.p[2]),
+    launch(op_code::adam_term_with, &detail::adam_term_with_kernel<T>, detail::flat_blocks(n), detail::flat_threads,
+           ctx.stream, as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), of.which == 3 ? nullptr : as<T>(c.p[2]),
            of.clipped != 0 ? as<T>(c.p[c.inputs - 1]) : nullptr, static_cast<int>(of.which), rule, n, ctx.env);
   }
 };

@@ -125,8 +125,8 @@ struct kernel<op_code::sgd_with> {
     const T* const by = q.p[c.inputs - 1];
     if (detail::is_skipped<T>(of.clipped, by)) return;
     const operations::optioned_gradient<math<T>, T> given(env, options, of.clipped != 0 ? *by : T(1));
-    const operations::sgd_options_step<math<T>, T> with(env, options, of.momentum, detail::steps_taken<T>(of.clipped, by, env),
-                                                        c.f);
+    const operations::sgd_options_step<math<T>, T> with(env, options, of.momentum,
+                                                        detail::steps_taken<T>(of.clipped, by, env), c.f);
     const std::int64_t n = c.l[0].numel();
     T* const p = q.p[0];
     const T* const g = q.p[1];

@@ -102,10 +102,9 @@ struct list_rules {
     static constexpr bool alike(const In& g, int i, int j) {
       const node &x = g.nodes[i], &y = g.nodes[j];
       const auto a = attributes_of<adam_attributes>(x.a), c = attributes_of<adam_attributes>(y.a);
-      return writes_leaf(g, i) == writes_leaf(g, j) && x.op == y.op &&
-             update_options_of(x.a) == update_options_of(y.a) && a.clipped == c.clipped && a.decoupled == c.decoupled &&
-             a.group == c.group && x.f == y.f && g.specs[x.spec].type == g.specs[y.spec].type &&
-             (a.clipped == 0 || x.in[x.inputs - 1] == y.in[y.inputs - 1]);
+      return writes_leaf(g, i) == writes_leaf(g, j) && x.op == y.op && update_options_of(x.a) == update_options_of(y.a) &&
+             a.clipped == c.clipped && a.decoupled == c.decoupled && a.group == c.group && x.f == y.f &&
+             g.specs[x.spec].type == g.specs[y.spec].type && (a.clipped == 0 || x.in[x.inputs - 1] == y.in[y.inputs - 1]);
     }
 
     // The list of operand k of the updates in list[0], ..., which are leaves or rows.

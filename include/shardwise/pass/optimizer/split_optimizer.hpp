@@ -57,7 +57,8 @@ struct split_rules {
         return;
       }
       replaced[block.update] = replaced[block.step] = true;
-      for (int pack : {block.parameters, block.gradients, block.first_moments, block.second_moments, block.steps, block.largest})
+      for (int pack :
+           {block.parameters, block.gradients, block.first_moments, block.second_moments, block.steps, block.largest})
         for (; pack >= 0; pack = g.nodes[pack].in[0]) {
           replaced[pack] = true;
           if (attributes_of<storage_attributes>(g.nodes[pack].a).goes_on == 0) break;

@@ -25,7 +25,7 @@ struct env_needs {
   bool dampens = false;
   bool clips = false;         // by the norm,
   bool clips_values = false;  // by value
-  bool draws = false;  // random numbers
+  bool draws = false;         // random numbers
 };
 
 template <class Graph>
@@ -77,11 +77,12 @@ namespace detail {
                                       "env.momentum = 0.9, or take sgd<> without momentum");
   if (n.dampens && !(e.dampening - e.dampening == 0))
     refuse("dampening", e.dampening,
-           e.dampening == e.dampening ? "; a dampening is finite"
-                                      : ", as it is while nobody has set it; the optimizer is sgd<true, sgd_form::dampened>: set it, "
-                                        "as in env.dampening = 0.1, or take sgd<true>");
-  const char* const betas = n.eps ? "; Adam's betas are at least 0 and less than 1"
-                                  : "; Lion's betas are at least 0 and less than 1";
+           e.dampening == e.dampening
+               ? "; a dampening is finite"
+               : ", as it is while nobody has set it; the optimizer is sgd<true, sgd_form::dampened>: set it, "
+                 "as in env.dampening = 0.1, or take sgd<true>");
+  const char* const betas =
+      n.eps ? "; Adam's betas are at least 0 and less than 1" : "; Lion's betas are at least 0 and less than 1";
   if (n.betas && !(e.beta1 >= 0 && e.beta1 < 1)) refuse("beta1", e.beta1, betas);
   if (n.betas && !(e.beta2 >= 0 && e.beta2 < 1)) refuse("beta2", e.beta2, betas);
   if (n.eps && !good(e.eps)) refuse("eps", e.eps, "; Adam's eps is finite and at least 0");
@@ -94,14 +95,16 @@ namespace detail {
                                       "largest norm that gradients may have, as in env.max_norm = 1");
   if (n.clips_values && !(e.clip_value > 0))
     refuse("clip_value", e.clip_value,
-           e.clip_value == e.clip_value ? "; clip_value leaves elements of gradients that are at most that far from 0, and none would be "
-                                          "left: give a value above 0, or take the optimizer without clip_value"
-                                        : ", as it is while nobody has set it; the optimizer is a clip_value: set how far from 0 "
-                                          "elements of gradients may be, as in env.clip_value = 0.5");
+           e.clip_value == e.clip_value
+               ? "; clip_value leaves elements of gradients that are at most that far from 0, and none would be "
+                 "left: give a value above 0, or take the optimizer without clip_value"
+               : ", as it is while nobody has set it; the optimizer is a clip_value: set how far from 0 "
+                 "elements of gradients may be, as in env.clip_value = 0.5");
   throw std::invalid_argument("shardwise: run: env.step is " + std::to_string(e.step) +
                               (n.counts && n.eps ? "; Adam divides by 1 - beta^step, so the first step is number 1"
-                               : n.counts ? "; a dampened momentum begins with the whole gradient, so the first step is number 1"
-                                          : "; the step draws random numbers by its number, so the first step is number 1") +
+                               : n.counts
+                                   ? "; a dampened momentum begins with the whole gradient, so the first step is number 1"
+                                   : "; the step draws random numbers by its number, so the first step is number 1") +
                               ": set env.step to 1, 2, 3, ... from run to run");
 }
 

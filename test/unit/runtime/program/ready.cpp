@@ -150,11 +150,13 @@ TEST_CASE("what options read is checked, and what they do not read is not") {
   env.dampening = 0.1;
   CHECK(run_with<dampened>(env) == "nothing was thrown");
   env.step = 0;
-  CHECK(begins(run_with<dampened>(env), "shardwise: run: env.step is 0; a dampened momentum begins with the whole gradient"));
+  CHECK(
+      begins(run_with<dampened>(env), "shardwise: run: env.step is 0; a dampened momentum begins with the whole gradient"));
   env = complete();
   CHECK(begins(run_with<values>(env), "shardwise: run: env.clip_value is not a number, as it is while nobody has set it"));
   env.clip_value = 0;
-  CHECK(begins(run_with<values>(env), "shardwise: run: env.clip_value is 0; clip_value leaves elements of gradients that are"));
+  CHECK(begins(run_with<values>(env),
+               "shardwise: run: env.clip_value is 0; clip_value leaves elements of gradients that are"));
   env.clip_value = 0.5;
   CHECK(run_with<values>(env) == "nothing was thrown");
   env = complete();
