@@ -311,3 +311,37 @@ TEST_CASE("a checkpoint keeps the largest second moment, under another plan and 
   check(std::type_identity<to>{});
   check(std::type_identity<flat>{});
 }
+
+// --- groups of parameters -------------------------------------------------------------------------------------------------
+
+TEST_CASE("a group's dampening is its own") {
+  using grouped = step<double, 2, dampened, sw::pipeline<>, sw::data_parallel<dp<2>>, sw::param_group<"bias", "bias">>;
+  sw::launch<grouped::mesh_type>([&](auto& rank) {
+    sw::executor<grouped> run(rank);
+    run.initialise(7);
+    torch_optimizer weight_by{.momentum = true, .dampened = true}, bias_by = weight_by;
+    std::vector<torch_optimizer::parameter> weight(1), bias(1);
+    weight[0].x = run.full_parameter("line.weight");
+    bias[0].x = run.full_parameter("line.bias");
+    for (int s = 1; s <= steps; ++s) {
+      sw::env_of<grouped> env;
+      env.step = s;
+      env.lr = env_at(s).lr;
+      env.momentum = env_at(s).momentum;
+      env.dampening = 0;
+      env.group<"bias">().dampening = 0.3;
+      double loss = 0;
+      const auto gradients = gradients_of({weight[0], bias[0]}, s, loss);
+      sw::step_env one = env_at(s);
+      one.weight_decay = 0;
+      bias_by.step(bias, {gradients[1]}, one);
+      one.dampening = 0;
+      weight_by.step(weight, {gradients[0]}, one);
+      run.set_input(0, numbers<double>(rows * in, s, 0));
+      run.set_input(1, numbers<double>(rows * out, s, 5));
+      run.run(env);
+    }
+    check_near(run.full_parameter("line.weight"), weight[0].x);
+    check_near(run.full_parameter("line.bias"), bias[0].x);
+  });
+}

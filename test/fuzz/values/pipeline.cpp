@@ -124,7 +124,10 @@ void optimize(std::unique_ptr<graph>& g, int optimizer) {
     case 3: return apply_optimizer<sw::adamw<>, Params>(g);
     case 4: return apply_optimizer<sw::clip_norm<sw::adam<>>, Params>(g);
     case 5: return apply_optimizer<sw::adamw<true>, Params>(g);
-    default: return apply_optimizer<sw::clip_norm<sw::sgd<>>, Params>(g);
+    case 6: return apply_optimizer<sw::clip_norm<sw::sgd<>>, Params>(g);
+    case 7: return apply_optimizer<sw::amsgrad<sw::adam<>>, Params>(g);
+    case 8: return apply_optimizer<sw::clip_value<sw::maximize<sw::sgd<true, sw::sgd_form::dampened>>>, Params>(g);
+    default: return apply_optimizer<sw::clip_norm<sw::clip_value<sw::lion<>>>, Params>(g);
   }
 }
 
