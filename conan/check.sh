@@ -22,8 +22,25 @@ export CONAN_HOME=$work/home
 # the test package is copied, since Conan would write its build folder beside it
 mkdir "$work/source"
 cp -r . "$work/source/conan"
-cp -r ../include ../LICENSE "$work/source"
-"$conan" create "$work/source/conan" --no-remote -s compiler.cppstd=20 -pr:a default -pr:a "$PWD/profiles/system"
+cp -r ../include ../cmake ../CMakeLists.txt ../LICENSE "$work/source"
+create() { "$conan" create "$work/source/conan" --no-remote -s compiler.cppstd=20 -pr:a default -pr:a "$PWD/profiles/system" "$@"; }
+create
+
+# with the options of all backends that this machine has
+options=()
+backends=
+add() { options+=(-o "&:with_$1=True"); backends+="${backends:+, }$1"; }
+command -v mpicxx >/dev/null && add mpi
+[ -e /usr/include/dnnl.hpp ] && add onednn
+cuda=${CUDA_HOME:-/usr/local/cuda}
+nccl=$(find /usr/include "$cuda/include" -maxdepth 1 -name nccl.h 2>/dev/null | head -1)
+[ -e "$cuda/include/cublasLt.h" ] && [ -n "$nccl" ] && CUDAToolkit_ROOT=$cuda && export CUDAToolkit_ROOT && add cuda
+[ ${#options[@]} -eq 0 ] || create "${options[@]}"
+if create -o '&:with_cudnn=True' >"$work/cudnn.log" 2>&1; then
+  echo "conan check: with_cudnn was accepted without with_cuda" >&2
+  exit 1
+fi
+grep -q 'with_cudnn is given without with_cuda' "$work/cudnn.log"
 
 version=$(sed -n 's/^#define SHARDWISE_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' ../include/shardwise/support/config.hpp | paste -sd.)
 
@@ -34,4 +51,4 @@ if "$conan" install --no-remote --requires "shardwise/$version" -s compiler.cpps
   exit 1
 fi
 grep -q 'Current cppstd (17) is lower than the required C++ standard (20)' "$work/refused.log"
-echo "conan check: created, tested, and C++17 refused"
+echo "conan check: created and tested, plainly and with the options of ${backends:-no backend, of which none is here}; C++17 refused"

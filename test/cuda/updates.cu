@@ -17,15 +17,16 @@ namespace cu = shardwise::cuda;
 
 // What parameters, gradients and states have become, one after the other. T: of gradients.
 template <class T, sw::op_code Op>
-std::vector<sw::computed_in<T>> updated(bool clipped, double* from_host) {
+std::vector<sw::computed_in<T>> updated(bool clipped, std::int64_t options, double* from_host) {
   using C = sw::computed_in<T>;
-  const int count = 300, arrays = 4;
+  const bool largest = (options & sw::keeps_largest) != 0;
+  const int count = 300, arrays = largest ? 5 : 4;
   std::vector<sw::runtime::call> calls(count);
   std::vector<std::size_t> at(count);
   std::size_t total = 0;
   for (int i = 0; i < count; ++i) {
     const std::int64_t n = i % 17 == 3 ? 0 : i % 10 == 9 ? 9000 + i : 1 + i * i % 700;
-    for (int k : {0, 1, 2, 3, sw::runtime::result}) {
+    for (int k : {0, 1, 2, 3, 4, sw::runtime::result}) {
       auto& l = calls[static_cast<std::size_t>(i)].l[k];
       l.rank = 1;
       l.ext[0] = l.global[0] = n;
@@ -54,14 +55,17 @@ std::vector<sw::computed_in<T>> updated(bool clipped, double* from_host) {
   env.lr = 0.01;
   env.momentum = 0.9;
   env.weight_decay = 0.1;
+  env.dampening = 0.3;
+  env.clip_value = 0.5;
   auto& d = device_test::device::get();
   cu::set_env(env, d.env, d.ctx.stream);
   const auto bind = [&](C* base, void* g, std::size_t size) {
     for (int i = 0; i < count; ++i) {
       auto& c = calls[static_cast<std::size_t>(i)];
-      c.inputs = (Op == sw::op_code::adam ? 4 : 3) + (clipped ? 1 : 0);
+      c.inputs = (largest ? 5 : sw::is_adam(Op) ? 4 : 3) + (clipped ? 1 : 0);
       c.a.v[0] = clipped ? 1 : 0;
       c.a.v[1] = 1;
+      c.a.v[4] = options;
       c.f = i % 2;
       for (int k = 0; k < arrays; ++k) c.p[k] = base + span * static_cast<std::size_t>(k) + at[static_cast<std::size_t>(i)];
       c.p[1] = static_cast<char*>(g) + at[static_cast<std::size_t>(i)] * size;
@@ -90,16 +94,17 @@ std::vector<sw::computed_in<T>> updated(bool clipped, double* from_host) {
 }
 
 template <sw::op_code Op>
-void check(bool clipped) {
+void check(bool clipped, std::int64_t options = 0) {
   CAPTURE(clipped);
+  CAPTURE(options);
   double apart = 0;
-  updated<double, Op>(clipped, &apart);
+  updated<double, Op>(clipped, options, &apart);
   CHECK(apart <= 1e-14);
-  const auto wide = updated<float, Op>(clipped, &apart);
+  const auto wide = updated<float, Op>(clipped, options, &apart);
   CHECK(apart <= 1e-6);
-  CHECK((updated<sw::bf16, Op>(clipped, &apart) == wide));
+  CHECK((updated<sw::bf16, Op>(clipped, options, &apart) == wide));
   CHECK(apart <= 1e-6);
-  updated<sw::f16, Op>(clipped, &apart);
+  updated<sw::f16, Op>(clipped, options, &apart);
   CHECK(apart <= 1e-6);
 }
 
@@ -108,6 +113,13 @@ TEST_CASE("many parameters in few launches are updated as one by one") {
   for (const bool clipped : {false, true}) {
     check<sw::op_code::sgd>(clipped);
     check<sw::op_code::adam>(clipped);
+    for (const std::int64_t options : {std::int64_t{sw::dampens}, std::int64_t{sw::clips_values | sw::maximises}})
+      check<sw::op_code::sgd_with>(clipped, options);
+    for (const std::int64_t options :
+         {std::int64_t{sw::keeps_largest}, std::int64_t{sw::maximises}, std::int64_t{sw::keeps_largest | sw::clips_values}})
+      check<sw::op_code::adam_with>(clipped, options);
+    for (const std::int64_t options : {std::int64_t{0}, std::int64_t{sw::clips_values | sw::maximises}})
+      check<sw::op_code::lion>(clipped, options);
   }
 }
 

@@ -387,6 +387,7 @@ inline constexpr exemption unproved[] = {
     {op_code::in_place, "says where its operand lies: checked by verify"},
     {op_code::advance, "counts steps, on every rank alike"},
     {op_code::adam_term, "a part of adam, which is proved, of equal blocks: checked by verify"},
+    {op_code::adam_term_with, "a part of adam_with, which is proved, of equal blocks: checked by verify"},
     {op_code::adjust_scale, "numbers that all ranks have, out of one that they have summed"},
 };
 

@@ -145,7 +145,7 @@ struct transposed_loss {
 
 // The parameter and its states after one step.
 struct updated {
-  modp value[3][6]{};
+  modp value[4][6]{};
   int count = 0;
 };
 
@@ -155,8 +155,8 @@ constexpr failure run_update(const Graph& g, const ranks_of& mesh, Updated& ref)
   if (g.node_count * mesh.count() > memory::capacity) return failure::too_large;
   memory m;
   cell cells[32 * max_ranks];
-  modp whole[3 + 1][24]{};
-  for (int k = 0; k < 4; ++k)
+  modp whole[4 + 1][24]{};
+  for (int k = 0; k < 5; ++k)
     for (int e = 0; e < 24; ++e) whole[k][e] = reduced_to(scramble(static_cast<unsigned>(e), 70 + static_cast<unsigned>(k)));
   int update = -1;
   for (int i = 0; i < g.node_count; ++i) {
@@ -166,7 +166,9 @@ constexpr failure run_update(const Graph& g, const ranks_of& mesh, Updated& ref)
       execute(g, i, mesh, cells, m);
       continue;
     }
-    const modp* const values = whole[n.op == op_code::input ? 0 : n.op == op_code::param ? 1 : 2 + n.a.v[2]];
+    const modp* const values = whole[n.op == op_code::input   ? 0
+                                     : n.op == op_code::param ? 1
+                                                              : 2 + (n.a.v[2] == largest_second_moment ? 2 : n.a.v[2])];
     for (int r = 0; r < mesh.count(); ++r) {
       int c[max_axes]{};
       mesh.coordinate(r, c);

@@ -145,8 +145,9 @@ struct graph_finding : finding {
 
   constexpr graph_finding() = default;
   constexpr graph_finding(const finding& f) : finding(f) {}
-  constexpr graph_finding(problem p, int operand = -1, int dim = -1, int axis = -1, long long have = 0, long long want = 0)
-      : finding{p, operand, dim, axis, have, want} {}
+  constexpr graph_finding(problem p, int of_operand = -1, int at_dim = -1, int on_axis = -1, long long given = 0,
+                          long long required = 0)
+      : finding{p, of_operand, at_dim, on_axis, given, required} {}
 };
 
 }  // namespace shardwise::inline v0_1

@@ -68,6 +68,7 @@ struct math<laws::modp> {
   static constexpr T tanh(T x) { return laws::arbitrary(x, 3); }
   static constexpr T erf(T x) { return laws::arbitrary(x, 4); }
   static constexpr T sqrt(T x) { return laws::arbitrary(x, 5); }
+  static constexpr T mul_add(T x, T y, T z) { return x * y + z; }
   static constexpr double power(double x, double n) { return 0.5 * x + 0.125 * n; }
   static constexpr T inverse_root(double x) { return from(x + 2); }
   static constexpr bool positive(T x) { return (laws::scramble(laws::number(x), 6) & 1U) != 0; }

@@ -377,13 +377,16 @@ struct apply_optimizer {
                                       : dynamic     ? 2
                                                     : 1,
                                       Optimizer::flavour, 0,
-                                      attributes_of<parameter_attributes>(b.nodes[p].a).group);  // and sgd's
+                                      attributes_of<parameter_attributes>(b.nodes[p].a).group);  // and sgd's and lion's
+    n.a.v[4] = Optimizer::options;
     n.in[n.inputs++] = written;
     n.in[n.inputs++] = g;
     for (int k = 0; k < Optimizer::states; ++k)
       n.in[n.inputs++] =
-          b.emit(op_code::state, attributes<leaf_attributes>(st.states++, index, std::int64_t{first_moment} + k), 0,
-                 m.state_spec, n.scope);
+          b.emit(op_code::state,
+                 attributes<leaf_attributes>(st.states++, index,
+                                             k < 2 ? std::int64_t{first_moment} + k : std::int64_t{largest_second_moment}),
+                 0, m.state_spec, n.scope);
     if (st.factor >= 0) n.in[n.inputs++] = st.factor;
     return b.append(n);
   }

@@ -133,26 +133,26 @@ struct traced {
       if constexpr (micro_batches > 1) {
         run_pieces(r, b, model, in, std::make_index_sequence<micro_batches>{});
       } else {
-        const auto result = std::apply([&](const auto&... x) { return Task{}(model, x...); }, in);
-        results::each(result, [&](const auto& x) { keep(r, b, x); });
+        const auto returned = std::apply([&](const auto&... x) { return Task{}(model, x...); }, in);
+        results::each(returned, [&](const auto& x) { keep(r, b, x); });
       }
     }
   }
   // The inputs' pieces K, one after the other.
   template <class Result, class In, std::size_t... K>
   static constexpr void run_pieces(Result& r, builder& b, const model_type& model, const In& in, std::index_sequence<K...>) {
-    constexpr auto all = std::make_index_sequence<std::tuple_size_v<In>>{};
+    constexpr auto inputs_of_call = std::make_index_sequence<std::tuple_size_v<In>>{};
     int ids[results::count][micro_batches]{};
     const auto call = [&]<std::size_t Piece>(std::integral_constant<std::size_t, Piece>) {
-      const auto result = call_piece<static_cast<int>(Piece)>(model, in, all);
+      const auto returned = call_piece<static_cast<int>(Piece)>(model, in, inputs_of_call);
       int output = 0;
-      results::each(result, [&](const auto& x) {
+      results::each(returned, [&](const auto& x) {
         if constexpr (detail::resolved<std::remove_cvref_t<decltype(x)>>)
           ids[output][Piece] = b.operand(x.id, op_code::param);
         ++output;
       });
       if constexpr (Piece + 1 == sizeof...(K))
-        detail::join_results<results, micro_batches>(result, ids, [&](const auto& x) { keep(r, b, x); });
+        detail::join_results<results, micro_batches>(returned, ids, [&](const auto& x) { keep(r, b, x); });
     };
     (call(std::integral_constant<std::size_t, K>{}), ...);
   }

@@ -25,10 +25,11 @@ enum state_kind : std::int64_t {
   kept_value = 3,  // for the next iteration
   spare_storage =
       4,  // no state, but storage that is input `parameter`'s behind a run, and has the input's storage then (set_)
-  scale_state = 5,   // of a dynamic loss scale: the scale,
-  scale_counts = 6,  // its counts
-  step_factor = 7,   // and the step's factor
-  kept_gradient = 8  // the sum of a parameter's gradients (keep_gradients)
+  scale_state = 5,           // of a dynamic loss scale: the scale,
+  scale_counts = 6,          // its counts
+  step_factor = 7,           // and the step's factor
+  kept_gradient = 8,         // the sum of a parameter's gradients (keep_gradients)
+  largest_second_moment = 9  // of all steps (amsgrad)
 };
 // Whether a state outlives a run and belongs to the optimizer: is copied from program to program, set and read.
 constexpr bool belongs_to_optimizer(const leaf_attributes& of) {
@@ -214,8 +215,8 @@ struct adam_attributes {
       counts;  // operand 4 counts the steps (then it is clipped by 2 or not); else the run's number of the step is taken
   std::int64_t group;
 };
-// The next first moment of (m, gradient, parameter), the next second one of (v, gradient, parameter), or the next parameter of
-// (parameter, m, v, steps). Clipped as of sgd, 0 or 2.
+// Of which: 0 the next first moment of (m, gradient, parameter), 1 the next second one of (v, gradient, parameter), 2 the next parameter of
+// (parameter, m, v, steps). Of adam_term_with: 0, 1, or 3, the larger one of (largest second moment, v). Clipped as of sgd, 0 or 2.
 struct adam_term_attributes {
   std::int64_t clipped;
   std::int64_t decoupled;
@@ -228,10 +229,27 @@ struct adjust_scale_attributes {
   std::int64_t growth, backoff;  // the scale is multiplied by growth, divided by backoff
   std::int64_t interval;         // good steps before it grows
 };
-// Whose numbers an optimizer's operation reads: 0 the run's, else those of that group of parameters.
-constexpr std::int64_t optimizer_group(op_code op, const op_attr& a) {
-  return op == op_code::sgd || op == op_code::adam || op == op_code::adam_term ? a.v[3] : 0;
+// What sgd_with, adam_with, lion and adam_term_with do beside their formula, bit by bit: a word behind those of sgd, adam and adam_term.
+enum update_option : std::int64_t {
+  dampens = 1,        // SGD: the gradient's share of the momentum is less by the run's dampening, but in the first step
+  keeps_largest = 2,  // Adam: behind the second moment the largest one so far, which divides (amsgrad)
+  clips_values = 4,   // elements of gradients by the run's clip_value
+  maximises = 8       // goes up the gradient
+};
+constexpr std::int64_t update_options_of(const op_attr& a) { return a.v[4]; }
+
+constexpr bool is_adam(op_code op) { return op == op_code::adam || op == op_code::adam_with; }
+constexpr bool is_adam_term(op_code op) { return op == op_code::adam_term || op == op_code::adam_term_with; }
+constexpr bool is_sgd(op_code op) { return op == op_code::sgd || op == op_code::sgd_with; }
+// What applies a gradient, operand 1, to a parameter.
+constexpr bool is_optimizer(op_code op) { return (op >= op_code::sgd && op <= op_code::lion) || is_adam_term(op); }
+// Whether it reads the run's number of the step: Adam, where it does not count its own, and the first step of a dampened momentum.
+constexpr bool reads_step_number(op_code op, const op_attr& a) {
+  return (is_adam(op) && attributes_of<adam_attributes>(a).counts == 0) ||
+         (op == op_code::sgd_with && (update_options_of(a) & dampens) != 0);
 }
+// Whose numbers an optimizer's operation reads: 0 the run's, else those of that group of parameters.
+constexpr std::int64_t optimizer_group(op_code op, const op_attr& a) { return is_optimizer(op) ? a.v[3] : 0; }
 
 // --- written by passes alone, after differentiation (graph/expression.hpp, graph/storage.hpp) ------------------------------------
 

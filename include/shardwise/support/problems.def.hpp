@@ -607,6 +607,18 @@ SHARDWISE_X(sgd_momentum,
             "write sgd<true>, and set step_env::momentum")
 SHARDWISE_X(sgd_nesterov,
             "sgd: Nesterov's form goes a further share of the momentum, and there is none; write sgd<true, sgd_form::nesterov>")
+SHARDWISE_X(sgd_dampening,
+            "sgd: dampening lessens the gradient's share of the momentum, and there is none; write sgd<true, sgd_form::dampened>, or "
+            "sgd<> without it")
+SHARDWISE_X(sgd_nesterov_dampened,
+            "sgd: Nesterov's form and dampening exclude each other, as in torch.optim.SGD; write sgd<true, sgd_form::nesterov> or "
+            "sgd<true, sgd_form::dampened>")
+SHARDWISE_X(amsgrad_moments,
+            "amsgrad: what it keeps is the largest of Adam's second moments, and this optimizer has none; write amsgrad<adam<>> or "
+            "amsgrad<adamw<>>, and clip_norm, clip_value and maximize around it")
+SHARDWISE_X(clip_value_order,
+            "clip_value: values are clipped behind the norm, which is that of gradients as they come; clip_norm stands outside: write "
+            "clip_norm<clip_value<...>>")
 SHARDWISE_X(program_pipeline,
             "program: what is given where the pipeline belongs is no pipeline<...>; passes are listed in one, pipeline<pass, ...>, "
             "even a single one, and an optimizer is an argument of train_step alone: forward_step and function_step go without")

@@ -153,8 +153,8 @@ constexpr void put_spelling(Sink& out, std::string_view s) {
       for (i = j + 1; braces > 0 && i < s.size() && s[i] == '}'; --braces) ++i;
     } else if (c == '(' && behind_cast(s, i) != i) {
       i = behind_cast(s, i);
-    } else if (const std::size_t n = behind_unbound(s, i); n > 0) {
-      i = n;
+    } else if (const std::size_t behind = behind_unbound(s, i); behind > 0) {
+      i = behind;
     } else if (c == ' ' && i + 1 < s.size() && (s[i + 1] == '>' || s[i + 1] == '&' || s[i + 1] == '*')) {
       ++i;
     } else {

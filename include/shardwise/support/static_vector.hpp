@@ -9,11 +9,11 @@ namespace shardwise::inline v0_1 {
 // What push_back throws; both numbers stand in the text.
 class capacity_exceeded : public std::exception {
  public:
-  capacity_exceeded(int have, int want) : have(have), want(want) {
+  capacity_exceeded(int held, int wanted) : have(held), want(wanted) {
     put("shardwise: static_vector: ");
-    put(have);
+    put(held);
     put(" elements are pushed, and there is room for ");
-    put(want);
+    put(wanted);
     put("; give it a larger capacity");
   }
   const char* what() const noexcept override { return text_; }

@@ -12,7 +12,11 @@
 
 namespace shardwise::inline v0_1 {
 
+// Its members have the names of types, which g++ calls shadowing.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 enum class dtype : std::uint8_t { f32 = 0, f64 = 1, i32 = 2, bf16 = 3, f16 = 4, i64 = 5, boolean = 6 };
+#pragma GCC diagnostic pop
 inline constexpr int dtypes = 7;
 
 namespace detail {

@@ -77,20 +77,20 @@ struct mesh_base {
   static constexpr std::array<int, max_axes> coordinate(int rank) {
     std::array<int, max_axes> c{};
     for (int a = axes - 1; a >= 0; --a) {
-      c[a] = rank % sizes[a];
-      rank /= sizes[a];
+      c[static_cast<std::size_t>(a)] = rank % sizes[static_cast<std::size_t>(a)];
+      rank /= sizes[static_cast<std::size_t>(a)];
     }
     return c;
   }
   static constexpr int rank_of(const std::array<int, max_axes>& c) {
     int r = 0;
-    for (int a = 0; a < axes; ++a) r = r * sizes[a] + c[a];
+    for (int a = 0; a < axes; ++a) r = r * sizes[static_cast<std::size_t>(a)] + c[static_cast<std::size_t>(a)];
     return r;
   }
   // The k-th member of the group along axis `a` that `rank` belongs to.
   static constexpr int group_member(int rank, int a, int k) {
     auto c = coordinate(rank);
-    c[a] = k;
+    c[static_cast<std::size_t>(a)] = k;
     return rank_of(c);
   }
 

@@ -189,11 +189,13 @@ inline std::string difference(const std::vector<double>& have, const values& wan
 
 // Optimizers as PyTorch has them, on whole tensors.
 struct parameter_state {
-  values x, m, v;
+  values x, m, v, largest;
 };
 inline void update(const program& p, std::vector<parameter_state>& params, const std::vector<values>& gradients,
                    const std::vector<int>& ranks, const run_numbers& run, double eps) {
-  const bool sgd = p.optimizer == 0 || p.optimizer == 1 || p.optimizer == 6, clips = p.optimizer == 4 || p.optimizer == 6;
+  const bool sgd = p.optimizer == 0 || p.optimizer == 1 || p.optimizer == 6 || p.optimizer == 8,
+             clips = p.optimizer == 4 || p.optimizer == 6 || p.optimizer == 9;
+  const bool clips_values = p.optimizer >= 8, lion = p.optimizer == 9;
   double factor = 1, factor_e = 0;
   if (clips) {
     long double sum = 0, e = 0;
@@ -233,11 +235,26 @@ inline void update(const program& p, std::vector<parameter_state>& params, const
       double g = g0.v * factor,
              ge = g0.e == wild ? wild : g0.e * factor + std::fabs(g0.v) * factor_e + 4 * eps * std::fabs(g);
       if (factor_e == wild || std::isnan(ge) || std::fabs(g0.v) + g0.e > largest) ge = wild;  // 0 times infinity is none
+      if (clips_values) g = std::min(std::max(g, -run.clip_value), run.clip_value);
+      if (p.optimizer == 8) g = -g;
+      if (lion) {
+        num& m = s.m[i];
+        const double c = run.beta1 * m.v + (1 - run.beta1) * g;
+        const double ce = run.beta1 * m.e + (1 - run.beta1) * ge + 8 * eps * (std::fabs(m.v) + std::fabs(g));
+        m.v = run.beta2 * m.v + (1 - run.beta2) * g;
+        m.e = run.beta2 * m.e + (1 - run.beta2) * ge + 8 * eps * (std::fabs(m.v) + std::fabs(g));
+        x.v = x.v * (1 - run.lr * decay) - run.lr * (c > 0 ? 1 : c < 0 ? -1 : 0);
+        x.e += 4 * eps * (std::fabs(x.v) + run.lr) + (std::fabs(c) <= ce || std::isnan(ce) ? 2 * run.lr : 0);
+        if (ge == wild || m.e == wild) x.e = wild;
+        if (!std::isfinite(x.e) || !std::isfinite(x.v)) x = {0, wild, -1};
+        continue;
+      }
       if (sgd) {
         g += decay * x.v;
         ge += decay * x.e + 4 * eps * (std::fabs(g) + std::fabs(x.v));
-        if (p.optimizer == 1) {
-          s.m[i].v = run.momentum * s.m[i].v + g;
+        if (p.optimizer == 1 || p.optimizer == 8) {
+          const double share = p.optimizer == 8 && run.step > 1 ? 1 - run.dampening : 1;
+          s.m[i].v = run.momentum * s.m[i].v + share * g;
           s.m[i].e = run.momentum * s.m[i].e + ge + 4 * eps * (std::fabs(s.m[i].v) + std::fabs(g));
           g = s.m[i].v;
           ge = s.m[i].e;
@@ -257,8 +274,14 @@ inline void update(const program& p, std::vector<parameter_state>& params, const
       m.e = run.beta1 * m.e + (1 - run.beta1) * ge + 8 * eps * std::fabs(m.v) + 8 * eps * std::fabs(g);
       v.v = run.beta2 * v.v + (1 - run.beta2) * g * g;
       v.e = run.beta2 * v.e + (1 - run.beta2) * (2 * std::fabs(g) * ge + ge * ge) + 8 * eps * v.v + 8 * eps * g * g;
-      const double mh = m.v / (1 - std::pow(run.beta1, t)), vh = v.v / (1 - std::pow(run.beta2, t));
-      const double me = m.e / (1 - std::pow(run.beta1, t)), ve = v.e / (1 - std::pow(run.beta2, t));
+      const num* divides = &v;
+      if (p.optimizer == 7) {
+        num& most = s.largest[i];
+        most = {std::max(most.v, v.v), std::max(most.e, v.e), -1};
+        divides = &most;
+      }
+      const double mh = m.v / (1 - std::pow(run.beta1, t)), vh = divides->v / (1 - std::pow(run.beta2, t));
+      const double me = m.e / (1 - std::pow(run.beta1, t)), ve = divides->e / (1 - std::pow(run.beta2, t));
       const double lowest = std::sqrt(std::max(0.0, vh - ve)) + run.eps, below = std::sqrt(vh) + run.eps;
       const double change = mh / below;
       const double ce =
@@ -269,7 +292,8 @@ inline void update(const program& p, std::vector<parameter_state>& params, const
       }
       x.e += run.lr * ce + 4 * eps * (std::fabs(x.v) + run.lr * std::fabs(change));
       x.v -= run.lr * change;
-      if (v.v + v.e > largest || g * g + ge * ge > largest) x.e = wild;  // squares of the library's type may be infinite
+      if (divides->v + divides->e > largest || g * g + ge * ge > largest)
+        x.e = wild;  // squares of the library's type may be infinite
       if (!std::isfinite(x.e) || !std::isfinite(x.v)) x = {0, wild, -1};
     }
   }
@@ -330,6 +354,7 @@ inline verdict check(const program& p, statistics& st) {
       for (const double x : leaves[0][{op_code::param, p.body[i].a.v[0]}]) s.x.push_back({x, 0, -1});
       s.m.resize(s.x.size());
       s.v.resize(s.x.size());
+      s.largest.resize(s.x.size());
       state.push_back(s);
       param_of.push_back(static_cast<int>(i));
       param_rank.push_back(a.of(static_cast<int>(i)).rank);

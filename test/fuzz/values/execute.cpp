@@ -375,6 +375,8 @@ run_result execute(const program& p, const made& m, const std::vector<leaf_value
       env.momentum = numbers.momentum;
       env.weight_decay = numbers.weight_decay;
       env.max_norm = numbers.max_norm;
+      env.clip_value = numbers.clip_value;
+      env.dampening = numbers.dampening;
       for (int it = 0; it < p.iterations; ++it) {
         env.step = it + 1;
         const auto turn = [&](auto& runner, auto& stream) {

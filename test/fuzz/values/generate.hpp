@@ -1222,7 +1222,7 @@ class generator {
         if (s.op == op_code::input && sw::is_floating(s.given.type) && !roll.one_in(3))
           p.wanted |= std::uint64_t{1} << s.a.v[0];
     if (p.what == kind::gradient && p.wanted == 0) p.what = kind::forward;
-    p.optimizer = roll(7);
+    p.optimizer = roll(10);
     if (choice_.passes && !roll.one_in(4)) {
       std::vector<int> order;
       for (int k = 0; k < pass_count_; ++k)

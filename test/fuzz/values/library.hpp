@@ -14,7 +14,8 @@ namespace fuzz {
 struct run_numbers {
   std::uint64_t seed = 7;
   std::int64_t step = 1;
-  double lr = 0.01, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, momentum = 0.9, weight_decay = 0.1, max_norm = 0.7;
+  double lr = 0.01, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, momentum = 0.9, weight_decay = 0.1, max_norm = 0.7,
+         clip_value = 0.3, dampening = 0.4;
 };
 
 struct shown_gradient {

@@ -124,7 +124,10 @@ void optimize(std::unique_ptr<graph>& g, int optimizer) {
     case 3: return apply_optimizer<sw::adamw<>, Params>(g);
     case 4: return apply_optimizer<sw::clip_norm<sw::adam<>>, Params>(g);
     case 5: return apply_optimizer<sw::adamw<true>, Params>(g);
-    default: return apply_optimizer<sw::clip_norm<sw::sgd<>>, Params>(g);
+    case 6: return apply_optimizer<sw::clip_norm<sw::sgd<>>, Params>(g);
+    case 7: return apply_optimizer<sw::amsgrad<sw::adam<>>, Params>(g);
+    case 8: return apply_optimizer<sw::clip_value<sw::maximize<sw::sgd<true, sw::sgd_form::dampened>>>, Params>(g);
+    default: return apply_optimizer<sw::clip_norm<sw::clip_value<sw::lion<>>>, Params>(g);
   }
 }
 
@@ -230,7 +233,7 @@ made make(const program& p, assembly& a) {
       else if (params == 2) optimize<2>(g, p.optimizer);
       else optimize<3>(g, p.optimizer);
       for (int i = 0; i < g->node_count; ++i)
-        if (g->nodes[i].op == op_code::sgd || g->nodes[i].op == op_code::adam)
+        if (sw::is_optimizer(g->nodes[i].op))
           m.updated.push_back(static_cast<int>(g->nodes[g->nodes[i].in[0]].a.v[0]));
     }
     if (g->node_count > max_nodes - 8 || g->spec_count > max_specs - 8) {

@@ -142,7 +142,10 @@ constexpr role role_of(op_code op) {
     case op_code::expand: return role::adjoint;
     case op_code::state:
     case op_code::sgd:
-    case op_code::adam: return role::update;
+    case op_code::adam:
+    case op_code::sgd_with:
+    case op_code::adam_with:
+    case op_code::lion: return role::update;
     case op_code::module_buffer: return role::of_modules;
     case op_code::cast: return role::of_types;
     case op_code::fused:
@@ -157,6 +160,7 @@ constexpr role role_of(op_code op) {
     case op_code::in_place:
     case op_code::advance:
     case op_code::adam_term:
+    case op_code::adam_term_with:
     case op_code::adjust_scale: return role::of_passes;
     case op_code::count: break;
   }

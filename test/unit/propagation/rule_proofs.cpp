@@ -92,6 +92,10 @@ TEST_CASE("every operation's rule is proved, or its reason is listed") {
   rows[static_cast<int>(op_code::sgd)] += run_updates<sgd<>>() + run_updates<sgd<true>>();
   rows[static_cast<int>(op_code::adam)] +=
       run_updates<adam<>>() + run_updates<adamw<true>>() + run_updates<clip_norm<adam<>>>();
+  rows[static_cast<int>(op_code::sgd_with)] +=
+      run_updates<sgd<true, sgd_form::dampened>>() + run_updates<clip_value<sgd<>>>();
+  rows[static_cast<int>(op_code::adam_with)] += run_updates<amsgrad<adam<>>>() + run_updates<maximize<adamw<>>>();
+  rows[static_cast<int>(op_code::lion)] += run_updates<clip_norm<lion<>>>();
 
   std::printf("proved placements, as the last operation of a program and inside an adjoint:\n");
   for (int o = 0; o < ops; ++o) {

@@ -33,6 +33,7 @@ inline std::string state_name(const std::string& parameter, std::int64_t which) 
     case 0: return parameter + ":first_moment";
     case 1: return parameter + ":second_moment";
     case 2: return parameter + ":steps";
+    case largest_second_moment: return parameter + ":largest_second_moment";
     case scale_state: return ":loss_scale";
     case scale_counts: return ":loss_scale_counts";
   }

@@ -37,11 +37,11 @@ inline constexpr std::int64_t attention_library_forward_bytes = 4096;
 // test/static/operations/attention_library.cpp has what cuDNN asks for.
 constexpr std::int64_t attention_library_call_bytes(const attention_extents& e, bool ordered) {
   const auto tiles = [](std::int64_t n) { return (n + 127) / 128 * 128; };
-  const std::int64_t all = e.batch * e.heads;
+  const std::int64_t all_heads = e.batch * e.heads;
   const std::int64_t sums =
-      ordered ? 2 * all * tiles(e.queries) * tiles(e.keys) : 4 * all * (e.queries + tiles(e.queries)) * e.size;
-  const std::int64_t grouped = e.heads == e.key_heads ? 0 : 2 * all * e.keys * (e.size + e.value_size);
-  return sums + grouped + 4 * all * e.queries + 8 * e.batch + 1024;
+      ordered ? 2 * all_heads * tiles(e.queries) * tiles(e.keys) : 4 * all_heads * (e.queries + tiles(e.queries)) * e.size;
+  const std::int64_t grouped = e.heads == e.key_heads ? 0 : 2 * all_heads * e.keys * (e.size + e.value_size);
+  return sums + grouped + 4 * all_heads * e.queries + 8 * e.batch + 1024;
 }
 
 // Rows of the batch and heads of keys that one call takes: as many as attention_slice_bytes allows, in slices of about one size.
@@ -49,11 +49,11 @@ struct attention_slice {
   std::int64_t rows = 0, key_heads = 0;
 };
 constexpr attention_slice attention_slice_of(const attention_extents& e, bool ordered) {
-  const auto even = [](std::int64_t all, std::int64_t bytes_of_one) {
+  const auto even = [](std::int64_t count, std::int64_t bytes_of_one) {
     std::int64_t most = attention_slice_bytes / bytes_of_one;
-    most = most < 1 ? 1 : most < all ? most : all;
-    const std::int64_t slices = most > 0 ? (all + most - 1) / most : 1;
-    return (all + slices - 1) / slices;
+    most = most < 1 ? 1 : most < count ? most : count;
+    const std::int64_t slices = most > 0 ? (count + most - 1) / most : 1;
+    return (count + slices - 1) / slices;
   };
   const std::int64_t row = attention_library_call_bytes(e.part(1, e.key_heads), ordered);
   if (row <= attention_slice_bytes) return {even(e.batch, row), e.key_heads};
@@ -62,10 +62,10 @@ constexpr attention_slice attention_slice_of(const attention_extents& e, bool or
 
 // A bound on what any slice asks for. Law: it grows with every extent.
 constexpr std::int64_t attention_library_adjoint_bytes(const attention_extents& e, bool ordered) {
-  const std::int64_t all = attention_library_call_bytes(e, ordered);
+  const std::int64_t at_once = attention_library_call_bytes(e, ordered);
   const std::int64_t one = attention_library_call_bytes(e.part(1, e.key_heads > 0 ? 1 : 0), ordered);
-  const std::int64_t slice = one > attention_slice_bytes ? one : attention_slice_bytes;
-  return device_scratch::align(all < slice ? all : slice);
+  const std::int64_t in_slices = one > attention_slice_bytes ? one : attention_slice_bytes;
+  return device_scratch::align(at_once < in_slices ? at_once : in_slices);
 }
 // The same of either order, which is chosen while a program runs.
 constexpr std::int64_t attention_library_adjoint_bytes(const attention_extents& e) {

@@ -183,36 +183,36 @@ constexpr results_rows rows_of_attention(const operation&, const op_attr& v, con
   const auto a = attributes_of<attention_attributes>(v);
   const attention_places at(a, attention_inputs);
   const int h = a.heads(), t = a.time();
-  results_rows all;
-  const auto add = [&](results_row row, placement whole, int cut) {
+  results_rows table;
+  const auto append = [&](results_row row, placement whole, int cut) {
     place_further_operands(row, at, in, whole, cut);
-    all.push_back(row);
+    table.push_back(row);
   };
-  add({{R, R, R}, {R, R}}, R, -1);
-  add({{U, U, U}, {U, U}}, U, -1);
-  add({{S(0), S(0), S(0)}, {S(0), S(0)}}, U, 0);
-  if (heads_may_be_cut(in[0], in[1], h)) add({{S(h), S(h), S(h)}, {S(h), S(1)}}, U, 1);
-  add({{S(t), U, U}, {S(t), S(2)}}, U, 2);  // queries
-  add({{U, U, S(3)}, {S(3), U}}, U, -1);    // the size of values
-  return all;
+  append({{R, R, R}, {R, R}}, R, -1);
+  append({{U, U, U}, {U, U}}, U, -1);
+  append({{S(0), S(0), S(0)}, {S(0), S(0)}}, U, 0);
+  if (heads_may_be_cut(in[0], in[1], h)) append({{S(h), S(h), S(h)}, {S(h), S(1)}}, U, 1);
+  append({{S(t), U, U}, {S(t), S(2)}}, U, 2);  // queries
+  append({{U, U, S(3)}, {S(3), U}}, U, -1);    // the size of values
+  return table;
 }
 constexpr results_rows rows_of_attention_adjoint(const operation&, const op_attr& v, const spec* in, int, const spec&) {
   using namespace rows;
   const auto a = attributes_of<attention_attributes>(v);
   const attention_places at(a, attention_adjoint_inputs);
   const int h = a.heads(), t = a.time();
-  results_rows all;
-  const auto add = [&](results_row row, placement whole, int cut) {
+  results_rows table;
+  const auto append = [&](results_row row, placement whole, int cut) {
     place_further_operands(row, at, in, whole, cut);
-    all.push_back(row);
+    table.push_back(row);
   };
-  add({{R, R, R, R, R, R}, {R, R, R}}, R, -1);
-  add({{U, U, U, U, P, P}, {P, P, P}}, U, -1);  // linear in dout and delta together
-  add({{S(0), S(0), S(0), S(0), S(0), S(0)}, {S(0), S(0), S(0)}}, U, 0);
-  if (heads_may_be_cut(in[0], in[1], h)) add({{S(h), S(h), S(h), S(1), S(h), S(1)}, {S(h), S(h), S(h)}}, U, 1);
-  add({{S(t), U, U, S(2), S(t), S(2)}, {S(t), P, P}}, U, 2);
-  add({{U, U, S(3), U, S(3), P}, {P, P, S(3)}}, U, -1);
-  return all;
+  append({{R, R, R, R, R, R}, {R, R, R}}, R, -1);
+  append({{U, U, U, U, P, P}, {P, P, P}}, U, -1);  // linear in dout and delta together
+  append({{S(0), S(0), S(0), S(0), S(0), S(0)}, {S(0), S(0), S(0)}}, U, 0);
+  if (heads_may_be_cut(in[0], in[1], h)) append({{S(h), S(h), S(h), S(1), S(h), S(1)}, {S(h), S(h), S(h)}}, U, 1);
+  append({{S(t), U, U, S(2), S(t), S(2)}, {S(t), P, P}}, U, 2);
+  append({{U, U, S(3), U, S(3), P}, {P, P, S(3)}}, U, -1);
+  return table;
 }
 constexpr rule_rows rows_of_attention_delta(const operation&, const op_attr& v, const spec*, int, const spec&) {
   using namespace rows;

@@ -109,8 +109,9 @@ constexpr outcome shape_of_channel_norm_dx(const op_attr& v, const spec* in, int
   if (in[4].rank != 1 || in[4].extent[0] != x.extent[1])
     return fail(problem::channel_norm_weight, x, 4, 0, in[4].extent[0], x.extent[1]);
   const spec& t = in[5];
-  const bool all = attributes_of<channel_norm_attributes>(v).over_batch != 0;
-  if (t.rank != 3 || t.extent[0] != 2 || t.extent[2] != x.extent[1] || (all ? t.extent[1] != 1 : !same_extent(t, 1, x, 0)))
+  const bool over_all = attributes_of<channel_norm_attributes>(v).over_batch != 0;
+  if (t.rank != 3 || t.extent[0] != 2 || t.extent[2] != x.extent[1] ||
+      (over_all ? t.extent[1] != 1 : !same_extent(t, 1, x, 0)))
     return fail(problem::channel_norm_statistics, x, 5);
   return {{}, shardwise::contiguous(x)};
 }

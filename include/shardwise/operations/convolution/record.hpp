@@ -25,8 +25,8 @@ constexpr std::int64_t padded_extent(const convolution_attributes& a, int d, std
 }
 // Elements of y along a dim of x with n, of a kernel with k; less than 1: the kernel does not fit.
 constexpr std::int64_t convolved_extent(const convolution_attributes& a, int d, std::int64_t n, std::int64_t k) {
-  const std::int64_t room = padded_extent(a, d, n) - a.dilation[d] * (k - 1) - 1;
-  return room < 0 ? 0 : room / a.stride[d] + 1;
+  const std::int64_t last = padded_extent(a, d, n) - a.dilation[d] * (k - 1) - 1;
+  return last < 0 ? 0 : last / a.stride[d] + 1;
 }
 
 constexpr problem convolution_problem(const convolution_attributes& a) {

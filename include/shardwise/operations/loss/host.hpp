@@ -63,7 +63,7 @@ struct kernel<op_code::nll_dx> {
     const layout* const all[5] = {&c.l[1], &c.l[0], &c.l[2], &c.l[3], &c.l[result]};
     const int last = c.l[1].rank - 1;
     const std::int64_t n = c.l[1].ext[last], s = c.l[1].str[last], first = c.l[1].origin[last];
-    const auto rows = [&](auto step) {
+    const auto rows = [&](auto by) {
       each_row<5>(all, last, [&](const std::int64_t* at) {
         const T* const x = q.p[1] + at[0];
         const std::int64_t id = q.index[at[3]];
@@ -75,7 +75,7 @@ struct kernel<op_code::nll_dx> {
           return;
         }
         SHARDWISE_IVDEP
-        for (std::int64_t i = 0; i < n; ++i) o[i] = g * m::exp(x[i * step] - norm);
+        for (std::int64_t i = 0; i < n; ++i) o[i] = g * m::exp(x[i * by] - norm);
         if (id >= first && id < first + n) o[id - first] = o[id - first] - g;
       });
     };

@@ -49,11 +49,11 @@ struct pool_planes {
     return (end < whole[d] ? end : whole[d]) - (first < 0 ? 0 : first);
   }
 };
-// x: the operand's number, or -1 of the result; the other one is y. `result`, `at`: the result's extents and where it begins.
+// x: the operand's number, or -1 of the result; the other one is y. `out`, `at`: the result's extents and where it begins.
 template <class T>
-constexpr pool_planes pool_planes_of(const kernel_arguments<T>& k, int x, const std::int64_t (&result)[4],
+constexpr pool_planes pool_planes_of(const kernel_arguments<T>& k, int x, const std::int64_t (&out)[4],
                                      const std::int64_t (&at)[4]) {
-  const auto of = [&](bool is_operand, int d) { return is_operand ? k.extent(0, d) : result[d]; };
+  const auto of = [&](bool is_operand, int d) { return is_operand ? k.extent(0, d) : out[d]; };
   const auto begin = [&](bool is_operand, int d) { return is_operand ? k.origin(0, d) : at[d]; };
   pool_planes p;
   p.a = k.template attributes<pool_attributes>();

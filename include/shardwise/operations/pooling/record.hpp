@@ -19,8 +19,8 @@ struct pool_attributes {
 namespace operations {
 
 constexpr std::int64_t pooled_extent(const pool_attributes& a, int d, std::int64_t n) {
-  const std::int64_t room = n + 2 * a.padding[d] - a.kernel[d];
-  return room < 0 ? 0 : room / a.stride[d] + 1;
+  const std::int64_t last = n + 2 * a.padding[d] - a.kernel[d];
+  return last < 0 ? 0 : last / a.stride[d] + 1;
 }
 // With at most half a kernel of padding every window of an image that has one has an element.
 constexpr finding pool_finding(const pool_attributes& a, const spec& x) {

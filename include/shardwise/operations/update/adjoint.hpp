@@ -10,10 +10,14 @@ using namespace autodiff;
 
 inline constexpr adjoint_rule sgd = unknown;
 inline constexpr adjoint_rule adam = unknown;
+inline constexpr adjoint_rule sgd_with = unknown;
+inline constexpr adjoint_rule adam_with = unknown;
+inline constexpr adjoint_rule lion = unknown;
 inline constexpr adjoint_rule assign = unknown;
 inline constexpr adjoint_rule in_place = unknown;
 inline constexpr adjoint_rule advance = unknown;
 inline constexpr adjoint_rule adam_term = unknown;
+inline constexpr adjoint_rule adam_term_with = unknown;
 inline constexpr adjoint_rule adjust_scale = unknown;
 
 }  // namespace shardwise::inline v0_1::adjoints

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <shardwise/operations/update/loss_scale.hpp>
+#include <shardwise/operations/update/options.hpp>
 #include <shardwise/runtime/cuda/device/map.cuh>
 #include <shardwise/runtime/cuda/device/math.cuh>
 #include <shardwise/runtime/cuda/device/takes_element.cuh>
@@ -15,8 +16,8 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 
 namespace detail {
 
-// Parameter, gradient and up to two states, of equal length; a state that is not there is null.
-template <class T>
+// Parameter, gradient and up to two states, of equal length, or three if Largest; a state that is not there is null.
+template <class T, bool Largest = false>
 struct update_arrays {
   using C = computed_in<T>;
   C* p;
@@ -24,27 +25,39 @@ struct update_arrays {
   C *m, *v;
   const C* clip;  // the factor, null: there is none
 };
+template <class T>
+struct update_arrays<T, true> : update_arrays<T> {
+  computed_in<T>* largest;
+};
+template <class Rule>
+inline constexpr bool keeps_third_state = requires { Rule::keeps_third; };
 
-template <class T, int V, class Step>
-__device__ void update_pack(const update_arrays<T>& a, std::int64_t i, const Step& step) {
+template <class T, int V, bool Largest, class Step>
+__device__ void update_pack(const update_arrays<T, Largest>& a, std::int64_t i, const Step& step) {
   using C = computed_in<T>;
   using P = pack<C, V>;
   P p = *reinterpret_cast<P*>(a.p + i), m{}, v{};
+  [[maybe_unused]] P largest{};
   const pack<T, V> g = *reinterpret_cast<const pack<T, V>*>(a.g + i);
   if (a.m) m = *reinterpret_cast<P*>(a.m + i);
   if (a.v) v = *reinterpret_cast<P*>(a.v + i);
+  if constexpr (Largest) largest = *reinterpret_cast<P*>(a.largest + i);
 #pragma unroll
-  for (int j = 0; j < V; ++j) step(p.v[j], static_cast<C>(g.v[j]), m.v[j], v.v[j]);
+  for (int j = 0; j < V; ++j) {
+    if constexpr (Largest) step(p.v[j], static_cast<C>(g.v[j]), m.v[j], v.v[j], largest.v[j]);
+    else step(p.v[j], static_cast<C>(g.v[j]), m.v[j], v.v[j]);
+  }
   *reinterpret_cast<P*>(a.p + i) = p;
   if (a.m) *reinterpret_cast<P*>(a.m + i) = m;
   if (a.v) *reinterpret_cast<P*>(a.v + i) = v;
+  if constexpr (Largest) *reinterpret_cast<P*>(a.largest + i) = largest;
 }
 
 // Updates of one optimizer side by side in one launch: most parameters are small, and a launch each would be most of a
 // small model's step.
 template <class T, class Rule>
 struct update_item {
-  update_arrays<T> a;
+  update_arrays<T, keeps_third_state<Rule>> a;
   std::int64_t n;
   Rule rule;
   std::uint32_t first_block;
@@ -103,6 +116,8 @@ void update_all(op_code op, const call* calls, std::size_t count, context& ctx, 
     u.packs = 1;
     for (const void* p : {static_cast<const void*>(u.a.p), static_cast<const void*>(u.a.m), static_cast<const void*>(u.a.v)})
       if (reinterpret_cast<std::uintptr_t>(p) % 16 != 0) u.packs = 0;
+    if constexpr (keeps_third_state<Rule>)
+      if (reinterpret_cast<std::uintptr_t>(u.a.largest) % 16 != 0) u.packs = 0;
     if (reinterpret_cast<std::uintptr_t>(u.a.g) % sizeof(pack<T, vector_of<C>>) != 0) u.packs = 0;
     blocks += static_cast<std::uint32_t>((n + update_chunk - 1) / update_chunk);
     list.item[list.count++] = u;
@@ -227,6 +242,165 @@ struct kernel<op_code::adam> {
   }
 };
 
+// The same with options, and Lion: operations/update/options.hpp.
+template <class T>
+struct sgd_with_rule {
+  double decay;
+  std::int64_t options, flavour;
+  const T* skipped;
+
+  struct step {
+    operations::optioned_gradient<math<T>, T> given;
+    operations::sgd_options_step<math<T>, T> with;
+    __device__ step(const sgd_with_rule& r, const device_env& e, T clip)
+        : given(e.env, r.options, clip),
+          with(e.env, r.options, r.flavour,
+               static_cast<double>(e.env.step) - (r.skipped ? static_cast<double>(*r.skipped) : 0.0), r.decay) {}
+    __device__ void operator()(T& p, T g, T& m, T&) const {
+      T d = with.decayed(given(g), p);
+      if (with.has_momentum) {
+        m = with.next(m, d);
+        d = with.direction(d, m);
+      }
+      p = with.moved(p, d);
+    }
+  };
+};
+
+template <>
+struct kernel<op_code::sgd_with> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    run_all<T>(&c, 1, ctx);
+  }
+  template <class T>
+  static void run_all(const call* calls, std::size_t count, context& ctx) {
+    using C = computed_in<T>;
+    using item = detail::update_item<T, sgd_with_rule<C>>;
+    detail::update_all<T, sgd_with_rule<C>>(op_code::sgd_with, calls, count, ctx, [](const call& c) {
+      const auto of = attributes_of<sgd_attributes>(c.a);
+      const C* const by = of.clipped != 0 ? as<C>(c.p[c.inputs - 1]) : nullptr;
+      return item{{as<C>(c.p[0]), as<T>(c.p[1]), of.momentum != 0 ? as<C>(c.p[2]) : nullptr, nullptr, by},
+                  0,
+                  sgd_with_rule<C>{c.f, update_options_of(c.a), of.momentum, of.clipped == 2 ? by + 1 : nullptr},
+                  0,
+                  0};
+    });
+  }
+};
+
+template <class T>
+struct adam_with_rule : adam_rule<T> {
+  std::int64_t options;
+
+  struct step : adam_rule<T>::step {
+    operations::optioned_gradient<math<T>, T> given;
+    __device__ step(const adam_with_rule& r, const device_env& e, T clip)
+        : adam_rule<T>::step(r, e, T(1)), given(e.env, r.options, clip) {}
+    __device__ void operator()(T& p, T g, T& m, T& v) const {
+      moments(p, g, m, v);
+      p = this->parameter(p, m, v);
+    }
+    __device__ void operator()(T& p, T g, T& m, T& v, T& largest) const {
+      moments(p, g, m, v);
+      largest = operations::largest_moment<math<T>, T>(largest, v);
+      p = this->parameter(p, m, largest);
+    }
+    __device__ void moments(T p, T g, T& m, T& v) const {
+      const T d = this->gradient(given(g), p);
+      m = this->first(m, d);
+      v = this->second(v, d);
+    }
+  };
+};
+template <class T>
+struct amsgrad_rule : adam_with_rule<T> {
+  static constexpr bool keeps_third = true;
+};
+
+// operands: parameter, gradient, first moment, second moment [, largest second moment] [, steps] [, factor]
+template <>
+struct kernel<op_code::adam_with> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    run_all<T>(&c, 1, ctx);
+  }
+  template <class T>
+  static void run_all(const call* calls, std::size_t count, context& ctx) {
+    for (std::size_t i = 0, end; i < count; i = end) {  // neighbours that keep it, or do not
+      const bool largest = keeps(calls[i]);
+      for (end = i + 1; end < count && keeps(calls[end]) == largest;) ++end;
+      if (largest) run_alike<T, amsgrad_rule>(calls + i, end - i, ctx);
+      else run_alike<T, adam_with_rule>(calls + i, end - i, ctx);
+    }
+  }
+
+ private:
+  static bool keeps(const call& c) { return (update_options_of(c.a) & keeps_largest) != 0; }
+  template <class T, template <class> class Rule>
+  static void run_alike(const call* calls, std::size_t count, context& ctx) {
+    using C = computed_in<T>;
+    detail::update_all<T, Rule<C>>(op_code::adam_with, calls, count, ctx, [](const call& c) {
+      constexpr bool largest = detail::keeps_third_state<Rule<C>>;
+      const auto of = attributes_of<adam_attributes>(c.a);
+      const C* const by = of.clipped != 0 ? as<C>(c.p[c.inputs - 1]) : nullptr;
+      detail::update_item<T, Rule<C>> u{};
+      u.a.p = as<C>(c.p[0]);
+      u.a.g = as<T>(c.p[1]);
+      u.a.m = as<C>(c.p[2]);
+      u.a.v = as<C>(c.p[3]);
+      u.a.clip = by;
+      if constexpr (largest) u.a.largest = as<C>(c.p[4]);
+      u.rule.decay = c.f;
+      u.rule.decoupled = of.decoupled != 0;
+      u.rule.steps = of.counts != 0 ? as<C>(c.p[largest ? 5 : 4]) : nullptr;
+      u.rule.skipped = of.clipped == 2 ? by + 1 : nullptr;
+      u.rule.options = update_options_of(c.a);
+      return u;
+    });
+  }
+};
+
+template <class T>
+struct lion_rule {
+  double decay;
+  std::int64_t options;
+
+  struct step {
+    operations::optioned_gradient<math<T>, T> given;
+    operations::lion_step<math<T>, T> with;
+    __device__ step(const lion_rule& r, const device_env& e, T clip) : given(e.env, r.options, clip), with(e.env, r.decay) {}
+    __device__ void operator()(T& p, T x, T& m, T&) const {
+      const T g = given(x);
+      p = with.moved(p, m, g);
+      m = with.next(m, g);
+    }
+  };
+};
+
+// operands: parameter, gradient, momentum [, factor]
+template <>
+struct kernel<op_code::lion> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    run_all<T>(&c, 1, ctx);
+  }
+  template <class T>
+  static void run_all(const call* calls, std::size_t count, context& ctx) {
+    using C = computed_in<T>;
+    using item = detail::update_item<T, lion_rule<C>>;
+    detail::update_all<T, lion_rule<C>>(op_code::lion, calls, count, ctx, [](const call& c) {
+      const auto of = attributes_of<sgd_attributes>(c.a);
+      return item{
+          {as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[2]), nullptr, of.clipped != 0 ? as<C>(c.p[c.inputs - 1]) : nullptr},
+          0,
+          lion_rule<C>{c.f, update_options_of(c.a)},
+          0,
+          0};
+    });
+  }
+};
+
 namespace detail {
 
 inline constexpr int flat_threads = 256;
@@ -250,6 +424,21 @@ __global__ void __launch_bounds__(flat_threads)
     else if (which == 2) out[i] = with.parameter(x[i], y[i], z[i]);
     else if (which == 0) out[i] = with.first(x[i], with.gradient(y[i] * factor, z[i]));
     else out[i] = with.second(x[i], with.gradient(y[i] * factor, z[i]));
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(flat_threads)
+    adam_term_with_kernel(T* out, const T* x, const T* y, const T* z, const T* by, int which, adam_with_rule<T> rule,
+                          std::int64_t n, const device_env* env) {
+  const T factor = by ? *by : T(1);
+  const typename adam_with_rule<T>::step with(rule, *env, factor);
+  const std::int64_t stride = std::int64_t{gridDim.x} * flat_threads;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * flat_threads + threadIdx.x; i < n; i += stride) {
+    if (factor < T(0)) out[i] = x[i];  // a step that a dynamic loss scale skips
+    else if (which == 3) out[i] = operations::largest_moment<math<T>, T>(x[i], y[i]);
+    else if (which == 0) out[i] = with.first(x[i], with.gradient(with.given(y[i]), z[i]));
+    else out[i] = with.second(x[i], with.gradient(with.given(y[i]), z[i]));
   }
 }
 
@@ -280,6 +469,23 @@ struct kernel<op_code::adam_term> {
     const adam_rule<T> rule{c.f, of.decoupled != 0, nullptr, nullptr};
     launch(op_code::adam_term, &detail::adam_term_kernel<T>, detail::flat_blocks(n), detail::flat_threads, ctx.stream,
            as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), as<T>(c.p[2]), last ? as<T>(c.p[3]) : nullptr,
+           of.clipped != 0 ? as<T>(c.p[c.inputs - 1]) : nullptr, static_cast<int>(of.which), rule, n, ctx.env);
+  }
+};
+
+template <>
+struct kernel<op_code::adam_term_with> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const std::int64_t n = c.l[0].numel();
+    if (n == 0) return;
+    const auto of = attributes_of<adam_term_attributes>(c.a);
+    adam_with_rule<T> rule{};
+    rule.decay = c.f;
+    rule.decoupled = of.decoupled != 0;
+    rule.options = update_options_of(c.a);
+    launch(op_code::adam_term_with, &detail::adam_term_with_kernel<T>, detail::flat_blocks(n), detail::flat_threads,
+           ctx.stream, as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), of.which == 3 ? nullptr : as<T>(c.p[2]),
            of.clipped != 0 ? as<T>(c.p[c.inputs - 1]) : nullptr, static_cast<int>(of.which), rule, n, ctx.env);
   }
 };

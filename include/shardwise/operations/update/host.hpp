@@ -3,6 +3,7 @@
 #pragma once
 
 #include <shardwise/operations/update/loss_scale.hpp>
+#include <shardwise/operations/update/options.hpp>
 #include <shardwise/runtime/host/isa.hpp>
 #include <shardwise/runtime/host/copy_block.hpp>
 #include <shardwise/support/config.hpp>
@@ -26,7 +27,7 @@ constexpr double steps_taken(std::int64_t clipped, const T* factor, const step_e
 
 }  // namespace detail
 
-// operands: parameter, gradient [, momentum buffer] [, factor]; torch.optim.SGD with momentum, Nesterov's too, no dampening.
+// operands: parameter, gradient [, momentum buffer] [, factor]; torch.optim.SGD with momentum, Nesterov's too; dampened it is sgd_with.
 template <>
 struct kernel<op_code::sgd> {
   static constexpr cut_kind cut = cut_kind::update;
@@ -113,6 +114,94 @@ struct kernel<op_code::adam> {
   }
 };
 
+// The same two with options, and Lion: operations/update/options.hpp. Behind Adam's moments the largest second one, if it is kept.
+template <>
+struct kernel<op_code::sgd_with> {
+  static constexpr cut_kind cut = cut_kind::update;
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
+    const auto of = attributes_of<sgd_attributes>(c.a);
+    const std::int64_t options = update_options_of(c.a);
+    const T* const by = q.p[c.inputs - 1];
+    if (detail::is_skipped<T>(of.clipped, by)) return;
+    const operations::optioned_gradient<math<T>, T> given(env, options, of.clipped != 0 ? *by : T(1));
+    const operations::sgd_options_step<math<T>, T> with(env, options, of.momentum,
+                                                        detail::steps_taken<T>(of.clipped, by, env), c.f);
+    const std::int64_t n = c.l[0].numel();
+    T* const p = q.p[0];
+    const T* const g = q.p[1];
+    T* const b = q.p[2];
+    if (with.has_momentum)
+      independent_loop<T>(n, [=](std::int64_t i) {
+        const T d = with.decayed(given(g[i]), p[i]);
+        b[i] = with.next(b[i], d);
+        p[i] = with.moved(p[i], with.direction(d, b[i]));
+      });
+    else independent_loop<T>(n, [=](std::int64_t i) { p[i] = with.moved(p[i], with.decayed(given(g[i]), p[i])); });
+  }
+};
+
+template <>
+struct kernel<op_code::adam_with> {
+  static constexpr cut_kind cut = cut_kind::update;
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
+    const auto of = attributes_of<adam_attributes>(c.a);
+    const std::int64_t options = update_options_of(c.a);
+    const bool largest = (options & keeps_largest) != 0;
+    const T* const by = q.p[c.inputs - 1];
+    if (detail::is_skipped<T>(of.clipped, by)) return;
+    const double number =
+        of.counts != 0 ? math<T>::number(*q.p[largest ? 5 : 4]) : detail::steps_taken<T>(of.clipped, by, env);
+    const detail::adam_numbers<T> with(env, number, of.decoupled != 0, c.f);
+    const operations::optioned_gradient<math<T>, T> given(env, options, of.clipped != 0 ? *by : T(1));
+    const std::int64_t n = c.l[0].numel();
+    T* const p = q.p[0];
+    const T* const gr = q.p[1];
+    T* const m = q.p[2];
+    T* const v = q.p[3];
+    T* const w = q.p[4];
+    const auto moments = [=](std::int64_t i) {
+      const T g = with.decayed(given(gr[i]), p[i]);
+      m[i] = with.first(m[i], g);
+      v[i] = with.second(v[i], g);
+    };
+    if (largest)
+      independent_loop<T>(n, [=](std::int64_t i) {
+        moments(i);
+        w[i] = operations::largest_moment<math<T>, T>(w[i], v[i]);
+        p[i] = with.parameter(p[i], m[i], w[i]);
+      });
+    else
+      independent_loop<T>(n, [=](std::int64_t i) {
+        moments(i);
+        p[i] = with.parameter(p[i], m[i], v[i]);
+      });
+  }
+};
+
+// operands: parameter, gradient, momentum [, factor]
+template <>
+struct kernel<op_code::lion> {
+  static constexpr cut_kind cut = cut_kind::update;
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
+    const auto of = attributes_of<sgd_attributes>(c.a);
+    const T* const by = q.p[c.inputs - 1];
+    if (detail::is_skipped<T>(of.clipped, by)) return;
+    const operations::optioned_gradient<math<T>, T> given(env, update_options_of(c.a), of.clipped != 0 ? *by : T(1));
+    const operations::lion_step<math<T>, T> with(env, c.f);
+    T* const p = q.p[0];
+    const T* const gr = q.p[1];
+    T* const m = q.p[2];
+    independent_loop<T>(c.l[0].numel(), [=](std::int64_t i) {
+      const T g = given(gr[i]);
+      p[i] = with.moved(p[i], m[i], g);
+      m[i] = with.next(m[i], g);
+    });
+  }
+};
+
 // One of Adam's three results, as a value of its own; behind its operands the factor of a dynamic loss scale, if there is one: in a step
 // that is skipped the result is operand 0.
 template <>
@@ -139,6 +228,29 @@ struct kernel<op_code::adam_term> {
     } else {
       independent_loop<T>(n, [=](std::int64_t i) { out[i] = with.second(x[i], with.decayed(y[i] * factor, z[i])); });
     }
+  }
+};
+
+template <>
+struct kernel<op_code::adam_term_with> {
+  static constexpr cut_kind cut = cut_kind::update;
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
+    const auto of = attributes_of<adam_term_attributes>(c.a);
+    const T* const by = q.p[c.inputs - 1];
+    if (detail::is_skipped<T>(of.clipped, by)) return kernel<op_code::adam_term>::run<T>(c, q, env);
+    const std::int64_t n = c.l[0].numel();
+    T* const out = q.p[result];
+    const T* const x = q.p[0];
+    const T* const y = q.p[1];
+    const T* const z = q.p[2];
+    const detail::adam_numbers<T> with(env, 1.0, of.decoupled != 0, c.f);
+    const operations::optioned_gradient<math<T>, T> given(env, update_options_of(c.a), of.clipped != 0 ? *by : T(1));
+    if (of.which == 3)
+      independent_loop<T>(n, [=](std::int64_t i) { out[i] = operations::largest_moment<math<T>, T>(x[i], y[i]); });
+    else if (of.which == 0)
+      independent_loop<T>(n, [=](std::int64_t i) { out[i] = with.first(x[i], with.decayed(given(y[i]), z[i])); });
+    else independent_loop<T>(n, [=](std::int64_t i) { out[i] = with.second(x[i], with.decayed(given(y[i]), z[i])); });
   }
 };
 

@@ -23,8 +23,8 @@ inline constexpr adjoint_rule reshape = pulled<2>([](pullback& p) {
 });
 inline constexpr adjoint_rule slice = pulled([](pullback& p) {
   const auto of = attributes_of<slice_attributes>(p.n.a);
-  if (int& sum = p.t.cotangent[p.n.in[0]]; of.apart != 0 && sum >= 0) {
-    sum = p.emit(op_code::slice_scatter, attributes<slice_attributes>(of.dim, of.start, of.length), 0, 0, sum, p.dy);
+  if (int& so_far = p.t.cotangent[p.n.in[0]]; of.apart != 0 && so_far >= 0) {
+    so_far = p.emit(op_code::slice_scatter, attributes<slice_attributes>(of.dim, of.start, of.length), 0, 0, so_far, p.dy);
     return;
   }
   p.give(0, p.emit(op_code::pad, attributes<slice_attributes>(of.dim, of.start, p.operand(0).extent[of.dim]), 0, 0, p.dy));

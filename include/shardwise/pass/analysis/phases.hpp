@@ -38,15 +38,14 @@ constexpr void mark_phases(phase_marks<Nodes>& m, const Graph& g) {
   for (int i = 0; i < g.node_count; ++i) m.phase[i] = backward;
   bool updates = false;
   for (int i = g.node_count - 1; i >= 0 && !updates; --i) {
-    const op_code op = g.nodes[i].op;
-    updates = op == op_code::sgd || op == op_code::adam || op == op_code::adam_term;
+    updates = is_optimizer(g.nodes[i].op);
   }
   for (int k = 0; k < (updates ? g.output_count : g.output_count > 0 ? 1 : 0); ++k) m.phase[g.outputs[k]] = forward;
   for (int i = g.node_count - 1; i >= 0; --i) {
     const node& x = g.nodes[i];
     if (m.phase[i] == forward)
       for (int k = 0; k < x.inputs; ++k) m.phase[x.in[k]] = forward;
-    if (x.op == op_code::sgd || x.op == op_code::adam || x.op == op_code::adam_term) {
+    if (is_optimizer(x.op)) {
       m.gradient[x.in[1]] = 1;
       for (int p = x.in[0]; g.nodes[p].op == op_code::redistribute; p = g.nodes[p].in[0]) m.phase[p] = optimizer;
     }

@@ -100,8 +100,7 @@ struct move_check {
         continue;
       }
       if (is_leaf(n.op) || moves.group[i] != 0 || i == destination) return {problem::move_not_leaf, i};
-      if (rules::is_random(n.op) || (n.op == op_code::adam && attributes_of<adam_attributes>(n.a).counts == 0))
-        return {problem::move_numbered, i};
+      if (rules::is_random(n.op) || reads_step_number(n.op, n.a)) return {problem::move_numbered, i};
     }
     return {};
   }

@@ -61,7 +61,7 @@ struct list_rules {
     }
 
     static constexpr bool has_low_gradient(const In& g, int i) {
-      return g.nodes[i].op == op_code::adam && is_low_precision(g.specs[g.nodes[g.nodes[i].in[1]].spec].type);
+      return is_adam(g.nodes[i].op) && is_low_precision(g.specs[g.nodes[g.nodes[i].in[1]].spec].type);
     }
     // A node, and behind a gradient of two bytes its cast.
     constexpr void copy_widened(builder& b, const In& g, int i) {
@@ -74,12 +74,15 @@ struct list_rules {
     }
     constexpr bool may_join(const In& g, int i) const {
       const node& n = g.nodes[i];
-      if (n.op != op_code::adam || attributes_of<adam_attributes>(n.a).counts != 0) return false;
-      for (int k : {0, 2, 3})
+      if (!is_adam(n.op) || attributes_of<adam_attributes>(n.a).counts != 0) return false;
+      for (int k : {0, 2, 3, has_largest(n) ? 4 : 3})
         if (!(is_variable_leaf(g.nodes[n.in[k]].op) || (k == 0 && writes_rows(g, i))) || listed[n.in[k]] ||
             !is_contiguous(g.specs[g.nodes[n.in[k]].spec]))
           return false;
       return true;
+    }
+    static constexpr bool has_largest(const node& n) {
+      return n.op == op_code::adam_with && (update_options_of(n.a) & keeps_largest) != 0;
     }
     // Whether it updates rows of a parameter, a value of their own.
     constexpr bool writes_rows(const In& g, int i) const {
@@ -99,9 +102,9 @@ struct list_rules {
     static constexpr bool alike(const In& g, int i, int j) {
       const node &x = g.nodes[i], &y = g.nodes[j];
       const auto a = attributes_of<adam_attributes>(x.a), c = attributes_of<adam_attributes>(y.a);
-      return writes_leaf(g, i) == writes_leaf(g, j) && a.clipped == c.clipped && a.decoupled == c.decoupled &&
-             a.group == c.group && x.f == y.f && g.specs[x.spec].type == g.specs[y.spec].type &&
-             (a.clipped == 0 || x.in[x.inputs - 1] == y.in[y.inputs - 1]);
+      return writes_leaf(g, i) == writes_leaf(g, j) && x.op == y.op && update_options_of(x.a) == update_options_of(y.a) &&
+             a.clipped == c.clipped && a.decoupled == c.decoupled && a.group == c.group && x.f == y.f &&
+             g.specs[x.spec].type == g.specs[y.spec].type && (a.clipped == 0 || x.in[x.inputs - 1] == y.in[y.inputs - 1]);
     }
 
     // The list of operand k of the updates in list[0], ..., which are leaves or rows.
@@ -186,6 +189,7 @@ struct list_rules {
           }
         const node& n = g.nodes[head];
         const int p = pack_operands(b, g, count, 0), m = pack_operands(b, g, count, 2), v = pack_operands(b, g, count, 3);
+        const int largest = has_largest(n) ? pack_operands(b, g, count, 4) : -1;
         const int d = pack_gradients(b, g, count);
         const int flat = b.nodes[p].spec;
         // a dynamic loss scale's factor says whether all this happens; -1: it does
@@ -197,19 +201,28 @@ struct list_rules {
                            group = attributes_of<adam_attributes>(n.a).group;
         if constexpr (Fused) {
           const auto of = adam_attributes{.clipped = clipped, .decoupled = decoupled, .counts = 1, .group = group};
-          done = b.emit(op_code::adam, pack_attributes(of), n.f, flat, -1, p, d, m, v, steps);
+          op_attr a = pack_attributes(of);
+          a.v[4] = update_options_of(n.a);
+          done = b.emit(n.op, a, n.f, flat, -1, p, d, m, v, largest < 0 ? steps : largest);
+          if (largest >= 0) add_operand(b, done, steps);
           if (factor >= 0) add_operand(b, done, factor);
         } else {
           const int state = b.nodes[m].spec;
-          const auto term = [clipped, decoupled, group](int which) {
-            return pack_attributes(
+          const std::int64_t options = update_options_of(n.a);
+          const auto term = [clipped, decoupled, group, options](int which) {
+            op_attr a = pack_attributes(
                 adam_term_attributes{.clipped = clipped, .decoupled = decoupled, .which = which, .group = group});
+            a.v[4] = which == 2 ? 0 : options;
+            return a;
           };
-          const int m1 = b.emit(op_code::adam_term, term(0), n.f, state, -1, m, d, p, factor);
-          const int v1 = b.emit(op_code::adam_term, term(1), n.f, state, -1, v, d, p, factor);
-          const int p1 = b.emit(op_code::adam_term, term(2), n.f, flat, -1, p, m1, v1, steps, factor);
+          const op_code moments = n.op == op_code::adam ? op_code::adam_term : op_code::adam_term_with;
+          const int m1 = b.emit(moments, term(0), n.f, state, -1, m, d, p, factor);
+          const int v1 = b.emit(moments, term(1), n.f, state, -1, v, d, p, factor);
+          const int w1 = largest < 0 ? v1 : b.emit(moments, term(3), n.f, state, -1, largest, v1, factor);
+          const int p1 = b.emit(op_code::adam_term, term(2), n.f, flat, -1, p, m1, w1, steps, factor);
           b.emit(op_code::assign, {}, 0, state, -1, m, m1);
           b.emit(op_code::assign, {}, 0, state, -1, v, v1);
+          if (largest >= 0) b.emit(op_code::assign, {}, 0, state, -1, largest, w1);
           done = writes_leaf(g, head) ? b.emit(op_code::assign, {}, 0, flat, -1, p, p1) : p1;  // rows are gathered
         }
         const std::int64_t size = static_cast<std::int64_t>(size_of(b.specs[flat].type));
@@ -278,17 +291,18 @@ struct list_rules {
 
   template <class Graph>
   static constexpr graph_room room(const Graph& g) {
-    int updates = 0, low = 0, groups = 1;  // the largest number of a group, and the main one
+    int updates = 0, low = 0, largest = 0, groups = 1;  // the largest number of a group, and the main one
     bool rows = false;
     for (int i = 0; i < g.node_count; ++i) {
-      if (g.nodes[i].op != op_code::adam) continue;
+      if (!is_adam(g.nodes[i].op)) continue;
       ++updates;
+      if (g.nodes[i].op == op_code::adam_with) ++largest;
       low += is_low_precision(g.specs[g.nodes[g.nodes[i].in[1]].spec].type) ? 1 : 0;
       rows = rows || !is_variable_leaf(g.nodes[g.nodes[i].in[0]].op);
-      if (const int group = static_cast<int>(optimizer_group(op_code::adam, g.nodes[i].a)); group >= groups)
+      if (const int group = static_cast<int>(optimizer_group(g.nodes[i].op, g.nodes[i].a)); group >= groups)
         groups = group + 1;
     }
-    return {g.node_count + 9 * updates + low + groups * max_update_kinds * (rows ? 64 : 32) + 2,
+    return {g.node_count + 9 * updates + 2 * largest + low + groups * max_update_kinds * (rows ? 64 : 32) + 2,
             g.spec_count + (updates < 32 ? 4 * updates : 128) + low + 4};
   }
 };

@@ -7,12 +7,13 @@
 
 namespace shardwise::inline v0_1 {
 
-// One update over lists. All five lists name the same parameters in the same order, one slot each; the gradients' may
+// One update over lists. All five lists, and with amsgrad a sixth, name the same parameters in the same order, one slot each; the gradients' may
 // have one flat tensor for several slots.
 struct optimizer_block {
-  int update = -1;  // adam, or the adam_term that gives the parameters
+  int update = -1;  // adam (with options or without), or the adam_term that gives the parameters
   int step = -1;    // what advances the counters; -1: nothing within five levels
   int parameters = -1, gradients = -1, first_moments = -1, second_moments = -1, steps = -1;  // packs
+  int largest = -1;  // of the largest second moments, -1: there are none
   bool fused = false;
   bool is_block = false;
 };
@@ -42,7 +43,7 @@ template <class Graph>
 constexpr optimizer_block block_at(const Graph& g, int i) {
   optimizer_block b;
   const node& n = g.nodes[i];
-  const bool fused = n.op == op_code::adam && g.nodes[n.in[0]].op == op_code::pack;
+  const bool fused = is_adam(n.op) && g.nodes[n.in[0]].op == op_code::pack;
   const bool foreach = n.op == op_code::adam_term && attributes_of<adam_term_attributes>(n.a).which == 2 &&
                        g.nodes[n.in[0]].op == op_code::pack;
   if (!fused && !foreach) return b;
@@ -54,10 +55,16 @@ constexpr optimizer_block block_at(const Graph& g, int i) {
     b.gradients = n.in[1];
     b.first_moments = n.in[2];
     b.second_moments = n.in[3];
+    if (n.op == op_code::adam_with && (update_options_of(n.a) & keeps_largest) != 0) b.largest = n.in[4];
   } else {
     b.first_moments = g.nodes[n.in[1]].in[0];
     b.gradients = g.nodes[n.in[1]].in[1];
-    b.second_moments = g.nodes[n.in[2]].in[0];
+    int second = n.in[2];
+    if (attributes_of<adam_term_attributes>(g.nodes[second].a).which == 3) {
+      b.largest = g.nodes[second].in[0];
+      second = g.nodes[second].in[1];
+    }
+    b.second_moments = g.nodes[second].in[0];
   }
   b.step = find_ancestor(g, i, [&](int k) { return g.nodes[k].op == op_code::advance; });
   if (b.step >= 0) b.steps = g.nodes[b.step].in[0];
@@ -71,7 +78,7 @@ template <class Graph>
 constexpr node_list<Graph::node_capacity> get_all_fused_optimizer_blocks(const Graph& g) {
   node_list<Graph::node_capacity> r;
   for (int i = 0; i < g.node_count; ++i)
-    if (g.nodes[i].op == op_code::adam && g.nodes[g.nodes[i].in[0]].op == op_code::pack) r.id[r.count++] = i;
+    if (is_adam(g.nodes[i].op) && g.nodes[g.nodes[i].in[0]].op == op_code::pack) r.id[r.count++] = i;
   return r;
 }
 
@@ -155,9 +162,10 @@ struct remove_copy_rules {
     constexpr void reorder(const In& g, int update) {
       const optimizer_block block = block_at(g, update);
       if (!block.is_block || block.step < 0 || g.nodes[block.gradients].op != op_code::pack) return;
-      const int packs[] = {block.parameters, block.gradients, block.first_moments, block.second_moments, block.steps};
+      const int packs[] = {block.parameters,     block.gradients, block.first_moments,
+                           block.second_moments, block.steps,     block.largest};
       for (const int p : packs)
-        if (g.nodes[p].op != op_code::pack || block_of[p] >= 0 || !links_used_once(g, p)) return;
+        if (p >= 0 && (g.nodes[p].op != op_code::pack || block_of[p] >= 0 || !links_used_once(g, p))) return;
       const auto items = packed_tensors(g, block.gradients);
       if (packed_tensors(g, block.parameters).count != items.count) return;
       work.take(60 * items.count);
@@ -188,7 +196,8 @@ struct remove_copy_rules {
       for (int k = 0; k < items.count; ++k)
         if (sum_of[k] == 0 || !flat[sum_of[k] - 1]) order[ordered++] = k;
       order_begin[update] = begin;
-      for (const int p : packs) claim(g, p, update);
+      for (const int p : packs)
+        if (p >= 0) claim(g, p, update);
     }
     // Positions order[begin] to order[end - 1] by offset; what is in order already costs little.
     template <class Offset>
@@ -228,7 +237,7 @@ struct remove_copy_rules {
       const node& n = g.nodes[i];
       const int value = n.in[1], place = storage.owner[n.in[0]];
       const node& x = g.nodes[value];
-      if (x.op != op_code::adam_term || listed[value] || storage.owner[value] != value || uses[i] != 0) return false;
+      if (!is_adam_term(x.op) || listed[value] || storage.owner[value] != value || uses[i] != 0) return false;
       if (x.in[0] != n.in[0] || !(g.specs[n.spec] == g.specs[x.spec])) return false;
       work.take(8 * (g.node_count - value));
       for (int j = value + 1; j < g.node_count; ++j) {
@@ -245,7 +254,7 @@ struct remove_copy_rules {
       if (cursor > 2 * n) return false;
       const int at = cursor++;
       if (at < n) {
-        if (g.nodes[at].op == op_code::adam || g.nodes[at].op == op_code::adam_term) reorder(g, at);
+        if (is_adam(g.nodes[at].op) || is_adam_term(g.nodes[at].op)) reorder(g, at);
         return true;
       }
       if (at == 2 * n) {

@@ -57,8 +57,9 @@ struct split_rules {
         return;
       }
       replaced[block.update] = replaced[block.step] = true;
-      for (int pack : {block.parameters, block.gradients, block.first_moments, block.second_moments, block.steps})
-        for (;; pack = g.nodes[pack].in[0]) {
+      for (int pack :
+           {block.parameters, block.gradients, block.first_moments, block.second_moments, block.steps, block.largest})
+        for (; pack >= 0; pack = g.nodes[pack].in[0]) {
           replaced[pack] = true;
           if (attributes_of<storage_attributes>(g.nodes[pack].a).goes_on == 0) break;
         }
@@ -80,12 +81,14 @@ struct split_rules {
       n.in[1] = write_list(b, g, block.gradients, first);
       n.in[2] = write_list(b, g, block.first_moments, first);
       n.in[3] = write_list(b, g, block.second_moments, first);
+      const int steps = block.largest < 0 ? 4 : 5;
+      if (block.largest >= 0) n.in[4] = write_list(b, g, block.largest, first);
       node s = g.nodes[block.step];
       s.in[0] = write_list(b, g, block.steps, first);
       s.spec = b.nodes[s.in[0]].spec;
       if (s.inputs > 1) s.in[1] = to[s.in[1]];  // a dynamic loss scale's factor
-      if (n.inputs > 5) n.in[5] = to[n.in[5]];
-      n.in[4] = b.append(s);
+      if (n.inputs > steps + 1) n.in[steps + 1] = to[n.in[steps + 1]];
+      n.in[steps] = b.append(s);
       n.spec = b.nodes[n.in[0]].spec;
       return b.append(n);
     }

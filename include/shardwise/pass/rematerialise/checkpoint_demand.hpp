@@ -115,7 +115,7 @@ struct checkpoint_demand {
   constexpr void mark(const Graph& g, int i) {
     const node& n = g.nodes[i];
     if (is_update(n.op)) first_update = i;
-    if (n.op == op_code::sgd || n.op == op_code::adam || n.op == op_code::adam_term) wanted[n.in[1]] = 1;
+    if (is_optimizer(n.op)) wanted[n.in[1]] = 1;
     if ((forward[i] | wanted[i]) == 0) return;
     if (forward[i] != 0 &&
         has_results(g, i))  // all of its results are the forward pass's, those that the backward pass alone reads too

@@ -20,7 +20,10 @@ constexpr void each_draw(const call& c, const layout& x, const step_env& env, F&
   const layout& o = c.l[result];
   const bool by_element = env.random == random_policy::by_element;
   const std::uint32_t site =
-      by_element ? static_cast<std::uint32_t>(attributes_of<random_attributes>(c.a).site + env.first_site) + 1 : 0;
+      by_element ? static_cast<std::uint32_t>(static_cast<std::uint64_t>(attributes_of<random_attributes>(c.a).site) +
+                                              env.first_site) +
+                       1
+                 : 0;
   const std::int64_t draw = c.draw + static_cast<std::int64_t>(env.first_draw);
   std::int64_t at[max_rank]{};
   const std::int64_t n = o.numel();

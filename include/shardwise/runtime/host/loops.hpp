@@ -101,12 +101,12 @@ constexpr void each_offset(const walk<K>& w, F&& f) {
     f(zero);
     return;
   }
-  w.each_run([&](const std::int64_t* off, std::int64_t count, const std::int64_t* step) {
+  w.each_run([&](const std::int64_t* off, std::int64_t count, const std::int64_t* by) {
     std::int64_t at[K]{};
     for (int k = 0; k < K; ++k) at[k] = off[k];
     for (std::int64_t i = 0; i < count; ++i) {
       f(at);
-      for (int k = 0; k < K; ++k) at[k] += step[k];
+      for (int k = 0; k < K; ++k) at[k] += by[k];
     }
   });
 }

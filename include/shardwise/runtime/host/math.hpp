@@ -39,6 +39,7 @@ struct math {
   static constexpr T tanh(T x) { return vector_math::tanh(x); }
   static constexpr T erf(T x) { return vector_math::erf(x); }
   static T sqrt(T x) { return elementary::sqrt(x); }
+  static constexpr T mul_add(T x, T y, T z) { return x * y + z; }  // not fused
   static double power(double x, double n) { return elementary::pow(x, n); }
   static T inverse_root(double x) { return static_cast<T>(1 / elementary::sqrt(x)); }
   static constexpr T from(double x) { return static_cast<T>(x); }

@@ -158,9 +158,9 @@ class cutter {
     return p.dim[k] >= 0;
   }
   // Operands of an update that have the parameter's elements: up to the last one that is written, and a gradient. Behind them are
-  // numbers for all of it. One that writes into no operand is a term, of three.
+  // numbers for all of it. One that writes into no operand is a term, of three, or the larger one of two.
   constexpr int of_elements() const {
-    if (c.written == 0) return 3;
+    if (c.written == 0) return attributes_of<adam_term_attributes>(c.a).which == 3 ? 2 : 3;
     int n = 2;
     while ((c.written >> n) != 0) ++n;
     return n;

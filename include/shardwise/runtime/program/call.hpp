@@ -91,7 +91,9 @@ struct step_env {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double momentum = unset;  // of sgd<true>
   double weight_decay = 0;
-  double max_norm = unset;  // of clip_norm
+  double max_norm = unset;    // of clip_norm
+  double clip_value = unset;  // of clip_value: gradients' elements are at most that far from 0
+  double dampening = unset;   // of sgd<true, sgd_form::dampened>
   // Where a run's random sites, and its draws by offset, begin in its step: executor::accumulate counts them, so that the batches of one
   // update draw numbers of their own.
   std::uint64_t first_site = 0, first_draw = 0;

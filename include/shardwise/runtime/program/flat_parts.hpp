@@ -23,7 +23,16 @@ struct flat_parts {
     }
   }();
   static constexpr int total = Program::parameter_total;
-  static constexpr int moments = 2;  // of a flat parameter; its count of steps is one number
+  // Of a flat parameter: two, or three with the largest second one; its count of steps is one number.
+  static constexpr int moments = [] {
+    if constexpr (any)
+      for (int i = 0; i < Program::program.node_count; ++i)
+        if (Program::program.nodes[i].op == op_code::state &&
+            attributes_of<leaf_attributes>(Program::program.nodes[i].a).which == largest_second_moment)
+          return 3;
+    return 2;
+  }();
+  static constexpr std::int64_t moment_kind(int k) { return k == 2 ? std::int64_t{largest_second_moment} : k; }
   static constexpr int slots = any ? (1 + moments) * total : 0;
 
   static constexpr bool is_flat([[maybe_unused]] int parameter) {
@@ -73,8 +82,10 @@ struct flat_parts {
   template <class Graph>
   static constexpr int state_id(const Graph& g, std::int64_t parameter, std::int64_t which) {
     const int node = state_node(g, parameter, which);
-    if (node < 0 || which < 0 || which >= moments || !is_flat(static_cast<int>(parameter))) return node;
-    return g.node_count + static_cast<int>(which + 1) * total + static_cast<int>(parameter);
+    if (node < 0 || !is_flat(static_cast<int>(parameter))) return node;
+    for (int k = 0; k < moments; ++k)
+      if (which == moment_kind(k)) return g.node_count + (k + 1) * total + static_cast<int>(parameter);
+    return node;
   }
   // The node that an id lies in: itself, but of a part.
   template <class Graph>
@@ -82,7 +93,7 @@ struct flat_parts {
     if constexpr (any)
       if (is_part(g, id)) {
         const int slot = (id - g.node_count) / total, p = parameter_of(g, id);
-        return slot == 0 ? parameter_node(g, p) : state_node(g, p, slot - 1);
+        return slot == 0 ? parameter_node(g, p) : state_node(g, p, moment_kind(slot - 1));
       }
     return id;
   }

@@ -12,13 +12,21 @@
 namespace shardwise::inline v0_1 {
 
 // Which of the states that an optimizer keeps for a parameter: the first moment (of sgd<true> its momentum), the second one
-// (Adam), and of optimizers over lists the parameter's count of steps.
-enum class moment : std::int64_t { first = first_moment, second = second_moment, steps = step_count };
+// (Adam), the largest second one (amsgrad), and of optimizers over lists the parameter's count of steps.
+enum class moment : std::int64_t {
+  first = first_moment,
+  second = second_moment,
+  steps = step_count,
+  largest_second = largest_second_moment
+};
 
 namespace runtime {
 
 constexpr const char* name_of(moment m) {
-  return m == moment::first ? "first moment" : m == moment::second ? "second moment" : "count of steps";
+  return m == moment::first            ? "first moment"
+         : m == moment::second         ? "second moment"
+         : m == moment::largest_second ? "largest second moment"
+                                       : "count of steps";
 }
 
 // "...; the nearest names are 'a', 'b'": of `count` names, name_of(i) the i-th.

@@ -14,7 +14,7 @@ namespace shardwise::inline v0_1 {
 struct group_numbers {
   double lr = runtime::unset;
   double beta1 = runtime::unset, beta2 = runtime::unset, eps = runtime::unset;
-  double momentum = runtime::unset;
+  double momentum = runtime::unset, dampening = runtime::unset;
   double weight_decay = runtime::unset;
 };
 
@@ -26,6 +26,7 @@ class grouped_env : private runtime::step_env {
   using runtime::step_env::seed, runtime::step_env::step, runtime::step_env::lr;
   using runtime::step_env::beta1, runtime::step_env::beta2, runtime::step_env::eps;
   using runtime::step_env::momentum, runtime::step_env::weight_decay, runtime::step_env::max_norm, runtime::step_env::random;
+  using runtime::step_env::clip_value, runtime::step_env::dampening;
 
   // The numbers of the group that a plan calls Name; a name that is none of its groups' does not compile.
   template <fixed_string Name>
@@ -42,6 +43,7 @@ class grouped_env : private runtime::step_env {
     set(e.beta2, g.beta2);
     set(e.eps, g.eps);
     set(e.momentum, g.momentum);
+    set(e.dampening, g.dampening);
     set(e.weight_decay, g.weight_decay);
     return e;
   }

@@ -18,11 +18,14 @@ namespace shardwise::inline v0_1::runtime {
 // Which of step_env's numbers a program reads.
 struct env_needs {
   bool updates = false;  // an optimizer's: lr, eps, weight_decay
-  bool betas = false;    // Adam's
-  bool counts = false;   // Adam's, by the run's number of the step
+  bool betas = false;    // Adam's and Lion's
+  bool eps = false;      // Adam's
+  bool counts = false;   // the run's number of the step
   bool momentum = false;
-  bool clips = false;
-  bool draws = false;  // random numbers
+  bool dampens = false;
+  bool clips = false;         // by the norm,
+  bool clips_values = false;  // by value
+  bool draws = false;         // random numbers
 };
 
 template <class Graph>
@@ -31,11 +34,16 @@ constexpr env_needs env_needs_of(const Graph& g) {
   const int count = g.node_count;
   for (int i = 0; i < count; ++i) {
     const node& n = g.nodes[i];
-    const bool sgd = n.op == op_code::sgd, adam = n.op == op_code::adam;
-    r.updates = r.updates || sgd || adam || n.op == op_code::adam_term;
-    r.betas = r.betas || adam || n.op == op_code::adam_term;
-    r.counts = r.counts || (adam && attributes_of<adam_attributes>(n.a).counts == 0);
-    r.momentum = r.momentum || (sgd && attributes_of<sgd_attributes>(n.a).momentum != 0);
+    if (is_optimizer(n.op)) {
+      const bool sgd = is_sgd(n.op);
+      r.updates = true;
+      r.betas = r.betas || !sgd;
+      r.eps = r.eps || is_adam(n.op) || is_adam_term(n.op);
+      r.counts = r.counts || reads_step_number(n.op, n.a);
+      r.momentum = r.momentum || (sgd && attributes_of<sgd_attributes>(n.a).momentum != 0);
+      r.dampens = r.dampens || (update_options_of(n.a) & dampens) != 0;
+      r.clips_values = r.clips_values || (update_options_of(n.a) & clips_values) != 0;
+    }
     r.clips = r.clips || n.op == op_code::clip_factor ||
               (n.op == op_code::adjust_scale && attributes_of<adjust_scale_attributes>(n.a).clips != 0);
     r.draws = r.draws || rules::is_random(n.op);
@@ -67,9 +75,17 @@ namespace detail {
            e.momentum == e.momentum ? "; a momentum is finite and at least 0"
                                     : ", as it is while nobody has set it; the optimizer is sgd<true>: set it, as in "
                                       "env.momentum = 0.9, or take sgd<> without momentum");
-  if (n.betas && !(e.beta1 >= 0 && e.beta1 < 1)) refuse("beta1", e.beta1, "; Adam's betas are at least 0 and less than 1");
-  if (n.betas && !(e.beta2 >= 0 && e.beta2 < 1)) refuse("beta2", e.beta2, "; Adam's betas are at least 0 and less than 1");
-  if (n.betas && !good(e.eps)) refuse("eps", e.eps, "; Adam's eps is finite and at least 0");
+  if (n.dampens && !(e.dampening - e.dampening == 0))
+    refuse("dampening", e.dampening,
+           e.dampening == e.dampening
+               ? "; a dampening is finite"
+               : ", as it is while nobody has set it; the optimizer is sgd<true, sgd_form::dampened>: set it, "
+                 "as in env.dampening = 0.1, or take sgd<true>");
+  const char* const betas =
+      n.eps ? "; Adam's betas are at least 0 and less than 1" : "; Lion's betas are at least 0 and less than 1";
+  if (n.betas && !(e.beta1 >= 0 && e.beta1 < 1)) refuse("beta1", e.beta1, betas);
+  if (n.betas && !(e.beta2 >= 0 && e.beta2 < 1)) refuse("beta2", e.beta2, betas);
+  if (n.eps && !good(e.eps)) refuse("eps", e.eps, "; Adam's eps is finite and at least 0");
   if (!good(e.weight_decay)) refuse("weight_decay", e.weight_decay, "; a weight decay is finite and at least 0");
   if (n.clips && !(e.max_norm > 0))
     refuse("max_norm", e.max_norm,
@@ -77,9 +93,18 @@ namespace detail {
                                       "above 0, or take the optimizer without clip_norm"
                                     : ", as it is while nobody has set it; the optimizer is a clip_norm: set the "
                                       "largest norm that gradients may have, as in env.max_norm = 1");
+  if (n.clips_values && !(e.clip_value > 0))
+    refuse("clip_value", e.clip_value,
+           e.clip_value == e.clip_value
+               ? "; clip_value leaves elements of gradients that are at most that far from 0, and none would be "
+                 "left: give a value above 0, or take the optimizer without clip_value"
+               : ", as it is while nobody has set it; the optimizer is a clip_value: set how far from 0 "
+                 "elements of gradients may be, as in env.clip_value = 0.5");
   throw std::invalid_argument("shardwise: run: env.step is " + std::to_string(e.step) +
-                              (n.counts ? "; Adam divides by 1 - beta^step, so the first step is number 1"
-                                        : "; the step draws random numbers by its number, so the first step is number 1") +
+                              (n.counts && n.eps ? "; Adam divides by 1 - beta^step, so the first step is number 1"
+                               : n.counts
+                                   ? "; a dampened momentum begins with the whole gradient, so the first step is number 1"
+                                   : "; the step draws random numbers by its number, so the first step is number 1") +
                               ": set env.step to 1, 2, 3, ... from run to run");
 }
 
@@ -92,8 +117,9 @@ inline void check_env(const env_needs& n, const step_env& e, std::string_view gr
   constexpr double most = 1.7976931348623157e308;
   const bool rates = e.lr >= 0 && e.lr <= most && e.weight_decay >= 0 && e.weight_decay <= most;
   const bool moments =
-      !n.betas || (e.beta1 >= 0 && e.beta1 < 1 && e.beta2 >= 0 && e.beta2 < 1 && e.eps >= 0 && e.eps <= most);
-  const bool rest = (!n.momentum || (e.momentum >= 0 && e.momentum <= most)) && (!n.clips || e.max_norm > 0);
+      !n.betas || (e.beta1 >= 0 && e.beta1 < 1 && e.beta2 >= 0 && e.beta2 < 1 && (!n.eps || (e.eps >= 0 && e.eps <= most)));
+  const bool rest = (!n.momentum || (e.momentum >= 0 && e.momentum <= most)) && (!n.clips || e.max_norm > 0) &&
+                    (!n.dampens || e.dampening - e.dampening == 0) && (!n.clips_values || e.clip_value > 0);
   const bool counted = e.step >= 1 || !(n.counts || n.draws);
   if (!(rates && moments && rest && counted)) [[unlikely]]
     detail::refuse_env(n, e, group);
@@ -119,8 +145,10 @@ inline void check_unchanged(const env_needs& n, const step_env& now, const step_
       {"momentum", n.momentum, static_cast<double>(now.momentum), static_cast<double>(before.momentum)},
       {"beta1", n.betas, static_cast<double>(now.beta1), static_cast<double>(before.beta1)},
       {"beta2", n.betas, static_cast<double>(now.beta2), static_cast<double>(before.beta2)},
-      {"eps", n.betas, static_cast<double>(now.eps), static_cast<double>(before.eps)},
-      {"max_norm", n.clips, static_cast<double>(now.max_norm), static_cast<double>(before.max_norm)}};
+      {"eps", n.eps, static_cast<double>(now.eps), static_cast<double>(before.eps)},
+      {"max_norm", n.clips, static_cast<double>(now.max_norm), static_cast<double>(before.max_norm)},
+      {"clip_value", n.clips_values, static_cast<double>(now.clip_value), static_cast<double>(before.clip_value)},
+      {"dampening", n.dampens, static_cast<double>(now.dampening), static_cast<double>(before.dampening)}};
   for (const auto& x : numbers) {
     if (!x.read || x.now == x.before) continue;
     char was[120];

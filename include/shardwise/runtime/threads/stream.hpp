@@ -63,10 +63,10 @@ class stream {
   }
   // Blocks while 64 calls are under way. When the call ran is written to `when`, if there is one; an error of the call says
   // `where` it stands.
-  ticket issue(kernel run, const runtime::call& c, const runtime::step_env& env, runtime::time_span* when = nullptr,
+  ticket issue(kernel function, const runtime::call& c, const runtime::step_env& env, runtime::time_span* when = nullptr,
                place where = nullptr) {
     start();
-    return put({run, c, env, when, where});
+    return put({function, c, env, when, where});
   }
   // Returns when the call and all before it are done.
   void wait(ticket t) {

@@ -43,5 +43,7 @@ inline constexpr int updates =
     update<Optimizer, reduced, shard<0>, 2>::count + update<Optimizer, reduced, reduced, 3>::count +
     update<Optimizer, shard<0>, shard<2>, 3>::count + update<Optimizer, shard<1>, shard<1>, 2>::count;
 static_assert(updates<sgd<true>> + updates<adam<>> + updates<clip_norm<adamw<true>>> == 12);
+static_assert(updates<sgd<true, sgd_form::dampened>> + updates<clip_value<lion<>>> + updates<maximize<amsgrad<adam<>>>> ==
+              12);
 
 }  // namespace shardwise::laws

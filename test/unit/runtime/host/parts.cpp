@@ -58,6 +58,8 @@ void check_step(std::initializer_list<op_code> ops) {
   env.step = 1;
   env.lr = 0.01;
   env.momentum = 0.9;
+  env.dampening = 0.3;
+  env.clip_value = 0.01;
   env.max_norm = 0.5;
   env.weight_decay = 0.1;
   for (const int threads : thread_counts)
@@ -84,6 +86,9 @@ TEST_CASE("parts: a training step of a transformer, operation by operation") {
   check_step<step<float, sw::clip_norm<sw::adamw<true>>>>(ops);
   check_step<step<double, sw::clip_norm<sw::adamw<true>>>>(ops);
   check_step<step<float, sw::sgd<true>>>({op_code::sgd});
+  check_step<step<float, sw::clip_value<sw::sgd<true, sw::sgd_form::dampened>>>>({op_code::sgd_with});
+  check_step<step<float, sw::clip_norm<sw::amsgrad<sw::adamw<>>>>>({op_code::adam_with});
+  check_step<step<float, sw::lion<>>>({op_code::lion});
 }
 TEST_CASE("parts: the same step with fused kernels, sums beside products and statistics beside norms") {
   check_step<step<float, sw::adam<>, sw::pipeline<sw::merge_products, sw::fuse_kernels, sw::join_norm_adjoints>>>(

@@ -138,6 +138,37 @@ TEST_CASE("what an optimizer divides by, decays or scales with is checked as PyT
   CHECK(run_with<step_of<sw::sgd<true>>>(env) == "nothing was thrown");
 }
 
+TEST_CASE("what options read is checked, and what they do not read is not") {
+  using dampened = step_of<sw::sgd<true, sw::sgd_form::dampened>>;
+  using values = step_of<sw::clip_value<sw::sgd<>>>;
+  using lion = step_of<sw::lion<>>;
+  sw::step_env env = complete();
+  env.momentum = 0.9;
+  CHECK(begins(run_with<dampened>(env), "shardwise: run: env.dampening is not a number, as it is while nobody has set it"));
+  env.dampening = std::numeric_limits<double>::infinity();
+  CHECK(run_with<dampened>(env) == "shardwise: run: env.dampening is inf; a dampening is finite");
+  env.dampening = 0.1;
+  CHECK(run_with<dampened>(env) == "nothing was thrown");
+  env.step = 0;
+  CHECK(
+      begins(run_with<dampened>(env), "shardwise: run: env.step is 0; a dampened momentum begins with the whole gradient"));
+  env = complete();
+  CHECK(begins(run_with<values>(env), "shardwise: run: env.clip_value is not a number, as it is while nobody has set it"));
+  env.clip_value = 0;
+  CHECK(begins(run_with<values>(env),
+               "shardwise: run: env.clip_value is 0; clip_value leaves elements of gradients that are"));
+  env.clip_value = 0.5;
+  CHECK(run_with<values>(env) == "nothing was thrown");
+  env = complete();
+  env.beta2 = 1;
+  CHECK(run_with<lion>(env) == "shardwise: run: env.beta2 is 1; Lion's betas are at least 0 and less than 1");
+  env = complete();
+  env.step = 0;
+  env.eps = -1;
+  CHECK(run_with<lion>(env) == "nothing was thrown");  // reads neither
+  CHECK(begins(run_with<step_of<sw::amsgrad<sw::adam<>>>>(env), "shardwise: run: env.eps is -1"));
+}
+
 TEST_CASE("a step that draws random numbers by its number is told when it has none") {
   using drops = step_of<sw::sgd<>, 2, true>;
   sw::step_env env = complete();

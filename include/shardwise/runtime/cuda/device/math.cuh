@@ -38,6 +38,7 @@ struct math {
     if constexpr (single) return ::fmaf(x, y, z);
     else return ::fma(x, y, z);
   }
+  static __device__ T mul_add(T x, T y, T z) { return fma(x, y, z); }
   static __device__ T sin(T x) {
     if constexpr (single) return ::sinf(x);
     else return ::sin(x);

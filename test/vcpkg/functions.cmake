@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs PORTFILE as vcpkg runs a header-only port, with what its functions do to such a one: FEATURES, PACKAGES (what becomes
+# CURRENT_PACKAGES_DIR), BUILD, CXX.
+
+cmake_minimum_required(VERSION 3.25)
+
+set(PORT shardwise)
+set(CURRENT_PACKAGES_DIR ${PACKAGES})
+file(REMOVE_RECURSE ${PACKAGES} ${BUILD})
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE text ERROR_VARIABLE text)
+  if(result)
+    string(JOIN " " line ${ARGN})
+    message(FATAL_ERROR "failed: ${line}\n${text}")
+  endif()
+endfunction()
+
+# -D<option>=ON or OFF for each pair of a feature and an option
+function(vcpkg_check_features)
+  cmake_parse_arguments(arg "" "OUT_FEATURE_OPTIONS" "FEATURES" ${ARGN})
+  set(options "")
+  while(arg_FEATURES)
+    list(POP_FRONT arg_FEATURES feature option)
+    if(feature IN_LIST FEATURES)
+      list(APPEND options -D${option}=ON)
+    else()
+      list(APPEND options -D${option}=OFF)
+    endif()
+  endwhile()
+  set(${arg_OUT_FEATURE_OPTIONS} ${options} PARENT_SCOPE)
+endfunction()
+function(vcpkg_cmake_configure)
+  cmake_parse_arguments(arg "" "SOURCE_PATH" "OPTIONS" ${ARGN})
+  run(${CMAKE_COMMAND} -S ${arg_SOURCE_PATH} -B ${BUILD} -DCMAKE_INSTALL_PREFIX=${PACKAGES} -DCMAKE_CXX_COMPILER=${CXX}
+      -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_TYPE=Release ${arg_OPTIONS})
+endfunction()
+function(vcpkg_cmake_install)
+  run(${CMAKE_COMMAND} --build ${BUILD})
+  run(${CMAKE_COMMAND} --install ${BUILD})
+endfunction()
+# Package files go to share/<port>, a folder less deep, and say so.
+function(vcpkg_cmake_config_fixup)
+  cmake_parse_arguments(arg "" "CONFIG_PATH" "" ${ARGN})
+  file(MAKE_DIRECTORY ${PACKAGES}/share)
+  file(RENAME ${PACKAGES}/${arg_CONFIG_PATH} ${PACKAGES}/share/${PORT})
+  file(GLOB files ${PACKAGES}/share/${PORT}/*.cmake)
+  foreach(path IN LISTS files)
+    file(READ ${path} text)
+    string(REPLACE "\${CMAKE_CURRENT_LIST_DIR}/../../../" "\${CMAKE_CURRENT_LIST_DIR}/../../" text "${text}")
+    string(REPLACE "get_filename_component(_IMPORT_PREFIX \"\${CMAKE_CURRENT_LIST_FILE}\" PATH)\nget_filename_component(_IMPORT_PREFIX \"\${_IMPORT_PREFIX}\" PATH)\n"
+                   "get_filename_component(_IMPORT_PREFIX \"\${CMAKE_CURRENT_LIST_FILE}\" PATH)\n" text "${text}")
+    file(WRITE ${path} "${text}")
+  endforeach()
+endfunction()
+function(vcpkg_fixup_pkgconfig)
+  if(NOT EXISTS ${PACKAGES}/share/pkgconfig/${PORT}.pc)
+    message(FATAL_ERROR "share/pkgconfig/${PORT}.pc is not there")
+  endif()
+endfunction()
+function(vcpkg_install_copyright)
+  cmake_parse_arguments(arg "" "" "FILE_LIST" ${ARGN})
+  file(COPY_FILE ${arg_FILE_LIST} ${PACKAGES}/share/${PORT}/copyright)
+endfunction()
+
+include(${PORTFILE})
