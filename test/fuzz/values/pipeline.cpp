@@ -233,8 +233,7 @@ made make(const program& p, assembly& a) {
       else if (params == 2) optimize<2>(g, p.optimizer);
       else optimize<3>(g, p.optimizer);
       for (int i = 0; i < g->node_count; ++i)
-        if (sw::is_optimizer(g->nodes[i].op))
-          m.updated.push_back(static_cast<int>(g->nodes[g->nodes[i].in[0]].a.v[0]));
+        if (sw::is_optimizer(g->nodes[i].op)) m.updated.push_back(static_cast<int>(g->nodes[g->nodes[i].in[0]].a.v[0]));
     }
     if (g->node_count > max_nodes - 8 || g->spec_count > max_specs - 8) {
       m.refused = "large";
