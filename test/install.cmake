@@ -25,14 +25,19 @@ add_test(NAME "vcpkg: the portfile installs what the rules ask for"
 set_tests_properties("vcpkg: the port keeps the rules" "vcpkg: a port that breaks one is found"
                      "vcpkg: the portfile installs what the rules ask for" PROPERTIES LABELS install TIMEOUT 300)
 
-# The headers as a project's own, not as a system's: the flags that projects turn on.
-set(strict -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -I${SHARDWISE_INCLUDE_DIR})
+# The headers as a project's own, not as a system's: the flags that projects turn on. clang says only while it optimises which loops it
+# has not vectorised (-Wpass-failed, which is on by default).
+set(strict -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -I${SHARDWISE_INCLUDE_DIR})
 foreach(compiler IN LISTS SHARDWISE_FAIL_COMPILERS)
   cmake_path(GET compiler FILENAME name)
+  set(mode -fsyntax-only)
+  if(name MATCHES "clang")
+    set(mode -O2 -c -o ${CMAKE_CURRENT_BINARY_DIR}/warnings_${name}.o)
+  endif()
   add_test(NAME "warnings: a consumer has none [${name}]"
-           COMMAND ${compiler} ${strict} ${PROJECT_SOURCE_DIR}/conan/test_package/main.cpp)
+           COMMAND ${compiler} ${strict} ${mode} ${PROJECT_SOURCE_DIR}/conan/test_package/main.cpp)
   add_test(NAME "warnings: one in a consumer is found [${name}]"
-           COMMAND ${compiler} ${strict} -DCONSUMER_WARNS ${PROJECT_SOURCE_DIR}/conan/test_package/main.cpp)
+           COMMAND ${compiler} ${strict} -fsyntax-only -DCONSUMER_WARNS ${PROJECT_SOURCE_DIR}/conan/test_package/main.cpp)
   set_tests_properties("warnings: one in a consumer is found [${name}]" PROPERTIES WILL_FAIL ON)
   set_tests_properties("warnings: a consumer has none [${name}]" "warnings: one in a consumer is found [${name}]" PROPERTIES LABELS install)
 endforeach()
