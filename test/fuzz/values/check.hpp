@@ -137,7 +137,7 @@ inline whole_tensor assemble(const program& p, const spec& s, const std::vector<
         if (found > 0 && !q.is_shard() && found != size)
           w.wrong = "element " + std::to_string(e) + " is missing on some ranks of axis " + std::to_string(a);
         if (found > 0 && q.is_partial() && q.op == sw::reduction::avg) to /= size;
-        if (found > 0 && q.is_norm() && size > 1) to = norm_of(shares, q.order);
+        if (found > 0 && q.is_norm() && size > 1) to = norm_of(shares, q.order());
         there[static_cast<std::size_t>(k)] = found > 0 ? 1 : 0;
       }
       v = next;

@@ -1220,8 +1220,8 @@ inline void reference::one(int i) {
     case op_code::redistribute: {  // a value of its own
       values x = operand(i, 0);
       const placement &by = spec_of(s.in[0]).place[s.a.v[0]], &to = out.place[s.a.v[0]];
-      if (by.is_norm() && by.order > 1 && !(by == to) && out.axis_size[s.a.v[0]] > 1)
-        for (num& v : x) v = root_of(power_of(v, by.order), by.order);
+      if (by.is_norm() && by.order() > 1 && !(by == to) && out.axis_size[s.a.v[0]] > 1)
+        for (num& v : x) v = root_of(power_of(v, by.order()), by.order());
       for (num& v : x)  // reduced and made again
         if (sw::is_floating(out.type) && std::isfinite(v.v)) v.e += rounding(v.v, 8);
       write(i, x);

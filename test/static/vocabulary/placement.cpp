@@ -72,8 +72,8 @@ static_assert(sizeof(sw::placement) == 12);
 // what a kind has no use for is as in placement{}, so that equal placements are equal bytes
 constexpr bool only_its_own(sw::placement p) {
   const sw::placement none{};
-  return (p.is_shard() || (p.dim == none.dim && p.factor == none.factor && p.block == none.block)) &&
-         (p.is_partial() || p.op == none.op) && (p.is_norm() || p.order == none.order);
+  return (p.is_shard() || p.overlaps() || (p.dim == none.dim && p.factor == none.factor && p.block == none.block)) &&
+         (p.is_partial() || p.op == none.op) && (p.is_norm() || p.overlaps() || p.more == none.more);
 }
 template <class... P>
 constexpr bool only_their_own = (only_its_own(sw::placement_v<P>) && ...);

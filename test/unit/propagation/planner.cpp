@@ -54,7 +54,7 @@ std::int64_t share(std::int64_t v, const mark& m, redistribution_policy policy, 
     case reduction::max: return c == g % n ? v : v - common * (3 + noise(axis, c, g));
     case reduction::min: return c == g % n ? v : v + common * (3 + noise(axis, c, g));
     case reduction::norm: {  // 9 + 16 = 25 and 1 + 4 + 4 = 9
-      const bool one = m.at.order == 1;
+      const bool one = m.at.order() == 1;
       const std::int64_t part = c == g % n ? (n == 2 ? 3 : 1) : n == 2 ? (one ? 2 : 4) : one ? 1 : 2;
       return v / (n == 2 ? 5 : 3) * part;
     }
@@ -65,12 +65,12 @@ std::int64_t share(std::int64_t v, const mark& m, redistribution_policy policy, 
 // A reduction is begun with the first value, goes on with the others, and ends.
 std::int64_t begun(const placement& p, std::int64_t x) {
   std::int64_t power = p.is_norm() ? 1 : x;
-  for (int k = 0; k < p.order; ++k) power *= std::abs(x);
+  for (int k = 0; k < p.order(); ++k) power *= std::abs(x);
   return power;
 }
 std::int64_t ended(const placement& p, std::int64_t x, int n) {
   if (p.op == reduction::avg) return x / n;
-  if (p.order != 2) return x;
+  if (p.order() != 2) return x;
   const auto root = static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(x))));
   return root * root == x ? root : -1;
 }
@@ -360,7 +360,7 @@ std::string text_of(const sw::spec& s) {
     t += p.is_replicate() ? "R" : p.is_reduced() ? "U" : p.is_shard() ? "S" : "P";
     if (!p.is_whole()) t += std::to_string(p.is_shard() ? p.dim : static_cast<int>(p.op));
     if (p.is_strided()) t += "after" + std::to_string(p.factor);
-    if (p.is_norm()) t += "of" + std::to_string(p.order);
+    if (p.is_norm()) t += "of" + std::to_string(p.order());
     if (p.block > 1) t += "/" + std::to_string(p.block);
   }
   return t;
