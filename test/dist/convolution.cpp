@@ -194,7 +194,17 @@ TEST_CASE("conv2d: views are read as they lie, with the bits of copies") {
   for (std::size_t k = 0; k < as_is.size(); ++k) CHECK(as_is[k] == copied[k]);
 }
 
+// Cotangents that lie turned are copied, one for each convolution.
+template <int N>
+struct turned {
+  constexpr auto operator()(const auto& x, const auto& w) const {
+    if constexpr (N == 0) return x;
+    else return turned<N - 1>{}(sw::transpose<2, 3>(sw::conv2d(x, w)), w);
+  }
+};
+
 TEST_CASE("conv2d: gradients, and theirs, against differences") {
+  CHECK(sw::gradcheck<turned<6>, sw::shape<1, 1, 7, 8>, sw::shape<1, 1, 2, 2>>() == 56 + 4);
   using options = sw::convolution_options;
   CHECK(sw::gradcheck<convolved<options{.stride = 2, .padding = 1}>, sw::shape<2, 2, 4, 5>, sw::shape<3, 2, 3, 2>>() ==
         80 + 36);

@@ -122,6 +122,21 @@ TEST_CASE("pooling: gradients against differences") {
   CHECK(sw::gradcheck<mean_back, sw::shape<1, 2, 3, 4>>() == 24);
 }
 
+// Cotangents that lie turned are copied, one for each window: an adjoint appends more nodes than itself.
+template <bool Largest, int N>
+struct turned {
+  constexpr auto operator()(const auto& x) const {
+    constexpr sw::pool_options options{.kernel = 2, .stride = 1};
+    if constexpr (N == 0) return x;
+    else if constexpr (Largest) return turned<Largest, N - 1>{}(sw::transpose<2, 3>(sw::max_pool2d<options>(x)));
+    else return turned<Largest, N - 1>{}(sw::transpose<2, 3>(sw::avg_pool2d<options>(x)));
+  }
+};
+TEST_CASE("pooling: gradients through many windows whose cotangents lie turned") {
+  CHECK(sw::gradcheck<turned<true, 10>, sw::shape<1, 1, 11, 12>>() == 132);
+  CHECK(sw::gradcheck<turned<false, 10>, sw::shape<1, 1, 11, 12>>() == 132);
+}
+
 TEST_CASE("pooling: of equals the first is taken") {
   sw::launch<mesh<1>>([&](auto& rank) {
     sw::eager e(rank);

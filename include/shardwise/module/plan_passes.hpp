@@ -48,12 +48,13 @@ struct nearest_operations {
         p.push(name_of(static_cast<op_code>(op)));
         b.offer(p, Name::view);
       }
-    for (const char* more : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "exchange_halo", "collectives",
-                             "matmul", "linear", "gelu", "layer_norm", "rms_norm"}) {
+    const auto offer = [&](const char* more) {
       path_buffer p;
       p.push(more);
       b.offer(p, Name::view);
-    }
+    };
+    for (const transition t : collectives) offer(name_of(t));
+    for (const char* more : {"collectives", "matmul", "linear", "gelu", "layer_norm", "rms_norm"}) offer(more);
     return b;
   }();
   static constexpr auto a = exact_string<found.path[0].size>(found.path[0].view());

@@ -42,9 +42,9 @@ struct convolution_options {
 
 namespace detail {
 
-// An adjoint's: operands are read as they lie, unless they need halos.
+// An adjoint's: itself, a copy of a cotangent that lies in neither format, and what brings halos.
 constexpr int convolution_nodes(int, const spec& x, const spec& y) {
-  return cuts_image(x) || cuts_image(y) ? 1 + halo_nodes : 1;
+  return 2 + (cuts_image(x) || cuts_image(y) ? halo_nodes : 0);
 }
 
 // Of a kernel of such extents.

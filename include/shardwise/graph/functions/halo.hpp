@@ -8,8 +8,7 @@
 
 namespace shardwise::inline v0_1::detail {
 
-// Height (0) and width (1) of an image of four dims. Windows::of(d): the axis (on_axis) on which x gets halos, or -1, how windows slide and how
-// many there are.
+// Height (0) and width (1) of an image of four dims: the axis on which it gets halos, or -1, how windows slide and how many there are.
 struct image_windows {
   int on_axis = -1;
   sliding by{};
@@ -19,6 +18,7 @@ constexpr image_windows image_windows_of(const spec& x, int d, const sliding& by
   const int axis = halo_axis(x, 2 + d);
   return axis < 0 || by.is_alone() || count < 1 || !by.has_halo(count) ? image_windows{} : image_windows{axis, by, count};
 }
+// x with the halos that Windows::of(D) says, an image_windows, for height and then for width.
 template <class Windows, int D = 0, class X>
 constexpr auto with_image_halo(const X& x) {
   if constexpr (!resolved<X> || D == 2) {

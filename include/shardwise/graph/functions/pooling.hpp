@@ -35,9 +35,9 @@ struct pool_windows {
     return image_windows_of(X, d, operations::sliding_of(a, d), operations::pooled_extent(a, d, X.extent[2 + d]));
   }
 };
-// An adjoint's: an exchange of two operands' halos, at most.
+// An adjoint's: itself, the results that it reads if the trace has not, a copy of each of two operands, and what brings their halos.
 constexpr int pool_nodes(int, const spec& x, const spec& y) {
-  return cuts_image(x) || cuts_image(y) ? 1 + 2 * halo_nodes : 1;
+  return 5 + (cuts_image(x) || cuts_image(y) ? 2 * halo_nodes : 0);
 }
 // What windows of an image x made, for the gradient of x: with the halos that x had.
 constexpr int with_pool_readers(autodiff::pullback& p, int y, const spec& x) {

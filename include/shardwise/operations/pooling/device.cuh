@@ -22,42 +22,26 @@ __global__ void __launch_bounds__(256) max_pool_elements(const __grid_constant__
     if (indices) indices[at] = static_cast<std::int32_t>(b.in_whole(place));
   }
 }
-template <bool Back, class T>
-__global__ void __launch_bounds__(256) position_elements(const __grid_constant__ host::pool_planes b, const T* x,
-                                                         const std::int32_t* places, T* out, std::int64_t size) {
+template <class Element, class T>
+__global__ void __launch_bounds__(256) pool_elements(const __grid_constant__ host::pool_planes b, const T* x,
+                                                     const std::int32_t* places, T* out, std::int64_t size) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; at < size; at += step)
-    out[at] = Back ? host::sum_of_positions<T>(b, x, places, at) : host::at_position(b, x, places, at);
-}
-template <bool Back, class T>
-__global__ void __launch_bounds__(256)
-    mean_pool_elements(const __grid_constant__ host::pool_planes b, const T* x, T* out, std::int64_t size) {
-  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; at < size; at += step)
-    out[at] = Back ? host::mean_of_windows_back<math<T>, T>(b, x, at) : host::mean_of_window<math<T>, T>(b, x, at);
+    out[at] = Element::template at<math<T>, T>(b, x, places, at);
 }
 inline unsigned pool_blocks(std::int64_t size) {
   const std::int64_t blocks = (size + 255) / 256;
   return static_cast<unsigned>(blocks < 65536 ? blocks : 65536);
 }
 
-template <bool Back>
-struct mean_pool_launch {
+// X: the operand's number that is x, or -1 of the result.
+template <int X, class Element>
+struct pool_launch {
   template <class T>
   static void run(const kernel_arguments<T>& k, cudaStream_t stream) {
     if (k.size() > 0)
-      mean_pool_elements<Back, T>
-          <<<pool_blocks(k.size()), 256, 0, stream>>>(host::one_result_planes(k, Back ? -1 : 0), k.in(0), k.out(), k.size());
-  }
-};
-
-template <bool Back>
-struct position_launch {
-  template <class T>
-  static void run(const kernel_arguments<T>& k, cudaStream_t stream) {
-    if (k.size() > 0)
-      position_elements<Back, T><<<pool_blocks(k.size()), 256, 0, stream>>>(host::one_result_planes(k, Back ? -1 : 0),
-                                                                            k.in(0), k.index(), k.out(), k.size());
+      pool_elements<Element, T>
+          <<<pool_blocks(k.size()), 256, 0, stream>>>(host::one_result_planes(k, X), k.in(0), k.index(), k.out(), k.size());
   }
 };
 
@@ -76,13 +60,13 @@ struct device_kernel<custom::max_pool2d> {
   }
 };
 template <>
-struct device_kernel<custom::max_pool2d_dx> : cuda::position_launch<true> {};
+struct device_kernel<custom::max_pool2d_dx> : cuda::pool_launch<-1, host::position_back_element> {};
 template <>
-struct device_kernel<custom::max_pool2d_at> : cuda::position_launch<false> {};
+struct device_kernel<custom::max_pool2d_at> : cuda::pool_launch<0, host::position_element> {};
 template <>
-struct device_kernel<custom::avg_pool2d> : cuda::mean_pool_launch<false> {};
+struct device_kernel<custom::avg_pool2d> : cuda::pool_launch<0, host::mean_element> {};
 template <>
-struct device_kernel<custom::avg_pool2d_dx> : cuda::mean_pool_launch<true> {};
+struct device_kernel<custom::avg_pool2d_dx> : cuda::pool_launch<-1, host::mean_back_element> {};
 
 }  // namespace shardwise::inline v0_1
 

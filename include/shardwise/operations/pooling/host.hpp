@@ -34,12 +34,9 @@ struct pool_planes {
   constexpr std::int64_t count(std::int64_t u, std::int64_t v) const {
     return a.counts_padding != 0 ? std::int64_t{a.kernel[0]} * a.kernel[1] : inside(0, u) * inside(1, v);
   }
-  // Of a place in this rank's plane of x its place in the whole plane, and back.
+  // Of a place in this rank's plane of x its place in the whole plane.
   constexpr std::int64_t in_whole(std::int64_t place) const {
     return (place / w + origin[0]) * whole[1] + place % w + origin[1];
-  }
-  constexpr std::int64_t in_block(std::int64_t place) const {
-    return (place / whole[1] - origin[0]) * w + place % whole[1] - origin[1];
   }
 
  private:
@@ -120,10 +117,42 @@ constexpr T sum_of_positions(const pool_planes& b, const T* dy, const std::int32
       if (places[first + u * b.ow + v] == own) sum = sum + Sum(dy[first + u * b.ow + v]);
   return T(sum);
 }
+// The element at a window's position; 0 where that is outside of the window, so that this and the sums are each other's transposes
+// whatever the positions are.
 template <class T>
 constexpr T at_position(const pool_planes& b, const T* x, const std::int32_t* places, std::int64_t at) {
-  return x[at / (b.oh * b.ow) * b.h * b.w + b.in_block(places[at])];
+  const std::int64_t row = places[at] / b.whole[1] - b.origin[0], column = places[at] % b.whole[1] - b.origin[1];
+  const interval rows = b.window(0, at / b.ow % b.oh), columns = b.window(1, at % b.ow);
+  const bool inside = places[at] >= 0 && row >= rows.begin && row < rows.begin + rows.size && column >= columns.begin &&
+                      column < columns.begin + columns.size;
+  return inside ? x[at / (b.oh * b.ow) * b.h * b.w + row * b.w + column] : T(0);
 }
+
+// An element of the result of each operation that has one result: of its operand and, where it has them, positions.
+struct mean_element {
+  template <class M, class Sum, class T>
+  static constexpr T at(const pool_planes& b, const T* x, const std::int32_t*, std::int64_t i) {
+    return mean_of_window<M, Sum>(b, x, i);
+  }
+};
+struct mean_back_element {
+  template <class M, class Sum, class T>
+  static constexpr T at(const pool_planes& b, const T* dy, const std::int32_t*, std::int64_t i) {
+    return mean_of_windows_back<M, Sum>(b, dy, i);
+  }
+};
+struct position_element {
+  template <class M, class Sum, class T>
+  static constexpr T at(const pool_planes& b, const T* x, const std::int32_t* places, std::int64_t i) {
+    return at_position(b, x, places, i);
+  }
+};
+struct position_back_element {
+  template <class M, class Sum, class T>
+  static constexpr T at(const pool_planes& b, const T* dy, const std::int32_t* places, std::int64_t i) {
+    return sum_of_positions<Sum>(b, dy, places, i);
+  }
+};
 
 template <class T>
 constexpr pool_planes one_result_planes(const kernel_arguments<T>& k, int x) {
@@ -138,6 +167,19 @@ constexpr pool_planes max_pool_planes(const kernel_arguments<T>& k) {
   return pool_planes_of(k, 0, {0, 0, k.extent_of_result(some, 2), k.extent_of_result(some, 3)},
                         {0, 0, k.origin_of_result(some, 2), k.origin_of_result(some, 3)});
 }
+
+// X: the operand's number that is x, or -1 of the result.
+template <int X, class Element>
+struct pool_kernel {
+  static constexpr bool in_shares = true;
+  template <class T>
+  static constexpr void run(const kernel_arguments<T>& k) {
+    const pool_planes b = one_result_planes(k, X);
+    const interval of = k.share(k.size());
+    for (std::int64_t i = of.begin; i < of.begin + of.size; ++i)
+      k.out()[i] = Element::template at<math<T>, typename math<T>::accumulator>(b, k.in(0), k.index(), i);
+  }
+};
 
 }  // namespace SHARDWISE_HOST_BUILD
 }  // namespace host
@@ -158,48 +200,12 @@ struct SHARDWISE_HIDDEN host_kernel<custom::max_pool2d> {
   }
 };
 template <>
-struct SHARDWISE_HIDDEN host_kernel<custom::max_pool2d_dx> {
-  static constexpr bool in_shares = true;
-  template <class T>
-  static constexpr void run(const kernel_arguments<T>& k) {
-    const host::pool_planes b = host::one_result_planes(k, -1);
-    const interval of = k.share(k.size());
-    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
-      k.out()[at] = host::sum_of_positions<typename host::math<T>::accumulator>(b, k.in(0), k.index(), at);
-  }
-};
+struct SHARDWISE_HIDDEN host_kernel<custom::max_pool2d_dx> : host::pool_kernel<-1, host::position_back_element> {};
 template <>
-struct SHARDWISE_HIDDEN host_kernel<custom::max_pool2d_at> {
-  static constexpr bool in_shares = true;
-  template <class T>
-  static constexpr void run(const kernel_arguments<T>& k) {
-    const host::pool_planes b = host::one_result_planes(k, 0);
-    const interval of = k.share(k.size());
-    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
-      k.out()[at] = host::at_position(b, k.in(0), k.index(), at);
-  }
-};
+struct SHARDWISE_HIDDEN host_kernel<custom::max_pool2d_at> : host::pool_kernel<0, host::position_element> {};
 template <>
-struct SHARDWISE_HIDDEN host_kernel<custom::avg_pool2d> {
-  static constexpr bool in_shares = true;
-  template <class T>
-  static constexpr void run(const kernel_arguments<T>& k) {
-    const host::pool_planes b = host::one_result_planes(k, 0);
-    const interval of = k.share(k.size());
-    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
-      k.out()[at] = host::mean_of_window<host::math<T>, typename host::math<T>::accumulator>(b, k.in(0), at);
-  }
-};
+struct SHARDWISE_HIDDEN host_kernel<custom::avg_pool2d> : host::pool_kernel<0, host::mean_element> {};
 template <>
-struct SHARDWISE_HIDDEN host_kernel<custom::avg_pool2d_dx> {
-  static constexpr bool in_shares = true;
-  template <class T>
-  static constexpr void run(const kernel_arguments<T>& k) {
-    const host::pool_planes b = host::one_result_planes(k, -1);
-    const interval of = k.share(k.size());
-    for (std::int64_t at = of.begin; at < of.begin + of.size; ++at)
-      k.out()[at] = host::mean_of_windows_back<host::math<T>, typename host::math<T>::accumulator>(b, k.in(0), at);
-  }
-};
+struct SHARDWISE_HIDDEN host_kernel<custom::avg_pool2d_dx> : host::pool_kernel<-1, host::mean_back_element> {};
 
 }  // namespace shardwise::inline v0_1

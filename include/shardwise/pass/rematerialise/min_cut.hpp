@@ -305,12 +305,11 @@ struct minimum_cut {
 
   template <class Graph>
   constexpr std::int64_t kept_bytes(const Graph& g) const {
-    constexpr int origin[max_axes]{};
     std::int64_t total = 0;
     for (int i = 0; i < g.node_count; ++i)
       if (kept[i]) {
         const spec& s = g.specs[g.nodes[i].spec];
-        total += local_numel(s, origin) * static_cast<std::int64_t>(size_of(s.type));
+        total += largest_numel(s) * static_cast<std::int64_t>(size_of(s.type));
       }
     return total;
   }
@@ -318,10 +317,9 @@ struct minimum_cut {
   // Of a member's value; of a node with several results, of those that are there.
   template <class Graph>
   constexpr std::int64_t bytes_of(const Graph& g, int i) const {
-    constexpr int origin[max_axes]{};
     const auto one = [&](int id) {
       const spec& s = g.specs[g.nodes[id].spec];
-      return local_numel(s, origin) * static_cast<std::int64_t>(size_of(s.type));
+      return largest_numel(s) * static_cast<std::int64_t>(size_of(s.type));
     };
     if (!has_results(g, i)) return one(i);
     std::int64_t total = 0;
