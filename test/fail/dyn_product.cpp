@@ -2,7 +2,7 @@
 // Two dims with run-time extents are merged, and the extent that is given says of neither that it scales with it.
 // expect: reshape: several dims with run-time extents (dyn) would become one
 // expect: give it: extent_product(dyn<8>, dyn<64, 1>), or flatten the dims, or call view with -1
-// expect(text): shape<dyn<8>, dyn<4, 1>>
+// expect(text): operand: float[dyn<8>, dyn<4, 1>]
 
 #include "typed.hpp"
 
