@@ -99,7 +99,7 @@ template <class Axis, class To, tensor A>
 constexpr auto redistribute_async(const A& a) {
   return detail::set_off(a, [](const auto& x) { return redistribute<Axis, To>(x); });
 }
-template <class Axis, template <int, int> class To, tensor A>
+template <class Axis, template <int, std::int64_t> class To, tensor A>
 constexpr auto redistribute_async(const A& a) {
   return redistribute<Axis, To>(a);
 }

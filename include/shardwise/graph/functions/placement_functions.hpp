@@ -66,7 +66,7 @@ constexpr auto redistribute(const A& a) {
 }
 
 // shard without its dim.
-template <class Axis, template <int, int> class To, tensor A>
+template <class Axis, template <int, std::int64_t> class To, tensor A>
 constexpr auto redistribute(const A& a) {
   return redistribute<Axis, To<detail::no_dim, 1>>(a);
 }
