@@ -8,9 +8,9 @@ namespace sw = shardwise;
 
 struct dp : sw::axis<2> {};
 struct tp : sw::axis<2> {};
-struct all : sw::axis<4> {};
+struct line : sw::axis<4> {};
 #ifdef SHARDWISE_FAIL
-using meshes = sw::mesh_choice<sw::mesh<dp, tp>, sw::mesh<all>>;
+using meshes = sw::mesh_choice<sw::mesh<dp, tp>, sw::mesh<line>>;
 #else
 using meshes = sw::mesh_choice<sw::mesh<dp, tp>, sw::mesh<dp>>;
 #endif

@@ -56,6 +56,13 @@ static_assert(refuses<image, sw::shape<4, 6, 3, 3>>(with(0, 0, 1), problem::conv
 static_assert(refuses<image, sw::shape<4, 6, 3, 3>>(with(1, -1, 1), problem::convolution_options));
 static_assert(refuses<image, sw::shape<4, 6, 3, 3>>(with(1, 0, 1, 0), problem::convolution_options));
 
+// options as template arguments keep their values, which nvcc writes anew
+template <sw::convolution_options O>
+struct kept {
+  static constexpr bool same = O.padding.is_same() && O.dilation.height == 2;
+};
+static_assert(kept<sw::convolution_options{.padding = "same", .dilation = 2}>::same);
+
 // Few elements a tensor: 72 at most. 5, 3 and 2 are not divided by the ranks.
 using all = laws::customs<sw::custom::conv2d, sw::custom::conv2d_dx, sw::custom::conv2d_dw>;
 template <const sw::custom_operation& Op, const sw::custom_operation&... Others>
