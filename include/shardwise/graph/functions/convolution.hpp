@@ -18,7 +18,8 @@ struct convolution_pair {
   constexpr convolution_pair() = default;
   constexpr convolution_pair(int both) : convolution_pair(both, both) {}
   constexpr convolution_pair(int h, int w) : height(fit(h)), width(fit(w)) {}
-  constexpr convolution_pair(std::int16_t h, std::int16_t w) : height(h), width(w) {}  // as nvcc writes its value into host code
+  constexpr convolution_pair(std::int16_t h, std::int16_t w)
+      : height(h), width(w) {}  // as nvcc writes its value into host code
   template <std::size_t N>
   constexpr convolution_pair(const char (&word)[N]) : height(named(word)), width(named(word)) {}
 
