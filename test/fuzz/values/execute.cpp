@@ -106,7 +106,8 @@ template <class T>
 sw::runtime::kernel_function<fibre_rank> custom_kernel_of(const sw::custom_operation* o) {
   return entry_in<T>(
       o, operations_of<own_product, own_results, own_operation, sw::custom::conv2d, sw::custom::conv2d_dx,
-                       sw::custom::conv2d_dw, sw::custom::max_pool2d, sw::custom::avg_pool2d, sw::custom::avg_pool2d_dx,
+                       sw::custom::conv2d_dw, sw::custom::max_pool2d, sw::custom::max_pool2d_dx,
+                       sw::custom::max_pool2d_at, sw::custom::avg_pool2d, sw::custom::avg_pool2d_dx,
                        sw::custom::interpolate, sw::custom::interpolate_dx, sw::custom::channel_moments,
                        sw::custom::channel_norm, sw::custom::channel_norm_sums, sw::custom::channel_norm_dx>{});
 }
@@ -237,7 +238,9 @@ class phase_runner {
     const sw::dtype t = g.spec_of(sw::makes_indices(n.op) ? n.in[0] : c.node).type;
     if (n.op != op_code::fused) {
       const auto kernel = n.op == op_code::custom ? kernel_of(g.customs[n.a.v[5]], t) : kernel_of(n.op, t);
-      if (!kernel) throw std::logic_error(std::string("no kernel for ") + sw::name_of(n.op));
+      if (!kernel)
+        throw std::logic_error("custom_kernel_of has no kernel of " +
+                               std::string(n.op == op_code::custom ? g.customs[n.a.v[5]]->name.value : sw::name_of(n.op)));
       kernel(c, env, rank);
     }
     if (n.expression < 0) return;

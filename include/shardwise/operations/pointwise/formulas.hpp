@@ -75,13 +75,14 @@ inline constexpr double normal_density_at_0 = 0.3989422804014327;  // 1 / sqrt(2
 template <class T>
 inline constexpr T half = T(1) / T(2);
 
-// Twice the derivative of gelu's tanh form: with u = sqrt(2 / pi) (x + c x^3), 1 + tanh u + x (1 - tanh^2 u) u'.
+// Twice the derivative of gelu's tanh form: with u = sqrt(2 / pi) (x + c x^3), 1 + tanh u + x (1 - tanh^2 u) u'. The factor that
+// vanishes for large x comes first in each product: x^2 alone overflows, and 0 times infinity is no number.
 template <class m, class T>
 constexpr T gelu_tanh_slope(T x) {
   const T k = m::from(root_of_two_over_pi), c = m::from(gelu_cubic);
   const T t = m::tanh(k * (x + c * x * x * x));
-  const T inner = k * (T(1) + T(3) * c * x * x);
-  return T(1) + t + x * (T(1) - t * t) * inner;
+  const T rise = (T(1) - t * t) * k * x;
+  return T(1) + t + rise + T(3) * c * x * (rise * x);
 }
 // The derivative of x Phi(x): Phi(x) + x phi(x).
 template <class m, class T>
