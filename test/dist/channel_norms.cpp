@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// batch_norm and group_norm against plain loops, on 1 to 4 ranks with batch or channels cut, in both memory formats, their gradients
-// against differences, and the layers on meshes.
+// batch_norm and group_norm against plain loops, on 1 to 8 ranks with batch, channels, height or width cut, in both memory formats, their
+// gradients against differences, and the layers on meshes.
 #include <doctest/doctest.h>
 
 #include <both_ways.hpp>
@@ -114,6 +114,12 @@ TEST_CASE("batch_norm: the batch's statistics in training, the running ones else
   check_batch_norm<4, sw::shard<1>, sw::shard<0>, sw::shard<0>, 2, 3, 4, 3>();
   check_batch_norm<2, sw::shard<0>, sw::reduced, sw::replicate, 3, 5, 4, 3>();  // running statistics that are replicate
 }
+TEST_CASE("batch_norm: height or width cut, in uneven and empty shards") {
+  check_batch_norm<2, sw::shard<2>, sw::reduced, sw::reduced, 3, 5, 4, 3>();
+  check_batch_norm<3, sw::shard<2>, sw::reduced, sw::reduced, 2, 3, 4, 3>();
+  check_batch_norm<4, sw::shard<3>, sw::reduced, sw::replicate, 2, 70, 2, 3>();
+  check_batch_norm<8, sw::shard<2>, sw::reduced, sw::reduced, 2, 3, 11, 5>();
+}
 TEST_CASE("batch_norm: of vectors, of lines, and of one image") {
   check_batch_norm<2, sw::shard<0>, sw::reduced, sw::reduced, 7, 5>();
   check_batch_norm<1, sw::replicate, sw::replicate, sw::replicate, 2, 70, 3>();
@@ -148,6 +154,12 @@ TEST_CASE("group_norm: each image's groups, on 1 to 4 ranks") {
   check_group_norm<4, shard<1>, shard<0>, 8, 2, 16, 3>();
   check_group_norm<3, shard<1>, shard<0>, 6, 2, 12>();
   check_group_norm<1, replicate, replicate, 2, 2, 150, 5>();  // groups of more channels than are read at once
+}
+TEST_CASE("group_norm: height or width cut, in uneven and empty shards") {
+  using sw::reduced, sw::shard;
+  check_group_norm<2, shard<2>, reduced, 3, 3, 6, 4, 3>();
+  check_group_norm<3, shard<2>, reduced, 2, 2, 150, 5>();
+  check_group_norm<4, shard<3>, reduced, 6, 3, 6, 2, 3>();
 }
 
 // --- stored channels-last ---------------------------------------------------------------------------------------------------------
@@ -226,10 +238,47 @@ TEST_CASE("norms over channels: gradients against differences") {
   CHECK(sw::gradcheck<evaluated, sw::shape<2, 3, 4>, sw::shape<3>, sw::shape<3>>() == 30);
 }
 
+// Gradients of tensors that are cut are those of whole ones, x's, the weight's and the bias's.
+struct hp2 : sw::axis<2> {};
+template <int Ranks, int Groups, class P>
+numbers cut_gradients() {
+  numbers all;
+  using cut_mesh = sw::mesh<dp<Ranks>, hp2>;
+  sw::launch<cut_mesh>([&](auto& rank) {
+    sw::eager e(rank);
+    using image = sw::dtensor_of<double, sw::shape<4, 6, 5, 3>, cut_mesh, sw::on<dp<Ranks>, P>, sw::on<hp2, sw::shard<0>>>;
+    using row = sw::dtensor_of<double, sw::shape<6>, cut_mesh, sw::on<dp<Ranks>, sw::reduced>, sw::on<hp2, sw::reduced>>;
+    const auto r = sw::value_and_grad<normed_plainly<Groups>, 0, 1, 2>(
+        image::distribute(e, some(360, 0)), row::distribute(e, some(6, 1)), row::distribute(e, some(6, 2)));
+    numbers here;
+    std::apply(
+        [&](const auto&... t) {
+          (
+              [&] {
+                for (const double v : whole(t)) here.push_back(v);
+              }(),
+              ...);
+        },
+        r);
+    if (rank.index() == 0) all = here;
+  });
+  return all;
+}
+TEST_CASE("norms over channels: gradients where height or width is cut beside the batch") {
+  const numbers batch = with_gradients<normed_plainly<0>, 4, 6, 5, 3>(),
+                groups = with_gradients<normed_plainly<2>, 4, 6, 5, 3>();
+  CHECK(apart(cut_gradients<2, 0, sw::shard<2>>(), batch) < 1e-12);
+  CHECK(apart(cut_gradients<3, 0, sw::shard<2>>(), batch) < 1e-12);
+  CHECK(apart(cut_gradients<4, 0, sw::shard<3>>(), batch) < 1e-12);
+  CHECK(apart(cut_gradients<2, 2, sw::shard<2>>(), groups) < 1e-12);
+  CHECK(apart(cut_gradients<3, 2, sw::shard<2>>(), groups) < 1e-12);
+  CHECK(apart(cut_gradients<4, 2, sw::shard<3>>(), groups) < 1e-12);
+}
+
 // --- what would cancel ------------------------------------------------------------------------------------------------------------
 
 // Elements about 10000 with a deviation of 1: float keeps 3 digits of their squares' differences, if those are taken.
-template <int Ranks>
+template <int Ranks, int Dim>
 void check_far() {
   constexpr int N = 6, C = 3, P = 40;
   std::vector<float> x;
@@ -242,7 +291,7 @@ void check_far() {
   sw::launch<mesh<Ranks>>([&](auto& rank) {
     sw::eager e(rank);
     const auto image =
-        sw::dtensor_of<float, sw::shape<N, C, P>, mesh<Ranks>, sw::on<dp<Ranks>, sw::shard<0>>>::distribute(e, x);
+        sw::dtensor_of<float, sw::shape<N, C, P>, mesh<Ranks>, sw::on<dp<Ranks>, sw::shard<Dim>>>::distribute(e, x);
     const auto [each, mean, variance] = sw::detail::batch_moments(image);
     const auto found = whole(sw::cast<double>(variance));
     for (std::size_t c = 0; c < C; ++c)
@@ -250,8 +299,9 @@ void check_far() {
   });
 }
 TEST_CASE("batch_norm: a mean far from zero costs the variance no digits") {
-  check_far<1>();
-  check_far<4>();
+  check_far<1, 0>();
+  check_far<4, 0>();
+  check_far<4, 2>();
 }
 
 // --- layers -----------------------------------------------------------------------------------------------------------------------
@@ -264,30 +314,38 @@ struct network : sw::module<network<Bound>, Bound> {
                     (sw::conv2d_module<6, 3, 1>, second));
   constexpr auto forward(const auto& x) const { return second(sw::relu(bare(groups(sw::relu(norm(first(x))))))); }
 };
-template <int D>
+template <int N>
+struct hp : sw::axis<N> {};
+template <int D, int H>
+using both = sw::mesh<dp<D>, hp<H>>;
+// D ranks cut the batch, H the height.
+template <int D, int H>
 struct task {
-  using images = sw::input_tensor<double, sw::shape<5, 2, 6, 4>, sw::on<dp<D>, sw::shard<0>>>;
-  using targets = sw::input_tensor<double, sw::shape<5, 3, 6, 4>, sw::on<dp<D>, sw::shard<0>>>;
+  template <class Shape>
+  using cut = sw::input_tensor<double, Shape, sw::on<dp<D>, sw::shard<0>>, sw::on<hp<H>, sw::shard<2>>>;
+  using images = cut<sw::shape<5, 2, 6, 4>>;
+  using targets = cut<sw::shape<5, 3, 6, 4>>;
   using inputs = sw::inputs<images, targets>;
   constexpr auto operator()(const auto& model, const auto& x, const auto& y) const {
     const auto error = model(x) - y;
     return sw::mean(error * error);
   }
 };
-template <int D, class Pipeline = sw::pipeline<>, class Plan = sw::plan<sw::data_parallel<dp<D>>>>
-using train_network = sw::train_step<network, task<D>, Plan, mesh<D>, sw::sgd<>, Pipeline, double>;
-template <int D>
-using judge_network =
-    sw::forward_step<network, task<D>, sw::plan<sw::data_parallel<dp<D>>>, mesh<D>, sw::pipeline<>, double>;
+template <int D, int H>
+using plan_of = sw::plan<sw::data_parallel<dp<D>>, sw::data_parallel<hp<H>>>;
+template <int D, int H, class Pipeline = sw::pipeline<>, class Plan = plan_of<D, H>>
+using train_network = sw::train_step<network, task<D, H>, Plan, both<D, H>, sw::sgd<>, Pipeline, double>;
+template <int D, int H>
+using judge_network = sw::forward_step<network, task<D, H>, plan_of<D, H>, both<D, H>, sw::pipeline<>, double>;
 
 // Losses of four steps, the buffers that they leave, and the loss of an evaluation.
-template <int D, class Step = train_network<D>>
+template <int D, int H = 1, class Step = train_network<D, H>>
 numbers history() {
   numbers all;
-  sw::launch<mesh<D>>([&](auto& rank) {
+  sw::launch<both<D, H>>([&](auto& rank) {
     using Rank = std::remove_reference_t<decltype(rank)>;
     sw::executor<Step, Rank> run(rank);
-    sw::executor<judge_network<D>, Rank> judge(rank);
+    sw::executor<judge_network<D, H>, Rank> judge(rank);
     run.initialise(3);
     sw::step_env env;
     env.lr = 0.05;
@@ -319,11 +377,17 @@ TEST_CASE("batch_norm2d_module, group_norm_module: train and evaluate alike on e
   CHECK(apart(want, history<2>()) < 1e-12);
   CHECK(apart(want, history<3>()) < 1e-12);
   CHECK(apart(want, history<4>()) < 1e-12);
-  CHECK(apart(want, history<2, train_network<2, sw::pipeline<>, sw::plan<sw::fully_shard<dp<2>>>>>()) < 1e-12);
+  using sharded = sw::plan<sw::fully_shard<dp<2>>, sw::data_parallel<hp<1>>>;
+  CHECK(apart(want, history<2, 1, train_network<2, 1, sw::pipeline<>, sharded>>()) < 1e-12);
+  CHECK(apart(want, history<1, 2>()) < 1e-12);
+  CHECK(apart(want, history<2, 3>()) < 1e-12);
+  CHECK(apart(want, history<1, 4>()) < 1e-12);  // the last rank has no row
 }
 TEST_CASE("batch_norm2d_module: the layout pass leaves values, and norms stay channels-last between convolutions") {
-  using turned = train_network<1, sw::pipeline<sw::optimize_layout<sw::layout_mode::force>>>;
-  CHECK(apart(history<1>(), history<1, turned>()) < 1e-12);
+  using turned = train_network<1, 1, sw::pipeline<sw::optimize_layout<sw::layout_mode::force>>>;
+  using turned_parts = train_network<1, 3, sw::pipeline<sw::optimize_layout<sw::layout_mode::force>>>;
+  CHECK(apart(history<1>(), history<1, 1, turned>()) < 1e-12);
+  CHECK(apart(history<1>(), history<1, 3, turned_parts>()) < 1e-12);
   const auto& g = turned::program;
   int norms = 0, last = 0;
   for (int i = 0; i < g.node_count; ++i)
@@ -335,7 +399,7 @@ TEST_CASE("batch_norm2d_module: the layout pass leaves values, and norms stay ch
   CHECK(last == 3);
 }
 
-// Collectives: two of C numbers forward and one of 2 C backward; none where channels are cut.
+// Collectives: two of C numbers forward and one of 2 C backward; none where channels are cut. Where height is, one of C, two of 2 C.
 template <int R, class P, class W>
 struct batch_normed {
   template <class F>
@@ -349,12 +413,18 @@ template <class F>
 using cut_batch = batch_normed<2, sw::shard<0>, sw::reduced>::program<F>;
 template <class F>
 using cut_channels = batch_normed<2, sw::shard<1>, sw::shard<0>>::program<F>;
+template <class F>
+using cut_height = batch_normed<2, sw::shard<2>, sw::reduced>::program<F>;
 static_assert(test::collectives_of<cut_batch<normed<0>>>() ==
               test::in_order(sw::transition::all_reduce, sw::transition::all_reduce, sw::transition::all_reduce));
 static_assert(cut_batch<normed<0>>::comm_bytes<dp<2>> == (4 + 4 + 8) * 8);
 static_assert(cut_channels<normed<0>>::comm_bytes<dp<2>> == 0);
 static_assert(cut_batch<normed<2>>::comm_bytes<dp<2>> == 0);
 static_assert(cut_channels<normed<2>>::comm_bytes<dp<2>> == 0);
+static_assert(test::collectives_of<cut_height<normed<0>>>() ==
+              test::in_order(sw::transition::all_reduce, sw::transition::all_reduce, sw::transition::all_reduce));
+static_assert(cut_height<normed<0>>::comm_bytes<dp<2>> == (4 + 8 + 8) * 8);
+static_assert(cut_height<normed<2>>::comm_bytes<dp<2>> == 6 * (2 + 4 + 8) * 8);
 
 // --- batches of a run -------------------------------------------------------------------------------------------------------------
 

@@ -71,6 +71,18 @@ using each = proved<sw::custom::channel_moments>;
 static_assert(each::of<with(0), sw::shape<3, 5, 2, 2>> > 4);
 static_assert(each::of<with(2), sw::shape<3, 4, 3>> > 3);
 static_assert(each::of<with(6), sw::shape<3, 12>> > 4);
+using about = proved<sw::custom::channel_moments_about>;
+static_assert(about::of<with(0, 1), sw::shape<3, 5, 2, 2>, sw::shape<1, 5>> > 6);
+static_assert(about::of<with(2), sw::shape<3, 4, 3>, sw::shape<3, 2>> > 4);
+static_assert(about::of<with(6), sw::shape<3, 12>, sw::shape<3, 6>> > 4);
+// Height and width are cut where sums are taken, and moments of whole images are not.
+constexpr bool may_cut_height(const sw::operation& of, const sw::op_attr& a) {
+  const sw::spec x = on_line<image>(sw::shard_value(2)), m = on_line<sw::shape<1, 6>>(sw::reduced_value());
+  const sw::spec in[] = {x, m};
+  return !sw::infer(of, a, in, &of == &sw::operations::channel_moments ? 1 : 2).error;
+}
+static_assert(may_cut_height(sw::operations::channel_moments_about, with(0, 1)));
+static_assert(!may_cut_height(sw::operations::channel_moments, with(0)));
 using norm = proved<sw::custom::channel_norm, sw::custom::channel_norm_sums, sw::custom::channel_norm_dx>;
 static_assert(norm::of<with(0, 1), sw::shape<3, 5, 2, 2>, sw::shape<1, 5>, sw::shape<1, 5>, sw::shape<5>, sw::shape<5>> > 4);
 static_assert(norm::of<with(0), sw::shape<3, 5, 3>, sw::shape<3, 5>, sw::shape<3, 5>, sw::shape<5>, sw::shape<5>> > 4);

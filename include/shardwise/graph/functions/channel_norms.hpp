@@ -5,6 +5,7 @@
 
 #include <shardwise/graph/functions/mutating_functions.hpp>
 #include <shardwise/graph/functions/option_number.hpp>
+#include <shardwise/graph/functions/reduction_functions.hpp>
 #include <shardwise/graph/functions/views.hpp>
 #include <shardwise/operations/channel_norm/record.hpp>
 
@@ -24,6 +25,10 @@ inline constexpr autodiff::adjoint_rule channel_norm_adjoint =
     autodiff::pulled<10 + max_axes>(&pull_channel_norm, autodiff::every_operand & ~6U);
 inline constexpr custom_operation channel_moments{
     .name = "channel_moments", .operands = 1, .record = operations::channel_moments, .adjoint = &autodiff::no_derivative};
+inline constexpr custom_operation channel_moments_about{.name = "channel_moments_about",
+                                                        .operands = 2,
+                                                        .record = operations::channel_moments_about,
+                                                        .adjoint = &autodiff::no_derivative};
 inline constexpr custom_operation channel_norm{
     .name = "channel_norm", .operands = 5, .record = operations::channel_norm, .adjoint = &channel_norm_adjoint};
 inline constexpr custom_operation channel_norm_sums{
@@ -35,8 +40,8 @@ inline constexpr custom_operation unbiased_variance{.name = "unbiased_variance",
                                                     .record = operations::unbiased_variance,
                                                     .adjoint = &autodiff::no_derivative};
 
-// What goes to the statistics goes to x here. Of a cut batch the sums of all ranks are those of one collective for each axis that cuts
-// it; weight and bias take each rank's own.
+// What goes to the statistics goes to x here. Where an axis cuts what a statistic is of, sums of all ranks are those of one collective of
+// that axis; weight and bias take each rank's own.
 constexpr void pull_channel_norm(autodiff::pullback& p) {
   const node& n = p.n;
   const bool all = attributes_of<channel_norm_attributes>(n.a).over_batch != 0;
@@ -50,7 +55,7 @@ constexpr void pull_channel_norm(autodiff::pullback& p) {
     }
   if (!p.wants(0)) return;
   int sums = all ? total : each;
-  for (int a = 0; all && a < p.operand(0).axes; ++a) {
+  for (int a = 0; a < p.operand(0).axes; ++a) {
     spec s = p.t.spec_at(sums);
     if (!s.place[a].is_partial() || !p.operand(0).place[a].is_shard()) continue;
     s.place[a] = reduced_value();
@@ -111,17 +116,73 @@ constexpr auto of_pairs(const A& a) {
   return sum<0>(narrow<0, K, 1>(a));
 }
 
+// Whether some axis cuts dims behind the channels: then no rank has a whole image's statistics.
+constexpr bool cuts_points(const spec& x) {
+  for (int a = 0; a < x.axes; ++a)
+    if (x.place[a].is_shard() && x.place[a].dim > 1) return true;
+  return false;
+}
+
+template <op_attr A, class X>
+constexpr bool are_of_cut() {
+  if constexpr (!resolved<X> || is_implicit<X>) return false;
+  else return !operations::channel_norm_finding(A, X::sp, 0) && cuts_points(spec(X::sp));
+}
+
+// 0 for each statistic of x, placed as those are.
+constexpr spec of_statistics(const spec& x, const op_attr& v) {
+  const auto a = attributes_of<channel_norm_attributes>(v);
+  spec s = scalar_like(x);
+  s.rank = 2;
+  if (a.over_batch != 0) s.extent[0] = 1;
+  else copy_extent(s, 0, x, 0);
+  s.extent[1] = operations::norm_groups(a, x);
+  if (is_low_precision(s.type)) s.type = dtype::f32;
+  for (int k = 0; k < s.axes; ++k) {
+    const placement p = x.place[k];
+    const bool alike = p.is_shard(1) || (p.is_shard(0) && a.over_batch == 0);
+    s.place[k] = alike ? p : p.is_shard() || p.is_reduced() ? reduced_value() : replicate_value();
+  }
+  make_contiguous(s);
+  return s;
+}
+template <op_attr A, class X>
+constexpr auto moments_about_zero(const X& x) {
+  return call<custom::channel_moments_about, A>(x, leaf_like<op_code::fill, of_statistics(spec(X::sp), A), no_attr>(x, 0.0));
+}
+
+// Of cut images, whose parts' sums add up: first about 0 for the mean, then about that, so that nothing cancels. What rounding the mean has
+// lost is put right by the second sums. Two collectives for each axis that cuts, of one and of two numbers for each statistic.
+template <op_attr A, class X>
+constexpr auto moments_of_cut(const X& x, double share) {
+  const auto means = [&](const auto& pairs) {
+    if constexpr (attributes_of<channel_norm_attributes>(A).over_batch != 0) return shardwise::mean<1>(pairs, keepdim) * share;
+    else return pairs * share;
+  };
+  const auto rough = of_pairs<0>(over_ranks(narrow<0, 0, 1>(means(moments_about_zero<A>(x)))));
+  const auto each = call<custom::channel_moments_about, A>(x, rough);
+  const auto about = over_ranks(means(each));
+  const auto lost = of_pairs<0>(about);
+  return std::tuple(each, rough + lost, of_pairs<1>(about) - lost * lost);
+}
+
 // The batch's own mean and biased variance of each channel; each image's are put together about their common mean, so that nothing
-// cancels. Two collectives of a number for each channel where the batch is cut.
+// cancels. Two collectives of a number for each channel where the batch alone is cut.
 template <class X>
 constexpr auto batch_moments(const X& x) {
-  const auto each = call<custom::channel_moments, pack_attributes(channel_norm_attributes{})>(x);
-  const auto means = of_pairs<0>(each);
-  const auto mean = over_ranks(shardwise::mean<0>(means));
-  const auto apart = means - mean;
   constexpr double n = static_cast<double>(resolved<X> ? elements_of_channel(spec(X::sp)) : 1);
-  const auto variance = over_ranks(shardwise::mean<0>(of_pairs<1>(each) * (1 / (n > 0 ? n : 1)) + apart * apart));
-  return std::tuple(each, mean, variance);
+  constexpr double share = 1 / (n > 0 ? n : 1);
+  if constexpr (are_of_cut<batch_statistics, X>()) {
+    const auto [each, mean, variance] = moments_of_cut<batch_statistics>(x, share);
+    return std::tuple(each, sum<0>(mean), sum<0>(variance));
+  } else {
+    const auto each = call<custom::channel_moments, pack_attributes(channel_norm_attributes{})>(x);
+    const auto means = of_pairs<0>(each);
+    const auto mean = over_ranks(shardwise::mean<0>(means));
+    const auto apart = means - mean;
+    const auto variance = over_ranks(shardwise::mean<0>(of_pairs<1>(each) * share + apart * apart));
+    return std::tuple(each, mean, variance);
+  }
 }
 
 }  // namespace detail
@@ -209,9 +270,10 @@ constexpr auto batch_norm(const X& x, const M& running_mean, const V& running_va
 // are of two bytes.
 //
 // x may be cut along the batch: the result is that of one rank, so in training the batch's statistics are added up over its ranks, as
-// torch.nn.SyncBatchNorm's, by an all-reduce of `channels` numbers each for mean and variance, and one of 2 * channels backward. Or
-// along the channels, each rank its own, which moves nothing. Refused: training of one value per channel; of a batch that is known at
-// run time alone by an exception of the run.
+// torch.nn.SyncBatchNorm's, by an all-reduce of `channels` numbers each for mean and variance, and one of 2 * channels backward. Along
+// height, width and other dims behind the channels, with all-reduces of `channels` and twice 2 * channels numbers for each axis that cuts
+// anything but channels. Or along the channels, each rank its own, which moves nothing. Refused: training of one value per channel; of a
+// batch that is known at run time alone by an exception of the run.
 template <batch_norm_options Options = batch_norm_options{}, tensor X, tensor M, tensor V, tensor W, tensor B>
 constexpr auto batch_norm(const X& x, const M& running_mean, const V& running_var, const W& weight, const B& bias) {
   constexpr problem wrong = detail::batch_norm_problem<X, M, V>(Options.training);
@@ -232,13 +294,19 @@ constexpr auto batch_norm(const X& x, const M& running_mean, const V& running_va
                                        detail::of_each_channel(x, 0));
 }
 
-// x (batch, channels, ...), cut along the batch or in whole groups: each image's groups of channels / Groups neighbouring channels by
-// their own mean and biased variance, times weight and plus bias, of each channel.
+// x (batch, channels, ...), cut along the batch, in whole groups, or along dims behind the channels: each image's groups of channels /
+// Groups neighbouring channels by their own mean and biased variance, times weight and plus bias, of each channel. Where dims behind the
+// channels are cut, by all-reduces of images * Groups and 2 * images * Groups numbers, and of 2 * images * channels backward.
 template <std::int64_t Groups, tensor X, tensor W, tensor B>
 constexpr auto group_norm(const X& x, const W& weight, const B& bias, double eps = 1e-5) {
   if constexpr (Groups < 1) {
     return detail::refused<problem::group_norm_groups, op_code::custom, detail::custom_tag<custom::channel_norm>,
                            operand_t<X::sp>>(x, weight, bias);
+  } else if constexpr (detail::are_of_cut<detail::statistics_of_groups<Groups>, X>()) {
+    constexpr std::int64_t n = X::sp.extent[1] / Groups * detail::elements_of_channel(spec(X::sp));
+    const auto [each, mean, variance] =
+        detail::moments_of_cut<detail::statistics_of_groups<Groups>>(x, 1.0 / static_cast<double>(n > 0 ? n : 1));
+    return call<custom::channel_norm, detail::statistics_of_groups<Groups>>(x, mean, rsqrt(variance + eps), weight, bias);
   } else {
     const auto each = call<custom::channel_moments, detail::statistics_of_groups<Groups>>(x);
     if constexpr (!detail::resolved<decltype(each)>) {

@@ -30,7 +30,7 @@ struct channel_strides {
 struct channel_block {
   std::int64_t images = 0, channels = 0, points = 1, each = 1;
   bool over_batch = false;
-  std::int64_t norm = 1;  // elements that a statistic is of
+  std::int64_t norm = 1;  // elements that a statistic is of, on all ranks
 
   constexpr std::int64_t groups() const { return channels / each; }
   // Where in a tensor of statistics those of a channel are.
@@ -48,7 +48,8 @@ constexpr channel_block channel_block_of(const kernel_arguments<T>& k, int x) {
   for (int d = 2; d < k.rank(x); ++d) b.points *= k.extent(x, d);
   b.each = a.groups > 0 ? k.whole_extent(x, 1) / a.groups : 1;
   b.over_batch = a.over_batch != 0;
-  b.norm = b.points * (b.over_batch ? k.whole_extent(x, 0) : b.each);
+  b.norm = b.over_batch ? k.whole_extent(x, 0) : b.each;
+  for (int d = 2; d < k.rank(x); ++d) b.norm *= k.whole_extent(x, d);
   return b;
 }
 template <class T>
@@ -95,6 +96,21 @@ constexpr void sum_channels(const channel_block& b, bool in_channels, std::int64
     }
   };
   by_strides<T>(add, std::int64_t{1});
+}
+
+// Of each channel of a run of one image: the sums over its points of what it is apart from `about`, a number for each, and of that squared.
+template <class T, class A>
+constexpr void sum_apart(const channel_block& b, const channel_strides& at, const T* from, std::int64_t first,
+                         std::int64_t end, const A* about, A* apart, A* squares) {
+  const auto apart_at = [&](std::int64_t c, std::int64_t p) {
+    return static_cast<A>(from[c * at.channel + p * at.point]) - about[c - first];
+  };
+  sum_channels<T>(b, at.in_channels(), first, end, apart,
+                  [&](std::int64_t c, std::int64_t p, auto) { return apart_at(c, p); });
+  sum_channels<T>(b, at.in_channels(), first, end, squares, [&](std::int64_t c, std::int64_t p, auto) {
+    const A d = apart_at(c, p);
+    return d * d;
+  });
 }
 
 // An element of a result for each of a run's: put(channel, point).
@@ -154,18 +170,11 @@ struct SHARDWISE_HIDDEN host_kernel<custom::channel_moments> {
         [&](std::int64_t n, std::int64_t first, std::int64_t end) {
           const T* const from = x + n * at.image;
           const acc points = acc(M::from_count(b.points));
-          const auto element = [&](std::int64_t c, std::int64_t p) {
+          host::sum_channels<T>(b, at.in_channels(), first, end, sum, [&](std::int64_t c, std::int64_t p, auto) {
             return static_cast<acc>(from[c * at.channel + p * at.point]);
-          };
-          host::sum_channels<T>(b, at.in_channels(), first, end, sum,
-                                [&](std::int64_t c, std::int64_t p, auto) { return element(c, p); });
-          for (std::int64_t c = first; c < end; ++c) mean[c - first] = sum[c - first] / points;
-          host::sum_channels<T>(b, at.in_channels(), first, end, apart,
-                                [&](std::int64_t c, std::int64_t p, auto) { return element(c, p) - mean[c - first]; });
-          host::sum_channels<T>(b, at.in_channels(), first, end, squares, [&](std::int64_t c, std::int64_t p, auto) {
-            const acc d = element(c, p) - mean[c - first];
-            return d * d;
           });
+          for (std::int64_t c = first; c < end; ++c) mean[c - first] = sum[c - first] / points;
+          host::sum_apart(b, at, from, first, end, mean, apart, squares);
           for (std::int64_t c = first; c < end; ++c) {
             const std::int64_t i = c - first;
             if (c % b.each == 0) of_group = {};
@@ -178,6 +187,36 @@ struct SHARDWISE_HIDDEN host_kernel<custom::channel_moments> {
             k.out()[all + to] = static_cast<T>(of_group.squares);
           }
         });
+  }
+};
+
+template <>
+struct SHARDWISE_HIDDEN host_kernel<custom::channel_moments_about> {
+  static constexpr bool in_shares = true;
+  template <class T>
+  static constexpr void run(const kernel_arguments<T>& k) {
+    using acc = typename host::math<T>::accumulator;
+    const host::channel_block b = host::channel_block_of(k, 0);
+    const host::channel_strides at = host::channel_strides_of(k, 0);
+    const std::int64_t all = b.images * b.groups();
+    const interval groups = k.share(all);
+    acc about[host::channels_at_once]{}, apart[host::channels_at_once]{}, squares[host::channels_at_once]{};
+    acc sum = acc(0), sum_of_squares = acc(0);
+    host::each_channel_run(b, at.in_channels(), {groups.begin * b.each, groups.size * b.each},
+                           [&](std::int64_t n, std::int64_t first, std::int64_t end) {
+                             for (std::int64_t c = first; c < end; ++c)
+                               about[c - first] = static_cast<acc>(k.in(1)[b.statistic(n, c)]);
+                             host::sum_apart(b, at, k.in(0) + n * at.image, first, end, about, apart, squares);
+                             for (std::int64_t c = first; c < end; ++c) {
+                               if (c % b.each == 0) sum = sum_of_squares = acc(0);
+                               sum = sum + apart[c - first];
+                               sum_of_squares = sum_of_squares + squares[c - first];
+                               if (c % b.each != b.each - 1) continue;
+                               const std::int64_t to = n * b.groups() + c / b.each;
+                               k.out()[to] = static_cast<T>(sum);
+                               k.out()[all + to] = static_cast<T>(sum_of_squares);
+                             }
+                           });
   }
 };
 

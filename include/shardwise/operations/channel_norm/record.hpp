@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records of norms of (batch, channels, ...) over the elements of channels: moments of each group of channels of each image, the
-// normalised tensor, and what its adjoint is made of. Statistics (images or 1, groups): of each image, or of all of the batch.
+// normalised tensor, and what its adjoint is made of. Statistics (images or 1, groups): of each image, or of all of the batch. Where
+// the dims behind the channels are cut, each rank has sums of its elements, which add up.
 #pragma once
 
 #include <shardwise/propagation/operation.hpp>
@@ -81,6 +82,12 @@ constexpr outcome shape_of_moments(const op_attr& v, const spec* in, int) {
   if (const finding f = channel_norm_finding(v, in[0], 0)) return {f, in[0]};
   return {{}, of_images(in[0], norm_groups(attributes_of<channel_norm_attributes>(v), in[0]))};
 }
+// x, numbers for its statistics: (2, images, groups), the sums of x less them and of its square, of each group of each image.
+constexpr outcome shape_of_moments_about(const op_attr& v, const spec* in, int) {
+  if (const finding f = channel_norm_finding(v, in[0], 0)) return {f, in[0]};
+  if (const finding f = statistics_finding(v, in[0], in[1], 1)) return {f, in[0]};
+  return {{}, of_images(in[0], norm_groups(attributes_of<channel_norm_attributes>(v), in[0]))};
+}
 // x, mean, 1 / deviation, weight (channels), bias (channels).
 constexpr outcome shape_of_channel_norm(const op_attr& v, const spec* in, int) {
   const spec& x = in[0];
@@ -116,13 +123,16 @@ constexpr outcome shape_of_channel_norm_dx(const op_attr& v, const spec* in, int
   return {{}, shardwise::contiguous(x)};
 }
 
-// A row that cuts the batch, whose statistics are `of_image` there, and one that cuts channels.
-constexpr rule_rows rows_of_norm(const op_attr& v, const spec& x, rule_row linear, rule_row batch, rule_row channels) {
+// The row that is linear, one that cuts the batch, one that cuts channels, and, points(d), one for each dim behind them.
+template <class Points>
+constexpr rule_rows rows_of_norm(const op_attr& v, const spec& x, rule_row linear, rule_row batch, rule_row channels,
+                                 const Points& points) {
   rule_rows t;
   t.push_back(rows::all(rows::R, rows::R));
   t.push_back(linear);
   t.push_back(batch);
   if (cuts_whole_groups(x, attributes_of<channel_norm_attributes>(v))) t.push_back(channels);
+  for (int d = 2; d < x.rank; ++d) t.push_back(points(rows::S(d)));
   return t;
 }
 constexpr placement statistics_of_cut_batch(const op_attr& v) {
@@ -135,17 +145,31 @@ constexpr operation channel_norm_record(operation::shape_rule shape, operation::
   return o;
 }
 
+// Means of parts of an image are no sums of theirs: no row cuts the dims behind the channels.
 inline constexpr operation channel_moments = with_wide(
     0, 1U, channel_norm_record(&shape_of_moments, [](const operation&, const op_attr& v, const spec* in, int, const spec&) {
       using namespace rows;
-      return rows_of_norm(v, in[0], rows::all(U, U), {{S(0)}, S(1)}, {{S(1)}, S(2)});
+      rule_rows t;
+      t.push_back(rows::all(R, R));
+      t.push_back(rows::all(U, U));
+      t.push_back({{S(0)}, S(1)});
+      if (cuts_whole_groups(in[0], attributes_of<channel_norm_attributes>(v))) t.push_back({{S(1)}, S(2)});
+      return t;
+    }));
+inline constexpr operation channel_moments_about = with_wide(
+    2U, 1U,
+    channel_norm_record(&shape_of_moments_about, [](const operation&, const op_attr& v, const spec* in, int, const spec&) {
+      using namespace rows;
+      return rows_of_norm(v, in[0], rows::all(U, U), {{S(0), statistics_of_cut_batch(v)}, S(1)}, {{S(1), S(1)}, S(2)},
+                          [](placement d) { return rule_row{{d, U}, P}; });
     }));
 inline constexpr operation channel_norm = with_wide(
     2U + 4U, 0,
     channel_norm_record(&shape_of_channel_norm, [](const operation&, const op_attr& v, const spec* in, int, const spec&) {
       using namespace rows;
       const placement s = statistics_of_cut_batch(v);
-      return rows_of_norm(v, in[0], rows::all(U, U), {{S(0), s, s, U, U}, S(0)}, {{S(1), S(1), S(1), S(0), S(0)}, S(1)});
+      return rows_of_norm(v, in[0], rows::all(U, U), {{S(0), s, s, U, U}, S(0)}, {{S(1), S(1), S(1), S(0), S(0)}, S(1)},
+                          [](placement d) { return rule_row{{d, U, U, U, U}, d}; });
     }));
 // What makes gradients is linear in that of the result, which is partial where all operands are reduced.
 inline constexpr operation channel_norm_sums = with_wide(
@@ -154,8 +178,8 @@ inline constexpr operation channel_norm_sums = with_wide(
                                                                                     const spec* in, int, const spec&) {
                 using namespace rows;
                 const placement s = statistics_of_cut_batch(v);
-                return rows_of_norm(v, in[1], {{P, U, U, U}, P}, {{S(0), S(0), s, s}, S(1)},
-                                    {{S(1), S(1), S(1), S(1)}, S(2)});
+                return rows_of_norm(v, in[1], {{P, U, U, U}, P}, {{S(0), S(0), s, s}, S(1)}, {{S(1), S(1), S(1), S(1)}, S(2)},
+                                    [](placement d) { return rule_row{{d, d, U, U}, P}; });
               })));
 inline constexpr operation channel_norm_dx = with_wide(
     4U + 8U + 32U, 0,
@@ -163,7 +187,8 @@ inline constexpr operation channel_norm_dx = with_wide(
       using namespace rows;
       const placement s = statistics_of_cut_batch(v), t = s.is_shard() ? S(1) : U;
       return rows_of_norm(v, in[1], {{P, U, U, U, U, P}, P}, {{S(0), S(0), s, s, U, t}, S(0)},
-                          {{S(1), S(1), S(1), S(1), S(0), S(2)}, S(1)});
+                          {{S(1), S(1), S(1), S(1), S(0), S(2)}, S(1)},
+                          [](placement d) { return rule_row{{d, d, U, U, U, U}, d}; });
     }));
 
 // (variance of all images (channels), moments (2, images, channels)): times n / (n - 1), n the elements of a channel. `groups` is how
@@ -180,6 +205,7 @@ inline constexpr operation unbiased_variance = by_rows(
       t.push_back(rows::all(R, R));
       t.push_back(rows::all(U, U));
       t.push_back({{U, S(1)}, U});
+      t.push_back({{U, P}, U});
       t.push_back({{S(0), S(2)}, S(0)});
       return t;
     },
