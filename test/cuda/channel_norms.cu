@@ -8,10 +8,12 @@
 #include <place.hpp>
 #include <shardwise/module/function.hpp>
 #include <shardwise/operations/channel_norm/device.cuh>
+#include <type_traits>
 #include <vector>
 
-SHARDWISE_DEVICE_KERNELS_OF(shardwise::bf16, shardwise::custom::channel_moments, shardwise::custom::channel_norm,
-                            shardwise::custom::channel_norm_sums, shardwise::custom::channel_norm_dx)
+SHARDWISE_DEVICE_KERNELS_OF(shardwise::bf16, shardwise::custom::channel_moments, shardwise::custom::channel_moments_about,
+                            shardwise::custom::channel_norm, shardwise::custom::channel_norm_sums,
+                            shardwise::custom::channel_norm_dx)
 
 namespace device_channel_norms {
 
@@ -61,13 +63,21 @@ struct f : elements<Low> {
     return sw::cast<typename elements<Low>::value>(sw::contiguous(y)) * sw::sin(given);
   }
 };
+// Cut in height (by one rank, which holds it whole) an image's statistics are sums of its parts.
+template <class F>
+struct in_parts : F {};
+template <class F>
+inline constexpr bool is_in_parts = false;
+template <class F>
+inline constexpr bool is_in_parts<in_parts<F>> = true;
+template <class F, class Placement = std::conditional_t<is_in_parts<F>, sw::reduced, sw::replicate>>
+using channels = sw::input_tensor<typename F::value, sw::shape<C>, sw::on<one, Placement>>;
+template <class F>
+using images = sw::input_tensor<typename F::value, sw::shape<N, C, H, W>,
+                                sw::on<one, std::conditional_t<is_in_parts<F>, sw::shard<2>, sw::replicate>>>;
 template <class F, class Backend>
-using program = sw::gradient_step<
-    F, mesh,
-    sw::inputs<sw::input_tensor<typename F::value, sw::shape<N, C, H, W>>, sw::input_tensor<typename F::value, sw::shape<C>>,
-               sw::input_tensor<typename F::value, sw::shape<C>>, sw::input_tensor<typename F::value, sw::shape<C>>,
-               sw::input_tensor<typename F::value, sw::shape<C>>>,
-    sw::wrt<0, 3, 4>, sw::pipeline<>, Backend>;
+using program = sw::gradient_step<F, mesh, sw::inputs<images<F>, channels<F>, channels<F>, channels<F>, channels<F>>,
+                                  sw::wrt<0, 3, 4>, sw::pipeline<>, Backend>;
 
 template <class T>
 std::vector<T> numbers(std::size_t n, double salt) {
@@ -118,6 +128,13 @@ TEST_CASE("norms over channels on a GPU: the batch's and each image's, forward a
   check<f<5, false, false>>(1e-12);
   check<f<5, true, false>>(1e-12);
   check<f<1, false, false>>(1e-12);
+}
+TEST_CASE("norms over channels on a GPU: of images cut in height") {
+  if (!test::place::has(1)) return;
+  check<in_parts<f<0, false, false>>, f<0, false, false>>(1e-12);
+  check<in_parts<f<0, true, false>>, f<0, true, false>>(1e-12);
+  check<in_parts<f<5, false, false>>, f<5, false, false>>(1e-12);
+  check<in_parts<f<0, true, true>>, f<0, true, false>>(0.05);
 }
 TEST_CASE("norms over channels on a GPU: of two-byte elements") {
   if (!test::place::has(1)) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An image whose rows are cut.
-// expect: batch_norm, group_norm: tensors are cut along the batch, with weight and bias reduced there
+// A weight that is cut where the image's rows are.
+// expect: batch_norm, group_norm: tensors are cut along channels, with weight and bias cut alike and no group cut through, or along any other dim
 
 #include <shardwise/graph/functions/channel_norms.hpp>
 
@@ -13,7 +13,7 @@ using normed = decltype(sw::group_norm<3>(typed<float, sw::shape<2, 6, 9, 8>, me
                                           typed<float, sw::shape<6>, mesh, sw::on<tp, W>>{},
                                           typed<float, sw::shape<6>, mesh, sw::on<tp, W>>{}));
 #ifdef SHARDWISE_FAIL
-using y = normed<sw::shard<2>, sw::reduced>;
+using y = normed<sw::shard<2>, sw::shard<0>>;
 #else
-using y = normed<sw::shard<0>, sw::reduced>;
+using y = normed<sw::shard<2>, sw::reduced>;
 #endif

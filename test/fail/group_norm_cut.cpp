@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Three groups over two ranks.
-// expect: batch_norm, group_norm: tensors are cut along the batch, with weight and bias reduced there
+// expect: batch_norm, group_norm: tensors are cut along channels, with weight and bias cut alike and no group cut through
 
 #include <shardwise/graph/functions/channel_norms.hpp>
 

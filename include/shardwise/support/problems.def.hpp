@@ -498,8 +498,8 @@ SHARDWISE_X(channel_norm_statistics,
             "batch_norm, group_norm: the statistics, or a gradient, are not those of the tensor's extents; call batch_norm or group_norm, "
             "which make them")
 SHARDWISE_X(channel_norm_placements,
-            "batch_norm, group_norm: tensors are cut along the batch, with weight and bias reduced there, or along channels, with weight "
-            "and bias cut alike and no group cut through, and are not partial; redistribute an operand so")
+            "batch_norm, group_norm: tensors are cut along channels, with weight and bias cut alike and no group cut through, or along any "
+            "other dim, with weight and bias reduced there, and are not partial; redistribute an operand so")
 SHARDWISE_X(batch_norm_values,
             "batch_norm: training needs more than 1 value per channel, since one value is its own mean; give a larger batch or image, or "
             "evaluate")

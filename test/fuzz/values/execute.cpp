@@ -106,9 +106,9 @@ template <class T>
 sw::runtime::kernel_function<fibre_rank> custom_kernel_of(const sw::custom_operation* o) {
   return entry_in<T>(
       o, operations_of<own_product, own_results, own_operation, sw::custom::conv2d, sw::custom::conv2d_dx,
-                       sw::custom::conv2d_dw, sw::custom::max_pool2d, sw::custom::max_pool2d_dx,
-                       sw::custom::max_pool2d_at, sw::custom::avg_pool2d, sw::custom::avg_pool2d_dx,
-                       sw::custom::interpolate, sw::custom::interpolate_dx, sw::custom::channel_moments,
+                       sw::custom::conv2d_dw, sw::custom::max_pool2d, sw::custom::max_pool2d_dx, sw::custom::max_pool2d_at,
+                       sw::custom::avg_pool2d, sw::custom::avg_pool2d_dx, sw::custom::interpolate,
+                       sw::custom::interpolate_dx, sw::custom::channel_moments, sw::custom::channel_moments_about,
                        sw::custom::channel_norm, sw::custom::channel_norm_sums, sw::custom::channel_norm_dx>{});
 }
 sw::runtime::kernel_function<fibre_rank> kernel_of(const sw::custom_operation* o, sw::dtype t) {

@@ -983,7 +983,7 @@ class generator {
       const auto along = [](int dim) { return dim < 0 ? sw::reduced_value() : sw::shard_value(dim); };
       want.place[a] = q.is_shard(0)    ? along(batch_to)
                       : q.is_shard(1)  ? along(channels_to)
-                      : q.is_shard()   ? sw::replicate_value()
+                      : q.is_shard()   ? sw::reduced_value()
                       : q.is_reduced() ? along(roll.one_in(2) ? own : -1)
                       : q.is_partial() ? sw::reduced_value()
                                        : sw::replicate_value();
@@ -1088,13 +1088,24 @@ class generator {
     a.groups = roll.one_in(2) ? 0 : roll.one_in(2) ? 1 : c % 2 == 0 ? 2 : 1;
     const sw::op_attr each = sw::pack_attributes(a);
     const std::int64_t groups = a.groups > 0 ? a.groups : c, count = sw::numel(s) / s.extent[0] / groups;
-    const int moments = emit_image(sw::custom::channel_moments, {x}, each);
-    if (moments < 0 || roll.one_in(6)) return;
-    const auto pair = [&](int k) {
+    const auto pair = [&](int moments, int k) {
       const int row = emit(op_code::slice, {moments}, attr(0, k, 1));
       return row < 0 ? -1 : emit(op_code::sum, {row}, attr(1));
     };
-    int mean = pair(0), variance = emit(op_code::scale, {pair(1)}, {}, 1.0 / static_cast<double>(count));
+    const auto share = [&](int v) { return whole(emit(op_code::scale, {v}, {}, 1.0 / static_cast<double>(count))); };
+    int mean = -1, variance = -1;
+    if (sw::detail::cuts_points(s) || roll.one_in(3)) {  // sums of parts, about 0 and about their mean
+      statement zero;
+      zero.op = op_code::fill;
+      zero.given = sw::detail::of_statistics(s, each);
+      mean = share(pair(emit_image(sw::custom::channel_moments_about, {x, emit(zero)}, each), 0));
+      variance = share(pair(emit_image(sw::custom::channel_moments_about, {x, mean}, each), 1));
+    } else {
+      const int moments = emit_image(sw::custom::channel_moments, {x}, each);
+      mean = pair(moments, 0);
+      variance = share(pair(moments, 1));
+    }
+    if (variance < 0 || roll.one_in(6)) return;
     if (a.groups == 0 && roll.one_in(2)) {  // of the batch
       a.over_batch = 1;
       const int common = whole(emit(op_code::sum, {mean}, attr(1, 1, 1)));

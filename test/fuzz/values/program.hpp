@@ -291,10 +291,17 @@ inline constexpr sw::custom_operation own_results{
 
 // Operations of images, which are made as a user's own: a statement's bound is one more than the number of its operation here, 0 of the
 // two above.
-inline constexpr const sw::custom_operation* image_operations[] = {
-    &sw::custom::conv2d,          &sw::custom::conv2d_dx,     &sw::custom::conv2d_dw,   &sw::custom::max_pool2d,
-    &sw::custom::avg_pool2d,      &sw::custom::avg_pool2d_dx, &sw::custom::interpolate, &sw::custom::interpolate_dx,
-    &sw::custom::channel_moments, &sw::custom::channel_norm};
+inline constexpr const sw::custom_operation* image_operations[] = {&sw::custom::conv2d,
+                                                                   &sw::custom::conv2d_dx,
+                                                                   &sw::custom::conv2d_dw,
+                                                                   &sw::custom::max_pool2d,
+                                                                   &sw::custom::avg_pool2d,
+                                                                   &sw::custom::avg_pool2d_dx,
+                                                                   &sw::custom::interpolate,
+                                                                   &sw::custom::interpolate_dx,
+                                                                   &sw::custom::channel_moments,
+                                                                   &sw::custom::channel_norm,
+                                                                   &sw::custom::channel_moments_about};
 inline constexpr int image_operation_count = static_cast<int>(std::size(image_operations));
 constexpr std::int64_t bound_of(const sw::custom_operation& o) {
   for (int k = 0; k < image_operation_count; ++k)

@@ -509,6 +509,7 @@ class reference {
   void pooled_result(int i);
   void interpolation(int i);
   void channel_moments(int i);
+  void channel_moments_about(int i);
   void channel_norm(int i);
 
   const program& p_;
@@ -1090,6 +1091,28 @@ inline void reference::channel_moments(int i) {
   means.insert(means.end(), squares.begin(), squares.end());
   write(i, means);
 }
+// Sums of what elements are apart from their statistic's number, and of that squared.
+inline void reference::channel_moments_about(int i) {
+  const statement& s = p_.body[static_cast<std::size_t>(i)];
+  const auto a = sw::attributes_of<sw::channel_norm_attributes>(s.a);
+  const channel_groups g(spec_of(s.in[0]), a.groups);
+  const values x = operand(i, 0), about = operand(i, 1);
+  const std::size_t all = static_cast<std::size_t>(g.images * g.count);
+  std::vector<values> apart(2 * all);
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    const std::int64_t group = g.group(static_cast<std::int64_t>(k));
+    const num d = sub(still(x[k]), still(about[static_cast<std::size_t>(a.over_batch != 0 ? group % g.count : group)]));
+    apart[static_cast<std::size_t>(group)].push_back(d);
+    apart[all + static_cast<std::size_t>(group)].push_back(mul(d, d));
+  }
+  values sums;
+  for (const values& v : apart) {
+    sums.push_back(total(v));
+    for (const num& k : v)
+      if (!std::isfinite(k.v)) sums.back().e = wild;
+  }
+  write(i, sums);
+}
 // (x - mean) / deviation times weight and plus bias of the channel. The derivative is that of x's own statistics, of each image's groups or of
 // the whole batch: that of the mean is 1 / count, of 1 / deviation r: -r^3 (x - mean) / count.
 inline void reference::channel_norm(int i) {
@@ -1286,6 +1309,10 @@ inline void reference::one(int i) {
       }
       if (is_operation(s, sw::custom::channel_moments)) {
         channel_moments(i);
+        break;
+      }
+      if (is_operation(s, sw::custom::channel_moments_about)) {
+        channel_moments_about(i);
         break;
       }
       if (is_operation(s, sw::custom::channel_norm)) {

@@ -123,10 +123,11 @@ constexpr bool cuts_points(const spec& x) {
   return false;
 }
 
-template <op_attr A, class X>
-constexpr bool are_of_cut() {
+// Not of a refused x. The attributes are a value: nvcc 13 does not match a template whose argument is a variable template of another's.
+template <class X>
+constexpr bool are_of_cut(const op_attr& a) {
   if constexpr (!resolved<X> || is_implicit<X>) return false;
-  else return !operations::channel_norm_finding(A, X::sp, 0) && cuts_points(spec(X::sp));
+  else return !operations::channel_norm_finding(a, X::sp, 0) && cuts_points(spec(X::sp));
 }
 
 // 0 for each statistic of x, placed as those are.
@@ -156,7 +157,8 @@ constexpr auto moments_about_zero(const X& x) {
 template <op_attr A, class X>
 constexpr auto moments_of_cut(const X& x, double share) {
   const auto means = [&](const auto& pairs) {
-    if constexpr (attributes_of<channel_norm_attributes>(A).over_batch != 0) return shardwise::mean<1>(pairs, keepdim) * share;
+    if constexpr (attributes_of<channel_norm_attributes>(A).over_batch != 0)
+      return shardwise::mean<1>(pairs, keepdim) * share;
     else return pairs * share;
   };
   const auto rough = of_pairs<0>(over_ranks(narrow<0, 0, 1>(means(moments_about_zero<A>(x)))));
@@ -172,7 +174,7 @@ template <class X>
 constexpr auto batch_moments(const X& x) {
   constexpr double n = static_cast<double>(resolved<X> ? elements_of_channel(spec(X::sp)) : 1);
   constexpr double share = 1 / (n > 0 ? n : 1);
-  if constexpr (are_of_cut<batch_statistics, X>()) {
+  if constexpr (are_of_cut<X>(batch_statistics)) {
     const auto [each, mean, variance] = moments_of_cut<batch_statistics>(x, share);
     return std::tuple(each, sum<0>(mean), sum<0>(variance));
   } else {
@@ -302,7 +304,7 @@ constexpr auto group_norm(const X& x, const W& weight, const B& bias, double eps
   if constexpr (Groups < 1) {
     return detail::refused<problem::group_norm_groups, op_code::custom, detail::custom_tag<custom::channel_norm>,
                            operand_t<X::sp>>(x, weight, bias);
-  } else if constexpr (detail::are_of_cut<detail::statistics_of_groups<Groups>, X>()) {
+  } else if constexpr (detail::are_of_cut<X>(detail::statistics_of_groups<Groups>)) {
     constexpr std::int64_t n = X::sp.extent[1] / Groups * detail::elements_of_channel(spec(X::sp));
     const auto [each, mean, variance] =
         detail::moments_of_cut<detail::statistics_of_groups<Groups>>(x, 1.0 / static_cast<double>(n > 0 ? n : 1));

@@ -57,11 +57,19 @@ __device__ two_sums apart_of(C x, double mean) {
   return {d, d * d};
 }
 
-// A team for each group of each image. Elements are met as they lie: along channels where those are side by side.
+// Sums of what elements are apart from given numbers are results as they are.
+template <class W>
+__device__ void put_sums(W* out, std::int64_t all, std::int64_t to, two_sums apart) {
+  out[to] = static_cast<W>(apart.a);
+  out[all + to] = static_cast<W>(apart.b);
+}
+
+// A team for each group of each image. Elements are met as they lie: along channels where those are side by side. `about`: numbers in place
+// of the means, or null.
 template <int Threads, class T, class W>
 __global__ void __launch_bounds__(Threads == warp_threads ? warp_threads * rows_in_block : Threads)
     moments_of_sets(const __grid_constant__ channel_block b, const __grid_constant__ channel_strides at, const T* x,
-                    W* out) {
+                    const W* about, W* out) {
   const team<Threads> t;
   const std::int64_t groups = b.groups(), all = b.images * groups, n = b.points * b.each;
   for (std::int64_t set = t.first_row(); set < all; set += t.row_step()) {
@@ -71,28 +79,38 @@ __global__ void __launch_bounds__(Threads == warp_threads ? warp_threads * rows_
       const std::int64_t c = inner ? i % b.each : i / b.points, p = inner ? i / b.each : i % b.points;
       return static_cast<W>(from[c * at.channel + p * at.point]);
     };
-    const double mean = team_sums(t, n, [&](std::int64_t i) { return two_sums{static_cast<double>(element(i)), 0}; }).a /
-                        static_cast<double>(n);
+    const double mean =
+        about != nullptr ? static_cast<double>(about[b.statistic(set / groups, set % groups * b.each)])
+                         : team_sums(t, n, [&](std::int64_t i) { return two_sums{static_cast<double>(element(i)), 0}; }).a /
+                               static_cast<double>(n);
     const two_sums apart = team_sums(t, n, [&](std::int64_t i) { return apart_of(element(i), mean); });
-    if (t.lane() == 0) put_moments(out, all, set, mean, apart, static_cast<double>(n));
+    if (t.lane() != 0) continue;
+    if (about != nullptr) put_sums(out, all, set, apart);
+    else put_moments(out, all, set, mean, apart, static_cast<double>(n));
   }
 }
 // Of each channel by itself, pixels of channels side by side.
 template <class T, class W>
 __global__ void __launch_bounds__(tile_channels* tile_rows)
     moments_of_tiles(const __grid_constant__ channel_block b, const __grid_constant__ channel_strides at, const T* x,
-                     W* out) {
+                     const W* about, W* out) {
   __shared__ two_sums part[tile_rows][tile_channels];
   const std::int64_t c = std::int64_t{blockIdx.x} * tile_channels + threadIdx.x;
   const bool own = c < b.channels;
   for (std::int64_t n = blockIdx.y; n < b.images; n += gridDim.y) {
     const auto element = [&](std::int64_t p) { return static_cast<W>(x[at.at(n, c, p)]); };
     const auto count = static_cast<double>(b.points);
-    const double mean =
-        tile_sums(b.points, own, part, [&](std::int64_t p) { return two_sums{static_cast<double>(element(p)), 0}; }).a /
-        count;
+    const double mean = about != nullptr ? own ? static_cast<double>(about[b.statistic(n, c)]) : 0.0
+                                         : tile_sums(
+                                               b.points, own, part,
+                                               [&](std::int64_t p) {
+                                                 return two_sums{static_cast<double>(element(p)), 0};
+                                               }).a /
+                                               count;
     const two_sums apart = tile_sums(b.points, own, part, [&](std::int64_t p) { return apart_of(element(p), mean); });
-    if (own && threadIdx.y == 0) put_moments(out, b.images * b.channels, n * b.channels + c, mean, apart, count);
+    if (!own || threadIdx.y != 0) continue;
+    if (about != nullptr) put_sums(out, b.images * b.channels, n * b.channels + c, apart);
+    else put_moments(out, b.images * b.channels, n * b.channels + c, mean, apart, count);
   }
 }
 
@@ -236,26 +254,42 @@ W* wide(T* p) {
 }  // namespace SHARDWISE_DEVICE_BUILD
 }  // namespace cuda
 
+namespace cuda {
+inline namespace SHARDWISE_DEVICE_BUILD {
+namespace channel_norms {
+// `about`: of operand 1, or null.
+template <class W, class T>
+void launch_moments(const kernel_arguments<T>& k, const W* about, cudaStream_t stream) {
+  const channel_block b = host::channel_block_of(k, 0);
+  const channel_strides at = host::channel_strides_of(k, 0);
+  W* const out = wide<W>(k.out());
+  if (k.size() == 0) return;
+  if (at.in_channels() && b.each == 1) {
+    moments_of_tiles<T, W><<<tiles_of(b), dim3(tile_channels, tile_rows), 0, stream>>>(b, at, k.in(0), about, out);
+  } else {
+    by_teams(b.images * b.groups(), b.points * b.each, [&](auto threads, unsigned blocks) {
+      constexpr int size = decltype(threads)::value;
+      moments_of_sets<size, T, W>
+          <<<blocks, size == warp_threads ? size * rows_in_block : size, 0, stream>>>(b, at, k.in(0), about, out);
+    });
+  }
+}
+}  // namespace channel_norms
+}  // namespace SHARDWISE_DEVICE_BUILD
+}  // namespace cuda
+
 template <>
 struct device_kernel<custom::channel_moments> {
   template <class T>
   static void run(const kernel_arguments<T>& k, cudaStream_t stream) {
-    namespace norms = cuda::channel_norms;
-    using W = computed_in<T>;
-    const host::channel_block b = host::channel_block_of(k, 0);
-    const host::channel_strides at = host::channel_strides_of(k, 0);
-    W* const out = norms::wide<W>(k.out());
-    if (k.size() == 0) return;
-    if (at.in_channels() && b.each == 1) {
-      norms::moments_of_tiles<T, W>
-          <<<norms::tiles_of(b), dim3(norms::tile_channels, norms::tile_rows), 0, stream>>>(b, at, k.in(0), out);
-    } else {
-      norms::by_teams(b.images * b.groups(), b.points * b.each, [&](auto threads, unsigned blocks) {
-        constexpr int size = decltype(threads)::value;
-        norms::moments_of_sets<size, T, W>
-            <<<blocks, size == cuda::warp_threads ? size * cuda::rows_in_block : size, 0, stream>>>(b, at, k.in(0), out);
-      });
-    }
+    cuda::channel_norms::launch_moments<computed_in<T>>(k, nullptr, stream);
+  }
+};
+template <>
+struct device_kernel<custom::channel_moments_about> {
+  template <class T>
+  static void run(const kernel_arguments<T>& k, cudaStream_t stream) {
+    cuda::channel_norms::launch_moments(k, cuda::channel_norms::wide<computed_in<T>>(k.in(1)), stream);
   }
 };
 template <>
@@ -346,6 +380,6 @@ struct device_kernel<custom::unbiased_variance> {
 
 }  // namespace shardwise::inline v0_1
 
-SHARDWISE_DEVICE_KERNELS(shardwise::custom::channel_moments, shardwise::custom::channel_norm,
-                         shardwise::custom::channel_norm_sums, shardwise::custom::channel_norm_dx,
-                         shardwise::custom::unbiased_variance)
+SHARDWISE_DEVICE_KERNELS(shardwise::custom::channel_moments, shardwise::custom::channel_moments_about,
+                         shardwise::custom::channel_norm, shardwise::custom::channel_norm_sums,
+                         shardwise::custom::channel_norm_dx, shardwise::custom::unbiased_variance)

@@ -165,28 +165,28 @@ struct SHARDWISE_HIDDEN host_kernel<custom::channel_moments> {
     acc sum[host::channels_at_once]{}, apart[host::channels_at_once]{}, squares[host::channels_at_once]{};
     acc mean[host::channels_at_once]{};
     host::moments<M, acc> of_group;
-    host::each_channel_run(
-        b, at.in_channels(), {groups.begin * b.each, groups.size * b.each},
-        [&](std::int64_t n, std::int64_t first, std::int64_t end) {
-          const T* const from = x + n * at.image;
-          const acc points = acc(M::from_count(b.points));
-          host::sum_channels<T>(b, at.in_channels(), first, end, sum, [&](std::int64_t c, std::int64_t p, auto) {
-            return static_cast<acc>(from[c * at.channel + p * at.point]);
-          });
-          for (std::int64_t c = first; c < end; ++c) mean[c - first] = sum[c - first] / points;
-          host::sum_apart(b, at, from, first, end, mean, apart, squares);
-          for (std::int64_t c = first; c < end; ++c) {
-            const std::int64_t i = c - first;
-            if (c % b.each == 0) of_group = {};
-            // what rounding the mean has lost
-            const acc lost = b.points > 0 ? apart[i] / points : acc(0);
-            of_group.add(b.points, mean[i] + lost, squares[i] - apart[i] * lost);
-            if (c % b.each != b.each - 1) continue;
-            const std::int64_t to = n * b.groups() + c / b.each;
-            k.out()[to] = static_cast<T>(of_group.mean);
-            k.out()[all + to] = static_cast<T>(of_group.squares);
-          }
-        });
+    host::each_channel_run(b, at.in_channels(), {groups.begin * b.each, groups.size * b.each},
+                           [&](std::int64_t n, std::int64_t first, std::int64_t end) {
+                             const T* const from = x + n * at.image;
+                             const acc points = acc(M::from_count(b.points));
+                             host::sum_channels<T>(b, at.in_channels(), first, end, sum,
+                                                   [&](std::int64_t c, std::int64_t p, auto) {
+                                                     return static_cast<acc>(from[c * at.channel + p * at.point]);
+                                                   });
+                             for (std::int64_t c = first; c < end; ++c) mean[c - first] = sum[c - first] / points;
+                             host::sum_apart(b, at, from, first, end, mean, apart, squares);
+                             for (std::int64_t c = first; c < end; ++c) {
+                               const std::int64_t i = c - first;
+                               if (c % b.each == 0) of_group = {};
+                               // what rounding the mean has lost
+                               const acc lost = b.points > 0 ? apart[i] / points : acc(0);
+                               of_group.add(b.points, mean[i] + lost, squares[i] - apart[i] * lost);
+                               if (c % b.each != b.each - 1) continue;
+                               const std::int64_t to = n * b.groups() + c / b.each;
+                               k.out()[to] = static_cast<T>(of_group.mean);
+                               k.out()[all + to] = static_cast<T>(of_group.squares);
+                             }
+                           });
   }
 };
 

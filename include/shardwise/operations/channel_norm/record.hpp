@@ -178,8 +178,8 @@ inline constexpr operation channel_norm_sums = with_wide(
                                                                                     const spec* in, int, const spec&) {
                 using namespace rows;
                 const placement s = statistics_of_cut_batch(v);
-                return rows_of_norm(v, in[1], {{P, U, U, U}, P}, {{S(0), S(0), s, s}, S(1)}, {{S(1), S(1), S(1), S(1)}, S(2)},
-                                    [](placement d) { return rule_row{{d, d, U, U}, P}; });
+                return rows_of_norm(v, in[1], {{P, U, U, U}, P}, {{S(0), S(0), s, s}, S(1)},
+                                    {{S(1), S(1), S(1), S(1)}, S(2)}, [](placement d) { return rule_row{{d, d, U, U}, P}; });
               })));
 inline constexpr operation channel_norm_dx = with_wide(
     4U + 8U + 32U, 0,
