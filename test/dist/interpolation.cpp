@@ -123,6 +123,80 @@ TEST_CASE("interpolate: batch and channels cut over 2 to 4 ranks, unevenly and w
   check_modes<2, 2, 3, 4, 5, 3, 3, sw::reduced>();
 }
 
+template <options O, int Up, int Down>
+struct weighed {
+  constexpr auto operator()(const auto& x, const auto& w) const {
+    return sw::sum(sw::interpolate<sw::scale_factor(sw::scale_ratio(Up, Down)), O>(x) * w);
+  }
+};
+// Height or width cut: whole factors both ways, in shards that lie on the result's or not.
+template <options O, int Up, int Down, int Ranks, int Dim, int H, int W>
+void check_cut() {
+  constexpr int OH = H * Up / Down, OW = W * Up / Down;
+  const auto x = some(2 * 2 * H * W, 0), dy = some(2 * 2 * OH * OW, 1);
+  const expected want = plainly(O, {4, H, W, OH, OW, {Down, Down}, {Up, Up}}, x, dy);
+  sw::launch<mesh<Ranks>>([&](auto& rank) {
+    sw::eager e(rank);
+    const auto image = on_ranks<sw::shape<2, 2, H, W>, Ranks, sw::shard<Dim>>::distribute(e, x);
+    const auto weight = on_ranks<sw::shape<2, 2, OH, OW>, Ranks, sw::shard<Dim>>::distribute(e, dy);
+    const auto [sum, dx, y] = sw::value_and_grad<weighed<O, Up, Down>, 0, 1>(image, weight);
+    static_assert(std::remove_cvref_t<decltype(dx)>::sp.place[0] == sw::shard_value(Dim));
+    CHECK(apart(whole(y), want.y) < 1e-13);  // the weight's gradient
+    CHECK(apart(whole(dx), want.dx) < 1e-13);
+  });
+}
+template <options O, int Ranks, int H, int W>
+void check_cut_factors() {
+  check_cut<O, 2, 1, Ranks, 2, H, W>();
+  check_cut<O, 2, 1, Ranks, 3, H, W>();
+  check_cut<O, 3, 1, Ranks, 2, H, W>();
+  check_cut<O, 1, 2, Ranks, 2, H, W>();
+  check_cut<O, 1, 3, Ranks, 3, H, W>();
+}
+TEST_CASE("interpolate: height or width cut, by whole factors and by one over them") {
+  check_cut_factors<nearest, 2, 8, 6>();
+  check_cut_factors<bilinear, 2, 8, 6>();
+  check_cut_factors<nearest, 3, 7, 11>();
+  check_cut_factors<bilinear, 3, 7, 11>();
+  check_cut_factors<bilinear, 8, 6, 5>();  // ranks without a row
+  check_cut_factors<nearest, 4, 5, 9>();
+  check_cut_factors<bilinear, 4, 9, 5>();
+}
+// Corners on corners: 3 rows are 5, of which each second one is made of one.
+template <int H, int OH, int Ranks>
+void check_corners() {
+  const auto x = some(2 * H * 3, 0);
+  const expected want = plainly(corners, {2, H, 3, OH, 3, {1, 1}, {1, 1}}, x, numbers(2 * OH * 3, 0));
+  sw::launch<mesh<Ranks>>([&](auto& rank) {
+    sw::eager e(rank);
+    const auto image = on_ranks<sw::shape<1, 2, H, 3>, Ranks, sw::shard<2>>::distribute(e, x);
+    CHECK(apart(whole(sw::interpolate<OH, 3, corners>(image)), want.y) < 1e-13);
+  });
+}
+TEST_CASE("interpolate: height cut, corners on corners") {
+  check_corners<3, 5, 2>();
+  check_corners<5, 17, 3>();
+  check_corners<9, 5, 2>();
+  check_corners<10, 4, 4>();
+}
+// Twice the rows of shards that lie on the result's: of the nearest pixels nothing moves, of the four around a row to each neighbour, and
+// back likewise.
+template <options O>
+struct doubled {
+  constexpr auto operator()(const auto& x) const { return sw::sum(sw::interpolate<sw::scale_factor(2), O>(x)); }
+};
+template <options O>
+using doubled_program =
+    sw::gradient_step<doubled<O>, mesh<2>,
+                      sw::inputs<sw::input_tensor<double, sw::shape<1, 3, 8, 5>, sw::on<dp<2>, sw::shard<2>>>>, sw::wrt<0>,
+                      sw::pipeline<>>;
+template <options O>
+inline constexpr auto bytes_moved = doubled_program<O>::template comm_bytes<dp<2>>;
+TEST_CASE("interpolate: height cut, what is sent") {
+  constexpr auto of_sum = bytes_moved<nearest>;
+  CHECK(bytes_moved<bilinear> - of_sum == (3 * 5 + 3 * 10) * 8);
+}
+
 TEST_CASE("interpolate: PyTorch's numbers") {
   sw::launch<mesh<1>>([&](auto& rank) {
     sw::eager e(rank);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An image whose rows are cut in blocks of three, six and three of nine: halos are those of equal shards.
-// expect: max_pool2d, avg_pool2d, interpolate: images are cut along the batch or the channels
+// expect: max_pool2d, avg_pool2d: images are cut along the batch, the channels, height or width
 
 #include <shardwise/graph/functions/pooling.hpp>
 

@@ -479,13 +479,17 @@ SHARDWISE_X(pool_kernel,
             "give a smaller kernel or a larger image")
 SHARDWISE_X(pool_dyn, "max_pool2d, avg_pool2d, interpolate: height and width are static extents; give a run-time extent to the batch or to the channels")
 SHARDWISE_X(pool_placements,
-            "max_pool2d, avg_pool2d, interpolate: images are cut along the batch or the channels, before pooling along height and width, too "
-            "(each by one axis, in equal shards, of at most 65535 elements and windows that reach at most 127 beyond), and a partial one has no largest elements; redistribute the operand so")
+            "max_pool2d, avg_pool2d: images are cut along the batch, the channels, height or width "
+            "(these each by one axis, in equal shards, of at most 65535 elements and windows that reach at most 127 beyond), and a partial one has no largest elements; redistribute the operand so")
 SHARDWISE_X(pool_positions, "max_pool2d: positions are an int32 tensor with the extents of the windows' results; give those that max_pool2d_with_indices "
             "gave")
 SHARDWISE_X(interpolation_options,
             "interpolate: sizes, and a factor's numerator and denominator, are from 1 to 1073741823, image and result have pixels, and "
             "align_corners goes with bilinear alone; correct the size, the factor or the option")
+SHARDWISE_X(interpolation_placements,
+            "interpolate: images are cut along the batch or the channels, and, each by one axis in equal shards, along height and width where the "
+            "result has a whole number of pixels for one of the image, or one for a whole number, of at most 85; redistribute the operand so, or "
+            "take such a size")
 SHARDWISE_X(channel_norm_rank,
             "batch_norm, group_norm: tensors are of at least two dims (batch, channels, ...); reshape the operand, with a batch of one if "
             "there is none")

@@ -3,6 +3,7 @@
 #include <rules.hpp>
 #include <shardwise/laws/cases.hpp>
 #include <shardwise/operations/convolution/host.hpp>
+#include <shardwise/operations/interpolation/host.hpp>
 #include <shardwise/operations/pooling/host.hpp>
 
 namespace {
@@ -159,6 +160,39 @@ constexpr bool pools() {
   return true;
 }
 static_assert(pools<2, 2, 0, 6, 2>() && pools<3, 2, 1, 5, 2>() && pools<3, 1, 1, 5, 3>() && pools<2, 3, 1, 6, 4>());
+
+// Pixels of a larger and of a smaller image, forward and back. Of: the attributes; Back: the adjoint's; Made: of the result.
+template <sw::op_attr Of, bool Back, int Made>
+struct pixels_of {
+  static constexpr int halo = 0;
+  static constexpr placement to(int dim) {
+    return sw::operations::pixel_windows_of(sw::attributes_of<sw::interpolation_attributes>(Of), dim - 2)
+        .read(Back, dim, Made);
+  }
+  static constexpr placement place(int, int dim) { return sw::shard_value(dim); }
+};
+template <sw::op_attr A, int From>
+inline constexpr sw::op_attr of_adjoint = [] {
+  auto a = sw::attributes_of<sw::interpolation_attributes>(A);
+  a.extent[0] = a.extent[1] = From;
+  return sw::pack_attributes(a);
+}();
+template <sw::interpolate_options O, int From, int To, int Ranks>
+constexpr bool interpolates() {
+  constexpr sw::op_attr forward = sw::detail::interpolation_to(O, To, To, From, From), back = of_adjoint<forward, From>;
+  static_assert(halo_case<laws::customs<sw::custom::interpolate, sw::custom::interpolate_dx>, 2, forward,
+                          pixels_of<forward, false, To>, sw::shape<1, 1, From, From>>::template on<Ranks>() ==
+                laws::failure::none);
+  static_assert(halo_case<laws::customs<sw::custom::interpolate_dx, sw::custom::interpolate>, 3, back,
+                          pixels_of<back, true, From>, sw::shape<1, 1, To, To>>::template on<Ranks>() ==
+                laws::failure::none);
+  return true;
+}
+inline constexpr sw::interpolate_options bilinear{.mode = sw::interpolation::bilinear},
+    corners{.mode = sw::interpolation::bilinear, .align_corners = true};
+static_assert(interpolates<{}, 3, 6, 2>() && interpolates<{}, 6, 2, 4>() && interpolates<bilinear, 3, 6, 2>() &&
+              interpolates<bilinear, 4, 8, 3>() && interpolates<bilinear, 6, 3, 2>() && interpolates<bilinear, 6, 2, 4>() &&
+              interpolates<corners, 3, 7, 3>() && interpolates<corners, 5, 3, 2>());
 
 // Only from equal shards of that dim, and nowhere from there.
 constexpr sw::spec cut(placement p) {

@@ -80,8 +80,8 @@ static_assert(made_back<sw::shape<6, 9, 8>>(back(nearest, 9, 8, 3, 4)).error.wha
 constexpr bool both_agree(const sw::op_attr& v, std::int64_t from) {
   sw::host::resized b;
   b.a = sw::attributes_of<sw::interpolation_attributes>(v);
-  b.x.extent[0] = from;
-  b.y.extent[0] = b.a.size[0];
+  b.x.extent[0] = b.x.whole[0] = from;
+  b.y.extent[0] = b.y.whole[0] = b.a.size[0];
   for (std::int64_t r = 0; r < from; ++r) {
     const sw::interval makes = b.makes(0, r);
     for (std::int64_t t = 0; t < b.y.extent[0]; ++t) {
@@ -111,6 +111,48 @@ constexpr bool all_agree() {
 }
 static_assert(all_agree());
 
+// What a rank's share of the result is made of lies in what it reads, and so it is in the adjoint.
+constexpr bool reads_enough(const sw::op_attr& v, int from, int ranks) {
+  sw::host::resized b;
+  b.a = sw::attributes_of<sw::interpolation_attributes>(v);
+  const int to = b.a.size[0];
+  b.x.extent[0] = b.x.whole[0] = from;
+  b.y.extent[0] = b.y.whole[0] = to;
+  const auto w = sw::operations::pixel_windows_of(b.a, 0);
+  if (!w.has_halo(to) || !w.has_halo(from)) return false;
+  const auto lies_in = [](std::int64_t k, const sw::interval& i) { return k >= i.begin && k < i.begin + i.size; };
+  for (int r = 0; r < ranks; ++r) {
+    const sw::interval rows = sw::overlapping(w.read(false, 2, to), from, ranks, r), made = sw::split({0, to}, 1, ranks, r);
+    const sw::interval back = sw::overlapping(w.read(true, 2, from), to, ranks, r), own = sw::split({0, from}, 1, ranks, r);
+    for (std::int64_t t = 0; t < to; ++t) {
+      const sw::host::neighbours n = b.made_of(0, t);
+      for (std::int64_t k = n.first; k <= n.first + (n.rest != 0 ? 1 : 0); ++k) {
+        if (lies_in(t, made) && !lies_in(k, rows)) return false;
+        if (lies_in(k, own) && !lies_in(t, back)) return false;
+      }
+    }
+  }
+  return true;
+}
+constexpr bool all_read_enough() {
+  for (const interpolate_options& o : {nearest, bilinear, corners})
+    for (int from = 1; from <= 9; ++from)
+      for (int ranks : {2, 3, 8})
+        for (int by = 2; by <= 5; ++by) {
+          const bool corner = o.align_corners;
+          if (corner && from == 1) continue;
+          const int larger = corner ? (from - 1) * by + 1 : from * by;
+          if (!reads_enough(sw::detail::interpolation_to(o, larger, 1, from, 1), from, ranks)) return false;
+          if (!reads_enough(sw::detail::interpolation_to(o, from, 1, larger, 1), larger, ranks)) return false;
+          // what is left over of a smaller image
+          if (!corner && !reads_enough(sw::detail::interpolation_by(o, scale_factor(scale_ratio(1, by)), larger + 1, by),
+                                       larger + 1, ranks))
+            return false;
+        }
+  return true;
+}
+static_assert(all_read_enough());
+
 // Few elements a tensor. 3 and 5 are not divided by the ranks.
 template <const sw::custom_operation& Op, const sw::custom_operation&... Others>
 struct proved {
@@ -124,6 +166,21 @@ static_assert(forward::of<sw::detail::interpolation_to(corners, 3, 2, 2, 4), sw:
 static_assert(
     forward::of<sw::detail::interpolation_by(bilinear, scale_factor(scale_ratio(3, 2), 1), 3, 1), sw::shape<3, 2, 3, 1>> >
     5);
+// Height and width may be cut as they are where shards lie on the result's: 2 rows of 4 over 2 ranks, not 3 of 6.
+constexpr bool may_cut(const sw::op_attr& v, int rows, int ranks) {
+  sw::spec x = on_line<image>(sw::shard_value(2));
+  x.extent[2] = rows;
+  sw::make_contiguous(x);
+  x.axis_size[0] = ranks;
+  return !sw::infer(sw::operations::interpolated, v, &x, 1).error;
+}
+static_assert(may_cut(sw::detail::interpolation_to(nearest, 8, 8, 4, 8), 4, 2));
+static_assert(!may_cut(sw::detail::interpolation_to(nearest, 6, 8, 3, 8), 3, 2));
+static_assert(!may_cut(sw::detail::interpolation_to(bilinear, 8, 8, 4, 8), 4, 2));
+static_assert(may_cut(sw::detail::interpolation_to(nearest, 4, 8, 8, 8), 8, 2));
+static_assert(may_cut(sw::detail::interpolation_to(bilinear, 4, 8, 8, 8), 8, 2));
+static_assert(!may_cut(sw::detail::interpolation_to(nearest, 6, 8, 4, 8), 4, 2));
+static_assert(forward::of<sw::detail::interpolation_to(nearest, 4, 2, 2, 4), sw::shape<2, 1, 2, 4>> > 6);
 using adjoint = proved<sw::custom::interpolate_dx, sw::custom::interpolate>;
 static_assert(adjoint::of<back(bilinear, 3, 4, 2, 3), sw::shape<3, 2, 3, 4>> > 5);
 static_assert(adjoint::of<back(nearest, 2, 1, 3, 3), sw::shape<2, 3, 2, 1>> > 5);

@@ -75,13 +75,13 @@ constexpr op_attr with_extent(const op_attr& v, const spec& of) {
 // Ranks with a part of an image's height or width have the weight reduced.
 template <op_attr A, spec X, spec W>
 struct convolution_windows {
-  static constexpr image_windows of(int d) {
+  static constexpr image_halo of(int d) {
     const auto a = attributes_of<convolution_attributes>(A);
     if (operations::convolution_finding(a, X, W)) return {};
     const std::int64_t kernel = W.extent[2 + d];
-    const image_windows w = image_windows_of(X, d, operations::sliding_of(a, d, kernel),
-                                             operations::convolved_extent(a, d, X.extent[2 + d], kernel));
-    return w.on_axis >= 0 && W.place[w.on_axis].is_reduced() ? w : image_windows{};
+    const image_halo w = image_halo_of(X, d, operations::sliding_of(a, d, kernel),
+                                       operations::convolved_extent(a, d, X.extent[2 + d], kernel));
+    return w.on_axis >= 0 && W.place[w.on_axis].is_reduced() ? w : image_halo{};
   }
 };
 // A cotangent of a convolution of x by w, for the gradient of x: with the halos that x had.

@@ -8,17 +8,18 @@
 
 namespace shardwise::inline v0_1::detail {
 
-// Height (0) and width (1) of an image of four dims: the axis on which it gets halos, or -1, how windows slide and how many there are.
-struct image_windows {
+// Height (0) and width (1) of an image of four dims: the axis on which it gets halos, or -1, and its placement with them.
+struct image_halo {
   int on_axis = -1;
-  sliding by{};
-  std::int64_t count = 0;
+  placement to{};
 };
-constexpr image_windows image_windows_of(const spec& x, int d, const sliding& by, std::int64_t count) {
+// Of windows that slide along it, `count` of them.
+constexpr image_halo image_halo_of(const spec& x, int d, const sliding& by, std::int64_t count) {
   const int axis = halo_axis(x, 2 + d);
-  return axis < 0 || by.is_alone() || count < 1 || !by.has_halo(count) ? image_windows{} : image_windows{axis, by, count};
+  return axis < 0 || by.is_alone() || count < 1 || !by.has_halo(count) ? image_halo{}
+                                                                       : image_halo{axis, by.windows(2 + d, count)};
 }
-// x with the halos that Windows::of(D) says, an image_windows, for height and then for width.
+// x with the halos that Windows::of(D) says, an image_halo, for height and then for width.
 template <class Windows, int D = 0, class X>
 constexpr auto with_image_halo(const X& x) {
   if constexpr (!resolved<X> || D == 2) {
@@ -30,10 +31,9 @@ constexpr auto with_image_halo(const X& x) {
   } else if constexpr (!is_contiguous(X::sp)) {
     return with_image_halo<Windows, D>(contiguous(x));
   } else {
-    constexpr image_windows w = Windows::of(D);
+    constexpr image_halo w = Windows::of(D);
     return with_image_halo<Windows, D + 1>(
-        apply<op_code::redistribute, attributes<redistribute_attributes>(w.on_axis, pack(w.by.windows(2 + D, w.count)))>(0,
-                                                                                                                         x));
+        apply<op_code::redistribute, attributes<redistribute_attributes>(w.on_axis, pack(w.to))>(0, x));
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <shardwise/graph/functions/custom.hpp>
+#include <shardwise/graph/functions/halo.hpp>
 #include <shardwise/operations/interpolation/record.hpp>
 
 namespace shardwise::inline v0_1 {
@@ -76,6 +77,29 @@ inline constexpr op_attr to_size = interpolation_to(O, H, W, FromH, FromW);
 template <interpolate_options O, scale_factor F, std::int64_t FromH, std::int64_t FromW>
 inline constexpr op_attr by_factor = interpolation_by(O, F, FromH, FromW);
 
+template <op_attr A, spec X>
+struct interpolation_halo {
+  static constexpr image_halo of(int d) {
+    const auto a = attributes_of<interpolation_attributes>(A);
+    if (operations::interpolation_finding(a, X)) return {};
+    const operations::pixel_windows w = operations::pixel_windows_of(a, d);
+    const int axis = halo_axis(X, 2 + d);
+    if (axis < 0 || !w.has_halo(a.size[d])) return {};
+    const placement read = w.read(false, 2 + d, a.size[d]);
+    return operations::reads_its_own(X, 2 + d, read) ? image_halo{} : image_halo{axis, read};
+  }
+};
+// Where operand or result is cut, a copy and what brings halos.
+constexpr int interpolate_nodes(int, const spec& x, const spec& y) {
+  return 2 + (cuts_image(x) || cuts_image(y) ? halo_nodes : 0);
+}
+// `id` with halos where `like`, an operand, has them. back: for the adjoint.
+constexpr int with_pixels(autodiff::pullback& p, int id, const spec& like, bool back) {
+  const auto a = attributes_of<interpolation_attributes>(p.n.a);
+  return halo_node(p, id, like,
+                   [&](int d) { return operations::pixel_windows_of(a, d).read(back, 2 + d, like.extent[2 + d]); });
+}
+
 }  // namespace detail
 
 // The two are each other's adjoints, so that all derivatives exist.
@@ -83,8 +107,10 @@ namespace custom {
 
 constexpr void pull_interpolate(autodiff::pullback& p);
 constexpr void pull_interpolate_dx(autodiff::pullback& p);
-inline constexpr autodiff::adjoint_rule interpolate_adjoint = autodiff::pulled<2>(&pull_interpolate);
-inline constexpr autodiff::adjoint_rule interpolate_dx_adjoint = autodiff::pulled<2>(&pull_interpolate_dx);
+inline constexpr autodiff::adjoint_rule interpolate_adjoint =
+    autodiff::pulled(&detail::interpolate_nodes, &pull_interpolate);
+inline constexpr autodiff::adjoint_rule interpolate_dx_adjoint =
+    autodiff::pulled(&detail::interpolate_nodes, &pull_interpolate_dx);
 inline constexpr custom_operation interpolate{
     .name = "interpolate", .operands = 1, .record = operations::interpolated, .adjoint = &interpolate_adjoint};
 inline constexpr custom_operation interpolate_dx{
@@ -93,23 +119,29 @@ inline constexpr custom_operation interpolate_dx{
 constexpr void pull_interpolate(autodiff::pullback& p) {
   auto a = attributes_of<interpolation_attributes>(p.n.a);
   for (int d = 0; d < 2; ++d) a.extent[d] = static_cast<std::int32_t>(p.operand(0).extent[2 + d]);
-  p.give(0, p.make(interpolate_dx, pack_attributes(a), 0, p.dy));
+  const int dy = detail::with_pixels(p, p.dy, p.operand(0), true);
+  p.give(0, p.make(interpolate_dx, pack_attributes(a), 0, dy));
 }
-constexpr void pull_interpolate_dx(autodiff::pullback& p) { p.give(0, p.make(interpolate, p.n.a, 0, p.dy)); }
+constexpr void pull_interpolate_dx(autodiff::pullback& p) {
+  p.give(0, p.make(interpolate, p.n.a, 0, detail::with_pixels(p, p.dy, p.operand(0), false)));
+}
 
 }  // namespace custom
 
 // x (batch, channels, height, width) at height H and width W: interpolate<64, 48, interpolate_options{.mode = interpolation::bilinear}>(x).
-// Cut along the batch or the channels; partial tensors give partial ones. A smaller result
-// skips pixels: PyTorch's antialias=False.
+// Cut along the batch or the channels, and along height and width, in equal shards each by one axis, if the factor there is a whole number or
+// one over a whole number: rows of other ranks that a rank's share is made of are exchanged. Partial tensors give partial ones. A smaller
+// result skips pixels: PyTorch's antialias=False.
 template <std::int64_t H, std::int64_t W, interpolate_options Options = interpolate_options{}, tensor X>
 constexpr auto interpolate(const X& x) {
-  return call<custom::interpolate, detail::to_size<Options, H, W, X::sp.extent[2], X::sp.extent[3]>>(x);
+  constexpr op_attr a = detail::to_size<Options, H, W, X::sp.extent[2], X::sp.extent[3]>;
+  return call<custom::interpolate, a>(detail::with_image_halo<detail::interpolation_halo<a, spec(X::sp)>>(x));
 }
 // The same by a factor: interpolate<scale_factor(2)>(x).
 template <scale_factor Factor, interpolate_options Options = interpolate_options{}, tensor X>
 constexpr auto interpolate(const X& x) {
-  return call<custom::interpolate, detail::by_factor<Options, Factor, X::sp.extent[2], X::sp.extent[3]>>(x);
+  constexpr op_attr a = detail::by_factor<Options, Factor, X::sp.extent[2], X::sp.extent[3]>;
+  return call<custom::interpolate, a>(detail::with_image_halo<detail::interpolation_halo<a, spec(X::sp)>>(x));
 }
 
 }  // namespace shardwise::inline v0_1

@@ -29,10 +29,10 @@ inline constexpr op_attr pool_attr = pack_attributes(pool_attributes{
 
 template <op_attr A, spec X>
 struct pool_windows {
-  static constexpr image_windows of(int d) {
+  static constexpr image_halo of(int d) {
     const auto a = attributes_of<pool_attributes>(A);
     if (operations::pool_finding(a, X)) return {};
-    return image_windows_of(X, d, operations::sliding_of(a, d), operations::pooled_extent(a, d, X.extent[2 + d]));
+    return image_halo_of(X, d, operations::sliding_of(a, d), operations::pooled_extent(a, d, X.extent[2 + d]));
   }
 };
 // An adjoint's: itself, the results that it reads if the trace has not, a copy of each of two operands, and what brings their halos.

@@ -16,9 +16,10 @@ inline namespace SHARDWISE_HOST_BUILD {
 struct pixel {
   std::int64_t image, channel, at[2];  // row and column
 };
-// A rank's block of images and where its elements lie.
+// A rank's block of images and where its elements lie. It begins at `origin` of planes that are `whole`.
 struct image_block {
   std::int64_t channels = 0, extent[2] = {0, 0}, stride[4] = {0, 0, 0, 0};
+  std::int64_t origin[2] = {0, 0}, whole[2] = {0, 0};
 
   constexpr std::int64_t place(const pixel& p, std::int64_t row, std::int64_t column) const {
     return p.image * stride[0] + p.channel * stride[1] + row * stride[2] + column * stride[3];
@@ -36,47 +37,66 @@ struct image_block {
 struct neighbours {
   std::int64_t first, rest, of;
 };
-// The image, and the one that is made of it.
+// The image, and the one that is made of it: this rank's blocks of both.
 struct resized {
   image_block x, y;
   interpolation_attributes a{};
 
-  constexpr neighbours made_of(int d, std::int64_t t) const {
-    const std::int64_t up = a.step[d][0], down = a.step[d][1], of = a.halves() ? 2 * down : down, last = x.extent[d] - 1;
+  // Of rows or columns of the blocks.
+  constexpr neighbours made_of(int d, std::int64_t of_block) const {
+    const std::int64_t t = of_block + y.origin[d], last = x.whole[d] - 1;
+    const std::int64_t up = a.step[d][0], down = a.step[d][1], of = a.halves() ? 2 * down : down;
     std::int64_t position = a.halves() ? (2 * t + 1) * up - down : t * up;
     if (position < 0) position = 0;
-    if (position / of >= last) return {last, 0, of};
-    return {position / of, a.mode == interpolation::nearest ? 0 : position % of, of};
+    if (position / of >= last) return {last - x.origin[d], 0, of};
+    return {position / of - x.origin[d], a.mode == interpolation::nearest ? 0 : position % of, of};
   }
-  // The first row or column of the result whose `first` is r or a later one.
+  // Those of the block that row or column r of the image's block is in: some of them, at the ends, with weight 0.
+  constexpr interval makes(int d, std::int64_t r) const {
+    const std::int64_t at = r + x.origin[d];
+    const std::int64_t begin = in_block(d, reaching(d, a.mode == interpolation::nearest ? at : at - 1));
+    return {begin, in_block(d, reaching(d, at + 1)) - begin};
+  }
+
+ private:
+  // The first row or column of the whole result whose `first` is r, of the whole image, or a later one.
   constexpr std::int64_t reaching(int d, std::int64_t r) const {
     if (r <= 0) return 0;
-    if (r >= x.extent[d]) return y.extent[d];
+    if (r >= x.whole[d]) return y.whole[d];
     const std::int64_t up = a.step[d][0], down = a.step[d][1];
     const std::int64_t need = a.halves() ? (2 * r + 1) * down - up : r * down, each = a.halves() ? 2 * up : up;
     if (need <= 0) return 0;
-    const std::int64_t t = each == 0 ? y.extent[d] : (need + each - 1) / each;
-    return t < y.extent[d] ? t : y.extent[d];
+    const std::int64_t t = each == 0 ? y.whole[d] : (need + each - 1) / each;
+    return t < y.whole[d] ? t : y.whole[d];
   }
-  // Those that row or column r of the image is in: some of them, at the ends, with weight 0.
-  constexpr interval makes(int d, std::int64_t r) const {
-    const std::int64_t begin = reaching(d, a.mode == interpolation::nearest ? r : r - 1);
-    return {begin, reaching(d, r + 1) - begin};
+  constexpr std::int64_t in_block(int d, std::int64_t t) const {
+    const std::int64_t of_block = t - y.origin[d];
+    return of_block < 0 ? 0 : of_block < y.extent[d] ? of_block : y.extent[d];
   }
 };
 template <class T>
 constexpr image_block image_of_operand(const kernel_arguments<T>& k) {
-  return {
-      k.extent(0, 1), {k.extent(0, 2), k.extent(0, 3)}, {k.stride(0, 0), k.stride(0, 1), k.stride(0, 2), k.stride(0, 3)}};
+  return {k.extent(0, 1),
+          {k.extent(0, 2), k.extent(0, 3)},
+          {k.stride(0, 0), k.stride(0, 1), k.stride(0, 2), k.stride(0, 3)},
+          {k.origin(0, 2), k.origin(0, 3)},
+          {k.whole_extent(0, 2), k.whole_extent(0, 3)}};
 }
+// `whole`: height and width of its planes.
 template <class T>
-constexpr image_block image_of_result(const kernel_arguments<T>& k) {
-  return {k.extent(1), {k.extent(2), k.extent(3)}, {k.stride(0), k.stride(1), k.stride(2), k.stride(3)}};
+constexpr image_block image_of_result(const kernel_arguments<T>& k, const std::int32_t (&whole)[2]) {
+  constexpr int r = runtime::result;
+  return {k.extent(1),
+          {k.extent(2), k.extent(3)},
+          {k.stride(0), k.stride(1), k.stride(2), k.stride(3)},
+          {k.origin(r, 2), k.origin(r, 3)},
+          {whole[0], whole[1]}};
 }
 template <bool Back, class T>
 constexpr resized resized_of(const kernel_arguments<T>& k) {
-  return {Back ? image_of_result(k) : image_of_operand(k), Back ? image_of_operand(k) : image_of_result(k),
-          k.template attributes<interpolation_attributes>()};
+  const auto a = k.template attributes<interpolation_attributes>();
+  return {Back ? image_of_result(k, a.extent) : image_of_operand(k), Back ? image_of_operand(k) : image_of_result(k, a.size),
+          a};
 }
 
 // M: the functions of the elements that are computed with.
