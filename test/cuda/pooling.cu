@@ -16,10 +16,14 @@ namespace sw = shardwise;
 struct one : sw::axis<1> {};
 using mesh = sw::mesh<one>;
 
-template <bool Largest, int Kernel, int Stride, int Padding>
+template <bool Largest, int Kernel, int Stride, int Padding, bool Up = false, int Dilation = 1>
 struct f {
-  static constexpr sw::pool_options options{
-      .kernel = Kernel, .stride = Stride, .padding = Padding, .count_include_pad = Kernel != 3};
+  static constexpr sw::pool_options options{.kernel = Kernel,
+                                            .stride = Stride,
+                                            .padding = Padding,
+                                            .count_include_pad = Kernel != 3,
+                                            .ceil_mode = Up,
+                                            .dilation = Dilation};
   constexpr auto operator()(const auto& x) const {
     if constexpr (Largest) return sw::max_pool2d<options>(x) * sw::max_pool2d<options>(x);
     else return sw::avg_pool2d<options>(x) * sw::avg_pool2d<options>(x);
@@ -63,6 +67,8 @@ TEST_CASE("pooling on a GPU: the largest and the mean, forward and back") {
   check<f<true, 3, 1, 1>>();
   check<f<false, 2, 2, 1>>();
   check<f<false, 3, 2, 1>>();
+  check<f<true, 3, 2, 1, true, 2>>();
+  check<f<false, 2, 2, 1, true>>();
 }
 
 }  // namespace device_pooling

@@ -123,6 +123,10 @@ TEST_CASE("pooling: gradients of images cut in height and width") {
   using overlapping = largest<pool{.kernel = 3, .stride = 2, .padding = 1}>;
   CHECK(problem<2, 9, 7, 1, 1, 1>::off_by_height<overlapping, 3>() < 1e-14);
   CHECK(problem<2, 9, 7, 1, 1, 1>::off_by_both<overlapping, 2, 2>() < 1e-14);
+  using dilated = largest<pool{.kernel = 2, .stride = 2, .padding = 1, .dilation = 3}>;
+  CHECK(problem<2, 9, 7, 1, 1, 1>::off_by_height<dilated, 3>() < 1e-14);
+  using rounded_up = means<pool{.kernel = 3, .stride = 2, .padding = 1, .ceil_mode = true}>;
+  CHECK(problem<2, 8, 6, 1, 1, 1>::off_by_both<rounded_up, 3, 2>() < 1e-14);
   using counted = means<pool{.kernel = 3, .stride = 1, .padding = 1, .count_include_pad = false}>;
   CHECK(problem<2, 7, 5, 1, 1, 1>::off_by_height<counted, 4>() < 1e-14);
   CHECK(problem<2, 7, 5, 1, 1, 1>::off_by_both<counted, 2, 3>() < 1e-14);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A padding of more than half the kernel.
-// expect: max_pool2d, avg_pool2d: kernel and stride are at least 1 and padding at most half the kernel
+// expect: max_pool2d, avg_pool2d: kernel, stride and dilation are at least 1, padding at most half of a window
 
 #include <shardwise/graph/functions/pooling.hpp>
 

@@ -472,10 +472,11 @@ SHARDWISE_X(convolution_placements,
             "groups not along channels; redistribute an operand so")
 SHARDWISE_X(pool_rank, "max_pool2d, avg_pool2d, interpolate: images are of four dims (batch, channels, height, width); reshape the operand, with a batch of one "
             "if there is none")
-SHARDWISE_X(pool_options, "max_pool2d, avg_pool2d: kernel and stride are at least 1 and padding at most half the kernel, all at most 32767; correct the "
-            "options")
+SHARDWISE_X(pool_options, "max_pool2d, avg_pool2d: kernel, stride and dilation are at least 1, padding at most half of a window and divisor_override not negative, all "
+            "but that at most 32767, and means have no dilation; correct the options")
 SHARDWISE_X(pool_kernel,
-            "max_pool2d, avg_pool2d: the kernel is larger than the padded image, or the image has no row or no column; "
+            "max_pool2d, avg_pool2d: the kernel is larger than the padded image, the image has no row or no column, or a dilated window none of its "
+            "elements; "
             "give a smaller kernel or a larger image")
 SHARDWISE_X(pool_dyn, "max_pool2d, avg_pool2d, interpolate: height and width are static extents; give a run-time extent to the batch or to the channels")
 SHARDWISE_X(pool_placements,

@@ -1036,15 +1036,18 @@ class generator {
   }
   void pools(int x) {
     const spec s = of(x);
+    const int which = roll(5);
     sw::pool_attributes a;
-    a.counts_padding = roll(2);
+    a.counts_padding = static_cast<std::int16_t>(roll(2));
+    a.ceil = static_cast<std::int16_t>(roll(2));
+    if (which >= 2 && roll.one_in(4)) a.divisor = 1 + roll(5);
     for (int d = 0; d < 2; ++d) {
       a.kernel[d] = static_cast<std::int16_t>(1 + roll(3));
       a.stride[d] = static_cast<std::int16_t>(1 + roll(3));
-      a.padding[d] = static_cast<std::int16_t>(roll(a.kernel[d] / 2 + 1));
-      if (sw::operations::pooled_extent(a, d, s.extent[2 + d]) < 1) return;
+      if (which < 2) a.dilation[d] = static_cast<std::int16_t>(1 + roll(2) * roll(2));
+      a.padding[d] = static_cast<std::int16_t>(roll(static_cast<int>(a.reach(d)) / 2 + 1));
     }
-    const int which = roll(5);
+    if (which < 4 && sw::operations::pool_finding(a, s)) return;
     if (which < 2) {
       const int all = emit_image(sw::custom::max_pool2d, {x}, sw::pack_attributes(a));
       for (int k = 0; all >= 0 && k < 2; ++k)

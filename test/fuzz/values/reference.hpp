@@ -928,11 +928,23 @@ inline void reference::convolution(int i) {
 inline std::vector<std::int64_t> window_of(const sw::pool_attributes& a, const spec& x, std::int64_t u, std::int64_t v) {
   std::vector<std::int64_t> r;
   for (std::int64_t k = 0; k < a.kernel[0] * a.kernel[1]; ++k) {
-    const std::int64_t h = u * a.stride[0] - a.padding[0] + k / a.kernel[1],
-                       w = v * a.stride[1] - a.padding[1] + k % a.kernel[1];
+    const std::int64_t h = u * a.stride[0] - a.padding[0] + k / a.kernel[1] * a.dilation[0],
+                       w = v * a.stride[1] - a.padding[1] + k % a.kernel[1] * a.dilation[1];
     if (h >= 0 && h < x.extent[2] && w >= 0 && w < x.extent[3]) r.push_back(h * x.extent[3] + w);
   }
   return r;
+}
+// What its mean is taken over: elements, those of the padding among them if these count, or a given number.
+inline std::int64_t counted_in(const sw::pool_attributes& a, const spec& x, std::int64_t u, std::int64_t v) {
+  if (a.divisor != 0) return a.divisor;
+  std::int64_t n = 0;
+  for (std::int64_t k = 0; k < a.kernel[0] * a.kernel[1]; ++k) {
+    const std::int64_t h = u * a.stride[0] - a.padding[0] + k / a.kernel[1],
+                       w = v * a.stride[1] - a.padding[1] + k % a.kernel[1];
+    const std::int64_t top = a.counts_padding != 0 ? a.padding[0] : 0, left = a.counts_padding != 0 ? a.padding[1] : 0;
+    n += h >= -top && h < x.extent[2] + top && w >= -left && w < x.extent[3] + left ? 1 : 0;
+  }
+  return n;
 }
 // Means of windows, and what of such means goes to each element.
 inline void reference::pooling(int i) {
@@ -947,8 +959,7 @@ inline void reference::pooling(int i) {
   for (std::int64_t image = 0; image < sx.extent[0] * sx.extent[1]; ++image)
     for (std::int64_t at = 0; at < places; ++at) {
       const std::vector<std::int64_t> window = window_of(a, sx, at / sy.extent[3], at % sy.extent[3]);
-      const double share =
-          1.0 / static_cast<double>(a.counts_padding != 0 ? a.kernel[0] * a.kernel[1] : static_cast<int>(window.size()));
+      const double share = 1.0 / static_cast<double>(counted_in(a, sx, at / sy.extent[3], at % sy.extent[3]));
       const std::size_t y = static_cast<std::size_t>(image * places + at);
       for (const std::int64_t k : window) {
         const std::size_t e = static_cast<std::size_t>(image * plane + k);

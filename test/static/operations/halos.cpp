@@ -143,7 +143,11 @@ static_assert(proved<1, 2, 2, 5, 3, 3>() && proved<1, 2, 1, 3, 2, 3>());
 constexpr sw::op_attr pooled(int kernel, int stride, int padding, int counts, int h = 0) {
   const auto k = static_cast<std::int16_t>(kernel), s = static_cast<std::int16_t>(stride),
              p = static_cast<std::int16_t>(padding);
-  return sw::pack_attributes(sw::pool_attributes{{k, k}, {s, s}, {p, p}, counts, {h, h}});
+  return sw::pack_attributes(sw::pool_attributes{.kernel = {k, k},
+                                                 .stride = {s, s},
+                                                 .padding = {p, p},
+                                                 .counts_padding = static_cast<std::int16_t>(counts),
+                                                 .extent = {h, h}});
 }
 template <int K, int S, int P, int N, int Ranks>
 constexpr bool pools() {

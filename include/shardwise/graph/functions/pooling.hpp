@@ -8,13 +8,18 @@
 
 namespace shardwise::inline v0_1 {
 
-// As torch.nn.functional's: a stride of 0 is the kernel; padding on both sides, of at most half the kernel. count_include_pad: a mean
-// counts what is outside, as zeros. Extents are rounded down.
+// As torch.nn.functional's: a stride of 0 is the kernel; padding on both sides, of at most half of a window. count_include_pad: a mean
+// counts what is outside, as zeros, to the padding's end. ceil_mode: extents are rounded up, if the last window begins in the image or the
+// padding in front of it; else down. dilation: of max_pool2d alone, elements of a window lie so far apart. divisor_override: of avg_pool2d
+// alone, sums are divided by it; 0: by how many are counted.
 struct pool_options {
   convolution_pair kernel = 1;
   convolution_pair stride = 0;
   convolution_pair padding = 0;
   bool count_include_pad = true;
+  bool ceil_mode = false;
+  convolution_pair dilation = 1;
+  int divisor_override = 0;
 };
 
 namespace detail {
@@ -24,7 +29,10 @@ inline constexpr op_attr pool_attr = pack_attributes(pool_attributes{
     {O.kernel.height, O.kernel.width},
     {O.stride.height != 0 ? O.stride.height : O.kernel.height, O.stride.width != 0 ? O.stride.width : O.kernel.width},
     {O.padding.height, O.padding.width},
-    O.count_include_pad ? 1 : 0,
+    {O.dilation.height, O.dilation.width},
+    std::int16_t{O.count_include_pad},
+    std::int16_t{O.ceil_mode},
+    O.divisor_override,
     {0, 0}});
 
 template <op_attr A, spec X>

@@ -16,23 +16,30 @@ inline namespace SHARDWISE_HOST_BUILD {
 struct pool_planes {
   std::int64_t planes = 0, h = 0, w = 0, oh = 0, ow = 0;
   std::int64_t origin[2] = {0, 0}, whole[2] = {0, 0};
+  std::int64_t padding[2] = {0, 0};  // in front of this block, negative where its windows begin later
   pool_attributes a{};
 
+  // Every `step`-th row or column from begin, before end.
+  struct window_rows {
+    std::int64_t begin, end, step;
+    constexpr bool has(std::int64_t r) const { return r >= begin && r < end && (r - begin) % step == 0; }
+  };
   // Rows (d 0) or columns of x in window t.
-  constexpr interval window(int d, std::int64_t t) const {
-    const std::int64_t first = t * a.stride[d] - a.padding[d], end = first + a.kernel[d], extent = d == 0 ? h : w;
-    const std::int64_t begin = first < 0 ? 0 : first;
-    return {begin, (end < extent ? end : extent) - begin};
+  constexpr window_rows window(int d, std::int64_t t) const {
+    const std::int64_t first = t * a.stride[d] - padding[d], end = first + a.reach(d), extent = d == 0 ? h : w;
+    const std::int64_t step = a.dilation[d], begin = first < 0 ? first + (step - 1 - first) / step * step : first;
+    return {begin, end < extent ? end : extent, step};
   }
-  // Windows that row or column r is in.
+  // Windows between whose first and last row or column r lies.
   constexpr interval windows(int d, std::int64_t r) const {
-    const std::int64_t at = r + a.padding[d], extent = d == 0 ? oh : ow;
-    const std::int64_t first = at < a.kernel[d] ? 0 : (at - a.kernel[d]) / a.stride[d] + 1, last = at / a.stride[d] + 1;
+    const std::int64_t at = r + padding[d], extent = d == 0 ? oh : ow, reach = a.reach(d);
+    const std::int64_t first = at < reach ? 0 : (at - reach) / a.stride[d] + 1, last = at / a.stride[d] + 1;
     const std::int64_t end = last < extent ? last : extent;
     return {first, end > first ? end - first : 0};
   }
+  // What the sum of a window is divided by.
   constexpr std::int64_t count(std::int64_t u, std::int64_t v) const {
-    return a.counts_padding != 0 ? std::int64_t{a.kernel[0]} * a.kernel[1] : inside(0, u) * inside(1, v);
+    return a.divisor != 0 ? a.divisor : counted(0, u) * counted(1, v);
   }
   // Of a place in this rank's plane of x its place in the whole plane.
   constexpr std::int64_t in_whole(std::int64_t place) const {
@@ -40,10 +47,11 @@ struct pool_planes {
   }
 
  private:
-  // Rows or columns of whole planes in window t.
-  constexpr std::int64_t inside(int d, std::int64_t t) const {
-    const std::int64_t first = t * a.stride[d] - a.padding[d] + origin[d], end = first + a.kernel[d];
-    return (end < whole[d] ? end : whole[d]) - (first < 0 ? 0 : first);
+  // Rows or columns of whole planes, and of their padding if that counts, in window t.
+  constexpr std::int64_t counted(int d, std::int64_t t) const {
+    const std::int64_t beyond = a.counts_padding != 0 ? a.padding[d] : 0;
+    const std::int64_t first = t * a.stride[d] - padding[d] + origin[d], end = first + a.kernel[d], last = whole[d] + beyond;
+    return (end < last ? end : last) - (first < -beyond ? -beyond : first);
   }
 };
 // x: the operand's number, or -1 of the result; the other one is y. `out`, `at`: the result's extents and where it begins.
@@ -62,8 +70,7 @@ constexpr pool_planes pool_planes_of(const kernel_arguments<T>& k, int x, const 
   for (int d = 0; d < 2; ++d) {
     p.origin[d] = begin(x == 0, 2 + d);
     p.whole[d] = x == 0 ? k.whole_extent(0, 2 + d) : p.a.extent[d];
-    if ((d == 0 ? p.oh : p.ow) > 0)
-      p.a.padding[d] = static_cast<std::int16_t>(p.a.padding[d] + p.origin[d] - begin(x != 0, 2 + d) * p.a.stride[d]);
+    if ((d == 0 ? p.oh : p.ow) > 0) p.padding[d] = p.a.padding[d] + p.origin[d] - begin(x != 0, 2 + d) * p.a.stride[d];
   }
   return p;
 }
@@ -72,11 +79,11 @@ constexpr pool_planes pool_planes_of(const kernel_arguments<T>& k, int x, const 
 template <class M, class T>
 constexpr std::int64_t largest_of_window(const pool_planes& b, const T* x, std::int64_t at) {
   const T* const plane = x + at / (b.oh * b.ow) * b.h * b.w;
-  const interval rows = b.window(0, at / b.ow % b.oh), columns = b.window(1, at % b.ow);
+  const auto rows = b.window(0, at / b.ow % b.oh), columns = b.window(1, at % b.ow);
   std::int64_t place = rows.begin * b.w + columns.begin;
   T best = plane[place];
-  for (std::int64_t r = rows.begin; r < rows.begin + rows.size; ++r)
-    for (std::int64_t s = columns.begin; s < columns.begin + columns.size; ++s) {
+  for (std::int64_t r = rows.begin; r < rows.end; r += rows.step)
+    for (std::int64_t s = columns.begin; s < columns.end; s += columns.step) {
       const T v = plane[r * b.w + s];
       if (best == best && (!(v == v) || M::less(best, v))) {
         best = v;
@@ -89,10 +96,10 @@ template <class M, class Sum, class T>
 constexpr T mean_of_window(const pool_planes& b, const T* x, std::int64_t at) {
   const T* const plane = x + at / (b.oh * b.ow) * b.h * b.w;
   const std::int64_t u = at / b.ow % b.oh, v = at % b.ow;
-  const interval rows = b.window(0, u), columns = b.window(1, v);
+  const auto rows = b.window(0, u), columns = b.window(1, v);  // without dilation
   Sum sum = Sum(0);
-  for (std::int64_t r = rows.begin; r < rows.begin + rows.size; ++r)
-    for (std::int64_t s = columns.begin; s < columns.begin + columns.size; ++s) sum = sum + Sum(plane[r * b.w + s]);
+  for (std::int64_t r = rows.begin; r < rows.end; ++r)
+    for (std::int64_t s = columns.begin; s < columns.end; ++s) sum = sum + Sum(plane[r * b.w + s]);
   return T(sum / Sum(M::from(static_cast<double>(b.count(u, v)))));
 }
 template <class M, class Sum, class T>
@@ -110,11 +117,13 @@ constexpr T mean_of_windows_back(const pool_planes& b, const T* dy, std::int64_t
 template <class Sum, class T>
 constexpr T sum_of_positions(const pool_planes& b, const T* dy, const std::int32_t* places, std::int64_t at) {
   const std::int64_t first = at / (b.h * b.w) * b.oh * b.ow, own = b.in_whole(at % (b.h * b.w));
-  const interval rows = b.windows(0, at / b.w % b.h), columns = b.windows(1, at % b.w);
+  const std::int64_t row = at / b.w % b.h, column = at % b.w;
+  const interval rows = b.windows(0, row), columns = b.windows(1, column);
   Sum sum = Sum(0);
   for (std::int64_t u = rows.begin; u < rows.begin + rows.size; ++u)
     for (std::int64_t v = columns.begin; v < columns.begin + columns.size; ++v)
-      if (places[first + u * b.ow + v] == own) sum = sum + Sum(dy[first + u * b.ow + v]);
+      if (places[first + u * b.ow + v] == own && b.window(0, u).has(row) && b.window(1, v).has(column))
+        sum = sum + Sum(dy[first + u * b.ow + v]);
   return T(sum);
 }
 // The element at a window's position; 0 where that is outside of the window, so that this and the sums are each other's transposes
@@ -122,9 +131,7 @@ constexpr T sum_of_positions(const pool_planes& b, const T* dy, const std::int32
 template <class T>
 constexpr T at_position(const pool_planes& b, const T* x, const std::int32_t* places, std::int64_t at) {
   const std::int64_t row = places[at] / b.whole[1] - b.origin[0], column = places[at] % b.whole[1] - b.origin[1];
-  const interval rows = b.window(0, at / b.ow % b.oh), columns = b.window(1, at % b.ow);
-  const bool inside = places[at] >= 0 && row >= rows.begin && row < rows.begin + rows.size && column >= columns.begin &&
-                      column < columns.begin + columns.size;
+  const bool inside = places[at] >= 0 && b.window(0, at / b.ow % b.oh).has(row) && b.window(1, at % b.ow).has(column);
   return inside ? x[at / (b.oh * b.ow) * b.h * b.w + row * b.w + column] : T(0);
 }
 

@@ -11,27 +11,47 @@ namespace shardwise::inline v0_1 {
 struct pool_attributes {
   std::int16_t kernel[2] = {1, 1};
   std::int16_t stride[2] = {1, 1};
-  std::int16_t padding[2] = {0, 0};  // on both sides
-  std::int32_t counts_padding = 1;   // of a mean: whether what is outside counts, as zeros
-  std::int64_t extent[2] = {0, 0};   // of an adjoint's result: (h, w)
+  std::int16_t padding[2] = {0, 0};   // on both sides
+  std::int16_t dilation[2] = {1, 1};  // of the largest element's windows
+  std::int16_t counts_padding = 1;    // of a mean: whether what is outside counts, as zeros
+  std::int16_t ceil = 0;              // a last window may reach beyond the padding
+  std::int32_t divisor = 0;           // of a mean, in place of how many are counted
+  std::int64_t extent[2] = {0, 0};    // of an adjoint's result: (h, w)
+
+  // From the first to the last element of a window.
+  constexpr std::int64_t reach(int d) const { return std::int64_t{dilation[d]} * (kernel[d] - 1) + 1; }
 };
 
 namespace operations {
 
+// Rounded up, a last window begins in the image or in front of it.
 constexpr std::int64_t pooled_extent(const pool_attributes& a, int d, std::int64_t n) {
-  const std::int64_t last = n + 2 * a.padding[d] - a.kernel[d];
-  return last < 0 ? 0 : last / a.stride[d] + 1;
+  const std::int64_t last = n + 2 * a.padding[d] - a.reach(d);
+  if (a.ceil == 0 || last < 0) return last < 0 ? 0 : last / a.stride[d] + 1;
+  const std::int64_t count = (last + a.stride[d] - 1) / a.stride[d] + 1;
+  return (count - 1) * a.stride[d] >= n + a.padding[d] ? count - 1 : count;
 }
-// With at most half a kernel of padding every window of an image that has one has an element.
+// With padding of at most half of a window every one has an element of an image of `dilation` elements; of a smaller one it may step over
+// all of them.
+constexpr bool all_have_elements(const pool_attributes& a, int d, std::int64_t n) {
+  if (n >= a.dilation[d]) return true;
+  for (std::int64_t t = 0; t < pooled_extent(a, d, n); ++t) {
+    const std::int64_t first = t * a.stride[d] - a.padding[d], step = a.dilation[d];
+    const std::int64_t in = first < 0 ? first + (step - 1 - first) / step * step : first;
+    if (in >= n || in >= first + a.reach(d)) return false;
+  }
+  return true;
+}
 constexpr finding pool_finding(const pool_attributes& a, const spec& x) {
   for (int d = 0; d < 2; ++d)
-    if (a.kernel[d] < 1 || a.stride[d] < 1 || a.padding[d] < 0 || 2 * a.padding[d] > a.kernel[d])
+    if (a.kernel[d] < 1 || a.stride[d] < 1 || a.dilation[d] < 1 || a.padding[d] < 0 || 2 * a.padding[d] > a.reach(d) ||
+        a.divisor < 0)
       return {problem::pool_options};
   if (x.rank != 4) return {problem::pool_rank, 0, -1, -1, x.rank, 4};
   for (int d = 2; d < 4; ++d)
     if (is_dyn(x, d)) return {problem::pool_dyn, 0, d};
   for (int d = 0; d < 2; ++d)
-    if (x.extent[2 + d] < 1 || pooled_extent(a, d, x.extent[2 + d]) < 1)
+    if (x.extent[2 + d] < 1 || pooled_extent(a, d, x.extent[2 + d]) < 1 || !all_have_elements(a, d, x.extent[2 + d]))
       return {problem::pool_kernel, 0, 2 + d, -1, a.kernel[d], x.extent[2 + d] + 2 * a.padding[d]};
   return {};
 }
@@ -43,13 +63,17 @@ constexpr outcome pooled(const op_attr& v, const spec& x) {
   make_contiguous(r.out);
   return r;
 }
-constexpr outcome shape_of_mean_pool(const op_attr& v, const spec* in, int) { return pooled(v, in[0]); }
+constexpr bool is_dilated(const pool_attributes& a) { return a.dilation[0] != 1 || a.dilation[1] != 1; }
+constexpr outcome shape_of_mean_pool(const op_attr& v, const spec* in, int) {
+  if (is_dilated(attributes_of<pool_attributes>(v))) return fail(problem::pool_options, in[0], 0);
+  return pooled(v, in[0]);
+}
 constexpr outcome shape_of_max_pool(const op_attr& v, const spec* in, int, int result) {
   outcome r = pooled(v, in[0]);
   if (result == 1) r.out.type = dtype::i32;
   return r;
 }
-constexpr outcome shape_of_mean_pool_dx(const op_attr& v, const spec* in, int) {
+constexpr outcome shape_of_pool_dx(const op_attr& v, const spec* in, int) {
   const auto a = attributes_of<pool_attributes>(v);
   if (in[0].rank != 4) return fail(problem::pool_rank, in[0], 0, -1, in[0].rank, 4);
   outcome r{{}, shardwise::contiguous(in[0])};
@@ -59,9 +83,13 @@ constexpr outcome shape_of_mean_pool_dx(const op_attr& v, const spec* in, int) {
   return r;
 }
 
+constexpr outcome shape_of_mean_pool_dx(const op_attr& v, const spec* in, int n) {
+  if (is_dilated(attributes_of<pool_attributes>(v))) return fail(problem::pool_options, in[0], 0);
+  return shape_of_pool_dx(v, in, n);
+}
 // (dy, positions): of the image.
 constexpr outcome shape_of_max_pool_dx(const op_attr& v, const spec* in, int n) {
-  const outcome r = shape_of_mean_pool_dx(v, in, n);
+  const outcome r = shape_of_pool_dx(v, in, n);
   if (r.error) return r;
   for (int d = 0; d < 4; ++d)
     if (in[1].rank != 4 || !same_extent(in[0], d, in[1], d)) return fail(problem::pool_positions, in[0], 1, d);
@@ -77,7 +105,7 @@ constexpr outcome shape_of_max_pool_at(const op_attr& v, const spec* in, int) {
 
 // Of windows in height (0) or width (1).
 constexpr sliding sliding_of(const pool_attributes& a, int d) {
-  return {a.stride[d], a.padding[d], a.kernel[d] - 1 - a.padding[d]};
+  return {a.stride[d], a.padding[d], a.reach(d) - 1 - a.padding[d]};
 }
 
 // Images are pooled one by one and channel by channel; height and width are cut where ranks have the halos of their shares.
