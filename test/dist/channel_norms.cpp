@@ -3,6 +3,7 @@
 // gradients against differences, and the layers on meshes.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <both_ways.hpp>
 #include <cmath>
 #include <figures.hpp>
@@ -319,12 +320,12 @@ struct hp : sw::axis<N> {};
 template <int D, int H>
 using both = sw::mesh<dp<D>, hp<H>>;
 // D ranks cut the batch, H the height.
-template <int D, int H>
+template <int D, int H, int N = 5>
 struct task {
   template <class Shape>
   using cut = sw::input_tensor<double, Shape, sw::on<dp<D>, sw::shard<0>>, sw::on<hp<H>, sw::shard<2>>>;
-  using images = cut<sw::shape<5, 2, 6, 4>>;
-  using targets = cut<sw::shape<5, 3, 6, 4>>;
+  using images = cut<sw::shape<N, 2, 6, 4>>;
+  using targets = cut<sw::shape<N, 3, 6, 4>>;
   using inputs = sw::inputs<images, targets>;
   constexpr auto operator()(const auto& model, const auto& x, const auto& y) const {
     const auto error = model(x) - y;
@@ -397,6 +398,63 @@ TEST_CASE("batch_norm2d_module: the layout pass leaves values, and norms stay ch
     }
   CHECK(norms == 3);
   CHECK(last == 3);
+}
+
+// A batch in two pieces: each is normed by its own statistics, and the running ones move twice.
+struct after_step {
+  double loss = 0;
+  numbers parameters, buffers;
+};
+// The step's first `steps` runs, all with the first parameters, of six images from image 6 / steps times the run's number on.
+template <int H, int N, class... Accumulate>
+after_step pieces() {
+  after_step r;
+  using step =
+      sw::train_step<network, task<1, H, N>, sw::plan<sw::data_parallel<dp<1>>, sw::data_parallel<hp<H>>, Accumulate...>,
+                     both<1, H>, sw::sgd<>, sw::pipeline<>, double>;
+  sw::launch<both<1, H>>([&](auto& rank) {
+    sw::executor<step, std::remove_reference_t<decltype(rank)>> run(rank);
+    run.initialise(3);
+    std::vector<numbers> first;
+    for (int i = 0; i < run.parameter_count(); ++i) first.emplace_back(run.parameter(i).begin(), run.parameter(i).end());
+    const auto x = some(6 * 2 * 24, 4), y = some(6 * 3 * 24, 5);
+    const auto part = [&](const numbers& all, int k) {
+      const auto each = static_cast<std::ptrdiff_t>(all.size()) * N / 6;
+      return numbers(all.begin() + k * each, all.begin() + (k + 1) * each);
+    };
+    sw::step_env env;
+    env.lr = 0.5;
+    after_step here;
+    for (int k = 0; k < 6 / N; ++k) {
+      for (int i = 0; i < run.parameter_count(); ++i)
+        std::copy(first[static_cast<std::size_t>(i)].begin(), first[static_cast<std::size_t>(i)].end(),
+                  run.parameter(i).begin());
+      run.set_input(0, part(x, k));
+      run.set_input(1, part(y, k));
+      env.step = k + 1;
+      run.run(env);
+      here.loss += run.loss() * N / 6;
+      numbers parameters;
+      for (int i = 0; i < run.parameter_count(); ++i)
+        for (const double v : run.parameter(i)) parameters.push_back(v);
+      here.parameters.resize(parameters.size());
+      for (std::size_t i = 0; i < parameters.size(); ++i) here.parameters[i] += parameters[i] * N / 6;
+    }
+    for (int i = 0; i < run.buffer_count(); ++i)
+      for (const double v : run.buffer(i)) here.buffers.push_back(v);
+    if (rank.index() == 0) r = here;
+  });
+  return r;
+}
+TEST_CASE("batch_norm2d_module: a batch in pieces is normed piece by piece") {
+  const after_step want = pieces<1, 3>(), one = pieces<1, 6, sw::accumulate<2>>(), cut = pieces<2, 6, sw::accumulate<2>>();
+  CHECK(want.buffers[12] == 2);  // batches tracked
+  for (const after_step& got : {one, cut}) {
+    CHECK(got.loss == doctest::Approx(want.loss).epsilon(1e-13));
+    CHECK(apart(got.parameters, want.parameters) < 1e-13);
+    CHECK(apart(got.buffers, want.buffers) < 1e-13);
+  }
+  CHECK(apart(pieces<1, 6>().parameters, want.parameters) > 1e-6);  // the whole batch's statistics are others
 }
 
 // Collectives: two of C numbers forward and one of 2 C backward; none where channels are cut. Where height is, one of C, two of 2 C.
