@@ -49,11 +49,24 @@ constexpr adjoint adjoint_of(op_code op) { return rule_of(op).kind; }
 constexpr bool differentiable(const adjoint_rule& rule, int operand) { return (rule.into >> operand & 1U) != 0; }
 constexpr bool differentiable(op_code op, int operand) { return differentiable(rule_of(op), operand); }
 
-// Gives the operands of node `id` their cotangents.
+// What a rule may append for a node, with a sum and a conversion for each contribution, and two nodes for each of several results.
+constexpr int most_nodes(const tape& t, const adjoint_rule& rule, const node& n) {
+  const int results = result_count(t.b, n);
+  int most = results > 1 ? 2 * results : 0;
+  for (int k = 0; k < n.inputs; ++k)
+    if (differentiable(rule, k)) most += rule.most.value(k, t.spec_at(n.in[k]), t.b.specs[n.spec]) + 2;
+  return most;
+}
+// Gives the operands of node `id` their cotangents. A user's rule appends no more than it states, so that one that states too little is
+// found where it stands, whether others have left room or not.
 constexpr void pull(tape& t, int id) {
-  const adjoint_rule& rule = rule_of(t.b, t.b.nodes[id]);
+  const node n = t.b.nodes[id];
+  const adjoint_rule& rule = rule_of(t.b, n);
+  const int before = t.b.node_count;
   pullback p(t, id, rule.into);
   rule.pull.value(p);
+  if (!is_custom(t.b, n) || t.b.node_count - before <= most_nodes(t, rule, n)) return;
+  t.refuse({problem::adjoint_nodes});
 }
 
 }  // namespace autodiff

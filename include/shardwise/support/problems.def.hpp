@@ -546,6 +546,9 @@ SHARDWISE_X(result_type,
 SHARDWISE_X(result_number,
             "call: the operation has no result of this number; results are counted from 0, and its record says how many there are "
             "(.results)")
+SHARDWISE_X(adjoint_nodes,
+            "call: an adjoint appends more nodes than it states; state in pulled<N>, or by a function of the operand and the specs, how many "
+            "it appends at most for one operand: one for each make, and one more for each operand of that which may not lie contiguously")
 SHARDWISE_X(adjoint_dy,
             "call: an adjoint reads dy of an operation with several results, each of which has a cotangent of its own; ask has(k) "
             "whether the gradient depends on result k, and cotangent(k) for its node")
