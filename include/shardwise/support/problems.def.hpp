@@ -1172,6 +1172,12 @@ SHARDWISE_X(launch_mesh,
 SHARDWISE_X(mesh_choice_sizes,
             "mesh_choice: the number of ranks must say which mesh runs: give at least one mesh<...>, nothing else, and no two of "
             "equally many ranks")
+SHARDWISE_X(within_process_axes,
+            "within_process: an axis named here is not an axis of the mesh, or is named twice; name axes of mesh<...>, each once: those "
+            "whose ranks are threads of one process")
+SHARDWISE_X(within_process_choice,
+            "launch_mpi: the number of processes must say which mesh runs, and two meshes of the mesh_choice need equally many; let "
+            "them differ in the axes that within_process does not name")
 SHARDWISE_X(launch_function,
             "launch: the function given cannot be called with a rank; it is run once for each and takes it by reference: "
             "launch<mesh>([](auto& rank) { ... })")
