@@ -21,29 +21,29 @@ namespace mpi {
 // "2 (4 x 2, 4 threads each)"
 template <class Mesh, class Within>
 std::string processes_text() {
-  using layout = processes::layout_of<Mesh, Within>;
-  return std::to_string(layout::processes) + " (" + runtime::mesh_sizes<Mesh>() + ", " + std::to_string(layout::threads) +
-         (layout::threads == 1 ? " thread each)" : " threads each)");
+  using placed = processes::layout_of<Mesh, Within>;
+  return std::to_string(placed::processes) + " (" + runtime::mesh_sizes<Mesh>() + ", " + std::to_string(placed::threads) +
+         (placed::threads == 1 ? " thread each)" : " threads each)");
 }
 
 // Runs the ranks of this process, each in a thread of its own. `says` is told what failed, where a rank of this process reports it.
 template <class Mesh, class Within, class F, class Says>
 void launch_process(F& f, const mpi_options& options, const Says& says) {
-  using layout = processes::layout_of<Mesh, Within>;
+  using placed = processes::layout_of<Mesh, Within>;
   start();
-  check_processes(layout::processes,
+  check_processes(placed::processes,
                   "the mesh " + runtime::mesh_sizes<Mesh>() + " has " + std::to_string(Mesh::size) + " ranks, " +
-                      std::to_string(layout::threads) + " of them in each process",
+                      std::to_string(placed::threads) + " of them in each process",
                   "as many as the axes between processes have ranks");
-  const int host = host_ranks() * layout::threads, process = process_number();
+  const int host = host_ranks() * placed::threads, process = process_number();
   auto groups = std::make_unique<process_groups<Mesh, Within>>();
-  std::unique_ptr<world> w[layout::threads];
-  world::verdict found[layout::threads];
-  std::exception_ptr own[layout::threads];
+  std::unique_ptr<world> w[placed::threads];
+  world::verdict found[placed::threads];
+  std::exception_ptr own[placed::threads];
   {
     const auto shared = std::make_shared<line>();
-    for (int t = 0; t < layout::threads; ++t)
-      w[t] = make_world(shared, seat_of<Mesh, layout>(layout::rank_of(process, t)), host, options);
+    for (int t = 0; t < placed::threads; ++t)
+      w[t] = make_world(shared, seat_of<Mesh, placed>(placed::rank_of(process, t)), host, options);
   }
   // Of a rank that reports, before the others end: what it says, and the end of all where somebody does not answer.
   const auto report = [&](int t) {
@@ -61,7 +61,7 @@ void launch_process(F& f, const mpi_options& options, const Says& says) {
         *w[t], own[t]);
     report(t);
   };
-  threads::run_threads<layout::threads>(body, [&](std::exception_ptr e) {
+  threads::run_threads<placed::threads>(body, [&](std::exception_ptr e) {
     found[0] = run_rank([&] { std::rethrow_exception(e); }, *w[0], own[0]);
     report(0);
   });
@@ -72,7 +72,7 @@ void launch_process(F& f, const mpi_options& options, const Says& says) {
     return;
   }
   for (auto& each : w) (void)each.release();  // MPI may still use them
-  for (int t = 0; t < layout::threads; ++t)
+  for (int t = 0; t < placed::threads; ++t)
     if (found[t].is_reporter) {
       if (own[t]) std::rethrow_exception(own[t]);
       throw std::runtime_error(found[t].text);
