@@ -19,6 +19,7 @@ TRAINING = "dist/checkpoint/training.cpp"
 NAMES = "io/checkpoint/weight_names.hpp"
 WEIGHTS = "io/checkpoint/weights.hpp"
 NAMED = "dist/checkpoint/weights.cpp"
+LLAMA = "dist/checkpoint/llama_names.cpp"
 INDICES = "unit/io/checkpoint/index.cpp"
 BOXES = "io/checkpoint/runs.hpp"
 RUNS = "unit/io/checkpoint/runs.cpp"
@@ -56,6 +57,8 @@ MUTANTS = [
     ("index: a part may be left out", INDEX, "if (left != 0 || !apart)", "if (!apart)", (INDICES,)),
     ("index: blocks may reach beyond their tensor", INDEX, "if (!inside)", "if (false)", (INDICES,)),
     ("weights: a matrix lies as it is in the program", WEIGHTS, "if (w.form.transposed) std::swap(p.stride[0], p.stride[1]);", "", (NAMED,)),
+    ("weights: a head's pairs lie as in the program", WEIGHTS, "if (head == 0) return i;", "return i;", (LLAMA,)),
+    ("weights: of a head only the block's own rows are read", WEIGHTS, "return head == 0 ? i : i - i % head;", "return i;", (LLAMA,)),
     ("weights: every part is the first", WEIGHTS, "w.form.of * w.form.part * dense[d]", "w.form.of * 0 * dense[d]", (NAMED,)),
     ("weights: a part of a tensor may be left out", WEIGHTS, "if (f.second != elements_in(f.first))", "if (false)", (NAMED,)),
     ("weights: what the program lacks is dropped", WEIGHTS, "if (read.count(e.name) == 0 && !leaves_out(e.name))", "if (false)", (NAMED,)),

@@ -948,6 +948,9 @@ SHARDWISE_X(weight_name_numbers,
 SHARDWISE_X(weight_form_rank,
             "weight_names: the entry of this parameter or buffer says transposed, and it is no matrix, or takes a part along a dim that it "
             "does not have; say transposed of matrices alone, and part_of along one of its dims")
+SHARDWISE_X(weight_form_heads,
+            "weight_names: the entry of this parameter or buffer says interleaved_heads<Size>, and its dim 0 is not a whole number of heads "
+            "of so many rows; give the number of rows of one head")
 SHARDWISE_X(launch_ranks_differ,
             "launch: the two meshes have different numbers of ranks, and each thread is a rank of both; give meshes of as many "
             "ranks, or launch one after the other")
