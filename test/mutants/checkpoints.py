@@ -8,6 +8,8 @@ FOLDER = "io/checkpoint/folder.hpp"
 SAVE = "io/checkpoint/save.hpp"
 LOAD = "io/checkpoint/load.hpp"
 BLOCKS = "io/checkpoint/block_reader.hpp"
+ACCESS = "runtime/executor/block_access.hpp"
+IN_PLACE = "dist/checkpoint/in_place.cpp"
 MEETING = "io/checkpoint/meeting.hpp"
 LEAVES = "io/checkpoint/leaves.hpp"
 INDEX = "io/checkpoint/index.hpp"
@@ -56,6 +58,10 @@ MUTANTS = [
     ("index: blocks may overlap", INDEX, "apart = apart && !meet;", "", (INDICES,)),
     ("index: a part may be left out", INDEX, "if (left != 0 || !apart)", "if (!apart)", (INDICES,)),
     ("index: blocks may reach beyond their tensor", INDEX, "if (!inside)", "if (false)", (INDICES,)),
+    ("load: what was read into its place stays after a failure", LOAD, "  } catch (...) {\n    all_read.take_back();\n    throw;", "  } catch (...) {\n    throw;", (IN_PLACE,)),
+    ("load: a state that was set is taken for none", ACCESS, "nothing = bytes[i] == 0;", "nothing = bytes[i] <= 255;", (IN_PLACE,)),
+    ("load: a parameter that was set is taken for none", ACCESS, "return !e.given().has_parameter(table);", "return true;", (IN_PLACE,)),
+    ("load: both halves of a long part are the first", BLOCKS, "half.begin[d] += half.size[d];", "", (IN_PLACE,)),
     ("weights: a matrix lies as it is in the program", WEIGHTS, "if (w.form.transposed) std::swap(p.stride[0], p.stride[1]);", "", (NAMED,)),
     ("weights: a head's pairs lie as in the program", WEIGHTS, "if (head == 0) return i;", "return i;", (LLAMA,)),
     ("weights: of a head only the block's own rows are read", WEIGHTS, "return head == 0 ? i : i - i % head;", "return i;", (LLAMA,)),

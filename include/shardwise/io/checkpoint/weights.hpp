@@ -16,6 +16,7 @@
 
 #include <shardwise/io/checkpoint/leaves.hpp>
 #include <shardwise/io/checkpoint/meeting.hpp>
+#include <shardwise/io/checkpoint/read_leaves.hpp>
 #include <shardwise/io/checkpoint/runs.hpp>
 #include <shardwise/io/checkpoint/weight_names.hpp>
 #include <shardwise/io/safetensors/reader.hpp>
@@ -179,23 +180,25 @@ void load_weights(Executor& ex, const std::string& path) {
   using T = typename Executor::element;
   static_assert(storage::checked_names<Names, typename runtime::block_access::program<Executor>::type>::ok);
   auto& rank = runtime::block_access::rank(ex);
-  std::vector<storage::saved_leaf> leaves;
-  std::vector<std::vector<T>> blocks;
-  storage::together(rank, "load_weights", [&] {
-    leaves = storage::weights_of<Executor>("load_weights");
+  storage::read_leaves<Executor> all_read{ex};
+  const auto read = [&] {
+    const auto& leaves = all_read.leaves = storage::weights_of<Executor>("load_weights");
     const std::vector<storage::weight_place> places = storage::places_of<Names>(leaves, false);
     const safetensors_reader file(path);
     storage::check_file(file, leaves, places, &storage::name_map<Names>::leaves_out);
-    for (std::size_t k = 0; k < leaves.size(); ++k)
-      blocks.push_back(
-          storage::read_weight<T>(file, places[k], leaves[k].shape, storage::dense_layout(ex.layout_of(leaves[k].id))));
+    all_read.read([&](std::size_t k, const runtime::layout& l, T* to) {
+      const std::vector<T> block = storage::read_weight<T>(file, places[k], leaves[k].shape, storage::dense_layout(l));
+      storage::copy_block(block.data(), storage::dense_layout(l), to, l);
+    });
     return std::string();
-  });
-  for (std::size_t k = 0; k < leaves.size(); ++k) {
-    const runtime::layout& l = ex.layout_of(leaves[k].id);
-    runtime::block_access::fill(ex, leaves[k].id,
-                                [&](T* to) { storage::copy_block(blocks[k].data(), storage::dense_layout(l), to, l); });
+  };
+  try {
+    storage::together(rank, "load_weights", read);
+  } catch (...) {
+    all_read.take_back();
+    throw;
   }
+  all_read.give();
   runtime::block_access::all_given(ex);
 }
 
