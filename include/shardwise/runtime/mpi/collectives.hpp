@@ -356,9 +356,9 @@ struct exchange {
     const call& k = c[m];
     interval x, o;
     if (k.kind == transition::exchange_halo) {
-      const std::int64_t n = k.l[0].global[k.to.dim];
-      x = split({0, n}, 1, ranks, r);
-      o = overlapping(k.to, n, ranks, r);
+      const std::int64_t extent = k.l[0].global[k.to.dim];
+      x = split({0, extent}, 1, ranks, r);
+      o = overlapping(k.to, extent, ranks, r);
     } else {
       x = split(k.cut, k.from.block, ranks, r);
       o = split(k.cut, k.to.block, ranks, r);

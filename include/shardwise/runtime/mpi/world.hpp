@@ -322,7 +322,8 @@ class world {
   void look_for_losses(const waiting& w) const {
     if (failed_by_ >= 0) throw rank_failed(failed_by_, failed_text_);
     for (const int p : members_[w.channel])
-      if (left_[static_cast<std::size_t>(p)] && begun_by_[static_cast<std::size_t>(p)][w.channel] < w.number)
+      if (left_[static_cast<std::size_t>(p)] &&
+          begun_by_[static_cast<std::size_t>(p)][static_cast<std::size_t>(w.channel)] < w.number)
         throw rank_returned(p, rank_, w.text().c_str());
   }
 
@@ -354,7 +355,7 @@ class world {
     std::string found;
     for (const int p : lost) {
       const auto at = static_cast<std::size_t>(p);
-      if (answered_[at] && begun_by_[at][w.channel] >= w.number) continue;  // it has come, too
+      if (answered_[at] && begun_by_[at][static_cast<std::size_t>(w.channel)] >= w.number) continue;  // it has come, too
       found += "; rank " + std::to_string(p) +
                (answered_[at]
                     ? " has not come: it " + said_[at]
