@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs that fail, each in a way that SHARDWISE_MPI_FAILS names; run.py starts them and reads what they say. They end the process.
+// Runs that fail, each in a way that SHARDWISE_MPI_FAILS names; run.py starts them and reads what they say. They end the process. Those
+// whose names begin with "threads" have several ranks in each process.
 #include <doctest/doctest.h>
 
 #include <csignal>
 #include <cstdlib>
 #include <placed_steps.hpp>
 #include <shardwise/pass/communication/waits.hpp>
+#include <shardwise/runtime/mpi/hybrid.hpp>
 #include <stdexcept>
 #include <string>
 #include <time.h>
@@ -48,6 +50,11 @@ using beside = step<1, 3, sw::adam<>, sw::pipeline<sw::schedule_comm_wait>, sw::
 
 static_assert(sw::has_waits(beside::program));
 
+// Parameters in shards along both axes, which are gathered along both.
+template <int D, int N, class Pipeline = sw::pipeline<>>
+using both = step<D, N, sw::adam<>, Pipeline, sw::at<"first", rows<dp<D>, 0>>, sw::at<"second", rows<tp<N>, 1>>>;
+using beside_threads = both<2, 3, sw::pipeline<sw::schedule_comm_wait>>;
+
 // Trains two steps; then the last rank, or all, go wrong as `how` says.
 template <class Step, class Rank>
 void misbehave(Rank& rank, const std::string& how) {
@@ -61,6 +68,8 @@ void misbehave(Rank& rank, const std::string& how) {
   }
   if (how == "all throw") throw std::runtime_error("no rank goes on");
   if (last && how == "throw") throw std::runtime_error("no more rows");
+  if (rank.index() == 1 && how == "second throws") throw std::runtime_error("no more rows");
+  if (rank.index() == 1 && how == "second returns") return;
   if (last && how == "return") return;
   if (last && how == "kill") raise(SIGKILL);
   if (last && how == "stop") raise(SIGSTOP);
@@ -84,15 +93,29 @@ TEST_CASE("fails" * doctest::skip()) {
   std::string program = "program", option = "--ranks", number = how.starts_with("ranks ") ? how.substr(6) : "";
   char* arguments[] = {program.data(), option.data(), number.data(), nullptr};
   bool waits = false;  // until its time is up
-  for (const char* const w : {"stop", "stall", "stall beside", "order", "kill", "end"}) waits = waits || how == w;
-  const int code = sw::launch_mpi<steps>(number.empty() ? 1 : 3, arguments,
-                                         [&](auto& rank) {
-                                           using mesh = typename std::remove_reference_t<decltype(rank)>::mesh_type;
-                                           if constexpr (mesh::size == 3)
-                                             if (how.ends_with(" beside"))
-                                               return misbehave<beside>(rank, how.substr(0, how.size() - 7));
-                                           misbehave<typename step_of<mesh>::type>(rank, how);
-                                         },
-                                         {waits ? 2.0 : 60.0, false});
+  for (const char* const w : {"stop", "stall", "stall beside", "order", "kill", "end"}) waits = waits || how.ends_with(w);
+  const sw::mpi_options patience{waits ? 2.0 : 60.0, false};
+  if (how.starts_with("threads")) {
+    using meshes = sw::mesh_choice<both<2, 3>::mesh_type, both<3, 3>::mesh_type>;
+    const std::string what = how.size() > 7 ? how.substr(8) : "";
+    std::exit(sw::launch_mpi<meshes, sw::within_process<tp<3>>>(
+        1, arguments,
+        [&](auto& rank) {
+          using mesh = typename std::remove_reference_t<decltype(rank)>::mesh_type;
+          if constexpr (mesh::sizes[0] == 3) misbehave<both<3, 3>>(rank, what);
+          else if (what.ends_with(" beside")) misbehave<beside_threads>(rank, what.substr(0, what.size() - 7));
+          else misbehave<both<2, 3>>(rank, what);
+        },
+        patience));
+  }
+  const int code = sw::launch_mpi<steps>(
+      number.empty() ? 1 : 3, arguments,
+      [&](auto& rank) {
+        using mesh = typename std::remove_reference_t<decltype(rank)>::mesh_type;
+        if constexpr (mesh::size == 3)
+          if (how.ends_with(" beside")) return misbehave<beside>(rank, how.substr(0, how.size() - 7));
+        misbehave<typename step_of<mesh>::type>(rank, how);
+      },
+      patience);
   std::exit(code);
 }

@@ -58,15 +58,33 @@ RUNS = [
     ("stall", 3, False, r"^shardwise: rank \d has waited 2 s in an all-gather on axis 1 of the mesh; rank 2 does not answer.*module first.*MPI_Abort ends .*: rank 2$", 30),
     ("stop", 3, False, r"^shardwise: rank \d has waited 2 s in an all-gather on axis 1 of the mesh; rank 2 does not answer", 30),
     ("end", 3, False, r"^shardwise: rank \d has waited 2 s in the meeting of all ranks at the end of the run; rank 2 does not answer", 30),
+    # several ranks in each process: 2 or 3 of 3 threads
+    ("threads", 2, True, r"^mpi and threads 6: 1\.", 30),
+    ("threads", 3, True, r"^mpi and threads 9: 1\.", 30),
+    ("threads", 0, True, r"^threads 6: 1\.", 30),
+    ("threads", 4, False, r"^shardwise: there are 4 processes by \w+, and this program was built for 2 \(2 x 3, 3 threads each\) or 3 \(3 x 3, 3 threads each\); ", 30),
+    ("threads throw", 2, False, r"^no more rows \(rank 5\)$", 30),
+    ("threads second throws", 2, False, r"^no more rows \(rank 1\)$", 30),
+    ("threads all throw", 3, False, r"^no rank goes on \(rank \d\)$", 30),
+    ("threads return", 2, False, r"^shardwise: rank 5 has returned while rank \d waits in an all-gather on axis [01] of the mesh; .*\(in all_gather\w*, module (first|second), rank \d\)$", 30),
+    ("threads second returns", 3, False, r"^shardwise: rank 1 has returned while rank \d waits in an all-gather on axis [01] of the mesh; .*\(in all_gather\w*, module (first|second), rank \d\)$", 30),
+    ("threads return beside", 2, False, r"^shardwise: rank 5 has returned while rank \d waits in an all-gather on axis [01] of the mesh; .*\(in all_gather\w*, module (first|second), rank \d\)$", 30),
+    ("threads stall", 2, False, r"^shardwise: rank \d has waited 2 s in an all-gather on axis [01] of the mesh; .*rank [25] (does not answer|has not come).*module (first|second).*MPI_Abort ends .*: rank 5$", 30),
+    ("threads stall beside", 2, False, r"^shardwise: rank \d has waited 2 s in an all-gather on axis [01] of the mesh; .*module (first|second).*MPI_Abort ends .*: rank 5$", 30),
+    ("threads end", 2, False, r"^shardwise: rank \d has waited 2 s in the meeting of all ranks at the end of the run; rank 5 does not answer", 30),
+    ("threads disagree", 2, False, r"^shardwise: rank 5 and rank 0 disagree on the seed \(8 and 7\); ", 30),
     # the launcher's own words
+    ("threads kill", 2, False, r"(rank 1 .*signal 9|RANK 1 PID[^|]*KILLED BY SIGNAL: 9|EXIT CODE: 9)", 30),
     ("kill", 3, False, r"(rank 2 .*signal 9|RANK 2 PID[^|]*KILLED BY SIGNAL: 9|EXIT CODE: 9)", 30),
     ("exit", 3, False, r"(Exit code:    7|BAD TERMINATION OF ONE)", 30),
 ]
 
 
-def failures(start, program):
+def failures(start, program, only):
     wrong = 0
     for how, processes, good, says, seconds in RUNS:
+        if not re.search(only, how):
+            continue
         command = [*start, "-n", str(processes)] if processes else []
         status, output, took = run([*command, program, "--no-skip", "--test-case=fails", "--no-colors", "-m"], seconds, SHARDWISE_MPI_FAILS=how)
         found = re.findall(says, output, re.MULTILINE)
@@ -85,10 +103,11 @@ def main():
     parser.add_argument("--mpiexec", required=True)
     parser.add_argument("--processes", type=int)
     parser.add_argument("--failures", action="store_true")
+    parser.add_argument("--only", default="", help="of the failures those whose name this regular expression finds")
     options = parser.parse_args()
     start = launcher(options.mpiexec)
     if options.failures:
-        sys.exit(failures(start, options.program) != 0)
+        sys.exit(failures(start, options.program, options.only) != 0)
     status, output, took = run([*start, "-n", str(options.processes), options.program, "--no-colors"], 240)
     passed = len(re.findall(r"Status: SUCCESS!", output))
     print(output if status != 0 else f"mpi: {passed} of {options.processes} processes passed in {took:.1f} s")

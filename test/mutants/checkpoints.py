@@ -8,6 +8,8 @@ FOLDER = "io/checkpoint/folder.hpp"
 SAVE = "io/checkpoint/save.hpp"
 LOAD = "io/checkpoint/load.hpp"
 BLOCKS = "io/checkpoint/block_reader.hpp"
+ACCESS = "runtime/executor/block_access.hpp"
+IN_PLACE = "dist/checkpoint/in_place.cpp"
 MEETING = "io/checkpoint/meeting.hpp"
 LEAVES = "io/checkpoint/leaves.hpp"
 INDEX = "io/checkpoint/index.hpp"
@@ -19,6 +21,7 @@ TRAINING = "dist/checkpoint/training.cpp"
 NAMES = "io/checkpoint/weight_names.hpp"
 WEIGHTS = "io/checkpoint/weights.hpp"
 NAMED = "dist/checkpoint/weights.cpp"
+LLAMA = "dist/checkpoint/llama_names.cpp"
 INDICES = "unit/io/checkpoint/index.cpp"
 BOXES = "io/checkpoint/runs.hpp"
 RUNS = "unit/io/checkpoint/runs.cpp"
@@ -55,7 +58,13 @@ MUTANTS = [
     ("index: blocks may overlap", INDEX, "apart = apart && !meet;", "", (INDICES,)),
     ("index: a part may be left out", INDEX, "if (left != 0 || !apart)", "if (!apart)", (INDICES,)),
     ("index: blocks may reach beyond their tensor", INDEX, "if (!inside)", "if (false)", (INDICES,)),
+    ("load: what was read into its place stays after a failure", LOAD, "  } catch (...) {\n    all_read.take_back();\n    throw;", "  } catch (...) {\n    throw;", (IN_PLACE,)),
+    ("load: a state that was set is taken for none", ACCESS, "nothing = bytes[i] == 0;", "nothing = bytes[i] <= 255;", (IN_PLACE,)),
+    ("load: a parameter that was set is taken for none", ACCESS, "return !e.given().has_parameter(table);", "return true;", (IN_PLACE,)),
+    ("load: both halves of a long part are the first", BLOCKS, "half.begin[d] += half.size[d];", "", (IN_PLACE,)),
     ("weights: a matrix lies as it is in the program", WEIGHTS, "if (w.form.transposed) std::swap(p.stride[0], p.stride[1]);", "", (NAMED,)),
+    ("weights: a head's pairs lie as in the program", WEIGHTS, "if (head == 0) return i;", "return i;", (LLAMA,)),
+    ("weights: of a head only the block's own rows are read", WEIGHTS, "return head == 0 ? i : i - i % head;", "return i;", (LLAMA,)),
     ("weights: every part is the first", WEIGHTS, "w.form.of * w.form.part * dense[d]", "w.form.of * 0 * dense[d]", (NAMED,)),
     ("weights: a part of a tensor may be left out", WEIGHTS, "if (f.second != elements_in(f.first))", "if (false)", (NAMED,)),
     ("weights: what the program lacks is dropped", WEIGHTS, "if (read.count(e.name) == 0 && !leaves_out(e.name))", "if (false)", (NAMED,)),

@@ -3,6 +3,8 @@
 
 COLLECTIVES = "runtime/threads/collectives.hpp"
 WATCH, STALLED = "runtime/threads/watch.hpp", "dist/stalled.cpp"
+WITHIN, WITHINS = "runtime/processes/within_process.hpp", "static/runtime/processes/within_process.cpp"
+BARRIER, BARRIERS = "runtime/threads/barrier.hpp", "unit/runtime/threads/barrier.cpp"
 LIFELINE, LIFELINES = "runtime/processes/lifeline.hpp", "unit/runtime/processes/lifeline.cpp"
 STREAM = "runtime/threads/stream.hpp"
 CALL = "runtime/program/call.hpp"
@@ -149,6 +151,13 @@ MUTANTS = [
      "} else if (now - since_[lane][r] >= limit) {", (STALLED,)),
     ("meeting: whatever the others do", "runtime/threads/threads.hpp", "while (other < Mesh::size && g.member[static_cast<unsigned>(other)].doing == first) ++other;",
      "other = Mesh::size;", (STALLED,)),
+    ("within a process: threads are counted by the axes between", WITHIN, "int& rest = is_within(a) ? thread : process;",
+     "int& rest = is_within(a) ? process : thread;", (WITHINS,)),
+    ("within a process: axes of another mesh of a choice are kept", WITHIN, "std::conditional_t<Mesh::template has<Axis>, within_process<Axis>, within_process<>>",
+     "within_process<Axis>", (WITHINS,)),
+    ("gates: who leaves a round lets it be over", BARRIER, "while (!state_.compare_exchange_weak(s, s | broken, std::memory_order_acq_rel",
+     "while (!state_.compare_exchange_weak(s, s, std::memory_order_acq_rel", (BARRIERS,)),
+    ("gates: who has met may leave", BARRIER, "if ((s & ~(broken | arrived)) != round) return false;", "if (false) return false;", (BARRIERS,)),
     ("lifeline: an end is no end", LIFELINE, "if (!p.done && !finished_)", "if (finished_)", (LIFELINES,)),
     ("lifeline: a good end is a bad one", LIFELINE, "if (f.kind == 'D') p.done = true;", "", (LIFELINES,)),
     ("lifeline: rank 0 keeps what it hears", LIFELINE, "if (rank_ == 0 && p.rank != from) send(p, 'F', why);",

@@ -956,6 +956,9 @@ SHARDWISE_X(weight_name_numbers,
 SHARDWISE_X(weight_form_rank,
             "weight_names: the entry of this parameter or buffer says transposed, and it is no matrix, or takes a part along a dim that it "
             "does not have; say transposed of matrices alone, and part_of along one of its dims")
+SHARDWISE_X(weight_form_heads,
+            "weight_names: the entry of this parameter or buffer says interleaved_heads<Size>, and its dim 0 is not a whole number of heads "
+            "of so many rows; give the number of rows of one head")
 SHARDWISE_X(launch_ranks_differ,
             "launch: the two meshes have different numbers of ranks, and each thread is a rank of both; give meshes of as many "
             "ranks, or launch one after the other")
@@ -1180,6 +1183,12 @@ SHARDWISE_X(launch_mesh,
 SHARDWISE_X(mesh_choice_sizes,
             "mesh_choice: the number of ranks must say which mesh runs: give at least one mesh<...>, nothing else, and no two of "
             "equally many ranks")
+SHARDWISE_X(within_process_axes,
+            "within_process: an axis named here is not an axis of the mesh, or is named twice; name axes of mesh<...>, each once: those "
+            "whose ranks are threads of one process")
+SHARDWISE_X(within_process_choice,
+            "launch_mpi: the number of processes must say which mesh runs, and two meshes of the mesh_choice need equally many; let "
+            "them differ in the axes that within_process does not name")
 SHARDWISE_X(launch_function,
             "launch: the function given cannot be called with a rank; it is run once for each and takes it by reference: "
             "launch<mesh>([](auto& rank) { ... })")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The allocations of this executable, counted where counter.cpp replaces the allocator, while a thread's `counting` is set.
+// The allocations of this executable, counted where counter.cpp replaces the allocator, while a thread's `counting` is set; and of a
+// thread, while `weighing` is, what it holds of what it has allocated since, and the most that was.
 #pragma once
 
 #include <atomic>
@@ -16,4 +17,6 @@ namespace counter {
 extern thread_local bool counting;
 extern std::atomic<bool> counting_all;  // of all threads
 extern std::atomic<long> allocations;
+extern thread_local bool weighing;
+extern thread_local long held, most_held;  // bytes
 }  // namespace counter

@@ -134,6 +134,9 @@ TEST_CASE("weights: elements of fewer bits become the program's, others are refu
     CHECK(test::mentions(test::thrown([&] { sw::load_weights<tt::gpt2_names>(ex, scratch / "wide"); }),
                          "as F64, and the program as F32, which does not hold all its values; convert the file"));
     CHECK(ex.full_parameter("norm.weight") == got);
+    sw::executor<program<2, 2>> fresh(rank);
+    CHECK(test::mentions(test::thrown([&] { sw::load_weights<tt::gpt2_names>(fresh, scratch / "wide"); }), "as F64"));
+    CHECK(test::mentions(test::thrown([&] { fresh.full_parameter("norm.weight"); }), "has no value"));
   });
 }
 

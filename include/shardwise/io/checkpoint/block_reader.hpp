@@ -19,7 +19,9 @@ namespace shardwise::inline v0_1::storage {
 
 class block_reader {
  public:
-  block_reader(std::string folder, checkpoint_index index) : folder_(std::move(folder)), index_(std::move(index)) {
+  // most_bytes: what is read at once and held beside what is read into, but for the chunks that it begins and ends in.
+  block_reader(std::string folder, checkpoint_index index, std::uint64_t most_bytes = std::uint64_t{1} << 25)
+      : folder_(std::move(folder)), index_(std::move(index)), most_bytes_(most_bytes) {
     open_.resize(index_.files.size());
     parts_.resize(index_.tensors.size());
     for (std::size_t f = 0; f < index_.files.size(); ++f)
@@ -99,7 +101,24 @@ class block_reader {
       box.size[d] = (a_end < b_end ? a_end : b_end) - box.begin[d];
       if (box.size[d] <= 0) return;
     }
-    read_box<T>(p, box, stored, at, l, to);
+    read_parts<T>(p, box, stored, at, l, to);
+  }
+  // In halves, until each is short enough.
+  template <class T>
+  void read_parts(const part& p, const runtime::box_copy& box, const runtime::layout& stored, std::int64_t at,
+                  const runtime::layout& l, T* to) {
+    std::int64_t span = 1;
+    for (int d = 0; d < stored.rank; ++d) span += (box.size[d] - 1) * stored.str[d];
+    int d = 0;
+    while (d < stored.rank && box.size[d] == 1) ++d;
+    if (d == stored.rank || static_cast<std::uint64_t>(span) * sizeof(T) <= most_bytes_)
+      return read_box<T>(p, box, stored, at, l, to);
+    runtime::box_copy half = box;
+    half.size[d] = box.size[d] / 2;
+    read_parts<T>(p, half, stored, at, l, to);
+    half.begin[d] += half.size[d];
+    half.size[d] = box.size[d] - half.size[d];
+    read_parts<T>(p, half, stored, at, l, to);
   }
   // The bytes from the box's first element to its last one, in whole chunks.
   template <class T>
@@ -152,6 +171,7 @@ class block_reader {
 
   std::string folder_;
   checkpoint_index index_;
+  std::uint64_t most_bytes_;
   std::vector<std::vector<part>> parts_;  // of each tensor
   std::vector<std::unique_ptr<safetensors_reader>> open_;
 };

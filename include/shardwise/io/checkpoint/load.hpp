@@ -14,6 +14,7 @@
 #include <shardwise/io/checkpoint/block_reader.hpp>
 #include <shardwise/io/checkpoint/folder.hpp>
 #include <shardwise/io/checkpoint/meeting.hpp>
+#include <shardwise/io/checkpoint/read_leaves.hpp>
 #include <shardwise/support/edit_distance.hpp>
 
 namespace shardwise::inline v0_1 {
@@ -98,17 +99,17 @@ void check_shared_counts(const std::vector<saved_leaf>& leaves, const std::vecto
 
 // Loads the newest checkpoint of `folder` (or the one of a step), saved under any plan and mesh: parameters, buffers and states by
 // name, element by element what was saved. Collective. Throws checkpoint_error on all ranks, and before anything is written, if a file
-// is missing, torn or damaged, or the program holds other tensors. Price: this rank's blocks once more in memory.
+// is missing, torn or damaged, or the program holds other tensors. Price: of what the program holds already this rank's blocks once more
+// in memory, for as long as the load takes; what nobody has given a value yet is read into its place, so load before initialise.
 template <class Executor>
 loaded_checkpoint load(Executor& ex, const std::string& folder, const load_options& options = {}) {
-  using T = typename Executor::element;
   auto& rank = runtime::block_access::rank(ex);
   const bool states = options.contents == load_contents::all;
   loaded_checkpoint found;
   std::optional<storage::block_reader> reader;
-  std::vector<storage::saved_leaf> leaves;
-  std::vector<std::vector<T>> blocks;
-  const std::vector<std::string> indices = storage::together(rank, "load", [&] {
+  storage::read_leaves<Executor> all_read{ex};
+  std::vector<storage::saved_leaf>& leaves = all_read.leaves;
+  const auto read = [&] {
     const storage::checkpoint_folder source(folder);
     const std::vector<storage::recorded_checkpoint> all = source.record();
     const storage::recorded_checkpoint* chosen = &all.back();
@@ -138,23 +139,21 @@ loaded_checkpoint load(Executor& ex, const std::string& folder, const load_optio
         storage::matched(leaves, storage::tensors_of(leaves), reader->index(), found.path, states);
     for (std::size_t f = 0; f < reader->index().files.size(); ++f)  // all files, by one rank each
       if (f % static_cast<std::size_t>(rank.size()) == static_cast<std::size_t>(rank.index())) (void)reader->file(f);
-    for (std::size_t k = 0; k < leaves.size(); ++k) {
-      const runtime::layout l = storage::dense_layout(ex.layout_of(leaves[k].id));
-      blocks.emplace_back(static_cast<std::size_t>(l.numel()));
-      if (l.numel() > 0) reader->read(number[k], l, blocks.back().data());
-    }
-    storage::check_shared_counts(leaves, blocks, found.path);
+    all_read.read([&](std::size_t k, const runtime::layout& l, auto* to) { reader->read(number[k], l, to); });
+    storage::check_shared_counts(leaves, all_read.blocks, found.path);
     return found.path + " " + storage::checksum_text(chosen->index) + (states ? "" : ", its parameters alone");
-  });
-  for (const std::string& index : indices)
-    if (index != indices[0])
-      throw checkpoint_error("shardwise: load: ranks have read different checkpoints, " + indices[0] + " and " + index +
-                             "; give all ranks the same folder and options, and let no run save into it meanwhile");
-  for (std::size_t k = 0; k < leaves.size(); ++k) {
-    const runtime::layout& l = ex.layout_of(leaves[k].id);
-    runtime::block_access::fill(ex, leaves[k].id,
-                                [&](T* to) { storage::copy_block(blocks[k].data(), storage::dense_layout(l), to, l); });
+  };
+  try {
+    const std::vector<std::string> indices = storage::together(rank, "load", read);
+    for (const std::string& index : indices)
+      if (index != indices[0])
+        throw checkpoint_error("shardwise: load: ranks have read different checkpoints, " + indices[0] + " and " + index +
+                               "; give all ranks the same folder and options, and let no run save into it meanwhile");
+  } catch (...) {
+    all_read.take_back();
+    throw;
   }
+  all_read.give();
   runtime::block_access::all_given(ex);
   found.bytes_read = reader->bytes_read();
   return found;

@@ -23,6 +23,7 @@ namespace storage {
 struct weight_form {
   bool transposed = false;
   int part = 0, of = 1, dim = 0;
+  int head = 0;  // rows of a head whose pairs are neighbours in the file; 0: rows are in the program's order
 };
 
 }  // namespace storage
@@ -41,8 +42,15 @@ struct part_of {
     f.dim = Dim;
   }
 };
+// Dim 0 is heads of Size rows, of which rotary positions turn pairs: rows i and i + Size / 2 in the program (rotary_form::half_split), the
+// neighbours 2 i and 2 i + 1 in the file. So Meta's Llama files differ from Hugging Face's, in the queries' and keys' matrices.
+template <int Size>
+struct interleaved_heads {
+  static_assert(Size > 0 && Size % 2 == 0, "shardwise: interleaved_heads: a head has an even number of rows");
+  static constexpr void set(storage::weight_form& f) { f.head = Size; }
+};
 // The parameter or buffer Path is called Name in the file. A * in Path stands for a number, and the first, second, ... * of Name for
-// the same ones: named_as<"layers.*.norm1.weight", "h.*.ln_1.weight">. How: transposed, part_of.
+// the same ones: named_as<"layers.*.norm1.weight", "h.*.ln_1.weight">. How: transposed, part_of, interleaved_heads.
 template <fixed_string Path, fixed_string Name, class... How>
 struct named_as {
   static constexpr auto path = Path;
@@ -121,7 +129,17 @@ template <class Entry>
 constexpr bool fits_rank(std::string_view path, int rank) {
   if constexpr (Entry::names) {
     constexpr weight_form f = Entry::form();
-    return !path_matches(Entry::path.view(), path) || ((!f.transposed || rank == 2) && (f.of == 1 || f.dim < rank));
+    return !path_matches(Entry::path.view(), path) ||
+           ((!f.transposed || rank == 2) && (f.of == 1 || f.dim < rank) && (f.head == 0 || rank > 0));
+  } else {
+    return true;
+  }
+}
+template <class Entry>
+constexpr bool fits_heads(std::string_view path, std::int64_t rows) {
+  if constexpr (Entry::names) {
+    constexpr int head = Entry::form().head;
+    return head == 0 || rows % head == 0 || !path_matches(Entry::path.view(), path);
   } else {
     return true;
   }
@@ -133,15 +151,15 @@ template <class Program, bool Buffers, int At, class... Entries>
 struct mapped_tensor {
   using path = runtime::detail::parameter_path<Program, Buffers, At>;
   static constexpr int count = (0 + ... + (entry_matches<Entries>(path::path.view()) ? 1 : 0));
-  static constexpr int rank =
-      runtime::flat_parts<Program>::spec_of(Program::program,
-                                            runtime::detail::module_tensors<Program, Buffers>(Program::program).node[At])
-          .rank;
-  static constexpr bool fits = (fits_rank<Entries>(path::path.view(), rank) && ...);
-  static constexpr problem wrong = count == 0  ? problem::weight_unmapped
-                                   : count > 1 ? problem::weight_mapped_twice
-                                   : !fits     ? problem::weight_form_rank
-                                               : problem::none;
+  static constexpr spec described = runtime::flat_parts<Program>::spec_of(
+      Program::program, runtime::detail::module_tensors<Program, Buffers>(Program::program).node[At]);
+  static constexpr bool fits = (fits_rank<Entries>(path::path.view(), described.rank) && ...);
+  static constexpr bool has_heads = (fits_heads<Entries>(path::path.view(), described.extent[0]) && ...);
+  static constexpr problem wrong = count == 0   ? problem::weight_unmapped
+                                   : count > 1  ? problem::weight_mapped_twice
+                                   : !fits      ? problem::weight_form_rank
+                                   : !has_heads ? problem::weight_form_heads
+                                                : problem::none;
   static constexpr bool ok = raise<wrong, typename path::type>::ok;
   template <class Entry>
   static constexpr bool is_of = entry_matches<Entry>(path::path.view());

@@ -16,6 +16,7 @@
 
 #include <shardwise/io/checkpoint/leaves.hpp>
 #include <shardwise/io/checkpoint/meeting.hpp>
+#include <shardwise/io/checkpoint/read_leaves.hpp>
 #include <shardwise/io/checkpoint/runs.hpp>
 #include <shardwise/io/checkpoint/weight_names.hpp>
 #include <shardwise/io/safetensors/reader.hpp>
@@ -25,16 +26,29 @@ namespace shardwise::inline v0_1 {
 
 namespace storage {
 
-// Where the elements of a program's tensor lie in one of the file: element (i, j) at begin + i * stride[0] + j * stride[1].
+// Where the elements of a program's tensor lie in one of the file: element (i, j) at begin + row(i) * stride[0] + j * stride[1].
 struct weight_place {
   std::string name;
   extents shape;   // of the file's tensor
   extents stride;  // of the program's dims, in it
-  std::int64_t begin = 0, elements = 0;
+  std::int64_t begin = 0, elements = 0, head = 0;
+
+  std::int64_t row(std::int64_t i) const {
+    if (head == 0) return i;
+    const std::int64_t within = i % head, half = head / 2;
+    return i - within + (within < half ? 2 * within : 2 * (within - half) + 1);
+  }
+  std::int64_t steps(std::size_t dim, std::int64_t i) const { return (dim == 0 ? row(i) : i) * stride[dim]; }
+  // The first and the last of the file's rows that n > 0 of the program's, from i on, are among: whole heads where these are reordered.
+  std::int64_t first_row(std::int64_t i) const { return head == 0 ? i : i - i % head; }
+  std::int64_t last_row(std::int64_t i, std::int64_t n) const {
+    return head == 0 ? i + n - 1 : first_row(i + n - 1) + head - 1;
+  }
 };
 inline weight_place place_of(file_weight w, const extents& shape) {
   weight_place p;
   p.name = std::move(w.name);
+  p.head = w.form.head;
   p.shape = shape;
   if (w.form.transposed) std::swap(p.shape[0], p.shape[1]);
   p.elements = elements_in(shape);
@@ -122,15 +136,16 @@ std::vector<T> read_weight(const safetensors_reader& file, const weight_place& p
   if (block.empty()) return block;
   std::int64_t first = p.begin, last = p.begin;
   for (int d = 0; d < l.rank; ++d) {
-    first += l.origin[d] * p.stride[static_cast<std::size_t>(d)];
-    last += (l.origin[d] + l.ext[d] - 1) * p.stride[static_cast<std::size_t>(d)];
+    const auto dim = static_cast<std::size_t>(d);
+    first += (d == 0 ? p.first_row(l.origin[d]) : l.origin[d]) * p.stride[dim];
+    last += (d == 0 ? p.last_row(l.origin[d], l.ext[d]) : l.origin[d] + l.ext[d] - 1) * p.stride[dim];
   }
   std::vector<T> span(static_cast<std::size_t>(last - first + 1));
   read_elements(file, file.entry(p.name), first, span);
   std::int64_t at[max_rank]{};
   for (T& x : block) {
     std::int64_t from = p.begin - first;
-    for (int d = 0; d < l.rank; ++d) from += (l.origin[d] + at[d]) * p.stride[static_cast<std::size_t>(d)];
+    for (int d = 0; d < l.rank; ++d) from += p.steps(static_cast<std::size_t>(d), l.origin[d] + at[d]);
     x = span[static_cast<std::size_t>(from)];
     for (int d = l.rank - 1; d >= 0 && ++at[d] == l.ext[d]; --d) at[d] = 0;
   }
@@ -165,23 +180,25 @@ void load_weights(Executor& ex, const std::string& path) {
   using T = typename Executor::element;
   static_assert(storage::checked_names<Names, typename runtime::block_access::program<Executor>::type>::ok);
   auto& rank = runtime::block_access::rank(ex);
-  std::vector<storage::saved_leaf> leaves;
-  std::vector<std::vector<T>> blocks;
-  storage::together(rank, "load_weights", [&] {
-    leaves = storage::weights_of<Executor>("load_weights");
+  storage::read_leaves<Executor> all_read{ex};
+  const auto read = [&] {
+    const auto& leaves = all_read.leaves = storage::weights_of<Executor>("load_weights");
     const std::vector<storage::weight_place> places = storage::places_of<Names>(leaves, false);
     const safetensors_reader file(path);
     storage::check_file(file, leaves, places, &storage::name_map<Names>::leaves_out);
-    for (std::size_t k = 0; k < leaves.size(); ++k)
-      blocks.push_back(
-          storage::read_weight<T>(file, places[k], leaves[k].shape, storage::dense_layout(ex.layout_of(leaves[k].id))));
+    all_read.read([&](std::size_t k, const runtime::layout& l, T* to) {
+      const std::vector<T> block = storage::read_weight<T>(file, places[k], leaves[k].shape, storage::dense_layout(l));
+      storage::copy_block(block.data(), storage::dense_layout(l), to, l);
+    });
     return std::string();
-  });
-  for (std::size_t k = 0; k < leaves.size(); ++k) {
-    const runtime::layout& l = ex.layout_of(leaves[k].id);
-    runtime::block_access::fill(ex, leaves[k].id,
-                                [&](T* to) { storage::copy_block(blocks[k].data(), storage::dense_layout(l), to, l); });
+  };
+  try {
+    storage::together(rank, "load_weights", read);
+  } catch (...) {
+    all_read.take_back();
+    throw;
   }
+  all_read.give();
   runtime::block_access::all_given(ex);
 }
 
@@ -229,7 +246,7 @@ void save_weights(Executor& ex, const std::string& path, const file_calls& calls
       storage::extents at(shape.size(), 0);
       for (const T& x : part) {
         std::int64_t to = places[k].begin;
-        for (std::size_t d = 0; d < shape.size(); ++d) to += at[d] * places[k].stride[d];
+        for (std::size_t d = 0; d < shape.size(); ++d) to += places[k].steps(d, at[d]);
         whole[static_cast<std::size_t>(to)] = x;
         for (std::size_t d = shape.size(); d-- > 0 && ++at[d] == shape[d];) at[d] = 0;
       }

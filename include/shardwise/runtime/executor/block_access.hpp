@@ -34,6 +34,19 @@ struct block_access {
   static void fill(E& e, int id, const F& f) {
     e.fill_block(id, f);
   }
+  // Whether the block has never been given: of parameter or buffer number `table` (-1: of a state) nobody has set a value, and all its
+  // bytes are 0, as after construction.
+  template <class E>
+  static bool holds_nothing(E& e, int id, int table) {
+    if (table >= 0) return !e.given().has_parameter(table);
+    bool nothing = true;
+    read(e, id, [&](const auto* x) {
+      const auto* const bytes = reinterpret_cast<const unsigned char*>(x);
+      const std::size_t n = static_cast<std::size_t>(e.layout_of(id).numel()) * sizeof(*x);
+      for (std::size_t i = 0; i < n && nothing; ++i) nothing = bytes[i] == 0;
+    });
+    return nothing;
+  }
   // Collective: the whole tensor on rank `root`, nothing on the others.
   template <class E>
   static auto whole(E& e, int id, int root) {

@@ -10,6 +10,7 @@
 #endif
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
@@ -64,8 +65,8 @@ inline int count(std::int64_t n) {
 
 // Of this process: whether a launch has failed. MPI has no way back from that: what is under way can neither be finished nor taken
 // back, so nothing more is launched, and MPI is not finalized.
-inline bool& broken() {
-  static bool is = false;
+inline std::atomic<bool>& broken() {
+  static std::atomic<bool> is{false};
   return is;
 }
 

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -305,11 +307,11 @@ struct exchange {
     return part;
   }
 
-  // From shards of one dim to shards of another, or of the same one with other boundaries, which ranks tell each other before: each
-  // rank gets the crossing of the other's rows and its own columns.
+  // From shards of one dim to shards of another, or of the same one with other boundaries: each rank gets the crossing of the other's rows
+  // and its own columns.
   void all_to_all() {
-    std::vector<place> places = told_places();
-    const auto at = [&](int m, int r) -> const place& { return places[static_cast<std::size_t>(r * n + m)]; };
+    check_places();
+    const auto at = [&](int m, int r) { return place_of(m, r); };
     const auto sent_to = [&](int m, int r) {
       const layout& x = c[m].l[0];
       const int from = c[m].from.dim, d = c[m].to.dim;
@@ -349,27 +351,34 @@ struct exchange {
       }
     }
   }
-  // Of each rank, member by member; empty where no member keeps its dim.
-  std::vector<place> told_places() {
-    bool any = false;
-    for (int m = 0; m < n; ++m) any = any || c[m].from.dim == c[m].to.dim;
-    if (!any) return {};
-    const std::size_t each = static_cast<std::size_t>(n) * sizeof(place), all = each * static_cast<std::size_t>(ranks);
-    if (b.out.size() < each) b.out.resize(each);
-    if (b.in.size() < all) b.in.resize(all);
-    for (int m = 0; m < n; ++m) {
-      const layout &x = c[m].l[0], &o = c[m].l[result];
-      const int d = c[m].to.dim;
-      const place mine{x.origin[d], x.origin[d] + x.ext[d], o.origin[d], o.origin[d] + o.ext[d]};
-      std::memcpy(b.out.data() + static_cast<std::size_t>(m) * sizeof mine, &mine, sizeof mine);
+  // Of rank r, where it keeps the dim: law of the blocks (vocabulary/spec.hpp). No axis splits the dim after this one.
+  place place_of(int m, int r) const {
+    const call& k = c[m];
+    interval x, o;
+    if (k.kind == transition::exchange_halo) {
+      const std::int64_t extent = k.l[0].global[k.to.dim];
+      x = split({0, extent}, 1, ranks, r);
+      o = overlapping(k.to, extent, ranks, r);
+    } else {
+      x = split(k.cut, k.from.block, ranks, r);
+      o = split(k.cut, k.to.block, ranks, r);
     }
-    rank.along(c->axis, "an all-to-all", [&](MPI_Comm comm, MPI_Request* r) {
-      const int bytes = count(static_cast<std::int64_t>(each));
-      check(MPI_Iallgather(b.out.data(), bytes, MPI_BYTE, b.in.data(), bytes, MPI_BYTE, comm, r), "MPI_Iallgather");
-    });
-    std::vector<place> places(static_cast<std::size_t>(n) * static_cast<std::size_t>(ranks));
-    std::memcpy(places.data(), b.in.data(), all);
-    return places;
+    return {x.begin, x.begin + x.size, o.begin, o.begin + o.size};
+  }
+  // All ranks compute the same only where each finds its own blocks so.
+  void check_places() const {
+    for (int m = 0; m < n; ++m) {
+      const int d = c[m].to.dim;
+      if (c[m].from.dim != d) continue;
+      const layout &x = c[m].l[0], &o = c[m].l[result];
+      const place at = place_of(m, me);
+      const auto is = [d](const layout& l, std::int64_t begin, std::int64_t end) {
+        return l.ext[d] == end - begin && (l.ext[d] == 0 || l.origin[d] == begin);
+      };
+      if (!is(x, at.x, at.x_end) || !is(o, at.o, at.o_end))
+        throw std::logic_error("shardwise: a redistribution along axis " + std::to_string(c[m].axis) +
+                               " of the mesh was lowered for other blocks than it is given");
+    }
   }
 };
 

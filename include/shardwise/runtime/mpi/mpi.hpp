@@ -23,20 +23,18 @@ inline void say(const std::string& text) {
   std::fflush(stderr);
 }
 
-// Throws where MPI's world is not as large as the mesh.
-template <class Mesh>
-void check_size() {
+// Throws where MPI's world has not `wanted` processes; `needs` says what needs them, and `as_many` how many to start.
+inline void check_processes(int wanted, const std::string& needs, const char* as_many) {
   int size = 0;
   check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
-  if (size == Mesh::size) return;
+  if (size == wanted) return;
   const runtime::starter* const l = runtime::find_starter();
   const int started = l && std::getenv(l->size) ? runtime::number_in(*l, l->size) : 0;
   throw std::runtime_error(
-      "shardwise: launch_mpi: the mesh " + runtime::mesh_sizes<Mesh>() + " has " + std::to_string(Mesh::size) +
-      " ranks; MPI knows " + std::to_string(size) + (size == 1 ? " process" : " processes") +
+      "shardwise: launch_mpi: " + needs + "; MPI knows " + std::to_string(size) + (size == 1 ? " process" : " processes") +
       (started > 1 && size == 1 ? std::string(", and ") + l->started_by + " has started " + std::to_string(started) +
                                       ", which this MPI does not connect; start them with its own mpirun"
-                                : "; start as many as the mesh has ranks: mpirun -n " + std::to_string(Mesh::size)));
+                                : std::string("; start ") + as_many + ": mpirun -n " + std::to_string(wanted)));
 }
 
 // All ranks know that the program has no mesh for them: the first one says it before any of them ends.
@@ -52,22 +50,38 @@ int refuse_size(const runtime::process_place& p) {
   return 1;
 }
 
-template <class Mesh>
-std::unique_ptr<world> make_world(int host, const mpi_options& options) {
+// Of a rank: Layout says which process runs it, and as which of its threads.
+template <class Mesh, class Layout>
+seat seat_of(int rank) {
+  seat s;
+  s.rank = rank;
+  s.size = Mesh::size;
+  for (int r = 0; r < Mesh::size; ++r) {
+    s.process.push_back(Layout::process_of(r));
+    s.thread.push_back(Layout::thread_of(r));
+  }
+  for (int a = 0; a < Mesh::axes; ++a) {
+    std::vector<int>& group = s.groups.emplace_back();
+    for (int k = 0; k < Mesh::sizes[static_cast<unsigned>(a)]; ++k) group.push_back(Mesh::group_member(rank, a, k));
+    s.numbers.push_back(threads::world<Mesh>::group_of(rank, a));
+  }
+  return s;
+}
+struct a_process_each {
+  static int process_of(int rank) { return rank; }
+  static int thread_of(int) { return 0; }
+};
+
+inline std::unique_ptr<world> make_world(std::shared_ptr<line> shared, const seat& s, int host, const mpi_options& options) {
   if (!(options.timeout_seconds > 0))
     throw std::invalid_argument("shardwise: launch_mpi: timeout_seconds is " + std::to_string(options.timeout_seconds) +
                                 "; give the seconds that a rank may wait for others, more than 0");
+  return std::make_unique<world>(std::move(shared), s, host, options);
+}
+inline int process_number() {
   int me = 0;
   check(MPI_Comm_rank(MPI_COMM_WORLD, &me), "MPI_Comm_rank");
-  std::vector<std::vector<int>> groups;
-  std::vector<int> numbers;
-  for (int a = 0; a < Mesh::axes; ++a) {
-    std::vector<int> group;
-    for (int k = 0; k < Mesh::sizes[static_cast<unsigned>(a)]; ++k) group.push_back(Mesh::group_member(me, a, k));
-    groups.push_back(group);
-    numbers.push_back(threads::world<Mesh>::group_of(me, a));
-  }
-  return std::make_unique<world>(me, Mesh::size, groups, numbers, host, options);
+  return me;
 }
 
 // Processes of this host, which share its cores.
@@ -80,28 +94,19 @@ inline int host_ranks() {
   return n;
 }
 
-// Runs f and comes to an end with the other ranks. Returns nothing where all is well, else what failed; of the rank that reports, its
-// exception is stored.
-template <class Mesh, class F>
-world::verdict run_rank(F& f, world& w, int host, std::exception_ptr& own) {
+// Runs body(), in which the rank lives, and comes to an end with the other ranks. Returns nothing where all is well, else what failed; of
+// the rank that reports, its exception is stored.
+template <class Body>
+world::verdict run_rank(const Body& body, world& w, std::exception_ptr& own) {
   try {
-    {
-      mpi_rank<Mesh> rank(w, host);
-      f(rank);
-    }
+    body();
     w.finish();
     return {};
   } catch (const rank_failed&) {
     // the rank that caused it reports; or this one's stream, which has told the others already
   } catch (...) {
     own = runtime::with_rank(std::current_exception(), w.rank());
-    try {
-      std::rethrow_exception(own);
-    } catch (const std::exception& e) {
-      w.fail(e.what());
-    } catch (...) {
-      w.fail("shardwise: rank " + std::to_string(w.rank()) + " has thrown what is no std::exception");
-    }
+    fail(w, own);
   }
   return w.end_failed();
 }
@@ -110,16 +115,25 @@ world::verdict run_rank(F& f, world& w, int host, std::exception_ptr& own) {
 template <class Mesh, class F, class Says>
 void launch_rank(F& f, const mpi_options& options, const Says& says) {
   start();
-  check_size<Mesh>();
+  check_processes(Mesh::size, "the mesh " + runtime::mesh_sizes<Mesh>() + " has " + std::to_string(Mesh::size) + " ranks",
+                  "as many as the mesh has ranks");
   const int host = host_ranks();
-  std::unique_ptr<world> w = make_world<Mesh>(host, options);
+  const int me = process_number();
+  std::unique_ptr<world> w = make_world(std::make_shared<line>(), seat_of<Mesh, a_process_each>(me), host, options);
   std::exception_ptr own;
-  const world::verdict v = run_rank<Mesh>(f, *w, host, own);
-  if (v.rank < 0) return;
+  const auto body = [&] {
+    mpi_rank<Mesh> rank(*w, host);
+    f(rank);
+  };
+  const world::verdict v = run_rank(body, *w, own);
+  if (v.rank < 0) {
+    w->free();
+    return;
+  }
   world* const kept = w.release();  // MPI may still use it
   if (v.is_reporter) {
     says(v.text, v.silent);
-    if (v.silent) MPI_Abort(MPI_COMM_WORLD, 1);
+    if (v.silent) kept->abort_all();
     kept->report_done();
     if (own) std::rethrow_exception(own);
     throw std::runtime_error(v.text);

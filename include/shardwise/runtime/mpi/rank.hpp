@@ -139,15 +139,7 @@ class mpi_rank {
         team_(host_ranks) {}
   // The same rank as its stream's thread knows it.
   mpi_rank(mpi_rank& owner, threads::stream_lane) : mpi_rank(*owner.world_, 1, owner.written_, 1) {}
-  void fail(std::exception_ptr e) {
-    try {
-      std::rethrow_exception(runtime::with_rank(e, index()));
-    } catch (const std::exception& x) {
-      world_->fail(x.what());
-    } catch (...) {
-      world_->fail("shardwise: rank " + std::to_string(index()) + " has thrown what is no std::exception");
-    }
-  }
+  void fail(std::exception_ptr e) { mpi::fail(*world_, runtime::with_rank(e, index())); }
   // f(what all ranks show, one after the other)
   template <class F>
   void share(const char* in, const void* mine, std::size_t bytes, const F& f) {

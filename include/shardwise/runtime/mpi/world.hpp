@@ -7,11 +7,14 @@
 #include <time.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <exception>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -19,6 +22,7 @@
 #include <shardwise/runtime/failures.hpp>
 #include <shardwise/runtime/mpi/calls.hpp>
 #include <shardwise/runtime/program/clock.hpp>
+#include <shardwise/runtime/threads/barrier.hpp>
 #include <shardwise/runtime/threads/stream.hpp>
 #include <shardwise/runtime/threads/team.hpp>
 
@@ -37,10 +41,12 @@ struct mpi_options {
 
 namespace mpi {
 
-// A channel is a communicator and who meets there: all ranks' own threads, or the group along an axis, its threads or its streams.
-inline constexpr int channels = 1 + threads::lanes * max_axes;
-inline constexpr int all_ranks = 0;
-constexpr int channel_of(int lane, int axis) { return 1 + lane * max_axes + axis; }
+// A channel is who meets: all ranks' own threads, or the group along an axis, its threads or its streams. Between processes it has a
+// communicator. Where a process is several ranks, all ranks meet in two channels: the ranks of one process, and beside it one rank of
+// each process.
+inline constexpr int channels = 3 + threads::lanes * max_axes;
+inline constexpr int all_ranks = 0, process_ranks = 1, end_of_run = 2;
+constexpr int channel_of(int lane, int axis) { return 3 + lane * max_axes + axis; }
 
 // What ranks tell each other beside collectives.
 struct notice {
@@ -51,38 +57,61 @@ struct notice {
   char text[1000]{};
 };
 
-// Law: MPI is called by one thread at a time, and no call waits; what waits is the loop in `wait`, which also listens. So a rank leaves
-// a wait when it is over, when another rank has failed or returned, or when its time is up.
+// What the ranks of one process share: its turn to call MPI, and where notices arrive.
+struct line {
+  std::mutex gate;
+  MPI_Comm control = MPI_COMM_NULL;
+};
+
+// A rank of a mesh: whom it meets, and where all ranks run.
+struct seat {
+  int rank = 0, size = 1;
+  std::vector<int> process, thread;      // of every rank: of which process it is which thread
+  std::vector<std::vector<int>> groups;  // along each axis the ranks in their order, this one among them
+  std::vector<int> numbers;              // which of the groups along the axis that is
+  bool is_between(const std::vector<int>& group) const {
+    return group.size() > 1 && process[static_cast<std::size_t>(group[0])] != process[static_cast<std::size_t>(group[1])];
+  }
+};
+
+// Law: MPI is called by one thread of a process at a time, and no call waits; what waits are the loops in `wait` and `meet`, which also
+// listen. So a rank leaves a wait when it is over, when another rank has failed or returned, or when its time is up.
 // Law: all memory that MPI reads or writes is the world's, and a world that failed is never freed: of a collective that will never end
 // MPI goes on to move what has come, while the rank's memory is gone. Price: what is sent and what is received is copied once more.
 class world {
  public:
-  // groups[a]: the mesh ranks along axis a, in their order, which `rank` is one of, and numbers[a] which of these groups it is;
-  // host_ranks: processes that share this one's cores. Collective.
-  world(int rank, int size, const std::vector<std::vector<int>>& groups, const std::vector<int>& numbers, int host_ranks,
-        const mpi_options& options)
+  // host_ranks: ranks that share this process's cores. Collective: of a process that is several ranks one after the other.
+  world(std::shared_ptr<line> shared, const seat& s, int host_ranks, const mpi_options& options)
       : options_(options),
-        rank_(rank),
-        size_(size),
+        seat_(s),
+        rank_(s.rank),
+        size_(s.size),
         crowded_(host_ranks > threads::cores_of_process()),
-        left_(static_cast<std::size_t>(size), false),
-        begun_by_(static_cast<std::size_t>(size)),
-        answered_(static_cast<std::size_t>(size), false),
-        ended_(static_cast<std::size_t>(size), false) {
-    members_[all_ranks].resize(static_cast<std::size_t>(size));
-    for (int r = 0; r < size; ++r) members_[all_ranks][static_cast<std::size_t>(r)] = r;
-    made(MPI_Comm_dup(MPI_COMM_WORLD, &control_), control_, "MPI_Comm_dup");
+        line_(std::move(shared)),
+        gate_(line_->gate),
+        left_(static_cast<std::size_t>(s.size), false),
+        begun_by_(static_cast<std::size_t>(s.size)),
+        answered_(static_cast<std::size_t>(s.size), false),
+        ended_(static_cast<std::size_t>(s.size), false) {
+    const auto me = static_cast<std::size_t>(rank_);
+    for (int r = 0; r < size_; ++r) {
+      const auto at = static_cast<std::size_t>(r);
+      members_[end_of_run].push_back(r);
+      if (s.thread[at] == s.thread[me]) members_[all_ranks].push_back(r);
+      if (s.process[at] == s.process[me]) members_[process_ranks].push_back(r);
+    }
+    if (line_->control == MPI_COMM_NULL) made(MPI_Comm_dup(MPI_COMM_WORLD, &line_->control), line_->control, "MPI_Comm_dup");
     made(MPI_Comm_dup(MPI_COMM_WORLD, &comm_[all_ranks]), comm_[all_ranks], "MPI_Comm_dup");
     for (int lane = 0; lane < threads::lanes; ++lane)
-      for (int a = 0; a < static_cast<int>(groups.size()); ++a) {
-        const auto& group = groups[static_cast<std::size_t>(a)];
+      for (int a = 0; a < static_cast<int>(s.groups.size()); ++a) {
+        const auto& group = s.groups[static_cast<std::size_t>(a)];
         const auto c = static_cast<std::size_t>(channel_of(lane, a));
-        if (group.size() == 1) continue;
-        int place = 0;
-        while (group[static_cast<std::size_t>(place)] != rank) ++place;
-        made(MPI_Comm_split(MPI_COMM_WORLD, numbers[static_cast<std::size_t>(a)], place, &comm_[c]), comm_[c],
-             "MPI_Comm_split");
         members_[c] = group;
+        if (!s.is_between(group)) continue;
+        int place = 0;
+        while (group[static_cast<std::size_t>(place)] != rank_) ++place;
+        made(MPI_Comm_split(MPI_COMM_WORLD, s.numbers[static_cast<std::size_t>(a)], place, &comm_[c]), comm_[c],
+             "MPI_Comm_split");
       }
   }
   world(const world&) = delete;
@@ -113,6 +142,40 @@ class world {
     }
   }
 
+  // Returns when all ranks of a channel whose ranks are threads of this process have come to the gate. Law: who leaves by an exception
+  // has opened the gate before, so that nobody meets there who could still reach its memory.
+  void meet(threads::barrier& gate, int channel, const char* what, int axis) {
+    const waiting w{channel, axis, what, ++begun_[channel]};
+    const unsigned round = gate.come();
+    const std::int64_t begin = runtime::now();
+    bool is_said = false;
+    const auto over = [&] {
+      if (!is_said) return;
+      const std::lock_guard lock(gate_);
+      now_[channel] = nullptr;  // the text is the caller's
+    };
+    try {
+      for (int turn = 0; round == gate.no_round || !gate.is_over(round); ++turn) {
+        if (turn % 64 == 63) {
+          {
+            const std::lock_guard lock(gate_);
+            now_[channel] = what;
+            is_said = true;
+            listen();
+            look_for_losses(w);
+          }
+          if (seconds_since(begin) > options_.timeout_seconds) give_up(w);
+        }
+        pause(turn);
+      }
+    } catch (...) {
+      over();
+      if (round == gate.no_round || gate.leave_round(round)) throw;
+      return;
+    }
+    over();
+  }
+
   // What collectives of a lane send and receive, and how much of it goes where, in elements.
   struct buffers {
     std::vector<std::byte> out, in;
@@ -131,7 +194,7 @@ class world {
     tell_all(notice::failed, text);
   }
 
-  // The rank's function has returned: returns when those of all have. Collective; afterwards the world may be freed.
+  // The rank's function has returned: returns when those of all have. Afterwards the communicators may be freed.
   void finish() {
     {
       const std::lock_guard lock(gate_);
@@ -139,7 +202,7 @@ class world {
       left_[static_cast<std::size_t>(rank_)] = true;
     }
     const std::int64_t begin = runtime::now();
-    const waiting w{all_ranks, -1, "the meeting of all ranks at the end of the run", begun_[all_ranks]};
+    const waiting w{end_of_run, -1, "the meeting of all ranks at the end of the run", 1};
     for (int turn = 0;; ++turn) {
       {
         const std::lock_guard lock(gate_);
@@ -152,9 +215,13 @@ class world {
       if (turn % 64 == 63 && seconds_since(begin) > options_.timeout_seconds) give_up(w);
       pause(turn);
     }
+  }
+  // Collective, as the constructor; the process's last one frees what its ranks share.
+  void free() {
     for (MPI_Comm& c : comm_)
       if (c != MPI_COMM_NULL) MPI_Comm_free(&c);
-    MPI_Comm_free(&control_);
+    if (line_.use_count() == 1) MPI_Comm_free(&line_->control);
+    line_ = {};
   }
 
   // What all ranks make of a failed run, each when its function has been left: the rank that failed first, of several at once the
@@ -189,6 +256,11 @@ class world {
     v.silent = !names.empty();
     if (v.silent) v.text += "; MPI_Abort ends what did not leave by itself: rank " + names;
     return v;
+  }
+  // Ends all processes, those that do not answer, too.
+  void abort_all() {
+    const std::lock_guard lock(gate_);
+    MPI_Abort(MPI_COMM_WORLD, 1);
   }
   // The reporter has said it.
   void report_done() {
@@ -239,14 +311,20 @@ class world {
         now_[w.channel] = done ? nullptr : w.what;
         if (done) return;
         if (turn % 8 == 7) listen();
-        if (failed_by_ >= 0) throw rank_failed(failed_by_, failed_text_);
-        for (const int p : members_[w.channel])
-          if (left_[static_cast<std::size_t>(p)] && begun_by_[static_cast<std::size_t>(p)][w.channel] < w.number)
-            throw rank_returned(p, rank_, w.text().c_str());
+        look_for_losses(w);
       }
       if (turn % 64 == 63 && seconds_since(begin) > options_.timeout_seconds) give_up(w);
       pause(turn);
     }
+  }
+
+  // Throws where somebody has failed, or has returned without coming. The lock is held.
+  void look_for_losses(const waiting& w) const {
+    if (failed_by_ >= 0) throw rank_failed(failed_by_, failed_text_);
+    for (const int p : members_[w.channel])
+      if (left_[static_cast<std::size_t>(p)] &&
+          begun_by_[static_cast<std::size_t>(p)][static_cast<std::size_t>(w.channel)] < w.number)
+        throw rank_returned(p, rank_, w.text().c_str());
   }
 
   // Ranks that make different calls send each other what the other one does not expect.
@@ -277,7 +355,7 @@ class world {
     std::string found;
     for (const int p : lost) {
       const auto at = static_cast<std::size_t>(p);
-      if (answered_[at] && begun_by_[at][w.channel] >= w.number) continue;  // it has come, too
+      if (answered_[at] && begun_by_[at][static_cast<std::size_t>(w.channel)] >= w.number) continue;  // it has come, too
       found += "; rank " + std::to_string(p) +
                (answered_[at]
                     ? " has not come: it " + said_[at]
@@ -297,9 +375,10 @@ class world {
     letter& l = letters_.emplace_back();
     l.n.kind = kind;
     l.n.rank = rank_;
-    std::memcpy(l.n.begun, begun_, sizeof begun_);
+    for (int c = 0; c < channels; ++c) l.n.begun[c] = begun_[c];
     std::snprintf(l.n.text, sizeof l.n.text, "%s", text.c_str());
-    MPI_Isend(&l.n, static_cast<int>(sizeof l.n), MPI_BYTE, to, 0, control_, &l.request);
+    MPI_Isend(&l.n, static_cast<int>(sizeof l.n), MPI_BYTE, seat_.process[static_cast<std::size_t>(to)],
+              seat_.thread[static_cast<std::size_t>(to)], line_->control, &l.request);
   }
   void tell_all(notice::kind_type kind, const std::string& text) {
     for (int r = 0; r < size_; ++r)
@@ -320,12 +399,13 @@ class world {
     failed_text_ = text;
   }
   void listen() {
+    const int mine = seat_.thread[static_cast<std::size_t>(rank_)];
     for (;;) {
       int there = 0;
       MPI_Status s;
-      if (MPI_Iprobe(MPI_ANY_SOURCE, 0, control_, &there, &s) != MPI_SUCCESS || !there) return;
+      if (MPI_Iprobe(MPI_ANY_SOURCE, mine, line_->control, &there, &s) != MPI_SUCCESS || !there) return;
       notice n;
-      MPI_Recv(&n, static_cast<int>(sizeof n), MPI_BYTE, s.MPI_SOURCE, 0, control_, MPI_STATUS_IGNORE);
+      MPI_Recv(&n, static_cast<int>(sizeof n), MPI_BYTE, s.MPI_SOURCE, mine, line_->control, MPI_STATUS_IGNORE);
       const auto from = static_cast<std::size_t>(n.rank);
       std::memcpy(begun_by_[from].data(), n.begun, sizeof n.begun);
       switch (n.kind) {
@@ -363,17 +443,18 @@ class world {
   }
 
   mpi_options options_;
+  seat seat_;
   int rank_, size_;
   bool crowded_;
-  std::mutex gate_;
-  MPI_Comm control_ = MPI_COMM_NULL;
+  std::shared_ptr<line> line_;
+  std::mutex& gate_;
   std::array<MPI_Comm, channels> comm_ = [] {
     std::array<MPI_Comm, channels> c;
     c.fill(MPI_COMM_NULL);
     return c;
   }();
   std::vector<int> members_[channels];
-  std::int64_t begun_[channels]{};
+  std::atomic<std::int64_t> begun_[channels]{};
   const char* now_[channels]{};
   buffers buffers_[threads::lanes];
   std::deque<letter> letters_;  // which stay where they are
@@ -386,6 +467,17 @@ class world {
   std::string failed_text_;
   bool reported_ = false;
 };
+
+// The world's rank fails by e.
+inline void fail(world& w, const std::exception_ptr& e) {
+  try {
+    std::rethrow_exception(e);
+  } catch (const std::exception& x) {
+    w.fail(x.what());
+  } catch (...) {
+    w.fail("shardwise: rank " + std::to_string(w.rank()) + " has thrown what is no std::exception");
+  }
+}
 
 }  // namespace mpi
 

@@ -28,6 +28,30 @@ class barrier {
     left_.compare_exchange_strong(nobody, rank, std::memory_order_acq_rel);
     open();
   }
+  // For a party that waits by itself, since it looks at more than this gate: comes, and says in which round; no_round if the gate has
+  // been opened. Until the round is over it may leave.
+  static constexpr unsigned no_round = 1;  // rounds are multiples of one_round
+  unsigned come() {
+    unsigned s = state_.load(std::memory_order_acquire);
+    for (;;) {
+      if (s & broken) return no_round;
+      const bool last = (s & arrived) + 1 == parties_;
+      const unsigned next = last ? ((s & ~arrived) + one_round) & ~broken : s + 1;
+      if (!state_.compare_exchange_weak(s, next, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+      if (last) state_.notify_all();
+      return s & ~arrived;
+    }
+  }
+  bool is_over(unsigned round) const { return (state_.load(std::memory_order_acquire) & ~(broken | arrived)) != round; }
+  // Opens the gate for all that have come in `round`, unless it is over: then all have met, and false is returned.
+  bool leave_round(unsigned round) {
+    unsigned s = state_.load(std::memory_order_acquire);
+    do
+      if ((s & ~(broken | arrived)) != round) return false;
+    while (!state_.compare_exchange_weak(s, s | broken, std::memory_order_acq_rel, std::memory_order_acquire));
+    state_.notify_all();
+    return true;
+  }
   // Whether who came in `round` still waits.
   bool is_open_round(unsigned round) const { return (state_ & ~arrived) == round; }
 
