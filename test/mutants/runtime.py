@@ -10,6 +10,7 @@ BLOCKS = "runtime/program/blocks.hpp"
 READY = "runtime/program/ready.hpp"
 EXECUTOR = "runtime/executor/executor.hpp"
 EXECUTORS = "runtime/executor/executor_base.hpp"
+FIGURES, EXPLANATION = "io/explanation/figures.hpp", "unit/io/explanation.cpp"
 WHOLE = "dist/redistribution/whole_values.cpp"
 SET = "unit/runtime/program/ready.cpp"
 BUFFERS = "unit/runtime/program/buffers.cpp"
@@ -299,4 +300,10 @@ MUTANTS = [
      ("unit/pass/layout/layout_optim.cpp",)),
     ("memory formats: a box is copied as if its last dim were dense", "runtime/program/copy_list.hpp", "to[y + i * sy] = from[x + i * sx];", "to[y + i] = from[x + i];",
      ("unit/pass/layout/layout_optim.cpp",)),
+    ("explanation: bytes are those of rank 0, which sends less than the busiest", FIGURES,
+     "mesh_type::coordinate(e.axes[static_cast<std::size_t>(x.axis)].busiest)", "mesh_type::coordinate(0)", (EXPLANATION,)),
+    ("explanation: a stretch's memory is its first node's", "io/explanation/markdown.hpp", "s.live = std::max(s.live, e.nodes", "s.live = s.live > 0 ? s.live : std::max(s.live, e.nodes",
+     (EXPLANATION,)),
+    ("explanation: a program writes itself whenever an executor is made", "io/explanation/programs.hpp", "if (written) return;", "",
+     ("unit/io/explained_programs.cpp",)),
 ]

@@ -1160,6 +1160,9 @@ SHARDWISE_X(executor_rank,
             "executor: it needs a rank of its program's own mesh, and of the kind that it names, and is given another one, or none; "
             "make it in the function that launch runs on that mesh, launch<mesh>([](auto& rank) { executor<step> run(rank); ... }), "
             "and name another kind of rank: executor<step, std::remove_reference_t<decltype(rank)>>")
+SHARDWISE_X(explain_header,
+            "executor: SHARDWISE_EXPLAIN is set, and the header by which programs write themselves is not included; include "
+            "<shardwise/shardwise.hpp> or <shardwise/cuda.cuh>, or <shardwise/io/explanation/programs.hpp> beside the narrow headers")
 SHARDWISE_X(run_without_env,
             "executor: run takes the numbers of the step as one step_env, and is given something else; set its fields: "
             "step_env env; env.lr = 0.01; env.step = 1; run(env)")

@@ -10,6 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#if SHARDWISE_EXPLAIN
+#include <shardwise/runtime/executor/explained.hpp>
+#endif
 #include <shardwise/runtime/executor/gradient_sums.hpp>
 #include <shardwise/runtime/program/copied_parameters.hpp>
 #include <shardwise/runtime/program/lowered.hpp>
@@ -17,6 +20,7 @@
 #include <shardwise/runtime/program/scaler_state.hpp>
 #include <shardwise/runtime/rank.hpp>
 #include <shardwise/runtime/timeline/program.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -244,7 +248,11 @@ class executor_base : public gradient_sums<Step, Self> {
   std::size_t call_count() const { return calls().size(); }
 
  protected:
-  explicit executor_base(Rank* rank) : rank_(rank) {}
+  explicit executor_base(Rank* rank) : rank_(rank) {
+#if SHARDWISE_EXPLAIN && !SHARDWISE_DEVICE_PASS
+    if (rank_) explain_program<Step, mesh_type>(rank_->index());
+#endif
+  }
 
   // The node of one of its states.
   static constexpr int scaler_node(state_kind which) {
