@@ -11,6 +11,7 @@ READY = "runtime/program/ready.hpp"
 EXECUTOR = "runtime/executor/executor.hpp"
 EXECUTORS = "runtime/executor/executor_base.hpp"
 FIGURES, EXPLANATION = "io/explanation/figures.hpp", "unit/io/explanation.cpp"
+MUON = "dist/module/muon.cpp"
 WHOLE = "dist/redistribution/whole_values.cpp"
 SET = "unit/runtime/program/ready.cpp"
 BUFFERS = "unit/runtime/program/buffers.cpp"
@@ -306,4 +307,8 @@ MUTANTS = [
      (EXPLANATION,)),
     ("explanation: a program writes itself whenever an executor is made", "io/explanation/programs.hpp", "if (written) return;", "",
      ("unit/io/explained_programs.cpp",)),
+    ("muon: the direction is the momentum before the step", "operations/update/options.hpp", "M::mul_add(kept_twice, m, rest_of_both * g)", "m + T(0) * g", (MUON,)),
+    ("muon: a group that is named for AdamW is updated by Muon", "module/muon.hpp", "parameter.rank != 2 || (group > 0 &&", "parameter.rank != 2 || (group > 64 &&",
+     (MUON,)),
+    ("muon: a coefficient is another one", "module/muon.hpp", "third = 2.0315", "third = 2.0325", (MUON,)),
 ]

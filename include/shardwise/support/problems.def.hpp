@@ -616,6 +616,9 @@ SHARDWISE_X(sgd_nesterov_dampened,
 SHARDWISE_X(amsgrad_moments,
             "amsgrad: what it keeps is the largest of Adam's second moments, and this optimizer has none; write amsgrad<adam<>> or "
             "amsgrad<adamw<>>, and clip_norm, clip_value and maximize around it")
+SHARDWISE_X(muon_group,
+            "muon: it names a group of parameters to be updated by AdamW that the plan does not have; name one of the plan's, or add it "
+            "there: param_group<name, patterns...>")
 SHARDWISE_X(clip_value_order,
             "clip_value: values are clipped behind the norm, which is that of gradients as they come; clip_norm stands outside: write "
             "clip_norm<clip_value<...>>")
@@ -764,6 +767,9 @@ SHARDWISE_X(flat_parameters_differ,
 SHARDWISE_X(flat_parameters_decay,
             "fully_shard: the optimizer decays matrices alone, and in flat_parameters matrices and vectors are one; let it decay all, "
             "or leave out flat_parameters")
+SHARDWISE_X(flat_parameters_muon,
+            "fully_shard: muon makes the steps of matrices orthogonal, and flat_parameters has none: matrices and vectors are one there; "
+            "leave out flat_parameters, or take adamw<>")
 SHARDWISE_X(flat_parameters_eager,
             "fully_shard: an eager model is bound with a plan with flat_parameters, and its parameters are tensors of their own; leave "
             "out flat_parameters in its plan, which computes the same")
