@@ -12,6 +12,7 @@ EXECUTOR = "runtime/executor/executor.hpp"
 EXECUTORS = "runtime/executor/executor_base.hpp"
 FIGURES, EXPLANATION = "io/explanation/figures.hpp", "unit/io/explanation.cpp"
 MUON = "dist/module/muon.cpp"
+SHARED = "dist/shared_parameters.cpp"
 WHOLE = "dist/redistribution/whole_values.cpp"
 SET = "unit/runtime/program/ready.cpp"
 BUFFERS = "unit/runtime/program/buffers.cpp"
@@ -311,4 +312,10 @@ MUTANTS = [
     ("muon: a group that is named for AdamW is updated by Muon", "module/muon.hpp", "parameter.rank != 2 || (group > 0 &&", "parameter.rank != 2 || (group > 64 &&",
      (MUON,)),
     ("muon: a coefficient is another one", "module/muon.hpp", "third = 2.0315", "third = 2.0325", (MUON,)),
+    ("shared parameters: a view of a borrowed parameter begins where the parameter does", "runtime/program/lowered.hpp",
+     "borrowed_[static_cast<std::size_t>(own)] + at - plan().offset[own] + view_bytes_[static_cast<std::size_t>(id)]", "borrowed_[static_cast<std::size_t>(own)]",
+     (SHARED,)),
+    ("shared parameters: borrowed parameters take memory", "pass/memory/memory.hpp", "begin(st, Source::value, parameters_elsewhere<Source>);", "begin(st, Source::value, false);",
+     (SHARED,)),
+    ("shared parameters: parameters of another rank are taken", EXECUTORS, "if (from.rank_->index() != rank_->index())", "if (false)", (SHARED,)),
 ]

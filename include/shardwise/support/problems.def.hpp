@@ -920,6 +920,20 @@ SHARDWISE_X(mode_unsaid,
             "the model of a train_step or forward_step, or say it in the plan that it is bound with: plan<train_mode>")
 SHARDWISE_X(mode_expected,
             "with_mode: what is given where the mode belongs is none; give train_mode or eval_mode: with_mode<eval_mode>(model)")
+SHARDWISE_X(shared_parameters_differ,
+            "with_parameters_of: the two programs do not have the same parameters and buffers: one of them has another name, shape, "
+            "element type or number; give both one model")
+SHARDWISE_X(shared_parameters_placed,
+            "with_parameters_of: a parameter or buffer lies otherwise in the two programs, so that one block cannot be both; give both "
+            "one plan, and the program that evaluates no pass that moves parameters, or copy them with copy_parameters")
+SHARDWISE_X(shared_parameters_mesh,
+            "with_parameters_of: the two programs are of different meshes; give both one mesh, or copy with copy_parameters")
+SHARDWISE_X(shared_parameters_written,
+            "with_parameters_of: the program writes into parameters or buffers, which would be the other program's; let its modules "
+            "evaluate (eval_mode), or give it its own with copy_parameters")
+SHARDWISE_X(shared_parameters_executor,
+            "executor: the program's parameters are those of another program's executor (with_parameters_of), and an executor of that "
+            "program is not given; write executor<with_parameters_of<judge, step>> test(rank, run), run an executor<step> of this rank")
 SHARDWISE_X(copied_parameters_differ,
             "copy_parameters: the two programs do not have the same parameters: one of them has another name, shape, element "
             "type or number; copy between programs of one model, or one by one with gather_parameter and set_parameter")

@@ -264,6 +264,30 @@ class executor_base : public gradient_sums<Step, Self> {
     return state_of_program(source::program, which);
 #endif
   }
+  // Whether an executor that is made with one of Of, or with none (void), is made right.
+  template <class Of>
+  static constexpr bool takes_parameters_of() {
+#if SHARDWISE_DEVICE_PASS
+    return true;
+#else
+    constexpr bool right = [] {
+      if constexpr (base::borrows) return std::is_same_v<Of, typename source::parameters_of>;
+      else return std::is_void_v<Of>;
+    }();
+    static_assert(raise<(right ? problem::none : problem::shared_parameters_executor), Step, mesh_type>::ok);
+    return right;
+#endif
+  }
+  // The other executor's parameters and buffers, before anything is lowered.
+  template <class Of>
+  void borrow_parameters(executor<Of, Rank>& from) {
+    from.check_parameters("executor");
+    if (from.rank_->index() != rank_->index())
+      throw std::invalid_argument("shardwise: executor: parameters of an executor of rank " +
+                                  std::to_string(from.rank_->index()) + " are to be used on rank " +
+                                  std::to_string(rank_->index()) + "; give the executor of the same rank");
+    base::borrow_leaves(from);
+  }
   // What follows the parameters in flat ones: no run makes anything but zeros of it.
   void clear_padding() {
     if constexpr (base::flat::any)
