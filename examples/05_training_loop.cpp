@@ -8,6 +8,7 @@
 #include <numbers>
 #include <vector>
 
+#include <shardwise/runtime/program/shared_parameters.hpp>
 #include <shardwise/shardwise.hpp>
 namespace sw = shardwise;
 
@@ -35,7 +36,8 @@ struct task {  // the loss first; what else is named is a metric
 
 using plan = sw::plan<sw::data_parallel<dp>, sw::param_group<"no_decay", "bias">>;
 using step = sw::train_step<classifier, task, plan, mesh, sw::clip_norm<sw::adamw<>>>;
-using judge = sw::forward_step<classifier, task, plan, mesh>;  // the same model and task; its modules evaluate
+// The same model and task; its modules evaluate, by the weights of the executor that trains.
+using judge = sw::with_parameters_of<sw::forward_step<classifier, task, plan, mesh>, step>;
 
 // Which third of the turn a point lies in; equal on all ranks, each of which takes its own rows of it.
 struct data {
@@ -65,8 +67,8 @@ double rate_at(int s, int steps) {
 int main() {
   sw::launch<mesh>([](auto& rank) {
     sw::executor<step> run(rank);
-    sw::executor<judge> test(rank);
     run.initialise(/*seed*/ 1);
+    sw::executor<judge> test(rank, run);
     sw::env_of<step> env;  // the numbers of a run, and of the plan's groups by name
     env.weight_decay = 0.01;
     env.group<"no_decay">().weight_decay = 0;
@@ -78,7 +80,6 @@ int main() {
       feed(run, data(s));
       run.run(env);
       if (s % 20 != 0) continue;
-      test.copy_parameters(run);
       feed(test, data(1000));
       test.run({});
       if (rank.index() == 0)

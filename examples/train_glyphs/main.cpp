@@ -96,8 +96,7 @@ result train(const options& o, const font_files& fonts, const std::vector<glyph>
                 << std::flush;
     }
 
-    sw::executor<judge> judged(rank);
-    judged.copy_parameters(run);
+    sw::executor<judge> judged(rank, run);
     for (std::size_t first = 0; first < held_out.size(); first += batch) {
       const std::span<float> rows = judged.template input<float>(0);
       const std::size_t begin = first + first_row, end = std::min(begin + own, held_out.size());

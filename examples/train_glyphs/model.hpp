@@ -6,6 +6,7 @@
 
 #include <shardwise/more_functions.hpp>
 #include <shardwise/pass/communication/fuse_collectives.hpp>
+#include <shardwise/runtime/program/shared_parameters.hpp>
 
 #include "classes.hpp"
 #include "images.hpp"
@@ -75,6 +76,7 @@ struct answer {
 
 using step = sw::train_step<network, recognise, plan, mesh, sw::clip_norm<sw::adamw<true>>,
                             sw::pipeline<sw::comm_fusion_in_place<25>>>;
-using judge = sw::forward_step<network, answer, plan, mesh>;
+using judge =
+    sw::with_parameters_of<sw::forward_step<network, answer, plan, mesh>, step>;  // by the weights of step's executor
 
 }  // namespace train_glyphs

@@ -20,6 +20,7 @@
 #include <shardwise/module/schedules.hpp>
 #include <shardwise/pass/analysis/run_time.hpp>
 #include <shardwise/runtime/program/describe.hpp>
+#include <shardwise/runtime/program/shared_parameters.hpp>
 
 #if defined(TRAIN_TEXT_MPI)
 #include <shardwise/runtime/mpi/mpi.hpp>
@@ -90,8 +91,10 @@ using step_on = sw::train_step<gpt_of<size>::gpt, typename Plan::task, typename 
                                typename Plan::mesh, sw::clip_norm<sw::adamw<true>>, typename Plan::pipeline, float,
                                typename Place::backend>;
 template <class Plan, class Place>
-using score_on = sw::forward_step<gpt_of<size>::gpt, typename Plan::task, typename Place::template plan<typename Plan::plan>,
-                                  typename Plan::mesh, sw::pipeline<>, float, typename Place::backend>;
+using score_on = sw::with_parameters_of<
+    sw::forward_step<gpt_of<size>::gpt, typename Plan::task, typename Place::template plan<typename Plan::plan>,
+                     typename Plan::mesh, sw::pipeline<>, float, typename Place::backend>,
+    step_on<Plan, Place>>;
 
 // Sampling runs on one rank.
 struct one : sw::axis<1> {};
@@ -322,8 +325,7 @@ int train_at(const options& o) {
     }
     if (speaks) speed = bar.rate();
 
-    sw::executor<score, rank_type> judge(rank);
-    judge.copy_parameters(run);
+    sw::executor<score, rank_type> judge(rank, run);  // by run's weights, where they lie
     double total = 0;
     for (std::size_t first = 0; first < starts.size(); first += size::batch) {
       for (std::size_t r = 0; r < size::batch; ++r) b.take(text.held_out, r, starts[first + r]);

@@ -8,3 +8,7 @@
 
 #include <shardwise/runtime/cuda/executor.cuh>
 #include <shardwise/runtime/cuda/launch.hpp>
+
+#if SHARDWISE_EXPLAIN
+#include <shardwise/io/explanation/programs.hpp>
+#endif

@@ -13,6 +13,10 @@
 #include <shardwise/runtime/fake/fake.hpp>
 #include <shardwise/runtime/host/convolution_library.hpp>
 
+#if SHARDWISE_EXPLAIN
+#include <shardwise/io/explanation/programs.hpp>
+#endif
+
 #ifndef SHARDWISE_EXTERN_KERNELS  // else linked: provided_kernels.hpp
 #include <shardwise/runtime/host/all_kernels.hpp>
 #endif

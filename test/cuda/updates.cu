@@ -62,7 +62,7 @@ std::vector<sw::computed_in<T>> updated(bool clipped, std::int64_t options, doub
   const auto bind = [&](C* base, void* g, std::size_t size) {
     for (int i = 0; i < count; ++i) {
       auto& c = calls[static_cast<std::size_t>(i)];
-      c.inputs = (largest ? 5 : sw::is_adam(Op) ? 4 : 3) + (clipped ? 1 : 0);
+      c.inputs = (largest ? 5 : sw::is_adam(Op) || Op == sw::op_code::muon ? 4 : 3) + (clipped ? 1 : 0);
       c.a.v[0] = clipped ? 1 : 0;
       c.a.v[1] = 1;
       c.a.v[4] = options;
@@ -119,7 +119,7 @@ TEST_CASE("many parameters in few launches are updated as one by one") {
          {std::int64_t{sw::keeps_largest}, std::int64_t{sw::maximises}, std::int64_t{sw::keeps_largest | sw::clips_values}})
       check<sw::op_code::adam_with>(clipped, options);
     for (const std::int64_t options : {std::int64_t{0}, std::int64_t{sw::clips_values | sw::maximises}})
-      check<sw::op_code::lion>(clipped, options);
+      check<sw::op_code::lion>(clipped, options), check<sw::op_code::muon>(clipped, options);
   }
 }
 

@@ -388,6 +388,8 @@ inline constexpr exemption unproved[] = {
     {op_code::advance, "counts steps, on every rank alike"},
     {op_code::adam_term, "a part of adam, which is proved, of equal blocks: checked by verify"},
     {op_code::adam_term_with, "a part of adam_with, which is proved, of equal blocks: checked by verify"},
+    {op_code::muon, "its direction is of whole matrices, each rank's part of it cut out: dist/module/muon.cpp"},
+    {op_code::muon_direction, "a part of muon, of equal blocks: checked by verify"},
     {op_code::adjust_scale, "numbers that all ranks have, out of one that they have summed"},
 };
 

@@ -12,6 +12,9 @@ BLOCKS = "runtime/program/blocks.hpp"
 READY = "runtime/program/ready.hpp"
 EXECUTOR = "runtime/executor/executor.hpp"
 EXECUTORS = "runtime/executor/executor_base.hpp"
+FIGURES, EXPLANATION = "io/explanation/figures.hpp", "unit/io/explanation.cpp"
+MUON = "dist/module/muon.cpp"
+SHARED = "dist/shared_parameters.cpp"
 WHOLE = "dist/redistribution/whole_values.cpp"
 SET = "unit/runtime/program/ready.cpp"
 BUFFERS = "unit/runtime/program/buffers.cpp"
@@ -308,4 +311,20 @@ MUTANTS = [
      ("unit/pass/layout/layout_optim.cpp",)),
     ("memory formats: a box is copied as if its last dim were dense", "runtime/program/copy_list.hpp", "to[y + i * sy] = from[x + i * sx];", "to[y + i] = from[x + i];",
      ("unit/pass/layout/layout_optim.cpp",)),
+    ("explanation: bytes are those of rank 0, which sends less than the busiest", FIGURES,
+     "mesh_type::coordinate(e.axes[static_cast<std::size_t>(x.axis)].busiest)", "mesh_type::coordinate(0)", (EXPLANATION,)),
+    ("explanation: a stretch's memory is its first node's", "io/explanation/markdown.hpp", "s.live = std::max(s.live, e.nodes", "s.live = s.live > 0 ? s.live : std::max(s.live, e.nodes",
+     (EXPLANATION,)),
+    ("explanation: a program writes itself whenever an executor is made", "io/explanation/programs.hpp", "if (written) return;", "",
+     ("unit/io/explained_programs.cpp",)),
+    ("muon: the direction is the momentum before the step", "operations/update/options.hpp", "M::mul_add(kept_twice, m, rest_of_both * g)", "m + T(0) * g", (MUON,)),
+    ("muon: a group that is named for AdamW is updated by Muon", "module/muon.hpp", "parameter.rank != 2 || (group > 0 &&", "parameter.rank != 2 || (group > 64 &&",
+     (MUON,)),
+    ("muon: a coefficient is another one", "module/muon.hpp", "third = 2.0315", "third = 2.0325", (MUON,)),
+    ("shared parameters: a view of a borrowed parameter begins where the parameter does", "runtime/program/lowered.hpp",
+     "borrowed_[static_cast<std::size_t>(own)] + at - plan().offset[own] + view_bytes_[static_cast<std::size_t>(id)]", "borrowed_[static_cast<std::size_t>(own)]",
+     (SHARED,)),
+    ("shared parameters: borrowed parameters take memory", "pass/memory/memory.hpp", "begin(st, Source::value, parameters_elsewhere<Source>);", "begin(st, Source::value, false);",
+     (SHARED,)),
+    ("shared parameters: parameters of another rank are taken", EXECUTORS, "if (from.rank_->index() != rank_->index())", "if (false)", (SHARED,)),
 ]

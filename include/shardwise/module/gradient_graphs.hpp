@@ -247,7 +247,9 @@ struct update_program {
   using binding_type = eager_binding<Bound>;
   using param_groups = typename groups_of_plan<typename binding_type::plan_type>::type;
   static constexpr bool splits = splits_any_states<typename binding_type::plan_type>;
-  using updated = staged<apply_optimizer<Optimizer, binding_type::parameters, splits>, given_gradients<Bound>>;
+  using updated = staged<apply_optimizer<typename optimizer_under<Optimizer, typename binding_type::plan_type>::type,
+                                         binding_type::parameters, splits>,
+                         given_gradients<Bound>>;
   static constexpr const auto& program = updated::value.g;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(refused_graph<graph_of<updated>, typename binding_type::mesh_type>::ok);

@@ -99,6 +99,7 @@ struct apply_optimizer {
  private:
   static constexpr bool dynamic = !std::is_void_v<Scaler>;
   static constexpr bool sums_squares = Optimizer::clips || dynamic;
+  static constexpr bool by_matrix = requires { typename Optimizer::adam_groups; };  // muon: matrices by a rule of their own
 
   struct sizes {
     int nodes, specs;
@@ -117,9 +118,10 @@ struct apply_optimizer {
       for (int a = 0; a < s.axes; ++a) total += s.place[a].is_partial() ? 1 : 0;
       total += s.type != joint.g.spec_of(i).type ? 1 : 0;
       if (low && detail::has_low_form(joint.g, c)) total += detail::steps_to_low_form(joint.g, c);
+      if constexpr (by_matrix) total += s.rank == 2 ? Optimizer::most_nodes : 0;
       if (Split) total += 3 * std::popcount(detail::split_states(joint.g.nodes[i])) + 1;
     }
-    return {total, (Split ? 6 : 3) * joint.g.spec_count + 32};
+    return {total, ((Split ? 6 : 3) + (by_matrix ? 2 * max_axes + 2 : 0)) * joint.g.spec_count + 32};
   }
 
  public:
@@ -196,7 +198,7 @@ struct apply_optimizer {
  private:
   // Parameters handled by a stage, in either phase: each makes two to four nodes there, mostly from the memo.
   static constexpr int chunk(int nodes) {
-    const int each = Split ? 4 : 2;
+    const int each = by_matrix ? 64 : Split ? 4 : 2;
     return nodes / each > 0 ? nodes / each : 1;
   }
 
@@ -368,27 +370,64 @@ struct apply_optimizer {
       m.checked_with = given;
     }
     if (Optimizer::states > 0 && m.state_spec < 0) m.state_spec = b.intern(detail::state_spec(sp));
+    if constexpr (by_matrix) {
+      if (Optimizer::is_rest(sp, attributes_of<parameter_attributes>(b.nodes[p].a).group))
+        return emit_update<typename Optimizer::rest>(st, b, index, written, g);
+      else return update_matrix(st, b, index, written, g);
+    } else {
+      return emit_update<Optimizer>(st, b, index, written, g);
+    }
+  }
+
+  // By another optimizer than the step's own (muon's rest) with the step's options.
+  template <class By, class State>
+  static constexpr int emit_update(State& st, builder& b, int index, int written, int g) {
+    const int p = st.param_node[index], own = b.nodes[written].spec;
+    const spec& sp = b.specs[own];
     node n = empty_node;
-    n.op = Optimizer::op;
+    n.op = !by_matrix || Optimizer::options == 0 ? By::op : detail::with_options(By::op);
     n.spec = own;
     n.scope = b.nodes[p].scope;
-    n.f = !Optimizer::matrices_only || sp.rank >= 2 ? 1 : 0;  // whether weight decay applies
+    n.f = !By::matrices_only || sp.rank >= 2 ? 1 : 0;  // whether weight decay applies
     n.a = attributes<adam_attributes>(st.factor < 0 ? 0
                                       : dynamic     ? 2
                                                     : 1,
-                                      Optimizer::flavour, 0,
+                                      By::flavour, 0,
                                       attributes_of<parameter_attributes>(b.nodes[p].a).group);  // and sgd's and lion's
     n.a.v[4] = Optimizer::options;
     n.in[n.inputs++] = written;
     n.in[n.inputs++] = g;
-    for (int k = 0; k < Optimizer::states; ++k)
+    for (int k = 0; k < By::states; ++k)
       n.in[n.inputs++] =
           b.emit(op_code::state,
                  attributes<leaf_attributes>(st.states++, index,
                                              k < 2 ? std::int64_t{first_moment} + k : std::int64_t{largest_second_moment}),
-                 0, m.state_spec, n.scope);
+                 0, st.memo[own].state_spec, n.scope);
     if (st.factor >= 0) n.in[n.inputs++] = st.factor;
     return b.append(n);
+  }
+
+  // The direction is computed from the momentum before the update writes it.
+  template <class State>
+  static constexpr int update_matrix(State& st, builder& b, int index, int written, int g) {
+    const int p = st.param_node[index], own = b.nodes[written].spec, scope = b.nodes[p].scope;
+    const std::int64_t clipped = st.factor < 0 ? 0 : dynamic ? 2 : 1;
+    const std::int64_t group = attributes_of<parameter_attributes>(b.nodes[p].a).group;
+    if (const dtype type = b.specs[own].type; b.specs[b.nodes[g].spec].type != type) {
+      spec s = b.specs[b.nodes[g].spec];
+      s.type = type;
+      g = b.emit(op_code::cast, attributes<cast_attributes>(static_cast<std::int64_t>(type)), 0, b.intern(s), scope, g);
+    }
+    const int state_spec = st.memo[own].state_spec;
+    const int momentum = b.emit(op_code::state, attributes<leaf_attributes>(st.states++, index, std::int64_t{first_moment}),
+                                0, state_spec, scope);
+    op_attr a = attributes<adam_term_attributes>(clipped, 0, 3, group);
+    a.v[4] = Optimizer::options;
+    const int direction =
+        Optimizer::orthogonal(b, b.emit(op_code::muon_direction, a, 0, state_spec, scope, momentum, g, st.factor), scope);
+    a = attributes<sgd_attributes>(clipped, 0, 0, group);
+    a.v[4] = Optimizer::options;
+    return b.emit(op_code::muon, a, Optimizer::rate(b.specs[own]), own, scope, written, g, direction, momentum, st.factor);
   }
 };
 

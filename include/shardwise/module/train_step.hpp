@@ -282,6 +282,17 @@ struct without_dead_casts<Source, true> {
   using type = passes::eliminate_dead<Source>;
 };
 
+// An optimizer as it stands under a plan: muon asks for the plan's groups.
+template <class Optimizer, class Plan>
+struct optimizer_under {
+  using type = Optimizer;
+};
+template <class Optimizer, class Plan>
+  requires requires { typename Optimizer::adam_groups; }
+struct optimizer_under<Optimizer, Plan> {
+  using type = typename Optimizer::template in_groups<Optimizer, typename groups_of_plan<Plan>::type>;
+};
+
 template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T>
 struct step_graph {
   using accumulation = typename accumulation_of<Plan>::type;
@@ -289,12 +300,15 @@ struct step_graph {
   using trace_type = functional<typename checked_trained<forward_type, Plan>::type, true>;
   using joint = typename joint_graph<trace_type, accumulation::shardwise_micro_batches>::type;
   using kept = typename with_kept_gradients<Plan, Pipeline, joint>::type;
-  using updated = staged<apply_optimizer<Optimizer, trace_type::parameters, splits_any_states<Plan>, trace_type::loss_scaled,
-                                         typename trace_type::scaler>,
+  using updated = staged<apply_optimizer<typename optimizer_under<Optimizer, Plan>::type, trace_type::parameters,
+                                         splits_any_states<Plan>, trace_type::loss_scaled, typename trace_type::scaler>,
                          kept>;
 #if !SHARDWISE_DEVICE_PASS
   static_assert(raise<(has_flat<trace_type> && Optimizer::matrices_only ? problem::flat_parameters_decay : problem::none),
                       Optimizer>::ok);
+  static_assert(raise<(has_flat<trace_type> && requires {
+                        typename Optimizer::adam_groups;
+                      } ? problem::flat_parameters_muon : problem::none), Optimizer>::ok);
   static_assert(loss_is_scaled<forward_type, Plan>::ok);
   static_assert(low_sums_within<graph_of<updated>, reduction_bound_of<Plan>, Mesh>::ok);
 #endif

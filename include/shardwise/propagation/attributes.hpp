@@ -216,7 +216,7 @@ struct adam_attributes {
   std::int64_t group;
 };
 // Of which: 0 the next first moment of (m, gradient, parameter), 1 the next second one of (v, gradient, parameter), 2 the next parameter of
-// (parameter, m, v, steps). Of adam_term_with: 0, 1, or 3, the larger one of (largest second moment, v). Clipped as of sgd, 0 or 2.
+// (parameter, m, v, steps). Of adam_term_with: 0, 1, or 3, the larger one of (largest second moment, v). Of muon_direction 3. Clipped as of sgd, 0 or 2.
 struct adam_term_attributes {
   std::int64_t clipped;
   std::int64_t decoupled;
@@ -241,8 +241,10 @@ constexpr std::int64_t update_options_of(const op_attr& a) { return a.v[4]; }
 constexpr bool is_adam(op_code op) { return op == op_code::adam || op == op_code::adam_with; }
 constexpr bool is_adam_term(op_code op) { return op == op_code::adam_term || op == op_code::adam_term_with; }
 constexpr bool is_sgd(op_code op) { return op == op_code::sgd || op == op_code::sgd_with; }
+// A value on an optimizer's way, of operands of equal blocks, as their record says (adam_term_attributes): Muon's has two.
+constexpr bool is_optimizer_term(op_code op) { return is_adam_term(op) || op == op_code::muon_direction; }
 // What applies a gradient, operand 1, to a parameter.
-constexpr bool is_optimizer(op_code op) { return (op >= op_code::sgd && op <= op_code::lion) || is_adam_term(op); }
+constexpr bool is_optimizer(op_code op) { return (op >= op_code::sgd && op <= op_code::muon) || is_optimizer_term(op); }
 // Whether it reads the run's number of the step: Adam, where it does not count its own, and the first step of a dampened momentum.
 constexpr bool reads_step_number(op_code op, const op_attr& a) {
   return (is_adam(op) && attributes_of<adam_attributes>(a).counts == 0) ||

@@ -34,6 +34,7 @@ namespace shardwise::inline v0_1 {
 //   room, part      storage without a value; its value once operand 1 has run
 //   assign, in_place, advance   writes operand 1 over operand 0; says that operand 1 was computed there; adds 1 to operand 0
 //   sgd_with, adam_with, adam_term_with   the same with options (update_option): programs without them have nothing of theirs
+//   muon_direction  what muon makes orthogonal: of (momentum, gradient) Nesterov's next one, in proportion
 //   adjust_scale    of a dynamic_loss_scale: whether the step's updates happen, and the next step's scale (operations/update/)
 // name, kernel (1: runs a kernel, 2: the user's, 0: a view, a leaf or a marker without one)
 #define SHARDWISE_OPS(X)                                                                                            \
@@ -55,8 +56,8 @@ namespace shardwise::inline v0_1 {
   X(constant_pad, 1) X(triangle, 1) X(arange, 1) X(rand, 1) X(randn, 1) X(bernoulli, 1)                             \
   X(dropout, 1) X(relabel, 0) X(opaque, 1) X(custom, 2) X(getitem, 0)                                               \
   X(fused, 1) X(norm, 1) X(norm_dw_db, 1) X(norm_dx_dw, 1) X(room, 0) X(part, 0)                                     \
-  X(sgd, 1) X(adam, 1) X(sgd_with, 1) X(adam_with, 1) X(lion, 1)                                                    \
-  X(pack, 0) X(unpack, 0) X(assign, 1) X(in_place, 0) X(advance, 1) X(adam_term, 1) X(adam_term_with, 1) X(adjust_scale, 1)                                 \
+  X(sgd, 1) X(adam, 1) X(sgd_with, 1) X(adam_with, 1) X(lion, 1) X(muon, 1)                                         \
+  X(pack, 0) X(unpack, 0) X(assign, 1) X(in_place, 0) X(advance, 1) X(adam_term, 1) X(adam_term_with, 1) X(muon_direction, 1) X(adjust_scale, 1)                                 \
   SHARDWISE_ELEMENTWISE_OPS(X)                                                                                      \
   X(amax, 1) X(amin, 1) X(prod, 1) X(prod_dx, 1)                                                                    \
   X(log_softmax, 1) X(exp_sum, 1)                                                                                   \

@@ -66,11 +66,25 @@
 #endif
 #endif
 
+// 1: every compiled program writes what it is and costs, as Markdown and as an HTML page, when its first executor is made
+// (io/explanation/programs.hpp, which the umbrella headers then include; else nothing of it is compiled).
+#if !defined(SHARDWISE_EXPLAIN)
+#define SHARDWISE_EXPLAIN 0
+#endif
+
 // Code that options alter has the option in its name, so that objects compiled with different ones go together in one program:
 // an inline namespace, which users do not write. A rank's type is in that of the options, and so differs in name all that is
 // made for it: eager tensors, executors, the calls of both. A program that hands such a thing from one object to another of
 // other options does not link. The other macros of this file follow from the compiler, its language level or its pass alone.
-#if SHARDWISE_CHECKED && defined(SHARDWISE_WITH_BLAS)
+#if SHARDWISE_EXPLAIN && SHARDWISE_CHECKED && defined(SHARDWISE_WITH_BLAS)
+#define SHARDWISE_RANK_BUILD explaining_checked_with_blas
+#elif SHARDWISE_EXPLAIN && SHARDWISE_CHECKED
+#define SHARDWISE_RANK_BUILD explaining_checked
+#elif SHARDWISE_EXPLAIN && defined(SHARDWISE_WITH_BLAS)
+#define SHARDWISE_RANK_BUILD explaining_unchecked_with_blas
+#elif SHARDWISE_EXPLAIN
+#define SHARDWISE_RANK_BUILD explaining_unchecked
+#elif SHARDWISE_CHECKED && defined(SHARDWISE_WITH_BLAS)
 #define SHARDWISE_RANK_BUILD checked_with_blas
 #elif SHARDWISE_CHECKED
 #define SHARDWISE_RANK_BUILD checked

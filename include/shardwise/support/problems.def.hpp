@@ -624,6 +624,9 @@ SHARDWISE_X(sgd_nesterov_dampened,
 SHARDWISE_X(amsgrad_moments,
             "amsgrad: what it keeps is the largest of Adam's second moments, and this optimizer has none; write amsgrad<adam<>> or "
             "amsgrad<adamw<>>, and clip_norm, clip_value and maximize around it")
+SHARDWISE_X(muon_group,
+            "muon: it names a group of parameters to be updated by AdamW that the plan does not have; name one of the plan's, or add it "
+            "there: param_group<name, patterns...>")
 SHARDWISE_X(clip_value_order,
             "clip_value: values are clipped behind the norm, which is that of gradients as they come; clip_norm stands outside: write "
             "clip_norm<clip_value<...>>")
@@ -772,6 +775,9 @@ SHARDWISE_X(flat_parameters_differ,
 SHARDWISE_X(flat_parameters_decay,
             "fully_shard: the optimizer decays matrices alone, and in flat_parameters matrices and vectors are one; let it decay all, "
             "or leave out flat_parameters")
+SHARDWISE_X(flat_parameters_muon,
+            "fully_shard: muon makes the steps of matrices orthogonal, and flat_parameters has none: matrices and vectors are one there; "
+            "leave out flat_parameters, or take adamw<>")
 SHARDWISE_X(flat_parameters_eager,
             "fully_shard: an eager model is bound with a plan with flat_parameters, and its parameters are tensors of their own; leave "
             "out flat_parameters in its plan, which computes the same")
@@ -922,6 +928,20 @@ SHARDWISE_X(mode_unsaid,
             "the model of a train_step or forward_step, or say it in the plan that it is bound with: plan<train_mode>")
 SHARDWISE_X(mode_expected,
             "with_mode: what is given where the mode belongs is none; give train_mode or eval_mode: with_mode<eval_mode>(model)")
+SHARDWISE_X(shared_parameters_differ,
+            "with_parameters_of: the two programs do not have the same parameters and buffers: one of them has another name, shape, "
+            "element type or number; give both one model")
+SHARDWISE_X(shared_parameters_placed,
+            "with_parameters_of: a parameter or buffer lies otherwise in the two programs, so that one block cannot be both; give both "
+            "one plan, and the program that evaluates no pass that moves parameters, or copy them with copy_parameters")
+SHARDWISE_X(shared_parameters_mesh,
+            "with_parameters_of: the two programs are of different meshes; give both one mesh, or copy with copy_parameters")
+SHARDWISE_X(shared_parameters_written,
+            "with_parameters_of: the program writes into parameters or buffers, which would be the other program's; let its modules "
+            "evaluate (eval_mode), or give it its own with copy_parameters")
+SHARDWISE_X(shared_parameters_executor,
+            "executor: the program's parameters are those of another program's executor (with_parameters_of), and an executor of that "
+            "program is not given; write executor<with_parameters_of<judge, step>> test(rank, run), run an executor<step> of this rank")
 SHARDWISE_X(copied_parameters_differ,
             "copy_parameters: the two programs do not have the same parameters: one of them has another name, shape, element "
             "type or number; copy between programs of one model, or one by one with gather_parameter and set_parameter")
@@ -1171,6 +1191,9 @@ SHARDWISE_X(executor_rank,
             "executor: it needs a rank of its program's own mesh, and of the kind that it names, and is given another one, or none; "
             "make it in the function that launch runs on that mesh, launch<mesh>([](auto& rank) { executor<step> run(rank); ... }), "
             "and name another kind of rank: executor<step, std::remove_reference_t<decltype(rank)>>")
+SHARDWISE_X(explain_header,
+            "executor: SHARDWISE_EXPLAIN is set, and the header by which programs write themselves is not included; include "
+            "<shardwise/shardwise.hpp> or <shardwise/cuda.cuh>, or <shardwise/io/explanation/programs.hpp> beside the narrow headers")
 SHARDWISE_X(run_without_env,
             "executor: run takes the numbers of the step as one step_env, and is given something else; set its fields: "
             "step_env env; env.lr = 0.01; env.step = 1; run(env)")

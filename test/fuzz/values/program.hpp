@@ -35,7 +35,7 @@ enum class role {
   adjoint,     // differentiation writes it, and nothing else
   update,      // an optimizer writes it
   of_passes,   // passes write it
-  of_modules,  // a module has it: drawn by test/fuzz_programs
+  of_modules,  // a module, or an optimizer of matrices, has it: drawn by test/fuzz_programs
   of_types     // of several element types: drawn by test/fuzz_programs
 };
 
@@ -146,7 +146,9 @@ constexpr role role_of(op_code op) {
     case op_code::sgd_with:
     case op_code::adam_with:
     case op_code::lion: return role::update;
-    case op_code::module_buffer: return role::of_modules;
+    case op_code::module_buffer:
+    case op_code::muon:
+    case op_code::muon_direction: return role::of_modules;
     case op_code::cast: return role::of_types;
     case op_code::fused:
     case op_code::norm:

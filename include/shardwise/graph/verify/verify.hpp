@@ -254,13 +254,14 @@ constexpr finding verify(const Graph& g, int begin, int end, checked_application
       known = i + 1;
       continue;
     }
-    if (is_adam_term(n.op) || n.op == op_code::assign || n.op == op_code::in_place) {  // all operands are of equal blocks
-      for (int k = 1; k < (is_adam_term(n.op) && attributes_of<adam_term_attributes>(n.a).which != 3 ? 3 : 2); ++k)
+    if (is_optimizer_term(n.op) || n.op == op_code::assign ||
+        n.op == op_code::in_place) {  // all operands are of equal blocks
+      for (int k = 1; k < (is_optimizer_term(n.op) && attributes_of<adam_term_attributes>(n.a).which != 3 ? 3 : 2); ++k)
         if (!same_blocks(g.specs[g.nodes[n.in[0]].spec], g.specs[g.nodes[n.in[k]].spec]))
           return {problem::graph_unplaced, i};
     }
     if (n.op == op_code::advance) continue;
-    if ((is_update(n.op) && n.op != op_code::copy_) || is_adam_term(n.op)) {
+    if ((is_update(n.op) && n.op != op_code::copy_) || is_optimizer_term(n.op)) {
       for (int a = 0; a < g.specs[n.spec].axes; ++a)
         if (const placement& given = g.specs[g.nodes[n.in[1]].spec].place[a];
             given.is_partial() && !(given == g.specs[n.spec].place[a]))

@@ -401,6 +401,45 @@ struct kernel<op_code::lion> {
   }
 };
 
+template <class T>
+struct muon_rule {
+  double rate;
+  std::int64_t options;
+
+  struct step {
+    operations::optioned_gradient<math<T>, T> given;
+    operations::muon_step<math<T>, T> with;
+    __device__ step(const muon_rule& r, const device_env& e, T clip) : given(e.env, r.options, clip), with(e.env, r.rate) {}
+    __device__ void operator()(T& p, T g, T& m, T& direction) const {
+      p = with.moved(p, direction);
+      m = with.next(m, given(g));
+    }
+  };
+};
+
+// operands: parameter, gradient, direction, momentum [, factor]. The direction is written back as it is.
+template <>
+struct kernel<op_code::muon> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    run_all<T>(&c, 1, ctx);
+  }
+  template <class T>
+  static void run_all(const call* calls, std::size_t count, context& ctx) {
+    using C = computed_in<T>;
+    using item = detail::update_item<T, muon_rule<C>>;
+    detail::update_all<T, muon_rule<C>>(op_code::muon, calls, count, ctx, [](const call& c) {
+      const auto of = attributes_of<sgd_attributes>(c.a);
+      return item{
+          {as<C>(c.p[0]), as<T>(c.p[1]), as<C>(c.p[3]), as<C>(c.p[2]), of.clipped != 0 ? as<C>(c.p[c.inputs - 1]) : nullptr},
+          0,
+          muon_rule<C>{c.f, update_options_of(c.a)},
+          0,
+          0};
+    });
+  }
+};
+
 namespace detail {
 
 inline constexpr int flat_threads = 256;
@@ -440,6 +479,17 @@ __global__ void __launch_bounds__(flat_threads)
     else if (which == 0) out[i] = with.first(x[i], with.gradient(with.given(y[i]), z[i]));
     else out[i] = with.second(x[i], with.gradient(with.given(y[i]), z[i]));
   }
+}
+
+template <class T>
+__global__ void __launch_bounds__(flat_threads)
+    muon_direction_kernel(T* out, const T* m, const T* g, const T* by, muon_rule<T> rule, std::int64_t n,
+                          const device_env* env) {
+  const T factor = by ? *by : T(1);
+  const typename muon_rule<T>::step step(rule, *env, factor);
+  const std::int64_t stride = std::int64_t{gridDim.x} * flat_threads;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * flat_threads + threadIdx.x; i < n; i += stride)
+    out[i] = factor < T(0) ? m[i] : step.with.direction(m[i], step.given(g[i]));
 }
 
 // to += 1, unless the factor `by` says that the step is skipped.
@@ -487,6 +537,20 @@ struct kernel<op_code::adam_term_with> {
     launch(op_code::adam_term_with, &detail::adam_term_with_kernel<T>, detail::flat_blocks(n), detail::flat_threads,
            ctx.stream, as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]), of.which == 3 ? nullptr : as<T>(c.p[2]),
            of.clipped != 0 ? as<T>(c.p[c.inputs - 1]) : nullptr, static_cast<int>(of.which), rule, n, ctx.env);
+  }
+};
+
+template <>
+struct kernel<op_code::muon_direction> {
+  template <class T>
+  static void run(const call& c, context& ctx) {
+    const std::int64_t n = c.l[0].numel();
+    if (n == 0) return;
+    const auto of = attributes_of<adam_term_attributes>(c.a);
+    const muon_rule<T> rule{1, update_options_of(c.a)};
+    launch(op_code::muon_direction, &detail::muon_direction_kernel<T>, detail::flat_blocks(n), detail::flat_threads,
+           ctx.stream, as<T>(c.p[result]), as<T>(c.p[0]), as<T>(c.p[1]),
+           of.clipped != 0 ? as<T>(c.p[c.inputs - 1]) : nullptr, rule, n, ctx.env);
   }
 };
 

@@ -202,6 +202,47 @@ struct kernel<op_code::lion> {
   }
 };
 
+// operands: parameter, gradient, direction, momentum [, factor]
+template <>
+struct kernel<op_code::muon> {
+  static constexpr cut_kind cut = cut_kind::update;
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
+    const auto of = attributes_of<sgd_attributes>(c.a);
+    const T* const by = q.p[c.inputs - 1];
+    if (detail::is_skipped<T>(of.clipped, by)) return;
+    const operations::optioned_gradient<math<T>, T> given(env, update_options_of(c.a), of.clipped != 0 ? *by : T(1));
+    const operations::muon_step<math<T>, T> with(env, c.f);
+    T* const p = q.p[0];
+    const T* const g = q.p[1];
+    const T* const o = q.p[2];
+    T* const m = q.p[3];
+    independent_loop<T>(c.l[0].numel(), [=](std::int64_t i) {
+      p[i] = with.moved(p[i], o[i]);
+      m[i] = with.next(m[i], given(g[i]));
+    });
+  }
+};
+
+// operands: momentum, gradient [, factor]; in a step that is skipped the momentum
+template <>
+struct kernel<op_code::muon_direction> {
+  static constexpr cut_kind cut = cut_kind::update;
+  template <class T>
+  static constexpr void run(const call& c, const operands<T>& q, const step_env& env) {
+    const auto of = attributes_of<adam_term_attributes>(c.a);
+    const T* const by = q.p[c.inputs - 1];
+    T* const out = q.p[result];
+    const T* const m = q.p[0];
+    const T* const g = q.p[1];
+    const std::int64_t n = c.l[0].numel();
+    if (detail::is_skipped<T>(of.clipped, by)) return independent_loop<T>(n, [=](std::int64_t i) { out[i] = m[i]; });
+    const operations::optioned_gradient<math<T>, T> given(env, update_options_of(c.a), of.clipped != 0 ? *by : T(1));
+    const operations::muon_step<math<T>, T> with(env, 1);
+    independent_loop<T>(n, [=](std::int64_t i) { out[i] = with.direction(m[i], given(g[i])); });
+  }
+};
+
 // One of Adam's three results, as a value of its own; behind its operands the factor of a dynamic loss scale, if there is one: in a step
 // that is skipped the result is operand 0.
 template <>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lion's step, and what options (update_option) make of gradients and states, element by element, once for all devices: PyTorch's rules.
+// Lion's and Muon's steps, and what options (update_option) make of gradients and states, element by element, once for all devices: PyTorch's rules.
 #pragma once
 
 #include <cstdint>
@@ -72,6 +72,26 @@ struct lion_step {
     return M::mul_add(p, shrink, T(0) - lr * direction);
   }
   constexpr T next(T m, T g) const { return M::mul_add(b2, m, rest2 * g); }
+};
+
+// Muon's of a matrix, element by element; share: its rate.
+template <class M, class T>
+struct muon_step {
+  T kept, rest, kept_twice, rest_of_both, size, shrink;
+
+  template <class Env>
+  constexpr muon_step(const Env& env, double share)
+      : kept(M::from(env.momentum)),
+        rest(M::from(1 - env.momentum)),
+        kept_twice(M::from(env.momentum * env.momentum)),
+        rest_of_both(M::from(1 - env.momentum * env.momentum)),
+        size(M::from(env.lr * share)),
+        shrink(M::from(1 - env.lr * env.weight_decay)) {}
+
+  constexpr T next(T m, T g) const { return M::mul_add(kept, m, rest * g); }
+  // momentum next(m, g) + (1 - momentum) g, of the momentum before this step
+  constexpr T direction(T m, T g) const { return M::mul_add(kept_twice, m, rest_of_both * g); }
+  constexpr T moved(T p, T orthogonal) const { return M::mul_add(p, shrink, T(0) - size * orthogonal); }
 };
 
 // amsgrad's: a NaN is the larger one.

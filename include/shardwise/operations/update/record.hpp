@@ -23,6 +23,8 @@ inline constexpr operation adam_with =
     update_together([](const op_attr& a) { return (update_options_of(a) & keeps_largest) != 0 ? 0b11101U : 0b1101U; });
 // The parameter and the momentum.
 inline constexpr operation lion = update_together([](const op_attr&) { return 0b101U; });
+// The parameter and, behind gradient and direction, the momentum.
+inline constexpr operation muon = update_together([](const op_attr&) { return 0b1001U; });
 inline constexpr operation assign = without_rule(operation_kind::update, &writes_first, element_rule::any);
 inline constexpr operation in_place = without_rule(operation_kind::update, &writes_first);
 inline constexpr operation advance = without_rule(operation_kind::update, &writes_first);
@@ -30,5 +32,6 @@ inline constexpr operation advance = without_rule(operation_kind::update, &write
 inline constexpr operation adjust_scale = without_rule(operation_kind::update, [](const op_attr&) { return 0b111U; });
 inline constexpr operation adam_term = without_rule(operation_kind::computed);
 inline constexpr operation adam_term_with = adam_term;
+inline constexpr operation muon_direction = adam_term;
 
 }  // namespace shardwise::inline v0_1::operations

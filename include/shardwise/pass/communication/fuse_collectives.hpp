@@ -57,7 +57,7 @@ struct fuse_rules {
       if (wanted[i] || update) {
         const bool passes_on = update || n.op == op_code::redistribute || n.op == op_code::contiguous ||
                                n.op == op_code::pack || n.op == op_code::unpack || n.op == op_code::mul ||
-                               n.op == op_code::cast || is_adam_term(n.op);
+                               n.op == op_code::cast || is_optimizer_term(n.op);
         for (int k = 0; passes_on && k < n.inputs; ++k) wanted[n.in[k]] = true;
       }
       if (!wanted[i] || n.op != op_code::redistribute || shardwise::detail::transition_at(g, i) != transition::all_reduce)

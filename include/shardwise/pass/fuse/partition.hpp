@@ -33,7 +33,7 @@ struct core_operations {
   template <class Graph>
   static constexpr bool holds(const Graph& g, int i) {
     const op_code op = g.nodes[i].op;
-    return op != op_code::opaque && op != op_code::pack && !is_adam_term(op) && !passes::stays_outside(g, i);
+    return op != op_code::opaque && op != op_code::pack && !is_optimizer_term(op) && !passes::stays_outside(g, i);
   }
 };
 

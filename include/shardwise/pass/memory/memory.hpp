@@ -25,6 +25,7 @@ constexpr std::int64_t align_up(std::int64_t n) { return (n + buffer_alignment -
 // one stands, operands that are waited for with the last wait for any of them.
 // A node with several results has no bytes; those of its results, or of the packs that they lie in, are taken where it stands, beside
 // its operands', since its kernel writes all of them there.
+// Parameters that lie elsewhere have no bytes here, and offsets that count from where they are.
 // The arena is [workspace shared by all kernels][parameters, states, inputs][buffers that live for part of the step].
 template <int Nodes>
 struct memory_plan {
@@ -90,6 +91,10 @@ struct plan_memory {
     return align_up(own > least ? own : least);
   }();
 
+  // Whether parameters and buffers lie in another program's arena (with_parameters_of).
+  template <class Source>
+  static constexpr bool parameters_elsewhere = requires { Source::parameters_elsewhere; };
+
   // The plan of a graph made at run time.
   template <class Graph>
   static memory_plan<Graph::node_capacity> plan_of(const Graph& g, std::int64_t workspace_bytes) {
@@ -111,7 +116,7 @@ struct plan_memory {
   template <class Source, class State>
   static constexpr void start(State& st) {
     st.plan.workspace = workspace<Source>;
-    begin(st, Source::value);
+    begin(st, Source::value, parameters_elsewhere<Source>);
   }
 
   template <class Source, class State>
@@ -122,7 +127,7 @@ struct plan_memory {
  private:
   // Owners, sizes and last uses of all; leaves placed.
   template <class State, class Graph>
-  static constexpr void begin(State& st, const Graph& g) {
+  static constexpr void begin(State& st, const Graph& g, bool elsewhere = false) {
     const int n = g.node_count, s = g.spec_count;
     std::int64_t spec_bytes[Graph::spec_capacity]{};
     for (int i = 0; i < s; ++i)
@@ -156,6 +161,10 @@ struct plan_memory {
     for (int i = 0; i < n; ++i) {
       if (!is_leaf(g.nodes[i].op)) continue;
       const int own = p.owner[i];
+      if (elsewhere && (g.nodes[i].op == op_code::param || g.nodes[i].op == op_code::module_buffer)) {
+        p.bytes[i] = 0;
+        if (own == i) p.offset[own] = 0;
+      }
       if (p.offset[own] < 0) {
         const std::int64_t bytes = spec_bytes[g.nodes[own].spec];
         p.offset[own] = st.top;

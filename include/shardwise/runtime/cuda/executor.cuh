@@ -68,7 +68,19 @@ class executor<Step, cuda_rank<Mesh>>
   explicit executor(Rank& rank, device_execution how = device_execution::graph,
                     executor_checks checks = executor_checks::none)
       : executor(rank, device_options{how, checks, {}}) {}
-  explicit executor(Rank& rank, const device_options& options)
+  explicit executor(Rank& rank, const device_options& options) : executor(rank, options, [](executor&) {}) {
+    static_assert(base::template takes_parameters_of<void>());
+  }
+  // Of a program with_parameters_of<Program, Of>: the parameters and buffers are those of `from`, which outlives this one.
+  template <class Of>
+  executor(Rank& rank, executor<Of, Rank>& from, const device_options& options = {})
+      : executor(rank, options, [&](executor& self) { self.borrow_parameters(from); }) {
+    static_assert(base::template takes_parameters_of<Of>());
+  }
+
+ private:
+  template <class Before>
+  executor(Rank& rank, const device_options& options, Before&& before)
       : base(&rank),
         how_(options.how),
         watches_(has_check(options.checks, executor_checks::finite)),
@@ -86,6 +98,7 @@ class executor<Step, cuda_rank<Mesh>>
     // A library's first use of a kernel or of a connection may load code and allocate, which a capture forbids: one run on
     // zeros comes before it.
     clear();
+    before(*this);
     lower({});
     cuda::check_compiled<Step>(calls(), rank.index());
     choose_products(options.products);
@@ -103,6 +116,8 @@ class executor<Step, cuda_rank<Mesh>>
     base::reset_states();
     if (how_ == device_execution::graph) capture();
   }
+
+ public:
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
   ~executor() {

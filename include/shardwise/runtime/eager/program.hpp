@@ -175,7 +175,7 @@ void run_eagerly(eager_core<Rank>& core, const eager_value<Rank>* const* in, int
     if (observer) observer->before(i);
     const eager_operation<Rank>& o = p->operation[at];
     if constexpr (MayMiss)
-      if (is_update(n.op)) core.env = by_group[optimizer_group(n.op, n.a)];
+      if (is_update(n.op) || is_optimizer_term(n.op)) core.env = by_group[optimizer_group(n.op, n.a)];
     if (is_leaf(n.op)) {
       const int first = n.op == op_code::input           ? 0
                         : n.op == op_code::param         ? results::inputs

@@ -44,11 +44,20 @@ class executor : public runtime::executor_base<Step, Rank, executor<Step, Rank>>
 
   explicit executor(Rank& rank, executor_checks checks = executor_checks::none)
       : base(&rank), arena_(source::peak_bytes), checks_(checks) {
-    start();
+    if constexpr (base::template takes_parameters_of<void>()) start();
   }
   executor(Rank& rank, std::span<std::byte> arena, executor_checks checks = executor_checks::none)
       : base(&rank), arena_(arena, source::peak_bytes), checks_(checks) {
-    start();
+    if constexpr (base::template takes_parameters_of<void>()) start();
+  }
+  // Of a program with_parameters_of<Program, Of>: the parameters and buffers are those of `from`, which outlives this one.
+  template <class Of>
+  executor(Rank& rank, executor<Of, Rank>& from, executor_checks checks = executor_checks::none)
+      : base(&rank), arena_(source::peak_bytes), checks_(checks) {
+    if constexpr (base::template takes_parameters_of<Of>()) {
+      base::borrow_parameters(from);
+      start();
+    }
   }
   // Without a rank, and with a rank of another mesh or another kind: sentences.
   template <class None = void>

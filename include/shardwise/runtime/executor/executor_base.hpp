@@ -10,6 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#if SHARDWISE_EXPLAIN
+#include <shardwise/runtime/executor/explained.hpp>
+#endif
 #include <shardwise/runtime/executor/gradient_sums.hpp>
 #include <shardwise/runtime/program/copied_parameters.hpp>
 #include <shardwise/runtime/program/lowered.hpp>
@@ -17,6 +20,7 @@
 #include <shardwise/runtime/program/scaler_state.hpp>
 #include <shardwise/runtime/rank.hpp>
 #include <shardwise/runtime/timeline/program.hpp>
+#include <shardwise/support/config.hpp>
 
 namespace shardwise::inline v0_1 {
 
@@ -244,7 +248,11 @@ class executor_base : public gradient_sums<Step, Self> {
   std::size_t call_count() const { return calls().size(); }
 
  protected:
-  explicit executor_base(Rank* rank) : rank_(rank) {}
+  explicit executor_base(Rank* rank) : rank_(rank) {
+#if SHARDWISE_EXPLAIN && !SHARDWISE_DEVICE_PASS
+    if (rank_) explain_program<Step, mesh_type>(rank_->index());
+#endif
+  }
 
   // The node of one of its states.
   static constexpr int scaler_node(state_kind which) {
@@ -255,6 +263,30 @@ class executor_base : public gradient_sums<Step, Self> {
     static_assert(raise<(has ? problem::none : problem::scaler_state_missing), mesh_type>::ok);
     return state_of_program(source::program, which);
 #endif
+  }
+  // Whether an executor that is made with one of Of, or with none (void), is made right.
+  template <class Of>
+  static constexpr bool takes_parameters_of() {
+#if SHARDWISE_DEVICE_PASS
+    return true;
+#else
+    constexpr bool right = [] {
+      if constexpr (base::borrows) return std::is_same_v<Of, typename source::parameters_of>;
+      else return std::is_void_v<Of>;
+    }();
+    static_assert(raise<(right ? problem::none : problem::shared_parameters_executor), Step, mesh_type>::ok);
+    return right;
+#endif
+  }
+  // The other executor's parameters and buffers, before anything is lowered.
+  template <class Of>
+  void borrow_parameters(executor<Of, Rank>& from) {
+    from.check_parameters("executor");
+    if (from.rank_->index() != rank_->index())
+      throw std::invalid_argument("shardwise: executor: parameters of an executor of rank " +
+                                  std::to_string(from.rank_->index()) + " are to be used on rank " +
+                                  std::to_string(rank_->index()) + "; give the executor of the same rank");
+    base::borrow_leaves(from);
   }
   // What follows the parameters in flat ones: no run makes anything but zeros of it.
   void clear_padding() {

@@ -151,19 +151,24 @@ struct parameter_path {
   using type = std::conditional_t<Buffers, buffer_named<name>, parameter_named<name>>;
 };
 
+// A difference in the words of problem What: of parameter or buffer number At, -1: of how many there are.
+template <class A, class B, bool Buffers, problem What, int At, int NodeA, int NodeB>
+constexpr bool say_difference() {
+  if constexpr (At < 0) {
+    constexpr int a = module_tensors<A, Buffers>::count, b = module_tensors<B, Buffers>::count;
+    return raise<What, std::conditional_t<Buffers, buffer_number<a>, parameter_number<a>>,
+                 std::conditional_t<Buffers, buffer_number<b>, parameter_number<b>>>::ok;
+  } else {
+    return raise<What, std::conditional_t<Buffers, buffer_number<At>, parameter_number<At>>,
+                 typename parameter_path<A, Buffers, At>::type, typename A::mesh_type,
+                 placed_in<operand_t<flat_parts<A>::spec_of(A::program, NodeA)>,
+                           operand_t<flat_parts<B>::spec_of(B::program, NodeB)>>>::ok;
+  }
+}
 template <class A, class B, bool Buffers, bool Anywhere>
 constexpr bool say_differing() {
   constexpr parameter_difference found = differing_parameter<A, B, Buffers, Anywhere>();
-  if constexpr (found.at < 0) {
-    constexpr int a = module_tensors<A, Buffers>::count, b = module_tensors<B, Buffers>::count;
-    return raise<found.what, std::conditional_t<Buffers, buffer_number<a>, parameter_number<a>>,
-                 std::conditional_t<Buffers, buffer_number<b>, parameter_number<b>>>::ok;
-  } else {
-    return raise<found.what, std::conditional_t<Buffers, buffer_number<found.at>, parameter_number<found.at>>,
-                 typename parameter_path<A, Buffers, found.at>::type, typename A::mesh_type,
-                 placed_in<operand_t<flat_parts<A>::spec_of(A::program, found.node_a)>,
-                           operand_t<flat_parts<B>::spec_of(B::program, found.node_b)>>>::ok;
-  }
+  return say_difference<A, B, Buffers, found.what, found.at, found.node_a, found.node_b>();
 }
 
 // What an optimizer keeps: neither what an iterated step keeps, which is nobody's, nor the sum of a parameter's gradients.

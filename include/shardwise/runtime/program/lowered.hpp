@@ -55,6 +55,26 @@ class lowered : public program_leaves<Step> {
     return r;
   }
 
+  // Whether parameters and buffers are another executor's (with_parameters_of).
+  static constexpr bool borrows = requires { typename source::parameters_of; };
+
+  // Takes them from there, before `lower`.
+  template <class Other>
+  void borrow_leaves(const Other& from) {
+    const auto& g = image();
+    borrowed_.assign(static_cast<std::size_t>(g.node_count), nullptr);
+    for (int i = 0; i < g.node_count; ++i) {
+      if (g.nodes[i].op != op_code::param && g.nodes[i].op != op_code::module_buffer) continue;
+      const auto& h = Other::image();
+      int there = 0;
+      while (h.nodes[there].op != g.nodes[i].op ||
+             attributes_of<leaf_attributes>(h.nodes[there].a).index != attributes_of<leaf_attributes>(g.nodes[i].a).index)
+        ++there;
+      borrowed_[static_cast<std::size_t>(i)] = static_cast<std::byte*>(from.pointer(there));
+    }
+    for (int at = 0; at < table_count(); ++at) given().parameter(at);
+  }
+
   // `workspace_of(node)` -> the scratch its kernel is given. Extents of dyn dims become what a run's sizes make of them.
   template <class Workspace>
   void lower(std::byte* arena, const int* coordinate, const run_sizes& n_dyn, Workspace&& workspace_of) {
@@ -348,6 +368,12 @@ class lowered : public program_leaves<Step> {
   // The storage that calls find node `id`'s value in.
   void* place_of(int id) const {
     std::int64_t at = plan().offset[id];
+    if constexpr (borrows) {
+      const int own = plan().owner[id];
+      if (const op_code op = image().nodes[own].op; op == op_code::param || op == op_code::module_buffer)
+        return borrowed_[static_cast<std::size_t>(own)] + at - plan().offset[own] +
+               view_bytes_[static_cast<std::size_t>(id)];
+    }
     for (const exchange& e : exchanges_) {
       const std::int64_t a = plan().offset[e.input], b = plan().offset[e.spare];
       if (!e.done) continue;
@@ -361,6 +387,7 @@ class lowered : public program_leaves<Step> {
   given_values* given_ = &own_given_;
   dynamic_array<exchange> exchanges_;
   std::byte* arena_ = nullptr;
+  dynamic_array<std::byte*> borrowed_;  // of a program that borrows, by node: where a parameter or buffer lies
   dynamic_array<layout> layouts_;
   dynamic_array<std::int64_t> view_bytes_;
   dynamic_array<call> calls_;

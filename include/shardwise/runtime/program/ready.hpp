@@ -37,10 +37,11 @@ constexpr env_needs env_needs_of(const Graph& g) {
     if (is_optimizer(n.op)) {
       const bool sgd = is_sgd(n.op);
       r.updates = true;
-      r.betas = r.betas || !sgd;
+      const bool muon = n.op == op_code::muon || n.op == op_code::muon_direction;
+      r.betas = r.betas || !(sgd || muon);
       r.eps = r.eps || is_adam(n.op) || is_adam_term(n.op);
       r.counts = r.counts || reads_step_number(n.op, n.a);
-      r.momentum = r.momentum || (sgd && attributes_of<sgd_attributes>(n.a).momentum != 0);
+      r.momentum = r.momentum || muon || (sgd && attributes_of<sgd_attributes>(n.a).momentum != 0);
       r.dampens = r.dampens || (update_options_of(n.a) & dampens) != 0;
       r.clips_values = r.clips_values || (update_options_of(n.a) & clips_values) != 0;
     }
@@ -72,9 +73,10 @@ namespace detail {
                           "learning rate before every run, as in env.lr = 1e-3 (0 leaves them as they are)");
   if (n.momentum && !good(e.momentum))
     refuse("momentum", e.momentum,
-           e.momentum == e.momentum ? "; a momentum is finite and at least 0"
-                                    : ", as it is while nobody has set it; the optimizer is sgd<true>: set it, as in "
-                                      "env.momentum = 0.9, or take sgd<> without momentum");
+           e.momentum == e.momentum
+               ? "; a momentum is finite and at least 0"
+               : ", as it is while nobody has set it; the optimizer is sgd<true> or muon: set it, as in "
+                 "env.momentum = 0.9, or take sgd<> without momentum");
   if (n.dampens && !(e.dampening - e.dampening == 0))
     refuse("dampening", e.dampening,
            e.dampening == e.dampening

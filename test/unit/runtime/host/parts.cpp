@@ -5,6 +5,7 @@
 #include <models.hpp>
 #include <parted_run.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/module/muon.hpp>
 #include <shardwise/pass/fuse/merge_products.hpp>
 #include <shardwise/pass/fuse/norm_adjoints.hpp>
 #include <shardwise/shardwise.hpp>
@@ -89,6 +90,7 @@ TEST_CASE("parts: a training step of a transformer, operation by operation") {
   check_step<step<float, sw::clip_value<sw::sgd<true, sw::sgd_form::dampened>>>>({op_code::sgd_with});
   check_step<step<float, sw::clip_norm<sw::amsgrad<sw::adamw<>>>>>({op_code::adam_with});
   check_step<step<float, sw::lion<>>>({op_code::lion});
+  check_step<step<float, sw::clip_norm<sw::muon<>>>>({op_code::muon, op_code::muon_direction});
 }
 TEST_CASE("parts: the same step with fused kernels, sums beside products and statistics beside norms") {
   check_step<step<float, sw::adam<>, sw::pipeline<sw::merge_products, sw::fuse_kernels, sw::join_norm_adjoints>>>(

@@ -14,10 +14,7 @@ inline namespace SHARDWISE_DEVICE_BUILD {
 
 // Operations whose device kernels are of elements of four and eight bytes alone. (An update's two-byte elements are its gradient's.)
 inline constexpr op_code wide_only[] = {
-    op_code::adam_term,
-    op_code::adam_term_with,
-    op_code::advance,
-    op_code::adjust_scale,
+    op_code::adam_term, op_code::adam_term_with, op_code::muon_direction, op_code::advance, op_code::adjust_scale,
 };
 constexpr bool is_wide_only(op_code op) {
   for (const op_code o : wide_only)
