@@ -424,8 +424,9 @@ class world {
     }
   }
   std::string where() const {
-    for (const char* w : now_)
-      if (w) return std::string("waits in ") + w;
+    for (int c = 0; c < channels; ++c)
+      if (now_[c])
+        return "waits in " + waiting{c, c < channel_of(0, 0) ? -1 : (c - channel_of(0, 0)) % max_axes, now_[c], 0}.text();
     return "waits";
   }
   // Until done() or so many seconds are over.
