@@ -305,6 +305,33 @@ TEST_CASE("batch_norm: a mean far from zero costs the variance no digits") {
   check_far<4, 2>();
 }
 
+// Of two-byte elements statistics are float, of cut images, too.
+template <int Ranks, class P>
+numbers of_low() {
+  numbers all;
+  sw::launch<mesh<Ranks>>([&](auto& rank) {
+    sw::eager e(rank);
+    numbers here;
+    std::vector<sw::bf16> x;
+    for (const double v : some(2 * 6 * 20, 0)) x.push_back(static_cast<sw::bf16>(static_cast<float>(v)));
+    const auto image = sw::dtensor_of<sw::bf16, sw::shape<2, 6, 5, 4>, mesh<Ranks>, sw::on<dp<Ranks>, P>>::distribute(e, x);
+    const auto [each, mean, variance] = sw::detail::batch_moments(image);
+    static_assert(decltype(mean)::sp.type == sw::dtype::f32 && decltype(variance)::sp.type == sw::dtype::f32);
+    for (const double v : whole(sw::cast<double>(mean))) here.push_back(v);
+    for (const double v : whole(sw::cast<double>(variance))) here.push_back(v);
+    for (const double v : whole(sw::cast<double>(sw::group_norm<3>(image)))) here.push_back(v);
+    if (rank.index() == 0) all = here;
+  });
+  return all;
+}
+TEST_CASE("norms over channels: of two-byte elements, whole and cut in height") {
+  const numbers one = of_low<1, sw::replicate>();
+  REQUIRE(one.size() == 12 + 240);
+  const numbers cut = of_low<3, sw::shard<2>>();
+  CHECK(apart(numbers(one.begin(), one.begin() + 12), numbers(cut.begin(), cut.begin() + 12)) < 1e-6);
+  CHECK(apart(one, cut) < 0.02);
+}
+
 // --- layers -----------------------------------------------------------------------------------------------------------------------
 
 template <class Bound = sw::unbound>
