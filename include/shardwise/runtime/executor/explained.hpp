@@ -2,7 +2,7 @@
 // The door between executors and what writes programs (the build option SHARDWISE_EXPLAIN): executors know the call and not the writer.
 #pragma once
 
-#include <shardwise/support/message.hpp>
+#include <shardwise/support/diagnose.hpp>
 
 namespace shardwise::inline v0_1 {
 
