@@ -24,7 +24,7 @@ PARTS = [
     ("Functions of tensors", ["graph/functions/*.hpp"]),
     ("Modules, plans, steps", ["module/*.hpp"]),
     ("Modules under watch", ["module/tracker/*.hpp"]),
-    ("Ranks and executors", ["runtime/*.hpp", "runtime/threads/threads.hpp", "runtime/fake/fake.hpp", "runtime/executor/*.hpp", "runtime/program/n*.hpp",
+    ("Ranks and executors", ["runtime/*.hpp", "runtime/threads/threads.hpp", "runtime/fake/fake.hpp", "runtime/executor/*.hpp", "runtime/program/n*.hpp", "runtime/program/shared_parameters.hpp",
                              "runtime/timeline/*.hpp"]),
     ("Eager tensors", ["runtime/eager/*.hpp"]),
     ("GPUs", ["runtime/cuda/launch.hpp", "runtime/cuda/executor.cuh", "runtime/cuda/product_options.hpp", "runtime/cuda/attention_library.hpp"]),

@@ -17,6 +17,8 @@ TEXTS = {
     "run-time extents": r"sw::dyn<", "several run-time sizes": r"second_run_time", "products of run-time sizes": r"sw::flatten<\d, \d>",
     "passes": r"pipeline = sw::pipeline<sw::", "members bound by hand": r"BOOST_HANA_DEFINE_STRUCT",
     "members said once": r"SHARDWISE_MEMBERS", "lists of modules": r"sw::repeat<", "embedding tables": r"sw::embedding_table", "clipped gradients": r"clip_norm",
+    "Lion": r"sw::lion<", "Muon": r"sw::muon<", "largest second moments": r"sw::amsgrad<",
+    "momentum dampened or in Nesterov's form": r"sgd_form::(dampened|nesterov)", "gradients clipped by value": r"sw::clip_value<", "up the gradient": r"sw::maximize<",
     "buckets in place": r"comm_fusion_in_place", "buckets by copies": r"comm_fusion_with_concat", "one update for all": r"sw::fused_optimizer",
     "updates as lists": r"sw::foreach_optimizer", "sequence-parallel norms": r"sequence_parallel", "rematerialisation": r"sw::rematerialise",
     "checkpoints": r"sw::checkpoint\b", "selective checkpoints": r"sw::checkpoint_(except|only)",

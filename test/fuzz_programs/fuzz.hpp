@@ -5,6 +5,7 @@
 
 #include <shardwise/module/hana.hpp>
 #include <shardwise/module/iterated.hpp>
+#include <shardwise/module/muon.hpp>
 #include <shardwise/more_functions.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
 #include <shardwise/pass/communication/fuse_collectives.hpp>

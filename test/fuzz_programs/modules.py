@@ -419,6 +419,29 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
                                   ("sw::clip_norm<sw::sgd<>>", "clip")])
     if form == "moved":  # of updates of one list
         optimizer, python = more.choice([("sw::adam<>", "adam"), ("sw::adamw<>", "adamw")])
+    # options of optimizers, and other ones; drawn apart, so that nothing above moves
+    options = random.Random(seed * 9973 + 37)
+    has = set()
+    clips_norm = python == "clip"
+    if form != "moved" and options.random() < 0.75:
+        if python in ("sgd", "clip", "momentum") and options.random() < 0.5:
+            python = options.choice(["lion", "lion", "muon"] if not flat_plan else ["lion"])
+        elif python in ("sgd", "momentum") and not flat_plan:
+            python = "momentum"
+            has.add(options.choice(["nesterov", "dampened"]))
+        elif python in ("adam", "adamw") and options.random() < 0.6:
+            has.add("amsgrad")
+        has |= {q for q in ("maximize", "clip_value") if options.random() < 0.4}
+        optimizer = {"sgd": "sw::sgd<>", "clip": "sw::sgd<>", "momentum": "sw::sgd<true>", "adam": "sw::adam<>", "adamw": "sw::adamw<>",
+                     "lion": "sw::lion<>", "muon": "sw::muon<{}>"}[python]
+        for q in ("nesterov", "dampened"):
+            if q in has:
+                optimizer = f"sw::sgd<true, sw::sgd_form::{q}>"
+        for q in ("amsgrad", *options.sample(["maximize", "clip_value"], 2)):
+            if q in has:
+                optimizer = f"sw::{q}<{optimizer}>"
+        if clips_norm:
+            optimizer = f"sw::clip_norm<{optimizer}>"
     # what is not trained, and what is trained by numbers of its own; drawn apart, so that nothing above moves
     settings = random.Random(seed * 6151 + 11)
     frozen, group, pattern = None, None, None
@@ -444,13 +467,20 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
         mine = group is not None and (not pattern or path.split(".")[-1].startswith(pattern.rstrip("*")))
         return group if mine else rate
     rate, decay = 0.05, (r.choice([0.0, 0.125]) if python in ("adam", "adamw") else 0.0)
+    if python in ("lion", "muon"):
+        rate, decay = 0.01, options.choice([0.0, 0.125])
+    matches = python == "muon" and options.random() < 0.5
+    by_adam = python == "muon" and group is not None and options.random() < 0.5  # the group, whatever it has
+    optimizer = optimizer.format("sw::muon_rate::" + ("match_rms_adamw" if matches else "original") + (', "own"' if by_adam else ""))
+    extents_of = {path: extents for path, extents, _ in parameters}
+    clip_value, dampening = 0.02, 0.25
     if "writer.unused.weight" in together and python in ("adam", "adamw"):
         decay = 0.125
         plain_alone = False  # there it would not decay
         p.flat_features.add("flat parameters without gradients that decay")
     eps, beta1, beta2, momentum, max_norm = 0.01, 0.9, 0.99, 0.5, 0.25
     losses, now_values = [], {k: list(v) for k, v in values.items()}
-    state = {k: ([0.0] * len(v), [0.0] * len(v)) for k, v in values.items()}
+    state = {k: ([0.0] * len(v), [0.0] * len(v), [0.0] * len(v)) for k, v in values.items()}
     for step in range(1, count_steps + 1 if WORKED_OUT else 1):
         near[0] = 1.0
         n = sizes_of_steps[step - 1]
@@ -471,7 +501,7 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
                 gradient[k].append((up - down) / (2 * h))
                 gradient[k][-1] /= averaged
         factor = 1.0
-        if python == "clip":
+        if clips_norm:
             norm2 = math.sqrt(sum(g * g for k, gs in gradient.items() if not is_frozen(k) for g in gs))
             factor = min(1.0, max_norm / (norm2 + 1e-6))
         for k, v in now_values.items():
@@ -480,23 +510,50 @@ struct {name}_tracker : sw::module<{name}_tracker<Bound>, Bound> {{
             if is_frozen(k):
                 continue
             own_rate = rate_of(k)
-            m1, m2 = state[k]
+            m1, m2, m3 = state[k]
+            given = [g * factor for g in gradient[k]]
+            if "clip_value" in has:
+                given = [min(max(g, -clip_value), clip_value) for g in given]
+            if "maximize" in has:
+                given = [-g for g in given]
+            rule = python
+            if python == "muon":
+                rule = "adamw" if len(extents_of[k]) != 2 or (by_adam and own_rate == group) else "muon"
+            if rule == "muon":
+                rows, columns = extents_of[k]
+                for i, g in enumerate(given):
+                    m1[i] = momentum * m1[i] + (1 - momentum) * g
+                direction = orthogonal([(1 - momentum) * g + momentum * a for g, a in zip(given, m1)], rows, columns)
+                by = 0.2 * math.sqrt(max(rows, columns)) if matches else math.sqrt(max(1.0, rows / columns))
+                for i, d in enumerate(direction):
+                    v[i] = v[i] * (1 - own_rate * decay) - own_rate * by * d
+                continue
             for i in range(len(v)):
-                g = gradient[k][i] * factor
-                if python == "momentum":
-                    m1[i] = momentum * m1[i] + g
-                    v[i] -= own_rate * m1[i]
-                elif python in ("adam", "adamw"):
-                    if python == "adam":
+                g = given[i]
+                if rule == "momentum":
+                    share = 1 - dampening if "dampened" in has and step > 1 else 1.0
+                    m1[i] = momentum * m1[i] + share * g if step > 1 or "dampened" not in has else g
+                    v[i] -= own_rate * (g + momentum * m1[i] if "nesterov" in has else m1[i])
+                elif rule == "lion":
+                    c = beta1 * m1[i] + (1 - beta1) * g
+                    if not k.startswith("writer.unused"):
+                        near[0] = min(near[0], 100 * abs(c))  # its sign must not depend on rounding
+                    v[i] -= own_rate * (decay * v[i] + ((c > 0) - (c < 0)))
+                    m1[i] = beta2 * m1[i] + (1 - beta2) * g
+                elif rule in ("adam", "adamw"):
+                    if rule == "adam":
                         g += decay * v[i]
                     else:
                         v[i] -= own_rate * decay * v[i]
                     m1[i] = beta1 * m1[i] + (1 - beta1) * g
                     m2[i] = beta2 * m2[i] + (1 - beta2) * g * g
-                    mh, vh = m1[i] / (1 - beta1 ** step), m2[i] / (1 - beta2 ** step)
+                    m3[i] = max(m3[i], m2[i])
+                    mh, vh = m1[i] / (1 - beta1 ** step), (m3 if "amsgrad" in has else m2)[i] / (1 - beta2 ** step)
                     v[i] -= own_rate * mh / (math.sqrt(vh) + eps)
                 else:
                     v[i] -= own_rate * g
+        if near[0] < 1e-3:
+            return None
         seen = written
     if any(py.is_nan(x) or abs(x) > 1e3 for x in losses):
         return None
@@ -597,6 +654,8 @@ using {name}_model = {name}_net<B>;
                        f"    static constexpr const fuzz::run_in_flat* flat = W::mesh::size > 1 ? {name}_flat : nullptr;")
     sums = "".join(f"    {member_text('a', path)} = sw::scale({member_text('a', path)} + {member_text('b', path)}, {0.5 / scale!r});\n"
                    for path, _, _ in parameters if not path.startswith("writer.unused"))
+    # Muon makes of a gradient's smallest directions, and so of rounding in them, up to 500 times as much
+    tolerances = ("2e-3, 0, 2e-3" if dtype == "float" else "1e-5, 0, 1e-6") if python == "muon" else "1e-4, 0, 1e-4" if dtype == "float" else "1e-7, 0, 1e-10"
     alone = all(n == 1 for n in sizes) or averaged > 1  # one rank has nothing to average over
     out.append(f"""struct {name} {{
   template <class B>
@@ -646,10 +705,12 @@ using {name}_model = {name}_net<B>;
     env.momentum = {momentum};
     env.weight_decay = {decay};
     env.max_norm = {max_norm};
+    env.clip_value = {clip_value};
+    env.dampening = {dampening};
 {'    env.template group<"own">().lr = ' + repr(group) + ';' if group is not None else ''}
   }}
   static fuzz::expectation expected() {{
-    return {{{name}_results, nullptr, nullptr, {count_steps + len(parameters) + len(p.buffers)}, 0, 0, {'1e-4, 0, 1e-4' if dtype == 'float' else '1e-7, 0, 1e-10'}, false, 0}};
+    return {{{name}_results, nullptr, nullptr, {count_steps + len(parameters) + len(p.buffers)}, 0, 0, {tolerances}, false, 0}};
   }}
 }};
 
@@ -659,6 +720,25 @@ using {name}_model = {name}_net<B>;
     p.line = f"  fuzz::train<{name}, fuzz::world<{world}>, (fuzz::{p.ways}), {'0' if alone else 'fuzz::' + r.choice(p.ways.split(' | fuzz::'))}>(\"{name}\");\n"
     p.used |= {"value_and_grad"}
     return p
+
+
+def orthogonal(x, rows, columns):
+    """Muon's direction of a matrix, row-major: five steps of Newton and Schulz."""
+    def product(a, b, r, k, c):
+        return [math.fsum(a[i * k + l] * b[l * c + j] for l in range(k)) for i in range(r) for j in range(c)]
+
+    def turned(a, r, c):
+        return [a[i * c + j] for j in range(c) for i in range(r)]
+    tall = rows > columns
+    if tall:
+        x, rows, columns = turned(x, rows, columns), columns, rows
+    norm = math.sqrt(math.fsum(e * e for e in x)) + 1e-7
+    x = [e / norm for e in x]
+    for _ in range(5):
+        a = product(x, turned(x, rows, columns), rows, columns, rows)
+        b = [-4.7750 * p + 2.0315 * q for p, q in zip(a, product(a, a, rows, rows, rows))]
+        x = [3.4445 * p + q for p, q in zip(x, product(b, x, rows, rows, columns))]
+    return turned(x, rows, columns) if tall else x
 
 
 def owner_of(entries, path):

@@ -3,6 +3,7 @@
 #include <shardwise/io/explanation/write.hpp>
 #include <shardwise/pass/communication/batch_collectives.hpp>
 #include <shardwise/pass/fuse/fuse.hpp>
+#include <shardwise/runtime/program/shared_parameters.hpp>
 #include <shardwise/shardwise.hpp>
 
 #include <doctest/doctest.h>
@@ -59,6 +60,7 @@ using f_inputs = sw::inputs<task::batch>;
 using plain = sw::train_step<net, task, plan, mesh, sw::adam<>>;
 using fused = sw::train_step<net, task, sharded, mesh, sw::sgd<>, sw::pipeline<sw::fuse_kernels>>;
 using forward = sw::forward_step<net, logits, plan, mesh>;
+using in_place = sw::with_parameters_of<forward, plain>;
 using function = sw::function_step<f, mesh, f_inputs>;
 using scattered = sw::function_step<scatter, mesh, f_inputs>;
 static_assert(scattered::comm_bytes<dp> > scattered::comm_bytes<dp, 0>);
@@ -194,6 +196,7 @@ TEST_CASE("an explanation's numbers are the program's own") {
   check_numbers<plain>("plain & <simple> \"step\"");
   check_numbers<fused>("fused");
   check_numbers<forward>("forward");
+  check_numbers<in_place>("in place");
   check_numbers<function>("function");
   check_numbers<gradient>("gradient");
   check_numbers<scattered>("scattered");
@@ -241,6 +244,8 @@ TEST_CASE("write_explanation leaves two files, titled as it is told or after the
   REQUIRE(files.size() == 2);
   CHECK(fs::path(files[0]).filename() == "train_step_net_task.md");
   CHECK(fs::path(files[1]).filename() == "train_step_net_task.html");
+  CHECK(fs::path(sw::write_explanation<in_place>(folder.string())[0]).filename() == "forward_step_net_logits_in_place.md");
+  CHECK(sw::explanation_of<in_place>("").passes.size() == sw::explanation_of<forward>("").passes.size());
   const auto other = sw::write_explanation<forward>((folder / "deep").string(), "evaluation, 1 / 2");
   CHECK(fs::path(other[1]).filename() == "evaluation_1_2.html");
   std::ostringstream text;

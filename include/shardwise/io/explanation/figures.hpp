@@ -115,6 +115,17 @@ std::vector<std::string> names_of_axes() {
   return names;
 }
 
+// The program that was written, whose pipeline is known: of one with another's parameters (with_parameters_of) the program itself.
+template <class Step>
+struct program_written {
+  using type = Step;
+};
+template <class Step>
+  requires requires { typename Step::lone_program; }
+struct program_written<Step> {
+  using type = typename Step::lone_program;
+};
+
 template <class Step>
 concept with_pipeline = requires { typename pipeline_of<Step>::source; };
 
@@ -189,8 +200,8 @@ template <class Step>
 void explain_passes(explanation& e) {
   std::vector<counted_graph> all;
   const auto& g = runtime::lowered<Step>::image();
-  if constexpr (with_pipeline<Step>) {
-    using from = pipeline_of<Step>;
+  if constexpr (with_pipeline<typename program_written<Step>::type>) {
+    using from = pipeline_of<typename program_written<Step>::type>;
     all.push_back({"as written", passes::kernel_calls(from::source::value), from::source::value.node_count});
     count_passes<typename from::source, typename from::type>::run(all);
   }
@@ -243,7 +254,8 @@ explanation explanation_of(const std::string& name) {
   for (int p = 0; p < program_phases; ++p)
     if (use.phase[p] > 0) e.most.push_back({name_of(static_cast<program_phase>(p)), use.phase[p]});
   detail::explain_passes<Step>(e);
-  if constexpr (detail::with_pipeline<Step>) e.subgraphs = explain_subgraphs<Step>();
+  using written = typename detail::program_written<Step>::type;
+  if constexpr (detail::with_pipeline<written>) e.subgraphs = explain_subgraphs<written>();
   return e;
 }
 

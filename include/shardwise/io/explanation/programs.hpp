@@ -48,8 +48,6 @@ std::string title_of_program() {
   return title;
 }
 
-}  // namespace detail
-
 // What every executor calls that is made (found by its argument). The process's rank 0 writes, once for each type of program, the others
 // do nothing; where the files cannot be written the executor is not made.
 template <class Step>
@@ -61,8 +59,10 @@ void explain_made(explained_program<Step>, int rank) {
   if (written) return;
   const std::string folder = explanation_folder();
   if (folder.empty()) return;
-  write_explanation<Step>(folder, detail::title_of_program<Step>());
+  write_explanation<Step>(folder, title_of_program<Step>());
   written = true;
 }
+
+}  // namespace detail
 
 }  // namespace shardwise::inline v0_1

@@ -20,6 +20,11 @@ template <class Step>
 struct program_title {
   static std::string text() { return short_name<Step>(); }
 };
+template <class Step>
+  requires requires { typename Step::lone_program; }
+struct program_title<Step> {
+  static std::string text() { return program_title<typename Step::lone_program>::text() + "_in_place"; }
+};
 template <template <class> class Model, class Task, class Plan, class Mesh, class Optimizer, class Pipeline, class T,
           class Backend>
 struct program_title<train_step<Model, Task, Plan, Mesh, Optimizer, Pipeline, T, Backend>> {
