@@ -39,6 +39,10 @@ inline const difference differences[] = {
      [](double x, double, double theirs, double ours) { return is_nan(x) && theirs == 0 && is_nan(ours); }},
     {"gelu", "value", "PyTorch's float, not its double, overflows on the way",
      [](double x, double, double theirs, double ours) { return x >= 3e38 && !std::isfinite(theirs) && ours > 0; }},
+    {"gelu_tanh", "dx", "where x^2 overflows the slope is 1 or 0; PyTorch has 0 times infinity",
+     [](double x, double, double theirs, double ours) {
+       return std::fabs(x) >= 3e38 && is_nan(theirs) && ours == (x > 0 ? 1 : 0);
+     }},
     {"norm 1", "dx", "sign's NaN", [](double, double, double theirs, double ours) { return theirs == 0 && is_nan(ours); }},
     {"norm 2", "value", "float's powers are summed in double",
      [](double x, double, double theirs, double ours) { return x == 1e38 && theirs == inf && ours < inf; }},
